@@ -320,7 +320,6 @@ static void wrong_use_of_profile_is_explained(void **state) {
     gs_test_program_prints(2, "there are: cpu", "profile --device gpu");
     gs_test_program_prints(2, "larger than the training set, which has 6000", "profile --batch 6001");
     gs_test_program_prints(2, "profile learns nothing", "profile --load w.safetensors");
-    gs_test_program_prints(2, "profile has one worker", "profile --zero 1");
     gs_test_program_prints(2, "unknown option --epochs", "profile --epochs 3");
     gs_test_program_prints(2, "'zebra' is not an option", "profile zebra");
     gs_test_program_prints(2, "rellu", "profile --model 'flatten, rellu'");

@@ -161,6 +161,10 @@ void gs_print_cut(const gs_settings *, const struct gs_cut_report *);
 /* *list = settings->devices, or its only device `workers` times: to be freed. GS_E_USAGE: there are others. */
 gs_status gs_devices_for(const gs_settings *, int workers, char **list);
 
+/* How many workers a layout, settled, is shown with: `given`, or as many as there are devices, or as it needs; of ZeRO
+ * alone two. */
+int gs_layout_workers(const gs_settings *, int given);
+
 /* ---- output.c ---- */
 
 /* A run ends after the step that it is in, and saves, at Ctrl-C, SIGTERM, SIGHUP (the terminal has gone) and when

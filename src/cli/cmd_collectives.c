@@ -7,7 +7,7 @@
  * Where mpirun has started this program, the ranks are its processes, each with one comm, over MPI.
  */
 #include "cli/collectives/collectives.h"
-#include "cli/launch/ranks.h"
+#include "comm/ranks.h"
 
 #include <stdio.h>
 #include <stdlib.h>

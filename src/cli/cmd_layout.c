@@ -1,6 +1,7 @@
 /* gradsum layout: the ways to share a run among N workers, with what each costs. */
 #include "cli/cli.h"
 #include "io/json.h"
+#include "train/layout/layout_parts.h"
 #include "train/layout/layout_plan.h"
 
 #include <math.h>
@@ -58,8 +59,9 @@ static void print_text(const question *q, const gs_layout_plan *p, const measure
     printf("model    %s, %s parameters, global batch %zu, %d worker%s\n",
            gs_model_is_name(s->model) ? s->model : "layers", gs_thousands((double)p->memory.params),
            p->memory.batch, q->workers, gs_s((unsigned)q->workers));
-    printf("measured %s samples/s of one worker on one core; %.1f GB/s between two\n\n",
-           gs_thousands(p->samples_per_s), p->bandwidth / 1e9);
+    printf("measured %s samples/s of one worker alone on a core", gs_thousands(p->parts->samples_per_s));
+    if (q->workers > 1) printf("; %.1f GB/s from one to the next", p->parts->bandwidth / 1e9);
+    printf("\n\n");
     printf("%-*s %9s %9s %9s %8s%s\n", width, "layout", "ms a step", "MB memory", "MB sent", "bubble",
            q->run ? "    measured: ms, MB, MB sent" : "");
     for (int i = 0; i < p->costs; i++) {
@@ -80,9 +82,10 @@ static void print_text(const question *q, const gs_layout_plan *p, const measure
 }
 
 static void print_json(const question *q, const gs_layout_plan *p, const measured *took) {
-    cJSON *all = GS_JSON_OBJECT(GS_FIELD("workers", q->workers), GS_FIELD("samples_per_s", p->samples_per_s),
-                                GS_FIELD("bandwidth", p->bandwidth), GS_FIELD("too_large", p->too_large),
-                                GS_FIELD("refused", p->refused));
+    cJSON *all =
+        GS_JSON_OBJECT(GS_FIELD("workers", q->workers), GS_FIELD("samples_per_s", p->parts->samples_per_s),
+                       GS_FIELD("bandwidth", p->parts->bandwidth), GS_FIELD("too_large", p->too_large),
+                       GS_FIELD("refused", p->refused));
     cJSON *rows = cJSON_AddArrayToObject(all, "layouts");
     for (int i = 0; i < p->costs; i++) {
         const gs_layout_cost *c = &p->cost[i];

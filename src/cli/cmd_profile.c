@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/profile_calls.h"
 #include "io/json.h"
 
 #include <math.h>
@@ -137,7 +138,7 @@ static void add_cell(cJSON *o, const char *name, const gs_profile_cell *c, const
     if (plain) cJSON_AddNumberToObject(cell, "plain_seconds", *plain);
 }
 
-static void print_json(const gs_profile *p, bool plain) {
+static void print_json(const gs_profile *p, bool plain, const gs_profile_layout *l) {
     cJSON *o =
         GS_JSON_OBJECT(GS_FIELD("model", p->model), GS_FIELD("device", p->device),
                        GS_FIELD("precision", precisions[p->precision]), GS_FIELD("parameters", p->params),
@@ -162,12 +163,45 @@ static void print_json(const gs_profile *p, bool plain) {
             add_cell(row, directions[k], &p->rows[i].cell[k], plain ? &p->rows[i].plain[k] : NULL);
         cJSON_AddItemToArray(rows, row);
     }
+    if (l->wanted) cJSON_AddItemToObject(o, "layout", gs_profile_layout_json(l));
     gs_json_print(o);
 }
 
+/* ---- the command ---- */
+
+typedef struct question {
+    gs_settings settings;
+    int workers; /* of a layout; 0: as many as it needs */
+    bool plain, json;
+} question;
+
+static gs_status answer(question *q, int argc, char **argv) {
+    gs_settings one;
+    gs_profile profile;
+    gs_profile_layout layout;
+    char device[48];
+    GS_TRY(gs_profile_layout_settle(&q->settings, q->workers, argc, argv, &layout));
+    one = q->settings;
+    if (layout.wanted) {
+        GS_TRY(gs_profile_layout_run(&q->settings, q->workers, &layout));
+        GS_TRY(gs_profile_layout_alone(&q->settings, device, &one));
+    }
+    GS_TRY(gs_profile_run(&one, SECONDS, &profile));
+    if (q->plain) GS_TRY(gs_profile_plain(&one, SECONDS, &profile));
+    if (q->json) {
+        print_json(&profile, q->plain, &layout);
+    } else {
+        print_speeds(&profile);
+        print_rows(&profile);
+        if (q->plain) print_plain(&profile);
+        if (layout.wanted) gs_profile_layout_print(&layout);
+    }
+    gs_profile_free(&profile);
+    return GS_OK;
+}
+
 int gs_cmd_profile(int argc, char **argv) {
-    gs_settings s = gs_settings_default();
-    bool plain = false, json = false;
+    question q = {.settings = gs_settings_default()};
     int exit_status;
     const gs_option own[] = {
         GS_RUN_OPTION("model", "a name such as mlp (gradsum model --help); or layers, in quotes: \"flatten, "
@@ -179,38 +213,35 @@ int gs_cmd_profile(int argc, char **argv) {
         GS_RUN_OPTION("precision",
                       "f32, bf16 or f16: what is multiplied (train --help); the limit stays that of f32"),
         GS_RUN_OPTION("throttle", "limit the loader to this rate, to see the effect"),
-        GS_REFUSED("devices", "profile measures one device at a time; use --device NAME"),
+        GS_RUN_OPTION("devices", "of a layout: one worker on each"),
+        GS_RUN_OPTION("layout",
+                      "after the layers of one worker: what the workers of such a layout send each other"),
+        GS_RUN_OPTION("zero",
+                      "the same with --zero 1, 2 or 3; of stages 2 and 3 most is hidden behind layers"),
+        GS_RUN_OPTION("batch-norm", NULL),
+        GS_RUN_OPTION("pipeline", NULL),
+        GS_RUN_OPTION("pipeline-schedule", NULL),
+        GS_RUN_OPTION("pipeline-cut", NULL),
+        GS_RUN_OPTION("micro-batches", NULL),
+        GS_RUN_OPTION("tensor", NULL),
+        GS_RUN_OPTION("sequence", NULL),
+        {"workers", GS_OPTION_INT, &q.workers, 1, 64, "N",
+         "of a layout: how many share the run (default: as many as it needs)"},
         GS_REFUSED("load", "profile learns nothing; the weights do not matter"),
         GS_REFUSED("mean", "profile learns nothing; how images are scaled does not matter"),
         GS_REFUSED("std", "profile learns nothing; how images are scaled does not matter"),
-        GS_REFUSED("bind", "profile has one worker, which is not bound; taskset binds the whole program"),
-        GS_REFUSED(
-            "zero",
-            "profile has one worker, and that one has nobody to divide weights, gradients and vectors with"),
-        GS_REFUSED("timeout", "profile has one worker, which waits for no other"),
-        {"plain", GS_OPTION_FLAG, &plain, 0, 0, NULL,
+        {"plain", GS_OPTION_FLAG, &q.plain, 0, 0, NULL,
          "also time each layer's plain loop (cpu/plain), on one core, to show what the rest of cpu/ gains"},
-        {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "one JSON object"},
+        {"json", GS_OPTION_FLAG, &q.json, 0, 0, NULL, "one JSON object"},
         {0},
     };
-    const gs_option *options = gs_run_options(&s, false, own);
+    const gs_option *options = gs_run_options(&q.settings, false, own);
     const gs_help help = {"profile [options]",
                           "Measure where training time goes. First the loader and the training step, each\n"
                           "alone: the slower of the two bounds a run. Then each layer, forward and\n"
                           "backward: its time, and how near it comes to what the device could do at most.",
                           "gradsum profile --model lenet --device cpu --threads 1", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
-    gs_profile profile;
-    gs_status status = gs_profile_run(&s, SECONDS, &profile);
-    if (status == GS_OK && plain) status = gs_profile_plain(&s, SECONDS, &profile);
-    if (status != GS_OK) return gs_failed("profile", status);
-    if (json) {
-        print_json(&profile, plain);
-    } else {
-        print_speeds(&profile);
-        print_rows(&profile);
-        if (plain) print_plain(&profile);
-    }
-    gs_profile_free(&profile);
-    return GS_EXIT_OK;
+    const gs_status status = answer(&q, argc, argv);
+    return status == GS_OK ? GS_EXIT_OK : gs_failed("profile", status);
 }

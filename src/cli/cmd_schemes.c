@@ -7,7 +7,7 @@
  * make longer: there it is the least.
  */
 #include "cli/cli.h"
-#include "cli/launch/ranks.h"
+#include "comm/ranks.h"
 #include "io/json.h"
 
 #include <signal.h>

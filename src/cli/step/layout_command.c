@@ -22,19 +22,6 @@ bool gs_step_is_of_layout(int argc, char **argv) {
     return false;
 }
 
-/* Two replicas with ZeRO alone. */
-static int workers_of(const wish *w) {
-    const gs_settings *s = &w->settings;
-    const int named = gs_devices_count(s->devices);
-    if (w->workers) return w->workers;
-    if (named > 1) return named;
-    const gs_layout l =
-        gs_layout_of(s, (s->pipeline > 1 ? s->pipeline : 1) * (s->tensor > 1 ? s->tensor : 1));
-    gs_layout whole = l;
-    if (s->layout && gs_layout_read(s->layout, &whole) == GS_OK) return whole.dp * whole.tp * whole.pp;
-    return s->pipeline > 1 ? s->pipeline : s->tensor > 1 ? s->tensor : 2;
-}
-
 /* What nobody said: texts for a language model, and a batch that is computed in a moment. In a pipeline the passes of
  * --accumulate are its micro-batches. */
 static void fill_in(wish *w, int argc, char **argv) {
@@ -69,7 +56,7 @@ static gs_status answer(wish *w, int argc, char **argv) {
     if (w->out) GS_TRY(gs_file_check_target(w->out));
     GS_TRY(gs_layout_settle(&w->settings));
     fill_in(w, argc, argv);
-    const int workers = workers_of(w);
+    const int workers = gs_layout_workers(&w->settings, w->workers);
     GS_TRY(gs_devices_for(&w->settings, workers, &devices));
     gs_settings s = w->settings;
     s.devices = devices;

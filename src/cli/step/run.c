@@ -1,5 +1,5 @@
 #include "cli/step/step.h"
-#include "cli/launch/ranks.h"
+#include "comm/ranks.h"
 #include "core/memory.h"
 
 #include <float.h>

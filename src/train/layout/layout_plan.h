@@ -1,34 +1,47 @@
-/* What a layout costs, before anything runs: who holds what, and what a step takes by formula.
+/* What a layout costs, before anything runs: who holds what, and what a step takes, by formulas of measured parts.
  *
- * A global batch of B samples, D replicas and P stages on N = D x P workers, C cores; T_s: seconds of forward and
- * backward of one micro-batch in stage s, out of the times of its layers, which are measured for just so many samples
- * (pipeline/times.h); m: micro-batches of a pipeline, v: runs of layers in each stage; W_s: bytes of a stage's weights:
+ * A global batch of B samples; D replicas, T parts and P stages on N = D x T x P workers of t threads, C cores. A
+ * worker goes through its B / D samples in m passes, which in a pipeline are its micro-batches:
  *
- *     step      max(m T_s x (1 + (P - 1) / (v m)),  D m (T_0 + T_1 + ...) / C)  +  update  +  sent / bandwidth  +  data
- *                   the slowest stage, and the bubble     all work, on all cores
+ *     step      m (c f + g)                                   without stages
+ *               max(V(f + g), D T m (f_0 + f_1 + ...) t / C + m g)   P stages
+ *               + sums + c (update + data)
  *
- *     update    seconds a parameter, measured, times the stage's, with --zero a D-th of them
- *     data      seconds a sample to the device and to numbers, measured, times B / D
+ *     f         seconds of a pass: forward and backward of the layers that a worker has, each measured, of just so many
+ *               samples (pipeline/times.h). Of a tensor group it is the part that is measured: half of a convolution's
+ *               channels do not take half the time, and what is not divided takes all of it. As many workers measure
+ *               at the same time as would compute. Where they meet in each layer, it is the time of the slowest: with
+ *               T > 1, and where batch_norm has statistics of all. Where passes are not of one size, the mean
+ *     c         threads for each core, N t / C, or 1: they take turns
+ *     g         seconds of a pass: what a tensor group sums and gathers (gs_tensor_calls), batch_norm's sums over
+ *               replicas, and messages between stages, of which sender and receiver each have half an exchange. Each
+ *               call is measured, of that size, by all N workers at once (layout_parts.h)
+ *     V         the instructions of the schedule in virtual time (pipeline/virtual_time.h), with each stage's own f + g
+ *     f_s       of stage s: where cores are fewer than workers, the work of all stages bounds the step
+ *     sums      of gradients over the replicas, in the way of the layout: an all-reduce; or reduce-scatters and
+ *               all-gathers of ZeRO's units, those of stages 2 and 3 in each pass. Measured as g is. A thread beside
+ *               the worker makes them while layers compute: what is longer than m f counts, where it has a core (N (t +
+ *               1) <= C); else all of it, since it takes a core from a worker
+ *     update    seconds a parameter, measured, times the worker's, with ZeRO a D-th of them
+ *     data      B / D times the seconds a sample to the device; where the loader's thread has no core of its own, and
+ *               those that it takes
  *
- *     sent      of the worker that sends most, bytes: 2 (D - 1) / D W_s for gradients (with --zero 3 three halves of
- *               that, with --exact and no --zero log2(D) W_s), and B / D samples of activations to the next stage and
- *               of their gradients to the one before
+ *     sent      of the worker that sends most, bytes: 2 (D - 1) / D W for gradients of W bytes (with --zero 3 three
+ *               halves of that, with an order of sums and no --zero log2(D) W), and B / D samples of activations to the
+ *               next stage and of their gradients to the one before; and 2 (T - 1) / T times (with --exact log2(T)
+ *               times) what a group sums: of each pair y, and dx if a layer before it learns; with --sequence what
+ *               gs_tensor_calls lists. A table that two stages share goes to and fro
  *
  *     memory    of the worker that needs most, on its device: each layout is rehearsed (memory/memory.h)
  *
- * Update, data and messages take N / C times as long where that is more than 1. With tensor parallelism of T on N = D x
- * P x T workers T_s is that of whole layers times the share of FLOPs that a worker has, which has 1/T of the pairs of
- * linear layers and all else; W_s is that of its part. It sends besides 2 (T - 1) / T times (with --exact log2(T)
- * times) the arrays that a group sums: of each pair y, and dx if a layer before it learns; and what gs_tensor_calls
- * lists besides, with --sequence above all. A table that two stages share goes to and fro.
- *
- * Not in it: waits for slower workers, latencies, several passes of --zero 2 and 3. `gradsum layout --run` shows how
- * far the formulas are from what runs take.
+ * Not in it: what a step costs that is made of few numbers (the score, wishes to stop); the wait for a worker that is
+ * late once in a step; forward that --recompute runs again in a group's sums; copies to the host of devices with memory
+ * of their own. `gradsum layout --run` shows how far the formulas are from what runs take.
  */
 #pragma once
 
 #include "train/memory/memory.h"
-#include "train/pipeline/times.h"
+#include "train/pipeline/cut.h"
 
 /* What a worker of a run holds. */
 typedef struct gs_layout_share {
@@ -55,17 +68,14 @@ typedef struct gs_layout_cost {
     char cut[GS_CUT_TEXT]; /* as --pipeline-cut has it; "": there is none, or it is that of the settings */
 } gs_layout_cost;
 
-enum { GS_LAYOUT_TIMES = 32 };
+struct gs_layout_parts;
 
 typedef struct gs_layout_plan {
     gs_memory_plan memory; /* of one worker: settings with data and model, as gs_train takes them */
     const char *devices;   /* of all workers */
     int workers;
-    double samples_per_s, bandwidth; /* measured: of one worker; bytes a second from one worker to another */
-    double update, data;             /* measured: seconds a parameter, a sample */
-    gs_layer_times times[GS_LAYOUT_TIMES];
-    int times_known;
-    gs_layout_cost *cost; /* those that can run and fit, fastest first */
+    struct gs_layout_parts *parts; /* what was measured: layout_parts.h */
+    gs_layout_cost *cost;          /* those that can run and fit, fastest first */
     int costs;
     int too_large; /* how many need more than settings->max_memory */
     int refused;   /* how many cannot run, and why the first of them cannot */
@@ -74,7 +84,7 @@ typedef struct gs_layout_plan {
 
 /* All layouts of so many workers, one on each of `devices`, for these settings, whose --layout, --pipeline, --tensor
  * and --zero are not looked at; with settings->sequence those with groups twice, without and with it. `devices` must
- * live as long. Takes about a second, to measure. Fails as gs_train would with one worker. To be freed in any case. */
+ * live as long. Takes some seconds, to measure. Fails as gs_train would with one worker. To be freed in any case. */
 gs_status gs_layout_plan_create(const gs_settings *, const char *devices, int workers, gs_layout_plan *);
 void gs_layout_plan_free(gs_layout_plan *);
 

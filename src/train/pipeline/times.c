@@ -1,6 +1,9 @@
 #include "train/pipeline/times.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "core/clock.h"
 #include "core/philox.h"
@@ -11,11 +14,14 @@ static const double ENOUGH = 5e-3; /* seconds for each piece */
 
 typedef struct bench {
     const gs_settings *settings;
+    gs_comm *beside; /* NULL: nobody */
     gs_device *device;
     gs_model *whole; /* its weights */
     size_t samples;
     gs_mem x, answers, dw;
     int *place, pieces;
+    float *other; /* what a core's own caches hold after other layers; NULL: they are left as they are */
+    size_t others;
 } bench;
 
 /* ---- what goes in ---- */
@@ -70,12 +76,34 @@ static gs_status bind_gradients(bench *b, gs_model *m, int first, int last) {
     return gs_model_clear_stats(m);
 }
 
-static double least(double a, double b) {
-    return a > 0 && a < b ? a : b;
+/* Seconds of a forward and of a backward. */
+typedef struct took {
+    double forward, backward;
+} took;
+
+/* In a step all other layers come between two turns of one. What a layer finds in its core's own caches is what the one
+ * before it has just written, and no weights. */
+static gs_status cool(bench *b, gs_mem written, size_t floats) {
+    enum { LINE = 16 /* floats */ };
+    void *host;
+    float sum = 0;
+    if (!b->other) return GS_OK;
+    for (size_t i = 0; i < b->others; i += LINE) b->other[i] += 1;
+    if (!written.base) return GS_OK;
+    GS_TRY(b->device->ops->map(b->device, written, floats * sizeof(float), &host));
+    for (size_t i = 0; i < floats; i += LINE) sum += ((const volatile float *)host)[i];
+    b->other[0] = sum;
+    return b->device->ops->unmap(b->device, written, host);
 }
 
-/* Forward and backward; *forward, *backward: the least so far. */
-static gs_status turn(bench *b, gs_model *m, gs_mem dy, gs_mem *y, double *forward, double *backward) {
+/* Where others measure beside this thread, all begin together. */
+static gs_status meet(const bench *b, double *start) {
+    if (b->beside) GS_TRY(gs_comm_barrier(b->beside));
+    *start = gs_seconds();
+    return GS_OK;
+}
+
+static gs_status turn(bench *b, gs_model *m, gs_mem dy, gs_mem *y, took *t) {
     const gs_backend *ops = b->device->ops;
     const gs_pass pass = {.n = b->samples,
                           .training = true,
@@ -83,40 +111,80 @@ static gs_status turn(bench *b, gs_model *m, gs_mem dy, gs_mem *y, double *forwa
                           .seed = b->settings->seed,
                           .group = b->settings->batch_norm.group};
     gs_mem dx;
-    const double start = gs_seconds();
+    double start;
+    GS_TRY(cool(b, b->x, b->samples * gs_shape_size(m->in)));
+    GS_TRY(meet(b, &start));
     GS_TRY(gs_model_forward(m, &pass, b->x, y));
     if (m->has_loss) GS_TRY(gs_model_loss(m, &pass, *y, b->answers));
     GS_TRY(ops->finish(b->device));
-    const double middle = gs_seconds();
+    t->forward = gs_seconds() - start;
+    GS_TRY(cool(b, dy, b->samples * gs_shape_size(m->out)));
+    GS_TRY(meet(b, &start));
     GS_TRY(gs_model_backward_stage(m, &pass, *y, b->answers, dy, &dx));
     GS_TRY(ops->finish(b->device));
-    *forward = least(*forward, middle - start);
-    *backward = least(*backward, gs_seconds() - middle);
+    t->backward = gs_seconds() - start;
     return GS_OK;
 }
 
-static gs_status time_piece(bench *b, gs_model *m, gs_mem dy, gs_mem *y, double *forward, double *backward) {
-    double unused[2] = {0, 0};
-    GS_TRY(turn(b, m, dy, y, &unused[0], &unused[1]));
-    const double start = gs_seconds();
-    for (int i = 0; i < MOST && (i < LEAST || gs_seconds() - start < ENOUGH); i++)
-        GS_TRY(turn(b, m, dy, y, forward, backward));
+/* The least of some turns: of the mean of all threads, and of the slowest. Alone they are the same. */
+typedef struct result {
+    took typical, slowest;
+} result;
+
+static took least_of(const took *turns, int count) {
+    took t = turns[0];
+    for (int i = 1; i < count; i++) {
+        t.forward = fmin(t.forward, turns[i].forward);
+        t.backward = fmin(t.backward, turns[i].backward);
+    }
+    return t;
+}
+
+static gs_status least_beside(gs_comm *beside, const took *turns, int count, result *out) {
+    took sum[MOST], most[MOST];
+    const size_t numbers = 2 * (size_t)count;
+    for (int i = 0; i < count; i++) sum[i] = most[i] = turns[i];
+    GS_TRY(gs_comm_all_reduce(beside, sum, numbers, GS_F64, GS_SUM));
+    GS_TRY(gs_comm_all_reduce(beside, most, numbers, GS_F64, GS_MAX));
+    const took all = least_of(sum, count);
+    out->typical = (took){all.forward / beside->size, all.backward / beside->size};
+    out->slowest = least_of(most, count);
+    return GS_OK;
+}
+
+/* How many turns, after one that took t: all threads make as many. */
+static gs_status count_turns(const bench *b, took t, int *count) {
+    const double one = fmax(t.forward + t.backward, 1e-9);
+    double turns = fmin(fmax(ceil(ENOUGH / one), LEAST), MOST);
+    if (b->beside) GS_TRY(gs_comm_broadcast(b->beside, &turns, 1, GS_F64, 0));
+    *count = (int)turns;
+    return GS_OK;
+}
+
+static gs_status time_piece(bench *b, gs_model *m, gs_mem dy, gs_mem *y, result *out) {
+    took turns[MOST];
+    int count;
+    GS_TRY(turn(b, m, dy, y, &turns[0]));
+    GS_TRY(count_turns(b, turns[0], &count));
+    for (int i = 0; i < count; i++) GS_TRY(turn(b, m, dy, y, &turns[i]));
+    if (b->beside) return least_beside(b->beside, turns, count, out);
+    out->typical = out->slowest = least_of(turns, count);
     return GS_OK;
 }
 
 /* Then its output is the next one's input. */
-static gs_status measure_piece(bench *b, int first, int last, double *forward, double *backward) {
+static gs_status measure_piece(bench *b, int first, int last, result *out) {
     const gs_backend *ops = b->device->ops;
     gs_model *m;
     gs_mem dy = GS_NONE, y, next = GS_NONE;
     GS_TRY(gs_model_create_stage(b->whole, b->settings->model, b->samples, first, last, &m));
-    const size_t out = b->samples * gs_shape_size(m->out);
+    const size_t floats = b->samples * gs_shape_size(m->out);
     gs_status status = bind_gradients(b, m, first, last);
-    if (status == GS_OK) status = gs_alloc(b->device, GS_MEMORY_ACTIVATIONS, out * sizeof(float), &dy);
-    if (status == GS_OK) status = ops->fill(b->device, dy, 1e-3f, out);
-    if (status == GS_OK) status = time_piece(b, m, dy, &y, forward, backward);
-    if (status == GS_OK) status = gs_alloc(b->device, GS_MEMORY_ACTIVATIONS, out * sizeof(float), &next);
-    if (status == GS_OK) status = ops->copy(b->device, next, y, out);
+    if (status == GS_OK) status = gs_alloc(b->device, GS_MEMORY_ACTIVATIONS, floats * sizeof(float), &dy);
+    if (status == GS_OK) status = ops->fill(b->device, dy, 1e-3f, floats);
+    if (status == GS_OK) status = time_piece(b, m, dy, &y, out);
+    if (status == GS_OK) status = gs_alloc(b->device, GS_MEMORY_ACTIVATIONS, floats * sizeof(float), &next);
+    if (status == GS_OK) status = ops->copy(b->device, next, y, floats);
     if (status == GS_OK) status = ops->finish(b->device);
     gs_model_free(m);
     ops->free(b->device, dy);
@@ -129,37 +197,68 @@ static gs_status measure_piece(bench *b, int first, int last, double *forward, d
 
 /* ---- all of them ---- */
 
-static gs_status measure(bench *b, const gs_dataset *data, const char *device, int threads,
-                         gs_layer_times *out) {
-    const gs_settings *s = b->settings;
-    GS_TRY(gs_device_open(device, threads, &b->device));
-    b->device->precision = s->precision;
-    GS_TRY(gs_model_create_weights(b->device, s->model, data->shape, s->loss, s->seed, s->recompute, NULL,
-                                   &b->whole));
-    const size_t layers = (size_t)b->whole->net->children;
+static gs_status allocate(size_t layers, gs_layer_times *out) {
+    double **const arrays[] = {&out->forward, &out->backward, &out->both, &out->slowest};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        if (!(*arrays[i] = calloc(layers + 1, sizeof(double))))
+            return gs_fail(GS_E_MEMORY, "no memory for the times of %zu layers", layers);
     out->layers = (int)layers;
+    return GS_OK;
+}
+
+/* A part is measured without its group. */
+static gs_status sum_nothing(void *context, gs_device *d, gs_mem x, size_t count) {
+    (void)context, (void)d, (void)x, (void)count;
+    return GS_OK;
+}
+
+static gs_status send_nothing(void *context, gs_device *d, gs_mem whole, gs_mem part, size_t n, size_t each) {
+    (void)context, (void)d, (void)whole, (void)part, (void)n, (void)each;
+    return GS_OK;
+}
+
+/* Twice a core's own caches. */
+static gs_status make_other(bench *b) {
+    enum { USUAL = 1 << 20 /* bytes, where the system does not say */ };
+    const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    b->others = 2 * (bytes > 0 ? (size_t)bytes : USUAL) / sizeof *b->other;
+    b->other = calloc(b->others, sizeof *b->other);
+    return b->other ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for %zu floats", b->others);
+}
+
+static gs_status measure(bench *b, const gs_layer_bench *q, gs_layer_times *out) {
+    const gs_settings *s = b->settings;
+    gs_tensor_group group = q->group ? *q->group : (gs_tensor_group){.size = 0};
+    group.sum = sum_nothing;
+    group.gather = group.reduce = send_nothing;
+    GS_TRY(gs_device_open(q->device, q->threads, &b->device));
+    b->device->precision = s->precision;
+    GS_TRY(gs_model_create_weights(b->device, s->model, q->data->shape, s->loss, s->seed, s->recompute,
+                                   group.size > 0 ? &group : NULL, &b->whole));
+    const size_t layers = (size_t)b->whole->net->children;
     out->samples = b->samples;
-    out->forward = calloc(layers, sizeof *out->forward);
-    out->backward = calloc(layers, sizeof *out->backward);
-    out->both = calloc(layers, sizeof *out->both);
+    GS_TRY(allocate(layers, out));
     b->place = calloc(layers + 2, sizeof *b->place);
-    if (!out->forward || !out->backward || !out->both || !b->place)
-        return gs_fail(GS_E_MEMORY, "no memory for the times of %zu layers", layers);
-    GS_TRY(make_input(b, data));
+    if (!b->place) return gs_fail(GS_E_MEMORY, "no memory for the times of %zu layers", layers);
+    if (q->beside && strcmp(q->device, "cpu") == 0) GS_TRY(make_other(b));
+    GS_TRY(make_input(b, q->data));
     b->pieces = gs_pipeline_places(b->whole, b->place);
     for (int i = 0; i < b->pieces; i++) {
         const int at = b->place[i];
-        GS_TRY(measure_piece(b, at, b->place[i + 1], &out->forward[at], &out->backward[at]));
-        out->both[at] = out->forward[at] + out->backward[at];
+        result r;
+        GS_TRY(measure_piece(b, at, b->place[i + 1], &r));
+        out->forward[at] = r.typical.forward;
+        out->backward[at] = r.typical.backward;
+        out->both[at] = r.typical.forward + r.typical.backward;
+        out->slowest[at] = r.slowest.forward + r.slowest.backward;
     }
     return GS_OK;
 }
 
-gs_status gs_layer_times_measure(const gs_settings *s, const gs_dataset *data, const char *device,
-                                 int threads, size_t samples, gs_layer_times *out) {
-    bench b = {.settings = s, .samples = samples};
+gs_status gs_layer_times_of(const gs_layer_bench *q, gs_layer_times *out) {
+    bench b = {.settings = q->settings, .beside = q->beside, .samples = q->samples};
     *out = (gs_layer_times){0};
-    const gs_status status = measure(&b, data, device, threads, out);
+    const gs_status status = measure(&b, q, out);
     if (b.device) {
         b.device->ops->free(b.device, b.x);
         b.device->ops->free(b.device, b.answers);
@@ -168,12 +267,22 @@ gs_status gs_layer_times_measure(const gs_settings *s, const gs_dataset *data, c
     gs_model_free(b.whole);
     gs_device_close(b.device);
     free(b.place);
+    free(b.other);
     return status;
+}
+
+gs_status gs_layer_times_measure(const gs_settings *s, const gs_dataset *data, const char *device,
+                                 int threads, size_t samples, gs_layer_times *out) {
+    return gs_layer_times_of(
+        &(gs_layer_bench){
+            .settings = s, .data = data, .device = device, .threads = threads, .samples = samples},
+        out);
 }
 
 void gs_layer_times_free(gs_layer_times *t) {
     free(t->forward);
     free(t->backward);
     free(t->both);
+    free(t->slowest);
     *t = (gs_layer_times){0};
 }

@@ -5,6 +5,11 @@
  * least three more, for about 5 ms; of these the fastest forward and the fastest backward count, so what disturbs one
  * turn does not count. In memory there are at any time the weights of the whole model, and of one piece the gradients
  * and the activations.
+ *
+ * Cores of one machine share its memory, and some of its caches: a busy core is slower while the others are busy too.
+ * So several threads can measure the same pieces at the same time (beside). All begin each forward and each backward
+ * together; of a turn the mean of all threads is looked at, and the slowest of them, and again the fastest turn counts.
+ * There a layer does not find its weights in its core's own caches either: in a step all others come in between.
  */
 #pragma once
 
@@ -16,9 +21,25 @@ typedef struct gs_layer_times {
     int layers;                 /* children of the outermost sequence */
     double *forward, *backward; /* [layers]: seconds; of a layer that stays with another one 0 */
     double *both;               /* their sums */
+    double *slowest; /* the same of the slowest thread: what all take that wait for each other; else both */
 } gs_layer_times;
 
-/* Of settings->model on `data`, whose samples are not looked at. *out is to be freed in any case. */
+/* What is measured, and who else measures it. */
+typedef struct gs_layer_bench {
+    const gs_settings *settings; /* of their model */
+    const gs_dataset *data;      /* whose samples are not looked at */
+    const char *device;
+    int threads;
+    size_t samples;
+    const gs_tensor_group
+        *group;      /* a worker's part of the model, without its group's sums; NULL: all of it */
+    gs_comm *beside; /* other threads that make the same call; NULL: none */
+} gs_layer_bench;
+
+/* *out is to be freed in any case. */
+gs_status gs_layer_times_of(const gs_layer_bench *, gs_layer_times *out);
+
+/* The same, of the whole model and with nobody beside. */
 gs_status gs_layer_times_measure(const gs_settings *, const gs_dataset *data, const char *device, int threads,
                                  size_t samples, gs_layer_times *out);
 void gs_layer_times_free(gs_layer_times *);

@@ -1,6 +1,5 @@
 /* What a worker computes in a step, layer by layer: measured, or from FLOPs. */
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,60 +92,15 @@ static gs_status spread(const gs_profile *p, double batch, gs_simulated_work *w)
     return GS_OK;
 }
 
-/* A worker of those that measure at the same time, each on its share of the cores. */
-typedef struct measurer {
-    const gs_settings *settings;
-    int place, all;
-    gs_profile profile;
-    gs_status status;
-    char message[300];
-    pthread_t thread;
-} measurer;
-
-static void *measurer_main(void *argument) {
-    static const double SECONDS = 0.2;
-    measurer *m = argument;
-    (void)gs_cores_bind_share(m->place, m->all);
-    m->status = gs_profile_run(m->settings, SECONDS, &m->profile);
-    if (m->status != GS_OK) snprintf(m->message, sizeof m->message, "%s", gs_message());
-    return NULL;
-}
-
-/* So many workers at once, all of which begin at the same time and measure the same for as long. The first one's
- * figures are kept, with the mean of all speeds. */
-static gs_status measure_at_once(const gs_settings *s, int busy, gs_profile *out) {
-    measurer *crew = calloc((size_t)busy, sizeof *crew);
-    if (!crew) return gs_fail(GS_E_MEMORY, "no memory to measure %d workers", busy);
-    gs_status status = GS_OK;
-    double speeds = 0;
-    int started = 0;
-    for (; started < busy; started++) {
-        crew[started] = (measurer){.settings = s, .place = started, .all = busy};
-        if (pthread_create(&crew[started].thread, NULL, measurer_main, &crew[started]) != 0) break;
-    }
-    if (started < busy) status = gs_fail(GS_E_MEMORY, "no thread to measure %d workers at once", busy);
-    for (int i = 0; i < started; i++) pthread_join(crew[i].thread, NULL);
-    for (int i = 0; i < started; i++) {
-        speeds += crew[i].profile.step / started;
-        if (crew[i].status != GS_OK && status == GS_OK)
-            status = gs_fail(crew[i].status, "%s", crew[i].message);
-        if (i > 0) gs_profile_free(&crew[i].profile);
-    }
-    if (started > 0) *out = crew[0].profile;
-    if (status == GS_OK) out->step = speeds;
-    free(crew);
-    return status;
-}
-
 static gs_status measure(const gs_settings *settings, int busy, gs_simulated_work *w) {
     enum { MOST = 64, LEAST = 4 /* samples */ };
-    static const double FLOPS = 4e9; /* of a step: about a tenth of a second on a core */
+    static const double FLOPS = 4e9 /* of a step: about a tenth of a second on a core */, SECONDS = 0.2;
     const double enough =
         fmin(MOST, fmax(LEAST, FLOPS / (w->plan->flops_forward + w->plan->flops_backward + 1)));
     gs_settings s = *settings;
     gs_profile profile = {0};
     s.batch = (size_t)ceil(fmin(w->samples, enough));
-    gs_status status = measure_at_once(&s, busy, &profile);
+    gs_status status = gs_profile_run_at_once(&s, busy, SECONDS, &profile);
     if (status == GS_OK) status = spread(&profile, (double)s.batch, w);
     gs_profile_free(&profile);
     return status;

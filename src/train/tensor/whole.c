@@ -18,13 +18,16 @@ static size_t most_floats(const gs_model *m, int count) {
     return most;
 }
 
-bool gs_tensor_needs_order(const gs_worker *w) {
-    const gs_model *m = w->model;
+bool gs_tensor_part_needs_order(const gs_model *m, int replicas) {
     bool equal = true;
     for (int i = 0; i < m->param_count && m->undivided; i++)
         for (int r = 0; r < m->tensor.size; r++)
             equal &= gs_tensor_count(m->param[i], r, m->tensor.size) == m->param[i]->count;
-    return !equal && gs_tensor_replicas(w) > 2;
+    return !equal && replicas > 2;
+}
+
+bool gs_tensor_needs_order(const gs_worker *w) {
+    return gs_tensor_part_needs_order(w->model, gs_tensor_replicas(w));
 }
 
 /* Rank r's part. Of what all hold it takes this worker's, so that --verify sees whether the others' is the same. */

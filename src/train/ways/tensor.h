@@ -48,6 +48,7 @@ gs_status gs_tensor_weights(gs_worker *, float *host);
  * group's parts are not of one size, what all of it hold lies at another place on each of them; but its sums must have
  * the same bits. Of two replicas any sum has. */
 bool gs_tensor_needs_order(const gs_worker *);
+bool gs_tensor_part_needs_order(const gs_model *part, int replicas);
 
 /* ---- held.c ---- */
 

@@ -1,4 +1,4 @@
-#include "cli/launch/ranks.h"
+#include "comm/ranks.h"
 
 #include <pthread.h>
 #include <stdio.h>

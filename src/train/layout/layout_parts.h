@@ -1,0 +1,125 @@
+/* The parts of which the time of a layout's step is made (layout_plan.h), each measured here: what layers take, and
+ * what one call between workers takes.
+ *
+ *     layout_calls.c     which calls a step makes, with their sizes
+ *     layout_measure.c   how long each takes, and how long layers take
+ *     layout_predict.c   what that comes to
+ *
+ * Everything is measured while as many cores are busy as in a run: layers by min(N, C) of the N workers at once, calls
+ * by all N of them, in as many groups as the run has, with its schemes, its --link, and its threads on their cores. So
+ * it contains what workers on one machine cost each other: its memory is shared, a call waits for the last one who
+ * comes, and threads that are more than the cores take turns.
+ */
+#pragma once
+
+#include "sync/sync.h"
+#include "train/memory/memory.h"
+#include "train/pipeline/times.h"
+#include "train/ways/pipeline.h"
+
+/* ---- calls between workers ---- */
+
+/* When a step makes it. */
+typedef enum gs_call_when {
+    GS_CALL_FORWARD,  /* within forward, in each pass, */
+    GS_CALL_BACKWARD, /* within backward */
+    GS_CALL_BESIDE,   /* while layers compute, by a thread beside the worker */
+    GS_CALL_AFTER,    /* after backward */
+    GS_CALL_WHENS
+} gs_call_when;
+
+typedef struct gs_layout_call {
+    const gs_sync_scheme *scheme; /* a sum by it; NULL: */
+    gs_operation operation; /* GS_ALL_REDUCE, GS_REDUCE_SCATTER, GS_ALL_GATHER; GS_SEND: a message to the next
+                                     rank, and one from the rank before */
+    int ranks;              /* how many make it; the other workers make the same in groups of their own */
+    bool whole;             /* on the comm of all workers; else on a part of that (comm/split.h) */
+    size_t floats;          /* of the array of all ranks, or of the message */
+    size_t pieces;     /* with --sequence: samples, in each of which a rank's tokens are one run; else 0 */
+    gs_call_when when; /* and how often: */
+    double times;      /* in a pass, of FORWARD and BACKWARD; else in a step */
+} gs_layout_call;
+
+typedef struct gs_layout_calls {
+    gs_layout_call *call;
+    size_t count, room;
+} gs_layout_calls;
+
+void gs_layout_calls_free(gs_layout_calls *);
+
+/* What the calls depend on. */
+typedef struct gs_layout_step {
+    const gs_settings *settings; /* settled */
+    gs_layout layout;
+    const gs_model *part; /* the plan of what a worker of a tensor group has; without one, of the model */
+    size_t samples;       /* of a pass, */
+    int passes;           /* of which a worker makes so many in a step */
+} gs_layout_step;
+
+/* Add those of a layer and of the layers in it, in a pass. GS_E_MEMORY. */
+gs_status gs_layout_calls_of_layer(const gs_layout_step *, gs_layer *, gs_layout_calls *);
+
+/* Add those of a run of layers: messages to and from its neighbours, in a pass. GS_E_MEMORY. */
+gs_status gs_layout_calls_of_run(const gs_layout_step *, const gs_pipeline_worker *stage, int run,
+                                 gs_layout_calls *);
+
+/* Add those of a step besides. stage: of a pipeline; else NULL. GS_E_MEMORY. */
+gs_status gs_layout_calls_of_step(const gs_layout_step *, const gs_pipeline_worker *stage, gs_layout_calls *);
+
+/* Do workers meet in each layer, so that all wait for the slowest there? */
+bool gs_layout_meets_in_layers(const gs_layout_step *);
+
+/* ---- the parts ---- */
+
+enum { GS_LAYOUT_TIMES = 32, GS_LAYOUT_KNOWN = 512 };
+
+typedef struct gs_layout_parts gs_layout_parts;
+
+/* Where they come from. A test may have made them up. */
+typedef struct gs_layout_source {
+    /* Of the model that such settings give a worker, `samples` at once. *out belongs to the parts. */
+    gs_status (*layers)(gs_layout_parts *, const gs_settings *, size_t samples, const gs_layer_times **out);
+    gs_status (*call)(gs_layout_parts *, const gs_layout_call *, double *seconds);
+} gs_layout_source;
+
+/* Layers, of so many samples and in so many parts. */
+typedef struct gs_layout_times {
+    size_t samples;
+    int parts;
+    bool sequence;
+    gs_layer_times times;
+} gs_layout_times;
+
+/* A call, whenever it is made. */
+typedef struct gs_layout_known {
+    gs_layout_call call;
+    double seconds;
+} gs_layout_known;
+
+struct gs_layout_parts {
+    const gs_layout_source *source;
+    const gs_settings *settings; /* of one worker, with data and model */
+    const char *devices;         /* of all workers */
+    int workers, threads, cores; /* threads: of each worker */
+    double samples_per_s;        /* of one worker alone, while the other cores are busy */
+    double update, data,
+        loader;       /* seconds: a parameter; a sample to the device; a sample of the loader's thread */
+    double bandwidth; /* bytes a second, of long messages from one worker to another; 0: there is one */
+    gs_layout_times times[GS_LAYOUT_TIMES];
+    int times_known; /* so many were measured; the last GS_LAYOUT_TIMES are kept */
+    gs_layout_known known[GS_LAYOUT_KNOWN];
+    int calls_known;
+};
+
+/* By measuring; the other members but source are there. Then source can be asked, and measures what it is asked for
+ * first. Takes about a second. Fails as gs_train would with one worker. To be freed in any case. */
+gs_status gs_layout_parts_measure(gs_layout_parts *, size_t batch);
+void gs_layout_parts_free(gs_layout_parts *);
+
+/* ---- layout_predict.c ---- */
+
+/* Of settings, settled, for a model (its plan), whose global batch is this: all but memory. Where it is cut by measured
+ * times, *out says where. */
+struct gs_layout_cost;
+gs_status gs_layout_predict(gs_layout_parts *, const gs_settings *, const gs_model *, size_t batch,
+                            struct gs_layout_cost *out);

@@ -1,0 +1,249 @@
+/* What a layout's step takes, from parts that are made up: layers and calls of round numbers, so that each formula of
+ * train/layout/layout_plan.h gives a figure that can be reckoned by hand. Nothing is measured. */
+#include "tests/test.h"
+
+#include <math.h>
+
+#include "train/layout/layout_parts.h"
+#include "train/ways/zero_units.h"
+
+static const gs_shape image = {1, 28, 28, 0};
+static const char four[] = "flatten, linear 16, relu, linear 16, relu, linear 16, relu, linear 10";
+enum { BATCH = 64, FIRST = 784 * 16 + 16, MIDDLE = 16 * 16 + 16, LAST = 16 * 10 + 10 };
+
+/* ---- the parts ---- */
+
+/* Seconds: of each layer with weights and each sample, 1 in forward and 2 in backward; the slowest worker takes 3/2 of
+ * that, half a layer 7/10. */
+static const double LAYER = 1e-5, SLOWEST = 1.5, HALF = 0.7;
+static const double UPDATE = 1e-9, DATA = 1e-6, LOADER = 2e-6;
+
+typedef struct made_up {
+    gs_layout_parts parts;
+    gs_layer_times times[2]; /* of two sizes, in turns */
+    int asked, calls;        /* for how many */
+} made_up;
+
+static double time_of(const gs_layout_call *c) {
+    const double kind = c->scheme                           ? 1
+                        : c->operation == GS_ALL_REDUCE     ? 2
+                        : c->operation == GS_REDUCE_SCATTER ? 3
+                        : c->operation == GS_ALL_GATHER     ? 4
+                                                            : 5;
+    return kind * (1e-6 + 1e-9 * (double)c->floats) * (c->whole ? 1 : 1.5) * c->ranks;
+}
+
+static gs_status call(gs_layout_parts *p, const gs_layout_call *c, double *seconds) {
+    ((made_up *)p)->calls++;
+    *seconds = time_of(c);
+    return GS_OK;
+}
+
+static gs_status layers(gs_layout_parts *p, const gs_settings *s, size_t samples,
+                        const gs_layer_times **out) {
+    made_up *m = (made_up *)p;
+    gs_layer_times *t = &m->times[m->asked++ % 2];
+    gs_model *plan;
+    GS_TRY(gs_model_plan(s->model, image, &plan));
+    gs_layer_times_free(t);
+    t->samples = samples;
+    t->layers = plan->net->children;
+    double **const arrays[] = {&t->forward, &t->backward, &t->both, &t->slowest};
+    for (int k = 0; k < 4; k++) assert_non_null(*arrays[k] = calloc((size_t)t->layers, sizeof(double)));
+    for (int i = 0; i < t->layers; i++) {
+        const double one = LAYER * (double)samples * (s->tensor > 1 ? HALF : 1);
+        if (gs_layer_params(plan->net->child[i]) == 0) continue;
+        t->forward[i] = one;
+        t->backward[i] = 2 * one;
+        t->both[i] = 3 * one;
+        t->slowest[i] = 3 * one * SLOWEST;
+    }
+    gs_model_free(plan);
+    *out = t;
+    return GS_OK;
+}
+
+static const gs_layout_source source = {layers, call};
+
+/* Seconds of a step of this layout. */
+static double seconds_of_batch(size_t batch, const char *model, const char *layout, int cores, made_up *m,
+                               gs_layout_cost *cost) {
+    gs_settings s = gs_settings_default();
+    gs_model *plan;
+    gs_layout l;
+    s.model = model;
+    s.layout = layout;
+    s.batch = batch;
+    assert_ok(gs_layout_settle(&s));
+    assert_ok(gs_layout_read(layout, &l));
+    *m = (made_up){.parts = {.source = &source,
+                             .settings = &s,
+                             .devices = "cpu",
+                             .workers = l.dp * l.tp * l.pp,
+                             .threads = 1,
+                             .cores = cores,
+                             .update = UPDATE,
+                             .data = DATA,
+                             .loader = LOADER}};
+    assert_ok(gs_model_plan(model, image, &plan));
+    assert_ok(gs_layout_predict(&m->parts, &s, plan, batch, cost));
+    gs_model_free(plan);
+    for (int i = 0; i < 2; i++) gs_layer_times_free(&m->times[i]);
+    return cost->seconds;
+}
+
+static double seconds_of(const char *model, const char *layout, int cores, made_up *m, gs_layout_cost *cost) {
+    return seconds_of_batch(BATCH, model, layout, cores, m, cost);
+}
+
+static void is_predicted(const char *model, const char *layout, int cores, double wanted) {
+    made_up m;
+    gs_layout_cost cost;
+    gs_test_near(seconds_of(model, layout, cores, &m, &cost), wanted, 0, 1e-6, layout, __FILE__, __LINE__);
+}
+
+static double group(int kind, size_t floats, int ranks) {
+    return kind * (1e-6 + 1e-9 * (double)floats) * 1.5 * ranks;
+}
+static double all(int kind, size_t floats, int ranks) {
+    return group(kind, floats, ranks) / 1.5;
+}
+
+enum { SUM = 1, ALL_REDUCE, SCATTER, GATHER, MESSAGE };
+
+/* ---- replicas ---- */
+
+static void replicas_share_samples_and_sum_gradients(void **state) {
+    (void)state;
+    const size_t params = FIRST + 2 * MIDDLE + LAST;
+    const double f = 4 * 3 * LAYER * BATCH / 2, sum = all(SUM, params + GS_STATS, 2),
+                 update = UPDATE * (double)params;
+    is_predicted(four, "dp2", 2, f + sum + update + BATCH / 2 * (DATA + LOADER));
+    is_predicted(four, "dp2", 4, f + sum + update + BATCH / 2 * DATA); /* cores for the loaders */
+    is_predicted(four, "dp1", 2, 2 * f + update + BATCH * DATA);
+    /* four workers take turns on two cores: of layers, update and data, but a call is measured so */
+    is_predicted(four, "dp4", 2,
+                 2 * (f / 2 + update + BATCH / 4 * (DATA + LOADER)) + all(SUM, params + GS_STATS, 4));
+}
+
+/* What batch_norm sums over all workers, and the wait for the slowest in each layer. */
+static void shared_statistics_are_calls_in_each_pass(void **state) {
+    (void)state;
+    static const char model[] = "conv 4 3x3 pad 1, batch_norm, relu, flatten, linear 10";
+    const size_t params = 4 * 9 + 4 + 4 + 4 + 784 * 4 * 10 + 10,
+                 floats = params + 2 * 4; /* with running ones */
+    const double f = 3 * 3 * LAYER * BATCH / 2 * SLOWEST, sum = all(SUM, floats + GS_STATS, 2),
+                 statistics = all(ALL_REDUCE, 2 * (1 + 2 * 4), 2) + all(ALL_REDUCE, 2 * 2 * 4, 2);
+    is_predicted(model, "dp2", 2,
+                 f + statistics + sum + UPDATE * (double)params + BATCH / 2 * (DATA + LOADER));
+}
+
+/* ---- ZeRO ---- */
+
+static double zero_calls(int zero, double *after) {
+    gs_model *plan;
+    gs_units units;
+    double beside = 0;
+    assert_ok(gs_model_plan(four, image, &plan));
+    assert_ok(gs_units_cut(plan, 2, zero == 1, &units));
+    *after = all(ALL_REDUCE, units.rest + GS_STATS, 2);
+    for (int i = 0; i < units.count; i++) {
+        const size_t floats = 2 * units.unit[i].own;
+        *(zero > 1 ? &beside : after) += all(SCATTER, floats, 2);
+        *(zero > 2 ? &beside : after) += (zero > 2 ? 2 : 1) * all(GATHER, floats, 2);
+    }
+    assert_true(zero == 1 ? units.count == 1 : units.count > 1);
+    gs_units_free(&units);
+    gs_model_free(plan);
+    return beside;
+}
+
+static void zero_sends_units_beside_layers_if_there_are_cores(void **state) {
+    (void)state;
+    const double params = FIRST + 2 * MIDDLE + LAST, f = 4 * 3 * LAYER * BATCH / 2;
+    for (int zero = 1; zero <= 3; zero++) {
+        char layout[16];
+        double after;
+        const double beside = zero_calls(zero, &after), update = UPDATE * params / 2;
+        snprintf(layout, sizeof layout, "dp2,zero%d", zero);
+        assert_true(beside < f);
+        is_predicted(four, layout, 2, f + beside + after + update + BATCH / 2 * (DATA + LOADER));
+        is_predicted(four, layout, 4, f + after + update + BATCH / 2 * DATA);
+    }
+}
+
+/* ---- parts of layers ---- */
+
+static void groups_take_what_their_part_takes_and_sum(void **state) {
+    (void)state;
+    /* of worker 1: 8 of 16 outputs, or of 16 inputs */
+    const double params = 784 * 8 + 8 + (16 * 8 + 16) + (16 * 8 + 8) + (8 * 10 + 10),
+                 f = 4 * 3 * LAYER * BATCH * HALF * SLOWEST,
+                 g = group(SUM, BATCH * 16, 2) + group(SUM, BATCH * 10, 2) /* y of each pair */
+                     + group(SUM, BATCH * 16, 2);                          /* dx of the second */
+    is_predicted(four, "tp2", 2, f + g + UPDATE * params + BATCH * (DATA + LOADER));
+    /* two such groups on two cores, which sum gradients beside: halves of both pairs, and the sums of half the batch */
+    const double half = group(SUM, BATCH / 2 * 16, 2) * 2 + group(SUM, BATCH / 2 * 10, 2);
+    is_predicted(four, "dp2,tp2", 2,
+                 2 * (f / 2 + UPDATE * params + BATCH / 2 * (DATA + LOADER)) + half +
+                     group(SUM, (size_t)params + GS_STATS, 2));
+}
+
+/* ---- stages ---- */
+
+static void stages_take_turns_in_virtual_time(void **state) {
+    (void)state;
+    enum { M = 8, SAMPLES = BATCH / M };
+    const double f = 2 * 3 * LAYER * SAMPLES,
+                 e = group(MESSAGE, SAMPLES * 16, 2), /* there and back: two halves */
+        score = all(ALL_REDUCE, GS_STATS, 2), update = UPDATE * (FIRST + MIDDLE);
+    is_predicted(four, "pp2", 2, (M + 1) * (f + e) + score + update + BATCH * (DATA + LOADER));
+}
+
+/* 12 samples in 8 micro-batches: four of two and four of one. */
+static void micro_batches_need_not_be_equal(void **state) {
+    (void)state;
+    enum { M = 8, FEW = 12 };
+    made_up m;
+    gs_layout_cost cost;
+    const double f = 2 * 3 * LAYER * 1.5, e = (group(MESSAGE, 2 * 16, 2) + group(MESSAGE, 16, 2)) / 2,
+                 score = all(ALL_REDUCE, GS_STATS, 2), update = UPDATE * (FIRST + MIDDLE);
+    assert_near(seconds_of_batch(FEW, four, "pp2", 2, &m, &cost),
+                (M + 1) * (f + e) + score + update + FEW * (DATA + LOADER), 0, 1e-6);
+}
+
+/* The work of four stages is more than two cores can do in the time of the schedule. */
+static void stages_need_cores(void **state) {
+    (void)state;
+    enum { M = 16, SAMPLES = BATCH / M };
+    const double f = 3 * LAYER * SAMPLES, e = group(MESSAGE, SAMPLES * 16, 4),
+                 score = all(ALL_REDUCE, GS_STATS, 4);
+    is_predicted(four, "pp4", 2,
+                 M * 4 * f / 2 + M * 2 * e + score + 2 * (UPDATE * FIRST + BATCH * (DATA + LOADER)));
+    made_up m;
+    gs_layout_cost cost;
+    const double enough = seconds_of(four, "pp4", 4, &m, &cost);
+    assert_true(enough < (M + 3) * (f + 2 * e) + score + UPDATE * FIRST + BATCH * (DATA + LOADER));
+    assert_true(enough > (M + 3) * f);
+    assert_string_equal(cost.cut, "3,5,7");
+}
+
+/* A layout without calls asks for none. */
+static void one_worker_sends_nothing(void **state) {
+    (void)state;
+    made_up m;
+    gs_layout_cost cost;
+    (void)seconds_of(four, "dp1", 2, &m, &cost);
+    assert_int_equal(m.calls, 0);
+    assert_true(cost.sent <= 0);
+    (void)seconds_of(four, "dp2,pp2,zero1", 2, &m, &cost);
+    assert_true(m.calls > 0 && cost.sent > 0);
+}
+
+GS_TESTS(layout_predict, cmocka_unit_test(replicas_share_samples_and_sum_gradients),
+         cmocka_unit_test(shared_statistics_are_calls_in_each_pass),
+         cmocka_unit_test(zero_sends_units_beside_layers_if_there_are_cores),
+         cmocka_unit_test(groups_take_what_their_part_takes_and_sum),
+         cmocka_unit_test(stages_take_turns_in_virtual_time),
+         cmocka_unit_test(micro_batches_need_not_be_equal), cmocka_unit_test(stages_need_cores),
+         cmocka_unit_test(one_worker_sends_nothing))
