@@ -283,7 +283,6 @@ static void which_on(gs_device *d, gs_precision p) {
         assert_ok(
             gs_model_create(d, cases[i].model, (gs_shape){2, 28, 28, 0}, 2, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
         assert_ok(gs_layer_walk(m->net, describe, text));
-        print_message("%s: %s\n", cases[i].model, text);
         if (strcmp(text, cases[i].wanted) != 0)
             fail_msg("%s: %s, wanted %s", cases[i].model, text, cases[i].wanted);
         gs_model_free(m);
