@@ -46,7 +46,8 @@ GS_ONCE two sum_mine(__global const stored *x, __global const flow *dy, int has_
     if (s.plane < GS_VECTOR || s.plane < SUMMERS) {
         for (size_t i = id; i < n; i += SUMMERS)
             for (int p = 0; p < s.plane; p++) {
-                const float off = number(x[i * sample + p]) - middle, by = has_dy ? flowing(dy[i * sample + p]) : off;
+                const float off = number(x[i * sample + p]) - middle,
+                            by = has_dy ? flowing(dy[i * sample + p]) : off;
                 sum.a += by;
                 sum.b += by * off;
             }
@@ -156,12 +157,10 @@ __kernel OF_SUMMERS void batch_norm_sums(__global float *sums, ulong sums_at, __
 #ifndef FLOATS_FLOW
 
 /* y = w u + b, of images: work-item (plane GS_LANES + lane) */
-__kernel GS_OF_VECTORS void batch_norm_forward(__global flow *y, ulong y_at, __global const flow *x,
-                                               ulong x_at, __global const float *w, ulong w_at,
-                                               __global const float *b, ulong b_at,
-                                               __global const float *mean, ulong mean_at,
-                                               __global const float *var, ulong var_at, ulong planes,
-                                               batch_norm s) {
+__kernel GS_OF_VECTORS void
+batch_norm_forward(__global flow *y, ulong y_at, __global const flow *x, ulong x_at, __global const float *w,
+                   ulong w_at, __global const float *b, ulong b_at, __global const float *mean, ulong mean_at,
+                   __global const float *var, ulong var_at, ulong planes, batch_norm s) {
     const size_t plane = GS_PLANE;
     if (plane >= planes) return;
     const size_t c = plane % s.c;
@@ -221,7 +220,8 @@ __kernel GS_OF_VECTORS void batch_norm_backward(__global flow *dx, ulong dx_at, 
     x += x_at + plane * s.plane;
     int p = GS_LANE * GS_VECTOR;
     for (; p + GS_VECTOR <= s.plane; p += GS_LANES * GS_VECTOR)
-        store_flow(f.scale * (load_flow(dy + p) - f.of_dy - (load_stored(x + p) - f.middle) * f.of_x), dx + p);
+        store_flow(f.scale * (load_flow(dy + p) - f.of_dy - (load_stored(x + p) - f.middle) * f.of_x),
+                   dx + p);
     for (; p < s.plane; p++)
         store_one(f.scale * (flowing(dy[p]) - f.of_dy - (number(x[p]) - f.middle) * f.of_x), dx + p);
 }

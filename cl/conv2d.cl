@@ -49,9 +49,9 @@ static __global flow *result_row(__global flow *y, ulong image, int m, int r, pr
 }
 
 __kernel __attribute__((reqd_work_group_size(GS_GROUP, 1, 1))) void
-conv2d_product(__global flow *y, ulong y_at, __global const stored *w, ulong w_at,
-               __global const float *bias, ulong bias_at, __global const stored *x, __global const int *place,
-               ulong place_at, product p) {
+conv2d_product(__global flow *y, ulong y_at, __global const stored *w, ulong w_at, __global const float *bias,
+               ulong bias_at, __global const stored *x, __global const int *place, ulong place_at,
+               product p) {
     __local float a[STEP][GS_TILE + 1], b[STEP][GS_TILE + 1];
     __local int position[GS_TILE];
     const int n0 = get_group_id(0) * GS_TILE, m0 = get_group_id(1) * GS_TILE, positions = p.rows * p.columns;

@@ -163,9 +163,8 @@ static void gradient(const int block, size_t unit, int lane, int row, int rows, 
 
 /* work-item: gs_cl_planes */
 #define GRADIENT(name, block)                                                                                \
-    __kernel GS_OF_VECTORS void name(__global flow *dx, ulong dx_at, __global const stored *dy,              \
-                                     ulong dy_at, __global const stored *w, ulong w_at, ulong planes,        \
-                                     conv2d_sizes s) {                                                       \
+    __kernel GS_OF_VECTORS void name(__global flow *dx, ulong dx_at, __global const stored *dy, ulong dy_at, \
+                                     __global const stored *w, ulong w_at, ulong planes, conv2d_sizes s) {   \
         if (GS_PLANE >= planes) return;                                                                      \
         gradient(block, GS_PLANE, GS_LANE, GS_ROW, GS_ROW_STEP, dx + dx_at, dy + dy_at, w + w_at, s);        \
     }

@@ -265,8 +265,8 @@ static void pack_phases(__global float *to, __global const stored *w, __global c
 }
 
 static void image_gradient(__global flow *dx, __global float *planes, __global float *room,
-                           __global const float *dy, __global const float *packed,
-                           __global const int *place, conv_rows s) {
+                           __global const float *dy, __global const float *packed, __global const int *place,
+                           conv_rows s) {
     for (int number = 0; number < s.stride_h; number++) {
         const phase_of f = find_phase(number, s);
         product p = find_product(number, f, s);

@@ -6,8 +6,8 @@
  *
  * One work-item for each block of four random words, and so for up to four elements: this batch may begin and end in
  * the middle of a block. Element i of the batch is number first + i of the global batch. */
-__kernel void dropout(__global flow *y, ulong y_at, __global const flow *x, ulong x_at, ulong count,
-                      float p, float scale, ulong key, ulong hi, ulong first) {
+__kernel void dropout(__global flow *y, ulong y_at, __global const flow *x, ulong x_at, ulong count, float p,
+                      float scale, ulong key, ulong hi, ulong first) {
     y += y_at;
     x += x_at;
     ulong block = first / 4 + get_global_id(0);

@@ -224,8 +224,8 @@ __kernel GS_OF_VECTORS void gemm_broadcast(__global float *c, ulong c_at, __glob
     if (task < cut.tasks)
         broadcast_task(c_place(c, c_at, s), a + a_at, b + b_at, bias + bias_at, s, cut, task);
     else
-        broadcast_task(c_place(other_c, other_c_at, other_s), other_a + other_a_at, other_b + other_b_at, bias, other_s,
-                       other_cut, task - cut.tasks);
+        broadcast_task(c_place(other_c, other_c_at, other_s), other_a + other_a_at, other_b + other_b_at,
+                       bias, other_s, other_cut, task - cut.tasks);
 }
 
 #endif

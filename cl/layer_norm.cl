@@ -70,11 +70,10 @@ static two deviations(__global const flow *x, float middle, int c, int id) {
 }
 
 /* y = w u + b; mean and rstd by the corrected two-pass algorithm (cpu/batch_norm.c) */
-__kernel OF_SUMMERS void layer_norm_forward(__global flow *y, ulong y_at, __global float *mean,
-                                            ulong mean_at, __global float *rstd, ulong rstd_at,
-                                            __global const flow *x, ulong x_at, __global const float *w,
-                                            ulong w_at, __global const float *b, ulong b_at, ulong n, int c,
-                                            float eps) {
+__kernel OF_SUMMERS void layer_norm_forward(__global flow *y, ulong y_at, __global float *mean, ulong mean_at,
+                                            __global float *rstd, ulong rstd_at, __global const flow *x,
+                                            ulong x_at, __global const float *w, ulong w_at,
+                                            __global const float *b, ulong b_at, ulong n, int c, float eps) {
     __local two part[SUMMERS];
     const size_t row = ROW;
     const int id = SUMMER;
@@ -167,7 +166,8 @@ __kernel OF_SUMMERS void layer_norm_backward(__global flow *dx, ulong dx_at, __g
     const two sum = sum_all(mine, part, id);
     const float of_g = sum.a / c, of_gu = sum.b / c;
     EACH_VECTOR(k)
-    store_flow(scale * (load_flow(dy + k) * load(w + k) - of_g - (load_stored(x + k) - middle) * scale * of_gu),
+    store_flow(scale *
+                   (load_flow(dy + k) * load(w + k) - of_g - (load_stored(x + k) - middle) * scale * of_gu),
                dx + k);
     for (; k < c; k++)
         store_one(scale * (flowing(dy[k]) * w[k] - of_g - (number(x[k]) - middle) * scale * of_gu), dx + k);

@@ -156,8 +156,7 @@ GS_ONCE void backward_planes(__global flow *dx, __global const flow *dy, __globa
         const size_t rows = by_rows ? rows_with_room((end - begin) * out, s.out_w) : 0;
         backward_2x2(dx + begin * in, dy + begin * out, 0, index + begin * out, rows, s.out_h, s.out_w);
         for (size_t piece = begin + rows; piece < end; piece++)
-            scatter(dx + piece * in, in, piece % pieces * in, dy + piece * out, index + piece * out, out,
-                    s);
+            scatter(dx + piece * in, in, piece % pieces * in, dy + piece * out, index + piece * out, out, s);
     }
 }
 

@@ -14,8 +14,7 @@ __kernel GS_OF_VECTORS void positions_forward(__global flow *y, ulong y_at, __gl
         if (k + GS_VECTOR <= count)
             store_flow(load_flow(x + i * count + k) + load(w + k), y + i * count + k);
         else
-            for (size_t j = k; j < count; j++)
-                store_one(flowing(x[i * count + j]) + w[j], y + i * count + j);
+            for (size_t j = k; j < count; j++) store_one(flowing(x[i * count + j]) + w[j], y + i * count + j);
     }
 }
 

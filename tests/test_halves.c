@@ -219,7 +219,7 @@ static void fused_on(gs_device *d, gs_precision p) {
         const gs_conv2d_sizes *s = &all[i];
         const gs_pool2d_sizes pool = {s->out_c, s->out_h, s->out_w, s->out_h / 2, s->out_w / 2, 2, 2, 2,
                                       2,        0,        0};
-        const size_t n = gs_test_small() ? 3 : 67, of_x = n * gs_conv2d_x(s),
+        const size_t n = gs_test_small() ? 2 : 67, of_x = n * gs_conv2d_x(s),
                      of_y = n * gs_conv2d_y(s, &pool), of_w = gs_conv2d_w(s);
         const gs_mem x = drawn(d, p, of_x, 1), w = drawn(d, p, of_w, 2), b = drawn(d, p, (size_t)s->out_c, 3),
                      dy = drawn(d, p, of_y, 4);
