@@ -92,7 +92,7 @@ static void one_case(gs_device *d, const operator_case *c, bool relu, gs_precisi
     const bool tokens = strcmp(c->op, "embedding") == 0; /* x are their numbers */
     gs_mem made[4] = {GS_NONE, GS_NONE, GS_NONE, GS_NONE};
     instance a, b;
-    instance_open(&a, d, c, 3);
+    instance_open(&a, d, c, 0); /* Oclgrind 21.10 loses count of writes to the middle */
     instance_open(&b, d, c, 3);
     a.relu = b.relu = relu;
     if (!tokens) round_input(&a, X, p);

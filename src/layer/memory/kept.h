@@ -1,7 +1,7 @@
 /* In 16 bits backward of some layers needs no more of x than the rounded numbers (gs_layer_ops.rounds_x): of those that
- * multiply by it, of those that normalise, of gelu and silu. Mostly x lies so anyway (halves.h). Where it is in f32, for
- * another worker, or for another layer, and the backend can (`narrow` in backend.h), such a layer keeps the rounded
- * numbers, in half the memory, and the x in f32 is gone after its forward:
+ * multiply by it, of those that normalise, of gelu and silu. Mostly x lies so anyway (halves.h). Where it lies in f32
+ * and the backend can (`narrow` in backend.h), such a layer keeps the rounded numbers, in half the memory, and the x in
+ * f32 is gone after its forward:
  *
  *     forward    layer_norm | linear            | gelu              | linear
  *     in f32     y1         | y1 -> y2          | y2 -> y3          | y3 -> y4        others may lie there afterwards
