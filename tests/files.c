@@ -29,6 +29,21 @@ int entries(const char *folder) {
     return count;
 }
 
+void write_raw(const char *path, const void *bytes, size_t count) {
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, count, f), count);
+    assert_int_equal(fclose(f), 0);
+}
+
+size_t read_raw(const char *path, unsigned char *bytes, size_t size) {
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    const size_t count = fread(bytes, 1, size, f);
+    fclose(f);
+    return count;
+}
+
 void write_text(const char *path, const char *text) {
     gs_file_writer w;
     assert_ok(gs_file_writer_open(path, &w));

@@ -12,5 +12,10 @@ int entries(const char *folder);
 /* The file holds exactly this text, of less than 100 bytes. */
 void check_holds(const char *path, const char *text);
 
+void write_raw(const char *path, const void *bytes, size_t count);
+
+/* The first `size` bytes of a file; returns how many there are. */
+size_t read_raw(const char *path, unsigned char *bytes, size_t size);
+
 /* As the library writes a file: whole or not at all. */
 void write_text(const char *path, const char *text);

@@ -161,3 +161,16 @@ void instance_poke(instance *t, tensor which, size_t i, float value) {
     t->host[which][i] = value;
     assert_ok(t->device->ops->write(t->device, gs_at(t->place[which], i), &t->host[which][i], sizeof(float)));
 }
+
+void instance_run(instance *t) {
+    instance_forward(t);
+    instance_backward(t);
+    for (int i = Y; i < TENSORS; i++)
+        if (t->place[i].base) instance_read(t, (tensor)i);
+}
+
+double root_mean_square(const float *v, size_t count) {
+    double squares = 0;
+    for (size_t i = 0; i < count; i++) squares += (double)v[i] * (double)v[i];
+    return count ? sqrt(squares / (double)count) : 0;
+}

@@ -10,6 +10,12 @@ enum { LOSS_STATS = GS_STAT_SAMPLES + 1 }; /* a loss adds to these and leaves th
 
 extern const char *const tensor_names[TENSORS]; /* as in the golden files */
 
+/* The operators with cases. A new one is a name here, a row of `operators` (operator_table.c) and cases. */
+#define TESTED_OPERATORS(of)                                                                                 \
+    of(linear) of(conv2d) of(conv2d_groups) of(max_pool2d) of(avg_pool2d) of(batch_norm) of(layer_norm)      \
+        of(embedding) of(positions) of(attention) of(attention_cached) of(relu) of(tanh) of(sigmoid)         \
+            of(gelu) of(gelu_tanh) of(silu) of(softmax_cross_entropy) of(mean_squared_error)
+
 typedef struct operator_case {
     const char *op;
     bool small;
@@ -78,6 +84,11 @@ void instance_close(instance *);
 
 void instance_forward(const instance *);
 void instance_backward(const instance *);
+
+/* Forward, backward, and all outputs to host. */
+void instance_run(instance *);
+
+double root_mean_square(const float *v, size_t count);
 
 /* Copy a tensor to host[which], and see that nothing around it was touched. */
 void instance_read(instance *, tensor which);

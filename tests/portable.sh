@@ -60,10 +60,12 @@ END
     done
 }
 
+formats="data data_gzip safetensors safetensors_harm" # groups of tests
+
 part_clang() {
     need clang && need clang++ || return 0
     $make B="$out/clang" CC=clang CXX=clang++ "$out/clang/gradsum" "$out/clang/gradsum-test"
-    run "philox operators sgd optimizers fused wire sync data safetensors model train" "$out/clang/gradsum-test"
+    run "philox operators operators_plain sgd optimizers fused wire sync $formats model train" "$out/clang/gradsum-test"
     # A lab too, with its sanitizers; here the compilers come from the environment.
     CC=clang CXX=clang++ $make B="$out/clang" SOLUTIONS=1 lab-07 >"$out/clang.log" 2>&1 || true
     if ! grep -q '^  total 10/10$' "$out/clang.log"; then
@@ -157,7 +159,7 @@ part_arm64() {
     "$out/arm64/gradsum" devices | grep -q 'own loops: NEON' ||
         { echo "test-portable: arm64 without NEON" >&2; exit 1; }
     export GRADSUM_TEST_DEVICES=cpu GRADSUM_TEST_SMALL=1
-    run "philox pool shard model model_text step_time safetensors data wire fused operators sgd optimizers" \
+    run "philox pool shard model model_text step_time $formats wire fused operators operators_plain sgd optimizers" \
         "$qemu" -L "$root" "$out/arm64/gradsum-test"
     unset GRADSUM_TEST_DEVICES GRADSUM_TEST_SMALL
 }
@@ -183,7 +185,7 @@ part_opencl() {
     export OCL_ICD_VENDORS="$home/icd" LD_LIBRARY_PATH="$home/lib" GRADSUM_CACHE="$home/cache"
     "$build/gradsum" devices | grep -q 'Intel(R) OpenCL' ||
         { "$build/gradsum" devices; echo "test-portable: no Intel" >&2; exit 1; }
-    run "cl_vectors operators sgd optimizers train collectives sync" "$build/gradsum-test"
+    run "cl_vectors operators operators_plain sgd optimizers train collectives sync" "$build/gradsum-test"
     unset OCL_ICD_VENDORS LD_LIBRARY_PATH GRADSUM_CACHE
 }
 

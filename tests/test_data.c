@@ -1,51 +1,10 @@
+/* IDX files as data sets: what loads, and what does not. Damaged gzip streams: test_data_gzip.c. */
 #include "tests/files.h"
+#include "tests/idx_files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
-
-/* ---- making IDX files ---- */
-
-static const char TRAIN_IMAGES[] = "train-images-idx3-ubyte", TRAIN_LABELS[] = "train-labels-idx1-ubyte";
-
-static void write_bytes(const char *folder, const char *name, const void *bytes, size_t count) {
-    FILE *f = fopen(in_folder(folder, name), "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, count, f), count);
-    assert_int_equal(fclose(f), 0);
-}
-
-/* The same bytes as a gzip file; returns its size. */
-static size_t write_gzip(const char *folder, const char *name, const void *bytes, size_t count) {
-    gzFile f = gzopen(in_folder(folder, name), "wb9");
-    assert_non_null(f);
-    assert_int_equal(gzwrite(f, bytes, (unsigned)count), count);
-    assert_int_equal(gzclose(f), Z_OK);
-    struct stat s;
-    assert_int_equal(stat(in_folder(folder, name), &s), 0);
-    return (size_t)s.st_size;
-}
-
-static size_t read_bytes(const char *folder, const char *name, unsigned char *bytes, size_t size) {
-    FILE *f = fopen(in_folder(folder, name), "rb");
-    assert_non_null(f);
-    size_t count = fread(bytes, 1, size, f);
-    fclose(f);
-    return count;
-}
-
-/* 3 images of 2 x 2 and their labels. */
-static const unsigned char images3[] = {0, 0, 8, 3, 0, 0, 0,   3,   0,  0,  0,  2,  0,  0,
-                                        0, 2, 1, 2, 3, 4, 255, 254, 10, 11, 20, 21, 22, 23};
-static const unsigned char labels3[] = {0, 0, 8, 1, 0, 0, 0, 3, 7, 0, 2};
-
-static const char *good_folder(void) {
-    const char *folder = gs_test_folder();
-    write_bytes(folder, TRAIN_IMAGES, images3, sizeof images3);
-    write_bytes(folder, TRAIN_LABELS, labels3, sizeof labels3);
-    return folder;
-}
 
 static void check_good(const char *folder) {
     gs_dataset *d;
@@ -71,13 +30,13 @@ static void loads_plain_and_gzipped(void **state) {
     check_good(gzipped);
 
     const char *dotted = gs_test_folder();
-    write_bytes(dotted, "train-images.idx3-ubyte", images3, sizeof images3);
+    write_raw(in_folder(dotted, "train-images.idx3-ubyte"), images3, sizeof images3);
     write_gzip(dotted, "train-labels.idx1-ubyte.gz", labels3, sizeof labels3);
     check_good(dotted);
 
     const char *misnamed = gs_test_folder(); /* browsers unpack and keep the name, or the other way round */
     write_gzip(misnamed, TRAIN_IMAGES, images3, sizeof images3);
-    write_bytes(misnamed, "train-labels-idx1-ubyte.gz", labels3, sizeof labels3);
+    write_raw(in_folder(misnamed, "train-labels-idx1-ubyte.gz"), labels3, sizeof labels3);
     check_good(misnamed);
 }
 
@@ -168,7 +127,7 @@ static void wrong_places(void **state) {
                  gs_dataset_load(folder, GS_TRAIN, &d));
 
     assert_int_equal(mkdir(in_folder(folder, TRAIN_IMAGES), 0700), 0);
-    write_bytes(folder, TRAIN_LABELS, labels3, sizeof labels3);
+    write_raw(in_folder(folder, TRAIN_LABELS), labels3, sizeof labels3);
     assert_fails(GS_E_FILE, "train-images-idx3-ubyte: Is a directory", gs_dataset_load(folder, GS_TRAIN, &d));
     assert_int_equal(rmdir(in_folder(folder, TRAIN_IMAGES)), 0);
     assert_int_equal(mkfifo(in_folder(folder, TRAIN_IMAGES), 0600), 0); /* opening it would wait for ever */
@@ -248,7 +207,7 @@ static void damaged_files(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const char *folder = good_folder();
         gs_dataset *d;
-        write_bytes(folder, bad[i].name, bad[i].bytes, bad[i].count);
+        write_raw(in_folder(folder, bad[i].name), bad[i].bytes, bad[i].count);
         assert_fails(GS_E_FORMAT, bad[i].part, gs_dataset_load(folder, GS_TRAIN, &d));
         assert_null(d);
         unlink(in_folder(folder, bad[i].name)); /* the same bytes, gzipped */
@@ -265,86 +224,10 @@ static void counts_differ(void **state) {
     (void)state;
     const char *folder = good_folder();
     gs_dataset *d;
-    write_bytes(folder, TRAIN_LABELS, (unsigned char[]){0, 0, 8, 1, 0, 0, 0, 2, 1, 2}, 10);
+    write_raw(in_folder(folder, TRAIN_LABELS), (unsigned char[]){0, 0, 8, 1, 0, 0, 0, 2, 1, 2}, 10);
     assert_fails(GS_E_FORMAT, "train-labels-idx1-ubyte has 2 labels, but ",
                  gs_dataset_load(folder, GS_TRAIN, &d));
     assert_non_null(strstr(gs_message(), "train-images-idx3-ubyte has 3 images"));
-}
-
-/* A gzip file that ends early or has one wrong byte is never taken for data: every place is tried. */
-static void damaged_gzip(void **state) {
-    (void)state;
-    const char *folder = gs_test_folder(), *name = "train-images-idx3-ubyte.gz";
-    unsigned char idx[2000] = {0, 0, 8, 3, 0, 0, 0, 31, 0, 0, 0, 8, 0, 0, 0, 8}, gz[4000];
-    for (size_t i = 16; i < sizeof idx; i++) idx[i] = (unsigned char)(i * i / 7);
-    unsigned char labels[8 + 31] = {0, 0, 8, 1, 0, 0, 0, 31};
-    write_bytes(folder, TRAIN_LABELS, labels, sizeof labels);
-    size_t size = write_gzip(folder, name, idx, sizeof idx);
-    assert_int_equal(read_bytes(folder, name, gz, sizeof gz), size);
-
-    gs_dataset *d;
-    for (size_t cut = 0; cut < size; cut++) {
-        write_bytes(folder, name, gz, cut);
-        gs_status st = gs_dataset_load(folder, GS_TRAIN, &d);
-        if (st != GS_E_FORMAT) fail_msg("cut at %zu of %zu: %s", cut, size, gs_message());
-        if (cut >= 2)
-            assert_non_null(
-                strstr(gs_message(),
-                       "train-images-idx3-ubyte.gz: damaged gzip stream: unexpected end of file after "));
-        if (cut == size - 8) /* all of the data, but not its checksum */
-            assert_non_null(strstr(gs_message(), "after 2000 bytes; wanted 2000"));
-    }
-    for (size_t at = 0; at < size; at++) {
-        gz[at] ^= 0x10;
-        write_bytes(folder, name, gz, size);
-        gz[at] ^= 0x10;
-        gs_status st = gs_dataset_load(folder, GS_TRAIN, &d);
-        if (st == GS_OK) { /* a byte that means nothing, such as the date in the header */
-            assert_memory_equal(d->images, idx + 16, sizeof idx - 16);
-            gs_dataset_free(d);
-        } else if (st != GS_E_FORMAT)
-            fail_msg("wrong byte at %zu: %s", at, gs_message());
-    }
-    gz[size - 6] ^= 1; /* in the checksum */
-    write_bytes(folder, name, gz, size);
-    assert_fails(GS_E_FORMAT, "damaged gzip stream: incorrect data check",
-                 gs_dataset_load(folder, GS_TRAIN, &d));
-}
-
-/* Behind a stream there may be another one, which goes on with the data, or zeros that fill a block; nothing else. */
-static void behind_a_gzip_stream(void **state) {
-    (void)state;
-    const char *folder = gs_test_folder(), *name = "train-images-idx3-ubyte.gz";
-    write_bytes(folder, TRAIN_LABELS, labels3, sizeof labels3);
-    unsigned char gz[400] = {0};
-    size_t size = write_gzip(folder, name, images3, sizeof images3);
-    assert_int_equal(read_bytes(folder, name, gz, sizeof gz), size);
-    memset(gz + size, 0, sizeof gz - size);
-    gs_dataset *d;
-    write_bytes(folder, name, gz, size + 200);
-    assert_ok(gs_dataset_load(folder, GS_TRAIN, &d));
-    gs_dataset_free(d);
-
-    static const char *const rubbish[] = {"x", "\x1fx", "\x1f", "rubbish", "\0rubbish"};
-    static const size_t length[] = {1, 2, 1, 7, 8};
-    for (size_t i = 0; i < sizeof length / sizeof *length; i++) {
-        memcpy(gz + size, rubbish[i], length[i]);
-        write_bytes(folder, name, gz, size + length[i]);
-        assert_fails(GS_E_FORMAT, name, gs_dataset_load(folder, GS_TRAIN, &d));
-    }
-    assert_fails(GS_E_FORMAT, "has other bytes after the end of its gzip stream, from byte",
-                 gs_dataset_load(folder, GS_TRAIN, &d));
-
-    unsigned char first[400], second[400];
-    size_t n = write_gzip(folder, name, images3, 18);
-    assert_int_equal(read_bytes(folder, name, first, sizeof first), n);
-    size_t m = write_gzip(folder, name, images3 + 18, sizeof images3 - 18);
-    assert_int_equal(read_bytes(folder, name, second, sizeof second), m);
-    memcpy(first + n, second, m);
-    write_bytes(folder, name, first, n + m);
-    assert_ok(gs_dataset_load(folder, GS_TRAIN, &d));
-    assert_memory_equal(d->images, images3 + 16, sizeof images3 - 16);
-    gs_dataset_free(d);
 }
 
 static void label_out_of_range(void **state) {
@@ -383,7 +266,7 @@ static void promises_too_much(void **state) {
     const unsigned char labels[] = {0, 0, 8, 1, 127, 255, 255, 255, 1, 2, 3};
     const char *folder = good_folder();
     gs_dataset *d;
-    write_bytes(folder, TRAIN_LABELS, labels, sizeof labels);
+    write_raw(in_folder(folder, TRAIN_LABELS), labels, sizeof labels);
     assert_fails(GS_E_FORMAT, "is truncated: it has 11 bytes; wanted 2147483655 (2147483647)",
                  gs_dataset_load(folder, GS_TRAIN, &d));
 
@@ -398,5 +281,4 @@ static void promises_too_much(void **state) {
 GS_TESTS(data, cmocka_unit_test(promises_too_much), cmocka_unit_test(loads_plain_and_gzipped),
          cmocka_unit_test(small_set_is_balanced), cmocka_unit_test(full_set), cmocka_unit_test(wrong_places),
          cmocka_unit_test(unreadable_file), cmocka_unit_test(damaged_files), cmocka_unit_test(counts_differ),
-         cmocka_unit_test(damaged_gzip), cmocka_unit_test(behind_a_gzip_stream),
          cmocka_unit_test(label_out_of_range), cmocka_unit_test(gather))

@@ -60,6 +60,22 @@ static void too_few_are_left(void **state) {
     free(d.said);
 }
 
+/* The next generation would only repeat it. */
+static void wrong_usage_ends_all(void **state) {
+    (void)state;
+    char *output;
+    const int status = gs_test_shell(
+        &output,
+        "unset GRADSUM_CHECK; GRADSUM_FAULT=usage:rank=2,operation=12 %s/gradsum launch -n 3 --elastic 1:3 "
+        "-- train " SMALL " --steps 12",
+        GS_BUILD_DIR);
+    if (status != 2 || strstr(output, "generation") ||
+        !strstr(output, "gradsum launch: rank 2 failed with exit status 2; the others do not go on: wrong "
+                        "usage would fail again\n"))
+        fail_msg("exit status %d: %s", status, output);
+    free(output);
+}
+
 static void ctrl_c_is_no_loss(void **state) {
     (void)state;
     disturbed d;
@@ -149,6 +165,7 @@ static void what_it_goes_with(void **state) {
     } wrong[] = {
         {"--elastic x -- train", "--elastic: 'x' is not MIN or MIN:MAX"},
         {"--elastic 2: -- train", "--elastic: '2:' is not MIN or MIN:MAX"},
+        {"--elastic 4294967298 -- train", "--elastic: '4294967298' is not MIN or MIN:MAX"}, /* 2^32 + 2 */
         {"--elastic 0 -- train", "--elastic: '0' is not MIN or MIN:MAX"},
         {"--elastic 2:1 -- train", "--elastic: '2:1' is not MIN or MIN:MAX"},
         {"--elastic 1:3 -- train", "--elastic 1:3: more than the 2 processes of -n"},
@@ -165,6 +182,7 @@ static void what_it_goes_with(void **state) {
 }
 
 GS_TESTS(elastic, cmocka_unit_test(a_new_one_takes_its_place), cmocka_unit_test(exact_until_one_is_left),
-         cmocka_unit_test(too_few_are_left), cmocka_unit_test(ctrl_c_is_no_loss),
-         cmocka_unit_test(a_carried_state_is_whole), cmocka_unit_test(the_last_step_that_all_have),
-         cmocka_unit_test(other_weights_are_found), cmocka_unit_test(what_it_goes_with))
+         cmocka_unit_test(too_few_are_left), cmocka_unit_test(wrong_usage_ends_all),
+         cmocka_unit_test(ctrl_c_is_no_loss), cmocka_unit_test(a_carried_state_is_whole),
+         cmocka_unit_test(the_last_step_that_all_have), cmocka_unit_test(other_weights_are_found),
+         cmocka_unit_test(what_it_goes_with))

@@ -35,6 +35,8 @@ static void faults_are_read(void **state) {
         gs_faults_read("kill:rank=1,operation=7,generation=12;kill:generation=all,rank=1,operation=7", &f));
     assert_int_equal(f.fault[0].generation, 12);
     assert_int_equal(f.fault[1].generation, 0);
+    assert_ok(gs_faults_read("usage:rank=1,operation=7", &f));
+    assert_int_equal(f.fault[0].kind, GS_FAULT_USAGE);
 }
 
 static void other_values_are_refused(void **state) {

@@ -27,13 +27,16 @@
 #define FIRST(rest) "launch 0 --nodes 2 $M -n 2 " rest " >$HOME/out$P 2>&1 & "
 #define LAST "wait; cat $HOME/out$P $HOME/killable$P"
 
+enum { MOST = 12 /* scripts at once */ };
+
 typedef struct run {
     const char *script, *wanted[5];
 } run;
 
 static void assert_runs(int count, const run *runs, const char *hash) {
-    const char *script[10];
-    char *output[10], its[65];
+    const char *script[MOST];
+    char *output[MOST], its[65];
+    assert_in_range(count, 1, MOST);
     for (int i = 0; i < count; i++) script[i] = runs[i].script;
     gs_test_nodes(count, script, output);
     for (int i = 0; i < count; i++) {
@@ -92,6 +95,12 @@ static void where_they_cannot_all_say_why(void **state) {
           "n1: gradsum launch: rank 3 was killed by signal 9 (Killed); the others do not go on: too few are "
           "left, 3",
           "n0: exit 1", "n1: exit 1"}},
+        {FAULT("usage:rank=3,operation=12") TWO("--elastic 2:4 -- " SMALL),
+         {"n0: gradsum launch: rank 3 failed with exit status 2; the others do not go on: wrong usage would "
+          "fail again",
+          "n1: gradsum launch: rank 3 failed with exit status 2; the others do not go on: wrong usage would "
+          "fail again",
+          "n0: exit 2", "n1: exit 2"}},
         {"launch 1 --nodes 2 $M -n 2 --elastic 1 -- " SMALL
          " & launch 0 --nodes 2 $M -n 2 --elastic 2 -- " SMALL,
          {"n0: gradsum launch: node rank 1 was started with --elastic 1 and 4 ranks, node rank 0 with "

@@ -1,6 +1,6 @@
 /* One table of cases (operator_cases.h), every operator, every device: against PyTorch, against finite differences,
- * against the plain loop, against the cpu device with one thread, and in all the ways in which an operator may be
- * called. */
+ * against the cpu device with one thread, and in all the ways in which an operator may be called. Against the plain
+ * loop: test_operators_plain.c. */
 #include <float.h>
 #include <math.h>
 #include "tests/devices.h"
@@ -10,13 +10,6 @@
 
 /* Elements may differ by TOLERANCE * (|wanted| + root mean square of the tensor). */
 static const double TOLERANCE = 1e-5;
-
-static void forward_backward(instance *t) {
-    instance_forward(t);
-    instance_backward(t);
-    for (int i = Y; i < TENSORS; i++)
-        if (t->place[i].base) instance_read(t, (tensor)i);
-}
 
 /* ---- against PyTorch ---- */
 
@@ -33,7 +26,7 @@ static void golden(void **state) {
             const char *name = operator_case_name(c), *device = devices[d]->name;
             instance t;
             instance_open(&t, devices[d], c, gs_test_small() ? 5 : 0);
-            forward_backward(&t);
+            instance_run(&t);
             for (int i = Y; i < TENSORS; i++) {
                 if (t.count[i] == 0) continue;
                 if (i == INDEX)
@@ -90,12 +83,6 @@ static double difference(instance *t, tensor input, size_t i) {
     return (8 * (value[2] - value[1]) - (value[3] - value[0])) / (12 * (double)h);
 }
 
-static double root_mean_square(const float *v, size_t count) {
-    double squares = 0;
-    for (size_t i = 0; i < count; i++) squares += (double)v[i] * (double)v[i];
-    return count ? sqrt(squares / (double)count) : 0;
-}
-
 static void check_gradient(instance *t, tensor input, tensor gradient) {
     /* The difference of two results, each rounded to f32, has fewer digits than they have. */
     const double tolerance = 10 * TOLERANCE;
@@ -120,7 +107,7 @@ static void finite_differences(void **state) {
         for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
             instance t;
             instance_open(&t, devices[d], c, 0);
-            forward_backward(&t);
+            instance_run(&t);
             check_gradient(&t, X, DX);
             check_gradient(&t, W, DW);
             check_gradient(&t, B, DB);
@@ -158,11 +145,11 @@ static void like_cpu(void **state) {
     for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
         instance want;
         instance_open(&want, cpu, c, 0);
-        forward_backward(&want);
+        instance_run(&want);
         for (int d = 0; d <= count; d++) {
             instance t;
             instance_open(&t, d < count ? devices[d] : threads, c, 0);
-            forward_backward(&t);
+            instance_run(&t);
             check_same(&t, &want, 1, d < count ? "beside the cpu" : "with 5 threads");
             instance_close(&t);
         }
@@ -182,8 +169,8 @@ static void same_bits_with_threads(void **state) {
         instance want, t;
         instance_open(&want, one, c, 0);
         instance_open(&t, five, c, 0);
-        forward_backward(&want);
-        forward_backward(&t);
+        instance_run(&want);
+        instance_run(&t);
         for (int i = Y; i < TENSORS; i++)
             if (t.count[i] && memcmp(t.host[i], want.host[i], t.count[i] * sizeof(float)) != 0)
                 fail_msg("%s: %s has other bits with 5 threads", operator_case_name(c), tensor_names[i]);
@@ -197,7 +184,7 @@ static void same_bits_with_threads(void **state) {
 static void check_offsets(const instance *want) {
     instance t;
     instance_open(&t, want->device, want->c, 5);
-    forward_backward(&t);
+    instance_run(&t);
     check_same(&t, want, 1, "5 elements into its memory");
     instance_close(&t);
 }
@@ -206,9 +193,9 @@ static void check_offsets(const instance *want) {
 static void check_adds_up(const instance *want) {
     instance t;
     instance_open(&t, want->device, want->c, 1);
-    forward_backward(&t);
+    instance_run(&t);
     t.add = true;
-    forward_backward(&t);
+    instance_run(&t);
     check_same(&t, want, 2, "a second time");
     instance_close(&t);
 }
@@ -218,7 +205,7 @@ static void check_without_dx(const instance *want) {
     instance t;
     instance_open(&t, want->device, want->c, 3);
     t.place[DX] = GS_NONE;
-    forward_backward(&t);
+    instance_run(&t);
     check_same(&t, want, 1, "without dx");
     instance_close(&t);
 }
@@ -254,7 +241,7 @@ static void any_call(void **state) {
         for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
             instance want;
             instance_open(&want, devices[d], c, 0);
-            forward_backward(&want);
+            instance_run(&want);
             check_offsets(&want);
             check_adds_up(&want);
             if (want.count[DW]) check_without_dx(&want);
@@ -281,12 +268,12 @@ static void with_relu(void **state) {
             instance_backward(&want);
             instance_open(&t, devices[d], c, 5);
             t.relu = true;
-            forward_backward(&t);
+            instance_run(&t);
             const tensor outputs[] = {Y, DX, DW, DB};
             for (int i = 0; i < 4; i++) instance_read(&want, outputs[i]);
             check_same(&t, &want, 1, "with relu");
             t.add = true;
-            forward_backward(&t);
+            instance_run(&t);
             check_same(&t, &want, 2, "with relu, a second time");
             instance_close(&t);
             instance_close(&want);
@@ -294,106 +281,16 @@ static void with_relu(void **state) {
     }
 }
 
-/* ---- against the plain loop (cpu/plain/plain.h) ---- */
-
-/* How far may two sums of the same m numbers lie apart that were added in different orders? An addition rounds by at
- * most u = 2^-24 of what is added up so far, up or down, so that m of them come to about sqrt(m) u of it. What is added
- * up so far is about as large as a typical element of the tensor: its root mean square. FACTOR is for the rarest of all
- * elements (seen: 3.1). */
-static const double FACTOR = 8;
-
-static void check_beside_plain(const instance *t, const instance *want) {
-    for (int i = Y; i < TENSORS; i++) {
-        /* the derivative of tanh and of sigmoid is dy times a difference of numbers up to 1: what is added is dy's
-         * size */
-        int like = i == DX && t->op->element_wise ? DY : i;
-        double rms = root_mean_square(want->host[like], i == INDEX ? 0 : t->count[like]);
-        double summands = t->count[i] ? t->op->summands(t->c->arg, (tensor)i) : 0;
-        for (size_t k = 0; k < t->count[i]; k++) {
-            if (memcmp(t->host[i] + k, want->host[i] + k, sizeof(float)) == 0) continue;
-            double expected = (double)want->host[i][k], off = fabs((double)t->host[i][k] - expected);
-            double allowed = FACTOR * sqrt(summands) * 0x1p-24 * (fabs(expected) + rms);
-            if (i == INDEX || !(off <= allowed))
-                fail_msg("%s on %s: %s[%zu] is %.9g, by the plain loop %.9g: off by %.2g, allowed are %.2g",
-                         operator_case_name(t->c), t->device->name, tensor_names[i], k, (double)t->host[i][k],
-                         expected, off, allowed);
-        }
-    }
-}
-
-static void like_plain(void **state) {
-    gs_test_need_whole();
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    gs_device *plain = gs_test_open_plain();
-    for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
-        instance want;
-        instance_open(&want, plain, c, 5);
-        forward_backward(&want);
-        for (int d = 0; d < count; d++) {
-            instance t;
-            instance_open(&t, devices[d], c, 0);
-            forward_backward(&t);
-            check_beside_plain(&t, &want);
-            instance_close(&t);
-        }
-        instance_close(&want);
-    }
-    gs_device_close(plain);
-}
-
-/* The two that are in no table of cases. */
-static void like_plain_without_a_case(void **state) {
-    (void)state;
-    enum { N = 1001 };
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    gs_device *all[16] = {gs_test_open_plain()};
-    static float x[N], want[2][N], got[2][N];
-    static unsigned char bytes[4 * N];
-    const gs_byte_scale scale = {3, 91, {0.0123f, 0.5f, 2}, {-1.5f, 1, 3}};
-    for (size_t i = 0; i < N; i++) x[i] = test_value(i, SALT_X);
-    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)test_hash(i, SALT_LABELS);
-    assert_true(count < 16);
-    for (int d = 0; d < count; d++) all[d + 1] = devices[d];
-    for (int d = 0; d <= count; d++) {
-        const gs_backend *ops = all[d]->ops;
-        gs_mem a, b;
-        assert_ok(ops->alloc(all[d], sizeof bytes, &a));
-        assert_ok(ops->alloc(all[d], sizeof x, &b));
-        assert_ok(ops->write(all[d], a, bytes, sizeof bytes));
-        assert_ok(ops->bytes_to_float(all[d], b, a, &scale, N));
-        assert_ok(ops->read(all[d], got[0], b, sizeof x));
-        assert_ok(ops->write(all[d], a, x, sizeof x));
-        assert_ok(ops->add(all[d], b, a, b, N));
-        assert_ok(ops->read(all[d], got[1], b, sizeof x));
-        ops->free(all[d], a);
-        ops->free(all[d], b);
-        if (d == 0) memcpy(want, got, sizeof got);
-        for (size_t i = 0; i < N; i++) { /* sums of two: a product and the shift, and one number more */
-            assert_near(got[0][i], want[0][i], FACTOR * sqrt(2) * 0x1p-24, 0);
-            assert_near(got[1][i], want[1][i], FACTOR * sqrt(3) * 0x1p-24, 0);
-        }
-    }
-    gs_device_close(all[0]);
-}
-
-/* The operators with cases. A new one is a name here, a row of `operators` (operator_table.c) and its cases. */
-#define TESTED(of)                                                                                           \
-    of(linear) of(conv2d) of(conv2d_groups) of(max_pool2d) of(avg_pool2d) of(batch_norm) of(layer_norm)      \
-        of(embedding) of(positions) of(attention) of(attention_cached) of(relu) of(tanh) of(sigmoid)         \
-            of(gelu) of(gelu_tanh) of(silu) of(softmax_cross_entropy) of(mean_squared_error)
-
 /* A case that no test takes up would seem to pass. */
 static void each_case_is_tested(void **state) {
     (void)state;
 #define NAME(op) #op,
-    static const char *const tested[] = {TESTED(NAME) "sgd_update"}; /* test_sgd.c */
+    static const char *const tested[] = {TESTED_OPERATORS(NAME) "sgd_update"}; /* test_sgd.c */
     const char *op;
     for (size_t i = 0; (op = operator_of_case(i)) != NULL; i++) {
         bool found = false;
         for (size_t t = 0; t < sizeof tested / sizeof *tested; t++) found |= strcmp(op, tested[t]) == 0;
-        if (!found) fail_msg("operator_cases.h has cases of '%s', which test_operators.c does not test", op);
+        if (!found) fail_msg("operator_cases.h has cases of '%s', which operators.h does not name", op);
     }
 }
 
@@ -401,10 +298,9 @@ static void each_case_is_tested(void **state) {
 #define OPERATOR(op)                                                                                         \
     {"golden " #op, golden, NULL, NULL, #op},                                                                \
         {"finite differences " #op, finite_differences, NULL, NULL, #op},                                    \
-        {"like plain " #op, like_plain, NULL, NULL, #op}, {"like cpu " #op, like_cpu, NULL, NULL, #op},      \
-        {"any call " #op, any_call, NULL, NULL, #op},
+        {"like cpu " #op, like_cpu, NULL, NULL, #op}, {"any call " #op, any_call, NULL, NULL, #op},
 
-GS_TESTS(operators, TESTED(OPERATOR) cmocka_unit_test(each_case_is_tested),
+GS_TESTS(operators, TESTED_OPERATORS(OPERATOR) cmocka_unit_test(each_case_is_tested),
          {"with relu linear", with_relu, NULL, NULL, "linear"},
          {"same bits conv2d_groups", same_bits_with_threads, NULL, NULL, "conv2d_groups"},
-         {"with relu conv2d", with_relu, NULL, NULL, "conv2d"}, cmocka_unit_test(like_plain_without_a_case))
+         {"with relu conv2d", with_relu, NULL, NULL, "conv2d"})

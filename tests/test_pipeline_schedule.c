@@ -261,9 +261,10 @@ static void a_deadlock_is_told(void **state) {
     const gs_instructions lists[] = {{first, 4, 4}, {second, 4, 4}};
     const gs_pipeline_times times = {0};
     gs_pipeline_run run = {0};
-    assert_fails(GS_E_USAGE,
-                 "a deadlock: stage 0 waits for ever in 'send activation' of micro-batch 2, chunk 0, stage 1",
-                 gs_pipeline_in_virtual_time(&p, lists, &times, &run));
+    assert_fails(
+        GS_E_USAGE,
+        "a deadlock: stage 0 waits for ever in 'send activation' of micro-batch 2, chunk 0, to stage 1",
+        gs_pipeline_in_virtual_time(&p, lists, &times, &run));
 }
 
 static void numbers_that_do_not_fit(void **state) {

@@ -39,6 +39,8 @@ static void bad_use_is_told(void **state) {
                            "train --pipeline 2 --pipeline-schedule ring:2");
     gs_test_program_prints(2, "'gpipe:2' is not a schedule",
                            "train --pipeline 2 --pipeline-schedule gpipe:2");
+    gs_test_program_prints(2, "'interleaved:4294967298' is not a schedule", /* 2^32 + 2 */
+                           "train --pipeline 2 --pipeline-schedule interleaved:4294967298");
     gs_test_program_prints(2, "--micro-batches is for --pipeline P", "train --micro-batches 4");
     gs_test_program_prints(2, "--pipeline-schedule is for --pipeline P", "train --pipeline-schedule gpipe");
     gs_test_program_prints(2, "--pipeline-cut is for --pipeline P", "train --pipeline-cut 3");

@@ -39,12 +39,6 @@ static void change(instance *t, tensor which, gs_precision p, float (*f)(gs_prec
                                         t->count[which] * sizeof(float)));
 }
 
-static double root_mean_square(const float *v, size_t count) {
-    double squares = 0;
-    for (size_t i = 0; i < count; i++) squares += (double)v[i] * (double)v[i];
-    return count ? sqrt(squares / (double)count) : 0;
-}
-
 /* Every element within f32's tolerance and, where `sizes` is not NULL, `factor` of what it has there. */
 static void check(const instance *t, const instance *want, const instance *sizes, double factor,
                   gs_precision p, const char *how) {

@@ -290,6 +290,8 @@ static void the_optimum_is_one(void **state) {
     f.checkpoint = 1e5; /* more than 2 M */
     f.hosts = 10000;
     assert_int_equal(gs_failures_expect(&f, &other), GS_E_USAGE);
+    f.hosts = 0;
+    assert_fails(GS_E_USAGE, "0 hosts: wanted 1 or more", gs_failures_expect(&f, &other));
 }
 
 /* ---- the command ---- */
@@ -360,6 +362,7 @@ static void bad_use_is_told(void **state) {
         {"--sync auto chooses by measuring", "--workers 8 --link 5us,1GB/s --sync auto"},
         {"--zero 2 does not go with pp", "--workers 8 --link 5us,1GB/s --layout dp4,pp2,zero2"},
         {"--cores: '0' is not a number of cores", "--workers 8 --link 5us,1GB/s --cores 0"},
+        {"--cores: '4294967297' is not a number of", "--workers 8 --link 5us,1GB/s --cores 4294967297"},
         {"--cores: '2/x' is not", "--workers 8 --link 5us,1GB/s --cores 2/x"},
         {"--wire does not go with pp", "--workers 8 --link 5us,1GB/s --layout dp4,pp2 --wire f16"},
         {"it has 4 x 1 = 4 workers", "--workers 8 --link 5us,1GB/s --layout dp4"},

@@ -75,6 +75,10 @@ static void old_attempts_are_forgotten(void **state) {
     assert_false(gs_entries_add(&s, "launch/one-more", ""));
     assert_int_equal(s.count, GS_ENTRIES);
     gs_entries_free(&s);
+    s.most = 1;
+    assert_true(gs_entries_add(&s, "rank-0", ""));
+    assert_false(gs_entries_add(&s, "rank-1", ""));
+    gs_entries_free(&s);
 }
 
 GS_TESTS(store_parts, cmocka_unit_test(frames_that_are_changed_or_repeated_are_noticed),

@@ -8,10 +8,11 @@
 
 static const gs_help help = {
     "doctor [--meet PLACE --nodes N --node-rank R] [-n K]",
-    "Is this machine fit for a run, and what would help if not? With --meet, started\n"
-    "on each machine of a run: do they reach each other, how fast, and are version,\n"
-    "kernels and data the same? Each machine shows the same answers; who is absent or\n"
-    "cannot be reached is named. Exit status 0 only if all is well.",
+    "Check if this machine is fit for a run, and say what would help if it is not.\n"
+    "With --meet, start a doctor on each machine of the run: they check if they reach\n"
+    "each other, and how fast, and if version, kernels and data are the same. Each\n"
+    "shows the same answers, and names a machine that is absent or cannot be reached.\n"
+    "The exit status is 0 only if all is well.",
     "gradsum doctor --meet tcp://anna:29400 --nodes 3 --node-rank 0", NULL};
 
 /* d->node is -1 where it was not given. */
@@ -54,8 +55,8 @@ int gs_cmd_doctor(int argc, char **argv) {
         {"timeout", GS_OPTION_DOUBLE, &d.timeout, 0.1, 86400, "S",
          "seconds to wait for machines that come later"},
         {"interface", GS_OPTION_TEXT, &d.interface, 0, 0, "NAME",
-         "by whose address the others reach this machine: eth0, 10.0.0.7"},
-        {"secret-file", GS_OPTION_TEXT, &secret_file, 0, 0, "FILE", "the secret of the run is in it"},
+         "interface or address by which the others reach this machine: eth0, 10.0.0.7"},
+        {"secret-file", GS_OPTION_TEXT, &secret_file, 0, 0, "FILE", "file with the secret of the run"},
         {"data", GS_OPTION_TEXT, &d.data, 0, 0, "NAME|DIR", "what the run will train on"},
         {"json", GS_OPTION_FLAG, &d.json, 0, 0, NULL, "one JSON object per line"},
         {0},

@@ -132,11 +132,11 @@ int gs_cmd_explain(int argc, char **argv) {
          "differences below this share of a tensor's norm are rounding (default 1e-4; more with 16 bits)"},
         {0}};
     const gs_help help = {"explain A [B] [options]",
-                          "Where run A first differs from run B, which is right, and why. Both are folders\n"
-                          "that gradsum train --digest has written, of the same training. Without B one\n"
-                          "worker makes the run again, with the settings of A. What divides the\n"
-                          "work may differ (workers, --zero, --pipeline, --tensor, --sync). The exit\n"
-                          "status is 1 where they differ.",
+                          "Say where run A first differs from run B, and why. B counts as right. Both are\n"
+                          "folders that gradsum train --digest DIR has written, of the same training. Only\n"
+                          "how the work is divided may differ: workers, --zero, --pipeline, --tensor,\n"
+                          "--sync. Without B one worker makes the run again, with the settings of A.\n"
+                          "The exit status is 0 if the two agree, and 1 if they differ.",
                           "gradsum explain two-workers one-worker", NULL};
     if (!gs_options_taken(options, &help, argc, argv, &words, &exit_status)) return exit_status;
     gs_status status =

@@ -14,13 +14,15 @@ static const gs_help help = {
     "launch -n N [options] -- COMMAND [its options]",
     "Start N gradsum processes on this machine that train together. Each runs\n"
     "COMMAND (train or eval) as one rank. Ctrl-C reaches all of them; when one fails,\n"
-    "the others are ended. A process that stays stopped for as long as the time-out\n"
-    "after others have ended is ended too.\n\n"
-    "With --restarts N all start again when a process was lost, at most N times. They\n"
-    "go on from the last checkpoint, if the command has --checkpoint DIR, else begin\n"
-    "again, and end with the weights of a run that was never disturbed.\n"
-    "With --elastic MIN:MAX those that are left repeat the step and go on, without a\n"
-    "checkpoint (train --sync allreduce, or --exact). Both work on several machines.\n\n"
+    "the others are ended. Once some have ended, one that is stopped (SIGSTOP) for\n"
+    "longer than the time-out is ended too.\n\n"
+    "With --restarts N all start again when a process was lost, at most N times: from\n"
+    "the last checkpoint if the command has --checkpoint DIR, else as at first. The\n"
+    "weights are then those of a run that was never disturbed.\n"
+    "With --elastic MIN:MAX those that are left repeat the step and go on, at least\n"
+    "MIN of them; new ones are started, up to MAX. No checkpoint is needed. It is for\n"
+    "train with --sync allreduce, the default, or with --exact.\n"
+    "Both work on several machines.\n\n"
     "On several machines, start a launch on each, with the same --nodes, -n and\n"
     "--meet, and a --node-rank of its own:\n"
     "  gradsum launch --nodes 2 --node-rank 0 --meet tcp://anna:29400 -n 2 -- train\n"
@@ -189,23 +191,23 @@ int gs_cmd_launch(int argc, char **argv) {
         {"n", GS_OPTION_INT, &launch.size, 1, GS_LAUNCH_MOST, "N", "number of processes, 1 to 256"},
         {"timeout", GS_OPTION_DOUBLE, &timeout, 0.1, 86400, "S", "seconds a process waits for the others"},
         {"transport", GS_OPTION_TEXT, &launch.transport, 0, 0, "T", transport_help((char[400]){0}, 400)},
-        {"nodes", GS_OPTION_INT, &launch.nodes, 1, 1024, "N", "machines, each with a launch of its own (1)"},
+        {"nodes", GS_OPTION_INT, &launch.nodes, 1, 1024, "N", "machines, each with a launch of its own"},
         {"node-rank", GS_OPTION_INT, &launch.node, 0, 1023, "R", "which of them this is, from 0"},
         {"ranks", GS_OPTION_TEXT, &ranks, 0, 0, "LIST",
          "in place of -n: the processes of each node, as 2,4,2"},
         {"hosts", GS_OPTION_TEXT, &launch.hosts, 0, 0, "LIST",
-         "start a launch on each of these machines over ssh: this one, and others; HOST:N has N processes"},
+         "start a launch on each of these machines over ssh, the first of which is this one; HOST:N: N "
+         "processes there"},
         {"program", GS_OPTION_TEXT, &launch.program, 0, 0, "PATH",
-         "of --hosts: gradsum on the others (as here)"},
+         "with --hosts: where gradsum is on the other machines (default: as here)"},
         {"meet", GS_OPTION_TEXT, &launch.meet, 0, 0, "PLACE",
          "where the processes meet: tcp://HOST:PORT (node rank 0), file:DIR, redis://HOST:PORT/NAME"},
         {"interface", GS_OPTION_TEXT, &launch.interface, 0, 0, "NAME",
-         "by whose address the others reach these processes: eth0, 10.0.0.7"},
+         "interface or address by which the others reach these processes: eth0, 10.0.0.7"},
         {"secret-file", GS_OPTION_TEXT, &launch.secret_file, 0, 0, "FILE",
-         "the secret of the run is in it; -: in standard input"},
+         "file with the secret of the run; -: standard input"},
         {"elastic", GS_OPTION_TEXT, &launch.elastic, 0, 0, "MIN:MAX",
-         "when a process is lost, the others go on if at least MIN are left; new ones are started, up to "
-         "MAX"},
+         "when a process is lost, go on with those that are left, MIN at least, and new ones, up to MAX"},
         {"restarts", GS_OPTION_INT, &launch.restarts, 0, 1000, "N",
          "when a process is lost, start all again from the last checkpoint, at most N times"},
         {"bind", GS_OPTION_BIND, &launch.bind, 0, 0, "W",

@@ -138,10 +138,11 @@ int gs_cmd_layout(int argc, char **argv) {
     };
     const gs_option *options = gs_run_options(&q.settings, true, own);
     const gs_help help = {"layout --workers N [options of train]",
-                          "List the layouts (train --layout) of N workers: replicas, stages and ZeRO. For\n"
-                          "each what a step takes, by formula from the measured times of layers\n"
-                          "(src/train/layout/layout_plan.h), and of the worker with most the memory, as\n"
-                          "rehearsed (gradsum memory), and the bytes sent. The fastest comes first.",
+                          "List the layouts of N workers (train --layout), the fastest first: replicas\n"
+                          "(dp), parts of layers (tp), stages (pp) and ZeRO (zero). For each it predicts\n"
+                          "what a step takes, from measured times of the layers, by the formulas in\n"
+                          "src/train/layout/layout_plan.h; the memory of the worker that needs most, as\n"
+                          "gradsum memory does; and the bytes of the worker that sends most.",
                           "gradsum layout --model gpt --data jargon --workers 4 --max-memory 60", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     const gs_status status = answer(&q);

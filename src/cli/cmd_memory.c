@@ -181,13 +181,16 @@ int gs_cmd_memory(int argc, char **argv) {
     const gs_option *options = gs_run_options(&s, true, own);
     const gs_help help = {"memory [options of train]",
                           "Show what memory a training run would take, and for what, before anything runs.\n"
-                          "The run is rehearsed: all that it would allocate is booked, nothing is\n"
-                          "computed. On cl it is the device's memory; what lies on the host beside it\n"
-                          "is a line of its own. Not in it: the program, OpenCL's own, messages under\n"
-                          "way. `train` ends with what it took.\n"
-                          "weights, gradients, optimizer: 4 bytes for each number\n"
-                          "state: batch_norm's; activations: y and dx of the layers; workspace: scratch\n"
-                          "memory of operators; communication: copies of gradients; data: samples",
+                          "The run is rehearsed: it books all that it would allocate, and computes\n"
+                          "nothing. On cl that is the device's memory; what lies on the host beside it has\n"
+                          "a line of its own. Not counted: the program, OpenCL's own memory, and messages\n"
+                          "under way. At its end `train` shows what it really took.\n\n"
+                          "  weights, gradients, optimizer  4 bytes for each number\n"
+                          "  state                          batch_norm's running statistics\n"
+                          "  activations                    y and dx of the layers\n"
+                          "  workspace                      scratch memory of the operators\n"
+                          "  communication                  copies of gradients, to be summed\n"
+                          "  data                           samples",
                           "gradsum memory --model resnet20 --data cifar --batch 256 --devices cpu,cpu", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     if (s.fit && !s.max_memory)

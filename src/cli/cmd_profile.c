@@ -195,9 +195,9 @@ int gs_cmd_profile(int argc, char **argv) {
     };
     const gs_option *options = gs_run_options(&s, false, own);
     const gs_help help = {"profile [options]",
-                          "Measure where training time goes: the bandwidth of the loader and that of\n"
-                          "the training step, each alone, and which of them bounds a run; then each "
-                          "layer,\nforward and backward, compared with the most that the device could do.",
+                          "Measure where training time goes. First the loader and the training step, each\n"
+                          "alone: the slower of the two bounds a run. Then each layer, forward and\n"
+                          "backward: its time, and how near it comes to what the device could do at most.",
                           "gradsum profile --model lenet --device cpu --threads 1", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     gs_profile profile;

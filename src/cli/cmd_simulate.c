@@ -109,7 +109,7 @@ static gs_status expect_failures(question *q) {
 static gs_status read_cores(const char *text, gs_simulation *s) {
     int used = 0;
     if (!text) return GS_OK;
-    if (sscanf(text, "%d%n", &s->cores, &used) == 1 && s->cores >= 1 && s->cores <= GS_SIMULATED_WORKERS) {
+    if (sscanf(text, "%6d%n", &s->cores, &used) == 1 && s->cores >= 1 && s->cores <= GS_SIMULATED_WORKERS) {
         s->one_machine = strcmp(text + used, "/all") == 0;
         if (s->one_machine || !text[used]) return GS_OK;
     }
@@ -174,20 +174,21 @@ int gs_cmd_simulate(int argc, char **argv) {
     s->settings.batch = 0;
     s->settings.sync = "ring";
     const gs_option own[] = {
-        {"workers", GS_OPTION_INT, &s->workers, 1, GS_SIMULATED_WORKERS, "N", "how many the cluster has"},
+        {"workers", GS_OPTION_INT, &s->workers, 1, GS_SIMULATED_WORKERS, "N", "workers of the cluster"},
         {"hosts", GS_OPTION_INT, &s->hosts, 1, GS_SIMULATED_WORKERS, "N",
-         "how many hosts share them evenly (default: one each)"},
-        GS_RUN_OPTION("link", "between hosts; the workers of a host share its line: 5us,12.5GB/s"),
-        {"inside", GS_OPTION_LINK, &s->inside, 0, 0, "LATENCY,BANDWIDTH", "between the workers of a host"},
+         "hosts, with equally many workers each (default: one worker each)"},
+        GS_RUN_OPTION("link", "between two hosts; the workers of a host share its line: 5us,12.5GB/s"),
+        {"inside", GS_OPTION_LINK, &s->inside, 0, 0, "LATENCY,BANDWIDTH", "between two workers of a host"},
         {"tcp", GS_OPTION_FLAG, &s->tcp, 0, 0, NULL,
-         "lines as TCP has them: in the order of time, and with acknowledgements"},
+         "lines carry messages as TCP does: in the order of time, with acknowledgements"},
         {"cores", GS_OPTION_TEXT, &q.cores, 0, 0, "C|C/all",
-         "that the workers of a host share, or with /all all workers (default: one each)"},
+         "cores that the workers of a host share; C/all: that all workers share (default: one core each)"},
         {"flops", GS_OPTION_TEXT, &q.flops, 0, 0, "FLOP/s",
          "a worker's speed: 20TFLOP/s (default: measured here, one core)"},
-        {"input", GS_OPTION_SHAPE, &s->input, 0, 0, "CxHxW", "with --flops: shape of a sample"},
+        {"input", GS_OPTION_SHAPE, &s->input, 0, 0, "CxHxW",
+         "with --flops: shape of a sample (default: the usual one of the model)"},
         {"add", GS_OPTION_TEXT, &q.add, 0, 0, "RATE",
-         "bytes that a worker adds: 10GB/s (default: measured; with --flops no time)"},
+         "how fast a worker adds two arrays: 10GB/s (default: measured; with --flops it takes no time)"},
         GS_RUN_OPTION("batch", "the global batch (default: 32 samples for each worker)"),
         GS_RUN_OPTION("layout", NULL),
         GS_RUN_OPTION("pipeline-schedule", NULL),
@@ -196,13 +197,12 @@ int gs_cmd_simulate(int argc, char **argv) {
         {"curve", GS_OPTION_FLAG, &q.curve, 0, 0, NULL,
          "also 1, 2, 4, ... workers, with as many samples each"},
         {"mtbf", GS_OPTION_TEXT, &q.mtbf, 0, 0, "TIME", "mean time between two failures of a host: 1y"},
-        {"checkpoint-cost", GS_OPTION_TEXT, &q.checkpoint, 0, 0, "TIME", "what a checkpoint takes"},
+        {"checkpoint-cost", GS_OPTION_TEXT, &q.checkpoint, 0, 0, "TIME", "time to write a checkpoint"},
         {"checkpoint-every", GS_OPTION_TEXT, &q.every, 0, 0, "TIME",
-         "work between two of them (default: Daly's optimum)"},
+         "work between two checkpoints (default: Daly's optimum)"},
         {"restart-cost", GS_OPTION_TEXT, &q.restart, 0, 0, "TIME",
-         "what a restart takes (default: as a checkpoint)"},
-        {"work", GS_OPTION_TEXT, &q.work, 0, 0, "TIME",
-         "what the run would take without failures (default: 1d)"},
+         "time of a restart (default: that of a checkpoint)"},
+        {"work", GS_OPTION_TEXT, &q.work, 0, 0, "TIME", "time of the run without failures (default: 1d)"},
         {"out", GS_OPTION_TEXT, &q.out, 0, 0, "FILE", "a page (.html) with curves and a timeline"},
         {"json", GS_OPTION_FLAG, &q.json, 0, 0, NULL, "one JSON object, in seconds and bytes"},
         GS_REFUSED("exact", "simulate computes no weights"),
@@ -213,10 +213,11 @@ int gs_cmd_simulate(int argc, char **argv) {
     };
     const gs_option *options = gs_run_options(&s->settings, true, own);
     const gs_help help = {"simulate --workers N --link LATENCY,BANDWIDTH [options of train]",
-                          "What a training step would take on a cluster that is not there. Compute is\n"
-                          "measured here, or given in FLOP/s. The messages are those of the schemes' own\n"
-                          "code, executed in virtual time (src/train/simulate/simulate.h says what is in\n"
-                          "it). With --mtbf: what failures cost.",
+                          "Predict what a training step would take on a cluster that is not there. Compute\n"
+                          "is measured here, or follows from --flops. The messages are those that the\n"
+                          "schemes' own code sends: they go in virtual time over the links of --link and\n"
+                          "--inside. src/train/simulate/simulate.h says what is counted and what is not.\n"
+                          "With --mtbf also what failures and checkpoints cost.",
                           "gradsum simulate --workers 64 --link 5us,12.5GB/s --model resnet20 --sync ring",
                           NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;

@@ -59,6 +59,16 @@ size_t gs_layer_weights(const gs_layer *l) {
     return l->borrowed ? l->borrowed->count : gs_layer_params(l);
 }
 
+gs_layer_flops gs_layer_flops_of(const gs_layer *l) {
+    gs_layer_flops all = {l->flops, l->flops * (l->needs_dx + (gs_layer_weights(l) > 0))};
+    for (int i = 0; i < l->children; i++) {
+        const gs_layer_flops child = gs_layer_flops_of(l->child[i]);
+        all.forward += child.forward;
+        all.backward += child.backward;
+    }
+    return all;
+}
+
 gs_layer *gs_layer_with_std(gs_layer *l, float std) {
     if (l) l->std = std;
     return l;

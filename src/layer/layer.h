@@ -238,9 +238,9 @@ struct gs_layer {
     gs_param param[GS_LAYER_PARAMS];
     int params;
     const gs_param *borrowed; /* the tensor of another layer, its weight; NULL: it has its own */
-    bool
-        lent; /* param[0] is borrowed: the borrower's backward runs first and writes dw, so this layer's adds to it
-                  even in a fresh pass */
+    /* param[0] is borrowed: the borrower's backward runs first and writes dw, so this layer's adds to it even in a
+     * fresh pass. */
+    bool lent;
     size_t at;     /* where its parameters, or those of the layers in it, begin in the flat arrays */
     double flops;  /* of one sample forward; a multiply-add counts as 2; the bias's work included */
     bool needs_dx; /* false if no layer before this one has parameters */
@@ -330,6 +330,13 @@ size_t gs_layer_params(const gs_layer *l);
 
 /* How many trained numbers its operators read: its own, or those that it borrows. */
 size_t gs_layer_weights(const gs_layer *l);
+
+/* FLOPs of a sample in the layer and all inside it. Backward takes as many as forward for dx, and as many again for dw
+ * and db, where a layer has them. */
+typedef struct gs_layer_flops {
+    double forward, backward;
+} gs_layer_flops;
+gs_layer_flops gs_layer_flops_of(const gs_layer *);
 
 /* What the layer is, as in a model text: ops->describe, or its name; then its std. */
 void gs_layer_describe(const gs_layer *, char *text, size_t size);

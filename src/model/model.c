@@ -14,9 +14,6 @@
 static gs_status count_layer(gs_layer *l, void *context) {
     gs_model *m = context;
     m->param_count += l->params;
-    m->flops_forward += l->flops;
-    /* As much work as forward for dx, and again as much for dw and db. */
-    m->flops_backward += l->flops * (l->needs_dx + (gs_layer_weights(l) > 0));
     return GS_OK;
 }
 
@@ -41,6 +38,9 @@ static gs_status plan(gs_model *m, gs_shape in) {
     m->in = in;
     m->out = m->net->out;
 
+    const gs_layer_flops flops = gs_layer_flops_of(m->net);
+    m->flops_forward = flops.forward;
+    m->flops_backward = flops.backward;
     GS_TRY(gs_layer_walk(m->net, count_layer, m));
     m->param = calloc((size_t)m->param_count + 1, sizeof(gs_param *));
     if (!m->param) return gs_fail(GS_E_MEMORY, "out of memory for a list of %d parameters", m->param_count);

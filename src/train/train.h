@@ -97,10 +97,9 @@ typedef struct gs_settings {
     gs_tokens tokens;         /* of a text: characters, bytes or byte pairs */
     const char *tokenizer;    /* then: the folder with the list of byte pairs (bpe.h); NULL: none */
     int context; /* tokens in a window of a text; 0: as many as the loaded model takes, else GS_CONTEXT */
-    const gs_vocabulary
-        *vocabulary; /* of a text; NULL: that of the file `load`, else `tokenizer`'s, else its own */
-    const gs_dataset *train_set; /* the caller's, for instance from memory (dataset.h) */
-    const gs_dataset *test_set;  /* the same set, or another with the same shape and kind of answers */
+    const gs_vocabulary *vocabulary; /* of a text; NULL: that of `load`, else `tokenizer`'s, else its own */
+    const gs_dataset *train_set;     /* the caller's, for instance from memory (dataset.h) */
+    const gs_dataset *test_set;      /* the same set, or another with the same shape and kind of answers */
     const char *devices; /* one worker of this process on each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2" */
     const char *sync;    /* name of a scheme (sync/sync.h), or of another way to train (train/ways/way.h) */
     gs_loss loss;
@@ -138,9 +137,8 @@ typedef struct gs_settings {
     bool exact; /* the same bits for 1, 2, 4 and 8 workers (ways/exact.c) */
     int zero;   /* ZeRO's stage, 1 to 3 (ways/zero.h); 0: all workers hold all */
     gs_batch_norm_groups batch_norm; /* over which samples batch_norm takes its statistics */
-    const char
-        *layout;    /* "dp2,pp2,zero1": one word for pipeline, tensor, zero (layout/layout.h); NULL: none */
-    int accumulate; /* passes over a worker's part of the batch before one sum; 0 means 1 */
+    const char *layout; /* "dp2,pp2,zero1": pipeline, tensor, zero in a word (layout/layout.h); NULL: none */
+    int accumulate;     /* passes over a worker's part of the batch before one sum; 0 means 1 */
     int pipeline; /* stages that the model is cut into, each on a worker (ways/pipeline.c); 0: it is whole */
     const char *pipeline_schedule; /* of --pipeline: see gs_pipeline_read; NULL: 1f1b */
     const char *pipeline_cut;      /* of --pipeline: "measured" (NULL), "flops", "3,6" (pipeline/cut.h) */
@@ -264,8 +262,7 @@ typedef struct gs_worker {
     gs_timeline *timeline;    /* of settings->trace, else NULL */
     struct gs_digest *digest; /* with settings->digest, else NULL */
     uint32_t *checksums;      /* one of each worker, for --verify */
-    const gs_memory_use
-        *planned; /* [GS_MEMORY_PLACES]: what it took in the rehearsal; all zero: there was none */
+    const gs_memory_use *planned;    /* [GS_MEMORY_PLACES]: as rehearsed; all zero: there was no rehearsal */
     const struct gs_cut_report *cut; /* how a pipeline's stages were measured; NULL: they were not */
     const char *fit;                 /* what --fit chose for the run, and why; "": nothing */
     gs_measured measured;

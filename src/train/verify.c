@@ -7,6 +7,7 @@
  * them the last stage's copy of a table that `tied` shares; of a single pipeline there is nothing to compare. Where a
  * stage has parts too (--tensor), these are compared part by part, and what all parts hold, over all of them.
  */
+#include "comm/device.h"
 #include "train/internal.h"
 #include "train/ways/tensor.h"
 
@@ -130,8 +131,7 @@ static gs_status compare_stages(gs_worker *w) {
     GS_TRY(w->device->ops->map(w->device, w->model->weights, count * sizeof(float), &weights));
     gs_status same = compare(w, weights, count);
     if (same == GS_OK && w->model->undivided) same = compare_repeated(w, weights);
-    gs_status unmapped = w->device->ops->unmap(w->device, w->model->weights, weights);
-    return same != GS_OK ? same : unmapped;
+    return gs_device_unmap_after(w->device, w->model->weights, weights, same);
 }
 
 gs_status gs_verify(gs_worker *w) {

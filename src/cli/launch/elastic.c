@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "cli/cli.h"
 #include "cli/launch/board.h"
 #include "cli/launch/elastic_nodes.h"
-#include "cli/launch/post.h"
 #include "comm/process.h"
 #include "core/clock.h"
 
@@ -18,52 +18,15 @@ typedef struct gs_elastic {
     int generation;        /* of several nodes: the one that is in force here */
     bool takes_part;       /* it has had ranks: what became of them before it came is not its own */
     double since;          /* the first loss of this generation was noticed; 0: there was none */
-    int lost;              /* the child that was lost first; -1: none was */
+    int lost;              /* the child that was lost first, or has ended for wrong usage; -1: none was */
+    bool misused;          /* one has ended for wrong usage, as each of the next generation would */
     bool idle;             /* the generation before made no step */
     bool over;             /* there is no other generation */
     gs_launch_place place; /* of the generations after the first */
     bool placed;
 } gs_elastic;
 
-/* ---- what it goes with ---- */
-
-bool gs_elastic_read(const char *text, int *min, int *max) {
-    int used = 0;
-    *max = 0;
-    if (sscanf(text, "%d%n", min, &used) == 1 && text[used] == '\0') return *min >= 1;
-    used = 0;
-    if (sscanf(text, "%d:%d%n", min, max, &used) != 2 || used == 0 || text[used] != '\0') return false;
-    return *min >= 1 && *max >= *min;
-}
-
-gs_status gs_elastic_check(const gs_launch *l) {
-    int min, max;
-    if (!l->elastic) return GS_OK;
-    if (!gs_elastic_read(l->elastic, &min, &max))
-        return gs_fail(GS_E_USAGE,
-                       "--elastic: '%s' is not MIN or MIN:MAX, how many processes at least go on, and up to "
-                       "how many new ones are started",
-                       l->elastic);
-    if (l->nodes > 1 || l->hosts) {
-        char what[60];
-        snprintf(what, sizeof what, "--elastic %.30s", l->elastic);
-        GS_TRY(gs_launch_post_check(l, what, GS_ELASTIC_NODES, true));
-    } else if (l->meet) {
-        return gs_fail(GS_E_USAGE,
-                       "--elastic: on one node the processes meet again in a folder of their own; "
-                       "leave --meet out");
-    }
-    if (!l->hosts && (min > l->world || max > l->world)) /* with --hosts each of the launches says so */
-        return gs_fail(GS_E_USAGE, "--elastic %s: more than the %d processes %s", l->elastic, l->world,
-                       l->nodes > 1 ? "of all nodes" : "of -n");
-    if (l->restarts > 0)
-        return gs_fail(GS_E_USAGE,
-                       "--elastic goes on with the processes that are left, --restarts starts all again; use "
-                       "only one of them");
-    if (strcmp(l->command[0], "train") != 0)
-        return gs_fail(GS_E_USAGE, "--elastic is for train; '%s' has nothing to go on with", l->command[0]);
-    return GS_OK;
-}
+/* ---- making it ---- */
 
 gs_status gs_elastic_create(gs_launch_state *s) {
     if (!s->launch->elastic) return GS_OK;
@@ -85,37 +48,30 @@ void gs_elastic_free(gs_launch_state *s) {
 
 /* ---- the next generation ---- */
 
-int gs_elastic_size(const gs_launch *l, int left, int room) {
-    int min = 1, max = 0;
-    gs_elastic_read(l->elastic, &min, &max);
-    if (left < min) return 0;
-    int size = left >= max ? left : left + room < max ? left + room : max;
-    bool exact = false;
-    for (char **word = l->command; *word; word++) exact |= strcmp(*word, "--exact") == 0;
-    while (exact && size > 0 && (size & (size - 1)) != 0) size--;
-    while (exact && size > 8) size /= 2;
-    return size < min ? 0 : size;
+/* Not one that was let go. */
+static bool survives(const gs_launch_state *s, int seat) {
+    return s->child[seat].pid > 0 && s->rank[seat] >= 0;
 }
 
-/* Those that are left, without those that were let go. */
-static int count_left(const gs_launch_state *s) {
-    int left = 0;
-    for (int i = 0; i < s->launch->size; i++) left += s->child[i].pid > 0 && s->rank[i] >= 0;
-    return left;
+static int count_survivors(const gs_launch_state *s) {
+    int survivors = 0;
+    for (int i = 0; i < s->launch->size; i++) survivors += survives(s, i);
+    return survivors;
 }
 
-/* Ranks from `first` on, in the order of before; those that are left first. *more: how many are to be started. */
+/* Number the ranks from `first` on: the survivors in the order of before, then new ones. *more: how many are to be
+ * started. */
 static void number(gs_launch_state *s, int first, int count, int *more) {
-    int order[GS_LAUNCH_MOST], left = 0, next = 0;
+    int order[GS_LAUNCH_MOST], survivors = 0, next = 0;
     for (int i = 0; i < s->launch->size; i++) {
-        int at = left;
-        if (s->child[i].pid <= 0 || s->rank[i] < 0) continue;
+        int at = survivors;
+        if (!survives(s, i)) continue;
         for (; at > 0 && s->rank[order[at - 1]] > s->rank[i]; at--) order[at] = order[at - 1];
         order[at] = i;
-        left++;
+        survivors++;
     }
     for (int i = 0; i < s->launch->size; i++) s->rank[i] = -1;
-    while (next < left && next < count) s->rank[order[next]] = first + next, next++;
+    while (next < survivors && next < count) s->rank[order[next]] = first + next, next++;
     *more = count - next;
     for (int i = 0; i < s->launch->size && next < count; i++)
         if (s->child[i].pid == 0) s->rank[i] = first + next++;
@@ -155,18 +111,19 @@ static void say_lost(const gs_launch_state *s) {
     fprintf(stderr, "gradsum launch: %s", *text ? text : "a rank was cut off");
 }
 
-/* left: how many go on of the `before` that could. */
-static void say_generation(int generation, int size, int left, int before) {
-    fprintf(stderr, "; generation %d: %d go%s on", generation, left, left == 1 ? "es" : "");
-    if (size > left) fprintf(stderr, ", %d new", size - left);
-    if (left < before) fprintf(stderr, ", %d let go, for --exact", before - left);
+/* size: ranks in it; kept: how many of the survivors go on. */
+static void say_generation(int generation, int size, int kept, int survivors) {
+    fprintf(stderr, "; generation %d: %d go%s on", generation, kept, kept == 1 ? "es" : "");
+    if (size > kept) fprintf(stderr, ", %d new", size - kept);
+    if (kept < survivors) fprintf(stderr, ", %d let go, for --exact", survivors - kept);
     fprintf(stderr, "\n");
 }
 
-/* The launch fails, as it would have without --elastic. */
+/* The launch fails, as it would have without --elastic. why NULL: nobody is left who could go on. */
 static void end(gs_launch_state *s, const char *why) {
     gs_elastic *e = s->elastic;
     e->over = true;
+    if (e->misused) s->verdict = GS_EXIT_USAGE;
     gs_elastic_board_end(s->board);
     if (why && s->running > 0) {
         say_lost(s);
@@ -177,21 +134,22 @@ static void end(gs_launch_state *s, const char *why) {
 
 static void go_on(gs_launch_state *s) {
     gs_elastic *e = s->elastic;
-    const int before = count_left(s), size = gs_elastic_size(s->launch, before, s->launch->size - before);
+    const int survivors = count_survivors(s),
+              size = gs_elastic_size(s->launch, survivors, s->launch->size - survivors);
     const bool idle = gs_elastic_board_stepped(s->board) < gs_elastic_board_generation(s->board);
+    const char *why = e->misused        ? GS_ELASTIC_MISUSED
+                      : idle && e->idle ? "two generations in turn made no step"
+                      : size == 0       ? "they are too few"
+                                        : NULL;
     int more = 0;
-    if (idle && e->idle) {
-        end(s, "two generations in turn made no step");
-        return;
-    }
-    if (size == 0) {
-        end(s, "they are too few");
+    if (why) {
+        end(s, why);
         return;
     }
     say_lost(s);
     const gs_status status = begin(s, size, &more);
     if (status == GS_OK)
-        say_generation(gs_elastic_board_generation(s->board), size, size - more, before);
+        say_generation(gs_elastic_board_generation(s->board), size, size - more, survivors);
     else
         fprintf(stderr, "\n");
     e->idle = idle;
@@ -212,14 +170,18 @@ void gs_elastic_give_up(gs_launch_state *s) {
     gs_elastic_board_end(s->board);
 }
 
+/* Others may merely have lost one that has ended for wrong usage: that one is the cause, even if it was seen later. */
 void gs_elastic_lost(gs_launch_state *s, int seat) {
     gs_elastic *e = s->elastic;
+    const int status = s->child[seat].status;
+    const bool misused = WIFEXITED(status) && WEXITSTATUS(status) == GS_EXIT_USAGE;
     if (s->rank[seat] < 0) return; /* it was let go */
     if (e->over || s->stopped_by) {
         gs_launch_note_failure(s, seat);
         return;
     }
-    if (e->lost < 0) e->lost = seat;
+    if (e->lost < 0 || (misused && !e->misused)) e->lost = seat;
+    e->misused |= misused;
     if (e->since <= 0) e->since = gs_seconds();
     if (s->running == 0 && !s->elastic_nodes) end(s, NULL); /* nobody is left */
 }
@@ -249,8 +211,7 @@ bool gs_elastic_is_ending(const gs_launch_state *s) {
 
 static int count_asking(const gs_launch_state *s) {
     int asking = 0;
-    for (int i = 0; i < s->launch->size; i++)
-        asking += s->child[i].pid > 0 && s->rank[i] >= 0 && gs_elastic_board_asks(s->board, i);
+    for (int i = 0; i < s->launch->size; i++) asking += survives(s, i) && gs_elastic_board_asks(s->board, i);
     return asking;
 }
 
@@ -259,14 +220,14 @@ static int count_asking(const gs_launch_state *s) {
 /* The generation, or the end, on which all have agreed. True: there is news. */
 static bool obey(gs_launch_state *s) {
     gs_elastic *e = s->elastic;
-    bool done;
-    const char *why = gs_elastic_nodes_end(s->elastic_nodes, &done);
+    int exit_status;
+    const char *why = gs_elastic_nodes_end(s->elastic_nodes, &exit_status);
     const int generation = gs_elastic_nodes_generation(s->elastic_nodes);
     if (why) {
         e->over = true;
-        s->verdict = done ? GS_EXIT_OK : GS_EXIT_FAILED;
+        s->verdict = exit_status;
         gs_elastic_board_end(s->board);
-        if (done) return true;
+        if (exit_status == GS_EXIT_OK) return true;
         gs_launch_end_all(s, gs_elastic_nodes_is_cut_off(s->elastic_nodes) ? SIGKILL : SIGTERM);
         return true;
     }
@@ -279,9 +240,10 @@ static bool obey(gs_launch_state *s) {
     gs_elastic_board_begin(s->board, generation, share.size, s->rank, s->place.meet);
     e->takes_part |= share.count > 0;
     if (generation > 1 && e->takes_part) fprintf(stderr, "gradsum launch: %s", share.what);
-    if (generation > 1 && e->takes_part) say_generation(generation, share.size, share.left, share.before);
+    if (generation > 1 && e->takes_part) say_generation(generation, share.size, share.kept, share.survivors);
     e->generation = generation;
     e->lost = -1;
+    e->misused = false;
     e->since = 0;
     if (start_new(s, &s->place, share.size) == GS_OK) return true;
     fprintf(stderr, "gradsum launch: %s\n", gs_message());
@@ -296,8 +258,8 @@ static void report(gs_launch_state *s, bool lost) {
     gs_elastic_report r = {.lost = lost,
                            .done = s->failed >= 0 || gs_elastic_is_ending(s),
                            .stepped = gs_elastic_board_stepped(s->board) >= s->elastic->generation,
-                           .signal = s->stopped_by};
-    if (!r.done) r.left = count_left(s);
+                           .misused = s->elastic->misused};
+    if (!r.done) r.survivors = count_survivors(s);
     if (lost) describe_lost(s, r.what, sizeof r.what);
     gs_elastic_nodes_report(s->elastic_nodes, &r);
 }
@@ -317,7 +279,7 @@ static bool look_at_all(gs_launch_state *s) {
         return true;
     }
     if (gs_elastic_nodes_share(s->elastic_nodes).count == 0) return false;
-    if (count_left(s) == 0) report(s, false);
+    if (count_survivors(s) == 0) report(s, false);
     if (gs_elastic_board_stepped(s->board) >= e->generation &&
         gs_elastic_nodes_has_newcomers(s->elastic_nodes))
         gs_elastic_board_summon(s->board);
@@ -332,11 +294,8 @@ bool gs_elastic_waits(const gs_launch_state *s) {
 
 void gs_elastic_close(gs_launch_state *s) {
     const gs_elastic *e = s->elastic;
-    if (e && s->elastic_nodes && s->stopped_by && !e->over) {
-        report(s, false);
-        gs_elastic_nodes_look(s->elastic_nodes);
-        report(s, false); /* another generation may have begun just then */
-    }
+    if (e && s->elastic_nodes && s->stopped_by && !e->over)
+        gs_elastic_nodes_say_stopped(s->elastic_nodes, s->stopped_by, e->generation);
     if (e && !s->elastic_nodes && e->lost >= 0 && s->failed < 0 && !s->stopped_by) end(s, NULL);
 }
 

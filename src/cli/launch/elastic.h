@@ -7,7 +7,8 @@
  * The launcher waits until every process has noticed the loss (board.h); one that hangs is killed. Then it begins the
  * next generation with those that are left, and starts new ones until there are MAX. With --exact there must be 1, 2, 4
  * or 8 of them: surplus ones are let go, and end with 0. The run ends as without --elastic if fewer than MIN are left,
- * if some have done their work already, or if two generations in turn make no step.
+ * if some have done their work already, if two generations in turn make no step, or if a rank ends for wrong usage,
+ * which the next generation would repeat.
  *
  * Over several nodes MIN and MAX are of all ranks, and the launchers agree on each generation (elastic_nodes.h). When a
  * launcher has gone, so have its ranks.
@@ -22,8 +23,11 @@ bool gs_elastic_read(const char *text, int *min, int *max);
 /* GS_E_USAGE: --elastic does not go with the rest of the launch. */
 gs_status gs_elastic_check(const gs_launch *);
 
-/* How many go on, with `left` processes and room for so many more; 0: too few. */
-int gs_elastic_size(const gs_launch *, int left, int room);
+/* How many ranks the next generation has, with so many survivors and room for so many new ones; 0: too few. */
+int gs_elastic_size(const gs_launch *, int survivors, int room);
+
+/* Why there is none after wrong usage. */
+#define GS_ELASTIC_MISUSED "wrong usage would fail again"
 
 /* Before the processes are started: s->board, s->elastic. GS_E_MEMORY. */
 gs_status gs_elastic_create(gs_launch_state *);

@@ -18,37 +18,42 @@ static void say_next(gs_elastic_nodes *n, const char *value) {
     gs_launch_post_put(&n->post, key, value, NULL);
 }
 
-static void say_end(gs_elastic_nodes *n, const char *what, const char *why) {
+/* what: has happened, "": nothing; why: there is no other generation. */
+static void say_end(gs_elastic_nodes *n, gs_elastic_next next, const char *what, const char *why) {
     char value[GS_STORE_VALUE];
-    snprintf(value, sizeof value, "0 \n%.900s%s%.900s", what, *what ? "; " : "", why);
+    snprintf(value, sizeof value, "%c \n%.900s%s%.900s", (char)next, what, *what ? "; " : "", why);
     say_next(n, value);
+}
+
+static void say_failed(gs_elastic_nodes *n, const char *what, const char *why) {
+    say_end(n, GS_NEXT_FAILED, what, why);
 }
 
 static int node_rank(const gs_elastic_nodes *n, const gs_elastic_party *p) {
     return (int)(p - n->party) % n->launch->nodes;
 }
 
-/* The seats of `p` that none of those that are left has. */
+/* The seats of `p` that no survivor has. */
 static int room_of(const gs_elastic_nodes *n, const gs_elastic_party *p) {
-    const int left = p->ready == n->generation && p->count > 0 ? p->report.left : 0;
-    return gs_elastic_takes_part(p) ? p->seats - left : 0;
+    const int survivors = p->ready == n->generation && p->count > 0 ? p->report.survivors : 0;
+    return gs_elastic_takes_part(p) ? p->seats - survivors : 0;
 }
 
 static void say_stopped(gs_elastic_nodes *n, int node, int number) {
     char why[200];
     snprintf(why, sizeof why, "node rank %d was stopped by signal %d (%s)", node, number, strsignal(number));
-    say_end(n, "", why);
+    say_failed(n, "", why);
 }
 
-void gs_elastic_nodes_say_stopped(gs_elastic_nodes *n, int signal) {
+void gs_elastic_nodes_decide_stopped(gs_elastic_nodes *n, int signal) {
     if (n->decided < n->generation) say_stopped(n, 0, signal);
 }
 
-/* `size` ranks in the order of nodes; those that are left come before new ones. */
-static void say_shares(gs_elastic_nodes *n, const char *what, int size, int left) {
+/* `size` ranks in the order of nodes; of each node survivors come before new ones. */
+static void say_shares(gs_elastic_nodes *n, const char *what, int size, int survivors) {
     char value[GS_STORE_VALUE];
-    int first = 0, more = size > left ? size - left : 0, stay = size < left ? size : left;
-    snprintf(value, sizeof value, "1 %d %d %d ", size, stay, left);
+    int first = 0, more = size > survivors ? size - survivors : 0, stay = size < survivors ? size : survivors;
+    snprintf(value, sizeof value, "%c %d %d %d ", GS_NEXT_GENERATION, size, stay, survivors);
     for (int node = 0; node < n->launch->nodes; node++)
         for (int i = node; i < GS_ELASTIC_LAUNCHES; i += n->launch->nodes) {
             const gs_elastic_party *p = &n->party[i];
@@ -64,13 +69,14 @@ static void say_shares(gs_elastic_nodes *n, const char *what, int size, int left
     say_next(n, value);
 }
 
-/* What has happened in this generation. */
+/* What has happened in this generation: if there was wrong usage, that. */
 static void describe(const gs_elastic_nodes *n, char *text, size_t size) {
     const char *said = NULL;
     int gone = -1, came = -1;
     for (int i = 0; i < GS_ELASTIC_LAUNCHES; i++) {
         const gs_elastic_party *p = &n->party[i];
-        if (p->count > 0 && p->ready == n->generation && *p->report.what && !said) said = p->report.what;
+        const bool tells = p->count > 0 && p->ready == n->generation && *p->report.what;
+        if (tells && (!said || p->report.misused)) said = p->report.what;
         if (p->count > 0 && p->gone && gone < 0) gone = node_rank(n, p);
         if (p->count == 0 && gs_elastic_takes_part(p) && came < 0) came = node_rank(n, p);
     }
@@ -110,7 +116,7 @@ static void begin(gs_elastic_nodes *n) {
         seats += p->seats;
     }
     if (*why)
-        say_end(n, "", why);
+        say_failed(n, "", why);
     else
         say_shares(n, "", seats, 0);
 }
@@ -121,13 +127,13 @@ static bool is_silent(const gs_elastic_nodes *n, const gs_elastic_party *p) {
     return passed > PATIENCE + (p->noticed == n->generation ? n->timeout : 0);
 }
 
-/* True: all have said what is left of them. Those that are silent have gone. */
+/* Nobody of this generation runs or waits. Launches that are silent have gone. */
 static bool all_are_ready(gs_elastic_nodes *n) {
     bool all = true;
     for (int i = 0; i < GS_ELASTIC_LAUNCHES; i++) {
         const gs_elastic_party *p = &n->party[i];
         char key[GS_STORE_KEY];
-        if (p->count == 0 || p->gone || p->ready == n->generation) continue;
+        if (p->count == 0 || p->gone || p->stopped_by || p->ready == n->generation) continue;
         all = false;
         snprintf(key, sizeof key, "gone-%d", i);
         if (i != n->me && is_silent(n, p)) gs_launch_post_put(&n->post, key, "", NULL);
@@ -135,9 +141,19 @@ static bool all_are_ready(gs_elastic_nodes *n) {
     return all;
 }
 
+/* Was a launch stopped that has never begun this generation, so that the ranks of others wait in vain for its own? */
+static bool one_never_began(const gs_elastic_nodes *n) {
+    for (int i = 0; i < GS_ELASTIC_LAUNCHES; i++) {
+        const gs_elastic_party *p = &n->party[i];
+        if (p->count > 0 && p->stopped_by && p->stopped_in < n->generation) return true;
+    }
+    return false;
+}
+
 typedef struct total {
-    int left, room, signal, stopped;
-    bool lost, done, stepped;
+    int survivors, room;
+    int signal, stopped; /* the signal that has stopped node rank `stopped`; 0: none was */
+    bool lost, done, stepped, misused;
 } total;
 
 static total add_up(const gs_elastic_nodes *n) {
@@ -148,12 +164,13 @@ static total add_up(const gs_elastic_nodes *n) {
         if (p->count == 0) continue;
         t.lost |= p->gone;
         if (p->gone && p->first == 0) t.stepped = true; /* who can say? */
+        if (p->stopped_by) t.signal = p->stopped_by, t.stopped = node_rank(n, p);
         if (p->gone || p->ready != n->generation) continue;
-        t.left += p->report.left;
-        t.lost |= p->report.lost || p->report.left > 0;
+        t.survivors += p->report.survivors;
+        t.lost |= p->report.lost || p->report.survivors > 0;
         t.done |= p->report.done;
         t.stepped |= p->report.stepped;
-        if (p->report.signal) t.signal = p->report.signal, t.stopped = node_rank(n, p);
+        t.misused |= p->report.misused;
     }
     return t;
 }
@@ -165,25 +182,27 @@ void gs_elastic_nodes_decide(gs_elastic_nodes *n) {
         begin(n);
         return;
     }
-    if (!all_are_ready(n)) return;
+    if (!all_are_ready(n) && !one_never_began(n)) return;
     const total t = add_up(n);
-    const int size = gs_elastic_size(n->launch, t.left, t.room);
+    const int size = gs_elastic_size(n->launch, t.survivors, t.room);
     describe(n, what, sizeof what);
     if (t.signal) {
         say_stopped(n, t.stopped, t.signal);
     } else if (!t.lost) {
-        say_next(n, "2 \n");
+        say_end(n, GS_NEXT_DONE, "", "");
     } else if (t.done) {
-        say_end(n, what, "the others do not go on: some have done their work");
+        say_failed(n, what, "the others do not go on: some have done their work");
+    } else if (t.misused) {
+        say_end(n, GS_NEXT_MISUSED, what, "the others do not go on: " GS_ELASTIC_MISUSED);
     } else if (!t.stepped && n->idle) {
-        say_end(n, what, "the others do not go on: two generations in turn made no step");
+        say_failed(n, what, "the others do not go on: two generations in turn made no step");
     } else if (size == 0) {
-        snprintf(why, sizeof why, "the others do not go on: too few are left, %d", t.left);
-        say_end(n, what, t.left > 0 ? why : "none is left");
+        snprintf(why, sizeof why, "the others do not go on: too few are left, %d", t.survivors);
+        say_failed(n, what, t.survivors > 0 ? why : "none is left");
     } else if (n->generation == GENERATIONS) {
-        say_end(n, what, "the others do not go on: that was the last generation that can be numbered");
+        say_failed(n, what, "the others do not go on: that was the last generation that can be numbered");
     } else {
-        say_shares(n, what, size, t.left);
+        say_shares(n, what, size, t.survivors);
     }
     n->idle = !t.stepped;
 }

@@ -2,11 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cli.h"
 #include "cli/launch/elastic.h"
 #include "cli/launch/elastic_party.h"
 #include "core/clock.h"
 
-static const double AGAIN = 0.2 /* s between two tries to connect */;
+static const double LOOK = 0.05, GONE_WITHIN = 1 /* s until the store knows it */;
 
 /* ---- making it ---- */
 
@@ -26,13 +27,14 @@ gs_status gs_elastic_nodes_create(gs_launch *l, gs_elastic_nodes **out) {
     n->timeout = gs_launch_timeout(l);
     n->since = gs_seconds();
     n->me = n->decided = -1;
+    n->exit_status = GS_EXIT_FAILED;
     *out = n;
     return GS_OK;
 }
 
 void gs_elastic_nodes_free(gs_elastic_nodes *n) {
     if (!n) return;
-    n->post.deserts = !n->ended && !n->said_signal;
+    n->post.deserts = !n->ended && !n->said_stopped;
     gs_launch_post_free(&n->post);
     free(n);
 }
@@ -44,9 +46,10 @@ static void put(gs_elastic_nodes *n, const char *what, const char *value) {
     gs_launch_post_put(&n->post, key, value, NULL);
 }
 
-static void end(gs_elastic_nodes *n, const char *why) {
+static void end(gs_elastic_nodes *n, int exit_status, const char *why) {
     if (n->ended) return;
     n->ended = true;
+    n->exit_status = exit_status;
     snprintf(n->what, sizeof n->what, "%s", why);
 }
 
@@ -65,28 +68,38 @@ static void note_lost(gs_elastic_nodes *n, gs_elastic_party *p) {
 }
 
 static void note_ready(gs_elastic_nodes *n, gs_elastic_party *p, const char *value) {
-    int left, lost, done, stepped, signal, used = 0;
-    if (sscanf(value, "%d %d %d %d %d %n", &left, &lost, &done, &stepped, &signal, &used) != 5) return;
-    if (left < 0 || left > p->count || p->ready == n->generation) return;
+    int survivors, lost, done, stepped, misused, used = 0;
+    if (sscanf(value, "%d %d %d %d %d %n", &survivors, &lost, &done, &stepped, &misused, &used) != 5) return;
+    if (survivors < 0 || survivors > p->count || p->ready == n->generation) return;
     p->ready = n->generation;
-    p->report = (gs_elastic_report){left, lost != 0, done != 0, stepped != 0, signal, ""};
+    p->report = (gs_elastic_report){survivors, lost != 0, done != 0, stepped != 0, misused != 0, ""};
     snprintf(p->report.what, sizeof p->report.what, "%s", value + used);
-    if ((lost || signal) && n->lost_since <= 0) n->lost_since = gs_seconds();
+    if (lost && n->lost_since <= 0) n->lost_since = gs_seconds();
 }
 
-/* "1 SIZE LEFT BEFORE N:FIRST:COUNT,...\nwhat" */
+static void note_stopped(gs_elastic_nodes *n, gs_elastic_party *p, const char *value) {
+    int signal, generation;
+    if (sscanf(value, "%d %d", &signal, &generation) != 2 || signal < 1 || generation < 0) return;
+    p->stopped_by = signal;
+    p->stopped_in = generation;
+    if (n->lost_since <= 0) n->lost_since = gs_seconds();
+}
+
 static void note_next(gs_elastic_nodes *n, const char *value) {
     const char *line = strchr(value, '\n');
     int used = 0, number, first, count;
     if (!line) return;
-    if (*value != '1') {
-        n->done = *value == '2';
-        end(n, line + 1);
+    if (*value != GS_NEXT_GENERATION) {
+        end(n,
+            *value == GS_NEXT_DONE      ? GS_EXIT_OK
+            : *value == GS_NEXT_MISUSED ? GS_EXIT_USAGE
+                                        : GS_EXIT_FAILED,
+            line + 1);
         return;
     }
-    if (sscanf(value, "1 %d %d %d %n", &n->size, &n->left, &n->before, &used) != 3) return;
+    if (sscanf(value + 1, " %d %d %d %n", &n->size, &n->kept, &n->survivors, &used) != 3) return;
     for (int i = 0; i < GS_ELASTIC_LAUNCHES; i++) n->party[i].first = n->party[i].count = 0;
-    for (const char *at = value + used; sscanf(at, "%d:%d:%d%n", &number, &first, &count, &used) == 3;) {
+    for (const char *at = value + 1 + used; sscanf(at, "%d:%d:%d%n", &number, &first, &count, &used) == 3;) {
         if (number >= 0 && number < GS_ELASTIC_LAUNCHES && first >= 0 && count >= 0 &&
             count <= GS_LAUNCH_MOST)
             n->party[number].first = first, n->party[number].count = count;
@@ -100,12 +113,15 @@ static void note_next(gs_elastic_nodes *n, const char *value) {
 
 static gs_status see(void *context, const char *key, const char *value) {
     gs_elastic_nodes *n = context;
-    const int here = gs_launch_post_number(key, "rank-"), gone = gs_launch_post_number(key, "gone-");
+    const int here = gs_launch_post_number(key, "rank-"), gone = gs_launch_post_number(key, "gone-"),
+              stopped = gs_launch_post_number(key, "stopped-");
     int generation, from;
     if (here >= 0 && here < GS_ELASTIC_LAUNCHES)
         note_here(&n->party[here], value);
     else if (gone >= 0 && gone < GS_ELASTIC_LAUNCHES)
         n->party[gone].gone = true;
+    else if (stopped >= 0 && stopped < GS_ELASTIC_LAUNCHES)
+        note_stopped(n, &n->party[stopped], value);
     else if (gs_launch_post_number(key, "next-") == n->generation)
         note_next(n, value);
     else if (sscanf(key, "lost-%d-%d", &generation, &from) == 2 && generation == n->generation && from >= 0 &&
@@ -128,20 +144,20 @@ static void join(gs_elastic_nodes *n) {
     snprintf(key, sizeof key, "rank-%d", number);
     bool there = false;
     if (number >= GS_ELASTIC_LAUNCHES) {
-        end(n, "launches of this node rank have gone too often");
+        end(n, GS_EXIT_FAILED, "launches of this node rank have gone too often");
     } else if (gs_launch_post_put(&n->post, key, value, &there) && !there) {
         n->me = number;
     } else if (there) { /* it may have gone a moment ago */
-        for (double until = gs_seconds() + 1;
+        for (double until = gs_seconds() + GONE_WITHIN;
              gs_seconds() < until && !n->party[number].gone && n->post.store;)
-            gs_launch_post_look(&n->post, 0.05, see, n);
+            gs_launch_post_look(&n->post, LOOK, see, n);
         snprintf(why, sizeof why,
                  "another launch has come with --node-rank %d, and is still there: give each node a node "
                  "rank of its own",
                  n->launch->node);
         if (n->party[number].gone || n->post.lost) return;
-        n->ended = n->done = false; /* that of the others' run, if that has come meanwhile */
-        end(n, why);
+        n->ended = false; /* that of the others' run, if that has come meanwhile */
+        end(n, GS_EXIT_FAILED, why);
     }
 }
 
@@ -150,17 +166,19 @@ static void reach(gs_elastic_nodes *n) {
     if (n->ended) return;
     if (gs_seconds() >= n->next_try) {
         gs_launch_post_reach(&n->post, 0);
-        n->next_try = gs_seconds() + AGAIN;
+        n->next_try = gs_seconds() + GS_POST_TRIES_EVERY;
     }
     if (n->post.lost)
-        end(n,
-            "node rank 0, where the launches agree, cannot be reached any more: its launch has ended, or the "
-            "network is cut");
+        end(n, GS_EXIT_FAILED,
+            *n->post.refused
+                ? n->post.refused
+                : "node rank 0, where the launches agree, cannot be reached any more: its launch "
+                  "has ended, or the network is cut");
     else if (n->post.store && n->me < 0)
         join(n);
     if (n->post.store || n->ended || gs_seconds() - n->since < n->timeout) return;
     snprintf(why, sizeof why, "%s", gs_message());
-    end(n, why);
+    end(n, GS_EXIT_FAILED, why);
 }
 
 /* ---- for the launch ---- */
@@ -170,7 +188,8 @@ void gs_elastic_nodes_look(gs_elastic_nodes *n) {
     gs_launch_post_look(&n->post, 0, see, n);
     if (n->me == 0) gs_elastic_nodes_decide(n);
     if (n->me >= 0 && n->party[n->me].gone)
-        end(n, "node rank 0 has heard nothing of this launch for too long: the others go on without it");
+        end(n, GS_EXIT_FAILED,
+            "node rank 0 has heard nothing of this launch for too long: the others go on without it");
 }
 
 int gs_elastic_nodes_generation(const gs_elastic_nodes *n) {
@@ -179,11 +198,11 @@ int gs_elastic_nodes_generation(const gs_elastic_nodes *n) {
 
 gs_elastic_share gs_elastic_nodes_share(const gs_elastic_nodes *n) {
     const gs_elastic_party *p = n->me < 0 ? NULL : &n->party[n->me];
-    return (gs_elastic_share){p ? p->first : 0, p ? p->count : 0, n->size, n->left, n->before, n->what};
+    return (gs_elastic_share){p ? p->first : 0, p ? p->count : 0, n->size, n->survivors, n->kept, n->what};
 }
 
-const char *gs_elastic_nodes_end(const gs_elastic_nodes *n, bool *done) {
-    *done = n->done;
+const char *gs_elastic_nodes_end(const gs_elastic_nodes *n, int *exit_status) {
+    *exit_status = n->exit_status;
     return n->ended ? n->what : NULL;
 }
 
@@ -226,18 +245,25 @@ void gs_elastic_nodes_say_lost(gs_elastic_nodes *n) {
 void gs_elastic_nodes_report(gs_elastic_nodes *n, const gs_elastic_report *r) {
     char value[300];
     gs_elastic_party *p = n->me < 0 ? NULL : &n->party[n->me];
-    if (!p || n->ended) return;
-    if (r->signal && n->me == 0) gs_elastic_nodes_say_stopped(n, r->signal); /* even if it was ready before */
-    if (p->count == 0) { /* it is not in this generation: its leaving disturbs nobody */
-        char key[GS_STORE_KEY];
-        snprintf(key, sizeof key, "gone-%d", n->me);
-        if (r->signal) gs_launch_post_put(&n->post, key, "", NULL);
-        return;
-    }
-    if (p->ready == n->generation) return;
-    snprintf(value, sizeof value, "%d %d %d %d %d %s", r->left, r->lost, r->done, r->stepped, r->signal,
+    if (!p || n->ended || p->count == 0 || p->ready == n->generation) return;
+    snprintf(value, sizeof value, "%d %d %d %d %d %s", r->survivors, r->lost, r->done, r->stepped, r->misused,
              r->what);
     put(n, "ready", value);
     note_ready(n, p, value);
-    n->said_signal = r->signal != 0;
+}
+
+/* Node rank 0 ends the run. Another one that has no ranks in this generation leaves, and disturbs nobody. */
+void gs_elastic_nodes_say_stopped(gs_elastic_nodes *n, int signal, int generation) {
+    char key[GS_STORE_KEY], value[40];
+    if (n->me < 0) return;
+    gs_launch_post_look(&n->post, LOOK, see, n); /* another generation may have begun just now */
+    if (n->ended) return;
+    n->said_stopped = true;
+    if (n->me == 0) {
+        gs_elastic_nodes_decide_stopped(n, signal);
+        return;
+    }
+    snprintf(key, sizeof key, n->party[n->me].count > 0 ? "stopped-%d" : "gone-%d", n->me);
+    snprintf(value, sizeof value, "%d %d", signal, generation);
+    gs_launch_post_put(&n->post, key, value, NULL);
 }

@@ -4,8 +4,10 @@
  *     each launch    rank-N      it is there, with so many seats for ranks; N = its node rank + nodes * how often a
  *                                launch of that node rank has gone before
  *     each launch    lost-K-N    it has noticed a loss in generation K
- *     each launch    ready-K-N   each of its ranks has asked for another generation, or has ended: how many are left
- *     node rank 0    next-K      once all are ready, or gone: who has which ranks in generation K + 1; or the end
+ *     each launch    ready-K-N   each of its ranks has asked for another generation, or has ended: how many survive
+ *     each launch    stopped-N   it was asked to stop, and its ranks have ended
+ *     node rank 0    next-K      once all are ready, stopped or gone: who has which ranks in generation K + 1, or the
+ *                                end
  *     the store, or node rank 0
  *                    gone-N      this launch has ended without a word, or says nothing any more: its ranks are lost
  *
@@ -14,7 +16,8 @@
  * with them.
  *
  * Node rank 0 alone decides, so no two groups go on. A launch that does not say within 5 s that it has heard of a loss
- * has gone; so has one that is not ready the time-out later. One that cannot reach node rank 0 any more ends. Ranks are
+ * has gone; so has one that is not ready the time-out later. One that cannot reach node rank 0 any more ends. If one was
+ * stopped before it had begun a generation, the ranks of the others would wait there in vain: all end at once. Ranks are
  * in the order of nodes.
  */
 #pragma once
@@ -40,14 +43,15 @@ int gs_elastic_nodes_generation(const gs_elastic_nodes *);
 typedef struct gs_elastic_share {
     int first, count; /* ranks */
     int size;         /* of the world */
-    int left;         /* how many go on of those that were there */
-    int before;       /* how many were left */
+    int survivors;    /* of the generation before, on all nodes */
+    int kept;         /* of these go on */
     const char *what; /* why it has begun: "rank 2 was killed by signal 9 (Killed)" */
 } gs_elastic_share;
 gs_elastic_share gs_elastic_nodes_share(const gs_elastic_nodes *);
 
-/* There is no other generation, for this launch at least: NULL: there may be. *done: all have done their work. */
-const char *gs_elastic_nodes_end(const gs_elastic_nodes *, bool *done);
+/* Why there is no other generation, for this launch at least; NULL: there may be one. *exit_status: 0: all have done
+ * their work; 2: wrong usage; else 1. */
+const char *gs_elastic_nodes_end(const gs_elastic_nodes *, int *exit_status);
 
 /* Can it not reach node rank 0 any more? Then its ranks may be waiting for those of others. */
 bool gs_elastic_nodes_is_cut_off(const gs_elastic_nodes *);
@@ -63,12 +67,15 @@ bool gs_elastic_nodes_has_newcomers(const gs_elastic_nodes *);
 void gs_elastic_nodes_say_lost(gs_elastic_nodes *);
 
 typedef struct gs_elastic_report {
-    int left;        /* ranks that go on, if there is another generation */
+    int survivors;   /* ranks that can go on */
     bool lost, done; /* some were lost; some have done their work */
     bool stepped;    /* this generation has made a step */
-    int signal;      /* that has stopped this launch, or 0 */
+    bool misused;    /* a rank has ended for wrong usage */
     char what[200];  /* how the first was lost: "rank 2 was killed by signal 9 (Killed)"; "" */
 } gs_elastic_report;
 
-/* This launch is ready. Only the first one in a generation counts. */
+/* This launch is ready. Only the first report in a generation counts. */
 void gs_elastic_nodes_report(gs_elastic_nodes *, const gs_elastic_report *);
+
+/* This launch was stopped by a signal in this generation, or before it had begun a later one; its ranks have ended. */
+void gs_elastic_nodes_say_stopped(gs_elastic_nodes *, int signal, int generation);

@@ -8,6 +8,7 @@
 #include "cli/launch/elastic.h"
 #include "cli/launch/elastic_nodes.h"
 #include "cli/launch/nodes.h"
+#include "cli/launch/post.h"
 #include "core/clock.h"
 #include "core/cores.h"
 #include "comm/process.h"
@@ -27,7 +28,6 @@
 /* When one process has failed, the others normally find out by themselves, and each says what it has seen. */
 static const double GRACE = 2;       /* seconds until they are told to end, and then until they are killed */
 static const double GRACE_STOP = 10; /* the same after Ctrl-C: they end after their step, and save */
-static const double CONNECT = 0.2;   /* until the next try to reach the other nodes' launches */
 static const double AGAIN = 0.5; /* a second Ctrl-C comes from a person, not from the same one sent twice */
 
 /* ---- starting ---- */
@@ -142,8 +142,9 @@ void gs_launch_note_failure(gs_launch_state *s, int seat) {
     if (s->next == 0) plan(s, SIGTERM, GRACE);
 }
 
+/* SIGTERM is a wish, which does no harm to one that ends by itself. */
 void gs_launch_end_all(gs_launch_state *s, int number) {
-    if (s->next == 0) plan(s, number, GRACE);
+    if (s->next == 0) plan(s, number, number == SIGTERM ? 0 : GRACE);
 }
 
 /* SIGTERM has no effect on a stopped process. If only stopped ones are left, nobody needs time to end. */
@@ -245,7 +246,7 @@ int gs_launch_asked_to_stop(gs_launch_state *s) {
 
 static void watch(gs_launch_state *s) {
     while (s->running > 0 || gs_elastic_waits(s)) {
-        const double soon = gs_launch_nodes_look(s->nodes) ? CONNECT : 1;
+        const double soon = gs_launch_nodes_look(s->nodes) ? GS_POST_TRIES_EVERY : 1;
         double most = until_hanging(s);
         if (most > soon) most = soon;
         if (s->elastic) most = gs_elastic_look(s) ? 0.01 : 0.05;

@@ -15,21 +15,17 @@ typedef struct gs_launch {
     const char *hosts;   /* start a launch on each of these machines (hosts.c); NULL: here alone */
     const char *program; /* of those; NULL: where this one is */
     bool starter;        /* --hosts has started this launch: its processes end with its standard input */
-    const char
-        *meet; /* where the processes meet (comm/meet/store.h): tcp://HOST:PORT, file:DIR; NULL: in a folder
-                              of this machine */
-    const char
-        *interface; /* by whose address they are to be reached, for GRADSUM_INTERFACE; NULL: by the route */
-    const char *secret_file; /* for GRADSUM_SECRET_FILE; NULL: as it is in the environment */
-    double timeout;          /* seconds, for GRADSUM_TIMEOUT; 0: as it is in the environment */
-    const char *transport;   /* for GRADSUM_TRANSPORT */
-    bool bind;               /* each process keeps to cores of its own, where there are enough */
-    const char *elastic;     /* "2:4" (launch/elastic.h); NULL: a lost process ends all */
-    int restarts;            /* how often all may start again, when one was lost (launch/restarts.h) */
-    struct gs_store_server
-        *store;     /* of tcp, which outlives an attempt (launch/nodes.h); NULL: each has its own */
-    int attempt;    /* of several nodes: 2, 3 and so on; 0: the first, or there is one node */
-    char **command; /* the words after "--", ending with NULL */
+    const char *meet;    /* where they meet (comm/meet/store.h): tcp://HOST:PORT; NULL: here */
+    const char *interface;         /* by which they are reached, for GRADSUM_INTERFACE; NULL: by the route */
+    const char *secret_file;       /* for GRADSUM_SECRET_FILE; NULL: as it is in the environment */
+    double timeout;                /* seconds, for GRADSUM_TIMEOUT; 0: as it is in the environment */
+    const char *transport;         /* for GRADSUM_TRANSPORT */
+    bool bind;                     /* each process keeps to cores of its own, where there are enough */
+    const char *elastic;           /* "2:4" (launch/elastic.h); NULL: a lost process ends all */
+    int restarts;                  /* how often all may start again, when one was lost (launch/restarts.h) */
+    struct gs_store_server *store; /* of tcp, outlives an attempt (launch/nodes.h); NULL: each has its own */
+    int attempt;                   /* of several nodes: 2, 3 and so on; 0: the first, or there is one node */
+    char **command;                /* the words after "--", ending with NULL */
 } gs_launch;
 
 /* Start the processes, wait for them, and return the exit status of `gradsum launch`: 0 if all ended with 0, 2 if all

@@ -122,8 +122,8 @@ static int outcome_of_nodes(gs_launch_state *s, gs_restarts *restarts, bool all_
 
 /* All launches of an elastic run say the same. */
 static int say_end_of_all(const gs_launch_state *s, int usage) {
-    bool done;
-    const char *why = gs_elastic_nodes_end(s->elastic_nodes, &done);
+    int exit_status; /* s->verdict */
+    const char *why = gs_elastic_nodes_end(s->elastic_nodes, &exit_status);
     if (why) fprintf(stderr, "gradsum launch: %s\n", why);
     return usage == s->launch->size ? GS_EXIT_USAGE : s->verdict;
 }
@@ -138,13 +138,14 @@ int gs_launch_outcome(gs_launch_state *s, gs_restarts *restarts, bool *again) {
     if (s->nodes) return outcome_of_nodes(s, restarts, usage == s->launch->size, again);
     if (s->verdict == GS_EXIT_OK) return GS_EXIT_OK;
     if (s->elastic_nodes && s->stopped_by) return say_stopped(s->stopped_by);
-    if (s->verdict > 0) return say_end_of_all(s, usage);
+    if (s->elastic_nodes && s->verdict > 0) return say_end_of_all(s, usage);
     if (s->failed < 0) return GS_EXIT_OK;
     int signal_number = s->stopped_by ? s->stopped_by : stopped_itself(s);
     if (signal_number) return say_stopped(signal_number);
     if (usage < s->launch->size) {
+        const bool misused = s->verdict == GS_EXIT_USAGE || (usage > 0 && usage + ended == s->launch->size);
         *again = say_what_follows(s, restarts);
-        return usage > 0 && usage + ended == s->launch->size ? GS_EXIT_USAGE : GS_EXIT_FAILED;
+        return misused ? GS_EXIT_USAGE : GS_EXIT_FAILED;
     }
     if (usage > 1) fprintf(stderr, "gradsum launch: all %d processes failed with this error\n", usage);
     return GS_EXIT_USAGE;

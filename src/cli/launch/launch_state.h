@@ -16,8 +16,8 @@ typedef struct gs_launch_child {
     pid_t pid;            /* 0: not running */
     int status;           /* as waitpid says, once it has ended */
     double stopped_since; /* seen stopped since then, while others had ended; 0: it is not */
-    char hangs
-        [80]; /* what it was doing when others failed for lack of it: "process 4711 is stopped"; "": it does not hang */
+    /* What it was doing when others failed for lack of it: "process 4711 is stopped"; "": it does not hang. */
+    char hangs[80];
 } gs_launch_child;
 
 typedef struct gs_launch_state {
@@ -30,7 +30,7 @@ typedef struct gs_launch_state {
     struct gs_elastic *elastic;
     struct gs_launch_nodes *nodes;          /* of --restarts over several nodes; else NULL */
     struct gs_elastic_nodes *elastic_nodes; /* of --elastic over several nodes; else NULL */
-    int verdict; /* of these: the exit status on which all agree; -1: there is none */
+    int verdict; /* of an elastic launch: the exit status that it has come to, or all nodes have; -1: none */
     int running;
     int why;    /* what they say of their failures (launch/launch_why.c) */
     int failed; /* the child (a seat) that failed first, or -1 */
@@ -55,7 +55,7 @@ void gs_launch_note_hanging(gs_launch_child *);
 /* This child has failed, and with it the launch: the others are told to end, if they do not by themselves. */
 void gs_launch_note_failure(gs_launch_state *, int seat);
 
-/* The launch ends: its processes are sent this signal, if they do not end by themselves. */
+/* The launch ends: its processes are sent SIGTERM at once, or SIGKILL if they do not end by themselves. */
 void gs_launch_end_all(gs_launch_state *, int number);
 
 /* Between attempts: the signal that asks it to stop, or 0. It is noted in s->stopped_by. */

@@ -221,12 +221,17 @@ static void report(gs_launch_nodes *n, const gs_launch_report *r) {
     gs_launch_post_put(&n->post, key, value, NULL);
 }
 
+/* Why this launch no longer hears the others. */
+static const char *why_cut_off(const gs_launch_nodes *n) {
+    return *n->post.refused ? n->post.refused : n->unreachable;
+}
+
 static const char *wait_for_others(gs_launch_nodes *n, double timeout, int (*stopped)(void *),
                                    void *context) {
     const double patience = (timeout + PATIENCE) * (n->post.r.rank == 0 ? 1 : 2);
     for (;;) {
         if (n->surplus) return "another launch has come with this node rank";
-        if (!n->post.store) return n->unreachable;
+        if (!n->post.store) return why_cut_off(n);
         if (n->post.r.rank == 0 && (all_have_ended(n) || somebody_is_missing(n))) return "";
         if (n->next_of >= n->post.attempt) return "";
         if (gs_launch_post_is_silent(&n->post, 0)) return "the launch of node rank 0 has gone";
@@ -246,7 +251,7 @@ static const char *wait_for_others(gs_launch_nodes *n, double timeout, int (*sto
 static bool is_done_alone(const gs_launch_nodes *n, const gs_launch_report *mine) {
     if (mine->end != GS_ENDED_WELL || !n->post.pulse || n->post.store || n->next_of >= n->post.attempt)
         return false;
-    fprintf(stderr, "gradsum launch: the ranks here are done, and %s\n", n->unreachable);
+    fprintf(stderr, "gradsum launch: the ranks here are done, and %s\n", why_cut_off(n));
     return true;
 }
 

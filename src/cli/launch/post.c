@@ -167,10 +167,12 @@ void gs_launch_post_clear(gs_launch_post *p, int attempt) {
 bool gs_launch_post_put(gs_launch_post *p, const char *key, const char *text, bool *there) {
     char value[GS_STORE_VALUE];
     bool ignored;
+    if (!p->store) return false;
     snprintf(value, sizeof value, "%s", text);
-    if (p->store && p->store->ops->put(p->store, key, value, there ? there : &ignored) != GS_OK)
-        hang_up(p, false);
-    return p->store != NULL;
+    const gs_status status = p->store->ops->put(p->store, key, value, there ? there : &ignored);
+    if (status == GS_E_MEMORY) snprintf(p->refused, sizeof p->refused, "%s", gs_message());
+    if (status != GS_OK) hang_up(p, false);
+    return status == GS_OK;
 }
 
 void gs_launch_post_join(gs_launch_post *p, const char *value, bool *there) {

@@ -25,15 +25,19 @@ typedef struct gs_launch_post {
     unsigned char key[GS_SECRET];
     struct gs_store_server *server; /* of node rank 0, of tcp */
     bool serves;
-    gs_store *store; /* NULL: not connected, or no more */
-    bool lost;       /* it was connected, and is not any more */
-    bool deserts;    /* this launch leaves while others wait for it */
-    int attempt;     /* that the ranks are in, from 1; 0: the store notices by itself what they leave */
+    gs_store *store;                   /* NULL: not connected, or no more */
+    bool lost;                         /* it was connected, and is not any more; */
+    char refused[GS_STORE_HOST + 200]; /* why, if the store has not taken what was put: it is full; else "" */
+    bool deserts;                      /* this launch leaves while others wait for it */
+    int attempt; /* that the ranks are in, from 1; 0: the store notices by itself what they leave */
     gs_launch_pulse *pulse; /* [nodes]; NULL: the store notices by itself who has gone */
     bool joined;            /* this launch has a beat there; of these: */
     int beats;
     double next_beat, looked; /* when it is due; when the last look was */
 } gs_launch_post;
+
+/* Seconds from one try to reach the launches of other nodes to the next. */
+#define GS_POST_TRIES_EVERY 0.2
 
 /* GS_E_USAGE: launches that meet there cannot agree on `what`, such as "--restarts 3"; more nodes than `most`. tcp: no
  * other place will do. */
@@ -48,7 +52,8 @@ void gs_launch_post_free(gs_launch_post *);
  * before. gs_message() says why it is not there. */
 bool gs_launch_post_reach(gs_launch_post *, double within);
 
-/* *there, which may be NULL: the key was there before. False: there is no connection. */
+/* *there, which may be NULL: the key was there before. False: there is no connection, or the store does not take it,
+ * which ends the connection. */
 bool gs_launch_post_put(gs_launch_post *, const char *key, const char *value, bool *there);
 
 /* Put "rank-N" of this node rank, and begin to beat. *there: another launch has done so before. */

@@ -7,10 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "comm/transports.h"
 #include "core/clock.h"
+
+enum { USAGE = 2 /* the program's exit status after wrong usage */ };
 
 typedef struct injected {
     gs_comm comm, *inner;
@@ -34,6 +37,8 @@ static void strike(injected *k, int i, const gs_call *call) {
     case GS_FAULT_KILL:
         raise(SIGKILL);
         break;
+    case GS_FAULT_USAGE:
+        _exit(USAGE);
     case GS_FAULT_STOP:
         raise(SIGSTOP);
         break;

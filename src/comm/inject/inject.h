@@ -6,6 +6,7 @@
  *     GRADSUM_FAULT="kill:rank=2,operation=60,generation=2"
  *
  *     kill      SIGKILL to the rank's process
+ *     usage     the process ends as after wrong usage, with exit status 2
  *     stop      SIGSTOP to it
  *     delay     the rank sleeps so many seconds before the operation
  *     drop      from this operation on nothing that the rank sends arrives, as if its line out were cut
@@ -35,6 +36,7 @@
 
 typedef enum gs_fault_kind {
     GS_FAULT_KILL,
+    GS_FAULT_USAGE,
     GS_FAULT_STOP,
     GS_FAULT_DELAY,
     GS_FAULT_DROP,

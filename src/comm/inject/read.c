@@ -11,8 +11,8 @@
 enum { FAULT = 120 /* bytes of the longest that makes sense, with its 0 */ };
 
 static const char *const names[GS_FAULT_KINDS] = {
-    [GS_FAULT_KILL] = "kill", [GS_FAULT_STOP] = "stop",       [GS_FAULT_DELAY] = "delay",
-    [GS_FAULT_DROP] = "drop", [GS_FAULT_CORRUPT] = "corrupt",
+    [GS_FAULT_KILL] = "kill",   [GS_FAULT_USAGE] = "usage", [GS_FAULT_STOP] = "stop",
+    [GS_FAULT_DELAY] = "delay", [GS_FAULT_DROP] = "drop",   [GS_FAULT_CORRUPT] = "corrupt",
 };
 
 const char *gs_fault_name(gs_fault_kind kind) {
@@ -21,7 +21,7 @@ const char *gs_fault_name(gs_fault_kind kind) {
 
 static gs_status wrong(const char *fault, const char *why) {
     return gs_fail(GS_E_USAGE,
-                   "GRADSUM_FAULT has '%s', %s; wanted kill, stop, delay, drop or corrupt, as in "
+                   "GRADSUM_FAULT has '%s', %s; wanted kill, usage, stop, delay, drop or corrupt, as in "
                    "kill:rank=1,operation=57 or delay:rank=0,operation=3,seconds=0.5, with a ';' between two",
                    gs_printable(fault), why);
 }

@@ -30,8 +30,8 @@ const char *gs_entries_find(const gs_entries *s, const char *key) {
 }
 
 static bool make_place(gs_entries *s) {
+    if (s->count == (s->most > 0 ? s->most : GS_ENTRIES)) return false;
     if (s->count < s->places) return true;
-    if (s->count == GS_ENTRIES) return false;
     const int wanted = s->places > 0 ? 2 * s->places : 64;
     gs_entry *more = realloc(s->entry, (size_t)wanted * sizeof *more);
     if (!more) return false;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { GS_ENTRIES = 1 << 20 /* at once */ };
+enum { GS_ENTRIES = 1 << 20 /* at once, at most */ };
 
 typedef struct gs_entry {
     char *pair; /* key, 0, value, 0 */
@@ -20,6 +20,7 @@ typedef struct gs_entry {
 typedef struct gs_entries {
     gs_entry *entry;            /* [count] */
     int count, places, attempt; /* attempt: the latest */
+    int most;                   /* entries at once; 0: GS_ENTRIES */
     long next;                  /* number */
 } gs_entries;
 

@@ -49,7 +49,8 @@ typedef gs_status gs_store_seen(void *context, const char *key, const char *valu
 
 typedef struct gs_store_ops {
     /* *there: the key was there already, and `value` is what it holds; nothing has changed. value: GS_STORE_VALUE
-     * bytes. */
+     * bytes. GS_E_MEMORY: the store is full, and the message says how many entries it holds. GS_E_PEER, GS_E_FILE: it
+     * cannot be reached. */
     gs_status (*put)(gs_store *, const char *key, char *value, bool *there);
     /* Call `seen` for what is new; wait for that for `seconds` at most, or less. */
     gs_status (*look)(gs_store *, double seconds, gs_store_seen *seen, void *context);

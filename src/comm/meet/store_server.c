@@ -85,8 +85,14 @@ static verdict put(gs_store_server *s, visitor *v, const char *body, size_t byte
     const char *key, *value;
     if (!gs_frame_pair(body, bytes, &key, &value)) return IS_WRONG;
     const char *old = gs_entries_find(&s->entries, key);
-    if (old || !gs_entries_add(&s->entries, key, value)) {
-        say(v, old ? GS_FRAME_THERE : GS_FRAME_FULL, old, old ? strlen(old) + 1 : 0);
+    if (old) {
+        say(v, GS_FRAME_THERE, old, strlen(old) + 1);
+        return STAYS;
+    }
+    if (!gs_entries_add(&s->entries, key, value)) {
+        char holds[16];
+        snprintf(holds, sizeof holds, "%d", s->entries.count);
+        say(v, GS_FRAME_FULL, holds, strlen(holds) + 1);
         return STAYS;
     }
     if (strncmp(gs_store_name_in(key), "rank-", 5) == 0) snprintf(v->rank, sizeof v->rank, "%s", key);
@@ -341,6 +347,10 @@ gs_status gs_store_server_create(const gs_meet_place *p, int ports, const unsign
 
 void gs_store_server_watch(gs_store_server *s, double seconds) {
     s->answers_within = seconds;
+}
+
+void gs_store_server_limit(gs_store_server *s, int entries) {
+    s->entries.most = entries;
 }
 
 gs_status gs_store_server_start(gs_store_server *s) {

@@ -173,7 +173,8 @@ static gs_status tcp_put(gs_store *s, const char *key, char *value, bool *there)
     *there = f.kind == GS_FRAME_THERE;
     if (*there) snprintf(value, GS_STORE_VALUE, "%.*s", GS_STORE_VALUE - 1, f.bytes > 0 ? f.body : "");
     if (f.kind == GS_FRAME_FULL)
-        return gs_fail(GS_E_MEMORY, "%s, where the ranks meet, has no room for more entries", t->name);
+        return gs_fail(GS_E_MEMORY, "%s, where the ranks meet, is full: it holds %s entries, and no more fit",
+                       t->name, f.bytes > 0 ? f.body : "its");
     return *there || f.kind == GS_FRAME_DONE ? GS_OK : lost(t);
 }
 

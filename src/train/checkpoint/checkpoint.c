@@ -8,16 +8,15 @@
 #include "train/internal.h"
 
 typedef struct gs_checkpoints {
-    uint64_t last;      /* the step of the last one that was begun; of a new run 0 */
-    sig_atomic_t seen;  /* gs_checkpoint_requested when that was */
-    bool asked;         /* rank 0: a worker was asked for one since then */
-    double moment;      /* of the last one */
-    double copied;      /* seconds of copies, in all */
-    double longest;     /* of one of them */
-    int copies, failed; /* failed: of these failures the observer was told */
-    float
-        *weights; /* where they are read: the copy, or of other ranks what is thrown away; NULL: not needed */
-    gs_checkpoint_job job;        /* on rank 0, as is the next: else NULL */
+    uint64_t last;         /* the step of the last one that was begun; of a new run 0 */
+    sig_atomic_t seen;     /* gs_checkpoint_requested when that was */
+    bool asked;            /* rank 0: a worker was asked for one since then */
+    double moment;         /* of the last one */
+    double copied;         /* seconds of copies, in all */
+    double longest;        /* of one of them */
+    int copies, failed;    /* failed: of these failures the observer was told */
+    float *weights;        /* the copy; on other ranks what is read and thrown away; NULL: not needed */
+    gs_checkpoint_job job; /* on rank 0, as is the next: else NULL */
     gs_checkpoint_writer *writer; /* NULL in a rehearsal, too */
 } gs_checkpoints;
 

@@ -173,9 +173,9 @@ bool gs_checkpoint_is_there(const char *folder, uint64_t step) {
 /* ---- the newest that is whole ---- */
 
 bool gs_checkpoint_is_empty(const char *folder) {
-    steps s;
+    steps s = {0}; /* rank 0 may make the folder just now */
     const bool empty = access(folder, F_OK) != 0 || (list(folder, MANIFEST, &s) == GS_OK && s.count == 0);
-    if (access(folder, F_OK) == 0) free(s.step);
+    free(s.step);
     return empty;
 }
 

@@ -7,16 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORKERS_MOST = 4096, STAGES_MOST = 64, ZERO_MOST = 3 };
-
 static const struct {
     const char *name;
     int least, most;
     size_t at;
-} terms[] = {{"dp", 1, WORKERS_MOST, offsetof(gs_layout, dp)},
+} terms[] = {{"dp", 1, GS_LAYOUT_WORKERS, offsetof(gs_layout, dp)},
              {"tp", 1, GS_TENSOR_MOST, offsetof(gs_layout, tp)},
-             {"pp", 1, STAGES_MOST, offsetof(gs_layout, pp)},
-             {"zero", 0, ZERO_MOST, offsetof(gs_layout, zero)}};
+             {"pp", 1, GS_LAYOUT_STAGES, offsetof(gs_layout, pp)},
+             {"zero", 0, GS_LAYOUT_ZERO, offsetof(gs_layout, zero)}};
 enum { TERMS = sizeof terms / sizeof *terms };
 
 /* "pp4" -> 2, and *number 4; a number below 0: there is none. -1: no such term. */

@@ -22,6 +22,8 @@
 
 struct gs_settings;
 
+enum { GS_LAYOUT_WORKERS = 4096, GS_LAYOUT_STAGES = 64, GS_LAYOUT_ZERO = 3 }; /* at most */
+
 typedef struct gs_layout {
     int dp, tp, pp, zero;
 } gs_layout;

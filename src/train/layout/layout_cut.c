@@ -27,11 +27,8 @@ void gs_layout_cut_free(gs_layout_cut *in) {
 
 gs_status gs_layout_part(const gs_settings *s, const gs_model *plan, int rank, gs_model **part) {
     const gs_tensor_group place = gs_tensor_group_of(s, rank);
-    char why[512];
     const gs_status status = gs_model_plan_tensor(s->model, plan->in, &place, part);
-    if (status != GS_E_SHAPE) return status;
-    snprintf(why, sizeof why, "%s", gs_message());
-    return gs_fail(GS_E_USAGE, "%s", why);
+    return status == GS_E_SHAPE ? gs_fail(GS_E_USAGE, "%s", gs_message()) : status;
 }
 
 static void name_layers(const gs_pipeline_worker *p, char *text, size_t size) {

@@ -22,18 +22,13 @@ typedef struct stage {
     double params;
 } stage;
 
-static gs_status add_flops(gs_layer *l, void *sum) {
-    *(double *)sum += l->flops * (1 + l->needs_dx + (gs_layer_weights(l) > 0));
-    return GS_OK;
-}
-
 /* What a part has of the work of child i. */
 static double share_of_work(const gs_model *part, int i) {
-    double here = 0, all = 0;
     if (!part->undivided) return 1;
-    (void)gs_layer_walk(part->net->child[i], add_flops, &here);
-    (void)gs_layer_walk(part->undivided->net->child[i], add_flops, &all);
-    return all > 0 ? here / all : 1;
+    const gs_layer_flops here = gs_layer_flops_of(part->net->child[i]),
+                         whole = gs_layer_flops_of(part->undivided->net->child[i]);
+    const double all = whole.forward + whole.backward;
+    return all > 0 ? (here.forward + here.backward) / all : 1;
 }
 
 /* What a worker sends to its tensor group. */
@@ -133,8 +128,10 @@ static gs_status times_for(gs_layout_plan *p, const gs_settings *s, size_t sampl
     if (p->times_known == GS_LAYOUT_TIMES) gs_layer_times_free(&p->times[--p->times_known]);
     gs_layer_times *t = &p->times[p->times_known++];
     *out = t;
-    GS_TRY(gs_devices_name(p->devices, 0, device));
-    return gs_layer_times_measure(s, s->train_set, device, threads, samples, t);
+    gs_status status = gs_devices_name(p->devices, 0, device);
+    if (status == GS_OK) status = gs_layer_times_measure(s, s->train_set, device, threads, samples, t);
+    if (status != GS_OK) gs_layer_times_free(&p->times[--p->times_known]); /* half of them are no times */
+    return status;
 }
 
 /* What a worker computes at once of its part of the batch, and how often. */
@@ -299,8 +296,6 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
     return GS_OK;
 }
 
-enum { ZERO_MOST = 3, STAGES_MOST = 64 };
-
 static int dividers_of(int n) {
     int count = 0;
     for (int i = 1; i <= n; i++) count += n % i == 0;
@@ -312,7 +307,7 @@ static gs_status try_with_zero(gs_layout_plan *p, const gs_model *m, int pp, int
     if (p->workers % (pp * tp) != 0) return GS_OK;
     const int dp = p->workers / (pp * tp);
     const bool sequence = tp > 1 && p->memory.settings.sequence;
-    for (int zero = 0; zero <= (dp > 1 ? ZERO_MOST : 0); zero++)
+    for (int zero = 0; zero <= (dp > 1 ? GS_LAYOUT_ZERO : 0); zero++)
         for (int divides = 0; divides < (sequence ? 2 : 1); divides++)
             GS_TRY(try_layout(p, m, &(gs_layout){dp, tp, pp, zero}, divides));
     return GS_OK;
@@ -320,10 +315,11 @@ static gs_status try_with_zero(gs_layout_plan *p, const gs_model *m, int pp, int
 
 static gs_status try_all(gs_layout_plan *p, const gs_model *m) {
     const size_t each = (size_t)dividers_of(p->workers);
-    p->cost = calloc(2 * each * each * (ZERO_MOST + 1) + 1, sizeof *p->cost);
+    p->cost = calloc(2 * each * each * (GS_LAYOUT_ZERO + 1) + 1, sizeof *p->cost);
     if (!p->cost) return gs_fail(GS_E_MEMORY, "no memory for a list of layouts");
     for (int tp = 1; tp <= p->workers && tp <= GS_TENSOR_MOST; tp++)
-        for (int pp = 1; pp <= p->workers && pp <= STAGES_MOST; pp++) GS_TRY(try_with_zero(p, m, pp, tp));
+        for (int pp = 1; pp <= p->workers && pp <= GS_LAYOUT_STAGES; pp++)
+            GS_TRY(try_with_zero(p, m, pp, tp));
     qsort(p->cost, (size_t)p->costs, sizeof *p->cost, faster_first);
     return GS_OK;
 }

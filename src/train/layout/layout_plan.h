@@ -52,8 +52,7 @@ typedef struct gs_layout_cost {
     bool sequence;                /* its groups divide tokens: --sequence */
     double seconds, sent, memory; /* as above: of a step; bytes; bytes */
     double bubble;                /* by the formula, a share of the time; 0: no pipeline */
-    char
-        cut[GS_CUT_TEXT]; /* where its model is cut, as --pipeline-cut; "": nowhere, or as the settings say */
+    char cut[GS_CUT_TEXT]; /* as --pipeline-cut has it; "": there is none, or it is that of the settings */
 } gs_layout_cost;
 
 enum { GS_LAYOUT_TIMES = 32 };

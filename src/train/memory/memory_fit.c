@@ -6,6 +6,7 @@
 #include "train/memory/memory_levers.h"
 
 static const double MB = 1e6;
+enum { FEW = 8 }; /* degrees of a lever that are all tried; of more, some */
 
 /* ---- choosing ---- */
 
@@ -51,7 +52,6 @@ static bool fits(choice *c, int lever, int degree) {
 /* The first degree from `from` on with which it fits; `degrees`: none. Many degrees, of samples at once, take less and
  * less: they are bisected. Where the last of them is refused (--batch-norm ghost), those of the list are tried. */
 static int first_that_fits(choice *c, int lever, int from, int degrees) {
-    enum { FEW = 8 };
     int bad = from - 1, good = degrees - 1;
     if (degrees - from <= FEW) {
         while (from < degrees && !fits(c, lever, from)) from++;
@@ -76,7 +76,7 @@ static int first_that_fits(choice *c, int lever, int from, int degrees) {
 /* The degree that takes least, of few; of many the last one. -1: none takes less than `now`. */
 static int least(choice *c, int lever, int degrees, double *now) {
     int best = -1;
-    for (int d = degrees > 8 ? degrees - 1 : 0; d < degrees; d++) {
+    for (int d = degrees > FEW ? degrees - 1 : 0; d < degrees; d++) {
         c->degree[lever] = d;
         const double peak = peak_of(c);
         if (peak < *now) best = d;

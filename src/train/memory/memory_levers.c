@@ -154,7 +154,7 @@ static void offload_weights(const gs_memory_plan *p, int degree, gs_settings *s,
     set_offload(s, GS_OFFLOAD_WEIGHTS, o, "4 bytes x parameters, but for the largest layers");
 }
 
-/* For --fit: as few kinds as suffice; of as many, those first that cost least (src/train/README.md). */
+/* For --fit: as few kinds as suffice; of as many, those first that cost least (README.md). */
 static const unsigned sets_of_offload[] = {
     GS_OFFLOAD_ACTIVATIONS,
     GS_OFFLOAD_OPTIMIZER,

@@ -31,9 +31,9 @@ typedef struct gs_offload_layers {
 
 static gs_status bring(gs_offload_layers *o, int i) {
     gs_device *d = o->model->device;
-    unit *u = &o->unit[i];
     const gs_mem none = GS_NONE;
     if (i < 0 || i >= o->units) return GS_OK;
+    unit *u = &o->unit[i];
     if (u->weights.bytes) GS_TRY(d->ops->fetch(d, none, u->weights.begin, u->weights.bytes, &u->number));
     if (u->y.bytes) GS_TRY(d->ops->fetch(d, none, u->y.begin, u->y.bytes, &u->number));
     return GS_OK;
@@ -41,9 +41,9 @@ static gs_status bring(gs_offload_layers *o, int i) {
 
 static gs_status put_away(gs_offload_layers *o, int i) {
     gs_device *d = o->model->device;
-    const unit *u = &o->unit[i];
     const gs_mem none = GS_NONE;
     if (i < 0 || i >= o->units) return GS_OK;
+    const unit *u = &o->unit[i];
     if (u->weights.bytes) GS_TRY(d->ops->put_away(d, u->weights.begin, none, u->weights.bytes, NULL));
     return u->y.bytes ? d->ops->put_away(d, u->y.begin, none, u->y.bytes, NULL) : GS_OK;
 }

@@ -8,16 +8,10 @@
 #include "core/text.h"
 #include "layer/make.h"
 
-static gs_status add_cost(gs_layer *l, void *cost) {
-    *(double *)cost +=
-        l->flops * (1 + l->needs_dx + (gs_layer_weights(l) > 0)); /* as gs_model_plan counts them */
-    return GS_OK;
-}
-
 void gs_pipeline_flops(const gs_model *plan, double *cost) {
     for (int i = 0; i < plan->net->children; i++) {
-        cost[i] = 0;
-        (void)gs_layer_walk(plan->net->child[i], add_cost, &cost[i]);
+        const gs_layer_flops flops = gs_layer_flops_of(plan->net->child[i]);
+        cost[i] = flops.forward + flops.backward;
     }
 }
 

@@ -136,6 +136,11 @@ static inline bool gs_action_receives(gs_action a) {
            a == GS_DO_RECV_TABLE;
 }
 
+static inline bool gs_instruction_is(const gs_instruction *a, const gs_instruction *b) {
+    return a->action == b->action && a->micro_batch == b->micro_batch && a->chunk == b->chunk &&
+           a->peer == b->peer;
+}
+
 /* Of a receive: what the peer does, in its list. */
 gs_instruction gs_instruction_sent(const gs_pipeline *, const gs_instruction *receive, int stage);
 

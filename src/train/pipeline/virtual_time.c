@@ -32,11 +32,6 @@ static channel *channel_of(const simulation *s, int from, int to) {
     return &s->channels[from * s->pipeline->stages + to];
 }
 
-static bool same(const gs_instruction *a, const gs_instruction *b) {
-    return a->action == b->action && a->micro_batch == b->micro_batch && a->chunk == b->chunk &&
-           a->peer == b->peer;
-}
-
 static double duration(const simulation *s, const gs_instruction *i, int stage) {
     const int run = i->chunk * s->pipeline->stages + stage;
     if (i->action == GS_DO_FORWARD) return s->times->forward ? s->times->forward[run] : 1;
@@ -59,7 +54,7 @@ static bool try_receive(simulation *s, int stage, const gs_instruction *i) {
     const gs_instruction wanted = gs_instruction_sent(s->pipeline, i, stage);
     for (size_t m = c->used; m < c->sent; m++) {
         message *k = &c->messages[m];
-        const bool found = !k->used && same(&k->sent, &wanted);
+        const bool found = !k->used && gs_instruction_is(&k->sent, &wanted);
         if (m >= c->taken) { /* not received so far */
             if (k->arrives > s->clock[stage]) s->clock[stage] = k->arrives;
             k->taken = s->clock[stage];
@@ -92,8 +87,9 @@ static gs_status is_stuck(const simulation *s) {
         if (s->next[stage] == s->lists[stage].count) continue;
         const gs_instruction *i = &s->lists[stage].list[s->next[stage]];
         return gs_fail(GS_E_USAGE,
-                       "a deadlock: stage %d waits for ever in '%s' of micro-batch %d, chunk %d, stage %d",
-                       stage, gs_action_names[i->action], i->micro_batch, i->chunk, i->peer);
+                       "a deadlock: stage %d waits for ever in '%s' of micro-batch %d, chunk %d, %s stage %d",
+                       stage, gs_action_names[i->action], i->micro_batch, i->chunk,
+                       gs_action_sends(i->action) ? "to" : "from", i->peer);
     }
     return GS_OK;
 }

@@ -60,11 +60,11 @@ static void draw_runs(const gs_failures *f, gs_failures_cost *c) {
     if (c->runs > 0) c->drawn = sum / c->runs;
 }
 
-/* ---- */
+/* ---- what is expected ---- */
 
 static gs_status check(const gs_failures *f) {
-    if (!(f->mtbf > 0) || f->hosts < 1)
-        return gs_fail(GS_E_USAGE, "--mtbf %g s: wanted more than 0", f->mtbf);
+    if (f->hosts < 1) return gs_fail(GS_E_USAGE, "%d hosts: wanted 1 or more", f->hosts);
+    if (!(f->mtbf > 0)) return gs_fail(GS_E_USAGE, "--mtbf %g s: wanted more than 0", f->mtbf);
     if (!(f->checkpoint > 0))
         return gs_fail(GS_E_USAGE, "--checkpoint-cost %g s: wanted more than 0", f->checkpoint);
     if (!(f->restart >= 0)) return gs_fail(GS_E_USAGE, "--restart-cost %g s: wanted 0 or more", f->restart);

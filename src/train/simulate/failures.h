@@ -36,8 +36,7 @@ typedef struct gs_failures_cost {
     double mtbf; /* of the cluster */
     double every, young, daly;
     double expected, expected_young, expected_daly; /* seconds, by the formula */
-    double drawn, least,
-        most; /* of the drawn runs: the mean, and the extremes; NAN: they would take too long */
+    double drawn, least, most; /* of the drawn runs: the mean, the extremes; NAN: they would take too long */
     int runs;
 } gs_failures_cost;
 

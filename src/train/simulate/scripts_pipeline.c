@@ -77,11 +77,6 @@ static size_t params_of(const pipelines *p, int stage) {
     return all;
 }
 
-static bool is_same(const gs_instruction *a, const gs_instruction *b) {
-    return a->action == b->action && a->micro_batch == b->micro_batch && a->chunk == b->chunk &&
-           a->peer == b->peer;
-}
-
 /* How many messages a stage must have taken from the peer of this receive, until it has what it wants: they come in the
  * order in which the peer sends them, and those that it wants later are kept (schedule.h). */
 static int place_of(const pipelines *p, const gs_instruction *receive, int stage) {
@@ -92,7 +87,7 @@ static int place_of(const pipelines *p, const gs_instruction *receive, int stage
         const gs_instruction *one = &its->list[i];
         if (!gs_action_sends(one->action) || one->peer != stage) continue;
         place++;
-        if (is_same(one, &wanted)) return place;
+        if (gs_instruction_is(one, &wanted)) return place;
     }
     gs_bug("stage %d is never sent what it receives from stage %d", stage, receive->peer);
 }

@@ -7,15 +7,9 @@
 
 /* ---- a layer ---- */
 
-static gs_status add_flops(gs_layer *l, void *flops) {
-    *(double *)flops += l->flops * (1 + l->needs_dx + (gs_layer_weights(l) > 0));
-    return GS_OK;
-}
-
-static double flops_of(gs_layer *l) {
-    double flops = 0;
-    (void)gs_layer_walk(l, add_flops, &flops);
-    return flops;
+static double flops_of(const gs_layer *l) {
+    const gs_layer_flops flops = gs_layer_flops_of(l);
+    return flops.forward + flops.backward;
 }
 
 static gs_sim_group group_of(const gs_layout *l, int rank) {

@@ -6,11 +6,9 @@
 #include "train/simulate/scripts.h"
 #include "train/ways/zero_units.h"
 
-enum {
-    UNITS = 1024,
-    ALONE = 2 /* units that stay come behind the two windows, */,
-    READ = 4 /* and errands that read them behind it */
-};
+/* The marks that the two threads leave for each other: the weights of window 0, of window 1 and of all units that stay
+ * have come; and from READ on the same windows' gradients have been read. */
+enum { ALONE = 2, READ = 4, UNITS = 1024 /* at most */ };
 
 typedef struct zero {
     gs_scripts *scripts;
@@ -29,7 +27,7 @@ static gs_status add(const zero *z, gs_virtual_what what, int base) {
     return gs_scripts_add(z->scripts, z->rank, (gs_virtual_item){.what = what, .base = base}, false);
 }
 
-/* As in zero_windows.c: units take turns in two windows. All that stay count as one more. */
+/* As in zero_windows.c: units take turns in two windows. All that stay count as one more, ALONE. */
 static int window_of(const zero *z, int unit) {
     int turns = 0;
     if (z->units.unit[unit].stays) return ALONE;

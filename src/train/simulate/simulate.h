@@ -14,6 +14,7 @@
  * other. With --layout it is that of ways/zero.c, whose stages 2 and 3 sum and gather while a worker computes,
  * ways/tensor.c and ways/pipeline.c, with their messages; and of tensor/inner.c, where they are combined. Each worker
  * of a tensor group has as much as the first one, as if all parts were of one size.
+ *
  * Batches grow with the workers: each computes as many samples, however many workers there are.
  *
  * Workers with fewer cores than they are take turns on them. Compute is then measured on as many cores at once as they
@@ -33,17 +34,17 @@
 enum { GS_SIMULATED_STEPS = 50, GS_SIMULATED_WORKERS = 65536 };
 
 typedef struct gs_simulation {
-    gs_settings
-        settings; /* model, data, sync, bucket, wire, layout, link, jitter, seed; steps: how many, 0: as above;
-                             batch: the global one, 0: GS_SIMULATED_BATCH for each worker */
+    /* Model, data, sync, bucket, wire, layout, link, jitter and seed; steps: how many, 0: as above; batch: the global
+     * one, 0: GS_SIMULATED_BATCH for each worker. */
+    gs_settings settings;
     int workers, hosts;
-    gs_link inside;
+    gs_link inside;   /* between workers of one host; settings.link is between hosts */
     int cores;        /* that the workers of each host share; 0: each has one of its own */
     bool one_machine; /* all workers share them, as those of a run with --link do */
     bool tcp;         /* lines between hosts are those of a network, not of --link (comm/virtual/play.h) */
     double flops;     /* a worker's FLOP/s; 0: measure */
     gs_shape input;   /* with flops: of a sample; c 0: what the model usually takes */
-    double gamma;     /* seconds to add a byte; below 0: measure, or with flops 0 */
+    double gamma;     /* seconds to add a byte; below 0: measure it, or with flops take none */
 } gs_simulation;
 
 enum { GS_SIMULATED_BATCH = 32 };
@@ -109,10 +110,11 @@ typedef struct gs_simulated {
     double between, inside;      /* bytes of all workers, to other hosts and inside their own */
     double formula; /* seconds of the sums by the scheme's own formula; NAN: it has none, or layout */
     int buckets;
-    int busiest;     /* host with the busiest line ... */
-    bool busiest_in; /* ... in, or out, */
-    double busy; /* ... as a share of the time from the first sum's begin to the last's end, or of a step, if
-                    that is shorter: the sums of two steps overlap */
+    int busiest;     /* the host with the busiest line, */
+    bool busiest_in; /* which leads into it, or out of it */
+    /* How long that line is busy, as a share of the time from the first sum's begin to the last one's end; or of a
+     * step, if that is shorter, since the sums of two steps may overlap. */
+    double busy;
     char bottleneck[200]; /* a sentence */
     gs_simulated_span *span;
     int spans;

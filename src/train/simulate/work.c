@@ -25,13 +25,6 @@ static gs_status allocate(gs_simulated_work *w) {
 
 /* ---- from FLOPs ---- */
 
-static gs_status add_flops(gs_layer *l, void *context) {
-    gs_simulated_layer *to = context;
-    to->forward += l->flops;
-    to->backward += l->flops * (l->needs_dx + (gs_layer_weights(l) > 0)); /* as gs_model_plan counts them */
-    return GS_OK;
-}
-
 static gs_status from_flops(const gs_simulation *s, gs_simulated_work *w) {
     gs_shape in = s->input;
     const char *model = s->settings.model ? s->settings.model : "mlp";
@@ -42,10 +35,9 @@ static gs_status from_flops(const gs_simulation *s, gs_simulated_work *w) {
     GS_TRY(gs_model_plan(model, in, &w->plan));
     GS_TRY(allocate(w));
     for (int i = 0; i < w->plan->net->children; i++) {
-        gs_simulated_layer *l = &w->layer[i];
-        GS_TRY(gs_layer_walk(w->plan->net->child[i], add_flops, l));
-        l->forward *= w->samples / s->flops;
-        l->backward *= w->samples / s->flops;
+        const gs_layer_flops flops = gs_layer_flops_of(w->plan->net->child[i]);
+        w->layer[i].forward = flops.forward * (w->samples / s->flops);
+        w->layer[i].backward = flops.backward * (w->samples / s->flops);
     }
     w->gamma = s->gamma > 0 ? s->gamma : 0;
     return GS_OK;

@@ -9,7 +9,7 @@
  * activations of its own, of the stage's layers: gs_model_create_stage.
  *
  * More workers are several pipelines, side by side. Of N pipelines worker r is stage r / N of pipeline r % N
- * (../layout.h), and each pipeline has a part of the batch:
+ * (../layout/layout.h), and each pipeline has a part of the batch:
  *
  *     pipeline 0    worker 0  ->  worker 2        gradients are summed over the same stage
  *     pipeline 1    worker 1  ->  worker 3        of all pipelines: 0 + 1, 2 + 3
@@ -55,7 +55,7 @@ gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedu
     *chunks = *schedule && (*schedule)->chunked ? CHUNKS : 1;
     char end;
     if (*schedule && !name[length]) return GS_OK;
-    if (*schedule && (*schedule)->chunked && sscanf(name + length, ":%d%c", chunks, &end) == 1 &&
+    if (*schedule && (*schedule)->chunked && sscanf(name + length, ":%6d%c", chunks, &end) == 1 &&
         *chunks >= 1 && *chunks <= GS_RUNS)
         return GS_OK;
     return gs_fail(GS_E_USAGE,
@@ -228,6 +228,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     if (may_update) GS_TRY(gs_stage_gather_weights(w, p));
     return gs_stage_run_after(w, p);
 }
+
 /* The stages' times, and all the time that they had: the same on all workers. */
 static gs_status report(gs_worker *w, gs_result *result) {
     gs_pipeline_worker *p = w->way_state;

@@ -66,8 +66,7 @@ typedef struct gs_pipeline_worker {
     gs_kept_message *kept;
     gs_stage_chunk *chunk; /* [v] */
     gs_stage_arrays own;
-    gs_held_part *
-        part; /* what this worker updates: of each chunk all, or with --zero 1 its part of it, and the rest */
+    gs_held_part *part; /* what this worker updates: its chunks; with --zero 1 a part of each, and the rest */
     gs_held held;
     gs_input *input; /* [inputs]: samples and answers of micro-batch k in [k % inputs] */
     int inputs;

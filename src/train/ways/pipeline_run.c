@@ -181,11 +181,6 @@ static gs_status send(gs_worker *w, gs_pipeline_worker *p, const gs_instruction 
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
-static bool same(const gs_instruction *a, const gs_instruction *b) {
-    return a->action == b->action && a->micro_batch == b->micro_batch && a->chunk == b->chunk &&
-           a->peer == b->peer;
-}
-
 /* A gradient that is added to what is there; all else overwrites it. */
 static gs_status deliver(gs_worker *w, const gs_pipeline_worker *p, const gs_instruction *i, const void *data,
                          size_t floats) {
@@ -215,7 +210,7 @@ static void drop(gs_worker *w, gs_kept_message *m) {
 
 static gs_kept_message *take_kept(gs_pipeline_worker *p, const gs_instruction *wanted) {
     gs_kept_message **at = &p->kept;
-    while (*at && !same(&(*at)->sent, wanted)) at = &(*at)->next;
+    while (*at && !gs_instruction_is(&(*at)->sent, wanted)) at = &(*at)->next;
     gs_kept_message *found = *at;
     if (found) *at = found->next;
     return found;
@@ -256,7 +251,7 @@ static gs_status receive(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
     while (!(m = take_kept(p, &wanted))) {
         const gs_instruction *next = next_message(p, i->peer);
         const size_t bytes = floats_in(w, p, next, i->peer) * sizeof(float);
-        if (!adds && same(next, &wanted)) {
+        if (!adds && gs_instruction_is(next, &wanted)) {
             const gs_mem place = bytes ? place_of(p, i) : GS_NONE;
             GS_TRY(receive_message(w, p, i->peer, bytes, &place, NULL));
             return gs_phase_ends(w, GS_PHASE_SYNC);

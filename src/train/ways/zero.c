@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/device.h"
 #include "core/shard.h"
 #include "train/internal.h"
 #include "train/ways/tensor.h"
@@ -198,15 +199,13 @@ static gs_status gather_vector(gs_worker *w, int i, float *whole) {
         const gs_mem own = gs_zero_own(z, vector, true, u);
         void *mine;
         GS_TRY(ops->map(w->device, own, u->own * sizeof(float), &mine));
-        gs_status status =
+        const gs_status status =
             u->own > 0 ? gs_comm_gather(w->replicas, mine, whole ? whole + u->first : NULL, u->own, GS_F32, 0)
                        : GS_OK;
-        gs_status unmapped = ops->unmap(w->device, own, mine);
-        if (status == GS_OK) status = unmapped;
-        if (status == GS_OK && whole)
-            status = ops->read(w->device, whole + u->first + u->count - u->rest,
-                               gs_zero_rest(z, vector, true, u), u->rest * sizeof(float));
-        if (status != GS_OK) return status;
+        GS_TRY(gs_device_unmap_after(w->device, own, mine, status));
+        if (whole)
+            GS_TRY(ops->read(w->device, whole + u->first + u->count - u->rest,
+                             gs_zero_rest(z, vector, true, u), u->rest * sizeof(float)));
     }
     return GS_OK;
 }

@@ -61,9 +61,8 @@ enum { GS_ZERO_LEVELS = 3 /* of --exact's tree, at most within one worker */ };
 typedef struct gs_zero_window {
     gs_mem weights, gradients;
     uint64_t reading; /* the errand that reads these gradients, and must be done before others are written */
-    double weights_since,
-        gradients_since; /* for the timeline: when it got those of its present unit; 0: it has none */
-    int holds;           /* the unit whose weights these are */
+    double weights_since, gradients_since; /* for the timeline: since when it has them; 0: it has none */
+    int holds;                             /* the unit whose weights these are */
 } gs_zero_window;
 
 /* A unit of this worker: which window is its own, and whether its weights are there. */
@@ -88,11 +87,10 @@ typedef struct gs_zero {
     gs_held held;
     gs_errands *errands;
     gs_turns turns;
-    int passes;  /* that are over in this step */
-    double sent; /* bytes of this step */
-    float *sum;  /* the largest part of a unit, where passes add to those before them; else NULL */
-    float
-        *arrived; /* of sums in the order of a tree, those of --exact: the parts of all workers; else NULL */
+    int passes;      /* that are over in this step */
+    double sent;     /* bytes of this step */
+    float *sum;      /* the largest part of a unit, where passes add to those before them; else NULL */
+    float *arrived;  /* the parts of all workers, where they are added in the order of a tree; else NULL */
     int parts, part; /* --exact: virtual shards of this worker, and which of them is computed; else 1 and 0 */
     float *partial[GS_ZERO_LEVELS]; /* sums of virtual shards, in the order of the flat array */
 } gs_zero;

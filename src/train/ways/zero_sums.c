@@ -1,6 +1,7 @@
 /* What goes between workers with ZeRO: reduce-scatter and all-gather of a unit, and the sum of what all hold. */
 #include <string.h>
 
+#include "comm/device.h"
 #include "core/clock.h"
 #include "train/timeline/timeline.h"
 #include "train/ways/pipeline_tree.h"
@@ -52,8 +53,8 @@ static gs_status reduce_to_part(gs_zero *z, const gs_unit *u, const float *x, bo
     GS_TRY(d->ops->map(d, own, u->own * sizeof(float), &kept));
     gs_status status = u->own > 0 ? sum_own(z, u, x, first ? kept : z->sum) : GS_OK;
     if (status == GS_OK && !first) add(kept, z->sum, u->own);
-    gs_status unmapped = d->ops->unmap(d, own, kept);
-    if (status != GS_OK || unmapped != GS_OK || u->rest == 0) return status != GS_OK ? status : unmapped;
+    GS_TRY(gs_device_unmap_after(d, own, kept, status));
+    if (u->rest == 0) return GS_OK;
     GS_TRY(d->ops->map(d, rest, u->rest * sizeof(float), &kept));
     if (first)
         memcpy(kept, x + u->count - u->rest, u->rest * sizeof(float));
@@ -71,8 +72,7 @@ static gs_status reduce(gs_zero *z, const gs_errand *e) {
     GS_TRY(d->ops->map(d, gradients, u->count * sizeof(float), &x));
     if (z->arrived) join(z, x, u->first, u->count, e->part);
     if (e->last) status = z->stage > 1 ? reduce_to_part(z, u, x, e->first) : reduce_whole(z, u, x);
-    gs_status unmapped = d->ops->unmap(d, gradients, x);
-    return status == GS_OK ? unmapped : status;
+    return gs_device_unmap_after(d, gradients, x, status);
 }
 
 /* ---- weights ---- */
@@ -94,8 +94,7 @@ static gs_status gather(gs_zero *z, const gs_errand *e) {
     }
     if (status == GS_OK && u->own > 0) status = gs_comm_all_gather(c, own, all, u->own, GS_F32);
     if (e->counted) count_sent(z, (double)u->own);
-    gs_status unmapped = d->ops->unmap(d, weights, host);
-    return status == GS_OK ? unmapped : status;
+    return gs_device_unmap_after(d, weights, host, status);
 }
 
 gs_status gs_zero_run(void *zero, const gs_errand *e) {
@@ -155,7 +154,5 @@ gs_status gs_zero_sum_common(gs_zero *z) {
                                       : gs_at(z->gradients, z->worker->model->params - z->units.rest);
     void *x;
     GS_TRY(d->ops->map(d, place, count * sizeof(float), &x));
-    gs_status status = sum_all(z, x, count);
-    gs_status unmapped = d->ops->unmap(d, place, x);
-    return status == GS_OK ? unmapped : status;
+    return gs_device_unmap_after(d, place, x, sum_all(z, x, count));
 }
