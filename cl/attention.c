@@ -23,6 +23,12 @@ static size_t at_once(gs_device *d, size_t n, const gs_attention_sizes *s, size_
     return gs_cl_at_once(d, n, copied, 4 * gs_cl_of(d)->units / (size_t)s->heads + 1);
 }
 
+/* y and dx are added to, tile by tile: what becomes of 16 bits, in scratch memory. */
+static gs_status place_of_sums(gs_device *d, gs_mem to, size_t count, gs_mem *sums) {
+    *sums = to;
+    return to.half ? gs_cl_scratch(d, GS_CL_SCRATCH_FLOATS, count, sums) : GS_OK;
+}
+
 static gs_status forward(gs_device *d, gs_mem y, gs_mem lse, gs_mem x, size_t n,
                          const gs_attention_sizes *s) {
     const attention_sizes sizes = sizes_of(d, s);
@@ -34,10 +40,15 @@ static gs_status forward(gs_device *d, gs_mem y, gs_mem lse, gs_mem x, size_t n,
 gs_status gs_cl_attention_forward(gs_device *d, gs_mem y, gs_mem lse, gs_mem x, size_t n,
                                   const gs_attention_sizes *s) {
     const size_t tokens = (size_t)s->length * (size_t)s->width, rows = (size_t)s->heads * (size_t)s->length,
-                 some = at_once(d, n, s, gs_cl_copied(x, 3 * tokens));
-    for (size_t i = 0; i < n; i += some)
-        GS_TRY(forward(d, gs_cl_sample(y, i, tokens), gs_cl_sample(lse, i, rows),
-                       gs_cl_sample(x, i, 3 * tokens), n - i < some ? n - i : some, s));
+                 some = at_once(d, n, s, gs_cl_copied(x, 3 * tokens) + (y.half ? tokens : 0));
+    for (size_t i = 0; i < n; i += some) {
+        const size_t here = n - i < some ? n - i : some;
+        const gs_mem to = gs_cl_sample(y, i, tokens);
+        gs_mem sums;
+        GS_TRY(place_of_sums(d, to, some * tokens, &sums));
+        GS_TRY(forward(d, sums, gs_cl_sample(lse, i, rows), gs_cl_sample(x, i, 3 * tokens), here, s));
+        if (to.half) GS_TRY(gs_cl_narrow(d, to, sums, here * tokens, false));
+    }
     return GS_OK;
 }
 
@@ -70,10 +81,15 @@ gs_status gs_cl_attention_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x,
                                    size_t n, const gs_attention_sizes *s) {
     const size_t tokens = (size_t)s->length * (size_t)s->width, rows = (size_t)s->heads * (size_t)s->length,
                  copied = gs_cl_copied(x, 3 * tokens) + gs_cl_copied(dy, tokens) + gs_cl_copied(y, tokens),
-                 some = at_once(d, n, s, copied);
-    for (size_t i = 0; i < n; i += some)
-        GS_TRY(backward(d, gs_cl_sample(dx, i, 3 * tokens), gs_cl_sample(dy, i, tokens),
-                        gs_cl_sample(x, i, 3 * tokens), gs_cl_sample(y, i, tokens),
-                        gs_cl_sample(lse, i, rows), n - i < some ? n - i : some, s));
+                 some = at_once(d, n, s, copied + (dx.half ? 3 * tokens : 0));
+    for (size_t i = 0; i < n; i += some) {
+        const size_t here = n - i < some ? n - i : some;
+        const gs_mem to = gs_cl_sample(dx, i, 3 * tokens);
+        gs_mem sums;
+        GS_TRY(place_of_sums(d, to, some * 3 * tokens, &sums));
+        GS_TRY(backward(d, sums, gs_cl_sample(dy, i, tokens), gs_cl_sample(x, i, 3 * tokens),
+                        gs_cl_sample(y, i, tokens), gs_cl_sample(lse, i, rows), here, s));
+        if (to.half) GS_TRY(gs_cl_narrow(d, to, sums, here * 3 * tokens, false));
+    }
     return GS_OK;
 }

@@ -1,7 +1,8 @@
 #include "pool2d.clh"
+#include "stored.clh"
 
 /* y = (sum of x over the window) / (kernel_h kernel_w): padding counts as zeros */
-__kernel void avg_pool2d_forward(__global float *y, ulong y_at, __global const float *x, ulong x_at,
+__kernel void avg_pool2d_forward(__global flow *y, ulong y_at, __global const flow *x, ulong x_at,
                                  ulong planes, pool2d_sizes s) {
     const size_t plane = GS_PLANE;
     if (plane >= planes) return;
@@ -14,15 +15,15 @@ __kernel void avg_pool2d_forward(__global float *y, ulong y_at, __global const f
             const range w = window_of(o, s.kernel_w, s.stride_w, s.pad_w, s.in_w);
             float sum = 0;
             for (int u = h.begin; u < h.end; u++)
-                for (int v = w.begin; v < w.end; v++) sum += x[u * s.in_w + v];
-            y[r * s.out_w + o] = sum / area;
+                for (int v = w.begin; v < w.end; v++) sum += flowing(x[u * s.in_w + v]);
+            store_one(sum / area, y + r * s.out_w + o);
         }
     }
 }
 
 /* forward: y = (sum of x over the window) / (kernel_h kernel_w), so every pixel gets the dy of all windows that contain
  * it, divided by the same */
-__kernel void avg_pool2d_backward(__global float *dx, ulong dx_at, __global const float *dy, ulong dy_at,
+__kernel void avg_pool2d_backward(__global flow *dx, ulong dx_at, __global const flow *dy, ulong dy_at,
                                   ulong planes, pool2d_sizes s) {
     const size_t plane = GS_PLANE;
     if (plane >= planes) return;
@@ -35,8 +36,8 @@ __kernel void avg_pool2d_backward(__global float *dx, ulong dx_at, __global cons
             const range w = windows_with(v, s.kernel_w, s.stride_w, s.pad_w, s.out_w);
             float sum = 0;
             for (int r = h.begin; r < h.end; r++)
-                for (int o = w.begin; o < w.end; o++) sum += dy[r * s.out_w + o];
-            dx[u * s.in_w + v] = sum / area;
+                for (int o = w.begin; o < w.end; o++) sum += flowing(dy[r * s.out_w + o]);
+            store_one(sum / area, dx + u * s.in_w + v);
         }
     }
 }

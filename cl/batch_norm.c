@@ -17,8 +17,8 @@ static gs_cl_grid vectors(const gs_batch_norm_sizes *s, size_t n) {
 gs_status gs_cl_batch_norm_statistics(gs_device *d, gs_mem mean, gs_mem var, gs_mem x, size_t n,
                                       const gs_batch_norm_sizes *s) {
     if (n == 0) return gs_cl_clear(d, mean, (size_t)s->c, var, (size_t)s->c);
-    return GS_CL_RUN(d, "batch_norm", "batch_norm_statistics", channels(d, s), GS_ARG(mean), GS_ARG(var),
-                     GS_ARG(x), GS_ARG(n), GS_ARG_STRUCT(*s));
+    return GS_CL_RUN(d, GS_CL_AS(d, x, "batch_norm"), "batch_norm_statistics", channels(d, s), GS_ARG(mean),
+                     GS_ARG(var), GS_ARG(x), GS_ARG(n), GS_ARG_STRUCT(*s));
 }
 
 gs_status gs_cl_batch_norm_running(gs_device *d, gs_mem dmean, gs_mem dvar, gs_mem running_mean,
@@ -33,16 +33,18 @@ gs_status gs_cl_batch_norm_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, g
                                    gs_mem var, size_t n, const gs_batch_norm_sizes *s) {
     const size_t planes = n * (size_t)s->c;
     if (s->plane == 1)
-        return GS_CL_RUN(d, "batch_norm", "batch_norm_forward_vectors", vectors(s, n), GS_ARG(y), GS_ARG(x),
-                         GS_ARG(w), GS_ARG(b), GS_ARG(mean), GS_ARG(var), GS_ARG(n), GS_ARG_STRUCT(*s));
-    return GS_CL_RUN(d, "batch_norm", "batch_norm_forward", gs_cl_planes(d, planes, 1), GS_ARG(y), GS_ARG(x),
-                     GS_ARG(w), GS_ARG(b), GS_ARG(mean), GS_ARG(var), GS_ARG(planes), GS_ARG_STRUCT(*s));
+        return GS_CL_RUN(d, GS_CL_AS(d, y, "batch_norm"), "batch_norm_forward_vectors", vectors(s, n),
+                         GS_ARG(y), GS_ARG(x), GS_ARG(w), GS_ARG(b), GS_ARG(mean), GS_ARG(var), GS_ARG(n),
+                         GS_ARG_STRUCT(*s));
+    return GS_CL_RUN(d, GS_CL_AS(d, y, "batch_norm"), "batch_norm_forward", gs_cl_planes(d, planes, 1),
+                     GS_ARG(y), GS_ARG(x), GS_ARG(w), GS_ARG(b), GS_ARG(mean), GS_ARG(var), GS_ARG(planes),
+                     GS_ARG_STRUCT(*s));
 }
 
 gs_status gs_cl_batch_norm_sums(gs_device *d, gs_mem sums, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                 gs_mem mean, gs_mem var, size_t n, const gs_batch_norm_sizes *s, bool add) {
     GS_TRY(gs_cl_halves(d, 1, &(gs_cl_operand){&x, n * (size_t)s->c * (size_t)s->plane, false}));
-    return GS_CL_RUN(d, GS_CL_STORED(d, "batch_norm"), "batch_norm_sums", channels(d, s), GS_ARG(sums),
+    return GS_CL_RUN(d, GS_CL_FLOW(d, dy, "batch_norm"), "batch_norm_sums", channels(d, s), GS_ARG(sums),
                      GS_ARG(dw), GS_ARG(db), GS_ARG(dy), GS_ARG(x), GS_ARG(mean), GS_ARG(var), GS_ARG(n),
                      GS_ARG_STRUCT(*s), GS_ARG((int)add));
 }
@@ -53,7 +55,7 @@ gs_status gs_cl_batch_norm_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x
     const size_t planes = n * (size_t)s->c;
     const int has_sums = sums.base != NULL;
     const gs_mem there = has_sums ? sums : mean; /* a kernel's buffers must exist */
-    const char *file = GS_CL_STORED(d, "batch_norm");
+    const char *file = GS_CL_FLOW(d, dy, "batch_norm");
     GS_TRY(gs_cl_halves(d, 1, &(gs_cl_operand){&x, planes * (size_t)s->plane, false}));
     if (s->plane == 1)
         return GS_CL_RUN(d, file, "batch_norm_backward_vectors", vectors(s, n), GS_ARG(dx), GS_ARG(dy),

@@ -39,14 +39,15 @@ static float sum_of(vec v) {
 
 /* This work-item's part of (sum (x - middle), sum (x - middle)^2), or of (sum dy, sum dy (x - middle)), over all n
  * planes of a channel. The pointers are at the first of them. */
-GS_ONCE two sum_mine(__global const stored *x, __global const float *dy, int has_dy, float middle, ulong n,
+GS_ONCE two sum_mine(__global const stored *x, __global const flow *dy, int has_dy, float middle, ulong n,
                      batch_norm s, size_t id) {
     const size_t sample = (size_t)s.c * s.plane;
     two sum = {0, 0};
     if (s.plane < GS_VECTOR || s.plane < SUMMERS) {
         for (size_t i = id; i < n; i += SUMMERS)
             for (int p = 0; p < s.plane; p++) {
-                const float off = number(x[i * sample + p]) - middle, by = has_dy ? dy[i * sample + p] : off;
+                const float off = number(x[i * sample + p]) - middle,
+                            by = has_dy ? flowing(dy[i * sample + p]) : off;
                 sum.a += by;
                 sum.b += by * off;
             }
@@ -57,14 +58,14 @@ GS_ONCE two sum_mine(__global const stored *x, __global const float *dy, int has
         vec plane_a = 0, plane_b = 0;
         int p = id * GS_VECTOR;
         for (; p + GS_VECTOR <= s.plane; p += SUMMERS * GS_VECTOR) {
-            const vec off = load_stored(x + p) - middle, by = has_dy ? load(dy + p) : off;
+            const vec off = load_stored(x + p) - middle, by = has_dy ? load_flow(dy + p) : off;
             plane_a += by;
             plane_b += by * off;
         }
         a += plane_a;
         b += plane_b;
         for (; p < s.plane; p++) { /* on a CPU: what is left of the plane */
-            const float off = number(x[p]) - middle, by = has_dy ? dy[p] : off;
+            const float off = number(x[p]) - middle, by = has_dy ? flowing(dy[p]) : off;
             sum.a += by;
             sum.b += by * off;
         }
@@ -91,11 +92,11 @@ static two sum_all(two mine, __local two *part, size_t id) {
 #endif
 }
 
-#ifdef STORED_FLOATS
+#ifndef FLOATS_FLOW
 
 /* mean = sum x / m;  var = sum (x - mean)^2 / m, by the corrected two-pass algorithm (cpu/batch_norm.c); n > 0 */
 __kernel OF_SUMMERS void batch_norm_statistics(__global float *mean, ulong mean_at, __global float *var,
-                                               ulong var_at, __global const float *x, ulong x_at, ulong n,
+                                               ulong var_at, __global const flow *x, ulong x_at, ulong n,
                                                batch_norm s) {
     __local two part[SUMMERS];
     const size_t c = CHANNEL, id = SUMMER;
@@ -133,7 +134,7 @@ __kernel void batch_norm_running(__global float *dmean, ulong dmean_at, __global
 
 /* forward: y = w u + b, so db = sum dy and dw = sum dy u */
 __kernel OF_SUMMERS void batch_norm_sums(__global float *sums, ulong sums_at, __global float *dw, ulong dw_at,
-                                         __global float *db, ulong db_at, __global const float *dy,
+                                         __global float *db, ulong db_at, __global const flow *dy,
                                          ulong dy_at, __global const stored *x, ulong x_at,
                                          __global const float *mean, ulong mean_at, __global const float *var,
                                          ulong var_at, ulong n, batch_norm s, int add) {
@@ -153,15 +154,13 @@ __kernel OF_SUMMERS void batch_norm_sums(__global float *sums, ulong sums_at, __
     *dw = add ? *dw + with_u : with_u;
 }
 
-#ifdef STORED_FLOATS
+#ifndef FLOATS_FLOW
 
 /* y = w u + b, of images: work-item (plane GS_LANES + lane) */
-__kernel GS_OF_VECTORS void batch_norm_forward(__global float *y, ulong y_at, __global const float *x,
-                                               ulong x_at, __global const float *w, ulong w_at,
-                                               __global const float *b, ulong b_at,
-                                               __global const float *mean, ulong mean_at,
-                                               __global const float *var, ulong var_at, ulong planes,
-                                               batch_norm s) {
+__kernel GS_OF_VECTORS void
+batch_norm_forward(__global flow *y, ulong y_at, __global const flow *x, ulong x_at, __global const float *w,
+                   ulong w_at, __global const float *b, ulong b_at, __global const float *mean, ulong mean_at,
+                   __global const float *var, ulong var_at, ulong planes, batch_norm s) {
     const size_t plane = GS_PLANE;
     if (plane >= planes) return;
     const size_t c = plane % s.c;
@@ -171,12 +170,12 @@ __kernel GS_OF_VECTORS void batch_norm_forward(__global float *y, ulong y_at, __
     x += x_at + plane * s.plane;
     int p = GS_LANE * GS_VECTOR;
     for (; p + GS_VECTOR <= s.plane; p += GS_LANES * GS_VECTOR)
-        store((load(x + p) - middle) * scale + shift, y + p);
-    for (; p < s.plane; p++) y[p] = (x[p] - middle) * scale + shift;
+        store_flow((load_flow(x + p) - middle) * scale + shift, y + p);
+    for (; p < s.plane; p++) store_one((flowing(x[p]) - middle) * scale + shift, y + p);
 }
 
 /* The same of vectors: work-item (channel, first sample) */
-__kernel void batch_norm_forward_vectors(__global float *y, ulong y_at, __global const float *x, ulong x_at,
+__kernel void batch_norm_forward_vectors(__global flow *y, ulong y_at, __global const flow *x, ulong x_at,
                                          __global const float *w, ulong w_at, __global const float *b,
                                          ulong b_at, __global const float *mean, ulong mean_at,
                                          __global const float *var, ulong var_at, ulong n, batch_norm s) {
@@ -185,7 +184,7 @@ __kernel void batch_norm_forward_vectors(__global float *y, ulong y_at, __global
     const float scale = w[w_at + c] / sqrt(var[var_at + c] + s.eps);
     for (size_t sample = get_global_id(1); sample < n; sample += get_global_size(1)) {
         const size_t i = sample * s.c + c;
-        y[y_at + i] = (x[x_at + i] - mean[mean_at + c]) * scale + b[b_at + c];
+        store_one((flowing(x[x_at + i]) - mean[mean_at + c]) * scale + b[b_at + c], y + y_at + i);
     }
 }
 
@@ -205,7 +204,7 @@ static factors factors_of(__global const float *w, __global const float *mean, _
     return f;
 }
 
-__kernel GS_OF_VECTORS void batch_norm_backward(__global float *dx, ulong dx_at, __global const float *dy,
+__kernel GS_OF_VECTORS void batch_norm_backward(__global flow *dx, ulong dx_at, __global const flow *dy,
                                                 ulong dy_at, __global const stored *x, ulong x_at,
                                                 __global const float *w, ulong w_at,
                                                 __global const float *mean, ulong mean_at,
@@ -221,11 +220,13 @@ __kernel GS_OF_VECTORS void batch_norm_backward(__global float *dx, ulong dx_at,
     x += x_at + plane * s.plane;
     int p = GS_LANE * GS_VECTOR;
     for (; p + GS_VECTOR <= s.plane; p += GS_LANES * GS_VECTOR)
-        store(f.scale * (load(dy + p) - f.of_dy - (load_stored(x + p) - f.middle) * f.of_x), dx + p);
-    for (; p < s.plane; p++) dx[p] = f.scale * (dy[p] - f.of_dy - (number(x[p]) - f.middle) * f.of_x);
+        store_flow(f.scale * (load_flow(dy + p) - f.of_dy - (load_stored(x + p) - f.middle) * f.of_x),
+                   dx + p);
+    for (; p < s.plane; p++)
+        store_one(f.scale * (flowing(dy[p]) - f.of_dy - (number(x[p]) - f.middle) * f.of_x), dx + p);
 }
 
-__kernel void batch_norm_backward_vectors(__global float *dx, ulong dx_at, __global const float *dy,
+__kernel void batch_norm_backward_vectors(__global flow *dx, ulong dx_at, __global const flow *dy,
                                           ulong dy_at, __global const stored *x, ulong x_at,
                                           __global const float *w, ulong w_at, __global const float *mean,
                                           ulong mean_at, __global const float *var, ulong var_at,
@@ -236,6 +237,7 @@ __kernel void batch_norm_backward_vectors(__global float *dx, ulong dx_at, __glo
     const factors f = factors_of(w + w_at, mean + mean_at, var + var_at, sums + sums_at, has_sums, m, s, c);
     for (size_t sample = get_global_id(1); sample < n; sample += get_global_size(1)) {
         const size_t i = sample * s.c + c;
-        dx[dx_at + i] = f.scale * (dy[dy_at + i] - f.of_dy - (number(x[x_at + i]) - f.middle) * f.of_x);
+        store_one(f.scale * (flowing(dy[dy_at + i]) - f.of_dy - (number(x[x_at + i]) - f.middle) * f.of_x),
+                  dx + dx_at + i);
     }
 }

@@ -77,6 +77,7 @@ typedef enum gs_cl_scratch_use {
     GS_CL_SCRATCH_TILES,   /* the tiles of a product's two sides */
     GS_CL_SCRATCH_PASSED,  /* what of dy passes a relu */
     GS_CL_SCRATCH_ROUNDED, /* copies of inputs (round16.h) */
+    GS_CL_SCRATCH_FLOATS,  /* outputs before they are rounded to 16 bits */
     GS_CL_SCRATCHES
 } gs_cl_scratch_use;
 
@@ -232,8 +233,8 @@ static inline gs_cl_arg gs_cl_arg_float(float f) {
 /* A struct by value; the kernel's file declares the same members in the same order. */
 #define GS_ARG_STRUCT(s) ((gs_cl_arg){.size = sizeof(s), .bytes = &(s)})
 
-/* Enqueue kernel `name` of cl/FILE.cl, which is found and built when it is first used; `bf16/FILE`, `f16/FILE`: built
- * for operands that lie in 16 bits (stored.clh). Nothing happens if the grid is empty. On a CPU work-groups of one
+/* Enqueue kernel `name` of cl/FILE.cl, which is found and built when it is first used; `bf16/FILE` and the like: built
+ * for memory of 16 bits (stored.clh). Nothing happens if the grid is empty. On a CPU work-groups of one
  * work-item are joined to larger ones (join_groups in program.c). GS_E_FILE: there is no such file. GS_E_OPENCL: it
  * does not compile (the compiler's words go to standard error), or a call failed. */
 gs_status gs_cl_run(gs_device *, const char *file, const char *name, gs_cl_grid, const gs_cl_arg *args,
@@ -294,6 +295,7 @@ typedef struct gs_cl_gemm_sizes {
         b_col;            /* A(i, k) = a[i a_row + k a_col], B(k, j) = b[k b_row + j b_col] */
     cl_int add, has_bias; /* add: C += A B; has_bias is set by gs_cl_gemm */
     cl_int relu;          /* C = max(A B + bias, 0); not together with add */
+    cl_int in_16_bits;    /* set by gs_cl_gemm: C lies in 16 bits; not together with add */
 } gs_cl_gemm_sizes;
 
 /* C (m, n) = A B + bias; bias has n elements or is GS_NONE. */

@@ -115,16 +115,16 @@ static gs_status scratch_of_stored(gs_device *d, gs_cl_scratch_use use, size_t c
 }
 
 /* *out = the planes of n images of a tensor; where gate is not GS_NONE, only of what passes the relu whose y it is */
-static gs_status make_planes(gs_device *d, gs_cl_scratch_use use, gs_mem from, gs_mem gate, size_t n,
-                             planes p, gs_mem *out) {
+static gs_status make_planes(gs_device *d, const char *file, gs_cl_scratch_use use, gs_mem from, gs_mem gate,
+                             size_t n, planes p, gs_mem *out) {
     const size_t count = p.image / p.plane;
     gs_cl_grid grid = gs_cl_planes(d, count, (size_t)p.grid_h);
     grid.groups[2] = n;
     p.gated = gate.base != NULL;
     if (!gate.base) gate = from; /* a kernel's buffer must exist; this one is not touched */
     GS_TRY(scratch_of_stored(d, use, p.lead + n * p.image + p.slack, out));
-    return GS_CL_RUN(d, GS_CL_STORED(d, "conv2d"), "conv2d_planes", grid, GS_ARG_BUFFER(*out), GS_ARG(from),
-                     GS_ARG(gate), GS_ARG_STRUCT(p));
+    return GS_CL_RUN(d, file, "conv2d_planes", grid, GS_ARG_BUFFER(*out), GS_ARG(from), GS_ARG(gate),
+                     GS_ARG_STRUCT(p));
 }
 
 /* place[k] for y and dw, k = (c, u, v); the last one is that of the plane of ones. Then those for dx, k = (o, u, v): u
@@ -162,8 +162,8 @@ static void join_rows(product *p) {
 }
 
 /* The product of w (m, k) with the planes x of n images, into y. */
-static gs_status multiply(gs_device *d, gs_mem y, gs_mem w, gs_mem bias, gs_mem x, gs_mem places, size_t n,
-                          product p) {
+static gs_status multiply(gs_device *d, const char *file, gs_mem y, gs_mem w, gs_mem bias, gs_mem x,
+                          gs_mem places, size_t n, product p) {
     const gs_cl *cl = gs_cl_of(d);
     const size_t tile = (size_t)cl->tiles.tile;
     join_rows(&p);
@@ -172,8 +172,8 @@ static gs_status multiply(gs_device *d, gs_mem y, gs_mem w, gs_mem bias, gs_mem 
     const gs_cl_grid grid = {
         {gs_cl_parts((size_t)p.rows * (size_t)p.columns, tile), gs_cl_parts((size_t)p.m, tile), n},
         {gs_cl_group(&cl->tiles), 1, 1}};
-    return GS_CL_RUN(d, GS_CL_STORED(d, "conv2d"), "conv2d_product", grid, GS_ARG(y), GS_ARG(w), GS_ARG(bias),
-                     GS_ARG_BUFFER(x), GS_ARG(places), GS_ARG_STRUCT(p));
+    return GS_CL_RUN(d, file, "conv2d_product", grid, GS_ARG(y), GS_ARG(w), GS_ARG(bias), GS_ARG_BUFFER(x),
+                     GS_ARG(places), GS_ARG_STRUCT(p));
 }
 
 /* On a GPU a pooling is left to its own operator. */
@@ -189,6 +189,7 @@ static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, s
     if (gs_cl_winograd_pays(d, s)) return gs_cl_winograd_forward(d, y, x, w, b, n, s, &e);
     if (!gs_cl_of(d)->tiles.gpu) return gs_cl_conv2d_rows_forward(d, y, x, w, b, n, s, &e);
     plan p;
+    const char *file = GS_CL_FLOW(d, y, "conv2d");
     gs_mem x_planes, x_places, dy_places;
     GS_TRY(make_plan(s, &p));
     GS_TRY(find_places(d, s, &p, &x_places, &dy_places));
@@ -206,9 +207,10 @@ static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, s
     const size_t chunk = chunk_of(d, &p, n);
     for (size_t first = 0; first < n; first += chunk) {
         size_t images = n - first < chunk ? n - first : chunk;
-        GS_TRY(make_planes(d, GS_CL_SCRATCH_X, gs_cl_sample(x, first, p.x_size), GS_NONE, images, p.x,
+        GS_TRY(make_planes(d, file, GS_CL_SCRATCH_X, gs_cl_sample(x, first, p.x_size), GS_NONE, images, p.x,
                            &x_planes));
-        GS_TRY(multiply(d, gs_at(y, first * p.y_size), w, b, x_planes, x_places, images, times_w));
+        GS_TRY(
+            multiply(d, file, gs_cl_sample(y, first, p.y_size), w, b, x_planes, x_places, images, times_w));
     }
     return GS_OK;
 }
@@ -229,8 +231,9 @@ gs_status gs_cl_conv2d_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_me
 }
 
 /* dw = dy x^T and db = dy 1^T over n images, or += with `add` */
-static gs_status weights_gradient(gs_device *d, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem x_places,
-                                  size_t n, const gs_conv2d_sizes *s, const plan *p, bool add) {
+static gs_status weights_gradient(gs_device *d, const char *file, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
+                                  gs_mem x_places, size_t n, const gs_conv2d_sizes *s, const plan *p,
+                                  bool add) {
     const gs_cl *cl = gs_cl_of(d);
     const bool bias = db.base != NULL;
     weights t = {.lead = p->dy.lead,
@@ -253,20 +256,20 @@ static gs_status weights_gradient(gs_device *d, gs_mem dw, gs_mem db, gs_mem dy,
     const size_t groups = grid.groups[2] = gs_cl_parts(n, t.group);
     gs_mem part;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, groups * m * columns, &part));
-    GS_TRY(GS_CL_RUN(d, GS_CL_STORED(d, "conv2d"), "conv2d_weights", grid, GS_ARG_BUFFER(part),
-                     GS_ARG_BUFFER(dy), GS_ARG_BUFFER(x), GS_ARG(x_places), GS_ARG_STRUCT(t)));
-    return gs_cl_conv2d_weights_sum(d, GS_CL_STORED(d, "conv2d"), dw, db, part, groups, s, add);
+    GS_TRY(GS_CL_RUN(d, file, "conv2d_weights", grid, GS_ARG_BUFFER(part), GS_ARG_BUFFER(dy),
+                     GS_ARG_BUFFER(x), GS_ARG(x_places), GS_ARG_STRUCT(t)));
+    return gs_cl_conv2d_weights_sum(d, file, dw, db, part, groups, s, add);
 }
 
 /* *out = w^T, a row for each phase of each input channel */
-static gs_status transpose_w(gs_device *d, gs_mem w, const gs_conv2d_sizes *s, const plan *p, int rows,
-                             int columns, gs_mem *out) {
+static gs_status transpose_w(gs_device *d, const char *file, gs_mem w, const gs_conv2d_sizes *s,
+                             const plan *p, int rows, int columns, gs_mem *out) {
     gs_cl_grid grid = gs_cl_items((size_t)s->out_c, 8);
     grid.groups[1] = (size_t)rows;
     GS_TRY(scratch_of_stored(d, GS_CL_SCRATCH_W, (size_t)rows * (size_t)columns, out));
-    return GS_CL_RUN(d, GS_CL_STORED(d, "conv2d"), "conv2d_transpose_w", grid, GS_ARG_BUFFER(*out), GS_ARG(w),
-                     GS_ARG(s->out_c), GS_ARG(s->in_c), GS_ARG(s->kernel_h), GS_ARG(s->kernel_w),
-                     GS_ARG(p->taps_h), GS_ARG(p->taps_w), GS_ARG(s->stride_h), GS_ARG(s->stride_w));
+    return GS_CL_RUN(d, file, "conv2d_transpose_w", grid, GS_ARG_BUFFER(*out), GS_ARG(w), GS_ARG(s->out_c),
+                     GS_ARG(s->in_c), GS_ARG(s->kernel_h), GS_ARG(s->kernel_w), GS_ARG(p->taps_h),
+                     GS_ARG(p->taps_w), GS_ARG(s->stride_h), GS_ARG(s->stride_w));
 }
 
 /* forward: y = w x + b, so dw = dy x^T, db = dy 1^T, dx = w^T dy; a relu after it lets dy pass only where its y > 0 */
@@ -287,6 +290,7 @@ gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, g
     GS_TRY(gs_cl_halves(d, n > 0 ? 4 : 0, read));
     if (gs_conv2d_is_grouped(s)) return gs_cl_conv2d_groups_backward(d, dx, dw, db, dy, x, w, n, s, add);
     plan p;
+    const char *file = GS_CL_FLOW(d, dx.base ? dx : dy, "conv2d");
     gs_mem x_planes, dy_planes, x_places, dy_places, w_t = GS_NONE;
     GS_TRY(make_plan(s, &p));
     if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, (size_t)s->out_c * p.inputs, db, (size_t)s->out_c);
@@ -305,19 +309,20 @@ gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, g
                     .pad_w = s->pad_w};
     back.rows = (s->in_h - 1 + s->pad_h) / s->stride_h - back.first_row + 1;
     back.columns = (s->in_w - 1 + s->pad_w) / s->stride_w - back.first_column + 1;
-    if (dx.base) GS_TRY(transpose_w(d, w, s, &p, back.m, back.k, &w_t));
+    if (dx.base) GS_TRY(transpose_w(d, file, w, s, &p, back.m, back.k, &w_t));
     const size_t chunk = chunk_of(d, &p, n);
     for (size_t first = 0; first < n; first += chunk) {
         size_t images = n - first < chunk ? n - first : chunk;
         const gs_mem gate = e.relu ? gs_cl_sample(e.y, first, p.y_size) : GS_NONE;
-        GS_TRY(make_planes(d, GS_CL_SCRATCH_X, gs_cl_sample(x, first, p.x_size), GS_NONE, images, p.x,
+        GS_TRY(make_planes(d, file, GS_CL_SCRATCH_X, gs_cl_sample(x, first, p.x_size), GS_NONE, images, p.x,
                            &x_planes));
-        GS_TRY(make_planes(d, GS_CL_SCRATCH_DY, gs_cl_sample(dy, first, p.y_size), gate, images, p.dy,
+        GS_TRY(make_planes(d, file, GS_CL_SCRATCH_DY, gs_cl_sample(dy, first, p.y_size), gate, images, p.dy,
                            &dy_planes));
-        GS_TRY(weights_gradient(d, dw, db, dy_planes, x_planes, x_places, images, s, &p, add || first > 0));
+        GS_TRY(weights_gradient(d, file, dw, db, dy_planes, x_planes, x_places, images, s, &p,
+                                add || first > 0));
         if (dx.base)
-            GS_TRY(
-                multiply(d, gs_at(dx, first * p.x_size), w_t, GS_NONE, dy_planes, dy_places, images, back));
+            GS_TRY(multiply(d, file, gs_cl_sample(dx, first, p.x_size), w_t, GS_NONE, dy_planes, dy_places,
+                            images, back));
     }
     return GS_OK;
 }

@@ -40,7 +40,7 @@ typedef struct product {
 } product;
 
 /* Where position (r, ..) of row m of the product lies in the result: the start of a row of it, or NULL if outside. */
-static __global float *result_row(__global float *y, ulong image, int m, int r, product p) {
+static __global flow *result_row(__global flow *y, ulong image, int m, int r, product p) {
     const int phase = m / p.stride_w, channel = phase / p.stride_h;
     const int channels = p.m / (p.stride_h * p.stride_w);
     const int h = r * p.stride_h + rest(phase, p.stride_h) - p.pad_h;
@@ -49,9 +49,9 @@ static __global float *result_row(__global float *y, ulong image, int m, int r, 
 }
 
 __kernel __attribute__((reqd_work_group_size(GS_GROUP, 1, 1))) void
-conv2d_product(__global float *y, ulong y_at, __global const stored *w, ulong w_at,
-               __global const float *bias, ulong bias_at, __global const stored *x, __global const int *place,
-               ulong place_at, product p) {
+conv2d_product(__global flow *y, ulong y_at, __global const stored *w, ulong w_at, __global const float *bias,
+               ulong bias_at, __global const stored *x, __global const int *place, ulong place_at,
+               product p) {
     __local float a[STEP][GS_TILE + 1], b[STEP][GS_TILE + 1];
     __local int position[GS_TILE];
     const int n0 = get_group_id(0) * GS_TILE, m0 = get_group_id(1) * GS_TILE, positions = p.rows * p.columns;
@@ -74,11 +74,12 @@ conv2d_product(__global float *y, ulong y_at, __global const stored *w, ulong w_
         for (int j = 0; j < EACH; j++) {
             const int m = m0 + TILE_ROW(i), at = n0 + TILE_COLUMN(j);
             if (m >= p.m || at >= positions) continue;
-            __global float *to = result_row(y, image, m, p.first_row + at / p.columns, p);
+            __global flow *to = result_row(y, image, m, p.first_row + at / p.columns, p);
             const int column =
                 (p.first_column + rest(at, p.columns)) * p.stride_w + rest(m, p.stride_w) - p.pad_w;
             const float value = sum[i][j] + (p.has_bias ? bias[bias_at + m] : 0);
-            if (to && column >= 0 && column < p.w) to[column] = p.relu && value < 0 ? 0 : value;
+            if (!to || column < 0 || column >= p.w) continue;
+            store_one(p.relu ? OF_RELU(value < 0 ? 0 : value) : value, to + column);
         }
 }
 

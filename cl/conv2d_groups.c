@@ -20,7 +20,7 @@ gs_status gs_cl_conv2d_groups_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w
     const gs_conv2d_sizes s = gs_conv2d_full(sizes);
     const int channels = s.out_c / s.groups, has_bias = b.base != NULL;
     const size_t planes = n * blocks_of(&s, channels);
-    return GS_CL_RUN(d, GS_CL_STORED(d, "conv2d_groups"),
+    return GS_CL_RUN(d, GS_CL_FLOW(d, y, "conv2d_groups"),
                      block_of(channels) == 1 ? "conv2d_groups_forward" : "conv2d_groups_forward_4",
                      gs_cl_planes(d, planes, (size_t)s.out_h), GS_ARG(y), GS_ARG(x), GS_ARG(w),
                      GS_ARG(has_bias ? b : w), GS_ARG(has_bias), GS_ARG(planes), GS_ARG_STRUCT(s));
@@ -28,8 +28,8 @@ gs_status gs_cl_conv2d_groups_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w
 
 /* Each work-item of the first kernel sums one weight, or those of a block, over some rows of dy, so few that there is
  * work for all of a device; the second kernel adds these sums up. */
-static gs_status weights_gradient(gs_device *d, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, size_t n,
-                                  const gs_conv2d_sizes *s, bool add) {
+static gs_status weights_gradient(gs_device *d, const char *file, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
+                                  size_t n, const gs_conv2d_sizes *s, bool add) {
     const gs_cl *cl = gs_cl_of(d);
     const int channels = s->out_c / s->groups, has_bias = db.base != NULL;
     gs_conv2d_sizes of_group = *s;
@@ -43,11 +43,10 @@ static gs_status weights_gradient(gs_device *d, gs_mem dw, gs_mem db, gs_mem dy,
     gs_mem part;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, parts * (size_t)s->out_c * columns, &part));
     const gs_cl_grid grid = gs_cl_items(parts * blocks * columns, cl->tiles.gpu ? 64 : 1);
-    GS_TRY(GS_CL_RUN(d, GS_CL_STORED(d, "conv2d_groups"),
-                     block_of(channels) == 1 ? "conv2d_groups_weights" : "conv2d_groups_weights_4", grid,
-                     GS_ARG_BUFFER(part), GS_ARG(dy), GS_ARG(x), GS_ARG((int)columns), GS_ARG(parts),
+    GS_TRY(GS_CL_RUN(d, file, block_of(channels) == 1 ? "conv2d_groups_weights" : "conv2d_groups_weights_4",
+                     grid, GS_ARG_BUFFER(part), GS_ARG(dy), GS_ARG(x), GS_ARG((int)columns), GS_ARG(parts),
                      GS_ARG(rows), GS_ARG_STRUCT(*s)));
-    return gs_cl_conv2d_weights_sum(d, GS_CL_STORED(d, "conv2d_groups"), dw, db, part, parts, &of_group, add);
+    return gs_cl_conv2d_weights_sum(d, file, dw, db, part, parts, &of_group, add);
 }
 
 gs_status gs_cl_conv2d_groups_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
@@ -56,11 +55,11 @@ gs_status gs_cl_conv2d_groups_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_me
     const int channels = s.in_c / s.groups;
     const size_t weights = (size_t)s.out_c * (size_t)channels * (size_t)s.kernel_h * (size_t)s.kernel_w;
     if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, weights, db, (size_t)s.out_c);
-    GS_TRY(weights_gradient(d, dw, db, dy, x, n, &s, add));
+    const char *file = GS_CL_FLOW(d, dx.base ? dx : dy, "conv2d_groups");
+    GS_TRY(weights_gradient(d, file, dw, db, dy, x, n, &s, add));
     if (!dx.base) return GS_OK;
     const size_t planes = n * blocks_of(&s, channels);
-    return GS_CL_RUN(d, GS_CL_STORED(d, "conv2d_groups"),
-                     block_of(channels) == 1 ? "conv2d_groups_dx" : "conv2d_groups_dx_4",
+    return GS_CL_RUN(d, file, block_of(channels) == 1 ? "conv2d_groups_dx" : "conv2d_groups_dx_4",
                      gs_cl_planes(d, planes, (size_t)s.in_h), GS_ARG(dx), GS_ARG(dy), GS_ARG(w),
                      GS_ARG(planes), GS_ARG_STRUCT(s));
 }

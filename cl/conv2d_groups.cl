@@ -58,11 +58,11 @@ static vec spread(__global const stored *row, int at, int step, int count) {
 }
 
 /* The first `count` columns of v, or all */
-static void put(vec v, __global float *to, int count) {
+static void put(vec v, __global flow *to, int count) {
 #if GS_VECTOR == 1
-    *to = v;
+    store_flow(v, to);
 #else
-    store_first(v, to, count);
+    store_first_flow(v, to, count);
 #endif
 }
 
@@ -86,7 +86,7 @@ static place place_of(size_t number, int groups, int channels, const int block) 
 
 /* ---- forward ---- */
 
-static void forward(const int block, size_t unit, int lane, int row, int rows, __global float *y,
+static void forward(const int block, size_t unit, int lane, int row, int rows, __global flow *y,
                     __global const stored *x, __global const stored *w, __global const float *b, int has_bias,
                     conv2d_sizes s) {
     const int in_c = s.in_c / s.groups, out_c = s.out_c / s.groups, places = s.kernel_h * s.kernel_w;
@@ -119,7 +119,7 @@ static void forward(const int block, size_t unit, int lane, int row, int rows, _
 
 /* work-item: gs_cl_planes */
 #define FORWARD(name, block)                                                                                 \
-    __kernel GS_OF_VECTORS void name(__global float *y, ulong y_at, __global const stored *x, ulong x_at,    \
+    __kernel GS_OF_VECTORS void name(__global flow *y, ulong y_at, __global const stored *x, ulong x_at,     \
                                      __global const stored *w, ulong w_at, __global const float *b,          \
                                      ulong b_at, int has_bias, ulong planes, conv2d_sizes s) {               \
         if (GS_PLANE >= planes) return;                                                                      \
@@ -131,7 +131,7 @@ FORWARD(conv2d_groups_forward_4, 4)
 
 /* ---- backward ---- */
 
-static void gradient(const int block, size_t unit, int lane, int row, int rows, __global float *dx,
+static void gradient(const int block, size_t unit, int lane, int row, int rows, __global flow *dx,
                      __global const stored *dy, __global const stored *w, conv2d_sizes s) {
     const int in_c = s.in_c / s.groups, out_c = s.out_c / s.groups, places = s.kernel_h * s.kernel_w;
     const place p = place_of(unit, s.groups, in_c, block);
@@ -163,9 +163,8 @@ static void gradient(const int block, size_t unit, int lane, int row, int rows, 
 
 /* work-item: gs_cl_planes */
 #define GRADIENT(name, block)                                                                                \
-    __kernel GS_OF_VECTORS void name(__global float *dx, ulong dx_at, __global const stored *dy,             \
-                                     ulong dy_at, __global const stored *w, ulong w_at, ulong planes,        \
-                                     conv2d_sizes s) {                                                       \
+    __kernel GS_OF_VECTORS void name(__global flow *dx, ulong dx_at, __global const stored *dy, ulong dy_at, \
+                                     __global const stored *w, ulong w_at, ulong planes, conv2d_sizes s) {   \
         if (GS_PLANE >= planes) return;                                                                      \
         gradient(block, GS_PLANE, GS_LANE, GS_ROW, GS_ROW_STEP, dx + dx_at, dy + dy_at, w + w_at, s);        \
     }

@@ -13,7 +13,7 @@ typedef struct conv_rows {
     cl_ulong slack;
     cl_ulong phase, plane, size;
     cl_ulong margin, dy_plane;
-    cl_ulong unpooled;
+    cl_ulong unpooled, image;
     cl_int samples;
     gs_conv2d_sizes s;
     cl_int bias, relu, has_dx, low;
@@ -114,14 +114,14 @@ gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, 
     size_t groups = 0;
     r.relu = e->relu;
     r.pool = e->pool != NULL;
-    if (r.pool) r.unpooled = gs_cl_parts(out, ROUND) * ROUND + 2 * ROUND;
+    if (r.pool || y.half) r.unpooled = gs_cl_parts(out, ROUND) * ROUND + 2 * ROUND;
     r.bias = b.base != NULL;
     r.low = use_low(t, (size_t)s->out_c, (size_t)s->out_h * (size_t)s->out_w);
     r.memory = r.size + 2 * r.slack + r.unpooled + packed_size(t, r.low, (size_t)s->out_c, depth_of(s) + 1);
     GS_TRY(find_groups(d, &r, n, &groups));
     GS_TRY(gs_cl_conv2d_table(d, s, table_size(s), fill_table, &table));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * r.memory, &scratch));
-    return GS_CL_RUN_TASKS(d, GS_CL_STORED(d, "conv2d_rows"), "conv2d_rows_forward", groups, n, GS_ARG(y),
+    return GS_CL_RUN_TASKS(d, GS_CL_FLOW(d, y, "conv2d_rows"), "conv2d_rows_forward", groups, n, GS_ARG(y),
                            GS_ARG(r.pool ? e->index : y), GS_ARG(x), GS_ARG(w), GS_ARG(r.bias ? b : w),
                            GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table), GS_ARG_STRUCT(r));
 }
@@ -161,9 +161,10 @@ gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
     r.images = n;
     r.group = gs_cl_parts(n, most_sums(gs_cl_of(d), out_c * (depth_of(s) + (size_t)r.bias)));
     if ((size_t)r.samples > r.group) r.samples = (int)r.group;
-    r.memory = (size_t)r.samples * of_sample + of_all;
     const size_t tasks = gs_cl_parts(n, r.group), of_x = gs_conv2d_x(s), of_y = gs_conv2d_y(s, e->pool);
-    const char *file = GS_CL_STORED(d, "conv2d_rows");
+    if (dx.half && s->stride_w > 1) r.image = gs_cl_parts(of_x, ROUND) * ROUND;
+    r.memory = (size_t)r.samples * of_sample + of_all + r.image;
+    const char *file = GS_CL_FLOW(d, dx.base ? dx : dy, "conv2d_rows");
     const size_t copied = gs_cl_copied(x, of_x) + gs_cl_copied(dy, of_y) + gs_cl_copied(e->y, of_y);
     /* whole tasks, so that the sums are the same ones */
     const size_t images = gs_cl_at_once(d, n, copied, gs_cl_of(d)->units * r.group),

@@ -1,3 +1,4 @@
+#define POOLS_FLOATS
 #include "conv2d_rows.clh"
 #include "conv2d_sum.clh"
 #include "max_pool2d_2x2.clh"
@@ -87,13 +88,13 @@ __attribute__((always_inline)) static void tiles(__global float *y, __global con
 }
 
 /* y and index of one image from its y before pooling, behind which there is room */
-static void pool_image(__global float *y, __global int *index, __global const float *unpooled, conv_rows s) {
+static void pool_image(__global flow *y, __global int *index, __global const float *unpooled, conv_rows s) {
     const int h = s.out_h / 2, w = s.out_w / 2, rows = s.out_c * h;
-    forward_2x2(y, index, unpooled, rows, rows * w, h, w);
+    forward_2x2(y, index, unpooled, rows, rows * w, h, w, s.relu);
 }
 
 /* A task is an image. The table begins with the places of y = w X and dw = dy X^T, rows of w, and rows of w^T. */
-GS_ONCE void forward_images(__global float *y, __global int *index, __global const stored *x,
+GS_ONCE void forward_images(__global flow *y, __global int *index, __global const stored *x,
                             __global const stored *w, __global const float *bias, __global float *scratch,
                             __global const int *table, conv_rows s, GS_TASKS) {
     const size_t in = (size_t)s.in_c * s.in_h * s.in_w, out = (size_t)s.out_c * s.out_h * s.out_w;
@@ -109,20 +110,27 @@ GS_ONCE void forward_images(__global float *y, __global int *index, __global con
                        .place = table,
                        .relu = s.relu};
     clear(scratch, s.size + 2 * s.slack);
-    if (s.pool) clear(unpooled + out, s.unpooled - out);
+    if (s.unpooled) clear(unpooled + out, s.unpooled - out);
     pack(packed, w, table + 2 * depth, p, s.low ? GS_ROWS_LOW : GS_ROWS);
     GS_EACH_TASK(image) {
         planes_from_image(planes, x + image * in, s);
+#ifdef ALL_STORED
+        __global float *to = unpooled;
+#else
         __global float *to = s.pool ? unpooled : y + image * out;
+#endif
         if (s.low)
             tiles(to, planes, p, GS_ROWS_LOW, 3);
         else
             tiles(to, planes, p, GS_ROWS, 2);
         if (s.pool) pool_image(y + image * (out / 4), index + image * (out / 4), unpooled, s);
+#ifdef ALL_STORED
+        if (!s.pool) store_image(y + image * out, unpooled, out, s.relu);
+#endif
     }
 }
 
-__kernel GS_OF_VECTORS void conv2d_rows_forward(__global float *y, ulong y_at, __global int *index,
+__kernel GS_OF_VECTORS void conv2d_rows_forward(__global flow *y, ulong y_at, __global int *index,
                                                 ulong index_at, __global const stored *x, ulong x_at,
                                                 __global const stored *w, ulong w_at,
                                                 __global const float *bias, ulong bias_at,
@@ -256,8 +264,9 @@ static void pack_phases(__global float *to, __global const stored *w, __global c
     }
 }
 
-static void image_gradient(__global float *dx, __global float *planes, __global const float *dy,
-                           __global const float *packed, __global const int *place, conv_rows s) {
+static void image_gradient(__global flow *dx, __global float *planes, __global float *room,
+                           __global const float *dy, __global const float *packed, __global const int *place,
+                           conv_rows s) {
     for (int number = 0; number < s.stride_h; number++) {
         const phase_of f = find_phase(number, s);
         product p = find_product(number, f, s);
@@ -267,12 +276,12 @@ static void image_gradient(__global float *dx, __global float *planes, __global 
         place += 2 * p.depth;
         packed += packed_size(p);
     }
-    image_from_planes(dx, planes, s);
+    image_from_planes(dx, planes, room, s);
 }
 
 /* part[task] = the sums of dw, and db behind each row of it, over the task's images, which conv2d_weights_sum adds up;
  * and dx. */
-GS_ONCE void backward_images(__global float *dx, __global float *part, __global const stored *dy,
+GS_ONCE void backward_images(__global flow *dx, __global float *part, __global const stored *dy,
                              __global const stored *relu_y, __global const int *index,
                              __global const stored *x, __global const stored *w, __global float *scratch,
                              __global const int *table, conv_rows s, GS_TASKS) {
@@ -301,14 +310,14 @@ GS_ONCE void backward_images(__global float *dx, __global float *part, __global 
             add_weights(sums, dy_planes + s.margin, planes, table, images, s);
             if (!s.has_dx) continue;
             for (int i = 0; i < images; i++)
-                image_gradient(dx + (begin + i) * in, dx_planes, dy_planes + i * s.out_c * s.dy_plane, packed,
-                               row + s.in_c * s.kernel_w, s);
+                image_gradient(dx + (begin + i) * in, dx_planes, scratch + (s.memory - s.image),
+                               dy_planes + i * s.out_c * s.dy_plane, packed, row + s.in_c * s.kernel_w, s);
         }
     }
 }
 
 __kernel GS_OF_VECTORS void
-conv2d_rows_backward(__global float *dx, ulong dx_at, __global float *part, ulong part_at,
+conv2d_rows_backward(__global flow *dx, ulong dx_at, __global float *part, ulong part_at,
                      __global const stored *dy, ulong dy_at, __global const stored *relu_y, ulong relu_y_at,
                      __global const int *index, ulong index_at, __global const stored *x, ulong x_at,
                      __global const stored *w, ulong w_at, __global float *scratch, __global const int *table,

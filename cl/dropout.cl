@@ -1,4 +1,4 @@
-#include "common.clh"
+#include "stored.clh"
 #include "philox.clh"
 
 /* y[i] = x[i] scale if uniform(word of element i) >= p, else 0; scale is 1 / (1 - p). Forward, and backward with dy
@@ -6,8 +6,8 @@
  *
  * One work-item for each block of four random words, and so for up to four elements: this batch may begin and end in
  * the middle of a block. Element i of the batch is number first + i of the global batch. */
-__kernel void dropout(__global float *y, ulong y_at, __global const float *x, ulong x_at, ulong count,
-                      float p, float scale, ulong key, ulong hi, ulong first) {
+__kernel void dropout(__global flow *y, ulong y_at, __global const flow *x, ulong x_at, ulong count, float p,
+                      float scale, ulong key, ulong hi, ulong first) {
     y += y_at;
     x += x_at;
     ulong block = first / 4 + get_global_id(0);
@@ -18,6 +18,6 @@ __kernel void dropout(__global float *y, ulong y_at, __global const float *x, ul
         ulong place = block * 4 + j;
         if (place < first || place >= first + count) continue;
         ulong i = place - first;
-        y[i] = uniform(word[j]) >= p ? x[i] * scale : 0.0f;
+        store_one(uniform(word[j]) >= p ? flowing(x[i]) * scale : 0.0f, y + i);
     }
 }

@@ -1,4 +1,4 @@
-#include "common.clh"
+#include "stored.clh"
 
 /* The row of the table that x names; -1: none (cpu/tokens.h) */
 static int row_of(float x, int rows) {
@@ -8,14 +8,14 @@ static int row_of(float x, int rows) {
 }
 
 /* y[i] = w[x[i] - first]; work-item (column, first token) */
-__kernel void embedding_forward(__global float *y, ulong y_at, __global const float *x, ulong x_at,
+__kernel void embedding_forward(__global flow *y, ulong y_at, __global const float *x, ulong x_at,
                                 __global const float *w, ulong w_at, ulong n, int rows, int c, int first,
                                 float other) {
     const size_t k = get_global_id(0);
     if (k >= c) return;
     for (size_t i = get_global_id(1); i < n; i += get_global_size(1)) {
         const int row = row_of(x[x_at + i] - first, rows);
-        y[y_at + i * c + k] = row < 0 ? other : w[w_at + (size_t)row * c + k];
+        store_one(row < 0 ? other : w[w_at + (size_t)row * c + k], y + y_at + i * c + k);
     }
 }
 
@@ -24,7 +24,7 @@ __kernel void embedding_forward(__global float *y, ulong y_at, __global const fl
  * Several tokens may name one row. Instead of atomic additions, whose order is left to chance, each work-item has
  * columns and rows of its own, every `slices`-th row, and goes through all tokens in their order: to read a number that
  * all work-items read is cheap. Work-item (first column, slice); on a CPU it has all columns. */
-__kernel void embedding_backward(__global float *dw, ulong dw_at, __global const float *dy, ulong dy_at,
+__kernel void embedding_backward(__global float *dw, ulong dw_at, __global const flow *dy, ulong dy_at,
                                  __global const float *x, ulong x_at, ulong n, int rows, int c, int first,
                                  int slices) {
     const int slice = (int)get_global_id(1);
@@ -35,6 +35,6 @@ __kernel void embedding_backward(__global float *dw, ulong dw_at, __global const
         const int row = row_of(x[i] - first, rows);
         if (row < 0 || rest(row, slices) != slice) continue;
         for (size_t k = get_global_id(0); k < c; k += get_global_size(0))
-            dw[(size_t)row * c + k] += dy[i * c + k];
+            dw[(size_t)row * c + k] += flowing(dy[i * c + k]);
     }
 }

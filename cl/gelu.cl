@@ -21,7 +21,7 @@ static normal normal_at(vec x) {
     return at;
 }
 
-#ifdef STORED_FLOATS
+#ifndef FLOATS_FLOW
 /* y = x Phi(x) */
 static vec gelu_of(vec x) {
     return x * normal_at(x).below;

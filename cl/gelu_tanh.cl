@@ -14,7 +14,7 @@ static gate gate_of(vec x) {
     return g;
 }
 
-#ifdef STORED_FLOATS
+#ifndef FLOATS_FLOW
 /* y = x (1 + tanh(u)) / 2,  u = sqrt(2/pi) (x + 0.044715 x^3) */
 static vec gelu_tanh_of(vec x) {
     return x * gate_of(x).at.s;

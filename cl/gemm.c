@@ -24,7 +24,7 @@ static gs_status tiles(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, 
     }
     size_t length = gs_cl_parts(s->k, slices);
     gs_cl_gemm_sizes slice = *s;
-    slice.add = slice.has_bias = slice.relu = 0;
+    slice.add = slice.has_bias = slice.relu = slice.in_16_bits = 0;
     gs_mem part;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, slices * s->m * s->n, &part));
     GS_TRY(GS_CL_RUN(d, file, "gemm_tile", grid, GS_ARG(part), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
@@ -97,8 +97,7 @@ static gs_status broadcast(gs_device *d, gs_cl_product p, gs_mem bias, gs_cl_pro
                            GS_ARG(q.a), GS_ARG(q.b), GS_ARG_STRUCT(q.s), GS_ARG_STRUCT(q_cut));
 }
 
-gs_status gs_cl_gemm(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs_cl_gemm_sizes s) {
-    if (s.m == 0 || s.n == 0) return GS_OK;
+static gs_status product(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs_cl_gemm_sizes s) {
     s.has_bias = bias.base != NULL;
     if (!bias.base) bias = a; /* a kernel's buffer must exist; this one is not touched */
     if (gs_cl_of(d)->tiles.gpu) return tiles(d, c, a, b, bias, &s);
@@ -106,8 +105,35 @@ gs_status gs_cl_gemm(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs
     return broadcast(d, p, bias, none);
 }
 
+/* On a CPU sums of more than GS_PACK numbers lie in C meanwhile: so they are floats first, of some rows at a time. */
+static bool needs_floats(gs_device *d, gs_mem c, const gs_cl_gemm_sizes *s) {
+    return c.half && s->k > GS_PACK && !gs_cl_of(d)->tiles.gpu;
+}
+
+static gs_status by_floats(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs_cl_gemm_sizes s) {
+    enum { NEAR = 1 << 18 };
+    const size_t m = s.m, n = s.n, row = s.a_row, fit = (NEAR / n + 2) / 2 * 2, some = fit < m ? fit : m;
+    gs_mem floats;
+    s.in_16_bits = 0;
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_FLOATS, some * n, &floats));
+    for (size_t first = 0; first < m; first += some) {
+        s.m = m - first < some ? m - first : some;
+        GS_TRY(product(d, floats, gs_cl_sample(a, first, row), b, bias, s));
+        GS_TRY(gs_cl_narrow(d, gs_cl_sample(c, first, n), floats, s.m * n, s.relu));
+    }
+    return GS_OK;
+}
+
+gs_status gs_cl_gemm(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs_cl_gemm_sizes s) {
+    if (s.m == 0 || s.n == 0) return GS_OK;
+    if (needs_floats(d, c, &s)) return by_floats(d, c, a, b, bias, s);
+    s.in_16_bits = c.half;
+    return product(d, c, a, b, bias, s);
+}
+
 gs_status gs_cl_gemm_pair(gs_device *d, gs_cl_product p, gs_cl_product q) {
-    if (!gs_cl_of(d)->tiles.gpu) return broadcast(d, p, p.a, q);
+    p.s.in_16_bits = p.c.half;
+    if (!gs_cl_of(d)->tiles.gpu && !needs_floats(d, p.c, &p.s)) return broadcast(d, p, p.a, q);
     GS_TRY(gs_cl_gemm(d, p.c, p.a, p.b, GS_NONE, p.s));
     return gs_cl_gemm(d, q.c, q.a, q.b, GS_NONE, q.s);
 }

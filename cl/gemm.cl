@@ -2,6 +2,29 @@
 #include "gemm.clh"
 #include "turn.clh"
 
+/* C where s.in_16_bits is set lies in 16 bits, and nothing is added to it. c_place: number c_at of it. */
+#ifdef STORED_FLOATS
+#define c_place(c, c_at, s) ((c) + (c_at))
+#define store_one_c(x, c, at, s) ((c)[at] = (x))
+#define store_c(v, c, at, s) store(v, (c) + (at))
+#else
+static __global float *c_place(__global float *c, ulong c_at, gemm_sizes s) {
+    return s.in_16_bits ? (__global float *)((__global ushort *)c + c_at) : c + c_at;
+}
+static void store_one_c(float x, __global float *c, size_t at, gemm_sizes s) {
+    if (s.in_16_bits)
+        ((__global ushort *)c)[at] = narrowed_one(s.relu ? MARKED(x) : x);
+    else
+        c[at] = x;
+}
+static void store_c(vec v, __global float *c, size_t at, gemm_sizes s) {
+    if (s.in_16_bits)
+        store_halves(narrowed(s.relu ? MARKED(v) : v), (__global ushort *)c + at);
+    else
+        store(v, c + at);
+}
+#endif
+
 #ifdef GS_GPU
 
 /* A tile of C for each work-group (see tile.clh). Where C has too few tiles to keep a GPU busy, the sum over k is cut
@@ -14,7 +37,7 @@ gemm_tile(__global float *c, ulong c_at, __global const stored *a, ulong a_at, _
     const ulong begin = slice * length, end = min(begin + length, s.k);
     a += a_at;
     b += b_at;
-    c += c_at + slice * s.m * s.n;
+    c = c_place(c, c_at + slice * s.m * s.n, s);
     float sum[EACH][EACH] = {{0}};
 #define A_AT(row, at) number(a[(row)*s.a_row + (at)*s.a_col])
 #define B_AT(at, column) number(b[(at)*s.b_row + (column)*s.b_col])
@@ -25,7 +48,7 @@ gemm_tile(__global float *c, ulong c_at, __global const stored *a, ulong a_at, _
             if (row >= s.m || column >= s.n) continue;
             const float value = sum[i][j] + (s.has_bias ? bias[bias_at + column] : 0);
             const ulong at = row * s.n + column;
-            c[at] = s.add ? c[at] + value : PASSED(value, s);
+            store_one_c(s.add ? c[at] + value : PASSED(value, s), c, at, s);
         }
 }
 
@@ -36,8 +59,8 @@ __kernel void gemm_sum(__global float *c, ulong c_at, __global const float *part
     if (j >= s.n) return;
     float sum = s.has_bias ? bias[bias_at + j] : 0;
     for (ulong z = 0; z < slices; z++) sum += part[part_at + (z * s.m + i) * s.n + j];
-    c += c_at + i * s.n + j;
-    *c = s.add ? *c + sum : PASSED(sum, s);
+    c = c_place(c, c_at + i * s.n + j, s);
+    store_one_c(s.add ? *c + sum : PASSED(sum, s), c, 0, s);
 }
 
 #else
@@ -101,7 +124,6 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
     const int columns = (int)min((size_t)s.n - column, (size_t)WIDE);
     vec packed[GS_PACK][2];
     b += column * s.b_col;
-    c += column;
     bias += column;
     for (size_t k0 = 0; k0 == 0 || k0 < s.k; k0 += block) { /* once even if k is 0 */
         const int depth = (int)min((size_t)s.k - k0, (size_t)block);
@@ -141,18 +163,18 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
 #pragma unroll
                 for (int r = 0; r < GS_ROWS; r++)
                     if (row + r < s.m) {
-                        __global float *to = c + (row + r) * s.n;
+                        const size_t to = (row + r) * s.n + column;
                         vec value0 = sum[r][0] + shift0, value1 = sum[r][1] + shift1;
                         if (more) {
-                            value0 += load(to);
-                            value1 += load(to + GS_VECTOR);
+                            value0 += load(c + to);
+                            value1 += load(c + to + GS_VECTOR);
                         }
                         if (relu) {
                             value0 = value0 < 0 ? 0 : value0;
                             value1 = value1 < 0 ? 0 : value1;
                         }
-                        store(value0, to);
-                        store(value1, to + GS_VECTOR);
+                        store_c(value0, c, to, s);
+                        store_c(value1, c, to + GS_VECTOR, s);
                     }
                 continue;
             }
@@ -167,9 +189,9 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
             for (int r = 0; r < GS_ROWS && row + r < s.m; r++)
 #pragma unroll 1
                 for (int j = 0; j < columns; j++) {
-                    __global float *to = c + (row + r) * s.n + j;
-                    const float value = part[r][j] + (shift ? bias[j] : 0) + (more ? *to : 0);
-                    *to = relu && value < 0 ? 0 : value;
+                    const size_t to = (row + r) * s.n + column + j;
+                    const float value = part[r][j] + (shift ? bias[j] : 0) + (more ? c[to] : 0);
+                    store_one_c(relu && value < 0 ? 0 : value, c, to, s);
                 }
         }
     }
@@ -200,10 +222,10 @@ __kernel GS_OF_VECTORS void gemm_broadcast(__global float *c, ulong c_at, __glob
                                            gemm_sizes other_s, gemm_cut other_cut, GS_TASKS) {
     GS_EACH_TASK(task)
     if (task < cut.tasks)
-        broadcast_task(c + c_at, a + a_at, b + b_at, bias + bias_at, s, cut, task);
+        broadcast_task(c_place(c, c_at, s), a + a_at, b + b_at, bias + bias_at, s, cut, task);
     else
-        broadcast_task(other_c + other_c_at, other_a + other_a_at, other_b + other_b_at, bias, other_s,
-                       other_cut, task - cut.tasks);
+        broadcast_task(c_place(other_c, other_c_at, other_s), other_a + other_a_at, other_b + other_b_at,
+                       bias, other_s, other_cut, task - cut.tasks);
 }
 
 #endif

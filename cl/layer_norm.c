@@ -8,8 +8,9 @@ static gs_cl_grid rows_of(gs_device *d, size_t n) {
 
 gs_status gs_cl_layer_norm_forward(gs_device *d, gs_mem y, gs_mem mean, gs_mem rstd, gs_mem x, gs_mem w,
                                    gs_mem b, size_t n, int c, float eps) {
-    return GS_CL_RUN(d, "layer_norm", "layer_norm_forward", rows_of(d, n), GS_ARG(y), GS_ARG(mean),
-                     GS_ARG(rstd), GS_ARG(x), GS_ARG(w), GS_ARG(b), GS_ARG(n), GS_ARG(c), GS_ARG(eps));
+    return GS_CL_RUN(d, GS_CL_AS(d, y, "layer_norm"), "layer_norm_forward", rows_of(d, n), GS_ARG(y),
+                     GS_ARG(mean), GS_ARG(rstd), GS_ARG(x), GS_ARG(w), GS_ARG(b), GS_ARG(n), GS_ARG(c),
+                     GS_ARG(eps));
 }
 
 /* dw and db in two steps: of chunks of rows, cut by their number alone; then of all chunks, in their order. */
@@ -22,7 +23,7 @@ gs_status gs_cl_layer_norm_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem d
     if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, width, db, width);
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, chunks * 2 * width, &part));
     GS_TRY(gs_cl_halves(d, 1, &(gs_cl_operand){&x, n * width, false}));
-    const char *file = GS_CL_STORED(d, "layer_norm");
+    const char *file = GS_CL_FLOW(d, dy, "layer_norm");
     gs_cl_grid grid = gs_cl_items(width, 64);
     grid.groups[1] = chunks;
     GS_TRY(GS_CL_RUN(d, file, "layer_norm_chunks", grid, GS_ARG_BUFFER(part), GS_ARG(dy), GS_ARG(x),

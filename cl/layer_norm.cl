@@ -49,20 +49,20 @@ static two sum_all(two mine, __local two *part, int id) {
 #endif
 }
 
-#ifdef STORED_FLOATS
+#ifndef FLOATS_FLOW
 
 /* This work-item's part of (sum (x - middle), sum (x - middle)^2) */
-static two deviations(__global const float *x, float middle, int c, int id) {
+static two deviations(__global const flow *x, float middle, int c, int id) {
     vec a = 0, b = 0;
     int k;
     EACH_VECTOR(k) {
-        const vec off = load(x + k) - middle;
+        const vec off = load_flow(x + k) - middle;
         a += off;
         b += off * off;
     }
     two sum = {sum_of(a), sum_of(b)};
     for (; k < c; k++) {
-        const float off = x[k] - middle;
+        const float off = flowing(x[k]) - middle;
         sum.a += off;
         sum.b += off * off;
     }
@@ -70,11 +70,10 @@ static two deviations(__global const float *x, float middle, int c, int id) {
 }
 
 /* y = w u + b; mean and rstd by the corrected two-pass algorithm (cpu/batch_norm.c) */
-__kernel OF_SUMMERS void layer_norm_forward(__global float *y, ulong y_at, __global float *mean,
-                                            ulong mean_at, __global float *rstd, ulong rstd_at,
-                                            __global const float *x, ulong x_at, __global const float *w,
-                                            ulong w_at, __global const float *b, ulong b_at, ulong n, int c,
-                                            float eps) {
+__kernel OF_SUMMERS void layer_norm_forward(__global flow *y, ulong y_at, __global float *mean, ulong mean_at,
+                                            __global float *rstd, ulong rstd_at, __global const flow *x,
+                                            ulong x_at, __global const float *w, ulong w_at,
+                                            __global const float *b, ulong b_at, ulong n, int c, float eps) {
     __local two part[SUMMERS];
     const size_t row = ROW;
     const int id = SUMMER;
@@ -89,8 +88,8 @@ __kernel OF_SUMMERS void layer_norm_forward(__global float *y, ulong y_at, __glo
     sum = sum_all(deviations(x, first, c, id), part, id);
     const float middle = first + sum.a / c, var = (sum.b - sum.a * (sum.a / c)) / c;
     const float scale = 1.0f / sqrt((var < 0 ? 0 : var) + eps); /* a NaN stays one */
-    EACH_VECTOR(k) store(load(w + k) * ((load(x + k) - middle) * scale) + load(b + k), y + k);
-    for (; k < c; k++) y[k] = w[k] * ((x[k] - middle) * scale) + b[k];
+    EACH_VECTOR(k) store_flow(load(w + k) * ((load_flow(x + k) - middle) * scale) + load(b + k), y + k);
+    for (; k < c; k++) store_one(w[k] * ((flowing(x[k]) - middle) * scale) + b[k], y + k);
     if (id != 0) return;
     mean[mean_at + row] = middle;
     rstd[rstd_at + row] = scale;
@@ -99,7 +98,7 @@ __kernel OF_SUMMERS void layer_norm_forward(__global float *y, ulong y_at, __glo
 #endif
 
 /* part = of each chunk sum dy u (c), sum dy (c) */
-__kernel void layer_norm_chunks(__global float *part, __global const float *dy, ulong dy_at,
+__kernel void layer_norm_chunks(__global float *part, __global const flow *dy, ulong dy_at,
                                 __global const stored *x, ulong x_at, __global const float *mean,
                                 ulong mean_at, __global const float *rstd, ulong rstd_at, ulong n, ulong rows,
                                 int c) {
@@ -108,7 +107,7 @@ __kernel void layer_norm_chunks(__global float *part, __global const float *dy, 
     float dw = 0, db = 0;
     if (k >= c) return;
     for (size_t i = begin; i < end; i++) {
-        const float from = dy[dy_at + i * c + k];
+        const float from = flowing(dy[dy_at + i * c + k]);
         dw += from * ((number(x[x_at + i * c + k]) - mean[mean_at + i]) * rstd[rstd_at + i]);
         db += from;
     }
@@ -137,7 +136,7 @@ __kernel void layer_norm_sums(__global float *dw, ulong dw_at, __global float *d
 #endif
 
 /* and dx = rstd (g - sum g / c - u sum g u / c), g = dy w */
-__kernel OF_SUMMERS void layer_norm_backward(__global float *dx, ulong dx_at, __global const float *dy,
+__kernel OF_SUMMERS void layer_norm_backward(__global flow *dx, ulong dx_at, __global const flow *dy,
                                              ulong dy_at, __global const stored *x, ulong x_at,
                                              __global const float *w, ulong w_at, __global const float *mean,
                                              ulong mean_at, __global const float *rstd, ulong rstd_at,
@@ -154,20 +153,22 @@ __kernel OF_SUMMERS void layer_norm_backward(__global float *dx, ulong dx_at, __
     w += w_at;
     const float middle = mean[mean_at + row], scale = rstd[rstd_at + row];
     EACH_VECTOR(k) {
-        const vec g = load(dy + k) * load(w + k);
+        const vec g = load_flow(dy + k) * load(w + k);
         a += g;
         b += g * ((load_stored(x + k) - middle) * scale);
     }
     two mine = {sum_of(a), sum_of(b)};
     for (; k < c; k++) {
-        const float g = dy[k] * w[k];
+        const float g = flowing(dy[k]) * w[k];
         mine.a += g;
         mine.b += g * ((number(x[k]) - middle) * scale);
     }
     const two sum = sum_all(mine, part, id);
     const float of_g = sum.a / c, of_gu = sum.b / c;
     EACH_VECTOR(k)
-    store(scale * (load(dy + k) * load(w + k) - of_g - (load_stored(x + k) - middle) * scale * of_gu),
-          dx + k);
-    for (; k < c; k++) dx[k] = scale * (dy[k] * w[k] - of_g - (number(x[k]) - middle) * scale * of_gu);
+    store_flow(scale *
+                   (load_flow(dy + k) * load(w + k) - of_g - (load_stored(x + k) - middle) * scale * of_gu),
+               dx + k);
+    for (; k < c; k++)
+        store_one(scale * (flowing(dy[k]) * w[k] - of_g - (number(x[k]) - middle) * scale * of_gu), dx + k);
 }

@@ -37,7 +37,8 @@ static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n,
 /* In 16 bits: *dy = what of it passes the relu that gave y, in scratch memory. */
 static gs_status pass(gs_device *d, gs_mem *dy, gs_mem y, size_t count) {
     const gs_mem from = *dy;
-    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PASSED, count, dy));
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PASSED, from.half ? gs_cl_parts(count, 2) : count, dy));
+    dy->half = from.half;
     return gs_cl_relu_backward(d, *dy, from, y, count);
 }
 

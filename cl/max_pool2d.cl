@@ -5,11 +5,24 @@
  * a tie; a NaN wins over numbers; padding never wins (a window of nothing else gives -infinity and index -1).
  * Backward: forward is y = x[index], so each dy goes to its index; where windows overlap they add up. */
 
+/* The gradient of pixel (u, v) of a plane: the sum over the windows that contain it and in which it is the largest. dy
+ * and index begin with row `first` of the windows. */
+static float sum_at(__global const flow *dy, __global const int *index, int u, int v, int first,
+                    pool2d_sizes s) {
+    const range h = windows_with(u, s.kernel_h, s.stride_h, s.pad_h, s.out_h),
+                w = windows_with(v, s.kernel_w, s.stride_w, s.pad_w, s.out_w);
+    float sum = 0;
+    for (int r = h.begin - first; r < h.end - first; r++)
+        for (int o = w.begin; o < w.end; o++)
+            if (index[r * s.out_w + o] == u * s.in_w + v) sum += flowing(dy[r * s.out_w + o]);
+    return sum;
+}
+
 #ifdef GS_GPU
 
 /* one work-item for each y, or for several that lie GS_LANES or GS_ROW_STEP apart */
-__kernel void max_pool2d_forward(__global float *y, ulong y_at, __global int *index, ulong index_at,
-                                 __global const float *x, ulong x_at, ulong planes, pool2d_sizes s) {
+__kernel void max_pool2d_forward(__global flow *y, ulong y_at, __global int *index, ulong index_at,
+                                 __global const flow *x, ulong x_at, ulong planes, pool2d_sizes s) {
     const size_t plane = GS_PLANE;
     if (plane >= planes) return;
     y += y_at + plane * s.out_h * s.out_w;
@@ -24,37 +37,29 @@ __kernel void max_pool2d_forward(__global float *y, ulong y_at, __global int *in
             for (int u = h.begin; u < h.end; u++)
                 for (int v = w.begin; v < w.end; v++) {
                     const int place = u * s.in_w + v;
-                    const float value = x[place];
+                    const float value = flowing(x[place]);
                     if (value > best || isnan(value) || where < 0) {
                         best = value;
                         where = place;
                     }
                 }
-            y[r * s.out_w + o] = best;
+            store_one(best, y + r * s.out_w + o);
             index[r * s.out_w + o] = where;
         }
     }
 }
 
 /* one work-item for each pixel, which gathers from all windows that contain it */
-__kernel void max_pool2d_backward(__global float *dx, ulong dx_at, __global const float *dy, ulong dy_at,
+__kernel void max_pool2d_backward(__global flow *dx, ulong dx_at, __global const flow *dy, ulong dy_at,
                                   __global const int *index, ulong index_at, ulong planes, pool2d_sizes s) {
     const size_t plane = GS_PLANE;
     if (plane >= planes) return;
     dx += dx_at + plane * s.in_h * s.in_w;
     dy += dy_at + plane * s.out_h * s.out_w;
     index += index_at + plane * s.out_h * s.out_w;
-    for (int u = GS_ROW; u < s.in_h; u += GS_ROW_STEP) {
-        const range h = windows_with(u, s.kernel_h, s.stride_h, s.pad_h, s.out_h);
-        for (int v = GS_LANE; v < s.in_w; v += GS_LANES) {
-            const range w = windows_with(v, s.kernel_w, s.stride_w, s.pad_w, s.out_w);
-            float sum = 0;
-            for (int r = h.begin; r < h.end; r++)
-                for (int o = w.begin; o < w.end; o++)
-                    if (index[r * s.out_w + o] == u * s.in_w + v) sum += dy[r * s.out_w + o];
-            dx[u * s.in_w + v] = sum;
-        }
-    }
+    for (int u = GS_ROW; u < s.in_h; u += GS_ROW_STEP)
+        for (int v = GS_LANE; v < s.in_w; v += GS_LANES)
+            store_one(sum_at(dy, index, u, v, 0, s), dx + u * s.in_w + v);
 }
 
 #else
@@ -67,17 +72,17 @@ static bool is_2x2(pool2d_sizes s) {
 /* ---- any pooling ---- */
 
 /* The elements of a row at these places. */
-static vec gather(__global const float *row, ivec places) {
+static vec gather(__global const flow *row, ivec places) {
     int at[GS_VECTOR];
     float value[GS_VECTOR];
     GS_PASTE(vstore, GS_VECTOR)(places, 0, at);
 #pragma unroll
-    for (int j = 0; j < GS_VECTOR; j++) value[j] = row[at[j]];
+    for (int j = 0; j < GS_VECTOR; j++) value[j] = flowing(row[at[j]]);
     return GS_PASTE(vload, GS_VECTOR)(0, value);
 }
 
 /* Row r of plane x: GS_VECTOR neighbouring outputs at once, each in a lane of its own. */
-static void forward_row(__global float *y, __global int *index, __global const float *x, int r,
+static void forward_row(__global flow *y, __global int *index, __global const flow *x, int r,
                         pool2d_sizes s) {
     const range h = window_of(r, s.kernel_h, s.stride_h, s.pad_h, s.in_h);
     for (int o = 0; o < s.out_w; o += GS_VECTOR) {
@@ -92,32 +97,40 @@ static void forward_row(__global float *y, __global int *index, __global const f
                 best = wins ? value : best;
                 where = wins ? u * s.in_w + column : where;
             }
-        store_first(best, y + o, s.out_w - o);
+        store_first_flow(best, y + o, s.out_w - o);
         store_first(GS_PASTE(as_float, GS_VECTOR)(where), (__global float *)index + o, s.out_w - o);
     }
 }
 
-/* Clears `in` elements of dx, of which the first has the index `first`, and then scatters to them. */
-static void scatter(__global float *dx, size_t in, int first, __global const float *dy,
-                    __global const int *index, size_t out) {
+/* Clears `in` elements of dx, of which the first has the index `first`, and then scatters to them. In 16 bits, where
+ * sums must not lie, all pixels of a plane gather instead. */
+static void scatter(__global flow *dx, size_t in, int first, __global const flow *dy,
+                    __global const int *index, size_t out, pool2d_sizes s) {
+#ifdef ALL_STORED
+    const int rows = (int)(in / s.in_w), row = first / s.in_w;
+    for (int u = 0; u < rows; u++)
+        for (int v = 0; v < s.in_w; v++)
+            store_one(sum_at(dy, index, row + u, v, row / 2, s), dx + u * s.in_w + v);
+#else
     for (size_t i = 0; i < in; i++) dx[i] = 0;
     for (size_t i = 0; i < out; i++)
         if (index[i] >= 0) dx[index[i] - first] += dy[i];
+#endif
 }
 
 /* ---- tasks ---- */
 
 /* A task is `group` planes, the last one perhaps fewer. */
-GS_ONCE void forward_planes(__global float *y, __global int *index, __global const float *x, size_t planes,
+GS_ONCE void forward_planes(__global flow *y, __global int *index, __global const flow *x, size_t planes,
                             size_t group, pool2d_sizes s, GS_TASKS) {
     const size_t in = (size_t)s.in_h * s.in_w, out = (size_t)s.out_h * s.out_w;
     GS_EACH_TASK(task) {
         const size_t begin = task * group, rows = (min(begin + group, planes) - begin) * s.out_h;
-        __global float *to = y + begin * out;
+        __global flow *to = y + begin * out;
         __global int *to_index = index + begin * out;
-        __global const float *from = x + begin * in;
+        __global const flow *from = x + begin * in;
         size_t row = is_2x2(s) ? rows_with_room(rows * s.out_w, s.out_w) : 0;
-        forward_2x2(to, to_index, from, row, rows * s.out_w, s.out_h, s.out_w);
+        forward_2x2(to, to_index, from, row, rows * s.out_w, s.out_h, s.out_w, 0);
         for (; row < rows; row++) {
             const size_t plane = row / s.out_h;
             forward_row(to + row * s.out_w, to_index + row * s.out_w, from + plane * in,
@@ -126,14 +139,14 @@ GS_ONCE void forward_planes(__global float *y, __global int *index, __global con
     }
 }
 
-__kernel GS_OF_VECTORS void max_pool2d_forward(__global float *y, ulong y_at, __global int *index,
-                                               ulong index_at, __global const float *x, ulong x_at,
+__kernel GS_OF_VECTORS void max_pool2d_forward(__global flow *y, ulong y_at, __global int *index,
+                                               ulong index_at, __global const flow *x, ulong x_at,
                                                ulong planes, ulong group, pool2d_sizes s, GS_TASKS) {
     forward_planes(y + y_at, index + index_at, x + x_at, planes, group, s, next, first, tasks);
 }
 
 /* A piece of dx is two rows where these belong to a row of dy, else a plane. */
-GS_ONCE void backward_planes(__global float *dx, __global const float *dy, __global const int *index,
+GS_ONCE void backward_planes(__global flow *dx, __global const flow *dy, __global const int *index,
                              size_t planes, size_t group, pool2d_sizes s, GS_TASKS) {
     const bool by_rows = is_2x2(s);
     const size_t pieces = by_rows ? s.out_h : 1;
@@ -143,11 +156,11 @@ GS_ONCE void backward_planes(__global float *dx, __global const float *dy, __glo
         const size_t rows = by_rows ? rows_with_room((end - begin) * out, s.out_w) : 0;
         backward_2x2(dx + begin * in, dy + begin * out, 0, index + begin * out, rows, s.out_h, s.out_w);
         for (size_t piece = begin + rows; piece < end; piece++)
-            scatter(dx + piece * in, in, piece % pieces * in, dy + piece * out, index + piece * out, out);
+            scatter(dx + piece * in, in, piece % pieces * in, dy + piece * out, index + piece * out, out, s);
     }
 }
 
-__kernel GS_OF_VECTORS void max_pool2d_backward(__global float *dx, ulong dx_at, __global const float *dy,
+__kernel GS_OF_VECTORS void max_pool2d_backward(__global flow *dx, ulong dx_at, __global const flow *dy,
                                                 ulong dy_at, __global const int *index, ulong index_at,
                                                 ulong planes, ulong group, pool2d_sizes s, GS_TASKS) {
     backward_planes(dx + dx_at, dy + dy_at, index + index_at, planes, group, s, next, first, tasks);

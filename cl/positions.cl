@@ -1,9 +1,9 @@
-#include "common.clh"
+#include "stored.clh"
 
 /* Work-items have GS_VECTOR neighbouring k; the last one has what is left. */
 
 /* y[i][k] = x[i][k] + w[k]; y may be x; work-item (k, first sample) */
-__kernel GS_OF_VECTORS void positions_forward(__global float *y, ulong y_at, __global const float *x,
+__kernel GS_OF_VECTORS void positions_forward(__global flow *y, ulong y_at, __global const flow *x,
                                               ulong x_at, __global const float *w, ulong w_at, ulong n,
                                               ulong count) {
     const size_t k = GS_FIRST;
@@ -12,14 +12,14 @@ __kernel GS_OF_VECTORS void positions_forward(__global float *y, ulong y_at, __g
     w += w_at;
     for (size_t i = get_global_id(1); i < n; i += get_global_size(1)) {
         if (k + GS_VECTOR <= count)
-            store(load(x + i * count + k) + load(w + k), y + i * count + k);
+            store_flow(load_flow(x + i * count + k) + load(w + k), y + i * count + k);
         else
-            for (size_t j = k; j < count; j++) y[i * count + j] = x[i * count + j] + w[j];
+            for (size_t j = k; j < count; j++) store_one(flowing(x[i * count + j]) + w[j], y + i * count + j);
     }
 }
 
 /* forward: y = x + w, so dw[k] = sum_i dy[i][k], in the order of i */
-__kernel GS_OF_VECTORS void positions_backward(__global float *dw, ulong dw_at, __global const float *dy,
+__kernel GS_OF_VECTORS void positions_backward(__global float *dw, ulong dw_at, __global const flow *dy,
                                                ulong dy_at, ulong n, ulong count, int add) {
     const size_t k = GS_FIRST;
     dw += dw_at;
@@ -27,13 +27,13 @@ __kernel GS_OF_VECTORS void positions_backward(__global float *dw, ulong dw_at, 
     if (k + GS_VECTOR <= count) {
         vec sum = 0;
         if (add) sum = load(dw + k);
-        for (size_t i = 0; i < n; i++) sum += load(dy + i * count + k);
+        for (size_t i = 0; i < n; i++) sum += load_flow(dy + i * count + k);
         store(sum, dw + k);
         return;
     }
     for (size_t j = k; j < count; j++) {
         float sum = add ? dw[j] : 0;
-        for (size_t i = 0; i < n; i++) sum += dy[i * count + j];
+        for (size_t i = 0; i < n; i++) sum += flowing(dy[i * count + j]);
         dw[j] = sum;
     }
 }

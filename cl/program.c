@@ -104,11 +104,14 @@ static gs_status kernel_folder(char *folder, size_t size) {
 
 /* ---- programs and kernels ---- */
 
-/* What a variant of a file defines: those of stored.clh are named bf16/FILE and f16/FILE. */
+/* What a variant of a file defines: stored.clh has their names. */
 static const char *variant_of(const char **file) {
     static const struct {
         const char *before, *defines;
-    } variants[] = {{"bf16/", "#define STORED_BF16\n"}, {"f16/", "#define STORED_F16\n"}};
+    } variants[] = {{"bf16/", "#define STORED_BF16\n"},
+                    {"f16/", "#define STORED_F16\n"},
+                    {"all_bf16/", "#define STORED_BF16\n#define ALL_STORED\n"},
+                    {"all_f16/", "#define STORED_F16\n#define ALL_STORED\n"}};
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
         const size_t length = strlen(variants[i].before);
         if (strncmp(*file, variants[i].before, length) != 0) continue;

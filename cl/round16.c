@@ -8,8 +8,8 @@ gs_status gs_cl_narrow(gs_device *d, gs_mem to, gs_mem x, size_t count, bool rel
 }
 
 gs_status gs_cl_pass(gs_device *d, gs_mem dx, gs_mem dy, gs_mem y, size_t count) {
-    return GS_CL_RUN(d, GS_CL_STORED(d, "round16"), "pass", gs_cl_elements(d, count), GS_ARG(dx), GS_ARG(dy),
-                     GS_ARG(y), GS_ARG(count));
+    return GS_CL_RUN(d, GS_CL_FLOW(d, dx, "round16"), "pass", gs_cl_elements(d, count), GS_ARG(dx),
+                     GS_ARG(dy), GS_ARG(y), GS_ARG(count));
 }
 
 /* Floats of its copy. */
@@ -42,8 +42,8 @@ gs_status gs_cl_from_rounded(gs_device *d, const char *file, const char *name, g
         const size_t n = count - i < some ? count - i : some;
         gs_mem part = gs_cl_sample(b, i, 1);
         GS_TRY(gs_cl_halves(d, 1, &(gs_cl_operand){&part, n, false}));
-        GS_TRY(GS_CL_RUN(d, file, name, gs_cl_elements(d, n), GS_ARG(gs_at(out, i)), GS_ARG(gs_at(a, i)),
-                         GS_ARG(part), GS_ARG(n)));
+        GS_TRY(GS_CL_RUN(d, file, name, gs_cl_elements(d, n), GS_ARG(gs_cl_sample(out, i, 1)),
+                         GS_ARG(gs_cl_sample(a, i, 1)), GS_ARG(part), GS_ARG(n)));
     }
     return GS_OK;
 }

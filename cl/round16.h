@@ -12,6 +12,12 @@
      : (d)->precision == GS_PRECISION_BF16 ? "bf16/" FILE                                                    \
                                            : "f16/" FILE)
 
+/* The same for an operator whose y, or dx, is m: where that lies in 16 bits, all that flows does. */
+#define GS_CL_FLOW(d, m, FILE) ((m).half ? GS_CL_ALL(d, FILE) : GS_CL_STORED(d, FILE))
+/* And where nothing but what flows is stored. */
+#define GS_CL_AS(d, m, FILE) ((m).half ? GS_CL_ALL(d, FILE) : (FILE))
+#define GS_CL_ALL(d, FILE) ((d)->precision == GS_PRECISION_BF16 ? "all_bf16/" FILE : "all_f16/" FILE)
+
 typedef struct gs_cl_operand {
     gs_mem *place; /* becomes that of the copy */
     size_t count;
@@ -33,7 +39,7 @@ size_t gs_cl_at_once(gs_device *, size_t n, size_t copied, size_t least);
 
 /* The place of sample `first`, an even number, of so many numbers each. */
 static inline gs_mem gs_cl_sample(gs_mem m, size_t first, size_t numbers) {
-    return m.base ? gs_at(m, m.half ? first * numbers / 2 : first * numbers) : m;
+    return m.base ? gs_at_number(m, first * numbers) : m;
 }
 
 /* Run such an element-wise kernel of `file` on out, a and b, of which b is rounded. */

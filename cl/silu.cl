@@ -1,7 +1,7 @@
 #include "exp.clh"
 #include "stored.clh"
 
-#ifdef STORED_FLOATS
+#ifndef FLOATS_FLOW
 /* y = x / (1 + exp(-x)) */
 static vec silu_of(vec x) {
     return x * logistic_of(x).s;

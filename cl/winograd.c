@@ -97,7 +97,7 @@ static gs_status convolve(gs_device *d, gs_mem y, gs_mem x, gs_mem u, gs_mem b, 
     GS_TRY(find_groups(d, &t, t.images, &groups));
     GS_TRY(find_places(d, &t, &place));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * t.memory, &scratch));
-    return GS_CL_RUN_TASKS(d, GS_CL_STORED(d, "winograd"), "winograd_forward", groups, t.images, GS_ARG(y),
+    return GS_CL_RUN_TASKS(d, GS_CL_FLOW(d, y, "winograd"), "winograd_forward", groups, t.images, GS_ARG(y),
                            GS_ARG(x), GS_ARG_BUFFER(u), GS_ARG(t.bias ? b : u), GS_ARG_BUFFER(place),
                            GS_ARG_BUFFER(scratch), GS_ARG_STRUCT(t));
 }
@@ -109,18 +109,22 @@ gs_status gs_cl_winograd_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_
     const size_t in = gs_conv2d_x(s), out = gs_conv2d_y(s, NULL), fit = NEAR / out + 1,
                  some = fit < n ? fit : n;
     winograd t = shape_of(s, n);
-    gs_mem u, unpooled;
+    gs_mem u, unpooled, pooled = GS_NONE;
     t.bias = b.base != NULL;
     t.relu = e->relu;
     t.memory = images_and_matrices(&t, t.band * t.columns);
     GS_TRY(find_kernels(d, w, &t, false, &u));
     if (!e->pool) return convolve(d, y, x, u, b, t);
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_DY, some * out, &unpooled));
+    if (y.half) GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_FLOATS, some * (out / 4), &pooled));
     for (size_t first = 0; first < n; first += some) {
         const size_t at = first * (out / 4);
         t.images = n - first < some ? n - first : some;
         GS_TRY(convolve(d, unpooled, gs_cl_sample(x, first, in), u, b, t));
-        GS_TRY(gs_cl_max_pool2d_forward(d, gs_at(y, at), gs_at(e->index, at), unpooled, t.images, e->pool));
+        const gs_mem to = gs_cl_sample(y, first, out / 4);
+        GS_TRY(gs_cl_max_pool2d_forward(d, y.half ? pooled : to, gs_at(e->index, at), unpooled, t.images,
+                                        e->pool));
+        if (y.half) GS_TRY(gs_cl_narrow(d, to, pooled, t.images * (out / 4), true));
     }
     return GS_OK;
 }
@@ -138,7 +142,7 @@ gs_status gs_cl_winograd_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem dy,
     if (t.has_dx)
         t.memory += pixels_of(&t) * (size_t)t.in_c + matrices(t.band * t.columns, t.in_c) +
                     matrices(t.band * t.columns, t.out_c);
-    const char *file = GS_CL_STORED(d, "winograd");
+    const char *file = GS_CL_FLOW(d, dx.base ? dx : dy, "winograd");
     const size_t tasks = gs_cl_parts(n, t.group), of_x = gs_conv2d_x(s), of_y = gs_conv2d_y(s, NULL);
     /* whole tasks, so that the sums are the same ones */
     const size_t images = gs_cl_at_once(d, n, gs_cl_copied(x, of_x) + gs_cl_copied(dy, of_y),

@@ -71,7 +71,7 @@ GS_ONCE void put_beside(__global float *to, __global const stored *from, __globa
         }
 }
 
-GS_ONCE void take_from_beside(__global float *to, __global const float *from, __global const int *place,
+GS_ONCE void take_from_beside(__global flow *to, __global const float *from, __global const int *place,
                               int channels, winograd s) {
     const int plane = s.h * s.w;
     for (int c = 0; c < channels; c += GS_VECTOR, to += GS_VECTOR * plane, from += GS_VECTOR * pixels_of(s))
@@ -82,7 +82,8 @@ GS_ONCE void take_from_beside(__global float *to, __global const float *from, __
             for (int i = 0; i < GS_VECTOR; i++) square[i] = load(from + place[first + i] * GS_VECTOR);
             turn(square);
 #pragma unroll
-            for (int i = 0; i < GS_VECTOR; i++) store(square[i], to + i * plane + first);
+            for (int i = 0; i < GS_VECTOR; i++)
+                store_flow(s.relu ? OF_RELU(square[i]) : square[i], to + i * plane + first);
         }
 }
 
@@ -258,7 +259,7 @@ GS_ONCE void convolve(__global float *y, __global const float *d, __global const
 }
 
 /* A task is an image. */
-GS_ONCE void forward_images(__global float *y, __global const stored *x, __global const float *u,
+GS_ONCE void forward_images(__global flow *y, __global const stored *x, __global const float *u,
                             __global const float *bias, __global const int *place, __global float *scratch,
                             winograd s, GS_TASKS) {
     const size_t plane = (size_t)s.h * s.w;
@@ -275,7 +276,7 @@ GS_ONCE void forward_images(__global float *y, __global const stored *x, __globa
     }
 }
 
-__kernel GS_OF_VECTORS void winograd_forward(__global float *y, ulong y_at, __global const stored *x,
+__kernel GS_OF_VECTORS void winograd_forward(__global flow *y, ulong y_at, __global const stored *x,
                                              ulong x_at, __global const float *u, __global const float *bias,
                                              ulong bias_at, __global const int *place,
                                              __global float *scratch, winograd s, GS_TASKS) {
@@ -336,7 +337,7 @@ GS_ONCE void weights_from_places(__global float *dw, __global const float *du, i
 }
 
 /* A task is a group of images: part[task] = the sum of their dw, which conv2d_weights_sum adds up; and their dx. */
-GS_ONCE void backward_images(__global float *dx, __global float *part, __global const stored *dy,
+GS_ONCE void backward_images(__global flow *dx, __global float *part, __global const stored *dy,
                              __global const stored *x, __global const float *u, __global const int *place,
                              __global float *scratch, winograd s, GS_TASKS) {
     const size_t plane = (size_t)s.h * s.w;
@@ -373,7 +374,7 @@ GS_ONCE void backward_images(__global float *dx, __global float *part, __global 
     }
 }
 
-__kernel GS_OF_VECTORS void winograd_backward(__global float *dx, ulong dx_at, __global float *part,
+__kernel GS_OF_VECTORS void winograd_backward(__global flow *dx, ulong dx_at, __global float *part,
                                               ulong part_at, __global const stored *dy, ulong dy_at,
                                               __global const stored *x, ulong x_at, __global const float *u,
                                               __global const int *place, __global float *scratch, winograd s,

@@ -58,6 +58,7 @@ jobs() {
         for tiles in cpu16 gpu; do echo "$tiles $group"; done
     done
     echo "cpu16 kept" # numbers in 16 bits
+    [ -n "$few" ] || echo "cpu16 halves" # likewise, of what goes from layer to layer
     echo "cpu16 precision" # the kernels are those of the groups above, after one that rounds
 }
 jobs >"$folder/jobs"

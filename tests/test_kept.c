@@ -224,7 +224,7 @@ static gs_settings long_run(const char *model, char data[700]) {
     return s;
 }
 
-/* --recompute keeps f32, and lenet has no segment: so that is how it would be without. */
+/* As with --recompute, which keeps nothing: activations lie in 16 bits anyway (memory/halves.h). */
 static void runs_give_the_same_bits(void **state) {
     (void)state;
     gs_test_need_whole();
@@ -268,23 +268,24 @@ static gs_status needed_long_enough(gs_layer *l, void *context) {
     return GS_OK;
 }
 
+/* Where a tensor group divides layers, what goes between the others may lie in f32 (memory/halves.h): here a group of
+ * one worker. */
 static void needed_on(gs_device *d, gs_precision p) {
     static const struct {
         const char *model;
         int keepers;
-    } cases[] = {{mlp, 2},
-                 {lenet, 4},
-                 {mixed, 14},
-                 {"conv 4 28x28, batch_norm, flatten, linear 10", 2},
-                 {"conv 3 28x28, batch_norm, flatten, linear 10", 1}, /* samples of 3 numbers */
+    } cases[] = {{lenet, 2},
+                 {mixed, 6},
+                 {"batch_norm, conv 2 1x1, flatten, linear 10", 1},
                  {"conv 2 1x1, residual (residual (conv 2 3x3 pad 1)), residual (tanh, conv 2 1x1), flatten, "
                   "linear 10",
                   2}};
+    const gs_tensor_group alone = {.size = 1};
     (void)p;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gs_model *m;
-        assert_ok(
-            gs_model_create(d, cases[i].model, (gs_shape){2, 28, 28, 0}, 2, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+        assert_ok(gs_model_create_tensor(d, cases[i].model, (gs_shape){2, 28, 28, 0}, 2,
+                                         GS_SOFTMAX_CROSS_ENTROPY, 1, GS_RECOMPUTE_NONE, &alone, &m));
         keepers = 0;
         assert_ok(gs_layer_walk(m->net, needed_long_enough, NULL));
         if (keepers != cases[i].keepers)
@@ -305,16 +306,17 @@ static double activations_of(const gs_result *r) {
     return r->worker[0].memory[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS];
 }
 
-/* Of gpt, all that a block keeps for each token becomes half as large, but for statistics; dx and logits stay, and a y
- * in f32 is there for a moment. */
+/* All becomes half as large, but for the model's input and outputs, statistics, and places of poolings. */
 static void near_the_loss_of_f32_in_less_memory(void **state) {
     (void)state;
     gs_test_need_whole();
     static const struct {
         const char *model;
         double memory; /* as a share of that in f32, at most */
-        double loss;   /* what it may differ by, as a share: about twice what was measured on PoCL */
-    } runs[] = {{mlp, 1, 0.01}, {lenet, 1, 0.05}, {gpt, 0.72, 0.02}};
+        double
+            loss; /* what it may differ by, as a share: about twice what was measured on PoCL, and less than what
+                          another seed changes (lenet: 15 %) */
+    } runs[] = {{mlp, 0.6, 0.01}, {lenet, 0.7, 0.13}, {gpt, 0.55, 0.02}};
     gs_test_need_opencl();
     for (size_t m = 0; m < 3; m++) {
         char data[700];

@@ -85,7 +85,8 @@ static void lives_that_meet_share_no_place(void **state) {
         size_t end = 0;
         for (int i = 0; i < count; i++) {
             const int born = one_of(&d, 30);
-            assert_int_equal(gs_lives_add(&l, 1 + (size_t)one_of(&d, 2000), born, born + one_of(&d, 20)), i);
+            assert_int_equal(
+                gs_lives_add(&l, 1 + (size_t)one_of(&d, 2000), false, born, born + one_of(&d, 20)), i);
             if (n % 4 < 2) continue; /* else some have a gap, and some of them do not come back */
             l.life[i].away = born + one_of(&d, 5);
             l.life[i].back = l.life[i].away + one_of(&d, 10);

@@ -105,6 +105,7 @@ static void attention_describe(const gs_layer *l, char *text, size_t size) {
 static const gs_layer_ops attention_ops = {
     .name = "attention",
     .buffers = GS_READS_Y,
+    .storage = GS_EITHER,
     .rounds_x = true,
     .rounds_y = true,
     .tensor = GS_TENSOR_HEADS,

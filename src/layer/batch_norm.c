@@ -151,9 +151,9 @@ static gs_status train_group(gs_layer *l, const gs_pass *pass, gs_mem x, group g
     const gs_backend *ops = l->device->ops;
     const gs_param *p = l->param;
     if (pass->again) /* with the statistics of the first time */
-        return ops->batch_norm_forward(l->device, gs_at(l->y, g.at), gs_at(x, g.at), p[WEIGHT].w, p[BIAS].w,
-                                       g.mean, g.var, g.images, &me->sizes);
-    GS_TRY(ops->batch_norm_statistics(l->device, g.mean, g.var, gs_at(x, g.at), g.images, &me->sizes));
+        return ops->batch_norm_forward(l->device, gs_at_number(l->y, g.at), gs_at_number(x, g.at),
+                                       p[WEIGHT].w, p[BIAS].w, g.mean, g.var, g.images, &me->sizes);
+    GS_TRY(ops->batch_norm_statistics(l->device, g.mean, g.var, gs_at_number(x, g.at), g.images, &me->sizes));
     if (pass->sum_over_workers) {
         GS_TRY(share_statistics(l, pass, &g));
         g.m = (float)me->m;
@@ -161,8 +161,8 @@ static gs_status train_group(gs_layer *l, const gs_pass *pass, gs_mem x, group g
     GS_TRY(ops->batch_norm_running(l->device, p[RUNNING_MEAN].dw, p[RUNNING_VAR].dw, p[RUNNING_MEAN].w,
                                    p[RUNNING_VAR].w, g.mean, g.var, g.m, (float)g.n, &me->sizes,
                                    !pass->fresh || !g.first));
-    return ops->batch_norm_forward(l->device, gs_at(l->y, g.at), gs_at(x, g.at), p[WEIGHT].w, p[BIAS].w,
-                                   g.mean, g.var, g.images, &me->sizes);
+    return ops->batch_norm_forward(l->device, gs_at_number(l->y, g.at), gs_at_number(x, g.at), p[WEIGHT].w,
+                                   p[BIAS].w, g.mean, g.var, g.images, &me->sizes);
 }
 
 static gs_status batch_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
@@ -185,7 +185,7 @@ static gs_status backward_group(gs_layer *l, const gs_pass *pass, gs_mem dy, gro
     const batch_norm *me = (const batch_norm *)l;
     const gs_backend *ops = l->device->ops;
     const gs_param *p = l->param;
-    const gs_mem here = gs_at(dy, g.at), x = gs_at(l->x, l->x.half ? g.at / 2 : g.at);
+    const gs_mem here = gs_at_number(dy, g.at), x = gs_at_number(l->x, g.at);
     GS_TRY(ops->batch_norm_sums(l->device, g.sums, p[WEIGHT].dw, p[BIAS].dw, here, x, g.mean, g.var, g.images,
                                 &me->sizes, !pass->fresh || !g.first));
     if (!l->needs_dx) return GS_OK;
@@ -193,7 +193,7 @@ static gs_status backward_group(gs_layer *l, const gs_pass *pass, gs_mem dy, gro
         GS_TRY(share_sums(l, pass));
         g.m = (float)me->m;
     }
-    return ops->batch_norm_backward(l->device, gs_at(l->dx, g.at), here, x, p[WEIGHT].w, g.mean, g.var,
+    return ops->batch_norm_backward(l->device, gs_at_number(l->dx, g.at), here, x, p[WEIGHT].w, g.mean, g.var,
                                     pass->training ? g.sums : GS_NONE, g.m, g.images, &me->sizes);
 }
 
@@ -215,6 +215,7 @@ static gs_status batch_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy
 static const gs_layer_ops batch_norm_ops = {
     .name = "batch_norm",
     .buffers = GS_OWN,
+    .storage = GS_ALIKE,
     .rounds_x = true,
     .also_reads = 1, /* x */
     .of_batch = true,

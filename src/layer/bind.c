@@ -3,6 +3,7 @@
 
 #include "layer/memory/away.h"
 #include "layer/memory/dx_places.h"
+#include "layer/memory/halves.h"
 #include "layer/memory/kept.h"
 #include "layer/make.h"
 #include "layer/memory/recompute.h"
@@ -159,16 +160,12 @@ typedef struct placing {
     size_t max_batch;
 } placing;
 
-static gs_mem place_of(const placing *p, int place) {
+static gs_mem place_of(const placing *p, int place, bool half) {
     const size_t at = p->lives->life[place].at;
     if (works_away(p->arena, place))
         return gs_at(p->device->ops->host_memory(p->arena->away), p->arena->away_at[place]);
-    return gs_at(p->arena->piece[at / p->arena->most], at % p->arena->most);
-}
-
-static gs_mem half_at(const placing *p, int place) {
-    gs_mem m = place_of(p, place);
-    m.half = true;
+    gs_mem m = gs_at(p->arena->piece[at / p->arena->most], at % p->arena->most);
+    m.half = half;
     return m;
 }
 
@@ -176,16 +173,16 @@ static gs_status bind_y_and_dx(gs_layer *l, void *context) {
     const placing *p = context;
     gs_epilogue *then = gs_layer_epilogue(l);
     if (l->joined || l->elsewhere) return GS_OK;
-    if (l->y_place >= 0) l->y = place_of(p, l->y_place);
+    if (l->y_place >= 0) l->y = place_of(p, l->y_place, l->y_half);
     if (l->y_place >= 0 && !gs_life_has_gap(&p->lives->life[l->y_place]) && !gs_y_goes(l, p->lives))
         l->bytes += p->lives->life[l->y_place].floats * sizeof(float);
     if (l->kept_place >= 0) {
-        l->kept = half_at(p, l->kept_place);
+        l->kept = place_of(p, l->kept_place, true);
         if (!l->kept_there) l->bytes += p->lives->life[l->kept_place].floats * sizeof(float);
     }
-    if (then) then->y = l->keeper ? half_at(p, l->keeper->kept_place) : l->y;
+    if (then) then->y = l->keeper ? place_of(p, l->keeper->kept_place, true) : l->y;
     if (l->dx_place >= 0)
-        l->dx = place_of(p, l->dx_place);
+        l->dx = place_of(p, l->dx_place, l->x_half);
     else if (l->ops->buffers != GS_VIEW && l->needs_dx && !l->dx_over_dy)
         GS_TRY(gs_layer_alloc(l, p->max_batch, l->in, &l->dx));
     return GS_OK;
@@ -195,6 +192,7 @@ static gs_status bind_activations(gs_layer *root, gs_dx_places *places) {
     size_t y = 0;
     root->arena = calloc(1, sizeof *root->arena);
     if (!root->arena) return gs_fail(GS_E_MEMORY, "no memory for an arena");
+    GS_TRY(gs_halves_plan(root));
     GS_TRY(gs_layer_walk(root, take_y, places));
     GS_TRY(gs_recompute_plan(root, &places->lives));
     const size_t away = root->device->offload & GS_OFFLOAD_ACTIVATIONS ? places->lives.count : 0;

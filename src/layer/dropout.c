@@ -68,6 +68,7 @@ static void dropout_describe(const gs_layer *l, char *text, size_t size) {
 static const gs_layer_ops dropout_ops = {
     .name = "dropout",
     .buffers = GS_ELEMENT_WISE,
+    .storage = GS_ALIKE,
     .leaves_y = true,
     .in_parts = true,
     .shards = true,

@@ -130,6 +130,7 @@ static int embedding_vocabulary(const gs_layer *l) {
 static const gs_layer_ops embedding_ops = {
     .name = "embedding",
     .buffers = GS_OWN,
+    .storage = GS_EITHER,
     .in_parts = true,
     .shards = true,
     .plan = embedding_plan,

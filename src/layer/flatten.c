@@ -22,6 +22,7 @@ static gs_status flatten_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, g
 static const gs_layer_ops flatten_ops = {
     .name = "flatten",
     .buffers = GS_VIEW,
+    .storage = GS_ALIKE,
     .plan = flatten_plan,
     .forward = flatten_forward,
     .backward = flatten_backward,

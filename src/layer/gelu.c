@@ -36,6 +36,7 @@ static void gelu_describe(const gs_layer *l, char *text, size_t size) {
 static const gs_layer_ops gelu_ops = {
     .name = "gelu",
     .buffers = GS_READS_X,
+    .storage = GS_ALIKE,
     .tensor = GS_TENSOR_ELEMENTS,
     .in_parts = true,
     .rounds_x = true,

@@ -164,9 +164,17 @@ typedef enum gs_buffers {
     GS_VIEW,         /* it has none: y is x, or belongs to a layer inside it */
 } gs_buffers;
 
+/* In 16 bits, what may lie so in memory of x and dx, and of y and dy (memory/halves.h). */
+typedef enum gs_storage {
+    GS_IN_FLOATS, /* nothing */
+    GS_ALIKE,     /* all four, or none */
+    GS_EITHER     /* x and dx, or none of the two; and y and dy likewise. Or y alone, if there is no dx */
+} gs_storage;
+
 typedef struct gs_layer_ops {
     const char *name; /* the operator's name everywhere: "conv2d" */
     gs_buffers buffers;
+    gs_storage storage;
     /* in -> out, parameters and state (make.h), flops. GS_E_SHAPE if `in` does not fit: the message says why. */
     gs_status (*plan)(gs_layer *, gs_shape in);
     /* Extra device memory beyond y and dx (an index, say); NULL: none. */
@@ -246,6 +254,7 @@ struct gs_layer {
     gs_arena *arena;       /* the root's */
     const gs_turns *turns; /* the root's, not owned; NULL: nobody is told */
     gs_mem x;              /* remembered from forward */
+    bool x_half, y_half;   /* x and dx lie in 16 bits; y and dy do (memory/halves.h) */
     /* kept.h: */
     gs_mem kept;            /* x in 16 bits; GS_NONE: it keeps none */
     int kept_place;         /* its number among the root's lives, or GS_DX_NONE */

@@ -70,6 +70,7 @@ static gs_status layer_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy
 static const gs_layer_ops layer_norm_ops = {
     .name = "layer_norm",
     .buffers = GS_OWN,
+    .storage = GS_ALIKE,
     .in_parts = true,
     .shards = true,
     .rounds_x = true,

@@ -57,6 +57,7 @@ static void linear_describe(const gs_layer *l, char *text, size_t size) {
 static const gs_layer_ops linear_ops = {
     .name = "linear",
     .buffers = GS_OWN,
+    .storage = GS_EITHER,
     .tensor = GS_TENSOR_LINEAR,
     .in_parts = true,
     .rounds_x = true,

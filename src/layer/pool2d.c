@@ -99,6 +99,7 @@ static void max_pool2d_describe(const gs_layer *l, char *text, size_t size) {
 static const gs_layer_ops max_pool2d_ops = {
     .name = "max_pool2d",
     .buffers = GS_OWN,
+    .storage = GS_ALIKE,
     .leaves_x = true,
     .tensor = GS_TENSOR_CHANNELS,
     .also_writes = 1, /* the index */
@@ -140,6 +141,7 @@ static void avg_pool2d_describe(const gs_layer *l, char *text, size_t size) {
 static const gs_layer_ops avg_pool2d_ops = {
     .name = "avg_pool2d",
     .buffers = GS_OWN,
+    .storage = GS_ALIKE,
     .leaves_x = true,
     .tensor = GS_TENSOR_CHANNELS,
     .plan = pool2d_plan,
@@ -160,6 +162,7 @@ static gs_status global_avg_pool_plan(gs_layer *l, gs_shape in) {
 static const gs_layer_ops global_avg_pool_ops = {
     .name = "global_avg_pool",
     .buffers = GS_OWN,
+    .storage = GS_ALIKE,
     .plan = global_avg_pool_plan,
     .forward = avg_pool2d_forward,
     .backward = avg_pool2d_backward,

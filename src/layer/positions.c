@@ -45,6 +45,7 @@ static gs_status positions_backward(gs_layer *l, const gs_pass *pass, gs_mem dy,
 static const gs_layer_ops positions_ops = {
     .name = "positions",
     .buffers = GS_ELEMENT_WISE,
+    .storage = GS_ALIKE,
     .leaves_y = true,
     .in_parts = true,
     .shards = true,

@@ -26,6 +26,7 @@ static bool relu_join(const gs_layer *l, gs_epilogue *then) {
 static const gs_layer_ops relu_ops = {
     .name = "relu",
     .buffers = GS_ELEMENT_WISE,
+    .storage = GS_ALIKE,
     .tensor = GS_TENSOR_ELEMENTS,
     .in_parts = true,
     .also_reads = 1, /* y */

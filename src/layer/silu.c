@@ -22,6 +22,7 @@ static gs_status silu_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_m
 static const gs_layer_ops silu_ops = {
     .name = "silu",
     .buffers = GS_READS_X,
+    .storage = GS_ALIKE,
     .tensor = GS_TENSOR_ELEMENTS,
     .in_parts = true,
     .rounds_x = true,

@@ -60,6 +60,7 @@ static gs_status tied_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_m
 static const gs_layer_ops tied_ops = {
     .name = "tied",
     .buffers = GS_OWN,
+    .storage = GS_EITHER,
     .tensor = GS_TENSOR_TIED,
     .in_parts = true,
     .rounds_x = true,

@@ -36,8 +36,8 @@ static inline bool gs_life_has_gap(const gs_life *l) {
     return l->back > l->away;
 }
 
-/* Returns the number of the new one, without a gap; below 0: no memory. */
-int gs_lives_add(gs_lives *, size_t floats, int born, int dies);
+/* So many numbers, in 16 bits with `half`. Returns the number of the new one, without a gap; below 0: no memory. */
+int gs_lives_add(gs_lives *, size_t numbers, bool half, int born, int dies);
 void gs_lives_free(gs_lives *);
 
 /* Choose the places. No buffer lies across a multiple of `most` floats, so that each such part can be an allocation of

@@ -3,18 +3,18 @@
 #include "layer/memory/kept.h"
 #include "layer/make.h"
 
-static int take(gs_dx_places *p, gs_shape sample, int born) {
-    return gs_lives_add(&p->lives, p->max_batch * gs_shape_size(sample), born, GS_FOREVER);
+static int take(gs_dx_places *p, gs_shape sample, bool half, int born) {
+    return gs_lives_add(&p->lives, p->max_batch * gs_shape_size(sample), half, born, GS_FOREVER);
 }
 
 int gs_y_take(gs_dx_places *p, gs_layer *l) {
     l->y_place = GS_DX_NONE;
     if (l->ops->buffers == GS_VIEW || l->y_over_x) return GS_DX_NONE;
-    return l->y_place = take(p, gs_layer_y_shape(l), 0);
+    return l->y_place = take(p, gs_layer_y_shape(l), l->y_half, 0);
 }
 
 int gs_dx_take(gs_dx_places *p, gs_layer *l) {
-    return l->dx_place = take(p, l->in, p->now);
+    return l->dx_place = take(p, l->in, l->x_half, p->now);
 }
 
 void gs_dx_release(gs_dx_places *p, int place) {

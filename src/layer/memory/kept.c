@@ -112,7 +112,7 @@ static gs_status keep(planning *p, const gs_layer *l, const readers *all, gs_lay
     p->births = true;
     lives->life[owner->y_place].dies = last - steps;
     const size_t numbers = p->places->max_batch * gs_shape_size(all->layer[0]->in);
-    const int place = gs_lives_add(lives, (numbers + 1) / 2, all->layer[0]->number - steps, GS_FOREVER);
+    const int place = gs_lives_add(lives, numbers, true, all->layer[0]->number - steps, GS_FOREVER);
     if (place < 0) return gs_fail(GS_E_MEMORY, "no memory for a list of buffers");
     maker->keeper = all->layer[0];
     for (int i = 0; i < all->count; i++) {
@@ -128,6 +128,7 @@ static gs_status plan_sequence(gs_layer *l, void *context) {
     if (!is_sequence(l)) return GS_OK;
     for (int i = 1; i < l->children; i++) {
         readers all = {.count = 0};
+        if (l->child[i]->x_half) continue; /* what flows is what is kept */
         const int at = find_readers(l->child[i], &all) ? maker_of(l, i) : -1;
         gs_layer *maker = at >= 0 ? l->child[at] : NULL;
         if (!maker || (gives_signs(maker) && all.element_wise)) continue;

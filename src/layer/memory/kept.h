@@ -1,6 +1,7 @@
 /* In 16 bits backward of some layers needs no more of x than the rounded numbers (gs_layer_ops.rounds_x): of those that
- * multiply by it, of those that normalise, of gelu and silu. Where the backend can (`narrow` in backend.h), such a
- * layer keeps these, in half the memory, and the x in f32 is gone after its forward:
+ * multiply by it, of those that normalise, of gelu and silu. Mostly x lies so anyway (halves.h). Where it lies in f32
+ * and the backend can (`narrow` in backend.h), such a layer keeps the rounded numbers, in half the memory, and the x in
+ * f32 is gone after its forward:
  *
  *     forward    layer_norm | linear            | gelu              | linear
  *     in f32     y1         | y1 -> y2          | y2 -> y3          | y3 -> y4        others may lie there afterwards
@@ -20,8 +21,7 @@
  * Operators round what they read in f32 to the same numbers, so the bits of all results are those of a run that keeps
  * f32.
  *
- * With --recompute or --offload activations, what is kept is their matter, and stays f32. So does what a tensor group
- * divides.
+ * With --recompute or --offload activations, what is kept is their matter. What a tensor group divides stays f32.
  */
 #pragma once
 

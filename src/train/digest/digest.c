@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sync/wire.h"
 #include "train/digest/record.h"
 
 gs_numbers *gs_digest_cell(gs_digest *d, gs_digest_kind kind, int number, int part) {
@@ -11,16 +12,22 @@ gs_numbers *gs_digest_cell(gs_digest *d, gs_digest_kind kind, int number, int pa
     return &d->table[((size_t)kind * (size_t)d->numbers + (size_t)number) * GS_DIGEST_PARTS + (size_t)part];
 }
 
+/* Numbers of 16 bits lie behind those that become of them. */
 gs_status gs_digest_fetch(gs_digest *d, gs_mem x, size_t count) {
-    const gs_backend *ops = d->worker->device->ops;
-    if (count > d->room_count) {
+    gs_device *device = d->worker->device;
+    const size_t halves = x.half ? (count + 1) / 2 : 0, all = count + halves;
+    if (all > d->room_count) {
         free(d->room);
         d->room_count = 0;
-        d->room = malloc(count * sizeof *d->room);
+        d->room = malloc(all * sizeof *d->room);
         if (!d->room) return gs_fail(GS_E_MEMORY, "--digest: no memory for %zu numbers", count);
-        d->room_count = count;
+        d->room_count = all;
     }
-    return ops->read(d->worker->device, d->room, x, count * sizeof *d->room);
+    if (!x.half) return device->ops->read(device, d->room, x, count * sizeof *d->room);
+    GS_TRY(device->ops->read(device, d->room + count, x, halves * sizeof *d->room));
+    gs_wire_widen(device->precision == GS_PRECISION_BF16 ? GS_WIRE_BF16 : GS_WIRE_F16, d->room,
+                  (const uint16_t *)(const void *)(d->room + count), count);
+    return GS_OK;
 }
 
 /* ---- arrays of samples ---- */

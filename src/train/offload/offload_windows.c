@@ -56,7 +56,8 @@ static gs_status move_y(gs_offload_windows *o, int i, size_t samples, bool bring
     unit *u = &o->unit[i];
     for (int k = 0; k < u->pieces; k++) {
         const piece *y = &u->y[k];
-        const size_t bytes = samples * y->sample * sizeof(float);
+        const size_t numbers = samples * y->sample,
+                     bytes = (y->here.half ? (numbers + 1) / 2 : numbers) * sizeof(float);
         if (bring)
             GS_TRY(d->ops->fetch(d, y->here, y->there, bytes, &u->number));
         else

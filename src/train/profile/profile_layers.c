@@ -24,11 +24,16 @@ struct gs_timed_layers {
     timed *layer; /* by its number */
 };
 
-/* ---- bytes that must at least be moved: floats, each operand once ---- */
+/* ---- bytes that must at least be moved: each operand once ---- */
+
+/* What activations take, which may lie in 16 bits (memory/halves.h). */
+static double floats(bool half, double numbers) {
+    return half ? numbers / 2 : numbers;
+}
 
 /* A container's own work is a sum, y = a + b. */
 static double bytes_of_sum(const gs_layer *l, double n) {
-    return 3 * 4 * n * (double)gs_shape_size(l->out);
+    return 3 * 4 * floats(l->y_half, n * (double)gs_shape_size(l->out));
 }
 
 /* What the layer does of those after it (backend.h). */
@@ -38,21 +43,27 @@ static gs_epilogue epilogue_of(const gs_layer *l) {
 }
 
 static double bytes_forward(const gs_layer *l, double n) {
-    double in = n * (double)gs_shape_size(l->in), out = n * (double)gs_shape_size(gs_layer_y_shape(l));
+    const double in = floats(l->x_half, n * (double)gs_shape_size(l->in)),
+                 numbers = n * (double)gs_shape_size(gs_layer_y_shape(l));
     if (gs_layer_is_view(l)) return 0;
     if (l->children) return bytes_of_sum(l, n);
-    out *= 1 + l->ops->also_writes + (epilogue_of(l).pool != NULL); /* y, the index */
+    const double out = floats(l->y_half, numbers) +
+                       numbers * (l->ops->also_writes + (epilogue_of(l).pool != NULL)); /* y, the index */
     return 4 * (in + out + (double)gs_layer_weights(l));
 }
 
 static double bytes_backward(const gs_layer *l, double n) {
-    double in = n * (double)gs_shape_size(l->in), out = n * (double)gs_shape_size(gs_layer_y_shape(l));
+    const double in = floats(l->x_half, n * (double)gs_shape_size(l->in)),
+                 numbers = n * (double)gs_shape_size(gs_layer_y_shape(l));
     const gs_epilogue then = epilogue_of(l);
     double weights = (double)(l->borrowed ? l->borrowed : l->param)->count,
            params = (double)gs_layer_weights(l);
     if (gs_layer_is_view(l)) return 0;
     if (l->children) return l->needs_dx ? bytes_of_sum(l, n) : 0;
-    out *= 1 + l->ops->also_reads + then.relu + (then.pool != NULL); /* dy, y, the index */
+    const int index = l->ops->also_writes + (then.pool != NULL);
+    const double out =
+        floats(l->y_half, numbers) * (1 + l->ops->also_reads - l->ops->also_writes + then.relu) +
+        numbers * index; /* dy, y, the index */
     /* dy and x are read for dw, which is added to; w is read and dx written for dx */
     if (params > 0) return 4 * (out + in + 2 * params + (l->needs_dx ? in + weights : 0));
     return 4 * (out + in);

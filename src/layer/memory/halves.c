@@ -1,0 +1,106 @@
+#include "layer/memory/halves.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What goes from layer to layer, by numbers; those that must lie alike are joined to sets. */
+typedef struct values {
+    int *leader;  /* of a value: another one of its set, nearer to the first of them; of the first itself */
+    bool *floats; /* of the first: the set lies in f32 */
+    int *x, *y;   /* by the layer's number; below 0: the layer is not called */
+    int count;
+} values;
+
+static int first_of(const values *v, int i) {
+    while (v->leader[i] != i) i = v->leader[i];
+    return i;
+}
+
+static int new_value(values *v) {
+    v->leader[v->count] = v->count;
+    return v->count++;
+}
+
+static void in_floats(values *v, int i) {
+    v->floats[first_of(v, i)] = true;
+}
+
+static void join(values *v, int a, int b) {
+    a = first_of(v, a);
+    b = first_of(v, b);
+    v->leader[b] = a;
+    v->floats[a] = v->floats[a] || v->floats[b];
+}
+
+/* Statistics of some samples alone begin at a place of their own: so a sample of 16 bits has whole floats. */
+static bool begins_inside_a_float(const gs_layer *l) {
+    return l->ops->of_batch && gs_shape_size(l->in) % 2;
+}
+
+static int through(values *v, gs_layer *l, int x);
+
+static int through_leaf(values *v, const gs_layer *l, int x) {
+    const int y = l->ops->storage == GS_EITHER ? new_value(v) : x;
+    if (l->ops->storage != GS_IN_FLOATS && l->role == GS_TENSOR_WHOLE && !l->sharded &&
+        !begins_inside_a_float(l))
+        return y;
+    in_floats(v, x);
+    in_floats(v, y);
+    return y;
+}
+
+static int through_children(values *v, gs_layer *l, int x) {
+    const bool residual = strcmp(l->ops->name, "residual") == 0;
+    int y = x;
+    if (!residual && strcmp(l->ops->name, "sequential") != 0) { /* what its layers get is not known */
+        in_floats(v, x);
+        for (int i = 0; i < l->children; i++) join(v, x, through(v, l->child[i], x));
+        return x;
+    }
+    for (int i = 0; i < l->children; i++) {
+        const int before = y;
+        y = through(v, l->child[i], residual ? x : y);
+        if (residual && i > 0) join(v, before, y);
+    }
+    if (residual && l->children == 1) join(v, x, y);
+    return y;
+}
+
+/* Returns the number of y. */
+static int through(values *v, gs_layer *l, int x) {
+    if (l->joined || l->elsewhere) return x;
+    v->x[l->number] = x;
+    return v->y[l->number] = l->children > 0 ? through_children(v, l, x) : through_leaf(v, l, x);
+}
+
+static gs_status tell_layer(gs_layer *l, void *context) {
+    const values *v = context;
+    if (v->x[l->number] < 0) return GS_OK;
+    l->x_half = !v->floats[first_of(v, v->x[l->number])];
+    l->y_half = !v->floats[first_of(v, v->y[l->number])];
+    return GS_OK;
+}
+
+static gs_status plan(gs_layer *root, values *v, size_t count) {
+    if (!v->leader || !v->floats || !v->x || !v->y)
+        return gs_fail(GS_E_MEMORY, "no memory for a list of %zu layers", count);
+    for (size_t i = 0; i < count; i++) v->x[i] = -1;
+    const int x = new_value(v);
+    in_floats(v, x);
+    in_floats(v, through(v, root, x));
+    return gs_layer_walk(root, tell_layer, v);
+}
+
+gs_status gs_halves_plan(gs_layer *root) {
+    const gs_device *d = root->device;
+    const size_t count = gs_layer_count(root) + 1;
+    if (!d || !d->ops->narrow || d->precision == GS_PRECISION_F32) return GS_OK;
+    values v = {calloc(count, sizeof(int)), calloc(count, sizeof(bool)), calloc(count, sizeof(int)),
+                calloc(count, sizeof(int)), 0};
+    const gs_status status = plan(root, &v, count);
+    free(v.leader);
+    free(v.floats);
+    free(v.x);
+    free(v.y);
+    return status;
+}
