@@ -1,5 +1,6 @@
 /* The launches of a run over two nodes, without any rank: what they tell each other at the store of node rank 0, and
- * what they decide, with --elastic and with --restarts. Runs with ranks: test_nodes_elastic.c, test_nodes_restarts.c. */
+ * what they decide, with --elastic and with --restarts. Runs with ranks: test_nodes_elastic.c, test_nodes_restarts.c.
+ */
 #include "tests/launched.h"
 
 #include <signal.h>

@@ -16,9 +16,9 @@
  * with them.
  *
  * Node rank 0 alone decides, so no two groups go on. A launch that does not say within 5 s that it has heard of a loss
- * has gone; so has one that is not ready the time-out later. One that cannot reach node rank 0 any more ends. If one was
- * stopped before it had begun a generation, the ranks of the others would wait there in vain: all end at once. Ranks are
- * in the order of nodes.
+ * has gone; so has one that is not ready the time-out later. One that cannot reach node rank 0 any more ends. If one
+ * was stopped before it had begun a generation, the ranks of the others would wait there in vain: all end at once.
+ * Ranks are in the order of nodes.
  */
 #pragma once
 
