@@ -323,7 +323,7 @@ static void hardware_is_told(void **state) {
     assert_int_equal(gs_test_program(&text, CLUSTER "--tcp --cores 2/all --add 10GB/s"), 0);
     assert_non_null(strstr(text, "lines as TCP has them\n"));
     assert_non_null(strstr(text, "2 cores for all workers\n"));
-    assert_non_null(strstr(text, "a worker makes 1000 GFLOP/s\n"));
+    assert_non_null(strstr(text, "a worker makes 1 TFLOP/s\n"));
     free(text);
     assert_int_equal(gs_test_program(&text, CLUSTER "--tcp --cores 2/all --add 10GB/s --json"), 0);
     cJSON *o = cJSON_Parse(text);

@@ -77,7 +77,7 @@ static void print_text(const question *q, const gs_layout_plan *p, const measure
         printf("%d layout%s more than the %d MB of --max-memory\n", p->too_large,
                p->too_large == 1 ? " needs" : "s need", s->max_memory);
     if (p->refused > 0) gs_print_fact("refused", "%d, the first of them %s", p->refused, p->why);
-    printf("memory (rehearsed) and bytes are of the worker with most; formulas: "
+    printf("memory and bytes are of the worker with most of them; formulas:\n"
            "src/train/layout/layout_plan.h\n");
 }
 

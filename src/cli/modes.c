@@ -102,7 +102,8 @@ void gs_modes_print(const gs_settings *s, int workers) {
     if (s->clip > 0)
         gs_print_fact("clip", "gradients are shortened to a norm of at most %g", (double)s->clip);
     if (s->accumulate > 1)
-        gs_print_fact("passes", "%d over each worker's part of the batch before one sum", s->accumulate);
+        gs_print_fact("passes", "%d over each worker's part of the batch, %s", s->accumulate,
+                      s->zero > 1 ? "each with its sum" : "before one sum");
     if (s->slow.ms > 0)
         gs_print_fact("slow", "worker %d sleeps %g ms in each step", s->slow.rank, s->slow.ms);
     for (int i = 0; i < s->jitter.count; i++) {
@@ -196,7 +197,7 @@ static void print_checkpoints(const gs_checkpoint_report *c) {
     if (!c->on) return;
     if (c->written + c->failed == 0) return;
     if (c->written > 0)
-        gs_print_fact("kept", "%d checkpoint%s of %.3g MB, the last of step %s", c->written,
+        gs_print_fact("wrote", "%d checkpoint%s of %.3g MB, the last of step %s", c->written,
                       gs_s((unsigned)c->written), 1e-6 * c->bytes, gs_thousands((double)c->step));
     if (c->lost) gs_print_fact("lost", "the last checkpoint could not be written");
     gs_print_fact(

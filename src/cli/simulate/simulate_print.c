@@ -64,7 +64,8 @@ static void print_result(const gs_simulate_answer *a) {
     if (a->work.measured)
         printf("measured here on one core\n");
     else
-        printf("a worker makes %.4g GFLOP/s\n", a->sim.flops * 1e-9);
+        printf("a worker makes %.4g %sFLOP/s\n", a->sim.flops * (a->sim.flops < 1e12 ? 1e-9 : 1e-12),
+               a->sim.flops < 1e12 ? "G" : "T");
     printf("sums           %s", s->layout ? s->layout : s->sync);
     if (s->layout) printf(", gradients by %s", s->zero ? "reduce-scatter and all-gather" : s->sync);
     if (r->buckets > 1) printf(", %d buckets", r->buckets);
