@@ -31,9 +31,11 @@ static bool rounds_quotients(const gs_cl *cl, const char *file) {
 /* No option that allows less exact arithmetic: a NaN must stay one, and a lost digit here is a lost day there. */
 static void write_options(const gs_cl *cl, const char *file, char *options) {
     const gs_cl_tiles *t = &cl->tiles;
-    int used =
-        snprintf(options, OPTIONS, "-cl-std=CL1.2 %s-D GS_SUM_ITEMS=%d",
-                 rounds_quotients(cl, file) ? "-cl-fp32-correctly-rounded-divide-sqrt " : "", GS_SUM_ITEMS);
+    char copy[30];
+    gs_cl_copy_option(cl->identity, cl->number, copy, sizeof copy);
+    int used = snprintf(options, OPTIONS, "-cl-std=CL1.2 %s-D GS_SUM_ITEMS=%d%s",
+                        rounds_quotients(cl, file) ? "-cl-fp32-correctly-rounded-divide-sqrt " : "",
+                        GS_SUM_ITEMS, copy);
     if (t->gpu)
         snprintf(options + used, OPTIONS - (size_t)used,
                  " -D GS_GPU -D GS_VECTOR=1 -D GS_LANES=%d -D GS_TILE=%d -D GS_EACH=%d -D GS_STEP=%d -D "

@@ -1,6 +1,7 @@
 /* The OpenCL backend: kernels in files, and host functions of a few lines that enqueue them.
  *
- *     platforms.c  what platforms and devices there are; pocl_cache.c, pocl_linker.c: what PoCL needs
+ *     platforms.c  what platforms and devices there are; pocl_cache.c, pocl_linker.c, pocl_copies.c: what
+ *                  PoCL needs
  *     open.c       devices and their parts by name; the table of functions
  *     program.c    finds a kernel's file, has it built once for each open device, and runs it
  *     build.c      compiles a program, or takes it from the user's cache directory
@@ -111,7 +112,8 @@ typedef struct gs_cl_transfer {
 
 typedef struct gs_cl {
     cl_device_id id;
-    bool part; /* a sub-device, to be released */
+    bool part;  /* a sub-device, to be released */
+    int number; /* that no other open device has (pocl_copies.c) */
     cl_context context;
     cl_command_queue queue;
 

@@ -1,4 +1,5 @@
 #include "cl/cl.h"
+#include "cl/platforms.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -185,6 +186,7 @@ void gs_cl_close(gs_device *d) {
     if (cl->queue) clReleaseCommandQueue(cl->queue);
     if (cl->context) clReleaseContext(cl->context);
     if (cl->part) clReleaseDevice(cl->id);
+    gs_cl_give_number_back(cl->number);
     gs_cl_unlock();
     free(cl);
     d->state = NULL;

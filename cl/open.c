@@ -197,6 +197,7 @@ gs_status gs_cl_open(gs_device *d) {
     d->ops = &backend;
     d->state = cl;
     gs_cl_lock();
+    cl->number = gs_cl_take_number();
     gs_status st = open_device(cl, d);
     gs_cl_unlock();
     if (st != GS_OK) gs_cl_close(d);

@@ -23,6 +23,15 @@ void gs_cl_choose_path(void);
 /* Before a kernel is compiled. GS_E_OPENCL: PoCL would not find a linker, and would end the process. */
 gs_status gs_cl_check_linker(const gs_cl *);
 
+/* The smallest number, from 0, that no open device has; the last of them is all further devices' together. Between
+ * gs_cl_lock and gs_cl_unlock. Why devices have numbers: pocl_copies.c. */
+enum { GS_CL_NUMBERS = 64 };
+int gs_cl_take_number(void);
+void gs_cl_give_number_back(int);
+
+/* The compiler's option by which the device of that number gets kernels of its own; "" where it needs none. */
+void gs_cl_copy_option(const char *identity, int number, char *option, size_t size);
+
 /* A text that OpenCL knows, cut to `size` bytes; "" if it does not say. */
 void gs_cl_device_text(cl_device_id, cl_device_info what, char *text, size_t size);
 void gs_cl_platform_text(cl_platform_id, cl_platform_info what, char *text, size_t size);

@@ -2,6 +2,8 @@
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "cl/cl.h"
+#include "cl/platforms.h"
 #include "io/cache.h"
 #include "tests/devices.h"
 #include "tests/program.h"
@@ -295,11 +297,35 @@ static void compilers_name_files_without_folders(void **state) {
     gs_device_close(d);
 }
 
+/* Open devices have different numbers, and so kernels of their own on PoCL 5 (cl/pocl_copies.c). */
+static void open_devices_have_numbers(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    gs_device *d[3];
+    char option[30];
+    for (int i = 0; i < 3; i++) assert_ok(gs_device_open("cl", 0, &d[i]));
+    const int first = gs_cl_of(d[0])->number, second = gs_cl_of(d[1])->number;
+    assert_true(first != second && second != gs_cl_of(d[2])->number && first != gs_cl_of(d[2])->number);
+    gs_device_close(d[1]);
+    assert_ok(gs_device_open("cl", 0, &d[1]));
+    assert_int_equal(gs_cl_of(d[1])->number, second);
+    for (int i = 0; i < 3; i++) gs_device_close(d[i]);
+    gs_cl_copy_option("a CPU, Portable Computing Language, OpenCL 3.0 PoCL 5.0+debian", 2, option,
+                      sizeof option);
+    assert_string_equal(option, " -D GS_COPY=2");
+    gs_cl_copy_option("a CPU, Portable Computing Language, OpenCL 3.0 PoCL 5.0+debian", 0, option,
+                      sizeof option);
+    assert_string_equal(option, "");
+    gs_cl_copy_option("a CPU, Portable Computing Language, OpenCL 3.0 PoCL 3.1+debian", 2, option,
+                      sizeof option);
+    assert_string_equal(option, "");
+}
+
 GS_TESTS(cl_cache, cmocka_unit_test_teardown(an_entry_is_what_was_written, forget_folders),
          cmocka_unit_test_teardown(a_damaged_entry_is_known, forget_folders),
          cmocka_unit_test_teardown(no_cache_is_no_failure, forget_folders),
          cmocka_unit_test_teardown(kernels_are_kept, forget_folders),
          cmocka_unit_test_teardown(damaged_kernels_are_built_anew, forget_folders),
          cmocka_unit_test_teardown(compilers_name_files_without_folders, forget_folders),
-         cmocka_unit_test(processes_share_the_cache),
+         cmocka_unit_test(open_devices_have_numbers), cmocka_unit_test(processes_share_the_cache),
          cmocka_unit_test(pocl_gets_a_folder_that_it_can_write_to))
