@@ -155,12 +155,9 @@ static void options_of_other_commands(void **state) {
         {"compare", "--devices", "use --devices-list"},
         {"compare", "--save", "use train --save FILE"},
         {"sweep", "--save", "use train --batch B --save FILE"},
-        {"profile", "--devices", "use --device NAME"},
         {"profile", "--load", "the weights do not matter"},
         {"profile", "--mean", "how images are scaled"},
         {"profile", "--std", "how images are scaled"},
-        {"profile", "--timeout", "which waits for no"},
-        {"profile", "--bind", "taskset binds"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *output, line[40];
@@ -175,6 +172,10 @@ static void options_of_other_commands(void **state) {
         gs_test_program_prints(2, cases[i].says, "%s %s 1", cases[i].command, cases[i].option);
     }
     gs_test_program_prints(2, "did you mean --devices-list?", "compare --device-list cpu");
+    gs_test_program_prints(2, "several are for a layout",
+                           "profile --devices cpu,cpu"); /* what profile takes with one */
+    gs_test_program_prints(2, "--timeout is for several workers, and profile has one", "profile --timeout 5");
+    gs_test_program_prints(2, "--bind is for several workers, and profile has one", "profile --bind none");
 }
 
 /* An example that is copied works. */
