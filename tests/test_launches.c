@@ -185,8 +185,11 @@ static void a_full_store_ends_the_restarts(void **state) {
         assert_ok(gs_launch_nodes_create(&p.launch[i], &node[i]));
     }
     gs_store_server_limit(p.launch[0].store, 2);
-    for (int turn = 0; turn < 2000 && gs_launch_nodes_look(node[0]) | gs_launch_nodes_look(node[1]); turn++)
+    for (int turn = 0; turn < 2000; turn++) {
+        const bool first = gs_launch_nodes_look(node[0]), second = gs_launch_nodes_look(node[1]);
+        if (!first && !second) break;
         gs_nap(0.005);
+    }
     assert_ok(gs_restarts_create(&p.launch[1], &restarts));
     assert_false(gs_launch_nodes_agree(node[1], restarts, &(gs_launch_report){.end = GS_ENDED_FAILED}, 20,
                                        nobody_stops, NULL, &all, what, sizeof what));
