@@ -31,6 +31,20 @@ gs_device *const *gs_test_devices(int *count) {
     return devices;
 }
 
+const gs_precision gs_test_16_bits[2] = {GS_PRECISION_BF16, GS_PRECISION_F16};
+
+void gs_test_on_each_with_16_bits(void (*test)(gs_device *, gs_precision)) {
+    int count, tried = 0;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int d = 0; d < count; d++)
+        for (int p = 0; p < 2 && devices[d]->ops->narrow; p++, tried++) {
+            devices[d]->precision = gs_test_16_bits[p];
+            test(devices[d], gs_test_16_bits[p]);
+            devices[d]->precision = GS_PRECISION_F32;
+        }
+    if (tried == 0) gs_test_need_opencl();
+}
+
 int gs_test_to_f32(void **state) {
     (void)state;
     int count;

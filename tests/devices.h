@@ -15,6 +15,11 @@ gs_device *gs_test_open_plain(void);
 /* For main, after the last test. Not at exit: an OpenCL library may then already be shutting down. */
 int gs_test_close_devices(void **state);
 
+/* The precisions of 16 bits. `test` with each of the two, on each device that stores such numbers; skips the test if
+ * there is none. */
+extern const gs_precision gs_test_16_bits[2];
+void gs_test_on_each_with_16_bits(void (*test)(gs_device *, gs_precision));
+
 /* A teardown: all devices compute in f32 again, also after a test that has failed. */
 int gs_test_to_f32(void **state);
 

@@ -63,14 +63,13 @@ static void free_all(void) {
 }
 
 static void on_each(void (*test)(void)) {
-    static const gs_precision precisions[] = {GS_PRECISION_BF16, GS_PRECISION_F16};
     int devices, tried = 0;
     gs_device *const *all = gs_test_devices(&devices);
     gs_test_need_whole();
     for (int d = 0; d < devices; d++)
         for (int p = 0; p < 2 && all[d]->ops->narrow; p++, tried++) {
             device = all[d];
-            precision = precisions[p];
+            precision = gs_test_16_bits[p];
             test();
             device->precision = GS_PRECISION_F32;
             free_all();

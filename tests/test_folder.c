@@ -165,7 +165,7 @@ static void cache_is_fresh(void **state) {
     assert_memory_not_equal(before, after, PIXELS);
     char command[2048];
     snprintf(command, sizeof command,
-             "cd %s && printf XXXX | dd of=$(ls *.pictures) bs=1 seek=200 conv=notrunc 2>/dev/null", kept);
+             "cd %s && printf ABCD | dd of=$(ls *.pictures) bs=1 seek=200 conv=notrunc 2>/dev/null", kept);
     assert_int_equal(system(command), 0);
     d = load(folder, GS_TEST, o);
     assert_ok(gs_dataset_gather(d, NULL, 0, 1, damaged, NULL));

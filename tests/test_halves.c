@@ -12,20 +12,6 @@
 #include "tests/test.h"
 #include "tests/training.h"
 
-static const gs_precision precisions[] = {GS_PRECISION_BF16, GS_PRECISION_F16};
-
-static void on_each(void (*test)(gs_device *, gs_precision)) {
-    int count, tried = 0;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++)
-        for (int p = 0; p < 2 && devices[d]->ops->narrow; p++, tried++) {
-            devices[d]->precision = precisions[p];
-            test(devices[d], precisions[p]);
-            devices[d]->precision = GS_PRECISION_F32;
-        }
-    if (tried == 0) gs_test_need_opencl();
-}
-
 /* ---- operators ---- */
 
 enum { AROUND = 32, OTHER = 0xabcd }; /* numbers before and after those of an output, and what they are */
@@ -132,7 +118,7 @@ static void operators_on(gs_device *d, gs_precision p) {
 
 static void in_16_bits(void **state) {
     operator_tried = *state;
-    on_each(operators_on);
+    gs_test_on_each_with_16_bits(operators_on);
 }
 
 /* ---- operators that have no cases ---- */
@@ -207,7 +193,7 @@ static void add_and_dropout_on(gs_device *d, gs_precision p) {
 
 static void add_and_dropout(void **state) {
     (void)state;
-    on_each(add_and_dropout_on);
+    gs_test_on_each_with_16_bits(add_and_dropout_on);
 }
 
 /* conv, relu, max_pool as one operator; winograd where both numbers of channels are 16. */
@@ -246,7 +232,7 @@ static void fused_on(gs_device *d, gs_precision p) {
 
 static void fused(void **state) {
     (void)state;
-    on_each(fused_on);
+    gs_test_on_each_with_16_bits(fused_on);
 }
 
 /* ---- which layers ---- */
@@ -291,7 +277,7 @@ static void which_on(gs_device *d, gs_precision p) {
 
 static void which_layers(void **state) {
     (void)state;
-    on_each(which_on);
+    gs_test_on_each_with_16_bits(which_on);
 }
 
 #define OF(op)                                                                                               \

@@ -8,20 +8,6 @@
 #include "tests/test.h"
 #include "tests/training.h"
 
-static const gs_precision precisions[] = {GS_PRECISION_BF16, GS_PRECISION_F16};
-
-static void on_each(void (*test)(gs_device *, gs_precision)) {
-    int count, tried = 0;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++)
-        for (int p = 0; p < 2 && devices[d]->ops->narrow; p++, tried++) {
-            devices[d]->precision = precisions[p];
-            test(devices[d], precisions[p]);
-            devices[d]->precision = GS_PRECISION_F32;
-        }
-    if (tried == 0) gs_test_need_opencl();
-}
-
 /* ---- narrow ---- */
 
 static float number_of(gs_precision p, uint16_t bits) {
@@ -89,7 +75,7 @@ static void as_rounded_on(gs_device *d, gs_precision p) {
 
 static void as_rounded(void **state) {
     (void)state;
-    on_each(as_rounded_on);
+    gs_test_on_each_with_16_bits(as_rounded_on);
 }
 
 /* ---- operators ---- */
@@ -146,7 +132,7 @@ static void same_operators_on(gs_device *d, gs_precision p) {
 
 static void operators_give_the_same_bits(void **state) {
     operator_tried = *state;
-    on_each(same_operators_on);
+    gs_test_on_each_with_16_bits(same_operators_on);
 }
 
 /* A positive y that 16 bits round to 0 passes dy; 0 and NaN do not. */
@@ -176,7 +162,7 @@ static void signs_of_a_relu_on(gs_device *d, gs_precision p) {
 
 static void signs_of_a_relu(void **state) {
     (void)state;
-    on_each(signs_of_a_relu_on);
+    gs_test_on_each_with_16_bits(signs_of_a_relu_on);
 }
 
 /* ---- whole runs ---- */
@@ -234,7 +220,7 @@ static void runs_give_the_same_bits(void **state) {
         for (int p = 0; p < 2; p++) {
             char data[700];
             gs_settings s = models[m] == gpt ? long_run(gpt, data) : settings_of(models[m], "cl", 0);
-            s.precision = precisions[p];
+            s.precision = gs_test_16_bits[p];
             s.steps = 6;
             if (p == 1) s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 16};
             gs_result kept = gs_test_train(&s);
@@ -297,7 +283,7 @@ static void needed_on(gs_device *d, gs_precision p) {
 
 static void needed_to_the_end(void **state) {
     (void)state;
-    on_each(needed_on);
+    gs_test_on_each_with_16_bits(needed_on);
 }
 
 /* ---- what it costs and saves ---- */
@@ -323,7 +309,7 @@ static void near_the_loss_of_f32_in_less_memory(void **state) {
         gs_settings s = long_run(runs[m].model, data);
         gs_result f32 = gs_test_train(&s);
         for (int p = 0; p < 2; p++) {
-            s.precision = precisions[p];
+            s.precision = gs_test_16_bits[p];
             gs_result r = gs_test_train(&s);
             print_message("%.30s: loss %.4f, in f32 %.4f; activations %.0f, %.0f\n", s.model, r.test_loss,
                           f32.test_loss, activations_of(&r), activations_of(&f32));

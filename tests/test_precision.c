@@ -10,8 +10,6 @@
 /* As in test_operators.c: what f32 may differ by, in parts of |wanted| + root mean square. */
 static const double TOLERANCE = 1e-5;
 
-static const gs_precision precisions[] = {GS_PRECISION_BF16, GS_PRECISION_F16};
-
 /* Half a unit in the last place of 1. */
 static double unit_of(gs_precision p) {
     return p == GS_PRECISION_BF16 ? ldexp(1, -8) : ldexp(1, -11);
@@ -72,19 +70,19 @@ static void like_f32_of_rounded(void **state) {
             instance want;
             instance_open(&want, cpu, c, 0);
             want.relu = !grouped && c->arg[0] % 2;
-            change(&want, X, precisions[p], rounded);
-            change(&want, W, precisions[p], rounded);
-            change(&want, DY, precisions[p], rounded);
+            change(&want, X, gs_test_16_bits[p], rounded);
+            change(&want, W, gs_test_16_bits[p], rounded);
+            change(&want, DY, gs_test_16_bits[p], rounded);
             run(&want);
             for (int d = 0; d <= count; d++) {
                 gs_device *device = d < count ? devices[d] : threads;
                 instance t;
-                device->precision = precisions[p];
+                device->precision = gs_test_16_bits[p];
                 instance_open(&t, device, c, 3);
                 t.relu = want.relu;
                 run(&t);
                 device->precision = GS_PRECISION_F32;
-                check(&t, &want, NULL, 0, precisions[p], "beside f32 of rounded inputs");
+                check(&t, &want, NULL, 0, gs_test_16_bits[p], "beside f32 of rounded inputs");
                 instance_close(&t);
             }
             instance_close(&want);
@@ -124,13 +122,13 @@ static void near_f32(void **state) {
         run(&sizes);
         for (int d = 0; d < count; d++)
             for (size_t p = 0; p < 2; p++) {
-                const double u = unit_of(precisions[p]);
+                const double u = unit_of(gs_test_16_bits[p]);
                 instance t;
-                devices[d]->precision = precisions[p];
+                devices[d]->precision = gs_test_16_bits[p];
                 instance_open(&t, devices[d], c, 0);
                 run(&t);
                 devices[d]->precision = GS_PRECISION_F32;
-                check(&t, &want, &sizes, 2 * u + u * u, precisions[p], "beside f32");
+                check(&t, &want, &sizes, 2 * u + u * u, gs_test_16_bits[p], "beside f32");
                 instance_close(&t);
             }
         instance_close(&sizes);
@@ -153,7 +151,7 @@ static void is_rounded(void **state) {
                 tried++;
                 instance_open(&want, devices[d], c, 0);
                 run(&want);
-                devices[d]->precision = precisions[p];
+                devices[d]->precision = gs_test_16_bits[p];
                 instance_open(&t, devices[d], c, 0);
                 run(&t);
                 devices[d]->precision = GS_PRECISION_F32;
@@ -164,9 +162,9 @@ static void is_rounded(void **state) {
                 instance_close(&t);
                 instance_close(&want);
             }
-            if (most < 0.1 * unit_of(precisions[p]))
+            if (most < 0.1 * unit_of(gs_test_16_bits[p]))
                 fail_msg("%s on %s in %s differs from f32 by %g at most", (const char *)*state,
-                         devices[d]->name, name_of(precisions[p]), most);
+                         devices[d]->name, name_of(gs_test_16_bits[p]), most);
         }
 }
 
@@ -256,14 +254,14 @@ static void attention_as_in_double(void **state) {
         for (size_t p = 0; p < 2 && c->arg[0] > 0; p++)
             for (int d = 0; d < count; d++) {
                 instance t;
-                devices[d]->precision = precisions[p];
+                devices[d]->precision = gs_test_16_bits[p];
                 instance_open(&t, devices[d], c, 0);
                 run(&t);
                 devices[d]->precision = GS_PRECISION_F32;
                 float *x = malloc(t.count[X] * sizeof *x), *dy = malloc(t.count[DY] * sizeof *dy);
                 assert_true(x && dy);
-                for (size_t i = 0; i < t.count[X]; i++) x[i] = rounded(precisions[p], t.host[X][i]);
-                for (size_t i = 0; i < t.count[DY]; i++) dy[i] = rounded(precisions[p], t.host[DY][i]);
+                for (size_t i = 0; i < t.count[X]; i++) x[i] = rounded(gs_test_16_bits[p], t.host[X][i]);
+                for (size_t i = 0; i < t.count[DY]; i++) dy[i] = rounded(gs_test_16_bits[p], t.host[DY][i]);
                 heads h = {.n = c->arg[0],
                            .length = c->arg[1],
                            .width = (int)(t.count[Y] / (size_t)(c->arg[0] * c->arg[1])),
@@ -279,9 +277,10 @@ static void attention_as_in_double(void **state) {
                 h.d = h.width / h.heads;
                 for (int n = 0; n < h.n; n++)
                     for (int head = 0; head < h.heads; head++)
-                        for (int i = 0; i < h.length; i++) one_query(&h, n, head, i, unit_of(precisions[p]));
-                check_attention(&t, Y, h.y, h.y_off, precisions[p]);
-                check_attention(&t, DX, h.dx, h.dx_off, precisions[p]);
+                        for (int i = 0; i < h.length; i++)
+                            one_query(&h, n, head, i, unit_of(gs_test_16_bits[p]));
+                check_attention(&t, Y, h.y, h.y_off, gs_test_16_bits[p]);
+                check_attention(&t, DX, h.dx, h.dx_off, gs_test_16_bits[p]);
                 free(x), free(dy), free(h.y), free(h.y_off), free(h.dx), free(h.dx_off);
                 instance_close(&t);
             }

@@ -11,7 +11,6 @@
 /* As in test_precision.c. */
 static const double TOLERANCE = 1e-5;
 
-static const gs_precision precisions[] = {GS_PRECISION_BF16, GS_PRECISION_F16};
 static const tensor gradients[] = {DX, DW, DB};
 
 static void run(instance *t) {
@@ -58,17 +57,17 @@ static void like_f32_of_rounded(void **state) {
         for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
             instance want;
             instance_open(&want, cpu, c, 0);
-            keep_rounded(&want, precisions[p]);
+            keep_rounded(&want, gs_test_16_bits[p]);
             run(&want);
             for (int d = 0; d <= count; d++) {
                 gs_device *device = d < count ? devices[d] : threads;
                 instance t;
-                device->precision = precisions[p];
+                device->precision = gs_test_16_bits[p];
                 instance_open(&t, device, c, 3);
                 run(&t);
                 device->precision = GS_PRECISION_F32;
-                check(&t, &want, Y, precisions[p]);
-                for (int i = 0; i < 3; i++) check(&t, &want, gradients[i], precisions[p]);
+                check(&t, &want, Y, gs_test_16_bits[p]);
+                for (int i = 0; i < 3; i++) check(&t, &want, gradients[i], gs_test_16_bits[p]);
                 instance_close(&t);
             }
             cpu->ops->free(cpu, want.kept[X]);
@@ -126,13 +125,13 @@ static void the_same_bits_from_16(void **state) {
             double most = 0;
             for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
                 if (c->arg[0] == 0 || (gs_test_small() && number++ % 2)) continue;
-                most = fmax(most, one_case(devices[d], c, precisions[p]));
+                most = fmax(most, one_case(devices[d], c, gs_test_16_bits[p]));
             }
             devices[d]->precision = GS_PRECISION_F32;
-            const double unit = precisions[p] == GS_PRECISION_BF16 ? 0x1p-8 : 0x1p-11;
+            const double unit = gs_test_16_bits[p] == GS_PRECISION_BF16 ? 0x1p-8 : 0x1p-11;
             if (most < unit / 10)
                 fail_msg("%s on %s in precision %d differs from f32 by %g at most", (const char *)*state,
-                         devices[d]->name, precisions[p], most);
+                         devices[d]->name, gs_test_16_bits[p], most);
         }
 }
 

@@ -120,6 +120,12 @@ const gs_option *gs_run_options(gs_settings *settings, bool training, const gs_o
 #define GS_RUN_OPTION(name, help)                                                                            \
     { name, GS_OPTION_FLAG, NULL, 0, 0, NULL, help }
 
+/* Also in `own`: how the model is divided, as the run has it. */
+#define GS_DIVIDING_OPTIONS                                                                                  \
+    GS_RUN_OPTION("pipeline", NULL), GS_RUN_OPTION("pipeline-schedule", NULL),                               \
+        GS_RUN_OPTION("pipeline-cut", NULL), GS_RUN_OPTION("micro-batches", NULL),                           \
+        GS_RUN_OPTION("tensor", NULL), GS_RUN_OPTION("sequence", NULL)
+
 /* Of --mean and --std, where only the file can say them. */
 #define GS_MEAN_HELP_OF_FILE "images are scaled to (byte / 255 - mean) / std (default: the file's, else 0)"
 #define GS_STD_HELP_OF_FILE "the std in that formula (default: the file's, else 1)"

@@ -182,12 +182,7 @@ int gs_cmd_train(int argc, char **argv) {
     record log = {0};
     const gs_option own[] = {
         GS_RUN_OPTION("layout", NULL),
-        GS_RUN_OPTION("pipeline", NULL),
-        GS_RUN_OPTION("pipeline-schedule", NULL),
-        GS_RUN_OPTION("pipeline-cut", NULL),
-        GS_RUN_OPTION("micro-batches", NULL),
-        GS_RUN_OPTION("tensor", NULL),
-        GS_RUN_OPTION("sequence", NULL),
+        GS_DIVIDING_OPTIONS,
         GS_RUN_OPTION("keep", NULL),
         GS_RUN_OPTION("save-state", NULL),
         GS_RUN_OPTION("resume", NULL),
