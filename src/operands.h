@@ -94,8 +94,8 @@ static inline bool gs_pool2d_halves(const gs_pool2d_sizes *p) {
 
 /* What linear and conv2d do to their y before they write it: the work of the layers that follow, fused into one
  * operator, so that no value between the layers goes to memory and back. NULL, or one that says nothing: y as it is.
- * The bits are those of the operators one after the other. A backend says by `fuses` what it takes. A convolution with
- * groups or dilation takes none. */
+ * The bits are those of the operators one after the other, but where y has 16 bits and rounds to 0: fused, dy passes if
+ * y was above 0 before. A backend says by `fuses` what it takes. A convolution with groups or dilation takes none. */
 typedef struct gs_epilogue {
     bool relu;                   /* y = max(y, 0); backward: dy passes where y > 0 */
     const gs_pool2d_sizes *pool; /* and then max_pool2d: y and dy are those after the pooling; NULL: none */

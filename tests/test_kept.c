@@ -195,14 +195,13 @@ static gs_settings settings_of(const char *model, const char *devices, gs_precis
 static gs_settings long_run(const char *model, char data[700]) {
     gs_settings s = settings_of(model, "cl", GS_PRECISION_F32);
     snprintf(data, 700, "text:%s", gs_test_text_file());
-    s.steps = model == lenet ? 150 : 60;
+    s.steps = 60;
     s.lr = model == lenet ? 0.05f : 0.01f;
     if (model == lenet)
         s.momentum = 0.5f; /* with 0.9 runs part so early that their losses differ as two seeds' do */
     if (model != gpt) return s;
     s.data = data;
     s.context = 16;
-    s.steps = 60;
     s.batch = 12;
     s.optimizer = &gs_adamw;
     s.lr = 0.003f;
@@ -299,10 +298,8 @@ static void near_the_loss_of_f32_in_less_memory(void **state) {
     static const struct {
         const char *model;
         double memory; /* as a share of that in f32, at most */
-        double
-            loss; /* what it may differ by, as a share: about twice what was measured on PoCL, and less than what
-                          another seed changes (lenet: 15 %) */
-    } runs[] = {{mlp, 0.6, 0.01}, {lenet, 0.7, 0.13}, {gpt, 0.55, 0.02}};
+        double loss;   /* what it may differ by, as a share */
+    } runs[] = {{mlp, 0.6, 0.01}, {lenet, 0.7, 0.02}, {gpt, 0.55, 0.02}};
     gs_test_need_opencl();
     for (size_t m = 0; m < 3; m++) {
         char data[700];

@@ -33,6 +33,7 @@ static void print(const gs_digests *a, const gs_digests *b, const gs_difference 
         return;
     }
     if (d->step > first) printf("steps %" PRIu64 " to %" PRIu64 ": no difference\n", first, d->step - 1);
+    if (d->switched < d->step) print_switched(d);
     printf("step %" PRIu64 ": the first difference is in: %s%s%s\n", d->step, d->quantity,
            *d->where ? " of " : "", d->where);
     printf("  by     %.3g of what it should be\n", d->relative);

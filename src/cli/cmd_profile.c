@@ -187,7 +187,11 @@ static gs_status answer(question *q, int argc, char **argv) {
         GS_TRY(gs_profile_layout_alone(&q->settings, device, &one));
     }
     GS_TRY(gs_profile_run(&one, SECONDS, &profile));
-    if (q->plain) GS_TRY(gs_profile_plain(&one, SECONDS, &profile));
+    const gs_status status = q->plain ? gs_profile_plain(&one, SECONDS, &profile) : GS_OK;
+    if (status != GS_OK) {
+        gs_profile_free(&profile);
+        return status;
+    }
     if (q->json) {
         print_json(&profile, q->plain, &layout);
     } else {

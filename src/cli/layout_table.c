@@ -78,7 +78,7 @@ gs_status gs_devices_for(const gs_settings *s, int workers, char **list) {
 int gs_layout_workers(const gs_settings *s, int given) {
     const int named = gs_devices_count(s->devices), stages = s->pipeline > 1 ? s->pipeline : 1,
               parts = s->tensor > 1 ? s->tensor : 1;
-    gs_layout l = {1, parts, stages, s->zero};
+    gs_layout l;
     if (given) return given;
     if (named > 1) return named;
     if (s->layout && gs_layout_read(s->layout, &l) == GS_OK) return l.dp * l.tp * l.pp;

@@ -145,7 +145,8 @@ static gs_status read_kinks(reader *r, const char *line) {
     if (sscanf(line, "kink %" SCNu64 " %d %d %d %d%n", &row.step, &row.layer, &row.eighth, &row.exponent,
                &row.bins, &used) != 5 ||
         row.layer < 0 || row.layer >= r->run->layers || row.eighth < 0 || row.eighth >= GS_DIGEST_EIGHTHS ||
-        row.bins < 1 || row.bins > GS_KINK_BINS)
+        row.bins < 1 || row.bins > GS_KINK_BINS || row.exponent < GS_KINK_LEAST ||
+        row.exponent > GS_KINK_LEAST + GS_KINK_BINS - row.bins)
         return wrong(
             r, "is not 'kink STEP LAYER EIGHTH EXPONENT COUNT' of a layer and an eighth that there are");
     for (int i = 0; i < row.bins; i++) {

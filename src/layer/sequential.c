@@ -13,7 +13,7 @@
  * Where the backend can, linear and conv2d do the work of the relu and the max_pool2d after them too (gs_epilogue in
  * backend.h). Those layers are then neither bound nor called. The y of such a layer is what they would have given, and
  * its backward reads it, so that the layer after them may not write over it. On a device with `one_by_one` none does;
- * the bits are the same.
+ * the bits are the same, but where y has 16 bits and rounds to 0: fused, dy passes if y was above 0 before.
  *
  * In a stage of a pipeline the outermost sequence has some of its layers elsewhere: it begins with the first and ends
  * with the last of those that are here.

@@ -122,21 +122,18 @@ static void say_bubble(const gs_step_layout *l, gs_step_facts *f, int micro) {
     f->formula = b->formula;
     f->bubble = b;
     say(f,
-        "The bubble, in which stages wait: %.1f %% of the time of forward and backward in this step. Of "
-        "that, "
-        "fill and "
-        "drain %.1f %%, stages of unequal times %.1f %%, uneven times of a pass %.1f %%, messages, wake-ups "
-        "and "
-        "loads "
-        "%.1f %%.",
+        "The bubble, in which stages wait: %.1f %% of the time of forward and backward in this step, the sum "
+        "of: fill "
+        "and drain %.1f %%, stages of unequal times %.1f %%, uneven times of a pass %.1f %%, messages, "
+        "wake-ups and "
+        "loads %.1f %%.",
         100 * b->measured, 100 * b->fill, 100 * b->unequal, 100 * b->uneven, 100 * b->messages);
     say(f,
         "Fill and drain alone would be %.1f %%; by the formula (p - 1) / (%sm + p - 1), with p = %d stages%s "
-        "and m = %d "
-        "micro-batches, %.1f %%. With the mean times of these stages and messages that take none, stages "
+        "and m = "
+        "%d micro-batches, %.1f %%. With the mean times of these stages and messages that take none, stages "
         "wait "
-        "%.1f %% "
-        "in virtual time.",
+        "%.1f %% in virtual time.",
         100 * b->alone, chunks > 1 ? "v " : "", l->layout.pp, chunks > 1 ? " of v runs" : "", micro / chunks,
         100 * b->formula, 100 * b->virtual_time);
 }

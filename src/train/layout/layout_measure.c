@@ -7,6 +7,7 @@
 #include "comm/split.h"
 #include "core/clock.h"
 #include "core/cores.h"
+#include "core/memory.h"
 #include "train/internal.h"
 #include "train/layout/layout_parts.h"
 #include "train/profile/profile.h"
@@ -89,19 +90,21 @@ static gs_status measure_all(const gs_layout_parts *p, const gs_settings *s, siz
 static gs_status layers(gs_layout_parts *p, const gs_settings *s, size_t samples,
                         const gs_layer_times **out) {
     const int parts = s->tensor > 1 ? s->tensor : 1;
-    for (int i = 0; i < p->times_known && i < GS_LAYOUT_TIMES; i++) {
-        const gs_layout_times *t = &p->times[i];
+    for (size_t i = 0; i < p->times_known; i++) {
+        const gs_layout_times *t = p->times[i];
         if (t->samples == samples && t->parts == parts && t->sequence == s->sequence)
             return *out = &t->times, GS_OK;
     }
-    gs_layout_times *t = &p->times[p->times_known % GS_LAYOUT_TIMES]; /* in place of the oldest */
-    gs_layer_times_free(&t->times);
-    *t = (gs_layout_times){0};
+    gs_layout_times *t = calloc(1, sizeof *t);
+    if (!t || !gs_grow(&p->times, p->times_known, &p->times_room, sizeof *p->times)) {
+        free(t);
+        return gs_fail(GS_E_MEMORY, "no memory for the times of layers");
+    }
+    p->times[p->times_known++] = t; /* of 0 samples until it is measured: not found */
     GS_TRY(measure_all(p, s, samples, &t->times));
     t->samples = samples;
     t->parts = parts;
     t->sequence = s->sequence;
-    p->times_known++;
     return *out = &t->times, GS_OK;
 }
 
@@ -227,7 +230,7 @@ static bool same(const gs_layout_call *a, const gs_layout_call *b) {
 /* A call of many floats takes as long as one of FLOATS_MOST, for each float. */
 static gs_status call(gs_layout_parts *p, const gs_layout_call *wanted, double *seconds) {
     bench b = {.parts = p, .call = *wanted};
-    for (int i = 0; i < p->calls_known; i++)
+    for (size_t i = 0; i < p->calls_known; i++)
         if (same(&p->known[i].call, wanted)) return *seconds = p->known[i].seconds, GS_OK;
     if (wanted->floats > FLOATS_MOST) {
         const size_t times = (wanted->floats + FLOATS_MOST - 1) / FLOATS_MOST;
@@ -236,7 +239,8 @@ static gs_status call(gs_layout_parts *p, const gs_layout_call *wanted, double *
     }
     GS_TRY(gs_ranks_run(p->workers, GS_TIMEOUT, make_calls, &b));
     *seconds = b.seconds * (double)wanted->floats / (double)b.call.floats;
-    if (p->calls_known == GS_LAYOUT_KNOWN) p->calls_known--;
+    if (!gs_grow(&p->known, p->calls_known, &p->calls_room, sizeof *p->known))
+        return gs_fail(GS_E_MEMORY, "no memory for the times of calls");
     p->known[p->calls_known++] = (gs_layout_known){*wanted, *seconds};
     return GS_OK;
 }
@@ -281,6 +285,13 @@ gs_status gs_layout_parts_measure(gs_layout_parts *p, size_t batch) {
 }
 
 void gs_layout_parts_free(gs_layout_parts *p) {
-    for (int i = 0; i < GS_LAYOUT_TIMES; i++) gs_layer_times_free(&p->times[i].times);
-    p->times_known = 0;
+    for (size_t i = 0; i < p->times_known; i++) {
+        gs_layer_times_free(&p->times[i]->times);
+        free(p->times[i]);
+    }
+    free(p->times);
+    free(p->known);
+    p->times = NULL;
+    p->known = NULL;
+    p->times_known = p->times_room = p->calls_known = p->calls_room = 0;
 }

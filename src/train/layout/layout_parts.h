@@ -71,8 +71,6 @@ bool gs_layout_meets_in_layers(const gs_layout_step *);
 
 /* ---- the parts ---- */
 
-enum { GS_LAYOUT_TIMES = 32, GS_LAYOUT_KNOWN = 512 };
-
 typedef struct gs_layout_parts gs_layout_parts;
 
 /* Where they come from. A test may have made them up. */
@@ -105,10 +103,10 @@ struct gs_layout_parts {
     double update, data,
         loader;       /* seconds: a parameter; a sample to the device; a sample of the loader's thread */
     double bandwidth; /* bytes a second, of long messages from one worker to another; 0: there is one */
-    gs_layout_times times[GS_LAYOUT_TIMES];
-    int times_known; /* so many were measured; the last GS_LAYOUT_TIMES are kept */
-    gs_layout_known known[GS_LAYOUT_KNOWN];
-    int calls_known;
+    gs_layout_times **times; /* so many were measured: their places stay */
+    size_t times_known, times_room;
+    gs_layout_known *known;
+    size_t calls_known, calls_room;
 };
 
 /* By measuring; the other members but source are there. Then source can be asked, and measures what it is asked for

@@ -74,7 +74,8 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
     gs_layout_cost *cost = &p->cost[p->costs];
     gs_status status = check_layout(&s, p->workers);
     if (status == GS_OK) status = predict(p, &s, m, cost);
-    if (status == GS_E_MEMORY) return status;
+    if (status != GS_OK && status != GS_E_USAGE && status != GS_E_SHAPE)
+        return status; /* it says nothing of layouts */
     if (status != GS_OK && p->refused++ == 0)
         snprintf(p->why, sizeof p->why, "%s%s: %s", text, sequence ? " --sequence" : "", gs_message());
     if (status != GS_OK) return GS_OK;

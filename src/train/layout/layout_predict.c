@@ -46,7 +46,7 @@ static gs_status add_calls(const prediction *p, const gs_layout_calls *list, dou
 }
 
 /* Where workers meet in each layer, all take as long as the slowest. */
-static double waits(const prediction *p, const gs_layer_times *t, int i) {
+static double slowed_by(const prediction *p, const gs_layer_times *t, int i) {
     return gs_layout_meets_in_layers(&p->step) && t->both[i] > 0 ? t->slowest[i] / t->both[i] : 1;
 }
 
@@ -63,7 +63,7 @@ static gs_status add_layers_of(const prediction *p, const passes *of, int first,
     gs_status status = GS_OK;
     step.samples = of->samples;
     for (int i = first; i < last && status == GS_OK; i++) {
-        const double times = of->share * waits(p, of->times, i);
+        const double times = of->share * slowed_by(p, of->times, i);
         to->layers[FORWARD] += of->times->forward[i] * times;
         to->layers[BACKWARD] += of->times->backward[i] * times;
         status = gs_layout_calls_of_layer(&step, step.part->net->child[i], &list);

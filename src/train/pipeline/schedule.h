@@ -19,8 +19,8 @@
  *                        alive (all m v of them where m = p)
  *
  *     eager              1f1b in which stage s goes 2 (p - 1 - s) micro-batches ahead instead of p - 1 - s. In 1f1b
- *                        two neighbours finish what the other one needs at the same moment: what a message or a pass
- *                        of one of them is late by, both are. Here activations come early, and only gradients are
+ *                        two neighbours finish what the other one needs at the same moment: so what
+ *                        delays one of them delays both. Here activations come early, and only gradients are
  *                        waited for; up to 2 (p - 1 - s) + 1 micro-batches are alive in stage s
  *
  * The dots are the bubble, in which a stage waits. As a share of the batch's time, with stages that take equal times:

@@ -8,7 +8,7 @@ typedef struct pass {
     bool backward;
 } pass;
 
-/* The one pass that the other stage makes for this one, or the pass before it. */
+/* A pass, by its stage and its number in that stage's list. */
 typedef struct place {
     int stage;
     size_t i; /* in the order of its list */

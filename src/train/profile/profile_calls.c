@@ -95,32 +95,42 @@ static void count_worker(const gs_timeline_part *p, double share, interval *room
     }
 }
 
-void gs_profile_calls_count(const gs_timeline_part *parts, int workers, int steps, gs_profile_calls *out) {
+gs_status gs_profile_calls_count(const gs_timeline_part *parts, int workers, int steps,
+                                 gs_profile_calls *out) {
     *out = (gs_profile_calls){.workers = workers, .steps = steps};
     for (int r = 0; r < workers; r++) {
         interval *room = malloc((parts[r].count + 1) * sizeof *room);
-        if (room) count_worker(&parts[r], 1.0 / workers / steps, room, out);
+        if (!room) return gs_fail(GS_E_MEMORY, "no memory to count the calls of %d workers", workers);
+        count_worker(&parts[r], 1.0 / workers / steps, room, out);
         free(room);
     }
+    return GS_OK;
 }
 
 /* ---- a run ---- */
 
 enum { FIRST = 3, STEPS = 4 /* traced: the first ones are slower */ };
 
-static void on_timeline(void *out, const gs_timeline_part *parts, int workers) {
-    gs_profile_calls_count(parts, workers, STEPS, out);
+typedef struct counted {
+    gs_profile_calls *calls;
+    gs_status status;
+} counted;
+
+static void on_timeline(void *context, const gs_timeline_part *parts, int workers) {
+    counted *c = context;
+    c->status = gs_profile_calls_count(parts, workers, STEPS, c->calls);
 }
 
 gs_status gs_profile_calls_run(const gs_settings *settings, gs_profile_calls *out) {
     gs_settings s = *settings;
     gs_result result;
-    const gs_observer observer = {.context = out, .timeline = on_timeline};
+    counted c = {out, GS_OK};
+    const gs_observer observer = {.context = &c, .timeline = on_timeline};
     *out = (gs_profile_calls){0};
-    s.steps = FIRST + STEPS - 1;
+    s.epochs = s.steps = FIRST + STEPS - 1; /* an epoch may be a single step */
     s.record = true;
     s.trace = (gs_step_range){FIRST, FIRST + STEPS - 1};
     GS_TRY(gs_train(&s, &observer, &result));
     gs_result_free(&result);
-    return GS_OK;
+    return c.status;
 }

@@ -35,8 +35,8 @@ typedef struct gs_profile_calls {
     } act[GS_PROFILE_ACTS];
 } gs_profile_calls;
 
-/* Of a timeline with so many steps. */
-void gs_profile_calls_count(const gs_timeline_part *, int workers, int steps, gs_profile_calls *out);
+/* Of a timeline with so many steps. GS_E_MEMORY. */
+gs_status gs_profile_calls_count(const gs_timeline_part *, int workers, int steps, gs_profile_calls *out);
 
 /* Make a run of settings->devices, whose layout is settled. Fails as gs_train would. */
 gs_status gs_profile_calls_run(const gs_settings *, gs_profile_calls *out);

@@ -60,7 +60,7 @@ typedef struct gs_stage_record {
     size_t room, steps;  /* steps that have a place, and all so far */
     size_t passes, made; /* in a step, and in this one so far */
     double *data;        /* all that follows, as it travels: a number for the machine, then */
-    double *met;         /* [room]: the moment before the step at which all stages met, */
+    double *met;         /* [room]: the moment after the step at which all stages had met, */
     gs_pass_time *time;  /* [room][passes]: in the order of the list */
 } gs_stage_record;
 

@@ -28,8 +28,7 @@ static void lay_out(gs_stage_record *r, double *data) {
 
 /* The place of a step. */
 static size_t place_of(const gs_stage_record *r, size_t step) {
-    const size_t room = r->room > LEAST_STEPS ? r->room : LEAST_STEPS;
-    return step % room;
+    return step % r->room;
 }
 
 static gs_pass_time *passes_of(const gs_stage_record *r, size_t step) {
@@ -44,7 +43,6 @@ gs_status gs_stage_record_create(gs_pipeline_worker *p) {
     if (!data) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for the times of %zu passes", r->passes);
     lay_out(r, data);
     r->data[0] = gs_machine();
-    r->met[0] = gs_seconds();
     return GS_OK;
 }
 
@@ -60,9 +58,9 @@ void gs_stage_record_pass(gs_pipeline_worker *p, double start) {
 
 void gs_stage_record_step(gs_pipeline_worker *p) {
     gs_stage_record *r = &p->record;
+    r->met[place_of(r, r->steps)] = gs_seconds();
     r->steps++;
     r->made = 0;
-    r->met[place_of(r, r->steps)] = gs_seconds();
 }
 
 /* ---- the report ---- */
@@ -107,8 +105,7 @@ static void collect(const gs_pipeline_worker *p, double *all, size_t from, size_
 /* Of one pipeline, by its first stage. The first step is left out: it has first touches, and threads that start. */
 static gs_status add_up(const gs_pipeline_worker *p, double *all, sums *out) {
     const gs_stage_record *r = &p->record;
-    /* when all places are taken, that of the next step has its moment already, and the passes of an old one */
-    const size_t to = r->steps, kept = to < r->room ? to : r->room - 1, stages = (size_t)p->shape.stages;
+    const size_t to = r->steps, kept = to < r->room ? to : r->room, stages = (size_t)p->shape.stages;
     const size_t from = to > 1 && kept == to ? 1 : to - kept;
     if (to == 0) return GS_OK;
     gs_pass_time *time = malloc(stages * (to - from) * r->passes * sizeof *time);
