@@ -43,8 +43,8 @@ gs_status gs_explain_check(const gs_digests *a, const gs_digests *b) {
     return gs_fail(GS_E_USAGE, "%s and %s have no step in common", a->folder, b->folder);
 }
 
-/* Each product rounds its inputs anew to 16 bits, and n such roundings in a row add up as independent ones do. of_few was
- * measured with lenet, which has 5. */
+/* Each product rounds its inputs anew to 16 bits, and n such roundings in a row add up as independent ones do. of_few
+ * was measured with lenet, which has 5. */
 static double by_depth(const gs_digests *d, double of_few) {
     static const char *const products[] = {"linear", "conv2d", "attention", "tied"};
     int count = 0;

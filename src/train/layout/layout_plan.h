@@ -23,8 +23,8 @@
  *               the worker makes them while layers compute: what is longer than m f counts, where it has a core (N (t +
  *               1) <= C); else all of it, since it takes a core from a worker
  *     update    seconds a parameter, measured, times the worker's, with ZeRO a D-th of them
- *     data      B / D times the seconds that a sample takes to the device, and, where the loader's thread has no core of
- *               its own, to load
+ *     data      B / D times the seconds that a sample takes to the device, and, where the loader's thread has no core
+ *               of its own, to load
  *
  *     sent      of the worker that sends most, bytes: 2 (D - 1) / D W for gradients of W bytes (with --zero 3 three
  *               halves of that, with an order of sums and no --zero log2(D) W), and B / D samples of activations to the
