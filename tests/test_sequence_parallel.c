@@ -107,6 +107,26 @@ static void between_processes(void **state) {
     assert_string_equal(one, divided);
 }
 
+/* --sequence is of a group: a run that goes on without one is without it, too. */
+static void goes_on_without_groups(void **state) {
+    (void)state;
+    char common[900], arguments[1400], path[400], one[65], then[65];
+    snprintf(path, sizeof path, "%s/st", gs_test_folder());
+    snprintf(common, sizeof common, "train --model \"%s\" --data text:%s --context 8 --batch 16 --exact",
+             words, gs_test_text_file());
+    snprintf(arguments, sizeof arguments, "%s --steps 3", common);
+    gs_test_sha256(arguments, one);
+    snprintf(arguments, sizeof arguments,
+             "%s --steps 2 --devices cpu,cpu --tensor 2 --sequence --save %s --save-state", common, path);
+    gs_test_sha256(arguments, then);
+    for (int i = 0; i < 2; i++) {
+        snprintf(arguments, sizeof arguments, "train --resume %s --steps 3 --devices cpu,cpu %s", path,
+                 i == 0 ? "--layout dp2" : "--zero 1");
+        gs_test_sha256(arguments, then);
+        assert_string_equal(one, then);
+    }
+}
+
 /* ---- bytes ---- */
 
 static bool of_all(const gs_call *call) {
@@ -299,7 +319,7 @@ static void what_it_says(void **state) {
 
 GS_TESTS(sequence_parallel, cmocka_unit_test(the_weights_of_one_worker),
          cmocka_unit_test(exact_has_the_bits_of_one_worker), cmocka_unit_test(on_opencl_too),
-         cmocka_unit_test(between_processes), cmocka_unit_test(bytes_are_those_of_the_formula),
-         cmocka_unit_test(memory_is_foreseen), cmocka_unit_test(layouts_have_it),
-         cmocka_unit_test(it_goes_with_offload), cmocka_unit_test(bad_use_is_told),
-         cmocka_unit_test(what_it_says))
+         cmocka_unit_test(between_processes), cmocka_unit_test(goes_on_without_groups),
+         cmocka_unit_test(bytes_are_those_of_the_formula), cmocka_unit_test(memory_is_foreseen),
+         cmocka_unit_test(layouts_have_it), cmocka_unit_test(it_goes_with_offload),
+         cmocka_unit_test(bad_use_is_told), cmocka_unit_test(what_it_says))

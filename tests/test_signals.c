@@ -53,6 +53,22 @@ static void a_closed_output_saves_weights(void **state) {
     }
 }
 
+/* The run that explain makes by itself is recorded in a folder of its own. */
+static void explain_leaves_no_folder(void **state) {
+    (void)state;
+    char folder[300], *output;
+    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    gs_test_program_prints(0, "sha256", "train --model softmax --threads 1 --steps 1 --digest %s/a", folder);
+    gs_test_shell(&output,
+                  "cd %s && mkdir tmp && sed -i 's/^option steps .*/option steps 0/; "
+                  "s/^option epochs .*/option epochs 100000/' a/rank-0.digest\n"
+                  "TMPDIR=$PWD/tmp %s/gradsum explain a & until ls tmp | grep -q .; do sleep 0.02; done\n"
+                  "sleep 0.3; kill -TERM $!; wait $!; echo status $?; ls -A tmp; echo nothing is left",
+                  folder, GS_BUILD_DIR);
+    assert_saved(output, "status 143\nnothing is left", "was stopped by a signal after step", NULL);
+    free(output);
+}
+
 /* A rank that waits for one that never comes. */
 static void a_signal_ends_the_wait_at_the_start(void **state) {
     (void)state;
@@ -110,4 +126,5 @@ static void a_test_is_stopped(void **state) {
 
 GS_TESTS(signals, cmocka_unit_test(a_test_is_stopped), cmocka_unit_test(a_terminal_that_goes_saves_weights),
          cmocka_unit_test(an_ignored_signal_stays_ignored), cmocka_unit_test(a_closed_output_saves_weights),
-         cmocka_unit_test(a_signal_ends_the_wait_at_the_start), cmocka_unit_test(schemes_leaves_no_folder))
+         cmocka_unit_test(a_signal_ends_the_wait_at_the_start), cmocka_unit_test(schemes_leaves_no_folder),
+         cmocka_unit_test(explain_leaves_no_folder))

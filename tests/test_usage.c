@@ -91,6 +91,9 @@ static void values_that_are_nearly_right(void **state) {
         {"launch -n 2 --bind non -- devices",
          "unknown --bind 'non'; choose one of: cores, none; did you mean none?"},
         {"launch -n 2 --tiemout 3 -- devices", "unknown option --tiemout; did you mean --timeout?"},
+        {"train -zero 2", "unknown option -zero; did you mean --zero?"},
+        {"train ---sync=ring", "unknown option ---sync; did you mean --sync?"},
+        {"launch -n 2 -restarts 1 -- train", "unknown option -restarts; did you mean --restarts?"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         gs_test_program_prints(2, cases[i].says, "%s", cases[i].arguments);

@@ -2,6 +2,7 @@
 #include "explain/explain.h"
 #include "train/options/options.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,19 +114,31 @@ static gs_status train_one_worker(const gs_digests *a, const char *folder) {
     const gs_option none[] = {{0}};
     GS_TRY(take_settings(a, gs_run_options(&s, true, none)));
     s.digest = folder;
-    const gs_status status =
+    gs_status status =
         gs_context(gs_train(&s, NULL, &result), "one worker, with the settings of %s", a->folder);
+    if (status == GS_OK && result.interrupted)
+        status = gs_fail(GS_E_INTERRUPTED, "the run of one worker was stopped by a signal after step %llu",
+                         (unsigned long long)result.steps);
     gs_result_free(&result);
     return status;
 }
 
-static gs_status explain_alone(const char *of_a, double tolerance, bool *differ) {
+static gs_status make_folder(char *folder, size_t size) {
     const char *above = getenv("TMPDIR");
+    if (!above || !*above) above = "/tmp";
+    const bool fits = snprintf(folder, size, "%s/gradsum-explain-XXXXXX", above) < (int)size;
+    if (!fits) errno = ENAMETOOLONG;
+    if (fits && mkdtemp(folder)) return GS_OK;
+    return gs_fail(GS_E_FILE, "cannot make a folder in %.200s (TMPDIR says where): %s", above,
+                   strerror(errno));
+}
+
+static gs_status explain_alone(const char *of_a, double tolerance, bool *differ) {
     char folder[400], file[440];
     gs_digests a;
-    snprintf(folder, sizeof folder, "%s/gradsum-explain-XXXXXX", above && *above ? above : "/tmp");
+    gs_stop_on_signals(); /* the folder is to be removed */
     gs_status status = gs_digests_read(of_a, &a);
-    if (status == GS_OK && !mkdtemp(folder)) status = gs_fail(GS_E_FILE, "cannot make the folder %s", folder);
+    if (status == GS_OK) status = make_folder(folder, sizeof folder);
     if (status != GS_OK) {
         gs_digests_free(&a);
         return status;

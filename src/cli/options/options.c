@@ -13,8 +13,19 @@
 
 /* ---- values ---- */
 
+enum { SHOWN = 200 };
+
+/* Of a text of any length, so that what was wanted has room behind it. */
+static const char *shown(const char *text, char room[SHOWN]) {
+    if (strlen(text) < SHOWN) return text;
+    snprintf(room, SHOWN, "%.*s...", SHOWN - 4, text);
+    return room;
+}
+
 static gs_status is_not(const gs_option *o, const char *text, const char *wanted) {
-    return gs_fail(GS_E_USAGE, "%s%s: '%s' is not %s", gs_option_dashes(o), o->name, text, wanted);
+    char room[SHOWN];
+    return gs_fail(GS_E_USAGE, "%s%s: '%s' is not %s", gs_option_dashes(o), o->name, shown(text, room),
+                   wanted);
 }
 
 static gs_status wrong_value(const gs_option *o, const char *text) {
@@ -117,12 +128,13 @@ static gs_status parse_range(const gs_option *o, const char *text) {
 static gs_status parse_name(const gs_option *o, const char *text) {
     const gs_option_names *names = gs_option_names_of(o->kind);
     const char *typed[sizeof names->name / sizeof *names->name + 1] = {NULL};
+    char room[SHOWN];
     for (int i = 0; i < names->typed; i++) {
         typed[i] = names->name[i];
         if (strcmp(text, typed[i]) == 0) return gs_option_set_name(o->kind, o->value, i), GS_OK;
     }
-    return gs_fail(GS_E_USAGE, "unknown %s%s '%s'; choose one of: %s%s", gs_option_dashes(o), o->name, text,
-                   names->wanted, gs_did_you_mean(text, typed));
+    return gs_fail(GS_E_USAGE, "unknown %s%s '%s'; choose one of: %s%s", gs_option_dashes(o), o->name,
+                   shown(text, room), names->wanted, gs_did_you_mean(text, typed));
 }
 
 /* "best", "3", or both with a comma: the number is of checkpoints. */
@@ -220,6 +232,12 @@ static const gs_option *option_named(const gs_option *options, const char *name)
     return NULL;
 }
 
+/* "-zero", "---zero": what looks for "--zero" in a command line (gs_option_is_given, launch) would not find it. */
+static gs_status wrong_dashes(const gs_option *o, const char *word) {
+    return gs_fail(GS_E_USAGE, "unknown option %.*s; did you mean %s%s?", (int)strcspn(word, "="), word,
+                   gs_option_dashes(o), o->name);
+}
+
 /* "-n3": the option n; NULL: there is none, or no number. */
 static const gs_option *letter_with_number(const gs_option *options, const char *word) {
     if (word[0] != '-' || word[1] == '-' || !isdigit((unsigned char)word[2])) return NULL;
@@ -269,10 +287,13 @@ gs_status gs_options_parse(const gs_option *options, int argc, char **argv, int 
             argv[++*words] = argv[i];
             continue;
         }
-        const char *text = argv[i] + strspn(argv[i], "-"), *equals = strchr(text, '=');
+        const size_t dashes = strspn(argv[i], "-");
+        const char *text = argv[i] + dashes, *equals = strchr(text, '=');
         if (strcmp(argv[i], "-o") == 0) text = "out";
         snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - text) : (int)strlen(text), text);
         const gs_option *o = option_named(options, name);
+        if (o && strcmp(argv[i], "-o") != 0 && (dashes > 2 || (dashes == 1 && name[1])))
+            return wrong_dashes(o, argv[i]);
         if (!o) {
             o = letter_with_number(options, argv[i]);
             equals = text;
