@@ -201,6 +201,41 @@ static void strangers_hold_up_nobody(void **state) {
     gs_store_server_free(server);
 }
 
+static void take(int socket, void *to, size_t bytes) {
+    for (size_t got = 0; got < bytes;) {
+        const ssize_t n = recv(socket, (char *)to + got, bytes - got, 0);
+        if (n <= 0) fail_msg("the store has hung up after %zu of %zu bytes", got, bytes);
+        got += (size_t)n;
+    }
+}
+
+/* One that has greeted is not pushed out by a crowd of silent ones. */
+static void a_crowd_pushes_out_no_member(void **state) {
+    (void)state;
+    enum { MANY = 150 };
+    const unsigned char key[GS_SECRET] = {3};
+    gs_store_server *server = new_server(key);
+    struct {
+        gs_hello hello;
+        unsigned char proof[GS_PROOF];
+    } answer;
+    gs_hello mine;
+    unsigned char proof[GS_PROOF];
+    char nod;
+    int crowd[MANY], member = call(gs_store_server_port(server));
+    assert_ok(gs_hello_make(1, GS_STORE_NUMBER, GS_STORE_LINE, &mine));
+    assert_int_equal(send(member, &mine, sizeof mine, MSG_NOSIGNAL), sizeof mine);
+    take(member, &answer, sizeof answer);
+    for (int i = 0; i < MANY; i++) crowd[i] = call(gs_store_server_port(server));
+    gs_proof_make(key, key, 1, &mine, &answer.hello, proof);
+    assert_int_equal(send(member, proof, sizeof proof, MSG_NOSIGNAL), sizeof proof);
+    take(member, &nod, 1);
+    assert_int_equal(nod, GS_PROOF_NOD);
+    for (int i = 0; i < MANY; i++) close(crowd[i]);
+    close(member);
+    gs_store_server_free(server);
+}
+
 static double cpu_seconds(void) {
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
@@ -332,5 +367,6 @@ static void a_port_in_use_is_named(void **state) {
 
 GS_TESTS(store, cmocka_unit_test(a_store_tells_all_what_each_has_put),
          cmocka_unit_test(a_look_hears_all_that_has_come), cmocka_unit_test(a_silent_machine_is_noticed),
-         cmocka_unit_test(strangers_hold_up_nobody), cmocka_unit_test(without_descriptors_the_store_rests),
+         cmocka_unit_test(strangers_hold_up_nobody), cmocka_unit_test(a_crowd_pushes_out_no_member),
+         cmocka_unit_test(without_descriptors_the_store_rests),
          cmocka_unit_test(what_was_overheard_is_useless), cmocka_unit_test(a_port_in_use_is_named))

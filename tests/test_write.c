@@ -174,6 +174,25 @@ static void closed_streams(void **state) {
     free(output);
 }
 
+/* A record of --digest that is removed while it is written is a failure. */
+static void a_removed_record_is_told(void **state) {
+    (void)state;
+    static const char *const starts[] = {"", "launch -n 2 --"};
+    for (int i = 0; i < 2; i++) {
+        char *output;
+        gs_test_shell(&output,
+                      "cd %s && exec 2>&1; %s/gradsum %s train --model softmax --threads 1 --epochs 1000 --steps 500 "
+                      "--slow 0:5 --digest d &\n"
+                      "until [ -s d/rank-0.digest ]; do sleep 0.02; done; sleep 0.3; rm -r d\n"
+                      "wait $!; echo status $?",
+                      gs_test_folder(), GS_BUILD_DIR, starts[i]);
+        if (!strstr(output, "status 1") || !strstr(output, ".digest was removed while the run wrote it"))
+            fail_msg("%s", output);
+        free(output);
+    }
+}
+
 GS_TESTS(write, cmocka_unit_test(what_cannot_be_written), cmocka_unit_test(closed_streams),
          cmocka_unit_test(rights_are_kept), cmocka_unit_test(links_to_new_files),
-         cmocka_unit_test(leftovers_are_removed), cmocka_unit_test(a_limit_on_files_is_told))
+         cmocka_unit_test(leftovers_are_removed), cmocka_unit_test(a_limit_on_files_is_told),
+         cmocka_unit_test(a_removed_record_is_told))

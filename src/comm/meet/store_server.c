@@ -259,12 +259,18 @@ static bool make_place(gs_store_server *s) {
     return true;
 }
 
-/* The oldest stranger goes where there are too many, or no descriptor is left. */
-static bool drop_oldest_stranger(gs_store_server *s) {
+/* Where there are too many, or no descriptor is left, one stranger goes: the oldest of those that had a turn before
+ * `now` and have not greeted, else of those that have greeted. So a flood of silent ones does not push out a member. */
+static bool drop_oldest_stranger(gs_store_server *s, double now) {
     visitor *oldest = NULL;
+    int its = 0;
     for (int i = 0; i < s->visitors; i++) {
         visitor *v = s->visitor[i];
-        if ((v->stage == HELLO || v->stage == PROOF) && (!oldest || v->since < oldest->since)) oldest = v;
+        if (v->stage != HELLO && v->stage != PROOF) continue;
+        const int turn = v->stage == PROOF ? 1 : v->since < now ? 0 : 2;
+        if (oldest && (turn > its || (turn == its && v->since >= oldest->since))) continue;
+        oldest = v;
+        its = turn;
     }
     if (oldest) drop(s, oldest);
     forget_those_who_left(s);
@@ -272,16 +278,17 @@ static bool drop_oldest_stranger(gs_store_server *s) {
 }
 
 static void welcome(gs_store_server *s) {
+    const double now = gs_seconds();
     for (int turn = 0; turn < STRANGERS; turn++) {
         int yes = 1, strangers = 0;
         int socket = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (socket < 0 && (errno == EMFILE || errno == ENFILE) && drop_oldest_stranger(s)) continue;
+        if (socket < 0 && (errno == EMFILE || errno == ENFILE) && drop_oldest_stranger(s, now)) continue;
         if (socket < 0) {
             if (errno == EMFILE || errno == ENFILE) gs_nap(0.05); /* those who call stay there */
             return;
         }
         for (int i = 0; i < s->visitors; i++) strangers += s->visitor[i]->stage != MEMBER;
-        if (strangers >= STRANGERS) drop_oldest_stranger(s);
+        if (strangers >= STRANGERS) drop_oldest_stranger(s, now);
         visitor *v = s->visitors < MEMBERS && make_place(s) ? malloc(sizeof *v) : NULL;
         if (!v) {
             close(socket);

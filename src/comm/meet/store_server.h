@@ -9,7 +9,8 @@
  *     bye                                  ->
  *
  * Whoever connects is a stranger until it has proven that it knows the run's key. A stranger that is silent for 2 s, or
- * says anything else, is dropped and counted; of more than 64 at once the oldest goes. A member that leaves without a
+ * says anything else, is dropped and counted; of more than 64 at once the oldest goes, of those first that have not
+ * greeted. A member that leaves without a
  * word, as when it is killed, is told to the others: the store itself puts "gone-R" for the "rank-R" that it had put.
  * What it holds, and for how long: entries.h.
  *

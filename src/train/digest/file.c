@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "train/digest/record.h"
 #include "train/options/options.h"
@@ -15,8 +16,12 @@ static const char *const names[] = {
 
 /* What was written is there, also if the process is killed next. */
 static gs_status flush(gs_digest *d) {
-    if (fflush(d->file) == 0 && !ferror(d->file)) return GS_OK;
-    return gs_fail(GS_E_FILE, "--digest: cannot write %s: %s", d->path, strerror(errno));
+    struct stat s;
+    if (fflush(d->file) != 0 || ferror(d->file))
+        return gs_fail(GS_E_FILE, "--digest: cannot write %s: %s", d->path, strerror(errno));
+    const bool nameless = fstat(fileno(d->file), &s) == 0 && s.st_nlink == 0;
+    if (!nameless || access(d->path, F_OK) == 0) return GS_OK;
+    return gs_fail(GS_E_FILE, "--digest: %s was removed while the run wrote it", d->path);
 }
 
 static gs_status open_new(gs_digest *d) {
