@@ -180,12 +180,13 @@ static void a_removed_record_is_told(void **state) {
     static const char *const starts[] = {"", "launch -n 2 --"};
     for (int i = 0; i < 2; i++) {
         char *output;
-        gs_test_shell(&output,
-                      "cd %s && exec 2>&1; %s/gradsum %s train --model softmax --threads 1 --epochs 1000 --steps 500 "
-                      "--slow 0:5 --digest d &\n"
-                      "until [ -s d/rank-0.digest ]; do sleep 0.02; done; sleep 0.3; rm -r d\n"
-                      "wait $!; echo status $?",
-                      gs_test_folder(), GS_BUILD_DIR, starts[i]);
+        gs_test_shell(
+            &output,
+            "cd %s && exec 2>&1; %s/gradsum %s train --model softmax --threads 1 --epochs 1000 --steps 500 "
+            "--slow 0:5 --digest d &\n"
+            "until [ -s d/rank-0.digest ]; do sleep 0.02; done; sleep 0.3; rm -r d\n"
+            "wait $!; echo status $?",
+            gs_test_folder(), GS_BUILD_DIR, starts[i]);
         if (!strstr(output, "status 1") || !strstr(output, ".digest was removed while the run wrote it"))
             fail_msg("%s", output);
         free(output);
