@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void print_json(const gs_device_info *d) {
     cJSON *o = GS_JSON_OBJECT(GS_FIELD("device", d->name), GS_FIELD("kind", d->kind),
@@ -49,6 +50,21 @@ static gs_status draw_layout(const gs_settings *s) {
     return status;
 }
 
+/* The list takes no options but --json, and a drawing not that one. */
+static gs_status check(const gs_settings *s, bool json) {
+    const gs_settings usual = gs_settings_default();
+    const char *extra = s->model                                 ? "model"
+                        : strcmp(s->data, usual.data) != 0       ? "data"
+                        : strcmp(s->devices, usual.devices) != 0 ? "devices"
+                        : s->pipeline_schedule                   ? "pipeline-schedule"
+                                                                 : NULL;
+    if (s->layout && json)
+        return gs_fail(GS_E_USAGE,
+                       "--json lists the devices, and --layout draws a run; use only one of them");
+    if (s->layout || !extra) return GS_OK;
+    return gs_fail(GS_E_USAGE, "--%s is of the run that --layout LIST draws; wanted --layout too", extra);
+}
+
 int gs_cmd_devices(int argc, char **argv) {
     bool json = false;
     int count, exit_status;
@@ -70,6 +86,7 @@ int gs_cmd_devices(int argc, char **argv) {
                           "run would hold which part of the model.",
                           "gradsum devices --layout dp2,pp2,zero1 --model lenet", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
+    if (check(&s, json) != GS_OK) return gs_failed("devices", GS_E_USAGE);
     if (s.layout) {
         const gs_status drawn = draw_layout(&s);
         return drawn == GS_OK ? GS_EXIT_OK : gs_failed("devices", drawn);
