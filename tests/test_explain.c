@@ -109,7 +109,8 @@ static void parts_add_up_to_the_whole(void **state) {
                 {"pp2,tp2 --sequence --recompute blocks --micro-batches 2", drops, 4},
                 {"dp2,tp2,pp2,zero1 --micro-batches 2", gpt, 8},
                 {"dp2,tp2,zero3", lenet, 4},
-                {"dp2,tp2", conv, 4}};
+                {"dp2,tp2", conv, 4},
+                {"dp2,tp2,zero1", conv, 4}};
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         char folder[300], devices[40] = "cpu";
         for (int w = 1; w < runs[i].workers; w++) strcat(devices, ",cpu");
@@ -166,7 +167,7 @@ static void one_worker_makes_the_run_that_is_right(void **state) {
     (void)state;
     static const char *const runs[] = {
         "train --model lenet --batch 60 --steps 3 --optimizer adamw --clip 0.5 --seed 4 --schedule cosine "
-        "--warmup-steps 2 --devices cpu,cpu --threads 1",
+        "--warmup-steps 2 --batch-norm local --devices cpu,cpu --threads 1", /* without batch_norm */
         "train --model gpt --data text:%s --context 16 --batch 8 --steps 2 --optimizer adam --devices "
         "cpu,cpu "
         "--layout dp2,zero1"};

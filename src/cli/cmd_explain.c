@@ -84,6 +84,12 @@ static bool is_usual(const gs_run_option *o, const char *value) {
     return strcmp(text ? text : "", value) == 0;
 }
 
+static bool has_batch_norm(const gs_digests *a) {
+    for (int l = 0; l < a->layers; l++)
+        if (strcmp(a->layer[l].op, "batch_norm") == 0) return true;
+    return false;
+}
+
 static gs_status take_settings(const gs_digests *a, const gs_option *options) {
     if (a->first != 1)
         return gs_fail(GS_E_USAGE,
@@ -91,7 +97,7 @@ static gs_status take_settings(const gs_digests *a, const gs_option *options) {
                        ", so one worker cannot make the run again; wanted a second "
                        "folder, of the run that is right",
                        a->folder, a->first);
-    if (strcmp(gs_digests_option(a, "batch-norm"), "local") == 0)
+    if (has_batch_norm(a) && strcmp(gs_digests_option(a, "batch-norm"), "local") == 0)
         return gs_fail(
             GS_E_USAGE,
             "%s has --batch-norm local, whose statistics are those of what a worker computes at once: one "

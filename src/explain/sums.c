@@ -57,8 +57,8 @@ bool gs_whole(const gs_digests *d, int rank, uint64_t step, int kind, int param,
     const double count = (double)d->param[param].count;
     const gs_numbers *own = gs_digests_find(d, rank, step, kind, param, 0);
     const int parts = parts_of(d);
-    const bool divided =
-        parts == 1 || gs_digests_number(d, "zero") > 0; /* among all that have none of it alike */
+    /* Among all that have none of it alike. Replicas have their layers' state alike with --zero, too. */
+    const bool divided = parts == 1 || (kind != GS_DIGEST_state && gs_digests_number(d, "zero") > 0);
     *out = (gs_numbers){0};
     if (own) *out = *own;
     if (out->n >= count) return true;
