@@ -99,6 +99,8 @@ static void parts_add_up_to_the_whole(void **state) {
         "--batch 12",
                       lenet[] = "lenet --batch 60 --optimizer adamw --clip 0.5",
                       gpt[] = "gpt --data text:%s --context 8 --batch 12 --optimizer adam",
+                      norm[] = "\"conv 6 3x3, batch_norm, relu, conv 4 3x3, global_avg_pool, flatten, "
+                               "linear 10\" --batch 40",
                       conv[] = "\"conv 5 3x3, batch_norm, relu, conv 4 3x3, batch_norm, relu, "
                                "global_avg_pool, flatten, dropout 0.1, linear 10\" --batch 80 --batch-norm "
                                "ghost:4 --optimizer lamb";
@@ -110,7 +112,7 @@ static void parts_add_up_to_the_whole(void **state) {
                 {"dp2,tp2,pp2,zero1 --micro-batches 2", gpt, 8},
                 {"dp2,tp2,zero3", lenet, 4},
                 {"dp2,tp2", conv, 4},
-                {"dp2,tp2,zero1", conv, 4}};
+                {"dp2,tp2,zero1", norm, 4}};
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         char folder[300], devices[40] = "cpu";
         for (int w = 1; w < runs[i].workers; w++) strcat(devices, ",cpu");
