@@ -69,6 +69,19 @@ static void explain_leaves_no_folder(void **state) {
     free(output);
 }
 
+/* The signal comes to one thread, and another one sleeps. */
+static void a_signal_ends_a_pause(void **state) {
+    (void)state;
+    char *output;
+    gs_test_shell(&output,
+                  "%s/gradsum train --model softmax --devices cpu,cpu --jitter 1:1000s@100%% --timeout 2000 "
+                  "--steps 9 & sleep 1; kill -TERM $!; for i in $(seq 400); do\n"
+                  "kill -0 $! 2>/dev/null || break; sleep 0.05; done; kill -KILL $!; wait $!; echo status $?",
+                  GS_BUILD_DIR);
+    assert_saved(output, "status 143", "stopped by a signal after step", NULL);
+    free(output);
+}
+
 /* A rank that waits for one that never comes. */
 static void a_signal_ends_the_wait_at_the_start(void **state) {
     (void)state;
@@ -127,4 +140,4 @@ static void a_test_is_stopped(void **state) {
 GS_TESTS(signals, cmocka_unit_test(a_test_is_stopped), cmocka_unit_test(a_terminal_that_goes_saves_weights),
          cmocka_unit_test(an_ignored_signal_stays_ignored), cmocka_unit_test(a_closed_output_saves_weights),
          cmocka_unit_test(a_signal_ends_the_wait_at_the_start), cmocka_unit_test(schemes_leaves_no_folder),
-         cmocka_unit_test(explain_leaves_no_folder))
+         cmocka_unit_test(explain_leaves_no_folder), cmocka_unit_test(a_signal_ends_a_pause))

@@ -7,6 +7,7 @@ const char *const gs_phase_names[GS_PHASES] = {"data", "forward", "backward", "s
 
 /* One step in this many is measured: a measured step waits after each phase, which costs a little. */
 enum { MEASURE_EVERY = 8 };
+static const double LOOK = 0.1; /* s */
 
 static bool is_measured(const gs_worker *w) {
     return w->settings->measure && (w->way->all_measured || w->step % MEASURE_EVERY == 1);
@@ -24,12 +25,14 @@ gs_status gs_phase_ends(gs_worker *w, gs_phase phase) {
 }
 
 /* --slow: as if this worker's machine were slower; --jitter: as if it did something else now and then. Ctrl-C ends the
- * sleep. */
+ * sleep, also where another thread has got the signal. */
 static void sleep_if_slow(const gs_worker *w) {
     const gs_settings *s = w->settings;
     double seconds = gs_jitter_seconds(&s->jitter, s->seed, w->comm->rank, w->step);
     if (s->slow.rank == w->comm->rank) seconds += s->slow.ms / 1000;
-    if (seconds > 0) gs_nap(seconds);
+    const double end = gs_seconds() + seconds;
+    for (double left = seconds; left > 0 && !gs_stop_requested; left = end - gs_seconds())
+        gs_nap(left < LOOK ? left : LOOK);
 }
 
 gs_status gs_step_begins(gs_worker *w) {
