@@ -174,6 +174,18 @@ static void closed_streams(void **state) {
     free(output);
 }
 
+static void a_folder_that_cannot_be_made(void **state) {
+    (void)state;
+    static const char *const commands[] = {"collectives -n 2", "schemes -n 2 --over shm",
+                                           "launch -n 2 -- train"};
+    for (int i = 0; i < 3; i++) {
+        char *output;
+        gs_test_shell(&output, "TMPDIR=/no/such/folder %s/gradsum %s", GS_BUILD_DIR, commands[i]);
+        if (!strstr(output, "(TMPDIR says where): No such file or directory")) fail_msg("%s", output);
+        free(output);
+    }
+}
+
 /* A record of --digest that is removed while it is written is a failure. */
 static void a_removed_record_is_told(void **state) {
     (void)state;
@@ -196,4 +208,4 @@ static void a_removed_record_is_told(void **state) {
 GS_TESTS(write, cmocka_unit_test(what_cannot_be_written), cmocka_unit_test(closed_streams),
          cmocka_unit_test(rights_are_kept), cmocka_unit_test(links_to_new_files),
          cmocka_unit_test(leftovers_are_removed), cmocka_unit_test(a_limit_on_files_is_told),
-         cmocka_unit_test(a_removed_record_is_told))
+         cmocka_unit_test(a_removed_record_is_told), cmocka_unit_test(a_folder_that_cannot_be_made))

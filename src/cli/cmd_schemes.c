@@ -10,6 +10,7 @@
 #include "comm/ranks.h"
 #include "io/json.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,8 +210,10 @@ static gs_status run(table *t) {
     snprintf(t->folder, sizeof t->folder, "%.250s/gradsum-schemes-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     signals(SIG_BLOCK);
     bool meets = strcmp(t->over, "threads") != 0;
-    gs_status status =
-        !meets || mkdtemp(t->folder) ? GS_OK : gs_fail(GS_E_FILE, "cannot make the folder %s", t->folder);
+    gs_status status = !meets || mkdtemp(t->folder)
+                           ? GS_OK
+                           : gs_fail(GS_E_FILE, "cannot make the folder %s (TMPDIR says where): %s",
+                                     t->folder, strerror(errno));
     if (status == GS_OK) {
         status = gs_ranks_run(t->ranks, GS_TIMEOUT, run_rank, t);
         if (meets) rmdir(t->folder); /* the last rank to come has done it already, if they met there */
