@@ -1,5 +1,6 @@
 /* What `gradsum explain` allows near a kink, and what it does not: explain/kinks.h. Mistakes in the backward of relu
  * and of max_pool2d are in tests/faults/. */
+#include "tests/devices.h"
 #include "tests/program.h"
 #include "tests/training.h"
 
@@ -173,6 +174,24 @@ static void a_run_that_chose_differently_is_right(void **state) {
     }
 }
 
+/* An OpenCL device rounds what each layer stores to 16 bits; the run that is right, on the CPU, does not. */
+static void what_a_device_stores_is_rounded(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    for (int seed = 2; seed < 8; seed += 4) {
+        char folder[300];
+        snprintf(folder, sizeof folder, "%s/stored%d", gs_test_folder(), seed);
+        gs_test_program_prints(
+            0, "sha256",
+            "train --data text:%s --context 8 --batch 32 --steps 3 --precision bf16 --device cl --seed %d "
+            "--digest %s --model \"embedding 155 16, positions, residual (layer_norm, linear 48, attention 2 "
+            "causal, linear 16, dropout 0.1), layer_norm, linear 155\"",
+            gs_test_text_file(), seed, folder);
+        gs_test_program_prints(0, "no difference beyond rounding", "explain %s", folder);
+    }
+}
+
 GS_TESTS(explain_kinks, cmocka_unit_test(as_much_as_hangs_on_small_gaps_is_no_difference),
          cmocka_unit_test(few_of_many_are_another_choice), cmocka_unit_test(what_follows_may_differ_as_much),
-         cmocka_unit_test(damaged_kinks_are_refused), cmocka_unit_test(a_run_that_chose_differently_is_right))
+         cmocka_unit_test(damaged_kinks_are_refused), cmocka_unit_test(a_run_that_chose_differently_is_right),
+         cmocka_unit_test(what_a_device_stores_is_rounded))
