@@ -37,7 +37,8 @@ typedef struct crew {
     gs_layer_times *times; /* [ranks] */
 } crew;
 
-/* The last ones of a group, of whom one has most of a vocabulary. */
+/* Thread 0 takes the last part of a group, thread 1 the one before it, and so on: the last part has most words of a
+ * vocabulary, and it must be measured even if there are fewer cores than parts. */
 static gs_status measure_layers(void *context, int rank, gs_comm **comm) {
     const crew *c = context;
     const gs_settings *s = c->settings;
@@ -56,7 +57,7 @@ static gs_status measure_layers(void *context, int rank, gs_comm **comm) {
                              &c->times[rank]);
 }
 
-/* *out: empty, or what was the least so far; what is in *t may be taken. */
+/* *out: empty, or the least times so far. Where it is empty it takes what *t holds. */
 static void keep_least(gs_layer_times *t, gs_layer_times *out) {
     if (!out->both) {
         *out = *t;
@@ -71,7 +72,7 @@ static void keep_least(gs_layer_times *t, gs_layer_times *out) {
     }
 }
 
-/* What disturbs one turn of all layers, longer than a layer takes, does not count either. */
+/* Measured in several turns: so what disturbs the machine for longer than a layer takes does not count either. */
 static gs_status measure_all(const gs_layout_parts *p, const gs_settings *s, size_t samples,
                              gs_layer_times *out) {
     crew c = {p, s, samples, at_once(p), NULL};
@@ -227,7 +228,7 @@ static bool same(const gs_layout_call *a, const gs_layout_call *b) {
            a->whole == b->whole && a->floats == b->floats && a->pieces == b->pieces;
 }
 
-/* A call of many floats takes as long as one of FLOATS_MOST, for each float. */
+/* Of a longer call FLOATS_MOST floats are measured, and each of its floats is taken to cost as much. */
 static gs_status call(gs_layout_parts *p, const gs_layout_call *wanted, double *seconds) {
     bench b = {.parts = p, .call = *wanted};
     for (size_t i = 0; i < p->calls_known; i++)

@@ -218,7 +218,7 @@ gs_status gs_pipeline_tied(const gs_model *plan, int runs, const int *first, gs_
     if (out->lender == 0 && out->borrower == runs - 1) return GS_OK;
     return gs_fail(GS_E_USAGE,
                    "layer %s (%s) uses the table of layer %s, and a cut lies between them: that goes where "
-                   "one of them is "
-                   "in the first run of layers and the other in the last one, of %d; they are in %d and %d",
+                   "one of them is in the first run of layers and the other in the last one, of %d; they are "
+                   "in %d and %d",
                    s.found->name, s.found->ops->name, owner->name, runs, out->borrower + 1, out->lender + 1);
 }
