@@ -35,20 +35,6 @@ static const char *const titles[] = {
     "number of updates"};
 _Static_assert(sizeof titles / sizeof *titles == GS_DIFFERS_KINDS, "a title for each quantity");
 
-const char *gs_explain_cause(int i) {
-    const gs_cause *counted[TABLES] = {NULL};
-    int tables_counted = 0;
-    for (int t = 0; t < TABLES; t++) {
-        bool before = false; /* a table may be there for several quantities */
-        for (int k = 0; k < tables_counted; k++) before |= counted[k] == tables[t].causes;
-        if (before) continue;
-        counted[tables_counted++] = tables[t].causes;
-        for (const gs_cause *c = tables[t].causes; c->name; c++)
-            if (i-- == 0) return c->name;
-    }
-    return NULL;
-}
-
 /* ---- where ---- */
 
 static void name_place(const gs_digests *b, gs_difference *d) {
