@@ -164,8 +164,9 @@ void gs_print_layout(const gs_settings *, const gs_model *plan, int workers,
 struct gs_cut_report;
 void gs_print_cut(const gs_settings *, const struct gs_cut_report *);
 
-/* *list = settings->devices, or its only device `workers` times: to be freed. GS_E_USAGE: there are others. */
-gs_status gs_devices_for(const gs_settings *, int workers, char **list);
+/* *list = settings->devices, or its only device `workers` times: to be freed. GS_E_USAGE: settings->devices names
+ * another number of them; or there are more workers than `most`. */
+gs_status gs_devices_for(const gs_settings *, int workers, int most, char **list);
 
 /* How many workers a layout, settled, is shown with: `given`, or as many as there are devices, or as it needs; of ZeRO
  * alone two. */

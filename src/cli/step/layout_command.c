@@ -8,6 +8,8 @@
 #include "io/json.h"
 #include "model/model_text.h"
 
+enum { WORKERS_MOST = 64 }; /* a row for each in the table */
+
 typedef struct wish {
     gs_settings settings;
     int workers; /* 0: as many as the layout needs */
@@ -57,7 +59,7 @@ static gs_status answer(wish *w, int argc, char **argv) {
     GS_TRY(gs_layout_settle(&w->settings));
     fill_in(w, argc, argv);
     const int workers = gs_layout_workers(&w->settings, w->workers);
-    GS_TRY(gs_devices_for(&w->settings, workers, &devices));
+    GS_TRY(gs_devices_for(&w->settings, workers, WORKERS_MOST, &devices));
     gs_settings s = w->settings;
     s.devices = devices;
     const gs_status status = show(w, &s, workers);
@@ -79,7 +81,7 @@ static const gs_option *options_of(wish *w) {
         GS_RUN_OPTION("steps", "the step that is shown (default 3): the first ones are slower"),
         GS_REFUSED("save", "step keeps no weights"),
         GS_REFUSED("epochs", "use --steps: step shows one"),
-        {"workers", GS_OPTION_INT, &w->workers, 2, 64, "N",
+        {"workers", GS_OPTION_INT, &w->workers, 2, WORKERS_MOST, "N",
          "how many share the run (default: as many as the layout needs)"},
         {"no-pause", GS_OPTION_FLAG, &unused, 0, 0, NULL, "changes nothing here"},
         {"json", GS_OPTION_FLAG, &w->json, 0, 0, NULL, "one JSON object: all spans, in us"},
@@ -98,7 +100,6 @@ const gs_option *gs_step_layout_options(void) {
 int gs_step_layout_command(int argc, char **argv) {
     wish w = {.settings = gs_settings_default()};
     int exit_status;
-    w.settings.timeout = gs_settings_default().timeout;
     const gs_option *options = options_of(&w);
     const gs_help help = {"step --pipeline P | --tensor T | --zero STAGE | --layout LIST [options of train]",
                           "Make a few steps of a run whose workers share the model, and show the last:\n"

@@ -84,8 +84,8 @@ static gs_status check_layers(const gs_settings *s, bool cl) {
     if (s->zero > 1)
         return gs_fail(GS_E_USAGE,
                        "--zero %d brings gradients and weights layer by layer in windows of its own: it does "
-                       "not work with --offload %s; wanted --zero 1, or --offload optimizer",
-                       s->zero, text);
+                       "not work with --offload %s; wanted --zero 1%s",
+                       s->zero, text, cl ? "" : ", or --offload optimizer");
     return GS_OK;
 }
 
