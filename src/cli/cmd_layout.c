@@ -145,7 +145,7 @@ int gs_cmd_layout(int argc, char **argv) {
                           "(dp), parts of layers (tp), stages (pp) and ZeRO (zero). For each it predicts\n"
                           "what a step takes, from measured times of layers and of what workers send, by\n"
                           "the formulas in src/train/layout/layout_plan.h; the memory of the worker that\n"
-                          "needs most, as gradsum memory does; and the bytes of the worker that sends most.",
+                          "needs most, as gradsum memory does; and the bytes of the one that sends most.",
                           "gradsum layout --model gpt --data jargon --workers 4 --max-memory 60", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     const gs_status status = answer(&q);

@@ -44,7 +44,7 @@
 #include "layer/layer.h"
 
 /* Before plan: the pairs of the net get their roles, and its outputs if they are to be divided. Returns how many these
- * are together. A pair lies in one sequence, and has nothing in it that draws numbers (dropout). plan then refuses sizes
+ * are together. A pair lies in one sequence, and nothing in it draws numbers, as dropout does. plan then refuses sizes
  * that do not divide, GS_E_SHAPE. `tensor` must live as long as the net. */
 int gs_tensor_divide(gs_layer *net, const gs_tensor_group *tensor);
 
