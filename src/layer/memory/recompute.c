@@ -148,7 +148,10 @@ static bool keep_y(gs_layer *const *child, int first, int end, dropping *d) {
         if (!is_called(l) || has_no_y(l)) continue;
         if (is_residual(l) && l->y_over_x) return keep_y(l->child, 0, 1, d);
         if (l->children > 0 && l->ops->buffers == GS_VIEW) {
-            if (!is_sequence(l)) return d->count = 0, true; /* nobody can say where it lies */
+            if (!is_sequence(l)) { /* nobody can say where it lies */
+                d->count = 0;
+                return true;
+            }
             if (keep_y(l->child, 0, l->children, d)) return true;
             continue;
         }

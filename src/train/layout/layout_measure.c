@@ -92,9 +92,9 @@ static gs_status layers(gs_layout_parts *p, const gs_settings *s, size_t samples
                         const gs_layer_times **out) {
     const int parts = s->tensor > 1 ? s->tensor : 1;
     for (size_t i = 0; i < p->times_known; i++) {
-        const gs_layout_times *t = p->times[i];
-        if (t->samples == samples && t->parts == parts && t->sequence == s->sequence)
-            return *out = &t->times, GS_OK;
+        const gs_layout_times *known = p->times[i];
+        *out = &known->times;
+        if (known->samples == samples && known->parts == parts && known->sequence == s->sequence) return GS_OK;
     }
     gs_layout_times *t = calloc(1, sizeof *t);
     if (!t || !gs_grow(&p->times, p->times_known, &p->times_room, sizeof *p->times)) {
@@ -106,7 +106,8 @@ static gs_status layers(gs_layout_parts *p, const gs_settings *s, size_t samples
     t->samples = samples;
     t->parts = parts;
     t->sequence = s->sequence;
-    return *out = &t->times, GS_OK;
+    *out = &t->times;
+    return GS_OK;
 }
 
 /* ---- calls ---- */
@@ -231,8 +232,10 @@ static bool same(const gs_layout_call *a, const gs_layout_call *b) {
 /* Of a longer call FLOATS_MOST floats are measured, and each of its floats is taken to cost as much. */
 static gs_status call(gs_layout_parts *p, const gs_layout_call *wanted, double *seconds) {
     bench b = {.parts = p, .call = *wanted};
-    for (size_t i = 0; i < p->calls_known; i++)
-        if (same(&p->known[i].call, wanted)) return *seconds = p->known[i].seconds, GS_OK;
+    for (size_t i = 0; i < p->calls_known; i++) {
+        *seconds = p->known[i].seconds;
+        if (same(&p->known[i].call, wanted)) return GS_OK;
+    }
     if (wanted->floats > FLOATS_MOST) {
         const size_t times = (wanted->floats + FLOATS_MOST - 1) / FLOATS_MOST;
         b.call.pieces = (wanted->pieces + times - 1) / times;
