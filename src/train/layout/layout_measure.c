@@ -94,7 +94,8 @@ static gs_status layers(gs_layout_parts *p, const gs_settings *s, size_t samples
     for (size_t i = 0; i < p->times_known; i++) {
         const gs_layout_times *known = p->times[i];
         *out = &known->times;
-        if (known->samples == samples && known->parts == parts && known->sequence == s->sequence) return GS_OK;
+        if (known->samples == samples && known->parts == parts && known->sequence == s->sequence)
+            return GS_OK;
     }
     gs_layout_times *t = calloc(1, sizeof *t);
     if (!t || !gs_grow(&p->times, p->times_known, &p->times_room, sizeof *p->times)) {
