@@ -144,8 +144,8 @@ typedef struct gs_settings {
     const char *pipeline_cut;      /* of --pipeline: "measured" (NULL), "flops", "3,6" (pipeline/cut.h) */
     int micro_batches;             /* of --pipeline: how many a batch is cut into; 0: four for each stage */
     gs_precision precision;        /* of the layers' products (device.h), in training and its tests */
-    bool sequence;                 /* and, with it, the tokens of each sequence (layer/sequence.h) */
     int tensor;    /* workers that share each pair of linear layers (ways/tensor.c); 0: none do */
+    bool sequence; /* with tensor: and the tokens of each sequence (layer/sequence.h) */
     int recompute; /* what backward computes again instead of keeping it (layer/memory/recompute.h) */
     int bucket;    /* KB of whole layers that are summed together during backward; 0: one sum after it */
     gs_wire wire;  /* how gradients travel (sync/wire.h) */
@@ -174,7 +174,7 @@ typedef struct gs_settings {
     /* What lies outside of the device's memory: gs_offload in device.h, or more of them (offload/offload.h). */
     unsigned offload;
     const char *offload_dir; /* where cpu puts it; NULL: TMPDIR, else /var/tmp */
-    bool fit;                /* with it: settings change until the run fits */
+    bool fit;                /* with max_memory: settings change until the run fits (memory/memory.h) */
     bool plans;     /* the run is rehearsed before it begins, so that workers report what was planned, too */
     bool rehearses; /* workers compute nothing, and their devices take no memory (memory/memory.h) */
 } gs_settings;
