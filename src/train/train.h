@@ -2,8 +2,8 @@
  * summed, the sum reaches all workers, and all make the same update.
  *
  *     step.c        one step, as the theory states it: load, forward, loss, backward, sum, update
- *     ways/         other ways to make one, each in a file of its own: exact.c, zero.c, tensor.c, local_sgd.c, async.c;
- *                   the table of all is ways/way.h
+ *     ways/         other ways to make one, each in a file of its own: exact.c, zero.c, pipeline.c, tensor.c,
+ *                   local_sgd.c, async.c; the table of all is ways/way.h
  *     overlap.c     sums that begin while backward still runs
  *     buckets.c     where the gradients are cut for that
  *     measure.c     the clock beside a step; step_time.c: how long steps take
@@ -19,6 +19,8 @@
  *     rates.c       the learning rates that they make
  *     state.c       what a run needs to go on where it stopped (state.h)
  *     checkpoint/   that state in a folder, now and then, written beside training (checkpoint/checkpoint.h)
+ *     elastic/      a copy of it in memory, from which the ranks that are left go on (elastic/carry.h)
+ *     simulate/     a step of a cluster, in virtual time (simulate/simulate.h)
  *     sets.c        the data sets, and whether they suit the model
  *     epochs.c      the epochs of one worker: order, steps, evaluation
  *     evaluate.c    inference: the test set split over the workers
