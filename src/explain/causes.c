@@ -101,13 +101,13 @@ double gs_batch_of(const gs_case *c) {
 }
 
 double gs_passes_of(const gs_digests *d) {
-    const double accumulate = gs_digests_number(d, "accumulate"),
-                 micro = gs_digests_number(d, "micro-batches"), stages = gs_digests_number(d, "pipeline");
+    const int accumulate = gs_digests_count(d, "accumulate"), micro = gs_digests_count(d, "micro-batches"),
+              stages = gs_digests_count(d, "pipeline");
     if (stages > 1) return micro > 0 ? micro : 4 * stages;
     return accumulate > 1 ? accumulate : 1;
 }
 
 double gs_parts_of_batch(const gs_digests *d) {
-    const double stages = gs_digests_number(d, "pipeline"), parts = gs_digests_number(d, "tensor");
+    const int stages = gs_digests_count(d, "pipeline"), parts = gs_digests_count(d, "tensor");
     return (double)d->workers / (stages > 1 ? stages : 1) / (parts > 1 ? parts : 1);
 }

@@ -282,6 +282,11 @@ double gs_digests_number(const gs_digests *run, const char *name) {
     return x < 0 || x > 0 ? x : 0; /* NaN: it has none */
 }
 
+int gs_digests_count(const gs_digests *run, const char *name) {
+    const double x = gs_digests_number(run, name);
+    return x >= 1 && x <= 1e6 ? (int)x : 0;
+}
+
 static int compare(const gs_digest_row *row, int kind, int number, int part) {
     if (row->kind != kind) return row->kind < kind ? -1 : 1;
     if (row->number != number) return row->number < number ? -1 : 1;

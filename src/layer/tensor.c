@@ -95,7 +95,7 @@ gs_tensor_rows gs_tensor_rows_of(const gs_param *p, int rank, int size) {
     const bool columns = p->cut == GS_CUT_COLUMNS;
     const int blocks = columns ? 1 : p->cut_blocks, all = p->cut_whole / blocks;
     const gs_share share = {rank, size, all, 1};
-    const size_t each = p->count / (size_t)(columns ? p->dims[0] * p->dims[1] : p->dims[0]),
+    const size_t each = p->count / ((size_t)p->dims[0] * (size_t)(columns ? p->dims[1] : 1)),
                  floats = (size_t)gs_share_count(&share) * each, of_all = each * (size_t)all,
                  first = (size_t)gs_share_first(&share) * each;
     return (gs_tensor_rows){(size_t)(columns ? p->dims[0] : blocks), floats, floats, of_all, first};
