@@ -164,6 +164,8 @@ void gs_print_layout(const gs_settings *, const gs_model *plan, int workers,
 struct gs_cut_report;
 void gs_print_cut(const gs_settings *, const struct gs_cut_report *);
 
+/* ---- layout_workers.c ---- */
+
 /* *list = settings->devices, or its only device `workers` times: to be freed. GS_E_USAGE: settings->devices names
  * another number of them; or there are more workers than `most`. */
 gs_status gs_devices_for(const gs_settings *, int workers, int most, char **list);
