@@ -49,8 +49,8 @@ typedef struct gs_command {
     int (*run)(int argc, char **argv);
     /* Needs OpenBLAS's kernels and PoCL's settings, for which the program may start itself once more (5 ms). */
     bool computes;
-    const char
-        *instead; /* NULL: `launch` can start it, its processes are ranks; else what to use in its place */
+    /* NULL: `launch` can start it, its processes are ranks; else what to use in its place. */
+    const char *instead;
     const char *what;
 } gs_command;
 
