@@ -191,7 +191,7 @@ int gs_cmd_memory(int argc, char **argv) {
                           "  workspace                      scratch memory of the operators\n"
                           "  communication                  copies of gradients, to be summed\n"
                           "  data                           samples",
-                          "gradsum memory --model resnet20 --data cifar --batch 256 --devices cpu,cpu", NULL};
+                          "gradsum memory --model gpt --data jargon --devices cpu,cpu --zero 2", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     if (s.fit && !s.max_memory)
         return gs_failed("memory",
