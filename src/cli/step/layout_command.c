@@ -105,7 +105,7 @@ int gs_step_layout_command(int argc, char **argv) {
                           "Make a few steps of a run whose workers share the model, and show the last:\n"
                           "who computes which micro-batch when, which weights are where, what is sent,\n"
                           "with the bubble and the bytes beside the formulas. With -o as a page.",
-                          "gradsum step --model gpt --pipeline 2 --accumulate 4", NULL};
+                          "gradsum step --model gpt --pipeline 2 --micro-batches 4", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     const gs_status status = answer(&w, argc, argv);
     return status == GS_OK ? GS_EXIT_OK : gs_failed("step", status);
