@@ -28,7 +28,8 @@ bool gs_step_is_of_layout(int argc, char **argv) {
  * --accumulate are its micro-batches. */
 static void fill_in(wish *w, int argc, char **argv) {
     gs_settings *s = &w->settings;
-    if (!gs_option_is_given("data", argc, argv) && gs_model_is_language(s->model)) s->data = "jargon";
+    if (!gs_option_is_given("data", argc, argv) && s->model && gs_model_is_language(s->model))
+        s->data = "jargon";
     if (!gs_option_is_given("batch", argc, argv)) s->batch = 32;
     if (!gs_option_is_given("steps", argc, argv)) s->steps = 3;
     if (s->pipeline > 1 && s->accumulate > 1 && !s->micro_batches) {
