@@ -53,8 +53,8 @@ typedef struct gs_layout_step {
     const gs_settings *settings; /* settled */
     gs_layout layout;
     const gs_model *part; /* the plan of what a worker of a tensor group has; without one, of the model */
-    size_t samples;       /* of a pass */
-    int passes;           /* that a worker makes in a step */
+    size_t samples;       /* of a pass, */
+    int passes;           /* of which a worker makes so many in a step */
 } gs_layout_step;
 
 /* Add those of a layer and of the layers in it, in a pass. GS_E_MEMORY. */
