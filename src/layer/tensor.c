@@ -37,7 +37,7 @@ static void give_role(gs_layer *l, const gs_tensor_group *tensor, gs_tensor_role
 static int divide_pairs(gs_layer *net, const gs_tensor_group *tensor) {
     int pairs = 0;
     for (int i = 0; i < net->children; i++) {
-        const int end = strcmp(net->ops->name, "sequential") == 0 ? end_of_pair(net, i, tensor) : -1;
+        const int end = gs_layer_is_sequence(net) ? end_of_pair(net, i, tensor) : -1;
         if (end < 0) {
             pairs += divide_pairs(net->child[i], tensor);
             continue;
@@ -57,8 +57,7 @@ static int divide_pairs(gs_layer *net, const gs_tensor_group *tensor) {
 static int divide_outputs(gs_layer *net, const gs_tensor_group *tensor) {
     gs_layer *first = net->children > 1 ? net->child[0] : NULL,
              *last = first ? net->child[net->children - 1] : NULL;
-    if (!first || strcmp(net->ops->name, "sequential") != 0 || first->ops->tensor != GS_TENSOR_TABLE)
-        return 0;
+    if (!first || !gs_layer_is_sequence(net) || first->ops->tensor != GS_TENSOR_TABLE) return 0;
     if (last->role != GS_TENSOR_WHOLE) return 0;
     const bool tied = last->ops->tensor == GS_TENSOR_TIED;
     if (!tied && last->ops->tensor != GS_TENSOR_LINEAR) return 0;
