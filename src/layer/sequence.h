@@ -56,8 +56,6 @@ static inline gs_mem gs_sequence_whole(const gs_layer *l, int which) {
  * sum. */
 gs_status gs_sequence_gather(const gs_layer *, const gs_pass *, gs_shape shape, gs_mem part, gs_mem whole);
 gs_status gs_sequence_reduce(const gs_layer *, const gs_pass *, gs_shape shape, gs_mem whole, gs_mem part);
-/* part = this rank's tokens of whole. */
-gs_status gs_sequence_take(const gs_layer *, const gs_pass *, gs_shape shape, gs_mem whole, gs_mem part);
 
 /* ---- for layer_norm.c ---- */
 
