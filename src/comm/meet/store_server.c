@@ -52,7 +52,6 @@ struct gs_store_server {
 
 /* ---- one visitor ---- */
 
-/* How a visitor's conversation goes on. */
 typedef enum verdict { STAYS, LEAVES, IS_WRONG } verdict;
 
 static void drop(gs_store_server *s, visitor *v) {
@@ -110,7 +109,6 @@ static verdict put(gs_store_server *s, visitor *v, const char *body, size_t byte
     return STAYS;
 }
 
-/* Append what others came to the store. */
 static void strangers_text(const gs_store_server *s, char *text, size_t size) {
     const long all = atomic_load(&s->strangers), unknowing = atomic_load(&s->unknowing);
     text[0] = '\0';
@@ -269,22 +267,18 @@ static bool make_place(gs_store_server *s) {
     return true;
 }
 
-/* Where there are too many, or no descriptor is left, one stranger goes: the oldest of those that had a turn before
- * `now` and have not greeted, else of those that have greeted. So a flood of silent ones does not push out a member. */
+/* Where there are too many, or no descriptor is left, the oldest silent stranger goes, so that a flood of these pushes
+ * out no member that has greeted. False: some came after `now` and had no turn, and all others have greeted. */
 static bool drop_oldest_stranger(gs_store_server *s, double now) {
-    visitor *oldest = NULL;
-    int its = 0;
-    for (int i = 0; i < s->visitors; i++) {
-        visitor *v = s->visitor[i];
-        if (v->stage != HELLO && v->stage != PROOF) continue;
-        const int turn = v->stage == PROOF ? 1 : v->since < now ? 0 : 2;
-        if (oldest && (turn > its || (turn == its && v->since >= oldest->since))) continue;
-        oldest = v;
-        its = turn;
+    visitor *silent = NULL, *fresh = NULL, *greeted = NULL;
+    for (int i = s->visitors - 1; i >= 0; i--) { /* they are in the order of their coming */
+        visitor *v = s->visitor[i], **of = v->stage == PROOF ? &greeted : v->since < now ? &silent : &fresh;
+        if (v->stage == HELLO || v->stage == PROOF) *of = v;
     }
-    if (oldest) drop(s, oldest);
+    visitor *goes = silent || fresh ? silent : greeted;
+    if (goes) drop(s, goes);
     forget_those_who_left(s);
-    return oldest != NULL;
+    return goes != NULL;
 }
 
 static void welcome(gs_store_server *s) {
@@ -298,7 +292,7 @@ static void welcome(gs_store_server *s) {
             return;
         }
         for (int i = 0; i < s->visitors; i++) strangers += s->visitor[i]->stage != MEMBER;
-        if (strangers >= STRANGERS) drop_oldest_stranger(s, now);
+        const bool more = strangers < STRANGERS || drop_oldest_stranger(s, now);
         visitor *v = s->visitors < MEMBERS && make_place(s) ? malloc(sizeof *v) : NULL;
         if (!v) {
             close(socket);
@@ -312,6 +306,7 @@ static void welcome(gs_store_server *s) {
         v->socket = socket;
         v->since = gs_seconds();
         s->visitor[s->visitors++] = v;
+        if (!more) return; /* they have their turn first */
     }
 }
 
@@ -386,10 +381,9 @@ long gs_store_server_strangers(const gs_store_server *s) {
 }
 
 void gs_store_server_linger(gs_store_server *s, int members, double seconds) {
-    for (double end = gs_seconds() + seconds; gs_seconds() < end;) {
-        if (atomic_load(&s->came) >= members && atomic_load(&s->present) == 0) return;
+    const double end = gs_seconds() + seconds;
+    while (gs_seconds() < end && (atomic_load(&s->came) < members || atomic_load(&s->present) > 0))
         gs_nap(0.01);
-    }
 }
 
 void gs_store_server_free(gs_store_server *s) {
