@@ -316,7 +316,10 @@ static void the_program_profiles_plain_loops(void **state) {
 static void wrong_use_of_profile_is_explained(void **state) {
     (void)state;
     gs_test_program_prints(0, "example:", "profile --help");
-    gs_test_program_prints(2, "one device at a time", "profile --devices cpu,cpu");
+    gs_test_program_prints(2,
+                           "profile measures one device at a time, and 'cpu,cpu,cpu' names 3; wanted one of "
+                           "them, as --device cpu, or a layout for several (--zero 1 to 3, --layout dp3)",
+                           "profile --devices cpu,cpu,cpu");
     gs_test_program_prints(2, "there are: cpu", "profile --device gpu");
     gs_test_program_prints(2, "larger than the training set, which has 6000", "profile --batch 6001");
     gs_test_program_prints(2, "profile learns nothing", "profile --load w.safetensors");
