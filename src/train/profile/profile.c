@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ROW_DATA, ROW_LOSS, ROW_UPDATE, ROWS /* besides the layers */ };
 
