@@ -277,6 +277,13 @@ static void bad_use_is_told(void **state) {
         "train --model \"embedding 155 8, linear 8, layer_norm, linear 16, gelu, linear 8, "
         "linear 155\" %s --tensor 2 --sequence",
         on);
+    for (int i = 0; i < 3; i++) /* what would give a worker the outputs for some tokens alone */
+        gs_test_program_prints(2, "needs all; wanted a last layer tied, or linear that does not end a pair",
+                               "train --model \"embedding 155 155, positions, %s\" %s --tensor 2 --sequence",
+                               (const char *[]){"linear 16, gelu, linear 155",
+                                                "linear 16, gelu, linear 155, tanh",
+                                                "residual (linear 16, gelu, linear 155)"}[i],
+                               on);
     static const char layer[] = "layer 0 (flatten): with --sequence each worker";
     gs_test_program_prints(1, "tp2 --sequence: --tensor 2: layer 0 (flatten): with --sequence",
                            "layout --workers 2 --model mlp --max-memory 1 --sequence");
