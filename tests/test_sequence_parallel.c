@@ -3,6 +3,8 @@
 
 #include "tests/counted.h"
 #include "tests/devices.h"
+#include "tests/files.h"
+#include "tests/program.h"
 #include "tests/ranks.h"
 #include "tests/training.h"
 #include "train/layout/layout_plan.h"
@@ -304,9 +306,32 @@ static void what_it_says(void **state) {
         tied, gs_test_text_file());
 }
 
+/* A run that goes on with groups keeps it; one without them leaves it. */
+static void resumed_with_another_layout(void **state) {
+    (void)state;
+    static const struct {
+        const char *more, *says;
+    } then[] = {{"--devices cpu,cpu", "all-gathers of"},
+                {"--devices cpu,cpu,cpu,cpu --layout tp2,dp2", "all-gathers of"},
+                {"--device cpu --layout dp1", "done     2 steps"},
+                {"--devices cpu,cpu --layout pp2", "done     2 steps"},
+                {"--devices cpu,cpu --zero 1", "done     2 steps"}};
+    char *output, *path = strdup(in_folder(gs_test_folder(), "s.st"));
+    assert_int_equal(
+        gs_test_program(&output,
+                        "train --model \"%s\" --data text:%s --context 8 --batch 8 --steps 1 --devices "
+                        "cpu,cpu --tensor 2 --sequence --save %s --save-state",
+                        words, gs_test_text_file(), path),
+        0);
+    free(output);
+    for (int i = 0; i < 5; i++)
+        gs_test_program_prints(0, then[i].says, "train --resume %s --steps 2 %s", path, then[i].more);
+    free(path);
+}
+
 GS_TESTS(sequence_parallel, cmocka_unit_test(the_weights_of_one_worker),
          cmocka_unit_test(exact_has_the_bits_of_one_worker), cmocka_unit_test(on_opencl_too),
          cmocka_unit_test(between_processes), cmocka_unit_test(bytes_are_those_of_the_formula),
          cmocka_unit_test(memory_is_foreseen), cmocka_unit_test(layouts_have_it),
-         cmocka_unit_test(it_goes_with_offload), cmocka_unit_test(bad_use_is_told),
-         cmocka_unit_test(what_it_says))
+         cmocka_unit_test(it_goes_with_offload), cmocka_unit_test(resumed_with_another_layout),
+         cmocka_unit_test(bad_use_is_told), cmocka_unit_test(what_it_says))
