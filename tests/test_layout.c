@@ -218,6 +218,8 @@ static void places_are_drawn(void **state) {
     gs_test_program_prints(
         0, "   5 cpu             1    1     0  3-11            31,250      all       all      1/2",
         "devices --layout dp2,tp2,pp2,zero1 --model lenet");
+    gs_test_program_prints(2, "has 16777216 workers; wanted at most 4096 here",
+                           "devices --layout dp4096,tp64,pp64");
     gs_test_program_prints(2, "names 3 devices for 2 workers",
                            "devices --layout pp2 --devices cpu,cpu,cpu --model lenet");
     gs_test_program_prints(2, "a second 'pp2'", "devices --layout pp2,pp2");

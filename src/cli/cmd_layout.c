@@ -109,7 +109,7 @@ static gs_status answer(question *q) {
     gs_layout_plan plan = {0};
     measured took[MEASURED] = {{0}};
     if (q->workers < 1) return gs_fail(GS_E_USAGE, "--workers N is required: how many workers share the run");
-    gs_status status = gs_devices_for(&q->settings, q->workers, &q->devices);
+    gs_status status = gs_devices_for(&q->settings, q->workers, WORKERS_MOST, &q->devices);
     if (status == GS_OK) status = gs_layout_plan_create(&q->settings, q->devices, q->workers, &plan);
     if (status == GS_OK && plan.costs == 0)
         status = gs_fail(plan.too_large ? GS_E_MEMORY : GS_E_USAGE, "no layout of %d workers %s%s%s",
@@ -143,9 +143,9 @@ int gs_cmd_layout(int argc, char **argv) {
     const gs_help help = {"layout --workers N [options of train]",
                           "List the layouts of N workers (train --layout), the fastest first: replicas\n"
                           "(dp), parts of layers (tp), stages (pp) and ZeRO (zero). For each it predicts\n"
-                          "what a step takes, from measured times of the layers, by the formulas in\n"
-                          "src/train/layout/layout_plan.h; the memory of the worker that needs most, as\n"
-                          "gradsum memory does; and the bytes of the worker that sends most.",
+                          "what a step takes, from measured times of layers and of what workers send, by\n"
+                          "the formulas in src/train/layout/layout_plan.h; the memory of the worker that\n"
+                          "needs most, as gradsum memory does; and the bytes of the one that sends most.",
                           "gradsum layout --model gpt --data jargon --workers 4 --max-memory 60", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     const gs_status status = answer(&q);

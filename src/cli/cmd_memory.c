@@ -147,7 +147,7 @@ static int tell(gs_settings *s, bool layers, bool json) {
     gs_status status = gs_memory_plan_create(s, &plan);
     if (status == GS_OK) status = gs_memory_check(s, &plan, why, sizeof why);
     if (*why) fprintf(stderr, "gradsum memory: --fit chose %s\n", why);
-    if (status == GS_OK) status = gs_memory_options_find(&plan, &options);
+    if (status == GS_OK) gs_memory_options_find(&plan, &options);
     if (status == GS_OK && json) print_json(&plan, &options, layers, why);
     if (status == GS_OK && !json) print_text(&plan, &options, layers);
     gs_memory_plan_free(&plan);
@@ -191,7 +191,7 @@ int gs_cmd_memory(int argc, char **argv) {
                           "  workspace                      scratch memory of the operators\n"
                           "  communication                  copies of gradients, to be summed\n"
                           "  data                           samples",
-                          "gradsum memory --model resnet20 --data cifar --batch 256 --devices cpu,cpu", NULL};
+                          "gradsum memory --model gpt --data jargon --devices cpu,cpu --zero 2", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     if (s.fit && !s.max_memory)
         return gs_failed("memory",

@@ -224,7 +224,7 @@ int gs_cmd_profile(int argc, char **argv) {
                       "the same with --zero 1, 2 or 3; of stages 2 and 3 most is hidden behind layers"),
         GS_RUN_OPTION("batch-norm", NULL),
         GS_DIVIDING_OPTIONS,
-        {"workers", GS_OPTION_INT, &q.workers, 1, 64, "N",
+        {"workers", GS_OPTION_INT, &q.workers, 1, GS_PROFILE_WORKERS, "N",
          "of a layout: how many share the run (default: as many as it needs)"},
         GS_REFUSED("load", "profile learns nothing; the weights do not matter"),
         GS_REFUSED("mean", "profile learns nothing; how images are scaled does not matter"),

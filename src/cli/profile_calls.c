@@ -36,7 +36,7 @@ gs_status gs_profile_layout_alone(const gs_settings *s, char device[48], gs_sett
 gs_status gs_profile_layout_run(const gs_settings *settings, int workers, gs_profile_layout *l) {
     gs_settings s = *settings;
     char *devices = NULL;
-    GS_TRY(gs_devices_for(&s, gs_layout_workers(&s, workers), &devices));
+    GS_TRY(gs_devices_for(&s, gs_layout_workers(&s, workers), GS_PROFILE_WORKERS, &devices));
     s.devices = devices;
     const gs_status status = gs_context(gs_profile_calls_run(&s, &l->calls), "--layout %s", l->name);
     free(devices);
