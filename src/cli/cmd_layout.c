@@ -56,21 +56,22 @@ static gs_status run_best(const question *q, const gs_layout_plan *p, measured *
 static void print_text(const question *q, const gs_layout_plan *p, const measured *took) {
     const gs_settings *s = &p->memory.settings;
     const int width = s->sequence ? 26 : 16;
-    printf("model    %s, %s parameters, global batch %zu, %d worker%s\n",
-           gs_model_is_name(s->model) ? s->model : "layers", gs_thousands((double)p->memory.params),
-           p->memory.batch, q->workers, gs_s((unsigned)q->workers));
-    printf("measured %s samples/s of one worker alone on a core", gs_thousands(p->parts->samples_per_s));
-    if (q->workers > 1) printf("; %.1f GB/s from one to the next", p->parts->bandwidth / 1e9);
-    printf("\n\n");
+    gs_print_fact("model", "%s, %s parameters, global batch %zu, %d worker%s",
+                  gs_model_is_name(s->model) ? s->model : "layers", gs_thousands((double)p->memory.params),
+                  p->memory.batch, q->workers, gs_s((unsigned)q->workers));
+    gs_print_fact("measured", "%s samples/s of one worker alone on a core",
+                  gs_thousands(p->parts->samples_per_s));
+    if (q->workers > 1) gs_print_fact("", "%.1f GB/s from one to the next", p->parts->bandwidth / 1e9);
+    printf("\n");
     printf("%-*s %9s %9s %9s %8s%s\n", width, "layout", "ms a step", "MB memory", "MB sent", "bubble",
-           q->run ? "    measured: ms, MB, MB sent" : "");
+           q->run ? "  measured: ms, MB, sent" : "");
     for (int i = 0; i < p->costs; i++) {
         const gs_layout_cost *c = &p->cost[i];
         char name[NAME];
         printf("%-*s %9.2f %9.1f %9.3f %6.1f %%", width, name_of(c, name), 1e3 * c->seconds, c->memory / MB,
                c->sent / MB, 100 * c->bubble);
         if (i < MEASURED && took[i].there)
-            printf("  %9.2f %8.1f %8.3f", 1e3 * took[i].seconds, took[i].memory / MB, took[i].sent / MB);
+            printf(" %8.2f %7.1f %7.3f", 1e3 * took[i].seconds, took[i].memory / MB, took[i].sent / MB);
         printf("\n");
     }
     if (p->too_large > 0)

@@ -17,9 +17,9 @@ static const char *const precisions[GS_PRECISIONS] = {"f32", "bf16", "f16"};
 static void print_speeds(const gs_profile *p) {
     const gs_roofline *r = &p->roofline;
     int last = GS_ROOFLINE_SIZES - 1;
-    printf("model    %s, %s parameters, %zu sample%s per step\n", p->model, gs_thousands((double)p->params),
-           p->batch, gs_s(p->batch));
-    printf("device   %s\n", p->device);
+    gs_print_fact("model", "%s, %s parameters, %zu sample%s per step", p->model,
+                  gs_thousands((double)p->params), p->batch, gs_s(p->batch));
+    gs_print_fact("device", "%s", p->device);
     if (p->precision != GS_PRECISION_F32)
         printf("products %s (the peak is that of f32)\n", precisions[p->precision]);
     printf("peak     %s GFLOP/s (FMA loop)\n", gs_thousands(r->flops / 1e9));
