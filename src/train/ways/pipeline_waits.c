@@ -107,7 +107,7 @@ static gs_status add_up(const gs_pipeline_worker *p, double *all, sums *out) {
     const gs_stage_record *r = &p->record;
     const size_t to = r->steps, kept = to < r->room ? to : r->room, stages = (size_t)p->shape.stages;
     const size_t from = to > 1 && kept == to ? 1 : to - kept;
-    if (to == 0) return GS_OK;
+    if (kept == 0) return GS_OK;
     gs_pass_time *time = malloc(stages * (to - from) * r->passes * sizeof *time);
     if (!time) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for the times of %zu steps", to - from);
     bring_to_one_clock(p, all);
