@@ -93,7 +93,7 @@ measure_line() {
         'BEGIN { printf "%.0fus,%.4gMB/s", trip / 2, (a + b) / 2e6 }'
 }
 
-run() { # hosts options of train...: its median step in ms
+run() { # hosts options of train...: what it says at the end
     local h n=$1
     shift
     for ((h = 1; h < n; h++)); do
@@ -101,7 +101,7 @@ run() { # hosts options of train...: its median step in ms
             train "$@" >/dev/null 2>&1 &
     done
     on 0 "$program" launch --nodes $n --node-rank 0 --meet "tcp://$(address 0):$port" --bind none -n 1 -- \
-        train "$@" --json 2>"$work/err" | tail -1 | number step_median_ms
+        train "$@" --json 2>"$work/err" | tail -1
     wait
 }
 
@@ -115,13 +115,17 @@ while read -r n scheme rate options; do
     # shellcheck disable=SC2086
     set -- --model lenet --data fashion-mnist-small --batch $((4 * n)) --threads 1 --sync "$scheme" --steps "$steps" \
         $options
-    measured=$(run "$n" "$@")
-    predicted=$("$program" simulate --workers "$n" --link "$line" --tcp --cores "$cores/all" "$@" --json | number step)
+    run=$(run "$n" "$@")
+    simulated=$("$program" simulate --workers "$n" --link "$line" --tcp --cores "$cores/all" "$@" --json)
+    measured=$(number step_median_ms <<<"$run") predicted=$(number step <<<"$simulated")
     unplug "$n"
     [ -n "$measured" ] && [ -n "$predicted" ] ||
         { echo "bench-simulate: $n $scheme $rate: no figures: $(tail -2 "$work/err")"; exit 1; }
     awk -v m="$measured" -v p="$predicted" -v w="$n $scheme $rate $options" -v l="$line" 'BEGIN { p *= 1000
         printf "%-36s %20s %7.2f ms %7.2f ms %+6.1f %%\n", w, l, m, p, 100 * (p - m) / m }'
+    late=$(number step_late <<<"$simulated") # steps of unlike length, of which a median says little
+    [ -z "$late" ] || awk -v l="$late" -v s="$(number samples_per_s <<<"$run")" -v b=$((4 * n)) 'BEGIN {
+        printf "%-36s %20s %7.2f ms %7.2f ms\n", "   mean; once a worker was late", "", 1000 * b / s, 1000 * l }'
     errors+=$(awk -v m="$measured" -v p="$predicted" \
         'BEGIN { e = 100 * (1000 * p - m) / m; print e < 0 ? -e : e }')$'\n'
 done <<<"$cases"

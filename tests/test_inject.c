@@ -35,6 +35,8 @@ static void faults_are_read(void **state) {
         gs_faults_read("kill:rank=1,operation=7,generation=12;kill:generation=all,rank=1,operation=7", &f));
     assert_int_equal(f.fault[0].generation, 12);
     assert_int_equal(f.fault[1].generation, 0);
+    assert_ok(gs_faults_read("kill:rank=1,operation=0", &f));
+    assert_int_equal(f.fault[0].operation, 0);
     assert_ok(gs_faults_read("usage:rank=1,operation=7", &f));
     assert_int_equal(f.fault[0].kind, GS_FAULT_USAGE);
 }
@@ -46,8 +48,8 @@ static void other_values_are_refused(void **state) {
         {"burn:rank=1,operation=5", "has 'burn:rank=1,operation=5', which is none of its kinds"},
         {"kill:operation=5", "which has no rank"},
         {"kill:rank=1", "which has no operation"},
-        {"kill:rank=1,operation=0", "whose operation is no number from 1 on"},
-        {"kill:rank=1,operation=99999999999999999999", "whose operation is no number from 1 on"},
+        {"drop:rank=1,operation=0", "whose operation is 0, when nothing is sent yet"},
+        {"kill:rank=1,operation=99999999999999999999", "whose operation is no number from 0 on"},
         {"kill:rank=-1,operation=5", "whose rank is no number"},
         {"kill:rank=99999999999,operation=5", "whose rank is no number"},
         {"kill:rank=1,operation=5,generation=0", "whose generation is no number from 1 to 1000, and not all"},

@@ -4,17 +4,18 @@
 #include "tests/launched.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/launch/elastic_nodes.h"
 #include "cli/launch/nodes.h"
-#include "comm/meet/store_server.h"
+#include "comm/meet/store.h"
 #include "core/clock.h"
 
 typedef struct party {
     gs_launch launch[2];
     gs_elastic_nodes *node[2];
-    char meet[64];
+    char meet[600];
 } party;
 
 static void describe(party *p) {
@@ -29,11 +30,12 @@ static void describe(party *p) {
 /* entries: of the store; 0: as many as it usually has. */
 static void meet(party *p, int entries) {
     describe(p);
+    gs_store_limit(entries);
     for (int i = 0; i < 2; i++) {
         p->launch[i].elastic = "2:4";
         assert_ok(gs_elastic_nodes_create(&p->launch[i], &p->node[i]));
-        if (i == 0 && entries > 0) gs_store_server_limit(p->launch[i].store, entries);
     }
+    gs_store_limit(0);
 }
 
 static void part(const party *p) {
@@ -159,8 +161,9 @@ static void a_full_store_says_so(void **state) {
     party p;
     begin(&p, 3);
     gs_elastic_nodes_say_lost(p.node[1]);
-    gs_elastic_nodes_look(p.node[1]);
-    assert_end(&p, 1, GS_EXIT_FAILED, ", where the ranks meet, is full: it holds 3 entries, and no more fit");
+    talk(&p, 2);
+    for (int i = 0; i < 2; i++)
+        assert_end(&p, i, GS_EXIT_FAILED, ", where the ranks meet, is full: it holds 3 of at most 3 entries");
     part(&p);
 }
 
@@ -171,38 +174,55 @@ static int nobody_stops(void *context) {
     return 0;
 }
 
-/* It holds who is there, and not how the attempt has ended. */
-static void a_full_store_ends_the_restarts(void **state) {
-    (void)state;
-    party p;
+/* It holds who is there, `entries`, and not how the attempt has ended. */
+static void assert_full_ends(party *p, int entries, const char *where) {
     gs_launch_nodes *node[2];
     gs_restarts *restarts;
     gs_launch_end all;
-    char what[1400];
-    describe(&p);
+    char what[1400], wanted[100];
+    snprintf(wanted, sizeof wanted, ", where the ranks meet, is full: it holds %d of at most %d entries",
+             entries, entries);
+    gs_store_limit(entries);
     for (int i = 0; i < 2; i++) {
-        p.launch[i].restarts = 3;
-        assert_ok(gs_launch_nodes_create(&p.launch[i], &node[i]));
+        p->launch[i].restarts = 3;
+        assert_ok(gs_launch_nodes_create(&p->launch[i], &node[i]));
     }
-    gs_store_server_limit(p.launch[0].store, 2);
     for (int turn = 0; turn < 2000; turn++) {
         const bool first = gs_launch_nodes_look(node[0]), second = gs_launch_nodes_look(node[1]);
-        if (!first && !second) break;
+        if ((!first && !second) || (!p->launch[0].store && turn == 3)) break; /* else they beat for ever */
         gs_nap(0.005);
     }
-    assert_ok(gs_restarts_create(&p.launch[1], &restarts));
-    assert_false(gs_launch_nodes_agree(node[1], restarts, &(gs_launch_report){.end = GS_ENDED_FAILED}, 20,
-                                       nobody_stops, NULL, &all, what, sizeof what));
-    assert_int_equal(all, GS_ENDED_FAILED);
-    if (!strstr(what, "; not started again: 127.0.0.1 port ") ||
-        !strstr(what, ", where the ranks meet, is full: it holds 2 entries, and no more fit"))
-        fail_msg("%s", what);
-    gs_restarts_free(restarts);
+    for (int i = 1; i >= 0; i--) {
+        assert_ok(gs_restarts_create(&p->launch[i], &restarts));
+        assert_false(gs_launch_nodes_agree(node[i], restarts, &(gs_launch_report){.end = GS_ENDED_FAILED}, 20,
+                                           nobody_stops, NULL, &all, what, sizeof what));
+        assert_int_equal(all, GS_ENDED_FAILED);
+        if (!strstr(what, where) || !strstr(what, wanted)) fail_msg("%d: %s", i, what);
+        gs_restarts_free(restarts);
+    }
     for (int i = 1; i >= 0; i--) gs_launch_nodes_free(node[i]);
+    gs_store_limit(0);
     unsetenv("GRADSUM_SECRET");
+}
+
+static void a_full_store_ends_the_restarts(void **state) {
+    (void)state;
+    party p;
+    describe(&p);
+    assert_full_ends(&p, 2, "; not started again: 127.0.0.1 port ");
+}
+
+/* There each launch has a beat, too. Nothing is left. */
+static void a_full_folder_ends_the_restarts(void **state) {
+    (void)state;
+    party p;
+    describe(&p);
+    snprintf(p.meet, sizeof p.meet, "file:%.500s/full", gs_test_folder());
+    assert_full_ends(&p, 4, "; not started again: the folder ");
+    assert_int_not_equal(access(p.meet + strlen("file:"), F_OK), 0);
 }
 
 GS_TESTS(launches, cmocka_unit_test(survivors_go_on), cmocka_unit_test(one_is_stopped_before_it_has_begun),
          cmocka_unit_test(one_is_stopped_while_all_train), cmocka_unit_test(one_is_stopped_once_it_is_ready),
          cmocka_unit_test(wrong_usage_is_not_repeated), cmocka_unit_test(a_full_store_says_so),
-         cmocka_unit_test(a_full_store_ends_the_restarts))
+         cmocka_unit_test(a_full_store_ends_the_restarts), cmocka_unit_test(a_full_folder_ends_the_restarts))

@@ -7,6 +7,11 @@
 
 #include <unistd.h>
 
+/* This rank fails without a word while the others wait for it. */
+#define NEVER_COMES(rank, how)                                                                               \
+    "unset GRADSUM_CHECK; export GRADSUM_FAULT='delay:rank=" #rank ",operation=0,seconds=2;" how             \
+    ":rank=" #rank ",operation=0'; launch 1 --nodes 2 $M -n 2 -- $T & launch 0 --nodes 2 $M -n 2 -- $T"
+
 static void assert_says(const char *script, const char *const *wanted) {
     char *output;
     gs_test_nodes_one(&output, script);
@@ -74,6 +79,14 @@ static void nodes_that_do_not_fit_are_named(void **state) {
           "n1: gradsum train: rank 1: what answers at 127.0.0.1 port "}},
         {"launch 0 --nodes 2 $M -n 1 -- $T & launch 1 --nodes 2 $M -n 1 -- train --data /no/such",
          {"n0: gradsum train: rank 0: rank 1 failed before it joined: ", "n1: gradsum train: "}},
+        /* Killed, or ended without a word, before it has come to the store. */
+        {NEVER_COMES(3, "kill"),
+         {": rank 3 failed before it joined: it was killed by signal 9 (Killed), on node rank 1 (host ",
+          "n0: gradsum launch: rank ", "n1: gradsum launch: rank 3 was killed by signal 9 (Killed)",
+          "n0: exit 1"}},
+        {NEVER_COMES(0, "usage"),
+         {": rank 0 failed before it joined: it ended with exit status 2, on node rank 0 (host ",
+          "n0: gradsum launch: rank ", "n1: gradsum launch: rank ", "n1: exit 1"}},
         {"launch 0 --nodes 2 --meet redis://127.0.0.1:$P/x -n 1 --timeout 0.5 -- $T",
          {"rank 0: no server of Redis could be used at 127.0.0.1 port ", "within 0.5 s: Connection refused"}},
         {"launch 1 --nodes 2 $M -n 1 --timeout 0.5 -- $T",

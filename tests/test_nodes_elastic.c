@@ -58,6 +58,10 @@ static void those_that_are_left_go_on(void **state) {
          {"n0: gradsum launch: rank 3 was killed by signal 9 (Killed); generation 2: 3 go on, 1 new",
           "n1: gradsum launch: rank 0 was killed by signal 9 (Killed); generation 3: 3 go on, 1 new",
           "n0: exit 0", "n1: exit 0"}},
+        /* One that never comes to the store; nobody waits for it as long as this. */
+        {FAULT("kill:rank=3,operation=0") TWO("--timeout 100 --elastic 2:4 -- " SMALL),
+         {"n0: gradsum launch: rank 3 was killed by signal 9 (Killed); generation 2: 3 go on, 1 new",
+          "n0: exit 0", "n1: exit 0"}},
         /* All of node rank 0: its launch goes on without a rank of its own. */
         {FAULT("kill:rank=0,operation=12;kill:rank=1,operation=12") TWO("--elastic 2 -- " SMALL),
          {"n1: gradsum launch: rank ", "generation 2: 2 go on", "n0: exit 0", "n1: exit 0"}},
@@ -141,9 +145,11 @@ static void where_they_cannot_all_say_why(void **state) {
 static void what_it_goes_with(void **state) {
     (void)state;
     for (int node = 0; node < 2; node++) {
-        gs_test_program_prints(
-            2, "--elastic 2: the launches of several nodes agree at a store that one of them holds; wanted",
-            "launch -n 2 --elastic 2 --nodes 2 --node-rank %d --meet file:/no -- train", node);
+        gs_test_program_prints(2,
+                               "--elastic 2: the launches of several nodes agree at a store that tells at "
+                               "once which of them has gone",
+                               "launch -n 2 --elastic 2 --nodes 2 --node-rank %d --meet file:/no -- train",
+                               node);
         gs_test_program_prints(2, "--elastic 2:5: more than the 4 processes of all nodes",
                                "launch -n 2 --elastic 2:5 --nodes 2 --node-rank %d --meet tcp://h:1 -- train",
                                node);

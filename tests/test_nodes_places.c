@@ -5,16 +5,14 @@
 #include "tests/draw.h"
 #include "tests/nodes.h"
 #include "tests/program.h"
+#include "tests/redis.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define SMALL "train --model softmax --steps 9 --threads 1 --batch 600"
 #define TWO(rest) "launch 1 --nodes 2 $M -n 2 " rest " & launch 0 --nodes 2 $M -n 2 " rest "; wait; "
 #define FAULT(what) "unset GRADSUM_CHECK; export GRADSUM_FAULT=" what "; "
+#define WAIT_FOR_NOTHING "for i in $(seq 100); do [ \"$(left)\" ] || break; sleep 0.1; done; "
 #define LONG "--timeout 6 --restarts 2 -- " SMALL " --slow 0:150"
 /* Two launches, of which one gets this signal when rank 0 trains; then the script goes on. */
 #define DISTURBED(number, victim, other)                                                                     \
@@ -33,49 +31,11 @@ static const char *const places[] = {
 
 enum { PLACES = sizeof places / sizeof *places, CASES = 6 };
 
-static pid_t server; /* of Redis; 0: there is none */
-
-static bool answers(int port) {
-    char *output;
-    gs_test_shell(&output, "redis-cli -p %d ping", port);
-    const bool pong = strstr(output, "PONG") != NULL;
-    free(output);
-    return pong;
-}
-
-/* False: it is not installed. */
-static bool start_redis(void) {
-    char number[16];
-    const int port = gs_test_free_port();
-    const char *folder = gs_test_folder();
-    snprintf(number, sizeof number, "%d", port);
-    if (gs_test_shell(NULL, "command -v redis-server && command -v redis-cli") != 0) return false;
-    setenv("REDIS", number, 1);
-    server = fork();
-    if (server == 0) {
-        const int nothing = open("/dev/null", O_WRONLY);
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        dup2(nothing, STDOUT_FILENO);
-        execlp("redis-server", "redis-server", "--port", number, "--bind", "127.0.0.1", "--save", "", "--dir",
-               folder, (char *)NULL);
-        _exit(127);
-    }
-    for (int i = 0; i < 200 && !answers(port); i++) usleep(20000);
-    return true;
-}
-
-static void end_redis(void) {
-    if (server <= 0) return;
-    kill(server, SIGKILL);
-    waitpid(server, NULL, 0);
-    server = 0;
-}
-
 /* ---- what is said there ---- */
 
 typedef struct run {
     const char *script, *both,
-        *wanted[5]; /* both: what both launches say in a line of their own; NULL: nothing */
+        *wanted[6]; /* both: what both launches say in a line of their own; NULL: nothing */
 } run;
 
 static char text[PLACES * CASES][2000]; /* of the scripts */
@@ -96,17 +56,20 @@ static void assert_launch_says(const char *output, int node, const char *wanted)
 
 /* Each run at each place, all at once; whole: the hash of its weights, or NULL. */
 static void assert_runs(const run *runs, int count, const char *whole) {
-    const bool redis = start_redis();
+    const int redis = gs_test_redis_start();
     const char *script[PLACES * CASES];
     char *output[PLACES * CASES], hash[65];
-    const int all = count * (redis ? PLACES : 1);
+    const int all = count * (redis > 0 ? PLACES : 1);
+    char port[16];
+    snprintf(port, sizeof port, "%d", redis);
+    setenv("REDIS", port, 1);
     for (int i = 0; i < all; i++) {
         snprintf(text[i], sizeof text[i], "%s%s echo \"left: $(left).\"", places[i / count],
                  runs[i % count].script);
         script[i] = text[i];
     }
     gs_test_nodes(all, script, output);
-    end_redis();
+    gs_test_redis_end();
     for (int i = 0; i < all; i++) {
         for (const char *const *wanted = runs[i % count].wanted; *wanted; wanted++)
             assert_says(script[i], output[i], *wanted);
@@ -163,6 +126,13 @@ static void where_they_cannot_all_say_why(void **state) {
          {"n0: gradsum launch: rank 1 was killed by signal 9 (Killed); ",
           "; not started again: the launch of node rank 1 has gone", "n0: exit 1",
           ", where the launches agree, cannot be reached"}},
+        /* Before it has come to the place. At Redis what is said there is gone after 3 s: the others come first. */
+        {FAULT("'delay:rank=3,operation=0,seconds=2;kill:rank=3,operation=0'") TWO("-- " SMALL)
+             WAIT_FOR_NOTHING,
+         NULL,
+         {"n0: gradsum launch: rank ",
+          ": rank 3 failed before it joined: it was killed by signal 9 (Killed), on node rank 1 (host ",
+          "n1: gradsum launch: rank 3 was killed by signal 9 (Killed)", "n0: exit 1", "n1: exit 1"}},
     };
     assert_runs(runs, sizeof runs / sizeof *runs, NULL);
 }

@@ -227,9 +227,31 @@ static void interleaved_pipelines_wait_less(void **state) {
     assert_near(simulated(s).efficiency, 8 / 9.0, 0, 0.06);
 }
 
+/* Once messages to two partners share a line, in recursive doubling they always do. In other schemes a rank that has
+ * paused is waited for, and then all is as before. */
+static void a_late_worker_slows_recursive_doubling_for_ever(void **state) {
+    (void)state;
+    static const char *const others[] = {"ring", "halving_doubling", "tree", "ps"};
+    gs_simulation s = lenet(4, (gs_link){10e-6, 5.975e6});
+    s.tcp = true;
+    s.settings.sync = "recursive_doubling";
+    const gs_simulated doubling = simulated(s);
+    if (!(doubling.late > 1.4 * doubling.step && doubling.late < 1.6 * doubling.step))
+        fail_msg("%g s, then %g s", doubling.step, doubling.late);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        s.settings.sync = others[i];
+        const gs_simulated r = simulated(s);
+        if (!isnan(r.late)) fail_msg("%s: %g s, then %g s", others[i], r.step, r.late);
+    }
+    s.tcp = false;
+    s.settings.sync = "recursive_doubling";
+    assert_true(isnan(simulated(s).late));
+}
+
 GS_TESTS(simulate_steps, cmocka_unit_test(infinite_links_leave_compute),
          cmocka_unit_test(a_sum_during_backward_is_hidden), cmocka_unit_test(the_line_of_a_server_is_named),
          cmocka_unit_test(pauses_hold_up_all), cmocka_unit_test(layouts_send_what_their_formulas_say),
          cmocka_unit_test(layouts_together_send_what_train_sends),
          cmocka_unit_test(two_threads_wait_for_each_other), cmocka_unit_test(zero_hides_what_it_can),
-         cmocka_unit_test(interleaved_pipelines_wait_less), cmocka_unit_test(workers_share_cores))
+         cmocka_unit_test(interleaved_pipelines_wait_less), cmocka_unit_test(workers_share_cores),
+         cmocka_unit_test(a_late_worker_slows_recursive_doubling_for_ever))

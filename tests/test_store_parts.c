@@ -78,6 +78,7 @@ static void old_attempts_are_forgotten(void **state) {
     s.most = 1;
     assert_true(gs_entries_add(&s, "rank-0", ""));
     assert_false(gs_entries_add(&s, "rank-1", ""));
+    assert_true(gs_entries_add(&s, "fault", "")); /* for which there is always room */
     gs_entries_free(&s);
 }
 

@@ -205,6 +205,7 @@ int gs_cmd_train(int argc, char **argv) {
     gs_status status = gs_rendezvous_from_environment(&processes);
     if (status != GS_OK) return gs_failed("train", status);
     processes.tell = gs_tell_place;
+    processes.met = gs_launch_why_met;
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
     s.trace = TRACE_UNSAID;
     const gs_option *options = gs_run_options(&s, true, own);

@@ -200,6 +200,7 @@ typedef struct gs_rendezvous {
         *engine; /* what has started the processes: "torchrun", "Slurm", "Open MPI"; NULL: `gradsum launch`,
                               or the user */
     void (*tell)(const char *sentence); /* told where this process listens; NULL: nobody is */
+    void (*met)(void); /* called by gs_comm_processes_create once all are connected; may be NULL */
     int attempt; /* (--restarts) or generation (--elastic) of a launch whose ranks meet again at the same store:
                     2, 3 and so on; 0: the first; GS_ATTEMPT_LAUNCHES: the launches themselves. Each sees its
                     own entries alone */

@@ -55,5 +55,7 @@ gs_status gs_process_transport_find(const char *name, bool launched, const gs_pr
 gs_status gs_comm_processes_create(const gs_rendezvous *r, gs_comm **out) {
     const gs_process_transport *transport;
     GS_TRY(gs_process_transport_find(r->transport ? r->transport : "auto", false, &transport));
-    return transport->create(r, out);
+    GS_TRY(transport->create(r, out));
+    if (r->met) r->met();
+    return GS_OK;
 }

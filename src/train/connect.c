@@ -31,6 +31,7 @@ gs_status gs_devices_name(const char *list, int i, char name[48]) {
 /* --sync gloo is Gloo's own all-reduce, so the processes must talk over Gloo. */
 static gs_status connect_processes(const gs_settings *s, const char *purpose, gs_comm **out) {
     gs_rendezvous r = *s->processes;
+    gs_inject_before_meeting(r.rank);
     if (!r.purpose) r.purpose = purpose;
     r.stop = &gs_stop_requested;
     if (strcmp(s->sync, gs_sync_gloo.name) == 0) {

@@ -180,6 +180,7 @@ void gs_elastic_lost(gs_launch_state *s, int seat) {
         gs_launch_note_failure(s, seat);
         return;
     }
+    if (e->lost < 0) gs_launch_tell_absent(s, seat);
     if (e->lost < 0 || (misused && !e->misused)) e->lost = seat;
     e->misused |= misused;
     if (e->since <= 0) e->since = gs_seconds();

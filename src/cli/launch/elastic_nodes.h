@@ -19,6 +19,10 @@
  * has gone; so has one that is not ready the time-out later. One that cannot reach node rank 0 any more ends. If one
  * was stopped before it had begun a generation, the ranks of the others would wait there in vain: all end at once.
  * Ranks are in the order of nodes.
+ *
+ * Redis and a folder have all of the store's operations that this needs but one: they do not put "gone-N" for a launch
+ * that ends without a word, at once and under the number that it came with, so that another may come in its place
+ * (post.h knows launches there by beats, one of each node rank, and within the time-out). So they are refused.
  */
 #pragma once
 

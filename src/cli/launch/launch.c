@@ -138,6 +138,7 @@ void gs_launch_note_failure(gs_launch_state *s, int seat) {
         s->failed >= 0 && WIFEXITED(s->child[s->failed].status) && WIFSIGNALED(s->child[seat].status);
     if (s->failed < 0) s->failed_others = s->running;
     if (s->failed < 0) note_all_hanging(s, true);
+    if (s->failed < 0) gs_launch_tell_absent(s, seat);
     if (s->failed < 0 || (worse && s->next != SIGKILL)) s->failed = seat;
     if (s->next == 0) plan(s, SIGTERM, GRACE);
 }
@@ -287,7 +288,8 @@ static void take_signals(gs_launch_state *s) {
     gs_launch_take_signals(&s->waited, &s->before);
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
-    if (s->nodes) sigprocmask(SIG_BLOCK, &pipe, NULL); /* where they agree somebody may hang up */
+    /* Where launches talk, somebody may hang up. */
+    if (s->launch->nodes > 1) sigprocmask(SIG_BLOCK, &pipe, NULL);
 }
 
 /* Start all processes and wait for them. What the state holds of an earlier attempt is forgotten, but for the signals,

@@ -65,8 +65,15 @@ bool gs_launch_why_tell(gs_status, const char *message, bool *said);
 /* In rank 0 of a launch: a step has been made. Only the first call does anything. */
 void gs_launch_why_step(void);
 
-/* Has gs_launch_why_step been called in this attempt? */
+/* In a process of a launch: it has met the ranks of all nodes. */
+void gs_launch_why_met(void);
+
+/* Has gs_launch_why_step, or gs_launch_why_met, been called in this attempt? */
 bool gs_launch_why_stepped(int file);
+bool gs_launch_why_has_met(int file);
+
+/* Has this rank reported why it fails? */
+bool gs_launch_why_told(int file, int rank);
 
 /* Forget all, for another attempt. */
 void gs_launch_why_clear(int file);

@@ -61,6 +61,12 @@ void gs_launch_end_all(gs_launch_state *, int number);
 /* Between attempts: the signal that asks it to stop, or 0. It is noted in s->stopped_by. */
 int gs_launch_asked_to_stop(gs_launch_state *);
 
+/* ---- launch_absent.c ---- */
+
+/* This child has failed. Where it has not met the ranks of other nodes yet, and has not said why it failed, these are
+ * told at their meeting place; that takes 2 s at most. */
+void gs_launch_tell_absent(const gs_launch_state *, int seat);
+
 /* ---- launch_end.c ---- */
 
 /* "rank 2 was killed by signal 9 (Killed)" */

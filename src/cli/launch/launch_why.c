@@ -11,6 +11,10 @@
 #define VARIABLE "GRADSUM_LAUNCH_WHY"
 #define NAME "gradsum-why"
 
+/* What is no failure: lines with GS_OK. */
+#define STEP "0 has made a step\n"
+#define MET "0 has met\n"
+
 enum { LINE = 1200, ALL = 1 << 18 };
 
 static char text[ALL]; /* all lines */
@@ -66,9 +70,8 @@ bool gs_launch_why_tell(gs_status code, const char *message, bool *said) {
     return true;
 }
 
-/* A line with GS_OK. */
 void gs_launch_why_step(void) {
-    static const char line[] = "0 0 has made a step\n";
+    static const char line[] = "0 " STEP;
     static bool told;
     if (told) return;
     told = true;
@@ -77,12 +80,37 @@ void gs_launch_why_step(void) {
         return; /* then the first step is told by no one */
 }
 
-bool gs_launch_why_stepped(int file) {
+void gs_launch_why_met(void) {
+    char line[40];
+    const char *rank = getenv("GRADSUM_RANK");
+    const int file = inherited();
+    if (file < 0 || !rank) return;
+    const int length = snprintf(line, sizeof line, "%d " MET, atoi(rank));
+    if (write(file, line, (size_t)length) < 0) return; /* then others may be told of a failure in vain */
+}
+
+/* Is there a line of this rank (-1: of any) that goes on so? what NULL: one of a failure. */
+static bool has_line(int file, int rank, const char *what) {
     const ssize_t length = file < 0 ? -1 : pread(file, text, sizeof text - 1, 0);
     text[length > 0 ? length : 0] = '\0';
-    for (const char *line = text; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
-        if (strncmp(line, "0 0 ", 4) == 0) return true;
+    for (const char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+        const char *blank = strchr(line, ' ');
+        if (!blank || blank > end || (rank >= 0 && atoi(line) != rank)) continue;
+        if (what ? strncmp(blank + 1, what, strlen(what)) == 0 : atoi(blank + 1) != GS_OK) return true;
+    }
     return false;
+}
+
+bool gs_launch_why_stepped(int file) {
+    return has_line(file, -1, STEP);
+}
+
+bool gs_launch_why_has_met(int file) {
+    return has_line(file, -1, MET);
+}
+
+bool gs_launch_why_told(int file, int rank) {
+    return has_line(file, rank, NULL);
 }
 
 void gs_launch_why_clear(int file) {

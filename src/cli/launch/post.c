@@ -16,10 +16,12 @@ gs_status gs_launch_post_check(const gs_launch *l, const char *what, int most, b
     if (!l->meet) return GS_OK; /* one node; or --hosts, which meet by tcp then */
     GS_TRY(gs_context(gs_meet_place_read(l->meet, &place), "--meet"));
     if (tcp && place.kind != GS_MEET_TCP)
-        return gs_fail(GS_E_USAGE,
-                       "%s: the launches of several nodes agree at a store that one of them holds; wanted "
-                       "--meet tcp://HOST:PORT, with the address of node rank 0, not %s",
-                       what, l->meet);
+        return gs_fail(
+            GS_E_USAGE,
+            "%s: the launches of several nodes agree at a store that tells at once which of them has "
+            "gone without a word, as only that of node rank 0 does; wanted --meet tcp://HOST:PORT, "
+            "with the address of node rank 0, not %s",
+            what, l->meet);
     if (l->nodes > most) return gs_fail(GS_E_USAGE, "%s: %d nodes; wanted %d at most", what, l->nodes, most);
     return GS_OK;
 }
@@ -63,8 +65,16 @@ typedef struct listener {
     void *context;
 } listener;
 
+/* This launch may have been the one that found the store full: then it knows. */
+static gs_status hear_fault(gs_launch_post *p, const char *value) {
+    if (*p->refused) return GS_OK;
+    snprintf(p->refused, sizeof p->refused, "%s", gs_store_fault_why(value));
+    return gs_fail(GS_E_MEMORY, "%s", p->refused);
+}
+
 static gs_status hear(void *context, const char *key, const char *value) {
     const listener *l = context;
+    if (gs_store_is_fault(key)) return hear_fault(l->post, value);
     const int rank = l->post->pulse ? gs_launch_post_number(key, "beat-") : -1;
     if (rank < 0) return l->see ? l->see(l->context, key, value) : GS_OK;
     if (rank >= l->post->r.size) return GS_OK;

@@ -6,6 +6,8 @@
  *                   changes twice a second. Where that stays as it is for almost the time-out, or vanishes, the launch
  *                   has gone. What a launch has put stays until the last of them leaves: it removes all that is left of
  *                   the run, also what those have put that were killed.
+ *
+ * Where a launch finds the store full, all hear it ("fault", comm/meet/store.h), and end their connections.
  */
 #pragma once
 
@@ -25,11 +27,11 @@ typedef struct gs_launch_post {
     unsigned char key[GS_SECRET];
     struct gs_store_server *server; /* of node rank 0, of tcp */
     bool serves;
-    gs_store *store;                   /* NULL: not connected, or no more */
-    bool lost;                         /* it was connected, and is not any more; */
-    char refused[GS_STORE_HOST + 200]; /* why, if the store has not taken what was put: it is full; else "" */
-    bool deserts;                      /* this launch leaves while others wait for it */
-    int attempt; /* that the ranks are in, from 1; 0: the store notices by itself what they leave */
+    gs_store *store;   /* NULL: not connected, or no more */
+    bool lost;         /* it was connected, and is not any more; */
+    char refused[600]; /* why, if the store is full, for this launch or another; else "" */
+    bool deserts;      /* this launch leaves while others wait for it */
+    int attempt;       /* that the ranks are in, from 1; 0: the store notices by itself what they leave */
     gs_launch_pulse *pulse; /* [nodes]; NULL: the store notices by itself who has gone */
     bool joined;            /* this launch has a beat there; of these: */
     int beats;
@@ -40,7 +42,7 @@ typedef struct gs_launch_post {
 #define GS_POST_TRIES_EVERY 0.2
 
 /* GS_E_USAGE: launches that meet there cannot agree on `what`, such as "--restarts 3"; more nodes than `most`. tcp: no
- * other place will do. */
+ * other place will do, because it is needed that the store itself puts "gone-N". */
 gs_status gs_launch_post_check(const gs_launch *, const char *what, int most, bool tcp);
 
 /* At tcp, on node rank 0, launch->store is made, which all ranks meet at, too. GS_E_USAGE, GS_E_FILE, GS_E_MEMORY. */

@@ -71,6 +71,8 @@ static void print_result(const gs_simulate_answer *a) {
     if (r->buckets > 1) printf(", %d buckets", r->buckets);
     printf("\n\nstep           %s\n", gs_simulate_time(r->step));
     if (s->jitter.count > 0) printf("               the median; the mean is %s\n", gs_simulate_time(r->mean));
+    if (!isnan(r->late))
+        printf("               %s from then on, where a worker was late once\n", gs_simulate_time(r->late));
     printf("speed-up       %.4g with %s workers: efficiency %.1f %%\n", r->speed_up, gs_thousands(r->workers),
            100 * r->efficiency);
     printf("sent           %s by the worker with most\n", bytes_text(r->sent_most));
@@ -134,15 +136,16 @@ static cJSON *number_or_null(double x) {
 }
 
 static cJSON *json_point(const gs_simulated *r) {
-    return GS_JSON_OBJECT(
-        GS_FIELD("workers", r->workers), GS_FIELD("hosts", r->hosts), GS_FIELD("step", r->step),
-        GS_FIELD("step_mean", r->mean), GS_FIELD("steps", r->steps), GS_FIELD("compute", r->compute),
-        GS_FIELD("communication", r->communication), GS_FIELD("exposed", r->exposed),
-        GS_FIELD("hidden", gs_simulated_hidden(r)), GS_FIELD("speed_up", r->speed_up),
-        GS_FIELD("efficiency", r->efficiency), GS_FIELD("sent_most", r->sent_most),
-        GS_FIELD("sent_between", r->between), GS_FIELD("sent_inside", r->inside),
-        GS_FIELD("buckets", r->buckets), GS_FIELD("formula", number_or_null(r->formula)),
-        GS_FIELD("busiest_line", r->busy), GS_FIELD("bottleneck", (const char *)r->bottleneck));
+    return GS_JSON_OBJECT(GS_FIELD("workers", r->workers), GS_FIELD("hosts", r->hosts),
+                          GS_FIELD("step", r->step), GS_FIELD("step_mean", r->mean),
+                          GS_FIELD("step_late", number_or_null(r->late)), GS_FIELD("steps", r->steps),
+                          GS_FIELD("compute", r->compute), GS_FIELD("communication", r->communication),
+                          GS_FIELD("exposed", r->exposed), GS_FIELD("hidden", gs_simulated_hidden(r)),
+                          GS_FIELD("speed_up", r->speed_up), GS_FIELD("efficiency", r->efficiency),
+                          GS_FIELD("sent_most", r->sent_most), GS_FIELD("sent_between", r->between),
+                          GS_FIELD("sent_inside", r->inside), GS_FIELD("buckets", r->buckets),
+                          GS_FIELD("formula", number_or_null(r->formula)), GS_FIELD("busiest_line", r->busy),
+                          GS_FIELD("bottleneck", (const char *)r->bottleneck));
 }
 
 static cJSON *json_timeline(const gs_simulated *r) {

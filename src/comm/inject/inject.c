@@ -28,29 +28,26 @@ typedef struct injected {
 
 /* ---- striking ---- */
 
+static void say(const gs_fault *f, const char *doing) {
+    fprintf(stderr, "gradsum: GRADSUM_FAULT: rank %d: %s at operation %" PRIu64 ", %s\n", f->rank,
+            gs_fault_name(f->kind), f->operation, doing);
+}
+
+/* What needs no comm. */
+static void strike_process(const gs_fault *f) {
+    if (f->kind == GS_FAULT_KILL) raise(SIGKILL);
+    if (f->kind == GS_FAULT_USAGE) _exit(USAGE);
+    if (f->kind == GS_FAULT_STOP) raise(SIGSTOP);
+    if (f->kind == GS_FAULT_DELAY) gs_sleep_until(gs_seconds() + f->seconds);
+}
+
 static void strike(injected *k, int i, const gs_call *call) {
     const gs_fault *f = &k->faults.fault[i];
     atomic_store(&k->struck[i], true);
-    fprintf(stderr, "gradsum: GRADSUM_FAULT: rank %d: %s at operation %" PRIu64 ", %s\n", f->rank,
-            gs_fault_name(f->kind), f->operation, gs_call_text(call, true));
-    switch (f->kind) {
-    case GS_FAULT_KILL:
-        raise(SIGKILL);
-        break;
-    case GS_FAULT_USAGE:
-        _exit(USAGE);
-    case GS_FAULT_STOP:
-        raise(SIGSTOP);
-        break;
-    case GS_FAULT_DELAY:
-        gs_sleep_until(gs_seconds() + f->seconds);
-        break;
-    case GS_FAULT_DROP:
-        atomic_store(&k->cut, true);
-        break;
-    default:
-        atomic_fetch_add(&k->corrupts, 1);
-    }
+    say(f, gs_call_text(call, true));
+    strike_process(f);
+    if (f->kind == GS_FAULT_DROP) atomic_store(&k->cut, true);
+    if (f->kind == GS_FAULT_CORRUPT) atomic_fetch_add(&k->corrupts, 1);
 }
 
 /* Every operation of the rank begins here. */
@@ -154,6 +151,17 @@ static gs_status read_faults(gs_faults *out) {
     return GS_OK;
 }
 
+void gs_inject_before_meeting(int rank) {
+    gs_faults all;
+    if (read_faults(&all) != GS_OK) return;
+    for (int i = 0; i < all.count; i++) {
+        const gs_fault *f = &all.fault[i];
+        if (f->rank != rank || f->operation > 0) continue;
+        say(f, "before the processes meet");
+        strike_process(f);
+    }
+}
+
 static bool needs_messages(const gs_faults *all) {
     bool needs = false;
     for (int i = 0; i < all->count; i++)
@@ -165,7 +173,8 @@ static gs_status create(const gs_faults *all, gs_comm *inner, gs_comm **out) {
     injected *k = calloc(1, sizeof *k);
     if (!k) return gs_fail(GS_E_MEMORY, "no memory for the faults of rank %d", inner->rank);
     for (int i = 0; i < all->count; i++)
-        if (all->fault[i].rank == inner->rank) k->faults.fault[k->faults.count++] = all->fault[i];
+        if (all->fault[i].rank == inner->rank && all->fault[i].operation > 0)
+            k->faults.fault[k->faults.count++] = all->fault[i];
     k->inner = inner;
     k->ops = transport_injected;
     k->ops.name = inner->ops->name;

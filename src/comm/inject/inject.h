@@ -17,6 +17,9 @@
  * of messages. If drop or corrupt is among the faults, all ranks make collectives of messages (collectives.c), so that
  * there are some to lose.
  *
+ * Operation 0 is before the processes of a training meet; `rank` is the number of the process then. It takes kill,
+ * usage, stop and delay.
+ *
  * In a launch with --elastic a fault strikes in the first generation, unless `generation` names another, or all of them
  * ("generation=all"): ranks and operations are those of that generation. A launch with --restarts has one generation in
  * each attempt.
@@ -47,7 +50,7 @@ typedef enum gs_fault_kind {
 typedef struct gs_fault {
     gs_fault_kind kind;
     int rank;
-    uint64_t operation; /* from 1 */
+    uint64_t operation; /* from 1; 0: before the processes meet */
     int generation;     /* of an elastic launch, from 1; 0: each */
     double seconds;     /* of a delay: above 0, 1000 at most */
 } gs_fault;
@@ -63,6 +66,10 @@ const char *gs_fault_name(gs_fault_kind); /* "kill" */
 
 /* GS_E_USAGE: the message names what is wrong with the value of GRADSUM_FAULT. */
 gs_status gs_faults_read(const char *text, gs_faults *);
+
+/* This process, number `rank` of them, is about to meet the others: its faults of operation 0 strike. A value that
+ * makes no sense does nothing here: all say so once they have met. */
+void gs_inject_before_meeting(int rank);
 
 /* Do all processes have the same GRADSUM_FAULT, and does it make sense? One collective on the comm between the
  * processes, before it becomes part of a world. GS_E_USAGE on every process. */

@@ -41,8 +41,13 @@ static bool read_seconds(const char *text, double *value) {
     return !*end && *value > 0 && *value <= 1000;
 }
 
+/* Which members a fault has. */
+typedef struct given {
+    bool rank, operation;
+} given;
+
 /* What "rank=1" says; NULL, or why it makes no sense. */
-static const char *read_member(char *member, gs_fault *f, bool *ranked) {
+static const char *read_member(char *member, gs_fault *f, given *has) {
     uint64_t rank;
     char *value = strchr(member, '=');
     if (!value) return "where a name has no value";
@@ -50,10 +55,13 @@ static const char *read_member(char *member, gs_fault *f, bool *ranked) {
     if (strcmp(member, "rank") == 0) {
         if (!read_whole(value, INT_MAX, &rank)) return "whose rank is no number";
         f->rank = (int)rank;
-        *ranked = true;
+        has->rank = true;
     } else if (strcmp(member, "operation") == 0) {
-        if (!read_whole(value, UINT64_MAX / 2, &f->operation) || f->operation == 0)
-            return "whose operation is no number from 1 on";
+        if (!read_whole(value, UINT64_MAX / 2, &f->operation))
+            return "whose operation is no number from 0 on";
+        if (f->operation == 0 && (f->kind == GS_FAULT_DROP || f->kind == GS_FAULT_CORRUPT))
+            return "whose operation is 0, when nothing is sent yet";
+        has->operation = true;
     } else if (strcmp(member, "generation") == 0) {
         uint64_t generation = 0;
         if (strcmp(value, "all") != 0 && (!read_whole(value, 1000, &generation) || generation == 0))
@@ -69,7 +77,7 @@ static const char *read_member(char *member, gs_fault *f, bool *ranked) {
 
 /* One fault, of which the text is used up; `whole` is for the message. */
 static gs_status read_fault(char *text, const char *whole, gs_fault *f) {
-    bool ranked = false;
+    given has = {false, false};
     char *member = strchr(text, ':'), *rest = NULL;
     if (!member) return wrong(whole, "which has no ':'");
     *member++ = '\0';
@@ -78,11 +86,11 @@ static gs_status read_fault(char *text, const char *whole, gs_fault *f) {
     if (kind == GS_FAULT_KINDS) return wrong(whole, "which is none of its kinds");
     *f = (gs_fault){.kind = (gs_fault_kind)kind, .generation = 1};
     for (char *one = strtok_r(member, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
-        const char *why = read_member(one, f, &ranked);
+        const char *why = read_member(one, f, &has);
         if (why) return wrong(whole, why);
     }
-    if (!ranked) return wrong(whole, "which has no rank");
-    if (f->operation == 0) return wrong(whole, "which has no operation");
+    if (!has.rank) return wrong(whole, "which has no rank");
+    if (!has.operation) return wrong(whole, "which has no operation");
     if (f->kind == GS_FAULT_DELAY && !(f->seconds > 0)) return wrong(whole, "which has no seconds");
     return GS_OK;
 }

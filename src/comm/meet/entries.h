@@ -20,7 +20,7 @@ typedef struct gs_entry {
 typedef struct gs_entries {
     gs_entry *entry;            /* [count] */
     int count, places, attempt; /* attempt: the latest */
-    int most;                   /* entries at once; 0: GS_ENTRIES */
+    int most;                   /* entries at once, but for a corner's "fault"; 0: GS_ENTRIES */
     long next;                  /* number */
 } gs_entries;
 

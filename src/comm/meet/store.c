@@ -1,5 +1,6 @@
 /* Which store a text names, and how it is called. */
 #include "comm/meet/store.h"
+#include "comm/meet/entries.h"
 #include "core/clock.h"
 
 #include <errno.h>
@@ -71,6 +72,47 @@ gs_status gs_store_open(const gs_rendezvous *r, const unsigned char key[GS_SECRE
     GS_TRY(gs_meet_place_read(r->meet, &place));
     return place.kind == GS_MEET_REDIS ? gs_store_open_redis(r, &place, key, until, out)
                                        : gs_store_open_tcp(r, &place, key, until, out);
+}
+
+/* ---- a store that is full ---- */
+
+static int limit; /* of tests; 0: none */
+
+void gs_store_limit(int entries) {
+    limit = entries;
+}
+
+int gs_store_most(void) {
+    return limit > 0 ? limit : GS_ENTRIES;
+}
+
+void gs_store_full_text(const char *where, int holds, int most, char *text, size_t size) {
+    if (holds < most)
+        snprintf(text, size,
+                 "%s, where the ranks meet, has no memory for more than the %d entries that it holds", where,
+                 holds);
+    else
+        snprintf(text, size, "%s, where the ranks meet, is full: it holds %d of at most %d entries", where,
+                 most, most);
+}
+
+void gs_store_fault_text(gs_status status, const char *why, char value[GS_STORE_VALUE]) {
+    snprintf(value, GS_STORE_VALUE, "-1 %d %s", (int)status, why);
+}
+
+gs_status gs_store_refuse(gs_store *s, const char *where, int holds) {
+    char why[GS_STORE_VALUE - 40], value[GS_STORE_VALUE];
+    bool there;
+    gs_store_full_text(where, holds, gs_store_most(), why, sizeof why);
+    gs_store_fault_text(GS_E_MEMORY, why, value);
+    if (s->ops->put(s, "fault", value, &there) == GS_OK && there)
+        return gs_fail(GS_E_MEMORY, "%s", gs_store_fault_why(value));
+    return gs_fail(GS_E_MEMORY, "%s", why);
+}
+
+const char *gs_store_fault_why(const char *value) {
+    int from, status, used = 0;
+    return sscanf(value, "%d %d %n", &from, &status, &used) == 2 ? value + used : value;
 }
 
 /* ---- sockets ---- */

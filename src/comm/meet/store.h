@@ -49,8 +49,7 @@ typedef gs_status gs_store_seen(void *context, const char *key, const char *valu
 
 typedef struct gs_store_ops {
     /* *there: the key was there already, and `value` is what it holds; nothing has changed. value: GS_STORE_VALUE
-     * bytes. GS_E_MEMORY: the store is full, and the message says how many entries it holds. GS_E_PEER, GS_E_FILE: it
-     * cannot be reached. */
+     * bytes. GS_E_MEMORY: the store is full (below). GS_E_PEER, GS_E_FILE: it cannot be reached. */
     gs_status (*put)(gs_store *, const char *key, char *value, bool *there);
     /* Call `seen` for what is new; wait for that for `seconds` at most, or less. */
     gs_status (*look)(gs_store *, double seconds, gs_store_seen *seen, void *context);
@@ -105,6 +104,37 @@ gs_status gs_store_open_folder(const gs_rendezvous *, const gs_meet_place *, uns
 
 /* The folder inside of it where the ranks of an attempt meet: "DIR/attempt-2". False: its name is too long. */
 bool gs_store_attempt_folder(const char *folder, int attempt, char *path, size_t size);
+
+/* ---- a store that is full ---- */
+
+/* A store takes GS_ENTRIES entries (entries.h): one of tcp in all its corners, Redis and a folder in each. What is one
+ * too many is refused with the same sentence everywhere, and put into the corner as its "fault", for which there is
+ * always room. So all who meet there fail with that sentence:
+ *
+ *     10.0.0.7 port 29400 (eth0), where the ranks meet, is full: it holds 1048576 of at most 1048576 entries
+ */
+
+/* How many entries a store takes. */
+int gs_store_most(void);
+/* For tests: each store that is opened or made from here on takes so many; 0: as many as it usually does. */
+void gs_store_limit(int entries);
+
+/* The sentence, of a store that holds so many entries. Where it holds fewer than it takes, its memory is too small. */
+void gs_store_full_text(const char *where, int holds, int most, char *text, size_t size);
+
+/* The value of "fault": by none of the ranks, with a gs_status. */
+void gs_store_fault_text(gs_status, const char *why, char value[GS_STORE_VALUE]);
+
+/* Is it the key for which there is always room? */
+static inline bool gs_store_is_fault(const char *key) {
+    return strcmp(key, "fault") == 0;
+}
+
+/* Put the "fault", and return GS_E_MEMORY with its sentence: where another one was there before, with that. */
+gs_status gs_store_refuse(gs_store *, const char *where, int holds);
+
+/* Its sentence. */
+const char *gs_store_fault_why(const char *value);
 
 /* ---- sockets, for both ---- */
 

@@ -7,11 +7,11 @@
  *     launch-end-1-0   the value of the key "end-1-0"
  *     attempt-1        a folder, where the ranks meet
  *
- * A process of doctor's removes what it has put when it leaves; the last one removes the key, and the folder. What a
- * launch has put stays for the others; the last one removes all.
+ * A process of doctor's removes what it has put when it leaves, but for a fault; the last one removes that, the key and
+ * the folder. What a launch has put stays for the others; the last one removes all.
  */
 #include "comm/meet/route.h"
-#include "comm/meet/store.h"
+#include "comm/meet/seen.h"
 #include "core/clock.h"
 
 #include <dirent.h>
@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH = 3000, NAMES = 8 + GS_STORE_KEY, DRAFT = PATH + 64, SEEN = 5 * 4096 };
+enum { PATH = 3000, NAMES = 8 + GS_STORE_KEY, DRAFT = PATH + 64 };
 #define ATTEMPT "attempt-"
 static const double pause_s = 0.02;
 
@@ -32,8 +32,9 @@ typedef struct folder_store {
     bool launches;
     const char *prefix;
     char folder[PATH - NAMES - 32];
-    char (*put)[GS_STORE_KEY], (*seen)[GS_STORE_KEY];
-    int puts, count;
+    char (*put)[GS_STORE_KEY];
+    int puts;
+    gs_seen seen;
 } folder_store;
 
 static void path_of(const folder_store *f, const char *key, char path[PATH]) {
@@ -45,11 +46,11 @@ static gs_status cannot(const folder_store *f, const char *what) {
                    strerror(errno));
 }
 
-static bool note(char (**list)[GS_STORE_KEY], int *count, const char *key) {
-    char(*more)[GS_STORE_KEY] = realloc(*list, ((size_t)*count + 1) * sizeof *more);
+static bool note_put(folder_store *f, const char *key) {
+    char(*more)[GS_STORE_KEY] = realloc(f->put, ((size_t)f->puts + 1) * sizeof *more);
     if (!more) return false;
-    *list = more;
-    snprintf(more[(*count)++], GS_STORE_KEY, "%s", key);
+    f->put = more;
+    snprintf(more[f->puts++], GS_STORE_KEY, "%s", key);
     return true;
 }
 
@@ -67,12 +68,33 @@ static bool read_value(const folder_store *f, const char *key, char value[GS_STO
     return n >= 0;
 }
 
+/* The key in "doctor-rank-0"; NULL: it is a draft, or something else. */
+static const char *key_in(const folder_store *f, const char *name) {
+    const size_t length = strlen(f->prefix);
+    if (strncmp(name, f->prefix, length) != 0 || strlen(name + length) >= GS_STORE_KEY) return NULL;
+    return strchr(name, '.') || strcmp(name + length, "key") == 0 ? NULL : name + length;
+}
+
+/* Is there room for a key that is not there? */
+static gs_status find_room(folder_store *f) {
+    char where[sizeof f->folder + 12];
+    int holds = 0;
+    DIR *d = opendir(f->folder);
+    if (!d) return cannot(f, "look");
+    for (const struct dirent *e; (e = readdir(d));) holds += key_in(f, e->d_name) != NULL;
+    closedir(d);
+    if (holds < gs_store_most()) return GS_OK;
+    snprintf(where, sizeof where, "the folder %s", f->folder);
+    return gs_store_refuse(&f->store, where, holds);
+}
+
 /* ---- the store's functions ---- */
 
 static gs_status folder_put(gs_store *s, const char *key, char *value, bool *there) {
     folder_store *f = (folder_store *)s;
     char path[PATH], draft[DRAFT];
     path_of(f, key, path);
+    if (!gs_store_is_fault(key) && access(path, F_OK) != 0) GS_TRY(find_room(f));
     snprintf(draft, sizeof draft, "%s.%ld", path, (long)getpid());
     const int file = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0) return cannot(f, "write");
@@ -85,20 +107,8 @@ static gs_status folder_put(gs_store *s, const char *key, char *value, bool *the
     *there = whole && !made && error == EEXIST;
     if (!made && !*there) return cannot(f, "write");
     if (*there) return read_value(f, key, value) ? GS_OK : cannot(f, "read");
-    return note(&f->put, &f->puts, key) ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for what this rank says");
-}
-
-/* The key in "doctor-rank-0"; NULL: it is a draft, or something else. */
-static const char *key_in(const folder_store *f, const char *name) {
-    const size_t length = strlen(f->prefix);
-    if (strncmp(name, f->prefix, length) != 0 || strlen(name + length) >= GS_STORE_KEY) return NULL;
-    return strchr(name, '.') || strcmp(name + length, "key") == 0 ? NULL : name + length;
-}
-
-static bool was_seen(const folder_store *f, const char *key) {
-    for (int i = 0; i < f->count; i++)
-        if (strcmp(f->seen[i], key) == 0) return true;
-    return f->count == SEEN;
+    if (gs_store_is_fault(key)) return GS_OK; /* it stays for the others, when this process has gone */
+    return note_put(f, key) ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for what this rank says");
 }
 
 static gs_status look_once(folder_store *f, gs_store_seen *seen, void *context, bool *any) {
@@ -109,8 +119,8 @@ static gs_status look_once(folder_store *f, gs_store_seen *seen, void *context, 
     for (const struct dirent *e; status == GS_OK && (e = readdir(d));) {
         const char *key = key_in(f, e->d_name);
         const bool beat = key && gs_store_is_beat(key);
-        if (!key || (!beat && was_seen(f, key)) || !read_value(f, key, value)) continue;
-        if (!beat && !note(&f->seen, &f->count, key))
+        if (!key || (!beat && gs_seen_has(&f->seen, key)) || !read_value(f, key, value)) continue;
+        if (!beat && !gs_seen_add(&f->seen, key))
             status = gs_fail(GS_E_MEMORY, "no memory for what others say");
         if (status == GS_OK) status = seen(context, key, value);
         *any = *any || !beat;
@@ -133,15 +143,20 @@ static void folder_strangers(gs_store *s, char *text, size_t size) {
     text[0] = '\0';
 }
 
-/* The last one finds nothing but the key. */
+/* The last one finds nothing but the key, and maybe a fault. */
 static void remove_rest(const folder_store *f) {
     char path[PATH];
     DIR *d = opendir(f->folder);
     bool others = false;
     if (!d) return;
-    for (const struct dirent *e; (e = readdir(d));) others = others || key_in(f, e->d_name);
+    for (const struct dirent *e; (e = readdir(d));) {
+        const char *key = key_in(f, e->d_name);
+        others = others || (key && !gs_store_is_fault(key));
+    }
     closedir(d);
     if (others) return;
+    path_of(f, "fault", path);
+    unlink(path);
     path_of(f, "key", path);
     unlink(path);
     rmdir(f->folder);
@@ -217,7 +232,7 @@ static void folder_free(gs_store *s) {
     folder_store *f = (folder_store *)s;
     folder_leave(s, NULL);
     free(f->put);
-    free(f->seen);
+    gs_seen_free(&f->seen);
     free(f);
 }
 

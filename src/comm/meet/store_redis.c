@@ -8,10 +8,10 @@
  * the hash after two time-outs, 3 s after a rank has put why it fails, or when the last rank has left; that of launches
  * two time-outs after their last beat.
  *
- * Source: Redis commands HSETNX, HSET, HGET, HGETALL, HEXISTS, HDEL, DEL, TTL, EXPIRE, EVAL (redis.io/commands).
+ * Source: Redis commands HSET, HGET, HGETALL, HEXISTS, HLEN, HDEL, DEL, TTL, EXPIRE, EVAL (redis.io/commands).
  */
 #include "comm/meet/secret.h"
-#include "comm/meet/store.h"
+#include "comm/meet/seen.h"
 #include "core/clock.h"
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #include <string.h>
 #include <sys/time.h>
 
-enum { HEX = 2 * GS_SECRET, SEEN = 5 * 4096, SOON = 3 /* seconds after a fault */ };
+enum { HEX = 2 * GS_SECRET, SOON = 3 /* seconds after a fault */ };
 static const double pause_s = 0.02 /* between two looks */, again = 0.2;
 
 typedef struct redis_store {
@@ -33,8 +33,8 @@ typedef struct redis_store {
     unsigned char key[GS_SECRET];
     char where[GS_STORE_HOST + 40];
     int seconds; /* until the server forgets */
-    char (*seen)[GS_STORE_KEY];
-    int count, strangers;
+    gs_seen seen;
+    int strangers;
 } redis_store;
 
 static void corner_of(int attempt, char corner[16]) {
@@ -96,16 +96,33 @@ static gs_status expire(redis_store *r, int seconds) {
     return GS_OK;
 }
 
+/* In one step, so that two who put at once do not both find the last place. *holds: 0: it is there now; 1: it was there
+ * before; -N: there is no room beside N others. */
+static gs_status set_new(redis_store *r, const char *key, const char *field, int *holds) {
+    static const char script[] = "if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then return 1 end "
+                                 "local holds, most = redis.call('HLEN', KEYS[1]), tonumber(ARGV[3]) "
+                                 "if holds >= most and ARGV[1] ~= 'fault' then return -holds end "
+                                 "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) return 0";
+    char most[16];
+    snprintf(most, sizeof most, "%d", gs_store_most());
+    redisReply *set =
+        ask(r, REDIS_REPLY_INTEGER, 7, (const char *[]){"EVAL", script, "1", r->hash, key, field, most});
+    if (!set) return lost(r);
+    *holds = (int)set->integer;
+    freeReplyObject(set);
+    return GS_OK;
+}
+
 static gs_status redis_put(gs_store *s, const char *key, char *value, bool *there) {
     redis_store *r = (redis_store *)s;
     char field[HEX + 1 + GS_STORE_VALUE];
+    int holds = 0;
     sign(r, key, value, field);
     snprintf(field + HEX, sizeof field - HEX, " %.*s", GS_STORE_VALUE - 1, value);
-    redisReply *set = ask(r, REDIS_REPLY_INTEGER, 4, (const char *[]){"HSETNX", r->hash, key, field});
-    if (!set) return lost(r);
-    *there = set->integer == 0;
-    freeReplyObject(set);
-    const bool fails = strcmp(key, "fault") == 0 || strncmp(key, "absent-", 7) == 0;
+    GS_TRY(set_new(r, key, field, &holds));
+    if (holds < 0) return gs_store_refuse(s, r->where, -holds);
+    *there = holds == 1;
+    const bool fails = gs_store_is_fault(key) || strncmp(key, "absent-", 7) == 0;
     GS_TRY(expire(r, fails ? SOON : r->seconds));
     if (!*there) return GS_OK;
     redisReply *get = ask(r, REDIS_REPLY_STRING, 3, (const char *[]){"HGET", r->hash, key});
@@ -121,23 +138,15 @@ static gs_status redis_put(gs_store *s, const char *key, char *value, bool *ther
         r->where, key, r->name);
 }
 
-static bool is_new(redis_store *r, const char *key) {
-    for (int i = 0; i < r->count; i++)
-        if (strcmp(r->seen[i], key) == 0) return false;
-    if (r->count == SEEN || strlen(key) >= GS_STORE_KEY) return false;
-    char(*more)[GS_STORE_KEY] = realloc(r->seen, ((size_t)r->count + 1) * sizeof *more);
-    if (!more) return false;
-    r->seen = more;
-    snprintf(r->seen[r->count++], GS_STORE_KEY, "%s", key);
-    return true;
-}
-
 static gs_status show(redis_store *r, const redisReply *all, gs_store_seen *seen, void *context, bool *any) {
     for (size_t i = 0; i + 1 < all->elements; i += 2) {
         const redisReply *key = all->element[i], *field = all->element[i + 1];
         if (key->type != REDIS_REPLY_STRING || field->type != REDIS_REPLY_STRING) continue;
-        const bool new = is_new(r, key->str);
+        if (!key->str[0] || strlen(key->str) >= GS_STORE_KEY) continue; /* none of ours */
+        const bool new = !gs_seen_has(&r->seen, key->str);
         if (!new && !gs_store_is_beat(key->str)) continue;
+        if (new && !gs_seen_add(&r->seen, key->str))
+            return gs_fail(GS_E_MEMORY, "no memory for what others say");
         const char *value = checked(r, key->str, field->str);
         r->strangers += new &&value == NULL;
         *any = *any || new;
@@ -206,7 +215,7 @@ static void redis_clear(gs_store *s, int attempt) {
 static void redis_free(gs_store *s) {
     redis_store *r = (redis_store *)s;
     if (r->redis) redisFree(r->redis);
-    free(r->seen);
+    gs_seen_free(&r->seen);
     free(r);
 }
 

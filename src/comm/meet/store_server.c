@@ -81,6 +81,17 @@ static void say(visitor *v, gs_frame_kind kind, const char *body, size_t bytes) 
     v->out_bytes += gs_frame_write(&v->frames, kind, body, bytes, v->out + v->out_bytes);
 }
 
+/* There is no room: all who meet in the corner of this key are told. */
+static const char *refuse(gs_store_server *s, const char *key) {
+    char fault[GS_STORE_KEY], why[GS_STORE_VALUE - 40], value[GS_STORE_VALUE];
+    snprintf(fault, sizeof fault, "%.*sfault", (int)(gs_store_name_in(key) - key), key);
+    gs_store_full_text(s->where, s->entries.count, s->entries.most, why, sizeof why);
+    gs_store_fault_text(GS_E_MEMORY, why, value);
+    if (!gs_entries_find(&s->entries, fault)) gs_entries_add(&s->entries, fault, value);
+    const char *said = gs_entries_find(&s->entries, fault);
+    return said ? gs_store_fault_why(said) : "";
+}
+
 static verdict put(gs_store_server *s, visitor *v, const char *body, size_t bytes) {
     const char *key, *value;
     if (!gs_frame_pair(body, bytes, &key, &value)) return IS_WRONG;
@@ -90,9 +101,8 @@ static verdict put(gs_store_server *s, visitor *v, const char *body, size_t byte
         return STAYS;
     }
     if (!gs_entries_add(&s->entries, key, value)) {
-        char holds[16];
-        snprintf(holds, sizeof holds, "%d", s->entries.count);
-        say(v, GS_FRAME_FULL, holds, strlen(holds) + 1);
+        const char *why = refuse(s, key);
+        say(v, GS_FRAME_FULL, why, strlen(why) + 1);
         return STAYS;
     }
     if (strncmp(gs_store_name_in(key), "rank-", 5) == 0) snprintf(v->rank, sizeof v->rank, "%s", key);
@@ -334,6 +344,7 @@ gs_status gs_store_server_create(const gs_meet_place *p, int ports, const unsign
     if (!s) return gs_fail(GS_E_MEMORY, "no memory for the place where the ranks meet");
     s->listener = s->wake[0] = s->wake[1] = -1;
     memcpy(s->key, key, GS_SECRET);
+    s->entries.most = gs_store_most();
     gs_status status = gs_store_listen(p, ports > 0 ? ports : 1, key, &s->listener, &s->port, s->where);
     if (status == GS_OK && pipe2(s->wake, O_CLOEXEC) != 0)
         status = gs_fail(GS_E_FILE, "cannot make a pipe: %s", strerror(errno));
@@ -347,10 +358,6 @@ gs_status gs_store_server_create(const gs_meet_place *p, int ports, const unsign
 
 void gs_store_server_watch(gs_store_server *s, double seconds) {
     s->answers_within = seconds;
-}
-
-void gs_store_server_limit(gs_store_server *s, int entries) {
-    s->entries.most = entries;
 }
 
 gs_status gs_store_server_start(gs_store_server *s) {

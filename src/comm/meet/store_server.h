@@ -29,9 +29,6 @@ gs_status gs_store_server_create(const gs_meet_place *, int ports, const unsigne
 /* A member whose machine has not answered for so many seconds has gone, too. Before the start. */
 void gs_store_server_watch(gs_store_server *, double seconds);
 
-/* For tests: it is full with so many entries, and not only with GS_ENTRIES. Before the start. */
-void gs_store_server_limit(gs_store_server *, int entries);
-
 /* Until then callers wait. The thread is a part of its own because a launcher forks before. GS_E_MEMORY. */
 gs_status gs_store_server_start(gs_store_server *);
 

@@ -173,8 +173,7 @@ static gs_status tcp_put(gs_store *s, const char *key, char *value, bool *there)
     *there = f.kind == GS_FRAME_THERE;
     if (*there) snprintf(value, GS_STORE_VALUE, "%.*s", GS_STORE_VALUE - 1, f.bytes > 0 ? f.body : "");
     if (f.kind == GS_FRAME_FULL)
-        return gs_fail(GS_E_MEMORY, "%s, where the ranks meet, is full: it holds %s entries, and no more fit",
-                       t->name, f.bytes > 0 ? f.body : "its");
+        return gs_fail(GS_E_MEMORY, "%s", f.bytes > 1 ? f.body : "the place where the ranks meet is full");
     return *there || f.kind == GS_FRAME_DONE ? GS_OK : lost(t);
 }
 

@@ -24,6 +24,11 @@
  *
  * Steps are executed until two of them take as long: after a parameter server has answered its workers one after the
  * other, they begin the next step one after the other. With --jitter GS_SIMULATED_STEPS are.
+ *
+ * Lines as TCP has them may know two ways to go on. In recursive doubling a rank that has its partner's array sends to
+ * the next partner, whether its own array has arrived or not. Once one rank has come late by the time of a message,
+ * messages to two partners share its line, both arrive late, and so on in every later step. So with tcp such pauses, of
+ * half a step and of a step, are tried on up to GS_SIM_PAUSED workers.
  */
 #pragma once
 
@@ -96,12 +101,13 @@ typedef struct gs_simulated_span {
     double from, to;
 } gs_simulated_span;
 
-enum { GS_SIM_SHOWN = 8 /* workers in the timeline */ };
+enum { GS_SIM_SHOWN = 8 /* workers in the timeline */, GS_SIM_PAUSED = 64 };
 
 typedef struct gs_simulated {
     int workers, hosts, steps;
     double step;    /* seconds: the median of the steps of worker 0; without --jitter but for the first */
     double mean;    /* the mean of them */
+    double late;    /* seconds: the mean of some after worker 1 was late, once; NAN: as before */
     double compute; /* of the worker with most, without pauses */
     double communication;        /* seconds in sums and messages, waits included, of the worker with most */
     double exposed;              /* step - compute, at least 0 */
