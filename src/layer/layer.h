@@ -257,8 +257,7 @@ struct gs_layer {
     gs_arena *arena;       /* the root's */
     const gs_turns *turns; /* the root's, not owned; NULL: nobody is told */
     gs_mem x;              /* remembered from forward */
-    bool x_half,
-        y_half; /* x and dx lie in 16 bits; y and dy do (memory/halves.h); of the root, its stage's */
+    bool x_half, y_half;   /* x and dx lie in 16 bits; y and dy do (memory/halves.h); so do a net's ends */
     /* kept.h: */
     gs_mem kept;            /* x in 16 bits; GS_NONE: it keeps none */
     int kept_place;         /* its number among the root's lives, or GS_DX_NONE */
