@@ -353,7 +353,9 @@ def a_colour_has_one_meaning():
 
 def best_only_beyond_the_spread():
     def bold():
-        return [cell.text for cell in every("#table td.best")]
+        cells = [cell.text for cell in every("#table td.best")]
+        equal("Bold" in one("#base").text, bool(cells), "what bold means is said where something is bold")
+        return cells
     page("far", log("slow", speed=20000.0), log("fast", speed=40000.0, more={"test_samples": 1000}))
     equal(bold(), ["40,000"], "twice as fast; the accuracy of one is not known to how many images")
     page("near", log("a", speed=40000.0), log("b", speed=40001.0))
@@ -363,6 +365,16 @@ def best_only_beyond_the_spread():
     equal(bold(), ["90.00 %"], "85 % and 90 % of 10,000 images")
     page("hardly", log("e", more={"test_samples": 100}), log("f", more={**made, "test_samples": 100}))
     equal(bold(), [], "85 % and 90 % of 100 images")
+
+
+def speed_up_wants_two_runs():
+    """A single run is as fast as itself."""
+    for logs, wanted in ((["alone"], False), (["first", "second"], True)):
+        page("speed-up", *(log(name) for name in logs))
+        heads = [e.text for e in every("#table th[scope=col]")]
+        equal([name in heads for name in ("samples/s", "speed-up", "efficiency")], [True, wanted, wanted], f"columns: {heads}")
+        equal("Speed-up:" in one("#base").text, wanted, one("#base").text)
+    no_complaints("one run and two")
 
 
 def on_paper():
@@ -416,5 +428,5 @@ def screenshots():
 
 
 run([training_is_thin_and_the_test_set_bold, a_slider_smooths, speed_is_a_median_over_windows, a_colour_has_one_meaning, best_only_beyond_the_spread,
-     on_paper, tables_say_that_they_scroll, the_table_says_what_is_in_the_logs, charts_show_the_logs, chips_and_switches, the_timeline_zooms, ten_thousand_steps_are_thinned,
+     speed_up_wants_two_runs, on_paper, tables_say_that_they_scroll, the_table_says_what_is_in_the_logs, charts_show_the_logs, chips_and_switches, the_timeline_zooms, ten_thousand_steps_are_thinned,
      harm_stays_text, what_is_missing_is_said, real_logs, a_comparison, a_sweep, a_sweep_of_seeds, screenshots])

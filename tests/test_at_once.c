@@ -62,19 +62,19 @@ static void free_all(void) {
     while (count > 0) device->ops->free(device, made[--count]);
 }
 
+static void (*tried)(void);
+
+static void try_on(gs_device *d, gs_precision p) {
+    device = d;
+    precision = p;
+    tried();
+    free_all();
+}
+
 static void on_each(void (*test)(void)) {
-    int devices, tried = 0;
-    gs_device *const *all = gs_test_devices(&devices);
     gs_test_need_whole();
-    for (int d = 0; d < devices; d++)
-        for (int p = 0; p < 2 && all[d]->ops->narrow; p++, tried++) {
-            device = all[d];
-            precision = gs_test_16_bits[p];
-            test();
-            device->precision = GS_PRECISION_F32;
-            free_all();
-        }
-    if (tried == 0) gs_test_need_opencl();
+    tried = test;
+    gs_test_on_each_with_16_bits(try_on);
 }
 
 /* ---- convolutions ---- */
@@ -137,7 +137,6 @@ static void attention_on_device(void) {
     enum { N = 31, LENGTH = 49, WIDTH = 93, HEADS = 3, TOKENS = LENGTH * WIDTH, ROWS = HEADS * LENGTH };
     const gs_attention_sizes s = {LENGTH, WIDTH, HEADS, 1};
     const gs_backend *ops = device->ops;
-    device->precision = precision; /* that of `narrow`, too */
     const gs_mem x = drawn(N * 3 * TOKENS, 1), dy = drawn(N * TOKENS, 2),
                  half = halved(x, N * 3 * TOKENS, false);
     gs_mem y[2], lse[2], dx[2];
@@ -169,7 +168,6 @@ static void attention_of_some_samples(void **state) {
 /* More numbers than a CPU's devices copy at once, and an odd number of them. */
 static void gelu_on_device(void) {
     enum { N = (1 << 19) + 12345 };
-    device->precision = precision;
     const gs_mem x = drawn(N, 1), dy = drawn(N, 2), from[] = {x, halved(x, N, false)},
                  dx[] = {room(N), room(N)};
     for (int i = 0; i < 2; i++) assert_ok(device->ops->gelu_backward(device, dx[i], dy, from[i], N));
@@ -211,5 +209,7 @@ static void copies_do_not_grow_with_the_batch(void **state) {
                  workspace[2]);
 }
 
-GS_TESTS(at_once, cmocka_unit_test(convolutions_of_some_images), cmocka_unit_test(attention_of_some_samples),
-         cmocka_unit_test(gelu_of_some_numbers), cmocka_unit_test(copies_do_not_grow_with_the_batch))
+#define TO_F32(test) cmocka_unit_test_setup_teardown(test, gs_test_to_f32, gs_test_to_f32)
+
+GS_TESTS(at_once, TO_F32(convolutions_of_some_images), TO_F32(attention_of_some_samples),
+         TO_F32(gelu_of_some_numbers), cmocka_unit_test(copies_do_not_grow_with_the_batch))

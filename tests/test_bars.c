@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "cli/draw/bars.h"
 #include "cli/draw/chart.h"
+#include "cli/draw/wrapped.h"
 
 static const gs_screen PLAIN = {.width = 80}, UTF8 = {.width = 80, .utf8 = true};
 
@@ -150,6 +151,47 @@ static void screens(void **state) {
     if (!tty) skip_because("no pseudo terminal can be opened here");
 }
 
+/* ---- sentences ---- */
+
+static char *read_back(FILE *f, int from) {
+    static char text[1000];
+    fflush(f);
+    const ssize_t got = read(from, text, sizeof text - 1);
+    assert_true(got > 0);
+    text[got] = 0;
+    return text;
+}
+
+/* On a terminal words are not cut; in a pipe a message is one line. */
+static void sentences(void **state) {
+    (void)state;
+    static const char LONG[] = "gradsum train: no data at 'x' (No such file or directory); wanted a folder",
+                      OWN[] = "a message with\n    lines of its own, as long as it wants them to be: here";
+    char *before = getenv("COLUMNS") ? strdup(getenv("COLUMNS")) : NULL;
+    int pipes[2], master;
+    assert_int_equal(pipe(pipes), 0);
+    FILE *f = fdopen(pipes[1], "w"), *tty = terminal(40, &master);
+    unsetenv("COLUMNS");
+    gs_print_sentence(f, LONG);
+    char wanted[100];
+    snprintf(wanted, sizeof wanted, "%s\n", LONG);
+    assert_string_equal(read_back(f, pipes[0]), wanted);
+    if (tty) {
+        gs_print_sentence(tty, LONG);
+        assert_string_equal(read_back(tty, master), "gradsum train: no data at 'x' (No such\r\n"
+                                                    "file or directory); wanted a folder\r\n");
+        gs_print_sentence(tty, OWN);
+        assert_non_null(strstr(read_back(tty, master), "as long as it wants them to be: here\r\n"));
+        fclose(tty);
+    }
+    fclose(f);
+    close(pipes[0]);
+    close(master);
+    set("COLUMNS", before);
+    free(before);
+    if (!tty) skip_because("no pseudo terminal can be opened here");
+}
+
 /* ---- the chart ---- */
 
 #define AT(at_x, at_y)                                                                                       \
@@ -265,5 +307,6 @@ static void charts_of_odd_ranges(void **state) {
 
 GS_TESTS(bars, cmocka_unit_test(plain_bars), cmocka_unit_test(utf8_bars),
          cmocka_unit_test(values_of_every_size), cmocka_unit_test(bars_of_shares), cmocka_unit_test(screens),
-         cmocka_unit_test(perfect_scaling_is_the_diagonal), cmocka_unit_test(points_that_are_not_reached),
-         cmocka_unit_test(charts_of_odd_ranges), cmocka_unit_test(ranges_of_points))
+         cmocka_unit_test(sentences), cmocka_unit_test(perfect_scaling_is_the_diagonal),
+         cmocka_unit_test(points_that_are_not_reached), cmocka_unit_test(charts_of_odd_ranges),
+         cmocka_unit_test(ranges_of_points))

@@ -1,5 +1,5 @@
 /* The program: exit statuses, JSON, and what it says when it is used wrongly. */
-#include "tests/program.h"
+#include "tests/training.h"
 
 #include "cl/platforms.h"
 
@@ -38,6 +38,29 @@ static void help_fits_80_columns(void **state) {
         for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
             if (strlen(line) > 80)
                 fail_msg("gradsum %s: %zu columns: %s", commands[i % all], strlen(line), line);
+        free(output);
+    }
+}
+
+/* What would be longer goes on in a second line; a path alone may stand out. */
+static void results_fit_80_columns(void **state) {
+    (void)state;
+    static const char *const commands[] = {
+        "memory --model mlp --devices cpu,cpu,cpu,cpu --optimizer adam --zero 2",
+        "memory --model lenet --devices cpu,cpu --layout pp2 --layers",
+        "train --model gpt --data text:%s --context 8 --batch 4 --steps 3 --threads 1 "
+        "--recompute blocks --save %s/w",
+        "eval --load %2$s/w --data text:%1$s",
+        "train --model softmax --data colour-fashion-small --steps 1 --batch 8 --threads 1 --mean 0.4914 "
+        "--std 0.2471"};
+    const char *data = gs_test_text_file(), *folder = gs_test_folder();
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        char *output, arguments[600];
+        snprintf(arguments, sizeof arguments, commands[i], data, folder);
+        if (gs_test_program(&output, "%s", arguments) != 0) fail_msg("%s: %s", arguments, output);
+        for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
+            if (strlen(line) > 80 && strncmp(line, "saved", 5) != 0)
+                fail_msg("gradsum %s: %zu columns: %s", arguments, strlen(line), line);
         free(output);
     }
 }
@@ -333,10 +356,10 @@ static void who_has_all_cores(void **state) {
 }
 
 GS_TESTS(cli, cmocka_unit_test(help_shows_an_example), cmocka_unit_test(help_fits_80_columns),
-         cmocka_unit_test(wrong_usage_exits_with_2), cmocka_unit_test(wrong_names_are_explained),
-         cmocka_unit_test(batches_that_cannot_be), cmocka_unit_test(data_that_does_not_fit),
-         cmocka_unit_test(weights_that_do_not_fit), cmocka_unit_test(json_is_one_object_a_line),
-         cmocka_unit_test(json_survives_divergence), cmocka_unit_test(interrupted_training_saves_weights),
-         cmocka_unit_test(a_killed_rank_ends_the_run), cmocka_unit_test(a_missing_rank_is_named),
-         cmocka_unit_test(ranks_must_agree), cmocka_unit_test(devices_are_listed),
-         cmocka_unit_test(who_has_all_cores))
+         cmocka_unit_test(results_fit_80_columns), cmocka_unit_test(wrong_usage_exits_with_2),
+         cmocka_unit_test(wrong_names_are_explained), cmocka_unit_test(batches_that_cannot_be),
+         cmocka_unit_test(data_that_does_not_fit), cmocka_unit_test(weights_that_do_not_fit),
+         cmocka_unit_test(json_is_one_object_a_line), cmocka_unit_test(json_survives_divergence),
+         cmocka_unit_test(interrupted_training_saves_weights), cmocka_unit_test(a_killed_rank_ends_the_run),
+         cmocka_unit_test(a_missing_rank_is_named), cmocka_unit_test(ranks_must_agree),
+         cmocka_unit_test(devices_are_listed), cmocka_unit_test(who_has_all_cores))

@@ -183,7 +183,12 @@ static void formulas_hold(void **state) {
 
 static void layouts_are_listed(void **state) {
     (void)state;
-    gs_test_program_prints(0, "measured: ms, MB, MB sent", "layout --model softmax --workers 2 --run");
+    char *output;
+    assert_int_equal(gs_test_program(&output, "layout --model softmax --workers 2 --run"), 0);
+    assert_non_null(strstr(output, "measured: ms, MB, sent"));
+    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
+        if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
+    free(output);
     gs_test_program_prints(0, "\"measured_sent_bytes\":", "layout --model softmax --workers 2 --run --json");
     gs_test_program_prints(0, "s need more than the 4 MB of --max-memory",
                            "layout --model lenet --batch 64 --workers 4 --max-memory 4");
@@ -218,6 +223,8 @@ static void places_are_drawn(void **state) {
     gs_test_program_prints(
         0, "   5 cpu             1    1     0  3-11            31,250      all       all      1/2",
         "devices --layout dp2,tp2,pp2,zero1 --model lenet");
+    gs_test_program_prints(2, "has 16777216 workers; wanted at most 4096 here",
+                           "devices --layout dp4096,tp64,pp64");
     gs_test_program_prints(2, "names 3 devices for 2 workers",
                            "devices --layout pp2 --devices cpu,cpu,cpu --model lenet");
     gs_test_program_prints(2, "a second 'pp2'", "devices --layout pp2,pp2");

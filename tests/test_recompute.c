@@ -275,10 +275,11 @@ static void it_says_what_it_costs(void **state) {
     (void)state;
     static const char RUN[] = "--model \"flatten, 2 x residual (linear 784, tanh, linear 784), linear 10\" "
                               "--batch 64 --steps 1 --threads 1";
-    gs_test_program_prints(0,
-                           "again    --recompute blocks: backward repeats 50 % of forward's operations, in 2 "
-                           "segments: a step has ",
-                           "train %s --recompute blocks", RUN);
+    gs_test_program_prints(
+        0,
+        "again    --recompute blocks: backward repeats 50 % of forward's operations, in 2\n"
+        "         segments: a step has ",
+        "train %s --recompute blocks", RUN);
     gs_test_program_prints(0, "--recompute all: nothing;", "train --model lenet --steps 1 --recompute all");
     gs_test_program_prints(0, "\"recompute\":\"blocks\"", "train %s --recompute blocks --json", RUN);
     gs_test_program_prints(0, "\"recompute\":null", "train %s --json", RUN);

@@ -192,6 +192,8 @@ static void what_cannot_be_shown_is_said(void **state) {
     gs_test_program_prints(2, "wanted a multiple of 2", "step --pipeline 2 --workers 3 --model lenet");
     gs_test_program_prints(2, "--json is for the terminal", "step --zero 3 --json -o /tmp/none.html");
     gs_test_program_prints(2, "step keeps no weights", "step --zero 3 --save x");
+    gs_test_program_prints(2, "has 65 workers; wanted at most 64 here", "step --layout dp65,zero1");
+    gs_test_program_prints(0, "dp2,zero1: step 3 of mlp", "step --zero 1 --batch 8");
 }
 
 /* ---- the log ---- */

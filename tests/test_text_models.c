@@ -241,7 +241,7 @@ static void perplexity_is_printed(void **state) {
     cJSON_Delete(end);
     free(output);
 
-    gs_test_program_prints(0, " bits per character, accuracy ", "eval --load %s --data %s", model, where);
+    gs_test_program_prints(0, " bits per character,\naccuracy ", "eval --load %s --data %s", model, where);
     assert_int_equal(gs_test_program(&output, "eval --load %s --data %s --json", model, where), 0);
     end = cJSON_Parse(output);
     const double loss = gs_test_field(end, "test_loss")->valuedouble;

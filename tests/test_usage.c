@@ -172,7 +172,7 @@ static void options_of_other_commands(void **state) {
         gs_test_program_prints(2, cases[i].says, "%s %s 1", cases[i].command, cases[i].option);
     }
     gs_test_program_prints(2, "did you mean --devices-list?", "compare --device-list cpu");
-    gs_test_program_prints(2, "several are for a layout",
+    gs_test_program_prints(2, "or a layout for several",
                            "profile --devices cpu,cpu"); /* what profile takes with one */
     gs_test_program_prints(2, "--timeout is for several workers, and profile has one", "profile --timeout 5");
     gs_test_program_prints(2, "--bind is for several workers, and profile has one", "profile --bind none");

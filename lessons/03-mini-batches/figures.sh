@@ -27,7 +27,8 @@ wanted all && {
     echo "$runs" | tr ';' '\n' | while read -r run; do
         echo "\$ build/gradsum train --model softmax --epochs 10 --threads 1 --batch $run"
         $gradsum train --model softmax --epochs 10 --threads 1 --batch $run | # a line of over 80 columns is folded
-            sed -e :a -e '$!N; s/\n  *test/  test/; ta' -e 'P; D' | grep -E "^epoch (1|2|5|10)/|^done"
+            sed -e :a -e '$!N; s/\n  *test/  test/; s/\n  *peak/ peak/; ta' -e 'P; D' |
+            grep -E "^epoch (1|2|5|10)/|^done"
     done > "$here/figure-all.txt"
 }
 

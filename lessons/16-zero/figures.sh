@@ -22,7 +22,7 @@ memory() {
         zero $stage "without --zero"
         # shellcheck disable=SC2046,SC2086
         "$gradsum" memory --model "$deep" $four --batch 16 --optimizer adam $(zero $stage) |
-            grep -E '^(model|MB|weights|gradients|optimizer|communication)'
+            grep -E '^(model| +with|MB|weights|gradients|optimizer|communication)'
     done
 }
 

@@ -49,8 +49,8 @@ typedef struct gs_command {
     int (*run)(int argc, char **argv);
     /* Needs OpenBLAS's kernels and PoCL's settings, for which the program may start itself once more (5 ms). */
     bool computes;
-    const char
-        *instead; /* NULL: `launch` can start it, its processes are ranks; else what to use in its place */
+    /* NULL: `launch` can start it, its processes are ranks; else what to use in its place. */
+    const char *instead;
     const char *what;
 } gs_command;
 
@@ -164,8 +164,11 @@ void gs_print_layout(const gs_settings *, const gs_model *plan, int workers,
 struct gs_cut_report;
 void gs_print_cut(const gs_settings *, const struct gs_cut_report *);
 
-/* *list = settings->devices, or its only device `workers` times: to be freed. GS_E_USAGE: there are others. */
-gs_status gs_devices_for(const gs_settings *, int workers, char **list);
+/* ---- layout_workers.c ---- */
+
+/* *list = settings->devices, or its only device `workers` times: to be freed. GS_E_USAGE: settings->devices names
+ * another number of them; or there are more workers than `most`. */
+gs_status gs_devices_for(const gs_settings *, int workers, int most, char **list);
 
 /* How many workers a layout, settled, is shown with: `given`, or as many as there are devices, or as it needs; of ZeRO
  * alone two. */

@@ -40,7 +40,7 @@ static gs_status draw_layout(const gs_settings *s) {
     char *devices = NULL;
     GS_TRY(gs_layout_read(s->layout, &l));
     const int workers = l.dp * l.tp * l.pp;
-    gs_status status = gs_devices_for(s, workers, &devices);
+    gs_status status = gs_devices_for(s, workers, GS_LAYOUT_WORKERS, &devices);
     if (status == GS_OK) status = gs_layout_settled(s, workers, &plan, &model);
     if (status == GS_OK) gs_print_layout(&plan.settings, model, workers, device_of, devices);
     gs_model_free(model);

@@ -3,6 +3,7 @@
 #include "cli/draw/eval_page.h"
 #include "cli/draw/wrapped.h"
 #include "cli/launch/launch.h"
+#include "core/text.h"
 #include "io/file.h"
 #include "io/json.h"
 
@@ -11,12 +12,14 @@
 
 /* For a text: the loss per token in nats; as perplexity, a choice among so many equally likely ones; and in bits. */
 static void print_text(const gs_settings *s, const gs_result *r) {
-    printf("test loss %.6f", gs_shown(r->test_loss));
+    char text[300] = "";
+    gs_append(text, sizeof text, "test loss %.6f", gs_shown(r->test_loss));
     if (s->loss == GS_SOFTMAX_CROSS_ENTROPY)
-        printf(", perplexity %.4f, %.4f bits per %s", gs_shown(exp(r->test_loss)),
-               gs_shown(r->test_loss / M_LN2), gs_tokens_word(r->token, 1));
-    printf(", accuracy %.2f %%, %d worker%s, %s tokens/s\n", 100 * r->test_accuracy, r->workers,
-           r->workers == 1 ? "" : "s", gs_thousands(r->samples_per_s * r->tokens));
+        gs_append(text, sizeof text, ", perplexity %.4f, %.4f bits per %s", gs_shown(exp(r->test_loss)),
+                  gs_shown(r->test_loss / M_LN2), gs_tokens_word(r->token, 1));
+    gs_append(text, sizeof text, ", accuracy %.2f %%, %d worker%s, %s tokens/s", 100 * r->test_accuracy,
+              r->workers, gs_s((unsigned)r->workers), gs_thousands(r->samples_per_s * r->tokens));
+    gs_print_items(0, text);
 }
 
 static void add_text(const gs_settings *s, const gs_result *r, cJSON *o) {
@@ -36,7 +39,7 @@ static void print_images(const gs_result *r) {
     snprintf(text, sizeof text, "test accuracy %.2f %%%s, loss %.6f, %d worker%s, %s samples/s",
              100 * r->test_accuracy, top, gs_shown(r->test_loss), r->workers, gs_s((unsigned)r->workers),
              gs_thousands(r->samples_per_s));
-    gs_print_wrapped(0, text);
+    gs_print_items(0, text);
 }
 
 /* matrix: show the confusion matrix too. */

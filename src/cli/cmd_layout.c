@@ -56,21 +56,22 @@ static gs_status run_best(const question *q, const gs_layout_plan *p, measured *
 static void print_text(const question *q, const gs_layout_plan *p, const measured *took) {
     const gs_settings *s = &p->memory.settings;
     const int width = s->sequence ? 26 : 16;
-    printf("model    %s, %s parameters, global batch %zu, %d worker%s\n",
-           gs_model_is_name(s->model) ? s->model : "layers", gs_thousands((double)p->memory.params),
-           p->memory.batch, q->workers, gs_s((unsigned)q->workers));
-    printf("measured %s samples/s of one worker alone on a core", gs_thousands(p->parts->samples_per_s));
-    if (q->workers > 1) printf("; %.1f GB/s from one to the next", p->parts->bandwidth / 1e9);
-    printf("\n\n");
+    gs_print_fact("model", "%s, %s parameters, global batch %zu, %d worker%s",
+                  gs_model_is_name(s->model) ? s->model : "layers", gs_thousands((double)p->memory.params),
+                  p->memory.batch, q->workers, gs_s((unsigned)q->workers));
+    gs_print_fact("measured", "%s samples/s of one worker alone on a core",
+                  gs_thousands(p->parts->samples_per_s));
+    if (q->workers > 1) gs_print_fact("", "%.1f GB/s from one to the next", p->parts->bandwidth / 1e9);
+    printf("\n");
     printf("%-*s %9s %9s %9s %8s%s\n", width, "layout", "ms a step", "MB memory", "MB sent", "bubble",
-           q->run ? "    measured: ms, MB, MB sent" : "");
+           q->run ? "  measured: ms, MB, sent" : "");
     for (int i = 0; i < p->costs; i++) {
         const gs_layout_cost *c = &p->cost[i];
         char name[NAME];
         printf("%-*s %9.2f %9.1f %9.3f %6.1f %%", width, name_of(c, name), 1e3 * c->seconds, c->memory / MB,
                c->sent / MB, 100 * c->bubble);
         if (i < MEASURED && took[i].there)
-            printf("  %9.2f %8.1f %8.3f", 1e3 * took[i].seconds, took[i].memory / MB, took[i].sent / MB);
+            printf(" %8.2f %7.1f %7.3f", 1e3 * took[i].seconds, took[i].memory / MB, took[i].sent / MB);
         printf("\n");
     }
     if (p->too_large > 0)
@@ -109,7 +110,7 @@ static gs_status answer(question *q) {
     gs_layout_plan plan = {0};
     measured took[MEASURED] = {{0}};
     if (q->workers < 1) return gs_fail(GS_E_USAGE, "--workers N is required: how many workers share the run");
-    gs_status status = gs_devices_for(&q->settings, q->workers, &q->devices);
+    gs_status status = gs_devices_for(&q->settings, q->workers, WORKERS_MOST, &q->devices);
     if (status == GS_OK) status = gs_layout_plan_create(&q->settings, q->devices, q->workers, &plan);
     if (status == GS_OK && plan.costs == 0)
         status = gs_fail(plan.too_large ? GS_E_MEMORY : GS_E_USAGE, "no layout of %d workers %s%s%s",
@@ -143,9 +144,9 @@ int gs_cmd_layout(int argc, char **argv) {
     const gs_help help = {"layout --workers N [options of train]",
                           "List the layouts of N workers (train --layout), the fastest first: replicas\n"
                           "(dp), parts of layers (tp), stages (pp) and ZeRO (zero). For each it predicts\n"
-                          "what a step takes, from measured times of the layers, by the formulas in\n"
-                          "src/train/layout/layout_plan.h; the memory of the worker that needs most, as\n"
-                          "gradsum memory does; and the bytes of the worker that sends most.",
+                          "what a step takes, from measured times of layers and of what workers send, by\n"
+                          "the formulas in src/train/layout/layout_plan.h; the memory of the worker that\n"
+                          "needs most, as gradsum memory does; and the bytes of the one that sends most.",
                           "gradsum layout --model gpt --data jargon --workers 4 --max-memory 60", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     const gs_status status = answer(&q);

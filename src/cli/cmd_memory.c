@@ -80,21 +80,21 @@ static void print_options(const gs_memory_options *o) {
 static void print_text(const gs_memory_plan *p, const gs_memory_options *o, bool layers) {
     char sum[40];
     const double each = gs_memory_bytes_each(p, sum, sizeof sum);
-    printf("model    %s parameters, %.4g bytes each with gradient and optimiser",
-           gs_thousands((double)p->params), each);
-    printf(p->zero ? " (%s, ZeRO %d)\n" : "\n", sum, p->zero);
-    printf("batch    %zu, of which a worker computes up to %zu at once, and %zu in a test\n", p->batch,
-           p->worker[0].piece, p->worker[0].eval_block);
+    gs_print_fact("model", "%s parameters, %.4g bytes each with gradient and optimiser",
+                  gs_thousands((double)p->params), each);
+    if (p->zero) gs_print_fact("", "with ZeRO %d: %s bytes", p->zero, sum);
+    gs_print_fact("batch", "%zu, of which a worker computes up to %zu at once, and %zu in a test", p->batch,
+                  p->worker[0].piece, p->worker[0].eval_block);
     if (p->stages > 1)
-        printf(
-            "stages   %d: a worker holds the layers of its stage; the first %d of %d, those of stage 0%s\n",
-            p->stages, p->all_workers / p->stages, p->all_workers,
-            gs_pipeline_is_measured(p->settings.pipeline_cut)
-                ? ",\n         cut by counted FLOPs (train measures, and then says which --pipeline-cut)"
-                : "");
+        gs_print_fact("stages",
+                      "%d: a worker holds the layers of its stage; the first %d of %d, those of stage 0%s",
+                      p->stages, p->all_workers / p->stages, p->all_workers,
+                      gs_pipeline_is_measured(p->settings.pipeline_cut)
+                          ? ", cut by counted FLOPs (train measures, and then says which --pipeline-cut)"
+                          : "");
     if (p->tensor > 1)
-        printf("tensor   %d workers share linear layers: each holds %s of the parameters\n", p->tensor,
-               gs_thousands((double)p->own));
+        gs_print_fact("tensor", "%d workers share linear layers: each holds %s of the parameters", p->tensor,
+                      gs_thousands((double)p->own));
     for (int i = 0; i < p->workers; i += COLUMNS)
         print_workers(p, i, i + COLUMNS < p->workers ? i + COLUMNS : p->workers);
     if (p->set_bytes > 0)
@@ -147,7 +147,7 @@ static int tell(gs_settings *s, bool layers, bool json) {
     gs_status status = gs_memory_plan_create(s, &plan);
     if (status == GS_OK) status = gs_memory_check(s, &plan, why, sizeof why);
     if (*why) fprintf(stderr, "gradsum memory: --fit chose %s\n", why);
-    if (status == GS_OK) status = gs_memory_options_find(&plan, &options);
+    if (status == GS_OK) gs_memory_options_find(&plan, &options);
     if (status == GS_OK && json) print_json(&plan, &options, layers, why);
     if (status == GS_OK && !json) print_text(&plan, &options, layers);
     gs_memory_plan_free(&plan);
@@ -191,7 +191,7 @@ int gs_cmd_memory(int argc, char **argv) {
                           "  workspace                      scratch memory of the operators\n"
                           "  communication                  copies of gradients, to be summed\n"
                           "  data                           samples",
-                          "gradsum memory --model resnet20 --data cifar --batch 256 --devices cpu,cpu", NULL};
+                          "gradsum memory --model gpt --data jargon --devices cpu,cpu --zero 2", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     if (s.fit && !s.max_memory)
         return gs_failed("memory",

@@ -17,9 +17,9 @@ static const char *const precisions[GS_PRECISIONS] = {"f32", "bf16", "f16"};
 static void print_speeds(const gs_profile *p) {
     const gs_roofline *r = &p->roofline;
     int last = GS_ROOFLINE_SIZES - 1;
-    printf("model    %s, %s parameters, %zu sample%s per step\n", p->model, gs_thousands((double)p->params),
-           p->batch, gs_s(p->batch));
-    printf("device   %s\n", p->device);
+    gs_print_fact("model", "%s, %s parameters, %zu sample%s per step", p->model,
+                  gs_thousands((double)p->params), p->batch, gs_s(p->batch));
+    gs_print_fact("device", "%s", p->device);
     if (p->precision != GS_PRECISION_F32)
         printf("products %s (the peak is that of f32)\n", precisions[p->precision]);
     printf("peak     %s GFLOP/s (FMA loop)\n", gs_thousands(r->flops / 1e9));
@@ -224,7 +224,7 @@ int gs_cmd_profile(int argc, char **argv) {
                       "the same with --zero 1, 2 or 3; of stages 2 and 3 most is hidden behind layers"),
         GS_RUN_OPTION("batch-norm", NULL),
         GS_DIVIDING_OPTIONS,
-        {"workers", GS_OPTION_INT, &q.workers, 1, 64, "N",
+        {"workers", GS_OPTION_INT, &q.workers, 1, GS_PROFILE_WORKERS, "N",
          "of a layout: how many share the run (default: as many as it needs)"},
         GS_REFUSED("load", "profile learns nothing; the weights do not matter"),
         GS_REFUSED("mean", "profile learns nothing; how images are scaled does not matter"),

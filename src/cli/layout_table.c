@@ -1,11 +1,9 @@
-/* Which worker holds what: the table of `train`, `devices` and `layout`. */
+/* Which worker holds what, and how a pipeline was cut: the tables of `train` and `devices`. */
 #include "cli/cli.h"
 #include "train/layout/layout_plan.h"
 #include "train/pipeline/cut.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { ROWS = 64 };
 
@@ -53,34 +51,4 @@ void gs_print_cut(const gs_settings *s, const gs_cut_report *cut) {
                1e3 * cut->backward[r], all > 0 ? 100 * (cut->forward[r] + cut->backward[r]) / all : 0);
     }
     if (cut->runs > ROWS) printf("  ... and %d more\n", cut->runs - ROWS);
-}
-
-gs_status gs_devices_for(const gs_settings *s, int workers, char **list) {
-    enum { NAME = 48 };
-    const int given = gs_devices_count(s->devices);
-    const size_t size = (size_t)workers * NAME + 1;
-    *list = NULL;
-    if (given != 1 && given != workers)
-        return gs_fail(GS_E_USAGE, "--devices names %d devices for %d worker%s; wanted one, or %d", given,
-                       workers, gs_s((unsigned)workers), workers);
-    char *text = *list = calloc(1, size);
-    if (!text) return gs_fail(GS_E_MEMORY, "no memory for the names of %d devices", workers);
-    for (int i = 0; i < workers; i++) {
-        char one[NAME];
-        GS_TRY(gs_devices_name(s->devices, given > 1 ? i : 0, one));
-        const size_t used = strlen(text);
-        snprintf(text + used, size - used, "%s%s", i > 0 ? "," : "", one);
-    }
-    return GS_OK;
-}
-
-/* Two replicas with ZeRO alone. */
-int gs_layout_workers(const gs_settings *s, int given) {
-    const int named = gs_devices_count(s->devices), stages = s->pipeline > 1 ? s->pipeline : 1,
-              parts = s->tensor > 1 ? s->tensor : 1;
-    gs_layout l;
-    if (given) return given;
-    if (named > 1) return named;
-    if (s->layout && gs_layout_read(s->layout, &l) == GS_OK) return l.dp * l.tp * l.pp;
-    return stages * parts > 1 ? stages * parts : 2;
 }

@@ -65,19 +65,22 @@ static void print_offload(const gs_settings *s) {
 }
 
 void gs_modes_print_recompute(const gs_settings *s, const gs_worker *w) {
-    char which[16];
+    char text[16];
     if (!s->recompute) return;
     const gs_recomputed r = gs_worker_recomputes(w);
+    const char *which = gs_recompute_text(s->recompute, text, sizeof text);
     const bool split = s->pipeline > 1;
-    printf("again    --recompute %s: ", gs_recompute_text(s->recompute, which, sizeof which));
     if (r.segments == 0)
-        printf("nothing; the %s has no such layers that keep more than their input and output\n",
-               split ? "first stage" : "model");
+        gs_print_fact(
+            "again",
+            "--recompute %s: nothing; the %s has no such layers that keep more than their input and output",
+            which, split ? "first stage" : "model");
     else
-        printf(
-            "backward%s repeats %.0f %% of forward's operations, in %d segment%s: a step has %.0f %% more\n",
-            split ? " of the first stage" : "", 100 * r.again / r.forward, r.segments,
-            gs_s((unsigned)r.segments), 100 * r.again / (r.forward + r.backward));
+        gs_print_fact("again",
+                      "--recompute %s: backward%s repeats %.0f %% of forward's operations, in %d "
+                      "segment%s: a step has %.0f %% more",
+                      which, split ? " of the first stage" : "", 100 * r.again / r.forward, r.segments,
+                      gs_s((unsigned)r.segments), 100 * r.again / (r.forward + r.backward));
 }
 
 void gs_modes_print(const gs_settings *s, int workers) {

@@ -118,8 +118,8 @@ static void print_scaling(const gs_worker *w) {
     if (!w->input.scales) return;
     gs_scaling own = gs_dataset_scaling(w->train_set);
     if (gs_by_channel_same(&used.mean, &own.mean) && gs_by_channel_same(&used.std, &own.std)) return;
-    printf("images   mean %s, std %s; the data's own are %s, %s\n", in_short(&used.mean).text,
-           in_short(&used.std).text, in_short(&own.mean).text, in_short(&own.std).text);
+    gs_print_fact("images", "mean %s, std %s; the data's own are %s, %s", in_short(&used.mean).text,
+                  in_short(&used.std).text, in_short(&own.mean).text, in_short(&own.std).text);
 }
 
 static void text_workers(const gs_settings *s, const gs_worker *w) {
@@ -173,7 +173,7 @@ static void text_start(const gs_progress *p, const gs_worker *w) {
     print_data(s, w);
     print_scaling(w);
     if (w->comm->size == 1)
-        printf("worker   %s: %s\n", s->devices, w->device->description);
+        gs_print_fact("worker", "%s: %s", s->devices, w->device->description);
     else
         text_workers(s, w);
     if (w->devices) gs_print_layout(w->settings, gs_model_whole(w->model), w->comm->size, device_of, w);
@@ -320,14 +320,15 @@ gs_observer gs_progress_observer(gs_progress *p) {
 
 /* A run that was stopped has no accuracy of its last weights: it is tested after whole epochs. */
 static void print_done(const gs_progress *p, const gs_result *r) {
-    char good[40], per_s[48], loss[40] = "";
+    char good[40], per_s[48], loss[40] = "", text[300] = "";
     how_good(p, r->test_loss, r->test_accuracy, good);
     if (p->perplexity) snprintf(loss, sizeof loss, "loss %.4f, ", gs_shown(r->test_loss));
-    printf("%-8s %s step%s", r->interrupted ? "stopped" : "done", gs_thousands((double)r->steps),
-           gs_s(r->steps));
-    if (!r->interrupted) printf(", test %s%s", loss, good);
-    if (!*p->ended) printf(", %s", rate(p, r->samples_per_s, per_s));
-    printf(", peak memory %.0f MB\n", gs_peak_memory() / 1e6);
+    gs_append(text, sizeof text, "%s step%s", gs_thousands((double)r->steps), gs_s(r->steps));
+    if (!r->interrupted) gs_append(text, sizeof text, ", test %s%s", loss, good);
+    if (!*p->ended) gs_append(text, sizeof text, ", %s", rate(p, r->samples_per_s, per_s));
+    gs_append(text, sizeof text, ", peak memory %.0f MB", gs_peak_memory() / 1e6);
+    printf("%-8s ", r->interrupted ? "stopped" : "done");
+    gs_print_items(9, text);
     if (r->interrupted && r->tested_epoch)
         printf("test     %s%s after epoch %d\n", loss, good, r->tested_epoch);
 }

@@ -36,7 +36,7 @@ gs_status gs_profile_layout_alone(const gs_settings *s, char device[48], gs_sett
 gs_status gs_profile_layout_run(const gs_settings *settings, int workers, gs_profile_layout *l) {
     gs_settings s = *settings;
     char *devices = NULL;
-    GS_TRY(gs_devices_for(&s, gs_layout_workers(&s, workers), &devices));
+    GS_TRY(gs_devices_for(&s, gs_layout_workers(&s, workers), GS_PROFILE_WORKERS, &devices));
     s.devices = devices;
     const gs_status status = gs_context(gs_profile_calls_run(&s, &l->calls), "--layout %s", l->name);
     free(devices);
@@ -63,10 +63,12 @@ void gs_profile_layout_print(const gs_profile_layout *l) {
     }
     printf("%-28s %7s %9.3f %9.3f %7.0f %%\n\n", "all", "", 1e3 * seconds, bytes / 1e6,
            percent(hidden, seconds));
-    printf(
-        "Layers take %.3f ms of a step of %.3f ms. Hidden: while the worker computes a\nlayer; what it sends "
-        "itself is not.\n",
-        1e3 * c->layers, 1e3 * c->step);
+    char text[160];
+    snprintf(text, sizeof text,
+             "Layers take %.3f ms of a step of %.3f ms. Hidden: while the worker computes a layer; what it "
+             "sends itself is not.",
+             1e3 * c->layers, 1e3 * c->step);
+    gs_print_wrapped(0, text);
 }
 
 cJSON *gs_profile_layout_json(const gs_profile_layout *l) {

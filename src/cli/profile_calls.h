@@ -6,6 +6,8 @@
 
 struct cJSON;
 
+enum { GS_PROFILE_WORKERS = 64 }; /* of a layout, at most */
+
 typedef struct gs_profile_layout {
     bool wanted;
     char name[GS_LAYOUT_TEXT]; /* "dp2,zero3" */

@@ -52,9 +52,8 @@ typedef struct gs_dataset {
     unsigned char *labels; /* count x labels_each; NULL where there are ... */
     float *targets;        /* ... count x outputs numbers */
     int outputs;
-    struct gs_text
-        *text; /* where it is there, inputs and labels are windows of it (text_set.h), and none of the others
-                             is there */
+    /* Where it is there, inputs and labels are windows of it (text_set.h), and none of the others is there. */
+    struct gs_text *text;
     struct gs_source *source; /* reads inputs and labels when they are wanted; NULL: they are above */
 } gs_dataset;
 

@@ -10,8 +10,8 @@
 typedef struct gs_wanted {
     const uint32_t *order;
     size_t first, n;
-    const gs_augment
-        *augment; /* what becomes of the pictures, drawn from (seed, epoch, sample); NULL: nothing */
+    /* What becomes of the pictures, drawn from (seed, epoch, sample); NULL: nothing. */
+    const gs_augment *augment;
     uint64_t seed, epoch;
 } gs_wanted;
 
@@ -25,8 +25,8 @@ struct gs_source {
     const char *folder;                                    /* train, val or test */
     gs_scaling scaling;                                    /* of a training set: gs_dataset_scaling */
     uint32_t checksum;                                     /* of what must be the same on all ranks */
-    unsigned char
-        *is_broken; /* count flags: samples that could not be read, and whose place others took; or NULL */
+    /* Count flags: samples that could not be read, and whose place others took; or NULL. */
+    unsigned char *is_broken;
 };
 
 static inline size_t gs_wanted_sample(const gs_wanted *w, size_t i) {

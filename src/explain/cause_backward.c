@@ -56,8 +56,7 @@ static bool summed_each_pass(const gs_case *c) {
            difference_is(c, first_pass, &factor) && gs_is_near(factor, others) &&
            gs_say(c,
                   "the first micro-batch is in it %.0f times: the gradients are summed over the ranks after "
-                  "each "
-                  "micro-batch, and what was summed is summed again",
+                  "each micro-batch, and what was summed is summed again",
                   factor + 1);
 }
 
@@ -78,16 +77,14 @@ static bool is_borrowed(const gs_case *c) {
 }
 
 static bool tied(const gs_case *c) {
-    return is_borrowed(c) &&
-           gs_say(c, "this tensor is the weight of two layers, and its gradient is the sum of what both "
-                     "give: one of them is missing, or counts twice");
+    return is_borrowed(c) && gs_say(c, "this tensor is the weight of two layers, and its gradient is the sum "
+                                       "of what both give: one of them is missing, or counts twice");
 }
 
 static bool mask_of_backward(const gs_case *c) {
     return c->d->kind == GS_DIGEST_dx && strcmp(op_of(c), "dropout") == 0 &&
            gs_say(c, "backward has another mask than forward: the random numbers were drawn anew, and their "
-                     "state was not "
-                     "restored");
+                     "state was not restored");
 }
 
 /* Rounding differs from element to element, and leaves the ratio of sums of squares nearer to 1. */
@@ -119,8 +116,7 @@ static bool other_branch(const gs_case *c) {
     return c->d->kind == GS_DIGEST_dx && (relu || strcmp(op_of(c), "max_pool2d") == 0) &&
            gs_say(c,
                   "dy is right, and what forward computed too, but backward sends dy to other elements than "
-                  "those that "
-                  "forward %s; rounding could change the choice of too few to explain it",
+                  "those that forward %s; rounding could change the choice of too few to explain it",
                   relu ? "let through" : "took");
 }
 

@@ -22,11 +22,10 @@ static bool mask_of_all_ranks(const gs_case *c) {
     for (int r = 0; r < c->a->workers; r++)
         for (int q = r + 1; q < c->a->workers; q++)
             if (same_mask(mask(c, r, c->d->step, 0), mask(c, q, c->d->step, 0)))
-                return gs_say(
-                    c,
-                    "ranks %d and %d have the same mask: the random numbers do not depend on the sample's "
-                    "place in the global batch, nor on the rank",
-                    r, q);
+                return gs_say(c,
+                              "ranks %d and %d have the same mask: the random numbers do not depend on the "
+                              "sample's place in the global batch, nor on the rank",
+                              r, q);
     return false;
 }
 
@@ -93,8 +92,7 @@ static bool other_mask(const gs_case *c) {
 static bool local_statistics(const gs_case *c) {
     return is_op(c, "batch_norm") && (gs_parts_of_batch(c->a) > 1 || gs_passes_of(c->a) > 1) &&
            gs_say(c, "batch_norm takes its statistics over other samples than the whole batch: of each "
-                     "rank's own, or "
-                     "of a micro-batch");
+                     "rank's own, or of a micro-batch");
 }
 
 static bool less_precise(const gs_case *c) {

@@ -84,8 +84,7 @@ static bool times_workers(const gs_case *c) {
     return parts > 1 && equal_factor(c, &f) && gs_is_near(f, parts) &&
            gs_say(c,
                   "each rank's loss is %.0f times too large, as many as there are ranks: it is multiplied to "
-                  "undo a "
-                  "mean that nobody takes",
+                  "undo a mean that nobody takes",
                   parts);
 }
 
@@ -139,8 +138,7 @@ static bool by_rank(const gs_case *c) {
     return find_factors(c, &f) && !f.equal && gs_parts_of_batch(c->a) > 1 &&
            gs_say(c,
                   "the gradients of the ranks' samples have different factors, from %.3g on: parts of "
-                  "unequal size are "
-                  "weighted as if they were equal",
+                  "unequal size are weighted as if they were equal",
                   f.first);
 }
 
@@ -161,8 +159,7 @@ static bool loss_scaled(const gs_case *c) {
 static bool smoothed(const gs_case *c) {
     return gs_say(c,
                   "the model's outputs and the answers are right, but not the gradient of the loss on %s: "
-                  "another loss, "
-                  "or another smoothing of labels",
+                  "another loss, or another smoothing of labels",
                   gs_ranks_text(c));
 }
 

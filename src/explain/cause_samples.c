@@ -104,11 +104,10 @@ static bool input_scaled(const gs_case *c) {
     if (c->d->kind != GS_DIGEST_x || !total(c->a, c->d->step, GS_DIGEST_x, &a) ||
         !total(c->b, c->d->step, GS_DIGEST_x, &b) || !gs_ratio(&a, &b, &ratio) || gs_is_near(ratio, 1))
         return false;
-    return gs_say(
-        c,
-        "the samples are right, but the input is %.4g times what it should be: they are not divided by "
-        "the standard deviation, or not by 255",
-        ratio);
+    return gs_say(c,
+                  "the samples are right, but the input is %.4g times what it should be: they are not "
+                  "divided by the standard deviation, or not by 255",
+                  ratio);
 }
 
 static bool input_shifted(const gs_case *c) {

@@ -7,14 +7,14 @@
 
 typedef struct both {
     const gs_digest_score *a, *b; /* of the first rank that differs */
-    double workers, answers;
+    double workers;               /* that have parts of a batch of their own */
 } both;
 
 static both scores(const gs_case *c) {
     int r = 0;
     gs_ranks_of(c, &r);
     return (both){gs_digests_score(c->a, r, c->d->step), gs_digests_score(c->b, 0, c->d->step),
-                  gs_parts_of_batch(c->a), 1};
+                  gs_parts_of_batch(c->a)};
 }
 
 /* ---- the learning rate ---- */
@@ -99,8 +99,7 @@ static bool norm_scaled(const gs_case *c) {
            gs_is_near(s.a->norm, s.b->loss_scale * s.b->norm) &&
            gs_say(c,
                   "the norm is that of gradients that are still scaled by %g: the loss scale must be undone "
-                  "before "
-                  "clipping",
+                  "before clipping",
                   s.b->loss_scale);
 }
 

@@ -163,11 +163,10 @@ static bool clipped_before(const gs_case *c) {
     if (!find_shares(c, 1, &s) || !(gs_digests_number(c->a, "clip") > 0)) return false;
     for (int i = 0; i < s.unknowns; i++)
         if (!(s.of[i] > 0 && s.of[i] < 1.001)) return false;
-    return gs_say(
-        c,
-        "the ranks' gradients are in the sum with factors of their own, below 1 (%.3g of rank 0): each was "
-        "clipped by its own norm before the sum",
-        s.of[0]);
+    return gs_say(c,
+                  "the ranks' gradients are in the sum with factors of their own, below 1 (%.3g of rank 0): "
+                  "each was clipped by its own norm before the sum",
+                  s.of[0]);
 }
 
 /* ---- passes ---- */

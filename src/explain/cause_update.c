@@ -72,8 +72,7 @@ static bool through_moments(const gs_case *c) {
     double times;
     return strcmp(gs_digests_option(c->b, "optimizer"), "adamw") == 0 && decay_times(c, &times) &&
            gs_say(c, "the decay of weights is in the gradient, and so in both moments, as Adam has it: "
-                     "AdamW's is a step of "
-                     "its own");
+                     "AdamW's is a step of its own");
 }
 
 static bool decay_divided(const gs_case *c) {
@@ -81,8 +80,7 @@ static bool decay_divided(const gs_case *c) {
     return decay_times(c, &times) && fabs(times * gs_batch_of(c) - 1) < 0.2 &&
            gs_say(c,
                   "the decay of weights is divided by the %.0f samples: it was added to the sum of "
-                  "gradients, before the "
-                  "division",
+                  "gradients, before the division",
                   gs_batch_of(c));
 }
 
@@ -124,8 +122,7 @@ static bool vectors_not_restored(const gs_case *c) {
     return c->a->first > 1 && c->d->step == c->a->first && before_lost(c) &&
            gs_say(c,
                   "the run was resumed after step %" PRIu64
-                  ", and what the optimiser had of earlier gradients is gone: "
-                  "its vectors were not restored",
+                  ", and what the optimiser had of earlier gradients is gone: its vectors were not restored",
                   c->a->first - 1);
 }
 
@@ -307,9 +304,9 @@ static bool state_of_each_rank(const gs_case *c) {
 }
 
 static bool state_otherwise(const gs_case *c) {
-    return c->d->kind == GS_DIGEST_state && gs_say(c, "the statistics of the batch are right, but the "
-                                                      "running ones are not: another momentum, or they were "
-                                                      "not updated once a step");
+    return c->d->kind == GS_DIGEST_state &&
+           gs_say(c, "the statistics of the batch are right, but the running ones are not: another momentum, "
+                     "or they were not updated once a step");
 }
 
 const gs_cause gs_causes_of_update[] = {{"decay through the moments", through_moments},

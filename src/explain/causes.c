@@ -35,20 +35,6 @@ static const char *const titles[] = {
     "number of updates"};
 _Static_assert(sizeof titles / sizeof *titles == GS_DIFFERS_KINDS, "a title for each quantity");
 
-const char *gs_explain_cause(int i) {
-    const gs_cause *counted[TABLES] = {NULL};
-    int tables_counted = 0;
-    for (int t = 0; t < TABLES; t++) {
-        bool before = false; /* a table may be there for several quantities */
-        for (int k = 0; k < tables_counted; k++) before |= counted[k] == tables[t].causes;
-        if (before) continue;
-        counted[tables_counted++] = tables[t].causes;
-        for (const gs_cause *c = tables[t].causes; c->name; c++)
-            if (i-- == 0) return c->name;
-    }
-    return NULL;
-}
-
 /* ---- where ---- */
 
 static void name_place(const gs_digests *b, gs_difference *d) {
@@ -115,13 +101,13 @@ double gs_batch_of(const gs_case *c) {
 }
 
 double gs_passes_of(const gs_digests *d) {
-    const double accumulate = gs_digests_number(d, "accumulate"),
-                 micro = gs_digests_number(d, "micro-batches"), stages = gs_digests_number(d, "pipeline");
+    const int accumulate = gs_digests_count(d, "accumulate"), micro = gs_digests_count(d, "micro-batches"),
+              stages = gs_digests_count(d, "pipeline");
     if (stages > 1) return micro > 0 ? micro : 4 * stages;
     return accumulate > 1 ? accumulate : 1;
 }
 
 double gs_parts_of_batch(const gs_digests *d) {
-    const double stages = gs_digests_number(d, "pipeline"), parts = gs_digests_number(d, "tensor");
+    const int stages = gs_digests_count(d, "pipeline"), parts = gs_digests_count(d, "tensor");
     return (double)d->workers / (stages > 1 ? stages : 1) / (parts > 1 ? parts : 1);
 }

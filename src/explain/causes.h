@@ -26,19 +26,19 @@ extern const gs_cause gs_causes_of_sum[];      /* cause_sum.c */
 extern const gs_cause gs_causes_of_scores[];   /* cause_scores.c: lr, norm, scale, counts */
 extern const gs_cause gs_causes_of_update[];   /* cause_update.c: vectors, weights after it, state */
 
-/* Names the cause in c->d. */
+/* Fills in cause, quantity, where and sentence of a difference that was found. */
 void gs_causes_name(const gs_digests *a, const gs_digests *b, gs_difference *);
 
-/* The sentence; true. */
+/* Writes the sentence of the difference. Returns true, so that a question can end with it. */
 bool gs_say(const gs_case *, const char *format, ...) GS_PRINTF(2, 3);
 
 /* ---- what the questions are made of (causes.c) ---- */
 
 /* How many ranks see the difference; *first: the first of them. */
 int gs_ranks_of(const gs_case *, int *first);
-/* "rank 1", "ranks 1 and 2", "all ranks"; "some ranks" where it is not known. Static. */
+/* "rank 1", "ranks 1 and 2", "all ranks"; "some ranks" where it is not known. Until the next call of this thread. */
 const char *gs_ranks_text(const gs_case *);
-/* Samples of a whole batch, of this step, on this rank; times answers where `answers`. */
+/* Samples of this step's global batch. */
 double gs_batch_of(const gs_case *);
 /* Passes of a rank through its part, as its options say. */
 double gs_passes_of(const gs_digests *);

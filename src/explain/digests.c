@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "core/memory.h"
 #include "io/file.h"
 
 /* A file while it is read. */
@@ -25,16 +25,8 @@ static gs_status wrong(const reader *r, const char *what) {
     return gs_fail(GS_E_FORMAT, "%s: line %zu %s", r->path, r->line, what);
 }
 
-/* Room for one more in an array that doubles. */
-static gs_status grow(void *array, size_t *room, size_t count, size_t size) {
-    void **a = array;
-    if (count < *room) return GS_OK;
-    const size_t more = *room ? 2 * *room : 64;
-    void *bigger = realloc(*a, more * size);
-    if (!bigger) return gs_fail(GS_E_MEMORY, "no memory for %zu rows of a digest", more);
-    *a = bigger;
-    *room = more;
-    return GS_OK;
+static gs_status no_memory(void) {
+    return gs_fail(GS_E_MEMORY, "no memory for the rows of a digest");
 }
 
 /* ---- the head of a file ---- */
@@ -133,7 +125,7 @@ static gs_status read_row(reader *r, const char *line) {
     const int most = r->run->layers > r->run->params ? r->run->layers : r->run->params;
     if (row.number < 0 || row.number >= most || row.part < 0 || row.part >= GS_DIGEST_PARTS)
         return wrong(r, "names a layer, parameter or part that there is not");
-    GS_TRY(grow(&rank->row, &rank->room, rank->rows, sizeof *rank->row));
+    if (!gs_grow(&rank->row, rank->rows, &rank->room, sizeof *rank->row)) return no_memory();
     rank->row[rank->rows++] = row;
     return GS_OK;
 }
@@ -155,11 +147,11 @@ static gs_status read_kinks(reader *r, const char *line) {
         if (sscanf(line += used, "%lf %lf %lf%n", &b.n, &b.sum, &b.squares, &more) != 3)
             return wrong(r, "has not three numbers for each power of two");
         used = more;
-        GS_TRY(grow(&rank->bin, &rank->bin_room, rank->bins, sizeof *rank->bin));
+        if (!gs_grow(&rank->bin, rank->bins, &rank->bin_room, sizeof *rank->bin)) return no_memory();
         rank->bin[rank->bins++] = b;
     }
     if (line[used]) return wrong(r, "goes on after its last number");
-    GS_TRY(grow(&rank->kink, &rank->kink_room, rank->kinks, sizeof *rank->kink));
+    if (!gs_grow(&rank->kink, rank->kinks, &rank->kink_room, sizeof *rank->kink)) return no_memory();
     rank->kink[rank->kinks++] = row;
     return GS_OK;
 }
@@ -177,7 +169,7 @@ static gs_status read_score(reader *r, const char *line) {
         if (rank->row[i].step != step) return wrong(r, "ends a step with rows of another one");
     for (size_t i = r->begun_kinks; i < rank->kinks; i++)
         if (rank->kink[i].step != step) return wrong(r, "ends a step with kinks of another one");
-    GS_TRY(grow(&rank->step, &rank->step_room, rank->steps, sizeof *rank->step));
+    if (!gs_grow(&rank->step, rank->steps, &rank->step_room, sizeof *rank->step)) return no_memory();
     rank->step[rank->steps] =
         (gs_digest_of_step){r->begun, rank->rows - r->begun, r->begun_kinks, rank->kinks - r->begun_kinks, s};
     r->scored = true;
@@ -288,6 +280,11 @@ const char *gs_digests_option(const gs_digests *run, const char *name) {
 double gs_digests_number(const gs_digests *run, const char *name) {
     const double x = strtod(gs_digests_option(run, name), NULL);
     return x < 0 || x > 0 ? x : 0; /* NaN: it has none */
+}
+
+int gs_digests_count(const gs_digests *run, const char *name) {
+    const double x = gs_digests_number(run, name);
+    return x >= 1 && x <= 1e6 ? (int)x : 0;
 }
 
 static int compare(const gs_digest_row *row, int kind, int number, int part) {

@@ -73,8 +73,10 @@ void gs_digests_free(gs_digests *);
 
 /* "" where the run has none. */
 const char *gs_digests_option(const gs_digests *, const char *name);
-/* 0 where it is none. */
+/* 0 where it is no number. */
 double gs_digests_number(const gs_digests *, const char *name);
+/* 0 where it is no number from 1 to 1,000,000. */
+int gs_digests_count(const gs_digests *, const char *name);
 
 /* NULL: there is none. step: within first .. first + steps - 1. */
 const gs_numbers *gs_digests_find(const gs_digests *, int rank, uint64_t step, int kind, int number,

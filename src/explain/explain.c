@@ -290,6 +290,7 @@ static bool backward_differs(gs_search *s) {
     for (int l = s->b->layers - 1; l >= 0; l--) {
         for (int p = 0; p < s->b->params; p++)
             if (s->b->param[p].layer == l && !s->b->param[p].state && local_dw_differs(s, p)) return true;
+        gs_kinks_begin_dx(s, l);
         if (samples_differ(s, GS_DIGEST_dx, l)) return true;
         gs_kinks_carry(s, GS_DIGEST_dx, l);
     }

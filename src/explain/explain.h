@@ -12,6 +12,7 @@
 
 #include "explain/digests.h"
 
+/* A share of a norm: where differences of that size count as rounding, a comparison says nothing (gs_difference). */
 #define GS_EXPLAIN_BLIND 0.5
 
 /* Besides the arrays of gs_digest_kind, the numbers of gs_digest_score. */
@@ -32,9 +33,9 @@ typedef struct gs_difference {
     int kind;   /* gs_digest_kind, or one of the above */
     int number; /* layer or parameter, as that says */
     int part;   /* of weights: 1 is a borrowed copy */
-    bool rank
-        [GS_DIGEST_RANKS]; /* of A: where it is seen; all false: in all ranks together, not known in which */
-    double relative;       /* |difference| / |B's| */
+    /* [rank of A]: the difference is seen there; all false: it is in their sum, and nobody knows on which. */
+    bool rank[GS_DIGEST_RANKS];
+    double relative; /* |difference| / |B's| */
     /* Of all steps that were compared: the first in which rounding decided a branch (kinks.h), the largest limit that
      * it led to, and the first step where that is above GS_EXPLAIN_BLIND: what layers and the optimiser compute may be
      * anything from there on. 0: none. */
@@ -45,16 +46,13 @@ typedef struct gs_difference {
     char sentence[512];            /* the likely cause */
 } gs_difference;
 
-/* 1e-4: rounding in f32, after a few steps, is a hundredth of it. With 16 bits on the wire or in products, more, and
- * in products more where there are many after each other. */
+/* The tolerance for these two runs. 1e-4: in f32 the rounding of a few steps is a hundredth of it. With 16 bits on the
+ * wire or in products it is more, and with products the more of them follow each other. */
 double gs_explain_tolerance(const gs_digests *a, const gs_digests *b);
 
 /* GS_E_USAGE: the two cannot be the same, as they have other models, data, batches or optimisers, or no step in common;
  * the message names the option. a: the run that is asked about; b: the one that is right. */
 gs_status gs_explain_check(const gs_digests *a, const gs_digests *b);
 
-/* After the check. */
+/* After the check. tolerance: a share of a tensor's norm; differences below it are rounding. */
 void gs_explain(const gs_digests *a, const gs_digests *b, double tolerance, gs_difference *);
-
-/* A table's size and its names, for tests. NULL after the last. */
-const char *gs_explain_cause(int i);

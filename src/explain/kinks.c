@@ -49,12 +49,12 @@ static double rounding_of(const gs_search *s, int l) {
     return all.n > 0 ? sqrt(squares / all.n) : 0;
 }
 
-static double limit_of_layer(const gs_search *s, int l, int eighth, double rounding) {
+static double limit_of_layer(const gs_search *s, int l, int eighth) {
     gs_kink_bin near = {0};
     const double windows = strcmp(s->b->layer[l].op, "max_pool2d") == 0 ? 2 : 1;
-    if (!(rounding > 0)) return 0;
-    add_near(s, s->a, l, eighth, windows * widest * rounding, &near);
-    add_near(s, s->b, l, eighth, windows * widest * rounding, &near);
+    if (!(s->rounding > 0)) return 0;
+    add_near(s, s->a, l, eighth, windows * widest * s->rounding, &near);
+    add_near(s, s->b, l, eighth, windows * widest * s->rounding, &near);
     if (!(near.n > 0)) return 0;
     const double share = fmin(1, (near.n / 8 + 8) / near.n);
     const double most = fmin(near.sum, sign_sums * sqrt(share * near.squares));
@@ -79,13 +79,17 @@ static bool of_samples(const gs_search *s, const gs_digests *d, int kind, int l,
     return gs_total(d, GS_ALL_RANKS, s->step, kind, l, eighth, out) && isfinite(out->squares);
 }
 
+void gs_kinks_begin_dx(gs_search *s, int l) {
+    s->rounding = is_kink(s, l) ? rounding_of(s, l) : 0;
+}
+
 double gs_kinks_limit(const gs_search *s, int kind, int l, int eighth) {
     gs_numbers all;
     double more = 0;
     if (s->carried_whole > 0 && is_coupled(s->b) && of_samples(s, s->b, kind, l, GS_ALL_PARTS, &all))
         more = GS_KINK_GAIN * s->carried_whole * sqrt(all.squares / GS_DIGEST_EIGHTHS);
     if (kind != GS_DIGEST_dx || !is_kink(s, l)) return more;
-    return more + limit_of_layer(s, l, eighth, rounding_of(s, l));
+    return more + limit_of_layer(s, l, eighth);
 }
 
 void gs_kinks_carry(gs_search *s, int kind, int l) {

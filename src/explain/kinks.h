@@ -60,6 +60,9 @@
 
 enum { GS_KINK_GAIN = 10 };
 
+/* dx of layer l is compared next, in all eighths: s of 2 is computed for it, once. */
+void gs_kinks_begin_dx(gs_search *, int l);
+
 /* By how much y or dx of layer l may differ in that eighth of the batch, besides gs_kinks_limit_of: by other choices,
  * as in 4, and by what other eighths have carried to it. */
 double gs_kinks_limit(const gs_search *, int kind, int l, int eighth);

@@ -65,9 +65,6 @@ double gs_rounding_moved(const gs_search *s, uint64_t last, int p) {
 
 /* ---- gradients that are rounding alone ---- */
 
-/* A bias before batch_norm has the gradient 0: the mean is taken off again. What is computed is rounding alone, and an
- * optimiser that divides by the gradient's size makes whole steps of it, in any direction. They change nothing but this
- * tensor, the y up to the batch_norm, and its running mean. So these are no difference. */
 bool gs_divides_by_gradient(const gs_digests *d) {
     const char *name = gs_digests_option(d, "optimizer");
     return strcmp(name, "adam") == 0 || strcmp(name, "adamw") == 0 || strcmp(name, "lamb") == 0;
@@ -83,6 +80,9 @@ static int norm_after(const gs_digests *d, int l) {
     return -1;
 }
 
+/* A bias before batch_norm has the gradient 0: the mean is taken off again. What is computed is rounding alone, and an
+ * optimiser that divides by the gradient's size makes whole steps of it, in any direction. They change nothing but this
+ * tensor, the y up to the batch_norm, and its running mean. So these are no difference. */
 bool gs_is_rounding_alone(const gs_search *s, int p) {
     if (!gs_divides_by_gradient(s->b) || s->b->param[p].state || norm_after(s->b, s->b->param[p].layer) < 0)
         return false;
@@ -106,7 +106,6 @@ static bool has_keys(const gs_search *s, int p) {
            l + 1 < d->layers && strcmp(d->layer[l + 1].op, "attention") == 0;
 }
 
-/* Is layer l's y, or its state, moved by such a tensor? */
 bool gs_is_moved(const gs_search *s, int l, bool state) {
     for (int p = 0; p < s->b->params && !state && s->out->relative < 100 * s->limit; p++)
         if (s->b->param[p].layer == l && has_keys(s, p)) return true;

@@ -30,6 +30,7 @@ typedef struct gs_search {
     /* Differences that follow from branches that rounding decided, as shares of a norm (kinks.h): in this step by
      * eighths of the batch, and in all of it; the largest until now. */
     double carried[GS_DIGEST_EIGHTHS], carried_whole, carried_before;
+    double rounding;          /* of x, for the layer whose dx is compared now: s of kinks.h */
     bool loose;               /* this step's weights may have been moved apart */
     uint64_t switched, blind; /* as in gs_difference */
     double loosest;           /* the largest limit since then */

@@ -3,7 +3,7 @@
 #include <math.h>
 
 static bool counts(const gs_digests *d, int rank, int kind) {
-    const int stages = (int)gs_digests_number(d, "pipeline");
+    const int stages = gs_digests_count(d, "pipeline");
     if (stages < 2 || stages > d->workers) return true;
     const int stage = rank / (d->workers / stages); /* train/layout/layout.h */
     if (kind == GS_DIGEST_samples || kind == GS_DIGEST_own) return stage == 0;
@@ -38,7 +38,7 @@ bool gs_holds(const gs_digests *d, int rank, uint64_t step, int kind, int param)
 
 /* Workers of a tensor group (train/layout/layout.h). */
 static int parts_of(const gs_digests *d) {
-    const int parts = (int)gs_digests_number(d, "tensor");
+    const int parts = gs_digests_count(d, "tensor");
     return parts > 1 && parts <= d->workers ? parts : 1;
 }
 

@@ -78,9 +78,9 @@ typedef struct gs_pass {
     bool again;
     uint64_t seed, step; /* the user's seed and the number of the step, from 0, for dropout */
     size_t first;        /* place of the first of these samples in the global batch, for dropout */
-    float
-        loss_scale; /* the gradients are those of the loss times this (optim/loss_scale.h); 0: of the loss */
-    size_t group;   /* for batch_norm: so many samples share statistics; 0: all */
+    /* The gradients are those of the loss times this (optim/loss_scale.h); 0: of the loss. */
+    float loss_scale;
+    size_t group; /* for batch_norm: so many samples share statistics; 0: all */
     /* Inference, after gs_layer_cache: all x and y are (n, tokens, ...), and these tokens come after `past` others.
      * tokens 0: whole samples. */
     size_t tokens, past;
@@ -269,8 +269,8 @@ struct gs_layer {
     int unit; /* of a layer in the root: what is put away together with it, from 1 (away.h); 0: nothing */
     gs_again again; /* within a segment */
     bool joined;    /* a layer before it does its work (sequential.c): it is not bound and not called */
-    bool
-        elsewhere; /* another stage of a pipeline computes it (gs_model_create_stage): likewise. It has w and dw */
+    /* Another stage of a pipeline computes it (gs_model_create_stage): likewise. It has w and dw. */
+    bool elsewhere;
 };
 
 /* ---- constructors; NULL only if there is no memory; plan checks the numbers ---- */

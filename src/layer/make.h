@@ -17,6 +17,7 @@
  */
 #pragma once
 
+#include <string.h>
 #include "layer/layer.h"
 
 /* A zeroed layer of `bytes` bytes that begin with a gs_layer, with room for `children`. gs_layer_free frees it; free
@@ -51,6 +52,15 @@ gs_status gs_layer_plan_element_wise(gs_layer *l, gs_shape in);
 /* In plan of a container: name child i "<name of l>.<label>" and plan it for the input `in`. needs_dx: something
  * that learns lies before the child. */
 gs_status gs_layer_plan_child(gs_layer *l, int i, const char *label, gs_shape in, bool needs_dx);
+
+/* The library's containers, whose children run in a known order: one after the other; a body, then its shortcut. */
+static inline bool gs_layer_is_sequence(const gs_layer *l) {
+    return strcmp(l->ops->name, "sequential") == 0;
+}
+
+static inline bool gs_layer_is_residual(const gs_layer *l) {
+    return strcmp(l->ops->name, "residual") == 0;
+}
 
 /* True if the layer or one inside it has parameters. */
 bool gs_layer_learns(const gs_layer *l);

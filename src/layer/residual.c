@@ -6,14 +6,13 @@
  * branch never writes over its x and the last one never over its dy (sequential.c). The sums are written over the
  * body's y, if its last layer does not need that any more, and over the body's dx.
  */
-#include <string.h>
 #include "layer/memory/dx_places.h"
 #include "layer/make.h"
 
 /* y lies in a buffer of the layer's own, and its backward does not read it. (A pooling's y may be that of a convolution
  * which does its work, and reads it.) */
 static bool gives_up_y(const gs_layer *l) {
-    while (strcmp(l->ops->name, "sequential") == 0 && l->children > 0) l = l->child[l->children - 1];
+    while (gs_layer_is_sequence(l) && l->children > 0) l = l->child[l->children - 1];
     return l->ops->buffers == GS_OWN && !l->ops->join;
 }
 

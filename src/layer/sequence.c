@@ -105,8 +105,8 @@ gs_status gs_sequence_reduce(const gs_layer *l, const gs_pass *pass, gs_shape sh
     return pass->n > 0 ? t->reduce(t->context, l->device, part, whole, pass->n, gs_shape_size(shape)) : GS_OK;
 }
 
-gs_status gs_sequence_take(const gs_layer *l, const gs_pass *pass, gs_shape shape, gs_mem whole,
-                           gs_mem part) {
+/* part = this rank's tokens of whole. */
+static gs_status take(const gs_layer *l, const gs_pass *pass, gs_shape shape, gs_mem whole, gs_mem part) {
     const size_t each = gs_shape_size(shape), ranks = (size_t)l->tensor->size, rank = (size_t)l->tensor->rank;
     for (size_t i = 0; i < pass->n; i++)
         GS_TRY(l->device->ops->copy(l->device, gs_at(part, i * each), gs_at(whole, (i * ranks + rank) * each),
@@ -150,7 +150,7 @@ static gs_status backward_of_all(gs_layer *l, const gs_pass *pass, gs_mem dy, co
     GS_TRY(gs_sequence_gather(l, pass, one, n->rstd, rstd));
     GS_TRY(l->device->ops->layer_norm_backward(l->device, dx, n->dw, n->db, all_dy, x, n->w, mean, rstd,
                                                tokens, l->in.c, !pass->fresh));
-    return l->needs_dx ? gs_sequence_take(l, pass, l->in, dx, l->dx) : GS_OK;
+    return l->needs_dx ? take(l, pass, l->in, dx, l->dx) : GS_OK;
 }
 
 gs_status gs_sequence_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, const gs_sequence_norm *n) {

@@ -33,20 +33,21 @@ void gs_sequence_divide(gs_layer *net, const gs_tensor_group *);
 gs_status gs_sequence_check(const gs_layer *);
 /* In plan of the layer that makes the sequences: *here = how many of its t tokens this rank has. GS_E_SHAPE. */
 gs_status gs_sequence_tokens_here(const gs_layer *, int t, int *here);
-/* t of the output of a linear or tied layer, and the tokens that it multiplies: what it gathers, or all of a part. */
+/* Tokens of the output of a linear or tied layer whose input has t of them on this rank. */
 int gs_sequence_out(const gs_layer *, int t);
+/* Tokens of a sample that such a layer multiplies: those of all ranks, where it gathers x. */
 int gs_sequence_tokens(const gs_layer *);
 
 /* Does its group divide sequences? */
 bool gs_sequence_is_divided(const gs_layer *);
-/* Does it have parts of its x (COLUMNS, OUTPUTS), or of its y (ROWS, TABLE_ROWS), in tokens? */
+/* Does the layer gather the tokens of its x (COLUMNS, OUTPUTS), or reduce-scatter those of its y (ROWS, TABLE_ROWS)? */
 bool gs_sequence_gathers_x(const gs_layer *);
 bool gs_sequence_reduces_y(const gs_layer *);
 
 /* The end of bind: room for all tokens, in the root's arena. */
 gs_status gs_sequence_bind(gs_layer *root, size_t max_batch);
 
-/* GS_WHOLE_X and so on */
+/* The room for all tokens of x, dy or dx: `which` is GS_WHOLE_X, GS_WHOLE_DY or GS_WHOLE_DX. */
 static inline gs_mem gs_sequence_whole(const gs_layer *l, int which) {
     return l->root->arena->whole[which];
 }
@@ -55,14 +56,17 @@ static inline gs_mem gs_sequence_whole(const gs_layer *l, int which) {
  * sum. */
 gs_status gs_sequence_gather(const gs_layer *, const gs_pass *, gs_shape shape, gs_mem part, gs_mem whole);
 gs_status gs_sequence_reduce(const gs_layer *, const gs_pass *, gs_shape shape, gs_mem whole, gs_mem part);
-/* part = this rank's tokens of whole. */
-gs_status gs_sequence_take(const gs_layer *, const gs_pass *, gs_shape shape, gs_mem whole, gs_mem part);
 
-/* layer_norm.c: statistics of all tokens, of a layer whose sums have an order; two floats for each. NULL: no order. */
+/* ---- for layer_norm.c ---- */
+
+/* What backward of a sharded layer_norm reads: mean, rstd and x of this rank's tokens, and w; and what it adds to. */
 typedef struct gs_sequence_norm {
     gs_mem mean, rstd, x, w, dw, db;
-    gs_mem sums; /* without an order: 2 c floats; with one: 2 for each token of all ranks */
+    gs_mem sums; /* scratch: this rank's dw and db; with `leaves` mean and rstd of the tokens of all ranks */
 } gs_sequence_norm;
-gs_status gs_sequence_norm_backward(gs_layer *, const gs_pass *, gs_mem dy, const gs_sequence_norm *);
-/* How many floats `sums` has, for max_batch samples. */
+
+/* l->dx, and dw and db over the tokens of all ranks. */
+gs_status gs_sequence_norm_backward(gs_layer *l, const gs_pass *, gs_mem dy, const gs_sequence_norm *);
+
+/* How many floats `sums` has, for max_batch samples. 0: the layer is not sharded. */
 size_t gs_sequence_norm_sums(const gs_layer *, size_t max_batch);

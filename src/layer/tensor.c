@@ -37,7 +37,7 @@ static void give_role(gs_layer *l, const gs_tensor_group *tensor, gs_tensor_role
 static int divide_pairs(gs_layer *net, const gs_tensor_group *tensor) {
     int pairs = 0;
     for (int i = 0; i < net->children; i++) {
-        const int end = strcmp(net->ops->name, "sequential") == 0 ? end_of_pair(net, i, tensor) : -1;
+        const int end = gs_layer_is_sequence(net) ? end_of_pair(net, i, tensor) : -1;
         if (end < 0) {
             pairs += divide_pairs(net->child[i], tensor);
             continue;
@@ -57,8 +57,7 @@ static int divide_pairs(gs_layer *net, const gs_tensor_group *tensor) {
 static int divide_outputs(gs_layer *net, const gs_tensor_group *tensor) {
     gs_layer *first = net->children > 1 ? net->child[0] : NULL,
              *last = first ? net->child[net->children - 1] : NULL;
-    if (!first || strcmp(net->ops->name, "sequential") != 0 || first->ops->tensor != GS_TENSOR_TABLE)
-        return 0;
+    if (!first || !gs_layer_is_sequence(net) || first->ops->tensor != GS_TENSOR_TABLE) return 0;
     if (last->role != GS_TENSOR_WHOLE) return 0;
     const bool tied = last->ops->tensor == GS_TENSOR_TIED;
     if (!tied && last->ops->tensor != GS_TENSOR_LINEAR) return 0;
@@ -95,7 +94,7 @@ gs_tensor_rows gs_tensor_rows_of(const gs_param *p, int rank, int size) {
     const bool columns = p->cut == GS_CUT_COLUMNS;
     const int blocks = columns ? 1 : p->cut_blocks, all = p->cut_whole / blocks;
     const gs_share share = {rank, size, all, 1};
-    const size_t each = p->count / (size_t)(columns ? p->dims[0] * p->dims[1] : p->dims[0]),
+    const size_t each = p->count / ((size_t)p->dims[0] * (size_t)(columns ? p->dims[1] : 1)),
                  floats = (size_t)gs_share_count(&share) * each, of_all = each * (size_t)all,
                  first = (size_t)gs_share_first(&share) * each;
     return (gs_tensor_rows){(size_t)(columns ? p->dims[0] : blocks), floats, floats, of_all, first};

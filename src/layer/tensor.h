@@ -43,12 +43,12 @@
 
 #include "layer/layer.h"
 
-/* Before plan: the pairs of the net get their roles. A pair lies in one sequence, and has nothing in it that draws
- * numbers (dropout). plan then refuses sizes that do not divide, GS_E_SHAPE. The number of pairs. `tensor` must live as
- * long as the net. */
+/* Before plan: the pairs of the net get their roles, and its outputs if they are to be divided. Returns how many these
+ * are together. A pair lies in one sequence, and nothing in it draws numbers, as dropout does. plan then refuses sizes
+ * that do not divide, GS_E_SHAPE. `tensor` must live as long as the net. */
 int gs_tensor_divide(gs_layer *net, const gs_tensor_group *tensor);
 
-/* The number of pairs of a net that has been through that, and one more if its outputs are divided. */
+/* The same number, of a net that has been through that. */
 int gs_tensor_divided(const gs_layer *net);
 
 /* The layer whose outputs are divided: the last one of the net; NULL: they are not. */
@@ -99,7 +99,7 @@ size_t gs_tensor_count(const gs_param *part, int rank, int size);
 /* The end of plan, after the parameters, weight first, are there: how they are cut. */
 void gs_tensor_plan(gs_layer *l);
 
-/* Does the group add up its y, or its dx, and not alone? */
+/* Is its y, or its dx, a sum over the ranks of the group? */
 bool gs_tensor_sums_y(const gs_layer *);
 bool gs_tensor_sums_dx(const gs_layer *);
 

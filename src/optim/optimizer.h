@@ -71,8 +71,8 @@ struct gs_optimizer {
     const gs_optimizer_ops *ops;
     float lr, momentum, weight_decay; /* lr: of the next update (lr_rule.h) */
     float beta1, beta2, epsilon; /* its usual ones, unless the caller sets others before the first update */
-    float
-        clip; /* the largest norm of a gradient, as gs_optimizer_clip has it; 0, unless the caller sets it: any */
+    /* The largest norm of a gradient, as gs_optimizer_clip has it; 0, unless the caller sets it: any. */
+    float clip;
     double norm;              /* with clip: that of the last update's gradient, before it was made shorter */
     gs_loss_scale loss_scale; /* of the gradients; its scale is 0, unless the caller sets it */
     double shrink; /* what the gradients of this update are multiplied by: 1, or less if they were too long */

@@ -53,8 +53,8 @@ const COLUMNS = [
   ['workers', (r) => r.workers],
   ['global batch', (r) => r.batch === null ? '–' : grouped(r.batch)],
   ['samples/s', (r) => rate(r.samplesPerSecond), (r) => r.samplesPerSecond, speedSpread],
-  ['speed-up', (r) => fixed(r.speedUp, 2)],
-  ['efficiency', (r) => percent(r.efficiency)],
+  ['speed-up', (r) => compared ? fixed(r.speedUp, 2) : null],
+  ['efficiency', (r) => compared ? percent(r.efficiency) : null],
   ['time in sync', (r) => r.share ? percent(r.share[3], 1) : '–'],
   ['steps', (r) => r.count === null ? '–' : grouped(r.count)],
   ['seconds', (r) => fixed(r.seconds, 2)],
@@ -109,8 +109,10 @@ function table() {
       element('td', { class: run === best[i] ? 'best' : null }, text(cell(run))))))));
   overflowing($('table'));
   const bases = firstOf(runs.filter((r) => r.base && r.speedUp !== null).map((r) => r.base.name));
-  $('base').textContent = runs.length > 1 && bases.length > 0 ?
-    `Bold: better than the next by more than the spread: for samples/s, from window to window; for an accuracy, twice its standard error with that many test images. Speed-up: samples/s compared with ${data.compare ? 'the first' : 'the run with the fewest workers of the same model and data'} (${bases.join('; ')}). Efficiency: speed-up divided by the ratio of the numbers of workers.` : '';
+  $('base').textContent = [
+    best.some((run) => run !== null) ? 'Bold: better than the next by more than the spread: for samples/s, from window to window; for an accuracy, twice its standard error with that many test images.' : '',
+    compared ? `Speed-up: samples/s compared with ${data.compare ? 'the first' : 'the run with the fewest workers of the same model and data'} (${bases.join('; ')}). Efficiency: speed-up divided by the ratio of the numbers of workers.` : '',
+  ].filter(Boolean).join(' ');
 }
 
 /* ---- how it was made ---- */
@@ -157,7 +159,7 @@ function words() {
   $('thinned').textContent = [test ? 'Bold points: the test set.' : '', runs.some((r) => r.steps.rows > 0) ? 'Thin lines: the training batches.' : '',
     data.sweep ? 'The darker a line, the larger its batch.'.replace('darker', dark(look.back) ? 'lighter' : 'darker') : '',
     ...thin.slice(0, 3).map((r) => `${r.name}: ${grouped(r.steps.each > 1 ? r.steps.rows : r.epochs.rows)} ${r.steps.each > 1 ? 'steps' : 'epochs'} are shown as means of ${r.steps.each > 1 ? r.steps.each : r.epochs.each} each; the pale band spans the smallest to the largest.`)].join(' ');
-  $('speed-say').textContent = runs.filter((r) => r.speedUp !== null).length > 1 ?
+  $('speed-say').textContent = compared ?
     'Dashed: the ideal: twice the workers, twice the samples per second.' :
     data.sweep ? '' : 'Give several logs, with different numbers of workers, to see speed-up and efficiency here.';
   $('time-say').textContent = 'A step: get the data, forward, backward, sum the gradients (sync: the time that a worker spends and waits there), update. Each worker has its own row.';

@@ -150,9 +150,8 @@ function scalingChart(id, value, ideal, text, digits) {
 }
 
 function drawScaling() {
-  const worth = runs.filter((r) => r.speedUp !== null).length > 1;
-  for (const card of document.querySelectorAll('.card.several')) card.hidden = !worth;
-  if (!worth) return;
+  for (const card of document.querySelectorAll('.card.several')) card.hidden = !compared;
+  if (!compared) return;
   scalingChart('speed-up', 'speedUp', (few, most) => [{ x: 0, y: 0 }, { x: most + .5, y: (most + .5) / few }], (y) => +y.toFixed(2), (y) => y.toFixed(2));
   scalingChart('efficiency', 'efficiency', (few, most) => [{ x: 0, y: 1 }, { x: most + .5, y: 1 }], (y) => `${Math.round(100 * y)} %`, (y) => percent(y, 1));
 }

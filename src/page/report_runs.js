@@ -41,6 +41,7 @@ for (const run of runs) {
   run.speedUp = good ? run.samplesPerSecond / run.base.samplesPerSecond : null;
   run.efficiency = good ? run.speedUp * run.base.workers / run.workers : null;
 }
+const compared = runs.filter((r) => r.speedUp !== null).length > 1; // of a single run it would be 1.00
 
 /* ---- colours, as the style sheet has them for light or dark ---- */
 

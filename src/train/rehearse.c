@@ -80,8 +80,8 @@ static gs_status rehearse_end(gs_worker *w) {
 
 static gs_status rehearse(gs_worker *w) {
     const uint64_t epoch = gs_steps_of_epoch(w->train_set->count, w->batch), asked = w->settings->steps;
-    const bool one = asked == 1 || epoch * (uint64_t)w->settings->epochs == 1; /* step, in all */
-    if (!w->way->split) {                                                      /* as gs_warm_up does */
+    const bool one_step = asked == 1 || epoch * (uint64_t)w->settings->epochs == 1;
+    if (!w->way->split) { /* as gs_warm_up does */
         GS_TRY(rehearse_piece(w, w->schedule.most));
         GS_TRY(gs_optimizer_warm_up(w->optimizer));
     }
@@ -89,7 +89,7 @@ static gs_status rehearse(gs_worker *w) {
     GS_TRY(gs_checkpoints_create(w));
     GS_TRY(gs_carry_book(w));
     GS_TRY(rehearse_step(w, 0));
-    if (w->way->split && !one) GS_TRY(rehearse_step(w, 0)); /* with the scratch memory of the first */
+    if (w->way->split && !one_step) GS_TRY(rehearse_step(w, 0)); /* with the scratch memory of the first */
     if (!asked || asked >= epoch) GS_TRY(rehearse_step(w, epoch - 1));
     GS_TRY(rehearse_tests(w));
     return rehearse_end(w);

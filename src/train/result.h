@@ -42,8 +42,8 @@ typedef struct gs_epoch_report {
     uint64_t steps;
     double train_loss, train_accuracy, test_loss, test_accuracy,
         samples_per_s; /* of a text: loss per token */
-    double
-        gradient_norm; /* with settings->clip: the mean over the steps (of rank 0), before clipping; else NAN */
+    /* With settings->clip: the mean over the steps (of rank 0), before clipping; else NAN. */
+    double gradient_norm;
 } gs_epoch_report;
 
 /* A worker's device, and the host that it is in. */
@@ -64,8 +64,8 @@ typedef struct gs_worker_report {
     double samples_per_s;    /* of training: of its part alone */
     double share[GS_PHASES]; /* of the time of the steps that were measured; sum 1, or 0 where none was */
     gs_memory_use memory[GS_MEMORY_PLACES]; /* when it had most: of its device, and of the host beside it */
-    gs_memory_use
-        planned[GS_MEMORY_PLACES]; /* with settings->plans or max_memory: what was predicted; else 0 */
+    /* With settings->plans or max_memory: what was predicted; else 0. */
+    gs_memory_use planned[GS_MEMORY_PLACES];
 } gs_worker_report;
 
 typedef struct gs_observer {
@@ -181,9 +181,9 @@ typedef struct gs_result {
     int rank;                 /* of this process's first worker */
     gs_worker_report *worker; /* of training: one for each rank of all processes; else NULL */
     gs_staleness staleness;   /* of rank 0 with --sync async; else empty */
-    double
-        top_accuracy; /* of gs_eval: of the GS_TOP likeliest classes; NaN: there are not more than GS_TOP */
-    int classes;      /* of gs_eval: outputs of the model */
+    /* Of gs_eval: of the GS_TOP likeliest classes; NaN: there are not more than GS_TOP. */
+    double top_accuracy;
+    int classes;          /* of gs_eval: outputs of the model */
     gs_class_names names; /* of gs_eval: of the test set's classes */
     int folder_size;      /* of the samples of an image folder; else 0 */
     int tokens;           /* in a sample, where the data are a text; else 0 */

@@ -2,8 +2,8 @@
  * summed, the sum reaches all workers, and all make the same update.
  *
  *     step.c        one step, as the theory states it: load, forward, loss, backward, sum, update
- *     ways/         other ways to make one, each in a file of its own: exact.c, zero.c, tensor.c, local_sgd.c, async.c;
- *                   the table of all is ways/way.h
+ *     ways/         other ways to make one, each in a file of its own: exact.c, zero.c, pipeline.c, tensor.c,
+ *                   local_sgd.c, async.c; the table of all is ways/way.h
  *     overlap.c     sums that begin while backward still runs
  *     buckets.c     where the gradients are cut for that
  *     measure.c     the clock beside a step; step_time.c: how long steps take
@@ -19,6 +19,8 @@
  *     rates.c       the learning rates that they make
  *     state.c       what a run needs to go on where it stopped (state.h)
  *     checkpoint/   that state in a folder, now and then, written beside training (checkpoint/checkpoint.h)
+ *     elastic/      a copy of it in memory, from which the ranks that are left go on (elastic/carry.h)
+ *     simulate/     a step of a cluster, in virtual time (simulate/simulate.h)
  *     sets.c        the data sets, and whether they suit the model
  *     epochs.c      the epochs of one worker: order, steps, evaluation
  *     evaluate.c    inference: the test set split over the workers
@@ -144,8 +146,8 @@ typedef struct gs_settings {
     const char *pipeline_cut;      /* of --pipeline: "measured" (NULL), "flops", "3,6" (pipeline/cut.h) */
     int micro_batches;             /* of --pipeline: how many a batch is cut into; 0: four for each stage */
     gs_precision precision;        /* of the layers' products (device.h), in training and its tests */
-    bool sequence;                 /* and, with it, the tokens of each sequence (layer/sequence.h) */
     int tensor;    /* workers that share each pair of linear layers (ways/tensor.c); 0: none do */
+    bool sequence; /* with tensor: and the tokens of each sequence (layer/sequence.h) */
     int recompute; /* what backward computes again instead of keeping it (layer/memory/recompute.h) */
     int bucket;    /* KB of whole layers that are summed together during backward; 0: one sum after it */
     gs_wire wire;  /* how gradients travel (sync/wire.h) */
@@ -174,7 +176,7 @@ typedef struct gs_settings {
     /* What lies outside of the device's memory: gs_offload in device.h, or more of them (offload/offload.h). */
     unsigned offload;
     const char *offload_dir; /* where cpu puts it; NULL: TMPDIR, else /var/tmp */
-    bool fit;                /* with it: settings change until the run fits */
+    bool fit;                /* with max_memory: settings change until the run fits (memory/memory.h) */
     bool plans;     /* the run is rehearsed before it begins, so that workers report what was planned, too */
     bool rehearses; /* workers compute nothing, and their devices take no memory (memory/memory.h) */
 } gs_settings;

@@ -4,23 +4,55 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { COLUMNS = 80 };
+#include "cli/draw/bars.h"
 
-void gs_print_wrapped(int margin, const char *text) {
+enum { COLUMNS = GS_SCREEN_DEFAULT };
+
+/* ---- what is not divided: how many bytes of a text ---- */
+
+static int word_of(const char *text) {
+    const int length = (int)strcspn(text, strncmp(text, "(default", 8) == 0 ? ")" : " ");
+    return length + (int)strcspn(text + length, " "); /* and what follows the ')' */
+}
+
+static int item_of(const char *text) {
+    const char *end = strstr(text, ", ");
+    return end ? (int)(end + 1 - text) : (int)strlen(text);
+}
+
+/* ---- lines ---- */
+
+static void print_pieces(FILE *to, int columns, int margin, const char *text, int (*piece_of)(const char *)) {
     int column = margin;
     while (*text) {
-        int length = (int)strcspn(text, strncmp(text, "(default", 8) == 0 ? ")" : " ");
-        length += (int)strcspn(text + length, " "); /* and what follows the ')' */
-        if (column > margin && column + 1 + length > COLUMNS) {
-            printf("\n%*s", margin, "");
+        const int length = piece_of(text);
+        if (column > margin && column + 1 + length > columns) {
+            fprintf(to, "\n%*s", margin, "");
             column = margin;
         }
-        column += printf("%s%.*s", column > margin ? " " : "", length, text);
+        column += fprintf(to, "%s%.*s", column > margin ? " " : "", length, text);
         text += length;
         text += strspn(text, " ");
     }
-    printf("\n");
+    fprintf(to, "\n");
+}
+
+void gs_print_wrapped(int margin, const char *text) {
+    print_pieces(stdout, COLUMNS, margin, text, word_of);
+}
+
+void gs_print_items(int margin, const char *text) {
+    print_pieces(stdout, COLUMNS, margin, text, item_of);
+}
+
+void gs_print_sentence(FILE *to, const char *text) {
+    const gs_screen screen = gs_screen_of(to);
+    if (isatty(fileno(to)) && !strchr(text, '\n'))
+        print_pieces(to, gs_screen_columns(&screen), 0, text, word_of);
+    else
+        fprintf(to, "%s\n", text);
 }
 
 void gs_print_name(FILE *to, const char *name, int width) {

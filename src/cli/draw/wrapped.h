@@ -9,6 +9,13 @@
  * line has been begun and is at `margin`. */
 void gs_print_wrapped(int margin, const char *text);
 
+/* The same, but lines end after commas alone: "9 steps, test accuracy 80.00 %" are two items. */
+void gs_print_items(int margin, const char *text);
+
+/* For standard error: on a terminal in lines of its width, at most 80 columns; elsewhere, for grep and for a launcher,
+ * and where the text has lines of its own, as it is. */
+void gs_print_sentence(FILE *, const char *text);
+
 /* A name in `width` columns; one that is too long has a line of its own, and is not cut. */
 void gs_print_name(FILE *, const char *name, int width);
 

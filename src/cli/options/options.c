@@ -327,14 +327,15 @@ bool gs_options_taken(const gs_option *options, const gs_help *h, int argc, char
 }
 
 int gs_failed(const char *command, gs_status status) {
-    char why[1024];
+    char why[1024], sentence[1100];
     bool usage = status == GS_E_USAGE || status == GS_E_MODEL, said;
     snprintf(why, sizeof why, "%s", gs_message());
     /* Of a launch the launcher ends the others; ranks on other nodes, or started by hand, wait for this one, and are
      * told. */
     bool told = gs_launch_why_tell(status, why, &said);
     fflush(stdout);
-    if (!(said && usage)) fprintf(stderr, "gradsum %s: %s\n", command, why); /* once, not by each process */
+    snprintf(sentence, sizeof sentence, "gradsum %s: %s", command, why);
+    if (!(said && usage)) gs_print_sentence(stderr, sentence); /* once, not by each process */
     bool awaited = strcmp(command, "train") == 0 || strcmp(command, "eval") == 0;
     gs_rendezvous r;
     if (awaited && gs_rendezvous_from_environment(&r) == GS_OK && (!told || r.nodes > 1))

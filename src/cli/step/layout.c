@@ -97,6 +97,7 @@ gs_status gs_step_layout_create(const gs_settings *settings, int workers, gs_ste
     l->settings.layout = gs_layout_text(&l->layout, l->name);
     GS_TRY(gs_layout_settled(&l->settings, workers, &l->memory, &l->plan));
     GS_TRY(run(l));
+    if (!l->settings.model) l->settings.model = l->memory.settings.model; /* the usual one, or --load's */
     GS_TRY(name_layers(l));
     find_bounds(l);
     return GS_OK;

@@ -8,6 +8,8 @@
 #include "io/json.h"
 #include "model/model_text.h"
 
+enum { WORKERS_MOST = 64 }; /* a row for each in the table */
+
 typedef struct wish {
     gs_settings settings;
     int workers; /* 0: as many as the layout needs */
@@ -26,7 +28,8 @@ bool gs_step_is_of_layout(int argc, char **argv) {
  * --accumulate are its micro-batches. */
 static void fill_in(wish *w, int argc, char **argv) {
     gs_settings *s = &w->settings;
-    if (!gs_option_is_given("data", argc, argv) && gs_model_is_language(s->model)) s->data = "jargon";
+    if (!gs_option_is_given("data", argc, argv) && s->model && gs_model_is_language(s->model))
+        s->data = "jargon";
     if (!gs_option_is_given("batch", argc, argv)) s->batch = 32;
     if (!gs_option_is_given("steps", argc, argv)) s->steps = 3;
     if (s->pipeline > 1 && s->accumulate > 1 && !s->micro_batches) {
@@ -57,7 +60,7 @@ static gs_status answer(wish *w, int argc, char **argv) {
     GS_TRY(gs_layout_settle(&w->settings));
     fill_in(w, argc, argv);
     const int workers = gs_layout_workers(&w->settings, w->workers);
-    GS_TRY(gs_devices_for(&w->settings, workers, &devices));
+    GS_TRY(gs_devices_for(&w->settings, workers, WORKERS_MOST, &devices));
     gs_settings s = w->settings;
     s.devices = devices;
     const gs_status status = show(w, &s, workers);
@@ -79,7 +82,7 @@ static const gs_option *options_of(wish *w) {
         GS_RUN_OPTION("steps", "the step that is shown (default 3): the first ones are slower"),
         GS_REFUSED("save", "step keeps no weights"),
         GS_REFUSED("epochs", "use --steps: step shows one"),
-        {"workers", GS_OPTION_INT, &w->workers, 2, 64, "N",
+        {"workers", GS_OPTION_INT, &w->workers, 2, WORKERS_MOST, "N",
          "how many share the run (default: as many as the layout needs)"},
         {"no-pause", GS_OPTION_FLAG, &unused, 0, 0, NULL, "changes nothing here"},
         {"json", GS_OPTION_FLAG, &w->json, 0, 0, NULL, "one JSON object: all spans, in us"},
@@ -98,13 +101,12 @@ const gs_option *gs_step_layout_options(void) {
 int gs_step_layout_command(int argc, char **argv) {
     wish w = {.settings = gs_settings_default()};
     int exit_status;
-    w.settings.timeout = gs_settings_default().timeout;
     const gs_option *options = options_of(&w);
     const gs_help help = {"step --pipeline P | --tensor T | --zero STAGE | --layout LIST [options of train]",
                           "Make a few steps of a run whose workers share the model, and show the last:\n"
                           "who computes which micro-batch when, which weights are where, what is sent,\n"
                           "with the bubble and the bytes beside the formulas. With -o as a page.",
-                          "gradsum step --model gpt --pipeline 2 --accumulate 4", NULL};
+                          "gradsum step --model gpt --pipeline 2 --micro-batches 4", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     const gs_status status = answer(&w, argc, argv);
     return status == GS_OK ? GS_EXIT_OK : gs_failed("step", status);

@@ -123,17 +123,13 @@ static void say_bubble(const gs_step_layout *l, gs_step_facts *f, int micro) {
     f->bubble = b;
     say(f,
         "The bubble, in which stages wait: %.1f %% of the time of forward and backward in this step, the sum "
-        "of: fill "
-        "and drain %.1f %%, stages of unequal times %.1f %%, uneven times of a pass %.1f %%, messages, "
-        "wake-ups and "
-        "loads %.1f %%.",
+        "of: fill and drain %.1f %%, stages of unequal times %.1f %%, uneven times of a pass %.1f %%, "
+        "messages, wake-ups and loads %.1f %%.",
         100 * b->measured, 100 * b->fill, 100 * b->unequal, 100 * b->uneven, 100 * b->messages);
     say(f,
         "Fill and drain alone would be %.1f %%; by the formula (p - 1) / (%sm + p - 1), with p = %d stages%s "
-        "and m = "
-        "%d micro-batches, %.1f %%. With the mean times of these stages and messages that take none, stages "
-        "wait "
-        "%.1f %% in virtual time.",
+        "and m = %d micro-batches, %.1f %%. With the mean times of these stages and messages that take none, "
+        "stages wait %.1f %% in virtual time.",
         100 * b->alone, chunks > 1 ? "v " : "", l->layout.pp, chunks > 1 ? " of v runs" : "", micro / chunks,
         100 * b->formula, 100 * b->virtual_time);
 }
@@ -188,14 +184,13 @@ static void zero(const gs_step_layout *l, gs_step_facts *f) {
     f->formula = z->formula;
     say(f,
         "By the formula a worker sends %d (N - 1) / N times the %s bytes of the weights, with N = %d: %s. "
-        "What does "
-        "not divide by N, the layers' state and the counts are summed besides: all in all %s bytes a step.",
+        "What does not divide by N, the layers' state and the counts are summed besides: all in all %s bytes "
+        "a step.",
         z->stage > 2 ? 3 : 2, gs_thousands(z->model), l->workers, gs_thousands(z->formula),
         gs_thousands(l->result.sent));
     say(f,
         "A worker holds at most %.3f MB of weights, %.3f MB of gradients (windows included) and %.3f MB of "
-        "the "
-        "optimiser's vectors; alone it would hold %.3f MB of each.",
+        "the optimiser's vectors; alone it would hold %.3f MB of each.",
         z->weights / MB, z->gradients / MB, z->vectors / MB, z->model / MB);
 }
 
@@ -238,16 +233,15 @@ static group_sums sums_of_layer(const gs_step_layout *l, int number) {
 
 static void say_pairs(const gs_step_layout *l, gs_step_facts *f) {
     static const char parts[] =
-        "Of a pair's first layer a worker has the rows of the weight for some outputs "
-        "(columns of x w), of the second the columns for these inputs. So each pair ";
+        "Of a pair's first layer a worker has the rows of the weight for some outputs (columns of x w), of "
+        "the second the columns for these inputs. So each pair ";
     if (!l->settings.sequence)
         say(f, "%stakes a sum of y in forward and, where a layer before it learns, one of dx in backward.",
             parts);
     else
         say(f,
             "%stakes an all-gather of x in forward and one more in backward, an all-gather of dy, and %s y "
-            "and, where "
-            "a layer before it learns, of dx.",
+            "and, where a layer before it learns, of dx.",
             parts, l->settings.exact ? "sums of" : "reduce-scatters of");
 }
 

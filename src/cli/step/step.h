@@ -54,8 +54,8 @@ typedef struct gs_step_event {
     int place; /* of a message: among those that its sender has sent, from 0 */
     int count;
     gs_step_part *parts;
-    gs_step_values
-        *values; /* of each part, where gradients are summed, and `workers` is not known; else NULL */
+    /* Of each part, where gradients are summed, and `workers` is not known; else NULL. */
+    gs_step_values *values;
 } gs_step_event;
 
 typedef struct gs_step_record {
@@ -73,8 +73,8 @@ typedef struct gs_step_record {
     char why[200];                /* as gs_sync.why */
     int rounds;
     bool watched; /* messages were seen; else the library sends its own, or nothing is sent */
-    bool
-        correct; /* every worker ended with the sum of all; of gradients: within rounding, and the same bits */
+    /* Every worker ended with the sum of all; of gradients: within rounding, and the same bits. */
+    bool correct;
     gs_sync_cost counted[GS_STEP_WORKERS];
     gs_step_event *events; /* sorted: by round, messages before what is held, by worker */
     int count;

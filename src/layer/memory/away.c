@@ -1,7 +1,6 @@
 #include "layer/memory/away.h"
 
 #include <limits.h>
-#include <string.h>
 #include "layer/make.h"
 #include "layer/memory/recompute.h"
 
@@ -24,7 +23,7 @@ static bool begins_unit(const gs_layer *root, int i) {
 
 int gs_away_units(gs_layer *root) {
     int count = 0;
-    if (strcmp(root->ops->name, "sequential") != 0) return 0; /* nobody tells of its layers' turns */
+    if (!gs_layer_is_sequence(root)) return 0; /* nobody tells of its layers' turns */
     for (int i = 0; i < root->children; i++) {
         if (begins_unit(root, i)) count++;
         root->child[i]->unit = count;

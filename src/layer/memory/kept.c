@@ -13,14 +13,6 @@ static bool is_relu(const gs_layer *l) {
     return l->ops->join && strcmp(l->ops->name, "relu") == 0;
 }
 
-static bool is_sequence(const gs_layer *l) {
-    return strcmp(l->ops->name, "sequential") == 0;
-}
-
-static bool is_residual(const gs_layer *l) {
-    return strcmp(l->ops->name, "residual") == 0;
-}
-
 /* ---- who makes it ---- */
 
 /* The layer that makes x of child i, in a buffer: views have none, and a layer that joined another is not called. Below
@@ -48,17 +40,17 @@ static bool gives_signs(gs_layer *l) {
  * another one before l reads it in backward, or nobody can say where it lies. */
 static gs_layer *buffer_of(gs_layer *l, const gs_layer *sequence, int i) {
     gs_layer *under = l;
-    if (is_sequence(l)) {
+    if (gs_layer_is_sequence(l)) {
         i = maker_of(l, l->children);
         under = i < 0 ? NULL : l->child[i];
         sequence = l;
-    } else if (is_residual(l) && l->y_over_x) {
+    } else if (gs_layer_is_residual(l) && l->y_over_x) {
         under = l->child[0];
     } else if (l->children == 0 && l->y_over_x) {
         i = maker_of(sequence, i);
         under = i < 0 ? NULL : sequence->child[i];
     } else {
-        return (l->children == 0 || is_residual(l)) && l->y_place >= 0 ? l : NULL;
+        return (l->children == 0 || gs_layer_is_residual(l)) && l->y_place >= 0 ? l : NULL;
     }
     return !under || reads_y(under) ? NULL : buffer_of(under, sequence, i);
 }
@@ -81,8 +73,8 @@ static bool can_keep(const gs_layer *l) {
 
 /* The layers that get the x of l. false: not all of them are content with 16 bits. */
 static bool find_readers(gs_layer *l, readers *all) {
-    if (is_sequence(l)) return l->children > 0 && find_readers(l->child[0], all);
-    if (is_residual(l)) {
+    if (gs_layer_is_sequence(l)) return l->children > 0 && find_readers(l->child[0], all);
+    if (gs_layer_is_residual(l)) {
         for (int i = 0; i < l->children; i++)
             if (!find_readers(l->child[i], all)) return false;
         return true;
@@ -125,7 +117,7 @@ static gs_status keep(planning *p, const gs_layer *l, const readers *all, gs_lay
 
 static gs_status plan_sequence(gs_layer *l, void *context) {
     planning *p = context;
-    if (!is_sequence(l)) return GS_OK;
+    if (!gs_layer_is_sequence(l)) return GS_OK;
     for (int i = 1; i < l->children; i++) {
         readers all = {.count = 0};
         if (l->child[i]->x_half) continue; /* what flows is what is kept */

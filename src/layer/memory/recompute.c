@@ -36,14 +36,6 @@ const char *gs_recompute_text(int which, char *text, size_t size) {
 
 /* ---- kinds of layers ---- */
 
-static bool is_sequence(const gs_layer *l) {
-    return strcmp(l->ops->name, "sequential") == 0;
-}
-
-static bool is_residual(const gs_layer *l) {
-    return strcmp(l->ops->name, "residual") == 0;
-}
-
 static bool is_called(const gs_layer *l) {
     return !l->joined && !l->elsewhere;
 }
@@ -70,8 +62,8 @@ static int tail_of(gs_layer *const *child, int first, int end, bool there);
 /* Can all that backward needs of l be made without touching its y? there: its y is kept. */
 static bool leaves_y(const gs_layer *l, bool there) {
     if (l->children == 0) return there || !gs_y_is_read(l);
-    if (is_sequence(l)) return tail_of(l->child, 0, l->children, there) < l->children;
-    if (is_residual(l)) return !l->y_over_x || leaves_y(l->child[0], false);
+    if (gs_layer_is_sequence(l)) return tail_of(l->child, 0, l->children, there) < l->children;
+    if (gs_layer_is_residual(l)) return !l->y_over_x || leaves_y(l->child[0], false);
     return false;
 }
 
@@ -100,13 +92,13 @@ static void mark_children(gs_layer *const *child, int first, int end, bool there
 /* What backward reads inside of l, but not its y. Of a container that is not the library's: everything. */
 static void mark_inside(gs_layer *l, bool there) {
     if (l->children == 0 && (there || !gs_y_is_read(l))) return;
-    if (!is_sequence(l) && !is_residual(l)) {
+    if (!gs_layer_is_sequence(l) && !gs_layer_is_residual(l)) {
         mark_whole(l);
         return;
     }
     l->again = GS_AGAIN_INSIDE;
-    if (is_sequence(l)) mark_children(l->child, 0, l->children, there);
-    for (int i = 0; is_residual(l) && i < l->children; i++) mark_inside(l->child[i], false);
+    if (gs_layer_is_sequence(l)) mark_children(l->child, 0, l->children, there);
+    for (int i = 0; gs_layer_is_residual(l) && i < l->children; i++) mark_inside(l->child[i], false);
 }
 
 /* ---- which layers are segments ---- */
@@ -121,7 +113,7 @@ static int wanted(const gs_layer *root, int i) {
     const gs_layer *l = root->child[i];
     if (root->recompute > 0) return 1 + i / root->recompute;
     if (l->block > 0) return l->block;
-    return is_residual(l) ? INT_MAX - i : 0;
+    return gs_layer_is_residual(l) ? INT_MAX - i : 0;
 }
 
 /* The end of a segment that begins with child `first`. */
@@ -146,9 +138,12 @@ static bool keep_y(gs_layer *const *child, int first, int end, dropping *d) {
     for (int i = end - 1; i >= first; i--) {
         const gs_layer *l = child[i];
         if (!is_called(l) || has_no_y(l)) continue;
-        if (is_residual(l) && l->y_over_x) return keep_y(l->child, 0, 1, d);
+        if (gs_layer_is_residual(l) && l->y_over_x) return keep_y(l->child, 0, 1, d);
         if (l->children > 0 && l->ops->buffers == GS_VIEW) {
-            if (!is_sequence(l)) return d->count = 0, true; /* nobody can say where it lies */
+            if (!gs_layer_is_sequence(l)) { /* nobody can say where it lies */
+                d->count = 0;
+                return true;
+            }
             if (keep_y(l->child, 0, l->children, d)) return true;
             continue;
         }
@@ -173,7 +168,7 @@ static gs_status drop_y(gs_layer *l, void *context) {
 /* Forward's steps lie before step 0 in the order of the layers' numbers; a layer's y may be there earlier than needed.
  * The children of an unknown container may have any order. */
 static void move_births(gs_layer *l, gs_lives *lives, int born) {
-    const bool known = l->children == 0 || is_sequence(l) || is_residual(l);
+    const bool known = l->children == 0 || gs_layer_is_sequence(l) || gs_layer_is_residual(l);
     gs_life *y = l->y_place >= 0 ? &lives->life[l->y_place] : NULL;
     if (y) y->born = born;
     if (y && !gs_life_has_gap(y)) y->away = y->back = born;
@@ -200,7 +195,7 @@ static void make_segment(gs_layer *root, gs_lives *lives, bool *kept, int first,
 }
 
 gs_status gs_recompute_plan(gs_layer *root, gs_lives *lives) {
-    if (!root->recompute || !is_sequence(root)) return GS_OK;
+    if (!root->recompute || !gs_layer_is_sequence(root)) return GS_OK;
     bool *kept = calloc(lives->count + 1, sizeof *kept);
     if (!kept) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu buffers", lives->count);
     gs_births_by_number(root, lives);

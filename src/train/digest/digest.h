@@ -12,7 +12,7 @@
  *     start                                            the record of steps begins
  *     y 1 3 0 320 12.5 80.25 3.1 -4 0.5 2.25           quantity, step, number, part, then n, sum, squares, along[4]
  *     kink 1 4 0 -24 2 3 0.5 0.25 1 2 4                gaps to a kink: gs_digest_kinks below
- *     score 1 80.5 12 64 0.05 0.0156 0 1 0 0           step, then gs_digest_score in its order
+ *     score 1 80.5 12 64 0.05 0.0156 0 1 0 0 32        step, then gs_digest_score in its order
  *     end 1                                            step 1 is whole
  *
  * What `number` and `part` are depends on the quantity (gs_digest_kind). The first line of the steps of a run that was

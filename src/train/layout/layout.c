@@ -17,7 +17,8 @@ static const struct {
              {"zero", 0, GS_LAYOUT_ZERO, offsetof(gs_layout, zero)}};
 enum { TERMS = sizeof terms / sizeof *terms };
 
-/* "pp4" -> 2, and *number 4; a number below 0: there is none. -1: no such term. */
+/* The place of a term's name in `terms`, and its number: "pp4" -> 2 and 4. *number -1: it has none. Returns -1: there
+ * is no such name. */
 static int term_of(const char *text, size_t length, int *number) {
     for (int t = 0; t < TERMS; t++) {
         const size_t name = strlen(terms[t].name), digits = length - name;
@@ -70,9 +71,9 @@ const char *gs_layout_text(const gs_layout *l, char text[GS_LAYOUT_TEXT]) {
 
 /* ---- in a run ---- */
 
-static gs_status agree(const char *text, const char *term, int of_layout, int none, const char *option,
-                       int given) {
-    if (given == none || given == of_layout) return GS_OK;
+/* given 0: that option was not given. */
+static gs_status agree(const char *text, const char *term, int of_layout, const char *option, int given) {
+    if (given == 0 || given == of_layout) return GS_OK;
     return gs_fail(GS_E_USAGE, "--layout %s has %s%d, and --%s is %d; use only one of them", text, term,
                    of_layout, option, given);
 }
@@ -81,9 +82,9 @@ gs_status gs_layout_settle(gs_settings *s) {
     gs_layout l;
     if (!s->layout) return GS_OK;
     GS_TRY(gs_layout_read(s->layout, &l));
-    GS_TRY(agree(s->layout, "pp", l.pp, 0, "pipeline", s->pipeline));
-    GS_TRY(agree(s->layout, "zero", l.zero, 0, "zero", s->zero));
-    GS_TRY(agree(s->layout, "tp", l.tp, 0, "tensor", s->tensor));
+    GS_TRY(agree(s->layout, "pp", l.pp, "pipeline", s->pipeline));
+    GS_TRY(agree(s->layout, "zero", l.zero, "zero", s->zero));
+    GS_TRY(agree(s->layout, "tp", l.tp, "tensor", s->tensor));
     s->pipeline = l.pp > 1 ? l.pp : 0;
     s->tensor = l.tp > 1 ? l.tp : 0;
     s->zero = l.zero;
@@ -100,14 +101,14 @@ gs_status gs_layout_check_workers(const gs_settings *s, int workers) {
     char product[48];
     if (!s->layout) return GS_OK;
     GS_TRY(gs_layout_read(s->layout, &l));
-    const double wanted = (double)l.dp * l.tp * l.pp;
-    if (!(wanted < workers) && !(wanted > workers)) return GS_OK;
+    const int wanted = l.dp * l.tp * l.pp; /* at most 2^24 */
+    if (wanted == workers) return GS_OK;
     if (l.tp > 1)
         snprintf(product, sizeof product, "%d x %d x %d", l.dp, l.tp, l.pp);
     else
         snprintf(product, sizeof product, "%d x %d", l.dp, l.pp);
     return gs_fail(GS_E_USAGE,
-                   "--layout %s: it has %s = %.0f worker%s (dp x %spp), and there %s %d; wanted as many "
+                   "--layout %s: it has %s = %d worker%s (dp x %spp), and there %s %d; wanted as many "
                    "(--devices, or launch -n)",
                    s->layout, product, wanted, gs_s((unsigned)wanted), l.tp > 1 ? "tp x " : "",
                    workers == 1 ? "is" : "are", workers);

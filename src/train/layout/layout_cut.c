@@ -9,14 +9,18 @@
 
 gs_status gs_layout_cut_create(const gs_settings *s, const gs_model *plan, int workers, int rank,
                                gs_layout_cut **out) {
-    gs_layout_cut *in = *out = calloc(1, sizeof *in);
+    gs_layout_cut *in = calloc(1, sizeof *in);
+    *out = NULL;
     if (!in) return gs_fail(GS_E_MEMORY, "no memory to cut a model");
     in->comm.size = workers;
     in->worker = (gs_worker){.settings = s, .comm = &in->comm, .model = (gs_model *)(uintptr_t)plan};
     in->worker.schedule.mine = gs_parts_of(s, workers) / gs_layout_of(s, workers).dp;
     in->worker.schedule.passes = gs_passes(s);
     const gs_status status = gs_stage_cut(&in->worker, rank, &in->cut);
-    if (status != GS_OK) gs_layout_cut_free(in);
+    if (status == GS_OK)
+        *out = in;
+    else
+        gs_layout_cut_free(in);
     return status;
 }
 

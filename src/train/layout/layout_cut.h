@@ -10,11 +10,11 @@ typedef struct gs_layout_cut {
     gs_pipeline_worker cut;
 } gs_layout_cut;
 
-/* Of worker `rank`, with --pipeline. plan: of that worker's part, where a tensor group divides the model. GS_E_USAGE:
+/* The stage of worker `rank`, with --pipeline. plan: the model, or with --tensor that worker's part of it. GS_E_USAGE:
  * it cannot be cut so; GS_E_MEMORY. */
 gs_status gs_layout_cut_create(const gs_settings *, const gs_model *plan, int workers, int rank,
                                gs_layout_cut **);
-void gs_layout_cut_free(gs_layout_cut *);
+void gs_layout_cut_free(gs_layout_cut *); /* NULL is allowed */
 
 /* What worker `rank` of a tensor group has of the model `plan`; to be freed. GS_E_USAGE: it cannot be divided so;
  * GS_E_MEMORY. */

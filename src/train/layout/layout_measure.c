@@ -37,7 +37,8 @@ typedef struct crew {
     gs_layer_times *times; /* [ranks] */
 } crew;
 
-/* The last ones of a group, of whom one has most of a vocabulary. */
+/* Thread 0 takes the last part of a group, thread 1 the one before it, and so on: the last part has most words of a
+ * vocabulary, and it must be measured even if there are fewer cores than parts. */
 static gs_status measure_layers(void *context, int rank, gs_comm **comm) {
     const crew *c = context;
     const gs_settings *s = c->settings;
@@ -56,7 +57,7 @@ static gs_status measure_layers(void *context, int rank, gs_comm **comm) {
                              &c->times[rank]);
 }
 
-/* *out: empty, or what was the least so far; what is in *t may be taken. */
+/* *out: empty, or the least times so far. Where it is empty it takes what *t holds. */
 static void keep_least(gs_layer_times *t, gs_layer_times *out) {
     if (!out->both) {
         *out = *t;
@@ -71,7 +72,7 @@ static void keep_least(gs_layer_times *t, gs_layer_times *out) {
     }
 }
 
-/* What disturbs one turn of all layers, longer than a layer takes, does not count either. */
+/* Measured in several turns: so what disturbs the machine for longer than a layer takes does not count either. */
 static gs_status measure_all(const gs_layout_parts *p, const gs_settings *s, size_t samples,
                              gs_layer_times *out) {
     crew c = {p, s, samples, at_once(p), NULL};
@@ -91,9 +92,10 @@ static gs_status layers(gs_layout_parts *p, const gs_settings *s, size_t samples
                         const gs_layer_times **out) {
     const int parts = s->tensor > 1 ? s->tensor : 1;
     for (size_t i = 0; i < p->times_known; i++) {
-        const gs_layout_times *t = p->times[i];
-        if (t->samples == samples && t->parts == parts && t->sequence == s->sequence)
-            return *out = &t->times, GS_OK;
+        const gs_layout_times *known = p->times[i];
+        *out = &known->times;
+        if (known->samples == samples && known->parts == parts && known->sequence == s->sequence)
+            return GS_OK;
     }
     gs_layout_times *t = calloc(1, sizeof *t);
     if (!t || !gs_grow(&p->times, p->times_known, &p->times_room, sizeof *p->times)) {
@@ -105,7 +107,8 @@ static gs_status layers(gs_layout_parts *p, const gs_settings *s, size_t samples
     t->samples = samples;
     t->parts = parts;
     t->sequence = s->sequence;
-    return *out = &t->times, GS_OK;
+    *out = &t->times;
+    return GS_OK;
 }
 
 /* ---- calls ---- */
@@ -227,11 +230,13 @@ static bool same(const gs_layout_call *a, const gs_layout_call *b) {
            a->whole == b->whole && a->floats == b->floats && a->pieces == b->pieces;
 }
 
-/* A call of many floats takes as long as one of FLOATS_MOST, for each float. */
+/* Of a longer call FLOATS_MOST floats are measured, and each of its floats is taken to cost as much. */
 static gs_status call(gs_layout_parts *p, const gs_layout_call *wanted, double *seconds) {
     bench b = {.parts = p, .call = *wanted};
-    for (size_t i = 0; i < p->calls_known; i++)
-        if (same(&p->known[i].call, wanted)) return *seconds = p->known[i].seconds, GS_OK;
+    for (size_t i = 0; i < p->calls_known; i++) {
+        *seconds = p->known[i].seconds;
+        if (same(&p->known[i].call, wanted)) return GS_OK;
+    }
     if (wanted->floats > FLOATS_MOST) {
         const size_t times = (wanted->floats + FLOATS_MOST - 1) / FLOATS_MOST;
         b.call.pieces = (wanted->pieces + times - 1) / times;

@@ -21,23 +21,24 @@
 
 /* When a step makes it. */
 typedef enum gs_call_when {
-    GS_CALL_FORWARD,  /* within forward, in each pass, */
-    GS_CALL_BACKWARD, /* within backward */
+    GS_CALL_FORWARD,  /* in each pass, within forward */
+    GS_CALL_BACKWARD, /* in each pass, within backward */
     GS_CALL_BESIDE,   /* while layers compute, by a thread beside the worker */
     GS_CALL_AFTER,    /* after backward */
     GS_CALL_WHENS
 } gs_call_when;
 
 typedef struct gs_layout_call {
-    const gs_sync_scheme *scheme; /* a sum by it; NULL: */
-    gs_operation operation; /* GS_ALL_REDUCE, GS_REDUCE_SCATTER, GS_ALL_GATHER; GS_SEND: a message to the next
-                                     rank, and one from the rank before */
-    int ranks;              /* how many make it; the other workers make the same in groups of their own */
-    bool whole;             /* on the comm of all workers; else on a part of that (comm/split.h) */
-    size_t floats;          /* of the array of all ranks, or of the message */
-    size_t pieces;     /* with --sequence: samples, in each of which a rank's tokens are one run; else 0 */
-    gs_call_when when; /* and how often: */
-    double times;      /* in a pass, of FORWARD and BACKWARD; else in a step */
+    const gs_sync_scheme *scheme; /* an all-reduce by this scheme; NULL: a collective of comm.h */
+    /* That collective: GS_ALL_REDUCE, GS_REDUCE_SCATTER, GS_ALL_GATHER; GS_SEND: a message to the next rank, and one
+     * from the rank before. */
+    gs_operation operation;
+    int ranks;     /* how many make it; the other workers make the same in groups of their own */
+    bool whole;    /* on the comm of all workers; else on a part of that (comm/split.h) */
+    size_t floats; /* of the array of all ranks, or of the message */
+    size_t pieces; /* with --sequence: samples, in each of which a rank's tokens are one run; else 0 */
+    gs_call_when when;
+    double times; /* how often: in a pass, if within forward or backward; else in a step */
 } gs_layout_call;
 
 typedef struct gs_layout_calls {
@@ -84,15 +85,15 @@ typedef struct gs_layout_source {
     gs_status (*call)(gs_layout_parts *, const gs_layout_call *, double *seconds);
 } gs_layout_source;
 
-/* Layers, of so many samples and in so many parts. */
+/* What layers take, as it was measured. */
 typedef struct gs_layout_times {
-    size_t samples;
-    int parts;
+    size_t samples; /* at once */
+    int parts;      /* of --tensor; 1: the whole model */
     bool sequence;
     gs_layer_times times;
 } gs_layout_times;
 
-/* A call, whenever it is made. */
+/* What a call takes, whenever and however often it is made. */
 typedef struct gs_layout_known {
     gs_layout_call call;
     double seconds;
@@ -103,25 +104,26 @@ struct gs_layout_parts {
     const gs_settings *settings; /* of one worker, with data and model */
     const char *devices;         /* of all workers */
     int workers, threads, cores; /* threads: of each worker */
-    double samples_per_s;        /* of one worker alone, while the other cores are busy */
-    double update, data,
-        loader;       /* seconds: a parameter; a sample to the device; a sample of the loader's thread */
-    double bandwidth; /* bytes a second, of long messages from one worker to another; 0: there is one */
-    gs_layout_times **times; /* so many were measured: their places stay */
+    double samples_per_s;        /* of a worker with the whole model, while the other cores are busy */
+    double update;               /* seconds of the update, for each parameter */
+    double data, loader;         /* seconds of a sample: to bring it to the device; in the loader's thread */
+    double bandwidth;            /* bytes/s, of long messages between two workers; 0: there is one worker */
+    gs_layout_times **times;     /* [times_known]: pointers, since the source gives them away */
     size_t times_known, times_room;
-    gs_layout_known *known;
+    gs_layout_known *known; /* [calls_known] */
     size_t calls_known, calls_room;
 };
 
-/* By measuring; the other members but source are there. Then source can be asked, and measures what it is asked for
- * first. Takes about a second. Fails as gs_train would with one worker. To be freed in any case. */
+/* Fill in the rest of the parts, of which settings, devices, workers, threads and cores are there. source then measures
+ * layers and calls when they are first asked for. Takes about a second. Fails as gs_train would with one worker. To be
+ * freed in any case. */
 gs_status gs_layout_parts_measure(gs_layout_parts *, size_t batch);
 void gs_layout_parts_free(gs_layout_parts *);
 
 /* ---- layout_predict.c ---- */
 
-/* Of settings, settled, for a model (its plan), whose global batch is this: all but memory. Where it is cut by measured
- * times, *out says where. */
+/* Fill in *out, all but memory, for settled settings, the plan of a model, and a global batch. If the model is cut by
+ * measured times, out->cut says where. */
 struct gs_layout_cost;
 gs_status gs_layout_predict(gs_layout_parts *, const gs_settings *, const gs_model *, size_t batch,
                             struct gs_layout_cost *out);

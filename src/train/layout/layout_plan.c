@@ -47,7 +47,7 @@ static int faster_first(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* text: room for its name, which the settings then point to. */
+/* The settings of a run with this layout. text: room for its name, to which they point. */
 static gs_settings with_layout(const gs_layout_plan *p, const gs_layout *l, bool sequence,
                                char text[GS_LAYOUT_TEXT]) {
     gs_settings s = p->memory.settings;
@@ -67,7 +67,7 @@ static gs_status check_layout(gs_settings *s, int workers) {
     return gs_check_batch_norm(s, s->train_set, workers);
 }
 
-/* It becomes one more row, unless it cannot run, or does not fit. */
+/* The layout becomes a row, unless it cannot run, or does not fit. */
 static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layout *l, bool sequence) {
     char text[GS_LAYOUT_TEXT];
     gs_settings s = with_layout(p, l, sequence, text);
@@ -75,7 +75,7 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
     gs_status status = check_layout(&s, p->workers);
     if (status == GS_OK) status = predict(p, &s, m, cost);
     if (status != GS_OK && status != GS_E_USAGE && status != GS_E_SHAPE)
-        return status; /* it says nothing of layouts */
+        return status; /* no memory, or a device that fails: not because of this layout */
     if (status != GS_OK && p->refused++ == 0)
         snprintf(p->why, sizeof p->why, "%s%s: %s", text, sequence ? " --sequence" : "", gs_message());
     if (status != GS_OK) return GS_OK;
@@ -87,13 +87,13 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
     return GS_OK;
 }
 
-static int dividers_of(int n) {
+static int divisors_of(int n) {
     int count = 0;
     for (int i = 1; i <= n; i++) count += n % i == 0;
     return count;
 }
 
-/* In so many stages and parts. */
+/* pp stages of tp parts, with every stage of ZeRO that the replicas can have. */
 static gs_status try_with_zero(gs_layout_plan *p, const gs_model *m, int pp, int tp) {
     if (p->workers % (pp * tp) != 0) return GS_OK;
     const int dp = p->workers / (pp * tp);
@@ -105,7 +105,7 @@ static gs_status try_with_zero(gs_layout_plan *p, const gs_model *m, int pp, int
 }
 
 static gs_status try_all(gs_layout_plan *p, const gs_model *m) {
-    const size_t each = (size_t)dividers_of(p->workers);
+    const size_t each = (size_t)divisors_of(p->workers);
     p->cost = calloc(2 * each * each * (GS_LAYOUT_ZERO + 1) + 1, sizeof *p->cost);
     if (!p->cost) return gs_fail(GS_E_MEMORY, "no memory for a list of layouts");
     for (int tp = 1; tp <= p->workers && tp <= GS_TENSOR_MOST; tp++)
@@ -115,7 +115,8 @@ static gs_status try_all(gs_layout_plan *p, const gs_model *m) {
     return GS_OK;
 }
 
-/* As one worker would be rehearsed: the data are there, and the model's text is known. */
+/* Rehearse one worker, which opens the data and finds the model's text. Without what needs several workers: it comes
+ * back into the settings afterwards, for the layouts. */
 static gs_status settle_data(const gs_settings *settings, gs_memory_plan *memory) {
     char device[48];
     gs_settings one = *settings;

@@ -12,7 +12,7 @@
  *               channels do not take half the time, and what is not divided takes all of it. As many workers measure
  *               at the same time as would compute. Where they meet in each layer, it is the time of the slowest: with
  *               T > 1, and where batch_norm has statistics of all. Where passes are not of one size, the mean
- *     c         threads for each core, N t / C, or 1: they take turns
+ *     c         how many threads take turns on a core: N t / C, and 1 where that is less
  *     g         seconds of a pass: what a tensor group sums and gathers (gs_tensor_calls), batch_norm's sums over
  *               replicas, and messages between stages, of which sender and receiver each have half an exchange. Each
  *               call is measured, of that size, by all N workers at once (layout_parts.h)
@@ -49,15 +49,15 @@ typedef struct gs_layout_share {
     gs_place place;
     char layers[40];                 /* of the model's outermost sequence: "0-2", "0-1,4-5" */
     size_t params;                   /* of these */
-    int weights, gradients, vectors; /* 1: it holds those of all these parameters; n: of a n-th */
+    int weights, gradients, vectors; /* 1: it holds those of all these parameters; n: of an n-th of them */
 } gs_layout_share;
 
 /* Settings: settled. plan: the model. GS_E_USAGE: it cannot be cut so; GS_E_MEMORY. */
 gs_status gs_layout_share_of(const gs_settings *, const gs_model *plan, int workers, int rank,
                              gs_layout_share *out);
 
-/* What settings come to for so many workers, without a run: the data are open in *memory, which is to be freed in any
- * case; memory->settings are settled; *plan is the model. Fails as gs_train would. */
+/* Settle the settings of a run of so many workers, without the run. memory->settings are the settled ones, with open
+ * data; *memory is to be freed in any case. *plan is the model. Fails as gs_train would. */
 gs_status gs_layout_settled(const gs_settings *, int workers, gs_memory_plan *memory, gs_model **plan);
 
 /* Of one layout. */

@@ -79,7 +79,7 @@ typedef struct gs_memory_options {
  * Rasley, Ruwase, He, "ZeRO: memory optimizations toward training trillion parameter models", SC 2020): N workers hold
  * 1/N each of the optimiser's vectors (stage 1), also of the gradients (2), also of the weights (3). Of K vectors, in
  * f32, a worker has 4 (2 + K) bytes for each parameter; 8 + 4 K/N; 4 + 4 (1 + K)/N; 4 (2 + K)/N. */
-gs_status gs_memory_options_find(const gs_memory_plan *, gs_memory_options *);
+void gs_memory_options_find(const gs_memory_plan *, gs_memory_options *);
 
 /* Those bytes for the plan's own stage, and the sum as text: "8 + 4/2". */
 double gs_memory_bytes_each(const gs_memory_plan *, char *text, size_t size);

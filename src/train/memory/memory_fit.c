@@ -149,7 +149,7 @@ static void list_help(choice *c, char *help, size_t size) {
     text_of_options o;
     char before[300];
     *help = '\0';
-    (void)gs_memory_options_find(c->plan, &list);
+    gs_memory_options_find(c->plan, &list);
     for (int i = 0; i < list.count; i++)
         if (!list.of[i].in_theory && list.of[i].peak <= c->limit)
             gs_append(help, size, "%s%s (%.1f MB)", *help ? ", " : "it would fit with ", list.of[i].option,

@@ -65,9 +65,8 @@ static void add_theory(const gs_memory_plan *plan, gs_memory_options *list) {
     }
 }
 
-gs_status gs_memory_options_find(const gs_memory_plan *plan, gs_memory_options *list) {
+void gs_memory_options_find(const gs_memory_plan *plan, gs_memory_options *list) {
     *list = (gs_memory_options){.count = 0};
     for (int i = 0; i < GS_MEMORY_LEVERS; i++) try_lever(plan, &gs_memory_levers[i], list);
     add_theory(plan, list);
-    return GS_OK;
 }

@@ -57,17 +57,15 @@ static gs_status check_optimizer(const gs_settings *s, bool cl) {
     const unsigned blocks = s->offload & (GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_WEIGHTS);
     if (!blocks) return GS_OK;
     if (s->optimizer->whole)
-        return gs_fail(
-            GS_E_USAGE,
-            "--offload %s: an update goes block by block then, and --optimizer %s needs whole tensors; "
-            "wanted another optimiser, such as adam",
-            gs_offload_text(blocks, text, sizeof text), s->optimizer->name);
+        return gs_fail(GS_E_USAGE,
+                       "--offload %s: an update goes block by block then, and --optimizer %s needs whole "
+                       "tensors; wanted another optimiser, such as adam",
+                       gs_offload_text(blocks, text, sizeof text), s->optimizer->name);
     if (cl && way->held)
-        return gs_fail(
-            GS_E_USAGE,
-            "%s divides the optimiser's vectors among the workers: with an OpenCL device it does not "
-            "work with --offload optimizer",
-            way->option);
+        return gs_fail(GS_E_USAGE,
+                       "%s divides the optimiser's vectors among the workers: with an OpenCL device it does "
+                       "not work with --offload optimizer",
+                       way->option);
     return GS_OK;
 }
 
@@ -77,19 +75,17 @@ static gs_status check_layers(const gs_settings *s, bool cl) {
     if (!layers) return GS_OK;
     gs_offload_text(layers, text, sizeof text);
     if (cl && (layers & GS_OFFLOAD_WEIGHTS) && s->tensor > 0)
-        return gs_fail(GS_E_USAGE,
-                       "--tensor updates tensors one by one: with an OpenCL device, where weights come in "
-                       "windows, it does not work with --offload weights");
+        return gs_fail(GS_E_USAGE, "--tensor updates tensors one by one: with an OpenCL device, where "
+                                   "weights come in windows, it does not work with --offload weights");
     if ((layers & GS_OFFLOAD_WEIGHTS) && gs_way_of(s)->held)
         return gs_fail(GS_E_USAGE,
                        "%s gathers all weights in each step: it does not work with --offload weights",
                        gs_way_of(s)->option);
     if (s->zero > 1)
-        return gs_fail(
-            GS_E_USAGE,
-            "--zero %d brings gradients and weights layer by layer in windows of its own: it does not "
-            "work with --offload %s; wanted --zero 1, or --offload optimizer",
-            s->zero, text);
+        return gs_fail(GS_E_USAGE,
+                       "--zero %d brings gradients and weights layer by layer in windows of its own: it does "
+                       "not work with --offload %s; wanted --zero 1%s",
+                       s->zero, text, cl ? "" : ", or --offload optimizer");
     return GS_OK;
 }
 

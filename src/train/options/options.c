@@ -175,8 +175,7 @@ const gs_run_option gs_run_table[] = {
      .json = {NULL, "micro_batches"}, .log_with = "micro-batches", .resume = GS_RESUME_FILLED},
     {"tensor", GS_OPTION_INT, AT(tensor), 2, GS_TENSOR_MOST, "T",
      "T workers share each pair of linear layers or of convolutions, and the words of a text's last layer; "
-     "more "
-     "workers: several such groups, side by side",
+     "more workers: several such groups, side by side",
      GS_IF_NAMED, .off = "none", .json = {"tensor", "tensor"}, .null = true, .log_with = "tensor",
      .resume = GS_RESUME_FILLED},
     {"sequence", GS_OPTION_FLAG, AT(sequence), 0, 0, NULL,
@@ -209,8 +208,7 @@ const gs_run_option gs_run_table[] = {
      .resume = GS_RESUME_FILLED},
     {"batch-norm", GS_OPTION_NORM, AT(batch_norm), 0, 0, "OVER",
      "batch_norm takes its statistics over the global batch; local: over what a worker computes at once; "
-     "ghost:G: "
-     "over each G samples",
+     "ghost:G: over each G samples",
      GS_TRAINING, .json = {"batch_norm", "batch_norm"}, .resume = GS_RESUME_FILLED},
     {"verify", GS_OPTION_COUNT, AT(verify), 1, 1e15, "N",
      "every N steps, stop if the workers' weights differ", GS_TRAINING, .off = "never", .json = {"verify"}},
@@ -259,8 +257,9 @@ const gs_run_option gs_run_table[] = {
      "refuse a run that takes more of a device's memory (gradsum memory)", GS_IF_NAMED, .off = "no limit",
      .agreement = GS_MAY_DIFFER},
     {"fit", GS_OPTION_FLAG, AT(fit), 0, 0, NULL,
-     "with --max-memory: choose a --micro-batch that fits, instead of a refusal", GS_IF_NAMED,
-     .agreement = GS_MUST_AGREE},
+     "with --max-memory: choose what makes the run fit, of --micro-batch (--micro-batches), --zero, "
+     "--offload and --recompute, instead of a refusal",
+     GS_IF_NAMED, .agreement = GS_MUST_AGREE},
     {"confusion", GS_OPTION_FLAG, AT(confusion), 0, 0, NULL,
      "also show which class is taken for which, and the accuracy of each", GS_IF_NAMED,
      .agreement = GS_MUST_AGREE},

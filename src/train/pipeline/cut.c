@@ -110,11 +110,10 @@ static gs_status cut_as_told(const char *list, const int *place, int pieces, int
     int layer[GS_RUNS];
     const int count = read_list(list, layer);
     if (count != runs - 1)
-        return gs_fail(
-            GS_E_USAGE,
-            "--pipeline-cut %s begins %d more run%s of layers after the first, and the stages have %d in "
-            "all; wanted %d number%s",
-            list, count, gs_s((unsigned)count), runs, runs - 1, gs_s((unsigned)runs - 1));
+        return gs_fail(GS_E_USAGE,
+                       "--pipeline-cut %s begins %d more run%s of layers after the first, and the stages "
+                       "have %d in all; wanted %d number%s",
+                       list, count, gs_s((unsigned)count), runs, runs - 1, gs_s((unsigned)runs - 1));
     first[0] = 0;
     for (int i = 0; i < count; i++) {
         char wanted[120] = "";
@@ -122,11 +121,10 @@ static gs_status cut_as_told(const char *list, const int *place, int pieces, int
         if (is_place(place, pieces, layer[i]) && layer[i] > first[i]) continue;
         for (int k = 1; k < pieces; k++)
             gs_append(wanted, sizeof wanted, "%s%d", k > 1 ? ", " : "", place[k]);
-        return gs_fail(
-            GS_E_USAGE,
-            "--pipeline-cut %s: no run of layers can begin at layer %d there; wanted growing numbers out of "
-            "%s (layers without parameters stay with the one before them)",
-            list, layer[i], wanted);
+        return gs_fail(GS_E_USAGE,
+                       "--pipeline-cut %s: no run of layers can begin at layer %d there; wanted growing "
+                       "numbers out of %s (layers without parameters stay with the one before them)",
+                       list, layer[i], wanted);
     }
     first[runs] = place[pieces];
     return GS_OK;
@@ -135,11 +133,10 @@ static gs_status cut_as_told(const char *list, const int *place, int pieces, int
 gs_status gs_pipeline_cut_check(const char *how) {
     int layer[GS_RUNS];
     if (gs_pipeline_is_measured(how) || strcmp(how, "flops") == 0 || read_list(how, layer) > 0) return GS_OK;
-    return gs_fail(
-        GS_E_USAGE,
-        "--pipeline-cut: '%s' is no cut; wanted measured, flops, or the numbers of the layers at which "
-        "runs begin after the first one, with commas: 3,6",
-        gs_printable(how));
+    return gs_fail(GS_E_USAGE,
+                   "--pipeline-cut: '%s' is no cut; wanted measured, flops, or the numbers of the layers at "
+                   "which runs begin after the first one, with commas: 3,6",
+                   gs_printable(how));
 }
 
 const char *gs_pipeline_cut_text(int runs, const int *first, char text[GS_CUT_TEXT]) {
@@ -216,9 +213,9 @@ gs_status gs_pipeline_tied(const gs_model *plan, int runs, const int *first, gs_
     if (out->lender == out->borrower) return GS_OK;
     out->table = s.found->borrowed;
     if (out->lender == 0 && out->borrower == runs - 1) return GS_OK;
-    return gs_fail(GS_E_USAGE,
-                   "layer %s (%s) uses the table of layer %s, and a cut lies between them: that goes where "
-                   "one of them is "
-                   "in the first run of layers and the other in the last one, of %d; they are in %d and %d",
-                   s.found->name, s.found->ops->name, owner->name, runs, out->borrower + 1, out->lender + 1);
+    return gs_fail(
+        GS_E_USAGE,
+        "layer %s (%s) uses the table of layer %s, and a cut lies between them: that goes where one of them "
+        "is in the first run of layers and the other in the last one, of %d; they are in %d and %d",
+        s.found->name, s.found->ops->name, owner->name, runs, out->borrower + 1, out->lender + 1);
 }

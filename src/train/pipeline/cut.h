@@ -42,8 +42,8 @@ const char *gs_pipeline_cut_text(int runs, const int *first, char text[GS_CUT_TE
 typedef struct gs_cut_report {
     int runs;                                   /* 0: nothing was measured */
     int first[GS_RUNS + 1];                     /* as above */
-    double forward[GS_RUNS], backward[GS_RUNS]; /* seconds of each run, of a micro-batch of */
-    size_t samples;                             /* so many */
+    size_t samples;                             /* in the micro-batch that was measured */
+    double forward[GS_RUNS], backward[GS_RUNS]; /* seconds that each run takes for it */
 } gs_cut_report;
 
 /* The pieces of which runs are made: piece i has the children place[i] .. place[i + 1] - 1. place: room for children +

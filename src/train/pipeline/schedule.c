@@ -104,18 +104,16 @@ gs_status gs_pipeline_check(const gs_pipeline_schedule *schedule, const gs_pipel
     if (p->stages == 1)
         return gs_fail(GS_E_USAGE, "one stage with %d chunks: nothing to interleave", p->chunks);
     if (p->tied == GS_TIED_EACH)
-        return gs_fail(
-            GS_E_USAGE,
-            "%d chunks in each stage, and a tied gradient for each micro-batch: between the last stage and "
-            "the first so many messages could be under way that both wait for ever; wanted gpipe, 1f1b or "
-            "eager",
-            p->chunks);
+        return gs_fail(GS_E_USAGE,
+                       "%d chunks in each stage, and a tied gradient for each micro-batch: between the last "
+                       "stage and the first so many messages could be under way that both wait for ever; "
+                       "wanted gpipe, 1f1b or eager",
+                       p->chunks);
     if (p->micro_batches % p->stages == 0) return GS_OK;
-    return gs_fail(
-        GS_E_USAGE,
-        "%d micro-batches for %d stages: interleaved sends them round in groups of as many as there are "
-        "stages; wanted a multiple of %d",
-        p->micro_batches, p->stages, p->stages);
+    return gs_fail(GS_E_USAGE,
+                   "%d micro-batches for %d stages: interleaved sends them round in groups of as many as "
+                   "there are stages; wanted a multiple of %d",
+                   p->micro_batches, p->stages, p->stages);
 }
 
 int gs_instructions_alive(const gs_instructions *l, int chunk) {

@@ -1,9 +1,9 @@
 /* What the layers of a model take, measured: forward and backward of one micro-batch, piece by piece (cut.h).
  *
  * Each piece is a stage of its own on a device that is opened for this, and takes the output of the piece before it, of
- * images drawn at random (of a text: of the first token again and again). After one turn that warms up it makes at
- * least three more, for about 5 ms; of these the fastest forward and the fastest backward count, so what disturbs one
- * turn does not count. In memory there are at any time the weights of the whole model, and of one piece the gradients
+ * images drawn at random (of a text: of the first token again and again). After one turn that warms up it makes 3 to 50
+ * more, for about 5 ms; of these the fastest forward and the fastest backward count, so what disturbs one turn does not
+ * count. In memory there are at any time the weights of the whole model, and of one piece the gradients
  * and the activations.
  *
  * Cores of one machine share its memory, and some of its caches: a busy core is slower while the others are busy too.
@@ -19,21 +19,21 @@
 typedef struct gs_layer_times {
     size_t samples;             /* in the micro-batch */
     int layers;                 /* children of the outermost sequence */
-    double *forward, *backward; /* [layers]: seconds; of a layer that stays with another one 0 */
+    double *forward, *backward; /* [layers]: seconds; 0 for a layer in the piece of another one */
     double *both;               /* their sums */
-    double *slowest; /* the same of the slowest thread: what all take that wait for each other; else both */
+    /* both of the slowest thread: what each takes where threads wait for each other. As both if nobody is beside. */
+    double *slowest;
 } gs_layer_times;
 
 /* What is measured, and who else measures it. */
 typedef struct gs_layer_bench {
-    const gs_settings *settings; /* of their model */
-    const gs_dataset *data;      /* whose samples are not looked at */
+    const gs_settings *settings; /* of the model */
+    const gs_dataset *data;      /* gives the shape of a sample; the samples are not looked at */
     const char *device;
     int threads;
     size_t samples;
-    const gs_tensor_group
-        *group;      /* a worker's part of the model, without its group's sums; NULL: all of it */
-    gs_comm *beside; /* other threads that make the same call; NULL: none */
+    const gs_tensor_group *group; /* measures this worker's part, without the group's sums; NULL: all */
+    gs_comm *beside;              /* other threads that make the same call; NULL: none */
 } gs_layer_bench;
 
 /* *out is to be freed in any case. */

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ROW_DATA, ROW_LOSS, ROW_UPDATE, ROWS /* besides the layers */ };
 
@@ -203,11 +204,12 @@ static gs_status measure_rows(profiler *p) {
 static gs_status check(const gs_settings *s, const gs_dataset *set) {
     GS_TRY(gs_check_set(s, set));
     GS_TRY(gs_augment_check(&s->augment, set));
-    if (gs_devices_count(s->devices) != 1)
+    const int devices = gs_devices_count(s->devices);
+    if (devices != 1)
         return gs_fail(GS_E_USAGE,
-                       "--device %s: profile measures one device at a time; several are for a layout "
-                       "(--zero 1 to 3, --layout dp2)",
-                       s->devices);
+                       "profile measures one device at a time, and '%s' names %d; wanted one of them, as "
+                       "--device %.*s, or a layout for several (--zero 1 to 3, --layout dp%d)",
+                       s->devices, devices, (int)strcspn(s->devices, ","), s->devices, devices);
     if (s->batch > set->count)
         return gs_fail(GS_E_USAGE,
                        "--batch %zu is larger than the training set, which has %zu sample%s (--batch all)",

@@ -33,8 +33,8 @@ static inline gs_profile_cell gs_profile_cell_of(const gs_profile_cell *c, doubl
 typedef struct gs_profile_row {
     char name[48], what[96];
     gs_profile_cell cell[GS_DIRECTIONS];
-    double plain
-        [GS_DIRECTIONS]; /* seconds of the plain loops, with those of the layers that this one does too */
+    /* Seconds of the plain loops, with those of the layers that this one does too. */
+    double plain[GS_DIRECTIONS];
 } gs_profile_row;
 
 typedef struct gs_profile {

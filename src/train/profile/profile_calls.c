@@ -99,7 +99,7 @@ gs_status gs_profile_calls_count(const gs_timeline_part *parts, int workers, int
                                  gs_profile_calls *out) {
     *out = (gs_profile_calls){.workers = workers, .steps = steps};
     for (int r = 0; r < workers; r++) {
-        interval *room = malloc((parts[r].count + 1) * sizeof *room);
+        interval *room = parts[r].lost == 0 ? malloc((parts[r].count + 1) * sizeof *room) : NULL;
         if (!room) return gs_fail(GS_E_MEMORY, "no memory to count the calls of %d workers", workers);
         count_worker(&parts[r], 1.0 / workers / steps, room, out);
         free(room);

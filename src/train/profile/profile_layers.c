@@ -130,7 +130,7 @@ gs_status gs_timed_layers_begin(gs_worker *w, const gs_roofline *roofline, gs_ti
     all->device = w->device;
     all->roofline = roofline;
     all->count = count;
-    gs_layer_walk(w->model->net, note_one, all);
+    (void)gs_layer_walk(w->model->net, note_one, all);
     return gs_layer_watch_begin(w->model->net, (gs_layer_watcher){all, before, after}, &all->watch);
 }
 

@@ -40,8 +40,8 @@ typedef struct gs_sweep {
     size_t samples;       /* of the training set */
     size_t batch[GS_SWEEP_MOST];
     int batches;
-    gs_sweep_run
-        *run; /* `count` of them, made by gs_sweep_prepare: all seeds of the first batch, then of the next */
+    /* `count` of them, made by gs_sweep_prepare: all seeds of the first batch, then of the next. */
+    gs_sweep_run *run;
     int count;
     /* after each run, in their order, from the thread that called gs_sweep_train */
     void (*done)(void *context, const struct gs_sweep *, const gs_sweep_run *);

@@ -21,8 +21,8 @@ typedef struct gs_sweep_line {
     gs_spread steps, epochs, seconds; /* to the target */
     gs_spread accuracy;               /* on the test set, at the end: 0 .. 1 */
     gs_spread samples_per_s;
-    const gs_sweep_run
-        *middle; /* the run with the median steps, or the next faster one; NULL: no run was whole */
+    /* The run with the median steps, or the next faster one; NULL: no run was whole. */
+    const gs_sweep_run *middle;
 } gs_sweep_line;
 
 /* Of sweep->batch[i]. */

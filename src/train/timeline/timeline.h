@@ -71,9 +71,9 @@ typedef struct gs_memory_sample {
     double at; /* seconds since training began */
     uint64_t step;
     gs_memory_use use;
-    double
-        needed; /* bytes of its activations that will still be read: y until its backward is done, dx until the
-                      layer before has made its own (layer/memory/dx_places.h) */
+    /* Bytes of its activations that will still be read: y until its backward is done, dx until the layer before has
+     * made its own (layer/memory/dx_places.h). */
+    double needed;
 } gs_memory_sample;
 
 /* One worker's spans, in the order in which they ended, row by row. */

@@ -2,7 +2,8 @@
  * computes: with ZeRO these are the collectives of units (zero.h). All workers give the same errands in the same order.
  *
  * Without a thread an errand is done when it is given. That is needed where the worker itself makes collectives between
- * errands (batch_norm over all workers), and where a device may be called by its worker alone (backend.h).
+ * errands (batch_norm over all workers, layers of a tensor group), and where a device may be called by its worker alone
+ * (backend.h).
  */
 #pragma once
 

@@ -58,8 +58,7 @@ gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedu
         return GS_OK;
     return gs_fail(GS_E_USAGE,
                    "--pipeline-schedule: '%s' is not a schedule; wanted gpipe, 1f1b, eager, interleaved, or "
-                   "interleaved:V with V "
-                   "from 1 to %d runs of layers in each stage",
+                   "interleaved:V with V from 1 to %d runs of layers in each stage",
                    name, GS_RUNS);
 }
 
@@ -93,17 +92,14 @@ static gs_status check(const gs_settings *s, bool chosen) {
     if (strcmp(s->sync, gs_settings_default().sync) != 0)
         return gs_fail(GS_E_USAGE,
                        "--pipeline sums the gradients of each stage among the workers that have it, by "
-                       "messages: it does "
-                       "not work with --sync %s",
+                       "messages: it does not work with --sync %s",
                        s->sync);
     if (s->zero > 1)
-        return gs_fail(
-            GS_E_USAGE,
-            "--zero %d would sum %s in each micro-batch of --pipeline, which is as many times the bytes: a "
-            "stage needs the gradients of all its micro-batches at once, so sums after the last one would "
-            "hold "
-            "as much as --zero 1 does; wanted --zero 1, or no --pipeline",
-            s->zero, s->zero > 2 ? "gradients and gather weights" : "gradients");
+        return gs_fail(GS_E_USAGE,
+                       "--zero %d would sum %s in each micro-batch of --pipeline, which is as many times the "
+                       "bytes: a stage needs the gradients of all its micro-batches at once, so sums after "
+                       "the last one would hold as much as --zero 1 does; wanted --zero 1, or no --pipeline",
+                       s->zero, s->zero > 2 ? "gradients and gather weights" : "gradients");
     return GS_OK;
 }
 
@@ -133,8 +129,7 @@ static gs_status check_sizes(const gs_settings *s, const gs_dataset *set, int wo
     if (micro <= most) return GS_OK;
     return gs_fail(GS_E_USAGE,
                    "--batch %zu in %zu micro-batches, of all pipelines together: one of them has %zu "
-                   "samples, and at most "
-                   "%zu are computed at once; wanted %s",
+                   "samples, and at most %zu are computed at once; wanted %s",
                    batch, cuts, micro, most, s->exact ? "a smaller --batch" : "more --micro-batches");
 }
 
@@ -143,25 +138,22 @@ static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int 
     gs_pipeline p = {.stages = s->pipeline};
     const int each = gs_stages_of(s);
     if (workers % each != 0)
-        return gs_fail(
-            GS_E_USAGE,
-            "--pipeline %d: there %s %d worker%s; wanted a multiple of %d, a worker for each %sstage of each "
-            "pipeline (--devices, or launch -n)",
-            s->pipeline, workers == 1 ? "is" : "are", workers, gs_s((unsigned)workers), each,
-            s->tensor > 1 ? "part of each " : "");
+        return gs_fail(GS_E_USAGE,
+                       "--pipeline %d: there %s %d worker%s; wanted a multiple of %d, a worker for each "
+                       "%sstage of each pipeline (--devices, or launch -n)",
+                       s->pipeline, workers == 1 ? "is" : "are", workers, gs_s((unsigned)workers), each,
+                       s->tensor > 1 ? "part of each " : "");
     const int pipelines = workers / each;
     if (s->exact && GS_EXACT_SHARDS % pipelines != 0)
-        return gs_fail(
-            GS_E_USAGE,
-            "--pipeline %d --exact: there are %d workers, in %d pipelines; wanted 1, 2, 4 or 8 pipelines, so "
-            "that the %d virtual shards of a batch divide evenly",
-            s->pipeline, workers, pipelines, GS_EXACT_SHARDS);
+        return gs_fail(GS_E_USAGE,
+                       "--pipeline %d --exact: there are %d workers, in %d pipelines; wanted 1, 2, 4 or 8 "
+                       "pipelines, so that the %d virtual shards of a batch divide evenly",
+                       s->pipeline, workers, pipelines, GS_EXACT_SHARDS);
     if (s->exact && s->micro_batches > 0 && s->micro_batches != GS_EXACT_SHARDS / pipelines)
-        return gs_fail(
-            GS_E_USAGE,
-            "--micro-batches %d: with --exact the micro-batches of a pipeline are its part of the %d virtual "
-            "shards; wanted %d, or no --micro-batches",
-            s->micro_batches, GS_EXACT_SHARDS, GS_EXACT_SHARDS / pipelines);
+        return gs_fail(GS_E_USAGE,
+                       "--micro-batches %d: with --exact the micro-batches of a pipeline are its part of the "
+                       "%d virtual shards; wanted %d, or no --micro-batches",
+                       s->micro_batches, GS_EXACT_SHARDS, GS_EXACT_SHARDS / pipelines);
     GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &p.chunks));
     p.micro_batches = s->exact ? GS_EXACT_SHARDS / pipelines : gs_passes(s);
     gs_model *plan;

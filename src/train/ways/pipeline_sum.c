@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "comm/device.h"
+#include "sync/scheme.h"
 #include "train/internal.h"
 
 /* So many floats go from here to each of `others` workers. */
@@ -32,7 +33,7 @@ static gs_status sum_leaves(gs_worker *w, gs_pipeline_worker *p, gs_range r) {
         count_sent(w, (double)r.count, 1);
         GS_TRY(gs_comm_send(p->beside, sum, bytes, neighbour));
         GS_TRY(gs_comm_recv(p->beside, p->whole, bytes, neighbour));
-        for (size_t i = 0; i < r.count; i++) sum[i] += p->whole[i];
+        gs_sync_add(sum, p->whole, r.count);
     }
     return w->device->ops->write(w->device, gs_at(p->own.gradients, r.first), sum, bytes);
 }

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sync/scheme.h"
+
 enum { LEVELS_MOST = 16 };
 
 struct gs_leaf_sums {
@@ -28,8 +30,7 @@ void gs_leaf_sums_free(gs_leaf_sums *s) {
 
 void gs_leaf_sums_add(gs_leaf_sums *s, gs_range r, int k, float *x) {
     int level = 0;
-    for (; k >> level & 1; level++)
-        for (size_t i = 0; i < r.count; i++) x[i] += s->level[level][r.first + i];
+    for (; k >> level & 1; level++) gs_sync_add(x, s->level[level] + r.first, r.count);
     memcpy(s->level[level] + r.first, x, r.count * sizeof *x);
 }
 
@@ -37,12 +38,8 @@ float *gs_leaf_sums_result(gs_leaf_sums *s) {
     return s->level[s->levels];
 }
 
-static void add(float *restrict sum, const float *restrict x, size_t count) {
-    for (size_t i = 0; i < count; i++) sum[i] += x[i];
-}
-
 void gs_add_neighbours(float *x, size_t count, int workers) {
     for (int distance = 1; distance < workers; distance *= 2)
         for (int i = 0; i + distance < workers; i += 2 * distance)
-            add(x + (size_t)i * count, x + (size_t)(i + distance) * count, count);
+            gs_sync_add(x + (size_t)i * count, x + (size_t)(i + distance) * count, count);
 }

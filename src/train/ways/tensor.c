@@ -281,11 +281,10 @@ static gs_status check_devices(const gs_settings *s) {
     for (int i = 1; i < gs_devices_count(s->devices); i++) {
         GS_TRY(gs_devices_name(s->devices, i, name));
         if ((strcmp(name, "cpu") == 0) != (strcmp(first, "cpu") == 0))
-            return gs_fail(
-                GS_E_USAGE,
-                "--tensor %d: the workers of a group repeat what they do not divide, with the same "
-                "bits: wanted devices of one kind, not %s and %s",
-                s->tensor, first, name);
+            return gs_fail(GS_E_USAGE,
+                           "--tensor %d: the workers of a group repeat what they do not divide, with the "
+                           "same bits: wanted devices of one kind, not %s and %s",
+                           s->tensor, first, name);
     }
     return GS_OK;
 }
@@ -302,11 +301,10 @@ gs_status gs_tensor_check(const gs_settings *s, bool chosen) {
     if (!chosen || s->tensor < 2) return GS_OK;
     if (inner) GS_TRY(inner->check(s, true));
     if (strcmp(s->sync, gs_settings_default().sync) != 0)
-        return gs_fail(
-            GS_E_USAGE,
-            "--tensor sums gradients among the workers that have the same part, in an order of its own: "
-            "it does not work with --sync %s",
-            s->sync);
+        return gs_fail(GS_E_USAGE,
+                       "--tensor sums gradients among the workers that have the same part, in an order of "
+                       "its own: it does not work with --sync %s",
+                       s->sync);
     return check_devices(s);
 }
 
@@ -328,8 +326,8 @@ static gs_status check_model(const gs_settings *s, gs_shape in) {
     if (divided > 0) return GS_OK;
     return gs_fail(
         GS_E_USAGE,
-        "the model has nothing to divide: wanted two linear layers in one sequence, with only "
-        "element-wise layers or an attention between them%s",
+        "the model has nothing to divide: wanted two linear layers in one sequence, with only element-wise "
+        "layers or an attention between them%s",
         s->exact ? "; convolutions are not divided with --exact"
                  : ", or two convolutions with only element-wise layers, poolings and batch_norm between");
 }
@@ -337,18 +335,17 @@ static gs_status check_model(const gs_settings *s, gs_shape in) {
 gs_status gs_tensor_check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
     const gs_way *inner = gs_tensor_inner(s);
     if (workers % s->tensor != 0)
-        return gs_fail(
-            GS_E_USAGE,
-            "--tensor %d: there %s %d worker%s; wanted a multiple of %d, a group of workers for each "
-            "part of a batch (--devices, or launch -n)",
-            s->tensor, workers == 1 ? "is" : "are", workers, gs_s((unsigned)workers), s->tensor);
+        return gs_fail(GS_E_USAGE,
+                       "--tensor %d: there %s %d worker%s; wanted a multiple of %d, a group of workers for "
+                       "each part of a batch (--devices, or launch -n)",
+                       s->tensor, workers == 1 ? "is" : "are", workers, gs_s((unsigned)workers), s->tensor);
     if (s->pipeline > 1) GS_TRY(inner->check_workers(s, set, workers));
     const int groups = workers / gs_tensor_stages(s);
     if (s->exact && (GS_EXACT_SHARDS % s->tensor != 0 || GS_EXACT_SHARDS % groups != 0))
         return gs_fail(
             GS_E_USAGE,
-            "--tensor %d --exact: there are %d workers, in %d group%s; wanted 2, 4 or 8 workers in a "
-            "group, and 1, 2, 4 or 8 groups, so that the %d parts of sums and of batches divide evenly",
+            "--tensor %d --exact: there are %d workers, in %d group%s; wanted 2, 4 or 8 workers in a group, "
+            "and 1, 2, 4 or 8 groups, so that the %d parts of sums and of batches divide evenly",
             s->tensor, workers, groups, gs_s((unsigned)groups), GS_EXACT_SHARDS);
     if (s->exact) GS_TRY(gs_exact_check_passes(s, groups));
     return gs_context(check_model(s, set->shape), "--tensor %d", s->tensor);

@@ -1,7 +1,7 @@
 /* ZeRO: what the N workers of data parallelism all hold is divided among them, stage by stage.
  *
- * In every other way to train, each worker holds all weights, all gradients and all vectors of the optimiser: N times
- * the same. But no worker needs all of them at any moment:
+ * In plain data parallelism each worker holds all weights, all gradients and all vectors of the optimiser: N times the
+ * same. But no worker needs all of them at any moment:
  *
  *     --zero 1   the optimiser's vectors     each worker updates its part of the weights, and needs its part of the
  *                                            vectors for that
@@ -26,8 +26,8 @@
  *     worker 1    | a1 | b1 |     |   | b |          |   | B |       | A | B |      A = weights after the update by a
  *
  * Stage 2: backward goes from the last unit to the first, and writes the gradients of a unit into one of two windows.
- * Once they are final they are reduce-scattered, by a thread of its own (errands.h), and the window is free for the
- * unit after the next:
+ * Once they are final they are reduce-scattered, by a thread beside the worker if it may have one (errands.h), and the
+ * window is free for the unit after the next:
  *
  *     backward    | unit 3 -> window 1 | unit 2 -> window 0 | unit 1 -> window 1 | unit 0 -> window 0 |
  *     its thread                       | sum of 3           | sum of 2           | sum of 1           | sum of 0 |

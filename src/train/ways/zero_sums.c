@@ -3,13 +3,10 @@
 
 #include "comm/device.h"
 #include "core/clock.h"
+#include "sync/scheme.h"
 #include "train/timeline/timeline.h"
 #include "train/ways/pipeline_tree.h"
 #include "train/ways/zero.h"
-
-static void add(float *restrict sum, const float *restrict x, size_t count) {
-    for (size_t i = 0; i < count; i++) sum[i] += x[i];
-}
 
 /* A collective is made of messages that carry `floats` floats to each other worker. */
 static void count_sent(gs_zero *z, double floats) {
@@ -23,7 +20,7 @@ static void count_sent(gs_zero *z, double floats) {
  * its neighbour. After the last shard x is the sum of all. */
 static void join(const gs_zero *z, float *x, size_t at, size_t count, int part) {
     int level = 0;
-    for (; (part >> level) & 1; level++) add(x, z->partial[level] + at, count);
+    for (; (part >> level) & 1; level++) gs_sync_add(x, z->partial[level] + at, count);
     if (part + 1 < z->parts) memcpy(z->partial[level] + at, x, count * sizeof *x);
 }
 
@@ -52,14 +49,14 @@ static gs_status reduce_to_part(gs_zero *z, const gs_unit *u, const float *x, bo
     void *kept;
     GS_TRY(d->ops->map(d, own, u->own * sizeof(float), &kept));
     gs_status status = u->own > 0 ? sum_own(z, u, x, first ? kept : z->sum) : GS_OK;
-    if (status == GS_OK && !first) add(kept, z->sum, u->own);
+    if (status == GS_OK && !first) gs_sync_add(kept, z->sum, u->own);
     GS_TRY(gs_device_unmap_after(d, own, kept, status));
     if (u->rest == 0) return GS_OK;
     GS_TRY(d->ops->map(d, rest, u->rest * sizeof(float), &kept));
     if (first)
         memcpy(kept, x + u->count - u->rest, u->rest * sizeof(float));
     else
-        add(kept, x + u->count - u->rest, u->rest);
+        gs_sync_add(kept, x + u->count - u->rest, u->rest);
     return d->ops->unmap(d, rest, kept);
 }
 

@@ -1,5 +1,5 @@
-/* ZeRO's stages 2 and 3: the model's layers find gradients and weights in windows, and what the windows need is fetched
- * and taken away while they compute. */
+/* ZeRO's stages 2 and 3: layers find gradients and weights in windows. While a layer computes, the weights of the next
+ * one are gathered, and the gradients of the one before are summed and taken away. */
 #include <stdlib.h>
 
 #include "core/clock.h"
@@ -59,23 +59,32 @@ static gs_mem with_at(gs_mem place, size_t first) {
     return place;
 }
 
+/* This worker's part of the whole weights, and the layers' state behind it. */
+static gs_status copy_own(const gs_zero *z, gs_mem whole, gs_mem to) {
+    const gs_model *m = z->worker->model;
+    gs_device *d = m->device;
+    for (int i = 0; i < z->units.count; i++) {
+        const gs_unit *u = &z->units.unit[i];
+        GS_TRY(d->ops->copy(d, gs_zero_own(z, to, true, u), gs_zero_own(z, whole, false, u), u->own));
+        GS_TRY(d->ops->copy(d, gs_zero_rest(z, to, true, u), gs_zero_rest(z, whole, false, u), u->rest));
+    }
+    GS_TRY(d->ops->copy(d, gs_at(to, z->units.own + z->units.rest), gs_at(whole, m->params),
+                        m->saved - m->params));
+    return d->ops->finish(d);
+}
+
 static gs_status divide_weights(gs_zero *z) {
     gs_model *m = z->worker->model;
     gs_device *d = m->device;
     const size_t held = z->units.own + z->units.rest, state = m->saved - m->params;
+    gs_mem parts;
+    GS_TRY(allocate_parts(z, GS_MEMORY_WEIGHTS, held + state, state, &parts));
+    const gs_status status = copy_own(z, m->weights, parts);
+    d->ops->free(d, status == GS_OK ? m->weights : parts);
+    GS_TRY(status);
     z->held_weights += held + state;
-    GS_TRY(allocate_parts(z, GS_MEMORY_WEIGHTS, held + state, state, &z->weights));
-    const gs_mem whole = m->weights;
-    for (int i = 0; i < z->units.count; i++) {
-        const gs_unit *u = &z->units.unit[i];
-        GS_TRY(d->ops->copy(d, gs_zero_own(z, z->weights, true, u), gs_zero_own(z, whole, false, u), u->own));
-        GS_TRY(
-            d->ops->copy(d, gs_zero_rest(z, z->weights, true, u), gs_zero_rest(z, whole, false, u), u->rest));
-    }
-    GS_TRY(d->ops->copy(d, gs_at(z->weights, held), gs_at(whole, m->params), state));
-    GS_TRY(d->ops->finish(d));
-    d->ops->free(d, whole);
-    m->weights = with_at(gs_at(z->weights, held), m->params); /* the model frees it */
+    z->weights = parts;
+    m->weights = with_at(gs_at(parts, held), m->params); /* the model frees it */
     return GS_OK;
 }
 
@@ -198,7 +207,7 @@ static gs_status need(gs_zero *z, int unit, const gs_pass *pass) {
     return gs_errands_wait(z->errands, z->unit[unit].gathering);
 }
 
-/* ... and the next unit's, into the other window, whose unit is done. */
+/* The weights of a unit; and those of the next one are asked for, into the other window, whose unit is done. */
 static gs_status bring_weights(gs_zero *z, int unit, const gs_pass *pass, bool backward) {
     const int next = backward ? unit - 1 : unit + 1;
     if (z->stage < 3) return GS_OK;
@@ -208,7 +217,8 @@ static gs_status bring_weights(gs_zero *z, int unit, const gs_pass *pass, bool b
 
 /* ---- gradients go ---- */
 
-/* Until those that were here before are read. A pass that adds to gradients adds to 0: earlier sums are kept apart. */
+/* Wait until the gradients that were in the window before are read. A pass that adds to gradients adds to 0: earlier
+ * sums are kept apart. */
 static gs_status make_room(gs_zero *z, int unit, const gs_pass *pass) {
     gs_zero_window *window = z->unit[unit].window;
     gs_device *d = z->worker->device;
@@ -282,7 +292,7 @@ gs_status gs_zero_attend_forward(gs_zero *z) {
     return attend(z, &(gs_pass){.training = false});
 }
 
-/* Of the largest part of this batch, which the first workers have. */
+/* Passes of the worker with the largest part of this batch, which is the first one. */
 static int most_passes(const gs_worker *w) {
     const gs_schedule *s = &w->schedule;
     const size_t part = gs_schedule_cut(w->piece.batch, 0, s->parts, s->together).count;
