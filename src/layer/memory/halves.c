@@ -1,8 +1,8 @@
 #include "layer/memory/halves.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "layer/make.h"
 #include "layer/sequence.h"
 
 /* What goes from layer to layer, by numbers; those that must lie alike are joined to sets. */
@@ -56,9 +56,9 @@ static int through_leaf(values *v, const gs_layer *l, int x) {
 }
 
 static int through_children(values *v, gs_layer *l, int x) {
-    const bool residual = strcmp(l->ops->name, "residual") == 0;
+    const bool residual = gs_layer_is_residual(l);
     int y = x;
-    if (!residual && strcmp(l->ops->name, "sequential") != 0) { /* what its layers get is not known */
+    if (!residual && !gs_layer_is_sequence(l)) { /* what its layers get is not known */
         in_floats(v, x);
         for (int i = 0; i < l->children; i++) join(v, x, through(v, l->child[i], x));
         return x;
@@ -90,7 +90,7 @@ static gs_status tell_layer(gs_layer *l, void *context) {
 /* x of a stage is that of its first layer, and y that of its last one. */
 static void find_ends(values *v, const gs_layer *root) {
     bool first = true;
-    for (int i = 0; i < root->children && strcmp(root->ops->name, "sequential") == 0; i++) {
+    for (int i = 0; i < root->children && gs_layer_is_sequence(root); i++) {
         const gs_layer *l = root->child[i];
         if (l->elsewhere || v->x[l->number] < 0) continue;
         if (first) v->x[root->number] = v->x[l->number];
