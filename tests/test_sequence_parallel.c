@@ -3,6 +3,8 @@
 
 #include "tests/counted.h"
 #include "tests/devices.h"
+#include "tests/files.h"
+#include "tests/program.h"
 #include "tests/ranks.h"
 #include "tests/training.h"
 #include "train/layout/layout_plan.h"
@@ -277,6 +279,13 @@ static void bad_use_is_told(void **state) {
         "train --model \"embedding 155 8, linear 8, layer_norm, linear 16, gelu, linear 8, "
         "linear 155\" %s --tensor 2 --sequence",
         on);
+    for (int i = 0; i < 3; i++) /* what would give a worker the outputs for some tokens alone */
+        gs_test_program_prints(2, "needs all; wanted a last layer tied, or linear that does not end a pair",
+                               "train --model \"embedding 155 155, positions, %s\" %s --tensor 2 --sequence",
+                               (const char *[]){"linear 16, gelu, linear 155",
+                                                "linear 16, gelu, linear 155, tanh",
+                                                "residual (linear 16, gelu, linear 155)"}[i],
+                               on);
     static const char layer[] = "layer 0 (flatten): with --sequence each worker";
     gs_test_program_prints(1, "tp2 --sequence: --tensor 2: layer 0 (flatten): with --sequence",
                            "layout --workers 2 --model mlp --max-memory 1 --sequence");
@@ -297,9 +306,32 @@ static void what_it_says(void **state) {
         tied, gs_test_text_file());
 }
 
+/* A run that goes on with groups keeps it; one without them leaves it. */
+static void resumed_with_another_layout(void **state) {
+    (void)state;
+    static const struct {
+        const char *more, *says;
+    } then[] = {{"--devices cpu,cpu", "all-gathers of"},
+                {"--devices cpu,cpu,cpu,cpu --layout tp2,dp2", "all-gathers of"},
+                {"--device cpu --layout dp1", "done     2 steps"},
+                {"--devices cpu,cpu --layout pp2", "done     2 steps"},
+                {"--devices cpu,cpu --zero 1", "done     2 steps"}};
+    char *output, *path = strdup(in_folder(gs_test_folder(), "s.st"));
+    assert_int_equal(
+        gs_test_program(&output,
+                        "train --model \"%s\" --data text:%s --context 8 --batch 8 --steps 1 --devices "
+                        "cpu,cpu --tensor 2 --sequence --save %s --save-state",
+                        words, gs_test_text_file(), path),
+        0);
+    free(output);
+    for (int i = 0; i < 5; i++)
+        gs_test_program_prints(0, then[i].says, "train --resume %s --steps 2 %s", path, then[i].more);
+    free(path);
+}
+
 GS_TESTS(sequence_parallel, cmocka_unit_test(the_weights_of_one_worker),
          cmocka_unit_test(exact_has_the_bits_of_one_worker), cmocka_unit_test(on_opencl_too),
          cmocka_unit_test(between_processes), cmocka_unit_test(bytes_are_those_of_the_formula),
          cmocka_unit_test(memory_is_foreseen), cmocka_unit_test(layouts_have_it),
-         cmocka_unit_test(it_goes_with_offload), cmocka_unit_test(bad_use_is_told),
-         cmocka_unit_test(what_it_says))
+         cmocka_unit_test(it_goes_with_offload), cmocka_unit_test(resumed_with_another_layout),
+         cmocka_unit_test(bad_use_is_told), cmocka_unit_test(what_it_says))

@@ -117,11 +117,14 @@ static bool is_replaced(const char *option, int argc, char **argv) {
     return false;
 }
 
-/* Does it say how a pipeline works, and there is none any more? The table has --pipeline first. */
+/* Does it say how a pipeline or a tensor group works, and there is none any more? The table has --pipeline and --tensor
+ * first. */
 static bool is_without_use(const char *option, const gs_settings *s) {
-    gs_layout l = {.pp = s->pipeline};
-    if (strcmp(option, "pipeline-schedule") != 0 && strcmp(option, "micro-batches") != 0) return false;
-    return (s->layout && gs_layout_read(s->layout, &l) != GS_OK) || l.pp <= 1;
+    gs_layout l = {.tp = s->tensor, .pp = s->pipeline};
+    const bool of_group = strcmp(option, "sequence") == 0;
+    if (!of_group && strcmp(option, "pipeline-schedule") != 0 && strcmp(option, "micro-batches") != 0)
+        return false;
+    return (s->layout && gs_layout_read(s->layout, &l) != GS_OK) || (of_group ? l.tp : l.pp) <= 1;
 }
 
 /* The options of the run that is resumed, where no others are given. Their texts belong to the state. */

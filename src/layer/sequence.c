@@ -58,6 +58,16 @@ int gs_sequence_tokens(const gs_layer *l) {
     return gs_shape_tokens(gs_sequence_gathers_x(l) ? l->out : l->in);
 }
 
+gs_status gs_sequence_check_end(const gs_layer *net) {
+    const gs_layer *last = net->children > 0 ? net->child[net->children - 1] : net;
+    if (!gs_sequence_is_divided(last) || last->role == GS_TENSOR_OUTPUTS) return GS_OK;
+    if (gs_layer_vocabulary(net) == 0) return GS_OK; /* no sequences: that is refused elsewhere */
+    return gs_layer_refuse(last,
+                           "with --sequence each worker of a group would have the model's outputs for some "
+                           "tokens of each sequence, and the loss needs all; wanted a last layer tied, or "
+                           "linear that does not end a pair of linear layers");
+}
+
 /* ---- bind ---- */
 
 typedef struct widest {

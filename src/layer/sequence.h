@@ -31,6 +31,8 @@ void gs_sequence_divide(gs_layer *net, const gs_tensor_group *);
 
 /* In plan. GS_E_SHAPE: the layer needs all tokens; the message names it. */
 gs_status gs_sequence_check(const gs_layer *);
+/* After plan, of a whole net. GS_E_SHAPE: its outputs would be those of this rank's tokens, and the loss takes all. */
+gs_status gs_sequence_check_end(const gs_layer *net);
 /* In plan of the layer that makes the sequences: *here = how many of its t tokens this rank has. GS_E_SHAPE. */
 gs_status gs_sequence_tokens_here(const gs_layer *, int t, int *here);
 /* Tokens of the output of a linear or tied layer whose input has t of them on this rank. */

@@ -6,6 +6,7 @@
 #include "core/normal.h"
 #include "core/philox.h"
 #include "layer/memory/recompute.h"
+#include "layer/sequence.h"
 #include "layer/tensor.h"
 #include "model/model_text.h"
 
@@ -34,6 +35,7 @@ static gs_status collect_state(gs_layer *l, void *context) {
 static gs_status plan(gs_model *m, gs_shape in) {
     m->scaling = GS_NOT_SCALED;
     GS_TRY(gs_layer_plan(m->net, in, &m->params));
+    GS_TRY(gs_sequence_check_end(m->net));
     m->saved = m->params + gs_layer_states(m->net);
     m->in = in;
     m->out = m->net->out;
