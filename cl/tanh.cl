@@ -21,21 +21,8 @@ static vec tanh_of(vec x) {
     return copysign(a < 0.55f ? small : large, x);
 }
 
-/* y = tanh(x); what is left over is computed as a vector that is not full */
-__kernel GS_OF_VECTORS void tanh_forward(__global float *y, ulong y_at, __global const float *x, ulong x_at,
-                                         ulong count) {
-    y += y_at;
-    x += x_at;
-    size_t i = GS_FIRST;
-    if (i + GS_VECTOR <= count) store(tanh_of(load(x + i)), y + i);
-#if GS_VECTOR > 1
-    else if (i < count) {
-        float part[GS_VECTOR] = {0};
-        for (size_t j = i; j < count; j++) part[j - i] = x[j];
-        store_first(tanh_of(GS_PASTE(vload, GS_VECTOR)(0, part)), y + i, (int)(count - i));
-    }
-#endif
-}
+/* y = tanh(x) */
+GS_UNARY_OF(tanh_forward, tanh_of)
 
 /* forward: y = tanh(x), whose derivative is 1 - y^2 */
 GS_BINARY(tanh_backward, dy, y, dy *(1 - y * y))

@@ -10,9 +10,10 @@
  *   batch_norm_sums, batch_norm_backward, layer_norm_backward, gelu_backward, gelu_tanh_backward and silu_backward; and
  *   attention_backward y. Such an x or y that was rounded before may lie in 16 bits (`narrow`).
  * - Where `narrow` is not NULL, then, x, y, dx and dy may lie in 16 bits too (gs_mem.half): what is written is rounded.
- *   Of linear_*, conv2d_* and attention_* x and dx, or y and dy, or all; of embedding_* y and dy; of batch_norm_*,
- *   layer_norm_*, relu_*, gelu_*, gelu_tanh_*, silu_*, positions_*, max_pool2d_*, avg_pool2d_*, dropout and add all of
- *   them, or none. The y of a relu, its own or an epilogue's, is -0 for 0 (`narrow`).
+ *   Of linear_*, conv2d_* and attention_* x and dx, or y and dy, or all, and dx alone may lie in f32; of embedding_*
+ *   y and dy; of batch_norm_*, layer_norm_*, relu_*, tanh_*, sigmoid_*, gelu_*, gelu_tanh_*, silu_*, positions_*,
+ *   max_pool2d_*, avg_pool2d_*, dropout and add all of them, or none. The y of a relu, its own or an epilogue's, is -0
+ *   for 0 (`narrow`).
  * - Each operator takes any n from 0 (then it does nothing).
  * - A forward writes y. A backward states the forward it differentiates, and *writes* dx. With `add` it *adds* to dw
  *   and db, so that one step may run in several micro-batches; without it, in the first of them, it *writes* them

@@ -29,8 +29,8 @@ static gs_mem new_halves(gs_device *d, size_t count) {
     return gs_at_number(m, AROUND);
 }
 
-/* Inputs that 16 bits have. */
-static void round_input(instance *t, tensor which, gs_precision p) {
+/* Numbers that 16 bits have. */
+static void round_tensor(instance *t, tensor which, gs_precision p) {
     const size_t count = t->count[which];
     if (count == 0) return;
     for (size_t i = 0; i < count; i++)
@@ -73,30 +73,42 @@ static void compare_floats(instance *a, instance *b, tensor which) {
                      (double)b->host[which][i], (double)a->host[which][i]);
 }
 
-static void one_case(gs_device *d, const operator_case *c, bool relu, gs_precision p) {
+/* Their backward has y as it was rounded. */
+static bool derives_from_y(const operator_case *c) {
+    return strcmp(c->op, "tanh") == 0 || strcmp(c->op, "sigmoid") == 0;
+}
+
+/* float_dx: dx is a part of a sum over workers, and lies in f32. */
+static void one_case(gs_device *d, const operator_case *c, bool relu, gs_precision p, bool float_dx) {
     static const tensor flows[] = {X, DY, Y, DX};
     const bool tokens = strcmp(c->op, "embedding") == 0; /* x are their numbers */
+    const int halves = float_dx ? 3 : 4;
     gs_mem made[4] = {GS_NONE, GS_NONE, GS_NONE, GS_NONE};
     instance a, b;
     instance_open(&a, d, c, 0); /* Oclgrind 21.10 loses count of writes to the middle */
     instance_open(&b, d, c, 3);
     a.relu = b.relu = relu;
-    if (!tokens) round_input(&a, X, p);
-    round_input(&a, DY, p);
-    for (int i = 0; i < 4; i++) {
+    if (!tokens) round_tensor(&a, X, p);
+    round_tensor(&a, DY, p);
+    for (int i = 0; i < halves; i++) {
         const tensor t = flows[i];
         if (b.count[t] == 0 || (tokens && t == X)) continue;
         b.place[t] = i < 2 ? test_narrowed(d, a.place[t], b.count[t], false) : new_halves(d, b.count[t]);
         made[i] = b.place[t];
     }
     instance_forward(&a);
+    if (derives_from_y(c)) {
+        instance_read(&a, Y);
+        round_tensor(&a, Y, p);
+    }
     instance_backward(&a);
     instance_forward(&b);
     instance_backward(&b);
     for (int i = Y; i < TENSORS; i++)
         if (a.place[i].base) instance_read(&a, (tensor)i);
     compare_halves(&a, &b, Y, p);
-    if (b.count[DX]) compare_halves(&a, &b, DX, p);
+    if (b.count[DX] && float_dx) compare_floats(&a, &b, DX);
+    if (b.count[DX] && !float_dx) compare_halves(&a, &b, DX, p);
     if (b.count[DW]) compare_floats(&a, &b, DW);
     if (b.count[DB] && b.place[DB].base) compare_floats(&a, &b, DB);
     for (int i = 0; i < 4; i++) d->ops->free(d, made[i]);
@@ -108,11 +120,13 @@ static const char *operator_tried;
 
 static void operators_on(gs_device *d, gs_precision p) {
     size_t number = p; /* under a slow checker each case in one precision, with or without relu */
-    const bool has_relu = strcmp(operator_tried, "linear") == 0 || strcmp(operator_tried, "conv2d") == 0;
+    const bool has_relu = strcmp(operator_tried, "linear") == 0 || strcmp(operator_tried, "conv2d") == 0,
+               sums_dx = has_relu || strcmp(operator_tried, "conv2d_groups") == 0;
     for (const operator_case *c = next_case(operator_tried, NULL); c; c = next_case(operator_tried, c)) {
         if (c->arg[0] == 0 || (gs_test_small() && number++ % 2)) continue;
-        if (!gs_test_small() || !has_relu || number % 4 < 2) one_case(d, c, false, p);
-        if (has_relu && (!gs_test_small() || number % 4 >= 2)) one_case(d, c, true, p);
+        if (!gs_test_small() || !has_relu || number % 4 < 2) one_case(d, c, false, p, false);
+        if (has_relu && (!gs_test_small() || number % 4 >= 2)) one_case(d, c, true, p, false);
+        if (sums_dx && !gs_test_small()) one_case(d, c, has_relu, p, true);
     }
 }
 
@@ -196,6 +210,60 @@ static void add_and_dropout(void **state) {
     gs_test_on_each_with_16_bits(add_and_dropout_on);
 }
 
+/* From a y that was rounded: as far from the derivative of x as memory/halves.h says, and somewhere half as far. `most`
+ * is in units of 1: 2^-8, 2^-11. */
+static void check_slope(const float *x, const float *dx, size_t count, double (*slope)(double), double most,
+                        double unit, const char *what) {
+    double worst = 0;
+    for (size_t i = 0; i < count; i++) {
+        const double wanted = slope((double)x[i]), rounding = (double)dx[i] * unit / 2,
+                     off = fabs((double)dx[i] - wanted) - rounding;
+        if (off > worst) worst = off;
+    }
+    if (!(worst <= most * unit && worst >= most * unit / 2))
+        fail_msg("%s: dx is off by %g units, wanted %g to %g", what, worst / unit, most / 2, most);
+}
+
+static double slope_of_tanh(double x) {
+    return 1 / (cosh(x) * cosh(x));
+}
+
+static double slope_of_sigmoid(double x) {
+    return 1 / (2 + 2 * cosh(x));
+}
+
+static void derivatives_from_y_on(gs_device *d, gs_precision p) {
+    enum { COUNT = 4001 };
+    float *x = malloc(COUNT * sizeof *x), *dx = malloc(COUNT * sizeof *dx);
+    uint16_t *halves = malloc((COUNT + 1) / 2 * sizeof *dx);
+    const gs_mem on = room(d, COUNT), one = room(d, COUNT);
+    const double unit = p == GS_PRECISION_BF16 ? 0x1p-8 : 0x1p-11;
+    assert_true(x && dx && halves);
+    for (size_t i = 0; i < COUNT; i++) x[i] = ((float)i - COUNT / 2) / 200; /* -10 to 10 */
+    gs_round16(p, x, x, COUNT);
+    assert_ok(d->ops->write(d, on, x, COUNT * sizeof *x));
+    assert_ok(d->ops->fill(d, one, 1, COUNT));
+    const gs_mem in = halved(d, on, COUNT), dy = halved(d, one, COUNT), y = halved(d, (gs_mem)GS_NONE, COUNT);
+    for (int sigmoid = 0; sigmoid < 2; sigmoid++) {
+        assert_ok((sigmoid ? d->ops->sigmoid_forward : d->ops->tanh_forward)(d, y, in, COUNT));
+        assert_ok((sigmoid ? d->ops->sigmoid_backward : d->ops->tanh_backward)(d, y, dy, y, COUNT));
+        assert_ok(d->ops->read(d, halves, y, (COUNT + 1) / 2 * sizeof *dx));
+        gs_wire_widen(p == GS_PRECISION_BF16 ? GS_WIRE_BF16 : GS_WIRE_F16, dx, halves, COUNT);
+        assert_true(dx[COUNT - 1] == 0); /* y is 1 there */
+        check_slope(x, dx, COUNT, sigmoid ? slope_of_sigmoid : slope_of_tanh, sigmoid ? 0.5 : 1, unit,
+                    sigmoid ? "sigmoid" : "tanh");
+    }
+    free_all(d);
+    free(x);
+    free(dx);
+    free(halves);
+}
+
+static void derivatives_from_y(void **state) {
+    (void)state;
+    gs_test_on_each_with_16_bits(derivatives_from_y_on);
+}
+
 /* conv, relu, max_pool as one operator; winograd where both numbers of channels are 16. */
 static void fused_on(gs_device *d, gs_precision p) {
     static const gs_conv2d_sizes all[] = {{1, 28, 28, 6, 28, 28, 5, 5, 1, 1, 2, 2, 1, 1, 1},
@@ -251,14 +319,17 @@ static void which_on(gs_device *d, gs_precision p) {
     static const struct {
         const char *model, *wanted;
     } cases[] = {
-        {"flatten, linear 60, sigmoid, linear 50, gelu, linear 10", "---yb"
+        {"flatten, linear 60, sigmoid, linear 50, gelu, linear 10", "-ybbb"
                                                                     "x"},
         {"conv 2 3x3, batch_norm, dropout 0.1, conv 3 3x3, tanh, max_pool 2, conv 4 1x1, flatten, linear 10",
-         "ybbx--ybx"},
+         "ybbbbbbbx"},
         {"batch_norm, conv 2 1x1, flatten, linear 10", "-ybx"},
         {"conv 3 28x28, batch_norm, flatten, linear 10", "---"
                                                          "-"}, /* samples of 3 numbers */
-        {"conv 2 1x1, residual (conv 2 1x1, batch_norm | tanh), conv 2 1x1, flatten, linear 10", "----ybx"},
+        {"conv 2 1x1, residual (conv 2 1x1, batch_norm | tanh), conv 2 1x1, flatten, linear 10", "ybbbbbx"},
+        {"conv 2 1x1, residual (conv 3 28x28 pad 13, batch_norm | conv 3 2x2), conv 2 1x1, "
+         "flatten, linear 10",
+         "yx-xybx"},
         {"conv 2 1x1, residual (conv 2 1x1, batch_norm), conv 2 1x1, flatten, linear 10", "yb"
                                                                                           "bbbx"},
     };
@@ -285,6 +356,6 @@ static void which_layers(void **state) {
 #define TO_F32(test) cmocka_unit_test_setup_teardown(test, gs_test_to_f32, gs_test_to_f32)
 
 GS_TESTS(halves, OF("linear"), OF("conv2d"), OF("conv2d_groups"), OF("max_pool2d"), OF("avg_pool2d"),
-         OF("batch_norm"), OF("relu"), OF("gelu"), OF("gelu_tanh"), OF("silu"), OF("layer_norm"),
-         OF("embedding"), OF("positions"), OF("attention"), TO_F32(add_and_dropout), TO_F32(fused),
-         TO_F32(which_layers))
+         OF("batch_norm"), OF("relu"), OF("tanh"), OF("sigmoid"), OF("gelu"), OF("gelu_tanh"), OF("silu"),
+         OF("layer_norm"), OF("embedding"), OF("positions"), OF("attention"), TO_F32(add_and_dropout),
+         TO_F32(derivatives_from_y), TO_F32(fused), TO_F32(which_layers))

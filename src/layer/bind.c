@@ -8,6 +8,7 @@
 #include "layer/make.h"
 #include "layer/memory/recompute.h"
 #include "layer/sequence.h"
+#include "layer/tensor.h"
 
 typedef struct binding {
     gs_device *device;
@@ -206,6 +207,7 @@ static gs_status bind_activations(gs_layer *root, gs_dx_places *places) {
     GS_TRY(allocate_arena(root, &places->lives, y));
     placing p = {&places->lives, root->arena, root->device, places->max_batch};
     GS_TRY(gs_layer_walk(root, bind_y_and_dx, &p));
+    GS_TRY(gs_tensor_bind(root, places->max_batch));
     return gs_sequence_bind(root, places->max_batch);
 }
 

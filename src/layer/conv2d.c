@@ -58,11 +58,12 @@ static gs_status conv2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
     const conv2d *me = (const conv2d *)l;
     const size_t n = gs_layer_tokens(l, pass);
     const bool summed = gs_tensor_sums_y(l);
+    const gs_mem here = summed ? gs_tensor_unsummed(l, l->y) : l->y;
     GS_TRY(gs_keep_x(l, pass, &x));
     *y = l->y;
-    GS_TRY(l->device->ops->conv2d_forward(l->device, l->y, x, l->param[0].w, bias_here(l), n, &me->sizes,
+    GS_TRY(l->device->ops->conv2d_forward(l->device, here, x, l->param[0].w, bias_here(l), n, &me->sizes,
                                           summed ? NULL : &me->then));
-    return summed ? gs_tensor_sum(l, l->y, gs_layer_numbers(pass, l->out)) : GS_OK;
+    return summed ? gs_tensor_sum_to(l, here, l->y, gs_layer_numbers(pass, l->out)) : GS_OK;
 }
 
 /* Of y = x * w + b: a pixel's dx gathers dy times w over the windows that contain it; dw and db sum over all
@@ -70,11 +71,13 @@ static gs_status conv2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
 static gs_status conv2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const conv2d *me = (const conv2d *)l;
     const gs_param *w = &l->param[0], *b = &l->param[1];
+    const bool summed = gs_tensor_sums_dx(l);
+    const gs_mem here = summed ? gs_tensor_unsummed(l, l->dx) : l->dx;
     *dx = l->dx;
-    GS_TRY(l->device->ops->conv2d_backward(l->device, l->dx, w->dw, b->dw, dy, l->x, w->w,
+    GS_TRY(l->device->ops->conv2d_backward(l->device, here, w->dw, b->dw, dy, l->x, w->w,
                                            gs_layer_tokens(l, pass), &me->sizes, !pass->fresh,
                                            gs_tensor_sums_y(l) ? NULL : &me->then));
-    return gs_tensor_sums_dx(l) ? gs_tensor_sum(l, l->dx, gs_layer_numbers(pass, l->in)) : GS_OK;
+    return summed ? gs_tensor_sum_to(l, here, l->dx, gs_layer_numbers(pass, l->in)) : GS_OK;
 }
 
 static void conv2d_describe(const gs_layer *l, char *text, size_t size) {

@@ -95,11 +95,13 @@ static gs_status forward_of_part(gs_layer *l, const gs_pass *pass, gs_mem x) {
 static gs_status embedding_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const embedding *me = (const embedding *)l;
     const size_t n = pass->n * (pass->tokens ? pass->tokens : gs_shape_size(l->in));
+    const bool whole = me->here == me->rows;
+    const gs_mem here = whole ? l->y : gs_tensor_unsummed(l, l->y);
     l->x = x;
     *y = l->y;
     if (gs_sequence_is_divided(l)) return forward_of_part(l, pass, x);
-    GS_TRY(look_up(l, l->y, x, n));
-    return me->here == me->rows ? GS_OK : gs_tensor_sum(l, l->y, n * (size_t)me->width);
+    GS_TRY(look_up(l, here, x, n));
+    return whole ? GS_OK : gs_tensor_sum_to(l, here, l->y, n * (size_t)me->width);
 }
 
 /* Of y = w[x]: dw[r] = the sum of dy over the tokens x = r. Between two whole numbers there is nothing: dx is 0, if

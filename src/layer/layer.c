@@ -33,6 +33,7 @@ void gs_layer_free(gs_layer *l) {
         for (int i = 0; l->arena && i < GS_ARENA_PIECES; i++)
             l->device->ops->free(l->device, l->arena->piece[i]);
         for (int i = 0; l->arena && i < GS_WHOLES; i++) l->device->ops->free(l->device, l->arena->whole[i]);
+        if (l->arena) l->device->ops->free(l->device, l->arena->sums);
         if (l->arena) l->device->ops->free_away(l->device, l->arena->away);
         if (l->arena) free(l->arena->away_floats);
         if (l->arena) gs_lives_free(&l->arena->lives);

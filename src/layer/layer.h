@@ -142,6 +142,7 @@ typedef struct gs_arena {
     bool copies;
     /* Of a net whose sequences are divided: room for all tokens of a layer's x, its dy, and its dx (sequence.h). */
     gs_mem whole[GS_WHOLES];
+    gs_mem sums; /* of a tensor group: room for what is added up in f32 before it is rounded to 16 bits */
 } gs_arena;
 
 static inline bool gs_arena_is_away(const gs_arena *a, int place) {
@@ -222,6 +223,8 @@ struct gs_layer {
     int block;   /* the block of a model text that it came from, from 1 on, each use counted; 0: none */
 
     int recompute; /* of the root, before it is bound: see recompute.h */
+    /* Likewise, of a stage of a pipeline: the stages beside it take and give 16 bits too (memory/halves.h). */
+    bool half_ends;
 
     /* before plan: gs_tensor_divide */
     const gs_tensor_group *tensor; /* not owned; NULL unless it has a role, or is sharded: */
@@ -254,7 +257,7 @@ struct gs_layer {
     gs_arena *arena;       /* the root's */
     const gs_turns *turns; /* the root's, not owned; NULL: nobody is told */
     gs_mem x;              /* remembered from forward */
-    bool x_half, y_half;   /* x and dx lie in 16 bits; y and dy do (memory/halves.h) */
+    bool x_half, y_half;   /* x and dx lie in 16 bits; y and dy do (memory/halves.h); so do a net's ends */
     /* kept.h: */
     gs_mem kept;            /* x in 16 bits; GS_NONE: it keeps none */
     int kept_place;         /* its number among the root's lives, or GS_DX_NONE */

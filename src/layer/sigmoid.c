@@ -18,6 +18,7 @@ static gs_status sigmoid_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, g
 static const gs_layer_ops sigmoid_ops = {
     .name = "sigmoid",
     .buffers = GS_ELEMENT_WISE,
+    .storage = GS_ALIKE,
     .tensor = GS_TENSOR_ELEMENTS,
     .in_parts = true,
     .also_reads = 1, /* y */

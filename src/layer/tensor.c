@@ -171,6 +171,39 @@ gs_status gs_tensor_sum(const gs_layer *l, gs_mem x, size_t count) {
     return t->size > 1 && count > 0 ? t->sum(t->context, l->device, x, count) : GS_OK;
 }
 
+gs_mem gs_tensor_unsummed(const gs_layer *l, gs_mem x) {
+    return x.half && l->tensor->size > 1 ? l->root->arena->sums : x;
+}
+
+static gs_status round_to(const gs_layer *l, gs_mem from, gs_mem x, size_t count) {
+    const bool differs = x.half && !from.half && count > 0;
+    return differs ? l->device->ops->narrow(l->device, x, from, count, false) : GS_OK;
+}
+
+gs_status gs_tensor_sum_to(const gs_layer *l, gs_mem unsummed, gs_mem x, size_t count) {
+    GS_TRY(gs_tensor_sum(l, unsummed, count));
+    return round_to(l, unsummed, x, count);
+}
+
+/* Numbers of a sample. */
+static gs_status find_most(gs_layer *l, void *most) {
+    size_t numbers = 0;
+    if (l->elsewhere || !l->tensor || l->tensor->size < 2) return GS_OK;
+    if (gs_tensor_sums_y(l) && l->y_half) numbers = gs_shape_size(l->out);
+    if (gs_tensor_sums_dx(l) && l->x_half) numbers = gs_shape_size(l->in);
+    if (numbers > *(size_t *)most) *(size_t *)most = numbers;
+    return GS_OK;
+}
+
+gs_status gs_tensor_bind(gs_layer *root, size_t max_batch) {
+    size_t most = 0;
+    GS_TRY(gs_layer_walk(root, find_most, &most));
+    if (most == 0) return GS_OK;
+    return gs_context(
+        gs_alloc(root->device, GS_MEMORY_ACTIVATIONS, max_batch * most * sizeof(float), &root->arena->sums),
+        "--tensor: sums of a layer");
+}
+
 /* How many leaves of the sum that the group divides are this rank's. */
 static int own_leaves(const gs_layer *l) {
     return l->tensor->leaves / l->tensor->size;
@@ -180,16 +213,9 @@ static const gs_param *weight_of(const gs_layer *l) {
     return l->borrowed ? l->borrowed : &l->param[0];
 }
 
-/* A layer that sums y in a group works in the room for all tokens, where sequences are divided; and so does dx. */
+/* Where sequences are divided, what is to be summed lies in the room for all tokens. */
 static gs_mem unsummed(const gs_layer *l, gs_mem place, bool divided) {
-    return divided && place.base ? gs_sequence_whole(l, GS_WHOLE_DY) : place;
-}
-
-/* x = the sum of all ranks' whole, or this rank's tokens of that. */
-static gs_status sum_to(const gs_layer *l, const gs_pass *pass, gs_shape shape, gs_mem whole, gs_mem x,
-                        bool divided) {
-    if (divided) return gs_sequence_reduce(l, pass, shape, whole, x);
-    return gs_tensor_sum(l, x, pass->n * gs_shape_size(shape));
+    return divided && place.base ? gs_sequence_whole(l, GS_WHOLE_DY) : gs_tensor_unsummed(l, place);
 }
 
 /* What is gathered lies there until the next one is. */
@@ -202,6 +228,18 @@ static gs_status gather_x(const gs_layer *l, const gs_pass *pass, gs_mem *x) {
 
 static size_t tokens_of(const gs_layer *l, const gs_pass *pass) {
     return gs_sequence_is_divided(l) ? pass->n * (size_t)gs_sequence_tokens(l) : gs_layer_tokens(l, pass);
+}
+
+/* y = the sum of all ranks' `sums`, or this rank's tokens of that, + b. In 16 bits it is rounded once. */
+static gs_status sum_y(const gs_layer *l, const gs_pass *pass, gs_mem sums, gs_mem b, bool divided) {
+    const size_t vectors = pass->n * (size_t)gs_shape_tokens(l->out), c = (size_t)l->out.c;
+    const gs_mem y = divided ? l->y : sums;
+    if (divided)
+        GS_TRY(gs_sequence_reduce(l, pass, l->out, sums, y));
+    else
+        GS_TRY(gs_tensor_sum(l, y, vectors * c));
+    if (b.base) GS_TRY(l->device->ops->positions_forward(l->device, y, y, b, vectors, c));
+    return round_to(l, y, l->y, vectors * c);
 }
 
 /* y = sum over the ranks of x w^T, + b. Where ranks have outputs, these are whole sums, and the group does not add. */
@@ -222,9 +260,8 @@ gs_status gs_tensor_linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, g
                                         rows ? own_leaves(l) : 1));
     else
         GS_TRY(ops->linear_forward(l->device, sums, x, w->w, GS_NONE, n, l->in.c, l->out.c, NULL));
-    if (rows) GS_TRY(sum_to(l, pass, l->out, sums, l->y, divided));
-    const size_t vectors = divided ? pass->n * (size_t)gs_shape_tokens(l->out) : n;
-    return b.base ? ops->positions_forward(l->device, l->y, l->y, b, vectors, (size_t)l->out.c) : GS_OK;
+    if (rows) return sum_y(l, pass, sums, b, divided);
+    return b.base ? ops->positions_forward(l->device, l->y, l->y, b, n, (size_t)l->out.c) : GS_OK;
 }
 
 /* Of y = x w^T + b: dw = dy^T x, db = the sum of dy, both whole sums; dx = dy w, where ranks have outputs the sum of
@@ -235,7 +272,8 @@ gs_status gs_tensor_linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy,
     const size_t n = tokens_of(l, pass);
     const bool divided = gs_sequence_gathers_x(l);
     const gs_param *w = weight_of(l);
-    const gs_mem db = l->params > 1 ? l->param[1].dw : (gs_mem)GS_NONE, sums = unsummed(l, l->dx, divided);
+    const gs_mem db = l->params > 1 ? l->param[1].dw : (gs_mem)GS_NONE,
+                 sums = gs_tensor_sums_dx(l) ? unsummed(l, l->dx, divided) : l->dx;
     gs_mem x = l->x;
     *dx = l->dx;
     GS_TRY(gather_x(l, pass, &x));
@@ -253,5 +291,7 @@ gs_status gs_tensor_linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy,
         GS_TRY(ops->linear_backward(l->device, sums, w->dw, db, dy, x, w->w, n, l->in.c, l->out.c,
                                     !pass->fresh, then));
     }
-    return gs_tensor_sums_dx(l) ? sum_to(l, pass, l->in, sums, l->dx, divided) : GS_OK;
+    if (!gs_tensor_sums_dx(l)) return GS_OK;
+    if (divided) return gs_sequence_reduce(l, pass, l->in, sums, l->dx);
+    return gs_tensor_sum_to(l, sums, l->dx, pass->n * gs_shape_size(l->in));
 }

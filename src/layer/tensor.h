@@ -113,3 +113,11 @@ gs_status gs_tensor_linear_backward(gs_layer *l, const gs_pass *, gs_mem dy, gs_
 
 /* x = the sum of all ranks' x, of a layer with a role. */
 gs_status gs_tensor_sum(const gs_layer *l, gs_mem x, size_t count);
+
+/* Where x lies in 16 bits, its sum is made in f32, in a place of its own: here each rank puts what it has. Then x = the
+ * sum, rounded. Else the place is x itself. */
+gs_mem gs_tensor_unsummed(const gs_layer *l, gs_mem x);
+gs_status gs_tensor_sum_to(const gs_layer *l, gs_mem unsummed, gs_mem x, size_t count);
+
+/* The end of bind: that place, in the root's arena. GS_E_MEMORY. */
+gs_status gs_tensor_bind(gs_layer *root, size_t max_batch);

@@ -124,6 +124,7 @@ static gs_status plan_like(const gs_model *of, const char *name_or_text, gs_mode
     GS_TRY(of->tensor.size == 0 ? gs_model_plan(name_or_text, of->in, out)
                                 : gs_model_plan_tensor(name_or_text, of->in, &of->tensor, out));
     (*out)->net->recompute = of->net->recompute;
+    (*out)->net->half_ends = of->net->half_ends;
     return GS_OK;
 }
 

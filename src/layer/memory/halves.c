@@ -1,7 +1,9 @@
 #include "layer/memory/halves.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "layer/make.h"
+#include "layer/sequence.h"
 
 /* What goes from layer to layer, by numbers; those that must lie alike are joined to sets. */
 typedef struct values {
@@ -9,6 +11,7 @@ typedef struct values {
     bool *floats; /* of the first: the set lies in f32 */
     int *x, *y;   /* by the layer's number; below 0: the layer is not called */
     int count;
+    bool whole; /* with the layers of other stages */
 } values;
 
 static int first_of(const values *v, int i) {
@@ -39,20 +42,23 @@ static bool begins_inside_a_float(const gs_layer *l) {
 
 static int through(values *v, gs_layer *l, int x);
 
+static bool has_floats(const gs_layer *l) {
+    const bool ordered = l->role != GS_TENSOR_WHOLE && l->tensor->leaves > 0;
+    return l->ops->storage == GS_IN_FLOATS || ordered || l->sharded || begins_inside_a_float(l);
+}
+
 static int through_leaf(values *v, const gs_layer *l, int x) {
     const int y = l->ops->storage == GS_EITHER ? new_value(v) : x;
-    if (l->ops->storage != GS_IN_FLOATS && l->role == GS_TENSOR_WHOLE && !l->sharded &&
-        !begins_inside_a_float(l))
-        return y;
-    in_floats(v, x);
-    in_floats(v, y);
+    const bool floats = has_floats(l);
+    if (floats || gs_sequence_gathers_x(l)) in_floats(v, x);
+    if (floats || gs_sequence_reduces_y(l)) in_floats(v, y);
     return y;
 }
 
 static int through_children(values *v, gs_layer *l, int x) {
-    const bool residual = strcmp(l->ops->name, "residual") == 0;
+    const bool residual = gs_layer_is_residual(l);
     int y = x;
-    if (!residual && strcmp(l->ops->name, "sequential") != 0) { /* what its layers get is not known */
+    if (!residual && !gs_layer_is_sequence(l)) { /* what its layers get is not known */
         in_floats(v, x);
         for (int i = 0; i < l->children; i++) join(v, x, through(v, l->child[i], x));
         return x;
@@ -68,7 +74,7 @@ static int through_children(values *v, gs_layer *l, int x) {
 
 /* Returns the number of y. */
 static int through(values *v, gs_layer *l, int x) {
-    if (l->joined || l->elsewhere) return x;
+    if (l->joined || (l->elsewhere && !v->whole)) return x;
     v->x[l->number] = x;
     return v->y[l->number] = l->children > 0 ? through_children(v, l, x) : through_leaf(v, l, x);
 }
@@ -81,6 +87,18 @@ static gs_status tell_layer(gs_layer *l, void *context) {
     return GS_OK;
 }
 
+/* x of a stage is that of its first layer, and y that of its last one. */
+static void find_ends(values *v, const gs_layer *root) {
+    bool first = true;
+    for (int i = 0; i < root->children && gs_layer_is_sequence(root); i++) {
+        const gs_layer *l = root->child[i];
+        if (l->elsewhere || v->x[l->number] < 0) continue;
+        if (first) v->x[root->number] = v->x[l->number];
+        first = false;
+        v->y[root->number] = v->y[l->number];
+    }
+}
+
 static gs_status plan(gs_layer *root, values *v, size_t count) {
     if (!v->leader || !v->floats || !v->x || !v->y)
         return gs_fail(GS_E_MEMORY, "no memory for a list of %zu layers", count);
@@ -88,19 +106,32 @@ static gs_status plan(gs_layer *root, values *v, size_t count) {
     const int x = new_value(v);
     in_floats(v, x);
     in_floats(v, through(v, root, x));
+    find_ends(v, root);
     return gs_layer_walk(root, tell_layer, v);
 }
 
-gs_status gs_halves_plan(gs_layer *root) {
-    const gs_device *d = root->device;
+static gs_status find(gs_layer *root, bool whole) {
     const size_t count = gs_layer_count(root) + 1;
-    if (!d || !d->ops->narrow || d->precision == GS_PRECISION_F32) return GS_OK;
-    values v = {calloc(count, sizeof(int)), calloc(count, sizeof(bool)), calloc(count, sizeof(int)),
-                calloc(count, sizeof(int)), 0};
+    values v = {calloc(count, sizeof(int)),
+                calloc(count, sizeof(bool)),
+                calloc(count, sizeof(int)),
+                calloc(count, sizeof(int)),
+                0,
+                whole};
     const gs_status status = plan(root, &v, count);
     free(v.leader);
     free(v.floats);
     free(v.x);
     free(v.y);
     return status;
+}
+
+gs_status gs_halves_find(gs_layer *root) {
+    return find(root, true);
+}
+
+gs_status gs_halves_plan(gs_layer *root) {
+    const gs_device *d = root->device;
+    if (!d || !d->ops->narrow || d->precision == GS_PRECISION_F32) return GS_OK;
+    return find(root, root->half_ends);
 }

@@ -9,13 +9,22 @@
  * dx and dy are alike (gs_layer_ops.storage): what lies between two that multiply is all in 16 bits, or none of it. A
  * residual's branches end alike too, since they are added. In f32 are:
  *
- *     the model's input and its outputs; so are those of a stage of a pipeline, which are sent to another device
- *     x and y of tanh and sigmoid: of y near 1, 16 bits would leave nothing of 1 - y^2
- *     of layers that a tensor group divides: their sums go over workers
+ *     the model's input and its outputs: token numbers must be exact, and a loss takes differences of logits
+ *     of layers whose sums have an order (tensor.h), and outside of pairs with divided sequences (sequence.h): what
+ *         workers send each other there are sums and parts of them, in f32
  *     of layers that are not the library's
+ *
+ * In a tensor group, what the ranks add up is added in f32, in a place that all layers share (gs_arena.sums), and then
+ * rounded once. In the stages of a pipeline all is as in the whole model, wherever that is cut: what goes from stage to
+ * stage lies, and travels, in 16 bits where the layers on both sides would have it so. But between devices of which one
+ * has no such memory it is f32.
  *
  * Weights, their gradients, statistics and sums stay f32. What lies in f32 may still be kept in 16 bits for backward:
  * kept.h.
+ *
+ * tanh and sigmoid: backward has y as it was rounded, so 1 - y^2 is off by 2^-8 at most in bf16, and by 2^-11 in f16:
+ * twice as much as rounding dy to as many bits may change dx. Where y rounds to 1, it is 0: of tanh from |x| = 3.5 on
+ * (f16: 4.5), of sigmoid from x = 6.2 on (8.3).
  */
 #pragma once
 
@@ -23,3 +32,6 @@
 
 /* In gs_layer_bind, when it is known who does the work of whom: gs_layer.x_half and y_half. GS_E_MEMORY. */
 gs_status gs_halves_plan(gs_layer *root);
+
+/* The same on any device, in all stages: which layers would have their x and y in 16 bits. For a plan. */
+gs_status gs_halves_find(gs_layer *root);

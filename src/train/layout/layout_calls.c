@@ -163,11 +163,11 @@ static gs_status add_of_replicas(const gs_layout_step *p, const gs_pipeline_work
 }
 
 /* A stage has half of an exchange, in which a rank sends one message and receives one. */
-static gs_status add_message(const gs_layout_step *p, size_t floats, gs_call_when when, double messages,
+static gs_status add_message(const gs_layout_step *p, size_t bytes, gs_call_when when, double messages,
                              gs_layout_calls *list) {
     return add(list, (gs_layout_call){.operation = GS_SEND,
                                       .ranks = p->layout.pp,
-                                      .floats = floats,
+                                      .floats = (bytes + sizeof(float) - 1) / sizeof(float),
                                       .when = when,
                                       .times = messages / 2});
 }
@@ -177,18 +177,21 @@ static gs_status add_table(const gs_layout_step *p, const gs_pipeline_worker *st
     const bool ends = stage->stage == 0 || stage->stage == stage->shape.stages - 1;
     if (!stage->tied.table || !ends) return GS_OK;
     const double gradients = stage->shape.tied == GS_TIED_EACH ? p->passes : 1;
-    return add_message(p, stage->tied.table->count, GS_CALL_AFTER, gradients + 1, list);
+    return add_message(p, stage->tied.table->count * sizeof(float), GS_CALL_AFTER, gradients + 1, list);
+}
+
+size_t gs_layout_between(const gs_layout_step *p, const gs_pipeline_worker *stage, int run, size_t samples) {
+    const gs_layer *after = p->part->net->child[stage->first[run + 1]];
+    return gs_bytes_of(samples * gs_shape_size(after->in), p->halves && after->x_half);
 }
 
 /* Of each run's micro-batch, to the next run and from the one before; backward the same, the other way. */
 gs_status gs_layout_calls_of_run(const gs_layout_step *p, const gs_pipeline_worker *stage, int run,
                                  gs_layout_calls *list) {
-    const gs_layer *net = p->part->net;
-    const int first = stage->first[run], next = stage->first[run + 1];
     for (gs_call_when when = GS_CALL_FORWARD; when <= GS_CALL_BACKWARD; when++) {
-        if (run > 0) GS_TRY(add_message(p, p->samples * gs_shape_size(net->child[first]->in), when, 1, list));
+        if (run > 0) GS_TRY(add_message(p, gs_layout_between(p, stage, run - 1, p->samples), when, 1, list));
         if (run + 1 < stage->runs)
-            GS_TRY(add_message(p, p->samples * gs_shape_size(net->child[next - 1]->out), when, 1, list));
+            GS_TRY(add_message(p, gs_layout_between(p, stage, run, p->samples), when, 1, list));
     }
     return GS_OK;
 }

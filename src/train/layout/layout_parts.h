@@ -55,7 +55,11 @@ typedef struct gs_layout_step {
     const gs_model *part; /* the plan of what a worker of a tensor group has; without one, of the model */
     size_t samples;       /* of a pass, */
     int passes;           /* of which a worker makes so many in a step */
+    bool halves;          /* between stages go 16 bits, where layers have them (layer/memory/halves.h) */
 } gs_layout_step;
+
+/* Bytes between a run of a pipeline and the next one, of so many samples. */
+size_t gs_layout_between(const gs_layout_step *, const gs_pipeline_worker *stage, int run, size_t samples);
 
 /* Add those of a layer and of the layers in it, in a pass. GS_E_MEMORY. */
 gs_status gs_layout_calls_of_layer(const gs_layout_step *, gs_layer *, gs_layout_calls *);

@@ -28,7 +28,8 @@
  *
  *     sent      of the worker that sends most, bytes: 2 (D - 1) / D W for gradients of W bytes (with --zero 3 three
  *               halves of that, with an order of sums and no --zero log2(D) W), and B / D samples of activations to the
- *               next stage and of their gradients to the one before; and 2 (T - 1) / T times (with --exact log2(T)
+ *               next stage and of their gradients to the one before, of 4 bytes a number, or 2 where they lie so
+ *               (layer/memory/halves.h); and 2 (T - 1) / T times (with --exact log2(T)
  *               times) what a group sums: of each pair y, and dx if a layer before it learns; with --sequence what
  *               gs_tensor_calls lists. A table that two stages share goes to and fro
  *

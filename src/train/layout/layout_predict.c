@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layer/memory/halves.h"
 #include "layer/tensor.h"
 #include "train/internal.h"
 #include "train/layout/layout_cut.h"
@@ -170,14 +171,13 @@ static double tied_sent(const prediction *p, const gs_pipeline_worker *at) {
 }
 
 static double sent_to_stages(const prediction *p, const gs_pipeline_worker *at) {
-    const gs_layer *net = p->step.part->net;
-    double floats = 0; /* of a sample */
+    double bytes = 0; /* of a sample */
     for (int c = 0; c < at->shape.chunks; c++) {
         const int run = at->chunk[c].run;
-        if (run + 1 < at->runs) floats += (double)gs_shape_size(net->child[at->first[run + 1] - 1]->out);
-        if (run > 0) floats += (double)gs_shape_size(net->child[at->first[run]]->in);
+        if (run + 1 < at->runs) bytes += (double)gs_layout_between(&p->step, at, run, 1);
+        if (run > 0) bytes += (double)gs_layout_between(&p->step, at, run - 1, 1);
     }
-    return floats * sizeof(float) * p->batch + tied_sent(p, at);
+    return bytes * p->batch + tied_sent(p, at);
 }
 
 /* ---- without stages ---- */
@@ -319,6 +319,14 @@ static gs_status cut_by_times(const gs_settings *s, const gs_model *m, const gs_
     return GS_OK;
 }
 
+/* As the stages would agree on it (ways/pipeline_stage.c), where all pipelines have the same kinds of devices. */
+static gs_status find_halves(prediction *p) {
+    const char *devices = p->parts->devices;
+    GS_TRY(gs_stage_would_halve(p->step.settings, devices, (gs_rank_range){0, gs_devices_count(devices), 1},
+                                &p->step.halves));
+    return p->step.halves ? gs_halves_find(p->step.part->net) : GS_OK;
+}
+
 static gs_status predict(gs_layout_parts *parts, const gs_settings *settings, const gs_model *m,
                          const gs_model *part, size_t batch, gs_layout_cost *out) {
     gs_settings s = *settings;
@@ -331,6 +339,7 @@ static gs_status predict(gs_layout_parts *parts, const gs_settings *settings, co
     GS_TRY(find_passes(&p, batch));
     GS_TRY(find_times(&p));
     if (l.pp == 1) return predict_whole(&p, out);
+    GS_TRY(find_halves(&p));
     if (gs_pipeline_is_measured(s.pipeline_cut)) {
         GS_TRY(cut_by_times(&s, m, p.of[0].times, out->cut));
         s.pipeline_cut = out->cut;

@@ -19,6 +19,7 @@ typedef struct bench {
     gs_model *whole; /* its weights */
     size_t samples;
     gs_mem x, answers, dw;
+    size_t x_bytes;
     int *place, pieces;
     float *other; /* what a core's own caches hold after other layers; NULL: they are left as they are */
     size_t others;
@@ -36,8 +37,9 @@ static gs_status make_input(bench *b, const gs_dataset *data) {
         gs_philox(b->settings->seed, gs_stream_hi(GS_STREAM_WEIGHTS, 0), i, word);
         host[i] = data->text ? 0 : gs_uniform(word[0]);
     }
-    gs_status status = gs_alloc(b->device, GS_MEMORY_DATA, floats * sizeof *host, &b->x);
-    if (status == GS_OK) status = b->device->ops->write(b->device, b->x, host, floats * sizeof *host);
+    b->x_bytes = floats * sizeof *host;
+    gs_status status = gs_alloc(b->device, GS_MEMORY_DATA, b->x_bytes, &b->x);
+    if (status == GS_OK) status = b->device->ops->write(b->device, b->x, host, b->x_bytes);
     free(host);
     GS_TRY(status);
     GS_TRY(gs_alloc(b->device, GS_MEMORY_DATA, answers, &b->answers));
@@ -83,15 +85,15 @@ typedef struct took {
 
 /* In a step all other layers come between two turns of one. What a layer finds in its core's own caches is what the one
  * before it has just written, and no weights. */
-static gs_status cool(bench *b, gs_mem written, size_t floats) {
+static gs_status cool(bench *b, gs_mem written, size_t bytes) {
     enum { LINE = 16 /* floats */ };
     void *host;
     float sum = 0;
     if (!b->other) return GS_OK;
     for (size_t i = 0; i < b->others; i += LINE) b->other[i] += 1;
     if (!written.base) return GS_OK;
-    GS_TRY(b->device->ops->map(b->device, written, floats * sizeof(float), &host));
-    for (size_t i = 0; i < floats; i += LINE) sum += ((const volatile float *)host)[i];
+    GS_TRY(b->device->ops->map(b->device, written, bytes, &host));
+    for (size_t i = 0; i < bytes / sizeof(float); i += LINE) sum += ((const volatile float *)host)[i];
     b->other[0] = sum;
     return b->device->ops->unmap(b->device, written, host);
 }
@@ -112,13 +114,13 @@ static gs_status turn(bench *b, gs_model *m, gs_mem dy, gs_mem *y, took *t) {
                           .group = b->settings->batch_norm.group};
     gs_mem dx;
     double start;
-    GS_TRY(cool(b, b->x, b->samples * gs_shape_size(m->in)));
+    GS_TRY(cool(b, b->x, b->x_bytes));
     GS_TRY(meet(b, &start));
     GS_TRY(gs_model_forward(m, &pass, b->x, y));
     if (m->has_loss) GS_TRY(gs_model_loss(m, &pass, *y, b->answers));
     GS_TRY(ops->finish(b->device));
     t->forward = gs_seconds() - start;
-    GS_TRY(cool(b, dy, b->samples * gs_shape_size(m->out)));
+    GS_TRY(cool(b, dy, gs_bytes_of(b->samples * gs_shape_size(m->out), dy.half)));
     GS_TRY(meet(b, &start));
     GS_TRY(gs_model_backward_stage(m, &pass, *y, b->answers, dy, &dx));
     GS_TRY(ops->finish(b->device));
@@ -172,19 +174,24 @@ static gs_status time_piece(bench *b, gs_model *m, gs_mem dy, gs_mem *y, result 
     return GS_OK;
 }
 
-/* Then its output is the next one's input. */
+/* Then its output is the next one's input. Of dy in 16 bits each number is one of two small ones. */
 static gs_status measure_piece(bench *b, int first, int last, result *out) {
     const gs_backend *ops = b->device->ops;
     gs_model *m;
     gs_mem dy = GS_NONE, y, next = GS_NONE;
     GS_TRY(gs_model_create_stage(b->whole, b->settings->model, b->samples, first, last, &m));
-    const size_t floats = b->samples * gs_shape_size(m->out);
+    const bool half = m->net->y_half;
+    const size_t bytes = gs_bytes_of(b->samples * gs_shape_size(m->out), half),
+                 floats = (bytes + sizeof(float) - 1) / sizeof(float);
     gs_status status = bind_gradients(b, m, first, last);
     if (status == GS_OK) status = gs_alloc(b->device, GS_MEMORY_ACTIVATIONS, floats * sizeof(float), &dy);
     if (status == GS_OK) status = ops->fill(b->device, dy, 1e-3f, floats);
+    dy.half = half;
     if (status == GS_OK) status = time_piece(b, m, dy, &y, out);
     if (status == GS_OK) status = gs_alloc(b->device, GS_MEMORY_ACTIVATIONS, floats * sizeof(float), &next);
     if (status == GS_OK) status = ops->copy(b->device, next, y, floats);
+    next.half = half;
+    b->x_bytes = bytes;
     if (status == GS_OK) status = ops->finish(b->device);
     gs_model_free(m);
     ops->free(b->device, dy);
@@ -235,6 +242,7 @@ static gs_status measure(bench *b, const gs_layer_bench *q, gs_layer_times *out)
     b->device->precision = s->precision;
     GS_TRY(gs_model_create_weights(b->device, s->model, q->data->shape, s->loss, s->seed, s->recompute,
                                    group.size > 0 ? &group : NULL, &b->whole));
+    b->whole->net->half_ends = true;
     const size_t layers = (size_t)b->whole->net->children;
     out->samples = b->samples;
     GS_TRY(allocate(layers, out));

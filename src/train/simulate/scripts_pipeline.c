@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "layer/memory/halves.h"
 #include "train/pipeline/cut.h"
 #include "train/simulate/scripts.h"
 #include "train/ways/pipeline.h"
@@ -15,6 +16,7 @@ typedef struct pipelines {
     int first[GS_RUNS + 1];
     gs_tied_runs tied;
     gs_instructions *list; /* [stages] */
+    bool halves;           /* stages send 16 bits, where layers have them */
 } pipelines;
 
 /* A stage has the runs stage, stage + stages, ... */
@@ -46,8 +48,9 @@ static gs_status add_pass(const pipelines *p, int rank, int run, bool backward) 
 
 /* Bytes between a run and the next one, of a micro-batch. */
 static size_t between(const pipelines *p, int run) {
-    const gs_layer *last = p->step->part->net->child[p->first[run + 1] - 1];
-    return (size_t)ceil((double)gs_shape_size(last->out) * micro_samples(p)) * sizeof(float);
+    const gs_layer *after = p->step->part->net->child[p->first[run + 1]];
+    return gs_bytes_of((size_t)ceil((double)gs_shape_size(after->in) * micro_samples(p)),
+                       p->halves && after->x_half);
 }
 
 static size_t bytes_of(const pipelines *p, const gs_instruction *i, int stage) {
@@ -188,6 +191,8 @@ gs_status gs_scripts_add_pipeline(gs_scripts *s, const gs_sim_step *step) {
     GS_TRY(gs_pipeline_cut(step->work->plan, "flops", runs, p.first));
     GS_TRY(gs_pipeline_tied(step->part, runs, p.first, &p.tied));
     if (p.tied.table) p.shape.tied = GS_TIED_ONCE;
+    GS_TRY(gs_stage_would_halve(settings, settings->devices, (gs_rank_range){0, 1, 1}, &p.halves));
+    if (p.halves) GS_TRY(gs_halves_find(step->part->net));
     GS_TRY(gs_pipeline_check(schedule, &p.shape));
     s->formula = NAN;
     s->buckets = 1;

@@ -118,6 +118,13 @@ static inline size_t gs_stage_replicas(const gs_worker *w, const gs_pipeline_wor
 gs_status gs_stage_create(gs_worker *, gs_pipeline_worker *);
 void gs_stage_free(gs_worker *, gs_pipeline_worker *);
 
+/* Would the stages of a pipeline send each other 16 bits (layer/memory/halves.h), which are those ranks, on these
+ * devices in turns? GS_E_USAGE: a bad list. */
+typedef struct gs_rank_range {
+    int first, end, step;
+} gs_rank_range;
+gs_status gs_stage_would_halve(const gs_settings *, const char *devices, gs_rank_range, bool *halves);
+
 /* The parameters and the state of a chunk in one of this worker's arrays; the table that two runs use. */
 static inline gs_mem gs_stage_params(gs_mem array, const gs_stage_chunk *c) {
     return gs_at(array, c->params_at);

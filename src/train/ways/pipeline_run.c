@@ -156,20 +156,18 @@ static gs_mem place_of(const gs_pipeline_worker *p, const gs_instruction *i) {
     }
 }
 
-/* How many floats the message of `sent`, by stage `from`, has. Activations and gradients: those between two runs. */
-static size_t floats_in(const gs_worker *w, const gs_pipeline_worker *p, const gs_instruction *sent,
-                        int from) {
+/* How many bytes the message of `sent`, by stage `from`, has. Activations and gradients: those between two runs, as
+ * all stages have them (memory/halves.h). */
+static size_t bytes_in(const gs_pipeline_worker *p, const gs_instruction *sent, int from) {
     const int run = sent->chunk * p->shape.stages + from;
-    const gs_layer *net = w->model->net;
-    if (sent->action == GS_DO_SEND_ACTIVATION)
-        return p->piece[sent->micro_batch].n * gs_shape_size(net->child[p->first[run + 1] - 1]->out);
-    if (sent->action == GS_DO_SEND_GRADIENT)
-        return p->piece[sent->micro_batch].n * gs_shape_size(net->child[p->first[run]]->in);
-    return p->tied.table->count;
+    const bool forward = sent->action == GS_DO_SEND_ACTIVATION;
+    if (!forward && sent->action != GS_DO_SEND_GRADIENT) return p->tied.table->count * sizeof(float);
+    const gs_layer *after = p->chunk[0].slot[0].model->net->child[p->first[forward ? run + 1 : run]];
+    return gs_bytes_of(p->piece[sent->micro_batch].n * gs_shape_size(after->in), after->x_half);
 }
 
 static gs_status send(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
-    const size_t bytes = floats_in(w, p, i, p->stage) * sizeof(float);
+    const size_t bytes = bytes_in(p, i, p->stage);
     const double start = gs_seconds();
     const gs_mem from = bytes ? place_of(p, i) : GS_NONE;
     GS_TRY(gs_call_run_on_device(p->lane, w->device, &(gs_call){GS_SEND, bytes, GS_U8, GS_SUM, i->peer}, from,
@@ -182,14 +180,13 @@ static gs_status send(gs_worker *w, gs_pipeline_worker *p, const gs_instruction 
 
 /* A gradient that is added to what is there; all else overwrites it. */
 static gs_status deliver(gs_worker *w, const gs_pipeline_worker *p, const gs_instruction *i, const void *data,
-                         size_t floats) {
+                         size_t bytes) {
     void *host;
     const gs_mem to = place_of(p, i);
-    if (floats == 0 || w->settings->rehearses) return GS_OK;
-    if (i->action != GS_DO_RECV_TIED || p->leaves)
-        return w->device->ops->write(w->device, to, data, floats * sizeof(float));
-    GS_TRY(w->device->ops->map(w->device, to, floats * sizeof(float), &host));
-    for (size_t f = 0; f < floats; f++) ((float *)host)[f] += ((const float *)data)[f];
+    if (bytes == 0 || w->settings->rehearses) return GS_OK;
+    if (i->action != GS_DO_RECV_TIED || p->leaves) return w->device->ops->write(w->device, to, data, bytes);
+    GS_TRY(w->device->ops->map(w->device, to, bytes, &host));
+    for (size_t f = 0; f < bytes / sizeof(float); f++) ((float *)host)[f] += ((const float *)data)[f];
     return w->device->ops->unmap(w->device, to, host);
 }
 
@@ -249,7 +246,7 @@ static gs_status receive(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
     gs_kept_message *m;
     while (!(m = take_kept(p, &wanted))) {
         const gs_instruction *next = next_message(p, i->peer);
-        const size_t bytes = floats_in(w, p, next, i->peer) * sizeof(float);
+        const size_t bytes = bytes_in(p, next, i->peer);
         if (!adds && gs_instruction_is(next, &wanted)) {
             const gs_mem place = bytes ? place_of(p, i) : GS_NONE;
             GS_TRY(receive_message(w, p, i->peer, bytes, &place, NULL));
@@ -258,7 +255,7 @@ static gs_status receive(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
         GS_TRY(keep(w, p, next, bytes, &m));
         GS_TRY(receive_message(w, p, i->peer, bytes, NULL, m->data));
     }
-    gs_status status = deliver(w, p, i, m->data, floats_in(w, p, &m->sent, i->peer));
+    gs_status status = deliver(w, p, i, m->data, bytes_in(p, &m->sent, i->peer));
     drop(w, m);
     return status == GS_OK ? gs_phase_ends(w, GS_PHASE_SYNC) : status;
 }

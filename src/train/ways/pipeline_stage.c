@@ -2,6 +2,7 @@
 #include "train/ways/pipeline.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "train/digest/digest.h"
 #include "train/internal.h"
@@ -89,11 +90,14 @@ static gs_status make_slot(const gs_worker *w, const gs_pipeline_worker *p, cons
     GS_TRY(bind_slot(p, c, s->model));
     s->model->scaling = w->model->scaling;
     GS_TRY(gs_digest_watch(w, s->model->net));
-    const size_t in = most * gs_shape_size(s->model->in),
-                 out = w->schedule.most * gs_shape_size(s->model->out);
-    if (c->run > 0) GS_TRY(gs_alloc(w->device, GS_MEMORY_ACTIVATIONS, in * sizeof(float), &s->x));
-    if (c->run == p->runs - 1) return GS_OK;
-    return gs_alloc(w->device, GS_MEMORY_ACTIVATIONS, out * sizeof(float), &s->dy);
+    const gs_layer *net = s->model->net;
+    const size_t in = gs_bytes_of(most * gs_shape_size(s->model->in), net->x_half),
+                 out = gs_bytes_of(w->schedule.most * gs_shape_size(s->model->out), net->y_half);
+    if (c->run > 0) GS_TRY(gs_alloc(w->device, GS_MEMORY_ACTIVATIONS, in, &s->x));
+    if (c->run < p->runs - 1) GS_TRY(gs_alloc(w->device, GS_MEMORY_ACTIVATIONS, out, &s->dy));
+    s->x.half = net->x_half;
+    s->dy.half = net->y_half;
+    return GS_OK;
 }
 
 static gs_status make_slots(gs_worker *w, gs_pipeline_worker *p, int number) {
@@ -199,9 +203,36 @@ static gs_status meet(gs_worker *w, gs_pipeline_worker *p) {
     return gs_comm_split(w->comm, p->stage * parts + part, p->group, &p->beside);
 }
 
+gs_status gs_stage_would_halve(const gs_settings *s, const char *devices, gs_rank_range ranks, bool *halves) {
+    const int count = gs_devices_count(devices);
+    char name[48];
+    *halves = s->precision != GS_PRECISION_F32;
+    for (int r = ranks.first; r < ranks.end && *halves; r += ranks.step) {
+        GS_TRY(gs_devices_name(devices, r % count, name));
+        *halves = strcmp(name, "cpu") != 0;
+    }
+    return GS_OK;
+}
+
+/* Do all devices of this pipeline have activations in 16 bits, so that messages have? A rehearsal has nobody to ask. */
+static gs_status agree_on_halves(const gs_worker *w, const gs_pipeline_worker *p) {
+    const gs_device *d = w->device;
+    const int each = w->comm->size / p->shape.stages;
+    int64_t all = d->ops->narrow != NULL;
+    bool *halves = &w->model->net->half_ends;
+    if (d->precision == GS_PRECISION_F32) return GS_OK;
+    if (w->settings->rehearses)
+        return gs_stage_would_halve(w->settings, w->settings->devices,
+                                    (gs_rank_range){w->comm->rank % each, w->comm->size, each}, halves);
+    GS_TRY(gs_comm_all_reduce(p->lane, &all, 1, GS_I64, GS_MIN));
+    *halves = all != 0;
+    return GS_OK;
+}
+
 gs_status gs_stage_create(gs_worker *w, gs_pipeline_worker *p) {
     GS_TRY(gs_stage_cut(w, w->comm->rank, p));
     if (!w->settings->rehearses) GS_TRY(meet(w, p));
+    GS_TRY(agree_on_halves(w, p));
     GS_TRY(make_lists(w, p));
     GS_TRY(divide(w, p));
     GS_TRY(list_parts(w, p));
