@@ -37,6 +37,15 @@ static gs_status describe(gs_layer *l, void *text) {
     return GS_OK;
 }
 
+/* Of `tied`: all but the model's ends, block by block. */
+#define ALL_HALVES                                                                                           \
+    "yb"                                                                                                     \
+    "bbbb"                                                                                                   \
+    "bbbb"                                                                                                   \
+    "bbbb"                                                                                                   \
+    "bbbb"                                                                                                   \
+    "bx"
+
 /* A vocabulary that is divided too; convolutions that are; and with divided sequences, or an order of sums. */
 static void in_a_group_on(gs_device *d, gs_precision p) {
     static const struct {
@@ -45,16 +54,7 @@ static void in_a_group_on(gs_device *d, gs_precision p) {
         gs_tensor_group group;
         bool sums; /* are some made in a place of their own? */
     } cases[] = {
-        {tied,
-         "yb"
-         "bbbb"
-         "bbbb"
-         "bbbb"
-         "bbbb"
-         "bx",
-         &tokens,
-         {.size = 2, .outputs = true},
-         true},
+        {tied, ALL_HALVES, &tokens, {.size = 2, .outputs = true}, true},
         {tied,
          "--"
          "-ybx"
@@ -75,16 +75,7 @@ static void in_a_group_on(gs_device *d, gs_precision p) {
          &tokens,
          {.size = 2, .outputs = true, .leaves = 8},
          false},
-        {tied,
-         "yb"
-         "bbbb"
-         "bbbb"
-         "bbbb"
-         "bbbb"
-         "bx",
-         &tokens,
-         {.size = 1},
-         false},
+        {tied, ALL_HALVES, &tokens, {.size = 1}, false},
         {"conv 4 3x3, batch_norm, tanh, conv 2 1x1, flatten, linear 10", "ybbbbx", &image, {.size = 2}, true},
     };
     (void)p;

@@ -154,7 +154,7 @@ void gs_tell_usual_images(const char *command, const char *model, gs_shape in);
 /* On standard error, of rank 0: how many files were skipped (--skip-broken). */
 void gs_tell_skipped(const char *command, const gs_result *);
 
-/* ---- layout_table.c ---- */
+/* ---- layout/layout_table.c ---- */
 
 /* Which worker holds what, a line for each; at most 64 of them. device: of each worker. */
 void gs_print_layout(const gs_settings *, const gs_model *plan, int workers,
@@ -164,7 +164,7 @@ void gs_print_layout(const gs_settings *, const gs_model *plan, int workers,
 struct gs_cut_report;
 void gs_print_cut(const gs_settings *, const struct gs_cut_report *);
 
-/* ---- layout_workers.c ---- */
+/* ---- layout/layout_workers.c ---- */
 
 /* *list = settings->devices, or its only device `workers` times: to be freed. GS_E_USAGE: settings->devices names
  * another number of them; or there are more workers than `most`. */

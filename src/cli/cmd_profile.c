@@ -1,5 +1,5 @@
 #include "cli/cli.h"
-#include "cli/profile_calls.h"
+#include "cli/profile/profile_calls.h"
 #include "io/json.h"
 
 #include <math.h>

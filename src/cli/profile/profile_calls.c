@@ -1,4 +1,4 @@
-#include "cli/profile_calls.h"
+#include "cli/profile/profile_calls.h"
 
 #include <stdio.h>
 #include <stdlib.h>
