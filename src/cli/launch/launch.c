@@ -325,7 +325,7 @@ static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
     gs_launch_place_remove(&s->place, awaited ? launch->world : 0);
     gs_elastic_free(s);
     if (status == GS_OK) return gs_launch_outcome(s, restarts, again);
-    fprintf(stderr, "gradsum launch: %s\n", gs_message());
+    gs_launch_say("%s", gs_message());
     return GS_EXIT_FAILED;
 }
 
@@ -339,7 +339,7 @@ int gs_launch_run(const gs_launch *from) {
                  gs_restarts_create(&launch, &restarts) == GS_OK;
     struct gs_launch_nodes *nodes = s.nodes;
     struct gs_elastic_nodes *elastic_nodes = s.elastic_nodes;
-    if (!again) fprintf(stderr, "gradsum launch: %s\n", gs_message());
+    if (!again) gs_launch_say("%s", gs_message());
     while (again) {
         again = false;
         exit_status = attempt(&s, restarts, &again);
