@@ -148,11 +148,14 @@ void gs_launch_end_all(gs_launch_state *s, int number) {
     if (s->next == 0) plan(s, number, number == SIGTERM ? 0 : GRACE);
 }
 
-/* SIGTERM has no effect on a stopped process. If only stopped ones are left, nobody needs time to end. */
+/* SIGTERM has no effect on a stopped process. If only stopped ones are left, nobody needs time to end. But after
+ * Ctrl-C, which may find one that is stopped for a moment, they have the time-out. */
 static void look_for_stopped(gs_launch_state *s) {
     for (int r = 0; r < s->launch->size; r++)
         if (s->child[r].pid > 0 && !gs_process_is_stopped(s->child[r].pid)) return;
-    if (s->running == 0 || s->failed < 0 || s->stopped_by || s->next != SIGTERM) return;
+    if (s->running == 0 || (s->failed < 0 && !s->stopped_by) || s->next != SIGTERM) return;
+    if (s->stopped_by && gs_seconds() - s->stopped_at < s->timeout) return;
+    for (int r = 0; r < s->launch->size && s->stopped_by; r++) note_hanging(&s->child[r], true);
     s->told = true;
     plan(s, SIGKILL, 0);
 }
