@@ -30,6 +30,10 @@ static void wrong_usage(void **state) {
                            "launch -n 2 --bind sockets -- train");
     gs_test_program_prints(2, "unknown command 'trian'; did you mean 'train'?", "launch -n 2 -- trian");
     gs_test_program_prints(2, "unknown command 'x'; launch can start: train, eval", "launch -n 2 -- x");
+    gs_test_program_prints(2, "--secret-file x: no secret is needed on one machine without --meet",
+                           "launch -n 2 --secret-file x -- train");
+    gs_test_program_prints(2, "--secret-file x: no secret is needed in a folder",
+                           "launch -n 2 --meet file:/no/such --secret-file x -- train");
     gs_test_program_prints(0, "example:", "launch --help");
 }
 
