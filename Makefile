@@ -4,8 +4,8 @@
 # and for its authors: make test-labs | make test-oclgrind | make test-asan | make test-tsan | make test-kill |
 #          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
 #          make bench-generate | make bench-gpt | make bench-product16 | make accuracy | make fuzz SECONDS=60 |
-#          make bench-half | make bench-simulate | make bench-layouts | make test-torch | make test-memory | make test-layouts |
-#          make test-faults | make test-right | make test-engines | make test-net
+#          make bench-half | make bench-simulate | make bench-layouts | make test-torch | make test-memory |
+#          make test-layouts | make test-faults | make test-right | make test-engines | make test-net
 #
 # Every target first looks for the Debian packages that it needs, and is silent when none is missing. As root it installs
 # what is missing, and says what; another user gets the list and the command. make INSTALL=1 runs it, with sudo.
