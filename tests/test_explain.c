@@ -2,6 +2,7 @@
 #include "tests/program.h"
 #include "tests/training.h"
 
+#include <math.h>
 #include <sys/stat.h>
 
 #include "explain/explain.h"
@@ -32,6 +33,66 @@ static void numbers_of_parts_add_up(void **state) {
     assert_near(parts.squares, whole.squares, 1e-9, 0);
     for (int k = 0; k < GS_ALONG; k++) assert_near(parts.along[k], whole.along[k], 1e-9, 0);
     assert_near(parts.n, 100, 0, 0);
+}
+
+/* One element moves from place i to place j: by how much the number that sees most of it changes, in units of |d|. */
+static double seen_of_a_move(uint64_t i, uint64_t j) {
+    static const float here[] = {1}, gone[] = {-1};
+    gs_numbers moved = {0};
+    double most = 0;
+    gs_numbers_add(&moved, here, 1, i);
+    gs_numbers_add(&moved, gone, 1, j);
+    for (int k = 0; k < GS_ALONG; k++) most = fmax(most, fabs(moved.along[k]));
+    return most / sqrt(2.0);
+}
+
+/* Of all pairs of places: none is unseen, and as few are nearly unseen as train/digest/numbers.h says. */
+static void a_move_between_any_two_places_is_seen(void **state) {
+    (void)state;
+    enum { PLACES = 2000 };
+    double least = 2, tenth = 0, quarter = 0;
+    for (uint64_t i = 0; i < PLACES; i++)
+        for (uint64_t j = 0; j < i; j++) {
+            const double seen = seen_of_a_move(i, j);
+            least = fmin(least, seen);
+            tenth += seen < 0.1;
+            quarter += seen < 0.25;
+        }
+    const double pairs = PLACES * (PLACES - 1) / 2.0;
+    assert_true(least > 0.01);
+    assert_near(tenth / pairs, 4e-5, 1e-5, 0);
+    assert_near(quarter / pairs, 1.4e-3, 1e-4, 0);
+}
+
+/* Mean 0, variance 1, none above GS_ALONG_MOST, and one weight of a place says nothing of another. */
+static void weights_are_spread_as_they_should_be(void **state) {
+    (void)state;
+    enum { PLACES = 100000 };
+    double sum[GS_ALONG] = {0}, products[GS_ALONG][GS_ALONG] = {{0}};
+    for (uint64_t i = 0; i < PLACES; i++) {
+        double w[GS_ALONG];
+        for (int k = 0; k < GS_ALONG; k++) {
+            w[k] = gs_weight_of(gs_bits_of(i), k);
+            assert_true(fabs(w[k]) <= GS_ALONG_MOST);
+            sum[k] += w[k];
+            for (int q = 0; q <= k; q++) products[k][q] += w[k] * w[q];
+        }
+    }
+    for (int k = 0; k < GS_ALONG; k++) { /* within four standard deviations */
+        assert_near(sum[k] / PLACES, 0, 4 / sqrt(PLACES), 0);
+        for (int q = 0; q <= k; q++) assert_near(products[k][q] / PLACES, q == k, 4 / sqrt(PLACES), 0);
+    }
+}
+
+static void sums_of_whole_numbers_are_exact(void **state) {
+    (void)state;
+    enum { COUNT = 5000 };
+    float x[COUNT];
+    gs_numbers whole = {0}, parts = {0};
+    for (int i = 0; i < COUNT; i++) x[i] = (float)(i * 37 % 256);
+    gs_numbers_add(&whole, x, COUNT, 0);
+    for (int from = COUNT - 50; from >= 0; from -= 50) gs_numbers_add(&parts, x + from, 50, (uint64_t)from);
+    for (int k = 0; k < GS_ALONG; k++) assert_true(parts.along[k] == whole.along[k]);
 }
 
 static void fit_finds_what_an_array_is_made_of(void **state) {
@@ -250,7 +311,7 @@ static const char *by_hand(const char *y0, const char *y1, const char *dw, int l
     char text[600];
     const char *folder = gs_test_folder();
     snprintf(text, sizeof text,
-             "gradsum digest 1 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
+             "gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
              "y 1 0 0 4 1 %s %s 1 1 1\ny 1 0 1 4 1 %s %s 1 1 1\ndw 1 0 0 4 1 %s %s 1 1 1\n"
              "score 1 1 1 8 1 1 1 1 65536 %d 8\nend 1\n",
              y0, y0, y1, y1, dw, dw, left_out);
@@ -320,14 +381,16 @@ static void damaged_records_are_refused(void **state) {
     } damaged[] = {
         {"", "is no record of gradsum train --digest"},
         {"hello\n", "is no record of gradsum train --digest"},
-        {"gradsum digest 1 rank 0 of 0\n", "is no record"},
-        {"gradsum digest 1 rank 0 of 1000\n", "is of 1000 workers; wanted at most 64"},
-        {"gradsum digest 1 rank 3 of 4\n", "is of rank 3 of 4; wanted rank 0"},
-        {"gradsum digest 1 rank 0 of 1\n", "ends before its first step"},
-        {"gradsum digest 1 rank 0 of 1\nstart\n", "line 2 comes before any layer"},
-        {"gradsum digest 1 rank 0 of 1\nlayer 1 linear 0\n", "line 2 is not 'layer NUMBER OPERATOR NAME'"},
-        {"gradsum digest 1 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 9 0.w\n", "line 3 is not 'param"},
-        {"gradsum digest 1 rank 0 of 1\nwhat\n", "line 2 begins with a word"},
+        {"gradsum digest 2 rank 0 of 0\n", "is no record"},
+        {"gradsum digest 1 rank 0 of 1\n", "is a digest of version 1; wanted version 2"},
+        {"gradsum digest 3 rank 0 of 1\n", "is a digest of version 3; wanted version 2"},
+        {"gradsum digest 2 rank 0 of 1000\n", "is of 1000 workers; wanted at most 64"},
+        {"gradsum digest 2 rank 3 of 4\n", "is of rank 3 of 4; wanted rank 0"},
+        {"gradsum digest 2 rank 0 of 1\n", "ends before its first step"},
+        {"gradsum digest 2 rank 0 of 1\nstart\n", "line 2 comes before any layer"},
+        {"gradsum digest 2 rank 0 of 1\nlayer 1 linear 0\n", "line 2 is not 'layer NUMBER OPERATOR NAME'"},
+        {"gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 9 0.w\n", "line 3 is not 'param"},
+        {"gradsum digest 2 rank 0 of 1\nwhat\n", "line 2 begins with a word"},
     };
     gs_digests run;
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
@@ -336,7 +399,7 @@ static void damaged_records_are_refused(void **state) {
         assert_fails(GS_E_FORMAT, damaged[i].part, gs_digests_read(folder, &run));
     }
     static const char head[] =
-        "gradsum digest 1 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n";
+        "gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n";
     static const struct {
         const char *text, *part;
     } steps[] = {
@@ -367,7 +430,7 @@ static void a_step_that_is_not_whole_is_left_out(void **state) {
     (void)state;
     const char *folder = gs_test_folder();
     gs_digests run;
-    write_text(folder, "gradsum digest 1 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
+    write_text(folder, "gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
                        "y 1 0 0 4 1 2 3 4 5 6\nscore 1 1 1 1 1 1 1 1 1 1 1\nend 1\ny 2 0 0 4 1 2 3");
     assert_ok(gs_digests_read(folder, &run));
     assert_int_equal(run.steps, 1);
@@ -377,6 +440,9 @@ static void a_step_that_is_not_whole_is_left_out(void **state) {
 }
 
 GS_TESTS(explain, cmocka_unit_test(numbers_of_parts_add_up),
+         cmocka_unit_test(a_move_between_any_two_places_is_seen),
+         cmocka_unit_test(weights_are_spread_as_they_should_be),
+         cmocka_unit_test(sums_of_whole_numbers_are_exact),
          cmocka_unit_test(fit_finds_what_an_array_is_made_of),
          cmocka_unit_test(a_run_and_its_layout_are_the_same), cmocka_unit_test(stages_are_the_same_too),
          cmocka_unit_test(parts_add_up_to_the_whole), cmocka_unit_test(a_difference_in_some_tokens_is_found),

@@ -32,6 +32,7 @@ typedef struct gs_search {
     double carried[GS_DIGEST_EIGHTHS], carried_whole, carried_before;
     double rounding;          /* of x, for the layer whose dx is compared now: s of kinks.h */
     bool loose;               /* this step's weights may have been moved apart */
+    uint64_t parted;          /* the first step whose update branches may have moved apart; 0: none */
     uint64_t switched, blind; /* as in gs_difference */
     double loosest;           /* the largest limit since then */
     bool left_out;            /* both left this step's update out, as its gradients in f16 were not finite */
