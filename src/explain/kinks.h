@@ -57,9 +57,9 @@
  * differ by what they did before and by that share of what the update changes. What later steps compute from weights
  * that were moved apart is held to gs_rounding_limit, and to 5 from layer to layer, in forward too; x differs by more,
  * and has a larger s in 2. (Choices that change dx by less than the tolerance move weights too. So this is so in all
- * steps but the first, and what is carried counts from a tenth of the tolerance on. Without kinks nothing is carried.)
- * So runs that have once chosen differently may part ever further. gs_difference tells how
- * far they were allowed to. A mistake in such a step that is smaller than what rounding has already made there is not
+ * steps but the first, and what is carried counts from a tenth of the tolerance on in all eighths. Without kinks
+ * nothing is carried.) So runs that have once chosen differently may part ever further. gs_difference tells how far
+ * they were allowed to. A mistake in such a step that is smaller than what rounding has already made there is not
  * seen: it is in the steps and eighths without a small gap, and in the first step, where weights are the same. */
 #pragma once
 
