@@ -347,7 +347,9 @@ static void wrong_use_gets_a_sentence(void **state) {
     (void)state;
     const char *folder = gs_test_folder();
     gs_test_program_prints(2, "wanted one or two folders", "explain");
-    gs_test_program_prints(1, "cannot read", "explain %s", folder);
+    gs_test_program_prints(
+        1, "No such file or directory; wanted a folder that gradsum train --digest has written", "explain %s",
+        folder);
     gs_test_program_prints(1, "cannot read", "explain %s %s", folder, folder);
     gs_test_program_prints(2, "does not work with --sync local", "%s --sync local --every 2 --digest %s/a",
                            RUN, folder);
