@@ -102,9 +102,9 @@ fi
 
 # ---- torchrun, one and two nodes ----
 
-# With underscores, as versions before 2 know its options; later ones take both. PyTorch 1.13, which Debian 12 has, makes
-# None of its own defaults --redirects 0 and --tee 0, since Python 3.11 leaves 0 out when it lists such an enumeration,
-# and ends with "AttributeError: 'NoneType' object has no attribute 'get'". It reads 1 for both.
+# With underscores, as versions before 2 know its options; later ones take both. PyTorch 1.13, which Debian 12 has,
+# makes None of its own defaults --redirects 0 and --tee 0, since Python 3.11 leaves 0 out when it lists such an
+# enumeration, and ends with "AttributeError: 'NoneType' object has no attribute 'get'". It reads 1 for both.
 torchrun=${TORCHRUN:-$(command -v torchrun)}
 redirects=()
 [ -z "$torchrun" ] || timeout 60 "$torchrun" --no_python --nproc_per_node 1 true >/dev/null 2>&1 ||
@@ -114,7 +114,8 @@ if [ -z "$torchrun" ]; then
 elif ! timeout 60 "$torchrun" --no_python "${redirects[@]}" --nproc_per_node 1 true >"$work/torchrun" 2>&1; then
     echo "engines: torchrun: skipped: it cannot start even true: $(tail -n 1 "$work/torchrun")"
 else
-    timeout 100 "$torchrun" --no_python "${redirects[@]}" --nproc_per_node 4 "$program" "${training[@]}" >"$work/torchrun" 2>&1
+    timeout 100 "$torchrun" --no_python "${redirects[@]}" --nproc_per_node 4 "$program" "${training[@]}" \
+        >"$work/torchrun" 2>&1
     check "torchrun, 1 node" "$work/torchrun"
     port=$((30000 + RANDOM % 2000))
     for r in 0 1; do
