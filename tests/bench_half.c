@@ -1,10 +1,10 @@
-/* What arithmetic on OpenCL's `half` would bring, and why kernels compute in f32: a product of matrices in the ways that
- * a device with cl_khr_fp16 has. In memory lie halves in all ways but the first.
+/* What arithmetic on OpenCL's `half` would bring, and why kernels compute in f32: a product of matrices in the ways
+ * that a device with cl_khr_fp16 has. In memory lie halves in all ways but the first.
  *
  *     bench-half [DEVICE]      such as cl:1.0; default: cl
  *
- * `small` is the relative error where a has gradients' sizes, 1e-4: their products leave the range of a half. A figure is
- * the fastest of some turns, which all ways take one after the other.
+ * `small` is the relative error where a has gradients' sizes, 1e-4: their products leave the range of a half. A figure
+ * is the fastest of some turns, which all ways take one after the other.
  */
 #include "cl/cl.h"
 #include "cpu/round16.h"

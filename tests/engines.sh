@@ -102,20 +102,25 @@ fi
 
 # ---- torchrun, one and two nodes ----
 
-# With underscores, as versions before 2 know its options; later ones take both.
+# With underscores, as versions before 2 know its options; later ones take both. PyTorch 1.13, which Debian 12 has,
+# makes None of its own defaults --redirects 0 and --tee 0, since Python 3.11 leaves 0 out when it lists such an
+# enumeration, and ends with "AttributeError: 'NoneType' object has no attribute 'get'". It reads 1 for both.
 torchrun=${TORCHRUN:-$(command -v torchrun)}
+redirects=()
+[ -z "$torchrun" ] || timeout 60 "$torchrun" --no_python --nproc_per_node 1 true >/dev/null 2>&1 ||
+    redirects=(--redirects 1 --tee 1 --log_dir "$work/torchrun-logs")
 if [ -z "$torchrun" ]; then
     echo "engines: torchrun: skipped: it is not installed (TORCHRUN=/path/to/torchrun names it)"
-elif ! timeout 60 "$torchrun" --no_python --nproc_per_node 1 true >"$work/torchrun" 2>&1; then
-    # Debian 12's is of PyTorch 1.13, which does not know Python 3.11.
+elif ! timeout 60 "$torchrun" --no_python "${redirects[@]}" --nproc_per_node 1 true >"$work/torchrun" 2>&1; then
     echo "engines: torchrun: skipped: it cannot start even true: $(tail -n 1 "$work/torchrun")"
 else
-    timeout 100 "$torchrun" --no_python --nproc_per_node 4 "$program" "${training[@]}" >"$work/torchrun" 2>&1
+    timeout 100 "$torchrun" --no_python "${redirects[@]}" --nproc_per_node 4 "$program" "${training[@]}" \
+        >"$work/torchrun" 2>&1
     check "torchrun, 1 node" "$work/torchrun"
     port=$((30000 + RANDOM % 2000))
     for r in 0 1; do
-        timeout 100 "$torchrun" --no_python --nproc_per_node 2 --nnodes 2 --node_rank $r --master_addr 127.0.0.1 \
-            --master_port $port "$program" "${training[@]}" >"$work/torchrun$r" 2>&1 &
+        timeout 100 "$torchrun" --no_python "${redirects[@]}" --nproc_per_node 2 --nnodes 2 --node_rank $r \
+            --master_addr 127.0.0.1 --master_port $port "$program" "${training[@]}" >"$work/torchrun$r" 2>&1 &
     done
     wait %1 %2 2>/dev/null || wait
     cat "$work/torchrun0" "$work/torchrun1" >"$work/torchrun"

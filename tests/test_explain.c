@@ -9,14 +9,18 @@
 
 static const char RUN[] = "train --model \"flatten, linear 10\" --steps 2 --threads 1";
 
-static void write_text(const char *folder, const char *text) {
+static void write_rank(const char *folder, int rank, const char *text) {
     char path[400];
     mkdir(folder, 0700);
-    snprintf(path, sizeof path, "%s/rank-0.digest", folder);
+    snprintf(path, sizeof path, "%s/rank-%d.digest", folder, rank);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs(text, file);
     fclose(file);
+}
+
+static void write_text(const char *folder, const char *text) {
+    write_rank(folder, 0, text);
 }
 
 static void fit_finds_what_an_array_is_made_of(void **state) {
@@ -314,6 +318,45 @@ static void only_what_is_not_finite_is_left_out(void **state) {
     }
 }
 
+/* A record by hand of ranks whose gradients are 1 in the direction of their own, and of a sum. */
+static const char *sum_by_hand(const char *name, int ranks, const char *sum) {
+    static const char *const own[] = {"1 0 0 0", "0 1 0 0", "0 0 1 0", "0 0 0 1"};
+    static char folder[300];
+    snprintf(folder, sizeof folder, "%s/%s", gs_test_folder(), name);
+    for (int r = 0; r < ranks; r++) {
+        char text[600];
+        snprintf(text, sizeof text,
+                 "gradsum digest 1 rank %d of %d\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
+                 "dw 1 0 0 4 1 1 %s\nsum 1 0 0 4 1 4 %s\nscore 1 1 1 8 1 1 1 1 65536 0 8\nend 1\n",
+                 r, ranks, ranks > 1 ? own[r] : "1 1 1 1", sum);
+        write_rank(folder, r, text);
+    }
+    return folder;
+}
+
+static void all_ranks_of_a_wrong_sum_are_named(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"1 0 1 1", "the gradient of rank 1 is not in the sum"},
+        {"1 0 1 0", "the gradients of ranks 1, 3 are not in the sum"},
+        {"1 2 1 1", "the gradient of rank 1 is in the sum twice"},
+        {"2 1 2 2", "the gradients of ranks 0, 2, 3 are in the sum twice"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gs_digests a, b;
+        gs_difference d;
+        char name[20];
+        snprintf(name, sizeof name, "wrong%zu", i);
+        assert_ok(gs_digests_read(sum_by_hand(name, 4, cases[i][0]), &a));
+        assert_ok(gs_digests_read(sum_by_hand("right", 1, "1 1 1 1"), &b));
+        gs_explain(&a, &b, 1e-3, &d);
+        assert_true(d.found);
+        assert_string_equal(d.sentence, cases[i][1]);
+        gs_digests_free(&a);
+        gs_digests_free(&b);
+    }
+}
+
 static void runs_of_two_trainings_are_refused(void **state) {
     (void)state;
     char one[300], other[300];
@@ -329,7 +372,9 @@ static void wrong_use_gets_a_sentence(void **state) {
     (void)state;
     const char *folder = gs_test_folder();
     gs_test_program_prints(2, "wanted one or two folders", "explain");
-    gs_test_program_prints(1, "cannot read", "explain %s", folder);
+    gs_test_program_prints(
+        1, "No such file or directory; wanted a folder that gradsum train --digest has written", "explain %s",
+        folder);
     gs_test_program_prints(1, "cannot read", "explain %s %s", folder, folder);
     gs_test_program_prints(2, "does not work with --sync local", "%s --sync local --every 2 --digest %s/a",
                            RUN, folder);
@@ -411,6 +456,7 @@ GS_TESTS(explain, cmocka_unit_test(fit_finds_what_an_array_is_made_of),
          cmocka_unit_test(steps_of_rounding_are_no_difference), cmocka_unit_test(so_many_elements_may_turn),
          cmocka_unit_test(a_step_that_was_left_out_is_no_difference),
          cmocka_unit_test(only_what_is_not_finite_is_left_out),
+         cmocka_unit_test(all_ranks_of_a_wrong_sum_are_named),
          cmocka_unit_test(runs_of_two_trainings_are_refused), cmocka_unit_test(wrong_use_gets_a_sentence),
          cmocka_unit_test(damaged_records_are_refused),
          cmocka_unit_test(a_step_that_is_not_whole_is_left_out))

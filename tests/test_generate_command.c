@@ -61,6 +61,11 @@ static const char *chars_file(void) {
                      "\"tokens\":\"chars\",\"vocabulary\":\"\\na\\u00e9\\ud83d\\ude00\"");
 }
 
+/* Four tokens, of which the text has the first two: the model itself would go on from token 1 to token 2. */
+static const char *two_of_four_file(void) {
+    return make_file("padded", 4, next_of_four, "\"tokens\":\"chars\",\"vocabulary\":\"ab\"");
+}
+
 static const char *prompt_file(const char *text) {
     static char path[600];
     snprintf(path, sizeof path, "%s/prompt.txt", gs_test_folder());
@@ -100,6 +105,19 @@ static void the_text_goes_on(void **state) {
     prints("a\xc3\xa9\n", line);
     snprintf(line, sizeof line, "generate --load %s --prompt-file %s --length 1", file, prompt_file(""));
     prints("a\n", line);
+}
+
+/* A model may have more tokens than its text, such as a round number of them. Those are never drawn, however likely the
+ * model takes them to be: behind b it gives token 2 all of the probability. */
+static void tokens_without_a_meaning_are_not_drawn(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(gs_test_program(&output, "generate --load %s --prompt b --length 400 2>/dev/null",
+                                     two_of_four_file()),
+                     0);
+    assert_int_equal(strspn(output, "ab"), 401);
+    assert_string_equal(output + 401, "\n");
+    free(output);
 }
 
 /* What train saves says all that generate asks: the model, its context, and what the tokens stand for. */
@@ -284,12 +302,14 @@ static void what_is_wrong_is_said(void **state) {
                            file);
     gs_test_program_prints(1, "the model takes (5,1,1), not tokens", "generate --load %s --model 'linear 5'",
                            file);
-    gs_test_program_prints(1, "the tokens in the metadata are 2 characters, but the model has 4",
-                           "generate --load %s",
-                           make_file("few", 4, next_of_four, "\"tokens\":\"chars\",\"vocabulary\":\"ab\""));
+    gs_test_program_prints(
+        1, "the tokens in the metadata are 5 characters, but the model has only 4", "generate --load %s",
+        make_file("many", 4, next_of_four, "\"tokens\":\"chars\",\"vocabulary\":\"abcde\""));
+    gs_test_program_prints(2, "--top-k 3: the model has 2 different tokens; wanted at most 2",
+                           "generate --load %s --top-k 3", two_of_four_file());
     gs_test_program_prints(1, "the metadata does not say which text the model's 4 tokens stand for",
                            "generate --load %s", make_file("none", 4, next_of_four, NULL));
-    gs_test_program_prints(1, "the tokens in the metadata are 256 bytes, but the model has 4",
+    gs_test_program_prints(1, "the tokens in the metadata are 256 bytes, but the model has only 4",
                            "generate --load %s", make_file("odd", 4, next_of_four, "\"tokens\":\"bytes\""));
     gs_test_program_prints(1, "'tokens' in the metadata is ''; wanted chars, bytes or bpe",
                            "generate --load %s",
@@ -349,8 +369,10 @@ static void nobody_reads_on(void **state) {
     free(output);
 }
 
-GS_TESTS(generate_command, cmocka_unit_test(the_text_goes_on), cmocka_unit_test(what_was_trained_generates),
-         cmocka_unit_test(byte_pairs_come_out_whole), cmocka_unit_test(bytes_come_out_as_they_are),
-         cmocka_unit_test(json_has_the_text), cmocka_unit_test(the_same_seed_the_same_text),
-         cmocka_unit_test(what_is_wrong_is_said), cmocka_unit_test(weights_that_are_not_finite),
-         cmocka_unit_test(a_signal_ends_it), cmocka_unit_test(nobody_reads_on))
+GS_TESTS(generate_command, cmocka_unit_test(the_text_goes_on),
+         cmocka_unit_test(tokens_without_a_meaning_are_not_drawn),
+         cmocka_unit_test(what_was_trained_generates), cmocka_unit_test(byte_pairs_come_out_whole),
+         cmocka_unit_test(bytes_come_out_as_they_are), cmocka_unit_test(json_has_the_text),
+         cmocka_unit_test(the_same_seed_the_same_text), cmocka_unit_test(what_is_wrong_is_said),
+         cmocka_unit_test(weights_that_are_not_finite), cmocka_unit_test(a_signal_ends_it),
+         cmocka_unit_test(nobody_reads_on))

@@ -147,7 +147,11 @@ static void names_with_a_prefix(void **state) {
         {"{\"model.0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]}}",
          "0.bias is missing in "},
         {"{\"conv.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]}}",
-         "what is there begins with conv.weight"},
+         "what is there begins with conv.weight (2,1,1,3)"},
+        /* of another model: its layers within layers are no prefixes */
+        {"{\"1.0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+         "\"2.0.weight\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[8,24]}}",
+         "0.weight is missing in "},
         {"{\"model10.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]}}",
          "0.weight is missing in "},
     };

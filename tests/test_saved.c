@@ -147,6 +147,15 @@ static void another_model_or_image(void **state) {
                            "eval --load %s --model 'flatten, linear 500000, linear 10'", path);
     gs_test_program_prints(1, "1.weight is (10,784) in ",
                            "train --load %s --model 'flatten, linear 500000, linear 10'", path);
+    gs_test_program_prints(1, "0.weight is missing in ", "eval --load %s --model lenet", path);
+    gs_test_program_prints(
+        1,
+        "; the model has (6,1,5,5); what is there begins with 1.weight (10,784); --model is "
+        "lenet, but these are weights of flatten, linear 10, and are read so without --model",
+        "eval --load %s --model lenet", path);
+    gs_test_program_prints(
+        1, "; --model is conv 4 29x29, flatten, linear 10, but these are weights of flatten, linear 10",
+        "eval --load %s --model 'conv 4 29x29, flatten, linear 10'", path);
     const char *wide = changed(path, "1x28x28", "1x14x56");
     gs_test_program_prints(1,
                            "holds a model for images (1,14,56), but fashion-mnist-small (test) has (1,28,28)",

@@ -131,7 +131,8 @@ static gs_status plan(job *j, gs_settings *s, gs_model **out) {
     return s->model == saved->model ? gs_context(status, "%s: metadata", s->load) : status;
 }
 
-/* What the model's tokens stand for. Where the file does not say it, 256 tokens are bytes. */
+/* What the model's tokens stand for. Where the file does not say it, 256 tokens are bytes. A model may have more: its
+ * sizes are then round numbers, and the tokens without a meaning are never drawn. */
 static gs_status find_vocabulary(job *j, int tokens) {
     static const gs_vocabulary bytes = {.kind = GS_TOKENS_BYTES, .size = GS_VOCABULARY_BYTES};
     const char *path = j->ask->settings.load, *folder = j->ask->settings.tokenizer;
@@ -147,12 +148,12 @@ static gs_status find_vocabulary(job *j, int tokens) {
                        "--tokenizer DIR, with the byte pairs of GPT-2",
                        path, tokens);
     const int size = j->vocabulary->size;
-    if (size == tokens) return GS_OK;
+    if (size <= tokens) return GS_OK;
     if (!j->saved.vocabulary)
-        return gs_fail(GS_E_FORMAT, "%s: the model has %d tokens, but %s lists %d", path, tokens, folder,
+        return gs_fail(GS_E_FORMAT, "%s: the model has only %d tokens, but %s lists %d", path, tokens, folder,
                        size);
-    return gs_fail(GS_E_FORMAT, "%s: the tokens in the metadata are %d %s, but the model has %d", path, size,
-                   gs_tokens_word(j->vocabulary->kind, (size_t)size), tokens);
+    return gs_fail(GS_E_FORMAT, "%s: the tokens in the metadata are %d %s, but the model has only %d", path,
+                   size, gs_tokens_word(j->vocabulary->kind, (size_t)size), tokens);
 }
 
 static gs_status encode_prompt(job *j, const char *where) {
@@ -222,9 +223,10 @@ static gs_status check(job *j, gs_settings *s, gs_shape *in) {
     gs_model_free(m);
     GS_TRY(status);
     GS_TRY(find_vocabulary(j, tokens));
-    if (j->ask->sampling.top_k > tokens)
+    const int known = j->vocabulary->size;
+    if (j->ask->sampling.top_k > known)
         return gs_fail(GS_E_USAGE, "--top-k %d: the model has %d different tokens; wanted at most %d",
-                       j->ask->sampling.top_k, tokens, tokens);
+                       j->ask->sampling.top_k, known, known);
     GS_TRY(read_prompt(j));
     if (j->prompt_count <= (size_t)context) return GS_OK;
     return gs_fail(GS_E_USAGE, "the prompt has %zu tokens, and the model sees %d: shorten it",
@@ -243,6 +245,7 @@ static gs_status open_all(job *j) {
     GS_TRY(gs_model_create(j->device, s.model, in, texts, GS_REGRESSION, 0, &j->model));
     GS_TRY(load_weights(j));
     GS_TRY(gs_generator_create(j->model, &j->ask->sampling, &j->generator));
+    gs_generator_know(j->generator, j->vocabulary->size);
     const int first = gs_vocabulary_start(j->vocabulary);
     if (j->prompt_count == 0) return gs_generator_feed(j->generator, &first, 1);
     return gs_generator_feed(j->generator, j->prompt_tokens, j->prompt_count);

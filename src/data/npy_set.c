@@ -97,8 +97,10 @@ static gs_status shape_of(const char *path, const gs_npy *a, gs_shape *shape) {
         return gs_fail(
             GS_E_FORMAT,
             "%s is %s, which looks like (n,h,w,c); wanted the channels first, (n,c,h,w) (in Python: "
-            "x.transpose(0, 3, 1, 2))",
-            path, gs_npy_describe(a).text);
+            "x.transpose(0, 3, 1, 2)); if it is (n,c,h,w), with images %d high and %d wide, lay them on "
+            "their "
+            "side: x.transpose(0, 1, 3, 2)",
+            path, gs_npy_describe(a).text, shape->h, shape->w);
     if (!known)
         return gs_fail(GS_E_FORMAT, "%s is %s; wanted (n,h,w), (n,c,h,w) or (n,features)", path,
                        gs_npy_describe(a).text);

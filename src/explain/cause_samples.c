@@ -47,8 +47,9 @@ static bool order_of_other_epoch(const gs_case *c) {
     const double batch = gs_digests_number(c->b, "batch");
     uint64_t step;
     if (!(batch > 0) || !same_as_step(c, &step)) return false;
-    const uint64_t epoch = (uint64_t)ceil((double)c->b->set / batch);
-    if (step + epoch != c->d->step) return false;
+    /* as doubles: what a file has as its batch may be so small that the steps of an epoch fit into no integer */
+    const double epoch = ceil((double)c->b->set / batch);
+    if ((double)step + epoch != (double)c->d->step) return false;
     return gs_say(c,
                   "these are the samples of step %" PRIu64
                   ", an epoch earlier: each epoch has the same order, as if its number were not in the seed",

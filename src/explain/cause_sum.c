@@ -14,7 +14,7 @@ typedef struct shares {
     int rank, unknowns;
     double of[GS_FIT_MOST];
     int tensors, all; /* that differ; that there are */
-    char names[160];  /* of those that differ */
+    char names[300];  /* of those that differ */
 } shares;
 
 static bool tensor_differs(const gs_case *c, int rank, int p, gs_numbers *a) {
@@ -71,6 +71,19 @@ static int first_of(const shares *s, double wanted) {
     for (int i = 0; i < s->unknowns; i++)
         if (is(s->of[i], wanted)) return i;
     return -1;
+}
+
+/* "gradient of rank 1 is", "gradients of ranks 1, 3 are", in s->names, which is not needed any more. */
+static const char *gradients_with(shares *s, double wanted) {
+    const char *plural = count_of(s, wanted) > 1 ? "s" : "", *comma = "";
+    snprintf(s->names, sizeof s->names, "gradient%s of rank%s ", plural, plural);
+    for (int i = 0; i < s->unknowns; i++) {
+        if (!is(s->of[i], wanted)) continue;
+        gs_append(s->names, sizeof s->names, "%s%d", comma, i);
+        comma = ", ";
+    }
+    gs_append(s->names, sizeof s->names, *plural ? " are" : " is");
+    return s->names;
 }
 
 /* All ranks count alike, `times`. */
@@ -148,14 +161,14 @@ static bool rank_missing(const gs_case *c) {
     shares s;
     if (!find_shares(c, 1, &s) || count_of(&s, 0) < 1 || count_of(&s, 0) + count_of(&s, 1) != s.unknowns)
         return false;
-    return gs_say(c, "the gradient of rank %d is not in the sum", first_of(&s, 0));
+    return gs_say(c, "the %s not in the sum", gradients_with(&s, 0));
 }
 
 static bool rank_twice(const gs_case *c) {
     shares s;
     if (!find_shares(c, 1, &s) || count_of(&s, 2) < 1 || count_of(&s, 2) + count_of(&s, 1) != s.unknowns)
         return false;
-    return gs_say(c, "the gradient of rank %d is in the sum twice", first_of(&s, 2));
+    return gs_say(c, "the %s in the sum twice", gradients_with(&s, 2));
 }
 
 static bool clipped_before(const gs_case *c) {
@@ -192,10 +205,14 @@ static bool pass_missing(const gs_case *c) {
     if (!find_passes(c, &s, &passes) || count_of(&s, 0) < 1 ||
         count_of(&s, 0) + count_of(&s, 1) != s.unknowns)
         return false;
-    return gs_say(c,
-                  "micro-batch %d of rank %d is not in the sum: the gradients were sent before it was added, "
-                  "or it was lost",
-                  first_of(&s, 0) % passes, first_of(&s, 0) / passes);
+    const int lost = count_of(&s, 0), first = first_of(&s, 0);
+    char more[32] = "";
+    if (lost > 1) snprintf(more, sizeof more, ", with %d more,", lost - 1);
+    return gs_say(
+        c,
+        "micro-batch %d of rank %d%s is not in the sum: the gradients were sent before it was added, "
+        "or it was lost",
+        first % passes, first / passes, more);
 }
 
 /* ---- otherwise ---- */

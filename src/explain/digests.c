@@ -238,8 +238,11 @@ static gs_status read_rank(gs_digests *run, int rank) {
     FILE *file;
     snprintf(path, sizeof path, "%s/rank-%d.digest", run->folder, rank);
     reader r = {.run = run, .rank = &run->rank[rank], .path = path, .of_rank = rank, .first = rank == 0};
-    GS_TRY(gs_file_open_stream(path, &file, &size));
-    gs_status status = read_lines(&r, file);
+    gs_status status = gs_file_open_stream(path, &file, &size);
+    if (status == GS_E_FILE && rank == 0)
+        return gs_fail(status, "%s; wanted a folder that gradsum train --digest has written", gs_message());
+    GS_TRY(status);
+    status = read_lines(&r, file);
     fclose(file);
     if (status == GS_OK && (rank == 0 || run->rank[rank].steps < run->steps))
         run->steps = run->rank[rank].steps;

@@ -9,7 +9,8 @@ struct gs_generator {
     gs_model *model;
     gs_sampling sampling;
     size_t texts, context;
-    int vocabulary; /* tokens that it takes; it gives as many logits */
+    int vocabulary; /* tokens that it takes; it gives as many logits ... */
+    int known;      /* ... and the first of them may be drawn */
     int *window;    /* (texts, context): what the model sees of each text ... */
     size_t count;   /* ... so many tokens, ... */
     size_t past;    /* ... of which so many have been run */
@@ -76,7 +77,8 @@ gs_status gs_generator_create(gs_model *m, const gs_sampling *sampling, gs_gener
                         .sampling = *sampling,
                         .texts = m->max_batch,
                         .context = (size_t)gs_model_context(m),
-                        .vocabulary = m->out.c};
+                        .vocabulary = m->out.c,
+                        .known = m->out.c};
     gs_status status = allocate(g);
     if (status == GS_OK)
         *out = g;
@@ -188,6 +190,12 @@ gs_status gs_generator_feed(gs_generator *g, const int *tokens, size_t count) {
     return GS_OK;
 }
 
+void gs_generator_know(gs_generator *g, int known) {
+    if (known < 1 || known > g->vocabulary)
+        gs_bug("gs_generator_know: %d of %d tokens", known, g->vocabulary);
+    g->known = known;
+}
+
 /* Run what has not been run: the logits of the last token of each text. */
 static gs_status run(gs_generator *g) {
     gs_device *d = g->model->device;
@@ -236,8 +244,8 @@ gs_status gs_generator_next(gs_generator *g, int *tokens) {
     GS_TRY(check_logits(g));
     move_window(g);
     for (size_t t = 0; t < g->texts; t++) {
-        tokens[t] = gs_sample(&g->sampling, g->logits + t * (size_t)g->vocabulary, g->vocabulary, t, g->drawn,
-                              g->scratch);
+        tokens[t] =
+            gs_sample(&g->sampling, g->logits + t * (size_t)g->vocabulary, g->known, t, g->drawn, g->scratch);
         g->window[t * g->context + g->count] = tokens[t];
     }
     g->count++;

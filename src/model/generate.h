@@ -61,6 +61,10 @@ void gs_generator_free(gs_generator *); /* NULL is allowed */
  */
 gs_status gs_generator_feed(gs_generator *, const int *tokens, size_t count);
 
+/* From now on draw from tokens 0 .. known - 1 alone, 1 <= known <= vocabulary: a model may have more than its text has,
+ * such as the next multiple of 64. */
+void gs_generator_know(gs_generator *, int known);
+
 /* Draw the next token of each text: tokens[i], i < max_batch. At least one token must have been fed. GS_E_DIVERGED: a
  * logit is not finite. */
 gs_status gs_generator_next(gs_generator *, int *tokens);

@@ -109,24 +109,29 @@ const gs_tensor *gs_match_tied_output(const gs_match *m) {
     return is_gpt2(m) && !is_parameter(m, OUTPUT) ? find_tensor(m->file, m->before, OUTPUT) : NULL;
 }
 
-/* The same for any of the model's names. */
-static int front_of(const gs_match *m, const char *name) {
+/* The same for a tensor and any of the model's parameters, whose shape it must have too. */
+static int front_of(const gs_match *m, const gs_tensor *t) {
     int length = -1;
-    for (int i = 0; i < m->model->saved_count && length < 0; i++)
-        length = length_in_front(name, m->name[i].text);
+    for (int i = 0; i < m->model->saved_count && length < 0; i++) {
+        char wanted[64];
+        gs_match_shape(m->model->param[i], m->name[i].transposed, wanted, sizeof wanted);
+        if (shape_fits(m->model->param[i], t, wanted)) length = length_in_front(t->name, m->name[i].text);
+    }
     return length;
 }
 
-/* "model.1.weight", "module.1.bias": GS_E_SHAPE. */
+/* "model.1.weight", "module.1.bias": GS_E_SHAPE. Not where a tensor is none of the model's: the file is of another. */
 static gs_status check_fronts(const gs_match *m) {
     const gs_tensor_file *f = m->file;
+    for (size_t i = 0; i < f->count; i++)
+        if (front_of(m, &f->tensors[i]) < 0) return GS_OK;
     const char *first = NULL;
     int length = 0;
     for (size_t i = 0; i < f->count; i++) {
         const char *name = f->tensors[i].name;
-        int here = front_of(m, name);
+        int here = front_of(m, &f->tensors[i]);
         bool same = first && here == length && strncmp(first, name, (size_t)length) == 0;
-        if (here < 0 || same) continue;
+        if (same) continue;
         if (first)
             return gs_fail(GS_E_SHAPE,
                            "%s: %s and %s have different prefixes; wanted the same prefix for all of the "
@@ -140,10 +145,11 @@ static gs_status check_fronts(const gs_match *m) {
 
 static gs_status missing(const gs_match *m, const char *name, const char *wanted) {
     const gs_tensor_file *f = m->file;
-    char others[120] = "";
+    char others[300] = "", found[200];
     GS_TRY(check_fronts(m));
     if (f->count > 0)
-        snprintf(others, sizeof others, "; what is there begins with %s", gs_printable(f->tensors[0].name));
+        snprintf(others, sizeof others, "; what is there begins with %.80s %s",
+                 gs_printable(f->tensors[0].name), gs_tensor_shape(f->tensors[0].shape, found, sizeof found));
     return gs_fail(GS_E_SHAPE, "%s is missing in %s; the model has %s%s", name, f->path, wanted, others);
 }
 

@@ -226,6 +226,16 @@ static gs_status check_saved_text(const gs_settings *s, const gs_saved *saved, c
     return GS_OK;
 }
 
+/* The user has named another model than the file does. text: of the user's, with its blocks written out. */
+static gs_status not_of_this_model(const gs_settings *s, const gs_saved *saved, const char *text,
+                                   gs_status status) {
+    char message[1024];
+    if (!saved->model || strcmp(text, saved->model) == 0) return status;
+    snprintf(message, sizeof message, "%s", gs_message());
+    return gs_fail(status, "%s; --model is %s, but these are weights of %s, and are read so without --model",
+                   message, gs_printable(s->model), gs_printable(saved->model));
+}
+
 gs_status gs_check_saved(const gs_settings *s, const gs_saved *saved, const gs_dataset *set) {
     gs_shape in = saved->in, has = set->shape;
     GS_TRY(check_saved_text(s, saved, set));
@@ -235,8 +245,10 @@ gs_status gs_check_saved(const gs_settings *s, const gs_saved *saved, const gs_d
     gs_model *plan;
     gs_status status = gs_model_plan(s->model, has, &plan);
     if (status != GS_OK)
-        return s->model == saved->model ? gs_context(status, "%s: metadata", s->load) : status;
+        return s->model == saved->model ? gs_context(status, "%s: metadata", s->load)
+                                        : not_of_this_model(s, saved, s->model, status);
     status = gs_safetensors_check(s->load, plan);
+    if (status == GS_E_SHAPE) status = not_of_this_model(s, saved, plan->text, status);
     const int outputs = (int)gs_shape_size(plan->out);
     gs_model_free(plan);
     if (status == GS_OK && s->labels == GS_LABELS_COARSE && outputs == FINE_CLASSES)

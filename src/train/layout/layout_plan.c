@@ -115,26 +115,27 @@ static gs_status try_all(gs_layout_plan *p, const gs_model *m) {
     return GS_OK;
 }
 
-/* Rehearse one worker, which opens the data and finds the model's text. Without what needs several workers: it comes
- * back into the settings afterwards, for the layouts. */
+/* What needs several workers, and the layouts take up again. */
+static void take_those_of_several(gs_settings *to, const gs_settings *from) {
+    to->devices = from->devices;
+    to->exact = from->exact;
+    to->sequence = from->sequence;
+    to->max_memory = from->max_memory;
+    to->micro_batches = from->micro_batches;
+    to->pipeline_schedule = from->pipeline_schedule;
+    to->pipeline_cut = from->pipeline_cut;
+}
+
+/* Rehearse one worker, which opens the data and finds the model's text. */
 static gs_status settle_data(const gs_settings *settings, gs_memory_plan *memory) {
     char device[48];
     gs_settings one = *settings;
     GS_TRY(gs_devices_name(settings->devices, 0, device));
-    one.devices = device;
-    one.layout = NULL;
-    one.pipeline = one.tensor = one.zero = one.max_memory = one.micro_batches = 0;
-    one.pipeline_schedule = one.pipeline_cut = NULL;
-    one.exact = one.sequence = false;
+    take_those_of_several(&one, &(gs_settings){.devices = device});
+    one.layout = NULL; /* and what it stands for */
+    one.pipeline = one.tensor = one.zero = 0;
     GS_TRY(gs_memory_plan_create(&one, memory));
-    gs_settings *s = &memory->settings;
-    s->exact = settings->exact;
-    s->sequence = settings->sequence;
-    s->max_memory = settings->max_memory;
-    s->micro_batches = settings->micro_batches;
-    s->pipeline_schedule = settings->pipeline_schedule;
-    s->pipeline_cut = settings->pipeline_cut;
-    s->devices = settings->devices;
+    take_those_of_several(&memory->settings, settings);
     return GS_OK;
 }
 

@@ -28,9 +28,14 @@ void gs_leaf_sums_free(gs_leaf_sums *s) {
     free(s);
 }
 
+int gs_leaf_join(float *const *level, size_t at, size_t count, int k, float *x) {
+    int i = 0;
+    for (; k >> i & 1; i++) gs_sync_add(x, level[i] + at, count);
+    return i;
+}
+
 void gs_leaf_sums_add(gs_leaf_sums *s, gs_range r, int k, float *x) {
-    int level = 0;
-    for (; k >> level & 1; level++) gs_sync_add(x, s->level[level] + r.first, r.count);
+    const int level = gs_leaf_join(s->level, r.first, r.count, k, x);
     memcpy(s->level[level] + r.first, x, r.count * sizeof *x);
 }
 

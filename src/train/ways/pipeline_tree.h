@@ -25,6 +25,11 @@ typedef struct gs_leaf_sums gs_leaf_sums;
 gs_status gs_leaf_sums_create(int levels, size_t count, gs_leaf_sums **out);
 void gs_leaf_sums_free(gs_leaf_sums *); /* NULL is allowed */
 
+/* x, the array that belongs to leaf k = 0, 1, ..., becomes the largest sum that it completes: it joins level[i] + at,
+ * `count` floats each, for i = 0, 1, ... as long as these hold the sum before it. The result: the level at which x
+ * then waits for its neighbour. */
+int gs_leaf_join(float *const *level, size_t at, size_t count, int k, float *x);
+
 /* x: the range of leaf k, k = 0, 1, ...; it is overwritten. */
 void gs_leaf_sums_add(gs_leaf_sums *, gs_range, int k, float *x);
 

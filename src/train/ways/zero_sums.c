@@ -15,12 +15,10 @@ static void count_sent(gs_zero *z, double floats) {
 
 /* ---- --exact: the tree of exact.c ---- */
 
-/* The virtual shards 0, 1, 2, ... of a worker come one after the other. As a binary counter carries, shard k joins the
- * sum of the shard before it if k is odd, that joins the sum of the two before them, and so on; what is left waits for
- * its neighbour. After the last shard x is the sum of all. */
+/* The virtual shards 0, 1, 2, ... of a worker come one after the other, as leaves of the tree. After the last of them x
+ * is the sum of all: it needs no place. */
 static void join(const gs_zero *z, float *x, size_t at, size_t count, int part) {
-    int level = 0;
-    for (; (part >> level) & 1; level++) gs_sync_add(x, z->partial[level] + at, count);
+    const int level = gs_leaf_join(z->partial, at, count, part, x);
     if (part + 1 < z->parts) memcpy(z->partial[level] + at, x, count * sizeof *x);
 }
 
