@@ -326,7 +326,7 @@ static const char *sum_by_hand(const char *name, int ranks, const char *sum) {
     for (int r = 0; r < ranks; r++) {
         char text[600];
         snprintf(text, sizeof text,
-                 "gradsum digest 1 rank %d of %d\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
+                 "gradsum digest 2 rank %d of %d\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
                  "dw 1 0 0 4 1 1 %s\nsum 1 0 0 4 1 4 %s\nscore 1 1 1 8 1 1 1 1 65536 0 8\nend 1\n",
                  r, ranks, ranks > 1 ? own[r] : "1 1 1 1", sum);
         write_rank(folder, r, text);
@@ -391,7 +391,7 @@ static void damaged_records_are_refused(void **state) {
         {"", "is no record of gradsum train --digest"},
         {"hello\n", "is no record of gradsum train --digest"},
         {"gradsum digest 2 rank 0 of 0\n", "is no record"},
-        {"gradsum digest 1 rank 0 of 1\n", "is a digest of version 1; wanted version 2"},
+        {"gradsum digest 2 rank 0 of 1\n", "is a digest of version 1; wanted version 2"},
         {"gradsum digest 3 rank 0 of 1\n", "is a digest of version 3; wanted version 2"},
         {"gradsum digest 2 rank 0 of 1000\n", "is of 1000 workers; wanted at most 64"},
         {"gradsum digest 2 rank 3 of 4\n", "is of rank 3 of 4; wanted rank 0"},
