@@ -51,6 +51,7 @@ void gs_layout_calls_free(gs_layout_calls *);
 /* What the calls depend on. */
 typedef struct gs_layout_step {
     const gs_settings *settings; /* settled */
+    const char *devices;         /* of all workers */
     gs_layout layout;
     const gs_model *part; /* the plan of what a worker of a tensor group has; without one, of the model */
     size_t samples;       /* of a pass, */

@@ -332,7 +332,7 @@ static gs_status predict(gs_layout_parts *parts, const gs_settings *settings, co
     gs_settings s = *settings;
     const gs_layout l = gs_layout_of(&s, parts->workers);
     prediction p = {.parts = parts,
-                    .step = {.settings = &s, .layout = l, .part = part},
+                    .step = {.settings = &s, .devices = parts->devices, .layout = l, .part = part},
                     .busy = fmax(1, (double)parts->workers * parts->threads / parts->cores),
                     .batch = (double)batch / l.dp};
     *out = (gs_layout_cost){.layout = l, .sequence = s.sequence};
