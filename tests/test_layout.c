@@ -201,6 +201,15 @@ static void tables_fit_80_columns(void **state) {
              "layout --model gpt --context 8 --batch 8 --data text:%s --workers 4 --sequence --run",
              gs_test_text_file());
     fits_80_columns(command, "tp4 --sequence ", 1);
+    snprintf(command, sizeof command,
+             "profile --model gpt --context 8 --batch 32 --data text:%s --layout dp2,tp2,pp2,zero1",
+             gs_test_text_file());
+    fits_80_columns(command, "what each of 8", 1);
+    snprintf(command, sizeof command,
+             "simulate --model gpt --context 8 --batch 32 --data text:%s --layout dp2,tp2,zero3 "
+             "--workers 4 --link 5us,12GB/s",
+             gs_test_text_file());
+    fits_80_columns(command, "sums  ", 1);
     fits_80_columns("devices --layout dp2,tp2,pp2,zero1 --model lenet", " part ", 1);
 }
 
