@@ -5,6 +5,7 @@
 
 #include "train/layout/layout_cut.h"
 #include "train/layout/layout_parts.h"
+#include "train/layout/layout_plan.h"
 #include "train/timeline/timeline.h"
 
 /* The collectives of units in a run: how many, and how many of them by a thread beside the worker. */
@@ -96,4 +97,29 @@ static void a_thread_beside_layers_is_predicted_where_a_run_has_it(void **state)
     agree(plain, "cl,cl", "dp2,zero3", GS_BATCH_NORM_GLOBAL, false);
 }
 
-GS_TESTS(layout_threads, cmocka_unit_test(a_thread_beside_layers_is_predicted_where_a_run_has_it))
+/* A call beside layers is measured as a run makes it, by such a thread: by itself, and once. */
+static void a_call_of_a_thread_is_measured_by_itself(void **state) {
+    (void)state;
+    gs_settings s = gs_settings_default();
+    gs_layout_plan plan;
+    double seconds = 0;
+    s.model = plain;
+    s.data = gs_test_tiny_data();
+    s.batch = 16;
+    s.threads = 1;
+    assert_ok(gs_layout_plan_create(&s, "cpu,cpu", 2, &plan));
+    gs_layout_parts *p = plan.parts;
+    const size_t before = p->calls_known;
+    gs_layout_call call = {
+        .operation = GS_ALL_GATHER, .ranks = 2, .whole = true, .floats = 12346, .times = 1};
+    for (int i = 0; i < 4; i++) {
+        call.when = i % 2 ? GS_CALL_BESIDE : GS_CALL_AFTER;
+        assert_ok(p->source->call(p, &call, &seconds));
+        assert_true(seconds > 0);
+        assert_int_equal(p->calls_known, before + (i < 2 ? i + 1 : 2));
+    }
+    gs_layout_plan_free(&plan);
+}
+
+GS_TESTS(layout_threads, cmocka_unit_test(a_thread_beside_layers_is_predicted_where_a_run_has_it),
+         cmocka_unit_test(a_call_of_a_thread_is_measured_by_itself))

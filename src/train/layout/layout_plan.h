@@ -21,7 +21,8 @@
  *     sums      of gradients over the replicas, in the way of the layout: an all-reduce; or reduce-scatters and
  *               all-gathers of ZeRO's units, those of stages 2 and 3 in each pass. Measured as g is. A thread beside
  *               the worker makes them while layers compute: what is longer than m f counts, where it has a core (N (t +
- *               1) <= C); else all of it, since it takes a core from a worker
+ *               1) <= C); else all of it, since it takes a core from a worker. A worker without that thread (on OpenCL,
+ *               in a tensor group, with statistics of all: gs_zero_would_have_thread) makes them itself: all counts
  *     update    seconds a parameter, measured, times the worker's, with ZeRO a D-th of them
  *     data      B / D times the seconds that a sample takes to the device, and, where the loader's thread has no core
  *               of its own, to load
