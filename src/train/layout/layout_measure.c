@@ -72,6 +72,7 @@ static void keep_least(gs_layer_times *t, gs_layer_times *out) {
         out->both[i] = out->forward[i] + out->backward[i];
         out->slowest[i] = fmin(out->slowest[i], t->slowest[i]);
     }
+    out->uneven = fmin(out->uneven, t->uneven);
 }
 
 /* Measured in several turns: so what disturbs the machine for longer than a layer takes does not count either. */

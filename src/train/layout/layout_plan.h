@@ -11,7 +11,8 @@
  *               samples (pipeline/times.h). Of a tensor group it is the part that is measured: half of a convolution's
  *               channels do not take half the time, and what is not divided takes all of it. As many workers measure
  *               at the same time as would compute. Where they meet in each layer, it is the time of the slowest: with
- *               T > 1, and where batch_norm has statistics of all. Where passes are not of one size, the mean
+ *               T > 1, and where batch_norm has statistics of all. Replicas that meet in the sum, each on a core of its
+ *               own, take as long as the one whose core is the slowest. Where passes are not of one size, the mean
  *     c         how many threads take turns on a core: N t / C, and 1 where that is less
  *     g         seconds of a pass: what a tensor group sums and gathers (gs_tensor_calls), batch_norm's sums over
  *               replicas, and messages between stages, of which sender and receiver each have half an exchange. Each

@@ -46,9 +46,13 @@ static gs_status add_calls(const prediction *p, const gs_layout_calls *list, dou
     return GS_OK;
 }
 
-/* Where workers meet in each layer, all take as long as the slowest. */
+/* Where workers meet in each layer, all take as long as the slowest. Where they meet once, at the end of a step, all
+ * wait for the one whose core is the slowest; more workers than cores are moved from core to core. */
 static double slowed_by(const prediction *p, const gs_layer_times *t, int i) {
-    return gs_layout_meets_in_layers(&p->step) && t->both[i] > 0 ? t->slowest[i] / t->both[i] : 1;
+    const gs_layout_parts *m = p->parts;
+    if (gs_layout_meets_in_layers(&p->step)) return t->both[i] > 0 ? t->slowest[i] / t->both[i] : 1;
+    if (p->step.layout.dp == 1 || p->step.layout.pp > 1 || m->workers * m->threads > m->cores) return 1;
+    return fmax(1, t->uneven);
 }
 
 static void add_in_layers(const double calls[GS_CALL_WHENS], double share, stage *to) {

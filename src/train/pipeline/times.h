@@ -24,6 +24,9 @@ typedef struct gs_layer_times {
     double *both;               /* their sums */
     /* both of the slowest thread: what each takes where threads wait for each other. As both if nobody is beside. */
     double *slowest;
+    /* What one thread takes for all layers, the median turn of each: of the slowest thread, to the mean of all. 1 if
+     * nobody is beside. */
+    double uneven;
 } gs_layer_times;
 
 /* What is measured, and who else measures it. */
