@@ -4,8 +4,8 @@
 # and for its authors: make test-labs | make test-oclgrind | make test-asan | make test-tsan | make test-kill |
 #          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
 #          make bench-generate | make bench-gpt | make bench-product16 | make accuracy | make fuzz SECONDS=60 |
-#          make bench-simulate | make bench-layouts | make test-torch | make test-memory | make test-layouts |
-#          make test-faults | make test-right | make test-engines | make test-net
+#          make bench-half | make bench-simulate | make bench-layouts | make test-torch | make test-memory |
+#          make test-layouts | make test-faults | make test-right | make test-engines | make test-net
 #
 # Every target first looks for the Debian packages that it needs, and is silent when none is missing. As root it installs
 # what is missing, and says what; another user gets the list and the command. make INSTALL=1 runs it, with sudo.
@@ -117,7 +117,7 @@ OBJ_LIB  = $(PAGE_PARTS:%=$(B)/%.o) $(B)/$(PROTO).pb-c.o $(SRC_LIB:%.c=$(B)/%.o)
 OBJ_CLI  = $(SRC_CLI:%.c=$(B)/%.o)
 # Parts of the program that are tested by themselves too.
 OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,bars.o chart.o wrapped.o) \
-           $(addprefix src/cli/launch/,elastic_size.o elastic_nodes.o elastic_decide.o launch_place.o nodes.o post.o restarts.o) \
+           $(addprefix src/cli/launch/,elastic_size.o elastic_nodes.o elastic_decide.o launch_place.o launch_say.o nodes.o post.o restarts.o) \
            $(addprefix lessons/,contain.o kernel_check.o outcome.o sandbox.o sanitizer.o source_check.o) \
            $(addprefix lessons/grade/,command.o hand_ins.o labs.o mark.o) \
            $(addprefix lessons/predict/,boxes.o kept.o outcome.o)) $(patsubst %.c,$(B)/%.o,$(wildcard lessons/grade/format*.c))
@@ -126,7 +126,7 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,
 .PHONY: all demo test test-programs test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
         test-torch test-memory test-layouts test-faults test-right test-engines test-net \
         fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-images bench-sync \
-        bench-log bench-layouts bench-product16 bench-simulate bench-simulate-net lint install uninstall clean packages
+        bench-log bench-layouts bench-product16 bench-half bench-simulate bench-simulate-net lint install uninstall clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
 
 # A program in a build folder elsewhere finds the kernels and the data sets of this tree by a link to it
@@ -405,6 +405,10 @@ bench-layouts: all
 bench-product16: $(B)/bench-product16
 	$(B)/bench-product16
 
+# Arithmetic on OpenCL's half beside f32, on DEVICE.
+bench-half: $(B)/bench-half
+	$(B)/bench-half $(DEVICE)
+
 # A small GPT.
 bench-gpt: all $(B)/bench-gpt
 	tests/bench_gpt.sh $(B)
@@ -451,7 +455,7 @@ $(B)/bench-log: $(B)/tests/bench_log.o $(B)/libgradsum.a
 	@echo "LINK $@"
 	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
 
-$(B)/bench-sgemm $(B)/bench-first $(B)/bench-gpt $(B)/bench-jpeg $(B)/bench-product16: $(B)/bench-%: $(B)/tests/bench_%.o $(B)/libgradsum.a
+$(B)/bench-sgemm $(B)/bench-first $(B)/bench-gpt $(B)/bench-jpeg $(B)/bench-product16 $(B)/bench-half: $(B)/bench-%: $(B)/tests/bench_%.o $(B)/libgradsum.a
 	@echo "LINK $@"
 	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
 

@@ -293,18 +293,18 @@ static int count_of(const char *text, const char *part) {
 static void the_table_is_printed(void **state) {
     (void)state;
     char *output;
-    assert_int_equal(gs_test_program(&output, "collectives -n 3 --size 1000"), 0);
+    assert_int_equal(gs_test_program(&output, "collectives -n 3 --size 1000 --seconds 0"), 0);
     for (int o = 0; o < GS_OPERATIONS; o++)
         assert_non_null(strstr(output, gs_operation_name((gs_operation)o)));
     assert_non_null(strstr(output, "All 66 cells are right"));
     for (char *line = output; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
         if (strcspn(line, "\n") > 80) fail_msg("wider than 80 columns: %s", line);
     free(output);
-    assert_int_equal(gs_test_program(&output, "collectives -n 2 --size 4 --json"), 0);
+    assert_int_equal(gs_test_program(&output, "collectives -n 2 --size 4 --json --seconds 0"), 0);
     assert_int_equal(count_of(output, "\"right\":true"), 66);
     free(output);
     /* a rank alone has nobody to send to */
-    assert_int_equal(gs_test_program(&output, "collectives -n 1 --size 64 --json"), 0);
+    assert_int_equal(gs_test_program(&output, "collectives -n 1 --size 64 --json --seconds 0"), 0);
     assert_int_equal(count_of(output, "\"right\":true"), 54);
     free(output);
 }
@@ -312,7 +312,8 @@ static void the_table_is_printed(void **state) {
 static void a_wrong_cell_is_told(void **state) {
     (void)state;
     char *output;
-    assert_int_equal(gs_test_program(&output, "collectives -n 2 --size 64 --spoil all_to_all"), 1);
+    assert_int_equal(gs_test_program(&output, "collectives -n 2 --size 64 --spoil all_to_all --seconds 0"),
+                     1);
     assert_int_equal(count_of(output, "WRONG"), 6);
     assert_non_null(strstr(output, "all_to_all of 8 f32: rank 0 has"));
     assert_non_null(strstr(output, "6 of 66 cells are wrong"));
@@ -332,7 +333,7 @@ static void collectives_wrong_usage(void **state) {
     gs_test_program_prints(2, "wanted an OpenCL device", "collectives --device cpu");
     gs_test_program_prints(
         1, "cannot make the folder /no/such",
-        "collectives -n 2 --size 4 --device cl 2>&1; TMPDIR=/no/such %s/gradsum collectives", GS_BUILD_DIR);
+        "collectives -n 2 --size 4 --seconds 0 2>&1; TMPDIR=/no/such %s/gradsum collectives", GS_BUILD_DIR);
     gs_test_program_prints(0, "gradsum collectives -n 4", "collectives --help");
 }
 

@@ -50,6 +50,35 @@ static void exact_until_one_is_left(void **state) {
     free(d.said);
 }
 
+/* --slow names a rank that is no more: nobody is slow then. */
+static void the_slow_one_is_lost(void **state) {
+    (void)state;
+    disturbed d;
+    kill_in_epoch_2(&d, "-n 2 --elastic 1 -- train " SMALL " --steps 14 --slow 1:30", 1);
+    gs_test_disturbed_end(&d, 0);
+    gs_test_disturbed_said(&d, "rank 1 was killed by signal 9 (Killed); generation 2: 1 goes on\n");
+    free(d.said);
+}
+
+/* That the run is exact, only the file says. */
+static void exact_by_a_file(void **state) {
+    (void)state;
+    disturbed d;
+    char options[1000];
+    const char *folder = gs_test_folder();
+    gs_test_program_prints(
+        0, "saved", "train --exact " SMALL " --steps 2 --save %s/exact.safetensors --save-state", folder);
+    snprintf(options, sizeof options,
+             "-n 4 --elastic 1 -- train --threads 1 --resume %s/exact.safetensors --steps 18 --slow 0:40",
+             folder);
+    kill_in_epoch_2(&d, options, 3);
+    gs_test_disturbed_end(&d, 0);
+    gs_test_disturbed_said(
+        &d, "rank 3 was killed by signal 9 (Killed); generation 2: 2 go on, 1 let go, for --exact\n");
+    gs_test_disturbed_sha256(&d, "train --exact " SMALL " --steps 18");
+    free(d.said);
+}
+
 static void too_few_are_left(void **state) {
     (void)state;
     disturbed d;
@@ -182,6 +211,7 @@ static void what_it_goes_with(void **state) {
 }
 
 GS_TESTS(elastic, cmocka_unit_test(a_new_one_takes_its_place), cmocka_unit_test(exact_until_one_is_left),
+         cmocka_unit_test(the_slow_one_is_lost), cmocka_unit_test(exact_by_a_file),
          cmocka_unit_test(too_few_are_left), cmocka_unit_test(wrong_usage_ends_all),
          cmocka_unit_test(ctrl_c_is_no_loss), cmocka_unit_test(a_carried_state_is_whole),
          cmocka_unit_test(the_last_step_that_all_have), cmocka_unit_test(other_weights_are_found),

@@ -229,9 +229,32 @@ static void a_run_checks_its_messages(void **state) {
         "changed on the way: CRC-32 ");
 }
 
-GS_TESTS(inject, cmocka_unit_test(faults_are_read), cmocka_unit_test(other_values_are_refused),
-         cmocka_unit_test(every_rank_refuses_them), cmocka_unit_test(all_processes_have_the_same),
-         cmocka_unit_test(a_fault_comes_at_its_operation),
+/* This is there, and its line ends within 80 columns. */
+static void assert_fits(const char *output, const char *begin) {
+    const char *line = strstr(output, begin);
+    if (!line) fail_msg("wanted '%s' in: %s", begin, output);
+    if (strcspn(line, "\r\n") > 80) fail_msg("%zu columns: %s", strcspn(line, "\r\n"), line);
+}
+
+/* Both sentences are longer than a line of a terminal. */
+static void sentences_are_wrapped_on_a_terminal(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(
+        gs_test_shell(
+            &output,
+            "script -qec 'stty cols 80; GRADSUM_FAULT=kill:rank=1,operation=12 %s/gradsum launch "
+            "-n 2 --restarts 1 -- train --model softmax --threads 1 --steps 30' /dev/null </dev/null",
+            GS_BUILD_DIR),
+        1);
+    assert_fits(output, "gradsum: GRADSUM_FAULT: rank 1: kill at operation 12, all_reduce of");
+    assert_fits(output, "gradsum launch: rank 1 was killed by signal 9 (Killed); ");
+    free(output);
+}
+
+GS_TESTS(inject, cmocka_unit_test(sentences_are_wrapped_on_a_terminal), cmocka_unit_test(faults_are_read),
+         cmocka_unit_test(other_values_are_refused), cmocka_unit_test(every_rank_refuses_them),
+         cmocka_unit_test(all_processes_have_the_same), cmocka_unit_test(a_fault_comes_at_its_operation),
          cmocka_unit_test(a_rank_is_cut_off_from_an_operation_on),
          cmocka_unit_test(sealed_collectives_are_right),
          cmocka_unit_test(every_rank_names_the_two_ends_of_a_changed_message),

@@ -30,6 +30,10 @@ static void wrong_usage(void **state) {
                            "launch -n 2 --bind sockets -- train");
     gs_test_program_prints(2, "unknown command 'trian'; did you mean 'train'?", "launch -n 2 -- trian");
     gs_test_program_prints(2, "unknown command 'x'; launch can start: train, eval", "launch -n 2 -- x");
+    gs_test_program_prints(2, "--secret-file x: no secret is needed on one machine without --meet",
+                           "launch -n 2 --secret-file x -- train");
+    gs_test_program_prints(2, "--secret-file x: no secret is needed in a folder",
+                           "launch -n 2 --meet file:/no/such --secret-file x -- train");
     gs_test_program_prints(0, "example:", "launch --help");
 }
 
@@ -266,6 +270,21 @@ static void signals_are_passed_on(void **state) {
     }
 }
 
+/* The other one ends by itself when the time-out has come: no need to wait for the stopped one any longer. */
+static void one_that_stays_stopped_is_killed(void **state) {
+    (void)state;
+    watched w;
+    char wanted[120];
+    setenv("GRADSUM_TIMEOUT", "0.5", 1);
+    start(&w, true);
+    unsetenv("GRADSUM_TIMEOUT");
+    kill(w.launcher, SIGTERM);
+    kill(w.rank[0], SIGSTOP);
+    snprintf(wanted, sizeof wanted, "stopped by signal 15 (Terminated); rank 0 hangs: process %d is stopped",
+             (int)w.rank[0]);
+    assert_ended(&w, 128 + SIGTERM, wanted);
+}
+
 static void a_second_signal_kills(void **state) {
     (void)state;
     watched w;
@@ -297,5 +316,5 @@ GS_TESTS(launch, cmocka_unit_test(wrong_usage),
          cmocka_unit_test(statuses_are_handed_on), cmocka_unit_test(the_folder_of_a_launch_is_removed),
          cmocka_unit_test(a_killed_rank_ends_all), cmocka_unit_test(a_rank_that_hangs_is_killed),
          cmocka_unit_test(a_stopped_rank_is_named_last), cmocka_unit_test(a_rank_stopped_at_its_end_is_ended),
-         cmocka_unit_test(signals_are_passed_on), cmocka_unit_test(a_second_signal_kills),
-         cmocka_unit_test(ranks_die_with_the_launcher))
+         cmocka_unit_test(signals_are_passed_on), cmocka_unit_test(one_that_stays_stopped_is_killed),
+         cmocka_unit_test(a_second_signal_kills), cmocka_unit_test(ranks_die_with_the_launcher))

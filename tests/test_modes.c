@@ -106,6 +106,13 @@ static void a_slow_worker_changes_nothing_but_time(void **state) {
         gs_test_program_prints(2, "is not RANK:MS", "train --slow=%s", wrong[i]);
 }
 
+/* The other one tells the time-out when it has come, and not when the sleeper wakes. */
+static void a_sleeper_wakes_when_another_fails(void **state) {
+    (void)state;
+    gs_test_program_prints(1, "rank 0 did not arrive within 0.5 s",
+                           "train --model softmax --devices cpu,cpu --slow 0:1000000 --timeout 0.5");
+}
+
 /* ---- all of them ---- */
 
 /* A rank that was started with another option would wait for what never comes. */
@@ -160,4 +167,4 @@ static void ranks_must_agree_on_the_mode(void **state) {
 GS_TESTS(modes, cmocka_unit_test(accumulation_equals_the_large_batch),
          cmocka_unit_test(accumulation_saves_memory), cmocka_unit_test(large_samples_in_small_pieces),
          cmocka_unit_test(a_slow_worker_changes_nothing_but_time),
-         cmocka_unit_test(ranks_must_agree_on_the_mode))
+         cmocka_unit_test(a_sleeper_wakes_when_another_fails), cmocka_unit_test(ranks_must_agree_on_the_mode))

@@ -239,7 +239,8 @@ static void every_layer_has_a_row(void **state) {
 static void the_program_profiles(void **state) {
     (void)state;
     char *output;
-    assert_int_equal(gs_test_program(&output, "profile --model lenet --threads 1 --batch 32"), 0);
+    assert_int_equal(gs_test_program(&output, "profile --seconds 0.05 --model lenet --threads 1 --batch 32"),
+                     0);
     assert_non_null(strstr(output, "loader alone"));
     assert_non_null(strstr(output, "bounds this run"));
     assert_non_null(strstr(output, "conv 16 5x5"));
@@ -256,9 +257,10 @@ static void the_program_profiles(void **state) {
     cJSON_Delete(o);
     free(output);
     gs_test_program_prints(0, "products bf16",
-                           "profile --model softmax --batch 16 --threads 1 --precision bf16");
-    gs_test_program_prints(0, "\"precision\":\"f16\"",
-                           "profile --model softmax --batch 16 --threads 1 --precision f16 --json");
+                           "profile --seconds 0.05 --model softmax --batch 16 --threads 1 --precision bf16");
+    gs_test_program_prints(
+        0, "\"precision\":\"f16\"",
+        "profile --seconds 0.05 --model softmax --batch 16 --threads 1 --precision f16 --json");
 }
 
 /* Every layer has a plain time, and what one layer does of those after it counts there. */
@@ -292,7 +294,8 @@ static void plain_loops_are_beside_the_layers(void **state) {
 static void the_program_profiles_plain_loops(void **state) {
     (void)state;
     char *output;
-    assert_int_equal(gs_test_program(&output, "profile --model lenet --threads 1 --batch 16 --plain"), 0);
+    assert_int_equal(
+        gs_test_program(&output, "profile --seconds 0.05 --model lenet --threads 1 --batch 16 --plain"), 0);
     char *table = strstr(output, "plain ms");
     assert_non_null(table);
     assert_non_null(strstr(table, "conv 16 5x5"));
@@ -301,7 +304,9 @@ static void the_program_profiles_plain_loops(void **state) {
         if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
     free(output);
     assert_int_equal(
-        gs_test_program(&output, "profile --model softmax --batch 16 --plain --json 2>/dev/null"), 0);
+        gs_test_program(&output,
+                        "profile --seconds 0.05 --model softmax --batch 16 --plain --json 2>/dev/null"),
+        0);
     cJSON *o = cJSON_Parse(output);
     if (!o) fail_msg("not JSON: %s", output);
     cJSON *linear = cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(o, "layers"), 1), "forward");
@@ -318,6 +323,7 @@ static void wrong_use_of_profile_is_explained(void **state) {
                            "profile measures one device at a time, and 'cpu,cpu,cpu' names 3; wanted one of "
                            "them, as --device cpu, or a layout for several (--zero 1 to 3, --layout dp3)",
                            "profile --devices cpu,cpu,cpu");
+    gs_test_program_prints(2, "'0' is not a number from 0.01 to 60", "profile --seconds 0");
     gs_test_program_prints(2, "there are: cpu", "profile --device gpu");
     gs_test_program_prints(2, "larger than the training set, which has 6000", "profile --batch 6001");
     gs_test_program_prints(2, "profile learns nothing", "profile --load w.safetensors");

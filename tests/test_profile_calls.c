@@ -73,7 +73,8 @@ static void layouts_send_what_they_must(void **state) {
 static void the_program_profiles_layouts(void **state) {
     (void)state;
     char *output;
-    assert_int_equal(gs_test_program(&output, "profile --model softmax --batch 16 --zero 3 --json"), 0);
+    assert_int_equal(
+        gs_test_program(&output, "profile --seconds 0.05 --model softmax --batch 16 --zero 3 --json"), 0);
     if (!strstr(output, "\"layout\":\"dp2,zero3\",\"workers\":2") ||
         !strstr(output, "\"all-gathers of weights\"") || !strstr(output, "\"hidden_seconds\":"))
         fail_msg("%s", output);

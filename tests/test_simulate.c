@@ -374,6 +374,8 @@ static void bad_use_is_told(void **state) {
         {"--work goes with --mtbf", "--workers 8 --link 5us,1GB/s --work 3d"},
         {"would hardly ever get through", "--workers 8 --link 5us,1GB/s --mtbf 1s --checkpoint-cost 60s"},
         {"--input goes with --flops", "--workers 8 --link 5us,1GB/s --input 3x224x224"},
+        {"--data says what is measured, and with", "--workers 8 --link 5us,1GB/s --flops 1TFLOP/s --data x"},
+        {"--device says what is", "--workers 8 --link 5us,1GB/s --flops 1TFLOP/s --device cl"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char command[200];

@@ -248,7 +248,35 @@ static void a_late_worker_slows_recursive_doubling_for_ever(void **state) {
     assert_true(isnan(simulated(s).late));
 }
 
-GS_TESTS(simulate_steps, cmocka_unit_test(infinite_links_leave_compute),
+typedef struct heard {
+    int times[2]; /* of the messages, of step 1 */
+    double share[2];
+} heard;
+
+static void hear(void *context, int workers, int step, double share) {
+    heard *h = context;
+    assert_int_equal(workers, 1024);
+    assert_in_range(step, 0, 1);
+    if (!(share > h->share[step] && share <= 1))
+        fail_msg("step %d: %g after %g", step, share, h->share[step]);
+    h->share[step] = share;
+    h->times[step]++;
+}
+
+/* A ring of 1,024 has 4 million messages in a step: enough to tell how far it is, several times. */
+static void progress_is_told(void **state) {
+    (void)state;
+    heard h = {0};
+    gs_simulation s = lenet(1024, fabric);
+    s.settings.steps = 1;
+    s.progress = hear;
+    s.context = &h;
+    simulated(s);
+    assert_true(h.times[0] > 1 && h.times[1] > 1);
+    assert_true(h.share[0] > 0.9 && h.share[1] > 0.7);
+}
+
+GS_TESTS(simulate_steps, cmocka_unit_test(progress_is_told), cmocka_unit_test(infinite_links_leave_compute),
          cmocka_unit_test(a_sum_during_backward_is_hidden), cmocka_unit_test(the_line_of_a_server_is_named),
          cmocka_unit_test(pauses_hold_up_all), cmocka_unit_test(layouts_send_what_their_formulas_say),
          cmocka_unit_test(layouts_together_send_what_train_sends),

@@ -234,8 +234,8 @@ static void models_are_explained(void **state) {
                            "train --steps 1 --load %s.st", path);
     /* blanks at the ends of lines */
     static const char *const commands[] = {"model 'residual (relu), flatten, linear 10'", "model lenet",
-                                           "profile --model softmax --threads 1",
-                                           "collectives -n 2 --size 64"};
+                                           "profile --model softmax --threads 1 --seconds 0.05",
+                                           "collectives -n 2 --size 64 --seconds 0"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         gs_test_program(&output, "%s", commands[i]);
         const char *blank = strstr(output, " \n");
@@ -346,9 +346,13 @@ static void scaling_is_told(void **state) {
 /* Nothing that a command prints may be lost and the exit status still be 0. */
 static void lost_output_is_a_failure(void **state) {
     (void)state;
-    static const char *const commands[] = {
-        "devices", "model mlp",   "step --no-pause", "collectives -n 2 --size 64", "schemes -n 2 --seconds 0",
-        "help",    "train --help"};
+    static const char *const commands[] = {"devices",
+                                           "model mlp",
+                                           "step --no-pause",
+                                           "collectives -n 2 --size 64 --seconds 0",
+                                           "schemes -n 2 --seconds 0",
+                                           "help",
+                                           "train --help"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         gs_test_program_prints(1, "standard output could not be written completely: No space left on device",
                                "%s 2>&1 >/dev/full", commands[i]);

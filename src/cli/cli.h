@@ -137,7 +137,7 @@ const gs_option *gs_run_options(gs_settings *settings, bool training, const gs_o
 /* Print "gradsum train: message" and return the exit status that belongs to it. */
 int gs_failed(const char *command, gs_status status);
 
-/* For gs_rendezvous.tell: on standard error. */
+/* For gs_rendezvous.tell and gs_faults_tell: "gradsum: ..." on standard error. */
 void gs_tell_place(const char *sentence);
 
 /* Say on standard error, of process 0, what is assumed where the file settings->load does not say how the images of

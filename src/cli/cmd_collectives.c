@@ -87,7 +87,7 @@ static gs_status run_once(rank *r, gs_table_column at, gs_operation operation, d
  * a short call is made again for a while. All ranks know the same times, so all make the same number of runs. */
 static bool is_enough(const gs_table *t, int run, double spent) {
     enum { MOST = 200 };
-    return run > t->runs && (spent > 20e-3 || run > MOST || gs_link_is_there(&t->link));
+    return run > t->runs && (spent > t->seconds || run > MOST || gs_link_is_there(&t->link));
 }
 
 /* To CPUs of its own, or to none; OpenCL's threads and Gloo's have begun before, and keep all. */
@@ -282,7 +282,7 @@ static gs_status find_ranks(gs_table *t, int n) {
 int gs_cmd_collectives(int argc, char **argv) {
     static gs_table t;
     int n = 0;
-    t = (gs_table){.size = 1 << 20, .timeout = GS_TIMEOUT, .device = "cl", .bind = true};
+    t = (gs_table){.size = 1 << 20, .timeout = GS_TIMEOUT, .device = "cl", .bind = true, .seconds = 20e-3};
     int exit_status;
     const gs_option options[] = {
         {"n", GS_OPTION_INT, &n, 1, GS_TABLE_RANKS, "RANKS", "number of ranks (default 4)"},
@@ -290,6 +290,8 @@ int gs_cmd_collectives(int argc, char **argv) {
         {"device", GS_OPTION_TEXT, &t.device, 0, 0, "NAME", "the OpenCL device for cl buffers"},
         {"spoil", GS_OPTION_TEXT, &t.spoil, 0, 0, "NAME",
          "make this collective's results wrong, to test the check"},
+        {"seconds", GS_OPTION_DOUBLE, &t.seconds, 0, 60, "S",
+         "how long a short call is made again and again, without --link"},
         {"timeout", GS_OPTION_DOUBLE, &t.timeout, 0.1, 86400, "S", "seconds to wait for another rank"},
         {"link", GS_OPTION_LINK, &t.link, 0, 0, "LATENCY,BANDWIDTH", GS_LINK_HELP},
         {"bind", GS_OPTION_BIND, &t.bind, 0, 0, "WHAT", GS_BIND_HELP_RANKS},

@@ -14,8 +14,8 @@ static const gs_help help = {
     "launch -n N [options] -- COMMAND [its options]",
     "Start N gradsum processes on this machine that train together. Each runs\n"
     "COMMAND (train or eval) as one rank. Ctrl-C reaches all of them; when one fails,\n"
-    "the others are ended. Once some have ended, one that is stopped (SIGSTOP) for\n"
-    "longer than the time-out is ended too.\n\n"
+    "the others are ended. Once some have ended, or after Ctrl-C, one that is stopped\n"
+    "(SIGSTOP) for longer than the time-out is ended too.\n\n"
     "With --restarts N all start again when a process was lost, at most N times: from\n"
     "the last checkpoint if the command has --checkpoint DIR, else as at first. The\n"
     "weights are then those of a run that was never disturbed.\n"
@@ -164,6 +164,12 @@ static gs_status check_nodes(gs_launch *l, const char *ranks) {
                        "--nodes %d needs --meet, where their processes meet: tcp://HOST:PORT, with the "
                        "address of node rank 0",
                        l->nodes);
+    const bool folder = l->meet && gs_meet_is_folder(l->meet);
+    if (l->secret_file && (!l->meet || (folder && strcmp(l->secret_file, "-") != 0))) /* "-": of --hosts */
+        return gs_fail(GS_E_USAGE,
+                       "--secret-file %s: no secret is needed %s; it is for --meet tcp://HOST:PORT and "
+                       "redis://HOST:PORT/NAME",
+                       l->secret_file, folder ? "in a folder" : "on one machine without --meet");
     if (l->nodes > 1 && l->node < 0)
         return gs_fail(GS_E_USAGE, "--nodes %d needs --node-rank, which of them this is: 0 to %d", l->nodes,
                        l->nodes - 1);
@@ -228,7 +234,7 @@ int gs_cmd_launch(int argc, char **argv) {
     if (status == GS_OK) status = check_nodes(&launch, ranks);
     if (status == GS_OK) status = take_command(argc, argv, words, end, &launch);
     if (status == GS_OK) return launch.hosts ? gs_launch_hosts(&launch) : gs_launch_run(&launch);
-    fprintf(stderr, "gradsum launch: %s\nfor example: gradsum launch -n 2 -- train --model lenet\n",
-            gs_message());
+    gs_launch_say("%s", gs_message());
+    fprintf(stderr, "for example: gradsum launch -n 2 -- train --model lenet\n");
     return GS_EXIT_USAGE;
 }

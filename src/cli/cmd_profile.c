@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double SECONDS = 0.5; /* that each measurement takes */
-
 static const char *const directions[GS_DIRECTIONS] = {"forward", "backward"};
 
 static const char *const precisions[GS_PRECISIONS] = {"f32", "bf16", "f16"};
@@ -171,7 +169,8 @@ static void print_json(const gs_profile *p, bool plain, const gs_profile_layout 
 
 typedef struct question {
     gs_settings settings;
-    int workers; /* of a layout; 0: as many as it needs */
+    int workers;    /* of a layout; 0: as many as it needs */
+    double seconds; /* that each measurement takes */
     bool plain, json;
 } question;
 
@@ -186,8 +185,8 @@ static gs_status answer(question *q, int argc, char **argv) {
         GS_TRY(gs_profile_layout_run(&q->settings, q->workers, &layout));
         GS_TRY(gs_profile_layout_alone(&q->settings, device, &one));
     }
-    GS_TRY(gs_profile_run(&one, SECONDS, &profile));
-    const gs_status status = q->plain ? gs_profile_plain(&one, SECONDS, &profile) : GS_OK;
+    GS_TRY(gs_profile_run(&one, q->seconds, &profile));
+    const gs_status status = q->plain ? gs_profile_plain(&one, q->seconds, &profile) : GS_OK;
     if (status != GS_OK) {
         gs_profile_free(&profile);
         return status;
@@ -205,7 +204,7 @@ static gs_status answer(question *q, int argc, char **argv) {
 }
 
 int gs_cmd_profile(int argc, char **argv) {
-    question q = {.settings = gs_settings_default()};
+    question q = {.settings = gs_settings_default(), .seconds = 0.5};
     int exit_status;
     const gs_option own[] = {
         GS_RUN_OPTION("model", "a name such as mlp (gradsum model --help); or layers, in quotes: \"flatten, "
@@ -226,6 +225,8 @@ int gs_cmd_profile(int argc, char **argv) {
         GS_DIVIDING_OPTIONS,
         {"workers", GS_OPTION_INT, &q.workers, 1, GS_PROFILE_WORKERS, "N",
          "of a layout: how many share the run (default: as many as it needs)"},
+        {"seconds", GS_OPTION_DOUBLE, &q.seconds, 0.01, 60, "S",
+         "how long each measurement takes; the longer, the steadier"},
         GS_REFUSED("load", "profile learns nothing; the weights do not matter"),
         GS_REFUSED("mean", "profile learns nothing; how images are scaled does not matter"),
         GS_REFUSED("std", "profile learns nothing; how images are scaled does not matter"),

@@ -1,6 +1,7 @@
 /* gradsum simulate: a training step on a cluster that is not there. */
 #include "cli/cli.h"
 #include "cli/simulate/simulate.h"
+#include "core/clock.h"
 #include "core/units.h"
 #include "io/file.h"
 
@@ -8,9 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct question {
     gs_simulate_answer answer;
+    int argc;
+    char **argv;
     bool json, curve;
     const char *cores, *flops, *add, *mtbf, *checkpoint, *restart, *every, *work, *out; /* NULL: not said */
 } question;
@@ -47,6 +51,39 @@ const char *gs_simulate_time(double seconds) {
     while (u[1].name && seconds >= u[1].times / u[1].per) u++;
     snprintf(text, sizeof texts[0], "%.4g %s", seconds * u->per / u->times, u->name);
     return text;
+}
+
+/* ---- progress, on a terminal ---- */
+
+typedef struct progress {
+    double since, from; /* when this step was heard of first, and the share then */
+    double shown;       /* 0: no line is there */
+    int workers, step;
+} progress;
+
+/* "65,536 workers, step 1: 12 %, 83 s left of it", at most ten times a second, and not of what is soon over. */
+static void show(void *context, int workers, int step, double share) {
+    static const double SOON = 0.5, EVERY = 0.1; /* s */
+    progress *p = context;
+    const double now = gs_seconds();
+    char what[40];
+    if (workers != p->workers || step != p->step || share < p->from) {
+        p->workers = workers;
+        p->step = step;
+        p->since = now;
+        p->from = share;
+    }
+    if (now - p->since < SOON || now - p->shown < EVERY) return;
+    p->shown = now;
+    snprintf(what, sizeof what, step > 0 ? "step %d" : "their messages", step);
+    fprintf(stderr, "\r%s worker%s, %s: %.0f %%, %.0f s left of it\033[K", gs_thousands(workers),
+            gs_s((unsigned)workers), what, 100 * share, (now - p->since) * (1 - share) / (share - p->from));
+    fflush(stderr);
+}
+
+static void clear(progress *p) {
+    if (p->shown > 0) fprintf(stderr, "\r\033[K");
+    p->shown = 0;
 }
 
 /* ---- the answer ---- */
@@ -119,6 +156,25 @@ static gs_status read_cores(const char *text, gs_simulation *s) {
                    text);
 }
 
+/* What says how a worker is measured has no effect where nothing is. In stages the device decides by --precision which
+ * bytes are sent. */
+static gs_status check_unmeasured(const question *q) {
+    static const char *const measured[] = {"data",      "labels",   "tokens",      "tokenizer", "context",
+                                           "size",      "loaders",  "cache",       "load",      "mean",
+                                           "std",       "threads",  "skip-broken", "bind",      "loss",
+                                           "recompute", "optimizer"},
+                             *const sent[] = {"device", "devices", "precision"};
+    const char *given = NULL;
+    if (!q->flops) return GS_OK;
+    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++)
+        if (gs_option_is_given(measured[i], q->argc, q->argv)) given = measured[i];
+    for (size_t i = 0; i < sizeof sent / sizeof *sent && q->answer.sim.settings.pipeline <= 1; i++)
+        if (gs_option_is_given(sent[i], q->argc, q->argv)) given = sent[i];
+    if (!given) return GS_OK;
+    return gs_fail(GS_E_USAGE,
+                   "--%s says what is measured, and with --flops nothing is: leave one of them out", given);
+}
+
 static gs_status settle(question *q) {
     gs_simulation *s = &q->answer.sim;
     if (s->workers < 1)
@@ -135,7 +191,8 @@ static gs_status settle(question *q) {
         return gs_fail(GS_E_USAGE,
                        "--link LATENCY,BANDWIDTH is required, such as 5us,12.5GB/s: what links the workers");
     if (q->out) GS_TRY(gs_file_check_target(q->out));
-    return gs_simulation_settle(s);
+    GS_TRY(gs_simulation_settle(s));
+    return check_unmeasured(q);
 }
 
 static gs_status answer(question *q) {
@@ -221,7 +278,13 @@ int gs_cmd_simulate(int argc, char **argv) {
                           "gradsum simulate --workers 64 --link 5us,12.5GB/s --model resnet20 --sync ring",
                           NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
+    progress shown = {0};
+    q.argc = argc;
+    q.argv = argv;
+    s->context = &shown;
+    if (isatty(STDERR_FILENO) && !q.json) s->progress = show;
     gs_status status = answer(&q);
+    clear(&shown);
     if (status == GS_OK) status = tell(&q);
     free_answer(&q.answer);
     return status == GS_OK ? GS_EXIT_OK : gs_failed("simulate", status);

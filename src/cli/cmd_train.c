@@ -63,12 +63,15 @@ static gs_status train_on(gs_settings *s, record *r, const gs_observer *progress
     if (!gs_elastic_board_is_there()) return train(s, r, progress, result, logged);
     GS_TRY(gs_carry_create(&s->carry));
     gs_carry_on_summons(s->carry, gs_elastic_board_summons);
+    if (s->exact) gs_elastic_board_say_exact();
     s->processes = &processes;
+    s->regrouped = gs_elastic_board_is_later();
     gs_status status;
     gs_elastic_board_answer answer = GS_BOARD_GOES_ON;
     while ((status = train(s, r, progress, result, logged)) == GS_E_PEER && answer == GS_BOARD_GOES_ON) {
         answer = gs_elastic_board_next(&processes);
         if (answer != GS_BOARD_GOES_ON) break;
+        s->regrouped = true;
         gs_result_free(result);
     }
     *let_go = answer == GS_BOARD_LETS_GO;

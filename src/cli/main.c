@@ -2,6 +2,7 @@
 #include "cli/launch/launch.h"
 #include "cli/options/manual.h"
 #include "comm/comm.h"
+#include "comm/inject/inject.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -100,6 +101,7 @@ static int unexpected(const char *name, const char *word, const char *wanted) {
 
 static int run_command(int argc, char **argv) {
     const char *name = argv[1];
+    gs_faults_tell = gs_tell_place;
     for (int i = 0; i < COMMANDS; i++) {
         if (strcmp(name, gs_commands[i].name) != 0) continue;
         if (gs_commands[i].computes) {

@@ -1,5 +1,6 @@
 /* The clock beside a step: phases, the timeline, and a worker that is made slow on purpose. */
 #include "core/clock.h"
+#include "train/run.h"
 #include "train/timeline/timeline.h"
 #include "train/ways/way.h"
 
@@ -24,14 +25,19 @@ gs_status gs_phase_ends(gs_worker *w, gs_phase phase) {
     return GS_OK;
 }
 
-/* --slow: as if this worker's machine were slower; --jitter: as if it did something else now and then. Ctrl-C ends the
- * sleep, also where another thread has got the signal. */
+/* Ctrl-C, also where another thread has got the signal; or another worker has given up waiting for this one, which then
+ * learns of it in its next sum. */
+static bool is_woken(const gs_worker *w) {
+    return gs_stop_requested || (w->run && atomic_load(&w->run->failed));
+}
+
+/* --slow: as if this worker's machine were slower; --jitter: as if it did something else now and then. */
 static void sleep_if_slow(const gs_worker *w) {
     const gs_settings *s = w->settings;
     double seconds = gs_jitter_seconds(&s->jitter, s->seed, w->comm->rank, w->step);
     if (s->slow.rank == w->comm->rank) seconds += s->slow.ms / 1000;
     const double end = gs_seconds() + seconds;
-    for (double left = seconds; left > 0 && !gs_stop_requested; left = end - gs_seconds())
+    for (double left = seconds; left > 0 && !is_woken(w); left = end - gs_seconds())
         gs_nap(left < LOOK ? left : LOOK);
 }
 

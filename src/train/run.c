@@ -52,6 +52,7 @@ static gs_status work(gs_run_worker *me) {
     GS_TRY(gs_worker_create(&me->worker, &run->settings, me->device, me->comm, run->threads, run->scaling,
                             run->train_set, run->test_set));
     me->worker.cpus = me->result.cpus = me->cpus;
+    me->worker.run = run;
     me->worker.planned = me->planned.use;
     me->worker.fit = run->fit;
     me->worker.cut = run->cut.runs > 0 ? &run->cut : NULL;
@@ -80,6 +81,7 @@ static void *worker_main(void *argument) {
         me->result.steps = me->status == GS_E_DIVERGED ? me->worker.diverged.step : me->worker.step;
         snprintf(me->message, sizeof me->message, "%s", gs_message());
         if (!me->found_by_all && !me->worker.diverged.together) gs_comm_abort(me->comm, me->message);
+        atomic_store(&me->run->failed, true); /* after the reason: who sees it finds that */
     }
     gs_worker_free(&me->worker);
     return NULL;

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include "model/safetensors.h"
 #include "train/checkpoint/folder.h"
 #include "train/memory/memory.h"
@@ -29,6 +30,7 @@ typedef struct gs_run {
     int local;                  /* workers in this process, and */
     int threads;                /* what each has of the CPU's */
     float *logits;              /* of the whole test set: JOB_PREDICT */
+    atomic_bool failed;         /* a worker of this process has */
     struct gs_run_worker *worker;
 } gs_run;
 

@@ -249,6 +249,7 @@ gs_status gs_check_workers(const gs_settings *s, const gs_dataset *train_set, in
             "%s: there are %d workers; wanted %s, so that the %d virtual shards of a batch divide evenly",
             way->option, workers, way->workers, way->parts);
     if (way->check_workers) GS_TRY(way->check_workers(s, train_set, workers));
+    if (s->regrouped) return GS_OK;
     if (s->slow.ms > 0 && s->slow.rank >= workers)
         return gs_fail(GS_E_USAGE, "--slow %d:%g: there is no worker %d; workers are 0 to %d", s->slow.rank,
                        s->slow.ms, s->slow.rank, workers - 1);

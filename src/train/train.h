@@ -131,7 +131,8 @@ typedef struct gs_settings {
     const char *resume;
     const struct gs_state *begin; /* its state, which gs_train reads from there; NULL: none */
     struct gs_carry *carry; /* of launch --elastic (elastic/carry.h); NULL: a lost worker ends the run */
-    gs_names names;         /* of the tensors in `save` */
+    bool regrouped; /* of such a run: ranks were lost; `slow` and `jitter` may name one that is no more */
+    gs_names names; /* of the tensors in `save` */
     /* The first layer sees (byte / 255 - mean) / std. Count 0: as the file `load` says, (0, 1) where it does not;
      * without a file those of the training set. */
     gs_by_channel mean, std;
@@ -234,6 +235,7 @@ typedef struct gs_worker {
     const gs_settings *settings;
     const gs_dataset *train_set, *test_set; /* shared by the workers of a process, read only; may be NULL */
     int cpus;                               /* that it is bound to; 0: it is not bound */
+    const struct gs_run *run;               /* of this process (run.h); NULL: it was made without one */
     size_t batch;                           /* the global batch, after 0 was replaced */
     size_t eval_block;                      /* samples that inference handles at once */
     gs_comm *comm;

@@ -30,7 +30,8 @@ typedef struct gs_table {
     gs_link link;
     bool json, has_cl; /* has_cl: here, then on all ranks */
     bool bind;         /* each rank keeps to CPUs of its own */
-    int runs;          /* of each cell */
+    int runs;          /* of each cell, at least; */
+    double seconds;    /* more, if these take less in all; not with a link */
     int cells, wrong;
     char folder[300]; /* where the ranks meet for Gloo */
     gs_outcome outcome[GS_TABLE_RANKS];

@@ -21,7 +21,8 @@ static const double LOOK = 0.005,
 
 struct gs_elastic_board {
     atomic_int generation, stepped, over, summons; /* summons: the generation that is to meet again */
-    int file;                                      /* the launcher's */
+    atomic_int exact;
+    int file; /* the launcher's */
     int size;
     char meet[MEET];
     struct {
@@ -59,6 +60,10 @@ int gs_elastic_board_generation(const gs_elastic_board *b) {
 
 int gs_elastic_board_stepped(const gs_elastic_board *b) {
     return atomic_load(&b->stepped);
+}
+
+bool gs_elastic_board_is_exact(const gs_elastic_board *b) {
+    return atomic_load(&b->exact) != 0;
 }
 
 bool gs_elastic_board_asks(const gs_elastic_board *b, int seat) {
@@ -149,6 +154,16 @@ gs_elastic_board_answer gs_elastic_board_next(gs_rendezvous *r) {
     }
     p->generation = atomic_load(&p->board->generation);
     return take(p, r);
+}
+
+void gs_elastic_board_say_exact(void) {
+    const place *p = here();
+    if (p->board) atomic_store(&p->board->exact, 1);
+}
+
+bool gs_elastic_board_is_later(void) {
+    const place *p = here();
+    return p->board && p->generation > 1;
 }
 
 void gs_elastic_board_has_stepped(void) {

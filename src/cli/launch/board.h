@@ -24,6 +24,8 @@ void gs_elastic_board_free(gs_elastic_board *); /* NULL is allowed */
 int gs_elastic_board_generation(const gs_elastic_board *);
 /* The last generation that has made a step. */
 int gs_elastic_board_stepped(const gs_elastic_board *);
+/* Has a process said that the run is exact? */
+bool gs_elastic_board_is_exact(const gs_elastic_board *);
 /* Has the process that is child `seat` of the launcher asked for the generation after this one? */
 bool gs_elastic_board_asks(const gs_elastic_board *, int seat);
 
@@ -53,6 +55,12 @@ typedef enum gs_elastic_board_answer {
 
 /* It has lost a rank. GS_BOARD_GOES_ON: *r is what it is in the next generation; its texts are static. */
 gs_elastic_board_answer gs_elastic_board_next(gs_rendezvous *r);
+
+/* The run is exact, and goes on with as many ranks as that takes. --resume may take it from a file. */
+void gs_elastic_board_say_exact(void);
+
+/* Does this generation have other ranks than the launch began with? */
+bool gs_elastic_board_is_later(void);
 
 /* Rank 0 has made a step. */
 void gs_elastic_board_has_stepped(void);

@@ -11,7 +11,9 @@
 #include "cli/launch/elastic_nodes.h"
 #include "comm/process.h"
 #include "core/clock.h"
+#include "core/text.h"
 
+#define CUT_OFF "a rank was cut off"
 static const double GRACE = 2; /* seconds beyond the time-out, until one that does not ask is killed */
 
 typedef struct gs_elastic {
@@ -105,59 +107,56 @@ static void describe_lost(const gs_launch_state *s, char *text, size_t size) {
         gs_launch_status_text(s, seat, text, size);
 }
 
-static void say_lost(const gs_launch_state *s) {
-    char text[200];
-    describe_lost(s, text, sizeof text);
-    fprintf(stderr, "gradsum launch: %s", *text ? text : "a rank was cut off");
-}
-
-/* size: ranks in it; kept: how many of the survivors go on. */
-static void say_generation(int generation, int size, int kept, int survivors) {
-    fprintf(stderr, "; generation %d: %d go%s on", generation, kept, kept == 1 ? "es" : "");
-    if (size > kept) fprintf(stderr, ", %d new", size - kept);
-    if (kept < survivors) fprintf(stderr, ", %d let go, for --exact", survivors - kept);
-    fprintf(stderr, "\n");
+/* lost: who was, "": nobody that is known; size: ranks of the generation; kept: how many of the survivors go on. */
+static void say_generation(const char *lost, int generation, int size, int kept, int survivors) {
+    char text[500];
+    snprintf(text, sizeof text, "%s; generation %d: %d go%s on", *lost ? lost : CUT_OFF, generation, kept,
+             kept == 1 ? "es" : "");
+    if (size > kept) gs_append(text, sizeof text, ", %d new", size - kept);
+    if (kept < survivors) gs_append(text, sizeof text, ", %d let go, for --exact", survivors - kept);
+    gs_launch_say("%s", text);
 }
 
 /* The launch fails, as it would have without --elastic. why NULL: nobody is left who could go on. */
 static void end(gs_launch_state *s, const char *why) {
     gs_elastic *e = s->elastic;
+    char lost[200];
     e->over = true;
     if (e->misused) s->verdict = GS_EXIT_USAGE;
     gs_elastic_board_end(s->board);
-    if (why && s->running > 0) {
-        say_lost(s);
-        fprintf(stderr, "; the others do not go on: %s\n", why);
-    }
+    describe_lost(s, lost, sizeof lost);
+    if (why && s->running > 0) gs_launch_say("%s; the others do not go on: %s", *lost ? lost : CUT_OFF, why);
     if (e->lost >= 0) gs_launch_note_failure(s, e->lost);
 }
 
 static void go_on(gs_launch_state *s) {
     gs_elastic *e = s->elastic;
     const int survivors = count_survivors(s),
-              size = gs_elastic_size(s->launch, survivors, s->launch->size - survivors);
+              size = gs_elastic_size(s->launch, gs_elastic_board_is_exact(s->board), survivors,
+                                     s->launch->size - survivors);
     const bool idle = gs_elastic_board_stepped(s->board) < gs_elastic_board_generation(s->board);
     const char *why = e->misused        ? GS_ELASTIC_MISUSED
                       : idle && e->idle ? "two generations in turn made no step"
                       : size == 0       ? "they are too few"
                                         : NULL;
+    char text[200];
     int more = 0;
     if (why) {
         end(s, why);
         return;
     }
-    say_lost(s);
+    describe_lost(s, text, sizeof text);
     const gs_status status = begin(s, size, &more);
     if (status == GS_OK)
-        say_generation(gs_elastic_board_generation(s->board), size, size - more, survivors);
+        say_generation(text, gs_elastic_board_generation(s->board), size, size - more, survivors);
     else
-        fprintf(stderr, "\n");
+        gs_launch_say("%s", *text ? text : CUT_OFF);
     e->idle = idle;
     e->since = 0;
     const int lost = e->lost;
     e->lost = -1;
     if (status == GS_OK) return;
-    fprintf(stderr, "gradsum launch: %s\n", gs_message());
+    gs_launch_say("%s", gs_message());
     e->lost = lost >= 0 ? lost : 0;
     end(s, NULL);
 }
@@ -240,14 +239,14 @@ static bool obey(gs_launch_state *s) {
     number(s, share.first, share.count, &more);
     gs_elastic_board_begin(s->board, generation, share.size, s->rank, s->place.meet);
     e->takes_part |= share.count > 0;
-    if (generation > 1 && e->takes_part) fprintf(stderr, "gradsum launch: %s", share.what);
-    if (generation > 1 && e->takes_part) say_generation(generation, share.size, share.kept, share.survivors);
+    if (generation > 1 && e->takes_part)
+        say_generation(share.what, generation, share.size, share.kept, share.survivors);
     e->generation = generation;
     e->lost = -1;
     e->misused = false;
     e->since = 0;
     if (start_new(s, &s->place, share.size) == GS_OK) return true;
-    fprintf(stderr, "gradsum launch: %s\n", gs_message());
+    gs_launch_say("%s", gs_message());
     e->over = true;
     s->verdict = GS_EXIT_FAILED;
     gs_elastic_board_end(s->board);
@@ -259,7 +258,8 @@ static void report(gs_launch_state *s, bool lost) {
     gs_elastic_report r = {.lost = lost,
                            .done = s->failed >= 0 || gs_elastic_is_ending(s),
                            .stepped = gs_elastic_board_stepped(s->board) >= s->elastic->generation,
-                           .misused = s->elastic->misused};
+                           .misused = s->elastic->misused,
+                           .exact = gs_elastic_board_is_exact(s->board)};
     if (!r.done) r.survivors = count_survivors(s);
     if (lost) describe_lost(s, r.what, sizeof r.what);
     gs_elastic_nodes_report(s->elastic_nodes, &r);
@@ -282,7 +282,7 @@ static bool look_at_all(gs_launch_state *s) {
     if (gs_elastic_nodes_share(s->elastic_nodes).count == 0) return false;
     if (count_survivors(s) == 0) report(s, false);
     if (gs_elastic_board_stepped(s->board) >= e->generation &&
-        gs_elastic_nodes_has_newcomers(s->elastic_nodes))
+        gs_elastic_nodes_has_newcomers(s->elastic_nodes, gs_elastic_board_is_exact(s->board)))
         gs_elastic_board_summon(s->board);
     return false;
 }

@@ -23,8 +23,9 @@ bool gs_elastic_read(const char *text, int *min, int *max);
 /* GS_E_USAGE: --elastic does not go with the rest of the launch. */
 gs_status gs_elastic_check(const gs_launch *);
 
-/* How many ranks the next generation has, with so many survivors and room for so many new ones; 0: too few. */
-int gs_elastic_size(const gs_launch *, int survivors, int room);
+/* How many ranks the next generation has, with so many survivors and room for so many new ones; 0: too few. exact: the
+ * run is. */
+int gs_elastic_size(const gs_launch *, bool exact, int survivors, int room);
 
 /* Why there is none after wrong usage. */
 #define GS_ELASTIC_MISUSED "wrong usage would fail again"

@@ -153,7 +153,7 @@ static bool one_never_began(const gs_elastic_nodes *n) {
 typedef struct total {
     int survivors, room;
     int signal, stopped; /* the signal that has stopped node rank `stopped`; 0: none was */
-    bool lost, done, stepped, misused;
+    bool lost, done, stepped, misused, exact;
 } total;
 
 static total add_up(const gs_elastic_nodes *n) {
@@ -171,6 +171,7 @@ static total add_up(const gs_elastic_nodes *n) {
         t.done |= p->report.done;
         t.stepped |= p->report.stepped;
         t.misused |= p->report.misused;
+        t.exact |= p->report.exact;
     }
     return t;
 }
@@ -184,7 +185,7 @@ void gs_elastic_nodes_decide(gs_elastic_nodes *n) {
     }
     if (!all_are_ready(n) && !one_never_began(n)) return;
     const total t = add_up(n);
-    const int size = gs_elastic_size(n->launch, t.survivors, t.room);
+    const int size = gs_elastic_size(n->launch, t.exact, t.survivors, t.room);
     describe(n, what, sizeof what);
     if (t.signal) {
         say_stopped(n, t.stopped, t.signal);

@@ -68,11 +68,14 @@ static void note_lost(gs_elastic_nodes *n, gs_elastic_party *p) {
 }
 
 static void note_ready(gs_elastic_nodes *n, gs_elastic_party *p, const char *value) {
-    int survivors, lost, done, stepped, misused, used = 0;
-    if (sscanf(value, "%d %d %d %d %d %n", &survivors, &lost, &done, &stepped, &misused, &used) != 5) return;
+    int survivors, lost, done, stepped, misused, exact, used = 0;
+    if (sscanf(value, "%d %d %d %d %d %d %n", &survivors, &lost, &done, &stepped, &misused, &exact, &used) !=
+        6)
+        return;
     if (survivors < 0 || survivors > p->count || p->ready == n->generation) return;
     p->ready = n->generation;
-    p->report = (gs_elastic_report){survivors, lost != 0, done != 0, stepped != 0, misused != 0, ""};
+    p->report =
+        (gs_elastic_report){survivors, lost != 0, done != 0, stepped != 0, misused != 0, exact != 0, ""};
     snprintf(p->report.what, sizeof p->report.what, "%s", value + used);
     if (lost && n->lost_since <= 0) n->lost_since = gs_seconds();
 }
@@ -224,7 +227,7 @@ bool gs_elastic_nodes_are_ending(const gs_elastic_nodes *n) {
     return false;
 }
 
-bool gs_elastic_nodes_has_newcomers(const gs_elastic_nodes *n) {
+bool gs_elastic_nodes_has_newcomers(const gs_elastic_nodes *n, bool exact) {
     int room = 0, newcomers = 0;
     if (n->generation == 0 || n->ended) return false;
     for (int i = 0; i < GS_ELASTIC_LAUNCHES; i++) {
@@ -233,7 +236,7 @@ bool gs_elastic_nodes_has_newcomers(const gs_elastic_nodes *n) {
         room += p->seats - p->count;
         newcomers += p->count == 0;
     }
-    return newcomers > 0 && gs_elastic_size(n->launch, n->size, room) > n->size;
+    return newcomers > 0 && gs_elastic_size(n->launch, exact, n->size, room) > n->size;
 }
 
 void gs_elastic_nodes_say_lost(gs_elastic_nodes *n) {
@@ -246,8 +249,8 @@ void gs_elastic_nodes_report(gs_elastic_nodes *n, const gs_elastic_report *r) {
     char value[300];
     gs_elastic_party *p = n->me < 0 ? NULL : &n->party[n->me];
     if (!p || n->ended || p->count == 0 || p->ready == n->generation) return;
-    snprintf(value, sizeof value, "%d %d %d %d %d %s", r->survivors, r->lost, r->done, r->stepped, r->misused,
-             r->what);
+    snprintf(value, sizeof value, "%d %d %d %d %d %d %s", r->survivors, r->lost, r->done, r->stepped,
+             r->misused, r->exact, r->what);
     put(n, "ready", value);
     note_ready(n, p, value);
 }

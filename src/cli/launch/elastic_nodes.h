@@ -64,8 +64,8 @@ bool gs_elastic_nodes_is_cut_off(const gs_elastic_nodes *);
 bool gs_elastic_nodes_lost(const gs_elastic_nodes *);
 /* Have ranks of another ended, their work being done? */
 bool gs_elastic_nodes_are_ending(const gs_elastic_nodes *);
-/* Are there newcomers, with whom more ranks could go on? */
-bool gs_elastic_nodes_has_newcomers(const gs_elastic_nodes *);
+/* Are there newcomers, with whom more ranks could go on? exact: the run is. */
+bool gs_elastic_nodes_has_newcomers(const gs_elastic_nodes *, bool exact);
 
 /* This launch has noticed a loss. */
 void gs_elastic_nodes_say_lost(gs_elastic_nodes *);
@@ -75,6 +75,7 @@ typedef struct gs_elastic_report {
     bool lost, done; /* some were lost; some have done their work */
     bool stepped;    /* this generation has made a step */
     bool misused;    /* a rank has ended for wrong usage */
+    bool exact;      /* the run is */
     char what[200];  /* how the first was lost: "rank 2 was killed by signal 9 (Killed)"; "" */
 } gs_elastic_report;
 

@@ -44,13 +44,11 @@ gs_status gs_elastic_check(const gs_launch *l) {
     return GS_OK;
 }
 
-int gs_elastic_size(const gs_launch *l, int survivors, int room) {
+int gs_elastic_size(const gs_launch *l, bool exact, int survivors, int room) {
     int min = 1, max = 0;
     gs_elastic_read(l->elastic, &min, &max);
     if (survivors < min) return 0;
     int size = survivors >= max ? survivors : survivors + room < max ? survivors + room : max;
-    bool exact = false;
-    for (char **word = l->command; *word; word++) exact |= strcmp(*word, "--exact") == 0;
     while (exact && size > 0 && (size & (size - 1)) != 0) size--;
     while (exact && size > 8) size /= 2;
     return size < min ? 0 : size;

@@ -173,8 +173,7 @@ static void become(const fleet *f, int node, const char *command, int input, con
     else
         execlp("ssh", "ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", f->host[node].name,
                command, (char *)NULL);
-    fprintf(stderr, "gradsum launch: cannot start %s: %s\n",
-            node == 0 ? "sh" : "ssh (Debian: openssh-client)", strerror(errno));
+    gs_launch_say("cannot start %s: %s", node == 0 ? "sh" : "ssh (Debian: openssh-client)", strerror(errno));
     _exit(127);
 }
 
@@ -260,13 +259,13 @@ static int watch(fleet *f, const sigset_t *waited) {
 static void say_failure(const fleet *f) {
     const host *h = &f->host[f->failed];
     const int status = WIFEXITED(h->status) ? WEXITSTATUS(h->status) : 128 + WTERMSIG(h->status);
-    fprintf(stderr, "gradsum launch: node rank %d (%s) failed with exit status %d", f->failed, h->name,
-            status);
+    char why[NAME + 100] = "";
     if (f->failed > 0 && status == 255)
-        fprintf(stderr, ": ssh could not reach it, or needs a key (ssh -o BatchMode=yes %s true)", h->name);
+        snprintf(why, sizeof why, ": ssh could not reach it, or needs a key (ssh -o BatchMode=yes %s true)",
+                 h->name);
     if (f->failed > 0 && (status == 127 || status == 126))
-        fprintf(stderr, ": gradsum could not be started there; --program says where it is");
-    fputc('\n', stderr);
+        snprintf(why, sizeof why, ": gradsum could not be started there; --program says where it is");
+    gs_launch_say("node rank %d (%s) failed with exit status %d%s", f->failed, h->name, status, why);
 }
 
 static int outcome(const fleet *f, int stopped_by) {
@@ -297,7 +296,7 @@ int gs_launch_hosts(const gs_launch *launch) {
     signal(SIGPIPE, SIG_IGN);
     for (int i = 0; i < f.count && status == GS_OK; i++) status = start(&f, i, &before);
     if (status != GS_OK) {
-        fprintf(stderr, "gradsum launch: %s\n", gs_message());
+        gs_launch_say("%s", gs_message());
         f.failed = 0;
         send_all(&f, SIGTERM);
     }

@@ -148,11 +148,14 @@ void gs_launch_end_all(gs_launch_state *s, int number) {
     if (s->next == 0) plan(s, number, number == SIGTERM ? 0 : GRACE);
 }
 
-/* SIGTERM has no effect on a stopped process. If only stopped ones are left, nobody needs time to end. */
+/* SIGTERM has no effect on a stopped process. If only stopped ones are left, nobody needs time to end. But after
+ * Ctrl-C, which may find one that is stopped for a moment, they have the time-out. */
 static void look_for_stopped(gs_launch_state *s) {
     for (int r = 0; r < s->launch->size; r++)
         if (s->child[r].pid > 0 && !gs_process_is_stopped(s->child[r].pid)) return;
-    if (s->running == 0 || s->failed < 0 || s->stopped_by || s->next != SIGTERM) return;
+    if (s->running == 0 || (s->failed < 0 && !s->stopped_by) || s->next != SIGTERM) return;
+    if (s->stopped_by && gs_seconds() - s->stopped_at < s->timeout) return;
+    for (int r = 0; r < s->launch->size && s->stopped_by; r++) note_hanging(&s->child[r], true);
     s->told = true;
     plan(s, SIGKILL, 0);
 }
@@ -325,7 +328,7 @@ static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
     gs_launch_place_remove(&s->place, awaited ? launch->world : 0);
     gs_elastic_free(s);
     if (status == GS_OK) return gs_launch_outcome(s, restarts, again);
-    fprintf(stderr, "gradsum launch: %s\n", gs_message());
+    gs_launch_say("%s", gs_message());
     return GS_EXIT_FAILED;
 }
 
@@ -339,7 +342,7 @@ int gs_launch_run(const gs_launch *from) {
                  gs_restarts_create(&launch, &restarts) == GS_OK;
     struct gs_launch_nodes *nodes = s.nodes;
     struct gs_elastic_nodes *elastic_nodes = s.elastic_nodes;
-    if (!again) fprintf(stderr, "gradsum launch: %s\n", gs_message());
+    if (!again) gs_launch_say("%s", gs_message());
     while (again) {
         again = false;
         exit_status = attempt(&s, restarts, &again);

@@ -126,7 +126,7 @@ static gs_status use_store(const gs_launch *l, gs_meet_place *m, gs_launch_place
         if (!place->lent) GS_TRY(gs_store_server_create(m, 1, key, &place->server));
         m->port = gs_store_server_port(place->server);
         gs_store_server_where(place->server, where, sizeof where);
-        if (l->attempt == 0) fprintf(stderr, "gradsum launch: the ranks meet at %s\n", where);
+        if (l->attempt == 0) gs_launch_say("the ranks meet at %s", where);
     }
     if (m->kind == GS_MEET_REDIS)
         snprintf(place->meet, sizeof place->meet, "%s", l->meet);

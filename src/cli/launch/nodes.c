@@ -251,7 +251,7 @@ static const char *wait_for_others(gs_launch_nodes *n, double timeout, int (*sto
 static bool is_done_alone(const gs_launch_nodes *n, const gs_launch_report *mine) {
     if (mine->end != GS_ENDED_WELL || !n->post.pulse || n->post.store || n->next_of >= n->post.attempt)
         return false;
-    fprintf(stderr, "gradsum launch: the ranks here are done, and %s\n", why_cut_off(n));
+    gs_launch_say("the ranks here are done, and %s", why_cut_off(n));
     return true;
 }
 

@@ -144,7 +144,7 @@ static void find_checkpoint(gs_restarts *r) {
     if (!r->ours || gs_checkpoint_is_empty(r->folder)) return;
     if (gs_checkpoint_find(r->folder, &r->file, note) != GS_OK)
         snprintf(note, sizeof note, "%s", gs_message());
-    if (*note) fprintf(stderr, "gradsum launch: %s\n", note);
+    if (*note) gs_launch_say("%s", note);
 }
 
 static void say_where(const gs_restarts *r, char *what, size_t size) {

@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/draw/wrapped.h"
 #include "cli/launch/launch.h"
 #include "layer/memory/recompute.h"
 #include "train/offload/offload.h"
@@ -365,7 +366,9 @@ int gs_failed(const char *command, gs_status status) {
 }
 
 void gs_tell_place(const char *sentence) {
-    fprintf(stderr, "gradsum: %s\n", sentence);
+    char text[1100];
+    snprintf(text, sizeof text, "gradsum: %s", sentence);
+    gs_print_sentence(stderr, text);
 }
 
 /* ---- the options of a run ---- */

@@ -16,9 +16,10 @@ enum { PIECE = 128 * 1024, BUFFER = 2 * PIECE, LINE = 64 /* bytes */ };
 
 struct gs_direct {
     int rank, socket;
-    bool crowded; /* there is no core for each rank, were they on one machine */
-    size_t piece; /* bytes */
-    char *room;   /* [piece] for the peer's */
+    int timeout_ms; /* of a read or a write, as the socket has it */
+    bool crowded;   /* there is no core for each rank, were they on one machine */
+    size_t piece;   /* bytes */
+    char *room;     /* [piece] for the peer's */
 };
 
 /* ---- exchanging ---- */
@@ -73,10 +74,20 @@ static gs_gloo_code has_other_length(size_t bytes, uint64_t theirs, gs_gloo_erro
     return gs_gloo_explain(error, GS_GLOO_OTHER, text);
 }
 
-gs_gloo_code gs_direct_all_reduce(gs_direct *d, const gs_call *call, void *data, gs_gloo_error *error) {
+static void set_timeout(gs_direct *d, int timeout_ms) {
+    const struct timeval most = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
+    if (timeout_ms == d->timeout_ms) return;
+    setsockopt(d->socket, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+    setsockopt(d->socket, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
+    d->timeout_ms = timeout_ms;
+}
+
+gs_gloo_code gs_direct_all_reduce(gs_direct *d, const gs_call *call, void *data, int timeout_ms,
+                                  gs_gloo_error *error) {
     const size_t width = gs_type_size(call->type), bytes = call->count * width;
     const gs_combine combine = gs_combine_of(call->type, call->reduction);
     uint64_t mine = bytes, theirs = bytes;
+    set_timeout(d, timeout_ms);
     gs_gloo_code code = write_all(d, &mine, sizeof mine, MSG_MORE, error); /* in one packet with the piece */
     for (size_t at = 0, n; code == GS_GLOO_OK && at < bytes; at += n) {
         char *piece = (char *)data + at;
@@ -102,13 +113,10 @@ void gs_direct_shut(gs_direct *d) {
 
 /* How long a piece can be: half of the socket's buffer, because the kernel uses the other half for its own
  * bookkeeping. */
-static uint64_t set_up(int socket, int timeout_ms) {
-    const struct timeval most = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
+static uint64_t set_up(int socket) {
     int wanted = BUFFER, allowed = 0, yes = 1;
     socklen_t length = sizeof allowed;
     fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) & ~O_NONBLOCK);
-    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
-    setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof wanted);
     getsockopt(socket, SOL_SOCKET, SO_SNDBUF, &allowed, &length);
@@ -117,7 +125,7 @@ static uint64_t set_up(int socket, int timeout_ms) {
 
 static gs_gloo_code agree_on_piece(gs_direct *d, gs_gloo *g, int timeout_ms, gs_gloo_error *error) {
     uint64_t piece[2];
-    piece[d->rank] = set_up(d->socket, timeout_ms);
+    piece[d->rank] = set_up(d->socket);
     const gs_call call = {GS_ALL_GATHER, 1, GS_I64, GS_SUM, 0};
     gs_gloo_code code = gs_gloo_collective(g, &call, &piece[d->rank], piece, timeout_ms, error);
     if (code != GS_GLOO_OK) return code;

@@ -38,6 +38,7 @@ static gs_status gloo_collective(gs_comm *c, const gs_call *call, const void *in
     gs_gloo_state *s = c->state;
     gs_gloo_error e;
     gs_gloo_code code;
+    const int timeout = gs_gloo_milliseconds(c->timeout);
     if (atomic_load(&s->failed)) return gs_gloo_failed(s);
     if (call->count == 0 && call->operation != GS_BARRIER) return GS_OK;
     if (c->size == 1) return gs_collective_by_messages(c, call, in, out);
@@ -52,9 +53,9 @@ static gs_status gloo_collective(gs_comm *c, const gs_call *call, const void *in
         break;
     default:
         if (call->operation == GS_ALL_REDUCE && s->direct)
-            code = gs_direct_all_reduce(s->direct, call, out, &e);
+            code = gs_direct_all_reduce(s->direct, call, out, timeout, &e);
         else
-            code = gs_gloo_collective(s->gloo, call, in, out, gs_gloo_milliseconds(c->timeout), &e);
+            code = gs_gloo_collective(s->gloo, call, in, out, timeout, &e);
     }
     if (code != GS_GLOO_OK) return lost(c, call, &e);
     hear(c, -1, call);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,9 +29,27 @@ typedef struct injected {
 
 /* ---- striking ---- */
 
-static void say(const gs_fault *f, const char *doing) {
-    fprintf(stderr, "gradsum: GRADSUM_FAULT: rank %d: %s at operation %" PRIu64 ", %s\n", f->rank,
-            gs_fault_name(f->kind), f->operation, doing);
+static void tell(const char *sentence) {
+    fprintf(stderr, "gradsum: %s\n", sentence);
+}
+
+void (*gs_faults_tell)(const char *sentence) = tell;
+
+static void say(int rank, const char *format, ...) GS_PRINTF(2, 3);
+
+static void say(int rank, const char *format, ...) {
+    char text[500];
+    va_list args;
+    va_start(args, format);
+    const int used = snprintf(text, sizeof text, "GRADSUM_FAULT: rank %d", rank);
+    vsnprintf(text + used, sizeof text - (size_t)used, format, args);
+    va_end(args);
+    gs_faults_tell(text);
+}
+
+/* doing: what the rank was about to do */
+static void say_struck(const gs_fault *f, const char *doing) {
+    say(f->rank, ": %s at operation %" PRIu64 ", %s", gs_fault_name(f->kind), f->operation, doing);
 }
 
 /* What needs no comm. */
@@ -44,7 +63,7 @@ static void strike_process(const gs_fault *f) {
 static void strike(injected *k, int i, const gs_call *call) {
     const gs_fault *f = &k->faults.fault[i];
     atomic_store(&k->struck[i], true);
-    say(f, gs_call_text(call, true));
+    say_struck(f, gs_call_text(call, true));
     strike_process(f);
     if (f->kind == GS_FAULT_DROP) atomic_store(&k->cut, true);
     if (f->kind == GS_FAULT_CORRUPT) atomic_fetch_add(&k->corrupts, 1);
@@ -106,13 +125,10 @@ static void injected_free(gs_comm *c) {
     for (int i = 0; i < k->faults.count; i++) {
         const gs_fault *f = &k->faults.fault[i];
         if (atomic_load(&k->struck[i])) continue;
-        fprintf(stderr,
-                "gradsum: GRADSUM_FAULT: rank %d made %" PRIu64 " operations: no %s at operation %" PRIu64
-                "\n",
-                f->rank, atomic_load(&k->operations), gs_fault_name(f->kind), f->operation);
+        say(f->rank, " made %" PRIu64 " operations: no %s at operation %" PRIu64, atomic_load(&k->operations),
+            gs_fault_name(f->kind), f->operation);
     }
-    if (atomic_load(&k->corrupts) > 0)
-        fprintf(stderr, "gradsum: GRADSUM_FAULT: rank %d: no message was left to be changed\n", c->rank);
+    if (atomic_load(&k->corrupts) > 0) say(c->rank, ": no message was left to be changed");
     gs_comm_free(k->inner);
     free(k);
 }
@@ -157,7 +173,7 @@ void gs_inject_before_meeting(int rank) {
     for (int i = 0; i < all.count; i++) {
         const gs_fault *f = &all.fault[i];
         if (f->rank != rank || f->operation > 0) continue;
-        say(f, "before the processes meet");
+        say_struck(f, "before the processes meet");
         strike_process(f);
     }
 }

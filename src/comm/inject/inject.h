@@ -64,6 +64,9 @@ typedef struct gs_faults {
 
 const char *gs_fault_name(gs_fault_kind); /* "kill" */
 
+/* Prints "gradsum: " and such a sentence on standard error. The program has another, which wraps it on a terminal. */
+extern void (*gs_faults_tell)(const char *sentence);
+
 /* GS_E_USAGE: the message names what is wrong with the value of GRADSUM_FAULT. */
 gs_status gs_faults_read(const char *text, gs_faults *);
 

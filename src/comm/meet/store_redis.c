@@ -6,7 +6,9 @@
  *
  * (of others than the first: "-2 NAME/rank-1"), and what is not signed so is not seen, and counted. The server forgets
  * the hash after two time-outs, 3 s after a rank has put why it fails, or when the last rank has left; that of launches
- * two time-outs after their last beat.
+ * two time-outs after their last beat. A node that comes later than these 3 s waits for its time-out. Were the reason
+ * kept for longer, it would also meet whoever has mended it and starts the run again: that one has the same name, and
+ * nothing else here tells the two apart.
  *
  * Source: Redis commands HSET, HGET, HGETALL, HEXISTS, HLEN, HDEL, DEL, TTL, EXPIRE, EVAL (redis.io/commands).
  */

@@ -10,6 +10,8 @@ static const double PS = 1e12; /* in a second */
  * ahead, and what they have sent would fill the memory. */
 enum { TURN = 256 };
 
+enum { TOLD = 1 << 20 /* moves from one word of progress to the next: some 0.05 s */ };
+
 /* ---- a rank goes on ---- */
 
 typedef enum outcome { DONE, WAITS, PAUSES, FAILED } outcome;
@@ -64,6 +66,7 @@ static outcome play_list(gs_virtual *v, gs_virtual_rank *k, int r, const gs_virt
                                                              : receive(v, k, r, peer, (double)m->bytes);
                 if (o != DONE) return o;
             }
+            v->moved += u->period;
         }
     }
     k->run = k->place = 0;
@@ -152,6 +155,22 @@ static outcome play_rank(gs_virtual *v, int r) {
 
 /* ---- all ranks ---- */
 
+static double count_moves(const gs_virtual *v) {
+    double moves = 0;
+    for (int r = 0; r < v->ranks; r++)
+        for (int i = 0; i < v->script[r].items; i++) {
+            const gs_virtual_list *l = v->script[r].item[i].list;
+            for (uint32_t k = 0; l && k < l->runs; k++) moves += (double)l->run[k].times * l->run[k].period;
+        }
+    return moves;
+}
+
+static void tell_progress(gs_virtual *v) {
+    if (!v->progress || v->moved < v->told + TOLD) return;
+    v->told = v->moved;
+    v->progress(v->progress_context, v->moved / v->moves);
+}
+
 static gs_status is_stuck(const gs_virtual *v) {
     for (int r = 0; r < v->ranks; r++)
         if (v->rank[r].at < v->script[r].items)
@@ -171,6 +190,8 @@ static int next_ready(gs_virtual *v) {
 static void begin(gs_virtual *v, const gs_virtual_script *scripts) {
     v->script = scripts;
     v->failed = GS_OK;
+    v->moves = v->progress ? count_moves(v) : 0;
+    v->moved = v->told = 0;
     for (int h = 0; h < v->cluster.hosts; h++) v->line[h] = (gs_virtual_line){0, 0};
     for (int r = 0; r < v->ranks; r++) {
         gs_virtual_rank *k = &v->rank[r];
@@ -191,6 +212,7 @@ gs_status gs_virtual_play(gs_virtual *v, const gs_virtual_script *scripts) {
             const outcome o = play_rank(v, r);
             if (o == FAILED) return v->failed;
             if (o == PAUSES) gs_virtual_wake(v, r);
+            tell_progress(v);
         }
     } while (gs_virtual_let_through(v));
     GS_TRY(is_stuck(v));
@@ -217,6 +239,11 @@ const gs_virtual_line *gs_virtual_lines(const gs_virtual *v) {
 void gs_virtual_watched(gs_virtual *v, gs_virtual_watch watch, void *context) {
     v->watch = watch;
     v->context = context;
+}
+
+void gs_virtual_told(gs_virtual *v, gs_virtual_progress progress, void *context) {
+    v->progress = progress;
+    v->progress_context = context;
 }
 
 /* ---- making and freeing ---- */

@@ -86,6 +86,9 @@ struct gs_virtual {
     gs_virtual_account *account; /* [ranks], for who asks */
     gs_virtual_watch watch;
     void *context;
+    gs_virtual_progress progress;
+    void *progress_context;
+    double moves, moved, told; /* of this play; moved, when progress was told last */
     gs_status failed;
 };
 

@@ -19,7 +19,8 @@ enum { CREW = 16 /* threads at most: ranks are recorded independently of each ot
 
 typedef struct member {
     entry *e;
-    int first, each; /* ranks first, first + each, ... */
+    const gs_lists *lists; /* where progress is told; NULL: by another member */
+    int first, each;       /* ranks first, first + each, ... */
     pthread_t thread;
     gs_status status;
     char message[300];
@@ -29,6 +30,11 @@ typedef struct member {
 static void *addresses(size_t bytes) {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return p == MAP_FAILED ? NULL : p;
+}
+
+/* All members go on alike. */
+static void tell(const member *m, int rank) {
+    if (m->lists && m->lists->progress) m->lists->progress(m->lists->context, (rank + 1.0) / m->e->key.ranks);
 }
 
 static gs_status record_scheme(member *m, gs_recorder *r, void *data) {
@@ -41,6 +47,7 @@ static gs_status record_scheme(member *m, gs_recorder *r, void *data) {
         r->list = &m->e->list[rank];
         status = gs_sync_run(sync, data, k->array.count);
         if (status == GS_OK) status = gs_virtual_list_end(r->list);
+        tell(m, rank);
     }
     gs_sync_free(sync);
     return status;
@@ -53,6 +60,7 @@ static gs_status record_call(member *m, gs_recorder *r, void *in, void *out) {
         r->list = &m->e->list[rank];
         GS_TRY(gs_call_run(&r->comm, &k->call, in, out));
         GS_TRY(gs_virtual_list_end(r->list));
+        tell(m, rank);
     }
     return GS_OK;
 }
@@ -82,12 +90,13 @@ static void *thread_main(void *argument) {
     return NULL;
 }
 
-static gs_status record_all(entry *e) {
+static gs_status record_all(const gs_lists *lists, entry *e) {
     member crew[CREW];
     const int cores = gs_cpu_cores(), wanted = e->key.ranks < 64 ? 1 : cores < CREW ? cores : CREW;
     int started = 0;
     for (; started < wanted; started++) {
-        crew[started] = (member){.e = e, .first = started, .each = wanted};
+        crew[started] =
+            (member){.e = e, .lists = started == 0 ? lists : NULL, .first = started, .each = wanted};
         if (pthread_create(&crew[started].thread, NULL, thread_main, &crew[started]) != 0) break;
     }
     for (int i = started; i < wanted; i++) {
@@ -120,7 +129,7 @@ gs_status gs_lists_of(gs_lists *lists, const gs_lists_key *key, const gs_virtual
         e->list = calloc((size_t)key->ranks, sizeof *e->list);
         if (!e->list) return gs_fail(GS_E_MEMORY, "no memory for the messages of %d workers", key->ranks);
         for (int r = 0; r < key->ranks; r++) e->list[r].ranks = key->ranks;
-        GS_TRY(record_all(e));
+        GS_TRY(record_all(lists, e));
     }
     *out = e->list;
     return GS_OK;

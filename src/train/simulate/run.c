@@ -84,6 +84,7 @@ typedef struct run {
     gs_simulated *out;
     gs_scripts scripts;
     gs_virtual *virtual;
+    int made; /* steps */
     int room;
     gs_status failed;
     double last; /* when worker 0 ended the step before */
@@ -129,6 +130,11 @@ static void begin_at_0(gs_simulated *o) {
 
 /* ---- steps ---- */
 
+static void tell(void *context, double share) {
+    const run *r = context;
+    r->sim->progress(r->sim->context, r->sim->workers, r->made + 1, share);
+}
+
 static gs_status make_step(run *r, int step) {
     const gs_settings *s = &r->sim->settings;
     for (int i = 0; i < s->jitter.count; i++) {
@@ -138,6 +144,7 @@ static gs_status make_step(run *r, int step) {
     r->out->spans = 0;
     GS_TRY(gs_virtual_play(r->virtual, r->scripts.script));
     const gs_virtual_account *a = gs_virtual_accounts(r->virtual);
+    r->made++;
     r->step[step] = a[0].ended - r->last;
     r->last = a[0].ended;
     return GS_OK;
@@ -192,6 +199,7 @@ static gs_status step_after(run *r, double pause, double *mean) {
         r->scripts.item[1][0].seconds = i == 0 ? pause : 0;
         if (i == SETTLE) ended = gs_virtual_accounts(r->virtual)[0].ended;
         GS_TRY(gs_virtual_play(r->virtual, r->scripts.script));
+        r->made++;
     }
     *mean = (gs_virtual_accounts(r->virtual)[0].ended - ended) / COUNTED;
     return GS_OK;
@@ -292,6 +300,7 @@ gs_status gs_simulate(const gs_simulation *s, const gs_simulated_work *w, gs_sim
     if (status == GS_OK) status = gs_scripts_create(s, w, &r->scripts);
     if (status == GS_OK) {
         gs_virtual_watched(r->virtual, watch, r);
+        if (s->progress) gs_virtual_told(r->virtual, tell, r);
         status = make_steps(r);
     }
     if (status == GS_OK) summarise(r);

@@ -171,10 +171,17 @@ static gs_status add_step(gs_scripts *s, const gs_sim_step *step) {
                                                         : add_plain(s, step->sim, step->work);
 }
 
+static void tell_recorded(const void *context, double share) {
+    const gs_simulation *sim = context;
+    sim->progress(sim->context, sim->workers, 0, share);
+}
+
 gs_status gs_scripts_create(const gs_simulation *sim, const gs_simulated_work *w, gs_scripts *s) {
     const gs_layout l = gs_layout_of(&sim->settings, sim->workers);
     gs_model *part = NULL;
     *s = (gs_scripts){.workers = sim->workers};
+    s->lists.progress = sim->progress ? tell_recorded : NULL;
+    s->lists.context = sim;
     GS_TRY(allocate(s));
     for (int i = 0; i < w->plan->net->children; i++) {
         s->forward += w->layer[i].forward;

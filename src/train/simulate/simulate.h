@@ -50,6 +50,10 @@ typedef struct gs_simulation {
     double flops;     /* a worker's FLOP/s; 0: measure */
     gs_shape input;   /* with flops: of a sample; c 0: what the model usually takes */
     double gamma;     /* seconds to add a byte; below 0: measure it, or with flops take none */
+    /* Called now and then: so much of this step, which counts from 1, has been simulated, 0 to 1; of step 0: so many of
+     * the workers' messages have been recorded. NULL: nobody asks */
+    void (*progress)(void *context, int workers, int step, double share);
+    void *context; /* of progress */
 } gs_simulation;
 
 enum { GS_SIMULATED_BATCH = 32 };
