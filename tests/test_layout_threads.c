@@ -1,4 +1,4 @@
-/* Which of a layout's calls lie behind layers: a prediction says so of the thread that training has, and of no other. */
+/* Which of a layout's calls lie behind layers: a prediction says so where training has a thread, and nowhere else. */
 #include "tests/devices.h"
 #include "tests/tiny_set.h"
 #include "tests/training.h"

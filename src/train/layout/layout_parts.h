@@ -8,9 +8,9 @@
  * Everything is measured while as many cores are busy as in a run: layers by min(N, C) of the N workers at once, calls
  * by all N of them, in as many groups as the run has, with its schemes, its --link, and its threads on their cores. So
  * it contains what workers on one machine cost each other: its memory is shared, a call waits for the last one who
- * comes, and threads that are more than the cores take turns. A call beside the layers is given to a thread as in a run
- * (ways/errands.h): to wake it and to wait for it takes longer than a short call. Of rounds and turns the median counts,
- * since a step is made of such ones, and what disturbs a few does not count.
+ * comes, and threads that are more than the cores take turns. A call beside layers is given to a thread as in a run
+ * (ways/errands.h): to wake it and to wait for it takes longer than a short call. Of rounds and turns the median
+ * counts, since a step is made of such ones, and what disturbs a few does not count.
  */
 #pragma once
 

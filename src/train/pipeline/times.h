@@ -8,9 +8,9 @@
  *
  * Cores of one machine share its memory, and some of its caches: a busy core is slower while the others are busy too.
  * So several threads can measure the same pieces at the same time (beside). All begin each forward and each backward
- * together; of a turn the mean of all threads is looked at, and the slowest of them. Here the median turn counts: a step
- * is made of such turns, and with two busy cores the fastest one was 4 to 10 % faster. There a layer does not find its
- * weights in its core's own caches either: in a step all others come in between.
+ * together; of a turn the mean of all threads is looked at, and the slowest of them. Here the median turn counts: a
+ * step is made of such turns, and with two busy cores the fastest one was 4 to 10 % faster. There a layer does not find
+ * its weights in its core's own caches either: in a step all others come in between.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* A step of --zero in virtual time: ways/zero.c, and for stages 2 and 3 ways/zero_windows.c, whose collectives are made
- * by a thread of their own while the worker computes, where training would have one (gs_zero_would_have_thread): with tp
- * or on OpenCL it has none, and each is made when it is asked for. */
+ * by a thread of their own while the worker computes, where training would have one (gs_zero_would_have_thread): with
+ * tp or on OpenCL it has none, and each is made when it is asked for. */
 #include <math.h>
 
 #include "train/simulate/scripts.h"
