@@ -26,6 +26,7 @@ typedef struct made_up {
 
 /* All layers of the slowest worker, to the mean of all. */
 static double uneven = 1;
+static const char *devices = "cpu"; /* of the workers, in turns */
 
 static double time_of(const gs_layout_call *c) {
     const double kind = c->scheme                           ? 1
@@ -82,7 +83,7 @@ static double seconds_of_batch(size_t batch, const char *model, const char *layo
     assert_ok(gs_layout_read(layout, &l));
     *m = (made_up){.parts = {.source = &source,
                              .settings = &s,
-                             .devices = "cpu",
+                             .devices = devices,
                              .workers = l.dp * l.tp * l.pp,
                              .threads = 1,
                              .cores = cores,
@@ -148,6 +149,24 @@ static void replicas_wait_for_the_slowest_core(void **state) {
     assert_near(others[0], four_on_two, 0, 1e-6);
     assert_near(others[1], groups, 0, 1e-6);
     assert_near(others[2], stages, 0, 1e-6);
+}
+
+/* Layers are measured with an OpenCL device for one worker; two that share it take turns. Halves are devices. */
+static void workers_of_one_device_take_turns(void **state) {
+    (void)state;
+    made_up m;
+    gs_layout_cost cost;
+    const double f = 4 * 3 * LAYER * BATCH / 2;
+    devices = "cl:0.0/0of2,cl:0.0/1of2";
+    const double apart = seconds_of(four, "dp2", 2, &m, &cost),
+                 stages = seconds_of(four, "pp2", 2, &m, &cost);
+    devices = "cl";
+    const double together = seconds_of(four, "dp2", 2, &m, &cost),
+                 on_one = seconds_of(four, "pp2", 2, &m, &cost);
+    devices = "cpu";
+    const double params = FIRST + 2 * MIDDLE + LAST;
+    assert_near(together - apart, f + UPDATE * params + BATCH / 2 * (DATA + LOADER), 0, 1e-6);
+    assert_true(on_one > stages && on_one > 2 * f);
 }
 
 /* What batch_norm sums over all workers, and the wait for the slowest in each layer. */
@@ -266,6 +285,7 @@ static void one_worker_sends_nothing(void **state) {
 
 GS_TESTS(layout_predict, cmocka_unit_test(replicas_share_samples_and_sum_gradients),
          cmocka_unit_test(replicas_wait_for_the_slowest_core),
+         cmocka_unit_test(workers_of_one_device_take_turns),
          cmocka_unit_test(shared_statistics_are_calls_in_each_pass),
          cmocka_unit_test(zero_sends_units_beside_layers_if_there_are_cores),
          cmocka_unit_test(groups_take_what_their_part_takes_and_sum),

@@ -4,7 +4,7 @@
  * worker goes through its B / D samples in m passes, which in a pipeline are its micro-batches:
  *
  *     step      m (c f + g)                                   without stages
- *               max(V(f + g), D T m (f_0 + f_1 + ...) t / C + m g)   P stages
+ *               max(V(f + g), D T m (f_0 + f_1 + ...) c / N + m g)   P stages
  *               + sums + c (update + data)
  *
  *     f         seconds of a pass: forward and backward of the layers that a worker has, each measured, of just so many
@@ -13,7 +13,8 @@
  *               at the same time as would compute. Where they meet in each layer, it is the time of the slowest: with
  *               T > 1, and where batch_norm has statistics of all. Replicas that meet in the sum, each on a core of its
  *               own, take as long as the one whose core is the slowest. Where passes are not of one size, the mean
- *     c         how many threads take turns on a core: N t / C, and 1 where that is less
+ *     c         how many threads take turns on a core: N t / C, and 1 where that is less; or how many workers on one
+ *               OpenCL device
  *     g         seconds of a pass: what a tensor group sums and gathers (gs_tensor_calls), batch_norm's sums over
  *               replicas, and messages between stages, of which sender and receiver each have half an exchange. Each
  *               call is measured, of that size, by all N workers at once (layout_parts.h)

@@ -24,7 +24,7 @@ typedef struct prediction {
     gs_layout_parts *parts;
     gs_layout_step step;
     passes of[2]; /* the larger ones, and those with a sample less, or with a group less */
-    double busy;  /* workers that take turns on a core, or 1 */
+    double busy;  /* workers that take turns on a core, or on an OpenCL device; or 1 */
     double batch; /* samples that a worker sees in a step */
 } prediction;
 
@@ -274,12 +274,31 @@ static gs_status predict_stages(const prediction *p, gs_layout_cost *out) {
     for (int i = 0; i < p->step.layout.pp && status == GS_OK; i++) status = add_stage(p, i, all, out);
     if (status == GS_OK) status = play(p, all, &played);
     out->bubble = gs_pipeline_bubble(&all->shape);
-    out->seconds = fmax(played, all->work * m->threads / m->cores + all->calls) + all->rest;
+    out->seconds = fmax(played, all->work * p->busy / m->workers + all->calls) + all->rest;
     free(all);
     return status;
 }
 
 /* ---- all ---- */
+
+/* Workers may name one OpenCL device, and each is measured with the device for itself. */
+static int most_on_a_device(const gs_layout_parts *m) {
+    const int named = gs_devices_count(m->devices);
+    char one[48], other[48];
+    int most = 1;
+    for (int i = 0; i < m->workers; i++) {
+        int count = 0;
+        if (gs_devices_name(m->devices, i % named, one) != GS_OK || strcmp(one, "cpu") == 0) continue;
+        for (int k = 0; k < m->workers; k++)
+            count += gs_devices_name(m->devices, k % named, other) == GS_OK && strcmp(one, other) == 0;
+        if (count > most) most = count;
+    }
+    return most;
+}
+
+static double turns_taken(const gs_layout_parts *m) {
+    return fmax(most_on_a_device(m), (double)m->workers * m->threads / m->cores);
+}
 
 /* What a worker computes at once of its part of the batch, and how often. */
 static gs_status find_passes(prediction *p, size_t batch) {
@@ -337,7 +356,7 @@ static gs_status predict(gs_layout_parts *parts, const gs_settings *settings, co
     const gs_layout l = gs_layout_of(&s, parts->workers);
     prediction p = {.parts = parts,
                     .step = {.settings = &s, .devices = parts->devices, .layout = l, .part = part},
-                    .busy = fmax(1, (double)parts->workers * parts->threads / parts->cores),
+                    .busy = turns_taken(parts),
                     .batch = (double)batch / l.dp};
     *out = (gs_layout_cost){.layout = l, .sequence = s.sequence};
     GS_TRY(find_passes(&p, batch));
