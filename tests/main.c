@@ -95,8 +95,12 @@ const char *gs_test_source(const char *relative) {
     return path;
 }
 
+/* Does a name chosen on the command line, of a group or with * of tests, mean this one? */
+static bool means(const char *chosen, const char *group, const char *test) {
+    return strchr(chosen, '*') ? fnmatch(chosen, test, 0) == 0 : strcmp(chosen, group) == 0;
+}
+
 int main(int argc, char **argv) {
-    const char *only = argc > 1 ? argv[1] : NULL;
     /* The programs that tests start are to hear these signals, even where nohup or `make test &` started this one. */
     const int signals[] = {SIGHUP, SIGINT, SIGQUIT};
     for (int i = 0; i < 3; i++) signal(signals[i], SIG_DFL);
@@ -104,19 +108,24 @@ int main(int argc, char **argv) {
     setenv("GRADSUM_CHECK", "1", 0); /* runs check their communication, unless the environment says no */
     static struct CMUnitTest all[4096];
     size_t count = 0;
-    for (size_t g = 0; g < group_count; g++) {
-        if (only && !strchr(only, '*') && strcmp(only, groups[g].name) != 0) continue;
+    bool *found = calloc((size_t)argc, sizeof *found);
+    if (!found) gs_bug("no memory");
+    for (size_t g = 0; g < group_count; g++)
         for (size_t i = 0; i < groups[g].count; i++) {
-            if (only && strchr(only, '*') && fnmatch(only, groups[g].tests[i].name, 0) != 0) continue;
+            bool wanted = argc == 1;
+            for (int a = 1; a < argc; a++)
+                if (means(argv[a], groups[g].name, groups[g].tests[i].name)) wanted = found[a] = true;
+            if (!wanted) continue;
             if (count == sizeof all / sizeof *all) gs_bug("too many tests");
             all[count++] = groups[g].tests[i];
         }
-    }
-    if (count == 0) {
-        fprintf(stderr, "gradsum-test: no group and no test is called '%s'; choose one of:", only);
+    for (int a = 1; a < argc; a++) {
+        if (found[a]) continue;
+        fprintf(stderr, "gradsum-test: no group and no test is called '%s'; choose one of:", argv[a]);
         for (size_t g = 0; g < group_count; g++) fprintf(stderr, " %s", groups[g].name);
         fputc('\n', stderr);
         return 2;
     }
+    free(found);
     return _cmocka_run_group_tests("gradsum", all, count, NULL, gs_test_close_devices) != 0;
 }

@@ -19,21 +19,6 @@ static void write_text(const char *folder, const char *text) {
     fclose(file);
 }
 
-/* Parts add up to the whole, if places are those in the whole. */
-static void numbers_of_parts_add_up(void **state) {
-    (void)state;
-    float x[100];
-    gs_numbers whole = {0}, parts = {0};
-    for (int i = 0; i < 100; i++) x[i] = (float)(i * i % 17) - 7;
-    gs_numbers_add(&whole, x, 100, 5);
-    gs_numbers_add(&parts, x + 30, 70, 35);
-    gs_numbers_add(&parts, x, 30, 5);
-    assert_near(parts.sum, whole.sum, 1e-9, 0);
-    assert_near(parts.squares, whole.squares, 1e-9, 0);
-    for (int k = 0; k < GS_ALONG; k++) assert_near(parts.along[k], whole.along[k], 1e-9, 0);
-    assert_near(parts.n, 100, 0, 0);
-}
-
 static void fit_finds_what_an_array_is_made_of(void **state) {
     (void)state;
     gs_fit fit = {.count = 2};
@@ -227,6 +212,46 @@ static void steps_of_rounding_are_no_difference(void **state) {
     }
 }
 
+/* A record by hand of 16 weights, of which `turn` may turn: their 1 / S is 1e6, and the gradients differ by 1e-5. */
+static void write_turned(const char *folder, int turn, double gradient, double weight) {
+    char text[700];
+    snprintf(
+        text, sizeof text,
+        "gradsum digest 2 rank 0 of 1\noption optimizer adam\nlayer 0 linear 0\nparam 0 0 16 0 0 0.w\nset 8\n"
+        "start\nsum 1 0 0 16 1 16 %.10g 1 1 1\nslope 1 0 0 16 0.016 1.6e-05 0 0 0 0\n"
+        "slope 1 0 10 %d %g %g 0 0 0 0\nupdated 1 0 0 16 1 16 %.10g 1 1 1\n"
+        "score 1 1 1 8 0.001 1 1 1 0 0 8\nend 1\n",
+        gradient, turn, turn * 1e6, turn * 1e12, weight);
+    write_text(folder, text);
+}
+
+/* Each that turns moves by 2 lr: together they show c n 2 lr at most, and 4 sqrt(n) 2 lr (explain/rounding.h). */
+static void so_many_elements_may_turn(void **state) {
+    (void)state;
+    static const struct {
+        int turn;
+        double apart;
+        bool found;
+    } cases[] = {
+        {1, 1.7 * 2e-3, false}, {1, 1.8 * 2e-3, true}, {9, 11.9 * 2e-3, false}, {9, 12.1 * 2e-3, true}};
+    char one[300], two[300];
+    snprintf(one, sizeof one, "%s/turned-one", gs_test_folder());
+    snprintf(two, sizeof two, "%s/turned-two", gs_test_folder());
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gs_digests run[2];
+        gs_difference d;
+        write_turned(one, cases[i].turn, 1, 1);
+        write_turned(two, cases[i].turn, 1 + 1e-5, 1 + cases[i].apart + 4e-4); /* 4e-4: the tolerance */
+        assert_ok(gs_digests_read(two, &run[0]));
+        assert_ok(gs_digests_read(one, &run[1]));
+        gs_explain(&run[0], &run[1], 1e-4, &d);
+        if (d.found != cases[i].found || (d.found && d.kind != GS_DIGEST_updated))
+            fail_msg("case %zu: found %d, kind %d", i, d.found, d.kind);
+        gs_digests_free(&run[0]);
+        gs_digests_free(&run[1]);
+    }
+}
+
 /* A step that f16's loss scaling leaves out, in all layouts: its gradients are NaN, and that is no difference. */
 static void a_step_that_was_left_out_is_no_difference(void **state) {
     (void)state;
@@ -250,7 +275,7 @@ static const char *by_hand(const char *y0, const char *y1, const char *dw, int l
     char text[600];
     const char *folder = gs_test_folder();
     snprintf(text, sizeof text,
-             "gradsum digest 1 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
+             "gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
              "y 1 0 0 4 1 %s %s 1 1 1\ny 1 0 1 4 1 %s %s 1 1 1\ndw 1 0 0 4 1 %s %s 1 1 1\n"
              "score 1 1 1 8 1 1 1 1 65536 %d 8\nend 1\n",
              y0, y0, y1, y1, dw, dw, left_out);
@@ -320,14 +345,16 @@ static void damaged_records_are_refused(void **state) {
     } damaged[] = {
         {"", "is no record of gradsum train --digest"},
         {"hello\n", "is no record of gradsum train --digest"},
-        {"gradsum digest 1 rank 0 of 0\n", "is no record"},
-        {"gradsum digest 1 rank 0 of 1000\n", "is of 1000 workers; wanted at most 64"},
-        {"gradsum digest 1 rank 3 of 4\n", "is of rank 3 of 4; wanted rank 0"},
-        {"gradsum digest 1 rank 0 of 1\n", "ends before its first step"},
-        {"gradsum digest 1 rank 0 of 1\nstart\n", "line 2 comes before any layer"},
-        {"gradsum digest 1 rank 0 of 1\nlayer 1 linear 0\n", "line 2 is not 'layer NUMBER OPERATOR NAME'"},
-        {"gradsum digest 1 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 9 0.w\n", "line 3 is not 'param"},
-        {"gradsum digest 1 rank 0 of 1\nwhat\n", "line 2 begins with a word"},
+        {"gradsum digest 2 rank 0 of 0\n", "is no record"},
+        {"gradsum digest 1 rank 0 of 1\n", "is a digest of version 1; wanted version 2"},
+        {"gradsum digest 3 rank 0 of 1\n", "is a digest of version 3; wanted version 2"},
+        {"gradsum digest 2 rank 0 of 1000\n", "is of 1000 workers; wanted at most 64"},
+        {"gradsum digest 2 rank 3 of 4\n", "is of rank 3 of 4; wanted rank 0"},
+        {"gradsum digest 2 rank 0 of 1\n", "ends before its first step"},
+        {"gradsum digest 2 rank 0 of 1\nstart\n", "line 2 comes before any layer"},
+        {"gradsum digest 2 rank 0 of 1\nlayer 1 linear 0\n", "line 2 is not 'layer NUMBER OPERATOR NAME'"},
+        {"gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 9 0.w\n", "line 3 is not 'param"},
+        {"gradsum digest 2 rank 0 of 1\nwhat\n", "line 2 begins with a word"},
     };
     gs_digests run;
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
@@ -336,7 +363,7 @@ static void damaged_records_are_refused(void **state) {
         assert_fails(GS_E_FORMAT, damaged[i].part, gs_digests_read(folder, &run));
     }
     static const char head[] =
-        "gradsum digest 1 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n";
+        "gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n";
     static const struct {
         const char *text, *part;
     } steps[] = {
@@ -367,7 +394,7 @@ static void a_step_that_is_not_whole_is_left_out(void **state) {
     (void)state;
     const char *folder = gs_test_folder();
     gs_digests run;
-    write_text(folder, "gradsum digest 1 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
+    write_text(folder, "gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
                        "y 1 0 0 4 1 2 3 4 5 6\nscore 1 1 1 1 1 1 1 1 1 1 1\nend 1\ny 2 0 0 4 1 2 3");
     assert_ok(gs_digests_read(folder, &run));
     assert_int_equal(run.steps, 1);
@@ -376,13 +403,12 @@ static void a_step_that_is_not_whole_is_left_out(void **state) {
     gs_digests_free(&run);
 }
 
-GS_TESTS(explain, cmocka_unit_test(numbers_of_parts_add_up),
-         cmocka_unit_test(fit_finds_what_an_array_is_made_of),
+GS_TESTS(explain, cmocka_unit_test(fit_finds_what_an_array_is_made_of),
          cmocka_unit_test(a_run_and_its_layout_are_the_same), cmocka_unit_test(stages_are_the_same_too),
          cmocka_unit_test(parts_add_up_to_the_whole), cmocka_unit_test(a_difference_in_some_tokens_is_found),
          cmocka_unit_test(one_worker_makes_the_run_that_is_right),
          cmocka_unit_test(rounding_that_adam_enlarges_is_no_difference),
-         cmocka_unit_test(steps_of_rounding_are_no_difference),
+         cmocka_unit_test(steps_of_rounding_are_no_difference), cmocka_unit_test(so_many_elements_may_turn),
          cmocka_unit_test(a_step_that_was_left_out_is_no_difference),
          cmocka_unit_test(only_what_is_not_finite_is_left_out),
          cmocka_unit_test(runs_of_two_trainings_are_refused), cmocka_unit_test(wrong_use_gets_a_sentence),

@@ -1,15 +1,12 @@
-/* In steady state a step of training allocates no memory, and neither does a collective between threads. The
- * allocating functions of the C library are replaced in this program by ones that count. (Between processes Gloo
- * allocates in each call, and OpenCL has memory of its own: see src/comm/gloo/gloo_c.h.)
+/* In steady state a step of training allocates no memory, and neither does a collective between threads. (Between
+ * processes Gloo allocates in each call, and OpenCL has memory of its own: see src/comm/gloo/gloo_c.h.)
  */
+#include "tests/heap.h"
 #include "tests/ranks.h"
-
-#include <errno.h>
-#include <stdatomic.h>
 
 #include "comm/call.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
+#ifndef GS_TEST_HEAP
 static void steps_allocate_nothing(void **state) {
     (void)state;
     skip_because("a sanitizer, or a C library that is not glibc, brings its own malloc");
@@ -19,60 +16,17 @@ GS_TESTS(allocation, cmocka_unit_test(steps_allocate_nothing))
 
 /* ---- counting ---- */
 
-static atomic_bool counting;
-static atomic_int allocations;
-static _Atomic(void *) first_caller;
-static atomic_size_t first_bytes;
-
-static void count_one(size_t bytes, void *caller) {
-    if (!atomic_load(&counting)) return;
-    if (atomic_fetch_add(&allocations, 1) > 0) return;
-    atomic_store(&first_caller, caller);
-    atomic_store(&first_bytes, bytes);
-}
-
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void *__libc_memalign(size_t, size_t);
-
-void *malloc(size_t bytes) {
-    count_one(bytes, __builtin_return_address(0));
-    return __libc_malloc(bytes);
-}
-
-void *calloc(size_t count, size_t bytes) {
-    count_one(count * bytes, __builtin_return_address(0));
-    return __libc_calloc(count, bytes);
-}
-
-void *realloc(void *memory, size_t bytes) {
-    count_one(bytes, __builtin_return_address(0));
-    return __libc_realloc(memory, bytes);
-}
-
-void *aligned_alloc(size_t alignment, size_t bytes) {
-    count_one(bytes, __builtin_return_address(0));
-    return __libc_memalign(alignment, bytes);
-}
-
-int posix_memalign(void **out, size_t alignment, size_t bytes) {
-    count_one(bytes, __builtin_return_address(0));
-    void *memory = __libc_memalign(alignment, bytes);
-    if (memory) *out = memory;
-    return memory ? 0 : ENOMEM;
-}
-
 static void begin_counting(void) {
-    atomic_store(&allocations, 0);
-    atomic_store(&counting, true);
+    atomic_store(&gs_test_allocated.count, 0);
+    atomic_store(&gs_test_allocated.counting, true);
 }
 
 static void assert_nothing_was_allocated(const char *what) {
-    assert_false(atomic_load(&counting)); /* the end of the count was reached */
-    if (atomic_load(&allocations) > 0)
+    assert_false(atomic_load(&gs_test_allocated.counting)); /* the end of the count was reached */
+    if (atomic_load(&gs_test_allocated.count) > 0)
         fail_msg("%s: %d allocations, the first of %zu bytes, called from %p", what,
-                 atomic_load(&allocations), atomic_load(&first_bytes), atomic_load(&first_caller));
+                 atomic_load(&gs_test_allocated.count), atomic_load(&gs_test_allocated.first_bytes),
+                 atomic_load(&gs_test_allocated.first_caller));
 }
 
 static void the_count_counts(void **state) {
@@ -86,9 +40,9 @@ static void the_count_counts(void **state) {
     free(memory = realloc(NULL, 5));
     int status = posix_memalign(&aligned, 64, 64);
     free(memory = aligned);
-    atomic_store(&counting, false);
+    atomic_store(&gs_test_allocated.counting, false);
     assert_int_equal(status, 0);
-    assert_int_equal(atomic_load(&allocations), 5);
+    assert_int_equal(atomic_load(&gs_test_allocated.count), 5);
 }
 
 /* ---- steps ---- */
@@ -102,7 +56,7 @@ enum { WARM = 6, END = 16 };
 static void count_some_steps(gs_worker *w) {
     if (w->comm->rank != 0) return;
     if (w->step == WARM) begin_counting();
-    if (w->step == END) atomic_store(&counting, false);
+    if (w->step == END) atomic_store(&gs_test_allocated.counting, false);
 }
 
 static gs_settings settings_for(const char *devices) {
@@ -118,7 +72,7 @@ static gs_settings settings_for(const char *devices) {
 
 static void assert_steps_allocate_nothing(const gs_settings *s, const char *what) {
     gs_result r;
-    atomic_store(&counting, true); /* until step END */
+    atomic_store(&gs_test_allocated.counting, true); /* until step END */
     assert_ok(gs_train(s, NULL, &r));
     gs_result_free(&r);
     assert_nothing_was_allocated(what);
@@ -248,7 +202,7 @@ static gs_status call_often(gs_comm *c, void *context) {
         GS_TRY(all_calls(c, in, out));
     }
     GS_TRY(gs_comm_barrier(c));
-    if (c->rank == 0) atomic_store(&counting, false);
+    if (c->rank == 0) atomic_store(&gs_test_allocated.counting, false);
     return gs_comm_barrier(c);
 }
 
@@ -256,10 +210,10 @@ static void collectives_between_threads_allocate_nothing(void **state) {
     (void)state;
     static const gs_test_layout layouts[] = {{"2 threads", 0, {2}}, {"3 threads", 0, {3}}};
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
-        atomic_store(&counting, true);
+        atomic_store(&gs_test_allocated.counting, true);
         gs_test_ranks_ok(&layouts[i], call_often, NULL);
         assert_nothing_was_allocated(layouts[i].name);
-        atomic_store(&counting, true);
+        atomic_store(&gs_test_allocated.counting, true);
         gs_test_ranks_checked_ok(&layouts[i], call_often, NULL);
         assert_nothing_was_allocated(layouts[i].name);
     }
@@ -290,13 +244,13 @@ static gs_status serve_late(gs_comm *c, void *context) {
         }
     }
     GS_TRY(gs_comm_barrier(c));
-    if (c->rank == 0) atomic_store(&counting, false);
+    if (c->rank == 0) atomic_store(&gs_test_allocated.counting, false);
     return gs_comm_barrier(c);
 }
 
 static void long_messages_allocate_nothing_however_late(void **state) {
     (void)state;
-    atomic_store(&counting, true);
+    atomic_store(&gs_test_allocated.counting, true);
     gs_test_ranks_ok(&(gs_test_layout){"4 threads", 0, {4}}, serve_late, NULL);
     assert_nothing_was_allocated("4 threads");
 }
@@ -308,7 +262,7 @@ static void collectives_in_shared_memory_allocate_nothing(void **state) {
                                              {"2 processes of 2 threads", 2, {2, 2}}};
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         gs_test_outcome outcome[GS_TEST_RANKS] = {0};
-        atomic_store(&counting, true);
+        atomic_store(&gs_test_allocated.counting, true);
         gs_test_transport = "shm";
         gs_test_run_ranks(&layouts[i], 60, call_often, NULL, outcome);
         gs_test_transport = NULL;

@@ -1,32 +1,27 @@
 /* --zero 1, 2, 3: less memory, and the bytes that theory states. */
-#include <malloc.h>
 #include <math.h>
 #include <stdatomic.h>
 
 #include "tests/counted.h"
 #include "tests/devices.h"
+#include "tests/heap.h"
 #include "tests/ranks.h"
 #include "tests/training.h"
 #include "train/ways/way.h"
 
 /* ---- memory ---- */
 
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-static size_t in_use(void) {
-    const struct mallinfo2 m = mallinfo2();
-    return m.uordblks + m.hblkhd;
-}
-
+#ifdef GS_TEST_HEAP
 static atomic_size_t bytes_in_step;
 
 static void look(gs_worker *w) {
-    if (w->comm->rank == 0 && w->step == 2) atomic_store(&bytes_in_step, in_use());
+    if (w->comm->rank == 0 && w->step == 2) atomic_store(&bytes_in_step, gs_test_heap());
 }
 
 static double measure(gs_settings s, int zero, gs_result *r) {
     s.zero = zero;
     s.test_hook = look;
-    const size_t before = in_use();
+    const size_t before = gs_test_heap();
     *r = gs_test_train(&s);
     return (double)atomic_load(&bytes_in_step) - (double)before;
 }

@@ -26,9 +26,9 @@ typedef enum lab_quantity {
 
 enum { LAB_ALONG = 4 };
 
-/* One array that a rank has computed in a step, in both runs. An array x is known by four numbers, x[0] s(0) + x[1]
- * s(1) + ..., each with other signs s(i) = 1 or -1; if an array changes by d, each of them changes by about the norm of
- * d. A quantity that is one number has it four times. */
+/* One array that a rank has computed in a step, in both runs. An array x is known by four numbers, x[0] w(0) + x[1]
+ * w(1) + ..., each with other weights w(i) of mean 0 and variance 1; if an array changes by d, each of them changes by
+ * about the norm of d. A quantity that is one number has it four times. */
 typedef struct lab_row {
     int step, quantity, layer, rank; /* layer 0: the first, or none */
     double a[LAB_ALONG];             /* in the run that is asked about */

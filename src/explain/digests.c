@@ -191,9 +191,13 @@ static gs_status read_step_line(reader *r, const char *line) {
 /* ---- a file, and all of a run ---- */
 
 static gs_status read_first_line(reader *r, const char *line) {
-    int rank, workers;
-    if (sscanf(line, "gradsum digest 1 rank %d of %d", &rank, &workers) != 2 || workers < 1)
+    int version, rank, workers;
+    if (sscanf(line, "gradsum digest %d rank %d of %d", &version, &rank, &workers) != 3 || workers < 1)
         return gs_fail(GS_E_FORMAT, "%s is no record of gradsum train --digest", r->path);
+    if (version != GS_DIGEST_VERSION)
+        return gs_fail(GS_E_FORMAT,
+                       "%s is a digest of version %d; wanted version %d: train again with this gradsum",
+                       r->path, version, GS_DIGEST_VERSION);
     if (workers > GS_DIGEST_RANKS)
         return gs_fail(GS_E_FORMAT, "%s is of %d workers; wanted at most %d", r->path, workers,
                        GS_DIGEST_RANKS);

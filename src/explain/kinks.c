@@ -5,8 +5,8 @@
 
 #include "explain/sums.h"
 
-/* 4 of |D|; delta in units of s; see kinks.h. */
-static const double sign_sums = 4, widest = 16;
+/* Of |D|; delta in units of s; see kinks.h. */
+static const double norms = 4, widest = 16;
 
 static bool is_kink(const gs_search *s, int l) {
     return strcmp(s->b->layer[l].op, "relu") == 0 || strcmp(s->b->layer[l].op, "max_pool2d") == 0;
@@ -57,7 +57,7 @@ static double limit_of_layer(const gs_search *s, int l, int eighth) {
     add_near(s, s->b, l, eighth, windows * widest * s->rounding, &near);
     if (!(near.n > 0)) return 0;
     const double share = fmin(1, (near.n / 8 + 8) / near.n);
-    const double most = fmin(near.sum, sign_sums * sqrt(share * near.squares));
+    const double most = fmin(GS_ALONG_MOST * near.sum, norms * sqrt(share * near.squares));
     return isfinite(most) ? most : 0;
 }
 
@@ -101,10 +101,12 @@ void gs_kinks_carry(gs_search *s, int kind, int l) {
         if (!of_samples(s, s->a, kind, l, e, &a) || !of_samples(s, s->b, kind, l, e, &b)) continue;
         const double d = gs_apart(&a, &b), share = d / gs_size_of_eighth(&a, &b, all.squares);
         apart += d * d;
-        if (!(share > (s->loose ? 0.1 : 1) * s->tolerance)) continue;
-        const bool here = kind == GS_DIGEST_dx && is_kink(s, l) && gs_kinks_limit(s, kind, l, e) > 0;
-        if (!here && !s->loose && !(s->carried_whole > 0)) continue;
+        const bool here = kind == GS_DIGEST_dx && is_kink(s, l) && gs_kinks_limit(s, kind, l, e) > 0,
+                   known = here || s->loose || s->carried[e] > 0;
+        if (!(share > (known ? s->tolerance / GS_KINK_GAIN : s->tolerance))) continue;
+        if (!known && !(s->carried_whole > 0)) continue;
         if (here && share > s->limit && !s->switched) s->switched = s->step;
+        if (here && (share > s->limit || !s->loose) && !s->parted) s->parted = s->step;
         s->carried[e] = fmax(s->carried[e], share);
         any = true;
     }
@@ -153,13 +155,13 @@ static double change_of(const gs_search *s, int p) {
 }
 
 double gs_kinks_moved(const gs_search *s, int p) {
-    if (!s->switched || gs_divides_by_gradient(s->b)) return 0;
+    if (!s->parted || gs_divides_by_gradient(s->b)) return 0;
     const double share = gs_rounding_limit(s) + GS_KINK_GAIN * s->carried_before;
     return gs_weights_apart(s, p) + 2 * share * change_of(s, p);
 }
 
 double gs_kinks_left(const gs_search *s, int p) {
-    const bool before = s->switched > 0 && s->switched < s->step && !gs_divides_by_gradient(s->b);
+    const bool before = s->parted > 0 && s->parted < s->step && !gs_divides_by_gradient(s->b);
     return before ? 1.01 * gs_whole_apart(s, s->step - 1, GS_DIGEST_updated, p) : 0;
 }
 

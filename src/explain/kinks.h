@@ -30,29 +30,36 @@
  *     |D|^2 <= min(1, (n / 8 + 8) / n) sum of all their |D|^2
  *
  * (c windows may share an element, then  |sum of c numbers|^2 <= c sum of their squares;  the record has c in it.) A
- * record knows dx by sums with signs, s_k dx (train/digest/numbers.h), and  |s_k D| <= |D|_1,  and it is beyond 4 |D|
- * with a probability of 6e-5. So dx of this layer and this eighth of the batch may differ by
+ * record knows dx by sums with weights, w_k dx (train/digest/numbers.h), and  |w_k D| <= c |D|_1  with c = 1.73, the
+ * largest weight, and it is beyond 4 |D| with a probability of 6e-5 if D is of many elements, and less of few. So dx of
+ * this layer and this eighth of the batch may differ by
  *
- *     min(|D|_1, 4 |D|)
+ *     min(c |D|_1, 4 |D|)
  *
  * besides the tolerance. Where no gap is that small, that is 0, and the tolerance is as strict as without kinks.
  *
- * 5. What follows. If dx of that layer does differ by more than the tolerance, by a share r of its norm, then so do
- * the dx and dw that are computed from it. Each layer is allowed to enlarge the largest share that was measured before
- * it in this step by GS_KINK_GAIN, and no more. (A product weakens a difference in few elements as much as all of dx,
- * or less; batch_norm takes the mean off, and so enlarges what is left. gpt: 3.5 at most, rounding.h.) An eighth has
- * its own share in all that follows. Others are concerned only by a layer that takes statistics over samples: what the
- * whole batch's difference has become is spread evenly over the eighths. dw has the share of the whole batch, and so
- * have norm and factor; the optimiser's vectors that of the steps before too. The sum is still held to the tolerance:
- * to what A's own ranks have to add.
+ * 5. What follows. If dx of that layer does differ, by a share r of its norm, then so do the dx and dw that are
+ * computed from it. Each layer is allowed to enlarge the largest share that was measured before it in this step by
+ * GS_KINK_GAIN, and no more. (A product weakens a difference in few elements as much as all of dx, or less; batch_norm
+ * takes the mean off, and so enlarges what is left. gpt: 3.5 at most, rounding.h.) What is measured is the largest
+ * |w_k D|, and not |D|. Where it shows the part f of |D|, layers that enlarge D by more than 10 f are blamed although
+ * they are right. A layer that enlarges it twice needs f < 1/5 for that, and the probability of it is 6e-4; one that
+ * keeps its size, 4e-5 (train/digest/numbers.h). Of a share r below a tenth of the tolerance, 10 r is within the
+ * tolerance, so r counts from there on, although no more than rounding may be in it: where rounding alone is that
+ * large, what follows is held to up to 11 times the tolerance, in eighths with a small gap.
+ *
+ * An eighth has its own share in all that follows. Others are concerned only by a layer that takes statistics over
+ * samples: what the whole batch's difference has become is spread evenly over the eighths. dw has the share of the
+ * whole batch, and so have norm and factor; the optimiser's vectors that of the steps before too. The sum is still
+ * held to the tolerance: to what A's own ranks have to add.
  *
  * 6. The weights. An update is as far off as its vectors are, as a share of itself (Adam's: rounding.h); so weights
  * differ by what they did before and by that share of what the update changes. What later steps compute from weights
  * that were moved apart is held to gs_rounding_limit, and to 5 from layer to layer, in forward too; x differs by more,
  * and has a larger s in 2. (Choices that change dx by less than the tolerance move weights too. So this is so in all
- * steps but the first, and what is carried counts from a tenth of the tolerance on. Without kinks nothing is carried.)
- * So runs that have once chosen differently may part ever further. gs_difference tells how
- * far they were allowed to. A mistake in such a step that is smaller than what rounding has already made there is not
+ * steps but the first, and what is carried counts from a tenth of the tolerance on in all eighths. Without kinks
+ * nothing is carried.) So runs that have once chosen differently may part ever further. gs_difference tells how far
+ * they were allowed to. A mistake in such a step that is smaller than what rounding has already made there is not
  * seen: it is in the steps and eighths without a small gap, and in the first step, where weights are the same. */
 #pragma once
 

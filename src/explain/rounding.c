@@ -41,16 +41,19 @@ static double gradients_apart(const gs_search *s, uint64_t step, int p) {
     return gs_whole_apart(s, step, GS_DIGEST_sum, p) * gs_digests_score(s->b, 0, step)->scale;
 }
 
-/* The bound of rounding.h. Each rank has recorded those elements that it updates, and several ranks some of them. */
+/* The bounds of rounding.h. Each rank has recorded those elements that it updates, and several ranks some of them. */
 static double update_apart(const gs_digests *d, uint64_t step, int p, double apart) {
     gs_numbers rates, slopes;
-    double turned = 0;
+    double sum = 0, squares = 0;
     if (!(apart > 0) || !gs_total(d, GS_ALL_RANKS, step, GS_DIGEST_slope, p, 0, &rates)) return 0;
-    const double count = (double)d->param[p].count, square = 16 * apart * apart / count;
+    const double count = (double)d->param[p].count, each = 4 * apart / sqrt(count);
     for (int part = 1; part < GS_DIGEST_PARTS; part++)
-        if (gs_total(d, GS_ALL_RANKS, step, GS_DIGEST_slope, p, part, &slopes))
-            turned += fmin(slopes.n, square * slopes.squares);
-    return 2 * sqrt(rates.squares / rates.n * turned * count / rates.n);
+        if (gs_total(d, GS_ALL_RANKS, step, GS_DIGEST_slope, p, part, &slopes)) {
+            sum += fmin(slopes.n, each * slopes.sum);
+            squares += fmin(slopes.n, each * each * slopes.squares);
+        }
+    const double rate = sqrt(rates.squares / rates.n), of_whole = count / rates.n;
+    return 2 * rate * fmin(GS_ALONG_MOST * sum * of_whole, 4 * sqrt(squares * of_whole));
 }
 
 double gs_rounding_moved(const gs_search *s, uint64_t last, int p) {

@@ -6,14 +6,16 @@
  * weights of sum 1, so each differs by at most d too. |m'| is about S at most, so the update differs by about
  * 2 lr d / S at most, and by 2 lr where d > S. Of a tensor
  *
- *     |update_A - update_B|^2 <= (2 lr)^2 sum over i of min(1, d_i / S_i)^2
+ *     D = update_A - update_B:   |D|_1 <= 2 lr sum over i of min(1, d_i / S_i)
+ *                                |D|^2 <= (2 lr)^2 sum over i of min(1, d_i / S_i)^2
  *
- * with lr times the trust ratio for LAMB. |d| is known: the summed gradients are compared before the update is, and
- * must be the same within the tolerance. How it is divided among the n elements is not known: d_i = 4 |d| / sqrt(n) is
- * taken, where 4 is room for what is not divided evenly, and for |d| itself, of which a record has four numbers alone.
- * The S_i are recorded by their size (GS_DIGEST_slope). Of a bias before attention these are few of the queries' and
- * the values', and all of the keys': it moves all scores of a query alike, and softmax takes that off again, so its
- * gradient is rounding alone.
+ * with lr times the trust ratio for LAMB. A record shows  |w_k D| <= min(c |D|_1, 4 |D|)  of it, as in kinks.h. (In the
+ * first step of Adam one element that turns has all of 2 lr, and up to c = 1.73 times that is seen.) |d| is known: the
+ * summed gradients are compared before the update is, and must be the same within the tolerance. How it is divided
+ * among the n elements is not known: d_i = 4 |d| / sqrt(n) is taken, where 4 is room for what is not divided evenly,
+ * and for |d| itself, of which a record has four numbers alone. The S_i are recorded by their size (GS_DIGEST_slope).
+ * Of a bias before attention these are few of the queries' and the values', and all of the keys': it moves all scores
+ * of a query alike, and softmax takes that off again, so its gradient is rounding alone.
  *
  * What is computed from weights that were moved apart differs too. gs_rounding_limit is for that. */
 #pragma once
@@ -32,6 +34,7 @@ typedef struct gs_search {
     double carried[GS_DIGEST_EIGHTHS], carried_whole, carried_before;
     double rounding;          /* of x, for the layer whose dx is compared now: s of kinks.h */
     bool loose;               /* this step's weights may have been moved apart */
+    uint64_t parted;          /* the first step whose update branches may have moved apart; 0: none */
     uint64_t switched, blind; /* as in gs_difference */
     double loosest;           /* the largest limit since then */
     bool left_out;            /* both left this step's update out, as its gradients in f16 were not finite */
@@ -53,8 +56,8 @@ double gs_whole_apart(const gs_search *, uint64_t step, int kind, int p);
 /* The same of the weights that this step's forward reads, in all copies. */
 double gs_weights_apart(const gs_search *, int p);
 
-/* How far apart, as a norm, rounding may have moved weights p in all updates up to that of step `last`. 0 for
- * optimisers that do not enlarge it, and where the record has no slopes. */
+/* How far apart, in what a record shows, rounding may have moved weights p in all updates up to that of step `last`. 0
+ * for optimisers that do not enlarge it, and where the record has no slopes. */
 double gs_rounding_moved(const gs_search *, uint64_t last, int p);
 
 /* Of what is computed from this step's weights: the tolerance, or if it is more ten times the largest difference of

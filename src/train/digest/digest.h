@@ -4,7 +4,7 @@
  * Each rank writes a file of its own, DIR/rank-0.digest and so on, line by line, as the run goes on: nothing is sent
  * between ranks, and what was done before a crash is there. All is text:
  *
- *     gradsum digest 1 rank 0 of 2
+ *     gradsum digest 2 rank 0 of 2                     the format's version: GS_DIGEST_VERSION
  *     option batch 64                                  settings, as they can be typed
  *     set 6000                                         samples of the training set
  *     layer 3 linear 0.body.1                          number, operator, name
@@ -55,6 +55,7 @@ typedef enum gs_digest_kind {
 } gs_digest_kind;
 
 enum {
+    GS_DIGEST_VERSION = 2, /* 1 had signs for weights: numbers.h */
     GS_DIGEST_EIGHTHS = 8, /* of the global batch, by the places of samples */
     GS_DIGEST_PARTS = 16,  /* the most parts of a number; passes after that count to the last */
     GS_DIGEST_SCORES = 10,

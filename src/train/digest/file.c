@@ -61,7 +61,7 @@ gs_status gs_digest_write_start(gs_digest *d) {
     const gs_worker *w = d->worker;
     const gs_model *m = w->model, *whole = gs_model_whole(m);
     GS_TRY(open_new(d));
-    fprintf(d->file, "gradsum digest 1 rank %d of %d\n", w->comm->rank, w->comm->size);
+    fprintf(d->file, "gradsum digest %d rank %d of %d\n", GS_DIGEST_VERSION, w->comm->rank, w->comm->size);
     write_options(d);
     fprintf(d->file, "set %zu\n", w->train_set->count);
     GS_TRY(gs_layer_walk(m->net, write_layer, d));
