@@ -181,14 +181,40 @@ static void formulas_hold(void **state) {
     gs_layout_plan_free(&plan);
 }
 
+/* The output of a command, and `says` is in it `times` times. */
+static void fits_80_columns(const char *command, const char *says, int times) {
+    char *output;
+    int found = 0;
+    assert_int_equal(gs_test_program(&output, "%s", command), 0);
+    for (const char *at = output; (at = strstr(at, says)); at++) found++;
+    if (found != times) fail_msg("%s: '%s' %d times: %s", command, says, found, output);
+    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
+        if (strlen(line) > 80) fail_msg("%s: %zu columns: %s", command, strlen(line), line);
+    free(output);
+}
+
+static void tables_fit_80_columns(void **state) {
+    (void)state;
+    char command[700];
+    fits_80_columns("layout --model softmax --workers 2 --run", "\n  measured  ", 3);
+    snprintf(command, sizeof command,
+             "layout --model gpt --context 8 --batch 8 --data text:%s --workers 4 --sequence --run",
+             gs_test_text_file());
+    fits_80_columns(command, "tp4 --sequence ", 1);
+    snprintf(command, sizeof command,
+             "profile --model gpt --context 8 --batch 32 --data text:%s --layout dp2,tp2,pp2,zero1",
+             gs_test_text_file());
+    fits_80_columns(command, "what each of 8", 1);
+    snprintf(command, sizeof command,
+             "simulate --model gpt --context 8 --batch 32 --data text:%s --layout dp2,tp2,zero3 "
+             "--workers 4 --link 5us,12GB/s",
+             gs_test_text_file());
+    fits_80_columns(command, "sums  ", 1);
+    fits_80_columns("devices --layout dp2,tp2,pp2,zero1 --model lenet", " part ", 1);
+}
+
 static void layouts_are_listed(void **state) {
     (void)state;
-    char *output;
-    assert_int_equal(gs_test_program(&output, "layout --model softmax --workers 2 --run"), 0);
-    assert_non_null(strstr(output, "measured: ms, MB, sent"));
-    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
-        if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
-    free(output);
     gs_test_program_prints(0, "\"measured_sent_bytes\":", "layout --model softmax --workers 2 --run --json");
     gs_test_program_prints(0, "s need more than the 4 MB of --max-memory",
                            "layout --model lenet --batch 64 --workers 4 --max-memory 4");
@@ -218,11 +244,11 @@ static void places_are_drawn(void **state) {
         "   1 cpu             1     0  all             31,328      all       all      all";
     gs_test_program_prints(0, part, "devices --layout tp2,dp2 --model lenet");
     gs_test_program_prints(0, part, "train --devices cpu,cpu --tensor 2 --model lenet --steps 1");
-    gs_test_program_prints(0, "rank device      stage part repl.  layers",
+    gs_test_program_prints(0, "rank device      stage part repl. layers",
                            "devices --layout dp2,tp2,pp2,zero1 --model lenet");
-    gs_test_program_prints(
-        0, "   5 cpu             1    1     0  3-11            31,250      all       all      1/2",
-        "devices --layout dp2,tp2,pp2,zero1 --model lenet");
+    gs_test_program_prints(0,
+                           "   5 cpu             1    1     0 3-11          31,250     all       all     1/2",
+                           "devices --layout dp2,tp2,pp2,zero1 --model lenet");
     gs_test_program_prints(2, "has 16777216 workers; wanted at most 4096 here",
                            "devices --layout dp4096,tp64,pp64");
     gs_test_program_prints(2, "names 3 devices for 2 workers",
@@ -237,4 +263,5 @@ GS_TESTS(layout, cmocka_unit_test(terms_come_in_any_order), cmocka_unit_test(wha
          cmocka_unit_test(ranks_are_places), cmocka_unit_test(it_stands_for_other_options),
          cmocka_unit_test(it_must_fit_the_workers_and_the_model),
          cmocka_unit_test(bad_use_is_told_on_every_rank), cmocka_unit_test(formulas_hold),
-         cmocka_unit_test(layouts_are_listed), cmocka_unit_test(places_are_drawn))
+         cmocka_unit_test(tables_fit_80_columns), cmocka_unit_test(layouts_are_listed),
+         cmocka_unit_test(places_are_drawn))

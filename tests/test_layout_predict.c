@@ -24,6 +24,10 @@ typedef struct made_up {
     int asked, calls;        /* for how many */
 } made_up;
 
+/* All layers of the slowest worker, to the mean of all. */
+static double uneven = 1;
+static const char *devices = "cpu"; /* of the workers, in turns */
+
 static double time_of(const gs_layout_call *c) {
     const double kind = c->scheme                           ? 1
                         : c->operation == GS_ALL_REDUCE     ? 2
@@ -47,6 +51,7 @@ static gs_status layers(gs_layout_parts *p, const gs_settings *s, size_t samples
     GS_TRY(gs_model_plan(s->model, image, &plan));
     gs_layer_times_free(t);
     t->samples = samples;
+    t->uneven = uneven;
     t->layers = plan->net->children;
     double **const arrays[] = {&t->forward, &t->backward, &t->both, &t->slowest};
     for (int k = 0; k < 4; k++) assert_non_null(*arrays[k] = calloc((size_t)t->layers, sizeof(double)));
@@ -78,7 +83,7 @@ static double seconds_of_batch(size_t batch, const char *model, const char *layo
     assert_ok(gs_layout_read(layout, &l));
     *m = (made_up){.parts = {.source = &source,
                              .settings = &s,
-                             .devices = "cpu",
+                             .devices = devices,
                              .workers = l.dp * l.tp * l.pp,
                              .threads = 1,
                              .cores = cores,
@@ -124,6 +129,44 @@ static void replicas_share_samples_and_sum_gradients(void **state) {
     /* four workers take turns on two cores: of layers, update and data, but a call is measured so */
     is_predicted(four, "dp4", 2,
                  2 * (f / 2 + update + BATCH / 4 * (DATA + LOADER)) + all(SUM, params + GS_STATS, 4));
+}
+
+/* In the sum all wait for the slowest core, in a group for the slowest in each layer. */
+static void replicas_wait_for_the_slowest_core(void **state) {
+    (void)state;
+    made_up m;
+    gs_layout_cost cost;
+    const double f = 4 * 3 * LAYER * BATCH / 2, even = seconds_of(four, "dp2", 2, &m, &cost),
+                 four_on_two = seconds_of(four, "dp4", 2, &m, &cost),
+                 groups = seconds_of(four, "tp2", 2, &m, &cost),
+                 stages = seconds_of(four, "pp2", 2, &m, &cost);
+    uneven = 1.25;
+    const double slow = seconds_of(four, "dp2", 2, &m, &cost);
+    const double others[] = {seconds_of(four, "dp4", 2, &m, &cost), seconds_of(four, "tp2", 2, &m, &cost),
+                             seconds_of(four, "pp2", 2, &m, &cost)};
+    uneven = 1;
+    assert_near(slow, even + 0.25 * f, 0, 1e-6);
+    assert_near(others[0], four_on_two, 0, 1e-6);
+    assert_near(others[1], groups, 0, 1e-6);
+    assert_near(others[2], stages, 0, 1e-6);
+}
+
+/* Layers are measured with an OpenCL device for one worker; two that share it take turns. Halves are devices. */
+static void workers_of_one_device_take_turns(void **state) {
+    (void)state;
+    made_up m;
+    gs_layout_cost cost;
+    const double f = 4 * 3 * LAYER * BATCH / 2;
+    devices = "cl:0.0/0of2,cl:0.0/1of2";
+    const double apart = seconds_of(four, "dp2", 2, &m, &cost),
+                 stages = seconds_of(four, "pp2", 2, &m, &cost);
+    devices = "cl";
+    const double together = seconds_of(four, "dp2", 2, &m, &cost),
+                 on_one = seconds_of(four, "pp2", 2, &m, &cost);
+    devices = "cpu";
+    const double params = FIRST + 2 * MIDDLE + LAST;
+    assert_near(together - apart, f + UPDATE * params + BATCH / 2 * (DATA + LOADER), 0, 1e-6);
+    assert_true(on_one > stages && on_one > 2 * f);
 }
 
 /* What batch_norm sums over all workers, and the wait for the slowest in each layer. */
@@ -241,6 +284,8 @@ static void one_worker_sends_nothing(void **state) {
 }
 
 GS_TESTS(layout_predict, cmocka_unit_test(replicas_share_samples_and_sum_gradients),
+         cmocka_unit_test(replicas_wait_for_the_slowest_core),
+         cmocka_unit_test(workers_of_one_device_take_turns),
          cmocka_unit_test(shared_statistics_are_calls_in_each_pass),
          cmocka_unit_test(zero_sends_units_beside_layers_if_there_are_cores),
          cmocka_unit_test(groups_take_what_their_part_takes_and_sum),

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const double MB = 1e6;
 enum { MEASURED = 3, STEPS = 6, WORKERS_MOST = 64, NAME = GS_LAYOUT_TEXT + 12 };
@@ -53,9 +54,30 @@ static gs_status run_best(const question *q, const gs_layout_plan *p, measured *
 
 /* ---- telling it ---- */
 
+/* As wide as the longest name. */
+static int width_of_names(const gs_layout_plan *p) {
+    int width = 16;
+    for (int i = 0; i < p->costs; i++) {
+        char name[NAME];
+        const int length = (int)strlen(name_of(&p->cost[i], name));
+        if (length > width) width = length;
+    }
+    return width;
+}
+
+/* What was measured stands below what was predicted: beside it, 80 columns are too few. */
+static void print_row(const gs_layout_cost *c, const measured *took, int width) {
+    char name[NAME];
+    printf("%-*s %9.2f %9.1f %9.3f %6.1f %%\n", width, name_of(c, name), 1e3 * c->seconds, c->memory / MB,
+           c->sent / MB, 100 * c->bubble);
+    if (took->there)
+        printf("%-*s %9.2f %9.1f %9.3f\n", width, "  measured", 1e3 * took->seconds, took->memory / MB,
+               took->sent / MB);
+}
+
 static void print_text(const question *q, const gs_layout_plan *p, const measured *took) {
     const gs_settings *s = &p->memory.settings;
-    const int width = s->sequence ? 26 : 16;
+    const int width = width_of_names(p);
     gs_print_fact("model", "%s, %s parameters, global batch %zu, %d worker%s",
                   gs_model_is_name(s->model) ? s->model : "layers", gs_thousands((double)p->memory.params),
                   p->memory.batch, q->workers, gs_s((unsigned)q->workers));
@@ -63,17 +85,9 @@ static void print_text(const question *q, const gs_layout_plan *p, const measure
                   gs_thousands(p->parts->samples_per_s));
     if (q->workers > 1) gs_print_fact("", "%.1f GB/s from one to the next", p->parts->bandwidth / 1e9);
     printf("\n");
-    printf("%-*s %9s %9s %9s %8s%s\n", width, "layout", "ms a step", "MB memory", "MB sent", "bubble",
-           q->run ? "  measured: ms, MB, sent" : "");
-    for (int i = 0; i < p->costs; i++) {
-        const gs_layout_cost *c = &p->cost[i];
-        char name[NAME];
-        printf("%-*s %9.2f %9.1f %9.3f %6.1f %%", width, name_of(c, name), 1e3 * c->seconds, c->memory / MB,
-               c->sent / MB, 100 * c->bubble);
-        if (i < MEASURED && took[i].there)
-            printf(" %8.2f %7.1f %7.3f", 1e3 * took[i].seconds, took[i].memory / MB, took[i].sent / MB);
-        printf("\n");
-    }
+    printf("%-*s %9s %9s %9s %8s\n", width, "layout", "ms a step", "MB memory", "MB sent", "bubble");
+    for (int i = 0; i < p->costs; i++)
+        print_row(&p->cost[i], i < MEASURED ? &took[i] : &(measured){.there = false}, width);
     if (p->too_large > 0)
         printf("%d layout%s more than the %d MB of --max-memory\n", p->too_large,
                p->too_large == 1 ? " needs" : "s need", s->max_memory);

@@ -154,10 +154,15 @@ static gs_status sum_over_workers(void *worker, double *numbers, size_t count) {
     return gs_comm_all_reduce(w->replicas, numbers, count, GS_F64, GS_SUM);
 }
 
+bool gs_batch_norm_would_be_shared(const gs_settings *s, const gs_layer *net, int replicas) {
+    const gs_way *way = gs_way_of(s);
+    if (s->batch_norm.over != GS_BATCH_NORM_GLOBAL || way->apart) return false;
+    if (replicas == 1 && !way->share) return false;
+    return gs_layer_of_batch(net);
+}
+
 bool gs_batch_norm_is_shared(const gs_worker *w) {
-    if (w->settings->batch_norm.over != GS_BATCH_NORM_GLOBAL || w->way->apart) return false;
-    if (w->replicas->size == 1 && !w->way->share) return false;
-    return gs_layer_of_batch(w->model->net);
+    return gs_batch_norm_would_be_shared(w->settings, w->model->net, w->replicas->size);
 }
 
 void gs_batch_norm_begin(gs_worker *w, gs_pass *pass) {

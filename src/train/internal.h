@@ -47,6 +47,9 @@ gs_shard gs_eval_blocks(const gs_worker *, size_t blocks);
 
 /* ---- binding.c ---- */
 
+/* Is each device of this list cpu? */
+bool gs_devices_are_cpu(const char *devices);
+
 /* The CPUs of worker i of this process, which has `local` workers. Returns how many; 0: it is not bound. Ask before a
  * worker is bound. Workers are bound if settings->bind says so, there is more than one, and each has a CPU for each of
  * its threads. Workers on OpenCL devices are not, since OpenCL has threads of its own. Nor are those of processes that
@@ -131,6 +134,8 @@ gs_status gs_largest_piece(const gs_settings *, gs_shape in, size_t *most);
 
 /* Do its passes share statistics with other workers, or parts? */
 bool gs_batch_norm_is_shared(const gs_worker *);
+/* The same, before there are workers: of settled settings, and the model that each of so many replicas has. */
+bool gs_batch_norm_would_be_shared(const gs_settings *, const gs_layer *net, int replicas);
 
 /* What a pass of this worker needs for batch_norm. */
 void gs_batch_norm_begin(gs_worker *, gs_pass *);

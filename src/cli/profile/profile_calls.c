@@ -50,8 +50,10 @@ static double percent(double part, double of) {
 void gs_profile_layout_print(const gs_profile_layout *l) {
     const gs_profile_calls *c = &l->calls;
     double seconds = 0, bytes = 0, hidden = 0;
-    printf("\nlayout   %s: what each of %d workers sends in a step, the mean of %d steps\n\n", l->name,
-           c->workers, c->steps);
+    printf("\n");
+    gs_print_fact("layout", "%s: what each of %d workers sends in a step, the mean of %d steps", l->name,
+                  c->workers, c->steps);
+    printf("\n");
     printf("%-28s %7s %9s %9s %9s\n", "", "calls", "ms", "MB sent", "hidden");
     for (int i = 0; i < GS_PROFILE_ACTS; i++) {
         if (!(c->act[i].calls > 0)) continue;

@@ -68,7 +68,7 @@ static void print_result(const gs_simulate_answer *a) {
                a->sim.flops < 1e12 ? "G" : "T");
     printf("sums           %s", s->layout ? s->layout : s->sync);
     if (s->layout) printf(", gradients by %s", s->zero ? "reduce-scatter and all-gather" : s->sync);
-    if (r->buckets > 1) printf(", %d buckets", r->buckets);
+    if (r->buckets > 1) printf("%s%d buckets", s->layout ? ",\n               in " : ", ", r->buckets);
     printf("\n\nstep           %s\n", gs_simulate_time(r->step));
     if (s->jitter.count > 0) printf("               the median; the mean is %s\n", gs_simulate_time(r->mean));
     if (!isnan(r->late))

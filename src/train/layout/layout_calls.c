@@ -5,7 +5,7 @@
 #include "layer/tensor.h"
 #include "train/internal.h"
 #include "train/layout/layout_parts.h"
-#include "train/ways/zero_units.h"
+#include "train/ways/zero.h"
 
 void gs_layout_calls_free(gs_layout_calls *list) {
     free(list->call);
@@ -23,11 +23,10 @@ static gs_status add(gs_layout_calls *list, gs_layout_call call) {
 
 /* ---- in layers ---- */
 
-/* As the ways ask for it (gs_batch_norm_is_shared). */
+/* The workers of a pipeline share none (gs_check_batch_norm). */
 static bool shares_statistics(const gs_layout_step *p) {
-    const gs_settings *s = p->settings;
-    return s->batch_norm.over == GS_BATCH_NORM_GLOBAL && p->layout.dp > 1 && p->layout.pp == 1 &&
-           gs_layer_of_batch(p->part->net);
+    return p->layout.dp > 1 && p->layout.pp == 1 &&
+           gs_batch_norm_would_be_shared(p->settings, p->part->net, p->layout.dp);
 }
 
 bool gs_layout_meets_in_layers(const gs_layout_step *p) {
@@ -104,10 +103,12 @@ static gs_status add_sum(const gs_layout_step *p, gs_layout_calls *list) {
     return add(list, call);
 }
 
-/* A unit's gradients in each pass, its weights before forward and before backward, or after the update. */
+/* A unit's gradients in each pass, its weights before forward and before backward, or after the update. A worker
+ * without a thread beside it makes all of them itself. */
 static gs_status add_unit(const gs_layout_step *p, const gs_unit *u, gs_layout_calls *list) {
     const int zero = p->layout.zero;
-    const bool exact = p->settings->exact, thread = p->layout.tp == 1 && !shares_statistics(p);
+    const bool exact = p->settings->exact,
+               thread = gs_zero_would_have_thread(p->settings, p->devices, p->part->net, p->layout.dp);
     gs_layout_call call = {.operation = GS_REDUCE_SCATTER,
                            .ranks = p->layout.dp,
                            .whole = p->layout.tp == 1,

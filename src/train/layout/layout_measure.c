@@ -11,6 +11,7 @@
 #include "train/internal.h"
 #include "train/layout/layout_parts.h"
 #include "train/profile/profile.h"
+#include "train/ways/errands.h"
 
 /* How many workers compute at once while others wait for a core. Devices of OpenCL are not measured together. */
 static int at_once(const gs_layout_parts *p) {
@@ -20,9 +21,10 @@ static int at_once(const gs_layout_parts *p) {
     return p->workers < most ? p->workers : most;
 }
 
-/* A thread of a run is bound where there is a core for each (binding.c). */
+/* A thread of a run is bound where there is a core for each, and all devices are cpu (binding.c). */
 static void bind(const gs_layout_parts *p, int rank, int ranks) {
-    if (p->settings->bind && p->workers * p->threads <= p->cores) (void)gs_cores_bind_share(rank, ranks);
+    if (p->settings->bind && gs_devices_are_cpu(p->devices) && p->workers * p->threads <= p->cores)
+        (void)gs_cores_bind_share(rank, ranks);
 }
 
 /* ---- layers ---- */
@@ -70,6 +72,7 @@ static void keep_least(gs_layer_times *t, gs_layer_times *out) {
         out->both[i] = out->forward[i] + out->backward[i];
         out->slowest[i] = fmin(out->slowest[i], t->slowest[i]);
     }
+    out->uneven = fmin(out->uneven, t->uneven);
 }
 
 /* Measured in several turns: so what disturbs the machine for longer than a layer takes does not count either. */
@@ -131,6 +134,7 @@ typedef struct caller {
     gs_sync *sync;
     float *mine, *of_all;
     gs_token_parts tokens;
+    gs_errands *errands; /* of a thread beside, if that makes the call; else NULL */
 } caller;
 
 static gs_status message(const caller *c) {
@@ -155,27 +159,43 @@ static gs_status call_once(const caller *c) {
     return gs_comm_reduce_scatter(c->group, c->of_all, own, each * n, GS_F32, GS_SUM);
 }
 
+static gs_status errand(void *context, const gs_errand *e) {
+    (void)e;
+    return call_once(context);
+}
+
+/* As in a run: a call beside layers is given to the thread, and awaited. */
+static gs_status call_as_in_a_run(const caller *c) {
+    uint64_t number;
+    if (!c->errands) return call_once(c);
+    GS_TRY(gs_errands_give(c->errands, (gs_errand){.what = 0}, &number));
+    return gs_errands_wait(c->errands, number);
+}
+
 /* Seconds of a call, the mean of `calls`, from when all begin to when the last has done. */
 static gs_status make_round(const caller *c, int calls, double *seconds) {
     double start;
     GS_TRY(gs_ranks_begin(c->all, &c->b->parts->settings->link, &start));
-    for (int i = 0; i < calls; i++) GS_TRY(call_once(c));
+    for (int i = 0; i < calls; i++) GS_TRY(call_as_in_a_run(c));
     double ends[2] = {gs_seconds(), -start};
     GS_TRY(gs_comm_all_reduce(c->all, ends, 2, GS_F64, GS_MAX));
     *seconds = (ends[0] + ends[1]) / calls;
     return GS_OK;
 }
 
-/* Of the fastest round: what disturbs one does not count. */
+static int smaller(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of the median round, as of layers: what disturbs a few does not count. */
 static gs_status make_rounds(const caller *c, double *seconds) {
-    double one;
+    double one, round[ROUNDS];
     for (int i = 0; i < 2; i++) GS_TRY(make_round(c, 1, &one)); /* the first one warms up */
     const int calls = (int)fmin(fmax(ENOUGH / fmax(one, 1e-9), 1), CALLS_MOST);
-    *seconds = INFINITY;
-    for (int i = 0; i < ROUNDS; i++) {
-        GS_TRY(make_round(c, calls, &one));
-        *seconds = fmin(*seconds, one);
-    }
+    for (int i = 0; i < ROUNDS; i++) GS_TRY(make_round(c, calls, &round[i]));
+    qsort(round, ROUNDS, sizeof *round, smaller);
+    *seconds = round[(ROUNDS - 1) / 2];
     return GS_OK;
 }
 
@@ -186,6 +206,7 @@ static gs_status allocate(caller *c) {
     c->mine = calloc(floats + 1, sizeof(float));
     c->of_all = calloc(floats + 1, sizeof(float)); /* sums of 0 stay 0 */
     if (!c->mine || !c->of_all) return gs_fail(GS_E_MEMORY, "no memory for messages of %zu floats", floats);
+    if (call->when == GS_CALL_BESIDE) GS_TRY(gs_errands_create(true, errand, c, &c->errands));
     if (call->scheme) return gs_sync_create_wire(call->scheme, c->group, array, &c->sync);
     if (!call->pieces) return GS_OK;
     GS_TRY(gs_device_open("cpu", 1, &c->device));
@@ -199,6 +220,7 @@ static gs_status allocate(caller *c) {
 }
 
 static void free_caller(caller *c) {
+    gs_errands_free(c->errands);
     if (c->device) {
         c->device->ops->free(c->device, c->part);
         c->device->ops->free(c->device, c->whole);
@@ -227,7 +249,8 @@ static gs_status make_calls(void *context, int rank, gs_comm **comm) {
 
 static bool same(const gs_layout_call *a, const gs_layout_call *b) {
     return a->scheme == b->scheme && a->operation == b->operation && a->ranks == b->ranks &&
-           a->whole == b->whole && a->floats == b->floats && a->pieces == b->pieces;
+           a->whole == b->whole && a->floats == b->floats && a->pieces == b->pieces &&
+           (a->when == GS_CALL_BESIDE) == (b->when == GS_CALL_BESIDE);
 }
 
 /* Of a longer call FLOATS_MOST floats are measured, and each of its floats is taken to cost as much. */

@@ -8,7 +8,9 @@
  * Everything is measured while as many cores are busy as in a run: layers by min(N, C) of the N workers at once, calls
  * by all N of them, in as many groups as the run has, with its schemes, its --link, and its threads on their cores. So
  * it contains what workers on one machine cost each other: its memory is shared, a call waits for the last one who
- * comes, and threads that are more than the cores take turns.
+ * comes, and threads that are more than the cores take turns. A call beside layers is given to a thread as in a run
+ * (ways/errands.h): to wake it and to wait for it takes longer than a short call. Of rounds and turns the median
+ * counts, since a step is made of such ones, and what disturbs a few does not count.
  */
 #pragma once
 
@@ -51,6 +53,7 @@ void gs_layout_calls_free(gs_layout_calls *);
 /* What the calls depend on. */
 typedef struct gs_layout_step {
     const gs_settings *settings; /* settled */
+    const char *devices;         /* of all workers */
     gs_layout layout;
     const gs_model *part; /* the plan of what a worker of a tensor group has; without one, of the model */
     size_t samples;       /* of a pass, */
@@ -93,7 +96,7 @@ typedef struct gs_layout_times {
     gs_layer_times times;
 } gs_layout_times;
 
-/* What a call takes, whenever and however often it is made. */
+/* What a call takes, however often it is made; whenever it is, but by a thread beside the worker it takes longer. */
 typedef struct gs_layout_known {
     gs_layout_call call;
     double seconds;

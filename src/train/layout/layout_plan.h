@@ -4,15 +4,17 @@
  * worker goes through its B / D samples in m passes, which in a pipeline are its micro-batches:
  *
  *     step      m (c f + g)                                   without stages
- *               max(V(f + g), D T m (f_0 + f_1 + ...) t / C + m g)   P stages
+ *               max(V(f + g), D T m (f_0 + f_1 + ...) c / N + m g)   P stages
  *               + sums + c (update + data)
  *
  *     f         seconds of a pass: forward and backward of the layers that a worker has, each measured, of just so many
  *               samples (pipeline/times.h). Of a tensor group it is the part that is measured: half of a convolution's
  *               channels do not take half the time, and what is not divided takes all of it. As many workers measure
  *               at the same time as would compute. Where they meet in each layer, it is the time of the slowest: with
- *               T > 1, and where batch_norm has statistics of all. Where passes are not of one size, the mean
- *     c         how many threads take turns on a core: N t / C, and 1 where that is less
+ *               T > 1, and where batch_norm has statistics of all. Replicas that meet in the sum, each on a core of its
+ *               own, take as long as the one whose core is the slowest. Where passes are not of one size, the mean
+ *     c         how many threads take turns on a core: N t / C, and 1 where that is less; or how many workers on one
+ *               OpenCL device
  *     g         seconds of a pass: what a tensor group sums and gathers (gs_tensor_calls), batch_norm's sums over
  *               replicas, and messages between stages, of which sender and receiver each have half an exchange. Each
  *               call is measured, of that size, by all N workers at once (layout_parts.h)
@@ -21,7 +23,8 @@
  *     sums      of gradients over the replicas, in the way of the layout: an all-reduce; or reduce-scatters and
  *               all-gathers of ZeRO's units, those of stages 2 and 3 in each pass. Measured as g is. A thread beside
  *               the worker makes them while layers compute: what is longer than m f counts, where it has a core (N (t +
- *               1) <= C); else all of it, since it takes a core from a worker
+ *               1) <= C); else all of it, since it takes a core from a worker. A worker without that thread (on OpenCL,
+ *               in a tensor group, with statistics of all: gs_zero_would_have_thread) makes them itself: all counts
  *     update    seconds a parameter, measured, times the worker's, with ZeRO a D-th of them
  *     data      B / D times the seconds that a sample takes to the device, and, where the loader's thread has no core
  *               of its own, to load

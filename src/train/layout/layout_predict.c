@@ -24,7 +24,7 @@ typedef struct prediction {
     gs_layout_parts *parts;
     gs_layout_step step;
     passes of[2]; /* the larger ones, and those with a sample less, or with a group less */
-    double busy;  /* workers that take turns on a core, or 1 */
+    double busy;  /* workers that take turns on a core, or on an OpenCL device; or 1 */
     double batch; /* samples that a worker sees in a step */
 } prediction;
 
@@ -46,9 +46,13 @@ static gs_status add_calls(const prediction *p, const gs_layout_calls *list, dou
     return GS_OK;
 }
 
-/* Where workers meet in each layer, all take as long as the slowest. */
+/* Where workers meet in each layer, all take as long as the slowest. Where they meet once, at the end of a step, all
+ * wait for the one whose core is the slowest; more workers than cores are moved from core to core. */
 static double slowed_by(const prediction *p, const gs_layer_times *t, int i) {
-    return gs_layout_meets_in_layers(&p->step) && t->both[i] > 0 ? t->slowest[i] / t->both[i] : 1;
+    const gs_layout_parts *m = p->parts;
+    if (gs_layout_meets_in_layers(&p->step)) return t->both[i] > 0 ? t->slowest[i] / t->both[i] : 1;
+    if (p->step.layout.dp == 1 || p->step.layout.pp > 1 || m->workers * m->threads > m->cores) return 1;
+    return fmax(1, t->uneven);
 }
 
 static void add_in_layers(const double calls[GS_CALL_WHENS], double share, stage *to) {
@@ -270,12 +274,31 @@ static gs_status predict_stages(const prediction *p, gs_layout_cost *out) {
     for (int i = 0; i < p->step.layout.pp && status == GS_OK; i++) status = add_stage(p, i, all, out);
     if (status == GS_OK) status = play(p, all, &played);
     out->bubble = gs_pipeline_bubble(&all->shape);
-    out->seconds = fmax(played, all->work * m->threads / m->cores + all->calls) + all->rest;
+    out->seconds = fmax(played, all->work * p->busy / m->workers + all->calls) + all->rest;
     free(all);
     return status;
 }
 
 /* ---- all ---- */
+
+/* Workers may name one OpenCL device, and each is measured with the device for itself. */
+static int most_on_a_device(const gs_layout_parts *m) {
+    const int named = gs_devices_count(m->devices);
+    char one[48], other[48];
+    int most = 1;
+    for (int i = 0; i < m->workers; i++) {
+        int count = 0;
+        if (gs_devices_name(m->devices, i % named, one) != GS_OK || strcmp(one, "cpu") == 0) continue;
+        for (int k = 0; k < m->workers; k++)
+            count += gs_devices_name(m->devices, k % named, other) == GS_OK && strcmp(one, other) == 0;
+        if (count > most) most = count;
+    }
+    return most;
+}
+
+static double turns_taken(const gs_layout_parts *m) {
+    return fmax(most_on_a_device(m), (double)m->workers * m->threads / m->cores);
+}
 
 /* What a worker computes at once of its part of the batch, and how often. */
 static gs_status find_passes(prediction *p, size_t batch) {
@@ -332,8 +355,8 @@ static gs_status predict(gs_layout_parts *parts, const gs_settings *settings, co
     gs_settings s = *settings;
     const gs_layout l = gs_layout_of(&s, parts->workers);
     prediction p = {.parts = parts,
-                    .step = {.settings = &s, .layout = l, .part = part},
-                    .busy = fmax(1, (double)parts->workers * parts->threads / parts->cores),
+                    .step = {.settings = &s, .devices = parts->devices, .layout = l, .part = part},
+                    .busy = turns_taken(parts),
                     .batch = (double)batch / l.dp};
     *out = (gs_layout_cost){.layout = l, .sequence = s.sequence};
     GS_TRY(find_passes(&p, batch));

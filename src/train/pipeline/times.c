@@ -128,9 +128,10 @@ static gs_status turn(bench *b, gs_model *m, gs_mem dy, gs_mem *y, took *t) {
     return GS_OK;
 }
 
-/* The least of some turns: of the mean of all threads, and of the slowest. Alone they are the same. */
+/* Of some turns one: of the mean of all threads, and of the slowest. Alone they are the same. */
 typedef struct result {
     took typical, slowest;
+    double own; /* seconds of this thread's median turn, both ways */
 } result;
 
 static took least_of(const took *turns, int count) {
@@ -142,15 +143,34 @@ static took least_of(const took *turns, int count) {
     return t;
 }
 
-static gs_status least_beside(gs_comm *beside, const took *turns, int count, result *out) {
+static int smaller(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static took median_of(const took *turns, int count) {
+    double forward[MOST], backward[MOST];
+    for (int i = 0; i < count; i++) {
+        forward[i] = turns[i].forward;
+        backward[i] = turns[i].backward;
+    }
+    qsort(forward, (size_t)count, sizeof *forward, smaller);
+    qsort(backward, (size_t)count, sizeof *backward, smaller);
+    return (took){forward[(count - 1) / 2], backward[(count - 1) / 2]};
+}
+
+/* A step is made of one turn of each layer, whichever comes: on busy cores that is seldom the fastest. */
+static gs_status median_beside(gs_comm *beside, const took *turns, int count, result *out) {
     took sum[MOST], most[MOST];
     const size_t numbers = 2 * (size_t)count;
     for (int i = 0; i < count; i++) sum[i] = most[i] = turns[i];
     GS_TRY(gs_comm_all_reduce(beside, sum, numbers, GS_F64, GS_SUM));
     GS_TRY(gs_comm_all_reduce(beside, most, numbers, GS_F64, GS_MAX));
-    const took all = least_of(sum, count);
+    const took all = median_of(sum, count);
     out->typical = (took){all.forward / beside->size, all.backward / beside->size};
-    out->slowest = least_of(most, count);
+    out->slowest = median_of(most, count);
+    const took own = median_of(turns, count);
+    out->own = own.forward + own.backward;
     return GS_OK;
 }
 
@@ -169,7 +189,7 @@ static gs_status time_piece(bench *b, gs_model *m, gs_mem dy, gs_mem *y, result 
     GS_TRY(turn(b, m, dy, y, &turns[0]));
     GS_TRY(count_turns(b, turns[0], &count));
     for (int i = 0; i < count; i++) GS_TRY(turn(b, m, dy, y, &turns[i]));
-    if (b->beside) return least_beside(b->beside, turns, count, out);
+    if (b->beside) return median_beside(b->beside, turns, count, out);
     out->typical = out->slowest = least_of(turns, count);
     return GS_OK;
 }
@@ -233,6 +253,17 @@ static gs_status make_other(bench *b) {
     return b->other ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for %zu floats", b->others);
 }
 
+/* own: of this thread. */
+static gs_status compare_threads(gs_comm *beside, double own, double *uneven) {
+    double sum = own, most = own;
+    *uneven = 1;
+    if (!beside) return GS_OK;
+    GS_TRY(gs_comm_all_reduce(beside, &sum, 1, GS_F64, GS_SUM));
+    GS_TRY(gs_comm_all_reduce(beside, &most, 1, GS_F64, GS_MAX));
+    if (sum > 0) *uneven = most * beside->size / sum;
+    return GS_OK;
+}
+
 static gs_status measure(bench *b, const gs_layer_bench *q, gs_layer_times *out) {
     const gs_settings *s = b->settings;
     gs_tensor_group group = q->group ? *q->group : (gs_tensor_group){.size = 0};
@@ -251,16 +282,18 @@ static gs_status measure(bench *b, const gs_layer_bench *q, gs_layer_times *out)
     if (q->beside && strcmp(q->device, "cpu") == 0) GS_TRY(make_other(b));
     GS_TRY(make_input(b, q->data));
     b->pieces = gs_pipeline_places(b->whole, b->place);
+    double own = 0;
     for (int i = 0; i < b->pieces; i++) {
         const int at = b->place[i];
-        result r;
+        result r = {.own = 0};
         GS_TRY(measure_piece(b, at, b->place[i + 1], &r));
         out->forward[at] = r.typical.forward;
         out->backward[at] = r.typical.backward;
         out->both[at] = r.typical.forward + r.typical.backward;
         out->slowest[at] = r.slowest.forward + r.slowest.backward;
+        own += r.own;
     }
-    return GS_OK;
+    return compare_threads(b->beside, own, &out->uneven);
 }
 
 gs_status gs_layer_times_of(const gs_layer_bench *q, gs_layer_times *out) {

@@ -1,10 +1,10 @@
 /* A step of --zero in virtual time: ways/zero.c, and for stages 2 and 3 ways/zero_windows.c, whose collectives are made
- * by a thread of their own while the worker computes. With tp there is no thread, as its layers have sums too: each is
- * made when it is asked for. */
+ * by a thread of their own while the worker computes, where training would have one (gs_zero_would_have_thread): with
+ * tp or on OpenCL it has none, and each is made when it is asked for. */
 #include <math.h>
 
 #include "train/simulate/scripts.h"
-#include "train/ways/zero_units.h"
+#include "train/ways/zero.h"
 
 /* The marks that the two threads leave for each other: the weights of window 0, of window 1 and of all units that stay
  * have come; and from READ on the same windows' gradients have been read. */
@@ -14,6 +14,7 @@ typedef struct zero {
     gs_scripts *scripts;
     const gs_sim_step *step;
     int stage;
+    bool thread; /* beside each worker, for its collectives */
     gs_units units;
     /* of the rank at hand */
     gs_sim_group beside;
@@ -23,7 +24,7 @@ typedef struct zero {
 
 /* What the two threads tell each other. */
 static gs_status add(const zero *z, gs_virtual_what what, int base) {
-    if (z->step->layout.tp > 1) return GS_OK;
+    if (!z->thread) return GS_OK;
     return gs_scripts_add(z->scripts, z->rank, (gs_virtual_item){.what = what, .base = base}, false);
 }
 
@@ -151,7 +152,9 @@ static gs_status add_rank(zero *z, int rank) {
 
 gs_status gs_scripts_add_zero(gs_scripts *s, const gs_sim_step *step) {
     const int stage = step->layout.zero;
+    const gs_settings *settings = &step->sim->settings;
     zero z = {.scripts = s, .step = step, .stage = stage};
+    z.thread = gs_zero_would_have_thread(settings, settings->devices, step->part->net, step->layout.dp);
     gs_status status = gs_units_cut(step->part, step->layout.dp, stage == 1, &z.units);
     if (status == GS_OK && z.units.count > UNITS)
         status =

@@ -62,9 +62,18 @@ static bool has_passes(const gs_worker *w) {
 
 /* Between errands the worker must make no collective of its own, nor may its layers; and where its device has memory of
  * its own, no thread but the worker's may call it. */
-static bool may_have_thread(const gs_worker *w) {
-    return w->device->ops->host_memory && !gs_batch_norm_is_shared(w) && !w->tensor &&
-           !w->settings->rehearses;
+static bool may_have_thread(bool host_memory, bool shared_statistics, bool in_group) {
+    return host_memory && !shared_statistics && !in_group;
+}
+
+static bool has_thread(const gs_worker *w) {
+    return !w->settings->rehearses && may_have_thread(w->device->ops->host_memory != NULL,
+                                                      gs_batch_norm_is_shared(w), w->tensor != NULL);
+}
+
+bool gs_zero_would_have_thread(const gs_settings *s, const char *devices, const gs_layer *net, int replicas) {
+    return may_have_thread(gs_devices_are_cpu(devices), gs_batch_norm_would_be_shared(s, net, replicas),
+                           s->tensor > 1);
 }
 
 /* What the norms of whole tensors need (optim/tensors.h). */
@@ -118,7 +127,7 @@ static gs_status create(gs_worker *w) {
     if (z->stage == 1) return list_parts(z);
     if (w->settings->exact) GS_TRY(check_shards(w));
     if (has_passes(w)) GS_TRY(floats(z, largest_part(z), &z->sum));
-    GS_TRY(gs_errands_create(may_have_thread(w), gs_zero_run, z, &z->errands));
+    GS_TRY(gs_errands_create(has_thread(w), gs_zero_run, z, &z->errands));
     GS_TRY(gs_zero_divide(z));
     return list_parts(z);
 }

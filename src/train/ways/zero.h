@@ -113,6 +113,13 @@ static inline gs_mem gs_zero_rest(const gs_zero *z, gs_mem array, bool divided, 
     return gs_at(array, divided ? z->units.own + u->rest_at : u->first + u->count - u->rest);
 }
 
+/* ---- zero.c ---- */
+
+/* Would workers of such a run make the collectives of stages 2 and 3 by a thread beside them (errands.h), so that they
+ * lie behind layers? What training asks of a worker, this asks of settled settings: for predictions. Where only some of
+ * the devices would, it says no, since the others wait. net: the model that a worker has. */
+bool gs_zero_would_have_thread(const gs_settings *, const char *devices, const gs_layer *net, int replicas);
+
 /* ---- zero_sums.c: what goes between workers ---- */
 
 /* Of a unit: all parts of the weights -> the whole; all gradients -> this worker's part of their sum. As errands: */

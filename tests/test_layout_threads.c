@@ -1,0 +1,125 @@
+/* Which of a layout's calls lie behind layers: a prediction says so where training has a thread, and nowhere else. */
+#include "tests/devices.h"
+#include "tests/tiny_set.h"
+#include "tests/training.h"
+
+#include "train/layout/layout_cut.h"
+#include "train/layout/layout_parts.h"
+#include "train/layout/layout_plan.h"
+#include "train/timeline/timeline.h"
+
+/* The collectives of units in a run: how many, and how many of them by a thread beside the worker. */
+typedef struct counted {
+    int all, beside;
+} counted;
+
+static void count(void *context, const gs_timeline_part *parts, int workers) {
+    counted *c = context;
+    for (int r = 0; r < workers; r++)
+        for (size_t i = 0; i < parts[r].count; i++) {
+            const gs_span *s = &parts[r].span[i];
+            if (s->kind != GS_SPAN_UNIT_GATHER && s->kind != GS_SPAN_UNIT_REDUCE) continue;
+            c->all++;
+            c->beside += s->row == GS_ROW_SYNC;
+        }
+}
+
+static counted of_a_run(const gs_settings *settings) {
+    gs_settings s = *settings;
+    gs_result result;
+    counted c = {0, 0};
+    const gs_observer observer = {.context = &c, .timeline = count};
+    s.steps = 1;
+    s.record = true;
+    s.trace = (gs_step_range){1, 1};
+    assert_ok(gs_train(&s, &observer, &result));
+    gs_result_free(&result);
+    return c;
+}
+
+/* The same of the list of calls that a prediction adds up. */
+static counted of_the_prediction(const gs_settings *s) {
+    gs_memory_plan memory;
+    gs_model *plan, *part = NULL;
+    gs_layout_calls list = {0};
+    counted c = {0, 0};
+    const int workers = gs_devices_count(s->devices);
+    gs_settings settled = *s;
+    assert_ok(gs_layout_settled(&settled, workers, &memory, &plan));
+    if (memory.settings.tensor > 1) assert_ok(gs_layout_part(&memory.settings, plan, 0, &part));
+    const gs_layout_step step = {.settings = &memory.settings,
+                                 .devices = s->devices,
+                                 .layout = gs_layout_of(&memory.settings, workers),
+                                 .part = part ? part : plan,
+                                 .samples = 8,
+                                 .passes = 1};
+    assert_ok(gs_layout_calls_of_step(&step, NULL, &list));
+    for (size_t i = 0; i < list.count; i++) {
+        const gs_operation made = list.call[i].operation;
+        if (made != GS_ALL_GATHER && made != GS_REDUCE_SCATTER) continue;
+        c.all++;
+        c.beside += list.call[i].when == GS_CALL_BESIDE;
+    }
+    gs_layout_calls_free(&list);
+    gs_model_free(part);
+    gs_model_free(plan);
+    gs_memory_plan_free(&memory);
+    return c;
+}
+
+static const char plain[] = "flatten, linear 16, relu, linear 16, relu, linear 4",
+                  with_statistics[] = "conv 4 3x3 pad 1, batch_norm, relu, flatten, linear 4";
+
+/* In a run all are as the prediction says: beside the layers, or none. */
+static void agree(const char *model, const char *devices, const char *layout, gs_batch_norm_over over,
+                  bool beside) {
+    gs_settings s = gs_settings_default();
+    s.model = model;
+    s.data = gs_test_tiny_data();
+    s.devices = devices;
+    s.layout = layout;
+    s.batch = 16;
+    s.batch_norm.over = over;
+    const counted predicted = of_the_prediction(&s), run = of_a_run(&s);
+    if (predicted.all == 0 || run.all == 0) fail_msg("%s on %s: no call of a unit", layout, devices);
+    if (predicted.beside != (beside ? predicted.all : 0) || run.beside != (beside ? run.all : 0))
+        fail_msg("%s of %s on %s: %d of %d calls are predicted to be beside layers; in the run %d of %d are",
+                 layout, model, devices, predicted.beside, predicted.all, run.beside, run.all);
+}
+
+static void a_thread_beside_layers_is_predicted_where_a_run_has_it(void **state) {
+    (void)state;
+    agree(plain, "cpu,cpu", "dp2,zero3", GS_BATCH_NORM_GLOBAL, true);
+    agree(with_statistics, "cpu,cpu", "dp2,zero3", GS_BATCH_NORM_LOCAL, true);
+    agree(with_statistics, "cpu,cpu", "dp2,zero3", GS_BATCH_NORM_GLOBAL, false);
+    agree(plain, "cpu,cpu,cpu,cpu", "dp2,tp2,zero3", GS_BATCH_NORM_GLOBAL, false);
+    if (!gs_test_has_opencl()) return;
+    agree(plain, "cl,cl", "dp2,zero3", GS_BATCH_NORM_GLOBAL, false);
+}
+
+/* A call beside layers is measured as a run makes it, by such a thread: by itself, and once. */
+static void a_call_of_a_thread_is_measured_by_itself(void **state) {
+    (void)state;
+    gs_settings s = gs_settings_default();
+    gs_layout_plan plan;
+    double seconds = 0;
+    s.model = plain;
+    s.data = gs_test_tiny_data();
+    s.batch = 16;
+    s.threads = 1;
+    assert_ok(gs_layout_plan_create(&s, "cpu,cpu", 2, &plan));
+    gs_layout_parts *p = plan.parts;
+    const size_t before = p->calls_known;
+    gs_layout_call call = {
+        .operation = GS_ALL_GATHER, .ranks = 2, .whole = true, .floats = 12346, .times = 1};
+    for (int i = 0; i < 4; i++) {
+        call.when = i % 2 ? GS_CALL_BESIDE : GS_CALL_AFTER;
+        assert_ok(p->source->call(p, &call, &seconds));
+        assert_true(seconds > 0);
+        assert_int_equal(p->calls_known, before + (i < 2 ? i + 1 : 2));
+    }
+    gs_layout_plan_free(&plan);
+}
+
+GS_TESTS(layout_threads, cmocka_unit_test(a_thread_beside_layers_is_predicted_where_a_run_has_it),
+         cmocka_unit_test(a_call_of_a_thread_is_measured_by_itself))
