@@ -391,7 +391,7 @@ static void damaged_records_are_refused(void **state) {
         {"", "is no record of gradsum train --digest"},
         {"hello\n", "is no record of gradsum train --digest"},
         {"gradsum digest 2 rank 0 of 0\n", "is no record"},
-        {"gradsum digest 2 rank 0 of 1\n", "is a digest of version 1; wanted version 2"},
+        {"gradsum digest 1 rank 0 of 1\n", "is a digest of version 1; wanted version 2"},
         {"gradsum digest 3 rank 0 of 1\n", "is a digest of version 3; wanted version 2"},
         {"gradsum digest 2 rank 0 of 1000\n", "is of 1000 workers; wanted at most 64"},
         {"gradsum digest 2 rank 3 of 4\n", "is of rank 3 of 4; wanted rank 0"},
