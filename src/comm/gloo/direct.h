@@ -28,8 +28,8 @@ gs_gloo_code gs_direct_create(gs_gloo *, int socket, int rank, int timeout_ms, g
                               gs_gloo_error *error);
 void gs_direct_free(gs_direct *); /* NULL is allowed */
 
-/* data[i] = data[i] of rank 0 combined with data[i] of rank 1, on both. GS_GLOO_TIMEOUT if for `timeout_ms` nothing comes
- * from the other rank, or it takes nothing. A different count there is a mistake in the program. */
+/* data[i] = data[i] of rank 0 combined with data[i] of rank 1, on both. GS_GLOO_TIMEOUT if for `timeout_ms` nothing
+ * comes from the other rank, or it takes nothing. A different count there is a mistake in the program. */
 gs_gloo_code gs_direct_all_reduce(gs_direct *, const gs_call *, void *data, int timeout_ms,
                                   gs_gloo_error *error);
 
