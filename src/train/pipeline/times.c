@@ -149,7 +149,7 @@ static int smaller(const void *a, const void *b) {
 }
 
 static took median_of(const took *turns, int count) {
-    double forward[MOST], backward[MOST];
+    double forward[MOST] = {0}, backward[MOST] = {0};
     for (int i = 0; i < count; i++) {
         forward[i] = turns[i].forward;
         backward[i] = turns[i].backward;
