@@ -101,6 +101,8 @@ right 4 6 "--model gpt $text --devices $two --layout pp2 --optimizer lamb"
 right 5 4 "--model gpt $text --devices $four --layout dp2,zero1,pp2 --micro-batches 4 --optimizer adamw --clip 1"
 right 6 6 "--model gpt $text --devices $two --layout dp2,zero3"
 right 7 6 "--model gpt $text --devices $two --optimizer lars --lr 0.1"
+right 407 6 "--model gpt $text --devices $two --optimizer lars --lr 0.1" # this one and the next were blamed once
+right 302 6 "--model gpt $text --devices $two --layout tp2 --optimizer adam"
 right 8 4 "--model gpt $text --devices $two --precision bf16 --optimizer adamw"
 right 9 4 "launch 2 --model gpt $text --optimizer nesterov"
 right 10 4 "--model gpt $text --devices cpu --recompute 1 --accumulate 2 --offload optimizer --optimizer adam"

@@ -68,12 +68,6 @@ static bool is_coupled(const gs_digests *d) {
     return false;
 }
 
-static bool has_kinks(const gs_search *s) {
-    for (int l = 0; l < s->b->layers; l++)
-        if (is_kink(s, l)) return true;
-    return false;
-}
-
 static bool of_samples(const gs_search *s, const gs_digests *d, int kind, int l, int eighth,
                        gs_numbers *out) {
     return gs_total(d, GS_ALL_RANKS, s->step, kind, l, eighth, out) && isfinite(out->squares);
@@ -168,7 +162,7 @@ double gs_kinks_left(const gs_search *s, int p) {
 void gs_kinks_begin(gs_search *s) {
     memset(s->carried, 0, sizeof s->carried);
     s->carried_whole = 0;
-    s->loose = s->step > s->b->first && has_kinks(s);
+    s->loose = s->step > s->b->first;
 }
 
 void gs_kinks_end(gs_search *s) {

@@ -56,9 +56,10 @@
  * 6. The weights. An update is as far off as its vectors are, as a share of itself (Adam's: rounding.h); so weights
  * differ by what they did before and by that share of what the update changes. What later steps compute from weights
  * that were moved apart is held to gs_rounding_limit, and to 5 from layer to layer, in forward too; x differs by more,
- * and has a larger s in 2. (Choices that change dx by less than the tolerance move weights too. So this is so in all
- * steps but the first, and what is carried counts from a tenth of the tolerance on in all eighths. Without kinks
- * nothing is carried.) So runs that have once chosen differently may part ever further. gs_difference tells how far
+ * and has a larger s in 2. (Choices that change dx by less than the tolerance move weights too, and so does rounding
+ * itself, without kinks: in gpt, after some steps of LARS or Adam, a layer's dx came to 1.2 times what was allowed. So
+ * this is so in all steps but the first, and what is carried counts from a tenth of the tolerance on in all eighths.)
+ * So runs that have once chosen differently may part ever further. gs_difference tells how far
  * they were allowed to. A mistake in such a step that is smaller than what rounding has already made there is not
  * seen: it is in the steps and eighths without a small gap, and in the first step, where weights are the same. */
 #pragma once

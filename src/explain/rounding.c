@@ -141,8 +141,7 @@ static double share_apart(const gs_search *s, int p, double least_size) {
 double gs_rounding_limit(const gs_search *s) {
     const double least_size = gs_size_of_all(s, GS_DIGEST_weight);
     double most = 0;
-    const bool moved = gs_divides_by_gradient(s->b) || s->loose;
-    if (!moved || s->step == s->b->first) return s->tolerance;
+    if (s->step == s->b->first) return s->tolerance;
     for (int p = 0; p < s->b->params; p++)
         if (!s->b->param[p].state && !has_keys(s, p) && !gs_is_rounding_alone(s, p))
             most = fmax(most, share_apart(s, p, least_size));

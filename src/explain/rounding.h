@@ -33,7 +33,7 @@ typedef struct gs_search {
      * eighths of the batch, and in all of it; the largest until now. */
     double carried[GS_DIGEST_EIGHTHS], carried_whole, carried_before;
     double rounding;          /* of x, for the layer whose dx is compared now: s of kinks.h */
-    bool loose;               /* this step's weights may have been moved apart */
+    bool loose;               /* not the first step: weights may have been moved apart */
     uint64_t parted;          /* the first step whose update branches may have moved apart; 0: none */
     uint64_t switched, blind; /* as in gs_difference */
     double loosest;           /* the largest limit since then */
@@ -61,8 +61,8 @@ double gs_weights_apart(const gs_search *, int p);
 double gs_rounding_moved(const gs_search *, uint64_t last, int p);
 
 /* Of what is computed from this step's weights: the tolerance, or if it is more ten times the largest difference of
- * a weight, as a share of its norm. Measured with gpt: up to 3.5 times. SGD: the tolerance, but in a net with kinks
- * (kinks.h). */
+ * a weight, as a share of its norm. Measured with gpt: up to 3.5 times. Steps of SGD and LARS that are too long enlarge
+ * rounding as well, from one to the next; where they do not, ten times the difference is far below the tolerance. */
 double gs_rounding_limit(const gs_search *);
 
 /* Is all of p's gradient rounding? It is no difference what is made of it. */
