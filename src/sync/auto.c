@@ -19,6 +19,7 @@
 #include "sync/auto.h"
 
 #include "core/clock.h"
+#include "core/median.h"
 #include "sync/scheme.h"
 
 #include <math.h>
@@ -59,11 +60,6 @@ static gs_status add(gs_sync *s, float *data, size_t count) {
     return GS_OK;
 }
 
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Seconds that one call takes on this rank. */
 static gs_status seconds_of(gs_sync *s, gs_status (*call)(gs_sync *, float *, size_t), float *data,
                             size_t count, double *seconds) {
@@ -75,8 +71,7 @@ static gs_status seconds_of(gs_sync *s, gs_status (*call)(gs_sync *, float *, si
         for (int i = 0; i < BATCH; i++) GS_TRY(call(s, data, count));
         took[b] = (gs_seconds() - start) / BATCH;
     }
-    qsort(took, BATCHES, sizeof *took, compare_doubles);
-    *seconds = took[BATCHES / 2];
+    *seconds = gs_median(took, BATCHES);
     return GS_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "comm/split.h"
 #include "core/clock.h"
 #include "core/cores.h"
+#include "core/median.h"
 #include "core/memory.h"
 #include "train/internal.h"
 #include "train/layout/layout_parts.h"
@@ -183,19 +184,13 @@ static gs_status make_round(const caller *c, int calls, double *seconds) {
     return GS_OK;
 }
 
-static int smaller(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Of the median round, as of layers: what disturbs a few does not count. */
 static gs_status make_rounds(const caller *c, double *seconds) {
     double one, round[ROUNDS];
     for (int i = 0; i < 2; i++) GS_TRY(make_round(c, 1, &one)); /* the first one warms up */
     const int calls = (int)fmin(fmax(ENOUGH / fmax(one, 1e-9), 1), CALLS_MOST);
     for (int i = 0; i < ROUNDS; i++) GS_TRY(make_round(c, calls, &round[i]));
-    qsort(round, ROUNDS, sizeof *round, smaller);
-    *seconds = round[(ROUNDS - 1) / 2];
+    *seconds = gs_median(round, ROUNDS);
     return GS_OK;
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/median.h"
 #include "core/philox.h"
 #include "train/internal.h"
 
@@ -143,20 +144,13 @@ static took least_of(const took *turns, int count) {
     return t;
 }
 
-static int smaller(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static took median_of(const took *turns, int count) {
-    double forward[MOST] = {0}, backward[MOST] = {0};
+    double forward[MOST] = {0}, backward[MOST] = {0}; /* count >= 1 */
     for (int i = 0; i < count; i++) {
         forward[i] = turns[i].forward;
         backward[i] = turns[i].backward;
     }
-    qsort(forward, (size_t)count, sizeof *forward, smaller);
-    qsort(backward, (size_t)count, sizeof *backward, smaller);
-    return (took){forward[(count - 1) / 2], backward[(count - 1) / 2]};
+    return (took){gs_median(forward, count), gs_median(backward, count)};
 }
 
 /* A step is made of one turn of each layer, whichever comes: on busy cores that is seldom the fastest. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/median.h"
 #include "train/simulate/scripts.h"
 #include "train/ways/tensor.h"
 #include "train/ways/way.h"
@@ -175,11 +176,6 @@ static gs_status make_steps(run *r) {
     return r->failed == GS_OK ? GS_OK : gs_fail(r->failed, "no memory for a timeline");
 }
 
-static int compare_doubles(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void summarise_steps(run *r) {
     gs_simulated *o = r->out;
     /* All begin the first one at one moment, and so it takes another time. With pauses it is one of many. */
@@ -187,8 +183,7 @@ static void summarise_steps(run *r) {
     double *times = r->step + skip;
     const int count = o->steps - skip;
     for (int i = 0; i < count; i++) o->mean += times[i] / count;
-    qsort(times, (size_t)count, sizeof *times, compare_doubles);
-    o->step = times[(count - 1) / 2];
+    o->step = gs_median(times, count);
 }
 
 /* What a step takes after worker 1 has been late once. */
