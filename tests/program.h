@@ -5,7 +5,7 @@
 
 #include <cjson/cJSON.h>
 
-/* Run "gradsum <arguments>" through the shell in a new process, for 120 s at most. Returns its exit status (124: it
+/* Run "gradsum <arguments>" through the shell in a new process, for 300 s at most. Returns its exit status (124: it
  * took longer). *output (if not NULL) is what it printed to standard output and standard error, to be freed. */
 int gs_test_program(char **output, const char *arguments, ...) GS_PRINTF(2, 3);
 
