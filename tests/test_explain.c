@@ -154,6 +154,7 @@ static void a_difference_in_some_tokens_is_found(void **state) {
         gs_test_text_file(), folder);
     gs_test_program_prints(0, "steps 1 to 2: no difference", "explain %s", folder);
     change_record(folder, 1, "\ny 2 5 0 64 ");
+    change_record(folder, 1, "\ny 2 3 0 64 "); /* and so in the residual around that layer */
     gs_test_program_prints(1, "step 2: the first difference is in: y of layer 2.body.0 (layer_norm)",
                            "explain %s", folder);
 }

@@ -313,17 +313,35 @@ static bool any_weights_differ(const gs_search *s) {
     return false;
 }
 
-static bool forward_differs(gs_search *s) {
-    if (samples_differ(s, GS_DIGEST_x, 0)) return true;
-    for (int l = 0; l < s->b->layers; l++) {
-        if (samples_differ(s, GS_DIGEST_y, l)) {
-            if (s->step == s->b->first || !gs_is_moved(s, l, false)) return true;
-            *s->out = (gs_difference){0};
-        } else {
-            gs_kinks_carry(s, GS_DIGEST_y, l);
-        }
+/* Where the layers inside of layer l end: their numbers and names follow on its own. */
+static int end_of_inner(const gs_digests *d, int l) {
+    const size_t length = strlen(d->layer[l].name);
+    int end = l + 1;
+    while (length > 0 && end < d->layers && strncmp(d->layer[end].name, d->layer[l].name, length) == 0 &&
+           d->layer[end].name[length] == '.')
+        end++;
+    return end;
+}
+
+static bool y_differs(gs_search *s, int l) {
+    if (!samples_differ(s, GS_DIGEST_y, l)) {
+        gs_kinks_carry(s, GS_DIGEST_y, l);
+        return false;
     }
+    if (s->step == s->b->first || !gs_is_moved(s, l, false)) return true;
+    *s->out = (gs_difference){0};
     return false;
+}
+
+/* A residual's y is computed after those of the layers inside of it. */
+static bool forward_differs_in(gs_search *s, int first, int end) {
+    for (int l = first; l < end; l = end_of_inner(s->b, l))
+        if (forward_differs_in(s, l + 1, end_of_inner(s->b, l)) || y_differs(s, l)) return true;
+    return false;
+}
+
+static bool forward_differs(gs_search *s) {
+    return samples_differ(s, GS_DIGEST_x, 0) || forward_differs_in(s, 0, s->b->layers);
 }
 
 /* What the weights of this step, as they are, lead to; what the update makes of them is held to the stricter limit. */

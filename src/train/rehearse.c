@@ -7,6 +7,7 @@
 #include "train/internal.h"
 #include "train/memory/memory.h"
 #include "train/run.h"
+#include "train/ways/tensor.h"
 
 /* ---- the calls of a worker ---- */
 
@@ -75,7 +76,8 @@ static gs_status rehearse_end(gs_worker *w) {
     const size_t vectors = (size_t)w->optimizer->vectors * whole->params * sizeof(float);
     if (s->save_state && w->comm->rank == 0)
         GS_TRY(gs_book_host(w, GS_MEMORY_OPTIMIZER, &w->optimizer, vectors));
-    return gs_book_host(w, GS_MEMORY_WEIGHTS, &w->model, whole->saved * sizeof(float));
+    GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &w->model, whole->saved * sizeof(float)));
+    return s->tensor > 1 ? gs_tensor_rehearse_weights(w) : GS_OK;
 }
 
 /* Of the gradients, where it clips them, or where a loss scale needs to know the largest of them. */
