@@ -167,8 +167,8 @@ static const char *device_of(const void *worker, int rank) {
 
 static void text_start(const gs_progress *p, const gs_worker *w) {
     const gs_settings *s = p->settings;
-    bool named = s->model && gs_model_is_name(s->model);
-    gs_print_fact("model", "%s, %s parameters", named ? s->model : w->model->text,
+    const char *given = s->model ? s->model : w->settings->model; /* mlp, if there is nothing to load */
+    gs_print_fact("model", "%s, %s parameters", gs_model_is_name(given) ? given : w->model->text,
                   gs_thousands((double)gs_model_whole(w->model)->params));
     print_data(s, w);
     print_scaling(w);
