@@ -5,7 +5,7 @@
 
 #include "explain/sums.h"
 
-/* Of |D|; delta in units of s; see kinks.h. */
+/* kinks.h: |w_k D| is taken to be at most so many |D|; delta is so many s. */
 static const double norms = 4, widest = 16;
 
 static bool is_kink(const gs_search *s, int l) {
