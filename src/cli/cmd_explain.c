@@ -12,14 +12,13 @@
 /* What was not held to the tolerance. */
 static void print_switched(const gs_difference *d) {
     if (!d->switched) return;
-    printf("  In step %" PRIu64
-           " rounding made the runs choose differently in a relu or a max_pool2d, which is right in\n"
-           "  both. From there on differences of up to %.2g count as rounding.\n",
+    printf("  In step %" PRIu64 " rounding made the runs choose differently in a relu or a\n"
+           "  max_pool2d, which is right in both.\n"
+           "  From there on differences of up to %.2g count as rounding.\n",
            d->switched, d->loosest);
     if (d->blind)
-        printf("  In step %" PRIu64
-               " and later they have parted so far that samples, rates and counts alone are\n"
-               "  compared. Compare fewer steps, or --exact runs.\n",
+        printf("  From step %" PRIu64 " on they have parted so far that only samples, rates and counts\n"
+               "  are compared. Compare fewer steps, or --exact runs.\n",
                d->blind);
 }
 
@@ -42,7 +41,10 @@ static void print(const gs_digests *a, const gs_digests *b, const gs_difference 
     int seen = 0;
     for (int r = 0; r < a->workers; r++)
         if (d->rank[r] && ++seen) printf(" %d", r);
-    printf("%s\n  cause  %s: %s\n", seen ? "" : " in their sum", d->cause, d->sentence);
+    char why[sizeof d->sentence + 100];
+    snprintf(why, sizeof why, "%s: %s", d->cause, d->sentence);
+    printf("%s\n  cause  ", seen ? "" : " in their sum");
+    gs_print_wrapped(9, why);
 }
 
 static gs_status explain(const char *of_a, const char *of_b, double tolerance, bool *differ) {

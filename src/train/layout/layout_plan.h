@@ -20,11 +20,11 @@
  *     V         the instructions of the schedule in virtual time (pipeline/virtual_time.h), with each stage's own f + g
  *     f_s       of stage s: where cores are fewer than workers, the work of all stages bounds the step
  *     sums      of gradients over the replicas, in the way of the layout: an all-reduce; or reduce-scatters and
- *               all-gathers of ZeRO's units. Measured as g is. --zero 2 makes the former in each pass, --zero 3 both, by
- *               a thread beside the worker while layers compute. Where that thread has a core (N (t + 1) <= C), only
- *               what is longer than m f counts; else all of it, since it takes a core from a worker. A worker without
- *               that thread (on OpenCL, in a tensor group, with statistics of all: gs_zero_would_have_thread) makes
- *               them itself: all counts
+ *               all-gathers of ZeRO's units. Measured as g is. --zero 2 makes the former in each pass, --zero 3 both,
+ *               by a thread beside the worker while layers compute. Where that thread has a core (N (t + 1) <= C),
+ *               only what is longer than m f counts; else all of it, since it takes a core from a worker. A worker
+ *               without that thread (on OpenCL, in a tensor group, with statistics of all: gs_zero_would_have_thread)
+ *               makes them itself: all counts
  *     update    seconds a parameter, measured, times the worker's, with ZeRO a D-th of them
  *     data      B / D times the seconds that a sample takes to the device, and, where the loader's thread has no core
  *               of its own, to load
