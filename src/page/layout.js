@@ -44,7 +44,7 @@ function bar(p, s, y, height, colour, label, lines, deep = false) {
   r.addEventListener('pointermove', tell);
   r.addEventListener('focus', tell);
   for (const name of ['pointerleave', 'blur']) r.addEventListener(name, () => { $('tip').hidden = true; });
-  if (label && width > 7 * label.length + 3)
+  if (label && width > 7.6 * label.length + 4)
     svg('text', { class: `in${deep ? ' deep' : ''}`, x: left + width / 2, y: y + height / 2 + 4, 'text-anchor': 'middle' }, p.box).textContent = label;
 }
 
