@@ -39,8 +39,7 @@ typedef struct table {
 typedef struct rank {
     table *t;
     gs_comm *comm;
-    gs_sync
-        *sync; /* one for all schemes, which take turns: 16 MB for what comes in, and not 16 MB for each */
+    gs_sync *sync; /* one for all schemes, which take turns: its 16 MB for what comes in are there once */
     float *data;
 } rank;
 
