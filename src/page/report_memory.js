@@ -21,10 +21,11 @@ function areasOf(trace, worker) {
   if (inside.length === 0) return null;
   const points = [...inside, [worker, to, ...inside.at(-1).slice(2)]];
   const kinds = Object.keys(AREAS).filter((k) => trace.memory.kinds.includes(k));
-  const at = (k) => 2 + trace.memory.kinds.indexOf(k), x = (p) => (p[1] - from) / 1000;
-  /* a step down or up: the value before it holds until just before */
-  const stairs = (k) => points.flatMap((p, i) => [...(i > 0 ? [{ x: x(p) - 1e-7, y: points[i - 1][at(k)] }] : []), { x: x(p), y: p[at(k)] }]);
-  return { step, to: (to - from) / 1000, kinds, of: stairs };
+  const at = (k) => 2 + trace.memory.kinds.indexOf(k), x = (p) => (p[1] - from) / 1000, length = (to - from) / 1000;
+  /* A step down or up: the value before it holds until just before. Chart.js takes points that are less than 1e-6 pixels
+   * apart for one, and then fills nothing: 1e-8 of a picture is more than that, and less than what lies between samples. */
+  const stairs = (k) => points.flatMap((p, i) => [...(i > 0 ? [{ x: x(p) - 1e-8 * length, y: points[i - 1][at(k)] }] : []), { x: x(p), y: p[at(k)] }]);
+  return { step, to: length, kinds, of: stairs };
 }
 
 /* What stands still is at the bottom, so that what moves is seen. */
