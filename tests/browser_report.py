@@ -216,21 +216,6 @@ def real_logs():
     no_complaints("a trained run")
 
 
-def a_step_with_long_pauses_is_filled():
-    """Chart.js fills nothing where two points are less than 1e-6 pixels apart: those of a stair must be farther."""
-    path = f"{folder}/logs/slow"
-    shutil.rmtree(path, ignore_errors=True)
-    program("train", "--model", "mlp", "--devices", "cpu,cpu", "--threads", "1", "--steps", "8", "--slow", "0:200", "--log", path)
-    page("slow", path)
-    for worker in (0, 1):
-        x = chart(f"areas-{worker}", "getDatasetMeta(1).data.map((p) => p.x)")
-        check(len(x) > 4 and min(v - u for u, v in zip(x, x[1:])) > 1e-6, f"points of worker {worker}: {x[:5]}")
-        below = b.execute_script("""const c = charts[arguments[0]], i = c.data.datasets.findIndex((d) => d.label === 'data');
-            return [...c.ctx.getImageData(200, c.getDatasetMeta(i).data[2].y + 3, 1, 1).data]""", f"areas-{worker}")
-        check(below[3] == 255, f"worker {worker}: what lies below its data is not filled: {below}")
-    no_complaints("memory over a slow step")
-
-
 def on_the_page(x):
     """A speed as a page shows it: of the five digits that it holds, those before the point, half rounded up."""
     return f"{math.floor(float(f'{x:.5g}') + 0.5) if x < 1e4 else round(x):,}"
@@ -384,4 +369,4 @@ def screenshots():
 
 run([training_is_thin_and_the_test_set_bold, a_slider_smooths, speed_is_a_median_over_windows, a_colour_has_one_meaning, best_only_beyond_the_spread,
      speed_up_wants_two_runs, on_paper, tables_say_that_they_scroll, the_table_says_what_is_in_the_logs, charts_show_the_logs, chips_and_switches, the_timeline_zooms, ten_thousand_steps_are_thinned,
-     harm_stays_text, what_is_missing_is_said, real_logs, a_step_with_long_pauses_is_filled, a_comparison, screenshots])
+     harm_stays_text, what_is_missing_is_said, real_logs, a_comparison, screenshots])
