@@ -100,7 +100,7 @@ static int unexpected(const char *name, const char *word, const char *wanted) {
 
 static int run_command(int argc, char **argv) {
     const char *name = argv[1];
-    gs_faults_tell = gs_tell_place;
+    gs_faults_tell = gs_tell_sentence;
     for (int i = 0; i < COMMANDS; i++) {
         if (strcmp(name, gs_commands[i].name) != 0) continue;
         if (gs_commands[i].computes) {

@@ -18,7 +18,7 @@ void gs_tell(const char *command, const char *format, ...) {
     gs_print_sentence(stderr, text);
 }
 
-void gs_tell_place(const char *sentence) {
+void gs_tell_sentence(const char *sentence) {
     gs_tell("", "%s", sentence);
 }
 
