@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "core/text.h"
 #include "explain/explain.h"
 #include "train/options/options.h"
 
@@ -37,13 +38,13 @@ static void print(const gs_digests *a, const gs_digests *b, const gs_difference 
     printf("step %" PRIu64 ": the first difference is in: %s%s%s\n", d->step, d->quantity,
            *d->where ? " of " : "", d->where);
     printf("  by     %.3g of what it should be\n", d->relative);
-    printf("  ranks ");
-    int seen = 0;
+    char ranks[3 * GS_DIGEST_RANKS + 1] = "", why[sizeof d->sentence + 100];
     for (int r = 0; r < a->workers; r++)
-        if (d->rank[r] && ++seen) printf(" %d", r);
-    char why[sizeof d->sentence + 100];
+        if (d->rank[r]) gs_append(ranks, sizeof ranks, "%s%d", *ranks ? " " : "", r);
     snprintf(why, sizeof why, "%s: %s", d->cause, d->sentence);
-    printf("%s\n  cause  ", seen ? "" : " in their sum");
+    printf("  ranks  ");
+    gs_print_wrapped(9, *ranks ? ranks : "in their sum");
+    printf("  cause  ");
     gs_print_wrapped(9, why);
 }
 
