@@ -74,9 +74,9 @@ enum { GS_KINK_GAIN = 10 };
 /* dx of layer l is compared next, in all eighths: s of 2 is computed for it, once. */
 void gs_kinks_begin_dx(gs_search *, int l);
 
-/* By how much y or dx of layer l may differ in that eighth of the batch, in addition to gs_kinks_limit_of: by other
+/* By how much y or dx of layer l may differ in that eighth of the batch, in addition to gs_kinks_share: by other
  * choices, as in 4, and by what was carried to it from other eighths. */
-double gs_kinks_limit(const gs_search *, int kind, int l, int eighth);
+double gs_kinks_more(const gs_search *, int kind, int l, int eighth);
 
 /* y or dx of layer l was compared: what differs in it is in all that follows in this step. */
 void gs_kinks_carry(gs_search *, int kind, int l);
@@ -84,7 +84,7 @@ void gs_kinks_carry(gs_search *, int kind, int l);
 void gs_kinks_carry_dw(gs_search *, double share);
 
 /* The limit of what is compared, as a share, with what is carried to it. */
-double gs_kinks_limit_of(const gs_search *, int kind, int eighth);
+double gs_kinks_share(const gs_search *, int kind, int eighth);
 
 /* How far apart, as a norm, such choices have moved weights p, this step's update included. */
 double gs_kinks_moved(const gs_search *, int p);
