@@ -147,7 +147,7 @@ static int tell(gs_settings *s, bool layers, bool json) {
     char why[GS_FIT_TEXT] = "";
     gs_status status = gs_memory_plan_create(s, &plan);
     if (status == GS_OK) status = gs_memory_check(s, &plan, why, sizeof why);
-    if (*why) fprintf(stderr, "gradsum memory: --fit chose %s\n", why);
+    if (*why) gs_tell("memory", "--fit chose %s", why);
     if (status == GS_OK) gs_memory_options_find(&plan, &options);
     if (status == GS_OK && json) print_json(&plan, &options, layers, why);
     if (status == GS_OK && !json) print_text(&plan, &options, layers);
