@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "core/memory.h"
 #include "io/file.h"
@@ -17,10 +18,12 @@ typedef struct reader {
     size_t line;
     size_t begun; /* rows before this step */
     size_t begun_kinks;
-    bool scored;    /* this step's score was read */
-    bool first;     /* it is rank 0's, which says what all have alike */
-    uint64_t check; /* of the lines before this one */
-    bool checked;   /* steps end with their check; records by hand may have none */
+    bool scored; /* this step's score was read */
+    bool first;  /* it is rank 0's, which says what all have alike */
+    uint32_t
+        check; /* CRC-32 of the lines before this one: without it, a line that was left out would be compared with
+                     * nothing, and called the same */
+    bool checked; /* steps end with their check; records by hand may have none */
 } reader;
 
 static gs_status wrong(const reader *r, const char *what) {
@@ -179,9 +182,10 @@ static gs_status read_score(reader *r, const char *line) {
 }
 
 static gs_status read_end(reader *r, const char *line) {
-    uint64_t step, check;
+    uint64_t step;
+    uint32_t check;
     int end = 0, end_of_step = 0;
-    const int read = sscanf(line, "end %" SCNu64 "%n %" SCNx64 "%n", &step, &end_of_step, &check, &end);
+    const int read = sscanf(line, "end %" SCNu64 "%n %" SCNx32 "%n", &step, &end_of_step, &check, &end);
     if (!r->scored) return wrong(r, "ends a step that has no score");
     if (read < 1 || line[read == 1 ? end_of_step : end] || step != r->run->first + r->rank->steps)
         return wrong(r, "is not 'end STEP CHECK' of the step that it ends");
@@ -232,7 +236,7 @@ static gs_status read_lines(reader *r, FILE *file) {
     while (status == GS_OK && (length = getline(&line, &room, file)) > 0) {
         r->line++;
         if (line[length - 1] != '\n') break; /* the writer was killed here */
-        const uint64_t check = gs_digest_check(r->check, line, (size_t)length);
+        const uint32_t check = (uint32_t)crc32_z(r->check, (const void *)line, (size_t)length);
         line[length - 1] = 0;
         if (r->line == 1)
             status = read_first_line(r, line);
@@ -254,12 +258,7 @@ static gs_status read_rank(gs_digests *run, int rank) {
     uint64_t size;
     FILE *file;
     snprintf(path, sizeof path, "%s/rank-%d.digest", run->folder, rank);
-    reader r = {.run = run,
-                .rank = &run->rank[rank],
-                .path = path,
-                .of_rank = rank,
-                .first = rank == 0,
-                .check = GS_DIGEST_CHECK};
+    reader r = {.run = run, .rank = &run->rank[rank], .path = path, .of_rank = rank, .first = rank == 0};
     gs_status status = gs_file_open_stream(path, &file, &size);
     if (status == GS_E_FILE && rank == 0)
         return gs_fail(status, "%s; wanted a folder that gradsum train --digest has written", gs_message());

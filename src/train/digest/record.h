@@ -29,7 +29,7 @@ struct gs_digest {
     FILE *text;     /* what is to be written to it next, in memory */
     char *bytes;    /* of text, */
     size_t size;    /* and how many */
-    uint64_t check; /* of all that was written */
+    uint32_t check; /* CRC-32 of all that was written */
     char path[4096];
     int numbers;            /* of layers, or of parameters: the larger count */
     gs_numbers *table;      /* (kinds, numbers, parts): of this step */
