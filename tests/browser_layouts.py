@@ -61,8 +61,8 @@ def tensor_2():
 def memory_over_a_step():
     log, path = f"{folder}/memory-log", f"{folder}/report-memory.html"
     shutil.rmtree(log, ignore_errors=True)
-    program("train", "--model", "lenet", "--devices", "cpu,cpu", "--threads", "1", "--steps", "3", "--trace-steps", "3",
-            "--log", log)
+    program("train", "--model", "lenet", "--devices", "cpu,cpu", "--pipeline", "2", "--threads", "1", "--steps", "3",
+            "--trace-steps", "3", "--log", log)
     program("report", log, "-o", path)
     visit(path)
     check(one("#memory-step").is_displayed(), "memory over a step is shown")
@@ -73,8 +73,26 @@ def memory_over_a_step():
     check(most > 0 and last == 0, f"activations come and go: {most}, {last}")
     shown = b.execute_script("return charts['areas-0'].data.datasets.map((d) => d.label)")
     check(shown[0] == "weights" and shown[-1] == "activations, free", f"the order of the areas: {shown}")
+    equal(empty_areas(), [], "areas whose middle has no colour")
     no_complaints(path)
     in_all_looks(path, "report-memory")
+
+
+def empty_areas():
+    """The kinds whose area is at least 8 pixels high after some sample, and has no colour in the middle."""
+    return b.execute_script("""
+        const empty = [];
+        for (const chart of Object.values(charts).filter((c) => c.canvas.id.startsWith('areas-'))) {
+          const ratio = chart.currentDevicePixelRatio, {width, height} = chart.canvas;
+          const pixels = chart.ctx.getImageData(0, 0, width, height).data, floor = chart.scales.y.getPixelForValue(0);
+          const alpha = (x, y) => pixels[(Math.floor(y * ratio) * width + Math.floor(x * ratio)) * 4 + 3];
+          const lines = chart.data.datasets.map((_, i) => chart.getDatasetMeta(i).data);
+          lines.forEach((line, i) => line.slice(0, -1).forEach((p, k) => {
+            const bottom = i > 0 ? lines[i - 1][k].y : floor, x = (p.x + line[k + 1].x) / 2;
+            if (bottom - p.y >= 8 && alpha(x, (p.y + bottom) / 2) === 0) empty.push(`${chart.canvas.id}: ${chart.data.datasets[i].label}`);
+          }));
+        }
+        return empty""")
 
 
 os.makedirs(folder, exist_ok=True)

@@ -9,9 +9,9 @@ are, of the first step, the logits and all gradients; of every step the loss, th
 weights.
 
 The error of a tensor is the largest difference divided by the largest element of PyTorch's tensor: a sum of many
-terms that nearly cancel each other has the rounding of its terms, not of its own size. For the same reason a tensor
-that is small beside its like in the same model (a bias of one element, say) is measured by FLOOR of the largest of
-those.
+terms that nearly cancel each other has the rounding of its terms, not of its own size. For the same reason a gradient
+is measured by the sum of what its samples add to it, all taken as positive, and a tensor that is small beside its like
+in the same model (a bias of one element, say) by FLOOR of the largest of those.
 
 A loss is the difference of numbers as large as the logits, and is measured by them where it is smaller.
 
@@ -185,6 +185,24 @@ class Kinks:
             self.distance(top[:, 0] - top[:, 1], x)
 
 
+def loss_of(case, logits, labels):
+    """The sum over the samples."""
+    if case.loss == 0:
+        return F.cross_entropy(logits, labels, reduction="sum")
+    classes = logits.shape[1]
+    return F.mse_loss(logits, F.one_hot(labels, classes).to(logits.dtype), reduction="sum") / classes
+
+
+def sums_of_magnitudes(case, x, labels):
+    """For each parameter the largest element of sum_i |gradient of sample i|."""
+    sums = [torch.zeros_like(p) for p in case.net.parameters()]
+    for i in range(case.batch):
+        loss = loss_of(case, case.net(x[i:i + 1]).reshape(1, -1), labels[i:i + 1])
+        for total, gradient in zip(sums, torch.autograd.grad(loss, list(case.net.parameters()))):
+            total += gradient.abs()
+    return [float(total.max()) for total in sums]
+
+
 def reference(case, initial, steps, number):
     """What PyTorch gives for these inputs, in groups of (name, array), and how near to a kink it came."""
     case.net.to(number)
@@ -196,17 +214,17 @@ def reference(case, initial, steps, number):
     optimiser = torch.optim.SGD(case.net.parameters(), lr=case.lr, momentum=case.momentum, weight_decay=case.decay)
     result = []
     for step, (x, labels) in enumerate(steps):
+        sums = sums_of_magnitudes(case, x.to(number), labels) if step == 0 else None
         logits = case.net(x.to(number)).reshape(case.batch, -1)
         top = logits.detach().topk(2, 1).values
         kinks.distance(top[:, 0] - top[:, 1], logits.detach())
-        k = logits.shape[1]
-        loss = (F.cross_entropy(logits, labels, reduction="sum") if case.loss == 0
-                else F.mse_loss(logits, F.one_hot(labels, k).to(number), reduction="sum") / k)
+        loss = loss_of(case, logits, labels)
         optimiser.zero_grad()
         loss.backward()
         if step == 0:
             result.append([("logits", logits.detach().numpy())])
-            result.append([("gradient of " + n, p.grad.numpy().copy()) for n, p in zip(names, case.net.parameters())])
+            result.append([("gradient of " + n, p.grad.numpy().copy(), least)
+                           for n, p, least in zip(names, case.net.parameters(), sums)])
         result.append([("loss %d" % step, loss.detach().reshape(1).numpy(), case.batch * float(logits.detach().abs().max()))])
         result.append([("correct %d" % step, (logits.argmax(1) == labels).sum().double().reshape(1).numpy())])
         result.append([("samples %d" % step, np.array([float(case.batch)]))])

@@ -17,8 +17,10 @@ typedef struct reader {
     size_t line;
     size_t begun; /* rows before this step */
     size_t begun_kinks;
-    bool scored; /* this step's score was read */
-    bool first;  /* it is rank 0's, which says what all have alike */
+    bool scored;    /* this step's score was read */
+    bool first;     /* it is rank 0's, which says what all have alike */
+    uint64_t check; /* of the lines before this one */
+    bool checked;   /* steps end with their check; records by hand may have none */
 } reader;
 
 static gs_status wrong(const reader *r, const char *what) {
@@ -176,16 +178,29 @@ static gs_status read_score(reader *r, const char *line) {
     return GS_OK;
 }
 
-static gs_status read_step_line(reader *r, const char *line) {
-    if (begins(line, "score ")) return read_score(r, line);
-    if (begins(line, "kink ")) return read_kinks(r, line);
-    if (!begins(line, "end ")) return read_row(r, line);
+static gs_status read_end(reader *r, const char *line) {
+    uint64_t step, check;
+    int end = 0, end_of_step = 0;
+    const int read = sscanf(line, "end %" SCNu64 "%n %" SCNx64 "%n", &step, &end_of_step, &check, &end);
     if (!r->scored) return wrong(r, "ends a step that has no score");
+    if (read < 1 || line[read == 1 ? end_of_step : end] || step != r->run->first + r->rank->steps)
+        return wrong(r, "is not 'end STEP CHECK' of the step that it ends");
+    if (read == 1 ? r->checked : check != r->check)
+        return wrong(r,
+                     "has not the check of the lines before it: the file was changed after the run wrote it");
+    r->checked = read == 2;
     r->scored = false;
     r->rank->steps++;
     r->begun = r->rank->rows;
     r->begun_kinks = r->rank->kinks;
     return GS_OK;
+}
+
+static gs_status read_step_line(reader *r, const char *line) {
+    if (begins(line, "score ")) return read_score(r, line);
+    if (begins(line, "kink ")) return read_kinks(r, line);
+    if (!begins(line, "end ")) return read_row(r, line);
+    return read_end(r, line);
 }
 
 /* ---- a file, and all of a run ---- */
@@ -217,6 +232,7 @@ static gs_status read_lines(reader *r, FILE *file) {
     while (status == GS_OK && (length = getline(&line, &room, file)) > 0) {
         r->line++;
         if (line[length - 1] != '\n') break; /* the writer was killed here */
+        const uint64_t check = gs_digest_check(r->check, line, (size_t)length);
         line[length - 1] = 0;
         if (r->line == 1)
             status = read_first_line(r, line);
@@ -224,6 +240,7 @@ static gs_status read_lines(reader *r, FILE *file) {
             status = read_step_line(r, line);
         else
             status = read_head(r, line, &started);
+        r->check = check;
     }
     free(line);
     if (status == GS_OK && !started)
@@ -237,7 +254,12 @@ static gs_status read_rank(gs_digests *run, int rank) {
     uint64_t size;
     FILE *file;
     snprintf(path, sizeof path, "%s/rank-%d.digest", run->folder, rank);
-    reader r = {.run = run, .rank = &run->rank[rank], .path = path, .of_rank = rank, .first = rank == 0};
+    reader r = {.run = run,
+                .rank = &run->rank[rank],
+                .path = path,
+                .of_rank = rank,
+                .first = rank == 0,
+                .check = GS_DIGEST_CHECK};
     gs_status status = gs_file_open_stream(path, &file, &size);
     if (status == GS_E_FILE && rank == 0)
         return gs_fail(status, "%s; wanted a folder that gradsum train --digest has written", gs_message());

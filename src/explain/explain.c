@@ -85,15 +85,15 @@ static bool is_left_out(const gs_search *s, double of_a, double of_b) {
     return s->left_out && !(isfinite(of_a) && isfinite(of_b));
 }
 
-/* What is no difference: a share of the size, and besides that so much. */
+/* How much is no difference: a share of the size, and in addition `more`. */
 typedef struct allowance {
-    double limit, more;
+    double share, more;
 } allowance;
 
 static allowance allowance_of(const gs_search *s, int kind, int number, int part) {
     const bool layer = kind == GS_DIGEST_y || kind == GS_DIGEST_dx;
-    return (allowance){gs_kinks_limit_of(s, kind, part),
-                       layer && part >= 0 ? gs_kinks_limit(s, kind, number, part) : 0};
+    return (allowance){gs_kinks_share(s, kind, part),
+                       layer && part >= 0 ? gs_kinks_more(s, kind, number, part) : 0};
 }
 
 static bool differ(const gs_search *s, const gs_numbers *a, const gs_numbers *b, double size,
@@ -109,7 +109,7 @@ static bool differ(const gs_search *s, const gs_numbers *a, const gs_numbers *b,
         *relative = apart / size;
     else
         *relative = apart > 0 ? 1 : 0;
-    return !(*relative <= allowed.limit || apart <= allowed.limit * size + allowed.more);
+    return !(*relative <= allowed.share || apart <= allowed.share * size + allowed.more);
 }
 
 /* Which ranks of A computed samples of these eighths, and no others. */
@@ -239,7 +239,7 @@ static bool whole_differs(const gs_search *s, int kind, int p, double least_size
     bool any = false;
     double most = 0;
     if (!gs_whole_of_run(s->b, s->step, kind, p, &b)) return false;
-    allowance allowed = {gs_kinks_limit_of(s, kind, GS_ALL_PARTS),
+    allowance allowed = {gs_kinks_share(s, kind, GS_ALL_PARTS),
                          kind == GS_DIGEST_updated ? gs_kinks_moved(s, p) : 0};
     hold_to_own(s, kind, p, &b, &allowed);
     for (int r = 0; r < s->a->workers; r++) {
@@ -282,7 +282,7 @@ static double score_of(const gs_digest_score *s, int kind) {
 
 static bool score_differs(const gs_search *s, int kind) {
     const double b = score_of(gs_digests_score(s->b, 0, s->step), kind),
-                 limit = gs_kinks_limit_of(s, kind, GS_ALL_PARTS);
+                 limit = gs_kinks_share(s, kind, GS_ALL_PARTS);
     bool any = false;
     for (int r = 0; r < s->a->workers; r++) {
         const double a = score_of(gs_digests_score(s->a, r, s->step), kind),

@@ -19,28 +19,30 @@ function areasOf(trace, worker) {
   const [from, to, step] = bounds;
   const all = trace.memory.samples.filter(([w]) => w === worker), inside = all.filter(([, t]) => t >= from && t <= to);
   if (inside.length === 0) return null;
-  const points = [...inside, [worker, to, ...inside.at(-1).slice(2)]];
+  const points = inside.at(-1)[1] < to ? [...inside, [worker, to, ...inside.at(-1).slice(2)]] : inside;
   const kinds = Object.keys(AREAS).filter((k) => trace.memory.kinds.includes(k));
   const at = (k) => 2 + trace.memory.kinds.indexOf(k), x = (p) => (p[1] - from) / 1000;
-  /* a step down or up: the value before it holds until just before */
-  const stairs = (k) => points.flatMap((p, i) => [...(i > 0 ? [{ x: x(p) - 1e-7, y: points[i - 1][at(k)] }] : []), { x: x(p), y: p[at(k)] }]);
-  return { step, to: (to - from) / 1000, kinds, of: stairs };
+  const below = (p, k) => kinds.slice(0, kinds.indexOf(k)).reduce((sum, other) => sum + p[at(other)], 0);
+  const line = (k) => points.map((p) => ({ x: x(p), y: below(p, k) + p[at(k)], bytes: p[at(k)] }));
+  return { step, to: (to - from) / 1000, kinds, of: line };
 }
 
-/* What stands still is at the bottom, so that what moves is seen. */
+/* What stands still is at the bottom, so that what moves is seen. Each line is the sum of its kind and those below it,
+   filled down to the line before: Chart.js' own stacks have no steps, and fill nothing below
+   points that are less than 1e-6 pixels apart. */
 function drawAreas(run, worker) {
   const areas = areasOf(run.trace, worker);
   if (!areas) return null;
-  const datasets = areas.kinds.map((kind) => {
+  const datasets = areas.kinds.map((kind, i) => {
     const look5 = AREAS[kind], colour = look5 ? patterned(look.memory[look5[0]], look5[1]) : pale(look.memory[3], .25);
     return { label: kind, data: areas.of(kind), backgroundColor: colour, borderColor: look.soft, borderWidth: .7, pointRadius: 0, pointHitRadius: 4,
-      fill: 'stack', stack: 'memory', pointStyle: 'rect' };
+      fill: i > 0 ? '-1' : 'origin', stepped: true, pointStyle: 'rect' };
   });
   const options = settings({ type: 'linear', text: 'ms of the step', min: 0, max: areas.to, ticks: { callback: withoutEnd } },
-    { type: 'linear', stacked: true, min: 0, ticks: { callback: (v) => shortBytes(v) } },
+    { type: 'linear', min: 0, ticks: { callback: (v) => shortBytes(v) } },
     { interaction: { mode: 'index', intersect: false }, tooltip: { callbacks: {
       title: (items) => items.length ? `${items[0].parsed.x.toPrecision(4)} ms` : '',
-      label: (item) => ` ${item.dataset.label}: ${shortBytes(item.raw.y)}` }, itemSort: (a, b) => b.datasetIndex - a.datasetIndex } });
+      label: (item) => ` ${item.dataset.label}: ${shortBytes(item.raw.bytes)}` }, itemSort: (a, b) => b.datasetIndex - a.datasetIndex } });
   draw(`areas-${worker}`, { type: 'line', data: { datasets }, options });
   return areas;
 }

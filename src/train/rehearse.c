@@ -80,6 +80,14 @@ static gs_status rehearse_end(gs_worker *w) {
     return s->tensor > 1 ? gs_tensor_rehearse_weights(w) : GS_OK;
 }
 
+/* Of the gradients, where it clips them, or where a loss scale needs to know the largest of them. */
+static gs_status rehearse_norm(gs_worker *w) {
+    const gs_optimizer *o = w->optimizer;
+    gs_squares all;
+    if (!(o->clip > 0) && !(o->loss_scale.scale > 0)) return GS_OK;
+    return w->device->ops->squares(w->device, w->model->gradients, w->model->params, 0, &all);
+}
+
 static gs_status rehearse(gs_worker *w) {
     const uint64_t epoch = gs_steps_of_epoch(w->train_set->count, w->batch), asked = w->settings->steps;
     const bool one_step = asked == 1 || epoch * (uint64_t)w->settings->epochs == 1;
@@ -93,6 +101,7 @@ static gs_status rehearse(gs_worker *w) {
     GS_TRY(rehearse_step(w, 0));
     if (w->way->split && !one_step) GS_TRY(rehearse_step(w, 0)); /* with the scratch memory of the first */
     if (!asked || asked >= epoch) GS_TRY(rehearse_step(w, epoch - 1));
+    GS_TRY(rehearse_norm(w));
     GS_TRY(rehearse_tests(w));
     return rehearse_end(w);
 }

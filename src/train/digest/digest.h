@@ -13,7 +13,7 @@
  *     y 1 3 0 320 12.5 80.25 3.1 -4 0.5 2.25           quantity, step, number, part, then n, sum, squares, along[4]
  *     kink 1 4 0 -24 2 3 0.5 0.25 1 2 4                gaps to a kink: gs_digest_kinks below
  *     score 1 80.5 12 64 0.05 0.0156 0 1 0 0 32        step, then gs_digest_score in its order
- *     end 1                                            step 1 is whole
+ *     end 1 9f0b7e5521c3a84d                           step 1 is whole; the check of all that comes before this line
  *
  * What `number` and `part` are depends on the quantity (gs_digest_kind). The first line of the steps of a run that was
  * resumed says a later step than 1.
@@ -90,6 +90,17 @@ typedef struct gs_digest_score {
     double skipped;    /* 1: the update was left out */
     double held;       /* samples that this rank computed */
 } gs_digest_score;
+
+/* The check of a file's bytes until now: begin with GS_DIGEST_CHECK. A line that was changed, moved or left out gives
+ * another one; without it, what is not there would be compared with nothing, and called the same. It is FNV-1a (Fowler,
+ * Noll, Vo), of 64 bits. */
+#define GS_DIGEST_CHECK UINT64_C(0xcbf29ce484222325)
+
+static inline uint64_t gs_digest_check(uint64_t until_now, const char *bytes, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        until_now = (until_now ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001b3);
+    return until_now;
+}
 
 typedef struct gs_digest gs_digest;
 

@@ -1,6 +1,7 @@
 /* The file of a rank: see digest.h. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,9 +15,28 @@ static const char *const names[] = {
 #undef GS_NAME
 };
 
+static gs_status begin_text(gs_digest *d) {
+    d->text = open_memstream(&d->bytes, &d->size);
+    return d->text ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the text of --digest");
+}
+
+/* What text holds goes to the file. */
+static gs_status end_text(gs_digest *d) {
+    const bool whole = fclose(d->text) == 0;
+    d->text = NULL;
+    if (whole) {
+        d->check = gs_digest_check(d->check, d->bytes, d->size);
+        fwrite(d->bytes, 1, d->size, d->file);
+    }
+    free(d->bytes);
+    d->bytes = NULL;
+    return whole ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the text of --digest");
+}
+
 /* What was written is there, also if the process is killed next. */
 static gs_status flush(gs_digest *d) {
     struct stat s;
+    GS_TRY(end_text(d));
     if (fflush(d->file) != 0 || ferror(d->file))
         return gs_fail(GS_E_FILE, "--digest: cannot write %s: %s", d->path, strerror(errno));
     const bool nameless = fstat(fileno(d->file), &s) == 0 && s.st_nlink == 0;
@@ -40,7 +60,7 @@ static gs_status open_new(gs_digest *d) {
 
 static gs_status write_layer(gs_layer *l, void *context) {
     const gs_digest *d = context;
-    fprintf(d->file, "layer %d %s %s\n", l->number, l->ops->name, l->name[0] ? l->name : "-");
+    fprintf(d->text, "layer %d %s %s\n", l->number, l->ops->name, l->name[0] ? l->name : "-");
     return GS_OK;
 }
 
@@ -48,12 +68,12 @@ static gs_status write_layer(gs_layer *l, void *context) {
 static void write_options(const gs_digest *d) {
     const gs_settings s = gs_settings_in_use(d->worker);
     char room[GS_OPTION_TEXT_MOST];
-    fprintf(d->file, "option model %s\n", d->worker->model->text);
+    fprintf(d->text, "option model %s\n", d->worker->model->text);
     for (const gs_run_option *o = gs_run_table; o->name; o++) {
         const bool decides = o->resume != GS_RESUME_FREE || o->json[GS_JSON_START] || o->json[GS_JSON_LOG];
         if (strcmp(o->name, "model") == 0 || !decides) continue;
         const char *text = gs_option_text(o->kind, (const char *)&s + o->at, room, sizeof room);
-        fprintf(d->file, "option %s %s\n", o->name, text ? text : "");
+        fprintf(d->text, "option %s %s\n", o->name, text ? text : "");
     }
 }
 
@@ -61,14 +81,16 @@ gs_status gs_digest_write_start(gs_digest *d) {
     const gs_worker *w = d->worker;
     const gs_model *m = w->model, *whole = gs_model_whole(m);
     GS_TRY(open_new(d));
-    fprintf(d->file, "gradsum digest %d rank %d of %d\n", GS_DIGEST_VERSION, w->comm->rank, w->comm->size);
+    GS_TRY(begin_text(d));
+    d->check = GS_DIGEST_CHECK;
+    fprintf(d->text, "gradsum digest %d rank %d of %d\n", GS_DIGEST_VERSION, w->comm->rank, w->comm->size);
     write_options(d);
-    fprintf(d->file, "set %zu\n", w->train_set->count);
+    fprintf(d->text, "set %zu\n", w->train_set->count);
     GS_TRY(gs_layer_walk(m->net, write_layer, d));
     for (int p = 0; p < m->saved_count; p++)
-        fprintf(d->file, "param %d %zu %zu %d %d %s\n", p, whole->param[p]->at, whole->param[p]->count,
+        fprintf(d->text, "param %d %zu %zu %d %d %s\n", p, whole->param[p]->at, whole->param[p]->count,
                 m->param[p]->state, d->layer_of[p], m->param[p]->name);
-    fprintf(d->file, "start\n");
+    fprintf(d->text, "start\n");
     return flush(d);
 }
 
@@ -79,21 +101,26 @@ static void write_numbers(FILE *file, const gs_numbers *x) {
 }
 
 gs_status gs_digest_write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
+    GS_TRY(begin_text(d));
     for (size_t i = 0; i < gs_digest_cells(d); i++) {
         const size_t number = i / GS_DIGEST_PARTS;
         if (!(d->table[i].n > 0)) continue;
-        fprintf(d->file, "%s %" PRIu64 " %zu %zu ", names[number / (size_t)d->numbers], step,
+        fprintf(d->text, "%s %" PRIu64 " %zu %zu ", names[number / (size_t)d->numbers], step,
                 number % (size_t)d->numbers, i % GS_DIGEST_PARTS);
-        write_numbers(d->file, &d->table[i]);
+        write_numbers(d->text, &d->table[i]);
     }
     gs_digest_kinks_write(d, step);
-    fprintf(d->file, "score %" PRIu64 " %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g\n", step,
+    fprintf(d->text, "score %" PRIu64 " %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g\n", step,
             s->loss, s->correct, s->samples, s->lr, s->scale, s->norm, s->updates, s->loss_scale, s->skipped,
             s->held);
-    fprintf(d->file, "end %" PRIu64 "\n", step);
+    GS_TRY(end_text(d));
+    GS_TRY(begin_text(d));
+    fprintf(d->text, "end %" PRIu64 " %016" PRIx64 "\n", step, d->check);
     return flush(d);
 }
 
 void gs_digest_close(gs_digest *d) {
     if (d->file) fclose(d->file);
+    if (d->text) fclose(d->text); /* an error came in between */
+    free(d->bytes);
 }

@@ -149,9 +149,9 @@ static void write_line(gs_digest *d, uint64_t step, int layer, int eighth) {
     while (first < end && !(of[first].n > 0)) first++;
     while (end > first && !(of[end - 1].n > 0)) end--;
     if (first == end) return;
-    fprintf(d->file, "kink %" PRIu64 " %d %d %d %d", step, layer, eighth, first + GS_KINK_LEAST, end - first);
-    for (int b = first; b < end; b++) fprintf(d->file, " %.0f %.4g %.4g", of[b].n, of[b].sum, of[b].squares);
-    fputc('\n', d->file);
+    fprintf(d->text, "kink %" PRIu64 " %d %d %d %d", step, layer, eighth, first + GS_KINK_LEAST, end - first);
+    for (int b = first; b < end; b++) fprintf(d->text, " %.0f %.4g %.4g", of[b].n, of[b].sum, of[b].squares);
+    fputc('\n', d->text);
 }
 
 void gs_digest_kinks_write(gs_digest *d, uint64_t step) {

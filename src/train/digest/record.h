@@ -26,6 +26,10 @@ typedef struct gs_kink_pass {
 struct gs_digest {
     gs_worker *worker;
     FILE *file;
+    FILE *text;     /* what is to be written to it next, in memory */
+    char *bytes;    /* of text, */
+    size_t size;    /* and how many */
+    uint64_t check; /* of all that was written */
     char path[4096];
     int numbers;            /* of layers, or of parameters: the larger count */
     gs_numbers *table;      /* (kinds, numbers, parts): of this step */

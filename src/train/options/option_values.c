@@ -163,7 +163,9 @@ const char *gs_option_wanted(gs_option_kind kind, double min, double max, char *
         return "global, local, or ghost:G with a whole number G of samples, such as ghost:16";
     if (kind == GS_OPTION_SCHEDULE)
         return "constant, linear, cosine, or step:EPOCHS@FACTOR, such as step:30,60@0.1; up to 8 epochs that "
-               "grow, the factor above 0 and at most 1";
+               "grow, the factor above 0 and at most 1 (--pipeline-schedule is a pipeline's: gpipe, 1f1b, "
+               "eager "
+               "or interleaved)";
     if (kind == GS_OPTION_EVERY)
         return "a number of steps from 1 up, such as 100, or a time from 1ms to 1000000s, such as 60s";
     if (kind == GS_OPTION_SEGMENTS)

@@ -1,0 +1,130 @@
+/* Records of --digest that are damaged, or were changed: `gradsum explain` refuses them. */
+#include "tests/program.h"
+#include "tests/training.h"
+
+#include <sys/stat.h>
+
+#include "explain/digests.h"
+#include "io/file.h"
+
+static void write_text(const char *folder, const char *text) {
+    char path[400];
+    mkdir(folder, 0700);
+    snprintf(path, sizeof path, "%s/rank-0.digest", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* Each is refused with the file and the line. */
+static void damaged_records_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *part;
+    } damaged[] = {
+        {"", "is no record of gradsum train --digest"},
+        {"hello\n", "is no record of gradsum train --digest"},
+        {"gradsum digest 2 rank 0 of 0\n", "is no record"},
+        {"gradsum digest 1 rank 0 of 1\n", "is a digest of version 1; wanted version 2"},
+        {"gradsum digest 3 rank 0 of 1\n", "is a digest of version 3; wanted version 2"},
+        {"gradsum digest 2 rank 0 of 1000\n", "is of 1000 workers; wanted at most 64"},
+        {"gradsum digest 2 rank 3 of 4\n", "is of rank 3 of 4; wanted rank 0"},
+        {"gradsum digest 2 rank 0 of 1\n", "ends before its first step"},
+        {"gradsum digest 2 rank 0 of 1\nstart\n", "line 2 comes before any layer"},
+        {"gradsum digest 2 rank 0 of 1\nlayer 1 linear 0\n", "line 2 is not 'layer NUMBER OPERATOR NAME'"},
+        {"gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 9 0.w\n", "line 3 is not 'param"},
+        {"gradsum digest 2 rank 0 of 1\nwhat\n", "line 2 begins with a word"},
+    };
+    gs_digests run;
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+        const char *folder = gs_test_folder();
+        write_text(folder, damaged[i].text);
+        assert_fails(GS_E_FORMAT, damaged[i].part, gs_digests_read(folder, &run));
+    }
+    static const char head[] =
+        "gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n";
+    static const struct {
+        const char *text, *part;
+    } steps[] = {
+        {"", "holds no whole step"},
+        {"y 1 0 0 4 1 1 1 1 1 1\n", "holds no whole step"},
+        {"y 1 0 0 4 1 1 1 1 1\n", "line 6 is not 'QUANTITY STEP NUMBER PART'"},
+        {"z 1 0 0 4 1 1 1 1 1 1\n", "line 6 is not 'QUANTITY STEP NUMBER PART'"},
+        {"y 1 7 0 4 1 1 1 1 1 1\n", "line 6 names a layer, parameter or part that there is not"},
+        {"y 1 0 99 4 1 1 1 1 1 1\n", "line 6 names a layer, parameter or part that there is not"},
+        {"end 1\n", "line 6 ends a step that has no score"},
+        {"score 1 2\n", "line 6 is not 'score STEP' and ten numbers"},
+        {"y 2 0 0 4 1 1 1 1 1 1\nscore 1 1 1 1 1 1 1 1 1 1 1\n",
+         "line 7 ends a step with rows of another one"},
+        {"score 1 1 1 1 1 1 1 1 1 1 1\nend 1\nscore 3 1 1 1 1 1 1 1 1 1 1\n",
+         "line 8 is of a step that is not"},
+    };
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        char text[600];
+        const char *folder = gs_test_folder();
+        snprintf(text, sizeof text, "%s%s", head, steps[i].text);
+        write_text(folder, text);
+        assert_fails(GS_E_FORMAT, steps[i].part, gs_digests_read(folder, &run));
+    }
+}
+
+/* Lines that each are right, but not what the run wrote: without `cut`, and with `more` in its place, to its end. */
+static void is_changed(const char *record, const char *cut, const char *more, const char *part) {
+    const char *folder = gs_test_folder(), *at = strstr(record, cut);
+    gs_digests run;
+    assert_non_null(at);
+    const char *rest = strchr(at, '\n');
+    assert_non_null(rest);
+    char *text = malloc(strlen(record) + strlen(more) + 1);
+    assert_non_null(text);
+    sprintf(text, "%.*s%s%s", (int)(at - record), record, more, rest + (*more ? 0 : 1));
+    write_text(folder, text);
+    free(text);
+    assert_fails(GS_E_FORMAT, part, gs_digests_read(folder, &run));
+}
+
+/* What is not in a record is compared with nothing: so lines that are gone must not look like a run that agrees. */
+static void records_that_were_changed_are_refused(void **state) {
+    (void)state;
+    static const char check[] = "has not the check of the lines before it: the file was changed";
+    char folder[300], path[400], *record;
+    size_t bytes;
+    gs_digests run;
+    snprintf(folder, sizeof folder, "%s/one", gs_test_folder());
+    snprintf(path, sizeof path, "%s/rank-0.digest", folder);
+    gs_test_program_prints(0, "sha256",
+                           "train --model \"flatten, linear 10\" --steps 2 --threads 1 --digest %s", folder);
+    assert_ok(gs_file_read(path, 1 << 20, &record, &bytes));
+    is_changed(record, "updated 1 0 0", "", check);
+    is_changed(record, "sum 2 1 0", "", check);
+    is_changed(record, "option batch 128", "", check);
+    is_changed(record, "weight 2 1 0", "updated 2 1 0 10 0 0 0 0 0 0", check); /* rows out of their order */
+    is_changed(record, "set ", "set 7000", check);
+    is_changed(record, "end 1 ", "end 1", check); /* step 2 knows of it */
+    is_changed(record, "end 2 ", "end 2", check);
+    is_changed(record, "end 2 ", "end 2 0", check);
+    is_changed(record, "end 2 ", "end 1 0", "is not 'end STEP CHECK' of the step that it ends");
+    is_changed(record, "end 2 ", "end 2 x", "is not 'end STEP CHECK' of the step that it ends");
+    assert_ok(gs_digests_read(folder, &run));
+    gs_digests_free(&run);
+    free(record);
+}
+
+/* What a killed run was writing is left out. */
+static void a_step_that_is_not_whole_is_left_out(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    gs_digests run;
+    write_text(folder, "gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
+                       "y 1 0 0 4 1 2 3 4 5 6\nscore 1 1 1 1 1 1 1 1 1 1 1\nend 1\ny 2 0 0 4 1 2 3");
+    assert_ok(gs_digests_read(folder, &run));
+    assert_int_equal(run.steps, 1);
+    assert_near(gs_digests_find(&run, 0, 1, GS_DIGEST_y, 0, 0)->along[3], 6, 0, 0);
+    assert_null(gs_digests_find(&run, 0, 1, GS_DIGEST_y, 0, 1));
+    gs_digests_free(&run);
+}
+
+GS_TESTS(explain_records, cmocka_unit_test(damaged_records_are_refused),
+         cmocka_unit_test(records_that_were_changed_are_refused),
+         cmocka_unit_test(a_step_that_is_not_whole_is_left_out))
