@@ -1,5 +1,6 @@
 /* --layout: one word for how the workers of a run share the work. */
 #include "tests/training.h"
+#include "tests/tiny_set.h"
 #include "train/layout/layout_plan.h"
 
 static void terms_come_in_any_order(void **state) {
@@ -254,6 +255,10 @@ static void places_are_drawn(void **state) {
     gs_test_program_prints(2, "names 3 devices for 2 workers",
                            "devices --layout pp2 --devices cpu,cpu,cpu --model lenet");
     gs_test_program_prints(2, "a second 'pp2'", "devices --layout pp2,pp2");
+    gs_test_program_prints(2, "wanted --layout too", "devices --batch 8");
+    gs_test_program_prints(2, "--batch 241 is larger than the training set, which has 240 samples",
+                           "devices --layout dp2 --data %s --batch 241", gs_test_tiny_data());
+    gs_test_program_prints(0, "   1 cpu", "devices --layout dp2 --batch all");
     gs_test_program_prints(2, "--model is of the run that --layout LIST draws; wanted --layout too",
                            "devices --model lenet");
     gs_test_program_prints(2, "use only one of them", "devices --json --layout pp2");

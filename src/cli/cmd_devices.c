@@ -57,6 +57,7 @@ static gs_status check(const gs_settings *s, bool json) {
                         : strcmp(s->data, usual.data) != 0       ? "data"
                         : strcmp(s->devices, usual.devices) != 0 ? "devices"
                         : s->pipeline_schedule                   ? "pipeline-schedule"
+                        : s->batch != usual.batch                ? "batch"
                                                                  : NULL;
     if (s->layout && json)
         return gs_fail(GS_E_USAGE,
@@ -76,6 +77,7 @@ int gs_cmd_devices(int argc, char **argv) {
         {"data", GS_OPTION_TEXT, &s.data, 0, 0, "NAME|DIR", "of --layout: the data, whose shape it takes"},
         {"devices", GS_OPTION_TEXT, &s.devices, 0, 0, "LIST",
          "of --layout: the workers' devices; one: for all"},
+        {"batch", GS_OPTION_BATCH, &s.batch, 1, 1e9, "B", "of --layout: the global batch, or all"},
         {"pipeline-schedule", GS_OPTION_TEXT, &s.pipeline_schedule, 0, 0, "S", "of --layout: as of train"},
         {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "one JSON object per line"},
         {0},
