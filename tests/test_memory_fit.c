@@ -143,6 +143,19 @@ static void what_does_not_fit_is_refused_or_made_to_fit(void **state) {
     gs_test_program_prints(1, "--fit finds nothing that makes it fit", "train %s --max-memory 1 --fit", RUN);
 }
 
+/* A virtual shard in more passes would have other bits than --exact has where there is no limit. */
+static void exact_runs_keep_their_bits(void **state) {
+    (void)state;
+    char why[300];
+    gs_settings s = gs_test_settings("cpu,cpu");
+    s.model = "flatten, linear 100, relu, linear 100, relu, linear 10";
+    s.batch = 512;
+    s.exact = true;
+    s.threads = 1;
+    const gs_settings chosen = fitted(s, (int)(most_with(&s) / 1e6), why, sizeof why);
+    if (chosen.micro_batch != 0) fail_msg("chosen: %s", why);
+}
+
 /* With the peak of each; and where no option suffices alone, those that do together. */
 static void a_refusal_says_what_would_help(void **state) {
     (void)state;
@@ -247,6 +260,6 @@ GS_TESTS(memory_fit, cmocka_unit_test(the_cheapest_that_fits_is_chosen),
          cmocka_unit_test(all_that_did_not_suffice_is_told), cmocka_unit_test(other_runs_have_other_options),
          cmocka_unit_test(stages_have_zero_1), cmocka_unit_test(processes_choose_the_same),
          cmocka_unit_test(what_does_not_fit_is_refused_or_made_to_fit),
-         cmocka_unit_test(a_refusal_says_what_would_help),
+         cmocka_unit_test(exact_runs_keep_their_bits), cmocka_unit_test(a_refusal_says_what_would_help),
          cmocka_unit_test(theory_goes_on_from_the_stage_of_the_run), cmocka_unit_test(the_list_is_of_plans),
          cmocka_unit_test(train_shows_both))

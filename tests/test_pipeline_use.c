@@ -33,6 +33,10 @@ static void bad_use_is_told(void **state) {
     gs_test_program_prints(
         2, "one of them has 500 samples, and at most 256 are computed at once; wanted more",
         "train --model lenet --devices cpu,cpu --pipeline 2 --batch 1000 --micro-batches 2");
+    gs_test_program_prints(
+        2, "one of them has 10 samples, and at most 8 are computed at once; wanted a smaller",
+        "train --model \"conv 4096 1x1, 8 x relu, global_avg_pool, flatten, linear 10\" --batch 80 "
+        "--exact --steps 1 --devices cpu,cpu --pipeline 2");
     gs_test_program_prints(2, "in 3 pipelines; wanted 1, 2, 4 or 8 pipelines",
                            "train --exact --model lenet --devices cpu,cpu,cpu,cpu,cpu,cpu --pipeline 2");
     gs_test_program_prints(2, "'ring:2' is not a schedule; wanted gpipe, 1f1b, eager, interleaved",

@@ -122,15 +122,16 @@ size_t gs_pipeline_micro_batch(const gs_settings *s, size_t batch, int workers) 
 
 /* A micro-batch is computed at once. */
 static gs_status check_sizes(const gs_settings *s, const gs_dataset *set, int workers) {
-    const size_t batch = s->batch ? s->batch : set->count,
-                 most = s->micro_batch ? s->micro_batch : GS_MICRO_BATCH;
+    const size_t batch = s->batch ? s->batch : set->count;
+    size_t most;
+    GS_TRY(gs_largest_piece(s, set->shape, &most));
     const size_t cuts = (size_t)gs_parts_of(s, workers) * (size_t)gs_passes(s),
                  micro = gs_pipeline_micro_batch(s, batch, workers);
     if (micro <= most) return GS_OK;
     return gs_fail(GS_E_USAGE,
                    "--batch %zu in %zu micro-batches, of all pipelines together: one of them has %zu "
-                   "samples, and at most %zu are computed at once; wanted %s",
-                   batch, cuts, micro, most, s->exact ? "a smaller --batch" : "more --micro-batches");
+                   "samples, and at most %zu are computed at once; wanted %s, or --micro-batch %zu",
+                   batch, cuts, micro, most, s->exact ? "a smaller --batch" : "more --micro-batches", micro);
 }
 
 static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
