@@ -60,8 +60,8 @@ static void the_process_takes_what_the_ledger_says(void **state) {
                  booked / 1e6, set / 1e6);
 }
 
-/* Whole tensors are put together for the end of a run: one after the other, and in the ledger. All at once they would be
- * 93 MB here that nobody booked, and copies of them on their way. */
+/* Whole tensors are put together for the end of a run: one after the other, and in the ledger. All at once they would
+ * be 93 MB here that nobody booked, and copies of them on their way. */
 static void what_a_tensor_group_puts_together_is_booked(void **state) {
     (void)state;
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
