@@ -343,7 +343,7 @@ test-install: all
 test-browser: all lessons-html slides
 	@tests/pages.sh $(B)/lessons-html
 	@mkdir -p $(B)/browser
-	@if [ -x /usr/bin/python3 ]; then for test in step layouts report eval lessons; do \
+	@if [ -x /usr/bin/python3 ]; then for test in step layouts report sweep eval lessons; do \
 	   /usr/bin/python3 -B tests/browser_$$test.py $(B)/gradsum $(B)/browser || exit 1; done; \
 	 else echo "test-browser: skipped: no /usr/bin/python3"; [ "$$GRADSUM_BROWSER" != required ]; fi
 

@@ -17,11 +17,11 @@ typedef enum lab_end {
 enum { LAB_BY_THE_CLOCK = 10 };
 
 typedef struct lab_limits {
-    double
-        seconds; /* of CPU time, all its processes together; of an uninterrupted sleep of all of them, too; and
-                     * LAB_BY_THE_CLOCK times as much by the clock, because others may need the machine */
-    size_t memory; /* bytes that all its processes may have in memory (they may reserve more: AddressSanitizer
-                      * reserves terabytes) */
+    /* Of CPU time, all its processes together; of an uninterrupted sleep of all of them, too; and LAB_BY_THE_CLOCK
+     * times as much by the clock, because others may need the machine. */
+    double seconds;
+    /* Bytes that all its processes may have in memory (they may reserve more: AddressSanitizer reserves terabytes). */
+    size_t memory;
     size_t output; /* bytes that it may print */
 } lab_limits;
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/median.h"
 #include "gradsum.h"
 
 enum { MOST_PAIRS = 1000 };
@@ -77,11 +78,6 @@ static double run(gs_settings s, const char *folder, double *training) {
     return ended - started;
 }
 
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void measure(const char *model, const char *devices, int epochs, int pairs, const char *folder) {
     static double share[MOST_PAIRS], step[MOST_PAIRS];
     double training, unused, least_plain = 1e30, least_logged = 1e30, least_training = 1e30;
@@ -102,8 +98,8 @@ static void measure(const char *model, const char *devices, int epochs, int pair
         if (plain < least_plain) least_plain = plain, least_training = training;
         if (logged < least_logged) least_logged = logged;
     }
-    qsort(share, (size_t)pairs, sizeof *share, compare);
-    qsort(step, (size_t)pairs, sizeof *step, compare);
+    gs_sort_doubles(share, pairs);
+    gs_sort_doubles(step, pairs);
     printf("%-6s %-8s %9.0f us %8.2f %% %9.0f us %8.2f %%   %6.2f to %.2f %%\n", model, devices,
            1e6 * least_training / (47.0 * epochs), 100 * (least_logged - least_plain) / least_training,
            1e6 * step[pairs / 2], 100 * share[pairs / 2], 100 * share[pairs / 4], 100 * share[3 * pairs / 4]);

@@ -15,6 +15,7 @@
 
 #include "core/clock.h"
 #include "core/cores.h"
+#include "core/median.h"
 #include "comm/gloo/gloo_c.h"
 #include "comm/mesh.h"
 #include "comm/rendezvous.h"
@@ -92,11 +93,6 @@ static double batch(const bench *b, const way *w, size_t count, int calls) {
     return (gs_seconds() - start) / calls;
 }
 
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void measure(bench *b, size_t count) {
     double seconds[MOST_WAYS][BATCHES];
     int calls[MOST_WAYS];
@@ -110,9 +106,9 @@ static void measure(bench *b, size_t count) {
     for (int k = 0; k < BATCHES; k++)
         for (int i = 0; i < b->ways; i++) seconds[i][k] = batch(b, &b->way[i], count, calls[i]);
     for (int i = 0; i < b->ways && b->comm->rank == 0; i++) {
-        qsort(seconds[i], BATCHES, sizeof seconds[i][0], compare);
+        const double median = gs_median(seconds[i], BATCHES);
         printf("%s|%s|%d|%zu|%.2f\n", b->way[i].where, b->way[i].name, b->comm->size, count * sizeof(float),
-               1e6 * seconds[i][BATCHES / 2]);
+               1e6 * median);
         fflush(stdout);
     }
 }

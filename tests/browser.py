@@ -121,6 +121,23 @@ def every(css):
     return b.find_elements(By.CSS_SELECTOR, css)
 
 
+def rows(css="#table"):
+    return [[cell.text for cell in line.find_elements(By.CSS_SELECTOR, "th, td")] for line in every(f"{css} tbody tr")]
+
+
+def chart(chart_id, what):
+    return b.execute_script(f"return charts['{chart_id}'].{what}")
+
+
+def light(hex_colour):
+    """L, a and b of Oklab (Ottosson, 2020): equal distances look about equal."""
+    r, g, bl = (((c / 255 + 0.055) / 1.055) ** 2.4 if c > 10 else c / 255 / 12.92 for c in (int(hex_colour[i:i + 2], 16) for i in (1, 3, 5)))
+    l, m, s = ((0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * bl) ** (1 / 3), (0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * bl) ** (1 / 3),
+               (0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * bl) ** (1 / 3))
+    return (0.2104542553 * l + 0.7936177850 * m - 0.0040720468 * s, 1.9779984951 * l - 2.4285922050 * m + 0.4505937099 * s,
+            0.0259040371 * l + 0.7827717662 * m - 0.8086757660 * s)
+
+
 def keys(*what):
     ActionChains(b).send_keys(*what).perform()
 

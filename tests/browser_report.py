@@ -1,7 +1,7 @@
 """browser_report.py GRADSUM FOLDER: the page of `gradsum report` in a real browser, of logs whose content is known.
 
 What its tables and charts show is compared with what was written into the logs (made_logs.py); and the pages of logs that
-training wrote, of `compare` and of `sweep`, with their JSON.
+training wrote, and of `compare`, with its JSON. Those of `sweep`: browser_sweep.py.
 """
 import json
 import math
@@ -9,8 +9,8 @@ import os
 import shutil
 import statistics
 
-from browser import (ActionChains, By, Keys, Select, b, check, equal, every, folder, in_all_looks, keys, look, no_complaints, one,
-                     program, run, shift, shoot, visit, wait_for)
+from browser import (ActionChains, Keys, Select, b, chart, check, equal, every, folder, in_all_looks, keys, light, look, no_complaints,
+                     one, program, rows, run, shift, shoot, visit, wait_for)
 from made_logs import write_log
 
 HARM = "</script><img src=x onerror=document.title='harmed'>\"'&<b>"
@@ -32,14 +32,6 @@ def page(name, *logs):
 
 def three():
     return page("report", *(log(name, workers=w, speed=s) for name, (w, s) in SPEEDS.items()))
-
-
-def rows(css="#table"):
-    return [[cell.text for cell in line.find_elements(By.CSS_SELECTOR, "th, td")] for line in every(f"{css} tbody tr")]
-
-
-def chart(chart_id, what):
-    return b.execute_script(f"return charts['{chart_id}'].{what}")
 
 
 def painted(css):
@@ -244,49 +236,6 @@ def a_comparison():
     no_complaints("a comparison")
 
 
-def a_sweep():
-    path = f"{folder}/sweep.html"
-    text = program("sweep", "--batch", "32,128,512,2048", "--epochs", "3", "--target", "80", "--report", path, "--json")
-    wanted = [e for e in map(json.loads, text.splitlines()) if e["event"] == "run"]
-    visit(path)
-    for want, row in zip(wanted, rows("#sweep-table")):
-        equal(row[:3], [str(want["batch"]), "0.05", f"{want['steps_to_target']:,}" if want["reached"] else "never"], "a row of the sweep")
-    reached, never = ([w for w in wanted if w["reached"] is is_so] for is_so in (True, False))
-    check(reached and never, "one run should reach the target, and one should not")
-    equal(chart("sweep-steps", "data.datasets[0].data.map((p) => [p.x, p.y])"), [[w["batch"], w["steps_to_target"]] for w in reached], "measured")
-    equal(chart("sweep-steps", "data.datasets[1].data.map((p) => p.x)"), [w["batch"] for w in never], "crosses")
-    ideal = chart("sweep-steps", "data.datasets[2].data.map((p) => p.x * p.y)")
-    check(max(ideal) - min(ideal) < 1e-6 * ideal[0] and abs(ideal[0] - reached[0]["batch"] * reached[0]["steps_to_target"]) < 1e-6 * ideal[0], "the ideal")
-    ramp = [light(c)[0] for c in b.execute_script("return runs.map((r) => r.colour)")]
-    check(ramp == sorted(ramp, reverse=True) and min(x - y for x, y in zip(ramp, ramp[1:])) > 0.05, f"the ramp of the batches: {ramp}")
-    for what in ("loss", "accuracy"):
-        equal([chart(f"{what}-{x}", "scales.x.type") for x in ("step", "time")], ["logarithmic", "linear"], f"axes of {what}")
-    limits = [chart(f"accuracy-{x}", "scales.y.min + ' ' + charts['accuracy-step'].scales.y.max") for x in ("step", "time")]
-    equal(limits[0], limits[1], "one axis of accuracy")
-    for axis in "xy":
-        equal(chart("sweep-seconds", f"options.scales.{axis}.type"), "logarithmic", "axes")
-    in_all_looks(path, "sweep")
-    no_complaints("a sweep")
-
-
-def a_sweep_of_seeds():
-    path = f"{folder}/seeds.html"
-    text = program("sweep", "--batch", "32,128,512,2048", "--epochs", "3", "--target", "80", "--seeds", "3", "--report", path, "--json")
-    wanted = [e for e in map(json.loads, text.splitlines()) if e["event"] == "batch"]
-    check(len(wanted) == 4, "a line for each batch")
-    visit(path)
-    for want, row in zip(wanted, rows("#sweep-table")):
-        equal(row[2], f"{want['reached']} of 3", "seeds that reached it")
-        median = want["steps_to_target"]["median"]
-        equal(row[3], "never" if median is None else f"{median:,g}", "median steps")
-    some = [w for w in wanted if w["reached"] > 0]
-    bars = chart("sweep-steps", "data.datasets.at(-1).data.map((p) => Number.isNaN(p.y) ? null : p.y)")
-    equal(bars, [y for w in some for y in (w["steps_to_target"]["least"], w["steps_to_target"]["most"], None)], "bars")
-    check("median" in one("#sweep-seeds").text and one("#sweep-seeds").is_displayed(), "what the bars are")
-    in_all_looks(path, "seeds")
-    no_complaints("a sweep of seeds")
-
-
 def training_is_thin_and_the_test_set_bold():
     three()
     lines = chart("loss-step", "data.datasets.map((d) => [d.label, d.borderWidth, d.pointRadius, d.borderColor.length])")
@@ -321,15 +270,6 @@ def speed_is_a_median_over_windows():
     equal(len(got), len(wanted), "windows")
     check(max(abs(g - w) / w for g, w in zip(got, wanted)) < 1e-4, f"medians: {got[:3]}, wanted {wanted[:3]}")
     check("medians over 5 steps" in one("#speed-time-card h3").text, one("#speed-time-card h3").text)
-
-
-def light(hex_colour):
-    """L, a and b of Oklab (Ottosson, 2020): equal distances look about equal."""
-    r, g, bl = (((c / 255 + 0.055) / 1.055) ** 2.4 if c > 10 else c / 255 / 12.92 for c in (int(hex_colour[i:i + 2], 16) for i in (1, 3, 5)))
-    l, m, s = ((0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * bl) ** (1 / 3), (0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * bl) ** (1 / 3),
-               (0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * bl) ** (1 / 3))
-    return (0.2104542553 * l + 0.7936177850 * m - 0.0040720468 * s, 1.9779984951 * l - 2.4285922050 * m + 0.4505937099 * s,
-            0.0259040371 * l + 0.7827717662 * m - 0.8086757660 * s)
 
 
 def a_colour_has_one_meaning():
@@ -429,4 +369,4 @@ def screenshots():
 
 run([training_is_thin_and_the_test_set_bold, a_slider_smooths, speed_is_a_median_over_windows, a_colour_has_one_meaning, best_only_beyond_the_spread,
      speed_up_wants_two_runs, on_paper, tables_say_that_they_scroll, the_table_says_what_is_in_the_logs, charts_show_the_logs, chips_and_switches, the_timeline_zooms, ten_thousand_steps_are_thinned,
-     harm_stays_text, what_is_missing_is_said, real_logs, a_comparison, a_sweep, a_sweep_of_seeds, screenshots])
+     harm_stays_text, what_is_missing_is_said, real_logs, a_comparison, screenshots])

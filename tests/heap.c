@@ -20,7 +20,7 @@ static void count_one(size_t bytes, void *caller) {
     atomic_store(&a->first_bytes, bytes);
 }
 
-/* What NULL has is 0 bytes. */
+/* malloc_usable_size(NULL) is 0. */
 static void *given(void *memory) {
     atomic_fetch_add_explicit(&in_use, malloc_usable_size(memory), memory_order_relaxed);
     return memory;

@@ -1,6 +1,6 @@
 /* What is on the heap of this program. The allocating functions of the C library are replaced by ones that count: the
- * library's own figures (mallinfo2) take for used what a thread keeps for its next calls, which depends on all that ran
- * before.
+ * library's own figures (mallinfo2) count as used what a thread keeps for its next calls, and that depends on all that
+ * ran before.
  */
 #pragma once
 

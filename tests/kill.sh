@@ -6,12 +6,13 @@
 #                  combination once, about 200)
 #   KILL_SEED=S    of the draws; it is printed
 #   KILL_ONLY=P    only combinations that hold the text P, such as "gloo ring" or "stop"
-#   KILL_TIMEOUT=T seconds that a process waits for another (2)
+#   KILL_TIMEOUT=T seconds that a process waits for another (2 where it is stopped; 30 where it is killed, which nobody
+#                  may wait for)
 #   KILL_COUNT=1   count wrong draws and go on, instead of ending at the first
 set -u
 program=$(realpath "$1")
 draws=${KILL_DRAWS:-24} seed=${KILL_SEED:-$((RANDOM * 32768 + RANDOM))} only=${KILL_ONLY:-}
-PROCESSES=3 TIMEOUT=${KILL_TIMEOUT:-2}
+PROCESSES=3
 unset GRADSUM_RANK GRADSUM_WORLD_SIZE GRADSUM_RENDEZVOUS GRADSUM_TIMEOUT GRADSUM_TRANSPORT
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 RANDOM=$((seed % 32768))
@@ -95,6 +96,8 @@ judge() {
     while read -r line; do
         who=$(blamed "$line")
         [ "$who" = "rank $victim" ] || [ "$who" = "process $victim" ] || echo "blames '$who' for $victim: $line"
+        [ "$how" = stop ] || [ "$transport" = mpi ] || [[ $line != *"no answer within"* ]] ||
+            echo "has waited for the time-out: $line"
     done < <(grep '^gradsum train: ' "$work/err")
     if [ "$transport $how" = "mpi kill" ]; then # mpirun may end the others before they have seen it
         grep -q "process rank $victim with PID" "$work/err" ||
@@ -123,13 +126,14 @@ draw() {
     local how=$1 transport=$2 devices=$3 processes=$PROCESSES starter pid pids wait_ms=$((RANDOM % 500)) i victim_pid=
     shift 3
     case "$*" in *--exact* | *--tensor*) processes=4 ;; esac # of --exact that, or 1, 2 or 8
-    local victim=$((RANDOM % processes))
+    local victim=$((RANDOM % processes)) timeout=${KILL_TIMEOUT:-2}
+    [ -n "${KILL_TIMEOUT:-}" ] || [ "$how" = stop ] || timeout=30
     rm -rf "$work/tmp" "$work/out" "$work/err" && mkdir "$work/tmp"
     ls -A /dev/shm | grep -i gradsum | sort >"$work/shm"
-    starter=("$program" launch -n $processes --timeout $TIMEOUT --transport "$transport" --)
+    starter=("$program" launch -n $processes --timeout $timeout --transport "$transport" --)
     [ "$transport" != mpi ] || starter=(mpirun --allow-run-as-root --oversubscribe -n $processes "$program")
     local train=(train --model mlp --threads 1 --epochs 1000000 --batch 96 --devices "$devices" "$@")
-    [ "$transport" != mpi ] || train+=(--timeout $TIMEOUT)
+    [ "$transport" != mpi ] || train+=(--timeout $timeout)
     TMPDIR="$work/tmp" timeout -k 2 60 "${starter[@]}" "${train[@]}" >"$work/out" 2>"$work/err" &
     local shell=$!
     for ((i = 0; i < 500; i++)); do

@@ -97,7 +97,8 @@ const char *gs_test_source(const char *relative) {
 
 /* Does a name chosen on the command line, of a group or with * of tests, mean this one? */
 static bool means(const char *chosen, const char *group, const char *test) {
-    return strchr(chosen, '*') ? fnmatch(chosen, test, 0) == 0 : strcmp(chosen, group) == 0;
+    if (strchr(chosen, '*')) return fnmatch(chosen, test, 0) == 0;
+    return strcmp(chosen, group) == 0 || strcmp(chosen, test) == 0;
 }
 
 int main(int argc, char **argv) {

@@ -7,7 +7,7 @@ set -u
 program=$(realpath "$1")
 draws=${KILL_DRAWS:-6} seed=${KILL_SEED:-$((RANDOM * 32768 + RANDOM))}
 [ "$draws" != all ] || draws=24
-STEPS=40
+STEPS=60
 unset GRADSUM_RANK GRADSUM_WORLD_SIZE GRADSUM_RENDEZVOUS GRADSUM_TIMEOUT GRADSUM_TRANSPORT
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 RANDOM=$((seed % 32768))
@@ -29,12 +29,13 @@ for ((k = 0; k < draws; k++)); do
     run=(train $way --threads 1 --model "flatten, linear 64, tanh, linear 10" --batch 600 --epochs 9 --steps $STEPS)
     "$program" launch $size -- "${run[@]}" >"$work/whole" 2>"$work/err" || wrong "$way"
     mkdir "$work/tmp" && segments >"$work/shm"
+    timeout=30 && [ $how = kill ] || timeout=2 # nobody may wait for it after a kill
     slow=(--slow 0:25) again=(--restarts 5) said="restart 1 of 5: it"
     case $from in
         checkpoint) slow+=(--checkpoint "$work/$k" --checkpoint-every 1) ;;
         [0-9]*) again=(--elastic "$from") said="; generation 2: " ;;
     esac
-    TMPDIR=$work/tmp "$program" launch $size --timeout 1 "${again[@]}" -- "${run[@]}" "${slow[@]}" \
+    TMPDIR=$work/tmp "$program" launch $size --timeout $timeout "${again[@]}" -- "${run[@]}" "${slow[@]}" \
         >"$work/out" 2>"$work/err" &
     launcher=$! all=
     for ((i = 0; i < 2; i++)); do

@@ -213,19 +213,26 @@ static void json_survives_divergence(void **state) {
                            "train --model mlp --lr 1e6 --epochs 1 --json --threads 1 --keep-going");
 }
 
+/* Until the training that prints to "out" in this folder has begun, however busy the machine is. */
+static void await_training(const char *folder) {
+    gs_test_shell(NULL, "cd %s; " GS_TEST_AWAIT("step "), folder);
+}
+
 /* Ctrl-C ends a run after its step, with the weights saved. */
 static void interrupted_training_saves_weights(void **state) {
     (void)state;
-    char path[400];
-    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    char path[400], out[400];
+    const char *folder = gs_test_folder();
+    snprintf(path, sizeof path, "%s/w.safetensors", folder);
+    snprintf(out, sizeof out, "%s/out", folder);
     pid_t child = fork();
     if (child == 0) {
-        if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)) _exit(99);
+        if (!freopen(out, "w", stdout) || !freopen("/dev/null", "w", stderr)) _exit(99);
         execl(GS_BUILD_DIR "/gradsum", "gradsum", "train", "--model", "lenet", "--epochs", "100000",
               "--devices", "cpu,cpu", "--save", path, (char *)NULL);
         _exit(99);
     }
-    sleep(2);
+    await_training(folder);
     kill(child, SIGINT);
     int status = 0;
     for (int i = 0; i < 200 && waitpid(child, &status, WNOHANG) == 0; i++) usleep(100000);
@@ -266,16 +273,16 @@ static void a_killed_rank_ends_the_run(void **state) {
     (void)state;
     const char *folder = gs_test_folder();
     char log[400];
-    snprintf(log, sizeof log, "%s/log", folder);
+    snprintf(log, sizeof log, "%s/out", folder);
     pid_t launcher = fork();
     if (launcher == 0) {
         if (!freopen(log, "w", stdout) || dup2(STDOUT_FILENO, STDERR_FILENO) < 0) _exit(99);
         setenv("TMPDIR", folder, 1);
-        execl(GS_BUILD_DIR "/gradsum", "gradsum", "launch", "-n", "2", "--timeout", "10", "--", "train",
+        execl(GS_BUILD_DIR "/gradsum", "gradsum", "launch", "-n", "2", "--timeout", "60", "--", "train",
               "--model", "lenet", "--epochs", "100000", (char *)NULL);
         _exit(99);
     }
-    sleep(3);
+    await_training(folder);
     pid_t rank = child_of(launcher);
     assert_true(rank > 0);
     kill(rank, SIGKILL);

@@ -190,12 +190,16 @@ static void the_last_event_says_how_it_ended(void **state) {
         {"--load no-such-file",
          "{\"event\":\"end\",\"status\":\"failed\",\"steps\":0,\"message\":\"cannot read no-such-file", 1},
         {"--model softmax --threads 1 --steps 3", "{\"event\":\"end\",\"status\":\"done\",\"steps\":3,", 0},
-        {"--model softmax --threads 1 --steps 100000 --epochs 10000 & sleep 1; kill -TERM $!; wait $!",
+        {"--model softmax --threads 1 --steps 100000 --epochs 10000 >out & " GS_TEST_AWAIT(
+             "{\"event\":\"start\"") "kill -TERM $!; wait $!; S=$?; tail -n 1 out; exit $S",
          "{\"event\":\"end\",\"status\":\"interrupted\",\"steps\":", 128 + SIGTERM},
     };
+    char folder[300];
+    snprintf(folder, sizeof folder, "%s", gs_test_folder());
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         char *output;
-        int status = gs_test_program(&output, "train --json %s 2>/dev/null", runs[i].arguments);
+        int status = gs_test_shell(&output, "cd %s; exec 2>/dev/null; %s/gradsum train --json %s", folder,
+                                   GS_BUILD_DIR, runs[i].arguments);
         char *last = strstr(output, "{\"event\":\"end\"");
         if (status != runs[i].status || !last || strncmp(last, runs[i].end, strlen(runs[i].end)) != 0)
             fail_msg("%s: exit %d: %s", runs[i].arguments, status, output);

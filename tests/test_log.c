@@ -49,6 +49,7 @@ static void lines_are_what_train_prints(void **state) {
     assert_string_equal(gs_test_text_of(gs_test_get(run, "ended"), "why"), "done");
     assert_int_equal(gs_test_number(gs_test_get(run, "ended"), "steps"), step);
     assert_int_equal(gs_test_number(run, "workers"), 2);
+    assert_int_equal(gs_test_number(run, "host_cores"), gs_cpu_cores()); /* and not those of a bound worker */
     assert_int_equal(cJSON_GetArraySize(gs_test_get(run, "devices")), 2);
     assert_int_equal(gs_test_number(gs_test_get(run, "memory"), "weights"), 4 * 7850);
     assert_int_equal(gs_test_number(gs_test_get(run, "memory"), "gradients"), 4 * (7850 + 4));

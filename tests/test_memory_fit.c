@@ -51,7 +51,7 @@ static void the_cheapest_that_fits_is_chosen(void **state) {
     } cases[] = {{15, 0, "; the cost: smaller products"},
                  {11, 1, "; what is cheaper does not suffice: --micro-batch 1 would take 13."}};
     for (int i = 0; i < 2; i++) {
-        char why[300], begins[60];
+        char why[GS_FIT_TEXT], begins[60];
         const gs_settings given = wide_settings("cpu,cpu");
         gs_settings s = fitted(given, cases[i].limit, why, sizeof why);
         assert_int_equal(s.zero, cases[i].zero);
@@ -76,10 +76,23 @@ static void the_cheapest_that_fits_is_chosen(void **state) {
     }
 }
 
+/* However much it is: the sentence is not cut short. */
+static void all_that_did_not_suffice_is_told(void **state) {
+    (void)state;
+    char *text;
+    assert_int_equal(gs_test_program(&text,
+                                     "memory --model gpt --data text:LICENSE --devices cpu,cpu --batch 12 "
+                                     "--threads 1 --max-memory 40 --fit"),
+                     0);
+    const char *line = strstr(text, "--fit chose "), *end = line ? strchr(line, '\n') : NULL;
+    if (!end || strncmp(end - 3, " MB", 3) != 0 || !strstr(line, "--zero 3 --offload ")) fail_msg("%s", text);
+    free(text);
+}
+
 /* A pipeline's batch is cut into more micro-batches. Where groups of batch_norm allow only some sizes, one of these. */
 static void other_runs_have_other_options(void **state) {
     (void)state;
-    char why[300];
+    char why[GS_FIT_TEXT];
     gs_settings s = gs_test_settings("cpu,cpu");
     s.model = "conv 16 3x3 pad 1, relu, conv 16 3x3 pad 1, relu, flatten, linear 10";
     s.batch = 1024;
@@ -244,8 +257,8 @@ static void train_shows_both(void **state) {
 }
 
 GS_TESTS(memory_fit, cmocka_unit_test(the_cheapest_that_fits_is_chosen),
-         cmocka_unit_test(other_runs_have_other_options), cmocka_unit_test(stages_have_zero_1),
-         cmocka_unit_test(processes_choose_the_same),
+         cmocka_unit_test(all_that_did_not_suffice_is_told), cmocka_unit_test(other_runs_have_other_options),
+         cmocka_unit_test(stages_have_zero_1), cmocka_unit_test(processes_choose_the_same),
          cmocka_unit_test(what_does_not_fit_is_refused_or_made_to_fit),
          cmocka_unit_test(exact_runs_keep_their_bits), cmocka_unit_test(a_refusal_says_what_would_help),
          cmocka_unit_test(theory_goes_on_from_the_stage_of_the_run), cmocka_unit_test(the_list_is_of_plans),

@@ -238,6 +238,17 @@ static void a_run_takes_what_its_plan_says(void **state) {
     for (int i = 0; i < 6 && count >= 20; i++) assert_true(seen[i] > 0);
 }
 
+/* The loss scale of f16 needs the largest gradient, for which OpenCL has scratch memory, and a small model no other.
+ * With and without --zero. */
+static void a_loss_scale_is_planned(void **state) {
+    (void)state;
+    int seen[6] = {0};
+    gs_test_need_opencl();
+    compare_with_plan(166, seen);
+    compare_with_plan(243, seen);
+    assert_true(seen[0] == 1 && seen[2] == 1);
+}
+
 /* ---- what is no plan ---- */
 
 static void bad_use_gets_a_sentence(void **state) {
@@ -296,4 +307,5 @@ static void a_plan_takes_no_memory(void **state) {
 }
 
 GS_TESTS(memory_plan, cmocka_unit_test(a_run_takes_what_its_plan_says),
-         cmocka_unit_test(a_plan_takes_no_memory), cmocka_unit_test(bad_use_gets_a_sentence))
+         cmocka_unit_test(a_loss_scale_is_planned), cmocka_unit_test(a_plan_takes_no_memory),
+         cmocka_unit_test(bad_use_gets_a_sentence))

@@ -285,12 +285,16 @@ static void a_killed_process_is_told(void **state) {
     static const char *const schemes[] = {"allreduce", "ring"};
     for (int i = 0; i < 2; i++) {
         char *output;
-        int status =
-            gs_test_shell(&output,
-                          "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=10 GRADSUM_RENDEZVOUS=%s; "
-                          "G='%s/gradsum train --model lenet --threads 1 --epochs 100000 --bucket 16 --sync "
-                          "%s'; GRADSUM_RANK=1 timeout -s KILL 3 $G & GRADSUM_RANK=0 $G; S=$?; wait; exit $S",
-                          gs_test_folder(), GS_BUILD_DIR, schemes[i]);
+        char folder[300];
+        snprintf(folder, sizeof folder, "%s", gs_test_folder());
+        int status = gs_test_shell(
+            &output,
+            "cd %s && mkdir meet && export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=60 "
+            "GRADSUM_RENDEZVOUS=$PWD/meet; "
+            "G='%s/gradsum train --model lenet --threads 1 --epochs 100000 --bucket 16 --sync %s'; "
+            "GRADSUM_RANK=1 $G & V=$!; GRADSUM_RANK=0 $G >out & " GS_TEST_AWAIT(
+                "epoch 1/") "kill -KILL $V; wait $!; S=$?; cat out; exit $S",
+            folder, GS_BUILD_DIR, schemes[i]);
         const char *told = strstr(output, "gradsum train: "); /* in a step, or in a look at the test set */
         if (status != 1 || !told || !strstr(told, "rank 1") ||
             !(strstr(told, "epoch ") || strstr(told, "test after step ")))
@@ -305,9 +309,9 @@ static void a_signal_ends_all_workers(void **state) {
     char *output;
     gs_test_shell(
         &output,
-        "%s/gradsum train --model lenet --threads 1 --devices cpu,cpu --epochs 100000 --bucket 16 & "
-        "sleep 1; kill -TERM $!; wait $!",
-        GS_BUILD_DIR);
+        "cd %s; %s/gradsum train --model lenet --threads 1 --devices cpu,cpu --epochs 100000 --bucket 16 "
+        ">out & " GS_TEST_AWAIT("step ") "kill -TERM $!; wait $!; cat out",
+        gs_test_folder(), GS_BUILD_DIR);
     if (!strstr(output, "stopped by a signal after step") || !strstr(output, "sha256"))
         fail_msg("%s", output);
     free(output);

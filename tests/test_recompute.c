@@ -280,7 +280,7 @@ static void it_says_what_it_costs(void **state) {
         "again    --recompute blocks: backward repeats 50 % of forward's operations, in 2\n"
         "         segments: a step has ",
         "train %s --recompute blocks", RUN);
-    gs_test_program_prints(0, "--recompute all: nothing;", "train --model lenet --steps 1 --recompute all");
+    gs_test_program_prints(0, "--recompute all: nothing to compute again;", "train --model lenet --steps 1 --recompute all");
     gs_test_program_prints(0, "\"recompute\":\"blocks\"", "train %s --recompute blocks --json", RUN);
     gs_test_program_prints(0, "\"recompute\":null", "train %s --json", RUN);
     static const char DEEP[] =

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define AWAIT_STEPS GS_TEST_AWAIT("step ") "\n"
+
 /* The command ended with `status` and printed `part`; `weights` (NULL: none) can be loaded. */
 static void assert_saved(const char *output, const char *status, const char *part, const char *weights) {
     if (!strstr(output, status) || !strstr(output, part))
@@ -18,10 +20,11 @@ static void a_terminal_that_goes_saves_weights(void **state) {
     (void)state;
     char path[400], *output;
     snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
-    gs_test_shell(&output,
-                  "%s/gradsum train --model lenet --epochs 100000 --threads 1 --save %s &\n"
-                  "sleep 1; kill -HUP $!; wait $!; echo status $?",
-                  GS_BUILD_DIR, path);
+    gs_test_shell(
+        &output,
+        "cd %s; %s/gradsum train --model lenet --epochs 100000 --threads 1 --save %s >out &\n" AWAIT_STEPS
+        "kill -HUP $!; wait $!; echo status $?",
+        gs_test_folder(), GS_BUILD_DIR, path);
     assert_saved(output, "status 129", "stopped by a signal after step", path);
     free(output);
 }
@@ -30,10 +33,11 @@ static void a_terminal_that_goes_saves_weights(void **state) {
 static void an_ignored_signal_stays_ignored(void **state) {
     (void)state;
     char *output;
-    gs_test_shell(&output,
-                  "trap '' HUP; %s/gradsum train --model lenet --epochs 100000 --threads 1 >/dev/null &\n"
-                  "sleep 1; kill -HUP $!; sleep 0.2; kill -TERM $!; wait $!; echo status $?",
-                  GS_BUILD_DIR);
+    gs_test_shell(
+        &output,
+        "cd %s; trap '' HUP; %s/gradsum train --model lenet --epochs 100000 --threads 1 >out &\n" AWAIT_STEPS
+        "kill -HUP $!; sleep 0.2; kill -TERM $!; wait $!; echo status $?",
+        gs_test_folder(), GS_BUILD_DIR);
     assert_saved(output, "status 143", "", NULL);
     free(output);
 }
@@ -73,11 +77,13 @@ static void explain_leaves_no_folder(void **state) {
 static void a_signal_ends_a_pause(void **state) {
     (void)state;
     char *output;
-    gs_test_shell(&output,
-                  "%s/gradsum train --model softmax --devices cpu,cpu --jitter 1:1000s@100%% --timeout 2000 "
-                  "--steps 9 & sleep 1; kill -TERM $!; for i in $(seq 400); do\n"
-                  "kill -0 $! 2>/dev/null || break; sleep 0.05; done; kill -KILL $!; wait $!; echo status $?",
-                  GS_BUILD_DIR);
+    gs_test_shell(
+        &output,
+        "cd %s; %s/gradsum train --model softmax --devices cpu,cpu --jitter 1:1000s@100%% --timeout 2000 "
+        "--steps 9 >out &\n" AWAIT_STEPS "sleep 0.5; kill -TERM $!\n"
+        "for i in $(seq 400); do kill -0 $! 2>/dev/null || break; sleep 0.05; done\n"
+        "kill -KILL $!; wait $!; echo status $?",
+        gs_test_folder(), GS_BUILD_DIR);
     assert_saved(output, "status 143", "stopped by a signal after step", NULL);
     free(output);
 }

@@ -288,43 +288,6 @@ static void names_that_others_use(void **state) {
                            "train --model softmax --steps 1 --steps 2"); /* the last one counts */
 }
 
-static void write_idx(const char *folder, const char *name, const unsigned char *head, size_t bytes, int byte,
-                      int n) {
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    fwrite(head, 1, bytes, f);
-    for (int i = 0; i < n; i++) fputc(byte < 0 ? i % 3 : byte, f);
-    fclose(f);
-}
-
-/* No error, but hardly meant. */
-static void data_that_teach_little(void **state) {
-    (void)state;
-    static const char *const sets[] = {"train", "t10k"};
-    char folder[400];
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
-    const unsigned char images[] = {0, 0, 8, 3, 0, 0, 0, 9, 0, 0, 0, 28, 0, 0, 0, 28},
-                        labels[] = {0, 0, 8, 1, 0, 0, 0, 9};
-    for (int i = 0; i < 2; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s-images-idx3-ubyte", sets[i]);
-        write_idx(folder, name, images, sizeof images, 7, 9 * 28 * 28);
-        snprintf(name, sizeof name, "%s-labels-idx1-ubyte", sets[i]);
-        write_idx(folder, name, labels, sizeof labels, -1, 9);
-    }
-    char *output;
-    gs_test_program(&output, "train --model softmax --batch 3 --epochs 1 --data %s", folder);
-    assert_has(output, "(train) has labels 0 to 2, but the model has 10 outputs");
-    assert_has(output, "note: all bytes of ");
-    assert_has(output, "(train) are 7: nothing can be learned from these images");
-    free(output);
-    gs_test_program(&output, "train --model softmax --steps 2");
-    if (strstr(output, "note:")) fail_msg("nothing is wrong: %s", output);
-    free(output);
-}
-
 /* What the images become is said where it is not what the data say. */
 static void scaling_is_told(void **state) {
     (void)state;
@@ -397,5 +360,4 @@ GS_TESTS(usage, cmocka_unit_test(the_bar_of_a_sweep), cmocka_unit_test(help_show
          cmocka_unit_test(options_of_other_commands), cmocka_unit_test(the_example_of_a_model_is_one),
          cmocka_unit_test(scaling_is_told), cmocka_unit_test(models_are_explained),
          cmocka_unit_test(language_models_are_shown), cmocka_unit_test(lines_of_80_columns),
-         cmocka_unit_test(names_that_others_use), cmocka_unit_test(data_that_teach_little),
-         cmocka_unit_test(lost_output_is_a_failure))
+         cmocka_unit_test(names_that_others_use), cmocka_unit_test(lost_output_is_a_failure))

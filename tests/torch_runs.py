@@ -9,7 +9,10 @@ or without a prefix, with or without metadata. Its data are random images in IDX
 Training: random models, losses, optimisers, devices and schemes, over two epochs, mostly with a ragged last batch.
 PyTorch takes the same samples in the same order (src/data/order.h), in double precision. Compared are the losses and
 accuracies of both epochs, and the weights at the end; torch_models.py says how errors are measured, and how much is
-allowed.
+allowed. Every update carries the rounding of each tensor to all others, and a run in which it grows makes it grow in
+all, by chance more in one or in another. So allowed is TOLERANCE or, if that is more, AS_TORCH times the largest error
+that PyTorch's own f32 makes anywhere in this run. Of 1,000 runs that was more than TOLERANCE in NUMBER. Runs that
+diverge are drawn again: there rounding says nothing of either program.
 
 Evaluation: weights with infinities and NaN, so that the logits of some samples have them too. Compared are the classes
 that the samples are taken for (argmax, where a NaN is the largest), as a confusion matrix, and the loss.
@@ -20,6 +23,7 @@ from torch_models import AS_TORCH, FLOOR, MARGIN, TOLERANCE, Kinks, draw_model, 
 from torch_network import network
 
 EPOCHS = 2
+SCORES = "train_loss", "train_accuracy", "test_loss", "test_accuracy"
 DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
@@ -183,26 +187,25 @@ class Training(Case):
             layer._forward_hooks.clear()
         return scores, {n: p.detach().numpy().copy() for n, p in self.net.named_parameters()}, kinks.nearest
 
-    def compare(self, lines, exact, single):
-        """Yields (name, error, allowed)."""
-        for epoch, (line, want, torchs) in enumerate(zip(lines, exact[0], single[0])):
-            for i, name in enumerate(("train_loss", "train_accuracy", "test_loss", "test_accuracy")):
-                size = max(abs(want[i]), 1)
-                allowed = 1e-7 if i % 2 else max(TOLERANCE, AS_TORCH * abs(torchs[i] - want[i]) / size)
-                yield "%s of epoch %d" % (name, epoch + 1), abs(line[name] - want[i]) / size, allowed
-        got = load_weights(self.folder + "/last.safetensors")
+    def errors(self, scores, weights, exact):
+        """Yields (name, error), exact: as PyTorch gives it in f64."""
+        for epoch, (got, want) in enumerate(zip(scores, exact[0])):
+            for name, g, w in zip(SCORES, got, want):
+                yield "%s of epoch %d" % (name, epoch + 1), abs(g - w) / max(abs(w), 1)
         largest = max(np.abs(w).max() for w in exact[1].values())
         for name, want in exact[1].items():
-            size = max(np.abs(want).max(), FLOOR * largest)
-            allowed = max(TOLERANCE, AS_TORCH * error_of(single[1][name], want, size))
-            yield name, error_of(got[name], want, size), allowed
+            yield name, error_of(weights[name], want, max(np.abs(want).max(), FLOOR * largest))
+
+    def diverges(self, scores):
+        """The training loss or the test loss has grown."""
+        return any(not scores[-1][i] < 2 * scores[0][i] + 1 for i in (0, 2))
 
     def run(self, program):
         """What is wrong, or ""; None: the drawing lies at a kink, or diverges."""
         options = self.write()
         initial = [p.detach().clone() for p in self.net.parameters()]
         exact, single = (self.reference(initial, number) for number in (torch.float64, torch.float32))
-        if exact[2] < MARGIN or not exact[0][-1][0] < 2 * exact[0][0][0] + 1:
+        if exact[2] < MARGIN or self.diverges(exact[0]) or self.diverges(single[0]):
             return None
         words = ["train", "--json", "--devices=" + self.devices, "--epochs=%d" % EPOCHS, "--batch=%d" % self.batch,
                  "--lr=%.9g" % self.lr, "--momentum=%g" % self.momentum, "--weight-decay=%g" % self.decay,
@@ -213,14 +216,19 @@ class Training(Case):
         epochs = [line for line in lines if line["event"] == "epoch"]
         if len(epochs) != EPOCHS:
             return "%d epochs" % len(epochs)
-        for name, error, allowed in self.compare(epochs, exact, single):
+        is_rounded = lambda name: "accuracy" not in name
+        torchs = max(error for name, error in self.errors(*single[:2], exact) if is_rounded(name))
+        Training.as_torch += AS_TORCH * torchs > TOLERANCE
+        scores = [[line[name] for name in SCORES] for line in epochs]
+        for name, error in self.errors(scores, load_weights(self.folder + "/last.safetensors"), exact):
+            allowed = max(TOLERANCE, AS_TORCH * torchs) if is_rounded(name) else 1e-7
             Training.worst = max(Training.worst, error)
             if not error <= allowed:
                 return "%s: error %.3g, allowed %.3g" % (name, error, allowed)
         return ""
 
 
-Training.worst = 0.0
+Training.worst, Training.as_torch = 0.0, 0
 
 
 # ---- evaluation ----------------------------------------------------------------------------------------------------
@@ -295,8 +303,8 @@ def main():
             if found:
                 wrong += 1
                 print("FAILED: %s: %s: %s" % (case.folder, case.describe(), found))
-    print("trainings: worst error %.2e; %d of %d evaluations had logits that are not finite" %
-          (Training.worst, Evaluation.strange, o.runs))
+    print("trainings: worst error %.2e; %d were allowed more than %.0e; logits of %d of %d evaluations are not finite"
+          % (Training.worst, Training.as_torch, TOLERANCE, Evaluation.strange, o.runs))
     if wrong:
         sys.exit("test-torch: FAILED; again with: GRADSUM_TORCH_SEED=%d make test-torch" % seed)
 

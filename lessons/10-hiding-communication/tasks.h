@@ -15,9 +15,9 @@
 typedef struct timeline {
     int layers;
     const size_t *layer; /* where each begins, as in gs_buckets_plan */
-    const double
-        *done; /* done[i]: when backward of layer i is done. It goes from the last layer to the first, so
-                            done[0] is the latest: then backward is over */
+    /* done[i]: when backward of layer i is done. It goes from the last layer to the first, so done[0] is the latest:
+     * then backward is over. */
+    const double *done;
     int buckets;
     const gs_bucket *bucket; /* floats of 4 bytes; bucket 0 is the end of the array */
     double alpha, beta;      /* the sum of b bytes takes alpha + beta b seconds; alpha: all its rounds */

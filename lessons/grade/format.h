@@ -11,8 +11,8 @@
 typedef struct gs_format {
     const char *name;
     const char *what; /* for --help */
-    bool
-        a_file_each; /* one file for each student, in the folder -o; it may go to standard output for one alone */
+    /* One file for each student, in the folder -o; that of a single student may go to standard output. */
+    bool a_file_each;
     const char *extension; /* of these files: ".json" */
     /* labs: those that every student has a mark for. begin and end may be NULL. */
     void (*begin)(FILE *, const gs_labs *labs);

@@ -137,8 +137,11 @@ const gs_option *gs_run_options(gs_settings *settings, bool training, const gs_o
 /* Print "gradsum train: message" and return the exit status that belongs to it. */
 int gs_failed(const char *command, gs_status status);
 
+/* Print "gradsum train: ..." on standard error, and "gradsum: ..." if command is "". On a terminal it is wrapped. */
+void gs_tell(const char *command, const char *format, ...) GS_PRINTF(2, 3);
+
 /* For gs_rendezvous.tell and gs_faults_tell: "gradsum: ..." on standard error. */
-void gs_tell_place(const char *sentence);
+void gs_tell_sentence(const char *sentence);
 
 /* Say on standard error, of process 0, what is assumed where the file settings->load does not say how the images of
  * its training were scaled, and --mean and --std do not either. To be called when the file is known to be good: what

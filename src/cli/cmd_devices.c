@@ -97,7 +97,7 @@ int gs_cmd_devices(int argc, char **argv) {
     if (status != GS_OK) return gs_failed("devices", status);
     for (int i = 0; i < count; i++) json ? print_json(&all[i]) : print_text(&all[i]);
     if (count == 1 && !json) printf("There is no OpenCL device (Debian: apt-get install pocl-opencl-icd).\n");
-    if (problem && *problem) fprintf(stderr, "gradsum devices: %s\n", problem);
+    if (problem && *problem) gs_tell("devices", "%s", problem);
     free(all);
     return GS_EXIT_OK;
 }

@@ -90,7 +90,7 @@ int gs_cmd_eval(int argc, char **argv) {
     gs_rendezvous processes;
     gs_status status = gs_rendezvous_from_environment(&processes);
     if (status != GS_OK) return gs_failed("eval", status);
-    processes.tell = gs_tell_place;
+    processes.tell = gs_tell_sentence;
     processes.met = gs_launch_why_met;
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
     const gs_option *options = gs_run_options(&s, false, own);

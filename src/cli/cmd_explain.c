@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "core/text.h"
 #include "explain/explain.h"
 #include "train/options/options.h"
 
@@ -12,14 +13,13 @@
 /* What was not held to the tolerance. */
 static void print_switched(const gs_difference *d) {
     if (!d->switched) return;
-    printf("  In step %" PRIu64
-           " rounding made the runs choose differently in a relu or a max_pool2d, which is right in\n"
-           "  both. From there on differences of up to %.2g count as rounding.\n",
+    printf("  In step %" PRIu64 " rounding made the runs choose differently in a relu or a\n"
+           "  max_pool2d, which is right in both.\n"
+           "  From there on differences of up to %.2g count as rounding.\n",
            d->switched, d->loosest);
     if (d->blind)
-        printf("  In step %" PRIu64
-               " and later they have parted so far that samples, rates and counts alone are\n"
-               "  compared. Compare fewer steps, or --exact runs.\n",
+        printf("  From step %" PRIu64 " on they have parted so far that only samples, rates and counts\n"
+               "  are compared. Compare fewer steps, or --exact runs.\n",
                d->blind);
 }
 
@@ -38,11 +38,14 @@ static void print(const gs_digests *a, const gs_digests *b, const gs_difference 
     printf("step %" PRIu64 ": the first difference is in: %s%s%s\n", d->step, d->quantity,
            *d->where ? " of " : "", d->where);
     printf("  by     %.3g of what it should be\n", d->relative);
-    printf("  ranks ");
-    int seen = 0;
+    char ranks[3 * GS_DIGEST_RANKS + 1] = "", why[sizeof d->sentence + 100];
     for (int r = 0; r < a->workers; r++)
-        if (d->rank[r] && ++seen) printf(" %d", r);
-    printf("%s\n  cause  %s: %s\n", seen ? "" : " in their sum", d->cause, d->sentence);
+        if (d->rank[r]) gs_append(ranks, sizeof ranks, "%s%d", *ranks ? " " : "", r);
+    snprintf(why, sizeof why, "%s: %s", d->cause, d->sentence);
+    printf("  ranks  ");
+    gs_print_wrapped(9, *ranks ? ranks : "in their sum");
+    printf("  cause  ");
+    gs_print_wrapped(9, why);
 }
 
 static gs_status explain(const char *of_a, const char *of_b, double tolerance, bool *differ) {

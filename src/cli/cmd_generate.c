@@ -332,7 +332,7 @@ static int run(job *j) {
     gs_flush_output();
     print_rate(j);
     if (!gs_stop_requested) return GS_EXIT_OK;
-    fprintf(stderr, "gradsum generate: stopped by %s after %zu of %d tokens\n",
+    gs_tell("generate", "stopped by %s after %zu of %d tokens",
             gs_stop_requested == SIGPIPE ? "the closing of its output" : "a signal", j->drawn,
             j->ask->length);
     return GS_EXIT_FAILED;

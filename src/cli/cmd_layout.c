@@ -77,9 +77,10 @@ static void print_row(const gs_layout_cost *c, const measured *took, int width) 
 
 static void print_text(const question *q, const gs_layout_plan *p, const measured *took) {
     const gs_settings *s = &p->memory.settings;
+    const char *model = q->settings.model ? q->settings.model : s->model; /* as given: gpt, not gpt 155 */
     const int width = width_of_names(p);
     gs_print_fact("model", "%s, %s parameters, global batch %zu, %d worker%s",
-                  gs_model_is_name(s->model) ? s->model : "layers", gs_thousands((double)p->memory.params),
+                  gs_model_is_name(model) ? model : "layers", gs_thousands((double)p->memory.params),
                   p->memory.batch, q->workers, gs_s((unsigned)q->workers));
     gs_print_fact("measured", "%s samples/s of one worker alone on a core",
                   gs_thousands(p->parts->samples_per_s));

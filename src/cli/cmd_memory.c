@@ -87,7 +87,8 @@ static void print_text(const gs_memory_plan *p, const gs_memory_options *o, bool
                   p->worker[0].piece, p->worker[0].eval_block);
     if (p->stages > 1)
         gs_print_fact("stages",
-                      "%d: a worker holds the layers of its stage; the first %d of %d, those of stage 0%s",
+                      "%d, each on %d of the %d workers, stage 0 on the first; a worker holds the layers of "
+                      "its stage%s",
                       p->stages, p->all_workers / p->stages, p->all_workers,
                       gs_pipeline_is_measured(p->settings.pipeline_cut)
                           ? ", cut by counted FLOPs (train measures, and then says which --pipeline-cut)"
@@ -143,10 +144,10 @@ static void print_json(const gs_memory_plan *p, const gs_memory_options *o, bool
 static int tell(gs_settings *s, bool layers, bool json) {
     gs_memory_plan plan;
     gs_memory_options options;
-    char why[300] = "";
+    char why[GS_FIT_TEXT] = "";
     gs_status status = gs_memory_plan_create(s, &plan);
     if (status == GS_OK) status = gs_memory_check(s, &plan, why, sizeof why);
-    if (*why) fprintf(stderr, "gradsum memory: --fit chose %s\n", why);
+    if (*why) gs_tell("memory", "--fit chose %s", why);
     if (status == GS_OK) gs_memory_options_find(&plan, &options);
     if (status == GS_OK && json) print_json(&plan, &options, layers, why);
     if (status == GS_OK && !json) print_text(&plan, &options, layers);
@@ -184,7 +185,7 @@ int gs_cmd_memory(int argc, char **argv) {
                           "The run is rehearsed: it books all that it would allocate, and computes\n"
                           "nothing. On cl that is the device's memory; what lies on the host beside it has\n"
                           "a line of its own. Not counted: the program, OpenCL's own memory, and messages\n"
-                          "under way. At its end `train` shows what it really took.\n\n"
+                          "under way. At the end of a run `train` shows what it took.\n\n"
                           "  weights, gradients, optimizer  4 bytes for each number\n"
                           "  state                          batch_norm's running statistics\n"
                           "  activations                    y and dx of the layers\n"

@@ -31,8 +31,7 @@ static gs_status add_all(cJSON *report, char **folders, int count) {
     for (int i = 0; i < count; i++) {
         gs_logged log;
         GS_TRY(gs_logged_read(folders[i], &log));
-        for (int n = 0; n < log.notes; n++)
-            fprintf(stderr, "gradsum report: %s: %s\n", folders[i], log.note[n]);
+        for (int n = 0; n < log.notes; n++) gs_tell("report", "%s: %s", folders[i], log.note[n]);
         gs_status status = gs_report_add(report, name_of(folders, count, i), &log, count);
         gs_logged_free(&log);
         GS_TRY(status);

@@ -19,6 +19,7 @@
 
 #include "core/clock.h"
 #include "core/cores.h"
+#include "core/median.h"
 
 enum { MOST_RANKS = 16, MOST_SCHEMES = 16, SIZES = 5, TURNS = 7, TURNS_LINKED = 3 };
 static const size_t sizes[SIZES] = {256, 4096, 65536, 1 << 19, 1 << 22}; /* floats: 1 KB to 16 MB */
@@ -38,17 +39,11 @@ typedef struct table {
 typedef struct rank {
     table *t;
     gs_comm *comm;
-    gs_sync
-        *sync; /* one for all schemes, which take turns: 16 MB for what comes in, and not 16 MB for each */
+    gs_sync *sync; /* one for all schemes, which take turns: its 16 MB for what comes in are there once */
     float *data;
 } rank;
 
 /* ---- measuring ---- */
-
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Seconds per call, the mean of `calls`. From the first rank's beginning to the last one's end. */
 static gs_status turn(rank *r, int scheme, size_t count, int calls, double *seconds) {
@@ -103,7 +98,7 @@ static gs_status measure(rank *r, int size) {
     for (int k = 0; k < turns; k++)
         for (int i = 0; i < t->schemes; i++) GS_TRY(turn(r, i, sizes[size], calls[i], &seconds[i][k]));
     for (int i = 0; i < t->schemes && r->comm->rank == 0; i++) {
-        qsort(seconds[i], (size_t)turns, sizeof seconds[i][0], compare);
+        gs_sort_doubles(seconds[i], turns);
         t->seconds[size][i] = seconds[i][gs_link_is_there(&t->link) ? 0 : turns / 2];
     }
     return GS_OK;

@@ -20,7 +20,7 @@ static const gs_step_range TRACE_DEFAULT = {4, 7}, TRACE_UNSAID = {0, UINT64_MAX
 
 static void tell_problem(void *context, const char *problem) {
     gs_progress_clear(context);
-    fprintf(stderr, "gradsum train: %s\n", problem);
+    gs_tell("train", "%s", problem);
 }
 
 /* Put into the settings what is asked of the run, and begin the log. */
@@ -158,14 +158,13 @@ static gs_status find_checkpoint(gs_settings *s, taken_up *t) {
     const bool first = s->processes->rank == 0;
     const bool same = s->checkpoint && strcmp(s->resume, s->checkpoint) == 0;
     if (same && gs_checkpoint_is_empty(s->resume)) {
-        if (first)
-            fprintf(stderr, "gradsum train: there is no checkpoint in %s yet: a new run begins\n", s->resume);
+        if (first) gs_tell("train", "there is no checkpoint in %s yet: a new run begins", s->resume);
         s->resume = NULL;
         return GS_OK;
     }
     if (!gs_checkpoint_is_folder(s->resume)) return gs_checkpoint_check_file(s->resume);
     GS_TRY(gs_context(gs_checkpoint_find(s->resume, &t->file, note), "--resume"));
-    if (first && *note) fprintf(stderr, "gradsum train: %s\n", note);
+    if (first && *note) gs_tell("train", "%s", note);
     s->resume = t->file;
     return GS_OK;
 }
@@ -210,7 +209,7 @@ int gs_cmd_train(int argc, char **argv) {
     gs_rendezvous processes;
     gs_status status = gs_rendezvous_from_environment(&processes);
     if (status != GS_OK) return gs_failed("train", status);
-    processes.tell = gs_tell_place;
+    processes.tell = gs_tell_sentence;
     processes.met = gs_launch_why_met;
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
     s.trace = TRACE_UNSAID;
@@ -259,7 +258,7 @@ int gs_cmd_train(int argc, char **argv) {
 
 static void tell_stopped(const gs_settings *s, const gs_result *r) {
     const bool kept = r->checkpoints.on && !r->checkpoints.lost;
-    fprintf(stderr, "gradsum train: stopped by %s after step %llu%s%s%s%s\n",
+    gs_tell("train", "stopped by %s after step %llu%s%s%s%s",
             gs_stop_requested == SIGPIPE ? "the closing of its output" : "a signal",
             (unsigned long long)r->steps,
             !s->save        ? ""

@@ -86,8 +86,7 @@ static int unknown_command(const char *name) {
     names[COMMANDS] = "help";
     const char *nearest = gs_nearest(name, strlen(name), names);
     if (nearest)
-        fprintf(stderr, "gradsum: unknown command '%s'; did you mean '%s'? gradsum help lists them all\n",
-                name, nearest);
+        gs_tell("", "unknown command '%s'; did you mean '%s'? gradsum help lists them all", name, nearest);
     else if (*name)
         fprintf(stderr, "gradsum: unknown command '%s'\n\n", name);
     if (!nearest) help(stderr);
@@ -95,13 +94,13 @@ static int unknown_command(const char *name) {
 }
 
 static int unexpected(const char *name, const char *word, const char *wanted) {
-    fprintf(stderr, "gradsum %s: unexpected '%s'; %s\n", name, word, wanted);
+    gs_tell(name, "unexpected '%s'; %s", word, wanted);
     return GS_EXIT_USAGE;
 }
 
 static int run_command(int argc, char **argv) {
     const char *name = argv[1];
-    gs_faults_tell = gs_tell_place;
+    gs_faults_tell = gs_tell_sentence;
     for (int i = 0; i < COMMANDS; i++) {
         if (strcmp(name, gs_commands[i].name) != 0) continue;
         if (gs_commands[i].computes) {

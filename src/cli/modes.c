@@ -71,10 +71,10 @@ void gs_modes_print_recompute(const gs_settings *s, const gs_worker *w) {
     const char *which = gs_recompute_text(s->recompute, text, sizeof text);
     const bool split = s->pipeline > 1;
     if (r.segments == 0)
-        gs_print_fact(
-            "again",
-            "--recompute %s: nothing; the %s has no such layers that keep more than their input and output",
-            which, split ? "first stage" : "model");
+        gs_print_fact("again",
+                      "--recompute %s: nothing to compute again; no such part of the %s keeps more than its "
+                      "input and output",
+                      which, split ? "first stage" : "model");
     else
         gs_print_fact("again",
                       "--recompute %s: backward%s repeats %.0f %% of forward's operations, in %d "

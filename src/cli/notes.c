@@ -1,11 +1,26 @@
 /* Notes on standard error: what is no error, but is assumed, was left out, or is hardly meant. */
 #include "cli/cli.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include "core/text.h"
 #include "data/text_set.h"
 #include "model/model_text.h"
+
+void gs_tell(const char *command, const char *format, ...) {
+    char text[6000]; /* a path may be in it */
+    const int used = snprintf(text, sizeof text, "gradsum%s%s: ", *command ? " " : "", command);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + used, sizeof text - (size_t)used, format, args);
+    va_end(args);
+    gs_print_sentence(stderr, text);
+}
+
+void gs_tell_sentence(const char *sentence) {
+    gs_tell("", "%s", sentence);
+}
 
 static bool is_constant(const gs_dataset *set) {
     size_t bytes = set->count * gs_shape_size(set->shape);
@@ -20,47 +35,46 @@ static void tell_names(const char *command, const gs_settings *s) {
     if (!gs_model_is_name(s->model)) return;
     for (int i = 0; i < 3; i++)
         if (strncmp(s->model, theirs[i], strlen(theirs[i])) == 0) return;
-    fprintf(
-        stderr,
-        "gradsum %s: note: --names torchvision: torchvision has no model %s; the names are those that its "
-        "ResNet and VGG have for such layers\n",
-        command, s->model);
+    gs_tell(
+        command,
+        "note: --names torchvision: torchvision has no model %s; the names are those that its ResNet and VGG "
+        "have for such layers",
+        s->model);
 }
 
 void gs_tell_usual_images(const char *command, const char *model, gs_shape in) {
     static const char *const large[] = {"resnet18", "resnet50", "vgg11"};
     for (int i = 0; i < 3 && model && in.c == 1 && in.h == 28 && in.w == 28; i++)
         if (strncmp(model, large[i], strlen(large[i])) == 0)
-            fprintf(stderr,
-                    "gradsum %s: note: this is for images of 1x28x28, and %s is meant for 3x224x224%s\n",
-                    command, large[i], strcmp(command, "model") == 0 ? " (--input 3x224x224)" : " (--data)");
+            gs_tell(command, "note: this is for images of 1x28x28, and %s is meant for 3x224x224%s", large[i],
+                    strcmp(command, "model") == 0 ? " (--input 3x224x224)" : " (--data)");
 }
 
 void gs_tell_of_data(const char *command, const gs_worker *w) {
     const gs_dataset *set = w->train_set;
     int outputs = w->model->out.c;
     if (!set->targets && !set->text && set->classes < outputs && set->classes > 0)
-        fprintf(stderr,
-                "gradsum %s: note: %s has labels 0 to %d, but the model has %d outputs: it learns that the "
-                "rest are never right\n",
-                command, set->name, set->classes - 1, outputs);
+        gs_tell(
+            command,
+            "note: %s has labels 0 to %d, but the model has %d outputs: it learns that the rest are never "
+            "right",
+            set->name, set->classes - 1, outputs);
     char norm[32];
     const gs_batch_norm_groups *over = &w->settings->batch_norm;
     if (over->over != GS_BATCH_NORM_GLOBAL && !gs_layer_of_batch(w->model->net) && !w->way->split)
-        fprintf(stderr, "gradsum %s: note: --batch-norm %s changes nothing: the model has no batch_norm\n",
-                command, gs_batch_norm_text(over, norm, sizeof norm));
+        gs_tell(command, "note: --batch-norm %s changes nothing: the model has no batch_norm",
+                gs_batch_norm_text(over, norm, sizeof norm));
     if (w->settings->names == GS_NAMES_TORCHVISION && w->settings->save) tell_names(command, w->settings);
     gs_tell_usual_images(command, w->settings->model, set->shape);
     if (w->input.scales && is_constant(set))
-        fprintf(stderr,
-                "gradsum %s: note: all bytes of %s are %d: nothing can be learned from these images\n",
-                command, set->name, set->images[0]);
+        gs_tell(command, "note: all bytes of %s are %d: nothing can be learned from these images", set->name,
+                set->images[0]);
 }
 
 void gs_tell_skipped(const char *command, const gs_result *r) {
     if (r->skipped == 0 || r->rank != 0) return;
-    fprintf(stderr, "gradsum %s: note: %zu file%s could not be decoded, and %s: %s%s\n", command, r->skipped,
-            gs_s(r->skipped), r->skipped == 1 ? "another took its place" : "others took their place",
+    gs_tell(command, "note: %zu file%s could not be decoded, and %s: %s%s", r->skipped, gs_s(r->skipped),
+            r->skipped == 1 ? "another took its place" : "others took their place",
             r->skipped == 1 ? "" : "first ", gs_printable(r->skipped_first));
 }
 
@@ -70,12 +84,11 @@ void gs_tell_scaling(const char *command, const gs_settings *s) {
     if (gs_safetensors_about(s->load, &saved) == GS_OK && !saved.vocabulary && !gs_text_is_at(s->data)) {
         bool mean = saved.has_mean || s->mean.count, std = saved.has_std || s->std.count;
         if (!mean || !std)
-            fprintf(stderr,
-                    "gradsum %s: %s does not say how its training images were scaled (no %s%s%s); "
-                    "assuming%s%s, in "
-                    "(byte / 255 - mean) / std\n",
-                    command, gs_printable(s->load), mean ? "" : "mean", mean || std ? "" : ", no ",
-                    std ? "" : "std", mean ? "" : " --mean 0", std ? "" : " --std 1");
+            gs_tell(command,
+                    "%s does not say how its training images were scaled (no %s%s%s); assuming%s%s, in "
+                    "(byte / 255 - mean) / std",
+                    gs_printable(s->load), mean ? "" : "mean", mean || std ? "" : ", no ", std ? "" : "std",
+                    mean ? "" : " --mean 0", std ? "" : " --std 1");
     }
     gs_saved_free(&saved);
 }

@@ -167,8 +167,8 @@ static const char *device_of(const void *worker, int rank) {
 
 static void text_start(const gs_progress *p, const gs_worker *w) {
     const gs_settings *s = p->settings;
-    bool named = s->model && gs_model_is_name(s->model);
-    gs_print_fact("model", "%s, %s parameters", named ? s->model : w->model->text,
+    const char *given = s->model ? s->model : w->settings->model; /* mlp, if there is nothing to load */
+    gs_print_fact("model", "%s, %s parameters", gs_model_is_name(given) ? given : w->model->text,
                   gs_thousands((double)gs_model_whole(w->model)->params));
     print_data(s, w);
     print_scaling(w);
@@ -221,9 +221,10 @@ static void on_start(void *context, const gs_worker *w) {
 /* A step in f16 without an update: the record, if there is one, has it too. */
 static void tell_skipped(gs_progress *p, int epoch, uint64_t done, const gs_score *score) {
     gs_progress_clear(p);
-    fprintf(stderr,
-            "gradsum: epoch %d, step %" PRIu64 ": a gradient is not finite with a loss scale of %g; the "
-            "update is left out, and the scale is halved\n",
+    gs_tell("",
+            "epoch %d, step %" PRIu64
+            ": a gradient is not finite with a loss scale of %g; the update is left out, "
+            "and the scale is halved",
             epoch, done, (double)score->loss_scale);
 }
 
@@ -307,7 +308,7 @@ static void on_epoch(void *context, const gs_epoch_report *r) {
 
 static void on_note(void *context, const char *sentence) {
     gs_progress_clear(context);
-    fprintf(stderr, "gradsum: %s\n", sentence);
+    gs_tell("", "%s", sentence);
 }
 
 gs_observer gs_progress_observer(gs_progress *p) {

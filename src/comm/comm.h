@@ -132,8 +132,8 @@ void gs_comm_abort(gs_comm *, const char *reason);
  * the others; the kinds are messages (GS_SEND, GS_RECV) and parts of collectives. */
 typedef struct gs_envelope {
     int peer; /* the rank on the other side */
-    int from,
-        to; /* sender and receiver; where a process holds several workers (world/), as ranks of the world */
+    /* Sender and receiver; where a process holds several workers (world/), as ranks of the world. */
+    int from, to;
     const gs_call *call; /* what the message is, or what it is a part of: for messages of failures */
 } gs_envelope;
 
@@ -191,19 +191,17 @@ typedef struct gs_rendezvous {
     int ports;      /* of tcp: how many ports from PORT on the store may be at; 0: that one */
     bool hosts;     /* this process holds the store of tcp, at HOST */
     char run[128];  /* the run's name, which the key of the run depends on; "" */
-    const char
-        *interface; /* by its address this process is to be reached: "eth0", "10.0.0.7"; NULL: by the route
-                              to the others */
-    int nodes;      /* how many machines there are; 0: not known; 1: this one alone, so 127.0.0.1 does */
-    int local;      /* the process's number on its machine; -1: not known */
-    const char
-        *engine; /* what has started the processes: "torchrun", "Slurm", "Open MPI"; NULL: `gradsum launch`,
-                              or the user */
+    /* "eth0", "10.0.0.7": by its address the others reach this process; NULL: by that of the route to them. */
+    const char *interface;
+    int nodes; /* how many machines there are; 0: not known; 1: this one alone, so 127.0.0.1 does */
+    int local; /* the process's number on its machine; -1: not known */
+    /* What has started the processes: "torchrun", "Slurm", "Open MPI"; NULL: `gradsum launch`, or the user. */
+    const char *engine;
     void (*tell)(const char *sentence); /* told where this process listens; NULL: nobody is */
     void (*met)(void); /* called by gs_comm_processes_create once all are connected; may be NULL */
-    int attempt; /* (--restarts) or generation (--elastic) of a launch whose ranks meet again at the same store:
-                    2, 3 and so on; 0: the first; GS_ATTEMPT_LAUNCHES: the launches themselves. Each sees its
-                    own entries alone */
+    /* Attempt (--restarts) or generation (--elastic) of a launch whose ranks meet again at the same store: 2, 3 and so
+     * on; 0: the first; GS_ATTEMPT_LAUNCHES: the launches themselves. Each sees only its own entries. */
+    int attempt;
 } gs_rendezvous;
 
 enum { GS_ATTEMPT_LAUNCHES = -1 };

@@ -37,8 +37,8 @@ typedef struct gs_waits {
     double timeout;      /* after this many seconds, */
     const bool *awaited; /* [size] whom it waited for, */
     bool one_of;         /* or for only one of them: the library does not say which */
-    const double
-        *age; /* [size * size] age[a * size + b]: seconds that rank a has waited for rank b; 0: it does not */
+    /* [size * size] age[a * size + b]: seconds that rank a has waited for rank b; 0: it does not */
+    const double *age;
     const long *pid;    /* [size] processes of this machine; 0: it runs elsewhere */
     const bool *silent; /* [size * size] nothing that rank a sends gets through to rank b; NULL: not known */
     const char (*address)[GS_ADDRESS]; /* [size] of each rank, where `silent` is known */

@@ -7,7 +7,11 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-double gs_median(double *x, int count) {
+void gs_sort_doubles(double *x, int count) {
     qsort(x, (size_t)count, sizeof *x, compare);
+}
+
+double gs_median(double *x, int count) {
+    gs_sort_doubles(x, count);
     return x[(count - 1) / 2];
 }

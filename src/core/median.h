@@ -1,5 +1,8 @@
-/* The median of what was measured: what disturbs a few of many does not count. */
+/* The median of what was measured: a few values that were disturbed do not move it, as they would a mean. */
 #pragma once
 
-/* Of x[0 .. count - 1], count >= 1; of an even count the smaller of the two in the middle. Sorts x. */
+/* Of x[0 .. count - 1], count >= 1; of an even count the smaller of the two in the middle. Sorts x, ascending. */
 double gs_median(double *x, int count);
+
+/* Sorts x[0 .. count - 1], ascending. */
+void gs_sort_doubles(double *x, int count);

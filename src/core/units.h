@@ -6,8 +6,7 @@
 
 typedef struct gs_unit {
     const char *name;
-    double times,
-        per; /* one of it is times / per: both are whole, so that 0.1ms and 100us are the same number */
+    double times, per; /* one of it is times / per, both whole: so 0.1ms and 100us are the same number */
 } gs_unit;
 
 extern const gs_unit gs_units_time[]; /* in seconds: us, ms, s; a NULL name ends each table */

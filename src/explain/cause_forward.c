@@ -60,7 +60,7 @@ static bool dropout_off(const gs_case *c) {
             if (y_of(c->a, c, c->d->number, e, &a) && y_of(c->b, c, l, e, &x) && gs_alike(&a, &x))
                 return gs_say(c,
                               "its output is its input: on %s dropout is switched off in training, as it "
-                              "should be in evaluation alone",
+                              "should be only in evaluation",
                               gs_ranks_text(c));
         }
     return false;

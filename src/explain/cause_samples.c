@@ -1,6 +1,7 @@
 /* Samples, answers, the model's input, and the weights that forward reads. */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "explain/causes.h"
 #include "explain/sums.h"
@@ -99,6 +100,16 @@ static bool other_samples(const gs_case *c) {
                   gs_ranks_text(c));
 }
 
+static bool unlike_any(const gs_case *c) {
+    if (c->d->kind == GS_DIGEST_answers)
+        return gs_say(c, "the samples are right, but the answers on %s are not", gs_ranks_text(c));
+    const char *augment = gs_digests_option(c->a, "augment");
+    const bool changes = *augment && strcmp(augment, "none") != 0;
+    return c->d->kind == GS_DIGEST_samples &&
+           gs_say(c, "the samples on %s are those of no step of the right run: another order is drawn%s",
+                  gs_ranks_text(c), changes ? ", or other random changes (--augment)" : "");
+}
+
 static bool input_scaled(const gs_case *c) {
     gs_numbers a, b;
     double ratio;
@@ -127,6 +138,7 @@ const gs_cause gs_causes_of_samples[] = {{"same samples on all ranks", same_on_r
                                          {"answers of other samples", moved_answers},
                                          {"samples at other places", moved_samples},
                                          {"other samples on a rank", other_samples},
+                                         {"other samples or answers", unlike_any},
                                          {"input scaled", input_scaled},
                                          {"input shifted", input_shifted},
                                          {0}};

@@ -222,6 +222,13 @@ static bool update_missing(const gs_case *c) {
            gs_say(c, "an update was left out on %s", gs_ranks_text(c));
 }
 
+/* The factor is 0 until an update takes one. */
+static bool no_update(const gs_case *c) {
+    const both s = scores(c);
+    return c->d->kind == GS_DIFFERS_scale && s.a->scale == 0 && s.b->scale > 0 &&
+           gs_say(c, "no update was made on %s, though it was counted", gs_ranks_text(c));
+}
+
 static bool other_count(const gs_case *c) {
     const both s = scores(c);
     return c->d->kind == GS_DIFFERS_count &&
@@ -262,6 +269,7 @@ const gs_cause gs_causes_of_scores[] = {{"schedule begins again at resume", sche
                                         {"updates not counted on at resume", updates_begin_again},
                                         {"updated twice", updated_twice},
                                         {"update missing", update_missing},
+                                        {"update missing", no_update},
                                         {"counts differ", other_count},
                                         {"loss shown differs", other_loss},
                                         {"loss scale differs", other_loss_scale},

@@ -54,6 +54,7 @@ void gs_causes_name(const gs_digests *a, const gs_digests *b, gs_difference *d) 
     const gs_case c = {a, b, d};
     name_place(b, d);
     d->cause = "unknown";
+    gs_say(&c, "it is like none of the mistakes that this program knows");
     for (int t = 0; t < TABLES; t++) {
         if (d->kind < tables[t].first || d->kind > tables[t].last) continue;
         for (const gs_cause *cause = tables[t].causes; cause->name; cause++) {

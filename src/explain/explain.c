@@ -85,15 +85,15 @@ static bool is_left_out(const gs_search *s, double of_a, double of_b) {
     return s->left_out && !(isfinite(of_a) && isfinite(of_b));
 }
 
-/* What is no difference: a share of the size, and besides that so much. */
+/* How much is no difference: a share of the size, and in addition `more`. */
 typedef struct allowance {
-    double limit, more;
+    double share, more;
 } allowance;
 
 static allowance allowance_of(const gs_search *s, int kind, int number, int part) {
     const bool layer = kind == GS_DIGEST_y || kind == GS_DIGEST_dx;
-    return (allowance){gs_kinks_limit_of(s, kind, part),
-                       layer && part >= 0 ? gs_kinks_limit(s, kind, number, part) : 0};
+    return (allowance){gs_kinks_share(s, kind, part),
+                       layer && part >= 0 ? gs_kinks_more(s, kind, number, part) : 0};
 }
 
 static bool differ(const gs_search *s, const gs_numbers *a, const gs_numbers *b, double size,
@@ -109,7 +109,7 @@ static bool differ(const gs_search *s, const gs_numbers *a, const gs_numbers *b,
         *relative = apart / size;
     else
         *relative = apart > 0 ? 1 : 0;
-    return !(*relative <= allowed.limit || apart <= allowed.limit * size + allowed.more);
+    return !(*relative <= allowed.share || apart <= allowed.share * size + allowed.more);
 }
 
 /* Which ranks of A computed samples of these eighths, and no others. */
@@ -239,7 +239,7 @@ static bool whole_differs(const gs_search *s, int kind, int p, double least_size
     bool any = false;
     double most = 0;
     if (!gs_whole_of_run(s->b, s->step, kind, p, &b)) return false;
-    allowance allowed = {gs_kinks_limit_of(s, kind, GS_ALL_PARTS),
+    allowance allowed = {gs_kinks_share(s, kind, GS_ALL_PARTS),
                          kind == GS_DIGEST_updated ? gs_kinks_moved(s, p) : 0};
     hold_to_own(s, kind, p, &b, &allowed);
     for (int r = 0; r < s->a->workers; r++) {
@@ -282,7 +282,7 @@ static double score_of(const gs_digest_score *s, int kind) {
 
 static bool score_differs(const gs_search *s, int kind) {
     const double b = score_of(gs_digests_score(s->b, 0, s->step), kind),
-                 limit = gs_kinks_limit_of(s, kind, GS_ALL_PARTS);
+                 limit = gs_kinks_share(s, kind, GS_ALL_PARTS);
     bool any = false;
     for (int r = 0; r < s->a->workers; r++) {
         const double a = score_of(gs_digests_score(s->a, r, s->step), kind),
@@ -313,17 +313,35 @@ static bool any_weights_differ(const gs_search *s) {
     return false;
 }
 
-static bool forward_differs(gs_search *s) {
-    if (samples_differ(s, GS_DIGEST_x, 0)) return true;
-    for (int l = 0; l < s->b->layers; l++) {
-        if (samples_differ(s, GS_DIGEST_y, l)) {
-            if (s->step == s->b->first || !gs_is_moved(s, l, false)) return true;
-            *s->out = (gs_difference){0};
-        } else {
-            gs_kinks_carry(s, GS_DIGEST_y, l);
-        }
+/* Where the layers inside of layer l end: their numbers and names follow on its own. */
+static int end_of_inner(const gs_digests *d, int l) {
+    const size_t length = strlen(d->layer[l].name);
+    int end = l + 1;
+    while (length > 0 && end < d->layers && strncmp(d->layer[end].name, d->layer[l].name, length) == 0 &&
+           d->layer[end].name[length] == '.')
+        end++;
+    return end;
+}
+
+static bool y_differs(gs_search *s, int l) {
+    if (!samples_differ(s, GS_DIGEST_y, l)) {
+        gs_kinks_carry(s, GS_DIGEST_y, l);
+        return false;
     }
+    if (s->step == s->b->first || !gs_is_moved(s, l, false)) return true;
+    *s->out = (gs_difference){0};
     return false;
+}
+
+/* A residual's y is computed after those of the layers inside of it. */
+static bool forward_differs_in(gs_search *s, int first, int end) {
+    for (int l = first; l < end; l = end_of_inner(s->b, l))
+        if (forward_differs_in(s, l + 1, end_of_inner(s->b, l)) || y_differs(s, l)) return true;
+    return false;
+}
+
+static bool forward_differs(gs_search *s) {
+    return samples_differ(s, GS_DIGEST_x, 0) || forward_differs_in(s, 0, s->b->layers);
 }
 
 /* What the weights of this step, as they are, lead to; what the update makes of them is held to the stricter limit. */

@@ -5,7 +5,7 @@
 
 #include "explain/sums.h"
 
-/* Of |D|; delta in units of s; see kinks.h. */
+/* kinks.h: |w_k D| is taken to be at most so many |D|; delta is so many s. */
 static const double norms = 4, widest = 16;
 
 static bool is_kink(const gs_search *s, int l) {
@@ -77,7 +77,7 @@ void gs_kinks_begin_dx(gs_search *s, int l) {
     s->rounding = is_kink(s, l) ? rounding_of(s, l) : 0;
 }
 
-double gs_kinks_limit(const gs_search *s, int kind, int l, int eighth) {
+double gs_kinks_more(const gs_search *s, int kind, int l, int eighth) {
     gs_numbers all;
     double more = 0;
     if (s->carried_whole > 0 && is_coupled(s->b) && of_samples(s, s->b, kind, l, GS_ALL_PARTS, &all))
@@ -95,7 +95,7 @@ void gs_kinks_carry(gs_search *s, int kind, int l) {
         if (!of_samples(s, s->a, kind, l, e, &a) || !of_samples(s, s->b, kind, l, e, &b)) continue;
         const double d = gs_apart(&a, &b), share = d / gs_size_of_eighth(&a, &b, all.squares);
         apart += d * d;
-        const bool here = kind == GS_DIGEST_dx && is_kink(s, l) && gs_kinks_limit(s, kind, l, e) > 0,
+        const bool here = kind == GS_DIGEST_dx && is_kink(s, l) && gs_kinks_more(s, kind, l, e) > 0,
                    known = here || s->loose || s->carried[e] > 0;
         if (!(share > (known ? s->tolerance / GS_KINK_GAIN : s->tolerance))) continue;
         if (!known && !(s->carried_whole > 0)) continue;
@@ -113,7 +113,7 @@ void gs_kinks_carry_dw(gs_search *s, double share) {
     if (s->carried_whole > 0 && share > s->tolerance) s->carried_before = fmax(s->carried_before, share);
 }
 
-double gs_kinks_limit_of(const gs_search *s, int kind, int eighth) {
+double gs_kinks_share(const gs_search *s, int kind, int eighth) {
     switch (kind) {
     case GS_DIGEST_y:
     case GS_DIGEST_dy:

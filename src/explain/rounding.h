@@ -12,10 +12,10 @@
  * with lr times the trust ratio for LAMB. A record shows  |w_k D| <= min(c |D|_1, 4 |D|)  of it, as in kinks.h. (In the
  * first step of Adam one element that turns has all of 2 lr, and up to c = 1.73 times that is seen.) |d| is known: the
  * summed gradients are compared before the update is, and must be the same within the tolerance. How it is divided
- * among the n elements is not known: d_i = 4 |d| / sqrt(n) is taken, where 4 is room for what is not divided evenly,
- * and for |d| itself, of which a record has four numbers alone. The S_i are recorded by their size (GS_DIGEST_slope).
- * Of a bias before attention these are few of the queries' and the values', and all of the keys': it moves all scores
- * of a query alike, and softmax takes that off again, so its gradient is rounding alone.
+ * among the n elements is not known: d_i = 4 |d| / sqrt(n) is taken. The 4 leaves room for an uneven division, and for
+ * |d| itself, of which a record has only four numbers. The S_i are recorded by their size (GS_DIGEST_slope). In a bias
+ * before attention few elements of the queries' and the values' parts have a small S_i, but all of the keys' part: it
+ * moves all scores of a query alike, and softmax takes that off again, so its gradient is rounding alone.
  *
  * What is computed from weights that were moved apart differs too. gs_rounding_limit is for that. */
 #pragma once
@@ -29,14 +29,14 @@ typedef struct gs_search {
     double limit;     /* of what is compared now: more, where weights that were moved lead to it */
     uint64_t step;
     bool divided_alike; /* each rank of A has what that rank of B has */
-    /* Differences that follow from branches that rounding decided, as shares of a norm (kinks.h): in this step by
-     * eighths of the batch, and in all of it; the largest until now. */
+    /* Differences that follow from branches that rounding decided, as shares of a norm (kinks.h): in this step, of
+     * each eighth of the batch and of all of it; and the largest of all steps until now. */
     double carried[GS_DIGEST_EIGHTHS], carried_whole, carried_before;
     double rounding;          /* of x, for the layer whose dx is compared now: s of kinks.h */
     bool loose;               /* not the first step: weights may have been moved apart */
     uint64_t parted;          /* the first step whose update branches may have moved apart; 0: none */
     uint64_t switched, blind; /* as in gs_difference */
-    double loosest;           /* the largest limit since then */
+    double loosest;           /* the largest limit from step `switched` on */
     bool left_out;            /* both left this step's update out, as its gradients in f16 were not finite */
     gs_difference *out;
 } gs_search;
@@ -60,12 +60,13 @@ double gs_weights_apart(const gs_search *, int p);
  * for optimisers that do not enlarge it, and where the record has no slopes. */
 double gs_rounding_moved(const gs_search *, uint64_t last, int p);
 
-/* Of what is computed from this step's weights: the tolerance, or if it is more ten times the largest difference of
- * a weight, as a share of its norm. Measured with gpt: up to 3.5 times. Steps of SGD and LARS that are too long enlarge
- * rounding as well, from one to the next; where they do not, ten times the difference is far below the tolerance. */
+/* The limit of what is computed from this step's weights: the tolerance, or if that is more, ten times the largest
+ * difference of a tensor of weights, as a share of its norm. Measured with gpt: up to 3.5 times. Steps of SGD and LARS
+ * that are too long enlarge rounding as well, from one to the next; where they are not, ten times the difference is far
+ * below the tolerance. */
 double gs_rounding_limit(const gs_search *);
 
-/* Is all of p's gradient rounding? It is no difference what is made of it. */
+/* Is all of p's gradient rounding? Then what is made of it is no difference. */
 bool gs_is_rounding_alone(const gs_search *, int p);
 
 /* Is layer l's y, or its state, moved by such a tensor? */

@@ -13,6 +13,7 @@ typedef struct gs_log_run {
     const gs_worker *rank0;
     const gs_device_report *devices; /* one for each worker */
     int workers;
+    int cores;        /* that the process may use: rank 0 itself may be bound to one of them */
     char started[32]; /* "2026-11-21T13:31:56Z" */
 } gs_log_run;
 

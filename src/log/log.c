@@ -114,6 +114,7 @@ gs_status gs_log_open(const gs_log_options *options, gs_log **out) {
     *out = log;
     if (!log) return gs_fail(GS_E_MEMORY, "no memory for a log");
     log->options = *options;
+    log->run.cores = gs_cpu_cores();
     if (options->next) log->next = *options->next;
     gs_status status = begin(log);
     if (status == GS_OK) return GS_OK;

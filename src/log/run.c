@@ -110,7 +110,7 @@ static cJSON *describe(const gs_log_run *run) {
     cJSON *o = GS_JSON_OBJECT(GS_FIELD("format", "gradsum-run"), GS_FIELD("version", 1),
                               GS_FIELD("program", "gradsum " GRADSUM_VERSION));
     add_command(o, run);
-    GS_JSON_ADD(o, GS_FIELD("started", run->started), GS_FIELD("host_cores", gs_cpu_cores()));
+    GS_JSON_ADD(o, GS_FIELD("started", run->started), GS_FIELD("host_cores", run->cores));
     bool named = s->model && gs_model_is_name(s->model);
     GS_JSON_ADD(o, GS_FIELD("model", named ? s->model : w->model->text),
                 GS_FIELD("model_text", w->model->text),

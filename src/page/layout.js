@@ -58,7 +58,7 @@ const took = Math.max(...spans.map((s) => s.end));
 
 function pipeline() {
   const LANE = 44, p = picture('picture', 0, took, data.workers.length * LANE, 'Which stage computes which micro-batch when');
-  legend(['forward', 'forward of a micro-batch, which the number names'], ['backward', 'its backward'], ['back', 'waits: the bubble'], ['sum', 'sum over replicas'], ['whole', 'update']);
+  legend(['forward', 'forward of a micro-batch, with its number'], ['backward', 'its backward'], ['back', 'waits: the bubble'], ['sum', 'sum over replicas'], ['whole', 'update']);
   data.workers.forEach((w, r) => {
     const y = TOP + r * LANE, computed = Math.max(0, ...of(r, KIND.stageBackward).map((s) => s.end));
     lane(p, y + 2, LANE - 8, `worker ${r}, stage ${w.stage}`, `layers ${w.layers}${data.tp > 1 ? `, part ${w.part}` : ''}`);
@@ -73,7 +73,7 @@ function pipeline() {
     }
   });
   arrows(p, (r) => TOP + r * LANE + LANE / 2 - 2);
-  return ['A row is a worker with its stage of the model. A micro-batch goes forward through the stages from the first to the last, and backward the other way; each stage begins with a backward as soon as it can (1F1B), so that few micro-batches are alive.',
+  return ['A row is a worker with its stage of the model. A micro-batch goes forward through the stages from the first to the last, and backward the other way; each stage makes a backward as soon as it can (1F1B), so that few micro-batches are alive.',
     'Lines are messages: activations to the next stage, gradients back to the one before. Where a row is empty, the worker waits. The wait at the beginning and at the end is the bubble; more micro-batches make it a smaller share.'];
 }
 
@@ -165,7 +165,7 @@ function tensor() {
     $('near-head').textContent = `The first pair in forward, layers ${data.layers[columns][0]} to ${data.layers[rows][0]}`;
     tensorLanes('near', Math.min(...near.map((s) => s.start)), Math.max(...near.map((s) => s.end)), $('near-head').textContent);
   }
-  return ['Of a pair’s first layer each worker has some of the outputs (columns), of its second layer the inputs that these are (rows). Between the two nothing is sent. What the second layer gives are addends of y, which the group sums; in backward it is the other way round, and dx of the first layer is summed.',
+  return ['In the first layer of a pair (columns) each worker computes some of the outputs; in the second layer (rows) these are its inputs. Between the two nothing is sent. The second layer gives each worker an addend of y, and the group sums these. In backward it is the other way round: dx of the first layer is summed.',
     (data.workers[0].tokens ? 'All other layers are computed for the worker’s own tokens of each sequence: what the group gathers in front of a pair, and scatters behind it. The bar' : 'All other layers are computed by all workers of the group, with the same bits. The bar') + ' of a sum includes the wait for the slower worker.'];
 }
 

@@ -132,7 +132,7 @@ function facts(run) {
     ['sum of gradients', [a.sync, a.transport && `over ${text(a.transport)}`, a.wire && `as ${text(a.wire)}`, a.bucket_kb ? `in buckets of ${text(a.bucket_kb)} kB` : ''].filter(Boolean).map(text).join(', ')],
     ['workers', `${run.workers}${typeof a.processes === 'number' ? `, in ${a.processes === 1 ? 'one process' : `${a.processes} processes`}` : ''}`],
     ...run.devices.map((d) => [`worker ${text(d.worker)}`, [d.device, d.name, hosts.size > 1 ? d.host : ''].map(text).filter(Boolean).join(': ')]),
-    ['machine', a.host_cores ? `${text(a.host_cores)} cores` : ''],
+    ['machine', a.host_cores ? `${text(a.host_cores)} core${a.host_cores === 1 ? '' : 's'}` : ''],
     ['versions', Object.entries(versions).map(([k, v]) => `${k} ${text(v)}`).join('; ')],
     ['ended', a.ended && typeof a.ended === 'object' ? `${text(a.ended.why)}${typeof a.ended.seconds === 'number' ? `, after ${shortTime(a.ended.seconds)}` : ''}` : ''],
   ].filter(([, value]) => value !== '');

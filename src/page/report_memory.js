@@ -28,7 +28,8 @@ function areasOf(trace, worker) {
 }
 
 /* What stands still is at the bottom, so that what moves is seen. Each line is the sum of its kind and those below it,
-   filled down to the line before: Chart.js' own stacks do not fill between lines that step. */
+   filled down to the line before: Chart.js' own stacks have no steps, and fill nothing below
+   points that are less than 1e-6 pixels apart. */
 function drawAreas(run, worker) {
   const areas = areasOf(run.trace, worker);
   if (!areas) return null;

@@ -220,7 +220,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     GS_TRY(collect_sent(w, result));
     GS_TRY(gs_checkpoints_end(w, observer, seconds, &result->checkpoints));
     if (s->save_state) GS_TRY(gs_state_take(w, &result->state));
-    GS_TRY(make_weights(w, result)); /* its memory belongs into the report */
-    GS_TRY(gs_report_workers(w, &(gs_measured){0}, seconds, &result->worker));
-    return result->kept_epoch ? GS_OK : read_weights(w, result);
+    GS_TRY(result->kept_epoch ? make_weights(w, result)
+                              : read_weights(w, result)); /* before the report: its memory */
+    return gs_report_workers(w, &(gs_measured){0}, seconds, &result->worker);
 }

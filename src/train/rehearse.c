@@ -7,6 +7,7 @@
 #include "train/internal.h"
 #include "train/memory/memory.h"
 #include "train/run.h"
+#include "train/ways/tensor.h"
 
 /* ---- the calls of a worker ---- */
 
@@ -75,7 +76,16 @@ static gs_status rehearse_end(gs_worker *w) {
     const size_t vectors = (size_t)w->optimizer->vectors * whole->params * sizeof(float);
     if (s->save_state && w->comm->rank == 0)
         GS_TRY(gs_book_host(w, GS_MEMORY_OPTIMIZER, &w->optimizer, vectors));
-    return gs_book_host(w, GS_MEMORY_WEIGHTS, &w->model, whole->saved * sizeof(float));
+    GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &w->model, whole->saved * sizeof(float)));
+    return s->tensor > 1 ? gs_tensor_rehearse_weights(w) : GS_OK;
+}
+
+/* Of the gradients, where it clips them, or where a loss scale needs to know the largest of them. */
+static gs_status rehearse_norm(gs_worker *w) {
+    const gs_optimizer *o = w->optimizer;
+    gs_squares all;
+    if (!(o->clip > 0) && !(o->loss_scale.scale > 0)) return GS_OK;
+    return w->device->ops->squares(w->device, w->model->gradients, w->model->params, 0, &all);
 }
 
 static gs_status rehearse(gs_worker *w) {
@@ -91,6 +101,7 @@ static gs_status rehearse(gs_worker *w) {
     GS_TRY(rehearse_step(w, 0));
     if (w->way->split && !one_step) GS_TRY(rehearse_step(w, 0)); /* with the scratch memory of the first */
     if (!asked || asked >= epoch) GS_TRY(rehearse_step(w, epoch - 1));
+    GS_TRY(rehearse_norm(w));
     GS_TRY(rehearse_tests(w));
     return rehearse_end(w);
 }

@@ -119,8 +119,8 @@ typedef struct gs_tensor_report {
     int workers;        /* in a group; 0: there is none */
     double held, model; /* bytes of weights: this worker's, and the whole model's */
     double sums, bytes; /* all-reduces in a group in a step, and the bytes of all arrays that they sum */
-    double gathers,
-        gathered; /* with --sequence also all-gathers, and their bytes; most sums then end in parts */
+    /* With --sequence also all-gathers, and their bytes; most sums then end in parts. */
+    double gathers, gathered;
 } gs_tensor_report;
 
 /* What --offload gained, and what it cost in a step; mean over this process's workers. */

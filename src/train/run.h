@@ -26,7 +26,7 @@ typedef struct gs_run {
     const gs_dataset *train_set, *test_set;
     gs_cut_report cut;          /* of a pipeline whose layers were measured; runs 0: none were, */
     char cut_text[GS_CUT_TEXT]; /* and what that makes of settings.pipeline_cut */
-    char fit[300];              /* what --fit chose, and why; "": nothing */
+    char fit[GS_FIT_TEXT];      /* what --fit chose, and why; "": nothing */
     int local;                  /* workers in this process, and */
     int threads;                /* what each has of the CPU's */
     float *logits;              /* of the whole test set: JOB_PREDICT */

@@ -6,7 +6,7 @@ elastic_without() { # host seconds(--timeout)
     rm -f "$work"/out* "$work"/err* "$work"/ended*
     for ((h = 0; h < hosts; h++)); do
         ( on_host $h "$program" launch --nodes $hosts --node-rank $h --meet "$(base)" --timeout $2 --bind none \
-            --ranks 2,1,1 --elastic 2 -- $train --exact --steps 15 --slow 0:60 ) >"$work/out$h" 2>"$work/err$h" &
+            --ranks 2,1,1 --elastic 2 -- $train --exact --steps 40 --slow 0:60 ) >"$work/out$h" 2>"$work/err$h" &
         process[h]=$!
     done
     for ((h = 0; h < 400; h++)); do grep -q '^step ' "$work/out0" && break; sleep 0.05; done
@@ -23,7 +23,7 @@ elastic_without() { # host seconds(--timeout)
 elastic() {
     local whole
     new_hosts && plug_in
-    whole=$("$program" $train --exact --steps 15 | grep '^weights .*sha256')
+    whole=$("$program" $train --exact --steps 40 | grep '^weights .*sha256')
     elastic_without 1 3
     [ "${status[*]}" = "0 1 0" ] || fail "--elastic, host 1 cut off: exit statuses ${status[*]}" "$work"/err*
     [ "$(grep '^weights .*sha256' "$work/out0")" = "$whole" ] || fail "--elastic: other weights" "$work"/err*

@@ -183,10 +183,8 @@ void gs_launch_place_forget(const gs_launch_place *place) {
 void gs_launch_end_store(gs_store_server *server, int members, double linger) {
     const long strangers = server ? gs_store_server_strangers(server) : 0;
     if (strangers > 0)
-        fprintf(
-            stderr,
-            "gradsum launch: %ld connection%s turned away, which did not prove to know the run's secret\n",
-            strangers, strangers == 1 ? " was" : "s were");
+        gs_launch_say("%ld connection%s turned away, which did not prove to know the run's secret", strangers,
+                      strangers == 1 ? " was" : "s were");
     if (server && members > 0) gs_store_server_linger(server, members, linger);
     gs_store_server_free(server);
 }

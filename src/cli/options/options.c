@@ -365,12 +365,6 @@ int gs_failed(const char *command, gs_status status) {
     return usage ? GS_EXIT_USAGE : GS_EXIT_FAILED;
 }
 
-void gs_tell_place(const char *sentence) {
-    char text[1100];
-    snprintf(text, sizeof text, "gradsum: %s", sentence);
-    gs_print_sentence(stderr, text);
-}
-
 /* ---- the options of a run ---- */
 
 static gs_option option_of(const gs_run_option *o, gs_settings *s) {

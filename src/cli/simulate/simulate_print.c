@@ -117,8 +117,8 @@ static void print_failures(const gs_simulate_answer *a) {
     print_interval("Daly (2006)", c->daly, c->expected_daly, f->work);
     if (c->runs == 0) return;
     print_interval("drawn", c->every, c->drawn, f->work);
-    printf("drawn: the mean of %d runs, which took %s to %s;\n", c->runs, gs_simulate_time(c->least),
-           gs_simulate_time(c->most));
+    printf("drawn: the mean of %s runs, which took %s to %s;\n", gs_thousands(c->runs),
+           gs_simulate_time(c->least), gs_simulate_time(c->most));
     printf("the others by Daly's formula (src/train/simulate/failures.h)\n");
 }
 

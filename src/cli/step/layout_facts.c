@@ -233,8 +233,10 @@ static group_sums sums_of_layer(const gs_step_layout *l, int number) {
 
 static void say_pairs(const gs_step_layout *l, gs_step_facts *f) {
     static const char parts[] =
-        "Of a pair's first layer a worker has the rows of the weight for some outputs (columns of x w), of "
-        "the second the columns for these inputs. So each pair ";
+        "In the first layer of a pair a worker computes some of the outputs, and in the second layer these "
+        "are its inputs. With y = x w^T it has rows of the first w (columns of w^T), and columns of the "
+        "second "
+        "(rows of w^T). So each pair ";
     if (!l->settings.sequence)
         say(f, "%stakes a sum of y in forward and, where a layer before it learns, one of dx in backward.",
             parts);

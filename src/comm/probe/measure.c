@@ -12,6 +12,7 @@
  */
 #include "comm/probe/probe.h"
 #include "core/clock.h"
+#include "core/median.h"
 
 #include <errno.h>
 #include <math.h>
@@ -96,11 +97,6 @@ static gs_status serve(int socket, unsigned char *piece) {
 
 /* ---- the caller ---- */
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static gs_status ping(int socket, gs_probe_link *out, double *shortest) {
     double took[PINGS];
     unsigned char r[REQUEST];
@@ -118,8 +114,7 @@ static gs_status ping(int socket, gs_probe_link *out, double *shortest) {
         *shortest = took[n];
         out->ahead = ((double)(int64_t)(number_in(r) - clock)) * 1e-9 - took[n] / 2;
     }
-    qsort(took, (size_t)n, sizeof *took, compare);
-    out->round_trip = took[n / 2];
+    out->round_trip = gs_median(took, n);
     return GS_OK;
 }
 

@@ -14,8 +14,8 @@
  * several ranks share takes them in the order of time, across ranks: a host's line out in the order in which they are
  * sent, its line in in the order in which they arrive; of two at the same moment that of the lower rank goes first.
  *
- * Ranks that are more than their cores take turns: a core is given for a slice of time, as the system does it, to who
- * has wanted one for longest. A message between hosts needs a core too, at its sender when it is sent, and at its
+ * Where ranks outnumber their cores they take turns: as the system does it, a core is given for a slice of time to the
+ * rank that has waited longest. A message between hosts needs a core too, at its sender when it is sent, and at its
  * receiver when it has arrived. What a core does for it takes place while the line carries it, and alpha and beta are
  * measured with it; so a rank that finds a free core goes on at once, and waits where there is none.
  *
@@ -40,9 +40,9 @@ typedef struct gs_virtual_cluster {
     double gamma;     /* seconds to add a byte to another */
     int cores; /* of a pool, whose ranks share them in PASS and WORK; 0: each rank has one of its own */
     int pools; /* they divide ranks: one for each host, or one for all */
-    double
-        segment_core; /* seconds for which each end of a message between hosts keeps a core busy, where ranks share
-                            them, for each GS_VIRTUAL_SEGMENT bytes that have begun */
+    /* Where ranks share cores: seconds for which each end of a message between hosts keeps one busy, for each
+     * GS_VIRTUAL_SEGMENT bytes that have begun. */
+    double segment_core;
     /* Lines as TCP has them. Messages to several ranks take turns on the line out, in pieces (tcp.c); a line in takes
      * pieces in the order of time. A message out brings acknowledgements back, 66 bytes for every second segment (RFC
      * 5681, section 4.2), which take their time on the line out of the receiver. */

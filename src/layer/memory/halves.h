@@ -1,23 +1,23 @@
-/* In 16 bits (device->precision) a backend that can (`narrow` in backend.h) has the activations that go from layer to
- * layer, and their gradients, in 16 bits of memory, in half the bytes: each operator computes in f32, and rounds what
- * it writes. Which ones:
+/* With 16 bits (device->precision), a backend that can (`narrow` in backend.h) keeps the activations that go from layer
+ * to layer, and their gradients, in 16 bits: half the bytes. Each operator computes in f32, and rounds what it writes.
+ * Which activations:
  *
  *     x in f32 -> conv -> batch_norm -> relu -> conv -> ... -> linear -> logits in f32
  *                   |________ 16 bits _______|   |__ 16 bits __|
  *
- * A layer that multiplies takes x of one kind and gives y of another; so does an embedding. Of all other layers x, y,
- * dx and dy are alike (gs_layer_ops.storage): what lies between two that multiply is all in 16 bits, or none of it. A
- * residual's branches end alike too, since they are added. In f32 are:
+ * A layer that multiplies may take x of one kind and give y of another; so may an embedding. In all other layers x, y,
+ * dx and dy are alike (gs_layer_ops.storage): all that lies between two that multiply is in 16 bits, or none of it. A
+ * residual's branches end alike too, since they are added. These stay in f32:
  *
  *     the model's input and its outputs: token numbers must be exact, and a loss takes differences of logits
- *     of layers whose sums have an order (tensor.h), and outside of pairs with divided sequences (sequence.h): what
- *         workers send each other there are sums and parts of them, in f32
- *     of layers that are not the library's
+ *     x and y of layers whose sums have an order (tensor.h), and outside of pairs with divided sequences (sequence.h):
+ *         what workers send each other there are sums and parts of them, in f32
+ *     x and y of layers that are not the library's
  *
  * In a tensor group, what the ranks add up is added in f32, in a place that all layers share (gs_arena.sums), and then
  * rounded once. In the stages of a pipeline all is as in the whole model, wherever that is cut: what goes from stage to
- * stage lies, and travels, in 16 bits where the layers on both sides would have it so. But between devices of which one
- * has no such memory it is f32.
+ * stage lies and travels in 16 bits where the layers on both sides would have it so. Between two devices of which one
+ * has no such memory, it is f32.
  *
  * Weights, their gradients, statistics and sums stay f32. What lies in f32 may still be kept in 16 bits for backward:
  * kept.h.

@@ -21,7 +21,7 @@
  * Operators round what they read in f32 to the same numbers, so the bits of all results are those of a run that keeps
  * f32.
  *
- * With --recompute or --offload activations, what is kept is their matter. What of layers that a tensor group divides
+ * With --recompute or --offload activations, those decide what is kept. In layers that a tensor group divides, what
  * lies in f32 stays so.
  */
 #pragma once

@@ -12,7 +12,7 @@ gs_numbers *gs_digest_cell(gs_digest *d, gs_digest_kind kind, int number, int pa
     return &d->table[((size_t)kind * (size_t)d->numbers + (size_t)number) * GS_DIGEST_PARTS + (size_t)part];
 }
 
-/* Numbers of 16 bits lie behind those that become of them. */
+/* Numbers of 16 bits are read into the room behind the floats that they are widened to. */
 gs_status gs_digest_fetch(gs_digest *d, gs_mem x, size_t count) {
     gs_device *device = d->worker->device;
     const size_t halves = x.half ? (count + 1) / 2 : 0, all = count + halves;
@@ -103,7 +103,7 @@ static gs_status add_weights(gs_digest *d, const gs_layer *l) {
     return l->borrowed ? add_param(d, GS_DIGEST_weight, l->borrowed, l->borrowed->w, 1) : GS_OK;
 }
 
-/* What this pass has added to dw: a fresh one has added to nothing, and so has any where sums are kept apart. */
+/* What this pass has added to dw: all of it if the pass began with 0 (fresh), or if each pass has a sum of its own. */
 static gs_status add_dw(gs_digest *d, const gs_param *p, bool fresh) {
     const int number = param_of(d, p);
     gs_numbers now = {0};
@@ -238,7 +238,7 @@ static bool has_layer(gs_digest *d, int layer) {
     return false;
 }
 
-/* Of a pipeline's stage, that of its own layers, where they have it. */
+/* A stage of a pipeline records the state of its own layers, from where they keep it. */
 static gs_status add_state(gs_digest *d) {
     const gs_model *m = d->worker->model;
     const bool split = d->worker->way->split;
@@ -277,7 +277,7 @@ gs_status gs_digest_step(gs_worker *w, const gs_score *of) {
 
 /* ---- making and freeing ---- */
 
-/* Layers that are joined give the last one's y. */
+/* Of layers that are joined, y is that of the last one. */
 static gs_status place_layer(gs_layer *l, void *context) {
     gs_digest *d = context;
     gs_digest_layer *own = &d->layer[l->number];

@@ -11,20 +11,21 @@
  *
  * The weights are 2^16 values, evenly spaced and equally likely, from -c to c = 111/64, about sqrt(3). Their mean is 0,
  * and their variance c^2 / 3 = 1.003. If a changes by d, the mean of (w_k d)^2 is about |d|^2 (Johnson, Lindenstrauss,
- * 1984). |w_k d| is c |d|_1 at most, and beyond t |d| with a probability below 2 exp(-t^2 / 2.01), whatever d is. No
+ * 1984). |w_k d| is c |d|_1 at most, and exceeds t |d| with a probability below 2 exp(-t^2 / 2.01), whatever d is. No
  * more is asked of weights (J. Matousek, "On variants of the Johnson-Lindenstrauss lemma", Random Structures and
  * Algorithms 33(2), 2008).
  *
  * Why not 1 and -1, which are as good for that (D. Achlioptas, "Database-friendly random projections", 2001)? With few
- * numbers along[k] they do not see all d. Often d is of two places: a max_pool2d that takes i in place of j changes dx
+ * numbers along[k] they do not see every d. Often d has two places: a max_pool2d that takes i in place of j changes dx
  * by g at i and by -g at j, and along[k] by g (w_k(i) - w_k(j)). With a probability of 1/16 the signs of two places are
- * equal for all four k, and nothing is seen. With these weights the difference of two has a triangle as its density:
+ * equal for all four k, and nothing is seen. With these weights the difference of two has a triangular density:
  *
  *     |w_k(i) - w_k(j)| <= e  with a probability of  1 - (1 - e / 2c)^2,  about e / c
  *
- * and |d| is sqrt(2) g. That all four numbers show less than a tenth of |d| has a probability of 4e-5, less than a
- * fifth 6e-4, less than a quarter 1.4e-3. These are also those of a d of many places, for which w_k d is nearly normal.
- * Of a d of one place signs show all; these weights show less than a tenth with 1e-5, less than a quarter with 4e-4.
+ * and |d| is sqrt(2) g. The probability that all four numbers show less than a tenth of |d| is 4e-5, less than a fifth
+ * 6e-4, less than a quarter 1.4e-3. It is the same for a d of many places, for which w_k d is nearly normal. Of a d of
+ * one place, signs would show all; these weights show less than a tenth with a probability of 1e-5, less than a quarter
+ * with 4e-4.
  *
  * The weights are multiples of 2^-22, so their products with floats are exact in double, and so are sums of whole
  * numbers (images, labels, masks), however a batch is divided. */
@@ -41,8 +42,8 @@ typedef struct gs_numbers {
     double n, sum, squares, along[GS_ALONG];
 } gs_numbers;
 
-/* The 64 bits of a place, 16 for each weight. The multipliers are those of MurmurHash's and splitmix64's kind: odd, and
- * of random bits. */
+/* The 64 bits of a place, 16 for each weight. The multipliers are of the kind that MurmurHash and splitmix64 use: odd,
+ * with random bits. */
 static inline uint64_t gs_bits_of(uint64_t place) {
     uint64_t h = (place + 1) * 0x9E3779B97F4A7C15u;
     h = (h ^ h >> 32) * 0xD6E8FEB86659FD93u;

@@ -10,7 +10,7 @@ static const gs_layer *find(const gs_layer *l, int number) {
     return found;
 }
 
-/* What comes out of a pair's first layer, and goes into what is between, may have q, k and v one after the other. */
+/* In how many equal parts a token's numbers lie: 1, or 3 where q, k and v follow each other inside a pair. */
 static int blocks_of(const gs_layer *l, bool input) {
     if (l->role == GS_TENSOR_COLUMNS) return input ? 1 : l->blocks;
     return l->ops->tensor == GS_TENSOR_HEADS && l->pair && input ? l->pair->blocks : 1;

@@ -1,8 +1,8 @@
-/* How steep an update is, for optimisers that divide by the size of the gradient (gs_optimizer_ops.rate). Of each
- * weight 1 / S, S = root sqrt(v) + epsilon (optim/adam.c), by its size:
+/* How steep an update is, for optimisers that divide by the size of the gradient (gs_optimizer_ops.rate): 1 / S of
+ * each weight, with S = root sqrt(v) + epsilon (optim/adam.c), counted by its size:
  *
  *     part 0       the weights' rates: n, sum and squares
- *     part k       of the weights whose 1 / S is from 4^(k-1) on and below 4^k, it: n, sum and squares;
+ *     part k       1 / S of the weights where it is from 4^(k-1) on and below 4^k: n, sum and squares;
  *                  the first and the last of these parts are open
  *
  * Weights that never had a gradient are in part 0 alone: rounding does not move them. */

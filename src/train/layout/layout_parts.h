@@ -5,12 +5,13 @@
  *     layout_measure.c   how long each takes, and how long layers take
  *     layout_predict.c   what that comes to
  *
- * Everything is measured while as many cores are busy as in a run: layers by min(N, C) of the N workers at once, calls
- * by all N of them, in as many groups as the run has, with its schemes, its --link, and its threads on their cores. So
- * it contains what workers on one machine cost each other: its memory is shared, a call waits for the last one who
- * comes, and threads that are more than the cores take turns. A call beside layers is given to a thread as in a run
- * (ways/errands.h): to wake it and to wait for it takes longer than a short call. Of rounds and turns the median
- * counts, since a step is made of such ones, and what disturbs a few does not count.
+ * Everything is measured while as many cores are busy as in a run: layers by min(N, C / t) of the N workers at once
+ * (t threads each, on C cores), calls by all N of them, in as many groups as the run has, with its schemes, its --link,
+ * and its threads on their cores. So it contains what workers on one machine cost each other: they share its memory, a
+ * call waits for the last one who comes, and where threads outnumber cores they take turns. A call beside layers is
+ * given to a thread, as in a run (ways/errands.h): waking that thread and waiting for it takes longer than a short
+ * call. The median of rounds and turns counts: a step is made of such ones, and a few that were disturbed have no
+ * effect.
  */
 #pragma once
 
@@ -56,9 +57,9 @@ typedef struct gs_layout_step {
     const char *devices;         /* of all workers */
     gs_layout layout;
     const gs_model *part; /* the plan of what a worker of a tensor group has; without one, of the model */
-    size_t samples;       /* of a pass, */
-    int passes;           /* of which a worker makes so many in a step */
-    bool halves;          /* between stages go 16 bits, where layers have them (layer/memory/halves.h) */
+    size_t samples;       /* in a pass */
+    int passes;           /* that a worker makes in a step */
+    bool halves;          /* stages send 16 bits, where layers have them (layer/memory/halves.h) */
 } gs_layout_step;
 
 /* Bytes between a run of a pipeline and the next one, of so many samples. */
@@ -96,7 +97,8 @@ typedef struct gs_layout_times {
     gs_layer_times times;
 } gs_layout_times;
 
-/* What a call takes, however often it is made; whenever it is, but by a thread beside the worker it takes longer. */
+/* What a call takes, however often it is made. `when` matters only in that a call by a thread beside the worker takes
+ * longer. */
 typedef struct gs_layout_known {
     gs_layout_call call;
     double seconds;
@@ -117,7 +119,7 @@ struct gs_layout_parts {
     size_t calls_known, calls_room;
 };
 
-/* Fill in the rest of the parts, of which settings, devices, workers, threads and cores are there. source then measures
+/* Fill in the rest of the parts; settings, devices, workers, threads and cores are there already. source then measures
  * layers and calls when they are first asked for. Takes about a second. Fails as gs_train would with one worker. To be
  * freed in any case. */
 gs_status gs_layout_parts_measure(gs_layout_parts *, size_t batch);

@@ -86,6 +86,9 @@ double gs_memory_bytes_each(const gs_memory_plan *, char *text, size_t size);
 
 /* ---- memory_fit.c ---- */
 
+/* As long as `why` can be: five levers, each with what it costs and what it would take with those before it. */
+enum { GS_FIT_TEXT = 900 };
+
 /* GS_E_MEMORY: settings->max_memory is set and less than a worker would need. The message has the largest kinds, and
  * what would make it fit, cheapest first. With settings->fit, the cheapest of it is put into *settings instead, *plan
  * becomes the plan with it, and `why` says what was chosen and why; else that is "". */

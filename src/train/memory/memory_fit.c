@@ -147,7 +147,7 @@ static void list_largest(const gs_memory_use *use, char *text, size_t size) {
 static void list_help(choice *c, char *help, size_t size) {
     gs_memory_options list;
     text_of_options o;
-    char before[300];
+    char before[GS_FIT_TEXT];
     *help = '\0';
     gs_memory_options_find(c->plan, &list);
     for (int i = 0; i < list.count; i++)
@@ -180,7 +180,7 @@ static gs_status refuse(choice *c) {
 
 gs_status gs_memory_check(gs_settings *s, gs_memory_plan *plan, char *why, size_t size) {
     choice c = {.plan = plan, .limit = s->max_memory * MB};
-    char before[300];
+    char before[GS_FIT_TEXT];
     *why = '\0';
     if (!s->max_memory || gs_memory_most(plan, NULL) <= c.limit) return GS_OK;
     if (!s->fit || !choose(&c, before, sizeof before)) return refuse(&c);

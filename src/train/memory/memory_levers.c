@@ -40,8 +40,8 @@ static void set_micro_batch(const gs_memory_plan *p, int degree, gs_settings *s,
     o->costs = smaller;
     s->micro_batch = all - 1 - (size_t)degree;
     snprintf(o->option, sizeof o->option, "--micro-batch %zu", all - 1 - (size_t)degree);
-    snprintf(o->formula, sizeof o->formula, "%zu samples at once instead of %zu", all - 1 - (size_t)degree,
-             all);
+    snprintf(o->formula, sizeof o->formula, "%zu sample%s at once instead of %zu", all - 1 - (size_t)degree,
+             gs_s((unsigned)(all - 1 - (size_t)degree)), all);
 }
 
 /* ---- more micro-batches in a pipeline ---- */

@@ -129,7 +129,7 @@ static gs_status turn(bench *b, gs_model *m, gs_mem dy, gs_mem *y, took *t) {
     return GS_OK;
 }
 
-/* Of some turns one: of the mean of all threads, and of the slowest. Alone they are the same. */
+/* The turn that counts: its mean over all threads, and the slowest of them. Alone they are the same. */
 typedef struct result {
     took typical, slowest;
     double own; /* seconds of this thread's median turn, both ways */
@@ -188,7 +188,8 @@ static gs_status time_piece(bench *b, gs_model *m, gs_mem dy, gs_mem *y, result 
     return GS_OK;
 }
 
-/* Then its output is the next one's input. Of dy in 16 bits each number is one of two small ones. */
+/* Measures one piece; its output becomes the input of the next. Where dy lies in 16 bits, `fill` makes each number one
+ * of two small ones. */
 static gs_status measure_piece(bench *b, int first, int last, result *out) {
     const gs_backend *ops = b->device->ops;
     gs_model *m;
@@ -247,7 +248,7 @@ static gs_status make_other(bench *b) {
     return b->other ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for %zu floats", b->others);
 }
 
-/* own: of this thread. */
+/* own: this thread's seconds for all layers. */
 static gs_status compare_threads(gs_comm *beside, double own, double *uneven) {
     double sum = own, most = own;
     *uneven = 1;

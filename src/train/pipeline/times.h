@@ -2,15 +2,14 @@
  *
  * Each piece is a stage of its own on a device that is opened for this, and takes the output of the piece before it, of
  * images drawn at random (of a text: of the first token again and again). After one turn that warms up it makes 3 to 50
- * more, for about 5 ms; of these the fastest forward and the fastest backward count, so what disturbs one turn does not
- * count. In memory there are at any time the weights of the whole model, and of one piece the gradients
- * and the activations.
+ * more, for about 5 ms. Of these the fastest forward and the fastest backward count, so a turn that was disturbed has
+ * no effect. Memory holds at any time the weights of the whole model, and the gradients and activations of one piece.
  *
  * Cores of one machine share its memory, and some of its caches: a busy core is slower while the others are busy too.
  * So several threads can measure the same pieces at the same time (beside). All begin each forward and each backward
- * together; of a turn the mean of all threads is looked at, and the slowest of them. Here the median turn counts: a
- * step is made of such turns, and with two busy cores the fastest one was 4 to 10 % faster. There a layer does not find
- * its weights in its core's own caches either: in a step all others come in between.
+ * together. Each turn gives two times: the mean of all threads, and that of the slowest one. Here the median turn
+ * counts, not the fastest: a step is made of such turns, and with two busy cores the fastest one was 4 to 10 % faster.
+ * Nor does a layer find its weights in its core's own caches here: in a step all other layers come in between.
  */
 #pragma once
 
@@ -22,10 +21,9 @@ typedef struct gs_layer_times {
     int layers;                 /* children of the outermost sequence */
     double *forward, *backward; /* [layers]: seconds; 0 for a layer in the piece of another one */
     double *both;               /* their sums */
-    /* both of the slowest thread: what each takes where threads wait for each other. As both if nobody is beside. */
+    /* As `both`, of the slowest thread: what a layer takes where threads wait for each other. Alone: as `both`. */
     double *slowest;
-    /* What one thread takes for all layers, the median turn of each: of the slowest thread, to the mean of all. 1 if
-     * nobody is beside. */
+    /* A thread's time for all layers, by its median turns: the slowest thread's, divided by the mean. Alone: 1. */
     double uneven;
 } gs_layer_times;
 

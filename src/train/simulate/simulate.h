@@ -15,18 +15,18 @@
  * ways/tensor.c and ways/pipeline.c, with their messages; and of tensor/inner.c, where they are combined. Each worker
  * of a tensor group has as much as the first one, as if all parts were of one size.
  *
- * Batches grow with the workers: each computes as many samples, however many workers there are.
+ * Batches grow with the workers: each computes the same number of samples, however many workers there are.
  *
- * Workers with fewer cores than they are take turns on them. Compute is then measured on as many cores at once as they
- * keep busy; and with tcp each end of a message keeps one busy, for as long as measured here (comm/probe/segment.c).
- * Not in it: what a core needs for a message otherwise, loading, memory, and the switches between hosts, which carry
- * any number of messages between different pairs.
+ * Workers that outnumber their cores take turns on them. Compute is then measured on as many cores at once as they keep
+ * busy; and with tcp each end of a message keeps one busy, for as long as measured here (comm/probe/segment.c). Not in
+ * it: what a core needs for a message otherwise, loading, memory, and the switches between hosts, which carry any
+ * number of messages between different pairs.
  *
- * Steps are executed until two of them take as long: after a parameter server has answered its workers one after the
- * other, they begin the next step one after the other. With --jitter GS_SIMULATED_STEPS are.
+ * Steps are executed until two in turn take equally long: after a parameter server has answered its workers one after
+ * the other, they begin the next step one after the other. With --jitter, GS_SIMULATED_STEPS are executed.
  *
- * Lines as TCP has them may know two ways to go on. In recursive doubling a rank that has its partner's array sends to
- * the next partner, whether its own array has arrived or not. Once one rank has come late by the time of a message,
+ * Over lines as TCP has them a run may go on in two ways. In recursive doubling a rank that has its partner's array
+ * sends to the next partner, whether its own array has arrived or not. Once one rank is late by the time of a message,
  * messages to two partners share its line, both arrive late, and so on in every later step. So with tcp such pauses, of
  * half a step and of a step, are tried on up to GS_SIM_PAUSED workers.
  */

@@ -3,10 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+#include "core/median.h"
 
 gs_spread gs_spread_of(const double *values, int count) {
     double sorted[GS_SWEEP_MOST] = {0};
@@ -15,7 +12,7 @@ gs_spread gs_spread_of(const double *values, int count) {
         sorted[i] = isfinite(values[i]) ? values[i] : INFINITY;
         finite += isfinite(values[i]) != 0;
     }
-    qsort(sorted, (size_t)count, sizeof *sorted, compare);
+    gs_sort_doubles(sorted, count);
     return (gs_spread){finite > 0 ? sorted[0] : NAN, finite > 0 ? sorted[finite - 1] : NAN,
                        (sorted[(count - 1) / 2] + sorted[count / 2]) / 2};
 }

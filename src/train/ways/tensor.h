@@ -44,6 +44,9 @@ gs_status gs_tensor_gather(gs_worker *, int i, float *whole);
 gs_status gs_tensor_scatter(gs_worker *, int i, const float *whole);
 gs_status gs_tensor_weights(gs_worker *, float *host);
 
+/* Books, in a rehearsal, what gs_tensor_weights takes beside `host`. */
+gs_status gs_tensor_rehearse_weights(gs_worker *);
+
 /* Must the sums of gradients over replicas have one order for all elements, wherever they lie in the array? Where a
  * group's parts are not of one size, what all of it hold lies at another place on each of them; but its sums must have
  * the same bits. Of two replicas any sum has. */
