@@ -33,6 +33,9 @@ static void damaged_records_are_refused(void **state) {
         {"gradsum digest 2 rank 0 of 1\n", "ends before its first step"},
         {"gradsum digest 2 rank 0 of 1\nstart\n", "line 2 comes before any layer"},
         {"gradsum digest 2 rank 0 of 1\nlayer 1 linear 0\n", "line 2 is not 'layer NUMBER OPERATOR NAME'"},
+        {"gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\033[31m\n", "line 2 is not 'layer"},
+        {"gradsum digest 2 rank 0 of 1\nlayer 0 linear\xff 0\n", "line 2 is not 'layer"},
+        {"gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.\033w\n", "line 3 is not 'param"},
         {"gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 9 0.w\n", "line 3 is not 'param"},
         {"gradsum digest 2 rank 0 of 1\nwhat\n", "line 2 begins with a word"},
     };

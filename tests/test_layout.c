@@ -221,6 +221,8 @@ static void layouts_are_listed(void **state) {
                            "layout --model lenet --batch 64 --workers 4 --max-memory 4");
     gs_test_program_prints(1, "no layout of 2 workers fits", "layout --workers 2 --max-memory 1");
     gs_test_program_prints(2, "--workers N is required", "layout --model lenet");
+    gs_test_program_prints(2, "'GPIPE' is not a schedule", "layout --workers 2 --pipeline-schedule GPIPE");
+    gs_test_program_prints(2, "'a,b' is no cut", "layout --workers 2 --pipeline-cut a,b");
     gs_test_program_prints(2, "names 3 devices for 2 workers; wanted one, or 2",
                            "layout --workers 2 --devices cpu,cpu,cpu");
     gs_test_program_prints(

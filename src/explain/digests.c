@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include "core/memory.h"
+#include "core/text.h"
 #include "io/file.h"
 
 /* A file while it is read. */
@@ -56,12 +57,18 @@ static gs_status read_option(reader *r, char *line) {
     return add_option(r->run, name, space + 1);
 }
 
+/* They are shown: a terminal must obey nothing in them. */
+static bool can_be_shown(const char *name) {
+    char shown[4 * 64];
+    return strcmp(gs_printable_into(shown, sizeof shown, name, ""), name) == 0;
+}
+
 static gs_status read_layer(reader *r, const char *line) {
     gs_digests *run = r->run;
     gs_layer_name l;
     int number, end = 0;
     if (sscanf(line, "layer %d %31s %63s%n", &number, l.op, l.name, &end) != 3 || line[end] ||
-        number != run->layers)
+        number != run->layers || !can_be_shown(l.op) || !can_be_shown(l.name))
         return wrong(r, "is not 'layer NUMBER OPERATOR NAME', with the next number");
     if (strcmp(l.name, "-") == 0) l.name[0] = 0;
     gs_layer_name *more = realloc(run->layer, (size_t)(run->layers + 1) * sizeof *more);
@@ -77,7 +84,7 @@ static gs_status read_param(reader *r, const char *line) {
     int number, state, end = 0;
     if (sscanf(line, "param %d %zu %zu %d %d %63s%n", &number, &p.at, &p.count, &state, &p.layer, p.name,
                &end) != 6 ||
-        line[end] || number != run->params || p.layer < 0 || p.layer >= run->layers)
+        line[end] || number != run->params || p.layer < 0 || p.layer >= run->layers || !can_be_shown(p.name))
         return wrong(r, "is not 'param NUMBER PLACE COUNT STATE LAYER NAME', with the next number");
     p.state = state != 0;
     gs_param_name *more = realloc(run->param, (size_t)(run->params + 1) * sizeof *more);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "explain/causes.h"
 #include "explain/kinks.h"
 #include "explain/rounding.h"
@@ -33,7 +34,7 @@ gs_status gs_explain_check(const gs_digests *a, const gs_digests *b) {
                    *of_b = gs_digests_option(b, name);
         if (strcmp(of_a, of_b) != 0)
             return gs_fail(GS_E_USAGE, "the runs are not of one training: --%s is '%s' in %s, and '%s' in %s",
-                           name, of_a, a->folder, of_b, b->folder);
+                           name, gs_printable(of_a), a->folder, gs_printable(of_b), b->folder);
     }
     if (a->layers != b->layers || a->params != b->params || a->set != b->set)
         return gs_fail(GS_E_USAGE,

@@ -5,6 +5,8 @@
 
 #include "train/internal.h"
 #include "train/layout/layout_parts.h"
+#include "train/pipeline/cut.h"
+#include "train/ways/pipeline.h"
 
 /* ---- one layout ---- */
 
@@ -149,9 +151,18 @@ gs_status gs_layout_settled(const gs_settings *settings, int workers, gs_memory_
     return gs_model_plan(s->model, s->train_set->shape, plan);
 }
 
+/* What is right in no layout is an error, and not the reason to refuse one. */
+static gs_status check_pipelines(const gs_settings *s) {
+    const gs_pipeline_schedule *schedule;
+    int chunks;
+    GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
+    return gs_pipeline_cut_check(s->pipeline_cut);
+}
+
 gs_status gs_layout_plan_create(const gs_settings *settings, const char *devices, int workers,
                                 gs_layout_plan *p) {
     *p = (gs_layout_plan){.workers = workers, .devices = devices};
+    GS_TRY(check_pipelines(settings));
     GS_TRY(settle_data(settings, &p->memory));
     GS_TRY(measure(p));
     gs_model *m;
