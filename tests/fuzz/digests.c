@@ -1,5 +1,5 @@
-/* What `train --digest` wrote, and what `gradsum explain` says of it. Behind the first form feed comes the record of the
- * other run; without one, the record is compared with itself. */
+/* What `train --digest` wrote, and what `gradsum explain` says of it. Behind the first form feed comes the record of
+ * the other run; without one, the record is compared with itself. */
 #include "fuzz.h"
 
 #include <string.h>

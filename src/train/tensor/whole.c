@@ -85,8 +85,9 @@ static void drop(gs_worker *w, float *memory) {
 static gs_status put_together(gs_worker *w, const float *mine, int count, float *whole) {
     const gs_model *m = w->model;
     float *all = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, room_of(m, count) * sizeof *all);
-    gs_status status = all ? GS_OK : gs_fail(GS_E_MEMORY, "--tensor: no memory for whole tensors");
+    gs_status status = GS_OK;
     size_t at = 0;
+    if (!all) return gs_fail(GS_E_MEMORY, "--tensor: no memory for whole tensors");
     for (int i = 0; i < count && status == GS_OK; i++) {
         status = put_tensor(w, i, mine ? mine + at : NULL, at, all, whole);
         at += gs_tensor_count(m->param[i], m->tensor.rank, m->tensor.size);
