@@ -17,9 +17,11 @@ A loss is the difference of numbers as large as the logits, and is measured by t
 
 Allowed is TOLERANCE: f32 rounds to 6e-8, sums of K terms in any order differ by about sqrt(K) of that, and K is at
 most some thousands here, so 4e-6; and up to 10 layers and 4 updates add to it. Where a model multiplies such
-differences, it does so in PyTorch too: so allowed is also AS_TORCH times the error of PyTorch's own f32. An operator
-that is wrong is wrong by 1e-2 and more. Of 900 models the worst was 7.2e-6 on cpu and 1.5e-5 on cl, where one tensor
-of 37,990 was above TOLERANCE. Learning rates at which the loss grows are made smaller.
+differences, it does so in PyTorch too, by chance more in one tensor or in another: so allowed is also AS_TORCH times
+the largest error of PyTorch's own f32 anywhere in this model, and never more than MOST. An operator that is wrong is
+wrong by 1e-2 and more: with all gradients of biases 1 % too large 54 of 60 models are found to be wrong. Of 2,400
+models the worst was 6.6e-6 on cpu and 5.9e-6 on cl; none of 101,260 tensors was above TOLERANCE. Learning rates at
+which the loss grows are made smaller.
 
 At the kinks of relu and max_pool a difference of one bit in the input is one of 100 % in the gradient, which says
 nothing of either program. So inputs where PyTorch passes nearer to a kink than MARGIN are drawn again.
@@ -36,7 +38,7 @@ except ImportError as error:
     print("test-torch: skipped:", error)
     sys.exit(os.environ.get("GRADSUM_TORCH") == "required")
 
-FLOOR, TOLERANCE, AS_TORCH, MARGIN = 0.01, 1e-5, 10, 2e-6
+FLOOR, TOLERANCE, AS_TORCH, MOST, MARGIN = 0.01, 1e-5, 10, 1e-3, 2e-6
 STEPS = 4
 MOST_NUMBERS = 40000  # of a layer's output for the whole batch
 
@@ -262,14 +264,28 @@ def error_of(got, want, size):
     return error if np.isfinite(error) else float("inf")
 
 
-def errors(exact, single, numbers, at):
-    """Yields (name, error, allowed) of the tensors of a group, which lie in `numbers` from `at` on."""
-    largest = max(np.abs(tensor[1]).max() for tensor in exact)
-    for (name, want, *least), (_, torchs, *_) in zip(exact, single):
-        size = max(np.abs(want).max(), FLOOR * largest, 1e-30, *least)
-        whole = name.startswith(("correct", "samples"))
-        allowed = 0 if whole else max(TOLERANCE, AS_TORCH * error_of(torchs, want, size))
-        yield name, error_of(numbers[at:at + want.size], want, size), allowed
+def size_of(tensor, group):
+    """What the error of a tensor is measured by."""
+    name, want, *least = tensor
+    return max(np.abs(want).max(), FLOOR * max(np.abs(other[1]).max() for other in group), 1e-30, *least)
+
+
+def is_whole(name):
+    """Numbers that rounding does not reach."""
+    return name.startswith(("correct", "samples"))
+
+
+def largest_error(exact, single):
+    """Of PyTorch's f32."""
+    return max(error_of(torchs[1], tensor[1], size_of(tensor, group)) for group, group32 in zip(exact, single)
+               for tensor, torchs in zip(group, group32) if not is_whole(tensor[0]))
+
+
+def errors(group, numbers, at):
+    """Yields (name, error) of the tensors of a group, which lie in `numbers` from `at` on."""
+    for tensor in group:
+        name, want, *_ = tensor
+        yield name, error_of(numbers[at:at + want.size], want, size_of(tensor, group))
         at += want.size
 
 
@@ -283,9 +299,10 @@ def run(program, device, folder, cases, results):
     numbers, at = np.fromfile(out, np.float32), 0
     worst, where, tensors, wrong, as_torch = 0.0, "", 0, 0, 0
     for number, (case, (exact, single)) in enumerate(zip(cases, results)):
-        bad = []
-        for group, group32 in zip(exact, single):
-            for name, error, allowed in errors(group, group32, numbers, at):
+        bad, most = [], min(MOST, max(TOLERANCE, AS_TORCH * largest_error(exact, single)))
+        for group in exact:
+            for name, error in errors(group, numbers, at):
+                allowed = 0 if is_whole(name) else most
                 tensors += 1
                 as_torch += error > TOLERANCE
                 if error > worst:
