@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # elastic_nodes.sh PROGRAM: launch --elastic over two nodes of this machine. Three times in a run, once it has trained
 # for a while, a rank drawn at random is killed or stopped for longer than the time-out, or the launch of node rank 1 is
-# killed and comes again. Where that leaves two ranks, one of these may be lost before the new ones have the state: so one
-# is enough to go on. Each run must end with the weights of one that was never disturbed, and leave nothing: no
+# killed and comes again. Where that leaves two ranks, one of these may be lost before the new ones have the state: so
+# one is enough to go on. Each run must end with the weights of one that was never disturbed, and leave nothing: no
 # process, no folder, no file in /dev/shm.
 #   KILL_DRAWS=N   how many runs (2; "all": 8); KILL_SEED=S of the draws; it is printed
 set -u
