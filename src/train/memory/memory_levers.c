@@ -24,8 +24,8 @@ static size_t largest_piece(const gs_memory_plan *p) {
     return most;
 }
 
-/* In a pipeline a batch is cut into micro-batches instead. With --exact a virtual shard in more passes has not the bits
- * of one worker that needs no less memory. */
+/* In a pipeline a batch is cut into micro-batches instead. With --exact, a virtual shard that takes several passes has
+ * other bits. */
 static int micro_batch_degrees(const gs_memory_plan *p) {
     return p->stages > 1 || p->settings.exact ? 0 : (int)largest_piece(p) - 1;
 }
