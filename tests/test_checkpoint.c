@@ -220,6 +220,23 @@ static void by_the_program(void **state) {
                            "train --model softmax --steps 1 --checkpoint %s/n --resume %s/n", folder, folder);
 }
 
+/* A run may be killed after its last checkpoint and before the old ones are removed. Nothing is left to do then but
+ * that. */
+static void old_ones_are_removed_before_a_run(void **state) {
+    (void)state;
+    char folder[400];
+    snprintf(folder, sizeof folder, "%s/old", gs_test_folder());
+    static const char run[] = "train --model \"flatten, linear 8, tanh, linear 10\" --threads 1";
+    for (int steps = 1; steps <= 4; steps++)
+        gs_test_program_prints(0, "1 checkpoint", "%s --steps %d --resume %s --checkpoint %s --keep 4", run,
+                               steps, folder, folder);
+    assert_int_equal(entries(folder), 8);
+    gs_test_program_prints(0, "done     4 steps", "%s --steps 4 --resume %s --checkpoint %s --keep 2", run,
+                           folder, folder);
+    assert_int_equal(entries(folder), 4);
+    assert_true(gs_checkpoint_is_there(folder, 4) && gs_checkpoint_is_there(folder, 3));
+}
+
 static void wrong_use(void **state) {
     (void)state;
     char folder[400], at[500];
@@ -278,4 +295,5 @@ static void wrong_use(void **state) {
 }
 
 GS_TESTS(checkpoint, cmocka_unit_test(each_way), cmocka_unit_test(another_layout),
-         cmocka_unit_test(on_an_opencl_device), cmocka_unit_test(by_the_program), cmocka_unit_test(wrong_use))
+         cmocka_unit_test(on_an_opencl_device), cmocka_unit_test(by_the_program),
+         cmocka_unit_test(old_ones_are_removed_before_a_run), cmocka_unit_test(wrong_use))

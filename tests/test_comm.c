@@ -355,6 +355,27 @@ static void a_chain_of_threads_is_followed_to_its_end(void **state) {
             fail_msg("rank %d: %s", r, outcome[r].message);
 }
 
+/* Rank 0 waits in an operation of all. Rank 1 has not come to it, since it waits for rank 2. */
+static gs_status one_waits_for_another_message(gs_comm *c, void *context) {
+    failure *f = context;
+    if (c->rank != 1) return one_is_late(c, f);
+    usleep(50000);
+    float data[100];
+    gs_status status = gs_comm_recv(c, data, sizeof data, f->bad);
+    atomic_fetch_add(&f->ended, 1);
+    return status;
+}
+
+static void who_waits_is_not_blamed(void **state) {
+    (void)state;
+    static const gs_test_layout three = {"3 threads", 0, {3}};
+    gs_test_outcome outcome[GS_TEST_RANKS];
+    run_failure(&three, GS_ALL_REDUCE, 2, 1, one_waits_for_another_message, outcome);
+    for (int r = 0; r < 3; r++)
+        if (outcome[r].status != GS_E_PEER || !strstr(outcome[r].message, ": rank 2 "))
+            fail_msg("rank %d: %s", r, outcome[r].message);
+}
+
 /* Goes without a word: its comm is freed while the others wait. */
 static gs_status one_leaves(gs_comm *c, void *context) {
     failure *f = context;
@@ -382,4 +403,4 @@ GS_TESTS(comm, cmocka_unit_test(sums_are_the_same_on_every_rank),
          cmocka_unit_test(barriers_hold_everyone), cmocka_unit_test(abort_reaches_everyone),
          cmocka_unit_test(a_late_rank_is_named), cmocka_unit_test(recv_names_the_silent_rank),
          cmocka_unit_test(a_chain_of_threads_is_followed_to_its_end),
-         cmocka_unit_test(who_waits_for_a_rank_that_left_fails))
+         cmocka_unit_test(who_waits_is_not_blamed), cmocka_unit_test(who_waits_for_a_rank_that_left_fails))

@@ -168,20 +168,20 @@ gs_status gs_team_send(gs_comm *c, const gs_envelope *e, const void *data, size_
 static void fail_waiting_locked(const gs_comm *c, const gs_envelope *e, size_t bytes) {
     gs_team *t = c->state;
     bool gone = t->seats[e->peer].left;
-    char what[96], within[40] = "", message[GS_LAST_WORDS];
+    char what[96], within[40] = "", cause[GS_LAST_WORDS / 2] = "", message[GS_LAST_WORDS];
     if (gs_is_part(e))
         gs_call_describe(e->call, false, what, sizeof what);
     else
         snprintf(what, sizeof what, "recv of %zu bytes", bytes);
     bool *awaited = gone ? NULL : calloc((size_t)t->size, sizeof *awaited);
     if (!gone) snprintf(within, sizeof within, " within %g s", c->timeout);
-    snprintf(message, sizeof message, "rank %d: %s: rank %d %s%s", t->first_rank + c->rank, what,
-             t->first_rank + e->peer, gone ? "ended without sending" : "sent nothing", within);
     if (awaited) {
         awaited[e->peer] = true;
-        gs_team_append_cause_locked(t, c->rank, c->timeout, awaited, message, sizeof message);
+        gs_team_find_cause_locked(t, c->rank, c->timeout, awaited, cause, sizeof cause);
         free(awaited);
     }
+    snprintf(message, sizeof message, "rank %d: %s: rank %d %s%s%s", t->first_rank + c->rank, what,
+             t->first_rank + e->peer, gone ? "ended without sending" : "sent nothing", within, cause);
     gs_team_fail_locked(t, message);
 }
 

@@ -71,8 +71,8 @@ static void measure_waits_locked(const gs_team *t, double *age) {
                 age[a * n + b] = now - t->seats[a].since;
 }
 
-void gs_team_append_cause_locked(gs_team *t, int rank, double timeout, const bool *awaited, char *text,
-                                 size_t size) {
+void gs_team_find_cause_locked(gs_team *t, int rank, double timeout, bool *awaited, char *cause,
+                               size_t size) {
     const size_t n = (size_t)t->size;
     double *age = calloc(n * n, sizeof *age);
     long *pid = calloc(n, sizeof *pid); /* none is a process */
@@ -85,6 +85,7 @@ void gs_team_append_cause_locked(gs_team *t, int rank, double timeout, const boo
                         .awaited = awaited,
                         .age = age,
                         .pid = pid};
+    cause[0] = '\0';
     if (age && pid && blamed) {
         measure_waits_locked(t, age);
         const int count = gs_waits_blame(&w, blamed);
@@ -93,12 +94,14 @@ void gs_team_append_cause_locked(gs_team *t, int rank, double timeout, const boo
             among = among && (!blamed[r] || awaited[r]);
             waited_for += awaited[r];
         }
-        if (count > 0 && !among) {
-            gs_append(text, size, ", which wait%s for ", waited_for > 1 ? "" : "s");
-            gs_append_ranks(text, size, "rank", t->first_rank, t->size, blamed);
-        } else if (count == 0) {
-            gs_append(text, size, "; all are waiting for others");
-            gs_waits_append_all(&w, text, size);
+        if (count == 0) {
+            gs_append(cause, size, "; all are waiting for others");
+            gs_waits_append_all(&w, cause, size);
+        } else if (among) {
+            memcpy(awaited, blamed, n * sizeof *blamed);
+        } else {
+            gs_append(cause, size, ", which wait%s for ", waited_for > 1 ? "" : "s");
+            gs_append_ranks(cause, size, "rank", t->first_rank, t->size, blamed);
         }
     }
     free(age);
@@ -114,22 +117,26 @@ static gs_status sleep_until_met(gs_comm *c, unsigned meeting, bool leaving) {
     bool in_time = true;
     pthread_mutex_lock(&t->lock);
     while (atomic_load(&t->meeting) == meeting && (leaving || !atomic_load(&t->failed))) {
-        char missing[200], message[GS_LAST_WORDS];
+        char missing[200], cause[GS_LAST_WORDS / 2] = "", message[GS_LAST_WORDS];
         if (t->seats[c->rank].since <= 0) t->seats[c->rank].since = gs_seconds();
         bool gone = describe_missing(t, c->rank, true, missing, sizeof missing) > 0;
         if (in_time && !gone) {
             in_time = gs_team_sleep_locked(t, deadline);
             continue;
         }
-        if (!gone) describe_missing(t, c->rank, false, missing, sizeof missing);
+        if (!gone) {
+            describe_missing(t, c->rank, false, missing, sizeof missing);
+            gs_team_find_cause_locked(t, c->rank, c->timeout, t->missing, cause, sizeof cause);
+            missing[0] = '\0';
+            gs_append_ranks(missing, sizeof missing, "rank", t->first_rank, t->size, t->missing);
+        }
         const char *what = gs_call_text(&t->seats[c->rank].call, false);
         int me = t->first_rank + c->rank;
         if (gone)
             snprintf(message, sizeof message, "rank %d: %s: %s ended without it", me, what, missing);
         else
-            snprintf(message, sizeof message, "rank %d: %s: %s did not arrive within %g s", me, what, missing,
-                     c->timeout);
-        if (!gone) gs_team_append_cause_locked(t, c->rank, c->timeout, t->missing, message, sizeof message);
+            snprintf(message, sizeof message, "rank %d: %s: %s did not arrive within %g s%s", me, what,
+                     missing, c->timeout, cause);
         gs_team_fail_locked(t, message);
     }
     t->seats[c->rank].since = 0;

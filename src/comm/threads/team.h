@@ -87,10 +87,10 @@ gs_status gs_team_meet(gs_comm *, bool leaving);
 /* When a wait that begins now must end; NULL: never. */
 const struct timespec *gs_team_deadline(const gs_comm *, struct timespec *until);
 
-/* `rank` gives up waiting for those that are `awaited`[size]. If they wait for others, who are to blame (waits.h),
- * append ", which waits for rank 2"; if each waits for another, all these waits. The caller holds the lock. */
-void gs_team_append_cause_locked(gs_team *, int rank, double timeout, const bool *awaited, char *text,
-                                 size_t size);
+/* `rank` gives up waiting for those that are `awaited`[size]: who is to blame (waits.h)? If some of these, only they
+ * stay in `awaited`. If others, for whom these wait, `cause` is ", which wait for rank 2"; if each waits for another,
+ * all these waits; else "". The caller holds the lock. */
+void gs_team_find_cause_locked(gs_team *, int rank, double timeout, bool *awaited, char *cause, size_t size);
 
 /* Sleep until something changes; false when the deadline has passed. The caller holds the lock. */
 bool gs_team_sleep_locked(gs_team *, const struct timespec *deadline);

@@ -47,6 +47,10 @@ static gs_status make_plan(const gs_worker *w, gs_model **plan) {
     return GS_OK;
 }
 
+int gs_checkpoints_kept(const gs_settings *s) {
+    return s->keep.checkpoints > 0 ? s->keep.checkpoints : GS_KEEP_CHECKPOINTS;
+}
+
 static gs_status create_on_first(gs_worker *w, gs_checkpoints *c) {
     const gs_settings *s = w->settings;
     GS_TRY(make_plan(w, &c->job.plan));
@@ -54,7 +58,7 @@ static gs_status create_on_first(gs_worker *w, gs_checkpoints *c) {
     c->job.folder = s->checkpoint;
     c->job.ops = s->optimizer;
     c->job.per_epoch = gs_steps_of_epoch(w->train_set->count, w->batch);
-    c->job.keep = s->keep.checkpoints > 0 ? s->keep.checkpoints : GS_KEEP_CHECKPOINTS;
+    c->job.keep = gs_checkpoints_kept(s);
     c->job.any_value = s->keep_going;
     c->job.weights = c->weights;
     return gs_checkpoint_writer_create(&c->job, &c->writer);

@@ -40,6 +40,9 @@
 /* What this worker adds to GS_STAT_STOP for a checkpoint after `done` steps. */
 float gs_checkpoint_wish(gs_worker *, uint64_t done);
 
+/* How many checkpoints stay in the folder. */
+int gs_checkpoints_kept(const gs_settings *);
+
 /* Of w->checkpoints, where settings->checkpoint is set; in a rehearsal its memory alone. All workers. */
 gs_status gs_checkpoints_create(gs_worker *);
 void gs_checkpoints_free(gs_worker *);

@@ -204,6 +204,27 @@ gs_status gs_checkpoint_find(const char *folder, char **file, char note[GS_CHECK
     return status;
 }
 
+/* ---- the old ones ---- */
+
+static void remove_one(const char *folder, uint64_t step) {
+    char *path;
+    if (path_of(folder, step, MANIFEST, &path) == GS_OK) unlink(path);
+    free(path);
+    if (path_of(folder, step, WEIGHTS, &path) == GS_OK) unlink(path);
+    free(path);
+}
+
+/* Later ones than `step` are damaged: they do not count. */
+static void remove_old(const char *folder, uint64_t step, int keep) {
+    steps s;
+    size_t up_to = 0;
+    if (list(folder, MANIFEST, &s) == GS_OK) {
+        while (up_to < s.count && s.step[up_to] <= step) up_to++;
+        for (size_t i = 0; i + (size_t)keep < up_to; i++) remove_one(folder, s.step[i]);
+    }
+    free(s.step);
+}
+
 /* ---- before a run ---- */
 
 /* What was never finished, or not wholly removed. */
@@ -249,7 +270,7 @@ static gs_status check_others(const char *folder, const steps *s, const char *re
     return GS_OK;
 }
 
-gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t step) {
+gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t step, int keep) {
     steps s;
     char *path;
     if (!gs_file_make_folders(folder) || !gs_checkpoint_is_folder(folder))
@@ -263,6 +284,8 @@ gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t
     GS_TRY(path_of(folder, step, MANIFEST, &path));
     status = gs_file_check_target(path);
     free(path);
+    /* A run that was killed before it could do so, perhaps at its end. */
+    if (status == GS_OK && resume && lies_in(resume, folder)) remove_old(folder, step, keep);
     return status;
 }
 
@@ -292,25 +315,6 @@ static gs_status write_manifest(const char *folder, const gs_state *s, const cha
     free(path);
     cJSON_free(text);
     return status;
-}
-
-static void remove_one(const char *folder, uint64_t step) {
-    char *path;
-    if (path_of(folder, step, MANIFEST, &path) == GS_OK) unlink(path);
-    free(path);
-    if (path_of(folder, step, WEIGHTS, &path) == GS_OK) unlink(path);
-    free(path);
-}
-
-/* Later ones than `step` are damaged: they do not count. */
-static void remove_old(const char *folder, uint64_t step, int keep) {
-    steps s;
-    size_t up_to = 0;
-    if (list(folder, MANIFEST, &s) == GS_OK) {
-        while (up_to < s.count && s.step[up_to] <= step) up_to++;
-        for (size_t i = 0; i + (size_t)keep < up_to; i++) remove_one(folder, s.step[i]);
-    }
-    free(s.step);
 }
 
 gs_status gs_checkpoint_write(const char *folder, const gs_model *model, const gs_optimizer_ops *ops,

@@ -38,9 +38,10 @@ uint64_t gs_checkpoint_step(const char *file);
 gs_status gs_checkpoint_check_file(const char *file);
 
 /* Before a run that goes on from the file `resume` (NULL: a new one), after `step` steps, writes checkpoints there: the
- * folder is made if it is not there, what killed runs have left in it is removed, and a file can be written. GS_E_FILE;
- * GS_E_USAGE: it has checkpoints of another run, or later ones of the same, which would be mixed up. */
-gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t step);
+ * folder is made if it is not there, what killed runs have left in it is removed (of this run's checkpoints all but the
+ * `keep` newest), and a file can be written. GS_E_FILE; GS_E_USAGE: it has checkpoints of another run, or later ones of
+ * the same, which would be mixed up. */
+gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t step, int keep);
 
 /* Is there one of this step, with a manifest? */
 bool gs_checkpoint_is_there(const char *folder, uint64_t step);
