@@ -112,10 +112,10 @@ static void a_stopped_leader_is_named(void **state) {
     assert_int_equal(
         run(&output,
             "export GRADSUM_FAULT=stop:rank=2,operation=20\n"
-            "$G launch --hosts 127.0.0.1,berta -n 2 --timeout 2 $M -- $T --steps 100000 --epochs 9999 "
+            "$G launch --hosts 127.0.0.1,berta -n 2 --timeout 5 $M -- $T --steps 100000 --epochs 9999 "
             "2>&1"),
         1);
-    has(output, "no answer within 2 s from rank 2");
+    has(output, "no answer within 5 s from rank 2");
     has(output, " is stopped) on host ");
     free(output);
 }
