@@ -98,8 +98,13 @@ void gs_test_disturbed_sha256(const disturbed *d, const char *undisturbed) {
     free(out);
 }
 
-void gs_test_disturbed_printed(const disturbed *d, const char *part) {
-    char *out = text_of(d->out);
-    if (!strstr(out, part)) fail_msg("wanted '%s' in: %s%s", part, out, d->said);
+void gs_test_disturbed_went_on(const disturbed *d, int workers, int least) {
+    char line[80], *out;
+    size_t size;
+    assert_ok(gs_file_read(d->out, 1 << 20, &out, &size));
+    snprintf(line, sizeof line, "elastic  %d workers go on after step ", workers);
+    const char *at = strstr(out, line);
+    if (!at || atoi(at + strlen(line)) < least)
+        fail_msg("wanted '%s' and %d or more in: %s%s", line, least, out, d->said);
     free(out);
 }
