@@ -88,9 +88,10 @@ static gs_status hear(void *context, const char *key, const char *value) {
 
 static gs_status look(gs_launch_post *p, double seconds, gs_store_seen *see, void *context) {
     listener l = {p, see, context};
+    const double now = gs_seconds(); /* not when it ends: this launch may be stopped meanwhile */
     for (int i = 0; p->pulse && i < p->r.size; i++) p->pulse[i].missed++;
     GS_TRY(p->store->ops->look(p->store, seconds, hear, &l));
-    p->looked = gs_seconds();
+    p->looked = now;
     return GS_OK;
 }
 
