@@ -48,7 +48,7 @@ static char *text_of(const char *path) {
 
 void gs_test_disturbed_wait(const char *path, const char *part) {
     bool found = false;
-    for (int i = 0; i < 3000 && !found; i++, usleep(10000)) {
+    for (int i = 0; i < 6000 && !found; i++, usleep(10000)) {
         char *text = text_of(path);
         found = strstr(text, part) != NULL;
         free(text);
@@ -67,7 +67,7 @@ static uint64_t newest(const disturbed *d) {
 }
 
 void gs_test_disturbed_wait_for_step(const disturbed *d, uint64_t step) {
-    for (int i = 0; i < 3000 && newest(d) < step; i++) usleep(10000);
+    for (int i = 0; i < 6000 && newest(d) < step; i++) usleep(10000);
     if (newest(d) < step) fail_msg("no step %d: %s", (int)step, text_of(d->err));
 }
 
@@ -98,8 +98,13 @@ void gs_test_disturbed_sha256(const disturbed *d, const char *undisturbed) {
     free(out);
 }
 
-void gs_test_disturbed_printed(const disturbed *d, const char *part) {
-    char *out = text_of(d->out);
-    if (!strstr(out, part)) fail_msg("wanted '%s' in: %s%s", part, out, d->said);
+void gs_test_disturbed_went_on(const disturbed *d, int workers, int least) {
+    char line[80], *out;
+    size_t size;
+    assert_ok(gs_file_read(d->out, 1 << 20, &out, &size));
+    snprintf(line, sizeof line, "elastic  %d workers go on after step ", workers);
+    const char *at = strstr(out, line);
+    if (!at || atoi(at + strlen(line)) < least)
+        fail_msg("wanted '%s' and %d or more in: %s%s", line, least, out, d->said);
     free(out);
 }

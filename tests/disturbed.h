@@ -24,7 +24,9 @@ void gs_test_disturbed_send(const disturbed *, int rank, int number);
 /* wanted: the exit status. No process and no folder is left. */
 void gs_test_disturbed_end(disturbed *, int wanted);
 
-/* After the end: this is in its standard error, in its output; and the weights of that run of gradsum are. */
+/* After the end: this is in its standard error; the weights of that run of gradsum are in its output. */
 void gs_test_disturbed_said(const disturbed *, const char *part);
-void gs_test_disturbed_printed(const disturbed *, const char *part);
 void gs_test_disturbed_sha256(const disturbed *, const char *undisturbed);
+
+/* With --elastic: so many workers went on, the first time after step `least` or a later one. */
+void gs_test_disturbed_went_on(const disturbed *, int workers, int least);

@@ -196,7 +196,7 @@ static void a_stopped_rank_is_named_last(void **state) {
     for (int i = 0; i < 2; i++) {
         watched w;
         char wanted[100];
-        setenv("GRADSUM_TIMEOUT", "2", 1);
+        setenv("GRADSUM_TIMEOUT", "5", 1);
         setenv("GRADSUM_TRANSPORT", transports[i], 1);
         start(&w, true);
         unsetenv("GRADSUM_TIMEOUT");
@@ -275,11 +275,13 @@ static void one_that_stays_stopped_is_killed(void **state) {
     (void)state;
     watched w;
     char wanted[120];
-    setenv("GRADSUM_TIMEOUT", "0.5", 1);
+    setenv("GRADSUM_TIMEOUT", "3", 1); /* busy machines start one rank later than the other */
     start(&w, true);
     unsetenv("GRADSUM_TIMEOUT");
+    kill(w.launcher, SIGSTOP); /* it passes the signal on when rank 0 is stopped, and not before */
     kill(w.launcher, SIGTERM);
     kill(w.rank[0], SIGSTOP);
+    kill(w.launcher, SIGCONT);
     snprintf(wanted, sizeof wanted, "stopped by signal 15 (Terminated); rank 0 hangs: process %d is stopped",
              (int)w.rank[0]);
     assert_ended(&w, 128 + SIGTERM, wanted);

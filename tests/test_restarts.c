@@ -18,7 +18,7 @@ static void killed_twice(void **state) {
     (void)state;
     disturbed d;
     gs_test_disturbed_start(&d, "-n 2 --restarts 3 -- train " SMALL
-                                " --steps 16 --optimizer adam --slow 0:30 --checkpoint @ "
+                                " --steps 90 --optimizer adam --slow 0:30 --checkpoint @ "
                                 "--checkpoint-every 1 --keep 99");
     gs_test_disturbed_wait_for_step(&d, 4);
     gs_test_disturbed_send(&d, 1, SIGKILL);
@@ -29,7 +29,7 @@ static void killed_twice(void **state) {
     gs_test_disturbed_said(&d, "gradsum launch: rank 1 was killed by signal 9 (Killed); ");
     gs_test_disturbed_said(&d, "gradsum launch: rank 0 was killed by signal 9 (Killed); ");
     gs_test_disturbed_said(&d, "restart 2 of 3: it goes on after step ");
-    gs_test_disturbed_sha256(&d, "launch -n 2 -- train " SMALL " --steps 16 --optimizer adam");
+    gs_test_disturbed_sha256(&d, "launch -n 2 -- train " SMALL " --steps 90 --optimizer adam");
     free(d.said);
 }
 
@@ -43,7 +43,7 @@ static void killed_over_gloo(void **state) {
     char weights[400], more[600], options[1200];
     snprintf(weights, sizeof weights, "%s/weights.safetensors", gs_test_folder());
     gs_test_program_prints(0, "sha256", "train %s --steps 2 %s --save %s", SMALL, NORMED, weights);
-    snprintf(more, sizeof more, "train %s %s --exact --steps 6 --load %s", SMALL, NORMED, weights);
+    snprintf(more, sizeof more, "train %s %s --exact --steps 60 --load %s", SMALL, NORMED, weights);
     snprintf(options, sizeof options,
              "-n 4 --transport gloo --restarts 1 -- %s --slow 1:50 --checkpoint @ "
              "--checkpoint-every 2",
@@ -64,7 +64,7 @@ static void without_checkpoints_it_begins_again(void **state) {
     disturbed d;
     char log[400], options[1200];
     snprintf(log, sizeof log, "%s/log", gs_test_folder());
-    snprintf(options, sizeof options, "-n 2 --restarts 1 -- train " SMALL " --steps 14 --slow 0:20 --log %s",
+    snprintf(options, sizeof options, "-n 2 --restarts 1 -- train " SMALL " --steps 90 --slow 0:30 --log %s",
              log);
     gs_test_disturbed_start(&d, options);
     gs_test_disturbed_wait(d.out, "epoch 1/9");
@@ -77,7 +77,7 @@ static void without_checkpoints_it_begins_again(void **state) {
     gs_test_disturbed_said(&d, options);
     snprintf(options, sizeof options, "%s-restart-1/run.json", log);
     assert_int_equal(access(options, F_OK), 0);
-    gs_test_disturbed_sha256(&d, "launch -n 2 -- train " SMALL " --steps 14");
+    gs_test_disturbed_sha256(&d, "launch -n 2 -- train " SMALL " --steps 90");
     free(d.said);
 }
 

@@ -196,7 +196,7 @@ static void children_end_with_it(void **state) {
 
 /* Three programs that hold 120 MB each until their pipes are closed. */
 #define HOLD_MEMORY                                                                                          \
-    "for i in 1 2 3; do (head -c 120000000 /dev/zero; sleep 3) | tail -n 1 >/dev/null & done; wait"
+    "for i in 1 2 3; do (head -c 120000000 /dev/zero; sleep 60) | tail -n 1 >/dev/null & done; wait"
 
 static void memory_of_children_counts(void **state) {
     (void)state;
@@ -215,7 +215,7 @@ static void memory_of_deep_children_counts(void **state) {
                              true, false);
     assert_int_equal(job.end, LAB_TOO_LARGE);
     lab_job_free(&job);
-    job = run_script("deep() { if test $1 = 0; then sleep 2; else (deep $(($1 - 1)); true); fi; }; deep 80",
+    job = run_script("deep() { if test $1 = 0; then sleep 60; else (deep $(($1 - 1)); true); fi; }; deep 80",
                      true, false);
     assert_int_equal(job.end, LAB_TOO_LARGE);
     lab_job_free(&job);
@@ -230,8 +230,8 @@ static void memory_of_a_threads_children_counts(void **state) {
         "#include <pthread.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n"
         "static void *run(void *n) {\n"
         "    for (int i = 0; i < 4; i++)\n"
-        "        if (fork() == 0) { memset(malloc(100000000), 1, 100000000); sleep(3); _exit(0); }\n"
-        "    sleep(3);\n"
+        "        if (fork() == 0) { memset(malloc(100000000), 1, 100000000); sleep(60); _exit(0); }\n"
+        "    sleep(60);\n"
         "    return n;\n"
         "}\n"
         "int main(void) { pthread_t t; pthread_create(&t, 0, run, 0); pthread_join(t, 0); }\n"
