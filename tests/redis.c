@@ -1,6 +1,7 @@
 #include "tests/redis.h"
 #include "tests/launched.h"
 #include "tests/program.h"
+#include "comm/process.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -33,8 +34,23 @@ int gs_test_redis_start(void) {
                folder, (char *)NULL);
         _exit(127);
     }
-    for (int i = 0; i < 200 && !answers(port); i++) usleep(20000);
+    for (int i = 0; i < 3000 && !answers(port); i++) usleep(20000);
     return port;
+}
+
+void gs_test_redis_pause(double seconds) {
+    kill(server, SIGSTOP);
+    while (!gs_process_is_stopped(server)) usleep(1000);
+    const pid_t child = fork(); /* whose child wakes the server: nobody has to wait for that one */
+    if (child != 0) {
+        waitpid(child, NULL, 0);
+        return;
+    }
+    if (fork() == 0) {
+        usleep((useconds_t)(seconds * 1e6));
+        kill(server, SIGCONT);
+    }
+    _exit(0);
 }
 
 void gs_test_redis_end(void) {

@@ -235,7 +235,7 @@ static void interrupted_training_saves_weights(void **state) {
     await_training(folder);
     kill(child, SIGINT);
     int status = 0;
-    for (int i = 0; i < 200 && waitpid(child, &status, WNOHANG) == 0; i++) usleep(100000);
+    for (int i = 0; i < 600 && waitpid(child, &status, WNOHANG) == 0; i++) usleep(100000);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 128 + SIGINT);
     gs_test_program_prints(0, "test accuracy", "eval --load %s", path);
@@ -288,7 +288,7 @@ static void a_killed_rank_ends_the_run(void **state) {
     kill(rank, SIGKILL);
     int status = 0;
     pid_t ended = 0;
-    for (int i = 0; i < 300 && (ended = waitpid(launcher, &status, WNOHANG)) == 0; i++) usleep(100000);
+    for (int i = 0; i < 600 && (ended = waitpid(launcher, &status, WNOHANG)) == 0; i++) usleep(100000);
     if (ended == 0) kill(launcher, SIGKILL);
     assert_int_equal(ended, launcher);
     assert_true(WIFEXITED(status));

@@ -139,7 +139,7 @@ static void cpus_of_processes(int processes, const char *options, char line[2][2
     int status = gs_test_shell(
         &output,
         "%s/gradsum launch -n %d %s -- train --model softmax --epochs 100000 >/dev/null 2>&1 & launcher=$!\n"
-        "for i in $(seq 200); do\n"
+        "for i in $(seq 1200); do\n"
         "  set -- $(cat /proc/$launcher/task/$launcher/children)\n"
         "  [ $# = %d ] && tr '\\0' ' ' </proc/$2/cmdline | grep -q '^gradsum train' && break\n"
         "  sleep 0.05\n"
@@ -212,7 +212,7 @@ static void bound_and_free_in_turn(void) {
         &output,
         "OCL_ICD_VENDORS=/nonexistent %s/gradsum collectives -n 2 --size 65536 >/dev/null 2>&1 & ranks=$!\n"
         "seen=\n"
-        "for i in $(seq 2000); do\n"
+        "for i in $(seq 12000); do\n"
         "  kinds=$(sed -n 's/^Cpus_allowed_list://p' /proc/$ranks/task/*/status 2>/dev/null | sort -u | wc "
         "-l)\n"
         "  case $kinds in 0) break;; 1) now=f;; *) now=b;; esac\n"

@@ -20,7 +20,7 @@ static void stopped(char **output, const char *options, const char *line) {
 }
 
 /* Each step sleeps so long that the first epoch does not end. */
-static const char SLOW[] = "--model softmax --epochs 3 --slow 0:50";
+static const char SLOW[] = "--model softmax --epochs 3 --slow 0:500";
 
 static void stopped_before_the_first_test(void **state) {
     (void)state;

@@ -196,7 +196,7 @@ static void a_stopped_rank_is_named_last(void **state) {
     for (int i = 0; i < 2; i++) {
         watched w;
         char wanted[100];
-        setenv("GRADSUM_TIMEOUT", "2", 1);
+        setenv("GRADSUM_TIMEOUT", "5", 1);
         setenv("GRADSUM_TRANSPORT", transports[i], 1);
         start(&w, true);
         unsetenv("GRADSUM_TIMEOUT");

@@ -28,6 +28,14 @@ static void write_file(const char *folder, const char *name, const char *text) {
     fclose(f);
 }
 
+/* Until the rank has come, which another process is. */
+static void await_rank(const char *folder, int rank) {
+    char path[500];
+    struct stat s = {0};
+    snprintf(path, sizeof path, "%s/rank-%d", folder, rank);
+    for (int i = 0; i < 6000 && (stat(path, &s) != 0 || s.st_size == 0); i++) usleep(10000);
+}
+
 static void a_rank_that_never_comes_is_named(void **state) {
     (void)state;
     char folder[400];
@@ -37,10 +45,11 @@ static void a_rank_that_never_comes_is_named(void **state) {
     assert_int_not_equal(access(folder, F_OK), 0);
 
     gs_test_new_folder(folder);
-    gs_test_rank p = gs_test_start_rank(3, 5, folder, 1);
-    assert_fails(GS_E_PEER, "for ranks 1, 2 and 4 of 5", meet(0, 5, folder, 2, NULL));
+    gs_test_rank p = gs_test_start_rank(3, 5, folder, 3);
+    await_rank(folder, 3);
+    assert_fails(GS_E_PEER, "for ranks 1, 2 and 4 of 5", meet(0, 5, folder, 1, NULL));
     gs_test_rank_end(&p);
-    gs_test_rank_says(&p, "rank 3 waited 1 s for ranks");
+    gs_test_rank_says(&p, "rank 3 waited 3 s for ranks");
     assert_int_not_equal(access(folder, F_OK), 0);
 }
 
@@ -76,12 +85,10 @@ static void a_folder_that_is_not_new_is_refused(void **state) {
 /* A rank that came and died is not waited for. */
 static void a_rank_that_died_at_the_meeting_is_named(void **state) {
     (void)state;
-    char folder[400], path[500];
+    char folder[400];
     gs_test_new_folder(folder);
     gs_test_rank p = gs_test_start_rank(1, 2, folder, 60);
-    snprintf(path, sizeof path, "%s/rank-1", folder);
-    struct stat s = {0};
-    for (int i = 0; i < 6000 && (stat(path, &s) != 0 || s.st_size == 0); i++) usleep(10000);
+    await_rank(folder, 1);
     kill(p.pid, SIGKILL);
     gs_test_rank_end(&p);
     char wanted[100];

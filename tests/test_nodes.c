@@ -54,7 +54,7 @@ static void where_they_listen_is_printed(void **state) {
 
 /* The first of two launches for the same port: on a busy machine it may be slower than the second. */
 #define UNTIL_IT_LISTENS                                                                                     \
-    "for i in $(seq 400); do grep -qi \":$(printf %04X $P) 00000000:0000 0A\" /proc/net/tcp && break; "      \
+    "for i in $(seq 1200); do grep -qi \":$(printf %04X $P) 00000000:0000 0A\" /proc/net/tcp && break; "     \
     "sleep 0.05; done; "
 
 /* Every rank has a sentence. */
@@ -83,7 +83,8 @@ static void nodes_that_do_not_fit_are_named(void **state) {
          {"n0: gradsum train: rank 0 waited 4 s for rank 1 of 2, which never arrived (at tcp://127.0.0.1:",
           "turned away there, of gradsum with another secret: it must be the same on all machines",
           "n1: gradsum train: rank 1: what answers at 127.0.0.1 port "}},
-        {"launch 0 --nodes 2 $M -n 1 -- $T & launch 1 --nodes 2 $M -n 1 -- train --data /no/such",
+        {"launch 0 --nodes 2 $M -n 1 -- $T & " UNTIL_IT_LISTENS
+         "launch 1 --nodes 2 $M -n 1 -- train --data /no/such",
          {"n0: gradsum train: rank 0: rank 1 failed before it joined: ", "n1: gradsum train: "}},
         /* Killed, or ended without a word, before it has come to the store. */
         {NEVER_COMES(3, "kill"),
@@ -130,15 +131,16 @@ static void wrong_usage(void **state) {
                            "launch --nodes 2 --node-rank 0 --meet tcp -n 1 -- train");
 }
 
-/* Strangers call all the time while two nodes train: the training ends as it should, and they are counted. */
+/* Strangers call while two nodes train, which takes some seconds: the training ends as it should, and they are counted.
+ */
 static void a_training_goes_on_among_strangers(void **state) {
     (void)state;
     char *output;
     int strangers = 0;
     gs_test_nodes_one(
         &output,
-        "launch 1 --nodes 2 $M -n 1 -- $T --steps 100 & "
-        "launch 0 --nodes 2 $M -n 1 -- $T --steps 100 & "
+        "launch 1 --nodes 2 $M -n 1 -- $T --steps 100 --slow 0:25 & "
+        "launch 0 --nodes 2 $M -n 1 -- $T --steps 100 --slow 0:25 & " UNTIL_IT_LISTENS
         "bash -c 'for i in $(seq 40); do (exec 3<>/dev/tcp/127.0.0.1/'$P'; printf hello%0999d $i >&3) "
         "2>/dev/null; sleep 0.005; done'");
     const char *count = strstr(output, "n0: gradsum launch: ");

@@ -13,12 +13,12 @@
 #define TWO(rest) "launch 1 --nodes 2 $M -n 2 " rest " & launch 0 --nodes 2 $M -n 2 " rest "; wait; "
 #define FAULT(what) "unset GRADSUM_CHECK; export GRADSUM_FAULT=" what "; "
 #define WAIT_FOR_NOTHING "for i in $(seq 100); do [ \"$(left)\" ] || break; sleep 0.1; done; "
-#define LONG "--timeout 6 --restarts 2 -- " SMALL " --slow 0:150"
+#define LONG "--timeout 6 --restarts 2 -- " SMALL " --slow 0:300"
 /* Two launches, of which one gets this signal when rank 0 trains; then the script goes on. */
 #define DISTURBED(number, victim, other)                                                                     \
     "export P G M; sh -c 'echo $$ >$HOME/pid$P; exec $G launch --node-rank " #victim                         \
     " --nodes 2 $M -n 2 " LONG "; ' >$HOME/victim$P 2>&1 & launch " #other " --nodes 2 $M -n 2 " LONG        \
-    " >$HOME/other$P & O=$!; for i in $(seq 400); do "                                                       \
+    " >$HOME/other$P & O=$!; for i in $(seq 1200); do "                                                      \
     "grep -qs '^\\(n[01]: \\)*step ' $HOME/victim$P $HOME/other$P && break; sleep 0.05; done; "              \
     "kill -" #number " $(cat $HOME/pid$P); "
 
@@ -93,10 +93,11 @@ static void all_nodes_start_again(void **state) {
     gs_test_hash_of(output, whole);
     free(output);
     for (int i = 0; i < 2; i++) {
-        snprintf(script[i], sizeof script[i],
-                 FAULT("kill:rank=%d,operation=%d") TWO(
-                     "--restarts 20 -- " SMALL " --slow 0:40 --checkpoint $HOME/kept$P --checkpoint-every 2"),
-                 2 * i + one_of(&d, 2), 9 + one_of(&d, 3));
+        snprintf(
+            script[i], sizeof script[i],
+            FAULT("kill:rank=%d,operation=%d")
+                TWO("--restarts 20 -- " SMALL " --slow 0:120 --checkpoint $HOME/kept$P --checkpoint-every 2"),
+            2 * i + one_of(&d, 2), 9 + one_of(&d, 3));
         runs[i] =
             (run){script[i], "; restart 1 of 20: it goes on after step ", {"n0: exit 0", "n1: exit 0", NULL}};
     }
@@ -127,7 +128,7 @@ static void where_they_cannot_all_say_why(void **state) {
           "; not started again: the launch of node rank 1 has gone", "n0: exit 1",
           ", where the launches agree, cannot be reached"}},
         /* Before it has come to the place. At Redis what is said there is gone after 3 s: the others come first. */
-        {FAULT("'delay:rank=3,operation=0,seconds=2;kill:rank=3,operation=0'") TWO("-- " SMALL)
+        {FAULT("'delay:rank=3,operation=0,seconds=5;kill:rank=3,operation=0'") TWO("-- " SMALL)
              WAIT_FOR_NOTHING,
          NULL,
          {"n0: gradsum launch: rank ",
@@ -139,10 +140,10 @@ static void where_they_cannot_all_say_why(void **state) {
 
 #define SERVED(rest)                                                                                         \
     "M=--meet=redis://127.0.0.1:$P/run; redis-server --port $P --bind 127.0.0.1 --save '' --dir $HOME "      \
-    ">/dev/null & S=$!; for i in $(seq 200); do redis-cli -p $P ping 2>/dev/null | grep -q PONG && break; "  \
-    "sleep 0.02; done; (" TWO(                                                                               \
-        rest) ") >$HOME/both$P & for i in $(seq 400); do grep -q '^n0: step ' $HOME/both$P && break; sleep " \
-              "0.05; done; kill -KILL $S; wait; cat $HOME/both$P"
+    ">/dev/null & S=$!; for i in $(seq 3000); do redis-cli -p $P ping 2>/dev/null | grep -q PONG && break; " \
+    "sleep 0.02; done; (" TWO(rest) ") >$HOME/both$P & for i in $(seq 1200); do grep -q '^n0: step ' "       \
+                                    "$HOME/both$P && break; sleep "                                          \
+                                    "0.05; done; kill -KILL $S; wait; cat $HOME/both$P"
 
 /* It is missed only where a rank is lost. */
 static void a_server_that_ends_is_named(void **state) {

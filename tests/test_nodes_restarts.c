@@ -22,9 +22,9 @@ static void all_nodes_start_again(void **state) {
     static const char *const scripts[] = {
         "launch 0 -n 4 -- " SMALL,
         KILL(3, 12)
-            TWO("--restarts 20 -- " SMALL " --slow 0:40 --checkpoint $HOME/kept --checkpoint-every 2"),
+            TWO("--restarts 20 -- " SMALL " --slow 0:120 --checkpoint $HOME/kept --checkpoint-every 2"),
         KILL(0, 12)
-            TWO("--restarts 20 -- " SMALL " --slow 0:40 --checkpoint $HOME/others --checkpoint-every 2"),
+            TWO("--restarts 20 -- " SMALL " --slow 0:120 --checkpoint $HOME/others --checkpoint-every 2"),
     };
     char *output[3], whole[65], hash[65];
     gs_test_nodes(3, scripts, output);
@@ -56,7 +56,7 @@ static void where_they_cannot_all_say_why(void **state) {
         {TWO("--restarts 2 -- " SMALL " --lr 100000 --model mlp"),
          "; not started again: it would diverge again"},
         /* A launch that is gone starts no ranks. */
-        {"(for i in $(seq 400); do grep -qs '^n0: step ' $HOME/out$P && break; sleep 0.05; done; "
+        {"(for i in $(seq 1200); do grep -qs '^n0: step ' $HOME/out$P && break; sleep 0.05; done; "
          "kill -KILL $(cat $HOME/gone)) & "
          "(sh -c 'echo $$ >$HOME/gone; exec '$G' launch --node-rank 1 --nodes 2 '\"$M\"' -n 2 --restarts 2 "
          "-- " SMALL
@@ -84,7 +84,7 @@ static void a_surplus_launch_ends_alone(void **state) {
     (void)state;
     static const char script[] =
         TWO("--restarts 2 -- " SMALL " --slow 0:400") " >$HOME/out$P & "
-                                                      "for i in $(seq 400); do grep -q '^n0: step ' "
+                                                      "for i in $(seq 1200); do grep -q '^n0: step ' "
                                                       "$HOME/out$P && break; sleep 0.05; done; sleep 0.2; "
                                                       "launch 1 --nodes 2 $M -n 2 --restarts 2 -- " SMALL
                                                       " | sed s/n1/second/; wait; cat $HOME/out$P";

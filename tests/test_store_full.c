@@ -8,6 +8,7 @@
 #include "comm/meet/secret.h"
 #include "comm/meet/seen.h"
 #include "comm/meet/store_server.h"
+#include "core/clock.h"
 
 typedef struct place {
     char text[600];
@@ -42,7 +43,7 @@ static gs_store *join(place *p, int rank) {
     if (p->at.kind == GS_MEET_FILE)
         assert_ok(gs_store_open_folder(&r, &p->at, p->key, &s));
     else
-        assert_ok(gs_store_open(&r, p->key, 0, &s));
+        assert_ok(gs_store_open(&r, p->key, gs_seconds() + r.timeout, &s));
     return s;
 }
 
@@ -137,6 +138,23 @@ static void in_a_folder(void **state) {
     assert_refuses(text, where);
 }
 
+/* Connected at the last moment, when there was no time left to wait for an answer. It waits for the next ones. */
+static void assert_latecomer_is_patient(const char *text) {
+    const gs_rendezvous r = {.rank = 0, .size = 2, .timeout = 10};
+    char value[GS_STORE_VALUE];
+    bool there;
+    place p;
+    gs_store *s;
+    gs_status status = GS_E_PEER;
+    open_place(text, &p);
+    for (int i = 0; i < 100 && status != GS_OK; i++) status = gs_store_open_redis(&r, &p.at, p.key, 0, &s);
+    assert_ok(status);
+    gs_test_redis_pause(0.3);
+    assert_ok(put(s, "a", value, &there));
+    s->ops->free(s);
+    close_place(&p);
+}
+
 static void at_redis(void **state) {
     (void)state;
     char text[80];
@@ -146,6 +164,8 @@ static void at_redis(void **state) {
     assert_refuses(text, "Redis at 127.0.0.1 port ");
     snprintf(text, sizeof text, "redis://127.0.0.1:%d/ranks", port);
     assert_all_say_so(text);
+    snprintf(text, sizeof text, "redis://127.0.0.1:%d/late", port);
+    assert_latecomer_is_patient(text);
     gs_test_redis_end();
 }
 

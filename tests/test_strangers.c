@@ -255,7 +255,7 @@ static void hosts_without_an_address_are_told_what_to_set(void **state) {
     gs_test_shell(
         &output,
         "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=60 GRADSUM_RENDEZVOUS=%s GS_TEST_RANK=0\n"
-        "run='timeout 20 %s/gradsum-test'\n"
+        "run='timeout 60 %s/gradsum-test'\n"
         "GRADSUM_RANK=0 $run & GRADSUM_RANK=1 unshare --net sh -c \"ip link set lo up; $run\"; wait",
         folder, GS_BUILD_DIR);
     for (int r = 0; r < 2; r++)

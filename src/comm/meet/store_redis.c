@@ -25,7 +25,7 @@
 #include <sys/time.h>
 
 enum { HEX = 2 * GS_SECRET, SOON = 3 /* seconds after a fault */ };
-static const double pause_s = 0.02 /* between two looks */, again = 0.2;
+static const double pause_s = 0.02 /* between two looks */, again = 0.2, answers = 2;
 
 typedef struct redis_store {
     gs_store store;
@@ -230,10 +230,13 @@ double gs_store_memory(double timeout) {
     return timeout < 1e6 ? 2 * (int)timeout + 10 : 2000000;
 }
 
+static struct timeval timeval_of(double seconds) {
+    return (struct timeval){(time_t)seconds, (suseconds_t)((seconds - floor(seconds)) * 1e6)};
+}
+
 /* Is it Redis, and does it take commands without a password? */
 static bool connect_once(redis_store *r, const gs_meet_place *p, double until, char *why, size_t size) {
-    const double left = fmin(2, fmax(0.1, until - gs_seconds()));
-    const struct timeval patience = {(time_t)left, (suseconds_t)((left - floor(left)) * 1e6)};
+    const struct timeval patience = timeval_of(fmin(answers, fmax(0.1, until - gs_seconds())));
     r->redis = redisConnectWithTimeout(p->host, p->port, patience);
     if (r->redis && !r->redis->err) {
         fcntl(r->redis->fd, F_SETFD, FD_CLOEXEC); /* not for processes that a launch starts */
@@ -242,6 +245,8 @@ static bool connect_once(redis_store *r, const gs_meet_place *p, double until, c
         const bool right = reply && reply->type == REDIS_REPLY_STATUS;
         snprintf(why, size, "%s", reply && reply->type == REDIS_REPLY_ERROR ? reply->str : r->redis->errstr);
         if (reply) freeReplyObject(reply);
+        if (right)
+            redisSetTimeout(r->redis, timeval_of(answers)); /* who came late is as patient then as others */
         if (right) return true;
     } else {
         snprintf(why, size, "%s", r->redis ? r->redis->errstr : "no memory");
