@@ -16,7 +16,8 @@ bool gs_test_lives(pid_t pid);
 /* The wait status of the launcher, which is this process's child; it is killed, and the test fails, after 60 s. */
 int gs_test_launcher_end(pid_t launcher);
 
-/* A port of this machine at which nobody listens. */
+/* A port of this machine at which nobody listens, and which the system gives to nobody that asks for any port. No other
+ * call has it, here or in another test program that runs meanwhile. */
 int gs_test_free_port(void);
 
 /* The hash of the weights in what `train` printed. */

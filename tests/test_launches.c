@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/launch/elastic_nodes.h"
 #include "cli/launch/nodes.h"
+#include "cli/launch/post.h"
 #include "comm/meet/store.h"
 #include "core/clock.h"
 
@@ -222,7 +223,34 @@ static void a_full_folder_ends_the_restarts(void **state) {
     assert_int_not_equal(access(p.meet + strlen("file:"), F_OK), 0);
 }
 
+/* ---- who lives ---- */
+
+/* What the store has held all the time. */
+static gs_status slow_look(gs_store *s, double seconds, gs_store_seen *seen, void *context) {
+    (void)s;
+    gs_nap(seconds);
+    return seen(context, "beat-0", "0000000001");
+}
+
+/* Time in which a launch is stopped is not the silence of another, also where it is stopped in the middle of a look. */
+static void who_is_stopped_takes_nobody_for_silent(void **state) {
+    (void)state;
+    static const gs_store_ops ops = {.look = slow_look};
+    gs_store store = {.ops = &ops};
+    gs_launch_pulse pulse[2] = {0};
+    gs_launch_post p = {.r = {.rank = 1, .size = 2, .timeout = 1}, .store = &store, .pulse = pulse};
+    static const struct {
+        double seconds;
+        bool silent;
+    } looks[] = {{0, false}, {1.6, false} /* what it hears is what was there before */, {0, true}};
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
+        gs_launch_post_look(&p, looks[i].seconds, NULL, NULL);
+        assert_int_equal(gs_launch_post_is_silent(&p, 0), looks[i].silent);
+    }
+}
+
 GS_TESTS(launches, cmocka_unit_test(survivors_go_on), cmocka_unit_test(one_is_stopped_before_it_has_begun),
          cmocka_unit_test(one_is_stopped_while_all_train), cmocka_unit_test(one_is_stopped_once_it_is_ready),
          cmocka_unit_test(wrong_usage_is_not_repeated), cmocka_unit_test(a_full_store_says_so),
-         cmocka_unit_test(a_full_store_ends_the_restarts), cmocka_unit_test(a_full_folder_ends_the_restarts))
+         cmocka_unit_test(a_full_store_ends_the_restarts), cmocka_unit_test(a_full_folder_ends_the_restarts),
+         cmocka_unit_test(who_is_stopped_takes_nobody_for_silent))

@@ -248,6 +248,15 @@ int gs_launch_asked_to_stop(gs_launch_state *s) {
     return s->stopped_by;
 }
 
+static void end_those_left(gs_launch_state *s) {
+    if (s->running > 0) {
+        if (!s->told) note_all_hanging(s, false);
+        send_all(s, s->next);
+        s->told = true;
+    }
+    plan(s, SIGKILL, GRACE);
+}
+
 static void watch(gs_launch_state *s) {
     while (s->running > 0 || gs_elastic_waits(s)) {
         const double soon = gs_launch_nodes_look(s->nodes) ? GS_POST_TRIES_EVERY : 1;
@@ -257,10 +266,8 @@ static void watch(gs_launch_state *s) {
         if (s->next) {
             double left = s->next_at - gs_seconds();
             if (left <= 0) {
-                if (!s->told) note_all_hanging(s, false);
-                send_all(s, s->next);
-                s->told = true;
-                plan(s, SIGKILL, GRACE);
+                reap(s); /* who has ended does not hang: this launcher may have been stopped meanwhile */
+                end_those_left(s);
                 continue;
             }
             if (left < most) most = left;

@@ -86,11 +86,12 @@ static gs_status hear(void *context, const char *key, const char *value) {
     return GS_OK;
 }
 
-static gs_status look(gs_launch_post *p, double seconds, gs_store_seen *see, void *context) {
+/* began: when this launch turned to the store, and not when the store has answered. It may be stopped meanwhile. */
+static gs_status look(gs_launch_post *p, double began, double seconds, gs_store_seen *see, void *context) {
     listener l = {p, see, context};
     for (int i = 0; p->pulse && i < p->r.size; i++) p->pulse[i].missed++;
     GS_TRY(p->store->ops->look(p->store, seconds, hear, &l));
-    p->looked = gs_seconds();
+    p->looked = began;
     return GS_OK;
 }
 
@@ -122,7 +123,7 @@ static char *beat_of(const gs_launch_post *p, char key[GS_STORE_KEY]) {
 static bool others_beat(gs_launch_post *p) {
     const double now = gs_seconds();
     while (gs_seconds() < now + LINGER && others_live(p)) {
-        if (look(p, LOOK, NULL, NULL) != GS_OK) return true;
+        if (look(p, gs_seconds(), LOOK, NULL, NULL) != GS_OK) return true;
         for (int i = 0; i < p->r.size; i++)
             if (i != p->r.rank && p->pulse[i].missed == 0 && p->pulse[i].since > now) return true;
     }
@@ -136,7 +137,7 @@ static void depart(gs_launch_post *p) {
     if (!p->joined) return;
     p->joined = false;
     p->store->ops->leave(p->store, beat_of(p, key));
-    if (look(p, 0, NULL, NULL) != GS_OK) return;
+    if (look(p, gs_seconds(), 0, NULL, NULL) != GS_OK) return;
     if (p->deserts || p->r.rank == 0 ? others_beat(p) : others_live(p)) return;
     p->store->ops->clear(p->store, p->attempt);
     p->store->ops->clear(p->store, GS_ATTEMPT_LAUNCHES);
@@ -206,8 +207,9 @@ static void beat(gs_launch_post *p) {
 }
 
 void gs_launch_post_look(gs_launch_post *p, double seconds, gs_store_seen *see, void *context) {
+    const double began = gs_seconds();
     if (p->store) beat(p);
-    if (p->store && look(p, seconds, see, context) != GS_OK) hang_up(p, false);
+    if (p->store && look(p, began, seconds, see, context) != GS_OK) hang_up(p, false);
 }
 
 int gs_launch_post_number(const char *key, const char *what) {
