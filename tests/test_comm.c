@@ -334,8 +334,8 @@ static void recv_names_the_silent_rank(void **state) {
     if (!strstr(outcome[0].message, "; rank 1 was last heard of in ")) fail_msg("%s", outcome[0].message);
 }
 
-/* Rank 0 waits for rank 1, which begins a little later to wait for rank 2: by less than half of the time-out of 2 s, on
- * a busy machine too (comm/waits.c). */
+/* Rank 0 waits for rank 1, which begins a little later to wait for rank 2: by less than half of the time-out of 2 s,
+ * also on a busy machine (comm/waits.c). */
 static gs_status each_waits_for_the_next(gs_comm *c, void *context) {
     failure *f = context;
     float data[100];

@@ -290,12 +290,11 @@ static void the_program_ends_in_order(void **state) {
     char *output;
     const char *saved = in_folder(gs_test_folder(), "saved");
     write_text(saved, "an older file");
-    assert_int_equal(
-        gs_test_shell(&output,
-                      "ulimit -f 1000; build/gradsum train --devices cpu,cpu --model mlp --steps 1 "
-                      "--offload optimizer --save %s",
-                      saved),
-        1);
+    assert_int_equal(gs_test_shell(&output,
+                                   "ulimit -f 1000; %s/gradsum train --devices cpu,cpu --model mlp --steps 1 "
+                                   "--offload optimizer --save %s",
+                                   GS_BUILD_DIR, saved),
+                     1);
     if (!strstr(output, "--offload: no room for ")) fail_msg("%s", output);
     free(output);
     check_holds(saved, "an older file");

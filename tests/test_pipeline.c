@@ -15,6 +15,7 @@ typedef struct layout {
     int stages;
     const char *schedule;
     int micro_batches;
+    double least; /* the bubble in virtual time, whatever the stages take; 0: as the formula has it */
 } layout;
 
 static gs_settings with_layout(gs_settings s, const layout *l) {
@@ -28,9 +29,14 @@ static gs_settings with_layout(gs_settings s, const layout *l) {
 static void every_schedule_gives_the_weights_of_one_worker(void **state) {
     (void)state;
     static const layout layouts[] = {
-        {two, 2, NULL, 0},           {two, 2, "gpipe", 5},           {"cpu,cpu,cpu", 3, "1f1b", 7},
-        {four, 2, "1f1b", 3},        {two, 2, "interleaved:1", 4},   {four, 2, "gpipe", 1},
-        {"cpu,cpu,cpu", 3, NULL, 2}, {"cpu,cpu,cpu", 3, "eager", 5},
+        {two, 2, NULL, 0, 0},
+        {two, 2, "gpipe", 5, 0},
+        {"cpu,cpu,cpu", 3, "1f1b", 7, 0},
+        {four, 2, "1f1b", 3, 0},
+        {two, 2, "interleaved:1", 4, 1.0 / 8},
+        {four, 2, "gpipe", 1, 0},
+        {"cpu,cpu,cpu", 3, NULL, 2, 4.0 / 9},
+        {"cpu,cpu,cpu", 3, "eager", 5, 2.0 / 9},
     };
     gs_settings s = gs_test_settings("cpu");
     gs_result one = gs_test_train(&s);
@@ -42,8 +48,14 @@ static void every_schedule_gives_the_weights_of_one_worker(void **state) {
         assert_true(r.bubble.measured > 0 && r.bubble.measured < 1);
         gs_test_near(r.bubble.fill + r.bubble.unequal + r.bubble.uneven + r.bubble.messages,
                      r.bubble.measured, 1e-9, 0, "the parts of the bubble", __FILE__, __LINE__);
-        /* whatever the stages take, with equal times they would wait least */
-        assert_true(r.bubble.virtual_time >= r.bubble.formula - 1e-9);
+        /* Equal stages wait least, but not where micro-batches are few for how far ahead the first stages may be: of
+         * 3 stages that take 2, 2 and 1 and have 2 micro-batches the bubble is 4/9, of equal ones 1/2. The figures of
+         * such layouts are the least ones that a search over what the stages take has found. */
+        const double least = layouts[i].least > 0 ? layouts[i].least : r.bubble.formula;
+        if (r.bubble.virtual_time < least - 1e-9)
+            fail_msg("%s, %d stages: %g in virtual time, %g at least",
+                     layouts[i].schedule ? layouts[i].schedule : "1f1b", layouts[i].stages,
+                     r.bubble.virtual_time, least);
         gs_test_near(r.train_loss, one.train_loss, 1e-5, 0, "loss", __FILE__, __LINE__);
         assert_true(r.test_accuracy == one.test_accuracy);
         gs_result_free(&r);
@@ -59,11 +71,11 @@ static void micro_batches_are_passes(void **state) {
     s.clip = 0.5f;
     gs_result one = gs_test_train(&s);
     s.accumulate = 0;
-    gs_settings in_stages = with_layout(s, &(layout){two, 2, "1f1b", 6});
+    gs_settings in_stages = with_layout(s, &(layout){two, 2, "1f1b", 6, 0});
     gs_result r = gs_test_train(&in_stages);
     assert_same_bits(&one, &r, "--micro-batches 6 against --accumulate 6");
     gs_result_free(&r);
-    in_stages = with_layout(s, &(layout){two, 2, "gpipe", 6});
+    in_stages = with_layout(s, &(layout){two, 2, "gpipe", 6, 0});
     r = gs_test_train(&in_stages);
     assert_same_bits(&one, &r, "gpipe against --accumulate 6");
     gs_result_free(&r);
@@ -81,7 +93,7 @@ static void devices_may_be_mixed(void **state) {
         char names[120];
         if (strcmp(devices[d]->name, "cpu") == 0) continue;
         snprintf(names, sizeof names, "cpu,%s,%s,cpu", devices[d]->name, devices[d]->name);
-        const gs_settings in_stages = with_layout(s, &(layout){names, 2, NULL, 4});
+        const gs_settings in_stages = with_layout(s, &(layout){names, 2, NULL, 4, 0});
         gs_result r = gs_test_train(&in_stages);
         assert_same_within_rounding(&one, &r, names);
         gs_result_free(&r);
@@ -148,7 +160,8 @@ static void exact_holds_for_ragged_batches(void **state) {
     gs_settings s = gs_test_settings("cpu");
     s.exact = true;
     gs_result one = gs_test_train(&s);
-    const layout layouts[] = {{two, 2, "1f1b", 0}, {four, 2, "gpipe", 0}, {"cpu,cpu,cpu", 3, "1f1b", 0}};
+    const layout layouts[] = {
+        {two, 2, "1f1b", 0, 0}, {four, 2, "gpipe", 0, 0}, {"cpu,cpu,cpu", 3, "1f1b", 0, 0}};
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         const gs_settings in_stages = with_layout(s, &layouts[i]);
         gs_result r = gs_test_train(&in_stages);
@@ -272,7 +285,7 @@ static void stop_soon(gs_worker *w) {
 
 static void a_request_to_stop_reaches_all_stages(void **state) {
     (void)state;
-    gs_settings s = with_layout(gs_test_settings("cpu"), &(layout){four, 2, NULL, 4});
+    gs_settings s = with_layout(gs_test_settings("cpu"), &(layout){four, 2, NULL, 4, 0});
     gs_result r;
     s.test_hook = stop_soon;
     gs_status status = gs_train(&s, NULL, &r);
