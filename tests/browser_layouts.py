@@ -6,7 +6,7 @@ Screenshots are left in FOLDER, to be looked at.
 import os
 import shutil
 
-from browser import (b, check, equal, every, folder, in_all_looks, no_complaints, one, program, run, visit)
+from browser import (b, check, equal, every, folder, in_all_looks, look, no_complaints, one, program, rows, run, visit)
 
 KIND = {"stage forward": 8, "stage backward": 9, "gather": 10, "reduce": 11, "weights": 12, "sum": 14}
 
@@ -48,6 +48,30 @@ def zero_3():
     in_all_looks(path, "step-zero")
 
 
+def zero_1():
+    path = page_of("zero-1", "--model", "lenet", "--zero", "1")
+    equal(bars("worker 0: all-gather"), 1, "after the update of worker 0 all get its weights: no sum")
+    equal(bars("worker 0: sum"), 1, "and one sum before it")
+    colours = {entry.find_element("css selector", "i").get_attribute("style") for entry in every("#legend span")}
+    equal(len(colours), len(every("#legend span")), "different colours in the legend")
+    check("window" not in one("#read").text, "ZeRO 1 has no windows")
+    no_complaints(path)
+
+
+def replicas_of_stages():
+    path = page_of("replicas", "--model", "mlp", "--layout", "dp2,pp2")
+    names = b.execute_script("return [...document.querySelectorAll('#picture .sub')].map((e) => e.textContent)")
+    equal([n.split(", ")[-1] for n in names], ["replica 0", "replica 1"] * 2, "what each row is")
+    equal([row[0] for row in rows("#facts")], ["0, s0 r0", "1, s0 r1", "2, s1 r0", "3, s1 r1"], "what each line is")
+    look(400, 844)
+    visit(path)
+    equal(len(every(".hint")), 2, "the picture and the table of a narrow window go on")
+    look(1280, 800)
+    visit(path)
+    equal(len(every(".hint")), 0, "those of a wide one do not")
+    no_complaints(path)
+
+
 def tensor_2():
     path = page_of("tensor", "--model", "mlp", "--tensor", "2")
     equal(bars("sum in the group"), spans("sum"), "a bar for each sum")
@@ -67,6 +91,9 @@ def memory_over_a_step():
     visit(path)
     check(one("#memory-step").is_displayed(), "memory over a step is shown")
     equal(len(every("#areas canvas")), 2, "a picture for each worker")
+    facts = dict(line.text.split(" ", 1) if not line.text.startswith("sum of gradients") else
+                 ("sums", line.text[len("sum of gradients "):]) for line in every("#runs-made tr"))
+    equal(facts["sums"], "none among replicas, as there is one", "what sums gradients in two stages of one pipeline")
     most, last = b.execute_script("""
         const m = runs[0].trace.memory, k = 2 + m.kinds.indexOf('activations'), of = m.samples.map((s) => s[k]);
         return [Math.max(...of), of.at(-1)]""")
@@ -96,4 +123,4 @@ def empty_areas():
 
 
 os.makedirs(folder, exist_ok=True)
-run([a_pipeline, zero_3, tensor_2, memory_over_a_step])
+run([a_pipeline, replicas_of_stages, zero_1, zero_3, tensor_2, memory_over_a_step])

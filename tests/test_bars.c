@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "cli/draw/bars.h"
 #include "cli/draw/chart.h"
+#include "cli/draw/numbers.h"
 #include "cli/draw/wrapped.h"
 
 static const gs_screen PLAIN = {.width = 80}, UTF8 = {.width = 80, .utf8 = true};
@@ -305,8 +306,21 @@ static void charts_of_odd_ranges(void **state) {
     }
 }
 
-GS_TESTS(bars, cmocka_unit_test(plain_bars), cmocka_unit_test(utf8_bars),
-         cmocka_unit_test(values_of_every_size), cmocka_unit_test(bars_of_shares), cmocka_unit_test(screens),
-         cmocka_unit_test(sentences), cmocka_unit_test(perfect_scaling_is_the_diagonal),
-         cmocka_unit_test(points_that_are_not_reached), cmocka_unit_test(charts_of_odd_ranges),
-         cmocka_unit_test(ranges_of_points))
+static void a_share_has_no_minus_zero(void **state) {
+    (void)state;
+    static const struct {
+        double share;
+        const char *text;
+    } cases[] = {{-0.0001, "0.0"}, {-0.0, "0.0"}, {-0.0006, "-0.1"}, {0.158, "15.8"}, {1, "100.0"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "%.1f", gs_percent(cases[i].share));
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
+GS_TESTS(bars, cmocka_unit_test(a_share_has_no_minus_zero), cmocka_unit_test(plain_bars),
+         cmocka_unit_test(utf8_bars), cmocka_unit_test(values_of_every_size),
+         cmocka_unit_test(bars_of_shares), cmocka_unit_test(screens), cmocka_unit_test(sentences),
+         cmocka_unit_test(perfect_scaling_is_the_diagonal), cmocka_unit_test(points_that_are_not_reached),
+         cmocka_unit_test(charts_of_odd_ranges), cmocka_unit_test(ranges_of_points))

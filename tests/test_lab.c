@@ -79,6 +79,23 @@ static void schemes_are_timed_by_size(void **state) {
     gs_test_program_prints(2, "-n: '1' is not a whole number from 2 to 16", "schemes -n 1");
 }
 
+/* On a terminal, what is being measured is shown while it is; else not. */
+static void schemes_tell_where_they_are(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(
+        gs_test_shell(&output,
+                      "script -qec 'stty cols 80; %s/gradsum schemes -n 2 --seconds 2' /dev/null "
+                      "</dev/null",
+                      GS_BUILD_DIR),
+        0);
+    if (!strstr(output, " of 5 sizes), turn ")) fail_msg("%s", output);
+    free(output);
+    assert_int_equal(gs_test_program(&output, "schemes -n 2 --seconds 0.6"), 0);
+    if (strstr(output, " of 5 sizes), turn ")) fail_msg("%s", output);
+    free(output);
+}
+
 /* ---- operators ---- */
 
 static gs_status relu_of_7(gs_device *d, gs_mem y, gs_mem x, size_t count) {
@@ -131,4 +148,5 @@ static void an_operator_is_replaced_for_devices_opened_later(void **state) {
 GS_TESTS(lab, cmocka_unit_test(a_scheme_is_replaced_by_name),
          cmocka_unit_test(only_a_scheme_of_the_same_name_replaces),
          cmocka_unit_test(training_sums_by_the_replaced_scheme), cmocka_unit_test(schemes_are_timed_by_size),
+         cmocka_unit_test(schemes_tell_where_they_are),
          cmocka_unit_test(an_operator_is_replaced_for_devices_opened_later))

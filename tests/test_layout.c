@@ -1,4 +1,5 @@
 /* --layout: one word for how the workers of a run share the work. */
+#include "tests/devices.h"
 #include "tests/training.h"
 #include "tests/tiny_set.h"
 #include "train/layout/layout_plan.h"
@@ -144,6 +145,51 @@ static void bad_use_is_told_on_every_rank(void **state) {
     }
 }
 
+/* What a run says of the sum of its gradients is what its layout does. */
+static void sums_are_as_the_layout_has_them(void **state) {
+    (void)state;
+    static const struct {
+        const char *run, *says;
+    } cases[] = {
+        {"--devices cpu", "none with one worker"},
+        {"--devices cpu,cpu --sync ring", "ring"},
+        {"--devices cpu,cpu --exact", "one fixed tree"},
+        {"--devices cpu,cpu --sync local --every 2", "weights averaged every 2 steps"},
+        {"--devices cpu,cpu --layout pp2", "none among replicas, as there is one"},
+        {"--devices cpu,cpu --layout tp2,zero1", "none among replicas, as there is one"},
+        {"--devices cpu,cpu --layout dp2,zero2", "reduce-scatter, then all-gather of the new weights"},
+        {"--devices cpu,cpu --layout dp2,zero3",
+         "reduce-scatter, and all-gather of the weights before forward and backward"},
+        {"--devices cpu,cpu,cpu,cpu --layout dp2,tp2", "ring, among the 2 replicas of each part"},
+        {"--devices cpu,cpu,cpu,cpu --layout dp2,pp2", "all-reduce, among the 2 replicas of each stage"},
+        {"--devices cpu,cpu,cpu,cpu --layout dp2,pp2,zero1",
+         "reduce-scatter, then all-gather of the new weights, among the 2 replicas of each stage"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char says[200];
+        snprintf(says, sizeof says, "\"sums\":\"%s\"", cases[i].says);
+        gs_test_program_prints(0, says, "train --model mlp --batch 16 --steps 1 --json %s", cases[i].run);
+    }
+}
+
+/* Nothing is cut off, and a worker's share of the weights is that of its stage. */
+static void what_tensor_says_is_whole(void **state) {
+    (void)state;
+    static const char RUN[] = "train --model \"flatten, linear 24, relu, linear 10\" --batch 8 --steps 1 "
+                              "--devices cpu,cpu";
+    gs_test_program_prints(0, "part of the weights (ZeRO 1)\n", "%s --layout tp2,zero1", RUN);
+    gs_test_program_prints(0, "1: nothing is divided, as there is one replica", "%s --layout tp2,zero1", RUN);
+    gs_test_program_prints(0, "worker 0 holds 0.03768 MB", "%s,cpu,cpu --layout tp2,pp2 --pipeline-cut 3",
+                           RUN);
+}
+
+static void each_device_is_named(void **state) {
+    (void)state;
+    gs_test_need_opencl();
+    gs_test_program_prints(
+        0, "\n         cl:", "train --model mlp --batch 8 --steps 1 --devices cpu,cl --layout dp2,zero1");
+}
+
 /* ---- gradsum layout ---- */
 
 /* Of each layout: the bytes that it sends are those of the formula, and its memory is as rehearsed. */
@@ -266,8 +312,10 @@ static void places_are_drawn(void **state) {
     gs_test_program_prints(2, "use only one of them", "devices --json --layout pp2");
 }
 
-GS_TESTS(layout, cmocka_unit_test(terms_come_in_any_order), cmocka_unit_test(what_is_no_layout_is_told),
-         cmocka_unit_test(ranks_are_places), cmocka_unit_test(it_stands_for_other_options),
+GS_TESTS(layout, cmocka_unit_test(each_device_is_named), cmocka_unit_test(sums_are_as_the_layout_has_them),
+         cmocka_unit_test(what_tensor_says_is_whole), cmocka_unit_test(terms_come_in_any_order),
+         cmocka_unit_test(what_is_no_layout_is_told), cmocka_unit_test(ranks_are_places),
+         cmocka_unit_test(it_stands_for_other_options),
          cmocka_unit_test(it_must_fit_the_workers_and_the_model),
          cmocka_unit_test(bad_use_is_told_on_every_rank), cmocka_unit_test(formulas_hold),
          cmocka_unit_test(tables_fit_80_columns), cmocka_unit_test(layouts_are_listed),

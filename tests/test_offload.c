@@ -191,6 +191,30 @@ static void a_record_is_the_same(void **state) {
     }
 }
 
+/* Their files have no names, so two runs that share a folder at the same time do not meet. The second
+ * begins while the first, whose steps wait, is at work. */
+static void two_runs_share_a_folder(void **state) {
+    (void)state;
+    static const char RUN[] =
+        "train --model lenet --threads 1 --batch 32 --steps 20 --optimizer adam --slow 0:20";
+    const char *folder = gs_test_folder();
+    char *output, one[120], other[120], sha256[65];
+    gs_test_sha256(RUN, sha256);
+    snprintf(one, sizeof one, "sha256 %s", sha256);
+    gs_test_sha256("train --model lenet --threads 1 --batch 32 --steps 20 --optimizer adam --seed 2", sha256);
+    snprintf(other, sizeof other, "sha256 %s", sha256);
+    const int status =
+        gs_test_shell(&output,
+                      "cd %s && exec 2>&1; run='%s/gradsum %s --offload optimizer,activations,weights "
+                      "--offload-dir .'\n"
+                      "$run >out & " GS_TEST_AWAIT("step ") "$run --seed 2 || echo failed; wait $! || echo "
+                                                            "failed; cat out",
+                      folder, GS_BUILD_DIR, RUN);
+    if (status != 0 || strstr(output, "failed") || !strstr(output, one) || !strstr(output, other))
+        fail_msg("exit status %d, wanted %s and %s: %s", status, one, other, output);
+    free(output);
+}
+
 static void the_same_bits_on_opencl(void **state) {
     (void)state;
     gs_test_need_opencl();
@@ -351,4 +375,4 @@ GS_TESTS(offload, cmocka_unit_test(a_file_has_no_name), cmocka_unit_test(what_is
          cmocka_unit_test(the_same_bits_with_recompute), cmocka_unit_test(a_record_is_the_same),
          cmocka_unit_test(a_run_is_resumed), cmocka_unit_test(a_full_disk_ends_the_run),
          cmocka_unit_test(the_program_ends_in_order), cmocka_unit_test(lists_are_read),
-         cmocka_unit_test(bad_use_gets_a_sentence))
+         cmocka_unit_test(two_runs_share_a_folder), cmocka_unit_test(bad_use_gets_a_sentence))

@@ -196,6 +196,22 @@ static void what_cannot_be_shown_is_said(void **state) {
     gs_test_program_prints(0, "dp2,zero1: step 3 of mlp", "step --zero 1 --batch 8");
 }
 
+/* Replicas of a stage have names of their own; what a worker does behind its update is an all-gather with ZeRO 1, and
+ * nothing with ZeRO 3. */
+static void rows_say_what_they_are(void **state) {
+    (void)state;
+    gs_test_program_prints(0, "\n3, s1 r1 ", "step --model mlp --layout dp2,pp2 --threads 1");
+    for (int stage = 1; stage <= 3; stage += 2) {
+        char *output;
+        assert_int_equal(gs_test_program(&output, "step --model mlp --zero %d --threads 1", stage), 0);
+        const char *line = strstr(output, "\nworker 0 ");
+        if (!line) fail_msg("%s", output);
+        const size_t columns = strcspn(line + 1, "\n");
+        assert_int_equal(memchr(line + 10, 'g', columns - 9) != NULL, stage == 1);
+        free(output);
+    }
+}
+
 /* ---- the log ---- */
 
 /* What is fetched and put away is there, of each kind, by the clock of the step. */
@@ -263,4 +279,4 @@ GS_TESTS(step_layouts, cmocka_unit_test(pictures_fit_80_columns),
          cmocka_unit_test(a_pipeline_follows_its_schedule), cmocka_unit_test(zero_3_gathers_what_it_needs),
          cmocka_unit_test(a_group_sums_what_the_formula_says), cmocka_unit_test(a_group_divides_tokens),
          cmocka_unit_test(what_cannot_be_shown_is_said), cmocka_unit_test(what_is_offloaded_is_traced),
-         cmocka_unit_test(memory_over_a_step))
+         cmocka_unit_test(memory_over_a_step), cmocka_unit_test(rows_say_what_they_are))

@@ -1,6 +1,6 @@
 /* Files that are written whole or not at all: the rights of what they replace, links, and what killed writers leave. */
 #include "tests/files.h"
-#include "tests/program.h"
+#include "tests/training.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -186,7 +186,7 @@ static void a_folder_that_cannot_be_made(void **state) {
     }
 }
 
-/* A record of --digest that is removed while it is written is a failure. */
+/* A record of --digest that is removed while it is written is a failure, which is told; training goes on. */
 static void a_removed_record_is_told(void **state) {
     (void)state;
     static const char *const starts[] = {"", "launch -n 2 --"};
@@ -194,7 +194,7 @@ static void a_removed_record_is_told(void **state) {
         char *output;
         gs_test_shell(
             &output,
-            "cd %s && exec 2>&1; %s/gradsum %s train --model softmax --threads 1 --epochs 1000 --steps 500 "
+            "cd %s && exec 2>&1; %s/gradsum %s train --model softmax --threads 1 --epochs 1000 --steps 200 "
             "--slow 0:5 --digest d &\n"
             "until [ -s d/rank-0.digest ]; do sleep 0.02; done; sleep 0.3; rm -r d\n"
             "wait $!; echo status $?",
@@ -205,7 +205,29 @@ static void a_removed_record_is_told(void **state) {
     }
 }
 
-GS_TESTS(write, cmocka_unit_test(what_cannot_be_written), cmocka_unit_test(closed_streams),
-         cmocka_unit_test(rights_are_kept), cmocka_unit_test(links_to_new_files),
-         cmocka_unit_test(leftovers_are_removed), cmocka_unit_test(a_limit_on_files_is_told),
-         cmocka_unit_test(a_removed_record_is_told), cmocka_unit_test(a_folder_that_cannot_be_made))
+/* Where there is no room for more of it, the record of a rank stops and says so; training goes on, and its weights are
+ * saved. The limit is room for a few of the 40 steps, and for the weights. */
+static void a_record_without_room_stops(void **state) {
+    (void)state;
+    static const char RUN[] = "train --model softmax --threads 1 --steps 40 --devices cpu,cpu";
+    const char *folder = gs_test_folder();
+    char *output, sha256[65], wanted[sizeof "weights  sha256 " + sizeof sha256];
+    gs_test_sha256(RUN, sha256);
+    snprintf(wanted, sizeof wanted, "weights  sha256 %s", sha256);
+    const int status =
+        gs_test_shell(&output, "ulimit -f 100; exec 2>&1; %s/gradsum %s --digest %s/d --save %s/w",
+                      GS_BUILD_DIR, RUN, folder, folder);
+    const char *first = strstr(output, "rank-0.digest: File too large; this record stops before step ");
+    if (status != 1 || !first || !strstr(output, "rank-1.digest: File too large; ") ||
+        !strstr(output, wanted))
+        fail_msg("exit status %d, wanted %s: %s", status, wanted, output);
+    free(output);
+    gs_test_program_prints(0, "no difference", "explain %s/d %s/d", folder, folder);
+    assert_int_equal(access(in_folder(folder, "w"), F_OK), 0);
+}
+
+GS_TESTS(write, cmocka_unit_test(what_cannot_be_written), cmocka_unit_test(a_record_without_room_stops),
+         cmocka_unit_test(closed_streams), cmocka_unit_test(rights_are_kept),
+         cmocka_unit_test(links_to_new_files), cmocka_unit_test(leftovers_are_removed),
+         cmocka_unit_test(a_limit_on_files_is_told), cmocka_unit_test(a_removed_record_is_told),
+         cmocka_unit_test(a_folder_that_cannot_be_made))

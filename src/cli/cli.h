@@ -177,6 +177,9 @@ gs_status gs_devices_for(const gs_settings *, int workers, int most, char **list
  * alone two. */
 int gs_layout_workers(const gs_settings *, int given);
 
+/* A line for each device of the run where the workers know each other's, each once; else for this worker's. */
+void gs_print_devices(const gs_worker *);
+
 /* ---- output.c ---- */
 
 /* A run ends after the step that it is in, and saves, at Ctrl-C, SIGTERM, SIGHUP (the terminal has gone) and when

@@ -22,7 +22,8 @@
 #include "core/median.h"
 
 enum { MOST_RANKS = 16, MOST_SCHEMES = 16, SIZES = 5, TURNS = 7, TURNS_LINKED = 3 };
-static const size_t sizes[SIZES] = {256, 4096, 65536, 1 << 19, 1 << 22}; /* floats: 1 KB to 16 MB */
+static const size_t sizes[SIZES] = {256, 4096, 65536, 1 << 19, 1 << 22}; /* floats */
+static const char *const size_names[SIZES] = {"1 KB", "16 KB", "256 KB", "2 MB", "16 MB"};
 
 typedef struct table {
     int ranks;
@@ -34,6 +35,8 @@ typedef struct table {
     const gs_sync_scheme *scheme[MOST_SCHEMES];
     int schemes;
     double seconds[SIZES][MOST_SCHEMES]; /* of rank 0; written by it alone */
+    bool progress;                       /* is shown on standard error */
+    double since, shown;                 /* when it began, and was shown last; 0: never */
 } table;
 
 typedef struct rank {
@@ -42,6 +45,25 @@ typedef struct rank {
     gs_sync *sync; /* one for all schemes, which take turns: its 16 MB for what comes in are there once */
     float *data;
 } rank;
+
+/* ---- what is being measured, while it is ---- */
+
+/* "256 KB (3 of 5 sizes), turn 2 of 7: ring", at most ten times a second, and not of what is soon over. It is shown
+ * before the turn's sums, not during them. */
+static void show(table *t, int size, int turn, int turns, int scheme) {
+    static const double SOON = 0.5, EVERY = 0.1; /* s */
+    const double now = gs_seconds();
+    if (!t->progress || now - t->since < SOON || now - t->shown < EVERY) return;
+    t->shown = now;
+    fprintf(stderr, "\r%s (%d of %d sizes), turn %d of %d: %s\033[K", size_names[size], size + 1, SIZES,
+            turn + 1, turns, t->scheme[scheme]->name);
+    fflush(stderr);
+}
+
+static void clear(table *t) {
+    if (t->shown > 0) fprintf(stderr, "\r\033[K");
+    t->shown = 0;
+}
 
 /* ---- measuring ---- */
 
@@ -96,7 +118,10 @@ static gs_status measure(rank *r, int size) {
         GS_TRY(count_calls(r, i, sizes[size], &calls[i]));
     }
     for (int k = 0; k < turns; k++)
-        for (int i = 0; i < t->schemes; i++) GS_TRY(turn(r, i, sizes[size], calls[i], &seconds[i][k]));
+        for (int i = 0; i < t->schemes; i++) {
+            if (r->comm->rank == 0) show(t, size, k, turns, i);
+            GS_TRY(turn(r, i, sizes[size], calls[i], &seconds[i][k]));
+        }
     for (int i = 0; i < t->schemes && r->comm->rank == 0; i++) {
         gs_sort_doubles(seconds[i], turns);
         t->seconds[size][i] = seconds[i][gs_link_is_there(&t->link) ? 0 : turns / 2];
@@ -162,8 +187,7 @@ static void print_text(const table *t) {
     if (gs_link_is_there(&t->link)) printf("a message takes %s\n", gs_link_text(&t->link, link, sizeof link));
     if (t->bind) printf("each rank is bound to CPUs of its own (--bind none undoes it)\n");
     printf("\n%-20s", "");
-    static const char *const names[SIZES] = {"1 KB", "16 KB", "256 KB", "2 MB", "16 MB"};
-    for (int k = 0; k < SIZES; k++) printf("%10s%s", names[k], k + 1 < SIZES ? " " : "\n");
+    for (int k = 0; k < SIZES; k++) printf("%10s%s", size_names[k], k + 1 < SIZES ? " " : "\n");
     for (int i = 0; i < t->schemes; i++) {
         printf("%-20s", t->scheme[i]->name);
         for (int k = 0; k < SIZES; k++) {
@@ -237,7 +261,10 @@ int gs_cmd_schemes(int argc, char **argv) {
                           "has its formulas in its file in src/sync/.",
                           "gradsum schemes -n 4 --over gloo", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
+    t.progress = isatty(STDERR_FILENO) && !t.json;
+    t.since = gs_seconds();
     gs_status status = run(&t);
+    clear(&t);
     if (status != GS_OK) return gs_failed("schemes", status);
     t.json ? print_json(&t) : print_text(&t);
     return GS_EXIT_OK;

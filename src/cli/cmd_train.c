@@ -284,7 +284,7 @@ static int run(gs_settings *s, record *log, gs_progress *progress, int argc, cha
     if (result.rank == 0) gs_progress_end(progress, &result);
     gs_tell_skipped("train", &result);
     if (result.interrupted && result.rank == 0) tell_stopped(s, &result);
-    const bool failed = result.interrupted || !logged || result.checkpoints.lost;
+    const bool failed = result.interrupted || !logged || result.checkpoints.lost || result.digest_lost;
     gs_result_free(&result);
     return failed ? GS_EXIT_FAILED : GS_EXIT_OK;
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 const char *gs_modes_sum(const gs_settings *s) {
-    static char text[80];
+    static char text[200];
     const gs_way *way = gs_way_of(s);
     if (way->describe) way->describe(s, text, sizeof text);
     return way->describe ? text : way->summary;
@@ -165,9 +165,13 @@ static double mean_of(const uint64_t *count, size_t n) {
 }
 
 /* What a worker holds, which with stages 2 and 3 can be more than the model; and what it should have sent. */
-static void print_zero(const gs_zero_report *z, const gs_result *r) {
+static void print_zero(const gs_zero_report *z) {
     const double mb = 1e-6;
     if (z->stage == 0) return;
+    if (z->replicas == 1) {
+        gs_print_fact("zero", "%d: nothing is divided, as there is one replica", z->stage);
+        return;
+    }
     gs_print_fact("zero",
                   "%d: each worker holds %.4g MB of weights, %.4g of gradients, %.4g of the optimiser; the "
                   "whole model has %.4g",
@@ -177,20 +181,24 @@ static void print_zero(const gs_zero_report *z, const gs_result *r) {
                       "(%s: its part, two windows as large as the largest layer, and with several passes "
                       "their sum)",
                       z->stage > 2 ? "weights, gradients" : "gradients");
-    if (r->workers > 1)
-        gs_print_fact("formula", "%d (N - 1) / N x %.4g MB = %s bytes, and the counts, are sent in a step%s",
-                      z->stage > 2 ? 3 : 2, mb * z->model, gs_thousands(z->formula),
-                      z->stage > 1 ? " of one pass" : "");
+    gs_print_fact(
+        "formula",
+        "%d (N - 1) / N x %.4g MB, with N = %d: a worker sends %s bytes, and the counts, in a step%s",
+        z->stage > 2 ? 3 : 2, mb * z->model, z->replicas, gs_thousands(z->formula),
+        z->stage > 1 ? " of one pass" : "");
 }
 
-static void print_tensor(const gs_tensor_report *t) {
+static void print_tensor(const gs_tensor_report *t, const gs_result *r) {
     const double mb = 1e-6;
+    const bool stages = r->bubble.stages > 0; /* then a worker's numbers are those of its stage */
+    char which[24] = "each";
     if (t->workers == 0) return;
-    gs_print_fact(
-        "tensor",
-        "%d workers share each pair of linear layers: each holds %.4g MB of the weights' %.4g; in a step "
-        "%.4g all-reduce%s in a group, of %s bytes in all",
-        t->workers, mb * t->held, mb * t->model, t->sums, t->sums > 1 ? "s" : "", gs_thousands(t->bytes));
+    if (stages) snprintf(which, sizeof which, "worker %d", r->rank);
+    gs_print_fact("tensor",
+                  "%d workers share each pair of linear layers: %s holds %.4g MB of the weights' %.4g; in a "
+                  "step %s%.4g all-reduce%s in %s group, of %s bytes in all",
+                  t->workers, which, mb * t->held, mb * t->model, stages ? "it makes " : "", t->sums,
+                  t->sums == 1 ? "" : "s", stages ? "its" : "a", gs_thousands(t->bytes));
     if (t->gathers > 0)
         gs_print_fact("",
                       "(with --sequence most of them as reduce-scatters, and %.4g all-gathers of %s bytes)",
@@ -220,15 +228,16 @@ static void print_bubble(const gs_bubble *b) {
            "         %6.1f %%  uneven times of a pass\n"
            "         %6.1f %%  messages, wake-ups and loads\n"
            "         in virtual time, with the mean times of these stages: %.1f %%\n",
-           100 * b->measured, b->stages, 100 * b->fill, 100 * b->alone, 100 * b->formula, 100 * b->unequal,
-           100 * b->uneven, 100 * b->messages, 100 * b->virtual_time);
+           gs_percent(b->measured), b->stages, gs_percent(b->fill), gs_percent(b->alone),
+           gs_percent(b->formula), gs_percent(b->unequal), gs_percent(b->uneven), gs_percent(b->messages),
+           gs_percent(b->virtual_time));
 }
 
 void gs_modes_print_end(const gs_result *r) {
     const gs_staleness *s = &r->staleness;
     print_checkpoints(&r->checkpoints);
-    print_tensor(&r->tensor);
-    print_zero(&r->zero, r);
+    print_tensor(&r->tensor, r);
+    print_zero(&r->zero);
     if (r->sent > 0 && r->sent_most > r->sent + 0.5)
         gs_print_fact("sent", "%s bytes per step by each worker on average, %s by the busiest",
                       gs_thousands(r->sent), gs_thousands(r->sent_most));

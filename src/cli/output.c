@@ -28,12 +28,14 @@ void gs_json_print(cJSON *o) {
 
 static void json_start(const gs_worker *w) {
     const gs_settings in_use = gs_settings_in_use(w);
+    char sums[GS_SUMS_TEXT];
     cJSON *o = GS_JSON_OBJECT(
         GS_FIELD("event", "start"), GS_FIELD("version", GRADSUM_VERSION), GS_FIELD("model", w->model->text),
         GS_FIELD("parameters", gs_model_whole(w->model)->params),
         GS_FIELD("train_samples", w->train_set->count), GS_FIELD("test_samples", w->test_set->count),
         GS_FIELD("device", w->device->description), GS_FIELD("workers", w->comm->size),
-        GS_FIELD("transport", w->comm->ops->name), GS_FIELD("bound_cpus", w->cpus));
+        GS_FIELD("transport", w->comm->ops->name), GS_FIELD("sums", gs_sums_text(w, sums)),
+        GS_FIELD("bound_cpus", w->cpus));
     if (w->settings->resume || w->settings->begin) GS_JSON_ADD(o, GS_FIELD("resumed_after_step", w->step));
     if (*w->sync->why)
         GS_JSON_ADD(o, GS_FIELD("sync_chosen", w->sync->scheme->name), GS_FIELD("sync_why", w->sync->why));
@@ -123,12 +125,15 @@ static void print_scaling(const gs_worker *w) {
 }
 
 static void text_workers(const gs_settings *s, const gs_worker *w) {
+    char sums[GS_SUMS_TEXT];
     const bool hosts = strcmp(w->comm->ops->name, "hosts") == 0;
     gs_print_fact("workers", "%d (%s%s%s%s), %s", w->comm->size, s->devices,
                   s->processes && s->processes->size > 1 ? " in each process; transport: " : "; transport: ",
                   w->comm->ops->name, hosts ? ": shared memory in each machine, Gloo between them" : "",
                   gs_modes_sum(s));
-    gs_print_fact("", "%s: %s", w->device->name, w->device->description);
+    gs_print_devices(w);
+    if (gs_stages_of(s) > 1 || gs_way_of(s)->zero)
+        gs_print_fact("sums", "of gradients: %s", gs_sums_text(w, sums));
 }
 
 /* The optimiser with those of its numbers that it takes. */

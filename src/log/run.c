@@ -11,6 +11,7 @@
 #include "io/file.h"
 #include "model/model_text.h"
 #include "train/options/options.h"
+#include "train/ways/way.h"
 
 /* ---- memory ---- */
 
@@ -107,6 +108,7 @@ static cJSON *describe(const gs_log_run *run) {
     const gs_worker *w = run->rank0;
     const gs_settings *s = w->settings, in_use = gs_settings_in_use(w);
     size_t batch = w->batch, count = w->train_set->count, steps = (count + batch - 1) / batch;
+    char sums[GS_SUMS_TEXT];
     cJSON *o = GS_JSON_OBJECT(GS_FIELD("format", "gradsum-run"), GS_FIELD("version", 1),
                               GS_FIELD("program", "gradsum " GRADSUM_VERSION));
     add_command(o, run);
@@ -118,7 +120,8 @@ static cJSON *describe(const gs_log_run *run) {
                 GS_FIELD("test_samples", w->test_set->count), GS_FIELD("steps_per_epoch", steps),
                 GS_FIELD("workers", run->workers),
                 GS_FIELD("processes", s->processes && s->processes->size > 0 ? s->processes->size : 1),
-                GS_FIELD("sync_chosen", w->sync->scheme->name), GS_FIELD("transport", w->comm->ops->name),
+                GS_FIELD("sync_chosen", w->sync->scheme->name), GS_FIELD("sums", gs_sums_text(w, sums)),
+                GS_FIELD("transport", w->comm->ops->name),
                 GS_FIELD("log_every", run->options->every ? run->options->every : 1));
     gs_run_options_json(&in_use, GS_JSON_LOG, o);
     add_devices(o, run);

@@ -58,10 +58,10 @@ const took = Math.max(...spans.map((s) => s.end));
 
 function pipeline() {
   const LANE = 44, p = picture('picture', 0, took, data.workers.length * LANE, 'Which stage computes which micro-batch when');
-  legend(['forward', 'forward of a micro-batch, with its number'], ['backward', 'its backward'], ['back', 'waits: the bubble'], ['sum', 'sum over replicas'], ['whole', 'update']);
+  legend(['forward', 'forward of a micro-batch, with its number'], ['backward', 'its backward'], ['back', 'waits: the bubble'], ...(data.dp > 1 ? [['sum', 'sum over replicas']] : []), ['whole', 'update']);
   data.workers.forEach((w, r) => {
     const y = TOP + r * LANE, computed = Math.max(0, ...of(r, KIND.stageBackward).map((s) => s.end));
-    lane(p, y + 2, LANE - 8, `worker ${r}, stage ${w.stage}`, `layers ${w.layers}${data.tp > 1 ? `, part ${w.part}` : ''}`);
+    lane(p, y + 2, LANE - 8, `worker ${r}, stage ${w.stage}`, `layers ${w.layers}${data.dp > 1 ? `, replica ${w.replica}` : ''}${data.tp > 1 ? `, part ${w.part}` : ''}`);
     for (const s of of(r, KIND.phase)) {
       if (s.index === 4) bar(p, s, y + 2, LANE - 8, 'whole', '', [`worker ${r}: update`]);
       if (s.index === 3 && s.start >= computed && data.dp > 1) bar(p, s, y + 2, LANE - 8, 'sum', '', [`worker ${r}: sum over the replicas`]);
@@ -100,13 +100,14 @@ function zero() {
   const p = picture('picture', 0, took, data.workers.length * each, 'Which worker holds which weights when');
   const n = data.workers.length;
   legend(['forward', 'forward'], ['backward', 'backward'], ...(data.zero > 2 ? [['own', `own part of the weights, 1/${n}`], ['gather', 'all-gather: the other parts come'], ['whole', 'all weights of the unit are here']] : [['gather', 'all-gather of updated weights']]),
-    ...(data.zero > 1 ? [['gradients', 'all its gradients are here']] : []), ['sum', 'reduce-scatter: gradients are summed, and go']);
+    ...(data.zero > 1 ? [['gradients', 'all its gradients are here']] : []), ['sum', 'reduce-scatter: gradients are summed, and go'], ['inner', 'update']);
   data.workers.forEach((w, r) => {
     const y = TOP + r * each;
     lane(p, y, HEAD - 8, `worker ${r}`, '');
+    const updated = Math.max(0, ...of(r, KIND.phase).filter((s) => s.index === 4).map((s) => s.end));
     for (const s of of(r, KIND.phase)) {
-      const colour = ['same', 'forward', 'backward', 'sum', 'whole'][s.index];
-      bar(p, s, y, HEAD - 8, colour, PHASES[s.index], [`worker ${r}: ${PHASES[s.index]}`], s.index === 3);
+      const gathers = s.index === 3 && data.zero < 3 && updated > 0 && s.start >= updated, name = gathers ? 'all-gather' : PHASES[s.index];
+      bar(p, s, y, HEAD - 8, gathers ? 'gather' : ['same', 'forward', 'backward', 'sum', 'inner'][s.index], name, [`worker ${r}: ${name}`], s.index === 3);
     }
     data.units.forEach((unit, u) => {
       const at = y + HEAD + u * LANE, named = unit ? `layer${unit.layers.includes('-') ? 's' : ''} ${unit.layers}` : `unit ${u}`;
@@ -124,7 +125,7 @@ function zero() {
   return [data.zero > 2
     ? 'A worker keeps its own part of each unit of layers (the thin line). Just before a unit computes, the other parts are gathered into a window, by a thread that works ahead; once it has computed, the window is free for the unit after the next. So few units are whole at any moment, first in forward, then again in backward.'
     : 'Each worker holds all weights, and its own part of the optimiser’s vectors. Gradients are summed so that each worker gets the sum of its part (reduce-scatter); it updates that part, and then all get the updated weights (all-gather).',
-  'In backward the gradients of a unit are whole in a window until they are summed: each worker keeps the sum of its own part, and the window is free. What overlaps with forward and backward costs no time of its own, if there are cores for it.'];
+  ...(data.zero > 1 ? ['In backward the gradients of a unit are whole in a window until they are summed: each worker keeps the sum of its own part, and the window is free. What overlaps with forward and backward costs no time of its own, if there are cores for it.'] : [])];
 }
 
 /* ---- tensor parallelism ---- */
@@ -140,7 +141,7 @@ function tensorLanes(id, from, to, name) {
     const y = TOP + r * LANE;
     lane(p, y + 2, LANE - 10, `worker ${r}, group ${w.replica}`, `part ${w.part}${w.tokens ? `, tokens ${w.first_token}-${w.first_token + w.tokens - 1}` : ''}`);
     for (const s of of(r, KIND.phase)) {
-      if (s.index === 3) bar(p, s, y + 2, LANE - 10, 'sum', '', [`worker ${r}: sum of gradients`]);
+      if (s.index === 3) bar(p, s, y + 2, LANE - 10, 'sum', '', [`worker ${r}: ${data.dp > 1 ? 'sum of gradients' : 'waits for its group'}`]);
       if (s.index === 4) bar(p, s, y + 2, LANE - 10, 'whole', '', [`worker ${r}: update`]);
     }
     for (const s of of(r, KIND.forward, KIND.backward)) {
@@ -180,4 +181,15 @@ $('read').replaceChildren(...read.map((t) => element('p', {}, t)));
 $('facts').replaceChildren(element('thead', {}, element('tr', {}, ...data.head.map((h) => element('th', { scope: 'col' }, h)))),
   element('tbody', {}, ...data.rows.map((row) => element('tr', {}, ...row.map((c) => element('td', {}, c))))));
 $('sentences').replaceChildren(...data.sentences.map((t) => element('p', {}, t)));
+
+/* What is wider than its card says that it goes on. */
+function overflowing() {
+  for (const box of document.querySelectorAll('.wide')) {
+    const hint = box.previousElementSibling?.classList.contains('hint') ? box.previousElementSibling : null, wide = box.scrollWidth > box.clientWidth + 1;
+    if (!wide) hint?.remove();
+    else if (!hint) box.before(element('p', { class: 'hint' }, 'It continues to the right: scroll sideways. →'));
+  }
+}
+overflowing();
+window.addEventListener('resize', overflowing);
 $('made').textContent = `gradsum ${data.version}`;

@@ -129,7 +129,7 @@ function facts(run) {
     ['data', text(a.data)], ['global batch', run.batch === null ? '' : grouped(run.batch)],
     ['epochs', text(a.epochs)], ['seed', text(a.seed)],
     ['optimizer', Object.entries(optimizer).map(([k, v]) => `${k} ${text(v)}`).join(', ')],
-    ['sum of gradients', [a.sync, a.transport && `over ${text(a.transport)}`, a.wire && `as ${text(a.wire)}`, a.bucket_kb ? `in buckets of ${text(a.bucket_kb)} kB` : ''].filter(Boolean).map(text).join(', ')],
+    ['sum of gradients', /^none/.test(text(a.sums)) ? text(a.sums) : [a.sums || a.sync, a.transport && `over ${text(a.transport)}`, a.wire && `as ${text(a.wire)}`, a.bucket_kb ? `in buckets of ${text(a.bucket_kb)} kB` : ''].filter(Boolean).map(text).join(', ')],
     ['workers', `${run.workers}${typeof a.processes === 'number' ? `, in ${a.processes === 1 ? 'one process' : `${a.processes} processes`}` : ''}`],
     ...run.devices.map((d) => [`worker ${text(d.worker)}`, [d.device, d.name, hosts.size > 1 ? d.host : ''].map(text).filter(Boolean).join(': ')]),
     ['machine', a.host_cores ? `${text(a.host_cores)} core${a.host_cores === 1 ? '' : 's'}` : ''],
@@ -162,7 +162,9 @@ function words() {
   $('speed-say').textContent = compared ?
     'Dashed: the ideal: twice the workers, twice the samples per second.' :
     data.sweep ? '' : 'Give several logs, with different numbers of workers, to see speed-up and efficiency here.';
-  $('time-say').textContent = 'A step: get the data, forward, backward, sum the gradients (sync: the time that a worker spends and waits there), update. Each worker has its own row.';
+  $('time-say').textContent = 'A step: get the data, forward, backward, sum the gradients (sync: the time that a worker spends and waits there), update. Each worker has its own row.' +
+    (runs.some((r) => r.about.pipeline) ? ' In a pipeline, sync is also the wait for messages of another stage: the bubble.' : '') +
+    (runs.some((r) => r.about.zero > 1) ? ' With ZeRO 2 and 3, forward and backward include waits for a window and for weights.' : '');
   legend('phases', PHASES, look.phases);
   legend('kinds', KINDS.slice(0, 6), look.phases);
   legend('memory-kinds', [...KINDS_OF_MEMORY, 'peak of the process'], look.memory, PATTERN_OF_MEMORY);

@@ -50,6 +50,7 @@ static gs_status one_epoch(gs_worker *w, int epoch, stopwatch *watch, const gs_o
     for (size_t i = done; i < steps && !total->stop && !diverged; i++) {
         gs_score score;
         GS_TRY(gs_context(gs_step(w, &score), "epoch %d, step %zu", epoch, i + 1));
+        gs_digest_tell(w, observer);
         GS_TRY(gs_carry_keep(w));
         if (s->test_hook) s->test_hook(w);
         GS_TRY(gs_verify(w));
@@ -219,6 +220,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     GS_TRY(gs_report_offload(w, &result->offload));
     GS_TRY(collect_sent(w, result));
     GS_TRY(gs_checkpoints_end(w, observer, seconds, &result->checkpoints));
+    GS_TRY(gs_digest_end(w, observer, &result->digest_lost));
     if (s->save_state) GS_TRY(gs_state_take(w, &result->state));
     GS_TRY(result->kept_epoch ? make_weights(w, result)
                               : read_weights(w, result)); /* before the report: its memory */

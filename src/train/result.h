@@ -109,6 +109,7 @@ typedef struct gs_bubble {
  * that it sends in a step of one pass. */
 typedef struct gs_zero_report {
     int stage;                          /* 0: there is none */
+    int replicas;                       /* N, that divide */
     double weights, gradients, vectors; /* vectors: the optimiser's, all of them */
     double model;                       /* the weights of the whole model */
     double formula;                     /* 2 or 3 times these, times (N - 1) / N */
@@ -174,6 +175,7 @@ typedef struct gs_result {
     gs_tensor_report tensor;
     gs_offload_report offload;
     gs_checkpoint_report checkpoints;
+    bool digest_lost;         /* with settings->digest: the record of a rank has stopped before the end */
     double sent, sent_most;   /* bytes per step: mean over all workers, and the one with most; 0: not known */
     int workers;              /* of all processes */
     int threads;              /* that each cpu worker of this process had */

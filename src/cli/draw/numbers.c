@@ -21,3 +21,7 @@ const char *gs_thousands(double number) {
 double gs_shown(double number) {
     return isnan(number) ? (double)NAN : number;
 }
+
+double gs_percent(double share) {
+    return round(1000 * share) / 10 + 0.0; /* -0 + 0 is 0 */
+}

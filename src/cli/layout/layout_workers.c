@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { NAME = 48 };
 
@@ -44,4 +45,16 @@ int gs_layout_workers(const gs_settings *s, int given) {
     if (named > 1) return named;
     if (s->layout && gs_layout_read(s->layout, &l) == GS_OK) return l.dp * l.tp * l.pp;
     return stages * parts > 1 ? stages * parts : 2;
+}
+
+void gs_print_devices(const gs_worker *w) {
+    const gs_device_report *d = w->devices;
+    if (!d) gs_print_fact("", "%s: %s", w->device->name, w->device->description);
+    for (int r = 0; d && r < w->comm->size; r++) {
+        int first = 0;
+        while (strcmp(d[first].device, d[r].device) != 0 ||
+               strcmp(d[first].description, d[r].description) != 0)
+            first++;
+        if (first == r) gs_print_fact("", "%s: %s", d[r].device, d[r].description);
+    }
 }

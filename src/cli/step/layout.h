@@ -64,6 +64,10 @@ void gs_step_facts_of(const gs_step_layout *, gs_step_facts *);
 /* The children of the outermost sequence that have parameters first .. first + count - 1: "1", "2-4". */
 void gs_step_children_of(const gs_step_layout *, uint64_t first, uint64_t count, char *text, size_t size);
 
+/* Where a worker is, with what a layout has several of: "3, stage 1"; "3, s1 r0 p1" (stage, replica, part). */
+enum { GS_STEP_PLACE = 32 };
+const char *gs_step_place_text(const gs_layout *, int rank, char text[GS_STEP_PLACE]);
+
 /* With --sequence: each sequence has so many tokens, and part r of a group has *each, from r times *each on. 0: they
  * are not divided. */
 int gs_step_tokens_of(const gs_step_layout *, int *each);

@@ -65,6 +65,15 @@ void gs_step_children_of(const gs_step_layout *l, uint64_t first, uint64_t count
         snprintf(text, size, "%d-%d", begin, last);
 }
 
+const char *gs_step_place_text(const gs_layout *l, int rank, char text[GS_STEP_PLACE]) {
+    const gs_place place = gs_place_of(l, rank);
+    const bool alone = l->dp == 1 && l->tp == 1;
+    snprintf(text, GS_STEP_PLACE, alone ? "%d, stage %d" : "%d, s%d", rank, place.stage);
+    if (l->dp > 1) gs_append(text, GS_STEP_PLACE, " r%d", place.replica);
+    if (l->tp > 1) gs_append(text, GS_STEP_PLACE, " p%d", place.part);
+    return text;
+}
+
 /* ---- who has which tokens ---- */
 
 int gs_step_tokens_of(const gs_step_layout *l, int *each) {
@@ -125,21 +134,28 @@ static void say_bubble(const gs_step_layout *l, gs_step_facts *f, int micro) {
         "The bubble, in which stages wait: %.1f %% of the time of forward and backward in this step, the sum "
         "of: fill and drain %.1f %%, stages of unequal times %.1f %%, uneven times of a pass %.1f %%, "
         "messages, wake-ups and loads %.1f %%.",
-        100 * b->measured, 100 * b->fill, 100 * b->unequal, 100 * b->uneven, 100 * b->messages);
+        gs_percent(b->measured), gs_percent(b->fill), gs_percent(b->unequal), gs_percent(b->uneven),
+        gs_percent(b->messages));
     say(f,
         "Fill and drain alone would be %.1f %%; by the formula (p - 1) / (%sm + p - 1), with p = %d stages%s "
         "and m = %d micro-batches, %.1f %%. With the mean times of these stages and messages that take none, "
         "stages wait %.1f %% in virtual time.",
-        100 * b->alone, chunks > 1 ? "v " : "", l->layout.pp, chunks > 1 ? " of v runs" : "", micro / chunks,
-        100 * b->formula, 100 * b->virtual_time);
+        gs_percent(b->alone), chunks > 1 ? "v " : "", l->layout.pp, chunks > 1 ? " of v runs" : "",
+        micro / chunks, gs_percent(b->formula), gs_percent(b->virtual_time));
 }
 
 static void pipeline(const gs_step_layout *l, gs_step_facts *f) {
     const bool groups = l->layout.tp > 1; /* which send beside that what their sums take */
-    const char *const words[] = {
-        "worker", "layers", "forward ms", "backward ms", "waits ms", "sends B", groups ? "sums B" : NULL,
-        NULL};
+    const char *const words[] = {"worker",
+                                 "layers",
+                                 "forward ms",
+                                 "backward ms",
+                                 "waits ms",
+                                 "sends B",
+                                 groups ? "group sums B" : NULL,
+                                 NULL};
     const double all = time_of_pipeline(l);
+    char place[GS_STEP_PLACE];
     int micro = 0;
     head(f, words);
     for (int r = 0; r < l->workers; r++) {
@@ -150,7 +166,7 @@ static void pipeline(const gs_step_layout *l, gs_step_facts *f) {
         if (f->rows == GS_STEP_ROWS ||
             gs_layout_share_of(&l->settings, l->plan, l->workers, r, &share) != GS_OK)
             continue;
-        cell(f, 0, groups ? "%d, s%d p%d" : "%d, stage %d", r, share.place.stage, share.place.part);
+        cell(f, 0, "%s", gs_step_place_text(&l->layout, r, place));
         cell(f, 1, "%.20s", share.layers);
         cell(f, 2, "%.1f", 1e3 * forward.seconds);
         cell(f, 3, "%.1f", 1e3 * backward.seconds);

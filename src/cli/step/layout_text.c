@@ -54,13 +54,17 @@ static char digit(int n) {
 
 static void show_pipeline(const gs_step_layout *s) {
     printf("0>>  forward of micro-batch 0     0<<  its backward     .  waits\n"
-           "s    sums gradients               u    update           l  loads samples\n%s\n",
-           s->layout.tp > 1 ? "s1 p0  stage 1, part 0 of its layers, with the sums in their group\n" : "");
+           "s    sums gradients               u    update           l  loads samples\n");
+    if (s->layout.dp > 1 || s->layout.tp > 1)
+        printf("s1%s%s  stage 1%s%s\n", s->layout.dp > 1 ? " r0" : "", s->layout.tp > 1 ? " p0" : "",
+               s->layout.dp > 1 ? ", replica 0" : "",
+               s->layout.tp > 1 ? ", part 0 of its layers, with the sums in their group" : "");
+    printf("\n");
     print_scale(s, s->start, s->end);
     for (int r = 0; r < s->workers; r++) {
         static const char marks[GS_PHASES] = {'l', '.', '.', '.', 'u'};
         line l = line_of(s->start, s->end, '.');
-        char label[32];
+        char label[GS_STEP_PLACE];
         const gs_timeline_part *p = &s->part[r];
         double computed = s->start;
         for (size_t i = 0; i < p->count; i++) {
@@ -80,10 +84,7 @@ static void show_pipeline(const gs_step_layout *s) {
             if (t->kind == GS_SPAN_STAGE_FORWARD || t->kind == GS_SPAN_STAGE_BACKWARD)
                 paint(&l, t->start, t->end, t->kind == GS_SPAN_STAGE_FORWARD ? '>' : '<', digit(t->index));
         }
-        const gs_place place = gs_place_of(&s->layout, r);
-        snprintf(label, sizeof label, s->layout.tp > 1 ? "%d, s%d p%d" : "%d, stage %d", r, place.stage,
-                 place.part);
-        print(label, &l);
+        print(gs_step_place_text(&s->layout, r, label), &l);
     }
 }
 
@@ -120,9 +121,13 @@ static const gs_span *first_of_unit(const gs_timeline_part *p, int unit) {
 static line line_of_phases(const gs_step_layout *s, const gs_timeline_part *p) {
     static const char marks[GS_PHASES] = {'l', '>', '<', 's', 'u'};
     line l = line_of(s->start, s->end, '.');
+    bool updated = false; /* then all-gathers follow */
     for (size_t i = 0; i < p->count; i++) {
         const gs_span *t = &p->span[i];
-        if (t->kind == GS_SPAN_PHASE) paint(&l, t->start, t->end, marks[t->index], 0);
+        if (t->kind != GS_SPAN_PHASE) continue;
+        paint(&l, t->start, t->end,
+              updated && t->index == GS_PHASE_SYNC && s->layout.zero < 3 ? 'g' : marks[t->index], 0);
+        updated |= t->index == GS_PHASE_UPDATE;
     }
     return l;
 }
@@ -132,8 +137,8 @@ static void show_zero(const gs_step_layout *s) {
     if (s->layout.zero > 2)
         printf("layer   .  has its own part of the weights   g  all-gather   #  has a window\n");
     else
-        printf("layer   g  all-gather of updated weights\n");
-    printf("        s  reduce-scatter of its gradients%s\n\n",
+        printf("both    g  all-gather of updated weights\n");
+    printf("%-7s s  reduce-scatter of its gradients%s\n\n", s->layout.zero > 2 ? "" : "layer",
            s->layout.zero > 1 ? "   %  a window has all its gradients" : "");
     print_scale(s, s->start, s->end);
     for (int r = 0; r < s->workers; r++) {

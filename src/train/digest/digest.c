@@ -275,6 +275,32 @@ gs_status gs_digest_step(gs_worker *w, const gs_score *of) {
     return GS_OK;
 }
 
+void gs_digest_tell(gs_worker *w, const gs_observer *observer) {
+    gs_digest *d = w->digest;
+    if (!d || d->told || !*d->stopped) return;
+    d->told = true;
+    if (observer->note) observer->note(observer->context, d->stopped);
+}
+
+gs_status gs_digest_end(gs_worker *w, const gs_observer *observer, bool *lost) {
+    gs_digest *d = w->digest;
+    *lost = false;
+    if (!d) return GS_OK;
+    const size_t ranks = (size_t)w->comm->size;
+    char *all = malloc(ranks * GS_DIGEST_WHY);
+    if (!all) return gs_fail(GS_E_MEMORY, "--digest: no memory for the notes of %zu ranks", ranks);
+    const gs_status status = gs_comm_all_gather(w->comm, d->stopped, all, GS_DIGEST_WHY, GS_U8);
+    gs_digest_tell(w, observer);
+    for (size_t r = 0; status == GS_OK && r < ranks; r++) {
+        char *why = all + r * GS_DIGEST_WHY;
+        why[GS_DIGEST_WHY - 1] = '\0'; /* whatever the other side has sent */
+        if (*why && r != (size_t)w->comm->rank && observer->note) observer->note(observer->context, why);
+        *lost |= *why != '\0';
+    }
+    free(all);
+    return status;
+}
+
 /* ---- making and freeing ---- */
 
 /* Of layers that are joined, y is that of the last one. */

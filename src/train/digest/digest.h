@@ -26,6 +26,7 @@
 struct gs_worker;
 struct gs_loaded;
 struct gs_score;
+struct gs_observer;
 
 /* In the order in which a step computes them. Places in arrays of samples are those in the global batch; in arrays of
  * parameters, those in the model's flat array. */
@@ -59,6 +60,7 @@ enum {
     GS_DIGEST_EIGHTHS = 8, /* of the global batch, by the places of samples */
     GS_DIGEST_PARTS = 16,  /* the most parts of a number; passes after that count to the last */
     GS_DIGEST_SCORES = 10,
+    GS_DIGEST_WHY = 1024, /* of a note, at most */
 };
 
 /* How near to its kinks a layer was. relu and max_pool2d choose: an element passes or does not; one of a window's
@@ -111,5 +113,10 @@ void gs_digest_free(gs_digest *);
 gs_status gs_digest_watch(const struct gs_worker *, gs_layer *net);
 /* These samples were loaded, as worker->piece says. */
 void gs_digest_samples(struct gs_worker *, const struct gs_loaded *);
-/* A step ends, and is written. */
+/* A step ends, and is written. Where it cannot be, because the disk is full or the file was removed, the record of this
+ * rank stops, and training continues: what it computes is worth more. */
 gs_status gs_digest_step(struct gs_worker *, const struct gs_score *);
+/* Rank 0's observer gets a note that its record has stopped: once. */
+void gs_digest_tell(struct gs_worker *, const struct gs_observer *);
+/* At the end of a run all ranks call this: it gets a note of another's record too. *lost: one has stopped. */
+gs_status gs_digest_end(struct gs_worker *, const struct gs_observer *, bool *lost);

@@ -27,7 +27,7 @@ static gs_status end_text(gs_digest *d) {
     d->text = NULL;
     if (whole) {
         d->check = (uint32_t)crc32_z(d->check, (const void *)d->bytes, d->size);
-        fwrite(d->bytes, 1, d->size, d->file);
+        if (d->file) fwrite(d->bytes, 1, d->size, d->file);
     }
     free(d->bytes);
     d->bytes = NULL;
@@ -38,6 +38,7 @@ static gs_status end_text(gs_digest *d) {
 static gs_status flush(gs_digest *d) {
     struct stat s;
     GS_TRY(end_text(d));
+    if (!d->file) return GS_OK; /* it has stopped */
     if (fflush(d->file) != 0 || ferror(d->file))
         return gs_fail(GS_E_FILE, "--digest: cannot write %s: %s", d->path, strerror(errno));
     const bool nameless = fstat(fileno(d->file), &s) == 0 && s.st_nlink == 0;
@@ -101,7 +102,7 @@ static void write_numbers(FILE *file, const gs_numbers *x) {
     fputc('\n', file);
 }
 
-gs_status gs_digest_write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
+static gs_status write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
     GS_TRY(begin_text(d));
     for (size_t i = 0; i < gs_digest_cells(d); i++) {
         const size_t number = i / GS_DIGEST_PARTS;
@@ -118,6 +119,16 @@ gs_status gs_digest_write_step(gs_digest *d, uint64_t step, const gs_digest_scor
     GS_TRY(begin_text(d));
     fprintf(d->text, "end %" PRIu64 " %08" PRIx32 "\n", step, d->check);
     return flush(d);
+}
+
+gs_status gs_digest_write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
+    const gs_status status = write_step(d, step, s);
+    if (status != GS_E_FILE) return status;
+    snprintf(d->stopped, sizeof d->stopped,
+             "%.900s; this record stops before step %" PRIu64 ", training continues", gs_message(), step);
+    fclose(d->file);
+    d->file = NULL;
+    return GS_OK;
 }
 
 void gs_digest_close(gs_digest *d) {

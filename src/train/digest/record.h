@@ -31,6 +31,9 @@ struct gs_digest {
     size_t size;    /* and how many */
     uint32_t check; /* CRC-32 of all that was written */
     char path[4096];
+    char stopped
+        [GS_DIGEST_WHY]; /* why nothing more is written to the file, which is closed; "": it is not so */
+    bool told;
     int numbers;            /* of layers, or of parameters: the larger count */
     gs_numbers *table;      /* (kinds, numbers, parts): of this step */
     gs_numbers *before;     /* [parameter]: dw when the last pass ended */

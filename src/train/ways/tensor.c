@@ -34,6 +34,7 @@
 #include "layer/tensor.h"
 #include "train/internal.h"
 #include "train/timeline/timeline.h"
+#include "train/ways/pipeline.h"
 
 struct gs_tensor_worker {
     gs_sync *sync;             /* of the group */
@@ -253,13 +254,19 @@ static gs_status update(gs_worker *w, double samples) {
     return gs_optimizer_end_update(o, samples);
 }
 
+/* That this worker has: of its stage, where the model is in stages. */
+static size_t params_of(const gs_worker *w) {
+    const gs_pipeline_worker *p = w->way_state;
+    return w->settings->pipeline > 1 ? p->own.params : w->model->params;
+}
+
 gs_status gs_tensor_tell(gs_worker *w, gs_result *result) {
     const gs_way *inner = gs_tensor_inner(w->settings);
     const gs_model *m = w->model;
     if (inner && inner->report) GS_TRY(inner->report(w, result));
     const double steps = (double)(w->step - w->begun_at);
     result->tensor = (gs_tensor_report){.workers = m->tensor.size,
-                                        .held = (double)m->params * sizeof(float),
+                                        .held = (double)params_of(w) * sizeof(float),
                                         .model = (double)m->undivided->params * sizeof(float)};
     if (steps > 0) result->tensor.gathers = w->tensor->gathers / steps;
     if (steps > 0) result->tensor.gathered = w->tensor->gathered / steps * sizeof(float);
@@ -352,7 +359,7 @@ gs_status gs_tensor_check_workers(const gs_settings *s, const gs_dataset *set, i
 }
 
 void gs_tensor_describe(const gs_settings *s, char *text, size_t size) {
-    char others[80] = "";
+    char others[120] = "";
     const gs_way *inner = gs_tensor_inner(s);
     if (s->pipeline > 1 || s->zero) inner->describe(s, others, sizeof others);
     snprintf(text, size, "%sgroups of %d share each pair of linear layers%s%s",

@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "core/text.h"
 #include "train/internal.h"
+#include "train/layout/layout.h"
 #include "train/ways/tensor.h"
 
 /* The first is chosen by the name of any scheme, the next ones by options of their own, the others by --sync NAME. */
@@ -70,4 +72,38 @@ gs_status gs_find_scheme(const gs_settings *s, const gs_sync_scheme **out) {
         if (strcmp(names[i], s->sync) == 0) return gs_sync_find(gs_settings_default().sync, out);
     }
     return gs_sync_find_or(s->sync, names, out);
+}
+
+/* What the replicas do together. */
+static const char *sum_of(const gs_worker *w, int zero) {
+    const gs_settings *s = w->settings;
+    if (zero > 2)
+        return s->exact ? "reduce-scatter by one fixed tree, and all-gather of the weights before forward "
+                          "and backward"
+                        : "reduce-scatter, and all-gather of the weights before forward and backward";
+    if (zero > 0)
+        return s->exact ? "reduce-scatter by one fixed tree, then all-gather of the new weights"
+                        : "reduce-scatter, then all-gather of the new weights";
+    if (s->exact) return "one fixed tree";
+    return s->pipeline > 1 ? "all-reduce" : w->sync->scheme->name;
+}
+
+const char *gs_sums_text(const gs_worker *w, char text[GS_SUMS_TEXT]) {
+    const gs_settings *s = w->settings;
+    const gs_way *way = gs_way_of(s);
+    const gs_layout l = gs_layout_of(s, w->comm->size);
+    *text = '\0';
+    if (l.dp == 1)
+        gs_append(text, GS_SUMS_TEXT, "none %s",
+                  w->comm->size == 1 ? "with one worker" : "among replicas, as there is one");
+    else if (way->apart)
+        way->describe(s, text, GS_SUMS_TEXT);
+    else
+        gs_append(text, GS_SUMS_TEXT, "%s", sum_of(w, way->zero ? way->zero(s) : 0));
+    if (l.dp > 1 && (l.pp > 1 || l.tp > 1))
+        gs_append(text, GS_SUMS_TEXT, ", among the %d replicas of each %s", l.dp,
+                  l.pp == 1   ? "part"
+                  : l.tp == 1 ? "stage"
+                              : "part of a stage");
+    return text;
 }

@@ -125,6 +125,11 @@ int gs_parts_of(const gs_settings *, int workers);
 /* The scheme that sums whatever is to be summed. GS_E_USAGE: the message lists what --sync takes. */
 gs_status gs_find_scheme(const gs_settings *, const gs_sync_scheme **out);
 
+/* How a run's gradients are summed, as its layout has it: "ring"; "all-reduce among the 2 replicas of each stage";
+ * "reduce-scatter, then all-gather of the new weights"; "none among replicas, as there is one". */
+enum { GS_SUMS_TEXT = 200 };
+const char *gs_sums_text(const gs_worker *, char text[GS_SUMS_TEXT]);
+
 /* ---- what ways are written in (step.c) ---- */
 
 /* dw and counts = those of the next part that this worker has of a global batch, in pieces that fit its memory. */

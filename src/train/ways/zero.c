@@ -265,6 +265,7 @@ static gs_status report(gs_worker *w, gs_result *result) {
     const gs_optimizer *o = w->optimizer;
     const double workers = w->replicas->size, model = (double)w->model->params * sizeof(float);
     result->zero = (gs_zero_report){.stage = z->stage,
+                                    .replicas = w->replicas->size,
                                     .weights = (double)z->held_weights * sizeof(float),
                                     .gradients = (double)z->held_gradients * sizeof(float),
                                     .vectors = (double)(o->held * (size_t)o->vectors) * sizeof(float),
