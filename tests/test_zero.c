@@ -285,7 +285,7 @@ static void what_it_says(void **state) {
                                i + 1);
     gs_test_program_prints(0, "each updates its part of the weights",
                            "train --model softmax --sync sharded-update --devices cpu,cpu --steps 1");
-    gs_test_program_prints(0, "3 (N - 1) / N x 0.0314 MB = 47,100 bytes",
+    gs_test_program_prints(0, "3 (N - 1) / N x 0.0314 MB, with N = 2: a worker sends 47,100 bytes",
                            "train --model softmax --zero 3 --devices cpu,cpu --steps 1");
     gs_test_program_prints(0, "\"zero_sent_formula\":47100",
                            "train --model softmax --zero 3 --devices cpu,cpu --steps 1 --json");
