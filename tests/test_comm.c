@@ -334,6 +334,16 @@ static void recv_names_the_silent_rank(void **state) {
     if (!strstr(outcome[0].message, "; rank 1 was last heard of in ")) fail_msg("%s", outcome[0].message);
 }
 
+/* Of three threads each says `wanted`, as rank 2 is late. */
+static void rank_2_of_3_is_blamed(gs_operation operation, gs_test_body body, const char *wanted) {
+    static const gs_test_layout three = {"3 threads", 0, {3}};
+    gs_test_outcome outcome[GS_TEST_RANKS];
+    run_failure(&three, operation, 2, 2, body, outcome);
+    for (int r = 0; r < 3; r++)
+        if (outcome[r].status != GS_E_PEER || !strstr(outcome[r].message, wanted))
+            fail_msg("rank %d: %s", r, outcome[r].message);
+}
+
 /* Rank 0 waits for rank 1, which begins a little later to wait for rank 2: by less than half of the time-out of 2 s,
  * also on a busy machine (comm/waits.c). */
 static gs_status each_waits_for_the_next(gs_comm *c, void *context) {
@@ -348,12 +358,7 @@ static gs_status each_waits_for_the_next(gs_comm *c, void *context) {
 
 static void a_chain_of_threads_is_followed_to_its_end(void **state) {
     (void)state;
-    static const gs_test_layout three = {"3 threads", 0, {3}};
-    gs_test_outcome outcome[GS_TEST_RANKS];
-    run_failure(&three, GS_RECV, 2, 2, each_waits_for_the_next, outcome);
-    for (int r = 0; r < 3; r++)
-        if (outcome[r].status != GS_E_PEER || !strstr(outcome[r].message, "rank 2"))
-            fail_msg("rank %d: %s", r, outcome[r].message);
+    rank_2_of_3_is_blamed(GS_RECV, each_waits_for_the_next, "rank 2");
 }
 
 /* Rank 0 waits in an operation of all. Rank 1 has not come to it, since it waits for rank 2. */
@@ -369,12 +374,7 @@ static gs_status one_waits_for_another_message(gs_comm *c, void *context) {
 
 static void who_waits_is_not_blamed(void **state) {
     (void)state;
-    static const gs_test_layout three = {"3 threads", 0, {3}};
-    gs_test_outcome outcome[GS_TEST_RANKS];
-    run_failure(&three, GS_ALL_REDUCE, 2, 2, one_waits_for_another_message, outcome);
-    for (int r = 0; r < 3; r++)
-        if (outcome[r].status != GS_E_PEER || !strstr(outcome[r].message, ": rank 2 "))
-            fail_msg("rank %d: %s", r, outcome[r].message);
+    rank_2_of_3_is_blamed(GS_ALL_REDUCE, one_waits_for_another_message, ": rank 2 ");
 }
 
 /* Goes without a word: its comm is freed while the others wait. */
