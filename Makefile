@@ -73,7 +73,7 @@ PKG_CFLAGS = $(shell pkg-config --cflags $(LIBRARIES)) $(if $(OPENBLAS),,-I/usr/
 PKG_LIBS   = $(shell pkg-config --libs $(LIBRARIES)) $(BLAS_LIBS) -lgloo -lstdc++ -lm -lpthread $(MPI_LIBS)
 MPI_CFLAGS = $(shell pkg-config --exists ompi-c 2>/dev/null && echo -DGRADSUM_MPI && pkg-config --cflags ompi-c)
 MPI_LIBS   = $(shell pkg-config --exists ompi-c 2>/dev/null && pkg-config --libs ompi-c)
-COMPILE_C  = $(CC) -std=c11 -Wstrict-prototypes -Wmissing-prototypes $(FLAGS) $(DEFINES) -Isrc -I. $(PKG_CFLAGS) $(CFLAGS)
+COMPILE_C  = $(CC) -std=c11 -Wstrict-prototypes -Wmissing-prototypes $(FLAGS) $(DEFINES) $(LOCALE) -Isrc -I. $(PKG_CFLAGS) $(CFLAGS)
 COMPILE_CXX = $(CXX) -std=c++17 $(FLAGS) $(DEFINES) -Isrc -I. $(CXXFLAGS)
 
 # All cores, unless -j says otherwise.
@@ -183,6 +183,10 @@ $(B)/cpu/adam_%.o $(B)/cpu/lamb_%.o: EXTRA = -fno-math-errno
 # two where it sees a chain, and then the bits depend on the size of a tile.
 IS_CLANG = $(findstring clang,$(shell $(CC) --version 2>/dev/null))
 $(B)/cpu/product_%.o $(B)/cpu/matmul_%.o $(B)/cpu/conv2d_groups_%.o: EXTRA = -ffp-contract=fast $(if $(IS_CLANG),,--param=avoid-fma-max-bits=0)
+
+# The library reads and writes numbers as in C, whatever locale its caller has set.
+$(SRC_LIB:%.c=$(B)/%.o): LOCALE = -include src/core/c_locale.h
+$(SRC_LIB:%.c=$(B)/%.o): src/core/c_locale.h
 
 # Short pieces are copied by the library; gcc itself would write `rep movsq` there (src/core/memory.h).
 $(B)/src/core/memory.o: EXTRA = -fno-builtin-memcpy
