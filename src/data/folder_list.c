@@ -22,9 +22,9 @@ static bool is_folder(const char *path) {
 }
 
 static bool is_picture(const char *name) {
-    static const char *const ends[] = {".jpg", ".jpeg", ".png"};
+    static const char *const ends[] = {".jpg", ".jpeg", ".jfif", ".png"};
     const size_t length = strlen(name);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         const size_t end = strlen(ends[i]);
         if (length > end && strcasecmp(name + length - end, ends[i]) == 0) return true;
     }
