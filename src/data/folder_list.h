@@ -22,6 +22,8 @@ typedef struct gs_folder_list {
     gs_folder_file *files;
     char *names;
     gs_class_names classes; /* those of train */
+    char left_out
+        [400]; /* pictures that gradsum cannot read, "3 .webp, 1 .gif", and classes of val that have no other */
 } gs_folder_list;
 
 /* Is `where` a folder with a folder `train` or `val`? */
