@@ -161,7 +161,7 @@ static void pictures_left_out_are_counted(void **state) {
     char *output;
     assert_int_equal(
         gs_test_shell(&output,
-                      "COLUMNS=999 %s/gradsum train --data %s --size 16 --model softmax --steps 1 2>&1",
+                      "COLUMNS=999 %s/gradsum train --data %s --size 16 --model softmax --batch 2 --steps 1 2>&1",
                       GS_BUILD_DIR, folder),
         0);
     const char *const said[] = {
@@ -172,7 +172,7 @@ static void pictures_left_out_are_counted(void **state) {
     free(output);
     write_bytes(folder, "train/cow/x.bmp", "x", 1);
     gs_test_program_prints(1, "the class folder cow has 1 picture, but no .jpg, .jpeg, .jfif or .png",
-                           "train --data %s --model softmax --steps 1", folder);
+                           "train --data %s --size 16 --model softmax --batch 2 --steps 1", folder);
 }
 
 GS_TESTS(folder_eval, cmocka_unit_test(pictures_left_out_are_counted),
