@@ -318,6 +318,25 @@ static void ranks_of_mpich_train_together_or_not_at_all(void **state) {
     free(output);
 }
 
+/* Each side says so while it waits; then the other comes, which is on this machine after all. */
+static void a_place_that_is_only_this_machine_is_named(void **state) {
+    (void)state;
+#define UNTIL_IT_SAYS                                                                                        \
+    "for i in $(seq 2400); do grep -q 'is only this machine' $HOME/said && break; sleep 0.05; done; "
+    static const char *const here[] = {"n0: gradsum: 127.0.0.1, where the ranks meet, is only this machine: "
+                                       "for ranks on others, meet at tcp://",
+                                       "n0: exit 0", "n1: exit 0", NULL};
+    static const char *const there[] = {
+        "gradsum: 127.0.0.1 (localhost), where the ranks meet, is only this machine: if rank 0 is on another",
+        "weights", NULL};
+    assert_says("launch 0 --nodes 2 $M -n 1 --timeout 120 -- $T >$HOME/said & " UNTIL_IT_SAYS
+                "launch 1 --nodes 2 $M -n 1 -- $T; wait; cat $HOME/said",
+                here);
+    assert_says("export WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=$P GRADSUM_TIMEOUT=120; "
+                "RANK=1 $G $T >$HOME/said 2>&1 & " UNTIL_IT_SAYS "RANK=0 $G $T; wait; cat $HOME/said",
+                there);
+}
+
 /* Two nodes with two processes each. */
 static void a_faked_torchrun_and_slurm_train(void **state) {
     (void)state;
@@ -343,4 +362,5 @@ GS_TESTS(nodes, cmocka_unit_test(nodes_train_as_one_machine_does),
          cmocka_unit_test(lists_of_slurm_begin_with_a_host),
          cmocka_unit_test(environments_of_others_are_understood),
          cmocka_unit_test(ranks_of_mpich_train_together_or_not_at_all),
+         cmocka_unit_test(a_place_that_is_only_this_machine_is_named),
          cmocka_unit_test(a_faked_torchrun_and_slurm_train))
