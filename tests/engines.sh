@@ -97,6 +97,8 @@ else
     else
         timeout 100 srun -N 2 -n 4 "$program" "${training[@]}" >"$work/srun" 2>&1
         check "Slurm, 2 nodes with 2 processes each" "$work/srun"
+        timeout 100 sbatch --wait -N 2 -n 4 -o "$work/batch" --wrap "'$program' ${training[*]}" >/dev/null 2>&1
+        check "Slurm, a batch script that trains alone" "$work/batch"
     fi
 fi
 
