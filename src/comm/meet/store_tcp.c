@@ -262,7 +262,7 @@ static gs_status cannot_connect(const gs_rendezvous *r, const gs_meet_place *p, 
                        who, place, gs_secret_source(source, sizeof source));
     snprintf(here, sizeof here, "on its machine %s is not 127.0.0.1", p->host);
     if (r->nodes != 1 && *gs_route_only_here(p->host, p->port, false, text, sizeof text))
-        snprintf(here, sizeof here, "rank 0 is on this machine: %s", text);
+        snprintf(here, sizeof here, "it is on this machine, since %s is no other", p->host);
     return gs_fail(
         GS_E_PEER,
         "%s: nobody could be reached at %s within %g s (%s), where the ranks meet: start %s, and see "
