@@ -126,7 +126,7 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,
 .PHONY: all demo test test-programs test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
         test-torch test-memory test-layouts test-faults test-right test-engines test-net \
         fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-images bench-sync \
-        bench-log bench-layouts bench-product16 bench-half bench-simulate bench-simulate-net lint install uninstall clean packages
+        bench-log bench-layouts bench-product16 bench-half bench-simulate lint install uninstall clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
 
 # A program in a build folder elsewhere finds the kernels and the data sets of this tree by a link to it
@@ -424,10 +424,6 @@ bench-sync: all $(B)/bench-sync $(if $(shell pkg-config --exists ompi-c 2>/dev/n
 # A step as `gradsum simulate` predicts it, beside the step that runs over --link take. CASES="4 ring 5ms,20MB/s".
 bench-simulate: all
 	tests/bench_simulate.sh $(B)/gradsum
-
-# The same over networks: 2 to 8 hosts of name spaces, whose lines are shaped. Says why where no hosts can be made.
-bench-simulate-net: all
-	tests/bench_simulate_net.sh $(B)/gradsum
 
 # Tokens a second of generate beside PyTorch's. TORCH=/path/to/python measures another PyTorch than Debian's.
 TORCH = /usr/bin/python3
