@@ -59,11 +59,12 @@ typedef struct progress {
     double since, from; /* when this step was heard of first, and the share then */
     double shown;       /* 0: no line is there */
     int workers, step;
+    bool terminal; /* else it is told once, if it takes long */
 } progress;
 
 /* "65,536 workers, step 1: 12 %, 83 s left of it", at most ten times a second, and not of what is soon over. */
 static void show(void *context, int workers, int step, double share) {
-    static const double SOON = 0.5, EVERY = 0.1; /* s */
+    static const double SOON = 0.5, EVERY = 0.1, LONG = 2; /* s */
     progress *p = context;
     const double now = gs_seconds();
     char what[40];
@@ -73,16 +74,20 @@ static void show(void *context, int workers, int step, double share) {
         p->since = now;
         p->from = share;
     }
-    if (now - p->since < SOON || now - p->shown < EVERY) return;
+    if (now - p->since < (p->terminal ? SOON : LONG) || now - p->shown < EVERY || share <= p->from) return;
+    if (!p->terminal && p->shown > 0) return;
     p->shown = now;
     snprintf(what, sizeof what, step > 0 ? "step %d" : "their messages", step);
-    fprintf(stderr, "\r%s worker%s, %s: %.0f %%, %.0f s left of it\033[K", gs_thousands(workers),
-            gs_s((unsigned)workers), what, 100 * share, (now - p->since) * (1 - share) / (share - p->from));
+    fprintf(stderr,
+            p->terminal ? "\r%s worker%s, %s: %.0f %%, %.0f s left of it\033[K"
+                        : "%s worker%s, %s: %.0f %% are simulated, %.0f s are left of it\n",
+            gs_thousands(workers), gs_s((unsigned)workers), what, 100 * share,
+            (now - p->since) * (1 - share) / (share - p->from));
     fflush(stderr);
 }
 
 static void clear(progress *p) {
-    if (p->shown > 0) fprintf(stderr, "\r\033[K");
+    if (p->shown > 0 && p->terminal) fprintf(stderr, "\r\033[K");
     p->shown = 0;
 }
 
@@ -259,11 +264,11 @@ int gs_cmd_simulate(int argc, char **argv) {
                           "gradsum simulate --workers 64 --link 5us,12.5GB/s --model resnet20 --sync ring",
                           NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
-    progress shown = {0};
+    progress shown = {.terminal = isatty(STDERR_FILENO)};
     q.argc = argc;
     q.argv = argv;
     s->context = &shown;
-    if (isatty(STDERR_FILENO) && !q.json) s->progress = show;
+    s->progress = show;
     gs_status status = answer(&q);
     clear(&shown);
     if (status == GS_OK) status = tell(&q);
