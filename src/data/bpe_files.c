@@ -119,7 +119,7 @@ static gs_status read_json(lists *l, int file) {
 
 static gs_status refuse(const char *path, const char *in, const char *name, const cJSON *found,
                         const char *wanted) {
-    char *value = cJSON_PrintUnformatted(found);
+    char *value = gs_json_to_text(found, false);
     const gs_status status = gs_fail(GS_E_FORMAT, "%s: %s%s is %.80s; wanted %s, as GPT-2's tokenizer has it",
                                      path, in, name, value ? gs_printable(value) : "?", wanted);
     cJSON_free(value);
@@ -189,7 +189,7 @@ static gs_status list_tokens(const char *path, const cJSON *json, lists *l) {
         const double number = cJSON_IsNumber(item) ? item->valuedouble : -1;
         const char *suffix = strstr(item->string, "</w>");
         if (!(number >= 0 && number < (double)size) || number != (double)(size_t)number) {
-            char *value = cJSON_PrintUnformatted(item);
+            char *value = gs_json_to_text(item, false);
             const gs_status status =
                 gs_fail(GS_E_FORMAT, "%s: the number of '%s' is %s; wanted 0 to %zu, for %zu tokens", path,
                         gs_printable(item->string), value ? gs_printable(value) : "?", size - 1, size);
