@@ -4,6 +4,7 @@
  * is the time for which the two threads had a core, in the system too: it has no clock of other programs in it. */
 #include "comm/probe/probe.h"
 #include "core/clock.h"
+#include "core/thread.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -99,8 +100,8 @@ static bool connect_two(int two[2]) {
 
 static bool move_all(giver *from, end *to) {
     pthread_t thread[2];
-    if (pthread_create(&thread[0], NULL, take_all, to) != 0) return false;
-    const bool two = pthread_create(&thread[1], NULL, give_all, from) == 0;
+    if (gs_thread_start(&thread[0], take_all, to) != 0) return false;
+    const bool two = gs_thread_start(&thread[1], give_all, from) == 0;
     if (two)
         pthread_join(thread[1], NULL);
     else
