@@ -256,8 +256,6 @@ GS_TESTS(limits, cmocka_unit_test(small_files_do_not_end_a_run),
          cmocka_unit_test(too_little_memory_for_its_threads), cmocka_unit_test(too_little_memory_to_begin),
          cmocka_unit_test(too_little_memory_for_launched),
          cmocka_unit_test(too_little_memory_for_the_library), cmocka_unit_test(no_room_for_threads),
-         cmocka_unit_test(no_room_for_processes),
-         cmocka_unit_test(a_small_stack_is_the_main_threads_alone),
+         cmocka_unit_test(no_room_for_processes), cmocka_unit_test(a_small_stack_is_the_main_threads_alone),
          cmocka_unit_test(too_few_open_files_leave_no_folder),
-         cmocka_unit_test(opencl_without_a_path_to_the_linker),
-         cmocka_unit_test(opencl_without_a_linker))
+         cmocka_unit_test(opencl_without_a_path_to_the_linker), cmocka_unit_test(opencl_without_a_linker))
