@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "core/busy.h"
 #include "core/cores.h"
 #include "core/usable.h"
 #include "comm/shm/shm.h"
@@ -174,8 +175,55 @@ static void a_quota_of_one_cpu_binds_nobody(void **state) {
 static void a_limit_of_memory_is_seen(void **state) {
     (void)state;
     in_group("memory", "memory.limit_in_bytes", "200M", "doctor", "of 0.2 GB are free (a limit of its");
-    in_group("memory", "memory.limit_in_bytes", "200M", "memory --model cnn --batch 1024 --fit",
+    in_group("memory", "memory.limit_in_bytes", "100M", "memory --model cnn --batch 1024 --fit",
              "--fit chose");
+}
+
+/* ---- a busy machine ---- */
+
+static void busy_says(gs_busy b, const char *wanted) {
+    char text[GS_BUSY_TEXT];
+    gs_busy_text(&b, text);
+    if (*wanted ? !strstr(text, wanted) : *text) fail_msg("wanted '%s' in '%s'", wanted, text);
+}
+
+static void a_busy_machine_is_named(void **state) {
+    (void)state;
+    busy_says((gs_busy){.threads = 2, .cpus = 2, .waited = 0.1}, "");
+    busy_says((gs_busy){.threads = 2, .cpus = 2, .waited = 0.35}, "a worker waited for one 35 % of the time");
+    busy_says((gs_busy){.threads = 1, .cpus = 1, .quota = 0.5, .waited = 0.5},
+              "the quota of 0.5 CPUs is used up");
+    busy_says((gs_busy){.threads = 4, .cpus = 2, .waited = 0.5}, "4 threads of workers share 2 cores:");
+    busy_says(
+        gs_busy_worse((gs_busy){.threads = 1, .cpus = 2, .waited = 0.4}, (gs_busy){.threads = 3, .cpus = 2}),
+        "3 threads of workers share 2 cores:");
+    busy_says(
+        gs_busy_worse((gs_busy){.threads = 1, .cpus = 2, .waited = 0.4}, (gs_busy){.threads = 2, .cpus = 2}),
+        "other programs use the cores: a worker waited for one 40 %");
+}
+
+static void more_workers_than_cores_are_named(void) {
+    static const char *const commands[] = {
+        "train --model softmax --steps 1 --devices cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu",
+        "launch -n 8 -- train --model softmax --steps 1",
+        "compare --model softmax --steps 1 --devices-list 'cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu'"};
+    for (int i = 0; i < 3; i++) gs_test_program_prints(0, "8 threads of workers share 1 core:", commands[i]);
+    char *output;
+    const char *folder = gs_test_folder();
+    assert_int_equal(
+        gs_test_shell(&output,
+                      "cd %s && %s/gradsum %s --log run && %s/gradsum report run -o page.html && "
+                      "grep -o 'machine was busy: 8 threads' page.html; cat run/run.json",
+                      folder, GS_BUILD_DIR, commands[0], GS_BUILD_DIR),
+        0);
+    if (!strstr(output, "machine was busy: 8 threads") || !strstr(output, "\"busy\":"))
+        fail_msg("%s", output);
+    free(output);
+}
+
+static void an_oversubscribed_run_is_named(void **state) {
+    (void)state;
+    with_cpus(1, more_workers_than_cores_are_named);
 }
 
 /* ---- threads ---- */
@@ -385,6 +433,7 @@ static void nobody_spins_on_a_shared_cpu(void **state) {
 GS_TESTS(cores, cmocka_unit_test(cores_are_divided), cmocka_unit_test(a_mask_is_respected),
          cmocka_unit_test(quotas_of_version_2_are_found), cmocka_unit_test(quotas_of_version_1_are_found),
          cmocka_unit_test(a_quota_of_one_cpu_binds_nobody), cmocka_unit_test(a_limit_of_memory_is_seen),
+         cmocka_unit_test(a_busy_machine_is_named), cmocka_unit_test(an_oversubscribed_run_is_named),
          cmocka_unit_test(threads_are_bound), cmocka_unit_test(processes_are_bound),
          cmocka_unit_test(binding_is_said), cmocka_unit_test(the_transport_decides),
          cmocka_unit_test(collectives_are_free_over_gloo), cmocka_unit_test(nobody_spins_on_a_shared_cpu))

@@ -1,6 +1,7 @@
 /* This machine: what a run takes of the system. */
 #include "cli/doctor/doctor.h"
 #include "comm/probe/probe.h"
+#include "core/busy.h"
 #include "core/usable.h"
 #include "core/version.h"
 
@@ -30,6 +31,10 @@ static void look_at_version(gs_doctor *d) {
 static void look_at_cores(gs_doctor *d, const gs_usable *may) {
     const int cores = may->cpus;
     char quota[80] = "";
+    const gs_busy busy = gs_busy_measure(cores);
+    char text[GS_BUSY_TEXT];
+    if (*gs_busy_text(&busy, text))
+        gs_doctor_say(d, GS_NOTE, "busy", "end them before you measure anything", "%s", text);
     gs_doctor_fact(d, "cores", "%d", cores);
     gs_doctor_fact(d, "processes", "%d", d->processes);
     if (may->quota > 0)
