@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sched.h>
+#include "core/busy.h"
 #include "core/shard.h"
 #include "model/safetensors.h"
 #include "train/ways/way.h"
@@ -155,7 +156,8 @@ gs_status gs_check_rates(const gs_settings *, size_t samples);
 
 /* What each worker has done since then, in `seconds` of training: one report for each, to be freed with free(). All
  * workers call it. */
-gs_status gs_report_workers(gs_worker *, const gs_measured *since, double seconds, gs_worker_report **out);
+gs_status gs_report_workers(gs_worker *, const gs_measured *since, double seconds, gs_busy *busy,
+                            gs_worker_report **out);
 
 /* The devices of all workers, in the same way. */
 gs_status gs_report_devices(gs_worker *, gs_device_report **out);
