@@ -16,7 +16,7 @@ typedef struct question {
     int argc;
     char **argv;
     bool json, curve;
-    const char *cores, *flops, *add, *mtbf, *checkpoint, *restart, *every, *work, *out; /* NULL: not said */
+    const char *flops, *add, *mtbf, *checkpoint, *restart, *every, *work, *out; /* NULL: not said */
 } question;
 
 /* ---- numbers with units ---- */
@@ -142,20 +142,6 @@ static gs_status expect_failures(question *q) {
     return gs_failures_expect(f, &a->cost);
 }
 
-/* "2", "2/all" */
-static gs_status read_cores(const char *text, gs_simulation *s) {
-    int used = 0;
-    if (!text) return GS_OK;
-    if (sscanf(text, "%6d%n", &s->cores, &used) == 1 && s->cores >= 1 && s->cores <= GS_SIMULATED_WORKERS) {
-        s->one_machine = strcmp(text + used, "/all") == 0;
-        if (s->one_machine || !text[used]) return GS_OK;
-    }
-    return gs_fail(GS_E_USAGE,
-                   "--cores: '%s' is not a number of cores of each host, such as 2, nor 2/all, where all "
-                   "workers share them",
-                   text);
-}
-
 /* What says how a worker is measured has no effect where nothing is. In stages the device decides by --precision which
  * bytes are sent. */
 static gs_status check_unmeasured(const question *q) {
@@ -182,7 +168,6 @@ static gs_status settle(question *q) {
     GS_TRY(read_number("flops", q->flops, units_flops, 1e6, 1e18,
                        "1MFLOP/s to 1000PFLOP/s, such as 20TFLOP/s", &s->flops));
     double rate = 0;
-    GS_TRY(read_cores(q->cores, s));
     GS_TRY(read_number("add", q->add, gs_units_rate, 1e3, 1e15, "1kB/s or more, such as 10GB/s", &rate));
     s->gamma = q->add ? 1 / rate : -1;
     if (s->input.c > 0 && !q->flops)
@@ -236,10 +221,6 @@ int gs_cmd_simulate(int argc, char **argv) {
          "hosts, with equally many workers each (default: one worker each)"},
         GS_RUN_OPTION("link", "between two hosts; the workers of a host share its line: 5us,12.5GB/s"),
         {"inside", GS_OPTION_LINK, &s->inside, 0, 0, "LATENCY,BANDWIDTH", "between two workers of a host"},
-        {"tcp", GS_OPTION_FLAG, &s->tcp, 0, 0, NULL,
-         "lines carry messages as TCP does: in the order of time, with acknowledgements"},
-        {"cores", GS_OPTION_TEXT, &q.cores, 0, 0, "C|C/all",
-         "cores that the workers of a host share; C/all: that all workers share (default: one core each)"},
         {"flops", GS_OPTION_TEXT, &q.flops, 0, 0, "FLOP/s",
          "a worker's speed: 20TFLOP/s (default: measured here, one core)"},
         {"input", GS_OPTION_SHAPE, &s->input, 0, 0, "CxHxW",

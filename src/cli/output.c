@@ -19,7 +19,7 @@
 /* ---- JSON: one object a line ---- */
 
 void gs_json_print(cJSON *o) {
-    char *text = cJSON_PrintUnformatted(o);
+    char *text = gs_json_to_text(o, false);
     if (text) printf("%s\n", text);
     gs_flush_output();
     cJSON_free(text);
