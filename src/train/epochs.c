@@ -59,7 +59,7 @@ static gs_status one_epoch(gs_worker *w, int epoch, stopwatch *watch, const gs_o
         total->correct += score.correct;
         total->samples += score.samples;
         total->stop = score.stop;
-        bool bad = gs_watch_loss(w, score.loss, w->step);
+        bool bad = gs_watch_loss(w, score.loss, w->step) || gs_is_hopeless(w);
         diverged = bad && !w->way->apart; /* these tell each other by the request to stop */
         if (!diverged && !total->stop) GS_TRY(gs_checkpoints_after_step(w, observer, &score));
         if (observer->step) observer->step(observer->context, epoch, i + 1, steps, &score);

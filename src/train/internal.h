@@ -195,6 +195,8 @@ gs_status gs_verify(gs_worker *);
 /* The loss of step `step` (from 1), as this worker knows it. True if this one or an earlier one is not finite: the run
  * must end. */
 bool gs_watch_loss(gs_worker *, double loss, uint64_t step);
+/* In f16: no loss scale suits (diverged.c). All workers find the same. */
+bool gs_is_hopeless(const gs_worker *);
 
 /* At the end of an epoch, on all workers: fails on all of them if any of them has seen a loss that was not finite. */
 gs_status gs_check_divergence(gs_worker *);
