@@ -124,7 +124,7 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,
            $(addprefix lessons/predict/,boxes.o kept.o outcome.o)) $(patsubst %.c,$(B)/%.o,$(wildcard lessons/grade/format*.c))
 
 # ---- build -----------------------------------------------------------------------------------------------------------
-.PHONY: all demo test test-failures test-programs test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
+.PHONY: all demo test test-failures trials test-programs test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
         test-torch test-memory test-layouts test-faults test-right test-engines test-net \
         fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-images bench-sync \
         bench-log bench-layouts bench-product16 bench-half bench-simulate lint install uninstall clean packages
@@ -320,6 +320,12 @@ test-kill: all
 	tests/checkpoint.sh $(B)/gradsum
 	tests/restarts.sh $(B)/gradsum
 	tests/elastic_nodes.sh $(B)/gradsum
+
+# All that draws, with draws of your own: make trials SEED=7
+SEED = 1
+TRIALS = test-kill test-faults test-torch
+trials: all
+	env KILL_SEED=$(SEED) LINKS_SEED=$(SEED) FAILURES_SEED=$(SEED) GRADSUM_TORCH_SEED=$(SEED) $(MAKE) $(TRIALS)
 
 # Slurm, torchrun and mpirun start the processes; a server of Redis is where they meet. What is not there is left out, and
 # said (with GRADSUM_ENGINES=required: fails; torchrun: TORCHRUN=/path/to/torchrun).
@@ -544,7 +550,7 @@ clean:
 
 # ---- install missing packages ----------------------------------------------------------------------------------------
 GOALS    = $(or $(MAKECMDGOALS),all)
-PACKAGES = $(PACKAGES_BUILD) $(if $(filter %test test% %test.o,$(GOALS)),$(PACKAGES_test)) $(if $(filter handout,$(GOALS)),$(PACKAGES_handout)) \
+PACKAGES = $(PACKAGES_BUILD) $(if $(filter %test test% trials %test.o,$(GOALS)),$(PACKAGES_test)) $(if $(filter handout,$(GOALS)),$(PACKAGES_handout)) \
            $(if $(filter test-oclgrind,$(GOALS)),$(PACKAGES_oclgrind)) $(if $(filter lint,$(GOALS)),$(PACKAGES_lint) $(PACKAGES_test)) \
            $(if $(filter lessons-html slides test-browser lint,$(GOALS)),$(PACKAGES_pages)) \
            $(if $(filter test-labs,$(GOALS)),$(PACKAGES_labs)) $(if $(filter fuzz,$(GOALS)),$(PACKAGES_fuzz))
