@@ -55,6 +55,7 @@ static const char *const failures[] = {
     "a_failing_process_ends_the_run",
     "a_stopped_process_is_named_by_who_waits_in_init",
     "a_timeout_names_the_ranks_of_the_parent",
+    "a_failure_names_the_rank_of_the_parent",
     /* cl_tune, cli, ended */ "the_search_can_be_stopped",
     "interrupted_training_saves_weights",
     "a_killed_rank_ends_the_run",
