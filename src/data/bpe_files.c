@@ -230,7 +230,9 @@ static gs_status add_token(lists *l, const char *path, const char *text, double 
 static gs_status add_object(lists *l, const char *path, const cJSON *item) {
     static const char *const flags[] = {"single_word", "lstrip", "rstrip", NULL};
     const cJSON *text = field(item, "content"), *id = field(item, "id");
-    const double number = cJSON_IsNumber(id) ? id->valuedouble : item->string ? strtod(item->string, NULL) : -1;
+    const double number = cJSON_IsNumber(id) ? id->valuedouble
+                          : item->string     ? strtod(item->string, NULL)
+                                             : -1;
     GS_TRY(add_token(l, path, cJSON_IsString(text) ? text->valuestring : "", number));
     return check_unset(path, GS_BPE_END ".", item, flags);
 }
