@@ -1,5 +1,5 @@
-# gradsum: make | make demo | make test | make in-one-file | make lab-07 | make labs | make lessons-html | make slides |
-#          make bench | make bench-scale | make bench-cl | make bench-images | make lint |
+# gradsum: make | make demo | make test | make test-failures | make in-one-file | make lab-07 | make labs |
+#          make lessons-html | make slides | make bench | make bench-scale | make bench-cl | make bench-images | make lint |
 #          make install | make uninstall | make clean
 # and for its authors: make test-labs | make test-oclgrind | make test-asan | make test-tsan | make test-kill |
 #          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
@@ -123,7 +123,7 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,
            $(addprefix lessons/predict/,boxes.o kept.o outcome.o)) $(patsubst %.c,$(B)/%.o,$(wildcard lessons/grade/format*.c))
 
 # ---- build -----------------------------------------------------------------------------------------------------------
-.PHONY: all demo test test-programs test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
+.PHONY: all demo test test-failures test-programs test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
         test-torch test-memory test-layouts test-faults test-right test-engines test-net \
         fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-images bench-sync \
         bench-log bench-layouts bench-product16 bench-half bench-simulate bench-simulate-net lint install uninstall clean packages
@@ -281,7 +281,11 @@ demo: all
 ifneq ($(wildcard tests/main.c),)
 test: $(B)/gradsum-test $(B)/gradsum $(B)/gradsum-faults
 	$(B)/gradsum-faults --few
-	POCL_SIGFPE_HANDLER=0 $(B)/gradsum-test # last: its summary closes the run
+	$(B)/gradsum-test --tests # last: its summary closes the run
+
+# What kills, stops, cuts, floods and waits.
+test-failures: $(B)/gradsum-test $(B)/gradsum
+	$(B)/gradsum-test --failures
 else
 test: all lab-graders
 	@lessons/sealed_test.sh $(B)
