@@ -73,7 +73,7 @@ PKG_CFLAGS = $(shell pkg-config --cflags $(LIBRARIES)) $(if $(OPENBLAS),,-I/usr/
 PKG_LIBS   = $(shell pkg-config --libs $(LIBRARIES)) $(BLAS_LIBS) -lgloo -lstdc++ -lm -lpthread $(MPI_LIBS)
 MPI_CFLAGS = $(shell pkg-config --exists ompi-c 2>/dev/null && echo -DGRADSUM_MPI && pkg-config --cflags ompi-c)
 MPI_LIBS   = $(shell pkg-config --exists ompi-c 2>/dev/null && pkg-config --libs ompi-c)
-COMPILE_C  = $(CC) -std=c11 -Wstrict-prototypes -Wmissing-prototypes $(FLAGS) $(DEFINES) -Isrc -I. $(PKG_CFLAGS) $(CFLAGS)
+COMPILE_C  = $(CC) -std=c11 -Wstrict-prototypes -Wmissing-prototypes $(FLAGS) $(DEFINES) $(LOCALE) -Isrc -I. $(PKG_CFLAGS) $(CFLAGS)
 COMPILE_CXX = $(CXX) -std=c++17 $(FLAGS) $(DEFINES) -Isrc -I. $(CXXFLAGS)
 
 # All cores, unless -j says otherwise.
@@ -126,7 +126,7 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,
 .PHONY: all demo test test-failures test-programs test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
         test-torch test-memory test-layouts test-faults test-right test-engines test-net \
         fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-images bench-sync \
-        bench-log bench-layouts bench-product16 bench-half bench-simulate bench-simulate-net lint install uninstall clean packages
+        bench-log bench-layouts bench-product16 bench-half bench-simulate lint install uninstall clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
 
 # A program in a build folder elsewhere finds the kernels and the data sets of this tree by a link to it
@@ -183,6 +183,10 @@ $(B)/cpu/adam_%.o $(B)/cpu/lamb_%.o: EXTRA = -fno-math-errno
 # two where it sees a chain, and then the bits depend on the size of a tile.
 IS_CLANG = $(findstring clang,$(shell $(CC) --version 2>/dev/null))
 $(B)/cpu/product_%.o $(B)/cpu/matmul_%.o $(B)/cpu/conv2d_groups_%.o: EXTRA = -ffp-contract=fast $(if $(IS_CLANG),,--param=avoid-fma-max-bits=0)
+
+# The library reads and writes numbers as in C, whatever locale its caller has set.
+$(SRC_LIB:%.c=$(B)/%.o): LOCALE = -include src/core/c_locale.h
+$(SRC_LIB:%.c=$(B)/%.o): src/core/c_locale.h
 
 # Short pieces are copied by the library; gcc itself would write `rep movsq` there (src/core/memory.h).
 $(B)/src/core/memory.o: EXTRA = -fno-builtin-memcpy
@@ -424,10 +428,6 @@ bench-sync: all $(B)/bench-sync $(if $(shell pkg-config --exists ompi-c 2>/dev/n
 # A step as `gradsum simulate` predicts it, beside the step that runs over --link take. CASES="4 ring 5ms,20MB/s".
 bench-simulate: all
 	tests/bench_simulate.sh $(B)/gradsum
-
-# The same over networks: 2 to 8 hosts of name spaces, whose lines are shaped. Says why where no hosts can be made.
-bench-simulate-net: all
-	tests/bench_simulate_net.sh $(B)/gradsum
 
 # Tokens a second of generate beside PyTorch's. TORCH=/path/to/python measures another PyTorch than Debian's.
 TORCH = /usr/bin/python3

@@ -124,8 +124,9 @@ static gs_status keep_best(gs_worker *w, int epoch, gs_result *result) {
 static gs_status test_ended(gs_worker *w, const gs_observer *observer, gs_result *result) {
     gs_score score;
     stopwatch watch = {.started = gs_seconds()};
-    GS_TRY(test(w, &watch, observer, &score));
     result->train_loss = NAN;
+    if (w->settings->tests == 0) return GS_OK;
+    GS_TRY(test(w, &watch, observer, &score));
     result->interrupted = score.stop;
     if (score.stop) return GS_OK;
     result->test_loss = score.loss / score.samples;
@@ -154,7 +155,9 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     const gs_settings *s = w->settings;
     const gs_measured *done = &w->measured;
     double seconds = 0, samples = 0, waited = 0;
-    if (!w->way->split) GS_TRY(gs_warm_up(w)); /* a stage's first step is its warm-up */
+    w->observer = observer;
+    result->test_loss = result->test_accuracy = NAN; /* until there is a test */
+    if (!w->way->split) GS_TRY(gs_warm_up(w));       /* a stage's first step is its warm-up */
     if (s->begin) GS_TRY(gs_state_restore(w));
     GS_TRY(gs_digest_create(w));
     GS_TRY(gs_make_way(w));
@@ -185,15 +188,17 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
         result->train_loss = train.loss / train.samples;
         double norms = w->measured.norms - before.norms, steps = (double)(w->step - done_before);
         score.stop = train.stop;
-        if (!train.stop) GS_TRY(test(w, &watch, observer, &score));
+        if (!train.stop && s->tests > 0) GS_TRY(test(w, &watch, observer, &score));
         result->interrupted = score.stop;
         if (score.stop) {
             GS_TRY(gs_record_epoch(w, observer, epoch, &before, took, true));
             break;
         }
-        result->test_loss = score.loss / score.samples;
-        result->test_accuracy = score.correct / score.samples;
-        result->tested_epoch = epoch;
+        if (s->tests > 0) {
+            result->test_loss = score.loss / score.samples;
+            result->test_accuracy = score.correct / score.samples;
+            result->tested_epoch = epoch;
+        }
         GS_TRY(keep_best(w, epoch, result));
         bool last = epoch == s->epochs || (s->steps && w->step >= s->steps);
         GS_TRY(gs_record_epoch(w, observer, epoch, &before, took, last));

@@ -74,6 +74,7 @@ typedef struct gs_observer {
     void (*step)(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *);
     void (*epoch)(void *context, const gs_epoch_report *);
     void (*test)(void *context, const gs_test_report *);
+    void (*testing)(void *context, size_t done, size_t of); /* during a test: blocks of this worker */
     /* With settings->record: before start, the devices' descriptions; after each epoch, what each worker did in it;
      * once, after the last traced step, the timelines of all workers (timeline/timeline.h). */
     void (*devices)(void *context, const gs_device_report *, int workers);

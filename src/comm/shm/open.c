@@ -1,6 +1,6 @@
 /* How processes come to share memory: they are connected over Gloo already and tell each other where they are.
  *
- *     1. all        tell place (host, name space of processes) and process number: are they on one machine?
+ *     1. all        tell place (gs_rendezvous_place) and process number: are they on one machine?
  *     2. rank 0     makes the segment, and tells as which of its files
  *     3. all        open it, and tell whether they could
  */
