@@ -160,9 +160,10 @@ static void pictures_left_out_are_counted(void **state) {
     write_bytes(folder, "val/bee/b.GIF", "x", 1);
     char *output;
     assert_int_equal(
-        gs_test_shell(&output,
-                      "COLUMNS=999 %s/gradsum train --data %s --size 16 --model softmax --batch 2 --steps 1 2>&1",
-                      GS_BUILD_DIR, folder),
+        gs_test_shell(
+            &output,
+            "COLUMNS=999 %s/gradsum train --data %s --size 16 --model softmax --batch 2 --steps 1 2>&1",
+            GS_BUILD_DIR, folder),
         0);
     const char *const said[] = {
         "(train) leaves pictures out that gradsum cannot read: 2 .webp; convert",
