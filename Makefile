@@ -34,7 +34,6 @@ PACKAGES_handout  = $(if $(filter aarch64,$(ELSEWHERE)),gcc-aarch64-linux-gnu li
                     $(if $(filter x86_64,$(ELSEWHERE)),gcc-x86-64-linux-gnu libc6-dev-amd64-cross)
 PACKAGES_install  = mandoc zsh
 PACKAGES_torch    = python3-torch python3-torchvision
-PACKAGES_failures = $(PACKAGES_test)
 PACKAGES_kill     = iproute2 procps
 PACKAGES_net      = iproute2 procps
 PACKAGES_browser  = chromium chromium-driver python3-selenium

@@ -22,6 +22,24 @@ void gs_test_say_skipped(const char *format, ...) {
     print_message("           left out: %s\n", why);
 }
 
+void gs_test_patiently(double first, const char *(*wrong)(double timeout, void *context), void *context) {
+    const char *what = wrong(first, context);
+    for (double timeout = 4 * first; what && timeout < 100; timeout *= 4) {
+        print_message("           again, with a time-out of %g s: %s\n", timeout, what);
+        what = wrong(timeout, context);
+    }
+    if (what) fail_msg("%s", what);
+}
+
+const char *gs_test_wrong(const char *format, ...) {
+    static char text[4096];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return text;
+}
+
 static int stderr_before = -1;
 static FILE *caught;
 

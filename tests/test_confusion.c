@@ -163,7 +163,7 @@ static void ranks_must_agree_on_it(void **state) {
     char path[400], *output;
     train_softmax(path);
     int status = gs_test_shell(&output,
-                               "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; "
+                               "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; "
                                "G='%s/gradsum eval --threads 1 --load %s'; "
                                "(GRADSUM_RANK=0 $G; echo rank 0: $?) & GRADSUM_RANK=1 $G --confusion; S=$?; "
                                "wait; exit $S",

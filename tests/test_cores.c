@@ -283,7 +283,7 @@ static void cpus_of_processes(int processes, const char *options, char line[2][2
     int status = gs_test_shell(
         &output,
         "%s/gradsum launch -n %d %s -- train --model softmax --epochs 100000 >/dev/null 2>&1 & launcher=$!\n"
-        "for i in $(seq 1200); do\n"
+        "for i in $(seq 6000); do\n"
         "  set -- $(cat /proc/$launcher/task/$launcher/children)\n"
         "  [ $# = %d ] && tr '\\0' ' ' </proc/$2/cmdline | grep -q '^gradsum train' && break\n"
         "  sleep 0.05\n"

@@ -51,8 +51,8 @@ static int least_memory(void) {
     static const int limits[] = {150000, 200000, 250000, 300000};
     for (int i = 0; i < 4; i++) {
         char *output;
-        int status = gs_test_shell(&output, "ulimit -v %d && timeout -k 1 20 %s/gradsum --version", limits[i],
-                                   GS_BUILD_DIR);
+        int status = gs_test_shell(&output, "ulimit -v %d && timeout -k 1 200 %s/gradsum --version",
+                                   limits[i], GS_BUILD_DIR);
         free(output);
         if (status == 0) return limits[i];
     }
@@ -63,7 +63,7 @@ static int least_memory(void) {
 static void check_memory(const char *option, int kib, int status, const char *part, const char *arguments) {
     char *output;
     int got =
-        gs_test_shell(&output, "unset OPENBLAS_NUM_THREADS; ulimit %s %d && timeout -k 1 20 %s/gradsum %s",
+        gs_test_shell(&output, "unset OPENBLAS_NUM_THREADS; ulimit %s %d && timeout -k 1 200 %s/gradsum %s",
                       option, kib, GS_BUILD_DIR, arguments);
     check(output, got, status, part);
     free(output);
@@ -97,7 +97,7 @@ static void too_little_memory_to_begin(void **state) {
     for (int kib = 40000; kib <= 280000; kib += 40000) {
         char *output;
         int status = gs_test_shell(
-            &output, "unset OPENBLAS_NUM_THREADS; ulimit -v %d && timeout -k 1 20 %s/gradsum --version", kib,
+            &output, "unset OPENBLAS_NUM_THREADS; ulimit -v %d && timeout -k 1 200 %s/gradsum --version", kib,
             GS_BUILD_DIR);
         if (status == 0)
             check(output, status, 0, "gradsum 0.");
@@ -114,7 +114,7 @@ static void too_little_memory_for_launched(void **state) {
     const char *folder = gs_test_folder();
     char *output;
     int status = gs_test_shell(&output,
-                               "unset OPENBLAS_NUM_THREADS; ulimit -v %d && TMPDIR=%s timeout -k 1 20 "
+                               "unset OPENBLAS_NUM_THREADS; ulimit -v %d && TMPDIR=%s timeout -k 1 200 "
                                "%s/gradsum launch -n 2 -- train --model softmax --steps 1",
                                least_memory(), folder, GS_BUILD_DIR);
     check(output, status, 1, "gradsum launch: rank ");
@@ -132,7 +132,7 @@ static void too_little_memory_for_the_library(void **state) {
     char *output;
     if (least > 150000) skip_because("this OpenBLAS maps a buffer when it is loaded");
     int status = gs_test_shell(
-        &output, "unset OPENBLAS_NUM_THREADS; ulimit -v %d && timeout -k 1 20 %s/gradsum-test fused", least,
+        &output, "unset OPENBLAS_NUM_THREADS; ulimit -v %d && timeout -k 1 200 %s/gradsum-test fused", least,
         GS_BUILD_DIR);
     check(output, status, 1, "must be free: the limit for this process is ");
     free(output);

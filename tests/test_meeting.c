@@ -34,7 +34,7 @@ static void await_rank(const char *folder, int rank) {
     char path[500];
     struct stat s = {0};
     snprintf(path, sizeof path, "%s/rank-%d", folder, rank);
-    for (int i = 0; i < 6000 && (stat(path, &s) != 0 || s.st_size == 0); i++) usleep(10000);
+    for (int i = 0; i < 30000 && (stat(path, &s) != 0 || s.st_size == 0); i++) usleep(10000);
 }
 
 static void a_rank_that_never_comes_is_named(void **state) {

@@ -54,7 +54,7 @@ static void where_they_listen_is_printed(void **state) {
 
 /* The first of two launches for the same port: on a busy machine it may be slower than the second. */
 #define UNTIL_IT_LISTENS                                                                                     \
-    "for i in $(seq 1200); do grep -qi \":$(printf %04X $P) 00000000:0000 0A\" /proc/net/tcp && break; "     \
+    "for i in $(seq 6000); do grep -qi \":$(printf %04X $P) 00000000:0000 0A\" /proc/net/tcp && break; "     \
     "sleep 0.05; done; "
 
 /* Every rank has a sentence. */

@@ -252,7 +252,7 @@ static void what_does_not_go_together(void **state) {
                            "train --sync async --staleness 1 --save x.st --save-state");
     char *output;
     int status = gs_test_shell(&output,
-                               "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; "
+                               "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; "
                                "G='%s/gradsum train --model softmax --epochs 2 --momentum 0.5 --threads 1'; "
                                "GRADSUM_RANK=0 $G --resume %s & GRADSUM_RANK=1 $G; S=$?; wait; exit $S",
                                gs_test_folder(), GS_BUILD_DIR, path);
