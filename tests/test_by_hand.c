@@ -13,8 +13,8 @@ enum { LONG = 90 /* s: nobody waits for so long */ };
 
 /* ---- while Gloo begins ---- */
 
-/* Rank 1 of 3 is connected, and ends itself by the signal. NULL: the others say so. The first of them ends, too, and has
- * no Gloo yet to tell why: the other one may find both lost. */
+/* Rank 1 of 3 is connected, and ends itself by the signal. NULL: the others say so. The first of them ends, too, and
+ * has no Gloo yet to tell why: the other one may find both lost. */
 static const char *ill_rank_is_not_named(double timeout, int ill, const char *wanted) {
     char folder[400], text[64];
     gs_test_new_folder(folder);
