@@ -5,7 +5,8 @@
 #          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
 #          make bench-generate | make bench-gpt | make bench-product16 | make accuracy | make fuzz SECONDS=60 |
 #          make bench-half | make bench-simulate | make bench-layouts | make test-torch | make test-memory |
-#          make test-layouts | make test-faults | make test-right | make test-engines | make test-net
+#          make test-layouts | make test-faults | make test-right | make test-engines | make test-net |
+#          make trials SEED=1
 #
 # Every target first looks for the Debian packages that it needs, and is silent when none is missing. As root it installs
 # what is missing, and says what; another user gets the list and the command. make INSTALL=1 runs it, with sudo.
@@ -124,7 +125,7 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,
 
 # ---- build -----------------------------------------------------------------------------------------------------------
 .PHONY: all demo test test-failures test-programs test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
-        test-torch test-memory test-layouts test-faults test-right test-engines test-net \
+        test-torch test-memory test-layouts test-faults test-right test-engines test-net trials \
         fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-images bench-sync \
         bench-log bench-layouts bench-product16 bench-half bench-simulate lint install uninstall clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
@@ -319,6 +320,17 @@ test-kill: all
 	tests/checkpoint.sh $(B)/gradsum
 	tests/restarts.sh $(B)/gradsum
 	tests/elastic_nodes.sh $(B)/gradsum
+
+# All that draws what it does, with seeds of one's own: make trials SEED=7. In .ci/run they are always the same.
+trials: export KILL_SEED = $(SEED)
+trials: export LINKS_SEED = $(SEED)
+trials: export FAILURES_SEED = $(SEED)
+trials: export GRADSUM_TORCH_SEED = $(SEED)
+trials:
+	@[ "$(SEED)" ] || { echo "gradsum: make trials SEED=N: there is no seed" >&2; exit 2; }
+	$(MAKE) test-faults
+	$(MAKE) test-kill
+	$(MAKE) test-torch
 
 # Slurm, torchrun and mpirun start the processes; a server of Redis is where they meet. What is not there is left out, and
 # said (with GRADSUM_ENGINES=required: fails; torchrun: TORCHRUN=/path/to/torchrun).
