@@ -1,6 +1,6 @@
 # gradsum: make | make demo | make test | make test-failures | make in-one-file | make lab-07 | make labs |
-#          make lessons-html | make slides | make bench | make bench-scale | make bench-cl | make bench-images | make lint |
-#          make install | make uninstall | make clean
+#          make lessons-html | make slides | make bench | make bench-scale | make bench-cl | make bench-images |
+#          make lint | make install | make uninstall | make clean
 # and for its authors: make test-labs | make test-oclgrind | make test-asan | make test-tsan | make test-kill |
 #          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
 #          make bench-generate | make bench-gpt | make bench-product16 | make accuracy | make fuzz SECONDS=60 |
@@ -124,8 +124,8 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,
            $(addprefix lessons/predict/,boxes.o kept.o outcome.o)) $(patsubst %.c,$(B)/%.o,$(wildcard lessons/grade/format*.c))
 
 # ---- build -----------------------------------------------------------------------------------------------------------
-.PHONY: all demo test test-failures test-programs test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
-        test-torch test-memory test-layouts test-faults test-right test-engines test-net trials \
+.PHONY: all demo test test-failures trials test-programs test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
+        test-torch test-memory test-layouts test-faults test-right test-engines test-net \
         fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-images bench-sync \
         bench-log bench-layouts bench-product16 bench-half bench-simulate lint install uninstall clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
@@ -555,7 +555,7 @@ clean:
 
 # ---- install missing packages ----------------------------------------------------------------------------------------
 GOALS    = $(or $(MAKECMDGOALS),all)
-PACKAGES = $(PACKAGES_BUILD) $(if $(filter %test test% %test.o,$(GOALS)),$(PACKAGES_test)) $(if $(filter handout,$(GOALS)),$(PACKAGES_handout)) \
+PACKAGES = $(PACKAGES_BUILD) $(if $(filter %test test% trials %test.o,$(GOALS)),$(PACKAGES_test)) $(if $(filter handout,$(GOALS)),$(PACKAGES_handout)) \
            $(if $(filter test-oclgrind,$(GOALS)),$(PACKAGES_oclgrind)) $(if $(filter lint,$(GOALS)),$(PACKAGES_lint) $(PACKAGES_test)) \
            $(if $(filter lessons-html slides test-browser lint,$(GOALS)),$(PACKAGES_pages)) \
            $(if $(filter test-labs,$(GOALS)),$(PACKAGES_labs)) $(if $(filter fuzz,$(GOALS)),$(PACKAGES_fuzz))

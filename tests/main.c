@@ -1,8 +1,8 @@
 /* gradsum-test [--tests | --failures] [NAME...]
  *
- * With names, of groups or with * of tests: these tests run here, in this process. Without: every group runs in a process
- * of its own, as many at a time as there are cores, and one summary closes the run. --tests is what `make test` runs,
- * --failures what `make test-failures` runs; without either, all tests run.
+ * With names, of groups or with * of tests: these tests run here, in this process. Without: every group runs in a
+ * process of its own, as many at a time as there are cores, and one summary closes the run. --tests is what `make
+ * test` runs, --failures what `make test-failures` runs; without either, all tests run.
  */
 #include "core/clock.h"
 #include "tests/devices.h"
@@ -56,6 +56,7 @@ static const char *const failures[] = {
     "a_failing_process_ends_the_run",
     "a_stopped_process_is_named_by_who_waits_in_init",
     "a_timeout_names_the_ranks_of_the_parent",
+    "a_failure_names_the_rank_of_the_parent",
     /* cl_tune, cli, ended */ "the_search_can_be_stopped",
     "interrupted_training_saves_weights",
     "a_killed_rank_ends_the_run",

@@ -212,7 +212,9 @@ static void every_form_of_png(void **state) {
 static void no_pictures(void **state) {
     (void)state;
     assert_broken("the file is empty", "", 0);
-    assert_broken("neither a JPEG nor a PNG", "GIF89a", 6);
+    assert_broken("it is a GIF picture, neither a JPEG nor a PNG", "GIF89a", 6);
+    assert_broken("it is a Git LFS pointer, neither a JPEG nor a PNG; fetch the file that it stands for",
+                  "version https://git-lfs.github.com/spec/v1\n", 43);
     assert_broken("neither a JPEG nor a PNG", "\x89PNG", 4);
     assert_broken("the JPEG is damaged", "\xff\xd8\xff", 3);
     assert_broken("the PNG is damaged: the file ends too early", "\x89PNG\r\n\x1a\n", 8);

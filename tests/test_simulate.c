@@ -260,7 +260,7 @@ static void bad_use_is_told(void **state) {
         {"--zero 2 does not go with pp", "--workers 8 --link 5us,1GB/s --layout dp4,pp2,zero2"},
         {"--wire does not go with pp", "--workers 8 --link 5us,1GB/s --layout dp4,pp2 --wire f16"},
         {"--pipeline-schedule is for --pipeline P", "--workers 8 --link 5us,1GB/s --pipeline-schedule gpipe"},
-        {"launch -n or --workers), or dp8", "--workers 8 --link 5us,1GB/s --layout dp4"},
+        {"wanted as many (--workers), or dp8", "--workers 8 --link 5us,1GB/s --layout dp4"},
         {"--jitter: there is no worker 9", "--workers 8 --link 5us,1GB/s --jitter 9:1ms@5%%"},
         {"--mtbf: '30' is not a number with us",
          "--workers 8 --link 5us,1GB/s --mtbf 30 --checkpoint-cost 1s"},

@@ -116,6 +116,15 @@ static void print_sent(const gs_row *rows, int count, bool buckets) {
     }
 }
 
+/* Of the first set to which it happened. */
+static void print_busy(const gs_row *rows, int count) {
+    int i = 0;
+    while (i < count && !*rows[i].result.busy) i++;
+    if (i == count) return;
+    printf("\n");
+    gs_print_fact("busy", "%s: %s", rows[i].devices, rows[i].result.busy);
+}
+
 static void print_json(const gs_row *row, const gs_row *first) {
     const gs_result *r = &row->result;
     cJSON *o = GS_JSON_OBJECT(GS_FIELD("devices", row->devices), GS_FIELD("workers", r->workers),
@@ -128,6 +137,7 @@ static void print_json(const gs_row *row, const gs_row *first) {
         GS_JSON_ADD(shares, GS_FIELD(gs_phase_names[p], share(r, (gs_phase)p)));
     if (r->overlap.buckets > 0) cJSON_AddNumberToObject(o, "hidden", gs_overlap_hidden(r->overlap));
     if (r->sent > 0) cJSON_AddNumberToObject(o, "sent_bytes_a_step", r->sent);
+    if (*r->busy) cJSON_AddStringToObject(o, "busy", r->busy);
     GS_JSON_ADD(o, GS_FIELD("loader_wait", r->waited), GS_FIELD("train_loss", r->train_loss),
                 GS_FIELD("test_accuracy", r->test_accuracy), GS_FIELD("largest_difference", row->difference));
     gs_json_print(o);
@@ -216,6 +226,7 @@ static gs_status run(gs_settings *s, gs_row *rows, int count, bool json, const c
     if (status == GS_OK && !json) print_threads(s, chosen);
     if (status == GS_OK && !json) print_header(s->bucket > 0);
     if (status == GS_OK) status = compare(s, rows, count, json, report ? &page : NULL);
+    if (status == GS_OK && !json) print_busy(rows, count);
     if (status == GS_OK && !json) print_sent(rows, count, s->bucket > 0);
     if (status == GS_OK && !json) status = draw(rows, count);
     if (status == GS_OK && report) status = gs_compare_page_write(&page);

@@ -86,6 +86,7 @@ static void json_end(const gs_progress *p, const gs_result *r, const char *sha25
         GS_JSON_ADD(o, GS_FIELD("kept_epoch", r->kept_epoch),
                     GS_FIELD("kept_test_accuracy", r->kept_accuracy));
     if (r->kept_epoch && p->tokens) GS_JSON_ADD(o, GS_FIELD("kept_test_loss", r->kept_loss));
+    if (*r->busy) cJSON_AddStringToObject(o, "busy", r->busy);
     if (r->skipped) cJSON_AddNumberToObject(o, "skipped_files", (double)r->skipped);
     cJSON_AddBoolToObject(o, "interrupted", r->interrupted);
     gs_modes_json_end(r, o);
@@ -435,6 +436,7 @@ void gs_progress_end(gs_progress *p, const gs_result *r) {
     if (!*p->ended) gs_worker_lines(stdout, &p->screen, r);
     print_done(p, r);
     if (!*p->ended) print_memory(r);
+    if (*r->busy) gs_print_fact("busy", "%s", r->busy);
     if (!*p->ended) printf("loader   workers waited for it %.1f %% of the time\n", 100 * r->waited);
     printf("weights  sha256 %s\n", sha256);
     if (!p->settings->save || p->failure) return;

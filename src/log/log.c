@@ -280,6 +280,7 @@ static gs_status write_end_of_run(gs_log *log, gs_status ended, const char *mess
     if (log->failed) end.problem = log->problem;
     end.steps = log->total;
     if (ended == GS_OK && !r->interrupted) end.test_accuracy = r->test_accuracy;
+    if (ended == GS_OK && *r->busy) end.busy = r->busy;
     if (ended == GS_OK) end.sent = r->sent, end.sent_most = r->sent_most;
     return gs_log_write_end(path_of(log, "run.json"), log->run_text, &end, &log->memory);
 }

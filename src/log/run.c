@@ -152,6 +152,7 @@ gs_status gs_log_write_end(const char *path, const char *text, const gs_log_end_
     GS_JSON_ADD(e, GS_FIELD("why", end->why), GS_FIELD("seconds", end->seconds),
                 GS_FIELD("steps", end->steps));
     if (end->test_accuracy >= 0) cJSON_AddNumberToObject(e, "test_accuracy", end->test_accuracy);
+    if (end->busy) cJSON_AddStringToObject(e, "busy", end->busy);
     if (end->problem) cJSON_AddStringToObject(e, "log", end->problem);
     if (end->sent > 0)
         GS_JSON_ADD(e, GS_FIELD("sent_bytes_a_step", end->sent),

@@ -1,6 +1,7 @@
 #include "train/elastic/carry.h"
 #include "train/internal.h"
 #include "train/offload/offload.h"
+#include "train/run.h"
 #include "train/state.h"
 
 #include "core/clock.h"
@@ -58,7 +59,7 @@ static gs_status one_epoch(gs_worker *w, int epoch, stopwatch *watch, const gs_o
         total->correct += score.correct;
         total->samples += score.samples;
         total->stop = score.stop;
-        bool bad = gs_watch_loss(w, score.loss, w->step);
+        bool bad = gs_watch_loss(w, score.loss, w->step) || gs_is_hopeless(w);
         diverged = bad && !w->way->apart; /* these tell each other by the request to stop */
         if (!diverged && !total->stop) GS_TRY(gs_checkpoints_after_step(w, observer, &score));
         if (observer->step) observer->step(observer->context, epoch, i + 1, steps, &score);
@@ -171,6 +172,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     GS_TRY(gs_comm_barrier(w->comm));
     GS_TRY(gs_record_start(w, observer));
     if (observer->start) observer->start(observer->context, w);
+    const gs_busy_clock begun = gs_busy_begin();
     const int first = 1 + (int)(w->step / gs_steps_of_epoch(w->train_set->count, w->batch));
     for (int epoch = first; epoch <= s->epochs && !(s->steps && w->step >= s->steps); epoch++) {
         gs_score train, score;
@@ -212,6 +214,8 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
                                   s->clip > 0 ? norms / steps : (double)NAN};
         if (observer->epoch) observer->epoch(observer->context, &report);
     }
+    gs_busy busy = w->run ? w->run->busy : (gs_busy){.cpus = 1};
+    busy.waited = gs_busy_waited(&begun, (double)busy.cpus / (w->run ? w->run->beside : 1));
     char ended[GS_RUN_HAS_ENDED];
     if (s->begin && gs_state_has_ended(s->begin, s, ended, sizeof ended))
         GS_TRY(test_ended(w, observer, result));
@@ -229,5 +233,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     if (s->save_state) GS_TRY(gs_state_take(w, &result->state));
     GS_TRY(result->kept_epoch ? make_weights(w, result)
                               : read_weights(w, result)); /* before the report: its memory */
-    return gs_report_workers(w, &(gs_measured){0}, seconds, &result->worker);
+    GS_TRY(gs_report_workers(w, &(gs_measured){0}, seconds, &busy, &result->worker));
+    gs_busy_text(&busy, result->busy);
+    return GS_OK;
 }

@@ -182,6 +182,7 @@ typedef struct gs_result {
     int threads;              /* that each cpu worker of this process had */
     int cpus;                 /* that this worker was bound to; 0: it was not bound */
     int rank;                 /* of this process's first worker */
+    char busy[200];           /* a sentence: the machine was too busy for these times; "": it was not */
     gs_worker_report *worker; /* of training: one for each rank of all processes; else NULL */
     gs_staleness staleness;   /* of rank 0 with --sync async; else empty */
     /* Of gs_eval: of the GS_TOP likeliest classes; NaN: there are not more than GS_TOP. */

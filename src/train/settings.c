@@ -244,7 +244,7 @@ gs_status gs_exact_check_passes(const gs_settings *s, int workers) {
 
 gs_status gs_check_workers(const gs_settings *s, const gs_dataset *train_set, int workers) {
     const gs_way *way = gs_way_of(s);
-    GS_TRY(gs_layout_check_workers(s, workers));
+    GS_TRY(gs_layout_check_workers(s, workers, "--devices or launch -n"));
     if (way->parts % workers != 0)
         return gs_fail(
             GS_E_USAGE,

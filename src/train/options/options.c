@@ -260,7 +260,8 @@ const gs_run_option gs_run_table[] = {
      "refuse a run that takes more of a device's memory (gradsum memory)", GS_IF_NAMED, .off = "no limit",
      .agreement = GS_MAY_DIFFER},
     {"fit", GS_OPTION_FLAG, AT(fit), 0, 0, NULL,
-     "with --max-memory: choose what makes the run fit, of --micro-batch (--micro-batches), --zero, "
+     "choose what makes the run fit --max-memory, or on cpu what this process may use, of --micro-batch "
+     "(--micro-batches), --zero, "
      "--offload and --recompute, instead of a refusal",
      GS_IF_NAMED, .agreement = GS_MUST_AGREE},
     {"confusion", GS_OPTION_FLAG, AT(confusion), 0, 0, NULL,

@@ -63,7 +63,7 @@ gs_status gs_simulation_settle(gs_simulation *s) {
             "--hosts %d: each has %d workers, and --inside LATENCY,BANDWIDTH says how they are linked",
             s->hosts, s->workers / s->hosts);
     GS_TRY(gs_layout_settle(&s->settings));
-    GS_TRY(gs_layout_check_workers(&s->settings, s->workers));
+    GS_TRY(gs_layout_check_workers(&s->settings, s->workers, "--workers"));
     const int divides = (s->settings.pipeline > 1 ? s->settings.pipeline : 1) *
                         (s->settings.tensor > 1 ? s->settings.tensor : 1);
     if (s->workers % divides != 0)
