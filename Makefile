@@ -5,7 +5,8 @@
 #          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
 #          make bench-generate | make bench-gpt | make bench-product16 | make accuracy | make fuzz SECONDS=60 |
 #          make bench-half | make bench-simulate | make bench-layouts | make test-torch | make test-memory |
-#          make test-layouts | make test-faults | make test-right | make test-engines | make test-net
+#          make test-layouts | make test-faults | make test-right | make test-engines | make test-net |
+#          make trials SEED=1
 #
 # Every target first looks for the Debian packages that it needs, and is silent when none is missing. As root it installs
 # what is missing, and says what; another user gets the list and the command. make INSTALL=1 runs it, with sudo.
@@ -320,11 +321,16 @@ test-kill: all
 	tests/restarts.sh $(B)/gradsum
 	tests/elastic_nodes.sh $(B)/gradsum
 
-# All that draws, with draws of your own: make trials SEED=7
-SEED = 1
-TRIALS = test-kill test-faults test-torch
-trials: all
-	env KILL_SEED=$(SEED) LINKS_SEED=$(SEED) FAILURES_SEED=$(SEED) GRADSUM_TORCH_SEED=$(SEED) $(MAKE) $(TRIALS)
+# All that draws what it does, with seeds of one's own: make trials SEED=7. In .ci/run they are always the same.
+trials: export KILL_SEED = $(SEED)
+trials: export LINKS_SEED = $(SEED)
+trials: export FAILURES_SEED = $(SEED)
+trials: export GRADSUM_TORCH_SEED = $(SEED)
+trials:
+	@[ "$(SEED)" ] || { echo "gradsum: make trials SEED=N: there is no seed" >&2; exit 2; }
+	$(MAKE) test-faults
+	$(MAKE) test-kill
+	$(MAKE) test-torch
 
 # Slurm, torchrun and mpirun start the processes; a server of Redis is where they meet. What is not there is left out, and
 # said (with GRADSUM_ENGINES=required: fails; torchrun: TORCHRUN=/path/to/torchrun).

@@ -62,6 +62,17 @@ bool gs_test_lives(pid_t pid) {
     return read && mark != 'Z' && mark != 'X';
 }
 
+bool gs_test_signal_waits(pid_t pid, int signal) {
+    char path[64], line[256];
+    unsigned long long waiting = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f) && sscanf(line, "ShdPnd: %llx", &waiting) != 1) continue;
+    fclose(f);
+    return waiting >> (signal - 1) & 1;
+}
+
 int gs_test_launcher_end(pid_t launcher) {
     int status = 0;
     pid_t ended = 0;

@@ -13,6 +13,9 @@ pid_t gs_test_rank_of(pid_t launcher, int rank);
 /* Is there such a process, and is it more than what waits to be reaped? */
 bool gs_test_lives(pid_t pid);
 
+/* Has the signal been sent to the process, which has not taken it yet? */
+bool gs_test_signal_waits(pid_t pid, int signal);
+
 /* The wait status of the launcher, which is this process's child; it is killed, and the test fails, after 300 s. */
 int gs_test_launcher_end(pid_t launcher);
 

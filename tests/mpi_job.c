@@ -147,7 +147,8 @@ static gs_status do_job(const char *name) {
     GS_TRY(gs_rendezvous_from_environment(&j.r));
     j.local = local[j.r.rank] - '0';
     if (strcmp(name, "abort") == 0) return job_fails(&j, abort_body, 60);
-    if (strcmp(name, "late") == 0) return job_fails(&j, late_body, 0.3);
+    if (strcmp(name, "late") == 0)
+        return job_fails(&j, late_body, atof(environment("GS_TEST_TIMEOUT", "0.3")));
     if (strcmp(name, "length") == 0) return job_fails(&j, length_body, 60);
     if (strcmp(name, "killed") == 0) return job_fails(&j, killed_body, 3);
     return job_checks(&j);

@@ -309,7 +309,7 @@ static void a_second_signal_kills(void **state) {
     kill(w.rank[0], SIGSTOP);
     kill(w.rank[1], SIGSTOP);
     kill(w.launcher, SIGINT);
-    sleep(1);
+    while (gs_test_signal_waits(w.launcher, SIGINT)) usleep(1000); /* else the two would be one */
     kill(w.launcher, SIGINT);
     assert_ended(&w, 128 + SIGINT, "gradsum launch: stopped by signal 2");
 }

@@ -76,11 +76,11 @@ static void nodes_that_do_not_fit_are_named(void **state) {
          {"n0: gradsum train: rank ", "n1: gradsum train: rank ",
           "is one of 6 processes, but rank 0 is one of 2: all "
           "nodes need the same --nodes and -n"}},
-        {"launch 0 --nodes 2 $M -n 1 --timeout 4 -- $T & GRADSUM_SECRET=another-secret-of-some-length "
+        {"launch 0 --nodes 2 $M -n 1 --timeout 12 -- $T & GRADSUM_SECRET=another-secret-of-some-length "
          "launch "
          "1 --nodes 2 "
          "$M -n 1 -- $T",
-         {"n0: gradsum train: rank 0 waited 4 s for rank 1 of 2, which never arrived (at tcp://127.0.0.1:",
+         {"n0: gradsum train: rank 0 waited 12 s for rank 1 of 2, which never arrived (at tcp://127.0.0.1:",
           "turned away there, of gradsum with another secret: it must be the same on all machines",
           "n1: gradsum train: rank 1: what answers at 127.0.0.1 port "}},
         {"launch 0 --nodes 2 $M -n 1 -- $T & " UNTIL_IT_LISTENS

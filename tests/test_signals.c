@@ -36,7 +36,7 @@ static void an_ignored_signal_stays_ignored(void **state) {
     gs_test_shell(
         &output,
         "cd %s; trap '' HUP; %s/gradsum train --model lenet --epochs 100000 --threads 1 >out &\n" AWAIT_STEPS
-        "kill -HUP $!; sleep 0.2; kill -TERM $!; wait $!; echo status $?",
+        "kill -HUP $!; " GS_TEST_AWAIT("epoch 2/") "kill -TERM $!; wait $!; echo status $?",
         gs_test_folder(), GS_BUILD_DIR);
     assert_saved(output, "status 143", "", NULL);
     free(output);
@@ -66,8 +66,9 @@ static void explain_leaves_no_folder(void **state) {
     gs_test_shell(&output,
                   "cd %s && mkdir tmp && sed -i 's/^option steps .*/option steps 0/; "
                   "s/^option epochs .*/option epochs 100000/; s/^end 1 .*/end 1/' a/rank-0.digest\n"
-                  "TMPDIR=$PWD/tmp %s/gradsum explain a & until ls tmp | grep -q .; do sleep 0.02; done\n"
-                  "sleep 0.3; kill -TERM $!; wait $!; echo status $?; ls -A tmp; echo nothing is left",
+                  "TMPDIR=$PWD/tmp %s/gradsum explain a & until find tmp -name '*.digest' -size +0 "
+                  "2>/dev/null | grep -q .; do sleep 0.02; done\n"
+                  "kill -TERM $!; wait $!; echo status $?; ls -A tmp; echo nothing is left",
                   folder, GS_BUILD_DIR);
     assert_saved(output, "status 143\nnothing is left", "was stopped by a signal after step", NULL);
     free(output);
@@ -80,7 +81,7 @@ static void a_signal_ends_a_pause(void **state) {
     gs_test_shell(
         &output,
         "cd %s; %s/gradsum train --model softmax --devices cpu,cpu --jitter 1:1000s@100%% --timeout 2000 "
-        "--steps 9 >out &\n" AWAIT_STEPS "sleep 0.5; kill -TERM $!\n"
+        "--steps 9 >out &\n" AWAIT_STEPS "kill -TERM $!\n"
         "for i in $(seq 6000); do kill -0 $! 2>/dev/null || break; sleep 0.05; done\n"
         "kill -KILL $!; wait $!; echo status $?",
         gs_test_folder(), GS_BUILD_DIR);

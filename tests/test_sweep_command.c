@@ -186,7 +186,7 @@ static void interrupted(const char *jobs) {
         _exit(99);
     }
     /* when the head of the table is there it listens to signals */
-    for (int i = 0; i < 600; i++) {
+    for (int i = 0; i < 3000; i++) {
         usleep(100000);
         read_log(log, text, sizeof text);
         if (strstr(text, "samples/s")) break;

@@ -195,8 +195,8 @@ static void a_removed_record_is_told(void **state) {
         gs_test_shell(
             &output,
             "cd %s && exec 2>&1; %s/gradsum %s train --model softmax --threads 1 --epochs 1000 --steps 200 "
-            "--slow 0:5 --digest d &\n"
-            "until [ -s d/rank-0.digest ]; do sleep 0.02; done; sleep 0.3; rm -r d\n"
+            "--slow 0:25 --digest d &\n"
+            "until [ -s d/rank-0.digest ]; do sleep 0.02; done; rm -r d\n"
             "wait $!; echo status $?",
             gs_test_folder(), GS_BUILD_DIR, starts[i]);
         if (!strstr(output, "status 1") || !strstr(output, ".digest was removed while the run wrote it"))
