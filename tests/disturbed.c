@@ -48,7 +48,7 @@ static char *text_of(const char *path) {
 
 void gs_test_disturbed_wait(const char *path, const char *part) {
     bool found = false;
-    for (int i = 0; i < 6000 && !found; i++, usleep(10000)) {
+    for (int i = 0; i < 30000 && !found; i++, usleep(10000)) {
         char *text = text_of(path);
         found = strstr(text, part) != NULL;
         free(text);
@@ -67,13 +67,13 @@ static uint64_t newest(const disturbed *d) {
 }
 
 void gs_test_disturbed_wait_for_step(const disturbed *d, uint64_t step) {
-    for (int i = 0; i < 6000 && newest(d) < step; i++) usleep(10000);
+    for (int i = 0; i < 30000 && newest(d) < step; i++) usleep(10000);
     if (newest(d) < step) fail_msg("no step %d: %s", (int)step, text_of(d->err));
 }
 
 void gs_test_disturbed_send(const disturbed *d, int rank, int number) {
     pid_t pid = 0;
-    for (int i = 0; i < 3000 && !pid; i++, usleep(1000)) pid = gs_test_rank_of(d->launcher, rank);
+    for (int i = 0; i < 300000 && !pid; i++, usleep(1000)) pid = gs_test_rank_of(d->launcher, rank);
     assert_true(pid > 0);
     assert_int_equal(kill(pid, number), 0);
 }

@@ -65,7 +65,7 @@ bool gs_test_lives(pid_t pid) {
 int gs_test_launcher_end(pid_t launcher) {
     int status = 0;
     pid_t ended = 0;
-    for (int i = 0; i < 6000 && (ended = waitpid(launcher, &status, WNOHANG)) == 0; i++) usleep(10000);
+    for (int i = 0; i < 30000 && (ended = waitpid(launcher, &status, WNOHANG)) == 0; i++) usleep(10000);
     if (ended == 0) kill(launcher, SIGKILL);
     assert_int_equal(ended, launcher);
     return status;

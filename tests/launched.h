@@ -13,7 +13,7 @@ pid_t gs_test_rank_of(pid_t launcher, int rank);
 /* Is there such a process, and is it more than what waits to be reaped? */
 bool gs_test_lives(pid_t pid);
 
-/* The wait status of the launcher, which is this process's child; it is killed, and the test fails, after 60 s. */
+/* The wait status of the launcher, which is this process's child; it is killed, and the test fails, after 300 s. */
 int gs_test_launcher_end(pid_t launcher);
 
 /* A port of this machine at which nobody listens, and which the system gives to nobody that asks for any port. No other

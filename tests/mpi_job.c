@@ -71,7 +71,7 @@ static void say_done(int rank) {
 }
 
 static void wait_until_done(int rank) {
-    for (int i = 0; i < 3000 && access(place_of(rank), F_OK) != 0; i++) usleep(10000);
+    for (int i = 0; i < 30000 && access(place_of(rank), F_OK) != 0; i++) usleep(10000);
 }
 
 /* What a rank does when it is not the last one: it fails, and then at once again with the same message. The

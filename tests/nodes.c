@@ -5,9 +5,9 @@
 
 #define TRAIN "train --model softmax --steps 3 --threads 1 --batch 12"
 #define PREAMBLE                                                                                             \
-    "export GRADSUM_SECRET=0123456789abcdef0123 GRADSUM_TIMEOUT=20 HOME=%s\n"                                \
+    "export GRADSUM_SECRET=0123456789abcdef0123 GRADSUM_TIMEOUT=200 HOME=%s\n"                                \
     "G=%s/gradsum T='" TRAIN "' P=%d; M=\"--meet tcp://127.0.0.1:$P\"\n"                                     \
-    "launch() { r=$1; shift; { timeout 120 $G launch --node-rank $r \"$@\" 2>&1; echo exit $?; } | "         \
+    "launch() { r=$1; shift; { timeout 400 $G launch --node-rank $r \"$@\" 2>&1; echo exit $?; } | "         \
     "sed -u \"s/^/n$r: /\"; }\n"
 
 int gs_test_nodes_one(char **output, const char *script) {

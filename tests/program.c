@@ -6,7 +6,7 @@ enum { COMMAND_SIZE = 4096 };
 
 static int run(char **output, const char *command) {
     setenv("GS_TEST_COMMAND", command, 1);
-    FILE *pipe = popen("timeout -k 5 300 sh -c \"$GS_TEST_COMMAND\" 2>&1", "r");
+    FILE *pipe = popen("timeout -k 5 600 sh -c \"$GS_TEST_COMMAND\" 2>&1", "r");
     if (!pipe) gs_bug("cannot run %s", command);
     size_t used = 0, room = 1 << 20; /* more than any command prints */
     char *text = malloc(room);

@@ -5,16 +5,16 @@
 
 #include <cjson/cJSON.h>
 
-/* Run "gradsum <arguments>" through the shell in a new process, for 300 s at most. Returns its exit status (124: it
+/* Run "gradsum <arguments>" through the shell in a new process, for 600 s at most. Returns its exit status (124: it
  * took longer). *output (if not NULL) is what it printed to standard output and standard error, to be freed. */
 int gs_test_program(char **output, const char *arguments, ...) GS_PRINTF(2, 3);
 
 /* The same for any shell command. */
 int gs_test_shell(char **output, const char *command, ...) GS_PRINTF(2, 3);
 
-/* Shell: wait until the file "out" has a line that begins so, as long as a busy machine needs; a minute at most.
+/* Shell: wait until the file "out" has a line that begins so, as long as a busy machine needs; minutes at most.
  * `train` prints "step " when all ranks have met and the first step begins. */
-#define GS_TEST_AWAIT(begin) "for i in $(seq 1200); do grep -qs '^" begin "' out && break; sleep 0.05; done; "
+#define GS_TEST_AWAIT(begin) "for i in $(seq 6000); do grep -qs '^" begin "' out && break; sleep 0.05; done; "
 
 /* It exits with `status` and prints `part` somewhere. */
 void gs_test_program_prints(int status, const char *part, const char *arguments, ...) GS_PRINTF(3, 4);

@@ -47,17 +47,17 @@ __attribute__((constructor)) static void be_a_rank(void) {
 
 /* ---- in the test ---- */
 
-static void set_number(const char *name, int value) {
+static void set_number(const char *name, double value) {
     char text[16];
-    snprintf(text, sizeof text, "%d", value);
+    snprintf(text, sizeof text, "%g", value);
     setenv(name, text, 1);
 }
 
-gs_test_rank gs_test_start_rank(int rank, int size, const char *folder, int timeout) {
+gs_test_rank gs_test_start_rank(int rank, int size, const char *folder, double timeout) {
     return gs_test_start_ill_rank(rank, size, folder, timeout, 0);
 }
 
-gs_test_rank gs_test_start_ill_rank(int rank, int size, const char *folder, int timeout, int signal) {
+gs_test_rank gs_test_start_ill_rank(int rank, int size, const char *folder, double timeout, int signal) {
     gs_test_rank p;
     snprintf(p.log, sizeof p.log, "%s/log", gs_test_folder());
     set_number("GS_TEST_RANK", signal);
@@ -81,7 +81,7 @@ gs_test_rank gs_test_start_ill_rank(int rank, int size, const char *folder, int 
 
 int gs_test_rank_end(const gs_test_rank *p) {
     int status = 0;
-    for (int i = 0; i < 10000; i++) {
+    for (int i = 0; i < 30000; i++) {
         if (waitpid(p->pid, &status, WNOHANG) == p->pid) return status;
         usleep(10000);
     }
@@ -91,12 +91,17 @@ int gs_test_rank_end(const gs_test_rank *p) {
     return status;
 }
 
-void gs_test_rank_says(const gs_test_rank *p, const char *part) {
-    char text[1024] = "";
+const char *gs_test_rank_said(const gs_test_rank *p) {
+    static char text[1024];
     FILE *f = fopen(p->log, "r");
     assert_non_null(f);
     text[fread(text, 1, sizeof text - 1, f)] = 0;
     fclose(f);
+    return text;
+}
+
+void gs_test_rank_says(const gs_test_rank *p, const char *part) {
+    const char *text = gs_test_rank_said(p);
     if (!strstr(text, part)) fail_msg("wanted '%s' in: %s", part, text);
 }
 

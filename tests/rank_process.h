@@ -14,13 +14,16 @@ typedef struct gs_test_rank {
 /* A folder to meet in. */
 void gs_test_new_folder(char folder[400]);
 
-gs_test_rank gs_test_start_rank(int rank, int size, const char *folder, int timeout);
+gs_test_rank gs_test_start_rank(int rank, int size, const char *folder, double timeout);
 
 /* It kills itself with this signal as soon as it is connected, before Gloo begins. For 3 ranks or more. */
-gs_test_rank gs_test_start_ill_rank(int rank, int size, const char *folder, int timeout, int signal);
+gs_test_rank gs_test_start_ill_rank(int rank, int size, const char *folder, double timeout, int signal);
 
-/* Its wait status; it is killed, and the test fails, if it has not ended after 100 s. */
+/* Its wait status; it is killed, and the test fails, if it has not ended after 300 s. */
 int gs_test_rank_end(const gs_test_rank *);
+
+/* After its end: what it has printed. Static buffer. */
+const char *gs_test_rank_said(const gs_test_rank *);
 
 /* After its end: what it has printed contains `part`. */
 void gs_test_rank_says(const gs_test_rank *, const char *part);

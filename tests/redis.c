@@ -34,7 +34,7 @@ int gs_test_redis_start(void) {
                folder, (char *)NULL);
         _exit(127);
     }
-    for (int i = 0; i < 3000 && !answers(port); i++) usleep(20000);
+    for (int i = 0; i < 15000 && !answers(port); i++) usleep(20000);
     return port;
 }
 

@@ -51,6 +51,14 @@ void gs_test_near(double got, double want, double absolute, double relative, con
 #define skip_because(...) (gs_test_say_skipped(__VA_ARGS__), _skip(__FILE__, __LINE__))
 void gs_test_say_skipped(const char *format, ...) GS_PRINTF(1, 2);
 
+/* For a time-out that must pass, and is short for that reason. What goes wrong may be a living rank that a busy machine
+ * held up for as long: then `wrong` is asked again with four times as long, up to minutes. It returns NULL: all is right;
+ * or what is wrong, which fails the test in the end. */
+void gs_test_patiently(double first, const char *(*wrong)(double timeout, void *context), void *context);
+
+/* What `wrong` of gs_test_patiently returns; it is overwritten by the next. */
+const char *gs_test_wrong(const char *format, ...) GS_PRINTF(1, 2);
+
 /* Between these, standard error is caught: for calls that are meant to fail and say so. Do not assert in between: a
  * failed assertion could leave it caught. The second one returns what was written; to be freed. */
 void gs_test_catch_stderr(void);

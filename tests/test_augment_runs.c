@@ -208,7 +208,7 @@ static void ranks_must_agree(void **state) {
     char *output;
     int status =
         gs_test_shell(&output,
-                      "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; G='%s/gradsum "
+                      "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; G='%s/gradsum "
                       "train --model softmax --steps 3 --threads 1'; "
                       "GRADSUM_RANK=0 $G & GRADSUM_RANK=1 $G --augment flip; S=$?; wait; exit $S",
                       gs_test_folder(), GS_BUILD_DIR);

@@ -312,7 +312,7 @@ static void what_a_user_types(void **state) {
     char *output;
     int status =
         gs_test_shell(&output,
-                      "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; "
+                      "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; "
                       "G='%s/gradsum train --model softmax --steps 3 --threads 1'; "
                       "GRADSUM_RANK=0 $G & GRADSUM_RANK=1 $G --batch-norm local; S=$?; wait; exit $S",
                       gs_test_folder(), GS_BUILD_DIR);

@@ -194,7 +194,7 @@ static void all_processes_check_or_none(void **state) {
             char *output;
             int status = gs_test_shell(
                 &output,
-                "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; "
+                "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; "
                 "G='%s/gradsum train --model softmax --steps 3 --threads 1 --devices %s'; "
                 "GRADSUM_CHECK=%s GRADSUM_RANK=0 $G & GRADSUM_CHECK=%s GRADSUM_RANK=1 $G; "
                 "S=$?; wait $! && exit 0; [ $? = $S ] && exit $S",

@@ -9,7 +9,7 @@ static gs_settings wild(const char *devices, const char *sync) {
     s.model = "flatten, linear 32, relu, linear 10";
     s.sync = sync;
     s.lr = 1e6f;
-    s.timeout = 20;
+    s.timeout = 200;
     return s;
 }
 

@@ -19,10 +19,10 @@ static char *run(const char *script) {
     char *output;
     gs_test_shell(
         &output,
-        "export GRADSUM_SECRET=0123456789abcdef0123 GRADSUM_TIMEOUT=20 HOME=%s\n"
+        "export GRADSUM_SECRET=0123456789abcdef0123 GRADSUM_TIMEOUT=200 HOME=%s\n"
         "L=n F=$HOME/meet M='--meet tcp://127.0.0.1:%d --nodes 2' M1='--meet tcp://127.0.0.1:%d --nodes 2'\n"
         "M2='--meet tcp://127.0.0.1:%d --nodes 2'\n"
-        "doctor() { r=$1; shift; { timeout 120 %s/gradsum doctor --node-rank $r \"$@\" 2>&1; "
+        "doctor() { r=$1; shift; { timeout 400 %s/gradsum doctor --node-rank $r \"$@\" 2>&1; "
         "echo exit $?; } | sed \"s/^/$L$r: /\"; }\n%s\nwait",
         gs_test_folder(), gs_test_free_port(), gs_test_free_port(), gs_test_free_port(), GS_BUILD_DIR,
         script);

@@ -59,7 +59,7 @@ static gs_status abort_and_stay(gs_comm *c, void *context) {
         return status;
     }
     gs_comm_abort(c, "enough");
-    for (int i = 0; i < 6000 && !atomic_load(ended); i++) usleep(10000);
+    for (int i = 0; i < 30000 && !atomic_load(ended); i++) usleep(10000);
     RANK_CHECK(atomic_load(ended), "rank 0 still waits");
     return GS_OK;
 }
@@ -188,7 +188,7 @@ static char *both(const char *what) {
     gs_test_shell(&output,
                   "export GS_TEST_GLOO=%s GRADSUM_WORLD_SIZE=2 GRADSUM_RENDEZVOUS=%s GRADSUM_TIMEOUT=600\n"
                   "exec 2>&1; for rank in 0 1; do\n"
-                  "GRADSUM_MACHINE=$rank GRADSUM_RANK=$rank timeout --foreground -s KILL 60 %s/gradsum-test "
+                  "GRADSUM_MACHINE=$rank GRADSUM_RANK=$rank timeout --foreground -s KILL 200 %s/gradsum-test "
                   "& done; wait",
                   what, folder, GS_BUILD_DIR);
     return output;

@@ -95,7 +95,7 @@ static void all_processes_have_the_same(void **state) {
     (void)state;
     char *output;
     int status = gs_test_shell(&output,
-                               "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; "
+                               "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; "
                                "G='%s/gradsum train --model softmax --steps 1 --threads 1'; "
                                "GRADSUM_RANK=0 $G & GRADSUM_FAULT=drop:rank=0,operation=9 GRADSUM_RANK=1 $G; "
                                "S=$?; wait $! && exit 0; [ $? = $S ] && exit $S",

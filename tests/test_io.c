@@ -1,4 +1,5 @@
 #include "core/text.h"
+#include "data/idx.h"
 #include "tests/files.h"
 #include "tests/program.h"
 
@@ -47,7 +48,7 @@ static void pipes_do_not_keep_us_waiting(void **state) {
     void *data;
     gs_saved saved;
     assert_int_equal(mkfifo(pipe, 0600), 0);
-    alarm(20); /* ends the test where it does wait */
+    alarm(200); /* ends the test where it does wait */
     assert_fails(GS_E_FILE, "pipe: it is not a regular file", gs_file_open(pipe, &fd, &size));
     assert_int_equal(errno, EINVAL);
     assert_fails(GS_E_FILE, "/dev/tty", gs_file_open("/dev/tty", &fd, &size));
@@ -72,7 +73,7 @@ static void pipes_do_not_keep_us_waiting(void **state) {
     int status =
         gs_test_shell(&output,
                       "cd %s && for NAME in memory training; do mkfifo $NAME.cl; done; GRADSUM_KERNELS=. "
-                      "timeout 20 %s/gradsum train --device cl --model softmax --steps 1",
+                      "timeout 200 %s/gradsum train --device cl --model softmax --steps 1",
                       folder, GS_BUILD_DIR);
     if (status != 1 || !strstr(output, "it is not a regular file")) fail_msg("%d: %s", status, output);
     free(output);
@@ -308,10 +309,108 @@ static void npy_bytes(void **state) {
     assert_fails(GS_E_FILE, "/no/a.npy: No such file", gs_npy_save("/no/a.npy", data, 1, 1));
 }
 
+/* ---- files that are not what their names say ---- */
+
+static const char POINTER[] =
+    "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22\n"
+    "size 548105171\n",
+                  PAGE[] = "\n<!DOCTYPE html>\n<html lang=\"en\"><head><title>404</title></head></html>\n",
+                  TORCH[] = "PK\3\4\0\0\10\10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\12\0\30\0w/data.pklFB",
+                  NPZ[] = "PK\3\4\55\0\0\0\0\0\0\0\41\0\257\106\224\147\0\0\0\0\0\0\0\0\5\0\24\0x.npy\1",
+                  OLD[] = "\x80\2\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.\x80\2M\xe9\3.";
+
+typedef gs_status reader(const char *path);
+
+static gs_status read_weights(const char *path) {
+    gs_saved saved;
+    const gs_status status = gs_safetensors_about(path, &saved);
+    gs_saved_free(&saved);
+    return status;
+}
+
+static gs_status read_npy(const char *path) {
+    gs_npy a;
+    return gs_npy_load(path, &a);
+}
+
+static gs_status read_idx(const char *path) {
+    gs_idx a;
+    return gs_idx_load(path, 3, &a);
+}
+
+static gs_status read_a_text(const char *path) {
+    char where[700];
+    gs_dataset *d;
+    snprintf(where, sizeof where, "text:%s", path);
+    return gs_dataset_load(where, GS_TRAIN, &d);
+}
+
+static gs_status read_archive(const char *path) {
+    gs_dataset *d;
+    return gs_dataset_load(path, GS_TRAIN, &d);
+}
+
+/* Every reader says what it has, and where to get the file. */
+static void files_that_are_others(void **state) {
+    (void)state;
+    const struct {
+        const char *bytes, *what;
+        size_t count;
+    } files[] = {
+        {POINTER, "is a Git LFS pointer, not ", sizeof POINTER - 1},
+        {PAGE, "is an HTML page, not ", sizeof PAGE - 1},
+        {TORCH, "is a PyTorch checkpoint, a zip archive of pickles; wanted ", sizeof TORCH - 1},
+        {NPZ, "is an archive of NumPy (.npz); wanted ", sizeof NPZ - 1},
+        {OLD, "is a pickle of Python; wanted ", sizeof OLD - 1},
+    };
+    const struct {
+        const char *name, *wanted;
+        reader *read;
+    } readers[] = {
+        {"w.safetensors", "a safetensors file", read_weights},
+        {"a.npy", "one array, as numpy.save writes it", read_npy},
+        {"train-images-idx3-ubyte.gz", "an IDX file", read_idx},
+        {"t.txt", "text", read_a_text},
+        {"cifar-10-binary.tar.gz", "an archive of CIFAR-10", read_archive},
+    };
+    const char *folder = gs_test_folder();
+    for (size_t r = 0; r < sizeof readers / sizeof *readers; r++)
+        for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+            const char *path = in_folder(folder, readers[r].name);
+            write_raw(path, files[i].bytes, files[i].count);
+            assert_fails(GS_E_FORMAT, files[i].what, readers[r].read(path));
+            assert_non_null(strstr(gs_message(), readers[r].wanted));
+            assert_non_null(strstr(gs_message(), readers[r].name));
+            if (i == 0) assert_non_null(strstr(gs_message(), "git lfs pull"));
+        }
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        gs_bpe *b;
+        write_raw(in_folder(folder, "vocab.json"), files[i].bytes, files[i].count);
+        write_text(in_folder(folder, "merges.txt"), "a b\n");
+        assert_fails(GS_E_FORMAT, files[i].what, gs_bpe_load(folder, &b));
+        assert_non_null(strstr(gs_message(), "vocab.json"));
+    }
+}
+
+static void a_page_to_train_on(void **state) {
+    (void)state;
+    const char *path = in_folder(gs_test_folder(), "page.html");
+    FILE *f = fopen(path, "w");
+    char where[700];
+    gs_dataset *d;
+    assert_non_null(f);
+    for (int i = 0; i < 40; i++) fputs(PAGE, f);
+    assert_int_equal(fclose(f), 0);
+    snprintf(where, sizeof where, "text:%s", path);
+    assert_ok(gs_dataset_load(where, GS_TRAIN, &d));
+    gs_dataset_free(d);
+}
+
 GS_TESTS(io, cmocka_unit_test(control_characters_become_text), cmocka_unit_test(pipes_do_not_keep_us_waiting),
          cmocka_unit_test(writes_and_replaces), cmocka_unit_test(two_writers_of_one_file),
          cmocka_unit_test(relative_path), cmocka_unit_test(mode_follows_the_umask),
          cmocka_unit_test(links_stay_links), cmocka_unit_test(targets_that_cannot_be),
          cmocka_unit_test(read_only_targets), cmocka_unit_test(full_disk),
          cmocka_unit_test(unnoticed_failure), cmocka_unit_test(sha256_known_answers),
-         cmocka_unit_test(npy_bytes))
+         cmocka_unit_test(npy_bytes), cmocka_unit_test(files_that_are_others),
+         cmocka_unit_test(a_page_to_train_on))

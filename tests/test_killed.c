@@ -100,7 +100,7 @@ static void kill_one_of(const char *transport, int processes, int local, const c
                                "export GS_TEST_%s=%s GS_TEST_LOCAL=%d GS_TEST_DIES=20 GRADSUM_WORLD_SIZE=%d "
                                "GRADSUM_RENDEZVOUS=%s GRADSUM_TIMEOUT=600 GRADSUM_TRANSPORT=%s\n"
                                "rank=0; while [ $rank -lt %d ]; do GRADSUM_RANK=$rank timeout --foreground "
-                               "-s KILL 60 %s/gradsum-test & rank=$((rank + 1)); "
+                               "-s KILL 200 %s/gradsum-test & rank=$((rank + 1)); "
                                "done; wait",
                                what, name, local, processes, folder, transport, processes, GS_BUILD_DIR);
     assert_int_equal(status, 0);

@@ -144,31 +144,37 @@ static void start(watched *w, bool wait) {
     }
     assert_true(w->launcher > 0);
     char meet[400] = "";
-    for (int i = 0; i < 3000 && !(w->rank[0] && w->rank[1]); i++) {
+    for (int i = 0; i < 30000 && !(w->rank[0] && w->rank[1]); i++) {
         usleep(10000);
         find_ranks(w);
     }
     assert_true(w->rank[0] > 0 && w->rank[1] > 0);
     assert_true(gs_test_variable_of(w->rank[0], "GRADSUM_RENDEZVOUS", meet, sizeof meet));
     assert_int_equal(strncmp(meet, w->folder, strlen(w->folder)), 0);
-    for (int i = 0; wait && i < 3000 && access(meet, F_OK) == 0; i++) usleep(10000);
+    for (int i = 0; wait && i < 30000 && access(meet, F_OK) == 0; i++) usleep(10000);
 }
 
 /* The launcher's exit status; the log holds `part` in its last line; no process and no file is left. */
-static void assert_ended(const watched *w, int wanted, const char *part) {
+static const char *ended_wrongly(const watched *w, int wanted, const char *part) {
     const int status = gs_test_launcher_end(w->launcher);
     char text[4096] = "";
     FILE *f = fopen(w->log, "r");
     assert_non_null(f);
     text[fread(text, 1, sizeof text - 1, f)] = 0;
     fclose(f);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != wanted) fail_msg("wait status %d: %s", status, text);
+    for (int r = 0; r < 2; r++) assert_false(gs_test_lives(w->rank[r]));
+    assert_int_equal(entries(w->folder), 0);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != wanted)
+        return gs_test_wrong("wait status %d: %s", status, text);
     size_t length = strlen(text);
     while (length > 0 && text[length - 1] == '\n') text[--length] = 0;
     const char *last = strrchr(text, '\n') ? strrchr(text, '\n') + 1 : text;
-    if (!strstr(last, part)) fail_msg("wanted '%s' in the last line of: %s", part, text);
-    for (int r = 0; r < 2; r++) assert_false(gs_test_lives(w->rank[r]));
-    assert_int_equal(entries(w->folder), 0);
+    return strstr(last, part) ? NULL : gs_test_wrong("wanted '%s' in the last line of: %s", part, text);
+}
+
+static void assert_ended(const watched *w, int wanted, const char *part) {
+    const char *wrong = ended_wrongly(w, wanted, part);
+    if (wrong) fail_msg("%s", wrong);
 }
 
 static void a_killed_rank_ends_all(void **state) {
@@ -190,22 +196,25 @@ static void a_rank_that_hangs_is_killed(void **state) {
 }
 
 /* The last line names the process that is stopped, and not one that waited for it. */
+static const char *another_is_named_last(double timeout, void *context) {
+    const int i = *(int *)context;
+    static const char *const transports[] = {"shm", "gloo"};
+    watched w;
+    char text[100];
+    snprintf(text, sizeof text, "%g", timeout);
+    setenv("GRADSUM_TIMEOUT", text, 1);
+    setenv("GRADSUM_TRANSPORT", transports[i], 1);
+    start(&w, true);
+    unsetenv("GRADSUM_TIMEOUT");
+    unsetenv("GRADSUM_TRANSPORT");
+    kill(w.rank[i], SIGSTOP);
+    snprintf(text, sizeof text, "gradsum launch: rank %d hangs: process %d is stopped; ", i, (int)w.rank[i]);
+    return ended_wrongly(&w, 1, text);
+}
+
 static void a_stopped_rank_is_named_last(void **state) {
     (void)state;
-    static const char *const transports[] = {"shm", "gloo"};
-    for (int i = 0; i < 2; i++) {
-        watched w;
-        char wanted[100];
-        setenv("GRADSUM_TIMEOUT", "5", 1);
-        setenv("GRADSUM_TRANSPORT", transports[i], 1);
-        start(&w, true);
-        unsetenv("GRADSUM_TIMEOUT");
-        unsetenv("GRADSUM_TRANSPORT");
-        kill(w.rank[i], SIGSTOP);
-        snprintf(wanted, sizeof wanted, "gradsum launch: rank %d hangs: process %d is stopped; ", i,
-                 (int)w.rank[i]);
-        assert_ended(&w, 1, wanted);
-    }
+    for (int i = 0; i < 2; i++) gs_test_patiently(4, another_is_named_last, &i);
 }
 
 /* A pipe that is full: who writes into it waits. */
@@ -234,13 +243,13 @@ static void check_stopped_at_its_end(const char *timeout, const char *own) {
               "--version", "--timeout", own, (char *)NULL);
         _exit(99);
     }
-    for (int i = 0; i < 3000 && !(w.rank[0] && w.rank[1]); i++) {
+    for (int i = 0; i < 30000 && !(w.rank[0] && w.rank[1]); i++) {
         usleep(10000);
         find_ranks(&w);
     }
     assert_true(w.rank[0] > 0 && w.rank[1] > 0);
     kill(w.rank[0], SIGSTOP);
-    for (int i = 0; i < 3000 && gs_test_lives(w.rank[1]); i++) {
+    for (int i = 0; i < 30000 && gs_test_lives(w.rank[1]); i++) {
         while (read(ends[0], bytes, sizeof bytes) > 0) continue;
         usleep(10000);
     }
@@ -271,20 +280,26 @@ static void signals_are_passed_on(void **state) {
 }
 
 /* The other one ends by itself when the time-out has come: no need to wait for the stopped one any longer. */
-static void one_that_stays_stopped_is_killed(void **state) {
-    (void)state;
+static const char *stopped_one_lives(double timeout, void *context) {
+    (void)context;
     watched w;
-    char wanted[120];
-    setenv("GRADSUM_TIMEOUT", "3", 1); /* busy machines start one rank later than the other */
+    char text[120];
+    snprintf(text, sizeof text, "%g", timeout);
+    setenv("GRADSUM_TIMEOUT", text, 1); /* busy machines start one rank later than the other */
     start(&w, true);
     unsetenv("GRADSUM_TIMEOUT");
     kill(w.launcher, SIGSTOP); /* it passes the signal on when rank 0 is stopped, and not before */
     kill(w.launcher, SIGTERM);
     kill(w.rank[0], SIGSTOP);
     kill(w.launcher, SIGCONT);
-    snprintf(wanted, sizeof wanted, "stopped by signal 15 (Terminated); rank 0 hangs: process %d is stopped",
+    snprintf(text, sizeof text, "stopped by signal 15 (Terminated); rank 0 hangs: process %d is stopped",
              (int)w.rank[0]);
-    assert_ended(&w, 128 + SIGTERM, wanted);
+    return ended_wrongly(&w, 128 + SIGTERM, text);
+}
+
+static void one_that_stays_stopped_is_killed(void **state) {
+    (void)state;
+    gs_test_patiently(3, stopped_one_lives, NULL);
 }
 
 static void a_second_signal_kills(void **state) {
@@ -307,7 +322,7 @@ static void ranks_die_with_the_launcher(void **state) {
     kill(w.launcher, SIGKILL);
     waitpid(w.launcher, NULL, 0);
     for (int r = 0; r < 2; r++) {
-        for (int i = 0; i < 3000 && gs_test_lives(w.rank[r]); i++) usleep(10000);
+        for (int i = 0; i < 30000 && gs_test_lives(w.rank[r]); i++) usleep(10000);
         assert_false(gs_test_lives(w.rank[r]));
     }
     assert_int_equal(entries(w.folder), 0);

@@ -51,8 +51,8 @@ static int least_memory(void) {
     static const int limits[] = {150000, 200000, 250000, 300000};
     for (int i = 0; i < 4; i++) {
         char *output;
-        int status = gs_test_shell(&output, "ulimit -v %d && timeout -k 1 20 %s/gradsum --version", limits[i],
-                                   GS_BUILD_DIR);
+        int status = gs_test_shell(&output, "ulimit -v %d && timeout -k 1 200 %s/gradsum --version",
+                                   limits[i], GS_BUILD_DIR);
         free(output);
         if (status == 0) return limits[i];
     }
@@ -63,7 +63,7 @@ static int least_memory(void) {
 static void check_memory(const char *option, int kib, int status, const char *part, const char *arguments) {
     char *output;
     int got =
-        gs_test_shell(&output, "unset OPENBLAS_NUM_THREADS; ulimit %s %d && timeout -k 1 20 %s/gradsum %s",
+        gs_test_shell(&output, "unset OPENBLAS_NUM_THREADS; ulimit %s %d && timeout -k 1 200 %s/gradsum %s",
                       option, kib, GS_BUILD_DIR, arguments);
     check(output, got, status, part);
     free(output);
@@ -97,7 +97,7 @@ static void too_little_memory_to_begin(void **state) {
     for (int kib = 40000; kib <= 280000; kib += 40000) {
         char *output;
         int status = gs_test_shell(
-            &output, "unset OPENBLAS_NUM_THREADS; ulimit -v %d && timeout -k 1 20 %s/gradsum --version", kib,
+            &output, "unset OPENBLAS_NUM_THREADS; ulimit -v %d && timeout -k 1 200 %s/gradsum --version", kib,
             GS_BUILD_DIR);
         if (status == 0)
             check(output, status, 0, "gradsum 0.");
@@ -114,7 +114,7 @@ static void too_little_memory_for_launched(void **state) {
     const char *folder = gs_test_folder();
     char *output;
     int status = gs_test_shell(&output,
-                               "unset OPENBLAS_NUM_THREADS; ulimit -v %d && TMPDIR=%s timeout -k 1 20 "
+                               "unset OPENBLAS_NUM_THREADS; ulimit -v %d && TMPDIR=%s timeout -k 1 200 "
                                "%s/gradsum launch -n 2 -- train --model softmax --steps 1",
                                least_memory(), folder, GS_BUILD_DIR);
     check(output, status, 1, "gradsum launch: rank ");
@@ -132,7 +132,7 @@ static void too_little_memory_for_the_library(void **state) {
     char *output;
     if (least > 150000) skip_because("this OpenBLAS maps a buffer when it is loaded");
     int status = gs_test_shell(
-        &output, "unset OPENBLAS_NUM_THREADS; ulimit -v %d && timeout -k 1 20 %s/gradsum-test fused", least,
+        &output, "unset OPENBLAS_NUM_THREADS; ulimit -v %d && timeout -k 1 200 %s/gradsum-test fused", least,
         GS_BUILD_DIR);
     check(output, status, 1, "must be free: the limit for this process is ");
     free(output);
@@ -182,6 +182,38 @@ static void no_room_for_processes(void **state) {
     free(output);
 }
 
+/* A worker's stack is its own, and so is that of PoCL's threads; the main thread's alone is the shell's. */
+static void a_small_stack_is_the_main_threads_alone(void **state) {
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip_because("a sanitizer needs more stack in the main thread");
+#endif
+    static const char *const devices[] = {"cpu,cpu", "cl"};
+    for (int i = 0; i < (gs_test_has_opencl() ? 2 : 1); i++) {
+        char *output;
+        int status = gs_test_shell(&output, "ulimit -s 128; exec %s/gradsum train --steps 2 --devices %s",
+                                   GS_BUILD_DIR, devices[i]);
+        check(output, status, 0, "weights");
+        free(output);
+    }
+}
+
+/* ---- open files ---- */
+
+static void too_few_open_files_leave_no_folder(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    for (int files = 4; files <= 8; files++) {
+        char *output;
+        gs_test_shell(&output,
+                      "(ulimit -n %d; TMPDIR=%s timeout -k 1 300 %s/gradsum launch -n 2 -- train --model "
+                      "softmax --steps 1) >/dev/null 2>&1; ls -A %s",
+                      files, folder, GS_BUILD_DIR, folder);
+        if (*output) fail_msg("ulimit -n %d: %s is left", files, output);
+        free(output);
+    }
+}
+
 /* ---- the environment ---- */
 
 /* PoCL starts the linker for a kernel that is not in its cache. */
@@ -224,5 +256,6 @@ GS_TESTS(limits, cmocka_unit_test(small_files_do_not_end_a_run),
          cmocka_unit_test(too_little_memory_for_its_threads), cmocka_unit_test(too_little_memory_to_begin),
          cmocka_unit_test(too_little_memory_for_launched),
          cmocka_unit_test(too_little_memory_for_the_library), cmocka_unit_test(no_room_for_threads),
-         cmocka_unit_test(no_room_for_processes), cmocka_unit_test(opencl_without_a_path_to_the_linker),
-         cmocka_unit_test(opencl_without_a_linker))
+         cmocka_unit_test(no_room_for_processes), cmocka_unit_test(a_small_stack_is_the_main_threads_alone),
+         cmocka_unit_test(too_few_open_files_leave_no_folder),
+         cmocka_unit_test(opencl_without_a_path_to_the_linker), cmocka_unit_test(opencl_without_a_linker))

@@ -150,7 +150,7 @@ static void all_processes_log_or_none(void **state) {
         assert_int_equal(gs_test_shell(NULL, "mkdir %s/meet%d", folder, i), 0);
         int status = gs_test_shell(
             &output,
-            "export GRADSUM_WORLD_SIZE=2 GRADSUM_RENDEZVOUS=%s/meet%d GRADSUM_TIMEOUT=20; "
+            "export GRADSUM_WORLD_SIZE=2 GRADSUM_RENDEZVOUS=%s/meet%d GRADSUM_TIMEOUT=200; "
             "GRADSUM_RANK=1 %s/gradsum train --steps 3 %s %s >%s/one%d 2>&1 & "
             "GRADSUM_RANK=0 %s/gradsum train --steps 3 --log %s/log; status=$?; wait; exit $status",
             folder, i, GS_BUILD_DIR, other[i], i ? folder : "", folder, i, GS_BUILD_DIR, folder);

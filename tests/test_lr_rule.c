@@ -197,7 +197,7 @@ static void ranks_must_agree_on(const char *mine, const char *theirs, const char
     char *output;
     int status =
         gs_test_shell(&output,
-                      "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; G='%s/gradsum "
+                      "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; G='%s/gradsum "
                       "train --model softmax --steps 3 --threads 1'; "
                       "GRADSUM_RANK=0 $G %s & GRADSUM_RANK=1 $G %s; S=$?; wait; exit $S",
                       gs_test_folder(), GS_BUILD_DIR, mine, theirs);

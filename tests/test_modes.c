@@ -109,8 +109,8 @@ static void a_slow_worker_changes_nothing_but_time(void **state) {
 /* The other one tells the time-out when it has come, and not when the sleeper wakes. */
 static void a_sleeper_wakes_when_another_fails(void **state) {
     (void)state;
-    gs_test_program_prints(1, "rank 0 did not arrive within 2 s",
-                           "train --model softmax --devices cpu,cpu --slow 0:1000000 --timeout 2");
+    gs_test_program_prints(1, "rank 0 did not arrive within 4 s",
+                           "train --model softmax --devices cpu,cpu --slow 0:1000000 --timeout 4");
 }
 
 /* ---- all of them ---- */
@@ -153,7 +153,7 @@ static void ranks_must_agree_on_the_mode(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *output;
         int status = gs_test_shell(&output,
-                                   "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; "
+                                   "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; "
                                    "G='%s/gradsum train --model "
                                    "softmax --steps 3 --threads 1'; GRADSUM_RANK=0 $G %s & GRADSUM_RANK=1 $G "
                                    "%s; S=$?; wait; exit $S",

@@ -175,7 +175,7 @@ static void a_stopped_process_is_named_by_who_waits_in_init(void **state) {
     need_mpi();
     char *output;
     gs_test_shell(&output,
-                  "timeout -k 1 20 env " MPIRUN
+                  "timeout -k 1 200 env " MPIRUN
                   "-n 2 sh -c 'if [ $OMPI_COMM_WORLD_RANK = 1 ]; then kill -STOP $$; fi; "
                   "%s/gradsum train --model softmax --steps 1 --threads 1 --timeout 1 2>&1 | cat'",
                   GS_BUILD_DIR);

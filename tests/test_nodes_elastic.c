@@ -17,11 +17,11 @@
 #define KILLS(number) "kill -" #number " $(cat $HOME/killed$P); "
 /* Until rank 0 trains. */
 #define TRAINS(name)                                                                                         \
-    "for i in $(seq 1200); do grep -q '^\\(n0: \\)*step ' $HOME/" name                                       \
+    "for i in $(seq 6000); do grep -q '^\\(n0: \\)*step ' $HOME/" name                                       \
     "$P && break; sleep 0.05; done; sleep 0.2; "
 /* Until so many launches have a connection to the store of node rank 0. */
 #define REACHED(count)                                                                                       \
-    "for i in $(seq 1200); do [ $(grep -ci \": 0100007F:$(printf %04X $P) 0100007F:.... 01 \" "              \
+    "for i in $(seq 6000); do [ $(grep -ci \": 0100007F:$(printf %04X $P) 0100007F:.... 01 \" "              \
     "/proc/net/tcp) "                                                                                        \
     "-lt " #count " ] || break; sleep 0.05; done; sleep 0.2; "
 #define FIRST(rest) "launch 0 --nodes 2 $M -n 2 " rest " >$HOME/out$P 2>&1 & "
@@ -75,7 +75,7 @@ static void those_that_are_left_go_on(void **state) {
           "n0: exit 0"}},
         /* It comes again, when the others train without it. */
         {FIRST("--elastic 2:4 -- " SLOW) KILLABLE(1, "--elastic 2:4 -- " SLOW) TRAINS("out") KILLS(
-             KILL) "for i in $(seq 1200); do grep -q '; generation 2: 2 go on$' $HOME/out$P && "
+             KILL) "for i in $(seq 6000); do grep -q '; generation 2: 2 go on$' $HOME/out$P && "
                    "break; sleep 0.05; done; launch 1 --nodes 2 $M -n 2 --elastic 2:4 -- " SLOW "; " LAST,
          {"n1: gradsum launch: node rank 1 has come again; generation 3: 2 go on, 2 new\n",
           "n0: elastic  4 workers go on after step ", "n0: exit 0", "n1: exit 0"}},

@@ -18,7 +18,7 @@
 #define DISTURBED(number, victim, other)                                                                     \
     "export P G M; sh -c 'echo $$ >$HOME/pid$P; exec $G launch --node-rank " #victim                         \
     " --nodes 2 $M -n 2 " LONG "; ' >$HOME/victim$P 2>&1 & launch " #other " --nodes 2 $M -n 2 " LONG        \
-    " >$HOME/other$P & O=$!; for i in $(seq 1200); do "                                                      \
+    " >$HOME/other$P & O=$!; for i in $(seq 6000); do "                                                      \
     "grep -qs '^\\(n[01]: \\)*step ' $HOME/victim$P $HOME/other$P && break; sleep 0.05; done; "              \
     "kill -" #number " $(cat $HOME/pid$P); "
 
@@ -141,7 +141,7 @@ static void where_they_cannot_all_say_why(void **state) {
 #define SERVED(rest)                                                                                         \
     "M=--meet=redis://127.0.0.1:$P/run; redis-server --port $P --bind 127.0.0.1 --save '' --dir $HOME "      \
     ">/dev/null & S=$!; for i in $(seq 3000); do redis-cli -p $P ping 2>/dev/null | grep -q PONG && break; " \
-    "sleep 0.02; done; (" TWO(rest) ") >$HOME/both$P & for i in $(seq 1200); do grep -q '^n0: step ' "       \
+    "sleep 0.02; done; (" TWO(rest) ") >$HOME/both$P & for i in $(seq 6000); do grep -q '^n0: step ' "       \
                                     "$HOME/both$P && break; sleep "                                          \
                                     "0.05; done; kill -KILL $S; wait; cat $HOME/both$P"
 

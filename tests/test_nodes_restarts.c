@@ -56,7 +56,7 @@ static void where_they_cannot_all_say_why(void **state) {
         {TWO("--restarts 2 -- " SMALL " --lr 100000 --model mlp"),
          "; not started again: it would diverge again"},
         /* A launch that is gone starts no ranks. */
-        {"(for i in $(seq 1200); do grep -qs '^n0: step ' $HOME/out$P && break; sleep 0.05; done; "
+        {"(for i in $(seq 6000); do grep -qs '^n0: step ' $HOME/out$P && break; sleep 0.05; done; "
          "kill -KILL $(cat $HOME/gone)) & "
          "(sh -c 'echo $$ >$HOME/gone; exec '$G' launch --node-rank 1 --nodes 2 '\"$M\"' -n 2 --restarts 2 "
          "-- " SMALL
@@ -84,7 +84,7 @@ static void a_surplus_launch_ends_alone(void **state) {
     (void)state;
     static const char script[] =
         TWO("--restarts 2 -- " SMALL " --slow 0:400") " >$HOME/out$P & "
-                                                      "for i in $(seq 1200); do grep -q '^n0: step ' "
+                                                      "for i in $(seq 6000); do grep -q '^n0: step ' "
                                                       "$HOME/out$P && break; sleep 0.05; done; sleep 0.2; "
                                                       "launch 1 --nodes 2 $M -n 2 --restarts 2 -- " SMALL
                                                       " | sed s/n1/second/; wait; cat $HOME/out$P";

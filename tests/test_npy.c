@@ -157,7 +157,7 @@ static void files_that_are_none(void **state) {
         {"\x93NUMPY\x01\x01\x76\x00{'", 12, "it is of version 1.1 of the format"},
         {"\x93NUMPY\x02\x00\x00\x00\x00\x7f", 12,
          "its header has 2130706432 bytes; at most 1048576 are allowed"},
-        {"PK\x03\x04xxxxxxxx", 12, "a.npy is an archive (.npz); wanted one array, as numpy.save writes it"},
+        {"PK\x03\x04xxxxxxxx", 12, "a.npy is a zip archive; wanted one array, as numpy.save writes it"},
         {"just a text\n", 12,
          "the first bytes are 6a 75 73 74 20 61; wanted 93 4e 55 4d 50 59, as of each .npy file"},
     };

@@ -289,7 +289,7 @@ static void a_killed_process_is_told(void **state) {
         snprintf(folder, sizeof folder, "%s", gs_test_folder());
         int status = gs_test_shell(
             &output,
-            "cd %s && mkdir meet && export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=60 "
+            "cd %s && mkdir meet && export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 "
             "GRADSUM_RENDEZVOUS=$PWD/meet; "
             "G='%s/gradsum train --model lenet --threads 1 --epochs 100000 --bucket 16 --sync %s'; "
             "GRADSUM_RANK=1 $G & V=$!; GRADSUM_RANK=0 $G >out & " GS_TEST_AWAIT(
@@ -361,7 +361,7 @@ static void wrong_use_is_refused(void **state) {
     gs_test_program_prints(2, "--bucket: '1.5' is not a whole number", "train --bucket 1.5");
     char *output;
     int status = gs_test_shell(&output,
-                               "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; "
+                               "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; "
                                "G='%s/gradsum train --model softmax --steps 3 --threads 1'; GRADSUM_RANK=0 "
                                "$G --bucket 4 & GRADSUM_RANK=1 $G; S=$?; wait; exit $S",
                                gs_test_folder(), GS_BUILD_DIR);

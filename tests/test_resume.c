@@ -87,6 +87,8 @@ static void each_optimizer(void **state) {
     assert_goes_on(s, NULL, 19, "without a velocity");
 }
 
+#define EIGHT "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"
+
 static void each_way(void **state) {
     (void)state;
     static const struct {
@@ -108,6 +110,12 @@ static void each_way(void **state) {
         {.sync = "sharded-update", .devices = "cpu,cpu", .optimizer = &gs_adam, .at = 19},
         {.sync = "local", .devices = "cpu,cpu", .every = 5, .optimizer = &gs_adam, .at = 7},
         {.sync = "local", .devices = "cpu,cpu", .every = 7, .at = 15},
+        {.sync = "local",
+         .devices = EIGHT,
+         .every = 1,
+         .optimizer = &gs_adam,
+         .at = 18}, /* the last batch, of 6, */
+        {.sync = "local", .devices = EIGHT, .every = 1, .optimizer = &gs_lamb, .at = 19}, /* leaves out two */
         {.sync = "allreduce", .devices = "cpu", .exact = true, .others = "cpu,cpu", .at = 7},
         {.sync = "allreduce", .devices = "cpu,cpu,cpu,cpu", .exact = true, .optimizer = &gs_lars, .at = 18},
         {.sync = "allreduce",
@@ -244,7 +252,7 @@ static void what_does_not_go_together(void **state) {
                            "train --sync async --staleness 1 --save x.st --save-state");
     char *output;
     int status = gs_test_shell(&output,
-                               "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; "
+                               "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; "
                                "G='%s/gradsum train --model softmax --epochs 2 --momentum 0.5 --threads 1'; "
                                "GRADSUM_RANK=0 $G --resume %s & GRADSUM_RANK=1 $G; S=$?; wait; exit $S",
                                gs_test_folder(), GS_BUILD_DIR, path);

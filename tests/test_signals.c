@@ -81,7 +81,7 @@ static void a_signal_ends_a_pause(void **state) {
         &output,
         "cd %s; %s/gradsum train --model softmax --devices cpu,cpu --jitter 1:1000s@100%% --timeout 2000 "
         "--steps 9 >out &\n" AWAIT_STEPS "sleep 0.5; kill -TERM $!\n"
-        "for i in $(seq 400); do kill -0 $! 2>/dev/null || break; sleep 0.05; done\n"
+        "for i in $(seq 6000); do kill -0 $! 2>/dev/null || break; sleep 0.05; done\n"
         "kill -KILL $!; wait $!; echo status $?",
         gs_test_folder(), GS_BUILD_DIR);
     assert_saved(output, "status 143", "stopped by a signal after step", NULL);
@@ -95,7 +95,7 @@ static void a_signal_ends_the_wait_at_the_start(void **state) {
     snprintf(folder, sizeof folder, "%s/meet", gs_test_folder());
     assert_int_equal(mkdir(folder, 0700), 0);
     gs_test_shell(&output,
-                  "export GRADSUM_RANK=0 GRADSUM_WORLD_SIZE=2 GRADSUM_RENDEZVOUS=%s GRADSUM_TIMEOUT=60\n"
+                  "export GRADSUM_RANK=0 GRADSUM_WORLD_SIZE=2 GRADSUM_RENDEZVOUS=%s GRADSUM_TIMEOUT=200\n"
                   "%s/gradsum train --model softmax & "
                   "while ! [ -e %s/rank-0 ]; do sleep 0.1; done; kill -TERM $!; wait $!; echo status $?",
                   folder, GS_BUILD_DIR, folder);

@@ -149,12 +149,18 @@ static void comms_do_not_disturb_each_other(void **state) {
 
 /* ---- failures ---- */
 
+/* Two halves. Returns when all ranks have theirs: what one of them does then meets no other while it divides. */
+static gs_status divide(gs_comm *c, atomic_int *come, gs_comm **half) {
+    GS_TRY(gs_comm_split(c, c->rank / 2, c->rank, half));
+    for (atomic_fetch_add(come, 1); atomic_load(come) % c->size != 0;) usleep(1000);
+    return GS_OK;
+}
+
 /* Of ranks 2 and 3, the second half, the one that is rank 1 there gives up: all ranks hear of it by its own number. */
 static gs_status gives_up(gs_comm *c, void *context) {
-    (void)context;
     gs_comm *half;
     float x = 1;
-    GS_TRY(gs_comm_split(c, c->rank / 2, c->rank, &half));
+    GS_TRY(divide(c, context, &half));
     if (c->rank == 3) {
         gs_comm_abort(half, "enough");
         gs_comm_free(half);
@@ -170,27 +176,34 @@ static gs_status gives_up(gs_comm *c, void *context) {
 static void a_failure_names_the_rank_of_the_parent(void **state) {
     (void)state;
     for (int i = 1; i < LAYOUTS; i++) { /* all with a rank 3 */
-        gs_test_ranks_ok(&layouts[i], gives_up, NULL);
-        gs_test_ranks_checked_ok(&layouts[i], gives_up, NULL);
+        atomic_int come = 0;
+        gs_test_ranks_ok(&layouts[i], gives_up, &come);
+        gs_test_ranks_checked_ok(&layouts[i], gives_up, &come);
     }
 }
 
 /* Rank 2 waits for rank 3, which is rank 1 in the part, and does not come. Nobody leaves before that has ended. */
+typedef struct absence_of_one {
+    atomic_int come;
+    atomic_bool ended;
+} absence_of_one;
+
 static gs_status does_not_come(gs_comm *c, void *context) {
-    atomic_bool *ended = context;
+    absence_of_one *a = context;
     gs_comm *half;
     float x = 1;
-    GS_TRY(gs_comm_split(c, c->rank / 2, c->rank, &half));
+    GS_TRY(divide(c, &a->come, &half));
     if (c->rank == 2) {
+        half->timeout = 0.3; /* not before: others may take longer to divide */
         gs_status status = gs_comm_all_reduce(half, &x, 1, GS_F32, GS_SUM);
-        atomic_store(ended, true);
+        atomic_store(&a->ended, true);
         gs_comm_free(half);
         RANK_CHECK(status == GS_E_PEER, "it ends with %s", gs_status_name(status));
         RANK_CHECK(strstr(gs_message(), "rank 2: ") && strstr(gs_message(), "rank 3"), "%s", gs_message());
         return GS_OK;
     }
     gs_comm_free(half);
-    while (!atomic_load(ended)) usleep(1000);
+    while (!atomic_load(&a->ended)) usleep(1000);
     return GS_OK;
 }
 
@@ -198,10 +211,10 @@ static void a_timeout_names_the_ranks_of_the_parent(void **state) {
     (void)state;
     for (int t = 0; t < 2; t++) {
         gs_test_outcome outcome[GS_TEST_RANKS];
-        atomic_bool ended = false;
+        absence_of_one a = {0};
         memset(outcome, 0, sizeof outcome);
         gs_test_transport = t ? "shm" : "gloo";
-        gs_test_run_ranks(&layouts[2], 1, does_not_come, &ended, outcome);
+        gs_test_run_ranks(&layouts[2], 60, does_not_come, &a, outcome);
         gs_test_transport = NULL;
         for (int r = 0; r < 4; r++)
             if (outcome[r].status != GS_OK) fail_msg("rank %d: %s", r, outcome[r].message);
@@ -210,10 +223,9 @@ static void a_timeout_names_the_ranks_of_the_parent(void **state) {
 
 /* In the checking mode, calls that do not fit together on a part of the ranks. */
 static gs_status other_call(gs_comm *c, void *context) {
-    (void)context;
     gs_comm *half;
     float x[4] = {1};
-    GS_TRY(gs_comm_split(c, c->rank / 2, c->rank, &half));
+    GS_TRY(divide(c, context, &half));
     gs_status status = c->rank < 2    ? gs_comm_barrier(c)
                        : c->rank == 2 ? gs_comm_all_reduce(half, x, 4, GS_F32, GS_SUM)
                                       : gs_comm_all_reduce(half, x, 4, GS_F32, GS_MAX);
@@ -228,7 +240,8 @@ static gs_status other_call(gs_comm *c, void *context) {
 
 static void calls_of_a_part_are_checked(void **state) {
     (void)state;
-    gs_test_ranks_checked_ok(&layouts[2], other_call, NULL);
+    atomic_int come = 0;
+    gs_test_ranks_checked_ok(&layouts[2], other_call, &come);
 }
 
 GS_TESTS(split, cmocka_unit_test(ranks_are_ordered_by_key), cmocka_unit_test(equal_keys_keep_the_order),

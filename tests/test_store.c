@@ -26,9 +26,9 @@ static gs_status hear(void *context, const char *key, const char *value) {
     return GS_OK;
 }
 
-/* What is heard until it holds `wanted`, for 10 s at most. */
+/* What is heard until it holds `wanted`, for minutes at most. */
 static void assert_heard(gs_store *s, heard *h, const char *wanted) {
-    for (double end = gs_seconds() + 10; !strstr(h->all, wanted) && gs_seconds() < end;)
+    for (double end = gs_seconds() + 300; !strstr(h->all, wanted) && gs_seconds() < end;)
         assert_ok(s->ops->look(s, 0.05, hear, h));
     if (!strstr(h->all, wanted)) fail_msg("wanted '%s' in: %s", wanted, h->all);
 }
@@ -191,7 +191,7 @@ static void strangers_hold_up_nobody(void **state) {
     assert_heard(s, &h, "rank-1=here;");
     assert_fails(GS_E_PEER, "does not belong to this run", join(server, 2, wrong, 0.01, &never));
     for (int i = 0; i < MANY; i++) close(stranger[i]);
-    for (int i = 0; i < 1000 && gs_store_server_strangers(server) <= MANY; i++) usleep(10000);
+    for (int i = 0; i < 30000 && gs_store_server_strangers(server) <= MANY; i++) usleep(10000);
     assert_true(gs_store_server_strangers(server) > MANY);
     s->ops->strangers(s, text, sizeof text);
     if (!strstr(text, "turned away there, of gradsum with another secret")) fail_msg("%s", text);
@@ -327,7 +327,7 @@ static void what_was_overheard_is_useless(void **state) {
     size_t got = 0; /* a hello with another nonce and its proof; and then, for the old proof, no nod */
     for (ssize_t n; (n = recv(again, answer + got, sizeof answer - got, 0)) > 0;) got += (size_t)n;
     assert_true(got <= sizeof(gs_hello) + GS_PROOF);
-    for (int i = 0; i < 1000 && gs_store_server_strangers(server) < 1; i++) usleep(10000);
+    for (int i = 0; i < 30000 && gs_store_server_strangers(server) < 1; i++) usleep(10000);
     assert_int_equal(gs_store_server_strangers(server), 1);
     assert_ok(join(server, 2, key, 10, &s));
     put(s, "rank-2", "", NULL);

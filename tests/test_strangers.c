@@ -79,7 +79,7 @@ static int call_as_stranger(const struct sockaddr_in *at, int kind, int *answere
 
 static void wait_for_file(const char *path) {
     struct stat s = {0};
-    for (int i = 0; i < 3000 && (stat(path, &s) != 0 || s.st_size == 0); i++) usleep(10000);
+    for (int i = 0; i < 30000 && (stat(path, &s) != 0 || s.st_size == 0); i++) usleep(10000);
     assert_true(s.st_size > 0);
     assert_int_equal(s.st_mode & 0777, 0600); /* the secret is in it */
 }
@@ -97,7 +97,7 @@ static void strangers_do_not_get_in(void **state) {
     kill(one.pid, SIGSTOP);
     gs_test_rank zero = gs_test_start_rank(0, 2, folder, 20);
     bool found = false;
-    for (int i = 0; i < 3000 && !(found = listens(zero.pid, &at)); i++) usleep(1000);
+    for (int i = 0; i < 300000 && !(found = listens(zero.pid, &at)); i++) usleep(1000);
     for (int i = 0; found && i < STRANGERS; i++) stranger[i] = call_as_stranger(&at, i % 4, &answered);
     usleep(20000);
     kill(one.pid, SIGCONT);
@@ -233,7 +233,7 @@ static void transports_that_differ_are_named(void **state) {
         gs_test_new_folder(folder);
         gs_test_shell(
             &output,
-            "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s SCHEME=allreduce\n"
+            "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s SCHEME=allreduce\n"
             "run() { export GRADSUM_RANK=$1 $2; %s/gradsum train --model softmax --steps 1 --threads 1 "
             "--sync $SCHEME 2>&1; }\n"
             "run 0 %s & run 1 %s; wait",
@@ -254,8 +254,8 @@ static void hosts_without_an_address_are_told_what_to_set(void **state) {
     gs_test_new_folder(folder);
     gs_test_shell(
         &output,
-        "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=60 GRADSUM_RENDEZVOUS=%s GS_TEST_RANK=0\n"
-        "run='timeout 60 %s/gradsum-test'\n"
+        "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s GS_TEST_RANK=0\n"
+        "run='timeout 200 %s/gradsum-test'\n"
         "GRADSUM_RANK=0 $run & GRADSUM_RANK=1 unshare --net sh -c \"ip link set lo up; $run\"; wait",
         folder, GS_BUILD_DIR);
     for (int r = 0; r < 2; r++)

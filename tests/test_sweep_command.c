@@ -194,7 +194,7 @@ static void interrupted(const char *jobs) {
     kill(child, SIGINT);
     int status = 0;
     pid_t ended = 0;
-    for (int i = 0; i < 600 && (ended = waitpid(child, &status, WNOHANG)) == 0; i++) usleep(100000);
+    for (int i = 0; i < 3000 && (ended = waitpid(child, &status, WNOHANG)) == 0; i++) usleep(100000);
     if (ended == 0) kill(child, SIGKILL);
     assert_int_equal(ended, child);
     assert_true(WIFEXITED(status));

@@ -257,7 +257,7 @@ static void ranks_with_other_windows(void **state) {
     char *output;
     gs_test_shell(
         &output,
-        "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s\n"
+        "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s\n"
         "run() { GRADSUM_RANK=$1 %s/gradsum train --model 'embedding 28 28' --batch 7 --steps 1 --threads 1 "
         "--data %s --context $2 2>&1; }\nrun 0 10 & run 1 5; wait",
         folder, GS_BUILD_DIR, where);

@@ -368,7 +368,7 @@ static void wrong_use_is_refused(void **state) {
     gs_test_program_prints(2, "unknown option --wire", "eval --wire f16");
     char *output;
     int status = gs_test_shell(&output,
-                               "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=20 GRADSUM_RENDEZVOUS=%s; "
+                               "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; "
                                "G='%s/gradsum train --model softmax --steps 3 --threads 1'; GRADSUM_RANK=0 "
                                "$G --wire f16 & GRADSUM_RANK=1 $G; S=$?; wait; exit $S",
                                gs_test_folder(), GS_BUILD_DIR);

@@ -205,9 +205,11 @@ typedef struct gs_progress {
     char run[96];     /* of several runs: "batch 64, 5 to come: ", or "" */
     gs_screen screen; /* standard output */
     double started, shown;
-    double samples_done; /* of this epoch, */
-    int bar_epoch;       /* since this step of it: */
-    uint64_t bar_from;
+    double samples_done;          /* of this epoch, */
+    int bar_epoch;                /* since this step of it: */
+    double began;                 /* the run's first step was over, */
+    uint64_t began_at;            /* which was this one of the run, */
+    uint64_t each, all;           /* which has so many steps in an epoch, and in all */
     char ended[GS_RUN_HAS_ENDED]; /* of a run that was resumed for nothing: that it has ended; else "" */
     const char *failure;          /* why the weights could not be saved, for the end; NULL: they could */
     int answers;                  /* of each sample */
@@ -217,6 +219,10 @@ typedef struct gs_progress {
 } gs_progress;
 
 gs_observer gs_progress_observer(gs_progress *);
+
+/* What is being done, for commands that print nothing for a while: a line on standard error if that is a terminal,
+ * which the next one replaces. NULL removes it. */
+void gs_working(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- modes.c: the options of training that are not its default ---- */
 

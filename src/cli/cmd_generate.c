@@ -170,7 +170,8 @@ static gs_status read_prompt(job *j) {
     const request *ask = j->ask;
     if (ask->prompt_file) {
         GS_TRY(gs_file_read(ask->prompt_file, MOST_PROMPT, &j->prompt, &j->prompt_bytes));
-        return encode_prompt(j, ask->prompt_file);
+        GS_TRY(gs_foreign_check_text(ask->prompt_file, j->prompt, j->prompt_bytes));
+        return gs_foreign_explain(encode_prompt(j, ask->prompt_file), ask->prompt_file, "a text");
     }
     j->prompt = strdup(ask->prompt ? ask->prompt : "");
     if (!j->prompt) return gs_fail(GS_E_MEMORY, "no memory for the prompt");

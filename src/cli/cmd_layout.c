@@ -48,7 +48,12 @@ static gs_status run(const question *q, const gs_layout_plan *p, const gs_layout
 }
 
 static gs_status run_best(const question *q, const gs_layout_plan *p, measured *all) {
-    for (int i = 0; i < MEASURED && i < p->costs && q->run; i++) GS_TRY(run(q, p, &p->cost[i], &all[i]));
+    const int runs = !q->run ? 0 : p->costs < MEASURED ? p->costs : MEASURED;
+    char name[NAME];
+    for (int i = 0; i < runs; i++) {
+        gs_working("running %s (%d of %d)", name_of(&p->cost[i], name), i + 1, runs);
+        GS_TRY(run(q, p, &p->cost[i], &all[i]));
+    }
     return GS_OK;
 }
 
@@ -126,12 +131,14 @@ static gs_status answer(question *q) {
     measured took[MEASURED] = {{0}};
     if (q->workers < 1) return gs_fail(GS_E_USAGE, "--workers N is required: how many workers share the run");
     gs_status status = gs_devices_for(&q->settings, q->workers, WORKERS_MOST, &q->devices);
+    gs_working("measuring the parts of a step, then predicting every layout");
     if (status == GS_OK) status = gs_layout_plan_create(&q->settings, q->devices, q->workers, &plan);
     if (status == GS_OK && plan.costs == 0)
         status = gs_fail(plan.too_large ? GS_E_MEMORY : GS_E_USAGE, "no layout of %d workers %s%s%s",
                          q->workers, plan.too_large ? "fits" : "can run", plan.refused ? "; " : "",
                          plan.refused ? plan.why : "");
     if (status == GS_OK) status = run_best(q, &plan, took);
+    gs_working(NULL);
     if (status == GS_OK && q->json) print_json(q, &plan, took);
     if (status == GS_OK && !q->json) print_text(q, &plan, took);
     gs_layout_plan_free(&plan);

@@ -1,4 +1,4 @@
-/* Byte pairs from files: vocab.json and merges.txt, or the texts of both. */
+/* Byte pairs from files: tokenizer.json, or vocab.json and merges.txt; or from the texts of both lists. */
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,28 +66,33 @@ static gs_status make(const char *const *token, size_t size, const char *tokens_
     return gs_bpe_maker_end(&m, status, out);
 }
 
-/* ---- vocab.json ---- */
+/* ---- the files of a folder ---- */
 
-/* {"a": 0, "b": 1} -> token[0] = "a", ... They live as long as the JSON. */
-static gs_status list_tokens(const char *path, const cJSON *json, const char **token, size_t size) {
-    const cJSON *item;
-    cJSON_ArrayForEach(item, json) {
-        const double number = cJSON_IsNumber(item) ? item->valuedouble : -1;
-        if (!(number >= 0 && number < (double)size) || number != (double)(size_t)number) {
-            char *value = cJSON_PrintUnformatted(item);
-            const gs_status status =
-                gs_fail(GS_E_FORMAT, "%s: the number of '%s' is %s; wanted 0 to %zu, for %zu tokens", path,
-                        gs_printable(item->string), value ? gs_printable(value) : "?", size - 1, size);
-            cJSON_free(value);
-            return status;
-        }
-        const char **place = &token[(size_t)number];
-        if (*place)
-            return gs_fail(GS_E_FORMAT, "%s: '%s' and '%s' both have the number %.0f", path,
-                           gs_printable(*place), gs_printable(item->string), number);
-        *place = item->string;
-    }
-    return GS_OK;
+/* A tokenizer is in tokenizer.json, or in vocab.json and merges.txt. The last two add to either. */
+enum { WHOLE, VOCAB, MERGES, ADDED, CONFIG, FILES };
+static const char *const names[FILES] = {
+    [WHOLE] = "tokenizer.json",
+    [VOCAB] = "vocab.json",
+    [MERGES] = "merges.txt",
+    [ADDED] = "added_tokens.json",
+    [CONFIG] = "tokenizer_config.json",
+};
+
+typedef struct lists {
+    char *path[FILES];
+    cJSON *json[FILES]; /* NULL: that file is not there */
+    char *merges;
+    size_t merges_bytes;
+    const char **token; /* by number; they live as long as the JSON */
+    size_t size;
+} lists;
+
+static bool is_there(const lists *l, int file) {
+    return access(l->path[file], F_OK) == 0;
+}
+
+static const cJSON *field(const cJSON *of, const char *name) {
+    return cJSON_GetObjectItemCaseSensitive(of, name);
 }
 
 static gs_status parse(const char *path, const char *text, size_t bytes, cJSON **json) {
@@ -97,61 +102,222 @@ static gs_status parse(const char *path, const char *text, size_t bytes, cJSON *
     if (*json) at += strspn(end, " \t\r\n");
     if (!*json || at < bytes)
         return gs_fail(GS_E_FORMAT, "%s is not valid JSON: wrong at byte %zu of %zu", path, at, bytes);
-    if (cJSON_IsObject(*json)) return GS_OK;
-    return gs_fail(GS_E_FORMAT, "%s: wanted an object of tokens with their numbers: {\"!\": 0, ...}", path);
+    return cJSON_IsObject(*json) ? GS_OK
+                                 : gs_fail(GS_E_FORMAT, "%s: wanted an object: {\"!\": 0, ...}", path);
 }
 
-static gs_status make_of_json(const char *path, const cJSON *json, const char *merges_path,
-                              const char *merges, size_t merges_bytes, gs_bpe **out) {
-    const size_t size = (size_t)cJSON_GetArraySize(json);
-    const char **token = calloc(size + 1, sizeof *token);
-    if (!token) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu tokens", path, size);
-    gs_status status = list_tokens(path, json, token, size);
-    if (status == GS_OK) status = make(token, size, path, merges, merges_bytes, merges_path, out);
-    free(token);
-    return status;
-}
-
-/* Newer repositories have both lists in one file, and some of them cut their words in other ways. */
-static gs_status read_tokens(const char *folder, const char *path, char **text, size_t *bytes) {
-    char *other = NULL;
-    if (asprintf(&other, "%s/tokenizer.json", folder) < 0)
-        return gs_fail(GS_E_MEMORY, "no memory for a path");
-    const bool alone = access(path, F_OK) != 0 && access(other, F_OK) == 0;
-    const gs_status status =
-        alone ? gs_fail(
-                    GS_E_FILE,
-                    "%s has tokenizer.json but no vocab.json; wanted vocab.json and merges.txt, as published "
-                    "with GPT-2",
-                    folder)
-              : gs_file_read(path, FILE_MOST, text, bytes);
-    free(other);
-    return status;
-}
-
-static gs_status load(const char *folder, const char *path, const char *merges_path, gs_bpe **out) {
-    char *text = NULL, *merges = NULL;
-    size_t bytes, merges_bytes;
-    cJSON *json = NULL;
-    gs_status status = read_tokens(folder, path, &text, &bytes);
-    if (status == GS_OK) status = gs_file_read(merges_path, FILE_MOST, &merges, &merges_bytes);
-    if (status == GS_OK) status = parse(path, text, bytes, &json);
-    if (status == GS_OK) status = make_of_json(path, json, merges_path, merges, merges_bytes, out);
-    cJSON_Delete(json);
+static gs_status read_json(lists *l, int file) {
+    char *text = NULL;
+    size_t bytes;
+    gs_status status = gs_file_read(l->path[file], FILE_MOST, &text, &bytes);
+    if (status == GS_OK) status = parse(l->path[file], text, bytes, &l->json[file]);
     free(text);
-    free(merges);
+    return gs_foreign_explain(status, l->path[file], "a list of tokens in JSON");
+}
+
+/* ---- what would give other tokens ---- */
+
+static gs_status refuse(const char *path, const char *in, const char *name, const cJSON *found,
+                        const char *wanted) {
+    char *value = gs_json_to_text(found, false);
+    const gs_status status = gs_fail(GS_E_FORMAT, "%s: %s%s is %.80s; wanted %s, as GPT-2's tokenizer has it",
+                                     path, in, name, value ? gs_printable(value) : "?", wanted);
+    cJSON_free(value);
     return status;
+}
+
+/* Each of these is missing, null, false, 0 or "". */
+static gs_status check_unset(const char *path, const char *in, const cJSON *of, const char *const *name) {
+    for (; *name; name++) {
+        const cJSON *item = field(of, *name);
+        const bool unset = !item || cJSON_IsNull(item) || cJSON_IsFalse(item) ||
+                           (cJSON_IsNumber(item) && item->valuedouble == 0) ||
+                           (cJSON_IsString(item) && !*item->valuestring);
+        if (!unset) return refuse(path, in, *name, item, "none");
+    }
+    return GS_OK;
+}
+
+static bool is_type(const cJSON *part, const char *type) {
+    const cJSON *named = field(part, "type");
+    return cJSON_IsString(named) && strcmp(named->valuestring, type) == 0;
+}
+
+/* A step of the tokenizer is `type` ("": none), or a sequence of that alone. *step: it; NULL: none. */
+static gs_status check_step(const char *path, const cJSON *json, const char *name, const char *list,
+                            const char *type, const cJSON **step) {
+    const cJSON *whole = field(json, name), *items = is_type(whole, "Sequence") ? field(whole, list) : NULL,
+                *other;
+    *step = items ? items->child : cJSON_IsNull(whole) ? NULL : whole;
+    cJSON_ArrayForEach(other, items) if (!is_type(other, type)) break;
+    if (!other && *step && (*step)->next && items) other = whole; /* twice */
+    if (!items && *step && !is_type(whole, type)) other = whole;
+    return other ? refuse(path, "", name, other, *type ? "ByteLevel" : "none") : GS_OK;
+}
+
+/* tokenizer.json: text -> normalizer -> pre_tokenizer, which cuts words -> model -> post_processor. */
+static gs_status check_tokenizer(const char *path, const cJSON *json) {
+    static const char *const of_all[] = {"truncation", "padding", NULL}, *const of_model[] = {
+                                                                             "dropout",
+                                                                             "continuing_subword_prefix",
+                                                                             "end_of_word_suffix",
+                                                                             "ignore_merges", NULL};
+    const cJSON *step, *model = field(json, "model"), *words = NULL, *vocabulary = field(model, "vocab");
+    if (!cJSON_IsObject(vocabulary) || !cJSON_IsArray(field(model, "merges")) ||
+        (field(model, "type") && !is_type(model, "BPE")))
+        return gs_fail(GS_E_FORMAT, "%s: wanted a \"model\" of type BPE, with \"vocab\" and \"merges\"",
+                       path);
+    GS_TRY(check_step(path, json, "normalizer", "normalizers", "", &step));
+    GS_TRY(check_step(path, json, "pre_tokenizer", "pretokenizers", "ByteLevel", &words));
+    GS_TRY(check_step(path, json, "post_processor", "processors", "ByteLevel", &step));
+    if (!words) return gs_fail(GS_E_FORMAT, "%s: it has no pre_tokenizer; wanted ByteLevel", path);
+    if (!cJSON_IsFalse(field(words, "add_prefix_space")))
+        return refuse(path, "pre_tokenizer.", "add_prefix_space", field(words, "add_prefix_space"), "false");
+    if (cJSON_IsFalse(field(words, "use_regex")))
+        return refuse(path, "pre_tokenizer.", "use_regex", field(words, "use_regex"), "true");
+    GS_TRY(check_unset(path, "", json, of_all));
+    return check_unset(path, "model.", model, of_model);
+}
+
+/* ---- tokens ---- */
+
+/* {"a": 0, "b": 1} -> token[0] = "a", ... */
+static gs_status list_tokens(const char *path, const cJSON *json, lists *l) {
+    const cJSON *item;
+    const size_t size = l->size;
+    cJSON_ArrayForEach(item, json) {
+        const double number = cJSON_IsNumber(item) ? item->valuedouble : -1;
+        const char *suffix = strstr(item->string, "</w>");
+        if (!(number >= 0 && number < (double)size) || number != (double)(size_t)number) {
+            char *value = gs_json_to_text(item, false);
+            const gs_status status =
+                gs_fail(GS_E_FORMAT, "%s: the number of '%s' is %s; wanted 0 to %zu, for %zu tokens", path,
+                        gs_printable(item->string), value ? gs_printable(value) : "?", size - 1, size);
+            cJSON_free(value);
+            return status;
+        }
+        if (suffix && !suffix[4]) /* GPT-2's words end before the w, and again behind it */
+            return gs_fail(
+                GS_E_FORMAT,
+                "%s: the token '%s' ends its word by </w>, as CLIP's do; wanted GPT-2's words, where "
+                "Ġ is the space before",
+                path, gs_printable(item->string));
+        const char **place = &l->token[(size_t)number];
+        if (*place)
+            return gs_fail(GS_E_FORMAT, "%s: '%s' and '%s' both have the number %.0f", path,
+                           gs_printable(*place), gs_printable(item->string), number);
+        *place = item->string;
+    }
+    return GS_OK;
+}
+
+/* A token that is found in a text before its words are. */
+static gs_status add_token(lists *l, const char *path, const char *text, double number) {
+    if (strcmp(text, GS_BPE_END) != 0)
+        return gs_fail(GS_E_FORMAT,
+                       "%s: it adds the token '%s' (%.0f) to the vocabulary; wanted none but " GS_BPE_END
+                       ": take it out if no text has it",
+                       path, gs_printable(text), number);
+    if (number == (double)l->size) l->token[l->size++] = GS_BPE_END;
+    if (number >= 0 && number < (double)l->size && strcmp(l->token[(size_t)number], GS_BPE_END) == 0)
+        return GS_OK;
+    return gs_fail(GS_E_FORMAT,
+                   "%s: it adds " GS_BPE_END " as %.0f; wanted its number in the vocabulary, or %zu", path,
+                   number, l->size);
+}
+
+/* {"id": 3, "content": "<s>", ...}, or where the number is a name: "3": {"content": "<s>", ...} */
+static gs_status add_object(lists *l, const char *path, const cJSON *item) {
+    static const char *const flags[] = {"single_word", "lstrip", "rstrip", NULL};
+    const cJSON *text = field(item, "content"), *id = field(item, "id");
+    const double number = cJSON_IsNumber(id) ? id->valuedouble
+                          : item->string     ? strtod(item->string, NULL)
+                                             : -1;
+    GS_TRY(add_token(l, path, cJSON_IsString(text) ? text->valuestring : "", number));
+    return check_unset(path, GS_BPE_END ".", item, flags);
+}
+
+static gs_status add_tokens(lists *l) {
+    static const char *const config[] = {"add_prefix_space", "add_bos_token", "add_eos_token",
+                                         "do_lower_case", NULL};
+    const cJSON *item, *added = field(l->json[WHOLE], "added_tokens");
+    cJSON_ArrayForEach(item, added) GS_TRY(add_object(l, l->path[WHOLE], item));
+    if (l->json[WHOLE] && !(added && added->child) &&
+        field(field(field(l->json[WHOLE], "model"), "vocab"), GS_BPE_END))
+        return gs_fail(GS_E_FORMAT,
+                       "%s: " GS_BPE_END " is in its vocabulary, but not in its added_tokens; "
+                       "wanted it in both, or in neither",
+                       l->path[WHOLE]);
+    cJSON_ArrayForEach(item, l->json[ADDED])
+        GS_TRY(add_token(l, l->path[ADDED], item->string, cJSON_IsNumber(item) ? item->valuedouble : -1));
+    cJSON_ArrayForEach(item, field(l->json[CONFIG], "added_tokens_decoder"))
+        GS_TRY(add_object(l, l->path[CONFIG], item));
+    return check_unset(l->path[CONFIG], "", l->json[CONFIG], config);
+}
+
+/* ["a b", ...], or newer [["a", "b"], ...], as the lines of merges.txt. */
+static gs_status join_merges(lists *l, const cJSON *list) {
+    const cJSON *item;
+    FILE *f = open_memstream(&l->merges, &l->merges_bytes);
+    if (!f) return gs_fail(GS_E_MEMORY, "%s: no memory for its merges", l->path[WHOLE]);
+    cJSON_ArrayForEach(item, list) {
+        const cJSON *left = cJSON_GetArrayItem(item, 0), *right = cJSON_GetArrayItem(item, 1);
+        if (cJSON_IsString(item))
+            fprintf(f, "%s\n", item->valuestring);
+        else
+            fprintf(f, "%s %s\n", cJSON_IsString(left) ? left->valuestring : "",
+                    cJSON_IsString(right) ? right->valuestring : "");
+    }
+    if (fclose(f) == 0) return GS_OK;
+    return gs_fail(GS_E_MEMORY, "%s: no memory for its merges", l->path[WHOLE]);
+}
+
+static gs_status read_lists(lists *l, const cJSON **vocabulary) {
+    const int first = is_there(l, WHOLE) ? WHOLE : VOCAB;
+    GS_TRY(read_json(l, first));
+    *vocabulary = l->json[first];
+    if (first == WHOLE) {
+        const cJSON *model = field(l->json[WHOLE], "model");
+        GS_TRY(check_tokenizer(l->path[WHOLE], l->json[WHOLE]));
+        GS_TRY(join_merges(l, field(model, "merges")));
+        *vocabulary = field(model, "vocab");
+    } else
+        GS_TRY(gs_file_read(l->path[MERGES], FILE_MOST, &l->merges, &l->merges_bytes));
+    for (int i = ADDED; i <= CONFIG; i++)
+        if (is_there(l, i)) GS_TRY(read_json(l, i));
+    return GS_OK;
+}
+
+static gs_status load(lists *l, gs_bpe **out) {
+    const cJSON *vocabulary;
+    GS_TRY(read_lists(l, &vocabulary));
+    const bool whole = l->json[WHOLE];
+    const char *path = l->path[whole ? WHOLE : VOCAB], *merges = l->path[whole ? WHOLE : MERGES];
+    l->size = (size_t)cJSON_GetArraySize(vocabulary);
+    l->token = calloc(l->size + 2, sizeof *l->token);
+    if (!l->token) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu tokens", path, l->size);
+    GS_TRY(list_tokens(path, vocabulary, l));
+    GS_TRY(add_tokens(l));
+    const gs_status status = make(l->token, l->size, path, l->merges, l->merges_bytes, merges, out);
+    return gs_foreign_explain(status, merges, "a list of merges");
 }
 
 gs_status gs_bpe_load(const char *folder, gs_bpe **out) {
-    char *path = NULL, *merges_path = NULL;
+    lists l = {0};
+    bool room = true;
     *out = NULL;
-    if (asprintf(&path, "%s/vocab.json", folder) < 0) path = NULL;
-    if (asprintf(&merges_path, "%s/merges.txt", folder) < 0) merges_path = NULL;
-    const gs_status status = path && merges_path ? load(folder, path, merges_path, out)
-                                                 : gs_fail(GS_E_MEMORY, "no memory for a path");
-    free(path);
-    free(merges_path);
+    for (int i = 0; room && i < FILES; i++)
+        if (asprintf(&l.path[i], "%s/%s", folder, names[i]) < 0) {
+            l.path[i] = NULL;
+            room = false;
+        }
+    const gs_status status = room ? load(&l, out) : gs_fail(GS_E_MEMORY, "no memory for a path");
+    for (int i = 0; i < FILES; i++) {
+        free(l.path[i]);
+        cJSON_Delete(l.json[i]);
+    }
+    free(l.merges);
+    free(l.token);
     return status;
 }
 

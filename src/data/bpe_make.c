@@ -5,8 +5,6 @@
 #include "core/text.h"
 #include "data/bpe_parts.h"
 
-static const char END[] = "<|endoftext|>";
-
 /* ---- the alphabet of files ---- */
 
 /* Those that cannot be seen: 0 to 32, 127 to 160, 173. They follow each other from U+0100 on. */
@@ -92,7 +90,7 @@ static gs_status add_tokens(gs_bpe_maker *m, const char *where) {
                            byte, text);
         b->of_byte[byte] = (uint16_t)token;
     }
-    b->end = find(m, END, sizeof END - 1);
+    b->end = find(m, GS_BPE_END, sizeof GS_BPE_END - 1);
     return GS_OK;
 }
 

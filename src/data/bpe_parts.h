@@ -8,6 +8,8 @@ typedef struct gs_bpe_merge {
     uint16_t left, right, made;
 } gs_bpe_merge;
 
+#define GS_BPE_END "<|endoftext|>" /* the token between texts */
+
 struct gs_bpe {
     int users;
     int size, end;   /* tokens; the one between texts, or -1 */

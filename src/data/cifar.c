@@ -216,7 +216,7 @@ static gs_status read_archive(const char *path, gs_split split, content *c) {
     GS_TRY(gs_tar_open(path, &tar));
     gs_status status = read_entries(tar, path, split, c);
     gs_tar_close(tar);
-    return status;
+    return gs_foreign_explain(status, path, "an archive of CIFAR-10 or CIFAR-100 (tar, gzipped or not)");
 }
 
 /* ---- from records to samples ---- */
@@ -250,7 +250,11 @@ static gs_status count_records(const char *path, const content *c, size_t *sampl
     const size_t record = (size_t)c->of->labels + PIXELS;
     *samples = 0;
     for (int i = 0; i < c->files; i++) {
-        if (c->bytes[i] == 0 || c->bytes[i] % record != 0)
+        const gs_foreign *foreign = gs_foreign_of(c->data[i], c->bytes[i]);
+        const bool whole = c->bytes[i] > 0 && c->bytes[i] % record == 0;
+        if (!whole && foreign)
+            return gs_context(gs_foreign_fail(foreign, c->file[i].name, "samples"), "%s", path);
+        if (!whole)
             return gs_fail(GS_E_FORMAT,
                            "%s: %s has %zu bytes; wanted a multiple of the %zu that a sample of %s has", path,
                            c->file[i].name, c->bytes[i], record, c->of->name);

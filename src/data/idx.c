@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/file.h"
 #include "io/unzip.h"
 
 static uint32_t big_endian(const unsigned char *b) {
@@ -58,7 +59,7 @@ gs_status gs_idx_load(const char *path, int sizes, gs_idx *out) {
     gs_unzip *file;
     *out = (gs_idx){0};
     GS_TRY(gs_unzip_open(path, &file));
-    gs_status st = read_idx(file, path, sizes, out);
+    gs_status st = gs_foreign_explain(read_idx(file, path, sizes, out), path, "an IDX file, gzipped or not");
     gs_unzip_close(file);
     if (st != GS_OK) {
         free(out->data);

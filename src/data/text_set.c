@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "core/philox.h"
 #include "core/text.h"
+#include "io/file.h"
 #include "io/unzip.h"
 
 /* Where Debian's package jargon-text puts the Jargon File. */
@@ -107,11 +108,12 @@ static gs_status load(const char *path, gs_split split, const gs_text_options *o
     size_t bytes;
     t->context = o->context > 0 ? o->context : GS_CONTEXT;
     GS_TRY(gs_text_read(path, GS_TEXT_MOST, &text, &bytes));
-    gs_status status = make_vocabulary(o, text, bytes, path, &t->vocabulary);
+    gs_status status = gs_foreign_check_text(path, text, bytes);
+    if (status == GS_OK) status = make_vocabulary(o, text, bytes, path, &t->vocabulary);
     if (status == GS_OK)
         status = gs_vocabulary_encode(&t->vocabulary, text, bytes, path, &t->token, &t->count);
     free(text);
-    GS_TRY(status);
+    GS_TRY(gs_foreign_explain(status, path, "a text in UTF-8 (--tokens bytes takes any file)"));
     GS_TRY(check_length(t, path));
     take_part(t, split);
     return GS_OK;

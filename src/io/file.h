@@ -18,6 +18,25 @@ gs_status gs_file_open_stream(const char *path, FILE **file, uint64_t *size);
  * bytes. */
 gs_status gs_file_read(const char *path, uint64_t most, char **text, size_t *bytes);
 
+/* ---- files that are not what their names say (foreign.c) ---- */
+
+/* What lies in the place of another file: a pointer of Git LFS, a page about an error, a pickle. */
+typedef struct gs_foreign {
+    const char *what; /* "a Git LFS pointer" */
+    const char *todo; /* where to get the file itself; NULL: the reader says what it wants */
+} gs_foreign;
+
+/* By a file's first bytes, 512 of them if it has so many; NULL: none of those. */
+const gs_foreign *gs_foreign_of(const void *data, size_t bytes);
+/* GS_E_FORMAT: "PATH is a pickle of Python; wanted ...". */
+gs_status gs_foreign_fail(const gs_foreign *, const char *path, const char *wanted);
+/* For a reader that has failed with `status`: gs_foreign_fail where the file is one of those, else `status` and its
+ * message as they are. */
+gs_status gs_foreign_explain(gs_status status, const char *path, const char *wanted);
+/* Before a text is used: a pointer or a page is a text too. GS_E_FORMAT: it is one; a page whose name ends with .html
+ * is what its name says. */
+gs_status gs_foreign_check_text(const char *path, const char *text, size_t bytes);
+
 /* ---- write ---- */
 
 /* Begin to write `path`: a temporary file beside it (temporary.h) is opened in *file. An existing file

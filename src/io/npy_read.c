@@ -153,9 +153,6 @@ static gs_status read_start(reader *r, size_t *bytes) {
     if (r->file_bytes == 0) return gs_fail(GS_E_FORMAT, "%s is empty: 0 bytes", r->path);
     if (r->file_bytes < START) return too_short(r, START, "the header alone");
     GS_TRY(read_bytes(r, start, START));
-    if (memcmp(start, "PK\x03\x04", 4) == 0)
-        return gs_fail(GS_E_FORMAT, "%s is an archive (.npz); wanted one array, as numpy.save writes it",
-                       r->path);
     if (memcmp(start, "\x93NUMPY", MAGIC) != 0)
         return gs_fail(GS_E_FORMAT,
                        "%s: the first bytes are %02x %02x %02x %02x %02x %02x; wanted 93 4e 55 4d 50 59, as "
@@ -226,7 +223,7 @@ gs_status gs_npy_load(const char *path, gs_npy *out) {
     reader r = {.path = path, .out = out};
     *out = (gs_npy){0};
     GS_TRY(gs_file_open_stream(path, &r.file, &r.file_bytes));
-    gs_status status = read_array(&r);
+    gs_status status = gs_foreign_explain(read_array(&r), path, "one array, as numpy.save writes it");
     fclose(r.file);
     if (status != GS_OK) {
         free(out->data);

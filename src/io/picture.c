@@ -1,6 +1,7 @@
 #include "io/picture.h"
 
 #include <stdlib.h>
+#include "io/file.h"
 
 static const gs_picture_kind *const kinds[] = {&gs_jpeg, &gs_png};
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -46,7 +47,10 @@ gs_status gs_picture_begin(gs_picture_reader *r, const void *data, size_t bytes,
     for (r->kind = 0; r->kind < KINDS; r->kind++)
         if (kinds[r->kind]->is(data, bytes))
             return kinds[r->kind]->begin(r->decoder[r->kind], data, bytes, width, height);
-    return gs_fail(GS_E_FORMAT, "it is neither a JPEG nor a PNG");
+    const gs_foreign *f = gs_foreign_of(data, bytes);
+    if (!f) return gs_fail(GS_E_FORMAT, "it is neither a JPEG nor a PNG");
+    return gs_fail(GS_E_FORMAT, "it is %s, neither a JPEG nor a PNG%s%s", f->what, f->todo ? "; " : "",
+                   f->todo ? f->todo : "");
 }
 
 gs_status gs_picture_decode(gs_picture_reader *r, int shrink, const unsigned char **rgb, int *width,

@@ -196,10 +196,11 @@ static void set_aside(gs_tensor_file *f) {
 }
 
 gs_status gs_tensor_file_open(const char *path, gs_tensor_file *f) {
+    static const char wanted[] = "a safetensors file (in Python: safetensors.torch.save_model)";
     uint64_t size;
     *f = (gs_tensor_file){.path = path};
     GS_TRY(gs_file_open_stream(path, &f->file, &size));
-    GS_TRY(read_header(f, size));
+    GS_TRY(gs_foreign_explain(read_header(f, size), path, wanted));
     GS_TRY(read_tensors(f));
     set_aside(f);
     return GS_OK;
