@@ -10,15 +10,17 @@
 enum { LINE = 2000, SHOWN = 12 /* lines */ };
 
 /* A file without what stands between the markers "task 7.1:" and "end of task 7.1", and without empty lines. The
- * comment that begins a blank is not looked at. */
+ * comment that begins a blank is not looked at. An editor of another system's ends of lines, or its byte order mark,
+ * change nothing. */
 static gs_status write_outside(const char *path, const char *to) {
     char line[LINE];
     bool blank = false;
     FILE *in = fopen(path, "r"), *out = fopen(to, "w");
     while (in && out && fgets(line, sizeof line, in)) {
-        const char *text = line + strspn(line, " \t\r\n"), *task = strstr(line, "/* task ");
+        const char *own = line + (strncmp(line, "\xef\xbb\xbf", 3) == 0 ? 3 : 0);
+        const char *text = own + strspn(own, " \t\r\n"), *task = strstr(line, "/* task ");
         if (strstr(line, "/* end of task ")) blank = false;
-        if (!blank && *text) fputs(line, out);
+        if (!blank && *text) fprintf(out, "%.*s\n", (int)strcspn(own, "\r\n"), own);
         if (task && isdigit((unsigned char)task[8])) blank = true;
     }
     bool good = in && out && !ferror(out);

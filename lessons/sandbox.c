@@ -64,7 +64,7 @@ int lab_sandbox_words(lab_sandbox *s, bool writable, char *const *environment,
         "/tree");
     /* both are in memory, without a limit, and an ordinary user's own */
     ADD(&l, "--remount-ro", "/dev", "--remount-ro", "/");
-    ADD(&l, "prlimit", MOST_PROCESSES(s->user));
+    ADD(&l, "prlimit", MOST_PROCESSES(s->user), "--nofile=64");
     if (s->user) {
         snprintf(user, sizeof user, "--reuid=%u", s->user);
         snprintf(group, sizeof group, "--regid=%u", s->user);

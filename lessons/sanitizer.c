@@ -34,6 +34,7 @@ static const char *meaning(const char *kind) {
         {"stack-buffer-underflow", "an access outside a local array"},
         {"dynamic-stack-buffer-overflow", "an access outside a local array"},
         {"global-buffer-overflow", "an access outside a static array"},
+        {"use-after-poison", "an access outside an array that the function was given"},
         {"heap-use-after-free", "memory is used after free()"},
         {"stack-use-after-scope", "a local variable is used after its block"},
         {"stack-use-after-return", "a local variable is used after its function has returned"},
@@ -83,8 +84,10 @@ static bool address_report(const char *output, const char *file, char *text, siz
         snprintf(access, sizeof access, "; %s %d byte%s", reads ? "reads" : "writes", bytes,
                  gs_s((unsigned)bytes));
     }
-    snprintf(text, size, "%s%s%.*s%s%s%s%s", place, *place ? ": " : "", (int)strcspn(kind, " :\n("), kind,
-             what ? " (" : "", what ? what : "", what ? ")" : "", access);
+    const bool beside = strncmp(kind, "use-after-poison", 16) == 0; /* remote/rooms.c has poisoned it */
+    const int letters = beside ? 0 : (int)strcspn(kind, " :\n(");
+    snprintf(text, size, "%s%s%.*s%s%s%s%s", place, *place ? ": " : "", letters, kind,
+             what && !beside ? " (" : "", what ? what : "", what && !beside ? ")" : "", access);
     if (*access) add_region(kind, text, size);
     return true;
 }

@@ -51,7 +51,7 @@ student,lab,tasks,points,of,note
 '=cmd,07,$none,0,10,it does not compile
 Alice,07,$none,0,10,it does not compile
 alice,07,7.1=3 7.2=2 7.3=2 7.4=2 7.5=1,10,10,
-bob,07,$none,0,10,nothing handed in: wanted 07/lab.c or lab-07.c
+bob,07,$none,0,10,nothing handed in: wanted 07/lab.c or lab-07.c; found notes.txt
 carol,07,$none,0,10,"07/lab.c is a link, not a file"
 dave,07,$none,0,10,07/lab.c is not a file
 eve,07,$none,0,10,"the folder is a link, not a folder"
@@ -66,6 +66,24 @@ lisa,07,7.1=3 7.2=2 7.3=2 7.4=2 7.5=1,10,10,
 END
     "$build/gradsum" grade "$work/all" -o "$work/points.csv" 2>"$work/log" || { cat "$work/log"; fail "gradsum grade"; }
     diff "$work/wanted.csv" "$work/points.csv" || fail "gradsum grade: not the table that is wanted"
+}
+
+# As Canvas exports hand-ins, all in one folder: of two attempts the newest, with another system's ends of lines.
+check_exported() {
+    hand_in flat doeJane_4711_9987_lab-07.c 'int main'
+    { printf '\357\273\277' && sed 's/$/\r/' $solution; } >"$work/flat/doeJane_LATE_4711_9988_lab-07-1.c"
+    hand_in flat roeRick_4712_9989_mine.c 'int main'
+    cat >"$work/wanted.csv" <<END
+student,lab,tasks,points,of,note
+doeJane,07,7.1=3 7.2=2 7.3=2 7.4=2 7.5=1,10,10,
+roeRick,07,$none,0,10,nothing handed in: wanted 07/lab.c or lab-07.c; found roeRick_4712_9989_mine.c
+END
+    "$build/gradsum" grade "$work/flat" 2>"$work/log" | diff "$work/wanted.csv" - ||
+        fail "gradsum grade: Canvas's files"
+    mkdir -p "$work/kernels/kim/submission" &&
+        cp lessons/04-a-kernel/solution.cl "$work/kernels/kim/submission/LAB-04.CL"
+    "$build/gradsum" grade "$work/kernels" 2>"$work/log" | grep -q '^kim,04,.*,10,10,$' ||
+        fail "gradsum grade: a folder within, in capitals"
 }
 
 # Those who handed in nothing are asked for: 0 points, and of how many.
@@ -151,6 +169,7 @@ check_stopped() {
 
 check_all_kinds
 check_stopped
+check_exported
 check_nothing_handed_in
 check_formats
 check_names_and_kinds

@@ -163,7 +163,19 @@ check_lab() { # NN
         "$(total_of "$work/$1.solution.json"), $wrong wrong answers lose their points"
 }
 
+# What dies before main is started again, and is not the student's.
+check_starts() {
+    printf '#!/bin/sh\necho >>"$0.starts"\n[ $(wc -l <"$0.starts") -gt 3 ] || kill -SEGV $$\nexec "$@"\n' >"$work/start"
+    chmod +x "$work/start"
+    "$build/lessons/07/grade" lessons/07-all-reduce/solution.c "$work/starts" --json --no-program >"$work/starts.json"
+    "$build/lessons/07/checker" 7.1 lab.c "$work/start" "$work/starts/hand-in" >"$work/starts.log" 2>&1 ||
+        { cat "$work/starts.log"; fail "a hand-in whose first three starts die is not graded"; }
+    # A program with an address of the system's choice may not start (lessons.mk).
+    readelf -h "$work/starts/hand-in" | grep -q "EXEC" || fail "a hand-in has no fixed address"
+}
+
 check_grader() {
+    check_starts
     for patch in tests/lessons/grader/*.patch; do check_wrong 07 lessons/07-all-reduce/solution.c "$patch"; done
     [ $failures = 0 ] && echo "grader: contains and names what can go wrong"
 }

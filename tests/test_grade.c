@@ -211,6 +211,63 @@ static void a_lab_that_is_there_twice(void **state) {
     gs_hand_ins_free(&all);
 }
 
+static void assert_is(const gs_hand_in *h, const char *student, const char *name, const char *others) {
+    if (strcmp(h->student, student) != 0 || !strstr(h->path, name) || strcmp(h->others, others) != 0 ||
+        *h->problem)
+        fail_msg("%s: %s, '%s', beside '%s'; wanted %s: %s", h->student, h->path, h->problem, h->others,
+                 student, name);
+}
+
+static void names_that_course_systems_give(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    static const char *const folders[] = {"Ann Lee_123_assignsubmission_file",
+                                          "bob",
+                                          "bob/zip",
+                                          "bob/zip/lab-07",
+                                          "carl",
+                                          "dora",
+                                          "dora/07",
+                                          "emil"};
+    static const char *const files[] = {"Ann Lee_123_assignsubmission_file/lab-07.c",
+                                        "bob/zip/lab-07/LAB.C",
+                                        "bob/zip/._lab-07.c",
+                                        "carl/lab-07.c",
+                                        "carl/lab-07 (10).c",
+                                        "carl/lab-07 (9).c",
+                                        "dora/07/Lab 7.c",
+                                        "emil/LAB-07.C",
+                                        "emil/lab-06-final.c"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) make_folder(folder, folders[i]);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) write_file(folder, files[i], 9);
+    gs_hand_ins all = {0};
+    assert_ok(gs_hand_ins_find(folder, &all));
+    assert_int_equal(all.count, 5);
+    assert_is(&all.list[0], "Ann Lee_123_assignsubmission_file", "file/lab-07.c", "");
+    assert_is(&all.list[1], "bob", "bob/zip/lab-07/LAB.C", "");
+    assert_is(&all.list[2], "carl", "lab-07 (10).c", "");
+    assert_is(&all.list[3], "dora", "07/Lab 7.c", "");
+    assert_is(&all.list[4], "emil", "LAB-07.C", "lab-06-final.c");
+    gs_hand_ins_free(&all);
+}
+
+/* Two students of one name; one's second attempt; one whose file is no lab's. */
+static void all_in_one_folder(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    static const char *const files[] = {"doeJane_4711_1_lab-07.c", "doeJane_5000_3_lab-07.c",
+                                        "doeJane_LATE_4711_2_lab-07-1.c", "roeRick_7_8_mine.c", "list.csv"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) write_file(folder, files[i], 9);
+    gs_hand_ins all = {0};
+    assert_ok(gs_hand_ins_find(folder, &all));
+    assert_int_equal(all.count, 3);
+    assert_int_equal(all.students, 3);
+    assert_is(&all.list[0], "doeJane", "doeJane_LATE_4711_2_lab-07-1.c", "");
+    assert_is(&all.list[1], "doeJane", "doeJane_5000_3_lab-07.c", "");
+    assert_is(&all.list[2], "roeRick", "", "roeRick_7_8_mine.c");
+    gs_hand_ins_free(&all);
+}
+
 static void a_tree_is_a_hand_in_too(void **state) {
     (void)state;
     const char *folder = gs_test_folder();
@@ -296,6 +353,7 @@ GS_TESTS(grade, cmocka_unit_test(hand_ins_are_found_in_order),
          cmocka_unit_test(a_lab_that_is_not_there),
          cmocka_unit_test(labs_are_numbers_between_commas_or_spaces), cmocka_unit_test(the_labs_of_this_tree),
          cmocka_unit_test(a_lab_that_is_there_twice), cmocka_unit_test(a_tree_is_a_hand_in_too),
+         cmocka_unit_test(names_that_course_systems_give), cmocka_unit_test(all_in_one_folder),
          cmocka_unit_test(what_may_not_be_read_is_in_the_list), cmocka_unit_test(only_a_small_file_is_copied),
          cmocka_unit_test(a_full_disk), cmocka_unit_test(what_a_command_prints),
          cmocka_unit_test(formats_have_names))

@@ -131,6 +131,7 @@ static void processes_have_a_limit(void **state) {
     room.user = 0;
     assert_script("ulimit -u", true, true, "4096\n");
     room.user = user;
+    assert_script("ulimit -Hn", true, true, "64\n"); /* open files, of each */
 }
 
 /* Inside are bubblewrap's own process, the shell and ps's like: a few. Outside is at least this test. */

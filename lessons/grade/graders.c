@@ -81,9 +81,10 @@ static bool find_lab_file(const gs_graders *g, int lab, char *path, size_t size)
 
 /* ---- one file ---- */
 
+/* As a compiler wants it: LAB-07.C is no C++. */
 static const char *ending_of(const char *path) {
     const char *dot = strrchr(path, '.');
-    return dot ? dot : "";
+    return !dot ? "" : strcasecmp(dot, ".c") == 0 ? ".c" : strcasecmp(dot, ".cl") == 0 ? ".cl" : dot;
 }
 
 /* Compiler messages begin with the file's name: without the folder, which is gone when they are read. */

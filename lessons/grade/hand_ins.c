@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -60,73 +61,150 @@ static const char *problem_of(const char *path, bool folder) {
     return why;
 }
 
-static bool is_there(const char *path) {
-    struct stat s;
-    return lstat(path, &s) == 0;
+static size_t digits_at(const char *text) {
+    return strspn(text, "0123456789");
 }
 
-static bool two_digits(const char *text) {
-    return isdigit((unsigned char)text[0]) && isdigit((unsigned char)text[1]);
+/* What Canvas writes before the name of a file: "lastFirst_", "LATE_" perhaps, "4711_" for the student, "9988_". Its
+ * length, and that of the student's part; 0: there is none. */
+static size_t canvas_prefix(const char *name, size_t *student) {
+    const size_t who = strcspn(name, "_");
+    const char *at = name + who + (name[who] == '_');
+    if (strncasecmp(at, "LATE_", 5) == 0) at += 5;
+    const size_t id = digits_at(at), part = id > 0 && at[id] == '_' ? digits_at(at + id + 1) : 0;
+    *student = who;
+    return who > 0 && part > 0 && at[id + 1 + part] == '_' ? (size_t)(at - name) + id + part + 2 : 0;
 }
 
-/* "07" in "07" and "lab-07.c", and where `tree` in "07-all-reduce"; false for other names. */
-static bool lab_of(const char *name, bool tree, char lab[3]) {
-    bool file = !tree && strncmp(name, "lab-", 4) == 0;
-    const char *number = file ? name + 4 : name;
-    if (!two_digits(number)) return false;
-    snprintf(lab, 3, "%.2s", number);
-    const char *rest = number + 2;
-    return file ? strcmp(rest, ".c") == 0 || strcmp(rest, ".cl") == 0 : tree ? *rest == '-' : !*rest;
+/* "", ".c", ".cl", and before it "-1", " (1)" or the like, which the next attempt is given. */
+static bool ends_so(const char *rest, bool *file, int *attempt) {
+    const size_t sign = strspn(rest, " -_("), digits = digits_at(rest + sign);
+    *attempt = 0;
+    if (sign > 0 && digits > 0 && digits < 9) {
+        *attempt = atoi(rest + sign);
+        rest += sign + digits;
+        rest += *rest == ')';
+    }
+    *file = *rest == '.';
+    return !*rest || strcasecmp(rest, ".c") == 0 || strcasecmp(rest, ".cl") == 0;
 }
 
-/* `what`: the name in the student's folder. A lab that is there already becomes one that was handed in twice. */
+/* "07" in "07", "lab-07", "lab-07.c" and "Lab 7 (1).c", behind what Canvas has put before it, and where `tree` in
+ * "07-all-reduce"; false for other names. */
+static bool lab_of(const char *name, bool tree, char lab[3], bool *file, int *attempt) {
+    size_t student;
+    *file = false;
+    *attempt = 0;
+    if (!tree) name += canvas_prefix(name, &student);
+    const bool word = !tree && strncasecmp(name, "lab", 3) == 0;
+    const char *number = word ? name + 3 + strspn(name + 3, " -_") : name;
+    const size_t digits = digits_at(number);
+    if (digits != 2 && !(word && digits == 1)) return false;
+    snprintf(lab, 3, "%s%.*s", digits == 1 ? "0" : "", (int)digits, number);
+    if (!word) return number[2] == (tree ? '-' : '\0');
+    return ends_so(number + digits, file, attempt);
+}
+
+/* "lab.c", "LAB.CL", "lab (1).c", or another name of a file of this lab. */
+static bool is_file_of(const char *name, const char *lab, int *attempt) {
+    char own[3];
+    bool file;
+    if (lab_of(name, false, own, &file, attempt)) return file && strcmp(own, lab) == 0;
+    return strncasecmp(name, "lab", 3) == 0 && ends_so(name + 3, &file, attempt) && file;
+}
+
+/* `what`: the name in the student's folder. Of two attempts the newest counts; else a lab that is there already becomes
+ * one that was handed in twice. */
 static gs_status add_lab(gs_hand_ins *all, const char *student, const char *lab, const char *path,
-                         const char *what, const char *problem) {
+                         const char *what, int attempt, const char *problem) {
     for (int i = all->count - 1; i >= 0 && all->list[i].who == all->students; i--) {
         gs_hand_in *h = &all->list[i];
         if (strcmp(h->lab, lab) != 0) continue;
+        if (attempt < h->attempt) return GS_OK;
+        if (attempt > h->attempt) {
+            free(h->path);
+            h->path = strdup(path);
+            h->attempt = attempt;
+            snprintf(h->problem, sizeof h->problem, "%s", problem);
+            return h->path ? GS_OK : no_memory();
+        }
         *h->problem = '\0';
         gs_append(h->problem, sizeof h->problem,
                   "handed in more than once, the last time as %s: hand in one file", what);
         return GS_OK;
     }
-    return add(all, student, lab, path, problem);
+    GS_TRY(add(all, student, lab, path, problem));
+    all->list[all->count - 1].attempt = attempt;
+    return GS_OK;
+}
+
+/* The file of a lab in its own folder: the newest, and lab.cl before lab.c. False: there is none. */
+static bool find_file(const char *folder, const char *lab, char *name, size_t size, int *attempt) {
+    int best = -1, number;
+    DIR *d = opendir(folder);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        if (!is_file_of(e->d_name, lab, &number)) continue;
+        const int rank = 2 * number + (strchr("lL", e->d_name[strlen(e->d_name) - 1]) != NULL);
+        if (rank < best || (rank == best && strcmp(e->d_name, name) > 0)) continue;
+        best = rank;
+        *attempt = number;
+        snprintf(name, size, "%s", e->d_name);
+    }
+    if (d) closedir(d);
+    return best >= 0;
 }
 
 /* A file lab-NN.c, or in a folder `name` lab.c or lab.cl. */
 static gs_status add_name(gs_hand_ins *all, const char *student, const char *folder, const char *name,
-                          const char *lab, bool is_folder) {
-    char path[4900], what[300], problem[500] = "";
+                          const char *lab, bool is_folder, int attempt) {
+    char path[4900], what[600], inside[300], problem[900] = "";
     snprintf(path, sizeof path, "%s/%s", folder, name);
     snprintf(what, sizeof what, "%s", name);
     const char *wrong = problem_of(path, is_folder);
-    for (int k = 0; k < 2 && is_folder && !*wrong; k++) {
-        snprintf(what, sizeof what, "%s/%s", name, k == 0 ? "lab.cl" : "lab.c");
-        snprintf(path, sizeof path, "%s/%s", folder, what);
-        if (!is_there(path)) continue;
+    if (is_folder && !*wrong && find_file(path, lab, inside, sizeof inside, &attempt)) {
         is_folder = false;
+        snprintf(what, sizeof what, "%s/%s", name, inside);
+        snprintf(path, sizeof path, "%s/%s", folder, what);
         wrong = problem_of(path, false);
     }
     if (*wrong)
         snprintf(problem, sizeof problem, "%s %s", what, wrong);
     else if (is_folder)
         snprintf(problem, sizeof problem, "no lab.c in the folder %s", name);
-    return add_lab(all, student, lab, path, what, problem);
+    return add_lab(all, student, lab, path, what, attempt, problem);
 }
 
-/* The labs in one folder; with `tree` in a tree's lessons/. *found: how many. */
-static gs_status find_in(gs_hand_ins *all, const char *student, const char *folder, bool tree, int *found) {
+/* What was looked at for one student. */
+typedef struct search {
+    int found;        /* labs */
+    char others[200]; /* names of files that are no lab's */
+} search;
+
+static void note_other(search *s, const char *name) {
+    gs_append(s->others, sizeof s->others, "%s%s", *s->others ? ", " : "", name);
+}
+
+/* The labs in one folder; with `tree` in a tree's lessons/, with `deep` > 0 also in folders within that are no lab's. */
+static gs_status find_in(gs_hand_ins *all, const char *student, const char *folder, bool tree, int deep,
+                         search *s) {
     struct dirent **names;
-    char lab[3];
-    int count = scandir(folder, &names, NULL, alphasort);
-    *found = 0;
+    char lab[3], path[4900];
+    bool file;
+    int attempt, count = scandir(folder, &names, NULL, alphasort);
     if (count < 0) return gs_fail(GS_E_FILE, "the folder cannot be read: %s", strerror(errno));
     gs_status status = GS_OK;
     for (int i = 0; i < count; i++) {
         const char *name = names[i]->d_name;
-        if (status == GS_OK && lab_of(name, tree, lab)) {
-            status = add_name(all, student, folder, name, lab, tree || two_digits(name));
-            (*found)++;
+        snprintf(path, sizeof path, "%s/%s", folder, name);
+        const bool within = *name != '.' && !*problem_of(path, true);
+        if (status == GS_OK && lab_of(name, tree, lab, &file, &attempt)) {
+            status = add_name(all, student, folder, name, lab, tree || !file, attempt);
+            s->found++;
+        } else if (status == GS_OK && within && deep > 0) {
+            status = find_in(all, student, path, false, deep - 1, s);
+            if (status == GS_E_FILE) status = GS_OK; /* one of several */
+        } else if (!tree && *name != '.' && !within) {
+            note_other(s, name);
         }
         free(names[i]);
     }
@@ -134,12 +212,16 @@ static gs_status find_in(gs_hand_ins *all, const char *student, const char *fold
     return status;
 }
 
-/* The labs of one student: in the folder itself, or else in the tree that it is. */
-static gs_status find_labs(gs_hand_ins *all, const char *student, const char *folder, int *found) {
+/* The labs of one student: in the folder itself, or else in the tree that it is, or else in folders within. */
+static gs_status find_labs(gs_hand_ins *all, const char *student, const char *folder, int deep, search *s) {
     char lessons[4600];
-    GS_TRY(find_in(all, student, folder, false, found));
+    *s = (search){0};
+    GS_TRY(find_in(all, student, folder, false, 0, s));
     snprintf(lessons, sizeof lessons, "%s/lessons", folder);
-    return *found == 0 && !*problem_of(lessons, true) ? find_in(all, student, lessons, true, found) : GS_OK;
+    if (s->found > 0) return GS_OK;
+    if (!*problem_of(lessons, true)) return find_in(all, student, lessons, true, 0, s);
+    *s->others = '\0';
+    return deep > 0 ? find_in(all, student, folder, false, deep, s) : GS_OK;
 }
 
 /* ---- all students ---- */
@@ -153,45 +235,108 @@ static const char *last_name(const char *folder, char *name, size_t size) {
     return name;
 }
 
+/* All of a student have been added, from number `first` of the list on. */
+static gs_status end_student(gs_hand_ins *all, int first, const char *name, const char *path, const search *s,
+                             const char *problem) {
+    if (all->count == first) GS_TRY(add(all, name, "", path, problem));
+    snprintf(all->list[first].others, sizeof all->list->others, "%s", s->others);
+    all->students++;
+    return GS_OK;
+}
+
 static gs_status add_student(gs_hand_ins *all, const char *folder, const char *name) {
+    enum { DEEPEST = 3 };
     char path[4400];
-    int found = 0;
+    const int first = all->count;
+    search s = {0};
     snprintf(path, sizeof path, "%s/%s", folder, name);
     const char *wrong = problem_of(path, true);
     if (strcmp(wrong, "is not a folder") == 0) return GS_OK; /* a list of the course, an archive, ... */
     char problem[sizeof all->list->problem] = "";
     if (*wrong) snprintf(problem, sizeof problem, "the folder %s", wrong);
-    gs_status status = *wrong ? GS_OK : find_labs(all, name, path, &found);
+    gs_status status = *wrong ? GS_OK : find_labs(all, name, path, DEEPEST, &s);
     if (status == GS_E_FILE) snprintf(problem, sizeof problem, "%s", gs_message());
-    if (status == GS_E_FILE || (status == GS_OK && found == 0)) status = add(all, name, "", path, problem);
-    all->students++;
-    return status;
+    return status == GS_OK || status == GS_E_FILE ? end_student(all, first, name, path, &s, problem) : status;
+}
+
+/* Of one student: the name and the number in front of the same attachment's. */
+static bool same_student(const char *a, const char *b) {
+    size_t who, other;
+    const size_t long_a = canvas_prefix(a, &who), long_b = canvas_prefix(b, &other);
+    if (long_a == 0 || long_b == 0 || who != other || strncmp(a, b, who) != 0) return false;
+    a += who + 1 + (strncasecmp(a + who + 1, "LATE_", 5) == 0 ? 5 : 0);
+    b += who + 1 + (strncasecmp(b + who + 1, "LATE_", 5) == 0 ? 5 : 0);
+    return digits_at(a) == digits_at(b) && strncmp(a, b, digits_at(a)) == 0;
+}
+
+/* Files of all students in one folder, as Canvas exports them. */
+static gs_status find_flat(gs_hand_ins *all, const char *folder, struct dirent **names, int count) {
+    char lab[3], student[300];
+    bool file;
+    int attempt;
+    for (int i = 0; i < count; i++) {
+        size_t who;
+        bool before = canvas_prefix(names[i]->d_name, &who) == 0;
+        for (int k = 0; k < i && !before; k++) before = same_student(names[k]->d_name, names[i]->d_name);
+        if (before) continue;
+        snprintf(student, sizeof student, "%.*s", (int)who, names[i]->d_name);
+        const int first = all->count;
+        search s = {0};
+        for (int k = i; k < count; k++) {
+            const char *name = names[k]->d_name;
+            if (!same_student(names[i]->d_name, name)) continue;
+            if (lab_of(name, false, lab, &file, &attempt) && file)
+                GS_TRY(add_name(all, student, folder, name, lab, false, attempt));
+            else
+                note_other(&s, name);
+        }
+        GS_TRY(end_student(all, first, student, folder, &s, ""));
+    }
+    return GS_OK;
+}
+
+/* Is it such a folder? One name of a lab tells. */
+static bool is_flat(struct dirent **names, int count) {
+    char lab[3];
+    size_t who;
+    bool file;
+    int attempt;
+    for (int i = 0; i < count; i++)
+        if (canvas_prefix(names[i]->d_name, &who) > 0 &&
+            lab_of(names[i]->d_name, false, lab, &file, &attempt) && file)
+            return true;
+    return false;
+}
+
+static gs_status find_students(gs_hand_ins *all, const char *folder, struct dirent **names, int count) {
+    char name[256];
+    search s = {0};
+    const int before = all->count;
+    if (is_flat(names, count))
+        GS_TRY(find_flat(all, folder, names, count));
+    else
+        GS_TRY(find_labs(all, last_name(folder, name, sizeof name), folder, 0, &s));
+    if (s.found > 0) return end_student(all, before, name, folder, &s, "");
+    for (int i = 0; i < count; i++)
+        if (names[i]->d_name[0] != '.') GS_TRY(add_student(all, folder, names[i]->d_name));
+    if (all->count > before) return GS_OK;
+    search files = {0};
+    for (int i = 0; i < count; i++)
+        if (names[i]->d_name[0] != '.') note_other(&files, names[i]->d_name);
+    return gs_fail(GS_E_FILE,
+                   "%s holds no hand-ins: wanted a folder for each student, with NN/lab.c or lab-NN.c%s%s",
+                   folder, *files.others ? "; found " : "", files.others);
 }
 
 gs_status gs_hand_ins_find(const char *folder, gs_hand_ins *all) {
     struct dirent **names;
-    char name[256];
-    int found;
     if (strlen(folder) > 4000)
         return gs_fail(GS_E_FILE, "the name of a folder has %zu letters", strlen(folder));
-    DIR *readable = opendir(folder);
-    if (!readable) return gs_fail(GS_E_FILE, "cannot read the folder %s: %s", folder, strerror(errno));
-    closedir(readable);
-    GS_TRY(find_labs(all, last_name(folder, name, sizeof name), folder, &found));
-    if (found > 0) return all->students++, GS_OK;
-    int count = scandir(folder, &names, NULL, alphasort), before = all->count;
+    int count = scandir(folder, &names, NULL, alphasort);
     if (count < 0) return gs_fail(GS_E_FILE, "cannot read the folder %s: %s", folder, strerror(errno));
-    gs_status status = GS_OK;
-    for (int i = 0; i < count; i++) {
-        if (status == GS_OK && names[i]->d_name[0] != '.')
-            status = add_student(all, folder, names[i]->d_name);
-        free(names[i]);
-    }
+    gs_status status = find_students(all, folder, names, count);
+    for (int i = 0; i < count; i++) free(names[i]);
     free(names);
-    if (status == GS_OK && all->count == before)
-        return gs_fail(GS_E_FILE,
-                       "%s holds no hand-ins: wanted a folder for each student, with NN/lab.c or lab-NN.c",
-                       folder);
     return status;
 }
 

@@ -1,5 +1,6 @@
-/* A folder of hand-ins: a folder for each student, in it NN/lab.c or lab-NN.c for each lab (or lab.cl, lab-NN.cl); or a
- * whole source tree, with lessons/NN-NAME/lab.c. */
+/* A folder of hand-ins: a folder for each student, in it NN/lab.c or lab-NN.c for each lab (or lab.cl, lab-NN.cl), or in
+ * a folder within it; or a whole source tree, with lessons/NN-NAME/lab.c; or Canvas's files of all students,
+ * lastFirst_LATE_4711_9988_lab-NN-1.c. The case of letters does not matter. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +12,9 @@ typedef struct gs_hand_in {
     char *student;     /* the folder's name */
     char lab[3];       /* "07"; "" where a student has handed in nothing */
     char *path;        /* of the file */
+    int attempt;       /* 1 for "lab-07-1.c" and "lab-07 (1).c": the newest is graded */
     char problem[400]; /* why it cannot be graded, or "" */
+    char others[200];  /* of a student's first one: "x.c, notes.txt", files whose names are no lab's; or "" */
 } gs_hand_in;
 
 typedef struct gs_hand_ins {

@@ -51,7 +51,8 @@ static gs_status add_nothing(const student *s, const char *lab) {
     if (!*s->first->lab && *s->first->problem)
         snprintf(problem, sizeof problem, "%s", s->first->problem);
     else
-        snprintf(problem, sizeof problem, "nothing handed in: wanted %s/lab.c or lab-%s.c", number, number);
+        snprintf(problem, sizeof problem, "nothing handed in: wanted %s/lab.c or lab-%s.c%s%s", number,
+                 number, *s->first->others ? "; found " : "", s->first->others);
     GS_TRY(gs_graders_no_points(s->graders, lab, problem, &mark));
     add_mark(s, mark);
     return GS_OK;

@@ -22,8 +22,10 @@ static void temporary(const char *name) {
 
 static void hand_in(const char *name) {
     char lab[3], last[256];
+    bool file;
+    int attempt;
     for (int tree = 0; tree < 2; tree++)
-        if (lab_of(name, tree, lab) && (strlen(lab) != 2 || strspn(lab, "0123456789") != 2))
+        if (lab_of(name, tree, lab, &file, &attempt) && (strlen(lab) != 2 || strspn(lab, "0123456789") != 2))
             fuzz_wrong("lab '%s' of '%s'", lab, name);
     last_name(name, last, sizeof last);
     if (strchr(last, '/') && strspn(last, "/") != strlen(last)) fuzz_wrong("'%s' of '%s'", last, name);
