@@ -49,7 +49,7 @@ static gs_status choose_address(gs_meeting *m) {
 
 static gs_status open_store(gs_meeting *m) {
     const gs_rendezvous *r = m->r;
-    const double until = gs_seconds() + r->timeout;
+    const double until = gs_awake_seconds() + r->timeout;
     gs_meet_place place;
     GS_TRY(gs_meet_place_read(r->meet, &place));
     if (place.kind == GS_MEET_FILE) return gs_store_open_folder(r, &place, m->key, &m->store);
@@ -173,9 +173,9 @@ static gs_status never_came(gs_meeting *m) {
 }
 
 static gs_status wait_for_all(gs_meeting *m) {
-    const double end = gs_seconds() + m->r->timeout;
+    const double end = gs_awake_seconds() + m->r->timeout;
     while (m->left > 0) {
-        const bool late = gs_seconds() >= end;
+        const bool late = gs_awake_seconds() >= end;
         if (m->r->stop && *m->r->stop)
             return gs_fail(GS_E_INTERRUPTED,
                            "rank %d: stopped by a signal while it waited for the other ranks", m->r->rank);
