@@ -140,6 +140,9 @@ int gs_failed(const char *command, gs_status status);
 /* Print "gradsum train: ..." on standard error, and "gradsum: ..." if command is "". On a terminal it is wrapped. */
 void gs_tell(const char *command, const char *format, ...) GS_PRINTF(2, 3);
 
+/* On standard error, if it is a terminal: a line that the next one replaces; "" leaves none. What a command does now. */
+void gs_show(const char *format, ...) GS_PRINTF(1, 2);
+
 /* For gs_rendezvous.tell and gs_faults_tell: "gradsum: ..." on standard error. */
 void gs_tell_sentence(const char *sentence);
 
@@ -208,6 +211,9 @@ typedef struct gs_progress {
     double samples_done; /* of this epoch, */
     int bar_epoch;       /* since this step of it: */
     uint64_t bar_from;
+    uint64_t per_epoch; /* steps */
+    double tested_since,
+        tests; /* when the last epoch's steps were done; seconds from there to the next one's */
     char ended[GS_RUN_HAS_ENDED]; /* of a run that was resumed for nothing: that it has ended; else "" */
     const char *failure;          /* why the weights could not be saved, for the end; NULL: they could */
     int answers;                  /* of each sample */

@@ -154,7 +154,9 @@ static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json, gs_
     for (int i = 0; i < count && !gs_stop_requested; i++) {
         gs_result *r = &rows[i].result;
         s->devices = rows[i].devices;
+        gs_show("%s (%d of %d) trains", rows[i].devices, i + 1, count);
         gs_status status = page ? gs_compare_page_train(page, s, r) : gs_train(s, NULL, r);
+        gs_show("%s", "");
         GS_TRY(gs_context(status, "%s", rows[i].devices));
         if (r->interrupted) return gs_fail(GS_E_INTERRUPTED, "stopped by a signal");
         rows[i].difference = largest_difference(r, &rows[0].result);

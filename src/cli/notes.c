@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "core/text.h"
 #include "data/text_set.h"
 #include "model/model_text.h"
@@ -20,6 +21,18 @@ void gs_tell(const char *command, const char *format, ...) {
 
 void gs_tell_sentence(const char *sentence) {
     gs_tell("", "%s", sentence);
+}
+
+void gs_show(const char *format, ...) {
+    char text[400];
+    va_list args;
+    if (!isatty(STDERR_FILENO)) return;
+    const gs_screen screen = gs_screen_of(stderr);
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fprintf(stderr, "\r%.*s\033[K", screen.width - 1, text);
+    fflush(stderr);
 }
 
 static bool is_constant(const gs_dataset *set) {

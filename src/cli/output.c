@@ -209,6 +209,7 @@ static void text_start(const gs_progress *p, const gs_worker *w) {
 static void on_start(void *context, const gs_worker *w) {
     gs_progress *p = context;
     p->started = gs_seconds();
+    p->per_epoch = gs_steps_of_epoch(w->train_set->count, w->batch);
     p->parts = w->way->apart ? w->comm->size : 1;
     p->answers = gs_model_answers(w->model);
     p->tokens = w->train_set->text ? w->train_set->text->context : 0;
@@ -233,8 +234,18 @@ static void tell_skipped(gs_progress *p, int epoch, uint64_t done, const gs_scor
             epoch, done, (double)score->loss_scale);
 }
 
-/* "epoch 2/5 [=======>      ] loss 0.412 acc 85.1 % 41,200/s 3 s left", at most ten times a second. Where the
- * run's name stands before it, the bar is shorter and the loss is left out. */
+/* Seconds until the run ends, at `each` a step. */
+static double seconds_left(const gs_progress *p, int epoch, uint64_t done, double each) {
+    const gs_settings *s = p->settings;
+    uint64_t all = (uint64_t)s->epochs * p->per_epoch, now = (uint64_t)(epoch - 1) * p->per_epoch + done;
+    if (s->steps && s->steps < all) all = s->steps;
+    const double epochs = ceil((double)all / (double)p->per_epoch);
+    return each * (double)(all - now) + p->tests * (epochs - epoch + 1);
+}
+
+/* "epoch 2/5 [=======>      ] loss 0.412 acc 85.1 % 41,200/s 3 s left", at most ten times a second: the bar is the
+ * epoch's, the time the run's. Where the run's name stands before it, the bar is shorter and the loss is left out. After
+ * an epoch's last step it says that the model is tested. */
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     enum { WIDTH = 20, SHORT = 8 };
     gs_progress *p = context;
@@ -245,12 +256,14 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     const int width = *p->run ? SHORT : WIDTH;
     double now = gs_seconds();
     if (done == 1 || p->bar_epoch != epoch) {
+        if (p->tested_since > 0) p->tests = now - p->tested_since;
         p->started = now;
         p->samples_done = 0;
         p->bar_epoch = epoch;
-        p->bar_from = done; /* a run that is resumed may begin in the middle */
-        return;             /* a rate needs two moments */
+        p->bar_from = done;     /* a run that is resumed may begin in the middle */
+        if (done != of) return; /* a rate needs two moments */
     }
+    if (done == of) p->tested_since = now;
     p->samples_done += score->samples * p->parts / p->answers;
     if ((now - p->shown < 0.1 && done != of) || !(score->samples > 0)) return;
     p->shown = now;
@@ -258,13 +271,19 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     int filled = (int)(done * (uint64_t)width / of);
     for (int i = 0; i < width; i++) bar[i] = i < filled ? '=' : i == filled ? '>' : ' ';
     bar[width] = 0;
-    double passed = now - p->started, left = passed / (double)(done - p->bar_from) * (double)(of - done);
-    char line[200], loss[32] = "";
+    const double passed = now - p->started;
+    char line[200], loss[32] = "", left[40] = "is tested";
+    if (done != of)
+        snprintf(left, sizeof left, "%.0f s left",
+                 seconds_left(p, epoch, done, passed / (double)(done - p->bar_from)));
     if (!*p->run) snprintf(loss, sizeof loss, " loss %.3f", gs_shown(score->loss / score->samples));
+    char rate[60] = ""; /* there is none yet of an epoch of one step */
     const int each = p->tokens ? p->tokens : 1;
-    snprintf(line, sizeof line, "%sepoch %d/%d [%s]%s acc %4.1f %% %s%s/s %.0f s left", p->run, epoch,
-             p->settings->epochs, bar, loss, 100 * score->correct / score->samples,
-             gs_thousands(p->samples_done * each / passed), p->tokens ? " tokens" : "", left);
+    if (passed > 0)
+        snprintf(rate, sizeof rate, " %s%s/s", gs_thousands(p->samples_done * each / passed),
+                 p->tokens ? " tokens" : "");
+    snprintf(line, sizeof line, "%sepoch %d/%d [%s]%s acc %4.1f %%%s %s", p->run, epoch, p->settings->epochs,
+             bar, loss, 100 * score->correct / score->samples, rate, left);
     fprintf(stderr, "\r%.*s\033[K", p->bar_columns, line);
     fflush(stderr);
 }
