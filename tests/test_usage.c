@@ -353,11 +353,34 @@ static void the_bar_of_a_sweep(void **state) {
     free(output);
 }
 
-GS_TESTS(usage, cmocka_unit_test(the_bar_of_a_sweep), cmocka_unit_test(help_shows_defaults),
-         cmocka_unit_test(help_shows_a_default_once), cmocka_unit_test(help_of_a_command),
-         cmocka_unit_test(names_that_are_nearly_right), cmocka_unit_test(values_that_are_nearly_right),
-         cmocka_unit_test(words_too_many), cmocka_unit_test(mean_and_std),
-         cmocka_unit_test(options_of_other_commands), cmocka_unit_test(the_example_of_a_model_is_one),
-         cmocka_unit_test(scaling_is_told), cmocka_unit_test(models_are_explained),
-         cmocka_unit_test(language_models_are_shown), cmocka_unit_test(lines_of_80_columns),
-         cmocka_unit_test(names_that_others_use), cmocka_unit_test(lost_output_is_a_failure))
+/* On a terminal, what is under way: of an epoch's end the test, of several runs which one. */
+static void what_is_under_way(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"train --steps 1", "epoch 1/5 [====================] loss "},
+        {"train --steps 1", " is tested"},
+        {"compare --epochs 1", "cpu,cpu (2 of 2) trains"},
+        {"layout --workers 2 --run", " (1 of 3), 6 steps"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *output;
+        gs_test_shell(&output,
+                      "script -qec 'stty cols 80; %s/gradsum %s --model softmax' /dev/null </dev/null",
+                      GS_BUILD_DIR, cases[i][0]);
+        assert_has(output, cases[i][1]);
+        free(output);
+        gs_test_program(&output, "%s --model softmax", cases[i][0]);
+        if (strstr(output, cases[i][1])) fail_msg("it is no terminal: %s", output);
+        free(output);
+    }
+}
+
+GS_TESTS(usage, cmocka_unit_test(what_is_under_way), cmocka_unit_test(the_bar_of_a_sweep),
+         cmocka_unit_test(help_shows_defaults), cmocka_unit_test(help_shows_a_default_once),
+         cmocka_unit_test(help_of_a_command), cmocka_unit_test(names_that_are_nearly_right),
+         cmocka_unit_test(values_that_are_nearly_right), cmocka_unit_test(words_too_many),
+         cmocka_unit_test(mean_and_std), cmocka_unit_test(options_of_other_commands),
+         cmocka_unit_test(the_example_of_a_model_is_one), cmocka_unit_test(scaling_is_told),
+         cmocka_unit_test(models_are_explained), cmocka_unit_test(language_models_are_shown),
+         cmocka_unit_test(lines_of_80_columns), cmocka_unit_test(names_that_others_use),
+         cmocka_unit_test(lost_output_is_a_failure))
