@@ -1,6 +1,6 @@
-# gradsum: make | make demo | make test | make in-one-file | make lab-07 | make labs | make lessons-html | make slides |
-#          make bench | make bench-scale | make bench-cl | make bench-images | make lint |
-#          make install | make uninstall | make clean
+# gradsum: make | make demo | make test | make test-failures | make in-one-file | make lab-07 | make labs |
+#          make lessons-html | make slides | make bench | make bench-scale | make bench-cl | make bench-images |
+#          make lint | make install | make uninstall | make clean
 # and for its authors: make test-labs | make test-oclgrind | make test-asan | make test-tsan | make test-kill |
 #          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
 #          make bench-generate | make bench-gpt | make bench-product16 | make accuracy | make fuzz SECONDS=60 |
@@ -34,6 +34,7 @@ PACKAGES_handout  = $(if $(filter aarch64,$(ELSEWHERE)),gcc-aarch64-linux-gnu li
                     $(if $(filter x86_64,$(ELSEWHERE)),gcc-x86-64-linux-gnu libc6-dev-amd64-cross)
 PACKAGES_install  = mandoc zsh
 PACKAGES_torch    = python3-torch python3-torchvision
+PACKAGES_failures = $(PACKAGES_test)
 PACKAGES_kill     = iproute2 procps
 PACKAGES_net      = iproute2 procps
 PACKAGES_browser  = chromium chromium-driver python3-selenium
@@ -73,7 +74,7 @@ PKG_CFLAGS = $(shell pkg-config --cflags $(LIBRARIES)) $(if $(OPENBLAS),,-I/usr/
 PKG_LIBS   = $(shell pkg-config --libs $(LIBRARIES)) $(BLAS_LIBS) -lgloo -lstdc++ -lm -lpthread $(MPI_LIBS)
 MPI_CFLAGS = $(shell pkg-config --exists ompi-c 2>/dev/null && echo -DGRADSUM_MPI && pkg-config --cflags ompi-c)
 MPI_LIBS   = $(shell pkg-config --exists ompi-c 2>/dev/null && pkg-config --libs ompi-c)
-COMPILE_C  = $(CC) -std=c11 -Wstrict-prototypes -Wmissing-prototypes $(FLAGS) $(DEFINES) -Isrc -I. $(PKG_CFLAGS) $(CFLAGS)
+COMPILE_C  = $(CC) -std=c11 -Wstrict-prototypes -Wmissing-prototypes $(FLAGS) $(DEFINES) $(LOCALE) -Isrc -I. $(PKG_CFLAGS) $(CFLAGS)
 COMPILE_CXX = $(CXX) -std=c++17 $(FLAGS) $(DEFINES) -Isrc -I. $(CXXFLAGS)
 
 # All cores, unless -j says otherwise.
@@ -123,10 +124,10 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,
            $(addprefix lessons/predict/,boxes.o kept.o outcome.o)) $(patsubst %.c,$(B)/%.o,$(wildcard lessons/grade/format*.c))
 
 # ---- build -----------------------------------------------------------------------------------------------------------
-.PHONY: all demo test test-programs test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
+.PHONY: all demo test test-failures trials test-programs test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
         test-torch test-memory test-layouts test-faults test-right test-engines test-net \
         fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-images bench-sync \
-        bench-log bench-layouts bench-product16 bench-half bench-simulate bench-simulate-net lint install uninstall clean packages
+        bench-log bench-layouts bench-product16 bench-half bench-simulate lint install uninstall clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
 
 # A program in a build folder elsewhere finds the kernels and the data sets of this tree by a link to it
@@ -183,6 +184,10 @@ $(B)/cpu/adam_%.o $(B)/cpu/lamb_%.o: EXTRA = -fno-math-errno
 # two where it sees a chain, and then the bits depend on the size of a tile.
 IS_CLANG = $(findstring clang,$(shell $(CC) --version 2>/dev/null))
 $(B)/cpu/product_%.o $(B)/cpu/matmul_%.o $(B)/cpu/conv2d_groups_%.o: EXTRA = -ffp-contract=fast $(if $(IS_CLANG),,--param=avoid-fma-max-bits=0)
+
+# The library reads and writes numbers as in C, whatever locale its caller has set.
+$(SRC_LIB:%.c=$(B)/%.o): LOCALE = -include src/core/c_locale.h
+$(SRC_LIB:%.c=$(B)/%.o): src/core/c_locale.h
 
 # Short pieces are copied by the library; gcc itself would write `rep movsq` there (src/core/memory.h).
 $(B)/src/core/memory.o: EXTRA = -fno-builtin-memcpy
@@ -281,7 +286,11 @@ demo: all
 ifneq ($(wildcard tests/main.c),)
 test: $(B)/gradsum-test $(B)/gradsum $(B)/gradsum-faults
 	$(B)/gradsum-faults --few
-	POCL_SIGFPE_HANDLER=0 $(B)/gradsum-test # last: its summary closes the run
+	$(B)/gradsum-test --tests # last: its summary closes the run
+
+# What kills, stops, cuts, floods and waits.
+test-failures: $(B)/gradsum-test $(B)/gradsum
+	$(B)/gradsum-test --failures
 else
 test: all lab-graders
 	@lessons/sealed_test.sh $(B)
@@ -311,6 +320,12 @@ test-kill: all
 	tests/checkpoint.sh $(B)/gradsum
 	tests/restarts.sh $(B)/gradsum
 	tests/elastic_nodes.sh $(B)/gradsum
+
+# All that draws, with draws of your own: make trials SEED=7
+SEED = 1
+TRIALS = test-kill test-faults test-torch
+trials: all
+	env KILL_SEED=$(SEED) LINKS_SEED=$(SEED) FAILURES_SEED=$(SEED) GRADSUM_TORCH_SEED=$(SEED) $(MAKE) $(TRIALS)
 
 # Slurm, torchrun and mpirun start the processes; a server of Redis is where they meet. What is not there is left out, and
 # said (with GRADSUM_ENGINES=required: fails; torchrun: TORCHRUN=/path/to/torchrun).
@@ -420,10 +435,6 @@ bench-sync: all $(B)/bench-sync $(if $(shell pkg-config --exists ompi-c 2>/dev/n
 # A step as `gradsum simulate` predicts it, beside the step that runs over --link take. CASES="4 ring 5ms,20MB/s".
 bench-simulate: all
 	tests/bench_simulate.sh $(B)/gradsum
-
-# The same over networks: 2 to 8 hosts of name spaces, whose lines are shaped. Says why where no hosts can be made.
-bench-simulate-net: all
-	tests/bench_simulate_net.sh $(B)/gradsum
 
 # Tokens a second of generate beside PyTorch's. TORCH=/path/to/python measures another PyTorch than Debian's.
 TORCH = /usr/bin/python3
@@ -539,7 +550,7 @@ clean:
 
 # ---- install missing packages ----------------------------------------------------------------------------------------
 GOALS    = $(or $(MAKECMDGOALS),all)
-PACKAGES = $(PACKAGES_BUILD) $(if $(filter %test test% %test.o,$(GOALS)),$(PACKAGES_test)) $(if $(filter handout,$(GOALS)),$(PACKAGES_handout)) \
+PACKAGES = $(PACKAGES_BUILD) $(if $(filter %test test% trials %test.o,$(GOALS)),$(PACKAGES_test)) $(if $(filter handout,$(GOALS)),$(PACKAGES_handout)) \
            $(if $(filter test-oclgrind,$(GOALS)),$(PACKAGES_oclgrind)) $(if $(filter lint,$(GOALS)),$(PACKAGES_lint) $(PACKAGES_test)) \
            $(if $(filter lessons-html slides test-browser lint,$(GOALS)),$(PACKAGES_pages)) \
            $(if $(filter test-labs,$(GOALS)),$(PACKAGES_labs)) $(if $(filter fuzz,$(GOALS)),$(PACKAGES_fuzz))

@@ -29,24 +29,25 @@ static gs_status place_of_sums(gs_device *d, gs_mem to, size_t count, gs_mem *su
     return to.half ? gs_cl_scratch(d, GS_CL_SCRATCH_FLOATS, count, sums) : GS_OK;
 }
 
-static gs_status forward(gs_device *d, gs_mem y, gs_mem lse, gs_mem x, size_t n,
+static gs_status forward(gs_device *d, gs_mem y, gs_mem softmax, gs_mem x, size_t n,
                          const gs_attention_sizes *s) {
     const attention_sizes sizes = sizes_of(d, s);
     GS_TRY(gs_cl_halves(d, 1, &(gs_cl_operand){&x, n * 3 * (size_t)s->length * (size_t)s->width, false}));
     return GS_CL_RUN(d, GS_CL_STORED(d, "attention"), "attention_forward", tiles_of(d, n, s), GS_ARG(y),
-                     GS_ARG(lse), GS_ARG(x), GS_ARG(n), GS_ARG_STRUCT(sizes));
+                     GS_ARG(softmax), GS_ARG(x), GS_ARG(n), GS_ARG_STRUCT(sizes));
 }
 
-gs_status gs_cl_attention_forward(gs_device *d, gs_mem y, gs_mem lse, gs_mem x, size_t n,
+gs_status gs_cl_attention_forward(gs_device *d, gs_mem y, gs_mem softmax, gs_mem x, size_t n,
                                   const gs_attention_sizes *s) {
-    const size_t tokens = (size_t)s->length * (size_t)s->width, rows = (size_t)s->heads * (size_t)s->length,
+    const size_t tokens = (size_t)s->length * (size_t)s->width,
+                 rows = 2 * (size_t)s->heads * (size_t)s->length,
                  some = at_once(d, n, s, gs_cl_copied(x, 3 * tokens) + (y.half ? tokens : 0));
     for (size_t i = 0; i < n; i += some) {
         const size_t here = n - i < some ? n - i : some;
         const gs_mem to = gs_cl_sample(y, i, tokens);
         gs_mem sums;
         GS_TRY(place_of_sums(d, to, some * tokens, &sums));
-        GS_TRY(forward(d, sums, gs_cl_sample(lse, i, rows), gs_cl_sample(x, i, 3 * tokens), here, s));
+        GS_TRY(forward(d, sums, gs_cl_sample(softmax, i, rows), gs_cl_sample(x, i, 3 * tokens), here, s));
         if (to.half) GS_TRY(gs_cl_narrow(d, to, sums, here * tokens, false));
     }
     return GS_OK;
@@ -55,7 +56,7 @@ gs_status gs_cl_attention_forward(gs_device *d, gs_mem y, gs_mem lse, gs_mem x, 
 /* dq needs all keys of a query, dk and dv all queries of a key. Instead of atomic additions, whose order is left to
  * chance, a GPU has two kernels that compute the probabilities, each for its own sums. On a CPU a work-item has a whole
  * head. */
-static gs_status backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem lse, size_t n,
+static gs_status backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem softmax, size_t n,
                           const gs_attention_sizes *s) {
     const size_t rows = n * (size_t)s->heads * (size_t)s->length;
     const size_t tokens = n * (size_t)s->length * (size_t)s->width;
@@ -66,20 +67,21 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y
     const char *file = GS_CL_STORED(d, "attention");
     if (!gs_cl_of(d)->tiles.gpu)
         return GS_CL_RUN(d, file, "attention_backward", gs_cl_items(n * (size_t)s->heads, 1), GS_ARG(dx),
-                         GS_ARG(dy), GS_ARG(x), GS_ARG(y), GS_ARG(lse), GS_ARG(n), GS_ARG_STRUCT(sizes));
+                         GS_ARG(dy), GS_ARG(x), GS_ARG(y), GS_ARG(softmax), GS_ARG(n), GS_ARG_STRUCT(sizes));
     gs_mem dy_y;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, rows, &dy_y));
     GS_TRY(GS_CL_RUN(d, file, "attention_dy_y", gs_cl_items(rows, 64), GS_ARG_BUFFER(dy_y), GS_ARG(dy),
                      GS_ARG(y), GS_ARG(rows), GS_ARG_STRUCT(sizes)));
-    GS_TRY(GS_CL_RUN(d, file, "attention_dq", tiles, GS_ARG(dx), GS_ARG(dy), GS_ARG(x), GS_ARG(lse),
+    GS_TRY(GS_CL_RUN(d, file, "attention_dq", tiles, GS_ARG(dx), GS_ARG(dy), GS_ARG(x), GS_ARG(softmax),
                      GS_ARG_BUFFER(dy_y), GS_ARG(n), GS_ARG_STRUCT(sizes)));
-    return GS_CL_RUN(d, file, "attention_dk_dv", tiles, GS_ARG(dx), GS_ARG(dy), GS_ARG(x), GS_ARG(lse),
+    return GS_CL_RUN(d, file, "attention_dk_dv", tiles, GS_ARG(dx), GS_ARG(dy), GS_ARG(x), GS_ARG(softmax),
                      GS_ARG_BUFFER(dy_y), GS_ARG(n), GS_ARG_STRUCT(sizes));
 }
 
-gs_status gs_cl_attention_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem lse,
+gs_status gs_cl_attention_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem softmax,
                                    size_t n, const gs_attention_sizes *s) {
-    const size_t tokens = (size_t)s->length * (size_t)s->width, rows = (size_t)s->heads * (size_t)s->length,
+    const size_t tokens = (size_t)s->length * (size_t)s->width,
+                 rows = 2 * (size_t)s->heads * (size_t)s->length,
                  copied = gs_cl_copied(x, 3 * tokens) + gs_cl_copied(dy, tokens) + gs_cl_copied(y, tokens),
                  some = at_once(d, n, s, copied + (dx.half ? 3 * tokens : 0));
     for (size_t i = 0; i < n; i += some) {
@@ -88,7 +90,7 @@ gs_status gs_cl_attention_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x,
         gs_mem sums;
         GS_TRY(place_of_sums(d, to, some * 3 * tokens, &sums));
         GS_TRY(backward(d, sums, gs_cl_sample(dy, i, tokens), gs_cl_sample(x, i, 3 * tokens),
-                        gs_cl_sample(y, i, tokens), gs_cl_sample(lse, i, rows), here, s));
+                        gs_cl_sample(y, i, tokens), gs_cl_sample(softmax, i, rows), here, s));
         if (to.half) GS_TRY(gs_cl_narrow(d, to, sums, here * 3 * tokens, false));
     }
     return GS_OK;

@@ -14,7 +14,7 @@ typedef struct attention_sizes {
 /* A work-group's head of a sample, and its tile. */
 typedef struct place {
     int d, first, count; /* numbers of a head; the tile's first token, and how many there are */
-    size_t in, out, row; /* of the head's first token in x, in y, and in lse */
+    size_t in, out, row; /* of the head's first token in x, in y, and in one row of a head */
     size_t in_row, out_row;
     float scale; /* 1 / sqrt(d) */
 } place;
@@ -36,9 +36,11 @@ static place place_of(size_t task, attention_sizes s) {
 
 /* ---- forward ---- */
 
-/* y_i = sum_j p_ij v_j, p_i = softmax_j(q_i k_j / sqrt(d)), lse_i = log of the softmax's sum */
-__kernel OF_ITEMS void attention_forward(__global float *y, ulong y_at, __global float *lse, ulong lse_at,
-                                         __global const stored *x, ulong x_at, ulong n, attention_sizes s) {
+/* y_i = sum_j p_ij v_j, p_i = softmax_j(q_i k_j / sqrt(d));
+ * softmax: m_i / scale, the largest q_i k_j, then the sums */
+__kernel OF_ITEMS void attention_forward(__global float *y, ulong y_at, __global float *softmax,
+                                         ulong softmax_at, __global const stored *x, ulong x_at, ulong n,
+                                         attention_sizes s) {
     SHARED float score[TILE * ROW], side[SIDE], largest[TILE], sum[TILE], factor[TILE];
     const int id = ITEM;
     const size_t tiles = (s.length + TILE - 1) / TILE;
@@ -48,7 +50,7 @@ __kernel OF_ITEMS void attention_forward(__global float *y, ulong y_at, __global
     __global const stored *q = x + x_at + p.in + p.first * p.in_row, *k = x + x_at + p.in + s.width,
                           *v = k + s.width;
     y += y_at + p.out + p.first * p.out_row;
-    lse += lse_at + p.row + p.first;
+    softmax += softmax_at + 2 * p.row + p.first;
     EACH(i, TILE) {
         largest[i] = -INFINITY;
         sum[i] = 0;
@@ -62,7 +64,7 @@ __kernel OF_ITEMS void attention_forward(__global float *y, ulong y_at, __global
         if (s.precision) round_tile(score, p.count, keys, s.precision, id);
         sum_rows(y, p.out_row, factor, j > 0, p.count, score, 0, keys, v + j * p.in_row, p.in_row, p.d, id);
     }
-    finish(y, p.out_row, lse, largest, sum, p.count, p.d, id);
+    finish(y, p.out_row, softmax, s.length, largest, sum, p.count, p.d, id);
 }
 
 /* ---- backward: cpu/plain/attention.c derives it ---- */
@@ -84,8 +86,9 @@ __kernel void attention_dy_y(__global float *dy_y, __global const stored *dy, ul
 
 /* The gradient of q: of its tile's queries, over all keys. */
 __kernel OF_ITEMS void attention_dq(__global float *dx, ulong dx_at, __global const stored *dy, ulong dy_at,
-                                    __global const stored *x, ulong x_at, __global const float *lse,
-                                    ulong lse_at, __global const float *dy_y, ulong n, attention_sizes s) {
+                                    __global const stored *x, ulong x_at, __global const float *softmax,
+                                    ulong softmax_at, __global const float *dy_y, ulong n,
+                                    attention_sizes s) {
     SHARED float score[TILE * ROW], gradient[TILE * ROW], side[SIDE], one[TILE];
     const int id = ITEM;
     const size_t tiles = (s.length + TILE - 1) / TILE;
@@ -96,15 +99,15 @@ __kernel OF_ITEMS void attention_dq(__global float *dx, ulong dx_at, __global co
                           *v = k + s.width;
     dx += dx_at + p.in + p.first * p.in_row;
     dy += dy_at + p.out + p.first * p.out_row;
-    lse += lse_at + p.row + p.first;
+    softmax += softmax_at + 2 * p.row + p.first;
     dy_y += p.row + p.first;
     EACH(i, TILE) one[i] = 1;
     for (int j = 0; j < end; j += TILE) {
         const int keys = min(TILE, end - j);
         products(score, side, q, p.in_row, p.count, k + j * p.in_row, p.in_row, keys, p.d, id);
         products(gradient, side, dy, p.out_row, p.count, v + j * p.in_row, p.in_row, keys, p.d, id);
-        weigh_again(score, gradient, lse, dy_y, p.count, keys, s.causal ? p.first - j + 1 : TILE, p.scale,
-                    id);
+        weigh_again(score, gradient, softmax, s.length, dy_y, p.count, keys,
+                    s.causal ? p.first - j + 1 : TILE, p.scale, id);
         if (s.precision) round_tile(gradient, p.count, keys, s.precision, id);
         sum_rows(dx, p.in_row, one, j > 0, p.count, gradient, 0, keys, k + j * p.in_row, p.in_row, p.d, id);
     }
@@ -113,8 +116,8 @@ __kernel OF_ITEMS void attention_dq(__global float *dx, ulong dx_at, __global co
 /* The gradients of k and v: of its tile's keys, over all queries. */
 __kernel OF_ITEMS void attention_dk_dv(__global float *dx, ulong dx_at, __global const stored *dy,
                                        ulong dy_at, __global const stored *x, ulong x_at,
-                                       __global const float *lse, ulong lse_at, __global const float *dy_y,
-                                       ulong n, attention_sizes s) {
+                                       __global const float *softmax, ulong softmax_at,
+                                       __global const float *dy_y, ulong n, attention_sizes s) {
     SHARED float score[TILE * ROW], gradient[TILE * ROW], side[SIDE], one[TILE];
     const int id = ITEM;
     const size_t tiles = (s.length + TILE - 1) / TILE;
@@ -124,15 +127,15 @@ __kernel OF_ITEMS void attention_dk_dv(__global float *dx, ulong dx_at, __global
     __global const stored *q = x + x_at + p.in, *k = q + s.width + p.first * p.in_row, *v = k + s.width;
     __global float *dk = dx + dx_at + p.in + s.width + p.first * p.in_row, *dv = dk + s.width;
     dy += dy_at + p.out;
-    lse += lse_at + p.row;
+    softmax += softmax_at + 2 * p.row;
     dy_y += p.row;
     EACH(i, TILE) one[i] = 1;
     for (int i = begin; i < s.length; i += TILE) {
         const int queries = min(TILE, s.length - i);
         products(score, side, q + i * p.in_row, p.in_row, queries, k, p.in_row, p.count, p.d, id);
         products(gradient, side, dy + i * p.out_row, p.out_row, queries, v, p.in_row, p.count, p.d, id);
-        weigh_again(score, gradient, lse + i, dy_y + i, queries, p.count, s.causal ? i - p.first + 1 : TILE,
-                    p.scale, id);
+        weigh_again(score, gradient, softmax + i, s.length, dy_y + i, queries, p.count,
+                    s.causal ? i - p.first + 1 : TILE, p.scale, id);
         if (s.precision) round_tile(score, queries, p.count, s.precision, id);
         if (s.precision) round_tile(gradient, queries, p.count, s.precision, id);
         sum_rows(dv, p.in_row, one, i > begin, p.count, score, 1, queries, dy + i * p.out_row, p.out_row, p.d,
@@ -148,8 +151,8 @@ __kernel OF_ITEMS void attention_dk_dv(__global float *dx, ulong dx_at, __global
  * queries that a tile of keys meets writes the gradients of these, the others add to them. */
 __kernel OF_ITEMS void attention_backward(__global float *dx, ulong dx_at, __global const stored *dy,
                                           ulong dy_at, __global const stored *x, ulong x_at,
-                                          __global const stored *y, ulong y_at, __global const float *lse,
-                                          ulong lse_at, ulong n, attention_sizes s) {
+                                          __global const stored *y, ulong y_at, __global const float *softmax,
+                                          ulong softmax_at, ulong n, attention_sizes s) {
     float score[TILE * ROW], gradient[TILE * ROW], side[SIDE], one[TILE], dy_y[TILE];
     const int id = ITEM;
     const size_t tiles = (s.length + TILE - 1) / TILE;
@@ -159,7 +162,7 @@ __kernel OF_ITEMS void attention_backward(__global float *dx, ulong dx_at, __glo
     __global float *dq = dx + dx_at + p.in, *dk = dq + s.width, *dv = dk + s.width;
     dy += dy_at + p.out;
     y += y_at + p.out;
-    lse += lse_at + p.row;
+    softmax += softmax_at + 2 * p.row;
     EACH(i, TILE) one[i] = 1;
     for (int i = 0; i < s.length; i += TILE) {
         const int queries = min((int)TILE, s.length - i), end = s.causal ? i + queries : s.length;
@@ -170,8 +173,8 @@ __kernel OF_ITEMS void attention_backward(__global float *dx, ulong dx_at, __glo
             const size_t key = j * p.in_row;
             products(score, side, q + at, p.in_row, queries, k + key, p.in_row, keys, p.d, id);
             products(gradient, side, dy + out, p.out_row, queries, v + key, p.in_row, keys, p.d, id);
-            weigh_again(score, gradient, lse + i, dy_y, queries, keys, s.causal ? i - j + 1 : TILE, p.scale,
-                        id);
+            weigh_again(score, gradient, softmax + i, s.length, dy_y, queries, keys,
+                        s.causal ? i - j + 1 : TILE, p.scale, id);
             if (s.precision) round_tile(score, queries, keys, s.precision, id);
             if (s.precision) round_tile(gradient, queries, keys, s.precision, id);
             sum_rows(dv + key, p.in_row, one, later, keys, score, 1, queries, dy + out, p.out_row, p.d, id);

@@ -1,5 +1,6 @@
 /* What OpenCL says of its platforms and devices. */
 #include "cl/platforms.h"
+#include "core/thread.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -36,6 +37,7 @@ void gs_cl_choose_settings(bool alone) {
 gs_status gs_cl_platforms(cl_platform_id **out, cl_uint *count) {
     *out = NULL;
     *count = 0;
+    gs_thread_enlarge_default();
     cl_int error = clGetPlatformIDs(0, NULL, count);
     if (error == CL_PLATFORM_NOT_FOUND_KHR || (error == CL_SUCCESS && *count == 0)) {
         *count = 0; /* no OpenCL is installed: no failure, there are just no devices */

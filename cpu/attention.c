@@ -12,8 +12,12 @@
  *
  *         l = exp(m - m') l + sum_j exp(s_j - m')          y = exp(m - m') y + sum_j exp(s_j - m') v_j
  *
- * and at the end y / l is the softmax's mean of the values. Forward keeps m + log(l) of each query, one number, from
- * which backward has p_ij = exp(s_ij - that) again: a product more, instead of memory that grows with length^2.
+ * and at the end y / l is the softmax's mean of the values. Forward keeps m and l of each query, from which backward
+ * has p_ij = exp(s_ij - m) / l again: a product more, instead of memory that grows with length^2. The one number
+ * m + log(l) would do as well if it were exact: beside an m of 1e8 a float has no room for log(l).
+ *
+ * Where one key has all the weight, y_i is its v_j, and dy_i v_j - dy_i y_i is 0. It is 0 to the bit, since the same
+ * product sums both: what two orders of a sum leave would be multiplied by huge keys and queries.
  *
  * Source: Dao, Fu, Ermon, Rudra, Re, "FlashAttention: fast and memory-efficient exact attention with IO-awareness"
  * (NeurIPS 2022); the running sum: Milakov, Gimelshein, "Online normalizer calculation for softmax" (arXiv 1805.02867,
@@ -36,7 +40,7 @@ typedef int32_t ints __attribute__((vector_size(64), aligned(4), may_alias));
 typedef struct attention_work {
     const gs_attention_sizes *s;
     const float *x, *dy;
-    float *y, *lse, *dx;
+    float *y, *softmax, *dx;
     float *scratch;
     gs_precision precision;
     size_t each; /* floats of scratch for a part */
@@ -64,8 +68,9 @@ static head head_of(const attention_work *t, size_t task, int part) {
               .out_row = (size_t)s->width,
               .q = t->x + from,
               .y = t->y + out,
-              .lse = t->lse + task * (size_t)s->length,
+              .largest = t->softmax + task * 2 * (size_t)s->length,
               .score = t->scratch + (size_t)part * t->each};
+    h.sum = h.largest + s->length;
     h.k = h.q + s->width;
     h.v = h.k + s->width;
     h.gradient = h.score + TILE * TILE;
@@ -118,7 +123,7 @@ static void scale_rows(const head *h, float *y, int count, const float *factor) 
         for (int k = 0; k < h->d; k++) y[k] *= factor[i];
 }
 
-/* The queries from i on: y and lse. */
+/* The queries from i on: y, and what backward needs of the softmax. */
 static void forward_queries(const head *h, int i) {
     const int count = least(TILE, h->length - i), lanes = whole(count),
               end = h->causal ? i + count : h->length;
@@ -143,7 +148,8 @@ static void forward_queries(const head *h, int i) {
         to_queries(h, y, h->out_row, count, h->score, keys, h->v + (size_t)j * h->in_row, j > 0, diagonal);
     }
     for (int a = 0; a < count; a++) {
-        h->lse[i + a] = r.largest[a] + logf(r.sum[a]);
+        h->largest[i + a] = r.largest[a];
+        h->sum[i + a] = r.sum[a];
         r.factor[a] = 1 / r.sum[a];
     }
     scale_rows(h, y, count, r.factor);
@@ -177,36 +183,32 @@ static gs_status run(gs_device *d, attention_work *t, size_t n, void (*work)(voi
     return GS_OK;
 }
 
-gs_status GS_ISA(attention_forward)(gs_device *d, gs_mem y, gs_mem lse, gs_mem x, size_t n,
+gs_status GS_ISA(attention_forward)(gs_device *d, gs_mem y, gs_mem softmax, gs_mem x, size_t n,
                                     const gs_attention_sizes *s) {
     GS_TRY(GS_ISA(rounded)(d, 1, &(gs_operand){&x, n * 3 * tokens_floats(s)}));
-    attention_work t = {.s = s, .x = gs_cpu_floats(x), .y = gs_cpu_floats(y), .lse = gs_cpu_floats(lse)};
+    attention_work t = {
+        .s = s, .x = gs_cpu_floats(x), .y = gs_cpu_floats(y), .softmax = gs_cpu_floats(softmax)};
     return run(d, &t, n, forward_part);
 }
 
 /* ---- backward ---- */
 
-static float dot(const float *a, const float *b, int count) {
-    gs_float16 side = {0};
-    float sum = 0;
-    int k = 0;
-    for (; k + SIDE <= count; k += SIDE) side += *(const gs_float16 *)(a + k) * *(const gs_float16 *)(b + k);
-    for (int j = 0; j < SIDE; j++) sum += side[j];
-    for (; k < count; k++) sum += a[k] * b[k];
-    return sum;
-}
+/* Of a tile of queries. */
+typedef struct rows {
+    float largest[TILE], share[TILE], dy_y[TILE]; /* share: 1 / sum; 0 where there is no query */
+} rows;
 
-/* score = p = exp(score - lse); gradient, so far dy v, becomes that of the score: p (dy v - dy y), and / sqrt(d) */
-static void gradient_of_tile(const head *h, int keys, int lanes, bool diagonal, const float *lse_of,
-                             const float *dy_y_of) {
+/* score = p = exp(score - largest) / sum; gradient, so far dy v, becomes that of the score: p (dy v - dy y), and
+ * / sqrt(d) */
+static void gradient_of_tile(const head *h, int keys, int lanes, bool diagonal, const rows *of) {
     const float scale = h->scale;
     for (int j = 0; j < keys; j++)
         for (int i = first_lane(j, diagonal); i < lanes; i += SIDE) {
             float *restrict p = h->score + j * TILE + i;
-            const float *restrict lse = lse_of + i;
+            const float *restrict largest = of->largest + i, *restrict share = of->share + i;
             gs_float16 *g = (gs_float16 *)(h->gradient + j * TILE + i);
-            for (int k = 0; k < SIDE; k++) p[k] = gs_exp(p[k] - lse[k]);
-            *g = *(const gs_float16 *)p * (*g - *(const gs_float16 *)(dy_y_of + i)) * scale;
+            for (int k = 0; k < SIDE; k++) p[k] = gs_exp(p[k] - largest[k]) * share[k];
+            *g = *(const gs_float16 *)p * (*g - *(const gs_float16 *)(of->dy_y + i)) * scale;
         }
 }
 
@@ -216,13 +218,15 @@ static void backward_queries(const head *h, int i) {
               end = h->causal ? i + count : h->length;
     const float *dy = h->dy + (size_t)i * h->out_row, *y = h->y + (size_t)i * h->out_row,
                 *q = h->q + (size_t)i * h->in_row;
-    float *dq = h->dq + (size_t)i * h->in_row, lse[TILE] = {0}, dy_y[TILE] = {0};
+    float *dq = h->dq + (size_t)i * h->in_row;
+    rows r = {{0}, {0}, {0}};
     turn(h, h->qt, q, h->in_row, count, h->scale);
     turn(h, h->dyt, dy, h->out_row, count, 1);
     for (int a = 0; a < count; a++) {
-        lse[a] = h->lse[i + a];
-        dy_y[a] = dot(dy + (size_t)a * h->out_row, y + (size_t)a * h->out_row, h->d);
+        r.largest[a] = h->largest[i + a];
+        r.share[a] = 1 / h->sum[i + a];
     }
+    dots(h, r.dy_y, y, h->out_row, count, h->dyt, h->gradient);
     for (int j = 0; j < end; j += TILE) {
         const int keys = least(TILE, end - j);
         const size_t at = (size_t)j * h->in_row;
@@ -232,7 +236,7 @@ static void backward_queries(const head *h, int i) {
         fetch_next(h, i, j, 0);
         tile_of(h, h->gradient, h->v + at, h->in_row, keys, h->dyt, lanes, diagonal);
         fetch_next(h, i, j, 1);
-        gradient_of_tile(h, keys, lanes, diagonal, lse, dy_y);
+        gradient_of_tile(h, keys, lanes, diagonal, &r);
         round_tile(h, h->score, keys, lanes, diagonal);
         round_tile(h, h->gradient, keys, lanes, diagonal);
         fetch_next(h, i, j, 2);
@@ -256,7 +260,7 @@ static void backward_part(void *context, int part) {
 }
 
 /* forward: y_i = sum_j p_ij v_j, p_i = softmax_j(q_i k_j / sqrt(d)); cpu/plain/attention.c derives what follows */
-gs_status GS_ISA(attention_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem lse,
+gs_status GS_ISA(attention_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem softmax,
                                      size_t n, const gs_attention_sizes *s) {
     const gs_operand products[] = {
         {&x, n * 3 * tokens_floats(s)}, {&dy, n * tokens_floats(s)}, {&y, n * tokens_floats(s)}};
@@ -265,7 +269,7 @@ gs_status GS_ISA(attention_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem 
                         .x = gs_cpu_floats(x),
                         .dy = gs_cpu_floats(dy),
                         .y = gs_cpu_floats(y),
-                        .lse = gs_cpu_floats(lse),
+                        .softmax = gs_cpu_floats(softmax),
                         .dx = gs_cpu_floats(dx)};
     return run(d, &t, n, backward_part);
 }

@@ -19,7 +19,8 @@ typedef struct head {
     float scale;             /* 1 / sqrt(d) */
     size_t in_row, out_row;  /* floats from a token to the next, in x and in y */
     const float *q, *k, *v;  /* of its first token */
-    float *y, *lse;          /* and so these */
+    float *y;                /* and so this */
+    float *largest, *sum;    /* of each token's softmax */
     const float *dy;         /* backward */
     float *dq, *dk, *dv;     /* backward */
     float *score, *gradient; /* tiles: (key, query) */
@@ -82,6 +83,28 @@ static void tile_of(const head *h, float *tile, const float *keys, size_t row, i
                       .c = tile + j * TILE + first,
                       .c_row = TILE,
                       .strip = h->strip});
+    }
+}
+
+/* to[i] = row i times row i of what is transposed: the diagonal of tile_of, and the same bits. */
+static void dots(const head *h, float *to, const float *rows, size_t row, int count, const float *t,
+                 float *room) {
+    for (int i = 0; i < count; i += SIDE) {
+        const int here = least(SIDE, count - i);
+        GS_ISA(matmul)
+        (&(gs_matmul){.rows = here,
+                      .depth = h->d,
+                      .columns = SIDE,
+                      .a = rows + (size_t)i * row,
+                      .a_block = GS_TILE_ROWS * row,
+                      .a_row = row,
+                      .a_column = 1,
+                      .b = t + i,
+                      .b_row = TILE,
+                      .c = room,
+                      .c_row = SIDE,
+                      .strip = h->strip});
+        for (int k = 0; k < here; k++) to[i + k] = room[k * SIDE + k];
     }
 }
 

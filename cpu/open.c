@@ -1,11 +1,11 @@
 #include "cpu/cpu.h"
+#include "core/usable.h"
 
 #include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <sched.h>
 
 extern const gs_backend gs_cpu_backend_base, gs_cpu_backend_v3, gs_cpu_backend_v4;
 
@@ -129,12 +129,8 @@ void gs_cpu_choose_kernels(char **argv) {
     unsetenv(LEFT_TO_ITSELF);
 }
 
-/* Cores that this process may use: what taskset, a container or a job scheduler left of the machine. */
 int gs_cpu_cores(void) {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (int)n : 1;
+    return gs_usable_here().cpus;
 }
 
 static void cpu_model(char *text, size_t size) {

@@ -1,4 +1,5 @@
 #include "cpu/pool.h"
+#include "core/thread.h"
 #include "core/wait.h"
 
 #include <pthread.h>
@@ -130,7 +131,7 @@ gs_status gs_pool_create(int threads, gs_pool **out) {
     pthread_cond_init(&p->wake, NULL);
     pthread_cond_init(&p->done, NULL);
     for (p->threads = 1; p->threads < threads; p->threads++) {
-        if (pthread_create(&p->thread[p->threads], NULL, thread_main, p) != 0) {
+        if (gs_thread_start(&p->thread[p->threads], thread_main, p) != 0) {
             int started = p->threads;
             gs_pool_free(p);
             return gs_fail(GS_E_MEMORY, "only %d of %d threads could be started", started, threads);

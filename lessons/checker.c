@@ -24,7 +24,10 @@
 
 extern char **environ;
 
-enum { PATIENCE_MS = 15000 /* for a hand-in that has closed its wire, perhaps to print a long report */ };
+enum {
+    PATIENCE_MS = 15000, /* for a hand-in that has closed its wire, perhaps to print a long report */
+    MOST_STARTS = 10     /* of a hand-in that ends before its main */
+};
 
 typedef struct process {
     lab_wire wire; /* first, so that a wire is its process */
@@ -87,7 +90,7 @@ _Noreturn void lab_wire_lost(lab_wire *w, const char *why) {
 }
 
 /* posix_spawn does not run what OpenBLAS would do before a fork. */
-static process *start(void) {
+static process *spawn(void) {
     int ends[2];
     process *p = calloc(1, sizeof *p);
     posix_spawn_file_actions_t actions;
@@ -102,6 +105,25 @@ static process *start(void) {
     close(ends[1]);
     p->wire.fd = ends[0];
     return p;
+}
+
+/* What ends before its main has not run a line of the student's: it is the machine's fault, or the sanitizer's. */
+static process *start(void) {
+    for (int starts = 1;; starts++) {
+        process *p = spawn();
+        char tag = 0;
+        while (recv(p->wire.fd, &tag, 1, 0) < 0 && errno == EINTR) {
+        }
+        if (tag == LAB_READY) return p;
+        if (starts == MOST_STARTS) {
+            verdict.starts = starts;
+            lab_wire_lost(&p->wire, "it ended before its main");
+        }
+        close(p->wire.fd);
+        kill(p->pid, SIGKILL);
+        waitpid(p->pid, NULL, 0);
+        free(p);
+    }
 }
 
 static pthread_key_t key; /* the process that a thread has taken */
@@ -160,8 +182,10 @@ static void serve_starts(void) {
     pthread_mutex_lock(&lock);
     while (!finished) {
         while (process_count < wanted) {
-            processes[process_count] = start();
-            process_count++;
+            pthread_mutex_unlock(&lock); /* nobody else adds to the list */
+            process *p = start();
+            pthread_mutex_lock(&lock);
+            processes[process_count++] = p;
             pthread_cond_broadcast(&changed);
         }
         pthread_cond_wait(&changed, &lock);

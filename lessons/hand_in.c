@@ -130,6 +130,8 @@ int main(void) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     refuse_calls();
     choose_kernels();
+    lab_wire_write(&wire, &(char){LAB_READY}, 1);
+    lab_wire_flush(&wire);
     while (lab_wire_serve(&wire)) fflush(stdout);
     _exit(0);
 }

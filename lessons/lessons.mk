@@ -63,6 +63,9 @@ lab_file   = $(if $(wildcard lessons/$(1)/lab.cl),cl,c)
 -include $(wildcard lessons/*/lab.mk)
 
 LAB_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+# Before its version 14, gcc's AddressSanitizer keeps its heap where Linux may put a program with an address of its
+# choice (vm.mmap_rnd_bits=32: one start of four ends before main). So these programs have a fixed address.
+LAB_LINK     = $(CC) $(LAB_SANITIZE) -no-pie
 LAB_CC       = $(CC) -std=c11 -O1 -g -fPIC -Wall -Wextra $(DEFINES) -Isrc -I. -Ilessons $(PKG_CFLAGS)
 # Everything of the program but the student's part. The sanitizers come first in it, so that tools that load a library
 # before all others (Oclgrind) do not come before them. clang links them so on its own.
@@ -75,7 +78,7 @@ LAB_CHECKER  = $(addprefix $(B)/,lessons/checker.o lessons/remote/wire.o lessons
                $(B)/lessons/remote/common.o $(LAB_CHECK)
 LAB_HAND_IN  = $(addprefix $(B)/lessons/hand-in/,hand_in.o wire.o rooms.o common.o)
 # What a hand-in may call runs in its own process too; what sends, sums or counts does not (remote/common.c).
-LAB_MAY_CALL = $(addprefix $(B)/src/,core/error.o core/text.o core/shard.o core/philox.o) \
+LAB_MAY_CALL = $(addprefix $(B)/src/,core/error.o core/text.o core/c_locale.o core/shard.o core/philox.o) \
                $(addprefix $(B)/src/,sync/chunk.o sync/fold.o comm/call.o comm/types.o)
 OBJ_GRADER   = $(addprefix $(B)/lessons/,grader.o build.o changed.o contain.o kernel_check.o outcome.o) \
                $(addprefix $(B)/lessons/,report.o sandbox.o sanitizer.o source_check.o tasks.o)
@@ -194,14 +197,14 @@ LAB_SYMBOLS    = nm -P "$$2/lab.o" >"$$2/lab.symbols" && \
 # are seen from outside.
 LAB_LINK_c     = nm -P $(B)/lessons/$(LAB_NUMBER)/remote-hand-in.o | sed -n 's/ U.*//p' >"$$2/wanted.names" && \
                  objcopy --keep-global-symbols="$$2/wanted.names" "$$2/lab.o" "$$2/theirs.o" && \
-                 $(CC) $(LAB_SANITIZE) -o "$$2/hand-in" "$$2/theirs.o" $(B)/lessons/$(LAB_NUMBER)/remote-hand-in.o \
+                 $(LAB_LINK) -o "$$2/hand-in" "$$2/theirs.o" $(B)/lessons/$(LAB_NUMBER)/remote-hand-in.o \
                  $(LAB_HAND_IN) $(B)/lessons/hand-in/may_call.a -lm
-LAB_PROGRAM    = $(CC) $(LAB_SANITIZE) -Wl,--wrap=exit -o "$$2/gradsum" "$$2/lab.o" $(LAB_WITH) $(LAB_OBJ) $(LAB_LIBS)
+LAB_PROGRAM    = $(LAB_LINK) -Wl,--wrap=exit -o "$$2/gradsum" "$$2/lab.o" $(LAB_WITH) $(LAB_OBJ) $(LAB_LIBS)
 # Kernels: the hand-in is the library with OpenCL, which finds lab.cl beside it.
 LAB_COMPILE_cl = mkdir -p "$$2/cl" && cp "$$1" "$$2/cl/lab.cl"
 LAB_LINK_cl    = cp lessons/$(LESSON)/kernels/* "$$2/cl" && \
                  $(LAB_CC) $(LAB_SANITIZE) -Ilessons/$(LESSON) -c -o "$$2/lab.o" lessons/$(LESSON)/lab.c && \
-                 $(CC) $(LAB_SANITIZE) -o "$$2/hand-in" "$$2/lab.o" $(B)/lessons/$(LAB_NUMBER)/remote-hand-in.o \
+                 $(LAB_LINK) -o "$$2/hand-in" "$$2/lab.o" $(B)/lessons/$(LAB_NUMBER)/remote-hand-in.o \
                  $(LAB_HAND_IN) $(B)/lessons/lab_loads.o $(LAB_LIBS)
 LAB_FLAGS_cl   = --kernels
 

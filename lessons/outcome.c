@@ -90,8 +90,28 @@ static void tell_the_end(const lab_job *job, const char *file, lab_outcome *o) {
                  ended ? job->verdict.code : job->code);
 }
 
+/* Nothing that a student writes runs before main, so no student is told of a crash. */
+static void not_started(const lab_verdict *v, lab_outcome *o) {
+    char how[60];
+    if (v->signal > 0 && sigabbrev_np(v->signal))
+        snprintf(how, sizeof how, "by SIG%s", sigabbrev_np(v->signal));
+    else
+        snprintf(how, sizeof how, "with exit status %d", v->code);
+    snprintf(o->note, sizeof o->note,
+             "not graded: this machine could not start the program; each of %d starts ended before main, the "
+             "last %s. That is no fault of the hand-in",
+             v->starts, how);
+    snprintf(o->hint, sizeof o->hint,
+             "a sanitizer may not find its addresses free: `sysctl vm.mmap_rnd_bits=28`, or another machine; "
+             "then grade again.");
+}
+
 static void without_verdict(const lab_grading *g, const lab_task *task, const lab_job *job, const char *file,
                             lab_outcome *o) {
+    if (job->has_verdict && job->verdict.starts > 0) {
+        not_started(&job->verdict, o);
+        return;
+    }
     tell_the_end(job, file, o);
     const size_t used = strlen(o->note);
     if (job->has_verdict && *job->verdict.called)

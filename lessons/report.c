@@ -1,5 +1,6 @@
 /* What a student reads, in 80 columns; and one line of JSON for scripts. */
 #include "grader.h"
+#include "io/json.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -72,7 +73,7 @@ void lab_print_json(const lab_grading *g, const lab_grade *grade) {
         cJSON_AddStringToObject(t, "note", *grade->problem ? grade->problem : grade->outcome[i].note);
         cJSON_AddItemToArray(tasks, t);
     }
-    char *text = cJSON_PrintUnformatted(o);
+    char *text = gs_json_to_text(o, false);
     if (text) printf("%s\n", text);
     cJSON_free(text);
     cJSON_Delete(o);

@@ -14,6 +14,7 @@ typedef struct lab_verdict {
     int passed;                /* the check returned GS_OK */
     int leaks;                 /* LeakSanitizer has found memory that nothing points to */
     int ended;                 /* a hand-in's process ended, or broke off, before the check had finished: */
+    int starts;                /* not 0: so many processes were started, and each ended before its main */
     int signal, code;          /* by this signal (0: none), with this exit status */
     char blank[48];            /* the task of a blank that was met, or "" */
     char message[LAB_MESSAGE]; /* of the check; or why the hand-in was broken off */

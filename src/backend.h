@@ -232,13 +232,14 @@ typedef struct gs_backend {
 
     /* Scaled dot-product attention of each sample and head (Vaswani et al., "Attention is all you need", NeurIPS 2017):
      * y_i = sum_j p_ij v_j, p_i = softmax_j(s_ij), s_ij = q_i k_j / sqrt(d), over all j, or over j <= i.
-     * lse (n, heads, length) = log sum_j exp(s_ij), for backward. Memory grows with length, not with its square: Dao et
-     * al., "FlashAttention" (NeurIPS 2022). */
-    gs_status (*attention_forward)(gs_device *, gs_mem y, gs_mem lse, gs_mem x, size_t n,
+     * softmax (n, heads, 2, length), for backward: m_i, the largest s_ij, of all i, then l_i = sum_j exp(s_ij - m_i). (A
+     * device may keep m_i in a unit of its own.) Memory grows with length, not with its square: Dao et al.,
+     * "FlashAttention" (NeurIPS 2022). */
+    gs_status (*attention_forward)(gs_device *, gs_mem y, gs_mem softmax, gs_mem x, size_t n,
                                    const gs_attention_sizes *);
-    /* dx holds dq, dk and dv, as x does: with p_ij = exp(s_ij - lse_i) and ds_ij = p_ij (dy_i v_j - dy_i y_i),
+    /* dx holds dq, dk and dv, as x does: with p_ij = exp(s_ij - m_i) / l_i and ds_ij = p_ij (dy_i v_j - dy_i y_i),
      * dv_j = sum_i p_ij dy_i,  dq_i = sum_j ds_ij k_j / sqrt(d),  dk_j = sum_i ds_ij q_i / sqrt(d) */
-    gs_status (*attention_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem lse,
+    gs_status (*attention_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem softmax,
                                     size_t n, const gs_attention_sizes *);
 
     /* The same, causal, for `tokens` tokens of each sample that come after `past` others, without these being computed

@@ -98,7 +98,7 @@ void gs_cpu_choose_kernels(char **argv);
 /* The decision alone: a better OPENBLAS_CORETYPE than `chosen` for this machine, or NULL. */
 const char *gs_cpu_better_kernels(const char *chosen, bool avx512);
 bool gs_cpu_has_avx512(void);
-/* How many cores this process may use (its affinity), at least 1. */
+/* How many threads this process has cores for, by its affinity and its quota of time; at least 1. */
 int gs_cpu_cores(void);
 
 /* Set PoCL's environment variables, where they are not set yet, to what suits us best. Call this too at the

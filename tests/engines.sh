@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # engines.sh PROGRAM: other programs start processes of gradsum, the real ones: Slurm's srun on two simulated nodes,
-# torchrun on two, Open MPI's mpirun; and a server of Redis is where they meet. Each training must end with the weights
-# of `gradsum launch -n 4`. What is not installed is left out, and said (with GRADSUM_ENGINES=required: fails, except
-# for torchrun: TORCHRUN=/path/to/torchrun names it).
+# torchrun on two, Open MPI's mpirun, MPICH's mpiexec; and a server of Redis is where they meet. Each training must end
+# with the weights of `gradsum launch -n 4`. What is not installed is left out, and said (with GRADSUM_ENGINES=required:
+# fails, except for MPICH and torchrun: TORCHRUN=/path/to/torchrun names it).
 set -u
 program=$(realpath "$1")
 if [ "${ENGINES_INSIDE:-}" != 1 ]; then # with names of hosts, and processes, of its own: nothing is left of either
@@ -97,6 +97,8 @@ else
     else
         timeout 100 srun -N 2 -n 4 "$program" "${training[@]}" >"$work/srun" 2>&1
         check "Slurm, 2 nodes with 2 processes each" "$work/srun"
+        timeout 100 sbatch --wait -N 2 -n 4 -o "$work/batch" --wrap "'$program' ${training[*]}" >/dev/null 2>&1
+        check "Slurm, a batch script that trains alone" "$work/batch"
     fi
 fi
 
@@ -137,6 +139,22 @@ else
         skip mpirun "this gradsum was built without MPI"
     else
         check mpirun "$work/mpirun"
+    fi
+fi
+
+# ---- MPICH's mpiexec: it does not say where the ranks meet ----
+
+if ! command -v mpiexec.mpich >/dev/null; then
+    echo "engines: MPICH: skipped: it is not installed (Debian: mpich)"
+else
+    mpich=(timeout 100 mpiexec.mpich -launcher fork -n 4 "$program" "${training[@]}")
+    GRADSUM_RENDEZVOUS=tcp://127.0.0.1:$((28000 + RANDOM % 1000)) "${mpich[@]}" >"$work/mpich" 2>&1
+    check "MPICH, told where" "$work/mpich"
+    "${mpich[@]}" >"$work/mpich" 2>&1
+    if [ $? = 2 ] && [ "$(grep -c 'PMI_SIZE is 4, as MPICH sets them' "$work/mpich")" -gt 0 ]; then
+        echo "engines: MPICH, not told: right"
+    else
+        echo "engines: MPICH, not told: WRONG:" && cat "$work/mpich" && wrong=$((wrong + 1))
     fi
 fi
 

@@ -3,6 +3,9 @@
 # Findings are kept in BUILD/found/NAME-*, and what was learned in BUILD/corpus/NAME, where the next run begins.
 # FUZZ_ONLY="idx cache" runs these alone.
 set -euo pipefail
+# Where Linux may put a program anywhere (vm.mmap_rnd_bits=32), a sanitizer may find its own addresses taken, and ends
+# before main. Without random addresses it does not.
+grep -q '4....$' /proc/self/personality || ! setarch -R true 2>/dev/null || exec setarch -R "$0" "$@"
 build=$(realpath "$1") seconds=$2 here=$(dirname "$(realpath "$0")")/fuzz
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:detect_stack_use_after_return=0
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1

@@ -1,13 +1,117 @@
+/* gradsum-test [--tests | --failures] [NAME...]
+ *
+ * With names, of groups or with * of tests: these tests run here, in this process. Without: every group runs in a process
+ * of its own, as many at a time as there are cores, and one summary closes the run. --tests is what `make test` runs,
+ * --failures what `make test-failures` runs; without either, all tests run.
+ */
+#include "core/clock.h"
 #include "tests/devices.h"
 #include "tests/test.h"
 
+#include <fcntl.h>
 #include <fnmatch.h>
-#include <ftw.h>
-#include <math.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_GROUPS = 256 };
+/* What kills, stops, cuts, floods or waits: groups, and single tests of others, whose course depends on when the system
+ * lets a process run. */
+static const char *const failures[] = {
+    "by_hand",
+    "checkpoint_harm",
+    "doctor",
+    "elastic",
+    "hosts",
+    "inject",
+    "killed",
+    "launch",
+    "launches",
+    "meeting",
+    "nodes",
+    "nodes_elastic",
+    "nodes_places",
+    "nodes_restarts",
+    "restarts",
+    "signals",
+    "store",
+    "store_full",
+    "strangers",
+    "sweep_command",
+    /* of bucket, overlap */ "a_killed_process_is_told",
+    "a_signal_ends_all_workers",
+    "a_failed_sum_ends_the_run",
+    /* batch_norm_workers, async, modes */ "exact_with_a_worker_that_hangs",
+    "async_ends_when_a_worker_is_lost",
+    "a_sleeper_wakes_when_another_fails",
+    /* checked, comm, shm, mpi, split */ "who_waits_in_vain_says_for_what",
+    "abort_reaches_everyone",
+    "a_late_rank_is_named",
+    "recv_names_the_silent_rank",
+    "a_chain_of_threads_is_followed_to_its_end",
+    "who_waits_is_not_blamed",
+    "an_abort_reaches_everyone",
+    "nothing_hangs_when_a_rank_is_killed",
+    "a_failing_process_ends_the_run",
+    "a_stopped_process_is_named_by_who_waits_in_init",
+    "a_timeout_names_the_ranks_of_the_parent",
+    "a_failure_names_the_rank_of_the_parent",
+    /* cl_tune, cli, ended */ "the_search_can_be_stopped",
+    "interrupted_training_saves_weights",
+    "a_killed_rank_ends_the_run",
+    "a_missing_rank_is_named",
+    "stopped_before_the_first_test",
+    "stopped_after_a_test",
+    /* gloo, link */ "an_abort_ends_an_exchange",
+    "death_in_the_middle_of_a_message_is_noticed",
+    "longer_than_the_timeout_is_an_error",
+    /* log_harm, write */ "a_killed_run_leaves_what_it_wrote",
+    "an_interrupted_run_says_so",
+    "a_removed_record_is_told",
+    /* sandbox */ "children_end_with_it",
+    "memory_of_*",
+    "time_*",
+    "sleep_ends",
+    "naps_do_not_add_up"};
+
+/* The longest groups begin first, so that none of them runs alone at the end. */
+static const char *const longest[] = {"layout",
+                                      "collectives",
+                                      "mpi",
+                                      "halves",
+                                      "in_one_file",
+                                      "sync",
+                                      "cl_tune",
+                                      "pipeline",
+                                      "train",
+                                      "lab",
+                                      "offload",
+                                      "bucket",
+                                      "usage",
+                                      "step_layouts",
+                                      "zero",
+                                      "allocation",
+                                      "resume",
+                                      "offload_memory",
+                                      "at_once",
+                                      "split",
+                                      "sequence_parallel",
+                                      "explain_kinks",
+                                      "cores",
+                                      "bits",
+                                      "checkpoint",
+                                      "comm",
+                                      "link",
+                                      /* of the failures */ "killed",
+                                      "restarts",
+                                      "launch",
+                                      "hosts",
+                                      "doctor",
+                                      "nodes",
+                                      "nodes_elastic",
+                                      "sandbox"};
+
+enum { MAX_GROUPS = 256, ANY = 0, TESTS, FAILURES };
 static struct {
     const char *name;
     const struct CMUnitTest *tests;
@@ -22,111 +126,251 @@ void gs_test_register(const char *group, const struct CMUnitTest *tests, size_t 
     groups[group_count++].count = count;
 }
 
-void gs_test_near(double got, double want, double absolute, double relative, const char *what,
-                  const char *file, int line) {
-    if (fabs(got - want) <= absolute + relative * fabs(want)) return;
-    print_error("%s is %.9g, wanted %.9g within %g + %g * |wanted|: off by %g\n", what, got, want, absolute,
-                relative, fabs(got - want));
-    _fail(file, line);
+/* ---- which tests ---- */
+
+/* Does a name, of a group, a test, or with * of tests, mean this one? "sync/" is the group alone. */
+static bool means(const char *name, const char *group, const char *test) {
+    const size_t length = strlen(name);
+    if (length && name[length - 1] == '/')
+        return strlen(group) == length - 1 && strncmp(name, group, length - 1) == 0;
+    if (strchr(name, '*')) return fnmatch(name, test, 0) == 0;
+    return strcmp(name, group) == 0 || strcmp(name, test) == 0;
 }
 
-void gs_test_say_skipped(const char *format, ...) {
-    char why[300];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(why, sizeof why, format, args);
-    va_end(args);
-    print_message("           left out: %s\n", why);
+static bool belongs(int set, size_t g, size_t i) {
+    bool fails = false;
+    for (size_t k = 0; k < sizeof failures / sizeof *failures && !fails; k++)
+        fails = means(failures[k], groups[g].name, groups[g].tests[i].name);
+    return set == ANY || fails == (set == FAILURES);
 }
 
-static int stderr_before = -1;
-static FILE *caught;
-
-void gs_test_catch_stderr(void) {
-    fflush(stderr);
-    caught = tmpfile();
-    stderr_before = dup(STDERR_FILENO);
-    if (!caught || stderr_before < 0 || dup2(fileno(caught), STDERR_FILENO) < 0)
-        gs_bug("standard error cannot be caught");
+static size_t count_of(int set, size_t g) {
+    size_t n = 0;
+    for (size_t i = 0; i < groups[g].count; i++) n += belongs(set, g, i);
+    return n;
 }
 
-char *gs_test_caught(void) {
-    fflush(stderr);
-    dup2(stderr_before, STDERR_FILENO);
-    close(stderr_before);
-    fseek(caught, 0, SEEK_END);
-    const long size = ftell(caught);
-    char *text = calloc(1, (size_t)size + 1);
-    rewind(caught);
-    if (!text || fread(text, 1, (size_t)size, caught) != (size_t)size)
-        gs_bug("what was caught cannot be read");
-    fclose(caught);
+/* ---- in this process ---- */
+
+static int run_here(int set, char **names, int name_count) {
+    static struct CMUnitTest all[4096];
+    size_t count = 0;
+    bool *found = calloc((size_t)name_count, sizeof *found);
+    if (!found) gs_bug("no memory");
+    for (size_t g = 0; g < group_count; g++)
+        for (size_t i = 0; i < groups[g].count; i++) {
+            bool wanted = false;
+            for (int a = 0; a < name_count; a++)
+                if (means(names[a], groups[g].name, groups[g].tests[i].name)) wanted = found[a] = true;
+            if (!wanted || !belongs(set, g, i)) continue;
+            if (count == sizeof all / sizeof *all) gs_bug("too many tests");
+            all[count++] = groups[g].tests[i];
+        }
+    for (int a = 0; a < name_count; a++) {
+        if (found[a]) continue;
+        fprintf(stderr, "gradsum-test: no group and no test is called '%s'; choose one of:", names[a]);
+        for (size_t g = 0; g < group_count; g++) fprintf(stderr, " %s", groups[g].name);
+        fputc('\n', stderr);
+        return 2;
+    }
+    free(found);
+    gs_cl_choose_settings(true);
+    return _cmocka_run_group_tests("gradsum", all, count, NULL, gs_test_close_devices) != 0;
+}
+
+/* ---- side by side, each group in a process ---- */
+
+typedef struct job {
+    size_t group, tests, passed, skipped;
+    pid_t pid; /* and its process group; 0: not begun, or ended */
+    int status;
+    double began;
+    FILE *output;
+} job;
+
+static volatile sig_atomic_t interrupted;
+static void interrupt(int signal) {
+    interrupted = signal;
+}
+
+static void begin(job *j, int set) {
+    j->output = tmpfile();
+    if (!j->output) gs_bug("a file for the output of %s cannot be made", groups[j->group].name);
+    fcntl(fileno(j->output), F_SETFD, FD_CLOEXEC);
+    j->began = gs_seconds();
+    j->pid = fork();
+    if (j->pid < 0) gs_bug("a process for %s cannot be made", groups[j->group].name);
+    if (j->pid == 0) {
+        setpgid(0, 0);
+        const int input = open("/dev/null", O_RDONLY);
+        if (input < 0 || dup2(input, STDIN_FILENO) < 0 || dup2(fileno(j->output), STDOUT_FILENO) < 0 ||
+            dup2(STDOUT_FILENO, STDERR_FILENO) < 0)
+            _exit(99);
+        static const char *const options[] = {"--all", "--tests", "--failures"};
+        char name[100];
+        snprintf(name, sizeof name, "%s/", groups[j->group].name);
+        execl("/proc/self/exe", "gradsum-test", options[set], name, (char *)NULL);
+        _exit(99);
+    }
+    setpgid(j->pid, j->pid);
+}
+
+static char *output_of(const job *j) {
+    fseek(j->output, 0, SEEK_END);
+    const size_t size = (size_t)ftell(j->output);
+    char *text = calloc(1, size + 1);
+    rewind(j->output);
+    if (!text || fread(text, 1, size, j->output) != size) gs_bug("the output of a group cannot be read");
+    for (size_t i = 0; i < size; i++)
+        if (!text[i]) text[i] = ' ';
     return text;
 }
 
-static char folder[256];
-static int folders;
-
-static int remove_one(const char *path, const struct stat *s, int type, struct FTW *ftw) {
-    (void)s, (void)type, (void)ftw;
-    return remove(path);
+/* The number in the line of cmocka's summary that begins so; 0 without such a line. */
+static size_t number_after(const char *summary, const char *begin) {
+    const char *at = strstr(summary, begin);
+    return at ? (size_t)atol(at + strlen(begin)) : 0;
 }
 
-static void remove_folder(void) {
-    if (folder[0]) nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+/* cmocka's summary at the end of the text; NULL: the process ended before. */
+static const char *summary_of(const char *text) {
+    const char *last = NULL;
+    for (const char *at = text; (at = strstr(at, "[==========]")); at++) last = at;
+    return last && strstr(last, "[  PASSED  ]") ? last : NULL;
 }
 
-const char *gs_test_folder(void) {
-    static char path[300];
-    if (!folder[0]) {
-        const char *tmp = getenv("TMPDIR");
-        snprintf(folder, sizeof folder, "%s/gradsum-test-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-        if (!mkdtemp(folder)) gs_bug("cannot make %s", folder);
-        atexit(remove_folder);
+static void end(job *j, int status) {
+    kill(-j->pid, SIGKILL); /* what its tests may have left */
+    j->pid = 0;
+    j->status = status;
+    char *text = output_of(j);
+    const char *summary = summary_of(text);
+    j->passed = summary ? number_after(summary, "[  PASSED  ] ") : 0;
+    j->skipped = summary ? number_after(summary, "[  SKIPPED ] ") : 0;
+    if (status == 0 && j->passed + j->skipped != j->tests) j->status = -1;
+    printf("%s %s: %zu passed", j->status ? "[  FAILED  ]" : "[       OK ]", groups[j->group].name,
+           j->passed);
+    if (j->skipped) printf(", %zu skipped", j->skipped);
+    printf(", %.0f s\n", gs_seconds() - j->began);
+    for (const char *at = text; (at = strstr(at, "           left out: ")); at++)
+        printf("%.*s\n", (int)strcspn(at, "\n"), at);
+    fflush(stdout);
+    free(text);
+}
+
+static void show(const job *j) {
+    char *text = output_of(j);
+    const char *name = groups[j->group].name;
+    printf("\n---- %s: gradsum-test %s\n%s", name, name, text);
+    if (!summary_of(text)) {
+        if (WIFSIGNALED(j->status))
+            printf("---- %s: the process was ended by signal %d (%s)\n", name, WTERMSIG(j->status),
+                   strsignal(WTERMSIG(j->status)));
+        else
+            printf("---- %s: the process ended with status %d before all tests had run\n", name,
+                   WEXITSTATUS(j->status));
     }
-    snprintf(path, sizeof path, "%s/%d", folder, folders++);
-    if (mkdir(path, 0700) != 0) gs_bug("cannot make %s", path);
-    return path;
+    free(text);
 }
 
-const char *gs_test_source(const char *relative) {
-    static char path[1024];
-    snprintf(path, sizeof path, "%s/%s", GS_SOURCE_DIR, relative);
-    return path;
+/* "[  FAILED  ] group: test", for each that its summary names; or the group. */
+static void name_failed(const job *j) {
+    static const char mark[] = "[  FAILED  ] ";
+    char *text = output_of(j);
+    bool named = false;
+    for (const char *at = summary_of(text); at && (at = strstr(at, mark));) {
+        at += strlen(mark);
+        const int length = (int)strcspn(at, "\n");
+        if (memmem(at, (size_t)length, "listed below", 12)) continue;
+        printf("%s%s: %.*s\n", mark, groups[j->group].name, length, at);
+        named = true;
+    }
+    if (!named) printf("%s%s\n", mark, groups[j->group].name);
+    free(text);
 }
 
-/* Does a name chosen on the command line, of a group or with * of tests, mean this one? */
-static bool means(const char *chosen, const char *group, const char *test) {
-    if (strchr(chosen, '*')) return fnmatch(chosen, test, 0) == 0;
-    return strcmp(chosen, group) == 0 || strcmp(chosen, test) == 0;
+/* cmocka's summary, of all. */
+static int summarise(const job *jobs, size_t count) {
+    size_t tests = 0, passed = 0, skipped = 0, failed = 0, broken = 0;
+    for (size_t k = 0; k < count; k++) {
+        tests += jobs[k].tests, passed += jobs[k].passed, skipped += jobs[k].skipped;
+        if (jobs[k].status) show(&jobs[k]), broken++;
+    }
+    failed = tests - passed - skipped;
+    printf("[==========] %zu test(s) run.\n[  PASSED  ] %zu test(s).\n", tests, passed);
+    if (skipped) printf("[  SKIPPED ] %zu test(s), named above.\n", skipped);
+    if (broken) printf("[  FAILED  ] %zu test(s) of %zu group(s), listed below:\n", failed, broken);
+    for (size_t k = 0; k < count; k++)
+        if (jobs[k].status) name_failed(&jobs[k]);
+    return broken > 0;
+}
+
+/* All that still run are told to end, and named. */
+static void stop(job *jobs, size_t count) {
+    for (size_t k = 0; k < count; k++) {
+        if (jobs[k].pid <= 0) continue;
+        kill(-jobs[k].pid, SIGTERM);
+        printf("[  FAILED  ] %s: interrupted after %.0f s\n", groups[jobs[k].group].name,
+               gs_seconds() - jobs[k].began);
+    }
+    fflush(stdout);
+    signal(interrupted, SIG_DFL);
+    raise(interrupted);
+}
+
+static size_t rank_of(size_t group) {
+    const size_t n = sizeof longest / sizeof *longest;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(longest[i], groups[group].name) == 0) return i;
+    return n;
+}
+
+static int longest_first(const void *a, const void *b) {
+    const job *x = a, *y = b;
+    const size_t i = rank_of(x->group), k = rank_of(y->group);
+    return i != k ? (i > k) - (i < k) : (x->group > y->group) - (x->group < y->group);
+}
+
+static int run_side_by_side(int set) {
+    static job jobs[MAX_GROUPS];
+    size_t count = 0, begun = 0, running = 0;
+    for (size_t g = 0; g < group_count; g++)
+        if (count_of(set, g)) jobs[count++] = (job){.group = g, .tests = count_of(set, g)};
+    qsort(jobs, count, sizeof *jobs, longest_first);
+    cpu_set_t cores;
+    size_t most = sched_getaffinity(0, sizeof cores, &cores) == 0 ? (size_t)CPU_COUNT(&cores) : 2;
+    if (set == FAILURES) most *= 2; /* these wait more than they compute */
+    struct sigaction a = {.sa_handler = interrupt};
+    const int signals[] = {SIGHUP, SIGINT, SIGTERM};
+    for (int i = 0; i < 3; i++) sigaction(signals[i], &a, NULL);
+    printf("[==========] Running %zu groups of tests, %zu at a time.\n", count, most);
+    fflush(stdout);
+    while (begun < count || running > 0) {
+        for (; begun < count && running < most; running++) begin(&jobs[begun++], set);
+        int status;
+        const pid_t pid = wait(&status);
+        if (interrupted) stop(jobs, begun);
+        for (size_t k = 0; k < begun && pid > 0; k++)
+            if (jobs[k].pid == pid) end(&jobs[k], status), running--;
+    }
+    return summarise(jobs, count);
 }
 
 int main(int argc, char **argv) {
     /* The programs that tests start are to hear these signals, even where nohup or `make test &` started this one. */
     const int signals[] = {SIGHUP, SIGINT, SIGQUIT};
     for (int i = 0; i < 3; i++) signal(signals[i], SIG_DFL);
-    gs_cl_choose_settings(true);
     setenv("GRADSUM_CHECK", "1", 0); /* runs check their communication, unless the environment says no */
-    static struct CMUnitTest all[4096];
-    size_t count = 0;
-    bool *found = calloc((size_t)argc, sizeof *found);
-    if (!found) gs_bug("no memory");
-    for (size_t g = 0; g < group_count; g++)
-        for (size_t i = 0; i < groups[g].count; i++) {
-            bool wanted = argc == 1;
-            for (int a = 1; a < argc; a++)
-                if (means(argv[a], groups[g].name, groups[g].tests[i].name)) wanted = found[a] = true;
-            if (!wanted) continue;
-            if (count == sizeof all / sizeof *all) gs_bug("too many tests");
-            all[count++] = groups[g].tests[i];
+    setenv("POCL_SIGFPE_HANDLER", "0", 0); /* PoCL's could hide a division by zero */
+    int set = ANY, first = 1;
+    for (; first < argc && strncmp(argv[first], "--", 2) == 0; first++) {
+        const char *const names[] = {"--all", "--tests", "--failures"};
+        for (set = ANY; set <= FAILURES && strcmp(argv[first], names[set]) != 0; set++) {
         }
-    for (int a = 1; a < argc; a++) {
-        if (found[a]) continue;
-        fprintf(stderr, "gradsum-test: no group and no test is called '%s'; choose one of:", argv[a]);
-        for (size_t g = 0; g < group_count; g++) fprintf(stderr, " %s", groups[g].name);
-        fputc('\n', stderr);
-        return 2;
+        if (set > FAILURES) {
+            fprintf(stderr, "gradsum-test: unknown option '%s'; wanted --tests or --failures\n", argv[first]);
+            return 2;
+        }
     }
-    free(found);
-    return _cmocka_run_group_tests("gradsum", all, count, NULL, gs_test_close_devices) != 0;
+    return first < argc ? run_here(set, argv + first, argc - first) : run_side_by_side(set);
 }

@@ -5,6 +5,7 @@
 #
 #   schemes   each --sync and --zero, over interfaces of different names and MTUs
 #   ipv6      the same hosts by IPv6
+#   loopback  rank 0 holds the store at 127.0.0.1 or 127.0.1.1, where the others cannot come: it says so, and where to
 #   doctor    all well; a rank that is absent, a wrong interface, a way that is closed
 #   ssh       launch --hosts, from the first of them
 #   lines     delay, jitter, loss, reordering, corruption, a low rate: by the kernel's netem, else by RELAY
@@ -35,7 +36,7 @@ if [ "${NET_INSIDE:-}" != 1 ]; then
 fi
 
 shift 2
-parts=${*:-schemes ipv6 doctor ssh lines cable elastic}
+parts=${*:-schemes ipv6 loopback doctor ssh lines cable elastic}
 work=$NET_WORK hosts=3 relay_id=
 mount -t tmpfs none /run && mkdir /run/netns && ip link set lo up
 for name in $(env | grep -o '^GRADSUM_[A-Z_]*'); do unset "$name"; done
@@ -169,6 +170,34 @@ ipv6() {
     same "IPv6" "tcp://[$(address6 0)]:$port" --sync ring
     grep -q "listen at $(address6 1) (lan7)" "$work/err1" ||
         fail "host 1 does not say its address of IPv6" "$work/err1"
+    remove_hosts
+}
+
+only_here() { # what, host, sentence: said while it waits, so not in the last words
+    for ((i = 0; i < 1200; i++)); do grep -q "^gradsum: $3" "$work/err$2" && break; sleep 0.05; done
+    grep -q "^gradsum: $3" "$work/err$2" || fail "$1: host $2 does not say '$3'" "$work"/err*
+    echo "net: right: $1: $(grep "^gradsum: $3" "$work/err$2")"
+}
+
+loopback() {
+    local h i name meet="meet at tcp://$(address 0):"
+    new_hosts && plug_in
+    # As Kubeflow starts them.
+    for h in 0 1; do
+        [ $h = 0 ] && name=localhost || name=$(address 0)
+        on_host $h env RANK=$h WORLD_SIZE=2 MASTER_ADDR=$name MASTER_PORT=$port GRADSUM_TIMEOUT=90 \
+            "$program" $train --steps $steps >"$work/out$h" 2>"$work/err$h" &
+        process[h]=$!
+    done
+    only_here "MASTER_ADDR=localhost" 0 "127.0.0.1 (localhost), where the ranks meet, is only this machine: .*$meet"
+    kill ${process[0]} ${process[1]}; wait ${process[0]} ${process[1]}
+    # As Debian names a machine.
+    echo "127.0.1.1 anna" >"$work/hosts"
+    on_host 0 sh -c 'mount --bind "$1" /etc/hosts; shift; exec "$@"' sh "$work/hosts" "$program" launch --nodes 2 \
+        --node-rank 0 --meet tcp://anna:$port --timeout 90 -n 1 -- $train --steps $steps >"$work/out0" 2>"$work/err0" &
+    process[0]=$!
+    only_here "a name that is 127.0.1.1" 0 "127.0.1.1 (anna), where the ranks meet, is only this machine: .*$meet"
+    kill ${process[0]}; wait ${process[0]}
     remove_hosts
 }
 

@@ -113,12 +113,12 @@ static gs_status attention_run(const instance *t, bool backward) {
     const size_t n = (size_t)t->c->arg[0];
     const gs_backend *ops = t->device->ops;
     const gs_mem *p = t->place;
-    gs_mem lse;
-    assert_ok(ops->alloc(t->device, n * (size_t)(s.heads * s.length) * sizeof(float), &lse));
-    gs_status status = ops->attention_forward(t->device, p[Y], lse, p[X], n, &s);
+    gs_mem softmax;
+    assert_ok(ops->alloc(t->device, n * (size_t)(2 * s.heads * s.length) * sizeof(float), &softmax));
+    gs_status status = ops->attention_forward(t->device, p[Y], softmax, p[X], n, &s);
     if (status == GS_OK && backward)
-        status = ops->attention_backward(t->device, p[DX], p[DY], p[X], instance_kept(t, Y), lse, n, &s);
-    ops->free(t->device, lse);
+        status = ops->attention_backward(t->device, p[DX], p[DY], p[X], instance_kept(t, Y), softmax, n, &s);
+    ops->free(t->device, softmax);
     return status;
 }
 

@@ -134,26 +134,26 @@ static void convolutions_of_some_images(void **state) {
 /* ---- attention ---- */
 
 static void attention_on_device(void) {
-    enum { N = 31, LENGTH = 49, WIDTH = 93, HEADS = 3, TOKENS = LENGTH * WIDTH, ROWS = HEADS * LENGTH };
+    enum { N = 31, LENGTH = 49, WIDTH = 93, HEADS = 3, TOKENS = LENGTH * WIDTH, ROWS = 2 * HEADS * LENGTH };
     const gs_attention_sizes s = {LENGTH, WIDTH, HEADS, 1};
     const gs_backend *ops = device->ops;
     const gs_mem x = drawn(N * 3 * TOKENS, 1), dy = drawn(N * TOKENS, 2),
                  half = halved(x, N * 3 * TOKENS, false);
-    gs_mem y[2], lse[2], dx[2];
+    gs_mem y[2], softmax[2], dx[2];
     for (int i = 0; i < 2; i++) {
         y[i] = room(N * TOKENS);
-        lse[i] = room(N * ROWS);
+        softmax[i] = room(N * ROWS);
         dx[i] = room(N * 3 * TOKENS);
     }
     for (size_t i = 0; i < N; i++) {
         const gs_mem one = gs_at(x, i * 3 * TOKENS), y_one = gs_at(y[0], i * TOKENS),
-                     lse_one = gs_at(lse[0], i * ROWS);
-        assert_ok(ops->attention_forward(device, y_one, lse_one, one, 1, &s));
+                     softmax_one = gs_at(softmax[0], i * ROWS);
+        assert_ok(ops->attention_forward(device, y_one, softmax_one, one, 1, &s));
         assert_ok(ops->attention_backward(device, gs_at(dx[0], i * 3 * TOKENS), gs_at(dy, i * TOKENS), one,
-                                          y_one, lse_one, 1, &s));
+                                          y_one, softmax_one, 1, &s));
     }
-    assert_ok(ops->attention_forward(device, y[1], lse[1], half, N, &s));
-    assert_ok(ops->attention_backward(device, dx[1], dy, half, y[1], lse[1], N, &s));
+    assert_ok(ops->attention_forward(device, y[1], softmax[1], half, N, &s));
+    assert_ok(ops->attention_backward(device, dx[1], dy, half, y[1], softmax[1], N, &s));
     assert_alike(y[0], y[1], N * TOKENS, "y");
     assert_alike(dx[0], dx[1], N * 3 * TOKENS, "dx");
 }

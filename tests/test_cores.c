@@ -5,7 +5,9 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "core/busy.h"
 #include "core/cores.h"
+#include "core/usable.h"
 #include "comm/shm/shm.h"
 
 /* ---- dividing ---- */
@@ -80,6 +82,148 @@ static void one_cpu_is_not_divided(void) {
 static void a_mask_is_respected(void **state) {
     (void)state;
     with_cpus(1, one_cpu_is_not_divided);
+}
+
+/* ---- quotas ---- */
+
+/* A file of a root of its own: "sys/fs/cgroup/cpu.max". */
+static void put(const char *root, const char *path, const char *text) {
+    char *output;
+    if (gs_test_shell(&output, "mkdir -p $(dirname %s/%s) && printf -- '%s' > %s/%s", root, path, text, root,
+                      path))
+        fail_msg("%s", output);
+    free(output);
+}
+
+static void quota_is(const char *root, double quota, double bytes, double left) {
+    const gs_usable u = gs_usable_under(root);
+    if (u.quota != quota || u.bytes != bytes || u.free != left)
+        fail_msg("quota %g of %g, %g of %g bytes, %g of %g free", u.quota, quota, u.bytes, bytes, u.free,
+                 left);
+    assert_true(u.cpus >= 1 && (quota <= 0 || u.cpus == (quota > 1 ? 2 : 1)));
+}
+
+#define GROUPS "sys/fs/cgroup/"
+
+static void quotas_of_version_2_are_found(void **state) {
+    (void)state;
+    const char *root = gs_test_folder();
+    put(root, "proc/meminfo", "MemTotal: 8000 kB\\nMemAvailable: 4000 kB\\n");
+    quota_is(root, 0, 8192000, 4096000);
+    put(root, "proc/self/cgroup", "0::/a/b\\n");
+    put(root, GROUPS "a/b/cpu.max", "max 100000\\n");
+    put(root, GROUPS "a/b/memory.max", "max\\n");
+    quota_is(root, 0, 8192000, 4096000);
+    put(root, GROUPS "a/b/cpu.max", "50000 100000\\n");
+    put(root, GROUPS "a/cpu.max", "80000 100000\\n"); /* of a group that this one is in: looser, */
+    put(root, GROUPS "a/memory.max", "2000000\\n");   /* tighter */
+    put(root, GROUPS "a/memory.current", "1500000\\n");
+    put(root, GROUPS "a/memory.stat", "anon 1\\ninactive_file 250000\\n");
+    quota_is(root, 0.5, 2000000, 750000);
+    put(root, GROUPS "a/memory.current", "3000000\\n");
+    quota_is(root, 0.5, 2000000, 0);
+    put(root, "proc/self/cgroup", "0::/not/mounted/here\\n"); /* in a container: the mount is the group */
+    put(root, GROUPS "cpu.max", "25000 100000\\n");
+    quota_is(root, 0.25, 8192000, 4096000);
+}
+
+static void quotas_of_version_1_are_found(void **state) {
+    (void)state;
+    const char *root = gs_test_folder();
+    put(root, "proc/meminfo", "MemTotal: 8000 kB\\nMemAvailable: 4000 kB\\n");
+    put(root, "proc/self/cgroup", "5:cpuset:/x\\n4:cpuacct,cpu:/a/b\\n3:memory:/m\\n0::/\\n");
+    put(root, GROUPS "cpu/a/b/cpu.cfs_quota_us", "-1\\n");
+    put(root, GROUPS "cpu/a/b/cpu.cfs_period_us", "100000\\n");
+    put(root, GROUPS "memory/memory.limit_in_bytes", "9223372036854771712\\n");
+    put(root, GROUPS "memory/memory.usage_in_bytes", "5000000\\n");
+    quota_is(root, 0, 8192000, 4096000);
+    put(root, GROUPS "cpu/a/cpu.cfs_quota_us", "50000\\n");
+    put(root, GROUPS "cpu/a/cpu.cfs_period_us", "200000\\n");
+    put(root, GROUPS "memory/m/memory.limit_in_bytes", "3000000\\n");
+    put(root, GROUPS "memory/m/memory.usage_in_bytes", "1000000\\n");
+    put(root, GROUPS "memory/m/memory.stat", "inactive_file 7\\ntotal_inactive_file 100\\n");
+    quota_is(root, 0.25, 3000000, 2000100);
+}
+
+/* A real one, of version 1, in which the command runs; skipped where none can be made. */
+static void in_group(const char *controller, const char *file, const char *limit, const char *command,
+                     const char *wanted) {
+    char *output;
+    const int status =
+        gs_test_shell(&output,
+                      "g=/sys/fs/cgroup/%s/gradsum-test-$$; mkdir $g && echo %s > $g/%s || exit 77\n"
+                      "(sh -c 'echo $PPID' > $g/cgroup.procs && exec %s/gradsum %s); rmdir $g; true",
+                      controller, limit, file, GS_BUILD_DIR, command);
+    if (status == 77) {
+        free(output);
+        skip_because("no control group can be made here");
+    }
+    if (!strstr(output, wanted)) fail_msg("%s: wanted '%s' in: %s", command, wanted, output);
+    free(output);
+}
+
+static void a_quota_of_one_cpu_binds_nobody(void **state) {
+    (void)state;
+    if (gs_cpu_cores() < 2) skip_because("there is one CPU");
+    in_group("cpu", "cpu.cfs_quota_us", "100000", "doctor -n 2", "2 processes share 1 core");
+    in_group("cpu", "cpu.cfs_quota_us", "100000", "launch -n 2 -- train --model softmax --steps 1 --json",
+             "\"bound_cpus\":0");
+    in_group("cpu", "cpu.cfs_quota_us", "100000", "train --devices cpu,cpu --model softmax --steps 1 --json",
+             "\"bound_cpus\":0");
+}
+
+static void a_limit_of_memory_is_seen(void **state) {
+    (void)state;
+    in_group("memory", "memory.limit_in_bytes", "200M", "doctor", "of 0.2 GB are free (a limit of its");
+    in_group("memory", "memory.limit_in_bytes", "100M", "memory --model cnn --batch 1024 --fit",
+             "--fit chose");
+}
+
+/* ---- a busy machine ---- */
+
+static void busy_says(gs_busy b, const char *wanted) {
+    char text[GS_BUSY_TEXT];
+    gs_busy_text(&b, text);
+    if (*wanted ? !strstr(text, wanted) : *text) fail_msg("wanted '%s' in '%s'", wanted, text);
+}
+
+static void a_busy_machine_is_named(void **state) {
+    (void)state;
+    busy_says((gs_busy){.threads = 2, .cpus = 2, .waited = 0.1}, "");
+    busy_says((gs_busy){.threads = 2, .cpus = 2, .waited = 0.35}, "a worker waited for one 35 % of the time");
+    busy_says((gs_busy){.threads = 1, .cpus = 1, .quota = 0.5, .waited = 0.5},
+              "the quota of 0.5 CPUs is used up");
+    busy_says((gs_busy){.threads = 4, .cpus = 2, .waited = 0.5}, "4 threads of workers share 2 cores:");
+    busy_says(
+        gs_busy_worse((gs_busy){.threads = 1, .cpus = 2, .waited = 0.4}, (gs_busy){.threads = 3, .cpus = 2}),
+        "3 threads of workers share 2 cores:");
+    busy_says(
+        gs_busy_worse((gs_busy){.threads = 1, .cpus = 2, .waited = 0.4}, (gs_busy){.threads = 2, .cpus = 2}),
+        "other programs use the cores: a worker waited for one 40 %");
+}
+
+static void more_workers_than_cores_are_named(void) {
+    static const char *const commands[] = {
+        "train --model softmax --steps 1 --devices cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu",
+        "launch -n 8 -- train --model softmax --steps 1",
+        "compare --model softmax --steps 1 --devices-list 'cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu'"};
+    for (int i = 0; i < 3; i++) gs_test_program_prints(0, "8 threads of workers share 1 core:", commands[i]);
+    char *output;
+    const char *folder = gs_test_folder();
+    assert_int_equal(
+        gs_test_shell(&output,
+                      "cd %s && %s/gradsum %s --log run && %s/gradsum report run -o page.html && "
+                      "grep -o 'machine was busy: 8 threads' page.html; cat run/run.json",
+                      folder, GS_BUILD_DIR, commands[0], GS_BUILD_DIR),
+        0);
+    if (!strstr(output, "machine was busy: 8 threads") || !strstr(output, "\"busy\":"))
+        fail_msg("%s", output);
+    free(output);
+}
+
+static void an_oversubscribed_run_is_named(void **state) {
+    (void)state;
+    with_cpus(1, more_workers_than_cores_are_named);
 }
 
 /* ---- threads ---- */
@@ -287,6 +431,9 @@ static void nobody_spins_on_a_shared_cpu(void **state) {
 }
 
 GS_TESTS(cores, cmocka_unit_test(cores_are_divided), cmocka_unit_test(a_mask_is_respected),
+         cmocka_unit_test(quotas_of_version_2_are_found), cmocka_unit_test(quotas_of_version_1_are_found),
+         cmocka_unit_test(a_quota_of_one_cpu_binds_nobody), cmocka_unit_test(a_limit_of_memory_is_seen),
+         cmocka_unit_test(a_busy_machine_is_named), cmocka_unit_test(an_oversubscribed_run_is_named),
          cmocka_unit_test(threads_are_bound), cmocka_unit_test(processes_are_bound),
          cmocka_unit_test(binding_is_said), cmocka_unit_test(the_transport_decides),
          cmocka_unit_test(collectives_are_free_over_gloo), cmocka_unit_test(nobody_spins_on_a_shared_cpu))

@@ -199,10 +199,10 @@ static void wrong_folders(void **state) {
     assert_fails(GS_E_FORMAT, "train has no class folders, but pictures that lie in no class",
                  try_load(folder, GS_TRAIN, (gs_folder_options){0}));
     write_bytes(folder, "train/ant/notes.txt", "x", 1);
-    assert_fails(GS_E_FORMAT, "train: the class folder ant has no .jpg, .jpeg or .png",
+    assert_fails(GS_E_FORMAT, "train: the class folder ant has no .jpg, .jpeg, .jfif or .png",
                  try_load(folder, GS_TRAIN, (gs_folder_options){0}));
     write_bytes(folder, "train/ant/images/x.jpg", "x", 1);
-    assert_fails(GS_E_FORMAT, "the class folder ant has no .jpg, .jpeg or .png, but a folder images",
+    assert_fails(GS_E_FORMAT, "the class folder ant has no .jpg, .jpeg, .jfif or .png, but a folder images",
                  try_load(folder, GS_TRAIN, (gs_folder_options){0}));
     assert_fails(GS_E_FORMAT, "val has a class cow, which the folder train",
                  try_load(folder, GS_TEST, (gs_folder_options){0}));

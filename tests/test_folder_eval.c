@@ -148,5 +148,34 @@ static void classes_have_their_names(void **state) {
     free(output);
 }
 
-GS_TESTS(folder_eval, cmocka_unit_test(the_size_is_the_models), cmocka_unit_test(models_of_other_data),
+/* .jfif is a JPEG; what cannot be read is counted, and a class that has nothing else is named. */
+static void pictures_left_out_are_counted(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    write_picture(folder, "train/ant/a.JFIF", 1, 24, 20);
+    write_picture(folder, "train/bee/b.jpg", 2, 24, 20);
+    write_bytes(folder, "train/bee/c.webp", "x", 1);
+    write_bytes(folder, "train/bee/d.WEBP", "x", 1);
+    write_picture(folder, "val/ant/a.jfif", 1, 24, 20);
+    write_bytes(folder, "val/bee/b.GIF", "x", 1);
+    char *output;
+    assert_int_equal(
+        gs_test_shell(
+            &output,
+            "COLUMNS=999 %s/gradsum train --data %s --size 16 --model softmax --batch 2 --steps 1 2>&1",
+            GS_BUILD_DIR, folder),
+        0);
+    const char *const said[] = {
+        "(train) leaves pictures out that gradsum cannot read: 2 .webp; convert",
+        "(test) leaves pictures out that gradsum cannot read: 1 .gif (all pictures of bee)"};
+    for (int k = 0; k < 2; k++)
+        if (!strstr(output, said[k])) fail_msg("no '%s' in: %s", said[k], output);
+    free(output);
+    write_bytes(folder, "train/cow/x.bmp", "x", 1);
+    gs_test_program_prints(1, "the class folder cow has 1 picture, but no .jpg, .jpeg, .jfif or .png",
+                           "train --data %s --size 16 --model softmax --batch 2 --steps 1", folder);
+}
+
+GS_TESTS(folder_eval, cmocka_unit_test(pictures_left_out_are_counted),
+         cmocka_unit_test(the_size_is_the_models), cmocka_unit_test(models_of_other_data),
          cmocka_unit_test(pictures_in_the_wrong_place), cmocka_unit_test(classes_have_their_names))

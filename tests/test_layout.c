@@ -100,7 +100,8 @@ static void it_must_fit_the_workers_and_the_model(void **state) {
     static const struct {
         const char *run, *says;
     } cases[] = {
-        {"--layout dp2,pp2", "it has 2 x 2 = 4 workers (dp x pp), and there is 1; wanted as many"},
+        {"--layout dp2,pp2",
+         "it has 2 x 2 = 4 workers (dp x pp), and there is 1; wanted as many (--devices or launch -n)"},
         {"--devices cpu,cpu,cpu --layout pp2", "it has 1 x 2 = 2 workers (dp x pp), and there are 3"},
         {"--devices cpu,cpu --layout dp1", "it has 1 x 1 = 1 worker (dp x pp), and there are 2"},
         {"--devices cpu,cpu --layout tp2,pp2",

@@ -182,6 +182,38 @@ static void no_room_for_processes(void **state) {
     free(output);
 }
 
+/* A worker's stack is its own, and so is that of PoCL's threads; the main thread's alone is the shell's. */
+static void a_small_stack_is_the_main_threads_alone(void **state) {
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip_because("a sanitizer needs more stack in the main thread");
+#endif
+    static const char *const devices[] = {"cpu,cpu", "cl"};
+    for (int i = 0; i < (gs_test_has_opencl() ? 2 : 1); i++) {
+        char *output;
+        int status = gs_test_shell(&output, "ulimit -s 128; exec %s/gradsum train --steps 2 --devices %s",
+                                   GS_BUILD_DIR, devices[i]);
+        check(output, status, 0, "weights");
+        free(output);
+    }
+}
+
+/* ---- open files ---- */
+
+static void too_few_open_files_leave_no_folder(void **state) {
+    (void)state;
+    const char *folder = gs_test_folder();
+    for (int files = 4; files <= 8; files++) {
+        char *output;
+        gs_test_shell(&output,
+                      "(ulimit -n %d; TMPDIR=%s timeout -k 1 300 %s/gradsum launch -n 2 -- train --model "
+                      "softmax --steps 1) >/dev/null 2>&1; ls -A %s",
+                      files, folder, GS_BUILD_DIR, folder);
+        if (*output) fail_msg("ulimit -n %d: %s is left", files, output);
+        free(output);
+    }
+}
+
 /* ---- the environment ---- */
 
 /* PoCL starts the linker for a kernel that is not in its cache. */
@@ -224,5 +256,6 @@ GS_TESTS(limits, cmocka_unit_test(small_files_do_not_end_a_run),
          cmocka_unit_test(too_little_memory_for_its_threads), cmocka_unit_test(too_little_memory_to_begin),
          cmocka_unit_test(too_little_memory_for_launched),
          cmocka_unit_test(too_little_memory_for_the_library), cmocka_unit_test(no_room_for_threads),
-         cmocka_unit_test(no_room_for_processes), cmocka_unit_test(opencl_without_a_path_to_the_linker),
-         cmocka_unit_test(opencl_without_a_linker))
+         cmocka_unit_test(no_room_for_processes), cmocka_unit_test(a_small_stack_is_the_main_threads_alone),
+         cmocka_unit_test(too_few_open_files_leave_no_folder),
+         cmocka_unit_test(opencl_without_a_path_to_the_linker), cmocka_unit_test(opencl_without_a_linker))

@@ -3,8 +3,12 @@
 #include "tests/logs.h"
 
 #include <dirent.h>
+#include <locale.h>
 #include <math.h>
+#include "core/text.h"
+#include "io/json.h"
 #include "log/internal.h"
+#include "tests/training.h"
 
 /* ---- the numbers ---- */
 
@@ -213,6 +217,101 @@ static void histograms_hold_all_numbers(void **state) {
         }
 }
 
-GS_TESTS(log, cmocka_unit_test(lines_are_what_train_prints), cmocka_unit_test(fewer_lines_hold_means),
+/* ---- in another locale ---- */
+
+/* A program may have set one with a comma: every file is the same as in C, and is read. */
+static void a_comma_of_the_locale_changes_no_file(void **state) {
+    (void)state;
+    char command[1600], folder[600], *saved[2], *args[] = {"train"};
+    size_t bytes[2];
+    gs_result result[2];
+    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    snprintf(
+        command, sizeof command,
+        "cd %s && printf 'LC_NUMERIC\ndecimal_point \",\"\nthousands_sep \".\"\ngrouping 3\nEND "
+        "LC_NUMERIC\n' "
+        ">comma && localedef -c --no-archive -i ./comma ./comma_DE >localedef.log 2>&1; test -d comma_DE",
+        folder);
+    if (system(command) != 0) skip_because("localedef, which makes a locale with a comma");
+    for (int k = 0; k < 2; k++) {
+        if (k == 1) setenv("LOCPATH", folder, 1);
+        if (k == 1) assert_non_null(setlocale(LC_ALL, "comma_DE"));
+        if (k == 1) assert_string_equal(localeconv()->decimal_point, ",");
+        gs_settings s = gs_test_settings("cpu");
+        s.save = gs_test_path(folder, k ? "b.safetensors" : "a.safetensors");
+        s.save_state = s.record = true;
+        gs_log_options o = {.folder = gs_test_path(folder, k ? "b" : "a"), .argc = 1, .argv = args};
+        gs_log *log;
+        assert_ok(gs_log_open(&o, &log));
+        gs_observer observer = gs_log_observer(log);
+        assert_ok(gs_train(&s, &observer, &result[k]));
+        gs_log_end(log, GS_OK, &result[k]);
+        gs_log_free(log);
+        saved[k] = gs_test_text(s.save, &bytes[k]);
+    }
+    gs_settings s = gs_test_settings("cpu");
+    gs_result again;
+    s.load = gs_test_path(folder, "a.safetensors");
+    s.model = NULL;
+    assert_ok(gs_train(&s, NULL, &again));
+    gs_result_free(&again);
+    setlocale(LC_ALL, "C");
+    unsetenv("LOCPATH");
+    assert_int_equal(bytes[0], bytes[1]);
+    assert_memory_equal(saved[0], saved[1], bytes[0]);
+    cJSON *lines[2] = {gs_test_metrics(gs_test_path(folder, "a")),
+                       gs_test_metrics(gs_test_path(folder, "b"))};
+    assert_int_equal(cJSON_GetArraySize(lines[0]), cJSON_GetArraySize(lines[1]));
+    cJSON_Delete(gs_test_json(gs_test_path(folder, "b"), "run.json"));
+    for (int k = 0; k < 2; k++) {
+        cJSON_Delete(lines[k]);
+        free(saved[k]);
+        gs_result_free(&result[k]);
+    }
+}
+
+/* What depends on the locale is called by its wrapper alone. */
+static void nothing_else_asks_the_locale(void **state) {
+    (void)state;
+    char line[300] = "";
+    FILE *nm =
+        popen("nm -A '" GS_BUILD_DIR "/libgradsum.a' 2>/dev/null | grep -E ' U (v?(s|sn|f|as|d)?printf|"
+              "(__isoc[0-9]*_)?v?sscanf|(__isoc[0-9]*_)?strto(d|f|ld)|atof|localeconv|"
+              "cJSON_(Parse|Print).*)$' | grep -Ev ':(c_locale|json)[.]o:'",
+              "r");
+    assert_non_null(nm);
+    const bool found = fgets(line, sizeof line, nm) != NULL;
+    pclose(nm);
+    if (found) fail_msg("wanted a call by way of core/c_locale.h or io/json.h: %s", line);
+}
+
+/* A byte of a path that is not UTF-8 is \\xNN, as in messages. */
+static void json_is_always_utf8(void **state) {
+    (void)state;
+    cJSON *o = cJSON_CreateString("a\xff/\xc3\xa9\xc3");
+    char *text = gs_json_to_text(o, false);
+    assert_string_equal(text, "\"a\\\\xff/\xc3\xa9\\\\xc3\"");
+    free(text);
+    cJSON_Delete(o);
+    char folder[600], *output;
+    snprintf(folder, sizeof folder, "%s/x\xff", gs_test_folder());
+    assert_int_equal(
+        gs_test_program(&output, "train --model softmax --steps 1 --json --save '%s.safetensors' --log '%s'",
+                        folder, folder),
+        0);
+    uint32_t code;
+    int length;
+    for (const char *at = output; *at; at += length) assert_true((length = gs_utf8_read(at, &code)) > 0);
+    free(output);
+    size_t bytes;
+    char *run = gs_test_text(gs_test_path(folder, "run.json"), &bytes);
+    for (const char *at = run; *at; at += length) assert_true((length = gs_utf8_read(at, &code)) > 0);
+    assert_non_null(strstr(run, "x\\\\xff"));
+    free(run);
+}
+
+GS_TESTS(log, cmocka_unit_test(a_comma_of_the_locale_changes_no_file),
+         cmocka_unit_test(nothing_else_asks_the_locale), cmocka_unit_test(json_is_always_utf8),
+         cmocka_unit_test(lines_are_what_train_prints), cmocka_unit_test(fewer_lines_hold_means),
          cmocka_unit_test(what_was_sent_and_over_what), cmocka_unit_test(crc_is_castagnolis),
          cmocka_unit_test(event_files_are_records), cmocka_unit_test(histograms_hold_all_numbers))

@@ -1,6 +1,7 @@
 /* Processes meet in a folder, and each failure to meet is named. */
 #include "tests/program.h"
 #include "tests/rank_process.h"
+#include "comm/rendezvous.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -96,6 +97,29 @@ static void a_rank_that_died_at_the_meeting_is_named(void **state) {
     assert_fails(GS_E_PEER, wanted, meet(0, 2, folder, 60, NULL));
 }
 
+/* Two machines of one name, as clones of a disk are: the numbers of their processes mean nothing to each other. */
+static void a_machine_of_the_same_name_is_another(void **state) {
+    (void)state;
+    char folder[400], path[500], boot[40] = "";
+    gs_passport all[2];
+    gs_test_new_folder(folder);
+    gs_rendezvous r = {.rank = 1, .size = 2, .directory = folder, .timeout = 60};
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (!f || fscanf(f, "%39s", boot) != 1) skip_because("this system does not number its boots");
+    fclose(f);
+    assert_ok(gs_passport_create(&r, &all[1]));
+    char *other = strstr(all[1].place, boot);
+    if (!other) fail_msg("no '%s' in '%s'", boot, all[1].place);
+    *other = *other == '0' ? '1' : '0';
+    all[1].pid = 1 << 30; /* no process here has this number */
+    snprintf(path, sizeof path, "%s/rank-1", folder);
+    assert_ok(gs_passport_write(&all[1], path));
+    r.rank = 0;
+    assert_ok(gs_passport_create(&r, &all[0]));
+    assert_ok(gs_rendezvous_meet(&r, all));
+    assert_int_equal(all[1].pid, 0);
+}
+
 static void an_address_must_be_this_machines(void **state) {
     (void)state;
     char folder[400];
@@ -181,5 +205,6 @@ static void the_environment_says_who_this_is(void **state) {
 GS_TESTS(meeting, cmocka_unit_test(a_rank_that_never_comes_is_named),
          cmocka_unit_test(a_folder_that_is_not_new_is_refused),
          cmocka_unit_test(a_rank_that_died_at_the_meeting_is_named),
+         cmocka_unit_test(a_machine_of_the_same_name_is_another),
          cmocka_unit_test(an_address_must_be_this_machines), cmocka_unit_test(too_few_descriptors_are_named),
          cmocka_unit_test(the_environment_says_who_this_is))

@@ -253,8 +253,10 @@ static void a_loss_scale_is_planned(void **state) {
 
 static void bad_use_gets_a_sentence(void **state) {
     (void)state;
-    gs_test_program_prints(2, "--fit says what to do at a limit: it needs --max-memory MB", "memory --fit");
-    gs_test_program_prints(2, "--fit says what to do at a limit: it needs --max-memory MB", "train --fit");
+    gs_test_program_prints(2, "--fit says what to do at a limit: it needs --max-memory MB",
+                           "memory --fit --device cl");
+    gs_test_program_prints(2, "--fit says what to do at a limit: it needs --max-memory MB",
+                           "train --fit --device cl");
     gs_test_program_prints(2, "--max-memory: '0' is not a whole number from 1", "train --max-memory 0");
     gs_test_program_prints(2, "--micro-batch: '0' is not a whole number from 1", "train --micro-batch 0");
     gs_test_program_prints(2, "--pipeline 2: there is 1 worker; wanted a multiple of 2",

@@ -307,8 +307,35 @@ static void what_it_says(void **state) {
                            "train --model softmax --sync local --every 2 --precision bf16 --steps 3");
 }
 
-GS_TESTS(mixed_precision, cmocka_unit_test(halved_and_doubled), cmocka_unit_test(what_a_file_may_say),
-         cmocka_unit_test(scaled_gradients_give_the_same_update),
+/* One pixel in each sample, of 1e8: infinite in f16, and so is its gradient with any scale, while the loss is finite. */
+static void no_scale_will_do(void **state) {
+    (void)state;
+    enum { N = 40, PIXELS = 16 };
+    static float x[N * PIXELS];
+    static int32_t label[N];
+    gs_dataset *set;
+    gs_result r = {0};
+    for (int i = 0; i < N; i++) x[i * PIXELS + i % PIXELS] = 1e8f;
+    for (int i = 0; i < N; i++) label[i] = i % 10;
+    assert_ok(gs_dataset_from_labels("spots", N, (gs_shape){1, 4, 4, 0}, x, label, &set));
+    gs_settings s = settings_of(GS_PRECISION_F16, "cpu,cpu");
+    s.model = "flatten, linear 64, tanh, linear 10";
+    s.train_set = s.test_set = set;
+    s.batch = 8;
+    s.epochs = 20;
+    s.steps = 0;
+    assert_fails(GS_E_DIVERGED,
+                 "diverged at step 63: gradients in f16 are not finite with the least loss scale",
+                 gs_train(&s, NULL, &r));
+    gs_result_free(&r);
+    s.keep_going = true;
+    assert_ok(gs_train(&s, NULL, &r));
+    gs_result_free(&r);
+    gs_dataset_free(set);
+}
+
+GS_TESTS(mixed_precision, cmocka_unit_test(no_scale_will_do), cmocka_unit_test(halved_and_doubled),
+         cmocka_unit_test(what_a_file_may_say), cmocka_unit_test(scaled_gradients_give_the_same_update),
          cmocka_unit_test(nothing_is_updated_by_infinity), cmocka_unit_test(all_workers_skip_the_same),
          cmocka_unit_test(near_to_f32), cmocka_unit_test(the_same_bits), cmocka_unit_test(on_opencl_too),
          cmocka_unit_test(the_scale_is_kept), cmocka_unit_test(what_it_says))

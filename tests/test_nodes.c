@@ -188,7 +188,18 @@ static const char *const variables[] = {"RANK",
                                         "SLURM_STEP_NUM_NODES",
                                         "SLURM_JOB_ID",
                                         "SLURM_STEP_ID",
-                                        "GRADSUM_RENDEZVOUS"};
+                                        "GRADSUM_RENDEZVOUS",
+                                        "OMPI_COMM_WORLD_RANK",
+                                        "MV2_COMM_WORLD_RANK",
+                                        "MV2_COMM_WORLD_SIZE",
+                                        "PMI_RANK",
+                                        "PMI_SIZE",
+                                        "PMI_FD",
+                                        "MPI_LOCALRANKID",
+                                        "FLUX_TASK_RANK",
+                                        "FLUX_JOB_SIZE",
+                                        "PALS_RANKID",
+                                        "PMIX_RANK"};
 
 static void environments_of_others_are_understood(void **state) {
     (void)state;
@@ -208,7 +219,42 @@ static void environments_of_others_are_understood(void **state) {
          "tcp://[fd00::1]:2", "torchrun  1, start 0"},
         {"RANK=2 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1", 0, 0, 0, 0, NULL, "RANK is '2'", NULL},
         {"RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=x", 0, 0, 0, 0, NULL, "MASTER_PORT is 'x'", NULL},
-        {"RANK=1 WORLD_SIZE=2", 0, 1, -1, 0, NULL, "", ""}, /* others use such names too */
+        /* One of several, and none of the engines that say where they meet. */
+        {"RANK=1 WORLD_SIZE=2", 0, 0, 0, 0, NULL,
+         "RANK is 1 and WORLD_SIZE is 2, as torchrun sets them, but MASTER_ADDR is not set: set "
+         "GRADSUM_RENDEZVOUS=tcp://HOST:PORT",
+         NULL},
+        {"RANK=0 WORLD_SIZE=2 MASTER_ADDR=a", 0, 0, 0, 0, NULL, "but MASTER_PORT is not set", NULL},
+        {"PMI_RANK=0 PMI_SIZE=4 PMI_FD=6 MPI_LOCALRANKID=0", 0, 0, 0, 0, NULL,
+         "PMI_RANK is 0 and PMI_SIZE is 4, as MPICH sets them, but nothing says where they meet", NULL},
+        {"MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=2", 0, 0, 0, 0, NULL, "MV2_COMM_WORLD_RANK is 1 and",
+         NULL},
+        {"FLUX_TASK_RANK=1 FLUX_JOB_SIZE=2", 0, 0, 0, 0, NULL, "FLUX_TASK_RANK is 1 and FLUX_JOB_SIZE is 2",
+         NULL},
+        {"PALS_RANKID=0", 0, 0, 0, 0, NULL, "PALS_RANKID is 0, as PALS sets it, but nothing says how many",
+         NULL},
+        {"PMIX_RANK=1", 0, 0, 0, 0, NULL, "for each, set GRADSUM_RANK, GRADSUM_WORLD_SIZE and", NULL},
+        {"OMPI_COMM_WORLD_RANK=0", 0, 0, 0, 0, NULL, "to train alone, unset OMPI_COMM_WORLD_RANK", NULL},
+        {"SLURM_PROCID=1 SLURM_NTASKS=2", 0, 0, 0, 0, NULL, "but SLURM_STEP_NODELIST is not set", NULL},
+        {"SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2", 0, 0, 0, 0, NULL, "SLURM_STEP_NUM_TASKS is 2", NULL},
+        {"SLURM_PROCID=1", 0, 0, 0, 0, NULL, "SLURM_PROCID is 1, as Slurm sets it", NULL},
+        /* MPICH's processes in a job of Slurm's, which counts the nodes; and Slurm's own PMI. */
+        {"PMI_RANK=3 PMI_SIZE=4 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NODELIST=n1", 0, 0, 0, 0,
+         NULL, "PMI_RANK is 3", NULL},
+        {"PMI_RANK=1 PMI_SIZE=2 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NODELIST=n1 PMIX_RANK=1", 1,
+         2, -1, 0, "Slurm", "tcp://n1:20000", "Slurm 0.0"},
+        /* The user says where. */
+        {"PMI_RANK=3 PMI_SIZE=4 MPI_LOCALRANKID=1 GRADSUM_RENDEZVOUS=tcp://b:1", 3, 4, 1, 0, "MPICH",
+         "tcp://b:1", ""},
+        {"RANK=0 WORLD_SIZE=2 GRADSUM_RENDEZVOUS=tcp://b:1", 0, 2, -1, 0, "torchrun", "tcp://b:1", ""},
+        /* Alone: a size of 1, names that others use too, a shell in an allocation. */
+        {"PMI_RANK=0 PMI_SIZE=1", 0, 1, -1, 0, NULL, "", ""},
+        {"RANK=1", 0, 1, -1, 0, NULL, "", ""},
+        {"RANK=captain WORLD_SIZE=2", 0, 1, -1, 0, NULL, "", ""},
+        {"WORLD_SIZE=2 SLURM_NTASKS=4 SLURM_JOB_ID=12", 0, 1, -1, 0, NULL, "", ""},
+        {"SLURM_PROCID=0 SLURM_JOB_ID=12", 0, 1, -1, 0, NULL, "", ""},
+        {"SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_NODELIST=n1 SLURM_STEP_NUM_NODES=1",
+         0, 1, -1, 1, "Slurm", "tcp://127.0.0.1:20000", "Slurm 0.0"},
         {"SLURM_PROCID=2 SLURM_NTASKS=9 SLURM_STEP_NUM_TASKS=4 SLURM_LOCALID=0 SLURM_STEP_NODELIST=n[07-08] "
          "SLURM_STEP_NUM_NODES=2 SLURM_JOB_ID=12 SLURM_STEP_ID=3",
          2, 4, 0, 2, "Slurm", "tcp://n07:21212", "Slurm 12.3"},
@@ -249,6 +295,48 @@ static void environments_of_others_are_understood(void **state) {
     }
 }
 
+/* As mpiexec of MPICH starts them: with a place they are one training, without one all end and write nothing. */
+static void ranks_of_mpich_train_together_or_not_at_all(void **state) {
+    (void)state;
+    static const char all[] =
+        "export PMI_SIZE=2; cd $HOME; for r in 1 0; do PMI_RANK=$r $G $T --save w$r; echo $?; "
+        "done & wait";
+    static const char together[] = "export PMI_SIZE=2 GRADSUM_RENDEZVOUS=tcp://127.0.0.1:$P; "
+                                   "for r in 1 0; do PMI_RANK=$r $G $T & done";
+    char first[65] = "", hash[65] = "", *output;
+    gs_test_nodes_one(&output, all);
+    const char *two = strstr(output, "PMI_RANK is 1 and PMI_SIZE is 2");
+    if (!two || !strstr(two, "\n2\n") || strstr(output, "weights") || !strstr(output, "PMI_RANK is 0"))
+        fail_msg("%s", output);
+    free(output);
+    gs_test_nodes_one(&output, "launch 0 -n 2 -- $T");
+    gs_test_hash_of(output, first);
+    free(output);
+    gs_test_nodes_one(&output, together);
+    gs_test_hash_of(output, hash);
+    if (strcmp(first, hash) != 0) fail_msg("other weights: %s", output);
+    free(output);
+}
+
+/* Each side says so while it waits; then the other comes, which is on this machine after all. */
+static void a_place_that_is_only_this_machine_is_named(void **state) {
+    (void)state;
+#define UNTIL_IT_SAYS                                                                                        \
+    "for i in $(seq 2400); do grep -q 'is only this machine' $HOME/said && break; sleep 0.05; done; "
+    static const char *const here[] = {"n0: gradsum: 127.0.0.1, where the ranks meet, is only this machine: "
+                                       "for ranks on others, meet at tcp://",
+                                       "n0: exit 0", "n1: exit 0", NULL};
+    static const char *const there[] = {
+        "gradsum: 127.0.0.1 (localhost), where the ranks meet, is only this machine: if rank 0 is on another",
+        "weights", NULL};
+    assert_says("launch 0 --nodes 2 $M -n 1 --timeout 120 -- $T >$HOME/said & " UNTIL_IT_SAYS
+                "launch 1 --nodes 2 $M -n 1 -- $T; wait; cat $HOME/said",
+                here);
+    assert_says("export WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=$P GRADSUM_TIMEOUT=120; "
+                "RANK=1 $G $T >$HOME/said 2>&1 & " UNTIL_IT_SAYS "RANK=0 $G $T; wait; cat $HOME/said",
+                there);
+}
+
 /* Two nodes with two processes each. */
 static void a_faked_torchrun_and_slurm_train(void **state) {
     (void)state;
@@ -273,4 +361,6 @@ GS_TESTS(nodes, cmocka_unit_test(nodes_train_as_one_machine_does),
          cmocka_unit_test(wrong_usage), cmocka_unit_test(a_training_goes_on_among_strangers),
          cmocka_unit_test(lists_of_slurm_begin_with_a_host),
          cmocka_unit_test(environments_of_others_are_understood),
+         cmocka_unit_test(ranks_of_mpich_train_together_or_not_at_all),
+         cmocka_unit_test(a_place_that_is_only_this_machine_is_named),
          cmocka_unit_test(a_faked_torchrun_and_slurm_train))

@@ -348,6 +348,10 @@ static void bad_use_gets_a_sentence(void **state) {
         {"--offload optimizer --devices cl,cl --zero 1",
          "with an OpenCL device it does not work with --offload optimizer"},
         {"--offload optimizer --devices cpu,cpu --pipeline 2", "it does not work with --offload"},
+        {"--offload weights --devices cl,cl --zero 3",
+         "--zero gathers all weights in each step: it does not work with --offload weights"},
+        {"--offload weights --devices cpu,cpu,cpu,cpu --layout tp2,pp2",
+         "--pipeline gives each worker its stage of the layers and of the vectors already"},
         {"--offload optimizer --devices cpu,cpu --sync local --every 2",
          "--sync local averages the optimiser's vectors too, each in one piece: it does not work with "
          "--offload"},

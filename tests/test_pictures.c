@@ -70,7 +70,7 @@ static void decoded_as_pillow_does(void **state) {
 static void resized_as_pillow_does(void **state) {
     (void)state;
     static const int cases[][3] = {{41, 29, 12}, {29, 41, 12}, {100, 37, 8}, {9, 7, 16},
-                                   {16, 16, 14}, {5, 90, 8},   {1, 1, 4}};
+                                   {16, 16, 14}, {5, 90, 8},   {1, 1, 4},    {37, 100, 8}};
     gs_resizer r = {0};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         const int w = cases[k][0], h = cases[k][1], n = cases[k][2];
@@ -86,6 +86,39 @@ static void resized_as_pillow_does(void **state) {
         free(want);
         free(x);
     }
+    gs_resizer_free(&r);
+}
+
+/* [3][n][n] with rows and columns exchanged. */
+static void transpose(const unsigned char *x, int n, unsigned char *out) {
+    for (int c = 0; c < 3; c++)
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < n; j++) out[(c * n + j) * n + i] = x[(c * n + i) * n + j];
+}
+
+/* Pillow 13 takes the rows of this picture first: our bytes of the picture lying on its side, and 1 from our own. */
+static void pillow_13_is_one_level_away(void **state) {
+    (void)state;
+    enum { W = 37, H = 100, N = 8 };
+    gs_resizer r = {0};
+    size_t bytes;
+    unsigned char own[3 * N * N], lying[3 * N * N], out[3 * N * N], side[W * H * 3 + 1];
+    unsigned char *want = golden_bytes("rows-37-100-8", &bytes), *x = make_colours(3, W, H);
+    for (int i = 0; i < H; i++)
+        for (int j = 0; j < W; j++) memcpy(side + 3 * (j * H + i), x + 3 * (i * W + j), 3);
+    const gs_view v = gs_view_centre(W, H, N), turned = gs_view_centre(H, W, N);
+    assert_true(gs_resize(&r, x, W, v.across, v.down, N, own));
+    assert_true(gs_resize(&r, side, H, turned.across, turned.down, N, lying));
+    transpose(lying, N, out);
+    assert_memory_equal(out, want, bytes);
+    int differ = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        assert_true(abs(own[i] - want[i]) <= 1);
+        differ += own[i] != want[i];
+    }
+    assert_true(differ > 0);
+    free(want);
+    free(x);
     gs_resizer_free(&r);
 }
 
@@ -279,5 +312,6 @@ static void views(void **state) {
 }
 
 GS_TESTS(pictures, cmocka_unit_test(decoded_as_pillow_does), cmocka_unit_test(resized_as_pillow_does),
-         cmocka_unit_test(shrunk), cmocka_unit_test(every_form_of_png), cmocka_unit_test(no_pictures),
-         cmocka_unit_test(cut_off), cmocka_unit_test(too_large), cmocka_unit_test(views))
+         cmocka_unit_test(pillow_13_is_one_level_away), cmocka_unit_test(shrunk),
+         cmocka_unit_test(every_form_of_png), cmocka_unit_test(no_pictures), cmocka_unit_test(cut_off),
+         cmocka_unit_test(too_large), cmocka_unit_test(views))

@@ -87,6 +87,8 @@ static void each_optimizer(void **state) {
     assert_goes_on(s, NULL, 19, "without a velocity");
 }
 
+#define EIGHT "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"
+
 static void each_way(void **state) {
     (void)state;
     static const struct {
@@ -108,6 +110,12 @@ static void each_way(void **state) {
         {.sync = "sharded-update", .devices = "cpu,cpu", .optimizer = &gs_adam, .at = 19},
         {.sync = "local", .devices = "cpu,cpu", .every = 5, .optimizer = &gs_adam, .at = 7},
         {.sync = "local", .devices = "cpu,cpu", .every = 7, .at = 15},
+        {.sync = "local",
+         .devices = EIGHT,
+         .every = 1,
+         .optimizer = &gs_adam,
+         .at = 18}, /* the last batch, of 6, */
+        {.sync = "local", .devices = EIGHT, .every = 1, .optimizer = &gs_lamb, .at = 19}, /* leaves out two */
         {.sync = "allreduce", .devices = "cpu", .exact = true, .others = "cpu,cpu", .at = 7},
         {.sync = "allreduce", .devices = "cpu,cpu,cpu,cpu", .exact = true, .optimizer = &gs_lars, .at = 18},
         {.sync = "allreduce",

@@ -160,10 +160,10 @@ static void attend(gs_device *d, const float *x, int length, int causal, float *
     const gs_attention_sizes s = {length, WIDTH, HEADS, causal};
     const size_t out = (size_t)(length * WIDTH);
     gs_mem from = gs_test_new_mem(d, x, 3 * out), to = gs_test_new_mem(d, NULL, out),
-           lse = gs_test_new_mem(d, NULL, (size_t)(length * HEADS));
-    assert_ok(d->ops->attention_forward(d, to, lse, from, 1, &s));
+           softmax = gs_test_new_mem(d, NULL, (size_t)(length * 2 * HEADS));
+    assert_ok(d->ops->attention_forward(d, to, softmax, from, 1, &s));
     assert_ok(d->ops->read(d, y, to, out * sizeof *y));
-    gs_mem all[] = {from, to, lse};
+    gs_mem all[] = {from, to, softmax};
     for (int i = 0; i < 3; i++) d->ops->free(d, all[i]);
 }
 
@@ -206,6 +206,71 @@ static void attention_to_one_token_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(attention_to_one_token)
 
+/* dx of one sample, in double: what backend.h says. */
+static void attend_backward(const float (*x)[3][WIDTH], const float (*dy)[WIDTH], int length, int causal,
+                            double (*dx)[3][WIDTH]) {
+    enum { D = WIDTH / HEADS };
+    memset(dx, 0, (size_t)length * sizeof *dx);
+    for (int i = 0; i < length; i++)
+        for (int h = 0; h < WIDTH; h += D) {
+            double p[TOKENS_MOST], passed[TOKENS_MOST], most = -INFINITY, sum = 0, mean = 0;
+            const int end = causal ? i + 1 : length;
+            for (int j = 0; j < end; j++) {
+                p[j] = passed[j] = 0;
+                for (int k = h; k < h + D; k++) {
+                    p[j] += (double)x[i][0][k] * (double)x[j][1][k] / sqrt(D);
+                    passed[j] += (double)dy[i][k] * (double)x[j][2][k];
+                }
+                most = fmax(most, p[j]);
+            }
+            for (int j = 0; j < end; j++) sum += p[j] = exp(p[j] - most);
+            for (int j = 0; j < end; j++) mean += (p[j] /= sum) * passed[j];
+            for (int j = 0; j < end; j++)
+                for (int k = h; k < h + D; k++) {
+                    const double ds = p[j] * (passed[j] - mean) / sqrt(D);
+                    dx[i][0][k] += ds * (double)x[j][1][k];
+                    dx[j][1][k] += ds * (double)x[i][0][k];
+                    dx[j][2][k] += p[j] * (double)dy[i][k];
+                }
+        }
+}
+
+/* Scores of 1e4 to 1e10, whose probabilities are known all the same: that of one token is 1, those of tokens with the
+ * same key are alike. A sum of exponentials of 70 is lost beside a largest score of 1e10, and where one token has all
+ * the weight dy v - dy y is 0, not what two orders of a sum leave. */
+static void gradients_of_huge_scores_on(gs_device *d) {
+    static float x[TOKENS_MOST][3][WIDTH], dy[TOKENS_MOST][WIDTH], dx[TOKENS_MOST][3][WIDTH];
+    static double want[TOKENS_MOST][3][WIDTH];
+    enum { ONE_TOKEN, SAME_KEYS, ONE_LARGE_KEY, CASES };
+    for (int c = 0; c < 2 * CASES; c++) {
+        const int length = c / 2 == ONE_TOKEN ? 1 : TOKENS_MOST;
+        const gs_attention_sizes s = {length, WIDTH, HEADS, c % 2};
+        const size_t out = (size_t)(length * WIDTH);
+        for (int i = 0; i < length; i++)
+            for (int k = 0; k < WIDTH; k++) {
+                const size_t number = (size_t)(i * WIDTH + k);
+                x[i][0][k] = c / 2 == ONE_LARGE_KEY ? 100 : 1e5f;
+                x[i][1][k] = c / 2 != ONE_LARGE_KEY ? 1e5f : i == 67 ? 100 : (float)-i;
+                x[i][2][k] = 1e5f * test_value(number, SALT_X);
+                dy[i][k] = test_value(number, SALT_DY);
+            }
+        gs_mem from = gs_test_new_mem(d, x, 3 * out), y = gs_test_new_mem(d, NULL, out),
+               softmax = gs_test_new_mem(d, NULL, (size_t)(length * 2 * HEADS)),
+               mdy = gs_test_new_mem(d, dy, out), to = gs_test_new_mem(d, NULL, 3 * out);
+        assert_ok(d->ops->attention_forward(d, y, softmax, from, 1, &s));
+        assert_ok(d->ops->attention_backward(d, to, mdy, from, y, softmax, 1, &s));
+        assert_ok(d->ops->read(d, dx, to, 3 * out * sizeof(float)));
+        attend_backward((const float(*)[3][WIDTH])x, (const float(*)[WIDTH])dy, length, c % 2, want);
+        double largest = 0;
+        for (size_t i = 0; i < 3 * out; i++) largest = fmax(largest, fabs((&want[0][0][0])[i]));
+        for (size_t i = 0; i < 3 * out; i++)
+            assert_near((&dx[0][0][0])[i], (&want[0][0][0])[i], 2e-6 * largest, 0);
+        gs_mem all[] = {from, y, softmax, mdy, to};
+        for (int i = 0; i < 5; i++) d->ops->free(d, all[i]);
+    }
+}
+ON_EVERY_DEVICE(gradients_of_huge_scores)
+
 /* Causal: what a later token says changes no bit of what comes before it. */
 static void later_tokens_are_not_seen_on(gs_device *d) {
     static float x[TOKENS_MOST * 3 * WIDTH], before[TOKENS_MOST * WIDTH], after[TOKENS_MOST * WIDTH];
@@ -231,7 +296,7 @@ static void memory_grows_with_the_length_on(gs_device *d) {
         assert_ok(gs_layer_plan(l, (gs_shape){3 * WIDTH, 1, 1, length}, &params));
         assert_ok(gs_layer_bind(l, d, GS_NONE, GS_NONE, 3, true));
         bytes[i] = l->bytes;
-        const size_t numbers = 3 * (size_t)length * (WIDTH + 3 * WIDTH + HEADS) * sizeof(float);
+        const size_t numbers = 3 * (size_t)length * (WIDTH + 3 * WIDTH + 2 * HEADS) * sizeof(float);
         assert_true(bytes[i] >= numbers && bytes[i] <= numbers + 2 * LINES);
         gs_layer_free(l);
     }
@@ -343,6 +408,6 @@ GS_TESTS(sequences, cmocka_unit_test(the_same_bits_twice),
          cmocka_unit_test(the_same_bits_with_any_number_of_threads), cmocka_unit_test(layer_norm_of_odd_rows),
          cmocka_unit_test(tokens_without_a_row), cmocka_unit_test(tokens_have_no_gradient),
          cmocka_unit_test(attention_of_large_scores), cmocka_unit_test(attention_to_one_token),
-         cmocka_unit_test(later_tokens_are_not_seen), cmocka_unit_test(memory_grows_with_the_length),
-         cmocka_unit_test(exact_for_sequences), cmocka_unit_test(blocks_of_large_outputs),
-         cmocka_unit_test(tokens_are_checked_where_they_enter))
+         cmocka_unit_test(gradients_of_huge_scores), cmocka_unit_test(later_tokens_are_not_seen),
+         cmocka_unit_test(memory_grows_with_the_length), cmocka_unit_test(exact_for_sequences),
+         cmocka_unit_test(blocks_of_large_outputs), cmocka_unit_test(tokens_are_checked_where_they_enter))

@@ -54,7 +54,7 @@ static void numbers_out_of_range(void **state) {
     REFUSED(std, GS_ALL_CHANNELS(-1), "--std: '-1' is not a number from 1e-08 to 1000000");
     REFUSED(timeout, 0, "the timeout is 0 s; it must be more than 0");
     REFUSED(timeout, NAN, "the timeout is nan s");
-    REFUSED(tests, -1, "tests is -1; wanted a whole number, at least 0");
+    REFUSED(tests, -1, "--tests: '-1' is not a whole number from 0 to 1000000");
 }
 
 static void values_that_are_none(void **state) {

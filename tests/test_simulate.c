@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/probe/probe.h"
 #include "comm/virtual/record.h"
 #include "train/simulate/failures.h"
 #include "train/simulate/lists.h"
@@ -157,104 +156,6 @@ static void a_host_has_one_line(void **state) {
     assert_near(inside.between, 0, 0, 0);
 }
 
-/* Rank 2's message is there first, rank 1's half its length later; rank 0 receives them in the other order. */
-static double two_messages(bool tcp) {
-    enum { BYTES = 2000000 };
-    const double takes = BYTES / fabric.bandwidth;
-    const gs_virtual_cluster cluster = {.ranks = 3, .hosts = 3, .between = fabric, .tcp = tcp};
-    const gs_virtual_item receive[] = {{.what = GS_VIRTUAL_RECV_ONE, .base = 1, .bytes = BYTES},
-                                       {.what = GS_VIRTUAL_RECV_ONE, .base = 2, .bytes = BYTES}},
-                          late[] = {{.what = GS_VIRTUAL_PASS, .seconds = takes / 2},
-                                    {.what = GS_VIRTUAL_SEND_ONE, .base = 0, .bytes = BYTES}};
-    const gs_virtual_script scripts[] = {{receive, 2}, {late, 2}, {&late[1], 1}};
-    gs_virtual *v;
-    assert_ok(gs_virtual_create(&cluster, &v));
-    assert_ok(gs_virtual_play(v, scripts));
-    const double took = gs_virtual_accounts(v)[0].ended - fabric.latency;
-    gs_virtual_free(v);
-    return took / takes;
-}
-
-static void lines_of_tcp_are_in_the_order_of_time(void **state) {
-    (void)state;
-    assert_near(two_messages(false), 2.5, 1e-9, 0);
-    assert_near(two_messages(true), 2, 1e-9, 0);
-    /* a ring, whose acknowledgements go where data go */
-    const gs_sync_array a = {40000000, GS_WIRE_F32, 0};
-    const gs_sync_model m = {fabric.latency, 1 / fabric.bandwidth, 0};
-    const gs_virtual_cluster cluster = {.ranks = 4, .hosts = 4, .between = fabric, .tcp = true};
-    const double slower = sum_on(&cluster, &gs_sync_ring, a).took / gs_sync_ring.time(4, 16e7, &m);
-    assert_near(slower, 1 + 66.0 / 3028, 0, 0.002);
-}
-
-/* When rank `to` has its last message, in units of what one takes: rank 0 sends two to rank 1, and one each to ranks 2
- * and 3, at once. */
-static double connections(bool tcp, int to) {
-    enum { BYTES = 2 << 20, RANKS = 4 };
-    const gs_virtual_cluster c = {.ranks = RANKS, .hosts = RANKS, .between = fabric, .tcp = tcp};
-    gs_virtual_item send[4], receive[RANKS];
-    const int receivers[] = {1, 1, 2, 3};
-    for (int i = 0; i < 4; i++)
-        send[i] = (gs_virtual_item){.what = GS_VIRTUAL_SEND_ONE, .base = receivers[i], .bytes = BYTES};
-    receive[0] = receive[1] = (gs_virtual_item){.what = GS_VIRTUAL_RECV_ONE, .base = 0, .bytes = BYTES};
-    const gs_virtual_script scripts[RANKS] = {{send, 4}, {receive, 2}, {receive, 1}, {receive, 1}};
-    gs_virtual *v;
-    assert_ok(gs_virtual_create(&c, &v));
-    assert_ok(gs_virtual_play(v, scripts));
-    const double ended = gs_virtual_accounts(v)[to].ended;
-    gs_virtual_free(v);
-    return (ended - fabric.latency) * fabric.bandwidth / BYTES;
-}
-
-/* In 16 pieces each, which take turns; the second message to rank 1 after the first. */
-static void connections_of_tcp_take_turns(void **state) {
-    (void)state;
-    assert_near(connections(false, 1), 2, 1e-9, 0);
-    assert_near(connections(false, 2), 3, 1e-9, 0);
-    assert_near(connections(true, 1), 4, 1e-9, 0);
-    assert_near(connections(true, 2), 3 - 1 / 16.0, 1e-9, 0);
-    assert_near(connections(true, 3), 3, 1e-9, 0);
-}
-
-/* Where cores are what is short, a sum takes as long as they do for all ends of its messages: of the last one, a rank
- * goes on as soon as it has its core. Where they are not, nothing changes. */
-static void messages_take_turns_on_cores(void **state) {
-    (void)state;
-    enum { RANKS = 4, FLOATS = 2 * GS_VIRTUAL_SEGMENT, ENDS = 2 * 2 * (RANKS - 1) * RANKS };
-    const gs_sync_array a = {FLOATS, GS_WIRE_F32, 0}; /* a message has 2 segments */
-    gs_virtual_cluster c = {.ranks = RANKS, .hosts = RANKS, .between = fabric, .pools = 1, .tcp = true};
-    const double alone = sum_on(&c, &gs_sync_ring, a).took;
-    c.segment_core = 1e-3;
-    for (c.cores = 1; c.cores < RANKS; c.cores++)
-        assert_near(sum_on(&c, &gs_sync_ring, a).took, (ENDS * 2e-3 - 2e-3) / c.cores, 0, 0.05);
-    assert_near(sum_on(&c, &gs_sync_ring, a).took, alone, 0, 0); /* a core for each */
-    c.cores = 2;
-    c.segment_core = 1e-12;
-    assert_near(sum_on(&c, &gs_sync_ring, a).took, alone, 0, 1e-6);
-    c.segment_core = -1;
-    gs_virtual *v;
-    assert_int_equal(gs_virtual_create(&c, &v), GS_E_USAGE);
-    assert_non_null(strstr(gs_message(), "a segment keeps a core busy for -1 s"));
-}
-
-/* Of a core's time, no matter what else this machine does. */
-static void a_segment_keeps_a_core_busy(void **state) {
-    (void)state;
-    const double rates[] = {0, 1e3, 6e6, 12.5e9};
-    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
-        double seconds = 0;
-        assert_ok(gs_probe_segment(rates[i], &seconds));
-        assert_true(seconds > 0 && seconds < 1e-2);
-    }
-}
-
-static void cores_are_measured_while_others_are_busy(void **state) {
-    (void)state;
-    gs_test_program_prints(0, "\"measured\":true",
-                           "simulate --workers 3 --cores 2/all --tcp --link 50us,6MB/s --model mlp --data "
-                           "fashion-mnist-small --batch 12 --json");
-}
-
 static void what_waits_for_ever_is_told(void **state) {
     (void)state;
     const gs_virtual_cluster cluster = {.ranks = 2, .hosts = 2, .between = fabric};
@@ -310,7 +211,7 @@ static void a_second_run_says_the_same(void **state) {
     assert_int_equal(cJSON_GetArraySize(gs_test_field(o, "curve")), 5);
     assert_near(gs_test_field(o, "workers")->valuedouble, 16, 0, 0);
     assert_near(gs_test_field(o, "flops")->valuedouble, 1e12, 0, 0);
-    assert_true(cJSON_IsFalse(gs_test_field(o, "tcp")) && cJSON_IsNull(gs_test_field(o, "add")));
+    assert_true(cJSON_IsNull(gs_test_field(o, "add")));
     cJSON_Delete(o);
     free(first);
     free(second);
@@ -320,15 +221,11 @@ static void a_second_run_says_the_same(void **state) {
 static void hardware_is_told(void **state) {
     (void)state;
     char *text;
-    assert_int_equal(gs_test_program(&text, CLUSTER "--tcp --cores 2/all --add 10GB/s"), 0);
-    assert_non_null(strstr(text, "lines as TCP has them\n"));
-    assert_non_null(strstr(text, "2 cores for all workers\n"));
+    assert_int_equal(gs_test_program(&text, CLUSTER "--add 10GB/s"), 0);
     assert_non_null(strstr(text, "a worker makes 1 TFLOP/s\n"));
     free(text);
-    assert_int_equal(gs_test_program(&text, CLUSTER "--tcp --cores 2/all --add 10GB/s --json"), 0);
+    assert_int_equal(gs_test_program(&text, CLUSTER "--add 10GB/s --json"), 0);
     cJSON *o = cJSON_Parse(text);
-    assert_true(cJSON_IsTrue(gs_test_field(o, "tcp")) && cJSON_IsTrue(gs_test_field(o, "cores_for_all")));
-    assert_near(gs_test_field(o, "cores")->valuedouble, 2, 0, 0);
     assert_near(gs_test_field(o, "add")->valuedouble, 1e10, 0, 1e-12);
     cJSON_Delete(o);
     free(text);
@@ -361,12 +258,9 @@ static void bad_use_is_told(void **state) {
         {"--batch 7 is less than a sample", "--workers 8 --link 5us,1GB/s --batch 7"},
         {"--sync auto chooses by measuring", "--workers 8 --link 5us,1GB/s --sync auto"},
         {"--zero 2 does not go with pp", "--workers 8 --link 5us,1GB/s --layout dp4,pp2,zero2"},
-        {"--cores: '0' is not a number of cores", "--workers 8 --link 5us,1GB/s --cores 0"},
-        {"--cores: '4294967297' is not a number of", "--workers 8 --link 5us,1GB/s --cores 4294967297"},
-        {"--cores: '2/x' is not", "--workers 8 --link 5us,1GB/s --cores 2/x"},
         {"--wire does not go with pp", "--workers 8 --link 5us,1GB/s --layout dp4,pp2 --wire f16"},
         {"--pipeline-schedule is for --pipeline P", "--workers 8 --link 5us,1GB/s --pipeline-schedule gpipe"},
-        {"launch -n or --workers), or dp8", "--workers 8 --link 5us,1GB/s --layout dp4"},
+        {"wanted as many (--workers), or dp8", "--workers 8 --link 5us,1GB/s --layout dp4"},
         {"--jitter: there is no worker 9", "--workers 8 --link 5us,1GB/s --jitter 9:1ms@5%%"},
         {"--mtbf: '30' is not a number with us",
          "--workers 8 --link 5us,1GB/s --mtbf 30 --checkpoint-cost 1s"},
@@ -390,10 +284,6 @@ GS_TESTS(simulate, cmocka_unit_test(lists_keep_every_move),
          cmocka_unit_test(equal_ranks_take_what_the_formula_says),
          cmocka_unit_test(all_schemes_send_what_they_say),
          cmocka_unit_test(a_parameter_server_is_a_bottleneck), cmocka_unit_test(a_host_has_one_line),
-         cmocka_unit_test(lines_of_tcp_are_in_the_order_of_time),
-         cmocka_unit_test(connections_of_tcp_take_turns), cmocka_unit_test(messages_take_turns_on_cores),
-         cmocka_unit_test(a_segment_keeps_a_core_busy),
-         cmocka_unit_test(cores_are_measured_while_others_are_busy),
          cmocka_unit_test(what_waits_for_ever_is_told), cmocka_unit_test(the_optimum_is_one),
          cmocka_unit_test(a_second_run_says_the_same), cmocka_unit_test(hardware_is_told),
          cmocka_unit_test(lines_have_80_columns), cmocka_unit_test(bad_use_is_told))

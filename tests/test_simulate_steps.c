@@ -1,4 +1,4 @@
-/* Steps of training in virtual time: sums that are hidden, layouts, workers that share cores. No clock is in it. */
+/* Steps of training in virtual time: sums that are hidden, layouts. No clock is in it. */
 #include "tests/training.h"
 
 #include <math.h>
@@ -192,27 +192,6 @@ static void zero_hides_what_it_can(void **state) {
     assert_true(simulated(s).step < one);
 }
 
-/* Workers that compute alone: each core has its share of them, in turns. */
-static void workers_share_cores(void **state) {
-    (void)state;
-    gs_simulation s = lenet(8, none);
-    s.flops = 1e9;
-    const double alone = simulated(s).step;
-    for (s.cores = 1; s.cores <= 8; s.cores *= 2) {
-        s.one_machine = true;
-        assert_near(simulated(s).step, alone * 8 / s.cores, 0, 1e-3);
-        s.one_machine = false; /* each on a host of its own */
-        assert_near(simulated(s).step, alone, 0, 1e-9);
-    }
-    s.hosts = 2;
-    s.inside = fabric;
-    s.settings.link = fabric;
-    s.cores = 2;
-    assert_near(simulated(s).step, 2 * alone, 0, 0.01);
-    s.settings.bucket = 1; /* and where sums are hidden */
-    assert_near(simulated(s).step, 2 * alone, 0, 0.01);
-}
-
 /* The bubble of equal stages is (p - 1) / (v m + p - 1): 1/5, then 1/9. These are not quite equal: the first layer has
  * no dx to compute. */
 static void interleaved_pipelines_wait_less(void **state) {
@@ -225,27 +204,6 @@ static void interleaved_pipelines_wait_less(void **state) {
     assert_near(simulated(s).efficiency, 4 / 5.0, 0, 0.06);
     s.settings.pipeline_schedule = "interleaved:2";
     assert_near(simulated(s).efficiency, 8 / 9.0, 0, 0.06);
-}
-
-/* Once messages to two partners share a line, in recursive doubling they always do. In other schemes a rank that has
- * paused is waited for, and then all is as before. */
-static void a_late_worker_slows_recursive_doubling_for_ever(void **state) {
-    (void)state;
-    static const char *const others[] = {"ring", "halving_doubling", "tree", "ps"};
-    gs_simulation s = lenet(4, (gs_link){10e-6, 5.975e6});
-    s.tcp = true;
-    s.settings.sync = "recursive_doubling";
-    const gs_simulated doubling = simulated(s);
-    if (!(doubling.late > 1.4 * doubling.step && doubling.late < 1.6 * doubling.step))
-        fail_msg("%g s, then %g s", doubling.step, doubling.late);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        s.settings.sync = others[i];
-        const gs_simulated r = simulated(s);
-        if (!isnan(r.late)) fail_msg("%s: %g s, then %g s", others[i], r.step, r.late);
-    }
-    s.tcp = false;
-    s.settings.sync = "recursive_doubling";
-    assert_true(isnan(simulated(s).late));
 }
 
 typedef struct heard {
@@ -281,5 +239,4 @@ GS_TESTS(simulate_steps, cmocka_unit_test(progress_is_told), cmocka_unit_test(in
          cmocka_unit_test(pauses_hold_up_all), cmocka_unit_test(layouts_send_what_their_formulas_say),
          cmocka_unit_test(layouts_together_send_what_train_sends),
          cmocka_unit_test(two_threads_wait_for_each_other), cmocka_unit_test(zero_hides_what_it_can),
-         cmocka_unit_test(interleaved_pipelines_wait_less), cmocka_unit_test(workers_share_cores),
-         cmocka_unit_test(a_late_worker_slows_recursive_doubling_for_ever))
+         cmocka_unit_test(interleaved_pipelines_wait_less))

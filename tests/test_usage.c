@@ -353,29 +353,54 @@ static void the_bar_of_a_sweep(void **state) {
     free(output);
 }
 
-/* On a terminal, what is under way: of an epoch's end the test, of several runs which one. */
-static void what_is_under_way(void **state) {
+/* The first of 9,999 epochs is over at once, and the run is not. */
+static void the_bar_tells_when_the_run_ends(void **state) {
     (void)state;
-    static const char *const cases[][2] = {
-        {"train --steps 1", "epoch 1/5 [====================] loss "},
-        {"train --steps 1", " is tested"},
-        {"compare --epochs 1", "cpu,cpu (2 of 2) trains"},
-        {"layout --workers 2 --run", " (1 of 3), 6 steps"},
+    char *text;
+    gs_test_shell(
+        &text,
+        "cd %s && { script -qfec 'stty cols 80; exec %s/gradsum train --model mlp --threads 1 --batch 1 "
+        "--data fashion-mnist-small --epochs 9999' out >/dev/null & }; p=$!; for i in $(seq 2000); do "
+        "grep -qs ' left' out && break; sleep 0.1; done; kill $p; wait; cat out",
+        gs_test_folder(), GS_BUILD_DIR);
+    if (!strstr(text, " h left")) assert_has(text, " min left");
+    free(text);
+}
+
+/* Commands that print nothing for seconds show a terminal what they do. */
+static void long_work_is_shown(void **state) {
+    (void)state;
+    static const struct {
+        const char *command, *shown;
+    } cases[] = {
+        {"compare --model softmax --data fashion-mnist-small --epochs 1", "cpu,cpu (2 of 2)"},
+        {"layout --workers 2 --model softmax --data fashion-mnist-small --run", "running dp2 (1 of "},
     };
+    char *text;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *output;
-        gs_test_shell(&output,
-                      "script -qec 'stty cols 80; %s/gradsum %s --model softmax' /dev/null </dev/null",
-                      GS_BUILD_DIR, cases[i][0]);
-        assert_has(output, cases[i][1]);
-        free(output);
-        gs_test_program(&output, "%s --model softmax", cases[i][0]);
-        if (strstr(output, cases[i][1])) fail_msg("it is no terminal: %s", output);
-        free(output);
+        gs_test_shell(&text, "script -qec 'stty cols 80; %s/gradsum %s' /dev/null | tr '\\r' '\\n'",
+                      GS_BUILD_DIR, cases[i].command);
+        assert_has(text, cases[i].shown);
+        free(text);
     }
 }
 
-GS_TESTS(usage, cmocka_unit_test(what_is_under_way), cmocka_unit_test(the_bar_of_a_sweep),
+static void a_run_without_tests(void **state) {
+    (void)state;
+    char *text;
+    assert_int_equal(
+        gs_test_program(&text, "train --model softmax --data fashion-mnist-small --epochs 2 --tests 0"), 0);
+    assert_null(strstr(text, "test "));
+    free(text);
+    gs_test_program_prints(0, "\"test_accuracy\":null,",
+                           "train --model softmax --data fashion-mnist-small --epochs 1 --tests 0 --json");
+    gs_test_program_prints(
+        2, "--keep best compares test results, and --tests 0 makes none",
+        "train --model softmax --data fashion-mnist-small --tests 0 --save x.safetensors --keep best");
+}
+
+GS_TESTS(usage, cmocka_unit_test(the_bar_tells_when_the_run_ends), cmocka_unit_test(long_work_is_shown),
+         cmocka_unit_test(a_run_without_tests), cmocka_unit_test(the_bar_of_a_sweep),
          cmocka_unit_test(help_shows_defaults), cmocka_unit_test(help_shows_a_default_once),
          cmocka_unit_test(help_of_a_command), cmocka_unit_test(names_that_are_nearly_right),
          cmocka_unit_test(values_that_are_nearly_right), cmocka_unit_test(words_too_many),

@@ -27,13 +27,12 @@ static float score(gs_mem x, const gs_attention_sizes *s, size_t sample, int hea
     return dot(at(x, s, sample, head, 0, i), at(x, s, sample, head, 1, j), d) / sqrtf((float)d);
 }
 
-/* y_i = sum_j p_ij v_j, p_i = softmax of the scores of i, with j <= i where it is causal; lse_i = log sum_j exp(score)
- */
-gs_status gs_plain_attention_forward(gs_device *device, gs_mem y_, gs_mem lse_, gs_mem x, size_t n,
+/* y_i = sum_j p_ij v_j, p_i = softmax of the scores of i, with j <= i where it is causal */
+gs_status gs_plain_attention_forward(gs_device *device, gs_mem y_, gs_mem softmax_, gs_mem x, size_t n,
                                      const gs_attention_sizes *s) {
     (void)device;
     const int d = s->width / s->heads;
-    float(*lse)[s->heads][s->length] = gs_plain_at(lse_);
+    float(*softmax)[s->heads][2][s->length] = gs_plain_at(softmax_);
     for (size_t a = 0; a < n; a++)
         for (int h = 0; h < s->heads; h++)
             for (int i = 0; i < s->length; i++) {
@@ -42,10 +41,11 @@ gs_status gs_plain_attention_forward(gs_device *device, gs_mem y_, gs_mem lse_, 
                 for (int j = 0; j < end; j++) largest = fmaxf(largest, score(x, s, a, h, i, j));
                 double sum = exp((double)(score(x, s, a, h, i, 0) - largest));
                 for (int j = 1; j < end; j++) sum += exp((double)(score(x, s, a, h, i, j) - largest));
-                lse[a][h][i] = largest + (float)log(sum);
+                softmax[a][h][0][i] = largest;
+                softmax[a][h][1][i] = (float)sum;
                 for (int k = 0; k < d; k++) y[k] = 0;
                 for (int j = 0; j < end; j++) {
-                    const float p = expf(score(x, s, a, h, i, j) - lse[a][h][i]);
+                    const float p = expf(score(x, s, a, h, i, j) - largest) / (float)sum;
                     for (int k = 0; k < d; k++) y[k] += p * at(x, s, a, h, 2, j)[k];
                 }
             }
@@ -56,10 +56,10 @@ gs_status gs_plain_attention_forward(gs_device *device, gs_mem y_, gs_mem lse_, 
  * the score is p_ij (dp_ij - sum_j p_ij dp_ij) = p_ij (dp_ij - dy_i y_i); the score is q_i k_j / sqrt(d), so q_i gets
  * k_j times that, and k_j gets q_i times that. */
 gs_status gs_plain_attention_backward(gs_device *device, gs_mem dx, gs_mem dy_, gs_mem x, gs_mem y_,
-                                      gs_mem lse_, size_t n, const gs_attention_sizes *s) {
+                                      gs_mem softmax_, size_t n, const gs_attention_sizes *s) {
     (void)device;
     const int d = s->width / s->heads;
-    float(*lse)[s->heads][s->length] = gs_plain_at(lse_), *to = gs_plain_at(dx);
+    float(*softmax)[s->heads][2][s->length] = gs_plain_at(softmax_), *to = gs_plain_at(dx);
     for (size_t i = 0; i < n * (size_t)s->length * 3 * (size_t)s->width; i++) to[i] = 0;
     for (size_t a = 0; a < n; a++)
         for (int h = 0; h < s->heads; h++)
@@ -70,7 +70,7 @@ gs_status gs_plain_attention_backward(gs_device *device, gs_mem dx, gs_mem dy_, 
                 for (int j = 0; j < (s->causal ? i + 1 : s->length); j++) {
                     const float *k_j = at(x, s, a, h, 1, j), *v = at(x, s, a, h, 2, j);
                     float *dk = at(dx, s, a, h, 1, j), *dv = at(dx, s, a, h, 2, j);
-                    const float p = expf(score(x, s, a, h, i, j) - lse[a][h][i]);
+                    const float p = expf(score(x, s, a, h, i, j) - softmax[a][h][0][i]) / softmax[a][h][1][i];
                     const float ds = p * (dot(dy, v, d) - passed) / sqrtf((float)d);
                     for (int k = 0; k < d; k++) {
                         dv[k] += p * dy[k];

@@ -32,7 +32,8 @@ static void read_head(const head *h, const float *x, size_t width) {
     }
 }
 
-static void attend(const head *h, float *y, size_t width, float *lse) {
+/* The library keeps the largest score and the sum of exp(s - it) apart: as the lab has it, log sum exp and 1. */
+static void attend(const head *h, float *y, size_t width, float *softmax) {
     for (size_t i = 0; i < h->length; i++) {
         lab_running r = {-INFINITY, 0, y + i * width};
         memset(r.y, 0, h->d * sizeof *r.y);
@@ -41,26 +42,27 @@ static void attend(const head *h, float *y, size_t width, float *lse) {
             lab_attend(&r, h->d, h->q + i * h->d, h->causal ? i : h->length - 1, h->k + j * h->d,
                        h->v + j * h->d, j, count);
         }
-        lse[i] = lab_attend_end(&r, h->d);
+        softmax[i] = lab_attend_end(&r, h->d);
+        softmax[h->length + i] = 1;
     }
 }
 
-/* x (n, length, 3, heads, d); y (n, length, heads, d); lse (n, heads, length) */
-static gs_status attention_forward(gs_device *device, gs_mem y_, gs_mem lse_, gs_mem x_, size_t n,
+/* x (n, length, 3, heads, d); y (n, length, heads, d); softmax (n, heads, 2, length) */
+static gs_status attention_forward(gs_device *device, gs_mem y_, gs_mem softmax_, gs_mem x_, size_t n,
                                    const gs_attention_sizes *s) {
     if (device->precision != GS_PRECISION_F32)
         return gs_fail(GS_E_USAGE, "lab 19 computes in f32; wanted no --precision");
     const size_t width = (size_t)s->width, heads = (size_t)s->heads, length = (size_t)s->length,
                  d = width / heads;
     const float *x = gs_cpu_floats(x_);
-    float *y = gs_cpu_floats(y_), *lse = gs_cpu_floats(lse_);
+    float *y = gs_cpu_floats(y_), *softmax = gs_cpu_floats(softmax_);
     float *room = malloc(3 * length * d * sizeof *room);
     if (!room) return gs_fail(GS_E_MEMORY, "attention: no memory for a head of %zu tokens", length);
     const head h = {d, length, s->causal, room, room + length * d, room + 2 * length * d};
     for (size_t a = 0; a < n * heads; a++) {
         const size_t sample = a / heads, first = a % heads * d;
         read_head(&h, x + sample * length * 3 * width + first, width);
-        attend(&h, y + sample * length * width + first, width, lse + a * length);
+        attend(&h, y + sample * length * width + first, width, softmax + a * 2 * length);
     }
     free(room);
     return GS_OK;

@@ -53,7 +53,7 @@ static void student(FILE *out, const gs_labs *labs, const cJSON *marks) {
         GS_JSON_OBJECT(GS_FIELD("score", gs_marks_sum(marks, "points")), GS_FIELD("output", output_of(marks)),
                        GS_FIELD("output_format", "text"), GS_FIELD("visibility", "visible"),
                        GS_FIELD("extra_data", more), GS_FIELD("tests", tests));
-    char *text = cJSON_Print(results);
+    char *text = gs_json_to_text(results, true);
     if (text) fprintf(out, "%s\n", text);
     cJSON_free(text);
     cJSON_Delete(results);

@@ -1,11 +1,12 @@
 /* One JSON object for each student and lab, one a line (mark.h). */
+#include "io/json.h"
 #include "lessons/grade/format.h"
 
 static void student(FILE *out, const gs_labs *labs, const cJSON *marks) {
     const cJSON *mark;
     (void)labs;
     cJSON_ArrayForEach(mark, marks) {
-        char *text = cJSON_PrintUnformatted(mark);
+        char *text = gs_json_to_text(mark, false);
         if (text) fprintf(out, "%s\n", text);
         cJSON_free(text);
     }

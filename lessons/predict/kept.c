@@ -65,7 +65,7 @@ gs_status gs_kept_get(const char *lesson, const char *id, gs_kept *k) {
 
 static gs_status write_file(const char *path, const cJSON *all) {
     gs_file_writer w = {0};
-    char folder[PATH_MAX], *text = cJSON_Print(all);
+    char folder[PATH_MAX], *text = gs_json_to_text(all, true);
     if (!text) return gs_fail(GS_E_MEMORY, "no memory for the predictions");
     snprintf(folder, sizeof folder, "%s", path);
     *strrchr(folder, '/') = '\0';

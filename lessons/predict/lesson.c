@@ -81,7 +81,7 @@ static gs_status export_one(const gs_boxes *b) {
     }
     cJSON *o = GS_JSON_OBJECT(GS_FIELD("lesson", b->lesson), GS_FIELD("boxes", b->count),
                               GS_FIELD("answers", answers));
-    char *text = status == GS_OK ? cJSON_PrintUnformatted(o) : NULL;
+    char *text = status == GS_OK ? gs_json_to_text(o, false) : NULL;
     if (text) printf("%s\n", text);
     cJSON_free(text);
     cJSON_Delete(o);

@@ -47,9 +47,10 @@ void lab_wire_ask(lab_wire *, int index, void *arguments);
 /* Serve one call of the other end, which is the next thing to come. False: the other end has closed the wire. */
 bool lab_wire_serve(lab_wire *);
 
-/* What begins each message; after LAB_BLANK comes the blank's text. */
+/* What begins each message; after LAB_BLANK comes the blank's text. LAB_READY is the first byte of a hand-in, from its
+ * main. */
 enum { LAB_BLANK_TEXT = 48 };
-typedef enum lab_tag { LAB_CALL = 'c', LAB_ANSWER = 'a', LAB_BLANK = 'b' } lab_tag;
+typedef enum lab_tag { LAB_CALL = 'c', LAB_ANSWER = 'a', LAB_BLANK = 'b', LAB_READY = 'r' } lab_tag;
 
 /* Add to what is noted of the call under way, if this program asks; a comma comes between two notes. */
 void lab_wire_note(lab_wire *, const char *format, ...) __attribute__((format(printf, 2, 3)));

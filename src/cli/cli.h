@@ -140,9 +140,6 @@ int gs_failed(const char *command, gs_status status);
 /* Print "gradsum train: ..." on standard error, and "gradsum: ..." if command is "". On a terminal it is wrapped. */
 void gs_tell(const char *command, const char *format, ...) GS_PRINTF(2, 3);
 
-/* On standard error, if it is a terminal: a line that the next one replaces; "" leaves none. What a command does now. */
-void gs_show(const char *format, ...) GS_PRINTF(1, 2);
-
 /* For gs_rendezvous.tell and gs_faults_tell: "gradsum: ..." on standard error. */
 void gs_tell_sentence(const char *sentence);
 
@@ -208,12 +205,11 @@ typedef struct gs_progress {
     char run[96];     /* of several runs: "batch 64, 5 to come: ", or "" */
     gs_screen screen; /* standard output */
     double started, shown;
-    double samples_done; /* of this epoch, */
-    int bar_epoch;       /* since this step of it: */
-    uint64_t bar_from;
-    uint64_t per_epoch; /* steps */
-    double tested_since,
-        tests; /* when the last epoch's steps were done; seconds from there to the next one's */
+    double samples_done;          /* of this epoch, */
+    int bar_epoch;                /* since this step of it: */
+    double began;                 /* the run's first step was over, */
+    uint64_t began_at;            /* which was this one of the run, */
+    uint64_t each, all;           /* which has so many steps in an epoch, and in all */
     char ended[GS_RUN_HAS_ENDED]; /* of a run that was resumed for nothing: that it has ended; else "" */
     const char *failure;          /* why the weights could not be saved, for the end; NULL: they could */
     int answers;                  /* of each sample */
@@ -223,6 +219,10 @@ typedef struct gs_progress {
 } gs_progress;
 
 gs_observer gs_progress_observer(gs_progress *);
+
+/* What is being done, for commands that print nothing for a while: a line on standard error if that is a terminal,
+ * which the next one replaces. NULL removes it. */
+void gs_working(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- modes.c: the options of training that are not its default ---- */
 

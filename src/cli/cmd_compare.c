@@ -1,8 +1,10 @@
 #include "cli/cli.h"
 #include "cli/draw/compare_chart.h"
 #include "cli/draw/compare_page.h"
+#include "core/clock.h"
 #include "io/json.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,6 +116,15 @@ static void print_sent(const gs_row *rows, int count, bool buckets) {
     }
 }
 
+/* Of the first set to which it happened. */
+static void print_busy(const gs_row *rows, int count) {
+    int i = 0;
+    while (i < count && !*rows[i].result.busy) i++;
+    if (i == count) return;
+    printf("\n");
+    gs_print_fact("busy", "%s: %s", rows[i].devices, rows[i].result.busy);
+}
+
 static void print_json(const gs_row *row, const gs_row *first) {
     const gs_result *r = &row->result;
     cJSON *o = GS_JSON_OBJECT(GS_FIELD("devices", row->devices), GS_FIELD("workers", r->workers),
@@ -126,6 +137,7 @@ static void print_json(const gs_row *row, const gs_row *first) {
         GS_JSON_ADD(shares, GS_FIELD(gs_phase_names[p], share(r, (gs_phase)p)));
     if (r->overlap.buckets > 0) cJSON_AddNumberToObject(o, "hidden", gs_overlap_hidden(r->overlap));
     if (r->sent > 0) cJSON_AddNumberToObject(o, "sent_bytes_a_step", r->sent);
+    if (*r->busy) cJSON_AddStringToObject(o, "busy", r->busy);
     GS_JSON_ADD(o, GS_FIELD("loader_wait", r->waited), GS_FIELD("train_loss", r->train_loss),
                 GS_FIELD("test_accuracy", r->test_accuracy), GS_FIELD("largest_difference", row->difference));
     gs_json_print(o);
@@ -149,14 +161,32 @@ static void print_threads(const gs_settings *s, bool chosen) {
     printf(chosen ? "\n\n" : " (cores / largest set)\n\n");
 }
 
+/* Which set trains, and how far it is. */
+typedef struct shown {
+    const char *devices;
+    int set, sets;
+    double at;
+} shown;
+
+static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
+    shown *x = context;
+    (void)score;
+    if (gs_seconds() - x->at < 0.1) return;
+    x->at = gs_seconds();
+    gs_working("%s (%d of %d): epoch %d, step %" PRIu64 " of %" PRIu64, x->devices, x->set, x->sets, epoch,
+               done, of);
+}
+
 /* page: NULL, or where the runs are shown too. */
 static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json, gs_compare_page *page) {
     for (int i = 0; i < count && !gs_stop_requested; i++) {
         gs_result *r = &rows[i].result;
         s->devices = rows[i].devices;
-        gs_show("%s (%d of %d) trains", rows[i].devices, i + 1, count);
-        gs_status status = page ? gs_compare_page_train(page, s, r) : gs_train(s, NULL, r);
-        gs_show("%s", "");
+        shown now = {rows[i].devices, i + 1, count, 0};
+        const gs_observer observer = {.context = &now, .step = on_step};
+        gs_working("%s (%d of %d)", rows[i].devices, i + 1, count);
+        gs_status status = page ? gs_compare_page_train(page, s, r) : gs_train(s, &observer, r);
+        gs_working(NULL);
         GS_TRY(gs_context(status, "%s", rows[i].devices));
         if (r->interrupted) return gs_fail(GS_E_INTERRUPTED, "stopped by a signal");
         rows[i].difference = largest_difference(r, &rows[0].result);
@@ -196,6 +226,7 @@ static gs_status run(gs_settings *s, gs_row *rows, int count, bool json, const c
     if (status == GS_OK && !json) print_threads(s, chosen);
     if (status == GS_OK && !json) print_header(s->bucket > 0);
     if (status == GS_OK) status = compare(s, rows, count, json, report ? &page : NULL);
+    if (status == GS_OK && !json) print_busy(rows, count);
     if (status == GS_OK && !json) print_sent(rows, count, s->bucket > 0);
     if (status == GS_OK && !json) status = draw(rows, count);
     if (status == GS_OK && report) status = gs_compare_page_write(&page);

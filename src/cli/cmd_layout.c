@@ -49,9 +49,9 @@ static gs_status run(const question *q, const gs_layout_plan *p, const gs_layout
 
 static gs_status run_best(const question *q, const gs_layout_plan *p, measured *all) {
     const int runs = !q->run ? 0 : p->costs < MEASURED ? p->costs : MEASURED;
+    char name[NAME];
     for (int i = 0; i < runs; i++) {
-        char name[NAME];
-        gs_show("runs %s (%d of %d), %d steps", name_of(&p->cost[i], name), i + 1, runs, STEPS);
+        gs_working("running %s (%d of %d)", name_of(&p->cost[i], name), i + 1, runs);
         GS_TRY(run(q, p, &p->cost[i], &all[i]));
     }
     return GS_OK;
@@ -130,15 +130,15 @@ static gs_status answer(question *q) {
     gs_layout_plan plan = {0};
     measured took[MEASURED] = {{0}};
     if (q->workers < 1) return gs_fail(GS_E_USAGE, "--workers N is required: how many workers share the run");
-    gs_show("measures layers, and what workers send");
     gs_status status = gs_devices_for(&q->settings, q->workers, WORKERS_MOST, &q->devices);
+    gs_working("measuring the parts of a step, then predicting every layout");
     if (status == GS_OK) status = gs_layout_plan_create(&q->settings, q->devices, q->workers, &plan);
     if (status == GS_OK && plan.costs == 0)
         status = gs_fail(plan.too_large ? GS_E_MEMORY : GS_E_USAGE, "no layout of %d workers %s%s%s",
                          q->workers, plan.too_large ? "fits" : "can run", plan.refused ? "; " : "",
                          plan.refused ? plan.why : "");
     if (status == GS_OK) status = run_best(q, &plan, took);
-    gs_show("%s", "");
+    gs_working(NULL);
     if (status == GS_OK && q->json) print_json(q, &plan, took);
     if (status == GS_OK && !q->json) print_text(q, &plan, took);
     gs_layout_plan_free(&plan);

@@ -194,8 +194,6 @@ int gs_cmd_memory(int argc, char **argv) {
                           "  data                           samples",
                           "gradsum memory --model gpt --data jargon --devices cpu,cpu --zero 2", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
-    if (s.fit && !s.max_memory)
-        return gs_failed("memory",
-                         gs_fail(GS_E_USAGE, "--fit says what to do at a limit: it needs --max-memory MB"));
+    if (gs_memory_limit(&s) != GS_OK) return gs_failed("memory", GS_E_USAGE);
     return tell(&s, layers, json);
 }

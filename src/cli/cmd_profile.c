@@ -39,6 +39,7 @@ static void print_speeds(const gs_profile *p) {
     char verdict[400];
     gs_profile_verdict(p, verdict, sizeof verdict);
     printf("%s\n\n", verdict);
+    if (*p->busy) gs_print_fact("busy", "%s\n", p->busy);
 }
 
 /* "  0.123   104   1.23  12  80"; nothing where nothing is done */
@@ -154,6 +155,7 @@ static void print_json(const gs_profile *p, bool plain, const gs_profile_layout 
                 GS_FIELD("together_samples_per_s", p->together), GS_FIELD("loader_wait", p->waited),
                 GS_FIELD("decoded_per_s", p->decoded), GS_FIELD("cached_per_s", p->cached),
                 GS_FIELD("bound", p->loader < p->step ? "loader" : "step"));
+    if (*p->busy) cJSON_AddStringToObject(o, "busy", p->busy);
     cJSON *rows = cJSON_AddArrayToObject(o, "layers");
     for (int i = 0; i < p->row_count; i++) {
         cJSON *row = GS_JSON_OBJECT(GS_FIELD("name", p->rows[i].name), GS_FIELD("what", p->rows[i].what));

@@ -16,7 +16,7 @@ typedef struct question {
     int argc;
     char **argv;
     bool json, curve;
-    const char *cores, *flops, *add, *mtbf, *checkpoint, *restart, *every, *work, *out; /* NULL: not said */
+    const char *flops, *add, *mtbf, *checkpoint, *restart, *every, *work, *out; /* NULL: not said */
 } question;
 
 /* ---- numbers with units ---- */
@@ -59,11 +59,12 @@ typedef struct progress {
     double since, from; /* when this step was heard of first, and the share then */
     double shown;       /* 0: no line is there */
     int workers, step;
+    bool terminal; /* else it is told once, if it takes long */
 } progress;
 
 /* "65,536 workers, step 1: 12 %, 83 s left of it", at most ten times a second, and not of what is soon over. */
 static void show(void *context, int workers, int step, double share) {
-    static const double SOON = 0.5, EVERY = 0.1; /* s */
+    static const double SOON = 0.5, EVERY = 0.1, LONG = 2; /* s */
     progress *p = context;
     const double now = gs_seconds();
     char what[40];
@@ -73,16 +74,20 @@ static void show(void *context, int workers, int step, double share) {
         p->since = now;
         p->from = share;
     }
-    if (now - p->since < SOON || now - p->shown < EVERY) return;
+    if (now - p->since < (p->terminal ? SOON : LONG) || now - p->shown < EVERY || share <= p->from) return;
+    if (!p->terminal && p->shown > 0) return;
     p->shown = now;
     snprintf(what, sizeof what, step > 0 ? "step %d" : "their messages", step);
-    fprintf(stderr, "\r%s worker%s, %s: %.0f %%, %.0f s left of it\033[K", gs_thousands(workers),
-            gs_s((unsigned)workers), what, 100 * share, (now - p->since) * (1 - share) / (share - p->from));
+    fprintf(stderr,
+            p->terminal ? "\r%s worker%s, %s: %.0f %%, %.0f s left of it\033[K"
+                        : "%s worker%s, %s: %.0f %% are simulated, %.0f s are left of it\n",
+            gs_thousands(workers), gs_s((unsigned)workers), what, 100 * share,
+            (now - p->since) * (1 - share) / (share - p->from));
     fflush(stderr);
 }
 
 static void clear(progress *p) {
-    if (p->shown > 0) fprintf(stderr, "\r\033[K");
+    if (p->shown > 0 && p->terminal) fprintf(stderr, "\r\033[K");
     p->shown = 0;
 }
 
@@ -142,20 +147,6 @@ static gs_status expect_failures(question *q) {
     return gs_failures_expect(f, &a->cost);
 }
 
-/* "2", "2/all" */
-static gs_status read_cores(const char *text, gs_simulation *s) {
-    int used = 0;
-    if (!text) return GS_OK;
-    if (sscanf(text, "%6d%n", &s->cores, &used) == 1 && s->cores >= 1 && s->cores <= GS_SIMULATED_WORKERS) {
-        s->one_machine = strcmp(text + used, "/all") == 0;
-        if (s->one_machine || !text[used]) return GS_OK;
-    }
-    return gs_fail(GS_E_USAGE,
-                   "--cores: '%s' is not a number of cores of each host, such as 2, nor 2/all, where all "
-                   "workers share them",
-                   text);
-}
-
 /* What says how a worker is measured has no effect where nothing is. In stages the device decides by --precision which
  * bytes are sent. */
 static gs_status check_unmeasured(const question *q) {
@@ -182,7 +173,6 @@ static gs_status settle(question *q) {
     GS_TRY(read_number("flops", q->flops, units_flops, 1e6, 1e18,
                        "1MFLOP/s to 1000PFLOP/s, such as 20TFLOP/s", &s->flops));
     double rate = 0;
-    GS_TRY(read_cores(q->cores, s));
     GS_TRY(read_number("add", q->add, gs_units_rate, 1e3, 1e15, "1kB/s or more, such as 10GB/s", &rate));
     s->gamma = q->add ? 1 / rate : -1;
     if (s->input.c > 0 && !q->flops)
@@ -236,10 +226,6 @@ int gs_cmd_simulate(int argc, char **argv) {
          "hosts, with equally many workers each (default: one worker each)"},
         GS_RUN_OPTION("link", "between two hosts; the workers of a host share its line: 5us,12.5GB/s"),
         {"inside", GS_OPTION_LINK, &s->inside, 0, 0, "LATENCY,BANDWIDTH", "between two workers of a host"},
-        {"tcp", GS_OPTION_FLAG, &s->tcp, 0, 0, NULL,
-         "lines carry messages as TCP does: in the order of time, with acknowledgements"},
-        {"cores", GS_OPTION_TEXT, &q.cores, 0, 0, "C|C/all",
-         "cores that the workers of a host share; C/all: that all workers share (default: one core each)"},
         {"flops", GS_OPTION_TEXT, &q.flops, 0, 0, "FLOP/s",
          "a worker's speed: 20TFLOP/s (default: measured here, one core)"},
         {"input", GS_OPTION_SHAPE, &s->input, 0, 0, "CxHxW",
@@ -278,11 +264,11 @@ int gs_cmd_simulate(int argc, char **argv) {
                           "gradsum simulate --workers 64 --link 5us,12.5GB/s --model resnet20 --sync ring",
                           NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
-    progress shown = {0};
+    progress shown = {.terminal = isatty(STDERR_FILENO)};
     q.argc = argc;
     q.argv = argv;
     s->context = &shown;
-    if (isatty(STDERR_FILENO) && !q.json) s->progress = show;
+    s->progress = show;
     gs_status status = answer(&q);
     clear(&shown);
     if (status == GS_OK) status = tell(&q);

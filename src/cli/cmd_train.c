@@ -3,6 +3,7 @@
 #include "io/json.h"
 #include "train/checkpoint/folder.h"
 #include "train/elastic/carry.h"
+#include "train/memory/memory.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -234,11 +235,9 @@ int gs_cmd_train(int argc, char **argv) {
     if (s.keep.best && !s.save)
         return gs_failed("train",
                          gs_fail(GS_E_USAGE, "--keep best needs --save FILE, to save the weights in"));
-    if (s.fit && !s.max_memory)
-        return gs_failed("train",
-                         gs_fail(GS_E_USAGE, "--fit says what to do at a limit: it needs --max-memory MB"));
     s.plans = true;
     s.processes = &processes;
+    if (gs_memory_limit(&s) != GS_OK) return gs_failed("train", GS_E_USAGE);
     processes.timeout = s.timeout;
     /* For a line for each worker, and for --json; one cpu worker has nothing to wait for after a phase. */
     s.measure = gs_devices_count(s.devices) > 1 || processes.size > 1 || strcmp(s.devices, "cpu") == 0;

@@ -4,10 +4,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 #include "core/text.h"
 #include "data/text_set.h"
 #include "model/model_text.h"
+#include "data/source.h"
 
 void gs_tell(const char *command, const char *format, ...) {
     char text[6000]; /* a path may be in it */
@@ -21,18 +21,6 @@ void gs_tell(const char *command, const char *format, ...) {
 
 void gs_tell_sentence(const char *sentence) {
     gs_tell("", "%s", sentence);
-}
-
-void gs_show(const char *format, ...) {
-    char text[400];
-    va_list args;
-    if (!isatty(STDERR_FILENO)) return;
-    const gs_screen screen = gs_screen_of(stderr);
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    fprintf(stderr, "\r%.*s\033[K", screen.width - 1, text);
-    fflush(stderr);
 }
 
 static bool is_constant(const gs_dataset *set) {
@@ -63,8 +51,16 @@ void gs_tell_usual_images(const char *command, const char *model, gs_shape in) {
                     strcmp(command, "model") == 0 ? " (--input 3x224x224)" : " (--data)");
 }
 
+static void tell_left_out(const char *command, const gs_dataset *set) {
+    if (!set || !set->source || !*set->source->left_out) return;
+    gs_tell(command, "note: %s leaves pictures out that gradsum cannot read: %s; convert them to JPEG or PNG",
+            set->name, set->source->left_out);
+}
+
 void gs_tell_of_data(const char *command, const gs_worker *w) {
     const gs_dataset *set = w->train_set;
+    tell_left_out(command, w->train_set);
+    tell_left_out(command, w->test_set);
     int outputs = w->model->out.c;
     if (!set->targets && !set->text && set->classes < outputs && set->classes > 0)
         gs_tell(

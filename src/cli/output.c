@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -19,7 +20,7 @@
 /* ---- JSON: one object a line ---- */
 
 void gs_json_print(cJSON *o) {
-    char *text = cJSON_PrintUnformatted(o);
+    char *text = gs_json_to_text(o, false);
     if (text) printf("%s\n", text);
     gs_flush_output();
     cJSON_free(text);
@@ -85,6 +86,7 @@ static void json_end(const gs_progress *p, const gs_result *r, const char *sha25
         GS_JSON_ADD(o, GS_FIELD("kept_epoch", r->kept_epoch),
                     GS_FIELD("kept_test_accuracy", r->kept_accuracy));
     if (r->kept_epoch && p->tokens) GS_JSON_ADD(o, GS_FIELD("kept_test_loss", r->kept_loss));
+    if (*r->busy) cJSON_AddStringToObject(o, "busy", r->busy);
     if (r->skipped) cJSON_AddNumberToObject(o, "skipped_files", (double)r->skipped);
     cJSON_AddBoolToObject(o, "interrupted", r->interrupted);
     gs_modes_json_end(r, o);
@@ -209,9 +211,13 @@ static void text_start(const gs_progress *p, const gs_worker *w) {
 static void on_start(void *context, const gs_worker *w) {
     gs_progress *p = context;
     p->started = gs_seconds();
-    p->per_epoch = gs_steps_of_epoch(w->train_set->count, w->batch);
     p->parts = w->way->apart ? w->comm->size : 1;
     p->answers = gs_model_answers(w->model);
+    p->each = gs_steps_of_epoch(w->train_set->count, w->batch);
+    p->all = p->each * (uint64_t)w->settings->epochs;
+    if (w->settings->steps && w->settings->steps < p->all) p->all = w->settings->steps;
+    p->bar_epoch = 0;
+    p->began = -1;
     p->tokens = w->train_set->text ? w->train_set->text->context : 0;
     p->perplexity = p->tokens && p->settings->loss == GS_SOFTMAX_CROSS_ENTROPY;
     if (p->tells_scaling) gs_tell_scaling(p->tells_scaling, p->settings);
@@ -234,18 +240,20 @@ static void tell_skipped(gs_progress *p, int epoch, uint64_t done, const gs_scor
             epoch, done, (double)score->loss_scale);
 }
 
-/* Seconds until the run ends, at `each` a step. */
-static double seconds_left(const gs_progress *p, int epoch, uint64_t done, double each) {
-    const gs_settings *s = p->settings;
-    uint64_t all = (uint64_t)s->epochs * p->per_epoch, now = (uint64_t)(epoch - 1) * p->per_epoch + done;
-    if (s->steps && s->steps < all) all = s->steps;
-    const double epochs = ceil((double)all / (double)p->per_epoch);
-    return each * (double)(all - now) + p->tests * (epochs - epoch + 1);
+/* "3 s", "12 min", "1.5 h" */
+static const char *time_text(double seconds, char text[24]) {
+    if (seconds < 100)
+        snprintf(text, 24, "%.0f s", seconds);
+    else if (seconds < 6000)
+        snprintf(text, 24, "%.0f min", seconds / 60);
+    else
+        snprintf(text, 24, "%.1f h", seconds / 3600);
+    return text;
 }
 
-/* "epoch 2/5 [=======>      ] loss 0.412 acc 85.1 % 41,200/s 3 s left", at most ten times a second: the bar is the
- * epoch's, the time the run's. Where the run's name stands before it, the bar is shorter and the loss is left out. After
- * an epoch's last step it says that the model is tested. */
+/* "epoch 2/5 [=======>      ] loss 0.412 acc 85.1 % 41,200/s 3 s left": the bar is of the epoch, the time left of the
+ * run, its tests included. At most ten times a second. Where the run's name stands before it, the bar is shorter and
+ * the loss is left out. */
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     enum { WIDTH = 20, SHORT = 8 };
     gs_progress *p = context;
@@ -255,15 +263,17 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     if (!p->bar) return;
     const int width = *p->run ? SHORT : WIDTH;
     double now = gs_seconds();
+    const uint64_t in_run = (uint64_t)(epoch - 1) * p->each + done;
+    if (p->began < 0) { /* a run that is resumed may begin in the middle */
+        p->began = now;
+        p->began_at = in_run;
+    }
     if (done == 1 || p->bar_epoch != epoch) {
-        if (p->tested_since > 0) p->tests = now - p->tested_since;
         p->started = now;
         p->samples_done = 0;
         p->bar_epoch = epoch;
-        p->bar_from = done;     /* a run that is resumed may begin in the middle */
-        if (done != of) return; /* a rate needs two moments */
+        return; /* a rate needs two moments */
     }
-    if (done == of) p->tested_since = now;
     p->samples_done += score->samples * p->parts / p->answers;
     if ((now - p->shown < 0.1 && done != of) || !(score->samples > 0)) return;
     p->shown = now;
@@ -271,20 +281,43 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     int filled = (int)(done * (uint64_t)width / of);
     for (int i = 0; i < width; i++) bar[i] = i < filled ? '=' : i == filled ? '>' : ' ';
     bar[width] = 0;
-    const double passed = now - p->started;
-    char line[200], loss[32] = "", left[40] = "is tested";
-    if (done != of)
-        snprintf(left, sizeof left, "%.0f s left",
-                 seconds_left(p, epoch, done, passed / (double)(done - p->bar_from)));
+    const double passed = now - p->started, steps = (double)(in_run - p->began_at);
+    const double left = in_run < p->all ? (now - p->began) / steps * (double)(p->all - in_run) : 0;
+    char line[200], loss[32] = "", time[24];
     if (!*p->run) snprintf(loss, sizeof loss, " loss %.3f", gs_shown(score->loss / score->samples));
-    char rate[60] = ""; /* there is none yet of an epoch of one step */
     const int each = p->tokens ? p->tokens : 1;
-    if (passed > 0)
-        snprintf(rate, sizeof rate, " %s%s/s", gs_thousands(p->samples_done * each / passed),
-                 p->tokens ? " tokens" : "");
-    snprintf(line, sizeof line, "%sepoch %d/%d [%s]%s acc %4.1f %%%s %s", p->run, epoch, p->settings->epochs,
-             bar, loss, 100 * score->correct / score->samples, rate, left);
+    snprintf(line, sizeof line, "%sepoch %d/%d [%s]%s acc %4.1f %% %s%s/s %s left", p->run, epoch,
+             p->settings->epochs, bar, loss, 100 * score->correct / score->samples,
+             gs_thousands(p->samples_done * each / passed), p->tokens ? " tokens" : "",
+             time_text(left, time));
     fprintf(stderr, "\r%.*s\033[K", p->bar_columns, line);
+    fflush(stderr);
+}
+
+static void on_testing(void *context, size_t done, size_t of) {
+    gs_progress *p = context;
+    const double now = gs_seconds();
+    char line[200];
+    if (!p->bar || now - p->shown < 0.1) return;
+    p->shown = now;
+    snprintf(line, sizeof line, "%sepoch %d/%d, test: %.0f %%", p->run, p->bar_epoch ? p->bar_epoch : 1,
+             p->settings->epochs, 100.0 * (double)done / (double)of);
+    fprintf(stderr, "\r%.*s\033[K", p->bar_columns, line);
+    fflush(stderr);
+}
+
+void gs_working(const char *format, ...) {
+    static bool shown;
+    char line[200] = "";
+    if (!isatty(STDERR_FILENO) || (!format && !shown)) return;
+    shown = format != NULL;
+    if (format) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(line, sizeof line, format, args);
+        va_end(args);
+    }
+    fprintf(stderr, "\r%.*s\033[K", gs_screen_of(stderr).width - 1, line);
     fflush(stderr);
 }
 
@@ -320,7 +353,9 @@ static void on_epoch(void *context, const gs_epoch_report *r) {
     int column = printf("epoch %d/%d  train loss %.4f, %s", r->epoch, p->settings->epochs,
                         gs_shown(r->train_loss), how_good(p, r->train_loss, r->train_accuracy, good));
     rate(p, r->samples_per_s, per_s);
-    if (p->perplexity)
+    if (isnan(r->test_loss)) /* --tests 0 */
+        column += snprintf(test, sizeof test, "  %s", per_s);
+    else if (p->perplexity)
         column += snprintf(test, sizeof test, "  test loss %.4f, %s  %s", gs_shown(r->test_loss),
                            how_good(p, r->test_loss, 0, good), per_s);
     else
@@ -339,8 +374,12 @@ gs_observer gs_progress_observer(gs_progress *p) {
     p->bar = !p->json && isatty(STDERR_FILENO);
     p->bar_columns = gs_screen_of(stderr).width - 1;
     p->screen = gs_screen_of(stdout);
-    return (gs_observer){
-        .context = p, .start = on_start, .step = on_step, .epoch = on_epoch, .note = on_note};
+    return (gs_observer){.context = p,
+                         .start = on_start,
+                         .step = on_step,
+                         .testing = on_testing,
+                         .epoch = on_epoch,
+                         .note = on_note};
 }
 
 /* A run that was stopped has no accuracy of its last weights: it is tested after whole epochs. */
@@ -349,7 +388,7 @@ static void print_done(const gs_progress *p, const gs_result *r) {
     how_good(p, r->test_loss, r->test_accuracy, good);
     if (p->perplexity) snprintf(loss, sizeof loss, "loss %.4f, ", gs_shown(r->test_loss));
     gs_append(text, sizeof text, "%s step%s", gs_thousands((double)r->steps), gs_s(r->steps));
-    if (!r->interrupted) gs_append(text, sizeof text, ", test %s%s", loss, good);
+    if (!r->interrupted && !isnan(r->test_loss)) gs_append(text, sizeof text, ", test %s%s", loss, good);
     if (!*p->ended) gs_append(text, sizeof text, ", %s", rate(p, r->samples_per_s, per_s));
     gs_append(text, sizeof text, ", peak memory %.0f MB", gs_peak_memory() / 1e6);
     printf("%-8s ", r->interrupted ? "stopped" : "done");
@@ -397,6 +436,7 @@ void gs_progress_end(gs_progress *p, const gs_result *r) {
     if (!*p->ended) gs_worker_lines(stdout, &p->screen, r);
     print_done(p, r);
     if (!*p->ended) print_memory(r);
+    if (*r->busy) gs_print_fact("busy", "%s", r->busy);
     if (!*p->ended) printf("loader   workers waited for it %.1f %% of the time\n", 100 * r->waited);
     printf("weights  sha256 %s\n", sha256);
     if (!p->settings->save || p->failure) return;

@@ -1,4 +1,5 @@
 #include "comm/passport.h"
+#include "comm/meet/route.h"
 #include "comm/meet/secret.h"
 #include "core/text.h"
 #include "core/version.h"
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 enum { TEXT = 1024 };
+static const char BOOT[] = "/proc/sys/kernel/random/boot_id"; /* of the running kernel */
 
 /* ---- who this is ---- */
 
@@ -30,21 +32,22 @@ static void link_text(const char *path, char *text, size_t size) {
 }
 
 void gs_rendezvous_place(char *text, size_t size) {
-    char host[128] = "", space[64];
+    char host[128] = "", boot[64], space[64];
     const char *machine = getenv("GRADSUM_MACHINE"); /* as if this were a machine of its own */
     if (machine)
         snprintf(host, sizeof host, "%s", machine);
     else if (gethostname(host, sizeof host - 1) != 0)
         host[0] = '\0';
+    first_line(BOOT, boot, sizeof boot);
     link_text("/proc/self/ns/pid", space, sizeof space);
-    snprintf(text, size, "%s %s", host, space);
+    snprintf(text, size, "%s %s %s", host, boot, space);
 }
 
 gs_status gs_passport_create(const gs_rendezvous *r, gs_passport *p) {
     char boot[64], space[48];
     *p = (gs_passport){.rank = r->rank, .size = r->size, .pid = getpid(), .version = GRADSUM_VERSION};
     gs_rendezvous_place(p->place, sizeof p->place);
-    first_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+    first_line(BOOT, boot, sizeof boot);
     link_text("/proc/self/ns/net", space, sizeof space);
     snprintf(p->network, sizeof p->network, "%s %s", boot, space);
     snprintf(p->purpose, sizeof p->purpose, "%s", r->purpose && *r->purpose ? r->purpose : "work");
@@ -175,12 +178,6 @@ gs_status gs_passport_read(const gs_passport *mine, int rank, const char *path, 
 
 /* ---- comparing ---- */
 
-/* Does the address mean the local machine, on whatever machine it is used? */
-static bool is_of_itself(const char *address) {
-    return strncmp(address, "127.", 4) == 0 || strcmp(address, "0.0.0.0") == 0 ||
-           strcmp(address, "::1") == 0 || strcmp(address, "::") == 0;
-}
-
 gs_status gs_passport_compare(const gs_passport *mine, const gs_passport *other) {
     if (strcmp(other->version, mine->version) != 0)
         return gs_fail(GS_E_PEER,
@@ -195,8 +192,8 @@ gs_status gs_passport_compare(const gs_passport *mine, const gs_passport *other)
                        "rank %d talks over %s, but rank %d over %s: start all with the same transport "
                        "(GRADSUM_TRANSPORT) and --sync",
                        mine->rank, mine->transport, other->rank, other->transport);
-    const gs_passport *p = is_of_itself(mine->address) ? mine : other;
-    if (strcmp(mine->network, other->network) == 0 || !is_of_itself(p->address)) return GS_OK;
+    const gs_passport *p = gs_route_is_local(mine->address) ? mine : other;
+    if (strcmp(mine->network, other->network) == 0 || !gs_route_is_local(p->address)) return GS_OK;
     return gs_fail(
         GS_E_USAGE,
         "rank %d runs on %.*s and rank %d on %.*s, which do not share a network: rank %d listens at %s, "

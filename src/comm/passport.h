@@ -3,7 +3,7 @@
  * network and can be overheard. So there, in place of the secret, is a nonce, of which those make the secret who know
  * the key of the run (meet/secret.h).
  *
- *     rank 1 of 4, process 4711 on node7 pid:[4026531836]
+ *     rank 1 of 4, process 4711 on node7 5a1cf9c0-... pid:[4026531836]
  *     gradsum 0.1.0 to train over auto
  *     network 5a1cf9c0-... net:[4026531840], port 40123 at 10.0.0.7
  *     secret 6f1d...
@@ -20,7 +20,7 @@
 typedef struct gs_passport {
     int rank, size;
     long pid;
-    char place[256];    /* where process numbers mean the same: a host, and on it a process namespace */
+    char place[256];    /* where process numbers mean the same: gs_rendezvous_place */
     char version[32];   /* of gradsum */
     char purpose[16];   /* "train"; "work" where nobody said what for */
     char transport[64]; /* its name, and what else must be the same */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
+#include "core/thread.h"
 
 typedef struct rank {
     gs_rank_work *work;
@@ -49,7 +50,7 @@ gs_status gs_ranks_run(int count, double timeout, gs_rank_work *work, void *cont
     for (int i = 0; i < count && status == GS_OK; i++)
         ranks[i] = (rank){.work = work, .context = context, .number = i, .comm = comms[i]};
     while (status == GS_OK && started < count &&
-           pthread_create(&ranks[started].thread, NULL, rank_main, &ranks[started]) == 0)
+           gs_thread_start(&ranks[started].thread, rank_main, &ranks[started]) == 0)
         started++;
     for (int i = started; i < count && status == GS_OK; i++) gs_comm_abort(comms[i], "cannot start a thread");
     for (int i = 0; i < started; i++) pthread_join(ranks[i].thread, NULL);

@@ -16,5 +16,6 @@ gs_status gs_rendezvous_meet(const gs_rendezvous *, gs_passport *all);
 /* Remove this rank's file, and the folder if it is empty then. */
 void gs_rendezvous_leave(const gs_rendezvous *);
 
-/* Where process numbers mean the same: a host, and on it a process namespace. */
+/* Where process numbers mean the same: a host, its running kernel, and in that a process namespace. The kernel's number
+ * tells machines apart that have the same name, as clones of one disk do. */
 void gs_rendezvous_place(char *text, size_t size);

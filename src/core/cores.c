@@ -1,4 +1,5 @@
 #include "core/cores.h"
+#include "core/usable.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +56,7 @@ static int core_of_cpu(int cpu) {
 bool gs_cores_share(int i, int n, cpu_set_t *share) {
     cpu_set_t allowed;
     int core_of[CPU_SETSIZE];
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || gs_usable_here().quota > 0) return false;
     for (int c = 0; c < CPU_SETSIZE; c++) core_of[c] = CPU_ISSET((size_t)c, &allowed) ? core_of_cpu(c) : -1;
     return gs_cores_divide(&allowed, core_of, i, n, share);
 }

@@ -23,7 +23,8 @@ bool gs_cores_divide(const cpu_set_t *allowed, const int core_of[CPU_SETSIZE], i
                      cpu_set_t *share);
 
 /* The same for the CPUs that the calling thread may use: those that taskset, a container, mpirun or a job scheduler has
- * left it. false also if the system does not say which they are. */
+ * left it. false also if the system does not say which they are, or with a quota (core/usable.h): that limits the time
+ * on all of them, and every container of the machine would choose the same ones. */
 bool gs_cores_share(int i, int n, cpu_set_t *share);
 
 /* From here on the calling thread, and all threads that it starts, use only these CPUs. false: the system refuses. */

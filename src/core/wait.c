@@ -1,8 +1,8 @@
 #include "core/wait.h"
 #include "core/clock.h"
+#include "core/usable.h"
 
 #include <sched.h>
-#include <unistd.h>
 
 static const double PAUSE = 50e-6, YIELD = 1e-3; /* seconds since the first look */
 enum { PAUSES = 8 /* between two looks at the clock */ };
@@ -32,7 +32,6 @@ bool gs_wait_a_moment(gs_wait *w) {
 }
 
 bool gs_wait_is_crowded(int threads) {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) return threads > CPU_COUNT(&set);
-    return threads > sysconf(_SC_NPROCESSORS_ONLN);
+    const gs_usable u = gs_usable_here();
+    return threads > u.cpus || (u.quota > 0 && threads > u.quota);
 }

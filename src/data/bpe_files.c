@@ -74,7 +74,7 @@ static gs_status list_tokens(const char *path, const cJSON *json, const char **t
     cJSON_ArrayForEach(item, json) {
         const double number = cJSON_IsNumber(item) ? item->valuedouble : -1;
         if (!(number >= 0 && number < (double)size) || number != (double)(size_t)number) {
-            char *value = cJSON_PrintUnformatted(item);
+            char *value = gs_json_to_text(item, false);
             const gs_status status =
                 gs_fail(GS_E_FORMAT, "%s: the number of '%s' is %s; wanted 0 to %zu, for %zu tokens", path,
                         gs_printable(item->string), value ? gs_printable(value) : "?", size - 1, size);

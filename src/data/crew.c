@@ -1,4 +1,5 @@
 #include "data/crew.h"
+#include "core/thread.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -125,7 +126,7 @@ static gs_status start_helper(gs_crew *c) {
     GS_TRY(c->tools.create(&c->own[c->helpers]));
     helper *h = malloc(sizeof *h);
     if (h) *h = (helper){c, c->own[c->helpers]};
-    if (h && pthread_create(&c->thread[c->helpers], NULL, helper_main, h) == 0) {
+    if (h && gs_thread_start(&c->thread[c->helpers], helper_main, h) == 0) {
         c->helpers++;
         return GS_OK;
     }

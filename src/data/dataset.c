@@ -169,6 +169,15 @@ static gs_status load_from(const char *where, gs_split split, gs_labels labels, 
     return colour ? gs_colour_load(where, split, d) : load_mnist(folder, split, d);
 }
 
+/* As Xiao, Rasul and Vollgraf, "Fashion-MNIST" (2017), name the labels; the colourful images have them too. */
+static void name_classes(const char *where, gs_dataset *d) {
+    static const char names[] =
+        "T-shirt/top\ntrouser\npullover\ndress\ncoat\nsandal\nshirt\nsneaker\nbag\nankle boot";
+    enum { FASHION = 4 }; /* the first of set_names */
+    for (int i = 0; i < FASHION && d->names.count == 0; i++)
+        if (strcmp(where, set_names[i]) == 0) d->names = gs_class_names_of_lines(names, strlen(names), 10);
+}
+
 gs_status gs_dataset_load(const char *where, gs_split split, gs_dataset **out) {
     return gs_dataset_load_labels(where, split, GS_LABELS_FINE, out);
 }
@@ -188,6 +197,7 @@ gs_status gs_dataset_load_with(const char *where, gs_split split, gs_labels labe
     snprintf(d->name, sizeof d->name, "%.240s (%s)", where, split == GS_TRAIN ? "train" : "test");
     gs_status st =
         load_from(where, split, labels, text ? text : &usual_text, pictures ? pictures : &usual_pictures, d);
+    if (st == GS_OK) name_classes(where, d);
     if (st == GS_OK)
         *out = d;
     else

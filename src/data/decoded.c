@@ -1,4 +1,5 @@
 #include "data/decoded.h"
+#include "core/usable.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -29,19 +30,8 @@ static gs_status make(size_t count, size_t bytes, gs_decoded **out) {
 
 /* ---- memory ---- */
 
-/* Bytes that programs may still take, without swapping others out; 0: unknown. */
-static double available_memory(void) {
-    char line[128];
-    double kb = 0;
-    FILE *f = fopen("/proc/meminfo", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %lf kB", &kb) == 1) break;
-    if (f) fclose(f);
-    return 1024 * kb;
-}
-
 gs_status gs_decoded_in_memory(size_t count, size_t bytes, gs_decoded **out) {
-    const double all = (double)count * (double)bytes, free_bytes = available_memory();
+    const double all = (double)count * (double)bytes, free_bytes = gs_usable_here().free;
     *out = NULL;
     if (free_bytes > 0 && all > 0.9 * free_bytes)
         return gs_fail(

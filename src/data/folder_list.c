@@ -7,13 +7,18 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include "core/c_locale.h"
 #include "core/memory.h"
 #include "core/text.h"
+
+/* Pictures that are not read. */
+static const char *const other_ends[] = {".webp", ".bmp", ".tif", ".tiff", ".gif", ".avif", ".heic"};
+enum { OTHERS = sizeof other_ends / sizeof *other_ends };
 
 /* The names in one folder, sorted. */
 typedef struct entries {
     char **name;
-    size_t count, room;
+    size_t count, room, others[OTHERS];
 } entries;
 
 static bool is_folder(const char *path) {
@@ -21,14 +26,22 @@ static bool is_folder(const char *path) {
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
-static bool is_picture(const char *name) {
-    static const char *const ends[] = {".jpg", ".jpeg", ".png"};
+/* Which of `ends` the name has, in small letters or capitals of ASCII, in any locale; -1: none. */
+static int ending_of(const char *name, const char *const *ends, int count) {
     const size_t length = strlen(name);
-    for (int i = 0; i < 3; i++) {
+    const locale_t own = gs_c_locale();
+    int found = -1;
+    for (int i = 0; i < count; i++) {
         const size_t end = strlen(ends[i]);
-        if (length > end && strcasecmp(name + length - end, ends[i]) == 0) return true;
+        if (length > end && strcasecmp(name + length - end, ends[i]) == 0) found = i;
     }
-    return false;
+    uselocale(own);
+    return found;
+}
+
+static bool is_picture(const char *name) {
+    static const char *const ends[] = {".jpg", ".jpeg", ".jfif", ".png"};
+    return ending_of(name, ends, 4) >= 0;
 }
 
 /* Also through a link, and where the file system does not say what an entry is. */
@@ -56,6 +69,8 @@ static gs_status read_entries(DIR *d, const char *folder, bool folders, entries 
         if (!e) return GS_OK;
         if (e->d_name[0] == '.' || strcmp(e->d_name, "__MACOSX") == 0)
             continue; /* a .zip's, with no pictures */
+        const int other = folders ? -1 : ending_of(e->d_name, other_ends, OTHERS);
+        if (other >= 0) all->others[other]++;
         if (folders ? !entry_is_folder(folder, e) : !is_picture(e->d_name)) continue;
         if (!gs_grow(&all->name, all->count, &all->room, sizeof *all->name) ||
             !(all->name[all->count] = strdup(e->d_name)))
@@ -140,7 +155,8 @@ gs_status gs_folder_explain(const char *where) {
 
 typedef struct builder {
     gs_folder_list *list;
-    size_t files_room, names_used, names_room;
+    size_t files_room, names_used, names_room, others[OTHERS];
+    char empty[200]; /* classes that have only such, ", NAME" each */
 } builder;
 
 static gs_status add_file(builder *b, const char *class, const char *name, int32_t label) {
@@ -164,11 +180,11 @@ static gs_status none_in_class(const char *folder, const char *class, const char
     if (status == GS_OK && inside.count > 0)
         status = gs_fail(
             GS_E_FORMAT,
-            "%s: the class folder %s has no .jpg, .jpeg or .png, but a folder %s: pictures are looked "
+            "%s: the class folder %s has no .jpg, .jpeg, .jfif or .png, but a folder %s: pictures are looked "
             "for in the class folder itself",
             folder, gs_printable(class), gs_printable(inside.name[0]));
     else if (status == GS_OK)
-        status = gs_fail(GS_E_FORMAT, "%s: the class folder %s has no .jpg, .jpeg or .png", folder,
+        status = gs_fail(GS_E_FORMAT, "%s: the class folder %s has no .jpg, .jpeg, .jfif or .png", folder,
                          gs_printable(class));
     free_entries(&inside);
     return status;
@@ -183,7 +199,20 @@ static gs_status add_class(builder *b, const char *class, int32_t label, bool ma
     gs_status status = list(path, false, &files);
     for (size_t i = 0; i < files.count && status == GS_OK; i++)
         status = add_file(b, class, files.name[i], label);
-    if (status == GS_OK && files.count == 0 && !may_be_empty) status = none_in_class(folder, class, path);
+    size_t others = 0;
+    for (int k = 0; k < OTHERS; k++) {
+        others += files.others[k];
+        b->others[k] += files.others[k];
+    }
+    if (others > 0 && files.count == 0) gs_append(b->empty, sizeof b->empty, ", %s", gs_printable(class));
+    if (status == GS_OK && files.count == 0 && !may_be_empty && others > 0)
+        status =
+            gs_fail(GS_E_FORMAT,
+                    "%s: the class folder %s has %zu picture%s, but no .jpg, .jpeg, .jfif or .png; convert "
+                    "them to JPEG or PNG",
+                    folder, gs_printable(class), others, gs_s(others));
+    else if (status == GS_OK && files.count == 0 && !may_be_empty)
+        status = none_in_class(folder, class, path);
     free_entries(&files);
     return status;
 }
@@ -208,8 +237,14 @@ static gs_status add_classes(builder *b, const entries *classes, const entries *
                            b->list->folder, gs_printable(own->name[i]));
         GS_TRY(add_class(b, own->name[i], (int32_t)(at - classes->name), split == GS_TEST));
     }
+    char *left_out = b->list->left_out;
+    const size_t room = sizeof b->list->left_out;
+    for (int k = 0; k < OTHERS; k++)
+        if (b->others[k] > 0)
+            gs_append(left_out, room, "%s%zu %s", *left_out ? ", " : "", b->others[k], other_ends[k]);
+    if (*b->empty) gs_append(left_out, room, " (all pictures of %s)", b->empty + 2);
     if (b->list->count == 0)
-        return gs_fail(GS_E_FORMAT, "%s: none of its class folders has a .jpg, .jpeg or .png",
+        return gs_fail(GS_E_FORMAT, "%s: none of its class folders has a .jpg, .jpeg, .jfif or .png",
                        b->list->folder);
     if (b->list->count > UINT32_MAX)
         return gs_fail(GS_E_FORMAT, "%s has %zu pictures; at most %u are allowed", b->list->folder,

@@ -1,6 +1,6 @@
 /* The files of an image folder, which is laid out as ImageNet is: a folder for each class, in train and in val.
  *
- *     DIR/train/CLASS/NAME.jpg      .jpg, .jpeg or .png, in capitals too; other files are left alone, and so are names
+ *     DIR/train/CLASS/NAME.jpg      .jpg, .jpeg, .jfif or .png, in capitals too; other files are left alone, and so are names
  *     DIR/val/CLASS/NAME.png        that begin with a dot. Where there is no val, test is taken
  *
  * Classes are numbered by their names in train, sorted by bytes, and the files of a class are sorted alike. So labels
@@ -22,6 +22,8 @@ typedef struct gs_folder_list {
     gs_folder_file *files;
     char *names;
     gs_class_names classes; /* those of train */
+    char left_out
+        [400]; /* pictures that gradsum cannot read, "3 .webp, 1 .gif", and classes of val that have no other */
 } gs_folder_list;
 
 /* Is `where` a folder with a folder `train` or `val`? */

@@ -1,6 +1,7 @@
 #include "data/loader.h"
 
 #include "core/clock.h"
+#include "core/thread.h"
 #include "data/order.h"
 
 #include <math.h>
@@ -154,7 +155,7 @@ static gs_status create(gs_loader *l) {
     l->answers = malloc(l->places * most * gs_dataset_answer_bytes(l->set));
     if (!l->order || !l->inputs || !l->answers)
         return gs_fail(GS_E_MEMORY, "no memory for a loader of %zu times %zu samples", l->places, most);
-    l->running = pthread_create(&l->thread, NULL, loader_main, l) == 0;
+    l->running = gs_thread_start(&l->thread, loader_main, l) == 0;
     return l->running ? GS_OK : gs_fail(GS_E_MEMORY, "cannot start a thread for the loader");
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/thread.h"
 
 enum { ROOM = 64 };
 
@@ -84,7 +85,7 @@ gs_status gs_fetcher_create(gs_fetcher **out) {
     f->page = (size_t)sysconf(_SC_PAGESIZE);
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->changed, NULL);
-    if (pthread_create(&f->thread, NULL, thread_main, f) == 0) return GS_OK;
+    if (gs_thread_start(&f->thread, thread_main, f) == 0) return GS_OK;
     pthread_cond_destroy(&f->changed);
     pthread_mutex_destroy(&f->lock);
     free(f);

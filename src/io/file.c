@@ -208,6 +208,7 @@ static int remove_one(const char *path, const struct stat *s, int type, struct F
 }
 
 void gs_file_remove_folder(const char *path) {
+    if (rmdir(path) == 0) return; /* an empty one goes even where no file may be opened, as nftw opens it */
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 

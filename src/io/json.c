@@ -4,13 +4,43 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include "core/c_locale.h"
+#include "core/text.h"
 
 cJSON *gs_json_parse(const char *text, size_t length, const char **end) {
     static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&one_at_a_time);
+    const locale_t own = gs_c_locale();
     cJSON *parsed = cJSON_ParseWithLengthOpts(text, length, end, false);
+    uselocale(own);
     pthread_mutex_unlock(&one_at_a_time);
     return parsed;
+}
+
+/* In place of each byte that is not UTF-8: such a byte can only be in a string. */
+static char *escaped(char *text) {
+    enum { LONGEST = 5 };
+    char *out = malloc(LONGEST * strlen(text) + 1), *to = out;
+    uint32_t code;
+    for (const char *at = text; out && *at;) {
+        const int length = gs_utf8_read(at, &code);
+        to += length ? snprintf(to, LONGEST + 1, "%.*s", length, at)
+                     : snprintf(to, LONGEST + 1, "\\\\x%02x", (unsigned char)*at);
+        at += length ? length : 1;
+    }
+    free(text);
+    return out;
+}
+
+char *gs_json_to_text(const cJSON *json, bool indented) {
+    const locale_t own = gs_c_locale();
+    char *text = indented ? cJSON_Print(json) : cJSON_PrintUnformatted(json);
+    uselocale(own);
+    uint32_t code;
+    const char *at = text;
+    for (int length = 1; at && *at && length > 0; at += length) length = gs_utf8_read(at, &code);
+    return at && *at ? escaped(text) : text;
 }
 
 cJSON *gs_json_number(double x) {

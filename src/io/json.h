@@ -44,9 +44,13 @@ cJSON *gs_json_same(cJSON *);
 cJSON *gs_json_add(cJSON *object, const gs_json_field *fields); /* a NULL name ends them */
 cJSON *gs_json_array(size_t count, cJSON *const *items);
 
-/* As cJSON_ParseWithLengthOpts, but several threads may parse at once: cJSON keeps the place of its last error in a
- * variable that all share. */
+/* As cJSON_ParseWithLengthOpts, but in any locale, and several threads may parse at once: cJSON keeps the place of its
+ * last error in a variable that all share. `end` may be NULL. */
 cJSON *gs_json_parse(const char *text, size_t length, const char **end);
+
+/* The JSON's text, to be freed; NULL: no memory. In any locale, and always UTF-8: another byte of a string, as of a
+ * path, becomes the four characters \xNN, as in messages. */
+char *gs_json_to_text(const cJSON *, bool indented);
 
 /* A number with that many digits: 0.01235 and not 0.0123456001281738. */
 cJSON *gs_json_rounded(double, int digits);

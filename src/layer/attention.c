@@ -21,7 +21,7 @@ typedef struct attention {
     int heads;
     bool causal;
     gs_attention_sizes sizes;
-    gs_mem lse; /* of each sample, head and token: the log of the sum of its softmax */
+    gs_mem softmax; /* of each sample and head: what backward needs of each token's (backend.h) */
     gs_mem keys,
         values; /* of earlier tokens, for passes over parts of sequences; GS_NONE until these are asked for */
 } attention;
@@ -54,12 +54,13 @@ static gs_status attention_plan(gs_layer *l, gs_shape in) {
 
 static gs_status attention_bind(gs_layer *l, size_t max_batch) {
     attention *me = (attention *)l;
-    return gs_layer_alloc(l, max_batch, (gs_shape){me->sizes.heads, 1, 1, me->sizes.length}, &me->lse);
+    return gs_layer_alloc(l, max_batch, (gs_shape){2 * me->sizes.heads, 1, 1, me->sizes.length},
+                          &me->softmax);
 }
 
 static void attention_unbind(gs_layer *l) {
     const attention *me = (const attention *)l;
-    l->device->ops->free(l->device, me->lse);
+    l->device->ops->free(l->device, me->softmax);
     l->device->ops->free(l->device, me->keys);
     l->device->ops->free(l->device, me->values);
 }
@@ -85,7 +86,7 @@ static gs_status attention_forward(gs_layer *l, const gs_pass *pass, gs_mem x, g
                                                         pass->past, pass->tokens, &me->sizes);
     }
     GS_TRY(gs_keep_x(l, pass, &x));
-    return l->device->ops->attention_forward(l->device, l->y, me->lse, x, pass->n, &me->sizes);
+    return l->device->ops->attention_forward(l->device, l->y, me->softmax, x, pass->n, &me->sizes);
 }
 
 /* Of y_i = sum_j p_ij v_j: see attention_backward in backend.h. */
@@ -94,7 +95,8 @@ static gs_status attention_backward(gs_layer *l, const gs_pass *pass, gs_mem dy,
     *dx = l->dx;
     if (!l->needs_dx) return GS_OK;
     const gs_mem y = l->keeper ? l->keeper->kept : l->y;
-    return l->device->ops->attention_backward(l->device, l->dx, dy, l->x, y, me->lse, pass->n, &me->sizes);
+    return l->device->ops->attention_backward(l->device, l->dx, dy, l->x, y, me->softmax, pass->n,
+                                              &me->sizes);
 }
 
 static void attention_describe(const gs_layer *l, char *text, size_t size) {

@@ -10,6 +10,7 @@
 #include "log/internal.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,7 +132,9 @@ gs_status gs_events_epoch(gs_events *e, const gs_epoch_report *r) {
     GsTb__Value v[] = {scalar("epoch/train_loss", r->train_loss), scalar("test/loss", r->test_loss),
                        scalar("test/accuracy", r->test_accuracy),
                        scalar("epoch/samples_per_s", r->samples_per_s)};
-    return write_values(e, r->steps, v, sizeof v / sizeof *v);
+    const bool tested = !isnan(r->test_loss); /* --tests 0 */
+    if (!tested) v[1] = v[3];
+    return write_values(e, r->steps, v, tested ? 4 : 2);
 }
 
 static gs_status write_histogram(gs_events *e, uint64_t step, const char *of, const gs_param *p,

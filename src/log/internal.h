@@ -22,6 +22,7 @@ typedef struct gs_log_end_of_run {
     double seconds, test_accuracy;
     double sent, sent_most; /* as in gs_result */
     uint64_t steps;
+    const char *busy;    /* as in gs_result; NULL: it was not */
     const char *problem; /* why the rest of the log ends earlier; NULL: it does not */
 } gs_log_end_of_run;
 

@@ -210,6 +210,11 @@ static void on_test(void *context, const gs_test_report *report) {
     if (log->next.test) log->next.test(log->next.context, report);
 }
 
+static void on_testing(void *context, size_t done, size_t of) {
+    const gs_log *log = context;
+    if (log->next.testing) log->next.testing(log->next.context, done, of);
+}
+
 static void on_workers(void *context, int epoch, const gs_worker_report *reports, int workers) {
     gs_log *log = context;
     gs_status status = GS_OK;
@@ -257,6 +262,7 @@ gs_observer gs_log_observer(gs_log *log) {
                          .step = on_step,
                          .epoch = on_epoch,
                          .test = on_test,
+                         .testing = on_testing,
                          .devices = on_devices,
                          .workers = on_workers,
                          .timeline = on_timeline,
@@ -274,6 +280,7 @@ static gs_status write_end_of_run(gs_log *log, gs_status ended, const char *mess
     if (log->failed) end.problem = log->problem;
     end.steps = log->total;
     if (ended == GS_OK && !r->interrupted) end.test_accuracy = r->test_accuracy;
+    if (ended == GS_OK && *r->busy) end.busy = r->busy;
     if (ended == GS_OK) end.sent = r->sent, end.sent_most = r->sent_most;
     return gs_log_write_end(path_of(log, "run.json"), log->run_text, &end, &log->memory);
 }

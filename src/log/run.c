@@ -141,17 +141,18 @@ static gs_status write_text(const char *path, const char *text) {
 
 gs_status gs_log_write_run(const char *path, const gs_log_run *run, char **text) {
     cJSON *o = describe(run);
-    *text = cJSON_Print(o);
+    *text = gs_json_to_text(o, true);
     cJSON_Delete(o);
     return write_text(path, *text);
 }
 
 gs_status gs_log_write_end(const char *path, const char *text, const gs_log_end_of_run *end,
                            const gs_log_memory *memory) {
-    cJSON *o = cJSON_Parse(text), *e = cJSON_AddObjectToObject(o, "ended");
+    cJSON *o = gs_json_parse(text, strlen(text), NULL), *e = cJSON_AddObjectToObject(o, "ended");
     GS_JSON_ADD(e, GS_FIELD("why", end->why), GS_FIELD("seconds", end->seconds),
                 GS_FIELD("steps", end->steps));
     if (end->test_accuracy >= 0) cJSON_AddNumberToObject(e, "test_accuracy", end->test_accuracy);
+    if (end->busy) cJSON_AddStringToObject(e, "busy", end->busy);
     if (end->problem) cJSON_AddStringToObject(e, "log", end->problem);
     if (end->sent > 0)
         GS_JSON_ADD(e, GS_FIELD("sent_bytes_a_step", end->sent),
@@ -160,7 +161,7 @@ gs_status gs_log_write_end(const char *path, const char *text, const gs_log_end_
     GS_JSON_ADD(m, GS_FIELD("weights", memory->weights), GS_FIELD("gradients", memory->gradients),
                 GS_FIELD("optimizer", memory->optimizer), GS_FIELD("activations", memory->activations),
                 GS_FIELD("data", memory->data), GS_FIELD("peak_resident", memory->peak_resident));
-    char *whole = cJSON_Print(o);
+    char *whole = gs_json_to_text(o, true);
     gs_status status = write_text(path, whole);
     cJSON_free(whole);
     cJSON_Delete(o);

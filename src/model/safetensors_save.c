@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "core/version.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "model/match.h"
 #include "model/safetensors.h"
 #include "model/safetensors_file.h"
@@ -86,7 +87,7 @@ static char *header_text(const gs_model *model, const gs_beside *beside) {
             gs_beside_name(beside->name[v], model->param[i]->name, name);
             ok = add_tensor(header, name, model->param[i], &at);
         }
-    if (ok) text = cJSON_PrintUnformatted(header);
+    if (ok) text = gs_json_to_text(header, false);
     cJSON_Delete(header);
     if (!text) return NULL;
 

@@ -31,14 +31,19 @@
 #define GS_LOSS_SCALE_FIRST 0x1p7f
 #define GS_LOSS_SCALE_LEAST 0x1p-24f
 #define GS_LOSS_SCALE_MOST 0x1p24f
-enum { GS_LOSS_SCALE_STEPS = 2000 };
+enum {
+    GS_LOSS_SCALE_STEPS = 2000,
+    GS_LOSS_SCALE_HOPELESS =
+        32 /* updates left out one after the other with the least scale: no scale will do */
+};
 
 typedef struct gs_loss_scale {
-    float scale;    /* of the next step; 0: the loss is not scaled, and all below means nothing */
-    uint32_t good;  /* updates since it was changed */
-    float used;     /* that of the last step */
-    bool skipped;   /* the last step's update was left out ... */
-    uint64_t skips; /* ... and so many of this run were */
+    float scale;      /* of the next step; 0: the loss is not scaled, and all below means nothing */
+    uint32_t good;    /* updates since it was changed */
+    float used;       /* that of the last step */
+    uint32_t floored; /* the last updates that were left out with the least scale, one after the other */
+    bool skipped;     /* the last step's update was left out ... */
+    uint64_t skips;   /* ... and so many of this run were */
 } gs_loss_scale;
 
 /* A step is done whose gradients were finite, or not. */

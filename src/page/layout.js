@@ -73,7 +73,8 @@ function pipeline() {
     }
   });
   arrows(p, (r) => TOP + r * LANE + LANE / 2 - 2);
-  return ['A row is a worker with its stage of the model. A micro-batch goes forward through the stages from the first to the last, and backward the other way; each stage makes a backward as soon as it can (1F1B), so that few micro-batches are alive.',
+  return ['A row is a worker with its stage of the model. A micro-batch goes forward through the stages from the first to the last, and backward the other way; ' + (/^gpipe$/.test(data.schedule) ? 'each stage makes all forwards first, and then the backwards (GPipe), so all micro-batches are alive at once.' :
+    'each stage makes a backward as soon as it can (1F1B), so that few micro-batches are alive.'),
     'Lines are messages: activations to the next stage, gradients back to the one before. Where a row is empty, the worker waits. The wait at the beginning and at the end is the bubble; more micro-batches make it a smaller share.'];
 }
 

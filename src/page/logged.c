@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "io/file.h"
+#include "io/json.h"
 
 /* ---- tables ---- */
 
@@ -92,7 +93,7 @@ static gs_status read_run(gs_logged *log, const char *path) {
         gs_logged_say(log, "run.json cannot be read: the model, the workers and the devices are not known.");
         return GS_OK;
     }
-    log->run = cJSON_ParseWithLength(text, length);
+    log->run = gs_json_parse(text, length, NULL);
     free(text);
     if (!cJSON_IsObject(log->run)) {
         cJSON_Delete(log->run);
@@ -105,6 +106,9 @@ static gs_status read_run(gs_logged *log, const char *path) {
     const cJSON *problem = cJSON_GetObjectItemCaseSensitive(ended, "log");
     if (cJSON_IsString(problem))
         gs_logged_say(log, "The log is incomplete: %s.", gs_printable(problem->valuestring));
+    const cJSON *busy = cJSON_GetObjectItemCaseSensitive(ended, "busy");
+    if (cJSON_IsString(busy))
+        gs_logged_say(log, "The machine was busy: %s.", gs_printable(busy->valuestring));
     if (!ended) gs_logged_say(log, "This run has not ended: it is still running, or it was killed.");
     return GS_OK;
 }
@@ -141,7 +145,7 @@ static gs_status read_lines(gs_logged *log, FILE *f, char *text, damage *d) {
     size_t length = 0;
     for (size_t number = 1; (length = read_line(f, text)) > 0; number++) {
         bool ends = text[length - 1] == '\n', whole = (ends || feof(f)) && !memchr(text, 0, length);
-        cJSON *line = whole ? cJSON_Parse(text) : NULL;
+        cJSON *line = whole ? gs_json_parse(text, strlen(text), NULL) : NULL;
         gs_logged_table *t = table_of(log, line);
         gs_status status = t ? add_line(t, line) : GS_OK;
         bool good = cJSON_IsObject(line);

@@ -3,6 +3,7 @@
  * "f"). Source: "Trace Event Format" of the Chromium project, which Perfetto and chrome://tracing read. */
 #include "page/logged.h"
 #include "core/memory.h"
+#include "io/json.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -253,7 +254,7 @@ static gs_status read_events(gs_logged *log, const char *at, const char *end, gs
     size_t read = 0;
     for (at = blanks(at); *at != ']'; at = blanks(at)) {
         const char *after = NULL;
-        cJSON *e = cJSON_ParseWithLengthOpts(at, (size_t)(end - at), &after, false);
+        cJSON *e = gs_json_parse(at, (size_t)(end - at), &after);
         if (!e) {
             gs_logged_say(log, "trace.json is %s after %zu event%s; the timeline shows those.",
                           *at ? "cut off or damaged" : "cut off", read, gs_s(read));

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "io/file.h"
+#include "io/json.h"
 
 /* ---- parts; `f` is memory, and whether there was enough is asked once, in gs_page_write ---- */
 
@@ -22,7 +23,7 @@ static void put_text(FILE *f, const char *text) {
 /* Within a script element a browser looks for nothing but "</script" and "<!--". In JSON "<" stands in strings
  * only, where it may be written as an escape. */
 static gs_status put_json(FILE *f, const cJSON *json) {
-    char *text = cJSON_PrintUnformatted(json);
+    char *text = gs_json_to_text(json, false);
     if (!text) return gs_fail(GS_E_MEMORY, "no memory for the data of a page");
     for (const char *c = text; *c; c++)
         if (*c == '<')

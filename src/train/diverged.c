@@ -9,6 +9,9 @@
  * in each step, all see the same one. With --sync local and async each sees a loss of its own. There the request to
  * stop spreads as that of Ctrl-C does (GS_STAT_STOP), and at the end of the epoch all learn which worker was first.
  *
+ * In f16 the loss can stay finite while every gradient is not, however small the loss scale (optim/loss_scale.h). Then no
+ * update is made, and the initial weights would be saved as trained ones: GS_LOSS_SCALE_HOPELESS such steps are enough.
+ *
  * Inference with such weights fails likewise: its numbers would say nothing.
  */
 #include "train/internal.h"
@@ -65,8 +68,23 @@ static gs_status fail_together(gs_worker *w, uint64_t step, const char *what, do
     return fail(w, step, what, found);
 }
 
+bool gs_is_hopeless(const gs_worker *w) {
+    return !w->settings->keep_going && w->optimizer->loss_scale.floored >= GS_LOSS_SCALE_HOPELESS;
+}
+
 gs_status gs_check_divergence(gs_worker *w) {
     if (w->settings->keep_going) return GS_OK;
+    if (gs_is_hopeless(w)) {
+        GS_TRY(gs_comm_barrier(w->comm));
+        w->diverged.together = true;
+        w->diverged.step = w->step;
+        return gs_fail(
+            GS_E_DIVERGED,
+            "diverged at step %" PRIu64 ": gradients in f16 are not finite with the least loss scale, %g, "
+            "and the last %u updates are left out; wanted finite ones: try smaller inputs (--std), "
+            "--precision bf16, or --keep-going",
+            w->step, (double)GS_LOSS_SCALE_LEAST, w->optimizer->loss_scale.floored);
+    }
     double first = w->diverged.step > 0 ? (double)w->diverged.step : INFINITY;
     if (w->way->apart) GS_TRY(gs_comm_all_reduce(w->comm, &first, 1, GS_F64, GS_MIN));
     if (!isfinite(first)) return GS_OK;

@@ -1,6 +1,7 @@
 #include "train/elastic/carry.h"
 #include "train/internal.h"
 #include "train/offload/offload.h"
+#include "train/run.h"
 #include "train/state.h"
 
 #include "core/clock.h"
@@ -58,7 +59,7 @@ static gs_status one_epoch(gs_worker *w, int epoch, stopwatch *watch, const gs_o
         total->correct += score.correct;
         total->samples += score.samples;
         total->stop = score.stop;
-        bool bad = gs_watch_loss(w, score.loss, w->step);
+        bool bad = gs_watch_loss(w, score.loss, w->step) || gs_is_hopeless(w);
         diverged = bad && !w->way->apart; /* these tell each other by the request to stop */
         if (!diverged && !total->stop) GS_TRY(gs_checkpoints_after_step(w, observer, &score));
         if (observer->step) observer->step(observer->context, epoch, i + 1, steps, &score);
@@ -124,8 +125,9 @@ static gs_status keep_best(gs_worker *w, int epoch, gs_result *result) {
 static gs_status test_ended(gs_worker *w, const gs_observer *observer, gs_result *result) {
     gs_score score;
     stopwatch watch = {.started = gs_seconds()};
-    GS_TRY(test(w, &watch, observer, &score));
     result->train_loss = NAN;
+    if (w->settings->tests == 0) return GS_OK;
+    GS_TRY(test(w, &watch, observer, &score));
     result->interrupted = score.stop;
     if (score.stop) return GS_OK;
     result->test_loss = score.loss / score.samples;
@@ -154,7 +156,9 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     const gs_settings *s = w->settings;
     const gs_measured *done = &w->measured;
     double seconds = 0, samples = 0, waited = 0;
-    if (!w->way->split) GS_TRY(gs_warm_up(w)); /* a stage's first step is its warm-up */
+    w->observer = observer;
+    result->test_loss = result->test_accuracy = NAN; /* until there is a test */
+    if (!w->way->split) GS_TRY(gs_warm_up(w));       /* a stage's first step is its warm-up */
     if (s->begin) GS_TRY(gs_state_restore(w));
     GS_TRY(gs_digest_create(w));
     GS_TRY(gs_make_way(w));
@@ -169,6 +173,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     gs_checkpoint_let_go(); /* all have loaded what --resume has found */
     GS_TRY(gs_record_start(w, observer));
     if (observer->start) observer->start(observer->context, w);
+    const gs_busy_clock begun = gs_busy_begin();
     const int first = 1 + (int)(w->step / gs_steps_of_epoch(w->train_set->count, w->batch));
     for (int epoch = first; epoch <= s->epochs && !(s->steps && w->step >= s->steps); epoch++) {
         gs_score train, score;
@@ -186,15 +191,17 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
         result->train_loss = train.loss / train.samples;
         double norms = w->measured.norms - before.norms, steps = (double)(w->step - done_before);
         score.stop = train.stop;
-        if (!train.stop) GS_TRY(test(w, &watch, observer, &score));
+        if (!train.stop && s->tests > 0) GS_TRY(test(w, &watch, observer, &score));
         result->interrupted = score.stop;
         if (score.stop) {
             GS_TRY(gs_record_epoch(w, observer, epoch, &before, took, true));
             break;
         }
-        result->test_loss = score.loss / score.samples;
-        result->test_accuracy = score.correct / score.samples;
-        result->tested_epoch = epoch;
+        if (s->tests > 0) {
+            result->test_loss = score.loss / score.samples;
+            result->test_accuracy = score.correct / score.samples;
+            result->tested_epoch = epoch;
+        }
         GS_TRY(keep_best(w, epoch, result));
         bool last = epoch == s->epochs || (s->steps && w->step >= s->steps);
         GS_TRY(gs_record_epoch(w, observer, epoch, &before, took, last));
@@ -208,6 +215,8 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
                                   s->clip > 0 ? norms / steps : (double)NAN};
         if (observer->epoch) observer->epoch(observer->context, &report);
     }
+    gs_busy busy = w->run ? w->run->busy : (gs_busy){.cpus = 1};
+    busy.waited = gs_busy_waited(&begun, (double)busy.cpus / (w->run ? w->run->beside : 1));
     char ended[GS_RUN_HAS_ENDED];
     if (s->begin && gs_state_has_ended(s->begin, s, ended, sizeof ended))
         GS_TRY(test_ended(w, observer, result));
@@ -225,5 +234,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     if (s->save_state) GS_TRY(gs_state_take(w, &result->state));
     GS_TRY(result->kept_epoch ? make_weights(w, result)
                               : read_weights(w, result)); /* before the report: its memory */
-    return gs_report_workers(w, &(gs_measured){0}, seconds, &result->worker);
+    GS_TRY(gs_report_workers(w, &(gs_measured){0}, seconds, &busy, &result->worker));
+    gs_busy_text(&busy, result->busy);
+    return GS_OK;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sched.h>
+#include "core/busy.h"
 #include "core/shard.h"
 #include "model/safetensors.h"
 #include "train/ways/way.h"
@@ -155,7 +156,8 @@ gs_status gs_check_rates(const gs_settings *, size_t samples);
 
 /* What each worker has done since then, in `seconds` of training: one report for each, to be freed with free(). All
  * workers call it. */
-gs_status gs_report_workers(gs_worker *, const gs_measured *since, double seconds, gs_worker_report **out);
+gs_status gs_report_workers(gs_worker *, const gs_measured *since, double seconds, gs_busy *busy,
+                            gs_worker_report **out);
 
 /* The devices of all workers, in the same way. */
 gs_status gs_report_devices(gs_worker *, gs_device_report **out);
@@ -193,6 +195,8 @@ gs_status gs_verify(gs_worker *);
 /* The loss of step `step` (from 1), as this worker knows it. True if this one or an earlier one is not finite: the run
  * must end. */
 bool gs_watch_loss(gs_worker *, double loss, uint64_t step);
+/* In f16: no loss scale suits (diverged.c). All workers find the same. */
+bool gs_is_hopeless(const gs_worker *);
 
 /* At the end of an epoch, on all workers: fails on all of them if any of them has seen a loss that was not finite. */
 gs_status gs_check_divergence(gs_worker *);

@@ -3,6 +3,7 @@
 #include "train/timeline/timeline.h"
 
 #include "core/clock.h"
+#include "core/thread.h"
 #include "train/buckets.h"
 #include "train/ways/way.h"
 
@@ -101,7 +102,7 @@ static gs_status create(gs_overlap *o) {
         !(o->copy = gs_host_alloc(o->worker, GS_MEMORY_COMMUNICATION, count * sizeof *o->copy)))
         return gs_fail(GS_E_MEMORY, "--bucket: no memory for %zu gradients", count);
     GS_TRY(cut(o));
-    o->started = pthread_create(&o->thread, NULL, thread_main, o) == 0;
+    o->started = gs_thread_start(&o->thread, thread_main, o) == 0;
     return o->started ? GS_OK : gs_fail(GS_E_MEMORY, "--bucket: cannot start a thread");
 }
 

@@ -1,6 +1,9 @@
 /* Before a run: its settings, its data sets, and what can be checked without a worker. */
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "core/usable.h"
 #include "data/text_set.h"
 #include "io/file.h"
 #include "train/internal.h"
@@ -89,6 +92,20 @@ static gs_status read_state(gs_run *run) {
     return GS_OK;
 }
 
+/* Processes that mpirun, torchrun or Slurm has given CPUs of their own share none. */
+static void count_threads(gs_run *run) {
+    const gs_usable may = gs_usable_here();
+    const gs_rendezvous *p = run->settings.processes;
+    const bool apart = p && (p->own_cpus || (p->engine && may.cpus < sysconf(_SC_NPROCESSORS_ONLN)));
+    const int nodes = p && p->nodes > 0 ? p->nodes : 1;
+    char name[48];
+    run->beside = p && p->size > 1 && !apart ? (p->size + nodes - 1) / nodes : 1;
+    run->busy = (gs_busy){.cpus = may.cpus, .quota = may.quota};
+    for (int i = 0; i < run->local; i++)
+        if (gs_devices_name(run->settings.devices, i, name) == GS_OK && strcmp(name, "cpu") == 0)
+            run->busy.threads += run->threads * run->beside;
+}
+
 gs_status gs_run_prepare(gs_run *run) {
     gs_settings *s = &run->settings;
     char ended[GS_RUN_HAS_ENDED];
@@ -122,6 +139,7 @@ gs_status gs_run_prepare(gs_run *run) {
     GS_TRY(check_scaling(run));
     run->local = gs_devices_count(s->devices);
     run->threads = gs_worker_threads(s, run->local);
+    count_threads(run);
     run->worker = calloc((size_t)run->local, sizeof *run->worker);
     if (!run->worker) return gs_fail(GS_E_MEMORY, "no memory for %d workers", run->local);
     for (int i = 0; i < run->local; i++) {

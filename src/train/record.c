@@ -28,8 +28,9 @@ static gs_status timeline(gs_worker *w, const gs_observer *o) {
 gs_status gs_record_epoch(gs_worker *w, const gs_observer *o, int epoch, const gs_measured *since,
                           double seconds, bool last) {
     gs_worker_report *reports;
+    gs_busy unused = {.cpus = 1};
     if (!w->settings->record) return GS_OK;
-    gs_status status = gs_report_workers(w, since, seconds, &reports);
+    gs_status status = gs_report_workers(w, since, seconds, &unused, &reports);
     if (status == GS_OK && o->workers) o->workers(o->context, epoch, reports, w->comm->size);
     free(reports);
     if (status == GS_OK && w->timeline && (last || w->step >= w->settings->trace.last))

@@ -74,6 +74,7 @@ typedef struct gs_observer {
     void (*step)(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *);
     void (*epoch)(void *context, const gs_epoch_report *);
     void (*test)(void *context, const gs_test_report *);
+    void (*testing)(void *context, size_t done, size_t of); /* during a test: blocks of this worker */
     /* With settings->record: before start, the devices' descriptions; after each epoch, what each worker did in it;
      * once, after the last traced step, the timelines of all workers (timeline/timeline.h). */
     void (*devices)(void *context, const gs_device_report *, int workers);
@@ -181,6 +182,7 @@ typedef struct gs_result {
     int threads;              /* that each cpu worker of this process had */
     int cpus;                 /* that this worker was bound to; 0: it was not bound */
     int rank;                 /* of this process's first worker */
+    char busy[200];           /* a sentence: the machine was too busy for these times; "": it was not */
     gs_worker_report *worker; /* of training: one for each rank of all processes; else NULL */
     gs_staleness staleness;   /* of rank 0 with --sync async; else empty */
     /* Of gs_eval: of the GS_TOP likeliest classes; NaN: there are not more than GS_TOP. */

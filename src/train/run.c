@@ -2,6 +2,7 @@
 
 #include "core/clock.h"
 #include "core/cores.h"
+#include "core/thread.h"
 #include "data/text_set.h"
 #include "io/file.h"
 #include "train/elastic/carry.h"
@@ -122,7 +123,7 @@ static gs_status run_workers(gs_run *run) {
     if (!run->worker[0].comm) GS_TRY(connect_workers(run));
     for (int i = 0; i < run->local; i++) {
         gs_run_worker *w = &run->worker[i];
-        if (pthread_create(&w->thread, NULL, worker_main, w) == 0) continue;
+        if (gs_thread_start(&w->thread, worker_main, w) == 0) continue;
         gs_comm_abort(w->comm, "cannot start a thread");
         for (int j = 0; j < i; j++) pthread_join(run->worker[j].thread, NULL);
         return gs_fail(GS_E_MEMORY, "cannot start a thread for worker %d of %d", i, run->local);

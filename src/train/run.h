@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include "core/busy.h"
 #include "model/safetensors.h"
 #include "train/checkpoint/folder.h"
 #include "train/memory/memory.h"
@@ -30,6 +31,8 @@ typedef struct gs_run {
     char fit[GS_FIT_TEXT];      /* what --fit chose, and why; "": nothing */
     int local;                  /* workers in this process, and */
     int threads;                /* what each has of the CPU's */
+    int beside;                 /* processes of the run on this machine that use the same CPUs; at least 1 */
+    gs_busy busy;               /* what they all take of these, without `waited` */
     float *logits;              /* of the whole test set: JOB_PREDICT */
     atomic_bool failed;         /* a worker of this process has */
     struct gs_run_worker *worker;

@@ -100,7 +100,6 @@ gs_status gs_check_each_setting(const gs_settings *s) {
     }
     if (!(s->timeout > 0) || isinf(s->timeout))
         return gs_fail(GS_E_USAGE, "the timeout is %g s; it must be more than 0", s->timeout);
-    if (s->tests < 0) return gs_fail(GS_E_USAGE, "tests is %d; wanted a whole number, at least 0", s->tests);
     return GS_OK;
 }
 
@@ -176,6 +175,9 @@ static gs_status check_state(const gs_settings *s, const gs_way *chosen) {
     if (!s->checkpoint && (timed || s->keep.checkpoints > 0))
         return gs_fail(GS_E_USAGE, "--%s is for checkpoints: it needs --checkpoint DIR",
                        timed ? "checkpoint-every" : "keep N");
+    if (s->keep.best && s->tests == 0)
+        return gs_fail(GS_E_USAGE,
+                       "--keep best compares test results, and --tests 0 makes none; use only one of them");
     if (!s->resume && !s->save_state && !s->checkpoint) return GS_OK;
     if (chosen->no_state)
         return gs_fail(GS_E_USAGE, "%s %s: it does not work with %s", chosen->option, chosen->no_state,
@@ -242,7 +244,7 @@ gs_status gs_exact_check_passes(const gs_settings *s, int workers) {
 
 gs_status gs_check_workers(const gs_settings *s, const gs_dataset *train_set, int workers) {
     const gs_way *way = gs_way_of(s);
-    GS_TRY(gs_layout_check_workers(s, workers));
+    GS_TRY(gs_layout_check_workers(s, workers, "--devices or launch -n"));
     if (way->parts % workers != 0)
         return gs_fail(
             GS_E_USAGE,

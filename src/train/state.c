@@ -128,7 +128,7 @@ cJSON *gs_state_json(const gs_state *s) {
 gs_status gs_state_save(const char *path, const gs_model *model, const gs_optimizer_ops *ops,
                         const float *weights, const gs_state *s, gs_written *written) {
     cJSON *o = gs_state_json(s);
-    char *about = cJSON_PrintUnformatted(o);
+    char *about = gs_json_to_text(o, false);
     cJSON_Delete(o);
     if (!about) return gs_fail(GS_E_MEMORY, "cannot write %s: no memory for the state of the run", path);
     gs_beside beside = {.about = about, .count = s->vectors, .written = written};

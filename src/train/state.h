@@ -17,7 +17,7 @@
  *
  * It lies in the file of the weights (model/safetensors.h), as text in the metadata and as tensors
  * "optimizer.velocity.3.weight"; readers of weights ignore it. With --sync local, a run that ends between two
- * averages makes one there, which a run that does not stop would not make; and `updates` are those of rank 0.
+ * averages makes one there, which a run that does not stop would not make.
  */
 #pragma once
 

@@ -159,11 +159,11 @@ typedef struct gs_settings {
     double throttle; /* MB (10^6 bytes) of samples a second that each worker's loader brings; 0: all it can */
     int every;       /* --sync local: steps from one average of the weights to the next; else 0 */
     int staleness;   /* --sync async: K, steps that a worker may be ahead of the slowest; else -1 */
-    const char *digest;  /* record each step in this folder (digest/digest.h); NULL: no record */
-    uint64_t verify;     /* compare the workers' weights every `verify` steps; 0: never */
-    bool keep_going;     /* when a loss or a logit is not finite; else GS_E_DIVERGED, and nothing is saved */
-    int tests;           /* evaluations on the test set in an epoch, evenly spaced; 0, 1: only at its end.
-                        More than one only if all workers have the same weights after each step. */
+    const char *digest; /* record each step in this folder (digest/digest.h); NULL: no record */
+    uint64_t verify;    /* compare the workers' weights every `verify` steps; 0: never */
+    bool keep_going;    /* when a loss or a logit is not finite; else GS_E_DIVERGED, and nothing is saved */
+    int tests; /* evaluations of the test set in an epoch, evenly spaced, the last at its end; 0: none. More than one
+                  only if all workers have the same weights after each step. */
     bool record;         /* call the observer's workers and timeline functions too */
     gs_step_range trace; /* the steps of that timeline */
     bool confusion;      /* of gs_eval: count which class is taken for which */
@@ -232,6 +232,7 @@ typedef struct gs_divergence {
 
 /* One worker's part of a run. */
 typedef struct gs_worker {
+    const struct gs_observer *observer; /* of rank 0: who is told of a test under way; NULL: nobody */
     const gs_settings *settings;
     const gs_dataset *train_set, *test_set; /* shared by the workers of a process, read only; may be NULL */
     int cpus;                               /* that it is bound to; 0: it is not bound */

@@ -11,6 +11,7 @@
 typedef struct part {
     gs_worker_report report;
     double samples, seconds;
+    gs_busy busy;
 } part;
 
 /* The workers begin and end an epoch together, so there is one time of the run, rank 0's: with it their speeds add up
@@ -25,12 +26,14 @@ static gs_status gather(const gs_worker *w, const part *mine, part *all, gs_work
     return GS_OK;
 }
 
-gs_status gs_report_workers(gs_worker *w, const gs_measured *since, double seconds, gs_worker_report **out) {
+gs_status gs_report_workers(gs_worker *w, const gs_measured *since, double seconds, gs_busy *busy,
+                            gs_worker_report **out) {
     part mine;
     double sum = 0;
     memset(&mine, 0, sizeof mine); /* padding too: the whole struct travels */
     mine.samples = w->measured.samples - since->samples;
     mine.seconds = seconds;
+    mine.busy = *busy;
     snprintf(mine.report.device, sizeof mine.report.device, "%s", w->device->name);
     for (int p = 0; p < GS_PHASES; p++) sum += w->measured.phase[p] - since->phase[p];
     for (int p = 0; p < GS_PHASES; p++)
@@ -44,6 +47,7 @@ gs_status gs_report_workers(gs_worker *w, const gs_measured *since, double secon
     gs_status status = GS_OK;
     if (!*out || !all) status = gs_fail(GS_E_MEMORY, "no memory for a report of %d workers", w->comm->size);
     if (status == GS_OK) status = gather(w, &mine, all, *out);
+    for (int r = 0; r < w->comm->size && status == GS_OK; r++) *busy = gs_busy_worse(*busy, all[r].busy);
     free(all);
     return status;
 }

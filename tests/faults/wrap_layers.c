@@ -33,11 +33,11 @@ static gs_status running(gs_device *d, gs_mem dmean, gs_mem dvar, gs_mem mean, g
     return real->batch_norm_running(d, dmean, dvar, mean, var, m, v, of, samples, &other, add);
 }
 
-static gs_status attention(gs_device *d, gs_mem y, gs_mem lse, gs_mem x, size_t n,
+static gs_status attention(gs_device *d, gs_mem y, gs_mem softmax, gs_mem x, size_t n,
                            const gs_attention_sizes *s) {
     gs_attention_sizes other = *s;
     if (is_on_rank_1(NOT_CAUSAL)) other.causal = 0;
-    return real->attention_forward(d, y, lse, x, n, &other);
+    return real->attention_forward(d, y, softmax, x, n, &other);
 }
 
 /* ---- the loss ---- */

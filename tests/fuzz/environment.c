@@ -25,7 +25,10 @@ FUZZ(in) {
                                         "SLURM_PROCID",
                                         "SLURM_NTASKS",
                                         "SLURM_STEP_NODELIST",
-                                        "GRADSUM_FAULT"};
+                                        "GRADSUM_FAULT",
+                                        "PMI_RANK",
+                                        "PMI_SIZE",
+                                        "PMIX_RANK"};
     enum { NAMES = sizeof names / sizeof *names };
     char *text = fuzz_text(in), *value[FUZZ_WORDS + 1];
     int count = fuzz_words(text, value);

@@ -1,8 +1,9 @@
 /* This machine: what a run takes of the system. */
 #include "cli/doctor/doctor.h"
 #include "comm/probe/probe.h"
+#include "core/busy.h"
+#include "core/usable.h"
 #include "core/version.h"
-#include "device.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,41 +28,43 @@ static void look_at_version(gs_doctor *d) {
                   u.machine);
 }
 
-static void look_at_cores(gs_doctor *d) {
-    const int cores = gs_cpu_cores();
-    const long all = sysconf(_SC_NPROCESSORS_ONLN);
+static void look_at_cores(gs_doctor *d, const gs_usable *may) {
+    const int cores = may->cpus;
+    char quota[80] = "";
+    const gs_busy busy = gs_busy_measure(cores);
+    char text[GS_BUSY_TEXT];
+    if (*gs_busy_text(&busy, text))
+        gs_doctor_say(d, GS_NOTE, "busy", "end them before you measure anything", "%s", text);
     gs_doctor_fact(d, "cores", "%d", cores);
     gs_doctor_fact(d, "processes", "%d", d->processes);
+    if (may->quota > 0)
+        snprintf(quota, sizeof quota, " (a quota of %.3g CPUs' time; nothing is bound to cores)", may->quota);
     if (d->processes > cores)
         gs_doctor_say(d, GS_NOTE, "cores", "start as many processes as there are cores (-n)",
-                      "%d processes share %d core%s: they will be slower than %d", d->processes, cores,
-                      cores == 1 ? "" : "s", cores);
+                      "%d processes share %d core%s: they will be slower than %d%s", d->processes, cores,
+                      cores == 1 ? "" : "s", cores, quota);
     else
-        gs_doctor_say(d, GS_WELL, "cores", NULL, "%d of %ld may be used", cores, all);
+        gs_doctor_say(d, GS_WELL, "cores", NULL, "%d of %ld may be used%s", cores,
+                      sysconf(_SC_NPROCESSORS_ONLN), quota);
 }
 
-/* A number of /proc/meminfo in MB; -1: it is not there. */
-static double meminfo(const char *name) {
-    char line[200];
-    double kb = -1;
-    FILE *f = fopen("/proc/meminfo", "re");
-    while (f && kb < 0 && fgets(line, sizeof line, f))
-        if (strncmp(line, name, strlen(name)) == 0) kb = strtod(line + strlen(name), NULL);
-    if (f) fclose(f);
-    return kb < 0 ? -1 : kb * 1024 / 1e6;
-}
-
-static void look_at_memory(gs_doctor *d) {
-    const double all = meminfo("MemTotal:"), free_now = meminfo("MemAvailable:");
+static void look_at_memory(gs_doctor *d, const gs_usable *may) {
     struct rlimit limit;
-    if (all < 0 || free_now < 0)
+    char group[80] = "";
+    if (may->bytes < may->machine_bytes)
+        snprintf(group, sizeof group, " (a limit of its container or group; the machine has %.1f)",
+                 may->machine_bytes / 1e9);
+    if (!(may->bytes > 0))
         gs_doctor_say(d, GS_NOTE, "memory", NULL, "this system does not say how much there is");
-    else if (free_now < (double)LEAST_MB * d->processes)
-        gs_doctor_say(d, GS_WRONG, "memory", "end other programs, or start fewer processes",
-                      "%.1f of %.1f GB are free: less than %d MB for each of %d process%s", free_now / 1e3,
-                      all / 1e3, LEAST_MB, d->processes, d->processes == 1 ? "" : "es");
+    else if (may->free < LEAST_MB * 1e6 * d->processes)
+        gs_doctor_say(d, GS_WRONG, "memory",
+                      *group ? "give the container more memory, or start fewer processes"
+                             : "end other programs, or start fewer processes",
+                      "%.1f of %.1f GB are free%s: less than %d MB for each of %d process%s", may->free / 1e9,
+                      may->bytes / 1e9, group, LEAST_MB, d->processes, d->processes == 1 ? "" : "es");
     else
-        gs_doctor_say(d, GS_WELL, "memory", NULL, "%.1f of %.1f GB are free", free_now / 1e3, all / 1e3);
+        gs_doctor_say(d, GS_WELL, "memory", NULL, "%.1f of %.1f GB are free%s", may->free / 1e9,
+                      may->bytes / 1e9, group);
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         gs_doctor_say(d, GS_NOTE, "memory", "ulimit -v unlimited",
                       "addresses are limited to %.1f GB (ulimit -v)", (double)limit.rlim_cur / 1e9);
@@ -99,9 +102,10 @@ static void look_at_folders(gs_doctor *d) {
 }
 
 void gs_doctor_machine(gs_doctor *d) {
+    const gs_usable may = gs_usable_here();
     look_at_version(d);
-    look_at_cores(d);
-    look_at_memory(d);
+    look_at_cores(d, &may);
+    look_at_memory(d, &may);
     look_at_files(d);
     look_at_shared_memory(d);
     look_at_folders(d);

@@ -68,7 +68,8 @@ void gs_print_fact(const char *label, const char *format, ...) {
     va_start(args, format);
     const int length = vasprintf(&text, format, args);
     va_end(args);
+    const gs_screen screen = gs_screen_of(stdout);
     printf("%-*s", MARGIN, label);
-    gs_print_wrapped(MARGIN, length < 0 ? "(no memory)" : text);
+    print_pieces(stdout, gs_screen_columns(&screen), MARGIN, length < 0 ? "(no memory)" : text, word_of);
     if (length >= 0) free(text);
 }

@@ -26,13 +26,6 @@ static const char *model_of(const gs_settings *s) {
     return gs_model_is_name(name) ? name : "layers";
 }
 
-static void print_hardware(const gs_simulation *s) {
-    if (s->tcp) printf("               lines as TCP has them\n");
-    if (s->cores > 0)
-        printf("               %d core%s %s\n", s->cores, gs_s((unsigned)s->cores),
-               s->one_machine ? "for all workers" : "on each host");
-}
-
 static void print_cluster(const gs_simulate_answer *a) {
     const gs_simulation *s = &a->sim;
     char between[80], inside[80], samples[32];
@@ -47,7 +40,6 @@ static void print_cluster(const gs_simulate_answer *a) {
     else
         printf("%d on each of %s host%s\n               %s between hosts, %s inside\n", s->workers / s->hosts,
                gs_thousands(s->hosts), gs_s((unsigned)s->hosts), between, inside);
-    print_hardware(s);
 }
 
 static void print_formula(const gs_simulated *r) {
@@ -71,8 +63,6 @@ static void print_result(const gs_simulate_answer *a) {
     if (r->buckets > 1) printf("%s%d buckets", s->layout ? ",\n               in " : ", ", r->buckets);
     printf("\n\nstep           %s\n", gs_simulate_time(r->step));
     if (s->jitter.count > 0) printf("               the median; the mean is %s\n", gs_simulate_time(r->mean));
-    if (!isnan(r->late))
-        printf("               %s from then on, where a worker was late once\n", gs_simulate_time(r->late));
     printf("speed-up       %.4g with %s workers: efficiency %.1f %%\n", r->speed_up, gs_thousands(r->workers),
            100 * r->efficiency);
     printf("sent           %s by the worker with most\n", bytes_text(r->sent_most));
@@ -136,16 +126,15 @@ static cJSON *number_or_null(double x) {
 }
 
 static cJSON *json_point(const gs_simulated *r) {
-    return GS_JSON_OBJECT(GS_FIELD("workers", r->workers), GS_FIELD("hosts", r->hosts),
-                          GS_FIELD("step", r->step), GS_FIELD("step_mean", r->mean),
-                          GS_FIELD("step_late", number_or_null(r->late)), GS_FIELD("steps", r->steps),
-                          GS_FIELD("compute", r->compute), GS_FIELD("communication", r->communication),
-                          GS_FIELD("exposed", r->exposed), GS_FIELD("hidden", gs_simulated_hidden(r)),
-                          GS_FIELD("speed_up", r->speed_up), GS_FIELD("efficiency", r->efficiency),
-                          GS_FIELD("sent_most", r->sent_most), GS_FIELD("sent_between", r->between),
-                          GS_FIELD("sent_inside", r->inside), GS_FIELD("buckets", r->buckets),
-                          GS_FIELD("formula", number_or_null(r->formula)), GS_FIELD("busiest_line", r->busy),
-                          GS_FIELD("bottleneck", (const char *)r->bottleneck));
+    return GS_JSON_OBJECT(
+        GS_FIELD("workers", r->workers), GS_FIELD("hosts", r->hosts), GS_FIELD("step", r->step),
+        GS_FIELD("step_mean", r->mean), GS_FIELD("steps", r->steps), GS_FIELD("compute", r->compute),
+        GS_FIELD("communication", r->communication), GS_FIELD("exposed", r->exposed),
+        GS_FIELD("hidden", gs_simulated_hidden(r)), GS_FIELD("speed_up", r->speed_up),
+        GS_FIELD("efficiency", r->efficiency), GS_FIELD("sent_most", r->sent_most),
+        GS_FIELD("sent_between", r->between), GS_FIELD("sent_inside", r->inside),
+        GS_FIELD("buckets", r->buckets), GS_FIELD("formula", number_or_null(r->formula)),
+        GS_FIELD("busiest_line", r->busy), GS_FIELD("bottleneck", (const char *)r->bottleneck));
 }
 
 static cJSON *json_timeline(const gs_simulated *r) {
@@ -178,9 +167,8 @@ cJSON *gs_simulate_json(const gs_simulate_answer *a, bool timeline) {
     GS_JSON_ADD(o, GS_FIELD("model", model_of(s)), GS_FIELD("parameters", a->work.plan->params),
                 GS_FIELD("samples", a->work.samples), GS_FIELD("measured", a->work.measured),
                 GS_FIELD("flops", a->work.measured ? cJSON_CreateNull() : cJSON_CreateNumber(a->sim.flops)),
-                GS_FIELD("add", number_or_null(1 / a->work.gamma)), GS_FIELD("tcp", a->sim.tcp),
-                GS_FIELD("cores", a->sim.cores), GS_FIELD("cores_for_all", a->sim.one_machine),
-                GS_FIELD("sync", s->sync), GS_FIELD("layout", s->layout ? s->layout : ""),
+                GS_FIELD("add", number_or_null(1 / a->work.gamma)), GS_FIELD("sync", s->sync),
+                GS_FIELD("layout", s->layout ? s->layout : ""),
                 GS_FIELD("link", gs_link_text(&s->link, between, sizeof between)),
                 GS_FIELD("inside", gs_link_text(&a->sim.inside, inside, sizeof inside)));
     if (a->points > 0) {

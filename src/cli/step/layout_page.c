@@ -105,6 +105,7 @@ cJSON *gs_step_layout_json(const gs_step_layout *l) {
         GS_FIELD("model", gs_model_is_name(l->settings.model) ? l->settings.model : "a model of your own"),
         GS_FIELD("data", l->settings.data), GS_FIELD("batch", l->memory.batch),
         GS_FIELD("step", l->settings.steps), GS_FIELD("zero", l->layout.zero), GS_FIELD("pp", l->layout.pp),
+        GS_FIELD("schedule", l->settings.pipeline_schedule ? l->settings.pipeline_schedule : "1f1b"),
         GS_FIELD("tp", l->layout.tp), GS_FIELD("dp", l->layout.dp), GS_FIELD("version", GRADSUM_VERSION),
         GS_FIELD("took", time_of(l, l->end)));
     add_workers(o, l);

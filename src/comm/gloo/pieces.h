@@ -20,7 +20,7 @@
  * receiver know where a message ends.
  *
  * Between hosts of name spaces, with lines of 50 Mbit/s each way, a step of lenet with a ring of 4 ranks takes 68 ms.
- * Where ranks asked when they received, it took 119 ms (`make bench-simulate-net`).
+ * Where ranks asked when they received, it took 119 ms.
  */
 #pragma once
 

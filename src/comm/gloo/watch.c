@@ -1,5 +1,6 @@
 #include "comm/gloo/watch.h"
 #include "core/clock.h"
+#include "core/thread.h"
 #include "comm/waits.h"
 
 #include <errno.h>
@@ -100,7 +101,7 @@ gs_gloo_code gs_watch_create(gs_gloo *g, int rank, int size, gs_watch **out, gs_
         code = gs_gloo_buffer_create(g, NULL, 0, false, &w->line[r], error);
         if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(w->line[r], r, GS_GLOO_WATCH_SLOT, error);
     }
-    if (code == GS_GLOO_OK) w->running = pthread_create(&w->thread, NULL, watch_main, w) == 0;
+    if (code == GS_GLOO_OK) w->running = gs_thread_start(&w->thread, watch_main, w) == 0;
     if (code == GS_GLOO_OK && !w->running)
         code = gs_gloo_explain(error, GS_GLOO_OTHER, "cannot start a thread to watch the connections");
     if (code == GS_GLOO_OK) code = gs_gloo_be_watched(g, w, error);

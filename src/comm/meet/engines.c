@@ -31,11 +31,6 @@ static const char *text_of(const char *name) {
     return text ? text : "";
 }
 
-static gs_status take_rank(gs_rendezvous *r, const char *rank, const char *size) {
-    GS_TRY(gs_engine_number(size, text_of(size), 1, GS_PROCESSES, &r->size));
-    return gs_engine_number(rank, text_of(rank), 0, r->size - 1, &r->rank);
-}
-
 /* Rank 0 holds a store at the first of some ports that is free. On one machine nobody else needs to reach it. */
 static void meet_at(gs_rendezvous *r, const char *host, int port) {
     if (r->nodes == 1) host = "127.0.0.1";
@@ -48,8 +43,6 @@ static void meet_at(gs_rendezvous *r, const char *host, int port) {
 
 static gs_status from_mpirun(gs_rendezvous *r) {
     const char *transport = getenv("GRADSUM_TRANSPORT");
-    GS_TRY(take_rank(r, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"));
-    r->local = number_or("OMPI_COMM_WORLD_LOCAL_RANK", 0, GS_PROCESSES, -1);
     if (r->size > 1 && transport && strcmp(transport, "mpi") != 0 && strcmp(transport, "auto") != 0)
         return gs_fail(GS_E_USAGE,
                        "mpirun started this process, but GRADSUM_TRANSPORT is '%s'; under mpirun it must be "
@@ -65,11 +58,9 @@ static gs_status from_mpirun(gs_rendezvous *r) {
 static gs_status from_torchrun(gs_rendezvous *r) {
     const char *run = getenv("TORCHELASTIC_RUN_ID"), *host = text_of("MASTER_ADDR");
     int port, each = number_or("LOCAL_WORLD_SIZE", 1, GS_PROCESSES, 0);
-    GS_TRY(take_rank(r, "RANK", "WORLD_SIZE"));
     GS_TRY(gs_engine_number("MASTER_PORT", text_of("MASTER_PORT"), 1, 65535, &port));
     if (strlen(host) > 200 || !*host)
         return gs_fail(GS_E_USAGE, "MASTER_ADDR is '%.100s'; it must be the name or address of a host", host);
-    r->local = number_or("LOCAL_RANK", 0, GS_PROCESSES, -1);
     r->nodes = number_or("GROUP_WORLD_SIZE", 1, GS_PROCESSES, each == r->size ? 1 : 0);
     snprintf(r->run, sizeof r->run, "torchrun %.60s %d, start %d", run ? run : "", port,
              number_or("TORCHELASTIC_RESTART_COUNT", 0, 1 << 30, 0));
@@ -91,16 +82,13 @@ bool gs_engine_first_host(const char *list, char *host, size_t size) {
 
 /* The port follows from the numbers of job and step, so that two jobs on one machine rarely share it. */
 static gs_status from_slurm(gs_rendezvous *r) {
-    const char *nodes = text_of("SLURM_STEP_NODELIST"), *size = "SLURM_STEP_NUM_TASKS";
+    const char *nodes = text_of("SLURM_STEP_NODELIST");
     const int job = number_or("SLURM_JOB_ID", 0, 2147483647, 0),
               step = number_or("SLURM_STEP_ID", 0, 2147483647, 0);
     char host[200];
-    if (!getenv(size)) size = "SLURM_NTASKS";
-    GS_TRY(take_rank(r, "SLURM_PROCID", size));
     if (!gs_engine_first_host(nodes, host, sizeof host))
         return gs_fail(GS_E_USAGE, "SLURM_STEP_NODELIST is '%.100s'; it must begin with the name of a host",
                        nodes);
-    r->local = number_or("SLURM_LOCALID", 0, GS_PROCESSES, -1);
     r->nodes =
         number_or("SLURM_STEP_NUM_NODES", 1, GS_PROCESSES, number_or("SLURM_NNODES", 1, GS_PROCESSES, 0));
     snprintf(r->run, sizeof r->run, "Slurm %d.%d", job, step);
@@ -110,23 +98,104 @@ static gs_status from_slurm(gs_rendezvous *r) {
 
 /* ---- the table ---- */
 
-/* The first whose variables are all there counts. mpirun and torchrun come before Slurm, in whose jobs they run. */
-static const struct engine {
-    const char *name, *variable[5];
-    gs_status (*take)(gs_rendezvous *);
-} engines[] = {
-    {"Open MPI", {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, from_mpirun},
-    {"torchrun", {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}, from_torchrun},
-    {"Slurm", {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NODELIST"}, from_slurm},
+/* mpirun and torchrun come before Slurm, in whose jobs they run. All but the name are variables; of two sizes the first
+ * that is set counts. */
+typedef struct engine {
+    const char *name, *rank, *size[2], *local, *needs[3];
+    gs_status (*take)(gs_rendezvous *); /* where the ranks meet; NULL: only GRADSUM_RENDEZVOUS says that */
+    bool common;                        /* others use these names too: a rank without a size means nothing */
+} engine;
+
+static const engine engines[] = {
+    {"Open MPI",
+     "OMPI_COMM_WORLD_RANK",
+     {"OMPI_COMM_WORLD_SIZE"},
+     .local = "OMPI_COMM_WORLD_LOCAL_RANK",
+     .take = from_mpirun},
+    {"torchrun",
+     "RANK",
+     {"WORLD_SIZE"},
+     .local = "LOCAL_RANK",
+     .needs = {"MASTER_ADDR", "MASTER_PORT"},
+     .take = from_torchrun,
+     .common = true},
+    {"MVAPICH", "MV2_COMM_WORLD_RANK", {"MV2_COMM_WORLD_SIZE"}, .local = "MV2_COMM_WORLD_LOCAL_RANK"},
+    {"MPICH", "PMI_RANK", {"PMI_SIZE"}, .local = "MPI_LOCALRANKID"}, /* and Intel MPI */
+    {"Flux", "FLUX_TASK_RANK", {"FLUX_JOB_SIZE"}, .local = "FLUX_TASK_LOCAL_ID"},
+    {"Slurm",
+     "SLURM_PROCID",
+     {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
+     .local = "SLURM_LOCALID",
+     .needs = {"SLURM_STEP_NODELIST"},
+     .take = from_slurm},
+    {"PALS", "PALS_RANKID", .local = "PALS_LOCAL_RANKID"},
+    {"PMIx", "PMIX_RANK", .local = "PMIX_LOCAL_RANK"},
 };
 
+/* What an engine has set; of numbers -1: none. */
+typedef struct seen {
+    const engine *engine;
+    const char *size_name, *missing; /* variables; NULL: none */
+    int rank, size;
+} seen;
+
+static seen look_at(const engine *e) {
+    seen s = {.engine = e, .rank = number_or(e->rank, 0, 1 << 30, -1), .size = -1};
+    for (int i = 1; i >= 0; i--)
+        if (e->size[i] && getenv(e->size[i])) s.size_name = e->size[i];
+    if (s.size_name) s.size = number_or(s.size_name, 1, 1 << 30, -1);
+    for (const char *const *v = e->needs; *v && !s.missing; v++)
+        if (!getenv(*v)) s.missing = *v;
+    return s;
+}
+
+/* Certainly one of several processes. SLURM_NTASKS is the job's: its batch script is one process, and has rank 0. */
+static bool is_one_of_several(const seen *s) {
+    const bool script = s->rank == 0 && s->engine->size[1] && s->size_name != s->engine->size[0];
+    return s->rank >= 0 && s->size != 1 && !script && !(s->engine->common && s->size < 0);
+}
+
+static bool is_whole(const seen *s) {
+    return s->engine->take && getenv(s->engine->rank) && s->size_name && !s->missing;
+}
+
+static gs_status take(const seen *s, gs_rendezvous *r) {
+    const engine *e = s->engine;
+    r->engine = e->name;
+    GS_TRY(gs_engine_number(s->size_name, text_of(s->size_name), 1, GS_PROCESSES, &r->size));
+    GS_TRY(gs_engine_number(e->rank, text_of(e->rank), 0, r->size - 1, &r->rank));
+    r->local = number_or(e->local, 0, GS_PROCESSES, -1);
+    return is_whole(s) ? e->take(r) : GS_OK;
+}
+
+/* Processes that each train alone would all write the same files. */
+static gs_status refuse(const seen *s) {
+    const char *name = s->engine->name, *rank = s->engine->rank, *missing = s->missing;
+    if (s->size < 0)
+        return gs_fail(
+            GS_E_USAGE,
+            "%s is %d, as %s sets it, but nothing says how many processes there are: for each, set "
+            "GRADSUM_RANK, GRADSUM_WORLD_SIZE and GRADSUM_RENDEZVOUS=tcp://HOST:PORT, or use gradsum launch; "
+            "to train alone, unset %s",
+            rank, s->rank, name, rank);
+    return gs_fail(
+        GS_E_USAGE,
+        "%s is %d and %s is %d, as %s sets them, but %s%s: set GRADSUM_RENDEZVOUS=tcp://HOST:PORT for all, "
+        "HOST being rank 0's, or use gradsum launch; to train alone, unset %s",
+        rank, s->rank, s->size_name, s->size, name, missing ? missing : "nothing says where they meet",
+        missing ? " is not set" : "", rank);
+}
+
 gs_status gs_engines_look(gs_rendezvous *r) {
+    seen half = {.engine = NULL};
     for (size_t i = 0; i < sizeof engines / sizeof *engines; i++) {
-        bool all = true;
-        for (const char *const *v = engines[i].variable; *v; v++) all = all && getenv(*v);
-        if (!all) continue;
-        r->engine = engines[i].name;
-        return engines[i].take(r);
+        const seen s = look_at(&engines[i]);
+        /* MPICH starts its processes from one process of Slurm's on each node, whose rank is not theirs. */
+        const bool other = half.engine && !half.engine->common && half.size > 0 &&
+                           (half.rank != s.rank || half.size != s.size);
+        if (is_whole(&s) && !other) return take(&s, r);
+        if (!half.engine && is_one_of_several(&s)) half = s;
     }
-    return GS_OK;
+    if (!half.engine) return GS_OK;
+    return half.size > 0 && getenv("GRADSUM_RENDEZVOUS") ? take(&half, r) : refuse(&half);
 }

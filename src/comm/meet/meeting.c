@@ -164,18 +164,34 @@ static gs_status see(void *context, const char *key, const char *value) {
     return GS_OK;
 }
 
+/* Those that have come to such a place are all on this machine. */
+static const char *only_here(const gs_meeting *m, char *text, size_t size) {
+    gs_meet_place place;
+    text[0] = '\0';
+    if (m->r->nodes == 1 || gs_meet_place_read(m->r->meet, &place) != GS_OK || place.kind != GS_MEET_TCP)
+        return text;
+    return gs_route_only_here(place.host, place.port, true, text, size);
+}
+
 static gs_status never_came(gs_meeting *m) {
-    char ranks[200] = "", strangers[300];
+    char ranks[200] = "", strangers[300], here[300];
     m->store->ops->strangers(m->store, strangers, sizeof strangers);
     gs_append_ranks(ranks, sizeof ranks, "rank", 0, m->r->size, m->missing);
-    return gs_fail(GS_E_PEER, "rank %d waited %g s for %s of %d, which never arrived (at %s)%s", m->r->rank,
-                   m->r->timeout, ranks, m->r->size, m->r->meet, strangers);
+    return gs_fail(GS_E_PEER, "rank %d waited %g s for %s of %d, which never arrived (at %s)%s%s%s",
+                   m->r->rank, m->r->timeout, ranks, m->r->size, m->r->meet, strangers,
+                   *only_here(m, here, sizeof here) ? "; " : "", here);
 }
 
 static gs_status wait_for_all(gs_meeting *m) {
-    const double end = gs_awake_seconds() + m->r->timeout;
+    const double begin = gs_awake_seconds(), end = begin + m->r->timeout;
+    bool told = !m->r->tell || m->r->rank > 0;
     while (m->left > 0) {
         const bool late = gs_awake_seconds() >= end;
+        char here[300];
+        if (!told && gs_awake_seconds() - begin >= GS_ROUTE_HINT) {
+            told = true;
+            if (*only_here(m, here, sizeof here)) m->r->tell(here);
+        }
         if (m->r->stop && *m->r->stop)
             return gs_fail(GS_E_INTERRUPTED,
                            "rank %d: stopped by a signal while it waited for the other ranks", m->r->rank);

@@ -87,3 +87,38 @@ bool gs_route_default(char *address, size_t size) {
     if (s >= 0) close(s);
     return found;
 }
+
+/* The address of the default route, else of the first interface that leads to others; "HOST": there is none. */
+static void find_outer(char *address, size_t size) {
+    struct ifaddrs *all = NULL;
+    if (gs_route_default(address, size)) return;
+    if (getifaddrs(&all) != 0) all = NULL;
+    bool found = false;
+    for (const struct ifaddrs *i = all; i && !found; i = i->ifa_next)
+        found = text_of(i, address, size) && !gs_route_is_local(address);
+    if (all) freeifaddrs(all);
+    if (!found) snprintf(address, size, "HOST");
+}
+
+const char *gs_route_only_here(const char *host, int port, bool holds, char *text, size_t size) {
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
+    char address[64] = "", outer[64], name[80] = "";
+    text[0] = '\0';
+    if (getaddrinfo(host, NULL, &hints, &found) != 0) return text;
+    getnameinfo(found->ai_addr, found->ai_addrlen, address, sizeof address, NULL, 0, NI_NUMERICHOST);
+    freeaddrinfo(found);
+    if (!gs_route_is_local(address) || strcmp(address, "0.0.0.0") == 0 || strcmp(address, "::") == 0)
+        return text; /* these listen at all addresses */
+    if (strcmp(address, host) != 0) snprintf(name, sizeof name, " (%.70s)", host);
+    gs_append(text, size, "%s%s, where the ranks meet, is only this machine: ", address, name);
+    find_outer(outer, sizeof outer);
+    if (holds)
+        gs_append(text, size,
+                  strchr(outer, ':') ? "for ranks on others, meet at tcp://[%s]:%d"
+                                     : "for ranks on others, meet at tcp://%s:%d",
+                  outer, port);
+    else
+        gs_append(text, size, "if rank 0 is on another, meet at an address of that one");
+    gs_append(text, size, " (launch --meet, or GRADSUM_RENDEZVOUS)");
+    return text;
+}

@@ -19,5 +19,12 @@ const char *gs_route_interface(const char *address, char *text, size_t size);
 /* Does the address mean the local machine, on whatever machine it is used? */
 bool gs_route_is_local(const char *address);
 
+/* How long ranks wait for others before they say that the place may be only this machine. */
+#define GS_ROUTE_HINT 1.5 /* s */
+
+/* "127.0.1.1 (anna), where the ranks meet, is only this machine: ...", if `host` is that here; else "". holds: the
+ * ranks meet on this machine, and the text says at which address others find it. Returns `text`. */
+const char *gs_route_only_here(const char *host, int port, bool holds, char *text, size_t size);
+
 /* "lo 127.0.0.1, eth0 10.0.0.7" */
 void gs_route_list(char *text, size_t size);

@@ -3,6 +3,7 @@
 #include "comm/meet/frames.h"
 #include "comm/meet/store_listen.h"
 #include "core/clock.h"
+#include "core/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -363,7 +364,7 @@ void gs_store_server_watch(gs_store_server *s, double seconds) {
 }
 
 gs_status gs_store_server_start(gs_store_server *s) {
-    s->running = pthread_create(&s->thread, NULL, serve, s) == 0;
+    s->running = gs_thread_start(&s->thread, serve, s) == 0;
     return s->running ? GS_OK
                       : gs_fail(GS_E_MEMORY, "cannot start a thread for the place where the ranks meet");
 }

@@ -1,5 +1,6 @@
 /* A member's side of the conversation with the store of a run: see store_server.h. */
 #include "comm/meet/frames.h"
+#include "comm/meet/route.h"
 #include "comm/meet/secret.h"
 #include "comm/meet/store.h"
 #include "core/clock.h"
@@ -249,7 +250,7 @@ static outcome try_port(tcp_store *t, const gs_meet_place *p, int port, const gs
 
 static gs_status cannot_connect(const gs_rendezvous *r, const gs_meet_place *p, int ports, outcome last,
                                 int error, const char *why) {
-    char place[GS_STORE_HOST + 60], source[300], who[40];
+    char place[GS_STORE_HOST + 60], source[300], who[40], here[GS_STORE_HOST + 100], text[300];
     snprintf(who, sizeof who, r->attempt == GS_ATTEMPT_LAUNCHES ? "node rank %d" : "rank %d", r->rank);
     snprintf(place, sizeof place, ports > 1 ? "%s, ports %d to %d" : "%s port %d", p->host, p->port,
              p->port + ports - 1);
@@ -260,11 +261,14 @@ static gs_status cannot_connect(const gs_rendezvous *r, const gs_meet_place *p, 
                        "%s: what answers at %s does not belong to this run: it is another program, or it has "
                        "another secret (this one's is that of %s; it must be the same on all machines)",
                        who, place, gs_secret_source(source, sizeof source));
+    snprintf(here, sizeof here, "on its machine %s is not 127.0.0.1", p->host);
+    if (r->nodes != 1 && *gs_route_only_here(p->host, p->port, false, text, sizeof text))
+        snprintf(here, sizeof here, "it is on this machine, since %s is no other", p->host);
     return gs_fail(
         GS_E_PEER,
         "%s: nobody could be reached at %s within %g s (%s), where the ranks meet: start %s, and see "
-        "that no firewall closes the port",
-        who, place, r->timeout, strerror(error), r->engine ? "rank 0" : "the launch of node rank 0");
+        "that no firewall closes the port, and that %s",
+        who, place, r->timeout, strerror(error), r->engine ? "rank 0" : "the launch of node rank 0", here);
 }
 
 gs_status gs_store_open_tcp(const gs_rendezvous *r, const gs_meet_place *p,
@@ -276,6 +280,8 @@ gs_status gs_store_open_tcp(const gs_rendezvous *r, const gs_meet_place *p,
     int error = 0;
     const char *why = NULL;
     double wrong_since = 0;
+    const double begin = gs_seconds();
+    bool told = !r->tell || r->local > 0 || r->nodes == 1;
     outcome last = NOBODY_THERE;
     t->store.ops = &tcp_ops;
     t->socket = -1;
@@ -291,7 +297,12 @@ gs_status gs_store_open_tcp(const gs_rendezvous *r, const gs_meet_place *p,
         if (now == NOT_OF_THIS_RUN && wrong_since <= 0) wrong_since = gs_awake_seconds();
         const bool given_up = ports == 1 && wrong_since > 0 && gs_awake_seconds() - wrong_since > patience;
         const bool stopped = r->stop && *r->stop;
+        char here[300];
         if (now == CONNECTED) break;
+        if (!told && gs_awake_seconds() - begin >= GS_ROUTE_HINT) {
+            told = true;
+            if (*gs_route_only_here(p->host, p->port, false, here, sizeof here)) r->tell(here);
+        }
         if (stopped || given_up || gs_awake_seconds() >= until) {
             tcp_free(&t->store);
             return stopped ? gs_fail(GS_E_INTERRUPTED,

@@ -3,6 +3,7 @@
 #ifdef GRADSUM_MPI
 #include "comm/mpi/session.h"
 #include "core/clock.h"
+#include "core/thread.h"
 
 #include <mpi.h>
 #include <pthread.h>
@@ -81,7 +82,7 @@ static gs_status begin_locked(double timeout) {
     pthread_t thread;
     session.timeout = timeout;
     if (session.phase == NOT_BEGUN) {
-        if (pthread_create(&thread, NULL, run_session, NULL) != 0)
+        if (gs_thread_start(&thread, run_session, NULL) != 0)
             return gs_fail(GS_E_MEMORY, "cannot start a thread for MPI");
         pthread_detach(thread);
         atexit(end_session);

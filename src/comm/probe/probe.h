@@ -70,9 +70,3 @@ gs_status gs_probe_shared_memory(size_t bytes);
 /* Both ends of a connection of two ranks call it, one of them as the caller. GS_E_PEER: it broke, or was too slow. The
  * caller alone gets *out. */
 gs_status gs_probe_measure(int socket, bool is_caller, gs_probe_link *out);
-
-/* ---- segment.c ---- */
-
-/* Seconds for which each end of a connection keeps a core of this machine busy for a segment, 1,448 bytes, on a line of
- * so many bytes a second (0: without limit). The mean of both ends, in about 0.1 s. GS_E_PEER: no connection. */
-gs_status gs_probe_segment(double bandwidth, double *seconds);

@@ -1,12 +1,13 @@
 /* How processes come to share memory: they are connected over Gloo already and tell each other where they are.
  *
- *     1. all        tell place (host, name space of processes) and process number: are they on one machine?
+ *     1. all        tell place (gs_rendezvous_place) and process number: are they on one machine?
  *     2. rank 0     makes the segment, and tells as which of its files
  *     3. all        open it, and tell whether they could
  */
 #include "comm/process.h"
 #include "comm/rendezvous.h"
 #include "comm/shm/shm.h"
+#include "core/usable.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -19,7 +20,8 @@ enum { HALF = 256 * 1024, PLACE = 256, TEXT = 200 };
 typedef struct passport {
     char place[PLACE];
     int64_t pid;
-    cpu_set_t cpus; /* that it may use */
+    cpu_set_t cpus; /* that it may use, */
+    double quota;   /* and for how much of the time (core/usable.h) */
 } passport;
 
 typedef struct answer {
@@ -47,12 +49,15 @@ static layout layout_of(size_t size) {
 static bool has_a_cpu_each(const passport *all, int size) {
     cpu_set_t together = all[0].cpus;
     for (int r = 1; r < size; r++) CPU_OR(&together, &together, &all[r].cpus);
+    for (int r = 0; r < size; r++)
+        if (all[r].quota > 0 && size > all[r].quota) return false;
     return size <= CPU_COUNT(&together);
 }
 
 static gs_status learn_places(gs_comm *gloo, gs_shm *m, char *why, size_t size) {
     passport mine = {.pid = getpid()}, *all = calloc((size_t)gloo->size, sizeof *all);
     if (!all) return gs_fail(GS_E_MEMORY, "no memory for the places of %d processes", gloo->size);
+    mine.quota = gs_usable_here().quota;
     gs_rendezvous_place(mine.place, sizeof mine.place);
     if (sched_getaffinity(0, sizeof mine.cpus, &mine.cpus) != 0) CPU_ZERO(&mine.cpus);
     gs_status status = gs_comm_all_gather(gloo, &mine, all, sizeof mine, GS_U8);

@@ -14,15 +14,10 @@
  * several ranks share takes them in the order of time, across ranks: a host's line out in the order in which they are
  * sent, its line in in the order in which they arrive; of two at the same moment that of the lower rank goes first.
  *
- * Where ranks outnumber their cores they take turns: as the system does it, a core is given for a slice of time to the
- * rank that has waited longest. A message between hosts needs a core too, at its sender when it is sent, and at its
- * receiver when it has arrived. What a core does for it takes place while the line carries it, and alpha and beta are
- * measured with it; so a rank that finds a free core goes on at once, and waits where there is none.
- *
- * Ranks are executed one after the other, each until it has to wait for a message that has not been sent. Where lines
- * or cores are shared, who wants one waits until no rank can go on; then the earliest is let through. Nothing can come
- * before it any more: whoever goes on because of it does so later. (Chandy and Misra's conservative simulation, with
- * one process.)
+ * Ranks are executed one after the other, each until it has to wait for a message that has not been sent. A message
+ * that wants a shared line waits until no rank can go on; then the earliest is let through. Nothing can come before it
+ * any more: whoever goes on because of it does so later. (Chandy and Misra's conservative simulation, with one
+ * process.)
  *
  * Times are whole picoseconds in doubles: sums are exact up to 2^53 ps, 2.5 hours, so that equal ranks stay equal.
  */
@@ -31,22 +26,11 @@
 #include "comm/link.h"
 #include "comm/virtual/list.h"
 
-enum { GS_VIRTUAL_SEGMENT = 1448 /* bytes of TCP in a packet of Ethernet, 1500 with its heads */ };
-
 typedef struct gs_virtual_cluster {
     int ranks, hosts; /* hosts divides ranks; neighbouring ranks share one */
     gs_link between;  /* hosts */
     gs_link inside;   /* of a host; none: no time at all */
     double gamma;     /* seconds to add a byte to another */
-    int cores; /* of a pool, whose ranks share them in PASS and WORK; 0: each rank has one of its own */
-    int pools; /* they divide ranks: one for each host, or one for all */
-    /* Where ranks share cores: seconds for which each end of a message between hosts keeps one busy, for each
-     * GS_VIRTUAL_SEGMENT bytes that have begun. */
-    double segment_core;
-    /* Lines as TCP has them. Messages to several ranks take turns on the line out, in pieces (tcp.c); a line in takes
-     * pieces in the order of time. A message out brings acknowledgements back, 66 bytes for every second segment (RFC
-     * 5681, section 4.2), which take their time on the line out of the receiver. */
-    bool tcp;
 } gs_virtual_cluster;
 
 typedef enum gs_virtual_what {

@@ -391,7 +391,7 @@ static gs_status write_manifest(const char *folder, const gs_state *s, const cha
                        GS_FIELD("steps_in_epoch", per_epoch), GS_FIELD("file", (const char *)name),
                        GS_FIELD("bytes", written->bytes), GS_FIELD("sha256", (const char *)written->sha256),
                        GS_FIELD("model", model), GS_FIELD("state", gs_state_json(s)));
-    char *text = cJSON_Print(o);
+    char *text = gs_json_to_text(o, true);
     cJSON_Delete(o);
     if (!text) return gs_fail(GS_E_MEMORY, "no memory for the manifest of a checkpoint");
     gs_status status = path_of(folder, s->step, MANIFEST, &path);

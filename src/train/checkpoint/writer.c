@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
+#include "core/thread.h"
 
 struct gs_checkpoint_writer {
     const gs_checkpoint_job *job;
@@ -72,7 +73,7 @@ gs_status gs_checkpoint_writer_create(const gs_checkpoint_job *job, gs_checkpoin
     w->job = job;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
-    if (pthread_create(&w->thread, NULL, thread_main, w) == 0) return GS_OK;
+    if (gs_thread_start(&w->thread, thread_main, w) == 0) return GS_OK;
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
     free(w);

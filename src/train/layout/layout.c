@@ -96,7 +96,7 @@ gs_layout gs_layout_of(const gs_settings *s, int workers) {
     return (gs_layout){workers / stages / parts, parts, stages, s->zero};
 }
 
-gs_status gs_layout_check_workers(const gs_settings *s, int workers) {
+gs_status gs_layout_check_workers(const gs_settings *s, int workers, const char *options) {
     gs_layout l;
     char product[48], other[32] = "";
     if (!s->layout) return GS_OK;
@@ -110,9 +110,9 @@ gs_status gs_layout_check_workers(const gs_settings *s, int workers) {
     if (workers % (l.tp * l.pp) == 0) snprintf(other, sizeof other, ", or dp%d", workers / (l.tp * l.pp));
     return gs_fail(GS_E_USAGE,
                    "--layout %s: it has %s = %d worker%s (dp x %spp), and there %s %d; wanted as many "
-                   "(--devices, launch -n or --workers)%s",
+                   "(%s)%s",
                    s->layout, product, wanted, gs_s((unsigned)wanted), l.tp > 1 ? "tp x " : "",
-                   workers == 1 ? "is" : "are", workers, other);
+                   workers == 1 ? "is" : "are", workers, options, other);
 }
 
 gs_place gs_place_of(const gs_layout *l, int rank) {

@@ -45,7 +45,7 @@ gs_status gs_layout_settle(struct gs_settings *);
 gs_layout gs_layout_of(const struct gs_settings *, int workers);
 
 /* GS_E_USAGE: settings->layout is for another number of workers. */
-gs_status gs_layout_check_workers(const struct gs_settings *, int workers);
+gs_status gs_layout_check_workers(const struct gs_settings *, int workers, const char *options);
 
 /* Where a worker is. */
 typedef struct gs_place {

@@ -89,6 +89,10 @@ double gs_memory_bytes_each(const gs_memory_plan *, char *text, size_t size);
 /* As long as `why` can be: five levers, each with what it costs and what it would take with those before it. */
 enum { GS_FIT_TEXT = 900 };
 
+/* With settings->fit and workers on cpu, max_memory becomes the part of a worker of what this process may use
+ * (core/usable.h), unless it is less. The memory of other devices is not known: GS_E_USAGE without max_memory. */
+gs_status gs_memory_limit(gs_settings *);
+
 /* GS_E_MEMORY: settings->max_memory is set and less than a worker would need. The message has the largest kinds, and
  * what would make it fit, cheapest first. With settings->fit, the cheapest of it is put into *settings instead, *plan
  * becomes the plan with it, and `why` says what was chosen and why; else that is "". */

@@ -3,6 +3,8 @@
 #include <stdio.h>
 
 #include "core/text.h"
+#include "core/usable.h"
+#include "train/internal.h"
 #include "train/memory/memory_levers.h"
 
 static const double MB = 1e6;
@@ -176,6 +178,21 @@ static gs_status refuse(choice *c) {
     return gs_fail(GS_E_MEMORY, "--max-memory %d: worker %d (%s) would take %.1f MB (%s MB, ...); %s",
                    plan->settings.max_memory, plan->worker[worker].rank, plan->worker[worker].device,
                    most / MB, largest, help);
+}
+
+gs_status gs_memory_limit(gs_settings *s) {
+    const double share = 0.8; /* the rest is for programs, libraries and data sets, which no plan counts */
+    const gs_rendezvous *p = s->processes;
+    const int beside =
+        p && p->size > 1 ? (p->size + p->nodes - (p->nodes > 0)) / (p->nodes > 0 ? p->nodes : 1) : 1;
+    const double most = share * gs_usable_here().bytes / (beside * gs_devices_count(s->devices)) / MB;
+    if (!s->fit) return GS_OK;
+    if (gs_devices_are_cpu(s->devices) && most >= 1 && (!s->max_memory || most < s->max_memory))
+        s->max_memory = (int)fmin(most, 1e9);
+    if (s->max_memory) return GS_OK;
+    return gs_fail(GS_E_USAGE,
+                   "--fit says what to do at a limit: it needs --max-memory MB, since only the memory "
+                   "for workers on cpu is known");
 }
 
 gs_status gs_memory_check(gs_settings *s, gs_memory_plan *plan, char *why, size_t size) {

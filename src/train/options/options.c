@@ -212,6 +212,9 @@ const gs_run_option gs_run_table[] = {
      GS_TRAINING, .json = {"batch_norm", "batch_norm"}, .resume = GS_RESUME_FILLED},
     {"verify", GS_OPTION_COUNT, AT(verify), 1, 1e15, "N",
      "every N steps, stop if the workers' weights differ", GS_TRAINING, .off = "never", .json = {"verify"}},
+    {"tests", GS_OPTION_INT, AT(tests), 0, 1e6, "N",
+     "evaluate the test set N times in an epoch, the last time at its end; 0: never", GS_TRAINING, .usual = 1,
+     .json = {"tests"}},
     {"digest", GS_OPTION_TEXT, AT(digest), 0, 0, "DIR",
      "record what each step computes, as a few numbers, in this new folder (gradsum explain)", GS_IF_NAMED,
      .agreement = GS_ALL_OR_NONE},
@@ -257,7 +260,8 @@ const gs_run_option gs_run_table[] = {
      "refuse a run that takes more of a device's memory (gradsum memory)", GS_IF_NAMED, .off = "no limit",
      .agreement = GS_MAY_DIFFER},
     {"fit", GS_OPTION_FLAG, AT(fit), 0, 0, NULL,
-     "with --max-memory: choose what makes the run fit, of --micro-batch (--micro-batches), --zero, "
+     "choose what makes the run fit --max-memory, or on cpu what this process may use, of --micro-batch "
+     "(--micro-batches), --zero, "
      "--offload and --recompute, instead of a refusal",
      GS_IF_NAMED, .agreement = GS_MUST_AGREE},
     {"confusion", GS_OPTION_FLAG, AT(confusion), 0, 0, NULL,

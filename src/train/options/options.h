@@ -91,7 +91,7 @@ typedef struct gs_run_option {
     gs_resume resume;
 } gs_run_option;
 
-enum { GS_RUN_OPTIONS = 80 }; /* in the table, at most */
+enum { GS_RUN_OPTIONS = 81 }; /* in the table, at most */
 
 extern const gs_run_option gs_run_table[];
 

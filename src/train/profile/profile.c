@@ -1,6 +1,7 @@
 #include "train/profile/profile.h"
 
 #include "core/clock.h"
+#include "core/usable.h"
 #include "data/folder_set.h"
 #include "model/model_text.h"
 #include "train/internal.h"
@@ -246,11 +247,19 @@ static gs_status prepare(profiler *p, gs_settings *s) {
 }
 
 static gs_status measure_all(profiler *p) {
+    const gs_busy_clock begun = gs_busy_begin();
+    const gs_usable may = gs_usable_here();
+    gs_busy busy = {
+        .threads = strcmp(p->worker.device->name, "cpu") == 0 ? gs_worker_threads(p->worker.settings, 1) : 0,
+        .cpus = may.cpus,
+        .quota = may.quota};
     GS_TRY(gs_roofline_measure(p->worker.device, p->seconds, &p->out->roofline));
     GS_TRY(measure_decoding(p));
     GS_TRY(measure_loader(p));
     GS_TRY(measure_step(p));
     GS_TRY(measure_together(p));
+    busy.waited = gs_busy_waited(&begun, busy.cpus);
+    gs_busy_text(&busy, p->out->busy);
     return measure_rows(p);
 }
 

@@ -8,6 +8,7 @@
 
 #include "comm/virtual/record.h"
 #include "core/cores.h"
+#include "core/thread.h"
 
 typedef struct gs_lists_entry {
     gs_lists_key key;
@@ -97,7 +98,7 @@ static gs_status record_all(const gs_lists *lists, entry *e) {
     for (; started < wanted; started++) {
         crew[started] =
             (member){.e = e, .lists = started == 0 ? lists : NULL, .first = started, .each = wanted};
-        if (pthread_create(&crew[started].thread, NULL, thread_main, &crew[started]) != 0) break;
+        if (gs_thread_start(&crew[started].thread, thread_main, &crew[started]) != 0) break;
     }
     for (int i = started; i < wanted; i++) {
         crew[i] = (member){.e = e, .first = i, .each = wanted};

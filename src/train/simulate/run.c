@@ -63,7 +63,7 @@ gs_status gs_simulation_settle(gs_simulation *s) {
             "--hosts %d: each has %d workers, and --inside LATENCY,BANDWIDTH says how they are linked",
             s->hosts, s->workers / s->hosts);
     GS_TRY(gs_layout_settle(&s->settings));
-    GS_TRY(gs_layout_check_workers(&s->settings, s->workers));
+    GS_TRY(gs_layout_check_workers(&s->settings, s->workers, "--workers"));
     const int divides = (s->settings.pipeline > 1 ? s->settings.pipeline : 1) *
                         (s->settings.tensor > 1 ? s->settings.tensor : 1);
     if (s->workers % divides != 0)
@@ -186,35 +186,6 @@ static void summarise_steps(run *r) {
     o->step = gs_median(times, count);
 }
 
-/* What a step takes after worker 1 has been late once. */
-static gs_status step_after(run *r, double pause, double *mean) {
-    enum { SETTLE = 8, COUNTED = 4 };
-    double ended = 0;
-    for (int i = 0; i < SETTLE + COUNTED; i++) {
-        r->scripts.item[1][0].seconds = i == 0 ? pause : 0;
-        if (i == SETTLE) ended = gs_virtual_accounts(r->virtual)[0].ended;
-        GS_TRY(gs_virtual_play(r->virtual, r->scripts.script));
-        r->made++;
-    }
-    *mean = (gs_virtual_accounts(r->virtual)[0].ended - ended) / COUNTED;
-    return GS_OK;
-}
-
-/* After all is summed up: these steps are not shown. A pause may also happen to lead back to the quicker way. */
-static gs_status try_pauses(run *r) {
-    static const double pauses[] = {0.5, 1};
-    gs_simulated *o = r->out;
-    if (!r->sim->tcp || o->workers == 1 || o->workers > GS_SIM_PAUSED || r->sim->settings.jitter.count > 0)
-        return GS_OK;
-    double most = 1.05 * o->mean, mean;
-    gs_virtual_watched(r->virtual, NULL, NULL);
-    for (size_t i = 0; i < sizeof pauses / sizeof *pauses; i++) {
-        GS_TRY(step_after(r, pauses[i] * o->step, &mean));
-        if (mean > most) most = o->late = mean;
-    }
-    return GS_OK;
-}
-
 /* ---- what came out ---- */
 
 static void find_busiest(run *r, double from, double to) {
@@ -276,7 +247,7 @@ static void summarise(run *r) {
 }
 
 gs_status gs_simulate(const gs_simulation *s, const gs_simulated_work *w, gs_simulated *out) {
-    *out = (gs_simulated){.workers = s->workers, .hosts = s->hosts, .late = NAN};
+    *out = (gs_simulated){.workers = s->workers, .hosts = s->hosts};
     run *r = calloc(1, sizeof *r);
     if (!r) return gs_fail(GS_E_MEMORY, "no memory to simulate %d workers", s->workers);
     r->sim = s;
@@ -286,11 +257,7 @@ gs_status gs_simulate(const gs_simulation *s, const gs_simulated_work *w, gs_sim
                                         .hosts = s->hosts,
                                         .between = s->settings.link,
                                         .inside = s->inside,
-                                        .gamma = w->gamma,
-                                        .cores = s->cores,
-                                        .pools = s->one_machine ? 1 : s->hosts,
-                                        .segment_core = w->segment_core,
-                                        .tcp = s->tcp};
+                                        .gamma = w->gamma};
     gs_status status = gs_virtual_create(&cluster, &r->virtual);
     if (status == GS_OK) status = gs_scripts_create(s, w, &r->scripts);
     if (status == GS_OK) {
@@ -299,7 +266,6 @@ gs_status gs_simulate(const gs_simulation *s, const gs_simulated_work *w, gs_sim
         status = make_steps(r);
     }
     if (status == GS_OK) summarise(r);
-    if (status == GS_OK) status = try_pauses(r);
     gs_virtual_free(r->virtual);
     gs_scripts_free(&r->scripts);
     free(r);

@@ -17,18 +17,11 @@
  *
  * Batches grow with the workers: each computes the same number of samples, however many workers there are.
  *
- * Workers that outnumber their cores take turns on them. Compute is then measured on as many cores at once as they keep
- * busy; and with tcp each end of a message keeps one busy, for as long as measured here (comm/probe/segment.c). Not in
- * it: what a core needs for a message otherwise, loading, memory, and the switches between hosts, which carry any
- * number of messages between different pairs.
+ * Each worker has a core of its own. Not counted: what a core needs for a message, loading, memory, and the switches
+ * between hosts, which carry any number of messages between different pairs.
  *
  * Steps are executed until two in turn take equally long: after a parameter server has answered its workers one after
  * the other, they begin the next step one after the other. With --jitter, GS_SIMULATED_STEPS are executed.
- *
- * Over lines as TCP has them a run may go on in two ways. In recursive doubling a rank that has its partner's array
- * sends to the next partner, whether its own array has arrived or not. Once one rank is late by the time of a message,
- * messages to two partners share its line, both arrive late, and so on in every later step. So with tcp such pauses, of
- * half a step and of a step, are tried on up to GS_SIM_PAUSED workers.
  */
 #pragma once
 
@@ -43,13 +36,10 @@ typedef struct gs_simulation {
      * one, 0: GS_SIMULATED_BATCH for each worker. */
     gs_settings settings;
     int workers, hosts;
-    gs_link inside;   /* between workers of one host; settings.link is between hosts */
-    int cores;        /* that the workers of each host share; 0: each has one of its own */
-    bool one_machine; /* all workers share them, as those of a run with --link do */
-    bool tcp;         /* lines between hosts are those of a network, not of --link (comm/virtual/play.h) */
-    double flops;     /* a worker's FLOP/s; 0: measure */
-    gs_shape input;   /* with flops: of a sample; c 0: what the model usually takes */
-    double gamma;     /* seconds to add a byte; below 0: measure it, or with flops take none */
+    gs_link inside; /* between workers of one host; settings.link is between hosts */
+    double flops;   /* a worker's FLOP/s; 0: measure */
+    gs_shape input; /* with flops: of a sample; c 0: what the model usually takes */
+    double gamma;   /* seconds to add a byte; below 0: measure it, or with flops take none */
     /* Called now and then: so much of this step, which counts from 1, has been simulated, 0 to 1; of step 0: so many of
      * the workers' messages have been recorded. NULL: nobody asks */
     void (*progress)(void *context, int workers, int step, double share);
@@ -74,8 +64,7 @@ typedef struct gs_simulated_work {
     char *text;                /* of the model, where the data decide it */
     gs_simulated_layer *layer; /* [plan->net->children] */
     double update, gamma;
-    double segment_core; /* seconds: comm/virtual/play.h */
-    double samples;      /* of a worker: a number that need not be whole */
+    double samples; /* of a worker: a number that need not be whole */
     bool measured;
 } gs_simulated_work;
 
@@ -105,13 +94,12 @@ typedef struct gs_simulated_span {
     double from, to;
 } gs_simulated_span;
 
-enum { GS_SIM_SHOWN = 8 /* workers in the timeline */, GS_SIM_PAUSED = 64 };
+enum { GS_SIM_SHOWN = 8 /* workers in the timeline */ };
 
 typedef struct gs_simulated {
     int workers, hosts, steps;
     double step;    /* seconds: the median of the steps of worker 0; without --jitter but for the first */
     double mean;    /* the mean of them */
-    double late;    /* seconds: the mean of some after worker 1 was late, once; NAN: as before */
     double compute; /* of the worker with most, without pauses */
     double communication;        /* seconds in sums and messages, waits included, of the worker with most */
     double exposed;              /* step - compute, at least 0 */

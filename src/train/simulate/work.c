@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/probe/probe.h"
 #include "core/clock.h"
-#include "core/cores.h"
 #include "layer/make.h"
 #include "model/model_text.h"
 #include "train/internal.h"
@@ -92,7 +90,7 @@ static gs_status spread(const gs_profile *p, double batch, gs_simulated_work *w)
     return GS_OK;
 }
 
-static gs_status measure(const gs_settings *settings, int busy, gs_simulated_work *w) {
+static gs_status measure(const gs_settings *settings, gs_simulated_work *w) {
     enum { MOST = 64, LEAST = 4 /* samples */ };
     static const double FLOPS = 4e9 /* of a step: about a tenth of a second on a core */, SECONDS = 0.2;
     const double enough =
@@ -100,20 +98,10 @@ static gs_status measure(const gs_settings *settings, int busy, gs_simulated_wor
     gs_settings s = *settings;
     gs_profile profile = {0};
     s.batch = (size_t)ceil(fmin(w->samples, enough));
-    gs_status status = gs_profile_run_at_once(&s, busy, SECONDS, &profile);
+    gs_status status = gs_profile_run_at_once(&s, 1, SECONDS, &profile);
     if (status == GS_OK) status = spread(&profile, (double)s.batch, w);
     gs_profile_free(&profile);
     return status;
-}
-
-/* Cores of one machine share their caches, its memory, and may be two threads of one core: a busy core is slower while
- * the others are busy too. So where --cores says that workers are on one machine, as many compute at once as would; but
- * no more than there are cores here. */
-static int busy_cores(const gs_simulation *sim, const char *device) {
-    if (strcmp(device, "cpu") != 0) return 1;
-    const int beside = sim->one_machine ? sim->workers : sim->workers / sim->hosts,
-              busy = sim->cores < beside ? sim->cores : beside, here = gs_cpu_cores();
-    return busy < 1 ? 1 : busy < here ? busy : here;
 }
 
 static gs_status measured(const gs_simulation *sim, gs_simulated_work *w) {
@@ -140,13 +128,11 @@ static gs_status measured(const gs_simulation *sim, gs_simulated_work *w) {
     if (status == GS_OK) status = allocate(w);
     if (status == GS_OK && !(w->text = strdup(memory.settings.model)))
         status = gs_fail(GS_E_MEMORY, "no memory for the text of a model");
-    if (status == GS_OK) status = measure(&memory.settings, busy_cores(sim, device), w);
+    if (status == GS_OK) status = measure(&memory.settings, w);
     gs_memory_plan_free(&memory);
     w->gamma = sim->gamma >= 0 ? sim->gamma : measure_gamma();
     w->measured = true;
-    GS_TRY(status);
-    return sim->tcp && sim->cores > 0 ? gs_probe_segment(sim->settings.link.bandwidth, &w->segment_core)
-                                      : GS_OK;
+    return status;
 }
 
 gs_status gs_simulated_work_create(const gs_simulation *s, gs_simulated_work *w) {

@@ -1,5 +1,6 @@
 #include "train/sweep/sweep.h"
 #include "core/memory.h"
+#include "core/thread.h"
 
 #include "core/cores.h"
 #include "train/internal.h"
@@ -203,7 +204,7 @@ static gs_status run_side_by_side(gs_sweep *s) {
     int started = 0;
     pthread_mutex_init(&q.lock, NULL);
     pthread_cond_init(&q.changed, NULL);
-    while (started < s->jobs && pthread_create(&thread[started], NULL, job_main, &q) == 0) started++;
+    while (started < s->jobs && gs_thread_start(&thread[started], job_main, &q) == 0) started++;
     if (started > 0) show_all(&q);
     for (int i = 0; i < started; i++) pthread_join(thread[i], NULL);
     pthread_cond_destroy(&q.changed);

@@ -21,6 +21,7 @@
  * Source: Dean et al., "Large scale distributed deep networks" (NIPS 2012), whose Downpour SGD has no bound.
  */
 #include "core/clock.h"
+#include "core/thread.h"
 #include "train/ways/async_server.h"
 #include "train/internal.h"
 #include "train/timeline/timeline.h"
@@ -147,7 +148,7 @@ static gs_status begin_epoch(gs_worker *w, size_t steps) {
     gs_server_begin_epoch(a->server, steps);
     for (int r = 1; r < w->comm->size; r++) {
         connection *k = &a->connections[r];
-        k->running = pthread_create(&k->thread, NULL, connection_main, k) == 0;
+        k->running = gs_thread_start(&k->thread, connection_main, k) == 0;
         if (!k->running) return gs_fail(GS_E_MEMORY, "cannot start a thread to serve worker %d", r);
     }
     return GS_OK;

@@ -1,4 +1,5 @@
 #include "train/ways/errands.h"
+#include "core/thread.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -56,7 +57,7 @@ gs_status gs_errands_create(bool thread, gs_status (*run)(void *context, const g
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->changed, NULL);
     if (!thread) return GS_OK;
-    e->started = pthread_create(&e->thread, NULL, thread_main, e) == 0;
+    e->started = gs_thread_start(&e->thread, thread_main, e) == 0;
     return e->started ? GS_OK : gs_fail(GS_E_MEMORY, "--zero: cannot start a thread");
 }
 

@@ -19,6 +19,10 @@
  * as the weights, and it is. If each worker kept its own velocity, it would go on pulling the workers apart after each
  * average. Averaging it doubles the bytes of an average: 2 arrays in H steps instead of 1 in each.
  *
+ * Adam's moments are averaged too, and are corrected by the count of updates, t. After an average all workers have the
+ * same moments, so they must have the same t: a worker whose part of a batch is empty makes no update and counts one. So
+ * t is the count of steps on every worker, and a resumed run has it from the state that one of them saved.
+ *
  * The weights are averaged at the end of each epoch too: evaluation needs one model.
  *
  * Sources: Stich, "Local SGD converges fast and communicates little" (ICLR 2019). Averaging the velocity: Yu,
@@ -87,6 +91,8 @@ static gs_status step(gs_worker *w, gs_score *score) {
     GS_TRY(w->device->ops->read(w->device, stats, gs_model_stats(w->model), sizeof stats));
     if (w->piece.part > 0)
         GS_TRY(gs_optimizer_update(w->optimizer, (double)w->piece.part * gs_model_answers(w->model)));
+    else
+        w->optimizer->updates++;
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
     for (int i = 0; i < GS_STATS; i++) l->stats[i] += stats[i];

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/thread.h"
 #include "train/digest/digest.h"
 #include "train/internal.h"
 
@@ -207,7 +208,7 @@ static gs_status make_shard(gs_lockstep *l, int i) {
         s->model = NULL;
         GS_TRY(make_replica(s));
     }
-    s->started = pthread_create(&s->thread, NULL, shard_main, s) == 0;
+    s->started = gs_thread_start(&s->thread, shard_main, s) == 0;
     return s->started ? GS_OK : gs_fail(GS_E_MEMORY, "--exact: cannot start a thread for a virtual shard");
 }
 

@@ -1,0 +1,121 @@
+#include "core/usable.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATH = 4096 };
+
+/* The number after `name` in the file; after "", its first one. NAN: there is none, or it is "max". */
+static double number_of(const char *folder, const char *file, const char *name) {
+    char path[PATH + 64], line[256];
+    unsigned long long value;
+    bool found = false;
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    FILE *f = fopen(path, "re");
+    if (!f) return NAN;
+    while (!found && fgets(line, sizeof line, f))
+        found = strncmp(line, name, strlen(name)) == 0 && line[strlen(name)] != '-' &&
+                sscanf(line + strlen(name), "%llu", &value) == 1;
+    fclose(f);
+    return found ? (double)value : NAN;
+}
+
+/* The CPUs' worth of time that one group may use; NAN: any. */
+static double quota_of(const char *folder) {
+    char path[PATH + 64];
+    double quota = number_of(folder, "cpu.cfs_quota_us", "") / number_of(folder, "cpu.cfs_period_us", "");
+    unsigned long long time, period;
+    snprintf(path, sizeof path, "%s/cpu.max", folder);
+    FILE *f = fopen(path, "re");
+    if (f && fscanf(f, "%llu %llu", &time, &period) == 2 && period > 0) quota = (double)time / (double)period;
+    if (f) fclose(f);
+    return quota;
+}
+
+/* What the group has cached of files that nobody reads is taken back before it reaches its limit. */
+static void limit_memory(gs_usable *u, double limit, double used, double cached) {
+    if (isnan(limit)) return;
+    const double left = limit - used + (isnan(cached) ? 0 : cached);
+    u->bytes = fmin(u->bytes, limit);
+    u->free = fmax(fmin(u->free, left), 0); /* of a number and NAN, fmin is the number */
+}
+
+/* Only one version's files are there. */
+static void look_at_group(gs_usable *u, const char *folder) {
+    const double quota = quota_of(folder);
+    if (quota > 0 && (u->quota <= 0 || quota < u->quota)) u->quota = quota;
+    limit_memory(u, number_of(folder, "memory.max", ""), number_of(folder, "memory.current", ""),
+                 number_of(folder, "memory.stat", "inactive_file "));
+    limit_memory(u, number_of(folder, "memory.limit_in_bytes", ""),
+                 number_of(folder, "memory.usage_in_bytes", ""),
+                 number_of(folder, "memory.stat", "total_inactive_file "));
+}
+
+/* A group, and all that it is in. In a container the path may be the host's, of which only the end or nothing is
+ * mounted: what is not there limits nothing, and the mount itself is the container's group. */
+static void look_at_groups(gs_usable *u, const char *root, const char *mount, const char *group) {
+    char folder[PATH];
+    const int top = snprintf(folder, sizeof folder, "%s/sys/fs/cgroup%s", root, mount);
+    snprintf(folder + top, sizeof folder - (size_t)top, "%s", group);
+    for (char *end; (end = strrchr(folder, '/')) && end >= folder + top; *end = '\0')
+        look_at_group(u, folder);
+    look_at_group(u, folder);
+}
+
+static bool lists(const char *controllers, const char *name) {
+    const size_t length = strlen(name);
+    for (const char *c = controllers; (c = strstr(c, name)); c += length)
+        if ((c == controllers || c[-1] == ',') && (c[length] == ',' || !c[length])) return true;
+    return false;
+}
+
+static void look_at_all_groups(gs_usable *u, const char *root) {
+    char path[PATH], line[PATH];
+    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    FILE *f = fopen(path, "re");
+    if (!f) return;
+    while (fgets(line, sizeof line, f)) { /* "4:cpu,cpuacct:/a/b"; of version 2 "0::/a/b" */
+        char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!group) continue;
+        *group++ = *controllers++ = '\0';
+        group[strcspn(group, "\n")] = '\0';
+        if (!*controllers) look_at_groups(u, root, "", group);
+        if (lists(controllers, "cpu")) look_at_groups(u, root, "/cpu", group);
+        if (lists(controllers, "memory")) look_at_groups(u, root, "/memory", group);
+    }
+    fclose(f);
+}
+
+static int cpus_of_mask(void) {
+    cpu_set_t mine;
+    if (sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_COUNT(&mine) > 0) return CPU_COUNT(&mine);
+    const long all = sysconf(_SC_NPROCESSORS_ONLN);
+    return all > 0 ? (int)all : 1;
+}
+
+gs_usable gs_usable_under(const char *root) {
+    gs_usable u = {.cpus = cpus_of_mask(), .bytes = INFINITY, .free = INFINITY};
+    char proc[PATH];
+    snprintf(proc, sizeof proc, "%s/proc", root);
+    const double all = number_of(proc, "meminfo", "MemTotal:"),
+                 left = number_of(proc, "meminfo", "MemAvailable:");
+    if (all > 0 && left >= 0) {
+        u.bytes = u.machine_bytes = 1024 * all;
+        u.free = 1024 * left;
+    }
+    look_at_all_groups(&u, root);
+    if (isinf(u.bytes)) u.bytes = 0;
+    if (isinf(u.free)) u.free = 0;
+    if (u.quota >= u.cpus) u.quota = 0;
+    if (u.quota > 0) u.cpus = (int)ceil(u.quota);
+    return u;
+}
+
+gs_usable gs_usable_here(void) {
+    return gs_usable_under("");
+}
