@@ -280,7 +280,7 @@ gs_status gs_store_open_tcp(const gs_rendezvous *r, const gs_meet_place *p,
     int error = 0;
     const char *why = NULL;
     double wrong_since = 0;
-    const double begin = gs_seconds();
+    const double begin = gs_awake_seconds();
     bool told = !r->tell || r->local > 0 || r->nodes == 1;
     outcome last = NOBODY_THERE;
     t->store.ops = &tcp_ops;
