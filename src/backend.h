@@ -232,8 +232,8 @@ typedef struct gs_backend {
 
     /* Scaled dot-product attention of each sample and head (Vaswani et al., "Attention is all you need", NeurIPS 2017):
      * y_i = sum_j p_ij v_j, p_i = softmax_j(s_ij), s_ij = q_i k_j / sqrt(d), over all j, or over j <= i.
-     * softmax (n, heads, 2, length), for backward: m_i, the largest s_ij, of all i, then l_i = sum_j exp(s_ij - m_i). (A
-     * device may keep m_i in a unit of its own.) Memory grows with length, not with its square: Dao et al.,
+     * softmax (n, heads, 2, length), for backward: m_i, the largest s_ij, of all i, then l_i = sum_j exp(s_ij - m_i).
+     * (A device may keep m_i in a unit of its own.) Memory grows with length, not with its square: Dao et al.,
      * "FlashAttention" (NeurIPS 2022). */
     gs_status (*attention_forward)(gs_device *, gs_mem y, gs_mem softmax, gs_mem x, size_t n,
                                    const gs_attention_sizes *);

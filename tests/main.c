@@ -1,8 +1,8 @@
 /* gradsum-test [--tests | --failures] [NAME...]
  *
- * With names, of groups or with * of tests: these tests run here, in this process. Without: every group runs in a process
- * of its own, as many at a time as there are cores, and one summary closes the run. --tests is what `make test` runs,
- * --failures what `make test-failures` runs; without either, all tests run.
+ * With names, of groups or with * of tests: these tests run here, in this process. Without: every group runs in a
+ * process of its own, as many at a time as there are cores, and one summary closes the run. --tests is what `make
+ * test` runs, --failures what `make test-failures` runs; without either, all tests run.
  */
 #include "core/clock.h"
 #include "tests/devices.h"

@@ -307,7 +307,7 @@ static void what_it_says(void **state) {
                            "train --model softmax --sync local --every 2 --precision bf16 --steps 3");
 }
 
-/* One pixel in each sample, of 1e8: infinite in f16, and so is its gradient with any scale, while the loss is finite. */
+/* One pixel in each sample, of 1e8: infinite in f16, and so is its gradient with any scale; the loss is finite. */
 static void no_scale_will_do(void **state) {
     (void)state;
     enum { N = 40, PIXELS = 16 };

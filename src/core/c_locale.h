@@ -1,6 +1,7 @@
-/* Numbers have a point, whatever locale the program that uses the library has set: in German they would have a comma, in
- * files too. The Makefile includes this file before all others of the library, so these names mean the functions of the
- * C locale everywhere in it. The locale is the calling thread's alone, and only for the length of the call.
+/* Numbers have a point in any locale that the program which uses the library has set: in German they would have a
+ * comma, in files too. The Makefile includes this file before all others of the library, so these names mean the
+ * functions of the C locale everywhere in it. The locale is the calling thread's alone, and only for the length of
+ * the call.
  */
 #pragma once
 

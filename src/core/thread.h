@@ -9,5 +9,5 @@
 /* pthread_create with a stack of 8 MB, of which a page is taken when it is used. 0, or an error number. */
 int gs_thread_start(pthread_t *, void *(*run)(void *argument), void *argument);
 
-/* From here on, threads that other libraries start have at least as much: PoCL computes kernels in threads of its own. */
+/* From here on, threads that other libraries start have at least as much: PoCL computes kernels in its own threads. */
 void gs_thread_enlarge_default(void);

@@ -1,7 +1,7 @@
 /* The files of an image folder, which is laid out as ImageNet is: a folder for each class, in train and in val.
  *
- *     DIR/train/CLASS/NAME.jpg      .jpg, .jpeg, .jfif or .png, in capitals too; other files are left alone, and so are names
- *     DIR/val/CLASS/NAME.png        that begin with a dot. Where there is no val, test is taken
+ *     DIR/train/CLASS/NAME.jpg      .jpg, .jpeg, .jfif or .png, in capitals too; other files are left alone, and so
+ *     DIR/val/CLASS/NAME.png        are names that begin with a dot. Where there is no val, test is taken
  *
  * Classes are numbered by their names in train, sorted by bytes, and the files of a class are sorted alike. So labels
  * and samples are the same on every machine. Only names are kept, some 40 bytes a file.

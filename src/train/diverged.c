@@ -9,8 +9,9 @@
  * in each step, all see the same one. With --sync local and async each sees a loss of its own. There the request to
  * stop spreads as that of Ctrl-C does (GS_STAT_STOP), and at the end of the epoch all learn which worker was first.
  *
- * In f16 the loss can stay finite while every gradient is not, however small the loss scale (optim/loss_scale.h). Then no
- * update is made, and the initial weights would be saved as trained ones: GS_LOSS_SCALE_HOPELESS such steps are enough.
+ * In f16 the loss can stay finite while every gradient is not, however small the loss scale (optim/loss_scale.h).
+ * Then no update is made, and the initial weights would be saved as trained ones: GS_LOSS_SCALE_HOPELESS such steps
+ * are enough.
  *
  * Inference with such weights fails likewise: its numbers would say nothing.
  */

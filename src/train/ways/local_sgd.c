@@ -20,8 +20,8 @@
  * average. Averaging it doubles the bytes of an average: 2 arrays in H steps instead of 1 in each.
  *
  * Adam's moments are averaged too, and are corrected by the count of updates, t. After an average all workers have the
- * same moments, so they must have the same t: a worker whose part of a batch is empty makes no update and counts one. So
- * t is the count of steps on every worker, and a resumed run has it from the state that one of them saved.
+ * same moments, so they must have the same t: a worker whose part of a batch is empty makes no update and counts one.
+ * So t is the count of steps on every worker, and a resumed run has it from the state that one of them saved.
  *
  * The weights are averaged at the end of each epoch too: evaluation needs one model.
  *
