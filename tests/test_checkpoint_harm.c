@@ -1,5 +1,6 @@
 /* What may happen to checkpoints: damage, signals, SIGKILL in the middle of a write, a full disk. */
 #include "tests/files.h"
+#include "tests/program.h"
 #include "tests/training.h"
 
 #include <signal.h>
@@ -212,5 +213,31 @@ static void a_full_disk(void **state) {
     assert_true(gs_checkpoint_is_there(folder, 16) && !gs_checkpoint_is_there(folder, 5));
 }
 
-GS_TESTS(checkpoint_harm, cmocka_unit_test(damaged), cmocka_unit_test(left_by_the_dead),
-         cmocka_unit_test(signals), cmocka_unit_test(killed_while_writing), cmocka_unit_test(a_full_disk))
+/* The second run is refused, whatever it is; the lock ends with its process, killed or not. Who goes on from a folder
+ * in which each checkpoint lives for a step takes the next one. */
+static void two_runs_with_one_folder(void **state) {
+    (void)state;
+    char *output;
+    gs_test_shell(
+        &output,
+        "cd %s; G='%s/gradsum train --threads 1' N='--model softmax --batch 500 --epochs 100000'\n"
+        "$G $N --checkpoint c --checkpoint-every 1 --keep 1 >out 2>&1 & p=$!\n" GS_TEST_AWAIT(
+            "epoch ") "$G $N --checkpoint c --seed 2 2>&1; echo second $?\n"
+                      "for n in 1 2 3 4 5 6; do rm -f out; $G --resume c >out 2>&1 & q=$!\n" GS_TEST_AWAIT(
+                          "epoch ") "kill -TERM $q; wait $q; echo resumed $?; grep -v epoch out; done; kill "
+                                    "-KILL $p; wait $p; rm out\n"
+                                    "$G --resume c --checkpoint c >out 2>&1 & q=$!\n" GS_TEST_AWAIT(
+                                        "epoch ") "kill -TERM $q; wait $q; echo third $?; ls -A c",
+        gs_test_folder(), GS_BUILD_DIR);
+    int resumed = 0;
+    for (const char *at = output; (at = strstr(at, "resumed 143\n")); at++) resumed++;
+    const char *third = strstr(output, "third 143\n");
+    if (!strstr(output, "writes its checkpoints there; choose another folder") ||
+        !strstr(output, "second 2\n") || resumed != 6 || !third || strstr(third, ".lock"))
+        fail_msg("%d resumed: %s", resumed, output);
+    free(output);
+}
+
+GS_TESTS(checkpoint_harm, cmocka_unit_test(two_runs_with_one_folder), cmocka_unit_test(damaged),
+         cmocka_unit_test(left_by_the_dead), cmocka_unit_test(signals),
+         cmocka_unit_test(killed_while_writing), cmocka_unit_test(a_full_disk))

@@ -93,6 +93,26 @@ static void signals_of_a_job(void **state) {
     free(output);
 }
 
+/* Ctrl-Z stops the ranks of all machines, for longer than the time-out. The launches here are children of $!, and the
+ * ranks theirs. */
+static void all_machines_are_stopped_and_go_on(void **state) {
+    (void)state;
+    char *output;
+    assert_int_equal(
+        run(&output,
+            "$G launch --hosts 127.0.0.1,berta -n 1 --timeout 4 $M -- $T --steps 40 "
+            "--slow 0:50 >out 2>&1 & p=$!\n" GS_TEST_AWAIT(
+                "step ") "kill -TSTP $p\n"
+                         "of() { cat /proc/$1/task/$1/children; }\n"
+                         "for i in $(seq 1200); do n=; for q in $p $(for l in $(of $p); do of $l; done)\n"
+                         "do n=$n$(sed 's/.*) \\(.\\).*/\\1/' /proc/$q/stat); done\n"
+                         "[ $n != TTT ] || break; sleep 0.05; done; echo $n; sleep 5\n"
+                         "kill -CONT $p; wait $p; s=$?; cat out; exit $s"),
+        0);
+    has(output, "TTT\n");
+    free(output);
+}
+
 /* Standard input, in which the secret came, ends with the launch that has started this one. */
 static void a_launch_ends_with_its_starter(void **state) {
     (void)state;
@@ -146,7 +166,8 @@ static void wrong_usage(void **state) {
     gs_test_program_prints(2, "--program is for", "launch --program x -n 1 -- train");
 }
 
-GS_TESTS(hosts, cmocka_unit_test(machines_are_started_over_ssh),
+GS_TESTS(hosts, cmocka_unit_test(all_machines_are_stopped_and_go_on),
+         cmocka_unit_test(machines_are_started_over_ssh),
          cmocka_unit_test(a_machine_that_cannot_be_reached_is_named),
          cmocka_unit_test(a_lost_machine_does_not_end_an_elastic_run), cmocka_unit_test(signals_of_a_job),
          cmocka_unit_test(a_launch_ends_with_its_starter), cmocka_unit_test(a_stopped_leader_is_named),

@@ -1,5 +1,6 @@
 /* Signals lose nothing and leave nothing: weights are saved, folders are removed, and the exit status is the shell's,
  * 128 + N. */
+#include "tests/launched.h"
 #include "tests/program.h"
 #include "train/train.h"
 
@@ -118,6 +119,33 @@ static void schemes_leaves_no_folder(void **state) {
     }
 }
 
+/* Each is stopped for longer than its time-out, while its ranks wait for each other, and ends with the weights of one
+ * that nobody has disturbed. */
+static void a_pause_is_no_time_out(void **state) {
+    (void)state;
+    char *output, *at, one[65], other[65];
+    gs_test_shell(
+        &output,
+        "cd %s; G=%s/gradsum T='train --model softmax --threads 1 --steps 60 --exact --timeout 4'\n"
+        "paused() {\n"
+        "mkdir $1; cd $1; shift; $G $* --slow 0:30 >out 2>&1 & p=$!\n" AWAIT_STEPS
+        "kill -TSTP $p; for i in $(seq 1200); do n=0\n"
+        "for q in $p $(cat /proc/$p/task/$p/children); do grep -q ') T ' /proc/$q/stat || n=1; done\n"
+        "[ $n = 1 ] || break; sleep 0.05; done\n"
+        "sleep 5; kill -CONT $p; wait $p; echo ran $n $? $(tail -n 3 out); }\n"
+        "(paused shm launch -n 2 --transport shm -- $T)& (paused threads $T --devices cpu,cpu)&\n"
+        "(paused gloo launch -n 4 --transport gloo -- $T)&\n"
+        "(paused elastic launch --elastic 1:2 -n 2 -- $T)& wait; echo ran 0 0 $($G $T | tail -n 1)",
+        gs_test_folder(), GS_BUILD_DIR);
+    at = output;
+    for (int i = 0; i < 5; i++, at++) {
+        if (!(at = strstr(at, "ran 0 0 "))) fail_msg("%d of 5 ran to their end: %s", i, output);
+        gs_test_hash_of(at, i == 0 ? one : other);
+        if (i > 0) assert_string_equal(one, other);
+    }
+    free(output);
+}
+
 static void ask_to_stop(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     (void)context, (void)epoch, (void)done, (void)of, (void)score;
     gs_stop_requested = SIGTERM;
@@ -144,7 +172,8 @@ static void a_test_is_stopped(void **state) {
     }
 }
 
-GS_TESTS(signals, cmocka_unit_test(a_test_is_stopped), cmocka_unit_test(a_terminal_that_goes_saves_weights),
+GS_TESTS(signals, cmocka_unit_test(a_test_is_stopped), cmocka_unit_test(a_pause_is_no_time_out),
+         cmocka_unit_test(a_terminal_that_goes_saves_weights),
          cmocka_unit_test(an_ignored_signal_stays_ignored), cmocka_unit_test(a_closed_output_saves_weights),
          cmocka_unit_test(a_signal_ends_the_wait_at_the_start), cmocka_unit_test(schemes_leaves_no_folder),
          cmocka_unit_test(explain_leaves_no_folder), cmocka_unit_test(a_signal_ends_a_pause))

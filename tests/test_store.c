@@ -48,7 +48,7 @@ static gs_status join(const gs_store_server *server, int rank, const unsigned ch
     gs_rendezvous r = {.rank = rank, .size = 3, .timeout = seconds};
     assert_ok(gs_meet_place_read("tcp", &p));
     p.port = gs_store_server_port(server);
-    return gs_store_open_tcp(&r, &p, key, gs_seconds() + seconds, out);
+    return gs_store_open_tcp(&r, &p, key, gs_awake_seconds() + seconds, out);
 }
 
 static void put(gs_store *s, const char *key, const char *text, const char *is_there) {
@@ -312,8 +312,8 @@ static void what_was_overheard_is_useless(void **state) {
         gs_status status = gs_meet_place_read("tcp", &p);
         p.port = ntohs(at.sin_port);
         if (status == GS_OK)
-            status =
-                gs_store_open_tcp(&(gs_rendezvous){.rank = 1, .timeout = 10}, &p, key, gs_seconds() + 10, &s);
+            status = gs_store_open_tcp(&(gs_rendezvous){.rank = 1, .timeout = 10}, &p, key,
+                                       gs_awake_seconds() + 10, &s);
         if (status == GS_OK) status = s->ops->put(s, "rank-1", value, &there);
         if (status == GS_OK) s->ops->leave(s, "rank-1");
         _exit(status != GS_OK);

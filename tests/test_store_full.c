@@ -43,7 +43,7 @@ static gs_store *join(place *p, int rank) {
     if (p->at.kind == GS_MEET_FILE)
         assert_ok(gs_store_open_folder(&r, &p->at, p->key, &s));
     else
-        assert_ok(gs_store_open(&r, p->key, gs_seconds() + r.timeout, &s));
+        assert_ok(gs_store_open(&r, p->key, gs_awake_seconds() + r.timeout, &s));
     return s;
 }
 

@@ -57,8 +57,11 @@ typedef struct mesh {
 static void hang_up(mesh *m, talk *t, int error) {
     if (t->stage >= WANTS_HELLO) m->turned_away++;
     if (t->socket >= 0) close(t->socket);
-    *t = (talk){
-        .stage = NOBODY, .peer = t->peer, .line = t->line, .since = gs_seconds() + pause_s, .error = error};
+    *t = (talk){.stage = NOBODY,
+                .peer = t->peer,
+                .line = t->line,
+                .since = gs_awake_seconds() + pause_s,
+                .error = error};
 }
 
 /* The peer has proven itself, so the connection counts. A peer that calls again has given up its earlier connection. */
@@ -184,7 +187,7 @@ static gs_status call(mesh *m, talk *t) {
         return GS_OK;
     }
     t->stage = CALLS;
-    t->since = gs_seconds();
+    t->since = gs_awake_seconds();
     t->socket = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int error = t->socket < 0 ? errno : 0;
     if (error == 0 && connect(t->socket, a->ai_addr, a->ai_addrlen) != 0 && errno != EINPROGRESS)
@@ -227,7 +230,7 @@ static gs_status receive_guests(mesh *m, int listener) {
             return gs_fail_descriptor(errno, "rank %d cannot accept connections", m->r->rank);
         if (s < 0) return GS_OK;
         talk *t = place_for_guest(m);
-        *t = (talk){.stage = WANTS_HELLO, .socket = s, .since = gs_seconds()};
+        *t = (talk){.stage = WANTS_HELLO, .socket = s, .since = gs_awake_seconds()};
         hear(m, t);
     }
     return GS_OK;
@@ -237,7 +240,7 @@ static gs_status receive_guests(mesh *m, int listener) {
 
 /* Begin what is due, and end what has lasted too long. */
 static gs_status look_at_clock(mesh *m) {
-    double now = gs_seconds();
+    double now = gs_awake_seconds();
     for (int i = 0; i < m->callees + m->guests; i++) {
         talk *t = &m->talk[i];
         if (i < m->callees && t->stage == NOBODY && now >= t->since) GS_TRY(call(m, t));
@@ -328,9 +331,9 @@ static void go_on_with_talks(mesh *m, const struct pollfd *p) {
 }
 
 static gs_status connect_all(mesh *m, int listener, const int *process, struct pollfd *p) {
-    const double end = gs_seconds() + m->r->timeout;
+    const double end = gs_awake_seconds() + m->r->timeout;
     while (m->left > 0) {
-        if (gs_seconds() >= end) return m->why ? tell_why(m) : too_late(m);
+        if (gs_awake_seconds() >= end) return m->why ? tell_why(m) : too_late(m);
         if (m->r->stop && *m->r->stop)
             return gs_fail(GS_E_INTERRUPTED,
                            "rank %d: stopped by a signal while the ranks were being connected", m->r->rank);

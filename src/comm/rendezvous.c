@@ -86,13 +86,13 @@ static gs_status never_came(const gs_rendezvous *r, const bool *missing) {
 }
 
 static gs_status wait_for_all(const gs_rendezvous *r, bool *missing, gs_passport *all) {
-    double end = gs_seconds() + r->timeout;
+    double end = gs_awake_seconds() + r->timeout;
     int left = r->size;
     char own[PATH];
     file_of(r, r->rank, own);
     for (int k = 0; k < r->size; k++) missing[k] = true;
     for (;;) {
-        bool late = gs_seconds() >= end;
+        bool late = gs_awake_seconds() >= end;
         if (r->stop && *r->stop)
             return gs_fail(GS_E_INTERRUPTED,
                            "rank %d: stopped by a signal while it waited for the other ranks", r->rank);

@@ -4,7 +4,7 @@
  *     rank 0 --waits for--> rank 1 --waits for--> rank 2, which waits for nobody: rank 2 is to blame
  *
  * A process that is stopped (SIGSTOP; see process.h) or has ended is to blame before all others, whatever it waited
- * for. A process does not wait while it is stopped, so that time does not count as its wait. Next comes a network that
+ * for. Time in which a process is stopped does not count as its wait (gs_awake_seconds). Next comes a network that
  * is cut (links.h): then no rank is to blame.
  *
  * Which file does what:
@@ -24,11 +24,6 @@
 #include "comm/rank_list.h"
 
 enum { GS_ADDRESS = 64 /* bytes of the address of a rank, in numbers */ };
-
-/* Seconds between two looks of a waiting thread if the gap is so long that the process was probably stopped; else 0. */
-static inline double gs_waits_gap(double from, double to) {
-    return to - from > 0.5 ? to - from : 0;
-}
 
 typedef struct gs_waits {
     const char *noun;    /* what messages call a rank: "rank" or "process" */

@@ -10,7 +10,12 @@ static inline double gs_seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The same moment, for the system's waits by CLOCK_MONOTONIC; or a duration, for nanosleep. */
+/* The clock of time-outs: as gs_seconds, but stands still while this process is stopped (Ctrl-Z, SIGSTOP). A stopped
+ * process notices nothing, so this is a rule: the time between two calls, in any thread, counts half a second at most.
+ * A loop that waits by this clock must therefore look at it more often than that. */
+double gs_awake_seconds(void);
+
+/* The moment of gs_seconds, for the system's waits by CLOCK_MONOTONIC; or a duration, for nanosleep. */
 static inline struct timespec gs_timespec(double seconds) {
     struct timespec t;
     t.tv_sec = (time_t)seconds;

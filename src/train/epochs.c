@@ -170,6 +170,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     w->away_before = w->device->away;
     GS_TRY(gs_carry_keep(w));
     GS_TRY(gs_comm_barrier(w->comm));
+    gs_checkpoint_let_go(); /* all have loaded what --resume has found */
     GS_TRY(gs_record_start(w, observer));
     if (observer->start) observer->start(observer->context, w);
     const gs_busy_clock begun = gs_busy_begin();

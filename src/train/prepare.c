@@ -172,4 +172,6 @@ void gs_run_free(gs_run *run) {
     gs_saved_free(&run->saved);
     free(run->model);
     free(run->resume);
+    gs_checkpoint_unlock(run->settings.checkpoint, run->lock);
+    gs_checkpoint_let_go();
 }

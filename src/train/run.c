@@ -237,12 +237,12 @@ static gs_status plan_memory(gs_run *run) {
 }
 
 /* Rank 0 writes them. */
-static gs_status prepare_checkpoints(const gs_run *run) {
+static gs_status prepare_checkpoints(gs_run *run) {
     const gs_settings *s = &run->settings;
     const bool first = !s->processes || s->processes->rank == 0;
     if (!s->checkpoint || !first) return GS_OK;
     return gs_checkpoint_prepare(s->checkpoint, s->resume, run->state ? run->state->step : 0,
-                                 gs_checkpoints_kept(s));
+                                 gs_checkpoints_kept(s), &run->lock);
 }
 
 gs_status gs_train(const gs_settings *settings, const gs_observer *observer, gs_result *result) {

@@ -20,6 +20,7 @@ typedef struct gs_run {
     char *model;          /* its text, where it was made to fit the data; else NULL */
     gs_saved saved;       /* what the file settings.load says of itself */
     gs_state *state;      /* what is in settings.resume */
+    FILE *lock;           /* on the folder settings.checkpoint; NULL: there is none, or rank 0 has it */
     char *resume;         /* that file, where settings.resume was a folder; else NULL */
     gs_scaling scaling;   /* of the training set, or of the one that the loaded weights were trained on */
     const gs_observer *observer;

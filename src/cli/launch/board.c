@@ -146,10 +146,11 @@ static gs_elastic_board_answer take(const place *p, gs_rendezvous *r) {
 gs_elastic_board_answer gs_elastic_board_next(gs_rendezvous *r) {
     place *p = here();
     if (!p->board) return GS_BOARD_ENDS;
-    const double until = gs_seconds() + 2 * r->timeout + MARGIN;
+    const double until = gs_awake_seconds() + 2 * r->timeout + MARGIN;
     atomic_store(&p->board->seat[p->seat].asks, p->generation + 1);
     while (atomic_load(&p->board->generation) <= p->generation) {
-        if (atomic_load(&p->board->over) || gs_stop_requested || gs_seconds() > until) return GS_BOARD_ENDS;
+        if (atomic_load(&p->board->over) || gs_stop_requested || gs_awake_seconds() > until)
+            return GS_BOARD_ENDS;
         gs_nap(LOOK);
     }
     p->generation = atomic_load(&p->board->generation);

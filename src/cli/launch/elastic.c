@@ -182,13 +182,13 @@ void gs_elastic_lost(gs_launch_state *s, int seat) {
     if (e->lost < 0) gs_launch_tell_absent(s, seat);
     if (e->lost < 0 || (misused && !e->misused)) e->lost = seat;
     e->misused |= misused;
-    if (e->since <= 0) e->since = gs_seconds();
+    if (e->since <= 0) e->since = gs_awake_seconds();
     if (s->running == 0 && !s->elastic_nodes) end(s, NULL); /* nobody is left */
 }
 
 /* Is there a process that is still to ask? One that hangs is killed. */
 static bool wait_for_all(gs_launch_state *s) {
-    const bool late = gs_seconds() - s->elastic->since > s->timeout + GRACE;
+    const bool late = gs_awake_seconds() - s->elastic->since > s->timeout + GRACE;
     bool waits = false;
     for (int i = 0; i < s->launch->size; i++) {
         gs_launch_child *c = &s->child[i];
@@ -273,7 +273,7 @@ static bool look_at_all(gs_launch_state *s) {
     const bool lost =
         e->lost >= 0 || s->failed >= 0 || count_asking(s) > 0 || gs_elastic_nodes_lost(s->elastic_nodes);
     if (lost) {
-        if (e->since <= 0) e->since = gs_seconds();
+        if (e->since <= 0) e->since = gs_awake_seconds();
         gs_elastic_nodes_say_lost(s->elastic_nodes);
         if (s->failed < 0 && !gs_elastic_is_ending(s) && wait_for_all(s)) return true;
         report(s, true);
@@ -305,7 +305,7 @@ bool gs_elastic_look(gs_launch_state *s) {
     if (e && s->elastic_nodes) return look_at_all(s);
     if (!e || e->over || s->stopped_by || s->failed >= 0 || s->running == 0) return false;
     if (count_asking(s) == 0 && e->lost < 0) return false;
-    if (e->since <= 0) e->since = gs_seconds();
+    if (e->since <= 0) e->since = gs_awake_seconds();
     if (gs_elastic_is_ending(s)) {
         end(s, "some have done their work");
         return false;

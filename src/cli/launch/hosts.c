@@ -209,6 +209,13 @@ static void send_all(fleet *f, int number) {
     }
 }
 
+/* ssh passes no signal on. */
+static void tell_all(const fleet *f, char what) {
+    for (int i = 0; i < f->count; i++)
+        if (f->host[i].input >= 0 && write(f->host[i].input, &what, 1) < 0)
+            gs_launch_say("%s cannot be reached: %s", f->host[i].name, strerror(errno));
+}
+
 static void reap(fleet *f) {
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
@@ -236,19 +243,23 @@ static int watch(fleet *f, const sigset_t *waited) {
         const struct timespec wait = {.tv_nsec = 200000000};
         const int number = sigtimedwait(waited, NULL, &wait);
         reap(f);
-        if (number == SIGUSR1) {
+        if (number == SIGTSTP) {
+            tell_all(f, GS_LAUNCH_HALT);
+            gs_launch_stand_still();
+            tell_all(f, GS_LAUNCH_GO_ON);
+        } else if (number == SIGUSR1) {
             /* A checkpoint. One rank of the run is enough, and ssh passes no signal on. */
             if (f->host[0].pid > 0) kill(f->host[0].pid, number);
         } else if (number > 0 && number != SIGCHLD) {
             if (!stopped_by) stopped_by = number;
             send_all(f, number == SIGINT ? SIGINT : SIGTERM);
-            if (due <= 0) due = gs_seconds() + 2 * GRACE;
+            if (due <= 0) due = gs_awake_seconds() + 2 * GRACE;
         }
-        if (must_end(f) && due <= 0) due = gs_seconds() + GRACE;
-        if (due > 0 && gs_seconds() >= due) {
+        if (must_end(f) && due <= 0) due = gs_awake_seconds() + GRACE;
+        if (due > 0 && gs_awake_seconds() >= due) {
             send_all(f, next);
             next = SIGKILL;
-            due = gs_seconds() + GRACE;
+            due = gs_awake_seconds() + GRACE;
         }
     }
     return stopped_by;

@@ -28,6 +28,7 @@
 /* When one process has failed, the others normally find out by themselves, and each says what it has seen. */
 static const double GRACE = 2;       /* seconds until they are told to end, and then until they are killed */
 static const double GRACE_STOP = 10; /* the same after Ctrl-C: they end after their step, and save */
+static const double LOOK = 0.25;     /* seconds between two looks, which gs_awake_seconds wants */
 static const double AGAIN = 0.5; /* a second Ctrl-C comes from a person, not from the same one sent twice */
 
 /* ---- starting ---- */
@@ -113,7 +114,7 @@ static void send_all(const gs_launch_state *s, int number) {
 
 static void plan(gs_launch_state *s, int number, double seconds) {
     s->next = number;
-    s->next_at = gs_seconds() + seconds;
+    s->next_at = gs_awake_seconds() + seconds;
 }
 
 static void note_hanging(gs_launch_child *c, bool only_stopped) {
@@ -154,7 +155,7 @@ static void look_for_stopped(gs_launch_state *s) {
     for (int r = 0; r < s->launch->size; r++)
         if (s->child[r].pid > 0 && !gs_process_is_stopped(s->child[r].pid)) return;
     if (s->running == 0 || (s->failed < 0 && !s->stopped_by) || s->next != SIGTERM) return;
-    if (s->stopped_by && gs_seconds() - s->stopped_at < s->timeout) return;
+    if (s->stopped_by && gs_awake_seconds() - s->stopped_at < s->timeout) return;
     for (int r = 0; r < s->launch->size && s->stopped_by; r++) note_hanging(&s->child[r], true);
     s->told = true;
     plan(s, SIGKILL, 0);
@@ -167,7 +168,7 @@ static bool others_are_ending(const gs_launch_state *s) {
 
 /* Ranks that have ended wait for nobody. So only the launcher notices a rank that is stopped while it saves or ends. */
 static void look_for_hanging(gs_launch_state *s) {
-    const double now = gs_seconds();
+    const double now = gs_awake_seconds();
     if (s->failed >= 0 || s->stopped_by || (s->running == s->launch->size && !others_are_ending(s))) return;
     if (s->elastic && !gs_elastic_is_ending(s)) return; /* the others notice it */
     for (int r = 0; r < s->launch->size && s->failed < 0; r++) {
@@ -185,11 +186,11 @@ static void look_for_hanging(gs_launch_state *s) {
     }
 }
 
-/* Seconds until look_for_hanging may find something, 1 at most. */
+/* Seconds until look_for_hanging may find something, LOOK at most. */
 static double until_hanging(const gs_launch_state *s) {
-    double left = 1;
+    double left = LOOK;
     for (int r = 0; r < s->launch->size; r++) {
-        double since = s->child[r].stopped_since, own = since + s->timeout - gs_seconds();
+        double since = s->child[r].stopped_since, own = since + s->timeout - gs_awake_seconds();
         if (s->child[r].pid > 0 && since > 0 && own < left) left = own;
     }
     return left > 0.001 ? left : 0.001;
@@ -213,8 +214,28 @@ static void reap(gs_launch_state *s) {
     look_for_stopped(s);
 }
 
+void gs_launch_stand_still(void) {
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, SIGTSTP);
+    raise(SIGTSTP);
+    sigprocmask(SIG_UNBLOCK, &one, NULL); /* here it stops, and goes on at SIGCONT */
+    sigprocmask(SIG_BLOCK, &one, NULL);
+}
+
+/* Ctrl-Z. As the ranks are in groups of their own, the terminal has stopped none of them. */
+static void stand_still(const gs_launch_state *s) {
+    send_all(s, SIGTSTP);
+    gs_launch_stand_still();
+    send_all(s, SIGCONT);
+}
+
 static void stop(gs_launch_state *s, int number) {
-    double now = gs_seconds();
+    double now = gs_awake_seconds();
+    if (number == SIGTSTP) {
+        stand_still(s);
+        return;
+    }
     if (number == SIGUSR1) { /* they make a checkpoint, and go on */
         send_all(s, number);
         return;
@@ -233,17 +254,24 @@ static void stop(gs_launch_state *s, int number) {
     }
 }
 
-/* Its end is the end of standard input, which nobody writes to. */
+/* Its end is the end of standard input; what it writes there are the signals that stop its ranks for a while. */
 static bool starter_has_gone(const gs_launch_state *s) {
     struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
     char c;
-    return s->launch->starter && !s->stopped_by && poll(&p, 1, 0) > 0 && read(STDIN_FILENO, &c, 1) == 0;
+    while (s->launch->starter && !s->stopped_by && poll(&p, 1, 0) > 0) {
+        if (read(STDIN_FILENO, &c, 1) <= 0) return true;
+        if (c == GS_LAUNCH_HALT || c == GS_LAUNCH_GO_ON) send_all(s, c == GS_LAUNCH_HALT ? SIGTSTP : SIGCONT);
+    }
+    return false;
 }
 
 int gs_launch_asked_to_stop(gs_launch_state *s) {
     const struct timespec now = {0};
     for (int number; !s->stopped_by && (number = sigtimedwait(&s->waited, NULL, &now)) > 0;)
-        if (number != SIGCHLD && number != SIGUSR1) s->stopped_by = number;
+        if (number == SIGTSTP)
+            gs_launch_stand_still();
+        else if (number != SIGCHLD && number != SIGUSR1)
+            s->stopped_by = number;
     if (starter_has_gone(s)) s->stopped_by = SIGTERM;
     return s->stopped_by;
 }
@@ -259,12 +287,12 @@ static void end_those_left(gs_launch_state *s) {
 
 static void watch(gs_launch_state *s) {
     while (s->running > 0 || gs_elastic_waits(s)) {
-        const double soon = gs_launch_nodes_look(s->nodes) ? GS_POST_TRIES_EVERY : 1;
+        const double soon = gs_launch_nodes_look(s->nodes) ? GS_POST_TRIES_EVERY : LOOK;
         double most = until_hanging(s);
         if (most > soon) most = soon;
         if (s->elastic) most = gs_elastic_look(s) ? 0.01 : 0.05;
         if (s->next) {
-            double left = s->next_at - gs_seconds();
+            double left = s->next_at - gs_awake_seconds();
             if (left <= 0) {
                 reap(s); /* who has ended does not hang: this launcher may have been stopped meanwhile */
                 end_those_left(s);
@@ -272,7 +300,7 @@ static void watch(gs_launch_state *s) {
             }
             if (left < most) most = left;
         }
-        struct timespec wait = {.tv_sec = most >= 1, .tv_nsec = most >= 1 ? 0 : (long)(most * 1e9)};
+        const struct timespec wait = gs_timespec(most);
         int number = sigtimedwait(&s->waited, NULL, &wait);
         if (number == SIGCHLD || number < 0) reap(s);
         if (number > 0 && number != SIGCHLD) stop(s, number);
@@ -281,7 +309,7 @@ static void watch(gs_launch_state *s) {
 }
 
 void gs_launch_take_signals(sigset_t *waited, sigset_t *before) {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGTSTP};
     sigemptyset(waited);
     sigaddset(waited, SIGCHLD);
     signal(SIGCHLD, SIG_DFL);

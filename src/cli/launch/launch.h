@@ -38,6 +38,13 @@ int gs_launch_run(const gs_launch *);
  * (nohup) stays ignored. *before: for the processes that are started. */
 void gs_launch_take_signals(sigset_t *waited, sigset_t *before);
 
+/* SIGTSTP has been taken: stop, as if it had not been, until SIGCONT. In a group that no shell watches the system lets
+ * nobody stop: then this returns at once. */
+void gs_launch_stand_still(void);
+
+/* What a launch of several hosts writes to those that it has started: their ranks stop, as at Ctrl-Z, and go on. */
+enum { GS_LAUNCH_HALT = 'z', GS_LAUNCH_GO_ON = 'c' };
+
 /* ---- launch_say.c ---- */
 
 /* "gradsum launch: ..." on standard error, on a terminal in lines of its width. */

@@ -54,7 +54,7 @@ bool gs_launch_post_reach(gs_launch_post *p, double within) {
     p->serves = p->server != NULL;
     if (p->place.kind == GS_MEET_FILE)
         return gs_store_open_folder(&p->r, &p->place, p->key, &p->store) == GS_OK;
-    return gs_store_open(&p->r, p->key, gs_seconds() + within, &p->store) == GS_OK;
+    return gs_store_open(&p->r, p->key, gs_awake_seconds() + within, &p->store) == GS_OK;
 }
 
 /* ---- who lives ---- */

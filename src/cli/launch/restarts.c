@@ -144,6 +144,7 @@ static void find_checkpoint(gs_restarts *r) {
     if (!r->ours || gs_checkpoint_is_empty(r->folder)) return;
     if (gs_checkpoint_find(r->folder, &r->file, note) != GS_OK)
         snprintf(note, sizeof note, "%s", gs_message());
+    gs_checkpoint_let_go(); /* nobody else writes there now */
     if (*note) gs_launch_say("%s", note);
 }
 

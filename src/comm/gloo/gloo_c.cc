@@ -98,7 +98,8 @@ class WatchedBuffer final : public UnboundBuffer {
             : gs_gloo_wait(), watch(by) {
             this->buffer = reinterpret_cast<gs_gloo_buffer *>(buffer);
             this->sends = sends;
-            if (timeout.count() > 0) deadline = gs_seconds() + static_cast<double>(timeout.count()) * 1e-3;
+            if (timeout.count() > 0)
+                deadline = gs_awake_seconds() + static_cast<double>(timeout.count()) * 1e-3;
             gs_watch_begin(watch, this);
         }
         ~Entry() { gs_watch_end(watch, this); }

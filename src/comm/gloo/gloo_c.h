@@ -59,7 +59,7 @@ typedef struct gs_gloo_buffer gs_gloo_buffer;
 typedef struct gs_gloo_wait {
     gs_gloo_buffer *buffer;
     bool sends;
-    double deadline; /* 0: there is none */
+    double deadline; /* of gs_awake_seconds; 0: there is none */
     bool late;       /* set by the watch, which wakes it because of the deadline */
     bool long_ago;   /* for the watch */
     struct gs_gloo_wait *before, *next;

@@ -166,7 +166,8 @@ static void note_own(const gs_comm *c, const gs_gloo_notes *notes) {
  * out. */
 static void wait_for_files(const gs_comm *c, const gs_gloo_notes *notes) {
     const gs_gloo_state *s = c->state;
-    for (double end = gs_seconds() + grace(c->timeout); gs_seconds() < end && !somebody_has_gone(c);) {
+    for (double end = gs_awake_seconds() + grace(c->timeout);
+         gs_awake_seconds() < end && !somebody_has_gone(c);) {
         bool all = true;
         if (!s->folder) gs_board_look(s->board);
         note_own(c, notes);

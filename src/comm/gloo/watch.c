@@ -18,7 +18,6 @@ struct gs_watch {
     pthread_cond_t end;
     bool ends;
     gs_gloo_wait *waiting;
-    double tick; /* when the last one was */
     bool broken; /* once true, found does not change */
     gs_gloo_error found;
 };
@@ -64,12 +63,10 @@ gs_gloo_code gs_watch_look(gs_watch *w, int peer, gs_gloo_error *error) {
 }
 
 static void tick_locked(gs_watch *w) {
-    double now = gs_seconds(), gap = w->tick > 0 ? gs_waits_gap(w->tick, now) : 0;
-    w->tick = now;
+    const double now = gs_awake_seconds();
     for (int r = 0; w->waiting && !w->broken && r < w->size; r++)
         w->broken = w->line[r] && look_locked(w, r, &w->found) != GS_GLOO_OK;
     for (gs_gloo_wait *one = w->waiting; one; one = one->next) {
-        if (one->deadline > 0) one->deadline += gap;
         one->late = one->late || (one->deadline > 0 && now >= one->deadline);
         if (one->late || (w->broken && one->long_ago)) gs_gloo_wake(one->buffer, one->sends);
         one->long_ago = true;

@@ -49,7 +49,7 @@ static void give_up(gs_board *b) {
 static bool reach(gs_board *b) {
     unsigned char key[GS_SECRET];
     if (!b->tried && gs_run_key(b->r.run, key) == GS_OK)
-        gs_store_open_tcp(&b->r, &b->place, key, gs_seconds() + REACH, &b->store);
+        gs_store_open_tcp(&b->r, &b->place, key, gs_awake_seconds() + REACH, &b->store);
     b->tried = true;
     return b->store != NULL;
 }

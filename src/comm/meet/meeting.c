@@ -49,7 +49,7 @@ static gs_status choose_address(gs_meeting *m) {
 
 static gs_status open_store(gs_meeting *m) {
     const gs_rendezvous *r = m->r;
-    const double until = gs_seconds() + r->timeout;
+    const double until = gs_awake_seconds() + r->timeout;
     gs_meet_place place;
     GS_TRY(gs_meet_place_read(r->meet, &place));
     if (place.kind == GS_MEET_FILE) return gs_store_open_folder(r, &place, m->key, &m->store);
@@ -183,12 +183,12 @@ static gs_status never_came(gs_meeting *m) {
 }
 
 static gs_status wait_for_all(gs_meeting *m) {
-    const double begin = gs_seconds(), end = begin + m->r->timeout;
+    const double begin = gs_awake_seconds(), end = begin + m->r->timeout;
     bool told = !m->r->tell || m->r->rank > 0;
     while (m->left > 0) {
-        const bool late = gs_seconds() >= end;
+        const bool late = gs_awake_seconds() >= end;
         char here[300];
-        if (!told && gs_seconds() - begin >= GS_ROUTE_HINT) {
+        if (!told && gs_awake_seconds() - begin >= GS_ROUTE_HINT) {
             told = true;
             if (*only_here(m, here, sizeof here)) m->r->tell(here);
         }

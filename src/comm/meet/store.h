@@ -84,8 +84,8 @@ static inline bool gs_store_is_beat(const char *key) {
     return strncmp(key, "beat-", 5) == 0;
 }
 
-/* Connect to the store that the rendezvous names; tries again until `until` (gs_seconds). GS_E_PEER: nobody answers
- * there, or not one of this run. GS_E_INTERRUPTED. */
+/* Connect to the store that the rendezvous names; tries again until `until` (gs_awake_seconds). GS_E_PEER: nobody
+ * answers there, or not one of this run. GS_E_INTERRUPTED. */
 gs_status gs_store_open(const gs_rendezvous *, const unsigned char key[GS_SECRET], double until,
                         gs_store **out);
 gs_status gs_store_open_tcp(const gs_rendezvous *, const gs_meet_place *, const unsigned char key[GS_SECRET],

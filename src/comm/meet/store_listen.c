@@ -46,7 +46,7 @@ static bool is_met(const gs_meet_place *place, const unsigned char key[GS_SECRET
              "a rank, and "
              "each run a port, of its own",
              (int)GS_E_USAGE, place->host, place->port);
-    if (gs_store_open_tcp(&(gs_rendezvous){.timeout = 1, .ports = 1}, place, key, gs_seconds() + 0.5,
+    if (gs_store_open_tcp(&(gs_rendezvous){.timeout = 1, .ports = 1}, place, key, gs_awake_seconds() + 0.5,
                           &other) != GS_OK)
         return false;
     other->ops->put(other, "fault", fault, &there);

@@ -262,6 +262,7 @@ gs_status gs_store_open_redis(const gs_rendezvous *rv, const gs_meet_place *p,
     redis_store *r = calloc(1, sizeof *r);
     *out = NULL;
     if (!r) return gs_fail(GS_E_MEMORY, "no memory to meet the other ranks");
+    until += gs_seconds() - gs_awake_seconds(); /* an attempt may block for seconds */
     r->store.ops = &redis_ops;
     memcpy(r->key, key, GS_SECRET);
     snprintf(r->name, sizeof r->name, "%s", p->name);

@@ -6,6 +6,7 @@
 #include "core/clock.h"
 
 #include <errno.h>
+#include <math.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 #include <unistd.h>
 
 static const double patience = 2 /* s for a proof */, again = 0.1 /* s until the next try */, ANSWER = 5,
-                    CALL = 1 /* s for a connection */;
+                    CALL = 1 /* s for a connection */, LOOK = 0.2 /* s between two looks at the clock */;
 
 typedef struct tcp_store {
     gs_store store;
@@ -34,10 +35,10 @@ typedef struct tcp_store {
 static bool wait_for(int socket, short what, double until) {
     struct pollfd p = {.fd = socket, .events = what};
     for (;;) {
-        const double left = until - gs_seconds();
-        const int ready = poll(&p, 1, left > 0 ? (int)(left * 1000) + 1 : 0);
+        const double left = until - gs_awake_seconds();
+        const int ready = poll(&p, 1, left <= 0 ? 0 : (int)(1000 * fmin(left, LOOK)) + 1);
         if (ready > 0) return true;
-        if (ready == 0 || errno != EINTR) return false;
+        if (ready == 0 ? left <= LOOK : errno != EINTR) return false;
     }
 }
 
@@ -69,7 +70,7 @@ static bool recv_all(int socket, void *data, size_t bytes, double until) {
 
 /* Is the store at the other end one of this run, and does it know that this is a member? */
 static bool prove(tcp_store *t, uint32_t rank, const unsigned char key[GS_SECRET]) {
-    const double until = gs_seconds() + patience;
+    const double until = gs_awake_seconds() + patience;
     struct {
         gs_hello hello;
         unsigned char proof[GS_PROOF];
@@ -105,7 +106,7 @@ static gs_status lost(const tcp_store *t) {
 static gs_status say(tcp_store *t, gs_frame_kind kind, const void *body, size_t bytes) {
     unsigned char frame[GS_FRAME_MOST];
     const size_t length = gs_frame_write(&t->frames, kind, body, bytes, frame);
-    return send_all(t->socket, frame, length, gs_seconds() + ANSWER) ? GS_OK : lost(t);
+    return send_all(t->socket, frame, length, gs_awake_seconds() + ANSWER) ? GS_OK : lost(t);
 }
 
 typedef struct frame {
@@ -154,7 +155,7 @@ static gs_status keep(tcp_store *t, const frame *f) {
 }
 
 static gs_status answer_to(tcp_store *t, frame *f) {
-    const double until = gs_seconds() + ANSWER;
+    const double until = gs_awake_seconds() + ANSWER;
     for (bool came;;) {
         GS_TRY(next_frame(t, until, f, &came));
         if (!came) return lost(t);
@@ -183,7 +184,7 @@ static gs_status tcp_look(gs_store *s, double seconds, gs_store_seen *seen, void
     const int before = t->shown;
     frame f;
     gs_status status = GS_OK;
-    double until = before < t->entries ? 0 : gs_seconds() + seconds;
+    double until = before < t->entries ? 0 : gs_awake_seconds() + seconds;
     /* All that has come: one who looks only now and then must not fall behind. */
     for (bool came = true; came && status == GS_OK;) {
         status = next_frame(t, until, &f, &came);
@@ -210,7 +211,7 @@ static void tcp_leave(gs_store *s, const char *key) {
     unsigned char frame[GS_FRAME_MOST];
     (void)key; /* the store ends with the run */
     send_all(t->socket, frame, gs_frame_write(&t->frames, GS_FRAME_BYE, NULL, 0, frame),
-             gs_seconds() + ANSWER);
+             gs_awake_seconds() + ANSWER);
 }
 
 static void tcp_free(gs_store *s) {
@@ -230,7 +231,7 @@ typedef enum outcome { CONNECTED, NOBODY_THERE, NOT_OF_THIS_RUN, NO_SUCH_HOST } 
 
 /* No longer than the caller has time; but where it has none left, as long as an answer may take. */
 static double call_time(double until) {
-    const double left = until - gs_seconds();
+    const double left = until - gs_awake_seconds();
     return left <= 0 || left > CALL ? CALL : left < again ? again : left;
 }
 
@@ -279,7 +280,7 @@ gs_status gs_store_open_tcp(const gs_rendezvous *r, const gs_meet_place *p,
     int error = 0;
     const char *why = NULL;
     double wrong_since = 0;
-    const double begin = gs_seconds();
+    const double begin = gs_awake_seconds();
     bool told = !r->tell || r->local > 0 || r->nodes == 1;
     outcome last = NOBODY_THERE;
     t->store.ops = &tcp_ops;
@@ -293,16 +294,16 @@ gs_status gs_store_open_tcp(const gs_rendezvous *r, const gs_meet_place *p,
         const outcome now = try_port(t, p, p->port + i, r, key, until, &error, &why);
         if (now != NOBODY_THERE || i == 0) last = now;
         if (now != NOT_OF_THIS_RUN) wrong_since = 0;
-        if (now == NOT_OF_THIS_RUN && wrong_since <= 0) wrong_since = gs_seconds();
-        const bool given_up = ports == 1 && wrong_since > 0 && gs_seconds() - wrong_since > patience;
+        if (now == NOT_OF_THIS_RUN && wrong_since <= 0) wrong_since = gs_awake_seconds();
+        const bool given_up = ports == 1 && wrong_since > 0 && gs_awake_seconds() - wrong_since > patience;
         const bool stopped = r->stop && *r->stop;
         char here[300];
         if (now == CONNECTED) break;
-        if (!told && gs_seconds() - begin >= GS_ROUTE_HINT) {
+        if (!told && gs_awake_seconds() - begin >= GS_ROUTE_HINT) {
             told = true;
             if (*gs_route_only_here(p->host, p->port, false, here, sizeof here)) r->tell(here);
         }
-        if (stopped || given_up || gs_seconds() >= until) {
+        if (stopped || given_up || gs_awake_seconds() >= until) {
             tcp_free(&t->store);
             return stopped ? gs_fail(GS_E_INTERRUPTED,
                                      "rank %d: stopped by a signal while it looked for the others", r->rank)

@@ -5,12 +5,12 @@
 #include "core/clock.h"
 #include "core/thread.h"
 
-#include <errno.h>
-#include <math.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+
+static const double LOOK = 0.2; /* seconds between two looks at the clock */
 
 typedef enum phase { NOT_BEGUN, BEGINNING, BEGUN, ENDING, ENDED } phase;
 
@@ -30,11 +30,12 @@ static void set_phase_locked(phase now) {
 
 /* Wait until the phase is `wanted`; false if that takes too long. */
 static bool wait_locked(phase wanted) {
-    const struct timespec until = gs_timespec(gs_seconds() + fmin(session.timeout, 1e9));
-    while (session.phase != wanted)
-        if (pthread_cond_clockwait(&session.changed, &session.lock, CLOCK_MONOTONIC, &until) == ETIMEDOUT)
-            return false;
-    return true;
+    const double until = gs_awake_seconds() + session.timeout;
+    while (session.phase != wanted && gs_awake_seconds() < until) {
+        const struct timespec look = gs_timespec(gs_seconds() + LOOK);
+        pthread_cond_clockwait(&session.changed, &session.lock, CLOCK_MONOTONIC, &look);
+    }
+    return session.phase == wanted;
 }
 
 static void *run_session(void *argument) {

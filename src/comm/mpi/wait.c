@@ -142,7 +142,7 @@ static int test_all(int count, MPI_Request *requests, bool *done, MPI_Status *st
 static gs_status wait_inside(gs_comm *c, const gs_call *call, int peer, int count, MPI_Request *requests,
                              MPI_Status *status) {
     gs_mpi *s = c->state;
-    double start = 0, look = 0;
+    double start = 0;
     for (unsigned tests = 1;; tests++) {
         bool done;
         if (atomic_load(&s->failed)) return gs_mpi_failed(s);
@@ -150,10 +150,8 @@ static gs_status wait_inside(gs_comm *c, const gs_call *call, int peer, int coun
         if (done) return GS_OK;
         if (tests % EAR_INTERVAL == 0) gs_mpi_listen(c);
         if (tests < BUSY_TESTS) continue;
-        double now = gs_seconds();
-        if (start == 0) start = look = now;
-        start += gs_waits_gap(look, now);
-        look = now;
+        const double now = gs_awake_seconds();
+        if (start == 0) start = now;
         if (now - start > c->timeout) return fail_late(c, call, peer);
         if (now - start < SLEEPLESS)
             sched_yield();

@@ -202,12 +202,12 @@ gs_status gs_shm_wait_for(const gs_shm_wait *w) {
     do {
         if (is_over(w)) goto over;
     } while (gs_wait_a_moment(&wait));
-    for (double look = gs_seconds(), now; !is_over(w); look = now) {
-        show_waits(w, wait.begin);
+    const double begin = gs_awake_seconds();
+    for (double waited = 0; !is_over(w);) {
+        show_waits(w, gs_seconds() - waited);
         sleep_once(w);
-        now = gs_seconds();
-        wait.begin += gs_waits_gap(look, now);
-        if (!is_over(w)) look_for_losses(w, is_late(w, now - wait.begin, &told));
+        waited = gs_awake_seconds() - begin;
+        if (!is_over(w)) look_for_losses(w, is_late(w, waited, &told));
     }
     hide_waits(w);
 over:

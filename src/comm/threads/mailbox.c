@@ -190,14 +190,13 @@ static gs_team_copy *wait_for_copy(gs_comm *c, const gs_envelope *e, gs_mailbox 
     gs_team *t = c->state;
     gs_wait wait = gs_wait_begin(t->crowded);
     while (!atomic_load(&m->first) && !atomic_load(&t->failed) && gs_wait_a_moment(&wait)) continue;
-    struct timespec until;
-    const struct timespec *deadline = gs_team_deadline(c, &until);
+    const double until = gs_awake_seconds() + c->timeout;
     bool in_time = true;
     pthread_mutex_lock(&t->lock);
     while (!atomic_load(&m->first) && !atomic_load(&t->failed)) {
         if (m->since <= 0) m->since = gs_seconds();
         if (in_time && !t->seats[e->peer].left)
-            in_time = gs_team_sleep_locked(t, deadline);
+            in_time = gs_team_sleep_locked(t, until);
         else
             fail_waiting_locked(c, e, bytes);
     }

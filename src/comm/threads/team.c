@@ -9,10 +9,12 @@
 #include "comm/rank_list.h"
 #include "comm/waits.h"
 
-#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const double LOOK = 0.2; /* seconds between two looks at the clock (gs_awake_seconds) */
 
 /* ---- failing ---- */
 
@@ -36,15 +38,11 @@ void gs_team_fail(gs_team *t, const char *message) {
 
 /* ---- waiting ---- */
 
-const struct timespec *gs_team_deadline(const gs_comm *c, struct timespec *until) {
-    if (!(c->timeout < 1e9)) return NULL;
-    *until = gs_timespec(gs_seconds() + c->timeout);
-    return until;
-}
-
-bool gs_team_sleep_locked(gs_team *t, const struct timespec *deadline) {
-    if (!deadline) return pthread_cond_wait(&t->changed, &t->lock), true;
-    return pthread_cond_clockwait(&t->changed, &t->lock, CLOCK_MONOTONIC, deadline) != ETIMEDOUT;
+bool gs_team_sleep_locked(gs_team *t, double until) {
+    const double left = until - gs_awake_seconds();
+    const struct timespec look = gs_timespec(gs_seconds() + fmax(0, fmin(left, LOOK)));
+    pthread_cond_clockwait(&t->changed, &t->lock, CLOCK_MONOTONIC, &look);
+    return gs_awake_seconds() < until;
 }
 
 /* For messages: the ranks that have not arrived at the meeting where `rank` waits. If `left`, only those that never
@@ -112,8 +110,7 @@ void gs_team_find_cause_locked(gs_team *t, int rank, double timeout, bool *await
 /* The slow part of meet: sleep until meeting number `meeting` is over. */
 static gs_status sleep_until_met(gs_comm *c, unsigned meeting, bool leaving) {
     gs_team *t = c->state;
-    struct timespec until;
-    const struct timespec *deadline = leaving ? NULL : gs_team_deadline(c, &until);
+    const double until = leaving ? INFINITY : gs_awake_seconds() + c->timeout;
     bool in_time = true;
     pthread_mutex_lock(&t->lock);
     while (atomic_load(&t->meeting) == meeting && (leaving || !atomic_load(&t->failed))) {
@@ -121,7 +118,7 @@ static gs_status sleep_until_met(gs_comm *c, unsigned meeting, bool leaving) {
         if (t->seats[c->rank].since <= 0) t->seats[c->rank].since = gs_seconds();
         bool gone = describe_missing(t, c->rank, true, missing, sizeof missing) > 0;
         if (in_time && !gone) {
-            in_time = gs_team_sleep_locked(t, deadline);
+            in_time = gs_team_sleep_locked(t, until);
             continue;
         }
         if (!gone) {

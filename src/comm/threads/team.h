@@ -84,16 +84,14 @@ gs_status gs_team_failed(const gs_team *);
  * others. */
 gs_status gs_team_meet(gs_comm *, bool leaving);
 
-/* When a wait that begins now must end; NULL: never. */
-const struct timespec *gs_team_deadline(const gs_comm *, struct timespec *until);
-
 /* `rank` gives up waiting for those that are `awaited`[size]: who is to blame (waits.h)? If some of these, only they
  * stay in `awaited`. If others, for whom these wait, `cause` is ", which wait for rank 2"; if each waits for another,
  * all these waits; else "". The caller holds the lock. */
 void gs_team_find_cause_locked(gs_team *, int rank, double timeout, bool *awaited, char *cause, size_t size);
 
-/* Sleep until something changes; false when the deadline has passed. The caller holds the lock. */
-bool gs_team_sleep_locked(gs_team *, const struct timespec *deadline);
+/* Sleep until something changes, or for a moment; false: it is `until` by gs_awake_seconds. The caller holds the
+ * lock. */
+bool gs_team_sleep_locked(gs_team *, double until);
 
 /* ---- mailbox.c: see gs_transport; the sender never waits ---- */
 

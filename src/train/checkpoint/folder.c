@@ -3,13 +3,17 @@
 #include <cjson/cJSON.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "io/file.h"
@@ -18,7 +22,7 @@
 
 #define PREFIX "step-"
 static const char WEIGHTS[] = ".safetensors", MANIFEST[] = ".json";
-enum { MANIFEST_MOST = 1 << 20 /* bytes */, DIGITS_MOST = 15 };
+enum { MANIFEST_MOST = 1 << 20 /* bytes */, DIGITS_MOST = 15, TRIES = 1000 };
 
 bool gs_checkpoint_is_folder(const char *path) {
     struct stat s;
@@ -179,14 +183,36 @@ bool gs_checkpoint_is_empty(const char *folder) {
     return empty;
 }
 
-static gs_status find(const char *folder, const steps *s, char **file, char note[GS_CHECKPOINT_NOTE]) {
+static atomic_int held = -1; /* the file that gs_checkpoint_find has found, with a shared lock */
+
+void gs_checkpoint_let_go(void) {
+    const int file = atomic_exchange(&held, -1);
+    if (file >= 0) close(file);
+}
+
+/* False: it is being removed just now. */
+static bool hold(const char *folder, uint64_t step) {
+    char *path;
+    gs_checkpoint_let_go();
+    const int file = path_of(folder, step, WEIGHTS, &path) == GS_OK ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    free(path);
+    atomic_store(&held, file);
+    return file < 0 || flock(file, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+/* *gone: one that was there has been removed by another run meanwhile, so there may be newer ones. */
+static gs_status find(const char *folder, const steps *s, char **file, char note[GS_CHECKPOINT_NOTE],
+                      bool *gone) {
     for (size_t i = s->count; i > 0; i--) {
+        if ((*gone = !hold(folder, s->step[i - 1]))) return GS_OK;
         if (check(folder, s->step[i - 1]) == GS_OK) {
             if (*note)
                 gs_append(note, GS_CHECKPOINT_NOTE, "; the checkpoint of step %" PRIu64 " is taken instead",
                           s->step[i - 1]);
             return path_of(folder, s->step[i - 1], WEIGHTS, file);
         }
+        gs_checkpoint_let_go();
+        if ((*gone = !gs_checkpoint_is_there(folder, s->step[i - 1]))) return GS_OK;
         gs_append(note, GS_CHECKPOINT_NOTE - 60, "%s%s", *note ? "; " : "", gs_message());
     }
     if (s->count == 0)
@@ -196,21 +222,37 @@ static gs_status find(const char *folder, const steps *s, char **file, char note
 
 gs_status gs_checkpoint_find(const char *folder, char **file, char note[GS_CHECKPOINT_NOTE]) {
     steps s;
-    *file = NULL;
-    *note = '\0';
-    gs_status status = list(folder, MANIFEST, &s);
-    if (status == GS_OK) status = find(folder, &s, file, note);
-    free(s.step);
-    return status;
+    gs_status status = GS_OK;
+    bool gone = true;
+    for (int i = 0; i < TRIES && gone; i++) {
+        if (i > 0) gs_nap(0.01);
+        *file = NULL;
+        *note = '\0';
+        gone = false;
+        status = list(folder, MANIFEST, &s);
+        if (status == GS_OK) status = find(folder, &s, file, note, &gone);
+        free(s.step);
+    }
+    if (!gone) return status;
+    return gs_fail(GS_E_FILE, "another run removes the checkpoints in %s while they are read; try again",
+                   folder);
 }
 
 /* ---- the old ones ---- */
 
+/* One that another run has just found stays until the next time. */
 static void remove_one(const char *folder, uint64_t step) {
-    char *path;
-    if (path_of(folder, step, MANIFEST, &path) == GS_OK) unlink(path);
-    free(path);
-    if (path_of(folder, step, WEIGHTS, &path) == GS_OK) unlink(path);
+    char *manifest = NULL, *path = NULL;
+    if (path_of(folder, step, MANIFEST, &manifest) == GS_OK &&
+        path_of(folder, step, WEIGHTS, &path) == GS_OK) {
+        const int file = open(path, O_RDWR | O_CLOEXEC);
+        if (file < 0 || flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
+            unlink(manifest);
+            unlink(path);
+        }
+        if (file >= 0) close(file);
+    }
+    free(manifest);
     free(path);
 }
 
@@ -270,12 +312,58 @@ static gs_status check_others(const char *folder, const steps *s, const char *re
     return GS_OK;
 }
 
-gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t step, int keep) {
+static char *lock_of(const char *folder) {
+    char *path;
+    return asprintf(&path, "%s/.lock", folder) < 0 ? NULL : path;
+}
+
+/* A run that ends removes the file: then what was opened here before is no lock any more. Where the file system knows
+ * no locks, nobody has one. */
+static gs_status lock_folder(const char *folder, FILE **lock) {
+    char who[300] = "", host[64] = "?", *path = lock_of(folder);
+    struct stat s;
+    *lock = NULL;
+    do {
+        if (*lock) fclose(*lock);
+        if (!path || !(*lock = fopen(path, "a+e"))) break;
+        if (flock(fileno(*lock), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) continue;
+        if (!fgets(who, sizeof who, *lock)) strcpy(who, "another process");
+        free(path);
+        fclose(*lock);
+        *lock = NULL;
+        return gs_fail(
+            GS_E_USAGE,
+            "--checkpoint %s: %s writes its checkpoints there; choose another folder, or wait until "
+            "it has ended",
+            folder, who);
+    } while (fstat(fileno(*lock), &s) != 0 || s.st_nlink == 0);
+    free(path);
+    if (!*lock) return gs_fail(GS_E_FILE, "--checkpoint %s: cannot write there: %s", folder, strerror(errno));
+    gethostname(host, sizeof host - 1);
+    if (ftruncate(fileno(*lock), 0) == 0) fprintf(*lock, "process %ld on host %s", (long)getpid(), host);
+    fflush(*lock);
+    return GS_OK;
+}
+
+void gs_checkpoint_unlock(const char *folder, FILE *lock) {
+    char who[300], mine[32], *path = lock ? lock_of(folder) : NULL;
+    if (!lock) return;
+    snprintf(mine, sizeof mine, "process %ld on", (long)getpid());
+    rewind(lock);
+    if (path && fgets(who, sizeof who, lock) && strncmp(who, mine, strlen(mine)) == 0) unlink(path);
+    free(path);
+    fclose(lock);
+}
+
+gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t step, int keep,
+                                FILE **lock) {
+    *lock = NULL;
     steps s;
     char *path;
     if (!gs_file_make_folders(folder) || !gs_checkpoint_is_folder(folder))
         return gs_fail(GS_E_FILE, "--checkpoint %s: cannot make this folder: %s", folder,
                        errno == EEXIST ? "there is a file of that name" : strerror(errno));
+    GS_TRY(lock_folder(folder, lock));
     clean(folder);
     gs_status status = list(folder, MANIFEST, &s);
     if (status == GS_OK) status = check_others(folder, &s, resume, step);

@@ -12,9 +12,12 @@
  *     before the second     step-200.safetensors                      removes it
  *     an old one goes       step-100.safetensors                      removes it: the manifest goes first
  *
- * --resume takes the newest that is whole.
+ * --resume takes the newest that is whole. While a run writes there it holds a lock on the file ".lock" (flock), which
+ * ends with its process at the latest, and no other run can begin to write.
  */
 #pragma once
+
+#include <stdio.h>
 
 #include "train/state.h"
 
@@ -31,6 +34,10 @@ bool gs_checkpoint_is_empty(const char *folder);
  * read; GS_E_FORMAT: none is whole. */
 gs_status gs_checkpoint_find(const char *folder, char **file, char note[GS_CHECKPOINT_NOTE]);
 
+/* gs_checkpoint_find keeps a run that writes there (of this machine or, where the file system has locks, of another)
+ * from removing what it has found, until this is called, or another one is found. */
+void gs_checkpoint_let_go(void);
+
 /* After how many steps a file that gs_checkpoint_find has found was written. */
 uint64_t gs_checkpoint_step(const char *file);
 
@@ -39,9 +46,11 @@ gs_status gs_checkpoint_check_file(const char *file);
 
 /* Before a run that goes on from the file `resume` (NULL: a new one), after `step` steps, writes checkpoints there: the
  * folder is made if it is not there, what killed runs have left in it is removed (of this run's checkpoints all but the
- * `keep` newest), and a file can be written. GS_E_FILE; GS_E_USAGE: it has checkpoints of another run, or later ones of
- * the same, which would be mixed up. */
-gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t step, int keep);
+ * `keep` newest), and a file can be written. GS_E_FILE; GS_E_USAGE: another run writes there now; or it has checkpoints
+ * of another run, or later ones of the same, which would be mixed up. *lock is to be closed by gs_checkpoint_unlock in
+ * any case. */
+gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t step, int keep, FILE **lock);
+void gs_checkpoint_unlock(const char *folder, FILE *lock); /* NULL is allowed */
 
 /* Is there one of this step, with a manifest? */
 bool gs_checkpoint_is_there(const char *folder, uint64_t step);
