@@ -184,7 +184,7 @@ static void note_other(search *s, const char *name) {
     gs_append(s->others, sizeof s->others, "%s%s", *s->others ? ", " : "", name);
 }
 
-/* The labs in one folder; with `tree` in a tree's lessons/, with `deep` > 0 also in folders within that are no lab's. */
+/* The labs in one folder; with `tree` in a tree's lessons/, with `deep` > 0 also in folders within it of no lab. */
 static gs_status find_in(gs_hand_ins *all, const char *student, const char *folder, bool tree, int deep,
                          search *s) {
     struct dirent **names;

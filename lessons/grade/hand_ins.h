@@ -1,5 +1,5 @@
-/* A folder of hand-ins: a folder for each student, in it NN/lab.c or lab-NN.c for each lab (or lab.cl, lab-NN.cl), or in
- * a folder within it; or a whole source tree, with lessons/NN-NAME/lab.c; or Canvas's files of all students,
+/* A folder of hand-ins: a folder for each student, in it NN/lab.c or lab-NN.c for each lab (or lab.cl, lab-NN.cl), or
+ * in a folder within it; or a whole source tree, with lessons/NN-NAME/lab.c; or Canvas's files of all students,
  * lastFirst_LATE_4711_9988_lab-NN-1.c. The case of letters does not matter. */
 #pragma once
 
