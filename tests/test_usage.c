@@ -374,7 +374,7 @@ static void long_work_is_shown(void **state) {
         const char *command, *shown;
     } cases[] = {
         {"compare --model softmax --data fashion-mnist-small --epochs 1", "cpu,cpu (2 of 2)"},
-        {"layout --workers 2 --model softmax --data fashion-mnist-small --run", "running dp2 (1 of "},
+        {"layout --workers 2 --model softmax --data fashion-mnist-small --run", " (1 of 3)"},
     };
     char *text;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
