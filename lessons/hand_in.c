@@ -81,10 +81,11 @@ static void choose_kernels(void) {
     setenv("GRADSUM_KERNELS", path, 0);
 }
 
-/* ---- the system calls that a hand-in may make: a student's code, the sanitizers, and for kernels PoCL with its
- * compiler and linker. Not among them is what makes memory that is no process's, so that no limit counts it (sockets, pipes,
- * queues, shared memory), or a name space in which it could mount some. For the machine: a verdict does not depend on
- * it. ---- */
+/* ---- the system calls that a hand-in may make ----
+ *
+ * A student's code makes them, the sanitizers, and for kernels PoCL with its compiler and linker. Not among them is
+ * what makes memory that is no process's, so that no limit counts it (sockets, pipes, queues, shared memory), or a name
+ * space in which it could mount some. For the machine: a verdict does not depend on it. */
 
 #if defined(__x86_64__)
 #define THIS_MACHINE AUDIT_ARCH_X86_64

@@ -198,7 +198,9 @@ gs_status lab_check_loss_scale(void) {
         for (size_t j = 0; j < sizeof good / sizeof *good; j++)
             for (int finite = 1; finite >= 0; finite--) {
                 const uint64_t skips = lab_pick(FINITE_ROW, 10 * i + j, 9);
-                GS_TRY(check_scale((gs_loss_scale){scales[i], good[j], 1, j % 2, skips}, finite));
+                const gs_loss_scale before = {
+                    .scale = scales[i], .good = good[j], .used = 1, .skipped = j % 2, .skips = skips};
+                GS_TRY(check_scale(before, finite));
             }
     return GS_OK;
 }
