@@ -279,7 +279,9 @@ static void name_failed(const job *j) {
     static const char mark[] = "[  FAILED  ] ";
     char *text = output_of(j);
     bool named = false;
-    for (const char *at = summary_of(text); at && (at = strstr(at, mark));) {
+    for (const char *at = summary_of(text); at;) {
+        at = strstr(at, mark);
+        if (!at) break;
         at += strlen(mark);
         const int length = (int)strcspn(at, "\n");
         if (memmem(at, (size_t)length, "listed below", 12)) continue;

@@ -280,8 +280,9 @@ static void a_real_log_becomes_a_page(void **state) {
     const cJSON *run = cJSON_GetArrayItem(get(data, "runs"), 0);
     assert_string_equal(get(run, "name")->valuestring, "log");
     const cJSON *note;
-    cJSON_ArrayForEach(note, get(run, "notes"))
+    cJSON_ArrayForEach(note, get(run, "notes")) {
         assert_non_null(strstr(note->valuestring, "machine was busy"));
+    }
     assert_int_equal(cJSON_GetArraySize(get(get(run, "steps"), "loss")), 9);
     assert_int_equal(cJSON_GetArraySize(get(get(run, "trace"), "flows")),
                      4 * 2 * 2); /* steps, workers, rounds */
