@@ -52,8 +52,9 @@ static void devices(gs_worker *w) {
 }
 
 static void speeds(gs_worker *w) {
+    gs_busy busy;
     gs_worker_report *all = NULL;
-    if (gs_report_workers(w, &(gs_measured){0}, 1, &all) == GS_OK)
+    if (gs_report_workers(w, &(gs_measured){0}, 1, &busy, &all) == GS_OK)
         for (int r = 0; r < WORKERS; r++)
             if (strlen(all[r].device) >= sizeof all->device) fuzz_wrong("a text of rank %d has no end", r);
     free(all);
