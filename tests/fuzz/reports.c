@@ -52,7 +52,7 @@ static void devices(gs_worker *w) {
 }
 
 static void speeds(gs_worker *w) {
-    gs_busy busy;
+    gs_busy busy = {0};
     gs_worker_report *all = NULL;
     if (gs_report_workers(w, &(gs_measured){0}, 1, &busy, &all) == GS_OK)
         for (int r = 0; r < WORKERS; r++)
