@@ -207,7 +207,8 @@ def real_logs():
     points = chart("loss-step", "data.datasets[0].data.map((p) => [p.x, p.y])")
     equal([p[0] for p in points], [e["step"] for e in steps], "steps")
     check(max(abs(p[1] - e["loss"]) for p, e in zip(points, steps)) < 1e-3, "losses")
-    equal(one("#notes").text, "", "complaints")
+    notes = [note for note in one("#notes").text.splitlines() if "machine was busy" not in note]  # it may be
+    equal(notes, [], "complaints")
     equal(b.execute_script("return [timeline.workers, timeline.steps]"), [[f"worker {w} (cpu)" for w in range(3)], [4, 5, 6, 7]], "the timeline")
     equal(b.execute_script("return timeline.flows.length"), 4 * 3 * 2 * 2, "arrows of 4 steps, 3 workers, 2 (3 - 1) rounds")
     check(b.execute_script("return timeline.flows.every((f) => f.received >= f.sent)"), "a message comes before it was sent")
