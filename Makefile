@@ -488,6 +488,7 @@ lint: packages $(B)/$(PROTO).pb-c.h
 	@echo "one file of C++" && ! find src cpu cl lessons tests -name '*.cc' -o -name '*.cpp' -o -name '*.cxx' -o -name '*.hh' -o -name '*.hpp' | \
 	    grep -v -x '$(SRC_CXX)' || { echo "lint: C++ in another file than $(SRC_CXX)"; exit 1; }
 	@echo "floors" && tests/floors.sh
+	@echo "budget" && tests/budget.sh
 	@echo "README files" && tests/readme.sh
 	@echo "YAML and JSON" && yamllint -s -d '{extends: relaxed, rules: {line-length: {max: 120}}}' lessons/github-actions.yml && \
 	    jq empty .devcontainer/devcontainer.json
