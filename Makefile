@@ -118,7 +118,6 @@ OBJ_LIB  = $(PAGE_PARTS:%=$(B)/%.o) $(B)/$(PROTO).pb-c.o $(SRC_LIB:%.c=$(B)/%.o)
 OBJ_CLI  = $(SRC_CLI:%.c=$(B)/%.o)
 # Parts of the program that are tested by themselves too.
 OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,bars.o chart.o numbers.o wrapped.o) \
-           $(addprefix src/cli/launch/,elastic_size.o elastic_nodes.o elastic_decide.o launch_place.o launch_say.o nodes.o post.o restarts.o) \
            $(addprefix lessons/,contain.o kernel_check.o outcome.o sandbox.o sanitizer.o source_check.o) \
            $(addprefix lessons/grade/,command.o hand_ins.o labs.o mark.o) \
            $(addprefix lessons/predict/,boxes.o kept.o outcome.o)) $(patsubst %.c,$(B)/%.o,$(wildcard lessons/grade/format*.c))
@@ -319,7 +318,6 @@ test-kill: all
 	tests/links.sh $(B)/gradsum
 	tests/checkpoint.sh $(B)/gradsum
 	tests/restarts.sh $(B)/gradsum
-	tests/elastic_nodes.sh $(B)/gradsum
 
 # All that draws what it does, with seeds of one's own: make trials SEED=7. In .ci/run they are always the same.
 trials: export KILL_SEED = $(SEED)

@@ -26,12 +26,8 @@ static const char *const failures[] = {
     "inject",
     "killed",
     "launch",
-    "launches",
     "meeting",
     "nodes",
-    "nodes_elastic",
-    "nodes_places",
-    "nodes_restarts",
     "restarts",
     "signals",
     "store",
@@ -109,7 +105,6 @@ static const char *const longest[] = {"layout",
                                       "hosts",
                                       "doctor",
                                       "nodes",
-                                      "nodes_elastic",
                                       "sandbox"};
 
 enum { MAX_GROUPS = 256, ANY = 0, TESTS, FAILURES };

@@ -11,7 +11,6 @@
 #   lines     delay, jitter, loss, reordering, corruption, a low rate: by the kernel's netem, else by RELAY
 #   cable     pulled, and put back before the time-out: the run goes on; not put back: all ranks say why they end; and a
 #             rank that is stopped beside another on its machine
-#   elastic   launch --elastic: a host is cut off for good, and the others go on
 #
 # The hosts are name spaces of Linux, made as root (or where users may make them). Elsewhere the test is skipped, and
 # says why; with GRADSUM_NET=required it fails. All is made in name spaces of the test's own, so nothing is left of it,
@@ -36,7 +35,7 @@ if [ "${NET_INSIDE:-}" != 1 ]; then
 fi
 
 shift 2
-parts=${*:-schemes ipv6 loopback doctor ssh lines cable elastic}
+parts=${*:-schemes ipv6 loopback doctor ssh lines cable}
 work=$NET_WORK hosts=3 relay_id=
 mount -t tmpfs none /run && mkdir /run/netns && ip link set lo up
 for name in $(env | grep -o '^GRADSUM_[A-Z_]*'); do unset "$name"; done
@@ -202,7 +201,6 @@ loopback() {
 }
 
 . "$(dirname "$0")/net/doctor.sh"
-. "$(dirname "$0")/net/elastic.sh"
 
 # What the lines do, for tc's netem and for the relay.
 bad_lines=("delay 3ms 1ms|--delay 3 --jitter 1" "loss 2%|--loss 2" "delay 2ms reorder 25%|--delay 2 --reorder 25"
@@ -326,17 +324,6 @@ end
     is_as_one_worker "launch --hosts with 2, 1 and 3 processes"
     grep -q "ssh host2 cd .* --node-rank 2 --ranks 2,1,3 " "$work/err0" ||
         fail "it does not say what it runs" "$work/err0"
-
-    ( from_host0 $hosts_of -n 2 --bind none --timeout $timeout -- $train --steps $steps ) >"$work/out1" 2>"$work/err1"
-    ( export GRADSUM_FAULT=kill:rank=5,operation=9
-      from_host0 $hosts_of -n 2 --bind none --timeout $timeout --restarts 9 -- $train --steps $steps --slow 0:100 \
-          --checkpoint "$work/kept" --checkpoint-every 1 ) >"$work/out0" 2>"$work/err0" ||
-        fail "launch --hosts --restarts" "$work/err0"
-    [ "$(grep -h '^weights .*sha256' "$work/out0")" = "$(grep -h '^weights .*sha256' "$work/out1")" ] ||
-        fail "launch --hosts --restarts: other weights" "$work/out0" "$work/err0"
-    [ "$(grep -c 'restart 1 of 9: it goes on after step' "$work/err0")" = 3 ] ||
-        fail "launch --hosts --restarts: not all launches have started again" "$work/err0"
-    echo "net: right: launch --hosts --restarts, of which a rank was killed"
 
     ( from_host0 --hosts $(address 0),host7 -n 1 --timeout 1 -- $train ) >"$work/out0" 2>"$work/err0" &&
         fail "a machine that is not there" "$work/err0"

@@ -57,27 +57,6 @@ static void a_machine_that_cannot_be_reached_is_named(void **state) {
     free(output);
 }
 
-/* With --elastic all others go on, and the exit status is that of the first. */
-static void a_lost_machine_does_not_end_an_elastic_run(void **state) {
-    (void)state;
-    char *output, one[65], many[65];
-    assert_int_equal(run(&output, "$G $T --steps 12 2>&1"), 0);
-    gs_test_hash_of(output, one);
-    free(output);
-    assert_int_equal(
-        run(&output,
-            "$G launch --hosts 127.0.0.1,berta:2 -n 2 --elastic 2:4 $M -- $T --steps 12 --slow 0:250 "
-            ">out 2>&1 & for i in $(seq 6000); do grep -q ^step out && break; sleep 0.05; done; kill "
-            "-KILL $(cat of-berta); "
-            "wait $!; s=$?; cat out; exit $s"),
-        0);
-    gs_test_hash_of(output, many);
-    assert_string_equal(one, many);
-    has(output, "the launch of node rank 1 has gone, with its ranks; generation 2: 2 go on\n");
-    has(output, "gradsum launch: node rank 1 (berta) failed with exit status 137\n");
-    free(output);
-}
-
 /* SIGHUP is ignored, as by nohup. SIGUSR1 makes a checkpoint, after a step that is not the last. */
 static void signals_of_a_job(void **state) {
     (void)state;
@@ -168,7 +147,6 @@ static void wrong_usage(void **state) {
 
 GS_TESTS(hosts, cmocka_unit_test(all_machines_are_stopped_and_go_on),
          cmocka_unit_test(machines_are_started_over_ssh),
-         cmocka_unit_test(a_machine_that_cannot_be_reached_is_named),
-         cmocka_unit_test(a_lost_machine_does_not_end_an_elastic_run), cmocka_unit_test(signals_of_a_job),
+         cmocka_unit_test(a_machine_that_cannot_be_reached_is_named), cmocka_unit_test(signals_of_a_job),
          cmocka_unit_test(a_launch_ends_with_its_starter), cmocka_unit_test(a_stopped_leader_is_named),
          cmocka_unit_test(wrong_usage))

@@ -63,7 +63,6 @@ static gs_status train_on(gs_settings *s, record *r, const gs_observer *progress
     *let_go = false;
     if (!gs_elastic_board_is_there()) return train(s, r, progress, result, logged);
     GS_TRY(gs_carry_create(&s->carry));
-    gs_carry_on_summons(s->carry, gs_elastic_board_summons);
     if (s->exact) gs_elastic_board_say_exact();
     s->processes = &processes;
     s->regrouped = gs_elastic_board_is_later();

@@ -24,15 +24,6 @@ void gs_launch_note_failure(gs_launch_state *s, int seat) {
     (void)s, (void)seat;
 }
 
-void gs_launch_end_all(gs_launch_state *s, int number) {
-    (void)s, (void)number;
-}
-
-int gs_launch_asked_to_stop(gs_launch_state *s) {
-    (void)s;
-    return 0;
-}
-
 int gs_launch_hosts(const gs_launch *l) {
     if (!l->hosts || !l->command || !*l->command) fuzz_wrong("--hosts without a list, or without a command");
     return 0;

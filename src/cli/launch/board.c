@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "comm/meet/store.h"
 #include "core/clock.h"
 #include "train/train.h"
 
@@ -20,7 +19,7 @@ static const double LOOK = 0.005,
                     MARGIN = 60; /* seconds; more than the launcher takes to decide, beyond time-outs */
 
 struct gs_elastic_board {
-    atomic_int generation, stepped, over, summons; /* summons: the generation that is to meet again */
+    atomic_int generation, stepped, over;
     atomic_int exact;
     int file; /* the launcher's */
     int size;
@@ -78,10 +77,6 @@ void gs_elastic_board_begin(gs_elastic_board *b, int generation, int size, const
     atomic_store(&b->generation, generation); /* last: who sees it finds the rest */
 }
 
-void gs_elastic_board_summon(gs_elastic_board *b) {
-    atomic_store(&b->summons, atomic_load(&b->generation));
-}
-
 void gs_elastic_board_end(gs_elastic_board *b) {
     atomic_store(&b->over, 1);
 }
@@ -132,12 +127,7 @@ static gs_elastic_board_answer take(const place *p, gs_rendezvous *r) {
     memcpy(meet, p->board->meet, sizeof meet);
     r->rank = rank;
     r->size = p->board->size;
-    if (gs_meet_is_folder(meet)) {
-        r->directory = meet;
-    } else {
-        snprintf(r->meet, sizeof r->meet, "%s", meet);
-        r->attempt = p->generation;
-    }
+    r->directory = meet;
     gs_launch_set_number("GRADSUM_RANK", rank); /* launch_why.c says by it who has failed */
     gs_launch_set_number("GRADSUM_GENERATION", p->generation);
     return GS_BOARD_GOES_ON;
@@ -170,9 +160,4 @@ bool gs_elastic_board_is_later(void) {
 void gs_elastic_board_has_stepped(void) {
     const place *p = here();
     if (p->board) atomic_store(&p->board->stepped, p->generation);
-}
-
-bool gs_elastic_board_summons(void) {
-    const place *p = here();
-    return p->board && atomic_load(&p->board->summons) == p->generation;
 }

@@ -1,6 +1,5 @@
 /* launch --elastic: memory in which the launcher and its processes tell each other who goes on when one was lost. The
- * launcher sees at once which process has ended. On one node it decides alone; on several the launches agree
- * (elastic_nodes.h).
+ *
  *
  *     process                                              launcher
  *     it has lost a rank, and asks           ->            waits until each process has asked, or ended
@@ -29,12 +28,8 @@ bool gs_elastic_board_is_exact(const gs_elastic_board *);
 /* Has the process that is child `seat` of the launcher asked for the generation after this one? */
 bool gs_elastic_board_asks(const gs_elastic_board *, int seat);
 
-/* Begin this generation. rank[seat]: -1: this process is let go. meet: a folder, or a store that the launchers of
- * several nodes share, of which each generation has a corner. */
+/* Begin this generation. rank[seat]: -1: this process is let go. meet: a folder. */
 void gs_elastic_board_begin(gs_elastic_board *, int generation, int size, const int *rank, const char *meet);
-
-/* There is room for more: the processes of this generation are to meet again, with new ones. */
-void gs_elastic_board_summon(gs_elastic_board *);
 
 /* There will be no other. */
 void gs_elastic_board_end(gs_elastic_board *);
@@ -64,6 +59,3 @@ bool gs_elastic_board_is_later(void);
 
 /* Rank 0 has made a step. */
 void gs_elastic_board_has_stepped(void);
-
-/* Are all to meet again, though none was lost? */
-bool gs_elastic_board_summons(void);

@@ -9,9 +9,6 @@
  * or 8 of them: surplus ones are let go, and end with 0. The run ends as without --elastic if fewer than MIN are left,
  * if some have done their work already, if two generations in turn make no step, or if a rank ends for wrong usage,
  * which the next generation would repeat.
- *
- * Over several nodes MIN and MAX are of all ranks, and the launchers agree on each generation (elastic_nodes.h). When a
- * launcher has gone, so have its ranks.
  */
 #pragma once
 
@@ -26,9 +23,6 @@ gs_status gs_elastic_check(const gs_launch *);
 /* How many ranks the next generation has, with so many survivors and room for so many new ones; 0: too few. exact: the
  * run is. */
 int gs_elastic_size(const gs_launch *, bool exact, int survivors, int room);
-
-/* Why there is none after wrong usage. */
-#define GS_ELASTIC_MISUSED "wrong usage would fail again"
 
 /* Before the processes are started: s->board, s->elastic. GS_E_MEMORY. */
 gs_status gs_elastic_create(gs_launch_state *);
@@ -45,9 +39,6 @@ bool gs_elastic_is_ending(const gs_launch_state *);
 
 /* No process is left. If one was lost at the end, when others had done their work, that is a failure. */
 void gs_elastic_close(gs_launch_state *);
-
-/* Over several nodes: does it have to wait for others, even if no process of its own runs? */
-bool gs_elastic_waits(const gs_launch_state *);
 
 /* Now and then. Is a generation about to begin, so that this should be called again soon? */
 bool gs_elastic_look(gs_launch_state *);

@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "cli/launch/elastic.h"
-#include "cli/launch/elastic_nodes.h"
-#include "cli/launch/post.h"
 
 bool gs_elastic_read(const char *text, int *min, int *max) {
     int used = 0;
@@ -23,18 +21,12 @@ gs_status gs_elastic_check(const gs_launch *l) {
                        "--elastic: '%s' is not MIN or MIN:MAX, how many processes at least go on, and up to "
                        "how many new ones are started",
                        l->elastic);
-    if (l->nodes > 1 || l->hosts) {
-        char what[60];
-        snprintf(what, sizeof what, "--elastic %.30s", l->elastic);
-        GS_TRY(gs_launch_post_check(l, what, GS_ELASTIC_NODES, true));
-    } else if (l->meet) {
+    GS_TRY(gs_launch_check_one_node(l, "--elastic"));
+    if (l->meet)
         return gs_fail(GS_E_USAGE,
-                       "--elastic: on one node the processes meet again in a folder of their own; "
-                       "leave --meet out");
-    }
-    if (!l->hosts && (min > l->world || max > l->world)) /* with --hosts each of the launches says so */
-        return gs_fail(GS_E_USAGE, "--elastic %s: more than the %d processes %s", l->elastic, l->world,
-                       l->nodes > 1 ? "of all nodes" : "of -n");
+                       "--elastic: the processes meet again in a folder of their own; leave --meet out");
+    if (min > l->size || max > l->size)
+        return gs_fail(GS_E_USAGE, "--elastic %s: more than the %d processes of -n", l->elastic, l->size);
     if (l->restarts > 0)
         return gs_fail(GS_E_USAGE,
                        "--elastic goes on with the processes that are left, --restarts starts all again; use "

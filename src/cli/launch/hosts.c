@@ -149,9 +149,6 @@ static gs_status command_of(const fleet *f, int node, char text[COMMAND]) {
     if (l->timeout > 0) gs_append(text, COMMAND, " --timeout %s", number);
     gs_append(text, COMMAND, " --transport");
     append_word(text, COMMAND, l->transport);
-    if (l->restarts > 0) gs_append(text, COMMAND, " --restarts %d", l->restarts);
-    if (l->elastic) gs_append(text, COMMAND, " --elastic");
-    if (l->elastic) append_word(text, COMMAND, l->elastic);
     if (l->interface) gs_append(text, COMMAND, " --interface");
     if (l->interface) append_word(text, COMMAND, l->interface);
     gs_append(text, COMMAND, " --bind %s --secret-file - --", l->bind ? "cores" : "none");
@@ -228,12 +225,6 @@ static void reap(fleet *f) {
         }
 }
 
-/* Is it time for all to end? With --elastic they may go on without one, but not without the first. */
-static bool must_end(const fleet *f) {
-    if (!f->launch->elastic) return f->failed >= 0;
-    return f->host[0].pid == 0;
-}
-
 /* Returns the signal that stopped it, or 0. */
 static int watch(fleet *f, const sigset_t *waited) {
     int stopped_by = 0;
@@ -255,7 +246,7 @@ static int watch(fleet *f, const sigset_t *waited) {
             send_all(f, number == SIGINT ? SIGINT : SIGTERM);
             if (due <= 0) due = gs_awake_seconds() + 2 * GRACE;
         }
-        if (must_end(f) && due <= 0) due = gs_awake_seconds() + GRACE;
+        if (f->failed >= 0 && due <= 0) due = gs_awake_seconds() + GRACE;
         if (due > 0 && gs_awake_seconds() >= due) {
             send_all(f, next);
             next = SIGKILL;
@@ -283,7 +274,6 @@ static int outcome(const fleet *f, int stopped_by) {
     if (stopped_by && f->failed >= 0) return 128 + stopped_by;
     if (f->failed < 0) return GS_EXIT_OK;
     say_failure(f);
-    if (f->launch->elastic && f->host[0].status == 0) return GS_EXIT_OK; /* the others have done its work */
     const host *first = &f->host[0];
     const bool usage = WIFEXITED(first->status) && WEXITSTATUS(first->status) == GS_EXIT_USAGE;
     return usage ? GS_EXIT_USAGE : GS_EXIT_FAILED;

@@ -6,9 +6,6 @@
 #include "cli/cli.h"
 #include "cli/launch/board.h"
 #include "cli/launch/elastic.h"
-#include "cli/launch/elastic_nodes.h"
-#include "cli/launch/nodes.h"
-#include "cli/launch/post.h"
 #include "core/clock.h"
 #include "core/cores.h"
 #include "comm/process.h"
@@ -35,8 +32,7 @@ static const double AGAIN = 0.5; /* a second Ctrl-C comes from a person, not fro
 
 /* In the new process: die with the launcher, ignore the terminal, become gradsum again. */
 static void become_rank(const gs_launch_state *s, char **argv, pid_t launcher, const cpu_set_t *share) {
-    /* SIGTERM asks all ranks to stop. But other nodes go on without those of a launcher that has gone (elastic.h). */
-    prctl(PR_SET_PDEATHSIG, s->elastic_nodes ? SIGKILL : SIGTERM);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != launcher) _exit(GS_EXIT_FAILED); /* it died before that */
     /* Ctrl-C goes to the launcher alone, which passes it on. So each process gets it once, however it was sent. In a
      * group of their own the processes are in the background, where some terminals stop those that write. */
@@ -53,18 +49,11 @@ static void become_rank(const gs_launch_state *s, char **argv, pid_t launcher, c
     _exit(GS_EXIT_FAILED);
 }
 
-/* Each generation over several nodes has a corner of their store. */
-static bool set_attempt(const gs_launch_state *s) {
-    const int generation = gs_elastic_board_generation(s->board);
-    return !s->elastic_nodes || generation < 2 || gs_launch_set_number("GRADSUM_ATTEMPT", generation);
-}
-
 static gs_status set_environment(const gs_launch_state *s, const gs_launch_place *place, int seat, int size) {
     GS_TRY(gs_launch_place_for(place, s->launch, seat));
     if (!s->board) return GS_OK;
     const bool set = gs_launch_set_number("GRADSUM_RANK", s->rank[seat]) &&
-                     gs_launch_set_number("GRADSUM_WORLD_SIZE", size) &&
-                     gs_elastic_board_set(s->board, seat) && set_attempt(s);
+                     gs_launch_set_number("GRADSUM_WORLD_SIZE", size) && gs_elastic_board_set(s->board, seat);
     return set ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", s->rank[seat]);
 }
 
@@ -97,9 +86,7 @@ gs_status gs_launch_start_one(gs_launch_state *s, const gs_launch_place *place, 
     return GS_OK;
 }
 
-/* Those of an elastic launch over several nodes wait until all nodes are there. */
 static gs_status start(gs_launch_state *s, const gs_launch_place *place) {
-    if (s->elastic_nodes) return GS_OK;
     for (int r = 0; r < s->launch->size; r++) s->rank[r] = s->launch->first + r;
     for (int r = 0; r < s->launch->size; r++) GS_TRY(gs_launch_start_one(s, place, r, s->launch->size));
     return GS_OK;
@@ -144,11 +131,6 @@ void gs_launch_note_failure(gs_launch_state *s, int seat) {
     if (s->next == 0) plan(s, SIGTERM, GRACE);
 }
 
-/* SIGTERM is a wish, which does no harm to one that ends by itself. */
-void gs_launch_end_all(gs_launch_state *s, int number) {
-    if (s->next == 0) plan(s, number, number == SIGTERM ? 0 : GRACE);
-}
-
 /* SIGTERM has no effect on a stopped process. If only stopped ones are left, nobody needs time to end. But after
  * Ctrl-C, which may find one that is stopped for a moment, they have the time-out. */
 static void look_for_stopped(gs_launch_state *s) {
@@ -161,15 +143,10 @@ static void look_for_stopped(gs_launch_state *s) {
     plan(s, SIGKILL, 0);
 }
 
-/* Those of other nodes: have they done their work? */
-static bool others_are_ending(const gs_launch_state *s) {
-    return gs_launch_nodes_are_ending(s->nodes) || (s->elastic && gs_elastic_is_ending(s));
-}
-
 /* Ranks that have ended wait for nobody. So only the launcher notices a rank that is stopped while it saves or ends. */
 static void look_for_hanging(gs_launch_state *s) {
     const double now = gs_awake_seconds();
-    if (s->failed >= 0 || s->stopped_by || (s->running == s->launch->size && !others_are_ending(s))) return;
+    if (s->failed >= 0 || s->stopped_by || s->running == s->launch->size) return;
     if (s->elastic && !gs_elastic_is_ending(s)) return; /* the others notice it */
     for (int r = 0; r < s->launch->size && s->failed < 0; r++) {
         gs_launch_child *c = &s->child[r];
@@ -265,17 +242,6 @@ static bool starter_has_gone(const gs_launch_state *s) {
     return false;
 }
 
-int gs_launch_asked_to_stop(gs_launch_state *s) {
-    const struct timespec now = {0};
-    for (int number; !s->stopped_by && (number = sigtimedwait(&s->waited, NULL, &now)) > 0;)
-        if (number == SIGTSTP)
-            gs_launch_stand_still();
-        else if (number != SIGCHLD && number != SIGUSR1)
-            s->stopped_by = number;
-    if (starter_has_gone(s)) s->stopped_by = SIGTERM;
-    return s->stopped_by;
-}
-
 static void end_those_left(gs_launch_state *s) {
     if (s->running > 0) {
         if (!s->told) note_all_hanging(s, false);
@@ -286,10 +252,8 @@ static void end_those_left(gs_launch_state *s) {
 }
 
 static void watch(gs_launch_state *s) {
-    while (s->running > 0 || gs_elastic_waits(s)) {
-        const double soon = gs_launch_nodes_look(s->nodes) ? GS_POST_TRIES_EVERY : LOOK;
+    while (s->running > 0) {
         double most = until_hanging(s);
-        if (most > soon) most = soon;
         if (s->elastic) most = gs_elastic_look(s) ? 0.01 : 0.05;
         if (s->next) {
             double left = s->next_at - gs_awake_seconds();
@@ -326,7 +290,7 @@ static void take_signals(gs_launch_state *s) {
     gs_launch_take_signals(&s->waited, &s->before);
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
-    /* Where launches talk, somebody may hang up. */
+    /* The store where an absence is told may hang up. */
     if (s->launch->nodes > 1) sigprocmask(SIG_BLOCK, &pipe, NULL);
 }
 
@@ -339,9 +303,6 @@ static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
                            .failed = -1,
                            .hung = -1,
                            .timeout = gs_launch_timeout(launch),
-                           .nodes = s->nodes,
-                           .elastic_nodes = s->elastic_nodes,
-                           .verdict = -1,
                            .why = s->why,
                            .waited = s->waited,
                            .before = s->before};
@@ -367,23 +328,16 @@ static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
     return GS_EXIT_FAILED;
 }
 
-int gs_launch_run(const gs_launch *from) {
-    gs_launch launch = *from;
+int gs_launch_run(const gs_launch *launch) {
     gs_launch_state s = {.why = gs_launch_why_create()};
     gs_restarts *restarts = NULL;
     int exit_status = GS_EXIT_FAILED;
-    bool again = gs_launch_nodes_create(&launch, &s.nodes) == GS_OK &&
-                 gs_elastic_nodes_create(&launch, &s.elastic_nodes) == GS_OK &&
-                 gs_restarts_create(&launch, &restarts) == GS_OK;
-    struct gs_launch_nodes *nodes = s.nodes;
-    struct gs_elastic_nodes *elastic_nodes = s.elastic_nodes;
+    bool again = gs_restarts_create(launch, &restarts) == GS_OK;
     if (!again) gs_launch_say("%s", gs_message());
     while (again) {
         again = false;
         exit_status = attempt(&s, restarts, &again);
     }
-    gs_launch_nodes_free(nodes);
-    gs_elastic_nodes_free(elastic_nodes);
     gs_restarts_free(restarts);
     if (s.why >= 0) close(s.why);
     return exit_status;

@@ -16,16 +16,14 @@ typedef struct gs_launch {
     const char *program; /* of those; NULL: where this one is */
     bool starter;        /* --hosts has started this launch: its processes end with its standard input */
     const char *meet;    /* where they meet (comm/meet/store.h): tcp://HOST:PORT; NULL: here */
-    const char *interface;         /* by which they are reached, for GRADSUM_INTERFACE; NULL: by the route */
-    const char *secret_file;       /* for GRADSUM_SECRET_FILE; NULL: as it is in the environment */
-    double timeout;                /* seconds, for GRADSUM_TIMEOUT; 0: as it is in the environment */
-    const char *transport;         /* for GRADSUM_TRANSPORT */
-    bool bind;                     /* each process keeps to cores of its own, where there are enough */
-    const char *elastic;           /* "2:4" (launch/elastic.h); NULL: a lost process ends all */
-    int restarts;                  /* how often all may start again, when one was lost (launch/restarts.h) */
-    struct gs_store_server *store; /* of tcp, outlives an attempt (launch/nodes.h); NULL: each has its own */
-    int attempt;                   /* of several nodes: 2, 3 and so on; 0: the first, or there is one node */
-    char **command;                /* the words after "--", ending with NULL */
+    const char *interface;   /* by which they are reached, for GRADSUM_INTERFACE; NULL: by the route */
+    const char *secret_file; /* for GRADSUM_SECRET_FILE; NULL: as it is in the environment */
+    double timeout;          /* seconds, for GRADSUM_TIMEOUT; 0: as it is in the environment */
+    const char *transport;   /* for GRADSUM_TRANSPORT */
+    bool bind;               /* each process keeps to cores of its own, where there are enough */
+    const char *elastic;     /* "2:4" (launch/elastic.h); NULL: a lost process ends all */
+    int restarts;            /* how often all may start again, when one was lost (launch/restarts.h) */
+    char **command;          /* the words after "--", ending with NULL */
 } gs_launch;
 
 /* Start the processes, wait for them, and return the exit status of `gradsum launch`: 0 if all ended with 0, 2 if all
@@ -105,7 +103,6 @@ typedef struct gs_launch_place {
     char folder[3000];              /* that this launcher has made; "" */
     char meet[3010];                /* for GRADSUM_RENDEZVOUS */
     struct gs_store_server *server; /* NULL: another launcher's, or no store */
-    bool lent;                      /* it outlives this place */
     char *cache;                    /* POCL_CACHE_DIR as the user has set it, or NULL */
 } gs_launch_place;
 
@@ -133,9 +130,6 @@ double gs_launch_timeout(const gs_launch *);
 /* Remove the folder, if it is still there, with all that is in it; end the store, and tell of strangers that came to
  * it. members: after a failure, give so many processes a moment to hear of it; 0: there is no need. */
 void gs_launch_place_remove(gs_launch_place *, int members);
-
-/* End a store, and tell of strangers that came to it. members: as above, for so many seconds. NULL is allowed. */
-void gs_launch_end_store(struct gs_store_server *, int members, double linger);
 
 /* Processes that mpirun has started are not launched here, but share PoCL's cache just as well: give this one a
  * cache of its own, where there is a place for it. */

@@ -11,7 +11,6 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
-#include "cli/launch/board.h"
 #include "comm/comm.h"
 #include "comm/meet/store.h"
 #include "core/text.h"
@@ -29,17 +28,14 @@ static void describe(const gs_launch_state *s, int seat, char *why, size_t size)
               uname(&here) == 0 ? here.nodename : "unknown");
 }
 
-/* As the ranks of this attempt, or generation, have it. */
 static gs_rendezvous place_of(const gs_launch_state *s, int seat) {
     const gs_launch *l = s->launch;
-    const int attempt = s->elastic_nodes ? gs_elastic_board_generation(s->board) : l->attempt;
     gs_rendezvous r = {.rank = s->rank[seat],
                        .size = l->world,
                        .timeout = s->timeout,
                        .ports = 1,
                        .nodes = l->nodes,
-                       .local = -1,
-                       .attempt = attempt > 1 ? attempt : 0};
+                       .local = -1};
     if (gs_meet_is_folder(s->place.meet))
         r.directory = s->place.meet;
     else

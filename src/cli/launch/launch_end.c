@@ -6,8 +6,6 @@
 #include <sys/wait.h>
 
 #include "cli/cli.h"
-#include "cli/launch/elastic_nodes.h"
-#include "cli/launch/nodes.h"
 #include "core/text.h"
 
 enum { SAID = 2500 /* bytes of what is said of a failure */ };
@@ -95,10 +93,6 @@ static int stopped_itself(const gs_launch_state *s) {
     return 0;
 }
 
-static int stopped_asked(void *context) {
-    return gs_launch_asked_to_stop(context);
-}
-
 /* "stopped by signal 15 (Terminated); rank 2 hangs: process 4711 is stopped", where such ones have been killed. */
 static int say_stopped(const gs_launch_state *s, int number) {
     char text[SAID] = "";
@@ -111,34 +105,6 @@ static int say_stopped(const gs_launch_state *s, int number) {
     return 128 + number;
 }
 
-/* With the launches of the other nodes: each says what has happened on its own, and what follows on all. */
-static int outcome_of_nodes(gs_launch_state *s, gs_restarts *restarts, bool all_usage, bool *again) {
-    gs_launch_report mine = {.end = s->failed < 0 ? GS_ENDED_WELL : GS_ENDED_FAILED};
-    gs_launch_end all;
-    char text[SAID] = "the ranks here are done, but another node's have failed", what[1400];
-    const int signal_number = s->failed < 0 ? 0 : s->stopped_by ? s->stopped_by : stopped_itself(s);
-    if (s->failed >= 0) mine.failure = failure_of(s);
-    if (all_usage) mine.failure = (gs_launch_failure){.code = GS_E_USAGE};
-    if (signal_number) mine = (gs_launch_report){.end = GS_ENDED_STOPPED, .signal = signal_number};
-    *again = gs_launch_nodes_agree(s->nodes, restarts, &mine, s->timeout, stopped_asked, s, &all, what,
-                                   sizeof what);
-    if (signal_number || (s->stopped_by && !*again)) {
-        return say_stopped(s, signal_number ? signal_number : s->stopped_by);
-    }
-    if (all == GS_ENDED_WELL) return GS_EXIT_OK;
-    if (s->failed >= 0) describe_failure(s, text, sizeof text);
-    gs_launch_say("%s%s", text, what);
-    return all_usage ? GS_EXIT_USAGE : GS_EXIT_FAILED;
-}
-
-/* All launches of an elastic run say the same. */
-static int say_end_of_all(const gs_launch_state *s, int usage) {
-    int exit_status; /* s->verdict */
-    const char *why = gs_elastic_nodes_end(s->elastic_nodes, &exit_status);
-    if (why) gs_launch_say("%s", why);
-    return usage == s->launch->size ? GS_EXIT_USAGE : s->verdict;
-}
-
 int gs_launch_outcome(gs_launch_state *s, gs_restarts *restarts, bool *again) {
     int usage = 0, ended = 0; /* ended by us before they could say the same */
     for (int r = 0; r < s->launch->size; r++) {
@@ -146,15 +112,11 @@ int gs_launch_outcome(gs_launch_state *s, gs_restarts *restarts, bool *again) {
         usage += WIFEXITED(status) && WEXITSTATUS(status) == GS_EXIT_USAGE;
         ended += s->told && WIFSIGNALED(status);
     }
-    if (s->nodes) return outcome_of_nodes(s, restarts, usage == s->launch->size, again);
-    if (s->verdict == GS_EXIT_OK) return GS_EXIT_OK;
-    if (s->elastic_nodes && s->stopped_by) return say_stopped(s, s->stopped_by);
-    if (s->elastic_nodes && s->verdict > 0) return say_end_of_all(s, usage);
     if (s->failed < 0) return GS_EXIT_OK;
     int signal_number = s->stopped_by ? s->stopped_by : stopped_itself(s);
     if (signal_number) return say_stopped(s, signal_number);
     if (usage < s->launch->size) {
-        const bool misused = s->verdict == GS_EXIT_USAGE || (usage > 0 && usage + ended == s->launch->size);
+        const bool misused = s->misused || (usage > 0 && usage + ended == s->launch->size);
         *again = say_what_follows(s, restarts);
         return misused ? GS_EXIT_USAGE : GS_EXIT_FAILED;
     }

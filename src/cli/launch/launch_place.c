@@ -85,15 +85,10 @@ static gs_status make_folder(gs_launch_place *place) {
     return GS_OK;
 }
 
-/* A folder that the user names, which all launchers see: the first of them makes it. Where ranks may start again, each
- * attempt has another one inside of it. */
-static gs_status use_folder(const gs_launch *l, const char *folder, gs_launch_place *place) {
-    const bool again = l->nodes > 1 && l->restarts > 0;
-    const bool fits = again
-                          ? gs_store_attempt_folder(folder, l->attempt > 0 ? l->attempt : 1, place->meet,
-                                                    sizeof place->meet)
-                          : snprintf(place->meet, sizeof place->meet, "%s", folder) < (int)sizeof place->meet;
-    if (!fits) return gs_fail(GS_E_USAGE, "--meet: the name of the folder is too long");
+/* A folder that the user names, which all launchers see: the first of them makes it. */
+static gs_status use_folder(const char *folder, gs_launch_place *place) {
+    if (snprintf(place->meet, sizeof place->meet, "%s", folder) >= (int)sizeof place->meet)
+        return gs_fail(GS_E_USAGE, "--meet: the name of the folder is too long");
     if (mkdir(place->meet, 0700) != 0 && errno != EEXIST)
         return gs_fail(GS_E_FILE, "--meet: cannot make the folder %s: %s", place->meet, strerror(errno));
     return GS_OK;
@@ -121,12 +116,10 @@ static gs_status use_store(const gs_launch *l, gs_meet_place *m, gs_launch_place
         return gs_fail(GS_E_MEMORY, "no memory for the environment");
     GS_TRY(gs_run_key("", key));
     if (m->kind == GS_MEET_TCP && l->node == 0) {
-        place->server = l->store;
-        place->lent = l->store != NULL;
-        if (!place->lent) GS_TRY(gs_store_server_create(m, 1, key, &place->server));
+        GS_TRY(gs_store_server_create(m, 1, key, &place->server));
         m->port = gs_store_server_port(place->server);
         gs_store_server_where(place->server, where, sizeof where);
-        if (l->attempt == 0) gs_launch_say("the ranks meet at %s", where);
+        gs_launch_say("the ranks meet at %s", where);
     }
     if (m->kind == GS_MEET_REDIS)
         snprintf(place->meet, sizeof place->meet, "%s", l->meet);
@@ -142,11 +135,11 @@ gs_status gs_launch_place_create(const gs_launch *l, gs_launch_place *place) {
     *place = (gs_launch_place){.cache = cache && *cache ? strdup(cache) : NULL};
     if (!l->meet) return make_folder(place);
     GS_TRY(gs_meet_place_read(l->meet, &m));
-    return m.kind == GS_MEET_FILE ? use_folder(l, m.folder, place) : use_store(l, &m, place);
+    return m.kind == GS_MEET_FILE ? use_folder(m.folder, place) : use_store(l, &m, place);
 }
 
 gs_status gs_launch_place_open(const gs_launch_place *place) {
-    return place->server && !place->lent ? gs_store_server_start(place->server) : GS_OK;
+    return place->server ? gs_store_server_start(place->server) : GS_OK;
 }
 
 bool gs_launch_set_number(const char *name, int value) {
@@ -166,7 +159,6 @@ gs_status gs_launch_place_for(const gs_launch_place *place, const gs_launch *lau
                gs_launch_set_number("GRADSUM_LOCAL_RANK", rank) &&
                setenv("GRADSUM_RENDEZVOUS", place->meet, 1) == 0 &&
                setenv("GRADSUM_STORE", "launch", 1) == 0 &&
-               (launch->attempt == 0 || gs_launch_set_number("GRADSUM_ATTEMPT", launch->attempt)) &&
                (!launch->interface || setenv("GRADSUM_INTERFACE", launch->interface, 1) == 0) &&
                setenv("POCL_CACHE_DIR", cache, 1) == 0 &&
                setenv("OPENBLAS_NUM_THREADS", "1", 1) == 0 && /* its threads are never used: cpu/pool.h */
@@ -180,17 +172,17 @@ void gs_launch_place_forget(const gs_launch_place *place) {
     if (!place->cache || setenv("POCL_CACHE_DIR", place->cache, 1) != 0) unsetenv("POCL_CACHE_DIR");
 }
 
-void gs_launch_end_store(gs_store_server *server, int members, double linger) {
+static void end_store(gs_store_server *server, int members) {
     const long strangers = server ? gs_store_server_strangers(server) : 0;
     if (strangers > 0)
         gs_launch_say("%ld connection%s turned away, which did not prove to know the run's secret", strangers,
                       strangers == 1 ? " was" : "s were");
-    if (server && members > 0) gs_store_server_linger(server, members, linger);
+    if (server && members > 0) gs_store_server_linger(server, members, LINGER);
     gs_store_server_free(server);
 }
 
 void gs_launch_place_remove(gs_launch_place *place, int members) {
-    if (!place->lent) gs_launch_end_store(place->server, members, LINGER);
+    end_store(place->server, members);
     if (place->folder[0]) gs_file_remove_folder(place->folder);
     gs_launch_place_forget(place);
     free(place->cache);

@@ -9,8 +9,6 @@
 
 struct gs_elastic_board;
 struct gs_elastic;
-struct gs_launch_nodes;
-struct gs_elastic_nodes;
 
 typedef struct gs_launch_child {
     pid_t pid;            /* 0: not running */
@@ -28,9 +26,7 @@ typedef struct gs_launch_state {
     int rank[GS_LAUNCH_MOST];       /* of each in the world; -1: it was let go (elastic.h) */
     struct gs_elastic_board *board; /* of an elastic launch, as is the next; else NULL */
     struct gs_elastic *elastic;
-    struct gs_launch_nodes *nodes;          /* of --restarts over several nodes; else NULL */
-    struct gs_elastic_nodes *elastic_nodes; /* of --elastic over several nodes; else NULL */
-    int verdict; /* of an elastic launch: the exit status that it has come to, or all nodes have; -1: none */
+    bool misused; /* an elastic launch ended because a rank had ended for wrong usage */
     int running;
     int why;    /* what they say of their failures (launch/launch_why.c) */
     int failed; /* the child (a seat) that failed first, or -1 */
@@ -54,12 +50,6 @@ void gs_launch_note_hanging(gs_launch_child *);
 
 /* This child has failed, and with it the launch: the others are told to end, if they do not by themselves. */
 void gs_launch_note_failure(gs_launch_state *, int seat);
-
-/* The launch ends: its processes are sent SIGTERM at once, or SIGKILL if they do not end by themselves. */
-void gs_launch_end_all(gs_launch_state *, int number);
-
-/* Between attempts: the signal that asks it to stop, or 0. It is noted in s->stopped_by. */
-int gs_launch_asked_to_stop(gs_launch_state *);
 
 /* ---- launch_absent.c ---- */
 

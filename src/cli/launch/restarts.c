@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/launch/nodes.h"
 #include "core/text.h"
 #include "train/checkpoint/folder.h"
 
@@ -25,14 +24,22 @@ struct gs_restarts {
 
 /* ---- what it goes with ---- */
 
+gs_status gs_launch_check_one_node(const gs_launch *l, const char *option) {
+    if (l->nodes == 1 && !l->hosts) return GS_OK;
+    return gs_fail(GS_E_USAGE,
+                   "%s is for the processes of one machine; on several, torchrun --max-restarts N or Slurm's "
+                   "--requeue starts train again, which goes on with --checkpoint DIR --resume auto",
+                   option);
+}
+
 gs_status gs_restarts_check(const gs_launch *l) {
     const char *keep = gs_launch_option(l, "--keep");
     if (l->restarts == 0) return GS_OK;
-    if (l->nodes == 1 && l->meet && !l->hosts)
+    GS_TRY(gs_launch_check_one_node(l, "--restarts"));
+    if (l->meet)
         return gs_fail(GS_E_USAGE,
                        "--restarts %d: the ranks meet in a new folder each time they start; leave --meet out",
                        l->restarts);
-    GS_TRY(gs_launch_nodes_check(l));
     if (strcmp(l->command[0], "train") != 0)
         return gs_fail(GS_E_USAGE, "--restarts %d is for train; '%s' has nothing to go on with", l->restarts,
                        l->command[0]);
@@ -135,7 +142,6 @@ static bool make_command(gs_restarts *r) {
     n = add_option(r->words, n, "--log", r->log);
     add_option(r->words, n, "--digest", r->digest);
     r->attempt.command = r->words;
-    if (r->first->nodes > 1) r->attempt.attempt = r->done + 1;
     return true;
 }
 
@@ -182,15 +188,4 @@ bool gs_restarts_next(gs_restarts *r, const gs_launch_failure *f, char *what, si
     }
     say_where(r, what, size);
     return true;
-}
-
-bool gs_restarts_follow(gs_restarts *r, const char *file) {
-    r->done++;
-    forget_attempt(r);
-    if (*file && !(r->file = strdup(file))) return false;
-    return make_command(r);
-}
-
-const char *gs_restarts_file(const gs_restarts *r) {
-    return r->file ? r->file : "";
 }

@@ -10,8 +10,6 @@
  * What would fail again is not started again: bad usage, weights that have diverged or differ, what a rank finds wrong
  * before the first step, and two losses in turn without a step between them. Nor is what was asked to stop.
  *
- * On several nodes node rank 0 decides for all (nodes.h).
- *
  * Each attempt is new to the command: it has a folder to meet in, and `--log DIR` and `--digest DIR` become
  * DIR-restart-1 and so on, because the first attempt has written into DIR.
  */
@@ -30,6 +28,9 @@ typedef struct gs_launch_failure {
 
 typedef struct gs_restarts gs_restarts;
 
+/* GS_E_USAGE: this option is not for several nodes; the message says what starts those again. */
+gs_status gs_launch_check_one_node(const gs_launch *, const char *option);
+
 /* GS_E_USAGE: --restarts does not go with the rest of the launch. */
 gs_status gs_restarts_check(const gs_launch *);
 
@@ -43,9 +44,3 @@ const gs_launch *gs_restarts_attempt(const gs_restarts *);
 /* An attempt has failed: is there another? *what: where that goes on, or why there is none, to stand after the failure:
  * "; restart 1 of 3: it goes on after step 40 (...)"; without --restarts "". */
 bool gs_restarts_next(gs_restarts *, const gs_launch_failure *, char *what, size_t size);
-
-/* On the other nodes (launch/nodes.h): another has decided that there is one more attempt, which goes on from `file`;
- * "": from the beginning. False: there is no memory. */
-bool gs_restarts_follow(gs_restarts *, const char *file);
-/* The checkpoint that this attempt goes on from; "": none. */
-const char *gs_restarts_file(const gs_restarts *);

@@ -18,8 +18,7 @@ typedef struct copy {
 
 struct gs_carry {
     copy copy[GS_COPIES]; /* the newest first */
-    bool (*summons)(void);
-    bool settled; /* the newest is what this generation began with, or a later step of it */
+    bool settled;         /* the newest is what this generation began with, or a later step of it */
 };
 
 /* ---- memory ---- */
@@ -49,10 +48,6 @@ static gs_status make_copy(copy *c, size_t saved, size_t params, int vectors) {
 gs_status gs_carry_create(gs_carry **out) {
     *out = calloc(1, sizeof **out);
     return *out ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for --elastic");
-}
-
-void gs_carry_on_summons(gs_carry *c, bool (*summons)(void)) {
-    c->summons = summons;
 }
 
 void gs_carry_free(gs_carry *c) {
@@ -97,16 +92,6 @@ gs_status gs_carry_book(gs_worker *w) {
     return gs_book_host(w, GS_MEMORY_OPTIMIZER, &c->copy[1], GS_COPIES * vectors * sizeof(float));
 }
 
-/* After the last step others may be done already. */
-static gs_status heed_summons(const gs_worker *w) {
-    const gs_carry *c = w->settings->carry;
-    char ended[GS_RUN_HAS_ENDED];
-    if (!c->summons || gs_state_has_ended(&c->copy[0].state, w->settings, ended, sizeof ended) ||
-        !c->summons())
-        return GS_OK;
-    return gs_fail(GS_E_PEER, "--elastic: there are new processes, with which all meet again");
-}
-
 gs_status gs_carry_keep(gs_worker *w) {
     gs_carry *c = w->settings->carry;
     gs_optimizer *o = w->optimizer;
@@ -125,7 +110,7 @@ gs_status gs_carry_keep(gs_worker *w) {
     new->state.good = o->loss_scale.good;
     new->state.samples = w->train_set->count;
     new->valid = true;
-    return heed_summons(w);
+    return GS_OK;
 }
 
 /* ---- settled ---- */

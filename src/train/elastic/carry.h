@@ -30,11 +30,7 @@ gs_status gs_carry_check(const gs_settings *);
 /* Book the memory of its copies, in a rehearsal too. */
 gs_status gs_carry_book(gs_worker *);
 
-/* Asked after each step but the last: are all to meet again, though none was lost, because there are new processes? */
-void gs_carry_on_summons(gs_carry *, bool (*summons)(void));
-
-/* Before the first step and after each: copy the worker's state. Nothing without settings->carry. GS_E_MEMORY.
- * GS_E_PEER: all are to meet again. */
+/* Before the first step and after each: copy the worker's state. Nothing without settings->carry. GS_E_MEMORY. */
 gs_status gs_carry_keep(gs_worker *);
 
 /* The processes have met (NULL: this one is alone): from which step do they go on? *begin: the state of it, in the
