@@ -37,6 +37,14 @@ def a_pipeline():
     in_all_looks(path, "step-pipeline")
 
 
+def each_schedule_has_its_name():
+    for schedule, title in (("gpipe", "GPipe"), ("1f1b", "1F1B"), ("eager", "eager 1F1B"), ("interleaved:2", "interleaved 1F1B")):
+        path = page_of(schedule.split(":")[0], "--model", "lenet", "--pipeline", "2", "--micro-batches", "4", "--pipeline-schedule", schedule)
+        said = [name for name in ("GPipe", "eager 1F1B", "interleaved 1F1B", "1F1B") if f"({name})" in one("#read").text]
+        equal(said, [title], f"the page of {schedule}")
+        no_complaints(path)
+
+
 def zero_3():
     path = page_of("zero", "--model", "lenet", "--zero", "3")
     units = b.execute_script("return data.units.length")
@@ -123,4 +131,4 @@ def empty_areas():
 
 
 os.makedirs(folder, exist_ok=True)
-run([a_pipeline, replicas_of_stages, zero_1, zero_3, tensor_2, memory_over_a_step])
+run([a_pipeline, each_schedule_has_its_name, replicas_of_stages, zero_1, zero_3, tensor_2, memory_over_a_step])

@@ -318,6 +318,18 @@ def speed_up_wants_two_runs():
     no_complaints("one run and two")
 
 
+def each_kind_of_device_has_its_measure():
+    """All cores beside one thread would be more than 100 % efficient."""
+    def on(*names):
+        return {"devices": [{"worker": w, "device": device, "name": name} for w, (device, name) in enumerate(names)]}
+    thread, cores = ("cpu", "AMD EPYC, 1 thread"), ("cl", "pthread-AMD EPYC, 2 units")
+    page("kinds", log("one", speed=10000.0), log("all", speed=17000.0, more=on(cores)), log("two", workers=2, speed=18000.0),
+         log("threads", speed=17000.0, more=on(("cpu", "AMD EPYC, 2 threads"))), log("mixed", workers=2, speed=5000.0, more=on(thread, cores)))
+    equal([row[4:6] for row in rows()], [["1.00", "100 %"], ["1.00", "100 %"], ["1.80", "90 %"], ["1.00", "100 %"], ["1.00", "100 %"]], "kinds")
+    check("(one, all, threads, mixed)" in one("#base").text.replace(";", ","), one("#base").text)
+    no_complaints("kinds of device")
+
+
 def on_paper():
     look(1280, 800, dark=True)
     three()
@@ -369,5 +381,5 @@ def screenshots():
 
 
 run([training_is_thin_and_the_test_set_bold, a_slider_smooths, speed_is_a_median_over_windows, a_colour_has_one_meaning, best_only_beyond_the_spread,
-     speed_up_wants_two_runs, on_paper, tables_say_that_they_scroll, the_table_says_what_is_in_the_logs, charts_show_the_logs, chips_and_switches, the_timeline_zooms, ten_thousand_steps_are_thinned,
+     speed_up_wants_two_runs, each_kind_of_device_has_its_measure, on_paper, tables_say_that_they_scroll, the_table_says_what_is_in_the_logs, charts_show_the_logs, chips_and_switches, the_timeline_zooms, ten_thousand_steps_are_thinned,
      harm_stays_text, what_is_missing_is_said, real_logs, a_comparison, screenshots])

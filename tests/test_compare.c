@@ -1,4 +1,5 @@
 /* gradsum compare, and what train says about each worker. */
+#include "tests/devices.h"
 #include "tests/program.h"
 
 static void compare_prints_a_row_a_set(void **state) {
@@ -20,6 +21,41 @@ static void compare_prints_a_row_a_set(void **state) {
         cJSON_Delete(o);
     }
     assert_int_equal(lines, 2);
+    free(output);
+}
+
+/* A device with all cores, and parts of one, each have a measure of their own. */
+static void each_kind_of_device_has_its_measure(void **state) {
+    (void)state;
+    static const struct {
+        const char *devices, *base;
+    } rows[] = {{"cpu", "cpu"},
+                {"cl", "cl"},
+                {"cpu,cl", "cpu,cl"},
+                {"cl:0.0/1of2", "cl:0.0/1of2"},
+                {"cpu,cpu", "cpu"},
+                {"cl:0.0,cpu,cpu", "cpu,cl"},
+                {"cl:0.0/0of2,cl:0.0/1of2", "cl:0.0/1of2"}};
+    char *output;
+    int i = 0;
+    double speed[7];
+    gs_test_need_opencl();
+    assert_int_equal(gs_test_program(&output,
+                                     "compare --model softmax --steps 3 --threads 1 --json --devices-list "
+                                     "'cpu; cl; cpu,cl; cl:0.0/1of2; cpu,cpu; cl:0.0,cpu,cpu; "
+                                     "cl:0.0/0of2,cl:0.0/1of2'"),
+                     0);
+    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), i++) {
+        cJSON *o = cJSON_Parse(line);
+        int base = 0;
+        assert_string_equal(gs_test_field(o, "devices")->valuestring, rows[i].devices);
+        assert_string_equal(gs_test_field(o, "base")->valuestring, rows[i].base);
+        while (strcmp(rows[base].devices, rows[i].base) != 0) base++;
+        speed[i] = gs_test_field(o, "samples_per_s")->valuedouble;
+        assert_near(gs_test_field(o, "speed_up")->valuedouble, speed[i] / speed[base], 0, 1e-6);
+        cJSON_Delete(o);
+    }
+    assert_int_equal(i, 7);
     free(output);
 }
 
@@ -104,5 +140,6 @@ static void workers_add_up(void **state) {
     free(output);
 }
 
-GS_TESTS(compare, cmocka_unit_test(compare_prints_a_row_a_set), cmocka_unit_test(compare_ends_with_bars),
+GS_TESTS(compare, cmocka_unit_test(compare_prints_a_row_a_set),
+         cmocka_unit_test(each_kind_of_device_has_its_measure), cmocka_unit_test(compare_ends_with_bars),
          cmocka_unit_test(each_worker_has_a_line), cmocka_unit_test(workers_add_up))

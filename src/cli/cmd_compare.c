@@ -15,6 +15,7 @@ typedef struct gs_row {
     char devices[512];
     gs_result result;
     double difference; /* largest |weight - weight of the first row| */
+    int base;          /* the row that it is compared with in speed */
 } gs_row;
 
 /* Cut "cpu; cpu,cpu" into rows. */
@@ -38,6 +39,51 @@ static gs_status rows_of(const char *list, gs_row **out, int *count) {
     }
     *out = rows;
     return GS_OK;
+}
+
+/* "cl" is the first OpenCL device, and one of N equal parts is like another. */
+static void kind_of(const char *set, int i, const char *first_cl, char kind[48]) {
+    if (gs_devices_name(set, i, kind) != GS_OK) kind[0] = '\0'; /* the run will say so */
+    if (strcmp(kind, "cl") == 0) snprintf(kind, 48, "%s", first_cl);
+    char *part = strchr(kind, '/'), *of = part ? strstr(part, "of") : NULL;
+    if (of) memmove(part + 1, of, strlen(of) + 1);
+}
+
+/* Does set b contain each kind of device of set a? */
+static bool has_kinds_of(const char *a, const char *b, const char *first_cl) {
+    for (int i = 0; i < gs_devices_count(a); i++) {
+        char wanted[48], kind[48] = "";
+        kind_of(a, i, first_cl, wanted);
+        for (int k = 0; k < gs_devices_count(b) && strcmp(kind, wanted) != 0; k++)
+            kind_of(b, k, first_cl, kind);
+        if (strcmp(kind, wanted) != 0) return false;
+    }
+    return true;
+}
+
+/* The speed of an OpenCL device with all cores says nothing of how well several cpu workers of one thread scale: a set
+ * is compared with the first set of the same kinds of device. */
+static gs_status find_bases(gs_row *rows, int count) {
+    gs_device_info *list;
+    const char *first_cl = "cl";
+    int devices;
+    GS_TRY(gs_device_list(&list, &devices, NULL));
+    for (int i = devices - 1; i >= 0; i--)
+        if (strncmp(list[i].name, "cl", 2) == 0) first_cl = list[i].name;
+    for (int i = 0; i < count; i++)
+        while (!has_kinds_of(rows[i].devices, rows[rows[i].base].devices, first_cl) ||
+               !has_kinds_of(rows[rows[i].base].devices, rows[i].devices, first_cl))
+            rows[i].base++;
+    free(list);
+    return GS_OK;
+}
+
+/* *efficiency: of what as many workers would do that are as fast as those of the base. */
+static double speed_up(const gs_row *rows, int i, double *efficiency) {
+    const gs_result *r = &rows[i].result, *base = &rows[rows[i].base].result;
+    const double x = r->samples_per_s / base->samples_per_s;
+    *efficiency = x * base->workers / r->workers;
+    return x;
 }
 
 static double largest_difference(const gs_result *a, const gs_result *b) {
@@ -90,14 +136,14 @@ static void print_times(const gs_result *r, bool buckets) {
     printf(" %4.1f", 100 * r->waited);
 }
 
-static void print_row(const gs_row *row, const gs_row *first, bool buckets) {
-    const gs_result *r = &row->result;
-    double speed_up = r->samples_per_s / first->result.samples_per_s;
-    double efficiency = speed_up * first->result.workers / r->workers;
-    gs_print_name(stdout, row->devices, name_width(buckets));
-    printf(" %9s %5.2f %5.0f", gs_thousands(r->samples_per_s), speed_up, 100 * efficiency);
+static void print_row(const gs_row *rows, int i, bool buckets) {
+    const gs_result *r = &rows[i].result;
+    double efficiency;
+    const double faster = speed_up(rows, i, &efficiency);
+    gs_print_name(stdout, rows[i].devices, name_width(buckets));
+    printf(" %9s %5.2f %5.0f", gs_thousands(r->samples_per_s), faster, 100 * efficiency);
     if (!is_narrow()) print_times(r, buckets);
-    printf(" %7.4f %8.1e\n", gs_shown(r->train_loss), gs_shown(row->difference));
+    printf(" %7.4f %8.1e\n", gs_shown(r->train_loss), gs_shown(rows[i].difference));
     fflush(stdout);
 }
 
@@ -125,13 +171,14 @@ static void print_busy(const gs_row *rows, int count) {
     gs_print_fact("busy", "%s: %s", rows[i].devices, rows[i].result.busy);
 }
 
-static void print_json(const gs_row *row, const gs_row *first) {
-    const gs_result *r = &row->result;
-    cJSON *o = GS_JSON_OBJECT(GS_FIELD("devices", row->devices), GS_FIELD("workers", r->workers),
-                              GS_FIELD("threads", r->threads), GS_FIELD("samples_per_s", r->samples_per_s));
-    double speed_up = r->samples_per_s / first->result.samples_per_s;
-    GS_JSON_ADD(o, GS_FIELD("speed_up", speed_up),
-                GS_FIELD("efficiency", speed_up * first->result.workers / r->workers));
+static void print_json(const gs_row *rows, int i) {
+    const gs_result *r = &rows[i].result;
+    double efficiency;
+    const double faster = speed_up(rows, i, &efficiency);
+    cJSON *o = GS_JSON_OBJECT(GS_FIELD("devices", rows[i].devices), GS_FIELD("workers", r->workers),
+                              GS_FIELD("threads", r->threads), GS_FIELD("samples_per_s", r->samples_per_s),
+                              GS_FIELD("base", rows[rows[i].base].devices), GS_FIELD("speed_up", faster),
+                              GS_FIELD("efficiency", efficiency));
     cJSON *shares = cJSON_AddObjectToObject(o, "share");
     for (int p = 0; p < GS_PHASES; p++)
         GS_JSON_ADD(shares, GS_FIELD(gs_phase_names[p], share(r, (gs_phase)p)));
@@ -139,7 +186,8 @@ static void print_json(const gs_row *row, const gs_row *first) {
     if (r->sent > 0) cJSON_AddNumberToObject(o, "sent_bytes_a_step", r->sent);
     if (*r->busy) cJSON_AddStringToObject(o, "busy", r->busy);
     GS_JSON_ADD(o, GS_FIELD("loader_wait", r->waited), GS_FIELD("train_loss", r->train_loss),
-                GS_FIELD("test_accuracy", r->test_accuracy), GS_FIELD("largest_difference", row->difference));
+                GS_FIELD("test_accuracy", r->test_accuracy),
+                GS_FIELD("largest_difference", rows[i].difference));
     gs_json_print(o);
 }
 
@@ -190,11 +238,11 @@ static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json, gs_
         GS_TRY(gs_context(status, "%s", rows[i].devices));
         if (r->interrupted) return gs_fail(GS_E_INTERRUPTED, "stopped by a signal");
         rows[i].difference = largest_difference(r, &rows[0].result);
-        if (page) GS_TRY(gs_compare_page_add(page, rows[i].devices, r, rows[i].difference));
+        if (page) GS_TRY(gs_compare_page_add(page, rows[i].devices, r, rows[i].difference, rows[i].base));
         if (json)
-            print_json(&rows[i], &rows[0]);
+            print_json(rows, i);
         else
-            print_row(&rows[i], &rows[0], s->bucket > 0);
+            print_row(rows, i, s->bucket > 0);
     }
     return GS_OK;
 }
@@ -205,10 +253,10 @@ static gs_status draw(const gs_row *rows, int count) {
     gs_compare_bar *bars = calloc((size_t)count, sizeof *bars);
     if (!bars) return gs_fail(GS_E_MEMORY, "no memory for %d bars", count);
     for (int i = 0; i < count; i++) {
-        const gs_result *r = &rows[i].result, *first = &rows[0].result;
-        bars[i] = (gs_compare_bar){.name = rows[i].devices,
-                                   .speed_up = r->samples_per_s / first->samples_per_s,
-                                   .ideal = (double)r->workers / first->workers};
+        const gs_result *r = &rows[i].result;
+        double efficiency;
+        const double faster = speed_up(rows, i, &efficiency);
+        bars[i] = (gs_compare_bar){rows[i].devices, faster, faster / efficiency, {0}};
         for (int p = 0; p < GS_PHASES; p++) bars[i].share[p] = share(r, (gs_phase)p);
     }
     gs_compare_chart(stdout, &screen, bars, count);
@@ -255,15 +303,19 @@ int gs_cmd_compare(int argc, char **argv) {
         {0},
     };
     const gs_option *options = gs_run_options(&s, true, own);
-    const gs_help help = {
-        "compare --devices-list LISTS [options]",
-        "Run the same training on each set of devices and compare speed, shares of time,\n"
-        "loss and weights with the first set. wait: how long a worker waited for its\n"
-        "loader (a part of the share of data). Each worker in every set has the same\nnumber of threads.",
-        "gradsum compare --devices-list \"cpu; cpu,cpu; cl:0.0\"", NULL};
+    const gs_help help = {"compare --devices-list LISTS [options]",
+                          "Run the same training on each set of devices and compare shares of time, loss\n"
+                          "and weights with the first set, and speed with the first set of the same kinds\n"
+                          "of device. wait: how long a worker waited for its loader (a part of the share\n"
+                          "of data). Each worker in every set has the same number of threads.",
+                          "gradsum compare --devices-list \"cpu; cpu,cpu; cl:0.0\"", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     gs_status status = rows_of(list, &rows, &count);
-    if (status != GS_OK) return gs_failed("compare", status);
+    if (status == GS_OK) status = find_bases(rows, count);
+    if (status != GS_OK) {
+        free(rows);
+        return gs_failed("compare", status);
+    }
     s.measure = true;
     gs_stop_on_signals();
     status = run(&s, rows, count, json, report, argc, argv);

@@ -56,6 +56,10 @@ const took = Math.max(...spans.map((s) => s.end));
 
 /* ---- pipeline ---- */
 
+const EARLY = 'makes a backward as soon as it can, so that few micro-batches are alive', SCHEDULES = {
+  gpipe: 'makes all forwards first, and then the backwards, so all micro-batches are alive at once', '1f1b': EARLY,
+  interleaved: `has several runs of layers, and ${EARLY}`, eager: `goes ahead by twice as many forwards, and then ${EARLY}` };
+
 function pipeline() {
   const LANE = 44, p = picture('picture', 0, took, data.workers.length * LANE, 'Which stage computes which micro-batch when');
   legend(['forward', 'forward of a micro-batch, with its number'], ['backward', 'its backward'], ['back', 'waits: the bubble'], ...(data.dp > 1 ? [['sum', 'sum over replicas']] : []), ['whole', 'update']);
@@ -73,8 +77,7 @@ function pipeline() {
     }
   });
   arrows(p, (r) => TOP + r * LANE + LANE / 2 - 2);
-  return ['A row is a worker with its stage of the model. A micro-batch goes forward through the stages from the first to the last, and backward the other way; ' + (/^gpipe$/.test(data.schedule) ? 'each stage makes all forwards first, and then the backwards (GPipe), so all micro-batches are alive at once.' :
-    'each stage makes a backward as soon as it can (1F1B), so that few micro-batches are alive.'),
+  return ['A row is a worker with its stage of the model. A micro-batch goes forward through the stages from the first to the last, and backward the other way; ' + `each stage ${SCHEDULES[data.schedule.split(':')[0]]} (${data.schedule_title}).`,
     'Lines are messages: activations to the next stage, gradients back to the one before. Where a row is empty, the worker waits. The wait at the beginning and at the end is the bubble; more micro-batches make it a smaller share.'];
 }
 

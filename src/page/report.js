@@ -111,7 +111,7 @@ function table() {
   const bases = firstOf(runs.filter((r) => r.base && r.speedUp !== null).map((r) => r.base.name));
   $('base').textContent = [
     best.some((run) => run !== null) ? 'Bold: better than the next by more than the spread: for samples/s, from window to window; for an accuracy, twice its standard error with that many test images.' : '',
-    compared ? `Speed-up: samples/s compared with ${data.compare ? 'the first' : 'the run with the fewest workers of the same model, data, kind of device and threads'} (${bases.join('; ')}). Efficiency: speed-up divided by the ratio of the numbers of workers.` : '',
+    compared ? `Speed-up: samples/s compared with the ${data.compare ? 'first run of the same' : 'run with the fewest workers of the same model, data,'} kind of device and threads (${bases.join('; ')}). Efficiency: speed-up divided by the ratio of the numbers of workers.` : '',
   ].filter(Boolean).join(' ');
 }
 

@@ -9,7 +9,7 @@ struct cJSON;
 typedef struct gs_compare_bar {
     const char *name;
     double speed_up;
-    double ideal; /* the speed-up if every worker were as fast as those of the first row */
+    double ideal; /* the speed-up if every worker were as fast as those of its base */
     double share[GS_PHASES];
 } gs_compare_bar;
 

@@ -7,7 +7,6 @@
 #include <string.h>
 #include "io/file.h"
 #include "log/log.h"
-#include "io/file.h"
 #include "page/report.h"
 
 enum { TRACE_FIRST = 4, TRACE_LAST = 7 };
@@ -58,7 +57,7 @@ gs_status gs_compare_page_train(gs_compare_page *p, const gs_settings *settings,
 }
 
 /* The numbers of the table take the place of those of the log, so that the page says what the terminal says. */
-static void add_result(cJSON *run, const gs_result *r, double difference) {
+static void add_result(cJSON *run, const gs_result *r, double difference, int base) {
     double all = 0;
     cJSON *share = cJSON_CreateArray();
     for (int p = 0; p < GS_PHASES; p++) all += r->phase[p];
@@ -66,12 +65,13 @@ static void add_result(cJSON *run, const gs_result *r, double difference) {
     cJSON_ReplaceItemInObject(run, "samples_per_s", gs_report_number(r->samples_per_s));
     all > 0 ? (void)cJSON_ReplaceItemInObject(run, "share", share) : cJSON_Delete(share);
     cJSON_AddItemToObject(run, "difference", gs_report_number(difference));
+    cJSON_AddNumberToObject(run, "base", base);
     if (r->overlap.buckets > 0)
         cJSON_AddItemToObject(run, "hidden", gs_report_number(gs_overlap_hidden(r->overlap)));
 }
 
 gs_status gs_compare_page_add(gs_compare_page *p, const char *name, const gs_result *result,
-                              double difference) {
+                              double difference, int base) {
     char folder[sizeof p->folder + 16];
     gs_logged log;
     folder_of_log(p, folder, sizeof folder);
@@ -80,7 +80,7 @@ gs_status gs_compare_page_add(gs_compare_page *p, const char *name, const gs_res
     gs_status status = gs_report_add(p->report, name, &log, p->runs);
     gs_logged_free(&log);
     GS_TRY(status);
-    add_result(gs_report_last(p->report), result, difference);
+    add_result(gs_report_last(p->report), result, difference, base);
     return GS_OK;
 }
 

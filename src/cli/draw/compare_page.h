@@ -22,8 +22,10 @@ gs_status gs_compare_page_open(gs_compare_page *, const char *path, int argc, ch
 /* gs_train, and its log. */
 gs_status gs_compare_page_train(gs_compare_page *, const gs_settings *, gs_result *);
 
-/* The run that was trained last, as the table shows it: its name, and the largest difference of its weights. */
-gs_status gs_compare_page_add(gs_compare_page *, const char *name, const gs_result *, double difference);
+/* The run that was trained last, as the table shows it: its name, the largest difference of its weights, and the index
+ * of the run that its speed is compared with. */
+gs_status gs_compare_page_add(gs_compare_page *, const char *name, const gs_result *, double difference,
+                              int base);
 
 /* Write the page. GS_E_FILE also where a log was not written to its end: the page is there, and says what is
  * missing. */

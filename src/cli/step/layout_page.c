@@ -1,5 +1,6 @@
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/step/layout.h"
@@ -7,6 +8,7 @@
 #include "io/json.h"
 #include "page/page.h"
 #include "page/strings.h"
+#include "train/pipeline/schedule.h"
 
 static const char *const kinds[] = {"pipeline", "tensor", "zero"};
 
@@ -100,12 +102,15 @@ static void add_facts(cJSON *o, const gs_step_layout *l) {
 
 cJSON *gs_step_layout_json(const gs_step_layout *l) {
     char name[GS_LAYOUT_TEXT];
+    const char *const schedule = l->settings.pipeline_schedule ? l->settings.pipeline_schedule : "1f1b";
+    const gs_pipeline_schedule *const *named = gs_pipeline_schedules();
+    while (strncmp((*named)->name, schedule, strcspn(schedule, ":")) != 0) named++; /* the run has read it */
     cJSON *o = GS_JSON_OBJECT(
         GS_FIELD("kind", kinds[l->kind]), GS_FIELD("layout", gs_layout_text(&l->layout, name)),
         GS_FIELD("model", gs_model_is_name(l->settings.model) ? l->settings.model : "a model of your own"),
         GS_FIELD("data", l->settings.data), GS_FIELD("batch", l->memory.batch),
         GS_FIELD("step", l->settings.steps), GS_FIELD("zero", l->layout.zero), GS_FIELD("pp", l->layout.pp),
-        GS_FIELD("schedule", l->settings.pipeline_schedule ? l->settings.pipeline_schedule : "1f1b"),
+        GS_FIELD("schedule", schedule), GS_FIELD("schedule_title", (*named)->title),
         GS_FIELD("tp", l->layout.tp), GS_FIELD("dp", l->layout.dp), GS_FIELD("version", GRADSUM_VERSION),
         GS_FIELD("took", time_of(l, l->end)));
     add_workers(o, l);
