@@ -13,7 +13,7 @@
 
 # ---- packages: the one list ------------------------------------------------------------------------------------------
 PACKAGES_BUILD    = gcc g++ libc6-dev pkg-config ocl-icd-opencl-dev opencl-headers libopenblas-pthread-dev libgloo-dev \
-                    zlib1g-dev libjpeg-dev libpng-dev libpcre2-dev libcjson-dev nettle-dev libhiredis-dev \
+                    zlib1g-dev libjpeg-dev libpng-dev libpcre2-dev libcjson-dev nettle-dev \
                     libjs-chart.js libprotobuf-c-dev protobuf-c-compiler pocl-opencl-icd
 PACKAGES_test     = libcmocka-dev procps
 PACKAGES_oclgrind = oclgrind
@@ -40,7 +40,7 @@ PACKAGES_net      = iproute2 procps
 PACKAGES_browser  = chromium chromium-driver python3-selenium
 # Open MPI is optional: it is compiled in where pkg-config finds it, and only the tests try to install it.
 PACKAGES_mpi      = libopenmpi-dev openmpi-bin
-PACKAGES_engines  = slurm-wlm munge redis-server
+PACKAGES_engines  = slurm-wlm munge
 
 # ---- settings --------------------------------------------------------------------------------------------------------
 B        ?= build
@@ -65,7 +65,7 @@ WARN       = -Wall -Wextra $(if $(WERROR),-Werror) $(if $(SANITIZE),$(if $(filte
 # Every compiler shall round a * b and then + c, but for the products (below).
 FLAGS      = $(if $(SANITIZE),-O1 -g1,-O3 -g) -fPIC -MMD -MP -ffp-contract=off $(WARN) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
 DEFINES    = -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120
-LIBRARIES  = OpenCL $(OPENBLAS) libcjson nettle hiredis zlib libprotobuf-c libjpeg libpng libpcre2-8
+LIBRARIES  = OpenCL $(OPENBLAS) libcjson nettle zlib libprotobuf-c libjpeg libpng libpcre2-8
 # pkg-config does not know OpenBLAS on Fedora; the library with threads is called so there.
 OPENBLAS   = $(shell pkg-config --exists openblas 2>/dev/null && echo openblas)
 BLAS_LIBS  = $(if $(OPENBLAS),,-lopenblasp)
@@ -330,8 +330,7 @@ trials:
 	$(MAKE) test-kill
 	$(MAKE) test-torch
 
-# Slurm, torchrun and mpirun start the processes; a server of Redis is where they meet. What is not there is left out, and
-# said (with GRADSUM_ENGINES=required: fails; torchrun: TORCHRUN=/path/to/torchrun).
+# Slurm, torchrun and mpirun start the processes. What is not there is left out, and said (with GRADSUM_ENGINES=required: fails; torchrun: TORCHRUN=/path/to/torchrun).
 test-engines: all
 	tests/engines.sh $(B)/gradsum
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # engines.sh PROGRAM: other programs start processes of gradsum, the real ones: Slurm's srun on two simulated nodes,
-# torchrun on two, Open MPI's mpirun, MPICH's mpiexec; and a server of Redis is where they meet. Each training must end
+# torchrun on two, Open MPI's mpirun, MPICH's mpiexec. Each training must end
 # with the weights of `gradsum launch -n 4`. What is not installed is left out, and said (with GRADSUM_ENGINES=required:
 # fails, except for MPICH and torchrun: TORCHRUN=/path/to/torchrun names it).
 set -u
@@ -156,56 +156,6 @@ else
     else
         echo "engines: MPICH, not told: WRONG:" && cat "$work/mpich" && wrong=$((wrong + 1))
     fi
-fi
-
-# ---- Redis: two launches meet there ----
-
-redis() { # the run's name, options for each launch, ...: both launches; their output is in redis0 and redis1
-    local r name=$1
-    shift
-    for r in 0 1; do
-        timeout 100 "$program" launch --nodes 2 --node-rank $r --meet redis://127.0.0.1:$redis_port/$name "$@" \
-            -- "${training[@]}" >"$work/redis$r" 2>&1 &
-        pids[r]=$!
-    done
-    wait ${pids[0]} ${pids[1]}
-    cat "$work/redis0" "$work/redis1" >"$work/redis"
-}
-
-if ! command -v redis-server redis-cli >/dev/null; then
-    skip Redis "it is not installed (Debian: redis-server)"
-else
-    redis_port=$((32000 + RANDOM % 500)) pids=()
-    redis-server --port $redis_port --bind 127.0.0.1 --save '' --dir "$work" >"$work/redis.log" 2>&1 &
-    server=$!
-    for ((i = 0; i < 100; i++)); do redis-cli -p $redis_port ping >/dev/null 2>&1 && break; sleep 0.05; done
-    redis one -n 2
-    check "Redis, 2 nodes with 2 processes each" "$work/redis"
-    if [ -n "$(redis-cli -p $redis_port keys '*')" ]; then
-        echo "engines: Redis: WRONG: something is left there"
-        wrong=$((wrong + 1))
-    fi
-    # A stranger has written a passport: it is not believed, and the run ends with a sentence on both nodes.
-    redis-cli -p $redis_port hset gradsum:two rank-3 "$(printf '%064d' 0) rank 3 of 4" >/dev/null
-    redis two -n 2 --timeout 2
-    if grep -q 'of a run with the same name' "$work/redis1" && grep -q '^gradsum train: ' "$work/redis0"; then
-        echo "engines: Redis, a stranger's entry: right"
-    else
-        echo "engines: Redis, a stranger's entry: WRONG:" && cat "$work/redis" && wrong=$((wrong + 1))
-    fi
-    for r in 0 1; do
-        timeout 60 "$program" doctor --nodes 2 --node-rank $r --meet redis://127.0.0.1:$redis_port/three \
-            >"$work/doctor$r" 2>&1 &
-        pids[r]=$!
-    done
-    wait ${pids[0]} ${pids[1]}
-    for r in 0 1; do
-        grep -q '^ok  *node  *'$((1 - r))': ' "$work/doctor$r" && grep -q '^ *0 - 1 .*bit/s' "$work/doctor$r" ||
-            { echo "engines: Redis, doctor: WRONG:" && cat "$work/doctor$r" && wrong=$((wrong + 1)); }
-    done
-    [ -z "$(redis-cli -p $redis_port keys 'gradsum:three')" ] && echo "engines: Redis, doctor: right" ||
-        { echo "engines: Redis: WRONG: doctor leaves something there" && wrong=$((wrong + 1)); }
-    kill $server && wait $server 2>/dev/null
 fi
 
 # ---- the end ----

@@ -31,7 +31,6 @@ static const char *const failures[] = {
     "restarts",
     "signals",
     "store",
-    "store_full",
     "strangers",
     "sweep_command",
     /* of bucket, overlap */ "a_killed_process_is_told",

@@ -10,9 +10,9 @@ needed=$1 optional=$2
 
 # The same for building and testing elsewhere.
 fedora="gcc gcc-c++ make pkgconf-pkg-config OpenCL-ICD-Loader-devel opencl-headers openblas-devel gloo-devel \
-zlib-devel libjpeg-turbo-devel libpng-devel pcre2-devel cjson-devel nettle-devel hiredis-devel protobuf-c-devel \
+zlib-devel libjpeg-turbo-devel libpng-devel pcre2-devel cjson-devel nettle-devel protobuf-c-devel \
 protobuf-c-compiler pocl libcmocka-devel openmpi-devel"
-arch="base-devel ocl-icd opencl-headers openblas zlib libjpeg-turbo libpng pcre2 cjson nettle hiredis protobuf-c pocl \
+arch="base-devel ocl-icd opencl-headers openblas zlib libjpeg-turbo libpng pcre2 cjson nettle protobuf-c pocl \
 cmocka openmpi"
 
 print_lists() {

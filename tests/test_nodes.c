@@ -94,8 +94,9 @@ static void nodes_that_do_not_fit_are_named(void **state) {
         {NEVER_COMES(0, "usage"),
          {": rank 0 failed before it joined: it ended with exit status 2, on node rank 0 (host ",
           "n0: gradsum launch: rank ", "n1: gradsum launch: rank ", "n1: exit 1"}},
-        {"launch 0 --nodes 2 --meet redis://127.0.0.1:$P/x -n 1 --timeout 0.5 -- $T",
-         {"rank 0: no server of Redis could be used at 127.0.0.1 port ", "within 0.5 s: Connection refused"}},
+        {"launch 0 --nodes 2 --meet redis://127.0.0.1:$P/x -n 1 -- $T",
+         {"n0: gradsum launch: --meet: the place to meet is 'redis://127.0.0.1:",
+          "in place of a server of Redis use one of these two: tcp://HOST:PORT, ", "n0: exit 2"}},
         {"launch 1 --nodes 2 $M -n 1 --timeout 0.5 -- $T",
          {"rank 1: nobody could be reached at 127.0.0.1 port ",
           "(Connection refused), where the ranks meet: start the "
@@ -273,8 +274,8 @@ static void environments_of_others_are_understood(void **state) {
          ""}, /* a batch script, no step */
         {"SLURM_PROCID=0 SLURM_NTASKS=x SLURM_STEP_NODELIST=n1", 0, 0, 0, 0, NULL, "SLURM_NTASKS is 'x'",
          NULL},
-        {"RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1 GRADSUM_RENDEZVOUS=redis://b:6379/x", 0, 2, -1, 0,
-         "torchrun", "redis://b:6379/x", "torchrun  1, start 0"},
+        {"RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1 GRADSUM_RENDEZVOUS=tcp://b:6379", 0, 2, -1, 0,
+         "torchrun", "tcp://b:6379", "torchrun  1, start 0"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[400], *rest, *word;

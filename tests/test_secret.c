@@ -14,34 +14,18 @@
 static void places_to_meet_are_read(void **state) {
     (void)state;
     static const struct {
-        const char *text, *host, *name;
+        const char *text, *host;
         gs_meet_kind kind;
         int port;
     } right[] = {
-        {"tcp://node7:29400", "node7", "run", GS_MEET_TCP, 29400},
-        {"tcp://[fd00::1]:1", "fd00::1", "run", GS_MEET_TCP, 1},
-        {"tcp", "127.0.0.1", "run", GS_MEET_TCP, 0},
-        {"redis://10.0.0.7:6379", "10.0.0.7", "run", GS_MEET_REDIS, 6379},
-        {"redis://r:6379/ann-3", "r", "ann-3", GS_MEET_REDIS, 6379},
+        {"tcp://node7:29400", "node7", GS_MEET_TCP, 29400},
+        {"tcp://[fd00::1]:1", "fd00::1", GS_MEET_TCP, 1},
+        {"tcp", "127.0.0.1", GS_MEET_TCP, 0},
     };
     static const char *const wrong[] = {
-        "tcp://",
-        "tcp://node7",
-        "tcp://:29400",
-        "tcp://node7:",
-        "tcp://node7:65536",
-        "tcp://n:1x",
-        "tcp://n:-1",
-        "tcp://[::1",
-        "tcp://[::1]",
-        "redis://r:0",
-        "http://node7:80",
-        "/some/folder",
-        "redis://r:1/a b",
-        "tcp://n:1/abc",
-        "file:",
-        "tcp://node7:29400 ",
-        "",
+        "tcp://",       "tcp://node7",   "tcp://:29400", "tcp://node7:",       "tcp://node7:65536",
+        "tcp://n:1x",   "tcp://n:-1",    "tcp://[::1",   "tcp://[::1]",        "http://node7:80",
+        "/some/folder", "tcp://n:1/abc", "file:",        "tcp://node7:29400 ", "",
         "tcp:n:1",
     };
     gs_meet_place p;
@@ -49,12 +33,16 @@ static void places_to_meet_are_read(void **state) {
         assert_ok(gs_meet_place_read(right[i].text, &p));
         assert_int_equal(p.kind, right[i].kind);
         assert_string_equal(p.host, right[i].host);
-        assert_string_equal(p.name, right[i].name);
         assert_int_equal(p.port, right[i].port);
     }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_fails(GS_E_USAGE, "it must be tcp://HOST:PORT, redis://HOST:PORT/NAME or file:DIR",
+        assert_fails(GS_E_USAGE, "it must be one of these two: tcp://HOST:PORT, with",
                      gs_meet_place_read(wrong[i], &p));
+    assert_fails(
+        GS_E_USAGE,
+        "the place to meet is 'redis://10.0.0.7:6379/ann'; in place of a server of Redis use one of these "
+        "two: tcp://HOST:PORT, with the address of node rank 0, or file:DIR, a folder that all machines see",
+        gs_meet_place_read("redis://10.0.0.7:6379/ann", &p));
     assert_ok(gs_meet_place_read("file:/a/b", &p));
     assert_string_equal(p.folder, "/a/b");
     assert_true(gs_meet_is_folder("/a/b") && gs_meet_is_folder("file:a") && !gs_meet_is_folder("tcp://a:1"));

@@ -53,7 +53,6 @@ static void frames_that_are_changed_or_repeated_are_noticed(void **state) {
 static void old_attempts_are_forgotten(void **state) {
     (void)state;
     gs_entries s = {0};
-    char key[GS_STORE_KEY];
     assert_true(gs_entries_add(&s, "launch/next-1", "") && gs_entries_add(&s, "rank-0", "first"));
     assert_true(gs_entries_add(&s, "2/rank-0", "second"));
     assert_string_equal(gs_entries_find(&s, "rank-0"), "first"); /* it may still end */
@@ -68,17 +67,6 @@ static void old_attempts_are_forgotten(void **state) {
     assert_string_equal(gs_entries_from(&s, 0)->pair, "launch/next-1");
     assert_string_equal(gs_entries_from(&s, 3)->pair, "5/rank-0");
     assert_null(gs_entries_from(&s, 6));
-    while (s.count < GS_ENTRIES) {
-        snprintf(key, sizeof key, "launch/%d", s.count);
-        assert_true(gs_entries_add(&s, key, ""));
-    }
-    assert_false(gs_entries_add(&s, "launch/one-more", ""));
-    assert_int_equal(s.count, GS_ENTRIES);
-    gs_entries_free(&s);
-    s.most = 1;
-    assert_true(gs_entries_add(&s, "rank-0", ""));
-    assert_false(gs_entries_add(&s, "rank-1", ""));
-    assert_true(gs_entries_add(&s, "fault", "")); /* for which there is always room */
     gs_entries_free(&s);
 }
 

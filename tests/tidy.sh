@@ -3,7 +3,7 @@
 # TIDY_NODES: how many states of a function the analyzer follows. 225,000 is clang's own limit, and takes 6 times as
 # long as 25,000.
 set -eu
-libraries="OpenCL openblas libcjson nettle hiredis zlib libprotobuf-c libjpeg libpng libpcre2-8"
+libraries="OpenCL openblas libcjson nettle zlib libprotobuf-c libjpeg libpng libpcre2-8"
 mpi=
 if pkg-config --exists ompi-c; then mpi=-DGRADSUM_MPI libraries="$libraries ompi-c"; fi # checked where it can be
 # shellcheck disable=SC2046,SC2086

@@ -47,7 +47,7 @@ int gs_cmd_doctor(int argc, char **argv) {
     d.timeout = gs_launch_timeout(&nothing);
     const gs_option options[] = {
         {"meet", GS_OPTION_TEXT, &d.meet, 0, 0, "PLACE",
-         "where the machines meet: tcp://HOST:PORT (node rank 0), file:DIR, redis://HOST:PORT/NAME"},
+         "where the machines meet: tcp://HOST:PORT (node rank 0), file:DIR"},
         {"nodes", GS_OPTION_INT, &d.nodes, 1, 1024, "N", "machines, each with a doctor of its own"},
         {"node-rank", GS_OPTION_INT, &d.node, 0, 1023, "R", "which of them this is, from 0"},
         {"n", GS_OPTION_INT, &d.processes, 1, GS_LAUNCH_MOST, "K",

@@ -169,8 +169,7 @@ static gs_status check_nodes(gs_launch *l, const char *ranks) {
     const bool folder = l->meet && gs_meet_is_folder(l->meet);
     if (l->secret_file && (!l->meet || (folder && strcmp(l->secret_file, "-") != 0))) /* "-": of --hosts */
         return gs_fail(GS_E_USAGE,
-                       "--secret-file %s: no secret is needed %s; it is for --meet tcp://HOST:PORT and "
-                       "redis://HOST:PORT/NAME",
+                       "--secret-file %s: no secret is needed %s; it is for --meet tcp://HOST:PORT",
                        l->secret_file, folder ? "in a folder" : "on one machine without --meet");
     if (l->nodes > 1 && l->node < 0)
         return gs_fail(GS_E_USAGE, "--nodes %d needs --node-rank, which of them this is: 0 to %d", l->nodes,
@@ -209,7 +208,7 @@ int gs_cmd_launch(int argc, char **argv) {
         {"program", GS_OPTION_TEXT, &launch.program, 0, 0, "PATH",
          "with --hosts: where gradsum is on the other machines (default: as here)"},
         {"meet", GS_OPTION_TEXT, &launch.meet, 0, 0, "PLACE",
-         "where the processes meet: tcp://HOST:PORT (node rank 0), file:DIR, redis://HOST:PORT/NAME"},
+         "where the processes meet: tcp://HOST:PORT (node rank 0), file:DIR"},
         {"interface", GS_OPTION_TEXT, &launch.interface, 0, 0, "NAME",
          "interface or address by which the others reach these processes: eth0, 10.0.0.7"},
         {"secret-file", GS_OPTION_TEXT, &launch.secret_file, 0, 0, "FILE",

@@ -187,7 +187,7 @@ typedef struct gs_rendezvous {
     bool library;        /* over gloo: all_reduce is Gloo's own even for 2 processes, where ours is faster */
 
     /* Where the processes meet without a folder; then `directory` is NULL. */
-    char meet[300]; /* "tcp://HOST:PORT", "redis://HOST:PORT/NAME"; "": in the folder */
+    char meet[300]; /* "tcp://HOST:PORT"; "": in the folder */
     int ports;      /* of tcp: how many ports from PORT on the store may be at; 0: that one */
     bool hosts;     /* this process holds the store of tcp, at HOST */
     char run[128];  /* the run's name, which the key of the run depends on; "" */
@@ -208,7 +208,7 @@ enum { GS_ATTEMPT_LAUNCHES = -1 };
 enum { GS_TIMEOUT = 30 /* seconds, by default */ };
 
 /* What `gradsum launch` or the user has put into the environment: GRADSUM_RANK, GRADSUM_WORLD_SIZE, GRADSUM_RENDEZVOUS
- * (the folder, or tcp://HOST:PORT, redis://HOST:PORT/NAME), and if set GRADSUM_TIMEOUT, GRADSUM_INTERFACE,
+ * (the folder, or tcp://HOST:PORT), and if set GRADSUM_TIMEOUT, GRADSUM_INTERFACE,
  * GRADSUM_ADDRESS and GRADSUM_TRANSPORT; GRADSUM_OWN_CPUS=1 if launch has bound this process. If neither rank nor size
  * is set, they are those of mpirun (the transport is "mpi" then), torchrun, Slurm's srun or another, if one of these
  * has started this process (meet/engines.h); else this is a lone process: size 1, no folder. GS_E_USAGE: a value makes

@@ -1,6 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# The part `doctor` of tests/net.sh, which reads this file: its hosts look at each other, at a store of tcp and at a
-# server of Redis.
+# The part `doctor` of tests/net.sh, which reads this file: its hosts look at each other, at a store of tcp.
 
 examine() { # host options: in $work/doctor$h; in $work/timed$h each line with its time
     local h=$1
@@ -67,18 +66,6 @@ doctor() {
     for ((h = 0; h < hosts; h++)); do echo "$(address $h) host$h"; done >"$work/names"
     mount --bind "$work/names" /etc/hosts
     doctor_at "$(base)" 2 1 # it refuses at once
-    if command -v redis-server redis-cli >/dev/null; then
-        ip netns exec host0 redis-server --port 6390 --bind "$(address 0)" --protected-mode no --save '' \
-            --dir "$work" >"$work/redis" 2>&1 &
-        redis=$!
-        redis_says() { ip netns exec host0 redis-cli -h "$(address 0)" -p 6390 "$@"; }
-        for ((i = 0; i < 100; i++)); do redis_says ping >/dev/null 2>&1 && break; sleep 0.05; done
-        doctor_at "redis://$(address 0):6390/examined" 1 2 # calls arrive, and no answer comes back
-        [ -z "$(redis_says keys '*')" ] || fail "doctor leaves something in Redis: $(redis_says hkeys gradsum:examined)"
-        kill $redis && wait $redis 2>/dev/null
-    else
-        echo "net: left out: doctor at redis: it is not installed (Debian: redis-server)"
-    fi
     umount /etc/hosts
     remove_hosts
 }

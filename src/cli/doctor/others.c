@@ -53,19 +53,14 @@ static void say_waits(void *context, const gs_probe *p, double left) {
                           seconds_text(left, most));
 }
 
-static const char *reach_it(const gs_doctor *d) {
-    return strncmp(d->meet, "redis:", 6) == 0
-               ? "start redis-server there, with --bind for the address in --meet; and see that no firewall "
-                 "closes its port"
-               : "on node rank 0, whose address is in --meet: gradsum doctor with --node-rank 0; and see "
-                 "that "
-                 "no firewall closes the port";
-}
+static const char reach_it[] =
+    "on node rank 0, whose address is in --meet: gradsum doctor with --node-rank 0; and "
+    "see that no firewall closes the port";
 
 static void say_unreachable(void *context, const char *why, double left) {
     gs_doctor *d = ((telling *)context)->d;
     char most[24];
-    gs_doctor_say(d, GS_NOTE, "waiting", reach_it(d), "%s; this goes on trying, %s s at most", why,
+    gs_doctor_say(d, GS_NOTE, "waiting", reach_it, "%s; this goes on trying, %s s at most", why,
                   seconds_text(left, most));
 }
 

@@ -97,13 +97,13 @@ static gs_status use_folder(const char *folder, gs_launch_place *place) {
 /* Only what is said to be for several machines can be reached from others. */
 static gs_status check_reach(const gs_launch *l, const gs_meet_place *m) {
     const bool here = gs_route_is_local(m->host) || strcmp(m->host, "localhost") == 0;
-    if (l->nodes == 1 && m->kind == GS_MEET_TCP && !here)
+    if (l->nodes == 1 && !here)
         return gs_fail(
             GS_E_USAGE,
             "--meet %s can be reached from other machines, but there is one node: add --nodes N, or use "
             "--meet tcp://127.0.0.1:%d",
             l->meet, m->port);
-    if (l->nodes > 1 && m->kind == GS_MEET_TCP && m->port == 0)
+    if (l->nodes > 1 && m->port == 0)
         return gs_fail(GS_E_USAGE, "--meet needs a port that all %d nodes know: tcp://HOST:PORT", l->nodes);
     return GS_OK;
 }
@@ -115,17 +115,14 @@ static gs_status use_store(const gs_launch *l, gs_meet_place *m, gs_launch_place
     if (l->secret_file && setenv("GRADSUM_SECRET_FILE", l->secret_file, 1) != 0)
         return gs_fail(GS_E_MEMORY, "no memory for the environment");
     GS_TRY(gs_run_key("", key));
-    if (m->kind == GS_MEET_TCP && l->node == 0) {
+    if (l->node == 0) {
         GS_TRY(gs_store_server_create(m, 1, key, &place->server));
         m->port = gs_store_server_port(place->server);
         gs_store_server_where(place->server, where, sizeof where);
         gs_launch_say("the ranks meet at %s", where);
     }
-    if (m->kind == GS_MEET_REDIS)
-        snprintf(place->meet, sizeof place->meet, "%s", l->meet);
-    else
-        snprintf(place->meet, sizeof place->meet, strchr(m->host, ':') ? "tcp://[%s]:%d" : "tcp://%s:%d",
-                 m->host, m->port);
+    snprintf(place->meet, sizeof place->meet, strchr(m->host, ':') ? "tcp://[%s]:%d" : "tcp://%s:%d", m->host,
+             m->port);
     return GS_OK;
 }
 

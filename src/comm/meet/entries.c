@@ -1,5 +1,4 @@
 #include "comm/meet/entries.h"
-#include "comm/meet/store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +29,7 @@ const char *gs_entries_find(const gs_entries *s, const char *key) {
     return NULL;
 }
 
-static bool make_place(gs_entries *s, bool always) {
-    if (!always && s->count >= (s->most > 0 ? s->most : GS_ENTRIES)) return false;
+static bool make_place(gs_entries *s) {
     if (s->count < s->places) return true;
     const int wanted = s->places > 0 ? 2 * s->places : 64;
     gs_entry *more = realloc(s->entry, (size_t)wanted * sizeof *more);
@@ -48,8 +46,7 @@ bool gs_entries_add(gs_entries *s, const char *key, const char *value) {
         s->attempt = attempt;
         forget_before(s, attempt - 1);
     }
-    const bool always = gs_store_is_fault(gs_store_name_in(key));
-    char *pair = make_place(s, always) ? malloc(k + v) : NULL;
+    char *pair = make_place(s) ? malloc(k + v) : NULL;
     if (!pair) return false;
     memcpy(pair, key, k);
     memcpy(pair + k, value, v);

@@ -9,8 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { GS_ENTRIES = 1 << 20 /* at once, at most */ };
-
 typedef struct gs_entry {
     char *pair; /* key, 0, value, 0 */
     size_t bytes;
@@ -20,14 +18,13 @@ typedef struct gs_entry {
 typedef struct gs_entries {
     gs_entry *entry;            /* [count] */
     int count, places, attempt; /* attempt: the latest */
-    int most;                   /* entries at once, but for a corner's "fault"; 0: GS_ENTRIES */
     long next;                  /* number */
 } gs_entries;
 
 /* The value of this key; NULL: there is none. */
 const char *gs_entries_find(const gs_entries *, const char *key);
 
-/* False: there is no room, or no memory. */
+/* False: no memory. */
 bool gs_entries_add(gs_entries *, const char *key, const char *value);
 
 /* The first one from this number on; NULL: there is none. */

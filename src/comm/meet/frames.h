@@ -26,7 +26,6 @@ typedef enum gs_frame_kind {
     GS_FRAME_BYE = 'b',   /* to the store: this process is done */
     GS_FRAME_DONE = 'd',  /* from it: the pair is there now */
     GS_FRAME_THERE = 't', /* from it: the key was there; its value, 0 */
-    GS_FRAME_FULL = 'f',  /* from it: there is no room for the pair; the sentence that says so, 0 */
     GS_FRAME_ENTRY = 'e', /* from it, unasked: key, 0, value, 0 */
     GS_FRAME_NUMBER = 'n' /* from it: a text that says who else came, 0 */
 } gs_frame_kind;

@@ -54,11 +54,11 @@ static gs_status open_store(gs_meeting *m) {
     GS_TRY(gs_meet_place_read(r->meet, &place));
     if (place.kind == GS_MEET_FILE) return gs_store_open_folder(r, &place, m->key, &m->store);
     GS_TRY(gs_run_key(r->run, m->key));
-    if (r->hosts && place.kind == GS_MEET_TCP) {
+    if (r->hosts) {
         GS_TRY(gs_store_server_create(&place, r->ports, m->key, &m->server));
         GS_TRY(gs_store_server_start(m->server));
     }
-    return gs_store_open(r, m->key, until, &m->store);
+    return gs_store_open_tcp(r, &place, m->key, until, &m->store);
 }
 
 static void tell_place(const gs_meeting *m) {

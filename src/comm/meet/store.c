@@ -1,6 +1,5 @@
 /* Which store a text names, and how it is called. */
 #include "comm/meet/store.h"
-#include "comm/meet/entries.h"
 #include "core/clock.h"
 
 #include <errno.h>
@@ -15,7 +14,7 @@
 
 /* ---- addresses ---- */
 
-/* "HOST:PORT" and, of redis, "/NAME". */
+/* "HOST:PORT" */
 static bool read_host(const char *text, gs_meet_place *p) {
     const char *end = *text == '[' ? strchr(text, ']') : strchr(text, ':'), *rest;
     char *after;
@@ -28,16 +27,8 @@ static bool read_host(const char *text, gs_meet_place *p) {
     p->host[length] = '\0';
     if (rest[1] < '0' || rest[1] > '9') return false;
     long port = strtol(rest + 1, &after, 10);
-    if (port < 0 || port > 65535 || (port == 0 && p->kind != GS_MEET_TCP)) return false;
+    if (port < 0 || port > 65535) return false;
     p->port = (int)port;
-    snprintf(p->name, sizeof p->name, "run");
-    if (*after == '/' && p->kind == GS_MEET_REDIS && after[1]) {
-        if (strlen(after + 1) >= sizeof p->name) return false;
-        snprintf(p->name, sizeof p->name, "%s", after + 1);
-        for (const char *c = p->name; *c; c++)
-            if (*c <= ' ' || *c > '~') return false;
-        return true;
-    }
     return *after == '\0' || (strcmp(after, "/") == 0);
 }
 
@@ -51,68 +42,17 @@ gs_status gs_meet_place_read(const char *text, gs_meet_place *p) {
     if (strncmp(text, "tcp://", 6) == 0) {
         p->kind = GS_MEET_TCP;
         if (read_host(text + 6, p)) return GS_OK;
-    } else if (strncmp(text, "redis://", 8) == 0) {
-        p->kind = GS_MEET_REDIS;
-        if (read_host(text + 8, p)) return GS_OK;
     }
-    return gs_fail(
-        GS_E_USAGE,
-        "the place to meet is '%.200s'; it must be tcp://HOST:PORT, redis://HOST:PORT/NAME or file:DIR",
-        text);
+    return gs_fail(GS_E_USAGE,
+                   "the place to meet is '%.200s'; %s: tcp://HOST:PORT, with the address of node rank 0, or "
+                   "file:DIR, a folder that all machines see",
+                   text,
+                   strncmp(text, "redis:", 6) == 0 ? "in place of a server of Redis use one of these two"
+                                                   : "it must be one of these two");
 }
 
 bool gs_meet_is_folder(const char *text) {
     return strncmp(text, "file:", 5) == 0 || !(strcmp(text, "tcp") == 0 || strstr(text, "://"));
-}
-
-gs_status gs_store_open(const gs_rendezvous *r, const unsigned char key[GS_SECRET], double until,
-                        gs_store **out) {
-    gs_meet_place place;
-    *out = NULL;
-    GS_TRY(gs_meet_place_read(r->meet, &place));
-    return place.kind == GS_MEET_REDIS ? gs_store_open_redis(r, &place, key, until, out)
-                                       : gs_store_open_tcp(r, &place, key, until, out);
-}
-
-/* ---- a store that is full ---- */
-
-static int limit; /* of tests; 0: none */
-
-void gs_store_limit(int entries) {
-    limit = entries;
-}
-
-int gs_store_most(void) {
-    return limit > 0 ? limit : GS_ENTRIES;
-}
-
-void gs_store_full_text(const char *where, int holds, int most, char *text, size_t size) {
-    if (holds < most)
-        snprintf(text, size,
-                 "%s, where the ranks meet, has no memory for more than the %d entries that it holds", where,
-                 holds);
-    else
-        snprintf(text, size, "%s, where the ranks meet, is full: it holds %d of at most %d entries", where,
-                 most, most);
-}
-
-void gs_store_fault_text(gs_status status, const char *why, char value[GS_STORE_VALUE]) {
-    snprintf(value, GS_STORE_VALUE, "-1 %d %s", (int)status, why);
-}
-
-gs_status gs_store_refuse(gs_store *s, const char *where, int holds) {
-    char why[GS_STORE_VALUE - 40], value[GS_STORE_VALUE];
-    bool there;
-    gs_store_full_text(where, holds, gs_store_most(), why, sizeof why);
-    gs_store_fault_text(GS_E_MEMORY, why, value);
-    if (s->ops->put(s, "fault", value, &there) == GS_OK && there)
-        return gs_fail(GS_E_MEMORY, "%s", gs_store_fault_why(value));
-    return gs_fail(GS_E_MEMORY, "%s", why);
-}
-
-const char *gs_store_fault_why(const char *value) {
-    int from, status, used = 0;
-    return sscanf(value, "%d %d %n", &from, &status, &used) == 2 ? value + used : value;
 }
 
 /* ---- sockets ---- */

@@ -3,7 +3,6 @@
  * which a process shows that it lives.
  *
  *     tcp://HOST:PORT           a store of our own (store_server.h), which the launcher of node rank 0 holds
- *     redis://HOST:PORT/NAME    a server of Redis; NAME is that of the run, "run" unless given
  *     file:DIR                  a folder, for those that are no ranks (store_folder.c)
  *
  * Each start of the ranks has a corner of the store, in which no other sees anything, and so have the launches
@@ -23,18 +22,17 @@ enum { GS_STORE_KEY = 32, GS_STORE_VALUE = 2000 /* bytes, with the 0 at the end 
 
 /* ---- addresses ---- */
 
-typedef enum gs_meet_kind { GS_MEET_FILE, GS_MEET_TCP, GS_MEET_REDIS } gs_meet_kind;
+typedef enum gs_meet_kind { GS_MEET_FILE, GS_MEET_TCP } gs_meet_kind;
 
 typedef struct gs_meet_place {
     gs_meet_kind kind;
     char host[GS_STORE_HOST]; /* without the brackets of IPv6; of a file: its folder is `folder` */
-    int port;                 /* 0: any that is free (tcp alone) */
-    char name[64];            /* of redis: the run's */
+    int port;                 /* 0: any that is free */
     const char *folder;       /* of file:DIR: a part of the text */
 } gs_meet_place;
 
-/* "tcp://node7:29400", "tcp://[fd00::1]:29400", "tcp" (this machine, any port), "redis://node7:6379/run1", "file:DIR".
- * GS_E_USAGE: it is none of these. */
+/* "tcp://node7:29400", "tcp://[fd00::1]:29400", "tcp" (this machine, any port), "file:DIR". GS_E_USAGE: it is
+ * none of these. */
 gs_status gs_meet_place_read(const char *text, gs_meet_place *);
 
 /* Is it the name of a folder, or "file:DIR"? */
@@ -49,7 +47,7 @@ typedef gs_status gs_store_seen(void *context, const char *key, const char *valu
 
 typedef struct gs_store_ops {
     /* *there: the key was there already, and `value` is what it holds; nothing has changed. value: GS_STORE_VALUE
-     * bytes. GS_E_MEMORY: the store is full (below). GS_E_PEER, GS_E_FILE: it cannot be reached. */
+     * bytes. GS_E_PEER, GS_E_FILE: the store cannot be reached. */
     gs_status (*put)(gs_store *, const char *key, char *value, bool *there);
     /* Call `seen` for what is new; wait for that for `seconds` at most, or less. */
     gs_status (*look)(gs_store *, double seconds, gs_store_seen *seen, void *context);
@@ -84,17 +82,10 @@ static inline bool gs_store_is_beat(const char *key) {
     return strncmp(key, "beat-", 5) == 0;
 }
 
-/* Connect to the store that the rendezvous names; tries again until `until` (gs_awake_seconds). GS_E_PEER: nobody
- * answers there, or not one of this run. GS_E_INTERRUPTED. */
-gs_status gs_store_open(const gs_rendezvous *, const unsigned char key[GS_SECRET], double until,
-                        gs_store **out);
+/* Connect to a store of tcp; tries again until `until` (gs_awake_seconds). GS_E_PEER: nobody answers there, or not one
+ * of this run. GS_E_INTERRUPTED. */
 gs_status gs_store_open_tcp(const gs_rendezvous *, const gs_meet_place *, const unsigned char key[GS_SECRET],
                             double until, gs_store **out);
-gs_status gs_store_open_redis(const gs_rendezvous *, const gs_meet_place *,
-                              const unsigned char key[GS_SECRET], double until, gs_store **out);
-
-/* A server of Redis forgets a run that has ended without a word after so many seconds. */
-double gs_store_memory(double timeout);
 
 /* A folder that all machines see, as a store, for `gradsum doctor` and for launches (ranks meet there by themselves:
  * rendezvous.h). It is made where it is missing; *key is that of a file in it, which only its owner can read; launches
@@ -105,38 +96,12 @@ gs_status gs_store_open_folder(const gs_rendezvous *, const gs_meet_place *, uns
 /* The folder inside of it where the ranks of an attempt meet: "DIR/attempt-2". False: its name is too long. */
 bool gs_store_attempt_folder(const char *folder, int attempt, char *path, size_t size);
 
-/* ---- a store that is full ---- */
-
-/* A store takes GS_ENTRIES entries (entries.h): one of tcp in all its corners, Redis and a folder in each. What is one
- * too many is refused with the same sentence everywhere, and put into the corner as its "fault", for which there is
- * always room. So all who meet there fail with that sentence:
- *
- *     10.0.0.7 port 29400 (eth0), where the ranks meet, is full: it holds 1048576 of at most 1048576 entries
- */
-
-/* How many entries a store takes. */
-int gs_store_most(void);
-/* For tests: each store that is opened or made from here on takes so many; 0: as many as it usually does. */
-void gs_store_limit(int entries);
-
-/* The sentence, of a store that holds so many entries. Where it holds fewer than it takes, its memory is too small. */
-void gs_store_full_text(const char *where, int holds, int most, char *text, size_t size);
-
-/* The value of "fault": by none of the ranks, with a gs_status. */
-void gs_store_fault_text(gs_status, const char *why, char value[GS_STORE_VALUE]);
-
-/* Is it the key for which there is always room? */
+/* Is it the key that says why nobody can meet here? It stays in a folder when this process has gone. */
 static inline bool gs_store_is_fault(const char *key) {
     return strcmp(key, "fault") == 0;
 }
 
-/* Put the "fault", and return GS_E_MEMORY with its sentence: where another one was there before, with that. */
-gs_status gs_store_refuse(gs_store *, const char *where, int holds);
-
-/* Its sentence. */
-const char *gs_store_fault_why(const char *value);
-
-/* ---- sockets, for both ---- */
+/* ---- sockets ---- */
 
 /* Connect to a host, one address after the other. *error: an errno, or -1 and *why: what getaddrinfo says. Returns the
  * socket, which does not block; -1: no address answers within `seconds`. */

@@ -75,26 +75,12 @@ static const char *key_in(const folder_store *f, const char *name) {
     return strchr(name, '.') || strcmp(name + length, "key") == 0 ? NULL : name + length;
 }
 
-/* Is there room for a key that is not there? */
-static gs_status find_room(folder_store *f) {
-    char where[sizeof f->folder + 12];
-    int holds = 0;
-    DIR *d = opendir(f->folder);
-    if (!d) return cannot(f, "look");
-    for (const struct dirent *e; (e = readdir(d));) holds += key_in(f, e->d_name) != NULL;
-    closedir(d);
-    if (holds < gs_store_most()) return GS_OK;
-    snprintf(where, sizeof where, "the folder %s", f->folder);
-    return gs_store_refuse(&f->store, where, holds);
-}
-
 /* ---- the store's functions ---- */
 
 static gs_status folder_put(gs_store *s, const char *key, char *value, bool *there) {
     folder_store *f = (folder_store *)s;
     char path[PATH], draft[DRAFT];
     path_of(f, key, path);
-    if (!gs_store_is_fault(key) && access(path, F_OK) != 0) GS_TRY(find_room(f));
     snprintf(draft, sizeof draft, "%s.%ld", path, (long)getpid());
     const int file = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0) return cannot(f, "write");

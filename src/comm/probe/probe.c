@@ -127,11 +127,8 @@ static gs_status put_host(const probing *x, const char *facts) {
              interface[0] ? interface : " -", facts);
     GS_TRY(put(x, key, value, &there));
     if (!there) return GS_OK;
-    return gs_fail(GS_E_USAGE, "rank %d has arrived twice: give each machine a --node-rank of its own%s",
-                   p->rank,
-                   strncmp(x->r->meet, "redis:", 6) == 0
-                       ? "; or one that was killed has left this behind: then choose another NAME"
-                       : "");
+    return gs_fail(GS_E_USAGE, "rank %d has arrived twice: give each machine a --node-rank of its own",
+                   p->rank);
 }
 
 /* All are there, or this machine has waited long enough. Whoever says so first says it for all. */
