@@ -3,7 +3,7 @@
 # a change that removes lines lowers it, and one that adds lines first removes as many elsewhere in that part.
 # Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text.
 limits='
-src/train           21690
+src/train           21250
 src/comm            14020
 src/cli             14830
 src/explain          3350

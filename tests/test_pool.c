@@ -1,3 +1,4 @@
+#include "core/jobs.h"
 #include "cpu/pool.h"
 #include "tests/test.h"
 
@@ -89,5 +90,64 @@ static void freed_unused(void **state) {
     gs_pool_free(NULL);
 }
 
-GS_TESTS(pool, cmocka_unit_test(every_part_once), cmocka_unit_test(a_number_for_each_thread),
+/* ---- jobs, one after the other in a thread beside ---- */
+
+typedef struct jobs_done {
+    gs_jobs *jobs;
+    int done, wrong; /* by the jobs */
+    int fails;       /* this job does */
+} jobs_done;
+
+static gs_status note_job(void *context, const gs_job *job) {
+    jobs_done *d = context;
+    if (job->unit != d->done++) d->wrong++;
+    if (job->unit % 7 == 3) sleep_ms(1);
+    return job->unit == d->fails ? gs_fail(GS_E_FILE, "job %d fails", job->unit) : GS_OK;
+}
+
+/* In their order, with as many waiting as there is room for, or without a thread; none is done after one that fails,
+ * and its message reaches the owner. */
+static void jobs_in_order(void **state) {
+    (void)state;
+    enum { JOBS = 50, FAILS = 20 };
+    for (int room = 0; room < 10; room += 3) {
+        for (int fails = -1; fails <= FAILS; fails += FAILS + 1) {
+            jobs_done d = {.fails = fails};
+            uint64_t ticket = 0;
+            gs_status status = GS_OK;
+            assert_ok(gs_jobs_create(room, &d.jobs));
+            assert_int_equal(gs_jobs_have_thread(d.jobs), room > 0);
+            for (int i = 0; i < JOBS && status == GS_OK; i++) {
+                status = gs_jobs_give(d.jobs, (gs_job){.run = note_job, .context = &d, .unit = i}, &ticket);
+                if (i % 5 == 0 && status == GS_OK) status = gs_jobs_wait(d.jobs, ticket);
+                if (i % 5 == 0) assert_true(gs_jobs_is_done(d.jobs, ticket) && d.done == i + 1);
+            }
+            if (room > 0) status = gs_jobs_wait_for_all(d.jobs);
+            assert_int_equal(status, fails < 0 ? GS_OK : GS_E_FILE);
+            if (fails >= 0) assert_string_equal(gs_message(), "job 20 fails");
+            assert_int_equal(d.done, fails < 0 ? JOBS : FAILS + 1);
+            assert_int_equal(d.wrong, 0);
+            gs_jobs_free(d.jobs);
+        }
+    }
+    gs_jobs_free(NULL);
+}
+
+/* The first failure stays, and comes out whole past others. */
+static void an_error_is_carried(void **state) {
+    (void)state;
+    gs_error first = {0}, lost = {0};
+    assert_ok(gs_error_keep(&first, GS_OK));
+    assert_ok(gs_error_again(&first));
+    assert_int_equal(gs_error_keep(&first, gs_fail(GS_E_FILE, "the first")), GS_E_FILE);
+    assert_int_equal(gs_error_keep(&first, gs_fail(GS_E_PEER, "another")), GS_E_PEER);
+    gs_error_keep(&lost, GS_E_PEER);
+    assert_int_equal(gs_error_again(&first), GS_E_FILE);
+    assert_string_equal(gs_message(), "the first");
+    assert_true(gs_error_is_cause(&first, &lost) && !gs_error_is_cause(&lost, &first));
+    assert_true(gs_error_is_cause(&lost, &(gs_error){0}) && !gs_error_is_cause(&(gs_error){0}, &lost));
+}
+
+GS_TESTS(pool, cmocka_unit_test(jobs_in_order), cmocka_unit_test(an_error_is_carried),
+         cmocka_unit_test(every_part_once), cmocka_unit_test(a_number_for_each_thread),
          cmocka_unit_test(freed_unused))

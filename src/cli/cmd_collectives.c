@@ -101,7 +101,7 @@ static gs_status run_cell(rank *r, gs_table_column at, gs_operation operation) {
     bind_for(r, t->transports[at.transport]);
     gs_outcome *mine = &t->outcome[r->number];
     gs_call call = gs_table_call(t, operation == GS_SEND ? GS_RECV : operation, r->number);
-    mine->status = GS_OK;
+    mine->error.status = GS_OK;
     mine->seconds = 1e30;
     gs_comm *first = r->comm[FIRST];
     double spent = 0;
@@ -116,14 +116,14 @@ static gs_status run_cell(rank *r, gs_table_column at, gs_operation operation) {
         GS_TRY(status);
         spent += seconds;
         if (run > 0 && seconds < mine->seconds) mine->seconds = seconds; /* the first run warms up */
-        if (mine->status != GS_OK) continue;
-        mine->status = gs_call_verify(&call, r->number, t->ranks, r->host_in, r->host_out);
-        if (mine->status != GS_OK) snprintf(mine->message, sizeof mine->message, "%s", gs_message());
+        if (mine->error.status != GS_OK) continue;
+        gs_error_keep(&mine->error, gs_call_verify(&call, r->number, t->ranks, r->host_in, r->host_out));
     }
     if (t->mpirun.size > 1) { /* threads see each other's outcomes, processes send them to rank 0 */
         GS_TRY(gs_comm_gather(first, mine, t->outcome, sizeof *mine, GS_U8, 0));
         for (int i = 0; i < t->ranks; i++)
-            t->outcome[i].message[sizeof mine->message - 1] = '\0'; /* whatever the other side has sent */
+            t->outcome[i].error.message[sizeof mine->error.message - 1] =
+                '\0'; /* whatever the other side has sent */
     }
     return gs_comm_barrier(first);
 }
@@ -199,14 +199,14 @@ static gs_status run_tables(rank *r) {
 static gs_status run_rank(void *context, int number, gs_comm **thread) {
     rank r = {.t = context, .number = number, .comm = {*thread}};
     gs_table *t = r.t;
-    char message[1024];
+    gs_error error = {0};
     gs_status status = open_rank(&r);
     r.bind = t->bind && sched_getaffinity(0, sizeof r.all, &r.all) == 0 &&
              gs_cores_share(number, t->ranks, &r.own);
     if (status == GS_OK) status = run_tables(&r);
-    snprintf(message, sizeof message, "%s", gs_message());
+    gs_error_keep(&error, status);
     for (int i = 0; i < t->transport_count && status != GS_OK; i++)
-        if (r.comm[i]) gs_comm_abort(r.comm[i], message);
+        if (r.comm[i]) gs_comm_abort(r.comm[i], error.message);
     if (r.device) {
         r.device->ops->free(r.device, r.in);
         r.device->ops->free(r.device, r.out);
@@ -216,7 +216,7 @@ static gs_status run_rank(void *context, int number, gs_comm **thread) {
     *thread = r.comm[FIRST];
     free(r.host_in);
     free(r.host_out);
-    return status == GS_OK ? GS_OK : gs_fail(status, "%s", message);
+    return gs_error_again(&error);
 }
 
 static gs_status run_in_folder(gs_table *t) {

@@ -91,14 +91,13 @@ static int fail(gs_progress *p, gs_status status, const gs_result *r) {
 
 /* The training is done, and is told; then the error. */
 static int not_saved(gs_progress *p, gs_status status, gs_result *r) {
-    char message[1024];
-    snprintf(message, sizeof message, "%s", gs_message());
-    p->failure = message;
+    gs_error error = {0};
+    gs_error_keep(&error, status);
+    p->failure = error.message;
     if (r->rank == 0) gs_progress_end(p, r);
     p->failure = NULL;
     gs_result_free(r);
-    gs_fail(status, "%s", message);
-    return gs_failed("train", status);
+    return gs_failed("train", gs_error_again(&error));
 }
 
 /* ---- --resume ---- */

@@ -25,19 +25,15 @@ typedef struct checked {
     int64_t calls;        /* collectives so far */
     int64_t *sent, *got;  /* [size]: messages to and from each rank so far */
     pthread_mutex_t lock; /* several threads may send and receive at once, each with its own peer (async.c) */
-    gs_status failed;     /* under the lock, as is the message of the first failure */
-    char message[1024];
-    notice all[]; /* [size]; behind them lie `sent` and `got` */
+    gs_error error;       /* the first; under the lock */
+    notice all[];         /* [size]; behind them lie `sent` and `got` */
 } checked;
 
 /* The result of a step; the first failure stays. */
 static gs_status keep(checked *k, gs_status status) {
     if (status == GS_OK) return GS_OK;
     pthread_mutex_lock(&k->lock);
-    if (k->failed == GS_OK) {
-        k->failed = status;
-        snprintf(k->message, sizeof k->message, "%s", gs_message());
-    }
+    gs_error_keep(&k->error, status);
     pthread_mutex_unlock(&k->lock);
     return status;
 }
@@ -46,7 +42,7 @@ static gs_status enter(gs_comm *c) {
     checked *k = c->state;
     pthread_mutex_lock(&k->lock);
     if (k->inner->timeout != c->timeout) k->inner->timeout = c->timeout; /* somebody has changed it */
-    gs_status status = k->failed == GS_OK ? GS_OK : gs_fail(k->failed, "%s", k->message);
+    gs_status status = gs_error_again(&k->error);
     pthread_mutex_unlock(&k->lock);
     return status;
 }

@@ -1,7 +1,6 @@
 #include "comm/ranks.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/clock.h"
@@ -13,32 +12,27 @@ typedef struct rank {
     int number;
     gs_comm *comm;
     pthread_t thread;
-    gs_status status;
-    char message[1024]; /* errors belong to a thread; this carries one out of it */
+    gs_error error;
 } rank;
 
 /* A rank frees its own comm: Gloo's waits for the other ranks then, so that one thread cannot free those of all. After
  * a failure nobody waits, and gs_ranks_run frees it, since others may still be told. */
 static void *rank_main(void *argument) {
     rank *r = argument;
-    r->status = r->work(r->context, r->number, &r->comm);
-    if (r->status == GS_OK) {
+    if (gs_error_keep(&r->error, r->work(r->context, r->number, &r->comm)) == GS_OK) {
         gs_comm_free(r->comm);
         r->comm = NULL;
         return NULL;
     }
-    snprintf(r->message, sizeof r->message, "%s", gs_message());
-    if (r->comm) gs_comm_abort(r->comm, r->message);
+    if (r->comm) gs_comm_abort(r->comm, r->error.message);
     return NULL;
 }
 
 static gs_status first_failure(const rank *ranks, int count) {
-    const rank *first = NULL;
-    for (int i = 0; i < count; i++)
-        if (ranks[i].status != GS_OK &&
-            (!first || (first->status == GS_E_PEER && ranks[i].status != GS_E_PEER)))
-            first = &ranks[i];
-    return first ? gs_fail(first->status, "%s", first->message) : GS_OK;
+    const gs_error *first = &ranks->error;
+    for (int i = 1; i < count; i++)
+        if (gs_error_is_cause(&ranks[i].error, first)) first = &ranks[i].error;
+    return gs_error_again(first);
 }
 
 gs_status gs_ranks_run(int count, double timeout, gs_rank_work *work, void *context) {

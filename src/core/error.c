@@ -39,6 +39,17 @@ const char *gs_message(void) {
     return message;
 }
 
+gs_status gs_error_keep(gs_error *e, gs_status status) {
+    if (status == GS_OK || e->status != GS_OK) return status;
+    e->status = status;
+    snprintf(e->message, sizeof e->message, "%s", message);
+    return status;
+}
+
+gs_status gs_error_again(const gs_error *e) {
+    return e->status == GS_OK ? GS_OK : gs_fail(e->status, "%s", e->message);
+}
+
 const char *gs_status_name(gs_status code) {
     static const char *const sentences[] = {
 #define GS_SENTENCE(name, sentence) sentence,

@@ -11,6 +11,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 /* Every code once: name, and the sentence that gs_status_name() gives for it. */
 #define GS_STATUS_LIST(X)                                                                                    \
     X(GS_OK, "success")                                                                                      \
@@ -47,6 +49,24 @@ gs_status gs_context(gs_status code, const char *format, ...) GS_PRINTF(2, 3);
 
 /* The message of the last failure in this thread; "" if there was none. Valid until the next failure. */
 const char *gs_message(void);
+
+/* A failure on its way out of a thread, to which its message belongs, or past other calls that may fail. All zero: none. */
+typedef struct gs_error {
+    gs_status status;
+    char message[1024];
+} gs_error;
+
+/* If status is a failure, and the first one: it and this thread's message. Returns status. */
+gs_status gs_error_keep(gs_error *, gs_status status);
+
+/* Is e rather than `other` what began it all? A failure is, where the other is none, or only the loss of a peer. */
+static inline bool gs_error_is_cause(const gs_error *e, const gs_error *other) {
+    return e->status != GS_OK &&
+           (other->status == GS_OK || (other->status == GS_E_PEER && e->status != GS_E_PEER));
+}
+
+/* Fail as what is kept, if anything is. */
+gs_status gs_error_again(const gs_error *);
 
 /* The general sentence for a code, such as "out of memory". */
 const char *gs_status_name(gs_status code);

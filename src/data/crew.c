@@ -2,8 +2,6 @@
 #include "core/thread.h"
 
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* A loop that somebody has asked for. */
@@ -12,9 +10,8 @@ typedef struct job {
     void *context;
     size_t n, next; /* next: not begun by anybody */
     int at_work;    /* helpers */
-    gs_status status;
+    gs_error error;
     size_t failed_at;
-    char message[1024]; /* errors belong to a thread; this carries one out of it */
     struct job *behind; /* in the list of jobs */
 } job;
 
@@ -32,27 +29,28 @@ struct gs_crew {
     pthread_cond_t wanted, done;
     job *jobs;
     spare *spares; /* tools of those who call, between two calls */
+    int ready;     /* helpers that have taken their tools */
     bool quit;
 };
 
 /* Take one number after the other. Called with the lock, which is free during the work. Numbers are given in order, so
  * after a failure at i all below i have been begun, and their failures count before it. */
 static void take_part(gs_crew *c, job *j, void *tools) {
-    while (j->next < j->n && j->status == GS_OK) {
+    while (j->next < j->n && j->error.status == GS_OK) {
         const size_t i = j->next++;
         pthread_mutex_unlock(&c->lock);
         gs_status status = j->work(j->context, tools, i);
         pthread_mutex_lock(&c->lock);
-        if (status == GS_OK || (j->status != GS_OK && j->failed_at < i)) continue;
-        j->status = status;
+        if (status == GS_OK || (j->error.status != GS_OK && j->failed_at < i)) continue;
         j->failed_at = i;
-        snprintf(j->message, sizeof j->message, "%s", gs_message());
+        j->error.status = GS_OK; /* of a later number */
+        gs_error_keep(&j->error, status);
     }
 }
 
 static job *job_with_work(gs_crew *c) {
     job *j = c->jobs;
-    while (j && (j->next == j->n || j->status != GS_OK)) j = j->behind;
+    while (j && (j->next == j->n || j->error.status != GS_OK)) j = j->behind;
     return j;
 }
 
@@ -62,16 +60,10 @@ static void remove_job(gs_crew *c, job *j) {
     *at = j->behind;
 }
 
-typedef struct helper {
-    gs_crew *crew;
-    void *tools;
-} helper;
-
 static void *helper_main(void *argument) {
-    const helper me = *(helper *)argument;
-    gs_crew *c = me.crew;
-    free(argument);
+    gs_crew *c = argument;
     pthread_mutex_lock(&c->lock);
+    void *tools = c->own[c->ready++];
     while (!c->quit) {
         job *j = job_with_work(c);
         if (!j) {
@@ -79,7 +71,7 @@ static void *helper_main(void *argument) {
             continue;
         }
         j->at_work++;
-        take_part(c, j, me.tools);
+        take_part(c, j, tools);
         if (--j->at_work == 0) pthread_cond_broadcast(&c->done);
     }
     pthread_mutex_unlock(&c->lock);
@@ -117,20 +109,17 @@ gs_status gs_crew_do(gs_crew *c, size_t n, gs_status (*work)(void *context, void
     mine->behind = c->spares;
     c->spares = mine;
     pthread_mutex_unlock(&c->lock);
-    return j.status == GS_OK ? GS_OK : gs_fail(j.status, "%s", j.message);
+    return gs_error_again(&j.error);
 }
 
 /* ---- create, free ---- */
 
 static gs_status start_helper(gs_crew *c) {
     GS_TRY(c->tools.create(&c->own[c->helpers]));
-    helper *h = malloc(sizeof *h);
-    if (h) *h = (helper){c, c->own[c->helpers]};
-    if (h && gs_thread_start(&c->thread[c->helpers], helper_main, h) == 0) {
+    if (gs_thread_start(&c->thread[c->helpers], helper_main, c) == 0) {
         c->helpers++;
         return GS_OK;
     }
-    free(h);
     c->tools.free(c->own[c->helpers]);
     return gs_fail(GS_E_MEMORY, "cannot start thread %d of --loaders", c->helpers + 2);
 }
@@ -144,12 +133,8 @@ gs_status gs_crew_create(int threads, gs_crew_tools tools, gs_crew **out) {
     pthread_cond_init(&c->done, NULL);
     c->thread = calloc((size_t)threads, sizeof *c->thread);
     c->own = calloc((size_t)threads, sizeof *c->own);
-    if (!c->thread || !c->own) {
-        gs_crew_free(c);
-        *out = NULL;
-        return gs_fail(GS_E_MEMORY, "no memory for %d loaders", threads);
-    }
-    gs_status status = GS_OK;
+    gs_status status =
+        c->thread && c->own ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for %d loaders", threads);
     for (int i = 1; i < threads && status == GS_OK; i++) status = start_helper(c);
     if (status == GS_OK) return GS_OK;
     gs_crew_free(c);

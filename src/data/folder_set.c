@@ -51,10 +51,8 @@ static bool may_be_skipped(const folder_set *f, gs_status status) {
 
 /* The sentence about a broken file, and how to go on without it. */
 static gs_status with_advice(const folder_set *f, gs_status status) {
-    char message[1024];
     if (f->skip_broken || (status != GS_E_FILE && status != GS_E_FORMAT)) return status;
-    snprintf(message, sizeof message, "%s", gs_message());
-    return gs_fail(status, "%s; remove it, or use --skip-broken where the command takes it", message);
+    return gs_fail(status, "%s; remove it, or use --skip-broken where the command takes it", gs_message());
 }
 
 /* The first file from *i on that can be decoded; *i becomes its number. */

@@ -28,8 +28,7 @@ struct gs_loader {
     pthread_cond_t wake_loader, wake_worker;
     uint64_t filled, taken, returned;
     bool loader_sleeps, worker_sleeps, ended, quit;
-    gs_status status;                   /* of the piece behind the last one that was filled; */
-    char message[1024];                 /* errors belong to a thread; this carries one out of it */
+    gs_error error;                     /* of the piece behind the last one that was filled */
     const gs_loader_observer *observer; /* NULL: nobody watches */
 
     double waited; /* the worker's own */
@@ -86,11 +85,7 @@ static void *loader_main(void *argument) {
         const gs_status status = gather(l, &piece, &epoch);
         double end = gs_seconds();
         pthread_mutex_lock(&l->lock);
-        if (status != GS_OK) {
-            l->status = status;
-            snprintf(l->message, sizeof l->message, "%s", gs_message());
-            break;
-        }
+        if (gs_error_keep(&l->error, status) != GS_OK) break;
         if (l->observer && piece.n > 0) l->observer->gathered(l->observer->context, &piece, start, end);
         if (through > 0) sleep_until(l, through);
         l->filled++;
@@ -116,12 +111,12 @@ gs_status gs_loader_next(gs_loader *l, const gs_loaded **next) {
         l->worker_sleeps = false;
         l->waited += gs_seconds() - start;
     }
-    const bool failed = l->filled == l->taken && l->status != GS_OK;
+    const bool failed = l->filled == l->taken && l->error.status != GS_OK;
     if (l->filled == l->taken && !failed)
         gs_bug("gs_loader_next: the schedule is over after %llu pieces", (unsigned long long)l->taken);
     *next = failed ? NULL : &l->place[l->taken++ % l->places];
     pthread_mutex_unlock(&l->lock);
-    return failed ? gs_fail(l->status, "%s", l->message) : GS_OK;
+    return failed ? gs_error_again(&l->error) : GS_OK;
 }
 
 void gs_loader_watch(gs_loader *l, const gs_loader_observer *observer) {

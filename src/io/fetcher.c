@@ -1,15 +1,13 @@
 #include "io/fetcher.h"
 
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/thread.h"
+#include "core/jobs.h"
 
-enum { ROOM = 64 };
+enum { ROOM = 64, RANGES = ROOM + 1 /* the next one is written down before it may have to wait */ };
 
 typedef struct range {
     char *begin, *end;
@@ -19,15 +17,11 @@ typedef struct range {
 } range;
 
 struct gs_fetcher {
-    pthread_t thread;
+    gs_jobs *jobs;
     size_t page;
-
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    range range[ROOM]; /* number n is at n % ROOM; under the lock, as all below */
-    uint64_t given, done;
-    bool end;
-    gs_fetcher_times times;
+    range range[RANGES]; /* of job n at n % RANGES */
+    uint64_t given;
+    gs_fetcher_times times; /* waited: the owner's; the rest the thread's */
     gs_away_watch watch;
     int kind;
 };
@@ -44,84 +38,55 @@ static void fetch(char *begin, char *end, size_t page) {
     for (const volatile char *at = begin; at < end; at += page) (void)*at;
 }
 
-static void run(const gs_fetcher *f, const range *r) {
-    if (r->begin >= r->end) return;
+static gs_status run(void *fetcher, const gs_job *job) {
+    gs_fetcher *f = fetcher;
+    const range *r = &f->range[job->unit];
+    if (r->begin >= r->end) return GS_OK;
+    const size_t bytes = (size_t)(r->end - r->begin);
+    const double start = gs_seconds();
     if (r->drop)
-        madvise(r->begin, (size_t)(r->end - r->begin),
-                MADV_DONTNEED); /* of a shared mapping nothing is lost */
+        madvise(r->begin, bytes, MADV_DONTNEED); /* of a shared mapping nothing is lost */
     else
         fetch(r->begin, r->end, f->page);
-}
-
-static void *thread_main(void *argument) {
-    gs_fetcher *f = argument;
-    pthread_mutex_lock(&f->lock);
-    while (!f->end) {
-        if (f->done == f->given) {
-            pthread_cond_wait(&f->changed, &f->lock);
-            continue;
-        }
-        const range r = f->range[(f->done + 1) % ROOM];
-        pthread_mutex_unlock(&f->lock);
-        const double start = gs_seconds();
-        run(f, &r);
-        const double end = gs_seconds(), took = end - start;
-        if (r.watch.moved && r.end > r.begin)
-            r.watch.moved(r.watch.context, r.watch.step,
-                          &(gs_away_move){start, end, (size_t)(r.end - r.begin), r.kind, !r.drop});
-        pthread_mutex_lock(&f->lock);
-        f->times.busy += took;
-        if (!r.drop && r.end > r.begin) f->times.bytes += (double)(r.end - r.begin);
-        f->done++;
-        pthread_cond_broadcast(&f->changed);
-    }
-    pthread_mutex_unlock(&f->lock);
-    return NULL;
+    const double end = gs_seconds();
+    if (r->watch.moved)
+        r->watch.moved(r->watch.context, r->watch.step,
+                       &(gs_away_move){start, end, bytes, r->kind, !r->drop});
+    f->times.busy += end - start;
+    if (!r->drop) f->times.bytes += (double)bytes;
+    return GS_OK;
 }
 
 gs_status gs_fetcher_create(gs_fetcher **out) {
     gs_fetcher *f = *out = calloc(1, sizeof *f);
-    if (!f) return gs_fail(GS_E_MEMORY, "--offload: no memory for a list of errands");
+    if (!f) return gs_fail(GS_E_MEMORY, "--offload: no memory for a list of pages");
     f->page = (size_t)sysconf(_SC_PAGESIZE);
-    pthread_mutex_init(&f->lock, NULL);
-    pthread_cond_init(&f->changed, NULL);
-    if (gs_thread_start(&f->thread, thread_main, f) == 0) return GS_OK;
-    pthread_cond_destroy(&f->changed);
-    pthread_mutex_destroy(&f->lock);
+    const gs_status status = gs_context(gs_jobs_create(ROOM, &f->jobs), "--offload");
+    if (status == GS_OK) return GS_OK;
     free(f);
     *out = NULL;
-    return gs_fail(GS_E_MEMORY, "--offload: cannot start a thread");
+    return status;
 }
 
 void gs_fetcher_free(gs_fetcher *f) {
     if (!f) return;
-    pthread_mutex_lock(&f->lock);
-    f->end = true;
-    pthread_cond_broadcast(&f->changed);
-    pthread_mutex_unlock(&f->lock);
-    pthread_join(f->thread, NULL);
-    pthread_cond_destroy(&f->changed);
-    pthread_mutex_destroy(&f->lock);
+    gs_jobs_free(f->jobs);
     free(f);
 }
 
 void gs_fetcher_watch(gs_fetcher *f, gs_away_watch watch, int kind) {
-    pthread_mutex_lock(&f->lock);
     f->watch = watch;
     f->kind = kind;
-    pthread_mutex_unlock(&f->lock);
 }
 
 static uint64_t give(gs_fetcher *f, range r) {
-    pthread_mutex_lock(&f->lock);
-    while (f->given - f->done >= ROOM - 1) pthread_cond_wait(&f->changed, &f->lock);
-    const uint64_t number = ++f->given;
+    uint64_t ticket;
+    const int at = (int)(++f->given % RANGES);
     r.watch = f->watch;
     r.kind = f->kind;
-    f->range[number % ROOM] = r;
-    pthread_cond_broadcast(&f->changed);
-    pthread_mutex_unlock(&f->lock);
-    return number;
+    f->range[at] = r;
+    gs_jobs_give(f->jobs, (gs_job){.run = run, .context = f, .unit = at}, &ticket); /* these cannot fail */
+    return ticket;
 }
 
 static char *page_of(const gs_fetcher *f, char *memory) {
@@ -141,24 +106,16 @@ uint64_t gs_fetcher_drop(gs_fetcher *f, void *memory, size_t bytes) {
 }
 
 void gs_fetcher_wait(gs_fetcher *f, uint64_t number) {
-    pthread_mutex_lock(&f->lock);
-    if (f->done < number) {
-        const double start = gs_seconds();
-        while (f->done < number) pthread_cond_wait(&f->changed, &f->lock);
-        f->times.waited += gs_seconds() - start;
-    }
-    pthread_mutex_unlock(&f->lock);
+    if (gs_jobs_is_done(f->jobs, number)) return;
+    const double start = gs_seconds();
+    gs_jobs_wait(f->jobs, number);
+    f->times.waited += gs_seconds() - start;
 }
 
 void gs_fetcher_settle(gs_fetcher *f) {
-    pthread_mutex_lock(&f->lock);
-    while (f->done < f->given) pthread_cond_wait(&f->changed, &f->lock);
-    pthread_mutex_unlock(&f->lock);
+    gs_jobs_wait_for_all(f->jobs);
 }
 
-gs_fetcher_times gs_fetcher_measured(gs_fetcher *f) {
-    pthread_mutex_lock(&f->lock);
-    const gs_fetcher_times times = f->times;
-    pthread_mutex_unlock(&f->lock);
-    return times;
+gs_fetcher_times gs_fetcher_measured(const gs_fetcher *f) {
+    return f->times;
 }

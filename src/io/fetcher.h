@@ -39,14 +39,14 @@ typedef struct gs_away_watch {
 /* Who is told of what is asked for from now on. */
 void gs_fetcher_watch(gs_fetcher *, gs_away_watch, int kind);
 
-/* Begin to bring all pages of these bytes into memory. Returns the number of this errand, from 1. One that has to wait
+/* Begin to bring all pages of these bytes into memory. Returns the number of this job, from 1. One that has to wait
  * for room in the list waits. */
 uint64_t gs_fetcher_fetch(gs_fetcher *, void *memory, size_t bytes);
 
 /* Let those pages go that lie wholly in these bytes. What is in them stays in the file. */
 uint64_t gs_fetcher_drop(gs_fetcher *, void *memory, size_t bytes);
 
-/* Until this errand, and all before it, are done; 0: at once. */
+/* Until this job, and all before it, are done; 0: at once. */
 void gs_fetcher_wait(gs_fetcher *, uint64_t number);
 
 /* Until all are done. */
@@ -57,4 +57,5 @@ typedef struct gs_fetcher_times {
     double busy, waited, bytes;
 } gs_fetcher_times;
 
-gs_fetcher_times gs_fetcher_measured(gs_fetcher *);
+/* After gs_fetcher_settle. */
+gs_fetcher_times gs_fetcher_measured(const gs_fetcher *);

@@ -296,17 +296,17 @@ static gs_status write_end(gs_log *log, gs_status ended, const char *message, co
 }
 
 void gs_log_end(gs_log *log, gs_status status, const gs_result *result) {
-    char message[1024];
-    snprintf(message, sizeof message, "%s", gs_message());
+    gs_error run = {0};
+    gs_error_keep(&run, status);
     log->rank0 = NULL;
     log->memory.peak_resident = gs_peak_memory();
     if (!log->run.rank0) /* it failed before the first step */
         discard(log);
     else if (is_open(log))
-        check(log, write_end(log, status, message, result));
+        check(log, write_end(log, status, run.message, result));
     else if (log->run_text)
-        write_end_of_run(log, status, message, result);  /* that the log has failed was said */
-    if (status != GS_OK) gs_fail(status, "%s", message); /* the run's message stays the last one */
+        write_end_of_run(log, status, run.message, result); /* that the log has failed was said */
+    gs_error_again(&run);                                   /* the run's message stays the last one */
 }
 
 bool gs_log_failed(const gs_log *log) {

@@ -3,72 +3,39 @@
 #include "train/timeline/timeline.h"
 
 #include "core/clock.h"
-#include "core/thread.h"
+#include "core/jobs.h"
 #include "train/buckets.h"
 #include "train/ways/way.h"
 
-#include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 struct gs_overlap {
     gs_worker *worker;
     float *copy; /* of all gradients, on the host; NULL where the device's memory is the host's */
     int buckets;
-    gs_bucket *bucket; /* the last elements first */
-    float **host;      /* where the thread finds them */
-    pthread_t thread;
-    bool started;
-
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    int released; /* under the lock, as all below: buckets of this step that the thread may sum ... */
-    int summed;   /* ... and has */
-    bool end;
-    gs_status failed;
-    char message[1024]; /* errors belong to a thread; this carries one out of it */
-    double summing;     /* seconds in sums, of all steps */
-    /* the worker's own: */
+    gs_bucket *bucket;  /* the last elements first */
+    float **host;       /* where the thread finds them */
+    gs_jobs *jobs;      /* every rank gives the same sums, in the same order */
+    double summing;     /* seconds in sums, of all steps: the thread's */
+    int released;       /* buckets of this step that the thread may sum */
     double handed_over; /* when backward was done and the last bucket released */
     double waited;      /* seconds that steps waited from then on, of all steps */
 };
 
 /* ---- the thread ---- */
 
-static gs_status sum(const gs_overlap *o, int i) {
+static gs_status sum(void *overlap, const gs_job *job) {
+    gs_overlap *o = overlap;
+    const int i = job->unit;
     gs_sync *s = o->worker->sync;
     s->tail = i == 0 ? gs_model_tail(o->worker->model) : 0; /* state and counts lie at the end of the array */
+    const double start = gs_seconds();
     GS_TRY(gs_sync_run(s, o->host[i], o->bucket[i].count));
+    const double end = gs_seconds();
     o->worker->measured.sent += (double)s->counted.bytes;
+    gs_timeline_bucket(o->worker, i, start, end);
+    o->summing += end - start;
     return GS_OK;
-}
-
-/* Sums what is released, in order: every rank does so in the same one. After a failure nothing more is summed. */
-static void *thread_main(void *argument) {
-    gs_overlap *o = argument;
-    pthread_mutex_lock(&o->lock);
-    while (!o->end) {
-        if (o->summed == o->released) {
-            pthread_cond_wait(&o->changed, &o->lock);
-            continue;
-        }
-        if (o->failed == GS_OK) {
-            int i = o->summed;
-            pthread_mutex_unlock(&o->lock);
-            double start = gs_seconds();
-            gs_status status = sum(o, i);
-            double end = gs_seconds(), took = end - start;
-            gs_timeline_bucket(o->worker, i, start, end);
-            pthread_mutex_lock(&o->lock);
-            o->summing += took;
-            o->failed = status;
-            if (status != GS_OK) snprintf(o->message, sizeof o->message, "%s", gs_message());
-        }
-        o->summed++;
-        pthread_cond_broadcast(&o->changed);
-    }
-    pthread_mutex_unlock(&o->lock);
-    return NULL;
 }
 
 /* ---- making and freeing ---- */
@@ -102,16 +69,13 @@ static gs_status create(gs_overlap *o) {
         !(o->copy = gs_host_alloc(o->worker, GS_MEMORY_COMMUNICATION, count * sizeof *o->copy)))
         return gs_fail(GS_E_MEMORY, "--bucket: no memory for %zu gradients", count);
     GS_TRY(cut(o));
-    o->started = gs_thread_start(&o->thread, thread_main, o) == 0;
-    return o->started ? GS_OK : gs_fail(GS_E_MEMORY, "--bucket: cannot start a thread");
+    return gs_context(gs_jobs_create(o->buckets, &o->jobs), "--bucket");
 }
 
 gs_status gs_overlap_create(gs_worker *w) {
     gs_overlap *o = w->way_state = calloc(1, sizeof *o);
     if (!o) return gs_fail(GS_E_MEMORY, "no memory for --bucket");
     o->worker = w;
-    pthread_mutex_init(&o->lock, NULL);
-    pthread_cond_init(&o->changed, NULL);
     GS_TRY(create(o));
     w->final = gs_overlap_release;
     w->sync_most = 0;
@@ -122,13 +86,7 @@ gs_status gs_overlap_create(gs_worker *w) {
 
 void gs_overlap_free(gs_overlap *o) {
     if (!o) return;
-    pthread_mutex_lock(&o->lock);
-    o->end = true;
-    pthread_cond_broadcast(&o->changed);
-    pthread_mutex_unlock(&o->lock);
-    if (o->started) pthread_join(o->thread, NULL);
-    pthread_cond_destroy(&o->changed);
-    pthread_mutex_destroy(&o->lock);
+    gs_jobs_free(o->jobs);
     free(o->bucket);
     free(o->host);
     free(o->copy);
@@ -159,28 +117,22 @@ static gs_status bring_back(gs_overlap *o, int i) {
 gs_status gs_overlap_release(void *overlap, size_t first) {
     gs_overlap *o = overlap;
     if (o->released == 0) GS_TRY(gs_tell_wish_to_stop(o->worker)); /* the counts are in the first bucket */
-    /* only this thread changes `released`, so it may look at it without the lock */
     while (o->released < o->buckets && o->bucket[o->released].first >= first) {
-        GS_TRY(show(o, o->released));
+        const int i = o->released++;
+        GS_TRY(show(o, i));
         o->handed_over = gs_seconds(); /* now, because the thread may take this core */
-        pthread_mutex_lock(&o->lock);
-        o->released++;
-        pthread_cond_broadcast(&o->changed);
-        pthread_mutex_unlock(&o->lock);
+        GS_TRY(gs_jobs_give(o->jobs, (gs_job){.run = sum, .context = o, .unit = i}, NULL));
     }
     return GS_OK;
 }
 
 gs_status gs_overlap_finish(gs_overlap *o) {
     GS_TRY(gs_overlap_release(o, 0));
-    pthread_mutex_lock(&o->lock);
-    while (o->summed < o->buckets) pthread_cond_wait(&o->changed, &o->lock);
-    o->released = o->summed = 0;
-    gs_status failed = o->failed;
-    pthread_mutex_unlock(&o->lock);
+    GS_TRY(gs_jobs_wait_for_all(o->jobs));
+    o->released = 0;
     o->waited += gs_seconds() - o->handed_over;
-    for (int i = 0; i < o->buckets && failed == GS_OK; i++) GS_TRY(bring_back(o, i));
-    return failed == GS_OK ? GS_OK : gs_fail(failed, "%s", o->message);
+    for (int i = 0; i < o->buckets; i++) GS_TRY(bring_back(o, i));
+    return GS_OK;
 }
 
 gs_overlap_times gs_overlap_measured(const gs_overlap *o, uint64_t steps) {

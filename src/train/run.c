@@ -77,11 +77,9 @@ static void *worker_main(void *argument) {
     me->result.workers = me->comm->size;
     me->result.rank = me->comm->rank;
     if (me->cpus > 0 && !gs_cores_bind(&me->share)) me->cpus = 0; /* it works without, as before */
-    me->status = work(me);
-    if (me->status != GS_OK) {
-        me->result.steps = me->status == GS_E_DIVERGED ? me->worker.diverged.step : me->worker.step;
-        snprintf(me->message, sizeof me->message, "%s", gs_message());
-        if (!me->found_by_all && !me->worker.diverged.together) gs_comm_abort(me->comm, me->message);
+    if (gs_error_keep(&me->error, work(me)) != GS_OK) {
+        me->result.steps = me->error.status == GS_E_DIVERGED ? me->worker.diverged.step : me->worker.step;
+        if (!me->found_by_all && !me->worker.diverged.together) gs_comm_abort(me->comm, me->error.message);
         atomic_store(&me->run->failed, true); /* after the reason: who sees it finds that */
     }
     gs_worker_free(&me->worker);
@@ -107,16 +105,14 @@ static gs_status connect_workers(gs_run *run) {
 
 /* Of several failures report the one that began it, not that of a worker that merely lost another one. */
 static gs_status first_failure(const gs_run *run) {
-    const gs_run_worker *told = NULL;
-    for (int i = 0; i < run->local; i++) {
-        const gs_run_worker *w = &run->worker[i];
-        if (w->status != GS_OK && (!told || (told->status == GS_E_PEER && w->status != GS_E_PEER))) told = w;
-    }
-    if (!told) return GS_OK;
-    if (told->result.workers == 1 || told->status == GS_E_PEER || told->status == GS_E_USAGE ||
-        told->status == GS_E_DIFFER || told->status == GS_E_DIVERGED)
-        return gs_fail(told->status, "%s", told->message);
-    return gs_fail(told->status, "worker %d (%s): %s", told->result.rank, told->device, told->message);
+    const gs_run_worker *told = run->worker;
+    for (int i = 1; i < run->local; i++)
+        if (gs_error_is_cause(&run->worker[i].error, &told->error)) told = &run->worker[i];
+    const gs_status status = gs_error_again(&told->error);
+    if (told->result.workers == 1 || status == GS_E_PEER || status == GS_E_USAGE || status == GS_E_DIFFER ||
+        status == GS_E_DIVERGED)
+        return status;
+    return gs_context(status, "worker %d (%s)", told->result.rank, told->device);
 }
 
 static gs_status run_workers(gs_run *run) {
@@ -151,14 +147,14 @@ static gs_status save_weights(gs_run *run) {
 
 /* The file is left as it was, unless there is a good epoch to be saved. The failure's message says which. */
 static gs_status after_divergence(gs_run *run) {
-    char message[1024];
+    gs_error error = {0};
     const gs_result *first = &run->worker[0].result;
-    snprintf(message, sizeof message, "%s", gs_message());
+    gs_error_keep(&error, GS_E_DIVERGED);
     if (first->rank != 0) return GS_E_DIVERGED;
     if (first->kept_epoch == 0)
-        return gs_fail(GS_E_DIVERGED, "%s (nothing is written to %s)", message, run->settings.save);
-    GS_TRY(gs_context(save_weights(run), "%s", message));
-    return gs_fail(GS_E_DIVERGED, "%s (the weights of epoch %d are in %s)", message, first->kept_epoch,
+        return gs_fail(GS_E_DIVERGED, "%s (nothing is written to %s)", error.message, run->settings.save);
+    GS_TRY(gs_context(save_weights(run), "%s", error.message));
+    return gs_fail(GS_E_DIVERGED, "%s (the weights of epoch %d are in %s)", error.message, first->kept_epoch,
                    run->settings.save);
 }
 

@@ -11,11 +11,11 @@
 #include "train/pipeline/cut.h"
 #include "train/state.h"
 
-typedef enum gs_job { JOB_TRAIN, JOB_EVAL, JOB_PREDICT } gs_job;
+typedef enum gs_purpose { JOB_TRAIN, JOB_EVAL, JOB_PREDICT } gs_purpose;
 
 /* A run of this process: one thread for each of its workers. */
 typedef struct gs_run {
-    gs_job job;
+    gs_purpose job;
     gs_settings settings; /* a copy, with the model of settings.load filled in */
     char *model;          /* its text, where it was made to fit the data; else NULL */
     gs_saved saved;       /* what the file settings.load says of itself */
@@ -48,9 +48,8 @@ typedef struct gs_run_worker {
     gs_memory_worker planned; /* all zero: nothing is */
     gs_worker worker;
     gs_result result;
-    gs_status status;
-    bool found_by_all;  /* what is wrong all workers find by themselves: see worker_main */
-    char message[1024]; /* errors belong to a thread; this carries one out of it */
+    gs_error error;
+    bool found_by_all; /* what is wrong all workers find by themselves: see worker_main */
 } gs_run_worker;
 
 /* ---- prepare.c: before there are workers ---- */

@@ -25,15 +25,13 @@ static gs_status check_folder_options(const gs_settings *s, const gs_dataset *se
 
 /* A run is resumed elsewhere than it was begun. */
 static gs_status not_found_here(const gs_settings *s) {
-    char message[1024];
     const char *kept = s->begin ? gs_state_option(s->begin, "data") : NULL;
     if (!kept || strcmp(kept, s->data) != 0 || !gs_dataset_is_relative(kept)) return GS_E_FILE;
-    snprintf(message, sizeof message, "%s", gs_message());
     return gs_fail(
         GS_E_FILE,
         "%s; the run in %s was begun with --data %s, a path from the folder that it ran in: resume it "
         "there, or give --data",
-        message, s->resume, gs_printable(kept));
+        gs_message(), s->resume, gs_printable(kept));
 }
 
 gs_status gs_open_set(const gs_settings *s, gs_split split, gs_dataset **loaded, const gs_dataset **set) {
@@ -229,11 +227,9 @@ static gs_status check_saved_text(const gs_settings *s, const gs_saved *saved, c
 /* The user has named another model than the file does. text: of the user's, with its blocks written out. */
 static gs_status not_of_this_model(const gs_settings *s, const gs_saved *saved, const char *text,
                                    gs_status status) {
-    char message[1024];
     if (!saved->model || strcmp(text, saved->model) == 0) return status;
-    snprintf(message, sizeof message, "%s", gs_message());
     return gs_fail(status, "%s; --model is %s, but these are weights of %s, and are read so without --model",
-                   message, gs_printable(s->model), gs_printable(saved->model));
+                   gs_message(), gs_printable(s->model), gs_printable(saved->model));
 }
 
 gs_status gs_check_saved(const gs_settings *s, const gs_saved *saved, const gs_dataset *set) {

@@ -53,8 +53,7 @@ static gs_status measure(gs_run *run, gs_cut_report *out) {
 
 /* What rank 0 tells: where it cut, or why it could not. */
 typedef struct told {
-    gs_status status;
-    char message[300];
+    gs_error error;
     gs_cut_report cut;
 } told;
 
@@ -66,14 +65,10 @@ static gs_status all_want_it(gs_comm *processes, bool mine, bool *all) {
 }
 
 static gs_status share(gs_run *run, gs_comm *processes, told *t) {
-    if (!processes || processes->rank == 0) {
-        t->status = measure(run, &t->cut);
-        if (t->status != GS_OK) snprintf(t->message, sizeof t->message, "%s", gs_message());
-    }
+    if (!processes || processes->rank == 0) gs_error_keep(&t->error, measure(run, &t->cut));
     if (processes) GS_TRY(gs_comm_broadcast(processes, t, sizeof *t, GS_U8, 0));
-    if (t->status == GS_OK) return GS_OK;
-    t->message[sizeof t->message - 1] = 0;
-    return gs_fail(t->status, "%s", t->message);
+    t->error.message[sizeof t->error.message - 1] = 0;
+    return gs_error_again(&t->error);
 }
 
 gs_status gs_cut_settle(gs_run *run, gs_comm *processes) {

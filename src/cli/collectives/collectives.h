@@ -13,8 +13,7 @@ typedef struct gs_table_column {
 
 /* What one rank saw of one run of a cell. */
 typedef struct gs_outcome {
-    gs_status status;
-    char message[1024];
+    gs_error error;
     double seconds;
 } gs_outcome;
 

@@ -71,7 +71,7 @@ static void print_json_cell(const gs_table *t, gs_operation operation, gs_table_
 void gs_table_print_cell(gs_table *t, gs_operation operation, gs_table_column at) {
     const gs_outcome *wrong = NULL;
     for (int r = t->ranks - 1; r >= 0; r--)
-        if (t->outcome[r].status != GS_OK) wrong = &t->outcome[r];
+        if (t->outcome[r].error.status != GS_OK) wrong = &t->outcome[r];
     t->cells++;
     t->wrong += wrong != NULL;
     char time[16];
@@ -87,5 +87,5 @@ void gs_table_print_cell(gs_table *t, gs_operation operation, gs_table_column at
     fflush(stdout);
     if (wrong)
         fprintf(stderr, "%sgradsum collectives: %s, %s buffers: %s\n", t->json ? "" : "\n",
-                t->transports[at.transport], kinds[at.kind], wrong->message);
+                t->transports[at.transport], kinds[at.kind], wrong->error.message);
 }

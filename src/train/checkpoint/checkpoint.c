@@ -1,26 +1,96 @@
 #include "train/checkpoint/checkpoint.h"
 
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/clock.h"
+#include "core/jobs.h"
 #include "data/text_set.h"
-#include "train/checkpoint/writer.h"
+#include "train/checkpoint/folder.h"
 #include "train/internal.h"
 
+/* What the thread writes. */
+typedef struct write_job {
+    const char *folder;
+    gs_model *plan; /* what the weights are of */
+    const gs_optimizer_ops *ops;
+    uint64_t per_epoch; /* steps */
+    int keep;
+    bool any_value; /* write weights that are not finite, too */
+    float *weights; /* the copy, */
+    gs_state *state;
+} write_job;
+
+/* What it has done so far. */
+typedef struct written {
+    int written, failed;
+    uint64_t step, bytes; /* of the last one that was written */
+    double seconds;       /* of writing, in all */
+    bool last_failed;
+    char message[600]; /* of the last failure */
+} written;
+
+/* Rank 0 writes in a thread while its worker trains. There is one copy: the worker's while nothing is written, and the
+ * thread's from the beginning to the end of the write.
+ *
+ *     worker     steps | copy | steps                   | copy | steps
+ *     thread             \--> write, fsync, rename      ^  \--> write, ...
+ *                                                       idle: the copy is the worker's again
+ */
 typedef struct gs_checkpoints {
-    uint64_t last;         /* the step of the last one that was begun; of a new run 0 */
-    sig_atomic_t seen;     /* gs_checkpoint_requested when that was */
-    bool asked;            /* rank 0: a worker was asked for one since then */
-    double moment;         /* of the last one */
-    double copied;         /* seconds of copies, in all */
-    double longest;        /* of one of them */
-    int copies, failed;    /* failed: of these failures the observer was told */
-    float *weights;        /* the copy; on other ranks what is read and thrown away; NULL: not needed */
-    gs_checkpoint_job job; /* on rank 0, as is the next: else NULL */
-    gs_checkpoint_writer *writer; /* NULL in a rehearsal, too */
+    uint64_t last;      /* the step of the last one that was begun; of a new run 0 */
+    sig_atomic_t seen;  /* gs_checkpoint_requested when that was */
+    bool asked;         /* rank 0: a worker was asked for one since then */
+    double moment;      /* of the last one */
+    double copied;      /* seconds of copies, in all */
+    double longest;     /* of one of them */
+    int copies, failed; /* failed: of these failures the observer was told */
+    float *weights;     /* the copy; on other ranks what is read and thrown away; NULL: not needed */
+    write_job job;      /* on rank 0, as are the next */
+    gs_jobs *writer;    /* else NULL, and in a rehearsal */
+    uint64_t ticket;    /* of the last write */
+    written done;       /* the thread's while it writes */
 } gs_checkpoints;
 
 volatile sig_atomic_t gs_checkpoint_requested;
+
+/* ---- the thread ---- */
+
+/* A run with such weights will soon be said to have diverged; the checkpoints before it must stay. */
+static gs_status check_values(const write_job *j) {
+    for (int p = 0; p < j->plan->saved_count && !j->any_value; p++) {
+        const gs_param *param = j->plan->param[p];
+        for (size_t i = 0; i < param->count; i++)
+            if (!isfinite(j->weights[param->at + i]))
+                return gs_fail(GS_E_DIVERGED, "a value in %s is not finite", param->name);
+    }
+    return GS_OK;
+}
+
+static gs_status write_one(void *checkpoints, const gs_job *job) {
+    gs_checkpoints *c = checkpoints;
+    const write_job *j = &c->job;
+    written *d = &c->done;
+    (void)job;
+    const double start = gs_seconds();
+    gs_status status = check_values(j);
+    if (status == GS_OK)
+        status = gs_checkpoint_write(j->folder, j->plan, j->ops, j->weights, j->state, j->per_epoch, j->keep,
+                                     &d->bytes);
+    d->seconds += gs_seconds() - start;
+    d->last_failed = status != GS_OK;
+    if (status == GS_OK) {
+        d->written++;
+        d->step = j->state->step;
+        return GS_OK;
+    }
+    d->failed++;
+    snprintf(d->message, sizeof d->message, "no checkpoint of step %" PRIu64 ": %s; the older ones stay",
+             j->state->step, gs_message());
+    return GS_OK; /* training goes on */
+}
 
 /* ---- when ---- */
 
@@ -35,7 +105,7 @@ float gs_checkpoint_wish(gs_worker *w, uint64_t done) {
     if (!c) return 0;
     if (!c->writer) return c->seen != gs_checkpoint_requested ? GS_ASKS_FOR_CHECKPOINT : 0;
     const bool due = is_due(c, &w->settings->checkpoint_every, done);
-    return due && gs_checkpoint_writer_is_idle(c->writer) ? GS_SAYS_CHECKPOINT : 0;
+    return due && gs_jobs_is_done(c->writer, c->ticket) ? GS_SAYS_CHECKPOINT : 0;
 }
 
 /* ---- made ---- */
@@ -61,7 +131,7 @@ static gs_status create_on_first(gs_worker *w, gs_checkpoints *c) {
     c->job.keep = gs_checkpoints_kept(s);
     c->job.any_value = s->keep_going;
     c->job.weights = c->weights;
-    return gs_checkpoint_writer_create(&c->job, &c->writer);
+    return gs_context(gs_jobs_create(1, &c->writer), "--checkpoint");
 }
 
 /* The memory that a rehearsal books: no name stands for the vectors there. */
@@ -89,7 +159,8 @@ gs_status gs_checkpoints_create(gs_worker *w) {
 void gs_checkpoints_free(gs_worker *w) {
     gs_checkpoints *c = w->checkpoints;
     if (!c) return;
-    gs_checkpoint_writer_free(c->writer);
+    if (c->writer) gs_jobs_wait(c->writer, c->ticket);
+    gs_jobs_free(c->writer);
     gs_state_free(c->job.state);
     gs_model_free(c->job.plan);
     free(c->weights);
@@ -117,14 +188,13 @@ static gs_status take(gs_worker *w, gs_checkpoints *c) {
     c->copied += took;
     if (took > c->longest) c->longest = took;
     c->copies++;
-    if (c->writer) gs_checkpoint_writer_start(c->writer);
-    return GS_OK;
+    return c->writer ? gs_jobs_give(c->writer, (gs_job){.run = write_one, .context = c}, &c->ticket) : GS_OK;
 }
 
 /* Of each failure once. */
 static void tell_failure(gs_checkpoints *c, const gs_observer *observer) {
-    if (!c->writer || !gs_checkpoint_writer_is_idle(c->writer)) return;
-    const gs_checkpoint_done *d = gs_checkpoint_writer_done(c->writer);
+    if (!c->writer || !gs_jobs_is_done(c->writer, c->ticket)) return;
+    const written *d = &c->done;
     if (d->failed == c->failed) return;
     c->failed = d->failed;
     if (observer->note) observer->note(observer->context, d->message);
@@ -143,7 +213,7 @@ gs_status gs_checkpoints_end(gs_worker *w, const gs_observer *observer, double s
     gs_checkpoints *c = w->checkpoints;
     *report = (gs_checkpoint_report){0};
     if (!c) return GS_OK;
-    if (c->writer) gs_checkpoint_writer_wait(c->writer);
+    if (c->writer) gs_jobs_wait(c->writer, c->ticket);
     tell_failure(c, observer);
     const gs_settings *s = w->settings;
     int more = w->step > c->last;
@@ -151,9 +221,9 @@ gs_status gs_checkpoints_end(gs_worker *w, const gs_observer *observer, double s
     GS_TRY(gs_comm_broadcast(w->comm, &more, 1, GS_I32, 0));
     if (more) GS_TRY(take(w, c));
     if (!c->writer) return GS_OK;
-    gs_checkpoint_writer_wait(c->writer);
+    gs_jobs_wait(c->writer, c->ticket);
     tell_failure(c, observer);
-    const gs_checkpoint_done *d = gs_checkpoint_writer_done(c->writer);
+    const written *d = &c->done;
     *report = (gs_checkpoint_report){.on = true,
                                      .written = d->written,
                                      .failed = d->failed,

@@ -12,7 +12,7 @@
 #include "train/internal.h"
 #include "train/layout/layout_parts.h"
 #include "train/profile/profile.h"
-#include "train/ways/errands.h"
+#include "core/jobs.h"
 
 /* How many workers compute at once while others wait for a core. Devices of OpenCL are not measured together. */
 static int at_once(const gs_layout_parts *p) {
@@ -135,7 +135,7 @@ typedef struct caller {
     gs_sync *sync;
     float *mine, *of_all;
     gs_token_parts tokens;
-    gs_errands *errands; /* of a thread beside, if that makes the call; else NULL */
+    gs_jobs *jobs; /* of a thread beside, if that makes the call; else NULL */
 } caller;
 
 static gs_status message(const caller *c) {
@@ -160,21 +160,21 @@ static gs_status call_once(const caller *c) {
     return gs_comm_reduce_scatter(c->group, c->of_all, own, each * n, GS_F32, GS_SUM);
 }
 
-static gs_status errand(void *context, const gs_errand *e) {
-    (void)e;
+static gs_status call_job(void *context, const gs_job *job) {
+    (void)job;
     return call_once(context);
 }
 
 /* As in a run: a call beside layers is given to the thread, and awaited. */
-static gs_status call_as_in_a_run(const caller *c) {
+static gs_status call_as_in_a_run(caller *c) {
     uint64_t number;
-    if (!c->errands) return call_once(c);
-    GS_TRY(gs_errands_give(c->errands, (gs_errand){.what = 0}, &number));
-    return gs_errands_wait(c->errands, number);
+    if (!c->jobs) return call_once(c);
+    GS_TRY(gs_jobs_give(c->jobs, (gs_job){.run = call_job, .context = c}, &number));
+    return gs_jobs_wait(c->jobs, number);
 }
 
 /* Seconds of a call, the mean of `calls`, from when all begin to when the last has done. */
-static gs_status make_round(const caller *c, int calls, double *seconds) {
+static gs_status make_round(caller *c, int calls, double *seconds) {
     double start;
     GS_TRY(gs_ranks_begin(c->all, &c->b->parts->settings->link, &start));
     for (int i = 0; i < calls; i++) GS_TRY(call_as_in_a_run(c));
@@ -185,7 +185,7 @@ static gs_status make_round(const caller *c, int calls, double *seconds) {
 }
 
 /* Of the median round, as of layers: what disturbs a few does not count. */
-static gs_status make_rounds(const caller *c, double *seconds) {
+static gs_status make_rounds(caller *c, double *seconds) {
     double one, round[ROUNDS];
     for (int i = 0; i < 2; i++) GS_TRY(make_round(c, 1, &one)); /* the first one warms up */
     const int calls = (int)fmin(fmax(ENOUGH / fmax(one, 1e-9), 1), CALLS_MOST);
@@ -201,7 +201,7 @@ static gs_status allocate(caller *c) {
     c->mine = calloc(floats + 1, sizeof(float));
     c->of_all = calloc(floats + 1, sizeof(float)); /* sums of 0 stay 0 */
     if (!c->mine || !c->of_all) return gs_fail(GS_E_MEMORY, "no memory for messages of %zu floats", floats);
-    if (call->when == GS_CALL_BESIDE) GS_TRY(gs_errands_create(true, errand, c, &c->errands));
+    if (call->when == GS_CALL_BESIDE) GS_TRY(gs_jobs_create(1, &c->jobs));
     if (call->scheme) return gs_sync_create_wire(call->scheme, c->group, array, &c->sync);
     if (!call->pieces) return GS_OK;
     GS_TRY(gs_device_open("cpu", 1, &c->device));
@@ -215,7 +215,7 @@ static gs_status allocate(caller *c) {
 }
 
 static void free_caller(caller *c) {
-    gs_errands_free(c->errands);
+    gs_jobs_free(c->jobs);
     if (c->device) {
         c->device->ops->free(c->device, c->part);
         c->device->ops->free(c->device, c->whole);

@@ -9,7 +9,7 @@
  * (t threads each, on C cores), calls by all N of them, in as many groups as the run has, with its schemes, its --link,
  * and its threads on their cores. So it contains what workers on one machine cost each other: they share its memory, a
  * call waits for the last one who comes, and where threads outnumber cores they take turns. A call beside layers is
- * given to a thread, as in a run (ways/errands.h): waking that thread and waiting for it takes longer than a short
+ * given to a thread, as in a run (core/jobs.h): waking that thread and waiting for it takes longer than a short
  * call. The median of rounds and turns counts: a step is made of such ones, and a few that were disturbed have no
  * effect.
  */

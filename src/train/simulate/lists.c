@@ -23,8 +23,7 @@ typedef struct member {
     const gs_lists *lists; /* where progress is told; NULL: by another member */
     int first, each;       /* ranks first, first + each, ... */
     pthread_t thread;
-    gs_status status;
-    char message[300];
+    gs_error error;
 } member;
 
 /* Buffers that nobody looks into: addresses, and memory only where a scheme copies. */
@@ -86,8 +85,7 @@ static gs_status record(member *m) {
 
 static void *thread_main(void *argument) {
     member *m = argument;
-    m->status = record(m);
-    if (m->status != GS_OK) snprintf(m->message, sizeof m->message, "%s", gs_message());
+    gs_error_keep(&m->error, record(m));
     return NULL;
 }
 
@@ -104,12 +102,9 @@ static gs_status record_all(const gs_lists *lists, entry *e) {
         crew[i] = (member){.e = e, .first = i, .each = wanted};
         thread_main(&crew[i]);
     }
-    gs_status status = GS_OK;
     for (int i = 0; i < started; i++) pthread_join(crew[i].thread, NULL);
-    for (int i = 0; i < wanted; i++)
-        if (crew[i].status != GS_OK && status == GS_OK)
-            status = gs_fail(crew[i].status, "%s", crew[i].message);
-    return status;
+    for (int i = 0; i < wanted; i++) GS_TRY(gs_error_again(&crew[i].error));
+    return GS_OK;
 }
 
 static bool is_same(const gs_lists_key *a, const gs_lists_key *b) {

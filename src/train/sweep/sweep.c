@@ -96,12 +96,10 @@ typedef struct queue {
     pthread_mutex_t lock; /* of all that follows */
     pthread_cond_t changed;
     bool bind; /* each job keeps to cores of its own: else the first workers of all jobs would meet on one */
-    int numbered; /* jobs that have their number */
-    int next;     /* the run that is to begin next */
-    int failed;   /* the first one that failed, or -1 */
-    gs_status status;
-    char message[1024];
-    bool *over; /* of each run: it ran, or was left out */
+    int numbered;   /* jobs that have their number */
+    int next;       /* the run that is to begin next */
+    gs_error error; /* of the first run that failed */
+    bool *over;     /* of each run: it ran, or was left out */
 } queue;
 
 /* The observer of one run, in its thread. */
@@ -158,15 +156,11 @@ static void *job_main(void *argument) {
     if (q->bind) gs_cores_bind_share(job, q->sweep->jobs); /* which its workers divide further */
     while (q->next < q->sweep->count) {
         int i = q->next++;
-        bool wanted = q->failed < 0 && !gs_stop_requested;
+        bool wanted = q->error.status == GS_OK && !gs_stop_requested;
         pthread_mutex_unlock(&q->lock);
         gs_status status = wanted ? train_one(q->sweep, &q->sweep->run[i]) : GS_OK;
         pthread_mutex_lock(&q->lock);
-        if (status != GS_OK && q->failed < 0) {
-            q->failed = i;
-            q->status = status;
-            snprintf(q->message, sizeof q->message, "%s", gs_message());
-        }
+        gs_error_keep(&q->error, status);
         q->over[i] = true;
         pthread_cond_broadcast(&q->changed);
     }
@@ -196,7 +190,7 @@ static gs_status run_in_turn(gs_sweep *s) {
 
 static gs_status run_side_by_side(gs_sweep *s) {
     int threads = s->jobs * gs_devices_count(s->settings.devices) * s->settings.threads;
-    queue q = {.sweep = s, .failed = -1, .over = calloc((size_t)s->count, sizeof *q.over)};
+    queue q = {.sweep = s, .over = calloc((size_t)s->count, sizeof *q.over)};
     if (!q.over) return gs_fail(GS_E_MEMORY, "no memory for a sweep of %d runs", s->count);
     q.bind = s->settings.bind && threads <= gs_cpu_cores();
     if (!q.bind) s->settings.bind = false;
@@ -211,7 +205,7 @@ static gs_status run_side_by_side(gs_sweep *s) {
     pthread_mutex_destroy(&q.lock);
     free(q.over);
     if (started == 0) return gs_fail(GS_E_MEMORY, "cannot start a thread");
-    return q.failed < 0 ? GS_OK : gs_fail(q.status, "%s", q.message);
+    return gs_error_again(&q.error);
 }
 
 static gs_status check_jobs(const gs_sweep *s) {

@@ -88,7 +88,7 @@ static void join_all(async *a) {
 static void free_async(gs_worker *w) {
     async *a = w->way_state;
     if (!a) return;
-    if (a->server) gs_server_fail(a->server, GS_E_PEER, "rank 0 has ended");
+    if (a->server) gs_server_fail(a->server, &(gs_error){GS_E_PEER, "rank 0 has ended"});
     join_all(a);
     for (int r = 1; a->connections && r < a->worker->comm->size; r++) free(a->connections[r].data);
     free(a->connections);
@@ -133,10 +133,10 @@ static gs_status serve(const connection *k) {
 
 static void *connection_main(void *argument) {
     const connection *k = argument;
-    gs_status status = serve(k);
-    if (status == GS_OK) return NULL;
-    gs_server_fail(k->async->server, status, gs_message());
-    gs_comm_abort(k->async->worker->comm, gs_message());
+    gs_error error = {0};
+    if (gs_error_keep(&error, serve(k)) == GS_OK) return NULL;
+    gs_server_fail(k->async->server, &error);
+    gs_comm_abort(k->async->worker->comm, error.message);
     return NULL;
 }
 

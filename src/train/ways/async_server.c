@@ -25,8 +25,7 @@ struct gs_server {
     size_t before;         /* steps of the epochs before this one */
     float stats[GS_STATS]; /* sums over the epoch's gradients */
     gs_staleness seen;     /* its counts are those of the clocks */
-    gs_status failure;
-    char message[1024];
+    gs_error error;
 };
 
 /* The weights and the state that the run begins with. */
@@ -119,27 +118,16 @@ void gs_server_begin_epoch(gs_server *s, size_t steps) {
     pthread_mutex_unlock(&s->lock);
 }
 
-static void fail_locked(gs_server *s, gs_status code, const char *message) {
-    if (s->failure == GS_OK) {
-        snprintf(s->message, sizeof s->message, "%s", message);
-        s->failure = code;
-    }
-    pthread_cond_broadcast(&s->changed);
-}
-
-void gs_server_fail(gs_server *s, gs_status code, const char *message) {
+void gs_server_fail(gs_server *s, const gs_error *e) {
     pthread_mutex_lock(&s->lock);
-    fail_locked(s, code, message);
+    if (s->error.status == GS_OK) s->error = *e;
+    pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
-}
-
-static gs_status status_locked(const gs_server *s) {
-    return s->failure == GS_OK ? GS_OK : gs_fail(s->failure, "%s", s->message);
 }
 
 gs_status gs_server_status(gs_server *s) {
     pthread_mutex_lock(&s->lock);
-    gs_status status = status_locked(s);
+    gs_status status = gs_error_again(&s->error);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
@@ -229,7 +217,7 @@ static bool may_go_on(const gs_server *s, int rank) {
 
 static gs_status exchange(gs_server *s, int rank, float *data) {
     size_t *mine = &s->clocks.clock[rank];
-    GS_TRY(status_locked(s));
+    GS_TRY(gs_error_again(&s->error));
     s->given[rank] = data;
     s->waiting++;
     /* apply it at once; but where no rank may be ahead, one update from all: the synchronous step */
@@ -237,8 +225,8 @@ static gs_status exchange(gs_server *s, int rank, float *data) {
     ++*mine;
     pthread_cond_broadcast(&s->changed);
 
-    while (s->failure == GS_OK && !may_go_on(s, rank)) pthread_cond_wait(&s->changed, &s->lock);
-    GS_TRY(status_locked(s));
+    while (s->error.status == GS_OK && !may_go_on(s, rank)) pthread_cond_wait(&s->changed, &s->lock);
+    GS_TRY(gs_error_again(&s->error));
     size_t lead = *mine - gs_clocks_slowest(&s->clocks);
     if (*mine < s->clocks.steps && lead < s->seen.leads) s->seen.lead[lead]++;
     gs_clocks_read(&s->clocks, rank);
@@ -250,7 +238,7 @@ static gs_status exchange(gs_server *s, int rank, float *data) {
 gs_status gs_server_exchange(gs_server *s, int rank, float *data) {
     pthread_mutex_lock(&s->lock);
     gs_status status = exchange(s, rank, data);
-    if (status != GS_OK) fail_locked(s, status, gs_message());
+    if (gs_error_keep(&s->error, status) != GS_OK) pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
     return status;
 }

@@ -36,7 +36,7 @@ void gs_server_begin_epoch(gs_server *, size_t steps);
 gs_status gs_server_exchange(gs_server *, int rank, float *data);
 
 /* Every exchange fails with this message, including those that wait. The first message stays. */
-void gs_server_fail(gs_server *, gs_status, const char *message);
+void gs_server_fail(gs_server *, const gs_error *);
 /* GS_OK or the failure. */
 gs_status gs_server_status(gs_server *);
 

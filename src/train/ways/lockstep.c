@@ -26,8 +26,7 @@ typedef struct shard {
     stop at;         /* where it has stopped */
     double *numbers; /* AT_SUM: what is to be summed */
     size_t count;
-    gs_status status; /* AT_END */
-    char message[1024];
+    gs_error error; /* AT_END */
 } shard;
 
 enum { WORKER = -1 };
@@ -84,8 +83,8 @@ static void *shard_main(void *argument) {
     pthread_mutex_lock(&l->lock);
     while (wait_for_turn(me)) {
         pthread_mutex_unlock(&l->lock);
-        me->status = gs_gradient(l->worker);
-        if (me->status != GS_OK) snprintf(me->message, sizeof me->message, "%s", gs_message());
+        me->error.status = GS_OK;
+        gs_error_keep(&me->error, gs_gradient(l->worker));
         pthread_mutex_lock(&l->lock);
         me->at = AT_END;
         give_back(me);
@@ -133,7 +132,7 @@ static gs_status round_of_turns(gs_lockstep *l, bool *ended) {
     for (int i = 0; i < l->shards; i++) {
         const shard *s = &l->shard[i];
         let_run(l, i);
-        if (s->at == AT_END && s->status != GS_OK) return gs_fail(s->status, "%s", s->message);
+        if (s->at == AT_END) GS_TRY(gs_error_again(&s->error));
         *ended = *ended && s->at == AT_END;
     }
     return GS_OK;
@@ -159,16 +158,11 @@ static gs_status run(gs_lockstep *l) {
 }
 
 gs_status gs_lockstep_run(gs_lockstep *l) {
-    gs_status status = run(l);
-    if (status != GS_OK) {
-        char message[1024];
-        snprintf(message, sizeof message, "%s", gs_message());
-        end_all(l);
-        gs_fail(status, "%s", message);
-    }
+    gs_error error = {0};
+    if (gs_error_keep(&error, run(l)) != GS_OK) end_all(l);
     l->worker->model = l->shard[0].model;
     l->worker->input = l->shard[0].input;
-    return status;
+    return gs_error_again(&error);
 }
 
 gs_mem gs_lockstep_gradients(const gs_lockstep *l, int i) {

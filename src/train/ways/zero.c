@@ -9,6 +9,8 @@
 #include "train/internal.h"
 #include "train/ways/tensor.h"
 
+enum { ROOM = 16 /* collectives that wait */ };
+
 /* --sync sharded-update is the older name of stage 1. */
 static int stage_of(const gs_settings *s) {
     return s->zero ? s->zero : 1;
@@ -60,7 +62,7 @@ static bool has_passes(const gs_worker *w) {
     return s->passes > 1 || gs_schedule_cut(s->batch, 0, s->parts, s->together).count > s->most;
 }
 
-/* Between errands the worker must make no collective of its own, nor may its layers; and where its device has memory of
+/* Between jobs the worker must make no collective of its own, nor may its layers; and where its device has memory of
  * its own, no thread but the worker's may call it. */
 static bool may_have_thread(bool host_memory, bool shared_statistics, bool in_group) {
     return host_memory && !shared_statistics && !in_group;
@@ -127,7 +129,7 @@ static gs_status create(gs_worker *w) {
     if (z->stage == 1) return list_parts(z);
     if (w->settings->exact) GS_TRY(check_shards(w));
     if (has_passes(w)) GS_TRY(floats(z, largest_part(z), &z->sum));
-    GS_TRY(gs_errands_create(has_thread(w), gs_zero_run, z, &z->errands));
+    GS_TRY(gs_context(gs_jobs_create(has_thread(w) ? ROOM : 0, &z->jobs), "--zero"));
     GS_TRY(gs_zero_divide(z));
     return list_parts(z);
 }
@@ -135,7 +137,7 @@ static gs_status create(gs_worker *w) {
 static void free_zero(gs_worker *w) {
     gs_zero *z = w->way_state;
     if (!z) return;
-    gs_errands_free(z->errands);
+    gs_jobs_free(z->jobs);
     gs_zero_free_windows(z);
     gs_units_free(&z->units);
     for (int i = 0; i < GS_ZERO_LEVELS; i++) free(z->partial[i]);
@@ -149,13 +151,13 @@ static void free_zero(gs_worker *w) {
 
 static gs_status sum_gradients(gs_zero *z) {
     for (z->part = 0; z->part < z->parts; z->part++) {
-        const gs_errand whole = {
+        const gs_job whole = {
             .what = GS_ZERO_REDUCE, .part = z->part, .first = true, .last = z->part + 1 == z->parts};
         GS_TRY(z->stage > 1 ? gs_zero_gradient(z) : gs_gradient(z->worker));
         GS_TRY(gs_zero_add_tail(z));
         if (z->stage == 1) GS_TRY(gs_zero_run(z, &whole));
     }
-    if (z->stage > 1) GS_TRY(gs_errands_wait_for_all(z->errands));
+    if (z->stage > 1) GS_TRY(gs_jobs_wait_for_all(z->jobs));
     GS_TRY(gs_tell_wish_to_stop(z->worker));
     return gs_zero_sum_common(z);
 }
@@ -167,7 +169,7 @@ static gs_status update(const gs_zero *z, double samples) {
 
 static gs_status gather_weights(gs_zero *z) {
     for (int i = 0; i < z->units.count && z->stage < 3; i++)
-        GS_TRY(gs_zero_run(z, &(gs_errand){.what = GS_ZERO_GATHER, .unit = i, .counted = true}));
+        GS_TRY(gs_zero_run(z, &(gs_job){.what = GS_ZERO_GATHER, .unit = i, .counted = true}));
     return GS_OK;
 }
 

@@ -26,7 +26,7 @@
  *     worker 1    | a1 | b1 |     |   | b |          |   | B |       | A | B |      A = weights after the update by a
  *
  * Stage 2: backward goes from the last unit to the first, and writes the gradients of a unit into one of two windows.
- * Once they are final they are reduce-scattered, by a thread beside the worker if it may have one (errands.h), and the
+ * Once they are final they are reduce-scattered, by a thread beside the worker if it may have one (core/jobs.h), and the
  * window is free for the unit after the next:
  *
  *     backward    | unit 3 -> window 1 | unit 2 -> window 0 | unit 1 -> window 1 | unit 0 -> window 0 |
@@ -51,7 +51,7 @@
  */
 #pragma once
 
-#include "train/ways/errands.h"
+#include "core/jobs.h"
 #include "train/ways/way.h"
 #include "train/ways/zero_units.h"
 
@@ -60,7 +60,7 @@ enum { GS_ZERO_LEVELS = 3 /* of --exact's tree, at most within one worker */ };
 /* Where a unit is whole, while it is needed. */
 typedef struct gs_zero_window {
     gs_mem weights, gradients;
-    uint64_t reading; /* the errand that reads these gradients, and must be done before others are written */
+    uint64_t reading; /* the job that reads these gradients, and must be done before others are written */
     double weights_since, gradients_since; /* for the timeline: since when it has them; 0: it has none */
     int holds;                             /* the unit whose weights these are */
 } gs_zero_window;
@@ -69,7 +69,7 @@ typedef struct gs_zero_window {
 typedef struct gs_zero_unit {
     gs_zero_window *window;
     bool there;
-    uint64_t gathering; /* the errand that brings them */
+    uint64_t gathering; /* the job that brings them */
 } gs_zero_unit;
 
 /* What a worker holds between steps: | own parts of all units | rests | the layers' state | counts |, where its weights
@@ -85,7 +85,7 @@ typedef struct gs_zero {
     size_t held_weights, held_gradients; /* floats, windows included */
     gs_held_part *part_list;             /* what it updates */
     gs_held held;
-    gs_errands *errands;
+    gs_jobs *jobs;
     gs_turns turns;
     int passes;      /* that are over in this step */
     double sent;     /* bytes of this step */
@@ -115,16 +115,16 @@ static inline gs_mem gs_zero_rest(const gs_zero *z, gs_mem array, bool divided, 
 
 /* ---- zero.c ---- */
 
-/* Would workers of such a run make the collectives of stages 2 and 3 by a thread beside them (errands.h), so that they
+/* Would workers of such a run make the collectives of stages 2 and 3 by a thread beside them (core/jobs.h), so that they
  * lie behind layers? What training asks of a worker, this asks of settled settings: for predictions. Where only some of
  * the devices would, it says no, since the others wait. net: the model that a worker has. */
 bool gs_zero_would_have_thread(const gs_settings *, const char *devices, const gs_layer *net, int replicas);
 
 /* ---- zero_sums.c: what goes between workers ---- */
 
-/* Of a unit: all parts of the weights -> the whole; all gradients -> this worker's part of their sum. As errands: */
-typedef enum gs_zero_errand { GS_ZERO_GATHER, GS_ZERO_REDUCE } gs_zero_errand;
-gs_status gs_zero_run(void *zero, const gs_errand *);
+/* Of a unit: all parts of the weights -> the whole; all gradients -> this worker's part of their sum. As jobs: */
+typedef enum gs_zero_what { GS_ZERO_GATHER, GS_ZERO_REDUCE } gs_zero_what;
+gs_status gs_zero_run(void *zero, const gs_job *);
 
 /* The rests, the state and the counts: summed on all. */
 gs_status gs_zero_sum_common(gs_zero *);
@@ -139,11 +139,11 @@ gs_status gs_zero_divide(gs_zero *);
 void gs_zero_free_windows(gs_zero *);
 
 /* This worker's next part of a batch: forward, backward and what goes with them. In fewer passes than another worker
- * makes, or in none, it takes part in their errands. */
+ * makes, or in none, it takes part in their jobs. */
 gs_status gs_zero_gradient(gs_zero *);
 
 /* For the timeline, by whoever has summed the gradients in a unit's window: that window is free. */
 void gs_zero_show_summed(gs_zero *, int unit);
 
-/* Take part in the errands of a forward of others. */
+/* Take part in the jobs of a forward of others. */
 gs_status gs_zero_attend_forward(gs_zero *);

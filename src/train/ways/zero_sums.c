@@ -58,7 +58,7 @@ static gs_status reduce_to_part(gs_zero *z, const gs_unit *u, const float *x, bo
     return d->ops->unmap(d, rest, kept);
 }
 
-static gs_status reduce(gs_zero *z, const gs_errand *e) {
+static gs_status reduce(gs_zero *z, const gs_job *e) {
     gs_device *d = z->worker->device;
     const gs_unit *u = &z->units.unit[e->unit];
     const gs_mem gradients = gs_zero_gradients_of(z, e->unit);
@@ -72,7 +72,7 @@ static gs_status reduce(gs_zero *z, const gs_errand *e) {
 
 /* ---- weights ---- */
 
-static gs_status gather(gs_zero *z, const gs_errand *e) {
+static gs_status gather(gs_zero *z, const gs_job *e) {
     gs_device *d = z->worker->device;
     gs_comm *c = z->worker->replicas;
     const gs_unit *u = &z->units.unit[e->unit];
@@ -92,7 +92,7 @@ static gs_status gather(gs_zero *z, const gs_errand *e) {
     return gs_device_unmap_after(d, weights, host, status);
 }
 
-gs_status gs_zero_run(void *zero, const gs_errand *e) {
+gs_status gs_zero_run(void *zero, const gs_job *e) {
     const gs_zero *z = zero;
     const bool gathers = e->what == GS_ZERO_GATHER;
     const gs_unit *u = &z->units.unit[e->unit];
@@ -100,16 +100,15 @@ gs_status gs_zero_run(void *zero, const gs_errand *e) {
     const double start = gs_seconds();
     GS_TRY(gathers ? gather(zero, e) : reduce(zero, e));
     if (!gathers && !e->last) return GS_OK; /* nothing was sent */
-    gs_timeline_span(
-        z->worker,
-        &(gs_span){.start = start,
-                   .end = gs_seconds(),
-                   .bytes = (uint64_t)(z->worker->replicas->size - 1) * u->own * sizeof(float),
-                   .first = u->first,
-                   .count = u->count,
-                   .row = z->errands && gs_errands_has_thread(z->errands) ? GS_ROW_SYNC : GS_ROW_COMPUTE,
-                   .kind = gathers ? GS_SPAN_UNIT_GATHER : GS_SPAN_UNIT_REDUCE,
-                   .index = e->unit});
+    gs_timeline_span(z->worker,
+                     &(gs_span){.start = start,
+                                .end = gs_seconds(),
+                                .bytes = (uint64_t)(z->worker->replicas->size - 1) * u->own * sizeof(float),
+                                .first = u->first,
+                                .count = u->count,
+                                .row = z->jobs && gs_jobs_have_thread(z->jobs) ? GS_ROW_SYNC : GS_ROW_COMPUTE,
+                                .kind = gathers ? GS_SPAN_UNIT_GATHER : GS_SPAN_UNIT_REDUCE,
+                                .index = e->unit});
     if (!gathers && z->stage > 1) gs_zero_show_summed(zero, e->unit);
     return GS_OK;
 }

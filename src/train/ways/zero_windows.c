@@ -198,13 +198,14 @@ static gs_status ask_for(gs_zero *z, int unit, const gs_pass *pass) {
     let_go(z, u->window);
     u->window->weights_since = gs_seconds();
     u->window->holds = unit;
-    const gs_errand errand = {.what = GS_ZERO_GATHER, .unit = unit, .counted = pass->training};
-    return gs_errands_give(z->errands, errand, &u->gathering);
+    const gs_job job = {
+        .run = gs_zero_run, .context = z, .what = GS_ZERO_GATHER, .unit = unit, .counted = pass->training};
+    return gs_jobs_give(z->jobs, job, &u->gathering);
 }
 
 static gs_status need(gs_zero *z, int unit, const gs_pass *pass) {
     GS_TRY(ask_for(z, unit, pass));
-    return gs_errands_wait(z->errands, z->unit[unit].gathering);
+    return gs_jobs_wait(z->jobs, z->unit[unit].gathering);
 }
 
 /* The weights of a unit; and those of the next one are asked for, into the other window, whose unit is done. */
@@ -222,20 +223,22 @@ static gs_status bring_weights(gs_zero *z, int unit, const gs_pass *pass, bool b
 static gs_status make_room(gs_zero *z, int unit, const gs_pass *pass) {
     gs_zero_window *window = z->unit[unit].window;
     gs_device *d = z->worker->device;
-    GS_TRY(gs_errands_wait(z->errands, window->reading));
+    GS_TRY(gs_jobs_wait(z->jobs, window->reading));
     window->gradients_since = gs_seconds();
     return pass->fresh ? GS_OK : d->ops->fill(d, window->gradients, 0, z->units.unit[unit].count);
 }
 
 static gs_status take_gradients(gs_zero *z, int unit) {
     const bool exact = z->worker->settings->exact;
-    const gs_errand errand = {.what = GS_ZERO_REDUCE,
-                              .unit = unit,
-                              .part = z->part,
-                              .first = exact || z->passes == 0,
-                              .last = z->part + 1 == z->parts};
+    const gs_job job = {.run = gs_zero_run,
+                        .context = z,
+                        .what = GS_ZERO_REDUCE,
+                        .unit = unit,
+                        .part = z->part,
+                        .first = exact || z->passes == 0,
+                        .last = z->part + 1 == z->parts};
     if (unit == 0) z->passes++;
-    return gs_errands_give(z->errands, errand, &z->unit[unit].window->reading);
+    return gs_jobs_give(z->jobs, job, &z->unit[unit].window->reading);
 }
 
 /* ---- the turns of layers ---- */
