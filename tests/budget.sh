@@ -13,7 +13,9 @@ src+cpu+cl          95880
 tests               51770
 lessons             48220
 '
-code() { find "$@" -type f \( -name '*.[ch]' -o -name '*.cc' -o -name '*.cl' -o -name '*.clh' \) -exec cat {} + | wc -l; }
+code() {
+    find "$@" -type f \( -name '*.[ch]' -o -name '*.cc' -o -name '*.cl' -o -name '*.clh' \) -exec cat {} + | wc -l
+}
 train=$(code src/train) comm=$(code src/comm) cli=$(code src/cli) explain=$(code src/explain) operators=$(code cpu cl)
 rest=$(($(code src) - train - comm - cli - explain))
 lines="src/train $train
