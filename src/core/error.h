@@ -50,7 +50,8 @@ gs_status gs_context(gs_status code, const char *format, ...) GS_PRINTF(2, 3);
 /* The message of the last failure in this thread; "" if there was none. Valid until the next failure. */
 const char *gs_message(void);
 
-/* A failure on its way out of a thread, to which its message belongs, or past other calls that may fail. All zero: none. */
+/* A failure on its way out of a thread, to which its message belongs, or past other calls that may fail. All zero:
+ * none. */
 typedef struct gs_error {
     gs_status status;
     char message[1024];

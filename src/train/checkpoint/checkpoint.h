@@ -17,7 +17,7 @@
  *
  * These sums are exact, so no message and no rounding is new.
  *
- * A step waits for a copy in the memory of rank 0, and for no disk: a thread writes (writer.h). While it does, none is
+ * A step waits for a copy in the memory of rank 0, and for no disk: a thread writes (core/jobs.h). While it does, none is
  * due; what has become due meanwhile is made when it has ended. With --sync local, whose workers have the same weights
  * only when they meet, checkpoints wait for that.
  *

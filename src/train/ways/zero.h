@@ -26,8 +26,8 @@
  *     worker 1    | a1 | b1 |     |   | b |          |   | B |       | A | B |      A = weights after the update by a
  *
  * Stage 2: backward goes from the last unit to the first, and writes the gradients of a unit into one of two windows.
- * Once they are final they are reduce-scattered, by a thread beside the worker if it may have one (core/jobs.h), and the
- * window is free for the unit after the next:
+ * Once they are final they are reduce-scattered, by a thread beside the worker if it may have one (core/jobs.h), and
+ * the window is free for the unit after the next:
  *
  *     backward    | unit 3 -> window 1 | unit 2 -> window 0 | unit 1 -> window 1 | unit 0 -> window 0 |
  *     its thread                       | sum of 3           | sum of 2           | sum of 1           | sum of 0 |
@@ -115,8 +115,8 @@ static inline gs_mem gs_zero_rest(const gs_zero *z, gs_mem array, bool divided, 
 
 /* ---- zero.c ---- */
 
-/* Would workers of such a run make the collectives of stages 2 and 3 by a thread beside them (core/jobs.h), so that they
- * lie behind layers? What training asks of a worker, this asks of settled settings: for predictions. Where only some of
+/* Would workers of such a run make the collectives of stages 2 and 3 by a thread beside them (core/jobs.h), so that
+ * they lie behind layers? What training asks of a worker, this asks of settled settings: for predictions. Where only some of
  * the devices would, it says no, since the others wait. net: the model that a worker has. */
 bool gs_zero_would_have_thread(const gs_settings *, const char *devices, const gs_layer *net, int replicas);
 
