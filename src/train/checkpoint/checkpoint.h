@@ -17,9 +17,9 @@
  *
  * These sums are exact, so no message and no rounding is new.
  *
- * A step waits for a copy in the memory of rank 0, and for no disk: a thread writes (core/jobs.h). While it does, none is
- * due; what has become due meanwhile is made when it has ended. With --sync local, whose workers have the same weights
- * only when they meet, checkpoints wait for that.
+ * A step waits for a copy in the memory of rank 0, and for no disk: a thread writes (core/jobs.h). While it does, none
+ * is due; what has become due meanwhile is made when it has ended. With --sync local, whose workers have the same
+ * weights only when they meet, checkpoints wait for that.
  *
  * If one cannot be written, training goes on, and the older ones stay; observer->note is told. Only where the last one
  * fails has the run lost something, and its result says so.
