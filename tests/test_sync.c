@@ -6,8 +6,6 @@
 static const gs_test_layout layouts[] = {
     {"1 thread", 0, {1}},
     {"2 threads", 0, {2}},
-    {"3 threads", 0, {3}},
-    {"4 threads", 0, {4}},
     {"7 threads", 0, {7}},
     {"8 threads", 0, {8}},
     {"3 processes", 3, {1, 1, 1}},
