@@ -7,11 +7,11 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { STEPS = 3 }; /* plain loops are slow enough without a sanitizer */
 #else
-enum { STEPS = 20 };
+enum { STEPS = 8 };
 #endif
 
 /* Where the input of a relu, or the difference of two numbers that a max_pool compares, lies within rounding of 0, one
- * of the two may let a gradient through that the other stops. That is no error, and 20 steps meet it now and then. What
+ * of the two may let a gradient through that the other stops. That is no error, and 20 steps met it now and then. What
  * it changes is in proportion to the learning rate: weights of mlp were seen to differ by 1.4e-5 with 0.005 (seed 3),
  * so by 3e-6 with 0.001. Errors are larger: with 0.001 a sample left out of one step changes weights of either model by
  * 5e-5. */
