@@ -73,7 +73,7 @@ static void a_store_tells_all_what_each_has_put(void **state) {
     assert_ok(join(server, 2, key, 10, &s[2]));
     for (int i = 0; i < 3; i++) assert_heard(s[i], &h[i], "rank-0=zero;rank-1=one;");
     assert_string_equal(s[2]->address, "127.0.0.1");
-    s[0]->ops->leave(s[0], "rank-0"); /* it takes its leave, */
+    s[0]->ops->leave(s[0]); /* it takes its leave, */
     s[0]->ops->free(s[0]);
     s[1]->ops->free(s[1]); /* and this one is gone without a word */
     assert_heard(s[2], &h[2], "gone-1=;");
@@ -108,43 +108,6 @@ static void a_look_hears_all_that_has_come(void **state) {
     assert_int_equal(heard_of, MANY);
     if (looks > MANY / 2) fail_msg("%d looks for %d entries that were there", looks, MANY);
     for (int i = 0; i < 2; i++) s[i]->ops->free(s[i]);
-    gs_store_server_free(server);
-}
-
-/* The option of the connections that the store has accepted; how many there are. */
-static int accepted(int port, int level, int option, int *value) {
-    int found = 0;
-    for (int fd = 3; fd < 1024; fd++) {
-        struct sockaddr_in here, there;
-        socklen_t h = sizeof here, t = sizeof there, length = sizeof *value;
-        if (getsockname(fd, (struct sockaddr *)&here, &h) != 0 || ntohs(here.sin_port) != port) continue;
-        if (getpeername(fd, (struct sockaddr *)&there, &t) != 0) continue;
-        assert_int_equal(getsockopt(fd, level, option, value, &length), 0);
-        found++;
-    }
-    return found;
-}
-
-/* A machine that loses power says nothing: the system has to ask it. */
-static void a_silent_machine_is_noticed(void **state) {
-    (void)state;
-    const unsigned char key[GS_SECRET] = {2};
-    gs_meet_place p;
-    gs_store_server *server;
-    gs_store *s;
-    int value = 0;
-    assert_ok(gs_meet_place_read("tcp", &p));
-    assert_ok(gs_store_server_create(&p, 1, key, &server));
-    gs_store_server_watch(server, 7);
-    assert_ok(gs_store_server_start(server));
-    assert_ok(join(server, 1, key, 10, &s));
-    assert_int_equal(accepted(gs_store_server_port(server), SOL_SOCKET, SO_KEEPALIVE, &value), 1);
-    assert_int_equal(value, 1);
-    accepted(gs_store_server_port(server), IPPROTO_TCP, TCP_KEEPIDLE, &value);
-    assert_int_equal(value, 1);
-    accepted(gs_store_server_port(server), IPPROTO_TCP, TCP_USER_TIMEOUT, &value);
-    assert_int_equal(value, 7000);
-    s->ops->free(s);
     gs_store_server_free(server);
 }
 
@@ -315,7 +278,7 @@ static void what_was_overheard_is_useless(void **state) {
             status = gs_store_open_tcp(&(gs_rendezvous){.rank = 1, .timeout = 10}, &p, key,
                                        gs_awake_seconds() + 10, &s);
         if (status == GS_OK) status = s->ops->put(s, "rank-1", value, &there);
-        if (status == GS_OK) s->ops->leave(s, "rank-1");
+        if (status == GS_OK) s->ops->leave(s);
         _exit(status != GS_OK);
     }
     ends[0] = accept(one, NULL, NULL);
@@ -365,8 +328,55 @@ static void a_port_in_use_is_named(void **state) {
     gs_store_server_free(server);
 }
 
-GS_TESTS(store, cmocka_unit_test(a_store_tells_all_what_each_has_put),
-         cmocka_unit_test(a_look_hears_all_that_has_come), cmocka_unit_test(a_silent_machine_is_noticed),
-         cmocka_unit_test(strangers_hold_up_nobody), cmocka_unit_test(a_crowd_pushes_out_no_member),
+/* ---- frames ---- */
+
+static void frames_that_are_changed_or_repeated_are_noticed(void **state) {
+    (void)state;
+    unsigned char key[GS_SECRET] = {7}, one[GS_FRAME_MOST], two[GS_FRAME_MOST];
+    gs_hello caller, listener;
+    gs_frames a, b, again;
+    gs_frame_kind kind;
+    const char *body, *name, *value;
+    size_t bytes;
+    assert_ok(gs_hello_make(1, GS_STORE_NUMBER, GS_STORE_LINE, &caller));
+    assert_ok(gs_hello_make(GS_STORE_NUMBER, 1, GS_STORE_LINE, &listener));
+    gs_frames_begin(&a, key, &caller, &listener, 1);
+    gs_frames_begin(&b, key, &caller, &listener, 0);
+    const size_t first = gs_frame_write(&a, GS_FRAME_PUT, "rank-1\0value", 13, one);
+    const size_t second = gs_frame_write(&a, GS_FRAME_BYE, NULL, 0, two);
+    again = b;
+    for (size_t have = 0; have < first; have++) { /* cut anywhere: not yet complete */
+        b = again;
+        assert_int_equal(gs_frame_read(&b, one, have, &kind, &body, &bytes), 0);
+    }
+    b = again;
+    assert_int_equal(gs_frame_read(&b, one, first, &kind, &body, &bytes), first);
+    assert_int_equal(kind, GS_FRAME_PUT);
+    assert_true(gs_frame_pair(body, bytes, &name, &value));
+    assert_string_equal(name, "rank-1");
+    assert_string_equal(value, "value");
+    gs_frames after = b;
+    assert_int_equal(gs_frame_read(&b, one, first, &kind, &body, &bytes), -1); /* repeated */
+    b = again;
+    assert_int_equal(gs_frame_read(&b, two, second, &kind, &body, &bytes),
+                     -1); /* the one before is missing */
+    assert_int_equal(gs_frame_read(&after, two, second, &kind, &body, &bytes), second);
+    for (size_t i = 0; i < first; i++) { /* a bit of any byte */
+        b = again;
+        one[i] ^= 1;
+        assert_true(gs_frame_read(&b, one, first, &kind, &body, &bytes) <= 0);
+        one[i] ^= 1;
+    }
+    gs_frames_begin(&b, key, &listener, &caller, 0); /* of another connection */
+    assert_int_equal(gs_frame_read(&b, one, first, &kind, &body, &bytes), -1);
+    assert_false(gs_frame_pair("key", 4, &name, &value));
+    assert_false(gs_frame_pair("\0value", 7, &name, &value));
+    assert_false(gs_frame_pair("", 0, &name, &value));
+}
+
+GS_TESTS(store, cmocka_unit_test(frames_that_are_changed_or_repeated_are_noticed),
+         cmocka_unit_test(a_store_tells_all_what_each_has_put),
+         cmocka_unit_test(a_look_hears_all_that_has_come), cmocka_unit_test(strangers_hold_up_nobody),
+         cmocka_unit_test(a_crowd_pushes_out_no_member),
          cmocka_unit_test(without_descriptors_the_store_rests),
          cmocka_unit_test(what_was_overheard_is_useless), cmocka_unit_test(a_port_in_use_is_named))

@@ -199,12 +199,8 @@ typedef struct gs_rendezvous {
     const char *engine;
     void (*tell)(const char *sentence); /* told where this process listens; NULL: nobody is */
     void (*met)(void); /* called by gs_comm_processes_create once all are connected; may be NULL */
-    /* Attempt (--restarts) or generation (--elastic) of a launch whose ranks meet again at the same store: 2, 3 and so
-     * on; 0: the first; GS_ATTEMPT_LAUNCHES: the launches themselves. Each sees only its own entries. */
-    int attempt;
 } gs_rendezvous;
 
-enum { GS_ATTEMPT_LAUNCHES = -1 };
 enum { GS_TIMEOUT = 30 /* seconds, by default */ };
 
 /* What `gradsum launch` or the user has put into the environment: GRADSUM_RANK, GRADSUM_WORLD_SIZE, GRADSUM_RENDEZVOUS

@@ -34,7 +34,7 @@ gs_board *gs_board_create(const gs_rendezvous *r) {
 
 void gs_board_free(gs_board *b) {
     if (!b) return;
-    if (b->store) b->store->ops->leave(b->store, NULL);
+    if (b->store) b->store->ops->leave(b->store);
     if (b->store) b->store->ops->free(b->store);
     for (int i = 0; i < b->r.size; i++) free(b->told[i]);
     free(b);

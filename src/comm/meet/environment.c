@@ -42,13 +42,12 @@ static gs_status take_place(gs_rendezvous *r, const char *text) {
 /* What holds for processes that gradsum itself knows how to call. */
 static gs_status take_rest(gs_rendezvous *r) {
     const char *own = getenv("GRADSUM_OWN_CPUS"), *nodes = getenv("GRADSUM_NODES");
-    const char *local = getenv("GRADSUM_LOCAL_RANK"), *attempt = getenv("GRADSUM_ATTEMPT");
+    const char *local = getenv("GRADSUM_LOCAL_RANK");
     r->address = getenv("GRADSUM_ADDRESS");
     r->interface = getenv("GRADSUM_INTERFACE");
     if (!r->transport) r->transport = getenv("GRADSUM_TRANSPORT");
     if (nodes) GS_TRY(gs_engine_number("GRADSUM_NODES", nodes, 1, GS_PROCESSES, &r->nodes));
     if (local) GS_TRY(gs_engine_number("GRADSUM_LOCAL_RANK", local, 0, GS_PROCESSES, &r->local));
-    if (attempt) GS_TRY(gs_engine_number("GRADSUM_ATTEMPT", attempt, 2, 1001, &r->attempt));
     r->own_cpus = own && strcmp(own, "1") == 0;
     return GS_OK;
 }

@@ -254,10 +254,9 @@ gs_status gs_meeting_meet(gs_meeting *m, gs_passport *all) {
 }
 
 void gs_meeting_close(gs_meeting *m) {
-    char key[GS_STORE_KEY];
     if (!m) return;
     if (!m->store && !m->r->meet[0] && m->met) gs_rendezvous_leave(m->r);
-    if (m->store && m->met) m->store->ops->leave(m->store, key_of("rank", m->r->rank, key));
+    if (m->store && m->met) m->store->ops->leave(m->store);
     if (m->store) m->store->ops->free(m->store);
     /* The others may not have read yet what this process holds for them. */
     if (m->server && (m->met || m->failed)) gs_store_server_linger(m->server, m->r->size, LINGER);

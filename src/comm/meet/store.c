@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,14 +91,6 @@ int gs_store_call(const char *host, int port, double seconds, int *error, const 
     for (const struct addrinfo *a = found; a && s < 0; a = a->ai_next) s = call_one(a, until, error);
     freeaddrinfo(found);
     return s;
-}
-
-void gs_store_watch_line(int socket, double seconds) {
-    const int yes = 1, each = 1 /* s */, most = (int)(1000 * seconds);
-    setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
-    setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &each, sizeof each);
-    setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &each, sizeof each);
-    setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &most, sizeof most);
 }
 
 void gs_store_own_address(int socket, char *text, size_t size) {

@@ -3,15 +3,11 @@
  *     doctor-key       the key of the run in hex, made by the first that comes
  *     doctor-rank-0    the value of the key "rank-0"
  *
- *     launch-beat-0    of launches: a number that changes while that of node rank 0 lives
- *     launch-end-1-0   the value of the key "end-1-0"
- *     attempt-1        a folder, where the ranks meet
- *
- * A process of doctor's removes what it has put when it leaves, but for a fault; the last one removes that, the key and
- * the folder. What a launch has put stays for the others; the last one removes all.
+ * A process removes what it has put when it leaves, except for a fault; the last one removes that, the key and the
+ * folder.
  */
 #include "comm/meet/route.h"
-#include "comm/meet/seen.h"
+#include "comm/meet/store.h"
 #include "core/clock.h"
 
 #include <dirent.h>
@@ -24,21 +20,22 @@
 #include <unistd.h>
 
 enum { PATH = 3000, NAMES = 8 + GS_STORE_KEY, DRAFT = PATH + 64 };
-#define ATTEMPT "attempt-"
+#define PREFIX "doctor-"
 static const double pause_s = 0.02;
+
+typedef struct names {
+    char (*key)[GS_STORE_KEY];
+    int count;
+} names;
 
 typedef struct folder_store {
     gs_store store;
-    bool launches;
-    const char *prefix;
     char folder[PATH - NAMES - 32];
-    char (*put)[GS_STORE_KEY];
-    int puts;
-    gs_seen seen;
+    names put, seen; /* seen: shown by look */
 } folder_store;
 
 static void path_of(const folder_store *f, const char *key, char path[PATH]) {
-    snprintf(path, PATH, "%s/%s%s", f->folder, f->prefix, key);
+    snprintf(path, PATH, "%s/" PREFIX "%s", f->folder, key);
 }
 
 static gs_status cannot(const folder_store *f, const char *what) {
@@ -46,12 +43,18 @@ static gs_status cannot(const folder_store *f, const char *what) {
                    strerror(errno));
 }
 
-static bool note_put(folder_store *f, const char *key) {
-    char(*more)[GS_STORE_KEY] = realloc(f->put, ((size_t)f->puts + 1) * sizeof *more);
-    if (!more) return false;
-    f->put = more;
-    snprintf(more[f->puts++], GS_STORE_KEY, "%s", key);
-    return true;
+static gs_status note(names *n, const char *key) {
+    char(*more)[GS_STORE_KEY] = realloc(n->key, ((size_t)n->count + 1) * sizeof *more);
+    if (!more) return gs_fail(GS_E_MEMORY, "no memory for what the machines say");
+    n->key = more;
+    snprintf(more[n->count++], GS_STORE_KEY, "%s", key);
+    return GS_OK;
+}
+
+static bool is_among(const names *n, const char *key) {
+    for (int i = 0; i < n->count; i++)
+        if (strcmp(n->key[i], key) == 0) return true;
+    return false;
 }
 
 /* The value of a key; false: it is not there, or it is another user's. */
@@ -69,9 +72,9 @@ static bool read_value(const folder_store *f, const char *key, char value[GS_STO
 }
 
 /* The key in "doctor-rank-0"; NULL: it is a draft, or something else. */
-static const char *key_in(const folder_store *f, const char *name) {
-    const size_t length = strlen(f->prefix);
-    if (strncmp(name, f->prefix, length) != 0 || strlen(name + length) >= GS_STORE_KEY) return NULL;
+static const char *key_in(const char *name) {
+    const size_t length = strlen(PREFIX);
+    if (strncmp(name, PREFIX, length) != 0 || strlen(name + length) >= GS_STORE_KEY) return NULL;
     return strchr(name, '.') || strcmp(name + length, "key") == 0 ? NULL : name + length;
 }
 
@@ -94,7 +97,7 @@ static gs_status folder_put(gs_store *s, const char *key, char *value, bool *the
     if (!made && !*there) return cannot(f, "write");
     if (*there) return read_value(f, key, value) ? GS_OK : cannot(f, "read");
     if (gs_store_is_fault(key)) return GS_OK; /* it stays for the others, when this process has gone */
-    return note_put(f, key) ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for what this rank says");
+    return note(&f->put, key);
 }
 
 static gs_status look_once(folder_store *f, gs_store_seen *seen, void *context, bool *any) {
@@ -103,13 +106,11 @@ static gs_status look_once(folder_store *f, gs_store_seen *seen, void *context, 
     if (!d) return cannot(f, "look");
     gs_status status = GS_OK;
     for (const struct dirent *e; status == GS_OK && (e = readdir(d));) {
-        const char *key = key_in(f, e->d_name);
-        const bool beat = key && gs_store_is_beat(key);
-        if (!key || (!beat && gs_seen_has(&f->seen, key)) || !read_value(f, key, value)) continue;
-        if (!beat && !gs_seen_add(&f->seen, key))
-            status = gs_fail(GS_E_MEMORY, "no memory for what others say");
+        const char *key = key_in(e->d_name);
+        if (!key || is_among(&f->seen, key) || !read_value(f, key, value)) continue;
+        status = note(&f->seen, key);
         if (status == GS_OK) status = seen(context, key, value);
-        *any = *any || !beat;
+        *any = true;
     }
     closedir(d);
     return status;
@@ -136,7 +137,7 @@ static void remove_rest(const folder_store *f) {
     bool others = false;
     if (!d) return;
     for (const struct dirent *e; (e = readdir(d));) {
-        const char *key = key_in(f, e->d_name);
+        const char *key = key_in(e->d_name);
         others = others || (key && !gs_store_is_fault(key));
     }
     closedir(d);
@@ -148,82 +149,26 @@ static void remove_rest(const folder_store *f) {
     rmdir(f->folder);
 }
 
-static void folder_leave(gs_store *s, const char *key) {
+static void folder_leave(gs_store *s) {
     folder_store *f = (folder_store *)s;
     char path[PATH];
-    if (f->launches && key) {
-        path_of(f, key, path);
+    for (int i = 0; i < f->put.count; i++) {
+        path_of(f, f->put.key[i], path);
         unlink(path);
     }
-    if (f->launches) return;
-    for (int i = 0; i < f->puts; i++) {
-        path_of(f, f->put[i], path);
-        unlink(path);
-    }
-    f->puts = 0;
+    f->put.count = 0;
     remove_rest(f);
-}
-
-/* In its place: a file that is replaced by another may be missing from a list of the folder that is read meanwhile. */
-static gs_status folder_beat(gs_store *s, const char *key, const char *value) {
-    const folder_store *f = (folder_store *)s;
-    char path[PATH];
-    path_of(f, key, path);
-    const int file = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (file < 0) return cannot(f, "write");
-    const bool whole = pwrite(file, value, strlen(value), 0) == (ssize_t)strlen(value);
-    return close(file) == 0 && whole ? GS_OK : cannot(f, "write");
-}
-
-/* The number of "attempt-2"; 0: it is another name. */
-static int attempt_in(const char *name) {
-    char own[24];
-    const int attempt = strncmp(name, ATTEMPT, strlen(ATTEMPT)) == 0 ? atoi(name + strlen(ATTEMPT)) : 0;
-    snprintf(own, sizeof own, ATTEMPT "%d", attempt);
-    return attempt > 0 && strcmp(own, name) == 0 ? attempt : 0;
-}
-
-/* The files whose names begin so; and the folder, if nothing else is in it. */
-static void remove_files(const char *path, const char *begin) {
-    const int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *d = folder >= 0 ? fdopendir(folder) : NULL;
-    for (const struct dirent *e; d && (e = readdir(d));)
-        if (strncmp(e->d_name, begin, strlen(begin)) == 0) unlinkat(folder, e->d_name, 0);
-    if (d)
-        closedir(d);
-    else if (folder >= 0)
-        close(folder);
-    rmdir(path);
-}
-
-static void remove_attempt(const folder_store *f, int attempt) {
-    char path[PATH];
-    if (gs_store_attempt_folder(f->folder, attempt, path, sizeof path)) remove_files(path, "");
-}
-
-static void folder_clear(gs_store *s, int attempt) {
-    const folder_store *f = (folder_store *)s;
-    if (attempt != GS_ATTEMPT_LAUNCHES) {
-        remove_attempt(f, attempt);
-        return;
-    }
-    DIR *d = opendir(f->folder);
-    for (const struct dirent *e; d && (e = readdir(d));)
-        if (attempt_in(e->d_name) > 0) remove_attempt(f, attempt_in(e->d_name));
-    if (d) closedir(d);
-    remove_files(f->folder, f->prefix);
 }
 
 static void folder_free(gs_store *s) {
     folder_store *f = (folder_store *)s;
-    folder_leave(s, NULL);
-    free(f->put);
-    gs_seen_free(&f->seen);
+    folder_leave(s);
+    free(f->put.key);
+    free(f->seen.key);
     free(f);
 }
 
-static const gs_store_ops folder_ops = {folder_put,  folder_look,  folder_strangers, folder_leave,
-                                        folder_beat, folder_clear, folder_free};
+static const gs_store_ops folder_ops = {folder_put, folder_look, folder_strangers, folder_leave, folder_free};
 
 /* ---- opening ---- */
 
@@ -234,8 +179,7 @@ static gs_status check_folder(const folder_store *f) {
     gs_status status = GS_OK;
     for (const struct dirent *e; status == GS_OK && (e = readdir(d));) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        if (strncmp(e->d_name, f->prefix, strlen(f->prefix)) == 0) continue;
-        if (f->launches && attempt_in(e->d_name) > 0) continue;
+        if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) == 0) continue;
         status =
             gs_fail(GS_E_FILE, "the folder %s holds '%s': use a new folder for each run, with nothing in it",
                     f->folder, e->d_name);
@@ -252,17 +196,13 @@ static gs_status find_key(folder_store *f, unsigned char key[GS_SECRET]) {
     GS_TRY(gs_secret_make(key, GS_SECRET));
     for (int i = 0; i < GS_SECRET; i++) snprintf(text + (size_t)2 * (size_t)i, 3, "%02x", key[i]);
     GS_TRY(folder_put(&f->store, "key", text, &there));
-    f->puts = 0; /* it stays until the last one leaves */
+    f->put.count = 0; /* it stays until the last one leaves */
     for (int i = 0; there && i < GS_SECRET; i++) {
         if (sscanf(text + (size_t)2 * (size_t)i, "%2x", &byte) != 1)
-            return gs_fail(GS_E_FILE, "%s/%skey is no key: use a new folder", f->folder, f->prefix);
+            return gs_fail(GS_E_FILE, "%s/" PREFIX "key is no key: use a new folder", f->folder);
         key[i] = (unsigned char)byte;
     }
     return GS_OK;
-}
-
-bool gs_store_attempt_folder(const char *folder, int attempt, char *path, size_t size) {
-    return snprintf(path, size, "%s/" ATTEMPT "%d", folder, attempt) < (int)size;
 }
 
 gs_status gs_store_open_folder(const gs_rendezvous *r, const gs_meet_place *p, unsigned char key[GS_SECRET],
@@ -271,15 +211,13 @@ gs_status gs_store_open_folder(const gs_rendezvous *r, const gs_meet_place *p, u
     *out = NULL;
     if (!f) return gs_fail(GS_E_MEMORY, "no memory to meet the other ranks");
     f->store.ops = &folder_ops;
-    f->launches = r->attempt == GS_ATTEMPT_LAUNCHES;
-    f->prefix = f->launches ? "launch-" : "doctor-";
     gs_status status = GS_OK;
     if (snprintf(f->folder, sizeof f->folder, "%s", p->folder) >= (int)sizeof f->folder)
         status = gs_fail(GS_E_USAGE, "rank %d: the name of the folder is too long", r->rank);
     else if (mkdir(f->folder, 0700) != 0 && errno != EEXIST)
         status = cannot(f, "write");
     if (status == GS_OK) status = check_folder(f);
-    if (status == GS_OK && !f->launches) status = find_key(f, key);
+    if (status == GS_OK) status = find_key(f, key);
     snprintf(f->store.address, sizeof f->store.address, "127.0.0.1");
     gs_route_default(f->store.address, sizeof f->store.address);
     if (status == GS_OK)

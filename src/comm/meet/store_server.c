@@ -1,5 +1,4 @@
 #include "comm/meet/store_server.h"
-#include "comm/meet/entries.h"
 #include "comm/meet/frames.h"
 #include "comm/meet/route.h"
 #include "core/clock.h"
@@ -27,10 +26,10 @@ typedef enum stage { NOBODY, HELLO, PROOF, MEMBER } stage;
 typedef struct visitor {
     stage stage;
     int socket;
-    long told;               /* all entries before this number */
+    int told;                /* all pairs before this number */
     double since;            /* its coming; of a member: since when it does not read */
     bool bye, greets;        /* greets: it has said a hello of this version */
-    char rank[GS_STORE_KEY]; /* "rank-1" or "2/rank-1", which it has put; "" */
+    char rank[GS_STORE_KEY]; /* "rank-1", which it has put; "" */
     gs_hello mine, theirs;
     gs_frames frames;
     size_t in_bytes, out_bytes;
@@ -46,11 +45,38 @@ struct gs_store_server {
     visitor **visitor;   /* [visitors] */
     struct pollfd *poll; /* [places + 2] */
     int visitors, places;
-    gs_entries entries;
-    double answers_within;            /* s: the machine of a member; 0: it may be silent */
+    char **pair; /* [pairs] key, 0, value, 0: in the order in which they came */
+    int pairs, pair_places;
     atomic_long strangers, unknowing; /* turned away; and of these, those that greeted as gradsum does */
     atomic_int came, present;         /* members: so far, and now */
 };
+
+/* ---- what it holds ---- */
+
+/* The value of this key; NULL: there is none. */
+static const char *find_pair(const gs_store_server *s, const char *key) {
+    for (int i = 0; i < s->pairs; i++)
+        if (strcmp(s->pair[i], key) == 0) return s->pair[i] + strlen(key) + 1;
+    return NULL;
+}
+
+/* False: no memory. */
+static bool add_pair(gs_store_server *s, const char *key, const char *value) {
+    const size_t k = strlen(key) + 1, v = strlen(value) + 1;
+    if (s->pairs == s->pair_places) {
+        const int wanted = 2 * s->pair_places + 64;
+        char **more = realloc(s->pair, (size_t)wanted * sizeof *more);
+        if (!more) return false;
+        s->pair = more;
+        s->pair_places = wanted;
+    }
+    char *pair = malloc(k + v);
+    if (!pair) return false;
+    memcpy(pair, key, k);
+    memcpy(pair + k, value, v);
+    s->pair[s->pairs++] = pair;
+    return true;
+}
 
 /* ---- one visitor ---- */
 
@@ -64,9 +90,8 @@ static void drop(gs_store_server *s, visitor *v) {
     if (v->stage == MEMBER) {
         if (v->rank[0] && !v->bye) {
             char key[GS_STORE_KEY + 8];
-            const char *name = gs_store_name_in(v->rank);
-            snprintf(key, sizeof key, "%.*sgone-%s", (int)(name - v->rank), v->rank, name + 5);
-            if (!gs_entries_find(&s->entries, key)) gs_entries_add(&s->entries, key, "");
+            snprintf(key, sizeof key, "gone-%s", v->rank + 5);
+            if (!find_pair(s, key)) add_pair(s, key, "");
         }
         atomic_fetch_sub(&s->present, 1);
     }
@@ -85,13 +110,13 @@ static void say(visitor *v, gs_frame_kind kind, const char *body, size_t bytes) 
 static verdict put(gs_store_server *s, visitor *v, const char *body, size_t bytes) {
     const char *key, *value;
     if (!gs_frame_pair(body, bytes, &key, &value)) return IS_WRONG;
-    const char *old = gs_entries_find(&s->entries, key);
+    const char *old = find_pair(s, key);
     if (old) {
         say(v, GS_FRAME_THERE, old, strlen(old) + 1);
         return STAYS;
     }
-    if (!gs_entries_add(&s->entries, key, value)) return IS_WRONG; /* no memory: it has to be told somehow */
-    if (strncmp(gs_store_name_in(key), "rank-", 5) == 0) snprintf(v->rank, sizeof v->rank, "%s", key);
+    if (!add_pair(s, key, value)) return IS_WRONG; /* no memory: it has to be told somehow */
+    if (strncmp(key, "rank-", 5) == 0) snprintf(v->rank, sizeof v->rank, "%s", key);
     say(v, GS_FRAME_DONE, NULL, 0);
     return STAYS;
 }
@@ -205,10 +230,10 @@ static void hear(gs_store_server *s, visitor *v) {
 /* Tell a member what is new, as far as it reads. */
 static void tell(gs_store_server *s, visitor *v) {
     for (bool more = true; more && v->stage == MEMBER;) {
-        const gs_entry *e;
-        while (has_room(v) && (e = gs_entries_from(&s->entries, v->told))) {
-            v->told = e->number + 1;
-            say(v, GS_FRAME_ENTRY, e->pair, e->bytes);
+        while (has_room(v) && v->told < s->pairs) {
+            const char *pair = s->pair[v->told++];
+            const size_t key = strlen(pair) + 1;
+            say(v, GS_FRAME_ENTRY, pair, key + strlen(pair + key) + 1);
         }
         if (v->out_bytes == 0) return;
         const ssize_t n = send(v->socket, v->out, v->out_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -225,7 +250,7 @@ static void tell(gs_store_server *s, visitor *v) {
         memmove(v->out, v->out + n, v->out_bytes - (size_t)n);
         v->out_bytes -= (size_t)n;
         take_all(s, v); /* what had no room before */
-        more = v->stage == MEMBER && (v->out_bytes > 0 || v->told < s->entries.next);
+        more = v->stage == MEMBER && (v->out_bytes > 0 || v->told < s->pairs);
     }
 }
 
@@ -287,7 +312,6 @@ static void welcome(gs_store_server *s) {
             return;
         }
         setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-        if (s->answers_within > 0) gs_store_watch_line(socket, s->answers_within);
         memset(v, 0, offsetof(visitor, in));
         v->stage = HELLO;
         v->socket = socket;
@@ -363,7 +387,7 @@ static bool is_met(const gs_meet_place *place, const unsigned char key[GS_SECRET
                           &other) != GS_OK)
         return false;
     other->ops->put(other, "fault", fault, &there);
-    other->ops->leave(other, NULL);
+    other->ops->leave(other);
     other->ops->free(other);
     return true;
 }
@@ -438,10 +462,6 @@ gs_status gs_store_server_create(const gs_meet_place *p, int ports, const unsign
     return GS_OK;
 }
 
-void gs_store_server_watch(gs_store_server *s, double seconds) {
-    s->answers_within = seconds;
-}
-
 gs_status gs_store_server_start(gs_store_server *s) {
     s->running = gs_thread_start(&s->thread, serve, s) == 0;
     return s->running ? GS_OK
@@ -470,7 +490,8 @@ void gs_store_server_free(gs_store_server *s) {
     if (!s) return;
     if (s->running && write(s->wake[1], "", 1) == 1) pthread_join(s->thread, NULL);
     for (int i = 0; i < s->visitors; i++) close(s->visitor[i]->socket), free(s->visitor[i]);
-    gs_entries_free(&s->entries);
+    for (int i = 0; i < s->pairs; i++) free(s->pair[i]);
+    free(s->pair);
     if (s->listener >= 0) close(s->listener);
     for (int i = 0; i < 2; i++)
         if (s->wake[i] >= 0) close(s->wake[i]);

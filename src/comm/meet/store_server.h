@@ -12,7 +12,6 @@
  * says anything else, is dropped and counted; of more than 64 at once the oldest goes, of those first that have not
  * greeted. A member that leaves without a
  * word, as when it is killed, is told to the others: the store itself puts "gone-R" for the "rank-R" that it had put.
- * What it holds, and for how long: entries.h.
  *
  * Only for src/comm/ and the launcher.
  */
@@ -26,9 +25,6 @@ typedef struct gs_store_server gs_store_server;
  * machine; or the ports are in use, and the message says if by a run with the same key. */
 gs_status gs_store_server_create(const gs_meet_place *, int ports, const unsigned char key[GS_SECRET],
                                  gs_store_server **out);
-
-/* A member whose machine has not answered for so many seconds has gone, too. Before the start. */
-void gs_store_server_watch(gs_store_server *, double seconds);
 
 /* Until then callers wait. The thread is a part of its own because a launcher forks before. GS_E_MEMORY. */
 gs_status gs_store_server_start(gs_store_server *);

@@ -22,7 +22,6 @@ typedef struct tcp_store {
     gs_store store;
     int socket;
     char name[GS_STORE_HOST + 40];
-    char corner[16]; /* before each key, here and there: "2/" of the second attempt; "" */
     gs_frames frames;
     char **entry; /* [entries] key, 0, value, 0; those before `shown` have been seen */
     int entries, shown;
@@ -142,9 +141,6 @@ static gs_status next_frame(tcp_store *t, double until, frame *f, bool *came) {
 static gs_status keep(tcp_store *t, const frame *f) {
     const char *key, *value;
     if (!gs_frame_pair(f->body, f->bytes, &key, &value)) return GS_OK;
-    const char *slash = strchr(key, '/');
-    const size_t corner = slash ? (size_t)(slash - key) + 1 : 0;
-    if (corner != strlen(t->corner) || strncmp(key, t->corner, corner) != 0) return GS_OK;
     char **more = realloc(t->entry, ((size_t)t->entries + 1) * sizeof *more);
     if (more) t->entry = more;
     char *pair = more ? malloc(f->bytes) : NULL;
@@ -168,7 +164,8 @@ static gs_status tcp_put(gs_store *s, const char *key, char *value, bool *there)
     tcp_store *t = (tcp_store *)s;
     char body[GS_FRAME_BODY];
     frame f;
-    const size_t k = (size_t)snprintf(body, sizeof body, "%s%s", t->corner, key) + 1, v = strlen(value) + 1;
+    const size_t k = strlen(key) + 1, v = strlen(value) + 1;
+    memcpy(body, key, k);
     memcpy(body + k, value, v);
     GS_TRY(say(t, GS_FRAME_PUT, body, k + v));
     GS_TRY(answer_to(t, &f));
@@ -191,7 +188,7 @@ static gs_status tcp_look(gs_store *s, double seconds, gs_store_seen *seen, void
     }
     while (t->shown < t->entries) {
         const char *pair = t->entry[t->shown++];
-        GS_TRY(seen(context, pair + strlen(t->corner), pair + strlen(pair) + 1));
+        GS_TRY(seen(context, pair, pair + strlen(pair) + 1));
     }
     return status == GS_E_PEER && t->shown > before ? GS_OK : status; /* a loss comes after the last words */
 }
@@ -204,10 +201,9 @@ static void tcp_strangers(gs_store *s, char *text, size_t size) {
         snprintf(text, size, "%s", f.bytes > 0 ? f.body : "");
 }
 
-static void tcp_leave(gs_store *s, const char *key) {
+static void tcp_leave(gs_store *s) {
     tcp_store *t = (tcp_store *)s;
     unsigned char frame[GS_FRAME_MOST];
-    (void)key; /* the store ends with the run */
     send_all(t->socket, frame, gs_frame_write(&t->frames, GS_FRAME_BYE, NULL, 0, frame),
              gs_awake_seconds() + ANSWER);
 }
@@ -249,7 +245,7 @@ static outcome try_port(tcp_store *t, const gs_meet_place *p, int port, const gs
 static gs_status cannot_connect(const gs_rendezvous *r, const gs_meet_place *p, int ports, outcome last,
                                 int error, const char *why) {
     char place[GS_STORE_HOST + 60], source[300], who[40], here[GS_STORE_HOST + 100], text[300];
-    snprintf(who, sizeof who, r->attempt == GS_ATTEMPT_LAUNCHES ? "node rank %d" : "rank %d", r->rank);
+    snprintf(who, sizeof who, "rank %d", r->rank);
     snprintf(place, sizeof place, ports > 1 ? "%s, ports %d to %d" : "%s port %d", p->host, p->port,
              p->port + ports - 1);
     if (last == NO_SUCH_HOST)
@@ -284,10 +280,6 @@ gs_status gs_store_open_tcp(const gs_rendezvous *r, const gs_meet_place *p,
     t->store.ops = &tcp_ops;
     t->socket = -1;
     snprintf(t->name, sizeof t->name, "%s port %d", p->host, p->port);
-    if (r->attempt == GS_ATTEMPT_LAUNCHES)
-        snprintf(t->corner, sizeof t->corner, "launch/");
-    else if (r->attempt > 0)
-        snprintf(t->corner, sizeof t->corner, "%d/", r->attempt);
     for (int i = 0;; i = (i + 1) % ports) {
         const outcome now = try_port(t, p, p->port + i, r, key, until, &error, &why);
         if (now != NOBODY_THERE || i == 0) last = now;
@@ -309,10 +301,6 @@ gs_status gs_store_open_tcp(const gs_rendezvous *r, const gs_meet_place *p,
         }
         if (i == ports - 1) gs_nap(now == NOT_OF_THIS_RUN ? 5 * again : again);
     }
-    /* A launch says little, and must notice all the same when the other machine is cut off: a second before its ranks.
-     */
-    if (r->attempt == GS_ATTEMPT_LAUNCHES)
-        gs_store_watch_line(t->socket, r->timeout > 2 ? r->timeout - 1 : r->timeout);
     *out = &t->store;
     return GS_OK;
 }

@@ -274,21 +274,6 @@ static gs_status connect_and_measure(probing *x, int listener) {
 
 /* ---- all of it ---- */
 
-/* What this process has put is not needed any more: where the place outlives the run, another one may meet there. */
-static void take_back(const probing *x, double linger) {
-    char key[GS_STORE_KEY];
-    const gs_store_ops *ops = x->store->ops;
-    if (strncmp(x->r->meet, "tcp:", 4) == 0) return;
-    gs_nap(linger);
-    snprintf(key, sizeof key, "tried-%d", x->p->rank);
-    ops->leave(x->store, key);
-    for (int a = 0; a < x->p->rank; a++) {
-        snprintf(key, sizeof key, "pair-%d-%d", a, x->p->rank);
-        ops->leave(x->store, key);
-    }
-    ops->leave(x->store, "roll");
-}
-
 static gs_status look_around(probing *x, const char *facts) {
     int listener = -1;
     gs_passport *mine = &x->all[x->r->rank];
@@ -298,7 +283,8 @@ static gs_status look_around(probing *x, const char *facts) {
     const bool put = status == GS_OK;
     if (status == GS_OK) status = wait_for_all(x);
     if (status == GS_OK) status = connect_and_measure(x, listener);
-    if (put) take_back(x, status == GS_OK ? LINGER : 0);
+    /* In a folder what this process has put goes when it leaves: the others must have read it. */
+    if (put && status == GS_OK && strncmp(x->r->meet, "tcp:", 4) != 0) gs_nap(LINGER);
     close(listener);
     return status;
 }
