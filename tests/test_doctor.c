@@ -108,7 +108,7 @@ static void they_meet_in_a_folder_and_leave_nothing(void **state) {
     says("mkdir $F; touch $F/x; doctor 0 --meet file:$F --nodes 2 --timeout 0.1", used);
 }
 
-#define WAITS "f0: note   waiting    node rank 1 has not come yet; this goes on waiting for at most "
+#define WAITS "f0: note   waiting    node rank 1 has not come yet; waiting for at most "
 
 /* All that are there say the same of one that is not, and of what differs. */
 static void what_is_wrong_is_named(void **state) {

@@ -217,8 +217,7 @@ static void say_absent(doctor *d, finding f, int rank, const char *text, double 
 /* Long before the wait is over: whoever sits here need not wait to know whom for. */
 static void say_waits(void *context, const gs_probe *p, double left) {
     for (int r = 0; r < p->size; r++)
-        if (!p->host[r].came)
-            say_absent(context, NOTE, r, "has not come yet; this goes on waiting for at most", left);
+        if (!p->host[r].came) say_absent(context, NOTE, r, "has not come yet; waiting for at most", left);
 }
 
 /* The value of a fact; false: it is not there. */

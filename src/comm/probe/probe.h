@@ -43,7 +43,7 @@ typedef void gs_probe_waits(void *context, const gs_probe *, double left);
  * which it reaches the place where all meet. The rendezvous is that of one process on each node; its timeout is the
  * wait for latecomers. Errors: this machine cannot meet the others at all (no such interface, no store, another secret,
  * a rank that has come twice, or too late); the message says why. */
-gs_status gs_probe_run(const gs_rendezvous *, const char *facts, gs_probe_waits *, void *context,
+gs_status gs_probe_run(const gs_rendezvous *, const char *facts, gs_probe_waits *waits, void *context,
                        gs_probe **out);
 
 void gs_probe_free(gs_probe *); /* NULL is allowed */
