@@ -9,8 +9,8 @@ src/cli             14830
 src/explain          3350
 cpu+cl              17310
 the-rest-of-src     24120
-src+cpu+cl          95880
-tests               51770
+src+cpu+cl          92994
+tests               50776
 lessons             48220
 '
 code() {

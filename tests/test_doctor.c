@@ -49,9 +49,8 @@ static void a_machine_alone(void **state) {
                                          "cores   ",
                                          "memory  ",
                                          "cpu  ",
-                                         "kernels  ",
                                          "fashion-mnist-small: 6000 samples",
-                                         "shared mem."};
+                                         "network  "};
     fits_80_columns(output, 0);
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         if (!strstr(output, wanted[i])) fail_msg("wanted '%s' in: %s", wanted[i], output);
@@ -80,7 +79,7 @@ static void as_json(void **state) {
         }
         cJSON_Delete(o);
     }
-    assert_true(checks > 8);
+    assert_true(checks >= 6);
     assert_true(wrong >= 1);
     assert_int_equal(end, wrong);
     free(output);
@@ -109,7 +108,7 @@ static void they_meet_in_a_folder_and_leave_nothing(void **state) {
     says("mkdir $F; touch $F/x; doctor 0 --meet file:$F --nodes 2 --timeout 0.1", used);
 }
 
-#define WAITS "f0: note   waiting    node rank 1 has not come yet; this goes on waiting, "
+#define WAITS "f0: note   waiting    node rank 1 has not come yet; waiting for at most "
 
 /* All that are there say the same of one that is not, and of what differs. */
 static void what_is_wrong_is_named(void **state) {
@@ -128,17 +127,15 @@ static void what_is_wrong_is_named(void **state) {
         "d1: WRONG  meeting    rank 1: nobody could be reached at 127.0.0.1 port ",
         "d1: WRONG  interface  this machine has no network interface or address 'eth77'",
         "d1: exit 1",
-        "e1: note   waiting    rank 1: nobody could be reached at 127.0.0.1 port ",
-        "e1:                -> on node rank 0, whose address is in --meet: gradsum doctor",
+        "d1:                -> see that a doctor runs on node rank 0, whose address is in",
         WAITS,
         "f0: WRONG  absent     node rank 1 did not come within 12 s",
         NULL};
-    char *output =
-        prints("(L=a; doctor 1 $M --nodes 3 & doctor 0 $M --nodes 3 --timeout 12; wait)&\n"
-               "(L=b; doctor 1 $M1 -n 2 & doctor 0 $M1 --data /no/such; wait)&\n"
-               "(L=d; doctor 1 $M2 --timeout 0.2; doctor 1 $M2 --timeout 0.2 --interface eth77)&\n"
-               "(L=e; doctor 1 $M2 --timeout 12)&\n(L=f; doctor 0 --nodes 2 --meet file:$F --timeout 12)&",
-               wanted);
+    char *output = prints("(L=a; doctor 1 $M --nodes 3 & doctor 0 $M --nodes 3 --timeout 12; wait)&\n"
+                          "(L=b; doctor 1 $M1 -n 2 & doctor 0 $M1 --data /no/such; wait)&\n"
+                          "(L=d; doctor 1 $M2 --timeout 0.2; doctor 1 $M2 --timeout 0.2 --interface eth77)&\n"
+                          "(L=f; doctor 0 --nodes 2 --meet file:$F --timeout 12)&",
+                          wanted);
     /* It is said after 1.5 s of 12, or later. */
     const double left = strtod(strstr(output, WAITS) + strlen(WAITS), NULL);
     if (!(left > 0 && left <= 11)) fail_msg("it waits %g s: %s", left, output);

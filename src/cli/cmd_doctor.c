@@ -1,22 +1,364 @@
+/* `gradsum doctor`: is this machine fit for a run, and do the machines of a run reach each other? Each finding is a
+ * line, and behind it what to do.
+ */
 #include "cli/cli.h"
-#include "cli/doctor/doctor.h"
 #include "cli/launch/launch.h"
+#include "comm/meet/route.h"
 #include "comm/meet/store.h"
+#include "comm/probe/probe.h"
+#include "core/busy.h"
+#include "core/nettle.h"
+#include "core/text.h"
+#include "core/usable.h"
+#include "core/version.h"
+#include "data/dataset.h"
+#include "data/source.h"
+#include "device.h"
+#include "io/file.h"
+#include "io/json.h"
 
+#include <cblas.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum {
+    MARGIN = 18,
+    LEAST_MB = 256, /* of memory for a process: a small model and its data */
+    HASH = 12,      /* digits that are shown */
+    SOME = 64,      /* samples of a set */
+    FACT = 200
+};
+
+typedef enum finding { WELL, NOTE, WRONG } finding;
+
+typedef struct doctor {
+    bool json;
+    int notes, wrong; /* so far */
+    const char *data; /* what train would take */
+    int processes;    /* on this machine, */
+    int nodes, node;  /* of so many machines; which one this is */
+    const char *meet; /* NULL: this machine alone is looked at */
+    const char *interface;
+    double timeout;  /* s to wait for latecomers */
+    char facts[900]; /* what the other machines are told: lines of a name and a value */
+} doctor;
+
+/* ---- what is said ---- */
+
+/* A finding about `what`; advice: what to do, or NULL. */
+static void GS_PRINTF(5, 6)
+    say(doctor *d, finding f, const char *what, const char *advice, const char *format, ...) {
+    static const char *const word[] = {"ok", "note", "WRONG"}, *const status[] = {"ok", "note", "wrong"};
+    char raw[1500], text[1500];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(raw, sizeof raw, format, args);
+    va_end(args);
+    gs_printable_into(text, sizeof text, raw, ""); /* names of other machines are in it */
+    d->notes += f == NOTE;
+    d->wrong += f == WRONG;
+    if (d->json) {
+        gs_json_print(GS_JSON_OBJECT(GS_FIELD("event", "check"), GS_FIELD("about", what),
+                                     GS_FIELD("status", status[f]), GS_FIELD("says", (const char *)text),
+                                     GS_FIELD("advice", advice)));
+    } else {
+        printf("%-6s %-10s ", word[f], what);
+        gs_print_wrapped(MARGIN, text);
+        if (advice) printf("%*s-> ", MARGIN - 3, "");
+        if (advice) gs_print_wrapped(MARGIN, advice);
+    }
+    gs_flush_output();
+}
+
+static int end(const doctor *d) {
+    if (d->json)
+        gs_json_print(GS_JSON_OBJECT(GS_FIELD("event", "end"),
+                                     GS_FIELD("status", d->wrong ? "wrong" : "well"),
+                                     GS_FIELD("wrong", d->wrong), GS_FIELD("notes", d->notes)));
+    else if (d->wrong)
+        printf("\n%d thing%s wrong.\n", d->wrong, d->wrong == 1 ? " is" : "s are");
+    else
+        printf("\nAll is well.\n");
+    return d->wrong ? GS_EXIT_FAILED : GS_EXIT_OK;
+}
+
+/* ---- this machine ---- */
+
+static void look_at_cores(doctor *d, const gs_usable *may) {
+    const int cores = may->cpus;
+    char quota[80] = "", text[GS_BUSY_TEXT];
+    const gs_busy busy = gs_busy_measure(cores);
+    if (*gs_busy_text(&busy, text)) say(d, NOTE, "busy", "end them before you measure anything", "%s", text);
+    gs_append(d->facts, sizeof d->facts, "cores %d\n", cores);
+    gs_append(d->facts, sizeof d->facts, "processes %d\n", d->processes);
+    if (may->quota > 0)
+        snprintf(quota, sizeof quota, " (a quota of %.3g CPUs' time; nothing is bound to cores)", may->quota);
+    if (d->processes > cores)
+        say(d, NOTE, "cores", "start as many processes as there are cores (-n)",
+            "%d processes share %d core%s: they will be slower than %d%s", d->processes, cores,
+            cores == 1 ? "" : "s", cores, quota);
+    else
+        say(d, WELL, "cores", NULL, "%d of %ld may be used%s", cores, sysconf(_SC_NPROCESSORS_ONLN), quota);
+}
+
+static void look_at_memory(doctor *d, const gs_usable *may) {
+    char group[80] = "", free[160];
+    if (may->bytes < may->machine_bytes)
+        snprintf(group, sizeof group, " (a limit of its container or group; the machine has %.1f)",
+                 may->machine_bytes / 1e9);
+    snprintf(free, sizeof free, "%.1f of %.1f GB are free%s", may->free / 1e9, may->bytes / 1e9, group);
+    if (!(may->bytes > 0))
+        say(d, NOTE, "memory", NULL, "this system does not say how much there is");
+    else if (may->free < LEAST_MB * 1e6 * d->processes)
+        say(d, WRONG, "memory",
+            *group ? "give the container more memory, or start fewer processes"
+                   : "end other programs, or start fewer processes",
+            "%s: less than %d MB for each of %d process%s", free, LEAST_MB, d->processes,
+            d->processes == 1 ? "" : "es");
+    else
+        say(d, WELL, "memory", NULL, "%s", free);
+}
+
+static void look_at_devices(doctor *d) {
+    gs_device_info *all = NULL;
+    const char *problem = NULL;
+    int count = 0;
+    if (gs_device_list(&all, &count, &problem) != GS_OK) say(d, WRONG, "devices", NULL, "%s", gs_message());
+    for (int i = 0; i < count; i++) {
+        gs_device *device = NULL;
+        if (gs_device_open(all[i].name, 0, &device) == GS_OK)
+            say(d, WELL, all[i].name, NULL, "%s%s%s", all[i].description, *all[i].note ? "; " : "",
+                all[i].note);
+        else
+            say(d, WRONG, all[i].name, "gradsum devices", "%s cannot be opened: %s", all[i].description,
+                gs_message());
+        gs_device_close(device);
+    }
+    if (count > 0)
+        gs_append(d->facts, sizeof d->facts, "processor %s; %s\n", all[0].description, all[0].note);
+    if (count == 1)
+        say(d, NOTE, "OpenCL", "Debian: apt-get install pocl-opencl-icd; cpu works without it",
+            "there is no OpenCL device");
+    if (problem && *problem) say(d, NOTE, "OpenCL", NULL, "%s", problem);
+    free(all);
+}
+
+/* Over samples and answers as a model gets them; of a source, which reads them from files, over some of them. */
+static gs_status hash_set(const gs_dataset *set, char hex[65]) {
+    const size_t in = gs_dataset_input_bytes(set), out = gs_dataset_answer_bytes(set);
+    const size_t step = set->source && set->count > SOME ? set->count / SOME : 1;
+    unsigned char *sample = malloc(in + out);
+    gs_status status = sample ? GS_OK : gs_fail(GS_E_MEMORY, "no memory to read the data");
+    struct sha256_ctx sum;
+    sha256_init(&sum);
+    sha256_update(&sum, sizeof set->count, (const uint8_t *)&set->count);
+    for (size_t at = 0; status == GS_OK && at < set->count; at += step) {
+        status = gs_dataset_gather(set, NULL, at, 1, sample, sample + in);
+        if (status == GS_OK) sha256_update(&sum, in + out, sample);
+    }
+    gs_sha256_end(&sum, hex);
+    free(sample);
+    return status;
+}
+
+static void look_at_data(doctor *d) {
+    gs_dataset *set = NULL;
+    char hex[65];
+    gs_status status = gs_dataset_load(d->data, GS_TRAIN, &set);
+    if (status == GS_OK) status = hash_set(set, hex);
+    if (status == GS_OK) {
+        gs_append(d->facts, sizeof d->facts, "data %.80s, %zu samples, SHA-256 %.*s\n", d->data, set->count,
+                  HASH, hex);
+        say(d, WELL, "data", NULL, "%s: %zu samples of %s, SHA-256 %.*s", d->data, set->count,
+            gs_shape_product(set->shape).text, HASH, hex);
+    } else {
+        gs_append(d->facts, sizeof d->facts, "data none\n");
+        say(d, WRONG, "data", "--data names what the run will take", "%s", gs_message());
+    }
+    gs_dataset_free(set);
+}
+
+static void look_here(doctor *d) {
+    const gs_usable may = gs_usable_here();
+    const gs_process_transport *mpi;
+    const bool has_mpi = gs_process_transport_find("mpi", false, &mpi) == GS_OK;
+    char interfaces[500], address[64];
+    struct utsname u = {0};
+    uname(&u);
+    gs_append(d->facts, sizeof d->facts, "version %s\n", GRADSUM_VERSION);
+    say(d, WELL, "version", NULL, "gradsum %s, %s %s, %s; %.*s, Gloo %s%s", GRADSUM_VERSION, u.sysname,
+        u.release, u.machine, (int)strcspn(openblas_get_config() + 9, " ") + 9, openblas_get_config(),
+        gs_comm_gloo_version(), has_mpi ? "" : ", no MPI");
+    look_at_cores(d, &may);
+    look_at_memory(d, &may);
+    look_at_devices(d);
+    look_at_data(d);
+    gs_route_list(interfaces, sizeof interfaces);
+    say(d, WELL, "network", NULL, "%s", interfaces);
+    if (d->interface && gs_route_address(d->interface, address, sizeof address) != GS_OK)
+        say(d, WRONG, "interface", "name one of these, or leave --interface out", "%s", gs_message());
+}
+
+/* ---- the others: who is there, who reaches whom, and what is not the same on all ---- */
+
+static void say_absent(doctor *d, finding f, int rank, const char *text, double seconds) {
+    char advice[500];
+    snprintf(advice, sizeof advice,
+             "on that machine: gradsum doctor --meet %.250s --nodes %d --node-rank %d; if it runs there, it "
+             "says why it does not get here",
+             d->meet, d->nodes, rank);
+    say(d, f, f == NOTE ? "waiting" : "absent", advice, "node rank %d %s %.3g s", rank, text, seconds);
+}
+
+/* Long before the wait is over: whoever sits here need not wait to know whom for. */
+static void say_waits(void *context, const gs_probe *p, double left) {
+    for (int r = 0; r < p->size; r++)
+        if (!p->host[r].came) say_absent(context, NOTE, r, "has not come yet; waiting for at most", left);
+}
+
+/* The value of a fact; false: it is not there. */
+static bool fact_of(const gs_probe_host *h, const char *name, char value[FACT]) {
+    const size_t length = strlen(name);
+    for (const char *line = h->facts; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        if (strncmp(line, name, length) != 0 || line[length] != ' ') continue;
+        snprintf(value, FACT, "%.*s", (int)strcspn(line + length + 1, "\n"), line + length + 1);
+        return true;
+    }
+    *value = '\0';
+    return false;
+}
+
+/* Why rank b does not reach rank a: what a's user can do. */
+static void say_unreached(doctor *d, const gs_probe *p, int a, int b) {
+    const gs_probe_host *h = &p->host[a];
+    const gs_probe_link *l = &p->link[a * p->size + b];
+    char advice[700], route[FACT], interface[FACT];
+    fact_of(h, "route", route);
+    fact_of(h, "interface", interface);
+    if (strcmp(h->address, route) != 0)
+        snprintf(
+            advice, sizeof advice,
+            "it listens at the wrong interface: its way to the others begins at %s; on node rank %d, leave "
+            "--interface out, or say --interface %s",
+            route, a, route);
+    else
+        snprintf(advice, sizeof advice,
+                 "a firewall closes the port, or another machine has this address too (bridges of containers "
+                 "do): on node rank %d, open its ports for %s, or say --interface",
+                 a, p->host[b].address);
+    say(d, WRONG, "closed", advice, "node rank %d cannot connect to node rank %d at %s%s: %s", b, a,
+        h->address, interface, l->known ? l->why : "nothing was heard of it, one of them ended early");
+}
+
+static void say_rate(const doctor *d, const gs_probe_link *l, int a, int b) {
+    if (d->json)
+        gs_json_print(GS_JSON_OBJECT(GS_FIELD("event", "pair"), GS_FIELD("from", a), GS_FIELD("to", b),
+                                     GS_FIELD("round_trip_us", gs_json_rounded(l->round_trip * 1e6, 4)),
+                                     GS_FIELD("bytes_per_s", gs_json_rounded(l->rate, 4))));
+    else
+        printf("       %d - %-6d round trip %9.3f ms, %8.3f Gbit/s\n", a, b, l->round_trip * 1e3,
+               l->rate * 8 / 1e9);
+}
+
+static void say_links(doctor *d, const gs_probe *p) {
+    char interface[FACT];
+    for (int r = 0; r < p->size; r++) {
+        fact_of(&p->host[r], "interface", interface);
+        if (p->host[r].came)
+            say(d, WELL, "node", NULL, "%d: %s, listens at %s%s", r, p->host[r].name, p->host[r].address,
+                interface);
+        else
+            say_absent(d, WRONG, r, "did not come within", d->timeout);
+    }
+    if (*p->strangers) say(d, NOTE, "strangers", NULL, "others came:%s", p->strangers);
+    for (int a = 0; a < p->size; a++)
+        for (int b = a + 1; b < p->size; b++) {
+            const gs_probe_link *l = &p->link[a * p->size + b];
+            if (!p->host[a].came || !p->host[b].came) continue;
+            if (l->works)
+                say_rate(d, l, a, b);
+            else
+                say_unreached(d, p, a, b);
+        }
+}
+
+static const struct same {
+    const char *name, *advice;
+    finding finding;
+} same[] = {
+    {"version", "install one version on all machines", WRONG},
+    {"data", "copy the data of one machine to the others", WRONG},
+    {"processes", "the same -n on all machines", WRONG},
+    {"cores", "the slowest machine sets the pace: as many samples for each", NOTE},
+    {"processor", "the slowest machine sets the pace", NOTE},
+};
+
+/* Those that differ from the first machine, each with its value. */
+static void compare(doctor *d, const gs_probe *p, const struct same *s) {
+    char first[FACT] = "", value[FACT], text[1000] = "";
+    int values = 0;
+    bool differ = false;
+    for (int r = 0; r < p->size; r++) {
+        if (!p->host[r].came || !fact_of(&p->host[r], s->name, value)) continue;
+        if (values++ == 0) {
+            snprintf(first, sizeof first, "%s", value);
+            snprintf(text, sizeof text, "node rank %d has %s", r, value);
+        } else if (strcmp(first, value) != 0) {
+            differ = true;
+            gs_append(text, sizeof text, "; %d has %s", r, value);
+        }
+    }
+    if (values < 2) return; /* there is nothing to compare with */
+    if (differ)
+        say(d, s->finding, s->name, s->advice, "%s", text);
+    else
+        say(d, WELL, s->name, NULL, "the same on all: %s", first);
+}
+
+static void look_at_others(doctor *d) {
+    gs_probe *p = NULL;
+    gs_meet_place place;
+    gs_rendezvous r = {.rank = d->node, .size = d->nodes, .nodes = d->nodes, .local = -1, .ports = 1};
+    r.timeout = d->timeout;
+    r.stop = &gs_stop_requested;
+    r.purpose = "examine";
+    r.transport = "auto";
+    r.interface = d->interface;
+    r.engine = "gradsum doctor";
+    snprintf(r.meet, sizeof r.meet, "%s", d->meet);
+    r.hosts = d->node == 0 && gs_meet_place_read(d->meet, &place) == GS_OK && place.kind == GS_MEET_TCP;
+    gs_stop_on_signals();
+    if (gs_probe_run(&r, d->facts, say_waits, d, &p) == GS_OK) {
+        say_links(d, p);
+        for (size_t k = 0; k < sizeof same / sizeof *same; k++) compare(d, p, &same[k]);
+    } else {
+        char why[1000];
+        snprintf(why, sizeof why, "%s", gs_message());
+        say(d, WRONG, "meeting",
+            "see that a doctor runs on node rank 0, whose address is in --meet, and that no firewall closes "
+            "the port",
+            "%s", why);
+    }
+    gs_probe_free(p);
+}
+
+/* ---- the command ---- */
 
 static const gs_help help = {
     "doctor [--meet PLACE --nodes N --node-rank R] [-n K]",
     "Check if this machine is fit for a run, and say what would help if it is not.\n"
     "With --meet, start a doctor on each machine of the run: they check if they reach\n"
-    "each other, and how fast, and if version, kernels and data are the same. Each\n"
+    "each other, and how fast, and if version, data and cores are the same. Each\n"
     "shows the same answers, and names a machine that is absent or cannot be reached.\n"
     "The exit status is 0 only if all is well.",
     "gradsum doctor --meet tcp://anna:29400 --nodes 3 --node-rank 0", NULL};
 
 /* d->node is -1 where it was not given. */
-static gs_status check(gs_doctor *d) {
+static gs_status check(doctor *d) {
     gs_meet_place place;
     if (!d->meet && (d->nodes > 1 || d->node >= 0 || d->interface))
         return gs_fail(GS_E_USAGE,
@@ -30,11 +372,9 @@ static gs_status check(gs_doctor *d) {
         return gs_fail(GS_E_USAGE, "--meet needs a port that all machines know: tcp://HOST:PORT");
     if (d->nodes < 2)
         return gs_fail(GS_E_USAGE, "--meet needs --nodes N, how many machines there are: 2 or more");
-    if (d->node < 0)
-        return gs_fail(GS_E_USAGE, "--meet needs --node-rank, which of the machines this is: 0 to %d",
-                       d->nodes - 1);
-    if (d->node >= d->nodes)
-        return gs_fail(GS_E_USAGE, "--node-rank %d of %d nodes: node ranks are 0 to %d", d->node, d->nodes,
+    if (d->node < 0 || d->node >= d->nodes)
+        return gs_fail(GS_E_USAGE,
+                       "--meet needs --node-rank, which of the machines this is: node ranks are 0 to %d",
                        d->nodes - 1);
     return GS_OK;
 }
@@ -42,7 +382,7 @@ static gs_status check(gs_doctor *d) {
 int gs_cmd_doctor(int argc, char **argv) {
     char *secret_file = NULL;
     int exit_status;
-    gs_doctor d = {.data = gs_settings_default().data, .processes = 1, .nodes = 1, .node = -1};
+    doctor d = {.data = gs_settings_default().data, .processes = 1, .nodes = 1, .node = -1};
     const gs_launch nothing = {0};
     d.timeout = gs_launch_timeout(&nothing);
     const gs_option options[] = {
@@ -67,13 +407,11 @@ int gs_cmd_doctor(int argc, char **argv) {
         status = gs_fail(GS_E_MEMORY, "no memory for the environment");
     if (status != GS_OK) return gs_failed("doctor", status);
     if (d.node < 0) d.node = 0;
-    gs_doctor_title(&d, "This machine");
-    gs_doctor_machine(&d);
-    gs_doctor_computes(&d);
-    gs_doctor_network(&d);
+    if (!d.json) puts("This machine");
+    look_here(&d);
     if (d.meet) {
-        gs_doctor_title(&d, "\nThe machines of the run");
-        gs_doctor_others(&d);
+        if (!d.json) puts("\nThe machines of the run");
+        look_at_others(&d);
     }
-    return gs_doctor_end(&d);
+    return end(&d);
 }
