@@ -27,7 +27,7 @@ typedef struct gs_stage_slot {
  * that of an evaluation. */
 typedef struct gs_stage_chunk {
     int run;                /* of the whole model: chunk x p + stage */
-    gs_range params, state; /* in the flat arrays of the whole model */
+    gs_shard params, state; /* in the flat arrays of the whole model */
     size_t params_at;       /* where these are in this worker's arrays: gs_stage_arrays */
     size_t state_at;
     int slots;

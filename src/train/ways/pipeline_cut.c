@@ -6,13 +6,13 @@
 
 #include "train/internal.h"
 
-static void add_range(gs_range *r, const gs_param *p) {
+static void add_range(gs_shard *r, const gs_param *p) {
     if (r->count == 0) r->first = p->at;
     r->count += p->count;
 }
 
 typedef struct ranges {
-    gs_range *params, *state;
+    gs_shard *params, *state;
 } ranges;
 
 static gs_status add_layer(gs_layer *l, void *context) {
@@ -78,7 +78,7 @@ int gs_stage_parts(const gs_worker *w, const gs_pipeline_worker *p, gs_held_part
     int parts = 0;
     *held = 0;
     for (int c = 0; c < p->shape.chunks; c++) {
-        const gs_range r = p->chunk[c].params;
+        const gs_shard r = p->chunk[c].params;
         const size_t own = w->settings->zero ? r.count / replicas : 0, rest = r.count - own * replicas;
         if (own > 0)
             part[parts++] = (gs_held_part){
@@ -203,7 +203,7 @@ static gs_status send_weights(gs_worker *w, const gs_pipeline_worker *of, int ow
     const gs_pipeline_worker *p = w->way_state;
     const gs_backend *ops = w->device->ops;
     for (int c = 0; c < of->shape.chunks; c++) {
-        const gs_range range[] = {of->chunk[c].params, of->chunk[c].state};
+        const gs_shard range[] = {of->chunk[c].params, of->chunk[c].state};
         const gs_mem at[] = {gs_stage_params(p->own.weights, &p->chunk[c]),
                              gs_stage_state(p->own.weights, &p->chunk[c])};
         for (int k = 0; k < 2; k++) {
@@ -221,7 +221,7 @@ bool gs_stage_place(const gs_worker *w, const gs_param *param, size_t *at) {
     const gs_pipeline_worker *p = w->way_state;
     for (int c = 0; c < p->shape.chunks; c++) {
         const gs_stage_chunk *k = &p->chunk[c];
-        const gs_range r = param->state ? k->state : k->params;
+        const gs_shard r = param->state ? k->state : k->params;
         if (param->at < r.first || param->at >= r.first + r.count) continue;
         *at = (param->state ? k->state_at : k->params_at) + param->at - r.first;
         return true;

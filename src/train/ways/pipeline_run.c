@@ -59,18 +59,18 @@ static gs_stage_slot *slot_of(const gs_pipeline_worker *p, const gs_instruction 
 }
 
 /* Ranges of this worker's array of gradients. */
-static gs_range params_of(const gs_stage_chunk *c) {
-    return (gs_range){c->params_at, c->params.count};
+static gs_shard params_of(const gs_stage_chunk *c) {
+    return (gs_shard){c->params_at, c->params.count};
 }
-static gs_range state_of(const gs_stage_chunk *c) {
-    return (gs_range){c->state_at, c->state.count};
+static gs_shard state_of(const gs_stage_chunk *c) {
+    return (gs_shard){c->state_at, c->state.count};
 }
-static gs_range counts_of(const gs_pipeline_worker *p) {
-    return (gs_range){p->own.counts, GS_STATS};
+static gs_shard counts_of(const gs_pipeline_worker *p) {
+    return (gs_shard){p->own.counts, GS_STATS};
 }
 
 /* With --exact: what leaf k has of a range joins the tree. */
-static gs_status add_leaf(gs_worker *w, gs_pipeline_worker *p, gs_range r, int k) {
+static gs_status add_leaf(gs_worker *w, gs_pipeline_worker *p, gs_shard r, int k) {
     if (r.count == 0 || w->settings->rehearses) return GS_OK;
     if (p->piece[k].n > 0)
         GS_TRY(w->device->ops->read(w->device, p->whole, gs_at(p->own.gradients, r.first),
@@ -285,7 +285,7 @@ static gs_status begin(gs_worker *w, gs_pipeline_worker *p) {
     return GS_OK;
 }
 
-static gs_status fill_if_empty(const gs_worker *w, const gs_pipeline_worker *p, bool has, gs_range r) {
+static gs_status fill_if_empty(const gs_worker *w, const gs_pipeline_worker *p, bool has, gs_shard r) {
     if (has || r.count == 0) return GS_OK;
     return w->device->ops->fill(w->device, gs_at(p->own.gradients, r.first), 0, r.count);
 }

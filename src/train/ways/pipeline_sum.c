@@ -15,7 +15,7 @@ static void count_sent(gs_worker *w, double floats, int others) {
 
 /* ---- the sum over the pipelines, stage by stage ---- */
 
-static gs_status sum_range(gs_worker *w, const gs_pipeline_worker *p, gs_range r) {
+static gs_status sum_range(gs_worker *w, const gs_pipeline_worker *p, gs_shard r) {
     const int n = p->beside->size;
     if (r.count == 0 || n == 1) return GS_OK;
     count_sent(w, 2.0 * (double)r.count / n, n - 1);
@@ -24,7 +24,7 @@ static gs_status sum_range(gs_worker *w, const gs_pipeline_worker *p, gs_range r
 }
 
 /* The levels of the tree above those of one pipeline: recursive doubling, as in exact.c. */
-static gs_status sum_leaves(gs_worker *w, gs_pipeline_worker *p, gs_range r) {
+static gs_status sum_leaves(gs_worker *w, gs_pipeline_worker *p, gs_shard r) {
     float *sum = gs_leaf_sums_result(p->leaves) + r.first;
     const size_t bytes = r.count * sizeof *sum;
     if (r.count == 0) return GS_OK;
@@ -38,7 +38,7 @@ static gs_status sum_leaves(gs_worker *w, gs_pipeline_worker *p, gs_range r) {
     return w->device->ops->write(w->device, gs_at(p->own.gradients, r.first), sum, bytes);
 }
 
-static gs_status sum(gs_worker *w, gs_pipeline_worker *p, gs_range r) {
+static gs_status sum(gs_worker *w, gs_pipeline_worker *p, gs_shard r) {
     return p->leaves ? sum_leaves(w, p, r) : sum_range(w, p, r);
 }
 
@@ -67,7 +67,7 @@ static gs_status reduce_scatter(gs_worker *w, gs_pipeline_worker *p, division d)
             gs_comm_reduce_scatter(c, x, x + d.own * (size_t)c->rank, all, GS_F32, GS_SUM);
         GS_TRY(gs_device_unmap_after(w->device, place, host, status));
     }
-    return sum_range(w, p, (gs_range){d.at + all, d.rest});
+    return sum_range(w, p, (gs_shard){d.at + all, d.rest});
 }
 
 /* The same in the order of a tree, that of --exact: the parts of `sum` come from all replicas, and are added neighbours
@@ -92,7 +92,7 @@ static gs_status reduce_scatter_in_order(gs_worker *w, gs_pipeline_worker *p, di
 
 static gs_status sum_params(gs_worker *w, gs_pipeline_worker *p, const gs_stage_chunk *c) {
     if (!w->settings->zero || p->beside->size == 1)
-        return sum(w, p, (gs_range){c->params_at, c->params.count});
+        return sum(w, p, (gs_shard){c->params_at, c->params.count});
     const division d = divide(p, c);
     if (!p->arrived) return reduce_scatter(w, p, d);
     if (p->leaves) return reduce_scatter_in_order(w, p, d, gs_leaf_sums_result(p->leaves) + d.at);
@@ -135,9 +135,9 @@ static gs_status share_score(gs_worker *w, const gs_pipeline_worker *p, gs_score
 gs_status gs_stage_sum(gs_worker *w, gs_pipeline_worker *p, gs_score *score) {
     for (int c = 0; c < p->shape.chunks; c++) {
         GS_TRY(sum_params(w, p, &p->chunk[c]));
-        GS_TRY(sum(w, p, (gs_range){p->chunk[c].state_at, p->chunk[c].state.count}));
+        GS_TRY(sum(w, p, (gs_shard){p->chunk[c].state_at, p->chunk[c].state.count}));
     }
-    if (p->stage == p->shape.stages - 1) GS_TRY(sum(w, p, (gs_range){p->own.counts, GS_STATS}));
+    if (p->stage == p->shape.stages - 1) GS_TRY(sum(w, p, (gs_shard){p->own.counts, GS_STATS}));
     return share_score(w, p, score);
 }
 

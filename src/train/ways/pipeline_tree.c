@@ -34,7 +34,7 @@ int gs_leaf_join(float *const *level, size_t at, size_t count, int k, float *x) 
     return i;
 }
 
-void gs_leaf_sums_add(gs_leaf_sums *s, gs_range r, int k, float *x) {
+void gs_leaf_sums_add(gs_leaf_sums *s, gs_shard r, int k, float *x) {
     const int level = gs_leaf_join(s->level, r.first, r.count, k, x);
     memcpy(s->level[level] + r.first, x, r.count * sizeof *x);
 }

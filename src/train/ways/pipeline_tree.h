@@ -12,12 +12,7 @@
 #pragma once
 
 #include "core/error.h"
-
-#include <stddef.h>
-
-typedef struct gs_range {
-    size_t first, count;
-} gs_range;
+#include "core/shard.h"
 
 typedef struct gs_leaf_sums gs_leaf_sums;
 
@@ -31,7 +26,7 @@ void gs_leaf_sums_free(gs_leaf_sums *); /* NULL is allowed */
 int gs_leaf_join(float *const *level, size_t at, size_t count, int k, float *x);
 
 /* x: the range of leaf k, k = 0, 1, ...; it is overwritten. */
-void gs_leaf_sums_add(gs_leaf_sums *, gs_range, int k, float *x);
+void gs_leaf_sums_add(gs_leaf_sums *, gs_shard, int k, float *x);
 
 /* After the last leaf: the sums of that range, and of all others: the whole array. */
 float *gs_leaf_sums_result(gs_leaf_sums *);
