@@ -220,6 +220,30 @@ static void by_the_program(void **state) {
                            "train --model softmax --steps 1 --checkpoint %s/n --resume %s/n", folder, folder);
 }
 
+/* The same command each time: it begins, also with weights of its own, and goes on. A damaged checkpoint is none. */
+static void resume_auto(void **state) {
+    (void)state;
+#define SMALL "train --model softmax --threads 1 --batch 600 --epochs 9"
+    const char *f = gs_test_folder();
+    char whole[65], both[65], again[1200];
+    gs_test_program_prints(0, "sha256", SMALL " --steps 3 --save %s/w.safetensors", f);
+    snprintf(again, sizeof again, SMALL " --load %s/w.safetensors --steps 30", f);
+    gs_test_sha256(again, whole);
+    snprintf(again, sizeof again,
+             SMALL " --load %s/w.safetensors --checkpoint %s/auto --checkpoint-every 7 --resume auto", f, f);
+    gs_test_program_prints(0, "there is no checkpoint in", "%s --steps 14", again);
+    snprintf(again + strlen(again), sizeof again - strlen(again), " --steps 30");
+    gs_test_sha256(again, both);
+    assert_string_equal(whole, both);
+    gs_test_program_prints(0, "asks for no more, so nothing is", "%s", again);
+    gs_test_program_prints(
+        0, "a new run begins",
+        "devices >/dev/null; for i in %s/auto/*.safetensors; do echo x >>$i; done; " GS_BUILD_DIR
+        "/gradsum %s",
+        f, again);
+    gs_test_program_prints(2, "add --checkpoint DIR", "train --resume auto");
+}
+
 /* A run may be killed after its last checkpoint and before the old ones are removed. Nothing is left to do then but
  * that. */
 static void old_ones_are_removed_before_a_run(void **state) {
@@ -296,4 +320,5 @@ static void wrong_use(void **state) {
 
 GS_TESTS(checkpoint, cmocka_unit_test(each_way), cmocka_unit_test(another_layout),
          cmocka_unit_test(on_an_opencl_device), cmocka_unit_test(by_the_program),
-         cmocka_unit_test(old_ones_are_removed_before_a_run), cmocka_unit_test(wrong_use))
+         cmocka_unit_test(resume_auto), cmocka_unit_test(old_ones_are_removed_before_a_run),
+         cmocka_unit_test(wrong_use))

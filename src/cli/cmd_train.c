@@ -3,6 +3,7 @@
 #include "io/json.h"
 #include "train/checkpoint/folder.h"
 #include "train/elastic/carry.h"
+#include "train/internal.h"
 #include "train/memory/memory.h"
 
 #include <signal.h>
@@ -147,11 +148,13 @@ static gs_status take_up_options(const gs_state *state, const gs_settings *s, co
 /* What take_up finds, and settings point into. */
 typedef struct taken_up {
     gs_state *state;
-    char *file; /* in the folder of --resume */
+    char *file;         /* in the folder of --resume */
+    gs_comm *processes; /* that have agreed on it; NULL: none, or the run has taken them */
+    bool automatic;     /* --resume auto */
 } taken_up;
 
-/* A folder's newest checkpoint that is whole. With --checkpoint of the same folder, which has none yet, a new run
- * begins: so a job script has the same command for the first time and for all others. */
+/* A folder's newest checkpoint that is whole. With --resume auto, or --checkpoint of the same folder, a new run begins
+ * where there is none: so a job script has the same command for the first time and for all others. */
 static gs_status find_checkpoint(gs_settings *s, taken_up *t) {
     char note[GS_CHECKPOINT_NOTE] = "";
     const bool first = s->processes->rank == 0;
@@ -162,17 +165,61 @@ static gs_status find_checkpoint(gs_settings *s, taken_up *t) {
         return GS_OK;
     }
     if (!gs_checkpoint_is_folder(s->resume)) return gs_checkpoint_check_file(s->resume);
-    GS_TRY(gs_context(gs_checkpoint_find(s->resume, &t->file, note), "--resume"));
+    const gs_status status = gs_checkpoint_find(s->resume, &t->file, note);
+    if (status == GS_E_FORMAT && t->automatic) {
+        if (first) gs_tell("train", "%s: a new run begins", gs_message());
+        s->resume = NULL;
+        return GS_OK;
+    }
+    GS_TRY(gs_context(status, "--resume"));
     if (first && *note) gs_tell("train", "%s", note);
     s->resume = t->file;
     return GS_OK;
 }
 
-static gs_status take_up(gs_settings *s, const gs_option *options, int argc, char **argv, taken_up *t) {
-    GS_TRY(find_checkpoint(s, t));
+/* --load begins a run; --resume auto may go on with one. */
+static gs_status read_checkpoint(gs_settings *s, const gs_option *options, int argc, char **argv,
+                                 taken_up *t) {
     if (!s->resume) return GS_OK;
+    if (t->automatic) s->load = NULL;
     GS_TRY(gs_state_read(s->resume, &t->state));
     return take_up_options(t->state, s, options, argc, argv);
+}
+
+/* Another run may write there, and not all machines see a new file at once. So all ranks take the checkpoint that rank
+ * 0 has found. given: the settings before a file was read. */
+static gs_status follow_rank_0(gs_settings *s, const gs_settings *given, const gs_option *options, int argc,
+                               char **argv, taken_up *t) {
+    const int64_t own = s->resume ? (int64_t)gs_checkpoint_step(s->resume) : 0;
+    int64_t step = own;
+    GS_TRY(gs_connect_processes(s, "train", &step, &t->processes));
+    s->connected = &t->processes;
+    if (step == own || step < 0) return GS_OK;
+    gs_state_free(t->state);
+    free(t->file);
+    t->state = NULL;
+    t->file = NULL;
+    *s = *given;
+    s->connected = &t->processes;
+    if (step > 0)
+        GS_TRY(gs_context(gs_checkpoint_find_step(given->resume, (uint64_t)step, &t->file), "--resume"));
+    s->resume = t->file;
+    return read_checkpoint(s, options, argc, argv, t);
+}
+
+static gs_status take_up(gs_settings *s, const gs_option *options, int argc, char **argv, taken_up *t) {
+    t->automatic = strcmp(s->resume, "auto") == 0;
+    if (t->automatic && !s->checkpoint)
+        return gs_fail(GS_E_USAGE,
+                       "--resume auto goes on from the newest checkpoint in the folder of --checkpoint; add "
+                       "--checkpoint DIR");
+    if (t->automatic) s->resume = s->checkpoint;
+    const gs_settings given = *s;
+    GS_TRY(find_checkpoint(s, t));
+    const bool chosen = t->file || !s->resume;
+    GS_TRY(read_checkpoint(s, options, argc, argv, t));
+    if (!chosen || s->processes->size == 1 || gs_elastic_board_is_there()) return GS_OK;
+    return follow_rank_0(s, &given, options, argc, argv, t);
 }
 
 /* ---- the command ---- */
@@ -248,6 +295,9 @@ int gs_cmd_train(int argc, char **argv) {
         exit_status = gs_failed("train", status);
     else
         exit_status = run(&s, &log, &progress, argc, argv);
+    if (taken.processes)
+        gs_comm_abort(taken.processes, gs_message()); /* it has failed before the run took them */
+    gs_comm_free(taken.processes);
     gs_state_free(taken.state);
     free(taken.file);
     return exit_status;

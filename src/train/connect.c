@@ -46,20 +46,33 @@ static gs_status connect_processes(const gs_settings *s, const char *purpose, gs
     return gs_comm_processes_create(&r, out);
 }
 
-/* On what must be the same before the first message. */
-static gs_status agree(gs_comm *processes, const gs_link *link) {
+/* On what must be the same before the first message; and on rank 0's step. */
+static gs_status agree(gs_comm *processes, const gs_link *link, int64_t *step) {
     GS_TRY(gs_comm_agree_on_check(processes));
     GS_TRY(gs_comm_agree_on_faults(processes));
-    return gs_comm_agree_on_link(processes, link);
+    GS_TRY(gs_comm_agree_on_link(processes, link));
+    return gs_comm_broadcast(processes, step, 1, GS_I64, 0);
+}
+
+gs_status gs_connect_processes(const gs_settings *s, const char *purpose, int64_t *step, gs_comm **out) {
+    GS_TRY(connect_processes(s, purpose, out));
+    const gs_status status = agree(*out, &s->link, step);
+    if (status == GS_OK) return GS_OK;
+    gs_comm_free(*out);
+    *out = NULL;
+    return status;
 }
 
 gs_status gs_connect_workers(const gs_settings *s, const char *purpose, int local,
                              gs_status (*agree_on)(void *context, gs_comm *processes), void *context,
                              gs_comm **comms) {
-    gs_comm *processes = NULL;
+    gs_comm *processes = s->connected ? *s->connected : NULL;
     gs_status status = GS_OK;
-    if (s->processes && s->processes->size > 1) status = connect_processes(s, purpose, &processes);
-    if (status == GS_OK && processes) status = agree(processes, &s->link);
+    int64_t step = -1;
+    if (processes)
+        *s->connected = NULL;
+    else if (s->processes && s->processes->size > 1)
+        status = gs_connect_processes(s, purpose, &step, &processes);
     if (status == GS_OK) status = agree_on(context, processes);
     if (status != GS_OK) gs_comm_free(processes);
     if (status == GS_OK) status = gs_comm_world_create(local, processes, s->timeout, comms);

@@ -59,6 +59,10 @@ int gs_worker_share(const gs_settings *, int i, int local, cpu_set_t *share);
 
 /* ---- connect.c ---- */
 
+/* Connect this process with the others of settings->processes, of which there are some. *step: from which step it goes
+ * on, 0 from the beginning, -1 without --resume; then rank 0's. */
+gs_status gs_connect_processes(const gs_settings *, const char *purpose, int64_t *step, gs_comm **out);
+
 /* Connect the `local` workers of this process with each other and, over settings->processes, with those of others.
  * `comms` has an entry for each, NULL at first; what is there after a failure is to be freed. purpose: what the
  * processes were started for, which must be the same for all of them. agree: called when the processes are connected;

@@ -115,30 +115,22 @@ static bool rename_folder(const gs_restarts *r, const char *option, char **name)
     return false;
 }
 
-static int add_option(char **words, int n, const char *option, char *value) {
+static int add_option(char **words, int n, const char *option, const char *value) {
     if (!value) return n;
     words[n++] = (char *)option;
-    words[n++] = value;
+    words[n++] = (char *)value;
     return n;
 }
 
-/* The command of the first attempt, and what is new; of an option that is given twice the last one counts. --load
- * begins a run, and does not go with --resume. */
+/* The command of the first attempt, and what is new; of an option that is given twice the last one counts. */
 static bool make_command(gs_restarts *r) {
-    int given = 0, n = 0;
-    while (r->first->command[given]) given++;
-    r->words = calloc((size_t)given + MORE + 1, sizeof *r->words);
+    int n = 0;
+    while (r->first->command[n]) n++;
+    r->words = calloc((size_t)n + MORE + 1, sizeof *r->words);
     if (!r->words || !rename_folder(r, "--log", &r->log) || !rename_folder(r, "--digest", &r->digest))
         return false;
-    for (int i = 0; i < given; i++) {
-        char *word = r->first->command[i];
-        if (r->file && strncmp(word, "--load=", 7) == 0) continue;
-        if (r->file && strcmp(word, "--load") == 0)
-            i++;
-        else
-            r->words[n++] = word;
-    }
-    n = add_option(r->words, n, "--resume", r->file);
+    memcpy(r->words, r->first->command, (size_t)n * sizeof *r->words);
+    n = add_option(r->words, n, "--resume", r->file ? "auto" : NULL);
     n = add_option(r->words, n, "--log", r->log);
     add_option(r->words, n, "--digest", r->digest);
     r->attempt.command = r->words;

@@ -1,7 +1,7 @@
 /* launch --restarts N: when a rank was lost, all ranks start again, in a new attempt.
  *
  *     attempt 1   steps 1 .. 40 | checkpoint | 41 .. 57 X              rank 2 is killed, and the others end
- *     attempt 2                                41 .. 57 .. 80          with --resume of that checkpoint
+ *     attempt 2                                41 .. 57 .. 80          with --resume auto
  *
  * The folder is that of the command's --checkpoint; without one, or before the first checkpoint, an attempt begins as
  * the first did. Training is deterministic and a checkpoint has all that it needs (train/state.h), so the last attempt

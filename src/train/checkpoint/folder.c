@@ -238,6 +238,18 @@ gs_status gs_checkpoint_find(const char *folder, char **file, char note[GS_CHECK
                    folder);
 }
 
+gs_status gs_checkpoint_find_step(const char *folder, uint64_t step, char **file) {
+    for (int i = 0; i < TRIES && !gs_checkpoint_is_there(folder, step); i++) gs_nap(0.01);
+    if (!gs_checkpoint_is_there(folder, step))
+        return gs_fail(GS_E_FILE,
+                       "rank 0 goes on from the checkpoint of step %" PRIu64
+                       " in %s, which is not there on this machine; all ranks must see the same folder",
+                       step, folder);
+    hold(folder, step); /* rank 0 holds it too */
+    GS_TRY(check(folder, step));
+    return path_of(folder, step, WEIGHTS, file);
+}
+
 /* ---- the old ones ---- */
 
 /* One that another run has just found stays until the next time. */

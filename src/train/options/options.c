@@ -232,9 +232,9 @@ const gs_run_option gs_run_table[] = {
      GS_IF_NAMED, .agreement = GS_MUST_AGREE},
     {"save-state", GS_OPTION_FLAG, AT(save_state), 0, 0, NULL,
      "with --save: the state of the run too, for --resume", GS_IF_NAMED, .agreement = GS_MUST_AGREE},
-    {"resume", GS_OPTION_TEXT, AT(resume), 0, 0, "FILE|DIR",
+    {"resume", GS_OPTION_TEXT, AT(resume), 0, 0, "FILE|DIR|auto",
      "go on with the run in FILE, as --save-state left it, or in the newest checkpoint in DIR that is whole; "
-     "--epochs and --steps are totals",
+     "auto: in that of --checkpoint, or begin where there is none; --epochs and --steps are totals",
      GS_IF_NAMED, .agreement = GS_ALL_OR_NONE},
     {"checkpoint", GS_OPTION_TEXT, AT(checkpoint), 0, 0, "DIR",
      "write checkpoints into this folder, beside training: now and then, at SIGUSR1, at SIGTERM and Ctrl-C, "
