@@ -31,13 +31,34 @@ static bool is_constant(const gs_dataset *set) {
     return !set->source;
 }
 
+/* Of a model that gs_names_rename has taken. */
+static void config_of(const gs_layer *net, char *text, size_t size) {
+    const int *table = net->child[0]->param[0].dims, places = net->child[1]->param[0].dims[0];
+    int halves = 0, heads = 0;
+    char what[128];
+    while (strcmp(net->child[2 + halves]->ops->name, "residual") == 0) halves++;
+    snprintf(text, size, "\"vocab_size\": %d, \"n_positions\": %d, \"n_embd\": %d, \"n_layer\": %d", table[0],
+             places, table[1], halves / 2);
+    if (halves > 0) {
+        const gs_layer *const *mlp = (const gs_layer *const *)net->child[3]->child[0]->child;
+        gs_layer_describe(net->child[2]->child[0]->child[2], what, sizeof what);
+        if (sscanf(what, "attention %d", &heads) == 1) gs_append(text, size, ", \"n_head\": %d", heads);
+        if (mlp[1]->out.c != 4 * table[1]) gs_append(text, size, ", \"n_inner\": %d", mlp[1]->out.c);
+        gs_layer_describe(mlp[2], what, sizeof what);
+        gs_append(text, size, ", \"activation_function\": \"%s\"",
+                  strcmp(what, "gelu tanh") == 0 ? "gelu_new" : what);
+    }
+    if (strcmp(net->child[3 + halves]->ops->name, "tied") != 0)
+        gs_append(text, size, ", \"tie_word_embeddings\": false");
+}
+
 /* A file of weights does not say how many heads there are, or what the activation is. */
 static void tell_config(const char *command, const gs_worker *w) {
     gs_model *plan;
     char config[300];
     if (gs_model_plan(w->settings->model, w->train_set->shape, &plan) != GS_OK) return;
     if (gs_names_rename(plan, GS_NAMES_HUGGINGFACE) == GS_OK) {
-        gs_names_config(plan, config, sizeof config);
+        config_of(plan->net, config, sizeof config);
         gs_tell(command,
                 "note: --names huggingface: the file has weights alone; transformers reads the rest from a "
                 "config.json beside it: \"model_type\": \"gpt2\", %s",

@@ -173,16 +173,6 @@ static gs_status name_gpt2(const naming *n) {
     return GS_OK;
 }
 
-/* What GPT-2's config.json calls an element-wise layer; NULL: it has no name for it. */
-static const char *activation_of(const char *layer) {
-    static const char *const names[][2] = {{"gelu tanh", "gelu_new"}, {"gelu", "gelu"},
-                                           {"relu", "relu"},          {"tanh", "tanh"},
-                                           {"sigmoid", "sigmoid"},    {"silu", "silu"}};
-    for (int i = 0; i < 6; i++)
-        if (strcmp(layer, names[i][0]) == 0) return names[i][1];
-    return NULL;
-}
-
 /* What a tensor's name and shape do not say: whose numbers would mean something else there. */
 static gs_status not_gpt2(const gs_layer *l, const char *found, const char *wanted) {
     return gs_fail(GS_E_USAGE, "Hugging Face's GPT-2 cannot have layer %s, %s, of this model: wanted %s",
@@ -193,6 +183,7 @@ static gs_status not_gpt2(const gs_layer *l, const char *found, const char *want
  * the block before; NULL: there is none. */
 static gs_status check_half_block(const gs_layer *half, const gs_layer *before, bool is_attention) {
     const gs_layer *body = half->child[0], *first = body->child[1], *l = body->child[2];
+    static const char *const activations[] = {"gelu", "gelu tanh", "relu", "tanh", "sigmoid", "silu"};
     char text[128], other[128], wanted[200];
     gs_layer_describe(l, text, sizeof text);
     if (is_attention && !(is(l, "attention") && strstr(text, " causal")))
@@ -200,8 +191,8 @@ static gs_status check_half_block(const gs_layer *half, const gs_layer *before, 
     if (is_attention && first->out.c != 3 * first->in.c)
         return not_gpt2(first, first->ops->name,
                         "three outputs for each input: q, k and v are as wide as it");
-    if (!is_attention && !activation_of(text))
-        return not_gpt2(l, text, "gelu, gelu tanh, relu, tanh, sigmoid or silu");
+    for (int i = 0; !is_attention && strcmp(text, activations[i]) != 0; i++)
+        if (i == 5) return not_gpt2(l, text, "gelu, gelu tanh, relu, tanh, sigmoid or silu");
     for (int i = 1; before && i < 3; i++) {
         gs_layer_describe(body->child[i], text, sizeof text);
         gs_layer_describe(before->child[0]->child[i], other, sizeof other);
@@ -221,25 +212,6 @@ static gs_status check_gpt2(const gs_layer *net) {
         if (!is(net->child[i], "flatten"))
             return not_gpt2(net->child[i], net->child[i]->ops->name, "nothing after the output layer");
     return GS_OK;
-}
-
-void gs_names_config(const gs_model *model, char *text, size_t size) {
-    const gs_layer *net = model->net;
-    const int *table = net->child[0]->param[0].dims, places = net->child[1]->param[0].dims[0];
-    int halves = 0, heads = 0;
-    char what[128];
-    while (is(net->child[2 + halves], "residual")) halves++;
-    snprintf(text, size, "\"vocab_size\": %d, \"n_positions\": %d, \"n_embd\": %d, \"n_layer\": %d", table[0],
-             places, table[1], halves / 2);
-    if (halves > 0) {
-        const gs_layer *const *mlp = (const gs_layer *const *)net->child[3]->child[0]->child;
-        gs_layer_describe(net->child[2]->child[0]->child[2], what, sizeof what);
-        if (sscanf(what, "attention %d", &heads) == 1) gs_append(text, size, ", \"n_head\": %d", heads);
-        if (mlp[1]->out.c != 4 * table[1]) gs_append(text, size, ", \"n_inner\": %d", mlp[1]->out.c);
-        gs_layer_describe(mlp[2], what, sizeof what);
-        gs_append(text, size, ", \"activation_function\": \"%s\"", activation_of(what));
-    }
-    if (!is(net->child[3 + halves], "tied")) gs_append(text, size, ", \"tie_word_embeddings\": false");
 }
 
 gs_status gs_names_of(const gs_model *model, gs_names which, gs_name *name) {

@@ -21,7 +21,3 @@ gs_status gs_names_of(const gs_model *model, gs_names which, gs_name *name);
 /* What gs_safetensors_save writes from now on. Also GS_E_USAGE: the names are there, but GPT-2 computes something else
  * with such weights; the message names the layer. */
 gs_status gs_names_rename(gs_model *model, gs_names which);
-
-/* What the config.json beside such weights of a GPT-2 has to say: "\"n_head\": 4, \"activation_function\": ...". The
- * model has been renamed. */
-void gs_names_config(const gs_model *model, char *text, size_t size);
