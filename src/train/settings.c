@@ -211,11 +211,10 @@ static gs_status check_digest(const gs_settings *s, const gs_way *chosen) {
 
 /* A name that promises another format: whoever opens the file would be told that it is damaged. */
 static gs_status check_save(const gs_settings *s) {
-    static const char *const others[] = {".pt",   ".pth",  ".bin",    ".onnx", ".h5",   ".hdf5", ".keras",
-                                         ".ckpt", ".gguf", ".tflite", ".pb",   ".pkl",  ".npy",  ".npz",
-                                         ".zip",  ".tar",  ".gz",     ".json", ".yaml", ".txt",  ".pickle"};
-    const char *name = s->save ? strrchr(s->save, '/') : NULL, *end = s->save;
-    if (end) end = strrchr(name ? name : end, '.');
+    static const char *const others[] = {".pt",   ".pth", ".bin", ".onnx", ".h5",  ".hdf5", ".keras", ".ckpt",
+                                         ".gguf", ".pb",  ".pkl", ".npy",  ".npz", ".zip",  ".json"};
+    const char *folder = s->save ? strrchr(s->save, '/') : NULL, *from = folder ? folder : s->save,
+               *end = from ? strrchr(from, '.') : NULL;
     for (size_t i = 0; end && i < sizeof others / sizeof *others; i++)
         if (strcasecmp(end, others[i]) == 0)
             return gs_fail(
