@@ -165,12 +165,26 @@ static void pictures_left_out_are_counted(void **state) {
             "COLUMNS=999 %s/gradsum train --data %s --size 16 --model softmax --batch 2 --steps 1 2>&1",
             GS_BUILD_DIR, folder),
         0);
-    const char *const said[] = {
-        "(train) leaves pictures out that gradsum cannot read: 2 .webp; convert",
-        "(test) leaves pictures out that gradsum cannot read: 1 .gif (all pictures of bee)"};
-    for (int k = 0; k < 2; k++)
+    const char *const said[] = {"(train) leaves pictures out that gradsum cannot read: 2 .webp; convert",
+                                "(test) leaves pictures out that gradsum cannot read: 1 .gif; convert",
+                                "(test) has no pictures of bee: "};
+    for (int k = 0; k < 3; k++)
         if (!strstr(output, said[k])) fail_msg("no '%s' in: %s", said[k], output);
     free(output);
+    static const char of_val[] = "/val leaves pictures out that gradsum cannot read: 1 .gif",
+                      run[] = "--size 16 --model 'softmax 4' --batch 2 --steps 1";
+    gs_test_program_prints(0, "saved", "train --data %s %s --save %s/w", folder, run, folder);
+    static const char *const commands[] = {"eval", "predict"}, *const parts[] = {
+                                                                   of_val, "/val has no pictures of bee: "};
+    for (int k = 0; k < 4; k++)
+        gs_test_program_prints(0, parts[k % 2], "%s --data %s --load %s/w%s%s", commands[k / 2], folder,
+                               folder, k / 2 ? " -o " : "", k / 2 ? in_folder(folder, "p.npy") : "");
+    write_picture(folder, "val/bee/b.png", 1, 24, 20);
+    write_picture(folder, "train/cow/x.png", 1, 24, 20);
+    write_picture(folder, "train/dog/x.png", 1, 24, 20);
+    gs_test_program_prints(0, "(test) has no pictures of cow and 1 other class: ", "train --data %s %s",
+                           folder, run);
+    assert_int_equal(remove(in_folder(folder, "train/cow/x.png")), 0);
     write_bytes(folder, "train/cow/x.bmp", "x", 1);
     gs_test_program_prints(1, "the class folder cow has 1 picture, but no .jpg, .jpeg, .jfif or .png",
                            "train --data %s --size 16 --model softmax --batch 2 --steps 1", folder);

@@ -304,10 +304,13 @@ static void json_is_always_utf8(void **state) {
     for (const char *at = output; *at; at += length) assert_true((length = gs_utf8_read(at, &code)) > 0);
     free(output);
     size_t bytes;
-    char *run = gs_test_text(gs_test_path(folder, "run.json"), &bytes);
-    for (const char *at = run; *at; at += length) assert_true((length = gs_utf8_read(at, &code)) > 0);
-    assert_non_null(strstr(run, "x\\\\xff"));
-    free(run);
+    static const char *const files[] = {"metrics.jsonl", "trace.json", "run.json"};
+    for (int i = 0; i < 3; i++) {
+        char *all = gs_test_text(gs_test_path(folder, files[i]), &bytes);
+        for (const char *at = all; *at; at += length) assert_true((length = gs_utf8_read(at, &code)) > 0);
+        if (i == 2) assert_non_null(strstr(all, "x\\\\xff"));
+        free(all);
+    }
 }
 
 GS_TESTS(log, cmocka_unit_test(a_comma_of_the_locale_changes_no_file),

@@ -10,6 +10,7 @@
 #include "tests/golden.h"
 #include "tests/on_devices.h"
 #include "tests/operators.h"
+#include "tests/program.h"
 
 enum { VOCABULARY = 40, CONTEXT = 16, WIDTH = 32, SEQUENCES = 6, PARTS = 28, ALL = 27264 };
 static const char TEXT[] = "block layer = residual (layer_norm, linear 96, attention 4 causal, linear 32), "
@@ -65,12 +66,14 @@ static float value(int i, size_t k) {
 /* What else a file may hold, and what is wrong with it. */
 typedef struct extra {
     const char *prefix;
-    bool buffers;        /* ones for which no tensor of the model exists */
-    bool output;         /* lm_head.weight */
-    float difference;    /* of its last number from the table's */
-    const char *drop;    /* a tensor that is missing */
-    const char *reshape; /* one whose dims are exchanged */
-    int more_places;     /* rows of wpe.weight beyond the context */
+    bool buffers;                       /* ones for which no tensor of the model exists */
+    bool output;                        /* lm_head.weight */
+    const char *before_output, *shared; /* its prefix; what the metadata say of tensors that are one */
+    bool as_ours;                       /* linear layers are not transposed, as in nanoGPT */
+    float difference;                   /* of its last number from the table's */
+    const char *drop;                   /* a tensor that is missing */
+    const char *reshape;                /* one whose dims are exchanged */
+    int more_places;                    /* rows of wpe.weight beyond the context */
 } extra;
 
 static void put_header(char *header, size_t size, const char *prefix, const char *name, int ndim,
@@ -97,22 +100,28 @@ static const char *write_file(extra e) {
         const size_t more = places ? (size_t)(e.more_places * WIDTH) : 0;
         if (e.drop && strcmp(e.drop, t[i].name) == 0) continue;
         if (places) dims[0] += e.more_places;
-        if (e.reshape && strcmp(e.reshape, t[i].name) == 0) {
+        const bool turned = e.as_ours && t[i].ndim > 1 && *t[i].name == 'h';
+        if (turned || (e.reshape && strcmp(e.reshape, t[i].name) == 0)) {
             dims[0] = t[i].dims[1];
             dims[1] = t[i].dims[0];
         }
         put_header(header, sizeof header, prefix, t[i].name, t[i].ndim, dims, &at);
-        for (size_t k = 0; k < t[i].count + more; k++) data[floats++] = value(i, k);
+        for (size_t k = 0; k < t[i].count + more; k++) {
+            const size_t rows = (size_t)dims[0], columns = (size_t)dims[1];
+            data[floats++] = value(i, turned ? k % columns * rows + k / columns : k);
+        }
     }
     if (e.buffers) {
         put_header(header, sizeof header, prefix, "h.1.attn.bias", 4, (int[]){1, 1, CONTEXT, CONTEXT}, &at);
         floats += MASK;
     }
     if (e.output) {
-        put_header(header, sizeof header, "", "lm_head.weight", 2, t[0].dims, &at);
+        put_header(header, sizeof header, e.before_output ? e.before_output : "", "lm_head.weight", 2,
+                   t[0].dims, &at);
         for (size_t k = 0; k < t[0].count; k++) data[floats++] = value(0, k);
         data[floats - 1] += e.difference;
     }
+    if (e.shared) gs_append(header, sizeof header, ",\"__metadata__\":{%s}", e.shared);
     strcat(header, "}");
     const uint64_t length = strlen(header);
     assert_true(length < HEADER - 1 && at == floats * 4 && floats <= sizeof data / sizeof *data);
@@ -130,7 +139,23 @@ static const char *write_file(extra e) {
 static void logits_of_transformers_on(gs_device *d) {
     static float x[SEQUENCES * CONTEXT], w[ALL], got[SEQUENCES * CONTEXT * VOCABULARY];
     const extra files[] = {
-        {.prefix = NULL}, {.prefix = "transformer.", .buffers = true, .output = true}, {.more_places = 3}};
+        {.prefix = NULL},
+        {.prefix = "transformer.", .buffers = true, .output = true},
+        {.more_places = 3},
+        {.prefix = "_orig_mod.transformer.", .output = true, .before_output = "_orig_mod."},
+        {.prefix = "module.", .output = true, .before_output = "module."},
+        {.prefix = "transformer.", .output = true, .drop = "wte.weight"},
+        {.prefix = "_orig_mod.transformer.",
+         .output = true,
+         .before_output = "_orig_mod.",
+         .drop = "wte.weight"},
+        {.prefix = "transformer.",
+         .output = true,
+         .drop = "wte.weight",
+         .shared = "\"transformer.wte.weight\":\"lm_head.weight\""},
+        {.prefix = "transformer.", .shared = "\"lm_head.weight\":\"transformer.wte.weight\""},
+        {.prefix = "transformer.", .as_ours = true},
+    };
     char text[400];
     gs_model *m;
     snprintf(text, sizeof text, "%stied", TEXT);
@@ -212,6 +237,19 @@ static void an_output_of_its_own(void **state) {
         assert_ok(gs_safetensors_load(write_file(files[i]), m, w));
         assert_true(w[m->param[PARTS]->at + 1] == value(0, 1)); /* not transposed */
     }
+    /* one tensor of the file, two of the model */
+    const extra one[] = {
+        {.prefix = "transformer.", .shared = "\"lm_head.weight\":\"transformer.wte.weight\""},
+        {.prefix = "transformer.",
+         .output = true,
+         .drop = "wte.weight",
+         .shared = "\"transformer.wte.weight\":\"lm_head.weight\""}};
+    for (int i = 0; i < 2; i++) {
+        assert_ok(gs_safetensors_load(write_file(one[i]), m, w));
+        assert_memory_equal(w + m->param[PARTS]->at, w + m->param[0]->at, VOCABULARY * WIDTH * sizeof *w);
+    }
+    assert_fails(GS_E_SHAPE, "wte.weight is missing in",
+                 gs_safetensors_load(write_file((extra){.output = true, .drop = "wte.weight"}), m, w));
     assert_fails(GS_E_SHAPE, "lm_head.weight is missing in",
                  gs_safetensors_load(write_file((extra){.prefix = NULL}), m, w));
     gs_model_free(m);
@@ -235,6 +273,8 @@ static void wrong_files(void **state) {
          "output layer is tied to its embedding"},
         {"tied", CONTEXT, {.drop = "h.1.ln_2.bias"}, "h.1.ln_2.bias is missing in"},
         {"tied", CONTEXT, {.reshape = "h.1.mlp.c_fc.weight"}, "h.1.mlp.c_fc.weight is (128,32) in"},
+        {"tied", CONTEXT, {.reshape = "h.0.attn.c_attn.weight"}, "h.0.mlp.c_fc.weight is (32,128) in"},
+        {"tied", CONTEXT, {.prefix = "a.", .output = true, .before_output = "b."}, "0.weight is missing in"},
         {"tied", CONTEXT + 1, {.prefix = NULL}, "wpe.weight is (16,32) in"},
         {"tied", CONTEXT + 1, {.prefix = NULL}, "; the model has (17,32)"},
         {"tied, linear 3", CONTEXT, {.prefix = NULL}, "0.weight is missing in"},
@@ -260,6 +300,40 @@ static void wrong_files(void **state) {
     gs_model_free(m);
 }
 
+#define EMBEDDED "embedding 9 4, positions, "
+#define ATTENTION(what) "residual (layer_norm, linear 12, " what ", linear 4), "
+#define MLP(what) "residual (layer_norm, linear 16, " what ", linear 4), "
+#define BLOCK ATTENTION("attention 2 causal") MLP("gelu")
+
+#define JARGON "embedding 155 4, positions, "
+
+static void config_says_the_rest(void **state) {
+    (void)state;
+    static const char start[] =
+        "\"model_type\": \"gpt2\", \"vocab_size\": 155, \"n_positions\": 3, \"n_embd\": 4, ";
+    static const char *const texts[][2] = {
+        {JARGON BLOCK BLOCK "layer_norm, tied",
+         "\"n_layer\": 2, \"n_head\": 2, \"activation_function\": \"gelu\"\n"},
+        {JARGON ATTENTION(
+             "attention 4 causal") "residual (layer_norm, linear 8, gelu tanh, linear 4), layer_norm, "
+                                   "linear 155 no_bias",
+         "\"n_layer\": 1, \"n_head\": 4, \"n_inner\": 8, \"activation_function\": \"gelu_new\", "
+         "\"tie_word_embeddings\": false\n"},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char *output, wanted[400];
+        snprintf(wanted, sizeof wanted, "%s%s", start, texts[i][1]);
+        assert_int_equal(
+            gs_test_shell(&output,
+                          "COLUMNS=999 %s/gradsum train --data jargon --context 3 --steps 1 --batch 2 "
+                          "--tests 0 --names huggingface --save %s --model '%s' 2>&1",
+                          GS_BUILD_DIR, path_of("config.safetensors"), texts[i][0]),
+            0);
+        if (!strstr(output, wanted)) fail_msg("no '%s' in: %s", wanted, output);
+        free(output);
+    }
+}
+
 static void models_without_names(void **state) {
     (void)state;
     static const char *const wrong[][2] = {
@@ -275,13 +349,30 @@ static void models_without_names(void **state) {
          "for layer 3.body.2, linear"},
         {"embedding 9 4, positions, layer_norm, tied, linear 2", "for layer 4, linear"},
         {"embedding 9 4, positions, relu, tanh, layer_norm", "for layer 2, relu"},
+        /* the names are there, but GPT-2 computes something else */
+        {EMBEDDED ATTENTION("attention 2") MLP("gelu tanh") "layer_norm, tied",
+         "layer 2.body.2, attention 2, "},
+        {EMBEDDED ATTENTION("relu") MLP("gelu") "layer_norm, tied", "layer 2.body.2, relu, "},
+        {EMBEDDED ATTENTION("attention 2 causal") MLP("dropout 0.1") "layer_norm, tied",
+         "layer 3.body.2, dropout 0.1, of this model: wanted gelu, gelu tanh, relu, "},
+        {EMBEDDED BLOCK "layer_norm, linear 9",
+         "layer 5, a linear layer with a bias, of this model: wanted no_bias"},
+        {EMBEDDED BLOCK "layer_norm, tied, tanh", "layer 6, tanh, of this model: wanted nothing after"},
+        {EMBEDDED BLOCK ATTENTION("attention 4 causal") MLP("gelu") "layer_norm, tied",
+         "layer 4.body.2, attention 4 causal, of this model: wanted attention 2 causal, as in the block "
+         "before"},
+        {EMBEDDED BLOCK ATTENTION("attention 2 causal") MLP("relu") "layer_norm, tied",
+         "layer 5.body.2, relu, "},
+        {EMBEDDED
+         "residual (layer_norm, linear 24, attention 2 causal, linear 4), " MLP("gelu") "layer_norm, tied",
+         "layer 2.body.1, linear, of this model: wanted three outputs for each input"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         gs_model *m;
         const gs_shape in =
             strstr(wrong[i][0], "embedding") ? (gs_shape){1, 1, 1, 3} : (gs_shape){4, 1, 1, 3};
         gs_status planned = gs_model_plan(wrong[i][0], in, &m);
-        assert_fails(GS_E_USAGE, "Hugging Face's GPT-2 has no name",
+        assert_fails(GS_E_USAGE, "Hugging Face's GPT-2 ",
                      planned == GS_OK ? gs_names_rename(m, GS_NAMES_HUGGINGFACE) : planned);
         assert_non_null(strstr(gs_message(), wrong[i][1]));
         gs_model_free(m);
@@ -290,4 +381,5 @@ static void models_without_names(void **state) {
 
 GS_TESTS(names_gpt2, cmocka_unit_test(logits_of_transformers), cmocka_unit_test(saved_as_it_was),
          cmocka_unit_test(a_shorter_context), cmocka_unit_test(an_output_of_its_own),
-         cmocka_unit_test(wrong_files), cmocka_unit_test(models_without_names))
+         cmocka_unit_test(wrong_files), cmocka_unit_test(config_says_the_rest),
+         cmocka_unit_test(models_without_names))

@@ -84,6 +84,9 @@ static void values_that_are_nearly_right(void **state) {
         {"model '0 x relu'", "expected how many times, a whole number from 1 up"},
         {"model 'block a = a; a, linear 10'", "a block cannot use itself"},
         {"train --lr-rule liner", "; did you mean linear?"},
+        {"train --save a.b/x.PT",
+         "--save a.b/x.PT: gradsum writes safetensors, and the name says .PT; wanted a name such as "
+         "a.b/x.safetensors"},
         {"train --keep bets --save x",
          "unknown --keep 'bets'; choose one of: last, best; did you mean best?"},
         {"schemes --over thread",

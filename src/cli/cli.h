@@ -154,6 +154,9 @@ void gs_tell_of_data(const char *command, const gs_worker *);
 /* A model for photographs, with images of Fashion-MNIST's size, which is the default. */
 void gs_tell_usual_images(const char *command, const char *model, gs_shape in);
 
+/* The same, of a test set that is an image folder: pictures that are left out, classes without any. */
+void gs_tell_test_set(const char *command, const gs_settings *);
+
 /* On standard error, of rank 0: how many files were skipped (--skip-broken). */
 void gs_tell_skipped(const char *command, const gs_result *);
 

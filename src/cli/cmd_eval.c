@@ -115,6 +115,7 @@ int gs_cmd_eval(int argc, char **argv) {
     if (status != GS_OK && json && processes.rank == 0) gs_json_failed(status, NULL);
     if (status != GS_OK) return gs_failed("eval", status);
     gs_tell_scaling("eval", &s);
+    gs_tell_test_set("eval", &s);
     gs_tell_skipped("eval", &result);
     if (result.rank == 0) print_result(&s, &result, matrix, json);
     if (result.rank == 0 && page) status = gs_eval_page(&s, &result, page, argc, argv);

@@ -79,8 +79,8 @@ static void print_name(const char *name) {
                      {"resnet18", "residual blocks, for images of 224x224"},
                      {"resnet50", "the same, deeper, with bottlenecks"},
                      {"vgg11", "plain convolutions, for images of 224x224"},
-                     {"gpt", "a small GPT, for 65 different tokens and a context of 64"},
-                     {"gpt2", "the same, larger: 50257 tokens, a context of 1024"}};
+                     {"gpt", "a small GPT (with exact gelu), for 65 tokens and a context of 64"},
+                     {"gpt2", "GPT-2 (with gelu tanh): 50257 tokens, a context of 1024"}};
     int column = printf("  %-9s ", name);
     for (size_t i = 0; i < sizeof long_text / sizeof *long_text; i++)
         if (strcmp(name, long_text[i].name) == 0) {

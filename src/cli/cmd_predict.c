@@ -33,6 +33,7 @@ int gs_cmd_predict(int argc, char **argv) {
     gs_status status = gs_predict_all(&s, &logits, &rows, &columns);
     if (status != GS_OK) return gs_failed("predict", status);
     gs_tell_scaling("predict", &s);
+    gs_tell_test_set("predict", &s);
     status = gs_npy_save(out, logits, rows, (size_t)columns);
     free(logits);
     if (status != GS_OK) return gs_failed("predict", status);

@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "data/text_set.h"
 #include "model/model_text.h"
+#include "data/folder_list.h"
 #include "data/source.h"
 
 void gs_tell(const char *command, const char *format, ...) {
@@ -30,6 +31,42 @@ static bool is_constant(const gs_dataset *set) {
     return !set->source;
 }
 
+/* Of a model that gs_names_rename has taken. */
+static void config_of(const gs_layer *net, char *text, size_t size) {
+    const int *table = net->child[0]->param[0].dims, places = net->child[1]->param[0].dims[0];
+    int halves = 0, heads = 0;
+    char what[128];
+    while (strcmp(net->child[2 + halves]->ops->name, "residual") == 0) halves++;
+    snprintf(text, size, "\"vocab_size\": %d, \"n_positions\": %d, \"n_embd\": %d, \"n_layer\": %d", table[0],
+             places, table[1], halves / 2);
+    if (halves > 0) {
+        const gs_layer *const *mlp = (const gs_layer *const *)net->child[3]->child[0]->child;
+        gs_layer_describe(net->child[2]->child[0]->child[2], what, sizeof what);
+        if (sscanf(what, "attention %d", &heads) == 1) gs_append(text, size, ", \"n_head\": %d", heads);
+        if (mlp[1]->out.c != 4 * table[1]) gs_append(text, size, ", \"n_inner\": %d", mlp[1]->out.c);
+        gs_layer_describe(mlp[2], what, sizeof what);
+        gs_append(text, size, ", \"activation_function\": \"%s\"",
+                  strcmp(what, "gelu tanh") == 0 ? "gelu_new" : what);
+    }
+    if (strcmp(net->child[3 + halves]->ops->name, "tied") != 0)
+        gs_append(text, size, ", \"tie_word_embeddings\": false");
+}
+
+/* A file of weights does not say how many heads there are, or what the activation is. */
+static void tell_config(const char *command, const gs_worker *w) {
+    gs_model *plan;
+    char config[300];
+    if (gs_model_plan(w->settings->model, w->train_set->shape, &plan) != GS_OK) return;
+    if (gs_names_rename(plan, GS_NAMES_HUGGINGFACE) == GS_OK) {
+        config_of(plan->net, config, sizeof config);
+        gs_tell(command,
+                "note: --names huggingface: the file has weights alone; transformers reads the rest from a "
+                "config.json beside it: \"model_type\": \"gpt2\", %s",
+                config);
+    }
+    gs_model_free(plan);
+}
+
 /* torchvision has models of its own with these layers; lenet's would only be named as in its VGG. */
 static void tell_names(const char *command, const gs_settings *s) {
     static const char *const theirs[] = {"resnet18", "resnet50", "vgg11"};
@@ -51,16 +88,29 @@ void gs_tell_usual_images(const char *command, const char *model, gs_shape in) {
                     strcmp(command, "model") == 0 ? " (--input 3x224x224)" : " (--data)");
 }
 
-static void tell_left_out(const char *command, const gs_dataset *set) {
-    if (!set || !set->source || !*set->source->left_out) return;
-    gs_tell(command, "note: %s leaves pictures out that gradsum cannot read: %s; convert them to JPEG or PNG",
-            set->name, set->source->left_out);
+static void tell_left_out(const char *command, const char *set, const gs_folder_list *list) {
+    if (*list->left_out)
+        gs_tell(command,
+                "note: %s leaves pictures out that gradsum cannot read: %s; convert them to JPEG or PNG", set,
+                list->left_out);
+    if (*list->absent)
+        gs_tell(command, "note: %s has no pictures of %s: its accuracy is that of the other classes", set,
+                list->absent);
+}
+
+void gs_tell_test_set(const char *command, const gs_settings *s) {
+    gs_folder_list list;
+    if ((s->processes && s->processes->rank != 0) || !gs_dataset_is_image_folder(s->data)) return;
+    if (gs_folder_list_read(s->data, GS_TEST, &list) != GS_OK) return;
+    tell_left_out(command, list.folder, &list);
+    gs_folder_list_free(&list);
 }
 
 void gs_tell_of_data(const char *command, const gs_worker *w) {
     const gs_dataset *set = w->train_set;
-    tell_left_out(command, w->train_set);
-    tell_left_out(command, w->test_set);
+    if (set->source && set->source->list) tell_left_out(command, set->name, set->source->list);
+    if (w->test_set && w->test_set->source && w->test_set->source->list)
+        tell_left_out(command, w->test_set->name, w->test_set->source->list);
     int outputs = w->model->out.c;
     if (!set->targets && !set->text && set->classes < outputs && set->classes > 0)
         gs_tell(
@@ -74,6 +124,7 @@ void gs_tell_of_data(const char *command, const gs_worker *w) {
         gs_tell(command, "note: --batch-norm %s changes nothing: the model has no batch_norm",
                 gs_batch_norm_text(over, norm, sizeof norm));
     if (w->settings->names == GS_NAMES_TORCHVISION && w->settings->save) tell_names(command, w->settings);
+    if (w->settings->names == GS_NAMES_HUGGINGFACE && w->settings->save) tell_config(command, w);
     gs_tell_usual_images(command, w->settings->model, set->shape);
     if (w->input.scales && is_constant(set))
         gs_tell(command, "note: all bytes of %s are %d: nothing can be learned from these images", set->name,

@@ -156,7 +156,6 @@ gs_status gs_folder_explain(const char *where) {
 typedef struct builder {
     gs_folder_list *list;
     size_t files_room, names_used, names_room, others[OTHERS];
-    char empty[200]; /* classes that have only such, ", NAME" each */
 } builder;
 
 static gs_status add_file(builder *b, const char *class, const char *name, int32_t label) {
@@ -204,7 +203,6 @@ static gs_status add_class(builder *b, const char *class, int32_t label, bool ma
         others += files.others[k];
         b->others[k] += files.others[k];
     }
-    if (others > 0 && files.count == 0) gs_append(b->empty, sizeof b->empty, ", %s", gs_printable(class));
     if (status == GS_OK && files.count == 0 && !may_be_empty && others > 0)
         status =
             gs_fail(GS_E_FORMAT,
@@ -227,6 +225,19 @@ static gs_status no_classes(const char *folder) {
     return status;
 }
 
+/* The files are in the order of their labels. */
+static void name_absent(gs_folder_list *l, const entries *classes) {
+    size_t file = 0, absent = 0, first = 0;
+    for (size_t c = 0; c < classes->count; c++) {
+        while (file < l->count && (size_t)l->files[file].label < c) file++;
+        if (file < l->count && (size_t)l->files[file].label == c) continue;
+        if (absent++ == 0) first = c;
+    }
+    if (absent > 0) gs_append(l->absent, sizeof l->absent, "%s", gs_printable(classes->name[first]));
+    if (absent > 1)
+        gs_append(l->absent, sizeof l->absent, " and %zu other class%s", absent - 1, absent > 2 ? "es" : "");
+}
+
 static gs_status add_classes(builder *b, const entries *classes, const entries *own, gs_split split) {
     for (size_t i = 0; i < own->count; i++) {
         char **at = classes->name ? bsearch(&own->name[i], classes->name, classes->count,
@@ -242,7 +253,7 @@ static gs_status add_classes(builder *b, const entries *classes, const entries *
     for (int k = 0; k < OTHERS; k++)
         if (b->others[k] > 0)
             gs_append(left_out, room, "%s%zu %s", *left_out ? ", " : "", b->others[k], other_ends[k]);
-    if (*b->empty) gs_append(left_out, room, " (all pictures of %s)", b->empty + 2);
+    name_absent(b->list, classes);
     if (b->list->count == 0)
         return gs_fail(GS_E_FORMAT, "%s: none of its class folders has a .jpg, .jpeg, .jfif or .png",
                        b->list->folder);

@@ -22,8 +22,8 @@ typedef struct gs_folder_list {
     gs_folder_file *files;
     char *names;
     gs_class_names classes; /* those of train */
-    char left_out
-        [400]; /* pictures that gradsum cannot read, "3 .webp, 1 .gif", and classes of val that have no other */
+    char left_out[200];     /* pictures that gradsum cannot read: "3 .webp, 1 .gif" */
+    char absent[200]; /* classes of train that have no pictures here: "bee", "bee and 2 other classes" */
 } gs_folder_list;
 
 /* Is `where` a folder with a folder `train` or `val`? */

@@ -267,7 +267,7 @@ gs_status gs_folder_set_load(const char *where, gs_split split, const gs_folder_
     f->size = o->size ? o->size : GS_FOLDER_SIZE;
     f->skip_broken = o->skip_broken;
     GS_TRY(gs_folder_list_read(where, split, &f->list));
-    f->source.left_out = f->list.left_out;
+    f->source.list = &f->list;
     f->source.folder = strrchr(f->list.folder, '/') + 1;
     f->source.is_broken = f->skip_broken ? calloc(f->list.count, 1) : NULL;
     if (f->skip_broken && !f->source.is_broken) return gs_fail(GS_E_MEMORY, "%s: no memory", where);

@@ -23,7 +23,7 @@ struct gs_source {
     void (*free)(gs_source *);
     const char *(*name)(const gs_source *, size_t sample); /* of its file, within */
     const char *folder;                                    /* train, val or test */
-    const char *left_out;                                  /* folder_list.h; may be empty */
+    const struct gs_folder_list *list;                     /* of an image folder (folder_list.h) */
     gs_scaling scaling;                                    /* of a training set: gs_dataset_scaling */
     uint32_t checksum;                                     /* of what must be the same on all ranks */
     /* Count flags: samples that could not be read, and whose place others took; or NULL. */

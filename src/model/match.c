@@ -17,31 +17,44 @@ void gs_match_shape(const gs_param *p, bool transposed, char *text, size_t size)
         gs_append(text, size, "%s%d%s", d ? "," : "(", dims[d], d + 1 < p->ndim ? "" : ")");
 }
 
-/* Hugging Face's output layer has a name of its own even where its weight is the embedding's; it never has a prefix. */
-static const char OUTPUT[] = "lm_head.weight";
-
-static const gs_tensor *find_tensor(const gs_tensor_file *f, gs_prefix before, const char *name) {
-    if (strcmp(name, OUTPUT) == 0) before.length = 0;
-    for (size_t i = 0; i < f->count; i++)
-        if (strncmp(f->tensors[i].name, before.text, before.length) == 0 &&
-            strcmp(f->tensors[i].name + before.length, name) == 0)
-            return &f->tensors[i];
-    return NULL;
-}
-
-static bool all_begin_with(const gs_tensor_file *f, gs_prefix before) {
-    for (size_t i = 0; i < f->count; i++)
-        if (strncmp(f->tensors[i].name, before.text, before.length) != 0 &&
-            strcmp(f->tensors[i].name, OUTPUT) != 0)
-            return false;
-    return true;
-}
+/* Hugging Face's output layer has a name of its own even where its weight is the embedding's. Its prefix is where the
+ * others' begins: "_orig_mod.lm_head.weight" beside "_orig_mod.transformer.wte.weight". */
+static const char OUTPUT[] = "lm_head.weight", TABLE[] = "wte.weight";
 
 /* How long the prefix is that a tensor's name has before this name of the model; -1: it does not end with that. */
 static int length_in_front(const char *name, const char *of) {
     size_t length = strlen(name), end = strlen(of);
     if (length < end || strcmp(name + length - end, of) != 0) return -1;
     return length == end || name[length - end - 1] == '.' ? (int)(length - end) : -1;
+}
+
+/* Is `full` the name in the file for `name`? */
+static bool is_named(const char *full, gs_prefix before, const char *name) {
+    const int length = length_in_front(full, name);
+    if (length < 0 || (size_t)length > before.length || strncmp(full, before.text, (size_t)length) != 0)
+        return false;
+    return (size_t)length == before.length || strcmp(name, OUTPUT) == 0;
+}
+
+/* Of tensors that share their memory safetensors.torch.save_model writes one; the metadata name it for each other. */
+static const gs_tensor *find_tensor(const gs_tensor_file *f, gs_prefix before, const char *name) {
+    const cJSON *shared = f->metadata ? f->metadata->child : NULL;
+    for (size_t i = 0; i < f->count; i++)
+        if (is_named(f->tensors[i].name, before, name)) return &f->tensors[i];
+    for (; shared; shared = shared->next)
+        for (size_t i = 0; i < f->count && cJSON_IsString(shared); i++)
+            if (is_named(shared->string, before, name) &&
+                strcmp(f->tensors[i].name, shared->valuestring) == 0)
+                return &f->tensors[i];
+    return NULL;
+}
+
+static bool all_begin_with(const gs_tensor_file *f, gs_prefix before) {
+    for (size_t i = 0; i < f->count; i++)
+        if (strncmp(f->tensors[i].name, before.text, before.length) != 0 &&
+            !is_named(f->tensors[i].name, before, OUTPUT))
+            return false;
+    return true;
 }
 
 /* The prefix of all tensors: the shortest one after which a tensor has the name of the first parameter. False: there is
@@ -60,7 +73,26 @@ static bool find_prefix(const gs_tensor_file *f, const char *first, gs_prefix *b
     return found;
 }
 
-/* Which names has the file? The model's own, unless the first parameter is there under another one alone. */
+static bool shape_is(const gs_tensor *t, const gs_param *p, bool transposed) {
+    char wanted[64], found[200];
+    gs_match_shape(p, transposed, wanted, sizeof wanted);
+    return strcmp(gs_tensor_shape(t->shape, found, sizeof found), wanted) == 0;
+}
+
+/* nanoGPT has GPT-2's names, but its linear layers are (out, in) as ours. The first c_attn tells, (3n,n) or (n,3n): the
+ * others may be square. */
+static void find_transposed(gs_match *m) {
+    bool as_ours = false;
+    for (int i = 0; i < m->model->saved_count; i++) {
+        const gs_tensor *t =
+            strcmp(m->name[i].text, "h.0.attn.c_attn.weight") == 0 ? gs_match_find(m, m->name[i].text) : NULL;
+        if (t) as_ours = shape_is(t, m->model->param[i], false);
+    }
+    for (int i = 0; i < m->model->saved_count && as_ours; i++) m->name[i].transposed = false;
+}
+
+/* Which names has the file? The model's own, unless the first parameter is there under another one alone. GPT-2's first
+ * one may be there as the output layer; then the second one tells. */
 gs_status gs_match_begin(gs_match *m, const gs_tensor_file *f, const gs_model *model) {
     const int count = model->saved_count;
     *m = (gs_match){f, model, calloc((size_t)count + 1, sizeof *m->name), {"", 0}};
@@ -68,8 +100,12 @@ gs_status gs_match_begin(gs_match *m, const gs_tensor_file *f, const gs_model *m
     GS_TRY(gs_names_of(model, GS_NAMES_OWN, m->name));
     if (count == 0 || find_prefix(f, m->name[0].text, &m->before)) return GS_OK;
     for (gs_names which = GS_NAMES_TORCHVISION; model->net && which <= GS_NAMES_HUGGINGFACE; which++)
-        if (gs_names_of(model, which, m->name) == GS_OK && find_prefix(f, m->name[0].text, &m->before))
+        if (gs_names_of(model, which, m->name) == GS_OK &&
+            (find_prefix(f, m->name[0].text, &m->before) ||
+             (which == GS_NAMES_HUGGINGFACE && find_prefix(f, m->name[1].text, &m->before)))) {
+            find_transposed(m);
             return GS_OK;
+        }
     m->before.length = 0;
     return gs_names_of(model, GS_NAMES_OWN, m->name);
 }
@@ -86,7 +122,7 @@ static bool ends_with(const char *name, const char *end) {
 }
 
 static bool is_gpt2(const gs_match *m) {
-    return m->model->saved_count > 0 && strcmp(m->name[0].text, "wte.weight") == 0;
+    return m->model->saved_count > 0 && strcmp(m->name[0].text, TABLE) == 0;
 }
 
 /* Tensors from which nothing is computed that the model does not know: how many batches PyTorch's batch_norm has seen;
@@ -172,7 +208,7 @@ gs_status gs_match_check(const gs_match *m) {
     const gs_tensor_file *f = m->file;
     char found[200];
     for (int i = 0; i < m->model->saved_count; i++) {
-        GS_TRY(check_tensor(m, i, find_tensor(f, m->before, m->name[i].text)));
+        GS_TRY(check_tensor(m, i, gs_match_find(m, m->name[i].text)));
     }
     for (size_t i = 0; i < f->count; i++) {
         const gs_tensor *t = &f->tensors[i];
@@ -180,8 +216,7 @@ gs_status gs_match_check(const gs_match *m) {
             GS_TRY(check_tensor(m, 0, t));
             continue;
         }
-        const char *name =
-            strcmp(t->name, OUTPUT) == 0 ? OUTPUT : t->name + m->before.length; /* all begin with it */
+        const char *name = is_named(t->name, m->before, OUTPUT) ? OUTPUT : t->name + m->before.length;
         if (!is_parameter(m, name) && !is_left_out(m, t->name))
             return gs_fail(GS_E_SHAPE, "%s %s is in %s, but the model has no such parameter",
                            gs_printable(t->name), gs_tensor_shape(t->shape, found, sizeof found), f->path);
@@ -190,5 +225,6 @@ gs_status gs_match_check(const gs_match *m) {
 }
 
 const gs_tensor *gs_match_find(const gs_match *m, const char *name) {
-    return find_tensor(m->file, m->before, name);
+    const gs_tensor *t = find_tensor(m->file, m->before, name);
+    return t || strcmp(name, TABLE) != 0 ? t : gs_match_tied_output(m);
 }

@@ -26,7 +26,8 @@ gs_status gs_match_begin(gs_match *m, const gs_tensor_file *, const gs_model *);
  * fit. */
 gs_status gs_match_check(const gs_match *);
 
-/* The tensor of this name, which is without the prefix; NULL: there is none. */
+/* The tensor of this name, which is without the prefix; NULL: there is none. A tied table may have the output layer's
+ * name alone. */
 const gs_tensor *gs_match_find(const gs_match *, const char *name);
 
 /* For a model whose output layer is tied: the tensor of the output layer that a GPT-2 file of Hugging Face may have

@@ -173,6 +173,47 @@ static gs_status name_gpt2(const naming *n) {
     return GS_OK;
 }
 
+/* What a tensor's name and shape do not say: whose numbers would mean something else there. */
+static gs_status not_gpt2(const gs_layer *l, const char *found, const char *wanted) {
+    return gs_fail(GS_E_USAGE, "Hugging Face's GPT-2 cannot have layer %s, %s, of this model: wanted %s",
+                   l->name, found, wanted);
+}
+
+/* Its config.json names one activation, one width and one number of heads for all blocks. `before`: the same half of
+ * the block before; NULL: there is none. */
+static gs_status check_half_block(const gs_layer *half, const gs_layer *before, bool is_attention) {
+    const gs_layer *body = half->child[0], *first = body->child[1], *l = body->child[2];
+    static const char *const activations[] = {"gelu", "gelu tanh", "relu", "tanh", "sigmoid", "silu"};
+    char text[128], other[128], wanted[200];
+    gs_layer_describe(l, text, sizeof text);
+    if (is_attention && !(is(l, "attention") && strstr(text, " causal")))
+        return not_gpt2(l, text, "attention that is causal");
+    if (is_attention && first->out.c != 3 * first->in.c)
+        return not_gpt2(first, first->ops->name,
+                        "three outputs for each input: q, k and v are as wide as it");
+    for (int i = 0; !is_attention && strcmp(text, activations[i]) != 0; i++)
+        if (i == 5) return not_gpt2(l, text, "gelu, gelu tanh, relu, tanh, sigmoid or silu");
+    for (int i = 1; before && i < 3; i++) {
+        gs_layer_describe(body->child[i], text, sizeof text);
+        gs_layer_describe(before->child[0]->child[i], other, sizeof other);
+        snprintf(wanted, sizeof wanted, "%s, as in the block before", other);
+        if (strcmp(text, other) != 0) return not_gpt2(body->child[i], text, wanted);
+    }
+    return GS_OK;
+}
+
+static gs_status check_gpt2(const gs_layer *net) {
+    int i = 2;
+    for (; is(net->child[i], "residual"); i++)
+        GS_TRY(check_half_block(net->child[i], i < 4 ? NULL : net->child[i - 2], i % 2 == 0));
+    const gs_layer *head = net->child[++i];
+    if (head->params > 1) return not_gpt2(head, "a linear layer with a bias", "no_bias in its text, or tied");
+    while (++i < net->children)
+        if (!is(net->child[i], "flatten"))
+            return not_gpt2(net->child[i], net->child[i]->ops->name, "nothing after the output layer");
+    return GS_OK;
+}
+
 gs_status gs_names_of(const gs_model *model, gs_names which, gs_name *name) {
     const naming n = {model, name};
     for (int i = 0; i < model->saved_count; i++) {
@@ -190,6 +231,7 @@ gs_status gs_names_rename(gs_model *model, gs_names which) {
     gs_name *name = calloc((size_t)model->saved_count + 1, sizeof *name);
     if (!name) return gs_fail(GS_E_MEMORY, "no memory for the names of %d tensors", model->saved_count);
     gs_status st = gs_names_of(model, which, name);
+    if (st == GS_OK && which == GS_NAMES_HUGGINGFACE) st = check_gpt2(model->net);
     for (int i = 0; st == GS_OK && i < model->saved_count; i++) {
         memcpy(model->param[i]->name, name[i].text, sizeof name[i].text);
         model->param[i]->transposed = name[i].transposed;

@@ -18,5 +18,6 @@ typedef struct gs_name {
  * plan. GS_E_USAGE: the model is none that has such names; the message names the layer. */
 gs_status gs_names_of(const gs_model *model, gs_names which, gs_name *name);
 
-/* What gs_safetensors_save writes from now on. */
+/* What gs_safetensors_save writes from now on. Also GS_E_USAGE: the names are there, but GPT-2 computes something else
+ * with such weights; the message names the layer. */
 gs_status gs_names_rename(gs_model *model, gs_names which);
