@@ -116,8 +116,8 @@ static inline gs_mem gs_zero_rest(const gs_zero *z, gs_mem array, bool divided, 
 /* ---- zero.c ---- */
 
 /* Would workers of such a run make the collectives of stages 2 and 3 by a thread beside them (core/jobs.h), so that
- * they lie behind layers? What training asks of a worker, this asks of settled settings: for predictions. Where only some of
- * the devices would, it says no, since the others wait. net: the model that a worker has. */
+ * they lie behind layers? What training asks of a worker, this asks of settled settings: for predictions. Where only
+ * some of the devices would, it says no, since the others wait. net: the model that a worker has. */
 bool gs_zero_would_have_thread(const gs_settings *, const char *devices, const gs_layer *net, int replicas);
 
 /* ---- zero_sums.c: what goes between workers ---- */
