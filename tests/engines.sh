@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # engines.sh PROGRAM: other programs start processes of gradsum, the real ones: Slurm's srun on two simulated nodes,
-# torchrun on two, Open MPI's mpirun, MPICH's mpiexec. Each training must end
-# with the weights of `gradsum launch -n 4`. What is not installed is left out, and said (with GRADSUM_ENGINES=required:
+# torchrun on two, Open MPI's mpirun, MPICH's mpiexec. Each training must end with the weights of `gradsum launch -n 4`;
+# also where rank 1 is killed at a drawn place, and Slurm or torchrun starts the ranks again. What is not installed is
+# left out, and said (with GRADSUM_ENGINES=required:
 # fails, except for MPICH and torchrun: TORCHRUN=/path/to/torchrun names it).
 set -u
 program=$(realpath "$1")
@@ -29,6 +30,27 @@ check() { # name output
         echo "engines: $1: right"
     else
         echo "engines: $1: WRONG: wanted weights $wanted in:" && sed 's/^/    /' "$2"
+        wrong=$((wrong + 1))
+    fi
+}
+
+# A training whose rank 1 is killed when it begins for the first time; the engine starts it again. With what is drawn
+# from GRADSUM_ENGINES_SEED: operations 30 to 79 of about 87. Before, it waits until step 3's checkpoint is written.
+RANDOM=${GRADSUM_ENGINES_SEED:-20261128}
+struck=(sh "$work/struck" "$program" "${training[@]}" --checkpoint-every 3 --resume auto --checkpoint)
+cat >"$work/struck" <<'END'
+[ "${TORCHELASTIC_RESTART_COUNT:-${SLURM_RESTART_COUNT:-0}}" != 0 ] ||
+    export GRADSUM_FAULT="delay:rank=1,operation=25,seconds=3;kill:rank=1,operation=$ENGINES_OPERATION"
+exec "$@"
+END
+draw() { export ENGINES_OPERATION=$((30 + RANDOM % 50)); }
+
+# It was struck, went on from a checkpoint, and has the weights of the undisturbed run.
+check_struck() { # name output
+    if grep -q 'kill at operation' "$2" && grep -q 'resume  .*safetensors' "$2"; then
+        check "$1, struck at operation $ENGINES_OPERATION" "$2"
+    else
+        echo "engines: $1: WRONG: not struck, or not resumed:" && sed 's/^/    /' "$2"
         wrong=$((wrong + 1))
     fi
 }
@@ -99,6 +121,18 @@ else
         check "Slurm, 2 nodes with 2 processes each" "$work/srun"
         timeout 100 sbatch --wait -N 2 -n 4 -o "$work/batch" --wrap "'$program' ${training[*]}" >/dev/null 2>&1
         check "Slurm, a batch script that trains alone" "$work/batch"
+        draw # a job that is put back waits for two minutes, unless it is told to begin
+        printf '#!/bin/sh\nsrun -K %s || scontrol requeue $SLURM_JOB_ID\n' \
+            "$(printf "'%s' " "${struck[@]}" "$work/slurm-checkpoints")" >"$work/job"
+        job=$(sbatch --parsable --requeue --open-mode=append -N 2 -n 4 -o "$work/again" "$work/job")
+        for ((i = 0; i < 300; i++)); do
+            case $(squeue -h -j "$job" -o %T 2>/dev/null) in
+            PENDING) scontrol update JobId="$job" StartTime=now 2>/dev/null ;;
+            "" | COMPLETED | FAILED | CANCELLED) break ;;
+            esac
+            sleep 0.3
+        done
+        check_struck "Slurm, requeued" "$work/again"
     fi
 fi
 
@@ -127,6 +161,10 @@ else
     wait %1 %2 2>/dev/null || wait
     cat "$work/torchrun0" "$work/torchrun1" >"$work/torchrun"
     check "torchrun, 2 nodes with 2 processes each" "$work/torchrun"
+    draw
+    timeout 100 "$torchrun" --no_python "${redirects[@]}" --max_restarts 2 --nproc_per_node 4 "${struck[@]}" \
+        "$work/torchrun-checkpoints" >"$work/torchrun" 2>&1
+    check_struck "torchrun, restarted" "$work/torchrun"
 fi
 
 # ---- mpirun: by MPI ----
