@@ -16,10 +16,8 @@ typedef struct world_test {
     gs_test_outcome *outcome;
     const char *folder;
     bool checked;
-    gs_comm *processes[GS_TEST_RANKS]; /* of each process; NULL: it has none */
-    atomic_int made;                   /* comms */
-    atomic_bool ready;                 /* all are made */
-    atomic_bool unmade;                /* one could not be */
+    atomic_int ready;   /* comms that are made */
+    atomic_bool unmade; /* one could not be */
 } world_test;
 
 typedef struct worker {
@@ -88,17 +86,11 @@ gs_status gs_test_run_process(gs_comm *processes, int local, double timeout, boo
     return GS_OK;
 }
 
-/* No body begins before all comms are made: a rank that fails at once would make that fail in other processes. Nor does
- * the time-out, which may be shorter than a busy machine takes to make them: the last one sets it. */
+/* No body begins before all comms are made: a rank that fails at once would make that fail in other processes. */
 static gs_status begin_together(gs_comm *c, void *context) {
     world_test *t = context;
-    c->timeout = t->timeout;
-    if (atomic_fetch_add(&t->made, 1) + 1 == gs_test_layout_size(t->layout)) {
-        for (int p = 0; p < t->layout->processes; p++)
-            if (t->processes[p]) t->processes[p]->timeout = t->timeout;
-        atomic_store(&t->ready, true);
-    }
-    while (!atomic_load(&t->ready) && !atomic_load(&t->unmade)) usleep(100);
+    atomic_fetch_add(&t->ready, 1);
+    while (atomic_load(&t->ready) < gs_test_layout_size(t->layout) && !atomic_load(&t->unmade)) usleep(100);
     return t->body(c, t->context);
 }
 
@@ -116,20 +108,19 @@ static gs_status connect_processes(gs_rendezvous *r, gs_comm **out) {
 
 static gs_status run_process(const process *p) {
     world_test *t = p->test;
-    const double patience = t->timeout < 10 ? 10 : t->timeout;
     gs_comm *processes = NULL;
     int first;
     if (t->layout->processes > 0) {
         gs_rendezvous r = {.rank = p->number,
                            .size = t->layout->processes,
                            .directory = t->folder,
-                           .timeout = patience,
+                           .timeout = t->timeout < 10 ? 10 : t->timeout,
                            .transport = gs_test_transport ? gs_test_transport : "gloo"};
         GS_TRY(connect_processes(&r, &processes));
-        t->processes[p->number] = processes;
+        processes->timeout = t->timeout;
     }
-    return gs_test_run_process(processes, t->layout->workers[p->number], patience, t->checked, begin_together,
-                               t, t->outcome, &first);
+    return gs_test_run_process(processes, t->layout->workers[p->number], t->timeout, t->checked,
+                               begin_together, t, t->outcome, &first);
 }
 
 static void *process_main(void *argument) {
@@ -145,13 +136,7 @@ static void run_ranks(const gs_test_layout *layout, double timeout, bool checked
     char folder[400];
     snprintf(folder, sizeof folder, "%s/meet", gs_test_folder());
     assert_int_equal(mkdir(folder, 0700), 0);
-    world_test test = {.layout = layout,
-                       .timeout = timeout,
-                       .body = body,
-                       .context = context,
-                       .outcome = outcome,
-                       .folder = folder,
-                       .checked = checked};
+    world_test test = {layout, timeout, body, context, outcome, folder, checked, 0, false};
     process processes[GS_TEST_RANKS];
     int count = layout->processes > 0 ? layout->processes : 1;
     for (int p = 0; p < count; p++) {
