@@ -344,7 +344,7 @@ static void a_late_rank_is_named(void **state) {
          1}, /* threads wait longer for each other there */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        gs_test_patiently(0.3, late_rank_is_not_named, &cases[i]);
+        gs_test_patiently(2, late_rank_is_not_named, &cases[i]);
 }
 
 static void recv_names_the_silent_rank(void **state) {

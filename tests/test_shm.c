@@ -133,7 +133,7 @@ static const char *late_rank_is_not_named(double timeout, void *context) {
 
 static void a_late_rank_is_named(void **state) {
     (void)state;
-    gs_test_patiently(0.3, late_rank_is_not_named, NULL);
+    gs_test_patiently(2, late_rank_is_not_named, NULL);
 }
 
 static gs_status one_leaves(gs_comm *c, void *context) {
