@@ -365,11 +365,41 @@ static void a_faked_torchrun_and_slurm_train(void **state) {
     }
 }
 
+/* A rank has found a checkpoint, and holds it; another one comes, from a run that keeps one; then the other rank looks.
+ * All go on from that of rank 0. */
+static void all_ranks_take_the_same_checkpoint(void **state) {
+    (void)state;
+#define LONG "$G train --model softmax --threads 1 --batch 600 --epochs 9 --exact "
+    static const char begin[] =
+        "C=$HOME/c$P; " LONG
+        "--steps 5 --checkpoint $C >/dev/null; rank() { GRADSUM_RENDEZVOUS=tcp://127.0.0.1:$P "
+        "GRADSUM_WORLD_SIZE=2 GRADSUM_RANK=$1 $G train --resume $C --steps 20 2>&1; echo exit $?; }; "
+        "rank %d >$HOME/out$P & while flock -n -x $C/step-000000005.safetensors true; do sleep 0.05; done; "
+        "$G train --resume $C --checkpoint $C --keep 1 --steps 10 2>&1; ls $C; rank %d; wait; cat "
+        "$HOME/out$P";
+    char *output[3], script[2][900], whole[65], hash[65];
+    const char *scripts[2] = {script[0], script[1]};
+    gs_test_nodes_one(&output[2], LONG "--steps 20");
+    gs_test_hash_of(output[2], whole);
+    for (int i = 0; i < 2; i++) snprintf(script[i], sizeof script[i], begin, i, 1 - i);
+    gs_test_nodes(2, scripts, output);
+    for (int i = 0; i < 2; i++) {
+        const char *end = strstr(output[i], "step-000000010.json");
+        if (!end || !strstr(output[i], "step-000000005.json") || strstr(output[i], "exit 1") ||
+            (strstr(output[i], "step 10, in ") != NULL) != (i == 1)) /* rank 0 has found the newer one */
+            fail_msg("%d: %s", i, output[i]);
+        gs_test_hash_of(strstr(end, "weights "), hash);
+        if (strcmp(hash, whole) != 0) fail_msg("%d: other weights: %s", i, output[i]);
+    }
+    for (int i = 0; i < 3; i++) free(output[i]);
+}
+
 GS_TESTS(nodes, cmocka_unit_test(nodes_train_as_one_machine_does),
          cmocka_unit_test(where_they_listen_is_printed), cmocka_unit_test(nodes_that_do_not_fit_are_named),
          cmocka_unit_test(wrong_usage), cmocka_unit_test(a_training_goes_on_among_strangers),
          cmocka_unit_test(lists_of_slurm_begin_with_a_host),
          cmocka_unit_test(environments_of_others_are_understood),
          cmocka_unit_test(ranks_of_mpich_train_together_or_not_at_all),
+         cmocka_unit_test(all_ranks_take_the_same_checkpoint),
          cmocka_unit_test(a_place_that_is_only_this_machine_is_named),
          cmocka_unit_test(a_faked_torchrun_and_slurm_train))
