@@ -40,7 +40,6 @@ gs_status gs_cpu_fetch(gs_device *d, gs_mem to, void *host, size_t bytes, uint64
     gs_fetcher *f;
     (void)to;
     *number = 0;
-    GS_TRY(gs_ledger_pages(&d->memory, host, bytes, true));
     if (d->rehearses) return GS_OK;
     GS_TRY(fetcher_of(d, &f));
     tell_watcher(d, f, host);
@@ -57,7 +56,6 @@ gs_status gs_cpu_put_away(gs_device *d, void *host, gs_mem from, size_t bytes, u
     gs_fetcher *f;
     (void)from;
     if (number) *number = 0;
-    GS_TRY(gs_ledger_pages(&d->memory, host, bytes, false));
     if (d->rehearses) return GS_OK;
     GS_TRY(fetcher_of(d, &f));
     tell_watcher(d, f, host);

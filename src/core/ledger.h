@@ -64,10 +64,5 @@ void gs_ledger_now(gs_ledger *, gs_memory_place, gs_memory_use *out);
  * there is none. (Of other places an address may be a handle, which says nothing of what lies behind it.) */
 gs_memory_kind gs_ledger_away_kind(gs_ledger *, const void *address);
 
-/* These bytes of memory that is offloaded come into the device's memory, or leave it: their pages are in both places
- * then. As of io/fetcher.h, pages that they share with other bytes come too, and do not leave. GS_E_MEMORY: no memory
- * for the ledger itself. */
-gs_status gs_ledger_pages(gs_ledger *, const void *memory, size_t bytes, bool here);
-
 /* They are freed. Returns how many bytes they were; 0: they were never booked, which is allowed. */
 size_t gs_ledger_remove(gs_ledger *, const void *memory);

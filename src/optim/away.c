@@ -37,7 +37,10 @@ static gs_status make_windows(gs_optimizer *o, size_t bytes) {
     gs_vectors_away *a = o->away;
     for (int w = 0; w < WINDOWS && o->model->weights_in_windows; w++)
         GS_TRY(gs_alloc(d, GS_MEMORY_WEIGHTS, bytes, &a->weights[w]));
-    if (!a->host[0] || a->in_place) return GS_OK;
+    if (!a->host[0]) return GS_OK;
+    if (a->in_place) /* pages of the file, which are in memory for a while */
+        return gs_ledger_add(&d->memory, GS_ON_DEVICE, GS_MEMORY_OPTIMIZER, a,
+                             smaller(GS_AWAY_BLOCKS * bytes, o->held * sizeof(float)) * (size_t)o->vectors);
     for (int w = 0; w < WINDOWS; w++)
         for (int i = 0; i < o->vectors; i++)
             GS_TRY(gs_alloc(d, GS_MEMORY_OPTIMIZER, bytes, &a->window[w][i]));
@@ -69,6 +72,7 @@ void gs_vectors_away_free(gs_optimizer *o) {
         for (int w = 0; w < WINDOWS; w++) d->ops->free(d, a->window[w][i]);
     }
     for (int w = 0; w < WINDOWS; w++) d->ops->free(d, a->weights[w]);
+    gs_ledger_remove(&d->memory, a);
     free(a);
     o->away = NULL;
 }

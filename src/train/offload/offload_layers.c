@@ -62,8 +62,6 @@ static gs_status begins(void *context, const gs_pass *pass, int child, bool back
     if (i == 0 && !backward)
         for (int k = o->units - 1; k > 1 && k > o->units - 3; k--) GS_TRY(put_away(o, k));
     GS_TRY(put_away(o, backward ? i + 1 : i - 2));
-    if (i == 0 && !backward)
-        GS_TRY(bring(o, 0)); /* the others come ahead; whoever copied all weights put it away */
     GS_TRY(bring(o, backward ? i - 2 : i + 1));
     GS_TRY(await(o, i));
     if (backward) GS_TRY(await(o, i + step));
@@ -110,6 +108,26 @@ static int end_of_unit(const gs_layer *net, int child) {
     return end;
 }
 
+/* Of three that are in memory at once, the most; and the blocks of weights of an update. */
+static gs_status book(gs_offload_layers *o) {
+    gs_ledger *ledger = &o->model->device->memory;
+    size_t y = 0, weights = 0;
+    for (int i = 0; i < o->units; i++) {
+        size_t these_y = 0, these_weights = 0;
+        for (int k = i; k < i + 3 && k < o->units; k++) {
+            these_y += o->unit[k].y.bytes;
+            these_weights += o->unit[k].weights.bytes;
+        }
+        if (these_y > y) y = these_y;
+        if (these_weights > weights) weights = these_weights;
+    }
+    const size_t all = o->model->weights_away ? o->model->saved * sizeof(float) : 0;
+    weights += GS_AWAY_BLOCKS * GS_AWAY_BLOCK * sizeof(float);
+    if (weights > all) weights = all;
+    GS_TRY(gs_ledger_add(ledger, GS_ON_DEVICE, GS_MEMORY_ACTIVATIONS, &o->unit, y));
+    return gs_ledger_add(ledger, GS_ON_DEVICE, GS_MEMORY_WEIGHTS, &o->unit_of, weights);
+}
+
 static gs_status create(gs_offload_layers *o) {
     const size_t children = (size_t)o->model->net->children;
     o->unit = calloc(children + 1, sizeof *o->unit);
@@ -120,12 +138,7 @@ static gs_status create(gs_offload_layers *o) {
         end = end_of_unit(o->model->net, i);
         GS_TRY(look_at(o, i, end));
     }
-    if (o->model->weights_away) { /* the layers' state stays */
-        gs_device *d = o->model->device;
-        uint64_t number;
-        GS_TRY(d->ops->fetch(d, (gs_mem)GS_NONE, o->model->weights_away + o->model->params,
-                             (o->model->saved - o->model->params) * sizeof(float), &number));
-    }
+    GS_TRY(book(o));
     o->model->net->turns = &o->turns;
     return GS_OK;
 }
@@ -145,6 +158,8 @@ gs_status gs_offload_layers_create(gs_model *m, gs_offload_layers **out) {
 void gs_offload_layers_free(gs_offload_layers *o) {
     if (!o) return;
     gs_offload_windows_free(o->windows);
+    gs_ledger_remove(&o->model->device->memory, &o->unit);
+    gs_ledger_remove(&o->model->device->memory, &o->unit_of);
     if (o->model->net->turns == &o->turns) o->model->net->turns = NULL;
     free(o->unit);
     free(o->unit_of);
