@@ -3,14 +3,14 @@
 # a change that removes lines lowers it, and one that adds lines first removes as many elsewhere in that part.
 # Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text.
 limits='
-src/train           21285
+src/train           21292
 src/comm            13510
 src/cli             12920
 src/explain          3350
 cpu+cl              17240
-the-rest-of-src     24260
-src+cpu+cl          92530
-tests               50776
+the-rest-of-src     24215
+src+cpu+cl          92500
+tests               50690
 lessons             48000
 '
 code() {

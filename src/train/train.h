@@ -170,9 +170,8 @@ typedef struct gs_settings {
     gs_keep keep;
     bool measure; /* measure the phases of some steps (costs a wait after each phase of these) */
     const gs_rendezvous *processes; /* the processes beside this one; NULL: none */
-    gs_comm **
-        connected; /* where they are, if they are connected already; the run takes them from there; may be NULL */
-    double timeout; /* seconds that a worker may wait for another; > 0 */
+    gs_comm **connected; /* to these, if it is made already: the run takes it from there; may be NULL */
+    double timeout;      /* seconds that a worker may wait for another; > 0 */
     /* For tests only, to cause faults: each worker calls it after a step. */
     void (*test_hook)(struct gs_worker *);
     int max_memory; /* MB (10^6 bytes) that a worker may take of its device's memory; 0: no limit (memory/memory.h) */
