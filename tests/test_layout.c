@@ -131,8 +131,11 @@ static void bad_use_is_told_on_every_rank(void **state) {
     } cases[] = {
         {"launch -n 2 -- train --layout dp2,pp2", "2 x 2 = 4 workers"},
         {"launch -n 2 -- train --model softmax --layout pp2", "has 1 layer with parameters"},
+        {"launch -n 2 -- train --layout dp2,dp2", "a second 'dp2'"},
+        {"launch -n 2 -- train --layout dp2,pp0", "'pp0' is out of range"},
         {"launch -n 2 -- train --layout dq2", "there is no term 'dq2'"},
         {"launch -n 2 -- train --layout pp2,zero2", "--zero 2 would sum gradients"},
+        {"launch -n 2 -- train --layout tp2,zero2,dp2", "2 x 2 x 1 = 4 workers"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *output;
@@ -243,7 +246,7 @@ static void tables_fit_80_columns(void **state) {
     char command[700];
     fits_80_columns("layout --model softmax --workers 2 --run", "\n  measured  ", 3);
     snprintf(command, sizeof command,
-             "layout --model gpt --context 8 --batch 8 --data text:%s --workers 4 --sequence",
+             "layout --model gpt --context 8 --batch 8 --data text:%s --workers 4 --sequence --run",
              gs_test_text_file());
     fits_80_columns(command, "tp4 --sequence ", 1);
     snprintf(command, sizeof command,
