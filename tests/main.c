@@ -166,6 +166,7 @@ static int run_here(int set, char **names, int name_count) {
         fprintf(stderr, "gradsum-test: no group and no test is called '%s'; choose one of:", names[a]);
         for (size_t g = 0; g < group_count; g++) fprintf(stderr, " %s", groups[g].name);
         fputc('\n', stderr);
+        free(found);
         return 2;
     }
     free(found);
