@@ -2,8 +2,8 @@
 # engines.sh PROGRAM: other programs start processes of gradsum, the real ones: Slurm's srun on two simulated nodes,
 # torchrun on two, Open MPI's mpirun, MPICH's mpiexec. Each training must end with the weights of `gradsum launch -n 4`;
 # also where rank 1 is killed at a drawn place, and Slurm or torchrun starts the ranks again. What is not installed is
-# left out, and said (with GRADSUM_ENGINES=required:
-# fails, except for MPICH and torchrun: TORCHRUN=/path/to/torchrun names it).
+# left out, and said (with GRADSUM_ENGINES=required: fails, except for MPICH and torchrun: TORCHRUN=/path/to/torchrun
+# names it).
 set -u
 program=$(realpath "$1")
 if [ "${ENGINES_INSIDE:-}" != 1 ]; then # with names of hosts, and processes, of its own: nothing is left of either
@@ -92,6 +92,7 @@ MpiDefault=none
 ReturnToService=2
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
+SchedulerParameters=sched_interval=1
 NodeName=engine1 NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=18001 CPUs=2
 NodeName=engine2 NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=18002 CPUs=2
 PartitionName=all Nodes=engine1,engine2 Default=YES OverSubscribe=FORCE:8
@@ -121,17 +122,21 @@ else
         check "Slurm, 2 nodes with 2 processes each" "$work/srun"
         timeout 100 sbatch --wait -N 2 -n 4 -o "$work/batch" --wrap "'$program' ${training[*]}" >/dev/null 2>&1
         check "Slurm, a batch script that trains alone" "$work/batch"
-        draw # a job that is put back waits for two minutes, unless it is told to begin
+        draw
         printf '#!/bin/sh\nsrun -K %s || scontrol requeue $SLURM_JOB_ID\n' \
             "$(printf "'%s' " "${struck[@]}" "$work/slurm-checkpoints")" >"$work/job"
         job=$(sbatch --parsable --requeue --open-mode=append -N 2 -n 4 -o "$work/again" "$work/job")
-        for ((i = 0; i < 300; i++)); do
-            case $(squeue -h -j "$job" -o %T 2>/dev/null) in
-            PENDING) scontrol update JobId="$job" StartTime=now 2>/dev/null ;;
-            "" | COMPLETED | FAILED | CANCELLED) break ;;
-            esac
+        # A job that is put back waits for two minutes, for within the second in which its credential was revoked Slurm
+        # kills it ("Job credential revoked"). Five seconds are enough.
+        put_back= end=$((SECONDS + 300))
+        while [ $SECONDS -lt $end ]; do
+            state=$(squeue -h -j "$job" -o %T 2>/dev/null) && [ -z "$state" ] && break
+            if [ -z "$put_back" ] && [ "$state" = PENDING ] && grep -qs 'kill at operation' "$work/again"; then
+                scontrol update JobId="$job" StartTime=now+5 2>>"$work/again" && put_back=1
+            fi
             sleep 0.3
         done
+        grep -h "JobId=$job" "$work/slurm/slurmctld.log" >>"$work/again" # read where it goes wrong
         check_struck "Slurm, requeued" "$work/again"
     fi
 fi
