@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# weights.sh PROGRAM [FILE]: train 38 times, in every way that promises the same bits twice, and print the SHA-256 of
+# weights.sh PROGRAM [FILE]: train 40 times, in every way that promises the same bits twice, and print the SHA-256 of
 # each run's weights. A change that must not alter results, such as a refactoring, is checked on one machine:
 #   tests/weights.sh build/gradsum >before        then the change, make, and
 #   tests/weights.sh build/gradsum before
@@ -43,6 +43,9 @@ all() {
     weights "mlp, f16" --devices cpu,cpu --wire f16
     weights "mlp, bf16, ring" --devices cpu,cpu,cpu --wire bf16 --sync ring
     weights "lenet, warm-up" --model lenet --devices cpu,cpu --lr-rule linear --warmup 1
+    for device in cpu cl; do
+        weights "gpt $device" --model gpt --data jargon --batch 12 --steps 6 --optimizer adamw --lr 1e-3 --device $device
+    done
     for processes in shm gloo; do
         rm -f "$folder/weights"
         GRADSUM_TRANSPORT=$processes "$program" launch -n 2 -- train --steps 20 --threads 1 --batch 60 --seed 3 \
