@@ -29,7 +29,7 @@ static gs_status hear(void *context, const char *key, const char *value) {
 /* What is heard until it holds `wanted`, for minutes at most. */
 static void assert_heard(gs_store *s, heard *h, const char *wanted) {
     for (double end = gs_seconds() + 300; !strstr(h->all, wanted) && gs_seconds() < end;)
-        assert_ok(s->ops->look(s, 0.05, hear, h));
+        assert_ok(gs_store_look(s, 0.05, hear, h));
     if (!strstr(h->all, wanted)) fail_msg("wanted '%s' in: %s", wanted, h->all);
 }
 
@@ -48,14 +48,14 @@ static gs_status join(const gs_store_server *server, int rank, const unsigned ch
     gs_rendezvous r = {.rank = rank, .size = 3, .timeout = seconds};
     assert_ok(gs_meet_place_read("tcp", &p));
     p.port = gs_store_server_port(server);
-    return gs_store_open_tcp(&r, &p, key, gs_awake_seconds() + seconds, out);
+    return gs_store_open(&r, &p, key, gs_awake_seconds() + seconds, out);
 }
 
 static void put(gs_store *s, const char *key, const char *text, const char *is_there) {
     char value[GS_STORE_VALUE];
     bool there;
     snprintf(value, sizeof value, "%s", text);
-    assert_ok(s->ops->put(s, key, value, &there));
+    assert_ok(gs_store_put(s, key, value, &there));
     assert_int_equal(there, is_there != NULL);
     if (is_there) assert_string_equal(value, is_there);
 }
@@ -72,13 +72,13 @@ static void a_store_tells_all_what_each_has_put(void **state) {
     put(s[1], "rank-0", "another", "zero"); /* what is there stays */
     assert_ok(join(server, 2, key, 10, &s[2]));
     for (int i = 0; i < 3; i++) assert_heard(s[i], &h[i], "rank-0=zero;rank-1=one;");
-    assert_string_equal(s[2]->address, "127.0.0.1");
-    s[0]->ops->leave(s[0]); /* it takes its leave, */
-    s[0]->ops->free(s[0]);
-    s[1]->ops->free(s[1]); /* and this one is gone without a word */
+    assert_string_equal(gs_store_address(s[2]), "127.0.0.1");
+    gs_store_leave(s[0]); /* it takes its leave, */
+    gs_store_free(s[0]);
+    gs_store_free(s[1]); /* and this one is gone without a word */
     assert_heard(s[2], &h[2], "gone-1=;");
     assert_null(strstr(h[2].all, "gone-0"));
-    s[2]->ops->free(s[2]);
+    gs_store_free(s[2]);
     assert_int_equal(gs_store_server_strangers(server), 0);
     gs_store_server_free(server);
 }
@@ -103,11 +103,10 @@ static void a_look_hears_all_that_has_come(void **state) {
         snprintf(name, sizeof name, "entry-%d", i);
         put(s[0], name, "", NULL);
     }
-    for (; heard_of < MANY && looks < 2 * MANY; looks++)
-        assert_ok(s[1]->ops->look(s[1], 1, count, &heard_of));
+    for (; heard_of < MANY && looks < 2 * MANY; looks++) assert_ok(gs_store_look(s[1], 1, count, &heard_of));
     assert_int_equal(heard_of, MANY);
     if (looks > MANY / 2) fail_msg("%d looks for %d entries that were there", looks, MANY);
-    for (int i = 0; i < 2; i++) s[i]->ops->free(s[i]);
+    for (int i = 0; i < 2; i++) gs_store_free(s[i]);
     gs_store_server_free(server);
 }
 
@@ -156,11 +155,11 @@ static void strangers_hold_up_nobody(void **state) {
     for (int i = 0; i < MANY; i++) close(stranger[i]);
     for (int i = 0; i < 30000 && gs_store_server_strangers(server) <= MANY; i++) usleep(10000);
     assert_true(gs_store_server_strangers(server) > MANY);
-    s->ops->strangers(s, text, sizeof text);
+    gs_store_strangers(s, text, sizeof text);
     if (!strstr(text, "turned away there, of gradsum with another secret")) fail_msg("%s", text);
-    assert_ok(s->ops->look(s, 0.05, hear, &h));
+    assert_ok(gs_store_look(s, 0.05, hear, &h));
     assert_string_equal(h.all, "rank-1=here;"); /* nothing of theirs was believed */
-    s->ops->free(s);
+    gs_store_free(s);
     gs_store_server_free(server);
 }
 
@@ -229,7 +228,7 @@ static void without_descriptors_the_store_rests(void **state) {
     assert_int_equal(wrong, 0);
     if (used > 0.05) fail_msg("%g s of a core in 0.5 s", used);
     assert_ok(join(server, 1, key, 10, &s));
-    s->ops->free(s);
+    gs_store_free(s);
     close(caller);
     gs_store_server_free(server);
 }
@@ -275,10 +274,10 @@ static void what_was_overheard_is_useless(void **state) {
         gs_status status = gs_meet_place_read("tcp", &p);
         p.port = ntohs(at.sin_port);
         if (status == GS_OK)
-            status = gs_store_open_tcp(&(gs_rendezvous){.rank = 1, .timeout = 10}, &p, key,
-                                       gs_awake_seconds() + 10, &s);
-        if (status == GS_OK) status = s->ops->put(s, "rank-1", value, &there);
-        if (status == GS_OK) s->ops->leave(s);
+            status = gs_store_open(&(gs_rendezvous){.rank = 1, .timeout = 10}, &p, key,
+                                   gs_awake_seconds() + 10, &s);
+        if (status == GS_OK) status = gs_store_put(s, "rank-1", value, &there);
+        if (status == GS_OK) gs_store_leave(s);
         _exit(status != GS_OK);
     }
     ends[0] = accept(one, NULL, NULL);
@@ -296,7 +295,7 @@ static void what_was_overheard_is_useless(void **state) {
     put(s, "rank-2", "", NULL);
     assert_heard(s, &h, "rank-2=;");
     assert_string_equal(h.all, "rank-1=overheard;rank-2=;"); /* once */
-    s->ops->free(s);
+    gs_store_free(s);
     close(again), close(one), close(ends[0]), close(ends[1]);
     gs_store_server_free(server);
 }
@@ -324,7 +323,7 @@ static void a_port_in_use_is_named(void **state) {
     snprintf(p.host, sizeof p.host, "192.0.2.77");
     assert_fails(GS_E_USAGE, "no address of this machine is 192.0.2.77",
                  gs_store_server_create(&p, 1, key, &second));
-    s->ops->free(s);
+    gs_store_free(s);
     gs_store_server_free(server);
 }
 

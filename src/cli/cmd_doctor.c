@@ -321,7 +321,6 @@ static void compare(doctor *d, const gs_probe *p, const struct same *s) {
 
 static void look_at_others(doctor *d) {
     gs_probe *p = NULL;
-    gs_meet_place place;
     gs_rendezvous r = {.rank = d->node, .size = d->nodes, .nodes = d->nodes, .local = -1, .ports = 1};
     r.timeout = d->timeout;
     r.stop = &gs_stop_requested;
@@ -330,7 +329,7 @@ static void look_at_others(doctor *d) {
     r.interface = d->interface;
     r.engine = "gradsum doctor";
     snprintf(r.meet, sizeof r.meet, "%s", d->meet);
-    r.hosts = d->node == 0 && gs_meet_place_read(d->meet, &place) == GS_OK && place.kind == GS_MEET_TCP;
+    r.hosts = d->node == 0;
     gs_stop_on_signals();
     if (gs_probe_run(&r, d->facts, say_waits, d, &p) == GS_OK) {
         say_links(d, p);
@@ -368,7 +367,7 @@ static gs_status check(doctor *d) {
     GS_TRY(gs_context(gs_meet_place_read(d->meet, &place), "--meet"));
     if (strlen(d->meet) >= sizeof((gs_rendezvous *)NULL)->meet)
         return gs_fail(GS_E_USAGE, "--meet: it is too long");
-    if (place.kind == GS_MEET_TCP && place.port == 0)
+    if (place.kind != GS_MEET_TCP || place.port == 0)
         return gs_fail(GS_E_USAGE, "--meet needs a port that all machines know: tcp://HOST:PORT");
     if (d->nodes < 2)
         return gs_fail(GS_E_USAGE, "--meet needs --nodes N, how many machines there are: 2 or more");
@@ -387,7 +386,7 @@ int gs_cmd_doctor(int argc, char **argv) {
     d.timeout = gs_launch_timeout(&nothing);
     const gs_option options[] = {
         {"meet", GS_OPTION_TEXT, &d.meet, 0, 0, "PLACE",
-         "where the machines meet: tcp://HOST:PORT (node rank 0), file:DIR"},
+         "where the machines meet: tcp://HOST:PORT, with the address of node rank 0"},
         {"nodes", GS_OPTION_INT, &d.nodes, 1, 1024, "N", "machines, each with a doctor of its own"},
         {"node-rank", GS_OPTION_INT, &d.node, 0, 1023, "R", "which of them this is, from 0"},
         {"n", GS_OPTION_INT, &d.processes, 1, GS_LAUNCH_MOST, "K",

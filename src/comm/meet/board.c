@@ -34,14 +34,14 @@ gs_board *gs_board_create(const gs_rendezvous *r) {
 
 void gs_board_free(gs_board *b) {
     if (!b) return;
-    if (b->store) b->store->ops->leave(b->store);
-    if (b->store) b->store->ops->free(b->store);
+    if (b->store) gs_store_leave(b->store);
+    gs_store_free(b->store);
     for (int i = 0; i < b->r.size; i++) free(b->told[i]);
     free(b);
 }
 
 static void give_up(gs_board *b) {
-    if (b->store) b->store->ops->free(b->store);
+    gs_store_free(b->store);
     b->store = NULL;
 }
 
@@ -49,7 +49,7 @@ static void give_up(gs_board *b) {
 static bool reach(gs_board *b) {
     unsigned char key[GS_SECRET];
     if (!b->tried && gs_run_key(b->r.run, key) == GS_OK)
-        gs_store_open_tcp(&b->r, &b->place, key, gs_awake_seconds() + REACH, &b->store);
+        gs_store_open(&b->r, &b->place, key, gs_awake_seconds() + REACH, &b->store);
     b->tried = true;
     return b->store != NULL;
 }
@@ -60,7 +60,7 @@ void gs_board_put(gs_board *b, const char *text) {
     if (!b || !reach(b)) return;
     snprintf(key, sizeof key, "waits-%d-%d", b->r.rank, b->puts++);
     snprintf(value, sizeof value, "%s", text);
-    if (b->store->ops->put(b->store, key, value, &there) != GS_OK) give_up(b);
+    if (gs_store_put(b->store, key, value, &there) != GS_OK) give_up(b);
 }
 
 /* "waits-1-0": the first of rank 1. Later ones replace it. */
@@ -76,7 +76,7 @@ static gs_status see(void *context, const char *key, const char *value) {
 }
 
 void gs_board_look(gs_board *b) {
-    if (b && b->store && b->store->ops->look(b->store, LOOK, see, b) != GS_OK) give_up(b);
+    if (b && b->store && gs_store_look(b->store, LOOK, see, b) != GS_OK) give_up(b);
 }
 
 const char *gs_board_of(const gs_board *b, int rank) {

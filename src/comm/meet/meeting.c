@@ -41,7 +41,7 @@ static gs_status choose_address(gs_meeting *m) {
     if (r->address)
         snprintf(m->address, size, "%s", r->address);
     else if (m->store && r->nodes != 1)
-        snprintf(m->address, size, "%s", m->store->address);
+        snprintf(m->address, size, "%s", gs_store_address(m->store));
     else if (!m->store && r->nodes > 1)
         gs_route_default(m->address, size);
     return GS_OK;
@@ -52,13 +52,12 @@ static gs_status open_store(gs_meeting *m) {
     const double until = gs_awake_seconds() + r->timeout;
     gs_meet_place place;
     GS_TRY(gs_meet_place_read(r->meet, &place));
-    if (place.kind == GS_MEET_FILE) return gs_store_open_folder(r, &place, m->key, &m->store);
     GS_TRY(gs_run_key(r->run, m->key));
     if (r->hosts) {
         GS_TRY(gs_store_server_create(&place, r->ports, m->key, &m->server));
         GS_TRY(gs_store_server_start(m->server));
     }
-    return gs_store_open_tcp(r, &place, m->key, until, &m->store);
+    return gs_store_open(r, &place, m->key, until, &m->store);
 }
 
 static void tell_place(const gs_meeting *m) {
@@ -175,7 +174,7 @@ static const char *only_here(const gs_meeting *m, char *text, size_t size) {
 
 static gs_status never_came(gs_meeting *m) {
     char ranks[200] = "", strangers[300], here[300];
-    m->store->ops->strangers(m->store, strangers, sizeof strangers);
+    gs_store_strangers(m->store, strangers, sizeof strangers);
     gs_append_ranks(ranks, sizeof ranks, "rank", 0, m->r->size, m->missing);
     return gs_fail(GS_E_PEER, "rank %d waited %g s for %s of %d, which never arrived (at %s)%s%s%s",
                    m->r->rank, m->r->timeout, ranks, m->r->size, m->r->meet, strangers,
@@ -195,7 +194,7 @@ static gs_status wait_for_all(gs_meeting *m) {
         if (m->r->stop && *m->r->stop)
             return gs_fail(GS_E_INTERRUPTED,
                            "rank %d: stopped by a signal while it waited for the other ranks", m->r->rank);
-        GS_TRY(m->store->ops->look(m->store, LOOK, see, m));
+        GS_TRY(gs_store_look(m->store, LOOK, see, m));
         if (late && m->left > 0) return never_came(m);
     }
     return GS_OK;
@@ -219,7 +218,7 @@ static gs_status put_passport(const gs_meeting *m) {
     char key[GS_STORE_KEY], value[GS_STORE_VALUE];
     bool there = false;
     gs_passport_text(&m->all[m->r->rank], false, value, sizeof value);
-    GS_TRY(m->store->ops->put(m->store, key_of("rank", m->r->rank, key), value, &there));
+    GS_TRY(gs_store_put(m->store, key_of("rank", m->r->rank, key), value, &there));
     return there ? came_twice(m, value) : GS_OK;
 }
 
@@ -229,7 +228,7 @@ static void put_fault(const gs_meeting *m, gs_status status) {
     bool there;
     snprintf(message, sizeof message, "%s", gs_message());
     snprintf(value, sizeof value, "%d %d %s", m->r->rank, (int)status, message);
-    m->store->ops->put(m->store, "fault", value, &there);
+    gs_store_put(m->store, "fault", value, &there);
     gs_fail(status, "%s", message);
 }
 
@@ -256,8 +255,8 @@ gs_status gs_meeting_meet(gs_meeting *m, gs_passport *all) {
 void gs_meeting_close(gs_meeting *m) {
     if (!m) return;
     if (!m->store && !m->r->meet[0] && m->met) gs_rendezvous_leave(m->r);
-    if (m->store && m->met) m->store->ops->leave(m->store);
-    if (m->store) m->store->ops->free(m->store);
+    if (m->store && m->met) gs_store_leave(m->store);
+    gs_store_free(m->store);
     /* The others may not have read yet what this process holds for them. */
     if (m->server && (m->met || m->failed)) gs_store_server_linger(m->server, m->r->size, LINGER);
     gs_store_server_free(m->server);
@@ -277,8 +276,8 @@ void gs_meeting_stay_away(const gs_rendezvous *r, gs_status status, const char *
     snprintf(message, sizeof message, "%s", why);
     if (gs_meeting_open(&brief, &m) == GS_OK && m->store) {
         snprintf(value, sizeof value, "%d %d %s", r->rank, (int)status, message);
-        m->store->ops->put(m->store, key_of("absent", r->rank, key), value, &there);
-        m->store->ops->free(m->store);
+        gs_store_put(m->store, key_of("absent", r->rank, key), value, &there);
+        gs_store_free(m->store);
         m->store = NULL;
         if (m->server) gs_store_server_linger(m->server, r->size, LINGER_AWAY);
         gs_meeting_close(m);

@@ -1,9 +1,13 @@
-/* Which store a text names, and how it is called. */
 #include "comm/meet/store.h"
+#include "comm/meet/frames.h"
+#include "comm/meet/route.h"
+#include "comm/meet/secret.h"
 #include "core/clock.h"
 
 #include <errno.h>
+#include <math.h>
 #include <netdb.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +82,7 @@ static int call_one(const struct addrinfo *a, double until, int *error) {
     return -1;
 }
 
-int gs_store_call(const char *host, int port, double seconds, int *error, const char **why) {
+static int call_host(const char *host, int port, double seconds, int *error, const char **why) {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
     char number[16];
     int s = -1;
@@ -93,10 +97,298 @@ int gs_store_call(const char *host, int port, double seconds, int *error, const 
     return s;
 }
 
-void gs_store_own_address(int socket, char *text, size_t size) {
+static void own_address(int socket, char *text, size_t size) {
     struct sockaddr_storage a;
     socklen_t length = sizeof a;
     text[0] = '\0';
     if (getsockname(socket, (struct sockaddr *)&a, &length) == 0)
         getnameinfo((struct sockaddr *)&a, length, text, (socklen_t)size, NULL, 0, NI_NUMERICHOST);
+}
+
+/* ---- a member's side of the conversation: see store_server.h ---- */
+
+static const double patience = 2 /* s for a proof */, again = 0.1 /* s until the next try */, ANSWER = 5,
+                    CALL = 1 /* s for a connection */, LOOK = 0.2 /* s between two looks at the clock */;
+
+struct gs_store {
+    int socket;
+    char address[64]; /* of this end */
+    char name[GS_STORE_HOST + 40];
+    gs_frames frames;
+    char **entry; /* [entries] key, 0, value, 0; those before `shown` have been seen */
+    int entries, shown;
+    size_t have;
+    unsigned char in[8 * GS_FRAME_MOST];
+};
+
+/* ---- moving bytes ---- */
+
+static bool wait_for(int socket, short what, double until) {
+    struct pollfd p = {.fd = socket, .events = what};
+    for (;;) {
+        const double left = until - gs_awake_seconds();
+        const int ready = poll(&p, 1, left <= 0 ? 0 : (int)(1000 * fmin(left, LOOK)) + 1);
+        if (ready > 0) return true;
+        if (ready == 0 ? left <= LOOK : errno != EINTR) return false;
+    }
+}
+
+static bool send_all(int socket, const void *data, size_t bytes, double until) {
+    for (const char *at = data; bytes > 0;) {
+        const ssize_t n = send(socket, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n > 0) {
+            at += n;
+            bytes -= (size_t)n;
+        } else if (n == 0 || (errno != EAGAIN && errno != EINTR) || !wait_for(socket, POLLOUT, until)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool recv_all(int socket, void *data, size_t bytes, double until) {
+    for (char *at = data; bytes > 0;) {
+        if (!wait_for(socket, POLLIN, until)) return false;
+        const ssize_t n = recv(socket, at, bytes, MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return false;
+        if (n > 0) at += n;
+        if (n > 0) bytes -= (size_t)n;
+    }
+    return true;
+}
+
+/* ---- the proof ---- */
+
+/* Is the store at the other end one of this run, and does it know that this is a member? */
+static bool prove(gs_store *t, uint32_t rank, const unsigned char key[GS_SECRET]) {
+    const double until = gs_awake_seconds() + patience;
+    struct {
+        gs_hello hello;
+        unsigned char proof[GS_PROOF];
+    } answer;
+    gs_hello mine;
+    unsigned char wanted[GS_PROOF];
+    char nod = 0;
+    if (gs_hello_make(rank, GS_STORE_NUMBER, GS_STORE_LINE, &mine) != GS_OK ||
+        !send_all(t->socket, &mine, sizeof mine, until) ||
+        !recv_all(t->socket, &answer, sizeof answer, until))
+        return false;
+    gs_proof_make(key, key, GS_STORE_NUMBER, &mine, &answer.hello, wanted);
+    if (!gs_hello_fits(&answer.hello, rank) || answer.hello.from != GS_STORE_NUMBER ||
+        !gs_proof_equal(wanted, answer.proof))
+        return false;
+    gs_proof_make(key, key, rank, &mine, &answer.hello, wanted);
+    if (!send_all(t->socket, wanted, sizeof wanted, until) || !recv_all(t->socket, &nod, 1, until))
+        return false;
+    gs_frames_begin(&t->frames, key, &mine, &answer.hello, 1);
+    return nod == GS_PROOF_NOD;
+}
+
+/* ---- frames ---- */
+
+static gs_status lost(const gs_store *t) {
+    return gs_fail(
+        GS_E_PEER,
+        "the connection to %s, where the ranks meet, was lost: the process that holds it has ended, or the "
+        "network is cut",
+        t->name);
+}
+
+static gs_status say(gs_store *t, gs_frame_kind kind, const void *body, size_t bytes) {
+    unsigned char frame[GS_FRAME_MOST];
+    const size_t length = gs_frame_write(&t->frames, kind, body, bytes, frame);
+    return send_all(t->socket, frame, length, gs_awake_seconds() + ANSWER) ? GS_OK : lost(t);
+}
+
+typedef struct frame {
+    gs_frame_kind kind;
+    char body[GS_FRAME_BODY];
+    size_t bytes;
+} frame;
+
+/* The next frame. *came is false if none has come until then. */
+static gs_status next_frame(gs_store *t, double until, frame *f, bool *came) {
+    const char *body;
+    *came = false;
+    for (;;) {
+        const long length = gs_frame_read(&t->frames, t->in, t->have, &f->kind, &body, &f->bytes);
+        if (length < 0) return lost(t);
+        if (length > 0) {
+            memcpy(f->body, body, f->bytes);
+            memmove(t->in, t->in + length, t->have - (size_t)length);
+            t->have -= (size_t)length;
+            *came = true;
+            return GS_OK;
+        }
+        if (!wait_for(t->socket, POLLIN, until)) return GS_OK;
+        const ssize_t n = recv(t->socket, t->in + t->have, sizeof t->in - t->have, MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return lost(t);
+        if (n > 0) t->have += (size_t)n;
+    }
+}
+
+/* ---- the store's functions ---- */
+
+/* Entries come unasked, also ahead of an answer. They are kept until a look. */
+static gs_status keep(gs_store *t, const frame *f) {
+    const char *key, *value;
+    if (!gs_frame_pair(f->body, f->bytes, &key, &value)) return GS_OK;
+    char **more = realloc(t->entry, ((size_t)t->entries + 1) * sizeof *more);
+    if (more) t->entry = more;
+    char *pair = more ? malloc(f->bytes) : NULL;
+    if (!pair) return gs_fail(GS_E_MEMORY, "no memory for what the other ranks say");
+    memcpy(pair, f->body, f->bytes);
+    t->entry[t->entries++] = pair;
+    return GS_OK;
+}
+
+static gs_status answer_to(gs_store *t, frame *f) {
+    const double until = gs_awake_seconds() + ANSWER;
+    for (bool came;;) {
+        GS_TRY(next_frame(t, until, f, &came));
+        if (!came) return lost(t);
+        if (f->kind != GS_FRAME_ENTRY) return GS_OK;
+        GS_TRY(keep(t, f));
+    }
+}
+
+gs_status gs_store_put(gs_store *t, const char *key, char *value, bool *there) {
+    char body[GS_FRAME_BODY];
+    frame f;
+    const size_t k = strlen(key) + 1, v = strlen(value) + 1;
+    memcpy(body, key, k);
+    memcpy(body + k, value, v);
+    GS_TRY(say(t, GS_FRAME_PUT, body, k + v));
+    GS_TRY(answer_to(t, &f));
+    *there = f.kind == GS_FRAME_THERE;
+    if (*there) snprintf(value, GS_STORE_VALUE, "%.*s", GS_STORE_VALUE - 1, f.bytes > 0 ? f.body : "");
+    return *there || f.kind == GS_FRAME_DONE ? GS_OK : lost(t);
+}
+
+gs_status gs_store_look(gs_store *t, double seconds, gs_store_seen *seen, void *context) {
+    const int before = t->shown;
+    frame f;
+    gs_status status = GS_OK;
+    double until = before < t->entries ? 0 : gs_awake_seconds() + seconds;
+    /* All that has come: one who looks only now and then must not fall behind. */
+    for (bool came = true; came && status == GS_OK;) {
+        status = next_frame(t, until, &f, &came);
+        if (status == GS_OK && came && f.kind == GS_FRAME_ENTRY) status = keep(t, &f);
+        if (t->entries > before) until = 0;
+    }
+    while (t->shown < t->entries) {
+        const char *pair = t->entry[t->shown++];
+        GS_TRY(seen(context, pair, pair + strlen(pair) + 1));
+    }
+    return status == GS_E_PEER && t->shown > before ? GS_OK : status; /* a loss comes after the last words */
+}
+
+void gs_store_strangers(gs_store *t, char *text, size_t size) {
+    frame f;
+    text[0] = '\0';
+    if (say(t, GS_FRAME_COUNT, NULL, 0) == GS_OK && answer_to(t, &f) == GS_OK && f.kind == GS_FRAME_NUMBER)
+        snprintf(text, size, "%s", f.bytes > 0 ? f.body : "");
+}
+
+void gs_store_leave(gs_store *t) {
+    unsigned char frame[GS_FRAME_MOST];
+    send_all(t->socket, frame, gs_frame_write(&t->frames, GS_FRAME_BYE, NULL, 0, frame),
+             gs_awake_seconds() + ANSWER);
+}
+
+void gs_store_free(gs_store *t) {
+    if (!t) return;
+    if (t->socket >= 0) close(t->socket);
+    for (int i = 0; i < t->entries; i++) free(t->entry[i]);
+    free(t->entry);
+    free(t);
+}
+
+const char *gs_store_address(const gs_store *t) {
+    return t->address;
+}
+
+/* ---- connecting ---- */
+
+typedef enum outcome { CONNECTED, NOBODY_THERE, NOT_OF_THIS_RUN, NO_SUCH_HOST } outcome;
+
+/* No longer than the caller has time; but where it has none left, as long as an answer may take. */
+static double call_time(double until) {
+    const double left = until - gs_awake_seconds();
+    return left <= 0 || left > CALL ? CALL : left < again ? again : left;
+}
+
+static outcome try_port(gs_store *t, const gs_meet_place *p, int port, const gs_rendezvous *r,
+                        const unsigned char key[GS_SECRET], double until, int *error, const char **why) {
+    t->socket = call_host(p->host, port, call_time(until), error, why);
+    if (t->socket < 0) return *why ? NO_SUCH_HOST : NOBODY_THERE;
+    if (prove(t, (uint32_t)r->rank, key)) {
+        own_address(t->socket, t->address, sizeof t->address);
+        return CONNECTED;
+    }
+    close(t->socket);
+    t->socket = -1;
+    return NOT_OF_THIS_RUN;
+}
+
+static gs_status cannot_connect(const gs_rendezvous *r, const gs_meet_place *p, int ports, outcome last,
+                                int error, const char *why) {
+    char place[GS_STORE_HOST + 60], source[300], who[40], here[GS_STORE_HOST + 100], text[300];
+    snprintf(who, sizeof who, "rank %d", r->rank);
+    snprintf(place, sizeof place, ports > 1 ? "%s, ports %d to %d" : "%s port %d", p->host, p->port,
+             p->port + ports - 1);
+    if (last == NO_SUCH_HOST)
+        return gs_fail(GS_E_PEER, "%s cannot resolve '%s', where the ranks meet: %s", who, p->host, why);
+    if (last == NOT_OF_THIS_RUN)
+        return gs_fail(GS_E_PEER,
+                       "%s: what answers at %s does not belong to this run: it is another program, or it has "
+                       "another secret (this one's is that of %s; it must be the same on all machines)",
+                       who, place, gs_secret_source(source, sizeof source));
+    snprintf(here, sizeof here, "on its machine %s is not 127.0.0.1", p->host);
+    if (r->nodes != 1 && *gs_route_only_here(p->host, p->port, false, text, sizeof text))
+        snprintf(here, sizeof here, "it is on this machine, since %s is no other", p->host);
+    return gs_fail(
+        GS_E_PEER,
+        "%s: nobody could be reached at %s within %g s (%s), where the ranks meet: start %s, and see "
+        "that no firewall closes the port, and that %s",
+        who, place, r->timeout, strerror(error), r->engine ? "rank 0" : "the launch of node rank 0", here);
+}
+
+gs_status gs_store_open(const gs_rendezvous *r, const gs_meet_place *p, const unsigned char key[GS_SECRET],
+                        double until, gs_store **out) {
+    gs_store *t = calloc(1, sizeof *t);
+    *out = NULL;
+    if (!t) return gs_fail(GS_E_MEMORY, "no memory to meet the other ranks");
+    const int ports = r->ports > 0 ? r->ports : 1;
+    int error = 0;
+    const char *why = NULL;
+    double wrong_since = 0;
+    const double begin = gs_awake_seconds();
+    bool told = !r->tell || r->local > 0 || r->nodes == 1;
+    outcome last = NOBODY_THERE;
+    t->socket = -1;
+    snprintf(t->name, sizeof t->name, "%s port %d", p->host, p->port);
+    for (int i = 0;; i = (i + 1) % ports) {
+        const outcome now = try_port(t, p, p->port + i, r, key, until, &error, &why);
+        if (now != NOBODY_THERE || i == 0) last = now;
+        if (now != NOT_OF_THIS_RUN) wrong_since = 0;
+        if (now == NOT_OF_THIS_RUN && wrong_since <= 0) wrong_since = gs_awake_seconds();
+        const bool given_up = ports == 1 && wrong_since > 0 && gs_awake_seconds() - wrong_since > patience;
+        const bool stopped = r->stop && *r->stop;
+        char here[300];
+        if (now == CONNECTED) break;
+        if (!told && gs_awake_seconds() - begin >= GS_ROUTE_HINT) {
+            told = true;
+            if (*gs_route_only_here(p->host, p->port, false, here, sizeof here)) r->tell(here);
+        }
+        if (stopped || given_up || gs_awake_seconds() >= until) {
+            gs_store_free(t);
+            return stopped ? gs_fail(GS_E_INTERRUPTED,
+                                     "rank %d: stopped by a signal while it looked for the others", r->rank)
+                           : cannot_connect(r, p, ports, last, error, why);
+        }
+        if (i == ports - 1) gs_nap(now == NOT_OF_THIS_RUN ? 5 * again : again);
+    }
+    *out = t;
+    return GS_OK;
 }

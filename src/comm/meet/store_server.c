@@ -383,12 +383,12 @@ static bool is_met(const gs_meet_place *place, const unsigned char key[GS_SECRET
              "a rank, and "
              "each run a port, of its own",
              (int)GS_E_USAGE, place->host, place->port);
-    if (gs_store_open_tcp(&(gs_rendezvous){.timeout = 1, .ports = 1}, place, key, gs_awake_seconds() + 0.5,
-                          &other) != GS_OK)
+    if (gs_store_open(&(gs_rendezvous){.timeout = 1, .ports = 1}, place, key, gs_awake_seconds() + 0.5,
+                      &other) != GS_OK)
         return false;
-    other->ops->put(other, "fault", fault, &there);
-    other->ops->leave(other);
-    other->ops->free(other);
+    gs_store_put(other, "fault", fault, &there);
+    gs_store_leave(other);
+    gs_store_free(other);
     return true;
 }
 

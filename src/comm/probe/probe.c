@@ -22,9 +22,8 @@ enum {
 };
 static const double LOOK = 0.05, SOON = 1.5 /* s until it is said who has not come */,
                     CONNECT = 1.2 /* s for closed ports to be found */,
-                    SETTLE = 15 /* s for the others to measure */,
-                    LINGER = 0.5 /* s for them to read what will be removed */,
-                    WAIT = 10 /* s for any bytes */, ENOUGH = 0.02 /* s of sending, for a bandwidth */;
+                    SETTLE = 15 /* s for the others to measure */, WAIT = 10 /* s for any bytes */,
+                    ENOUGH = 0.02 /* s of sending, for a bandwidth */;
 
 typedef struct probing {
     const gs_rendezvous *r;
@@ -145,7 +144,7 @@ static gs_status see(void *context, const char *key, const char *value) {
 static gs_status look(probing *x) {
     if (x->r->stop && *x->r->stop)
         return gs_fail(GS_E_INTERRUPTED, "stopped by a signal while it waited for the other machines");
-    return x->store->ops->look(x->store, LOOK, see, x);
+    return gs_store_look(x->store, LOOK, see, x);
 }
 
 static gs_status put_host(const probing *x, const char *facts) {
@@ -155,9 +154,9 @@ static gs_status put_host(const probing *x, const char *facts) {
     snprintf(key, sizeof key, "rank-%d", p->rank);
     gs_passport_text(&x->all[p->rank], false, value, sizeof value);
     const size_t used = strlen(value);
-    snprintf(value + used, sizeof value - used, "route %s\ninterface %s\n%s", x->store->address,
+    snprintf(value + used, sizeof value - used, "route %s\ninterface %s\n%s", gs_store_address(x->store),
              gs_route_interface(x->all[p->rank].address, interface, sizeof interface), facts);
-    GS_TRY(x->store->ops->put(x->store, key, value, &there));
+    GS_TRY(gs_store_put(x->store, key, value, &there));
     if (!there) return GS_OK;
     return gs_fail(GS_E_USAGE, "rank %d has arrived twice: give each machine a --node-rank of its own",
                    p->rank);
@@ -170,7 +169,7 @@ static gs_status put_link(const probing *x, int peer, const gs_probe_link *l) {
     *link_of(x->p, peer, x->p->rank) = *l;
     snprintf(key, sizeof key, "pair-%d-%d", peer, x->p->rank);
     snprintf(value, sizeof value, "%d %.9g %.9g %s", l->works, l->round_trip, l->rate, l->why);
-    return x->store->ops->put(x->store, key, value, &there);
+    return gs_store_put(x->store, key, value, &there);
 }
 
 /* ---- who comes ---- */
@@ -194,7 +193,7 @@ static gs_status wait_for_all(probing *x) {
             char value[GS_STORE_VALUE];
             for (int i = 0; i < x->p->size; i++) value[i] = x->p->host[i].came ? '1' : '0';
             value[x->p->size] = '\0';
-            GS_TRY(x->store->ops->put(x->store, "roll", value, &there));
+            GS_TRY(gs_store_put(x->store, "roll", value, &there));
             snprintf(x->roll, sizeof x->roll, "%.*s", ROLL, value);
         }
         if (!told && !x->roll[0] && gs_seconds() >= soon) {
@@ -210,7 +209,7 @@ static gs_status wait_for_all(probing *x) {
             GS_E_PEER,
             "node rank %d came when the others had begun; start all again, with a longer --timeout",
             x->p->rank);
-    x->store->ops->strangers(x->store, x->p->strangers, sizeof x->p->strangers);
+    gs_store_strangers(x->store, x->p->strangers, sizeof x->p->strangers);
     return GS_OK;
 }
 
@@ -271,11 +270,8 @@ static gs_status look_around(probing *x, const char *facts) {
     GS_TRY(gs_meeting_passport(x->m, mine));
     GS_TRY(gs_mesh_listen(gs_meeting_address(x->m), mine, &listener));
     gs_status status = put_host(x, facts);
-    const bool put = status == GS_OK;
     if (status == GS_OK) status = wait_for_all(x);
     if (status == GS_OK) status = connect_and_measure(x, listener);
-    /* In a folder what this process has put goes when it leaves: the others must have read it. */
-    if (put && status == GS_OK && strncmp(x->r->meet, "tcp:", 4) != 0) gs_nap(LINGER);
     close(listener);
     return status;
 }
