@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <sched.h>
 #include <string>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -210,7 +211,13 @@ class Mesh final : public gloo::Context {
         device_ = device;
         plain_ = transportContext_ = device->createContext(rank, size);
         plain_->setTimeout(getTimeout());
-        OnGloosThread(*device, [&] { make_pairs(*device); });
+        OnGloosThread(*device, [&] {
+            // Gloo's thread polls while a sender holds a pair's lock. A batch thread that a message wakes leaves that
+            // sender its core: with more threads than cores it made 13 polls a message instead of 78.
+            const struct sched_param none {};
+            (void)sched_setscheduler(0, SCHED_BATCH, &none); // all works without it
+            make_pairs(*device);
+        });
         struct sockaddr_storage address;
         require_descriptor();
         File decoy(gs_gloo_listener(&address));
