@@ -76,7 +76,7 @@ for model in mlp lenet cnn; do
         LAUNCH=
         row 1 "1 worker" "$(ours $model --device cpu --threads 1)"
         row 2 "2 workers, threads of one process" "$(ours $model --devices cpu,cpu --threads 1)"
-        row 8 "2 workers, the update sharded" "$(ours $model --devices cpu,cpu --threads 1 --sync sharded-update)"
+        row 8 "2 workers, the update sharded" "$(ours $model --devices cpu,cpu --threads 1 --zero 1)"
         LAUNCH="launch -n 2 --"
         row 3 "2 processes, shared memory" "$(ours $model --device cpu --threads 1)"
         row 4 "2 processes, Gloo's connections" "$(GRADSUM_TRANSPORT=gloo ours $model --device cpu --threads 1)"

@@ -21,12 +21,12 @@ echo "kill: seed $seed (KILL_SEED)"
 # ---- the combinations: how, transport, devices of a process, options of train ----
 
 schemes=$("$program" train --sync ? --steps 1 2>&1 | sed -n 's/.*choose one of: //p' | tr -d , )
-for way in auto sharded-update local async; do schemes=${schemes//$way/}; done # a choice among the others; ways: below
+for way in auto local async; do schemes=${schemes//$way/}; done # a choice among the others; ways: below
 [ -n "$schemes" ] || { echo "kill: no schemes are known"; exit 1; }
 transports="shm gloo"
 mpirun --version >/dev/null 2>&1 && ldd "$program" | grep -q libmpi && transports="$transports mpi" ||
     echo "kill: not over mpi: there is no mpirun, or the program was built without MPI"
-ways=("--sync sharded-update" "--zero 2" "--zero 3" "--sync local --every 3" "--sync async --staleness 2"
+ways=("--zero 1" "--zero 2" "--zero 3" "--sync local --every 3" "--sync async --staleness 2"
       "--sync ring --bucket 16" "--sync tree --verify 1" "--accumulate 3" "--sync halving_doubling --wire bf16"
       "--pipeline 3" "--exact" "--tensor 2" "--tensor 2 --exact")
 all=()

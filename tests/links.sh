@@ -33,7 +33,7 @@ echo "links: seed $seed (LINKS_SEED)"
 
 # ---- the combinations: how, hosts, options of train ----
 
-ways=("--sync ps" "--sync allreduce" "--sync ring" "--sync tree" "--sync sharded-update"
+ways=("--sync ps" "--sync allreduce" "--sync ring" "--sync tree" "--zero 1"
       "--sync async --staleness 2" "--sync local --every 3" "--sync ring --devices cpu,cpu")
 all=()
 for way in "${ways[@]}"; do

@@ -242,10 +242,10 @@ static void workers_equal_one(void **state) {
         s = settings_for(several[i]);
         gs_result all = gs_test_train(&s);
         assert_same_within_rounding(&one, &all, several[i]);
-        s.sync = "sharded-update";
+        s.zero = 1;
         gs_result sharded = gs_test_train(&s);
-        assert_same_bits(&all, &sharded, "sharded-update");
-        s.sync = "allreduce";
+        assert_same_bits(&all, &sharded, "--zero 1");
+        s.zero = 0;
         s.bucket = 1;
         gs_result bucket = gs_test_train(&s);
         assert_same_bits(&all, &bucket, "--bucket");
@@ -303,7 +303,7 @@ static void mixed_devices(void **state) {
     s.verify = 1;
     gs_result r = gs_test_train(&s);
     gs_result_free(&r);
-    s.sync = "sharded-update";
+    s.zero = 1;
     r = gs_test_train(&s);
     gs_result_free(&r);
 }

@@ -86,7 +86,7 @@ static void local_sgd_between_processes(void **state) {
     gs_test_program_prints(2, "--every works only with --sync local", "train --every 3");
     gs_test_program_prints(2, "wanted a multiple of --every 4", "train --sync local --every 4 --verify 6");
     gs_test_program_prints(2, "does not work with --sync local", "train --sync local --every 4 --exact");
-    gs_test_program_prints(2, "auto, sharded-update, local, async", "train --sync nobody --steps 1");
+    gs_test_program_prints(2, "auto, local, async", "train --sync nobody --steps 1");
 }
 
 GS_TESTS(local_sgd, cmocka_unit_test(local_sgd_with_h_1_is_synchronous),

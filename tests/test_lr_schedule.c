@@ -195,7 +195,8 @@ static gs_result train_as(const char *devices, const char *sync, int every, int 
     gs_settings s = settings_for(devices, "cosine");
     gs_result r;
     s.warmup_steps = 3;
-    s.sync = sync;
+    s.zero = strcmp(sync, "zero") == 0;
+    if (!s.zero) s.sync = sync;
     s.every = every;
     s.staleness = staleness;
     s.exact = exact;
@@ -212,7 +213,7 @@ static void all_ways_follow(void **state) {
         int every, staleness;
         bool exact;
     } ways[] = {{"cpu,cpu", "ps", 0, -1, false},    {"cpu,cpu", "async", 0, 0, false},
-                {"cpu,cpu", "local", 1, -1, false}, {"cpu,cpu,cpu", "sharded-update", 0, -1, false},
+                {"cpu,cpu", "local", 1, -1, false}, {"cpu,cpu,cpu", "zero", 0, -1, false},
                 {"cpu", "async", 0, 3, false},      {"cpu,cpu", "allreduce", 0, -1, true}};
     gs_result one = train_as("cpu", "allreduce", 0, -1, false);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {

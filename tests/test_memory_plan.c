@@ -84,8 +84,7 @@ static void draw_tokens(draw *d, run *r) {
 static void draw_options(draw *d, run *r) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu",
                                           "cl",  "cl,cl",   "cpu,cl"};
-    static const char *const syncs[] = {"allreduce",      "ring",  "tree",  "ps",
-                                        "sharded-update", "local", "async", "auto"};
+    static const char *const syncs[] = {"allreduce", "ring", "tree", "ps", "zero", "local", "async", "auto"};
     static const gs_optimizer_ops *const optimizers[] = {&gs_sgd,   &gs_nesterov, &gs_adam,
                                                          &gs_adamw, &gs_lars,     &gs_lamb};
     gs_settings *s = &r->settings;
@@ -103,10 +102,11 @@ static void draw_options(draw *d, run *r) {
     if (strcmp(s->sync, "local") == 0) s->every = 2;
     if (strcmp(s->sync, "async") == 0)
         s->staleness = 1, s->optimizer = &gs_sgd, s->save_state = false, s->clip = 0;
-    if (strcmp(s->sync, "sharded-update") == 0 && s->optimizer->whole) s->optimizer = &gs_adam;
-    if (strcmp(s->sync, "local") == 0 || strcmp(s->sync, "async") == 0 ||
-        strcmp(s->sync, "sharded-update") == 0)
-        return;
+    if (strcmp(s->sync, "zero") == 0) {
+        s->sync = "allreduce", s->zero = 1;
+        if (s->optimizer->whole) s->optimizer = &gs_adam;
+    }
+    if (strcmp(s->sync, "local") == 0 || strcmp(s->sync, "async") == 0 || s->zero) return;
     if (workers > 1 && one_of(d, 3) == 0) s->bucket = 1 + one_of(d, 30);
     if (workers > 1 && one_of(d, 4) == 0) s->wire = GS_WIRE_BF16;
     if (!strstr(s->devices, "cl") && workers != 3 && one_of(d, 4) == 0)

@@ -143,11 +143,12 @@ static void all_workers_skip_the_same(void **state) {
         int bucket, accumulate;
         float clip;
         bool exact;
+        int zero;
     } ways[] = {{.sync = "allreduce", .devices = "cpu"},
                 {.sync = "ring", .devices = "cpu,cpu,cpu", .wire = GS_WIRE_F16},
                 {.sync = "ps", .devices = "cpu,cpu", .bucket = 1},
                 {.sync = "allreduce", .devices = "cpu,cpu", .accumulate = 3, .clip = 0.5f},
-                {.sync = "sharded-update", .devices = "cpu,cpu,cpu", .clip = 0.5f},
+                {.sync = "allreduce", .zero = 1, .devices = "cpu,cpu,cpu", .clip = 0.5f},
                 {.sync = "allreduce", .devices = "cpu,cpu", .exact = true},
                 {.sync = "allreduce", .devices = "cl"},
                 {.sync = "allreduce", .devices = "cpu,cl", .accumulate = 2}};
@@ -161,6 +162,7 @@ static void all_workers_skip_the_same(void **state) {
         s.accumulate = ways[i].accumulate;
         s.clip = ways[i].clip;
         s.exact = ways[i].exact;
+        s.zero = ways[i].zero;
         s.verify = 1;
         s.test_hook = look;
         skips = 0;

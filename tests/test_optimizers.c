@@ -186,7 +186,7 @@ static void several_workers(void **state) {
         assert_near(several.train_loss, one.train_loss, 0, 1e-3);
         s.bucket = s.accumulate = 0;
         gs_result whole = gs_test_train(&s);
-        s.sync = "sharded-update";
+        s.zero = 1;
         gs_result sharded = gs_test_train(&s);
         assert_same_bits(&whole, &sharded, all[i]->name);
         gs_result *results[] = {&one, &several, &whole, &sharded};

@@ -96,6 +96,7 @@ static void each_way(void **state) {
         int accumulate, bucket;
         gs_wire wire;
         bool exact;
+        int zero;
         float clip;
         int every;
         const gs_optimizer_ops *optimizer;
@@ -106,8 +107,8 @@ static void each_way(void **state) {
         {.sync = "ring", .devices = "cpu,cpu", .wire = GS_WIRE_F16, .at = 3},
         {.sync = "allreduce", .devices = "cpu,cpu", .bucket = 1, .optimizer = &gs_adamw, .at = 7},
         {.sync = "allreduce", .devices = "cpu,cpu", .accumulate = 3, .at = 7},
-        {.sync = "sharded-update", .devices = "cpu,cpu,cpu", .clip = 0.5f, .at = 7},
-        {.sync = "sharded-update", .devices = "cpu,cpu", .optimizer = &gs_adam, .at = 19},
+        {.sync = "allreduce", .zero = 1, .devices = "cpu,cpu,cpu", .clip = 0.5f, .at = 7},
+        {.sync = "allreduce", .zero = 1, .devices = "cpu,cpu", .optimizer = &gs_adam, .at = 19},
         {.sync = "local", .devices = "cpu,cpu", .every = 5, .optimizer = &gs_adam, .at = 7},
         {.sync = "local", .devices = "cpu,cpu", .every = 7, .at = 15},
         {.sync = "local",
@@ -133,6 +134,7 @@ static void each_way(void **state) {
         s.bucket = ways[i].bucket;
         s.wire = ways[i].wire;
         s.exact = ways[i].exact;
+        s.zero = ways[i].zero;
         s.clip = ways[i].clip;
         s.every = ways[i].every;
         if (ways[i].optimizer) s.optimizer = ways[i].optimizer;
@@ -157,14 +159,14 @@ static void on_an_opencl_device(void **state) {
 static void sharded_with_other_workers(void **state) {
     (void)state;
     gs_settings s = gs_test_settings("cpu,cpu,cpu");
-    s.sync = "sharded-update";
+    s.zero = 1;
     s.optimizer = &gs_adam;
     gs_result whole = gs_test_train(&s);
     train_up_to(s, 7, file("half.st"));
     s.devices = "cpu,cpu";
     s.resume = file("half.st");
     gs_result both = gs_test_train(&s);
-    assert_same_within_rounding(&whole, &both, "sharded-update, 3 workers and then 2");
+    assert_same_within_rounding(&whole, &both, "--zero 1, 3 workers and then 2");
     gs_result_free(&both);
     gs_result_free(&whole);
 }
@@ -191,7 +193,7 @@ static void by_the_program(void **state) {
     (void)state;
     static const char *const runs[][2] = {
         {"train --threads 1", "train --threads 1"},
-        {"launch -n 2 -- train --sync sharded-update --optimizer adam", "launch -n 2 -- train"},
+        {"launch -n 2 -- train --zero 1 --optimizer adam", "launch -n 2 -- train"},
         {"launch -n 2 -- train --exact --optimizer lamb --lr 0.02", "train --devices cpu,cpu,cpu,cpu"}};
     char whole[65], both[65], arguments[600];
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {

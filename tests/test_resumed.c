@@ -99,8 +99,7 @@ static void it_is_saved(void **state) {
     char a[400], b[400], *output;
     snprintf(a, sizeof a, "%s", in_folder(gs_test_folder(), "a.st"));
     snprintf(b, sizeof b, "%s", in_folder(gs_test_folder(), "b.st"));
-    static const char *const ways[] = {"train", "launch -n 2 -- train",
-                                       "train --devices cpu,cpu --sync sharded-update",
+    static const char *const ways[] = {"train", "launch -n 2 -- train", "train --devices cpu,cpu --zero 1",
                                        "train --devices cpu,cpu --sync local --every 4"};
     for (int i = 0; i < 4; i++) {
         gs_test_program_prints(

@@ -133,23 +133,21 @@ static gs_status is_not_written(gs_worker *w, gs_score *score) {
 
 static void a_way_is_replaced(void **state) {
     (void)state;
-    static const gs_way mine = {.name = "local",
-                                .option = "--sync local",
+    static const gs_way mine = {.name = "zero",
+                                .option = "--zero",
                                 .summary = "mine",
                                 .step = is_not_written},
                         other = {.name = "other"};
     gs_settings s = gs_test_settings("cpu,cpu");
     gs_result r;
-    s.sync = "local";
-    assert_fails(GS_E_USAGE, "'other' cannot replace 'local'", gs_way_replace("local", &other));
+    s.zero = 1;
+    assert_fails(GS_E_USAGE, "'other' cannot replace 'zero'", gs_way_replace("zero", &other));
     assert_fails(GS_E_USAGE, "no way is called 'other'", gs_way_replace("other", &other));
-    assert_fails(GS_E_USAGE, "no way is called 'exact'; wanted sharded-update",
-                 gs_way_replace("exact", NULL));
-    assert_ok(gs_way_replace("local", &mine));
+    assert_ok(gs_way_replace("zero", &mine));
     assert_ptr_equal(gs_way_of(&s), &mine);
     assert_fails(GS_E_USAGE, "the step is not written", gs_train(&s, NULL, &r));
-    assert_ok(gs_way_replace("local", NULL));
-    assert_ptr_equal(gs_way_of(&s), &gs_way_local);
+    assert_ok(gs_way_replace("zero", NULL));
+    assert_ptr_equal(gs_way_of(&s), &gs_way_zero);
 }
 
 GS_TESTS(settings, cmocka_unit_test(a_way_is_replaced), cmocka_unit_test(numbers_out_of_range),

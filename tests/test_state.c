@@ -184,7 +184,8 @@ static void state_is_the_mean_over_all_samples(void **state) {
     assert_close(other, alone, PARAMS, PARAMS + WIDTH);
     s.bucket = 0;
     s.wire = GS_WIRE_F32;
-    s.sync = "sharded-update";
+    s.sync = "allreduce";
+    s.zero = 1;
     run(s, WORKERS, other);
     assert_close(other, alone, 0, SAVED);
 }

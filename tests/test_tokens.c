@@ -129,8 +129,9 @@ static void many_labels_in_every_way_to_train(void **state) {
     assert_as_plain(&alone, "1 worker");
     assert_as_plain(&three, "3 workers");
     gs_settings s = three;
-    s.sync = "sharded-update";
-    assert_as_plain(&s, "sharded update");
+    s.zero = 1;
+    assert_as_plain(&s, "--zero 1");
+    s = three;
     s.sync = "async";
     s.staleness = 0;
     assert_as_plain(&s, "async");

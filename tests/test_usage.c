@@ -67,7 +67,7 @@ static void values_that_are_nearly_right(void **state) {
     static const struct {
         const char *arguments, *says;
     } cases[] = {
-        {"train --sync rign", ", sharded-update, local, async; did you mean ring?"},
+        {"train --sync rign", ", auto, local, async; did you mean ring?"},
         {"train --sync lcoal", "; did you mean local?"},
         {"step --sync sharded-ps", "; did you mean sharded_ps?"},
         {"train --device CPU",
@@ -78,7 +78,7 @@ static void values_that_are_nearly_right(void **state) {
                                        "squared_error; did you mean cross_entropy?"},
         {"train --wire fp16", "unknown --wire 'fp16'; choose one of: f32, f16, bf16; did you mean f16?"},
         {"train --bind core", "unknown --bind 'core'; choose one of: cores, none; did you mean cores?"},
-        {"train --exact --sync sharded-update", "wanted --exact --zero 1, which is the same"},
+        {"train --sync sharded-update", "unknown --sync 'sharded-update'; here it is called --zero 1"},
         {"train --momentum 1", "a number from 0 to 0.999999"},
         {"train --seed -1", "a whole number from 0 to 1000000000000000000"},
         {"model '0 x relu'", "expected how many times, a whole number from 1 up"},

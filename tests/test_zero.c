@@ -26,18 +26,6 @@ static void same_as(const gs_settings *without, const char *what, bool to_the_bi
     gs_result_free(&whole);
 }
 
-/* --sync sharded-update is the older name of stage 1. */
-static void by_its_older_name(gs_settings s) {
-    gs_result whole = gs_test_train(&s);
-    s.sync = "sharded-update";
-    gs_result sharded = gs_test_train(&s);
-    assert_same_bits(&whole, &sharded, s.devices);
-    assert_near(sharded.train_loss, whole.train_loss, 0, 0);
-    assert_int_equal(sharded.zero.stage, 1);
-    gs_result_free(&whole);
-    gs_result_free(&sharded);
-}
-
 /* 1 to 5 workers, whose parts leave a rest; the last batch of an epoch leaves some of them without samples. */
 static void the_same_bits_as_allreduce(void **state) {
     (void)state;
@@ -52,7 +40,6 @@ static void the_same_bits_as_allreduce(void **state) {
         s.verify = 7;
         if (i == 0) s.batch = 250; /* a worker computes 256 samples at once: one pass */
         same_as(&s, devices[i], true);
-        by_its_older_name(s);
     }
 }
 
@@ -196,10 +183,6 @@ static void between_processes(void **state) {
             gs_test_sha256(arguments, divided);
             assert_string_equal(whole, divided); /* of two numbers there is one sum */
         }
-        snprintf(arguments, sizeof arguments, "launch -n 2 %s -- %s --sync sharded-update", transport[i],
-                 common);
-        gs_test_sha256(arguments, divided);
-        assert_string_equal(whole, divided);
     }
 }
 
@@ -283,8 +266,6 @@ static void what_it_says(void **state) {
     for (int i = 0; i < 3; i++)
         gs_test_program_prints(0, what[i], "train --model softmax --zero %d --devices cpu,cpu --steps 1",
                                i + 1);
-    gs_test_program_prints(0, "each updates its part of the weights",
-                           "train --model softmax --sync sharded-update --devices cpu,cpu --steps 1");
     gs_test_program_prints(0, "3 (N - 1) / N x 0.0314 MB, with N = 2: a worker sends 47,100 bytes",
                            "train --model softmax --zero 3 --devices cpu,cpu --steps 1");
     gs_test_program_prints(0, "\"zero_sent_formula\":47100",
@@ -296,18 +277,12 @@ static void what_does_not_go_with_it(void **state) {
     gs_test_program_prints(2, "is not a whole number from 0 to 3", "train --zero 4");
     gs_test_program_prints(2, "does not work with --sync ring", "train --zero 2 --sync ring");
     gs_test_program_prints(2, "does not work with --sync local", "train --zero 2 --sync local --every 2");
-    gs_test_program_prints(2, "does not work with --sync sharded-update",
-                           "train --zero 2 --sync sharded-update");
     gs_test_program_prints(2, "does not work with --bucket", "train --zero 2 --bucket 10");
     gs_test_program_prints(2, "does not work with --wire f16", "train --zero 2 --wire f16");
-    gs_test_program_prints(2, "does not work with --bucket", "train --sync sharded-update --bucket 10");
-    gs_test_program_prints(2, "does not work with --wire bf16", "train --sync sharded-update --wire bf16");
-    gs_test_program_prints(2, "wanted --exact --zero 1, which is the same",
-                           "train --sync sharded-update --exact");
     gs_test_program_prints(
         2, "--batch-norm global does not work with --exact --zero: a batch's 8 virtual shards",
         "train --zero 1 --exact --model 'conv 2 9x9, batch_norm, flatten, linear 10'");
-    gs_test_program_prints(2, "auto, sharded-update, local, async", "train --sync nobody --steps 1");
+    gs_test_program_prints(2, "auto, local, async", "train --sync nobody --steps 1");
     gs_test_program_prints(2, "wanted a batch of at most 2048",
                            "train --zero 2 --exact --batch 3000 --steps 1");
     gs_test_program_prints(2, "there are 3 workers; wanted 1, 2, 4 or 8",

@@ -146,7 +146,7 @@ class Training(Case):
         self.lr, self.momentum = random.choice([0.01, 0.03, 0.1]), random.choice([0, 0.5, 0.9])
         self.decay, passes = random.choice([0, 1e-3, 0.05]), random.randint(1, self.batch // workers)
         self.way = random.choice([[], ["--accumulate=%d" % passes], ["--bucket=1"], ["--sync=ring"], ["--sync=tree"],
-                                  ["--sync=ps"], ["--sync=sharded-update"], ["--sync=async", "--staleness=0"]])
+                                  ["--sync=ps"], ["--zero=1"], ["--sync=async", "--staleness=0"]])
         self.seed = random.randrange(1 << 53)
 
     def describe(self):

@@ -27,9 +27,10 @@ all() {
         weights "$model cpu,cpu" --model $model --devices cpu,cpu
         weights "$model cpu,cl" --model $model --devices cpu,cl
     done
-    for sync in ps sharded_ps allreduce ring tree recursive_doubling halving_doubling sharded-update; do
+    for sync in ps sharded_ps allreduce ring tree recursive_doubling halving_doubling; do
         weights "mlp, 3 workers, $sync" --devices cpu,cpu,cpu --sync $sync
     done
+    weights "mlp, 3 workers, zero 1" --devices cpu,cpu,cpu --zero 1
     weights "lenet, momentum 0, weight decay" --model lenet --momentum 0 --weight-decay 0.01
     weights "mlp, squared error" --loss squared_error
     weights "lenet, exact, 1 worker" --model lenet --exact

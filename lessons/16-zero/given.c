@@ -1,5 +1,5 @@
-/* Lab 16, as given: zero1_step becomes the step of --sync sharded-update, which is what --zero 1 does. The library's is
- * src/train/ways/zero.c in the open source. */
+/* Lab 16, as given: zero1_step becomes the step of --zero 1. The library's is src/train/ways/zero.c in the open
+ * source. */
 #include "tasks.h"
 
 #include <stdlib.h>
@@ -23,8 +23,9 @@ static size_t held(const gs_worker *w) {
 }
 
 static gs_status check(const gs_settings *s, bool chosen) {
-    if (chosen && (s->optimizer != &gs_sgd || s->momentum <= 0 || s->weight_decay > 0 || s->clip > 0))
-        return gs_fail(GS_E_USAGE, "lab 16: --sync sharded-update is zero1_step of lab.c; wanted sgd with a "
+    if (chosen &&
+        (s->zero != 1 || s->optimizer != &gs_sgd || s->momentum <= 0 || s->weight_decay > 0 || s->clip > 0))
+        return gs_fail(GS_E_USAGE, "lab 16: --zero is zero1_step of lab.c; wanted --zero 1 and sgd with a "
                                    "momentum, without --weight-decay and --clip");
     return GS_OK;
 }
@@ -70,8 +71,8 @@ static gs_status step(gs_worker *w, gs_score *score) {
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
-static const gs_way of_lab = {.name = "sharded-update",
-                              .option = "--sync sharded-update",
+static const gs_way of_lab = {.name = "zero",
+                              .option = "--zero",
                               .summary = "zero1_step of lab.c",
                               .no_bucket = "sums as lab.c does",
                               .no_wire = "sends weights too, which must not be rounded",

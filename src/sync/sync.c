@@ -42,10 +42,10 @@ gs_status gs_sync_find_or(const char *name, const char *const *others, const gs_
     static const struct {
         const char *theirs, *ours;
     } aliases[] = {
-        {"parameter_server", "ps"},  {"parameter-server", "ps"},  {"server", "ps"},
-        {"all-reduce", "allreduce"}, {"all_reduce", "allreduce"}, {"rabenseifner", "halving_doubling"},
-        {"local-sgd", "local"},      {"local_sgd", "local"},      {"asynchronous", "async"},
-        {"zero", "sharded-update"}};
+        {"parameter_server", "ps"},  {"parameter-server", "ps"},    {"server", "ps"},
+        {"all-reduce", "allreduce"}, {"all_reduce", "allreduce"},   {"rabenseifner", "halving_doubling"},
+        {"local-sgd", "local"},      {"local_sgd", "local"},        {"asynchronous", "async"},
+        {"zero", "--zero 1"},        {"sharded-update", "--zero 1"}};
     for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
         if (strcmp(name, aliases[i].theirs) == 0)
             return gs_fail(GS_E_USAGE, "unknown --sync '%s'; here it is called %s", name, aliases[i].ours);

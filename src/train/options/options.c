@@ -76,8 +76,8 @@ const gs_run_option gs_run_table[] = {
      .usual = GS_TIMEOUT, .agreement = GS_MAY_DIFFER},
 
     /* ---- of training ---- */
-    {"sync", GS_OPTION_TEXT, AT(sync), 0, 0, "NAME", "a scheme (step --help), sharded-update, local, async",
-     GS_TRAINING, .usual_text = "allreduce", .json = {"sync", "sync"}, .resume = GS_RESUME_FILLED},
+    {"sync", GS_OPTION_TEXT, AT(sync), 0, 0, "NAME", "a scheme (step --help), local, async", GS_TRAINING,
+     .usual_text = "allreduce", .json = {"sync", "sync"}, .resume = GS_RESUME_FILLED},
     {"wire", GS_OPTION_WIRE, AT(wire), 0, 0, "TYPE", "gradients travel as f32, f16 or bf16; sums are f32",
      GS_TRAINING, .json = {"wire", "wire"}, .resume = GS_RESUME_FILLED},
     {"precision", GS_OPTION_PRODUCTS, AT(precision), 0, 0, "TYPE",

@@ -178,10 +178,6 @@ static gs_status check(const gs_settings *s, bool chosen) {
                        "--exact: --threads %d: splitting products over threads changes their bits; wanted 1 "
                        "thread per worker",
                        s->threads);
-    if (strcmp(s->sync, gs_way_sharded_update.name) == 0)
-        return gs_fail(GS_E_USAGE,
-                       "--exact --sync sharded-update: this older name does not go with --exact; wanted "
-                       "--exact --zero 1, which is the same");
     if (strcmp(s->sync, gs_settings_default().sync) != 0)
         return gs_fail(GS_E_USAGE, "--exact adds in its own order: it does not work with --sync %s", s->sync);
     return GS_OK;

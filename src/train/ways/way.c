@@ -10,13 +10,13 @@
 /* The first is chosen by the name of any scheme, the next ones by options of their own, the others by --sync NAME. */
 #define WAYS                                                                                                 \
     &gs_way_synchronous, &gs_way_exact, &gs_way_tensor, &gs_way_tensor_exact, &gs_way_tensor_pipeline,       \
-        &gs_way_tensor_zero, &gs_way_pipeline, &gs_way_zero, &gs_way_zero_exact, &gs_way_sharded_update,     \
-        &gs_way_local, &gs_way_async, NULL
+        &gs_way_tensor_zero, &gs_way_pipeline, &gs_way_zero, &gs_way_zero_exact, &gs_way_local,              \
+        &gs_way_async, NULL
 
 static const gs_way *const own[] = {WAYS};
 static const gs_way *ways[] = {WAYS}; /* the same but for those that were replaced */
 enum { BY_NAME = 9 };
-static const gs_way *const *const by_name = &ways[BY_NAME];
+static const gs_way *const *const by_name = &own[BY_NAME];
 
 const gs_way *const *gs_ways(void) {
     return ways;
@@ -26,15 +26,15 @@ gs_status gs_way_replace(const char *name, const gs_way *by) {
     if (by && strcmp(by->name, name) != 0)
         return gs_fail(GS_E_USAGE, "the way '%s' cannot replace '%s': they need the same name", by->name,
                        name);
-    for (int i = BY_NAME; own[i]; i++) {
+    for (int i = 0; own[i]; i++) {
         if (strcmp(own[i]->name, name) != 0) continue;
         ways[i] = by ? by : own[i];
         return GS_OK;
     }
-    return gs_fail(GS_E_USAGE, "no way is called '%s'; wanted sharded-update, local or async", name);
+    return gs_fail(GS_E_USAGE, "no way is called '%s'; wanted zero, local, async or another of way.h", name);
 }
 
-const gs_way *gs_way_of(const gs_settings *s) {
+static const gs_way *chosen(const gs_settings *s) {
     if (s->tensor > 1 && s->pipeline > 1) return &gs_way_tensor_pipeline; /* with --exact too, */
     if (s->tensor > 1 && s->zero) return &gs_way_tensor_zero;             /* as this */
     if (s->tensor > 1) return s->exact ? &gs_way_tensor_exact : &gs_way_tensor;
@@ -44,6 +44,13 @@ const gs_way *gs_way_of(const gs_settings *s) {
     for (const gs_way *const *way = by_name; *way; way++)
         if (strcmp((*way)->name, s->sync) == 0) return *way;
     return &gs_way_synchronous;
+}
+
+const gs_way *gs_way_of(const gs_settings *s) {
+    const gs_way *way = chosen(s);
+    for (int i = 0; own[i]; i++)
+        if (own[i] == way) return ways[i];
+    return way;
 }
 
 int gs_stages_of(const gs_settings *s) {

@@ -101,15 +101,15 @@ typedef struct gs_way {
 } gs_way;
 
 extern const gs_way gs_way_synchronous, gs_way_exact, gs_way_tensor, gs_way_tensor_exact,
-    gs_way_tensor_pipeline, gs_way_tensor_zero, gs_way_pipeline, gs_way_zero, gs_way_zero_exact,
-    gs_way_sharded_update, gs_way_local, gs_way_async;
+    gs_way_tensor_pipeline, gs_way_tensor_zero, gs_way_pipeline, gs_way_zero, gs_way_zero_exact, gs_way_local,
+    gs_way_async;
 
 /* All ways, then NULL. */
 const gs_way *const *gs_ways(void);
 
-/* From now on --sync NAME chooses the caller's way; NULL restores the library's own. It must live as long as it is
+/* From now on the way of this name is the caller's; NULL restores the library's own. It must live as long as it is
  * used. Meant for trying a way in the running framework (lessons/): call it before any other thread is started.
- * GS_E_USAGE: --sync NAME chooses no way, or the new one has another name. */
+ * GS_E_USAGE: no way has this name, or the new one has another. */
 gs_status gs_way_replace(const char *name, const gs_way *);
 
 /* The one that these settings choose. */

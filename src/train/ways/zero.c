@@ -11,13 +11,12 @@
 
 enum { ROOM = 16 /* collectives that wait */ };
 
-/* --sync sharded-update is the older name of stage 1. */
 static int stage_of(const gs_settings *s) {
-    return s->zero ? s->zero : 1;
+    return s->zero;
 }
 
 static gs_status cut(const gs_worker *w, gs_units *units) {
-    return gs_units_cut(w->model, gs_tensor_replicas(w), stage_of(w->settings) == 1, units);
+    return gs_units_cut(w->model, gs_tensor_replicas(w), w->settings->zero == 1, units);
 }
 
 /* ---- making and freeing ---- */
@@ -118,7 +117,7 @@ static gs_status create(gs_worker *w) {
     gs_zero *z = w->way_state = calloc(1, sizeof *z);
     if (!z) return gs_fail(GS_E_MEMORY, "no memory for --zero");
     z->worker = w;
-    z->stage = stage_of(w->settings);
+    z->stage = w->settings->zero;
     z->weights = w->model->weights;
     z->gradients = w->model->gradients;
     z->parts = 1;
@@ -280,7 +279,7 @@ static gs_status report(gs_worker *w, gs_result *result) {
 
 static gs_status check(const gs_settings *s, bool chosen) {
     if (!chosen) return GS_OK;
-    if (s->zero && strcmp(s->sync, gs_settings_default().sync) != 0)
+    if (strcmp(s->sync, gs_settings_default().sync) != 0)
         return gs_fail(
             GS_E_USAGE,
             "--zero %d divides the sum of gradients among the workers, by a reduce-scatter: it does not "
@@ -303,8 +302,7 @@ static void describe(const gs_settings *s, char *text, size_t size) {
     static const char *const what[] = {"", "updates its part of the weights",
                                        "holds its part of vectors and gradients",
                                        "holds its part of vectors, gradients and weights"};
-    snprintf(text, size, "%seach %s (ZeRO %d)", s->exact ? "one fixed tree; " : "", what[stage_of(s)],
-             stage_of(s));
+    snprintf(text, size, "%seach %s (ZeRO %d)", s->exact ? "one fixed tree; " : "", what[s->zero], s->zero);
 }
 
 #define DIVIDED                                                                                              \
@@ -315,9 +313,6 @@ static void describe(const gs_settings *s, char *text, size_t size) {
     .weights = read_weights, .attend = attend_evaluation, .report = report
 
 const gs_way gs_way_zero = {.name = "zero", .option = "--zero", .check = check, DIVIDED};
-
-const gs_way gs_way_sharded_update = {
-    .name = "sharded-update", .option = "--sync sharded-update", .check = check, DIVIDED};
 
 const gs_way gs_way_zero_exact = {.name = "zero, exact",
                                   .option = "--exact --zero",
