@@ -3,14 +3,14 @@
 # a change that removes lines lowers it, and one that adds lines first removes as many elsewhere in that part.
 # Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text.
 limits='
-src/train           21292
+src/train           21290
 src/comm            13240
 src/cli             12920
 src/explain          3350
 cpu+cl              17240
 the-rest-of-src     24215
-src+cpu+cl          92220
-tests               50680
+src+cpu+cl          92218
+tests               50657
 lessons             48000
 '
 code() {
@@ -24,7 +24,7 @@ src/cli $cli
 src/explain $explain
 cpu+cl $operators
 the-rest-of-src $rest
-src+cpu+cl          92220
+src+cpu+cl          92218
 tests $(code tests)
 lessons $(grep -rIh '' lessons | wc -l)"
 
