@@ -24,7 +24,7 @@ src/cli $cli
 src/explain $explain
 cpu+cl $operators
 the-rest-of-src $rest
-src+cpu+cl          92218
+src+cpu+cl $((train + comm + cli + explain + operators + rest))
 tests $(code tests)
 lessons $(grep -rIh '' lessons | wc -l)"
 
