@@ -45,7 +45,8 @@ all() {
     weights "mlp, bf16, ring" --devices cpu,cpu,cpu --wire bf16 --sync ring
     weights "lenet, warm-up" --model lenet --devices cpu,cpu --lr-rule linear --warmup 1
     for device in cpu cl; do
-        weights "gpt $device" --model gpt --data jargon --batch 12 --steps 6 --optimizer adamw --lr 1e-3 --device $device
+        weights "gpt $device" --device $device --model gpt --data jargon --batch 12 --steps 6 --optimizer adamw \
+            --lr 1e-3
     done
     for processes in shm gloo; do
         rm -f "$folder/weights"
