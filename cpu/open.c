@@ -36,37 +36,33 @@ static bool runs_v4(void) {
 
 /* The instruction sets that cpu/ was compiled for (ISAS in the Makefile, which defines GS_HAS_ISA_...), best first. */
 static const struct {
-    const char *isa, *name;
+    const char *name;
     const gs_backend *backend;
     bool (*runs)(void);
 } kernels[] = {
 #if defined(GS_HAS_ISA_v4)
-    {"v4", "AVX-512", &gs_cpu_backend_v4, runs_v4},
+    {"AVX-512", &gs_cpu_backend_v4, runs_v4},
 #endif
 #if defined(GS_HAS_ISA_v3)
-    {"v3", "AVX2", &gs_cpu_backend_v3, runs_v3},
+    {"AVX2", &gs_cpu_backend_v3, runs_v3},
 #endif
 #if defined(GS_HAS_ISA_base)
-    {"base", BASE, &gs_cpu_backend_base, runs_base},
+    {BASE, &gs_cpu_backend_base, runs_base},
 #endif
 };
 
 static const gs_backend *best_backend(const char **name) {
-    const char *most = getenv("GRADSUM_ISA"); /* for tests and for curiosity: base, v3 or v4 */
     const size_t sets = sizeof kernels / sizeof *kernels;
     size_t i = 0;
-    for (size_t k = 0; most && k < sets; k++)
-        if (strcmp(most, kernels[k].isa) == 0) i = k;
     while (i < sets && !kernels[i].runs()) i++;
     if (i == sets) gs_bug("the kernels of this build are for another processor: make it with all ISAS");
     *name = kernels[i].name;
     return kernels[i].backend;
 }
 
-/* GRADSUM_ISA=v4: AVX-512 alone. */
 static bool has_bf16(const gs_backend *chosen) {
 #if defined(GS_HAS_ISA_v4)
-    return chosen == &gs_cpu_backend_v4 && !getenv("GRADSUM_ISA") && __builtin_cpu_supports("avx512bf16");
+    return chosen == &gs_cpu_backend_v4 && __builtin_cpu_supports("avx512bf16");
 #else
     (void)chosen;
     return false;

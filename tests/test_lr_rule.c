@@ -51,17 +51,6 @@ static void ends_of_the_warm_up(void **state) {
     assert_true(gs_lr_at(&p, 3) == 0.1f);
 }
 
-static void names(void **state) {
-    (void)state;
-    for (int i = 0; i <= GS_LR_SQRT; i++) {
-        gs_lr_rule found;
-        assert_ok(gs_lr_rule_find(gs_lr_rule_name((gs_lr_rule)i), &found));
-        assert_int_equal(found, i);
-    }
-    gs_lr_rule unused;
-    assert_fails(GS_E_USAGE, "choose one of: none, linear, sqrt", gs_lr_rule_find("cube", &unused));
-}
-
 /* ---- in a run ---- */
 
 enum { STEPS = 24, BATCH = 333 };
@@ -215,7 +204,7 @@ static void ranks_must_agree(void **state) {
 }
 
 GS_TESTS(lr_rule, cmocka_unit_test(formula), cmocka_unit_test(warm_up), cmocka_unit_test(ends_of_the_warm_up),
-         cmocka_unit_test(names), cmocka_unit_test(steps_use_the_rates),
-         cmocka_unit_test(a_rule_is_another_lr), cmocka_unit_test(workers_equal_one),
-         cmocka_unit_test(other_modes_use_the_rates), cmocka_unit_test(wrong_usage),
-         cmocka_unit_test(start_says_the_rates), cmocka_unit_test(ranks_must_agree))
+         cmocka_unit_test(steps_use_the_rates), cmocka_unit_test(a_rule_is_another_lr),
+         cmocka_unit_test(workers_equal_one), cmocka_unit_test(other_modes_use_the_rates),
+         cmocka_unit_test(wrong_usage), cmocka_unit_test(start_says_the_rates),
+         cmocka_unit_test(ranks_must_agree))

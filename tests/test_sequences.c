@@ -37,8 +37,7 @@ static void same_bits_of(const operator_case *c, gs_device *first, gs_device *se
 /* Of linear layers too, where their products are our own and not OpenBLAS's (cpu/linear.h). */
 static bool is_linear_of_many_tokens(const operator_case *c) {
     const int n = c->arg[0], in = c->arg[1], out = c->arg[2];
-    return gs_cpu_has_avx512() && !getenv("GRADSUM_ISA") && n > 128 && in >= 64 && out >= 64 &&
-           in % 16 == 0 && out % 16 == 0;
+    return gs_cpu_has_avx512() && n > 128 && in >= 64 && out >= 64 && in % 16 == 0 && out % 16 == 0;
 }
 
 /* Sums are added in a fixed order: a second time, and with any number of threads. */

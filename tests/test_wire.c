@@ -144,16 +144,6 @@ static void rounding_is_to_nearest_even(void **state) {
     assert_int_equal(narrow(GS_WIRE_F16, float_of(0xff800001), &kept), 0xfe00);
 }
 
-static void formats_are_found_by_name(void **state) {
-    (void)state;
-    gs_wire wire;
-    for (int i = 0; i < 3; i++) {
-        assert_ok(gs_wire_find(gs_wire_name((gs_wire)i), &wire));
-        assert_int_equal(wire, i);
-    }
-    assert_fails(GS_E_USAGE, "'f8'; choose one of: f32, f16, bf16", gs_wire_find("f8", &wire));
-}
-
 /* ---- every scheme ---- */
 
 enum { MOST = 1004, TAIL = 4 };
@@ -389,7 +379,7 @@ static void a_step_can_be_watched(void **state) {
 }
 
 GS_TESTS(wire, cmocka_unit_test(every_pattern_means_what_it_should),
-         cmocka_unit_test(rounding_is_to_nearest_even), cmocka_unit_test(formats_are_found_by_name),
+         cmocka_unit_test(rounding_is_to_nearest_even),
          cmocka_unit_test(every_scheme_gives_all_ranks_the_same_bits),
          cmocka_unit_test(too_large_for_f16_is_infinity), cmocka_unit_test(training_stays_near_f32),
          cmocka_unit_test(wrong_use_is_refused), cmocka_unit_test(a_step_can_be_watched))

@@ -5,15 +5,6 @@
 
 static const char *const names[] = {"none", "linear", "sqrt"};
 
-gs_status gs_lr_rule_find(const char *name, gs_lr_rule *out) {
-    for (int i = 0; i <= GS_LR_SQRT; i++) {
-        if (strcmp(name, names[i]) != 0) continue;
-        *out = (gs_lr_rule)i;
-        return GS_OK;
-    }
-    return gs_fail(GS_E_USAGE, "unknown --lr-rule '%s'; choose one of: none, linear, sqrt", name);
-}
-
 const char *gs_lr_rule_name(gs_lr_rule rule) {
     return names[rule];
 }

@@ -54,9 +54,3 @@ static const char *const names[] = {"f32", "f16", "bf16"};
 const char *gs_wire_name(gs_wire wire) {
     return names[wire];
 }
-
-gs_status gs_wire_find(const char *name, gs_wire *out) {
-    for (int i = 0; i < 3; i++)
-        if (strcmp(name, names[i]) == 0) return *out = (gs_wire)i, GS_OK;
-    return gs_fail(GS_E_USAGE, "unknown --wire '%s'; choose one of: f32, f16, bf16", name);
-}

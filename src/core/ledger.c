@@ -12,20 +12,14 @@ typedef struct gs_booking {
     size_t bytes, tail; /* the tail is a part of them */
 } gs_booking;
 
-static const struct {
-    const char *word, *what;
-} kinds[] = {
-#define GS_MEMORY_ROW(name, word, what) {word, what},
+static const char *const words[] = {
+#define GS_MEMORY_ROW(name, word) word,
     GS_MEMORY_KINDS_TABLE(GS_MEMORY_ROW)
 #undef GS_MEMORY_ROW
 };
 
 const char *gs_memory_word(gs_memory_kind kind) {
-    return kinds[kind].word;
-}
-
-const char *gs_memory_what(gs_memory_kind kind) {
-    return kinds[kind].what;
+    return words[kind];
 }
 
 double gs_memory_total(const gs_memory_use *use) {

@@ -9,26 +9,25 @@
 #include <stddef.h>
 #include "core/error.h"
 
-/* X(name, word, what): GS_MEMORY_name; the word for people and for JSON. */
+/* X(name, word): GS_MEMORY_name; the word for people and for JSON. */
 #define GS_MEMORY_KINDS_TABLE(X)                                                                             \
-    X(WEIGHTS, "weights", "what is trained")                                                                 \
-    X(GRADIENTS, "gradients", "of the weights, summed over the batch")                                       \
-    X(OPTIMIZER, "optimizer", "the optimiser's vectors: momentum, or means and squares")                     \
-    X(STATE, "state", "running statistics of batch_norm, and the sums that become them")                     \
-    X(ACTIVATIONS, "activations", "y and dx of all layers, and what backward must remember")                 \
-    X(WORKSPACE, "workspace", "scratch memory of operators")                                                 \
-    X(COMMUNICATION, "communication", "copies of gradients on their way to other workers")                   \
-    X(DATA, "data", "samples on their way to the device")
+    X(WEIGHTS, "weights")             /* what is trained */                                                  \
+    X(GRADIENTS, "gradients")         /* of the weights, summed over the batch */                            \
+    X(OPTIMIZER, "optimizer")         /* the optimiser's vectors: momentum, or means and squares */          \
+    X(STATE, "state")                 /* running statistics of batch_norm, and the sums that become them */  \
+    X(ACTIVATIONS, "activations")     /* y and dx of all layers, and what backward must remember */          \
+    X(WORKSPACE, "workspace")         /* scratch memory of operators */                                      \
+    X(COMMUNICATION, "communication") /* copies of gradients on their way to other workers */                \
+    X(DATA, "data")                   /* samples on their way to the device */
 
 typedef enum gs_memory_kind {
-#define GS_MEMORY_NAME(name, word, what) GS_MEMORY_##name,
+#define GS_MEMORY_NAME(name, word) GS_MEMORY_##name,
     GS_MEMORY_KINDS_TABLE(GS_MEMORY_NAME)
 #undef GS_MEMORY_NAME
         GS_MEMORY_KINDS
 } gs_memory_kind;
 
 const char *gs_memory_word(gs_memory_kind);
-const char *gs_memory_what(gs_memory_kind);
 
 /* Bytes of each kind, at one moment. */
 typedef struct gs_memory_use {

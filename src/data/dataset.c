@@ -292,13 +292,6 @@ gs_scaling gs_dataset_scaling(const gs_dataset *d) {
     return out;
 }
 
-size_t gs_dataset_skipped(const gs_dataset *d) {
-    size_t skipped = 0;
-    for (size_t i = 0; d->source && d->source->is_broken && i < d->count; i++)
-        skipped += __atomic_load_n(&d->source->is_broken[i], __ATOMIC_RELAXED);
-    return skipped;
-}
-
 gs_status gs_dataset_gather(const gs_dataset *d, const uint32_t *order, size_t first, size_t n, void *inputs,
                             void *answers) {
     const gs_wanted wanted = {.order = order, .first = first, .n = n};

@@ -132,9 +132,6 @@ gs_status gs_dataset_check_tokens(const gs_dataset *, int vocabulary);
  * memory it is GS_NOT_SCALED: scaling is up to the caller. */
 gs_scaling gs_dataset_scaling(const gs_dataset *);
 
-/* Samples that could not be read so far, and whose place others took: gs_folder_options.skip_broken. */
-size_t gs_dataset_skipped(const gs_dataset *);
-
 /* Copy samples order[0..n-1] (order NULL: samples first..first+n-1) into `inputs`, bytes or floats as they are kept,
  * and their labels as int32, or their targets, into `answers` (either may be NULL). Bytes become numbers later, on the
  * device (gs_scaling). A text's windows are those of testing, or of training

@@ -1,20 +1,8 @@
 #include "optim/lr_rule.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "core/nearest.h"
-
-static const char *const names[] = {"none", "linear", "sqrt", NULL};
-
-gs_status gs_lr_rule_find(const char *name, gs_lr_rule *out) {
-    for (int i = 0; i <= GS_LR_SQRT; i++) {
-        if (strcmp(name, names[i]) != 0) continue;
-        *out = (gs_lr_rule)i;
-        return GS_OK;
-    }
-    return gs_no_such("--lr-rule", name, names);
-}
+static const char *const names[] = {"none", "linear", "sqrt"};
 
 const char *gs_lr_rule_name(gs_lr_rule rule) {
     return (unsigned)rule < 3 ? names[rule] : "an unknown rule"; /* it may be another rank's word */

@@ -36,9 +36,7 @@ typedef enum gs_lr_rule { GS_LR_NONE, GS_LR_LINEAR, GS_LR_SQRT } gs_lr_rule;
 
 enum { GS_BASE_BATCH = 128 /* the default batch that a learning rate is meant for */ };
 
-/* "none", "linear", "sqrt". GS_E_USAGE: another name; the message lists these. */
-gs_status gs_lr_rule_find(const char *name, gs_lr_rule *out);
-const char *gs_lr_rule_name(gs_lr_rule);
+const char *gs_lr_rule_name(gs_lr_rule); /* "none", "linear", "sqrt" */
 
 /* `scaled` of the formula. batch, base_batch: samples, both > 0. */
 double gs_lr_scaled(gs_lr_rule, double lr, double batch, double base_batch);

@@ -18,11 +18,11 @@
 /* ---- tables ---- */
 
 #define SHARES "share.data", "share.forward", "share.backward", "share.sync", "share.update"
-const char *const gs_logged_step_columns[] = {"step", "time",          "loss", "accuracy",
-                                              "lr",   "samples_per_s", SHARES, NULL};
-const char *const gs_logged_epoch_columns[] = {"step",          "time",          "train_loss", "test_loss",
-                                               "test_accuracy", "samples_per_s", NULL};
-const char *const gs_logged_worker_columns[] = {"worker", "samples_per_s", SHARES, NULL};
+static const char *const step_columns[] = {"step", "time",          "loss", "accuracy",
+                                           "lr",   "samples_per_s", SHARES, NULL};
+static const char *const epoch_columns[] = {"step",          "time",          "train_loss", "test_loss",
+                                            "test_accuracy", "samples_per_s", NULL};
+static const char *const worker_columns[] = {"worker", "samples_per_s", SHARES, NULL};
 
 gs_logged_table gs_logged_table_of(const char *const *columns) {
     gs_logged_table t = {.column = columns};
@@ -183,9 +183,9 @@ static gs_status read_metrics(gs_logged *log, const char *path) {
 /* ---- all ---- */
 
 gs_logged gs_logged_empty(void) {
-    return (gs_logged){.steps = gs_logged_table_of(gs_logged_step_columns),
-                       .epochs = gs_logged_table_of(gs_logged_epoch_columns),
-                       .workers = gs_logged_table_of(gs_logged_worker_columns)};
+    return (gs_logged){.steps = gs_logged_table_of(step_columns),
+                       .epochs = gs_logged_table_of(epoch_columns),
+                       .workers = gs_logged_table_of(worker_columns)};
 }
 
 static gs_status check_folder(const char *folder, const char *run, const char *metrics) {

@@ -26,8 +26,8 @@ typedef struct gs_logged_table {
     int columns;
 } gs_logged_table;
 
-/* Columns of the three kinds, in the order of gs_logged_step_columns and so on. The shares are in all of them last, in
- * the order of gs_phase (train/train.h). */
+/* Columns of the three kinds, as logged.c lists them. The shares are in all of them last, in the order of
+ * gs_phase (train/train.h). */
 enum {
     GS_LOGGED_STEP,
     GS_LOGGED_TIME,
@@ -45,8 +45,6 @@ enum {
     GS_LOGGED_EPOCH_SPEED
 }; /* after step, time */
 enum { GS_LOGGED_WORKER, GS_LOGGED_WORKER_SPEED, GS_LOGGED_WORKER_SHARE };
-extern const char *const gs_logged_step_columns[], *const gs_logged_epoch_columns[],
-                                                       *const gs_logged_worker_columns[];
 
 /* An empty table with these columns. */
 gs_logged_table gs_logged_table_of(const char *const *columns);
@@ -81,7 +79,6 @@ typedef struct gs_logged_flow { /* an arrow from a send to its receive */
 
 /* pid, ts in us, and bytes of each kind (core/ledger.h); "activations" are those that are needed then, "activations,
  * free" the rest of what is allocated for them. */
-extern const char *const gs_logged_memory_columns[];
 enum { GS_LOGGED_MEMORY_PID, GS_LOGGED_MEMORY_TIME, GS_LOGGED_MEMORY_KINDS };
 
 typedef struct gs_logged_trace {
@@ -89,7 +86,7 @@ typedef struct gs_logged_trace {
     gs_logged_row_name *row; /* in the order of workers and threads */
     gs_logged_flow *flow;
     char (*name)[GS_LOGGED_TEXT];
-    gs_logged_table memory; /* counters "memory", in the order of the file: gs_logged_memory_columns */
+    gs_logged_table memory; /* counters "memory", in the order of the file */
     size_t events, rows, flows, names;
     size_t event_room, row_room, flow_room, name_room;
 } gs_logged_trace;

@@ -142,9 +142,9 @@ static gs_status add_flow(gs_logged_trace *t, const cJSON *e, bool is_start) {
     return GS_OK;
 }
 
-const char *const gs_logged_memory_columns[] = {"pid",       "ts",          "weights",           "gradients",
-                                                "optimizer", "state",       "communication",     "workspace",
-                                                "data",      "activations", "activations, free", NULL};
+static const char *const memory_columns[] = {"pid",       "ts",          "weights",           "gradients",
+                                             "optimizer", "state",       "communication",     "workspace",
+                                             "data",      "activations", "activations, free", NULL};
 
 static gs_status add_memory(gs_logged_trace *t, const cJSON *e) {
     const cJSON *bytes = cJSON_GetObjectItemCaseSensitive(e, "args");
@@ -154,8 +154,8 @@ static gs_status add_memory(gs_logged_trace *t, const cJSON *e) {
     if (!row) return no_memory();
     row[GS_LOGGED_MEMORY_PID] = (double)whole_of(e, "pid");
     row[GS_LOGGED_MEMORY_TIME] = at;
-    for (int i = GS_LOGGED_MEMORY_KINDS; gs_logged_memory_columns[i]; i++) {
-        const double x = number_of(bytes, gs_logged_memory_columns[i]);
+    for (int i = GS_LOGGED_MEMORY_KINDS; memory_columns[i]; i++) {
+        const double x = number_of(bytes, memory_columns[i]);
         row[i] = x >= 0 && x < 1e18 ? x : 0;
     }
     return GS_OK;
@@ -275,7 +275,7 @@ gs_status gs_logged_read_trace(gs_logged *log, const char *text, size_t length) 
     gs_logged_table processes = gs_logged_table_of(pair);
     const char *first = first_event(text);
     gs_status status = GS_OK;
-    log->trace.memory = gs_logged_table_of(gs_logged_memory_columns);
+    log->trace.memory = gs_logged_table_of(memory_columns);
     if (first)
         status = read_events(log, first, text + length, &processes);
     else

@@ -17,12 +17,6 @@ const char *gs_wire_name(gs_wire wire) {
     return (unsigned)wire < 3 ? names[wire] : "an unknown type"; /* it may be another rank's word */
 }
 
-gs_status gs_wire_find(const char *name, gs_wire *out) {
-    for (int i = 0; i < 3; i++)
-        if (strcmp(name, names[i]) == 0) return *out = (gs_wire)i, GS_OK;
-    return gs_fail(GS_E_USAGE, "unknown --wire '%s'; choose one of: f32, f16, bf16", name);
-}
-
 static inline uint32_t bits_of(float f) {
     uint32_t bits;
     memcpy(&bits, &f, sizeof bits);

@@ -25,9 +25,6 @@ typedef enum gs_wire { GS_WIRE_F32, GS_WIRE_F16, GS_WIRE_BF16 } gs_wire;
 
 const char *gs_wire_name(gs_wire); /* "f32", "f16", "bf16" */
 
-/* GS_E_USAGE: the message lists the names. */
-gs_status gs_wire_find(const char *name, gs_wire *out);
-
 /* For f16 and bf16; the two arrays do not overlap: */
 
 /* to[i] = data[i], rounded; and data[i] = to[i], so that the sender keeps what its receiver gets */

@@ -72,18 +72,6 @@ static gs_status create(gs_overlap *o) {
     return gs_context(gs_jobs_create(o->buckets, &o->jobs), "--bucket");
 }
 
-gs_status gs_overlap_create(gs_worker *w) {
-    gs_overlap *o = w->way_state = calloc(1, sizeof *o);
-    if (!o) return gs_fail(GS_E_MEMORY, "no memory for --bucket");
-    o->worker = w;
-    GS_TRY(create(o));
-    w->final = gs_overlap_release;
-    w->sync_most = 0;
-    for (int i = 0; i < o->buckets; i++)
-        if (o->bucket[i].count > w->sync_most) w->sync_most = o->bucket[i].count;
-    return GS_OK;
-}
-
 void gs_overlap_free(gs_overlap *o) {
     if (!o) return;
     gs_jobs_free(o->jobs);
@@ -114,7 +102,8 @@ static gs_status bring_back(gs_overlap *o, int i) {
                    : d->ops->unmap(d, place, o->host[i]);
 }
 
-gs_status gs_overlap_release(void *overlap, size_t first) {
+/* The gradients from element `first` on are final: hand over the buckets that lie there. As gs_pass.final. */
+static gs_status release(void *overlap, size_t first) {
     gs_overlap *o = overlap;
     if (o->released == 0) GS_TRY(gs_tell_wish_to_stop(o->worker)); /* the counts are in the first bucket */
     while (o->released < o->buckets && o->bucket[o->released].first >= first) {
@@ -126,8 +115,20 @@ gs_status gs_overlap_release(void *overlap, size_t first) {
     return GS_OK;
 }
 
+gs_status gs_overlap_create(gs_worker *w) {
+    gs_overlap *o = w->way_state = calloc(1, sizeof *o);
+    if (!o) return gs_fail(GS_E_MEMORY, "no memory for --bucket");
+    o->worker = w;
+    GS_TRY(create(o));
+    w->final = release;
+    w->sync_most = 0;
+    for (int i = 0; i < o->buckets; i++)
+        if (o->bucket[i].count > w->sync_most) w->sync_most = o->bucket[i].count;
+    return GS_OK;
+}
+
 gs_status gs_overlap_finish(gs_overlap *o) {
-    GS_TRY(gs_overlap_release(o, 0));
+    GS_TRY(release(o, 0));
     GS_TRY(gs_jobs_wait_for_all(o->jobs));
     o->released = 0;
     o->waited += gs_seconds() - o->handed_over;

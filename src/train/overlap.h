@@ -53,9 +53,6 @@ gs_status gs_overlap_create(gs_worker *);
  * wait there until the timeout. */
 void gs_overlap_free(gs_overlap *);
 
-/* The gradients from element `first` on are final: hand over the buckets that lie there. As gs_pass.final. */
-gs_status gs_overlap_release(void *overlap, size_t first);
-
 /* Hand over what is left, wait until all is summed, and bring it back to the device; the next step may begin then.
  * A failure of a sum, in the other thread, comes out here with its message. */
 gs_status gs_overlap_finish(gs_overlap *);
