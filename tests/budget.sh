@@ -3,15 +3,15 @@
 # a change that removes lines lowers it, and one that adds lines first removes as many elsewhere in that part.
 # Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text.
 limits='
-src/train           21290
+src/train           21288
 src/comm            13240
 src/cli             12920
 src/explain          3350
-cpu+cl              17240
-the-rest-of-src     24215
-src+cpu+cl          92218
-tests               50657
-lessons             48000
+cpu+cl              17236
+the-rest-of-src     24172
+src+cpu+cl          92173
+tests               50634
+lessons             47985
 '
 code() {
     find "$@" -type f \( -name '*.[ch]' -o -name '*.cc' -o -name '*.cl' -o -name '*.clh' \) -exec cat {} + | wc -l
