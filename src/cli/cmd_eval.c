@@ -2,7 +2,7 @@
 #include "cli/draw/confusion.h"
 #include "cli/draw/eval_page.h"
 #include "cli/draw/wrapped.h"
-#include "cli/launch/launch.h"
+#include "cli/launch/shared.h"
 #include "core/text.h"
 #include "io/file.h"
 #include "io/json.h"
@@ -91,7 +91,7 @@ int gs_cmd_eval(int argc, char **argv) {
     gs_status status = gs_rendezvous_from_environment(&processes);
     if (status != GS_OK) return gs_failed("eval", status);
     processes.tell = gs_tell_sentence;
-    processes.met = gs_launch_why_met;
+    processes.met = gs_launch_has_met;
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
     const gs_option *options = gs_run_options(&s, false, own);
     const gs_help help = {"eval --load FILE [options]",

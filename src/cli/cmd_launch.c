@@ -1,6 +1,5 @@
 #include "cli/cli.h"
-#include "cli/launch/elastic.h"
-#include "cli/launch/restarts.h"
+#include "cli/launch/launch_state.h"
 #include "comm/meet/route.h"
 #include "comm/meet/store.h"
 #include "core/cores.h"

@@ -1,5 +1,5 @@
 #include "cli/cli.h"
-#include "cli/launch/board.h"
+#include "cli/launch/shared.h"
 #include "io/json.h"
 #include "train/checkpoint/folder.h"
 #include "train/elastic/carry.h"
@@ -55,27 +55,27 @@ static gs_status train(const gs_settings *s, record *r, const gs_observer *progr
     return status;
 }
 
-/* The same in an elastic launch, from generation to generation (launch/elastic.h). *let_go: the others go on without
+/* The same in an elastic launch, from generation to generation (launch/elastic.c). *let_go: the others go on without
  * this process. */
 static gs_status train_on(gs_settings *s, record *r, const gs_observer *progress, gs_result *result,
                           bool *logged, bool *let_go) {
     static gs_rendezvous processes; /* what is said after the run asks for it too */
     processes = *s->processes;
     *let_go = false;
-    if (!gs_elastic_board_is_there()) return train(s, r, progress, result, logged);
+    if (!gs_launch_is_elastic()) return train(s, r, progress, result, logged);
     GS_TRY(gs_carry_create(&s->carry));
-    if (s->exact) gs_elastic_board_say_exact();
+    if (s->exact) gs_launch_say_exact();
     s->processes = &processes;
-    s->regrouped = gs_elastic_board_is_later();
+    s->regrouped = gs_launch_is_later();
     gs_status status;
-    gs_elastic_board_answer answer = GS_BOARD_GOES_ON;
-    while ((status = train(s, r, progress, result, logged)) == GS_E_PEER && answer == GS_BOARD_GOES_ON) {
-        answer = gs_elastic_board_next(&processes);
-        if (answer != GS_BOARD_GOES_ON) break;
+    gs_launch_answer answer = GS_LAUNCH_GOES_ON;
+    while ((status = train(s, r, progress, result, logged)) == GS_E_PEER && answer == GS_LAUNCH_GOES_ON) {
+        answer = gs_launch_next(&processes);
+        if (answer != GS_LAUNCH_GOES_ON) break;
         s->regrouped = true;
         gs_result_free(result);
     }
-    *let_go = answer == GS_BOARD_LETS_GO;
+    *let_go = answer == GS_LAUNCH_LETS_GO;
     gs_carry_free(s->carry);
     s->carry = NULL;
     return status;
@@ -218,7 +218,7 @@ static gs_status take_up(gs_settings *s, const gs_option *options, int argc, cha
     GS_TRY(find_checkpoint(s, t));
     const bool chosen = t->file || !s->resume;
     GS_TRY(read_checkpoint(s, options, argc, argv, t));
-    if (!chosen || s->processes->size == 1 || gs_elastic_board_is_there()) return GS_OK;
+    if (!chosen || s->processes->size == 1 || gs_launch_is_elastic()) return GS_OK;
     return follow_rank_0(s, &given, options, argc, argv, t);
 }
 
@@ -256,7 +256,7 @@ int gs_cmd_train(int argc, char **argv) {
     gs_status status = gs_rendezvous_from_environment(&processes);
     if (status != GS_OK) return gs_failed("train", status);
     processes.tell = gs_tell_sentence;
-    processes.met = gs_launch_why_met;
+    processes.met = gs_launch_has_met;
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
     s.trace = TRACE_UNSAID;
     const gs_option *options = gs_run_options(&s, true, own);
@@ -319,7 +319,7 @@ static int run(gs_settings *s, record *log, gs_progress *progress, int argc, cha
     gs_result result = {0};
     bool logged, let_go;
     s->record = log->folder != NULL;
-    gs_status status = gs_elastic_board_is_there() ? gs_carry_check(s) : GS_OK;
+    gs_status status = gs_launch_is_elastic() ? gs_carry_check(s) : GS_OK;
     if (status == GS_OK) status = begin_record(log, s, argc, argv, &observer);
     if (status != GS_OK) return fail(progress, status, &result);
     gs_stop_on_signals();

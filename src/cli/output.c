@@ -1,6 +1,6 @@
 #include "cli/cli.h"
 #include "cli/draw/compare_chart.h"
-#include "cli/launch/board.h"
+#include "cli/launch/shared.h"
 #include "io/json.h"
 
 #include <errno.h>
@@ -257,8 +257,7 @@ static const char *time_text(double seconds, char text[24]) {
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     enum { WIDTH = 20, SHORT = 8 };
     gs_progress *p = context;
-    gs_launch_why_step();
-    gs_elastic_board_has_stepped();
+    gs_launch_has_stepped();
     if (score->skipped) tell_skipped(p, epoch, done, score);
     if (!p->bar) return;
     const int width = *p->run ? SHORT : WIDTH;

@@ -1,4 +1,16 @@
-#include "cli/launch/elastic.h"
+/* launch --elastic MIN:MAX: when a rank was lost, the processes that are left go on, without a checkpoint.
+ *
+ *     generation 1   processes a b c d    ranks 0 1 2 3      c is killed in step 57
+ *     generation 2   processes a b d      ranks 0 1 2        the others repeat it (train/elastic/carry.h)
+ *                    process  e           rank  3            new, where MAX allows: it gets the state from rank 0
+ *
+ * The launcher waits until every process has noticed the loss (shared.h); one that hangs is killed. Then it begins the
+ * next generation with those that are left, and starts new ones until there are MAX. With --exact there must be 1, 2, 4
+ * or 8 of them: surplus ones are let go, and end with 0. The run ends as without --elastic if fewer than MIN are left,
+ * if some have done their work already, if two generations in turn make no step, or if a rank ends for wrong usage,
+ * which the next generation would repeat.
+ */
+#include "cli/launch/launch_state.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -7,7 +19,6 @@
 #include <sys/wait.h>
 
 #include "cli/cli.h"
-#include "cli/launch/board.h"
 #include "comm/process.h"
 #include "core/clock.h"
 #include "core/text.h"
@@ -25,13 +36,59 @@ typedef struct gs_elastic {
     bool placed;
 } gs_elastic;
 
+/* ---- what it asks for ---- */
+
+/* "2:4" or "2". False: it is neither. */
+static bool read_sizes(const char *text, int *min, int *max) {
+    int used = 0;
+    *max = 0;
+    if (sscanf(text, "%6d%n", min, &used) == 1 && text[used] == '\0') return *min >= 1;
+    used = 0;
+    if (sscanf(text, "%6d:%6d%n", min, max, &used) != 2 || used == 0 || text[used] != '\0') return false;
+    return *min >= 1 && *max >= *min;
+}
+
+gs_status gs_elastic_check(const gs_launch *l) {
+    int min, max;
+    if (!l->elastic) return GS_OK;
+    if (!read_sizes(l->elastic, &min, &max))
+        return gs_fail(GS_E_USAGE,
+                       "--elastic: '%s' is not MIN or MIN:MAX, how many processes at least go on, and up to "
+                       "how many new ones are started",
+                       l->elastic);
+    GS_TRY(gs_launch_check_one_node(l, "--elastic"));
+    if (l->meet)
+        return gs_fail(GS_E_USAGE,
+                       "--elastic: the processes meet again in a folder of their own; leave --meet out");
+    if (min > l->size || max > l->size)
+        return gs_fail(GS_E_USAGE, "--elastic %s: more than the %d processes of -n", l->elastic, l->size);
+    if (l->restarts > 0)
+        return gs_fail(GS_E_USAGE,
+                       "--elastic goes on with the processes that are left, --restarts starts all again; use "
+                       "only one of them");
+    if (strcmp(l->command[0], "train") != 0)
+        return gs_fail(GS_E_USAGE, "--elastic is for train; '%s' has nothing to go on with", l->command[0]);
+    return GS_OK;
+}
+
+/* How many ranks the next generation has, with so many survivors and room for so many new ones; 0: too few. exact: the
+ * run is. */
+static int next_size(const gs_launch *l, bool exact, int survivors, int room) {
+    int min = 1, max = 0;
+    read_sizes(l->elastic, &min, &max);
+    if (survivors < min) return 0;
+    int size = survivors >= max ? survivors : survivors + room < max ? survivors + room : max;
+    while (exact && size > 0 && (size & (size - 1)) != 0) size--;
+    while (exact && size > 8) size /= 2;
+    return size < min ? 0 : size;
+}
+
 /* ---- making it ---- */
 
 gs_status gs_elastic_create(gs_launch_state *s) {
     if (!s->launch->elastic) return GS_OK;
     s->elastic = calloc(1, sizeof *s->elastic);
-    s->board = gs_elastic_board_create();
-    if (!s->elastic || !s->board) return gs_fail(GS_E_MEMORY, "no memory for --elastic");
+    if (!s->elastic) return gs_fail(GS_E_MEMORY, "no memory for --elastic");
     s->elastic->lost = -1;
     return GS_OK;
 }
@@ -39,9 +96,7 @@ gs_status gs_elastic_create(gs_launch_state *s) {
 void gs_elastic_free(gs_launch_state *s) {
     if (s->elastic && s->elastic->placed) gs_launch_place_remove(&s->elastic->place, 0);
     free(s->elastic);
-    gs_elastic_board_free(s->board);
     s->elastic = NULL;
-    s->board = NULL;
 }
 
 /* ---- the next generation ---- */
@@ -87,9 +142,8 @@ static gs_status begin(gs_launch_state *s, int size, int *more) {
     gs_launch_place_forget(&s->place);
     e->placed = true;
     GS_TRY(gs_launch_place_create(s->launch, &e->place));
-    gs_launch_why_clear(s->why);
     number(s, size, more);
-    gs_elastic_board_begin(s->board, gs_elastic_board_generation(s->board) + 1, size, s->rank, e->place.meet);
+    gs_shared_begin(s->shared, size, s->rank, e->place.meet);
     return start_new(s, &e->place, size);
 }
 
@@ -119,7 +173,7 @@ static void end(gs_launch_state *s, const char *why) {
     char lost[200];
     e->over = true;
     s->misused = e->misused;
-    gs_elastic_board_end(s->board);
+    gs_shared_end(s->shared);
     describe_lost(s, lost, sizeof lost);
     if (why && s->running > 0) gs_launch_say("%s; the others do not go on: %s", *lost ? lost : CUT_OFF, why);
     if (e->lost >= 0) gs_launch_note_failure(s, e->lost);
@@ -127,10 +181,9 @@ static void end(gs_launch_state *s, const char *why) {
 
 static void go_on(gs_launch_state *s) {
     gs_elastic *e = s->elastic;
-    const int survivors = count_survivors(s),
-              size = gs_elastic_size(s->launch, gs_elastic_board_is_exact(s->board), survivors,
-                                     s->launch->size - survivors);
-    const bool idle = gs_elastic_board_stepped(s->board) < gs_elastic_board_generation(s->board);
+    const int survivors = count_survivors(s), size = next_size(s->launch, gs_shared_is_exact(s->shared),
+                                                               survivors, s->launch->size - survivors);
+    const bool idle = gs_shared_stepped(s->shared) < gs_shared_generation(s->shared);
     const char *why = e->misused        ? "wrong usage would fail again"
                       : idle && e->idle ? "two generations in turn made no step"
                       : size == 0       ? "they are too few"
@@ -144,7 +197,7 @@ static void go_on(gs_launch_state *s) {
     describe_lost(s, text, sizeof text);
     const gs_status status = begin(s, size, &more);
     if (status == GS_OK)
-        say_generation(text, gs_elastic_board_generation(s->board), size, size - more, survivors);
+        say_generation(text, gs_shared_generation(s->shared), size, size - more, survivors);
     else
         gs_launch_say("%s", *text ? text : CUT_OFF);
     e->idle = idle;
@@ -162,7 +215,7 @@ static void go_on(gs_launch_state *s) {
 void gs_elastic_give_up(gs_launch_state *s) {
     if (!s->elastic) return;
     s->elastic->over = true;
-    gs_elastic_board_end(s->board);
+    gs_shared_end(s->shared);
 }
 
 /* Others may merely have lost one that has ended for wrong usage: that one is the cause, even if it was seen later. */
@@ -188,7 +241,7 @@ static bool wait_for_all(gs_launch_state *s) {
     bool waits = false;
     for (int i = 0; i < s->launch->size; i++) {
         gs_launch_child *c = &s->child[i];
-        if (c->pid <= 0 || gs_elastic_board_asks(s->board, i)) continue;
+        if (c->pid <= 0 || gs_shared_asks(s->shared, i)) continue;
         waits = true;
         if (!late && !gs_process_is_stopped(c->pid)) continue;
         if (s->elastic->lost < 0 && s->rank[i] >= 0) s->elastic->lost = i;
@@ -206,7 +259,7 @@ bool gs_elastic_is_ending(const gs_launch_state *s) {
 
 static int count_asking(const gs_launch_state *s) {
     int asking = 0;
-    for (int i = 0; i < s->launch->size; i++) asking += survives(s, i) && gs_elastic_board_asks(s->board, i);
+    for (int i = 0; i < s->launch->size; i++) asking += survives(s, i) && gs_shared_asks(s->shared, i);
     return asking;
 }
 

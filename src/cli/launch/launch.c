@@ -4,11 +4,13 @@
  * threads, which a fork would not take along.
  */
 #include "cli/cli.h"
-#include "cli/launch/board.h"
-#include "cli/launch/elastic.h"
+#include "cli/launch/launch_state.h"
 #include "core/clock.h"
 #include "core/cores.h"
+#include "comm/comm.h"
+#include "comm/meet/store.h"
 #include "comm/process.h"
+#include "core/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,9 +54,8 @@ static void become_rank(const gs_launch_state *s, char **argv, pid_t launcher, c
 
 static gs_status set_environment(const gs_launch_state *s, const gs_launch_place *place, int seat, int size) {
     GS_TRY(gs_launch_place_for(place, s->launch, seat));
-    if (!s->board) return GS_OK;
     const bool set = gs_launch_set_number("GRADSUM_RANK", s->rank[seat]) &&
-                     gs_launch_set_number("GRADSUM_WORLD_SIZE", size) && gs_elastic_board_set(s->board, seat);
+                     gs_launch_set_number("GRADSUM_WORLD_SIZE", size) && gs_shared_set(s->shared, seat);
     return set ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", s->rank[seat]);
 }
 
@@ -88,8 +90,53 @@ gs_status gs_launch_start_one(gs_launch_state *s, const gs_launch_place *place, 
 
 static gs_status start(gs_launch_state *s, const gs_launch_place *place) {
     for (int r = 0; r < s->launch->size; r++) s->rank[r] = s->launch->first + r;
-    for (int r = 0; r < s->launch->size; r++) GS_TRY(gs_launch_start_one(s, place, r, s->launch->size));
+    for (int r = 0; r < s->launch->size; r++) GS_TRY(gs_launch_start_one(s, place, r, s->launch->world));
     return GS_OK;
+}
+
+/* ---- one that never comes ---- */
+
+/* A rank that ends before it comes to the meeting place. Where it finds out by itself why it must fail, it leaves word
+ * there (gs_comm_stay_away). One that is killed, or cannot even begin, says nothing, and the ranks of other nodes would
+ * wait for it as long as the time-out is. Its launcher knows, and leaves word in its place:
+ *
+ *     rank 0: rank 3 failed before it joined: it was killed by signal 9 (Killed), on node rank 1 (host berta)
+ */
+static void describe_absent(const gs_launch_state *s, int seat, char *why, size_t size) {
+    const int status = s->child[seat].status;
+    struct utsname here;
+    if (s->stopped_by)
+        snprintf(why, size, "it was stopped by signal %d (%s)", s->stopped_by, strsignal(s->stopped_by));
+    else if (WIFSIGNALED(status))
+        snprintf(why, size, "it was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        snprintf(why, size, "it ended with exit status %d", WEXITSTATUS(status));
+    gs_append(why, size, ", on node rank %d (host %s)", s->launch->node,
+              uname(&here) == 0 ? here.nodename : "unknown");
+}
+
+static gs_rendezvous place_of(const gs_launch_state *s, int seat) {
+    const gs_launch *l = s->launch;
+    gs_rendezvous r = {.rank = s->rank[seat],
+                       .size = l->world,
+                       .timeout = s->timeout,
+                       .ports = 1,
+                       .nodes = l->nodes,
+                       .local = -1};
+    if (gs_meet_is_folder(s->place.meet))
+        r.directory = s->place.meet;
+    else
+        snprintf(r.meet, sizeof r.meet, "%.*s", (int)sizeof r.meet - 1, s->place.meet);
+    return r;
+}
+
+void gs_launch_tell_absent(const gs_launch_state *s, int seat) {
+    char why[300];
+    if (s->launch->nodes == 1 || s->rank[seat] < 0 || gs_shared_has_met(s->shared)) return;
+    if (!s->stopped_by && gs_shared_has_told(s->shared, seat)) return;
+    const gs_rendezvous r = place_of(s, seat);
+    describe_absent(s, seat, why, sizeof why);
+    gs_comm_stay_away(&r, GS_E_PEER, why);
 }
 
 /* ---- watching ---- */
@@ -294,6 +341,118 @@ static void take_signals(gs_launch_state *s) {
     if (s->launch->nodes > 1) sigprocmask(SIG_BLOCK, &pipe, NULL);
 }
 
+/* ---- how it has ended: what is said of it, and its exit status ---- */
+
+enum { SAID = 2500 /* bytes of what is said of a failure */ };
+
+void gs_launch_status_text(const gs_launch_state *s, int seat, char *text, size_t size) {
+    const int status = s->child[seat].status, rank = s->rank[seat];
+    if (WIFSIGNALED(status) && s->told && seat != s->failed)
+        snprintf(text, size, "rank %d failed", rank); /* by its own account; the signal was the launcher's */
+    else if (WIFSIGNALED(status))
+        snprintf(text, size, "rank %d was killed by signal %d (%s)", rank, WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(text, size, "rank %d failed with exit status %d", rank, WEXITSTATUS(status));
+}
+
+/* "rank 2 hangs: process 4711 is stopped" */
+static void append_hanging(const gs_launch_state *s, int seat, char *text, size_t size) {
+    gs_append(text, size, "rank %d hangs: %s", s->rank[seat], s->child[seat].hangs);
+}
+
+/* "rank 2 hangs: process 4711 is stopped; rank 0: ..." */
+static void append_why(const gs_launch_state *s, const gs_launch_why *why, char *text, size_t size) {
+    for (int r = 0; r < s->launch->size; r++) {
+        if (!s->child[r].hangs[0]) continue;
+        append_hanging(s, r, text, size);
+        gs_append(text, size, "; ");
+    }
+    gs_append(text, size, "%s", why->message);
+}
+
+/* Why it failed. A rank that was killed, or failed for a reason of its own, is to blame. If all ranks merely lost
+ * another one, the message of the first says which. */
+static void describe_failure(const gs_launch_state *s, char *text, size_t size) {
+    const gs_launch_why *why = gs_shared_first(s->shared);
+    *text = '\0';
+    if (s->hung >= 0) {
+        append_hanging(s, s->hung, text, size);
+        if (s->failed_others > 0)
+            gs_append(text, size, "; ended the other %d that still ran", s->failed_others);
+        return;
+    }
+    const bool told = why && WIFEXITED(s->child[s->failed].status);
+    if (told && why->code == GS_E_PEER)
+        append_why(s, why, text, size);
+    else
+        gs_launch_status_text(s, told ? why->seat : s->failed, text, size);
+    if (s->failed_others > 0)
+        gs_append(text, size, s->told ? "; ended the other %d" : "; the other %d ended too",
+                  s->failed_others);
+}
+
+static gs_launch_failure failure_of(const gs_launch_state *s) {
+    const gs_launch_why *why = gs_shared_first(s->shared);
+    const bool killed = s->hung >= 0 || WIFSIGNALED(s->child[s->failed].status);
+    return (gs_launch_failure){.lost = killed || (why && why->code == GS_E_PEER),
+                               .code = why ? why->code : GS_OK,
+                               .stepped = gs_shared_stepped(s->shared) > 0};
+}
+
+/* The last line of the attempt, and whether there is another. */
+static bool say_what_follows(const gs_launch_state *s, gs_restarts *restarts) {
+    const gs_launch_failure failure = failure_of(s);
+    char text[SAID], what[1400];
+    const bool again = gs_restarts_next(restarts, &failure, what, sizeof what);
+    describe_failure(s, text, sizeof text);
+    gs_launch_say("%s%s", text, what);
+    return again;
+}
+
+/* The signal at which a rank ended in order, or 0: the shell's convention for it is 128 + N (SIGPIPE: see output.c). */
+static int stopped_itself(const gs_launch_state *s) {
+    for (int r = 0; r < s->launch->size && !s->told; r++) {
+        int status = s->child[r].status;
+        if (WIFEXITED(status) && WEXITSTATUS(status) > 128) return WEXITSTATUS(status) - 128;
+    }
+    return 0;
+}
+
+/* "stopped by signal 15 (Terminated); rank 2 hangs: process 4711 is stopped", where such ones have been killed. */
+static int say_stopped(const gs_launch_state *s, int number) {
+    char text[SAID] = "";
+    for (int r = 0; r < s->launch->size; r++) {
+        if (!s->child[r].hangs[0]) continue;
+        gs_append(text, sizeof text, "; ");
+        append_hanging(s, r, text, sizeof text);
+    }
+    gs_launch_say("stopped by signal %d (%s)%s", number, strsignal(number), text);
+    return 128 + number;
+}
+
+/* The exit status, and why it is not 0; *again: there is another attempt instead. */
+static int outcome(gs_launch_state *s, gs_restarts *restarts, bool *again) {
+    int usage = 0, ended = 0; /* ended by us before they could say the same */
+    for (int r = 0; r < s->launch->size; r++) {
+        int status = s->child[r].status;
+        usage += WIFEXITED(status) && WEXITSTATUS(status) == GS_EXIT_USAGE;
+        ended += s->told && WIFSIGNALED(status);
+    }
+    if (s->failed < 0) return GS_EXIT_OK;
+    int signal_number = s->stopped_by ? s->stopped_by : stopped_itself(s);
+    if (signal_number) return say_stopped(s, signal_number);
+    if (usage < s->launch->size) {
+        const bool misused = s->misused || (usage > 0 && usage + ended == s->launch->size);
+        *again = say_what_follows(s, restarts);
+        return misused ? GS_EXIT_USAGE : GS_EXIT_FAILED;
+    }
+    if (usage > 1) gs_launch_say("all %d processes failed with this error", usage);
+    return GS_EXIT_USAGE;
+}
+
+/* ---- the whole ---- */
+
 /* Start all processes and wait for them. What the state holds of an earlier attempt is forgotten, but for the signals,
  * which stay blocked between two: one that comes then is taken by the next. */
 static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
@@ -303,10 +462,10 @@ static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
                            .failed = -1,
                            .hung = -1,
                            .timeout = gs_launch_timeout(launch),
-                           .why = s->why,
+                           .shared = s->shared,
                            .waited = s->waited,
                            .before = s->before};
-    gs_launch_why_clear(s->why);
+    gs_shared_clear(s->shared);
     gs_status status = gs_launch_place_create(launch, &s->place);
     if (status == GS_OK) status = gs_elastic_create(s);
     if (status == GS_OK) {
@@ -323,22 +482,23 @@ static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
     const bool awaited = launch->nodes > 1 && s->failed >= 0 && !s->stopped_by;
     gs_launch_place_remove(&s->place, awaited ? launch->world : 0);
     gs_elastic_free(s);
-    if (status == GS_OK) return gs_launch_outcome(s, restarts, again);
+    if (status == GS_OK) return outcome(s, restarts, again);
     gs_launch_say("%s", gs_message());
     return GS_EXIT_FAILED;
 }
 
 int gs_launch_run(const gs_launch *launch) {
-    gs_launch_state s = {.why = gs_launch_why_create()};
+    gs_launch_state s = {.shared = gs_shared_create(launch->elastic != NULL)};
     gs_restarts *restarts = NULL;
     int exit_status = GS_EXIT_FAILED;
-    bool again = gs_restarts_create(launch, &restarts) == GS_OK;
+    if (!s.shared) gs_fail(GS_E_MEMORY, "no memory that the processes could share");
+    bool again = s.shared && gs_restarts_create(launch, &restarts) == GS_OK;
     if (!again) gs_launch_say("%s", gs_message());
     while (again) {
         again = false;
         exit_status = attempt(&s, restarts, &again);
     }
     gs_restarts_free(restarts);
-    if (s.why >= 0) close(s.why);
+    gs_shared_free(s.shared);
     return exit_status;
 }

@@ -21,8 +21,8 @@ typedef struct gs_launch {
     double timeout;          /* seconds, for GRADSUM_TIMEOUT; 0: as it is in the environment */
     const char *transport;   /* for GRADSUM_TRANSPORT */
     bool bind;               /* each process keeps to cores of its own, where there are enough */
-    const char *elastic;     /* "2:4" (launch/elastic.h); NULL: a lost process ends all */
-    int restarts;            /* how often all may start again, when one was lost (launch/restarts.h) */
+    const char *elastic;     /* "2:4" (launch/elastic.c); NULL: a lost process ends all */
+    int restarts;            /* how often all may start again, when one was lost (launch/restarts.c) */
     char **command;          /* the words after "--", ending with NULL */
 } gs_launch;
 
@@ -43,56 +43,16 @@ void gs_launch_stand_still(void);
 /* What a launch of several hosts writes to those that it has started: their ranks stop, as at Ctrl-Z, and go on. */
 enum { GS_LAUNCH_HALT = 'z', GS_LAUNCH_GO_ON = 'c' };
 
-/* ---- launch_say.c ---- */
-
-/* "gradsum launch: ..." on standard error, on a terminal in lines of its width. */
-void gs_launch_say(const char *format, ...) GS_PRINTF(1, 2);
-
 /* ---- hosts.c ---- */
 
 /* Start a launch on each of launch->hosts, over ssh on all but the first, which is this machine; wait for them, and
  * return the exit status. Prints what it runs. */
 int gs_launch_hosts(const gs_launch *);
 
-/* ---- launch_why.c: what the processes say of their failures ---- */
-
-typedef struct gs_launch_why {
-    int rank;
-    gs_status code;
-    char message[1200];
-} gs_launch_why;
-
-/* Memory that the processes inherit: its descriptor, or -1. */
-int gs_launch_why_create(void);
-
-/* The descriptor that the variable names, if it is that of memory of this name; -1: it may be left from elsewhere. */
-int gs_launch_inherited(const char *variable, const char *name);
-
-/* In a process of a launch: report why it fails; *said: another one has reported the same before. Elsewhere nothing
- * happens. */
-bool gs_launch_why_tell(gs_status, const char *message, bool *said);
-
-/* In rank 0 of a launch: a step has been made. Only the first call does anything. */
-void gs_launch_why_step(void);
-
-/* In a process of a launch: it has met the ranks of all nodes. */
-void gs_launch_why_met(void);
-
-/* Has gs_launch_why_step, or gs_launch_why_met, been called in this attempt? */
-bool gs_launch_why_stepped(int file);
-bool gs_launch_why_has_met(int file);
-
-/* Has this rank reported why it fails? */
-bool gs_launch_why_told(int file, int rank);
-
-/* Forget all, for another attempt. */
-void gs_launch_why_clear(int file);
-
-/* The first failure. Those of ranks that merely lost another one (GS_E_PEER) count last. False: no rank has reported
- * one. */
-bool gs_launch_why_first(int file, gs_launch_why *out);
-
 /* ---- launch_place.c: what the processes find around them ---- */
+
+/* "gradsum launch: ..." on standard error, on a terminal in lines of its width. */
+void gs_launch_say(const char *format, ...) GS_PRINTF(1, 2);
 
 struct gs_store_server;
 

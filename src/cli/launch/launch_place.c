@@ -1,5 +1,6 @@
 /* What the processes of a launch find around them: a folder to meet in, a cache for OpenCL's compiler, and an
  * environment that says who they are. */
+#include "cli/draw/wrapped.h"
 #include "cli/launch/launch.h"
 #include "comm/comm.h"
 #include "comm/meet/route.h"
@@ -10,6 +11,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +21,16 @@
 
 enum { PATH = 4096 };
 static const double LINGER = 1; /* s for other nodes to hear why this one has failed */
+
+void gs_launch_say(const char *format, ...) {
+    char text[4000] = "gradsum launch: ";
+    const size_t used = strlen(text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + used, sizeof text - used, format, args);
+    va_end(args);
+    gs_print_sentence(stderr, text);
+}
 
 /* Processes that share PoCL's cache of compiled kernels damage each other's files (pocl issue 1480), so each
  * rank has a cache of its own, which stays for the next time. "": no place for it, so the rank makes itself a temporary
@@ -150,9 +162,7 @@ gs_status gs_launch_place_for(const gs_launch_place *place, const gs_launch *lau
     char *cache = cache_of(place, launch, rank);
     if (!cache) return gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", rank);
     snprintf(timeout, sizeof timeout, "%.9g", launch->timeout);
-    bool set = gs_launch_set_number("GRADSUM_RANK", launch->first + rank) &&
-               gs_launch_set_number("GRADSUM_WORLD_SIZE", launch->world) &&
-               gs_launch_set_number("GRADSUM_NODES", launch->nodes) &&
+    bool set = gs_launch_set_number("GRADSUM_NODES", launch->nodes) &&
                gs_launch_set_number("GRADSUM_LOCAL_RANK", rank) &&
                setenv("GRADSUM_RENDEZVOUS", place->meet, 1) == 0 &&
                setenv("GRADSUM_STORE", "launch", 1) == 0 &&

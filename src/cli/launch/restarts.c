@@ -1,4 +1,19 @@
-#include "cli/launch/restarts.h"
+/* launch --restarts N: when a rank was lost, all ranks start again, in a new attempt.
+ *
+ *     attempt 1   steps 1 .. 40 | checkpoint | 41 .. 57 X              rank 2 is killed, and the others end
+ *     attempt 2                                41 .. 57 .. 80          with --resume auto
+ *
+ * The folder is that of the command's --checkpoint; without one, or before the first checkpoint, an attempt begins as
+ * the first did. Training is deterministic and a checkpoint has all that it needs (train/state.h), so the last attempt
+ * ends with the bits of a run in which no rank was lost.
+ *
+ * What would fail again is not started again: bad usage, weights that have diverged or differ, what a rank finds wrong
+ * before the first step, and two losses in turn without a step between them. Nor is what was asked to stop.
+ *
+ * Each attempt is new to the command: it has a folder to meet in, and `--log DIR` and `--digest DIR` become
+ * DIR-restart-1 and so on, because the first attempt has written into DIR.
+ */
+#include "cli/launch/launch_state.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "cli/cli.h"
 #include "cli/draw/wrapped.h"
-#include "cli/launch/launch.h"
+#include "cli/launch/shared.h"
 #include "layer/memory/recompute.h"
 #include "train/offload/offload.h"
 
@@ -354,7 +354,7 @@ int gs_failed(const char *command, gs_status status) {
     snprintf(why, sizeof why, "%s", gs_message());
     /* Of a launch the launcher ends the others; ranks on other nodes, or started by hand, wait for this one, and are
      * told. */
-    bool told = gs_launch_why_tell(status, why, &said);
+    bool told = gs_launch_tell(status, why, &said);
     fflush(stdout);
     snprintf(sentence, sizeof sentence, "gradsum %s: %s", command, why);
     if (!(said && usage)) gs_print_sentence(stderr, sentence); /* once, not by each process */
