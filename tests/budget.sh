@@ -5,12 +5,12 @@
 limits='
 src/train           21288
 src/comm            13240
-src/cli             12920
+src/cli             12762
 src/explain          3350
 cpu+cl              17236
 the-rest-of-src     24172
-src+cpu+cl          92173
-tests               50634
+src+cpu+cl          92015
+tests               50632
 lessons             47985
 '
 code() {
