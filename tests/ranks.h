@@ -51,7 +51,8 @@ typedef struct gs_test_check {
     gs_test_body body;
 } gs_test_check;
 extern const gs_test_check gs_test_collective_checks[]; /* test_collectives.c */
-extern const gs_test_check gs_test_comm_checks[];       /* test_comm.c */
+extern char gs_test_few; /* as their context: not every pair of a type and a reduction */
+extern const gs_test_check gs_test_comm_checks[]; /* test_comm.c */
 
 /* A body, for any transport between processes: messages of all lengths go around the ring, two under way, longer ones
  * after shorter ones and shorter ones after longer ones. */

@@ -85,7 +85,7 @@ static void async_keeps_its_bound(void **state) {
 static void async_is_as_accurate(void **state) {
     (void)state;
     gs_settings s = gs_settings_default();
-    s.model = "mlp";
+    s.model = "flatten, linear 64, relu, linear 10";
     s.devices = "cpu,cpu,cpu,cpu";
     s.threads = 1;
     s.momentum = 0;

@@ -314,7 +314,7 @@ static void the_run_says_so(void) {
     static const char bound[] = "bound    each worker to 1 CPU of its own (--bind none undoes it)";
     gs_test_program_prints(0, bound, "train --model softmax --steps 1 --devices cpu,cpu");
     gs_test_program_prints(0, bound, "launch -n 2 -- train --model softmax --steps 1");
-    gs_test_program_prints(0, "each rank is bound", "schemes -n 2 --over shm --seconds 0.01");
+    gs_test_program_prints(0, "each rank is bound", "schemes -n 2 --over shm --seconds 0");
     gs_test_program_prints(2, "unknown --bind 'sockets'; choose one of: cores, none", "train --bind sockets");
     gs_test_program_prints(2, "unknown --bind 'sockets'; choose one of: cores, none",
                            "launch -n 2 --bind sockets -- train");
@@ -322,8 +322,8 @@ static void the_run_says_so(void) {
                                             "launch -n 2 -- train --model softmax --steps 1 --bind none",
                                             "launch -n 2 --transport gloo -- train --model softmax --steps 1",
                                             "launch -n 2 -- train --model softmax --steps 1 --sync=gloo",
-                                            "schemes -n 2 --over gloo --seconds 0.01",
-                                            "schemes -n 2 --seconds 0.01 --bind none"};
+                                            "schemes -n 2 --over gloo --seconds 0",
+                                            "schemes -n 2 --seconds 0 --bind none"};
     for (size_t i = 0; i < sizeof free_runs / sizeof *free_runs; i++) {
         char *output;
         assert_int_equal(gs_test_program(&output, "%s", free_runs[i]), 0);

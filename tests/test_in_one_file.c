@@ -7,7 +7,7 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { STEPS = 3 }; /* plain loops are slow enough without a sanitizer */
 #else
-enum { STEPS = 8 };
+enum { STEPS = 5 };
 #endif
 
 /* Where the input of a relu, or the difference of two numbers that a max_pool compares, lies within rounding of 0, one

@@ -71,9 +71,9 @@ static void training_sums_by_the_replaced_scheme(void **state) {
 
 static void schemes_are_timed_by_size(void **state) {
     (void)state;
-    gs_test_program_prints(0, "\nring   ", "schemes -n 3 --seconds 0.1");
+    gs_test_program_prints(0, "\nring   ", "schemes -n 3 --seconds 0");
     gs_test_program_prints(0, "\"scheme\":\"tree\",\"over\":\"gloo\",\"ranks\":2,\"bytes\":16777216,",
-                           "schemes -n 2 --over gloo --seconds 0.1 --json");
+                           "schemes -n 2 --over gloo --seconds 0 --json");
     gs_test_program_prints(2, "unknown --over 'tcp'; choose one of: threads, shm, gloo",
                            "schemes --over tcp");
     gs_test_program_prints(2, "-n: '1' is not a whole number from 2 to 16", "schemes -n 1");
@@ -85,7 +85,7 @@ static void schemes_tell_where_they_are(void **state) {
     char *output;
     assert_int_equal(
         gs_test_shell(&output,
-                      "script -qec 'stty cols 80; %s/gradsum schemes -n 2 --seconds 2' /dev/null "
+                      "script -qec 'stty cols 80; %s/gradsum schemes -n 2 --seconds 1' /dev/null "
                       "</dev/null",
                       GS_BUILD_DIR),
         0);

@@ -243,20 +243,21 @@ static void fits_80_columns(const char *command, const char *says, int times) {
 
 static void tables_fit_80_columns(void **state) {
     (void)state;
-    char command[700];
+    static const char GPT[] =
+        "--model 'embedding 40 8, positions, residual (layer_norm, linear 24, attention 4 causal, linear 8), "
+        "tied' --context 8 --threads 1";
+    char command[900];
     fits_80_columns("layout --model softmax --workers 2 --run", "\n  measured  ", 3);
-    snprintf(command, sizeof command,
-             "layout --model gpt --context 8 --batch 8 --data text:%s --workers 4 --sequence --run",
+    snprintf(command, sizeof command, "layout %s --batch 8 --data text:%s --workers 4 --sequence --run", GPT,
              gs_test_text_file());
     fits_80_columns(command, "tp4 --sequence ", 1);
     snprintf(command, sizeof command,
-             "profile --model gpt --context 8 --batch 32 --data text:%s --layout dp2,tp2,pp2,zero1",
+             "profile %s --seconds 0.05 --batch 32 --data text:%s --layout dp2,tp2,pp2,zero1", GPT,
              gs_test_text_file());
     fits_80_columns(command, "what each of 8", 1);
     snprintf(command, sizeof command,
-             "simulate --model gpt --context 8 --batch 32 --data text:%s --layout dp2,tp2,zero3 "
-             "--workers 4 --link 5us,12GB/s",
-             gs_test_text_file());
+             "simulate %s --batch 32 --data text:%s --layout dp2,tp2,zero3 --workers 4 --link 5us,12GB/s",
+             GPT, gs_test_text_file());
     fits_80_columns(command, "sums  ", 1);
     fits_80_columns("devices --layout dp2,tp2,pp2,zero1 --model lenet", " part ", 1);
 }
@@ -264,9 +265,11 @@ static void tables_fit_80_columns(void **state) {
 static void layouts_are_listed(void **state) {
     (void)state;
     gs_test_program_prints(0, "\"measured_sent_bytes\":", "layout --model softmax --workers 2 --run --json");
-    gs_test_program_prints(0, "s need more than the 4 MB of --max-memory",
-                           "layout --model lenet --batch 64 --workers 4 --max-memory 4");
-    gs_test_program_prints(1, "no layout of 2 workers fits", "layout --workers 2 --max-memory 1");
+    gs_test_program_prints(0, "s need more than the 3 MB of --max-memory",
+                           "layout --model 'flatten, linear 100, relu, linear 10' --workers 2 --threads 1 "
+                           "--max-memory 3");
+    gs_test_program_prints(1, "no layout of 2 workers fits",
+                           "layout --model softmax --workers 2 --max-memory 1");
     gs_test_program_prints(2, "--workers N is required", "layout --model lenet");
     gs_test_program_prints(2, "'GPIPE' is not a schedule", "layout --workers 2 --pipeline-schedule GPIPE");
     gs_test_program_prints(2, "'a,b' is no cut", "layout --workers 2 --pipeline-cut a,b");

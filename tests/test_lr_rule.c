@@ -1,6 +1,6 @@
 /* Learning rates that follow the batch: the formula, what a run makes of it, and that the number of workers does not
  * matter. */
-#include "tests/program.h"
+#include "tests/training.h"
 
 #include <math.h>
 
@@ -106,15 +106,6 @@ static void a_rule_is_another_lr(void **state) {
     gs_result_free(&plain);
 }
 
-static double largest_difference(const gs_result *a, const gs_result *b) {
-    double largest = 0;
-    for (size_t i = 0; i < a->params; i++) {
-        double d = fabs((double)a->weights[i] - (double)b->weights[i]);
-        if (!(d <= largest)) largest = d;
-    }
-    return largest;
-}
-
 /* Rounding only: 2e-7 was seen. A warm-up that is one step off changes the weights by 1e-2. */
 static void workers_equal_one(void **state) {
     (void)state;
@@ -125,12 +116,12 @@ static void workers_equal_one(void **state) {
     for (int i = 0; i < 3; i++) {
         s.devices = several[i];
         assert_ok(gs_train(&s, NULL, &r));
-        assert_near(largest_difference(&one, &r), 0, 2e-6, 0);
+        assert_near(gs_test_difference(&one, &r), 0, 2e-6, 0);
         gs_result_free(&r);
     }
     s.warmup = 1.1 + 1.0 / 19;
     assert_ok(gs_train(&s, NULL, &off));
-    assert_true(largest_difference(&one, &off) > 1e-3);
+    assert_true(gs_test_difference(&one, &off) > 1e-3);
     gs_result_free(&off);
     gs_result_free(&one);
 }
@@ -152,7 +143,7 @@ static void other_modes_use_the_rates(void **state) {
     s.sync = "local";
     s.every = 1;
     assert_ok(gs_train(&s, NULL, &r));
-    assert_near(largest_difference(&ps, &r), 0, 2e-6, 0);
+    assert_near(gs_test_difference(&ps, &r), 0, 2e-6, 0);
     gs_result_free(&r);
     gs_result_free(&ps);
 }

@@ -66,18 +66,21 @@ static gs_settings settings(const char *devices) {
     return s;
 }
 
-static void assert_same_with(gs_settings s, unsigned offload, const char *what) {
-    gs_result without, with;
-    assert_ok(gs_train(&s, NULL, &without));
+static void assert_same_as(const gs_result *without, gs_settings s, unsigned offload, const char *what) {
     s.offload = offload;
     s.offload_dir = gs_test_folder();
-    assert_ok(gs_train(&s, NULL, &with));
-    assert_same_bits(&without, &with, what);
-    assert_false(without.offload.on);
+    gs_result with = gs_test_train(&s);
+    assert_same_bits(without, &with, what);
+    assert_false(without->offload.on);
     assert_true(with.offload.on && with.offload.bytes > 0);
     assert_int_equal(entries(s.offload_dir), 0);
-    gs_result_free(&without);
     gs_result_free(&with);
+}
+
+static void assert_same_with(gs_settings s, unsigned offload, const char *what) {
+    gs_result without = gs_test_train(&s);
+    assert_same_as(&without, s, offload, what);
+    gs_result_free(&without);
 }
 
 static void the_same_bits_on_cpu(void **state) {
@@ -127,7 +130,10 @@ static void the_same_bits_with_tensor(void **state) {
     gs_settings s = settings("cpu,cpu");
     s.tensor = 2;
     s.clip = 0.1f;
-    for (unsigned offload = 1; offload <= GS_OFFLOADS; offload++) assert_same_with(s, offload, "--tensor 2");
+    gs_result without = gs_test_train(&s);
+    for (unsigned offload = 1; offload <= GS_OFFLOADS; offload++)
+        assert_same_as(&without, s, offload, "--tensor 2");
+    gs_result_free(&without);
     s.recompute = 2;
     assert_same_with(s, GS_OFFLOADS, "--tensor 2 --recompute 2");
     s.devices = "cpu,cpu,cpu,cpu";
@@ -146,26 +152,19 @@ static void the_same_bits_with_recompute(void **state) {
         "global_avg_pool, flatten, dropout 0.1, linear 10"};
     static const int segments[] = {GS_RECOMPUTE_ALL, GS_RECOMPUTE_BLOCKS, 2, 3};
     for (size_t m = 0; m < sizeof models / sizeof *models; m++)
-        for (size_t i = 0; i < sizeof segments / sizeof *segments; i++)
-            for (int weights = 0; weights < 2; weights++) {
-                char what[100], text[16];
-                gs_settings s = settings(i % 2 ? "cpu,cpu" : "cpu");
-                s.model = models[m];
-                s.batch_norm.over = GS_BATCH_NORM_LOCAL;
-                s.recompute = segments[i];
-                snprintf(what, sizeof what, "--recompute %s, %s",
-                         gs_recompute_text(s.recompute, text, sizeof text), s.model);
-                gs_result plain, with;
-                s.recompute = GS_RECOMPUTE_NONE;
-                assert_ok(gs_train(&s, NULL, &plain));
-                s.recompute = segments[i];
-                s.offload = GS_OFFLOAD_ACTIVATIONS | (weights ? GS_OFFLOAD_WEIGHTS : 0);
-                s.offload_dir = gs_test_folder();
-                assert_ok(gs_train(&s, NULL, &with));
-                assert_same_bits(&plain, &with, what);
-                gs_result_free(&plain);
-                gs_result_free(&with);
-            }
+        for (size_t i = 0; i < sizeof segments / sizeof *segments; i++) {
+            char what[100], text[16];
+            gs_settings s = settings(i % 2 ? "cpu,cpu" : "cpu");
+            s.model = models[m];
+            s.batch_norm.over = GS_BATCH_NORM_LOCAL;
+            gs_result plain = gs_test_train(&s);
+            s.recompute = segments[i];
+            snprintf(what, sizeof what, "--recompute %s, %s",
+                     gs_recompute_text(s.recompute, text, sizeof text), s.model);
+            assert_same_as(&plain, s, GS_OFFLOAD_ACTIVATIONS, what);
+            assert_same_as(&plain, s, GS_OFFLOAD_ACTIVATIONS | GS_OFFLOAD_WEIGHTS, what);
+            gs_result_free(&plain);
+        }
     gs_settings s = settings("cpu,cpu");
     s.model = models[1];
     s.exact = true;

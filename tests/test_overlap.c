@@ -1,6 +1,6 @@
 /* --bucket: sums that begin during backward. The weights are those of one sum after it, whatever is summed when. */
 #include "tests/devices.h"
-#include "tests/program.h"
+#include "tests/training.h"
 
 #include <math.h>
 
@@ -24,22 +24,6 @@ static gs_settings settings_for(const char *devices, const char *sync) {
     return s;
 }
 
-static gs_result train(const gs_settings *s) {
-    gs_result r;
-    assert_ok(gs_train(s, NULL, &r));
-    assert_int_equal(r.steps, s->steps);
-    return r;
-}
-
-static double largest_difference(const float *a, const float *b, size_t n) {
-    double largest = 0;
-    for (size_t i = 0; i < n; i++) {
-        double d = fabs((double)a[i] - (double)b[i]);
-        if (!(d <= largest)) largest = d;
-    }
-    return largest;
-}
-
 static bool depends_on_the_cut(const char *sync) {
     return strcmp(sync, "ring") == 0 || strcmp(sync, "auto") == 0;
 }
@@ -47,10 +31,10 @@ static bool depends_on_the_cut(const char *sync) {
 /* The same training with and without buckets. */
 static void compare(gs_settings s, int buckets) {
     s.bucket = 0;
-    gs_result plain = train(&s);
+    gs_result plain = gs_test_train(&s);
     s.bucket = 1;
-    gs_result r = train(&s);
-    double d = largest_difference(plain.weights, r.weights, r.params);
+    gs_result r = gs_test_train(&s);
+    double d = gs_test_difference(&plain, &r);
     if (!(d <= (depends_on_the_cut(s.sync) ? TOLERANCE : 0)))
         fail_msg("%s by %s: with buckets the weights differ by %g", s.devices, s.sync, d);
     assert_true(fabs(r.train_loss - plain.train_loss) <= (d > 0 ? 1e-5 : 0));
@@ -98,7 +82,7 @@ static void buckets_go_with_wire(void **state) {
     compare(s, BUCKETS);
     s.bucket = 1;
     s.sync = "ps";
-    gs_result r = train(&s); /* each message of rank 0: all parameters as 2 bytes, the counts as 4 */
+    gs_result r = gs_test_train(&s); /* each message of rank 0: all parameters as 2 bytes, the counts as 4 */
     assert_near(r.sent_most, 2 * (2.0 * (double)r.params + 4 * GS_STATS), 1e-6, 0);
     gs_result_free(&r);
 }
@@ -133,7 +117,7 @@ static void buckets_end_at_layers(void **state) {
         s.model = cases[i].model;
         s.bucket = cases[i].kb;
         s.steps = 2;
-        gs_result r = train(&s);
+        gs_result r = gs_test_train(&s);
         if (r.overlap.buckets != cases[i].buckets)
             fail_msg("%s in buckets of %d KB: %d, wanted %d", cases[i].model, cases[i].kb, r.overlap.buckets,
                      cases[i].buckets);
@@ -232,23 +216,25 @@ static void processes_give_the_same_weights(void **state) {
         {"-n 2 -- train --sync ps --devices cpu,cl", 0},
     };
     gs_settings s = settings_for("cpu", "allreduce");
-    gs_result alone = train(&s);
+    gs_result alone = gs_test_train(&s);
     size_t bytes = alone.params * sizeof(float);
-    float *plain = malloc(bytes), *weights = malloc(bytes);
+    gs_result plain = alone, with = alone;
+    plain.weights = malloc(bytes);
+    with.weights = malloc(bytes);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char command[200];
         if (strstr(cases[i].launch, "cl") && !gs_test_has_opencl()) continue;
-        train_by_program(cases[i].launch, &alone, plain);
+        train_by_program(cases[i].launch, &alone, plain.weights);
         snprintf(command, sizeof command, "%s --bucket 1", cases[i].launch);
-        train_by_program(command, &alone, weights);
-        double d = largest_difference(plain, weights, alone.params);
+        train_by_program(command, &alone, with.weights);
+        double d = gs_test_difference(&plain, &with);
         if (!(d <= cases[i].tolerance))
             fail_msg("%s: with buckets the weights differ by %g", cases[i].launch, d);
-        d = largest_difference(alone.weights, weights, alone.params);
+        d = gs_test_difference(&alone, &with);
         if (!(d <= TOLERANCE)) fail_msg("%s: %g from one worker's weights", command, d);
     }
-    free(plain);
-    free(weights);
+    free(plain.weights);
+    free(with.weights);
     gs_result_free(&alone);
 }
 

@@ -119,7 +119,7 @@ typedef struct exact_case {
 
 static const exact_case cases[] = {
     {"lenet",
-     "--model lenet --batch 100 --steps 70",
+     "--model lenet --batch 700 --steps 10" /* the ninth ends an epoch, with 400 samples */,
      {"train --devices cpu,cpu --pipeline 2",
       "train --devices cpu,cpu,cpu --pipeline 3 --pipeline-schedule gpipe",
       "train --devices cpu,cpu,cpu,cpu --pipeline 4", "train --devices cpu,cpu,cpu,cpu --pipeline 2",
@@ -128,7 +128,8 @@ static const exact_case cases[] = {
       "launch -n 2 --transport gloo -- train --devices cpu,cpu --pipeline 4",
       "launch -n 4 -- train --devices cpu --pipeline 2 --link 20us,200MB/s"}},
     {"gpt",
-     "--model \"" GPT "\" --data jargon --context 16 --batch 24 --steps 12 --optimizer adamw --clip 0.5",
+     "--model \"" GPT
+     "\" --data jargon --context 16 --batch 24 --steps 6 --optimizer adamw --clip 0.5 --tests 0",
      {"train --devices cpu,cpu --pipeline 2", "train --devices cpu,cpu,cpu,cpu --pipeline 4",
       "train --devices cpu,cpu,cpu,cpu --pipeline 2 --pipeline-schedule gpipe",
       "launch -n 3 -- train --devices cpu --pipeline 3"}},

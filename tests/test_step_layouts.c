@@ -43,14 +43,17 @@ static int spans_of(const cJSON *o, span *out) {
 
 static void pictures_fit_80_columns(void **state) {
     (void)state;
-    static const char *const layouts[] = {"--model lenet --pipeline 2 --accumulate 4",
-                                          "--model lenet --zero 1",
-                                          "--model lenet --zero 2",
-                                          "--model lenet --zero 3 --workers 3",
-                                          "--model mlp --tensor 2",
-                                          "--model gpt --context 8 --tensor 2 --sequence",
-                                          "--model lenet --layout dp2,pp2,zero1",
-                                          "--model lenet --layout tp2,pp2 --micro-batches 2"};
+    static const char *const layouts[] = {
+        "--model lenet --pipeline 2 --accumulate 4",
+        "--model lenet --zero 1",
+        "--model lenet --zero 2",
+        "--model lenet --zero 3 --workers 3",
+        "--model mlp --tensor 2",
+        "--model 'embedding 155 16, positions, residual (layer_norm, linear "
+        "48, attention 2 causal, linear 16), layer_norm, tied' --data jargon "
+        "--context 8 --tensor 2 --sequence",
+        "--model lenet --layout dp2,pp2,zero1",
+        "--model lenet --layout tp2,pp2 --micro-batches 2"};
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         char *output;
         assert_int_equal(gs_test_program(&output, "step --threads 1 %s", layouts[i]), 0);

@@ -1,7 +1,7 @@
 /* Data-parallel training is the same algorithm as training on one worker: the weights after some steps agree
  * but for rounding, for threads and processes, every scheme, and both backends. */
 #include "tests/devices.h"
-#include "tests/program.h"
+#include "tests/training.h"
 
 #include <math.h>
 
@@ -33,10 +33,7 @@ static gs_settings settings_for(const char *devices, const char *sync) {
 
 static gs_result train(const char *devices, const char *sync) {
     gs_settings s = settings_for(devices, sync);
-    gs_result r;
-    assert_ok(gs_train(&s, NULL, &r));
-    assert_int_equal(r.steps, STEPS);
-    return r;
+    return gs_test_train(&s);
 }
 
 static double largest_difference(const float *a, const float *b, size_t n) {

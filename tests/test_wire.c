@@ -1,5 +1,5 @@
 /* Values that travel as 16 bits: the conversions, bit by bit; every scheme with them; training with them. */
-#include "tests/program.h"
+#include "tests/training.h"
 #include "tests/ranks.h"
 
 #include <math.h>
@@ -305,15 +305,6 @@ static gs_settings settings_for(const char *devices, const char *sync, gs_wire w
     return s;
 }
 
-static double largest_difference(const gs_result *a, const gs_result *b) {
-    double largest = 0;
-    for (size_t i = 0; i < a->params; i++) {
-        double d = fabs((double)a->weights[i] - (double)b->weights[i]);
-        if (!(d <= largest)) largest = d;
-    }
-    return largest;
-}
-
 /* bf16 has no 333: between 256 and 512 it has the even numbers alone. */
 static void counts_are_whole(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     (void)of;
@@ -338,7 +329,7 @@ static void training_stays_near_f32(void **state) {
             s.verify = 1;
             assert_ok(gs_train(&s, &(gs_observer){.context = &whole, .step = counts_are_whole}, &r));
             assert_true(whole);
-            double d = largest_difference(&exact, &r);
+            double d = gs_test_difference(&exact, &r);
             if (!(d > 1e-6 && d <= near[s.wire]))
                 fail_msg("%s as %s: weights differ by %g from those with f32, wanted at most %g", schemes[i],
                          gs_wire_name(s.wire), d, near[s.wire]);

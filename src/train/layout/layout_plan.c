@@ -75,6 +75,7 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
     gs_settings s = with_layout(p, l, sequence, text);
     gs_layout_cost *cost = &p->cost[p->costs];
     gs_status status = check_layout(&s, p->workers);
+    if (status == GS_OK && !p->parts) GS_TRY(measure(p)); /* at the first that can run */
     if (status == GS_OK) status = predict(p, &s, m, cost);
     if (status != GS_OK && status != GS_E_USAGE && status != GS_E_SHAPE)
         return status; /* no memory, or a device that fails: not because of this layout */
@@ -164,7 +165,6 @@ gs_status gs_layout_plan_create(const gs_settings *settings, const char *devices
     *p = (gs_layout_plan){.workers = workers, .devices = devices};
     GS_TRY(check_pipelines(settings));
     GS_TRY(settle_data(settings, &p->memory));
-    GS_TRY(measure(p));
     gs_model *m;
     const gs_settings *s = &p->memory.settings;
     GS_TRY(gs_model_plan(s->model, s->train_set->shape, &m));
