@@ -10,7 +10,7 @@ src/explain          3350
 cpu+cl              17236
 the-rest-of-src     24172
 src+cpu+cl          92015
-tests               50632
+tests               50613
 lessons             47985
 '
 code() {

@@ -68,7 +68,8 @@ static gs_status collectives(gs_comm *c, void *context) {
 
 static void every_collective_is_right_to_the_bit(void **state) {
     (void)state;
-    for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], collectives, i < KINDS ? NULL : &gs_test_few);
+    for (int i = 0; i < LAYOUTS; i++)
+        gs_test_ranks_ok(&layouts[i], collectives, i < KINDS ? NULL : &gs_test_few);
 }
 
 static void collectives_between_machines_are_right(void **state) {
