@@ -203,7 +203,7 @@ static void formulas_hold(void **state) {
     s.batch = 96;
     s.threads = 1;
     s.optimizer = &gs_adam;
-    assert_ok(gs_layout_plan_create(&s, devices, 4, &plan));
+    assert_ok(gs_layout_plan_create(&s, devices, 4, NULL, NULL, &plan));
     /* dp4 and dp2,tp2, each with zero 0 to 3; tp4; dp2,pp2 and zero1; tp2,pp2; pp4 */
     assert_int_equal(plan.costs, 13);
     assert_int_equal(plan.refused, 2); /* dp2,pp2 with zero2 and zero3 */
@@ -217,7 +217,7 @@ static void formulas_hold(void **state) {
         double memory = 0;
         gs_layout_text(&c->layout, name);
         assert_true(c->seconds > 0 && (i == 0 || c->seconds >= plan.cost[i - 1].seconds));
-        assert_ok(gs_layout_plan_run(&plan, c, devices, 1, &r));
+        assert_ok(gs_layout_plan_run(&plan, c, 1, NULL, &r));
         for (int w = 0; w < 4; w++) {
             const double total = gs_memory_total(&r.worker[w].memory[GS_ON_DEVICE]);
             if (total > memory) memory = total;

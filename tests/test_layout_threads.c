@@ -107,7 +107,7 @@ static void a_call_of_a_thread_is_measured_by_itself(void **state) {
     s.data = gs_test_tiny_data();
     s.batch = 16;
     s.threads = 1;
-    assert_ok(gs_layout_plan_create(&s, "cpu,cpu", 2, &plan));
+    assert_ok(gs_layout_plan_create(&s, "cpu,cpu", 2, NULL, NULL, &plan));
     gs_layout_parts *p = plan.parts;
     const size_t before = p->calls_known;
     gs_layout_call call = {

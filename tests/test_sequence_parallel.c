@@ -209,7 +209,7 @@ static void layouts_have_it(void **state) {
     s.threads = 1;
     s.micro_batches = 2;
     s.pipeline_cut = "flops";
-    assert_ok(gs_layout_plan_create(&s, four, 4, &plan));
+    assert_ok(gs_layout_plan_create(&s, four, 4, NULL, NULL, &plan));
     for (int i = 0; i < plan.costs; i++) {
         const gs_layout_cost *c = &plan.cost[i];
         char name[GS_LAYOUT_TEXT];
@@ -220,7 +220,7 @@ static void layouts_have_it(void **state) {
         found += c->sequence ? 1 : 100;
         gs_result r;
         double memory = 0;
-        assert_ok(gs_layout_plan_run(&plan, c, four, 2, &r));
+        assert_ok(gs_layout_plan_run(&plan, c, 2, NULL, &r));
         for (int w = 0; w < 4; w++) memory = fmax(memory, gs_memory_total(&r.worker[w].memory[GS_ON_DEVICE]));
         gs_test_near(r.sent_most, c->sent, 0.01 * c->sent, 0, name, __FILE__, __LINE__);
         gs_test_near(memory, c->memory, 0.03 * memory, 0, name, __FILE__, __LINE__);

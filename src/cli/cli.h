@@ -198,21 +198,32 @@ void gs_json_print(struct cJSON *);
 /* As fflush(stdout); a closed pipe becomes a request to stop, as SIGPIPE would be. */
 void gs_flush_output(void);
 
+/* How long what is being done has taken, and from which share of it on; {0} before it begins. */
+typedef struct gs_work {
+    double since, from, shown;
+} gs_work;
+
+/* The seconds that are left of it; NAN: it began less than half a second ago. */
+double gs_work_left(gs_work *, double share);
+
+/* What is being done, for commands that print nothing for a while: a line on standard error if that is a terminal,
+ * which the next one replaces. With work a bar, at most ten times a second. gs_working(NULL, 0, NULL) removes it. */
+void gs_working(gs_work *, double share, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* "3 s", "12 min", "1.5 h" */
+const char *gs_time_text(double seconds, char text[24]);
+
 /* What `train` and `compare` show while a run goes. */
 typedef struct gs_progress {
     const gs_settings *settings;
     const char *tells_scaling; /* the command that says what it assumes of the file --load; or NULL */
     bool json;
-    bool bar;         /* a progress bar on standard error, which is a terminal */
-    int bar_columns;  /* that there are for it: a line that wraps could not be written over */
-    char run[96];     /* of several runs: "batch 64, 5 to come: ", or "" */
-    gs_screen screen; /* standard output */
-    double started, shown;
-    double samples_done;          /* of this epoch, */
-    int bar_epoch;                /* since this step of it: */
-    double began;                 /* the run's first step was over, */
-    uint64_t began_at;            /* which was this one of the run, */
-    uint64_t each, all;           /* which has so many steps in an epoch, and in all */
+    bool bar;                     /* a progress bar on standard error, which is a terminal */
+    char run[96];                 /* of several runs: "batch 64, 5 to come: ", or "" */
+    gs_screen screen;             /* standard output */
+    int bar_epoch;                /* the one that is shown, */
+    double started, samples_done; /* since its first step was over */
+    gs_work work, test;           /* the run, and the test that goes on */
     char ended[GS_RUN_HAS_ENDED]; /* of a run that was resumed for nothing: that it has ended; else "" */
     const char *failure;          /* why the weights could not be saved, for the end; NULL: they could */
     int answers;                  /* of each sample */
@@ -222,10 +233,6 @@ typedef struct gs_progress {
 } gs_progress;
 
 gs_observer gs_progress_observer(gs_progress *);
-
-/* What is being done, for commands that print nothing for a while: a line on standard error if that is a terminal,
- * which the next one replaces. NULL removes it. */
-void gs_working(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- modes.c: the options of training that are not its default ---- */
 

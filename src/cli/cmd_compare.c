@@ -212,29 +212,29 @@ static void print_threads(const gs_settings *s, bool chosen) {
 /* Which set trains, and how far it is. */
 typedef struct shown {
     const char *devices;
-    int set, sets;
-    double at;
+    int set, sets, epochs;
+    gs_work work; /* of all sets */
 } shown;
 
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     shown *x = context;
     (void)score;
-    if (gs_seconds() - x->at < 0.1) return;
-    x->at = gs_seconds();
-    gs_working("%s (%d of %d): epoch %d, step %" PRIu64 " of %" PRIu64, x->devices, x->set, x->sets, epoch,
-               done, of);
+    const double trained = (epoch - 1 + (double)done / (double)of) / x->epochs;
+    gs_working(&x->work, (x->set - 1 + trained) / x->sets, "%s (%d of %d), epoch %d", x->devices, x->set,
+               x->sets, epoch);
 }
 
 /* page: NULL, or where the runs are shown too. */
 static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json, gs_compare_page *page) {
+    shown now = {.sets = count, .epochs = s->epochs};
+    const gs_observer observer = {.context = &now, .step = on_step};
     for (int i = 0; i < count && !gs_stop_requested; i++) {
         gs_result *r = &rows[i].result;
-        s->devices = rows[i].devices;
-        shown now = {rows[i].devices, i + 1, count, 0};
-        const gs_observer observer = {.context = &now, .step = on_step};
-        gs_working("%s (%d of %d)", rows[i].devices, i + 1, count);
+        now.devices = s->devices = rows[i].devices;
+        now.set = i + 1;
+        gs_working(NULL, 0, "%s (%d of %d)", rows[i].devices, i + 1, count);
         gs_status status = page ? gs_compare_page_train(page, s, r) : gs_train(s, &observer, r);
-        gs_working(NULL);
+        gs_working(NULL, 0, NULL);
         GS_TRY(gs_context(status, "%s", rows[i].devices));
         if (r->interrupted) return gs_fail(GS_E_INTERRUPTED, "stopped by a signal");
         rows[i].difference = largest_difference(r, &rows[0].result);

@@ -14,7 +14,9 @@ enum { MEASURED = 3, STEPS = 6, WORKERS_MOST = 64, NAME = GS_LAYOUT_TEXT + 12 };
 
 typedef struct question {
     gs_settings settings;
-    int workers;
+    gs_work work; /* first the predictions, then the runs */
+    int workers, runs, run_of;
+    const char *name; /* of the layout that runs */
     bool run, json;
     char *devices; /* as many as there are workers */
 } question;
@@ -34,11 +36,22 @@ static const char *name_of(const gs_layout_cost *c, char name[NAME]) {
 
 /* ---- a run ---- */
 
-static gs_status run(const question *q, const gs_layout_plan *p, const gs_layout_cost *c, measured *out) {
+static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
+    question *q = context;
+    (void)epoch, (void)of, (void)score;
+    gs_working(&q->work, (q->run_of + (double)done / STEPS) / q->runs, "running %s (%d of %d)", q->name,
+               q->run_of + 1, q->runs);
+}
+
+static void on_layout(void *question_, int done, int of) {
+    question *q = question_;
+    gs_working(&q->work, (double)done / of, "measuring and predicting layout %d of %d", done + 1, of);
+}
+
+static gs_status run(question *q, const gs_layout_plan *p, const gs_layout_cost *c, measured *out) {
     gs_result r;
-    char name[NAME];
-    gs_status status =
-        gs_context(gs_layout_plan_run(p, c, q->devices, STEPS, &r), "--layout %s", name_of(c, name));
+    const gs_observer observer = {.context = q, .step = on_step};
+    gs_status status = gs_context(gs_layout_plan_run(p, c, STEPS, &observer, &r), "--layout %s", q->name);
     if (status != GS_OK) return status;
     *out = (measured){.there = true, .seconds = r.step_median, .sent = r.sent_most};
     for (int w = 0; w < r.workers && r.worker; w++)
@@ -47,12 +60,13 @@ static gs_status run(const question *q, const gs_layout_plan *p, const gs_layout
     return GS_OK;
 }
 
-static gs_status run_best(const question *q, const gs_layout_plan *p, measured *all) {
-    const int runs = !q->run ? 0 : p->costs < MEASURED ? p->costs : MEASURED;
+static gs_status run_best(question *q, const gs_layout_plan *p, measured *all) {
     char name[NAME];
-    for (int i = 0; i < runs; i++) {
-        gs_working("running %s (%d of %d)", name_of(&p->cost[i], name), i + 1, runs);
-        GS_TRY(run(q, p, &p->cost[i], &all[i]));
+    q->runs = !q->run ? 0 : p->costs < MEASURED ? p->costs : MEASURED;
+    for (q->run_of = 0; q->run_of < q->runs; q->run_of++) {
+        q->name = name_of(&p->cost[q->run_of], name);
+        gs_working(NULL, 0, "running %s (%d of %d)", q->name, q->run_of + 1, q->runs);
+        GS_TRY(run(q, p, &p->cost[q->run_of], &all[q->run_of]));
     }
     return GS_OK;
 }
@@ -131,14 +145,15 @@ static gs_status answer(question *q) {
     measured took[MEASURED] = {{0}};
     if (q->workers < 1) return gs_fail(GS_E_USAGE, "--workers N is required: how many workers share the run");
     gs_status status = gs_devices_for(&q->settings, q->workers, WORKERS_MOST, &q->devices);
-    gs_working("measuring the parts of a step, then predicting every layout");
-    if (status == GS_OK) status = gs_layout_plan_create(&q->settings, q->devices, q->workers, &plan);
+    gs_working(NULL, 0, "measuring the parts of a step, then predicting every layout");
+    if (status == GS_OK)
+        status = gs_layout_plan_create(&q->settings, q->devices, q->workers, on_layout, q, &plan);
     if (status == GS_OK && plan.costs == 0)
         status = gs_fail(plan.too_large ? GS_E_MEMORY : GS_E_USAGE, "no layout of %d workers %s%s%s",
                          q->workers, plan.too_large ? "fits" : "can run", plan.refused ? "; " : "",
                          plan.refused ? plan.why : "");
     if (status == GS_OK) status = run_best(q, &plan, took);
-    gs_working(NULL);
+    gs_working(NULL, 0, NULL);
     if (status == GS_OK && q->json) print_json(q, &plan, took);
     if (status == GS_OK && !q->json) print_text(q, &plan, took);
     gs_layout_plan_free(&plan);

@@ -1,7 +1,20 @@
 #include "cli/cli.h"
+#include "core/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+
+/* What the columns mean; of many classes not. */
+static void print_classes(const gs_settings *s) {
+    enum { MANY = 20 };
+    char text[MANY * (GS_CLASS_NAME + 2) + 1] = "", name[GS_CLASS_NAME];
+    gs_dataset *set;
+    if (gs_load_set(s, GS_TEST, &set) != GS_OK) return;
+    for (int k = 0; k < set->names.count && set->names.count <= MANY; k++)
+        gs_append(text, sizeof text, "%s%s", k ? ", " : "", gs_class_name(&set->names, k, name));
+    gs_dataset_free(set);
+    if (*text) gs_print_fact("columns", "%s", text);
+}
 
 int gs_cmd_predict(int argc, char **argv) {
     gs_settings s = gs_settings_default();
@@ -38,5 +51,6 @@ int gs_cmd_predict(int argc, char **argv) {
     free(logits);
     if (status != GS_OK) return gs_failed("predict", status);
     printf("%s: logits (%zu, %d)\n", out, rows, columns);
+    print_classes(&s);
     return GS_EXIT_OK;
 }

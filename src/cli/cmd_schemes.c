@@ -35,8 +35,7 @@ typedef struct table {
     const gs_sync_scheme *scheme[MOST_SCHEMES];
     int schemes;
     double seconds[SIZES][MOST_SCHEMES]; /* of rank 0; written by it alone */
-    bool progress;                       /* is shown on standard error */
-    double since, shown;                 /* when it began, and was shown last; 0: never */
+    gs_work work;
 } table;
 
 typedef struct rank {
@@ -48,21 +47,11 @@ typedef struct rank {
 
 /* ---- what is being measured, while it is ---- */
 
-/* "256 KB (3 of 5 sizes), turn 2 of 7: ring", at most ten times a second, and not of what is soon over. It is shown
- * before the turn's sums, not during them. */
+/* "256 KB (3 of 5 sizes), turn 2 of 7: ring": before the turn's sums, not during them. */
 static void show(table *t, int size, int turn, int turns, int scheme) {
-    static const double SOON = 0.5, EVERY = 0.1; /* s */
-    const double now = gs_seconds();
-    if (!t->progress || now - t->since < SOON || now - t->shown < EVERY) return;
-    t->shown = now;
-    fprintf(stderr, "\r%s (%d of %d sizes), turn %d of %d: %s\033[K", size_names[size], size + 1, SIZES,
-            turn + 1, turns, t->scheme[scheme]->name);
-    fflush(stderr);
-}
-
-static void clear(table *t) {
-    if (t->shown > 0) fprintf(stderr, "\r\033[K");
-    t->shown = 0;
+    if (!t->json)
+        gs_working(&t->work, (size + (double)turn / turns) / SIZES, "%s (%d of %d sizes), turn %d of %d: %s",
+                   size_names[size], size + 1, SIZES, turn + 1, turns, t->scheme[scheme]->name);
 }
 
 /* ---- measuring ---- */
@@ -261,10 +250,8 @@ int gs_cmd_schemes(int argc, char **argv) {
                           "has its formulas in its file in src/sync/.",
                           "gradsum schemes -n 4 --over gloo", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
-    t.progress = isatty(STDERR_FILENO) && !t.json;
-    t.since = gs_seconds();
     gs_status status = run(&t);
-    clear(&t);
+    gs_working(NULL, 0, NULL);
     if (status != GS_OK) return gs_failed("schemes", status);
     t.json ? print_json(&t) : print_text(&t);
     return GS_EXIT_OK;

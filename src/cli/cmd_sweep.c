@@ -317,7 +317,7 @@ static const gs_help help = {
 
 int gs_cmd_sweep(int argc, char **argv) {
     static gs_sweep w; /* large */
-    shown s = {.argc = argc, .argv = argv, .progress = {.settings = &w.settings, .parts = 1}};
+    shown s = {.argc = argc, .argv = argv, .progress = {.settings = &w.settings, .parts = 1, .answers = 1}};
     const char *batches = NULL;
     double target = 80;
     int exit_status;

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "core/clock.h"
 #include "core/decimal.h"
@@ -213,11 +214,7 @@ static void on_start(void *context, const gs_worker *w) {
     p->started = gs_seconds();
     p->parts = w->way->apart ? w->comm->size : 1;
     p->answers = gs_model_answers(w->model);
-    p->each = gs_steps_of_epoch(w->train_set->count, w->batch);
-    p->all = p->each * (uint64_t)w->settings->epochs;
-    if (w->settings->steps && w->settings->steps < p->all) p->all = w->settings->steps;
     p->bar_epoch = 0;
-    p->began = -1;
     p->tokens = w->train_set->text ? w->train_set->text->context : 0;
     p->perplexity = p->tokens && p->settings->loss == GS_SOFTMAX_CROSS_ENTROPY;
     if (p->tells_scaling) gs_tell_scaling(p->tells_scaling, p->settings);
@@ -240,8 +237,7 @@ static void tell_skipped(gs_progress *p, int epoch, uint64_t done, const gs_scor
             epoch, done, (double)score->loss_scale);
 }
 
-/* "3 s", "12 min", "1.5 h" */
-static const char *time_text(double seconds, char text[24]) {
+const char *gs_time_text(double seconds, char text[24]) {
     if (seconds < 100)
         snprintf(text, 24, "%.0f s", seconds);
     else if (seconds < 6000)
@@ -251,78 +247,70 @@ static const char *time_text(double seconds, char text[24]) {
     return text;
 }
 
-/* "epoch 2/5 [=======>      ] loss 0.412 acc 85.1 % 41,200/s 3 s left": the bar is of the epoch, the time left of the
- * run, its tests included. At most ten times a second. Where the run's name stands before it, the bar is shorter and
- * the loss is left out. */
+double gs_work_left(gs_work *w, double share) {
+    const double now = gs_seconds();
+    if (!(w->since > 0) || share < w->from) *w = (gs_work){.since = now, .from = share};
+    if (now - w->since < 0.5 || !(share > w->from)) return NAN;
+    return (now - w->since) * (1 - share) / (share - w->from);
+}
+
+void gs_working(gs_work *w, double share, const char *format, ...) {
+    enum { WIDTH = 10 };
+    static bool shown;
+    char line[200] = "", time[24];
+    const double left = w ? gs_work_left(w, share) : NAN, now = gs_seconds();
+    if (!isatty(STDERR_FILENO) || (w ? now - w->shown < 0.1 : !format && !shown)) return;
+    const int filled = share < 1 ? (int)(share * WIDTH) : WIDTH;
+    if (w) gs_append(line, sizeof line, "[%.*s>%*s] ", filled, "==========", WIDTH - filled, "");
+    if (w) w->shown = now;
+    shown = format != NULL;
+    if (format) {
+        va_list args;
+        const size_t length = strlen(line);
+        va_start(args, format);
+        vsnprintf(line + length, sizeof line - length, format, args);
+        va_end(args);
+    }
+    if (!isnan(left)) gs_append(line, sizeof line, ", %s left", gs_time_text(left, time));
+    fprintf(stderr, "\r%.*s\033[K", gs_screen_of(stderr).width - 1, line);
+    fflush(stderr);
+}
+
+/* "[====>     ] epoch 2/5 loss 0.412 acc 85.1 % 41,200/s, 3 s left" of the run, its tests included. Where the run's name
+ * stands before it, the loss is left out. */
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
-    enum { WIDTH = 20, SHORT = 8 };
     gs_progress *p = context;
     gs_launch_has_stepped();
     if (score->skipped) tell_skipped(p, epoch, done, score);
     if (!p->bar) return;
-    const int width = *p->run ? SHORT : WIDTH;
-    double now = gs_seconds();
-    const uint64_t in_run = (uint64_t)(epoch - 1) * p->each + done;
-    if (p->began < 0) { /* a run that is resumed may begin in the middle */
-        p->began = now;
-        p->began_at = in_run;
-    }
     if (done == 1 || p->bar_epoch != epoch) {
-        p->started = now;
+        p->started = gs_seconds();
         p->samples_done = 0;
         p->bar_epoch = epoch;
         return; /* a rate needs two moments */
     }
     p->samples_done += score->samples * p->parts / p->answers;
-    if ((now - p->shown < 0.1 && done != of) || !(score->samples > 0)) return;
-    p->shown = now;
-    char bar[WIDTH + 1];
-    int filled = (int)(done * (uint64_t)width / of);
-    for (int i = 0; i < width; i++) bar[i] = i < filled ? '=' : i == filled ? '>' : ' ';
-    bar[width] = 0;
-    const double passed = now - p->started, steps = (double)(in_run - p->began_at);
-    const double left = in_run < p->all ? (now - p->began) / steps * (double)(p->all - in_run) : 0;
-    char line[200], loss[32] = "", time[24];
+    if (!(score->samples > 0)) return;
+    const gs_settings *s = p->settings;
+    const double in_run = (double)(epoch - 1) * (double)of + (double)done, whole = (double)of * s->epochs,
+                 all = s->steps ? fmin((double)s->steps, whole) : whole,
+                 rate = p->samples_done * (p->tokens ? p->tokens : 1) / (gs_seconds() - p->started);
+    char loss[32] = "";
     if (!*p->run) snprintf(loss, sizeof loss, " loss %.3f", gs_shown(score->loss / score->samples));
-    const int each = p->tokens ? p->tokens : 1;
-    snprintf(line, sizeof line, "%sepoch %d/%d [%s]%s acc %4.1f %% %s%s/s %s left", p->run, epoch,
-             p->settings->epochs, bar, loss, 100 * score->correct / score->samples,
-             gs_thousands(p->samples_done * each / passed), p->tokens ? " tokens" : "",
-             time_text(left, time));
-    fprintf(stderr, "\r%.*s\033[K", p->bar_columns, line);
-    fflush(stderr);
+    gs_working(&p->work, in_run / all, "%sepoch %d/%d%s acc %4.1f %% %s%s/s", p->run, epoch, s->epochs, loss,
+               100 * score->correct / score->samples, gs_thousands(rate), p->tokens ? " tokens" : "");
 }
 
 static void on_testing(void *context, size_t done, size_t of) {
     gs_progress *p = context;
-    const double now = gs_seconds();
-    char line[200];
-    if (!p->bar || now - p->shown < 0.1) return;
-    p->shown = now;
-    snprintf(line, sizeof line, "%sepoch %d/%d, test: %.0f %%", p->run, p->bar_epoch ? p->bar_epoch : 1,
-             p->settings->epochs, 100.0 * (double)done / (double)of);
-    fprintf(stderr, "\r%.*s\033[K", p->bar_columns, line);
-    fflush(stderr);
-}
-
-void gs_working(const char *format, ...) {
-    static bool shown;
-    char line[200] = "";
-    if (!isatty(STDERR_FILENO) || (!format && !shown)) return;
-    shown = format != NULL;
-    if (format) {
-        va_list args;
-        va_start(args, format);
-        vsnprintf(line, sizeof line, format, args);
-        va_end(args);
-    }
-    fprintf(stderr, "\r%.*s\033[K", gs_screen_of(stderr).width - 1, line);
-    fflush(stderr);
+    if (!p->bar) return;
+    if (done == 0) p->test = (gs_work){0};
+    gs_working(&p->test, (double)done / (double)of, "%sepoch %d/%d, test", p->run,
+               p->bar_epoch ? p->bar_epoch : 1, p->settings->epochs);
 }
 
 void gs_progress_clear(gs_progress *p) {
-    if (p->bar && p->shown > 0) fprintf(stderr, "\r\033[K");
-    p->shown = 0;
+    if (p->bar) gs_working(NULL, 0, NULL);
 }
 
 /* "perplexity 8.36", or "accuracy 61.20 %". */
@@ -371,7 +359,6 @@ static void on_note(void *context, const char *sentence) {
 
 gs_observer gs_progress_observer(gs_progress *p) {
     p->bar = !p->json && isatty(STDERR_FILENO);
-    p->bar_columns = gs_screen_of(stderr).width - 1;
     p->screen = gs_screen_of(stdout);
     return (gs_observer){.context = p,
                          .start = on_start,

@@ -82,7 +82,10 @@ static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
             GS_E_USAGE,
             "--batch-norm global: %s computes a batch in micro-batches, one after the other, and statistics "
             "of the global batch need all samples at once; %s",
-            way->option, advice);
+            s->pipeline > 1 ? "--pipeline"
+            : way->split    ? way->option
+                            : "--exact",
+            advice);
     if (way->apart && workers > 1)
         return gs_fail(
             GS_E_USAGE,

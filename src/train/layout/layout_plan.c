@@ -10,23 +10,17 @@
 
 /* ---- one layout ---- */
 
-/* Of the worker that needs most, as rehearsed. */
-static gs_status memory_of(const gs_layout_plan *p, const gs_settings *s, double *bytes) {
-    gs_memory_plan plan;
-    gs_settings run = *s;
-    run.devices = p->devices;
-    const gs_status status = gs_memory_plan_create(&run, &plan);
-    if (status == GS_OK) *bytes = gs_memory_most(&plan, NULL);
-    gs_memory_plan_free(&plan);
-    return status;
-}
-
 static gs_status predict(gs_layout_plan *p, const gs_settings *settings, const gs_model *m,
                          gs_layout_cost *out) {
     gs_settings s = *settings;
+    gs_memory_plan plan;
     GS_TRY(gs_layout_predict(p->parts, &s, m, p->memory.batch, out));
     if (*out->cut) s.pipeline_cut = out->cut;
-    return memory_of(p, &s, &out->memory);
+    s.devices = p->devices;
+    const gs_status status = gs_memory_plan_create(&s, &plan); /* rehearsed */
+    if (status == GS_OK) out->memory = gs_memory_most(&plan, NULL);
+    gs_memory_plan_free(&plan);
+    return status;
 }
 
 /* The parts that all layouts are made of. */
@@ -69,11 +63,13 @@ static gs_status check_layout(gs_settings *s, int workers) {
     return gs_check_batch_norm(s, s->train_set, workers);
 }
 
-/* The layout becomes a row, unless it cannot run, or does not fit. */
+/* The layout becomes a row, unless it cannot run, or does not fit. While there are no rows it is only counted. */
 static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layout *l, bool sequence) {
     char text[GS_LAYOUT_TEXT];
+    if (!p->cost) return p->layouts++, GS_OK;
     gs_settings s = with_layout(p, l, sequence, text);
     gs_layout_cost *cost = &p->cost[p->costs];
+    if (p->tell) p->tell(p->context, p->tried++, p->layouts);
     gs_status status = check_layout(&s, p->workers);
     if (status == GS_OK && !p->parts) GS_TRY(measure(p)); /* at the first that can run */
     if (status == GS_OK) status = predict(p, &s, m, cost);
@@ -90,12 +86,6 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
     return GS_OK;
 }
 
-static int divisors_of(int n) {
-    int count = 0;
-    for (int i = 1; i <= n; i++) count += n % i == 0;
-    return count;
-}
-
 /* pp stages of tp parts, with every stage of ZeRO that the replicas can have. */
 static gs_status try_with_zero(gs_layout_plan *p, const gs_model *m, int pp, int tp) {
     if (p->workers % (pp * tp) != 0) return GS_OK;
@@ -108,12 +98,13 @@ static gs_status try_with_zero(gs_layout_plan *p, const gs_model *m, int pp, int
 }
 
 static gs_status try_all(gs_layout_plan *p, const gs_model *m) {
-    const size_t each = (size_t)divisors_of(p->workers);
-    p->cost = calloc(2 * each * each * (GS_LAYOUT_ZERO + 1) + 1, sizeof *p->cost);
-    if (!p->cost) return gs_fail(GS_E_MEMORY, "no memory for a list of layouts");
     for (int tp = 1; tp <= p->workers && tp <= GS_TENSOR_MOST; tp++)
         for (int pp = 1; pp <= p->workers && pp <= GS_LAYOUT_STAGES; pp++)
             GS_TRY(try_with_zero(p, m, pp, tp));
+    if (!p->cost) {
+        p->cost = calloc((size_t)p->layouts + 1, sizeof *p->cost);
+        return p->cost ? try_all(p, m) : gs_fail(GS_E_MEMORY, "no memory for a list of layouts");
+    }
     qsort(p->cost, (size_t)p->costs, sizeof *p->cost, faster_first);
     return GS_OK;
 }
@@ -161,8 +152,8 @@ static gs_status check_pipelines(const gs_settings *s) {
 }
 
 gs_status gs_layout_plan_create(const gs_settings *settings, const char *devices, int workers,
-                                gs_layout_plan *p) {
-    *p = (gs_layout_plan){.workers = workers, .devices = devices};
+                                gs_layout_tell tell, void *context, gs_layout_plan *p) {
+    *p = (gs_layout_plan){.workers = workers, .devices = devices, .tell = tell, .context = context};
     GS_TRY(check_pipelines(settings));
     GS_TRY(settle_data(settings, &p->memory));
     gs_model *m;
@@ -181,12 +172,12 @@ void gs_layout_plan_free(gs_layout_plan *p) {
     *p = (gs_layout_plan){0};
 }
 
-gs_status gs_layout_plan_run(const gs_layout_plan *p, const gs_layout_cost *cost, const char *devices,
-                             int steps, gs_result *result) {
+gs_status gs_layout_plan_run(const gs_layout_plan *p, const gs_layout_cost *cost, int steps,
+                             const gs_observer *observer, gs_result *result) {
     char text[GS_LAYOUT_TEXT];
     gs_settings s = with_layout(p, &cost->layout, cost->sequence, text);
-    s.devices = devices;
+    s.devices = p->devices;
     s.steps = (uint64_t)steps;
     if (*cost->cut) s.pipeline_cut = cost->cut;
-    return gs_train(&s, NULL, result);
+    return gs_train(&s, observer, result);
 }

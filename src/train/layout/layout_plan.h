@@ -75,6 +75,7 @@ typedef struct gs_layout_cost {
 } gs_layout_cost;
 
 struct gs_layout_parts;
+typedef void (*gs_layout_tell)(void *context, int done, int of);
 
 typedef struct gs_layout_plan {
     gs_memory_plan memory; /* of one worker: settings with data and model, as gs_train takes them */
@@ -83,17 +84,22 @@ typedef struct gs_layout_plan {
     struct gs_layout_parts *parts; /* what was measured: layout_parts.h */
     gs_layout_cost *cost;          /* those that can run and fit, fastest first */
     int costs;
-    int too_large; /* how many need more than settings->max_memory */
-    int refused;   /* how many cannot run, and why the first of them cannot */
+    int too_large;       /* how many need more than settings->max_memory */
+    gs_layout_tell tell; /* NULL: nobody asks */
+    void *context;
+    int tried, layouts; /* of all that there are */
+    int refused;        /* how many cannot run, and why the first of them cannot */
     char why[400];
 } gs_layout_plan;
 
 /* All layouts of so many workers, one on each of `devices`, for these settings, whose --layout, --pipeline, --tensor
  * and --zero are not looked at; with settings->sequence those with groups twice, without and with it. `devices` must
- * live as long. Takes some seconds, to measure. Fails as gs_train would with one worker. To be freed in any case. */
-gs_status gs_layout_plan_create(const gs_settings *, const char *devices, int workers, gs_layout_plan *);
+ * live as long. Takes some seconds, to measure: `tell` (may be NULL) is called before each one. Fails as gs_train would
+ * with one worker. To be freed in any case. */
+gs_status gs_layout_plan_create(const gs_settings *, const char *devices, int workers, gs_layout_tell tell,
+                                void *context, gs_layout_plan *);
 void gs_layout_plan_free(gs_layout_plan *);
 
-/* Make a run of one of them: `steps` steps of settings->devices, as many as there are workers. */
-gs_status gs_layout_plan_run(const gs_layout_plan *, const gs_layout_cost *, const char *devices, int steps,
+/* Make a run of one of them, of `steps` steps. */
+gs_status gs_layout_plan_run(const gs_layout_plan *, const gs_layout_cost *, int steps, const gs_observer *,
                              gs_result *);
