@@ -61,29 +61,23 @@ typedef struct progress {
     bool told;
 } progress;
 
-/* Most runs end with the first step. A core takes three times as long to record a message as to play it, and all of
- * them record. */
-static double share_of(int step, double share) {
-    const double recorded = 3.0 / (3 + gs_cpu_cores());
-    return step == 0 ? recorded * share : step == 1 ? recorded + (1 - recorded) * share : share;
-}
-
-/* A bar on a terminal; else the time is told once, if it is long. */
+/* A bar on a terminal; else the time is told once, if it is long. Most runs end with the first step. A core takes three
+ * times as long to record a message as to play it, and all of them record. */
 static void show(void *context, int workers, int step, double share) {
-    static const double LONG = 2; /* s */
+    const double recorded = 3.0 / (3 + gs_cpu_cores());
     progress *p = context;
     char what[40], time[24];
     if (workers != p->workers || (step != p->step && step > 1)) p->work = (gs_work){0};
     p->workers = workers;
     p->step = step;
-    share = share_of(step, share);
+    if (step < 2) share = step == 0 ? recorded * share : recorded + (1 - recorded) * share;
     snprintf(what, sizeof what, step > 0 ? "step %d" : "their messages", step);
     const double left = gs_work_left(&p->work, share);
     if (isatty(STDERR_FILENO))
         gs_working(&p->work, share, "%s worker%s, %s", gs_thousands(workers), gs_s((unsigned)workers), what);
-    else if (left > LONG && !p->told)
+    else if (left > 2 && !p->told)
         fprintf(stderr, "%s workers: this takes about %s\n", gs_thousands(workers), gs_time_text(left, time));
-    p->told |= left > LONG;
+    p->told |= left > 2;
 }
 
 /* ---- the answer ---- */

@@ -276,8 +276,8 @@ void gs_working(gs_work *w, double share, const char *format, ...) {
     fflush(stderr);
 }
 
-/* "[====>     ] epoch 2/5 loss 0.412 acc 85.1 % 41,200/s, 3 s left" of the run, its tests included. Where the run's name
- * stands before it, the loss is left out. */
+/* "[====>     ] epoch 2/5 loss 0.412 acc 85.1 % 41,200/s, 3 s left" of the run, its tests included. Behind the name of
+ * a run there is no loss. */
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     gs_progress *p = context;
     gs_launch_has_stepped();

@@ -69,7 +69,7 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
     if (!p->cost) return p->layouts++, GS_OK;
     gs_settings s = with_layout(p, l, sequence, text);
     gs_layout_cost *cost = &p->cost[p->costs];
-    if (p->tell) p->tell(p->context, p->tried++, p->layouts);
+    if (p->tell) p->tell(p->context, p->costs + p->too_large + p->refused, p->layouts);
     gs_status status = check_layout(&s, p->workers);
     if (status == GS_OK && !p->parts) GS_TRY(measure(p)); /* at the first that can run */
     if (status == GS_OK) status = predict(p, &s, m, cost);

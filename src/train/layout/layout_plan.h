@@ -87,8 +87,8 @@ typedef struct gs_layout_plan {
     int too_large;       /* how many need more than settings->max_memory */
     gs_layout_tell tell; /* NULL: nobody asks */
     void *context;
-    int tried, layouts; /* of all that there are */
-    int refused;        /* how many cannot run, and why the first of them cannot */
+    int layouts; /* how many there are */
+    int refused; /* how many cannot run, and why the first of them cannot */
     char why[400];
 } gs_layout_plan;
 
