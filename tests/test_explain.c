@@ -7,6 +7,7 @@
 
 #include "explain/explain.h"
 #include "explain/fit.h"
+#include "explain/tolerance.h"
 
 static const char RUN[] = "train --model \"flatten, linear 10\" --steps 2 --threads 1";
 
@@ -47,8 +48,24 @@ static void a_run_and_its_layout_are_the_same(void **state) {
     gs_test_program_prints(0, "sha256", "%s --digest %s", RUN, one);
     gs_test_program_prints(0, "sha256", "launch -n 2 -- %s --digest %s", RUN, two);
     gs_test_program_prints(0, "steps 1 to 2: no difference beyond rounding", "explain %s %s", two, one);
-    /* far below rounding everything differs */
-    gs_test_program_prints(1, "the first difference is in", "explain %s %s --tolerance 1e-9", two, one);
+    gs_test_program_prints(0, "Train with --exact to compare to the bit", "explain %s %s", two, one);
+}
+
+/* With --exact all that is recorded has the same bits in all layouts, which the relu's kinks show soonest. */
+static void exact_runs_are_the_same_to_the_bit(void **state) {
+    (void)state;
+    static const char *const layouts[] = {"cpu,cpu", "cpu,cpu,cpu,cpu --layout dp2,tp2,zero3",
+                                          "cpu,cpu --layout pp2 --recompute blocks"};
+    char folder[300];
+    for (int i = 0; i < 3; i++) {
+        snprintf(folder, sizeof folder, "%s/exact%d", gs_test_folder(), i);
+        gs_test_program_prints(
+            0, "sha256",
+            "train --model lenet --batch 60 --optimizer adam --clip 0.5 --steps 3 --threads 1 "
+            "--exact --digest %s --devices %s",
+            folder, layouts[i]);
+        gs_test_program_prints(0, "steps 1 to 3: the same, to the bit", "explain %s", folder);
+    }
 }
 
 /* Each stage records its own layers, with the state that they have, and no other pass's gradient. */
@@ -108,8 +125,6 @@ static void parts_add_up_to_the_whole(void **state) {
                                "train --model %s --layout %s --devices %s --steps 3 --threads 1 --digest %s",
                                model, runs[i].layout, devices, folder);
         gs_test_program_prints(0, "no difference beyond rounding", "explain %s %s-one", folder, folder);
-        gs_test_program_prints(1, "the first difference is in", "explain %s %s-one --tolerance 1e-9", folder,
-                               folder);
     }
 }
 
@@ -168,7 +183,6 @@ static void one_worker_makes_the_run_that_is_right(void **state) {
         snprintf(run, sizeof run, runs[i], gs_test_text_file());
         gs_test_program_prints(0, "sha256", "%s --digest %s", run, folder);
         gs_test_program_prints(0, "no difference beyond rounding", "explain %s", folder);
-        gs_test_program_prints(1, "the first difference is in", "explain %s --tolerance 1e-9", folder);
     }
     snprintf(folder, sizeof folder, "%s/local", gs_test_folder());
     gs_test_program_prints(
@@ -202,8 +216,8 @@ static const char *by_hand(const char *y0, const char *y1, const char *dw, int l
     char text[600];
     const char *folder = gs_test_folder();
     snprintf(text, sizeof text,
-             "gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
-             "y 1 0 0 4 1 %s %s 1 1 1\ny 1 0 1 4 1 %s %s 1 1 1\ndw 1 0 0 4 1 %s %s 1 1 1\n"
+             "gradsum digest 3 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
+             "y 1 0 0 4 1 %s %s 1 1 1 0\ny 1 0 1 4 1 %s %s 1 1 1 0\ndw 1 0 0 4 1 %s %s 1 1 1 0\n"
              "score 1 1 1 8 1 1 1 1 65536 %d 8\nend 1\n",
              y0, y0, y1, y1, dw, dw, left_out);
     write_record(folder, 0, text);
@@ -233,11 +247,73 @@ static void only_what_is_not_finite_is_left_out(void **state) {
             gs_digests_read(by_hand("4", cases[i].y1_of_a, cases[i].dw_of_a, cases[i].a_leaves_out), &a));
         assert_ok(
             gs_digests_read(by_hand(cases[i].y0_of_b, "2", cases[i].dw_of_b, cases[i].b_leaves_out), &b));
-        gs_explain(&a, &b, 1e-3, &d);
+        gs_explain(&a, &b, &d);
         if (d.found != (cases[i].kind >= 0) || (d.found && d.kind != cases[i].kind))
             fail_msg("case %zu: found %d, kind %d; wanted kind %d", i, d.found, d.kind, cases[i].kind);
         gs_digests_free(&a);
         gs_digests_free(&b);
+    }
+}
+
+/* One weight of a million may hide in the sums, but not in the bits. */
+static void one_bit_is_a_difference(void **state) {
+    (void)state;
+    for (int exact = 0; exact < 2; exact++) {
+        gs_digests run[2];
+        gs_difference d;
+        for (int i = 0; i < 2; i++) {
+            char text[400];
+            const char *folder = gs_test_folder();
+            snprintf(text, sizeof text,
+                     "gradsum digest 3 rank 0 of 1\noption exact %s\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\n"
+                     "set 8\nstart\ny 1 0 0 4 1 2 3 4 5 6 %x\nscore 1 1 1 8 1 1 1 1 0 0 8\nend 1\n",
+                     exact ? "yes" : "no", 0x9f3a + i);
+            write_record(folder, 0, text);
+            assert_ok(gs_digests_read(folder, &run[i]));
+        }
+        gs_explain(&run[0], &run[1], &d);
+        assert_int_equal(d.found, exact);
+        assert_true(d.rounded);
+        if (d.found) assert_int_equal(d.kind, GS_DIGEST_y);
+        for (int i = 0; i < 2; i++) gs_digests_free(&run[i]);
+    }
+}
+
+/* The rules of explain/tolerance.h, of runs that are not exact. */
+static void tolerances_follow_from_what_was_seen(void **state) {
+    (void)state;
+    static const struct {
+        const char *head, *op;
+        double rounding, dx_of_none, dx_of_much; /* where y differs by 0 and by 0.03 */
+    } cases[] = {{"", "tanh", 1e-4, 1e-4, 0.3},
+                 {"", "relu", 1e-4, 0.25, 0.4},
+                 {"", "max_pool2d", 1e-4, 0.25, 0.4},
+                 {"option wire f16\n", "tanh", 3e-3, 3e-3, 0.3},
+                 {"option precision bf16\n", "relu", 2e-2, 0.25, 0.4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[300];
+        const char *folder = gs_test_folder();
+        gs_digests run;
+        gs_tolerance t;
+        snprintf(text, sizeof text,
+                 "gradsum digest 3 rank 0 of 1\n%slayer 0 %s 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
+                 "score 1 1 1 8 1 1 1 1 0 0 8\nend 1\n",
+                 cases[i].head, cases[i].op);
+        write_record(folder, 0, text);
+        assert_ok(gs_digests_read(folder, &run));
+        gs_tolerance_begin(&t, &run, &run);
+        gs_tolerance_next(&t);
+        assert_near(gs_tolerance_of(&t, GS_DIGEST_y), cases[i].rounding, 1e-9, 0);
+        assert_near(gs_tolerance_of(&t, GS_DIGEST_dx), cases[i].dx_of_none, 1e-9, 0);
+        gs_tolerance_saw(&t, GS_DIGEST_y, 0.03);
+        assert_near(gs_tolerance_of(&t, GS_DIGEST_y), 0.3, 1e-9, 0);
+        assert_near(gs_tolerance_of(&t, GS_DIGEST_dx), cases[i].dx_of_much, 1e-9, 0);
+        assert_near(gs_tolerance_of(&t, GS_DIGEST_sum), cases[i].rounding, 1e-9, 0);
+        assert_near(gs_tolerance_of(&t, GS_DIGEST_samples), GS_AS_WRITTEN, 1e-15, 0);
+        gs_tolerance_next(&t); /* what was seen in one step is no reason for y in the next */
+        assert_near(gs_tolerance_of(&t, GS_DIGEST_y), cases[i].rounding, 1e-9, 0);
+        assert_near(gs_tolerance_of(&t, GS_DIGEST_vector0), cases[i].dx_of_much, 1e-9, 0);
+        gs_digests_free(&run);
     }
 }
 
@@ -249,8 +325,8 @@ static const char *sum_by_hand(const char *name, int ranks, const char *sum) {
     for (int r = 0; r < ranks; r++) {
         char text[600];
         snprintf(text, sizeof text,
-                 "gradsum digest 2 rank %d of %d\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
-                 "dw 1 0 0 4 1 1 %s\nsum 1 0 0 4 1 4 %s\nscore 1 1 1 8 1 1 1 1 65536 0 8\nend 1\n",
+                 "gradsum digest 3 rank %d of %d\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
+                 "dw 1 0 0 4 1 1 %s 0\nsum 1 0 0 4 1 4 %s 0\nscore 1 1 1 8 1 1 1 1 65536 0 8\nend 1\n",
                  r, ranks, ranks > 1 ? own[r] : "1 1 1 1", sum);
         write_record(folder, r, text);
     }
@@ -272,7 +348,7 @@ static void all_ranks_of_a_wrong_sum_are_named(void **state) {
         snprintf(name, sizeof name, "wrong%zu", i);
         assert_ok(gs_digests_read(sum_by_hand(name, 4, cases[i][0]), &a));
         assert_ok(gs_digests_read(sum_by_hand("right", 1, "1 1 1 1"), &b));
-        gs_explain(&a, &b, 1e-3, &d);
+        gs_explain(&a, &b, &d);
         assert_true(d.found);
         assert_string_equal(d.sentence, cases[i][1]);
         gs_digests_free(&a);
@@ -306,7 +382,9 @@ static void wrong_use_gets_a_sentence(void **state) {
 }
 
 GS_TESTS(explain, cmocka_unit_test(fit_finds_what_an_array_is_made_of),
-         cmocka_unit_test(a_run_and_its_layout_are_the_same), cmocka_unit_test(stages_are_the_same_too),
+         cmocka_unit_test(a_run_and_its_layout_are_the_same),
+         cmocka_unit_test(exact_runs_are_the_same_to_the_bit), cmocka_unit_test(one_bit_is_a_difference),
+         cmocka_unit_test(tolerances_follow_from_what_was_seen), cmocka_unit_test(stages_are_the_same_too),
          cmocka_unit_test(parts_add_up_to_the_whole), cmocka_unit_test(a_difference_in_some_tokens_is_found),
          cmocka_unit_test(one_worker_makes_the_run_that_is_right),
 

@@ -25,19 +25,19 @@ static void damaged_records_are_refused(void **state) {
     } damaged[] = {
         {"", "is no record of gradsum train --digest"},
         {"hello\n", "is no record of gradsum train --digest"},
-        {"gradsum digest 2 rank 0 of 0\n", "is no record"},
-        {"gradsum digest 1 rank 0 of 1\n", "is a digest of version 1; wanted version 2"},
-        {"gradsum digest 3 rank 0 of 1\n", "is a digest of version 3; wanted version 2"},
-        {"gradsum digest 2 rank 0 of 1000\n", "is of 1000 workers; wanted at most 64"},
-        {"gradsum digest 2 rank 3 of 4\n", "is of rank 3 of 4; wanted rank 0"},
-        {"gradsum digest 2 rank 0 of 1\n", "ends before its first step"},
-        {"gradsum digest 2 rank 0 of 1\nstart\n", "line 2 comes before any layer"},
-        {"gradsum digest 2 rank 0 of 1\nlayer 1 linear 0\n", "line 2 is not 'layer NUMBER OPERATOR NAME'"},
-        {"gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\033[31m\n", "line 2 is not 'layer"},
-        {"gradsum digest 2 rank 0 of 1\nlayer 0 linear\xff 0\n", "line 2 is not 'layer"},
-        {"gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.\033w\n", "line 3 is not 'param"},
-        {"gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 9 0.w\n", "line 3 is not 'param"},
-        {"gradsum digest 2 rank 0 of 1\nwhat\n", "line 2 begins with a word"},
+        {"gradsum digest 3 rank 0 of 0\n", "is no record"},
+        {"gradsum digest 2 rank 0 of 1\n", "is a digest of version 2; wanted version 3"},
+        {"gradsum digest 4 rank 0 of 1\n", "is a digest of version 4; wanted version 3"},
+        {"gradsum digest 3 rank 0 of 1000\n", "is of 1000 workers; wanted at most 64"},
+        {"gradsum digest 3 rank 3 of 4\n", "is of rank 3 of 4; wanted rank 0"},
+        {"gradsum digest 3 rank 0 of 1\n", "ends before its first step"},
+        {"gradsum digest 3 rank 0 of 1\nstart\n", "line 2 comes before any layer"},
+        {"gradsum digest 3 rank 0 of 1\nlayer 1 linear 0\n", "line 2 is not 'layer NUMBER OPERATOR NAME'"},
+        {"gradsum digest 3 rank 0 of 1\nlayer 0 linear 0\033[31m\n", "line 2 is not 'layer"},
+        {"gradsum digest 3 rank 0 of 1\nlayer 0 linear\xff 0\n", "line 2 is not 'layer"},
+        {"gradsum digest 3 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.\033w\n", "line 3 is not 'param"},
+        {"gradsum digest 3 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 9 0.w\n", "line 3 is not 'param"},
+        {"gradsum digest 3 rank 0 of 1\nwhat\n", "line 2 begins with a word"},
     };
     gs_digests run;
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
@@ -46,19 +46,19 @@ static void damaged_records_are_refused(void **state) {
         assert_fails(GS_E_FORMAT, damaged[i].part, gs_digests_read(folder, &run));
     }
     static const char head[] =
-        "gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n";
+        "gradsum digest 3 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n";
     static const struct {
         const char *text, *part;
     } steps[] = {
         {"", "holds no whole step"},
-        {"y 1 0 0 4 1 1 1 1 1 1\n", "holds no whole step"},
+        {"y 1 0 0 4 1 1 1 1 1 1 0\n", "holds no whole step"},
         {"y 1 0 0 4 1 1 1 1 1\n", "line 6 is not 'QUANTITY STEP NUMBER PART'"},
-        {"z 1 0 0 4 1 1 1 1 1 1\n", "line 6 is not 'QUANTITY STEP NUMBER PART'"},
-        {"y 1 7 0 4 1 1 1 1 1 1\n", "line 6 names a layer, parameter or part that there is not"},
-        {"y 1 0 99 4 1 1 1 1 1 1\n", "line 6 names a layer, parameter or part that there is not"},
+        {"z 1 0 0 4 1 1 1 1 1 1 0\n", "line 6 is not 'QUANTITY STEP NUMBER PART'"},
+        {"y 1 7 0 4 1 1 1 1 1 1 0\n", "line 6 names a layer, parameter or part that there is not"},
+        {"y 1 0 99 4 1 1 1 1 1 1 0\n", "line 6 names a layer, parameter or part that there is not"},
         {"end 1\n", "line 6 ends a step that has no score"},
         {"score 1 2\n", "line 6 is not 'score STEP' and ten numbers"},
-        {"y 2 0 0 4 1 1 1 1 1 1\nscore 1 1 1 1 1 1 1 1 1 1 1\n",
+        {"y 2 0 0 4 1 1 1 1 1 1 0\nscore 1 1 1 1 1 1 1 1 1 1 1\n",
          "line 7 ends a step with rows of another one"},
         {"score 1 1 1 1 1 1 1 1 1 1 1\nend 1\nscore 3 1 1 1 1 1 1 1 1 1 1\n",
          "line 8 is of a step that is not"},
@@ -102,7 +102,7 @@ static void records_that_were_changed_are_refused(void **state) {
     is_changed(record, "updated 1 0 0", "", check);
     is_changed(record, "sum 2 1 0", "", check);
     is_changed(record, "option batch 128", "", check);
-    is_changed(record, "weight 2 1 0", "updated 2 1 0 10 0 0 0 0 0 0", check); /* rows out of their order */
+    is_changed(record, "weight 2 1 0", "updated 2 1 0 10 0 0 0 0 0 0 0", check); /* rows out of their order */
     is_changed(record, "set ", "set 7000", check);
     is_changed(record, "end 1 ", "end 1", check); /* step 2 knows of it */
     is_changed(record, "end 2 ", "end 2", check);
@@ -119,8 +119,8 @@ static void a_step_that_is_not_whole_is_left_out(void **state) {
     (void)state;
     const char *folder = gs_test_folder();
     gs_digests run;
-    write_text(folder, "gradsum digest 2 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
-                       "y 1 0 0 4 1 2 3 4 5 6\nscore 1 1 1 1 1 1 1 1 1 1 1\nend 1\ny 2 0 0 4 1 2 3");
+    write_text(folder, "gradsum digest 3 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
+                       "y 1 0 0 4 1 2 3 4 5 6 0\nscore 1 1 1 1 1 1 1 1 1 1 1\nend 1\ny 2 0 0 4 1 2 3");
     assert_ok(gs_digests_read(folder, &run));
     assert_int_equal(run.steps, 1);
     assert_near(gs_digests_find(&run, 0, 1, GS_DIGEST_y, 0, 0)->along[3], 6, 0, 0);

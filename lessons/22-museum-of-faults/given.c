@@ -182,11 +182,6 @@ static const char *name_norm(const gs_digests *a, const gs_difference *d, char *
 
 /* ---- in the place of the library's ---- */
 
-double gs_explain_tolerance(const gs_digests *a, const gs_digests *b) {
-    (void)a, (void)b;
-    return 1e-4;
-}
-
 gs_status gs_explain_check(const gs_digests *a, const gs_digests *b) {
     if (a->workers != b->workers || a->layers != b->layers || a->params != b->params || a->first != b->first)
         return gs_fail(
@@ -207,11 +202,12 @@ static void name_difference(const gs_digests *a, const gs_digests *b, gs_differe
     if (!*d->sentence) snprintf(d->sentence, sizeof d->sentence, "this lab has no function for it");
 }
 
-void gs_explain(const gs_digests *a, const gs_digests *b, double tolerance, gs_difference *d) {
+void gs_explain(const gs_digests *a, const gs_digests *b, gs_difference *d) {
+    const double tolerance = 1e-4;
     const uint64_t steps = a->steps < b->steps ? a->steps : b->steps;
     const size_t most = (size_t)steps * (size_t)a->workers * KINDS * (size_t)(a->params + a->layers + 1);
     lab_row *rows = calloc(most + 1, sizeof *rows), *end = rows;
-    *d = (gs_difference){.cause = ""};
+    *d = (gs_difference){.cause = "", .rounded = true, .allowed = tolerance};
     if (!rows) return;
     for (int r = 0; r < a->workers; r++)
         for (uint64_t s = a->first; s < a->first + steps; s++) rows_of(a, b, s, r, &end);

@@ -98,7 +98,7 @@ static void print_losses(const gs_digests *a, const gs_digests *b) {
 /* What `gradsum explain` says, but for the cause. */
 static void print_difference(const gs_digests *a, const gs_digests *b) {
     gs_difference d;
-    gs_explain(a, b, gs_explain_tolerance(a, b), &d);
+    gs_explain(a, b, &d);
     if (!d.found) {
         printf("no difference\n");
         return;

@@ -10,34 +10,32 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What was not held to the tolerance. */
-static void print_switched(const gs_difference *d) {
-    if (!d->switched) return;
-    printf("  In step %" PRIu64 " rounding made the runs choose differently in a relu or a\n"
-           "  max_pool2d, which is right in both.\n"
-           "  From there on differences of up to %.2g count as rounding.\n",
-           d->switched, d->loosest);
-    if (d->blind)
-        printf("  From step %" PRIu64 " on they have parted so far that only samples, rates and counts\n"
-               "  are compared. Compare fewer steps, or --exact runs.\n",
-               d->blind);
+static bool can_be_exact(const gs_digests *d) {
+    return !strstr(gs_digests_option(d, "precision"), "f16") &&
+           !strstr(gs_digests_option(d, "wire"), "f16") && !strstr(gs_digests_option(d, "devices"), "cl");
 }
 
-static void print(const gs_digests *a, const gs_digests *b, const gs_difference *d, double tolerance) {
+static void print_inexact(const gs_digests *a, const gs_digests *b) {
+    if (!(gs_digests_is_exact(a) && gs_digests_is_exact(b)) && can_be_exact(a) && can_be_exact(b))
+        printf("  These runs are compared up to rounding, which can decide what a relu lets\n"
+               "  through. Train with --exact to compare to the bit.\n");
+}
+
+static void print(const gs_digests *a, const gs_digests *b, const gs_difference *d) {
     const uint64_t first = a->first > b->first ? a->first : b->first;
     const uint64_t end_a = a->first + a->steps, end_b = b->first + b->steps,
                    end = end_a < end_b ? end_a : end_b;
     if (!d->found) {
-        printf("steps %" PRIu64 " to %" PRIu64 ": no difference beyond rounding (%g of a tensor's norm)\n",
-               first, end - 1, tolerance);
-        print_switched(d);
+        printf("steps %" PRIu64 " to %" PRIu64 ": %s\n", first, end - 1,
+               d->rounded ? "no difference beyond rounding" : "the same, to the bit");
+        if (d->rounded) print_inexact(a, b);
         return;
     }
     if (d->step > first) printf("steps %" PRIu64 " to %" PRIu64 ": no difference\n", first, d->step - 1);
-    if (d->switched < d->step) print_switched(d);
     printf("step %" PRIu64 ": the first difference is in: %s%s%s\n", d->step, d->quantity,
            *d->where ? " of " : "", d->where);
-    printf("  by     %.3g of what it should be\n", d->relative);
+    printf("  by     %.3g of what it should be%s\n", d->relative,
+           d->allowed > 0 ? ", more than rounding explains" : "");
     char ranks[3 * GS_DIGEST_RANKS + 1] = "", why[sizeof d->sentence + 100];
     for (int r = 0; r < a->workers; r++)
         if (d->rank[r]) gs_append(ranks, sizeof ranks, "%s%d", *ranks ? " " : "", r);
@@ -46,9 +44,10 @@ static void print(const gs_digests *a, const gs_digests *b, const gs_difference 
     gs_print_wrapped(9, *ranks ? ranks : "in their sum");
     printf("  cause  ");
     gs_print_wrapped(9, why);
+    print_inexact(a, b);
 }
 
-static gs_status explain(const char *of_a, const char *of_b, double tolerance, bool *differ) {
+static gs_status explain(const char *of_a, const char *of_b, bool *differ) {
     gs_digests a, b;
     gs_difference d;
     GS_TRY(gs_digests_read(of_a, &a));
@@ -59,9 +58,8 @@ static gs_status explain(const char *of_a, const char *of_b, double tolerance, b
     }
     status = gs_explain_check(&a, &b);
     if (status == GS_OK) {
-        if (!(tolerance > 0)) tolerance = gs_explain_tolerance(&a, &b);
-        gs_explain(&a, &b, tolerance, &d);
-        print(&a, &b, &d, tolerance);
+        gs_explain(&a, &b, &d);
+        print(&a, &b, &d);
         *differ = d.found;
     }
     gs_digests_free(&a);
@@ -142,7 +140,7 @@ static gs_status make_folder(char *folder, size_t size) {
                    strerror(errno));
 }
 
-static gs_status explain_alone(const char *of_a, double tolerance, bool *differ) {
+static gs_status explain_alone(const char *of_a, bool *differ) {
     char folder[400], file[440];
     gs_digests a;
     gs_stop_on_signals(); /* the folder is to be removed */
@@ -154,7 +152,7 @@ static gs_status explain_alone(const char *of_a, double tolerance, bool *differ)
     }
     status = train_one_worker(&a, folder);
     gs_digests_free(&a);
-    if (status == GS_OK) status = explain(of_a, folder, tolerance, differ);
+    if (status == GS_OK) status = explain(of_a, folder, differ);
     snprintf(file, sizeof file, "%s/rank-0.digest", folder);
     (void)unlink(file);
     (void)rmdir(folder);
@@ -162,25 +160,22 @@ static gs_status explain_alone(const char *of_a, double tolerance, bool *differ)
 }
 
 int gs_cmd_explain(int argc, char **argv) {
-    double tolerance = 0;
     int words, exit_status;
     bool differ = false;
-    const gs_option options[] = {
-        {"tolerance", GS_OPTION_DOUBLE, &tolerance, 1e-9, 1, "X",
-         "differences below this share of a tensor's norm are rounding (default 1e-4; more with 16 bits)"},
-        {0}};
-    const gs_help help = {"explain A [B] [options]",
+    const gs_option options[] = {{0}};
+    const gs_help help = {"explain A [B]",
                           "Say where run A first differs from run B, and why. B counts as right. Both are\n"
                           "folders that gradsum train --digest DIR has written, of the same training. Only\n"
                           "how the work is divided may differ: workers, --zero, --pipeline, --tensor,\n"
                           "--sync. Without B one worker makes the run again, with the settings of A.\n"
+                          "Runs with --exact are compared to the bit, others up to rounding.\n"
                           "The exit status is 0 if the two agree, and 1 if they differ.",
                           "gradsum explain two-workers one-worker", NULL};
     if (!gs_options_taken(options, &help, argc, argv, &words, &exit_status)) return exit_status;
     gs_status status =
-        words == 2 ? explain(argv[1], argv[2], tolerance, &differ)
+        words == 2 ? explain(argv[1], argv[2], &differ)
         : words == 1
-            ? explain_alone(argv[1], tolerance, &differ)
+            ? explain_alone(argv[1], &differ)
             : gs_fail(GS_E_USAGE, "wanted one or two folders of gradsum train --digest: the run, and the "
                                   "one that is right (else one worker makes it)");
     if (status != GS_OK) return gs_failed("explain", status);

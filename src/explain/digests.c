@@ -18,9 +18,8 @@ typedef struct reader {
     int of_rank; /* whose it is */
     size_t line;
     size_t begun; /* rows before this step */
-    size_t begun_kinks;
-    bool scored; /* this step's score was read */
-    bool first;  /* it is rank 0's, which says what all have alike */
+    bool scored;  /* this step's score was read */
+    bool first;   /* it is rank 0's, which says what all have alike */
     uint32_t
         check; /* CRC-32 of the lines before this one: without it, a line that was left out would be compared with
                      * nothing, and called the same */
@@ -130,41 +129,16 @@ static gs_status read_row(reader *r, const char *line) {
     char name[16];
     double *a = row.x.along;
     int end = 0;
-    if (sscanf(line, "%15s %" SCNu64 " %d %d %lf %lf %lf %lf %lf %lf %lf%n", name, &row.step, &row.number,
-               &row.part, &row.x.n, &row.x.sum, &row.x.squares, &a[0], &a[1], &a[2], &a[3], &end) != 11 ||
+    if (sscanf(line, "%15s %" SCNu64 " %d %d %lf %lf %lf %lf %lf %lf %lf %" SCNx64 "%n", name, &row.step,
+               &row.number, &row.part, &row.x.n, &row.x.sum, &row.x.squares, &a[0], &a[1], &a[2], &a[3],
+               &row.x.bits, &end) != 12 ||
         line[end] || (row.kind = kind_named(name)) < 0)
-        return wrong(r, "is not 'QUANTITY STEP NUMBER PART' and seven numbers");
+        return wrong(r, "is not 'QUANTITY STEP NUMBER PART' and eight numbers");
     const int most = r->run->layers > r->run->params ? r->run->layers : r->run->params;
     if (row.number < 0 || row.number >= most || row.part < 0 || row.part >= GS_DIGEST_PARTS)
         return wrong(r, "names a layer, parameter or part that there is not");
     if (!gs_grow(&rank->row, rank->rows, &rank->room, sizeof *rank->row)) return no_memory();
     rank->row[rank->rows++] = row;
-    return GS_OK;
-}
-
-static gs_status read_kinks(reader *r, const char *line) {
-    gs_digest_rank *rank = r->rank;
-    gs_kink_row row = {.at = rank->bins};
-    int used = 0;
-    if (sscanf(line, "kink %" SCNu64 " %d %d %d %d%n", &row.step, &row.layer, &row.eighth, &row.exponent,
-               &row.bins, &used) != 5 ||
-        row.layer < 0 || row.layer >= r->run->layers || row.eighth < 0 || row.eighth >= GS_DIGEST_EIGHTHS ||
-        row.bins < 1 || row.bins > GS_KINK_BINS || row.exponent < GS_KINK_LEAST ||
-        row.exponent > GS_KINK_LEAST + GS_KINK_BINS - row.bins)
-        return wrong(
-            r, "is not 'kink STEP LAYER EIGHTH EXPONENT COUNT' of a layer and an eighth that there are");
-    for (int i = 0; i < row.bins; i++) {
-        gs_kink_bin b;
-        int more = 0;
-        if (sscanf(line += used, "%lf %lf %lf%n", &b.n, &b.sum, &b.squares, &more) != 3)
-            return wrong(r, "has not three numbers for each power of two");
-        used = more;
-        if (!gs_grow(&rank->bin, rank->bins, &rank->bin_room, sizeof *rank->bin)) return no_memory();
-        rank->bin[rank->bins++] = b;
-    }
-    if (line[used]) return wrong(r, "goes on after its last number");
-    if (!gs_grow(&rank->kink, rank->kinks, &rank->kink_room, sizeof *rank->kink)) return no_memory();
-    rank->kink[rank->kinks++] = row;
     return GS_OK;
 }
 
@@ -179,11 +153,8 @@ static gs_status read_score(reader *r, const char *line) {
     if (step != r->run->first + rank->steps) return wrong(r, "is of a step that is not the next one");
     for (size_t i = r->begun; i < rank->rows; i++)
         if (rank->row[i].step != step) return wrong(r, "ends a step with rows of another one");
-    for (size_t i = r->begun_kinks; i < rank->kinks; i++)
-        if (rank->kink[i].step != step) return wrong(r, "ends a step with kinks of another one");
     if (!gs_grow(&rank->step, rank->steps, &rank->step_room, sizeof *rank->step)) return no_memory();
-    rank->step[rank->steps] =
-        (gs_digest_of_step){r->begun, rank->rows - r->begun, r->begun_kinks, rank->kinks - r->begun_kinks, s};
+    rank->step[rank->steps] = (gs_digest_of_step){r->begun, rank->rows - r->begun, s};
     r->scored = true;
     return GS_OK;
 }
@@ -203,13 +174,11 @@ static gs_status read_end(reader *r, const char *line) {
     r->scored = false;
     r->rank->steps++;
     r->begun = r->rank->rows;
-    r->begun_kinks = r->rank->kinks;
     return GS_OK;
 }
 
 static gs_status read_step_line(reader *r, const char *line) {
     if (begins(line, "score ")) return read_score(r, line);
-    if (begins(line, "kink ")) return read_kinks(r, line);
     if (!begins(line, "end ")) return read_row(r, line);
     return read_end(r, line);
 }
@@ -294,8 +263,6 @@ void gs_digests_free(gs_digests *run) {
     }
     for (int r = 0; r < GS_DIGEST_RANKS; r++) {
         free(run->rank[r].row);
-        free(run->rank[r].kink);
-        free(run->rank[r].bin);
         free(run->rank[r].step);
     }
     free(run->option);
@@ -320,6 +287,10 @@ double gs_digests_number(const gs_digests *run, const char *name) {
 int gs_digests_count(const gs_digests *run, const char *name) {
     const double x = gs_digests_number(run, name);
     return x >= 1 && x <= 1e6 ? (int)x : 0;
+}
+
+bool gs_digests_is_exact(const gs_digests *run) {
+    return strcmp(gs_digests_option(run, "exact"), "yes") == 0;
 }
 
 static int compare(const gs_digest_row *row, int kind, int number, int part) {

@@ -10,27 +10,15 @@ typedef struct gs_digest_row {
     gs_numbers x;
 } gs_digest_row;
 
-/* A layer's gaps to its kinks, of an eighth of the batch. */
-typedef struct gs_kink_row {
-    uint64_t step;
-    int layer, eighth, exponent, bins;
-    size_t at; /* of the first bin in gs_digest_rank.bin */
-} gs_kink_row;
-
 /* What one rank has of a step. */
 typedef struct gs_digest_of_step {
-    size_t first, rows;       /* in gs_digest_rank.row */
-    size_t first_kink, kinks; /* in gs_digest_rank.kink */
+    size_t first, rows; /* in gs_digest_rank.row */
     gs_digest_score score;
 } gs_digest_of_step;
 
 typedef struct gs_digest_rank {
     gs_digest_row *row; /* by step, kind, number, part */
     size_t rows, room;
-    gs_kink_row *kink;
-    size_t kinks, kink_room;
-    gs_kink_bin *bin;
-    size_t bins, bin_room;
     gs_digest_of_step *step; /* [steps]: of steps gs_digests.first and so on */
     size_t steps, step_room;
 } gs_digest_rank;
@@ -77,6 +65,9 @@ const char *gs_digests_option(const gs_digests *, const char *name);
 double gs_digests_number(const gs_digests *, const char *name);
 /* 0 where it is no number from 1 to 1,000,000. */
 int gs_digests_count(const gs_digests *, const char *name);
+
+/* Was it trained with --exact, so that it is compared to the bit? */
+bool gs_digests_is_exact(const gs_digests *);
 
 /* NULL: there is none. step: within first .. first + steps - 1. */
 const gs_numbers *gs_digests_find(const gs_digests *, int rank, uint64_t step, int kind, int number,

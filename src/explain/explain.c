@@ -7,11 +7,21 @@
 
 #include "core/text.h"
 #include "explain/causes.h"
-#include "explain/kinks.h"
-#include "explain/rounding.h"
 #include "explain/sums.h"
+#include "explain/tolerance.h"
 
-static bool found(const gs_search *s, int kind, int number, double relative) {
+/* A comparison, at one step. */
+typedef struct search {
+    const gs_digests *a, *b;
+    uint64_t step;
+    bool exact;              /* all is compared to the bit */
+    gs_tolerance *tolerance; /* else up to this */
+    bool divided_alike;      /* each rank of A has what that rank of B has */
+    bool left_out;           /* both left this step's update out, as its gradients in f16 were not finite */
+    gs_difference *out;
+} search;
+
+static bool found(const search *s, int kind, int number, double relative) {
     s->out->found = true;
     s->out->step = s->step;
     s->out->kind = kind;
@@ -44,61 +54,43 @@ gs_status gs_explain_check(const gs_digests *a, const gs_digests *b) {
     return gs_fail(GS_E_USAGE, "%s and %s have no step in common", a->folder, b->folder);
 }
 
-static bool is_product(const char *op) {
-    static const char *const products[] = {"linear", "conv2d", "attention", "tied"};
-    for (size_t i = 0; i < sizeof products / sizeof *products; i++)
-        if (strcmp(op, products[i]) == 0) return true;
-    return false;
+static double limit_of(const search *s, int kind) {
+    return s->exact ? GS_AS_WRITTEN : gs_tolerance_of(s->tolerance, kind);
 }
 
-/* Each product rounds its inputs anew to 16 bits, on OpenCL devices each layer the y and dx that it stores, and n such
- * roundings in a row add up as independent ones do. of_few was measured with lenet on the CPU, which has 5. */
-static double by_depth(const gs_digests *a, const gs_digests *b, double of_few) {
-    const bool stored =
-        strstr(gs_digests_option(a, "devices"), "cl") || strstr(gs_digests_option(b, "devices"), "cl");
-    int count = 0;
-    for (int l = 0; l < b->layers; l++) {
-        const char *op = b->layer[l].op;
-        const bool holds_others = strcmp(op, "residual") == 0 || strcmp(op, "sequential") == 0;
-        count += stored && !holds_others ? 2 : is_product(op);
+/* ---- sizes ---- */
+
+/* A tensor that is small beside all of them may differ more, in relation to itself: it is mostly rounding. So it is
+ * held to a hundredth of the norm of all. */
+static double size_of_all(const search *s, int kind) {
+    double squares = 0;
+    for (int p = 0; p < s->b->params; p++) {
+        gs_numbers x;
+        const bool there = kind == GS_DIGEST_weight ? gs_weights_read(s->b, s->step, p, &x)
+                           : kind == GS_DIGEST_dw
+                               ? gs_total(s->b, GS_ALL_RANKS, s->step, kind, p, GS_ALL_PARTS, &x)
+                               : gs_whole_of_run(s->b, s->step, kind, p, &x);
+        if (there && isfinite(x.squares) && s->b->param[p].state == (kind == GS_DIGEST_state))
+            squares += x.squares;
     }
-    return of_few * sqrt(fmax(1, count / 5.0));
+    return 0.01 * sqrt(squares);
 }
 
-double gs_explain_tolerance(const gs_digests *a, const gs_digests *b) {
-    double most = 1e-4;
-    const gs_digests *const run[2] = {a, b};
-    for (int i = 0; i < 2; i++) {
-        const char *wire = gs_digests_option(run[i], "wire"),
-                   *products = gs_digests_option(run[i], "precision");
-        if (strcmp(wire, "bf16") == 0) most = fmax(most, 2e-2);
-        if (strcmp(wire, "f16") == 0) most = fmax(most, 3e-3);
-        if (strcmp(products, "bf16") == 0) most = fmax(most, by_depth(a, b, 2e-2));
-        if (strcmp(products, "f16") == 0) most = fmax(most, by_depth(a, b, 3e-3));
-    }
-    return most;
+/* An eighth of the batch: its norm, or a share of that of all eighths (its squares). */
+static double size_of_eighth(const gs_numbers *a, const gs_numbers *b, double squares_of_all) {
+    return fmax(sqrt(fmax(a->squares, b->squares)), 0.05 * sqrt(squares_of_all));
 }
 
 /* ---- arrays of samples ---- */
 
 /* What is not finite in either run of a step that both leave out says nothing: it is why they do. */
-static bool is_left_out(const gs_search *s, double of_a, double of_b) {
+static bool is_left_out(const search *s, double of_a, double of_b) {
     return s->left_out && !(isfinite(of_a) && isfinite(of_b));
 }
 
-/* How much is no difference: a share of the size, and in addition `more`. */
-typedef struct allowance {
-    double share, more;
-} allowance;
-
-static allowance allowance_of(const gs_search *s, int kind, int number, int part) {
-    const bool layer = kind == GS_DIGEST_y || kind == GS_DIGEST_dx;
-    return (allowance){gs_kinks_share(s, kind, part),
-                       layer && part >= 0 ? gs_kinks_more(s, kind, number, part) : 0};
-}
-
-static bool differ(const gs_search *s, const gs_numbers *a, const gs_numbers *b, double size,
-                   allowance allowed, double *relative) {
+/* As a share of the size; `more` is a norm, which is added to the limit. */
+static bool differ(const search *s, int kind, const gs_numbers *a, const gs_numbers *b, double size,
+                   double more, double *relative) {
     const double apart = gs_apart(a, b);
     *relative = 0;
     if (fabs(a->n - b->n) > 0.5) {
@@ -110,11 +102,15 @@ static bool differ(const gs_search *s, const gs_numbers *a, const gs_numbers *b,
         *relative = apart / size;
     else
         *relative = apart > 0 ? 1 : 0;
-    return !(*relative <= allowed.share || apart <= allowed.share * size + allowed.more);
+    s->out->rounded |= a->bits != b->bits;
+    if (s->exact) return a->bits != b->bits;
+    if (!(*relative <= limit_of(s, kind) + (more > 0 ? more / size : 0))) return true;
+    gs_tolerance_saw(s->tolerance, kind, *relative);
+    return false;
 }
 
 /* Which ranks of A computed samples of these eighths, and no others. */
-static void ranks_of_eighths(const gs_search *s, int kind, int number, const bool *bad) {
+static void ranks_of_eighths(const search *s, int kind, int number, const bool *bad) {
     for (int r = 0; r < s->a->workers; r++) {
         int in = 0, all = 0;
         for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
@@ -127,20 +123,19 @@ static void ranks_of_eighths(const gs_search *s, int kind, int number, const boo
     }
 }
 
-static void ranks_alike_divided(const gs_search *s, int kind, int number, int part) {
+static void ranks_alike_divided(const search *s, int kind, int number, int part) {
     for (int r = 0; r < s->a->workers; r++) {
         gs_numbers a, b;
         double relative;
         const bool in_a = gs_total(s->a, r, s->step, kind, number, part, &a),
                    in_b = gs_total(s->b, r, s->step, kind, number, part, &b);
-        s->out->rank[r] |= in_a && in_b &&
-                           differ(s, &a, &b, sqrt(fmax(a.squares, b.squares)),
-                                  allowance_of(s, kind, number, part), &relative);
+        s->out->rank[r] |=
+            in_a && in_b && differ(s, kind, &a, &b, sqrt(fmax(a.squares, b.squares)), 0, &relative);
     }
 }
 
 /* Of B's numbers that are finite. */
-static double squares_of_samples(const gs_search *s, int kind, int number) {
+static double squares_of_samples(const search *s, int kind, int number) {
     double squares = 0;
     for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
         gs_numbers x;
@@ -150,7 +145,7 @@ static double squares_of_samples(const gs_search *s, int kind, int number) {
     return squares;
 }
 
-static bool samples_differ(const gs_search *s, int kind, int number) {
+static bool samples_differ(const search *s, int kind, int number) {
     gs_numbers unused;
     bool bad[GS_DIGEST_EIGHTHS] = {false}, any = false;
     double most = 0, all = squares_of_samples(s, kind, number);
@@ -161,8 +156,7 @@ static bool samples_differ(const gs_search *s, int kind, int number) {
         double relative;
         gs_total(s->a, GS_ALL_RANKS, s->step, kind, number, e, &a);
         gs_total(s->b, GS_ALL_RANKS, s->step, kind, number, e, &b);
-        bad[e] =
-            differ(s, &a, &b, gs_size_of_eighth(&a, &b, all), allowance_of(s, kind, number, e), &relative);
+        bad[e] = differ(s, kind, &a, &b, size_of_eighth(&a, &b, all), 0, &relative);
         any |= bad[e];
         if (bad[e] && !(relative <= most)) most = relative;
     }
@@ -176,24 +170,21 @@ static bool samples_differ(const gs_search *s, int kind, int number) {
 
 /* ---- arrays of parameters ---- */
 
-/* Is it rounding that the updates up to that of step `last` have enlarged? relative: to a norm of `size`. */
-static bool is_enlarged(const gs_search *s, uint64_t last, int p, double size, double relative) {
-    return (relative - s->tolerance) * size <= gs_rounding_moved(s, last, p);
+static double more_of_weights(const search *s, int p, bool updated) {
+    return s->exact ? 0 : gs_tolerance_of_path(s->tolerance, s->b, s->step, p, updated);
 }
 
-static bool weights_differ(const gs_search *s, int p) {
+static bool weights_differ(const search *s, int p) {
     gs_numbers b;
     bool any = false;
-    double most = 0, least_size = gs_size_of_all(s, GS_DIGEST_weight);
+    double most = 0, least_size = size_of_all(s, GS_DIGEST_weight), more = more_of_weights(s, p, false);
     if (!gs_weights_read(s->b, s->step, p, &b)) return false;
-    if (s->step > s->b->first && gs_is_rounding_alone(s, p)) return false;
     for (int part = 0; part < 2 && !any; part++)
         for (int r = 0; r < s->a->workers; r++) {
             gs_numbers a;
             double relative, size = fmax(sqrt(b.squares), least_size);
             if (!gs_weights_of(s->a, r, s->step, p, part, &a) ||
-                !differ(s, &a, &b, size, (allowance){s->limit, gs_kinks_left(s, p)}, &relative) ||
-                is_enlarged(s, s->step - 1, p, size, relative))
+                !differ(s, GS_DIGEST_weight, &a, &b, size, more, &relative))
                 continue;
             s->out->rank[r] = any = true;
             s->out->part = part;
@@ -202,70 +193,60 @@ static bool weights_differ(const gs_search *s, int p) {
     return any && found(s, GS_DIGEST_weight, p, most);
 }
 
-static bool local_dw_differs(gs_search *s, int p) {
+static bool local_dw_differs(const search *s, int p) {
     gs_numbers a, b;
     double relative;
     if (!gs_total(s->a, GS_ALL_RANKS, s->step, GS_DIGEST_dw, p, GS_ALL_PARTS, &a) ||
         !gs_total(s->b, GS_ALL_RANKS, s->step, GS_DIGEST_dw, p, GS_ALL_PARTS, &b))
         return false;
     a.n = b.n; /* as many for each pass */
-    const double size = fmax(sqrt(fmax(a.squares, b.squares)), gs_size_of_all(s, GS_DIGEST_dw));
-    if (!differ(s, &a, &b, size, allowance_of(s, GS_DIGEST_dw, p, GS_ALL_PARTS), &relative)) {
-        gs_kinks_carry_dw(s, relative);
-        return false;
-    }
+    const double size = fmax(sqrt(fmax(a.squares, b.squares)), size_of_all(s, GS_DIGEST_dw));
+    if (!differ(s, GS_DIGEST_dw, &a, &b, size, 0, &relative)) return false;
     if (s->divided_alike) ranks_alike_divided(s, GS_DIGEST_dw, p, GS_ALL_PARTS);
     return found(s, GS_DIGEST_dw, p, relative);
 }
 
 /* What the ranks of a run have to add. */
-static bool to_add(const gs_search *s, const gs_digests *d, int p, gs_numbers *out) {
+static bool to_add(const search *s, const gs_digests *d, int p, gs_numbers *out) {
     return gs_total(d, GS_ALL_RANKS, s->step, GS_DIGEST_dw, p, GS_ALL_PARTS, out);
 }
 
-/* Once dw may differ from B's, A's sum is held to what A's ranks have to add, if it is that in B. */
-static void hold_to_own(const gs_search *s, int kind, int p, gs_numbers *b, allowance *allowed) {
+/* Without --exact dw may differ from B's. So A's sum is held to what A's ranks have to add, if it is that in B. */
+static void hold_to_own(const search *s, int p, gs_numbers *b) {
     gs_numbers of_a, of_b;
-    if (kind != GS_DIGEST_sum || !(s->carried_whole > 0) || !to_add(s, s->a, p, &of_a) ||
-        !to_add(s, s->b, p, &of_b) || gs_apart(&of_b, b) > s->tolerance * sqrt(b->squares))
+    if (s->exact || !to_add(s, s->a, p, &of_a) || !to_add(s, s->b, p, &of_b) ||
+        !(gs_apart(&of_b, b) <= limit_of(s, GS_DIGEST_sum) * sqrt(b->squares)))
         return;
     of_a.n = b->n;
+    of_a.bits = b->bits;
     of_a.squares = b->squares; /* of parts they do not add up */
     *b = of_a;
-    *allowed = (allowance){s->tolerance, 0};
 }
 
-static bool whole_differs(const gs_search *s, int kind, int p, double least_size) {
+static bool whole_differs(const search *s, int kind, int p, double least_size) {
     gs_numbers b;
     bool any = false;
     double most = 0;
     if (!gs_whole_of_run(s->b, s->step, kind, p, &b)) return false;
-    allowance allowed = {gs_kinks_share(s, kind, GS_ALL_PARTS),
-                         kind == GS_DIGEST_updated ? gs_kinks_moved(s, p) : 0};
-    hold_to_own(s, kind, p, &b, &allowed);
+    if (kind == GS_DIGEST_sum) hold_to_own(s, p, &b);
+    const double more = kind == GS_DIGEST_updated ? more_of_weights(s, p, true) : 0;
     for (int r = 0; r < s->a->workers; r++) {
         gs_numbers a;
         double relative;
-        if (!gs_holds(s->a, r, s->step, kind, p) || !gs_whole(s->a, r, s->step, kind, p, &a)) continue;
-        const double size = fmax(sqrt(b.squares), least_size);
-        if (!differ(s, &a, &b, size, allowed, &relative)) continue;
-        if (kind == GS_DIGEST_updated && is_enlarged(s, s->step, p, size, relative)) continue;
+        if (!gs_holds(s->a, r, s->step, kind, p) || !gs_whole(s->a, r, s->step, kind, p, &a) ||
+            !differ(s, kind, &a, &b, fmax(sqrt(b.squares), least_size), more, &relative))
+            continue;
         s->out->rank[r] = any = true;
         if (!(relative <= most)) most = relative;
     }
     return any && found(s, kind, p, most);
 }
 
-static bool any_whole_differs(const gs_search *s, int kind) {
-    const double least_size = gs_size_of_all(s, kind);
+static bool any_whole_differs(const search *s, int kind) {
+    const double least_size = size_of_all(s, kind);
     for (int p = 0; p < s->b->params; p++)
-        if (s->b->param[p].state == (kind == GS_DIGEST_state) && whole_differs(s, kind, p, least_size)) {
-            const bool noise = kind == GS_DIGEST_updated ? gs_is_rounding_alone(s, p)
-                               : kind == GS_DIGEST_state ? gs_is_moved(s, s->b->param[p].layer, true)
-                                                         : false;
-            if (!noise) return true;
-            *s->out = (gs_difference){0};
-        }
+        if (s->b->param[p].state == (kind == GS_DIGEST_state) && whole_differs(s, kind, p, least_size))
+            return true;
     return false;
 }
 
@@ -281,9 +262,8 @@ static double score_of(const gs_digest_score *s, int kind) {
                                            : s->updates;
 }
 
-static bool score_differs(const gs_search *s, int kind) {
-    const double b = score_of(gs_digests_score(s->b, 0, s->step), kind),
-                 limit = gs_kinks_share(s, kind, GS_ALL_PARTS);
+static bool score_differs(const search *s, int kind) {
+    const double b = score_of(gs_digests_score(s->b, 0, s->step), kind), limit = limit_of(s, kind);
     bool any = false;
     for (int r = 0; r < s->a->workers; r++) {
         const double a = score_of(gs_digests_score(s->a, r, s->step), kind),
@@ -297,18 +277,16 @@ static bool score_differs(const gs_search *s, int kind) {
 
 /* ---- a step ---- */
 
-static bool backward_differs(gs_search *s) {
+static bool backward_differs(const search *s) {
     for (int l = s->b->layers - 1; l >= 0; l--) {
         for (int p = 0; p < s->b->params; p++)
             if (s->b->param[p].layer == l && !s->b->param[p].state && local_dw_differs(s, p)) return true;
-        gs_kinks_begin_dx(s, l);
         if (samples_differ(s, GS_DIGEST_dx, l)) return true;
-        gs_kinks_carry(s, GS_DIGEST_dx, l);
     }
     return false;
 }
 
-static bool any_weights_differ(const gs_search *s) {
+static bool any_weights_differ(const search *s) {
     for (int p = 0; p < s->b->params; p++)
         if (!s->b->param[p].state && weights_differ(s, p)) return true;
     return false;
@@ -324,43 +302,27 @@ static int end_of_inner(const gs_digests *d, int l) {
     return end;
 }
 
-static bool y_differs(gs_search *s, int l) {
-    if (!samples_differ(s, GS_DIGEST_y, l)) {
-        gs_kinks_carry(s, GS_DIGEST_y, l);
-        return false;
-    }
-    if (s->step == s->b->first || !gs_is_moved(s, l, false)) return true;
-    *s->out = (gs_difference){0};
-    return false;
-}
-
 /* A residual's y is computed after those of the layers inside of it. */
-static bool forward_differs_in(gs_search *s, int first, int end) {
+static bool forward_differs_in(const search *s, int first, int end) {
     for (int l = first; l < end; l = end_of_inner(s->b, l))
-        if (forward_differs_in(s, l + 1, end_of_inner(s->b, l)) || y_differs(s, l)) return true;
+        if (forward_differs_in(s, l + 1, end_of_inner(s->b, l)) || samples_differ(s, GS_DIGEST_y, l))
+            return true;
     return false;
 }
 
-static bool forward_differs(gs_search *s) {
+static bool forward_differs(const search *s) {
     return samples_differ(s, GS_DIGEST_x, 0) || forward_differs_in(s, 0, s->b->layers);
 }
 
-/* What the weights of this step, as they are, lead to; what the update makes of them is held to the stricter limit. */
-static bool step_differs(gs_search *s) {
-    if (score_differs(s, GS_DIFFERS_lr) || samples_differ(s, GS_DIGEST_samples, 0) ||
-        samples_differ(s, GS_DIGEST_answers, 0) || any_weights_differ(s))
-        return true;
-    const double limit = s->limit;
-    s->limit = gs_rounding_limit(s);
-    const bool differ = forward_differs(s) || samples_differ(s, GS_DIGEST_dy, 0) || backward_differs(s);
-    const gs_search after = *s;
-    s->limit = limit;
-    return differ || any_whole_differs(&after, GS_DIGEST_sum) || score_differs(&after, GS_DIFFERS_count) ||
-           score_differs(&after, GS_DIFFERS_loss) || score_differs(&after, GS_DIFFERS_loss_scale) ||
-           score_differs(&after, GS_DIFFERS_updates) || score_differs(&after, GS_DIFFERS_norm) ||
-           score_differs(&after, GS_DIFFERS_scale) || any_whole_differs(&after, GS_DIGEST_vector0) ||
-           any_whole_differs(&after, GS_DIGEST_vector1) || any_whole_differs(s, GS_DIGEST_updated) ||
-           any_whole_differs(&after, GS_DIGEST_state);
+static bool step_differs(const search *s) {
+    return score_differs(s, GS_DIFFERS_lr) || samples_differ(s, GS_DIGEST_samples, 0) ||
+           samples_differ(s, GS_DIGEST_answers, 0) || any_weights_differ(s) || forward_differs(s) ||
+           samples_differ(s, GS_DIGEST_dy, 0) || backward_differs(s) || any_whole_differs(s, GS_DIGEST_sum) ||
+           score_differs(s, GS_DIFFERS_count) || score_differs(s, GS_DIFFERS_loss) ||
+           score_differs(s, GS_DIFFERS_loss_scale) || score_differs(s, GS_DIFFERS_updates) ||
+           score_differs(s, GS_DIFFERS_norm) || score_differs(s, GS_DIFFERS_scale) ||
+           any_whole_differs(s, GS_DIGEST_vector0) || any_whole_differs(s, GS_DIGEST_vector1) ||
+           any_whole_differs(s, GS_DIGEST_updated) || any_whole_differs(s, GS_DIGEST_state);
 }
 
 static bool are_divided_alike(const gs_digests *a, const gs_digests *b) {
@@ -371,24 +333,24 @@ static bool are_divided_alike(const gs_digests *a, const gs_digests *b) {
     return a->workers == b->workers;
 }
 
-void gs_explain(const gs_digests *a, const gs_digests *b, double tolerance, gs_difference *out) {
+void gs_explain(const gs_digests *a, const gs_digests *b, gs_difference *out) {
     *out = (gs_difference){0};
-    gs_search s = {.a = a,
-                   .b = b,
-                   .tolerance = tolerance,
-                   .limit = tolerance,
-                   .divided_alike = are_divided_alike(a, b),
-                   .out = out};
+    gs_tolerance tolerance;
+    gs_tolerance_begin(&tolerance, a, b);
+    search s = {.a = a,
+                .b = b,
+                .exact = gs_digests_is_exact(a) && gs_digests_is_exact(b),
+                .divided_alike = are_divided_alike(a, b),
+                .tolerance = &tolerance,
+                .out = out};
     for (s.step = a->first > b->first ? a->first : b->first; gs_has_step(a, s.step) && gs_has_step(b, s.step);
          s.step++) {
         s.left_out =
             gs_digests_score(a, 0, s.step)->skipped > 0 && gs_digests_score(b, 0, s.step)->skipped > 0;
-        gs_kinks_begin(&s);
+        gs_tolerance_next(&tolerance);
         if (step_differs(&s)) break;
-        gs_kinks_end(&s);
     }
-    out->switched = s.switched;
-    out->blind = s.blind;
-    out->loosest = s.loosest;
-    if (out->found) gs_causes_name(a, b, out);
+    if (!out->found) return;
+    out->allowed = s.exact ? 0 : limit_of(&s, out->kind);
+    gs_causes_name(a, b, out);
 }

@@ -12,10 +12,6 @@ typedef struct pool2d {
     gs_mem index; /* max_pool2d: int32, shaped as y */
 } pool2d;
 
-const gs_pool2d_sizes *gs_layer_pool_sizes(const gs_layer *l) {
-    return &((const pool2d *)l)->sizes;
-}
-
 /* The windows alone; plan finds the other sizes. */
 static gs_pool2d_sizes windows(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w) {
     return (gs_pool2d_sizes){0, 0, 0, 0, 0, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w};

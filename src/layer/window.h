@@ -3,9 +3,6 @@
 
 #include "layer/make.h"
 
-/* The windows of a max_pool2d, or of another pooling; of no other layer. */
-const gs_pool2d_sizes *gs_layer_pool_sizes(const gs_layer *);
-
 /* *window = dilation (kernel - 1) + 1, the pixels from a kernel's first to its last along one axis, after both numbers
  * have been checked. */
 gs_status gs_layer_dilated(const gs_layer *l, const char *axis, int kernel, int dilation, int *window);

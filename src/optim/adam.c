@@ -65,11 +65,6 @@ static gs_status adamw(gs_optimizer *o, size_t first, size_t count, float scale)
     return step(o, first, count, s);
 }
 
-static double rate(const gs_optimizer *o, int number) {
-    (void)number;
-    return (double)o->lr;
-}
-
 const gs_optimizer_ops gs_adam = {
     .name = "adam",
     .title = "Adam",
@@ -77,7 +72,6 @@ const gs_optimizer_ops gs_adam = {
     .flops = 16, /* w, m, v and dw are read, w, m and v written */
     .bytes = 28,
     .vector = {"first_moment", "second_moment"},
-    .rate = rate,
     .update = adam,
 };
 
@@ -88,6 +82,5 @@ const gs_optimizer_ops gs_adamw = {
     .flops = 16,
     .bytes = 28,
     .vector = {"first_moment", "second_moment"},
-    .rate = rate,
     .update = adamw,
 };

@@ -50,9 +50,6 @@ typedef struct gs_optimizer_ops {
     bool (*needs_vectors)(const gs_optimizer *);
     bool whole;           /* update takes all parameters at once: it needs the norms of whole tensors */
     bool spends_gradient; /* after the update model->gradients do not hold the gradient any more */
-    /* Of those that divide by the size of the gradient, whose mean square is vector 1: after an update, the rate of
-     * parameter `number`. NULL: it does not divide. */
-    double (*rate)(const gs_optimizer *, int number);
     /* Update the parameters first .. first + count - 1; each gradient is scale times what model->gradients hold. An
      * element of the weights and of the vectors depends on no other element, but with `whole`. Every worker repeats the
      * update, so it must give the same bits on all devices. */

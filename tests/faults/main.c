@@ -51,7 +51,6 @@ static gs_settings alone(gs_settings s) {
     s.sequence = false;
     s.accumulate = 1;
     s.micro_batch = 0;
-    s.exact = false;
     s.bucket = 0;
     s.wire = GS_WIRE_F32;
     s.sync = gs_settings_default().sync;
@@ -80,7 +79,7 @@ static bool explained(const char *of_a, const char *of_b, gs_difference *d) {
         printf("    %s\n", gs_message());
         return false;
     }
-    gs_explain(&a, &b, gs_explain_tolerance(&a, &b), d);
+    gs_explain(&a, &b, d);
     gs_digests_free(&a);
     gs_digests_free(&b);
     return true;

@@ -205,10 +205,12 @@ void settings_scheduled_two(gs_settings *s) {
     scheduled(s);
 }
 void settings_adam(gs_settings *s) {
+    s->exact = true;
     workers(s, 2);
     s->optimizer = &gs_adam;
 }
 void settings_adamw(gs_settings *s) {
+    s->exact = true;
     workers(s, 2);
     s->optimizer = &gs_adamw;
     s->weight_decay = 1;
@@ -222,12 +224,16 @@ void settings_gpt(gs_settings *s) {
 }
 void settings_resnet(gs_settings *s) {
     settings_images(s);
+    s->exact = true;
+    s->batch_norm =
+        (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 2}; /* else leaves have threads of their own */
     s->model = "resnet20";
     s->batch = 16;
     s->steps = 1;
     s->optimizer = &gs_adamw;
 }
 void settings_pool(gs_settings *s) {
+    s->exact = true;
     settings_images(s);
     s->model = "conv 4 3x3 pad 1, relu, max_pool 2, flatten, linear 10";
 }
@@ -240,6 +246,7 @@ void settings_decay_three(gs_settings *s) {
     s->weight_decay = 0.1f;
 }
 void settings_lamb_zero(gs_settings *s) {
+    s->exact = true;
     workers(s, 2);
     s->optimizer = &gs_lamb;
     s->zero = 1;

@@ -28,7 +28,7 @@ FUZZ(in) {
     const char *other = feed ? fuzz_folder("rank-0.digest", 1, feed + 1, in->size - first - 1) : a.folder;
     if (gs_digests_read(other, &b) == GS_OK) {
         if (gs_explain_check(&a, &b) == GS_OK) {
-            gs_explain(&a, &b, gs_explain_tolerance(&a, &b), &d);
+            gs_explain(&a, &b, &d);
             check(&a, &d);
         }
         gs_digests_free(&b);

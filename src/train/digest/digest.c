@@ -153,10 +153,8 @@ static gs_status before_layer(void *context, const gs_layer *l, gs_direction dir
     if (direction == GS_FORWARD) {
         if (root && !outermost_first(l)->elsewhere)
             GS_TRY(add_on_device(d, GS_DIGEST_x, 0, in, &d->layer[l->number].dx, pass));
-        GS_TRY(gs_digest_kinks_before(d, l, pass, in));
         return add_weights(d, l);
     }
-    GS_TRY(gs_digest_kinks_backward(d, l, pass, in));
     if (!root || (l->children > 0 && l->child[l->children - 1]->elsewhere)) return GS_OK;
     return add_on_device(d, GS_DIGEST_dy, 0, in, &d->layer[l->number].y, pass);
 }
@@ -171,7 +169,6 @@ static gs_status after_layer(void *context, const gs_layer *l, gs_direction dire
         return add_on_device(d, GS_DIGEST_dx, l->number, out, &d->layer[l->number].dx, pass);
     }
     if (gs_layer_is_view(l)) return GS_OK;
-    GS_TRY(gs_digest_kinks_after(d, l, pass, out));
     const gs_digest_layer *joined = &d->layer[l->number];
     GS_TRY(add_on_device(d, GS_DIGEST_y, joined->last, out, &joined->y, pass));
     if (strcmp(l->ops->name, "dropout") == 0 && !joined->y.elsewhere)
@@ -203,7 +200,7 @@ static gs_status add_updated(gs_digest *d, const gs_optimizer *o, gs_mem weights
     GS_TRY(add_range(d, GS_DIGEST_updated, weights, first, count, part));
     for (int i = 0; i < o->vectors && i < 2; i++)
         GS_TRY(add_range(d, GS_DIGEST_vector0 + i, gs_at(o->vector[i], vector_at), first, count, part));
-    return gs_digest_add_slopes(d, o, first, count, vector_at);
+    return GS_OK;
 }
 
 static gs_status before_update(void *context, const gs_optimizer *o, size_t first, size_t count,
@@ -349,9 +346,7 @@ static gs_status create(gs_worker *w, gs_digest *d) {
     d->layer = calloc(count, sizeof *d->layer);
     d->layer_of = calloc(count, sizeof *d->layer_of);
     d->place = calloc(count, sizeof *d->place);
-    d->kink = calloc(count * GS_DIGEST_EIGHTHS * GS_KINK_BINS, sizeof *d->kink);
-    if (!d->kink || !d->table || !d->before || !d->passes || !d->masks || !d->layer || !d->layer_of ||
-        !d->place)
+    if (!d->table || !d->before || !d->passes || !d->masks || !d->layer || !d->layer_of || !d->place)
         return gs_fail(GS_E_MEMORY, "--digest: no memory for the numbers of %zu layers", layers);
     d->updates = (gs_update_watcher){d, before_update, after_update};
     w->optimizer->watcher = &d->updates;
@@ -378,7 +373,6 @@ void gs_digest_free(gs_digest *d) {
     free(d->layer);
     free(d->layer_of);
     free(d->place);
-    gs_digest_kinks_free(d);
     free(d->room);
     free(d);
 }

@@ -4,14 +4,14 @@
  * Each rank writes a file of its own, DIR/rank-0.digest and so on, line by line, as the run goes on: nothing is sent
  * between ranks, and what was done before a crash is there. All is text:
  *
- *     gradsum digest 2 rank 0 of 2                     the format's version: GS_DIGEST_VERSION
+ *     gradsum digest 3 rank 0 of 2                     the format's version: GS_DIGEST_VERSION
  *     option batch 64                                  settings, as they can be typed
  *     set 6000                                         samples of the training set
  *     layer 3 linear 0.body.1                          number, operator, name
  *     param 2 1568 10 0 3 0.body.1.bias                number, place in the flat array, count, state?, layer, name
  *     start                                            the record of steps begins
- *     y 1 3 0 320 12.5 80.25 3.1 -4 0.5 2.25           quantity, step, number, part, then n, sum, squares, along[4]
- *     kink 1 4 0 -24 2 3 0.5 0.25 1 2 4                gaps to a kink: gs_digest_kinks below
+ *     y 1 3 0 320 12.5 80.25 3.1 -4 0.5 2.25 9f3a      quantity, step, number, part, then n, sum, squares, along[4]
+ *                                                      and bits, in base 16
  *     score 1 80.5 12 64 0.05 0.0156 0 1 0 0 32        step, then gs_digest_score in its order
  *     end 1 9f0b7e55                                   step 1 is whole; the CRC-32 of all that comes before this line
  *
@@ -44,7 +44,6 @@ struct gs_observer;
     X(sum, "summed dw")        /* number: parameter; part 1: held by all ranks where they divide them */     \
     X(vector0, "first vector") /* the optimiser's, after the update; likewise */                             \
     X(vector1, "second vector")                                                                              \
-    X(slope, "slope of the update") /* number: parameter; part: slope.c */                                   \
     X(updated, "updated weights")                                                                            \
     X(state, "state") /* after the step; number: parameter */
 
@@ -56,30 +55,12 @@ typedef enum gs_digest_kind {
 } gs_digest_kind;
 
 enum {
-    GS_DIGEST_VERSION = 2, /* 1 had signs for weights: numbers.h */
+    GS_DIGEST_VERSION = 3, /* 2 had no bits: numbers.h */
     GS_DIGEST_EIGHTHS = 8, /* of the global batch, by the places of samples */
     GS_DIGEST_PARTS = 16,  /* the most parts of a number; passes after that count to the last */
     GS_DIGEST_SCORES = 10,
     GS_DIGEST_WHY = 1024, /* of a note, at most */
 };
-
-/* How near to its kinks a layer was. relu and max_pool2d choose: an element passes or does not; one of a window's
- * elements is taken. The gap says how narrowly. Had the choice been another, dx would differ by a vector D:
- *
- *     relu         gap = y, of elements that pass (y > 0)              |D|_1 = |dy|      |D|^2 = dy^2
- *     max_pool2d   gap = the largest of a window less the second       |D|_1 = 2 |dy|    |D|^2 = 2 dy^2
- *                  largest, of windows where these differ
- *
- * and if several choose otherwise, the |D|_1 add up, and the |D|^2 too, times c where each element is in c windows.
- *
- * A line is of a layer and an eighth of the batch: step, layer, eighth, an exponent e and a count; then for the gaps
- * from 2^e on and below 2^(e+1), those from 2^(e+1) on, and so on, three numbers: how many, the sum of |D|_1, and that
- * of c |D|^2. Gaps below the first of the GS_KINK_BINS powers, or above the last, are counted there. */
-enum { GS_KINK_BINS = 64, GS_KINK_LEAST = -42 };
-
-typedef struct gs_kink_bin {
-    double n, sum, squares;
-} gs_kink_bin;
 
 /* The numbers of a step that are one each; NaN: it has none. */
 typedef struct gs_digest_score {

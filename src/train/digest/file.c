@@ -99,7 +99,7 @@ gs_status gs_digest_write_start(gs_digest *d) {
 static void write_numbers(FILE *file, const gs_numbers *x) {
     fprintf(file, "%.0f %.10g %.10g", x->n, x->sum, x->squares);
     for (int k = 0; k < GS_ALONG; k++) fprintf(file, " %.10g", x->along[k]);
-    fputc('\n', file);
+    fprintf(file, " %" PRIx64 "\n", x->bits);
 }
 
 static gs_status write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
@@ -111,7 +111,6 @@ static gs_status write_step(gs_digest *d, uint64_t step, const gs_digest_score *
                 number % (size_t)d->numbers, i % GS_DIGEST_PARTS);
         write_numbers(d->text, &d->table[i]);
     }
-    gs_digest_kinks_write(d, step);
     fprintf(d->text, "score %" PRIu64 " %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g\n", step,
             s->loss, s->correct, s->samples, s->lr, s->scale, s->norm, s->updates, s->loss_scale, s->skipped,
             s->held);

@@ -4,10 +4,11 @@
  *     sum         sum x[i]
  *     squares     sum x[i]^2
  *     along[k]    sum w_k(i) x[i];  w_k(i) looks random, and follows from k and the place i alone; k = 0 .. 3
+ *     bits        sum h(i, bits of x[i]), modulo 2^64; h looks random: equal sums mean equal arrays, to the bit
  *
  * All are sums, so those of parts (ranks, micro-batches) add up to those of the whole, if `i` is the place in the
  * whole. `along` and `sum` are linear: what holds for arrays, such as dw = dw_0 + dw_1 or v = 0.9 v + g, holds for
- * them, and can be tested on them.
+ * them, and can be tested on them. `bits` say nothing of a sum or a multiple.
  *
  * The weights are 2^16 values, evenly spaced and equally likely, from -c to c = 111/64, about sqrt(3). Their mean is 0,
  * and their variance c^2 / 3 = 1.003. If a changes by d, the mean of (w_k d)^2 is about |d|^2 (Johnson, Lindenstrauss,
@@ -33,6 +34,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { GS_ALONG = 4 };
 
@@ -40,6 +42,7 @@ enum { GS_ALONG = 4 };
 
 typedef struct gs_numbers {
     double n, sum, squares, along[GS_ALONG];
+    uint64_t bits;
 } gs_numbers;
 
 /* The 64 bits of a place, 16 for each weight. The multipliers are of the kind that MurmurHash and splitmix64 use: odd,
@@ -57,11 +60,21 @@ static inline double gs_weight_of(uint64_t bits, int k) {
     return (2 * sixteen - 0xFFFF) * (GS_ALONG_MOST / 0x10000);
 }
 
+/* h of a place with these bits and its number, where -0 is 0. */
+static inline uint64_t gs_bits_with(uint64_t bits, float x) {
+    uint32_t own;
+    const float v = x + 0.0f;
+    memcpy(&own, &v, sizeof own);
+    const uint64_t h = (bits ^ own) * 0x9E3779B97F4A7C15u;
+    return (h ^ h >> 32) * 0xD6E8FEB86659FD93u;
+}
+
 /* Add x[0 .. count-1], which are at places from `first` on. */
 static inline void gs_numbers_add(gs_numbers *to, const float *x, size_t count, uint64_t first) {
     for (size_t i = 0; i < count; i++) {
         const double v = (double)x[i];
         const uint64_t bits = gs_bits_of(first + i);
+        to->bits += gs_bits_with(bits, x[i]);
         to->sum += v;
         to->squares += v * v;
         for (int k = 0; k < GS_ALONG; k++) to->along[k] += gs_weight_of(bits, k) * v;
@@ -69,10 +82,11 @@ static inline void gs_numbers_add(gs_numbers *to, const float *x, size_t count, 
     to->n += (double)count;
 }
 
-/* to += factor x, as of arrays; squares are then a bound and not exact */
+/* to += factor x, as of arrays; squares are then a bound and not exact, and bits those of parts alone (factor 1) */
 static inline void gs_numbers_add_scaled(gs_numbers *to, double factor, const gs_numbers *x) {
     to->sum += factor * x->sum;
     to->squares += factor * factor * x->squares;
     for (int k = 0; k < GS_ALONG; k++) to->along[k] += factor * x->along[k];
     to->n += x->n;
+    if (!(factor < 1)) to->bits += x->bits;
 }

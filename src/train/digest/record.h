@@ -15,14 +15,6 @@ typedef struct gs_digest_layer {
     gs_digest_vector y, dx;
 } gs_digest_layer;
 
-/* Of a pass whose backward is still to come: the bin of each element's gap. */
-typedef struct gs_kink_pass {
-    int layer;
-    size_t first, room; /* of the pass; bytes of bin */
-    uint8_t *bin;
-    bool waits;
-} gs_kink_pass;
-
 struct gs_digest {
     gs_worker *worker;
     FILE *file;
@@ -46,9 +38,6 @@ struct gs_digest {
     size_t own; /* samples of this step that are loaded */
     double scale;
     gs_update_watcher updates;
-    gs_kink_bin *kink; /* [layer][eighth][bin]: of this step */
-    gs_kink_pass *kink_pass;
-    int kink_passes;
     gs_layer_watch *watch[GS_DIGEST_WATCHED];
     int watched;
 };
@@ -62,22 +51,6 @@ static inline size_t gs_digest_cells(const gs_digest *d) {
 gs_numbers *gs_digest_cell(gs_digest *, gs_digest_kind, int number, int part);
 /* count numbers of the device, to d->room. */
 gs_status gs_digest_fetch(gs_digest *, gs_mem x, size_t count);
-
-/* ---- kinks.c ---- */
-
-/* Around the forward of any layer, and before its backward. */
-gs_status gs_digest_kinks_before(gs_digest *, const gs_layer *, const gs_pass *, gs_mem x);
-gs_status gs_digest_kinks_after(gs_digest *, const gs_layer *, const gs_pass *, gs_mem y);
-gs_status gs_digest_kinks_backward(gs_digest *, const gs_layer *, const gs_pass *, gs_mem dy);
-/* The bins of this step, which then begin anew. */
-void gs_digest_kinks_write(gs_digest *, uint64_t step);
-void gs_digest_kinks_free(gs_digest *);
-
-/* ---- slope.c ---- */
-
-/* After an update of parameters first .. first + count - 1; the first of them is at vector_at in the vectors. */
-gs_status gs_digest_add_slopes(gs_digest *, const gs_optimizer *, size_t first, size_t count,
-                               size_t vector_at);
 
 /* ---- file.c ---- */
 
