@@ -47,6 +47,7 @@ static double flops(const work *w, int number) {
 typedef struct place {
     gs_device *device;
     gs_mem at[ARRAYS];
+    double round; /* s, which is long enough for the clock */
 } place;
 
 static void empty(place *p) {
@@ -143,7 +144,6 @@ static bool agree(const float *got, const float *want, size_t count, char *note,
 /* Seconds of one call: the best of some rounds, each long enough for the clock. */
 static gs_status seconds_of(place *p, const work *w, int number, double *out) {
     enum { ROUNDS = 3 };
-    const double round = 0.03;
     gs_device *d = p->device;
     GS_TRY(run(p, w, number)); /* compiles */
     GS_TRY(d->ops->finish(d));
@@ -151,7 +151,7 @@ static gs_status seconds_of(place *p, const work *w, int number, double *out) {
     GS_TRY(run(p, w, number));
     GS_TRY(d->ops->finish(d));
     double once = gs_seconds() - start;
-    int calls = once < round ? (int)(round / once) + 1 : 1;
+    int calls = once < p->round ? (int)(p->round / once) + 1 : 1;
     *out = once;
     for (int r = 0; r < ROUNDS; r++) {
         start = gs_seconds();
@@ -187,13 +187,13 @@ static gs_status measure_peaks(gs_device *d, gs_tune_result *out) {
 }
 
 /* sgemm, N x N, with the tiles that the device has now; the fastest so far is kept. */
-static gs_status measure_sgemm(gs_device *d, gs_tune_result *out, int which) {
+static gs_status measure_sgemm(gs_device *d, double round, gs_tune_result *out, int which) {
     const int size[2] = {512, 1024};
     for (int i = 0; i < 2; i++) {
         work w = small;
         w.n = (size_t)size[i];
         w.in = w.out = size[i];
-        place p = {.device = d};
+        place p = {.device = d, .round = round};
         double seconds = 1;
         gs_status st = fill(&p, &w);
         if (st == GS_OK) st = seconds_of(&p, &w, GS_TUNE_DX, &seconds);
@@ -312,7 +312,7 @@ static gs_status play_off(gs_device *d, place *p, gs_cl_tiles before, gs_cl_tile
         for (int which = same; which < 2; which++) {
             use(d, which ? best : before);
             GS_TRY(measure(p, which ? &out->best : &out->before));
-            GS_TRY(measure_sgemm(d, out, which));
+            GS_TRY(measure_sgemm(d, p->round, out, which));
         }
     if (same) {
         out->before = out->best;
@@ -328,7 +328,7 @@ static gs_status search(gs_device *d, const float *want, double seconds,
                         bool (*show)(void *, const gs_tune_row *), void *context, gs_tune_result *out) {
     const gs_cl_tiles before = gs_cl_of(d)->tiles;
     gs_cl_tiles best = before;
-    place p = {.device = d};
+    place p = {.device = d, .round = seconds > 0 ? 0.03 : 0.003};
     gs_cl_tiles_print(&before, out->before.tiles);
     GS_TRY(measure_peaks(d, out));
     gs_status st = fill(&p, &large);

@@ -173,10 +173,11 @@ static void no_room_for_processes(void **state) {
     const char *as = somebody();
     char *output;
     if (!as) skip_because("there is no prlimit, or root cannot run the program as another user");
-    int status = gs_test_shell(&output,
-                               "exec %s prlimit --nproc=20 %s/gradsum launch -n 64 --elastic 1:64 -- train "
-                               "--model softmax 2>&1",
-                               as, GS_BUILD_DIR);
+    int status = gs_test_shell(
+        &output,
+        "TMPDIR=/tmp exec %s prlimit --nproc=20 %s/gradsum launch -n 64 --elastic 1:64 -- train "
+        "--model softmax 2>&1",
+        as, GS_BUILD_DIR);
     check(output, status, 1, "gradsum launch: cannot start process ");
     if (strstr(output, "the others do not go on")) fail_msg("%s", output);
     free(output);

@@ -236,9 +236,10 @@ static void the_table_of_collectives_shows_mpi(void **state) {
     const char *folder = gs_test_folder();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *output;
-        int status = gs_test_shell(
-            &output, "unset POCL_CACHE_DIR; XDG_CACHE_HOME=%s " MPIRUN "-n 3 %s/gradsum collectives %s",
-            folder, GS_BUILD_DIR, cases[i].options);
+        int status = gs_test_shell(&output,
+                                   "unset POCL_CACHE_DIR; XDG_CACHE_HOME=%s " MPIRUN
+                                   "-n 3 %s/gradsum collectives --seconds 0 %s",
+                                   folder, GS_BUILD_DIR, cases[i].options);
         if (status != cases[i].status || !strstr(output, cases[i].wanted))
             fail_msg("%s: exit %d, wanted %d and '%s': %s", cases[i].options, status, cases[i].status,
                      cases[i].wanted, output);

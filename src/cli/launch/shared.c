@@ -19,8 +19,8 @@ static const double LOOK = 0.005,
 
 struct gs_shared {
     atomic_int generation, stepped, over, exact, met;
-    bool elastic;
-    int file; /* the launcher's */
+    bool elastic, alone; /* alone: no process finds it */
+    int file;            /* the launcher's */
     int size;
     char meet[MEET];
     struct {
@@ -34,17 +34,17 @@ struct gs_shared {
 /* ---- the launcher ---- */
 
 static gs_shared *map(int file) {
-    gs_shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    const int flags = file < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
+    gs_shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, flags, file, 0);
     return s == MAP_FAILED ? NULL : s;
 }
 
 gs_shared *gs_shared_create(bool elastic) {
     const int file = memfd_create(NAME, 0);
-    gs_shared *s = file >= 0 && ftruncate(file, sizeof *s) == 0 ? map(file) : NULL;
-    if (!s) {
-        if (file >= 0) close(file);
-        return NULL;
-    }
+    const bool whole = file >= 0 && ftruncate(file, sizeof(gs_shared)) == 0; /* not within ulimit -f */
+    gs_shared *s = whole || !elastic ? map(whole ? file : -1) : NULL;
+    if (!s) return NULL;
+    s->alone = !whole;
     s->file = file;
     s->elastic = elastic;
     gs_shared_clear(s);
@@ -68,8 +68,9 @@ bool gs_shared_set(const gs_shared *s, int seat) {
     char text[64];
     const int generation = gs_shared_generation(s);
     snprintf(text, sizeof text, "%d %d %d", s->file, seat, generation);
-    return setenv(VARIABLE, text, 1) == 0 &&
-           (!s->elastic || gs_launch_set_number("GRADSUM_GENERATION", generation));
+    return s->alone ? unsetenv(VARIABLE) == 0
+                    : (setenv(VARIABLE, text, 1) == 0 &&
+                       (!s->elastic || gs_launch_set_number("GRADSUM_GENERATION", generation)));
 }
 
 bool gs_shared_has_told(const gs_shared *s, int seat) {
