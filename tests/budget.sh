@@ -10,7 +10,7 @@ src/explain          2902
 cpu+cl              17236
 the-rest-of-src     24154
 src+cpu+cl          91296
-tests               50387
+tests               50385
 lessons             47985
 '
 code() {
