@@ -108,9 +108,9 @@ void gs_options_help(const gs_help *, const gs_option *options);
 
 /* ---- options.c ---- */
 
-/* The options of a run, for `settings`, and those of `own`, which replace options of the same name. Without `training`
- * those that only training needs are left out. The table is static: the next call changes it. */
-const gs_option *gs_run_options(gs_settings *settings, bool training, const gs_option *own);
+/* The options of a run that any of `users` takes, for `settings`, and those of `own`, which replace options of the same
+ * name. The table is static: the next call changes it. */
+const gs_option *gs_run_options(gs_settings *settings, int users, const gs_option *own);
 
 /* Not taken by this command, though by others: help does not list it. */
 #define GS_REFUSED(name, why)                                                                                \
@@ -119,12 +119,6 @@ const gs_option *gs_run_options(gs_settings *settings, bool training, const gs_o
 /* In `own`: the run's option of this name, with this help; NULL: with its own. */
 #define GS_RUN_OPTION(name, help)                                                                            \
     { name, GS_OPTION_FLAG, NULL, 0, 0, NULL, help }
-
-/* Also in `own`: how the model is divided, as the run has it. */
-#define GS_DIVIDING_OPTIONS                                                                                  \
-    GS_RUN_OPTION("pipeline", NULL), GS_RUN_OPTION("pipeline-schedule", NULL),                               \
-        GS_RUN_OPTION("pipeline-cut", NULL), GS_RUN_OPTION("micro-batches", NULL),                           \
-        GS_RUN_OPTION("tensor", NULL), GS_RUN_OPTION("sequence", NULL)
 
 /* Of --mean and --std, where only the file can say them. */
 #define GS_MEAN_HELP_OF_FILE "images are scaled to (byte / 255 - mean) / std (default: the file's, else 0)"

@@ -302,7 +302,7 @@ int gs_cmd_compare(int argc, char **argv) {
         {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "one JSON object per line"},
         {0},
     };
-    const gs_option *options = gs_run_options(&s, true, own);
+    const gs_option *options = gs_run_options(&s, GS_TRAINING, own);
     const gs_help help = {"compare --devices-list LISTS [options]",
                           "Run the same training on each set of devices and compare shares of time, loss\n"
                           "and weights with the first set, and speed with the first set of the same kinds\n"

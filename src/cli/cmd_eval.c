@@ -93,7 +93,7 @@ int gs_cmd_eval(int argc, char **argv) {
     processes.tell = gs_tell_sentence;
     processes.met = gs_launch_has_met;
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
-    const gs_option *options = gs_run_options(&s, false, own);
+    const gs_option *options = gs_run_options(&s, GS_ALL_RUNS, own);
     const gs_help help = {"eval --load FILE [options]",
                           "Print accuracy, top-5 accuracy (with more than 5 classes: is the label among the\n"
                           "5 likeliest?) and loss on the test set, which is split over the workers. For a\n"

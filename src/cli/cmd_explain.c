@@ -119,7 +119,7 @@ static gs_status train_one_worker(const gs_digests *a, const char *folder) {
     gs_settings s = gs_settings_default();
     gs_result result = {0};
     const gs_option none[] = {{0}};
-    GS_TRY(take_settings(a, gs_run_options(&s, true, none)));
+    GS_TRY(take_settings(a, gs_run_options(&s, GS_TRAINING, none)));
     s.digest = folder;
     gs_status status =
         gs_context(gs_train(&s, NULL, &result), "one worker, with the settings of %s", a->folder);

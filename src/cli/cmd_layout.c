@@ -168,16 +168,13 @@ int gs_cmd_layout(int argc, char **argv) {
         {"workers", GS_OPTION_INT, &q.workers, 1, WORKERS_MOST, "N", "how many workers share the run"},
         {"run", GS_OPTION_FLAG, &q.run, 0, 0, NULL, "also measure the three that are best by the formulas"},
         GS_RUN_OPTION("max-memory", "list only what takes at most so much of a worker's memory"),
-        GS_RUN_OPTION("pipeline-schedule", NULL),
-        GS_RUN_OPTION("pipeline-cut", NULL),
-        GS_RUN_OPTION("micro-batches", NULL),
         GS_RUN_OPTION("sequence", "of a text: list tensor groups also with --sequence, which divides tokens"),
         GS_REFUSED("zero", "layout lists every stage"),
         GS_REFUSED("save", "layout keeps no weights"),
         {"json", GS_OPTION_FLAG, &q.json, 0, 0, NULL, "one JSON object, in bytes"},
         {0},
     };
-    const gs_option *options = gs_run_options(&q.settings, true, own);
+    const gs_option *options = gs_run_options(&q.settings, GS_TRAINING | GS_BY_LAYOUT, own);
     const gs_help help = {"layout --workers N [options of train]",
                           "List the layouts of N workers (train --layout), the fastest first: replicas\n"
                           "(dp), parts of layers (tp), stages (pp) and ZeRO (zero). For each it predicts\n"

@@ -162,24 +162,13 @@ int gs_cmd_memory(int argc, char **argv) {
     bool json = false, layers = false;
     int exit_status;
     const gs_option own[] = {
-        GS_RUN_OPTION("layout", NULL),
-        GS_RUN_OPTION("pipeline", NULL),
-        GS_RUN_OPTION("pipeline-schedule", NULL),
         GS_RUN_OPTION("pipeline-cut",
                       "where the stages begin: flops (by counting; nothing is measured here), or 3,6"),
-        GS_RUN_OPTION("micro-batches", NULL),
-        GS_RUN_OPTION("tensor", NULL),
-        GS_RUN_OPTION("sequence", NULL),
-        GS_RUN_OPTION("save-state", NULL),
-        GS_RUN_OPTION("offload", NULL),
-        GS_RUN_OPTION("offload-dir", NULL),
-        GS_RUN_OPTION("max-memory", NULL),
-        GS_RUN_OPTION("fit", NULL),
         {"layers", GS_OPTION_FLAG, &layers, 0, 0, NULL, "also a line for each layer of worker 0"},
         {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "the ledger as a JSON object, in bytes"},
         {0},
     };
-    const gs_option *options = gs_run_options(&s, true, own);
+    const gs_option *options = gs_run_options(&s, GS_TRAINING | GS_BY_MEMORY, own);
     const gs_help help = {"memory [options of train]",
                           "Show what memory a training run would take, and for what, before anything runs.\n"
                           "The run is rehearsed: it books all that it would allocate, and computes\n"

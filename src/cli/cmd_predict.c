@@ -29,7 +29,7 @@ int gs_cmd_predict(int argc, char **argv) {
         GS_RUN_OPTION("keep-going", "write the logits even if one is not finite"),
         {0},
     };
-    const gs_option *options = gs_run_options(&s, false, own);
+    const gs_option *options = gs_run_options(&s, GS_ALL_RUNS, own);
     const gs_help help = {"predict --load FILE -o OUT.npy [options]",
                           "Write the logits of every test sample, in order, as a NumPy array (n, classes).\n"
                           "For a text: (windows, context x vocabulary).",

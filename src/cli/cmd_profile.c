@@ -224,7 +224,6 @@ int gs_cmd_profile(int argc, char **argv) {
         GS_RUN_OPTION("zero",
                       "the same with --zero 1, 2 or 3; of stages 2 and 3 most is hidden behind layers"),
         GS_RUN_OPTION("batch-norm", NULL),
-        GS_DIVIDING_OPTIONS,
         {"workers", GS_OPTION_INT, &q.workers, 1, GS_PROFILE_WORKERS, "N",
          "of a layout: how many share the run (default: as many as it needs)"},
         {"seconds", GS_OPTION_DOUBLE, &q.seconds, 0.01, 60, "S",
@@ -237,7 +236,7 @@ int gs_cmd_profile(int argc, char **argv) {
         {"json", GS_OPTION_FLAG, &q.json, 0, 0, NULL, "one JSON object"},
         {0},
     };
-    const gs_option *options = gs_run_options(&q.settings, false, own);
+    const gs_option *options = gs_run_options(&q.settings, GS_BY_PROFILE, own);
     const gs_help help = {"profile [options]",
                           "Measure where training time goes. First the loader and the training step, each\n"
                           "alone: the slower of the two bounds a run. Then each layer, forward and\n"

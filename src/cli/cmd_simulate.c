@@ -222,10 +222,6 @@ int gs_cmd_simulate(int argc, char **argv) {
         {"add", GS_OPTION_TEXT, &q.add, 0, 0, "RATE",
          "how fast a worker adds two arrays: 10GB/s (default: measured; with --flops it takes no time)"},
         GS_RUN_OPTION("batch", "the global batch (default: 32 samples for each worker)"),
-        GS_RUN_OPTION("layout", NULL),
-        GS_RUN_OPTION("pipeline-schedule", NULL),
-        GS_RUN_OPTION("micro-batches", NULL),
-        GS_RUN_OPTION("sequence", NULL),
         {"curve", GS_OPTION_FLAG, &q.curve, 0, 0, NULL,
          "also 1, 2, 4, ... workers, with as many samples each"},
         {"mtbf", GS_OPTION_TEXT, &q.mtbf, 0, 0, "TIME", "mean time between two failures of a host: 1y"},
@@ -243,7 +239,7 @@ int gs_cmd_simulate(int argc, char **argv) {
         GS_REFUSED("slow", "use --jitter RANK:TIME@100%"),
         {0},
     };
-    const gs_option *options = gs_run_options(&s->settings, true, own);
+    const gs_option *options = gs_run_options(&s->settings, GS_TRAINING | GS_BY_SIMULATE, own);
     const gs_help help = {"simulate --workers N --link LATENCY,BANDWIDTH [options of train]",
                           "Predict what a training step would take on a cluster that is not there. Compute\n"
                           "is measured here, or follows from --flops. The messages are those that the\n"

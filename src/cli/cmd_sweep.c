@@ -335,7 +335,7 @@ int gs_cmd_sweep(int argc, char **argv) {
         {"json", GS_OPTION_FLAG, &s.json, 0, 0, NULL, "one JSON object per line"},
         {0},
     };
-    const gs_option *options = gs_run_options(&w.settings, true, own);
+    const gs_option *options = gs_run_options(&w.settings, GS_TRAINING, own);
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     gs_status status =
         batches ? count_samples(&w)

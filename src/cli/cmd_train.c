@@ -232,23 +232,9 @@ int gs_cmd_train(int argc, char **argv) {
     int exit_status;
     record log = {0};
     const gs_option own[] = {
-        GS_RUN_OPTION("layout", NULL),
-        GS_DIVIDING_OPTIONS,
-        GS_RUN_OPTION("keep", NULL),
-        GS_RUN_OPTION("save-state", NULL),
-        GS_RUN_OPTION("resume", NULL),
-        GS_RUN_OPTION("checkpoint", NULL),
-        GS_RUN_OPTION("checkpoint-every", NULL),
-        GS_RUN_OPTION("offload", NULL),
-        GS_RUN_OPTION("offload-dir", NULL),
-        GS_RUN_OPTION("max-memory", NULL),
-        GS_RUN_OPTION("fit", NULL),
         {"log", GS_OPTION_TEXT, &log.folder, 0, 0, "DIR", "write a record of the run to this new folder"},
         {"log-every", GS_OPTION_COUNT, &log.every, 1, 1e15, "N",
          "one line of the log every N steps (default 1)"},
-        GS_RUN_OPTION("trace-steps", NULL),
-        GS_RUN_OPTION("digest", NULL),
-        GS_RUN_OPTION("keep-going", NULL),
         {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "one JSON object per line on standard output"},
         {0},
     };
@@ -259,7 +245,7 @@ int gs_cmd_train(int argc, char **argv) {
     processes.met = gs_launch_has_met;
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
     s.trace = TRACE_UNSAID;
-    const gs_option *options = gs_run_options(&s, true, own);
+    const gs_option *options = gs_run_options(&s, GS_TRAINING | GS_BY_TRAIN, own);
     const gs_help help = {
         "train [options]",
         "Train a model on one worker or several. The learning rate can follow the\n"

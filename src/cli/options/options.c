@@ -371,11 +371,11 @@ static gs_option option_of(const gs_run_option *o, gs_settings *s) {
     return (gs_option){o->name, o->kind, (char *)s + o->at, o->min, o->max, o->argument, o->help};
 }
 
-const gs_option *gs_run_options(gs_settings *s, bool training, const gs_option *own) {
+const gs_option *gs_run_options(gs_settings *s, int users, const gs_option *own) {
     static gs_option table[GS_OPTIONS_MOST + 1];
     size_t n = 0;
     for (const gs_run_option *o = gs_run_table; o->name; o++)
-        if (o->users == GS_ALL_RUNS || (training && o->users == GS_TRAINING)) table[n++] = option_of(o, s);
+        if (o->users == GS_ALL_RUNS || (o->users & users)) table[n++] = option_of(o, s);
     for (; own && own->name; own++) {
         size_t at = 0;
         while (at < n && strcmp(table[at].name, own->name) != 0) at++;

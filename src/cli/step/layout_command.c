@@ -71,14 +71,9 @@ static gs_status answer(wish *w, int argc, char **argv) {
 static const gs_option *options_of(wish *w) {
     static bool unused;
     const gs_option own[] = {
-        GS_RUN_OPTION("layout", NULL),
-        GS_RUN_OPTION("pipeline", NULL),
-        GS_RUN_OPTION("pipeline-schedule", NULL),
         GS_RUN_OPTION("micro-batches",
                       "with --pipeline: cut a pipeline's part of the batch into M (default 4 P; "
                       "--accumulate says the same here)"),
-        GS_RUN_OPTION("tensor", NULL),
-        GS_RUN_OPTION("sequence", NULL),
         GS_RUN_OPTION("steps", "the step that is shown (default 3): the first ones are slower"),
         GS_REFUSED("save", "step keeps no weights"),
         GS_REFUSED("epochs", "use --steps: step shows one"),
@@ -89,7 +84,7 @@ static const gs_option *options_of(wish *w) {
         {"out", GS_OPTION_TEXT, &w->out, 0, 0, "FILE", "a page (.html) instead"},
         {0},
     };
-    return gs_run_options(&w->settings, true, own);
+    return gs_run_options(&w->settings, GS_TRAINING | GS_BY_STEP, own);
 }
 
 const gs_option *gs_step_layout_options(void) {

@@ -48,12 +48,18 @@ typedef enum gs_option_kind {
 
 /* ---- the table ---- */
 
-/* Which commands take an option. A command can also name one in its own table. */
-typedef enum gs_option_users {
-    GS_ALL_RUNS,
-    GS_TRAINING,
-    GS_IF_NAMED /* only commands that name it */
-} gs_option_users;
+/* Which commands take an option, several joined by |. A command can also name one in its own table. */
+enum {
+    GS_ALL_RUNS = 0,
+    GS_TRAINING = 1, /* not eval, predict and profile */
+    GS_BY_TRAIN = 2,
+    GS_BY_MEMORY = 4,
+    GS_BY_LAYOUT = 8,
+    GS_BY_STEP = 16,
+    GS_BY_SIMULATE = 32,
+    GS_BY_PROFILE = 64,
+    GS_IF_NAMED = 128
+};
 
 /* May ranks be started with different values? */
 typedef enum gs_option_agreement {
@@ -80,7 +86,7 @@ typedef struct gs_run_option {
     size_t at;       /* offset of the field of gs_settings */
     double min, max; /* for numbers, both allowed */
     const char *argument, *help;
-    gs_option_users users;
+    int users;
     double usual;           /* the default of a number, a flag or a name */
     const char *usual_text; /* the default of a text */
     gs_option_agreement agreement;
