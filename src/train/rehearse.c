@@ -209,13 +209,12 @@ gs_status gs_run_rehearse(gs_run *run, const gs_settings *s, bool all, gs_memory
     const gs_rendezvous *p = run->settings.processes;
     const int workers = gs_run_all_workers(run),
               first = all || workers == run->local ? 0 : p->rank * run->local;
-    const gs_way *way = gs_way_of(s);
     *plan = (gs_memory_plan){.run = run,
                              .settings = *s,
                              .all_workers = workers,
                              .stages = s->pipeline > 1 ? s->pipeline : 1,
                              .tensor = s->tensor > 1 ? s->tensor : 1,
-                             .zero = way->zero && workers > 1 ? way->zero(s) : 0};
+                             .zero = workers > 1 ? s->zero : 0};
     plan->settings.train_set = run->train_set;
     plan->settings.test_set = run->test_set;
     GS_TRY(check(run, s, workers));

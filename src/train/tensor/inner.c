@@ -22,10 +22,6 @@ static gs_model *stage_of(const gs_worker *w, int i) {
     return gs_way_pipeline.model(w, i);
 }
 
-static int zero_of(const gs_settings *s) {
-    return s->zero;
-}
-
 const gs_way gs_way_tensor_pipeline = {
     .name = "tensor, pipeline",
     GS_TENSOR_SHARED,
@@ -37,7 +33,6 @@ const gs_way gs_way_tensor_pipeline = {
     .score = gs_stage_score,
     .rehearse = gs_stage_rehearse,
     .model = stage_of,
-    .zero = zero_of,
 };
 
 static size_t held(const gs_worker *w) {
@@ -53,6 +48,5 @@ const gs_way gs_way_tensor_zero = {
     GS_TENSOR_SHARED,
     .own_sums = true,
     .held = held,
-    .zero = zero_of,
     .attend = attend,
 };

@@ -224,10 +224,6 @@ static gs_model *model_of(const gs_worker *w, int i) {
     return i < p->shape.chunks ? p->chunk[i].slot[0].model : NULL;
 }
 
-static int zero_of(const gs_settings *s) {
-    return s->zero;
-}
-
 const gs_way gs_way_pipeline = {
     .name = "pipeline",
     .option = "--pipeline",
@@ -251,7 +247,6 @@ const gs_way gs_way_pipeline = {
     .score = gs_stage_score,
     .rehearse = gs_stage_rehearse,
     .model = model_of,
-    .zero = zero_of,
     .report = gs_stage_report,
     .free = free_stage,
 };

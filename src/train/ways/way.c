@@ -106,7 +106,7 @@ const char *gs_sums_text(const gs_worker *w, char text[GS_SUMS_TEXT]) {
     else if (way->apart)
         way->describe(s, text, GS_SUMS_TEXT);
     else
-        gs_append(text, GS_SUMS_TEXT, "%s", sum_of(w, way->zero ? way->zero(s) : 0));
+        gs_append(text, GS_SUMS_TEXT, "%s", sum_of(w, s->zero));
     if (l.dp > 1 && (l.pp > 1 || l.tp > 1))
         gs_append(text, GS_SUMS_TEXT, ", among the %d replicas of each %s", l.dp,
                   l.pp == 1   ? "part"

@@ -72,8 +72,6 @@ typedef struct gs_way {
 
     /* Where each worker holds a part of them; NULL: all hold all. */
 
-    /* The stage of ZeRO (zero.h), with several workers. */
-    int (*zero)(const gs_settings *);
     /* How many floats of each vector of the optimiser a worker holds. Before create, as is scatter. */
     size_t (*held)(const gs_worker *);
     /* Vector i, whole: on rank 0 it is written there, and is NULL on others; all workers have it, and take their part.

@@ -11,10 +11,6 @@
 
 enum { ROOM = 16 /* collectives that wait */ };
 
-static int stage_of(const gs_settings *s) {
-    return s->zero;
-}
-
 static gs_status cut(const gs_worker *w, gs_units *units) {
     return gs_units_cut(w->model, gs_tensor_replicas(w), w->settings->zero == 1, units);
 }
@@ -309,8 +305,8 @@ static void describe(const gs_settings *s, char *text, size_t size) {
     .no_bucket = "cuts the gradients among the workers, by layers as it suits that",                         \
     .no_wire = "sends weights too, which must not be rounded", .describe = describe,                         \
     .no_gradient = true /* but a part */, .own_sums = true, .create = create, .free = free_zero,             \
-    .step = step, .zero = stage_of, .held = held, .gather = gather_vector, .scatter = scatter_vector,        \
-    .weights = read_weights, .attend = attend_evaluation, .report = report
+    .step = step, .held = held, .gather = gather_vector, .scatter = scatter_vector, .weights = read_weights, \
+    .attend = attend_evaluation, .report = report
 
 const gs_way gs_way_zero = {.name = "zero", .option = "--zero", .check = check, DIVIDED};
 
