@@ -126,6 +126,11 @@ static void left_by_the_dead(void **state) {
                            "train --resume %s --steps 13 --epochs 2 --checkpoint %s", folder, folder);
     assert_int_equal(entries(folder), 7); /* three checkpoints, and what is no one's */
     check_holds(in_folder(folder, "notes.txt"), "other\n");
+    gs_test_shell(&output, "rm %s/*.json", folder); /* no killed run leaves that */
+    free(output);
+    gs_test_program_prints(2, "has 3 files step-N.safetensors without their manifests step-N.json",
+                           "train --resume auto --checkpoint %s", folder);
+    assert_int_equal(entries(folder), 4);
 }
 
 /* ---- signals ---- */

@@ -247,6 +247,10 @@ static void environments_of_others_are_understood(void **state) {
         {"SLURM_PROCID=1 SLURM_NTASKS=2", 0, 0, 0, 0, NULL, "but SLURM_STEP_NODELIST is not set", NULL},
         {"SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2", 0, 0, 0, 0, NULL, "SLURM_STEP_NUM_TASKS is 2", NULL},
         {"SLURM_PROCID=1", 0, 0, 0, 0, NULL, "SLURM_PROCID is 1, as Slurm sets it", NULL},
+        {"RANK=1 MASTER_ADDR=a MASTER_PORT=1", 0, 0, 0, 0, NULL, "nothing says how many processes", NULL},
+        {"WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1", 0, 0, 0, 0, NULL,
+         "WORLD_SIZE is 2, as torchrun sets it, but RANK is not set", NULL},
+        {"PMI_SIZE=2", 0, 0, 0, 0, NULL, "PMI_SIZE is 2, as MPICH sets it, but PMI_RANK is not set", NULL},
         /* MPICH's processes in a job of Slurm's, which counts the nodes; and Slurm's own PMI. */
         {"PMI_RANK=3 PMI_SIZE=4 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NODELIST=n1", 0, 0, 0, 0,
          NULL, "PMI_RANK is 3", NULL},
@@ -259,6 +263,7 @@ static void environments_of_others_are_understood(void **state) {
         /* Alone: a size of 1, names that others use too, a shell in an allocation. */
         {"PMI_RANK=0 PMI_SIZE=1", 0, 1, -1, 0, NULL, "", ""},
         {"RANK=1", 0, 1, -1, 0, NULL, "", ""},
+        {"SLURM_NTASKS=4", 0, 1, -1, 0, NULL, "", ""},
         {"RANK=captain WORLD_SIZE=2", 0, 1, -1, 0, NULL, "", ""},
         {"WORLD_SIZE=2 SLURM_NTASKS=4 SLURM_JOB_ID=12", 0, 1, -1, 0, NULL, "", ""},
         {"SLURM_PROCID=0 SLURM_JOB_ID=12", 0, 1, -1, 0, NULL, "", ""},

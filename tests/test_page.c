@@ -57,6 +57,12 @@ static void a_bad_target_is_explained(void **state) {
     assert_fails(GS_E_FILE, "not a regular file", gs_page_write("/dev/null", "x", none));
     gs_test_program_prints(1, "Is a directory", "step -o %s", folder);
     gs_test_program_prints(1, "cannot write", "step -o %s/no/page.html", folder);
+    FILE *f = fopen(path_in(folder, "text"), "w");
+    fputs("some text\n", f);
+    fclose(f);
+    gs_test_program_prints(2, "text is there already, and holds no page", "step -o %s/text", folder);
+    gs_test_program_prints(2, "text is there already, and holds no weights", "train --save %s/text", folder);
+    for (int i = 0; i < 2; i++) gs_test_program_prints(0, "", "step -o %s/page.html", folder);
 }
 
 /* A file that may not grow is as a full disk: nothing is left, and an older page stays. */
@@ -66,7 +72,7 @@ static void a_full_disk_leaves_the_older_page(void **state) {
     char *output;
     FILE *f = fopen(path_in(folder, "page.html"), "w");
     assert_non_null(f);
-    fputs("older", f);
+    fputs("<!doctype html>older", f);
     fclose(f);
     int status = gs_test_shell(&output, "trap '' XFSZ; ulimit -f 8; cd %s && %s/gradsum step -o page.html",
                                folder, GS_BUILD_DIR);
@@ -74,7 +80,7 @@ static void a_full_disk_leaves_the_older_page(void **state) {
     if (!strstr(output, "cannot write") || !strstr(output, "File too large")) fail_msg("%s", output);
     free(output);
     assert_int_equal(gs_test_shell(&output, "cd %s && ls && cat page.html", folder), 0);
-    assert_string_equal(output, "page.html\nolder");
+    assert_string_equal(output, "page.html\n<!doctype html>older");
     free(output);
 }
 

@@ -59,7 +59,7 @@ static void a_full_disk_leaves_the_older_page(void **state) {
     (void)state;
     const char *folder = gs_made_log();
     char *output;
-    GS_MADE_TEXT(folder, "page.html", "older");
+    GS_MADE_TEXT(folder, "page.html", "<!doctype html>older");
     int status =
         gs_test_shell(&output, "trap '' XFSZ; ulimit -f 8; cd %s && %s/gradsum report . -o page.html", folder,
                       GS_BUILD_DIR);

@@ -137,6 +137,8 @@ static void it_is_checked(void **state) {
     gs_test_program_prints(2, "--model: the run in ", "train --resume %s --model mlp", a);
     gs_test_program_prints(1, "holds a model for images", "train --resume %s --data colour-fashion-small", a);
     gs_test_program_prints(2, "--save-state needs --save FILE", "train --resume %s --save-state", a);
+    gs_test_program_prints(2, "would take the state out", "train --resume %s --save %s", a, a);
+    gs_test_program_prints(2, "is the folder of --checkpoint", "train --save %sc --checkpoint %sc", a, a);
     gs_test_program_prints(1, "no/such", "train --resume %s --save /no/such/file", a);
     gs_test_program_prints(0, "--steps 2 asks for no more", "train --resume %s --steps 2",
                            a); /* less than the warm-up */

@@ -30,14 +30,14 @@ static void a_terminal_that_goes_saves_weights(void **state) {
     free(output);
 }
 
-/* nohup: a signal that is ignored stays ignored. */
+/* nohup: a signal that is ignored stays ignored; and a scheduler's warning ends nothing. */
 static void an_ignored_signal_stays_ignored(void **state) {
     (void)state;
     char *output;
     gs_test_shell(
         &output,
         "cd %s; trap '' HUP; %s/gradsum train --model lenet --epochs 100000 --threads 1 >out &\n" AWAIT_STEPS
-        "kill -HUP $!; " GS_TEST_AWAIT("epoch 2/") "kill -TERM $!; wait $!; echo status $?",
+        "kill -USR1 $!; kill -HUP $!; " GS_TEST_AWAIT("epoch 2/") "kill -TERM $!; wait $!; echo status $?",
         gs_test_folder(), GS_BUILD_DIR);
     assert_saved(output, "status 143", "", NULL);
     free(output);

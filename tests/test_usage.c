@@ -363,8 +363,7 @@ static void long_work_is_shown(void **state) {
         const char *command, *shown;
     } cases[] = {
         {"compare --model softmax --data fashion-mnist-small --epochs 1", "cpu,cpu (2 of 2)"},
-        {"sweep --model softmax --threads 1 --batch 8,16 --epochs 2",
-         "] batch 16, 0 to come: epoch 1/2 acc "},
+        {"sweep --model lenet --threads 1 --batch 32,64 --epochs 2", "] batch 64, 0 to come: epoch 1/2 acc "},
         {"layout --workers 2 --model softmax --data fashion-mnist-small --run", " (1 of 3)"},
         {"layout --workers 2 --model softmax --data fashion-mnist-small",
          "] measuring and predicting layout 2 of 6"},

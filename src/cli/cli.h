@@ -183,7 +183,7 @@ void gs_print_devices(const gs_worker *);
  * nobody reads its output any more (head); the second signal ends it at once. */
 void gs_stop_on_signals(void);
 
-/* SIGUSR1, by which a job scheduler warns of the end of a job's time, asks for a checkpoint. */
+/* SIGUSR1, by which a job scheduler warns of the end of a job's time, asks for a checkpoint. It ends no run. */
 void gs_checkpoint_on_signal(void);
 
 /* Print the object as one line, and free it. */

@@ -68,7 +68,7 @@ static gs_status check_own(const gs_settings *s, const char *page) {
     if (!s->load) return gs_fail(GS_E_USAGE, "--load FILE is required: the weights to evaluate");
     if (page && gs_text_is_at(s->data))
         return gs_fail(GS_E_USAGE, "--report shows what images are taken for, but the data are %s", s->data);
-    return page ? gs_file_check_target(page) : GS_OK;
+    return page ? gs_file_check_target(page, GS_FILE_PAGE) : GS_OK;
 }
 
 int gs_cmd_eval(int argc, char **argv) {

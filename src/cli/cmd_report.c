@@ -84,7 +84,7 @@ static gs_status report(char **folders, int count, const char *out) {
         return gs_fail(GS_E_USAGE, "%d logs; a page takes at most %d", count, GS_REPORT_MOST);
     if (!out) return gs_fail(GS_E_USAGE, "-o FILE is required: where the page goes");
     for (int i = 0; i < count; i++) GS_TRY(check_not_of_log(folders[i], out));
-    GS_TRY(gs_file_check_target(out));
+    GS_TRY(gs_file_check_target(out, GS_FILE_PAGE));
     for (int i = 0; i < count; i++) cut_slashes(folders[i]);
     cJSON *data = gs_report_create(0, NULL);
     gs_status status = add_all(data, folders, count);

@@ -169,7 +169,7 @@ static gs_status settle(question *q) {
     if (s->workers > 1 && !gs_link_is_there(&s->settings.link))
         return gs_fail(GS_E_USAGE,
                        "--link LATENCY,BANDWIDTH is required, such as 5us,12.5GB/s: what links the workers");
-    if (q->out) GS_TRY(gs_file_check_target(q->out));
+    if (q->out) GS_TRY(gs_file_check_target(q->out, GS_FILE_PAGE));
     GS_TRY(gs_simulation_settle(s));
     return check_unmeasured(q);
 }

@@ -344,7 +344,7 @@ int gs_cmd_sweep(int argc, char **argv) {
     w.target = target / 100;
     s.screen = gs_screen_of(stdout);
     s.progress.json = s.json || w.jobs > 1; /* no bar where several runs go */
-    if (status == GS_OK && s.report) status = gs_file_check_target(s.report);
+    if (status == GS_OK && s.report) status = gs_file_check_target(s.report, GS_FILE_PAGE);
     if (status == GS_OK) status = sweep(&w, &s);
     gs_sweep_free(&w);
     if (status != GS_OK && s.json && !s.ended) gs_json_failed(status, NULL);

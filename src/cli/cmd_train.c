@@ -309,7 +309,7 @@ static int run(gs_settings *s, record *log, gs_progress *progress, int argc, cha
     if (status == GS_OK) status = begin_record(log, s, argc, argv, &observer);
     if (status != GS_OK) return fail(progress, status, &result);
     gs_stop_on_signals();
-    if (s->checkpoint) gs_checkpoint_on_signal();
+    gs_checkpoint_on_signal();
     status = train_on(s, log, &observer, &result, &logged, &let_go);
     if (let_go) return GS_EXIT_OK;
     if (status != GS_OK && result.weights) return not_saved(progress, status, &result);

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -154,11 +155,24 @@ static int error_of_lost_write(FILE *file) {
     return fputc('\n', file) == EOF || fflush(file) != 0 ? errno : EIO;
 }
 
-gs_status gs_file_check_target(const char *path) {
+static gs_status check_kind(const char *path, gs_file_kind kind) {
+    char begin[16] = "";
+    FILE *f = kind == GS_FILE_ANY ? NULL : fopen(path, "re");
+    if (!f) return GS_OK;
+    const size_t bytes = fread(begin, 1, sizeof begin - 1, f);
+    fclose(f);
+    const bool right = kind == GS_FILE_PAGE ? strncasecmp(begin, "<!doctype html", 14) == 0
+                                            : bytes > 8 && begin[7] == 0 && begin[8] == '{';
+    if (bytes == 0 || right) return GS_OK;
+    return gs_fail(GS_E_USAGE, "%s is there already, and holds no %s: it would be lost; choose another name",
+                   path, kind == GS_FILE_PAGE ? "page" : "weights");
+}
+
+gs_status gs_file_check_target(const char *path, gs_file_kind kind) {
     gs_file_writer w;
     GS_TRY(gs_file_writer_open(path, &w));
     gs_file_writer_discard(&w);
-    return GS_OK;
+    return check_kind(path, kind);
 }
 
 gs_status gs_file_writer_commit(gs_file_writer *w) {

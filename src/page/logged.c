@@ -107,8 +107,10 @@ static gs_status read_run(gs_logged *log, const char *path) {
     if (cJSON_IsString(problem))
         gs_logged_say(log, "The log is incomplete: %s.", gs_printable(problem->valuestring));
     const cJSON *busy = cJSON_GetObjectItemCaseSensitive(ended, "busy");
+    char why[400];
     if (cJSON_IsString(busy))
-        gs_logged_say(log, "The machine was busy: %s.", gs_printable(busy->valuestring));
+        gs_logged_say(log, "The machine was busy: %s.",
+                      gs_printable_into(why, sizeof why, busy->valuestring, ""));
     if (!ended) gs_logged_say(log, "This run has not ended: it is still running, or it was killed.");
     return GS_OK;
 }

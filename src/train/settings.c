@@ -187,6 +187,14 @@ static gs_status check_state(const gs_settings *s, const gs_way *chosen) {
         return gs_fail(GS_E_USAGE,
                        "--resume goes on with a run, and --load begins a new one with a file's weights; use "
                        "only one of them");
+    if (s->save && s->checkpoint && strcmp(s->save, s->checkpoint) == 0)
+        return gs_fail(GS_E_USAGE, "--save %s is the folder of --checkpoint; wanted the name of a file",
+                       s->save);
+    if (s->save && s->resume && strcmp(s->save, s->resume) == 0 && !s->save_state)
+        return gs_fail(GS_E_USAGE,
+                       "--save %s would take the state out of the file that --resume goes on from; give "
+                       "--save-state too, or another name",
+                       s->save);
     if (!s->save_state) return GS_OK;
     if (!s->save) return gs_fail(GS_E_USAGE, "--save-state needs --save FILE, to write the state in");
     if (s->keep.best)

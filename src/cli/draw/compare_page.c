@@ -16,7 +16,7 @@ gs_status gs_compare_page_open(gs_compare_page *p, const char *path, int argc, c
     *p = (gs_compare_page){.path = path, .argc = argc, .argv = argv, .runs = runs};
     if (runs > GS_REPORT_MOST)
         return gs_fail(GS_E_USAGE, "%d sets of devices; a page takes at most %d", runs, GS_REPORT_MOST);
-    GS_TRY(gs_file_check_target(path));
+    GS_TRY(gs_file_check_target(path, GS_FILE_PAGE));
     snprintf(p->folder, sizeof p->folder, "%s/gradsum-compare-XXXXXX", place && *place ? place : "/tmp");
     if (!mkdtemp(p->folder)) {
         gs_status status =

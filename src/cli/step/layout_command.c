@@ -56,7 +56,7 @@ static gs_status show(const wish *w, const gs_settings *s, int workers) {
 static gs_status answer(wish *w, int argc, char **argv) {
     char *devices = NULL;
     if (w->json && w->out) return gs_fail(GS_E_USAGE, "--json is for the terminal: -o writes a page");
-    if (w->out) GS_TRY(gs_file_check_target(w->out));
+    if (w->out) GS_TRY(gs_file_check_target(w->out, GS_FILE_PAGE));
     GS_TRY(gs_layout_settle(&w->settings));
     fill_in(w, argc, argv);
     const int workers = gs_layout_workers(&w->settings, w->workers);

@@ -250,7 +250,7 @@ gs_status gs_step_page(const char *path, const gs_sync_scheme *first, const gs_s
                        int workers) {
     gs_step_gradients gradients;
     GS_TRY(check(first, workers));
-    GS_TRY(gs_file_check_target(path));
+    GS_TRY(gs_file_check_target(path, GS_FILE_PAGE));
     GS_TRY(gs_step_gradients_create(settings, workers, &gradients));
     page p = {.settings = settings, .gradients = &gradients};
     cJSON *data = cJSON_CreateObject();

@@ -149,10 +149,12 @@ static seen look_at(const engine *e) {
     return s;
 }
 
-/* Certainly one of several processes. SLURM_NTASKS is the job's: its batch script is one process, and has rank 0. */
+/* Certainly one of several processes. SLURM_NTASKS is the job's: its shell has no rank, its batch script rank 0. */
 static bool is_one_of_several(const seen *s) {
-    const bool script = s->rank == 0 && s->engine->size[1] && s->size_name != s->engine->size[0];
-    return s->rank >= 0 && s->size != 1 && !script && !(s->engine->common && s->size < 0);
+    const bool script = s->rank <= 0 && s->engine->size[1] && s->size_name != s->engine->size[0];
+    const bool whose = !s->engine->common || !s->missing; /* are the names this engine's for certain? */
+    if (s->rank < 0) return s->size > 1 && !script && whose && !getenv(s->engine->rank);
+    return s->size != 1 && !script && (s->size > 0 || whose);
 }
 
 static bool is_whole(const seen *s) {
@@ -178,6 +180,12 @@ static gs_status refuse(const seen *s) {
             "GRADSUM_RANK, GRADSUM_WORLD_SIZE and GRADSUM_RENDEZVOUS=tcp://HOST:PORT, or use gradsum launch; "
             "to train alone, unset %s",
             rank, s->rank, name, rank);
+    if (s->rank < 0)
+        return gs_fail(
+            GS_E_USAGE,
+            "%s is %d, as %s sets it, but %s is not set: nothing says which of them this process is; to "
+            "train alone, unset %s",
+            s->size_name, s->size, name, rank, s->size_name);
     return gs_fail(
         GS_E_USAGE,
         "%s is %d and %s is %d, as %s sets them, but %s%s: set GRADSUM_RENDEZVOUS=tcp://HOST:PORT for all, "

@@ -281,18 +281,26 @@ static void remove_old(const char *folder, uint64_t step, int keep) {
 
 /* ---- before a run ---- */
 
-/* What was never finished, or not wholly removed. */
-static void clean(const char *folder) {
+/* Remove what was never finished, or not wholly removed: a file without its manifest, of which a killed run leaves no
+ * second one where there is no manifest at all. Then somebody has copied files, or removed the manifests. */
+static gs_status clean(const char *folder) {
     steps s;
     char *path;
     gs_temporary_clean_folder(folder);
-    if (list(folder, WEIGHTS, &s) == GS_OK)
-        for (size_t i = 0; i < s.count; i++) {
-            if (gs_checkpoint_is_there(folder, s.step[i])) continue;
-            if (path_of(folder, s.step[i], WEIGHTS, &path) == GS_OK) unlink(path);
-            free(path);
-        }
+    gs_status status = list(folder, WEIGHTS, &s);
+    if (status == GS_OK && s.count > 1 && gs_checkpoint_is_empty(folder))
+        status =
+            gs_fail(GS_E_USAGE,
+                    "--checkpoint %s: it has %zu files " PREFIX "N%s without their manifests " PREFIX
+                    "N%s, and would lose them; choose another folder, or go on from one with --resume FILE",
+                    folder, s.count, WEIGHTS, MANIFEST);
+    for (size_t i = 0; i < s.count && status == GS_OK; i++) {
+        if (gs_checkpoint_is_there(folder, s.step[i])) continue;
+        if (path_of(folder, s.step[i], WEIGHTS, &path) == GS_OK) unlink(path);
+        free(path);
+    }
     free(s.step);
+    return status;
 }
 
 static bool lies_in(const char *file, const char *folder) {
@@ -376,13 +384,13 @@ gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t
         return gs_fail(GS_E_FILE, "--checkpoint %s: cannot make this folder: %s", folder,
                        errno == EEXIST ? "there is a file of that name" : strerror(errno));
     GS_TRY(lock_folder(folder, lock));
-    clean(folder);
+    GS_TRY(clean(folder));
     gs_status status = list(folder, MANIFEST, &s);
     if (status == GS_OK) status = check_others(folder, &s, resume, step);
     free(s.step);
     GS_TRY(status);
     GS_TRY(path_of(folder, step, MANIFEST, &path));
-    status = gs_file_check_target(path);
+    status = gs_file_check_target(path, GS_FILE_ANY);
     free(path);
     /* A run that was killed before it could do so, perhaps at its end. */
     if (status == GS_OK && resume && lies_in(resume, folder)) remove_old(folder, step, keep);
