@@ -83,7 +83,7 @@ while read -r command; do
     page=$man/gradsum-$command.1
     grep -q "gradsum.-$command (1)" "$man/gradsum.1" || fail "gradsum.1 does not name $command"
     "$prefix/bin/gradsum" "$command" --help >help
-    sed -n 's/^  *\(-o, \)*\(-[-a-z0-9]*\).*/\2/p' help | grep -v '^--help$' >options
+    sed -n 's/^  *\(-o, \)*\(-[-a-z0-9]*\).*/\2/p' help | { grep -v '^--help$' || true; } >options # explain has none
     sed 's/\\-/-/g; s/\\f.//g' "$page" >plain
     while read -r option; do
         grep -q "^\(-o, \)*$option\( \|\$\)" plain || fail "the page of $command does not name $option"

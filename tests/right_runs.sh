@@ -64,7 +64,8 @@ right 8 6 "--model mlp --batch 100 --devices $three --accumulate 3 --weight-deca
 right 9 6 "--model mlp --batch 64 --devices $two --precision bf16"
 right 10 6 "--model mlp --batch 64 --devices $two --precision f16 --optimizer adam"
 right 11 6 "--model mlp --batch 64 --devices $two --wire bf16"
-right 12 6 "--model mlp --batch 64 --devices $two --offload optimizer,activations --layout dp2,zero1 --optimizer adam --exact"
+right 12 6 "--model mlp --batch 64 --devices $two --offload optimizer,activations --layout dp2,zero1 \
+    --optimizer adam --exact"
 right 13 10 "launch 2 --model mlp --batch 64 --optimizer adamw --exact"
 right 14 6 "launch 3 --model mlp --batch 64 --sync halving_doubling --optimizer nesterov"
 right 15 6 "--model mlp --batch 64 --devices $four --exact --optimizer adam"
@@ -82,7 +83,8 @@ right 9 6 "--model lenet --batch 60 --offload optimizer,activations,weights --de
 right 10 4 "--model lenet --batch 60 --precision bf16 --devices $two --optimizer adamw"
 right 11 4 "--model lenet --batch 60 --precision f16 --devices $two"
 right 12 6 "launch 2 --model lenet --batch 60 --layout dp2,zero2 --optimizer adam --exact"
-right 13 6 "--model lenet --data colour-fashion-small --batch 60 --devices $two --augment crop:2,flip --optimizer adam --exact"
+right 13 6 "--model lenet --data colour-fashion-small --batch 60 --devices $two --augment crop:2,flip \
+    --optimizer adam --exact"
 # ---- resnet20: relu after batch norm and after sums ----
 right 1 3 "--model resnet20 --batch 32 --devices $two --optimizer adamw --exact"
 right 2 3 "--model resnet20 --batch 32 --devices $two --optimizer adamw --exact"
@@ -105,10 +107,12 @@ right 1 6 "--model gpt $text --devices $two --optimizer adamw --exact"
 right 2 6 "--model gpt $text --devices $two --layout tp2 --optimizer adam --exact"
 right 3 6 "--model gpt $text --devices $two --layout tp2 --sequence --optimizer adamw --exact"
 right 4 6 "--model gpt $text --devices $two --layout pp2 --optimizer lamb --exact"
-right 5 4 "--model gpt $text --devices $four --layout dp2,zero1,pp2 --micro-batches 4 --optimizer adamw --clip 1 --exact"
+right 5 4 "--model gpt $text --devices $four --layout dp2,zero1,pp2 --micro-batches 4 --optimizer adamw \
+    --clip 1 --exact"
 right 6 6 "--model gpt $text --devices $two --layout dp2,zero3 --exact"
 right 7 6 "--model gpt $text --devices $two --optimizer lars --lr 0.1 --exact"
-right 407 6 "--model gpt $text --devices $two --optimizer lars --lr 0.1 --exact" # this one and the next were blamed once
+right 407 6 "--model gpt $text --devices $two --optimizer lars --lr 0.1 \
+    --exact" # this one and the next were blamed once
 right 302 6 "--model gpt $text --devices $two --layout tp2 --optimizer adam --exact"
 right 8 4 "--model gpt $text --devices $two --precision bf16 --optimizer adamw"
 right 9 4 "launch 2 --model gpt $text --optimizer nesterov --exact"

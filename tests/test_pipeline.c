@@ -273,7 +273,7 @@ static void weights_are_saved_whole(void **state) {
     gs_test_sha256(command, after);
     snprintf(command, sizeof command,
              "train --resume %s --epochs 2 --steps 100000 --devices cpu,cpu --layout pp2 "
-             "--save %s",
+             "--save %s --save-state",
              path, path);
     gs_test_sha256(command, after);
     assert_string_equal(before, after);

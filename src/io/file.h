@@ -49,8 +49,8 @@ typedef struct gs_file_writer {
 } gs_file_writer;
 
 gs_status gs_file_writer_open(const char *path, gs_file_writer *w);
-/* Can `path` be written? Known before long work, and not after it. GS_E_USAGE: what is there is of another kind, such as
- * a text to train on: a page takes the place of a page alone, weights that of weights. */
+/* Can `path` be written? Known before long work, and not after it. GS_E_USAGE: what is there is of another kind, such
+ * as a text to train on: a page takes the place of a page alone, weights that of weights. */
 typedef enum gs_file_kind { GS_FILE_ANY, GS_FILE_PAGE, GS_FILE_WEIGHTS } gs_file_kind;
 gs_status gs_file_check_target(const char *path, gs_file_kind);
 /* Flush, fsync, close, rename to `path`, fsync the folder. On any failure the temporary file is removed, and
