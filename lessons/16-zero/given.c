@@ -1,5 +1,5 @@
-/* Lab 16, as given: zero1_step becomes the step of --zero 1. The library's is src/train/ways/zero.c in the open
- * source. */
+/* Lab 16, as given: zero1_step becomes the step of --zero 1. In the open source the library's is
+ * src/train/ways/zero.c. */
 #include "tasks.h"
 
 #include <stdlib.h>
