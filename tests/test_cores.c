@@ -190,7 +190,7 @@ static void a_busy_machine_is_named(void **state) {
     busy_says((gs_busy){.threads = 2, .cpus = 2, .waited = 0.1}, "");
     busy_says((gs_busy){.threads = 2, .cpus = 2, .waited = 0.35}, "a worker waited for one 35 % of the time");
     busy_says((gs_busy){.threads = 1, .cpus = 1, .quota = 0.5, .waited = 0.5},
-              "the quota of 0.5 CPUs is used up");
+              "the CPU quota of 0.5 is used up");
     busy_says((gs_busy){.threads = 4, .cpus = 2, .waited = 0.5}, "4 threads of workers share 2 cores:");
     busy_says(
         gs_busy_worse((gs_busy){.threads = 1, .cpus = 2, .waited = 0.4}, (gs_busy){.threads = 3, .cpus = 2}),

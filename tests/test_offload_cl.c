@@ -164,8 +164,8 @@ static void fit_offloads(void **state) {
         static const struct {
             int limit[2];
             const char *chosen;
-        } cases[] = {{{145, 80}, "--fit chose --offload optimizer, with "},
-                     {{128, 60}, "--fit chose --offload optimizer,weights, with "}};
+        } cases[] = {{{114, 80}, "--fit chose --offload optimizer, with "},
+                     {{97, 60}, "--fit chose --offload optimizer,weights, with "}};
         for (int c = 0; c < 2; c++) {
             char line[300];
             snprintf(line, sizeof line, RUN, cases[c].limit[i], devices[i]);

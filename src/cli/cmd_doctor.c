@@ -96,7 +96,7 @@ static void look_at_cores(doctor *d, const gs_usable *may) {
     gs_append(d->facts, sizeof d->facts, "cores %d\n", cores);
     gs_append(d->facts, sizeof d->facts, "processes %d\n", d->processes);
     if (may->quota > 0)
-        snprintf(quota, sizeof quota, " (a quota of %.3g CPUs' time; nothing is bound to cores)", may->quota);
+        snprintf(quota, sizeof quota, " (a CPU quota of %.3g; nothing is bound to cores)", may->quota);
     if (d->processes > cores)
         say(d, NOTE, "cores", "start as many processes as there are cores (-n)",
             "%d processes share %d core%s: they will be slower than %d%s", d->processes, cores,

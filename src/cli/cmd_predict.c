@@ -39,7 +39,6 @@ int gs_cmd_predict(int argc, char **argv) {
                           : !out  ? "-o FILE is required: where to write the logits"
                                   : NULL;
     if (missing) return gs_failed("predict", gs_fail(GS_E_USAGE, "%s", missing));
-
     float *logits;
     size_t rows;
     int columns;

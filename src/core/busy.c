@@ -22,7 +22,7 @@ const char *gs_busy_text(const gs_busy *b, char text[GS_BUSY_TEXT]) {
     else if (b->waited >= MUCH && b->quota > 0)
         snprintf(
             text, GS_BUSY_TEXT,
-            "the quota of %.3g CPUs is used up: a worker waited for a core %.0f %% of the time, and others "
+            "the CPU quota of %.3g is used up: a worker waited for a core %.0f %% of the time, and others "
             "for it, which is counted as sync",
             b->quota, 100 * b->waited);
     else if (b->waited >= MUCH)

@@ -85,7 +85,7 @@ static gs_status check_format(const char *path, const cJSON *run) {
 
 /* A damaged run.json takes nothing from the curves. */
 static gs_status read_run(gs_logged *log, const char *path) {
-    char *text;
+    char *text, why[400];
     size_t length;
     gs_status status = gs_file_read(path, GS_LOGGED_MOST, &text, &length);
     if (status == GS_E_MEMORY) return status;
@@ -107,7 +107,6 @@ static gs_status read_run(gs_logged *log, const char *path) {
     if (cJSON_IsString(problem))
         gs_logged_say(log, "The log is incomplete: %s.", gs_printable(problem->valuestring));
     const cJSON *busy = cJSON_GetObjectItemCaseSensitive(ended, "busy");
-    char why[400];
     if (cJSON_IsString(busy))
         gs_logged_say(log, "The machine was busy: %s.",
                       gs_printable_into(why, sizeof why, busy->valuestring, ""));

@@ -201,6 +201,7 @@ static gs_status no_memory(size_t most) {
 
 size_t gs_sync_bytes(const gs_sync *s) {
     const gs_sync_array most = {s->most, s->wire, s->tail};
+    if (s->comm && s->comm->size == 1) return 0; /* nothing comes in */
     const size_t packed = s->wire == GS_WIRE_F32 ? 0 : gs_sync_packed_bytes(&most, s->comm->size);
     return gs_sync_scratch_floats(s->most) * sizeof *s->scratch + 2 * packed;
 }
@@ -222,7 +223,7 @@ gs_status gs_sync_create_wire(const gs_sync_scheme *scheme, gs_comm *c, gs_sync_
     gs_sync *s = calloc(1, sizeof *s);
     if (!s) return no_memory(most.count);
     *s = (gs_sync){.scheme = scheme, .comm = c, .most = most.count, .wire = most.wire, .tail = most.tail};
-    gs_status status = make_buffers(s, most);
+    gs_status status = c->size > 1 ? make_buffers(s, most) : GS_OK;
     if (status == GS_OK && scheme == &gs_sync_auto) status = gs_sync_choose(s);
     if (status == GS_OK)
         *out = s;
