@@ -5,11 +5,11 @@
 limits='
 src/train           21032
 src/comm            13247
-src/cli             12704
+src/cli             12703
 src/explain          2902
 cpu+cl              17225
 the-rest-of-src     24168
-src+cpu+cl          91278
+src+cpu+cl          91277
 tests               50403
 lessons             47975
 '
