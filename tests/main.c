@@ -79,7 +79,7 @@ static const char *const longest[] = {"layout",
                                       "bucket",
                                       "collectives",
                                       "checkpoint",
-                                      "allocation",
+                                      "no_allocation",
                                       "resume",
                                       "in_one_file",
                                       "link",
@@ -105,19 +105,27 @@ static const char *const longest[] = {"layout",
                                       "nodes",
                                       "sandbox"};
 
-enum { MAX_GROUPS = 256, ANY = 0, TESTS, FAILURES };
-static struct {
-    const char *name;
-    const struct CMUnitTest *tests;
+enum { MAX_GROUPS = 256, MAX_TESTS = 128, ANY = 0, TESTS, FAILURES };
+static struct group {
+    char name[40];
+    struct CMUnitTest tests[MAX_TESTS];
+    int line[MAX_TESTS];
     size_t count;
 } groups[MAX_GROUPS];
 static size_t group_count;
 
-void gs_test_register(const char *group, const struct CMUnitTest *tests, size_t count) {
-    if (group_count == MAX_GROUPS) gs_bug("more than %d groups of tests", MAX_GROUPS);
-    groups[group_count].name = group;
-    groups[group_count].tests = tests;
-    groups[group_count++].count = count;
+void gs_test_register(const char *group_or_file, int line, struct CMUnitTest test) {
+    char name[sizeof groups->name];
+    if (sscanf(group_or_file, "tests/test_%39[^.]", name) != 1)
+        snprintf(name, sizeof name, "%s", group_or_file);
+    struct group *g = groups;
+    while (g < groups + group_count && strcmp(g->name, name) != 0) g++;
+    if (g == groups + MAX_GROUPS) gs_bug("more than %d groups of tests", MAX_GROUPS);
+    if (g->count == MAX_TESTS) gs_bug("more than %d tests in the group %s", MAX_TESTS, name);
+    if (g == groups + group_count) group_count++, memcpy(g->name, name, sizeof name);
+    size_t i = g->count++;
+    for (; i > 0 && g->line[i - 1] > line; i--) g->tests[i] = g->tests[i - 1], g->line[i] = g->line[i - 1];
+    g->tests[i] = test, g->line[i] = line;
 }
 
 /* ---- which tests ---- */

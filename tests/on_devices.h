@@ -12,8 +12,7 @@ static inline void gs_test_on_every_device(void (*test)(gs_device *)) {
 }
 
 #define ON_EVERY_DEVICE(name)                                                                                \
-    static void name(void **state) {                                                                         \
-        (void)state;                                                                                         \
+    TEST(name) {                                                                                             \
         gs_test_on_every_device(name##_on);                                                                  \
     }
 

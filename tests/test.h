@@ -1,7 +1,8 @@
-/* Tests: cmocka, one program. A file registers its tests once, at its end:
+/* Tests: cmocka, one program. A test is a function that begins so:
  *
- *     GS_TESTS(philox, cmocka_unit_test(known_answers), cmocka_unit_test(uniform_is_below_1))
+ *     TEST(known_answers) {
  *
+ * The tests of a file are a group that has the file's name, without test_: in test_philox.c, philox.
  * `build/gradsum-test` runs all, `build/gradsum-test philox` only that group, `build/gradsum-test '*known*'`
  * by test.
  */
@@ -17,13 +18,26 @@
 #include <cmocka.h>
 #include "gradsum.h"
 
-void gs_test_register(const char *group, const struct CMUnitTest *tests, size_t count);
+#define TEST(name) TEST_AROUND(name, NULL, NULL)
 
+/* The same, with what cmocka calls before and after it: int setup(void **state), or NULL. */
+#define TEST_AROUND(name, setup, teardown)                                                                   \
+    static void name(void **state);                                                                          \
+    __attribute__((constructor)) static void gs_test_register_##name(void) {                                 \
+        gs_test_register(__FILE__, __LINE__, (struct CMUnitTest){#name, name, setup, teardown, NULL});       \
+    }                                                                                                        \
+    static void name(__attribute__((unused)) void **state)
+
+/* Tests of one function with several arguments, and those of a group that has another name than their file. */
 #define GS_TESTS(group, ...)                                                                                 \
-    static const struct CMUnitTest gs_tests_##group[] = {__VA_ARGS__};                                       \
     __attribute__((constructor)) static void gs_register_##group(void) {                                     \
-        gs_test_register(#group, gs_tests_##group, sizeof gs_tests_##group / sizeof *gs_tests_##group);      \
+        const struct CMUnitTest tests[] = {__VA_ARGS__};                                                     \
+        for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)                                            \
+            gs_test_register(#group, __LINE__, tests[i]);                                                    \
     }
+
+/* In a group the tests run in the order of their lines. */
+void gs_test_register(const char *group_or_file, int line, struct CMUnitTest test);
 
 /* The call succeeds; if not, its message is shown. */
 #define assert_ok(call)                                                                                      \

@@ -10,8 +10,7 @@ static uint64_t sum_of(const uint64_t *count, size_t n) {
 }
 
 /* K = 0 is the synchronous parameter server, to the bit: momentum, weight decay, ragged batches, empty parts. */
-static void async_with_k_0_is_synchronous(void **state) {
-    (void)state;
+TEST(async_with_k_0_is_synchronous) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
     for (int i = 0; i < 4; i++) {
         gs_settings s = gs_test_settings(devices[i]);
@@ -31,8 +30,7 @@ static void async_with_k_0_is_synchronous(void **state) {
 }
 
 /* Alone there is nobody to be late for, whatever K is. */
-static void async_of_one_worker_is_synchronous(void **state) {
-    (void)state;
+TEST(async_of_one_worker_is_synchronous) {
     gs_settings s = gs_test_settings("cpu");
     gs_result synchronous = gs_test_train(&s);
     s.sync = "async";
@@ -43,8 +41,7 @@ static void async_of_one_worker_is_synchronous(void **state) {
     gs_result_free(&synchronous);
 }
 
-static void async_with_k_0_between_processes(void **state) {
-    (void)state;
+TEST(async_with_k_0_between_processes) {
     static const char *const runs[] = {"launch -n 4 -- train", "launch -n 2 -- train --devices cpu,cpu"};
     for (int i = 0; i < 2; i++) {
         char command[300], synchronous[65], sha256[65];
@@ -58,8 +55,7 @@ static void async_with_k_0_between_processes(void **state) {
 }
 
 /* The bound holds where it is reached: with a slow worker the others run K ahead of it, and not further. */
-static void async_keeps_its_bound(void **state) {
-    (void)state;
+TEST(async_keeps_its_bound) {
     for (int k = 1; k <= 3; k += 2) {
         gs_settings s = gs_test_settings("cpu,cpu,cpu");
         s.model = "flatten, linear 10";
@@ -102,8 +98,7 @@ static void async_is_as_accurate(void **state) {
     gs_result_free(&synchronous);
 }
 
-static void async_tells_its_staleness(void **state) {
-    (void)state;
+TEST(async_tells_its_staleness) {
     static const char command[] = "--model softmax --steps 50 --threads 1 --sync async --staleness 2";
     gs_test_program_prints(0, "stale    gradients, by", "train --devices cpu,cpu %s", command);
     gs_test_program_prints(0, "\"steps_ahead\":[", "launch -n 2 -- train %s --json", command);
@@ -124,8 +119,7 @@ static void fail_at_step_5(gs_worker *w) {
     if (w->comm->rank == failing_rank && w->step == 5) gs_comm_abort(w->comm, "lost on purpose");
 }
 
-static void async_ends_when_a_worker_is_lost(void **state) {
-    (void)state;
+TEST(async_ends_when_a_worker_is_lost) {
     for (failing_rank = 0; failing_rank < 3; failing_rank++)
         for (int k = 0; k <= 2; k += 2) {
             gs_settings s = gs_test_settings("cpu,cpu,cpu");
@@ -140,7 +134,3 @@ static void async_ends_when_a_worker_is_lost(void **state) {
 GS_TESTS(accuracy, cmocka_unit_test(async_is_as_accurate))
 
 /* short enough for ThreadSanitizer too */
-GS_TESTS(async, cmocka_unit_test(async_with_k_0_is_synchronous),
-         cmocka_unit_test(async_of_one_worker_is_synchronous),
-         cmocka_unit_test(async_with_k_0_between_processes), cmocka_unit_test(async_keeps_its_bound),
-         cmocka_unit_test(async_tells_its_staleness), cmocka_unit_test(async_ends_when_a_worker_is_lost))

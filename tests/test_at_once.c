@@ -125,8 +125,7 @@ static void rows_on_device(void) {
     check_convolution(&(gs_conv2d_sizes){3, 33, 31, 5, 33, 31, 5, 5, 1, 1, 2, 2, 1, 1, 1}, 151, true);
 }
 
-static void convolutions_of_some_images(void **state) {
-    (void)state;
+TEST_AROUND(convolutions_of_some_images, gs_test_to_f32, gs_test_to_f32) {
     on_each(winograd_on_device);
     on_each(rows_on_device);
 }
@@ -158,8 +157,7 @@ static void attention_on_device(void) {
     assert_alike(dx[0], dx[1], N * 3 * TOKENS, "dx");
 }
 
-static void attention_of_some_samples(void **state) {
-    (void)state;
+TEST_AROUND(attention_of_some_samples, gs_test_to_f32, gs_test_to_f32) {
     on_each(attention_on_device);
 }
 
@@ -174,16 +172,14 @@ static void gelu_on_device(void) {
     assert_alike(dx[0], dx[1], N, "gelu's dx");
 }
 
-static void gelu_of_some_numbers(void **state) {
-    (void)state;
+TEST_AROUND(gelu_of_some_numbers, gs_test_to_f32, gs_test_to_f32) {
     on_each(gelu_on_device);
 }
 
 /* ---- memory ---- */
 
 /* Four times the batch takes less than twice the workspace; and in f16 not much more than in f32. */
-static void copies_do_not_grow_with_the_batch(void **state) {
-    (void)state;
+TEST(copies_do_not_grow_with_the_batch) {
     double workspace[3];
     gs_device *cl;
     gs_test_need_opencl();
@@ -208,8 +204,3 @@ static void copies_do_not_grow_with_the_batch(void **state) {
         fail_msg("workspace of batch 32: %g, of 128: %g; in f32 %g", workspace[0], workspace[1],
                  workspace[2]);
 }
-
-#define TO_F32(test) cmocka_unit_test_setup_teardown(test, gs_test_to_f32, gs_test_to_f32)
-
-GS_TESTS(at_once, TO_F32(convolutions_of_some_images), TO_F32(attention_of_some_samples),
-         TO_F32(gelu_of_some_numbers), cmocka_unit_test(copies_do_not_grow_with_the_batch))

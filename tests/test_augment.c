@@ -70,8 +70,7 @@ static const gs_augment cases[] = {{4, true, 3, false},  {1, false, 0, false}, {
                                    {0, true, 2, false},  {3, false, 4, false}};
 enum { CASES = sizeof cases / sizeof *cases };
 
-static void each_picture_is_as_stated(void **state) {
-    (void)state;
+TEST(each_picture_is_as_stated) {
     static const gs_shape shapes[] = {{3, 7, 9, 0}, {1, 8, 7, 0}, {2, 7, 7, 1}};
     float got[MOST_BYTES];
     for (int k = 0; k < 2 * 3 * CASES; k++) {
@@ -90,8 +89,7 @@ static void each_picture_is_as_stated(void **state) {
 }
 
 /* How often each thing is drawn, of 9,000: one of 9 places 1,000 times, give or take 30; half are flipped. */
-static void all_draws_are_equally_likely(void **state) {
-    (void)state;
+TEST(all_draws_are_equally_likely) {
     enum { DRAWS = 9000 };
     const gs_shape shape = {1, 3, 3, 0};
     static unsigned char corner[DRAWS * 9];
@@ -117,8 +115,7 @@ static void all_draws_are_equally_likely(void **state) {
 }
 
 /* Seed, epoch and sample each draw anew; and what is drawn for one thing does not depend on another. */
-static void draws_are_independent(void **state) {
-    (void)state;
+TEST(draws_are_independent) {
     const gs_dataset d = set_of((gs_shape){3, 7, 9, 0}, false);
     const gs_augment crop = {3, false, 0, false}, flip = {0, true, 0, false}, both = {3, true, 0, false};
     int by_epoch = 0, by_seed = 0;
@@ -141,8 +138,7 @@ static void draws_are_independent(void **state) {
 /* ---- the loader ---- */
 
 /* Whatever the parts, passes and pieces, each sample comes as its number, the epoch and the seed say. */
-static void the_layout_decides_nothing(void **state) {
-    (void)state;
+TEST(the_layout_decides_nothing) {
     const gs_dataset d = set_of((gs_shape){3, 7, 9, 0}, false);
     static const struct {
         size_t batch, most;
@@ -177,6 +173,3 @@ static void the_layout_decides_nothing(void **state) {
             gs_loader_free(loader);
         }
 }
-
-GS_TESTS(augment, cmocka_unit_test(each_picture_is_as_stated), cmocka_unit_test(all_draws_are_equally_likely),
-         cmocka_unit_test(draws_are_independent), cmocka_unit_test(the_layout_decides_nothing))

@@ -18,8 +18,7 @@ static gs_settings tiny(const char *devices) {
     return s;
 }
 
-static void workers_change_no_bit(void **state) {
-    (void)state;
+TEST(workers_change_no_bit) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu"};
     gs_result one, r;
     for (int i = 0; i < 3; i++) {
@@ -43,8 +42,7 @@ static void workers_change_no_bit(void **state) {
 }
 
 /* Two processes, two threads, one worker: one SHA-256 of the weights. */
-static void processes_change_no_bit(void **state) {
-    (void)state;
+TEST(processes_change_no_bit) {
     static const char *const runs[] = {"train", "train --devices cpu,cpu", "train --devices cpu,cpu,cpu,cpu",
                                        "launch -n 2 -- train"};
     char first[80] = "";
@@ -63,8 +61,7 @@ static void processes_change_no_bit(void **state) {
 }
 
 /* The test set of a run is as it is on the disk: eval finds the same loss with the weights. */
-static void evaluation_sees_the_pictures_themselves(void **state) {
-    (void)state;
+TEST(evaluation_sees_the_pictures_themselves) {
     gs_settings s = tiny("cpu");
     gs_result trained, tested;
     s.save = in_folder(gs_test_folder(), "w");
@@ -85,8 +82,7 @@ static void evaluation_sees_the_pictures_themselves(void **state) {
 }
 
 /* OpenCL gets the same bytes: the first step's loss is that of the CPU, up to the rounding of the operators. */
-static void devices_get_the_same(void **state) {
-    (void)state;
+TEST(devices_get_the_same) {
     gs_test_need_opencl();
     gs_result cpu, cl, plain;
     gs_settings s = tiny("cpu");
@@ -105,8 +101,7 @@ static void devices_get_the_same(void **state) {
 
 /* ---- values ---- */
 
-static void values_as_text(void **state) {
-    (void)state;
+TEST(values_as_text) {
     static const char *const same[] = {"none",         "crop:4",
                                        "flip",         "cutout:8",
                                        "crop:4,flip",  "crop:9999,flip,cutout:9999",
@@ -147,8 +142,7 @@ static void values_as_text(void **state) {
     }
 }
 
-static void bad_values(void **state) {
-    (void)state;
+TEST(bad_values) {
     static const char *const wrong[] = {"crop", "crop:0", "flip,flip", "rotate:5", "crop:4,", "FLIP"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         gs_test_program_prints(
@@ -188,8 +182,7 @@ static void bad_values(void **state) {
     }
 }
 
-static void the_record_has_it(void **state) {
-    (void)state;
+TEST(the_record_has_it) {
     char *output, path[400];
     snprintf(path, sizeof path, "%s/log", gs_test_folder());
     gs_test_program_prints(0, "\"labels\":\"fine\",", "train --model softmax --steps 1 --json");
@@ -203,8 +196,7 @@ static void the_record_has_it(void **state) {
 }
 
 /* Nobody trains on other pictures than the others without a word. */
-static void ranks_must_agree(void **state) {
-    (void)state;
+TEST(ranks_must_agree) {
     char *output;
     int status =
         gs_test_shell(&output,
@@ -216,8 +208,3 @@ static void ranks_must_agree(void **state) {
         fail_msg("exit %d: %s", status, output);
     free(output);
 }
-
-GS_TESTS(augment_runs, cmocka_unit_test(workers_change_no_bit), cmocka_unit_test(processes_change_no_bit),
-         cmocka_unit_test(evaluation_sees_the_pictures_themselves), cmocka_unit_test(devices_get_the_same),
-         cmocka_unit_test(values_as_text), cmocka_unit_test(bad_values), cmocka_unit_test(the_record_has_it),
-         cmocka_unit_test(ranks_must_agree))

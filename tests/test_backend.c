@@ -323,8 +323,3 @@ static void dropout_mask_on(gs_device *d) {
         }
 }
 ON_EVERY_DEVICE(dropout_mask)
-
-GS_TESTS(backend, cmocka_unit_test(no_slot_is_empty), cmocka_unit_test(memory),
-         cmocka_unit_test(task_counter), cmocka_unit_test(map), cmocka_unit_test(bytes_to_float),
-         cmocka_unit_test(channels_to_float), cmocka_unit_test(one_hot), cmocka_unit_test(right_answers),
-         cmocka_unit_test(add), cmocka_unit_test(dropout_mask))

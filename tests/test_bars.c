@@ -26,8 +26,7 @@ static const char *bar(const gs_screen *s, double value, double most, double mar
     return b.text;
 }
 
-static void plain_bars(void **state) {
-    (void)state;
+TEST(plain_bars) {
     assert_string_equal(bar(&PLAIN, 5, 10, -1, 10), "=====     ");
     assert_string_equal(bar(&PLAIN, 10, 10, -1, 10), "==========");
     assert_string_equal(bar(&PLAIN, 0, 10, -1, 10), "          ");
@@ -39,8 +38,7 @@ static void plain_bars(void **state) {
     assert_string_equal(bar(&PLAIN, 1, 1, -1, 0), "");
 }
 
-static void utf8_bars(void **state) {
-    (void)state;
+TEST(utf8_bars) {
     assert_string_equal(bar(&UTF8, 4, 4, -1, 4), "████");
     assert_string_equal(bar(&UTF8, 1.5, 4, -1, 4), "█▌  ");
     assert_string_equal(bar(&UTF8, 2.125, 4, 3.9, 4), "██▏|");
@@ -48,8 +46,7 @@ static void utf8_bars(void **state) {
     assert_string_equal(bar(&UTF8, 0, 4, -1, 4), "    ");
 }
 
-static void values_of_every_size(void **state) {
-    (void)state;
+TEST(values_of_every_size) {
     static const double values[] = {0, -1, 1e-300, 1, 1e300, INFINITY, -INFINITY, NAN};
     enum { VALUES = sizeof values / sizeof *values };
     for (int i = 0; i < VALUES; i++)
@@ -72,8 +69,7 @@ static const char *shares(const gs_screen *s, const double share[GS_SHARES], int
     return b.text;
 }
 
-static void bars_of_shares(void **state) {
-    (void)state;
+TEST(bars_of_shares) {
     assert_string_equal(shares(&PLAIN, (double[]){1, 2, 4, 2, 1}, 10), "dffbbbbssu");
     assert_string_equal(shares(&UTF8, (double[]){1, 2, 4, 2, 1}, 10), "·░░▒▒▒▒██▓");
     /* 1/3 each of 10: 3 each, and the one that is left for the first */
@@ -112,8 +108,7 @@ static FILE *terminal(int columns, int *master) {
     return fdopen(fd, "w");
 }
 
-static void screens(void **state) {
-    (void)state;
+TEST(screens) {
     static const char *const names[] = {"COLUMNS", "LC_ALL", "LC_CTYPE", "LANG"};
     char *before[4];
     for (int i = 0; i < 4; i++) before[i] = getenv(names[i]) ? strdup(getenv(names[i])) : NULL;
@@ -170,8 +165,7 @@ static char *read_back(FILE *f, int from, int lines) {
 }
 
 /* On a terminal words are not cut; in a pipe a message is one line. */
-static void sentences(void **state) {
-    (void)state;
+TEST(sentences) {
     static const char LONG[] = "gradsum train: no data at 'x' (No such file or directory); wanted a folder",
                       OWN[] = "a message with\n    lines of its own, as long as it wants them to be: here";
     char *before = getenv("COLUMNS") ? strdup(getenv("COLUMNS")) : NULL;
@@ -235,8 +229,7 @@ static void find(const char *text, int from, char sign, int *line, int *column) 
 }
 
 /* Perfect scaling is a straight line from corner to corner, and covers the ideal one. */
-static void perfect_scaling_is_the_diagonal(void **state) {
-    (void)state;
+TEST(perfect_scaling_is_the_diagonal) {
     const gs_chart_point points[] = {AT(10, 1000), AT(100, 100), AT(1000, 10)};
     char *text = chart(&PLAIN, points, 3);
     int line[3], column[3], from = 1;
@@ -257,8 +250,7 @@ static void perfect_scaling_is_the_diagonal(void **state) {
     free(text);
 }
 
-static void points_that_are_not_reached(void **state) {
-    (void)state;
+TEST(points_that_are_not_reached) {
     const gs_chart_point points[] = {AT(32, 100), AT(64, 90), AT(128, INFINITY), AT(256, NAN)};
     for (int utf8 = 0; utf8 < 2; utf8++)
         for (int width = 24; width < 100; width += 7) {
@@ -277,8 +269,7 @@ static void points_that_are_not_reached(void **state) {
 }
 
 /* A range goes through its point, from the least to the most; it stands where a median is "never", too. */
-static void ranges_of_points(void **state) {
-    (void)state;
+TEST(ranges_of_points) {
     const gs_chart_point points[] = {
         {10, 1000, 100, 1000}, {100, 100, 10, 1000}, {1000, INFINITY, 10, 100}, {2000, 10, NAN, NAN}};
     char *text = chart(&PLAIN, points, 4);
@@ -298,8 +289,7 @@ static void ranges_of_points(void **state) {
     free(text);
 }
 
-static void charts_of_odd_ranges(void **state) {
-    (void)state;
+TEST(charts_of_odd_ranges) {
     const gs_chart_point one[] = {AT(32, 100)}, level[] = {AT(1, 5), AT(2, 5), AT(3, 5)},
                          huge[] = {AT(1e-200, 1e200), AT(1, 1e-200), AT(1e200, 1e300)},
                          crowd[] = {AT(1000000, 5), AT(1000001, 5), AT(1000002, 4)};
@@ -312,8 +302,7 @@ static void charts_of_odd_ranges(void **state) {
     }
 }
 
-static void a_share_has_no_minus_zero(void **state) {
-    (void)state;
+TEST(a_share_has_no_minus_zero) {
     static const struct {
         double share;
         const char *text;
@@ -324,9 +313,3 @@ static void a_share_has_no_minus_zero(void **state) {
         assert_string_equal(text, cases[i].text);
     }
 }
-
-GS_TESTS(bars, cmocka_unit_test(a_share_has_no_minus_zero), cmocka_unit_test(plain_bars),
-         cmocka_unit_test(utf8_bars), cmocka_unit_test(values_of_every_size),
-         cmocka_unit_test(bars_of_shares), cmocka_unit_test(screens), cmocka_unit_test(sentences),
-         cmocka_unit_test(perfect_scaling_is_the_diagonal), cmocka_unit_test(points_that_are_not_reached),
-         cmocka_unit_test(charts_of_odd_ranges), cmocka_unit_test(ranges_of_points))

@@ -47,16 +47,14 @@ static void statistics_far_from_0_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(statistics_far_from_0)
 
-static void statistics_by_the_plain_loop(void **state) {
-    (void)state;
+TEST(statistics_by_the_plain_loop) {
     gs_device *plain = gs_test_open_plain();
     check_statistics(plain);
     gs_device_close(plain);
 }
 
 /* The bits of forward do not depend on the number of threads. */
-static void statistics_of_any_number_of_threads(void **state) {
-    (void)state;
+TEST(statistics_of_any_number_of_threads) {
     static float x[COUNT];
     float one[2 * C], more[2 * C];
     make_input(x);
@@ -108,13 +106,8 @@ static void running_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(running)
 
-static void running_by_the_plain_loop(void **state) {
-    (void)state;
+TEST(running_by_the_plain_loop) {
     gs_device *plain = gs_test_open_plain();
     check_running(plain);
     gs_device_close(plain);
 }
-
-GS_TESTS(batch_norm, cmocka_unit_test(statistics_far_from_0), cmocka_unit_test(statistics_by_the_plain_loop),
-         cmocka_unit_test(statistics_of_any_number_of_threads), cmocka_unit_test(running),
-         cmocka_unit_test(running_by_the_plain_loop))

@@ -42,8 +42,7 @@ static void assert_apart(const gs_result *a, const gs_result *b, const char *wha
 /* Rounding. Seen: 7e-7. */
 static const double ROUNDING = 1e-5;
 
-static void global_is_that_of_one_worker(void **state) {
-    (void)state;
+TEST(global_is_that_of_one_worker) {
     static const char *const devices[] = {"cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
     gs_settings s = settings("cpu");
     gs_result one = gs_test_train(&s);
@@ -63,8 +62,7 @@ static void global_is_that_of_one_worker(void **state) {
 }
 
 /* Without batch_norm, a worker would compute 1000 samples in pieces of 256. */
-static void global_of_a_large_batch(void **state) {
-    (void)state;
+TEST(global_of_a_large_batch) {
     gs_settings s = settings("cpu");
     s.steps = 7;
     s.batch = 1000;
@@ -76,8 +74,7 @@ static void global_of_a_large_batch(void **state) {
     gs_result_free(&one);
 }
 
-static void global_on_an_opencl_device(void **state) {
-    (void)state;
+TEST(global_on_an_opencl_device) {
     gs_test_need_opencl();
     gs_settings s = settings("cpu");
     s.steps = 6;
@@ -89,8 +86,7 @@ static void global_on_an_opencl_device(void **state) {
     gs_result_free(&one);
 }
 
-static void local_is_that_of_each_worker(void **state) {
-    (void)state;
+TEST(local_is_that_of_each_worker) {
     gs_settings s = settings("cpu");
     s.steps = 10;
     gs_result one = gs_test_train(&s);
@@ -128,8 +124,7 @@ static void assert_cut_changes_nothing(gs_settings s, const cut *c, const gs_res
 }
 
 /* Groups of 10 samples: batches of 240, cut for workers, passes and pieces. */
-static void ghosts_do_not_depend_on_the_cut(void **state) {
-    (void)state;
+TEST(ghosts_do_not_depend_on_the_cut) {
     gs_settings s = settings("cpu");
     s.steps = 27; /* two of the second epoch */
     s.batch = 240;
@@ -152,8 +147,7 @@ static void ghosts_do_not_depend_on_the_cut(void **state) {
 }
 
 /* Groups of 16 of a batch of 330, of which the last has 10; the last batch of the epoch has 60 samples, in 4 groups. */
-static void groups_are_dealt_out_whole(void **state) {
-    (void)state;
+TEST(groups_are_dealt_out_whole) {
     static const cut cuts[] = {{"cpu,cpu,cpu", 0, 0, false},
                                {"cpu,cpu,cpu,cpu,cpu", 2, 0, false},
                                {"cpu", 5, 0, false},
@@ -169,8 +163,7 @@ static void groups_are_dealt_out_whole(void **state) {
 }
 
 /* With each kind of statistics. The last batch has 6 samples: two of the 8 virtual shards have none. */
-static void exact_to_the_bit(void **state) {
-    (void)state;
+TEST(exact_to_the_bit) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu",
                                           "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
     gs_settings s = settings("cpu");
@@ -195,8 +188,7 @@ static void exact_to_the_bit(void **state) {
 }
 
 /* The same as without --exact, but for rounding, also where layers lie in others; and between processes. */
-static void exact_is_that_of_one_worker(void **state) {
-    (void)state;
+TEST(exact_is_that_of_one_worker) {
     static const char *const runs[] = {"train", "train --devices cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu",
                                        "launch -n 2 -- train", "launch -n 2 -- train --devices cpu,cpu"};
     char first[65], sha256[65], arguments[500];
@@ -222,8 +214,7 @@ static void exact_is_that_of_one_worker(void **state) {
 }
 
 /* Shards that wait for a sum end, too, when another worker is lost. */
-static void exact_with_a_worker_that_hangs(void **state) {
-    (void)state;
+TEST(exact_with_a_worker_that_hangs) {
     gs_settings s = settings("cpu,cpu");
     gs_result r;
     s.exact = true;
@@ -233,8 +224,7 @@ static void exact_with_a_worker_that_hangs(void **state) {
     gs_result_free(&r);
 }
 
-static void workers_that_are_apart(void **state) {
-    (void)state;
+TEST(workers_that_are_apart) {
     gs_settings s = settings("cpu,cpu");
     s.verify = 0;
     s.steps = 10;
@@ -260,8 +250,7 @@ static void assert_refused(gs_settings s, const char *wanted) {
     gs_result_free(&r);
 }
 
-static void what_cannot_be_is_refused(void **state) {
-    (void)state;
+TEST(what_cannot_be_is_refused) {
     gs_settings s = settings("cpu,cpu");
     gs_settings t = s;
     t.verify = 0;
@@ -303,8 +292,7 @@ static void what_cannot_be_is_refused(void **state) {
     assert_refused(t, "is not global, local, or ghost:G");
 }
 
-static void what_a_user_types(void **state) {
-    (void)state;
+TEST(what_a_user_types) {
     gs_test_program_prints(2, "--batch-norm: 'ghost:' is not global, local, or ghost:G",
                            "train --batch-norm ghost:");
     gs_test_program_prints(2, "'ghost:0' is not", "train --batch-norm ghost:0");
@@ -322,8 +310,7 @@ static void what_a_user_types(void **state) {
 }
 
 /* What was saved gives the same loss again, which needs the running statistics. */
-static void saved_with_the_weights(void **state) {
-    (void)state;
+TEST(saved_with_the_weights) {
     char path[300];
     snprintf(path, sizeof path, "%s/norm.safetensors", gs_test_folder());
     gs_settings s = settings("cpu,cpu");
@@ -342,11 +329,3 @@ static void saved_with_the_weights(void **state) {
     gs_result_free(&loaded);
     gs_result_free(&trained);
 }
-
-GS_TESTS(batch_norm_workers, cmocka_unit_test(global_is_that_of_one_worker),
-         cmocka_unit_test(global_of_a_large_batch), cmocka_unit_test(global_on_an_opencl_device),
-         cmocka_unit_test(local_is_that_of_each_worker), cmocka_unit_test(ghosts_do_not_depend_on_the_cut),
-         cmocka_unit_test(groups_are_dealt_out_whole), cmocka_unit_test(exact_to_the_bit),
-         cmocka_unit_test(exact_is_that_of_one_worker), cmocka_unit_test(exact_with_a_worker_that_hangs),
-         cmocka_unit_test(workers_that_are_apart), cmocka_unit_test(what_cannot_be_is_refused),
-         cmocka_unit_test(what_a_user_types), cmocka_unit_test(saved_with_the_weights))

@@ -153,8 +153,7 @@ static void check_memory(gs_device *d) {
     d->ops->free(d, to);
 }
 
-static void operators_that_all_repeat(void **state) {
-    (void)state;
+TEST(operators_that_all_repeat) {
     int count;
     gs_device *const *devices = gs_test_devices(&count), *cpu;
     assert_ok(gs_device_open("cpu", 1, &cpu));
@@ -166,8 +165,7 @@ static void operators_that_all_repeat(void **state) {
 }
 
 /* The other kernels that a device may get: one work-item a float, and other lengths of vectors. */
-static void with_all_tiles(void **state) {
-    (void)state;
+TEST(with_all_tiles) {
     static const char *const tiles[] = {"gpu", "cpu4", "cpu8"};
     int count;
     gs_device *const *devices = gs_test_devices(&count), *cpu, *cl;
@@ -204,8 +202,7 @@ static void skip_without_cl(void) {
 }
 
 /* After each step the weights of all workers are compared. */
-static void no_worker_drifts_away(void **state) {
-    (void)state;
+TEST(no_worker_drifts_away) {
     skip_without_cl();
     static const char *const syncs[] = {"allreduce", "ps", "ring", "sharded_ps", "zero"};
     for (size_t i = 0; i < sizeof syncs / sizeof *syncs; i++) {
@@ -224,8 +221,7 @@ static void no_worker_drifts_away(void **state) {
     gs_result_free(&r);
 }
 
-static void averages_are_the_same(void **state) {
-    (void)state;
+TEST(averages_are_the_same) {
     skip_without_cl();
     gs_settings s = mixed("cpu,cl,cpu", "local");
     s.every = 4;
@@ -234,8 +230,7 @@ static void averages_are_the_same(void **state) {
     gs_result_free(&r);
 }
 
-static void async_gives_the_bits_of_ps(void **state) {
-    (void)state;
+TEST(async_gives_the_bits_of_ps) {
     skip_without_cl();
     static const char *const devices[] = {"cl", "cl,cl", "cpu,cl,cpu"};
     for (int i = 0; i < 3; i++) {
@@ -249,7 +244,3 @@ static void async_gives_the_bits_of_ps(void **state) {
         gs_result_free(&synchronous);
     }
 }
-
-GS_TESTS(bits, cmocka_unit_test(operators_that_all_repeat), cmocka_unit_test(with_all_tiles),
-         cmocka_unit_test(no_worker_drifts_away), cmocka_unit_test(averages_are_the_same),
-         cmocka_unit_test(async_gives_the_bits_of_ps))

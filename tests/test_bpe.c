@@ -42,8 +42,7 @@ static void check_case(const gs_vocabulary *v, const cJSON *one, int number) {
     free(tokens);
 }
 
-static void as_tokenizers_does(void **state) {
-    (void)state;
+TEST(as_tokenizers_does) {
     gs_vocabulary v;
     char *text;
     size_t bytes;
@@ -93,8 +92,7 @@ static void cut_is(const gs_bpe *b, const char *text, const char *wanted) {
     assert_string_equal(cut, wanted);
 }
 
-static void earlier_merges_come_first(void **state) {
-    (void)state;
+TEST(earlier_merges_come_first) {
     gs_bpe *b = made_of("lo low er \xc4\xa0low", "l o\nlo w\ne r\n\xc4\xa0 low\n");
     cut_is(b, " lower", "| low|er|");
     cut_is(b, "lower", "|low|er|");
@@ -117,8 +115,7 @@ static void earlier_merges_come_first(void **state) {
 }
 
 /* In a text "<|endoftext|>" is one token; without such a token, its signs are words like others. */
-static void the_token_between_texts(void **state) {
-    (void)state;
+TEST(the_token_between_texts) {
     gs_bpe *b = made_of("ab <|endoftext|>", "a b\n");
     assert_int_equal(gs_bpe_end(b), 257);
     cut_is(b, "ab<|endoftext|>ab", "|ab|<|endoftext|>|ab|");
@@ -131,8 +128,7 @@ static void the_token_between_texts(void **state) {
 }
 
 /* U+180E was white space until Unicode 6.3, and is in PCRE2's \s: here it is a sign, which takes a space before it. */
-static void words(void **state) {
-    (void)state;
+TEST(words) {
     static const char text[] = " \xe1\xa0\x8ey  \xc2\x85 caf\xc3\xa9's 12!?\n\n";
     static const size_t wanted[] = {4, 1, 4, 6, 2, 3, 2, 2};
     gs_bpe *b = made_of("ab", "a b\n");
@@ -195,8 +191,7 @@ static size_t plainly(const gs_bpe *b, const char *text, size_t bytes, uint16_t 
     }
 }
 
-static void as_a_plain_loop(void **state) {
-    (void)state;
+TEST(as_a_plain_loop) {
     uint32_t random = 0;
     for (int list = 0; list < 12; list++) {
         gs_bpe *b = drawn_list(&random, list % 3 == 2);
@@ -219,8 +214,7 @@ static void as_a_plain_loop(void **state) {
 /* ---- there and back ---- */
 
 /* Every code point that there is, in some order, and again by itself: a text of 2 x 4 MB. */
-static void every_character_comes_back(void **state) {
-    (void)state;
+TEST(every_character_comes_back) {
     enum { CODES = 0x110000, BYTES = 4 * CODES };
     char *text = malloc(BYTES + 1), *back;
     uint16_t *tokens;
@@ -246,8 +240,7 @@ static void every_character_comes_back(void **state) {
 }
 
 /* Words of a million bytes, which a loop that looks for the best pair each time would take hours for. */
-static void long_words(void **state) {
-    (void)state;
+TEST(long_words) {
     enum { BYTES = 1000000 };
     char *text = malloc(BYTES + 1);
     uint16_t *tokens = malloc(BYTES * sizeof *tokens);
@@ -271,8 +264,7 @@ static void long_words(void **state) {
 }
 
 /* More different words than are remembered at once, each of them again. */
-static void many_words(void **state) {
-    (void)state;
+TEST(many_words) {
     enum { WORDS = 200000, BYTES = 6 };
     char *text = malloc(WORDS * BYTES + 1);
     uint16_t *tokens = malloc(WORDS * BYTES * sizeof *tokens);
@@ -306,8 +298,7 @@ static void many_words(void **state) {
 
 /* ---- the alphabet, and one list as texts ---- */
 
-static void an_alphabet_of_256(void **state) {
-    (void)state;
+TEST(an_alphabet_of_256) {
     bool seen[512] = {false};
     for (int byte = 0; byte < 256; byte++) {
         const uint32_t c = gs_bpe_character((unsigned char)byte);
@@ -322,8 +313,7 @@ static void an_alphabet_of_256(void **state) {
     assert_int_equal(gs_bpe_character(173), 0x143);
 }
 
-static void as_texts_and_back(void **state) {
-    (void)state;
+TEST(as_texts_and_back) {
     gs_vocabulary v, copy;
     gs_bpe *again, *other;
     char *tokens, *merges, *file;
@@ -350,8 +340,7 @@ static void as_texts_and_back(void **state) {
     free(file);
 }
 
-static void no_text(void **state) {
-    (void)state;
+TEST(no_text) {
     gs_vocabulary v;
     uint16_t *tokens;
     size_t count;
@@ -369,9 +358,3 @@ static void no_text(void **state) {
     free(tokens);
     gs_vocabulary_free(&v);
 }
-
-GS_TESTS(bpe, cmocka_unit_test(as_tokenizers_does), cmocka_unit_test(earlier_merges_come_first),
-         cmocka_unit_test(the_token_between_texts), cmocka_unit_test(words),
-         cmocka_unit_test(as_a_plain_loop), cmocka_unit_test(every_character_comes_back),
-         cmocka_unit_test(long_words), cmocka_unit_test(many_words), cmocka_unit_test(an_alphabet_of_256),
-         cmocka_unit_test(as_texts_and_back), cmocka_unit_test(no_text))

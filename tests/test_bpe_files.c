@@ -42,8 +42,7 @@ static const char *pairs_of(const char *more, const char *merges) {
     return folder;
 }
 
-static void files_that_are_whole(void **state) {
-    (void)state;
+TEST(files_that_are_whole) {
     static const char *const merges[] = {"#version: 0.2\na b\nab c\n", "a b\nab c",
                                          "#version: 0.2\r\na b\r\nab c\r\n", "\na b\n\nab c\n\n"};
     gs_bpe *first, *b;
@@ -59,8 +58,7 @@ static void files_that_are_whole(void **state) {
 
 #define AB ", \"ab\": 256"
 
-static void lists_that_are_none(void **state) {
-    (void)state;
+TEST(lists_that_are_none) {
     static const struct {
         const char *more, *merges, *message;
     } wrong[] = {
@@ -105,8 +103,7 @@ static void lists_that_are_none(void **state) {
     free(lacking);
 }
 
-static void files_that_are_none(void **state) {
-    (void)state;
+TEST(files_that_are_none) {
     char *whole = vocabulary_of(AB, -1);
     gs_bpe *b;
     assert_fails(GS_E_FILE, "pairs/vocab.json: No such file", gs_bpe_load(folder_of(NULL, "a b\n"), &b));
@@ -188,8 +185,7 @@ static const char *whole_folder(const char *from, const char *to) {
     return folder;
 }
 
-static void a_tokenizer_in_one_file(void **state) {
-    (void)state;
+TEST(a_tokenizer_in_one_file) {
     static const char *const same[][2] = {
         {"", ""},
         {"\"merges\": [\"\xc4\xa0 \xc4\xa0\"", "\"merges\": [[\"\xc4\xa0\", \"\xc4\xa0\"]"},
@@ -209,8 +205,7 @@ static void a_tokenizer_in_one_file(void **state) {
 }
 
 /* What gives other tokens is refused by its name. */
-static void tokenizers_of_other_kinds(void **state) {
-    (void)state;
+TEST(tokenizers_of_other_kinds) {
     static const char words[] =
         "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true, "
         "\"use_regex\": true}";
@@ -282,8 +277,7 @@ static void tokenizers_of_other_kinds(void **state) {
 }
 
 /* One token more than 16 bits can count. */
-static void too_many_tokens(void **state) {
-    (void)state;
+TEST(too_many_tokens) {
     enum { MORE = 65536 - 256, EACH = 16 };
     char *more = malloc((MORE + 1) * EACH), *at = more;
     gs_bpe *b;
@@ -309,8 +303,7 @@ static void too_many_tokens(void **state) {
 
 /* ---- in a file of weights ---- */
 
-static void damaged_metadata(void **state) {
-    (void)state;
+TEST(damaged_metadata) {
     static const struct {
         const char *vocabulary, *merges, *message;
     } wrong[] = {
@@ -363,8 +356,7 @@ static double field_of(const char *output, const char *name) {
 }
 
 /* What train saves needs no tokenizer any more. */
-static void a_model_carries_its_pairs(void **state) {
-    (void)state;
+TEST(a_model_carries_its_pairs) {
     char golden[600], path[600], resumed[600], *output, *same;
     const char *text = text_file();
     snprintf(golden, sizeof golden, "%s", gs_test_source("tests/golden/bpe"));
@@ -420,8 +412,7 @@ static void a_model_carries_its_pairs(void **state) {
                            "generate --load %s --prompt \"$(printf '\\377')\" --length 1", path);
 }
 
-static void what_does_not_fit(void **state) {
-    (void)state;
+TEST(what_does_not_fit) {
     char golden[600], weights[600];
     const char *text = text_file();
     snprintf(golden, sizeof golden, "%s", gs_test_source("tests/golden/bpe"));
@@ -444,9 +435,3 @@ static void what_does_not_fit(void **state) {
     gs_test_program_prints(2, "the model was trained on bytes; wanted no --tokenizer",
                            "generate --load %s --tokenizer %s", weights, golden);
 }
-
-GS_TESTS(bpe_files, cmocka_unit_test(files_that_are_whole), cmocka_unit_test(lists_that_are_none),
-         cmocka_unit_test(files_that_are_none), cmocka_unit_test(a_tokenizer_in_one_file),
-         cmocka_unit_test(tokenizers_of_other_kinds), cmocka_unit_test(too_many_tokens),
-         cmocka_unit_test(damaged_metadata), cmocka_unit_test(a_model_carries_its_pairs),
-         cmocka_unit_test(what_does_not_fit))

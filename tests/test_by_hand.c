@@ -38,8 +38,7 @@ static const char *ill_rank_is_not_named(double timeout, int ill, const char *wa
     return named > 0 ? NULL : gs_test_wrong("nobody says '%s'", text);
 }
 
-static void a_rank_that_dies_while_gloo_begins_is_named(void **state) {
-    (void)state;
+TEST(a_rank_that_dies_while_gloo_begins_is_named) {
     const char *wrong = ill_rank_is_not_named(LONG, SIGKILL, "rank 1 was lost");
     if (wrong) fail_msg("%s", wrong);
 }
@@ -49,8 +48,7 @@ static const char *stopped_rank_is_not_named(double timeout, void *context) {
     return ill_rank_is_not_named(timeout, SIGSTOP, "from rank 1 (process %ld is stopped)");
 }
 
-static void a_rank_that_is_stopped_while_gloo_begins_is_named(void **state) {
-    (void)state;
+TEST(a_rank_that_is_stopped_while_gloo_begins_is_named) {
     gs_test_patiently(1, stopped_rank_is_not_named, NULL);
 }
 
@@ -72,8 +70,7 @@ static void stay_away(int rank, const char *folder) {
         rank, folder, GS_BUILD_DIR);
 }
 
-static void a_rank_that_fails_before_the_meeting_tells_the_others(void **state) {
-    (void)state;
+TEST(a_rank_that_fails_before_the_meeting_tells_the_others) {
     char folder[400];
     gs_test_new_folder(folder);
     stay_away(1, folder);
@@ -86,8 +83,7 @@ static void a_rank_that_fails_before_the_meeting_tells_the_others(void **state) 
 }
 
 /* Nobody has read it. */
-static void old_word_is_not_believed(void **state) {
-    (void)state;
+TEST(old_word_is_not_believed) {
     char folder[400], path[420];
     struct timespec times[2] = {{0}, {0}};
     gs_test_new_folder(folder);
@@ -103,8 +99,7 @@ static void old_word_is_not_believed(void **state) {
     assert_int_not_equal(access(folder, F_OK), 0);
 }
 
-static void the_other_ranks_of_a_training_end_at_once(void **state) {
-    (void)state;
+TEST(the_other_ranks_of_a_training_end_at_once) {
     char *output, folder[400];
     gs_test_new_folder(folder);
     gs_test_shell(
@@ -128,8 +123,7 @@ static void the_other_ranks_of_a_training_end_at_once(void **state) {
 
 /* ---- other commands, other models ---- */
 
-static void what_differs_is_named(void **state) {
-    (void)state;
+TEST(what_differs_is_named) {
     static const struct {
         const char *rank[2], *wanted[2];
     } cases[] = {
@@ -163,9 +157,3 @@ static void what_differs_is_named(void **state) {
         free(output);
     }
 }
-
-GS_TESTS(by_hand, cmocka_unit_test(a_rank_that_dies_while_gloo_begins_is_named),
-         cmocka_unit_test(a_rank_that_is_stopped_while_gloo_begins_is_named),
-         cmocka_unit_test(a_rank_that_fails_before_the_meeting_tells_the_others),
-         cmocka_unit_test(old_word_is_not_believed),
-         cmocka_unit_test(the_other_ranks_of_a_training_end_at_once), cmocka_unit_test(what_differs_is_named))

@@ -4,8 +4,7 @@
 #include "comm/call_check.h"
 
 /* Results from elsewhere: small cases by hand. */
-static void reductions_by_hand(void **state) {
-    (void)state;
+TEST(reductions_by_hand) {
     const int32_t a[] = {INT32_MAX, -3, INT32_MIN}, b[] = {1, 4, -1};
     static const int32_t wanted[GS_REDUCTIONS][3] = {
         {INT32_MIN, 1, INT32_MAX}, {INT32_MAX, -12, INT32_MIN}, {1, -3, INT32_MIN}, {INT32_MAX, 4, -1}};
@@ -24,8 +23,7 @@ static void reductions_by_hand(void **state) {
 }
 
 /* The check fails whichever byte is wrong. */
-static void a_wrong_byte_is_found(void **state) {
-    (void)state;
+TEST(a_wrong_byte_is_found) {
     enum { SIZE = 3, COUNT = 5 };
     unsigned char in[SIZE * COUNT * 8], out[SIZE * COUNT * 8];
     for (int o = GS_BROADCAST; o <= GS_ALL_TO_ALL; o++) {
@@ -44,8 +42,7 @@ static void a_wrong_byte_is_found(void **state) {
     }
 }
 
-static void calls_are_described(void **state) {
-    (void)state;
+TEST(calls_are_described) {
     char text[80];
     gs_call_describe(&(gs_call){GS_REDUCE, 7, GS_I64, GS_MAX, 2}, true, text, sizeof text);
     assert_string_equal(text, "reduce of 7 i64 (max) to rank 2");
@@ -56,6 +53,3 @@ static void calls_are_described(void **state) {
     gs_call_describe(&(gs_call){.operation = GS_BARRIER}, true, text, sizeof text);
     assert_string_equal(text, "barrier");
 }
-
-GS_TESTS(call_check, cmocka_unit_test(reductions_by_hand), cmocka_unit_test(a_wrong_byte_is_found),
-         cmocka_unit_test(calls_are_described))

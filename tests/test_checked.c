@@ -50,8 +50,7 @@ static gs_status call_something_else(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void every_rank_names_both_sides(void **state) {
-    (void)state;
+TEST(every_rank_names_both_sides) {
     for (int i = 0; i < LAYOUTS; i++)
         for (size_t m = 0; m < sizeof mismatches / sizeof *mismatches; m++)
             gs_test_ranks_checked_ok(&layouts[i], call_something_else, (void *)&mismatches[m]);
@@ -77,8 +76,7 @@ static gs_status receive_more(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void messages_of_other_lengths_end_both_sides(void **state) {
-    (void)state;
+TEST(messages_of_other_lengths_end_both_sides) {
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_checked_ok(&layouts[i], receive_more, NULL);
 }
 
@@ -102,8 +100,7 @@ static gs_status send_twice_first(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void two_messages_may_be_under_way(void **state) {
-    (void)state;
+TEST(two_messages_may_be_under_way) {
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_checked_ok(&layouts[i], send_twice_first, NULL);
 }
 
@@ -141,19 +138,16 @@ static gs_status wait_in_vain(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void who_waits_in_vain_says_for_what(void **state) {
-    (void)state;
+TEST(who_waits_in_vain_says_for_what) {
     gs_test_ranks_checked_ok(&layouts[0], wait_in_vain, NULL);
     gs_test_ranks_checked_ok(&layouts[1], wait_in_vain, NULL);
 }
 
-static void failures_pass_through(void **state) {
-    (void)state;
+TEST(failures_pass_through) {
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_checked_ok(&layouts[i], one_aborts, NULL);
 }
 
-static void the_environment_turns_it_on(void **state) {
-    (void)state;
+TEST(the_environment_turns_it_on) {
     gs_comm *c;
     char before[8];
     const char *set = getenv("GRADSUM_CHECK");
@@ -180,8 +174,7 @@ static void the_environment_turns_it_on(void **state) {
 }
 
 /* Processes that would wait for each other's notices end at once, and say why. */
-static void all_processes_check_or_none(void **state) {
-    (void)state;
+TEST(all_processes_check_or_none) {
     static const char *const cases[][4] = {
         {"1", "0", "process 1 has 0 or nothing in GRADSUM_CHECK, process 0 has 1", NULL},
         {"", "1", "process 1 has 1 in GRADSUM_CHECK, process 0 has 0 or nothing", NULL},
@@ -204,9 +197,3 @@ static void all_processes_check_or_none(void **state) {
             free(output);
         }
 }
-
-GS_TESTS(checked, cmocka_unit_test(every_rank_names_both_sides),
-         cmocka_unit_test(messages_of_other_lengths_end_both_sides),
-         cmocka_unit_test(two_messages_may_be_under_way), cmocka_unit_test(failures_pass_through),
-         cmocka_unit_test(who_waits_in_vain_says_for_what), cmocka_unit_test(the_environment_turns_it_on),
-         cmocka_unit_test(all_processes_check_or_none))

@@ -118,8 +118,7 @@ static const way ways[] = {
      {.recompute = 2, .offload = GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_WEIGHTS}},
 };
 
-static void each_way(void **state) {
-    (void)state;
+TEST(each_way) {
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         char folder[400];
         snprintf(folder, sizeof folder, "%s/checkpoints", gs_test_folder());
@@ -138,8 +137,7 @@ static void each_way(void **state) {
 }
 
 /* In the weights' own names and shapes, whoever held them: any other layout can go on. */
-static void another_layout(void **state) {
-    (void)state;
+TEST(another_layout) {
     static const struct {
         const char *devices, *layout, *others, *then;
         bool exact;
@@ -167,8 +165,7 @@ static void another_layout(void **state) {
     }
 }
 
-static void on_an_opencl_device(void **state) {
-    (void)state;
+TEST(on_an_opencl_device) {
     gs_test_need_opencl();
     char folder[400];
     snprintf(folder, sizeof folder, "%s/checkpoints", gs_test_folder());
@@ -184,8 +181,7 @@ static void on_an_opencl_device(void **state) {
 /* ---- by the program ---- */
 
 /* The run keeps the way in which it was begun, and its folder may be the one that it goes on in. */
-static void by_the_program(void **state) {
-    (void)state;
+TEST(by_the_program) {
     static const char *const runs[][2] = {
         {"launch -n 2 -- train --pipeline 2 --micro-batches 3 --pipeline-schedule gpipe",
          "launch -n 2 -- train"},
@@ -221,8 +217,7 @@ static void by_the_program(void **state) {
 }
 
 /* The same command each time: it begins, also with weights of its own, and goes on. A damaged checkpoint is none. */
-static void resume_auto(void **state) {
-    (void)state;
+TEST(resume_auto) {
 #define SMALL "train --model softmax --threads 1 --batch 600 --epochs 9"
     const char *f = gs_test_folder();
     char whole[65], both[65], again[1200];
@@ -246,8 +241,7 @@ static void resume_auto(void **state) {
 
 /* A run may be killed after its last checkpoint and before the old ones are removed. Nothing is left to do then but
  * that. */
-static void old_ones_are_removed_before_a_run(void **state) {
-    (void)state;
+TEST(old_ones_are_removed_before_a_run) {
     char folder[400];
     snprintf(folder, sizeof folder, "%s/old", gs_test_folder());
     static const char run[] = "train --model \"flatten, linear 8, tanh, linear 10\" --threads 1";
@@ -261,8 +255,7 @@ static void old_ones_are_removed_before_a_run(void **state) {
     assert_true(gs_checkpoint_is_there(folder, 4) && gs_checkpoint_is_there(folder, 3));
 }
 
-static void wrong_use(void **state) {
-    (void)state;
+TEST(wrong_use) {
     char folder[400], at[500];
     snprintf(folder, sizeof folder, "%s", gs_test_folder());
     snprintf(at, sizeof at, "%s/c", folder);
@@ -317,8 +310,3 @@ static void wrong_use(void **state) {
     gs_test_program_prints(2, "it has a later checkpoint than", "train --resume %s --steps 9 --checkpoint %s",
                            first, at);
 }
-
-GS_TESTS(checkpoint, cmocka_unit_test(each_way), cmocka_unit_test(another_layout),
-         cmocka_unit_test(on_an_opencl_device), cmocka_unit_test(by_the_program),
-         cmocka_unit_test(resume_auto), cmocka_unit_test(old_ones_are_removed_before_a_run),
-         cmocka_unit_test(wrong_use))

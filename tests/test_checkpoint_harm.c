@@ -64,8 +64,7 @@ static void scribble(const char *path) {
     assert_int_equal(fclose(f), 0);
 }
 
-static void damaged(void **state) {
-    (void)state;
+TEST(damaged) {
     static const struct {
         void (*harm)(const char *path);
         const char *ending, *sentence;
@@ -106,8 +105,7 @@ static void damaged(void **state) {
 }
 
 /* What a dead process has left is removed; what a living one writes is not (io/temporary.h). */
-static void left_by_the_dead(void **state) {
-    (void)state;
+TEST(left_by_the_dead) {
     char folder[400], *output;
     snprintf(folder, sizeof folder, "%s/c", gs_test_folder());
     make_three(folder);
@@ -165,8 +163,7 @@ static void assert_signalled(const char *start, const char *act, const char *sta
     free(file);
 }
 
-static void signals(void **state) {
-    (void)state;
+TEST(signals) {
     assert_signalled("train", "kill -TERM $p", "status 143", "stopped by a signal after step ");
     assert_signalled("train", "kill -TERM $p", "status 143", "; go on with --resume ");
     assert_signalled("train", "kill -USR1 $p; wait_for; kill -0 $p && kill -TERM $p", "status 143",
@@ -180,8 +177,7 @@ static void signals(void **state) {
                      "status 143", " checkpoints of ");
 }
 
-static void killed_while_writing(void **state) {
-    (void)state;
+TEST(killed_while_writing) {
     char *output;
     const int status = gs_test_shell(&output, "KILL_DRAWS=2 %s %s/gradsum",
                                      gs_test_source("tests/checkpoint.sh"), GS_BUILD_DIR);
@@ -192,8 +188,7 @@ static void killed_while_writing(void **state) {
 /* ---- a full disk ---- */
 
 /* A limit on the size of a file hinders a write in its middle, as a full disk does. */
-static void a_full_disk(void **state) {
-    (void)state;
+TEST(a_full_disk) {
     char folder[400], whole[65], both[65], arguments[1200], *output;
     snprintf(folder, sizeof folder, "%s/c", gs_test_folder());
     gs_test_sha256(RUN "--steps 16 --epochs 2", whole);
@@ -220,8 +215,7 @@ static void a_full_disk(void **state) {
 
 /* The second run is refused, whatever it is; the lock ends with its process, killed or not. Who goes on from a folder
  * in which each checkpoint lives for a step takes the next one. */
-static void two_runs_with_one_folder(void **state) {
-    (void)state;
+TEST(two_runs_with_one_folder) {
     char *output;
     gs_test_shell(
         &output,
@@ -242,7 +236,3 @@ static void two_runs_with_one_folder(void **state) {
         fail_msg("%d resumed: %s", resumed, output);
     free(output);
 }
-
-GS_TESTS(checkpoint_harm, cmocka_unit_test(two_runs_with_one_folder), cmocka_unit_test(damaged),
-         cmocka_unit_test(left_by_the_dead), cmocka_unit_test(signals),
-         cmocka_unit_test(killed_while_writing), cmocka_unit_test(a_full_disk))

@@ -81,8 +81,7 @@ static void check_hundred(const char *where) {
     check(where, GS_TEST, GS_LABELS_COARSE, 7, 2, true);
 }
 
-static void folders(void **state) {
-    (void)state;
+TEST(folders) {
     gs_dataset *d;
     const char *folder = kept(gs_test_folder(), ".");
     write_ten(folder);
@@ -131,8 +130,7 @@ static void check_names(const char *folder) {
 }
 
 /* As the sets are published, but in every format that tar writes. */
-static void archives(void **state) {
-    (void)state;
+TEST(archives) {
     static const char *const formats[] = {"v7", "oldgnu", "gnu", "ustar", "posix"};
     const char *folder = kept(gs_test_folder(), ".");
     char path[600];
@@ -178,8 +176,7 @@ static void archives(void **state) {
 }
 
 /* An archive that ends early, at any of its bytes, or has a wrong one, is never taken for data. */
-static void damaged_archives(void **state) {
-    (void)state;
+TEST(damaged_archives) {
     static unsigned char bytes[1 << 16];
     const char *folder = kept(gs_test_folder(), "."), *path = kept(folder, "c.tar");
     gs_dataset *d;
@@ -227,8 +224,7 @@ static void write_header(FILE *f, const char *name, const char *size) {
 }
 
 /* What promises more than it holds asks for no memory, and a small archive of zeros does not keep us busy. */
-static void bombs(void **state) {
-    (void)state;
+TEST(bombs) {
     static const char *const bad[][2] = {
         {"77777777777", "train.bin has 8589934591 bytes; at most 2147483647 are allowed"},
         {"17777777777", "is truncated: it has 512 bytes; wanted 2147484159 (folder/train.bin)"},
@@ -254,8 +250,7 @@ static void bombs(void **state) {
                  gs_dataset_load(path, GS_TRAIN, &d));
 }
 
-static void bad_records(void **state) {
-    (void)state;
+TEST(bad_records) {
     gs_dataset *d;
     const char *folder = kept(gs_test_folder(), "."), *path = kept(folder, "data_batch_2.bin");
     write_ten(folder);
@@ -295,8 +290,7 @@ static void bad_records(void **state) {
 }
 
 /* Models train on it as they are, saved weights know its scaling, and labels are chosen. */
-static void program(void **state) {
-    (void)state;
+TEST(program) {
     char *output;
     const char *ten = kept(gs_test_folder(), "."), *hundred = kept(gs_test_folder(), ".");
     write_ten(ten);
@@ -339,6 +333,3 @@ static void program(void **state) {
     gs_test_program_prints(2, "unknown --labels 'rough'; choose one of: fine, coarse",
                            "train --labels rough");
 }
-
-GS_TESTS(cifar, cmocka_unit_test(folders), cmocka_unit_test(archives), cmocka_unit_test(damaged_archives),
-         cmocka_unit_test(bombs), cmocka_unit_test(bad_records), cmocka_unit_test(program))

@@ -48,8 +48,7 @@ static void check_entry(const char *name, const char *want) {
     free(data);
 }
 
-static void an_entry_is_what_was_written(void **state) {
-    (void)state;
+TEST_AROUND(an_entry_is_what_was_written, NULL, forget_folders) {
     char folder[400], path[500], other[500];
     void *data;
     size_t bytes;
@@ -68,8 +67,7 @@ static void an_entry_is_what_was_written(void **state) {
     assert_null(data);
 }
 
-static void a_damaged_entry_is_known(void **state) {
-    (void)state;
+TEST_AROUND(a_damaged_entry_is_known, NULL, forget_folders) {
     char path[500], good[200], bad[201];
     void *data;
     size_t bytes;
@@ -95,8 +93,7 @@ static void a_damaged_entry_is_known(void **state) {
     check_entry("x", "the data");
 }
 
-static void no_cache_is_no_failure(void **state) {
-    (void)state;
+TEST_AROUND(no_cache_is_no_failure, NULL, forget_folders) {
     void *data;
     size_t bytes;
     char path[100];
@@ -165,8 +162,7 @@ static int entries(char names[][300], int most) {
     return count;
 }
 
-static void kernels_are_kept(void **state) {
-    (void)state;
+TEST_AROUND(kernels_are_kept, NULL, forget_folders) {
     gs_test_need_opencl();
     char plain[400], other[400], names[4][300], first[300];
     void *data;
@@ -194,8 +190,7 @@ static void kernels_are_kept(void **state) {
     assert_true(filled() == 8);
 }
 
-static void damaged_kernels_are_built_anew(void **state) {
-    (void)state;
+TEST_AROUND(damaged_kernels_are_built_anew, NULL, forget_folders) {
     gs_test_need_opencl();
     char kernels[400], names[4][300], path[1000];
     void *data;
@@ -219,8 +214,7 @@ static void damaged_kernels_are_built_anew(void **state) {
     assert_true(filled() == 7);
 }
 
-static void processes_share_the_cache(void **state) {
-    (void)state;
+TEST(processes_share_the_cache) {
     gs_test_need_opencl();
     char pocl[400], cache[400], *output;
     snprintf(pocl, sizeof pocl, "%s", gs_test_folder());
@@ -241,8 +235,7 @@ static void processes_share_the_cache(void **state) {
 }
 
 /* A folder that cannot be written to, and a full one: PoCL gets a temporary folder, which is gone at the end. */
-static void pocl_gets_a_folder_that_it_can_write_to(void **state) {
-    (void)state;
+TEST(pocl_gets_a_folder_that_it_can_write_to) {
     gs_test_need_opencl();
     static const char *const places[] = {"HOME=/dev/null", "POCL_CACHE_DIR=$TMPDIR/full"};
     char tmp[400], left[500], *output;
@@ -271,8 +264,7 @@ static void pocl_gets_a_folder_that_it_can_write_to(void **state) {
 }
 
 /* A built-in function that does not fit: PoCL names the file of its own that declares it, with all folders. */
-static void compilers_name_files_without_folders(void **state) {
-    (void)state;
+TEST_AROUND(compilers_name_files_without_folders, NULL, forget_folders) {
     gs_test_need_opencl();
     static const char source[] =
         "__kernel void fill(__global float *x, ulong x_at, float value, ulong count) {\n"
@@ -298,8 +290,7 @@ static void compilers_name_files_without_folders(void **state) {
 }
 
 /* Open devices have different numbers, and so kernels of their own on PoCL 5 (cl/pocl_copies.c). */
-static void open_devices_have_numbers(void **state) {
-    (void)state;
+TEST(open_devices_have_numbers) {
     gs_test_need_opencl();
     gs_device *d[3];
     char option[30];
@@ -320,12 +311,3 @@ static void open_devices_have_numbers(void **state) {
                       sizeof option);
     assert_string_equal(option, "");
 }
-
-GS_TESTS(cl_cache, cmocka_unit_test_teardown(an_entry_is_what_was_written, forget_folders),
-         cmocka_unit_test_teardown(a_damaged_entry_is_known, forget_folders),
-         cmocka_unit_test_teardown(no_cache_is_no_failure, forget_folders),
-         cmocka_unit_test_teardown(kernels_are_kept, forget_folders),
-         cmocka_unit_test_teardown(damaged_kernels_are_built_anew, forget_folders),
-         cmocka_unit_test_teardown(compilers_name_files_without_folders, forget_folders),
-         cmocka_unit_test(open_devices_have_numbers), cmocka_unit_test(processes_share_the_cache),
-         cmocka_unit_test(pocl_gets_a_folder_that_it_can_write_to))

@@ -8,8 +8,7 @@
 
 #include <math.h>
 
-static void tiles_have_a_text(void **state) {
-    (void)state;
+TEST(tiles_have_a_text) {
     char text[GS_CL_TILES_TEXT];
     gs_cl_tiles t = gs_cl_tiles_default(false, 16);
     assert_true(gs_cl_tiles_parse("cpu vector=8 rows=5 dot_rows=2 unroll=4 pack=0", &t));
@@ -59,8 +58,7 @@ static void opened(char text[GS_CL_TILES_TEXT]) {
     gs_device_close(d);
 }
 
-static void tuned_tiles_are_used(void **state) {
-    (void)state;
+TEST(tuned_tiles_are_used) {
     const char *given = getenv("GRADSUM_CL_TILES");
     gs_test_need_opencl();
     if (given && *given) skip_because("GRADSUM_CL_TILES=%s chooses the tiles", given);
@@ -114,8 +112,7 @@ static bool no_more(void *context, const gs_tune_row *row) {
     return ++*(int *)context < 2;
 }
 
-static void the_search_can_be_stopped(void **state) {
-    (void)state;
+TEST(the_search_can_be_stopped) {
     gs_test_need_opencl();
     gs_tune_result r;
     int rows = 0;
@@ -124,8 +121,7 @@ static void the_search_can_be_stopped(void **state) {
     assert_false(r.kept);
 }
 
-static void the_search_keeps_the_best(void **state) {
-    (void)state;
+TEST(the_search_keeps_the_best) {
     gs_test_need_opencl();
     gs_tune_result r;
     char *output, text[GS_CL_TILES_TEXT];
@@ -144,8 +140,7 @@ static void the_search_keeps_the_best(void **state) {
 }
 
 /* Other tiles are in use: the fastest candidate is kept where it is faster than these, and only there. */
-static void slower_tiles_are_not_kept(void **state) {
-    (void)state;
+TEST(slower_tiles_are_not_kept) {
     gs_test_need_opencl();
     const char *given = getenv("GRADSUM_CL_TILES");
     if (given && *given) skip_because("GRADSUM_CL_TILES=%s chooses the tiles", given);
@@ -179,15 +174,10 @@ static void slower_tiles_are_not_kept(void **state) {
     unsetenv("GRADSUM_CACHE");
 }
 
-static void the_command(void **state) {
-    (void)state;
+TEST(the_command) {
     gs_test_program_prints(0, "--seconds", "tune --help");
     gs_test_program_prints(0, "rm ~/.cache/gradsum/*.tiles", "tune --help");
     gs_test_program_prints(2, "did you mean --seconds?", "tune --second 3");
     gs_test_program_prints(2, "not an OpenCL device", "tune --device cpu");
     gs_test_program_prints(2, "'x' is not", "tune --seconds x");
 }
-
-GS_TESTS(cl_tune, cmocka_unit_test(tiles_have_a_text), cmocka_unit_test(tuned_tiles_are_used),
-         cmocka_unit_test(the_search_can_be_stopped), cmocka_unit_test(the_search_keeps_the_best),
-         cmocka_unit_test(slower_tiles_are_not_kept), cmocka_unit_test(the_command))

@@ -19,8 +19,7 @@ static char *build_log(gs_device *d, const char *file) {
     return log;
 }
 
-static void vectors_stay_as_they_are(void **state) {
-    (void)state;
+TEST(vectors_stay_as_they_are) {
     gs_test_need_opencl();
     static const struct {
         const char *file, *kernel;
@@ -62,5 +61,3 @@ static void vectors_stay_as_they_are(void **state) {
     unsetenv("GRADSUM_CACHE");
     if (!says_it) skip_because("the compiler of %s does not say what it did", platform);
 }
-
-GS_TESTS(cl_vectors, cmocka_unit_test(vectors_stay_as_they_are))

@@ -11,8 +11,7 @@
 
 static const char FAST[] = "train --model softmax --steps 3 --threads 1";
 
-static void help_shows_an_example(void **state) {
-    (void)state;
+TEST(help_shows_an_example) {
     static const char *const commands[] = {"devices",  "model",   "train",  "eval",     "predict",
                                            "generate", "compare", "sweep",  "step",     "launch",
                                            "profile",  "memory",  "layout", "simulate", "doctor"};
@@ -21,8 +20,7 @@ static void help_shows_an_example(void **state) {
         gs_test_program_prints(0, "example", "%s --help", commands[i]);
 }
 
-static void help_fits_80_columns(void **state) {
-    (void)state;
+TEST(help_fits_80_columns) {
     static const char *const commands[] = {
         "devices",  "model",       "train",   "eval",   "predict",  "compare", "profile", "sweep",
         "step",     "collectives", "schemes", "report", "tune",     "grade",   "lesson",  "launch",
@@ -43,8 +41,7 @@ static void help_fits_80_columns(void **state) {
 }
 
 /* What would be longer goes on in a second line; a path alone may stand out. */
-static void results_fit_80_columns(void **state) {
-    (void)state;
+TEST(results_fit_80_columns) {
     static const char *const commands[] = {
         "memory --model mlp --devices cpu,cpu,cpu,cpu --optimizer adam --zero 2",
         "memory --model lenet --devices cpu,cpu --layout pp2 --layers",
@@ -65,8 +62,7 @@ static void results_fit_80_columns(void **state) {
     }
 }
 
-static void wrong_usage_exits_with_2(void **state) {
-    (void)state;
+TEST(wrong_usage_exits_with_2) {
     gs_test_program_prints(2, "unknown command 'tarin'", "tarin");
     gs_test_program_prints(2, "usage:", " ");
     gs_test_program_prints(2, "did you mean --epochs?", "train --epoch 3");
@@ -84,8 +80,7 @@ static void wrong_usage_exits_with_2(void **state) {
     gs_test_program_prints(2, "wanted one name or text, got 2", "model mlp lenet");
 }
 
-static void wrong_names_are_explained(void **state) {
-    (void)state;
+TEST(wrong_names_are_explained) {
     gs_test_program_prints(2, "rellu", "train --model 'conv 4 3x3, rellu, flatten, linear 10'");
     gs_test_program_prints(2, "relu", "model 'flatten, rellu'");
     gs_test_program_prints(2, "-- alone is not an option; --help", "train --");
@@ -102,8 +97,7 @@ static void wrong_names_are_explained(void **state) {
     gs_test_program_prints(1, "fashion-mnist-small", "train --data no-such-data");
 }
 
-static void batches_that_cannot_be(void **state) {
-    (void)state;
+TEST(batches_that_cannot_be) {
     gs_test_program_prints(2, "--batch: '0' is not", "train --batch 0");
     gs_test_program_prints(2, "--batch: '-5' is not", "train --batch -5");
     gs_test_program_prints(2, "larger than the training set, which has 6000", "train --batch 6001");
@@ -138,8 +132,7 @@ static const char *small_data(int train_count, int largest_label) {
     return folder;
 }
 
-static void data_that_does_not_fit(void **state) {
-    (void)state;
+TEST(data_that_does_not_fit) {
     const char *folder = small_data(3, 9);
     gs_test_program_prints(2, "there are 4 workers, but only 3 samples",
                            "train --data %s --batch all --devices cpu,cpu,cpu,cpu", folder);
@@ -156,8 +149,7 @@ static void data_that_does_not_fit(void **state) {
 }
 
 /* Weights of one model are not those of another, and damaged files are told. */
-static void weights_that_do_not_fit(void **state) {
-    (void)state;
+TEST(weights_that_do_not_fit) {
     const char *folder = gs_test_folder();
     gs_test_program_prints(0, "saved", "%s --save %s/w.safetensors", FAST, folder);
     gs_test_program_prints(0, "test accuracy", "eval --load %s/w.safetensors", folder);
@@ -171,8 +163,7 @@ static void weights_that_do_not_fit(void **state) {
     gs_test_program_prints(1, "w.safetensors", "eval --load %s", path);
 }
 
-static void json_is_one_object_a_line(void **state) {
-    (void)state;
+TEST(json_is_one_object_a_line) {
     char *output;
     assert_int_equal(
         gs_test_program(&output, "train --model softmax --epochs 2 --json --threads 1 2>/dev/null"), 0);
@@ -207,8 +198,7 @@ static void json_is_one_object_a_line(void **state) {
 }
 
 /* Training that diverges says NaN as null: the line stays JSON. */
-static void json_survives_divergence(void **state) {
-    (void)state;
+TEST(json_survives_divergence) {
     gs_test_program_prints(0, "\"train_loss\":null",
                            "train --model mlp --lr 1e6 --epochs 1 --json --threads 1 --keep-going");
 }
@@ -219,8 +209,7 @@ static void await_training(const char *folder) {
 }
 
 /* Ctrl-C ends a run after its step, with the weights saved. */
-static void interrupted_training_saves_weights(void **state) {
-    (void)state;
+TEST(interrupted_training_saves_weights) {
     char path[400], out[400];
     const char *folder = gs_test_folder();
     snprintf(path, sizeof path, "%s/w.safetensors", folder);
@@ -269,8 +258,7 @@ static pid_t child_of(pid_t parent) {
 }
 
 /* A rank that dies ends the run: one clear message, exit 1, and no file left behind. */
-static void a_killed_rank_ends_the_run(void **state) {
-    (void)state;
+TEST(a_killed_rank_ends_the_run) {
     const char *folder = gs_test_folder();
     char log[400];
     snprintf(log, sizeof log, "%s/out", folder);
@@ -303,8 +291,7 @@ static void a_killed_rank_ends_the_run(void **state) {
 }
 
 /* A rank that never starts is named. */
-static void a_missing_rank_is_named(void **state) {
-    (void)state;
+TEST(a_missing_rank_is_named) {
     const char *folder = gs_test_folder();
     setenv("GRADSUM_RANK", "0", 1);
     setenv("GRADSUM_WORLD_SIZE", "3", 1);
@@ -322,8 +309,7 @@ static void a_missing_rank_is_named(void **state) {
 }
 
 /* Ranks that were started with different options do not sum gradients of different models. */
-static void ranks_must_agree(void **state) {
-    (void)state;
+TEST(ranks_must_agree) {
     char *output;
     const char *folder = gs_test_folder();
     int status =
@@ -337,8 +323,7 @@ static void ranks_must_agree(void **state) {
     free(output);
 }
 
-static void devices_are_listed(void **state) {
-    (void)state;
+TEST(devices_are_listed) {
     gs_test_program_prints(0, "OpenBLAS kernels", "devices");
     assert_string_equal(gs_cpu_better_kernels("Haswell", true), "SkylakeX");
     assert_string_equal(gs_cpu_better_kernels("Zen", true), "SkylakeX");
@@ -346,8 +331,7 @@ static void devices_are_listed(void **state) {
     assert_null(gs_cpu_better_kernels("Cooperlake", true));
 }
 
-static void who_has_all_cores(void **state) {
-    (void)state;
+TEST(who_has_all_cores) {
     cpu_set_t mine;
     CPU_ZERO(&mine);
     CPU_SET(0, &mine);
@@ -361,12 +345,3 @@ static void who_has_all_cores(void **state) {
     assert_false(gs_cl_has_all_cores(&mine, 2)); /* cores 1 and 2 */
     assert_false(gs_cl_has_all_cores(&mine, 100000));
 }
-
-GS_TESTS(cli, cmocka_unit_test(help_shows_an_example), cmocka_unit_test(help_fits_80_columns),
-         cmocka_unit_test(results_fit_80_columns), cmocka_unit_test(wrong_usage_exits_with_2),
-         cmocka_unit_test(wrong_names_are_explained), cmocka_unit_test(batches_that_cannot_be),
-         cmocka_unit_test(data_that_does_not_fit), cmocka_unit_test(weights_that_do_not_fit),
-         cmocka_unit_test(json_is_one_object_a_line), cmocka_unit_test(json_survives_divergence),
-         cmocka_unit_test(interrupted_training_saves_weights), cmocka_unit_test(a_killed_rank_ends_the_run),
-         cmocka_unit_test(a_missing_rank_is_named), cmocka_unit_test(ranks_must_agree),
-         cmocka_unit_test(devices_are_listed), cmocka_unit_test(who_has_all_cores))

@@ -54,8 +54,7 @@ static const struct {
     float times;
 } kinds[] = {{1, 1}, {30, 1}, {100, 0x1p60f}, {250, FLT_MAX}, {20, 0x1p-120f}, {1, 0x1p-140f}};
 
-static void same_everywhere(void **state) {
-    (void)state;
+TEST(same_everywhere) {
     int devices;
     gs_device *const *device = gs_test_devices(&devices), *plain = gs_test_open_plain();
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
@@ -73,8 +72,7 @@ static void same_everywhere(void **state) {
     gs_device_close(plain);
 }
 
-static void any_number_of_threads(void **state) {
-    (void)state;
+TEST(any_number_of_threads) {
     enum { LARGE = 400000, THREADS = 7 };
     static float x[LARGE];
     gs_squares want = {0};
@@ -95,8 +93,7 @@ static void any_number_of_threads(void **state) {
 }
 
 /* Parts with the largest `top` of all add up to the whole. */
-static void parts_add_up(void **state) {
-    (void)state;
+TEST(parts_add_up) {
     int devices;
     gs_device *const *device = gs_test_devices(&devices);
     fill(12, 1);
@@ -119,8 +116,7 @@ static void parts_add_up(void **state) {
     }
 }
 
-static void not_finite(void **state) {
-    (void)state;
+TEST(not_finite) {
     int devices;
     gs_device *const *device = gs_test_devices(&devices);
     for (int d = 0; d < devices; d++) {
@@ -183,8 +179,7 @@ static void update_five_times(gs_device *d, const clip_case *c) {
     gs_model_free(m);
 }
 
-static void as_pytorch(void **state) {
-    (void)state;
+TEST(as_pytorch) {
     int devices;
     gs_device *const *device = gs_test_devices(&devices), *plain = gs_test_open_plain();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -212,8 +207,7 @@ static void count_shortened(gs_worker *w) {
     assert_true(w->optimizer->norm > 0);
 }
 
-static void some_steps_are_shortened(void **state) {
-    (void)state;
+TEST(some_steps_are_shortened) {
     gs_test_need_whole();
     gs_settings s = settings_for("cpu,cpu");
     s.test_hook = count_shortened;
@@ -232,8 +226,7 @@ static void some_steps_are_shortened(void **state) {
     gs_result_free(&plain);
 }
 
-static void workers_equal_one(void **state) {
-    (void)state;
+TEST(workers_equal_one) {
     gs_test_need_whole();
     gs_settings s = settings_for("cpu");
     gs_result one = gs_test_train(&s);
@@ -256,8 +249,7 @@ static void workers_equal_one(void **state) {
     gs_result_free(&one);
 }
 
-static void exact(void **state) {
-    (void)state;
+TEST(exact) {
     gs_test_need_whole();
     static const char *const workers[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu",
                                           "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
@@ -277,8 +269,7 @@ static void exact(void **state) {
 }
 
 /* Local SGD that averages after each step is not the synchronous step here: each worker shortens its own gradient. */
-static void other_ways(void **state) {
-    (void)state;
+TEST(other_ways) {
     gs_test_need_whole();
     gs_settings s = settings_for("cpu,cpu");
     gs_result r;
@@ -295,8 +286,7 @@ static void other_ways(void **state) {
                  gs_train(&s, NULL, &r));
 }
 
-static void mixed_devices(void **state) {
-    (void)state;
+TEST(mixed_devices) {
     gs_test_need_whole();
     gs_test_need_opencl();
     gs_settings s = settings_for("cpu,cl");
@@ -308,8 +298,7 @@ static void mixed_devices(void **state) {
     gs_result_free(&r);
 }
 
-static void the_program(void **state) {
-    (void)state;
+TEST(the_program) {
     static const char run[] = "train --model softmax --epochs 1 --threads 1";
     gs_test_program_prints(0, "\"gradient_norm\":", "%s --clip 0.5 --json", run);
     gs_test_program_prints(0, "\"clip\":0.5", "%s --clip 0.5 --json", run);
@@ -321,9 +310,3 @@ static void the_program(void **state) {
                            "train --model mlp --lr 1e6 --momentum 0.9999 --loss squared_error --clip 1e6 "
                            "--weight-decay 1e5");
 }
-
-GS_TESTS(clip, cmocka_unit_test(same_everywhere), cmocka_unit_test(any_number_of_threads),
-         cmocka_unit_test(parts_add_up), cmocka_unit_test(not_finite), cmocka_unit_test(as_pytorch),
-         cmocka_unit_test(some_steps_are_shortened), cmocka_unit_test(workers_equal_one),
-         cmocka_unit_test(exact), cmocka_unit_test(other_ways), cmocka_unit_test(mixed_devices),
-         cmocka_unit_test(the_program))

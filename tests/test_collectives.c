@@ -66,14 +66,12 @@ static gs_status collectives(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void every_collective_is_right_to_the_bit(void **state) {
-    (void)state;
+TEST(every_collective_is_right_to_the_bit) {
     for (int i = 0; i < LAYOUTS; i++)
         gs_test_ranks_ok(&layouts[i], collectives, i < KINDS ? NULL : &gs_test_few);
 }
 
-static void collectives_between_machines_are_right(void **state) {
-    (void)state;
+TEST(collectives_between_machines_are_right) {
     for (int i = 0; i < LAYOUTS; i++) {
         if (layouts[i].processes != 3) continue;
         gs_test_outcome outcome[GS_TEST_RANKS] = {0};
@@ -119,8 +117,7 @@ static gs_status parts_in_place(gs_comm *c, void *context) {
     return gs_call_verify(&call, c->rank, c->size, other, mine_of_all);
 }
 
-static void a_part_may_lie_in_the_whole(void **state) {
-    (void)state;
+TEST(a_part_may_lie_in_the_whole) {
     for (int i = 0; i < KINDS; i++) gs_test_ranks_ok(&layouts[i], parts_in_place, NULL);
 }
 
@@ -145,8 +142,7 @@ static gs_status messages_and_collectives(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void messages_do_not_meet_collectives(void **state) {
-    (void)state;
+TEST(messages_do_not_meet_collectives) {
     for (int i = 0; i < KINDS; i++) {
         gs_test_ranks_ok(&layouts[i], messages_and_collectives, NULL);
         gs_test_ranks_checked_ok(&layouts[i], messages_and_collectives, NULL);
@@ -203,8 +199,7 @@ static gs_status on_devices(gs_comm *c, void *context) {
     return status;
 }
 
-static void every_operation_works_on_devices(void **state) {
-    (void)state;
+TEST(every_operation_works_on_devices) {
     const char *only = getenv("GRADSUM_TEST_DEVICES"),
                *second = only && strcmp(only, "cpu") == 0 ? "cpu" : "cl";
     const char *const sets[][2] = {{"cpu", "cpu"}, {second, second}, {"cpu", second}};
@@ -236,8 +231,7 @@ static gs_status by_name(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void operations_by_name(void **state) {
-    (void)state;
+TEST(operations_by_name) {
     gs_test_ranks_ok(&(gs_test_layout){"3 threads", 0, {3}}, by_name, NULL);
 }
 
@@ -256,8 +250,7 @@ static gs_status nans(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void min_and_max_keep_a_nan(void **state) {
-    (void)state;
+TEST(min_and_max_keep_a_nan) {
     for (int i = 0; i < KINDS; i++) gs_test_ranks_ok(&layouts[i], nans, NULL);
 }
 
@@ -279,8 +272,7 @@ static gs_status by_messages(gs_comm *c, void *context) {
     return ((const gs_test_check *)context)->body(&mine, NULL);
 }
 
-static void collectives_are_made_of_messages(void **state) {
-    (void)state;
+TEST(collectives_are_made_of_messages) {
     for (int i = 0; i < KINDS; i++)
         for (const gs_test_check *check = gs_test_collective_checks; check->name; check++)
             gs_test_ranks_ok(&layouts[i], by_messages, (void *)check);
@@ -294,8 +286,7 @@ static int count_of(const char *text, const char *part) {
     return n;
 }
 
-static void the_table_is_printed(void **state) {
-    (void)state;
+TEST(the_table_is_printed) {
     char *output;
     assert_int_equal(gs_test_program(&output, "collectives -n 3 --size 1000 --seconds 0"), 0);
     for (int o = 0; o < GS_OPERATIONS; o++)
@@ -313,8 +304,7 @@ static void the_table_is_printed(void **state) {
     free(output);
 }
 
-static void a_wrong_cell_is_told(void **state) {
-    (void)state;
+TEST(a_wrong_cell_is_told) {
     char *output;
     assert_int_equal(gs_test_program(&output, "collectives -n 2 --size 64 --spoil all_to_all --seconds 0"),
                      1);
@@ -325,8 +315,7 @@ static void a_wrong_cell_is_told(void **state) {
     free(output);
 }
 
-static void collectives_wrong_usage(void **state) {
-    (void)state;
+TEST(collectives_wrong_usage) {
     gs_test_program_prints(2, "-n: '0' is not a whole number from 1 to 64", "collectives -n 0");
     gs_test_program_prints(2, "-n: 'two' is not a whole number from 1 to 64", "collectives -n two");
     gs_test_program_prints(2, "-n needs a value: RANKS", "collectives -n");
@@ -340,11 +329,3 @@ static void collectives_wrong_usage(void **state) {
         "collectives -n 2 --size 4 --seconds 0 2>&1; TMPDIR=/no/such %s/gradsum collectives", GS_BUILD_DIR);
     gs_test_program_prints(0, "gradsum collectives -n 4", "collectives --help");
 }
-
-GS_TESTS(collectives, cmocka_unit_test(every_collective_is_right_to_the_bit),
-         cmocka_unit_test(collectives_between_machines_are_right),
-         cmocka_unit_test(a_part_may_lie_in_the_whole), cmocka_unit_test(messages_do_not_meet_collectives),
-         cmocka_unit_test(every_operation_works_on_devices), cmocka_unit_test(operations_by_name),
-         cmocka_unit_test(min_and_max_keep_a_nan), cmocka_unit_test(collectives_are_made_of_messages),
-         cmocka_unit_test(the_table_is_printed), cmocka_unit_test(a_wrong_cell_is_told),
-         cmocka_unit_test(collectives_wrong_usage))

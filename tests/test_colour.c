@@ -38,8 +38,7 @@ static void check_made(const char *name, gs_split split, uint64_t seed, size_t c
 }
 
 /* On every machine, by every compiler. */
-static void the_same_bytes_everywhere(void **state) {
-    (void)state;
+TEST(the_same_bytes_everywhere) {
     check_made("colour-fashion-small", GS_TRAIN, 1, 6000,
                "42c86bebb20c10282eff0d1058b20349adfbc6f3be86d7e0a473aa299343f358");
     check_made("colour-fashion-small", GS_TEST, 1, 1000,
@@ -74,8 +73,7 @@ static bool is_plain(const unsigned char *picture, int down, int right) {
 }
 
 /* All 25 places are drawn, about equally often: 2,500 draws give each 100, give or take 10. */
-static void places_are_drawn(void **state) {
-    (void)state;
+TEST(places_are_drawn) {
     enum { DRAWS = 2500 };
     unsigned char white[GS_COLOUR_GREY], picture[PICTURE];
     int at[5][5] = {{0}};
@@ -98,8 +96,7 @@ static void places_are_drawn(void **state) {
 
 /* What a linear model could use: the mean of a byte where there is object, and where there is none. They are the same
  * up to the error of a mean of DRAWS draws, each of which is at most 128 from the middle: 4 standard errors. */
-static void the_mean_tells_nothing(void **state) {
-    (void)state;
+TEST(the_mean_tells_nothing) {
     enum { DRAWS = 20000, AT = 16 * 32 + 16 };
     unsigned char white[GS_COLOUR_GREY], black[GS_COLOUR_GREY] = {0}, picture[PICTURE];
     double object[3] = {0}, ground[3] = {0};
@@ -113,8 +110,7 @@ static void the_mean_tells_nothing(void **state) {
 }
 
 /* Neither split nor number nor seed has the pictures of another. */
-static void each_has_its_own_draws(void **state) {
-    (void)state;
+TEST(each_has_its_own_draws) {
     unsigned char black[GS_COLOUR_GREY] = {0}, picture[5][PICTURE];
     gs_colour_picture(1, GS_TRAIN, 0, black, picture[0]);
     gs_colour_picture(1, GS_TRAIN, 1, black, picture[1]);
@@ -143,8 +139,7 @@ static double accuracy(const char *model, int epochs, float lr, uint64_t seed) {
 }
 
 /* Chance is 10 %. Softmax stays near it, and a convolution that is small does not. */
-static void form_alone_tells_the_class(void **state) {
-    (void)state;
+TEST_AROUND(form_alone_tells_the_class, NULL, no_cache) {
     new_cache();
     for (uint64_t seed = 1; seed <= 5; seed++) {
         const double linear = accuracy("softmax", 3, 0.01f, seed);
@@ -164,8 +159,7 @@ static void load_and_free(gs_split split, char hex[65]) {
     gs_dataset_free(d);
 }
 
-static void kept_from_run_to_run(void **state) {
-    (void)state;
+TEST_AROUND(kept_from_run_to_run, NULL, no_cache) {
     const char *folder = new_cache(), *entry = in_folder(folder, "colour-fashion-small-1-test");
     char first[65], again[65];
     struct stat before, after;
@@ -182,8 +176,7 @@ static void kept_from_run_to_run(void **state) {
 }
 
 /* Cut off anywhere, or with another byte: never taken for data, and mended. */
-static void damaged_entries_are_made_again(void **state) {
-    (void)state;
+TEST_AROUND(damaged_entries_are_made_again, NULL, no_cache) {
     const char *folder = new_cache(), *entry = in_folder(folder, "colour-fashion-small-1-test");
     char first[65], again[65];
     load_and_free(GS_TEST, first);
@@ -212,8 +205,7 @@ static void damaged_entries_are_made_again(void **state) {
 }
 
 /* Processes that all make it at once. */
-static void made_by_several_at_once(void **state) {
-    (void)state;
+TEST_AROUND(made_by_several_at_once, NULL, no_cache) {
     const char *folder = new_cache();
     char *output, hex[65];
     int status =
@@ -245,8 +237,7 @@ static void check_file(const char *folder, const char *name, const char *sha256)
     if (strcmp(hex, sha256) != 0) fail_msg("%s: %s", name, hex);
 }
 
-static void writes_files_of_cifar(void **state) {
-    (void)state;
+TEST_AROUND(writes_files_of_cifar, NULL, no_cache) {
     new_cache();
     char folder[500];
     snprintf(folder, sizeof folder, "%s/new/data", gs_test_folder());
@@ -283,8 +274,7 @@ static void writes_files_of_cifar(void **state) {
     free(output);
 }
 
-static void bad_words(void **state) {
-    (void)state;
+TEST(bad_words) {
     const char *folder = gs_test_folder();
     write_text(in_folder(folder, "file"), "mine");
     gs_test_program_prints(2, "which data set, and where to? As in gradsum dataset colour-fashion DIR",
@@ -316,8 +306,7 @@ static void bad_words(void **state) {
 }
 
 /* A disk that is full half-way (a limit on the size of files): no file stays, nor a folder that was not there. */
-static void a_full_disk(void **state) {
-    (void)state;
+TEST(a_full_disk) {
     const char *folder = gs_test_folder();
     for (int there = 0; there < 2; there++) {
         char *output;
@@ -332,12 +321,3 @@ static void a_full_disk(void **state) {
         if (there) assert_int_equal(entries(in_folder(folder, "d")), 0);
     }
 }
-
-GS_TESTS(colour, cmocka_unit_test(the_same_bytes_everywhere), cmocka_unit_test(places_are_drawn),
-         cmocka_unit_test(the_mean_tells_nothing), cmocka_unit_test(each_has_its_own_draws),
-         cmocka_unit_test_teardown(form_alone_tells_the_class, no_cache),
-         cmocka_unit_test_teardown(kept_from_run_to_run, no_cache),
-         cmocka_unit_test_teardown(damaged_entries_are_made_again, no_cache),
-         cmocka_unit_test_teardown(made_by_several_at_once, no_cache),
-         cmocka_unit_test_teardown(writes_files_of_cifar, no_cache), cmocka_unit_test(bad_words),
-         cmocka_unit_test(a_full_disk))

@@ -78,8 +78,7 @@ static gs_status sums(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void sums_are_the_same_on_every_rank(void **state) {
-    (void)state;
+TEST(sums_are_the_same_on_every_rank) {
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], sums, (void *)&layouts[i]);
 }
 
@@ -114,8 +113,7 @@ static gs_status moves(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void broadcast_and_all_gather_move_every_byte(void **state) {
-    (void)state;
+TEST(broadcast_and_all_gather_move_every_byte) {
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], moves, NULL);
 }
 
@@ -146,8 +144,7 @@ static gs_status messages(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void messages_arrive_in_order(void **state) {
-    (void)state;
+TEST(messages_arrive_in_order) {
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], messages, NULL);
 }
 
@@ -186,8 +183,7 @@ static gs_status long_messages(gs_comm *c, void *context) {
     return gs_comm_barrier(c);
 }
 
-static void long_messages_share_their_memory(void **state) {
-    (void)state;
+TEST(long_messages_share_their_memory) {
     gs_test_ranks_ok(&(gs_test_layout){"8 threads", 0, {8}}, long_messages, NULL);
 }
 
@@ -206,8 +202,7 @@ static gs_status barriers(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void barriers_hold_everyone(void **state) {
-    (void)state;
+TEST(barriers_hold_everyone) {
     for (int i = 0; i < LAYOUTS; i++) {
         atomic_int come = 0;
         gs_test_ranks_ok(&layouts[i], barriers, &come);
@@ -258,8 +253,7 @@ static gs_status one_aborts(gs_comm *c, void *context) {
 }
 
 /* Everyone, whatever it waits in, fails with what the rank that failed has said. */
-static void abort_reaches_everyone(void **state) {
-    (void)state;
+TEST(abort_reaches_everyone) {
     static const gs_test_layout some[] = {{"3 threads", 0, {3}},
                                           {"3 processes", 3, {1, 1, 1}},
                                           {"2 processes of 2 threads", 2, {2, 2}},
@@ -319,8 +313,7 @@ static const char *late_rank_is_not_named(double timeout, void *context) {
                                  outcome[0].message);
 }
 
-static void a_late_rank_is_named(void **state) {
-    (void)state;
+TEST(a_late_rank_is_named) {
     static late_rank cases[] = {
         {{"3 threads", 0, {3}},
          GS_ALL_REDUCE,
@@ -347,8 +340,7 @@ static void a_late_rank_is_named(void **state) {
         gs_test_patiently(2, late_rank_is_not_named, &cases[i]);
 }
 
-static void recv_names_the_silent_rank(void **state) {
-    (void)state;
+TEST(recv_names_the_silent_rank) {
     gs_test_outcome outcome[GS_TEST_RANKS];
     run_failure(&(gs_test_layout){"2 threads", 0, {2}}, GS_RECV, 1, 0.2, one_is_late, outcome);
     assert_string_equal(outcome[0].message, "rank 0: recv of 400 bytes: rank 1 sent nothing within 0.2 s");
@@ -389,8 +381,7 @@ static gs_status each_waits_for_the_next(gs_comm *c, void *context) {
     return status;
 }
 
-static void a_chain_of_threads_is_followed_to_its_end(void **state) {
-    (void)state;
+TEST(a_chain_of_threads_is_followed_to_its_end) {
     gs_test_patiently(2, another_is_blamed, &(blame){GS_RECV, each_waits_for_the_next, "rank 2"});
 }
 
@@ -405,8 +396,7 @@ static gs_status one_waits_for_another_message(gs_comm *c, void *context) {
     return status;
 }
 
-static void who_waits_is_not_blamed(void **state) {
-    (void)state;
+TEST(who_waits_is_not_blamed) {
     gs_test_patiently(2, another_is_blamed,
                       &(blame){GS_ALL_REDUCE, one_waits_for_another_message, ": rank 2 "});
 }
@@ -417,8 +407,7 @@ static gs_status one_leaves(gs_comm *c, void *context) {
     return c->rank == f->bad ? GS_OK : wait_and_fail(c, f);
 }
 
-static void who_waits_for_a_rank_that_left_fails(void **state) {
-    (void)state;
+TEST(who_waits_for_a_rank_that_left_fails) {
     static const gs_test_layout threads = {"3 threads", 0, {3}};
     gs_test_outcome outcome[GS_TEST_RANKS];
     run_failure(&threads, GS_ALL_REDUCE, 2, 60, one_leaves, outcome);
@@ -431,11 +420,3 @@ static void who_waits_for_a_rank_that_left_fails(void **state) {
     if (!strstr(outcome[1].message, "rank 0 ended without sending"))
         fail_msg("rank 1: %s", outcome[1].message);
 }
-
-GS_TESTS(comm, cmocka_unit_test(sums_are_the_same_on_every_rank),
-         cmocka_unit_test(broadcast_and_all_gather_move_every_byte),
-         cmocka_unit_test(messages_arrive_in_order), cmocka_unit_test(long_messages_share_their_memory),
-         cmocka_unit_test(barriers_hold_everyone), cmocka_unit_test(abort_reaches_everyone),
-         cmocka_unit_test(a_late_rank_is_named), cmocka_unit_test(recv_names_the_silent_rank),
-         cmocka_unit_test(a_chain_of_threads_is_followed_to_its_end),
-         cmocka_unit_test(who_waits_is_not_blamed), cmocka_unit_test(who_waits_for_a_rank_that_left_fails))

@@ -2,8 +2,7 @@
 #include "tests/devices.h"
 #include "tests/program.h"
 
-static void compare_prints_a_row_a_set(void **state) {
-    (void)state;
+TEST(compare_prints_a_row_a_set) {
     char *output;
     assert_int_equal(
         gs_test_program(&output, "compare --model softmax --steps 12 --devices-list 'cpu; cpu,cpu' --json"),
@@ -25,8 +24,7 @@ static void compare_prints_a_row_a_set(void **state) {
 }
 
 /* A device with all cores, and parts of one, each have a measure of their own. */
-static void each_kind_of_device_has_its_measure(void **state) {
-    (void)state;
+TEST(each_kind_of_device_has_its_measure) {
     static const struct {
         const char *devices, *base;
     } rows[] = {{"cpu", "cpu"},
@@ -69,8 +67,7 @@ static void assert_plain_and_within(const char *output, size_t columns) {
 }
 
 /* In a pipe the bars are plain, and as wide as COLUMNS says, at most 80. */
-static void compare_ends_with_bars(void **state) {
-    (void)state;
+TEST(compare_ends_with_bars) {
     static const char *const widths[] = {"60", "80", "200"};
     static const size_t most[] = {60, 80, 80};
     for (int i = 0; i < 3; i++) {
@@ -94,8 +91,7 @@ static void compare_ends_with_bars(void **state) {
 }
 
 /* `train` tells who did what: each rank of all processes, and all together. */
-static void each_worker_has_a_line(void **state) {
-    (void)state;
+TEST(each_worker_has_a_line) {
     char *output;
     setenv("COLUMNS", "60", 1);
     assert_int_equal(gs_test_program(&output,
@@ -114,8 +110,7 @@ static void each_worker_has_a_line(void **state) {
 }
 
 /* Their speeds add up to that of the run, and their shares to 1. */
-static void workers_add_up(void **state) {
-    (void)state;
+TEST(workers_add_up) {
     char *output;
     assert_int_equal(gs_test_program(&output,
                                      "train --model softmax --steps 40 --threads 1 --devices cpu,cpu,cpu "
@@ -139,7 +134,3 @@ static void workers_add_up(void **state) {
     cJSON_Delete(o);
     free(output);
 }
-
-GS_TESTS(compare, cmocka_unit_test(compare_prints_a_row_a_set),
-         cmocka_unit_test(each_kind_of_device_has_its_measure), cmocka_unit_test(compare_ends_with_bars),
-         cmocka_unit_test(each_worker_has_a_line), cmocka_unit_test(workers_add_up))

@@ -36,8 +36,7 @@ static int assert_completed(const char *command, const char *help, const char *w
 
 /* A command may have several forms, which some of its options choose, or some of train's: these are given, then --help.
  * What that lists, and what help alone lists, is what the shell completes. */
-static void all_options_are_completed(void **state) {
-    (void)state;
+TEST(all_options_are_completed) {
     char *commands, *words, *help, given[3][4000] = {""};
     int seen = 0;
     gs_test_program(&words, "help --words train");
@@ -61,5 +60,3 @@ static void all_options_are_completed(void **state) {
     assert_true(seen > 500);
     free(commands);
 }
-
-GS_TESTS(completion, cmocka_unit_test(all_options_are_completed))

@@ -8,8 +8,7 @@
 #include <cjson/cJSON.h>
 #include <math.h>
 
-static void the_largest_logit(void **state) {
-    (void)state;
+TEST(the_largest_logit) {
     const float nan = NAN, inf = INFINITY;
     assert_int_equal(gs_largest_logit((const float[]){1, 3, 2}, 3), 1);
     assert_int_equal(gs_largest_logit((const float[]){-5, -5, -7}, 3), 0); /* the first of equal ones */
@@ -19,8 +18,7 @@ static void the_largest_logit(void **state) {
 }
 
 /* The place in the sorted order of torch.argsort(descending=True, stable=True). */
-static void places(void **state) {
-    (void)state;
+TEST(places) {
     const float nan = NAN, inf = INFINITY;
     const struct {
         float logit[6];
@@ -35,8 +33,7 @@ static void places(void **state) {
         }
 }
 
-static void labels_and_classes_are_counted(void **state) {
-    (void)state;
+TEST(labels_and_classes_are_counted) {
     const float logits[] = {5, 1, 0, /**/ 0, 1, 5, /**/ 0, 1, 5, /**/ 2, 1, 0};
     const int32_t labels[] = {0, 1, 2, 2};
     double count[9] = {0};
@@ -46,8 +43,7 @@ static void labels_and_classes_are_counted(void **state) {
 }
 
 /* More samples than are kept, in three orders: the list is the same, and it is that of a sort. */
-static void the_worst_are_kept(void **state) {
-    (void)state;
+TEST(the_worst_are_kept) {
     enum { SAMPLES = 100 };
     gs_worst list[3] = {{0}};
     for (int order = 0; order < 3; order++)
@@ -66,8 +62,7 @@ static void the_worst_are_kept(void **state) {
 }
 
 /* loss and sure by torch.nn.functional.cross_entropy and softmax; what is not finite comes first. */
-static void losses_of_logits(void **state) {
-    (void)state;
+TEST(losses_of_logits) {
     const float logits[] = {1, 2, 3, /**/ 200, -300, 0, /**/ 0, NAN, 1, /**/ -1, 0.5f, 0.25f};
     const int32_t labels[] = {0, 1, 2, 1};
     gs_worst w = {0};
@@ -117,8 +112,7 @@ static double top_of_predictions(const char *weights) {
 }
 
 /* The whole matrix agrees with the accuracy and with the labels, and is the same however the test set is split. */
-static void the_matrix_adds_up(void **state) {
-    (void)state;
+TEST(the_matrix_adds_up) {
     char path[400], *first = NULL;
     static const char *const devices[] = {"cpu", "cpu,cpu,cpu", "cl"};
     train_softmax(path);
@@ -159,8 +153,7 @@ static void the_matrix_adds_up(void **state) {
 }
 
 /* Only with the same options do all ranks add up the same arrays. */
-static void ranks_must_agree_on_it(void **state) {
-    (void)state;
+TEST(ranks_must_agree_on_it) {
     char path[400], *output;
     train_softmax(path);
     int status = gs_test_shell(&output,
@@ -175,8 +168,7 @@ static void ranks_must_agree_on_it(void **state) {
     free(output);
 }
 
-static void a_table_or_a_list(void **state) {
-    (void)state;
+TEST(a_table_or_a_list) {
     char path[400], *output;
     train_softmax(path);
     assert_int_equal(gs_test_program(&output, "eval --load %s --confusion", path), 0);
@@ -209,8 +201,7 @@ static cJSON *data_of_page(const char *path) {
 }
 
 /* Whoever computes them, the worst samples are those whose loss by the logits of `predict` is largest. */
-static void the_page_has_the_worst(void **state) {
-    (void)state;
+TEST(the_page_has_the_worst) {
     char weights[400], page[500], *first = NULL;
     static const char *const devices[] = {"cpu", "cpu,cpu,cpu"};
     train_softmax(weights);
@@ -245,8 +236,7 @@ static void the_page_has_the_worst(void **state) {
     cJSON_free(first);
 }
 
-static void the_page_cannot_be_written(void **state) {
-    (void)state;
+TEST(the_page_cannot_be_written) {
     char weights[400], *output;
     train_softmax(weights);
     assert_int_equal(
@@ -254,9 +244,3 @@ static void the_page_cannot_be_written(void **state) {
     assert_null(strstr(output, "test accuracy")); /* said before the work */
     free(output);
 }
-
-GS_TESTS(confusion, cmocka_unit_test(the_largest_logit), cmocka_unit_test(places),
-         cmocka_unit_test(labels_and_classes_are_counted), cmocka_unit_test(the_worst_are_kept),
-         cmocka_unit_test(losses_of_logits), cmocka_unit_test(the_page_has_the_worst),
-         cmocka_unit_test(the_page_cannot_be_written), cmocka_unit_test(the_matrix_adds_up),
-         cmocka_unit_test(ranks_must_agree_on_it), cmocka_unit_test(a_table_or_a_list))

@@ -28,8 +28,7 @@ static const char *share_of(const int core_of[CPU_SETSIZE], int count, int witho
     return text;
 }
 
-static void cores_are_divided(void **state) {
-    (void)state;
+TEST(cores_are_divided) {
     int plain[CPU_SETSIZE], twins[CPU_SETSIZE]; /* twins: CPUs c and c + 4 are hyperthreads of one core */
     for (int c = 0; c < CPU_SETSIZE; c++) plain[c] = c, twins[c] = c < 8 ? c % 4 : c;
     assert_string_equal(share_of(plain, 2, -1, 0, 2), "0");
@@ -79,8 +78,7 @@ static void one_cpu_is_not_divided(void) {
     assert_false(gs_cores_share(0, 2, &share));
 }
 
-static void a_mask_is_respected(void **state) {
-    (void)state;
+TEST(a_mask_is_respected) {
     with_cpus(1, one_cpu_is_not_divided);
 }
 
@@ -105,8 +103,7 @@ static void quota_is(const char *root, double quota, double bytes, double left) 
 
 #define GROUPS "sys/fs/cgroup/"
 
-static void quotas_of_version_2_are_found(void **state) {
-    (void)state;
+TEST(quotas_of_version_2_are_found) {
     const char *root = gs_test_folder();
     put(root, "proc/meminfo", "MemTotal: 8000 kB\\nMemAvailable: 4000 kB\\n");
     quota_is(root, 0, 8192000, 4096000);
@@ -127,8 +124,7 @@ static void quotas_of_version_2_are_found(void **state) {
     quota_is(root, 0.25, 8192000, 4096000);
 }
 
-static void quotas_of_version_1_are_found(void **state) {
-    (void)state;
+TEST(quotas_of_version_1_are_found) {
     const char *root = gs_test_folder();
     put(root, "proc/meminfo", "MemTotal: 8000 kB\\nMemAvailable: 4000 kB\\n");
     put(root, "proc/self/cgroup", "5:cpuset:/x\\n4:cpuacct,cpu:/a/b\\n3:memory:/m\\n0::/\\n");
@@ -160,8 +156,7 @@ static void in_group(const char *controller, const char *file, const char *limit
     if (!made) skip_because("no control group can be made here");
 }
 
-static void a_quota_of_one_cpu_binds_nobody(void **state) {
-    (void)state;
+TEST(a_quota_of_one_cpu_binds_nobody) {
     if (gs_cpu_cores() < 2) skip_because("there is one CPU");
     in_group("cpu", "cpu.cfs_quota_us", "100000", "doctor -n 2", "2 processes share 1 core");
     in_group("cpu", "cpu.cfs_quota_us", "100000", "launch -n 2 -- train --model softmax --steps 1 --json",
@@ -170,8 +165,7 @@ static void a_quota_of_one_cpu_binds_nobody(void **state) {
              "\"bound_cpus\":0");
 }
 
-static void a_limit_of_memory_is_seen(void **state) {
-    (void)state;
+TEST(a_limit_of_memory_is_seen) {
     in_group("memory", "memory.limit_in_bytes", "200M", "doctor", "of 0.2 GB are free (a limit of its");
     in_group("memory", "memory.limit_in_bytes", "100M", "memory --model cnn --batch 1024 --fit",
              "--fit chose");
@@ -185,8 +179,7 @@ static void busy_says(gs_busy b, const char *wanted) {
     if (*wanted ? !strstr(text, wanted) : *text) fail_msg("wanted '%s' in '%s'", wanted, text);
 }
 
-static void a_busy_machine_is_named(void **state) {
-    (void)state;
+TEST(a_busy_machine_is_named) {
     busy_says((gs_busy){.threads = 2, .cpus = 2, .waited = 0.1}, "");
     busy_says((gs_busy){.threads = 2, .cpus = 2, .waited = 0.35}, "a worker waited for one 35 % of the time");
     busy_says((gs_busy){.threads = 1, .cpus = 1, .quota = 0.5, .waited = 0.5},
@@ -219,8 +212,7 @@ static void more_workers_than_cores_are_named(void) {
     free(output);
 }
 
-static void an_oversubscribed_run_is_named(void **state) {
-    (void)state;
+TEST(an_oversubscribed_run_is_named) {
     with_cpus(1, more_workers_than_cores_are_named);
 }
 
@@ -268,8 +260,7 @@ static void on_two_cpus(void) {
     assert_true(CPU_EQUAL(&seen[0], &all));
 }
 
-static void threads_are_bound(void **state) {
-    (void)state;
+TEST(threads_are_bound) {
     if (!with_cpus(2, on_two_cpus)) skip_because("this process may use fewer than 2 CPUs");
 }
 
@@ -305,8 +296,7 @@ static void two_processes(void) {
     assert_string_equal(line[0], line[1]);
 }
 
-static void processes_are_bound(void **state) {
-    (void)state;
+TEST(processes_are_bound) {
     if (!with_cpus(2, two_processes)) skip_because("this process may use fewer than 2 CPUs");
 }
 
@@ -332,15 +322,13 @@ static void the_run_says_so(void) {
     }
 }
 
-static void binding_is_said(void **state) {
-    (void)state;
+TEST(binding_is_said) {
     if (!with_cpus(2, the_run_says_so)) skip_because("this process may use fewer than 2 CPUs");
 }
 
 /* ---- over Gloo ---- */
 
-static void the_transport_decides(void **state) {
-    (void)state;
+TEST(the_transport_decides) {
     static const char *const bound[] = {"threads", "shm", "auto", "mpi"};
     for (int i = 0; i < 4; i++) assert_true(gs_cores_may_bind(bound[i]));
     assert_false(gs_cores_may_bind("gloo"));
@@ -370,8 +358,7 @@ static void bound_and_free_in_turn(void) {
     free(output);
 }
 
-static void collectives_are_free_over_gloo(void **state) {
-    (void)state;
+TEST(collectives_are_free_over_gloo) {
     if (!with_cpus(2, bound_and_free_in_turn)) skip_because("this process may use fewer than 2 CPUs");
 }
 
@@ -422,16 +409,7 @@ static void on_two(void) {
 }
 
 /* Where two share a CPU, one that looked again and again would keep it from the one that it waits for. */
-static void nobody_spins_on_a_shared_cpu(void **state) {
-    (void)state;
+TEST(nobody_spins_on_a_shared_cpu) {
     with_cpus(1, on_one);
     if (!with_cpus(2, on_two)) skip_because("this process may use fewer than 2 CPUs");
 }
-
-GS_TESTS(cores, cmocka_unit_test(cores_are_divided), cmocka_unit_test(a_mask_is_respected),
-         cmocka_unit_test(quotas_of_version_2_are_found), cmocka_unit_test(quotas_of_version_1_are_found),
-         cmocka_unit_test(a_quota_of_one_cpu_binds_nobody), cmocka_unit_test(a_limit_of_memory_is_seen),
-         cmocka_unit_test(a_busy_machine_is_named), cmocka_unit_test(an_oversubscribed_run_is_named),
-         cmocka_unit_test(threads_are_bound), cmocka_unit_test(processes_are_bound),
-         cmocka_unit_test(binding_is_said), cmocka_unit_test(the_transport_decides),
-         cmocka_unit_test(collectives_are_free_over_gloo), cmocka_unit_test(nobody_spins_on_a_shared_cpu))

@@ -20,8 +20,7 @@ static void check_good(const char *folder) {
 
 /* ---- what loads ---- */
 
-static void loads_plain_and_gzipped(void **state) {
-    (void)state;
+TEST(loads_plain_and_gzipped) {
     check_good(good_folder());
 
     const char *gzipped = gs_test_folder();
@@ -47,8 +46,7 @@ static void check_balance(const gs_dataset *d, int each) {
     for (int k = 0; k < 10; k++) assert_int_equal(count[k], each);
 }
 
-static void small_set_is_balanced(void **state) {
-    (void)state;
+TEST(small_set_is_balanced) {
     const struct {
         gs_split split;
         size_t count;
@@ -72,8 +70,7 @@ static void small_set_is_balanced(void **state) {
 }
 
 /* The small set is the first images of each class of the full one. Without the full set: how to get it. */
-static void full_set(void **state) {
-    (void)state;
+TEST(full_set) {
     gs_dataset *full, *small;
     if (access("/usr/share/datasets/fashion-mnist", F_OK) != 0) {
         assert_fails(GS_E_FILE, "apt-get install dataset-fashion-mnist",
@@ -103,8 +100,7 @@ static void full_set(void **state) {
 
 /* ---- what does not load ---- */
 
-static void wrong_places(void **state) {
-    (void)state;
+TEST(wrong_places) {
     gs_dataset *d;
     assert_fails(
         GS_E_FILE,
@@ -135,8 +131,7 @@ static void wrong_places(void **state) {
                  gs_dataset_load(folder, GS_TRAIN, &d));
 }
 
-static void unreadable_file(void **state) {
-    (void)state;
+TEST(unreadable_file) {
     const char *folder = good_folder();
     bool root = geteuid() == 0;
     if (root) { /* root may read everything: be nobody for a moment */
@@ -158,8 +153,7 @@ static void unreadable_file(void **state) {
     assert_fails(GS_E_FILE, "train-images-idx3-ubyte: Permission denied", st);
 }
 
-static void damaged_files(void **state) {
-    (void)state;
+TEST(damaged_files) {
     const struct {
         const char *name, *part;
         size_t count;
@@ -220,8 +214,7 @@ static void damaged_files(void **state) {
     }
 }
 
-static void counts_differ(void **state) {
-    (void)state;
+TEST(counts_differ) {
     const char *folder = good_folder();
     gs_dataset *d;
     write_raw(in_folder(folder, TRAIN_LABELS), (unsigned char[]){0, 0, 8, 1, 0, 0, 0, 2, 1, 2}, 10);
@@ -230,8 +223,7 @@ static void counts_differ(void **state) {
     assert_non_null(strstr(gs_message(), "train-images-idx3-ubyte has 3 images"));
 }
 
-static void label_out_of_range(void **state) {
-    (void)state;
+TEST(label_out_of_range) {
     gs_dataset *d;
     assert_ok(gs_dataset_load(good_folder(), GS_TRAIN, &d));
     assert_ok(gs_dataset_check_labels(d, 8));
@@ -242,8 +234,7 @@ static void label_out_of_range(void **state) {
 
 /* ---- gather ---- */
 
-static void gather(void **state) {
-    (void)state;
+TEST(gather) {
     gs_dataset *d;
     assert_ok(gs_dataset_load(good_folder(), GS_TRAIN, &d));
     unsigned char images[12];
@@ -261,8 +252,7 @@ static void gather(void **state) {
 }
 
 /* A header that promises 2 GB costs no memory where the file is too small for them. */
-static void promises_too_much(void **state) {
-    (void)state;
+TEST(promises_too_much) {
     const unsigned char labels[] = {0, 0, 8, 1, 127, 255, 255, 255, 1, 2, 3};
     const char *folder = good_folder();
     gs_dataset *d;
@@ -277,8 +267,3 @@ static void promises_too_much(void **state) {
     snprintf(wanted, sizeof wanted, "is truncated: it has at most %zu bytes; wanted 2147483655", 1032 * size);
     assert_fails(GS_E_FORMAT, wanted, gs_dataset_load(folder, GS_TRAIN, &d));
 }
-
-GS_TESTS(data, cmocka_unit_test(promises_too_much), cmocka_unit_test(loads_plain_and_gzipped),
-         cmocka_unit_test(small_set_is_balanced), cmocka_unit_test(full_set), cmocka_unit_test(wrong_places),
-         cmocka_unit_test(unreadable_file), cmocka_unit_test(damaged_files), cmocka_unit_test(counts_differ),
-         cmocka_unit_test(label_out_of_range), cmocka_unit_test(gather))

@@ -3,8 +3,7 @@
 #include "tests/idx_files.h"
 
 /* A gzip file that ends early or has one wrong byte is never taken for data: every place is tried. */
-static void damaged_gzip(void **state) {
-    (void)state;
+TEST(damaged_gzip) {
     const char *folder = gs_test_folder(), *name = "train-images-idx3-ubyte.gz";
     unsigned char idx[2000] = {0, 0, 8, 3, 0, 0, 0, 31, 0, 0, 0, 8, 0, 0, 0, 8}, gz[4000];
     for (size_t i = 16; i < sizeof idx; i++) idx[i] = (unsigned char)(i * i / 7);
@@ -43,8 +42,7 @@ static void damaged_gzip(void **state) {
 }
 
 /* Behind a stream there may be another one, which goes on with the data, or zeros that fill a block; nothing else. */
-static void behind_a_gzip_stream(void **state) {
-    (void)state;
+TEST(behind_a_gzip_stream) {
     const char *folder = gs_test_folder(), *name = "train-images-idx3-ubyte.gz";
     write_raw(in_folder(folder, TRAIN_LABELS), labels3, sizeof labels3);
     unsigned char gz[400] = {0};
@@ -77,5 +75,3 @@ static void behind_a_gzip_stream(void **state) {
     assert_memory_equal(d->images, images3 + 16, sizeof images3 - 16);
     gs_dataset_free(d);
 }
-
-GS_TESTS(data_gzip, cmocka_unit_test(damaged_gzip), cmocka_unit_test(behind_a_gzip_stream))

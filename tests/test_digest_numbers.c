@@ -6,8 +6,7 @@
 #include "train/digest/numbers.h"
 
 /* Parts add up to the whole, if places are those in the whole. */
-static void numbers_of_parts_add_up(void **state) {
-    (void)state;
+TEST(numbers_of_parts_add_up) {
     float x[100];
     gs_numbers whole = {0}, parts = {0};
     for (int i = 0; i < 100; i++) x[i] = (float)(i * i % 17) - 7;
@@ -32,8 +31,7 @@ static double seen_of_a_move(uint64_t i, uint64_t j) {
 }
 
 /* Of all pairs of places: none is unseen, and as few are nearly unseen as train/digest/numbers.h says. */
-static void a_move_between_any_two_places_is_seen(void **state) {
-    (void)state;
+TEST(a_move_between_any_two_places_is_seen) {
     enum { PLACES = 2000 };
     double least = 2, tenth = 0, quarter = 0;
     for (uint64_t i = 0; i < PLACES; i++)
@@ -50,8 +48,7 @@ static void a_move_between_any_two_places_is_seen(void **state) {
 }
 
 /* Mean 0, variance 1, none above GS_ALONG_MOST, and one weight of a place says nothing of another. */
-static void weights_are_spread_as_they_should_be(void **state) {
-    (void)state;
+TEST(weights_are_spread_as_they_should_be) {
     enum { PLACES = 100000 };
     double sum[GS_ALONG] = {0}, products[GS_ALONG][GS_ALONG] = {{0}};
     for (uint64_t i = 0; i < PLACES; i++) {
@@ -69,8 +66,7 @@ static void weights_are_spread_as_they_should_be(void **state) {
     }
 }
 
-static void sums_of_whole_numbers_are_exact(void **state) {
-    (void)state;
+TEST(sums_of_whole_numbers_are_exact) {
     enum { COUNT = 5000 };
     float x[COUNT];
     gs_numbers whole = {0}, parts = {0};
@@ -79,8 +75,3 @@ static void sums_of_whole_numbers_are_exact(void **state) {
     for (int from = COUNT - 50; from >= 0; from -= 50) gs_numbers_add(&parts, x + from, 50, (uint64_t)from);
     for (int k = 0; k < GS_ALONG; k++) assert_true(parts.along[k] == whole.along[k]);
 }
-
-GS_TESTS(digest_numbers, cmocka_unit_test(numbers_of_parts_add_up),
-         cmocka_unit_test(a_move_between_any_two_places_is_seen),
-         cmocka_unit_test(weights_are_spread_as_they_should_be),
-         cmocka_unit_test(sums_of_whole_numbers_are_exact))

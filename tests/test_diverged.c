@@ -14,8 +14,7 @@ static gs_settings wild(const char *devices, const char *sync) {
     return s;
 }
 
-static void every_way_to_train_says_so(void **state) {
-    (void)state;
+TEST(every_way_to_train_says_so) {
     static const char *const syncs[] = {"allreduce", "ps", "ring", "zero", "local", "async", "async"};
     for (int i = 0; i < 7; i++)
         for (int workers = 1; workers <= 3; workers += 2) {
@@ -49,8 +48,7 @@ static void harm_last_worker(gs_worker *w) {
 }
 
 /* Where workers do not meet in each step, one alone knows at first; all end, and name its step. */
-static void what_one_worker_sees_ends_all(void **state) {
-    (void)state;
+TEST(what_one_worker_sees_ends_all) {
     static const char *const syncs[] = {"allreduce", "local", "async"};
     harm_after = 2;
     harm = NAN;
@@ -69,8 +67,7 @@ static void what_one_worker_sees_ends_all(void **state) {
 }
 
 /* A unit that is minus infinity before its relu is 0 behind it: no loss shows it, but such a file is no good one. */
-static void weights_are_looked_at(void **state) {
-    (void)state;
+TEST(weights_are_looked_at) {
     harm_after = 4;
     harm = -INFINITY;
     gs_settings s = wild("cpu", "allreduce");
@@ -82,8 +79,7 @@ static void weights_are_looked_at(void **state) {
 }
 
 /* --keep best has a good epoch before, which is not lost. */
-static void the_best_epoch_is_saved(void **state) {
-    (void)state;
+TEST(the_best_epoch_is_saved) {
     char path[400];
     snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
     harm_after = GS_TEST_STEPS;
@@ -99,8 +95,7 @@ static void the_best_epoch_is_saved(void **state) {
     gs_test_program_prints(0, "test accuracy", "eval --load %s", path);
 }
 
-static void keep_going_goes_on(void **state) {
-    (void)state;
+TEST(keep_going_goes_on) {
     gs_settings s = wild("cpu,cpu", "ps");
     s.keep_going = true;
     gs_result r = gs_test_train(&s);
@@ -117,8 +112,7 @@ static void sha256_of_file(const char *path, char *sha256) {
 
 #define WILD "--model softmax --threads 1 --lr 1e6 --epochs 1 --loss squared_error"
 
-static void a_good_file_is_kept(void **state) {
-    (void)state;
+TEST(a_good_file_is_kept) {
     char path[400], before[65], after[65], *output;
     snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
     gs_test_program_prints(0, "saved", "train --model softmax --threads 1 --steps 3 --save %s", path);
@@ -139,8 +133,7 @@ static void a_good_file_is_kept(void **state) {
 }
 
 /* Inference with such weights is no result, unless that is wanted; an older file of logits stays. */
-static void inference_fails_too(void **state) {
-    (void)state;
+TEST(inference_fails_too) {
     char path[400], *output;
     snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
     gs_test_program_prints(0, "saved", "train " WILD " --keep-going --save %s", path);
@@ -161,8 +154,7 @@ static void inference_fails_too(void **state) {
 }
 
 /* Of a comparison and a sweep too; and once, on the last line. */
-static void the_last_event_says_why_it_failed(void **state) {
-    (void)state;
+TEST(the_last_event_says_why_it_failed) {
     static const char *const runs[] = {"compare --devices-list cpu,nothing", "compare --load no-such-file",
                                        "sweep --batch 32 --data nothing",
                                        "sweep --batch 32 --load no-such-file",
@@ -180,8 +172,7 @@ static void the_last_event_says_why_it_failed(void **state) {
 }
 
 /* Who reads the events of --json learns how the run ended. */
-static void the_last_event_says_how_it_ended(void **state) {
-    (void)state;
+TEST(the_last_event_says_how_it_ended) {
     static const struct {
         const char *arguments, *end;
         int status;
@@ -208,8 +199,7 @@ static void the_last_event_says_how_it_ended(void **state) {
 }
 
 /* None is taken for lost. */
-static void between_processes(void **state) {
-    (void)state;
+TEST(between_processes) {
     static const char *const ways[] = {"", "--sync local --every 4", "--sync async --staleness 1"};
     for (int i = 0; i < 6; i++) {
         char *output;
@@ -227,8 +217,7 @@ static int count(const char *text, const char *part) {
     return n;
 }
 
-static void one_process_speaks(void **state) {
-    (void)state;
+TEST(one_process_speaks) {
     char *output;
     assert_int_equal(gs_test_program(&output, "launch -n 3 -- train " WILD), 1);
     if (count(output, "diverged at step ") != 1 ||
@@ -238,8 +227,7 @@ static void one_process_speaks(void **state) {
 }
 
 /* Under a rule --lr is not the rate: batch 512 of 128 makes it four times as high, at the end of the warm-up. */
-static void the_rate_of_the_step_is_named(void **state) {
-    (void)state;
+TEST(the_rate_of_the_step_is_named) {
     gs_test_program_prints(
         1, "this step's rate was 4e+06, from --lr 1e+06 and --lr-rule linear: try a smaller one",
         "train " WILD " --batch 512 --lr-rule linear");
@@ -247,8 +235,7 @@ static void the_rate_of_the_step_is_named(void **state) {
                            "train " WILD " --batch 512 --lr-rule linear --warmup 1000");
 }
 
-static void a_bad_file_is_named(void **state) {
-    (void)state;
+TEST(a_bad_file_is_named) {
     char path[400], wanted[500];
     snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
     gs_test_program_prints(0, "saved", "train " WILD " --keep-going --save %s", path);
@@ -259,8 +246,7 @@ static void a_bad_file_is_named(void **state) {
     gs_test_program_prints(1, wanted, "train --model softmax --threads 1 --steps 3 --load %s", path);
 }
 
-static void other_commands(void **state) {
-    (void)state;
+TEST(other_commands) {
     gs_test_program_prints(1, "gradsum compare: cpu: diverged at step ", "compare --devices-list cpu " WILD);
     gs_test_program_prints(0, "nan", "compare --devices-list cpu --keep-going " WILD);
     gs_test_program_prints(0, "NaN", "sweep --batch 500,1000 " WILD);
@@ -272,12 +258,3 @@ static void other_commands(void **state) {
     assert_non_null(strstr(output, "failed: diverged at step "));
     free(output);
 }
-
-GS_TESTS(diverged, cmocka_unit_test(every_way_to_train_says_so),
-         cmocka_unit_test(what_one_worker_sees_ends_all), cmocka_unit_test(weights_are_looked_at),
-         cmocka_unit_test(the_best_epoch_is_saved), cmocka_unit_test(keep_going_goes_on),
-         cmocka_unit_test(a_good_file_is_kept), cmocka_unit_test(between_processes),
-         cmocka_unit_test(one_process_speaks), cmocka_unit_test(the_rate_of_the_step_is_named),
-         cmocka_unit_test(a_bad_file_is_named), cmocka_unit_test(other_commands),
-         cmocka_unit_test(inference_fails_too), cmocka_unit_test(the_last_event_says_how_it_ended),
-         cmocka_unit_test(the_last_event_says_why_it_failed))

@@ -40,8 +40,7 @@ static void says(const char *script, const char *const *wanted) {
     free(prints(script, wanted));
 }
 
-static void a_machine_alone(void **state) {
-    (void)state;
+TEST(a_machine_alone) {
     char *output;
     const int status = gs_test_program(&output, "doctor -n 2");
     static const char *const wanted[] = {"version    gradsum ",
@@ -59,8 +58,7 @@ static void a_machine_alone(void **state) {
 }
 
 /* Each line is an object; the last one counts what is wrong. */
-static void as_json(void **state) {
-    (void)state;
+TEST(as_json) {
     char *output, *rest;
     int checks = 0, wrong = 0, end = -1;
     assert_int_equal(gs_test_program(&output, "doctor --json --data /no/such"), 1);
@@ -84,8 +82,7 @@ static void as_json(void **state) {
     free(output);
 }
 
-static void machines_that_fit(void **state) {
-    (void)state;
+TEST(machines_that_fit) {
     static const char *const wanted[] = {"n0: ok     node       1: ",
                                          "n1: ok     node       0: ",
                                          "n0:        0 - 1  ",
@@ -100,8 +97,7 @@ static void machines_that_fit(void **state) {
 #define WAITS "f0: note   waiting    node rank 1 has not come yet; waiting for at most "
 
 /* All that are there say the same of one that is not, and of what differs. */
-static void what_is_wrong_is_named(void **state) {
-    (void)state;
+TEST(what_is_wrong_is_named) {
     static const char *const wanted[] = {
         "a0: WRONG  absent     node rank 2 did not come within 12 s",
         "a1: WRONG  absent     node rank 2 did not come within ",
@@ -131,8 +127,7 @@ static void what_is_wrong_is_named(void **state) {
     free(output);
 }
 
-static void wrong_usage(void **state) {
-    (void)state;
+TEST(wrong_usage) {
     gs_test_program_prints(2, "need --meet", "doctor --nodes 2");
     gs_test_program_prints(2, "tcp://HOST:PORT", "doctor --meet file:/tmp --nodes 2 --node-rank 0");
     gs_test_program_prints(2, "--meet needs --nodes", "doctor --meet tcp://a:1");
@@ -141,7 +136,3 @@ static void wrong_usage(void **state) {
     gs_test_program_prints(2, "needs a port", "doctor --meet tcp --nodes 2 --node-rank 0");
     gs_test_program_prints(2, "processes of 'doctor' would not work together", "launch -n 2 -- doctor");
 }
-
-GS_TESTS(doctor, cmocka_unit_test(a_machine_alone), cmocka_unit_test(as_json),
-         cmocka_unit_test(machines_that_fit), cmocka_unit_test(what_is_wrong_is_named),
-         cmocka_unit_test(wrong_usage))

@@ -30,8 +30,7 @@ static void kill_in_epoch_2(disturbed *d, const char *options, int rank, const c
 }
 
 /* Rank 0, which writes what is printed: the new rank 0 is another process. */
-static void a_new_one_takes_its_place(void **state) {
-    (void)state;
+TEST(a_new_one_takes_its_place) {
     disturbed d;
     kill_in_epoch_2(&d, "-n 3 --elastic 1:3 -- train " SMALL " --steps 16 --optimizer adam", 0,
                     "delay:rank=0,operation=34," HELD);
@@ -43,8 +42,7 @@ static void a_new_one_takes_its_place(void **state) {
 }
 
 /* 4, 2 and 1 workers; the second loss leaves one process, which has nobody to meet. */
-static void exact_until_one_is_left(void **state) {
-    (void)state;
+TEST(exact_until_one_is_left) {
     disturbed d;
     kill_in_epoch_2(&d, "-n 4 --transport gloo --elastic 1 -- train --exact " NORMED " --steps 18", 3,
                     "delay:rank=3,operation=148," HELD ";delay:rank=1,operation=30,generation=2," HELD);
@@ -60,8 +58,7 @@ static void exact_until_one_is_left(void **state) {
 }
 
 /* --slow names a rank that is no more: nobody is slow then. */
-static void the_slow_one_is_lost(void **state) {
-    (void)state;
+TEST(the_slow_one_is_lost) {
     disturbed d;
     kill_in_epoch_2(&d, "-n 2 --elastic 1 -- train " SMALL " --steps 14 --slow 1:1", 1,
                     "delay:rank=1,operation=32," HELD);
@@ -71,8 +68,7 @@ static void the_slow_one_is_lost(void **state) {
 }
 
 /* That the run is exact, only the file says. */
-static void exact_by_a_file(void **state) {
-    (void)state;
+TEST(exact_by_a_file) {
     disturbed d;
     char options[1000];
     const char *folder = gs_test_folder();
@@ -88,8 +84,7 @@ static void exact_by_a_file(void **state) {
     free(d.said);
 }
 
-static void too_few_are_left(void **state) {
-    (void)state;
+TEST(too_few_are_left) {
     disturbed d;
     kill_in_epoch_2(&d, "-n 2 --elastic 2 -- train " SMALL, 1, "delay:rank=1,operation=32," HELD);
     gs_test_disturbed_end(&d, 1);
@@ -99,8 +94,7 @@ static void too_few_are_left(void **state) {
 }
 
 /* The next generation would only repeat it. */
-static void wrong_usage_ends_all(void **state) {
-    (void)state;
+TEST(wrong_usage_ends_all) {
     char *output;
     const int status = gs_test_shell(
         &output,
@@ -114,8 +108,7 @@ static void wrong_usage_ends_all(void **state) {
     free(output);
 }
 
-static void ctrl_c_is_no_loss(void **state) {
-    (void)state;
+TEST(ctrl_c_is_no_loss) {
     disturbed d;
     gs_test_disturbed_start(&d, "-n 2 --elastic 1 -- train " SMALL " --slow 1:30");
     gs_test_disturbed_wait(d.out, "epoch 1/9");
@@ -126,8 +119,7 @@ static void ctrl_c_is_no_loss(void **state) {
 }
 
 /* What a process carries is all that a run needs: a second one goes on from it. */
-static void a_carried_state_is_whole(void **state) {
-    (void)state;
+TEST(a_carried_state_is_whole) {
     gs_settings s = gs_test_settings("cpu");
     s.optimizer = &gs_adam;
     gs_result whole = gs_test_train(&s), both;
@@ -166,8 +158,7 @@ static gs_status settle_after_step_5(gs_comm *c, void *context) {
 }
 
 /* Rank 0 has ended a step more than rank 1, and rank 2 is new. */
-static void the_last_step_that_all_have(void **state) {
-    (void)state;
+TEST(the_last_step_that_all_have) {
     static const gs_test_layout layout = {"3 threads", 0, {3}};
     size_t params;
     gs_test_outcome outcome[GS_TEST_RANKS];
@@ -181,8 +172,7 @@ static void the_last_step_that_all_have(void **state) {
     for (int r = 0; r < 3; r++) gs_carry_free(carry[r]);
 }
 
-static void other_weights_are_found(void **state) {
-    (void)state;
+TEST(other_weights_are_found) {
     static const gs_test_layout layout = {"2 threads", 0, {2}};
     size_t params;
     gs_test_outcome outcome[GS_TEST_RANKS];
@@ -196,8 +186,7 @@ static void other_weights_are_found(void **state) {
     }
 }
 
-static void what_it_goes_with(void **state) {
-    (void)state;
+TEST(what_it_goes_with) {
     static const struct {
         const char *options, *says;
     } wrong[] = {
@@ -218,10 +207,3 @@ static void what_it_goes_with(void **state) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         gs_test_program_prints(2, wrong[i].says, "launch -n 2 %s", wrong[i].options);
 }
-
-GS_TESTS(elastic, cmocka_unit_test(a_new_one_takes_its_place), cmocka_unit_test(exact_until_one_is_left),
-         cmocka_unit_test(the_slow_one_is_lost), cmocka_unit_test(exact_by_a_file),
-         cmocka_unit_test(too_few_are_left), cmocka_unit_test(wrong_usage_ends_all),
-         cmocka_unit_test(ctrl_c_is_no_loss), cmocka_unit_test(a_carried_state_is_whole),
-         cmocka_unit_test(the_last_step_that_all_have), cmocka_unit_test(other_weights_are_found),
-         cmocka_unit_test(what_it_goes_with))

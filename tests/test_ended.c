@@ -22,8 +22,7 @@ static void stopped(char **output, const char *options, const char *line) {
 /* Each step sleeps so long that the first epoch does not end. */
 static const char SLOW[] = "--model softmax --epochs 3 --slow 0:500";
 
-static void stopped_before_the_first_test(void **state) {
-    (void)state;
+TEST(stopped_before_the_first_test) {
     char *output;
     stopped(&output, SLOW, "^slow ");
     if (!strstr(output, "\nstopped  ")) fail_msg("it is not said to have been stopped: %s", output);
@@ -42,8 +41,7 @@ static void stopped_before_the_first_test(void **state) {
 }
 
 /* A batch of all samples: an epoch has one step. */
-static void stopped_after_a_test(void **state) {
-    (void)state;
+TEST(stopped_after_a_test) {
     static const char options[] = "--model softmax --epochs 100000 --batch 6000 --slow 0:20";
     char *output;
     stopped(&output, options, "^ *test .* samples/s");
@@ -64,8 +62,7 @@ static void stopped_after_a_test(void **state) {
 }
 
 /* One worker too; but of a single step none is measured. */
-static void shares_are_measured_or_null(void **state) {
-    (void)state;
+TEST(shares_are_measured_or_null) {
     char *output;
     gs_test_program(&output, "train --model softmax --threads 1 --epochs 1 --json 2>/dev/null");
     cJSON *o = last_line(output);
@@ -91,8 +88,7 @@ static void shares_are_measured_or_null(void **state) {
 }
 
 /* One worker has no more threads than each of two, or it would be compared with half of itself. */
-static void sets_have_equal_threads(void **state) {
-    (void)state;
+TEST(sets_have_equal_threads) {
     char *output, text[40];
     int most = gs_cpu_cores() / 2 > 0 ? gs_cpu_cores() / 2 : 1;
     for (int chosen = 0; chosen <= 1; chosen++) {
@@ -109,8 +105,7 @@ static void sets_have_equal_threads(void **state) {
 }
 
 /* What a training has computed is told, though its weights cannot be written (here: files of 4 KB at most). */
-static void a_full_disk_takes_no_result(void **state) {
-    (void)state;
+TEST(a_full_disk_takes_no_result) {
     char *output;
     int status = gs_test_shell(&output,
                                "ulimit -f 8; %s/gradsum train --model softmax --steps 9 --threads 1 --save "
@@ -134,8 +129,7 @@ static void a_full_disk_takes_no_result(void **state) {
 }
 
 /* And how a run ended is in its run.json, though the lines of its steps could not all be written. */
-static void a_log_that_fails_has_an_end(void **state) {
-    (void)state;
+TEST(a_log_that_fails_has_an_end) {
     char *output;
     int status =
         gs_test_shell(&output,
@@ -150,8 +144,7 @@ static void a_log_that_fails_has_an_end(void **state) {
 }
 
 /* 0.05, not 0.05000000074505806. */
-static void numbers_as_they_were_typed(void **state) {
-    (void)state;
+TEST(numbers_as_they_were_typed) {
     gs_test_program_prints(0, "\"lr_first\":0.05,\"lr_scaled\":0.05,",
                            "train --model softmax --steps 1 --json");
     gs_test_program_prints(0,
@@ -160,8 +153,3 @@ static void numbers_as_they_were_typed(void **state) {
                            "train --model softmax --steps 1 --json --weight-decay 0.001");
     gs_test_program_prints(0, "\"lr\":0.05,", "sweep --model softmax --batch 512 --epochs 1 --json");
 }
-
-GS_TESTS(ended, cmocka_unit_test(stopped_before_the_first_test), cmocka_unit_test(stopped_after_a_test),
-         cmocka_unit_test(shares_are_measured_or_null), cmocka_unit_test(sets_have_equal_threads),
-         cmocka_unit_test(a_full_disk_takes_no_result), cmocka_unit_test(a_log_that_fails_has_an_end),
-         cmocka_unit_test(numbers_as_they_were_typed))

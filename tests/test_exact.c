@@ -1,8 +1,7 @@
 /* --exact and --verify: the same weights to the bit, and the look whether they are. */
 #include "tests/training.h"
 
-static void exact_gives_one_sha256(void **state) {
-    (void)state;
+TEST(exact_gives_one_sha256) {
     static const char *const runs[] = {
         "train --devices cpu",
         "train --devices cpu,cpu",
@@ -25,8 +24,7 @@ static const char *const counts[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu", "cpu,c
 
 /* Empty virtual shards, dropout, weight decay, micro-batches inside of a virtual shard; and what it computes
  * is what plain training computes. */
-static void exact_holds_for_ragged_batches(void **state) {
-    (void)state;
+TEST(exact_holds_for_ragged_batches) {
     gs_settings s = gs_test_settings("cpu");
     gs_result plain = gs_test_train(&s), first = {0};
     s.exact = true;
@@ -47,8 +45,7 @@ static void exact_holds_for_ragged_batches(void **state) {
 }
 
 /* Virtual shards of 188 samples in micro-batches of 130: the cut must not depend on the number of workers. */
-static void exact_cuts_micro_batches_alike(void **state) {
-    (void)state;
+TEST(exact_cuts_micro_batches_alike) {
     gs_settings s = gs_test_settings("cpu");
     s.exact = true;
     s.model = "flatten, linear 10";
@@ -65,8 +62,7 @@ static void exact_cuts_micro_batches_alike(void **state) {
     gs_result_free(&one);
 }
 
-static void exact_refuses_what_it_cannot_hold(void **state) {
-    (void)state;
+TEST(exact_refuses_what_it_cannot_hold) {
     gs_test_program_prints(2, "there are 3 workers; wanted 1, 2, 4 or 8",
                            "train --exact --devices cpu,cpu,cpu");
     gs_test_program_prints(2, "there are 3 workers; wanted 1, 2, 4 or 8", "launch -n 3 -- train --exact");
@@ -111,8 +107,7 @@ static void assert_harm_is_found(const char *devices, int rank, const char *name
     gs_result_free(&r);
 }
 
-static void verify_names_step_worker_and_layer(void **state) {
-    (void)state;
+TEST(verify_names_step_worker_and_layer) {
     assert_harm_is_found("cpu,cpu,cpu", 2, "5.weight", 8,
                          "step 8: worker 2's 5.weight differs from worker 0's");
     /* harm in between is found at the next look; where most workers agree, rank 0 can be the one */
@@ -122,8 +117,7 @@ static void verify_names_step_worker_and_layer(void **state) {
                          "step 12: worker 1's 0.weight differs from worker 0's");
 }
 
-static void verify_lets_a_sound_run_pass(void **state) {
-    (void)state;
+TEST(verify_lets_a_sound_run_pass) {
     gs_settings s = gs_test_settings("cpu,cpu,cpu");
     gs_result plain = gs_test_train(&s), verified;
     s.verify = 1;
@@ -136,8 +130,3 @@ static void verify_lets_a_sound_run_pass(void **state) {
     gs_test_program_prints(0, "sha256", "launch -n 2 -- train %s", command);
     gs_test_program_prints(2, "--verify: '0' is not a whole number", "train --verify 0");
 }
-
-GS_TESTS(exact, cmocka_unit_test(exact_gives_one_sha256), cmocka_unit_test(exact_holds_for_ragged_batches),
-         cmocka_unit_test(exact_cuts_micro_batches_alike),
-         cmocka_unit_test(exact_refuses_what_it_cannot_hold),
-         cmocka_unit_test(verify_names_step_worker_and_layer), cmocka_unit_test(verify_lets_a_sound_run_pass))

@@ -18,8 +18,7 @@ static void write_record(const char *folder, int rank, const char *text) {
     write_text(path, text);
 }
 
-static void fit_finds_what_an_array_is_made_of(void **state) {
-    (void)state;
+TEST(fit_finds_what_an_array_is_made_of) {
     gs_fit fit = {.count = 2};
     double c[GS_FIT_MOST], rest;
     for (int p = 0; p < 3; p++) {
@@ -40,8 +39,7 @@ static void fit_finds_what_an_array_is_made_of(void **state) {
     assert_false(gs_fit_solve(&none, c, &rest)); /* no equations */
 }
 
-static void a_run_and_its_layout_are_the_same(void **state) {
-    (void)state;
+TEST(a_run_and_its_layout_are_the_same) {
     char one[300], two[300];
     snprintf(one, sizeof one, "%s/one", gs_test_folder());
     snprintf(two, sizeof two, "%s/two", gs_test_folder());
@@ -52,8 +50,7 @@ static void a_run_and_its_layout_are_the_same(void **state) {
 }
 
 /* With --exact all that is recorded has the same bits in all layouts, which the relu's kinks show soonest. */
-static void exact_runs_are_the_same_to_the_bit(void **state) {
-    (void)state;
+TEST(exact_runs_are_the_same_to_the_bit) {
     static const char *const layouts[] = {"cpu,cpu", "cpu,cpu,cpu,cpu --layout dp2,tp2,zero3",
                                           "cpu,cpu --layout pp2 --recompute blocks"};
     char folder[300];
@@ -69,8 +66,7 @@ static void exact_runs_are_the_same_to_the_bit(void **state) {
 }
 
 /* Each stage records its own layers, with the state that they have, and no other pass's gradient. */
-static void stages_are_the_same_too(void **state) {
-    (void)state;
+TEST(stages_are_the_same_too) {
     char folder[300];
     snprintf(folder, sizeof folder, "%s", gs_test_folder());
     mkdir(folder, 0700);
@@ -90,8 +86,7 @@ static void stages_are_the_same_too(void **state) {
 }
 
 /* Each part of a group records what it has, at the places in the whole. */
-static void parts_add_up_to_the_whole(void **state) {
-    (void)state;
+TEST(parts_add_up_to_the_whole) {
     static const char drops[] =
         "\"embedding 155 16, positions, dropout 0.1, 2 x residual (residual (layer_norm, "
         "linear 48, attention 4 causal, linear 16, dropout 0.2), residual (layer_norm, "
@@ -151,8 +146,7 @@ static void change_record(const char *folder, int rank, const char *begins) {
 }
 
 /* With --sequence each of a group records its own tokens: what one of them has wrong is found. */
-static void a_difference_in_some_tokens_is_found(void **state) {
-    (void)state;
+TEST(a_difference_in_some_tokens_is_found) {
     char folder[300];
     snprintf(folder, sizeof folder, "%s/tokens", gs_test_folder());
     gs_test_program_prints(
@@ -169,8 +163,7 @@ static void a_difference_in_some_tokens_is_found(void **state) {
 }
 
 /* Without a second record one worker makes it. */
-static void one_worker_makes_the_run_that_is_right(void **state) {
-    (void)state;
+TEST(one_worker_makes_the_run_that_is_right) {
     static const char *const runs[] = {
         "train --model lenet --batch 60 --steps 3 --optimizer adamw --clip 0.5 --seed 4 --schedule cosine "
         "--warmup-steps 2 --batch-norm local --devices cpu,cpu --threads 1", /* without batch_norm */
@@ -194,8 +187,7 @@ static void one_worker_makes_the_run_that_is_right(void **state) {
 }
 
 /* A step that f16's loss scaling leaves out, in all layouts: its gradients are NaN, and that is no difference. */
-static void a_step_that_was_left_out_is_no_difference(void **state) {
-    (void)state;
+TEST(a_step_that_was_left_out_is_no_difference) {
     static const char *const layouts[] = {"cpu", "cpu,cpu,cpu", "cpu,cpu --layout tp2"};
     const char *folder = gs_test_folder();
     for (int i = 0; i < 3; i++) {
@@ -225,8 +217,7 @@ static const char *by_hand(const char *y0, const char *y1, const char *dw, int l
 }
 
 /* What is finite is compared all the same, beside what is not; and one run alone that is not finite differs. */
-static void only_what_is_not_finite_is_left_out(void **state) {
-    (void)state;
+TEST(only_what_is_not_finite_is_left_out) {
     static const struct {
         const char *y1_of_a, *dw_of_a, *y0_of_b, *dw_of_b;
         int a_leaves_out, b_leaves_out, kind; /* -1: no difference */
@@ -256,8 +247,7 @@ static void only_what_is_not_finite_is_left_out(void **state) {
 }
 
 /* One weight of a million may hide in the sums, but not in the bits. */
-static void one_bit_is_a_difference(void **state) {
-    (void)state;
+TEST(one_bit_is_a_difference) {
     for (int exact = 0; exact < 2; exact++) {
         gs_digests run[2];
         gs_difference d;
@@ -280,8 +270,7 @@ static void one_bit_is_a_difference(void **state) {
 }
 
 /* The rules of explain/tolerance.h, of runs that are not exact. */
-static void tolerances_follow_from_what_was_seen(void **state) {
-    (void)state;
+TEST(tolerances_follow_from_what_was_seen) {
     static const struct {
         const char *head, *op;
         double rounding, dx_of_none, dx_of_much; /* where y differs by 0 and by 0.03 */
@@ -333,8 +322,7 @@ static const char *sum_by_hand(const char *name, int ranks, const char *sum) {
     return folder;
 }
 
-static void all_ranks_of_a_wrong_sum_are_named(void **state) {
-    (void)state;
+TEST(all_ranks_of_a_wrong_sum_are_named) {
     static const char *const cases[][2] = {
         {"1 0 1 1", "the gradient of rank 1 is not in the sum"},
         {"1 0 1 0", "the gradients of ranks 1, 3 are not in the sum"},
@@ -356,8 +344,7 @@ static void all_ranks_of_a_wrong_sum_are_named(void **state) {
     }
 }
 
-static void runs_of_two_trainings_are_refused(void **state) {
-    (void)state;
+TEST(runs_of_two_trainings_are_refused) {
     char one[300], other[300];
     snprintf(one, sizeof one, "%s/one", gs_test_folder());
     snprintf(other, sizeof other, "%s/other", gs_test_folder());
@@ -367,8 +354,7 @@ static void runs_of_two_trainings_are_refused(void **state) {
     gs_test_program_prints(1, "is there already; wanted a new folder", "%s --digest %s", RUN, one);
 }
 
-static void wrong_use_gets_a_sentence(void **state) {
-    (void)state;
+TEST(wrong_use_gets_a_sentence) {
     const char *folder = gs_test_folder();
     gs_test_program_prints(2, "wanted one or two folders", "explain");
     gs_test_program_prints(
@@ -380,15 +366,3 @@ static void wrong_use_gets_a_sentence(void **state) {
     gs_test_program_prints(2, "both watch the layers", "%s --log %s/log --digest %s/b", RUN, folder, folder);
     gs_test_program_prints(1, "cannot make the folder", "%s --digest %s/none/c", RUN, folder);
 }
-
-GS_TESTS(explain, cmocka_unit_test(fit_finds_what_an_array_is_made_of),
-         cmocka_unit_test(a_run_and_its_layout_are_the_same),
-         cmocka_unit_test(exact_runs_are_the_same_to_the_bit), cmocka_unit_test(one_bit_is_a_difference),
-         cmocka_unit_test(tolerances_follow_from_what_was_seen), cmocka_unit_test(stages_are_the_same_too),
-         cmocka_unit_test(parts_add_up_to_the_whole), cmocka_unit_test(a_difference_in_some_tokens_is_found),
-         cmocka_unit_test(one_worker_makes_the_run_that_is_right),
-
-         cmocka_unit_test(a_step_that_was_left_out_is_no_difference),
-         cmocka_unit_test(only_what_is_not_finite_is_left_out),
-         cmocka_unit_test(all_ranks_of_a_wrong_sum_are_named),
-         cmocka_unit_test(runs_of_two_trainings_are_refused), cmocka_unit_test(wrong_use_gets_a_sentence))

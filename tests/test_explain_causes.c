@@ -32,8 +32,7 @@ static const char *named_by_hand(const char *name, const char *const row[2], dou
 }
 
 /* Whatever differs, there is a sentence, and it says nothing that is not so. */
-static void every_difference_gets_a_sentence(void **state) {
-    (void)state;
+TEST(every_difference_gets_a_sentence) {
     static const struct {
         const char *right[2], *wrong[2];
         double scale;
@@ -76,5 +75,3 @@ static void every_difference_gets_a_sentence(void **state) {
         gs_digests_free(&b);
     }
 }
-
-GS_TESTS(explain_causes, cmocka_unit_test(every_difference_gets_a_sentence))

@@ -18,8 +18,7 @@ static void write_text(const char *folder, const char *text) {
 }
 
 /* Each is refused with the file and the line. */
-static void damaged_records_are_refused(void **state) {
-    (void)state;
+TEST(damaged_records_are_refused) {
     static const struct {
         const char *text, *part;
     } damaged[] = {
@@ -88,8 +87,7 @@ static void is_changed(const char *record, const char *cut, const char *more, co
 }
 
 /* What is not in a record is compared with nothing: so lines that are gone must not look like a run that agrees. */
-static void records_that_were_changed_are_refused(void **state) {
-    (void)state;
+TEST(records_that_were_changed_are_refused) {
     static const char check[] = "has not the check of the lines before it: the file was changed";
     char folder[300], path[400], *record;
     size_t bytes;
@@ -115,8 +113,7 @@ static void records_that_were_changed_are_refused(void **state) {
 }
 
 /* What a killed run was writing is left out. */
-static void a_step_that_is_not_whole_is_left_out(void **state) {
-    (void)state;
+TEST(a_step_that_is_not_whole_is_left_out) {
     const char *folder = gs_test_folder();
     gs_digests run;
     write_text(folder, "gradsum digest 3 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
@@ -127,7 +124,3 @@ static void a_step_that_is_not_whole_is_left_out(void **state) {
     assert_null(gs_digests_find(&run, 0, 1, GS_DIGEST_y, 0, 1));
     gs_digests_free(&run);
 }
-
-GS_TESTS(explain_records, cmocka_unit_test(damaged_records_are_refused),
-         cmocka_unit_test(records_that_were_changed_are_refused),
-         cmocka_unit_test(a_step_that_is_not_whole_is_left_out))

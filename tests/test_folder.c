@@ -51,8 +51,7 @@ static gs_status try_load(const char *folder, gs_split split, gs_folder_options 
     return status;
 }
 
-static void files_and_labels(void **state) {
-    (void)state;
+TEST(files_and_labels) {
     const char *folder = make_set();
     gs_dataset *train = load(folder, GS_TRAIN, (gs_folder_options){0}),
                *test = load(folder, GS_TEST, (gs_folder_options){0});
@@ -76,8 +75,7 @@ static void files_and_labels(void **state) {
 }
 
 /* More than a byte can number. */
-static void many_classes(void **state) {
-    (void)state;
+TEST(many_classes) {
     const char *folder = gs_test_folder();
     char name[64];
     for (int c = 0; c < 300; c++) {
@@ -98,8 +96,7 @@ static void gather_all(const gs_dataset *d, const gs_augment *a, unsigned char *
 }
 
 /* One thread or five, decoded now or before, in memory or in a file: the same bytes. */
-static void same_bytes(void **state) {
-    (void)state;
+TEST(same_bytes) {
     const char *folder = make_set(), *kept = gs_test_folder();
     const gs_augment all[] = {{0}, {3, true, 4, false}, {0, true, 0, true}};
     for (int k = 0; k < 3; k++) {
@@ -129,8 +126,7 @@ static void same_bytes(void **state) {
 }
 
 /* The mean and deviation of what gather gives, all 12 pictures being fewer than are drawn. */
-static void scaling(void **state) {
-    (void)state;
+TEST(scaling) {
     gs_dataset *d = load(make_set(), GS_TRAIN, (gs_folder_options){0});
     unsigned char x[12 * PIXELS];
     assert_ok(gs_dataset_gather(d, NULL, 0, 12, x, NULL));
@@ -150,8 +146,7 @@ static void scaling(void **state) {
 }
 
 /* A file that has changed is decoded again, and a cache that was changed is not believed. */
-static void cache_is_fresh(void **state) {
-    (void)state;
+TEST(cache_is_fresh) {
     const char *folder = make_set(), *kept = gs_test_folder();
     unsigned char before[PIXELS], after[PIXELS], damaged[PIXELS];
     const gs_folder_options o = {.cache = kept};
@@ -186,8 +181,7 @@ static void cache_is_fresh(void **state) {
 
 /* ---- bad input ---- */
 
-static void wrong_folders(void **state) {
-    (void)state;
+TEST(wrong_folders) {
     const char *folder = gs_test_folder();
     char path[1024];
     assert_false(gs_folder_is_at(folder));
@@ -219,8 +213,7 @@ static void wrong_folders(void **state) {
 }
 
 /* Whatever a file is, the message has its name and its number. */
-static void broken_files(void **state) {
-    (void)state;
+TEST(broken_files) {
     static const struct {
         const char *bytes, *part;
         size_t count;
@@ -265,8 +258,7 @@ static void broken_files(void **state) {
     }
 }
 
-static void nothing_is_left(void **state) {
-    (void)state;
+TEST(nothing_is_left) {
     const char *folder = gs_test_folder();
     write_bytes(folder, "train/ant/a.jpg", "x", 1);
     write_bytes(folder, "train/ant/b.jpg", "x", 1);
@@ -276,8 +268,7 @@ static void nothing_is_left(void **state) {
 }
 
 /* The loader gives what comes before the broken file, then says what is wrong, and then again. */
-static void loader_ends(void **state) {
-    (void)state;
+TEST(loader_ends) {
     const char *folder = make_set();
     gs_dataset *d = load(folder, GS_TRAIN, (gs_folder_options){0});
     char path[1024];
@@ -306,8 +297,7 @@ static void loader_ends(void **state) {
 
 #define RUN "train --size 16 --model softmax --epochs 2 --batch 4 --lr 0.001 --threads 1 --data "
 
-static void runs(void **state) {
-    (void)state;
+TEST(runs) {
     const char *folder = make_set();
     char *one, *other, command[1024];
     static const char *const ways[] = {"--loaders 3", "--cache memory --loaders 2",
@@ -344,8 +334,7 @@ static void runs(void **state) {
 }
 
 /* A file that breaks only behind the first ranks' start still ends all of them, with one sentence. */
-static void broken_runs(void **state) {
-    (void)state;
+TEST(broken_runs) {
     const char *folder = make_set();
     char path[1024];
     snprintf(path, sizeof path, "%s/val/cow/x.PNG", folder);
@@ -357,8 +346,3 @@ static void broken_runs(void **state) {
     gs_test_program_prints(0, "1 file could not be decoded, and another took its place: val/cow/x.PNG",
                            "launch -n 2 -- " RUN "%s --skip-broken", folder);
 }
-
-GS_TESTS(folder, cmocka_unit_test(files_and_labels), cmocka_unit_test(many_classes),
-         cmocka_unit_test(same_bytes), cmocka_unit_test(scaling), cmocka_unit_test(cache_is_fresh),
-         cmocka_unit_test(wrong_folders), cmocka_unit_test(broken_files), cmocka_unit_test(nothing_is_left),
-         cmocka_unit_test(loader_ends), cmocka_unit_test(runs), cmocka_unit_test(broken_runs))

@@ -30,8 +30,7 @@ static char *train(const char *folder) {
 
 /* ---- the size ---- */
 
-static void the_size_is_the_models(void **state) {
-    (void)state;
+TEST(the_size_is_the_models) {
     const char *folder = make_set(), *w = train(folder);
     static const char wrong[] = "--size 32: ",
                       same[] = "holds a model for images (3,16,16); leave --size out, or give 16";
@@ -57,8 +56,7 @@ static void the_size_is_the_models(void **state) {
 }
 
 /* A model whose images are no squares fits no image folder; other data are as they were. */
-static void models_of_other_data(void **state) {
-    (void)state;
+TEST(models_of_other_data) {
     const char *folder = make_set();
     char w[600];
     snprintf(w, sizeof w, "%s/w.safetensors", gs_test_folder());
@@ -79,8 +77,7 @@ static void assert_says(const char *cwd, const char *at, const char *part) {
     free(output);
 }
 
-static void pictures_in_the_wrong_place(void **state) {
-    (void)state;
+TEST(pictures_in_the_wrong_place) {
     const char *folder = make_set();
     char wanted[800];
     snprintf(
@@ -120,8 +117,7 @@ static void assert_head(const char *w, const char *folder, int columns, const ch
     free(output);
 }
 
-static void classes_have_their_names(void **state) {
-    (void)state;
+TEST(classes_have_their_names) {
     const char *folder = make_set(), *w = train(folder);
     char page[600], *output;
     assert_head(w, folder, 80, "\nlabel   taken for\n       ant  b\xc3\xa4r  accuracy\nant  ");
@@ -149,8 +145,7 @@ static void classes_have_their_names(void **state) {
 }
 
 /* .jfif is a JPEG; what cannot be read is counted, and a class that has nothing else is named. */
-static void pictures_left_out_are_counted(void **state) {
-    (void)state;
+TEST(pictures_left_out_are_counted) {
     const char *folder = gs_test_folder();
     write_picture(folder, "train/ant/a.JFIF", 1, 24, 20);
     write_picture(folder, "train/bee/b.jpg", 2, 24, 20);
@@ -189,7 +184,3 @@ static void pictures_left_out_are_counted(void **state) {
     gs_test_program_prints(1, "the class folder cow has 1 picture, but no .jpg, .jpeg, .jfif or .png",
                            "train --data %s --size 16 --model softmax --batch 2 --steps 1", folder);
 }
-
-GS_TESTS(folder_eval, cmocka_unit_test(pictures_left_out_are_counted),
-         cmocka_unit_test(the_size_is_the_models), cmocka_unit_test(models_of_other_data),
-         cmocka_unit_test(pictures_in_the_wrong_place), cmocka_unit_test(classes_have_their_names))

@@ -39,8 +39,7 @@ static void assert_written(const gs_format *f, const char *text, const char *par
     free(output);
 }
 
-static void a_name_is_no_formula(void **state) {
-    (void)state;
+TEST(a_name_is_no_formula) {
     const gs_format *const both[] = {&gs_format_csv, &gs_format_moodle};
     for (size_t i = 0; i < 2; i++) {
         assert_written(both[i], "=1+1", "\n'=1+1,");
@@ -63,8 +62,7 @@ static void a_name_is_no_formula(void **state) {
     free(output);
 }
 
-static void csv_and_moodle_have_these_columns(void **state) {
-    (void)state;
+TEST(csv_and_moodle_have_these_columns) {
     assert_written(&gs_format_csv, "x<y",
                    "student,lab,tasks,points,of,note\nx<y,07,7.1=3 7.2=0,3,10,7.2: x<y\n");
     assert_written(&gs_format_moodle, "x<y&z",
@@ -75,8 +73,7 @@ static void csv_and_moodle_have_these_columns(void **state) {
 static const char *const BAD[] = {"]]>&<\"'",     "a\x01\x1b[31mb", "\xff\xc3", "\xef\xbf\xbe\xef\xbf\xbf",
                                   "\xe2\x80\xae", "x\ty\nz"};
 
-static void json_stays_json(void **state) {
-    (void)state;
+TEST(json_stays_json) {
     const gs_format *const both[] = {&gs_format_json, &gs_format_gradescope};
     for (size_t k = 0; k < 2 * (sizeof BAD / sizeof *BAD); k++) {
         char *output = written(both[k % 2], BAD[k / 2]);
@@ -92,8 +89,7 @@ static void json_stays_json(void **state) {
     }
 }
 
-static void gradescope_gets_its_fields(void **state) {
-    (void)state;
+TEST(gradescope_gets_its_fields) {
     char *output = written(&gs_format_gradescope, "two\nlines");
     cJSON *o = cJSON_Parse(output);
     assert_float_equal(gs_test_field(o, "score")->valuedouble, 3, 0);
@@ -114,8 +110,7 @@ static void gradescope_gets_its_fields(void **state) {
     free(output);
 }
 
-static void xml_has_only_characters_of_xml(void **state) {
-    (void)state;
+TEST(xml_has_only_characters_of_xml) {
     assert_written(&gs_format_junit, "a<b", "<testcase classname=\"a&lt;b.07\" name=\"7.1 one\"/>\n");
     assert_written(&gs_format_junit, "]]>&\"'", "message=\"0/7: ]]&gt;&amp;&quot;&apos;\"/>");
     assert_written(&gs_format_junit, "a\nb", "<system-err>a&#10;b</system-err>");
@@ -132,8 +127,7 @@ static void xml_has_only_characters_of_xml(void **state) {
 }
 
 /* A note that is too long is cut between two characters. */
-static void a_long_note_stays_utf_8(void **state) {
-    (void)state;
+TEST(a_long_note_stays_utf_8) {
     char text[9000] = "", note[4000];
     for (size_t i = 0; i + 4 < sizeof text; i += 3) memcpy(text + i, "\xe2\x82\xac", 3); /* the euro sign */
     cJSON *marks = bad_marks(text);
@@ -143,7 +137,3 @@ static void a_long_note_stays_utf_8(void **state) {
     }
     cJSON_Delete(marks);
 }
-
-GS_TESTS(formats, cmocka_unit_test(a_name_is_no_formula), cmocka_unit_test(csv_and_moodle_have_these_columns),
-         cmocka_unit_test(json_stays_json), cmocka_unit_test(gradescope_gets_its_fields),
-         cmocka_unit_test(xml_has_only_characters_of_xml), cmocka_unit_test(a_long_note_stays_utf_8))

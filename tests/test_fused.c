@@ -155,8 +155,7 @@ static bool can_fuse(gs_device *d) {
     return strcmp(d->ops->name, "cpu") == 0 || !gs_cl_of(d)->tiles.gpu;
 }
 
-static void one_operator_is_three(void **state) {
-    (void)state;
+TEST(one_operator_is_three) {
     int count;
     gs_device *const *devices = gs_test_devices(&count);
     for (int d = 0; d < count; d++)
@@ -227,8 +226,7 @@ static float *gradients_of(gs_device *d, const char *text, gs_shape in, bool fus
 }
 
 /* What follows a pooling may want to write over its y, or read its dy for something else. */
-static void networks_learn_the_same(void **state) {
-    (void)state;
+TEST(networks_learn_the_same) {
     static const char *const texts[] = {
         ("conv 3 3x3 pad 1, relu, max_pool 2, sigmoid, conv 4 3x3 pad 1, relu, max_pool 3x2, "
          "flatten, linear 5"),
@@ -265,8 +263,7 @@ static void networks_learn_the_same(void **state) {
     }
 }
 
-static void lenet_is_fused(void **state) {
-    (void)state;
+TEST(lenet_is_fused) {
     int count;
     gs_device *const *devices = gs_test_devices(&count);
     for (int k = 0; k < count; k++) {
@@ -285,8 +282,7 @@ static void lenet_is_fused(void **state) {
     }
 }
 
-static void other_poolings_are_not(void **state) {
-    (void)state;
+TEST(other_poolings_are_not) {
     static const char *const texts[] = {
         "conv 2 3x3 pad 1, relu, max_pool 3",          "conv 2 3x3 pad 1, relu, max_pool 2 stride 1",
         "conv 2 3x3 pad 1, relu, max_pool 2 pad 1",    "conv 2 2x3, relu, max_pool 2",
@@ -304,6 +300,3 @@ static void other_poolings_are_not(void **state) {
             network_close(&t);
         }
 }
-
-GS_TESTS(fused, cmocka_unit_test(one_operator_is_three), cmocka_unit_test(networks_learn_the_same),
-         cmocka_unit_test(lenet_is_fused), cmocka_unit_test(other_poolings_are_not))

@@ -75,8 +75,7 @@ static void parts_give_what_the_whole_gives_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(parts_give_what_the_whole_gives)
 
-static void models_that_run_only_whole_are_refused(void **state) {
-    (void)state;
+TEST(models_that_run_only_whole_are_refused) {
     static const struct {
         const char *text, *message;
     } wrong[] = {
@@ -104,8 +103,7 @@ static void models_that_run_only_whole_are_refused(void **state) {
 
 /* ---- the draw ---- */
 
-static void the_likeliest_and_the_first_of_equals(void **state) {
-    (void)state;
+TEST(the_likeliest_and_the_first_of_equals) {
     const float x[] = {1, 3, 2, 3, -4};
     float scratch[5];
     const gs_sampling greedy = {0, 0, 1}, one = {2, 1, 1};
@@ -129,8 +127,7 @@ static void check_shares(const float *x, int count, gs_sampling s, const double 
     }
 }
 
-static void shares_are_those_of_softmax(void **state) {
-    (void)state;
+TEST(shares_are_those_of_softmax) {
     const float x[] = {0, 1, -2, 1, 0.5f};
     for (int temperature = 1; temperature <= 2; temperature++)
         for (int top_k = 0; top_k <= 5; top_k++) {
@@ -147,8 +144,7 @@ static void shares_are_those_of_softmax(void **state) {
 }
 
 /* Against sorting, with many equal numbers. */
-static void top_k_of_many(void **state) {
-    (void)state;
+TEST(top_k_of_many) {
     enum { COUNT = 400 };
     float x[COUNT], scratch[COUNT];
     for (int levels = 1; levels <= 1000; levels *= 10)
@@ -165,8 +161,7 @@ static void top_k_of_many(void **state) {
         }
 }
 
-static void extreme_logits(void **state) {
-    (void)state;
+TEST(extreme_logits) {
     float scratch[3];
     const float far[] = {-3e38f, 3e38f, 0}, same[] = {-3e38f, -3e38f, -3e38f};
     bool seen[3] = {false};
@@ -178,8 +173,7 @@ static void extreme_logits(void **state) {
 }
 
 /* The numbers are to stay what they are: a text is found again by its seed. */
-static void the_same_seed_draws_the_same(void **state) {
-    (void)state;
+TEST(the_same_seed_draws_the_same) {
     static const int want[] = {72, 13, 64, 7, 34, 33, 64, 38, 76, 96, 58, 84};
     float x[100], scratch[100];
     for (int i = 0; i < 100; i++) x[i] = 0;
@@ -251,8 +245,7 @@ static void texts_as_by_recomputation_on(gs_device *d) {
 ON_EVERY_DEVICE(texts_as_by_recomputation)
 
 /* The same bits of the logits, not only the same text. */
-static void any_number_of_threads(void **state) {
-    (void)state;
+TEST(any_number_of_threads) {
     enum { LENGTH = 80, WIDE = 300 };
     static float want[LENGTH][WIDE];
     for (int threads = 1; threads <= 5; threads += 2) {
@@ -280,8 +273,7 @@ static void any_number_of_threads(void **state) {
     }
 }
 
-static void wrong_calls_are_explained(void **state) {
-    (void)state;
+TEST(wrong_calls_are_explained) {
     gs_device *d;
     gs_generator *g;
     int token, many[CONTEXT + 1] = {0};
@@ -311,11 +303,3 @@ static void wrong_calls_are_explained(void **state) {
     gs_model_free(m);
     gs_device_close(d);
 }
-
-GS_TESTS(generate, cmocka_unit_test(parts_give_what_the_whole_gives),
-         cmocka_unit_test(models_that_run_only_whole_are_refused),
-         cmocka_unit_test(the_likeliest_and_the_first_of_equals),
-         cmocka_unit_test(shares_are_those_of_softmax), cmocka_unit_test(top_k_of_many),
-         cmocka_unit_test(extreme_logits), cmocka_unit_test(the_same_seed_draws_the_same),
-         cmocka_unit_test(texts_as_by_recomputation), cmocka_unit_test(any_number_of_threads),
-         cmocka_unit_test(wrong_calls_are_explained))

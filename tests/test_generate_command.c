@@ -84,8 +84,7 @@ static void prints(const char *want, const char *arguments) {
     free(output);
 }
 
-static void the_text_goes_on(void **state) {
-    (void)state;
+TEST(the_text_goes_on) {
     char line[900];
     const char *file = chars_file();
     const char *const cases[][2] = {
@@ -109,8 +108,7 @@ static void the_text_goes_on(void **state) {
 
 /* A model may have more tokens than its text, such as a round number of them. Those are never drawn, however likely the
  * model takes them to be: behind b it gives token 2 all of the probability. */
-static void tokens_without_a_meaning_are_not_drawn(void **state) {
-    (void)state;
+TEST(tokens_without_a_meaning_are_not_drawn) {
     char *output;
     assert_int_equal(gs_test_program(&output, "generate --load %s --prompt b --length 400 2>/dev/null",
                                      two_of_four_file()),
@@ -121,8 +119,7 @@ static void tokens_without_a_meaning_are_not_drawn(void **state) {
 }
 
 /* What train saves says all that generate asks: the model, its context, and what the tokens stand for. */
-static void what_was_trained_generates(void **state) {
-    (void)state;
+TEST(what_was_trained_generates) {
     static const char sentence[] = "caf\xc3\xa9 \xe2\x82\xac 1\n";
     static const char *const tokens[] = {"bytes", "chars"};
     const char *folder = gs_test_folder();
@@ -178,8 +175,7 @@ static const char *pairs_file(void) {
 }
 
 /* A token may end within a character; the next ones bring the rest of it, and more. */
-static void byte_pairs_come_out_whole(void **state) {
-    (void)state;
+TEST(byte_pairs_come_out_whole) {
     char line[900];
     const char *const cases[][2] = {
         {"--length 4", "\xf0\x9f\x98\x80hackers\n"},
@@ -202,8 +198,7 @@ static void byte_pairs_come_out_whole(void **state) {
 }
 
 /* Bytes of which several make a character, and some none. */
-static void bytes_come_out_as_they_are(void **state) {
-    (void)state;
+TEST(bytes_come_out_as_they_are) {
     char line[900];
     const char *file = make_file("bytes", 256, next_byte, NULL);
     snprintf(line, sizeof line, "generate --load %s --prompt @ --length 4", file);
@@ -216,8 +211,7 @@ static void bytes_come_out_as_they_are(void **state) {
     free(output);
 }
 
-static void json_has_the_text(void **state) {
-    (void)state;
+TEST(json_has_the_text) {
     char *output;
     assert_int_equal(
         gs_test_program(&output, "generate --load %s --prompt a --length 6 --samples 2 --json 2>/dev/null",
@@ -250,8 +244,7 @@ static void json_has_the_text(void **state) {
     free(output);
 }
 
-static void the_same_seed_the_same_text(void **state) {
-    (void)state;
+TEST(the_same_seed_the_same_text) {
     char *first, *output;
     const char *file = chars_file();
     for (int i = 0; i < 4; i++) {
@@ -270,8 +263,7 @@ static void the_same_seed_the_same_text(void **state) {
     free(first);
 }
 
-static void what_is_wrong_is_said(void **state) {
-    (void)state;
+TEST(what_is_wrong_is_said) {
     const char *file = chars_file();
     gs_test_program_prints(2, "--load FILE is required", "generate");
     gs_test_program_prints(2, "--prompt and --prompt-file: give only one",
@@ -317,8 +309,7 @@ static void what_is_wrong_is_said(void **state) {
 }
 
 /* Ctrl-C, when the first characters have come: the last line is ended, and the exit status says which signal it was. */
-static void weights_that_are_not_finite(void **state) {
-    (void)state;
+TEST(weights_that_are_not_finite) {
     static const float values[] = {NAN, INFINITY};
     static const char *const wanted[] = {"chars.safetensors holds nan in 1.bias; wanted finite numbers",
                                          "chars.safetensors holds an infinity in 1.bias"};
@@ -329,8 +320,7 @@ static void weights_that_are_not_finite(void **state) {
     bias = 0;
 }
 
-static void a_signal_ends_it(void **state) {
-    (void)state;
+TEST(a_signal_ends_it) {
     int out[2], error[2], status;
     char text[4096], said[400] = "";
     const char *file = chars_file();
@@ -359,8 +349,7 @@ static void a_signal_ends_it(void **state) {
     assert_non_null(strstr(said, "gradsum generate: stopped by a signal after "));
 }
 
-static void nobody_reads_on(void **state) {
-    (void)state;
+TEST(nobody_reads_on) {
     char *output;
     assert_int_equal(gs_test_program(&output, "generate --load %s --length 10000000 --threads 1 | head -c 3",
                                      chars_file()),
@@ -368,11 +357,3 @@ static void nobody_reads_on(void **state) {
     assert_non_null(strstr(output, "stopped by the closing of its output"));
     free(output);
 }
-
-GS_TESTS(generate_command, cmocka_unit_test(the_text_goes_on),
-         cmocka_unit_test(tokens_without_a_meaning_are_not_drawn),
-         cmocka_unit_test(what_was_trained_generates), cmocka_unit_test(byte_pairs_come_out_whole),
-         cmocka_unit_test(bytes_come_out_as_they_are), cmocka_unit_test(json_has_the_text),
-         cmocka_unit_test(the_same_seed_the_same_text), cmocka_unit_test(what_is_wrong_is_said),
-         cmocka_unit_test(weights_that_are_not_finite), cmocka_unit_test(a_signal_ends_it),
-         cmocka_unit_test(nobody_reads_on))

@@ -43,8 +43,7 @@ static gs_status around_pieces(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void pieces_end_anywhere(void **state) {
-    (void)state;
+TEST(pieces_end_anywhere) {
     all_ok(&two, around_pieces);
 }
 
@@ -64,8 +63,7 @@ static gs_status abort_and_stay(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void an_abort_ends_an_exchange(void **state) {
-    (void)state;
+TEST(an_abort_ends_an_exchange) {
     gs_test_outcome outcome[GS_TEST_RANKS];
     atomic_bool ended = false;
     memset(outcome, 0, sizeof outcome);
@@ -77,8 +75,7 @@ static void an_abort_ends_an_exchange(void **state) {
 
 /* ---- copies of messages: two under way of all lengths, longer ones after shorter ones (comm/gloo/mailbox.c) ---- */
 
-static void messages_have_any_length(void **state) {
-    (void)state;
+TEST(messages_have_any_length) {
     all_ok(&two, gs_test_messages_of_all_lengths);
     all_ok(&mixed, gs_test_messages_of_all_lengths);
 }
@@ -103,8 +100,7 @@ static gs_status exchange_lengths(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void messages_of_many_pieces_arrive(void **state) {
-    (void)state;
+TEST(messages_of_many_pieces_arrive) {
     all_ok(&two, exchange_lengths);
 }
 
@@ -127,8 +123,7 @@ static gs_status send_too_little(gs_comm *c, void *context) {
     return c->rank == 0 ? gs_comm_send(c, data, 100, 1) : gs_comm_recv(c, data, 200, 0);
 }
 
-static void lengths_that_differ_are_told(void **state) {
-    (void)state;
+TEST(lengths_that_differ_are_told) {
     gs_test_outcome outcome[GS_TEST_RANKS];
     memset(outcome, 0, sizeof outcome);
     gs_test_run_ranks(&two, 60, send_too_little, NULL, outcome);
@@ -195,8 +190,7 @@ static char *both(const char *what) {
 }
 
 /* Both say so: a garbled length must not stop a process. */
-static void counts_that_differ_are_told(void **state) {
-    (void)state;
+TEST(counts_that_differ_are_told) {
     char *output = both("counts");
     if (!strstr(output, "says: rank 0: all_reduce of 100 f32: 400 bytes here, but 800 there; are these the "
                         "same calls?") &&
@@ -209,24 +203,16 @@ static void counts_that_differ_are_told(void **state) {
     free(output);
 }
 
-static void pieces_leave_before_their_receiver_asks(void **state) {
-    (void)state;
+TEST(pieces_leave_before_their_receiver_asks) {
     char *output = both("ahead");
     assert_string_equal(output, "all arrived\nall arrived\n");
     free(output);
 }
 
 /* Gloo forgets those who are in the middle of a message; the watch does not. */
-static void death_in_the_middle_of_a_message_is_noticed(void **state) {
-    (void)state;
+TEST(death_in_the_middle_of_a_message_is_noticed) {
     char *output = both("middle");
     if (!strstr(output, "says: rank 0: broadcast of 50000000 f32 from rank 1: rank 1 was lost (connection"))
         fail_msg("%s", output);
     free(output);
 }
-
-GS_TESTS(gloo, cmocka_unit_test(pieces_end_anywhere), cmocka_unit_test(an_abort_ends_an_exchange),
-         cmocka_unit_test(messages_have_any_length), cmocka_unit_test(messages_of_many_pieces_arrive),
-         cmocka_unit_test(pieces_leave_before_their_receiver_asks),
-         cmocka_unit_test(lengths_that_differ_are_told), cmocka_unit_test(counts_that_differ_are_told),
-         cmocka_unit_test(death_in_the_middle_of_a_message_is_noticed))

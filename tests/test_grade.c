@@ -41,8 +41,7 @@ static void assert_hand_in(const gs_hand_in *h, const char *student, const char 
                  lab, problem);
 }
 
-static void hand_ins_are_found_in_order(void **state) {
-    (void)state;
+TEST(hand_ins_are_found_in_order) {
     const char *folder = gs_test_folder();
     make_folder(folder, "bob");
     make_folder(folder, "bob/07");
@@ -85,8 +84,7 @@ static void hand_ins_are_found_in_order(void **state) {
     gs_hand_ins_free(&all);
 }
 
-static void a_folder_of_labs_is_one_student(void **state) {
-    (void)state;
+TEST(a_folder_of_labs_is_one_student) {
     char folder[600];
     snprintf(folder, sizeof folder, "%s/", gs_test_folder());
     write_file(folder, "lab-07.c", 9);
@@ -98,8 +96,7 @@ static void a_folder_of_labs_is_one_student(void **state) {
     gs_hand_ins_free(&all);
 }
 
-static void without_hand_ins_it_says_so(void **state) {
-    (void)state;
+TEST(without_hand_ins_it_says_so) {
     gs_hand_ins all = {0};
     assert_fails(GS_E_FILE, "holds no hand-ins", gs_hand_ins_find(gs_test_folder(), &all));
     assert_fails(GS_E_FILE, "cannot read the folder /nowhere", gs_hand_ins_find("/nowhere", &all));
@@ -110,8 +107,7 @@ static void without_hand_ins_it_says_so(void **state) {
     gs_test_program_prints(1, "cannot read the folder", "grade %s", gs_test_source("README.md"));
 }
 
-static void a_lab_that_is_not_there(void **state) {
-    (void)state;
+TEST(a_lab_that_is_not_there) {
     char folder[600];
     snprintf(folder, sizeof folder, "%s/", gs_test_folder());
     write_file(folder, "lab-07.c", 9);
@@ -125,8 +121,7 @@ static gs_labs labs_of(const char *list) {
     return labs;
 }
 
-static void labs_are_numbers_between_commas_or_spaces(void **state) {
-    (void)state;
+TEST(labs_are_numbers_between_commas_or_spaces) {
     static const char *const texts[][2] = {
         {"06", "06"},      {"6", "06"},   {"07,06", "0607"},    {"6, 7", "0607"},  {" 6 7 ", "0607"},
         {"07,07,7", "07"}, {"06,", "06"}, {",,06,,10", "0610"}, {"10,11", "1011"}, {"11,10,1", "011011"}};
@@ -146,16 +141,14 @@ static void labs_are_numbers_between_commas_or_spaces(void **state) {
     assert_fails(GS_E_USAGE, "names no lab", gs_labs_parse(" , ,", &known, &labs));
 }
 
-static void the_labs_of_this_tree(void **state) {
-    (void)state;
+TEST(the_labs_of_this_tree) {
     gs_labs labs = gs_labs_of_tree(gs_test_source("."));
     assert_int_equal(gs_labs_next(&labs, 0), 0);
     assert_int_equal(gs_labs_next(&labs, 7), 7);
     assert_int_equal(gs_labs_next(&labs, 90), -1);
 }
 
-static void only_a_small_file_is_copied(void **state) {
-    (void)state;
+TEST(only_a_small_file_is_copied) {
     char folder[600], from[700], to[700];
     snprintf(folder, sizeof folder, "%s", gs_test_folder());
     snprintf(to, sizeof to, "%s/copy", folder);
@@ -177,8 +170,7 @@ static void only_a_small_file_is_copied(void **state) {
 }
 
 /* A full disk is the teacher's, and no student gets 0 points for it. */
-static void a_full_disk(void **state) {
-    (void)state;
+TEST(a_full_disk) {
     const char *folder = gs_test_folder();
     char from[600];
     snprintf(from, sizeof from, "%s/lab.c", folder);
@@ -191,8 +183,7 @@ static void a_full_disk(void **state) {
                  gs_hand_in_room("/no/folder", 1));
 }
 
-static void a_lab_that_is_there_twice(void **state) {
-    (void)state;
+TEST(a_lab_that_is_there_twice) {
     const char *folder = gs_test_folder();
     make_folder(folder, "alice");
     make_folder(folder, "alice/07");
@@ -218,8 +209,7 @@ static void assert_is(const gs_hand_in *h, const char *student, const char *name
                  student, name);
 }
 
-static void names_that_course_systems_give(void **state) {
-    (void)state;
+TEST(names_that_course_systems_give) {
     const char *folder = gs_test_folder();
     static const char *const folders[] = {"Ann Lee_123_assignsubmission_file",
                                           "bob",
@@ -252,8 +242,7 @@ static void names_that_course_systems_give(void **state) {
 }
 
 /* Two students of one name; one's second attempt; one whose file is no lab's. */
-static void all_in_one_folder(void **state) {
-    (void)state;
+TEST(all_in_one_folder) {
     const char *folder = gs_test_folder();
     static const char *const files[] = {"doeJane_4711_1_lab-07.c", "doeJane_5000_3_lab-07.c",
                                         "doeJane_LATE_4711_2_lab-07-1.c", "roeRick_7_8_mine.c", "list.csv"};
@@ -268,8 +257,7 @@ static void all_in_one_folder(void **state) {
     gs_hand_ins_free(&all);
 }
 
-static void a_tree_is_a_hand_in_too(void **state) {
-    (void)state;
+TEST(a_tree_is_a_hand_in_too) {
     const char *folder = gs_test_folder();
     static const char *const folders[] = {
         "alice",           "alice/lessons",        "alice/lessons/07-all-reduce",
@@ -288,8 +276,7 @@ static void a_tree_is_a_hand_in_too(void **state) {
 }
 
 /* As another user where this one may read everything; in the folder, as those above it are closed to others. */
-static void what_may_not_be_read_is_in_the_list(void **state) {
-    (void)state;
+TEST(what_may_not_be_read_is_in_the_list) {
     enum { NOBODY = 65534 };
     const char *folder = gs_test_folder();
     int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -316,8 +303,7 @@ static void what_may_not_be_read_is_in_the_list(void **state) {
 }
 
 /* An old EINTR in errno says nothing of a read that has come to the end. */
-static void what_a_command_prints(void **state) {
-    (void)state;
+TEST(what_a_command_prints) {
     char output[8];
     bool worked = false;
     alarm(200); /* ends the test where it goes on for ever */
@@ -333,8 +319,7 @@ static void what_a_command_prints(void **state) {
     alarm(0);
 }
 
-static void formats_have_names(void **state) {
-    (void)state;
+TEST(formats_have_names) {
     char folder[600];
     snprintf(folder, sizeof folder, "%s", gs_test_folder());
     write_file(folder, "lab-07.c", 9);
@@ -347,13 +332,3 @@ static void formats_have_names(void **state) {
                            folder);
     gs_test_program_prints(0, "CSV for Moodle's gradebook", "grade --help");
 }
-
-GS_TESTS(grade, cmocka_unit_test(hand_ins_are_found_in_order),
-         cmocka_unit_test(a_folder_of_labs_is_one_student), cmocka_unit_test(without_hand_ins_it_says_so),
-         cmocka_unit_test(a_lab_that_is_not_there),
-         cmocka_unit_test(labs_are_numbers_between_commas_or_spaces), cmocka_unit_test(the_labs_of_this_tree),
-         cmocka_unit_test(a_lab_that_is_there_twice), cmocka_unit_test(a_tree_is_a_hand_in_too),
-         cmocka_unit_test(names_that_course_systems_give), cmocka_unit_test(all_in_one_folder),
-         cmocka_unit_test(what_may_not_be_read_is_in_the_list), cmocka_unit_test(only_a_small_file_is_copied),
-         cmocka_unit_test(a_full_disk), cmocka_unit_test(what_a_command_prints),
-         cmocka_unit_test(formats_have_names))

@@ -137,8 +137,7 @@ static void check_network(gs_device *d, const char *text, gs_shape in, float ste
     network_close(&t);
 }
 
-static void gradients(void **state) {
-    (void)state;
+TEST(gradients) {
     /* Where there are relu and max_pool, the step is small, so that none changes its side or its choice. */
     const float wide = 1 / 32.0f, narrow = 1 / 512.0f;
     const struct {
@@ -195,8 +194,7 @@ static void gradients(void **state) {
 }
 
 /* Nobody needs the input's gradient: the layers before the first that learns do nothing, the others as before. */
-static void gradients_without_dx(void **state) {
-    (void)state;
+TEST(gradients_without_dx) {
     const char *text =
         "tanh, dropout 0.2, residual (relu | flatten, sigmoid), residual (linear 8 | tanh, linear 8)";
     int count;
@@ -223,8 +221,7 @@ static void gradients_without_dx(void **state) {
 }
 
 /* The mask belongs to a sample's place in the global batch, not to who computes it. */
-static void dropout_does_not_depend_on_the_cut(void **state) {
-    (void)state;
+TEST(dropout_does_not_depend_on_the_cut) {
     enum { N = 5, SIZE = 7 };
     int count;
     gs_device *const *devices = gs_test_devices(&count);
@@ -270,6 +267,3 @@ static void dropout_does_not_depend_on_the_cut(void **state) {
         gs_layer_free(net);
     }
 }
-
-GS_TESTS(gradients, cmocka_unit_test(gradients), cmocka_unit_test(gradients_without_dx),
-         cmocka_unit_test(dropout_does_not_depend_on_the_cut))

@@ -205,8 +205,7 @@ static void add_and_dropout_on(gs_device *d, gs_precision p) {
     free_all(d);
 }
 
-static void add_and_dropout(void **state) {
-    (void)state;
+TEST_AROUND(add_and_dropout, gs_test_to_f32, gs_test_to_f32) {
     gs_test_on_each_with_16_bits(add_and_dropout_on);
 }
 
@@ -259,8 +258,7 @@ static void derivatives_from_y_on(gs_device *d, gs_precision p) {
     free(halves);
 }
 
-static void derivatives_from_y(void **state) {
-    (void)state;
+TEST_AROUND(derivatives_from_y, gs_test_to_f32, gs_test_to_f32) {
     gs_test_on_each_with_16_bits(derivatives_from_y_on);
 }
 
@@ -298,8 +296,7 @@ static void fused_on(gs_device *d, gs_precision p) {
     }
 }
 
-static void fused(void **state) {
-    (void)state;
+TEST_AROUND(fused, gs_test_to_f32, gs_test_to_f32) {
     gs_test_on_each_with_16_bits(fused_on);
 }
 
@@ -346,16 +343,13 @@ static void which_on(gs_device *d, gs_precision p) {
     }
 }
 
-static void which_layers(void **state) {
-    (void)state;
+TEST_AROUND(which_layers, gs_test_to_f32, gs_test_to_f32) {
     gs_test_on_each_with_16_bits(which_on);
 }
 
 #define OF(op)                                                                                               \
     { "in_16_bits_" op, in_16_bits, gs_test_to_f32, gs_test_to_f32, (void *)(uintptr_t)op }
-#define TO_F32(test) cmocka_unit_test_setup_teardown(test, gs_test_to_f32, gs_test_to_f32)
 
 GS_TESTS(halves, OF("linear"), OF("conv2d"), OF("conv2d_groups"), OF("max_pool2d"), OF("avg_pool2d"),
          OF("batch_norm"), OF("relu"), OF("tanh"), OF("sigmoid"), OF("gelu"), OF("gelu_tanh"), OF("silu"),
-         OF("layer_norm"), OF("embedding"), OF("positions"), OF("attention"), TO_F32(add_and_dropout),
-         TO_F32(derivatives_from_y), TO_F32(fused), TO_F32(which_layers))
+         OF("layer_norm"), OF("embedding"), OF("positions"), OF("attention"))

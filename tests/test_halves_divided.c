@@ -92,8 +92,7 @@ static void in_a_group_on(gs_device *d, gs_precision p) {
     }
 }
 
-static void in_a_group(void **state) {
-    (void)state;
+TEST_AROUND(in_a_group, gs_test_to_f32, gs_test_to_f32) {
     gs_test_on_each_with_16_bits(in_a_group_on);
 }
 
@@ -126,8 +125,7 @@ static void in_stages_on(gs_device *d, gs_precision p) {
     gs_model_free(m);
 }
 
-static void in_stages(void **state) {
-    (void)state;
+TEST_AROUND(in_stages, gs_test_to_f32, gs_test_to_f32) {
     gs_test_on_each_with_16_bits(in_stages_on);
 }
 
@@ -159,9 +157,8 @@ static gs_result train_as_planned(const gs_settings *s) {
 }
 
 /* What goes from stage to stage is what goes from layer to layer in one worker: so are the bits. */
-static void stages_change_no_bit(void **state) {
+TEST(stages_change_no_bit) {
     static const char *const models[] = {IMAGES, words};
-    (void)state;
     gs_test_need_opencl();
     gs_test_need_whole();
     for (int i = 0; i < 2; i++)
@@ -184,8 +181,7 @@ static void stages_change_no_bit(void **state) {
 }
 
 /* A cpu takes f32 alone: then all of this pipeline's messages are f32. */
-static void beside_a_cpu(void **state) {
-    (void)state;
+TEST(beside_a_cpu) {
     gs_test_need_opencl();
     gs_test_need_whole();
     char data[700];
@@ -206,9 +202,8 @@ static double activations_of(const gs_result *r) {
 }
 
 /* As far from f32 as one worker is, and in less memory. */
-static void groups_are_near_f32(void **state) {
+TEST(groups_are_near_f32) {
     static const char *const models[] = {IMAGES, tied, NARROWS};
-    (void)state;
     gs_test_need_opencl();
     gs_test_need_whole();
     for (int i = 0; i < 3; i++) {
@@ -272,7 +267,7 @@ static double foreseen(const gs_settings *run, size_t batch) {
 
 /* What is counted, what a layout's plan says, and 4 or 2 bytes for each number that goes to the next stage: of IMAGES
  * before its layer 3 those of 4 x 14 x 14. */
-static void bytes_are_halved(void **state) {
+TEST(bytes_are_halved) {
     enum { NUMBERS = 4 * 14 * 14 };
     static const struct {
         const char *devices;
@@ -283,7 +278,6 @@ static void bytes_are_halved(void **state) {
                  {"cl,cl", GS_PRECISION_F16, 2},
                  {"cpu,cl", GS_PRECISION_BF16, 4},
                  {"cpu,cpu", GS_PRECISION_BF16, 4}};
-    (void)state;
     gs_test_need_opencl();
     gs_test_need_whole();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -317,18 +311,11 @@ static double simulated(const char *options) {
 }
 
 /* But for the counts of a step. */
-static void a_simulation_sends_as_many(void **state) {
+TEST(a_simulation_sends_as_many) {
     enum { OTHERS = 100 };
-    (void)state;
     gs_test_need_opencl();
     gs_test_need_whole();
     const double f32 = simulated("--device cl");
     assert_true(simulated("--precision bf16") == f32);
     assert_near(simulated("--device cl --precision bf16"), f32 / 2, OTHERS, 0);
 }
-
-#define TO_F32(test) cmocka_unit_test_setup_teardown(test, gs_test_to_f32, gs_test_to_f32)
-
-GS_TESTS(halves_divided, TO_F32(in_a_group), TO_F32(in_stages), cmocka_unit_test(stages_change_no_bit),
-         cmocka_unit_test(beside_a_cpu), cmocka_unit_test(groups_are_near_f32),
-         cmocka_unit_test(bytes_are_halved), cmocka_unit_test(a_simulation_sends_as_many))

@@ -28,8 +28,7 @@ static void assert_has(const char *text, const char *part) {
     if (!strstr(text, part)) fail_msg("'%s' has no '%s'", text, part);
 }
 
-static void a_wrong_result_gets_the_hint_of_its_task(void **state) {
-    (void)state;
+TEST(a_wrong_result_gets_the_hint_of_its_task) {
     lab_outcome o = judge_failure("the mean is 0, got 3", "");
     assert_string_equal(o.note, "the mean is 0, got 3");
     assert_string_equal(o.hint, "the task's own hint");
@@ -38,28 +37,24 @@ static void a_wrong_result_gets_the_hint_of_its_task(void **state) {
     assert_int_equal(o.points, 0);
 }
 
-static void a_check_may_have_another_hint(void **state) {
-    (void)state;
+TEST(a_check_may_have_another_hint) {
     assert_string_equal(judge_failure("7 bytes, got 28", "bytes, not floats").hint, "bytes, not floats");
 }
 
-static void what_is_no_number_gets_a_hint_of_its_own(void **state) {
-    (void)state;
+TEST(what_is_no_number_gets_a_hint_of_its_own) {
     assert_has(judge_failure("the mean is 0, got -nan (i = 0 of 1)", "another").hint, "0/0");
     assert_has(judge_failure("got 1 2 nan", "").hint, "0/0");
     assert_has(judge_failure("the scale is 4, got inf", "").hint, "a number divided by 0");
     assert_has(judge_failure("the mean is 4, got 1 -inf", "").hint, "a number divided by 0");
 }
 
-static void who_waits_for_ever_gets_a_hint_of_its_own(void **state) {
-    (void)state;
+TEST(who_waits_for_ever_gets_a_hint_of_its_own) {
     const char *const waits =
         "rank 0: rank 0 waits for message 1 from rank 1 (4 bytes): rank 1 sent nothing within 8 s";
     assert_has(judge_failure(waits, "").hint, "who sends this message");
 }
 
-static void a_crash_names_its_call(void **state) {
-    (void)state;
+TEST(a_crash_names_its_call) {
     lab_job job = {.has_verdict = true,
                    .verdict = {.ended = 1, .code = 1, .called = "seed = 3, epoch = 1, n = 0"}};
     lab_outcome o = judge(job, "==7==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x1 at pc 0x2\n"
@@ -80,8 +75,7 @@ static void a_crash_names_its_call(void **state) {
     assert_has(o.hint, "return");
 }
 
-static void a_loop_and_a_sleep_are_told_apart(void **state) {
-    (void)state;
+TEST(a_loop_and_a_sleep_are_told_apart) {
     lab_job job = {.end = LAB_TOO_LONG, .seconds = 11};
     assert_has(judge(job, "").note, "did not end within 10 s: an endless loop");
     assert_has(judge(job, "").hint, "gdb --args build/lessons/05/gradsum grade-task 5.2");
@@ -90,9 +84,3 @@ static void a_loop_and_a_sleep_are_told_apart(void **state) {
     job = (lab_job){.end = LAB_TOO_LONG, .seconds = 101};
     assert_has(judge(job, "").note, "within 100 s by the clock");
 }
-
-GS_TESTS(hints, cmocka_unit_test(a_wrong_result_gets_the_hint_of_its_task),
-         cmocka_unit_test(a_check_may_have_another_hint),
-         cmocka_unit_test(who_waits_for_ever_gets_a_hint_of_its_own),
-         cmocka_unit_test(what_is_no_number_gets_a_hint_of_its_own), cmocka_unit_test(a_crash_names_its_call),
-         cmocka_unit_test(a_loop_and_a_sleep_are_told_apart))

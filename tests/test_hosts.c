@@ -30,8 +30,7 @@ static void has(const char *output, const char *part) {
 }
 
 /* One process here, two on one other machine, one on the third. The secret is on no command line. */
-static void machines_are_started_over_ssh(void **state) {
-    (void)state;
+TEST(machines_are_started_over_ssh) {
     char *output, one[65], many[65];
     assert_int_equal(run(&output, "$G $T 2>&1"), 0);
     gs_test_hash_of(output, one);
@@ -49,8 +48,7 @@ static void machines_are_started_over_ssh(void **state) {
     free(output);
 }
 
-static void a_machine_that_cannot_be_reached_is_named(void **state) {
-    (void)state;
+TEST(a_machine_that_cannot_be_reached_is_named) {
     char *output;
     assert_int_equal(run(&output, "$G launch --hosts 127.0.0.1,nowhere -n 1 --timeout 1 $M -- $T 2>&1"), 1);
     has(output, "node rank 1 (nowhere) failed with exit status 255: ssh could not reach it");
@@ -58,8 +56,7 @@ static void a_machine_that_cannot_be_reached_is_named(void **state) {
 }
 
 /* SIGHUP is ignored, as by nohup. SIGUSR1 makes a checkpoint, after a step that is not the last. */
-static void signals_of_a_job(void **state) {
-    (void)state;
+TEST(signals_of_a_job) {
     char *output;
     assert_int_equal(run(&output, "trap '' HUP; $G launch --hosts 127.0.0.1,berta -n 1 $M -- $T --steps 12 "
                                   "--slow 0:250 --checkpoint "
@@ -74,8 +71,7 @@ static void signals_of_a_job(void **state) {
 
 /* Ctrl-Z stops the ranks of all machines, for longer than the time-out. The launches here are children of $!, and the
  * ranks theirs. */
-static void all_machines_are_stopped_and_go_on(void **state) {
-    (void)state;
+TEST(all_machines_are_stopped_and_go_on) {
     char *output;
     assert_int_equal(
         run(&output,
@@ -93,8 +89,7 @@ static void all_machines_are_stopped_and_go_on(void **state) {
 }
 
 /* Standard input, in which the secret came, ends with the launch that has started this one. */
-static void a_launch_ends_with_its_starter(void **state) {
-    (void)state;
+TEST(a_launch_ends_with_its_starter) {
     char *output;
     assert_int_equal(run(&output,
                          "{ echo 0123456789abcdef0123; sleep 0.3; } | $G launch --nodes 2 --node-rank 0 $M "
@@ -120,13 +115,11 @@ static const char *another_leader_is_named(double timeout, void *context) {
     return wrong;
 }
 
-static void a_stopped_leader_is_named(void **state) {
-    (void)state;
+TEST(a_stopped_leader_is_named) {
     gs_test_patiently(5, another_leader_is_named, NULL);
 }
 
-static void wrong_usage(void **state) {
-    (void)state;
+TEST(wrong_usage) {
     gs_test_program_prints(2, "names one machine", "launch --hosts a -n 1 -- train");
     gs_test_program_prints(2, "is not HOST or HOST:PROCESSES",
                            "launch --hosts a,-oProxyCommand=x -n 1 -- train");
@@ -144,9 +137,3 @@ static void wrong_usage(void **state) {
                            "launch --meet tcp -n 1 --secret-file - -- train </dev/null");
     gs_test_program_prints(2, "--program is for", "launch --program x -n 1 -- train");
 }
-
-GS_TESTS(hosts, cmocka_unit_test(all_machines_are_stopped_and_go_on),
-         cmocka_unit_test(machines_are_started_over_ssh),
-         cmocka_unit_test(a_machine_that_cannot_be_reached_is_named), cmocka_unit_test(signals_of_a_job),
-         cmocka_unit_test(a_launch_ends_with_its_starter), cmocka_unit_test(a_stopped_leader_is_named),
-         cmocka_unit_test(wrong_usage))

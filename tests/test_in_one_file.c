@@ -83,8 +83,7 @@ static void fails(const char *part, const char *arguments) {
     free(output);
 }
 
-static void wrong_use_is_explained(void **state) {
-    (void)state;
+TEST(wrong_use_is_explained) {
     char text[600];
     fails("FOLDER mlp|lenet WORKERS", "");
     fails("usage", "x cnn 1 ring");
@@ -99,8 +98,7 @@ static void wrong_use_is_explained(void **state) {
 }
 
 /* It is read in an hour. */
-static void it_is_short(void **state) {
-    (void)state;
+TEST(it_is_short) {
     FILE *file = fopen(gs_test_source("lessons/in-one-file/train.c"), "r");
     int lines = 0;
     assert_non_null(file);
@@ -115,5 +113,4 @@ static void it_is_short(void **state) {
         "three workers and a server " #name, three_workers_and_a_server, NULL, NULL, #name                   \
     }
 
-GS_TESTS(in_one_file, MODEL(mlp), MODEL(lenet), cmocka_unit_test(wrong_use_is_explained),
-         cmocka_unit_test(it_is_short))
+GS_TESTS(in_one_file, MODEL(mlp), MODEL(lenet))

@@ -15,8 +15,7 @@ enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
 /* ---- the variable ---- */
 
-static void faults_are_read(void **state) {
-    (void)state;
+TEST(faults_are_read) {
     gs_faults f;
     assert_ok(gs_faults_read("", &f));
     assert_int_equal(f.count, 0);
@@ -41,8 +40,7 @@ static void faults_are_read(void **state) {
     assert_int_equal(f.fault[0].kind, GS_FAULT_USAGE);
 }
 
-static void other_values_are_refused(void **state) {
-    (void)state;
+TEST(other_values_are_refused) {
     static const char *const cases[][2] = {
         {"kill", "has 'kill', which has no ':'"},
         {"burn:rank=1,operation=5", "has 'burn:rank=1,operation=5', which is none of its kinds"},
@@ -83,16 +81,14 @@ static void run(int wanted, const char *environment, const char *arguments, cons
     free(output);
 }
 
-static void every_rank_refuses_them(void **state) {
-    (void)state;
+TEST(every_rank_refuses_them) {
     const char *two = "launch -n 2 -- train --model softmax --steps 1 --threads 1";
     run(2, "GRADSUM_FAULT=kill", two, "all 2 processes failed with this error");
     run(2, "GRADSUM_FAULT=kill:rank=2,operation=1", two,
         "GRADSUM_FAULT names rank 2; there are 2, from 0 on");
 }
 
-static void all_processes_have_the_same(void **state) {
-    (void)state;
+TEST(all_processes_have_the_same) {
     char *output;
     int status = gs_test_shell(&output,
                                "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; "
@@ -145,8 +141,7 @@ static gs_status two_of_three_arrive(gs_comm *c, void *context) {
     return status;
 }
 
-static void a_rank_is_cut_off_from_an_operation_on(void **state) {
-    (void)state;
+TEST(a_rank_is_cut_off_from_an_operation_on) {
     gs_test_outcome outcome[GS_TEST_RANKS];
     setenv("GRADSUM_FAULT", "drop:rank=1,operation=3", 1);
     gs_test_run_ranks(&layouts[0], 0.3, two_of_three_arrive, NULL, outcome);
@@ -155,8 +150,7 @@ static void a_rank_is_cut_off_from_an_operation_on(void **state) {
         if (outcome[r].status != GS_E_PEER) fail_msg("rank %d: %s", r, outcome[r].message);
 }
 
-static void a_fault_comes_at_its_operation(void **state) {
-    (void)state;
+TEST(a_fault_comes_at_its_operation) {
     run(137, "GRADSUM_FAULT=kill:rank=1,operation=7",
         "train --model softmax --steps 3 --threads 1 --devices cpu,cpu; exit $?",
         "rank 1: kill at operation 7, ");
@@ -183,8 +177,7 @@ static gs_status check_collective(gs_comm *c, void *context) {
     return status;
 }
 
-static void sealed_collectives_are_right(void **state) {
-    (void)state;
+TEST(sealed_collectives_are_right) {
     for (checked = gs_test_collective_checks; checked->name; checked++)
         gs_test_ranks_ok(&layouts[1], check_collective, (void *)&layouts[1]);
 }
@@ -203,8 +196,7 @@ static gs_status sum_until_it_fails(gs_comm *c, void *context) {
     return status;
 }
 
-static void every_rank_names_the_two_ends_of_a_changed_message(void **state) {
-    (void)state;
+TEST(every_rank_names_the_two_ends_of_a_changed_message) {
     gs_test_outcome outcome[GS_TEST_RANKS];
     const char *wanted =
         "rank 0: all_reduce of 500 f32: the 2000 bytes from rank 1 to rank 0 changed on the way: ";
@@ -221,8 +213,7 @@ static void every_rank_names_the_two_ends_of_a_changed_message(void **state) {
     unsetenv("GRADSUM_FAULT");
 }
 
-static void a_run_checks_its_messages(void **state) {
-    (void)state;
+TEST(a_run_checks_its_messages) {
     const char *three = "launch -n 3 -- train --model softmax --steps 3 --threads 1 --sync ring";
     run(0, "GRADSUM_CHECK=wire", three, "sha256");
     run(1, "GRADSUM_CHECK=wire GRADSUM_FAULT=corrupt:rank=2,operation=40", three,
@@ -237,8 +228,7 @@ static void assert_fits(const char *output, const char *begin) {
 }
 
 /* Both sentences are longer than a line of a terminal. */
-static void sentences_are_wrapped_on_a_terminal(void **state) {
-    (void)state;
+TEST(sentences_are_wrapped_on_a_terminal) {
     char *output;
     assert_int_equal(
         gs_test_shell(
@@ -251,11 +241,3 @@ static void sentences_are_wrapped_on_a_terminal(void **state) {
     assert_fits(output, "gradsum launch: rank 1 was killed by signal 9 (Killed); ");
     free(output);
 }
-
-GS_TESTS(inject, cmocka_unit_test(sentences_are_wrapped_on_a_terminal), cmocka_unit_test(faults_are_read),
-         cmocka_unit_test(other_values_are_refused), cmocka_unit_test(every_rank_refuses_them),
-         cmocka_unit_test(all_processes_have_the_same), cmocka_unit_test(a_fault_comes_at_its_operation),
-         cmocka_unit_test(a_rank_is_cut_off_from_an_operation_on),
-         cmocka_unit_test(sealed_collectives_are_right),
-         cmocka_unit_test(every_rank_names_the_two_ends_of_a_changed_message),
-         cmocka_unit_test(a_run_checks_its_messages))

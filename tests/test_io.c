@@ -12,8 +12,7 @@
 
 /* ---- text of files on a terminal ---- */
 
-static void control_characters_become_text(void **state) {
-    (void)state;
+TEST(control_characters_become_text) {
     static const char *const cases[][2] = {
         {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
         {"\033[2J\a\r\n\t\177", "\\x1b[2J\\x07\\x0d\\n\\t\\x7f"},
@@ -37,8 +36,7 @@ static void control_characters_become_text(void **state) {
 /* ---- files that are read ---- */
 
 /* Opening a FIFO would wait for its other end. What is no file is known before anything is read of it, everywhere. */
-static void pipes_do_not_keep_us_waiting(void **state) {
-    (void)state;
+TEST(pipes_do_not_keep_us_waiting) {
     const char *folder = gs_test_folder(), *pipe = in_folder(folder, "pipe"),
                *file = in_folder(folder, "file");
     int fd;
@@ -82,8 +80,7 @@ static void pipes_do_not_keep_us_waiting(void **state) {
 
 /* ---- files written whole or not at all ---- */
 
-static void writes_and_replaces(void **state) {
-    (void)state;
+TEST(writes_and_replaces) {
     const char *folder = gs_test_folder(), *path = in_folder(folder, "a");
     write_text(path, "first");
     check_holds(path, "first");
@@ -105,8 +102,7 @@ static void writes_and_replaces(void **state) {
     assert_int_equal(entries(folder), 1);
 }
 
-static void two_writers_of_one_file(void **state) {
-    (void)state;
+TEST(two_writers_of_one_file) {
     const char *folder = gs_test_folder(), *path = in_folder(folder, "a");
     gs_file_writer v, w;
     assert_ok(gs_file_writer_open(path, &v));
@@ -120,8 +116,7 @@ static void two_writers_of_one_file(void **state) {
     assert_int_equal(entries(folder), 1);
 }
 
-static void relative_path(void **state) {
-    (void)state;
+TEST(relative_path) {
     char before[PATH_MAX];
     assert_non_null(getcwd(before, sizeof before));
     const char *folder = gs_test_folder();
@@ -131,8 +126,7 @@ static void relative_path(void **state) {
     check_holds(in_folder(folder, "a"), "here");
 }
 
-static void mode_follows_the_umask(void **state) {
-    (void)state;
+TEST(mode_follows_the_umask) {
     const char *path = in_folder(gs_test_folder(), "a");
     const mode_t masks[] = {022, 077, 002};
     for (int i = 0; i < 3; i++) {
@@ -146,8 +140,7 @@ static void mode_follows_the_umask(void **state) {
     }
 }
 
-static void links_stay_links(void **state) {
-    (void)state;
+TEST(links_stay_links) {
     const char *folder = gs_test_folder();
     struct stat s;
     write_text(in_folder(folder, "real"), "old");
@@ -158,8 +151,7 @@ static void links_stay_links(void **state) {
     assert_true(S_ISLNK(s.st_mode));
 }
 
-static void targets_that_cannot_be(void **state) {
-    (void)state;
+TEST(targets_that_cannot_be) {
     const char *folder = gs_test_folder();
     gs_file_writer w;
     assert_fails(GS_E_FILE, "cannot write a file whose name is empty", gs_file_writer_open("", &w));
@@ -188,8 +180,7 @@ static void targets_that_cannot_be(void **state) {
     assert_int_equal(entries(folder), 3);
 }
 
-static void read_only_targets(void **state) {
-    (void)state;
+TEST(read_only_targets) {
     const char *folder = gs_test_folder();
     write_text(in_folder(folder, "a"), "kept");
     assert_int_equal(chmod(in_folder(folder, "a"), 0444), 0);
@@ -220,8 +211,7 @@ static void read_only_targets(void **state) {
 
 /* A limit on the size of files stands for a full disk. Large data goes past stdio's buffer, small data waits
  * in it: the one fails at fwrite, the other at commit. And a third whose failure nobody looks at: commit finds why. */
-static void full_disk(void **state) {
-    (void)state;
+TEST(full_disk) {
     const char *folder = gs_test_folder(), *path = in_folder(folder, "a");
     write_text(path, "kept");
     enum { FLOATS = 4096 };
@@ -262,8 +252,7 @@ static void full_disk(void **state) {
 }
 
 /* A write that failed and that nobody looked at is found at commit. */
-static void unnoticed_failure(void **state) {
-    (void)state;
+TEST(unnoticed_failure) {
     const char *folder = gs_test_folder(), *path = in_folder(folder, "a");
     write_text(path, "kept");
     gs_file_writer w;
@@ -277,8 +266,7 @@ static void unnoticed_failure(void **state) {
 /* ---- SHA-256, npy ---- */
 
 /* FIPS 180-2, appendix B. */
-static void sha256_known_answers(void **state) {
-    (void)state;
+TEST(sha256_known_answers) {
     char hex[65];
     gs_sha256("", 0, hex);
     assert_string_equal(hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
@@ -288,8 +276,7 @@ static void sha256_known_answers(void **state) {
     assert_string_equal(hex, "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
 }
 
-static void npy_bytes(void **state) {
-    (void)state;
+TEST(npy_bytes) {
     const char *path = in_folder(gs_test_folder(), "a.npy");
     const float data[6] = {1, -2, 3.5f, 0, 1e-30f, 6};
     assert_ok(gs_npy_save(path, data, 2, 3));
@@ -351,8 +338,7 @@ static gs_status read_archive(const char *path) {
 }
 
 /* Every reader says what it has, and where to get the file. */
-static void files_that_are_others(void **state) {
-    (void)state;
+TEST(files_that_are_others) {
     const struct {
         const char *bytes, *what;
         size_t count;
@@ -392,8 +378,7 @@ static void files_that_are_others(void **state) {
     }
 }
 
-static void a_page_to_train_on(void **state) {
-    (void)state;
+TEST(a_page_to_train_on) {
     const char *path = in_folder(gs_test_folder(), "page.html");
     FILE *f = fopen(path, "w");
     char where[700];
@@ -405,12 +390,3 @@ static void a_page_to_train_on(void **state) {
     assert_ok(gs_dataset_load(where, GS_TRAIN, &d));
     gs_dataset_free(d);
 }
-
-GS_TESTS(io, cmocka_unit_test(control_characters_become_text), cmocka_unit_test(pipes_do_not_keep_us_waiting),
-         cmocka_unit_test(writes_and_replaces), cmocka_unit_test(two_writers_of_one_file),
-         cmocka_unit_test(relative_path), cmocka_unit_test(mode_follows_the_umask),
-         cmocka_unit_test(links_stay_links), cmocka_unit_test(targets_that_cannot_be),
-         cmocka_unit_test(read_only_targets), cmocka_unit_test(full_disk),
-         cmocka_unit_test(unnoticed_failure), cmocka_unit_test(sha256_known_answers),
-         cmocka_unit_test(npy_bytes), cmocka_unit_test(files_that_are_others),
-         cmocka_unit_test(a_page_to_train_on))

@@ -4,8 +4,7 @@
 #include <math.h>
 #include "core/clock.h"
 
-static void jitter_is_read_and_printed(void **state) {
-    (void)state;
+TEST(jitter_is_read_and_printed) {
     static const char *const right[][2] = {{"3:20ms@5%", "3:20ms@5%"},
                                            {"0:1500us@100%", "0:1.5ms@100%"},
                                            {"1:5ms@0.1%,0:2s@12.5%", "1:5ms@0.1%,0:2s@12.5%"}};
@@ -50,8 +49,7 @@ static int agree(const gs_jitter *j, uint64_t seed, int rank, uint64_t other_see
     return same;
 }
 
-static void pauses_are_drawn_from_the_seed(void **state) {
-    (void)state;
+TEST(pauses_are_drawn_from_the_seed) {
     static const double shares[] = {0.05, 0.2, 1};
     gs_jitter j;
     for (int s = 0; s < 3; s++) {
@@ -74,8 +72,7 @@ static void pauses_are_drawn_from_the_seed(void **state) {
 }
 
 /* In every way to train the worker pauses as often as it should: time has this lower bound. */
-static void a_run_pauses(void **state) {
-    (void)state;
+TEST(a_run_pauses) {
     static const char *const syncs[] = {"ps", "async", "local"};
     for (int i = 0; i < 3; i++) {
         gs_settings s = gs_test_settings("cpu,cpu");
@@ -101,6 +98,3 @@ static void a_run_pauses(void **state) {
     gs_test_program_prints(0, "\"jitter\":\"1:2ms@50%\"",
                            "train --model softmax --steps 2 --devices cpu,cpu --jitter 1:2ms@50%% --json");
 }
-
-GS_TESTS(jitter, cmocka_unit_test(jitter_is_read_and_printed),
-         cmocka_unit_test(pauses_are_drawn_from_the_seed), cmocka_unit_test(a_run_pauses))

@@ -29,8 +29,7 @@ static void read_lines(char *output, double *best, int *best_epoch, double *last
     }
 }
 
-static void the_best_epoch_is_saved(void **state) {
-    (void)state;
+TEST(the_best_epoch_is_saved) {
     static const char *const runs[] = {"train --devices cpu", "train --devices cpu,cpu",
                                        "launch -n 2 -- train",
                                        "train --devices cpu,cpu --sync async --staleness 1",
@@ -61,10 +60,7 @@ static void the_best_epoch_is_saved(void **state) {
     assert_true(differs);
 }
 
-static void wrong_use(void **state) {
-    (void)state;
+TEST(wrong_use) {
     gs_test_program_prints(2, "--keep best needs --save FILE", "train --keep best");
     gs_test_program_prints(2, "unknown --keep 'first'; choose one of: last, best", "train --keep first");
 }
-
-GS_TESTS(keep, cmocka_unit_test(the_best_epoch_is_saved), cmocka_unit_test(wrong_use))

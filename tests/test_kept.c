@@ -74,8 +74,7 @@ static void as_rounded_on(gs_device *d, gs_precision p) {
     free(x);
 }
 
-static void as_rounded(void **state) {
-    (void)state;
+TEST_AROUND(as_rounded, gs_test_to_f32, gs_test_to_f32) {
     gs_test_on_each_with_16_bits(as_rounded_on);
 }
 
@@ -161,8 +160,7 @@ static void signs_of_a_relu_on(gs_device *d, gs_precision p) {
     d->ops->free(d, on_device[1]);
 }
 
-static void signs_of_a_relu(void **state) {
-    (void)state;
+TEST_AROUND(signs_of_a_relu, gs_test_to_f32, gs_test_to_f32) {
     gs_test_on_each_with_16_bits(signs_of_a_relu_on);
 }
 
@@ -211,8 +209,7 @@ static gs_settings long_run(const char *model, char data[700]) {
 }
 
 /* As with --recompute, which keeps nothing: activations lie in 16 bits anyway (memory/halves.h). */
-static void runs_give_the_same_bits(void **state) {
-    (void)state;
+TEST(runs_give_the_same_bits) {
     gs_test_need_whole();
     static const char *const models[] = {mlp, lenet, mixed, gpt};
     gs_test_need_opencl();
@@ -297,8 +294,7 @@ static void needed_on(gs_device *d, gs_precision p) {
     }
 }
 
-static void needed_to_the_end(void **state) {
-    (void)state;
+TEST_AROUND(needed_to_the_end, gs_test_to_f32, gs_test_to_f32) {
     gs_test_on_each_with_16_bits(needed_on);
 }
 
@@ -309,8 +305,7 @@ static double activations_of(const gs_result *r) {
 }
 
 /* All becomes half as large, but for the model's input and outputs, statistics, and places of poolings. */
-static void near_the_loss_of_f32_in_less_memory(void **state) {
-    (void)state;
+TEST(near_the_loss_of_f32_in_less_memory) {
     gs_test_need_whole();
     static const struct {
         const char *model;
@@ -335,7 +330,7 @@ static void near_the_loss_of_f32_in_less_memory(void **state) {
     }
 }
 
-GS_TESTS(kept, cmocka_unit_test_setup_teardown(as_rounded, gs_test_to_f32, gs_test_to_f32),
+GS_TESTS(kept,
          {"operators_give_the_same_bits of linear", operators_give_the_same_bits, gs_test_to_f32,
           gs_test_to_f32, (void *)(uintptr_t) "linear"},
          {"operators_give_the_same_bits of conv2d", operators_give_the_same_bits, gs_test_to_f32,
@@ -343,8 +338,4 @@ GS_TESTS(kept, cmocka_unit_test_setup_teardown(as_rounded, gs_test_to_f32, gs_te
          {"operators_give_the_same_bits of conv2d_groups", operators_give_the_same_bits, gs_test_to_f32,
           gs_test_to_f32, (void *)(uintptr_t) "conv2d_groups"},
          {"operators_give_the_same_bits of attention", operators_give_the_same_bits, gs_test_to_f32,
-          gs_test_to_f32, (void *)(uintptr_t) "attention"},
-         cmocka_unit_test_setup_teardown(signs_of_a_relu, gs_test_to_f32, gs_test_to_f32),
-         cmocka_unit_test(runs_give_the_same_bits),
-         cmocka_unit_test_setup_teardown(needed_to_the_end, gs_test_to_f32, gs_test_to_f32),
-         cmocka_unit_test(near_the_loss_of_f32_in_less_memory))
+          gs_test_to_f32, (void *)(uintptr_t) "attention"})

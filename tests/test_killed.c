@@ -126,22 +126,19 @@ static void kill_in_each_collective(const char *transport, int processes, int lo
     }
 }
 
-static void a_killed_rank_is_named_in_every_collective(void **state) {
-    (void)state;
+TEST(a_killed_rank_is_named_in_every_collective) {
     kill_in_each_collective("gloo", 2, 1, "rank 1");
     kill_in_each_collective("gloo", 3, 1, "rank 2");
     kill_in_each_collective("shm", 3, 1, "rank 2");
 }
 
-static void a_killed_process_of_threads_is_named(void **state) {
-    (void)state;
+TEST(a_killed_process_of_threads_is_named) {
     kill_in_each_collective("gloo", 2, 2, "process 1");
     kill_in_each_collective("shm", 2, 2, "process 1");
 }
 
 /* 3 ranks: the last one has a part of its own in each, even if it is beyond a power of two. */
-static void a_killed_rank_is_named_in_every_scheme(void **state) {
-    (void)state;
+TEST(a_killed_rank_is_named_in_every_scheme) {
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++) {
         if (*s == &gs_sync_auto) continue; /* one of the others */
         bool messages = (*s)->cost != NULL;
@@ -154,7 +151,3 @@ static void a_killed_rank_is_named_in_every_scheme(void **state) {
         }
     }
 }
-
-GS_TESTS(killed, cmocka_unit_test(a_killed_rank_is_named_in_every_collective),
-         cmocka_unit_test(a_killed_process_of_threads_is_named),
-         cmocka_unit_test(a_killed_rank_is_named_in_every_scheme))

@@ -16,8 +16,7 @@ static gs_status fill_with_7(gs_sync *s, float *data, size_t count) {
 static const gs_sync_scheme mine = {.name = "ring", .what = "7 everywhere", .sum = fill_with_7};
 static const gs_sync_scheme second = {.name = "ring", .what = "again", .sum = fill_with_7};
 
-static void a_scheme_is_replaced_by_name(void **state) {
-    (void)state;
+TEST(a_scheme_is_replaced_by_name) {
     const gs_sync_scheme *found;
     int place = 0;
     while (gs_sync_schemes()[place] != &gs_sync_ring) place++;
@@ -33,8 +32,7 @@ static void a_scheme_is_replaced_by_name(void **state) {
     assert_ptr_equal(gs_sync_schemes()[place], &gs_sync_ring);
 }
 
-static void only_a_scheme_of_the_same_name_replaces(void **state) {
-    (void)state;
+TEST(only_a_scheme_of_the_same_name_replaces) {
     assert_fails(GS_E_USAGE, "the scheme 'ring' cannot replace 'tree'", gs_sync_replace("tree", &mine));
     assert_fails(GS_E_USAGE, "'rnig'; choose one of:",
                  gs_sync_replace("rnig", &(const gs_sync_scheme){.name = "rnig", .sum = fill_with_7}));
@@ -52,8 +50,7 @@ static gs_status counted_ring(gs_sync *s, float *data, size_t count) {
 }
 
 /* A replaced scheme sums the gradients of a real training run, and the run does not change. */
-static void training_sums_by_the_replaced_scheme(void **state) {
-    (void)state;
+TEST(training_sums_by_the_replaced_scheme) {
     static const gs_sync_scheme counted = {.name = "ring", .what = "a ring that counts", .sum = counted_ring};
     gs_settings settings = gs_test_settings("cpu,cpu");
     settings.sync = "ring";
@@ -69,8 +66,7 @@ static void training_sums_by_the_replaced_scheme(void **state) {
     gs_result_free(&after);
 }
 
-static void schemes_are_timed_by_size(void **state) {
-    (void)state;
+TEST(schemes_are_timed_by_size) {
     gs_test_program_prints(0, "\nring   ", "schemes -n 3 --seconds 0");
     gs_test_program_prints(0, "\"scheme\":\"tree\",\"over\":\"gloo\",\"ranks\":2,\"bytes\":16777216,",
                            "schemes -n 2 --over gloo --seconds 0 --json");
@@ -80,8 +76,7 @@ static void schemes_are_timed_by_size(void **state) {
 }
 
 /* On a terminal, what is being measured is shown while it is; else not. */
-static void schemes_tell_where_they_are(void **state) {
-    (void)state;
+TEST(schemes_tell_where_they_are) {
     char *output;
     assert_int_equal(
         gs_test_shell(&output,
@@ -130,8 +125,7 @@ static float relu_of_new_device(float value) {
     return y;
 }
 
-static void an_operator_is_replaced_for_devices_opened_later(void **state) {
-    (void)state;
+TEST(an_operator_is_replaced_for_devices_opened_later) {
     gs_device *before;
     assert_ok(gs_device_open("cpu", 1, &before));
     gs_backend_replace(put_relu);
@@ -144,9 +138,3 @@ static void an_operator_is_replaced_for_devices_opened_later(void **state) {
     assert_true(relu_of_new_device(-3) == 0);
     gs_device_close(before);
 }
-
-GS_TESTS(lab, cmocka_unit_test(a_scheme_is_replaced_by_name),
-         cmocka_unit_test(only_a_scheme_of_the_same_name_replaces),
-         cmocka_unit_test(training_sums_by_the_replaced_scheme), cmocka_unit_test(schemes_are_timed_by_size),
-         cmocka_unit_test(schemes_tell_where_they_are),
-         cmocka_unit_test(an_operator_is_replaced_for_devices_opened_later))

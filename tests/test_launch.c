@@ -11,8 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void wrong_usage(void **state) {
-    (void)state;
+TEST(wrong_usage) {
     gs_test_program_prints(2, "-n N is required", "launch -- train");
     gs_test_program_prints(2, "'0' is not a whole number from 1 to 256", "launch -n 0 -- train");
     gs_test_program_prints(2, "'-3' is not a whole number", "launch -n -3 -- train");
@@ -38,8 +37,7 @@ static void wrong_usage(void **state) {
 }
 
 /* One line for all of them, and what to use; no process is started. */
-static void commands_whose_processes_would_not_meet_are_refused(void **state) {
-    (void)state;
+TEST(commands_whose_processes_would_not_meet_are_refused) {
     static const char *const names[] = {"devices", "model",  "predict",  "compare", "profile",
                                         "sweep",   "report", "step",     "tune",    "collectives",
                                         "schemes", "grade",  "lesson",   "launch",  "generate",
@@ -62,8 +60,7 @@ static int count(const char *text, const char *part) {
     return n;
 }
 
-static void statuses_are_handed_on(void **state) {
-    (void)state;
+TEST(statuses_are_handed_on) {
     char *output;
     assert_int_equal(gs_test_program(&output, "launch -n3 -- --version"), 0);
     assert_int_equal(count(output, "gradsum " GRADSUM_VERSION), 3);
@@ -78,8 +75,7 @@ static void statuses_are_handed_on(void **state) {
 }
 
 /* Each rank is told who it is, and has a cache for PoCL of its own. */
-static void the_folder_of_a_launch_is_removed(void **state) {
-    (void)state;
+TEST(the_folder_of_a_launch_is_removed) {
     const char *folder = gs_test_folder();
     char tmp[400], cache[400], path[500], *output;
     snprintf(tmp, sizeof tmp, "%s/tmp", folder);
@@ -177,8 +173,7 @@ static void assert_ended(const watched *w, int wanted, const char *part) {
     if (wrong) fail_msg("%s", wrong);
 }
 
-static void a_killed_rank_ends_all(void **state) {
-    (void)state;
+TEST(a_killed_rank_ends_all) {
     watched w;
     start(&w, true);
     kill(w.rank[1], SIGKILL);
@@ -186,8 +181,7 @@ static void a_killed_rank_ends_all(void **state) {
 }
 
 /* Nothing that it would do on its own ends the other one: it is stopped, as by a debugger. */
-static void a_rank_that_hangs_is_killed(void **state) {
-    (void)state;
+TEST(a_rank_that_hangs_is_killed) {
     watched w;
     start(&w, true);
     kill(w.rank[0], SIGSTOP);
@@ -212,8 +206,7 @@ static const char *another_is_named_last(double timeout, void *context) {
     return ended_wrongly(&w, 1, text);
 }
 
-static void a_stopped_rank_is_named_last(void **state) {
-    (void)state;
+TEST(a_stopped_rank_is_named_last) {
     for (int i = 0; i < 2; i++) gs_test_patiently(4, another_is_named_last, &i);
 }
 
@@ -260,14 +253,12 @@ static void check_stopped_at_its_end(const char *timeout, const char *own) {
     close(ends[1]);
 }
 
-static void a_rank_stopped_at_its_end_is_ended(void **state) {
-    (void)state;
+TEST(a_rank_stopped_at_its_end_is_ended) {
     check_stopped_at_its_end("0.2", "none");
     check_stopped_at_its_end("3000", "0.2");
 }
 
-static void signals_are_passed_on(void **state) {
-    (void)state;
+TEST(signals_are_passed_on) {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     for (int i = 0; i < 3; i++) {
         watched w;
@@ -297,13 +288,11 @@ static const char *stopped_one_lives(double timeout, void *context) {
     return ended_wrongly(&w, 128 + SIGTERM, text);
 }
 
-static void one_that_stays_stopped_is_killed(void **state) {
-    (void)state;
+TEST(one_that_stays_stopped_is_killed) {
     gs_test_patiently(3, stopped_one_lives, NULL);
 }
 
-static void a_second_signal_kills(void **state) {
-    (void)state;
+TEST(a_second_signal_kills) {
     watched w;
     start(&w, true);
     kill(w.rank[0], SIGSTOP);
@@ -315,8 +304,7 @@ static void a_second_signal_kills(void **state) {
 }
 
 /* The launcher itself is killed: its processes do not live on, and leave nothing. */
-static void ranks_die_with_the_launcher(void **state) {
-    (void)state;
+TEST(ranks_die_with_the_launcher) {
     watched w;
     start(&w, true);
     kill(w.launcher, SIGKILL);
@@ -327,11 +315,3 @@ static void ranks_die_with_the_launcher(void **state) {
     }
     assert_int_equal(entries(w.folder), 0);
 }
-
-GS_TESTS(launch, cmocka_unit_test(wrong_usage),
-         cmocka_unit_test(commands_whose_processes_would_not_meet_are_refused),
-         cmocka_unit_test(statuses_are_handed_on), cmocka_unit_test(the_folder_of_a_launch_is_removed),
-         cmocka_unit_test(a_killed_rank_ends_all), cmocka_unit_test(a_rank_that_hangs_is_killed),
-         cmocka_unit_test(a_stopped_rank_is_named_last), cmocka_unit_test(a_rank_stopped_at_its_end_is_ended),
-         cmocka_unit_test(signals_are_passed_on), cmocka_unit_test(one_that_stays_stopped_is_killed),
-         cmocka_unit_test(a_second_signal_kills), cmocka_unit_test(ranks_die_with_the_launcher))

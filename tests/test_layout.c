@@ -4,8 +4,7 @@
 #include "tests/tiny_set.h"
 #include "train/layout/layout_plan.h"
 
-static void terms_come_in_any_order(void **state) {
-    (void)state;
+TEST(terms_come_in_any_order) {
     static const struct {
         const char *text;
         gs_layout is;
@@ -26,8 +25,7 @@ static void terms_come_in_any_order(void **state) {
     }
 }
 
-static void what_is_no_layout_is_told(void **state) {
-    (void)state;
+TEST(what_is_no_layout_is_told) {
     static const struct {
         const char *text, *says;
     } cases[] = {
@@ -57,8 +55,7 @@ static void what_is_no_layout_is_told(void **state) {
 }
 
 /* Tensor parts are neighbours, then replicas; each place has one rank. */
-static void ranks_are_places(void **state) {
-    (void)state;
+TEST(ranks_are_places) {
     const gs_layout l = {3, 2, 4, 0};
     for (int rank = 0; rank < 24; rank++) {
         const gs_place p = gs_place_of(&l, rank);
@@ -68,8 +65,7 @@ static void ranks_are_places(void **state) {
 }
 
 /* The weights are those of the same options one by one, to the bit. */
-static void it_stands_for_other_options(void **state) {
-    (void)state;
+TEST(it_stands_for_other_options) {
     gs_settings s = gs_test_settings("cpu,cpu,cpu,cpu");
     s.pipeline = 2;
     gs_result apart = gs_test_train(&s);
@@ -95,8 +91,7 @@ static void it_stands_for_other_options(void **state) {
     gs_result_free(&together);
 }
 
-static void it_must_fit_the_workers_and_the_model(void **state) {
-    (void)state;
+TEST(it_must_fit_the_workers_and_the_model) {
     static const struct {
         const char *run, *says;
     } cases[] = {
@@ -124,8 +119,7 @@ static void it_must_fit_the_workers_and_the_model(void **state) {
 }
 
 /* Each process finds it by itself: none takes another one for lost. */
-static void bad_use_is_told_on_every_rank(void **state) {
-    (void)state;
+TEST(bad_use_is_told_on_every_rank) {
     static const struct {
         const char *run, *says;
     } cases[] = {
@@ -147,8 +141,7 @@ static void bad_use_is_told_on_every_rank(void **state) {
 }
 
 /* What a run says of the sum of its gradients is what its layout does. */
-static void sums_are_as_the_layout_has_them(void **state) {
-    (void)state;
+TEST(sums_are_as_the_layout_has_them) {
     static const struct {
         const char *run, *says;
     } cases[] = {
@@ -174,8 +167,7 @@ static void sums_are_as_the_layout_has_them(void **state) {
 }
 
 /* Nothing is cut off, and a worker's share of the weights is that of its stage. */
-static void what_tensor_says_is_whole(void **state) {
-    (void)state;
+TEST(what_tensor_says_is_whole) {
     static const char RUN[] = "train --model \"flatten, linear 24, relu, linear 10\" --batch 8 --steps 1 "
                               "--devices cpu,cpu";
     gs_test_program_prints(0, "part of the weights (ZeRO 1)\n", "%s --layout tp2,zero1", RUN);
@@ -184,8 +176,7 @@ static void what_tensor_says_is_whole(void **state) {
                            RUN);
 }
 
-static void each_device_is_named(void **state) {
-    (void)state;
+TEST(each_device_is_named) {
     gs_test_need_opencl();
     gs_test_program_prints(
         0, "\n         cl:", "train --model mlp --batch 8 --steps 1 --devices cpu,cl --layout dp2,zero1");
@@ -194,8 +185,7 @@ static void each_device_is_named(void **state) {
 /* ---- gradsum layout ---- */
 
 /* Of each layout: the bytes that it sends are those of the formula, and its memory is as rehearsed. */
-static void formulas_hold(void **state) {
-    (void)state;
+TEST(formulas_hold) {
     static const char devices[] = "cpu,cpu,cpu,cpu";
     gs_settings s = gs_settings_default();
     gs_layout_plan plan;
@@ -241,8 +231,7 @@ static void fits_80_columns(const char *command, const char *says, int times) {
     free(output);
 }
 
-static void tables_fit_80_columns(void **state) {
-    (void)state;
+TEST(tables_fit_80_columns) {
     static const char GPT[] =
         "--model 'embedding 40 8, positions, residual (layer_norm, linear 24, attention 4 causal, linear 8), "
         "tied' --context 8 --threads 1";
@@ -262,8 +251,7 @@ static void tables_fit_80_columns(void **state) {
     fits_80_columns("devices --layout dp2,tp2,pp2,zero1 --model lenet", " part ", 1);
 }
 
-static void layouts_are_listed(void **state) {
-    (void)state;
+TEST(layouts_are_listed) {
     gs_test_program_prints(0, "\"measured_sent_bytes\":", "layout --model softmax --workers 2 --run --json");
     gs_test_program_prints(0, "s need more than the 3 MB of --max-memory",
                            "layout --model 'flatten, linear 100, relu, linear 10' --workers 2 --threads 1 "
@@ -280,8 +268,7 @@ static void layouts_are_listed(void **state) {
     gs_test_program_prints(2, "layout lists every stage", "layout --workers 2 --zero 1");
 }
 
-static void places_are_drawn(void **state) {
-    (void)state;
+TEST(places_are_drawn) {
     static const char row[] =
         "   2 cpu             1     0  3-11            61,550      all       all      1/2";
     gs_test_program_prints(0, row, "devices --layout dp2,pp2,zero1 --model lenet");
@@ -315,12 +302,3 @@ static void places_are_drawn(void **state) {
                            "devices --model lenet");
     gs_test_program_prints(2, "use only one of them", "devices --json --layout pp2");
 }
-
-GS_TESTS(layout, cmocka_unit_test(each_device_is_named), cmocka_unit_test(sums_are_as_the_layout_has_them),
-         cmocka_unit_test(what_tensor_says_is_whole), cmocka_unit_test(terms_come_in_any_order),
-         cmocka_unit_test(what_is_no_layout_is_told), cmocka_unit_test(ranks_are_places),
-         cmocka_unit_test(it_stands_for_other_options),
-         cmocka_unit_test(it_must_fit_the_workers_and_the_model),
-         cmocka_unit_test(bad_use_is_told_on_every_rank), cmocka_unit_test(formulas_hold),
-         cmocka_unit_test(tables_fit_80_columns), cmocka_unit_test(layouts_are_listed),
-         cmocka_unit_test(places_are_drawn))

@@ -118,8 +118,7 @@ enum { SUM = 1, ALL_REDUCE, SCATTER, GATHER, MESSAGE };
 
 /* ---- replicas ---- */
 
-static void replicas_share_samples_and_sum_gradients(void **state) {
-    (void)state;
+TEST(replicas_share_samples_and_sum_gradients) {
     const size_t params = FIRST + 2 * MIDDLE + LAST;
     const double f = 4 * 3 * LAYER * BATCH / 2, sum = all(SUM, params + GS_STATS, 2),
                  update = UPDATE * (double)params;
@@ -132,8 +131,7 @@ static void replicas_share_samples_and_sum_gradients(void **state) {
 }
 
 /* In the sum all wait for the slowest core, in a group for the slowest in each layer. */
-static void replicas_wait_for_the_slowest_core(void **state) {
-    (void)state;
+TEST(replicas_wait_for_the_slowest_core) {
     made_up m;
     gs_layout_cost cost;
     const double f = 4 * 3 * LAYER * BATCH / 2, even = seconds_of(four, "dp2", 2, &m, &cost),
@@ -152,8 +150,7 @@ static void replicas_wait_for_the_slowest_core(void **state) {
 }
 
 /* Layers are measured with an OpenCL device for one worker; two that share it take turns. Halves are devices. */
-static void workers_of_one_device_take_turns(void **state) {
-    (void)state;
+TEST(workers_of_one_device_take_turns) {
     made_up m;
     gs_layout_cost cost;
     const double f = 4 * 3 * LAYER * BATCH / 2;
@@ -170,8 +167,7 @@ static void workers_of_one_device_take_turns(void **state) {
 }
 
 /* What batch_norm sums over all workers, and the wait for the slowest in each layer. */
-static void shared_statistics_are_calls_in_each_pass(void **state) {
-    (void)state;
+TEST(shared_statistics_are_calls_in_each_pass) {
     static const char model[] = "conv 4 3x3 pad 1, batch_norm, relu, flatten, linear 10";
     const size_t params = 4 * 9 + 4 + 4 + 4 + 784 * 4 * 10 + 10,
                  floats = params + 2 * 4; /* with running ones */
@@ -201,8 +197,7 @@ static double zero_calls(int zero, double *after) {
     return beside;
 }
 
-static void zero_sends_units_beside_layers_if_there_are_cores(void **state) {
-    (void)state;
+TEST(zero_sends_units_beside_layers_if_there_are_cores) {
     const double params = FIRST + 2 * MIDDLE + LAST, f = 4 * 3 * LAYER * BATCH / 2;
     for (int zero = 1; zero <= 3; zero++) {
         char layout[16];
@@ -217,8 +212,7 @@ static void zero_sends_units_beside_layers_if_there_are_cores(void **state) {
 
 /* ---- parts of layers ---- */
 
-static void groups_take_what_their_part_takes_and_sum(void **state) {
-    (void)state;
+TEST(groups_take_what_their_part_takes_and_sum) {
     /* of worker 1: 8 of 16 outputs, or of 16 inputs */
     const double params = 784 * 8 + 8 + (16 * 8 + 16) + (16 * 8 + 8) + (8 * 10 + 10),
                  f = 4 * 3 * LAYER * BATCH * HALF * SLOWEST,
@@ -234,8 +228,7 @@ static void groups_take_what_their_part_takes_and_sum(void **state) {
 
 /* ---- stages ---- */
 
-static void stages_take_turns_in_virtual_time(void **state) {
-    (void)state;
+TEST(stages_take_turns_in_virtual_time) {
     enum { M = 8, SAMPLES = BATCH / M };
     const double f = 2 * 3 * LAYER * SAMPLES,
                  e = group(MESSAGE, SAMPLES * 16, 2), /* there and back: two halves */
@@ -244,8 +237,7 @@ static void stages_take_turns_in_virtual_time(void **state) {
 }
 
 /* 12 samples in 8 micro-batches: four of two and four of one. */
-static void micro_batches_need_not_be_equal(void **state) {
-    (void)state;
+TEST(micro_batches_need_not_be_equal) {
     enum { M = 8, FEW = 12 };
     made_up m;
     gs_layout_cost cost;
@@ -256,8 +248,7 @@ static void micro_batches_need_not_be_equal(void **state) {
 }
 
 /* The work of four stages is more than two cores can do in the time of the schedule. */
-static void stages_need_cores(void **state) {
-    (void)state;
+TEST(stages_need_cores) {
     enum { M = 16, SAMPLES = BATCH / M };
     const double f = 3 * LAYER * SAMPLES, e = group(MESSAGE, SAMPLES * 16, 4),
                  score = all(ALL_REDUCE, GS_STATS, 4);
@@ -272,8 +263,7 @@ static void stages_need_cores(void **state) {
 }
 
 /* A layout without calls asks for none. */
-static void one_worker_sends_nothing(void **state) {
-    (void)state;
+TEST(one_worker_sends_nothing) {
     made_up m;
     gs_layout_cost cost;
     (void)seconds_of(four, "dp1", 2, &m, &cost);
@@ -282,13 +272,3 @@ static void one_worker_sends_nothing(void **state) {
     (void)seconds_of(four, "dp2,pp2,zero1", 2, &m, &cost);
     assert_true(m.calls > 0 && cost.sent > 0);
 }
-
-GS_TESTS(layout_predict, cmocka_unit_test(replicas_share_samples_and_sum_gradients),
-         cmocka_unit_test(replicas_wait_for_the_slowest_core),
-         cmocka_unit_test(workers_of_one_device_take_turns),
-         cmocka_unit_test(shared_statistics_are_calls_in_each_pass),
-         cmocka_unit_test(zero_sends_units_beside_layers_if_there_are_cores),
-         cmocka_unit_test(groups_take_what_their_part_takes_and_sum),
-         cmocka_unit_test(stages_take_turns_in_virtual_time),
-         cmocka_unit_test(micro_batches_need_not_be_equal), cmocka_unit_test(stages_need_cores),
-         cmocka_unit_test(one_worker_sends_nothing))

@@ -87,8 +87,7 @@ static void agree(const char *model, const char *devices, const char *layout, gs
                  layout, model, devices, predicted.beside, predicted.all, run.beside, run.all);
 }
 
-static void a_thread_beside_layers_is_predicted_where_a_run_has_it(void **state) {
-    (void)state;
+TEST(a_thread_beside_layers_is_predicted_where_a_run_has_it) {
     agree(plain, "cpu,cpu", "dp2,zero3", GS_BATCH_NORM_GLOBAL, true);
     agree(with_statistics, "cpu,cpu", "dp2,zero3", GS_BATCH_NORM_LOCAL, true);
     agree(with_statistics, "cpu,cpu", "dp2,zero3", GS_BATCH_NORM_GLOBAL, false);
@@ -98,8 +97,7 @@ static void a_thread_beside_layers_is_predicted_where_a_run_has_it(void **state)
 }
 
 /* A call beside layers is measured as a run makes it, by such a thread: by itself, and once. */
-static void a_call_of_a_thread_is_measured_by_itself(void **state) {
-    (void)state;
+TEST(a_call_of_a_thread_is_measured_by_itself) {
     gs_settings s = gs_settings_default();
     gs_layout_plan plan;
     double seconds = 0;
@@ -120,6 +118,3 @@ static void a_call_of_a_thread_is_measured_by_itself(void **state) {
     }
     gs_layout_plan_free(&plan);
 }
-
-GS_TESTS(layout_threads, cmocka_unit_test(a_thread_beside_layers_is_predicted_where_a_run_has_it),
-         cmocka_unit_test(a_call_of_a_thread_is_measured_by_itself))

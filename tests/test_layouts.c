@@ -137,8 +137,7 @@ static int try_model(int model, int most) {
     return tried;
 }
 
-static void every_layout_gives_one_hash(void **state) {
-    (void)state;
+TEST(every_layout_gives_one_hash) {
     const char *wanted = getenv("GRADSUM_TEST_LAYOUTS"); /* make test-layouts */
     const bool all = wanted && strcmp(wanted, "all") == 0;
     int tried = 0;
@@ -149,8 +148,7 @@ static void every_layout_gives_one_hash(void **state) {
 
 /* ---- what cannot be made so ---- */
 
-static void what_has_other_bits_is_refused(void **state) {
-    (void)state;
+TEST(what_has_other_bits_is_refused) {
     static const struct {
         const char *run, *says;
     } refused[] = {
@@ -173,6 +171,3 @@ static void what_has_other_bits_is_refused(void **state) {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         gs_test_program_prints(2, refused[i].says, "train --exact --model lenet %s", refused[i].run);
 }
-
-GS_TESTS(layouts, cmocka_unit_test(every_layout_gives_one_hash),
-         cmocka_unit_test(what_has_other_bits_is_refused))

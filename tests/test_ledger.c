@@ -5,8 +5,7 @@
 
 /* ---- the ledger itself ---- */
 
-static void the_peak_is_the_moment_with_most(void **state) {
-    (void)state;
+TEST(the_peak_is_the_moment_with_most) {
     char a, b, c;
     gs_ledger l;
     gs_ledger_create(&l);
@@ -37,8 +36,7 @@ static double number_after(const char *text, const char *key) {
 
 /* What the process took, as Linux counts it, is what is in the ledger and the data set; and some MB for the program and
  * its libraries. A layer's buffers that were not booked would be 25 MB here. */
-static void the_process_takes_what_the_ledger_says(void **state) {
-    (void)state;
+TEST(the_process_takes_what_the_ledger_says) {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
     skip_because("a sanitizer has memory of its own");
 #endif
@@ -62,8 +60,7 @@ static void the_process_takes_what_the_ledger_says(void **state) {
 
 /* Whole tensors are put together for the end of a run: one after the other, and in the ledger. All at once they would
  * be 93 MB here that nobody booked, and copies of them on their way. */
-static void what_a_tensor_group_puts_together_is_booked(void **state) {
-    (void)state;
+TEST(what_a_tensor_group_puts_together_is_booked) {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
     skip_because("a sanitizer has memory of its own");
 #endif
@@ -100,8 +97,7 @@ static bool meet(const gs_life *a, const gs_life *b) {
 
 /* Drawn lives: two that meet share no place, none lies across two pieces, and at most a quarter is lost; of lives with
  * gaps at most a half (of those of resnet20 7 %). */
-static void lives_that_meet_share_no_place(void **state) {
-    (void)state;
+TEST(lives_that_meet_share_no_place) {
     for (uint64_t n = 0; n < 200; n++) {
         draw d = {n, 1000};
         gs_lives l = {0};
@@ -141,8 +137,7 @@ static gs_status add_own(gs_layer *l, void *sum) {
 }
 
 /* Of the sum that all y and dx would take if each had its own: at most 0.7. */
-static void activations_share_their_memory(void **state) {
-    (void)state;
+TEST(activations_share_their_memory) {
     static const struct {
         const char *model;
         gs_shape in;
@@ -163,8 +158,3 @@ static void activations_share_their_memory(void **state) {
     }
     gs_device_close(cpu);
 }
-
-GS_TESTS(ledger, cmocka_unit_test(the_peak_is_the_moment_with_most),
-         cmocka_unit_test(lives_that_meet_share_no_place), cmocka_unit_test(activations_share_their_memory),
-         cmocka_unit_test(the_process_takes_what_the_ledger_says),
-         cmocka_unit_test(what_a_tensor_group_puts_together_is_booked))

@@ -70,10 +70,9 @@ static int check_boxes(int number) {
     return boxes;
 }
 
-static void a_readme_and_its_questions_agree(void **state) {
+TEST(a_readme_and_its_questions_agree) {
     glob_t found = {0};
     int boxes = 0;
-    (void)state;
     char pattern[PATH_MAX];
     snprintf(pattern, sizeof pattern, "%s", gs_test_source("lessons/[0-9][0-9]-*"));
     assert_int_equal(glob(pattern, 0, NULL, &found), 0);
@@ -100,7 +99,7 @@ static const char *made_tree(const char *predict) {
 #define RUN "\"runs\": [{\"command\": \"x\", \"find\": \"([0-9]+)\"}]"
 #define BEGIN "[{\"id\": \"7a\", \"question\": \"?\", \"because\": \".\", "
 
-static void wrong_questions_are_named(void **state) {
+TEST(wrong_questions_are_named) {
     static const char *const wrong[][2] = {
         {"{}", "not a JSON array"},
         {"[{\"id\": \"7a\"}]", "is missing"},
@@ -117,7 +116,6 @@ static void wrong_questions_are_named(void **state) {
                "\"as\": \"number\", " RUN "}]",
          "two boxes are called 7a"},
     };
-    (void)state;
     gs_boxes b;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_fails(GS_E_FORMAT, wrong[i][1], gs_boxes_read(made_tree(wrong[i][0]), 7, &b));
@@ -132,11 +130,10 @@ static void wrong_questions_are_named(void **state) {
 
 /* ---- answers ---- */
 
-static void answers_are_numbers_or_choices(void **state) {
+TEST(answers_are_numbers_or_choices) {
     const gs_box number = {.id = "7a", .unit = "MB"},
                  word = {.id = "7b", .unit = "", .choices = {"ring", "both alike"}, .choice_count = 2};
     char answer[40];
-    (void)state;
     static const char *const numbers[][2] = {
         {"6", "6"},   {" 6 \n", "6"},         {"1,250", "1250"}, {"2.50", "2.5"}, {"6 MB", "6"},
         {"6mb", "6"}, {"2143288", "2143288"}, {"1e3", "1000"},   {"-1", "-1"}};
@@ -162,7 +159,7 @@ static void check_outcome(const gs_box *box, const char *first, const char *seco
     assert_string_equal(outcome, want);
 }
 
-static void outcomes_are_found(void **state) {
+TEST(outcomes_are_found) {
     gs_box box = {.id = "7a",
                   .scale = 1,
                   .near = 0.1,
@@ -171,7 +168,6 @@ static void outcomes_are_found(void **state) {
                   .choice_count = 3,
                   .runs = {{"x", "^sent +([0-9,.e-]+)"}, {"y", "^sent +([0-9,.e-]+)"}},
                   .run_count = 1};
-    (void)state;
     check_outcome(&box, "not sent 1\nsent  2,143,288 bytes\n", NULL, "2143288");
     box.scale = 1e-6;
     check_outcome(&box, "sent 2,143,288", NULL, "2.14");
@@ -194,7 +190,7 @@ static void outcomes_are_found(void **state) {
     assert_fails(GS_E_FORMAT, "'x' gave 0", gs_outcome_find(&box, zero, outcome, 40));
 }
 
-static void a_prediction_is_compared(void **state) {
+TEST(a_prediction_is_compared) {
     const gs_box exact = {.unit = "rounds"}, close = {.unit = "%", .near = 0.1}, times = {.unit = "times"},
                  word = {.unit = "", .choices = {"yes", "no"}, .choice_count = 2};
     const struct {
@@ -213,7 +209,6 @@ static void a_prediction_is_compared(void **state) {
         {&word, "yes", "yes", "You were right.", true},
         {&word, "no", "yes", "You expected another answer.", false},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char said[200];
         gs_outcome_compare(cases[i].box, cases[i].prediction, cases[i].outcome, said, sizeof said);
@@ -225,10 +220,9 @@ static void a_prediction_is_compared(void **state) {
 
 /* ---- what is kept ---- */
 
-static void predictions_are_kept(void **state) {
+TEST(predictions_are_kept) {
     char path[PATH_MAX];
     gs_kept k = {.prediction = "6"}, got;
-    (void)state;
     setenv("XDG_DATA_HOME", gs_test_folder(), 1);
     assert_ok(gs_kept_get("07", "7a", &got));
     assert_string_equal(got.prediction, "");
@@ -258,9 +252,8 @@ static void predictions_are_kept(void **state) {
 
 /* ---- the command ---- */
 
-static void the_command_predicts_runs_and_compares(void **state) {
+TEST(the_command_predicts_runs_and_compares) {
     char *output;
-    (void)state;
     setenv("XDG_DATA_HOME", gs_test_folder(), 1);
     gs_test_program_prints(0, "0a=VALUE answers without one", "lesson 0 </dev/null");
     gs_test_program_prints(0, "0a=VALUE answers without one", "lesson 0 <&-");
@@ -289,7 +282,7 @@ static void the_command_predicts_runs_and_compares(void **state) {
     unsetenv("XDG_DATA_HOME");
 }
 
-static void a_word_may_have_spaces_in_quotes(void **state) {
+TEST(a_word_may_have_spaces_in_quotes) {
     const gs_box box = {.id = "7a",
                         .unit = "",
                         .scale = 1,
@@ -297,15 +290,13 @@ static void a_word_may_have_spaces_in_quotes(void **state) {
                         .run_count = 1};
     gs_ran ran = {0};
     char outcome[40];
-    (void)state;
     assert_ok(gs_outcome_run(&box, ".", "gradsum", &ran, outcome, sizeof outcome));
     assert_string_equal(outcome, "7");
     gs_ran_free(&ran);
 }
 
-static void it_asks_in_a_terminal(void **state) {
+TEST(it_asks_in_a_terminal) {
     char *output;
-    (void)state;
     setenv("XDG_DATA_HOME", gs_test_folder(), 1);
     /* A wrong answer is asked for again; an empty one leaves a question open; then the input ends. */
     assert_int_equal(
@@ -319,8 +310,7 @@ static void it_asks_in_a_terminal(void **state) {
     unsetenv("XDG_DATA_HOME");
 }
 
-static void wrong_words_are_named(void **state) {
-    (void)state;
+TEST(wrong_words_are_named) {
     gs_test_program_prints(2, "there is no lesson 99", "lesson 99");
     gs_test_program_prints(2, "'x' is not the number of a lesson", "lesson x");
     gs_test_program_prints(2, "got 2 words", "lesson 1 2");
@@ -333,10 +323,3 @@ static void wrong_words_are_named(void **state) {
     assert_non_null(strstr(output, "neither XDG_DATA_HOME nor HOME is set"));
     free(output);
 }
-
-GS_TESTS(lesson, cmocka_unit_test(a_readme_and_its_questions_agree),
-         cmocka_unit_test(wrong_questions_are_named), cmocka_unit_test(answers_are_numbers_or_choices),
-         cmocka_unit_test(outcomes_are_found), cmocka_unit_test(a_prediction_is_compared),
-         cmocka_unit_test(predictions_are_kept), cmocka_unit_test(the_command_predicts_runs_and_compares),
-         cmocka_unit_test(a_word_may_have_spaces_in_quotes), cmocka_unit_test(it_asks_in_a_terminal),
-         cmocka_unit_test(wrong_words_are_named))

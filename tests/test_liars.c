@@ -33,29 +33,26 @@ static gs_comm *rank_0_beside(liar *l, const void *words) {
     return &l->comm;
 }
 
-static void numbers_of_workers(void **state) {
+TEST(numbers_of_workers) {
     static const int32_t counts[] = {0, -5, INT32_MAX};
     gs_comm *comms[2];
     liar l;
-    (void)state;
     for (int i = 0; i < 3; i++)
         assert_fails(GS_E_PEER, "process 1 reports ",
                      gs_comm_world_create(2, rank_0_beside(&l, &counts[i]), 1, comms));
 }
 
-static void wishes_to_check(void **state) {
+TEST(wishes_to_check) {
     static const int32_t wishes[] = {77, -77};
     liar l;
-    (void)state;
     for (int i = 0; i < 2; i++)
         assert_fails(GS_E_USAGE, "process 1 has something other than 0, 1 or wire in GRADSUM_CHECK",
                      gs_comm_agree_on_check(rank_0_beside(&l, &wishes[i])));
 }
 
-static void calls_that_nobody_knows(void **state) {
+TEST(calls_that_nobody_knows) {
     static const int64_t notices[][8] = {
         {99, 1, 0, 0, 0, 1}, {-1, 1, 0, 0, 0, 1}, {3, 1, 77, 0, 0, 1}, {3, 1, 0, 9, 0, 1}};
-    (void)state;
     for (int i = 0; i < 4; i++) {
         liar l;
         gs_comm *checked;
@@ -67,20 +64,18 @@ static void calls_that_nobody_knows(void **state) {
     }
 }
 
-static void names_that_nobody_knows(void **state) {
-    (void)state;
+TEST(names_that_nobody_knows) {
     assert_string_equal(gs_wire_name((gs_wire)505290270), "an unknown type");
     assert_string_equal(gs_lr_rule_name((gs_lr_rule)-1), "an unknown rule");
 }
 
 /* All bytes set: no text among them has an end. */
-static void devices_without_an_end(void **state) {
+TEST(devices_without_an_end) {
     gs_device_report words, *all;
     gs_device device = {.name = "cpu", .description = "here"};
     liar l;
     memset(&words, 'x', sizeof words);
     gs_worker w = {.comm = rank_0_beside(&l, &words), .device = &device};
-    (void)state;
     assert_ok(gs_report_devices(&w, &all));
     assert_int_equal(strlen(all[1].device), sizeof all[1].device - 1);
     assert_int_equal(strlen(all[1].description), sizeof all[1].description - 1);
@@ -101,7 +96,7 @@ static gs_status nothing_new(gs_comm *c, const gs_call *call, const void *in, vo
 }
 
 /* Of a layer, a phase, a rank or a row that there is not, of a kind that there is not, or at no time. */
-static void spans_that_cannot_be(void **state) {
+TEST(spans_that_cannot_be) {
     static const gs_transport ops = {.name = "liar", .recv = tell, .collective = nothing_new};
     static const gs_span spans[] = {{.kind = GS_SPAN_FORWARD_LAYER, .index = 2},
                                     {.kind = GS_SPAN_BACKWARD_LAYER, .index = -1},
@@ -116,7 +111,6 @@ static void spans_that_cannot_be(void **state) {
     gs_timeline_part *parts;
     gs_dataset *set;
     gs_loader *loader;
-    (void)state;
     assert_ok(gs_model_plan("linear 2", (gs_shape){3, 1, 1, 0}, &model));
     assert_ok(gs_dataset_from_labels("one", 1, model->in, (float[]){1, 2, 3}, (int32_t[]){1}, &set));
     const gs_schedule schedule = {
@@ -141,7 +135,3 @@ static void spans_that_cannot_be(void **state) {
     gs_dataset_free(set);
     gs_model_free(model);
 }
-
-GS_TESTS(liars, cmocka_unit_test(numbers_of_workers), cmocka_unit_test(wishes_to_check),
-         cmocka_unit_test(calls_that_nobody_knows), cmocka_unit_test(names_that_nobody_knows),
-         cmocka_unit_test(devices_without_an_end), cmocka_unit_test(spans_that_cannot_be))

@@ -10,8 +10,7 @@
 static const gs_shape image = {2, 8, 8, 0};
 
 /* Parsed, written, parsed: the same text, the same parameters. */
-static void text_of_a_net(void **state) {
-    (void)state;
+TEST(text_of_a_net) {
     const char *texts[] = {
         "linear 10",
         "conv 6 5x5 pad 2, relu, max_pool 2, conv 8 3x2 stride 2x1 pad 1x0 no_bias, tanh, avg_pool 2 stride "
@@ -35,8 +34,7 @@ static gs_layer *small_net(void) {
                                            gs_relu(), gs_linear(3, true)});
 }
 
-static void model_of_layers_is_that_of_the_text(void **state) {
-    (void)state;
+TEST(model_of_layers_is_that_of_the_text) {
     const char *text = "residual (tanh | conv 2 1x1 no_bias), flatten, relu, linear 3";
     gs_device *const *devices = gs_test_devices(&(int){0});
     gs_model *a, *b;
@@ -55,8 +53,7 @@ static void model_of_layers_is_that_of_the_text(void **state) {
 }
 
 /* The net is the model's also where it fails: under the address sanitizer a leak ends this test. */
-static void nets_that_cannot_be(void **state) {
-    (void)state;
+TEST(nets_that_cannot_be) {
     gs_device *cpu = gs_test_devices(&(int){0})[0];
     gs_model *m;
     assert_fails(GS_E_MEMORY, "layers of a model", gs_model_plan_net(NULL, image, &m));
@@ -121,8 +118,7 @@ static double loss_of(fit *f, gs_mem *logits) {
     return sum;
 }
 
-static void targets_by_finite_differences(void **state) {
-    (void)state;
+TEST(targets_by_finite_differences) {
     int count;
     gs_device *const *devices = gs_test_devices(&count);
     for (int d = 0; d < count; d++) {
@@ -183,8 +179,7 @@ static gs_settings plane_settings(const gs_dataset *train, const gs_dataset *tes
     return s;
 }
 
-static void gs_train_finds_the_plane(void **state) {
-    (void)state;
+TEST(gs_train_finds_the_plane) {
     gs_dataset *train = plane(2, LINE, 1), *test = plane(2, 50, 2);
     const char *workers[] = {"cpu", "cpu,cpu,cpu", "cl", "cpu,cl"};
     const float want[] = {3, -2, 1, 1, 1, 0}; /* weight (2,2), bias (2) */
@@ -206,8 +201,7 @@ static void gs_train_finds_the_plane(void **state) {
 }
 
 /* Two clouds that a line divides. */
-static void labels_from_memory(void **state) {
-    (void)state;
+TEST(labels_from_memory) {
     float x[LINE * LINE_INPUTS];
     int32_t labels[LINE];
     for (size_t i = 0; i < LINE; i++) {
@@ -236,8 +230,7 @@ static void labels_from_memory(void **state) {
     gs_dataset_free(set);
 }
 
-static void sets_that_cannot_be(void **state) {
-    (void)state;
+TEST(sets_that_cannot_be) {
     const gs_shape shape = {1, 1, 1, 0};
     const float x[3] = {0};
     gs_dataset *set;
@@ -254,8 +247,7 @@ static void sets_that_cannot_be(void **state) {
     assert_null(set);
 }
 
-static void settings_that_do_not_fit_the_data(void **state) {
-    (void)state;
+TEST(settings_that_do_not_fit_the_data) {
     gs_dataset *one = plane(1, LINE, 1), *images;
     assert_ok(gs_dataset_load("fashion-mnist-small", GS_TEST, &images));
     gs_result r;
@@ -278,8 +270,3 @@ static void settings_that_do_not_fit_the_data(void **state) {
     gs_dataset_free(one);
     gs_dataset_free(images);
 }
-
-GS_TESTS(library, cmocka_unit_test(text_of_a_net), cmocka_unit_test(model_of_layers_is_that_of_the_text),
-         cmocka_unit_test(nets_that_cannot_be), cmocka_unit_test(targets_by_finite_differences),
-         cmocka_unit_test(gs_train_finds_the_plane), cmocka_unit_test(labels_from_memory),
-         cmocka_unit_test(sets_that_cannot_be), cmocka_unit_test(settings_that_do_not_fit_the_data))

@@ -13,8 +13,7 @@ static void check(const char *output, int got, int status, const char *part) {
 
 /* ---- the size of files ---- */
 
-static void small_files_do_not_end_a_run(void **state) {
-    (void)state;
+TEST(small_files_do_not_end_a_run) {
     const char *folder = gs_test_folder();
     char *output;
     int status = gs_test_shell(&output,
@@ -25,8 +24,7 @@ static void small_files_do_not_end_a_run(void **state) {
     free(output);
 }
 
-static void a_file_too_large_leaves_the_older_one(void **state) {
-    (void)state;
+TEST(a_file_too_large_leaves_the_older_one) {
     const char *folder = gs_test_folder(), *const prefixes[] = {"", "launch -n 2 --"};
     for (int i = 0; i < 2; i++) {
         char *output;
@@ -70,8 +68,7 @@ static void check_memory(const char *option, int kib, int status, const char *pa
     free(output);
 }
 
-static void too_little_memory_for_openblas(void **state) {
-    (void)state;
+TEST(too_little_memory_for_openblas) {
     const int least = least_memory();
     char part[100];
     snprintf(part, sizeof part, "must be free: the limit for this process is %d MiB (ulimit -v)",
@@ -86,14 +83,12 @@ static void too_little_memory_for_openblas(void **state) {
 }
 
 /* OpenBLAS's own threads, which start when it is loaded, are nothing to commands that do not compute. */
-static void too_little_memory_for_its_threads(void **state) {
-    (void)state;
+TEST(too_little_memory_for_its_threads) {
     check_memory("-v", least_memory(), 0, "linear 10", "model softmax");
 }
 
 /* Too little for the libraries themselves: the loader says so (127), or the program does, and neither hangs. */
-static void too_little_memory_to_begin(void **state) {
-    (void)state;
+TEST(too_little_memory_to_begin) {
     least_memory();
     for (int kib = 40000; kib <= 280000; kib += 40000) {
         char *output;
@@ -110,8 +105,7 @@ static void too_little_memory_to_begin(void **state) {
     }
 }
 
-static void too_little_memory_for_launched(void **state) {
-    (void)state;
+TEST(too_little_memory_for_launched) {
     const char *folder = gs_test_folder();
     char *output;
     int status = gs_test_shell(&output,
@@ -127,8 +121,7 @@ static void too_little_memory_for_launched(void **state) {
 }
 
 /* A program that uses the library and not our main(): this one. */
-static void too_little_memory_for_the_library(void **state) {
-    (void)state;
+TEST(too_little_memory_for_the_library) {
     const int least = least_memory();
     char *output;
     if (least > 150000) skip_because("this OpenBLAS maps a buffer when it is loaded");
@@ -151,8 +144,7 @@ static const char *somebody(void) {
 }
 
 /* Not even one of OpenBLAS's own threads. */
-static void no_room_for_threads(void **state) {
-    (void)state;
+TEST(no_room_for_threads) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip_because("with a sanitizer src/cli/options/early.c does nothing");
 #endif
@@ -169,8 +161,7 @@ static void no_room_for_threads(void **state) {
 }
 
 /* Some processes of a launch, but not all. Those that were started are ended, and nobody is said to be lost. */
-static void no_room_for_processes(void **state) {
-    (void)state;
+TEST(no_room_for_processes) {
     const char *as = somebody();
     char *output;
     if (!as) skip_because("there is no prlimit, or root cannot run the program as another user");
@@ -185,8 +176,7 @@ static void no_room_for_processes(void **state) {
 }
 
 /* A worker's stack is its own, and so is that of PoCL's threads; the main thread's alone is the shell's. */
-static void a_small_stack_is_the_main_threads_alone(void **state) {
-    (void)state;
+TEST(a_small_stack_is_the_main_threads_alone) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip_because("a sanitizer needs more stack in the main thread");
 #endif
@@ -202,8 +192,7 @@ static void a_small_stack_is_the_main_threads_alone(void **state) {
 
 /* ---- open files ---- */
 
-static void too_few_open_files_leave_no_folder(void **state) {
-    (void)state;
+TEST(too_few_open_files_leave_no_folder) {
     const char *folder = gs_test_folder();
     for (int files = 4; files <= 8; files++) {
         char *output;
@@ -219,8 +208,7 @@ static void too_few_open_files_leave_no_folder(void **state) {
 /* ---- the environment ---- */
 
 /* PoCL starts the linker for a kernel that is not in its cache. */
-static void opencl_without_a_path_to_the_linker(void **state) {
-    (void)state;
+TEST(opencl_without_a_path_to_the_linker) {
     static const char *const paths[] = {"-u PATH", "PATH=/no/such/folder"};
     gs_test_need_opencl();
     for (int i = 0; i < 2; i++) {
@@ -235,8 +223,7 @@ static void opencl_without_a_path_to_the_linker(void **state) {
     }
 }
 
-static void opencl_without_a_linker(void **state) {
-    (void)state;
+TEST(opencl_without_a_linker) {
     const char *folder = gs_test_folder();
     char *output;
     gs_test_need_opencl();
@@ -251,13 +238,3 @@ static void opencl_without_a_linker(void **state) {
     free(output);
     if (!can_hide) skip_because("the linker cannot be hidden here");
 }
-
-GS_TESTS(limits, cmocka_unit_test(small_files_do_not_end_a_run),
-         cmocka_unit_test(a_file_too_large_leaves_the_older_one),
-         cmocka_unit_test(too_little_memory_for_openblas),
-         cmocka_unit_test(too_little_memory_for_its_threads), cmocka_unit_test(too_little_memory_to_begin),
-         cmocka_unit_test(too_little_memory_for_launched),
-         cmocka_unit_test(too_little_memory_for_the_library), cmocka_unit_test(no_room_for_threads),
-         cmocka_unit_test(no_room_for_processes), cmocka_unit_test(a_small_stack_is_the_main_threads_alone),
-         cmocka_unit_test(too_few_open_files_leave_no_folder),
-         cmocka_unit_test(opencl_without_a_path_to_the_linker), cmocka_unit_test(opencl_without_a_linker))

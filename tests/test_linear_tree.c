@@ -47,8 +47,7 @@ static void near(const float *x, const double *wanted, size_t count) {
 
 /* Ranks that each have a part of the sum, and add neighbours first, get the bits of one that has all; and these are
  * y = x w^T, dx = dy w, dw += dy^T x and db += the sum of dy. */
-static void sums_do_not_depend_on_the_ranks(void **state) {
-    (void)state;
+TEST(sums_do_not_depend_on_the_ranks) {
     static float y[N * OUT], dx[N * IN], dw[OUT * IN], db[OUT], part[4][N * (IN > OUT ? IN : OUT)];
     static double wanted[4][N * (IN > OUT ? IN : OUT)];
     float *x = numbers[0], *w = numbers[1], *dy = numbers[2];
@@ -86,5 +85,3 @@ static void sums_do_not_depend_on_the_ranks(void **state) {
         }
     gs_device_close(d);
 }
-
-GS_TESTS(linear_tree, cmocka_unit_test(sums_do_not_depend_on_the_ranks))

@@ -18,8 +18,7 @@ enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
 /* ---- the option ---- */
 
-static void links_are_read_and_printed(void **state) {
-    (void)state;
+TEST(links_are_read_and_printed) {
     static const struct {
         const char *typed, *printed;
         double latency, bandwidth;
@@ -42,8 +41,7 @@ static void links_are_read_and_printed(void **state) {
     }
 }
 
-static void other_texts_are_refused(void **state) {
-    (void)state;
+TEST(other_texts_are_refused) {
     static const char *const wrong[] = {
         "",         "5",           "50us",          "50us,",        "50us;1MB/s",
         "us,MB/s",  "50,125MB/s",  "50us,125",      "50us,125mb/s", "-1us,1MB/s",
@@ -64,8 +62,7 @@ static void other_texts_are_refused(void **state) {
 
 /* ---- a line ---- */
 
-static void a_line_carries_one_message_at_a_time(void **state) {
-    (void)state;
+TEST(a_line_carries_one_message_at_a_time) {
     gs_port p = {0};
     assert_true(gs_port_take(&p, 10, 4) == 10); /* 10 - 14 */
     assert_true(gs_port_take(&p, 10, 2) == 14); /* behind it: 14 - 16 */
@@ -78,8 +75,7 @@ static void a_line_carries_one_message_at_a_time(void **state) {
 }
 
 /* What is forgotten counts as busy: a message is late rather than early. */
-static void a_line_forgets_safely(void **state) {
-    (void)state;
+TEST(a_line_forgets_safely) {
     gs_port p = {0};
     for (int i = 0; i < 3 * GS_PORT_BUSY; i++) assert_true(gs_port_take(&p, 10 * i + 10, 1) == 10 * i + 10);
     assert_int_equal(p.count, GS_PORT_BUSY);
@@ -101,8 +97,7 @@ static void over_links(const gs_link *link, const gs_test_layout *layout, gs_tes
     gs_test_link = NULL;
 }
 
-static void every_result_is_as_without_links(void **state) {
-    (void)state;
+TEST(every_result_is_as_without_links) {
     for (int i = 1; i < LAYOUTS; i += 2) {
         void *layout = (void *)&layouts[i];
         for (const gs_test_check *c = gs_test_comm_checks; c->name; c++)
@@ -160,8 +155,7 @@ static gs_status lines_are_shared(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void messages_take_their_time(void **state) {
-    (void)state;
+TEST(messages_take_their_time) {
     for (int i = 0; i < LAYOUTS; i++) over_links(&slow, &layouts[i], lines_are_shared, NULL);
 }
 
@@ -181,9 +175,8 @@ static gs_status waiting_leaves_the_core(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void the_core_is_free_meanwhile(void **state) {
+TEST(the_core_is_free_meanwhile) {
     static gs_link late = {0.2, 1e9};
-    (void)state;
     over_links(&late, &layouts[0], waiting_leaves_the_core, &late);
 }
 
@@ -217,8 +210,7 @@ static gs_status schemes(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void sums_take_their_rounds_and_bytes(void **state) {
-    (void)state;
+TEST(sums_take_their_rounds_and_bytes) {
     over_links(&slow, &(gs_test_layout){"4 threads", 0, {4}}, schemes, NULL);
     over_links(&slow, &layouts[2], schemes, NULL);
 }
@@ -231,8 +223,7 @@ static gs_status never_arrives(gs_comm *c, void *context) {
     return c->rank == 0 ? gs_comm_recv(c, data, BYTES, 1) : gs_comm_barrier(c);
 }
 
-static void longer_than_the_timeout_is_an_error(void **state) {
-    (void)state;
+TEST(longer_than_the_timeout_is_an_error) {
     static const gs_link never = {1e-3, 100};
     gs_test_outcome outcome[GS_TEST_RANKS] = {0};
     gs_test_link = &never;
@@ -255,8 +246,7 @@ static void longer_than_the_timeout_is_an_error(void **state) {
 /* ---- training ---- */
 
 /* Every way to train, and the way in which a rank waits for its own thread. */
-static void training_gives_the_same_bits(void **state) {
-    (void)state;
+TEST(training_gives_the_same_bits) {
     static const struct {
         const char *sync;
         int bucket, every, staleness;
@@ -287,8 +277,7 @@ static void training_gives_the_same_bits(void **state) {
 }
 
 /* 20 steps of at least 2 latencies, in which 2 workers see 6000 + 333 samples; and the run says so. */
-static void a_run_over_links_takes_as_long(void **state) {
-    (void)state;
+TEST(a_run_over_links_takes_as_long) {
     gs_settings s = gs_test_settings("cpu,cpu");
     s.sync = "ps";
     s.link = (gs_link){4e-3, 1e9};
@@ -304,8 +293,7 @@ static void a_run_over_links_takes_as_long(void **state) {
 }
 
 /* Each figure is at least one latency, and says over which links. */
-static void tables_are_measured_over_links(void **state) {
-    (void)state;
+TEST(tables_are_measured_over_links) {
     static const char *const commands[] = {"schemes -n 2 --link 2ms,100GB/s",
                                            "collectives -n 2 --size 4096 --link 2ms,100GB/s"};
     for (int i = 0; i < 2; i++) {
@@ -324,11 +312,3 @@ static void tables_are_measured_over_links(void **state) {
         free(output);
     }
 }
-
-GS_TESTS(link, cmocka_unit_test(links_are_read_and_printed), cmocka_unit_test(other_texts_are_refused),
-         cmocka_unit_test(a_line_carries_one_message_at_a_time), cmocka_unit_test(a_line_forgets_safely),
-         cmocka_unit_test(every_result_is_as_without_links), cmocka_unit_test(messages_take_their_time),
-         cmocka_unit_test(the_core_is_free_meanwhile), cmocka_unit_test(sums_take_their_rounds_and_bytes),
-         cmocka_unit_test(longer_than_the_timeout_is_an_error),
-         cmocka_unit_test(training_gives_the_same_bits), cmocka_unit_test(a_run_over_links_takes_as_long),
-         cmocka_unit_test(tables_are_measured_over_links))

@@ -74,8 +74,7 @@ static void wanted(expected *e, gs_piece want) {
     assert_true(piece.n <= gs_schedule_largest(e->schedule));
 }
 
-static void schedule_follows_the_step(void **state) {
-    (void)state;
+TEST(schedule_follows_the_step) {
     for (int i = 0; i < SCHEDULE_CASES; i++) {
         const schedule_case *c = &schedule_cases[i];
         for (int part = 0; part < c->parts; part++) {
@@ -114,8 +113,7 @@ static void schedule_follows_the_step(void **state) {
 }
 
 /* One worker with four virtual shards of eight has what four workers with one each have, batch by batch. */
-static void several_parts_come_in_their_order(void **state) {
-    (void)state;
+TEST(several_parts_come_in_their_order) {
     gs_schedule four = {.count = COUNT,
                         .batch = 20,
                         .parts = 8,
@@ -181,8 +179,7 @@ static int drain(const gs_schedule *s, double bytes_per_s, int most) {
     return pieces;
 }
 
-static void every_sample_comes_whole(void **state) {
-    (void)state;
+TEST(every_sample_comes_whole) {
     for (int i = 0; i < SCHEDULE_CASES; i++)
         for (int part = 0; part < schedule_cases[i].parts; part++) {
             gs_schedule s = schedule_of(&schedule_cases[i], part, 1);
@@ -191,24 +188,21 @@ static void every_sample_comes_whole(void **state) {
 }
 
 /* A run may end anywhere: after 0, 1, ... pieces, while the loader sleeps or works. */
-static void it_can_be_freed_at_any_moment(void **state) {
-    (void)state;
+TEST(it_can_be_freed_at_any_moment) {
     gs_schedule s = schedule_of(&(schedule_case){3, 1, 1, 3, 0}, 0, 1);
     for (int pieces = 0; pieces < 80; pieces++) assert_int_equal(drain(&s, 0, pieces), pieces);
     gs_loader_free(NULL);
 }
 
 /* A worker without samples: there are more workers than samples in a batch. It gets a piece of none for each. */
-static void a_worker_may_have_nothing(void **state) {
-    (void)state;
+TEST(a_worker_may_have_nothing) {
     gs_schedule s = schedule_of(&(schedule_case){4, 8, 1, 128, 0}, 7, 1);
     assert_int_equal(drain(&s, 0, 1000000), EPOCHS * ((COUNT + 3) / 4));
 }
 
 /* ---- pace ---- */
 
-static void a_pace_is_kept(void **state) {
-    (void)state;
+TEST(a_pace_is_kept) {
     gs_pace p = {.rate = 100};
     assert_near(gs_pace_through(&p, 50, 200), 52, 1e-12, 0);
     assert_near(gs_pace_through(&p, 50.5, 100), 53, 1e-12, 0); /* behind what was wanted before */
@@ -220,8 +214,7 @@ static void a_pace_is_kept(void **state) {
 }
 
 /* Over any time in which there is always something wanted, exactly rate times time is moved. */
-static void a_pace_neither_drifts_nor_bursts(void **state) {
-    (void)state;
+TEST(a_pace_neither_drifts_nor_bursts) {
     gs_pace p = {.rate = 1e6};
     double now = 1000, moved = 0;
     for (int i = 0; i < 10000; i++) {
@@ -233,8 +226,7 @@ static void a_pace_neither_drifts_nor_bursts(void **state) {
 }
 
 /* The same samples, only later. 309 samples of 7 bytes at 200,000 a second: 11 ms. */
-static void a_throttled_loader_brings_the_same(void **state) {
-    (void)state;
+TEST(a_throttled_loader_brings_the_same) {
     gs_schedule s = schedule_of(&schedule_cases[0], 0, 1);
     assert_int_equal(gs_sample_bytes(small_set()), PIXELS + 1);
     assert_int_equal(drain(&s, 2e5, 1000000), drain(&s, 0, 1000000));
@@ -242,8 +234,7 @@ static void a_throttled_loader_brings_the_same(void **state) {
 
 /* At a byte a second the first piece would be through after 28 s; the run ends before. A loader that slept on would
  * still end, far too late: the alarm then ends the test. */
-static void a_throttled_loader_can_be_freed(void **state) {
-    (void)state;
+TEST(a_throttled_loader_can_be_freed) {
     gs_schedule s = schedule_of(&schedule_cases[0], 0, 1);
     for (int i = 0; i < 5; i++) assert_int_equal(drain(&s, 1e-3, 0), 0);
 }
@@ -251,8 +242,7 @@ static void a_throttled_loader_can_be_freed(void **state) {
 /* ---- in a run ---- */
 
 /* Nothing that decides when samples come decides what is learned. */
-static void throttling_changes_no_weight(void **state) {
-    (void)state;
+TEST(throttling_changes_no_weight) {
     gs_settings s = gs_settings_default();
     gs_result fast, slow;
     s.model = "flatten, linear 10";
@@ -270,8 +260,7 @@ static void throttling_changes_no_weight(void **state) {
     gs_result_free(&slow);
 }
 
-static void the_program_throttles(void **state) {
-    (void)state;
+TEST(the_program_throttles) {
     gs_test_program_prints(0, "throttle each worker's loader supplies 50 MB", "%s",
                            "train --model softmax --steps 3 --throttle 50");
     gs_test_program_prints(0, "loader   workers waited for it ", "train --model softmax --steps 3");
@@ -286,8 +275,7 @@ static void the_program_throttles(void **state) {
 }
 
 /* Of any batch: every cut is at a multiple of G, parts follow each other, and differ by at most one group. */
-static void groups_stay_together(void **state) {
-    (void)state;
+TEST(groups_stay_together) {
     for (size_t total = 0; total <= 70; total++)
         for (size_t together = 0; together <= 20; together += together == 0 ? 1 : 3)
             for (int n = 1; n <= 9; n++) {
@@ -304,11 +292,3 @@ static void groups_stay_together(void **state) {
                 assert_int_equal(end, total);
             }
 }
-
-GS_TESTS(loader, cmocka_unit_test(groups_stay_together), cmocka_unit_test(schedule_follows_the_step),
-         cmocka_unit_test(several_parts_come_in_their_order), cmocka_unit_test(every_sample_comes_whole),
-         cmocka_unit_test(it_can_be_freed_at_any_moment), cmocka_unit_test(a_worker_may_have_nothing),
-         cmocka_unit_test(a_pace_is_kept), cmocka_unit_test(a_pace_neither_drifts_nor_bursts),
-         cmocka_unit_test(a_throttled_loader_brings_the_same),
-         cmocka_unit_test(a_throttled_loader_can_be_freed), cmocka_unit_test(throttling_changes_no_weight),
-         cmocka_unit_test(the_program_throttles))

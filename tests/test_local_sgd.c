@@ -6,8 +6,7 @@
 /* H = 1 is the synchronous step, for parts of unequal size (333 among 2 to 4; the last batch, of 6, leaves
  * nobody out and with 8 workers two), with plain SGD, and because the velocity is averaged too also with
  * momentum. */
-static void local_sgd_with_h_1_is_synchronous(void **state) {
-    (void)state;
+TEST(local_sgd_with_h_1_is_synchronous) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu",
                                           "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
     for (int momentum = 0; momentum <= 9; momentum += 9) {
@@ -30,8 +29,7 @@ static void local_sgd_with_h_1_is_synchronous(void **state) {
 
 /* One step in parts of 3 and 2 samples, plain SGD, no weight decay: the average with weights 3/5 and 2/5 is the
  * step on all 5. Equal weights would give something else. */
-static void local_sgd_weighs_by_samples(void **state) {
-    (void)state;
+TEST(local_sgd_weighs_by_samples) {
     gs_settings s = gs_test_settings("cpu,cpu");
     s.model = "flatten, linear 10";
     s.batch = 5;
@@ -48,8 +46,7 @@ static void local_sgd_weighs_by_samples(void **state) {
 
 /* All copies are the same after each average (--verify), the run repeats to the bit, and it learns; with H > 1 it
  * is another algorithm than the synchronous one. */
-static void local_sgd_averages_and_learns(void **state) {
-    (void)state;
+TEST(local_sgd_averages_and_learns) {
     gs_settings s = gs_test_settings("cpu,cpu,cpu");
     gs_result synchronous = gs_test_train(&s);
     s.sync = "local";
@@ -73,8 +70,7 @@ static void local_sgd_averages_and_learns(void **state) {
     gs_result_free(&a);
 }
 
-static void local_sgd_between_processes(void **state) {
-    (void)state;
+TEST(local_sgd_between_processes) {
     gs_test_program_prints(
         0, "weights averaged every 3 steps",
         "launch -n 2 -- train --model softmax --steps 20 --sync local --every 3 --verify 6");
@@ -88,7 +84,3 @@ static void local_sgd_between_processes(void **state) {
     gs_test_program_prints(2, "does not work with --sync local", "train --sync local --every 4 --exact");
     gs_test_program_prints(2, "auto, local, async", "train --sync nobody --steps 1");
 }
-
-GS_TESTS(local_sgd, cmocka_unit_test(local_sgd_with_h_1_is_synchronous),
-         cmocka_unit_test(local_sgd_weighs_by_samples), cmocka_unit_test(local_sgd_averages_and_learns),
-         cmocka_unit_test(local_sgd_between_processes))

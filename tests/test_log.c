@@ -12,8 +12,7 @@
 
 /* ---- the numbers ---- */
 
-static void lines_are_what_train_prints(void **state) {
-    (void)state;
+TEST(lines_are_what_train_prints) {
     static const char args[] = "train --model softmax --batch 333 --epochs 3 --devices cpu,cpu --json";
     char *output, *plain, folder[600];
     snprintf(folder, sizeof folder, "%s", gs_test_new_log());
@@ -66,8 +65,7 @@ static void lines_are_what_train_prints(void **state) {
     free(plain);
 }
 
-static void fewer_lines_hold_means(void **state) {
-    (void)state;
+TEST(fewer_lines_hold_means) {
     const char *folder = gs_test_new_log();
     char one[600], ten[600];
     snprintf(one, sizeof one, "%s", folder);
@@ -104,8 +102,7 @@ static uint32_t number_of(const unsigned char *p) {
 }
 
 /* With a parameter server of four workers three send B and one 3 B. Threads need no Gloo, processes meet over it. */
-static void what_was_sent_and_over_what(void **state) {
-    (void)state;
+TEST(what_was_sent_and_over_what) {
     const char *folder = gs_test_new_log();
     char threads[600], processes[600];
     const double B = 4 * (7850 + 4);
@@ -134,8 +131,7 @@ static bool crc_fits(const unsigned char *p, size_t n) {
     return number_of(p + n) == ((crc >> 15 | crc << 17) + 0xa282ead8);
 }
 
-static void crc_is_castagnolis(void **state) {
-    (void)state;
+TEST(crc_is_castagnolis) {
     unsigned char bytes[32] = {0};
     assert_int_equal(gs_crc32c("123456789", 9), 0xe3069283); /* the check value of CRC-32C */
     assert_int_equal(gs_crc32c(bytes, 32), 0x8a9136aa);      /* RFC 3720, B.4 */
@@ -145,8 +141,7 @@ static void crc_is_castagnolis(void **state) {
     assert_int_equal(crc32c((const unsigned char *)"123456789", 9), 0xe3069283);
 }
 
-static void event_files_are_records(void **state) {
-    (void)state;
+TEST(event_files_are_records) {
     const char *folder = gs_test_new_log();
     char at[600], name[300] = "";
     size_t length;
@@ -171,8 +166,7 @@ static void event_files_are_records(void **state) {
     free(text);
 }
 
-static void histograms_hold_all_numbers(void **state) {
-    (void)state;
+TEST(histograms_hold_all_numbers) {
     static gs_histogram h;
     static double limit[2 * GS_BINS], bucket[2 * GS_BINS];
     static float x[3000];
@@ -220,8 +214,7 @@ static void histograms_hold_all_numbers(void **state) {
 /* ---- in another locale ---- */
 
 /* A program may have set one with a comma: every file is the same as in C, and is read. */
-static void a_comma_of_the_locale_changes_no_file(void **state) {
-    (void)state;
+TEST(a_comma_of_the_locale_changes_no_file) {
     char command[1600], folder[600], *saved[2], *args[] = {"train"};
     size_t bytes[2];
     gs_result result[2];
@@ -271,8 +264,7 @@ static void a_comma_of_the_locale_changes_no_file(void **state) {
 }
 
 /* What depends on the locale is called by its wrapper alone. */
-static void nothing_else_asks_the_locale(void **state) {
-    (void)state;
+TEST(nothing_else_asks_the_locale) {
     char line[300] = "";
     FILE *nm =
         popen("nm -A '" GS_BUILD_DIR "/libgradsum.a' 2>/dev/null | grep -E ' U (v?(s|sn|f|as|d)?printf|"
@@ -286,8 +278,7 @@ static void nothing_else_asks_the_locale(void **state) {
 }
 
 /* A byte of a path that is not UTF-8 is \\xNN, as in messages. */
-static void json_is_always_utf8(void **state) {
-    (void)state;
+TEST(json_is_always_utf8) {
     cJSON *o = cJSON_CreateString("a\xff/\xc3\xa9\xc3");
     char *text = gs_json_to_text(o, false);
     assert_string_equal(text, "\"a\\\\xff/\xc3\xa9\\\\xc3\"");
@@ -312,9 +303,3 @@ static void json_is_always_utf8(void **state) {
         free(all);
     }
 }
-
-GS_TESTS(log, cmocka_unit_test(a_comma_of_the_locale_changes_no_file),
-         cmocka_unit_test(nothing_else_asks_the_locale), cmocka_unit_test(json_is_always_utf8),
-         cmocka_unit_test(lines_are_what_train_prints), cmocka_unit_test(fewer_lines_hold_means),
-         cmocka_unit_test(what_was_sent_and_over_what), cmocka_unit_test(crc_is_castagnolis),
-         cmocka_unit_test(event_files_are_records), cmocka_unit_test(histograms_hold_all_numbers))

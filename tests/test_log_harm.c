@@ -6,8 +6,7 @@
 #include "log/log.h"
 #include "tests/training.h"
 
-static void wrong_use_is_explained(void **state) {
-    (void)state;
+TEST(wrong_use_is_explained) {
     gs_test_program_prints(2, "--log-every needs --log DIR", "train --log-every 5");
     gs_test_program_prints(2, "--trace-steps needs --log DIR", "train --trace-steps 1-2");
     static const char *const ranges[] = {"0-3", "4-3",   "a",   "1-",
@@ -16,8 +15,7 @@ static void wrong_use_is_explained(void **state) {
         gs_test_program_prints(2, "FIRST-LAST", "train --log x --trace-steps=%s", ranges[i]);
 }
 
-static void bad_targets_are_refused(void **state) {
-    (void)state;
+TEST(bad_targets_are_refused) {
     char folder[300];
     snprintf(folder, sizeof folder, "%s", gs_test_folder());
     assert_int_equal(gs_test_shell(NULL, "echo keep > %s/file", folder), 0);
@@ -40,8 +38,7 @@ static void bad_targets_are_refused(void **state) {
 }
 
 /* A run that fails before its first step leaves no log behind, and the place can be used again. */
-static void a_run_that_never_began_leaves_nothing(void **state) {
-    (void)state;
+TEST(a_run_that_never_began_leaves_nothing) {
     char folder[300];
     snprintf(folder, sizeof folder, "%s", gs_test_folder());
     gs_test_program_prints(1, "no/such/data", "train --data no/such/data --log %s/log", folder);
@@ -52,8 +49,7 @@ static void a_run_that_never_began_leaves_nothing(void **state) {
 
 /* The files may not grow beyond a few blocks, and a signal would be sent: as on a full disk, the log ends, and nothing
  * else does. Once lines do not fit, once the trace, once whatever comes first. */
-static void a_full_disk_ends_the_log_alone(void **state) {
-    (void)state;
+TEST(a_full_disk_ends_the_log_alone) {
     static const char args[] = "train --model 'flatten, linear 10' --batch 64 --epochs 4 --threads 1";
     static const struct {
         const char *more, *blocks; /* of 512 bytes */
@@ -93,8 +89,7 @@ static void a_full_disk_ends_the_log_alone(void **state) {
     }
 }
 
-static void a_killed_run_leaves_what_it_wrote(void **state) {
-    (void)state;
+TEST(a_killed_run_leaves_what_it_wrote) {
     char folder[300], *output;
     snprintf(folder, sizeof folder, "%s", gs_test_folder());
     int status =
@@ -114,8 +109,7 @@ static void a_killed_run_leaves_what_it_wrote(void **state) {
     free(output);
 }
 
-static void an_interrupted_run_says_so(void **state) {
-    (void)state;
+TEST(an_interrupted_run_says_so) {
     char folder[300], *output;
     snprintf(folder, sizeof folder, "%s", gs_test_folder());
     int status = gs_test_shell(
@@ -139,8 +133,7 @@ static void an_interrupted_run_says_so(void **state) {
 }
 
 /* Processes that do not all run with a log would wait for each other. */
-static void all_processes_log_or_none(void **state) {
-    (void)state;
+TEST(all_processes_log_or_none) {
     char folder[300], *output;
     snprintf(folder, sizeof folder, "%s", gs_test_folder());
     static const char *const other[] = {"", "--trace-steps 5 --log"};
@@ -170,8 +163,7 @@ static void tell_nobody(void *context, const char *problem) {
 }
 
 /* A worker is lost in the middle of a recorded step: the run fails as without a log, and the log says how. */
-static void a_failed_run_says_why(void **state) {
-    (void)state;
+TEST(a_failed_run_says_why) {
     char folder[600], *command[] = {"train"};
     snprintf(folder, sizeof folder, "%s", gs_test_new_log());
     gs_settings s = gs_test_settings("cpu,cpu");
@@ -195,9 +187,3 @@ static void a_failed_run_says_why(void **state) {
     assert_in_range((int)gs_test_number(gs_test_get(run, "ended"), "steps"), 5, 6); /* rank 0 may be behind */
     cJSON_Delete(run);
 }
-
-GS_TESTS(log_harm, cmocka_unit_test(wrong_use_is_explained), cmocka_unit_test(bad_targets_are_refused),
-         cmocka_unit_test(a_run_that_never_began_leaves_nothing),
-         cmocka_unit_test(a_full_disk_ends_the_log_alone),
-         cmocka_unit_test(a_killed_run_leaves_what_it_wrote), cmocka_unit_test(an_interrupted_run_says_so),
-         cmocka_unit_test(all_processes_log_or_none), cmocka_unit_test(a_failed_run_says_why))

@@ -10,8 +10,7 @@ static bool has_note(const gs_logged *log, const char *part) {
     return false;
 }
 
-static void a_log_is_read(void **state) {
-    (void)state;
+TEST(a_log_is_read) {
     gs_logged log;
     assert_ok(gs_logged_read(gs_made_log(), &log));
     assert_int_equal(log.notes, 0);
@@ -42,8 +41,7 @@ static void a_log_is_read(void **state) {
 }
 
 /* Cut off after each of its bytes, a log is read as far as it is whole. */
-static void cut_metrics_are_read(void **state) {
-    (void)state;
+TEST(cut_metrics_are_read) {
     const char *folder = gs_made_log();
     for (size_t length = 0; length <= strlen(gs_made_metrics); length++) {
         gs_logged log;
@@ -63,8 +61,7 @@ static void cut_metrics_are_read(void **state) {
     }
 }
 
-static void cut_traces_are_read(void **state) {
-    (void)state;
+TEST(cut_traces_are_read) {
     const char *folder = gs_made_log(), *end = strstr(gs_made_trace, "]}");
     size_t before = 0;
     for (size_t length = 0; length <= strlen(gs_made_trace); length++) {
@@ -80,8 +77,7 @@ static void cut_traces_are_read(void **state) {
 }
 
 /* Lines that are no JSON, too long, or have zeros in them; files that are folders; a run.json that is no JSON. */
-static void damage_is_told(void **state) {
-    (void)state;
+TEST(damage_is_told) {
     const char *folder = gs_made_log();
     char *text = malloc(200000);
     gs_logged log;
@@ -129,8 +125,7 @@ static void damage_is_told(void **state) {
 }
 
 /* To open one would wait for its other end, for ever. */
-static void pipes_do_not_keep_it_waiting(void **state) {
-    (void)state;
+TEST(pipes_do_not_keep_it_waiting) {
     const char *folder = gs_made_log();
     char *output;
     assert_int_equal(
@@ -144,7 +139,3 @@ static void pipes_do_not_keep_it_waiting(void **state) {
     assert_true(has_note(&log, "trace.json cannot be read"));
     gs_logged_free(&log);
 }
-
-GS_TESTS(logged, cmocka_unit_test(pipes_do_not_keep_it_waiting), cmocka_unit_test(a_log_is_read),
-         cmocka_unit_test(cut_metrics_are_read), cmocka_unit_test(cut_traces_are_read),
-         cmocka_unit_test(damage_is_told))

@@ -5,8 +5,7 @@
 #include <math.h>
 
 /* Numbers that were computed elsewhere, in rational arithmetic. */
-static void formula(void **state) {
-    (void)state;
+TEST(formula) {
     assert_near(gs_lr_scaled(GS_LR_NONE, 0.05, 2048, 128), 0.05, 0, 0);
     assert_near(gs_lr_scaled(GS_LR_LINEAR, 0.05, 2048, 128), 0.8, 0, 1e-15);
     assert_near(gs_lr_scaled(GS_LR_SQRT, 0.05, 2048, 128), 0.2, 0, 1e-15);
@@ -17,8 +16,7 @@ static void formula(void **state) {
 }
 
 /* 6000 samples in batches of 333 are 19 steps; 1.5 epochs of them are 28.5. */
-static void warm_up(void **state) {
-    (void)state;
+TEST(warm_up) {
     gs_lr_plan p = gs_lr_plan_of(GS_LR_LINEAR, 0.05, 333, 128, 1.5, 19);
     assert_near(p.warmup, 28.5, 0, 0);
     assert_near((double)gs_lr_at(&p, 0), 0.05, 0, 1e-7);
@@ -29,8 +27,7 @@ static void warm_up(void **state) {
     assert_near((double)gs_lr_at(&p, UINT64_MAX), 0.130078125, 0, 1e-7);
 }
 
-static void ends_of_the_warm_up(void **state) {
-    (void)state;
+TEST(ends_of_the_warm_up) {
     /* a whole number of steps: the first step after it has the scaled rate */
     gs_lr_plan p = gs_lr_plan_of(GS_LR_LINEAR, 0.25, 512, 128, 2, 4);
     for (int t = 0; t < 8; t++) assert_near((double)gs_lr_at(&p, (uint64_t)t), 0.25 + 0.09375 * t, 0, 1e-7);
@@ -75,8 +72,7 @@ static void record_rate(gs_worker *w) {
 }
 
 /* Each step is made with the rate of the formula. */
-static void steps_use_the_rates(void **state) {
-    (void)state;
+TEST(steps_use_the_rates) {
     gs_settings s = settings_for("cpu,cpu");
     gs_result r;
     s.test_hook = record_rate;
@@ -90,8 +86,7 @@ static void steps_use_the_rates(void **state) {
 }
 
 /* A rule alone is --lr with the scaled rate. */
-static void a_rule_is_another_lr(void **state) {
-    (void)state;
+TEST(a_rule_is_another_lr) {
     gs_settings s = settings_for("cpu");
     gs_result scaled, plain;
     s.warmup = 0;
@@ -107,8 +102,7 @@ static void a_rule_is_another_lr(void **state) {
 }
 
 /* Rounding only: 2e-7 was seen. A warm-up that is one step off changes the weights by 1e-2. */
-static void workers_equal_one(void **state) {
-    (void)state;
+TEST(workers_equal_one) {
     static const char *const several[] = {"cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu"};
     gs_settings s = settings_for("cpu");
     gs_result one, off, r;
@@ -128,8 +122,7 @@ static void workers_equal_one(void **state) {
 
 /* The ways to train in which not all wait for all have the same rates: local SGD that averages after each step, and
  * the server that waits for everybody, are the synchronous step. */
-static void other_modes_use_the_rates(void **state) {
-    (void)state;
+TEST(other_modes_use_the_rates) {
     gs_settings s = settings_for("cpu,cpu");
     gs_result ps, r;
     s.sync = "ps";
@@ -150,8 +143,7 @@ static void other_modes_use_the_rates(void **state) {
 
 /* ---- the program ---- */
 
-static void wrong_usage(void **state) {
-    (void)state;
+TEST(wrong_usage) {
     gs_test_program_prints(2, "unknown --lr-rule 'cube'; choose one of: none, linear, sqrt",
                            "train --lr-rule cube");
     gs_test_program_prints(2, "--warmup: '-1' is not a number from 0", "train --lr-rule linear --warmup -1");
@@ -159,8 +151,7 @@ static void wrong_usage(void **state) {
     gs_test_program_prints(2, "--base-batch: '0' is not", "train --lr-rule sqrt --base-batch 0");
 }
 
-static void start_says_the_rates(void **state) {
-    (void)state;
+TEST(start_says_the_rates) {
     static const char run[] = "train --model softmax --steps 2 --threads 1 --batch 512 --warmup 0.5";
     gs_test_program_prints(
         0, "lr 0.2 (linear rule: 0.05 x 512/128), after a warm-up from 0.05 over 6\n         steps",
@@ -185,17 +176,10 @@ static void ranks_must_agree_on(const char *mine, const char *theirs, const char
     free(output);
 }
 
-static void ranks_must_agree(void **state) {
-    (void)state;
+TEST(ranks_must_agree) {
     ranks_must_agree_on("", "--lr-rule linear", "rank 1 has --lr-rule linear, rank 0 none");
     ranks_must_agree_on("--lr-rule sqrt", "--lr-rule sqrt --base-batch 64",
                         "rank 1 and rank 0 differ in --base-batch (64 versus 128)");
     ranks_must_agree_on("--lr-rule sqrt --warmup 1.5", "--lr-rule sqrt --warmup 1",
                         "rank 1 and rank 0 differ in --warmup (1 versus 1.5)");
 }
-
-GS_TESTS(lr_rule, cmocka_unit_test(formula), cmocka_unit_test(warm_up), cmocka_unit_test(ends_of_the_warm_up),
-         cmocka_unit_test(steps_use_the_rates), cmocka_unit_test(a_rule_is_another_lr),
-         cmocka_unit_test(workers_equal_one), cmocka_unit_test(other_modes_use_the_rates),
-         cmocka_unit_test(wrong_usage), cmocka_unit_test(start_says_the_rates),
-         cmocka_unit_test(ranks_must_agree))

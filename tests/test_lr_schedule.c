@@ -19,8 +19,7 @@ static void check_rates(const gs_lr_course *c, const double *want, int count) {
 
 /* PyTorch 1.13, lr 0.1: CosineAnnealingLR(T_max=10, eta_min=0.01), LinearLR(1, 0.01, total_iters=10) and
  * MultiStepLR([3, 6], 0.1), in f64. */
-static void as_pytorch(void **state) {
-    (void)state;
+TEST(as_pytorch) {
     static const double cosine[] = {0.1,
                                     0.09779754323328193,
                                     0.09140576474687266,
@@ -44,8 +43,7 @@ static void as_pytorch(void **state) {
 }
 
 /* Beside libm's cosine, to the last bit of a float, over a run of every length; with a warm-up before. */
-static void cosine_is_accurate(void **state) {
-    (void)state;
+TEST(cosine_is_accurate) {
     for (int steps = 1; steps <= 400; steps += 7)
         for (int warmup = 0; warmup < steps; warmup += 1 + steps / 3) {
             gs_lr_course c = course("cosine", 0.3, 0, warmup, steps);
@@ -57,8 +55,7 @@ static void cosine_is_accurate(void **state) {
         }
 }
 
-static void warm_up_without_a_rule(void **state) {
-    (void)state;
+TEST(warm_up_without_a_rule) {
     static const double want[] = {0.2, 0.4, 0.6, 0.8, 1, 1, 1};
     static const double then_linear[] = {0.2, 0.4, 0.6, 0.8, 1, 0.75, 0.5, 0.25, 0, 0};
     static const double part[] = {0.4, 0.8, 1, 1};
@@ -71,8 +68,7 @@ static void warm_up_without_a_rule(void **state) {
 }
 
 /* A schedule begins where the rule's warm-up has ended; what a rule gives is passed through to the bit. */
-static void behind_a_rule(void **state) {
-    (void)state;
+TEST(behind_a_rule) {
     gs_lr_course c = course("cosine", 1, 0, 0, 12);
     c.plan = gs_lr_plan_of(GS_LR_LINEAR, 0.25, 512, 128, 2, 2);
     c.warmup = c.plan.warmup;
@@ -84,8 +80,7 @@ static void behind_a_rule(void **state) {
 
 /* ---- as text ---- */
 
-static void text(void **state) {
-    (void)state;
+TEST(text) {
     static const char *const right[] = {"constant",           "linear",       "cosine",  "step:30,60@0.1",
                                         "step:0.5,1.25@0.03", "step:1@1e-05", "step:1@1"};
     static const char *const wrong[] = {"",
@@ -147,8 +142,7 @@ static void record_rate(gs_worker *w) {
 }
 
 /* The end is known: 24 steps, since --steps ends the run before its 57. */
-static void steps_use_the_rates(void **state) {
-    (void)state;
+TEST(steps_use_the_rates) {
     static const char *const schedules[] = {"linear", "cosine", "step:0.5,1@0.5"};
     for (int i = 0; i < 3; i++) {
         gs_settings s = settings_for("cpu,cpu", schedules[i]);
@@ -175,8 +169,7 @@ static void record_epochs(gs_worker *w) {
 }
 
 /* Without --steps the end is that of the last epoch; epochs of a warm-up are counted in steps. */
-static void epochs_end_it(void **state) {
-    (void)state;
+TEST(epochs_end_it) {
     gs_settings s = settings_for("cpu", "linear");
     s.test_hook = record_epochs;
     s.steps = 0;
@@ -206,8 +199,7 @@ static gs_result train_as(const char *devices, const char *sync, int every, int 
 
 /* Local SGD that averages after each step, a server that waits for everybody, and a sharded update are the synchronous
  * step; a schedule that one of them did not follow would move the weights by 1e-2. */
-static void all_ways_follow(void **state) {
-    (void)state;
+TEST(all_ways_follow) {
     static const struct {
         const char *devices, *sync;
         int every, staleness;
@@ -236,8 +228,7 @@ static void all_ways_follow(void **state) {
 
 /* ---- the program ---- */
 
-static void start_says_it(void **state) {
-    (void)state;
+TEST(start_says_it) {
     static const char run[] = "train --model softmax --steps 3 --threads 1";
     gs_test_program_prints(0, "rate     lr 0.05; along a cosine to 0 at step 3\n", "%s --schedule cosine",
                            run);
@@ -251,8 +242,7 @@ static void start_says_it(void **state) {
                            "%s --warmup-steps 3 --json", run);
 }
 
-static void what_is_refused(void **state) {
-    (void)state;
+TEST(what_is_refused) {
     static const struct {
         const char *says, *options;
     } wrong[] = {
@@ -279,9 +269,3 @@ static void what_is_refused(void **state) {
     gs_test_program_prints(1, "from --lr 500000 and a warm-up: try",
                            "train --model mlp --lr 500000 --warmup-steps 2 --loss squared_error");
 }
-
-GS_TESTS(lr_schedule, cmocka_unit_test(as_pytorch), cmocka_unit_test(cosine_is_accurate),
-         cmocka_unit_test(warm_up_without_a_rule), cmocka_unit_test(behind_a_rule), cmocka_unit_test(text),
-         cmocka_unit_test(steps_use_the_rates), cmocka_unit_test(epochs_end_it),
-         cmocka_unit_test(all_ways_follow), cmocka_unit_test(start_says_it),
-         cmocka_unit_test(what_is_refused))

@@ -37,8 +37,7 @@ static void await_rank(const char *folder, int rank) {
     for (int i = 0; i < 30000 && (stat(path, &s) != 0 || s.st_size == 0); i++) usleep(10000);
 }
 
-static void a_rank_that_never_comes_is_named(void **state) {
-    (void)state;
+TEST(a_rank_that_never_comes_is_named) {
     char folder[400];
     gs_test_new_folder(folder);
     assert_fails(GS_E_PEER, "rank 0 waited 0.3 s for rank 1 of 2, which never arrived",
@@ -54,8 +53,7 @@ static void a_rank_that_never_comes_is_named(void **state) {
     assert_int_not_equal(access(folder, F_OK), 0);
 }
 
-static void a_folder_that_is_not_new_is_refused(void **state) {
-    (void)state;
+TEST(a_folder_that_is_not_new_is_refused) {
     char folder[400];
     gs_test_new_folder(folder);
     write_file(folder, "notes.txt", "mine");
@@ -84,8 +82,7 @@ static void a_folder_that_is_not_new_is_refused(void **state) {
 }
 
 /* A rank that came and died is not waited for. */
-static void a_rank_that_died_at_the_meeting_is_named(void **state) {
-    (void)state;
+TEST(a_rank_that_died_at_the_meeting_is_named) {
     char folder[400];
     gs_test_new_folder(folder);
     gs_test_rank p = gs_test_start_rank(1, 2, folder, 60);
@@ -98,8 +95,7 @@ static void a_rank_that_died_at_the_meeting_is_named(void **state) {
 }
 
 /* Two machines of one name, as clones of a disk are: the numbers of their processes mean nothing to each other. */
-static void a_machine_of_the_same_name_is_another(void **state) {
-    (void)state;
+TEST(a_machine_of_the_same_name_is_another) {
     char folder[400], path[500], boot[40] = "";
     gs_passport all[2];
     gs_test_new_folder(folder);
@@ -120,8 +116,7 @@ static void a_machine_of_the_same_name_is_another(void **state) {
     assert_int_equal(all[1].pid, 0);
 }
 
-static void an_address_must_be_this_machines(void **state) {
-    (void)state;
+TEST(an_address_must_be_this_machines) {
     char folder[400];
     gs_test_new_folder(folder);
     assert_fails(GS_E_USAGE, "cannot resolve the address 'no.such.host.invalid' for the other processes",
@@ -139,8 +134,7 @@ static int launch_with_descriptors(int limit, char **output) {
 }
 
 /* Room for strangers is wanted only when they come; and what no time mends is not taken for a peer that is slow. */
-static void too_few_descriptors_are_named(void **state) {
-    (void)state;
+TEST(too_few_descriptors_are_named) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip_because("UBSan needs a descriptor of its own to look at memory");
 #endif
@@ -160,8 +154,7 @@ static void too_few_descriptors_are_named(void **state) {
         fail_msg("the limit was never met: of 8 to 24, the first that was enough is %d", enough);
 }
 
-static void the_environment_says_who_this_is(void **state) {
-    (void)state;
+TEST(the_environment_says_who_this_is) {
     static const struct {
         const char *rank, *size, *folder, *timeout, *message; /* message NULL: it is right */
     } cases[] = {
@@ -201,10 +194,3 @@ static void the_environment_says_who_this_is(void **state) {
         if (!cases[i].folder) assert_null(r.directory);
     }
 }
-
-GS_TESTS(meeting, cmocka_unit_test(a_rank_that_never_comes_is_named),
-         cmocka_unit_test(a_folder_that_is_not_new_is_refused),
-         cmocka_unit_test(a_rank_that_died_at_the_meeting_is_named),
-         cmocka_unit_test(a_machine_of_the_same_name_is_another),
-         cmocka_unit_test(an_address_must_be_this_machines), cmocka_unit_test(too_few_descriptors_are_named),
-         cmocka_unit_test(the_environment_says_who_this_is))

@@ -19,8 +19,7 @@ static void become_a_run(const char *file) {
 }
 
 /* What a small process reports that this one, which is large, has started. */
-static void peak_memory_is_the_process_own(void **state) {
-    (void)state;
+TEST(peak_memory_is_the_process_own) {
     char file[400], line[4096];
     double reported = 0;
     int status = -1;
@@ -47,8 +46,7 @@ static void peak_memory_is_the_process_own(void **state) {
 }
 
 /* Lengths around those of a piece, and places in a page at which one copying instruction is slow. */
-static void copies_are_whole(void **state) {
-    (void)state;
+TEST(copies_are_whole) {
     static const size_t lengths[] = {0, 1, 63, 1023, 1024, 1025, 2047, 2048, 2049, 5000, 16384};
     static unsigned char from[16384 + 64], to[16384 + 128];
     for (size_t i = 0; i < sizeof from; i++) from[i] = (unsigned char)(i * 7 + i / 251);
@@ -84,8 +82,7 @@ static size_t bytes_of_model(const char *block, int blocks, size_t batch) {
 }
 
 /* A layer more takes memory for its y, and none for its dx. */
-static void gradients_of_layers_share_buffers(void **state) {
-    (void)state;
+TEST(gradients_of_layers_share_buffers) {
     static const struct {
         const char *block;
         size_t ys; /* arrays of 64 numbers that a block keeps for backward */
@@ -106,6 +103,3 @@ static void gradients_of_layers_share_buffers(void **state) {
         assert_int_equal(more, 5 * cases[i].ys * (64 * BATCH * sizeof(float) + FREE));
     }
 }
-
-GS_TESTS(memory, cmocka_unit_test(peak_memory_is_the_process_own), cmocka_unit_test(copies_are_whole),
-         cmocka_unit_test(gradients_of_layers_share_buffers))

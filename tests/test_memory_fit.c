@@ -43,8 +43,7 @@ static gs_settings fitted(gs_settings s, int max_memory, char *why, size_t size)
 
 /* Smaller pieces first, and only as small as they must be; then ZeRO too; and the run keeps to it. How much operators
  * need as scratch memory depends on the CPU: about 16 MB, 13.1 with pieces of 1 sample, 9.3 with these and --zero 1. */
-static void the_cheapest_that_fits_is_chosen(void **state) {
-    (void)state;
+TEST(the_cheapest_that_fits_is_chosen) {
     static const struct {
         int limit, zero;
         const char *why;
@@ -77,8 +76,7 @@ static void the_cheapest_that_fits_is_chosen(void **state) {
 }
 
 /* However much it is: the sentence is not cut short. */
-static void all_that_did_not_suffice_is_told(void **state) {
-    (void)state;
+TEST(all_that_did_not_suffice_is_told) {
     char *text;
     assert_int_equal(gs_test_program(&text,
                                      "memory --model gpt --data text:LICENSE --devices cpu,cpu --batch 12 "
@@ -90,8 +88,7 @@ static void all_that_did_not_suffice_is_told(void **state) {
 }
 
 /* A pipeline's batch is cut into more micro-batches. Where groups of batch_norm allow only some sizes, one of these. */
-static void other_runs_have_other_options(void **state) {
-    (void)state;
+TEST(other_runs_have_other_options) {
     char why[GS_FIT_TEXT];
     gs_settings s = gs_test_settings("cpu,cpu");
     s.model = "conv 16 3x3 pad 1, relu, conv 16 3x3 pad 1, relu, flatten, linear 10";
@@ -109,8 +106,7 @@ static void other_runs_have_other_options(void **state) {
 }
 
 /* Of several pipelines the replicas of a stage can divide its vectors; a layout says so in its word. */
-static void stages_have_zero_1(void **state) {
-    (void)state;
+TEST(stages_have_zero_1) {
     static const char RUN[] = "memory --model \"flatten, linear 500, relu, linear 500, relu, linear 10\" "
                               "--devices cpu,cpu,cpu,cpu --optimizer adam --threads 1";
     gs_test_program_prints(0, "--layout dp2,pp2,zero1 1/2 of vectors", "%s --layout dp2,pp2", RUN);
@@ -119,16 +115,14 @@ static void stages_have_zero_1(void **state) {
 }
 
 /* Processes find the same, though rank 0 takes more. */
-static void processes_choose_the_same(void **state) {
-    (void)state;
+TEST(processes_choose_the_same) {
     gs_test_program_prints(0, "--micro-batch ",
                            "launch -n 2 -- train --model lenet --max-memory 5 --fit --steps 3 --threads 1 "
                            "--save-state --save %s/fit.safetensors",
                            gs_test_folder());
 }
 
-static void what_does_not_fit_is_refused_or_made_to_fit(void **state) {
-    (void)state;
+TEST(what_does_not_fit_is_refused_or_made_to_fit) {
     static const char RUN[] =
         "--model \"conv 16 3x3 pad 1, tanh, global_avg_pool, flatten, linear 10\" --batch 256 "
         "--steps 2 --threads 1";
@@ -144,8 +138,7 @@ static void what_does_not_fit_is_refused_or_made_to_fit(void **state) {
 }
 
 /* A virtual shard in more passes would have other bits than --exact has where there is no limit. */
-static void exact_runs_keep_their_bits(void **state) {
-    (void)state;
+TEST(exact_runs_keep_their_bits) {
     char why[300];
     gs_settings s = gs_test_settings("cpu,cpu");
     s.model = "flatten, linear 100, relu, linear 100, relu, linear 10";
@@ -157,8 +150,7 @@ static void exact_runs_keep_their_bits(void **state) {
 }
 
 /* With the peak of each; and where no option suffices alone, those that do together. */
-static void a_refusal_says_what_would_help(void **state) {
-    (void)state;
+TEST(a_refusal_says_what_would_help) {
     static const char RUN[] =
         "--model \"flatten, linear 400, linear 400, linear 10\" --optimizer adam --batch 512 "
         "--devices cpu,cpu --steps 2 --threads 1";
@@ -175,8 +167,7 @@ static void a_refusal_says_what_would_help(void **state) {
 
 /* ---- theory ---- */
 
-static void theory_goes_on_from_the_stage_of_the_run(void **state) {
-    (void)state;
+TEST(theory_goes_on_from_the_stage_of_the_run) {
     static const struct {
         const char *sync;
         int zero;
@@ -213,8 +204,7 @@ static void theory_goes_on_from_the_stage_of_the_run(void **state) {
 }
 
 /* Each option of the list is what a plan with it takes; cheapest in time first. */
-static void the_list_is_of_plans(void **state) {
-    (void)state;
+TEST(the_list_is_of_plans) {
     gs_memory_plan plan;
     gs_memory_options list;
     gs_settings s = wide_settings("cpu,cpu,cpu");
@@ -238,8 +228,7 @@ static void the_list_is_of_plans(void **state) {
 
 /* ---- predicted beside measured ---- */
 
-static void train_shows_both(void **state) {
-    (void)state;
+TEST(train_shows_both) {
     static const char RUN[] = "train --model lenet --devices cpu,cpu --zero 2 --steps 2 --threads 1";
     char *text;
     gs_test_program_prints(0, " predicted): weights 0.5 (0.5), ", RUN);
@@ -257,11 +246,3 @@ static void train_shows_both(void **state) {
     cJSON_Delete(end);
     free(text);
 }
-
-GS_TESTS(memory_fit, cmocka_unit_test(the_cheapest_that_fits_is_chosen),
-         cmocka_unit_test(all_that_did_not_suffice_is_told), cmocka_unit_test(other_runs_have_other_options),
-         cmocka_unit_test(stages_have_zero_1), cmocka_unit_test(processes_choose_the_same),
-         cmocka_unit_test(what_does_not_fit_is_refused_or_made_to_fit),
-         cmocka_unit_test(exact_runs_keep_their_bits), cmocka_unit_test(a_refusal_says_what_would_help),
-         cmocka_unit_test(theory_goes_on_from_the_stage_of_the_run), cmocka_unit_test(the_list_is_of_plans),
-         cmocka_unit_test(train_shows_both))

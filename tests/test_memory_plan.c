@@ -226,8 +226,7 @@ static void compare_with_plan(int number, int seen[6]) {
     gs_dataset_free(r.test);
 }
 
-static void a_run_takes_what_its_plan_says(void **state) {
-    (void)state;
+TEST(a_run_takes_what_its_plan_says) {
     const char *draws = getenv("GRADSUM_TEST_DRAWS"); /* make test-memory */
     const int count = draws ? atoi(draws) : 20;
     int seen[6] = {0};
@@ -240,8 +239,7 @@ static void a_run_takes_what_its_plan_says(void **state) {
 
 /* The loss scale of f16 needs the largest gradient, for which OpenCL has scratch memory, and a small model no other.
  * With and without --zero. */
-static void a_loss_scale_is_planned(void **state) {
-    (void)state;
+TEST(a_loss_scale_is_planned) {
     int seen[6] = {0};
     gs_test_need_opencl();
     compare_with_plan(166, seen);
@@ -251,8 +249,7 @@ static void a_loss_scale_is_planned(void **state) {
 
 /* ---- what is no plan ---- */
 
-static void bad_use_gets_a_sentence(void **state) {
-    (void)state;
+TEST(bad_use_gets_a_sentence) {
     gs_test_program_prints(2, "--fit says what to do at a limit: it needs --max-memory MB",
                            "memory --fit --device cl");
     gs_test_program_prints(2, "--fit says what to do at a limit: it needs --max-memory MB",
@@ -271,8 +268,7 @@ static void bad_use_gets_a_sentence(void **state) {
 
 /* Models that would need 5 to 60 GB are planned on any machine, in a moment: nothing is computed, not even what a
  * kernel prepares for its threads. */
-static void a_plan_takes_no_memory(void **state) {
-    (void)state;
+TEST(a_plan_takes_no_memory) {
     static const char WIDE[] = "flatten, linear 40000, linear 40000, linear 10";
     static const struct {
         const char *model, *devices;
@@ -307,7 +303,3 @@ static void a_plan_takes_no_memory(void **state) {
     }
     gs_dataset_free(set);
 }
-
-GS_TESTS(memory_plan, cmocka_unit_test(a_run_takes_what_its_plan_says),
-         cmocka_unit_test(a_loss_scale_is_planned), cmocka_unit_test(a_plan_takes_no_memory),
-         cmocka_unit_test(bad_use_gets_a_sentence))

@@ -7,8 +7,7 @@
 
 /* ---- the scale itself ---- */
 
-static void halved_and_doubled(void **state) {
-    (void)state;
+TEST(halved_and_doubled) {
     gs_loss_scale s = {.scale = GS_LOSS_SCALE_FIRST};
     gs_loss_scale_step(&s, false);
     assert_true(s.skipped && s.skips == 1 && s.used == 128 && s.scale == 64);
@@ -26,8 +25,7 @@ static void halved_and_doubled(void **state) {
     assert_true(s.scale == GS_LOSS_SCALE_MOST);
 }
 
-static void what_a_file_may_say(void **state) {
-    (void)state;
+TEST(what_a_file_may_say) {
     assert_true(gs_loss_scale_is_valid(65536, 0) && gs_loss_scale_is_valid(0x1p-24, 1999));
     assert_false(gs_loss_scale_is_valid(65536, 2000));
     assert_false(gs_loss_scale_is_valid(65535, 0));
@@ -78,8 +76,7 @@ static updated update_twice(gs_device *d, const gs_optimizer_ops *ops, float sca
 }
 
 /* A power of two changes no bit of what it is divided out of. */
-static void scaled_gradients_give_the_same_update(void **state) {
-    (void)state;
+TEST(scaled_gradients_give_the_same_update) {
     static const gs_optimizer_ops *const all[] = {&gs_sgd, &gs_adam, &gs_lars, &gs_lamb};
     int count;
     gs_device *const *devices = gs_test_devices(&count);
@@ -96,8 +93,7 @@ static void scaled_gradients_give_the_same_update(void **state) {
 }
 
 /* Neither the weights nor the vectors, nor Adam's count of updates. */
-static void nothing_is_updated_by_infinity(void **state) {
-    (void)state;
+TEST(nothing_is_updated_by_infinity) {
     static const gs_optimizer_ops *const all[] = {&gs_sgd, &gs_adam};
     const float bad[] = {INFINITY, -INFINITY, NAN};
     int count;
@@ -135,8 +131,7 @@ static void look(gs_worker *w) {
 }
 
 /* --verify compares the weights after each step, so a step that one worker alone left out would fail. */
-static void all_workers_skip_the_same(void **state) {
-    (void)state;
+TEST(all_workers_skip_the_same) {
     static const struct {
         const char *sync, *devices;
         gs_wire wire;
@@ -192,15 +187,13 @@ static void near_to_f32_on(const char *device) {
     gs_result_free((gs_result *)&f32);
 }
 
-static void near_to_f32(void **state) {
-    (void)state;
+TEST(near_to_f32) {
     near_to_f32_on("cpu");
     if (gs_test_has_opencl()) near_to_f32_on("cl");
 }
 
 /* The products' bits follow from the sizes alone, so --exact holds in 16 bits too; and for any number of threads. */
-static void the_same_bits(void **state) {
-    (void)state;
+TEST(the_same_bits) {
     static const char *const counts[] = {"cpu,cpu", "cpu,cpu,cpu,cpu"};
     for (int p = GS_PRECISION_BF16; p <= GS_PRECISION_F16; p++) {
         gs_settings s = settings_of((gs_precision)p, "cpu");
@@ -224,8 +217,7 @@ static void the_same_bits(void **state) {
     }
 }
 
-static void on_opencl_too(void **state) {
-    (void)state;
+TEST(on_opencl_too) {
     gs_test_need_opencl();
     for (int p = GS_PRECISION_BF16; p <= GS_PRECISION_F16; p++) {
         gs_settings s = settings_of((gs_precision)p, "cpu,cl");
@@ -249,8 +241,7 @@ static void end_after_6(gs_worker *w) {
     if (w->step >= 5) gs_stop_requested = 1;
 }
 
-static void the_scale_is_kept(void **state) {
-    (void)state;
+TEST(the_scale_is_kept) {
     char half[300], whole[300], both[300];
     gs_settings s = settings_of(GS_PRECISION_F16, "cpu,cpu");
     gs_state *kept;
@@ -283,8 +274,7 @@ static void the_scale_is_kept(void **state) {
 
 /* ---- the command ---- */
 
-static void what_it_says(void **state) {
-    (void)state;
+TEST(what_it_says) {
     char log[300], *output;
     snprintf(log, sizeof log, "%s/log", gs_test_folder());
     gs_test_program_prints(0, "products of bf16", "train --model softmax --steps 1 --precision bf16");
@@ -310,8 +300,7 @@ static void what_it_says(void **state) {
 }
 
 /* One pixel in each sample, of 1e8: infinite in f16, and so is its gradient with any scale; the loss is finite. */
-static void no_scale_will_do(void **state) {
-    (void)state;
+TEST(no_scale_will_do) {
     enum { N = 40, PIXELS = 16 };
     static float x[N * PIXELS];
     static int32_t label[N];
@@ -335,9 +324,3 @@ static void no_scale_will_do(void **state) {
     gs_result_free(&r);
     gs_dataset_free(set);
 }
-
-GS_TESTS(mixed_precision, cmocka_unit_test(no_scale_will_do), cmocka_unit_test(halved_and_doubled),
-         cmocka_unit_test(what_a_file_may_say), cmocka_unit_test(scaled_gradients_give_the_same_update),
-         cmocka_unit_test(nothing_is_updated_by_infinity), cmocka_unit_test(all_workers_skip_the_same),
-         cmocka_unit_test(near_to_f32), cmocka_unit_test(the_same_bits), cmocka_unit_test(on_opencl_too),
-         cmocka_unit_test(the_scale_is_kept), cmocka_unit_test(what_it_says))

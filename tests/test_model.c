@@ -9,8 +9,7 @@ static const gs_shape mnist = {1, 28, 28, 0};
 
 /* ---- plan ---- */
 
-static void named_models(void **state) {
-    (void)state;
+TEST(named_models) {
     const gs_shape small = {3, 32, 32, 0}, large = {3, 224, 224, 0}, context = {1, 1, 1, 64},
                    long_context = {1, 1, 1, 1024};
     const struct {
@@ -60,8 +59,7 @@ static gs_status stage(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-static void stages_of_resnet50(void **state) {
-    (void)state;
+TEST(stages_of_resnet50) {
     gs_model *m;
     char list[256] = "";
     assert_ok(gs_model_plan("resnet50", (gs_shape){3, 224, 224, 0}, &m));
@@ -73,8 +71,7 @@ static void stages_of_resnet50(void **state) {
 }
 
 /* A number after a name is that of the classes, and the saved text has it. */
-static void classes_of_a_name(void **state) {
-    (void)state;
+TEST(classes_of_a_name) {
     gs_model *m;
     assert_ok(gs_model_plan(" lenet  26", mnist, &m));
     assert_int_equal(m->out.c, 26);
@@ -85,8 +82,7 @@ static void classes_of_a_name(void **state) {
 }
 
 /* Of a language model it is the vocabulary, which stands at the beginning. */
-static void language_models(void **state) {
-    (void)state;
+TEST(language_models) {
     const struct {
         const char *name;
         bool is;
@@ -116,8 +112,7 @@ static gs_status list_layer(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-static void names_and_shapes(void **state) {
-    (void)state;
+TEST(names_and_shapes) {
     gs_model *m;
     assert_ok(
         gs_model_plan("conv 8 3x3 stride 2, residual (conv 4 1x1, conv 8 3x3 pad 1 no_bias | conv 8 1x1), "
@@ -160,8 +155,7 @@ static void names_and_shapes(void **state) {
     gs_model_free(m);
 }
 
-static void shapes_that_do_not_fit(void **state) {
-    (void)state;
+TEST(shapes_that_do_not_fit) {
     const struct {
         const char *text, *message;
     } wrong[] = {
@@ -204,8 +198,7 @@ static void shapes_that_do_not_fit(void **state) {
 }
 
 /* Numbers that no text can hold, but a constructor can. */
-static void numbers_out_of_range(void **state) {
-    (void)state;
+TEST(numbers_out_of_range) {
     const struct {
         gs_layer *layer;
         const char *message;
@@ -245,8 +238,7 @@ static void numbers_out_of_range(void **state) {
 
 /* ---- create ---- */
 
-static void create_fails(void **state) {
-    (void)state;
+TEST(create_fails) {
     gs_device *cpu;
     gs_model *m;
     assert_ok(gs_device_open("cpu", 1, &cpu));
@@ -263,8 +255,7 @@ static void create_fails(void **state) {
 }
 
 /* "std S": normal weights, and a bias of 0. A layer without it has what it always has. */
-static void normal_initial_values(void **state) {
-    (void)state;
+TEST(normal_initial_values) {
     gs_model *m;
     assert_ok(gs_model_plan("flatten, linear 40 std 0.02, linear 30, linear 10 no_bias std 1.5", mnist, &m));
     const double std[] = {0.02, 0, 0, 0, 1.5};
@@ -286,8 +277,7 @@ static void normal_initial_values(void **state) {
     free(w);
 }
 
-static void initial_values(void **state) {
-    (void)state;
+TEST(initial_values) {
     int count;
     gs_device *const *devices = gs_test_devices(&count);
     const char *name = gs_test_small() ? "flatten, linear 3, linear 10" : "lenet";
@@ -326,9 +316,3 @@ static void initial_values(void **state) {
     free(want);
     free(got);
 }
-
-GS_TESTS(model, cmocka_unit_test(named_models), cmocka_unit_test(stages_of_resnet50),
-         cmocka_unit_test(classes_of_a_name), cmocka_unit_test(language_models),
-         cmocka_unit_test(names_and_shapes), cmocka_unit_test(shapes_that_do_not_fit),
-         cmocka_unit_test(numbers_out_of_range), cmocka_unit_test(create_fails),
-         cmocka_unit_test(initial_values), cmocka_unit_test(normal_initial_values))

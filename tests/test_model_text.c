@@ -11,8 +11,7 @@ static gs_status describe(gs_layer *l, void *context) {
 }
 
 /* Each text, and the layers that come of it, described in the canonical way. */
-static void good_texts(void **state) {
-    (void)state;
+TEST(good_texts) {
     const struct {
         const char *text, *layers;
     } good[] = {
@@ -66,8 +65,7 @@ static void good_texts(void **state) {
 }
 
 /* What describe says is itself a text that gives the same layer. */
-static void descriptions_can_be_parsed(void **state) {
-    (void)state;
+TEST(descriptions_can_be_parsed) {
     gs_layer *layers[] = {gs_linear(3, false),
                           gs_conv2d(4, 3, 2, 1, 5, 0, 6, true),
                           gs_conv2d(4, 3, 3, 2, 2, 1, 1, false),
@@ -113,8 +111,7 @@ static void descriptions_can_be_parsed(void **state) {
 
 #define LAYERS "linear, conv, max_pool, " /* and so on */
 
-static void bad_texts(void **state) {
-    (void)state;
+TEST(bad_texts) {
     const struct {
         const char *text, *message; /* after "model text: " */
     } bad[] = {
@@ -264,8 +261,7 @@ static void bad_texts(void **state) {
     }
 }
 
-static void nesting(void **state) {
-    (void)state;
+TEST(nesting) {
     for (int depth = 32; depth <= 33; depth++) {
         char text[1024] = "";
         gs_layer *net;
@@ -308,8 +304,7 @@ static size_t draw(size_t limit) {
 }
 
 /* Texts put together at random, some with a byte changed: never anything but success or GS_E_MODEL. */
-static void random_texts(void **state) {
-    (void)state;
+TEST(random_texts) {
     static const char *const pieces[] = {"linear",     "conv ",
                                          "3 ",         "3x3",
                                          "(",          ")",
@@ -347,6 +342,3 @@ static void random_texts(void **state) {
     }
     assert_in_range(good, 100, 10000); /* both kinds came up */
 }
-
-GS_TESTS(model_text, cmocka_unit_test(good_texts), cmocka_unit_test(descriptions_can_be_parsed),
-         cmocka_unit_test(bad_texts), cmocka_unit_test(nesting), cmocka_unit_test(random_texts))

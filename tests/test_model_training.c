@@ -122,8 +122,7 @@ static bool is_of_batch(const model_case *c) {
 }
 
 /* In one piece, and in micro-batches of which the last is ragged, where that comes to the same. */
-static void training(void **state) {
-    (void)state;
+TEST(training) {
     int count;
     gs_device *const *devices = gs_test_devices(&count);
     for (int d = 0; d < count; d++)
@@ -134,8 +133,7 @@ static void training(void **state) {
 }
 
 /* No samples: a worker that has none in the last batch of an epoch still takes part in the step. */
-static void empty_batch(void **state) {
-    (void)state;
+TEST(empty_batch) {
     int count;
     gs_device *const *devices = gs_test_devices(&count);
     for (int d = 0; d < count; d++)
@@ -155,5 +153,3 @@ static void empty_batch(void **state) {
             trainer_close(&t);
         }
 }
-
-GS_TESTS(model_training, cmocka_unit_test(training), cmocka_unit_test(empty_batch))

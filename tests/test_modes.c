@@ -6,8 +6,7 @@
 
 /* The same weights as in one pass, within rounding, and other bits: so the passes really are cut. Also where
  * the last batch, of 6 samples, leaves passes empty. */
-static void accumulation_equals_the_large_batch(void **state) {
-    (void)state;
+TEST(accumulation_equals_the_large_batch) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu"};
     gs_settings s = gs_test_settings("cpu");
     gs_result one = gs_test_train(&s);
@@ -31,8 +30,7 @@ static void look_at_micro_batch(void *context, const gs_worker *w) {
 }
 
 /* Large samples are computed a few at a time; what fitted into memory is cut as ever, or its bits would change. */
-static void large_samples_in_small_pieces(void **state) {
-    (void)state;
+TEST(large_samples_in_small_pieces) {
     static const struct {
         const char *model;
         gs_shape in;
@@ -62,8 +60,7 @@ static void large_samples_in_small_pieces(void **state) {
 }
 
 /* What it is for: the device holds a part of the samples at a time. 6000 / 2 / 4 = 750. */
-static void accumulation_saves_memory(void **state) {
-    (void)state;
+TEST(accumulation_saves_memory) {
     gs_settings s = gs_test_settings("cpu,cpu");
     s.model = "flatten, linear 10";
     s.batch = 0;
@@ -85,8 +82,7 @@ static void accumulation_saves_memory(void **state) {
 
 /* ---- --slow ---- */
 
-static void a_slow_worker_changes_nothing_but_time(void **state) {
-    (void)state;
+TEST(a_slow_worker_changes_nothing_but_time) {
     gs_settings s = gs_test_settings("cpu,cpu");
     gs_result fast = gs_test_train(&s), slow;
     s.slow = (gs_slow){1, 5};
@@ -107,8 +103,7 @@ static void a_slow_worker_changes_nothing_but_time(void **state) {
 }
 
 /* The other one tells the time-out when it has come, and not when the sleeper wakes. */
-static void a_sleeper_wakes_when_another_fails(void **state) {
-    (void)state;
+TEST(a_sleeper_wakes_when_another_fails) {
     gs_test_program_prints(1, "rank 0 did not arrive within 4 s",
                            "train --model softmax --devices cpu,cpu --slow 0:1000000 --timeout 4");
 }
@@ -116,8 +111,7 @@ static void a_sleeper_wakes_when_another_fails(void **state) {
 /* ---- all of them ---- */
 
 /* A rank that was started with another option would wait for what never comes. */
-static void ranks_must_agree_on_the_mode(void **state) {
-    (void)state;
+TEST(ranks_must_agree_on_the_mode) {
     static const char *const cases[][3] = {
         {"--model lenet --pipeline 2", "--model lenet --pipeline 2 --pipeline-cut 3",
          "rank 1 and rank 0 differ in --pipeline-cut (3 versus "},
@@ -163,8 +157,3 @@ static void ranks_must_agree_on_the_mode(void **state) {
         free(output);
     }
 }
-
-GS_TESTS(modes, cmocka_unit_test(accumulation_equals_the_large_batch),
-         cmocka_unit_test(accumulation_saves_memory), cmocka_unit_test(large_samples_in_small_pieces),
-         cmocka_unit_test(a_slow_worker_changes_nothing_but_time),
-         cmocka_unit_test(a_sleeper_wakes_when_another_fails), cmocka_unit_test(ranks_must_agree_on_the_mode))

@@ -42,21 +42,18 @@ static void check_job(const char *name, int processes, const char *local) {
     free(output);
 }
 
-static void every_check_of_other_transports_holds(void **state) {
-    (void)state;
+TEST(every_check_of_other_transports_holds) {
     need_mpi();
     check_job("checks", 2, "11");
     check_job("checks", 4, "1111");
 }
 
-static void processes_of_several_threads(void **state) {
-    (void)state;
+TEST(processes_of_several_threads) {
     need_mpi();
     check_job("checks", 3, "312");
 }
 
-static void long_arrays_go_in_blocks(void **state) {
-    (void)state;
+TEST(long_arrays_go_in_blocks) {
     need_mpi();
     check_job("blocks", 3, "111");
 }
@@ -84,8 +81,7 @@ static void fail_job(const char *name, int processes, const char *local, gs_oper
     if (wrong) fail_msg("%s", wrong);
 }
 
-static void an_abort_reaches_everyone(void **state) {
-    (void)state;
+TEST(an_abort_reaches_everyone) {
     need_mpi();
     static const gs_operation some[] = {GS_RECV, GS_BROADCAST, GS_ALL_REDUCE, GS_REDUCE_SCATTER, GS_GATHER};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++)
@@ -109,22 +105,19 @@ static const char *late_rank_is_not_named(double timeout, void *context) {
     return wrong;
 }
 
-static void a_late_rank_is_named(void **state) {
-    (void)state;
+TEST(a_late_rank_is_named) {
     need_mpi();
     gs_test_patiently(0.3, late_rank_is_not_named, NULL);
 }
 
-static void a_message_of_another_length_is_an_error(void **state) {
-    (void)state;
+TEST(a_message_of_another_length_is_an_error) {
     need_mpi();
     fail_job("length", 2, "11", GS_SEND,
              "rank 1: recv of 200 bytes from rank 0: the message received is shorter", 2);
 }
 
 /* mpirun ends all when a process is killed. */
-static void nothing_hangs_when_a_rank_is_killed(void **state) {
-    (void)state;
+TEST(nothing_hangs_when_a_rank_is_killed) {
     need_mpi();
     char *output;
     int status = run_job(&output, "killed", 3, "111");
@@ -136,8 +129,7 @@ static void nothing_hangs_when_a_rank_is_killed(void **state) {
 
 /* ---- the program ---- */
 
-static void mpirun_trains_as_one_worker_does(void **state) {
-    (void)state;
+TEST(mpirun_trains_as_one_worker_does) {
     need_mpi();
     static const struct {
         int processes;
@@ -172,8 +164,7 @@ static void mpirun_trains_as_one_worker_does(void **state) {
 }
 
 /* Slow links need nothing of MPI. */
-static void over_links_the_bits_are_the_same(void **state) {
-    (void)state;
+TEST(over_links_the_bits_are_the_same) {
     need_mpi();
     char without[65], *output;
     const char *run = "train --model softmax --steps 10 --threads 1 --sync ring";
@@ -186,8 +177,7 @@ static void over_links_the_bits_are_the_same(void **state) {
 
 /* A process that is stopped before MPI_Init: MPI names nobody. */
 /* mpirun gives its processes a terminal, where messages are wrapped: hence cat. */
-static void a_stopped_process_is_named_by_who_waits_in_init(void **state) {
-    (void)state;
+TEST(a_stopped_process_is_named_by_who_waits_in_init) {
     need_mpi();
     char *output;
     gs_test_shell(&output,
@@ -215,16 +205,14 @@ static void two_differ(int wanted, const char *message, const char *second) {
     free(output);
 }
 
-static void a_failing_process_ends_the_run(void **state) {
-    (void)state;
+TEST(a_failing_process_ends_the_run) {
     need_mpi();
     two_differ(2, "rank 1 and rank 0 differ in --steps (4 versus 3)", "train --steps 4 --timeout 90");
     two_differ(1, "/no/such/folder", "train --data /no/such/folder"); /* before it has begun MPI */
 }
 
 /* The table under mpirun: its processes are the ranks. Each has a cache of compiled kernels of its own. */
-static void the_table_of_collectives_shows_mpi(void **state) {
-    (void)state;
+TEST(the_table_of_collectives_shows_mpi) {
     need_mpi();
     static const struct {
         const char *options, *wanted;
@@ -253,8 +241,7 @@ static void the_table_of_collectives_shows_mpi(void **state) {
 }
 
 /* In every build, also in one without MPI. */
-static void mpi_without_mpirun_is_refused(void **state) {
-    (void)state;
+TEST(mpi_without_mpirun_is_refused) {
     gs_comm *c;
     gs_rendezvous r = {.rank = 0, .size = 2, .timeout = 5, .transport = "mpi"};
 #ifdef GRADSUM_MPI
@@ -268,8 +255,7 @@ static void mpi_without_mpirun_is_refused(void **state) {
     assert_fails(GS_E_USAGE, "choose one of: auto, shm, gloo, mpi", gs_comm_processes_create(&r, &c));
 }
 
-static void mpirun_says_who_this_is(void **state) {
-    (void)state;
+TEST(mpirun_says_who_this_is) {
     gs_rendezvous r;
     setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
     setenv("OMPI_COMM_WORLD_RANK", "3", 1);
@@ -285,15 +271,3 @@ static void mpirun_says_who_this_is(void **state) {
     unsetenv("OMPI_COMM_WORLD_RANK");
     unsetenv("OMPI_COMM_WORLD_SIZE");
 }
-
-GS_TESTS(mpi, cmocka_unit_test(every_check_of_other_transports_holds),
-         cmocka_unit_test(processes_of_several_threads), cmocka_unit_test(long_arrays_go_in_blocks),
-         cmocka_unit_test(an_abort_reaches_everyone), cmocka_unit_test(a_late_rank_is_named),
-         cmocka_unit_test(a_message_of_another_length_is_an_error),
-         cmocka_unit_test(nothing_hangs_when_a_rank_is_killed),
-         cmocka_unit_test(mpirun_trains_as_one_worker_does),
-         cmocka_unit_test(over_links_the_bits_are_the_same), cmocka_unit_test(a_failing_process_ends_the_run),
-         cmocka_unit_test(the_table_of_collectives_shows_mpi),
-         cmocka_unit_test(mpi_without_mpirun_is_refused),
-         cmocka_unit_test(a_stopped_process_is_named_by_who_waits_in_init),
-         cmocka_unit_test(mpirun_says_who_this_is))

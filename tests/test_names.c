@@ -18,8 +18,7 @@ static const char *shape_of(const gs_param *p, char *text, size_t size) {
 }
 
 /* The names and shapes of tests/golden/torchvision.txt, which torchvision has written. */
-static void names_are_torchvisions(void **state) {
-    (void)state;
+TEST(names_are_torchvisions) {
     static const char *const models[] = {"resnet18", "resnet50", "vgg11"};
     char line[200], model[20], name[100], shape[60], ours[60];
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
@@ -67,8 +66,7 @@ static const char *file_in_folder(void) {
     return path;
 }
 
-static void stages_and_blocks(void **state) {
-    (void)state;
+TEST(stages_and_blocks) {
     static const char *const want[] = {"conv1.weight",
                                        "bn1.weight",
                                        "bn1.bias",
@@ -94,8 +92,7 @@ static void stages_and_blocks(void **state) {
 }
 
 /* A file with either names gives the model the same numbers, whatever stands in front of them. */
-static void either_names_load(void **state) {
-    (void)state;
+TEST(either_names_load) {
     const char *path = file_in_folder();
     float values[ROOM], back[ROOM];
     gs_model *own = small(GS_NAMES_OWN, values);
@@ -117,8 +114,7 @@ static void either_names_load(void **state) {
 }
 
 /* The counter that PyTorch keeps is no parameter; another unknown tensor is refused. */
-static void counters_of_pytorch(void **state) {
-    (void)state;
+TEST(counters_of_pytorch) {
     const char *path = file_in_folder();
     const struct {
         const char *name;
@@ -152,8 +148,7 @@ static void counters_of_pytorch(void **state) {
 
 /* ---- models that have no such names ---- */
 
-static void models_without_names(void **state) {
-    (void)state;
+TEST(models_without_names) {
     static const char *const wrong[][2] = {
         {"residual (flatten, linear 9, flatten | flatten), linear 1", "for layer 0.body.1, linear"},
         {"conv 2 1, residual (relu), conv 2 1, flatten, linear 1", "for layer 2, conv2d"},
@@ -169,7 +164,3 @@ static void models_without_names(void **state) {
         gs_model_free(m);
     }
 }
-
-GS_TESTS(names, cmocka_unit_test(names_are_torchvisions), cmocka_unit_test(stages_and_blocks),
-         cmocka_unit_test(either_names_load), cmocka_unit_test(counters_of_pytorch),
-         cmocka_unit_test(models_without_names))

@@ -179,8 +179,7 @@ ON_EVERY_DEVICE(logits_of_transformers)
 
 /* What is saved with these names has the names, shapes and numbers that it was loaded from, and loads again; so does
  * what is saved with our own names. */
-static void saved_as_it_was(void **state) {
-    (void)state;
+TEST(saved_as_it_was) {
     static float w[ALL], back[ALL];
     const part *t = tensors();
     gs_model *m = plan("tied", CONTEXT), *ours = plan("tied", CONTEXT);
@@ -216,8 +215,7 @@ static void saved_as_it_was(void **state) {
 }
 
 /* A model that is planned for fewer tokens takes the first places of the table. */
-static void a_shorter_context(void **state) {
-    (void)state;
+TEST(a_shorter_context) {
     static float w[ALL];
     gs_model *m = plan("tied", 5);
     assert_ok(gs_safetensors_load(write_file((extra){.prefix = NULL}), m, w));
@@ -228,8 +226,7 @@ static void a_shorter_context(void **state) {
 }
 
 /* An output layer of its own is a tensor of the model. */
-static void an_output_of_its_own(void **state) {
-    (void)state;
+TEST(an_output_of_its_own) {
     static float w[ALL + VOCABULARY * WIDTH];
     gs_model *m = plan("linear 40 no_bias", CONTEXT);
     const extra files[] = {{.output = true, .difference = 1}, {.prefix = "transformer.", .output = true}};
@@ -257,8 +254,7 @@ static void an_output_of_its_own(void **state) {
 
 /* ---- refused ---- */
 
-static void wrong_files(void **state) {
-    (void)state;
+TEST(wrong_files) {
     static float w[2 * ALL];
     const struct {
         const char *end;
@@ -307,8 +303,7 @@ static void wrong_files(void **state) {
 
 #define JARGON "embedding 155 4, positions, "
 
-static void config_says_the_rest(void **state) {
-    (void)state;
+TEST(config_says_the_rest) {
     static const char start[] =
         "\"model_type\": \"gpt2\", \"vocab_size\": 155, \"n_positions\": 3, \"n_embd\": 4, ";
     static const char *const texts[][2] = {
@@ -334,8 +329,7 @@ static void config_says_the_rest(void **state) {
     }
 }
 
-static void models_without_names(void **state) {
-    (void)state;
+TEST(models_without_names) {
     static const char *const wrong[][2] = {
         {"embedding 9 4, tied", "for layer 0, sequential"},
         {"linear 4, positions, layer_norm, linear 4, tanh", "for layer 0, linear"},
@@ -378,8 +372,3 @@ static void models_without_names(void **state) {
         gs_model_free(m);
     }
 }
-
-GS_TESTS(names_gpt2, cmocka_unit_test(logits_of_transformers), cmocka_unit_test(saved_as_it_was),
-         cmocka_unit_test(a_shorter_context), cmocka_unit_test(an_output_of_its_own),
-         cmocka_unit_test(wrong_files), cmocka_unit_test(config_says_the_rest),
-         cmocka_unit_test(models_without_names))

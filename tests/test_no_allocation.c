@@ -7,11 +7,9 @@
 #include "comm/call.h"
 
 #ifndef GS_TEST_HEAP
-static void steps_allocate_nothing(void **state) {
-    (void)state;
+TEST(steps_allocate_nothing) {
     skip_because("a sanitizer, or a C library that is not glibc, brings its own malloc");
 }
-GS_TESTS(allocation, cmocka_unit_test(steps_allocate_nothing))
 #else
 
 /* ---- counting ---- */
@@ -29,8 +27,7 @@ static void assert_nothing_was_allocated(const char *what) {
                  atomic_load(&gs_test_allocated.first_caller));
 }
 
-static void the_count_counts(void **state) {
-    (void)state;
+TEST(the_count_counts) {
     void *volatile memory; /* or the compiler leaves out what is of no use */
     void *aligned = NULL;
     begin_counting();
@@ -78,8 +75,7 @@ static void assert_steps_allocate_nothing(const gs_settings *s, const char *what
     assert_nothing_was_allocated(what);
 }
 
-static void a_step_of_one_worker_allocates_nothing(void **state) {
-    (void)state;
+TEST(a_step_of_one_worker_allocates_nothing) {
     gs_settings s = settings_for("cpu");
     assert_steps_allocate_nothing(&s, "1 worker");
     s.threads = 2;
@@ -93,8 +89,7 @@ static void a_step_of_one_worker_allocates_nothing(void **state) {
 }
 
 /* Of the layers of a sequence: 60 samples in batches of 3 make 20 steps. */
-static void a_step_of_a_transformer_allocates_nothing(void **state) {
-    (void)state;
+TEST(a_step_of_a_transformer_allocates_nothing) {
     enum { SAMPLES = 60, LENGTH = 7 };
     static float x[SAMPLES * LENGTH];
     static int32_t label[SAMPLES * LENGTH];
@@ -113,8 +108,7 @@ static void a_step_of_a_transformer_allocates_nothing(void **state) {
     gs_dataset_free(set);
 }
 
-static void a_step_of_every_scheme_allocates_nothing(void **state) {
-    (void)state;
+TEST(a_step_of_every_scheme_allocates_nothing) {
     for (const gs_sync_scheme *const *scheme = gs_sync_schemes(); *scheme; scheme++) {
         gs_settings s = settings_for("cpu,cpu");
         s.sync = (*scheme)->name;
@@ -125,8 +119,7 @@ static void a_step_of_every_scheme_allocates_nothing(void **state) {
 }
 
 /* 13 MB of gradients: messages between threads are longer than 4 MB, also where they are a third of it. */
-static void a_step_with_a_large_gradient_allocates_nothing(void **state) {
-    (void)state;
+TEST(a_step_with_a_large_gradient_allocates_nothing) {
     const uint64_t before[2] = {warm, end};
     for (const gs_sync_scheme *const *scheme = gs_sync_schemes(); *scheme; scheme++) {
         gs_settings s = settings_for("cpu,cpu,cpu");
@@ -140,8 +133,7 @@ static void a_step_with_a_large_gradient_allocates_nothing(void **state) {
     warm = before[0], end = before[1];
 }
 
-static void a_step_of_every_mode_allocates_nothing(void **state) {
-    (void)state;
+TEST(a_step_of_every_mode_allocates_nothing) {
     gs_settings s = settings_for("cpu,cpu");
     s.accumulate = 4;
     s.verify = 1;
@@ -206,8 +198,7 @@ static gs_status call_often(gs_comm *c, void *context) {
     return gs_comm_barrier(c);
 }
 
-static void collectives_between_threads_allocate_nothing(void **state) {
-    (void)state;
+TEST(collectives_between_threads_allocate_nothing) {
     static const gs_test_layout layouts[] = {{"2 threads", 0, {2}}, {"3 threads", 0, {3}}};
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         atomic_store(&gs_test_allocated.counting, true);
@@ -248,16 +239,14 @@ static gs_status serve_late(gs_comm *c, void *context) {
     return gs_comm_barrier(c);
 }
 
-static void long_messages_allocate_nothing_however_late(void **state) {
-    (void)state;
+TEST(long_messages_allocate_nothing_however_late) {
     atomic_store(&gs_test_allocated.counting, true);
     gs_test_ranks_ok(&(gs_test_layout){"4 threads", 0, {4}}, serve_late, NULL);
     assert_nothing_was_allocated("4 threads");
 }
 
 /* Also where the leaders' memory is in use: Gloo is not, once all have met. */
-static void collectives_in_shared_memory_allocate_nothing(void **state) {
-    (void)state;
+TEST(collectives_in_shared_memory_allocate_nothing) {
     static const gs_test_layout layouts[] = {{"3 processes", 3, {1, 1, 1}},
                                              {"2 processes of 2 threads", 2, {2, 2}}};
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
@@ -272,14 +261,4 @@ static void collectives_in_shared_memory_allocate_nothing(void **state) {
         assert_nothing_was_allocated(layouts[i].name);
     }
 }
-
-GS_TESTS(allocation, cmocka_unit_test(the_count_counts),
-         cmocka_unit_test(a_step_of_one_worker_allocates_nothing),
-         cmocka_unit_test(a_step_of_a_transformer_allocates_nothing),
-         cmocka_unit_test(a_step_of_every_scheme_allocates_nothing),
-         cmocka_unit_test(a_step_with_a_large_gradient_allocates_nothing),
-         cmocka_unit_test(a_step_of_every_mode_allocates_nothing),
-         cmocka_unit_test(collectives_between_threads_allocate_nothing),
-         cmocka_unit_test(long_messages_allocate_nothing_however_late),
-         cmocka_unit_test(collectives_in_shared_memory_allocate_nothing))
 #endif

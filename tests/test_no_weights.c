@@ -4,8 +4,7 @@
 /* The SHA-256 of no bytes. */
 #define NOTHING "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-static void every_way_ends(void **state) {
-    (void)state;
+TEST(every_way_ends) {
     static const char *const ways[] = {"--sync ring",
                                        "--sync local --every 2",
                                        "--sync async --staleness 1",
@@ -21,5 +20,3 @@ static void every_way_ends(void **state) {
             0, NOTHING, "train --model \"max_pool 7, flatten\" --devices cpu,cpu --steps 2 --epochs 1 %s",
             ways[i]);
 }
-
-GS_TESTS(no_weights, cmocka_unit_test(every_way_ends))

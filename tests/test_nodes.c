@@ -20,8 +20,7 @@ static void assert_says(const char *script, const char *const *wanted) {
     free(output);
 }
 
-static void nodes_train_as_one_machine_does(void **state) {
-    (void)state;
+TEST(nodes_train_as_one_machine_does) {
     static const char *const scripts[] = {
         "launch 0 -n 4 -- $T",
         "launch 0 -n 4 --meet tcp -- $T",
@@ -40,8 +39,7 @@ static void nodes_train_as_one_machine_does(void **state) {
     }
 }
 
-static void where_they_listen_is_printed(void **state) {
-    (void)state;
+TEST(where_they_listen_is_printed) {
     static const char *const wanted[] = {
         "n0: gradsum launch: the ranks meet at 127.0.0.1 port ",
         "n0: gradsum: the processes on the node of rank 0 listen at 127.0.0.1 (lo)",
@@ -58,8 +56,7 @@ static void where_they_listen_is_printed(void **state) {
     "sleep 0.05; done; "
 
 /* Every rank has a sentence. */
-static void nodes_that_do_not_fit_are_named(void **state) {
-    (void)state;
+TEST(nodes_that_do_not_fit_are_named) {
     static const struct {
         const char *script, *wanted[5];
     } cases[] = {
@@ -115,8 +112,7 @@ static void nodes_that_do_not_fit_are_named(void **state) {
     }
 }
 
-static void wrong_usage(void **state) {
-    (void)state;
+TEST(wrong_usage) {
     gs_test_program_prints(2, "--nodes 2 needs --meet", "launch --nodes 2 --node-rank 0 -n 1 -- train");
     gs_test_program_prints(2, "--nodes 2 needs --node-rank",
                            "launch --nodes 2 --meet tcp://h:1 -n 1 -- train");
@@ -142,8 +138,7 @@ static void wrong_usage(void **state) {
 
 /* Strangers call while two nodes train, which takes some seconds: the training ends as it should, and they are counted.
  */
-static void a_training_goes_on_among_strangers(void **state) {
-    (void)state;
+TEST(a_training_goes_on_among_strangers) {
     char *output;
     int strangers = 0;
     gs_test_nodes_one(
@@ -165,8 +160,7 @@ static void a_training_goes_on_among_strangers(void **state) {
 
 /* ---- other programs that start processes ---- */
 
-static void lists_of_slurm_begin_with_a_host(void **state) {
-    (void)state;
+TEST(lists_of_slurm_begin_with_a_host) {
     static const char *const cases[][2] = {{"node7", "node7"},
                                            {"node[07-09,12],gpu1", "node07"},
                                            {"a,b", "a"},
@@ -210,8 +204,7 @@ static const char *const variables[] = {"RANK",
                                         "PALS_RANKID",
                                         "PMIX_RANK"};
 
-static void environments_of_others_are_understood(void **state) {
-    (void)state;
+TEST(environments_of_others_are_understood) {
     static const struct {
         const char *set; /* "NAME=VALUE NAME=VALUE" */
         int rank, size, local, nodes;
@@ -310,8 +303,7 @@ static void environments_of_others_are_understood(void **state) {
 }
 
 /* As mpiexec of MPICH starts them: with a place they are one training, without one all end and write nothing. */
-static void ranks_of_mpich_train_together_or_not_at_all(void **state) {
-    (void)state;
+TEST(ranks_of_mpich_train_together_or_not_at_all) {
     static const char all[] =
         "export PMI_SIZE=2; cd $HOME; for r in 1 0; do PMI_RANK=$r $G $T --save w$r; echo $?; "
         "done & wait";
@@ -333,8 +325,7 @@ static void ranks_of_mpich_train_together_or_not_at_all(void **state) {
 }
 
 /* Each side says so while it waits; then the other comes, which is on this machine after all. */
-static void a_place_that_is_only_this_machine_is_named(void **state) {
-    (void)state;
+TEST(a_place_that_is_only_this_machine_is_named) {
 #define UNTIL_IT_SAYS                                                                                        \
     "for i in $(seq 2400); do grep -q 'is only this machine' $HOME/said && break; sleep 0.05; done; "
     static const char *const here[] = {"n0: gradsum: 127.0.0.1, where the ranks meet, is only this machine: "
@@ -352,8 +343,7 @@ static void a_place_that_is_only_this_machine_is_named(void **state) {
 }
 
 /* Two nodes with two processes each. */
-static void a_faked_torchrun_and_slurm_train(void **state) {
-    (void)state;
+TEST(a_faked_torchrun_and_slurm_train) {
     static const char *const scripts[] = {
         "launch 0 -n 4 -- $T",
         "export WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 GROUP_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$P; "
@@ -372,8 +362,7 @@ static void a_faked_torchrun_and_slurm_train(void **state) {
 
 /* A rank has found a checkpoint, and holds it; another one comes, from a run that keeps one; then the other rank looks.
  * All go on from that of rank 0. */
-static void all_ranks_take_the_same_checkpoint(void **state) {
-    (void)state;
+TEST(all_ranks_take_the_same_checkpoint) {
 #define LONG "$G train --model softmax --threads 1 --batch 600 --epochs 9 --exact "
     static const char begin[] =
         "C=$HOME/c$P; " LONG
@@ -404,13 +393,3 @@ static void all_ranks_take_the_same_checkpoint(void **state) {
     }
     for (int i = 0; i < 3; i++) free(output[i]);
 }
-
-GS_TESTS(nodes, cmocka_unit_test(nodes_train_as_one_machine_does),
-         cmocka_unit_test(where_they_listen_is_printed), cmocka_unit_test(nodes_that_do_not_fit_are_named),
-         cmocka_unit_test(wrong_usage), cmocka_unit_test(a_training_goes_on_among_strangers),
-         cmocka_unit_test(lists_of_slurm_begin_with_a_host),
-         cmocka_unit_test(environments_of_others_are_understood),
-         cmocka_unit_test(ranks_of_mpich_train_together_or_not_at_all),
-         cmocka_unit_test(all_ranks_take_the_same_checkpoint),
-         cmocka_unit_test(a_place_that_is_only_this_machine_is_named),
-         cmocka_unit_test(a_faked_torchrun_and_slurm_train))

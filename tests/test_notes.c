@@ -5,16 +5,14 @@ static void assert_has(const char *text, const char *part) {
     if (!strstr(text, part)) fail_msg("wanted '%s' in:\n%s", part, text);
 }
 
-static void what_changes_nothing_is_said(void **state) {
-    (void)state;
+TEST(what_changes_nothing_is_said) {
     gs_test_program_prints(0, "note: --batch-norm local changes nothing: the model has no batch_norm",
                            "train --model softmax --steps 1 --threads 1 --batch-norm local");
     gs_test_program_prints(0, "note: --names torchvision: torchvision has no model lenet",
                            "train --model lenet --steps 1 --names torchvision --save %s/w", gs_test_folder());
 }
 
-static void a_model_of_other_images(void **state) {
-    (void)state;
+TEST(a_model_of_other_images) {
     gs_test_program_prints(0, "resnet50 is meant for 3x224x224 (--input 3x224x224)", "model resnet50");
     char *output;
     gs_test_program(&output, "model resnet50 --input 3x224x224");
@@ -34,8 +32,7 @@ static void write_idx(const char *folder, const char *name, const unsigned char 
 }
 
 /* No error, but hardly meant. */
-static void data_that_teach_little(void **state) {
-    (void)state;
+TEST(data_that_teach_little) {
     static const char *const sets[] = {"train", "t10k"};
     char folder[400];
     snprintf(folder, sizeof folder, "%s", gs_test_folder());
@@ -60,8 +57,7 @@ static void data_that_teach_little(void **state) {
 }
 
 /* On a terminal a note is broken between words; elsewhere it is one line, for grep. */
-static void notes_are_wrapped_on_a_terminal(void **state) {
-    (void)state;
+TEST(notes_are_wrapped_on_a_terminal) {
     static const char note[] =
         "gradsum train: note: --names torchvision: torchvision has no model lenet; the";
     char *output;
@@ -78,6 +74,3 @@ static void notes_are_wrapped_on_a_terminal(void **state) {
                            "no model lenet; the names are those that its ResNet and VGG have for such layers",
                            "train --model lenet --steps 1 --names torchvision --save %s/w", gs_test_folder());
 }
-
-GS_TESTS(notes, cmocka_unit_test(what_changes_nothing_is_said), cmocka_unit_test(a_model_of_other_images),
-         cmocka_unit_test(data_that_teach_little), cmocka_unit_test(notes_are_wrapped_on_a_terminal))

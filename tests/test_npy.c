@@ -41,8 +41,7 @@ static void check_array(const char *path, const char *description, size_t count,
     free(a.data);
 }
 
-static void arrays_load(void **state) {
-    (void)state;
+TEST(arrays_load) {
     const char *path = in_folder(gs_test_folder(), "a.npy");
     const unsigned char bytes[24] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,
                                      13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24};
@@ -76,8 +75,7 @@ static void arrays_load(void **state) {
     }
 }
 
-static void headers_that_are_wrong(void **state) {
-    (void)state;
+TEST(headers_that_are_wrong) {
     const char *path = in_folder(gs_test_folder(), "a.npy");
     static const struct {
         const char *text, *says;
@@ -140,8 +138,7 @@ static void headers_that_are_wrong(void **state) {
     }
 }
 
-static void files_that_are_none(void **state) {
-    (void)state;
+TEST(files_that_are_none) {
     const char *folder = gs_test_folder(), *path = in_folder(folder, "a.npy");
     gs_npy a;
     static const struct {
@@ -175,8 +172,7 @@ static void files_that_are_none(void **state) {
 }
 
 /* Cut off at any byte, a file is never taken for an array. */
-static void cut_off_anywhere(void **state) {
-    (void)state;
+TEST(cut_off_anywhere) {
     const char *path = in_folder(gs_test_folder(), "a.npy");
     const float x[5] = {1, 2, 3, 4, 5};
     for (int cut = 0; cut < 128 + 20; cut++) {
@@ -231,8 +227,7 @@ static void check_split(const char *where, gs_split split, gs_shape shape, bool 
     gs_dataset_free(d);
 }
 
-static void sets_load(void **state) {
-    (void)state;
+TEST(sets_load) {
     static const struct {
         const char *type, *shape, *label_type;
         gs_shape is;
@@ -267,8 +262,7 @@ static const char *good_folder(void) {
     return folder;
 }
 
-static void sets_that_do_not_load(void **state) {
-    (void)state;
+TEST(sets_that_do_not_load) {
     static const int64_t numbers[6] = {1, -1, 256, INT64_MIN, 2, 3};
     static const uint64_t large[5] = {1, 2, UINT64_MAX, 3, 4};
     static const float bad[5] = {1, 2, NAN, 3, 4};
@@ -322,8 +316,7 @@ static void sets_that_do_not_load(void **state) {
                  gs_dataset_load(folder, GS_TEST, &d));
 }
 
-static void lists_that_are_wrong(void **state) {
-    (void)state;
+TEST(lists_that_are_wrong) {
     gs_dataset *d;
     static const char *const wrong[] = {"npy:", "npy:a", "npy:a,b,c", "npy:a,b,c,d,e", "npy:,,,,,,,"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
@@ -342,8 +335,7 @@ static void lists_that_are_wrong(void **state) {
 
 /* ---- runs ---- */
 
-static void program(void **state) {
-    (void)state;
+TEST(program) {
     const char *folder = good_folder();
     gs_test_program_prints(0, "5 images to train on, 2 to test",
                            "train --data %s --model softmax --batch 2 --epochs 1 --save %s/w", folder,
@@ -373,8 +365,3 @@ static void program(void **state) {
     assert_string_equal(gs_npy_describe(&a).text, "float32 (2,10)");
     free(a.data);
 }
-
-GS_TESTS(npy, cmocka_unit_test(arrays_load), cmocka_unit_test(headers_that_are_wrong),
-         cmocka_unit_test(files_that_are_none), cmocka_unit_test(cut_off_anywhere),
-         cmocka_unit_test(sets_load), cmocka_unit_test(sets_that_do_not_load),
-         cmocka_unit_test(lists_that_are_wrong), cmocka_unit_test(program))

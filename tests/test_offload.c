@@ -15,8 +15,7 @@
 
 /* ---- a file without a name, and the thread that fetches ---- */
 
-static void a_file_has_no_name(void **state) {
-    (void)state;
+TEST(a_file_has_no_name) {
     const char *folder = gs_test_folder();
     float *x;
     void *memory;
@@ -28,8 +27,7 @@ static void a_file_has_no_name(void **state) {
 }
 
 /* Whatever is dropped, at any moment, it holds the same numbers. */
-static void what_is_dropped_comes_back(void **state) {
-    (void)state;
+TEST(what_is_dropped_comes_back) {
     enum { COUNT = 100000, PIECE = 7001 };
     gs_fetcher *f;
     void *memory;
@@ -83,8 +81,7 @@ static void assert_same_with(gs_settings s, unsigned offload, const char *what) 
     gs_result_free(&without);
 }
 
-static void the_same_bits_on_cpu(void **state) {
-    (void)state;
+TEST(the_same_bits_on_cpu) {
     static const gs_optimizer_ops *const all[] = {&gs_adam, &gs_adamw, &gs_sgd, &gs_nesterov};
     for (unsigned offload = 1; offload <= GS_OFFLOADS; offload++) {
         char what[GS_OFFLOAD_TEXT];
@@ -105,8 +102,7 @@ static void the_same_bits_on_cpu(void **state) {
     assert_same_with(s, GS_OFFLOADS, "the same in several passes, clipped");
 }
 
-static void the_same_bits_with_several_workers(void **state) {
-    (void)state;
+TEST(the_same_bits_with_several_workers) {
     gs_settings s = settings("cpu,cpu");
     assert_same_with(s, GS_OFFLOADS, "two workers");
     s.bucket = 100;
@@ -125,8 +121,7 @@ static void the_same_bits_with_several_workers(void **state) {
 }
 
 /* Each worker puts away what it has of the divided layers. */
-static void the_same_bits_with_tensor(void **state) {
-    (void)state;
+TEST(the_same_bits_with_tensor) {
     gs_settings s = settings("cpu,cpu");
     s.tensor = 2;
     s.clip = 0.1f;
@@ -142,8 +137,7 @@ static void the_same_bits_with_tensor(void **state) {
 }
 
 /* Segments of several layers, of one, and those that have nothing to put away. */
-static void the_same_bits_with_recompute(void **state) {
-    (void)state;
+TEST(the_same_bits_with_recompute) {
     static const char *const models[] = {
         "flatten, linear 300, relu, linear 300, dropout 0.2, tanh, linear 60, layer_norm, linear 10",
         "block down C = residual (conv C 3x3 stride 2 pad 1, batch_norm, relu, conv C 3x3 pad 1, batch_norm "
@@ -174,8 +168,7 @@ static void the_same_bits_with_recompute(void **state) {
 }
 
 /* A record reads vectors wherever they lie: what each step computed is the same. */
-static void a_record_is_the_same(void **state) {
-    (void)state;
+TEST(a_record_is_the_same) {
     const char *devices[] = {"cpu", "cl"}, *folder = gs_test_folder();
     for (int i = 0; i < (gs_test_has_opencl() ? 2 : 1); i++) {
         static const char RUN[] =
@@ -191,8 +184,7 @@ static void a_record_is_the_same(void **state) {
 
 /* Their files have no names, so two runs that share a folder at the same time do not meet. The second
  * begins while the first, whose steps wait, is at work. */
-static void two_runs_share_a_folder(void **state) {
-    (void)state;
+TEST(two_runs_share_a_folder) {
     static const char RUN[] =
         "train --model lenet --threads 1 --batch 32 --steps 20 --optimizer adam --slow 0:20";
     const char *folder = gs_test_folder();
@@ -213,8 +205,7 @@ static void two_runs_share_a_folder(void **state) {
     free(output);
 }
 
-static void the_same_bits_on_opencl(void **state) {
-    (void)state;
+TEST(the_same_bits_on_opencl) {
     gs_test_need_opencl();
     gs_settings s = settings("cl");
     assert_same_with(s, GS_OFFLOAD_OPTIMIZER, "adam on cl");
@@ -226,8 +217,7 @@ static void the_same_bits_on_opencl(void **state) {
 }
 
 /* A run goes on where another one stopped, either of them with its vectors elsewhere. */
-static void a_run_is_resumed(void **state) {
-    (void)state;
+TEST(a_run_is_resumed) {
     const char *devices[] = {"cpu", "cpu,cpu", "cl"};
     for (int i = 0; i < (gs_test_has_opencl() ? 3 : 2); i++) {
         char half[400];
@@ -257,8 +247,7 @@ static void a_run_is_resumed(void **state) {
 
 /* ---- no file ---- */
 
-static void a_full_disk_ends_the_run(void **state) {
-    (void)state;
+TEST(a_full_disk_ends_the_run) {
     struct rlimit limit, small;
     gs_result r;
     gs_settings s = settings("cpu");
@@ -283,8 +272,7 @@ static void a_full_disk_ends_the_run(void **state) {
 }
 
 /* The program says so too, with several workers, and what was saved before is as it was. */
-static void the_program_ends_in_order(void **state) {
-    (void)state;
+TEST(the_program_ends_in_order) {
     char *output;
     const char *saved = in_folder(gs_test_folder(), "saved");
     assert_int_equal(
@@ -307,8 +295,7 @@ static void the_program_ends_in_order(void **state) {
 
 /* ---- what it goes with ---- */
 
-static void lists_are_read(void **state) {
-    (void)state;
+TEST(lists_are_read) {
     static const struct {
         const char *text;
         unsigned value;
@@ -331,8 +318,7 @@ static void lists_are_read(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_false(gs_offload_read(bad[i], &value));
 }
 
-static void bad_use_gets_a_sentence(void **state) {
-    (void)state;
+TEST(bad_use_gets_a_sentence) {
     static const struct {
         const char *options, *says;
     } cases[] = {
@@ -371,11 +357,3 @@ static void bad_use_gets_a_sentence(void **state) {
             "train --model lenet --steps 1 --batch 2 --offload optimizer --offload-dir /dev/shm");
     gs_test_program_prints(0, "+ offloaded", "memory --optimizer adam --offload optimiser");
 }
-
-GS_TESTS(offload, cmocka_unit_test(a_file_has_no_name), cmocka_unit_test(what_is_dropped_comes_back),
-         cmocka_unit_test(the_same_bits_on_cpu), cmocka_unit_test(the_same_bits_with_several_workers),
-         cmocka_unit_test(the_same_bits_with_tensor), cmocka_unit_test(the_same_bits_on_opencl),
-         cmocka_unit_test(the_same_bits_with_recompute), cmocka_unit_test(a_record_is_the_same),
-         cmocka_unit_test(a_run_is_resumed), cmocka_unit_test(a_full_disk_ends_the_run),
-         cmocka_unit_test(the_program_ends_in_order), cmocka_unit_test(lists_are_read),
-         cmocka_unit_test(two_runs_share_a_folder), cmocka_unit_test(bad_use_gets_a_sentence))

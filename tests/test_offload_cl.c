@@ -39,8 +39,7 @@ static void assert_same_with(gs_settings s, unsigned offload, const char *what) 
     gs_result_free(&with);
 }
 
-static void the_same_bits(void **state) {
-    (void)state;
+TEST(the_same_bits) {
     gs_test_need_opencl();
     static const gs_optimizer_ops *const all[] = {&gs_adam, &gs_adamw, &gs_sgd, &gs_nesterov};
     for (unsigned offload = 1; offload <= GS_OFFLOADS; offload++) {
@@ -60,8 +59,7 @@ static void the_same_bits(void **state) {
     assert_same_with(s, GS_OFFLOAD_ACTIVATIONS, "activations with lamb");
 }
 
-static void the_same_bits_of_other_layers(void **state) {
-    (void)state;
+TEST(the_same_bits_of_other_layers) {
     gs_test_need_opencl();
     static const int segments[] = {GS_RECOMPUTE_NONE, GS_RECOMPUTE_BLOCKS};
     for (int i = 0; i < 2; i++) {
@@ -87,8 +85,7 @@ static void the_same_bits_of_other_layers(void **state) {
     assert_same_with(s, GS_OFFLOADS, "a table that two layers share");
 }
 
-static void the_same_bits_with_several_workers(void **state) {
-    (void)state;
+TEST(the_same_bits_with_several_workers) {
     gs_test_need_opencl();
     gs_settings s = settings("cl,cl");
     s.verify = 2;
@@ -101,8 +98,7 @@ static void the_same_bits_with_several_workers(void **state) {
 }
 
 /* Three of ten layers are there at once, and a few of their weights. */
-static void it_takes_less(void **state) {
-    (void)state;
+TEST(it_takes_less) {
     gs_test_need_opencl();
     static const struct {
         unsigned offload;
@@ -128,8 +124,7 @@ static void it_takes_less(void **state) {
 }
 
 /* Saved, resumed, recorded, shown in histograms: all find the weights where they are. */
-static void whoever_reads_weights_finds_them(void **state) {
-    (void)state;
+TEST(whoever_reads_weights_finds_them) {
     gs_test_need_opencl();
     const char *folder = gs_test_folder();
     static const char RUN[] =
@@ -153,8 +148,7 @@ static void whoever_reads_weights_finds_them(void **state) {
 /* ---- --fit ---- */
 
 /* As few kinds as suffice. */
-static void fit_offloads(void **state) {
-    (void)state;
+TEST(fit_offloads) {
     static const char RUN[] =
         "memory --model \"flatten, linear 1000, 7 x linear 1000, linear 10\" --optimizer adam "
         "--batch 2 --micro-batch 1 --max-memory %d --fit --device %s";
@@ -176,13 +170,7 @@ static void fit_offloads(void **state) {
     }
 }
 
-static void bad_use_gets_a_sentence(void **state) {
-    (void)state;
+TEST(bad_use_gets_a_sentence) {
     gs_test_program_prints(2, "--tensor updates tensors one by one",
                            "train --steps 1 --devices cl,cl --tensor 2 --offload weights");
 }
-
-GS_TESTS(offload_cl, cmocka_unit_test(the_same_bits), cmocka_unit_test(the_same_bits_of_other_layers),
-         cmocka_unit_test(the_same_bits_with_several_workers), cmocka_unit_test(it_takes_less),
-         cmocka_unit_test(whoever_reads_weights_finds_them), cmocka_unit_test(fit_offloads),
-         cmocka_unit_test(bad_use_gets_a_sentence))

@@ -19,8 +19,7 @@ static void assert_planned(gs_settings s, const char *what) {
 }
 
 /* What is elsewhere is all of it, and here is less. */
-static void the_ledger_says_what_is_elsewhere(void **state) {
-    (void)state;
+TEST(the_ledger_says_what_is_elsewhere) {
     static const gs_memory_kind kinds[] = {GS_MEMORY_OPTIMIZER, GS_MEMORY_ACTIVATIONS, GS_MEMORY_WEIGHTS};
     gs_memory_plan plain, plan;
     gs_settings s = gs_test_settings("cpu");
@@ -82,8 +81,7 @@ static double number_after(const char *text, const char *key) {
 }
 
 /* The process's memory falls by what the plan says, but for a tenth. */
-static void the_process_takes_less(void **state) {
-    (void)state;
+TEST(the_process_takes_less) {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
     skip_because("a sanitizer has memory of its own");
 #endif
@@ -107,6 +105,3 @@ static void the_process_takes_less(void **state) {
         fail_msg("the process takes %.1f MB instead of %.1f MB, and the plans are %.1f MB and %.1f MB",
                  took[1] / 1e6, took[0] / 1e6, planned[1] / 1e6, planned[0] / 1e6);
 }
-
-GS_TESTS(offload_memory, cmocka_unit_test(the_ledger_says_what_is_elsewhere),
-         cmocka_unit_test(the_process_takes_less))

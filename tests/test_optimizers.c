@@ -93,8 +93,7 @@ static void update_five_times(gs_device *d, const updates *u, bool parts) {
     gs_model_free(m);
 }
 
-static void as_pytorch(void **state) {
-    (void)state;
+TEST(as_pytorch) {
     int count;
     gs_device *const *devices = gs_test_devices(&count), *plain = gs_test_open_plain();
     for (int i = 0; i < CASES; i++) {
@@ -125,8 +124,7 @@ static void check_end(const float *x, const char *name, const char *device, floa
     }
 }
 
-static void vectors_end_at_zero(void **state) {
-    (void)state;
+TEST(vectors_end_at_zero) {
     static const gs_adam_step step = {.scale = 1,
                                       .rate = 0.1f,
                                       .beta1 = 0.9f,
@@ -172,8 +170,7 @@ static gs_settings settings_for(const gs_optimizer_ops *ops, const char *devices
 }
 
 /* N workers against one: a root of tiny squares magnifies rounding, as in the gradients of seldom-used weights. */
-static void several_workers(void **state) {
-    (void)state;
+TEST(several_workers) {
     gs_test_need_whole();
     for (int i = 0; i < ALL; i++) {
         gs_settings s = settings_for(all[i], "cpu");
@@ -194,8 +191,7 @@ static void several_workers(void **state) {
     }
 }
 
-static void exact(void **state) {
-    (void)state;
+TEST(exact) {
     gs_test_need_whole();
     for (int i = 0; i < ALL; i++) {
         gs_settings s = settings_for(all[i], "cpu");
@@ -210,8 +206,7 @@ static void exact(void **state) {
 }
 
 /* Local SGD averages the optimiser's vectors too. */
-static void local_and_async(void **state) {
-    (void)state;
+TEST(local_and_async) {
     gs_test_need_whole();
     for (int i = 0; i < ALL; i++) {
         gs_settings s = settings_for(all[i], "cpu,cpu");
@@ -231,8 +226,7 @@ static void local_and_async(void **state) {
 }
 
 /* All workers keep the same weights though each has another kind of device: --verify would stop the run. */
-static void mixed_devices(void **state) {
-    (void)state;
+TEST(mixed_devices) {
     gs_test_need_whole();
     gs_test_need_opencl();
     for (int i = 0; i < ALL; i++) {
@@ -252,8 +246,7 @@ static void check_numbers(gs_worker *w) {
     assert_true(o->beta2 == 0.875f && o->epsilon == 0.25f);
 }
 
-static void numbers_reach_the_optimiser(void **state) {
-    (void)state;
+TEST(numbers_reach_the_optimiser) {
     gs_settings s = settings_for(&gs_adam, "cpu");
     s.lr = 0.125f;
     s.weight_decay = 0.5f;
@@ -266,8 +259,7 @@ static void numbers_reach_the_optimiser(void **state) {
     gs_result_free(&r);
 }
 
-static void usual_numbers(void **state) {
-    (void)state;
+TEST(usual_numbers) {
     static const char run[] = "train --model softmax --steps 1 --optimizer";
     gs_test_program_prints(0, "SGD lr 0.05, momentum 0.9, weight decay 0,", "%s sgd", run);
     gs_test_program_prints(0, "Nesterov lr 0.05, momentum 0.9, weight decay 0,", "%s nesterov", run);
@@ -283,8 +275,7 @@ static void usual_numbers(void **state) {
     gs_test_program_prints(0, "\"optimizer\":\"adam\",\"lr\":0.001", "%s adam --json", run);
 }
 
-static void what_an_optimiser_does_not_take(void **state) {
-    (void)state;
+TEST(what_an_optimiser_does_not_take) {
     gs_test_program_prints(2,
                            "--momentum 0.9: the optimiser adam does not take it; it is for --optimizer sgd, "
                            "nesterov",
@@ -300,8 +291,3 @@ static void what_an_optimiser_does_not_take(void **state) {
                            "train --optimizer adam --beta2 1");
     gs_test_program_prints(2, "--epsilon: '0' is not a number", "train --optimizer adam --epsilon 0");
 }
-
-GS_TESTS(optimizers, cmocka_unit_test(as_pytorch), cmocka_unit_test(vectors_end_at_zero),
-         cmocka_unit_test(several_workers), cmocka_unit_test(exact), cmocka_unit_test(local_and_async),
-         cmocka_unit_test(mixed_devices), cmocka_unit_test(numbers_reach_the_optimiser),
-         cmocka_unit_test(usual_numbers), cmocka_unit_test(what_an_optimiser_does_not_take))

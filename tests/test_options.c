@@ -5,8 +5,7 @@
 #include <math.h>
 
 /* Values as text: ranks are compared by it, and logs hold it. */
-static void values_as_text(void **state) {
-    (void)state;
+TEST(values_as_text) {
     char text[64];
     const float tenth = 0.1f, next = nextafterf(0.1f, 1), minus = -0.0f;
     const double third = 1.0 / 3;
@@ -24,8 +23,7 @@ static void values_as_text(void **state) {
 }
 
 /* A default may be smaller than what can be typed, which means off, but not larger. */
-static void defaults_are_allowed_or_off(void **state) {
-    (void)state;
+TEST(defaults_are_allowed_or_off) {
     const gs_settings s = gs_settings_default();
     for (const gs_run_option *o = gs_run_table; o->name; o++) {
         assert_ptr_equal(gs_run_option_named(o->name), o); /* no name twice */
@@ -37,5 +35,3 @@ static void defaults_are_allowed_or_off(void **state) {
         assert_true(o->min < o->max);
     }
 }
-
-GS_TESTS(options, cmocka_unit_test(values_as_text), cmocka_unit_test(defaults_are_allowed_or_off))

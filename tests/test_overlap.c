@@ -54,8 +54,7 @@ static void every_scheme_gives_the_same_weights(void **state) {
 
 /* Several passes a step, micro-batches within a pass, workers without samples: only the end of a step's last pass
  * releases buckets. */
-static void passes_and_ragged_batches(void **state) {
-    (void)state;
+TEST(passes_and_ragged_batches) {
     gs_settings s = settings_for("cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", "ps");
     compare(s, BUCKETS);
     s.accumulate = 3;
@@ -146,8 +145,7 @@ static gs_status take_final(void *context, size_t first) {
 }
 
 /* What was called final does not change any more; at the end all is. */
-static void what_is_final_stays(void **state) {
-    (void)state;
+TEST(what_is_final_stays) {
     int count;
     gs_device *const *devices = gs_test_devices(&count);
     for (int i = 0; i < count; i++) {
@@ -247,8 +245,7 @@ static void fail_at_step_5(gs_worker *w) {
 }
 
 /* What fails in the thread is told by the step, with its message; nothing waits on. */
-static void a_failed_sum_ends_the_run(void **state) {
-    (void)state;
+TEST(a_failed_sum_ends_the_run) {
     for (failing_rank = 0; failing_rank < 3; failing_rank++) {
         gs_settings s = settings_for("cpu,cpu,cpu", failing_rank == 2 ? "ring" : "allreduce");
         gs_result r;
@@ -305,8 +302,7 @@ static void a_signal_ends_all_workers(void **state) {
 
 /* ---- what is shown ---- */
 
-static void the_hidden_share(void **state) {
-    (void)state;
+TEST(the_hidden_share) {
     assert_near(gs_overlap_hidden((gs_overlap_times){2, 4, 1}), 0.75, 1e-12, 0);
     assert_near(gs_overlap_hidden((gs_overlap_times){2, 4, 0}), 1, 1e-12, 0);
     assert_near(gs_overlap_hidden((gs_overlap_times){2, 4, 5}), 0, 1e-12, 0); /* the thread came late */
@@ -357,8 +353,6 @@ static void wrong_use_is_refused(void **state) {
 }
 
 /* short enough for ThreadSanitizer too */
-GS_TESTS(overlap, cmocka_unit_test(passes_and_ragged_batches), cmocka_unit_test(what_is_final_stays),
-         cmocka_unit_test(a_failed_sum_ends_the_run), cmocka_unit_test(the_hidden_share))
 
 GS_TESTS(bucket, cmocka_unit_test(every_scheme_gives_the_same_weights),
          cmocka_unit_test(buckets_go_with_wire), cmocka_unit_test(opencl_devices_too),

@@ -41,8 +41,7 @@ static void make_folders(const char *folder, const char *const *names) {
     }
 }
 
-static void found_in_the_build_tree(void **state) {
-    (void)state;
+TEST(found_in_the_build_tree) {
     const char *folder = gs_test_folder();
     make_folders(folder, (const char *[]){"src", "own-file", NULL});
     write_text(in_folder(folder, "src/gradsum.h"), "");
@@ -55,8 +54,7 @@ static void found_in_the_build_tree(void **state) {
 }
 
 /* make B=DIR, where DIR is not below the tree. A link to nothing, or to another tree, is passed over. */
-static void found_by_the_link_of_a_build_elsewhere(void **state) {
-    (void)state;
+TEST(found_by_the_link_of_a_build_elsewhere) {
     const char *folder = gs_test_folder();
     make_folders(folder,
                  (const char *[]){"tree/src", "tree/own-file", "other/own-file", "a/07", "b", "c", NULL});
@@ -70,16 +68,14 @@ static void found_by_the_link_of_a_build_elsewhere(void **state) {
     assert_non_null(strstr(found_from(folder, "c", "own-file"), "cannot find gradsum's own 'own-file'"));
 }
 
-static void found_when_installed(void **state) {
-    (void)state;
+TEST(found_when_installed) {
     const char *folder = gs_test_folder();
     make_folders(folder, (const char *[]){"usr/share/gradsum/own-file", NULL});
     assert_string_equal(found_from(folder, "usr/bin", "own-file"),
                         in_folder(folder, "usr/share/gradsum/own-file"));
 }
 
-static void other_folders_are_not_ours(void **state) {
-    (void)state;
+TEST(other_folders_are_not_ours) {
     const char *folder = gs_test_folder();
     make_folders(folder, (const char *[]){"usr/own-file", "own-file", "usr/share/own-file", NULL});
     const char *answer = found_from(folder, "usr/bin", "own-file");
@@ -89,12 +85,7 @@ static void other_folders_are_not_ours(void **state) {
     assert_non_null(strstr(answer, "/share/gradsum/own-file"));
 }
 
-static void small_buffer(void **state) {
-    (void)state;
+TEST(small_buffer) {
     char path[4];
     assert_fails(GS_E_FILE, "longer than 4 bytes", gs_file_of_gradsum("datasets", path, sizeof path));
 }
-
-GS_TESTS(own_file, cmocka_unit_test(found_in_the_build_tree),
-         cmocka_unit_test(found_by_the_link_of_a_build_elsewhere), cmocka_unit_test(found_when_installed),
-         cmocka_unit_test(other_folders_are_not_ours), cmocka_unit_test(small_buffer))

@@ -54,8 +54,7 @@ static gs_result train_own(const char *devices, const char *sync) {
     return gs_test_train(&s);
 }
 
-static void an_optimiser_in_every_way_to_train(void **state) {
-    (void)state;
+TEST(an_optimiser_in_every_way_to_train) {
     gs_result alone = train_own("cpu", "allreduce"), two = train_own("cpu,cpu", "allreduce"),
               sharded = train_own("cpu,cpu", "zero"), exact = train_own("cpu", "exact"),
               exact_two = train_own("cpu,cpu", "exact"), local = train_own("cpu,cpu", "local");
@@ -67,8 +66,7 @@ static void an_optimiser_in_every_way_to_train(void **state) {
     for (int i = 0; i < 6; i++) gs_result_free(all[i]);
 }
 
-static void async_wants_sgd(void **state) {
-    (void)state;
+TEST(async_wants_sgd) {
     gs_settings s = gs_test_settings("cpu,cpu");
     gs_result r = {0};
     s.optimizer = &own_optimizer;
@@ -171,8 +169,7 @@ static void step(gs_device *d, gs_model *m) {
     gs_optimizer_free(optimizer);
 }
 
-static void state_is_saved_and_not_trained(void **state) {
-    (void)state;
+TEST(state_is_saved_and_not_trained) {
     enum { SAVED = PARAMS + 1 + WIDTH };
     int count;
     gs_device *const *devices = gs_test_devices(&count);
@@ -255,8 +252,7 @@ static gs_status plan_with(const wrong_tensor *t, int how, gs_model **m) {
 
 #define LABEL_61 "a123456789b123456789c123456789d123456789e123456789f1234567890"
 
-static void wrong_tensors_are_refused(void **state) {
-    (void)state;
+TEST(wrong_tensors_are_refused) {
     static const wrong_tensor wrong[] = {
         {"its v has 0 dimensions; wanted 1 to 4", "v", 0, {1}, 1},
         {"its v has -1 dimensions; wanted 1 to 4", "v", -1, {1}, 1},
@@ -286,8 +282,7 @@ static void wrong_tensors_are_refused(void **state) {
 }
 
 /* A file with both could be saved, but never loaded. */
-static void each_label_once(void **state) {
-    (void)state;
+TEST(each_label_once) {
     static const wrong_tensor again = {NULL, "w", 1, {1}, 1};
     gs_model *m;
     for (int how = 0; how < ADDERS; how++)
@@ -295,8 +290,7 @@ static void each_label_once(void **state) {
                      plan_with(&again, how, &m));
 }
 
-static void the_longest_label_and_no_fan_in(void **state) {
-    (void)state;
+TEST(the_longest_label_and_no_fan_in) {
     static const wrong_tensor right = {NULL, LABEL_61, 1, {3}, 0};
     for (int how = 0; how < ADDERS; how++) {
         gs_model *m;
@@ -311,7 +305,3 @@ static void the_longest_label_and_no_fan_in(void **state) {
         gs_model_free(m);
     }
 }
-
-GS_TESTS(own_parts, cmocka_unit_test(an_optimiser_in_every_way_to_train), cmocka_unit_test(async_wants_sgd),
-         cmocka_unit_test(state_is_saved_and_not_trained), cmocka_unit_test(wrong_tensors_are_refused),
-         cmocka_unit_test(each_label_once), cmocka_unit_test(the_longest_label_and_no_fan_in))

@@ -26,8 +26,7 @@ static char *path_in(const char *folder, const char *name) {
     return path;
 }
 
-static void parts_take_the_place_of_marks(void **state) {
-    (void)state;
+TEST(parts_take_the_place_of_marks) {
     cJSON *json = cJSON_CreateObject();
     cJSON_AddStringToObject(json, "a", "</script><!-- {{b}}");
     const gs_page_part parts[] = {
@@ -48,8 +47,7 @@ static void parts_take_the_place_of_marks(void **state) {
     cJSON_Delete(json);
 }
 
-static void a_bad_target_is_explained(void **state) {
-    (void)state;
+TEST(a_bad_target_is_explained) {
     const gs_page_part none[] = {{0}};
     const char *folder = gs_test_folder();
     assert_fails(GS_E_FILE, "Is a directory", gs_page_write(folder, "x", none));
@@ -66,8 +64,7 @@ static void a_bad_target_is_explained(void **state) {
 }
 
 /* A file that may not grow is as a full disk: nothing is left, and an older page stays. */
-static void a_full_disk_leaves_the_older_page(void **state) {
-    (void)state;
+TEST(a_full_disk_leaves_the_older_page) {
     const char *folder = gs_test_folder();
     char *output;
     FILE *f = fopen(path_in(folder, "page.html"), "w");
@@ -112,8 +109,7 @@ static char *page(const char *options, cJSON **data) {
 }
 
 /* Nothing that a browser would fetch; the name of SVG's namespace is no address. */
-static void the_page_needs_no_network(void **state) {
-    (void)state;
+TEST(the_page_needs_no_network) {
     static const char *const calls[] = {"https:", "src=",           "@import", "url(",
                                         "fetch(", "XMLHttpRequest", "import("};
     cJSON *data;
@@ -131,8 +127,7 @@ static void the_page_needs_no_network(void **state) {
 
 /* The counts of samples are summed too, as elements of the last chunk: what each worker has there before, and all
  * have after, is what `gradsum train` says of its first step. */
-static void the_gradients_are_those_of_a_real_step(void **state) {
-    (void)state;
+TEST(the_gradients_are_those_of_a_real_step) {
     cJSON *data, *line = NULL;
     char *text = page("--workers 3 --batch 32 --sync tree", &data), *output;
     double loss = 0, samples = 0;
@@ -155,8 +150,7 @@ static void the_gradients_are_those_of_a_real_step(void **state) {
 }
 
 /* All schemes, with messages that are as counted, and an end in which all workers hold the same row. */
-static void every_scheme_is_in_it(void **state) {
-    (void)state;
+TEST(every_scheme_is_in_it) {
     static const char *const names[] = {"ps",   "sharded_ps",         "ring",
                                         "tree", "recursive_doubling", "halving_doubling"};
     for (int workers = 2; workers <= 7; workers += 5) {
@@ -190,8 +184,7 @@ static void every_scheme_is_in_it(void **state) {
     }
 }
 
-static void wrong_use_is_explained(void **state) {
-    (void)state;
+TEST(wrong_use_is_explained) {
     gs_test_program_prints(2, "-o shows: ps, sharded_ps, ring, tree,", "step --sync allreduce -o x.html");
     gs_test_program_prints(2, "one worker has nothing to sum", "step --workers 1 -o x.html");
     gs_test_program_prints(2, "--size is for the terminal", "step --size 8 -o x.html");
@@ -204,8 +197,3 @@ static void wrong_use_is_explained(void **state) {
     gs_test_program_prints(2, "a page takes at most 10000000",
                            "step --model 'flatten, linear 20000, linear 10' -o %s/x.html", gs_test_folder());
 }
-
-GS_TESTS(page, cmocka_unit_test(parts_take_the_place_of_marks), cmocka_unit_test(a_bad_target_is_explained),
-         cmocka_unit_test(a_full_disk_leaves_the_older_page), cmocka_unit_test(the_page_needs_no_network),
-         cmocka_unit_test(the_gradients_are_those_of_a_real_step), cmocka_unit_test(every_scheme_is_in_it),
-         cmocka_unit_test(wrong_use_is_explained))

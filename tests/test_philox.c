@@ -3,8 +3,7 @@
 #include "tests/test.h"
 
 /* Known answers published with Random123 (kat_vectors, philox4x32 10). */
-static void known_answers(void **state) {
-    (void)state;
+TEST(known_answers) {
     uint32_t out[4];
     gs_philox(0, 0, 0, out);
     assert_int_equal(out[0], 0x6627e8d5);
@@ -23,15 +22,13 @@ static void known_answers(void **state) {
     assert_int_equal(out[3], 0x24126ea1);
 }
 
-static void uniform_stays_below_1(void **state) {
-    (void)state;
+TEST(uniform_stays_below_1) {
     assert_true(gs_uniform(UINT32_MAX) < 1.0f);
     assert_true(gs_uniform(0) == 0.0f);
 }
 
 /* Beside Python's statistics.NormalDist().inv_cdf((word + 0.5) / 2**32), rounded to f32. */
-static void normal_numbers(void **state) {
-    (void)state;
+TEST(normal_numbers) {
     const struct {
         uint32_t word;
         float normal;
@@ -56,6 +53,3 @@ static void normal_numbers(void **state) {
     assert_near(squares, 1, 1e-4, 0);
     assert_near(fourths, 3, 1e-3, 0);
 }
-
-GS_TESTS(philox, cmocka_unit_test(normal_numbers), cmocka_unit_test(known_answers),
-         cmocka_unit_test(uniform_stays_below_1))

@@ -44,8 +44,7 @@ static gs_status decode(const void *data, size_t bytes, int shrink, const unsign
     return gs_picture_decode(reader(), shrink, rgb, w, h);
 }
 
-static void decoded_as_pillow_does(void **state) {
-    (void)state;
+TEST(decoded_as_pillow_does) {
     static const char *const names[] = {"colour", "progressive", "grey", "cmyk"};
     for (int k = 0; k < 4; k++) {
         char name[64];
@@ -67,8 +66,7 @@ static void decoded_as_pillow_does(void **state) {
     }
 }
 
-static void resized_as_pillow_does(void **state) {
-    (void)state;
+TEST(resized_as_pillow_does) {
     static const int cases[][3] = {{41, 29, 12}, {29, 41, 12}, {100, 37, 8}, {9, 7, 16},
                                    {16, 16, 14}, {5, 90, 8},   {1, 1, 4},    {37, 100, 8}};
     gs_resizer r = {0};
@@ -97,8 +95,7 @@ static void transpose(const unsigned char *x, int n, unsigned char *out) {
 }
 
 /* Pillow 13 takes the rows of this picture first: our bytes of the picture lying on its side, and 1 from our own. */
-static void pillow_13_is_one_level_away(void **state) {
-    (void)state;
+TEST(pillow_13_is_one_level_away) {
     enum { W = 37, H = 100, N = 8 };
     gs_resizer r = {0};
     size_t bytes;
@@ -123,8 +120,7 @@ static void pillow_13_is_one_level_away(void **state) {
 }
 
 /* Eight times smaller is what the mean of 8 x 8 pixels is, but for rounding; and sizes are rounded up. */
-static void shrunk(void **state) {
-    (void)state;
+TEST(shrunk) {
     enum { W = 43, H = 33 };
     unsigned char x[W * H * 3];
     memset(x, 77, sizeof x);
@@ -188,8 +184,7 @@ static void check_png(int type, int depth, bool interlaced) {
     free(file);
 }
 
-static void every_form_of_png(void **state) {
-    (void)state;
+TEST(every_form_of_png) {
     static const int forms[][2] = {
         {PNG_COLOR_TYPE_GRAY, 1},        {PNG_COLOR_TYPE_GRAY, 2},      {PNG_COLOR_TYPE_GRAY, 4},
         {PNG_COLOR_TYPE_GRAY, 8},        {PNG_COLOR_TYPE_GRAY, 16},     {PNG_COLOR_TYPE_GRAY_ALPHA, 8},
@@ -209,8 +204,7 @@ static void every_form_of_png(void **state) {
         assert_fails(GS_E_FORMAT, part, decode(data, bytes, 1, &broken_rgb, &broken_w, &broken_h));          \
     } while (0)
 
-static void no_pictures(void **state) {
-    (void)state;
+TEST(no_pictures) {
     assert_broken("the file is empty", "", 0);
     assert_broken("it is a GIF picture, neither a JPEG nor a PNG", "GIF89a", 6);
     assert_broken("it is a Git LFS pointer, neither a JPEG nor a PNG; fetch the file that it stands for",
@@ -221,8 +215,7 @@ static void no_pictures(void **state) {
 }
 
 /* Cut off anywhere, a file is broken and never half a picture; and the reader is good for the next one. */
-static void cut_off(void **state) {
-    (void)state;
+TEST(cut_off) {
     for (int kind = 0; kind < 4; kind++) {
         size_t bytes;
         unsigned char *x = make_colours(kind, 24, 20), *file;
@@ -252,8 +245,7 @@ static void put32(unsigned char *to, unsigned x) {
 }
 
 /* Sizes are looked at before memory is taken: a header that says 60,000 x 60,000 is enough to be refused. */
-static void too_large(void **state) {
-    (void)state;
+TEST(too_large) {
     static const unsigned sizes[][2] = {{60000, 60000}, {8193, 8192}, {65501, 1}, {0x7fffffff, 0x7fffffff}};
     for (size_t k = 0; k < 4; k++) {
         unsigned char png[33 + 12] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
@@ -278,8 +270,7 @@ static void too_large(void **state) {
 
 /* ---- which part is shown ---- */
 
-static void views(void **state) {
-    (void)state;
+TEST(views) {
     double least = 1, most = 0;
     for (int w = 1; w < 3000; w = w * 3 + 1)
         for (int h = 1; h < 3000; h = h * 2 + 1)
@@ -312,8 +303,3 @@ static void views(void **state) {
     assert_int_equal(centre.down.full, 256);
     assert_int_equal(centre.down.first, 16);
 }
-
-GS_TESTS(pictures, cmocka_unit_test(decoded_as_pillow_does), cmocka_unit_test(resized_as_pillow_does),
-         cmocka_unit_test(pillow_13_is_one_level_away), cmocka_unit_test(shrunk),
-         cmocka_unit_test(every_form_of_png), cmocka_unit_test(no_pictures), cmocka_unit_test(cut_off),
-         cmocka_unit_test(too_large), cmocka_unit_test(views))

@@ -26,8 +26,7 @@ static gs_settings with_layout(gs_settings s, const layout *l) {
     return s;
 }
 
-static void every_schedule_gives_the_weights_of_one_worker(void **state) {
-    (void)state;
+TEST(every_schedule_gives_the_weights_of_one_worker) {
     static const layout layouts[] = {
         {two, 2, NULL, 0, 0},
         {two, 2, "gpipe", 5, 0},
@@ -64,8 +63,7 @@ static void every_schedule_gives_the_weights_of_one_worker(void **state) {
 }
 
 /* The same micro-batches as --accumulate: without --exact too the bits are the same, where only layers are split. */
-static void micro_batches_are_passes(void **state) {
-    (void)state;
+TEST(micro_batches_are_passes) {
     gs_settings s = gs_test_settings("cpu");
     s.accumulate = 6;
     s.clip = 0.5f;
@@ -82,8 +80,7 @@ static void micro_batches_are_passes(void **state) {
     gs_result_free(&one);
 }
 
-static void devices_may_be_mixed(void **state) {
-    (void)state;
+TEST(devices_may_be_mixed) {
     int count;
     gs_device *const *devices = gs_test_devices(&count);
     gs_settings s = gs_test_settings("cpu");
@@ -139,8 +136,7 @@ static const exact_case cases[] = {
       "train --devices cpu,cpu,cpu --pipeline 3 --pipeline-schedule gpipe"}},
 };
 
-static void exact_gives_the_bits_of_one_worker(void **state) {
-    (void)state;
+TEST(exact_gives_the_bits_of_one_worker) {
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         char first[65], sha256[65], command[900];
         snprintf(command, sizeof command, "train --exact %s", cases[c].arguments);
@@ -156,8 +152,7 @@ static void exact_gives_the_bits_of_one_worker(void **state) {
 }
 
 /* Batches that nothing divides, the last with fewer samples than virtual shards; dropout. */
-static void exact_holds_for_ragged_batches(void **state) {
-    (void)state;
+TEST(exact_holds_for_ragged_batches) {
     gs_settings s = gs_test_settings("cpu");
     s.exact = true;
     gs_result one = gs_test_train(&s);
@@ -175,8 +170,7 @@ static void exact_holds_for_ragged_batches(void **state) {
 
 /* ---- tied weights without --exact ---- */
 
-static void tied_weights_are_one(void **state) {
-    (void)state;
+TEST(tied_weights_are_one) {
     static const char run[] = "--model \"" GPT "\" --data jargon --context 16 --batch 24 --steps 8";
     char *output;
     double loss[4];
@@ -201,8 +195,7 @@ static double held(const gs_result *r, int worker, gs_memory_kind kind) {
 
 /* Of lenet's parameters the first stage has 156 (conv 6@5x5) and the second the rest; with zero1 a worker has half of
  * the vectors of its stage. An allocation takes up to SLACK floats more. (Weights: at the end they are gathered.) */
-static void each_holds_its_own(void **state) {
-    (void)state;
+TEST(each_holds_its_own) {
     enum { FIRST = 156, SLACK = 32 };
     static const char *const layouts[] = {"dp2,pp2", "dp2,pp2,zero1"};
     gs_settings s = gs_test_settings(four);
@@ -227,8 +220,7 @@ static void each_holds_its_own(void **state) {
 }
 
 /* Without --exact: the same bits as without zero1, since a + b = b + a. */
-static void zero_1_changes_no_bit(void **state) {
-    (void)state;
+TEST(zero_1_changes_no_bit) {
     static const char *const options[] = {"--clip 0.5", "--optimizer lamb",
                                           "--optimizer lars --precision f16",
                                           "--optimizer adamw --pipeline-schedule interleaved"};
@@ -246,8 +238,7 @@ static void zero_1_changes_no_bit(void **state) {
 
 /* ---- saving, resuming, stopping ---- */
 
-static void weights_are_saved_whole(void **state) {
-    (void)state;
+TEST(weights_are_saved_whole) {
     char path[400];
     snprintf(path, sizeof path, "%s/pipeline.safetensors", gs_test_folder());
     char before[65], after[65], command[1000];
@@ -284,8 +275,7 @@ static void stop_soon(gs_worker *w) {
     if (w->comm->rank == 0 && w->step == 3) gs_stop_requested = 1;
 }
 
-static void a_request_to_stop_reaches_all_stages(void **state) {
-    (void)state;
+TEST(a_request_to_stop_reaches_all_stages) {
     gs_settings s = with_layout(gs_test_settings("cpu"), &(layout){four, 2, NULL, 4, 0});
     gs_result r;
     s.test_hook = stop_soon;
@@ -315,8 +305,7 @@ static void do_harm(gs_worker *w) {
 
 /* Three replicas of two stages of lenet, which the second begins with its conv2: ranks 0 to 2 have the first stage,
  * 3 to 5 the second. Sound, they pass. */
-static void replicas_of_a_stage_are_verified(void **state) {
-    (void)state;
+TEST(replicas_of_a_stage_are_verified) {
     static const struct {
         int rank;
         size_t at;
@@ -350,11 +339,3 @@ static void replicas_of_a_stage_are_verified(void **state) {
         "--verify 1",
         four);
 }
-
-GS_TESTS(pipeline, cmocka_unit_test(every_schedule_gives_the_weights_of_one_worker),
-         cmocka_unit_test(micro_batches_are_passes), cmocka_unit_test(devices_may_be_mixed),
-         cmocka_unit_test(exact_gives_the_bits_of_one_worker),
-         cmocka_unit_test(exact_holds_for_ragged_batches), cmocka_unit_test(tied_weights_are_one),
-         cmocka_unit_test(each_holds_its_own), cmocka_unit_test(zero_1_changes_no_bit),
-         cmocka_unit_test(weights_are_saved_whole), cmocka_unit_test(a_request_to_stop_reaches_all_stages),
-         cmocka_unit_test(replicas_of_a_stage_are_verified))

@@ -17,8 +17,7 @@ static void cut(const char *text, gs_shape in, int runs, const int *wanted) {
     gs_model_free(plan);
 }
 
-static void runs_are_balanced(void **state) {
-    (void)state;
+TEST(runs_are_balanced) {
     static const char four[] = "flatten, linear 100, relu, linear 100, relu, linear 100, relu, linear 100";
     const gs_shape vector = {100, 1, 1, 0};
     cut(four, vector, 1, (int[]){0, 8});
@@ -41,8 +40,7 @@ static double most_of(const double *cost, const int *first, int runs) {
 }
 
 /* No cut of a few layers is better than that which was found: by FLOPs, and by costs that are drawn. */
-static void no_cut_is_better(void **state) {
-    (void)state;
+TEST(no_cut_is_better) {
     gs_model *plan;
     int first[4];
     double cost[7];
@@ -67,8 +65,7 @@ static void no_cut_is_better(void **state) {
 
 /* Each piece has taken some time, and a layer that stays with another one none of its own; in one part of the model
  * that computes a thousand times as much, more. */
-static void layers_are_measured(void **state) {
-    (void)state;
+TEST(layers_are_measured) {
     gs_layer_times t;
     gs_settings s = gs_settings_default();
     unsigned char pixels[4] = {0}, labels[1] = {0};
@@ -90,8 +87,7 @@ static void layers_are_measured(void **state) {
     gs_layer_times_free(&t);
 }
 
-static void too_many_runs_are_refused(void **state) {
-    (void)state;
+TEST(too_many_runs_are_refused) {
     gs_model *plan;
     int first[9];
     assert_ok(gs_model_plan("lenet", image, &plan));
@@ -99,8 +95,7 @@ static void too_many_runs_are_refused(void **state) {
     gs_model_free(plan);
 }
 
-static void tied_layers_are_found(void **state) {
-    (void)state;
+TEST(tied_layers_are_found) {
     gs_model *plan;
     int first[9];
     gs_tied_runs tied;
@@ -123,8 +118,7 @@ static void tied_layers_are_found(void **state) {
 /* ---- a stage ---- */
 
 /* The whole and its stages, one after the other, on the same weights: logits, dx and gradients have the same bits. */
-static void stages_compute_what_the_whole_does(void **state) {
-    (void)state;
+TEST(stages_compute_what_the_whole_does) {
     static const char *const texts[] = {"lenet",
                                         "conv 3 3x3, relu, max_pool 2, dropout 0.5, conv 4 3x3, tanh, "
                                         "flatten, linear 9, dropout 0.3, linear 10",
@@ -178,7 +172,3 @@ static void stages_compute_what_the_whole_does(void **state) {
         free(got);
     }
 }
-
-GS_TESTS(pipeline_cut, cmocka_unit_test(runs_are_balanced), cmocka_unit_test(no_cut_is_better),
-         cmocka_unit_test(layers_are_measured), cmocka_unit_test(too_many_runs_are_refused),
-         cmocka_unit_test(tied_layers_are_found), cmocka_unit_test(stages_compute_what_the_whole_does))

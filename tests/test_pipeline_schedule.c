@@ -147,8 +147,7 @@ static void draw_times(double *times, size_t count, uint64_t i) {
     }
 }
 
-static void no_schedule_waits_for_ever(void **state) {
-    (void)state;
+TEST(no_schedule_waits_for_ever) {
     for (uint64_t i = 0; i < DRAWN; i++) {
         drawn d;
         double forward[36], backward[36];
@@ -199,8 +198,7 @@ static void assert_bubble(drawn *d) {
     free_lists(d);
 }
 
-static void the_bubble_is_that_of_the_formula(void **state) {
-    (void)state;
+TEST(the_bubble_is_that_of_the_formula) {
     for (int p = 1; p <= 8; p++)
         for (int m = 1; m <= 20; m++)
             for (int which = 0; which < SCHEDULES; which++) {
@@ -211,8 +209,7 @@ static void the_bubble_is_that_of_the_formula(void **state) {
 }
 
 /* The same of drawn numbers up to 64 stages and 512 micro-batches, and of the largest ones. */
-static void the_bubble_of_long_pipelines(void **state) {
-    (void)state;
+TEST(the_bubble_of_long_pipelines) {
     for (uint64_t i = 0; i < DRAWN_LONG; i++) {
         uint32_t a[4];
         gs_philox(11, 1, i, a);
@@ -229,8 +226,7 @@ static void the_bubble_of_long_pipelines(void **state) {
 }
 
 /* By hand: 1f1b with p = 2 and m = 2; stage 1 is slow. */
-static void virtual_time_by_hand(void **state) {
-    (void)state;
+TEST(virtual_time_by_hand) {
     drawn d = {.schedule = &gs_1f1b, .pipeline = {2, 2, 1, GS_TIED_NONE}};
     double end[2], busy[2];
     gs_pipeline_run run = {.end = end, .busy = busy};
@@ -248,8 +244,7 @@ static void virtual_time_by_hand(void **state) {
 }
 
 /* A list that sends three times before the other side receives: the third waits, and so do all. */
-static void a_deadlock_is_told(void **state) {
-    (void)state;
+TEST(a_deadlock_is_told) {
     const gs_pipeline p = {2, 3, 1, GS_TIED_NONE};
     gs_instruction first[] = {{GS_DO_SEND_ACTIVATION, 0, 0, 1},
                               {GS_DO_SEND_ACTIVATION, 1, 0, 1},
@@ -268,8 +263,7 @@ static void a_deadlock_is_told(void **state) {
         gs_pipeline_in_virtual_time(&p, lists, &times, &run));
 }
 
-static void numbers_that_do_not_fit(void **state) {
-    (void)state;
+TEST(numbers_that_do_not_fit) {
     assert_fails(GS_E_USAGE, "0 stages", gs_pipeline_check(&gs_gpipe, &(gs_pipeline){0, 1, 1, GS_TIED_NONE}));
     assert_fails(GS_E_USAGE, "1f1b has one chunk in each stage, not 2",
                  gs_pipeline_check(&gs_1f1b, &(gs_pipeline){2, 4, 2, GS_TIED_NONE}));
@@ -286,8 +280,7 @@ static gs_status is_not_written(const gs_pipeline *p, int stage, gs_instructions
     return gs_fail(GS_E_USAGE, "the order of stage %d is not written", stage);
 }
 
-static void a_schedule_is_replaced(void **state) {
-    (void)state;
+TEST(a_schedule_is_replaced) {
     static const gs_pipeline_schedule mine = {"1f1b", "mine", false, is_not_written},
                                       other = {.name = "other"};
     const gs_pipeline p = {2, 2, 1, GS_TIED_NONE};
@@ -304,8 +297,3 @@ static void a_schedule_is_replaced(void **state) {
     assert_ok(gs_pipeline_schedule_replace("1f1b", NULL));
     assert_ptr_equal(gs_pipeline_schedules()[1], &gs_1f1b);
 }
-
-GS_TESTS(pipeline_schedule, cmocka_unit_test(no_schedule_waits_for_ever),
-         cmocka_unit_test(the_bubble_is_that_of_the_formula), cmocka_unit_test(the_bubble_of_long_pipelines),
-         cmocka_unit_test(virtual_time_by_hand), cmocka_unit_test(a_deadlock_is_told),
-         cmocka_unit_test(numbers_that_do_not_fit), cmocka_unit_test(a_schedule_is_replaced))

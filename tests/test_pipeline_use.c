@@ -12,8 +12,7 @@
 
 /* ---- what cannot be ---- */
 
-static void bad_use_is_told(void **state) {
-    (void)state;
+TEST(bad_use_is_told) {
     gs_test_program_prints(2, "--pipeline 2: there is 1 worker; wanted a multiple of 2",
                            "train --pipeline 2");
     gs_test_program_prints(2, "--pipeline 2: there are 3 workers; wanted a multiple of 2",
@@ -75,8 +74,7 @@ static void bad_use_is_told(void **state) {
 }
 
 /* Each process finds it by itself: none takes another one for lost. */
-static void bad_use_is_told_on_every_rank(void **state) {
-    (void)state;
+TEST(bad_use_is_told_on_every_rank) {
     static const char *const runs[] = {
         "launch -n 2 -- train --model softmax --pipeline 2",
         "launch -n 3 -- train --model lenet --pipeline 2",
@@ -93,8 +91,7 @@ static void bad_use_is_told_on_every_rank(void **state) {
 }
 
 /* Who computes which layers changes no bit, not even of a model with layers that draw at random. */
-static void the_cut_changes_no_bit(void **state) {
-    (void)state;
+TEST(the_cut_changes_no_bit) {
     static const char *const cuts[] = {"3", "7", "9", "11", "flops", "measured"};
     static const char run[] =
         "train --model lenet --batch 96 --steps 5 --devices cpu,cpu --pipeline 2 --pipeline-cut";
@@ -122,8 +119,7 @@ static int number_after(const char *output, const char *name) {
 
 /* Rank 0 measures, and all take its cut: the table of layers, the table of times and the record say the same. Again
  * with that cut, it is not measured again. */
-static void a_measured_cut_is_told(void **state) {
-    (void)state;
+TEST(a_measured_cut_is_told) {
     static const char *const runs[] = {"train --devices cpu,cpu", "launch -n 2 -- train"};
     for (int i = 0; i < 2; i++) {
         char *output, folder[400], path[440], wanted[60];
@@ -150,8 +146,7 @@ static void a_measured_cut_is_told(void **state) {
     }
 }
 
-static void the_bubble_is_shown(void **state) {
-    (void)state;
+TEST(the_bubble_is_shown) {
     static const char run[] =
         "train --model lenet --steps 3 --devices cpu,cpu --pipeline 2 --micro-batches 3";
     gs_test_program_prints(0, "25.0 % by the formula", run);
@@ -164,7 +159,3 @@ static void the_bubble_is_shown(void **state) {
     snprintf(folder, sizeof folder, "%s/log", gs_test_folder());
     gs_test_program_prints(0, "bubble", "%s --log %s --trace-steps 2-3", run, folder);
 }
-
-GS_TESTS(pipeline_use, cmocka_unit_test(bad_use_is_told), cmocka_unit_test(bad_use_is_told_on_every_rank),
-         cmocka_unit_test(the_cut_changes_no_bit), cmocka_unit_test(a_measured_cut_is_told),
-         cmocka_unit_test(the_bubble_is_shown))

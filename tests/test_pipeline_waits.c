@@ -89,8 +89,7 @@ static made_up draw(uint64_t i, double *each) {
     return m;
 }
 
-static void the_parts_are_the_whole(void **state) {
-    (void)state;
+TEST(the_parts_are_the_whole) {
     static double each[3 * 5 * 2 * 15 * MOST_CHUNKS];
     for (uint64_t i = 0; i < DRAWN; i++) {
         const made_up m = draw(i, each);
@@ -107,8 +106,7 @@ static void the_parts_are_the_whole(void **state) {
 /* ---- one cause at a time ---- */
 
 /* Equal stages: all is fill and drain, and the formula is right. */
-static void equal_stages_wait_as_the_formula_says(void **state) {
-    (void)state;
+TEST(equal_stages_wait_as_the_formula_says) {
     for (int p = 1; p <= MOST_STAGES; p++)
         for (int m = 1; m <= 20; m++)
             for (int which = 0; which < SCHEDULES; which++) {
@@ -128,8 +126,7 @@ static void equal_stages_wait_as_the_formula_says(void **state) {
 
 /* p = 2, m = 8, the second stage takes 1.1 times as long: T = 1 + 8 x 3.3 + 2 = 29.4, and the stages compute for 24 and
  * 26.4. The path has nine passes each way, of 3.15 for both on average: 2 x 9 x 3.15 - 50.4 = 6.3 of fill and drain. */
-static void a_slow_stage_by_hand(void **state) {
-    (void)state;
+TEST(a_slow_stage_by_hand) {
     const made_up m = {.schedule = &gs_1f1b,
                        .pipeline = {2, 8, 1, GS_TIED_NONE},
                        .times = {.forward = (double[]){1, 1.1}, .backward = (double[]){2, 2.2}}};
@@ -144,8 +141,7 @@ static void a_slow_stage_by_hand(void **state) {
 }
 
 /* Messages that take 0.01: of equal stages they are all that is added to the formula's. */
-static void messages_by_themselves(void **state) {
-    (void)state;
+TEST(messages_by_themselves) {
     for (int which = 0; which < 2; which++) {
         made_up m = {.schedule = gs_pipeline_schedules()[which], .pipeline = {3, 6, 1, GS_TIED_NONE}};
         const found without = look(&m);
@@ -159,8 +155,7 @@ static void messages_by_themselves(void **state) {
 
 /* Stage 1 takes 1 longer for the backward of micro-batch 3, and 1 less for that of 5: the same mean, but the other
  * stage has waited. 1F1B of stage 1: F0 B0 F1 B1 ..., so these are passes 7 and 11 of its list. */
-static void uneven_times_by_themselves(void **state) {
-    (void)state;
+TEST(uneven_times_by_themselves) {
     enum { PASSES = 16 };
     double each[2 * PASSES];
     made_up m = {.schedule = &gs_1f1b, .pipeline = {2, 8, 1, GS_TIED_NONE}};
@@ -210,8 +205,7 @@ static gs_status too_few_ahead(const gs_pipeline *p, int stage, gs_instructions 
 static const gs_pipeline_schedule slow[] = {{"gpipe", "one by one", false, one_by_one},
                                             {"gpipe", "1F1B, too few ahead", false, too_few_ahead}};
 
-static void a_bad_schedule_has_a_longer_path(void **state) {
-    (void)state;
+TEST(a_bad_schedule_has_a_longer_path) {
     for (int p = 2; p <= MOST_STAGES; p++)
         for (int m = 2; m <= 20; m++)
             for (int which = 0; which < 2; which++) {
@@ -227,8 +221,7 @@ static void a_bad_schedule_has_a_longer_path(void **state) {
 }
 
 /* The same in a run: its path goes through all passes of both stages, whatever they take. */
-static void a_bad_schedule_is_seen_in_a_run(void **state) {
-    (void)state;
+TEST(a_bad_schedule_is_seen_in_a_run) {
     gs_settings s = gs_test_settings("cpu,cpu");
     s.pipeline = 2;
     s.micro_batches = 4;
@@ -248,9 +241,3 @@ static void a_bad_schedule_is_seen_in_a_run(void **state) {
     }
     gs_result_free(&r);
 }
-
-GS_TESTS(pipeline_waits, cmocka_unit_test(the_parts_are_the_whole),
-         cmocka_unit_test(equal_stages_wait_as_the_formula_says), cmocka_unit_test(a_slow_stage_by_hand),
-         cmocka_unit_test(messages_by_themselves), cmocka_unit_test(uneven_times_by_themselves),
-         cmocka_unit_test(a_bad_schedule_has_a_longer_path),
-         cmocka_unit_test(a_bad_schedule_is_seen_in_a_run))

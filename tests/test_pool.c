@@ -53,8 +53,7 @@ static void run(gs_pool *pool, int parts, int slow) {
                      c.done[part]);
 }
 
-static void every_part_once(void **state) {
-    (void)state;
+TEST(every_part_once) {
     for (int threads = 1; threads <= 5; threads++) {
         gs_pool *pool;
         assert_int_equal(gs_pool_create(threads, &pool), GS_OK);
@@ -68,8 +67,7 @@ static void every_part_once(void **state) {
     }
 }
 
-static void a_number_for_each_thread(void **state) {
-    (void)state;
+TEST(a_number_for_each_thread) {
     for (int threads = 1; threads <= MOST_THREADS; threads++) {
         gs_pool *pool;
         numbers n = {0};
@@ -82,8 +80,7 @@ static void a_number_for_each_thread(void **state) {
     }
 }
 
-static void freed_unused(void **state) {
-    (void)state;
+TEST(freed_unused) {
     gs_pool *pool;
     assert_int_equal(gs_pool_create(3, &pool), GS_OK);
     gs_pool_free(pool);
@@ -107,8 +104,7 @@ static gs_status note_job(void *context, const gs_job *job) {
 
 /* In their order, with as many waiting as there is room for, or without a thread; none is done after one that fails,
  * and its message reaches the owner. */
-static void jobs_in_order(void **state) {
-    (void)state;
+TEST(jobs_in_order) {
     enum { JOBS = 50, FAILS = 20 };
     for (int room = 0; room < 10; room += 3) {
         for (int fails = -1; fails <= FAILS; fails += FAILS + 1) {
@@ -134,8 +130,7 @@ static void jobs_in_order(void **state) {
 }
 
 /* The first failure stays, and comes out whole past others. */
-static void an_error_is_carried(void **state) {
-    (void)state;
+TEST(an_error_is_carried) {
     gs_error first = {0}, lost = {0};
     assert_ok(gs_error_keep(&first, GS_OK));
     assert_ok(gs_error_again(&first));
@@ -147,7 +142,3 @@ static void an_error_is_carried(void **state) {
     assert_true(gs_error_is_cause(&first, &lost) && !gs_error_is_cause(&lost, &first));
     assert_true(gs_error_is_cause(&lost, &(gs_error){0}) && !gs_error_is_cause(&(gs_error){0}, &lost));
 }
-
-GS_TESTS(pool, cmocka_unit_test(jobs_in_order), cmocka_unit_test(an_error_is_carried),
-         cmocka_unit_test(every_part_once), cmocka_unit_test(a_number_for_each_thread),
-         cmocka_unit_test(freed_unused))

@@ -246,8 +246,7 @@ static void check_attention(const instance *t, tensor which, const double *want,
 }
 
 /* attention  n, length, heads, d, causal */
-static void attention_as_in_double(void **state) {
-    (void)state;
+TEST_AROUND(attention_as_in_double, gs_test_to_f32, gs_test_to_f32) {
     int count;
     gs_device *const *devices = gs_test_devices(&count);
     for (const operator_case *c = next_case("attention", NULL); c; c = next_case("attention", c))
@@ -292,5 +291,4 @@ static void attention_as_in_double(void **state) {
 GS_TESTS(precision, OF(like_f32_of_rounded, "linear"), OF(like_f32_of_rounded, "conv2d"),
          OF(like_f32_of_rounded, "conv2d_groups"), OF(near_f32, "linear"), OF(near_f32, "conv2d"),
          OF(near_f32, "conv2d_groups"), OF(is_rounded, "linear"), OF(is_rounded, "conv2d"),
-         OF(is_rounded, "conv2d_groups"), OF(is_rounded, "attention"),
-         cmocka_unit_test_setup_teardown(attention_as_in_double, gs_test_to_f32, gs_test_to_f32))
+         OF(is_rounded, "conv2d_groups"), OF(is_rounded, "attention"))

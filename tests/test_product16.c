@@ -71,8 +71,7 @@ static void check_rounding(gs_precision precision, float x) {
 }
 
 /* Every upper half of a float, with lower halves at, beside and between ties. */
-static void to_the_nearest(void **state) {
-    (void)state;
+TEST(to_the_nearest) {
     static const uint32_t lower[] = {0,      1,      0xfff,  0x1000, 0x1001, 0x1fff, 0x2000, 0x2fff, 0x3000,
                                      0x3001, 0x7fff, 0x8000, 0x8001, 0xefff, 0xf000, 0xf001, 0xffff};
     for (uint32_t upper = 0; upper < 1u << 16; upper++)
@@ -83,8 +82,7 @@ static void to_the_nearest(void **state) {
 }
 
 /* A normal number is off by half a unit in the last place at most, which is 2^-7 or 2^-10 of a power of two. */
-static void as_near_as_promised(void **state) {
-    (void)state;
+TEST(as_near_as_promised) {
     for (size_t i = 0; i < 10000; i++) {
         const double x = (double)test_value(i, 1);
         if (fabs(x) < 1e-4) continue;
@@ -196,8 +194,7 @@ static void one_product(const way *w, sizes s, gs_precision precision, int form)
     free(a_at), free(b_at);
 }
 
-static void as_in_double(void **state) {
-    (void)state;
+TEST(as_in_double) {
     way ways[MOST_WAYS];
     const int count = ways_of(ways);
     for (int w = 0; w < count; w++)
@@ -209,8 +206,7 @@ static void as_in_double(void **state) {
 }
 
 /* Rows and columns cut anywhere: the bits of the whole. */
-static void the_same_bits_for_any_cut(void **state) {
-    (void)state;
+TEST(the_same_bits_for_any_cut) {
     enum { ROWS = 41, DEPTH = 530, COLUMNS = 115 };
     way ways[MOST_WAYS];
     const int count = ways_of(ways);
@@ -262,8 +258,7 @@ static float product_of(const way *w, gs_precision precision, float x, float y) 
     return c;
 }
 
-static void not_finite_and_tiny(void **state) {
-    (void)state;
+TEST(not_finite_and_tiny) {
     way ways[MOST_WAYS];
     const int count = ways_of(ways);
     for (int i = 0; i < count; i++) {
@@ -288,8 +283,7 @@ static void not_finite_and_tiny(void **state) {
 }
 
 /* The instruction takes such a sum for 0; floats keep it. Both are right: it is what the header says. */
-static void a_sum_below_the_normal_numbers(void **state) {
-    (void)state;
+TEST(a_sum_below_the_normal_numbers) {
     way ways[MOST_WAYS];
     const int count = ways_of(ways);
     for (int i = 0; i < count; i++) {
@@ -297,7 +291,3 @@ static void a_sum_below_the_normal_numbers(void **state) {
         assert_true(got == (ways[i].instruction ? 0 : 0x1p-130f));
     }
 }
-
-GS_TESTS(product16, cmocka_unit_test(to_the_nearest), cmocka_unit_test(as_near_as_promised),
-         cmocka_unit_test(as_in_double), cmocka_unit_test(the_same_bits_for_any_cut),
-         cmocka_unit_test(not_finite_and_tiny), cmocka_unit_test(a_sum_below_the_normal_numbers))

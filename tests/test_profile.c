@@ -28,8 +28,7 @@ enum { MOST = 5000 };
  * aligned. */
 static const size_t counts[] = {0, 1, 15, 16, 31, 33, 80, 129, 191, 192, 193, 1000, 4097};
 
-static void fma_loop_computes(void **state) {
-    (void)state;
+TEST(fma_loop_computes) {
     static float x[MOST], y[MOST];
     int device_count;
     gs_device *const *devices = gs_test_devices(&device_count);
@@ -51,8 +50,7 @@ static void fma_loop_computes(void **state) {
             }
 }
 
-static void triad_computes(void **state) {
-    (void)state;
+TEST(triad_computes) {
     static float a[MOST], b[MOST], y[MOST];
     int device_count;
     gs_device *const *devices = gs_test_devices(&device_count);
@@ -80,8 +78,7 @@ static void triad_computes(void **state) {
 static const gs_roofline ROOF = {
     .flops = 1e12, .bytes = {1e5, 1e6, 1e7, 1e8}, .rate = {400e9, 200e9, 100e9, 20e9}};
 
-static void a_roofline_has_two_sides(void **state) {
-    (void)state;
+TEST(a_roofline_has_two_sides) {
     assert_near(gs_roofline_rate(&ROOF, 10), 400e9, 0, 1e-12); /* beyond the ends as at the ends */
     assert_near(gs_roofline_rate(&ROOF, 1e5), 400e9, 0, 1e-12);
     assert_near(gs_roofline_rate(&ROOF, 1e6), 200e9, 0, 1e-12);
@@ -92,8 +89,7 @@ static void a_roofline_has_two_sides(void **state) {
     assert_near(gs_roofline_seconds(&ROOF, 0, 0), 0, 0, 0);
 }
 
-static void a_measured_roofline_is_in_order(void **state) {
-    (void)state;
+TEST(a_measured_roofline_is_in_order) {
     int device_count;
     gs_device *const *devices = gs_test_devices(&device_count);
     gs_test_need_whole(); /* 96 MB */
@@ -110,8 +106,7 @@ static void a_measured_roofline_is_in_order(void **state) {
 
 /* ---- what follows from two speeds ---- */
 
-static void the_verdict_names_the_slower_one(void **state) {
-    (void)state;
+TEST(the_verdict_names_the_slower_one) {
     char text[400];
     gs_profile p = {.loader = 3e6, .step = 1e5, .sample_bytes = 785};
     gs_profile_verdict(&p, text, sizeof text);
@@ -145,8 +140,7 @@ static gs_profile profile_of(const char *model, const char *device, size_t batch
 }
 
 /* FLOPs and bytes of a step, by hand; with 300 samples in two micro-batches weights count twice. */
-static void rows_count_operations_and_bytes(void **state) {
-    (void)state;
+TEST(rows_count_operations_and_bytes) {
     enum { N = 300, PIECES = 2, IN = 784, H = 16, OUT = 10 };
     gs_profile p = profile_of("flatten, linear 16, relu, linear 10", "cpu", N);
     assert_int_equal(p.row_count, 6); /* data, 1, 2, 3, loss, update */
@@ -182,8 +176,7 @@ static void rows_count_operations_and_bytes(void **state) {
 
 /* Where a device does convolution, relu and pooling at once, they count as one, which moves fewer bytes; else each as
  * its own. */
-static void a_fused_pooling_counts_once(void **state) {
-    (void)state;
+TEST(a_fused_pooling_counts_once) {
     enum { N = 20, IN = 784, FULL = 3 * 784, OUT = 3 * 196, W = 27, B = 3 };
     const double conv = FULL * (2.0 * 9 + 1), pool = OUT * 4;
     int device_count;
@@ -210,8 +203,7 @@ static void a_fused_pooling_counts_once(void **state) {
 }
 
 /* Containers inside of containers, on both devices: each layer has its own row, and no time is counted twice. */
-static void every_layer_has_a_row(void **state) {
-    (void)state;
+TEST(every_layer_has_a_row) {
     int device_count;
     gs_device *const *devices = gs_test_devices(&device_count);
     for (int k = 0; k < device_count; k++) {
@@ -236,8 +228,7 @@ static void every_layer_has_a_row(void **state) {
     }
 }
 
-static void the_program_profiles(void **state) {
-    (void)state;
+TEST(the_program_profiles) {
     char *output;
     assert_int_equal(gs_test_program(&output, "profile --seconds 0.05 --model lenet --threads 1 --batch 32"),
                      0);
@@ -264,8 +255,7 @@ static void the_program_profiles(void **state) {
 }
 
 /* Every layer has a plain time, and what one layer does of those after it counts there. */
-static void plain_loops_are_beside_the_layers(void **state) {
-    (void)state;
+TEST(plain_loops_are_beside_the_layers) {
     gs_settings s = gs_settings_default();
     gs_profile p;
     s.model = "conv 3 3x3 pad 1, relu, max_pool 2, flatten, residual (linear 588, tanh), linear 10";
@@ -291,8 +281,7 @@ static void plain_loops_are_beside_the_layers(void **state) {
     gs_device_close(cpu);
 }
 
-static void the_program_profiles_plain_loops(void **state) {
-    (void)state;
+TEST(the_program_profiles_plain_loops) {
     char *output;
     assert_int_equal(
         gs_test_program(&output, "profile --seconds 0.05 --model lenet --threads 1 --batch 16 --plain"), 0);
@@ -316,8 +305,7 @@ static void the_program_profiles_plain_loops(void **state) {
     gs_test_program_prints(0, "--plain", "profile --help");
 }
 
-static void wrong_use_of_profile_is_explained(void **state) {
-    (void)state;
+TEST(wrong_use_of_profile_is_explained) {
     gs_test_program_prints(0, "example:", "profile --help");
     gs_test_program_prints(2,
                            "profile measures one device at a time, and 'cpu,cpu,cpu' names 3; wanted one of "
@@ -332,11 +320,3 @@ static void wrong_use_of_profile_is_explained(void **state) {
     gs_test_program_prints(2, "rellu", "profile --model 'flatten, rellu'");
     gs_test_program_prints(1, "fashion-mnist-small", "profile --data no-such-data");
 }
-
-GS_TESTS(profile, cmocka_unit_test(fma_loop_computes), cmocka_unit_test(triad_computes),
-         cmocka_unit_test(a_roofline_has_two_sides), cmocka_unit_test(a_measured_roofline_is_in_order),
-         cmocka_unit_test(the_verdict_names_the_slower_one),
-         cmocka_unit_test(rows_count_operations_and_bytes), cmocka_unit_test(a_fused_pooling_counts_once),
-         cmocka_unit_test(every_layer_has_a_row), cmocka_unit_test(plain_loops_are_beside_the_layers),
-         cmocka_unit_test(the_program_profiles), cmocka_unit_test(the_program_profiles_plain_loops),
-         cmocka_unit_test(wrong_use_of_profile_is_explained))

@@ -5,8 +5,7 @@
 #include "train/profile/profile_calls.h"
 
 /* A worker's layers, its thread's calls beside them, and its own after them: all in seconds from 0. */
-static void calls_are_hidden_where_layers_are_computed(void **state) {
-    (void)state;
+TEST(calls_are_hidden_where_layers_are_computed) {
     const gs_span span[] = {
         {.start = 0, .end = 10, .kind = GS_SPAN_STEP},
         {.start = 0, .end = 2, .kind = GS_SPAN_FORWARD_LAYER, .index = 1},
@@ -38,8 +37,7 @@ static void calls_are_hidden_where_layers_are_computed(void **state) {
 }
 
 /* Of a run: what is sent by the formula; and whose own calls nobody can hide. */
-static void layouts_send_what_they_must(void **state) {
-    (void)state;
+TEST(layouts_send_what_they_must) {
     static const struct {
         const char *layout;
         int act;
@@ -70,8 +68,7 @@ static void layouts_send_what_they_must(void **state) {
     }
 }
 
-static void the_program_profiles_layouts(void **state) {
-    (void)state;
+TEST(the_program_profiles_layouts) {
     char *output;
     assert_int_equal(
         gs_test_program(&output, "profile --seconds 0.05 --model softmax --batch 16 --zero 3 --json"), 0);
@@ -87,6 +84,3 @@ static void the_program_profiles_layouts(void **state) {
     gs_test_program_prints(2, "--timeout is for several workers", "profile --timeout 3");
     gs_test_program_prints(2, "there is no term 'dq2'", "profile --layout dq2");
 }
-
-GS_TESTS(profile_calls, cmocka_unit_test(calls_are_hidden_where_layers_are_computed),
-         cmocka_unit_test(layouts_send_what_they_must), cmocka_unit_test(the_program_profiles_layouts))

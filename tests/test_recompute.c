@@ -108,7 +108,7 @@ static void same_bits(gs_settings s, const char *what) {
     gs_result_free(&plain);
 }
 
-static void every_model_gets_the_same_bits(void **state) {
+TEST_AROUND(every_model_gets_the_same_bits, make_sets, free_sets) {
     static const char *const models[] = {lenet, resnet, gpt, endings};
     int count;
     gs_device *const *devices = gs_test_devices(&count);
@@ -118,7 +118,7 @@ static void every_model_gets_the_same_bits(void **state) {
 
 /* ---- in all ways to train ---- */
 
-static void passes_and_precision(void **state) {
+TEST_AROUND(passes_and_precision, make_sets, free_sets) {
     gs_settings s = settings_of(*state, resnet, "cpu");
     s.accumulate = 3;
     s.micro_batch = 4;
@@ -135,7 +135,7 @@ static void passes_and_precision(void **state) {
 }
 
 /* With --bucket sums begin while backward still runs. Global statistics: what the workers sum has one order. */
-static void several_workers(void **state) {
+TEST_AROUND(several_workers, make_sets, free_sets) {
     gs_settings s = settings_of(*state, endings, "cpu,cpu");
     s.bucket = 1;
     same_bits(s, " --bucket 1");
@@ -147,7 +147,7 @@ static void several_workers(void **state) {
     same_bits(s, " --batch-norm global");
 }
 
-static void exact(void **state) {
+TEST_AROUND(exact, make_sets, free_sets) {
     gs_settings s = settings_of(*state, resnet, "cpu,cpu");
     s.exact = true;
     s.batch_norm.over = GS_BATCH_NORM_GLOBAL;
@@ -158,7 +158,7 @@ static void exact(void **state) {
 }
 
 /* The layers of a segment are in one unit, whose weights are there while its forward is run again. */
-static void zero(void **state) {
+TEST_AROUND(zero, make_sets, free_sets) {
     gs_settings s = settings_of(*state, gpt, "cpu,cpu,cpu");
     for (s.zero = 1; s.zero <= 3; s.zero++) same_bits(s, " --zero 1, 2, 3");
     s = settings_of(*state, endings, "cpu,cpu");
@@ -173,7 +173,7 @@ static void zero(void **state) {
 }
 
 /* Each stage has segments of its own layers. */
-static void pipelines(void **state) {
+TEST_AROUND(pipelines, make_sets, free_sets) {
     static const char *const schedules[] = {"1f1b", "gpipe", "interleaved"};
     for (int i = 0; i < 3; i++) {
         gs_settings s = settings_of(*state, i == 1 ? resnet : gpt, "cpu,cpu");
@@ -185,7 +185,7 @@ static void pipelines(void **state) {
 }
 
 /* What is computed again is summed again in the group. */
-static void tensor_parallel(void **state) {
+TEST_AROUND(tensor_parallel, make_sets, free_sets) {
     gs_settings s = settings_of(*state, gpt, "cpu,cpu,cpu,cpu");
     s.tensor = 2;
     same_bits(s, " --tensor 2");
@@ -201,7 +201,7 @@ static void tensor_parallel(void **state) {
 /* ---- memory ---- */
 
 /* Measured by the ledger in a run, and planned before it. */
-static void it_takes_less_memory(void **state) {
+TEST_AROUND(it_takes_less_memory, make_sets, free_sets) {
     static const char *const models[] = {resnet, gpt};
     int count;
     gs_device *const *devices = gs_test_devices(&count);
@@ -230,8 +230,7 @@ static void it_takes_less_memory(void **state) {
 }
 
 /* Chen et al.: with segments of k of n layers, about n / k + k of them are there at once. */
-static void memory_of_a_deep_model(void **state) {
-    (void)state;
+TEST(memory_of_a_deep_model) {
     enum { N = 16, WIDTH = 64 };
     static const char model[] = "linear 64, tanh, 64 x (linear 64, silu), linear 3";
     double takes[2];
@@ -252,7 +251,7 @@ static void memory_of_a_deep_model(void **state) {
 
 /* ---- the option ---- */
 
-static void bad_values_get_a_sentence(void **state) {
+TEST_AROUND(bad_values_get_a_sentence, make_sets, free_sets) {
     static const char *const bad[] = {"0", "-1", "1.5", "10000000", "block", "all,blocks", "4x"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char sentence[200];
@@ -271,8 +270,7 @@ static void bad_values_get_a_sentence(void **state) {
                         "from 1 to 1000000, such as 4");
 }
 
-static void it_says_what_it_costs(void **state) {
-    (void)state;
+TEST(it_says_what_it_costs) {
     static const char RUN[] = "--model \"flatten, 2 x residual (linear 784, tanh, linear 784), linear 10\" "
                               "--batch 64 --steps 1 --threads 1";
     gs_test_program_prints(
@@ -291,15 +289,3 @@ static void it_says_what_it_costs(void **state) {
     gs_test_program_prints(0, "backward repeats 29 % of forward", "%s", DEEP);
     gs_test_program_prints(0, "buffers that layers share", "%s --layers --recompute all", DEEP);
 }
-
-GS_TESTS(recompute, cmocka_unit_test_setup_teardown(every_model_gets_the_same_bits, make_sets, free_sets),
-         cmocka_unit_test_setup_teardown(passes_and_precision, make_sets, free_sets),
-         cmocka_unit_test_setup_teardown(several_workers, make_sets, free_sets),
-         cmocka_unit_test_setup_teardown(tensor_parallel, make_sets, free_sets),
-         cmocka_unit_test_setup_teardown(exact, make_sets, free_sets),
-         cmocka_unit_test_setup_teardown(zero, make_sets, free_sets),
-         cmocka_unit_test_setup_teardown(pipelines, make_sets, free_sets),
-         cmocka_unit_test_setup_teardown(it_takes_less_memory, make_sets, free_sets),
-         cmocka_unit_test(memory_of_a_deep_model),
-         cmocka_unit_test_setup_teardown(bad_values_get_a_sentence, make_sets, free_sets),
-         cmocka_unit_test(it_says_what_it_costs))

@@ -14,8 +14,7 @@ typedef struct shape_case {
     int recompute, segments;
 } shape_case;
 
-static void segments_are_what_is_said(void **state) {
-    (void)state;
+TEST(segments_are_what_is_said) {
     static const gs_shape image = {3, 32, 32, 0}, gray = {1, 28, 28, 0}, sequence = {1, 1, 1, 64};
     const shape_case cases[] = {
         {"resnet20", image, GS_RECOMPUTE_NONE, 0},
@@ -49,8 +48,7 @@ static void segments_are_what_is_said(void **state) {
 }
 
 /* Backward of a linear layer reads its x alone: the last one of a segment is not run again; nor is a sum. */
-static void what_nobody_reads_is_not_repeated(void **state) {
-    (void)state;
+TEST(what_nobody_reads_is_not_repeated) {
     static const struct {
         const char *model;
         double flops; /* of a sample, for linear without bias 2 x 8 x 8, others a few */
@@ -205,7 +203,3 @@ static void unknown_containers_are_repeated_whole_on(gs_device *d) {
     }
 }
 ON_EVERY_DEVICE(unknown_containers_are_repeated_whole)
-
-GS_TESTS(recompute_segments, cmocka_unit_test(segments_are_what_is_said),
-         cmocka_unit_test(what_nobody_reads_is_not_repeated), cmocka_unit_test(statistics_are_summed_once),
-         cmocka_unit_test(unknown_containers_are_repeated_whole))

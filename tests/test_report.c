@@ -6,8 +6,7 @@
 #include <math.h>
 #include "page/logged.h"
 
-static void what_is_no_log_is_refused(void **state) {
-    (void)state;
+TEST(what_is_no_log_is_refused) {
     char folder[300], many[1200] = "";
     snprintf(folder, sizeof folder, "%s", gs_made_log());
     gs_test_program_prints(1, "no/log: No such file", "report %s/no/log -o %s/x.html", folder, folder);
@@ -29,8 +28,7 @@ static void what_is_no_log_is_refused(void **state) {
                            "report %s -o %s/x.html", folder, folder);
 }
 
-static void a_page_replaces_no_file_of_its_log(void **state) {
-    (void)state;
+TEST(a_page_replaces_no_file_of_its_log) {
     static const char *const names[] = {"run.json", "metrics.jsonl", "trace.json",
                                         "events.out.tfevents.1795392558.here"};
     const char *folder = gs_made_log();
@@ -55,8 +53,7 @@ static void a_page_replaces_no_file_of_its_log(void **state) {
     free(output);
 }
 
-static void a_full_disk_leaves_the_older_page(void **state) {
-    (void)state;
+TEST(a_full_disk_leaves_the_older_page) {
     const char *folder = gs_made_log();
     char *output;
     GS_MADE_TEXT(folder, "page.html", "<!doctype html>older");
@@ -107,8 +104,7 @@ static double number_at(const cJSON *array, int i) {
     return cJSON_GetArrayItem(array, i)->valuedouble;
 }
 
-static void the_page_has_what_is_in_the_log(void **state) {
-    (void)state;
+TEST(the_page_has_what_is_in_the_log) {
     cJSON *data;
     char *text = page_of(gs_made_log(), "report . -o " PAGE, &data, NULL);
     const cJSON *run = cJSON_GetArrayItem(get(data, "runs"), 0), *steps = get(run, "steps"), *worker;
@@ -129,8 +125,7 @@ static void the_page_has_what_is_in_the_log(void **state) {
 }
 
 /* Nothing that a browser would fetch: the only addresses are those in the licence of Chart.js. */
-static void the_page_needs_no_network(void **state) {
-    (void)state;
+TEST(the_page_needs_no_network) {
     static const char *const calls[] = {"src=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("};
     cJSON *data;
     char *text = page_of(gs_made_log(), "report . -o " PAGE, &data, NULL);
@@ -147,8 +142,7 @@ static void the_page_needs_no_network(void **state) {
     free(text);
 }
 
-static void harm_stays_text(void **state) {
-    (void)state;
+TEST(harm_stays_text) {
     static const char bad[] =
         "{\"format\":\"gradsum-run\",\"version\":1,\"model\":\"</script><img src=x onerror=y><!--\","
         "\"devices\":[null,\"</SCRIPT>\",[[[[[[1]]]]]]],\"</script>\":1}";
@@ -170,8 +164,7 @@ static void harm_stays_text(void **state) {
 }
 
 /* Also texts that are no UTF-8, whose bytes would all belong to the character before; and names as well as values. */
-static void long_texts_are_cut(void **state) {
-    (void)state;
+TEST(long_texts_are_cut) {
     enum { LONG = 300000, SIZE = 3 * LONG };
     char *json = malloc(SIZE);
     const char *folder = gs_made_log();
@@ -216,8 +209,7 @@ static void write_long(const char *folder, int steps) {
 }
 
 /* A peak of one step in 10,000 is there, and the means are those of the steps. */
-static void much_is_thinned_and_extremes_stay(void **state) {
-    (void)state;
+TEST(much_is_thinned_and_extremes_stay) {
     const char *folder = gs_made_log();
     cJSON *data;
     write_long(folder, 10000);
@@ -237,8 +229,7 @@ static void much_is_thinned_and_extremes_stay(void **state) {
     free(text);
 }
 
-static void the_largest_page_is_small(void **state) {
-    (void)state;
+TEST(the_largest_page_is_small) {
     const char *folder = gs_made_log();
     char command[300] = "report";
     cJSON *data;
@@ -266,8 +257,7 @@ static void the_largest_page_is_small(void **state) {
 
 /* ---- what training, comparing and sweeping write ---- */
 
-static void a_real_log_becomes_a_page(void **state) {
-    (void)state;
+TEST(a_real_log_becomes_a_page) {
     const char *folder = gs_test_folder();
     char *output;
     cJSON *data;
@@ -290,8 +280,7 @@ static void a_real_log_becomes_a_page(void **state) {
     free(text);
 }
 
-static void a_comparison_becomes_a_page(void **state) {
-    (void)state;
+TEST(a_comparison_becomes_a_page) {
     const char *folder = gs_test_folder();
     char *output;
     cJSON *data;
@@ -326,8 +315,7 @@ static void a_comparison_becomes_a_page(void **state) {
     free(output);
 }
 
-static void a_sweep_becomes_a_page(void **state) {
-    (void)state;
+TEST(a_sweep_becomes_a_page) {
     const char *folder = gs_test_folder();
     cJSON *data;
     char *text = page_of(
@@ -358,12 +346,3 @@ static void a_sweep_becomes_a_page(void **state) {
     free(text);
     gs_test_program_prints(1, "cannot write", "sweep --batch 32 --report %s/no/x.html", folder);
 }
-
-GS_TESTS(report, cmocka_unit_test(what_is_no_log_is_refused),
-         cmocka_unit_test(a_page_replaces_no_file_of_its_log),
-         cmocka_unit_test(a_full_disk_leaves_the_older_page),
-         cmocka_unit_test(the_page_has_what_is_in_the_log), cmocka_unit_test(the_page_needs_no_network),
-         cmocka_unit_test(harm_stays_text), cmocka_unit_test(long_texts_are_cut),
-         cmocka_unit_test(much_is_thinned_and_extremes_stay), cmocka_unit_test(the_largest_page_is_small),
-         cmocka_unit_test(a_real_log_becomes_a_page), cmocka_unit_test(a_comparison_becomes_a_page),
-         cmocka_unit_test(a_sweep_becomes_a_page))

@@ -14,8 +14,7 @@
 
 /* Rank 1 after step 4, then rank 0, which writes the checkpoints, after step 9: in the middle of the first epoch and at
  * its end. */
-static void killed_twice(void **state) {
-    (void)state;
+TEST(killed_twice) {
     disturbed d;
     gs_test_disturbed_start(&d, "-n 2 --restarts 3 -- train " SMALL
                                 " --steps 90 --optimizer adam --slow 0:30 --checkpoint @ "
@@ -35,8 +34,7 @@ static void killed_twice(void **state) {
 
 /* The weights that it begins with are not asked for again; over connections; a network whose state is more than its
  * weights. */
-static void killed_over_gloo(void **state) {
-    (void)state;
+TEST(killed_over_gloo) {
 #define NORMED                                                                                               \
     "--model 'conv 4 3x3 stride 3 pad 1 no_bias, batch_norm, tanh, flatten, dropout 0.25, linear 10'"
     disturbed d;
@@ -59,8 +57,7 @@ static void killed_over_gloo(void **state) {
 }
 
 /* Each attempt has a log of its own. */
-static void without_checkpoints_it_begins_again(void **state) {
-    (void)state;
+TEST(without_checkpoints_it_begins_again) {
     disturbed d;
     char log[400], options[1200];
     snprintf(log, sizeof log, "%s/log", gs_test_folder());
@@ -83,8 +80,7 @@ static void without_checkpoints_it_begins_again(void **state) {
 
 /* ---- no more attempts ---- */
 
-static void so_often_and_no_more(void **state) {
-    (void)state;
+TEST(so_often_and_no_more) {
     disturbed d;
     gs_test_disturbed_start(&d, "-n 2 --restarts 1 -- train " SMALL
                                 " --slow 0:30 --checkpoint @ --checkpoint-every 1");
@@ -99,8 +95,7 @@ static void so_often_and_no_more(void **state) {
 }
 
 /* Before the first step, which takes 5 s: the second time is the last. */
-static void not_twice_without_a_step(void **state) {
-    (void)state;
+TEST(not_twice_without_a_step) {
     disturbed d;
     gs_test_disturbed_start(&d, "-n 2 --restarts 9 -- train " SMALL " --slow 0:5000");
     gs_test_disturbed_send(&d, 0, SIGKILL);
@@ -113,8 +108,7 @@ static void not_twice_without_a_step(void **state) {
 
 /* A folder with another run's checkpoints is refused by train; a loss before that does not make them this run's. Where
  * train was faster than the kill, it is done once more. */
-static void checkpoints_of_another_run_are_not_taken(void **state) {
-    (void)state;
+TEST(checkpoints_of_another_run_are_not_taken) {
     bool lost = false;
     char folder[400], options[1200];
     snprintf(folder, sizeof folder, "%s/other", gs_test_folder());
@@ -136,8 +130,7 @@ static void checkpoints_of_another_run_are_not_taken(void **state) {
     assert_true(lost);
 }
 
-static void ctrl_c_is_no_failure(void **state) {
-    (void)state;
+TEST(ctrl_c_is_no_failure) {
     disturbed d;
     gs_test_disturbed_start(&d, "-n 2 --restarts 3 -- train " SMALL
                                 " --slow 0:30 --checkpoint @ --checkpoint-every 1");
@@ -149,8 +142,7 @@ static void ctrl_c_is_no_failure(void **state) {
     free(d.said);
 }
 
-static void what_would_fail_again_is_not_started_again(void **state) {
-    (void)state;
+TEST(what_would_fail_again_is_not_started_again) {
     char *output;
     assert_int_equal(gs_test_program(&output, "launch -n 2 --restarts 2 -- train --steps x"), 2);
     assert_null(strstr(output, "restart"));
@@ -161,8 +153,7 @@ static void what_would_fail_again_is_not_started_again(void **state) {
                            "launch -n 2 --restarts 2 -- train %s --lr 100000 --model mlp", SMALL);
 }
 
-static void what_it_goes_with(void **state) {
-    (void)state;
+TEST(what_it_goes_with) {
     gs_test_program_prints(2, "--restarts: '-1' is not a whole number", "launch -n 2 --restarts -1 -- train");
     gs_test_program_prints(2, "leave --meet out",
                            "launch -n 2 --restarts 2 --meet file:/no/such/folder -- train");
@@ -171,9 +162,3 @@ static void what_it_goes_with(void **state) {
     gs_test_program_prints(2, "does not know the best epoch before it",
                            "launch -n 2 --restarts 2 -- train --keep best,3 --save x --checkpoint y");
 }
-
-GS_TESTS(restarts, cmocka_unit_test(killed_twice), cmocka_unit_test(killed_over_gloo),
-         cmocka_unit_test(without_checkpoints_it_begins_again), cmocka_unit_test(so_often_and_no_more),
-         cmocka_unit_test(not_twice_without_a_step),
-         cmocka_unit_test(checkpoints_of_another_run_are_not_taken), cmocka_unit_test(ctrl_c_is_no_failure),
-         cmocka_unit_test(what_would_fail_again_is_not_started_again), cmocka_unit_test(what_it_goes_with))

@@ -72,8 +72,7 @@ static void assert_goes_on(gs_settings s, const char *others, uint64_t at, const
     assert_same_files(whole, both, what);
 }
 
-static void each_optimizer(void **state) {
-    (void)state;
+TEST(each_optimizer) {
 #define TABLE(name) &gs_##name,
     static const gs_optimizer_ops *const all[] = {GS_OPTIMIZERS(TABLE)};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -89,8 +88,7 @@ static void each_optimizer(void **state) {
 
 #define EIGHT "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"
 
-static void each_way(void **state) {
-    (void)state;
+TEST(each_way) {
     static const struct {
         const char *sync, *devices, *others;
         int accumulate, bucket;
@@ -143,8 +141,7 @@ static void each_way(void **state) {
     }
 }
 
-static void on_an_opencl_device(void **state) {
-    (void)state;
+TEST(on_an_opencl_device) {
     gs_test_need_opencl();
     gs_settings s = gs_test_settings("cl");
     s.optimizer = &gs_adam;
@@ -156,8 +153,7 @@ static void on_an_opencl_device(void **state) {
 }
 
 /* Each worker has a part of the moments: another number of workers gets other parts of the same ones. */
-static void sharded_with_other_workers(void **state) {
-    (void)state;
+TEST(sharded_with_other_workers) {
     gs_settings s = gs_test_settings("cpu,cpu,cpu");
     s.zero = 1;
     s.optimizer = &gs_adam;
@@ -173,8 +169,7 @@ static void sharded_with_other_workers(void **state) {
 
 /* What is drawn, and what follows the step: rates, dropout (in gs_test_settings), changed images, running
  * statistics. */
-static void what_follows_the_step(void **state) {
-    (void)state;
+TEST(what_follows_the_step) {
     gs_settings s = gs_test_settings("cpu,cpu");
     s.schedule.kind = GS_SCHEDULE_COSINE;
     s.warmup_steps = 9;
@@ -189,8 +184,7 @@ static void what_follows_the_step(void **state) {
 }
 
 /* As a user does it, with totals of epochs and steps. */
-static void by_the_program(void **state) {
-    (void)state;
+TEST(by_the_program) {
     static const char *const runs[][2] = {
         {"train --threads 1", "train --threads 1"},
         {"launch -n 2 -- train --zero 1 --optimizer adam", "launch -n 2 -- train"},
@@ -215,8 +209,7 @@ static void by_the_program(void **state) {
     gs_test_program_prints(0, "done     5 steps", "train --load %s --steps 5", file("b.st"));
 }
 
-static void what_does_not_go_together(void **state) {
-    (void)state;
+TEST(what_does_not_go_together) {
     const char *path = file("c.st");
     gs_test_program_prints(
         0, "saved", "train --model softmax --threads 1 --steps 5 --momentum 0.5 --save %s --save-state",
@@ -283,8 +276,7 @@ static const char *changed(const char *path, const char *behind, const char *fro
     return other;
 }
 
-static void damaged_files(void **state) {
-    (void)state;
+TEST(damaged_files) {
     const char *path = file("d.st"), *weights = file("w.st");
     gs_test_program_prints(
         0, "saved", "train --model softmax --threads 1 --steps 5 --momentum 0.5 --save %s --save-state",
@@ -332,8 +324,7 @@ static void damaged_files(void **state) {
 }
 
 /* A library's caller, with settings of its own. */
-static void by_the_library(void **state) {
-    (void)state;
+TEST(by_the_library) {
     gs_settings s = gs_test_settings("cpu");
     gs_result r;
     gs_state *kept;
@@ -363,9 +354,3 @@ static void by_the_library(void **state) {
     gs_dataset_free(test);
     s.train_set = s.test_set = NULL;
 }
-
-GS_TESTS(resume, cmocka_unit_test(each_optimizer), cmocka_unit_test(each_way),
-         cmocka_unit_test(on_an_opencl_device), cmocka_unit_test(sharded_with_other_workers),
-         cmocka_unit_test(what_follows_the_step), cmocka_unit_test(by_the_program),
-         cmocka_unit_test(what_does_not_go_together), cmocka_unit_test(damaged_files),
-         cmocka_unit_test(by_the_library))

@@ -9,8 +9,7 @@
 
 /* ---- another folder ---- */
 
-static void from_another_folder(void **state) {
-    (void)state;
+TEST(from_another_folder) {
     char folder[300];
     snprintf(folder, sizeof folder, "%s", gs_test_folder());
     const char *kept = in_folder(folder, "s.st"), *other = gs_test_folder();
@@ -61,8 +60,7 @@ static void assert_same_files(const char *a, const char *b) {
 }
 
 /* 6 steps make an epoch. */
-static void no_more_is_asked_for(void **state) {
-    (void)state;
+TEST(no_more_is_asked_for) {
     static const struct {
         const char *begun, *asked, *sentence, *more;
     } ended[] = {
@@ -94,8 +92,7 @@ static void no_more_is_asked_for(void **state) {
 }
 
 /* What is asked for beside that is done: the weights are tested, and saved with or without the state. */
-static void it_is_saved(void **state) {
-    (void)state;
+TEST(it_is_saved) {
     char a[400], b[400], *output;
     snprintf(a, sizeof a, "%s", in_folder(gs_test_folder(), "a.st"));
     snprintf(b, sizeof b, "%s", in_folder(gs_test_folder(), "b.st"));
@@ -127,8 +124,7 @@ static void it_is_saved(void **state) {
 }
 
 /* Other options are looked at as in a run that goes on. */
-static void it_is_checked(void **state) {
-    (void)state;
+TEST(it_is_checked) {
     char a[400];
     snprintf(a, sizeof a, "%s", in_folder(gs_test_folder(), "a.st"));
     gs_test_program_prints(0, "saved",
@@ -145,8 +141,7 @@ static void it_is_checked(void **state) {
 }
 
 /* A library's caller gets the same. */
-static void by_the_library(void **state) {
-    (void)state;
+TEST(by_the_library) {
     gs_settings s = gs_test_settings("cpu,cpu");
     char a[400];
     snprintf(a, sizeof a, "%s", in_folder(gs_test_folder(), "a.st"));
@@ -168,6 +163,3 @@ static void by_the_library(void **state) {
     gs_result_free(&first);
     gs_result_free(&again);
 }
-
-GS_TESTS(resumed, cmocka_unit_test(from_another_folder), cmocka_unit_test(no_more_is_asked_for),
-         cmocka_unit_test(it_is_saved), cmocka_unit_test(it_is_checked), cmocka_unit_test(by_the_library))

@@ -4,8 +4,7 @@
 
 #include <math.h>
 
-static void exact_bytes(void **state) {
-    (void)state;
+TEST(exact_bytes) {
     const char *path = hand_made_path();
     unsigned char file[2000];
     assert_ok(gs_safetensors_save(path, &hand_made, hand_made_values));
@@ -24,8 +23,7 @@ static void exact_bytes(void **state) {
     assert_memory_equal(file + 8 + length, hand_made_values, sizeof hand_made_values);
 }
 
-static void round_trip(void **state) {
-    (void)state;
+TEST(round_trip) {
     const char *path = hand_made_path();
     float back[16];
     gs_saved saved;
@@ -49,8 +47,7 @@ static void round_trip(void **state) {
 }
 
 /* Of colour images, each channel has its own; each float comes back to the bit. */
-static void numbers_of_each_channel(void **state) {
-    (void)state;
+TEST(numbers_of_each_channel) {
     const char *path = hand_made_path();
     const gs_scaling grey = hand_made.scaling, colour = {{3, {0.1f, 1 / 3.0f, -2.5f}}, {3, {1e-8f, 0.7f, 3}}};
     gs_saved saved;
@@ -67,8 +64,7 @@ static void numbers_of_each_channel(void **state) {
 }
 
 /* Other writers order tensors by name or size, add metadata, and do not pad. */
-static void other_writers(void **state) {
-    (void)state;
+TEST(other_writers) {
     const char *path = hand_made_path();
     float back[16];
     gs_saved saved;
@@ -89,8 +85,7 @@ static void other_writers(void **state) {
 }
 
 /* F16 and BF16 become F32 exactly, also zeros with a sign, the smallest numbers, infinity and NaN. */
-static void numbers_of_16_bits(void **state) {
-    (void)state;
+TEST(numbers_of_16_bits) {
     static const uint16_t f16[8] = {0x3c00, 0xbc00, 0x0001, 0x8000, 0x7c00, 0x7bff, 0x0400, 0x3555};
     static const uint16_t bf16[2] = {0x3f80, 0xc2f7};
     static const char header[] =
@@ -114,8 +109,7 @@ static void numbers_of_16_bits(void **state) {
 }
 
 /* As a network that holds the layers in a member has it, or one that DistributedDataParallel has wrapped. */
-static void names_with_a_prefix(void **state) {
-    (void)state;
+TEST(names_with_a_prefix) {
     static const char *const prefixes[] = {"model.", "module.", "module.model.", "0.", "10.", "net.0."};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
         char header[600];
@@ -163,15 +157,9 @@ static void names_with_a_prefix(void **state) {
 }
 
 /* Names in a file may hold anything; a terminal sees none of its orders. */
-static void names_stay_text(void **state) {
-    (void)state;
+TEST(names_stay_text) {
     const char *path = hand_made_path();
     hand_made_write(path, "{\"a\\u001b[2J\\n\\u009b1mb\\u00e9\":7}", 0);
     assert_fails(GS_E_FORMAT, "'a\\x1b[2J\\n\\xc2\\x9b1mb\xc3\xa9' has no proper",
                  gs_safetensors_check(path, &hand_made));
 }
-
-GS_TESTS(safetensors, cmocka_unit_test(exact_bytes), cmocka_unit_test(round_trip),
-         cmocka_unit_test(numbers_of_each_channel), cmocka_unit_test(other_writers),
-         cmocka_unit_test(numbers_of_16_bits), cmocka_unit_test(names_with_a_prefix),
-         cmocka_unit_test(names_stay_text))

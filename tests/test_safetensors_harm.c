@@ -2,8 +2,7 @@
 #include "tests/files.h"
 #include "tests/hand_made.h"
 
-static void cannot_be_read(void **state) {
-    (void)state;
+TEST(cannot_be_read) {
     float back[16];
     gs_saved saved;
     assert_fails(GS_E_FILE, "cannot read /no/file: No such file or directory",
@@ -16,8 +15,7 @@ static void cannot_be_read(void **state) {
                  gs_safetensors_save("/no/file", &hand_made, hand_made_values));
 }
 
-static void bad_length(void **state) {
-    (void)state;
+TEST(bad_length) {
     const char *path = hand_made_path();
     float back[16];
     write_raw(path, "", 0);
@@ -37,8 +35,7 @@ static void bad_length(void **state) {
                  gs_safetensors_load(path, &hand_made, back));
 }
 
-static void bad_headers(void **state) {
-    (void)state;
+TEST(bad_headers) {
     static const struct {
         gs_status code;
         const char *part, *header;
@@ -112,8 +109,7 @@ static void bad_headers(void **state) {
     }
 }
 
-static void bad_metadata(void **state) {
-    (void)state;
+TEST(bad_metadata) {
     static const char *const bad[][2] = {
         {"{\"__metadata__\":{\"std\":\"1e-45\"}}",
          "'std' in the metadata is 1e-45; wanted a number from 1e-08 to"},
@@ -150,8 +146,7 @@ static void bad_metadata(void **state) {
 }
 
 /* A file that ends early is refused wherever it ends; one with a wrong bit is refused or loads as a whole. */
-static void damaged_anywhere(void **state) {
-    (void)state;
+TEST(damaged_anywhere) {
     const char *path = hand_made_path();
     unsigned char file[2000];
     float back[16];
@@ -178,6 +173,3 @@ static void damaged_anywhere(void **state) {
         }
     assert_true(loaded >= (int)sizeof hand_made_values * 8); /* every bit of the data may be different */
 }
-
-GS_TESTS(safetensors_harm, cmocka_unit_test(cannot_be_read), cmocka_unit_test(bad_length),
-         cmocka_unit_test(bad_headers), cmocka_unit_test(bad_metadata), cmocka_unit_test(damaged_anywhere))

@@ -62,16 +62,14 @@ static void assert_script(const char *script, bool inside, bool succeeds, const 
     lab_job_free(&job);
 }
 
-static void programs_run(void **state) {
-    (void)state;
+TEST(programs_run) {
     need_room();
     assert_script("echo here; pwd", true, true, "here\n/tree");
     assert_script("cd /work", true, true, "");
 }
 
 /* A file of ours that everybody may read and write. */
-static void other_files_are_not_there(void **state) {
-    (void)state;
+TEST(other_files_are_not_there) {
     need_room();
     char script[4300], path[4200];
     snprintf(path, sizeof path, "%s/neighbour", gs_test_folder());
@@ -86,8 +84,7 @@ static void other_files_are_not_there(void **state) {
     assert_script("ls -A /home /root /etc/passwd /var", true, false, "No such file");
 }
 
-static void nothing_can_be_changed(void **state) {
-    (void)state;
+TEST(nothing_can_be_changed) {
     need_room();
     assert_script("touch /usr/bin/x", true, false, "");
     assert_script("touch /tree/x", true, false, "");
@@ -99,16 +96,14 @@ static void nothing_can_be_changed(void **state) {
     lab_job_free(&job);
 }
 
-static void temporary_files_have_a_limit(void **state) {
-    (void)state;
+TEST(temporary_files_have_a_limit) {
     need_room();
     assert_script("for i in 1 2 3 4; do head -c 30000000 /dev/zero >/tmp/$i || exit 1; done", true, false,
                   "No space left");
 }
 
 /* As another user's grader has it. Where root grades, these folders are root's, and closed anyway. */
-static void no_other_folder_takes_files(void **state) {
-    (void)state;
+TEST(no_other_folder_takes_files) {
     need_room();
     const unsigned user = room.user;
     for (int ordinary = 0; ordinary < 2; ordinary++) {
@@ -123,8 +118,7 @@ static void no_other_folder_takes_files(void **state) {
     room.user = user;
 }
 
-static void processes_have_a_limit(void **state) {
-    (void)state;
+TEST(processes_have_a_limit) {
     need_room();
     const unsigned user = room.user;
     assert_script("ulimit -u", true, true, user ? "256\n" : "4096\n");
@@ -135,8 +129,7 @@ static void processes_have_a_limit(void **state) {
 }
 
 /* Inside are bubblewrap's own process, the shell and ps's like: a few. Outside is at least this test. */
-static void other_processes_are_not_there(void **state) {
-    (void)state;
+TEST(other_processes_are_not_there) {
     need_room();
     char script[200];
     snprintf(script, sizeof script, "kill -9 %d %d", (int)getpid(), (int)getppid());
@@ -146,16 +139,14 @@ static void other_processes_are_not_there(void **state) {
     assert_script("ls /proc/self/fd | wc -l", true, true, "4\n"); /* 0, 1, 2 and ls's own */
 }
 
-static void the_user_is_nobody(void **state) {
-    (void)state;
+TEST(the_user_is_nobody) {
     need_room();
     assert_script("test $(id -u) -ge 60000 || id", true, true, "");
     assert_script("chown 0 /tmp", true, false, "");
     assert_script("mount -t tmpfs x /tmp", true, false, "");
 }
 
-static void the_environment_is_empty(void **state) {
-    (void)state;
+TEST(the_environment_is_empty) {
     need_room();
     setenv("GRADSUM_TEST_SECRET", "tell nobody", 1);
     assert_script("echo $GRADSUM_TEST_SECRET", false, true, "tell nobody");
@@ -164,8 +155,7 @@ static void the_environment_is_empty(void **state) {
     unsetenv("GRADSUM_TEST_SECRET");
 }
 
-static void there_is_no_network(void **state) {
-    (void)state;
+TEST(there_is_no_network) {
     need_room();
     int listener = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -181,8 +171,7 @@ static void there_is_no_network(void **state) {
 }
 
 /* What is left behind ends, also what has left its session and its parent, and holds the output open. */
-static void children_end_with_it(void **state) {
-    (void)state;
+TEST(children_end_with_it) {
     need_room();
     lab_job job = run_script(
         "setsid sleep 1000 & setsid bash -c 'trap \"\" TERM HUP; sleep 1000' & echo done", true, false);
@@ -199,8 +188,7 @@ static void children_end_with_it(void **state) {
 #define HOLD_MEMORY                                                                                          \
     "for i in 1 2 3; do (head -c 120000000 /dev/zero; sleep 60) | tail -n 1 >/dev/null & done; wait"
 
-static void memory_of_children_counts(void **state) {
-    (void)state;
+TEST(memory_of_children_counts) {
     need_room();
     lab_job job = run_script(HOLD_MEMORY, true, false);
     assert_int_equal(job.end, LAB_TOO_LARGE);
@@ -208,8 +196,7 @@ static void memory_of_children_counts(void **state) {
 }
 
 /* A child of a child, and so on: what is deeper than the grader looks is refused, however little it has. */
-static void memory_of_deep_children_counts(void **state) {
-    (void)state;
+TEST(memory_of_deep_children_counts) {
     need_room();
     lab_job job = run_script("deep() { if test $1 = 0; then " HOLD_MEMORY
                              "; else (deep $(($1 - 1)); true); fi; }; deep 24; true",
@@ -223,8 +210,7 @@ static void memory_of_deep_children_counts(void **state) {
 }
 
 /* The children of a thread are not those of its process's first one. */
-static void memory_of_a_threads_children_counts(void **state) {
-    (void)state;
+TEST(memory_of_a_threads_children_counts) {
     need_room();
     lab_job job = run_script(
         "cat >/tmp/x.c <<'END'\n"
@@ -243,8 +229,7 @@ static void memory_of_a_threads_children_counts(void **state) {
     lab_job_free(&job);
 }
 
-static void time_of_children_counts(void **state) {
-    (void)state;
+TEST(time_of_children_counts) {
     need_room();
     lab_job job = run_script("(while :; do :; done) & (while :; do :; done) & wait", true, false);
     assert_int_equal(job.end, LAB_TOO_LONG);
@@ -252,8 +237,7 @@ static void time_of_children_counts(void **state) {
 }
 
 /* Of a limit of 10 s. */
-static void time_is_cpu_time_or_sleep(void **state) {
-    (void)state;
+TEST(time_is_cpu_time_or_sleep) {
     static const struct {
         lab_time time;
         bool too_long;
@@ -276,8 +260,7 @@ static lab_job run_for(const char *script, double seconds) {
     return job;
 }
 
-static void sleep_ends(void **state) {
-    (void)state;
+TEST(sleep_ends) {
     lab_job job = run_for("sleep 1000", 0.5);
     assert_int_equal(job.end, LAB_TOO_LONG);
     assert_true(job.slept);
@@ -287,15 +270,13 @@ static void sleep_ends(void **state) {
 }
 
 /* It sleeps for longer than three times its limit, but works in between. */
-static void naps_do_not_add_up(void **state) {
-    (void)state;
+TEST(naps_do_not_add_up) {
     lab_job job = run_for("for i in 1 2 3 4 5; do sleep 1; for k in {1..20000}; do :; done; done", 1.5);
     assert_int_equal(job.end, LAB_EXITED);
     assert_int_equal(job.code, 0);
 }
 
-static void without_bubblewrap_it_says_so(void **state) {
-    (void)state;
+TEST(without_bubblewrap_it_says_so) {
     char *path = strdup(getenv("PATH"));
     lab_sandbox none;
     setenv("PATH", "/nowhere", 1);
@@ -305,14 +286,3 @@ static void without_bubblewrap_it_says_so(void **state) {
     assert_int_equal(status, GS_E_DEVICE);
     assert_non_null(strstr(gs_message(), "no sandbox here (bubblewrap)"));
 }
-
-GS_TESTS(sandbox, cmocka_unit_test(programs_run), cmocka_unit_test(other_files_are_not_there),
-         cmocka_unit_test(nothing_can_be_changed), cmocka_unit_test(temporary_files_have_a_limit),
-         cmocka_unit_test(no_other_folder_takes_files), cmocka_unit_test(processes_have_a_limit),
-         cmocka_unit_test(other_processes_are_not_there), cmocka_unit_test(the_user_is_nobody),
-         cmocka_unit_test(the_environment_is_empty), cmocka_unit_test(there_is_no_network),
-         cmocka_unit_test(children_end_with_it), cmocka_unit_test(memory_of_children_counts),
-         cmocka_unit_test(memory_of_deep_children_counts),
-         cmocka_unit_test(memory_of_a_threads_children_counts), cmocka_unit_test(time_of_children_counts),
-         cmocka_unit_test(time_is_cpu_time_or_sleep), cmocka_unit_test(sleep_ends),
-         cmocka_unit_test(naps_do_not_add_up), cmocka_unit_test(without_bubblewrap_it_says_so))

@@ -29,8 +29,7 @@ static const char *trained(const char *model) {
 }
 
 /* OpenBLAS gives other bits for other numbers of rows, and with several threads each has fewer. */
-static void eval_gives_the_same_bits(void **state) {
-    (void)state;
+TEST(eval_gives_the_same_bits) {
     static const char *const models[] = {"softmax", "mlp",
                                          "\"flatten, linear 40, relu, linear 200, linear 10\""};
     for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
@@ -52,8 +51,7 @@ static void eval_gives_the_same_bits(void **state) {
 }
 
 /* What a layer is stands there whole, in 80 columns. */
-static void model_cuts_nothing(void **state) {
-    (void)state;
+TEST(model_cuts_nothing) {
     char *output, *at;
     assert_int_equal(
         gs_test_program(&output, "model 'conv 32 3x5 stride 1x2 pad 1x2 no_bias, flatten, linear 10'"), 0);
@@ -89,8 +87,7 @@ static const char *changed(const char *path, const char *from, const char *to) {
 }
 
 /* PyTorch writes no mean and std: that is said, and the two can be given. */
-static void what_a_file_does_not_say(void **state) {
-    (void)state;
+TEST(what_a_file_does_not_say) {
     char *output, arguments[700];
     const char *path = trained("softmax");
     snprintf(arguments, sizeof arguments, "--load %s --threads 1", path);
@@ -124,8 +121,7 @@ static void what_a_file_does_not_say(void **state) {
 }
 
 /* What was assumed of a file that cannot be used interests nobody. */
-static void errors_come_first(void **state) {
-    (void)state;
+TEST(errors_come_first) {
     static const char *const commands[] = {"eval --model mlp", "predict -o x.npy --model mlp",
                                            "train --model mlp", "train --batch 7000",
                                            "eval --data no-such-data"};
@@ -140,8 +136,7 @@ static void errors_come_first(void **state) {
 }
 
 /* What the header knows is said before anything is computed: the weights of this model would fill the memory. */
-static void another_model_or_image(void **state) {
-    (void)state;
+TEST(another_model_or_image) {
     const char *path = trained("softmax");
     gs_test_program_prints(1, "1.weight is (10,784) in ",
                            "eval --load %s --model 'flatten, linear 500000, linear 10'", path);
@@ -170,8 +165,7 @@ static void another_model_or_image(void **state) {
 }
 
 /* A file that does not say the shape of an image: it is that of the data, whoever names the model. */
-static void no_shape_of_an_image(void **state) {
-    (void)state;
+TEST(no_shape_of_an_image) {
     const char *path = changed(trained("softmax"), "\"input\"", "\"Input\"");
     gs_test_program_prints(0, "test accuracy", "eval --load %s", path);
     gs_test_program_prints(0, "test accuracy", "eval --model softmax --load %s", path);
@@ -179,8 +173,7 @@ static void no_shape_of_an_image(void **state) {
 }
 
 /* A model that cannot be read or planned is a fault of the file, not of the user, unless the user names it. */
-static void damaged_model(void **state) {
-    (void)state;
+TEST(damaged_model) {
     static const char *const bad[][2] = {
         {"\"flatten, lin 10   \"", "model text: word 2 ('lin', column 10): unknown layer; "},
         {"\"\",\"was\":\"softmax,,\"", "model text: the end (column 1): expected one of linear, "},
@@ -201,8 +194,3 @@ static void damaged_model(void **state) {
                                "eval --model 'flatten, lin 10' --load %s", damaged);
     }
 }
-
-GS_TESTS(saved, cmocka_unit_test(what_a_file_does_not_say), cmocka_unit_test(errors_come_first),
-         cmocka_unit_test(another_model_or_image), cmocka_unit_test(damaged_model),
-         cmocka_unit_test(no_shape_of_an_image), cmocka_unit_test(eval_gives_the_same_bits),
-         cmocka_unit_test(model_cuts_nothing))

@@ -4,8 +4,7 @@
 #include <float.h>
 
 /* Values by hand: channel 0 is 0 and 255, channel 1 always 51, channel 2 102 and 204. */
-static void of_a_colour_set(void **state) {
-    (void)state;
+TEST(of_a_colour_set) {
     unsigned char pixels[2][3][2] = {{{0, 255}, {51, 51}, {102, 102}}, {{255, 0}, {51, 51}, {204, 204}}};
     const gs_dataset set = {.count = 2, .shape = {3, 1, 2, 0}, .images = &pixels[0][0][0]};
     gs_scaling s = gs_dataset_scaling(&set);
@@ -27,8 +26,7 @@ static void of_a_colour_set(void **state) {
                 gs_by_channel_same(&of_grey.std, &of_many.std));
 }
 
-static void texts(void **state) {
-    (void)state;
+TEST(texts) {
     static const char *const good[] = {"0.5", "-2", "0.49,0.48,0.45", "1,2", "0.1,0.1,0.1,1e-08"};
     static const char *const bad[] = {"",    ",",    "1,",   ",1",  "1,,2", "1 2", "1, 2",
                                       "nan", "inf,", "1e39", "0x1", "1;2",  "x",   "1,2,3,4,5"};
@@ -46,8 +44,7 @@ static void texts(void **state) {
 }
 
 /* Numbers of channels that the images do not have. */
-static void other_channels(void **state) {
-    (void)state;
+TEST(other_channels) {
     char *output;
     const char *folder = gs_test_folder();
     gs_test_program_prints(
@@ -64,6 +61,3 @@ static void other_channels(void **state) {
     assert_non_null(strstr(output, "\"std\":0.5,"));
     free(output);
 }
-
-GS_TESTS(scaling, cmocka_unit_test(of_a_colour_set), cmocka_unit_test(texts),
-         cmocka_unit_test(other_channels))

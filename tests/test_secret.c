@@ -11,8 +11,7 @@
 
 /* ---- addresses ---- */
 
-static void places_to_meet_are_read(void **state) {
-    (void)state;
+TEST(places_to_meet_are_read) {
     static const struct {
         const char *text, *host;
         gs_meet_kind kind;
@@ -48,8 +47,7 @@ static void places_to_meet_are_read(void **state) {
     assert_true(gs_meet_is_folder("/a/b") && gs_meet_is_folder("file:a") && !gs_meet_is_folder("tcp://a:1"));
 }
 
-static void interfaces_have_addresses(void **state) {
-    (void)state;
+TEST(interfaces_have_addresses) {
     char address[64], text[40];
     assert_ok(gs_route_address("lo", address, sizeof address));
     assert_string_equal(address, "127.0.0.1");
@@ -70,8 +68,7 @@ static void write_secret(const char *path, const char *text, mode_t mode) {
     assert_int_equal(chmod(path, mode), 0);
 }
 
-static void the_secret_is_private(void **state) {
-    (void)state;
+TEST(the_secret_is_private) {
     unsigned char one[GS_SECRET], two[GS_SECRET];
     char path[500];
     snprintf(path, sizeof path, "%s/secret", gs_test_folder());
@@ -99,8 +96,7 @@ static void the_secret_is_private(void **state) {
 }
 
 /* Without any, it is made: once, and readable by nobody else. */
-static void a_missing_secret_is_made(void **state) {
-    (void)state;
+TEST(a_missing_secret_is_made) {
     unsigned char one[GS_SECRET], two[GS_SECRET];
     char path[500];
     const char *before = getenv("XDG_CONFIG_HOME");
@@ -120,6 +116,3 @@ static void a_missing_secret_is_made(void **state) {
     else
         unsetenv("XDG_CONFIG_HOME");
 }
-
-GS_TESTS(secret, cmocka_unit_test(places_to_meet_are_read), cmocka_unit_test(interfaces_have_addresses),
-         cmocka_unit_test(the_secret_is_private), cmocka_unit_test(a_missing_secret_is_made))

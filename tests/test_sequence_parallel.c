@@ -39,8 +39,7 @@ static gs_result train_in(gs_settings s, const char *devices, const char *layout
     return gs_test_train(&s);
 }
 
-static void the_weights_of_one_worker(void **state) {
-    (void)state;
+TEST(the_weights_of_one_worker) {
     static const struct {
         const char *devices, *layout;
     } runs[] = {{two, "tp2"}, {four, "tp4"}, {four, "dp2,tp2,zero3"}, {four, "pp2,tp2"}};
@@ -60,8 +59,7 @@ static void the_weights_of_one_worker(void **state) {
 }
 
 /* Whatever the group, with and without. */
-static void exact_has_the_bits_of_one_worker(void **state) {
-    (void)state;
+TEST(exact_has_the_bits_of_one_worker) {
     static const struct {
         const char *devices, *layout, *model;
         int recompute;
@@ -86,8 +84,7 @@ static void exact_has_the_bits_of_one_worker(void **state) {
     }
 }
 
-static void on_opencl_too(void **state) {
-    (void)state;
+TEST(on_opencl_too) {
     gs_test_need_opencl();
     gs_settings s = settings_of(words);
     s.steps = 2;
@@ -97,8 +94,7 @@ static void on_opencl_too(void **state) {
     gs_result_free(&r);
 }
 
-static void between_processes(void **state) {
-    (void)state;
+TEST(between_processes) {
     char common[900], arguments[1000], one[65], divided[65];
     snprintf(common, sizeof common,
              "train --model \"%s\" --data text:%s --context 8 --batch 16 --steps 3 --exact", words,
@@ -141,8 +137,7 @@ static gs_status train_counted(gs_comm *comm, void *context) {
 /* Of (T - 1) / T times a tensor of tokens x width: for a pair a reduce-scatter and an all-gather where there was an
  * all-reduce, and one all-gather more; the embedding's reduce-scatter and all-gather, or of a table that all have the
  * latter alone. The sums of gradients of each layer_norm, and the gather of those of positions; and the loss's sums. */
-static void bytes_are_those_of_the_formula(void **state) {
-    (void)state;
+TEST(bytes_are_those_of_the_formula) {
     enum { BLOCKS_THERE = 2, WIDTH = 8, TOKENS = 24 * 8, CONTEXT = 8, NORMS = 2 * BLOCKS_THERE + 1 };
     for (int i = 0; i < 4; i++) {
         sending t = {.settings = settings_of(i % 2 ? words : tied)};
@@ -170,8 +165,7 @@ static void bytes_are_those_of_the_formula(void **state) {
 /* ---- memory ---- */
 
 /* It is foreseen, and less than without, above all the activations. */
-static void memory_is_foreseen(void **state) {
-    (void)state;
+TEST(memory_is_foreseen) {
     for (int exact = 0; exact < 2; exact++) {
         double most[2], activations[2];
         for (int divided = 0; divided < 2; divided++) {
@@ -199,8 +193,7 @@ static void memory_is_foreseen(void **state) {
 /* ---- elsewhere ---- */
 
 /* gradsum layout: of all layouts that have it the bytes are those of a run, and the memory is as rehearsed. */
-static void layouts_have_it(void **state) {
-    (void)state;
+TEST(layouts_have_it) {
     static const gs_layout wanted[] = {{2, 2, 1, 0}, {2, 2, 1, 3}, {1, 2, 2, 0}, {1, 4, 1, 0}};
     gs_settings s = settings_of(words);
     gs_layout_plan plan;
@@ -231,8 +224,7 @@ static void layouts_have_it(void **state) {
 }
 
 /* Together with it: the same bits as without --offload. */
-static void it_goes_with_offload(void **state) {
-    (void)state;
+TEST(it_goes_with_offload) {
     static const struct {
         unsigned offload;
         bool exact, cl;
@@ -259,8 +251,7 @@ static void it_goes_with_offload(void **state) {
 
 /* ---- use ---- */
 
-static void bad_use_is_told(void **state) {
-    (void)state;
+TEST(bad_use_is_told) {
     const char *on = "--data jargon --steps 1 --devices cpu,cpu";
     gs_test_program_prints(2, "it needs --tensor T", "train --model gpt %s --sequence", on);
     gs_settings s = gs_test_settings(two);
@@ -297,8 +288,7 @@ static void bad_use_is_told(void **state) {
                            "simulate --flops 1TFLOP/s --workers 2 --link 1us,1GB/s --model gpt --sequence");
 }
 
-static void what_it_says(void **state) {
-    (void)state;
+TEST(what_it_says) {
     gs_test_program_prints(
         0, "all-gathers of",
         "train --model \"%s\" --data text:%s --context 8 --batch 4 --steps 1 --devices cpu,cpu "
@@ -307,8 +297,7 @@ static void what_it_says(void **state) {
 }
 
 /* A run that goes on with groups keeps it; one without them leaves it. */
-static void resumed_with_another_layout(void **state) {
-    (void)state;
+TEST(resumed_with_another_layout) {
     static const struct {
         const char *more, *says;
     } then[] = {{"--devices cpu,cpu", "all-gathers of"},
@@ -328,10 +317,3 @@ static void resumed_with_another_layout(void **state) {
         gs_test_program_prints(0, then[i].says, "train --resume %s --steps 2 %s", path, then[i].more);
     free(path);
 }
-
-GS_TESTS(sequence_parallel, cmocka_unit_test(the_weights_of_one_worker),
-         cmocka_unit_test(exact_has_the_bits_of_one_worker), cmocka_unit_test(on_opencl_too),
-         cmocka_unit_test(between_processes), cmocka_unit_test(bytes_are_those_of_the_formula),
-         cmocka_unit_test(memory_is_foreseen), cmocka_unit_test(layouts_have_it),
-         cmocka_unit_test(it_goes_with_offload), cmocka_unit_test(resumed_with_another_layout),
-         cmocka_unit_test(bad_use_is_told), cmocka_unit_test(what_it_says))

@@ -10,8 +10,7 @@ static void check_out(const char *text, gs_shape in, gs_shape want, size_t param
 }
 
 /* Token numbers may be a row, or tokens of one number each. */
-static void shapes_of_sequences(void **state) {
-    (void)state;
+TEST(shapes_of_sequences) {
     const gs_shape row = {9, 1, 1, 0}, tokens = {1, 1, 1, 9}, out = {4, 1, 1, 9};
     check_out("embedding 7 4", row, out, 28);
     check_out("embedding 7 4", tokens, out, 28);
@@ -23,8 +22,7 @@ static void shapes_of_sequences(void **state) {
     check_out("positions", (gs_shape){4, 1, 1, 0}, (gs_shape){4, 1, 1, 0}, 4);
 }
 
-static void shapes_that_are_no_sequences(void **state) {
-    (void)state;
+TEST(shapes_that_are_no_sequences) {
     const gs_shape row = {9, 1, 1, 0};
     const struct {
         const char *text;
@@ -54,6 +52,3 @@ static void shapes_that_are_no_sequences(void **state) {
                  gs_layer_plan(l, row, &params));
     gs_layer_free(l);
 }
-
-GS_TESTS(sequence_shapes, cmocka_unit_test(shapes_of_sequences),
-         cmocka_unit_test(shapes_that_are_no_sequences))

@@ -55,8 +55,7 @@ static void the_same_bits_twice_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(the_same_bits_twice)
 
-static void the_same_bits_with_any_number_of_threads(void **state) {
-    (void)state;
+TEST(the_same_bits_with_any_number_of_threads) {
     gs_device *one, *some;
     assert_ok(gs_device_open("cpu", 1, &one));
     for (int threads = 2; threads <= 5; threads += 3) {
@@ -338,8 +337,7 @@ static gs_settings settings_of(const gs_dataset *set, const char *devices) {
     return s;
 }
 
-static void exact_for_sequences(void **state) {
-    (void)state;
+TEST(exact_for_sequences) {
     static const char *const counts[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu",
                                          "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
     gs_dataset *set = make_set(0, 0);
@@ -364,8 +362,7 @@ static void exact_for_sequences(void **state) {
 
 /* A block of inference is GS_EVAL_BLOCK samples, or a half, a quarter, ... of them: the outputs of all layers have at
  * most GS_EVAL_BYTES. */
-static void blocks_of_large_outputs(void **state) {
-    (void)state;
+TEST(blocks_of_large_outputs) {
     const struct {
         const char *model;
         gs_shape in;
@@ -380,8 +377,7 @@ static void blocks_of_large_outputs(void **state) {
     }
 }
 
-static void tokens_are_checked_where_they_enter(void **state) {
-    (void)state;
+TEST(tokens_are_checked_where_they_enter) {
     const struct {
         size_t place;
         float harm;
@@ -402,11 +398,3 @@ static void tokens_are_checked_where_they_enter(void **state) {
     }
     gs_test_program_prints(1, "embedding needs a row of token numbers", "train --model 'embedding 9 4'");
 }
-
-GS_TESTS(sequences, cmocka_unit_test(the_same_bits_twice),
-         cmocka_unit_test(the_same_bits_with_any_number_of_threads), cmocka_unit_test(layer_norm_of_odd_rows),
-         cmocka_unit_test(tokens_without_a_row), cmocka_unit_test(tokens_have_no_gradient),
-         cmocka_unit_test(attention_of_large_scores), cmocka_unit_test(attention_to_one_token),
-         cmocka_unit_test(gradients_of_huge_scores), cmocka_unit_test(later_tokens_are_not_seen),
-         cmocka_unit_test(memory_grows_with_the_length), cmocka_unit_test(exact_for_sequences),
-         cmocka_unit_test(blocks_of_large_outputs), cmocka_unit_test(tokens_are_checked_where_they_enter))

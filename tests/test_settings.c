@@ -28,8 +28,7 @@ static void refuse(const gs_settings *s, const char *says) {
         refuse(&wrong, says);                                                                                \
     } while (0)
 
-static void numbers_out_of_range(void **state) {
-    (void)state;
+TEST(numbers_out_of_range) {
     REFUSED(epochs, 0, "--epochs: '0' is not a whole number from 1 to 1000000");
     REFUSED(epochs, -1, "--epochs: '-1' is not a whole number");
     REFUSED(momentum, 7, "--momentum: '7' is not a number from 0 to 0.999999");
@@ -57,8 +56,7 @@ static void numbers_out_of_range(void **state) {
     REFUSED(tests, -1, "--tests: '-1' is not a whole number from 0 to 1000000");
 }
 
-static void values_that_are_none(void **state) {
-    (void)state;
+TEST(values_that_are_none) {
     REFUSED(devices, NULL, "--devices needs a value: LIST");
     REFUSED(sync, NULL, "--sync needs a value: NAME");
     REFUSED(data, NULL, "--data needs a value: NAME|DIR");
@@ -79,8 +77,7 @@ static void values_that_are_none(void **state) {
 }
 
 /* What the command line cannot say, and defaults that mean off: both may be set. */
-static void values_that_only_a_program_sets(void **state) {
-    (void)state;
+TEST(values_that_only_a_program_sets) {
     gs_settings s = gs_test_settings("cpu");
     gs_result r;
     s.steps = 2;
@@ -106,8 +103,7 @@ static void values_that_only_a_program_sets(void **state) {
 }
 
 /* Without a file to save, the best epoch's weights are those of the result. */
-static void the_best_weights_in_memory(void **state) {
-    (void)state;
+TEST(the_best_weights_in_memory) {
     gs_settings s = gs_test_settings("cpu,cpu");
     gs_result best, same;
     s.model = "softmax";
@@ -131,8 +127,7 @@ static gs_status is_not_written(gs_worker *w, gs_score *score) {
     return gs_fail(GS_E_USAGE, "the step is not written");
 }
 
-static void a_way_is_replaced(void **state) {
-    (void)state;
+TEST(a_way_is_replaced) {
     static const gs_way mine = {.name = "zero",
                                 .option = "--zero",
                                 .summary = "mine",
@@ -149,7 +144,3 @@ static void a_way_is_replaced(void **state) {
     assert_ok(gs_way_replace("zero", NULL));
     assert_ptr_equal(gs_way_of(&s), &gs_way_zero);
 }
-
-GS_TESTS(settings, cmocka_unit_test(a_way_is_replaced), cmocka_unit_test(numbers_out_of_range),
-         cmocka_unit_test(values_that_are_none), cmocka_unit_test(values_that_only_a_program_sets),
-         cmocka_unit_test(the_best_weights_in_memory))

@@ -48,8 +48,7 @@ static void update_three_times(gs_device *device, const operator_case *c, size_t
     free(all);
 }
 
-static void sgd_update(void **state) {
-    (void)state;
+TEST(sgd_update) {
     int count;
     gs_device *const *devices = gs_test_devices(&count);
     for (int d = 0; d < count; d++)
@@ -64,8 +63,7 @@ static void sgd_update(void **state) {
 }
 
 /* Without a gradient the velocity falls by a tenth each step, and ends: 19 elements, so vectors and single ones. */
-static void velocity_ends_at_zero(void **state) {
-    (void)state;
+TEST(velocity_ends_at_zero) {
     enum { N = 19 };
     int count;
     gs_device *const *devices = gs_test_devices(&count);
@@ -93,5 +91,3 @@ static void velocity_ends_at_zero(void **state) {
         ops->free(devices[d], dw);
     }
 }
-
-GS_TESTS(sgd, cmocka_unit_test(sgd_update), cmocka_unit_test(velocity_ends_at_zero))

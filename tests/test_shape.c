@@ -4,8 +4,7 @@
 #include "tests/devices.h"
 #include "tests/test.h"
 
-static void a_shape_may_end_early(void **state) {
-    (void)state;
+TEST(a_shape_may_end_early) {
     gs_shape image = {1, 28, 28, 0}, one = {1, 28, 28, 1}, tokens = {4, 1, 1, 7};
     assert_int_equal(gs_shape_tokens(image), 1);
     assert_int_equal(gs_shape_tokens(tokens), 7);
@@ -18,8 +17,7 @@ static void a_shape_may_end_early(void **state) {
     assert_false(gs_shape_is_positive((gs_shape){1, 1, 1, -1}));
 }
 
-static void shapes_as_texts(void **state) {
-    (void)state;
+TEST(shapes_as_texts) {
     assert_string_equal(gs_shape_tuple((gs_shape){1, 28, 28, 0}).text, "(1,28,28)");
     assert_string_equal(gs_shape_tuple((gs_shape){1, 28, 28, 1}).text, "(1,28,28)");
     assert_string_equal(gs_shape_tuple((gs_shape){1, 28, 28, 7}).text, "(7,1,28,28)");
@@ -49,8 +47,7 @@ static gs_shape out_of(const char *text, gs_shape in) {
     return out;
 }
 
-static void layers_keep_the_tokens(void **state) {
-    (void)state;
+TEST(layers_keep_the_tokens) {
     gs_model *m;
     gs_shape vectors = {4, 1, 1, 7}, images = {2, 6, 6, 3};
     assert_true(gs_shape_same(out_of("linear 5, tanh, dropout 0.5", vectors), (gs_shape){5, 1, 1, 7}));
@@ -67,8 +64,7 @@ static void layers_keep_the_tokens(void **state) {
 }
 
 /* The y of samples with tokens is that of as many samples without. */
-static void tokens_are_computed_as_samples(void **state) {
-    (void)state;
+TEST(tokens_are_computed_as_samples) {
     static const char TEXT[] = "conv 3 3x3, relu, max_pool 2, conv 4 2x2, tanh, global_avg_pool, linear 5";
     enum { N = 2, T = 3, IN = 2 * 6 * 6, OUT = 5 };
     float x[N * T * IN], y[2][N * T * OUT];
@@ -93,6 +89,3 @@ static void tokens_are_computed_as_samples(void **state) {
         d->ops->free(d, place);
     }
 }
-
-GS_TESTS(shape, cmocka_unit_test(a_shape_may_end_early), cmocka_unit_test(shapes_as_texts),
-         cmocka_unit_test(layers_keep_the_tokens), cmocka_unit_test(tokens_are_computed_as_samples))

@@ -1,7 +1,6 @@
 #include "tests/test.h"
 
-static void parts_are_disjoint_and_complete(void **state) {
-    (void)state;
+TEST(parts_are_disjoint_and_complete) {
     for (size_t total = 0; total <= 40; total++)
         for (int size = 1; size <= 9; size++) {
             size_t next = 0;
@@ -16,14 +15,12 @@ static void parts_are_disjoint_and_complete(void **state) {
 }
 
 /* More samples than 32 bits can count, as a product must not overflow. */
-static void large_totals(void **state) {
-    (void)state;
+TEST(large_totals) {
     gs_shard last = gs_shard_of(SIZE_MAX, 2, 3);
     assert_true(last.first + last.count == SIZE_MAX);
 }
 
-static void order_is_a_permutation(void **state) {
-    (void)state;
+TEST(order_is_a_permutation) {
     enum { MOST = 300 };
     for (size_t n = 0; n <= MOST; n++) {
         uint32_t order[MOST + 1];
@@ -40,8 +37,7 @@ static void order_is_a_permutation(void **state) {
 }
 
 /* From a second implementation, in Python. These values may never change: they decide what a seed means. */
-static void known_orders(void **state) {
-    (void)state;
+TEST(known_orders) {
     static const struct {
         uint64_t seed, epoch;
         uint32_t order[10];
@@ -66,8 +62,7 @@ static void known_orders(void **state) {
 }
 
 /* A forgotten epoch seed (the same order every epoch) is a classic mistake of data-parallel training. */
-static void epochs_and_seeds_differ(void **state) {
-    (void)state;
+TEST(epochs_and_seeds_differ) {
     uint32_t a[50], b[50];
     gs_epoch_order(1, 0, 50, a);
     gs_epoch_order(1, 0, 50, b);
@@ -80,8 +75,7 @@ static void epochs_and_seeds_differ(void **state) {
 
 /* All 24 orders of 4 elements, each about as often as the others. Chi-square with 23 degrees of freedom is
  * above 50 with a chance of 0.1 %; the seeds are fixed, so this either always holds or never. */
-static void orders_are_equally_likely(void **state) {
-    (void)state;
+TEST(orders_are_equally_likely) {
     enum { RUNS = 24000 };
     int count[256] = {0};
     for (uint64_t epoch = 0; epoch < RUNS; epoch++) {
@@ -99,7 +93,3 @@ static void orders_are_equally_likely(void **state) {
     assert_int_equal(orders, 24);
     assert_true(chi < 50);
 }
-
-GS_TESTS(shard, cmocka_unit_test(parts_are_disjoint_and_complete), cmocka_unit_test(large_totals),
-         cmocka_unit_test(order_is_a_permutation), cmocka_unit_test(known_orders),
-         cmocka_unit_test(epochs_and_seeds_differ), cmocka_unit_test(orders_are_equally_likely))

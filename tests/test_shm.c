@@ -47,13 +47,11 @@ static void all_ok(const gs_test_layout *layout, gs_test_body body) {
         if (outcome[r].status != GS_OK) fail_msg("%s, rank %d: %s", layout->name, r, outcome[r].message);
 }
 
-static void blocks_end_anywhere(void **state) {
-    (void)state;
+TEST(blocks_end_anywhere) {
     all_ok(&three, around_blocks);
 }
 
-static void messages_have_any_length(void **state) {
-    (void)state;
+TEST(messages_have_any_length) {
     all_ok(&three, gs_test_messages_of_all_lengths);
     all_ok(&mixed, gs_test_messages_of_all_lengths);
 }
@@ -88,8 +86,7 @@ static gs_status one_aborts(gs_comm *c, void *context) {
     return gs_comm_barrier(c);
 }
 
-static void abort_reaches_everyone(void **state) {
-    (void)state;
+TEST(abort_reaches_everyone) {
     const gs_test_layout *const some[] = {&three, &mixed};
     for (int i = 0; i < 2; i++) {
         for (int o = GS_RECV; o <= GS_BARRIER; o++) {
@@ -131,8 +128,7 @@ static const char *late_rank_is_not_named(double timeout, void *context) {
                                                               : gs_test_wrong("%s", outcome[0].message);
 }
 
-static void a_late_rank_is_named(void **state) {
-    (void)state;
+TEST(a_late_rank_is_named) {
     gs_test_patiently(2, late_rank_is_not_named, NULL);
 }
 
@@ -141,8 +137,7 @@ static gs_status one_leaves(gs_comm *c, void *context) {
     return c->rank == f->bad ? GS_OK : take_part(c, f);
 }
 
-static void who_waits_for_a_rank_that_left_fails(void **state) {
-    (void)state;
+TEST(who_waits_for_a_rank_that_left_fails) {
     failure f = {.operation = GS_ALL_REDUCE, .bad = 0};
     gs_test_outcome outcome[GS_TEST_RANKS];
     over_shm(&three, 60, one_leaves, &f, outcome);
@@ -155,8 +150,7 @@ static void who_waits_for_a_rank_that_left_fails(void **state) {
 
 /* ---- where shared memory cannot be had ---- */
 
-static void an_unknown_transport_is_named(void **state) {
-    (void)state;
+TEST(an_unknown_transport_is_named) {
     gs_test_program_prints(2, "unknown transport 'tcp'", "launch -n 2 --transport tcp -- train --steps 1");
     gs_test_program_prints(2, "--sync gloo sums over Gloo, but the processes talk over 'shm'",
                            "launch -n 2 --transport shm -- train --sync gloo --steps 1");
@@ -165,8 +159,7 @@ static void an_unknown_transport_is_named(void **state) {
 }
 
 /* Two processes whose numbers mean different things: auto goes on over Gloo, shm says why not. */
-static void another_container_is_another_machine(void **state) {
-    (void)state;
+TEST(another_container_is_another_machine) {
     char *output;
     int refused = gs_test_shell(&output, "unshare --pid --fork --mount-proc true");
     free(output);
@@ -201,8 +194,7 @@ static gs_status receive_another_length(gs_comm *c, void *context) {
     return gs_comm_recv(c, data, 800, 0); /* it would wait for long, and hears of it */
 }
 
-static void a_lost_message_is_an_error(void **state) {
-    (void)state;
+TEST(a_lost_message_is_an_error) {
     for (int i = 0; i < 3; i++) {
         static const gs_test_layout layout[] = {
             {"3 threads", 0, {3}}, {"3 processes", 3, {1, 1, 1}}, {"1 and 2 threads", 2, {2, 1}}};
@@ -219,9 +211,3 @@ static void a_lost_message_is_an_error(void **state) {
         }
     }
 }
-
-GS_TESTS(shm, cmocka_unit_test(a_lost_message_is_an_error), cmocka_unit_test(blocks_end_anywhere),
-         cmocka_unit_test(messages_have_any_length), cmocka_unit_test(abort_reaches_everyone),
-         cmocka_unit_test(a_late_rank_is_named), cmocka_unit_test(who_waits_for_a_rank_that_left_fails),
-         cmocka_unit_test(an_unknown_transport_is_named),
-         cmocka_unit_test(another_container_is_another_machine))

@@ -17,8 +17,7 @@ static void assert_saved(const char *output, const char *status, const char *par
     if (weights) gs_test_program_prints(0, "test accuracy", "eval --load %s", weights);
 }
 
-static void a_terminal_that_goes_saves_weights(void **state) {
-    (void)state;
+TEST(a_terminal_that_goes_saves_weights) {
     char path[400], *output;
     snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
     gs_test_shell(
@@ -31,8 +30,7 @@ static void a_terminal_that_goes_saves_weights(void **state) {
 }
 
 /* nohup: a signal that is ignored stays ignored; and a scheduler's warning ends nothing. */
-static void an_ignored_signal_stays_ignored(void **state) {
-    (void)state;
+TEST(an_ignored_signal_stays_ignored) {
     char *output;
     gs_test_shell(
         &output,
@@ -43,8 +41,7 @@ static void an_ignored_signal_stays_ignored(void **state) {
     free(output);
 }
 
-static void a_closed_output_saves_weights(void **state) {
-    (void)state;
+TEST(a_closed_output_saves_weights) {
     static const char *const starts[] = {"", "launch -n 2 --"};
     char path[400], *output;
     for (int i = 0; i < 2; i++) {
@@ -59,8 +56,7 @@ static void a_closed_output_saves_weights(void **state) {
 }
 
 /* The run that explain makes by itself is recorded in a folder of its own. */
-static void explain_leaves_no_folder(void **state) {
-    (void)state;
+TEST(explain_leaves_no_folder) {
     char folder[300], *output;
     snprintf(folder, sizeof folder, "%s", gs_test_folder());
     gs_test_program_prints(0, "sha256", "train --model softmax --threads 1 --steps 1 --digest %s/a", folder);
@@ -76,8 +72,7 @@ static void explain_leaves_no_folder(void **state) {
 }
 
 /* The signal comes to one thread, and another one sleeps. */
-static void a_signal_ends_a_pause(void **state) {
-    (void)state;
+TEST(a_signal_ends_a_pause) {
     char *output;
     gs_test_shell(
         &output,
@@ -91,8 +86,7 @@ static void a_signal_ends_a_pause(void **state) {
 }
 
 /* A rank that waits for one that never comes. */
-static void a_signal_ends_the_wait_at_the_start(void **state) {
-    (void)state;
+TEST(a_signal_ends_the_wait_at_the_start) {
     char folder[400], *output;
     snprintf(folder, sizeof folder, "%s/meet", gs_test_folder());
     assert_int_equal(mkdir(folder, 0700), 0);
@@ -106,8 +100,7 @@ static void a_signal_ends_the_wait_at_the_start(void **state) {
     free(output);
 }
 
-static void schemes_leaves_no_folder(void **state) {
-    (void)state;
+TEST(schemes_leaves_no_folder) {
     static const char *const overs[] = {"threads", "gloo"};
     for (int i = 0; i < 2; i++) {
         char *output;
@@ -121,8 +114,7 @@ static void schemes_leaves_no_folder(void **state) {
 
 /* Each is stopped for longer than its time-out, while its ranks wait for each other, and ends with the weights of one
  * that nobody has disturbed. */
-static void a_pause_is_no_time_out(void **state) {
-    (void)state;
+TEST(a_pause_is_no_time_out) {
     char *output, *at, one[65], other[65];
     gs_test_shell(
         &output,
@@ -153,8 +145,7 @@ static void ask_to_stop(void *context, int epoch, uint64_t done, uint64_t of, co
 
 /* The request comes after the last step, so that the test is the next thing. Where workers need each other in it, it
  * goes on to its end. */
-static void a_test_is_stopped(void **state) {
-    (void)state;
+TEST(a_test_is_stopped) {
     static const gs_observer observer = {.step = ask_to_stop};
     for (int zero = 0; zero <= 3; zero += 3) {
         gs_settings s = gs_settings_default();
@@ -171,9 +162,3 @@ static void a_test_is_stopped(void **state) {
         gs_result_free(&r);
     }
 }
-
-GS_TESTS(signals, cmocka_unit_test(a_test_is_stopped), cmocka_unit_test(a_pause_is_no_time_out),
-         cmocka_unit_test(a_terminal_that_goes_saves_weights),
-         cmocka_unit_test(an_ignored_signal_stays_ignored), cmocka_unit_test(a_closed_output_saves_weights),
-         cmocka_unit_test(a_signal_ends_the_wait_at_the_start), cmocka_unit_test(schemes_leaves_no_folder),
-         cmocka_unit_test(explain_leaves_no_folder), cmocka_unit_test(a_signal_ends_a_pause))

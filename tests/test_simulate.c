@@ -18,8 +18,7 @@ static const double GAMMA = 1e-10;
 /* ---- lists ---- */
 
 /* Every list gives back what was recorded, however it was folded. */
-static void lists_keep_every_move(void **state) {
-    (void)state;
+TEST(lists_keep_every_move) {
     enum { RANKS = 7, MOVES = 400 };
     uint32_t seed = 1;
     for (int draw = 0; draw < 200; draw++) {
@@ -101,8 +100,7 @@ static sum f32_sum(const gs_sync_scheme *scheme, int ranks, size_t count) {
 }
 
 /* Where N divides the array, or is a power of two, all ranks do the same at the same time, as the formula has it. */
-static void equal_ranks_take_what_the_formula_says(void **state) {
-    (void)state;
+TEST(equal_ranks_take_what_the_formula_says) {
     static const gs_sync_scheme *const powers[] = {&gs_sync_tree, &gs_sync_recursive_doubling,
                                                    &gs_sync_halving_doubling};
     const gs_sync_model m = {fabric.latency, 1 / fabric.bandwidth, GAMMA};
@@ -117,8 +115,7 @@ static void equal_ranks_take_what_the_formula_says(void **state) {
 }
 
 /* And every message of every scheme is recorded: sum_of compares bytes with the formulas. */
-static void all_schemes_send_what_they_say(void **state) {
-    (void)state;
+TEST(all_schemes_send_what_they_say) {
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++)
         for (int n = 2; n <= 9 && *s != &gs_sync_auto; n++)
             for (int wire = GS_WIRE_F32; wire <= GS_WIRE_BF16; wire++) {
@@ -127,8 +124,7 @@ static void all_schemes_send_what_they_say(void **state) {
             }
 }
 
-static void a_parameter_server_is_a_bottleneck(void **state) {
-    (void)state;
+TEST(a_parameter_server_is_a_bottleneck) {
     enum { COUNT = 1 << 20 };
     for (int n = 4; n <= 64; n *= 2) {
         const double ps = f32_sum(&gs_sync_ps, 2 * n, COUNT).took / f32_sum(&gs_sync_ps, n, COUNT).took,
@@ -139,8 +135,7 @@ static void a_parameter_server_is_a_bottleneck(void **state) {
 }
 
 /* 4 ranks on 2 hosts, recursive doubling: the second exchange is between hosts, and two ranks share each line. */
-static void a_host_has_one_line(void **state) {
-    (void)state;
+TEST(a_host_has_one_line) {
     enum { COUNT = 250000 };
     const double bytes = 4.0 * COUNT, beta = 1 / fabric.bandwidth;
     const gs_sync_array a = {COUNT, GS_WIRE_F32, 0};
@@ -156,8 +151,7 @@ static void a_host_has_one_line(void **state) {
     assert_near(inside.between, 0, 0, 0);
 }
 
-static void what_waits_for_ever_is_told(void **state) {
-    (void)state;
+TEST(what_waits_for_ever_is_told) {
     const gs_virtual_cluster cluster = {.ranks = 2, .hosts = 2, .between = fabric};
     const gs_virtual_item waits = {.what = GS_VIRTUAL_RECV_ONE, .base = 1, .bytes = 4};
     const gs_virtual_script scripts[] = {{&waits, 1}, {NULL, 0}};
@@ -170,8 +164,7 @@ static void what_waits_for_ever_is_told(void **state) {
 
 /* ---- failures ---- */
 
-static void the_optimum_is_one(void **state) {
-    (void)state;
+TEST(the_optimum_is_one) {
     gs_failures f = {
         .mtbf = 30 * 86400.0, .hosts = 100, .work = 5 * 86400.0, .checkpoint = 60, .restart = 120, .seed = 1};
     gs_failures_cost best, other;
@@ -201,8 +194,7 @@ static void the_optimum_is_one(void **state) {
     "simulate --workers 16 --hosts 4 --link 5us,12.5GB/s --inside 1us,200GB/s --model lenet --flops "        \
     "1TFLOP/s "
 
-static void a_second_run_says_the_same(void **state) {
-    (void)state;
+TEST(a_second_run_says_the_same) {
     char *first, *second;
     assert_int_equal(gs_test_program(&first, CLUSTER "--curve --mtbf 30d --checkpoint-cost 60s --json"), 0);
     assert_int_equal(gs_test_program(&second, CLUSTER "--curve --mtbf 30d --checkpoint-cost 60s --json"), 0);
@@ -218,8 +210,7 @@ static void a_second_run_says_the_same(void **state) {
 }
 
 /* Two clusters that are not the same look different. */
-static void hardware_is_told(void **state) {
-    (void)state;
+TEST(hardware_is_told) {
     char *text;
     assert_int_equal(gs_test_program(&text, CLUSTER "--add 10GB/s"), 0);
     assert_non_null(strstr(text, "a worker makes 1 TFLOP/s\n"));
@@ -231,8 +222,7 @@ static void hardware_is_told(void **state) {
     free(text);
 }
 
-static void lines_have_80_columns(void **state) {
-    (void)state;
+TEST(lines_have_80_columns) {
     char *text;
     assert_int_equal(gs_test_program(&text, CLUSTER "--curve --mtbf 30d --checkpoint-cost 60s --sync ps"), 0);
     assert_non_null(strstr(text, "Young (1974)"));
@@ -241,8 +231,7 @@ static void lines_have_80_columns(void **state) {
     free(text);
 }
 
-static void bad_use_is_told(void **state) {
-    (void)state;
+TEST(bad_use_is_told) {
     static const struct {
         const char *says, *typed;
     } cases[] = {
@@ -279,11 +268,3 @@ static void bad_use_is_told(void **state) {
         gs_test_program_prints(2, cases[i].says, "%s", command);
     }
 }
-
-GS_TESTS(simulate, cmocka_unit_test(lists_keep_every_move),
-         cmocka_unit_test(equal_ranks_take_what_the_formula_says),
-         cmocka_unit_test(all_schemes_send_what_they_say),
-         cmocka_unit_test(a_parameter_server_is_a_bottleneck), cmocka_unit_test(a_host_has_one_line),
-         cmocka_unit_test(what_waits_for_ever_is_told), cmocka_unit_test(the_optimum_is_one),
-         cmocka_unit_test(a_second_run_says_the_same), cmocka_unit_test(hardware_is_told),
-         cmocka_unit_test(lines_have_80_columns), cmocka_unit_test(bad_use_is_told))

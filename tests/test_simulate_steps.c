@@ -29,8 +29,7 @@ static gs_simulated simulated(gs_simulation s) {
     return r;
 }
 
-static void infinite_links_leave_compute(void **state) {
-    (void)state;
+TEST(infinite_links_leave_compute) {
     for (int n = 1; n <= 9; n++) {
         const gs_simulated r = simulated(lenet(n, none));
         assert_near(r.step, r.compute, 2e-12, 0); /* whole picoseconds, of forward and of backward */
@@ -38,8 +37,7 @@ static void infinite_links_leave_compute(void **state) {
     }
 }
 
-static void a_sum_during_backward_is_hidden(void **state) {
-    (void)state;
+TEST(a_sum_during_backward_is_hidden) {
     gs_simulation s = lenet(4, fabric);
     s.flops = 1e10;
     const gs_simulated plain = simulated(s);
@@ -53,8 +51,7 @@ static void a_sum_during_backward_is_hidden(void **state) {
 }
 
 /* A server gets the gradients of a step while the last sums still go out, so its line is busy all the time. */
-static void the_line_of_a_server_is_named(void **state) {
-    (void)state;
+TEST(the_line_of_a_server_is_named) {
     gs_simulation s = lenet(128, fabric);
     s.flops = 1e13;
     s.settings.sync = "ps";
@@ -65,16 +62,14 @@ static void the_line_of_a_server_is_named(void **state) {
 }
 
 /* A worker that pauses in every step holds up all; the pauses are those of `train`. */
-static void pauses_hold_up_all(void **state) {
-    (void)state;
+TEST(pauses_hold_up_all) {
     gs_simulation s = lenet(4, fabric);
     const double without = simulated(s).step;
     assert_true(gs_jitter_read("2:20ms@100%", &s.settings.jitter));
     assert_near(simulated(s).step, without + 20e-3, 0, 1e-3);
 }
 
-static void layouts_send_what_their_formulas_say(void **state) {
-    (void)state;
+TEST(layouts_send_what_their_formulas_say) {
     const double weights = 4 * 61706.0;
     gs_simulation s = lenet(4, fabric);
     s.settings.layout = "dp4,zero1";
@@ -99,8 +94,7 @@ static const char text[] =
 
 /* All together: the worker with most sends what it sends in train, but for what train does not count: barriers, who
  * wishes to stop, and the counts of all workers. And no worker waits for ever. */
-static void layouts_together_send_what_train_sends(void **state) {
-    (void)state;
+TEST(layouts_together_send_what_train_sends) {
     static const struct {
         const char *layout, *devices, *schedule;
         bool sequence;
@@ -139,8 +133,7 @@ static void layouts_together_send_what_train_sends(void **state) {
 }
 
 /* What a worker waits for is computed by its thread that works; the other one has the messages. */
-static void two_threads_wait_for_each_other(void **state) {
-    (void)state;
+TEST(two_threads_wait_for_each_other) {
     enum { ITEMS = 11 };
     const gs_virtual_cluster cluster = {
         .ranks = 2, .hosts = 2, .between = {10, 1e12}}; /* every message takes 10 s */
@@ -170,8 +163,7 @@ static void two_threads_wait_for_each_other(void **state) {
 
 /* With links so fast that they cost nothing, sums beside the work take no time either; with slow ones a step is as long
  * as its messages, and stage 3 has half as many again. */
-static void zero_hides_what_it_can(void **state) {
-    (void)state;
+TEST(zero_hides_what_it_can) {
     gs_simulation s = lenet(4, none);
     for (int stage = 1; stage <= 3; stage++) {
         char layout[20];
@@ -194,8 +186,7 @@ static void zero_hides_what_it_can(void **state) {
 
 /* The bubble of equal stages is (p - 1) / (v m + p - 1): 1/5, then 1/9. These are not quite equal: the first layer has
  * no dx to compute. */
-static void interleaved_pipelines_wait_less(void **state) {
-    (void)state;
+TEST(interleaved_pipelines_wait_less) {
     gs_simulation s = lenet(2, none);
     s.settings.model = "linear 64, relu, linear 64, relu, linear 64, relu, linear 64";
     s.input = (gs_shape){64, 1, 1, 0};
@@ -222,8 +213,7 @@ static void hear(void *context, int workers, int step, double share) {
 }
 
 /* A ring of 1,024 has 4 million messages in a step: enough to tell how far it is, several times. */
-static void progress_is_told(void **state) {
-    (void)state;
+TEST(progress_is_told) {
     heard h = {0};
     gs_simulation s = lenet(1024, fabric);
     s.settings.steps = 1;
@@ -233,10 +223,3 @@ static void progress_is_told(void **state) {
     assert_true(h.times[0] > 1 && h.times[1] > 1);
     assert_true(h.share[0] > 0.9 && h.share[1] > 0.7);
 }
-
-GS_TESTS(simulate_steps, cmocka_unit_test(progress_is_told), cmocka_unit_test(infinite_links_leave_compute),
-         cmocka_unit_test(a_sum_during_backward_is_hidden), cmocka_unit_test(the_line_of_a_server_is_named),
-         cmocka_unit_test(pauses_hold_up_all), cmocka_unit_test(layouts_send_what_their_formulas_say),
-         cmocka_unit_test(layouts_together_send_what_train_sends),
-         cmocka_unit_test(two_threads_wait_for_each_other), cmocka_unit_test(zero_hides_what_it_can),
-         cmocka_unit_test(interleaved_pipelines_wait_less))

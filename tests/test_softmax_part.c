@@ -99,8 +99,7 @@ static void same_as_whole_on(gs_device *d) {
 ON_EVERY_DEVICE(same_as_whole)
 
 /* One rank and two give the same bits. (More ranks would, too, if loss_of_ranks added neighbours first.) */
-static void bits_do_not_depend_on_the_ranks(void **state) {
-    (void)state;
+TEST(bits_do_not_depend_on_the_ranks) {
     static float x[N * CLASSES];
     static loss one, two;
     int32_t labels[N];
@@ -115,5 +114,3 @@ static void bits_do_not_depend_on_the_ranks(void **state) {
     }
     gs_device_close(d);
 }
-
-GS_TESTS(softmax_part, cmocka_unit_test(same_as_whole), cmocka_unit_test(bits_do_not_depend_on_the_ranks))

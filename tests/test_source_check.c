@@ -20,8 +20,7 @@ static void assert_words(const char *says, const char *own) {
     if (!right) fail_msg("%s: got %s, wanted %s", own, got ? got : "nothing", says ? says : "nothing");
 }
 
-static void words_of_a_hand_in(void **state) {
-    (void)state;
+TEST(words_of_a_hand_in) {
     assert_words(NULL, "int main(void) { return x; }");
     assert_words(NULL, "const char *a = \"asm __attribute__ \\\" asm\"; int c = '\"'; int asmara, _asm_;");
     assert_words("line 2: it uses __attribute__", "__attribute__((constructor)) void f(void) {}");
@@ -43,8 +42,7 @@ static void words_of_a_hand_in(void **state) {
     assert_words("line 41: it uses asm", "# 40 \"lab.c\"\nint z;\nasm(\"nop\");");
 }
 
-static void files_that_a_hand_in_includes(void **state) {
-    (void)state;
+TEST(files_that_a_hand_in_includes) {
     assert_null(lab_check_includes(
         "x/lab.o: x/lab.c lessons/lab.h src/sync/sync.h \\\n /usr/include/math.h "
         "/usr/lib/gcc/x86_64/12/../../../../include/a.h /usr/bin/../lib/gcc/x86_64/12/include/b.h\n",
@@ -73,8 +71,7 @@ static void files_that_a_hand_in_includes(void **state) {
                         "it includes a solution");
 }
 
-static void symbols_of_a_hand_in(void **state) {
-    (void)state;
+TEST(symbols_of_a_hand_in) {
     static const char *const may[] = {"gs_sync_send", NULL};
     const char *wanted = "ring U  \nlab_remote U  \ncall_ring t 0 10\n";
     const char *fine =
@@ -103,8 +100,7 @@ static void assert_kernels(const char *says, const char *text) {
     if (!right) fail_msg("%s: got %s, wanted %s", text, got ? got : "nothing", says ? says : "nothing");
 }
 
-static void words_of_kernels(void **state) {
-    (void)state;
+TEST(words_of_kernels) {
     assert_kernels(NULL, "#define TILE 16\nkernel void k(global float *c) { c[get_global_id(0)] %= TILE; }");
     assert_kernels("line 2: it uses include", "\n#include \"/etc/passwd\"");
     assert_kernels("include", "# \t include <x>");
@@ -122,8 +118,7 @@ static void words_of_kernels(void **state) {
     assert_kernels("??", "?\?=include <x>");
 }
 
-static void solutions_with_kernels(void **state) {
-    (void)state;
+TEST(solutions_with_kernels) {
     static char text[1 << 16];
     static const char *const files[] = {"lessons/04-a-kernel/solution.cl", "lessons/04-a-kernel/lab.cl"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
@@ -137,7 +132,3 @@ static void solutions_with_kernels(void **state) {
         assert_kernels(NULL, text);
     }
 }
-
-GS_TESTS(source_check, cmocka_unit_test(words_of_a_hand_in), cmocka_unit_test(files_that_a_hand_in_includes),
-         cmocka_unit_test(symbols_of_a_hand_in), cmocka_unit_test(words_of_kernels),
-         cmocka_unit_test(solutions_with_kernels))

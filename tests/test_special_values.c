@@ -137,6 +137,3 @@ static void softmax_of_many_classes_on(gs_device *d) {
     }
 }
 ON_EVERY_DEVICE(softmax_of_many_classes)
-
-GS_TESTS(special_values, cmocka_unit_test(max_pool2d_ties_and_nan), cmocka_unit_test(max_pool2d_2x2),
-         cmocka_unit_test(softmax_extremes), cmocka_unit_test(softmax_of_many_classes))

@@ -44,8 +44,7 @@ static gs_status places(gs_comm *c, void *context) {
     return status;
 }
 
-static void ranks_are_ordered_by_key(void **state) {
-    (void)state;
+TEST(ranks_are_ordered_by_key) {
     everywhere(places, NULL);
 }
 
@@ -60,8 +59,7 @@ static gs_status equal_keys(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void equal_keys_keep_the_order(void **state) {
-    (void)state;
+TEST(equal_keys_keep_the_order) {
     everywhere(equal_keys, NULL);
 }
 
@@ -74,8 +72,7 @@ static gs_status bad_colour(gs_comm *c, void *context) {
     return gs_comm_barrier(c); /* it is whole */
 }
 
-static void a_colour_that_is_none(void **state) {
-    (void)state;
+TEST(a_colour_that_is_none) {
     everywhere(bad_colour, NULL);
 }
 
@@ -99,8 +96,7 @@ static gs_status on_parts(gs_comm *c, void *context) {
     return status;
 }
 
-static void every_collective_is_right(void **state) {
-    (void)state;
+TEST(every_collective_is_right) {
     for (const gs_test_check *check = gs_test_collective_checks; check->name; check++)
         for (int i = 0; i < LAYOUTS; i++) {
             for (int which = 0; which < 3; which++)
@@ -139,8 +135,7 @@ static gs_status mixed(gs_comm *c, void *context) {
     return status;
 }
 
-static void comms_do_not_disturb_each_other(void **state) {
-    (void)state;
+TEST(comms_do_not_disturb_each_other) {
     everywhere(mixed, NULL);
     gs_test_link = &(gs_link){20e-6, 0};
     gs_test_ranks_ok(&layouts[1], mixed, NULL);
@@ -173,8 +168,7 @@ static gs_status gives_up(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void a_failure_names_the_rank_of_the_parent(void **state) {
-    (void)state;
+TEST(a_failure_names_the_rank_of_the_parent) {
     for (int i = 1; i < LAYOUTS; i++) { /* all with a rank 3 */
         atomic_int come = 0;
         gs_test_ranks_ok(&layouts[i], gives_up, &come);
@@ -207,8 +201,7 @@ static gs_status does_not_come(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void a_timeout_names_the_ranks_of_the_parent(void **state) {
-    (void)state;
+TEST(a_timeout_names_the_ranks_of_the_parent) {
     for (int t = 0; t < 2; t++) {
         gs_test_outcome outcome[GS_TEST_RANKS];
         absence_of_one a = {0};
@@ -238,15 +231,7 @@ static gs_status other_call(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void calls_of_a_part_are_checked(void **state) {
-    (void)state;
+TEST(calls_of_a_part_are_checked) {
     atomic_int come = 0;
     gs_test_ranks_checked_ok(&layouts[2], other_call, &come);
 }
-
-GS_TESTS(split, cmocka_unit_test(ranks_are_ordered_by_key), cmocka_unit_test(equal_keys_keep_the_order),
-         cmocka_unit_test(a_colour_that_is_none), cmocka_unit_test(every_collective_is_right),
-         cmocka_unit_test(comms_do_not_disturb_each_other),
-         cmocka_unit_test(a_failure_names_the_rank_of_the_parent),
-         cmocka_unit_test(a_timeout_names_the_ranks_of_the_parent),
-         cmocka_unit_test(calls_of_a_part_are_checked))

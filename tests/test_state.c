@@ -156,8 +156,7 @@ static void assert_close(const float *a, const float *b, size_t first, size_t en
     for (size_t i = first; i < end; i++) assert_near(a[i], b[i], 1e-5, 0);
 }
 
-static void state_is_the_mean_over_all_samples(void **state) {
-    (void)state;
+TEST(state_is_the_mean_over_all_samples) {
     float mean[WIDTH], alone[SAVED], other[SAVED];
     gs_settings s = plain();
     expect(1, mean);
@@ -190,8 +189,7 @@ static void state_is_the_mean_over_all_samples(void **state) {
     assert_close(other, alone, 0, SAVED);
 }
 
-static void state_to_the_bit(void **state) {
-    (void)state;
+TEST(state_to_the_bit) {
     float one[SAVED], two[SAVED], mean[WIDTH];
     gs_settings s = plain();
     s.exact = true;
@@ -203,8 +201,7 @@ static void state_to_the_bit(void **state) {
     assert_close(one + PARAMS, mean, 0, WIDTH);
 }
 
-static void state_of_workers_that_are_apart(void **state) {
-    (void)state;
+TEST(state_of_workers_that_are_apart) {
     float alone[SAVED], other[SAVED];
     gs_settings s = plain();
     run(s, 1, alone);
@@ -224,8 +221,7 @@ static void state_of_workers_that_are_apart(void **state) {
     run(s, WORKERS, other);
 }
 
-static void state_of_samples_with_tokens(void **state) {
-    (void)state;
+TEST(state_of_samples_with_tokens) {
     enum { TOKENS = 3 };
     float mean[WIDTH], alone[SAVED], other[SAVED];
     gs_settings s = plain();
@@ -241,7 +237,3 @@ static void state_of_samples_with_tokens(void **state) {
     run_tokens(s, WORKERS, TOKENS, other);
     assert_close(other, alone, 0, SAVED);
 }
-
-GS_TESTS(state, cmocka_unit_test(state_of_samples_with_tokens),
-         cmocka_unit_test(state_is_the_mean_over_all_samples), cmocka_unit_test(state_to_the_bit),
-         cmocka_unit_test(state_of_workers_that_are_apart))

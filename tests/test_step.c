@@ -12,8 +12,7 @@ static char *step(const char *scheme, int workers, int size, const char *more) {
     return output;
 }
 
-static void tables_fit_80_columns(void **state) {
-    (void)state;
+TEST(tables_fit_80_columns) {
     static const int sizes[] = {1, 8, 1003};
     for (int i = 0; gs_sync_schemes()[i]; i++)
         for (int workers = 1; workers <= 16; workers += workers < 8 ? 1 : 4) {
@@ -28,8 +27,7 @@ static void tables_fit_80_columns(void **state) {
 }
 
 /* Every table to the letter, for a case that can be followed by hand. */
-static void a_ring_of_three(void **state) {
-    (void)state;
+TEST(a_ring_of_three) {
     static const char wanted[] =
         "ring: each rank passes chunks on to its right neighbour\n"
         "3 workers, 4 floats; each worker begins with its own gradient\n"
@@ -81,8 +79,7 @@ static void a_ring_of_three(void **state) {
 
 /* The two exchanges of allreduce, of which one has chunks of different lengths: all messages are as long as the
  * longest. */
-static void an_all_reduce_in_16_bits(void **state) {
-    (void)state;
+TEST(an_all_reduce_in_16_bits) {
     static const char wanted[] = "round 1 of 2\n"
                                  "  0 -> 1: b  0 -> 2: c  1 -> 0: a  1 -> 2: c  2 -> 0: a  2 -> 1: b\n"
                                  "after      a    b    c\n"
@@ -109,8 +106,7 @@ static void an_all_reduce_in_16_bits(void **state) {
 }
 
 /* What the cells say follows from the parts, so a second look says the same. */
-static void it_shows_the_same_again(void **state) {
-    (void)state;
+TEST(it_shows_the_same_again) {
     for (int i = 0; gs_sync_schemes()[i]; i++) {
         if (gs_sync_schemes()[i] == &gs_sync_auto) continue; /* it measures */
         char *once = step(gs_sync_schemes()[i]->name, 7, 13, "--no-pause");
@@ -206,8 +202,7 @@ static void check_json(const gs_sync_scheme *scheme, int workers, int size, cons
     free(output);
 }
 
-static void json_has_every_message(void **state) {
-    (void)state;
+TEST(json_has_every_message) {
     for (int i = 0; gs_sync_schemes()[i]; i++) {
         if (gs_sync_schemes()[i] == &gs_sync_auto) continue;
         check_json(gs_sync_schemes()[i], 1, 3, NULL);
@@ -232,8 +227,7 @@ static int times(const char *text, const char *part) {
 }
 
 /* At a terminal it waits before each round; nothing more to read ends the waiting, not the table. */
-static void enter_shows_the_next_round(void **state) {
-    (void)state;
+TEST(enter_shows_the_next_round) {
     char *output;
     assert_int_equal(gs_test_shell(&output,
                                    "printf '\\n\\n\\n\\n' | script -qec '%s/gradsum step --sync ring "
@@ -248,8 +242,7 @@ static void enter_shows_the_next_round(void **state) {
     free(output);
 }
 
-static void the_library_cannot_be_watched(void **state) {
-    (void)state;
+TEST(the_library_cannot_be_watched) {
     gs_test_program_prints(0, "there are no messages to show", "step --sync gloo --no-pause");
     gs_test_program_prints(0, "all*", "step --sync hierarchical --no-pause");
     gs_test_program_prints(0, "\"watched\":false", "step --sync allreduce --json");
@@ -257,8 +250,7 @@ static void the_library_cannot_be_watched(void **state) {
     gs_test_program_prints(0, "One worker has nothing to sum", "step --workers 1 --no-pause");
 }
 
-static void wrong_use_is_explained(void **state) {
-    (void)state;
+TEST(wrong_use_is_explained) {
     gs_test_program_prints(2, "'rnig'; choose one of: allreduce,", "step --sync rnig");
     gs_test_program_prints(2, "--workers: '0' is not a whole number from 1 to 16", "step --workers 0");
     gs_test_program_prints(2, "--workers: '17' is not a whole number from 1 to 16", "step --workers 17");
@@ -267,8 +259,3 @@ static void wrong_use_is_explained(void **state) {
     gs_test_program_prints(2, "'ring' is not an option", "step ring");
     gs_test_program_prints(0, "recursive_doubling", "step --help");
 }
-
-GS_TESTS(step, cmocka_unit_test(tables_fit_80_columns), cmocka_unit_test(a_ring_of_three),
-         cmocka_unit_test(an_all_reduce_in_16_bits), cmocka_unit_test(it_shows_the_same_again),
-         cmocka_unit_test(json_has_every_message), cmocka_unit_test(enter_shows_the_next_round),
-         cmocka_unit_test(the_library_cannot_be_watched), cmocka_unit_test(wrong_use_is_explained))

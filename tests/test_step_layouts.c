@@ -41,8 +41,7 @@ static int spans_of(const cJSON *o, span *out) {
     return n;
 }
 
-static void pictures_fit_80_columns(void **state) {
-    (void)state;
+TEST(pictures_fit_80_columns) {
     static const char *const layouts[] = {
         "--model lenet --pipeline 2 --accumulate 4",
         "--model lenet --zero 1",
@@ -67,8 +66,7 @@ static void pictures_fit_80_columns(void **state) {
 }
 
 /* Each stage does what its list of instructions says, in that order, and no micro-batch is ahead of itself. */
-static void a_pipeline_follows_its_schedule(void **state) {
-    (void)state;
+TEST(a_pipeline_follows_its_schedule) {
     static span s[MOST];
     enum { STAGES = 2, MICRO = 4 };
     cJSON *o = step("--model lenet --pipeline 2 --accumulate 4");
@@ -101,8 +99,7 @@ static void a_pipeline_follows_its_schedule(void **state) {
 }
 
 /* Every unit is gathered twice and summed once, no window has two units at once, and the bytes are the formula's. */
-static void zero_3_gathers_what_it_needs(void **state) {
-    (void)state;
+TEST(zero_3_gathers_what_it_needs) {
     static span s[MOST];
     cJSON *o = step("--model lenet --zero 3");
     const int n = spans_of(o, s), units = cJSON_GetArraySize(gs_test_get(o, "units"));
@@ -132,8 +129,7 @@ static void zero_3_gathers_what_it_needs(void **state) {
     cJSON_Delete(o);
 }
 
-static void a_group_sums_what_the_formula_says(void **state) {
-    (void)state;
+TEST(a_group_sums_what_the_formula_says) {
     static span s[MOST];
     char options[500];
     snprintf(options, sizeof options, "--model %s --data jargon --batch 4 --tensor 2", transformer);
@@ -152,8 +148,7 @@ static void a_group_sums_what_the_formula_says(void **state) {
 }
 
 /* And who has which tokens. */
-static void a_group_divides_tokens(void **state) {
-    (void)state;
+TEST(a_group_divides_tokens) {
     static span s[MOST];
     char options[500];
     for (int exact = 0; exact < 2; exact++) {
@@ -189,8 +184,7 @@ static void a_group_divides_tokens(void **state) {
         transformer);
 }
 
-static void what_cannot_be_shown_is_said(void **state) {
-    (void)state;
+TEST(what_cannot_be_shown_is_said) {
     gs_test_program_prints(2, "there is no layout to be shown; wanted --pipeline P",
                            "step --zero 0 --model lenet");
     gs_test_program_prints(2, "wanted a multiple of 2", "step --pipeline 2 --workers 3 --model lenet");
@@ -202,8 +196,7 @@ static void what_cannot_be_shown_is_said(void **state) {
 
 /* Replicas of a stage have names of their own; what a worker does behind its update is an all-gather with ZeRO 1, and
  * nothing with ZeRO 3. */
-static void rows_say_what_they_are(void **state) {
-    (void)state;
+TEST(rows_say_what_they_are) {
     gs_test_program_prints(0, "\n3, s1 r1 ", "step --model mlp --layout dp2,pp2 --threads 1");
     for (int stage = 1; stage <= 3; stage += 2) {
         char *output;
@@ -219,8 +212,7 @@ static void rows_say_what_they_are(void **state) {
 /* ---- the log ---- */
 
 /* What is fetched and put away is there, of each kind, by the clock of the step. */
-static void what_is_offloaded_is_traced(void **state) {
-    (void)state;
+TEST(what_is_offloaded_is_traced) {
     for (int cl = 0; cl < (gs_test_has_opencl() ? 2 : 1); cl++) {
         const char *folder = gs_test_new_log();
         const double started = gs_seconds();
@@ -258,8 +250,7 @@ static void what_is_offloaded_is_traced(void **state) {
 }
 
 /* Activations grow in forward and are gone at the end; what is allocated stays the same. */
-static void memory_over_a_step(void **state) {
-    (void)state;
+TEST(memory_over_a_step) {
     const char *folder = gs_test_new_log();
     gs_test_program_prints(0, "done", "train --model lenet --threads 1 --steps 3 --log %s --trace-steps 3",
                            folder);
@@ -279,9 +270,3 @@ static void memory_over_a_step(void **state) {
     assert_true(last == 0);
     cJSON_Delete(trace);
 }
-
-GS_TESTS(step_layouts, cmocka_unit_test(pictures_fit_80_columns),
-         cmocka_unit_test(a_pipeline_follows_its_schedule), cmocka_unit_test(zero_3_gathers_what_it_needs),
-         cmocka_unit_test(a_group_sums_what_the_formula_says), cmocka_unit_test(a_group_divides_tokens),
-         cmocka_unit_test(what_cannot_be_shown_is_said), cmocka_unit_test(what_is_offloaded_is_traced),
-         cmocka_unit_test(memory_over_a_step), cmocka_unit_test(rows_say_what_they_are))

@@ -3,8 +3,7 @@
 
 #include "train/step_time.h"
 
-static void median_of(void **state) {
-    (void)state;
+TEST(median_of) {
     gs_step_times p = {0};
     double now = 100;
     assert_true(gs_step_times_median(&p) == 0);
@@ -16,8 +15,7 @@ static void median_of(void **state) {
     assert_true(gs_step_times_median(&p) == 2);
 }
 
-static void pauses_and_other_batches_do_not_count(void **state) {
-    (void)state;
+TEST(pauses_and_other_batches_do_not_count) {
     gs_step_times p = {0};
     gs_step_times_begin(&p, 10);
     gs_step_times_ended(&p, 11, true);
@@ -29,8 +27,7 @@ static void pauses_and_other_batches_do_not_count(void **state) {
     assert_true(gs_step_times_median(&p) == 2); /* of 1 2 3 */
 }
 
-static void old_steps_make_room(void **state) {
-    (void)state;
+TEST(old_steps_make_room) {
     gs_step_times p = {0};
     double now = 0;
     for (int i = 0; i < GS_STEP_TIMES; i++) gs_step_times_ended(&p, now += 8, true);
@@ -43,6 +40,3 @@ static void old_steps_make_room(void **state) {
     assert_true(gs_step_times_median(&p) == 1);
     assert_int_equal(p.steps, 2 * GS_STEP_TIMES + 2);
 }
-
-GS_TESTS(step_time, cmocka_unit_test(median_of), cmocka_unit_test(pauses_and_other_batches_do_not_count),
-         cmocka_unit_test(old_steps_make_room))

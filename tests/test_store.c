@@ -60,8 +60,7 @@ static void put(gs_store *s, const char *key, const char *text, const char *is_t
     if (is_there) assert_string_equal(value, is_there);
 }
 
-static void a_store_tells_all_what_each_has_put(void **state) {
-    (void)state;
+TEST(a_store_tells_all_what_each_has_put) {
     const unsigned char key[GS_SECRET] = {1, 2, 3};
     gs_store_server *server = new_server(key);
     gs_store *s[3];
@@ -90,8 +89,7 @@ static gs_status count(void *context, const char *key, const char *value) {
 }
 
 /* One who looks now and then must not fall behind those who put. */
-static void a_look_hears_all_that_has_come(void **state) {
-    (void)state;
+TEST(a_look_hears_all_that_has_come) {
     enum { MANY = 200 };
     const unsigned char key[GS_SECRET] = {3};
     gs_store_server *server = new_server(key);
@@ -138,8 +136,7 @@ static int come_as_stranger(int port, int kind) {
     return s;
 }
 
-static void strangers_hold_up_nobody(void **state) {
-    (void)state;
+TEST(strangers_hold_up_nobody) {
     enum { MANY = 200 };
     const unsigned char key[GS_SECRET] = {9}, wrong[GS_SECRET] = {8};
     gs_store_server *server = new_server(key);
@@ -172,8 +169,7 @@ static void take(int socket, void *to, size_t bytes) {
 }
 
 /* One that has greeted is not pushed out by a crowd of silent ones. */
-static void a_crowd_pushes_out_no_member(void **state) {
-    (void)state;
+TEST(a_crowd_pushes_out_no_member) {
     enum { MANY = 150 };
     const unsigned char key[GS_SECRET] = {3};
     gs_store_server *server = new_server(key);
@@ -206,8 +202,7 @@ static double cpu_seconds(void) {
 }
 
 /* A caller for whom no descriptor is left waits, and the store does not ask for one all the time. */
-static void without_descriptors_the_store_rests(void **state) {
-    (void)state;
+TEST(without_descriptors_the_store_rests) {
     const unsigned char key[GS_SECRET] = {7};
     gs_store_server *server = new_server(key);
     gs_store *s;
@@ -252,8 +247,7 @@ static size_t overhear(int member, int store, unsigned char *said, size_t size) 
 }
 
 /* Somebody has overheard all that a member said, and says it again. */
-static void what_was_overheard_is_useless(void **state) {
-    (void)state;
+TEST(what_was_overheard_is_useless) {
     const unsigned char key[GS_SECRET] = {4};
     unsigned char said[20000], answer[200];
     gs_store_server *server = new_server(key);
@@ -301,8 +295,7 @@ static void what_was_overheard_is_useless(void **state) {
 }
 
 /* A port that is in use: the message says by whom, and those who meet there are told. */
-static void a_port_in_use_is_named(void **state) {
-    (void)state;
+TEST(a_port_in_use_is_named) {
     const unsigned char key[GS_SECRET] = {5}, other[GS_SECRET] = {6};
     gs_store_server *server = new_server(key), *second;
     gs_store *s;
@@ -329,8 +322,7 @@ static void a_port_in_use_is_named(void **state) {
 
 /* ---- frames ---- */
 
-static void frames_that_are_changed_or_repeated_are_noticed(void **state) {
-    (void)state;
+TEST(frames_that_are_changed_or_repeated_are_noticed) {
     unsigned char key[GS_SECRET] = {7}, one[GS_FRAME_MOST], two[GS_FRAME_MOST];
     gs_hello caller, listener;
     gs_frames a, b, again;
@@ -372,10 +364,3 @@ static void frames_that_are_changed_or_repeated_are_noticed(void **state) {
     assert_false(gs_frame_pair("\0value", 7, &name, &value));
     assert_false(gs_frame_pair("", 0, &name, &value));
 }
-
-GS_TESTS(store, cmocka_unit_test(frames_that_are_changed_or_repeated_are_noticed),
-         cmocka_unit_test(a_store_tells_all_what_each_has_put),
-         cmocka_unit_test(a_look_hears_all_that_has_come), cmocka_unit_test(strangers_hold_up_nobody),
-         cmocka_unit_test(a_crowd_pushes_out_no_member),
-         cmocka_unit_test(without_descriptors_the_store_rests),
-         cmocka_unit_test(what_was_overheard_is_useless), cmocka_unit_test(a_port_in_use_is_named))

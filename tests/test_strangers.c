@@ -85,8 +85,7 @@ static void wait_for_file(const char *path) {
 }
 
 /* Rank 1 has come and is stopped, so that rank 0 listens for it. Strangers call rank 0 first. */
-static void strangers_do_not_get_in(void **state) {
-    (void)state;
+TEST(strangers_do_not_get_in) {
     char folder[400], path[420];
     struct sockaddr_in at;
     int stranger[STRANGERS], answered = 0;
@@ -164,8 +163,7 @@ static const char *wrong_proof_is_taken(double timeout, void *context) {
     return NULL;
 }
 
-static void both_sides_prove_who_they_are(void **state) {
-    (void)state;
+TEST(both_sides_prove_who_they_are) {
     member m[2];
     meet(m, 200);
     connect_both(m);
@@ -175,8 +173,7 @@ static void both_sides_prove_who_they_are(void **state) {
 }
 
 /* The variable is named where the two see different networks. */
-static void a_rank_that_cannot_be_reached_is_named(void **state) {
-    (void)state;
+TEST(a_rank_that_cannot_be_reached_is_named) {
     member m[2];
     meet(m, 0.2);
     close(m[0].listener); /* nobody answers */
@@ -191,8 +188,7 @@ static void a_rank_that_cannot_be_reached_is_named(void **state) {
 }
 
 /* A signal ends the waiting at once, not after the 60 s. */
-static void a_signal_ends_the_waiting(void **state) {
-    (void)state;
+TEST(a_signal_ends_the_waiting) {
     static const volatile sig_atomic_t stop = 1;
     member m[2];
     meet(m, 60);
@@ -204,8 +200,7 @@ static void a_signal_ends_the_waiting(void **state) {
 
 /* ---- ranks that do not fit together ---- */
 
-static void both_sides_are_named(void **state) {
-    (void)state;
+TEST(both_sides_are_named) {
     gs_rendezvous r = {.rank = 0, .size = 2};
     gs_passport a, b;
     assert_ok(gs_passport_create(&r, &a));
@@ -224,8 +219,7 @@ static void both_sides_are_named(void **state) {
                  gs_passport_compare(&a, &b));
 }
 
-static void transports_that_differ_are_named(void **state) {
-    (void)state;
+TEST(transports_that_differ_are_named) {
     static const char *const cases[][4] = {
         {"GRADSUM_TRANSPORT=auto", "GRADSUM_TRANSPORT=gloo", "rank 0 talks over auto, but rank 1 over gloo",
          "rank 1 talks over gloo, but rank 0 over auto"},
@@ -249,8 +243,7 @@ static void transports_that_differ_are_named(void **state) {
 }
 
 /* A name space of networks is like another machine. */
-static void hosts_without_an_address_are_told_what_to_set(void **state) {
-    (void)state;
+TEST(hosts_without_an_address_are_told_what_to_set) {
     char *output, folder[400];
     int refused = gs_test_shell(&output, "unshare --net ip link set lo up");
     free(output);
@@ -270,8 +263,7 @@ static void hosts_without_an_address_are_told_what_to_set(void **state) {
 }
 
 /* A file that another user has left in the folder is not believed. */
-static void a_file_of_another_user_is_refused(void **state) {
-    (void)state;
+TEST(a_file_of_another_user_is_refused) {
     char folder[400], path[420];
     gs_passport its;
     bool come;
@@ -290,11 +282,3 @@ static void a_file_of_another_user_is_refused(void **state) {
                  gs_passport_read(&m[0].all[0], 1, path, &come, &its));
     for (int r = 0; r < 2; r++) close(m[r].listener);
 }
-
-GS_TESTS(strangers, cmocka_unit_test(strangers_do_not_get_in),
-         cmocka_unit_test(both_sides_prove_who_they_are),
-         cmocka_unit_test(a_rank_that_cannot_be_reached_is_named),
-         cmocka_unit_test(a_signal_ends_the_waiting), cmocka_unit_test(both_sides_are_named),
-         cmocka_unit_test(transports_that_differ_are_named),
-         cmocka_unit_test(hosts_without_an_address_are_told_what_to_set),
-         cmocka_unit_test(a_file_of_another_user_is_refused))

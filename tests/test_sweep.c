@@ -17,8 +17,7 @@ static void assert_batches(const char *text, size_t samples, const size_t *wante
     for (int i = 0; i < count; i++) assert_int_equal(s.batch[i], wanted[i]);
 }
 
-static void lists_of_batches(void **state) {
-    (void)state;
+TEST(lists_of_batches) {
     assert_batches("32,64,...,2048", 6000, (size_t[]){32, 64, 128, 256, 512, 1024, 2048}, 7);
     assert_batches("7", 6000, (size_t[]){7}, 1);
     assert_batches("1,10,...,1000,all", 6000, (size_t[]){1, 10, 100, 1000, 6000}, 5);
@@ -32,8 +31,7 @@ static void lists_of_batches(void **state) {
     assert_true(s.batch[31] == (size_t)1 << 32);
 }
 
-static void lists_that_cannot_be(void **state) {
-    (void)state;
+TEST(lists_that_cannot_be) {
     static const struct {
         const char *text, *message;
     } cases[] = {
@@ -94,8 +92,7 @@ static gs_sweep trained(const char *batches, double target, int jobs) {
 }
 
 /* The target is seen at the first look that shows it; every look is in the curve. */
-static void targets_are_seen(void **state) {
-    (void)state;
+TEST(targets_are_seen) {
     gs_sweep s = trained("10,20,...,80", 0.99, 1);
     for (int i = 0; i < s.count; i++) {
         const gs_sweep_run *r = &s.run[i];
@@ -121,8 +118,7 @@ static void targets_are_seen(void **state) {
     gs_sweep_free(&s);
 }
 
-static void targets_that_are_too_high(void **state) {
-    (void)state;
+TEST(targets_that_are_too_high) {
     gs_sweep s = tiny_sweep("20,120", 0.99);
     s.settings.lr = 0; /* learns nothing */
     assert_ok(gs_sweep_prepare(&s));
@@ -136,8 +132,7 @@ static void targets_that_are_too_high(void **state) {
     gs_sweep_free(&s);
 }
 
-static void divergence_is_seen(void **state) {
-    (void)state;
+TEST(divergence_is_seen) {
     gs_sweep s = tiny_sweep("20,120", 0.99);
     s.settings.model = "flatten, linear 16, relu, linear 4";
     s.settings.loss = GS_MEAN_SQUARED_ERROR;
@@ -149,8 +144,7 @@ static void divergence_is_seen(void **state) {
 }
 
 /* Looking at the test set changes nothing in the training. */
-static void looks_change_nothing(void **state) {
-    (void)state;
+TEST(looks_change_nothing) {
     gs_settings s = gs_settings_default();
     s.model = "conv 4 3x3 stride 2 pad 1, relu, flatten, dropout 0.25, linear 10";
     s.devices = "cpu,cpu";
@@ -175,8 +169,7 @@ static void in_order(void *context, const gs_sweep *s, const gs_sweep_run *r) {
     assert_ptr_equal(r, &s->run[shown++]);
 }
 
-static void side_by_side_is_the_same(void **state) {
-    (void)state;
+TEST(side_by_side_is_the_same) {
     gs_sweep one = trained("8,16,...,128", 0.9, 1), more = tiny_sweep("8,16,...,128", 0.9);
     more.jobs = 3;
     more.done = in_order;
@@ -200,8 +193,7 @@ static void side_by_side_is_the_same(void **state) {
 }
 
 /* Several workers reach the target after as many steps as one. */
-static void workers_equal_one(void **state) {
-    (void)state;
+TEST(workers_equal_one) {
     gs_sweep one = trained("16,32,64", 0.9, 1), more = tiny_sweep("16,32,64", 0.9);
     more.settings.devices = "cpu,cpu,cpu";
     assert_ok(gs_sweep_prepare(&more));
@@ -214,8 +206,7 @@ static void workers_equal_one(void **state) {
     gs_sweep_free(&more);
 }
 
-static void cores_are_divided(void **state) {
-    (void)state;
+TEST(cores_are_divided) {
     gs_sweep s = tiny_sweep("16,32,64", 0.9);
     s.settings.threads = 0;
     s.jobs = 64;
@@ -229,8 +220,7 @@ static void cores_are_divided(void **state) {
 }
 
 /* A run that fails is named, and ends the sweep. */
-static void failures_are_told(void **state) {
-    (void)state;
+TEST(failures_are_told) {
     for (int jobs = 1; jobs <= 2; jobs++) {
         gs_sweep s = tiny_sweep("2,4,8", 0.9);
         s.settings.devices = "cpu,cpu,cpu";
@@ -249,8 +239,7 @@ static void stop_after_second(void *context, const gs_sweep *s, const gs_sweep_r
     if (r == &s->run[1]) gs_stop_requested = 1;
 }
 
-static void what_is_done_stays(void **state) {
-    (void)state;
+TEST(what_is_done_stays) {
     gs_sweep s = tiny_sweep("8,16,...,128", 0.9);
     s.done = stop_after_second;
     assert_ok(gs_sweep_prepare(&s));
@@ -264,8 +253,7 @@ static void what_is_done_stays(void **state) {
 /* ---- several seeds ---- */
 
 /* Each seed's run is the one that a sweep of that seed alone gives, side by side too. */
-static void each_seed_is_a_run(void **state) {
-    (void)state;
+TEST(each_seed_is_a_run) {
     for (int jobs = 1; jobs <= 2; jobs++) {
         gs_sweep all = tiny_sweep("20,40", 0.9);
         all.settings.seed = 5;
@@ -299,8 +287,7 @@ static void assert_spread(const double *values, int count, double least, double 
     assert_true(isnan(least) ? isnan(s.least) && isnan(s.most) : s.least == least && s.most == most);
 }
 
-static void a_spread_counts_never_as_slowest(void **state) {
-    (void)state;
+TEST(a_spread_counts_never_as_slowest) {
     assert_spread((double[]){7}, 1, 7, 7, 7);
     assert_spread((double[]){9, 1, 4}, 3, 1, 4, 9);
     assert_spread((double[]){9, 1, 4, 6}, 4, 1, 5, 9);
@@ -311,8 +298,7 @@ static void a_spread_counts_never_as_slowest(void **state) {
 }
 
 /* Runs made by hand: 3 of 5 seeds of the first batch reached the target, 1 of the 3 that were whole of the second. */
-static void a_line_of_seeds(void **state) {
-    (void)state;
+TEST(a_line_of_seeds) {
     gs_sweep s = {.samples = 100, .seeds = 5, .batch = {10, 30}, .batches = 2, .count = 10};
     gs_sweep_run run[10] = {0};
     static const unsigned steps[10] = {20, 0, 40, 0, 10, 0, 12, 0, 0, 0};
@@ -343,11 +329,3 @@ static void a_line_of_seeds(void **state) {
     assert_int_equal(line.runs, 0);
     assert_null(line.middle);
 }
-
-GS_TESTS(sweep, cmocka_unit_test(each_seed_is_a_run), cmocka_unit_test(a_spread_counts_never_as_slowest),
-         cmocka_unit_test(a_line_of_seeds), cmocka_unit_test(lists_of_batches),
-         cmocka_unit_test(lists_that_cannot_be), cmocka_unit_test(targets_are_seen),
-         cmocka_unit_test(targets_that_are_too_high), cmocka_unit_test(divergence_is_seen),
-         cmocka_unit_test(looks_change_nothing), cmocka_unit_test(side_by_side_is_the_same),
-         cmocka_unit_test(workers_equal_one), cmocka_unit_test(cores_are_divided),
-         cmocka_unit_test(failures_are_told), cmocka_unit_test(what_is_done_stays))

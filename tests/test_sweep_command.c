@@ -7,8 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void wrong_usage(void **state) {
-    (void)state;
+TEST(wrong_usage) {
     gs_test_program_prints(2, "--batch LIST is required", "sweep");
     gs_test_program_prints(2, "two numbers before it and one after it, such as 32,64,...,2048",
                            "sweep --batch 32,...");
@@ -46,8 +45,7 @@ static void assert_width(const char *output, size_t most) {
     }
 }
 
-static void table_and_chart(void **state) {
-    (void)state;
+TEST(table_and_chart) {
     setenv("COLUMNS", "60", 1);
     char *output;
     tiny_program(&output, "--target 99 --jobs 2");
@@ -69,8 +67,7 @@ static void table_and_chart(void **state) {
     free(output);
 }
 
-static void json(void **state) {
-    (void)state;
+TEST(json) {
     char *output;
     tiny_program(&output, "--target 90 --lr-rule sqrt --base-batch 20 --warmup 0.5 --json");
     int lines = 0;
@@ -106,8 +103,7 @@ static void json(void **state) {
 }
 
 /* With several seeds: a line for each batch, with medians; the picture shows their range. */
-static void table_of_seeds(void **state) {
-    (void)state;
+TEST(table_of_seeds) {
     char *output;
     setenv("COLUMNS", "60", 1);
     tiny_program(&output, "--target 90 --seeds 3 --seed 7");
@@ -128,8 +124,7 @@ static void table_of_seeds(void **state) {
 }
 
 /* Each run, then each batch: its figures are the medians of its runs. */
-static void json_of_seeds(void **state) {
-    (void)state;
+TEST(json_of_seeds) {
     char *output;
     double steps[3];
     int runs = 0, batches = 0, reached = 0;
@@ -203,12 +198,7 @@ static void interrupted(const char *jobs) {
         fail_msg("exit %d: %s", WEXITSTATUS(status), text);
 }
 
-static void ctrl_c_ends_it(void **state) {
-    (void)state;
+TEST(ctrl_c_ends_it) {
     interrupted("1");
     interrupted("2");
 }
-
-GS_TESTS(sweep_command, cmocka_unit_test(wrong_usage), cmocka_unit_test(table_and_chart),
-         cmocka_unit_test(json), cmocka_unit_test(table_of_seeds), cmocka_unit_test(json_of_seeds),
-         cmocka_unit_test(ctrl_c_ends_it))

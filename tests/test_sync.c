@@ -40,13 +40,11 @@ static gs_status schemes_sum(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void every_scheme_gives_the_sum(void **state) {
-    (void)state;
+TEST(every_scheme_gives_the_sum) {
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_checked_ok(&layouts[i], schemes_sum, (void *)&layouts[i]);
 }
 
-static void schemes_are_found_by_name(void **state) {
-    (void)state;
+TEST(schemes_are_found_by_name) {
     const gs_sync_scheme *scheme;
     for (int i = 0; gs_sync_schemes()[i]; i++) {
         assert_ok(gs_sync_find(gs_sync_schemes()[i]->name, &scheme));
@@ -75,8 +73,7 @@ static gs_status counts_of_all(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void counts_are_those_of_the_formula(void **state) {
-    (void)state;
+TEST(counts_are_those_of_the_formula) {
     for (int ranks = 1; ranks <= 9; ranks++)
         gs_test_ranks_ok(&(gs_test_layout){"threads", 0, {ranks}}, counts_of_all, NULL);
 }
@@ -99,8 +96,7 @@ static void assert_cost(const gs_sync_scheme *s, int ranks, int rank, size_t rou
 }
 
 /* The formulas as textbooks have them, for arrays that the ranks divide; arrays: bytes / B. */
-static void formulas_are_those_of_the_textbook(void **state) {
-    (void)state;
+TEST(formulas_are_those_of_the_textbook) {
     for (int n = 2; n <= 9; n++) {
         int up = (int)ceil(log2(n)), down = (int)floor(log2(n)), p = 1 << down, extra = n - p;
         size_t fold = extra > 0 ? 2 : 0;
@@ -127,8 +123,7 @@ static void formulas_are_those_of_the_textbook(void **state) {
 }
 
 /* Few rounds win where a message costs much, few bytes where a byte does. */
-static void the_model_prefers_what_the_theory_does(void **state) {
-    (void)state;
+TEST(the_model_prefers_what_the_theory_does) {
     const gs_sync_model m = {.alpha = 1e-5, .beta = 1e-9, .gamma = 1e-10};
     for (int n = 4; n <= 64; n *= 2) {
         double small = 4, large = 1e8;
@@ -169,8 +164,7 @@ static gs_status same_choice(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void auto_chooses_the_same_everywhere(void **state) {
-    (void)state;
+TEST(auto_chooses_the_same_everywhere) {
     for (int i = 1; i < LAYOUTS; i += 3) gs_test_ranks_ok(&layouts[i], same_choice, NULL);
 }
 
@@ -221,8 +215,7 @@ static gs_status sum_on_device(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void device_memory_is_mapped_and_summed(void **state) {
-    (void)state;
+TEST(device_memory_is_mapped_and_summed) {
     gs_test_ranks_ok(&(gs_test_layout){"1 thread", 0, {1}}, sum_on_device, NULL);
     gs_test_ranks_ok(&(gs_test_layout){"3 threads", 0, {3}}, sum_on_device, NULL);
 }
@@ -233,8 +226,7 @@ static gs_status failing_sum(gs_sync *s, float *data, size_t count) {
 }
 
 /* What is mapped is unmapped again when the sum fails, and the message is the sum's. */
-static void a_failed_sum_is_unmapped(void **state) {
-    (void)state;
+TEST(a_failed_sum_is_unmapped) {
     static const gs_backend ops = {.map = fake_map, .unmap = fake_unmap};
     static const gs_sync_scheme failing = {.name = "failing", .sum = failing_sum};
     fake_memory memory = {0};
@@ -250,10 +242,3 @@ static void a_failed_sum_is_unmapped(void **state) {
     gs_comm_free(c[0]);
     gs_comm_free(c[1]);
 }
-
-GS_TESTS(sync, cmocka_unit_test(every_scheme_gives_the_sum), cmocka_unit_test(schemes_are_found_by_name),
-         cmocka_unit_test(counts_are_those_of_the_formula),
-         cmocka_unit_test(formulas_are_those_of_the_textbook),
-         cmocka_unit_test(the_model_prefers_what_the_theory_does),
-         cmocka_unit_test(auto_chooses_the_same_everywhere),
-         cmocka_unit_test(device_memory_is_mapped_and_summed), cmocka_unit_test(a_failed_sum_is_unmapped))

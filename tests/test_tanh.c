@@ -53,8 +53,7 @@ static bool divides_exactly(const gs_device *d) {
 }
 
 /* Both signs of every STEP-th float of all 2^32, and of every DENSE-th where tanh(x) is neither x nor 1. */
-static void within_2_ulp_and_the_same_on_all_devices(void **state) {
-    (void)state;
+TEST(within_2_ulp_and_the_same_on_all_devices) {
     enum { STEP = 65521, DENSE = 1009 };
     const uint32_t is_x_below = bits_of(0x1p-13f), is_1_from = bits_of(9.02f);
     static float x[BLOCK], y[BLOCK], on_cpu[BLOCK];
@@ -93,8 +92,7 @@ static void within_2_ulp_and_the_same_on_all_devices(void **state) {
     assert_true(worst > 0.4); /* the check has compared something that is rounded */
 }
 
-static void special_values(void **state) {
-    (void)state;
+TEST(special_values) {
     static const float x[] = {0,       -0.0f,   INFINITY, -INFINITY, FLT_TRUE_MIN, -FLT_TRUE_MIN,
                               FLT_MIN, FLT_MAX, -FLT_MAX, 20,        -1e30f,       NAN};
     static const float want[] = {0, -0.0f, 1, -1, FLT_TRUE_MIN, -FLT_TRUE_MIN, FLT_MIN, 1, -1, 1, -1, NAN};
@@ -112,8 +110,7 @@ static void special_values(void **state) {
 }
 
 /* Where tanh is 1 its derivative is 0: what is saturated learns nothing from a gradient of any size. */
-static void the_derivative_becomes_0(void **state) {
-    (void)state;
+TEST(the_derivative_becomes_0) {
     enum { N = 19 };
     float x[N], y[N], dy[N], dx[N];
     int count;
@@ -137,6 +134,3 @@ static void the_derivative_becomes_0(void **state) {
         d->ops->free(d, b);
     }
 }
-
-GS_TESTS(tanh, cmocka_unit_test(within_2_ulp_and_the_same_on_all_devices), cmocka_unit_test(special_values),
-         cmocka_unit_test(the_derivative_becomes_0))

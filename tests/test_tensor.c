@@ -69,8 +69,7 @@ static void same_within_rounding(const gs_settings *s, const layout *layouts, in
     gs_result_free(&one);
 }
 
-static void the_weights_of_one_worker(void **state) {
-    (void)state;
+TEST(the_weights_of_one_worker) {
     static const layout layouts[] = {{two, 2}, {"cpu,cpu,cpu", 3}, {four, 4}, {four, 2}, {six, 3}, {six, 2}};
     char data[700];
     gs_settings s = gs_test_settings("cpu");
@@ -93,8 +92,7 @@ static void the_weights_of_one_worker(void **state) {
 }
 
 /* Their rates need the norms of whole tensors; f16 needs to know whether all gradients are finite. */
-static void other_updates(void **state) {
-    (void)state;
+TEST(other_updates) {
     static const gs_optimizer_ops *const optimizer[] = {&gs_lars, &gs_lamb, &gs_adam};
     static const layout layouts[] = {{two, 2}, {six, 3}};
     for (int i = 0; i < 3; i++) {
@@ -116,8 +114,7 @@ static void other_updates(void **state) {
 }
 
 /* Statistics of the global batch are those of the samples, not of the samples times the workers of a group. */
-static void with_batch_norm(void **state) {
-    (void)state;
+TEST(with_batch_norm) {
     static const layout layouts[] = {{two, 2}, {four, 2}};
     gs_settings s = gs_test_settings("cpu");
     s.model = "conv 4 3x3 stride 2, batch_norm, tanh, flatten, linear 16, tanh, linear 10";
@@ -133,8 +130,7 @@ static void with_batch_norm(void **state) {
     "residual (conv 10 3x3 pad 1 no_bias, batch_norm, tanh, conv 4 3x3 pad 1 no_bias, batch_norm), "         \
     "conv 6 3x3 pad 1, relu, max_pool 2, conv 6 1x1, conv 6 3x3 pad 1 groups 2, flatten, linear 10"
 
-static void pairs_of_convolutions(void **state) {
-    (void)state;
+TEST(pairs_of_convolutions) {
     static const layout layouts[] = {{two, 2}, {"cpu,cpu,cpu", 3}, {four, 2}};
     gs_settings s = gs_test_settings("cpu");
     s.model = CONVOLUTIONS;
@@ -149,8 +145,7 @@ static void pairs_of_convolutions(void **state) {
     same_within_rounding(&s, layouts, 1);
 }
 
-static void on_opencl_too(void **state) {
-    (void)state;
+TEST(on_opencl_too) {
     gs_test_need_opencl();
     gs_settings s = gs_test_settings("cpu");
     s.model = CHAIN;
@@ -183,8 +178,7 @@ static void same_bits(const gs_settings *settings, int layouts) {
     gs_result_free(&one);
 }
 
-static void exact_has_the_bits_of_one_worker(void **state) {
-    (void)state;
+TEST(exact_has_the_bits_of_one_worker) {
     char data[700];
     gs_settings s = gs_test_settings("cpu"); /* a pair of 16; dropout, and a last batch of 6 samples */
     s.clip = 0.5f;
@@ -210,8 +204,7 @@ static void exact_has_the_bits_of_one_worker(void **state) {
 }
 
 /* A pipeline and ZeRO, too: what they compute are the same sums. */
-static void the_other_exact_ways(void **state) {
-    (void)state;
+TEST(the_other_exact_ways) {
     gs_settings s = gs_test_settings("cpu");
     s.exact = true;
     s.steps = 4;
@@ -229,8 +222,7 @@ static void the_other_exact_ways(void **state) {
     gs_result_free(&zero);
 }
 
-static void between_processes(void **state) {
-    (void)state;
+TEST(between_processes) {
     static const char common[] = "train --model lenet --steps 3 --batch 20 --exact";
     static const char *const runs[] = {"launch -n 2 -- %s --tensor 2",
                                        "launch -n 4 -- %s --tensor 2 --verify 1",
@@ -275,8 +267,7 @@ static gs_status train_counted(gs_comm *comm, void *context) {
 
 /* For each block of a transformer 4 all-reduces of tokens x width; for the vocabulary 2 more, and for the loss T + 3
  * numbers for each token. Each is sent 2 (T - 1) / T times; with --exact in 8 virtual shards, and log2 T times. */
-static void bytes_are_those_of_the_formula(void **state) {
-    (void)state;
+TEST(bytes_are_those_of_the_formula) {
     enum { BLOCKS_THERE = 2, WIDTH = 8, TOKENS = 24 * 8, WORDS_THERE = 40 };
     char data[700];
     sending t = {.settings = text_settings(data)};
@@ -306,8 +297,7 @@ static void bytes_are_those_of_the_formula(void **state) {
 }
 
 /* For each pair of convolutions its y, and the first one's dx where something before it learns. */
-static void bytes_of_convolutions(void **state) {
-    (void)state;
+TEST(bytes_of_convolutions) {
     enum { SAMPLES = 12, T = 2 };
     sending t = {.settings = gs_test_settings("cpu")};
     gs_settings *s = &t.settings;
@@ -333,8 +323,7 @@ static void bytes_of_convolutions(void **state) {
 }
 
 /* What `gradsum memory` foresees, each worker has: to 3 %, and less than without. */
-static void memory_is_foreseen(void **state) {
-    (void)state;
+TEST(memory_is_foreseen) {
     char data[700];
     for (int exact = 0; exact < 2; exact++) {
         double all[2];
@@ -359,18 +348,10 @@ static void memory_is_foreseen(void **state) {
     }
 }
 
-static void what_it_says(void **state) {
-    (void)state;
+TEST(what_it_says) {
     static const char run[] = "train --model mlp --steps 2 --devices cpu,cpu --tensor 2";
     gs_test_program_prints(0, "in a step 1 all-reduce", run);
     gs_test_program_prints(0, "535,818 parameters", run);
     gs_test_program_prints(0, "\"tensor_sums_a_step\":1", "%s --json", run);
     gs_test_program_prints(0, "\"tensor\":2", "%s --json", run);
 }
-
-GS_TESTS(tensor, cmocka_unit_test(the_weights_of_one_worker), cmocka_unit_test(other_updates),
-         cmocka_unit_test(with_batch_norm), cmocka_unit_test(on_opencl_too),
-         cmocka_unit_test(exact_has_the_bits_of_one_worker), cmocka_unit_test(the_other_exact_ways),
-         cmocka_unit_test(between_processes), cmocka_unit_test(bytes_are_those_of_the_formula),
-         cmocka_unit_test(pairs_of_convolutions), cmocka_unit_test(bytes_of_convolutions),
-         cmocka_unit_test(memory_is_foreseen), cmocka_unit_test(what_it_says))

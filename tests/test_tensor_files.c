@@ -16,8 +16,7 @@ static gs_result train_with(gs_settings s, const layout *l) {
     return gs_test_train(&s);
 }
 
-static void saved_and_resumed(void **state) {
-    (void)state;
+TEST(saved_and_resumed) {
     static const struct {
         layout first, then;
     } runs[] = {{{two, 2}, {"cpu", 0}}, {{"cpu", 0}, {four, 4}}, {{four, 2}, {eight, 8}}};
@@ -46,8 +45,7 @@ static void saved_and_resumed(void **state) {
     unlink(path);
 }
 
-static void the_best_epoch_is_kept(void **state) {
-    (void)state;
+TEST(the_best_epoch_is_kept) {
     char path[600];
     snprintf(path, sizeof path, "%s/best.safetensors", gs_test_folder());
     gs_settings s = gs_test_settings(two);
@@ -74,5 +72,3 @@ static void the_best_epoch_is_kept(void **state) {
     gs_result_free(&by_parts);
     unlink(path);
 }
-
-GS_TESTS(tensor_files, cmocka_unit_test(saved_and_resumed), cmocka_unit_test(the_best_epoch_is_kept))

@@ -59,8 +59,7 @@ static void same_within_rounding(const gs_settings *s, const division *of, int c
     gs_result_free(&one);
 }
 
-static void the_weights_of_one_worker(void **state) {
-    (void)state;
+TEST(the_weights_of_one_worker) {
     static const division all[] = {
         {four, "tp2,pp2"},      {eight, "dp2,tp2,pp2"},  {eight, "dp2,tp2,pp2,zero1"},
         {six, "tp3,dp2,zero1"}, {four, "dp2,tp2,zero2"}, {four, "dp2,tp2,zero3"}};
@@ -85,8 +84,7 @@ static void the_weights_of_one_worker(void **state) {
 
 /* ---- copies ---- */
 
-static void words_that_do_not_divide(void **state) {
-    (void)state;
+TEST(words_that_do_not_divide) {
     static const division all[] = {
         {six, "dp3,tp2"}, {six, "dp3,tp2,zero1"}, {six, "dp3,tp2,zero3"}, {twelve, "dp3,tp2,pp2,zero1"}};
     char data[700];
@@ -119,8 +117,7 @@ static void spoil(gs_worker *w) {
 }
 
 /* Of a divided tensor, the same part of the other replica; of another one, all of them. */
-static void verify_finds_what_is_not_alike(void **state) {
-    (void)state;
+TEST(verify_finds_what_is_not_alike) {
     gs_settings s = gs_test_settings(eight);
     gs_result r;
     s.model = CHAIN;
@@ -142,8 +139,7 @@ static void verify_finds_what_is_not_alike(void **state) {
 
 /* ---- files ---- */
 
-static void saved_and_resumed(void **state) {
-    (void)state;
+TEST(saved_and_resumed) {
     static const struct {
         division first, then;
     } runs[] = {{{eight, "dp2,tp2,pp2,zero1"}, {four, "dp2,tp2,zero3"}},
@@ -176,8 +172,7 @@ static void saved_and_resumed(void **state) {
 
 /* ---- memory ---- */
 
-static void memory_is_as_rehearsed(void **state) {
-    (void)state;
+TEST(memory_is_as_rehearsed) {
     static const division all[] = {{four, "tp2,pp2"},
                                    {eight, "dp2,tp2,pp2,zero1"},
                                    {four, "dp2,tp2,zero1"},
@@ -202,7 +197,3 @@ static void memory_is_as_rehearsed(void **state) {
         gs_memory_plan_free(&plan);
     }
 }
-
-GS_TESTS(tensor_layouts, cmocka_unit_test(the_weights_of_one_worker),
-         cmocka_unit_test(words_that_do_not_divide), cmocka_unit_test(verify_finds_what_is_not_alike),
-         cmocka_unit_test(saved_and_resumed), cmocka_unit_test(memory_is_as_rehearsed))

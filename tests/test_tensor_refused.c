@@ -13,8 +13,7 @@ static void spoil(gs_worker *w) {
                                     sizeof other));
 }
 
-static void verify_finds_what_is_not_alike(void **state) {
-    (void)state;
+TEST(verify_finds_what_is_not_alike) {
     gs_settings s = gs_test_settings(two);
     gs_result r;
     s.tensor = 2;
@@ -24,8 +23,7 @@ static void verify_finds_what_is_not_alike(void **state) {
     gs_result_free(&r);
 }
 
-static void bad_use_is_told(void **state) {
-    (void)state;
+TEST(bad_use_is_told) {
     static const char heads[] =
         "train --data jargon --model \"embedding 155 9, linear 27, attention 3, linear 9, tied\" --steps 1";
     gs_test_program_prints(2, "is not a whole number from 2 to 64", "train --tensor 1");
@@ -65,8 +63,7 @@ static void bad_use_is_told(void **state) {
                            two);
 }
 
-static void bad_use_is_told_on_every_rank(void **state) {
-    (void)state;
+TEST(bad_use_is_told_on_every_rank) {
     static const char *const runs[] = {"launch -n 2 -- train --model softmax --tensor 2",
                                        "launch -n 3 -- train --model lenet --tensor 2"};
     static const char *const sentences[] = {"nothing to divide", "there are 3 workers"};
@@ -78,6 +75,3 @@ static void bad_use_is_told_on_every_rank(void **state) {
         free(output);
     }
 }
-
-GS_TESTS(tensor_refused, cmocka_unit_test(verify_finds_what_is_not_alike), cmocka_unit_test(bad_use_is_told),
-         cmocka_unit_test(bad_use_is_told_on_every_rank))

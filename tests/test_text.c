@@ -8,8 +8,7 @@
 
 /* ---- windows ---- */
 
-static void parts_and_windows(void **state) {
-    (void)state;
+TEST(parts_and_windows) {
     static const int first[] = {1, 3, 6, 11, 18, 25, 15, 6, 21, 15, 0}; /* Python's, as those that follow */
     static const int tested[] = {25, 8, 6, 6, 8, 0, 18, 4, 14, 3, 26};
     const char *where = text_file();
@@ -45,8 +44,7 @@ static void parts_and_windows(void **state) {
 }
 
 /* By Python's philox; and each shift leaves every window its last label. */
-static void shifts_follow_from_seed_and_epoch(void **state) {
-    (void)state;
+TEST(shifts_follow_from_seed_and_epoch) {
     static const int of_64[] = {41, 45, 7, 53}, of_10[] = {6, 7, 1, 8};
     gs_dataset *set = load_text(text_file(), GS_TRAIN, SMALL);
     gs_text long_windows = {.context = 64};
@@ -70,8 +68,7 @@ static void shifts_follow_from_seed_and_epoch(void **state) {
     gs_dataset_free(set);
 }
 
-static void zipped_or_not(void **state) {
-    (void)state;
+TEST(zipped_or_not) {
     const char *plain = text_file();
     char zipped[1200];
     snprintf(zipped, sizeof zipped, "%s.gz", plain);
@@ -91,8 +88,7 @@ static void zipped_or_not(void **state) {
     gs_dataset_free(a);
 }
 
-static void the_jargon_file(void **state) {
-    (void)state;
+TEST(the_jargon_file) {
     gs_dataset *set;
     if (access("/usr/share/doc/jargon-text/jargon.txt.gz", F_OK) != 0) {
         assert_fails(GS_E_FILE, "jargon is not installed", gs_dataset_load("jargon", GS_TRAIN, &set));
@@ -122,8 +118,7 @@ static gs_status load_file(const char *path, int context) {
     return status;
 }
 
-static void files_that_are_no_text(void **state) {
-    (void)state;
+TEST(files_that_are_no_text) {
     char path[600], *text;
     size_t bytes;
     snprintf(path, sizeof path, "%s", text_file() + 5);
@@ -165,7 +160,3 @@ static void files_that_are_no_text(void **state) {
     assert_fails(GS_E_FILE, "some.txt has more than 199999 bytes, the most that can be read",
                  gs_text_read(path, 199999, &text, &bytes));
 }
-
-GS_TESTS(text, cmocka_unit_test(parts_and_windows), cmocka_unit_test(shifts_follow_from_seed_and_epoch),
-         cmocka_unit_test(zipped_or_not), cmocka_unit_test(the_jargon_file),
-         cmocka_unit_test(files_that_are_no_text))

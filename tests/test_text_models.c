@@ -18,8 +18,7 @@ static const char *trained(const char *where, gs_tokens tokens) {
     return path;
 }
 
-static void a_model_carries_its_vocabulary(void **state) {
-    (void)state;
+TEST(a_model_carries_its_vocabulary) {
     const char *where = text_file(), *path = trained(where, GS_TOKENS_UNSAID);
     gs_dataset *set = load_text(where, GS_TEST, SMALL);
     gs_saved saved;
@@ -66,8 +65,7 @@ static void a_model_carries_its_vocabulary(void **state) {
     free(logits);
 }
 
-static void a_model_takes_its_own_text_alone(void **state) {
-    (void)state;
+TEST(a_model_takes_its_own_text_alone) {
     char where[600], path[600], other[600];
     snprintf(where, sizeof where, "%s", text_file());
     snprintf(path, sizeof path, "%s", trained(where, GS_TOKENS_UNSAID));
@@ -125,8 +123,7 @@ static gs_status about(const char *fields, gs_saved *saved) {
     return gs_safetensors_about(path, saved);
 }
 
-static void vocabularies_in_files(void **state) {
-    (void)state;
+TEST(vocabularies_in_files) {
     static const struct {
         const char *fields, *message;
     } wrong[] = {
@@ -156,8 +153,7 @@ static void vocabularies_in_files(void **state) {
 
 /* ---- what does not fit ---- */
 
-static void models_that_do_not_fit(void **state) {
-    (void)state;
+TEST(models_that_do_not_fit) {
     gs_settings s = text_settings(text_file(), "cpu");
     gs_result r = {0};
     s.model = "mlp";
@@ -198,8 +194,7 @@ static void models_that_do_not_fit(void **state) {
 }
 
 /* The name alone of a model of language becomes that of one with the text's vocabulary. */
-static void a_bare_name_takes_the_vocabulary(void **state) {
-    (void)state;
+TEST(a_bare_name_takes_the_vocabulary) {
     assert_false(gs_model_is_language("mlp"));
     assert_false(gs_model_is_language("embedding 28 28"));
     assert_true(gs_model_is_language("gpt 28") && gs_model_is_language("gpt"));
@@ -217,8 +212,7 @@ static void a_bare_name_takes_the_vocabulary(void **state) {
 
 /* ---- the commands ---- */
 
-static void perplexity_is_printed(void **state) {
-    (void)state;
+TEST(perplexity_is_printed) {
     char where[600], model[600], *output;
     snprintf(where, sizeof where, "%s", text_file());
     snprintf(model, sizeof model, "%s", in_folder(gs_test_folder(), "m.safetensors"));
@@ -251,8 +245,7 @@ static void perplexity_is_printed(void **state) {
     free(output);
 }
 
-static void ranks_with_other_windows(void **state) {
-    (void)state;
+TEST(ranks_with_other_windows) {
     const char *where = text_file(), *folder = gs_test_folder();
     char *output;
     gs_test_shell(
@@ -267,8 +260,7 @@ static void ranks_with_other_windows(void **state) {
     free(output);
 }
 
-static void every_command_takes_a_text_or_says_why_not(void **state) {
-    (void)state;
+TEST(every_command_takes_a_text_or_says_why_not) {
     char where[600], folder[600], *output;
     snprintf(where, sizeof where, "%s", text_file());
     snprintf(folder, sizeof folder, "%s", in_folder(gs_test_folder(), "log"));
@@ -296,9 +288,3 @@ static void every_command_takes_a_text_or_says_why_not(void **state) {
     gs_test_program_prints(2, "is a text: step shows the gradients of images",
                            "step -o %s.html --model softmax --data %s", folder, where);
 }
-
-GS_TESTS(text_models, cmocka_unit_test(a_model_carries_its_vocabulary),
-         cmocka_unit_test(a_model_takes_its_own_text_alone), cmocka_unit_test(vocabularies_in_files),
-         cmocka_unit_test(models_that_do_not_fit), cmocka_unit_test(a_bare_name_takes_the_vocabulary),
-         cmocka_unit_test(perplexity_is_printed), cmocka_unit_test(ranks_with_other_windows),
-         cmocka_unit_test(every_command_takes_a_text_or_says_why_not))

@@ -51,8 +51,7 @@ static void train_plain(plain *m, const gs_settings *s, const gs_dataset *train)
     }
 }
 
-static void as_a_plain_loop(void **state) {
-    (void)state;
+TEST(as_a_plain_loop) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu"};
     const char *where = text_file();
     gs_dataset *train = load_text(where, GS_TRAIN, SMALL), *test = load_text(where, GS_TEST, SMALL);
@@ -79,8 +78,7 @@ static void as_a_plain_loop(void **state) {
     gs_dataset_free(test);
 }
 
-static void the_same_for_all_numbers_of_workers(void **state) {
-    (void)state;
+TEST(the_same_for_all_numbers_of_workers) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu"};
     const char *where = text_file();
     gs_result plain = {0}, exact = {0};
@@ -120,8 +118,7 @@ static void note_epoch(void *context, const gs_epoch_report *r) {
 }
 
 /* By the loss: the first epoch with the highest accuracy is another one. */
-static void keeps_the_lowest_loss(void **state) {
-    (void)state;
+TEST(keeps_the_lowest_loss) {
     gs_settings s = text_settings(text_file(), "cpu");
     const gs_observer observer = {.epoch = note_epoch};
     gs_result r;
@@ -139,6 +136,3 @@ static void keeps_the_lowest_loss(void **state) {
     assert_near(r.kept_loss, losses[lowest], 0, 0);
     gs_result_free(&r);
 }
-
-GS_TESTS(text_training, cmocka_unit_test(as_a_plain_loop), cmocka_unit_test(keeps_the_lowest_loss),
-         cmocka_unit_test(the_same_for_all_numbers_of_workers))

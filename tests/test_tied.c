@@ -60,8 +60,7 @@ static float *gradients(const small *s) {
 
 /* ---- one tensor ---- */
 
-static void it_is_counted_once(void **state) {
-    (void)state;
+TEST(it_is_counted_once) {
     gs_model *tied, *own;
     assert_ok(gs_model_plan("embedding 5 6, positions, tied", SEQUENCE, &tied));
     assert_ok(gs_model_plan("embedding 5 6, positions, linear 5 no_bias", SEQUENCE, &own));
@@ -75,8 +74,7 @@ static void it_is_counted_once(void **state) {
     gs_model_free(own);
 }
 
-static void it_needs_an_embedding(void **state) {
-    (void)state;
+TEST(it_needs_an_embedding) {
     static const char *const wrong[][2] = {
         {"flatten, tied", "layer 1 (tied): no embedding comes before it, whose table it could use"},
         {"tied, embedding 5 6", "layer 0 (tied): no embedding comes before it"},
@@ -91,8 +89,7 @@ static void it_needs_an_embedding(void **state) {
 }
 
 /* A net may be planned again, for other shapes, and its table is lent anew. */
-static void it_is_planned_twice(void **state) {
-    (void)state;
+TEST(it_is_planned_twice) {
     gs_layer *net = gs_sequential(2, (gs_layer *[]){gs_embedding(5, 6), gs_tied()});
     size_t params;
     for (int i = 1; i < 3; i++) {
@@ -198,8 +195,7 @@ static gs_dataset *make_set(void) {
 
 /* Workers, buckets that are summed during backward, micro-batches, a clipped norm and a norm for each tensor: the same
  * weights as with one worker; with --exact the same bits. */
-static void any_number_of_workers(void **state) {
-    (void)state;
+TEST(any_number_of_workers) {
     const struct {
         const char *what, *devices;
         bool exact;
@@ -240,8 +236,3 @@ static void any_number_of_workers(void **state) {
     gs_result_free(&plain);
     gs_dataset_free(set);
 }
-
-GS_TESTS(tied, cmocka_unit_test(it_is_counted_once), cmocka_unit_test(it_needs_an_embedding),
-         cmocka_unit_test(it_is_planned_twice), cmocka_unit_test(gradients_of_both_uses),
-         cmocka_unit_test(fresh_and_added), cmocka_unit_test(final_after_both),
-         cmocka_unit_test(any_number_of_workers))

@@ -122,8 +122,7 @@ static void assert_as_plain(const gs_settings *s, const char *what) {
     gs_result_free(&r);
 }
 
-static void many_labels_in_every_way_to_train(void **state) {
-    (void)state;
+TEST(many_labels_in_every_way_to_train) {
     gs_dataset *set = make_set();
     gs_settings alone = settings_of(set, "cpu"), three = settings_of(set, "cpu,cpu,cpu");
     assert_as_plain(&alone, "1 worker");
@@ -157,8 +156,7 @@ static void many_labels_in_every_way_to_train(void **state) {
 }
 
 /* Accuracy and confusion count labels; the file says the shape. */
-static void many_labels_are_tested_and_saved(void **state) {
-    (void)state;
+TEST(many_labels_are_tested_and_saved) {
     char path[600];
     gs_saved saved;
     gs_dataset *set = make_set();
@@ -200,8 +198,7 @@ static void many_labels_are_tested_and_saved(void **state) {
     gs_dataset_free(set);
 }
 
-static void labels_must_suit_the_model(void **state) {
-    (void)state;
+TEST(labels_must_suit_the_model) {
     gs_dataset *set = make_set(), *wrong;
     gs_settings s = settings_of(set, "cpu");
     gs_result r = {0};
@@ -218,6 +215,3 @@ static void labels_must_suit_the_model(void **state) {
                  gs_dataset_from_token_labels("bad", 2, in, &x[0][0][0], TOKENS, bad, &wrong));
     gs_dataset_free(set);
 }
-
-GS_TESTS(tokens, cmocka_unit_test(many_labels_in_every_way_to_train),
-         cmocka_unit_test(many_labels_are_tested_and_saved), cmocka_unit_test(labels_must_suit_the_model))

@@ -80,8 +80,7 @@ static gs_sync_cost sent_by(const cJSON *events, int worker, int step) {
     return cost;
 }
 
-static void messages_are_those_of_the_formula(void **state) {
-    (void)state;
+TEST(messages_are_those_of_the_formula) {
     static const struct {
         const char *launch, *devices;
         int workers;
@@ -130,8 +129,7 @@ static int times(const cJSON *events, const char *name, int step) {
     return n;
 }
 
-static void every_layer_is_there(void **state) {
-    (void)state;
+TEST(every_layer_is_there) {
     static const char model[] = "conv 4 3x3 pad 1, relu, residual(conv 4 3x3 pad 1, tanh), max_pool 4, "
                                 "flatten, dropout 0.1, linear 10";
     static const char *const layers[] = {"0.conv2d",     "2.residual", "2.body.0.conv2d", "2.body.1.tanh",
@@ -163,8 +161,7 @@ static void every_layer_is_there(void **state) {
 }
 
 /* Messages that are not a scheme's have arrows too, and threads of their own have rows. */
-static void other_ways_to_make_a_step(void **state) {
-    (void)state;
+TEST(other_ways_to_make_a_step) {
     static const struct {
         const char *options, *row;
         int arrows;
@@ -196,8 +193,7 @@ static void other_ways_to_make_a_step(void **state) {
     }
 }
 
-static void no_trace_where_none_is_wanted(void **state) {
-    (void)state;
+TEST(no_trace_where_none_is_wanted) {
     const char *folder = gs_test_new_log();
     char at[600];
     snprintf(at, sizeof at, "%s", folder);
@@ -208,6 +204,3 @@ static void no_trace_where_none_is_wanted(void **state) {
     assert_null(cJSON_GetObjectItem(run, "trace_steps"));
     cJSON_Delete(run);
 }
-
-GS_TESTS(trace, cmocka_unit_test(messages_are_those_of_the_formula), cmocka_unit_test(every_layer_is_there),
-         cmocka_unit_test(other_ways_to_make_a_step), cmocka_unit_test(no_trace_where_none_is_wanted))

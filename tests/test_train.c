@@ -65,8 +65,7 @@ static void compare_threads(const char *one, const char *const *several) {
 }
 
 /* The same by every scheme: the gradients are what the sum was given, whatever way they went. */
-static void every_scheme_trains_the_same(void **state) {
-    (void)state;
+TEST(every_scheme_trains_the_same) {
     static const char *const several[] = {"cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu"};
     gs_result alone = train("cpu", "allreduce");
     for (int i = 0; gs_sync_schemes()[i]; i++)
@@ -82,8 +81,7 @@ static void every_scheme_trains_the_same(void **state) {
     gs_result_free(&alone);
 }
 
-static void threads_equal_one_on_cpu(void **state) {
-    (void)state;
+TEST(threads_equal_one_on_cpu) {
     compare_threads("cpu", (const char *[]){"cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu", NULL});
 }
 
@@ -97,16 +95,14 @@ static bool has_sub_devices(void) {
     return has;
 }
 
-static void threads_equal_one_on_opencl(void **state) {
-    (void)state;
+TEST(threads_equal_one_on_opencl) {
     gs_test_need_opencl();
     compare_threads("cl", (const char *[]){"cl,cl", "cl,cl,cl", "cl,cl,cl,cl", NULL});
     if (has_sub_devices()) compare_threads("cl", (const char *[]){"cl:0.0/0of2,cl:0.0/1of2", NULL});
 }
 
 /* A worker on each kind of device: the two backends agree too. */
-static void cpu_and_opencl_train_together(void **state) {
-    (void)state;
+TEST(cpu_and_opencl_train_together) {
     gs_test_need_opencl();
     compare_threads("cpu", (const char *[]){"cpu,cl", "cl,cpu,cpu", NULL});
 }
@@ -135,8 +131,7 @@ static void compare_processes(const gs_result *alone, int processes, const char 
     free(weights);
 }
 
-static void processes_equal_one(void **state) {
-    (void)state;
+TEST(processes_equal_one) {
     gs_result alone = train("cpu", "allreduce");
     for (int n = 2; n <= 4; n++) {
         compare_processes(&alone, n, "cpu", "allreduce");
@@ -153,8 +148,7 @@ static void processes_equal_one(void **state) {
     gs_result_free(&alone);
 }
 
-static void processes_equal_one_on_opencl(void **state) {
-    (void)state;
+TEST(processes_equal_one_on_opencl) {
     gs_test_need_opencl();
     gs_result alone = train("cl", "allreduce");
     compare_processes(&alone, 2, "cl", "allreduce");
@@ -164,8 +158,7 @@ static void processes_equal_one_on_opencl(void **state) {
 }
 
 /* Twice the same gives the same bits; another seed gives others. */
-static void a_run_repeats_to_the_bit(void **state) {
-    (void)state;
+TEST(a_run_repeats_to_the_bit) {
     gs_result a = train("cpu,cpu", "allreduce"), b = train("cpu,cpu", "allreduce");
     assert_memory_equal(a.weights, b.weights, a.params * sizeof(float));
     gs_settings s = settings_for("cpu,cpu", "allreduce");
@@ -179,8 +172,7 @@ static void a_run_repeats_to_the_bit(void **state) {
 }
 
 /* The micro-batch bounds memory, not the result: gradients of parts are summed. */
-static void micro_batches_change_nothing(void **state) {
-    (void)state;
+TEST(micro_batches_change_nothing) {
     gs_settings s = settings_for("cpu", "allreduce");
     gs_result whole = train("cpu", "allreduce"), parts;
     s.micro_batch = 130; /* 333 = 130 + 130 + 73 */
@@ -191,8 +183,7 @@ static void micro_batches_change_nothing(void **state) {
 }
 
 /* --batch all is one step an epoch, over all samples. */
-static void batch_all_is_gradient_descent(void **state) {
-    (void)state;
+TEST(batch_all_is_gradient_descent) {
     gs_settings s = settings_for("cpu", "allreduce");
     s.model = "flatten, linear 10";
     s.batch = 0;
@@ -209,8 +200,7 @@ static void batch_all_is_gradient_descent(void **state) {
 }
 
 /* Squared error learns too, on several workers as on one. */
-static void squared_error_trains(void **state) {
-    (void)state;
+TEST(squared_error_trains) {
     gs_settings s = settings_for("cpu", "allreduce");
     s.loss = GS_MEAN_SQUARED_ERROR;
     s.lr = 0.2f;
@@ -227,8 +217,7 @@ static void squared_error_trains(void **state) {
 }
 
 /* Smooth labels: in training alone, and the same on several workers and with --exact. */
-static void label_smoothing_is_for_training(void **state) {
-    (void)state;
+TEST(label_smoothing_is_for_training) {
     char path[400];
     snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
     gs_settings s = settings_for("cpu", "allreduce");
@@ -262,8 +251,7 @@ static void label_smoothing_is_for_training(void **state) {
 }
 
 /* Inference gives the same result, to the bit, for any number of workers, and predict agrees with eval. */
-static void eval_is_the_same_for_any_workers(void **state) {
-    (void)state;
+TEST(eval_is_the_same_for_any_workers) {
     char path[400];
     snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
     gs_settings s = settings_for("cpu", "allreduce");
@@ -305,11 +293,3 @@ static void eval_is_the_same_for_any_workers(void **state) {
     gs_result_free(&one);
     gs_result_free(&trained);
 }
-
-GS_TESTS(train, cmocka_unit_test(every_scheme_trains_the_same), cmocka_unit_test(threads_equal_one_on_cpu),
-         cmocka_unit_test(threads_equal_one_on_opencl), cmocka_unit_test(cpu_and_opencl_train_together),
-         cmocka_unit_test(processes_equal_one), cmocka_unit_test(processes_equal_one_on_opencl),
-         cmocka_unit_test(a_run_repeats_to_the_bit), cmocka_unit_test(micro_batches_change_nothing),
-         cmocka_unit_test(batch_all_is_gradient_descent), cmocka_unit_test(squared_error_trains),
-         cmocka_unit_test(label_smoothing_is_for_training),
-         cmocka_unit_test(eval_is_the_same_for_any_workers))

@@ -8,8 +8,7 @@ static void assert_has(const char *text, const char *part) {
     if (!strstr(text, part)) fail_msg("wanted '%s' in:\n%s", part, text);
 }
 
-static void help_shows_defaults(void **state) {
-    (void)state;
+TEST(help_shows_defaults) {
     char *output;
     /* 7 is not the default, nor what tests set */
     assert_int_equal(
@@ -26,8 +25,7 @@ static void help_shows_defaults(void **state) {
 }
 
 /* Where the words of an option tell its default, the number or name is not added. */
-static void help_shows_a_default_once(void **state) {
-    (void)state;
+TEST(help_shows_a_default_once) {
     char *output;
     assert_int_equal(gs_test_program(&output, "train --help"), 0);
     for (char *option = strstr(output, "\n  --"), *next; option; option = next) {
@@ -40,8 +38,7 @@ static void help_shows_a_default_once(void **state) {
     free(output);
 }
 
-static void help_of_a_command(void **state) {
-    (void)state;
+TEST(help_of_a_command) {
     char *a, *b;
     assert_int_equal(gs_test_program(&a, "help train"), 0);
     assert_int_equal(gs_test_program(&b, "train --help"), 0);
@@ -52,8 +49,7 @@ static void help_of_a_command(void **state) {
     gs_test_program_prints(2, "did you mean 'train'?", "help trian");
 }
 
-static void names_that_are_nearly_right(void **state) {
-    (void)state;
+TEST(names_that_are_nearly_right) {
     gs_test_program_prints(2, "did you mean 'train'?", "trian");
     gs_test_program_prints(2, "did you mean 'devices'?", "device");
     gs_test_program_prints(2, "did you mean --every, --epochs, --epsilon, --exact?", "train -e 3");
@@ -62,8 +58,7 @@ static void names_that_are_nearly_right(void **state) {
     gs_test_program_prints(1, "Download its four files (train-images-idx3-ubyte.gz", "train --data mnist");
 }
 
-static void values_that_are_nearly_right(void **state) {
-    (void)state;
+TEST(values_that_are_nearly_right) {
     static const struct {
         const char *arguments, *says;
     } cases[] = {
@@ -109,8 +104,7 @@ static void values_that_are_nearly_right(void **state) {
                            "train --keep zebra"); /* nothing is near */
 }
 
-static void words_too_many(void **state) {
-    (void)state;
+TEST(words_too_many) {
     gs_test_program_prints(0, "\n  help         this list; help COMMAND: the same as COMMAND --help\n",
                            "help");
     gs_test_program_prints(2, "did you mean 'help'?", "hepl");
@@ -125,8 +119,7 @@ static void words_too_many(void **state) {
 }
 
 /* An image enters as (byte / 255 - mean) / std: only with numbers that leave something of it. */
-static void mean_and_std(void **state) {
-    (void)state;
+TEST(mean_and_std) {
     static const char *const wrong[] = {"1e-45", "1e-39", "0",    "-1",  "nan", "inf", "-inf",
                                         "1e7",   "1e400", "1,,0", "0x1", "''",  "1e"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -154,8 +147,7 @@ static void mean_and_std(void **state) {
 }
 
 /* A command lists what it takes, and says of the rest what to use. */
-static void options_of_other_commands(void **state) {
-    (void)state;
+TEST(options_of_other_commands) {
     static const struct {
         const char *command, *option, *says;
     } cases[] = {
@@ -187,16 +179,14 @@ static void options_of_other_commands(void **state) {
 }
 
 /* An example that is copied works. */
-static void the_example_of_a_model_is_one(void **state) {
-    (void)state;
+TEST(the_example_of_a_model_is_one) {
     gs_test_program_prints(0, "\"flatten, linear 10\"", "train --help");
     gs_test_program_prints(2, "such as \"flatten, linear 10\"", "model");
     gs_test_program_prints(0, "done", "train --model 'flatten, linear 10' --steps 2");
 }
 
 /* Language models are shown with the context that they are known for, and with another one. */
-static void language_models_are_shown(void **state) {
-    (void)state;
+TEST(language_models_are_shown) {
     char *output;
     gs_test_program(&output, "model gpt2");
     assert_has(output, "input                        1024x1x1x1\n");
@@ -216,8 +206,7 @@ static void language_models_are_shown(void **state) {
 }
 
 /* The language of models is where one looks for it; a file is not taken for a name. */
-static void models_are_explained(void **state) {
-    (void)state;
+TEST(models_are_explained) {
     char *output, path[400];
     gs_test_program_prints(0, "residual ( BODY [| SHORTCUT] )", "help --man model");
     gs_test_program(&output, "model --help");
@@ -261,8 +250,7 @@ static const char *wide_lines(const char *output) {
     return NULL;
 }
 
-static void lines_of_80_columns(void **state) {
-    (void)state;
+TEST(lines_of_80_columns) {
     static const char *const commands[] = {
         "devices",
         "train --model softmax --steps 4 --threads 1 --devices cpu,cpu --sync async --staleness 2",
@@ -283,8 +271,7 @@ static void lines_of_80_columns(void **state) {
     }
 }
 
-static void names_that_others_use(void **state) {
-    (void)state;
+TEST(names_that_others_use) {
     gs_test_program_prints(2, "here it is called ps", "train --sync parameter_server");
     gs_test_program_prints(2, "here it is called allreduce", "step --sync all-reduce");
     gs_test_program_prints(2, "--device and --devices are both given",
@@ -294,8 +281,7 @@ static void names_that_others_use(void **state) {
 }
 
 /* What the images become is said where it is not what the data say. */
-static void scaling_is_told(void **state) {
-    (void)state;
+TEST(scaling_is_told) {
     char *output, path[400];
     gs_test_program_prints(0, "\nimages   mean 0.25, std 0.3538; the data's own are 0.2869, 0.3538\n",
                            "train --model softmax --steps 2 --mean 0.25");
@@ -312,8 +298,7 @@ static void scaling_is_told(void **state) {
 }
 
 /* Nothing that a command prints may be lost and the exit status still be 0. */
-static void lost_output_is_a_failure(void **state) {
-    (void)state;
+TEST(lost_output_is_a_failure) {
     static const char *const commands[] = {"devices",
                                            "model mlp",
                                            "step --no-pause",
@@ -342,8 +327,7 @@ static size_t columns_of(const char *line) {
 }
 
 /* The first of 9,999 epochs is over at once, and the run is not. */
-static void the_bar_tells_when_the_run_ends(void **state) {
-    (void)state;
+TEST(the_bar_tells_when_the_run_ends) {
     char *text;
     gs_test_shell(
         &text,
@@ -357,8 +341,7 @@ static void the_bar_tells_when_the_run_ends(void **state) {
 }
 
 /* Commands that print nothing for seconds show a terminal what they do, in no more columns than there are. */
-static void long_work_is_shown(void **state) {
-    (void)state;
+TEST(long_work_is_shown) {
     static const struct {
         const char *command, *shown;
     } cases[] = {
@@ -383,8 +366,7 @@ static void long_work_is_shown(void **state) {
     }
 }
 
-static void a_run_without_tests(void **state) {
-    (void)state;
+TEST(a_run_without_tests) {
     char *text;
     assert_int_equal(
         gs_test_program(&text, "train --model softmax --data fashion-mnist-small --epochs 2 --tests 0"), 0);
@@ -396,13 +378,3 @@ static void a_run_without_tests(void **state) {
         2, "--keep best compares test results, and --tests 0 makes none",
         "train --model softmax --data fashion-mnist-small --tests 0 --save x.safetensors --keep best");
 }
-
-GS_TESTS(usage, cmocka_unit_test(the_bar_tells_when_the_run_ends), cmocka_unit_test(long_work_is_shown),
-         cmocka_unit_test(a_run_without_tests), cmocka_unit_test(help_shows_defaults),
-         cmocka_unit_test(help_shows_a_default_once), cmocka_unit_test(help_of_a_command),
-         cmocka_unit_test(names_that_are_nearly_right), cmocka_unit_test(values_that_are_nearly_right),
-         cmocka_unit_test(words_too_many), cmocka_unit_test(mean_and_std),
-         cmocka_unit_test(options_of_other_commands), cmocka_unit_test(the_example_of_a_model_is_one),
-         cmocka_unit_test(scaling_is_told), cmocka_unit_test(models_are_explained),
-         cmocka_unit_test(language_models_are_shown), cmocka_unit_test(lines_of_80_columns),
-         cmocka_unit_test(names_that_others_use), cmocka_unit_test(lost_output_is_a_failure))

@@ -10,8 +10,7 @@ static gs_status of(gs_tokens kind, const char *text, gs_vocabulary *v) {
     return gs_vocabulary_of(kind, text, strlen(text), "a file", v);
 }
 
-static void characters_are_sorted(void **state) {
-    (void)state;
+TEST(characters_are_sorted) {
     static const uint32_t sorted[] = {'\n', ' ', 'a', 'b', 0xe9, 0x20ac, 0x1d11e};
     static const uint16_t wanted[] = {3, 4, 1, 2, 0, 5, 6, 2, 3};
     gs_vocabulary v, copy;
@@ -42,8 +41,7 @@ static void characters_are_sorted(void **state) {
     free(text);
 }
 
-static void bytes_take_anything(void **state) {
-    (void)state;
+TEST(bytes_take_anything) {
     static const char any[] = "\xff\x00\x80z";
     static const uint16_t wanted[] = {255, 0, 128, 'z'};
     gs_vocabulary v, chars;
@@ -72,8 +70,7 @@ static void bytes_take_anything(void **state) {
 }
 
 /* Every code point that UTF-8 can write reads back, and is what gs_utf8_write wrote. */
-static void utf8_there_and_back(void **state) {
-    (void)state;
+TEST(utf8_there_and_back) {
     char text[5];
     uint32_t code;
     for (uint32_t c = 1; c < 0x110000; c += c < 0x1000 ? 1 : 97) {
@@ -88,8 +85,7 @@ static void utf8_there_and_back(void **state) {
 }
 
 /* What cannot become a character, whatever follows, is known at the byte that makes it so. */
-static void utf8_in_parts(void **state) {
-    (void)state;
+TEST(utf8_in_parts) {
     static const char *const none[] = {
         "\x80", "\xc0",  "\xc1",  "\xe0\x9f",  "\xed\xa0", "\xf0\x8f",  "\xf4\x90",      "\xf5",
         "\xff", "\xc3(", "\xe2(", "\xe2\x82(", "\xf0(",    "\xf0\x9f(", "\xf0\x9f\x98(", "\xc3\xc3"};
@@ -103,8 +99,7 @@ static void utf8_in_parts(void **state) {
     assert_int_equal(code, 0);
 }
 
-static void what_is_no_text(void **state) {
-    (void)state;
+TEST(what_is_no_text) {
     static const struct {
         const char *text, *message;
     } wrong[] = {
@@ -137,8 +132,7 @@ static void what_is_no_text(void **state) {
 }
 
 /* The first character that a model has not seen has a name and a place. */
-static void characters_that_were_not_seen(void **state) {
-    (void)state;
+TEST(characters_that_were_not_seen) {
     gs_vocabulary v;
     uint16_t *tokens;
     size_t count;
@@ -155,8 +149,7 @@ static void characters_that_were_not_seen(void **state) {
 }
 
 /* More characters than 16 bits can count. */
-static void too_many_characters(void **state) {
-    (void)state;
+TEST(too_many_characters) {
     enum { MOST = 65536, BYTES = 4 * (MOST + 1) };
     static char text[BYTES + 1];
     gs_vocabulary v;
@@ -168,8 +161,3 @@ static void too_many_characters(void **state) {
     assert_fails(GS_E_FORMAT, "a file has 65537 different characters; at most 65536 can be tokens",
                  gs_vocabulary_of(GS_TOKENS_CHARS, text, BYTES, "a file", &v));
 }
-
-GS_TESTS(vocabulary, cmocka_unit_test(characters_are_sorted), cmocka_unit_test(bytes_take_anything),
-         cmocka_unit_test(utf8_there_and_back), cmocka_unit_test(utf8_in_parts),
-         cmocka_unit_test(what_is_no_text), cmocka_unit_test(characters_that_were_not_seen),
-         cmocka_unit_test(too_many_characters))

@@ -14,8 +14,7 @@
 enum { RANKS = 4, TIMEOUT = 10 };
 
 /* Rank 0 gives up; "wait" is "ab": rank a waits for rank b. */
-static void the_end_of_the_chain_is_to_blame(void **state) {
-    (void)state;
+TEST(the_end_of_the_chain_is_to_blame) {
     static const struct {
         const char *waits[6]; /* those of rank 0 first */
         double young;         /* how long the last of them has lasted; 0: as long as the others */
@@ -51,8 +50,7 @@ static void the_end_of_the_chain_is_to_blame(void **state) {
 }
 
 /* A library that does not say for whom it waits. */
-static void one_of_several_is_named_where_it_is_known(void **state) {
-    (void)state;
+TEST(one_of_several_is_named_where_it_is_known) {
     const bool awaited[RANKS] = {false, true, true, true};
     const long pid[RANKS] = {0};
     double age[RANKS * RANKS] = {0, TIMEOUT, TIMEOUT, TIMEOUT};
@@ -74,8 +72,7 @@ static void one_of_several_is_named_where_it_is_known(void **state) {
 }
 
 /* "ab": nothing that rank a sends gets through to rank b. The waits go round: 0 for 1, 1 for 2, and 2 for 0. */
-static void a_cut_network_is_named_and_no_rank_is_blamed(void **state) {
-    (void)state;
+TEST(a_cut_network_is_named_and_no_rank_is_blamed) {
     static const struct {
         const char *silent[4];
         bool mute; /* rank 2 has left no word */
@@ -120,8 +117,7 @@ static void a_cut_network_is_named_and_no_rank_is_blamed(void **state) {
     }
 }
 
-static void a_message_says_where_it_ran_and_what_it_did_last(void **state) {
-    (void)state;
+TEST(a_message_says_where_it_ran_and_what_it_did_last) {
     const bool awaited[RANKS] = {false, true};
     const double age[RANKS * RANKS] = {[0 * RANKS + 1] = TIMEOUT, [1 * RANKS + 2] = TIMEOUT};
     const long pid[RANKS] = {0, 0, 0x7ffffff0};
@@ -154,8 +150,7 @@ static void a_message_says_where_it_ran_and_what_it_did_last(void **state) {
               "rank 3");
 }
 
-static void those_who_wait_for_each_other_are_listed(void **state) {
-    (void)state;
+TEST(those_who_wait_for_each_other_are_listed) {
     const bool awaited[RANKS] = {false, true};
     const long pid[RANKS] = {0};
     double age[RANKS * RANKS] = {
@@ -168,8 +163,7 @@ static void those_who_wait_for_each_other_are_listed(void **state) {
 }
 
 /* A rank whose machine is cut off hears nothing from the others: it blames none of them. */
-static void a_rank_that_is_cut_off_blames_nobody(void **state) {
-    (void)state;
+TEST(a_rank_that_is_cut_off_blames_nobody) {
     static const char address[RANKS][GS_ADDRESS] = {"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"};
     const bool awaited[RANKS] = {false, true}, silent[RANKS * RANKS] = {false};
     const double age[RANKS * RANKS] = {0};
@@ -186,8 +180,7 @@ static void a_rank_that_is_cut_off_blames_nobody(void **state) {
                         "10.0.0.4 port 29400, where they met: the network is cut there");
 }
 
-static void a_process_shows_what_it_does(void **state) {
-    (void)state;
+TEST(a_process_shows_what_it_does) {
     char does[80];
     gs_process_does(getpid(), does, sizeof does);
     assert_string_equal(does, "computes");
@@ -198,8 +191,7 @@ static void a_process_shows_what_it_does(void **state) {
 
 /* Under strace a process is stopped for a moment at each system call, and does not hang: nobody may kill it for
  * that. */
-static void a_debugger_is_no_stop(void **state) {
-    (void)state;
+TEST(a_debugger_is_no_stop) {
     char does[80];
     for (int traced = 0; traced <= 1; traced++) {
         int status;
@@ -222,8 +214,7 @@ static void a_debugger_is_no_stop(void **state) {
 }
 
 /* The name of a process stands before its state. */
-static void a_name_hides_no_state(void **state) {
-    (void)state;
+TEST(a_name_hides_no_state) {
     static const char *const names[] = {"a) T 1", "a\nb", ")) Z"};
     char own[16], does[80];
     assert_int_equal(prctl(PR_GET_NAME, own), 0);
@@ -234,12 +225,3 @@ static void a_name_hides_no_state(void **state) {
         assert_string_equal(does, "computes");
     }
 }
-
-GS_TESTS(waits, cmocka_unit_test(the_end_of_the_chain_is_to_blame),
-         cmocka_unit_test(one_of_several_is_named_where_it_is_known),
-         cmocka_unit_test(a_cut_network_is_named_and_no_rank_is_blamed),
-         cmocka_unit_test(a_message_says_where_it_ran_and_what_it_did_last),
-         cmocka_unit_test(those_who_wait_for_each_other_are_listed),
-         cmocka_unit_test(a_rank_that_is_cut_off_blames_nobody),
-         cmocka_unit_test(a_process_shows_what_it_does), cmocka_unit_test(a_debugger_is_no_stop),
-         cmocka_unit_test(a_name_hides_no_state))

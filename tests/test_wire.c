@@ -74,8 +74,7 @@ static void assert_nearest(gs_wire wire, float x) {
     if (bits_of(kept) != bits_of(widened)) fail_msg("the sender keeps %a, not %a", kept, widened);
 }
 
-static void every_pattern_means_what_it_should(void **state) {
-    (void)state;
+TEST(every_pattern_means_what_it_should) {
     static uint16_t all[65536];
     static float wide[65536], sum[65536];
     for (int i = 0; i < 65536; i++) all[i] = (uint16_t)i;
@@ -110,8 +109,7 @@ static void every_pattern_means_what_it_should(void **state) {
 }
 
 /* Each number, the middle between it and the next, and what lies just beside these. */
-static void rounding_is_to_nearest_even(void **state) {
-    (void)state;
+TEST(rounding_is_to_nearest_even) {
     for (int f = 0; f < 2; f++) {
         gs_wire wire = formats[f];
         for (uint32_t size = 0; size < infinity_of(wire); size++) {
@@ -254,8 +252,7 @@ static gs_status schemes_sum(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void every_scheme_gives_all_ranks_the_same_bits(void **state) {
-    (void)state;
+TEST(every_scheme_gives_all_ranks_the_same_bits) {
     static const gs_test_layout layouts[] = {
         {"2 threads", 0, {2}},         {"3 threads", 0, {3}},
         {"4 threads", 0, {4}},         {"5 threads", 0, {5}},
@@ -283,8 +280,7 @@ static gs_status overflow(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void too_large_for_f16_is_infinity(void **state) {
-    (void)state;
+TEST(too_large_for_f16_is_infinity) {
     gs_test_ranks_ok(&(gs_test_layout){"2 threads", 0, {2}}, overflow, NULL);
 }
 
@@ -313,8 +309,7 @@ static void counts_are_whole(void *context, int epoch, uint64_t done, uint64_t o
 }
 
 /* The weights are near those of f32, not the same; all workers keep the same ones in each step. */
-static void training_stays_near_f32(void **state) {
-    (void)state;
+TEST(training_stays_near_f32) {
     static const char *const schemes[] = {"allreduce", "ring", "recursive_doubling", "ps", "auto"};
     /* seen: at most 1.7e-4 and 3.7e-4, of weights up to 1 */
     const double near[] = {[GS_WIRE_F16] = 5e-4, [GS_WIRE_BF16] = 1.2e-3};
@@ -339,8 +334,7 @@ static void training_stays_near_f32(void **state) {
     }
 }
 
-static void wrong_use_is_refused(void **state) {
-    (void)state;
+TEST(wrong_use_is_refused) {
     gs_test_program_prints(2, "unknown --wire 'f8'; choose one of: f32, f16, bf16", "train --wire f8");
     gs_test_program_prints(2, "it does not work with --wire bf16", "train --exact --wire bf16");
     gs_test_program_prints(2, "--sync local sends weights", "train --sync local --every 2 --wire f16");
@@ -358,8 +352,7 @@ static void wrong_use_is_refused(void **state) {
     free(output);
 }
 
-static void a_step_can_be_watched(void **state) {
-    (void)state;
+TEST(a_step_can_be_watched) {
     for (int i = 0; gs_sync_schemes()[i]; i++)
         for (int workers = 2; workers <= 8; workers += 3)
             gs_test_program_prints(0, "bf16", "step --no-pause --wire bf16 --workers %d --size 13 --sync %s",
@@ -368,9 +361,3 @@ static void a_step_can_be_watched(void **state) {
     gs_test_program_prints(2, "wanted at most 8 workers", "step --wire bf16 --workers 9");
     gs_test_program_prints(2, "wanted at most 11 workers", "step --wire f16 --workers 12");
 }
-
-GS_TESTS(wire, cmocka_unit_test(every_pattern_means_what_it_should),
-         cmocka_unit_test(rounding_is_to_nearest_even),
-         cmocka_unit_test(every_scheme_gives_all_ranks_the_same_bits),
-         cmocka_unit_test(too_large_for_f16_is_infinity), cmocka_unit_test(training_stays_near_f32),
-         cmocka_unit_test(wrong_use_is_refused), cmocka_unit_test(a_step_can_be_watched))

@@ -7,8 +7,7 @@
 static const gs_wire formats[] = {GS_WIRE_F16, GS_WIRE_BF16};
 
 /* 2 bytes for each value, 4 for those of the tail: by the textbook's formulas, for arrays that ranks divide. */
-static void bytes_are_halved(void **state) {
-    (void)state;
+TEST(bytes_are_halved) {
     enum { COUNT = 5040 };
     for (int i = 0; gs_sync_schemes()[i]; i++) {
         const gs_sync_scheme *s = gs_sync_schemes()[i];
@@ -29,8 +28,7 @@ static void bytes_are_halved(void **state) {
 
 /* The transport's all_reduce in two exchanges: each rank sends 1/N of the array to each of N - 1 others, twice; of the
  * tail all, once. In f32 nobody knows. */
-static void an_all_reduce_is_two_exchanges(void **state) {
-    (void)state;
+TEST(an_all_reduce_is_two_exchanges) {
     enum { COUNT = 5040, TAIL = 4 };
     for (int ranks = 2; ranks <= 9; ranks++)
         for (int r = 0; r < ranks; r++) {
@@ -127,8 +125,7 @@ static gs_status counts_of_all(gs_comm *c, void *context) {
     return GS_OK;
 }
 
-static void counted_is_what_is_sent(void **state) {
-    (void)state;
+TEST(counted_is_what_is_sent) {
     for (int ranks = 1; ranks <= 5; ranks++)
         gs_test_ranks_ok(&(gs_test_layout){"threads", 0, {ranks}}, counts_of_all, NULL);
     gs_test_ranks_ok(&(gs_test_layout){"processes of 1 and 2 threads", 2, {1, 2}}, counts_of_all, NULL);
@@ -140,8 +137,7 @@ static const char MODEL[] =
     "flatten, linear 16, tanh, linear 10"; /* 12,730 parameters: 3 does not divide them */
 
 /* By all schemes that --sync knows: in the mean what their formulas say. */
-static void train_tells_what_the_formula_says(void **state) {
-    (void)state;
+TEST(train_tells_what_the_formula_says) {
     for (int i = 0; gs_sync_schemes()[i]; i++)
         for (int f = 0; f < 2; f++) {
             if (gs_sync_schemes()[i] == &gs_sync_auto) continue; /* one of the others */
@@ -168,8 +164,7 @@ static void train_tells_what_the_formula_says(void **state) {
         }
 }
 
-static void bytes_are_told(void **state) {
-    (void)state;
+TEST(bytes_are_told) {
     gs_settings s = gs_settings_default();
     gs_result r;
     s.model = MODEL;
@@ -195,8 +190,7 @@ static void bytes_are_told(void **state) {
     gs_result_free(&r);
 }
 
-static void bytes_are_printed(void **state) {
-    (void)state;
+TEST(bytes_are_printed) {
     static const char args[] = "--model softmax --steps 3 --threads 1 --devices cpu,cpu --sync ring";
     gs_test_program_prints(0, "sent     31,416 bytes per step by each worker", "train %s", args);
     gs_test_program_prints(0, "sent     15,716 bytes", "train %s --wire bf16", args);
@@ -219,7 +213,3 @@ static void bytes_are_printed(void **state) {
     gs_test_program_prints(0, "cpu,cpu                 15,716         15,716\n", "%s --wire bf16", two);
     gs_test_program_prints(0, "cpu,cpu                 31,416         31,416\n", "%s --sync tree", two);
 }
-
-GS_TESTS(wire_bytes, cmocka_unit_test(bytes_are_halved), cmocka_unit_test(an_all_reduce_is_two_exchanges),
-         cmocka_unit_test(counted_is_what_is_sent), cmocka_unit_test(train_tells_what_the_formula_says),
-         cmocka_unit_test(bytes_are_told), cmocka_unit_test(bytes_are_printed))

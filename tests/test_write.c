@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 /* A new file has the umask's mode; one that is replaced keeps its own, and its owner. */
-static void rights_are_kept(void **state) {
-    (void)state;
+TEST(rights_are_kept) {
     const char *path = in_folder(gs_test_folder(), "a");
     const mode_t modes[] = {0600, 0644, 0664, 0640};
     struct stat s;
@@ -30,8 +29,7 @@ static void rights_are_kept(void **state) {
 }
 
 /* A link whose target is not there yet is a link all the same. */
-static void links_to_new_files(void **state) {
-    (void)state;
+TEST(links_to_new_files) {
     const char *folder = gs_test_folder();
     struct stat s;
     gs_file_writer w;
@@ -82,8 +80,7 @@ static void make_empty(const char *path) {
 
 /* What killed writers have left goes with the next one, also where a living process has their number by now; what
  * living ones write, what another host has made and what only looks like it stays. */
-static void leftovers_are_removed(void **state) {
-    (void)state;
+TEST(leftovers_are_removed) {
     const char *folder = gs_test_folder();
     char end[40], name[64], path[600];
     snprintf(path, sizeof path, "%s/a", folder);
@@ -120,8 +117,7 @@ static void leftovers_are_removed(void **state) {
 }
 
 /* ulimit -f: the program says so, and leaves nothing. */
-static void a_limit_on_files_is_told(void **state) {
-    (void)state;
+TEST(a_limit_on_files_is_told) {
     char *output;
     const char *folder = gs_test_folder();
     int status = gs_test_shell(
@@ -134,8 +130,7 @@ static void a_limit_on_files_is_told(void **state) {
 
 /* What cannot be replaced by a file says what it is, before anything is computed. Where the output of the program goes
  * into the file itself, it would be lost. */
-static void what_cannot_be_written(void **state) {
-    (void)state;
+TEST(what_cannot_be_written) {
     const char *pipe = in_folder(gs_test_folder(), "pipe"), *text = in_folder(gs_test_folder(), "text");
     char *output;
     assert_int_equal(mkfifo(pipe, 0600), 0);
@@ -160,8 +155,7 @@ static void what_cannot_be_written(void **state) {
 }
 
 /* With a closed standard stream, files get its number: no text may go into them. */
-static void closed_streams(void **state) {
-    (void)state;
+TEST(closed_streams) {
     char log[400], *output;
     snprintf(log, sizeof log, "%s/log", gs_test_folder());
     int status = gs_test_program(&output, "train --model softmax --threads 1 --steps 3 --log %s >&-", log);
@@ -174,8 +168,7 @@ static void closed_streams(void **state) {
     free(output);
 }
 
-static void a_folder_that_cannot_be_made(void **state) {
-    (void)state;
+TEST(a_folder_that_cannot_be_made) {
     static const char *const commands[] = {"collectives -n 2", "schemes -n 2 --over shm",
                                            "launch -n 2 -- train"};
     for (int i = 0; i < 3; i++) {
@@ -187,8 +180,7 @@ static void a_folder_that_cannot_be_made(void **state) {
 }
 
 /* A record of --digest that is removed while it is written is a failure, which is told; training goes on. */
-static void a_removed_record_is_told(void **state) {
-    (void)state;
+TEST(a_removed_record_is_told) {
     static const char *const starts[] = {"", "launch -n 2 --"};
     for (int i = 0; i < 2; i++) {
         char *output;
@@ -207,8 +199,7 @@ static void a_removed_record_is_told(void **state) {
 
 /* Where there is no room for more of it, the record of a rank stops and says so; training goes on, and its weights are
  * saved. The limit is room for a few of the 40 steps, and for the weights. */
-static void a_record_without_room_stops(void **state) {
-    (void)state;
+TEST(a_record_without_room_stops) {
     static const char RUN[] = "train --model softmax --threads 1 --steps 40 --devices cpu,cpu";
     const char *folder = gs_test_folder();
     char *output, sha256[65], wanted[sizeof "weights  sha256 " + sizeof sha256];
@@ -225,9 +216,3 @@ static void a_record_without_room_stops(void **state) {
     gs_test_program_prints(0, "the same, to the bit", "explain %s/d %s/d", folder, folder);
     assert_int_equal(access(in_folder(folder, "w"), F_OK), 0);
 }
-
-GS_TESTS(write, cmocka_unit_test(what_cannot_be_written), cmocka_unit_test(a_record_without_room_stops),
-         cmocka_unit_test(closed_streams), cmocka_unit_test(rights_are_kept),
-         cmocka_unit_test(links_to_new_files), cmocka_unit_test(leftovers_are_removed),
-         cmocka_unit_test(a_limit_on_files_is_told), cmocka_unit_test(a_removed_record_is_told),
-         cmocka_unit_test(a_folder_that_cannot_be_made))

@@ -27,8 +27,7 @@ static void same_as(const gs_settings *without, const char *what, bool to_the_bi
 }
 
 /* 1 to 5 workers, whose parts leave a rest; the last batch of an epoch leaves some of them without samples. */
-static void the_same_bits_as_allreduce(void **state) {
-    (void)state;
+TEST(the_same_bits_as_allreduce) {
     static const gs_optimizer_ops *const optimizer[] = {&gs_sgd, &gs_adam, &gs_nesterov, &gs_adamw};
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu,cpu"};
     for (int i = 0; i < 4; i++) {
@@ -44,8 +43,7 @@ static void the_same_bits_as_allreduce(void **state) {
 }
 
 /* Their rates need the norms of whole tensors, of which each worker has a part. */
-static void rates_by_tensor(void **state) {
-    (void)state;
+TEST(rates_by_tensor) {
     static const gs_optimizer_ops *const optimizer[] = {&gs_lars, &gs_lamb};
     for (int i = 0; i < 2; i++) {
         gs_settings s = gs_test_settings("cpu,cpu,cpu");
@@ -70,8 +68,7 @@ static void rates_by_tensor(void **state) {
     gs_result_free(&divided);
 }
 
-static void few_samples_and_few_parameters(void **state) {
-    (void)state;
+TEST(few_samples_and_few_parameters) {
     gs_settings s = gs_test_settings("cpu,cpu,cpu,cpu,cpu,cpu,cpu");
     s.batch = 1199; /* of 6000: the last batch has 5 samples */
     s.steps = 7;
@@ -84,8 +81,7 @@ static void few_samples_and_few_parameters(void **state) {
     same_as(&s, "20 parameters for 24 workers", true);
 }
 
-static void with_batch_norm(void **state) {
-    (void)state;
+TEST(with_batch_norm) {
     gs_settings s = gs_test_settings("cpu,cpu,cpu");
     s.model =
         "conv 4 3x3 stride 2, batch_norm, relu, residual(conv 4 3x3 pad 1, batch_norm), flatten, linear 10";
@@ -109,8 +105,7 @@ static gs_settings text_settings(const char *devices, char data[700]) {
     return s;
 }
 
-static void a_tensor_of_two_layers(void **state) {
-    (void)state;
+TEST(a_tensor_of_two_layers) {
     char data[700];
     gs_settings s = text_settings("cpu,cpu,cpu", data);
     same_as(&s, "a tied table", true);
@@ -120,8 +115,7 @@ static void a_tensor_of_two_layers(void **state) {
 }
 
 /* Pieces of 20 samples: worker 0 has 41, and so one pass more than worker 1. */
-static void several_passes(void **state) {
-    (void)state;
+TEST(several_passes) {
     gs_settings s = gs_test_settings("cpu,cpu");
     s.batch = 81;
     s.micro_batch = 20;
@@ -151,8 +145,7 @@ static void exact_as_one_worker(const gs_settings *settings, const char *what) {
     gs_result_free(&alone);
 }
 
-static void exact_has_the_bits_of_one_worker(void **state) {
-    (void)state;
+TEST(exact_has_the_bits_of_one_worker) {
     char data[700];
     gs_settings s = gs_test_settings("cpu");
     s.clip = 0.5f;
@@ -169,8 +162,7 @@ static void exact_has_the_bits_of_one_worker(void **state) {
 
 /* ---- between processes, on OpenCL ---- */
 
-static void between_processes(void **state) {
-    (void)state;
+TEST(between_processes) {
     static const char *const transport[] = {"", "--transport gloo"};
     for (int i = 0; i < 2; i++) {
         char whole[65], divided[65], arguments[300];
@@ -186,8 +178,7 @@ static void between_processes(void **state) {
     }
 }
 
-static void on_opencl_too(void **state) {
-    (void)state;
+TEST(on_opencl_too) {
     int count;
     gs_device *const *device = gs_test_devices(&count);
     if (strncmp(device[count - 1]->name, "cl", 2) != 0)
@@ -199,8 +190,7 @@ static void on_opencl_too(void **state) {
 
 /* ---- stop and resume ---- */
 
-static void resumed_with_another_number_of_workers(void **state) {
-    (void)state;
+TEST(resumed_with_another_number_of_workers) {
     static const struct {
         int zero, then;
         const char *devices, *after;
@@ -238,8 +228,7 @@ static void resumed_with_another_number_of_workers(void **state) {
     unlink(path);
 }
 
-static void the_best_epoch_is_kept(void **state) {
-    (void)state;
+TEST(the_best_epoch_is_kept) {
     char path[600];
     snprintf(path, sizeof path, "%s/best.safetensors", gs_test_folder());
     gs_settings s = gs_test_settings("cpu,cpu");
@@ -260,8 +249,7 @@ static void the_best_epoch_is_kept(void **state) {
 
 /* ---- what it says, and what it does not go with ---- */
 
-static void what_it_says(void **state) {
-    (void)state;
+TEST(what_it_says) {
     static const char *const what[] = {"(ZeRO 1)", "(ZeRO 2)", "(ZeRO 3)"};
     for (int i = 0; i < 3; i++)
         gs_test_program_prints(0, what[i], "train --model softmax --zero %d --devices cpu,cpu --steps 1",
@@ -272,8 +260,7 @@ static void what_it_says(void **state) {
                            "train --model softmax --zero 3 --devices cpu,cpu --steps 1 --json");
 }
 
-static void what_does_not_go_with_it(void **state) {
-    (void)state;
+TEST(what_does_not_go_with_it) {
     gs_test_program_prints(2, "is not a whole number from 0 to 3", "train --zero 4");
     gs_test_program_prints(2, "does not work with --sync ring", "train --zero 2 --sync ring");
     gs_test_program_prints(2, "does not work with --sync local", "train --zero 2 --sync local --every 2");
@@ -292,11 +279,3 @@ static void what_does_not_go_with_it(void **state) {
     gs_test_program_prints(2, "8 virtual shards are computed one after the other",
                            "train --zero 1 --exact --model \"conv 2 3x3, batch_norm, flatten, linear 10\"");
 }
-
-GS_TESTS(zero, cmocka_unit_test(the_same_bits_as_allreduce), cmocka_unit_test(rates_by_tensor),
-         cmocka_unit_test(few_samples_and_few_parameters), cmocka_unit_test(with_batch_norm),
-         cmocka_unit_test(a_tensor_of_two_layers), cmocka_unit_test(several_passes),
-         cmocka_unit_test(exact_has_the_bits_of_one_worker), cmocka_unit_test(between_processes),
-         cmocka_unit_test(on_opencl_too), cmocka_unit_test(resumed_with_another_number_of_workers),
-         cmocka_unit_test(the_best_epoch_is_kept), cmocka_unit_test(what_it_says),
-         cmocka_unit_test(what_does_not_go_with_it))

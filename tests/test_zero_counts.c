@@ -28,8 +28,7 @@ static double measure(gs_settings s, int zero, gs_result *r) {
 
 /* Bytes on the heap during a step, of N workers together: they fall by what ZeRO says, and a worker reports what it
  * holds. Activations are small beside the weights, of 480 KB; what else differs is less than 3 % of these. */
-static void memory_falls(void **state) {
-    (void)state;
+TEST(memory_falls) {
     enum { WORKERS = 4, PARAMS = 4 * (784 + 784 * 38 + 38) + 7850 };
     gs_settings s = gs_test_settings("cpu,cpu,cpu,cpu");
     s.model = "flatten, linear 38, relu, linear 784, relu, linear 38, relu, linear 784, linear 10";
@@ -55,8 +54,7 @@ static void memory_falls(void **state) {
     }
 }
 #else
-static void memory_falls(void **state) {
-    (void)state;
+TEST(memory_falls) {
     skip_because("a sanitizer, or a C library that is not glibc, counts its memory otherwise");
 }
 #endif
@@ -94,8 +92,7 @@ static gs_status train_counted(gs_comm *comm, void *context) {
 
 /* 2, 2 and 3 times the weights, times (N - 1) / N: on each worker, in real messages, and what the run says. Nothing is
  * left over, so that the formula holds to the byte; with --exact and one virtual shard each too. */
-static void bytes_are_those_of_the_formula(void **state) {
-    (void)state;
+TEST(bytes_are_those_of_the_formula) {
     float x[64 * 8];
     int32_t label[64];
     for (int i = 0; i < 64 * 8; i++) x[i] = sinf((float)i);
@@ -122,5 +119,3 @@ static void bytes_are_those_of_the_formula(void **state) {
         }
     gs_dataset_free(t.set);
 }
-
-GS_TESTS(zero_counts, cmocka_unit_test(memory_falls), cmocka_unit_test(bytes_are_those_of_the_formula))
