@@ -10,7 +10,7 @@ src/explain          2902
 cpu+cl              17225
 the-rest-of-src     24168
 src+cpu+cl          91277
-tests               48286
+tests               48288
 lessons             47975
 '
 code() {

@@ -77,7 +77,8 @@ TEST(async_keeps_its_bound) {
 }
 
 /* No matter in which order gradients come, training is as good. Plain SGD, in which a gradient moves the weights
- * once: momentum at its usual rate is near the limit of stability, and staleness takes some of it away. */
+ * once: momentum at its usual rate is near the limit of stability, and staleness takes some of it away. The rate falls
+ * to 0, since with large last steps the test result depends on which gradient came last. */
 static void async_is_as_accurate(void **state) {
     (void)state;
     gs_settings s = gs_settings_default();
@@ -86,13 +87,14 @@ static void async_is_as_accurate(void **state) {
     s.threads = 1;
     s.momentum = 0;
     s.lr = 0.1f;
+    s.schedule.kind = GS_SCHEDULE_COSINE;
     s.epochs = 8;
     gs_result synchronous = gs_test_train(&s);
     s.sync = "async";
     s.staleness = 4;
     gs_result r = gs_test_train(&s);
-    if (!(r.test_accuracy >= synchronous.test_accuracy - 0.01))
-        fail_msg("accuracy %.4f, synchronous %.4f", r.test_accuracy, synchronous.test_accuracy);
+    assert_true(r.test_accuracy >= synchronous.test_accuracy - 0.01);
+    assert_near(r.test_loss, synchronous.test_loss, 0, 0.01);
     assert_true(r.staleness.counts > 1); /* it was asynchronous */
     gs_result_free(&r);
     gs_result_free(&synchronous);
