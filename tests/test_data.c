@@ -126,7 +126,7 @@ TEST(wrong_places) {
     write_raw(in_folder(folder, TRAIN_LABELS), labels3, sizeof labels3);
     assert_fails(GS_E_FILE, "train-images-idx3-ubyte: Is a directory", gs_dataset_load(folder, GS_TRAIN, &d));
     assert_int_equal(rmdir(in_folder(folder, TRAIN_IMAGES)), 0);
-    assert_int_equal(mkfifo(in_folder(folder, TRAIN_IMAGES), 0600), 0); /* opening it would wait for ever */
+    assert_int_equal(mkfifo(in_folder(folder, TRAIN_IMAGES), 0600), 0); /* opening it would wait forever */
     assert_fails(GS_E_FILE, "train-images-idx3-ubyte: it is not a regular file",
                  gs_dataset_load(folder, GS_TRAIN, &d));
 }

@@ -306,7 +306,7 @@ TEST(what_may_not_be_read_is_in_the_list) {
 TEST(what_a_command_prints) {
     char output[8];
     bool worked = false;
-    alarm(200); /* ends the test where it goes on for ever */
+    alarm(200); /* ends the test where it goes on forever */
     errno = EINTR;
     assert_ok(gs_command_run("/", (const char *[]){"sh", "-c", "pwd; printf ab", NULL}, output, sizeof output,
                              &worked));

@@ -1,5 +1,5 @@
 /* The program where its shell limits it (ulimit) or gives it no environment: a sentence and an exit status, no
- * signal, no waiting for ever. */
+ * signal, no waiting forever. */
 #include "tests/devices.h"
 #include "tests/program.h"
 #include "tests/test.h"

@@ -124,7 +124,7 @@ TEST(damage_is_told) {
     gs_test_program_prints(0, "no step and no epoch", "report %s -o %s/x.html", folder, folder);
 }
 
-/* To open one would wait for its other end, for ever. */
+/* To open one would wait for its other end, forever. */
 TEST(pipes_do_not_keep_it_waiting) {
     const char *folder = gs_made_log();
     char *output;

@@ -167,7 +167,7 @@ TEST(files_that_are_none) {
     }
     unlink(path);
     assert_fails(GS_E_FILE, "a.npy: No such file", gs_npy_load(path, &a));
-    assert_int_equal(mkfifo(path, 0600), 0); /* opening it would wait for ever */
+    assert_int_equal(mkfifo(path, 0600), 0); /* opening it would wait forever */
     assert_fails(GS_E_FILE, "a.npy: it is not a regular file", gs_npy_load(path, &a));
 }
 

@@ -259,7 +259,7 @@ TEST(a_deadlock_is_told) {
     gs_pipeline_run run = {0};
     assert_fails(
         GS_E_USAGE,
-        "a deadlock: stage 0 waits for ever in 'send activation' of micro-batch 2, chunk 0, to stage 1",
+        "a deadlock: stage 0 waits forever in 'send activation' of micro-batch 2, chunk 0, to stage 1",
         gs_pipeline_in_virtual_time(&p, lists, &times, &run));
 }
 
@@ -269,7 +269,7 @@ TEST(numbers_that_do_not_fit) {
                  gs_pipeline_check(&gs_1f1b, &(gs_pipeline){2, 4, 2, GS_TIED_NONE}));
     assert_fails(GS_E_USAGE, "5 micro-batches for 2 stages",
                  gs_pipeline_check(&gs_interleaved, &(gs_pipeline){2, 5, 2, GS_TIED_NONE}));
-    assert_fails(GS_E_USAGE, "both wait for ever",
+    assert_fails(GS_E_USAGE, "both wait forever",
                  gs_pipeline_check(&gs_interleaved, &(gs_pipeline){2, 4, 2, GS_TIED_EACH}));
     assert_fails(GS_E_USAGE, "one stage with 2 chunks",
                  gs_pipeline_check(&gs_interleaved, &(gs_pipeline){1, 4, 2, GS_TIED_NONE}));

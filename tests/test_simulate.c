@@ -158,7 +158,7 @@ TEST(what_waits_for_ever_is_told) {
     gs_virtual *v;
     assert_ok(gs_virtual_create(&cluster, &v));
     assert_int_equal(gs_virtual_play(v, scripts), GS_E_USAGE);
-    assert_string_equal(gs_message(), "a deadlock: rank 0 waits for ever for a message from rank 1");
+    assert_string_equal(gs_message(), "a deadlock: rank 0 waits forever for a message from rank 1");
     gs_virtual_free(v);
 }
 

@@ -93,7 +93,7 @@ static const char text[] =
     "residual (layer_norm, linear 32, gelu, linear 16), layer_norm, tied";
 
 /* All together: the worker with most sends what it sends in train, but for what train does not count: barriers, who
- * wishes to stop, and the counts of all workers. And no worker waits for ever. */
+ * wishes to stop, and the counts of all workers. And no worker waits forever. */
 TEST(layouts_together_send_what_train_sends) {
     static const struct {
         const char *layout, *devices, *schedule;

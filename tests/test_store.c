@@ -116,7 +116,7 @@ static int call(int port) {
     int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(s >= 0);
     const struct timeval patience = {.tv_sec =
-                                         5}; /* a store that believes a stranger would keep it for ever */
+                                         5}; /* a store that believes a stranger would keep it forever */
     setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     assert_int_equal(connect(s, (const struct sockaddr *)&at, sizeof at), 0);
     return s;

@@ -57,7 +57,7 @@ static lives_case drawn_lives(unsigned row, size_t i) {
     return k;
 }
 
-/* The same later, in units of FAR floats, and some of it for ever: as in a large network, and no longer as numbers that
+/* The same later, in units of FAR floats, and some of it forever: as in a large network, and no longer as numbers that
  * fit into a short loop or an int. */
 enum { LATER = 5000, FAR = 1000000000 };
 

@@ -160,7 +160,7 @@ static gs_status check_is_early(const step *t, int p, int m, double f, double b)
     for (int s = 0; s < p; s++) forward[s] = f, backward[s] = b;
     const double wanted = (m + p - 1) * (f + b), got = check_time(p, m, t->lists, forward, backward, end);
     LAB_CHECK_HINT(got >= 0, "for which pass does each of the stages wait?",
-                   "%d stages, %d micro-batches: the stages wait for each other for ever; stage 0: %s; stage "
+                   "%d stages, %d micro-batches: the stages wait for each other forever; stage 0: %s; stage "
                    "%d: %s",
                    p, m, check_text(&t->lists[0]), p - 1, check_text(&t->lists[p - 1]));
     LAB_CHECK_HINT(

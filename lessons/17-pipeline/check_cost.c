@@ -117,7 +117,7 @@ static gs_status check_drawn(const drawn *d) {
 }
 
 /* The passes of a stage in an order that its own passes allow: forward before backward. Of two such stages each may
- * wait for the other for ever. any: forward and backward of the same micro-batch too are in any order. */
+ * wait for the other forever. any: forward and backward of the same micro-batch too are in any order. */
 static void draw_list(drawn *d, int s, size_t row, bool any) {
     passes *l = &d->lists[s];
     *l = (passes){d->room[s], 0, CHECK_ROOM};
@@ -142,7 +142,7 @@ static void draw(drawn *d, size_t i, int p, int m, bool any) {
     }
 }
 
-/* The stages before `cut` only go forward: then one in the middle is the last, or waits for ever alone. */
+/* The stages before `cut` only go forward: then one in the middle is the last, or waits forever alone. */
 static void forward_only(drawn *d, int cut) {
     for (int s = 0; s < cut; s++) {
         passes *l = &d->lists[s];

@@ -72,7 +72,7 @@ static void draw(int which, int p, int m) {
     }
     const double took = pipeline_time(p, m, lists, forward, backward, end);
     if (took <= 0) {
-        printf("  %s\n", took < 0 ? "the stages wait for each other for ever" : "no clock so far: task 17.4");
+        printf("  %s\n", took < 0 ? "the stages wait for each other forever" : "no clock so far: task 17.4");
         return;
     }
     for (int s = 0; s < p; s++) draw_stage(&lists[s], m, s, end);

@@ -1,7 +1,7 @@
 /* Lab 17, as given: the student's schedules take the place of the library's, --pipeline-schedule gpipe and 1f1b.
  *
  * The framework trusts a schedule. So the student's are looked at first, for all stages: is each micro-batch once
- * forward and then backward, in their order, with its messages, and does no stage wait for ever? What else a real step
+ * forward and then backward, in their order, with its messages, and does no stage wait forever? What else a real step
  * has (samples that are loaded, tables that two stages share, the update) the library adds. */
 #include "tasks.h"
 

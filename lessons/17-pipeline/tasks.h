@@ -68,7 +68,7 @@ void one_forward_one_backward(passes *, int p, int m, int s);
  *
  * Write into end[pass_index(m, s, backward, k)] when that pass of micro-batch k in stage s has ended; -1 if it never
  * ends, or is in no list. (lab.c begins with -1 everywhere.) Returns when the last pass of all has ended; -1 if some of
- * the passes in the lists wait for ever (a deadlock). No list has a pass twice. p <= MOST_STAGES. */
+ * the passes in the lists wait forever (a deadlock). No list has a pass twice. p <= MOST_STAGES. */
 enum { MOST_STAGES = 16 };
 double pipeline_time(int p, int m, const passes *lists, const double *forward, const double *backward,
                      double *end);

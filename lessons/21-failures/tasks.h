@@ -86,7 +86,7 @@ double lab_mtbf(size_t kinds, const lab_things *);
  * beginning. A restart may fail as well, and begins again. */
 double lab_expected(const gs_failures *f, double mtbf, double every);
 
-/* How many seconds of work between two checkpoints are best, in a run that goes on for ever? A checkpoint takes
+/* How many seconds of work between two checkpoints are best, in a run that goes on forever? A checkpoint takes
  * `checkpoint` seconds, at most `mtbf`. The expected time for a second of work must not be more than 0.1 % above the
  * least that there is. */
 double lab_interval(double checkpoint, double mtbf);

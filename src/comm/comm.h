@@ -23,7 +23,7 @@
  *
  * Errors: GS_E_PEER when a rank is lost or does not arrive within `timeout` seconds. The message names this rank, the
  * operation and, where known, the missing rank. After that the comm is broken: every later call fails at once with the
- * first message. Nothing waits for ever.
+ * first message. Nothing waits forever.
  */
 #pragma once
 

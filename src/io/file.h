@@ -9,7 +9,7 @@
 /* ---- read (read.c) ---- */
 
 /* Open a regular file to read it; *size: its bytes. Every file that a user or another program may have put there is
- * opened this way: on a FIFO, a terminal or a device a plain open() or its first read could wait for ever. GS_E_FILE:
+ * opened this way: on a FIFO, a terminal or a device a plain open() or its first read could wait forever. GS_E_FILE:
  * not there, not allowed, not a regular file; errno says which too (EISDIR, EINVAL: another kind). */
 gs_status gs_file_open(const char *path, int *fd, uint64_t *size);
 gs_status gs_file_open_stream(const char *path, FILE **file, uint64_t *size);

@@ -1,7 +1,7 @@
 /* Before the libraries begin, and just after.
  *
  * OpenBLAS maps a buffer for each of its threads when it is loaded (newer versions: for the program's first thread
- * too), and where mmap fails it tries again for ever. Under a limit on the address space (ulimit -v, ulimit -d) the
+ * too), and where mmap fails it tries again forever. Under a limit on the address space (ulimit -v, ulimit -d) the
  * program would hang before main(). So what is here runs before the functions with which libraries begin: it starts the
  * program again without OpenBLAS's own threads, which are never used (cpu/pool.h). If the libraries have not begun
  * after some seconds of computing, there was too little for one buffer, and a sentence says so. What is mapped later is

@@ -7,7 +7,7 @@
  *     rank 0    write piece 0 | read piece 0, combine | write piece 1 | ...
  *     rank 1    write piece 0 | read piece 0, combine | write piece 1 | ...
  *
- * Both write first. That cannot block for ever, because a piece fits into the socket's send buffer. A piece is small
+ * Both write first. That cannot block forever, because a piece fits into the socket's send buffer. A piece is small
  * enough to stay in the caches of the cores that copy it four times. A reader spins for a moment before it sleeps
  * (core/wait.h).
  *

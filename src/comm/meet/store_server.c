@@ -213,7 +213,7 @@ static void take_all(gs_store_server *s, visitor *v) {
     }
 }
 
-/* As much as there is, but not for ever: a flood from one must not keep the others from their turn. */
+/* As much as there is, but not forever: a flood from one must not keep the others from their turn. */
 static void hear(gs_store_server *s, visitor *v) {
     for (int turn = 0; turn < 8 && v->stage != NOBODY && v->in_bytes < sizeof v->in; turn++) {
         const ssize_t n = recv(v->socket, v->in + v->in_bytes, sizeof v->in - v->in_bytes, MSG_DONTWAIT);

@@ -1,5 +1,5 @@
 /* MPI_Init_thread and MPI_Finalize wait for the other processes with no limit of their own. So one thread makes both
- * calls (MPI wants them from the same thread). Whoever needs them waits for that thread, but not for ever. */
+ * calls (MPI wants them from the same thread). Whoever needs them waits for that thread, but not forever. */
 #ifdef GRADSUM_MPI
 #include "comm/mpi/session.h"
 #include "core/clock.h"

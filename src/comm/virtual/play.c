@@ -456,7 +456,7 @@ static void tell_progress(gs_virtual *v) {
 static gs_status is_stuck(const gs_virtual *v) {
     for (int r = 0; r < v->ranks; r++)
         if (v->rank[r].at < v->script[r].items)
-            return gs_fail(GS_E_USAGE, "a deadlock: rank %d waits for ever for a message from rank %d", r,
+            return gs_fail(GS_E_USAGE, "a deadlock: rank %d waits forever for a message from rank %d", r,
                            v->rank[r].waits_for);
     return GS_OK;
 }

@@ -106,7 +106,7 @@ gs_status gs_pipeline_check(const gs_pipeline_schedule *schedule, const gs_pipel
     if (p->tied == GS_TIED_EACH)
         return gs_fail(GS_E_USAGE,
                        "%d chunks in each stage, and a tied gradient for each micro-batch: between the last "
-                       "stage and the first so many messages could be under way that both wait for ever; "
+                       "stage and the first so many messages could be under way that both wait forever; "
                        "wanted gpipe, 1f1b or eager",
                        p->chunks);
     if (p->micro_batches % p->stages == 0) return GS_OK;

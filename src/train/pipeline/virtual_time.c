@@ -99,7 +99,7 @@ static gs_status is_stuck(const simulation *s) {
         if (s->next[stage] == s->lists[stage].count) continue;
         const gs_instruction *i = &s->lists[stage].list[s->next[stage]];
         return gs_fail(GS_E_USAGE,
-                       "a deadlock: stage %d waits for ever in '%s' of micro-batch %d, chunk %d, %s stage %d",
+                       "a deadlock: stage %d waits forever in '%s' of micro-batch %d, chunk %d, %s stage %d",
                        stage, gs_action_names[i->action], i->micro_batch, i->chunk,
                        gs_action_sends(i->action) ? "to" : "from", i->peer);
     }
