@@ -171,7 +171,7 @@ int gs_cmd_memory(int argc, char **argv) {
     const gs_option *options = gs_run_options(&s, GS_TRAINING | GS_BY_MEMORY, own);
     const gs_help help = {"memory [options of train]",
                           "Show what memory a training run would take, and for what, before anything runs.\n"
-                          "The run is rehearsed: it books all that it would allocate, and computes\n"
+                          "The run is rehearsed: it counts all that it would allocate, and computes\n"
                           "nothing. On cl that is the device's memory; what lies on the host beside it has\n"
                           "a line of its own. Not counted: the program, OpenCL's own memory, and messages\n"
                           "under way. At the end of a run `train` shows what it took.\n\n"

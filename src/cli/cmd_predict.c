@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What the columns mean; of many classes not. */
+/* What the columns mean, unless there are many classes. */
 static void print_classes(const gs_settings *s) {
     enum { MANY = 20 };
     char text[MANY * (GS_CLASS_NAME + 2) + 1] = "", name[GS_CLASS_NAME];

@@ -1,5 +1,5 @@
 /* --jitter 3:20ms@5%: worker 3 pauses 20 ms in 5 % of its steps. These are hiccups, as of a machine that does something
- * else now and then. (A worker that is late in every step is --slow.)
+ * else sometimes. (A worker that is late in every step is --slow.)
  *
  * Which steps these are is drawn from the seed, the worker and the step, so it is the same in every run, however many
  * workers there are and however they wait for each other.

@@ -136,7 +136,7 @@ static int offload_optimizer_degrees(const gs_memory_plan *p) {
 }
 static void offload_optimizer(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     (void)p, (void)degree;
-    set_offload(s, GS_OFFLOAD_OPTIMIZER, o, "vectors x 4 bytes x parameters, but for blocks of 1 MB");
+    set_offload(s, GS_OFFLOAD_OPTIMIZER, o, "vectors x 4 bytes x parameters, except blocks of 1 MB");
 }
 
 static int offload_activations_degrees(const gs_memory_plan *p) {
@@ -144,7 +144,7 @@ static int offload_activations_degrees(const gs_memory_plan *p) {
 }
 static void offload_activations(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     (void)p, (void)degree;
-    set_offload(s, GS_OFFLOAD_ACTIVATIONS, o, "y of all layers, but for three that follow each other");
+    set_offload(s, GS_OFFLOAD_ACTIVATIONS, o, "y of all layers, except three in a row");
 }
 
 static int offload_weights_degrees(const gs_memory_plan *p) {
@@ -152,7 +152,7 @@ static int offload_weights_degrees(const gs_memory_plan *p) {
 }
 static void offload_weights(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     (void)p, (void)degree;
-    set_offload(s, GS_OFFLOAD_WEIGHTS, o, "4 bytes x parameters, but for the largest layers");
+    set_offload(s, GS_OFFLOAD_WEIGHTS, o, "4 bytes x parameters, except the largest layers");
 }
 
 /* For --fit: as few kinds as suffice; of as many, those first that cost least (README.md). */
@@ -187,7 +187,7 @@ static void offload_set(const gs_memory_plan *p, int degree, gs_settings *s, gs_
     int i = 0;
     for (; i < SETS - 1; i++)
         if (is_new_set(p, i) && degree-- == 0) break;
-    set_offload(s, sets_of_offload[i], o, "these, but for what is there for a moment");
+    set_offload(s, sets_of_offload[i], o, "these, except what is there for a moment");
 }
 
 /* ---- what a run has beyond the plain one ---- */

@@ -36,7 +36,7 @@ typedef struct gs_sim_group {
 } gs_sim_group;
 gs_status gs_scripts_add_sum(gs_scripts *, const gs_sim_group *, int place, const gs_lists_key *);
 
-/* A collective of so many floats, each rank's own for GS_ALL_GATHER. With none there is none, but for GS_BARRIER. */
+/* A collective of so many floats, each rank's own for GS_ALL_GATHER. No floats, no collective, except GS_BARRIER. */
 gs_status gs_scripts_add_call(gs_scripts *, const gs_sim_group *, int place, gs_operation, size_t count);
 
 /* The key of a sum by --sync, among so many workers. */
