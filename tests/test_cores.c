@@ -181,7 +181,8 @@ static void busy_says(gs_busy b, const char *wanted) {
 
 TEST(a_busy_machine_is_named) {
     busy_says((gs_busy){.threads = 2, .cpus = 2, .waited = 0.1}, "");
-    busy_says((gs_busy){.threads = 2, .cpus = 2, .waited = 0.35}, "a worker waited for one 35 % of the time");
+    busy_says((gs_busy){.threads = 2, .cpus = 2, .waited = 0.35},
+              "a worker waited for a core 35 % of the time");
     busy_says((gs_busy){.threads = 1, .cpus = 1, .quota = 0.5, .waited = 0.5},
               "the CPU quota of 0.5 is used up");
     busy_says((gs_busy){.threads = 4, .cpus = 2, .waited = 0.5}, "4 threads of workers share 2 cores:");
@@ -190,7 +191,7 @@ TEST(a_busy_machine_is_named) {
         "3 threads of workers share 2 cores:");
     busy_says(
         gs_busy_worse((gs_busy){.threads = 1, .cpus = 2, .waited = 0.4}, (gs_busy){.threads = 2, .cpus = 2}),
-        "other programs use the cores: a worker waited for one 40 %");
+        "other programs use the cores: a worker waited for a core 40 %");
 }
 
 static void more_workers_than_cores_are_named(void) {

@@ -16,20 +16,19 @@ const char *gs_busy_text(const gs_busy *b, char text[GS_BUSY_TEXT]) {
     if (b->threads > b->cpus)
         snprintf(
             text, GS_BUSY_TEXT,
-            "%d threads of workers share %d core%s: each waits for those that have one, and most of that is "
-            "counted as sync; start fewer workers",
+            "%d threads of workers share %d core%s: each waits for a core, and most of that time is counted "
+            "as sync; start fewer workers",
             b->threads, b->cpus, b->cpus == 1 ? "" : "s");
     else if (b->waited >= MUCH && b->quota > 0)
-        snprintf(
-            text, GS_BUSY_TEXT,
-            "the CPU quota of %.3g is used up: a worker waited for a core %.0f %% of the time, and others "
-            "for it, which is counted as sync",
-            b->quota, 100 * b->waited);
+        snprintf(text, GS_BUSY_TEXT,
+                 "the CPU quota of %.3g is used up: a worker waited for a core %.0f %% of the time; other "
+                 "workers count their wait for it as sync",
+                 b->quota, 100 * b->waited);
     else if (b->waited >= MUCH)
         snprintf(
             text, GS_BUSY_TEXT,
-            "other programs use the cores: a worker waited for one %.0f %% of the time, and others for it, "
-            "which is counted as sync",
+            "other programs use the cores: a worker waited for a core %.0f %% of the time; other workers "
+            "count their wait for it as sync",
             100 * b->waited);
     return text;
 }
