@@ -109,8 +109,8 @@ static gs_status begin(const gs_rendezvous *r, int *level) {
     GS_TRY(gs_mpi_begin(r->timeout, level));
     if (MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS ||
         MPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS || rank != r->rank || size != r->size)
-        return gs_fail(GS_E_USAGE, "rank %d of %d process%s: MPI calls it rank %d of %d", r->rank, r->size,
-                       gs_es(r->size), rank, size);
+        return gs_fail(GS_E_USAGE, "rank %d of %d process%s is rank %d of %d to MPI: use its own mpirun",
+                       r->rank, r->size, gs_es(r->size), rank, size);
     if (*level < MPI_THREAD_SERIALIZED)
         return gs_fail(GS_E_DEVICE,
                        "only one thread may call this MPI (level %d); wanted MPI_THREAD_SERIALIZED, "
