@@ -221,6 +221,7 @@ int gs_cmd_simulate(int argc, char **argv) {
          "with --flops: shape of a sample (default: the usual one of the model)"},
         {"add", GS_OPTION_TEXT, &q.add, 0, 0, "RATE",
          "how fast a worker adds two arrays: 10GB/s (default: measured; with --flops it takes no time)"},
+        GS_RUN_OPTION("sync", "a scheme (step --help), but not auto"),
         GS_RUN_OPTION("batch", "the global batch (default: 32 samples for each worker)"),
         {"curve", GS_OPTION_FLAG, &q.curve, 0, 0, NULL,
          "also 1, 2, 4, ... workers, with as many samples each"},

@@ -109,10 +109,10 @@ gs_status gs_layout_check_workers(const gs_settings *s, int workers, const char 
         snprintf(product, sizeof product, "%d x %d", l.dp, l.pp);
     if (workers % (l.tp * l.pp) == 0) snprintf(other, sizeof other, ", or dp%d", workers / (l.tp * l.pp));
     return gs_fail(GS_E_USAGE,
-                   "--layout %s: it has %s = %d worker%s (dp x %spp), and there %s %d; wanted as many "
+                   "--layout %s needs %s = %d worker%s (dp x %spp), and there %s %d; wanted %d "
                    "(%s)%s",
                    s->layout, product, wanted, gs_s((unsigned)wanted), l.tp > 1 ? "tp x " : "",
-                   workers == 1 ? "is" : "are", workers, options, other);
+                   workers == 1 ? "is" : "are", workers, wanted, options, other);
 }
 
 gs_place gs_place_of(const gs_layout *l, int rank) {

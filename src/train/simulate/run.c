@@ -21,8 +21,8 @@ static gs_status check_sync(const gs_settings *s) {
     GS_TRY(gs_sync_find(s->sync, &scheme));
     if (scheme == &gs_sync_auto)
         return gs_fail(GS_E_USAGE,
-                       "--sync auto chooses by measuring, which there is nothing for here; name a "
-                       "scheme (gradsum schemes --help lists them)");
+                       "--sync auto chooses by measuring, and simulate measures no messages; name a scheme "
+                       "(gradsum step --help lists them)");
     return GS_OK;
 }
 
@@ -31,13 +31,13 @@ static gs_status check_layout(const gs_simulation *s) {
     GS_TRY(gs_tensor_check(&s->settings, false));
     if (l.pp == 1) GS_TRY(gs_way_pipeline.check(&s->settings, false)); /* no options of stages */
     if ((l.pp > 1 || l.tp > 1 || l.zero > 0) && s->settings.bucket)
-        return gs_fail(GS_E_USAGE, "--bucket is of replicas that hold all (--layout dpN), as in train");
+        return gs_fail(GS_E_USAGE, "--bucket needs replicas of the whole model (--layout dpN), as in train");
     if (l.zero > 1 && l.pp > 1)
-        return gs_fail(GS_E_USAGE, "--zero %d does not go with pp, as in train; wanted --zero 1", l.zero);
+        return gs_fail(GS_E_USAGE, "--zero %d does not work with pp, as in train; wanted --zero 1", l.zero);
     if (s->settings.wire != GS_WIRE_F32 && l.zero > 0)
-        return gs_fail(GS_E_USAGE, "--wire is of sums of gradients, which --zero has none of");
+        return gs_fail(GS_E_USAGE, "--wire does not work with --zero, as in train");
     if (s->settings.wire != GS_WIRE_F32 && l.pp > 1)
-        return gs_fail(GS_E_USAGE, "--wire does not go with pp, as in train: it sends activations too");
+        return gs_fail(GS_E_USAGE, "--wire does not work with pp, as in train: it sends activations too");
     return GS_OK;
 }
 
