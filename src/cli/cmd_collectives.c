@@ -322,8 +322,8 @@ int gs_cmd_collectives(int argc, char **argv) {
     if (status != GS_OK) return gs_failed("collectives", status);
     if (!t.json && t.mpirun.rank == 0 && t.wrong == 0)
         printf("\nAll %d cells are right: every element was checked after every run.\n", t.cells);
+    fflush(stdout); /* the end of the table's last line */
     if (t.wrong > 0)
-        fprintf(stderr, "gradsum collectives: %d of %d cells %s wrong\n", t.wrong, t.cells,
-                t.wrong == 1 ? "is" : "are");
+        gs_tell("collectives", "%d of %d cells %s wrong", t.wrong, t.cells, t.wrong == 1 ? "is" : "are");
     return t.wrong == 0 ? GS_EXIT_OK : GS_EXIT_FAILED;
 }
