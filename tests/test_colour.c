@@ -277,9 +277,9 @@ TEST_AROUND(writes_files_of_cifar, NULL, no_cache) {
 TEST(bad_words) {
     const char *folder = gs_test_folder();
     write_text(in_folder(folder, "file"), "mine");
-    gs_test_program_prints(2, "which data set, and where to? As in gradsum dataset colour-fashion DIR",
-                           "dataset");
-    gs_test_program_prints(2, "where to? As in gradsum dataset colour-fashion DIR", "dataset colour-fashion");
+    gs_test_program_prints(
+        2, "a data set and a folder are required, as in gradsum dataset colour-fashion DIR", "dataset");
+    gs_test_program_prints(2, "a folder is required, as in gradsum dataset", "dataset colour-fashion");
     gs_test_program_prints(2, "'x' is too much: wanted a data set and a folder",
                            "dataset colour-fashion %s/d x", folder);
     gs_test_program_prints(2, "the name of the folder is empty", "dataset colour-fashion ''");

@@ -88,7 +88,7 @@ static void is_changed(const char *record, const char *cut, const char *more, co
 
 /* What is not in a record is compared with nothing: so lines that are gone must not look like a run that agrees. */
 TEST(records_that_were_changed_are_refused) {
-    static const char check[] = "has not the check of the lines before it: the file was changed";
+    static const char check[] = "has the wrong check of the lines before it: the file was changed";
     char folder[300], path[400], *record;
     size_t bytes;
     gs_digests run;

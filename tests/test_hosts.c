@@ -125,7 +125,7 @@ TEST(wrong_usage) {
                            "launch --hosts a,-oProxyCommand=x -n 1 -- train");
     gs_test_program_prints(2, "is not HOST or HOST:PROCESSES", "launch --hosts a,b:x -n 1 -- train");
     gs_test_program_prints(2, "is not HOST or HOST:PROCESSES", "launch --hosts 'a,b;c' -n 1 -- train");
-    gs_test_program_prints(2, "how many processes on b?", "launch --hosts a:1,b -- train");
+    gs_test_program_prints(2, "no number of processes on b; wanted b:N", "launch --hosts a:1,b -- train");
     gs_test_program_prints(2, "by itself", "launch --hosts a,b -n 1 --nodes 2 -- train");
     gs_test_program_prints(2, "has 3 numbers for 2 nodes",
                            "launch --nodes 2 --node-rank 0 --meet tcp://127.0.0.1:1 --ranks 1,2,3 -- train");

@@ -315,7 +315,7 @@ TEST(wrong_words_are_named) {
     gs_test_program_prints(2, "'x' is not the number of a lesson", "lesson x");
     gs_test_program_prints(2, "got 2 words", "lesson 1 2");
     gs_test_program_prints(2, "exclude each other", "lesson 1 --show --forget");
-    gs_test_program_prints(2, "of which lesson?", "lesson --forget");
+    gs_test_program_prints(2, "the number of a lesson is required", "lesson --forget");
     gs_test_program_prints(0, "0  0 of 3 predicted   Lesson 0: start", "lesson");
     char *output;
     assert_int_equal(

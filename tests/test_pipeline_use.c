@@ -18,7 +18,7 @@ TEST(bad_use_is_told) {
     gs_test_program_prints(2, "--pipeline 2: there are 3 workers; wanted a multiple of 2",
                            "launch -n 3 -- train --pipeline 2");
     gs_test_program_prints(
-        2, "has 3 layers with parameters, and each stage (with interleaved: each chunk) needs one",
+        2, "has 3 layers with parameters, and each of 4 stages (interleaved: chunks) needs one",
         "train --model mlp --devices cpu,cpu,cpu,cpu --pipeline 4");
     gs_test_program_prints(2, "has 3 layers with parameters",
                            "launch -n 4 -- train --model mlp --pipeline 4");

@@ -13,7 +13,7 @@ TEST(what_is_no_log_is_refused) {
     gs_test_program_prints(1, "is not a folder", "report %s/run.json -o %s/x.html", folder, folder);
     gs_test_program_prints(1, "is not a training log: it has neither", "report %s -o %s/x.html",
                            gs_test_folder(), folder);
-    gs_test_program_prints(2, "which logs?", "report -o x.html");
+    gs_test_program_prints(2, "a log is required", "report -o x.html");
     gs_test_program_prints(2, "-o FILE is required", "report %s", folder);
     for (int i = 0; i < 65; i++) strcat(many, " .");
     gs_test_program_prints(2, "65 logs; a page takes at most 64", "report %s -o x.html", many);

@@ -54,7 +54,7 @@ TEST(names_that_are_nearly_right) {
     gs_test_program_prints(2, "did you mean 'devices'?", "device");
     gs_test_program_prints(2, "did you mean --every, --epochs, --epsilon, --exact?", "train -e 3");
     gs_test_program_prints(2, "unknown option -q; --help lists the options", "train -q");
-    gs_test_program_prints(2, "which model? Give a name (softmax, mlp, lenet, cnn, resnet20,", "model");
+    gs_test_program_prints(2, "a model is required: a name (softmax, mlp, lenet, cnn, resnet20,", "model");
     gs_test_program_prints(1, "Download its four files (train-images-idx3-ubyte.gz", "train --data mnist");
 }
 

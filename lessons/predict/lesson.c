@@ -272,7 +272,7 @@ static gs_status run(lesson *l, int words, char **argv) {
     if (l->show + l->forget + l->export + (l->answers != NULL) > 1)
         return gs_fail(GS_E_USAGE, "--answer, --show, --forget and --export exclude each other");
     if (words == 0 && (l->show || l->forget || l->answers))
-        return gs_fail(GS_E_USAGE, "of which lesson? As in gradsum lesson 7 --show");
+        return gs_fail(GS_E_USAGE, "the number of a lesson is required, as in gradsum lesson 7 --show");
     GS_TRY(gs_tree_find("a lesson", &l->tree));
     if (words == 0) return all_lessons(l);
     long number = strtol(argv[1], &end, 10);

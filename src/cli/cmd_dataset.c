@@ -6,9 +6,9 @@
 
 static gs_status check_words(int words, char **argv) {
     if (words == 0)
-        return gs_fail(GS_E_USAGE, "which data set, and where to? As in gradsum dataset %s DIR",
+        return gs_fail(GS_E_USAGE, "a data set and a folder are required, as in gradsum dataset %s DIR",
                        gs_colour_names[0]);
-    if (words == 1) return gs_fail(GS_E_USAGE, "where to? As in gradsum dataset %s DIR", argv[1]);
+    if (words == 1) return gs_fail(GS_E_USAGE, "a folder is required, as in gradsum dataset %s DIR", argv[1]);
     if (words > 2) return gs_fail(GS_E_USAGE, "'%s' is too much: wanted a data set and a folder", argv[3]);
     return *argv[2] ? GS_OK : gs_fail(GS_E_USAGE, "the name of the folder is empty");
 }

@@ -130,7 +130,7 @@ static gs_status one_word(int words) {
     if (words > 1)
         return gs_fail(GS_E_USAGE, "wanted one name or text, got %d (put a text in quotes)", words);
     return gs_fail(GS_E_USAGE,
-                   "which model? Give a name (%s), or layers in quotes, such as \"flatten, linear 10\"; "
+                   "a model is required: a name (%s), or layers in quotes, such as \"flatten, linear 10\"; "
                    "gradsum model --help",
                    names_of_models(list, sizeof list));
 }

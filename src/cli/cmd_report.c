@@ -79,7 +79,7 @@ static gs_status check_not_of_log(const char *folder, const char *out) {
 
 static gs_status report(char **folders, int count, const char *out) {
     char title[200];
-    if (count == 0) return gs_fail(GS_E_USAGE, "which logs? gradsum train --log DIR writes one");
+    if (count == 0) return gs_fail(GS_E_USAGE, "a log is required: gradsum train --log DIR writes one");
     if (count > GS_REPORT_MOST)
         return gs_fail(GS_E_USAGE, "%d logs; a page takes at most %d", count, GS_REPORT_MOST);
     if (!out) return gs_fail(GS_E_USAGE, "-o FILE is required: where the page goes");

@@ -60,9 +60,9 @@ static gs_status missing(const char *folder, gs_split split, part part) {
         return gs_fail(GS_E_FILE, "%s has no %s, gzipped (.gz) or not", folder, file_names[split][part]);
     GS_TRY(gs_folder_explain(folder));
     GS_TRY(gs_cifar_explain(folder));
-    return gs_fail(GS_E_FILE, "%s has none of these files, gzipped (.gz) or not: %s, %s, %s, %s", folder,
-                   file_names[GS_TRAIN][IMAGES], file_names[GS_TRAIN][LABELS], file_names[GS_TEST][IMAGES],
-                   file_names[GS_TEST][LABELS]);
+    return gs_fail(GS_E_FILE, "%s has no pictures, .npy or CIFAR files, and none of MNIST's: %s, %s, %s, %s",
+                   folder, file_names[GS_TRAIN][IMAGES], file_names[GS_TRAIN][LABELS],
+                   file_names[GS_TEST][IMAGES], file_names[GS_TEST][LABELS]);
 }
 
 /* Why files cannot be opened in `path`, as an errno; 0: they can. */

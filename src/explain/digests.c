@@ -168,8 +168,8 @@ static gs_status read_end(reader *r, const char *line) {
     if (read < 1 || line[read == 1 ? end_of_step : end] || step != r->run->first + r->rank->steps)
         return wrong(r, "is not 'end STEP CHECK' of the step that it ends");
     if (read == 1 ? r->checked : check != r->check)
-        return wrong(r,
-                     "has not the check of the lines before it: the file was changed after the run wrote it");
+        return wrong(
+            r, "has the wrong check of the lines before it: the file was changed after the run wrote it");
     r->checked = read == 2;
     r->scored = false;
     r->rank->steps++;

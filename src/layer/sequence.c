@@ -26,7 +26,7 @@ gs_status gs_sequence_check(const gs_layer *l) {
     return gs_layer_refuse(
         l,
         "with --sequence each worker of a group has some tokens of each sequence here, and "
-        "this layer cannot do with these%s",
+        "this layer needs all of them%s",
         convolution ? ""
                     : "; wanted layer_norm, positions, dropout, residual, activations, and "
                       "pairs of linear layers");

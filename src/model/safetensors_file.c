@@ -49,8 +49,8 @@ static gs_status read_header(gs_tensor_file *f, uint64_t size) {
     GS_TRY(gs_tensor_file_read(f, &length, sizeof length));
     if (length > MAX_HEADER)
         return gs_fail(GS_E_FORMAT,
-                       "%s: the header's length is %" PRIu64
-                       "; at most %d is allowed: not a safetensors file?",
+                       "%s is not a safetensors file: the header's length is %" PRIu64
+                       "; at most %d is allowed",
                        f->path, length, MAX_HEADER);
     if (length > size - LENGTH_BYTES)
         return gs_fail(GS_E_FORMAT,

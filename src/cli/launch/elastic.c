@@ -52,9 +52,7 @@ gs_status gs_elastic_check(const gs_launch *l) {
     int min, max;
     if (!l->elastic) return GS_OK;
     if (!read_sizes(l->elastic, &min, &max))
-        return gs_fail(GS_E_USAGE,
-                       "--elastic: '%s' is not MIN or MIN:MAX, how many processes at least go on, and up to "
-                       "how many new ones are started",
+        return gs_fail(GS_E_USAGE, "--elastic: '%s' is not MIN or MIN:MAX, the fewest processes and the most",
                        l->elastic);
     GS_TRY(gs_launch_check_one_node(l, "--elastic"));
     if (l->meet)

@@ -74,8 +74,8 @@ static gs_status take_host(fleet *f, const char *word, size_t length) {
         return gs_fail(GS_E_USAGE, "--hosts: '%.*s' is not HOST or HOST:PROCESSES (1 to %d)", (int)length,
                        word, GS_LAUNCH_MOST);
     if (processes < 1)
-        return gs_fail(GS_E_USAGE, "--hosts: how many processes on %s? Say %s:N, or -n N for all", name,
-                       name);
+        return gs_fail(GS_E_USAGE, "--hosts: no number of processes on %s; wanted %s:N, or -n N for all",
+                       name, name);
     snprintf(h->name, sizeof h->name, "%s", name);
     h->processes = (int)processes;
     h->input = -1;

@@ -69,8 +69,7 @@ static gs_gloo_code read_all(const gs_direct *d, void *data, size_t bytes, gs_gl
 /* What came before it was damaged, or the processes make other calls. */
 static gs_gloo_code has_other_length(size_t bytes, uint64_t theirs, gs_gloo_error *error) {
     char text[200];
-    snprintf(text, sizeof text, "%zu bytes here, but %zu there; are these the same calls?", bytes,
-             (size_t)theirs);
+    snprintf(text, sizeof text, "%zu bytes here, but %zu there; wanted the same call", bytes, (size_t)theirs);
     return gs_gloo_explain(error, GS_GLOO_OTHER, text);
 }
 

@@ -66,8 +66,7 @@ const gs_run_option gs_run_table[] = {
      .agreement = GS_MAY_DIFFER},
     {"mean", GS_OPTION_CHANNELS, AT(mean), -GS_MEAN_MOST, GS_MEAN_MOST, "X",
      "images are scaled to (byte / 255 - mean) / std, for each channel: 0.5,0.4,0.4 (default: the data's; "
-     "with "
-     "--load: the file's, else 0)",
+     "with --load: the file's, else 0)",
      .json = {"mean", "mean"}},
     {"std", GS_OPTION_CHANNELS, AT(std), GS_STD_LEAST, GS_STD_MOST, "X",
      "the std in that formula (default: the data's; with --load: the file's, else 1)",
@@ -241,7 +240,7 @@ const gs_run_option gs_run_table[] = {
      "auto: in that of --checkpoint, or begin where there is none; --epochs and --steps are totals",
      GS_BY_TRAIN, .agreement = GS_ALL_OR_NONE},
     {"checkpoint", GS_OPTION_TEXT, AT(checkpoint), 0, 0, "DIR",
-     "write checkpoints into this folder, beside training: now and then, at SIGUSR1, at SIGTERM and Ctrl-C, "
+     "write checkpoints into this folder, beside training: at intervals, at SIGUSR1, at SIGTERM and Ctrl-C, "
      "and at the end",
      GS_BY_TRAIN, .agreement = GS_ALL_OR_NONE},
     {"checkpoint-every", GS_OPTION_EVERY, AT(checkpoint_every), 0, 0, "N|TIME",

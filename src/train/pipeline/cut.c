@@ -58,9 +58,9 @@ static void find_best(const double *cost, const int *place, int pieces, int runs
 static gs_status check_pieces(int pieces, int runs) {
     if (runs <= pieces && runs <= GS_RUNS) return GS_OK;
     return gs_fail(GS_E_USAGE,
-                   "the model's outermost sequence has %d layer%s with parameters, and each stage (with "
-                   "interleaved: each chunk) needs one of its own; wanted at most %d in all, not %d",
-                   pieces, gs_s((unsigned)pieces), pieces < GS_RUNS ? pieces : GS_RUNS, runs);
+                   "the model's outermost sequence has %d layer%s with parameters, and each of %d stages "
+                   "(interleaved: chunks) needs one of its own; wanted at most %d in all",
+                   pieces, gs_s((unsigned)pieces), runs, pieces < GS_RUNS ? pieces : GS_RUNS);
 }
 
 static gs_status no_memory(void) {
@@ -215,7 +215,7 @@ gs_status gs_pipeline_tied(const gs_model *plan, int runs, const int *first, gs_
     if (out->lender == 0 && out->borrower == runs - 1) return GS_OK;
     return gs_fail(
         GS_E_USAGE,
-        "layer %s (%s) uses the table of layer %s, and a cut lies between them: that goes where one of them "
-        "is in the first run of layers and the other in the last one, of %d; they are in %d and %d",
+        "layer %s (%s) uses the table of layer %s, and a cut lies between them; wanted one of them in "
+        "the first of %d runs of layers and the other in the last; they are in %d and %d",
         s.found->name, s.found->ops->name, owner->name, runs, out->borrower + 1, out->lender + 1);
 }

@@ -96,9 +96,9 @@ static gs_status check(const gs_settings *s, bool chosen) {
                        s->sync);
     if (s->zero > 1)
         return gs_fail(GS_E_USAGE,
-                       "--zero %d would sum %s in each micro-batch of --pipeline, which is as many times the "
-                       "bytes: a stage needs the gradients of all its micro-batches at once, so sums after "
-                       "the last one would hold as much as --zero 1 does; wanted --zero 1, or no --pipeline",
+                       "--zero %d would sum %s in each micro-batch of --pipeline, and send that many times "
+                       "the bytes; summed once, after the last micro-batch, gradients take as much memory as "
+                       "with --zero 1; wanted --zero 1, or no --pipeline",
                        s->zero, s->zero > 2 ? "gradients and gather weights" : "gradients");
     return GS_OK;
 }
