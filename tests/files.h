@@ -3,7 +3,7 @@
 
 #include "tests/test.h"
 
-/* "folder/name"; four results may be in use at once. */
+/* "folder/name" */
 const char *in_folder(const char *folder, const char *name);
 
 /* How many things lie in a folder. */

@@ -2,16 +2,6 @@
 
 #include <unistd.h>
 
-const char *gs_test_path(const char *folder, const char *name) {
-    enum { PLACES = 8 };
-    static char path[PLACES][1200];
-    static int next;
-    char *place = path[next++ % PLACES];
-    if (snprintf(place, sizeof *path, "%s/%s", folder, name) >= (int)sizeof *path)
-        fail_msg("%s/%s is too long", folder, name);
-    return place;
-}
-
 char *gs_test_text(const char *path, size_t *length) {
     FILE *f = fopen(path, "rb");
     if (!f) fail_msg("there is no %s", path);
@@ -27,7 +17,7 @@ char *gs_test_text(const char *path, size_t *length) {
 
 cJSON *gs_test_json(const char *folder, const char *name) {
     size_t length;
-    char *text = gs_test_text(gs_test_path(folder, name), &length);
+    char *text = gs_test_text(in_folder(folder, name), &length);
     cJSON *o = cJSON_Parse(text);
     if (!o) fail_msg("%s/%s is not JSON", folder, name);
     free(text);
@@ -37,7 +27,7 @@ cJSON *gs_test_json(const char *folder, const char *name) {
 /* metrics.jsonl as an array; half a last line is left out. */
 cJSON *gs_test_metrics(const char *folder) {
     size_t length;
-    char *text = gs_test_text(gs_test_path(folder, "metrics.jsonl"), &length);
+    char *text = gs_test_text(in_folder(folder, "metrics.jsonl"), &length);
     cJSON *all = cJSON_CreateArray();
     for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
         *end = 0;
@@ -76,9 +66,9 @@ int gs_test_count_kind(const cJSON *lines, const char *kind) {
 
 /* A new folder's place for a log. */
 const char *gs_test_new_log(void) {
-    return gs_test_path(gs_test_folder(), "log");
+    return in_folder(gs_test_folder(), "log");
 }
 
 bool gs_test_is_there(const char *folder, const char *name) {
-    return access(gs_test_path(folder, name), F_OK) == 0;
+    return access(in_folder(folder, name), F_OK) == 0;
 }

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <cjson/cJSON.h>
+#include "tests/files.h"
 #include "tests/program.h"
 
-/* "folder/name"; eight results may be in use at once. */
-const char *gs_test_path(const char *folder, const char *name);
 bool gs_test_is_there(const char *folder, const char *name);
 
 /* A new place for a log, which is not there yet. */

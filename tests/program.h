@@ -6,11 +6,15 @@
 #include <cjson/cJSON.h>
 
 /* Run "gradsum <arguments>" through the shell in a new process, for 600 s at most. Returns its exit status (124: it
- * took longer). *output (if not NULL) is what it printed to standard output and standard error, to be freed. */
+ * took longer). *output is what it printed to standard output and standard error; it is kept (gs_test_keep). */
 int gs_test_program(char **output, const char *arguments, ...) GS_PRINTF(2, 3);
 
-/* The same for any shell command. */
+/* The same for any shell command; output may be NULL. */
 int gs_test_shell(char **output, const char *command, ...) GS_PRINTF(2, 3);
+
+/* The same, where the exit status must be this one. */
+char *gs_test_output(int status, const char *arguments, ...) GS_PRINTF(2, 3);
+char *gs_test_shell_output(int status, const char *command, ...) GS_PRINTF(2, 3);
 
 /* Shell: wait until the file "out" has a line that begins so, as long as a busy machine needs; minutes at most.
  * `train` prints "step " when all ranks have met and the first step begins. */

@@ -2,6 +2,7 @@
 
 #include <ftw.h>
 #include <math.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -65,6 +66,31 @@ char *gs_test_caught(void) {
     return text;
 }
 
+static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
+static struct kept {
+    struct kept *before;
+    void *memory;
+} * kept; /* here what looks for leaks finds it */
+
+void *gs_test_keep(void *memory) {
+    struct kept *k = malloc(sizeof *k);
+    if (!k || !memory) gs_bug("no memory for a test");
+    pthread_mutex_lock(&keeping);
+    *k = (struct kept){kept, memory};
+    kept = k;
+    pthread_mutex_unlock(&keeping);
+    return memory;
+}
+
+char *gs_test_format(const char *format, ...) {
+    char *text;
+    va_list args;
+    va_start(args, format);
+    if (vasprintf(&text, format, args) < 0) gs_bug("no memory for a test");
+    va_end(args);
+    return gs_test_keep(text);
+}
+
 static char folder[256];
 static int folders;
 
@@ -78,20 +104,17 @@ static void remove_folder(void) {
 }
 
 const char *gs_test_folder(void) {
-    static char path[300];
     if (!folder[0]) {
         const char *tmp = getenv("TMPDIR");
         snprintf(folder, sizeof folder, "%s/gradsum-test-XXXXXX", tmp && *tmp ? tmp : "/tmp");
         if (!mkdtemp(folder)) gs_bug("cannot make %s", folder);
         atexit(remove_folder);
     }
-    snprintf(path, sizeof path, "%s/%d", folder, folders++);
+    const char *path = gs_test_format("%s/%d", folder, folders++);
     if (mkdir(path, 0700) != 0) gs_bug("cannot make %s", path);
     return path;
 }
 
 const char *gs_test_source(const char *relative) {
-    static char path[1024];
-    snprintf(path, sizeof path, "%s/%s", GS_SOURCE_DIR, relative);
-    return path;
+    return gs_test_format("%s/%s", GS_SOURCE_DIR, relative);
 }

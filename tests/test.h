@@ -78,8 +78,12 @@ const char *gs_test_wrong(const char *format, ...) GS_PRINTF(1, 2);
 void gs_test_catch_stderr(void);
 char *gs_test_caught(void);
 
+/* Memory from malloc, which is the tests' until they all end: nobody frees it. Any thread may call these. */
+void *gs_test_keep(void *memory);
+char *gs_test_format(const char *format, ...) GS_PRINTF(1, 2); /* a kept text */
+
 /* A new folder that is removed, with all in it, when the program ends. */
 const char *gs_test_folder(void);
 
-/* Path of a file of the source tree: "tests/golden/linear.txt". Static buffer. */
+/* Path of a file of the source tree: "tests/golden/linear.txt". */
 const char *gs_test_source(const char *relative);

@@ -56,7 +56,6 @@ TEST(processes_change_no_bit) {
         assert_memory_equal(weights, first, 79);
         assert_non_null(
             strstr(output, "augment  crop:4,flip,cutout:8, drawn for each training image in each epoch\n"));
-        free(output);
     }
 }
 
@@ -183,8 +182,8 @@ TEST(bad_values) {
 }
 
 TEST(the_record_has_it) {
-    char *output, path[400];
-    snprintf(path, sizeof path, "%s/log", gs_test_folder());
+    char *output;
+    const char *path = gs_test_format("%s/log", gs_test_folder());
     gs_test_program_prints(0, "\"labels\":\"fine\",", "train --model softmax --steps 1 --json");
     gs_test_program_prints(0, "\"augment\":null,", "train --model softmax --steps 1 --json");
     gs_test_program_prints(0, "\"augment\":\"crop:2,flip\",",
@@ -192,7 +191,6 @@ TEST(the_record_has_it) {
     gs_test_shell(&output, "cat %s/run.json", path);
     assert_non_null(strstr(output, "\"augment\":\t\"crop:2,flip\","));
     assert_non_null(strstr(output, "\"labels\":\t\"fine\","));
-    free(output);
 }
 
 /* Nobody trains on other pictures than the others without a word. */
@@ -206,5 +204,4 @@ TEST(ranks_must_agree) {
                       gs_test_folder(), GS_BUILD_DIR);
     if (status != 2 || !strstr(output, "rank 1 and rank 0 differ in --augment (flip versus none)"))
         fail_msg("exit %d: %s", status, output);
-    free(output);
 }

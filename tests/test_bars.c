@@ -174,8 +174,7 @@ TEST(sentences) {
     FILE *f = fdopen(pipes[1], "w"), *tty = terminal(40, &master);
     unsetenv("COLUMNS");
     gs_print_sentence(f, LONG);
-    char wanted[100];
-    snprintf(wanted, sizeof wanted, "%s\n", LONG);
+    const char *wanted = gs_test_format("%s\n", LONG);
     assert_string_equal(read_back(f, pipes[0], 1), wanted);
     if (tty) {
         gs_print_sentence(tty, LONG);
@@ -206,8 +205,7 @@ static char *chart(const gs_screen *s, const gs_chart_point *points, int count) 
     gs_chart_draw(f, s, &c);
     fclose(f);
     for (char *line = text; *line; line += strcspn(line, "\n") + 1) {
-        char copy[400];
-        snprintf(copy, sizeof copy, "%.*s", (int)strcspn(line, "\n"), line);
+        const char *copy = gs_test_format("%.*s", (int)strcspn(line, "\n"), line);
         if (columns_of(copy) > s->width)
             fail_msg("%d columns, wanted %d: %s", columns_of(copy), s->width, copy);
     }
@@ -308,8 +306,7 @@ TEST(a_share_has_no_minus_zero) {
         const char *text;
     } cases[] = {{-0.0001, "0.0"}, {-0.0, "0.0"}, {-0.0006, "-0.1"}, {0.158, "15.8"}, {1, "100.0"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char text[32];
-        snprintf(text, sizeof text, "%.1f", gs_percent(cases[i].share));
+        const char *text = gs_test_format("%.1f", gs_percent(cases[i].share));
         assert_string_equal(text, cases[i].text);
     }
 }

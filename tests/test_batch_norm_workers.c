@@ -306,13 +306,11 @@ TEST(what_a_user_types) {
                       gs_test_folder(), GS_BUILD_DIR);
     if (status != 2 || !strstr(output, "rank 1 and rank 0 differ in --batch-norm (local versus global)"))
         fail_msg("exit %d: %s", status, output);
-    free(output);
 }
 
 /* What was saved gives the same loss again, which needs the running statistics. */
 TEST(saved_with_the_weights) {
-    char path[300];
-    snprintf(path, sizeof path, "%s/norm.safetensors", gs_test_folder());
+    const char *path = gs_test_format("%s/norm.safetensors", gs_test_folder());
     gs_settings s = settings("cpu,cpu");
     s.save = path;
     gs_result trained = gs_test_train(&s), loaded;

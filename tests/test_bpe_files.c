@@ -315,12 +315,11 @@ TEST(damaged_metadata) {
         {"\"\"", "\"a b\"", "has 1 token"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        char header[600];
         gs_saved saved;
-        snprintf(header, sizeof header, "{\"__metadata__\":{\"tokens\":\"bpe\"%s%s%s%s}}",
-                 wrong[i].vocabulary ? ",\"vocabulary\":" : "",
-                 wrong[i].vocabulary ? wrong[i].vocabulary : "", wrong[i].merges ? ",\"merges\":" : "",
-                 wrong[i].merges ? wrong[i].merges : "");
+        const char *header = gs_test_format(
+            "{\"__metadata__\":{\"tokens\":\"bpe\"%s%s%s%s}}", wrong[i].vocabulary ? ",\"vocabulary\":" : "",
+            wrong[i].vocabulary ? wrong[i].vocabulary : "", wrong[i].merges ? ",\"merges\":" : "",
+            wrong[i].merges ? wrong[i].merges : "");
         const uint64_t length = strlen(header);
         const char *path = in_folder(gs_test_folder(), "w.safetensors");
         FILE *f = fopen(path, "wb");
@@ -357,11 +356,10 @@ static double field_of(const char *output, const char *name) {
 
 /* What train saves needs no tokenizer any more. */
 TEST(a_model_carries_its_pairs) {
-    char golden[600], path[600], resumed[600], *output, *same;
     const char *text = text_file();
-    snprintf(golden, sizeof golden, "%s", gs_test_source("tests/golden/bpe"));
-    snprintf(path, sizeof path, "%s", in_folder(gs_test_folder(), "gpt.safetensors"));
-    snprintf(resumed, sizeof resumed, "%s", in_folder(gs_test_folder(), "more.safetensors"));
+    const char *golden = gs_test_source("tests/golden/bpe");
+    const char *path = in_folder(gs_test_folder(), "gpt.safetensors");
+    const char *resumed = in_folder(gs_test_folder(), "more.safetensors");
     gs_test_program_prints(0, "512 different tokens",
                            "train --model gpt --data text:%s --tokenizer %s --context 8 --batch 16 --steps 2 "
                            "--save %s --save-state",
@@ -374,17 +372,13 @@ TEST(a_model_carries_its_pairs) {
     gs_vocabulary_free(&v);
     gs_saved_free(&saved);
 
-    assert_int_equal(gs_test_program(&output, "eval --load %s --data text:%s --json", path, text), 0);
-    assert_int_equal(gs_test_program(&same,
-                                     "eval --load %s --data text:%s --json --tokenizer %s --tokens bpe", path,
-                                     text, golden),
-                     0);
+    char *output = gs_test_output(0, "eval --load %s --data text:%s --json", path, text);
+    char *same = gs_test_output(0, "eval --load %s --data text:%s --json --tokenizer %s --tokens bpe", path,
+                                text, golden);
     const double loss = field_of(output, "test_loss");
     assert_true(loss > 0 && loss < 2 * log(512));
     assert_near(field_of(output, "test_bits_per_token"), loss / log(2), 0, 1e-9);
     assert_near(field_of(same, "test_loss"), loss, 0, 0);
-    free(output);
-    free(same);
     gs_test_program_prints(0, "bits per token", "eval --load %s --data text:%s", path, text);
     gs_test_program_prints(0, "saved", "train --resume %s --data text:%s --steps 3 --save %s", path, text,
                            resumed);
@@ -396,27 +390,22 @@ TEST(a_model_carries_its_pairs) {
     gs_test_program_prints(2, "the model was trained on other byte pairs; wanted no --tokenizer",
                            "generate --load %s --tokenizer %s", path, pairs_of(AB, "a b\n"));
 
-    assert_int_equal(gs_test_program(&output,
-                                     "generate --load %s --prompt \"hackers won't\" --length 3 --json "
-                                     "2>/dev/null",
-                                     path),
-                     0);
+    output = gs_test_output(0,
+                            "generate --load %s --prompt \"hackers won't\" --length 3 --json "
+                            "2>/dev/null",
+                            path);
     assert_true(field_of(output, "prompt_tokens") < 13);
-    free(output);
     /* whole characters, as they were given */
-    assert_int_equal(
-        gs_test_program(&output, "generate --load %s --prompt caf\xc3\xa9 --length 1 2>/dev/null", path), 0);
+    output = gs_test_output(0, "generate --load %s --prompt caf\xc3\xa9 --length 1 2>/dev/null", path);
     assert_int_equal(strncmp(output, "caf\xc3\xa9", 5), 0);
-    free(output);
     gs_test_program_prints(2, "--prompt: byte 1 (line 1) is 0xff, which begins no whole character",
                            "generate --load %s --prompt \"$(printf '\\377')\" --length 1", path);
 }
 
 TEST(what_does_not_fit) {
-    char golden[600], weights[600];
     const char *text = text_file();
-    snprintf(golden, sizeof golden, "%s", gs_test_source("tests/golden/bpe"));
-    snprintf(weights, sizeof weights, "%s", in_folder(gs_test_folder(), "few.safetensors"));
+    const char *golden = gs_test_source("tests/golden/bpe");
+    const char *weights = in_folder(gs_test_folder(), "few.safetensors");
     gs_test_program_prints(2, "--tokens bpe needs a list of byte pairs: --tokenizer DIR",
                            "train --model gpt --data text:%s --tokens bpe", text);
     gs_test_program_prints(2, "has byte pairs: give one of them",

@@ -107,14 +107,13 @@ TEST(two_messages_may_be_under_way) {
 /* What fails inside is told once and for all, with the call that it stopped. */
 static gs_status one_aborts(gs_comm *c, void *context) {
     (void)context;
-    char first[1024];
     float x = 1;
     if (c->rank == 1) {
         gs_comm_abort(c, "the disk is full");
         return GS_OK;
     }
     RANK_CHECK(gs_comm_all_reduce(c, &x, 1, GS_F32, GS_SUM) == GS_E_PEER, "all_reduce succeeds");
-    snprintf(first, sizeof first, "%s", gs_message());
+    const char *first = gs_test_format("%s", gs_message());
     RANK_CHECK(strcmp(first, "before all_reduce of 1 f32, call 1: rank 1: the disk is full") == 0, "%s",
                first);
     RANK_CHECK(gs_comm_barrier(c) == GS_E_PEER && strcmp(gs_message(), first) == 0, "then %s", gs_message());
@@ -149,9 +148,8 @@ TEST(failures_pass_through) {
 
 TEST(the_environment_turns_it_on) {
     gs_comm *c;
-    char before[8];
     const char *set = getenv("GRADSUM_CHECK");
-    snprintf(before, sizeof before, "%s", set ? set : "");
+    const char *before = gs_test_format("%s", set ? set : "");
     assert_ok(gs_comm_threads_create(1, 1, &c));
     const gs_comm *plain = c;
     setenv("GRADSUM_CHECK", "0", 1);
@@ -165,12 +163,9 @@ TEST(the_environment_turns_it_on) {
     assert_string_equal(c->ops->name, "threads");
     gs_comm_free(c);
     setenv("GRADSUM_CHECK", before, 1);
-    char *output;
-    assert_int_equal(gs_test_shell(&output, "GRADSUM_CHECK=maybe %s/gradsum train --model softmax --steps 1",
-                                   GS_BUILD_DIR),
-                     2);
+    char *output = gs_test_shell_output(2, "GRADSUM_CHECK=maybe %s/gradsum train --model softmax --steps 1",
+                                        GS_BUILD_DIR);
     assert_non_null(strstr(output, "GRADSUM_CHECK is 'maybe'; it must be 1"));
-    free(output);
 }
 
 /* Processes that would wait for each other's notices end at once, and say why. */
@@ -194,6 +189,5 @@ TEST(all_processes_check_or_none) {
                 gs_test_folder(), GS_BUILD_DIR, local == 1 ? "cpu" : "cpu,cpu", cases[i][0], cases[i][1]);
             if (status != 2 || !strstr(output, cases[i][2]) || (cases[i][3] && !strstr(output, cases[i][3])))
                 fail_msg("exit %d, wanted '%s': %s", status, cases[i][2], output);
-            free(output);
         }
 }

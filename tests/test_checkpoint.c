@@ -120,8 +120,7 @@ static const way ways[] = {
 
 TEST(each_way) {
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        char folder[400];
-        snprintf(folder, sizeof folder, "%s/checkpoints", gs_test_folder());
+        const char *folder = gs_test_format("%s/checkpoints", gs_test_folder());
         const gs_settings s = settings_of(&ways[i]);
         gs_result whole = train_with_checkpoints(s, ways[i].every, folder);
         gs_result both = go_on(s, folder, ways[i].others, ways[i].every);
@@ -148,8 +147,7 @@ TEST(another_layout) {
                    {"cpu,cpu,cpu", "dp3,zero2", "cpu,cpu", "pp2", false},
                    {"cpu,cpu", "tp2", "cpu,cpu,cpu", "dp3", false}};
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        char folder[400];
-        snprintf(folder, sizeof folder, "%s/checkpoints", gs_test_folder());
+        const char *folder = gs_test_format("%s/checkpoints", gs_test_folder());
         gs_settings s = gs_test_settings(changes[i].devices);
         s.layout = changes[i].layout;
         s.exact = changes[i].exact;
@@ -167,8 +165,7 @@ TEST(another_layout) {
 
 TEST(on_an_opencl_device) {
     gs_test_need_opencl();
-    char folder[400];
-    snprintf(folder, sizeof folder, "%s/checkpoints", gs_test_folder());
+    const char *folder = gs_test_format("%s/checkpoints", gs_test_folder());
     gs_settings s = gs_test_settings("cl");
     s.steps = 6;
     s.optimizer = &gs_adam;
@@ -242,8 +239,7 @@ TEST(resume_auto) {
 /* A run may be killed after its last checkpoint and before the old ones are removed. Nothing is left to do then but
  * that. */
 TEST(old_ones_are_removed_before_a_run) {
-    char folder[400];
-    snprintf(folder, sizeof folder, "%s/old", gs_test_folder());
+    const char *folder = gs_test_format("%s/old", gs_test_folder());
     static const char run[] = "train --model \"flatten, linear 8, tanh, linear 10\" --threads 1";
     for (int steps = 1; steps <= 4; steps++)
         gs_test_program_prints(0, "1 checkpoint", "%s --steps %d --resume %s --checkpoint %s --keep 4", run,
@@ -256,17 +252,16 @@ TEST(old_ones_are_removed_before_a_run) {
 }
 
 TEST(wrong_use) {
-    char folder[400], at[500];
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
-    snprintf(at, sizeof at, "%s/c", folder);
+    const char *folder = gs_test_folder();
+    const char *at = gs_test_format("%s/c", folder);
     gs_test_program_prints(0, "1 checkpoint",
                            "train --model \"flatten, linear 8, tanh, linear 10\" --steps 5 --checkpoint %s",
                            at);
     gs_test_program_prints(0, "1 checkpoint", "train --resume %s --steps 7 --epochs 2 --checkpoint %s/later",
                            at, folder);
     write_text(in_folder(folder, "file"), "text");
-    char first[800], arguments[1200];
-    snprintf(first, sizeof first, "%s", file_of(at, 5));
+    char arguments[1200];
+    const char *first = gs_test_format("%s", file_of(at, 5));
     const struct {
         int status;
         const char *message, *arguments;

@@ -76,8 +76,8 @@ TEST(damaged) {
                  {empty, "json", "000000012.json is damaged: it is empty"},
                  {scribble, "json", "is damaged: it is no JSON object with a 'sha256'"},
                  {replace_by_folder, "json", "Is a directory"}};
-    char folder[400], copy[500], whole[65], both[65], arguments[1400], *output;
-    snprintf(folder, sizeof folder, "%s/c", gs_test_folder());
+    char copy[500], whole[65], both[65], arguments[1400], *output;
+    const char *folder = gs_test_format("%s/c", gs_test_folder());
     gs_test_sha256(RUN "--steps 16 --epochs 2", whole);
     make_three(folder);
     for (size_t i = 0; i < sizeof harms / sizeof *harms; i++) {
@@ -86,11 +86,10 @@ TEST(damaged) {
         harms[i].harm(path_in(copy, 12, harms[i].ending));
         snprintf(arguments, sizeof arguments,
                  "train --threads 1 --resume %s --steps 16 --epochs 2 --checkpoint %s 2>&1", copy, copy);
-        assert_int_equal(gs_test_program(&output, "%s", arguments), 0);
+        output = gs_test_output(0, "%s", arguments);
         if (!strstr(output, harms[i].sentence) ||
             !strstr(output, "; the checkpoint of step 10 is taken instead"))
             fail_msg("row %zu: %s", i, output);
-        free(output);
         gs_test_sha256(arguments, both);
         assert_string_equal(whole, both);
     }
@@ -106,26 +105,22 @@ TEST(damaged) {
 
 /* What a dead process has left is removed; what a living one writes is not (io/temporary.h). */
 TEST(left_by_the_dead) {
-    char folder[400], *output;
-    snprintf(folder, sizeof folder, "%s/c", gs_test_folder());
+    const char *folder = gs_test_format("%s/c", gs_test_folder());
     make_three(folder);
-    assert_int_equal(
-        gs_test_shell(&output,
-                      "cd %s && t=$(%s/gradsum --version >/dev/null; "
-                      "printf %%08x $(printf %%s $(uname -n) | gzip -1 -c | tail -c8 | od -An -N4 -tu4)); "
-                      "echo half >step-000000099.safetensors.4000000-0-$t.tmp; "
-                      "echo half >step-000000099.json.4000000-1-$t.tmp; "
-                      "echo other >notes.txt; echo never >step-000000098.safetensors",
-                      folder, GS_BUILD_DIR),
-        0);
-    free(output);
+    char *output = gs_test_shell_output(
+        0,
+        "cd %s && t=$(%s/gradsum --version >/dev/null; "
+        "printf %%08x $(printf %%s $(uname -n) | gzip -1 -c | tail -c8 | od -An -N4 -tu4)); "
+        "echo half >step-000000099.safetensors.4000000-0-$t.tmp; "
+        "echo half >step-000000099.json.4000000-1-$t.tmp; "
+        "echo other >notes.txt; echo never >step-000000098.safetensors",
+        folder, GS_BUILD_DIR);
     assert_int_equal(entries(folder), 10);
     gs_test_program_prints(0, "the last of step 13",
                            "train --resume %s --steps 13 --epochs 2 --checkpoint %s", folder, folder);
     assert_int_equal(entries(folder), 7); /* three checkpoints, and what is no one's */
     check_holds(in_folder(folder, "notes.txt"), "other\n");
     gs_test_shell(&output, "rm %s/*.json", folder); /* no killed run leaves that */
-    free(output);
     gs_test_program_prints(2, "has 3 files step-N.safetensors without their manifests step-N.json",
                            "train --resume auto --checkpoint %s", folder);
     assert_int_equal(entries(folder), 4);
@@ -135,8 +130,8 @@ TEST(left_by_the_dead) {
 
 /* `do` is what happens to the process $p whose folder is $d; then it has ended. */
 static void assert_signalled(const char *start, const char *act, const char *status, const char *sentence) {
-    char folder[400], whole[65], *output;
-    snprintf(folder, sizeof folder, "%s/c", gs_test_folder());
+    char whole[65], *output;
+    const char *folder = gs_test_format("%s/c", gs_test_folder());
     gs_test_shell(
         &output,
         "d=%s; G=%s/gradsum; M='--model softmax --threads 1 --epochs 100000 --checkpoint '$d; "
@@ -148,7 +143,6 @@ static void assert_signalled(const char *start, const char *act, const char *sta
         folder, GS_BUILD_DIR, start, act);
     if (!strstr(output, status) || !strstr(output, sentence) || strstr(output, "none\n"))
         fail_msg("wanted '%s', '%s': %s", status, sentence, output);
-    free(output);
     char *file, note[GS_CHECKPOINT_NOTE];
     gs_state *kept;
     assert_ok(gs_checkpoint_find(folder, &file, note));
@@ -182,28 +176,25 @@ TEST(killed_while_writing) {
     const int status = gs_test_shell(&output, "KILL_DRAWS=2 %s %s/gradsum",
                                      gs_test_source("tests/checkpoint.sh"), GS_BUILD_DIR);
     if (status != 0) fail_msg("%s", output);
-    free(output);
 }
 
 /* ---- a full disk ---- */
 
 /* A limit on the size of a file hinders a write in its middle, as a full disk does. */
 TEST(a_full_disk) {
-    char folder[400], whole[65], both[65], arguments[1200], *output;
-    snprintf(folder, sizeof folder, "%s/c", gs_test_folder());
+    char whole[65], both[65], arguments[1200];
+    const char *folder = gs_test_format("%s/c", gs_test_folder());
     gs_test_sha256(RUN "--steps 16 --epochs 2", whole);
     make_three(folder);
-    assert_int_equal(
-        gs_test_shell(&output,
-                      "ulimit -f 40; %s/gradsum train --threads 1 --resume %s --steps 16 --epochs 2 "
-                      "--checkpoint %s --checkpoint-every 2 2>&1",
-                      GS_BUILD_DIR, folder, folder),
-        1);
+    char *output =
+        gs_test_shell_output(1,
+                             "ulimit -f 40; %s/gradsum train --threads 1 --resume %s --steps 16 --epochs 2 "
+                             "--checkpoint %s --checkpoint-every 2 2>&1",
+                             GS_BUILD_DIR, folder, folder);
     if (!strstr(output, whole) || !strstr(output, "gradsum: no checkpoint of step 16: cannot write ") ||
         !strstr(output, "File too large; the older ones stay") ||
         !strstr(output, "the last checkpoint could not be written"))
         fail_msg("%s", output);
-    free(output);
     assert_int_equal(entries(folder), 6); /* no part of one */
     snprintf(arguments, sizeof arguments,
              "train --threads 1 --resume %s --steps 16 --epochs 2 --checkpoint %s", folder, folder);
@@ -234,5 +225,4 @@ TEST(two_runs_with_one_folder) {
     if (!strstr(output, "writes its checkpoints there; choose another folder") ||
         !strstr(output, "second 2\n") || resumed != 6 || !third || strstr(third, ".lock"))
         fail_msg("%d resumed: %s", resumed, output);
-    free(output);
 }

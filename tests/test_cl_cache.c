@@ -49,10 +49,10 @@ static void check_entry(const char *name, const char *want) {
 }
 
 TEST_AROUND(an_entry_is_what_was_written, NULL, forget_folders) {
-    char folder[400], path[500], other[500];
+    char path[500], other[500];
     void *data;
     size_t bytes;
-    snprintf(folder, sizeof folder, "%s/not/yet/there", gs_test_folder());
+    const char *folder = gs_test_format("%s/not/yet/there", gs_test_folder());
     set_folder("GRADSUM_CACHE", folder);
     assert_int_equal(gs_cache_read("a.bin", &data, &bytes), GS_CACHE_MISSING);
     assert_true(gs_cache_write("a.bin", "one\ntwo\n", 8));
@@ -216,9 +216,9 @@ TEST_AROUND(damaged_kernels_are_built_anew, NULL, forget_folders) {
 
 TEST(processes_share_the_cache) {
     gs_test_need_opencl();
-    char pocl[400], cache[400], *output;
-    snprintf(pocl, sizeof pocl, "%s", gs_test_folder());
-    snprintf(cache, sizeof cache, "%s", gs_test_folder());
+    char *output;
+    const char *pocl = gs_test_folder();
+    const char *cache = gs_test_folder();
     /* all begin with nothing, and with one cache of PoCL's for all */
     int status =
         gs_test_shell(&output,
@@ -231,7 +231,6 @@ TEST(processes_share_the_cache) {
     if (status != 0) print_error("%s\n", output);
     assert_int_equal(status, 0);
     assert_string_equal(output, "");
-    free(output);
 }
 
 /* A folder that cannot be written to, and a full one: PoCL gets a temporary folder, which is gone at the end. */
@@ -254,13 +253,11 @@ TEST(pocl_gets_a_folder_that_it_can_write_to) {
             print_message("a full folder is not tested: no file system can be mounted here\n");
         else if (status != 0 || !strstr(output, "weights  sha256") || !strstr(output, "No such file"))
             fail_msg("%s: exit status %d: %s", places[i], status, output);
-        free(output);
     }
     int status =
         gs_test_shell(&output, "POCL_CACHE_DIR= TMPDIR=/dev/null %s/gradsum train --device cl", GS_BUILD_DIR);
     if (status != 1 || !strstr(output, "PoCL needs a folder for compiled kernels with 8 MB free"))
         fail_msg("exit status %d: %s", status, output);
-    free(output);
 }
 
 /* A built-in function that does not fit: PoCL names the file of its own that declares it, with all folders. */
@@ -269,10 +266,9 @@ TEST_AROUND(compilers_name_files_without_folders, NULL, forget_folders) {
     static const char source[] =
         "__kernel void fill(__global float *x, ulong x_at, float value, ulong count) {\n"
         "    x[x_at] = min(value, 2);\n}\n";
-    char folder[400];
     gs_device *d;
     gs_mem m;
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    const char *folder = gs_test_folder();
     write_memory_cl(folder, source, sizeof source - 1);
     set_folder("GRADSUM_CACHE", "off");
     set_folder("GRADSUM_KERNELS", folder);

@@ -62,7 +62,7 @@ TEST(tuned_tiles_are_used) {
     const char *given = getenv("GRADSUM_CL_TILES");
     gs_test_need_opencl();
     if (given && *given) skip_because("GRADSUM_CL_TILES=%s chooses the tiles", given);
-    char text[GS_CL_TILES_TEXT], usual[GS_CL_TILES_TEXT], name[100];
+    char text[GS_CL_TILES_TEXT], usual[GS_CL_TILES_TEXT];
     setenv("GRADSUM_CACHE", gs_test_folder(), 1);
     opened(usual);
     gs_device *d;
@@ -87,7 +87,7 @@ TEST(tuned_tiles_are_used) {
     assert_fails(GS_E_USAGE, "GRADSUM_CL_TILES is 'cpu rows=200'", gs_device_open("cl", 0, &d));
     unsetenv("GRADSUM_CL_TILES");
 
-    snprintf(name, sizeof name, "%s.tiles", digest); /* whole, but senseless */
+    const char *name = gs_test_format("%s.tiles", digest); /* whole, but senseless */
     assert_true(gs_cache_write(name, "cpu vector=5", 12));
     gs_test_catch_stderr();
     const gs_status status = gs_device_open("cl", 0, &d);
@@ -124,18 +124,16 @@ TEST(the_search_can_be_stopped) {
 TEST(the_search_keeps_the_best) {
     gs_test_need_opencl();
     gs_tune_result r;
-    char *output, text[GS_CL_TILES_TEXT];
+    char text[GS_CL_TILES_TEXT];
     assert_fails(GS_E_USAGE, "not an OpenCL device", gs_tune("cpu", 0, NULL, NULL, &r));
     assert_fails(GS_E_DEVICE, "platform 99", gs_tune("cl:99.0", 0, NULL, NULL, &r));
     setenv("GRADSUM_CACHE", gs_test_folder(), 1);
-    assert_int_equal(gs_test_program(&output, "tune --seconds 0"),
-                     0); /* no time: the first candidate alone */
+    char *output = gs_test_output(0, "tune --seconds 0"); /* no time: the first candidate alone */
     const char *given = getenv("GRADSUM_CL_TILES");
     opened(text);
     if ((!given || !*given) && !strstr(output, text)) fail_msg("kept: %s; %s", text, output);
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
         if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
-    free(output);
     unsetenv("GRADSUM_CACHE");
 }
 

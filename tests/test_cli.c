@@ -28,15 +28,12 @@ TEST(help_fits_80_columns) {
     for (size_t i = 0; i < sizeof commands / sizeof *commands + 3; i++) {
         static const char *const others[] = {"help", "model softmax", "model cnn"};
         size_t all = sizeof commands / sizeof *commands;
-        char *output;
-        assert_int_equal(gs_test_program(&output, "%s%s", i < all ? commands[i] : others[i - all],
-                                         i < all ? " --help" : ""),
-                         0);
+        char *output =
+            gs_test_output(0, "%s%s", i < all ? commands[i] : others[i - all], i < all ? " --help" : "");
         assert_null(strstr(output, ") ;"));
         for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
             if (strlen(line) > 80)
                 fail_msg("gradsum %s: %zu columns: %s", commands[i % all], strlen(line), line);
-        free(output);
     }
 }
 
@@ -52,13 +49,12 @@ TEST(results_fit_80_columns) {
         "--std 0.2471"};
     const char *data = gs_test_text_file(), *folder = gs_test_folder();
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        char *output, arguments[600];
-        snprintf(arguments, sizeof arguments, commands[i], data, folder);
+        char *output;
+        const char *arguments = gs_test_format(commands[i], data, folder);
         if (gs_test_program(&output, "%s", arguments) != 0) fail_msg("%s: %s", arguments, output);
         for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
             if (strlen(line) > 80 && strncmp(line, "saved", 5) != 0)
                 fail_msg("gradsum %s: %zu columns: %s", arguments, strlen(line), line);
-        free(output);
     }
 }
 
@@ -157,16 +153,13 @@ TEST(weights_that_do_not_fit) {
     gs_test_program_prints(1, "no-such-file", "eval --load %s/no-such-file", folder);
     gs_test_program_prints(1, "cannot", "%s --save %s/no/such/folder/w.safetensors", FAST, folder);
     gs_test_program_prints(1, folder, "eval --load %s", folder);
-    char path[400];
-    snprintf(path, sizeof path, "%s/w.safetensors", folder);
+    const char *path = gs_test_format("%s/w.safetensors", folder);
     assert_int_equal(truncate(path, 1000), 0);
     gs_test_program_prints(1, "w.safetensors", "eval --load %s", path);
 }
 
 TEST(json_is_one_object_a_line) {
-    char *output;
-    assert_int_equal(
-        gs_test_program(&output, "train --model softmax --epochs 2 --json --threads 1 2>/dev/null"), 0);
+    char *output = gs_test_output(0, "train --model softmax --epochs 2 --json --threads 1 2>/dev/null");
     int lines = 0, epochs = 0;
     const char *last = NULL;
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++) {
@@ -194,7 +187,6 @@ TEST(json_is_one_object_a_line) {
     assert_int_equal(epochs, 2);
     assert_int_equal(lines, 4);
     assert_non_null(last);
-    free(output);
 }
 
 /* Training that diverges says NaN as null: the line stays JSON. */
@@ -210,10 +202,9 @@ static void await_training(const char *folder) {
 
 /* Ctrl-C ends a run after its step, with the weights saved. */
 TEST(interrupted_training_saves_weights) {
-    char path[400], out[400];
     const char *folder = gs_test_folder();
-    snprintf(path, sizeof path, "%s/w.safetensors", folder);
-    snprintf(out, sizeof out, "%s/out", folder);
+    const char *path = gs_test_format("%s/w.safetensors", folder);
+    const char *out = gs_test_format("%s/out", folder);
     pid_t child = fork();
     if (child == 0) {
         if (!freopen(out, "w", stdout) || !freopen("/dev/null", "w", stderr)) _exit(99);
@@ -245,9 +236,8 @@ static pid_t child_of(pid_t parent) {
     DIR *proc = opendir("/proc");
     assert_non_null(proc);
     for (struct dirent *e; !found && (e = readdir(proc));) {
-        char path[300];
         int pid, its_parent;
-        snprintf(path, sizeof path, "/proc/%s/stat", e->d_name);
+        const char *path = gs_test_format("/proc/%s/stat", e->d_name);
         FILE *f = fopen(path, "r");
         if (!f) continue;
         if (fscanf(f, "%d (%*[^)]) %*c %d", &pid, &its_parent) == 2 && its_parent == parent) found = pid;
@@ -260,8 +250,7 @@ static pid_t child_of(pid_t parent) {
 /* A rank that dies ends the run: one clear message, exit 1, and no file left behind. */
 TEST(a_killed_rank_ends_the_run) {
     const char *folder = gs_test_folder();
-    char log[400];
-    snprintf(log, sizeof log, "%s/out", folder);
+    const char *log = gs_test_format("%s/out", folder);
     pid_t launcher = fork();
     if (launcher == 0) {
         if (!freopen(log, "w", stdout) || dup2(STDOUT_FILENO, STDERR_FILENO) < 0) _exit(99);
@@ -305,7 +294,6 @@ TEST(a_missing_rank_is_named) {
     unsetenv("GRADSUM_TIMEOUT");
     if (status != 1 || !strstr(output, "1") || !strstr(output, "2") || !strstr(output, "never"))
         fail_msg("exit %d: %s", status, output);
-    free(output);
 }
 
 /* Ranks that were started with different options do not sum gradients of different models. */
@@ -320,7 +308,6 @@ TEST(ranks_must_agree) {
                       folder, GS_BUILD_DIR);
     if (status != 2 || !strstr(output, "rank 1 and rank 0 differ in --batch (64 versus 60)"))
         fail_msg("exit %d: %s", status, output);
-    free(output);
 }
 
 TEST(devices_are_listed) {

@@ -155,10 +155,9 @@ static const clip_case cases[] = {
 static void update_five_times(gs_device *d, const clip_case *c) {
     static float x[2000];
     float norms[5];
-    char net[80];
     gs_model *m;
     gs_optimizer *o;
-    snprintf(net, sizeof net, "flatten, linear %d, linear 3", c->out);
+    const char *net = gs_test_format("flatten, linear %d, linear 3", c->out);
     assert_ok(gs_model_create(d, net, (gs_shape){1, 1, c->in, 0}, 1, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
     assert_ok(gs_optimizer_create(&gs_sgd, m, (float)c->lr, (float)c->momentum, (float)c->decay, &o));
     assert_true(m->params <= sizeof x / sizeof *x);

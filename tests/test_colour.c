@@ -220,7 +220,6 @@ TEST_AROUND(made_by_several_at_once, NULL, no_cache) {
         assert_non_null(next);
         assert_memory_equal(next, first, 16 + 64);
     }
-    free(output);
     assert_int_equal(entries(folder), 2);
     load_and_free(GS_TEST, hex);
     assert_string_equal(hex, "56594d4ad73a88aeb785216df02e386bdc5a872d4cee0120dd3c4e606c40278b");
@@ -239,8 +238,7 @@ static void check_file(const char *folder, const char *name, const char *sha256)
 
 TEST_AROUND(writes_files_of_cifar, NULL, no_cache) {
     new_cache();
-    char folder[500];
-    snprintf(folder, sizeof folder, "%s/new/data", gs_test_folder());
+    const char *folder = gs_test_format("%s/new/data", gs_test_folder());
     gs_test_program_prints(0, "made     colour-fashion-small of seed 1, as CIFAR-10's files in ",
                            "dataset colour-fashion-small %s", folder);
     assert_int_equal(entries(folder), 8);
@@ -271,7 +269,6 @@ TEST_AROUND(writes_files_of_cifar, NULL, no_cache) {
         "&& cmp -n 1 two/test_batch.bin test_batch.bin",
         folder, GS_BUILD_DIR);
     if (status != 0) fail_msg("%s", output);
-    free(output);
 }
 
 TEST(bad_words) {
@@ -316,7 +313,6 @@ TEST(a_full_disk) {
                                    folder, there, GS_BUILD_DIR);
         if (status != 1 || !strstr(output, "cannot write d/data_batch_1.bin: File too large"))
             fail_msg("%d: %s", status, output);
-        free(output);
         assert_int_equal(entries(folder), there);
         if (there) assert_int_equal(entries(in_folder(folder, "d")), 0);
     }

@@ -3,10 +3,8 @@
 #include "tests/program.h"
 
 TEST(compare_prints_a_row_a_set) {
-    char *output;
-    assert_int_equal(
-        gs_test_program(&output, "compare --model softmax --steps 12 --devices-list 'cpu; cpu,cpu' --json"),
-        0);
+    char *output =
+        gs_test_output(0, "compare --model softmax --steps 12 --devices-list 'cpu; cpu,cpu' --json");
     int lines = 0;
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++) {
         cJSON *o = cJSON_Parse(line);
@@ -20,7 +18,6 @@ TEST(compare_prints_a_row_a_set) {
         cJSON_Delete(o);
     }
     assert_int_equal(lines, 2);
-    free(output);
 }
 
 /* A device with all cores, and parts of one, each have a measure of their own. */
@@ -34,15 +31,12 @@ TEST(each_kind_of_device_has_its_measure) {
                 {"cpu,cpu", "cpu"},
                 {"cl:0.0,cpu,cpu", "cpu,cl"},
                 {"cl:0.0/0of2,cl:0.0/1of2", "cl:0.0/1of2"}};
-    char *output;
     int i = 0;
     double speed[7];
     gs_test_need_opencl();
-    assert_int_equal(gs_test_program(&output,
-                                     "compare --model softmax --steps 3 --threads 1 --json --devices-list "
+    char *output = gs_test_output(0, "compare --model softmax --steps 3 --threads 1 --json --devices-list "
                                      "'cpu; cl; cpu,cl; cl:0.0/1of2; cpu,cpu; cl:0.0,cpu,cpu; "
-                                     "cl:0.0/0of2,cl:0.0/1of2'"),
-                     0);
+                                     "cl:0.0/0of2,cl:0.0/1of2'");
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), i++) {
         cJSON *o = cJSON_Parse(line);
         int base = 0;
@@ -54,7 +48,6 @@ TEST(each_kind_of_device_has_its_measure) {
         cJSON_Delete(o);
     }
     assert_int_equal(i, 7);
-    free(output);
 }
 
 static void assert_plain_and_within(const char *output, size_t columns) {
@@ -71,20 +64,16 @@ TEST(compare_ends_with_bars) {
     static const char *const widths[] = {"60", "80", "200"};
     static const size_t most[] = {60, 80, 80};
     for (int i = 0; i < 3; i++) {
-        char *output;
         setenv("COLUMNS", widths[i], 1);
         setenv("LC_ALL", "C.UTF-8", 1);
-        assert_int_equal(gs_test_program(&output,
-                                         "compare --model softmax --steps 12 --threads 1 "
-                                         "--devices-list 'cpu; cpu,cpu; cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu'"),
-                         0);
+        char *output = gs_test_output(0, "compare --model softmax --steps 12 --threads 1 "
+                                         "--devices-list 'cpu; cpu,cpu; cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu'");
         assert_plain_and_within(output, most[i]);
         const char *bars = strstr(output, "\nspeed-up"),
                    *shares = strstr(output, "\nshares of time  d data f forward");
         if (!bars || !shares || !strstr(bars, "\ncpu     =")) fail_msg("no bars in: %s", output);
         const char *bar = strstr(shares, "\ncpu,cpu ");
         if (!bar || strspn(bar + 9, "dfbsu") != most[i] - 16) fail_msg("no shares in: %s", output);
-        free(output);
     }
     unsetenv("COLUMNS");
     unsetenv("LC_ALL");
@@ -92,30 +81,22 @@ TEST(compare_ends_with_bars) {
 
 /* `train` tells who did what: each rank of all processes, and all together. */
 TEST(each_worker_has_a_line) {
-    char *output;
     setenv("COLUMNS", "60", 1);
-    assert_int_equal(gs_test_program(&output,
-                                     "launch -n 2 -- train --model softmax --steps 20 --threads 1 --devices "
-                                     "cpu,cpu | sed -n '/rank/,$p'"),
-                     0);
+    char *output = gs_test_output(0, "launch -n 2 -- train --model softmax --steps 20 --threads 1 --devices "
+                                     "cpu,cpu | sed -n '/rank/,$p'");
     unsetenv("COLUMNS");
     static const char *const lines[] = {"rank device", "\n   0 cpu ", "\n   1 cpu ",
                                         "\n   2 cpu ", "\n   3 cpu ", "\n all 4 "};
     for (int i = 0; i < 6; i++)
         if (!strstr(output, lines[i])) fail_msg("no line with '%s' in: %s", lines[i], output);
-    free(output);
-    assert_int_equal(gs_test_program(&output, "train --model softmax --steps 4 --threads 1"), 0);
+    output = gs_test_output(0, "train --model softmax --steps 4 --threads 1");
     if (strstr(output, "rank")) fail_msg("one worker needs no table: %s", output);
-    free(output);
 }
 
 /* Their speeds add up to that of the run, and their shares to 1. */
 TEST(workers_add_up) {
-    char *output;
-    assert_int_equal(gs_test_program(&output,
-                                     "train --model softmax --steps 40 --threads 1 --devices cpu,cpu,cpu "
-                                     "--batch 100 --json 2>/dev/null | tail -n 1"),
-                     0);
+    char *output = gs_test_output(0, "train --model softmax --steps 40 --threads 1 --devices cpu,cpu,cpu "
+                                     "--batch 100 --json 2>/dev/null | tail -n 1");
     cJSON *o = cJSON_Parse(output);
     if (!o) fail_msg("not JSON: %s", output);
     const cJSON *workers = gs_test_field(o, "per_worker");
@@ -132,5 +113,4 @@ TEST(workers_add_up) {
     }
     assert_near(speed, gs_test_field(o, "samples_per_s")->valuedouble, 0, 1e-9);
     cJSON_Delete(o);
-    free(output);
 }

@@ -79,7 +79,7 @@ TEST(losses_of_logits) {
 
 static void train_softmax(char path[400]) {
     snprintf(path, 400, "%s/w.safetensors", gs_test_folder());
-    assert_int_equal(gs_test_program(NULL, "train --model softmax --threads 1 --steps 20 --save %s", path),
+    gs_test_output(0, "train --model softmax --threads 1 --steps 20 --save %s", path),
                      0);
 }
 
@@ -87,11 +87,10 @@ static void train_softmax(char path[400]) {
 static double top_of_predictions(const char *weights) {
     enum { COUNT = 1000, CLASSES = 10 };
     static float logits[COUNT * CLASSES];
-    char path[500];
     unsigned char head[10];
     gs_dataset *set;
     int right = 0;
-    snprintf(path, sizeof path, "%s/logits.npy", gs_test_folder());
+    const char *path = gs_test_format("%s/logits.npy", gs_test_folder());
     gs_test_program_prints(0, "columns  T-shirt/top, trouser, pullover, ",
                            "predict --load %s --threads 1 -o %s", weights, path);
     FILE *f = fopen(path, "rb");
@@ -117,9 +116,7 @@ TEST(the_matrix_adds_up) {
     static const char *const devices[] = {"cpu", "cpu,cpu,cpu", "cl"};
     train_softmax(path);
     for (int i = 0; i < 3; i++) {
-        char *output;
-        assert_int_equal(
-            gs_test_program(&output, "eval --load %s --confusion --json --devices %s", path, devices[i]), 0);
+        char *output = gs_test_output(0, "eval --load %s --confusion --json --devices %s", path, devices[i]);
         cJSON *o = cJSON_Parse(output);
         if (!o) fail_msg("%s", output);
         const cJSON *matrix = cJSON_GetObjectItem(o, "confusion"), *row;
@@ -147,7 +144,6 @@ TEST(the_matrix_adds_up) {
             cJSON_free(text);
         }
         cJSON_Delete(o);
-        free(output);
     }
     cJSON_free(first);
 }
@@ -165,38 +161,32 @@ TEST(ranks_must_agree_on_it) {
     if (status != 2 || !strstr(output, "rank 0: 2") ||
         !strstr(output, "rank 1 runs with --confusion, rank 0 without it"))
         fail_msg("exit %d: %s", status, output);
-    free(output);
 }
 
 TEST(a_table_or_a_list) {
-    char path[400], *output;
+    char path[400];
     train_softmax(path);
-    assert_int_equal(gs_test_program(&output, "eval --load %s --confusion", path), 0);
+    char *output = gs_test_output(0, "eval --load %s --confusion", path);
     assert_non_null(strstr(output, "label            taken for\n"));
     assert_non_null(strstr(output, "\n9 ankle boot "));
     int lines = 0;
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++)
         if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
     assert_in_range(lines, 1 + 2 + 10, 2 + 2 + 10); /* a fast machine's rate wraps the first one */
-    free(output);
-    assert_int_equal(
-        gs_test_shell(&output, "COLUMNS=50 %s/gradsum eval --load %s --confusion", GS_BUILD_DIR, path), 0);
+    output = gs_test_shell_output(0, "COLUMNS=50 %s/gradsum eval --load %s --confusion", GS_BUILD_DIR, path);
     assert_non_null(strstr(output, "most often taken for\n"));
     assert_null(strstr(output, "label            taken for"));
-    free(output);
 }
 
 static cJSON *data_of_page(const char *path) {
     static const char begin[] = "<script id=\"data\" type=\"application/json\">";
-    char *page;
-    assert_int_equal(gs_test_shell(&page, "cat %s", path), 0);
+    char *page = gs_test_shell_output(0, "cat %s", path);
     char *data = strstr(page, begin);
     assert_non_null(data);
     data += strlen(begin);
     *strstr(data, "</script>") = 0;
     cJSON *o = cJSON_Parse(data);
     assert_non_null(o);
-    free(page);
     return o;
 }
 
@@ -207,12 +197,9 @@ TEST(the_page_has_the_worst) {
     train_softmax(weights);
     snprintf(page, sizeof page, "%s/page.html", gs_test_folder());
     for (int i = 0; i < 2; i++) {
-        char *output;
-        assert_int_equal(
-            gs_test_program(&output, "eval --load %s --devices %s --report %s", weights, devices[i], page),
-            0);
+        char *output =
+            gs_test_output(0, "eval --load %s --devices %s --report %s", weights, devices[i], page);
         assert_null(strstr(output, "taken for")); /* the matrix is on the page, and was not asked for here */
-        free(output);
         cJSON *o = data_of_page(page);
         char *text = cJSON_PrintUnformatted(cJSON_GetObjectItem(o, "worst"));
         if (i == 0) {
@@ -237,10 +224,8 @@ TEST(the_page_has_the_worst) {
 }
 
 TEST(the_page_cannot_be_written) {
-    char weights[400], *output;
+    char weights[400];
     train_softmax(weights);
-    assert_int_equal(
-        gs_test_program(&output, "eval --load %s --report %s/no/such.html", weights, gs_test_folder()), 1);
+    char *output = gs_test_output(1, "eval --load %s --report %s/no/such.html", weights, gs_test_folder());
     assert_null(strstr(output, "test accuracy")); /* said before the work */
-    free(output);
 }

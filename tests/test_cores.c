@@ -90,7 +90,6 @@ static void put(const char *root, const char *path, const char *text) {
     if (gs_test_shell(&output, "mkdir -p $(dirname %s/%s) && printf -- '%s' > %s/%s", root, path, text, root,
                       path))
         fail_msg("%s", output);
-    free(output);
 }
 
 static void quota_is(const char *root, double quota, double bytes, double left) {
@@ -200,17 +199,14 @@ static void more_workers_than_cores_are_named(void) {
         "launch -n 8 -- train --model softmax --steps 1",
         "compare --model softmax --steps 1 --devices-list 'cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu'"};
     for (int i = 0; i < 3; i++) gs_test_program_prints(0, "8 threads of workers share 1 core:", commands[i]);
-    char *output;
     const char *folder = gs_test_folder();
-    assert_int_equal(
-        gs_test_shell(&output,
-                      "cd %s && %s/gradsum %s --log run && %s/gradsum report run -o page.html && "
-                      "grep -o 'machine was busy: 8 threads' page.html; cat run/run.json",
-                      folder, GS_BUILD_DIR, commands[0], GS_BUILD_DIR),
-        0);
+    char *output =
+        gs_test_shell_output(0,
+                             "cd %s && %s/gradsum %s --log run && %s/gradsum report run -o page.html && "
+                             "grep -o 'machine was busy: 8 threads' page.html; cat run/run.json",
+                             folder, GS_BUILD_DIR, commands[0], GS_BUILD_DIR);
     if (!strstr(output, "machine was busy: 8 threads") || !strstr(output, "\"busy\":"))
         fail_msg("%s", output);
-    free(output);
 }
 
 TEST(an_oversubscribed_run_is_named) {
@@ -283,7 +279,6 @@ static void cpus_of_processes(int processes, const char *options, char line[2][2
         GS_BUILD_DIR, processes, options, processes);
     assert_int_equal(status, 0);
     if (sscanf(output, "%199[^\n]\n%199[^\n]", line[0], line[1]) != 2) fail_msg("no two lines: %s", output);
-    free(output);
 }
 
 static void two_processes(void) {
@@ -316,10 +311,8 @@ static void the_run_says_so(void) {
                                             "schemes -n 2 --over gloo --seconds 0",
                                             "schemes -n 2 --seconds 0 --bind none"};
     for (size_t i = 0; i < sizeof free_runs / sizeof *free_runs; i++) {
-        char *output;
-        assert_int_equal(gs_test_program(&output, "%s", free_runs[i]), 0);
+        char *output = gs_test_output(0, "%s", free_runs[i]);
         if (strstr(output, "bound")) fail_msg("%s: %s", free_runs[i], output);
-        free(output);
     }
 }
 
@@ -356,7 +349,6 @@ static void bound_and_free_in_turn(void) {
         GS_BUILD_DIR);
     assert_int_equal(status, 0);
     if (!strstr(output, "bfb")) fail_msg("%s", output);
-    free(output);
 }
 
 TEST(collectives_are_free_over_gloo) {

@@ -135,8 +135,7 @@ TEST(unreadable_file) {
     const char *folder = good_folder();
     bool root = geteuid() == 0;
     if (root) { /* root may read everything: be nobody for a moment */
-        char above[600];
-        snprintf(above, sizeof above, "%s/..", folder);
+        const char *above = gs_test_format("%s/..", folder);
         assert_int_equal(chmod(folder, 0755), 0);
         assert_int_equal(chmod(above, 0711), 0);
     }
@@ -205,8 +204,7 @@ TEST(damaged_files) {
         assert_fails(GS_E_FORMAT, bad[i].part, gs_dataset_load(folder, GS_TRAIN, &d));
         assert_null(d);
         unlink(in_folder(folder, bad[i].name)); /* the same bytes, gzipped */
-        char gz[64];
-        snprintf(gz, sizeof gz, "%s.gz", bad[i].name);
+        const char *gz = gs_test_format("%s.gz", bad[i].name);
         write_gzip(folder, gz, bad[i].bytes, bad[i].count);
         gs_status st = gs_dataset_load(folder, GS_TRAIN, &d);
         assert_int_equal(st, GS_E_FORMAT);
@@ -263,7 +261,7 @@ TEST(promises_too_much) {
     folder = good_folder();
     unlink(in_folder(folder, TRAIN_LABELS));
     size_t size = write_gzip(folder, "train-labels-idx1-ubyte.gz", labels, sizeof labels);
-    char wanted[120];
-    snprintf(wanted, sizeof wanted, "is truncated: it has at most %zu bytes; wanted 2147483655", 1032 * size);
+    const char *wanted =
+        gs_test_format("is truncated: it has at most %zu bytes; wanted 2147483655", 1032 * size);
     assert_fails(GS_E_FORMAT, wanted, gs_dataset_load(folder, GS_TRAIN, &d));
 }

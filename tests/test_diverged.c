@@ -80,8 +80,7 @@ TEST(weights_are_looked_at) {
 
 /* --keep best has a good epoch before, which is not lost. */
 TEST(the_best_epoch_is_saved) {
-    char path[400];
-    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     harm_after = GS_TEST_STEPS;
     harm = NAN;
     gs_settings s = wild("cpu,cpu", "allreduce");
@@ -104,17 +103,15 @@ TEST(keep_going_goes_on) {
 }
 
 static void sha256_of_file(const char *path, char *sha256) {
-    char *output;
-    assert_int_equal(gs_test_shell(&output, "sha256sum < %s", path), 0);
+    char *output = gs_test_shell_output(0, "sha256sum < %s", path);
     snprintf(sha256, 65, "%s", output);
-    free(output);
 }
 
 #define WILD "--model softmax --threads 1 --lr 1e6 --epochs 1 --loss squared_error"
 
 TEST(a_good_file_is_kept) {
-    char path[400], before[65], after[65], *output;
-    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    char before[65], after[65];
+    const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     gs_test_program_prints(0, "saved", "train --model softmax --threads 1 --steps 3 --save %s", path);
     sha256_of_file(path, before);
     gs_test_program_prints(
@@ -123,10 +120,9 @@ TEST(a_good_file_is_kept) {
     sha256_of_file(path, after);
     assert_string_equal(before, after);
 
-    assert_int_equal(gs_test_program(&output, "train " WILD " --keep-going --save %s", path), 0);
+    char *output = gs_test_output(0, "train " WILD " --keep-going --save %s", path);
     assert_non_null(strstr(output, "train loss nan"));
     assert_null(strstr(output, "-nan"));
-    free(output);
     sha256_of_file(path, after);
     assert_string_not_equal(before, after);
     gs_test_program_prints(0, "loss nan", "eval --keep-going --load %s", path);
@@ -134,17 +130,16 @@ TEST(a_good_file_is_kept) {
 
 /* Inference with such weights is no result, unless that is wanted; an older file of logits stays. */
 TEST(inference_fails_too) {
-    char path[400], *output;
-    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    char *output;
+    const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     gs_test_program_prints(0, "saved", "train " WILD " --keep-going --save %s", path);
     static const char *const ways[] = {"", "--devices cpu,cpu,cpu --json"};
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(gs_test_program(&output, "eval %s --load %s", ways[i], path), 1);
+        output = gs_test_output(1, "eval %s --load %s", ways[i], path);
         if (!strstr(output, "gradsum eval: the test loss is nan; wanted a finite number: ") ||
             !strstr(output, " holds nan in 1.weight (--keep-going"))
             fail_msg("%s", output);
         assert_true(!strstr(output, "\"status\":\"diverged\"") == (i == 0));
-        free(output);
         gs_test_program_prints(1, "gradsum predict: logit 0 of sample 0 is nan; wanted a finite number",
                                "predict --threads 1 %.20s --load %s -o %s.npy", ways[i], path, path);
         assert_int_not_equal(gs_test_shell(NULL, "test -e %s.npy", path), 0);
@@ -167,7 +162,6 @@ TEST(the_last_event_says_why_it_failed) {
         bool wanted =
             last && strncmp(last, "{\"event\":\"end\",\"status\":\"failed\",\"message\":\"", 43) == 0;
         if (status == 0 || !wanted || !end || end[1]) fail_msg("%s: exit %d: %s", runs[i], status, output);
-        free(output);
     }
 }
 
@@ -185,8 +179,7 @@ TEST(the_last_event_says_how_it_ended) {
              "{\"event\":\"start\"") "kill -TERM $!; wait $!; S=$?; tail -n 1 out; exit $S",
          "{\"event\":\"end\",\"status\":\"interrupted\",\"steps\":", 128 + SIGTERM},
     };
-    char folder[300];
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    const char *folder = gs_test_folder();
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         char *output;
         int status = gs_test_shell(&output, "cd %s; exec 2>/dev/null; %s/gradsum train --json %s", folder,
@@ -194,7 +187,6 @@ TEST(the_last_event_says_how_it_ended) {
         char *last = strstr(output, "{\"event\":\"end\"");
         if (status != runs[i].status || !last || strncmp(last, runs[i].end, strlen(runs[i].end)) != 0)
             fail_msg("%s: exit %d: %s", runs[i].arguments, status, output);
-        free(output);
     }
 }
 
@@ -207,7 +199,6 @@ TEST(between_processes) {
                                      i % 2 ? "gloo" : "auto", ways[i / 2]);
         if (status != 1 || !strstr(output, "diverged at step ") || strstr(output, "lost"))
             fail_msg("launch %s: exit %d: %s", ways[i / 2], status, output);
-        free(output);
     }
 }
 
@@ -218,12 +209,10 @@ static int count(const char *text, const char *part) {
 }
 
 TEST(one_process_speaks) {
-    char *output;
-    assert_int_equal(gs_test_program(&output, "launch -n 3 -- train " WILD), 1);
+    char *output = gs_test_output(1, "launch -n 3 -- train " WILD);
     if (count(output, "diverged at step ") != 1 ||
         !strstr(output, "gradsum launch: rank 0 failed with exit status 1; the other 2 ended too\n"))
         fail_msg("%s", output);
-    free(output);
 }
 
 /* Under a rule --lr is not the rate: batch 512 of 128 makes it four times as high, at the end of the warm-up. */
@@ -236,8 +225,8 @@ TEST(the_rate_of_the_step_is_named) {
 }
 
 TEST(a_bad_file_is_named) {
-    char path[400], wanted[500];
-    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    char wanted[500];
+    const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     gs_test_program_prints(0, "saved", "train " WILD " --keep-going --save %s", path);
     snprintf(wanted, sizeof wanted,
              "diverged at step 1: the loss is nan; wanted a finite number: %s (--load) already "
@@ -253,8 +242,6 @@ TEST(other_commands) {
     gs_test_program_prints(1, "diverged at step ", "train --json " WILD);
     const char *log = gs_test_folder();
     gs_test_program_prints(1, "diverged at step ", "train --log %s/log " WILD, log);
-    char *output;
-    assert_int_equal(gs_test_shell(&output, "cat %s/log/run.json", log), 0);
+    char *output = gs_test_shell_output(0, "cat %s/log/run.json", log);
     assert_non_null(strstr(output, "failed: diverged at step "));
-    free(output);
 }

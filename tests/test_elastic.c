@@ -105,7 +105,6 @@ TEST(wrong_usage_ends_all) {
         !strstr(output, "gradsum launch: rank 2 failed with exit status 2; the others do not go on: wrong "
                         "usage would fail again\n"))
         fail_msg("exit status %d: %s", status, output);
-    free(output);
 }
 
 TEST(ctrl_c_is_no_loss) {

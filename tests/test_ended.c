@@ -27,9 +27,7 @@ TEST(stopped_before_the_first_test) {
     stopped(&output, SLOW, "^slow ");
     if (!strstr(output, "\nstopped  ")) fail_msg("it is not said to have been stopped: %s", output);
     if (strstr(output, "accuracy") || strstr(output, "done ")) fail_msg("nothing was tested: %s", output);
-    free(output);
-    char options[200];
-    snprintf(options, sizeof options, "%s --json", SLOW);
+    const char *options = gs_test_format("%s --json", SLOW);
     stopped(&output, options, "\"start\"");
     cJSON *o = last_line(output);
     assert_string_equal(gs_test_field(o, "status")->valuestring, "interrupted");
@@ -37,7 +35,6 @@ TEST(stopped_before_the_first_test) {
     assert_true(cJSON_IsNull(gs_test_field(o, "test_loss")));
     assert_true(cJSON_IsNull(gs_test_field(o, "test_epoch")));
     cJSON_Delete(o);
-    free(output);
 }
 
 /* A batch of all samples: an epoch has one step. */
@@ -49,16 +46,13 @@ TEST(stopped_after_a_test) {
     int epoch = 0;
     if (!line || sscanf(line, "\ntest     accuracy %*f %% after epoch %d", &epoch) != 1 || epoch < 1)
         fail_msg("the accuracy has no epoch: %s", output);
-    free(output);
-    char json[200];
-    snprintf(json, sizeof json, "%s --json", options);
+    const char *json = gs_test_format("%s --json", options);
     stopped(&output, json, "\"epoch\":1,");
     cJSON *o = last_line(output);
     assert_true(gs_test_field(o, "test_epoch")->valueint >= 1);
     assert_true(gs_test_field(o, "test_epoch")->valueint <= gs_test_field(o, "steps")->valueint);
     assert_true(gs_test_field(o, "test_accuracy")->valuedouble > 0.3);
     cJSON_Delete(o);
-    free(output);
 }
 
 /* One worker too; but of a single step none is measured. */
@@ -71,7 +65,6 @@ TEST(shares_are_measured_or_null) {
     for (const cJSON *s = share->child; s; s = s->next) sum += s->valuedouble;
     assert_near(sum, 1, 1e-9, 0);
     cJSON_Delete(o);
-    free(output);
     static const char *const ones[] = {
         "train --model softmax --epochs 1 --batch all --json 2>/dev/null",
         "compare --model softmax --epochs 1 --batch all --devices-list cpu --json"};
@@ -83,7 +76,6 @@ TEST(shares_are_measured_or_null) {
         assert_int_equal(cJSON_GetArraySize(share), GS_PHASES);
         for (const cJSON *s = share->child; s; s = s->next) assert_true(cJSON_IsNull(s));
         cJSON_Delete(o);
-        free(output);
     }
 }
 
@@ -98,7 +90,6 @@ TEST(sets_have_equal_threads) {
         snprintf(text, sizeof text, "\"threads\":%d,", wanted);
         char *first = strstr(output, text);
         if (!first || !strstr(first + 1, text)) fail_msg("wanted '%s' twice: %s", text, output);
-        free(output);
     }
     snprintf(text, sizeof text, "each cpu worker has %d thread", most);
     gs_test_program_prints(0, text, "compare --model softmax --steps 9");
@@ -116,7 +107,6 @@ TEST(a_full_disk_takes_no_result) {
                *hash = strstr(output, "weights  sha256");
     if (!done || !hash || !strstr(output, "gradsum train: cannot write ")) fail_msg("%s", output);
     if (strstr(output, "saved ")) fail_msg("it is not saved: %s", output);
-    free(output);
     gs_test_shell(&output,
                   "ulimit -f 8; %s/gradsum train --model softmax --steps 9 --json --save %s/w.st 2>/dev/null",
                   GS_BUILD_DIR, gs_test_folder());
@@ -125,7 +115,6 @@ TEST(a_full_disk_takes_no_result) {
     assert_non_null(strstr(gs_test_field(o, "message")->valuestring, "cannot write"));
     assert_true(gs_test_field(o, "test_accuracy")->valuedouble > 0.1);
     cJSON_Delete(o);
-    free(output);
 }
 
 /* And how a run ended is in its run.json, though the lines of its steps could not all be written. */
@@ -140,7 +129,6 @@ TEST(a_log_that_fails_has_an_end) {
     if (!strstr(output, "the log stops here, training continues") || !strstr(output, "\nstatus 1\n") ||
         !strstr(output, "\"why\":\t\"done\"") || !strstr(output, "\"log\":\t\""))
         fail_msg("%s", output);
-    free(output);
 }
 
 /* 0.05, not 0.05000000074505806. */

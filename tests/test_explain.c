@@ -12,9 +12,8 @@
 static const char RUN[] = "train --model \"flatten, linear 10\" --steps 2 --threads 1";
 
 static void write_record(const char *folder, int rank, const char *text) {
-    char path[400];
     mkdir(folder, 0700);
-    snprintf(path, sizeof path, "%s/rank-%d.digest", folder, rank);
+    const char *path = gs_test_format("%s/rank-%d.digest", folder, rank);
     write_text(path, text);
 }
 
@@ -40,9 +39,8 @@ TEST(fit_finds_what_an_array_is_made_of) {
 }
 
 TEST(a_run_and_its_layout_are_the_same) {
-    char one[300], two[300];
-    snprintf(one, sizeof one, "%s/one", gs_test_folder());
-    snprintf(two, sizeof two, "%s/two", gs_test_folder());
+    const char *one = gs_test_format("%s/one", gs_test_folder());
+    const char *two = gs_test_format("%s/two", gs_test_folder());
     gs_test_program_prints(0, "sha256", "%s --digest %s", RUN, one);
     gs_test_program_prints(0, "sha256", "launch -n 2 -- %s --digest %s", RUN, two);
     gs_test_program_prints(0, "steps 1 to 2: no difference beyond rounding", "explain %s %s", two, one);
@@ -67,8 +65,7 @@ TEST(exact_runs_are_the_same_to_the_bit) {
 
 /* Each stage records its own layers, with the state that they have, and no other pass's gradient. */
 TEST(stages_are_the_same_too) {
-    char folder[300];
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    const char *folder = gs_test_folder();
     mkdir(folder, 0700);
     static const char *const layouts[] = {"cpu", "cpu,cpu --layout pp2 --micro-batches 2",
                                           "cpu,cpu,cpu,cpu --layout dp2,pp2,zero1 --micro-batches 2"};
@@ -112,8 +109,7 @@ TEST(parts_add_up_to_the_whole) {
         char folder[300], devices[40] = "cpu";
         for (int w = 1; w < runs[i].workers; w++) strcat(devices, ",cpu");
         snprintf(folder, sizeof folder, "%s/parts%zu", gs_test_folder(), i);
-        char model[500];
-        snprintf(model, sizeof model, runs[i].model, gs_test_text_file());
+        const char *model = gs_test_format(runs[i].model, gs_test_text_file());
         gs_test_program_prints(0, "sha256", "train --model %s --steps 3 --threads 1 --digest %s-one", model,
                                folder);
         gs_test_program_prints(0, "sha256",
@@ -126,8 +122,7 @@ TEST(parts_add_up_to_the_whole) {
 /* Line `begins` of a record: its numbers from there on are made others. Steps then end without their checks. */
 static void change_record(const char *folder, int rank, const char *begins) {
     static char text[1 << 20];
-    char path[400];
-    snprintf(path, sizeof path, "%s/rank-%d.digest", folder, rank);
+    const char *path = gs_test_format("%s/rank-%d.digest", folder, rank);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     text[fread(text, 1, sizeof text - 1, file)] = 0;
@@ -147,8 +142,7 @@ static void change_record(const char *folder, int rank, const char *begins) {
 
 /* With --sequence each of a group records its own tokens: what one of them has wrong is found. */
 TEST(a_difference_in_some_tokens_is_found) {
-    char folder[300];
-    snprintf(folder, sizeof folder, "%s/tokens", gs_test_folder());
+    const char *folder = gs_test_format("%s/tokens", gs_test_folder());
     gs_test_program_prints(
         0, "sha256",
         "train --model \"embedding 155 16, positions, residual (layer_norm, linear 32, gelu, "
@@ -332,8 +326,7 @@ TEST(all_ranks_of_a_wrong_sum_are_named) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gs_digests a, b;
         gs_difference d;
-        char name[20];
-        snprintf(name, sizeof name, "wrong%zu", i);
+        const char *name = gs_test_format("wrong%zu", i);
         assert_ok(gs_digests_read(sum_by_hand(name, 4, cases[i][0]), &a));
         assert_ok(gs_digests_read(sum_by_hand("right", 1, "1 1 1 1"), &b));
         gs_explain(&a, &b, &d);
@@ -345,9 +338,8 @@ TEST(all_ranks_of_a_wrong_sum_are_named) {
 }
 
 TEST(runs_of_two_trainings_are_refused) {
-    char one[300], other[300];
-    snprintf(one, sizeof one, "%s/one", gs_test_folder());
-    snprintf(other, sizeof other, "%s/other", gs_test_folder());
+    const char *one = gs_test_format("%s/one", gs_test_folder());
+    const char *other = gs_test_format("%s/other", gs_test_folder());
     gs_test_program_prints(0, "sha256", "%s --digest %s", RUN, one);
     gs_test_program_prints(0, "sha256", "%s --digest %s --seed 7", RUN, other);
     gs_test_program_prints(2, "--seed is '7' in", "explain %s %s", other, one);

@@ -6,9 +6,8 @@
 #include "explain/explain.h"
 
 static void write_rank(const char *folder, int rank, const char *text) {
-    char path[400];
     mkdir(folder, 0700);
-    snprintf(path, sizeof path, "%s/rank-%d.digest", folder, rank);
+    const char *path = gs_test_format("%s/rank-%d.digest", folder, rank);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs(text, file);

@@ -8,9 +8,8 @@
 #include "io/file.h"
 
 static void write_text(const char *folder, const char *text) {
-    char path[400];
     mkdir(folder, 0700);
-    snprintf(path, sizeof path, "%s/rank-0.digest", folder);
+    const char *path = gs_test_format("%s/rank-0.digest", folder);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs(text, file);
@@ -63,9 +62,8 @@ TEST(damaged_records_are_refused) {
          "line 8 is of a step that is not"},
     };
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        char text[600];
         const char *folder = gs_test_folder();
-        snprintf(text, sizeof text, "%s%s", head, steps[i].text);
+        const char *text = gs_test_format("%s%s", head, steps[i].text);
         write_text(folder, text);
         assert_fails(GS_E_FORMAT, steps[i].part, gs_digests_read(folder, &run));
     }
@@ -89,11 +87,11 @@ static void is_changed(const char *record, const char *cut, const char *more, co
 /* What is not in a record is compared with nothing: so lines that are gone must not look like a run that agrees. */
 TEST(records_that_were_changed_are_refused) {
     static const char check[] = "has the wrong check of the lines before it: the file was changed";
-    char folder[300], path[400], *record;
+    char *record;
     size_t bytes;
     gs_digests run;
-    snprintf(folder, sizeof folder, "%s/one", gs_test_folder());
-    snprintf(path, sizeof path, "%s/rank-0.digest", folder);
+    const char *folder = gs_test_format("%s/one", gs_test_folder());
+    const char *path = gs_test_format("%s/rank-0.digest", folder);
     gs_test_program_prints(0, "sha256",
                            "train --model \"flatten, linear 10\" --steps 2 --threads 1 --digest %s", folder);
     assert_ok(gs_file_read(path, 1 << 20, &record, &bytes));

@@ -223,8 +223,7 @@ TEST(broken_files) {
                  {"\x89PNG\r\n\x1a\n", "the PNG is damaged", 8}};
     for (int k = 0; k < 7; k++) {
         const char *folder = make_set();
-        char path[1024], wanted[256];
-        snprintf(path, sizeof path, "%s/train/cow/2.jpg", folder);
+        const char *path = gs_test_format("%s/train/cow/2.jpg", folder);
         unlink(path);
         if (k < 4)
             write_bytes(folder, "train/cow/2.jpg", files[k].bytes, files[k].count);
@@ -235,8 +234,8 @@ TEST(broken_files) {
                              0);
         static const char *const kinds[] = {"cannot be read: it is a folder", "cannot be read: No such file",
                                             "cannot be read: it is no regular file"};
-        snprintf(wanted, sizeof wanted, "train/cow/2.jpg, file 10 of 12: %s",
-                 k < 4 ? files[k].part : kinds[k - 4]);
+        const char *wanted =
+            gs_test_format("train/cow/2.jpg, file 10 of 12: %s", k < 4 ? files[k].part : kinds[k - 4]);
         static const char advice[] = "; remove it, or use --skip-broken where the command takes it";
         assert_fails(k < 4 ? GS_E_FORMAT : GS_E_FILE, wanted,
                      try_load(folder, GS_TRAIN, (gs_folder_options){.loaders = 1 + k % 3}));
@@ -271,8 +270,7 @@ TEST(nothing_is_left) {
 TEST(loader_ends) {
     const char *folder = make_set();
     gs_dataset *d = load(folder, GS_TRAIN, (gs_folder_options){0});
-    char path[1024];
-    snprintf(path, sizeof path, "%s/train/ant/0.jpg", folder);
+    const char *path = gs_test_format("%s/train/ant/0.jpg", folder);
     struct stat st;
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(truncate(path, st.st_size - 60), 0); /* after the start */
@@ -305,25 +303,22 @@ TEST(runs) {
     char sums[4][80];
     for (int k = 0; k < 4; k++) {
         snprintf(command, sizeof command, RUN "%s %s", folder, ways[k]);
-        assert_int_equal(gs_test_program(&one, "%s", command), 0);
+        one = gs_test_output(0, "%s", command);
         assert_non_null(strstr(one, "pictures in 3 folders"));
         other = strstr(one, "sha256 ");
         assert_non_null(other);
         snprintf(sums[k], sizeof sums[k], "%.71s", other);
-        free(one);
     }
     assert_string_equal(sums[0], sums[1]);
     assert_string_equal(sums[2], sums[3]);
-    assert_int_equal(gs_test_program(&one,
-                                     "profile --size 16 --model softmax --batch 4 --threads 1 --cache memory "
-                                     "--loaders 2 --json --data %s",
-                                     folder),
-                     0);
+    one = gs_test_output(0,
+                         "profile --size 16 --model softmax --batch 4 --threads 1 --cache memory "
+                         "--loaders 2 --json --data %s",
+                         folder);
     cJSON *speeds = cJSON_Parse(one);
     assert_true(gs_test_field(speeds, "decoded_per_s")->valuedouble > 0);
     assert_true(gs_test_field(speeds, "cached_per_s")->valuedouble > 0);
     cJSON_Delete(speeds);
-    free(one);
     gs_test_program_prints(2, "--skip-broken", "predict --skip-broken --load x -o y");
     gs_test_program_prints(2, "--size is for image folders, and", "train --size 32 --epochs 1");
     gs_test_program_prints(2, "--cache keeps the middle of each picture",
@@ -336,8 +331,7 @@ TEST(runs) {
 /* A file that breaks only behind the first ranks' start still ends all of them, with one sentence. */
 TEST(broken_runs) {
     const char *folder = make_set();
-    char path[1024];
-    snprintf(path, sizeof path, "%s/val/cow/x.PNG", folder);
+    const char *path = gs_test_format("%s/val/cow/x.PNG", folder);
     assert_int_equal(truncate(path, 60), 0); /* the test set is decoded after the first epoch */
     static const char wanted[] = "val/cow/x.PNG, file 2 of 2: the JPEG is damaged";
     gs_test_program_prints(1, wanted, RUN "%s", folder);

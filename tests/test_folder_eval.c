@@ -34,13 +34,10 @@ TEST(the_size_is_the_models) {
     const char *folder = make_set(), *w = train(folder);
     static const char wrong[] = "--size 32: ",
                       same[] = "holds a model for images (3,16,16); leave --size out, or give 16";
-    char *said, *unsaid;
-    assert_int_equal(gs_test_program(&said, "eval --size 16 --threads 1 --load %s --data %s", w, folder), 0);
-    assert_int_equal(gs_test_program(&unsaid, "eval --threads 1 --load %s --data %s", w, folder), 0);
+    char *said = gs_test_output(0, "eval --size 16 --threads 1 --load %s --data %s", w, folder);
+    char *unsaid = gs_test_output(0, "eval --threads 1 --load %s --data %s", w, folder);
     *strstr(said, ", 1 worker") = *strstr(unsaid, ", 1 worker") = 0; /* their speed */
     assert_string_equal(said, unsaid);
-    free(said);
-    free(unsaid);
     gs_test_program_prints(0, "logits (4, 2)", "predict --load %s --data %s -o %s/p.npy", w, folder,
                            gs_test_folder());
     gs_test_program_prints(0, "test accuracy", "eval --load %s --data %s --report %s/r.html", w, folder,
@@ -58,8 +55,7 @@ TEST(the_size_is_the_models) {
 /* A model whose images are no squares fits no image folder; other data are as they were. */
 TEST(models_of_other_data) {
     const char *folder = make_set();
-    char w[600];
-    snprintf(w, sizeof w, "%s/w.safetensors", gs_test_folder());
+    const char *w = gs_test_format("%s/w.safetensors", gs_test_folder());
     gs_test_program_prints(0, "saved", "train --model softmax --steps 1 --threads 1 --save %s", w);
     gs_test_program_prints(0, "test accuracy", "eval --load %s", w);
     gs_test_program_prints(1, "holds a model for images (1,28,28), but ", "eval --load %s --data %s", w,
@@ -74,7 +70,6 @@ static void assert_says(const char *cwd, const char *at, const char *part) {
     const int status = gs_test_shell(&output, "cd %s && %s/gradsum train --data %s", cwd,
                                      realpath(GS_BUILD_DIR, (char[4096]){0}), at);
     if (status != 1 || !strstr(output, part)) fail_msg("--data %s: exit %d: %s", at, status, output);
-    free(output);
 }
 
 TEST(pictures_in_the_wrong_place) {
@@ -100,11 +95,9 @@ TEST(pictures_in_the_wrong_place) {
 
 /* What eval --confusion prints after its first line, on a terminal of so many columns. */
 static char *confusion(const char *w, const char *folder, int columns) {
-    char *output;
-    assert_int_equal(gs_test_shell(&output,
-                                   "COLUMNS=%d %s/gradsum eval --load %s --data %s --threads 1 --confusion",
-                                   columns, GS_BUILD_DIR, w, folder),
-                     0);
+    char *output =
+        gs_test_shell_output(0, "COLUMNS=%d %s/gradsum eval --load %s --data %s --threads 1 --confusion",
+                             columns, GS_BUILD_DIR, w, folder);
     char *matrix = strchr(output, '\n');
     assert_non_null(matrix);
     memmove(output, matrix + 1, strlen(matrix));
@@ -114,12 +107,10 @@ static char *confusion(const char *w, const char *folder, int columns) {
 static void assert_head(const char *w, const char *folder, int columns, const char *head) {
     char *output = confusion(w, folder, columns);
     if (strncmp(output, head, strlen(head)) != 0) fail_msg("%d columns: %s", columns, output);
-    free(output);
 }
 
 TEST(classes_have_their_names) {
     const char *folder = make_set(), *w = train(folder);
-    char page[600], *output;
     assert_head(w, folder, 80, "\nlabel   taken for\n       ant  b\xc3\xa4r  accuracy\nant  ");
     assert_head(w, folder, 24, "\nlabel  samples  accuracy  most often taken for\nant          2 ");
     /* longer names: too wide for columns, and then for rows too */
@@ -136,12 +127,11 @@ TEST(classes_have_their_names) {
     assert_head(w, folder, 40,
                 "\nlabel                   samples  accuracy  most often taken for\na\\x1b little black ant  "
                 "      2 ");
-    snprintf(page, sizeof page, "%s/page.html", gs_test_folder());
+    const char *page = gs_test_format("%s/page.html", gs_test_folder());
     gs_test_program_prints(0, "\"class_names\":[\"a\\u001b little black ant\",\"b\xc3\xa4r\"]",
                            "eval --load %s --data %s --confusion --json --report %s", w, folder, page);
-    assert_int_equal(gs_test_shell(&output, "cat %s", page), 0);
+    char *output = gs_test_shell_output(0, "cat %s", page);
     assert_non_null(strstr(output, "\"names\":[\"a\\\\x1b little black ant\",\"b\xc3\xa4r\"]"));
-    free(output);
 }
 
 /* .jfif is a JPEG; what cannot be read is counted, and a class that has nothing else is named. */
@@ -153,19 +143,14 @@ TEST(pictures_left_out_are_counted) {
     write_bytes(folder, "train/bee/d.WEBP", "x", 1);
     write_picture(folder, "val/ant/a.jfif", 1, 24, 20);
     write_bytes(folder, "val/bee/b.GIF", "x", 1);
-    char *output;
-    assert_int_equal(
-        gs_test_shell(
-            &output,
-            "COLUMNS=999 %s/gradsum train --data %s --size 16 --model softmax --batch 2 --steps 1 2>&1",
-            GS_BUILD_DIR, folder),
-        0);
+    char *output = gs_test_shell_output(
+        0, "COLUMNS=999 %s/gradsum train --data %s --size 16 --model softmax --batch 2 --steps 1 2>&1",
+        GS_BUILD_DIR, folder);
     const char *const said[] = {"(train) leaves pictures out that gradsum cannot read: 2 .webp; convert",
                                 "(test) leaves pictures out that gradsum cannot read: 1 .gif; convert",
                                 "(test) has no pictures of bee: "};
     for (int k = 0; k < 3; k++)
         if (!strstr(output, said[k])) fail_msg("no '%s' in: %s", said[k], output);
-    free(output);
     static const char of_val[] = "/val leaves pictures out that gradsum cannot read: 1 .gif",
                       run[] = "--size 16 --model 'softmax 4' --batch 2 --steps 1";
     gs_test_program_prints(0, "saved", "train --data %s %s --save %s/w", folder, run, folder);

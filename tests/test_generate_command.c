@@ -78,10 +78,8 @@ static const char *prompt_file(const char *text) {
 
 /* What standard output gets, and nothing else. */
 static void prints(const char *want, const char *arguments) {
-    char *output;
-    assert_int_equal(gs_test_program(&output, "%s 2>/dev/null", arguments), 0);
+    char *output = gs_test_output(0, "%s 2>/dev/null", arguments);
     assert_string_equal(output, want);
-    free(output);
 }
 
 TEST(the_text_goes_on) {
@@ -109,13 +107,10 @@ TEST(the_text_goes_on) {
 /* A model may have more tokens than its text, such as a round number of them. Those are never drawn, however likely the
  * model takes them to be: behind b it gives token 2 all of the probability. */
 TEST(tokens_without_a_meaning_are_not_drawn) {
-    char *output;
-    assert_int_equal(gs_test_program(&output, "generate --load %s --prompt b --length 400 2>/dev/null",
-                                     two_of_four_file()),
-                     0);
+    char *output =
+        gs_test_output(0, "generate --load %s --prompt b --length 400 2>/dev/null", two_of_four_file());
     assert_int_equal(strspn(output, "ab"), 401);
     assert_string_equal(output + 401, "\n");
-    free(output);
 }
 
 /* What train saves says all that generate asks: the model, its context, and what the tokens stand for. */
@@ -135,12 +130,9 @@ TEST(what_was_trained_generates) {
                                "train --model gpt --data text:%s/text.txt --tokens %s --context 8 --batch 4 "
                                "--steps 1 --save %s",
                                folder, tokens[i], path);
-        assert_int_equal(
-            gs_test_program(&output, "generate --load %s --prompt \xc3\xa9 --length 30 --json 2>/dev/null",
-                            path),
-            0);
+        output =
+            gs_test_output(0, "generate --load %s --prompt \xc3\xa9 --length 30 --json 2>/dev/null", path);
         cJSON *o = cJSON_Parse(output);
-        free(output);
         assert_non_null(o);
         assert_int_equal(gs_test_field(o, "prompt_tokens")->valueint, i == 0 ? 2 : 1);
         const char *at = cJSON_GetArrayItem(gs_test_field(o, "texts"), 0)->valuestring;
@@ -188,13 +180,11 @@ TEST(byte_pairs_come_out_whole) {
         snprintf(line, sizeof line, "generate --load %s --threads 1 %s", file, cases[i][0]);
         prints(cases[i][1], line);
     }
-    char *output;
-    assert_int_equal(gs_test_program(&output, "generate --load %s --length 4 --json 2>/dev/null", file), 0);
+    char *output = gs_test_output(0, "generate --load %s --length 4 --json 2>/dev/null", file);
     cJSON *o = cJSON_Parse(output);
     assert_non_null(o);
     assert_string_equal(gs_test_field(o, "texts")->child->valuestring, "\xf0\x9f\x98\x80hackers\n");
     cJSON_Delete(o);
-    free(output);
 }
 
 /* Bytes of which several make a character, and some none. */
@@ -205,18 +195,13 @@ TEST(bytes_come_out_as_they_are) {
     prints("@ABCD\n", line);
     snprintf(line, sizeof line, "generate --load %s --prompt \"$(printf '\\302')\" --length 2 | od -An -tx1",
              file);
-    char *output;
-    assert_int_equal(gs_test_program(&output, "%s", line), 0);
+    char *output = gs_test_output(0, "%s", line);
     assert_non_null(strstr(output, " c2 c3 c4 0a"));
-    free(output);
 }
 
 TEST(json_has_the_text) {
-    char *output;
-    assert_int_equal(
-        gs_test_program(&output, "generate --load %s --prompt a --length 6 --samples 2 --json 2>/dev/null",
-                        chars_file()),
-        0);
+    char *output = gs_test_output(
+        0, "generate --load %s --prompt a --length 6 --samples 2 --json 2>/dev/null", chars_file());
     cJSON *o = cJSON_Parse(output);
     assert_non_null(o);
     assert_string_equal(gs_test_field(o, "status")->valuestring, "done");
@@ -228,37 +213,29 @@ TEST(json_has_the_text) {
     assert_string_equal(cJSON_GetArrayItem(texts, 1)->valuestring,
                         "\xc3\xa9\xf0\x9f\x98\x80\na\xc3\xa9\xf0\x9f\x98\x80");
     cJSON_Delete(o);
-    free(output);
 
     /* bytes that are no UTF-8: 0xfd to 0xff, then 0 */
-    assert_int_equal(gs_test_program(&output,
-                                     "generate --load %s --prompt \"$(printf '\\374')\" --length 5 --json "
-                                     "2>/dev/null",
-                                     make_file("more", 256, next_byte, "\"tokens\":\"bytes\"")),
-                     0);
+    output = gs_test_output(0,
+                            "generate --load %s --prompt \"$(printf '\\374')\" --length 5 --json "
+                            "2>/dev/null",
+                            make_file("more", 256, next_byte, "\"tokens\":\"bytes\""));
     o = cJSON_Parse(output);
     assert_non_null(o);
     assert_string_equal(cJSON_GetArrayItem(gs_test_field(o, "texts"), 0)->valuestring,
                         "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\x01");
     cJSON_Delete(o);
-    free(output);
 }
 
 TEST(the_same_seed_the_same_text) {
     char *first, *output;
     const char *file = chars_file();
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(
-            gs_test_program(&output,
-                            "generate --load %s --temperature 40 --length 60 --seed %d --threads %d "
-                            "2>/dev/null",
-                            file, i < 3 ? 7 : 8, 1 + i % 2),
-            0);
+        output = gs_test_output(0,
+                                "generate --load %s --temperature 40 --length 60 --seed %d --threads %d "
+                                "2>/dev/null",
+                                file, i < 3 ? 7 : 8, 1 + i % 2);
         if (i > 0) assert_int_equal(strcmp(output, first) == 0, i < 3);
-        if (i > 0)
-            free(output);
-        else
-            first = output;
+        if (i > 0) else first = output;
     }
     free(first);
 }
@@ -350,10 +327,7 @@ TEST(a_signal_ends_it) {
 }
 
 TEST(nobody_reads_on) {
-    char *output;
-    assert_int_equal(gs_test_program(&output, "generate --load %s --length 10000000 --threads 1 | head -c 3",
-                                     chars_file()),
-                     0);
+    char *output =
+        gs_test_output(0, "generate --load %s --length 10000000 --threads 1 | head -c 3", chars_file());
     assert_non_null(strstr(output, "stopped by the closing of its output"));
-    free(output);
 }

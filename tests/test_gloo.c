@@ -177,8 +177,8 @@ __attribute__((constructor)) static void maybe_be_a_process(void) {
 
 /* What the two print. One that still waits after a minute is killed, and prints nothing. */
 static char *both(const char *what) {
-    char folder[400], *output;
-    snprintf(folder, sizeof folder, "%s/meet", gs_test_folder());
+    char *output;
+    const char *folder = gs_test_format("%s/meet", gs_test_folder());
     assert_int_equal(mkdir(folder, 0700), 0);
     gs_test_shell(&output,
                   "export GS_TEST_GLOO=%s GRADSUM_WORLD_SIZE=2 GRADSUM_RENDEZVOUS=%s GRADSUM_TIMEOUT=600\n"
@@ -199,13 +199,11 @@ TEST(counts_that_differ_are_told) {
         fail_msg("%s", output);
     const char *first = strstr(output, "says: ");
     if (!strstr(first + 1, "says: ") || strstr(output, "bug:")) fail_msg("%s", output);
-    free(output);
 }
 
 TEST(pieces_leave_before_their_receiver_asks) {
     char *output = both("ahead");
     assert_string_equal(output, "all arrived\nall arrived\n");
-    free(output);
 }
 
 /* Gloo forgets those who are in the middle of a message; the watch does not. */
@@ -213,5 +211,4 @@ TEST(death_in_the_middle_of_a_message_is_noticed) {
     char *output = both("middle");
     if (!strstr(output, "says: rank 0: broadcast of 50000000 f32 from rank 1: rank 1 was lost (connection"))
         fail_msg("%s", output);
-    free(output);
 }

@@ -14,8 +14,7 @@
 /* ---- hand-ins ---- */
 
 static void write_file(const char *folder, const char *name, size_t bytes) {
-    char path[700];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    const char *path = gs_test_format("%s/%s", folder, name);
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
     for (size_t i = 0; i < bytes; i++) fputc(' ', f);
@@ -23,14 +22,12 @@ static void write_file(const char *folder, const char *name, size_t bytes) {
 }
 
 static void make_folder(const char *folder, const char *name) {
-    char path[700];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    const char *path = gs_test_format("%s/%s", folder, name);
     assert_int_equal(mkdir(path, 0700), 0);
 }
 
 static void make_link(const char *to, const char *folder, const char *name) {
-    char path[700];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    const char *path = gs_test_format("%s/%s", folder, name);
     assert_int_equal(symlink(to, path), 0);
 }
 
@@ -108,8 +105,7 @@ TEST(without_hand_ins_it_says_so) {
 }
 
 TEST(a_lab_that_is_not_there) {
-    char folder[600];
-    snprintf(folder, sizeof folder, "%s/", gs_test_folder());
+    const char *folder = gs_test_format("%s/", gs_test_folder());
     write_file(folder, "lab-07.c", 9);
     gs_test_program_prints(2, "--labs 77: unknown lab '77'", "grade %s --labs 77", folder);
     gs_test_program_prints(2, "unknown lab '*'", "grade %s --labs '*'", folder);
@@ -149,10 +145,9 @@ TEST(the_labs_of_this_tree) {
 }
 
 TEST(only_a_small_file_is_copied) {
-    char folder[600], from[700], to[700];
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
-    snprintf(to, sizeof to, "%s/copy", folder);
-    snprintf(from, sizeof from, "%s/lab.c", folder);
+    const char *folder = gs_test_folder();
+    const char *to = gs_test_format("%s/copy", folder);
+    const char *from = gs_test_format("%s/lab.c", folder);
     write_file(folder, "lab.c", GS_HAND_IN_MOST);
     assert_ok(gs_hand_in_copy(from, to));
     write_file(folder, "lab.c", GS_HAND_IN_MOST + 1);
@@ -172,8 +167,7 @@ TEST(only_a_small_file_is_copied) {
 /* A full disk is the teacher's, and no student gets 0 points for it. */
 TEST(a_full_disk) {
     const char *folder = gs_test_folder();
-    char from[600];
-    snprintf(from, sizeof from, "%s/lab.c", folder);
+    const char *from = gs_test_format("%s/lab.c", folder);
     write_file(folder, "lab.c", 9);
     assert_fails(GS_E_MEMORY, "cannot write the copy /dev/full: No space left",
                  gs_hand_in_copy(from, "/dev/full"));
@@ -320,8 +314,7 @@ TEST(what_a_command_prints) {
 }
 
 TEST(formats_have_names) {
-    char folder[600];
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    const char *folder = gs_test_folder();
     write_file(folder, "lab-07.c", 9);
     const gs_format *format;
     assert_ok(gs_format_find("junit", &format));

@@ -296,17 +296,13 @@ TEST(bytes_are_halved) {
 }
 
 static double simulated(const char *options) {
-    char *output;
-    assert_int_equal(
-        gs_test_program(&output,
-                        "simulate --workers 2 --link 5us,1GB/s --model lenet --layout pp2 --flops "
-                        "1GFLOP/s --batch 64 --json %s",
-                        options),
-        0);
+    char *output = gs_test_output(0,
+                                  "simulate --workers 2 --link 5us,1GB/s --model lenet --layout pp2 --flops "
+                                  "1GFLOP/s --batch 64 --json %s",
+                                  options);
     const char *at = strstr(output, "\"sent_most\":");
     assert_non_null(at);
     const double bytes = strtod(at + strlen("\"sent_most\":"), NULL);
-    free(output);
     return bytes;
 }
 

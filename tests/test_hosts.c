@@ -34,7 +34,6 @@ TEST(machines_are_started_over_ssh) {
     char *output, one[65], many[65];
     assert_int_equal(run(&output, "$G $T 2>&1"), 0);
     gs_test_hash_of(output, one);
-    free(output);
     assert_int_equal(run(&output,
                          "$G launch --hosts 127.0.0.1,berta:2,carl -n 1 $M -- $T --save 'a b' 2>&1; s=$?\n"
                          "[ -f 'a b' ] && echo saved; grep -cE '[0-9a-f]{64}' words; exit $s"),
@@ -45,14 +44,12 @@ TEST(machines_are_started_over_ssh) {
     has(output, " launch --nodes 3 --node-rank 2 --ranks 1,2,1 --meet tcp://127.0.0.1:");
     has(output, "workers  4 (cpu in each process; transport: hosts: ");
     has(output, "saved\n0\n");
-    free(output);
 }
 
 TEST(a_machine_that_cannot_be_reached_is_named) {
     char *output;
     assert_int_equal(run(&output, "$G launch --hosts 127.0.0.1,nowhere -n 1 --timeout 1 $M -- $T 2>&1"), 1);
     has(output, "node rank 1 (nowhere) failed with exit status 255: ssh could not reach it");
-    free(output);
 }
 
 /* SIGHUP is ignored, as by nohup. SIGUSR1 makes a checkpoint, after a step that is not the last. */
@@ -66,7 +63,6 @@ TEST(signals_of_a_job) {
                                   "wait $!; s=$?; cat out; ls points | grep -c json; exit $s"),
                      0);
     has(output, "\n2\n");
-    free(output);
 }
 
 /* Ctrl-Z stops the ranks of all machines, for longer than the time-out. The launches here are children of $!, and the
@@ -85,7 +81,6 @@ TEST(all_machines_are_stopped_and_go_on) {
                          "kill -CONT $p; wait $p; s=$?; cat out; exit $s"),
         0);
     has(output, "TTT\n");
-    free(output);
 }
 
 /* Standard input, in which the secret came, ends with the launch that has started this one. */
@@ -96,22 +91,20 @@ TEST(a_launch_ends_with_its_starter) {
                          "-n 1 --timeout 60 --secret-file - -- $T 2>&1"),
                      128 + 15);
     has(output, "gradsum launch: stopped by signal 15");
-    free(output);
 }
 
 /* Two on each of two machines. How soon all end is in tests/net.sh. */
 static const char *another_leader_is_named(double timeout, void *context) {
     (void)context;
-    char *output, script[300], wanted[60];
+    char *output, script[300];
     snprintf(script, sizeof script,
              "export GRADSUM_FAULT=stop:rank=2,operation=20\n"
              "$G launch --hosts 127.0.0.1,berta -n 2 --timeout %g $M -- $T --steps 100000 --epochs 9999 2>&1",
              timeout);
     const int status = run(&output, script);
-    snprintf(wanted, sizeof wanted, "no answer within %g s from rank 2", timeout);
+    const char *wanted = gs_test_format("no answer within %g s from rank 2", timeout);
     const bool right = status == 1 && strstr(output, wanted) && strstr(output, " is stopped) on host ");
     const char *wrong = right ? NULL : gs_test_wrong("exit %d, wanted '%s' in: %s", status, wanted, output);
-    free(output);
     return wrong;
 }
 

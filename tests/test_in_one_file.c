@@ -19,14 +19,13 @@ static const float LEARNING_RATE = 0.001f;
 static const double TOLERANCE = 1e-5;
 
 static float *weights_of_the_file(const char *model, int workers, const char *scheme, size_t params) {
-    char *output, path[512];
-    snprintf(path, sizeof path, "%s/weights-of-one-file", gs_test_folder());
+    char *output;
+    const char *path = gs_test_format("%s/weights-of-one-file", gs_test_folder());
     int status =
         gs_test_shell(&output, "%s/in-one-file %s/fashion-mnist-small %s %d %s %g %d %s", GS_BUILD_DIR,
                       GS_BUILD_DIR, model, workers, scheme, (double)LEARNING_RATE, (int)STEPS, path);
     if (status != 0) fail_msg("in-one-file %s %d %s: exit %d: %s", model, workers, scheme, status, output);
     assert_non_null(strstr(output, "epoch 1  train loss"));
-    free(output);
     float *weights = malloc((params + 1) * sizeof *weights);
     FILE *file = fopen(path, "rb");
     assert_non_null(weights);
@@ -80,11 +79,9 @@ static void fails(const char *part, const char *arguments) {
     int status = gs_test_shell(&output, "%s/in-one-file %s", GS_BUILD_DIR, arguments);
     if (status != 1 || !strstr(output, part))
         fail_msg("in-one-file %s: exit %d, wanted 1 and '%s': %s", arguments, status, part, output);
-    free(output);
 }
 
 TEST(wrong_use_is_explained) {
-    char text[600];
     fails("FOLDER mlp|lenet WORKERS", "");
     fails("usage", "x cnn 1 ring");
     fails("usage", "x mlp 0 ring");
@@ -93,7 +90,7 @@ TEST(wrong_use_is_explained) {
     fails("usage", "x mlp 1 ring -1");
     fails("usage", "x mlp 1 ring 0.05 0");
     fails("/no/such/train-images-idx3-ubyte: cannot be opened", "/no/such mlp 1 ring");
-    snprintf(text, sizeof text, "%s mlp 1 ring", gs_test_source("datasets/fashion-mnist-small"));
+    const char *text = gs_test_format("%s mlp 1 ring", gs_test_source("datasets/fashion-mnist-small"));
     fails("compressed", text);
 }
 

@@ -78,7 +78,6 @@ static void run(int wanted, const char *environment, const char *arguments, cons
     if (status != wanted || !strstr(output, text))
         fail_msg("%s gradsum %s: exit status %d, wanted %d and '%s': %s", environment, arguments, status,
                  wanted, text, output);
-    free(output);
 }
 
 TEST(every_rank_refuses_them) {
@@ -98,7 +97,6 @@ TEST(all_processes_have_the_same) {
                                gs_test_folder(), GS_BUILD_DIR);
     if (status != 2 || !strstr(output, "process 1 and process 0 differ in GRADSUM_FAULT"))
         fail_msg("%s", output);
-    free(output);
 }
 
 /* ---- striking ---- */
@@ -229,15 +227,11 @@ static void assert_fits(const char *output, const char *begin) {
 
 /* Both sentences are longer than a line of a terminal. */
 TEST(sentences_are_wrapped_on_a_terminal) {
-    char *output;
-    assert_int_equal(
-        gs_test_shell(
-            &output,
-            "script -qec 'stty cols 80; GRADSUM_FAULT=kill:rank=1,operation=12 %s/gradsum launch "
-            "-n 2 --restarts 1 -- train --model softmax --threads 1 --steps 30' /dev/null </dev/null",
-            GS_BUILD_DIR),
-        1);
+    char *output = gs_test_shell_output(
+        1,
+        "script -qec 'stty cols 80; GRADSUM_FAULT=kill:rank=1,operation=12 %s/gradsum launch "
+        "-n 2 --restarts 1 -- train --model softmax --threads 1 --steps 30' /dev/null </dev/null",
+        GS_BUILD_DIR);
     assert_fits(output, "gradsum: GRADSUM_FAULT: rank 1: kill at operation 12, all_reduce of");
     assert_fits(output, "gradsum launch: rank 1 was killed by signal 9 (Killed); ");
-    free(output);
 }

@@ -74,7 +74,6 @@ TEST(pipes_do_not_keep_us_waiting) {
                       "timeout 200 %s/gradsum train --device cl --model softmax --steps 1",
                       folder, GS_BUILD_DIR);
     if (status != 1 || !strstr(output, "it is not a regular file")) fail_msg("%d: %s", status, output);
-    free(output);
     gs_test_program_prints(1, "pipe: it is not a regular file", "train --load %s", pipe);
 }
 
@@ -185,8 +184,7 @@ TEST(read_only_targets) {
     write_text(in_folder(folder, "a"), "kept");
     assert_int_equal(chmod(in_folder(folder, "a"), 0444), 0);
     bool root = geteuid() == 0;
-    char above[600];
-    snprintf(above, sizeof above, "%s/..", folder);
+    const char *above = gs_test_format("%s/..", folder);
     assert_int_equal(chmod(folder, root ? 0777 : 0700), 0);
     if (root) assert_int_equal(chmod(above, 0711), 0);
     if (root && seteuid(65534) != 0) /* root may write everything: be nobody for a moment */
@@ -326,9 +324,8 @@ static gs_status read_idx(const char *path) {
 }
 
 static gs_status read_a_text(const char *path) {
-    char where[700];
     gs_dataset *d;
-    snprintf(where, sizeof where, "text:%s", path);
+    const char *where = gs_test_format("text:%s", path);
     return gs_dataset_load(where, GS_TRAIN, &d);
 }
 
@@ -381,12 +378,11 @@ TEST(files_that_are_others) {
 TEST(a_page_to_train_on) {
     const char *path = in_folder(gs_test_folder(), "page.html");
     FILE *f = fopen(path, "w");
-    char where[700];
     gs_dataset *d;
     assert_non_null(f);
     for (int i = 0; i < 40; i++) fputs(PAGE, f);
     assert_int_equal(fclose(f), 0);
-    snprintf(where, sizeof where, "text:%s", path);
+    const char *where = gs_test_format("text:%s", path);
     assert_ok(gs_dataset_load(where, GS_TRAIN, &d));
     gs_dataset_free(d);
 }

@@ -37,25 +37,19 @@ TEST(the_best_epoch_is_saved) {
     char path[400];
     bool differs = false; /* the best epoch is not always the last one, or this test would tell nothing */
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-        char *output;
         snprintf(path, sizeof path, "%s/best.safetensors", gs_test_folder());
-        assert_int_equal(
-            gs_test_program(&output,
-                            "%s --model softmax --threads 1 --epochs 5 --lr 0.5 --keep best --save %s --json",
-                            runs[i], path),
-            0);
+        char *output = gs_test_output(
+            0, "%s --model softmax --threads 1 --epochs 5 --lr 0.5 --keep best --save %s --json", runs[i],
+            path);
         double best, last = 0;
         int best_epoch, kept;
         read_lines(output, &best, &best_epoch, &last, &kept);
-        free(output);
         assert_int_equal(kept, best_epoch);
         differs = differs || best > last;
-        char *eval;
-        assert_int_equal(gs_test_program(&eval, "eval --json --load %s", path), 0);
+        char *eval = gs_test_output(0, "eval --json --load %s", path);
         cJSON *o = cJSON_Parse(eval);
         assert_float_equal(field(o, "test_accuracy"), best, 1e-9);
         cJSON_Delete(o);
-        free(eval);
     }
     assert_true(differs);
 }

@@ -84,8 +84,7 @@ __attribute__((constructor)) static void maybe_be_a_process(void) {
 /* "rank 2" is also named where a survivor that ended sooner was lost with it: "ranks 0 and 2 were lost". */
 static bool names(const char *line, const char *dead) {
     const char *number = strrchr(dead, ' ');
-    char among_others[40];
-    snprintf(among_others, sizeof among_others, " and%s were lost", number);
+    const char *among_others = gs_test_format(" and%s were lost", number);
     return strstr(line, dead) || strstr(line, among_others);
 }
 

@@ -77,18 +77,14 @@ TEST(schemes_are_timed_by_size) {
 
 /* On a terminal, what is being measured is shown while it is; else not. */
 TEST(schemes_tell_where_they_are) {
-    char *output;
-    assert_int_equal(
-        gs_test_shell(&output,
-                      "script -qec 'stty cols 80; %s/gradsum schemes -n 2 --seconds 1' /dev/null "
-                      "</dev/null",
-                      GS_BUILD_DIR),
-        0);
+    char *output =
+        gs_test_shell_output(0,
+                             "script -qec 'stty cols 80; %s/gradsum schemes -n 2 --seconds 1' /dev/null "
+                             "</dev/null",
+                             GS_BUILD_DIR);
     if (!strstr(output, " of 5 sizes), turn ")) fail_msg("%s", output);
-    free(output);
-    assert_int_equal(gs_test_program(&output, "schemes -n 2 --seconds 0.6"), 0);
+    output = gs_test_output(0, "schemes -n 2 --seconds 0.6");
     if (strstr(output, " of 5 sizes), turn ")) fail_msg("%s", output);
-    free(output);
 }
 
 /* ---- operators ---- */

@@ -50,7 +50,6 @@ TEST(commands_whose_processes_would_not_meet_are_refused) {
         int status = gs_test_program(&output, "launch -n 2 -- %s --help", names[i]);
         if (status != 2 || strstr(output, wanted) != output || strstr(output, "usage:"))
             fail_msg("exit status %d, wanted 2 and '%s': %s", status, wanted, output);
-        free(output);
     }
 }
 
@@ -61,15 +60,12 @@ static int count(const char *text, const char *part) {
 }
 
 TEST(statuses_are_handed_on) {
-    char *output;
-    assert_int_equal(gs_test_program(&output, "launch -n3 -- --version"), 0);
+    char *output = gs_test_output(0, "launch -n3 -- --version");
     assert_int_equal(count(output, "gradsum " GRADSUM_VERSION), 3);
-    free(output);
     /* it is said once that the usage is wrong, and that all have found it */
-    assert_int_equal(gs_test_program(&output, "launch -n 2 -- train --steps x"), 2);
+    output = gs_test_output(2, "launch -n 2 -- train --steps x");
     assert_int_equal(count(output, "gradsum train: --steps"), 1);
     assert_int_equal(count(output, "gradsum launch: all 2 processes failed with this error\n"), 1);
-    free(output);
     gs_test_program_prints(1, "gradsum launch: rank ", "launch -n 2 -- train --data /no/such/folder");
     gs_test_program_prints(1, "failed with exit status 1", "launch -n 2 -- train --data /no/such/folder");
 }
@@ -77,25 +73,21 @@ TEST(statuses_are_handed_on) {
 /* Each rank is told who it is, and has a cache for PoCL of its own. */
 TEST(the_folder_of_a_launch_is_removed) {
     const char *folder = gs_test_folder();
-    char tmp[400], cache[400], path[500], *output;
-    snprintf(tmp, sizeof tmp, "%s/tmp", folder);
-    snprintf(cache, sizeof cache, "%s/cache", folder);
+    char path[500];
+    const char *tmp = gs_test_format("%s/tmp", folder);
+    const char *cache = gs_test_format("%s/cache", folder);
     assert_int_equal(mkdir(tmp, 0700), 0);
-    assert_int_equal(gs_test_shell(&output, "TMPDIR=%s XDG_CACHE_HOME=%s %s/gradsum launch -n 2 -- --version",
-                                   tmp, cache, GS_BUILD_DIR),
-                     0);
-    free(output);
+    char *output = gs_test_shell_output(0, "TMPDIR=%s XDG_CACHE_HOME=%s %s/gradsum launch -n 2 -- --version",
+                                        tmp, cache, GS_BUILD_DIR);
     assert_int_equal(entries(tmp), 0);
     snprintf(path, sizeof path, "%s/gradsum", cache);
     assert_int_equal(entries(path), 2);
     snprintf(path, sizeof path, "%s/gradsum/pocl-rank-1", cache);
     assert_int_equal(access(path, W_OK), 0);
 
-    assert_int_equal(
-        gs_test_shell(&output, "TMPDIR=/no/such/folder %s/gradsum launch -n 2 -- --version", GS_BUILD_DIR),
-        1);
+    output =
+        gs_test_shell_output(1, "TMPDIR=/no/such/folder %s/gradsum launch -n 2 -- --version", GS_BUILD_DIR);
     assert_non_null(strstr(output, "cannot make a folder in /no/such/folder"));
-    free(output);
     /* no place for a cache: the folder in which the ranks meet must stay empty all the same */
     static const char *const homes[] = {"HOME=/dev/null", "-u HOME", "HOME=/proc"};
     for (int i = 0; i < 3; i++) {
@@ -104,7 +96,6 @@ TEST(the_folder_of_a_launch_is_removed) {
                                    "-n 2 -- train --model softmax --steps 1 --devices cpu",
                                    tmp, homes[i], GS_BUILD_DIR);
         if (status != 0) fail_msg("env %s: exit status %d: %s", homes[i], status, output);
-        free(output);
         assert_int_equal(entries(tmp), 0);
     }
 }
@@ -246,8 +237,8 @@ static void check_stopped_at_its_end(const char *timeout, const char *own) {
         while (read(ends[0], bytes, sizeof bytes) > 0) continue;
         usleep(10000);
     }
-    char wanted[100];
-    snprintf(wanted, sizeof wanted, "gradsum launch: rank 0 hangs: process %d is stopped", (int)w.rank[0]);
+    const char *wanted =
+        gs_test_format("gradsum launch: rank 0 hangs: process %d is stopped", (int)w.rank[0]);
     assert_ended(&w, 1, wanted);
     close(ends[0]);
     close(ends[1]);
@@ -262,10 +253,9 @@ TEST(signals_are_passed_on) {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     for (int i = 0; i < 3; i++) {
         watched w;
-        char wanted[64];
         start(&w, true);
         kill(w.launcher, numbers[i]);
-        snprintf(wanted, sizeof wanted, "gradsum launch: stopped by signal %d", numbers[i]);
+        const char *wanted = gs_test_format("gradsum launch: stopped by signal %d", numbers[i]);
         assert_ended(&w, 128 + numbers[i], wanted);
     }
 }

@@ -130,11 +130,9 @@ TEST(bad_use_is_told_on_every_rank) {
         {"launch -n 2 -- train --layout tp2,zero2,dp2", "2 x 2 x 1 = 4 workers"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *output;
-        assert_int_equal(gs_test_program(&output, "%s", cases[i].run), 2);
+        char *output = gs_test_output(2, "%s", cases[i].run);
         if (!strstr(output, cases[i].says) || !strstr(output, "all 2 processes failed with this error"))
             fail_msg("%s: %s", cases[i].run, output);
-        free(output);
     }
 }
 
@@ -158,8 +156,7 @@ TEST(sums_are_as_the_layout_has_them) {
          "reduce-scatter, then all-gather of the new weights, among the 2 replicas of each stage"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char says[200];
-        snprintf(says, sizeof says, "\"sums\":\"%s\"", cases[i].says);
+        const char *says = gs_test_format("\"sums\":\"%s\"", cases[i].says);
         gs_test_program_prints(0, says, "train --model mlp --batch 16 --steps 1 --json %s", cases[i].run);
     }
 }
@@ -219,14 +216,12 @@ TEST(formulas_hold) {
 
 /* The output of a command, and `says` is in it `times` times. */
 static void fits_80_columns(const char *command, const char *says, int times) {
-    char *output;
     int found = 0;
-    assert_int_equal(gs_test_program(&output, "%s", command), 0);
+    char *output = gs_test_output(0, "%s", command);
     for (const char *at = output; (at = strstr(at, says)); at++) found++;
     if (found != times) fail_msg("%s: '%s' %d times: %s", command, says, found, output);
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
         if (strlen(line) > 80) fail_msg("%s: %zu columns: %s", command, strlen(line), line);
-    free(output);
 }
 
 TEST(tables_fit_80_columns) {

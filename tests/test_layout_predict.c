@@ -200,10 +200,9 @@ static double zero_calls(int zero, double *after) {
 TEST(zero_sends_units_beside_layers_if_there_are_cores) {
     const double params = FIRST + 2 * MIDDLE + LAST, f = 4 * 3 * LAYER * BATCH / 2;
     for (int zero = 1; zero <= 3; zero++) {
-        char layout[16];
         double after;
         const double beside = zero_calls(zero, &after), update = UPDATE * params / 2;
-        snprintf(layout, sizeof layout, "dp2,zero%d", zero);
+        const char *layout = gs_test_format("dp2,zero%d", zero);
         assert_true(beside < f);
         is_predicted(four, layout, 2, f + beside + after + update + BATCH / 2 * (DATA + LOADER));
         is_predicted(four, layout, 4, f + after + update + BATCH / 2 * DATA);

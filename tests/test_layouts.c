@@ -122,8 +122,8 @@ static bool suits(const layout *l, int model) {
 /* Returns how many layouts have given the hash of one worker. */
 static int try_model(int model, int most) {
     int tried = 0;
-    char run[600], command[900], one[65], sha256[65];
-    snprintf(run, sizeof run, models[model].options, data_of(model));
+    char command[900], one[65], sha256[65];
+    const char *run = gs_test_format(models[model].options, data_of(model));
     snprintf(command, sizeof command, "train --devices cpu --exact %s", run);
     gs_test_sha256(command, one);
     for (int i = 0; i < LAYOUTS && tried < most; i++) {

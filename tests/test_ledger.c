@@ -44,14 +44,11 @@ TEST(the_process_takes_what_the_ledger_says) {
         "--model \"conv 32 3x3 pad 1, tanh, conv 8 3x3 pad 1, tanh, flatten, linear 10\" "
         "--batch 256 --steps 1 --threads 1 --json";
     enum { PROGRAM = 20 << 20 };
-    char *trained, *planned;
-    assert_int_equal(gs_test_program(&trained, "train %s", RUN), 0);
-    assert_int_equal(gs_test_program(&planned, "memory %s", RUN), 0);
+    char *trained = gs_test_output(0, "train %s", RUN);
+    char *planned = gs_test_output(0, "memory %s", RUN);
     const double took = 1e6 * number_after(trained, "\"peak_memory_mb\":"),
                  booked = number_after(planned, "\"total\":"),
                  set = number_after(planned, "\"data_set_bytes\":");
-    free(trained);
-    free(planned);
     assert_true(booked > 50e6);
     if (took < booked + set || took > booked + set + PROGRAM)
         fail_msg("the process took %.1f MB, with %.1f MB in the ledger and %.1f MB of data", took / 1e6,
@@ -67,15 +64,12 @@ TEST(what_a_tensor_group_puts_together_is_booked) {
     static const char RUN[] = "--model \"flatten, 8 x (linear 1000, relu), linear 10\" --batch 16 --steps 1 "
                               "--devices cpu,cpu --tensor 2 --threads 1 --json";
     enum { PROGRAM = 20 << 20, MESSAGES = 20 << 20 };
-    char *trained, *planned;
-    assert_int_equal(gs_test_program(&trained, "train %s", RUN), 0);
-    assert_int_equal(gs_test_program(&planned, "memory %s", RUN), 0);
+    char *trained = gs_test_output(0, "train %s", RUN);
+    char *planned = gs_test_output(0, "memory %s", RUN);
     const double took = 1e6 * number_after(trained, "\"peak_memory_mb\":"),
                  booked = 2 * number_after(planned, "\"total\":"),
                  measured = 2 * number_after(strstr(trained, "\"device_bytes\""), "\"total\":"),
                  set = number_after(planned, "\"data_set_bytes\":");
-    free(trained);
-    free(planned);
     assert_near(measured, booked, 0.01 * booked, 0);
     if (took > booked + set + PROGRAM + MESSAGES)
         fail_msg("the process took %.1f MB, with %.1f MB in the ledger and %.1f MB of data", took / 1e6,

@@ -46,10 +46,10 @@ static void append_typed(char *text, size_t size, const char *command) {
 /* Of one lesson; returns how many it has. */
 static int check_boxes(int number) {
     gs_boxes b;
-    char *readme, path[PATH_MAX + 40];
+    char *readme;
     size_t bytes;
     assert_ok(gs_boxes_read(gs_test_source("."), number, &b));
-    snprintf(path, sizeof path, "%s/README.md", b.folder);
+    const char *path = gs_test_format("%s/README.md", b.folder);
     assert_ok(gs_file_read(gs_test_source(path), 1 << 20, &readme, &bytes));
     char *words = as_words(readme);
     for (int i = 0; i < b.count; i++) {
@@ -73,8 +73,7 @@ static int check_boxes(int number) {
 TEST(a_readme_and_its_questions_agree) {
     glob_t found = {0};
     int boxes = 0;
-    char pattern[PATH_MAX];
-    snprintf(pattern, sizeof pattern, "%s", gs_test_source("lessons/[0-9][0-9]-*"));
+    const char *pattern = gs_test_source("lessons/[0-9][0-9]-*");
     assert_int_equal(glob(pattern, 0, NULL, &found), 0);
     for (size_t i = 0; i < found.gl_pathc; i++)
         boxes += check_boxes(atoi(strrchr(found.gl_pathv[i], '/') + 1));
@@ -253,7 +252,6 @@ TEST(predictions_are_kept) {
 /* ---- the command ---- */
 
 TEST(the_command_predicts_runs_and_compares) {
-    char *output;
     setenv("XDG_DATA_HOME", gs_test_folder(), 1);
     gs_test_program_prints(0, "0a=VALUE answers without one", "lesson 0 </dev/null");
     gs_test_program_prints(0, "0a=VALUE answers without one", "lesson 0 <&-");
@@ -261,22 +259,20 @@ TEST(the_command_predicts_runs_and_compares) {
     gs_test_program_prints(2, "lesson 0 has no question '9'", "lesson 0 --answer 0a=47,9=1");
     gs_test_program_prints(2, "--answer is given twice", "lesson 0 --answer 0a=47 --answer=0b=no");
     gs_test_program_prints(0, "0 of 3 predicted, 0 right", "lesson 0 --show"); /* one wrong: none is kept */
-    assert_int_equal(gs_test_program(&output, "lesson 0 --answer 0a=48"), 0);
+    char *output = gs_test_output(0, "lesson 0 --answer 0a=48");
     assert_non_null(strstr(output, "done     47 steps"));
     assert_non_null(strstr(output, "\n0a   predicted  48 steps\n     outcome    47 steps\n"));
     assert_non_null(strstr(output, "too high by 1 steps. 6,000 / 128 is 46.9"));
-    free(output);
     gs_test_program_prints(2, "0a: you have seen the outcome", "lesson 0 --answer 0a=47");
     gs_test_program_prints(0, "1 of 3 predicted, 0 right", "lesson 0 --show");
 
-    assert_int_equal(gs_test_program(&output, "lesson 0 --export"), 0);
+    output = gs_test_output(0, "lesson 0 --export");
     cJSON *o = cJSON_Parse(output);
     const cJSON *answer = cJSON_GetArrayItem(gs_test_field(o, "answers"), 0);
     assert_string_equal(gs_test_field(answer, "prediction")->valuestring, "48");
     assert_string_equal(gs_test_field(answer, "outcome")->valuestring, "47");
     assert_true(cJSON_IsFalse(gs_test_field(answer, "right")));
     cJSON_Delete(o);
-    free(output);
     gs_test_program_prints(0, "", "lesson 0 --forget");
     gs_test_program_prints(0, "0 of 3 predicted", "lesson 0 --show");
     unsetenv("XDG_DATA_HOME");
@@ -296,16 +292,12 @@ TEST(a_word_may_have_spaces_in_quotes) {
 }
 
 TEST(it_asks_in_a_terminal) {
-    char *output;
     setenv("XDG_DATA_HOME", gs_test_folder(), 1);
     /* A wrong answer is asked for again; an empty one leaves a question open; then the input ends. */
-    assert_int_equal(
-        gs_test_shell(&output, "printf 'many\\n401,920\\n\\n' | script -qec '%s/gradsum lesson 2' /dev/null",
-                      GS_BUILD_DIR),
-        0);
+    char *output = gs_test_shell_output(
+        0, "printf 'many\\n401,920\\n\\n' | script -qec '%s/gradsum lesson 2' /dev/null", GS_BUILD_DIR);
     assert_non_null(strstr(output, "'many' is not a number of parameters"));
     assert_non_null(strstr(output, "You were right."));
-    free(output);
     gs_test_program_prints(0, "1 of 3 predicted, 1 right", "lesson 2 --show");
     unsetenv("XDG_DATA_HOME");
 }
@@ -317,9 +309,7 @@ TEST(wrong_words_are_named) {
     gs_test_program_prints(2, "exclude each other", "lesson 1 --show --forget");
     gs_test_program_prints(2, "the number of a lesson is required", "lesson --forget");
     gs_test_program_prints(0, "0  0 of 3 predicted   Lesson 0: start", "lesson");
-    char *output;
-    assert_int_equal(
-        gs_test_shell(&output, "env -u HOME -u XDG_DATA_HOME %s/gradsum lesson 0 --show", GS_BUILD_DIR), 1);
+    char *output =
+        gs_test_shell_output(1, "env -u HOME -u XDG_DATA_HOME %s/gradsum lesson 0 --show", GS_BUILD_DIR);
     assert_non_null(strstr(output, "neither XDG_DATA_HOME nor HOME is set"));
-    free(output);
 }

@@ -21,7 +21,6 @@ TEST(small_files_do_not_end_a_run) {
                                "ulimit -f 6000 && %s/gradsum eval --load w.st",
                                folder, GS_BUILD_DIR, GS_BUILD_DIR);
     check(output, status, 0, "test accuracy");
-    free(output);
 }
 
 TEST(a_file_too_large_leaves_the_older_one) {
@@ -34,11 +33,9 @@ TEST(a_file_too_large_leaves_the_older_one) {
                           "%s/gradsum %s train --model softmax --steps 1 --save w.st",
                           folder, GS_BUILD_DIR, prefixes[i]);
         check(output, status, 1, "cannot write w.st: File too large");
-        free(output);
         status = gs_test_shell(&output, "cd %s && tail -c 6 w.st && ls -A | tr '\\n' ' '", folder);
         assert_int_equal(status, 0);
         assert_string_equal(output, "older\nw.st ");
-        free(output);
     }
 }
 
@@ -52,7 +49,6 @@ static int least_memory(void) {
         char *output;
         int status = gs_test_shell(&output, "ulimit -v %d && timeout -k 1 200 %s/gradsum --version",
                                    limits[i], GS_BUILD_DIR);
-        free(output);
         if (status == 0) return limits[i];
     }
     skip_because("the program cannot begin in 300,000 KiB of address space");
@@ -65,14 +61,12 @@ static void check_memory(const char *option, int kib, int status, const char *pa
         gs_test_shell(&output, "unset OPENBLAS_NUM_THREADS; ulimit %s %d && timeout -k 1 200 %s/gradsum %s",
                       option, kib, GS_BUILD_DIR, arguments);
     check(output, got, status, part);
-    free(output);
 }
 
 TEST(too_little_memory_for_openblas) {
     const int least = least_memory();
-    char part[100];
-    snprintf(part, sizeof part, "must be free: the limit for this process is %d MiB (ulimit -v)",
-             (least + 50000) / 1024);
+    const char *part = gs_test_format("must be free: the limit for this process is %d MiB (ulimit -v)",
+                                      (least + 50000) / 1024);
     check_memory("-v", least + 50000, 1, part, "train --model softmax --steps 1 --threads 1");
     check_memory("-v", least + 100000, 1, "must be free: the limit for this process is ",
                  "train --model softmax --steps 1 --devices cpu,cpu --threads 1");
@@ -101,7 +95,6 @@ TEST(too_little_memory_to_begin) {
             check(output, status, 1, "must be free: the limit for this process is ");
         else
             check(output, status, 127, "error while loading shared libraries");
-        free(output);
     }
 }
 
@@ -113,11 +106,9 @@ TEST(too_little_memory_for_launched) {
                                "%s/gradsum launch -n 2 -- train --model softmax --steps 1",
                                least_memory(), folder, GS_BUILD_DIR);
     check(output, status, 1, "gradsum launch: rank ");
-    free(output);
     status = gs_test_shell(&output, "ls -A %s", folder);
     assert_int_equal(status, 0);
     assert_string_equal(output, "");
-    free(output);
 }
 
 /* A program that uses the library and not our main(): this one. */
@@ -129,7 +120,6 @@ TEST(too_little_memory_for_the_library) {
         &output, "unset OPENBLAS_NUM_THREADS; ulimit -v %d && timeout -k 1 200 %s/gradsum-test fused", least,
         GS_BUILD_DIR);
     check(output, status, 1, "must be free: the limit for this process is ");
-    free(output);
 }
 
 /* ---- processes and threads ---- */
@@ -139,7 +129,6 @@ static const char *somebody(void) {
     const char *as = geteuid() == 0 ? "setpriv --reuid 54321 --clear-groups" : "";
     char *output;
     int status = gs_test_shell(&output, "prlimit --version && %s %s/gradsum --version", as, GS_BUILD_DIR);
-    free(output);
     return status == 0 ? as : NULL;
 }
 
@@ -157,7 +146,6 @@ TEST(no_room_for_threads) {
                            as, GS_BUILD_DIR);
     check(output, status, 0, "linear 10");
     if (gs_cpu_cores() > 1) check(output, status, 0, "(ulimit -u)");
-    free(output);
 }
 
 /* Some processes of a launch, but not all. Those that were started are ended, and nobody is said to be lost. */
@@ -172,7 +160,6 @@ TEST(no_room_for_processes) {
         as, GS_BUILD_DIR);
     check(output, status, 1, "gradsum launch: cannot start process ");
     if (strstr(output, "the others do not go on")) fail_msg("%s", output);
-    free(output);
 }
 
 /* A worker's stack is its own, and so is that of PoCL's threads; the main thread's alone is the shell's. */
@@ -186,7 +173,6 @@ TEST(a_small_stack_is_the_main_threads_alone) {
         int status = gs_test_shell(&output, "ulimit -s 128; exec %s/gradsum train --steps 2 --devices %s",
                                    GS_BUILD_DIR, devices[i]);
         check(output, status, 0, "weights");
-        free(output);
     }
 }
 
@@ -201,7 +187,6 @@ TEST(too_few_open_files_leave_no_folder) {
                       "softmax --steps 1) >/dev/null 2>&1; ls -A %s",
                       files, folder, GS_BUILD_DIR, folder);
         if (*output) fail_msg("ulimit -n %d: %s is left", files, output);
-        free(output);
     }
 }
 
@@ -219,7 +204,6 @@ TEST(opencl_without_a_path_to_the_linker) {
                                    "--device cl --model softmax --steps 1",
                                    folder, paths[i], GS_BUILD_DIR);
         check(output, status, 0, "weights");
-        free(output);
     }
 }
 
@@ -235,6 +219,5 @@ TEST(opencl_without_a_linker) {
     const bool can_hide = status != 77 && !strstr(output, "unshare");
     if (can_hide && (status != 0 || !strstr(output, "weights"))) /* another platform needs none */
         check(output, status, 1, "PoCL needs the linker ld");
-    free(output);
     if (!can_hide) skip_because("the linker cannot be hidden here");
 }

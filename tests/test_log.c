@@ -14,10 +14,9 @@
 
 TEST(lines_are_what_train_prints) {
     static const char args[] = "train --model softmax --batch 333 --epochs 3 --devices cpu,cpu --json";
-    char *output, *plain, folder[600];
-    snprintf(folder, sizeof folder, "%s", gs_test_new_log());
-    assert_int_equal(gs_test_program(&plain, "%s", args), 0);
-    assert_int_equal(gs_test_program(&output, "%s --log %s", args, folder), 0);
+    const char *folder = gs_test_format("%s", gs_test_new_log());
+    char *plain = gs_test_output(0, "%s", args);
+    char *output = gs_test_output(0, "%s --log %s", args, folder);
     cJSON *lines = gs_test_metrics(folder), *run = gs_test_json(folder, "run.json");
     const cJSON *line;
     int step = 0, epoch = 0;
@@ -61,15 +60,12 @@ TEST(lines_are_what_train_prints) {
     assert_memory_equal(got, wanted, strlen("\"weights_sha256\":\"\"") + 64);
     cJSON_Delete(lines);
     cJSON_Delete(run);
-    free(output);
-    free(plain);
 }
 
 TEST(fewer_lines_hold_means) {
     const char *folder = gs_test_new_log();
-    char one[600], ten[600];
-    snprintf(one, sizeof one, "%s", folder);
-    snprintf(ten, sizeof ten, "%s-10", folder);
+    const char *one = gs_test_format("%s", folder);
+    const char *ten = gs_test_format("%s-10", folder);
     gs_test_program_prints(0, "done", "train --model softmax --epochs 1 --exact --log %s", one);
     gs_test_program_prints(0, "done", "train --model softmax --epochs 1 --exact --log %s --log-every 10",
                            ten);
@@ -104,10 +100,9 @@ static uint32_t number_of(const unsigned char *p) {
 /* With a parameter server of four workers three send B and one 3 B. Threads need no Gloo, processes meet over it. */
 TEST(what_was_sent_and_over_what) {
     const char *folder = gs_test_new_log();
-    char threads[600], processes[600];
     const double B = 4 * (7850 + 4);
-    snprintf(threads, sizeof threads, "%s", folder);
-    snprintf(processes, sizeof processes, "%s-2", folder);
+    const char *threads = gs_test_format("%s", folder);
+    const char *processes = gs_test_format("%s-2", folder);
     gs_test_program_prints(
         0, "done", "train --model softmax --steps 3 --sync ps --devices cpu,cpu,cpu,cpu --log %s", threads);
     gs_test_program_prints(0, "done", "launch -n 2 -- train --model softmax --steps 3 --log %s", processes);
@@ -151,7 +146,7 @@ TEST(event_files_are_records) {
     for (const struct dirent *e; (e = readdir(d));)
         if (strncmp(e->d_name, "events.out.tfevents.", 20) == 0) snprintf(name, sizeof name, "%s", e->d_name);
     closedir(d);
-    char *text = gs_test_text(gs_test_path(at, name), &length);
+    char *text = gs_test_text(in_folder(at, name), &length);
     const unsigned char *p = (const unsigned char *)text, *end = p + length;
     int records = 0;
     while (p < end) {
@@ -231,9 +226,9 @@ TEST(a_comma_of_the_locale_changes_no_file) {
         if (k == 1) assert_non_null(setlocale(LC_ALL, "comma_DE"));
         if (k == 1) assert_string_equal(localeconv()->decimal_point, ",");
         gs_settings s = gs_test_settings("cpu");
-        s.save = gs_test_path(folder, k ? "b.safetensors" : "a.safetensors");
+        s.save = in_folder(folder, k ? "b.safetensors" : "a.safetensors");
         s.save_state = s.record = true;
-        gs_log_options o = {.folder = gs_test_path(folder, k ? "b" : "a"), .argc = 1, .argv = args};
+        gs_log_options o = {.folder = in_folder(folder, k ? "b" : "a"), .argc = 1, .argv = args};
         gs_log *log;
         assert_ok(gs_log_open(&o, &log));
         gs_observer observer = gs_log_observer(log);
@@ -244,7 +239,7 @@ TEST(a_comma_of_the_locale_changes_no_file) {
     }
     gs_settings s = gs_test_settings("cpu");
     gs_result again;
-    s.load = gs_test_path(folder, "a.safetensors");
+    s.load = in_folder(folder, "a.safetensors");
     s.model = NULL;
     assert_ok(gs_train(&s, NULL, &again));
     gs_result_free(&again);
@@ -252,10 +247,9 @@ TEST(a_comma_of_the_locale_changes_no_file) {
     unsetenv("LOCPATH");
     assert_int_equal(bytes[0], bytes[1]);
     assert_memory_equal(saved[0], saved[1], bytes[0]);
-    cJSON *lines[2] = {gs_test_metrics(gs_test_path(folder, "a")),
-                       gs_test_metrics(gs_test_path(folder, "b"))};
+    cJSON *lines[2] = {gs_test_metrics(in_folder(folder, "a")), gs_test_metrics(in_folder(folder, "b"))};
     assert_int_equal(cJSON_GetArraySize(lines[0]), cJSON_GetArraySize(lines[1]));
-    cJSON_Delete(gs_test_json(gs_test_path(folder, "b"), "run.json"));
+    cJSON_Delete(gs_test_json(in_folder(folder, "b"), "run.json"));
     for (int k = 0; k < 2; k++) {
         cJSON_Delete(lines[k]);
         free(saved[k]);
@@ -284,20 +278,16 @@ TEST(json_is_always_utf8) {
     assert_string_equal(text, "\"a\\\\xff/\xc3\xa9\\\\xc3\"");
     free(text);
     cJSON_Delete(o);
-    char folder[600], *output;
-    snprintf(folder, sizeof folder, "%s/x\xff", gs_test_folder());
-    assert_int_equal(
-        gs_test_program(&output, "train --model softmax --steps 1 --json --save '%s.safetensors' --log '%s'",
-                        folder, folder),
-        0);
+    const char *folder = gs_test_format("%s/x\xff", gs_test_folder());
+    char *output = gs_test_output(
+        0, "train --model softmax --steps 1 --json --save '%s.safetensors' --log '%s'", folder, folder);
     uint32_t code;
     int length;
     for (const char *at = output; *at; at += length) assert_true((length = gs_utf8_read(at, &code)) > 0);
-    free(output);
     size_t bytes;
     static const char *const files[] = {"metrics.jsonl", "trace.json", "run.json"};
     for (int i = 0; i < 3; i++) {
-        char *all = gs_test_text(gs_test_path(folder, files[i]), &bytes);
+        char *all = gs_test_text(in_folder(folder, files[i]), &bytes);
         for (const char *at = all; *at; at += length) assert_true((length = gs_utf8_read(at, &code)) > 0);
         if (i == 2) assert_non_null(strstr(all, "x\\\\xff"));
         free(all);

@@ -16,8 +16,7 @@ TEST(wrong_use_is_explained) {
 }
 
 TEST(bad_targets_are_refused) {
-    char folder[300];
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    const char *folder = gs_test_folder();
     assert_int_equal(gs_test_shell(NULL, "echo keep > %s/file", folder), 0);
     gs_test_program_prints(1, "it is a file; wanted a folder",
                            "train --model softmax --steps 3 --log %s/file", folder);
@@ -39,12 +38,11 @@ TEST(bad_targets_are_refused) {
 
 /* A run that fails before its first step leaves no log behind, and the place can be used again. */
 TEST(a_run_that_never_began_leaves_nothing) {
-    char folder[300];
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    const char *folder = gs_test_folder();
     gs_test_program_prints(1, "no/such/data", "train --data no/such/data --log %s/log", folder);
     assert_false(gs_test_is_there(folder, "log"));
     gs_test_program_prints(0, "done", "train --model softmax --steps 3 --log %s/log", folder);
-    assert_true(gs_test_is_there(gs_test_path(folder, "log"), "run.json"));
+    assert_true(gs_test_is_there(in_folder(folder, "log"), "run.json"));
 }
 
 /* The files may not grow beyond a few blocks, and a signal would be sent: as on a full disk, the log ends, and nothing
@@ -57,12 +55,10 @@ TEST(a_full_disk_ends_the_log_alone) {
                  {"--log-every 1000 --trace-steps 1-200", "80"},
                  {"--sync ring --devices cpu,cpu --trace-steps 1-90", "90"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char folder[300], *plain, *output;
-        snprintf(folder, sizeof folder, "%s", gs_test_folder());
-        assert_int_equal(
-            gs_test_program(&plain, "%s %s --trace-steps none --log %s/all --save %s/a.safetensors", args,
-                            i < 2 ? cases[i].more : "--sync ring --devices cpu,cpu", folder, folder),
-            0);
+        char *output;
+        const char *folder = gs_test_folder();
+        char *plain = gs_test_output(0, "%s %s --trace-steps none --log %s/all --save %s/a.safetensors", args,
+                                     i < 2 ? cases[i].more : "--sync ring --devices cpu,cpu", folder, folder);
         int status =
             gs_test_shell(&output, "ulimit -f %s; %s/gradsum %s %s --log %s/log --save %s/b.safetensors",
                           cases[i].blocks, GS_BUILD_DIR, args, cases[i].more, folder, folder);
@@ -73,10 +69,10 @@ TEST(a_full_disk_ends_the_log_alone) {
         assert_non_null(strstr(output, "epoch 4/4"));
         assert_string_equal(strstr(output, "weights  sha256") ? "" : output, "");
         assert_int_equal(gs_test_shell(NULL, "cmp %s/a.safetensors %s/b.safetensors", folder, folder), 0);
-        cJSON *lines = gs_test_metrics(gs_test_path(folder, "log")); /* whole, but for the last line */
+        cJSON *lines = gs_test_metrics(in_folder(folder, "log")); /* whole, but for the last line */
         if (i != 1) assert_true(cJSON_GetArraySize(lines) > 50);
         cJSON_Delete(lines);
-        cJSON *run = gs_test_json(gs_test_path(folder, "log"), "run.json");
+        cJSON *run = gs_test_json(in_folder(folder, "log"), "run.json");
         const cJSON *ended =
             cJSON_GetObjectItem(run, "ended"); /* it says both: the run has, and the log before it */
         assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(ended, "why")), "done");
@@ -84,14 +80,12 @@ TEST(a_full_disk_ends_the_log_alone) {
         cJSON_Delete(run);
         gs_test_program_prints(0, "", "report %s/log -o %s/x.html", folder, folder);
         assert_int_equal(gs_test_shell(NULL, "grep -q 'The log is incomplete: ' %s/x.html", folder), 0);
-        free(plain);
-        free(output);
     }
 }
 
 TEST(a_killed_run_leaves_what_it_wrote) {
-    char folder[300], *output;
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    char *output;
+    const char *folder = gs_test_folder();
     int status =
         gs_test_shell(&output,
                       "%s/gradsum train --model softmax --epochs 100000 --log %s/log >%s/out & "
@@ -99,19 +93,18 @@ TEST(a_killed_run_leaves_what_it_wrote) {
                       "done; kill -9 $pid; wait $pid",
                       GS_BUILD_DIR, folder, folder, folder);
     if (status != 137) fail_msg("exit %d: %s", status, output);
-    cJSON *lines = gs_test_metrics(gs_test_path(folder, "log")),
-          *run = gs_test_json(gs_test_path(folder, "log"), "run.json");
+    cJSON *lines = gs_test_metrics(in_folder(folder, "log")),
+          *run = gs_test_json(in_folder(folder, "log"), "run.json");
     assert_true(gs_test_count_kind(lines, "step") > 2 * 47);
     assert_null(cJSON_GetObjectItem(run, "ended"));
-    assert_true(gs_test_is_there(gs_test_path(folder, "log"), "trace.json"));
+    assert_true(gs_test_is_there(in_folder(folder, "log"), "trace.json"));
     cJSON_Delete(lines);
     cJSON_Delete(run);
-    free(output);
 }
 
 TEST(an_interrupted_run_says_so) {
-    char folder[300], *output;
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    char *output;
+    const char *folder = gs_test_folder();
     int status = gs_test_shell(
         &output,
         "%s/gradsum train --model softmax --devices cpu,cpu --epochs 100000 --trace-steps 2-1000000 "
@@ -120,22 +113,21 @@ TEST(an_interrupted_run_says_so) {
         "done; kill -TERM $pid; wait $pid",
         GS_BUILD_DIR, folder, folder, folder);
     if (status != 128 + SIGTERM) fail_msg("exit %d: %s", status, output);
-    cJSON *lines = gs_test_metrics(gs_test_path(folder, "log")),
-          *run = gs_test_json(gs_test_path(folder, "log"), "run.json");
+    cJSON *lines = gs_test_metrics(in_folder(folder, "log")),
+          *run = gs_test_json(in_folder(folder, "log"), "run.json");
     assert_string_equal(gs_test_text_of(gs_test_get(run, "ended"), "why"), "interrupted");
     assert_int_equal(gs_test_number(gs_test_get(run, "ended"), "steps"), gs_test_count_kind(lines, "step"));
-    cJSON *trace = gs_test_json(gs_test_path(folder, "log"), "trace.json"); /* of the steps that there were */
+    cJSON *trace = gs_test_json(in_folder(folder, "log"), "trace.json"); /* of the steps that there were */
     assert_true(cJSON_GetArraySize(gs_test_get(trace, "traceEvents")) > 2 * 7 * 8);
     cJSON_Delete(trace);
     cJSON_Delete(lines);
     cJSON_Delete(run);
-    free(output);
 }
 
 /* Processes that do not all run with a log would wait for each other. */
 TEST(all_processes_log_or_none) {
-    char folder[300], *output;
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    char *output;
+    const char *folder = gs_test_folder();
     static const char *const other[] = {"", "--trace-steps 5 --log"};
     static const char *const said[] = {"rank 1 runs without --log, rank 0 with it",
                                        "rank 1 and rank 0 differ in --trace-steps"};
@@ -149,7 +141,6 @@ TEST(all_processes_log_or_none) {
             folder, i, GS_BUILD_DIR, other[i], i ? folder : "", folder, i, GS_BUILD_DIR, folder);
         if (status != 2 || !strstr(output, said[i])) fail_msg("exit %d: %s", status, output);
         assert_false(gs_test_is_there(folder, "log"));
-        free(output);
     }
 }
 

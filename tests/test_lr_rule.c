@@ -173,7 +173,6 @@ static void ranks_must_agree_on(const char *mine, const char *theirs, const char
                       "GRADSUM_RANK=0 $G %s & GRADSUM_RANK=1 $G %s; S=$?; wait; exit $S",
                       gs_test_folder(), GS_BUILD_DIR, mine, theirs);
     if (status != 2 || !strstr(output, what)) fail_msg("exit %d, wanted '%s' in: %s", status, what, output);
-    free(output);
 }
 
 TEST(ranks_must_agree) {

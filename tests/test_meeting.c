@@ -21,8 +21,7 @@ static gs_status meet(int rank, int size, const char *folder, double timeout, co
 }
 
 static void write_file(const char *folder, const char *name, const char *text) {
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    const char *path = gs_test_format("%s/%s", folder, name);
     FILE *f = fopen(path, "w");
     assert_non_null(f);
     fputs(text, f);
@@ -31,9 +30,8 @@ static void write_file(const char *folder, const char *name, const char *text) {
 
 /* Until the rank has come, which another process is. */
 static void await_rank(const char *folder, int rank) {
-    char path[500];
     struct stat s = {0};
-    snprintf(path, sizeof path, "%s/rank-%d", folder, rank);
+    const char *path = gs_test_format("%s/rank-%d", folder, rank);
     for (int i = 0; i < 30000 && (stat(path, &s) != 0 || s.st_size == 0); i++) usleep(10000);
 }
 
@@ -89,8 +87,7 @@ TEST(a_rank_that_died_at_the_meeting_is_named) {
     await_rank(folder, 1);
     kill(p.pid, SIGKILL);
     gs_test_rank_end(&p);
-    char wanted[100];
-    snprintf(wanted, sizeof wanted, "rank 1 (process %d) has already ended", (int)p.pid);
+    const char *wanted = gs_test_format("rank 1 (process %d) has already ended", (int)p.pid);
     assert_fails(GS_E_PEER, wanted, meet(0, 2, folder, 60, NULL));
 }
 
@@ -148,7 +145,6 @@ TEST(too_few_descriptors_are_named) {
         if (status != 0 && !named) fail_msg("limit %d, exit %d: %s", limit, status, output);
         if (status == 0 && !enough) enough = limit;
         if (enough && status != 0) fail_msg("%d are enough, %d are not: %s", enough, limit, output);
-        free(output);
     }
     if (enough <= 10)
         fail_msg("the limit was never met: of 8 to 24, the first that was enough is %d", enough);

@@ -11,8 +11,7 @@ enum { FAT = 400 << 20 };
 
 /* In the new process: become `gradsum train`, which writes what it has to say to `file`. */
 static void become_a_run(const char *file) {
-    char program[400];
-    snprintf(program, sizeof program, "%s/gradsum", GS_BUILD_DIR);
+    const char *program = gs_test_format("%s/gradsum", GS_BUILD_DIR);
     if (!freopen(file, "w", stdout)) _exit(126);
     execl(program, program, "train", "--model", "softmax", "--steps", "1", "--threads", "1", "--json", NULL);
     _exit(127);
@@ -20,10 +19,10 @@ static void become_a_run(const char *file) {
 
 /* What a small process reports that this one, which is large, has started. */
 TEST(peak_memory_is_the_process_own) {
-    char file[400], line[4096];
+    char line[4096];
     double reported = 0;
     int status = -1;
-    snprintf(file, sizeof file, "%s/out", gs_test_folder());
+    const char *file = gs_test_format("%s/out", gs_test_folder());
     char *fat = malloc(FAT);
     assert_non_null(fat);
     memset(fat, 1, FAT);
@@ -68,11 +67,10 @@ static gs_status add_bytes(gs_layer *l, void *sum) {
 
 /* Of the buffers of a model whose blocks are repeated. */
 static size_t bytes_of_model(const char *block, int blocks, size_t batch) {
-    char text[200];
     gs_device *d;
     gs_model *m;
     size_t bytes = 0;
-    snprintf(text, sizeof text, "linear 64, %d x %s, linear 3", blocks, block);
+    const char *text = gs_test_format("linear 64, %d x %s, linear 3", blocks, block);
     assert_ok(gs_device_open("cpu", 1, &d));
     assert_ok(gs_model_create(d, text, (gs_shape){5, 1, 1, 0}, batch, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
     assert_ok(gs_layer_walk(m->net, add_bytes, &bytes));

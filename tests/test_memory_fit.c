@@ -50,12 +50,12 @@ TEST(the_cheapest_that_fits_is_chosen) {
     } cases[] = {{15, 0, "; the cost: smaller products"},
                  {11, 1, "; what is cheaper does not suffice: --micro-batch 1 would take 13."}};
     for (int i = 0; i < 2; i++) {
-        char why[GS_FIT_TEXT], begins[60];
+        char why[GS_FIT_TEXT];
         const gs_settings given = wide_settings("cpu,cpu");
         gs_settings s = fitted(given, cases[i].limit, why, sizeof why);
         assert_int_equal(s.zero, cases[i].zero);
-        snprintf(begins, sizeof begins, "--micro-batch %d%s, with 1", (int)s.micro_batch,
-                 s.zero ? " --zero 1" : "");
+        const char *begins =
+            gs_test_format("--micro-batch %d%s, with 1", (int)s.micro_batch, s.zero ? " --zero 1" : "");
         if (strncmp(why, begins, strlen(begins)) != 0 || !strstr(why, cases[i].why))
             fail_msg("--max-memory %d: %s", cases[i].limit, why);
         gs_settings larger = s;
@@ -77,14 +77,10 @@ TEST(the_cheapest_that_fits_is_chosen) {
 
 /* However much it is: the sentence is not cut short. */
 TEST(all_that_did_not_suffice_is_told) {
-    char *text;
-    assert_int_equal(gs_test_program(&text,
-                                     "memory --model gpt --data text:LICENSE --devices cpu,cpu --batch 12 "
-                                     "--threads 1 --max-memory 40 --fit"),
-                     0);
+    char *text = gs_test_output(0, "memory --model gpt --data text:LICENSE --devices cpu,cpu --batch 12 "
+                                   "--threads 1 --max-memory 40 --fit");
     const char *line = strstr(text, "--fit chose "), *end = line ? strchr(line, '\n') : NULL;
     if (!end || strncmp(end - 3, " MB", 3) != 0 || !strstr(line, "--zero 3 --offload ")) fail_msg("%s", text);
-    free(text);
 }
 
 /* A pipeline's batch is cut into more micro-batches. Where groups of batch_norm allow only some sizes, one of these. */
@@ -154,12 +150,10 @@ TEST(a_refusal_says_what_would_help) {
     static const char RUN[] =
         "--model \"flatten, linear 400, linear 400, linear 10\" --optimizer adam --batch 512 "
         "--devices cpu,cpu --steps 2 --threads 1";
-    char *text;
-    assert_int_equal(gs_test_program(&text, "train %s --max-memory 15", RUN), 1);
+    char *text = gs_test_output(1, "train %s --max-memory 15", RUN);
     const char *micro_batch = strstr(text, "it would fit with --micro-batch 128 (1"),
                *zero = strstr(text, " MB), --zero 1 (1"), *other = strstr(text, " MB), --optimizer sgd (1");
     if (!micro_batch || !zero || !other || zero < micro_batch || other < zero) fail_msg("%s", text);
-    free(text);
     gs_test_program_prints(1, " --zero 1 do together, with 1", "train %s --max-memory 11", RUN);
     gs_test_program_prints(1, "even --micro-batch 1 --zero 1 --offload optimizer would take ",
                            "memory %s --max-memory 8 --fit", RUN);
@@ -230,9 +224,8 @@ TEST(the_list_is_of_plans) {
 
 TEST(train_shows_both) {
     static const char RUN[] = "train --model lenet --devices cpu,cpu --zero 2 --steps 2 --threads 1";
-    char *text;
     gs_test_program_prints(0, " predicted): weights 0.5 (0.5), ", RUN);
-    assert_int_equal(gs_test_program(&text, "%s --json", RUN), 0);
+    char *text = gs_test_output(0, "%s --json", RUN);
     cJSON *end = cJSON_Parse(strstr(text, "{\"event\":\"end\""));
     assert_non_null(end);
     for (int i = 0; i < 2; i++) {
@@ -244,5 +237,4 @@ TEST(train_shows_both) {
                         0.03 * kind->valuedouble, 0);
     }
     cJSON_Delete(end);
-    free(text);
 }

@@ -54,8 +54,7 @@ static void draw_images(draw *d, run *r) {
     char *hole;
     snprintf(r->model, sizeof r->model, "%s", models[kind]);
     while ((hole = strstr(r->model, "same"))) memcpy(hole, " %d ", 4);
-    char text[300];
-    snprintf(text, sizeof text, r->model, wide, wide, wide);
+    const char *text = gs_test_format(r->model, wide, wide, wide);
     snprintf(r->model, sizeof r->model, "%s", text);
     r->pieces = kind == 0 ? 1 : kind < 3 ? 3 : 4;
     r->has_pair = kind == 1 || kind == 4;

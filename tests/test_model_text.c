@@ -253,9 +253,8 @@ TEST(bad_texts) {
         {"block twin = relu; twim, twin", "word 4 ('twim', column 20): unknown layer; did you mean twin?"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        char message[512];
         gs_layer *net;
-        snprintf(message, sizeof message, "model text: %s", bad[i].message);
+        const char *message = gs_test_format("model text: %s", bad[i].message);
         assert_fails(GS_E_MODEL, message, gs_model_parse(bad[i].text, &net));
         assert_null(net);
     }

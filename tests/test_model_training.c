@@ -86,8 +86,7 @@ static void trainer_gradients(trainer *t, uint32_t step) {
 static void check_tensors(const trainer *t, const char *prefix, int count) {
     for (int p = 0; p < count; p++) {
         const gs_param *param = t->model->param[p];
-        char name[96];
-        snprintf(name, sizeof name, "%s%s", prefix, param->name);
+        const char *name = gs_test_format("%s%s", prefix, param->name);
         golden_check("model", t->c->name, name, t->floats + param->at, param->count, 1e-5, t->device->name);
     }
 }

@@ -154,6 +154,5 @@ TEST(ranks_must_agree_on_the_mode) {
                                    gs_test_folder(), GS_BUILD_DIR, cases[i][0], cases[i][1]);
         if (status != 2 || !strstr(output, cases[i][2]))
             fail_msg("exit %d, wanted '%s': %s", status, cases[i][2], output);
-        free(output);
     }
 }

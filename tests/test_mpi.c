@@ -39,7 +39,6 @@ static void check_job(const char *name, int processes, const char *local) {
     int status = run_job(&output, name, processes, local);
     if (status != 0 || !strstr(output, "14 checks are right"))
         fail_msg("%s, %d processes with %s workers: exit %d: %s", name, processes, local, status, output);
-    free(output);
 }
 
 TEST(every_check_of_other_transports_holds) {
@@ -91,13 +90,14 @@ TEST(an_abort_reaches_everyone) {
 
 static const char *late_rank_is_not_named(double timeout, void *context) {
     (void)context;
-    char text[16], all[120], one[120], some[120];
-    snprintf(text, sizeof text, "%g", timeout);
+    const char *text = gs_test_format("%g", timeout);
     setenv("GS_TEST_TIMEOUT", text, 1);
-    snprintf(all, sizeof all, ": rank 0: all_reduce of 100 f32: no answer within %s s from rank 1", text);
-    snprintf(one, sizeof one, ": rank 0: recv of 400 bytes from rank 1: no answer within %s s from rank 1",
-             text);
-    snprintf(some, sizeof some, "all_reduce of 100 f32: no answer within %s s from one of ranks ", text);
+    const char *all =
+        gs_test_format(": rank 0: all_reduce of 100 f32: no answer within %s s from rank 1", text);
+    const char *one =
+        gs_test_format(": rank 0: recv of 400 bytes from rank 1: no answer within %s s from rank 1", text);
+    const char *some =
+        gs_test_format("all_reduce of 100 f32: no answer within %s s from one of ranks ", text);
     const char *wrong = job_fails_otherwise("late", 2, "11", GS_ALL_REDUCE, all, 2);
     if (!wrong) wrong = job_fails_otherwise("late", 2, "11", GS_RECV, one, 2);
     if (!wrong) wrong = job_fails_otherwise("late", 3, "111", GS_ALL_REDUCE, some, 3);
@@ -124,7 +124,6 @@ TEST(nothing_hangs_when_a_rank_is_killed) {
     for (char *c = output; *c; c++) /* Open MPI 5 breaks its lines */
         if (*c == '\n') *c = ' ';
     if (status != 128 + SIGKILL || !strstr(output, "on signal 9")) fail_msg("exit %d: %s", status, output);
-    free(output);
 }
 
 /* ---- the program ---- */
@@ -144,16 +143,15 @@ TEST(mpirun_trains_as_one_worker_does) {
     assert_ok(gs_train(&s, NULL, &alone));
     float *weights = malloc(alone.params * sizeof *weights);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char path[400], *output;
+        char *output;
         gs_model *plan;
-        snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+        const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
         int status =
             gs_test_shell(&output,
                           MPIRUN "-n %d %s/gradsum train --model '%s' --devices %s --sync %s --batch 101 "
                                  "--steps 6 --threads 1 --save %s",
                           cases[i].processes, GS_BUILD_DIR, s.model, cases[i].devices, cases[i].sync, path);
         if (status != 0) fail_msg("exit %d: %s", status, output);
-        free(output);
         assert_ok(gs_model_plan(s.model, (gs_shape){1, 28, 28, 0}, &plan));
         assert_ok(gs_safetensors_load(path, plan, weights));
         gs_model_free(plan);
@@ -172,7 +170,6 @@ TEST(over_links_the_bits_are_the_same) {
     int status = gs_test_shell(&output, MPIRUN "-n 3 %s/gradsum %s --link 200us,1GB/s", GS_BUILD_DIR, run);
     if (status != 0 || !strstr(output, without) || !strstr(output, "link     200us,1GB/s"))
         fail_msg("exit %d, wanted %s: %s", status, without, output);
-    free(output);
 }
 
 /* A process that is stopped before MPI_Init: MPI names nobody. */
@@ -188,7 +185,6 @@ TEST(a_stopped_process_is_named_by_who_waits_in_init) {
     if (!strstr(output, "MPI_Init waited 1 s for the other processes of mpirun: rank 1 (process ") ||
         !strstr(output, ") is stopped"))
         fail_msg("%s", output);
-    free(output);
 }
 
 /* Two processes that are not started alike: mpirun ends with status `wanted`, and nobody waits for the other. (Not by
@@ -202,7 +198,6 @@ static void two_differ(int wanted, const char *message, const char *second) {
         "exec %s/gradsum \"$@\" --model softmax'",
         second, GS_BUILD_DIR);
     if (status != wanted || !strstr(output, message)) fail_msg("%s: exit %d: %s", second, status, output);
-    free(output);
 }
 
 TEST(a_failing_process_ends_the_run) {
@@ -231,11 +226,9 @@ TEST(the_table_of_collectives_shows_mpi) {
         if (status != cases[i].status || !strstr(output, cases[i].wanted))
             fail_msg("%s: exit %d, wanted %d and '%s': %s", cases[i].options, status, cases[i].status,
                      cases[i].wanted, output);
-        free(output);
     }
     for (int r = 0; r < 3; r++) {
-        char path[500];
-        snprintf(path, sizeof path, "%s/gradsum/pocl-rank-%d", folder, r);
+        const char *path = gs_test_format("%s/gradsum/pocl-rank-%d", folder, r);
         assert_int_equal(access(path, F_OK), 0);
     }
 }

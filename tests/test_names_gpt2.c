@@ -18,9 +18,8 @@ static const char TEXT[] = "block layer = residual (layer_norm, linear 96, atten
                            "positions, 2 x layer, layer_norm, ";
 
 static gs_model *plan(const char *end, int context) {
-    char text[400];
     gs_model *m;
-    snprintf(text, sizeof text, "%s%s", TEXT, end);
+    const char *text = gs_test_format("%s%s", TEXT, end);
     assert_ok(gs_model_plan(text, (gs_shape){1, 1, 1, context}, &m));
     return m;
 }
@@ -156,9 +155,8 @@ static void logits_of_transformers_on(gs_device *d) {
         {.prefix = "transformer.", .shared = "\"lm_head.weight\":\"transformer.wte.weight\""},
         {.prefix = "transformer.", .as_ours = true},
     };
-    char text[400];
     gs_model *m;
-    snprintf(text, sizeof text, "%stied", TEXT);
+    const char *text = gs_test_format("%stied", TEXT);
     assert_ok(
         gs_model_create(d, text, (gs_shape){1, 1, 1, CONTEXT}, SEQUENCES, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
     assert_int_equal(m->saved, ALL);
@@ -316,16 +314,13 @@ TEST(config_says_the_rest) {
          "\"tie_word_embeddings\": false\n"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        char *output, wanted[400];
-        snprintf(wanted, sizeof wanted, "%s%s", start, texts[i][1]);
-        assert_int_equal(
-            gs_test_shell(&output,
-                          "COLUMNS=999 %s/gradsum train --data jargon --context 3 --steps 1 --batch 2 "
-                          "--tests 0 --names huggingface --save %s --model '%s' 2>&1",
-                          GS_BUILD_DIR, path_of("config.safetensors"), texts[i][0]),
-            0);
+        const char *wanted = gs_test_format("%s%s", start, texts[i][1]);
+        char *output =
+            gs_test_shell_output(0,
+                                 "COLUMNS=999 %s/gradsum train --data jargon --context 3 --steps 1 --batch 2 "
+                                 "--tests 0 --names huggingface --save %s --model '%s' 2>&1",
+                                 GS_BUILD_DIR, path_of("config.safetensors"), texts[i][0]);
         if (!strstr(output, wanted)) fail_msg("no '%s' in: %s", wanted, output);
-        free(output);
     }
 }
 

@@ -17,7 +17,6 @@ static void assert_says(const char *script, const char *const *wanted) {
     gs_test_nodes_one(&output, script);
     for (; *wanted; wanted++)
         if (!strstr(output, *wanted)) fail_msg("%s: wanted '%s' in: %s", script, *wanted, output);
-    free(output);
 }
 
 TEST(nodes_train_as_one_machine_does) {
@@ -35,7 +34,6 @@ TEST(nodes_train_as_one_machine_does) {
         gs_test_hash_of(output, i == 0 ? first : hash);
         if (i > 0 && strcmp(first, hash) != 0) fail_msg("%s: other weights: %s", scripts[i], output);
         if (strstr(output, "--nodes 2") == NULL && strstr(output, "exit 1")) fail_msg("%s", output);
-        free(output);
     }
 }
 
@@ -108,7 +106,6 @@ TEST(nodes_that_do_not_fit_are_named) {
         for (const char *const *wanted = cases[i].wanted; *wanted; wanted++)
             if (!strstr(output[i], *wanted))
                 fail_msg("%s: wanted '%s' in: %s", cases[i].script, *wanted, output[i]);
-        free(output[i]);
     }
 }
 
@@ -155,7 +152,6 @@ TEST(a_training_goes_on_among_strangers) {
     while (count > output && count[-1] >= '0' && count[-1] <= '9') count--;
     strangers = atoi(count);
     if (strangers < 1 || strangers > 40) fail_msg("%d strangers: %s", strangers, output);
-    free(output);
 }
 
 /* ---- other programs that start processes ---- */
@@ -314,14 +310,11 @@ TEST(ranks_of_mpich_train_together_or_not_at_all) {
     const char *two = strstr(output, "PMI_RANK is 1 and PMI_SIZE is 2");
     if (!two || !strstr(two, "\n2\n") || strstr(output, "weights") || !strstr(output, "PMI_RANK is 0"))
         fail_msg("%s", output);
-    free(output);
     gs_test_nodes_one(&output, "launch 0 -n 2 -- $T");
     gs_test_hash_of(output, first);
-    free(output);
     gs_test_nodes_one(&output, together);
     gs_test_hash_of(output, hash);
     if (strcmp(first, hash) != 0) fail_msg("other weights: %s", output);
-    free(output);
 }
 
 /* Each side says so while it waits; then the other comes, which is on this machine after all. */
@@ -356,7 +349,6 @@ TEST(a_faked_torchrun_and_slurm_train) {
         gs_test_nodes_one(&output, scripts[i]);
         gs_test_hash_of(output, i == 0 ? first : hash);
         if (i > 0 && strcmp(first, hash) != 0) fail_msg("%s: other weights: %s", scripts[i], output);
-        free(output);
     }
 }
 

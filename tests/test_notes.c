@@ -17,7 +17,6 @@ TEST(a_model_of_other_images) {
     char *output;
     gs_test_program(&output, "model resnet50 --input 3x224x224");
     assert_null(strstr(output, "is meant for"));
-    free(output);
 }
 
 static void write_idx(const char *folder, const char *name, const unsigned char *head, size_t bytes, int byte,
@@ -34,8 +33,7 @@ static void write_idx(const char *folder, const char *name, const unsigned char 
 /* No error, but hardly meant. */
 TEST(data_that_teach_little) {
     static const char *const sets[] = {"train", "t10k"};
-    char folder[400];
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    const char *folder = gs_test_folder();
     const unsigned char images[] = {0, 0, 8, 3, 0, 0, 0, 9, 0, 0, 0, 28, 0, 0, 0, 28},
                         labels[] = {0, 0, 8, 1, 0, 0, 0, 9};
     for (int i = 0; i < 2; i++) {
@@ -50,26 +48,21 @@ TEST(data_that_teach_little) {
     assert_has(output, "(train) has labels 0 to 2, but the model has 10 outputs");
     assert_has(output, "note: all bytes of ");
     assert_has(output, "(train) are 7: nothing can be learned from these images");
-    free(output);
     gs_test_program(&output, "train --model softmax --steps 2");
     if (strstr(output, "note:")) fail_msg("nothing is wrong: %s", output);
-    free(output);
 }
 
 /* On a terminal a note is broken between words; elsewhere it is one line, for grep. */
 TEST(notes_are_wrapped_on_a_terminal) {
     static const char note[] =
         "gradsum train: note: --names torchvision: torchvision has no model lenet; the";
-    char *output;
-    assert_int_equal(gs_test_shell(&output,
-                                   "script -qec 'stty cols 80; %s/gradsum train --model lenet --steps 1 "
-                                   "--names torchvision --save %s/w' /dev/null </dev/null",
-                                   GS_BUILD_DIR, gs_test_folder()),
-                     0);
+    char *output = gs_test_shell_output(0,
+                                        "script -qec 'stty cols 80; %s/gradsum train --model lenet --steps 1 "
+                                        "--names torchvision --save %s/w' /dev/null </dev/null",
+                                        GS_BUILD_DIR, gs_test_folder());
     const char *line = strstr(output, note);
     if (!line || strncmp(line + sizeof note - 1, "\r\nnames are", 11) != 0)
         fail_msg("wanted a line that ends with '; the' in:\n%s", output);
-    free(output);
     gs_test_program_prints(0,
                            "no model lenet; the names are those that its ResNet and VGG have for such layers",
                            "train --model lenet --steps 1 --names torchvision --save %s/w", gs_test_folder());

@@ -9,9 +9,8 @@
 
 /* A file of version 1 with this header text and these bytes; the text is filled up as NumPy does. */
 static void write_npy_text(const char *path, const char *text, const void *data, size_t bytes) {
-    char padded[512];
     size_t length = strlen(text);
-    snprintf(padded, sizeof padded, "%-*s\n", (int)((10 + length + 64) / 64 * 64 - 10 - 1), text);
+    const char *padded = gs_test_format("%-*s\n", (int)((10 + length + 64) / 64 * 64 - 10 - 1), text);
     length = strlen(padded);
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
@@ -24,8 +23,7 @@ static void write_npy_text(const char *path, const char *text, const void *data,
 }
 
 static void write_npy(const char *path, const char *type, const char *shape, const void *data, size_t bytes) {
-    char text[300];
-    snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", type, shape);
+    const char *text = gs_test_format("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", type, shape);
     write_npy_text(path, text, data, bytes);
 }
 
@@ -237,10 +235,10 @@ TEST(sets_load) {
         {"|u1", "7", "<u2", {7, 1, 1, 0}},       {"<f4", "7", "<u8", {7, 1, 1, 0}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char folder[400], list[2000], test[1000];
+        char list[2000], test[1000];
         const int size = (int)gs_shape_size(cases[i].is);
         const bool of_floats = cases[i].type[1] == 'f';
-        snprintf(folder, sizeof folder, "%s", gs_test_folder());
+        const char *folder = gs_test_folder();
         write_split(folder, "train", TRAIN, cases[i].type, cases[i].shape, size, cases[i].label_type);
         write_split(folder, "test", TEST, cases[i].type, cases[i].shape, size, cases[i].label_type);
         snprintf(test, sizeof test, "%s/test-images.npy,%s/test-labels.npy", folder, folder);

@@ -147,14 +147,14 @@ TEST(the_same_bits_with_recompute) {
     static const int segments[] = {GS_RECOMPUTE_ALL, GS_RECOMPUTE_BLOCKS, 2, 3};
     for (size_t m = 0; m < sizeof models / sizeof *models; m++)
         for (size_t i = 0; i < sizeof segments / sizeof *segments; i++) {
-            char what[100], text[16];
+            char text[16];
             gs_settings s = settings(i % 2 ? "cpu,cpu" : "cpu");
             s.model = models[m];
             s.batch_norm.over = GS_BATCH_NORM_LOCAL;
             gs_result plain = gs_test_train(&s);
             s.recompute = segments[i];
-            snprintf(what, sizeof what, "--recompute %s, %s",
-                     gs_recompute_text(s.recompute, text, sizeof text), s.model);
+            const char *what = gs_test_format("--recompute %s, %s",
+                                              gs_recompute_text(s.recompute, text, sizeof text), s.model);
             assert_same_as(&plain, s, GS_OFFLOAD_ACTIVATIONS, what);
             assert_same_as(&plain, s, GS_OFFLOAD_ACTIVATIONS | GS_OFFLOAD_WEIGHTS, what);
             gs_result_free(&plain);
@@ -188,11 +188,11 @@ TEST(two_runs_share_a_folder) {
     static const char RUN[] =
         "train --model lenet --threads 1 --batch 32 --steps 20 --optimizer adam --slow 0:20";
     const char *folder = gs_test_folder();
-    char *output, one[120], other[120], sha256[65];
+    char *output, sha256[65];
     gs_test_sha256(RUN, sha256);
-    snprintf(one, sizeof one, "sha256 %s", sha256);
+    const char *one = gs_test_format("sha256 %s", sha256);
     gs_test_sha256("train --model lenet --threads 1 --batch 32 --steps 20 --optimizer adam --seed 2", sha256);
-    snprintf(other, sizeof other, "sha256 %s", sha256);
+    const char *other = gs_test_format("sha256 %s", sha256);
     const int status =
         gs_test_shell(&output,
                       "cd %s && exec 2>&1; run='%s/gradsum %s --offload optimizer,activations,weights "
@@ -202,7 +202,6 @@ TEST(two_runs_share_a_folder) {
                       folder, GS_BUILD_DIR, RUN);
     if (status != 0 || strstr(output, "failed") || !strstr(output, one) || !strstr(output, other))
         fail_msg("exit status %d, wanted %s and %s: %s", status, one, other, output);
-    free(output);
 }
 
 TEST(the_same_bits_on_opencl) {
@@ -220,11 +219,10 @@ TEST(the_same_bits_on_opencl) {
 TEST(a_run_is_resumed) {
     const char *devices[] = {"cpu", "cpu,cpu", "cl"};
     for (int i = 0; i < (gs_test_has_opencl() ? 3 : 2); i++) {
-        char half[400];
         gs_settings s = settings(devices[i]);
         gs_result whole, first, second;
         s.tensor = i == 1 ? 2 : 0;
-        snprintf(half, sizeof half, "%s/half.st", gs_test_folder());
+        const char *half = gs_test_format("%s/half.st", gs_test_folder());
         assert_ok(gs_train(&s, NULL, &whole));
         for (unsigned both = 0; both < 2; both++) {
             s.steps = 2;
@@ -259,8 +257,7 @@ TEST(a_full_disk_ends_the_run) {
     small.rlim_cur = 1 << 20;
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     const gs_status status = gs_train(&s, NULL, &r); /* no assertion before the limit is back */
-    char message[600];
-    snprintf(message, sizeof message, "%s", gs_message());
+    const char *message = gs_test_format("%s", gs_message());
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     signal(SIGXFSZ, handler);
     if (status != GS_E_FILE || !strstr(message, "--offload: no room for 2.8 MB in ") ||
@@ -273,19 +270,15 @@ TEST(a_full_disk_ends_the_run) {
 
 /* The program says so too, with several workers, and what was saved before is as it was. */
 TEST(the_program_ends_in_order) {
-    char *output;
     const char *saved = in_folder(gs_test_folder(), "saved");
-    assert_int_equal(
-        gs_test_shell(&output,
-                      "printf '\\2\\0\\0\\0\\0\\0\\0\\0{}older' >%s; ulimit -f 1000; %s/gradsum train "
-                      "--devices cpu,cpu --model mlp --steps 1 --offload optimizer --save %s",
-                      saved, GS_BUILD_DIR, saved),
-        1);
+    char *output =
+        gs_test_shell_output(1,
+                             "printf '\\2\\0\\0\\0\\0\\0\\0\\0{}older' >%s; ulimit -f 1000; %s/gradsum train "
+                             "--devices cpu,cpu --model mlp --steps 1 --offload optimizer --save %s",
+                             saved, GS_BUILD_DIR, saved);
     if (!strstr(output, "--offload: no room for ")) fail_msg("%s", output);
-    free(output);
     gs_test_shell(&output, "tail -c 5 %s", saved);
     assert_string_equal(output, "older");
-    free(output);
     gs_test_program_prints(
         1, "--offload: cannot make a file in /proc/nowhere: No such file or directory; --offload-dir",
         "train --steps 1 --offload optimizer --offload-dir /proc/nowhere");

@@ -91,14 +91,11 @@ TEST(the_process_takes_less) {
         "--optimizer adam --json";
     double took[2], planned[2];
     for (int i = 0; i < 2; i++) {
-        char *output;
         const char *offload = i ? "--offload optimizer,weights" : "";
-        assert_int_equal(gs_test_program(&output, "train %s %s", RUN, offload), 0);
+        char *output = gs_test_output(0, "train %s %s", RUN, offload);
         took[i] = 1e6 * number_after(output, "\"peak_memory_mb\":");
-        free(output);
-        assert_int_equal(gs_test_program(&output, "memory %s %s", RUN, offload), 0);
+        output = gs_test_output(0, "memory %s %s", RUN, offload);
         planned[i] = number_after(output, "\"total\":");
-        free(output);
     }
     assert_true(planned[0] - planned[1] > 80e6);
     if (took[0] - took[1] < 0.9 * (planned[0] - planned[1]))

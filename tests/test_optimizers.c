@@ -70,10 +70,9 @@ static void update(gs_optimizer *o, double samples, bool parts) {
 }
 
 static void update_five_times(gs_device *d, const updates *u, bool parts) {
-    char net[80];
     gs_model *m;
     gs_optimizer *o;
-    snprintf(net, sizeof net, "flatten, linear %d, linear 3", u->out);
+    const char *net = gs_test_format("flatten, linear %d, linear 3", u->out);
     assert_ok(gs_model_create(d, net, (gs_shape){1, 1, u->in, 0}, 1, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
     assert_ok(gs_optimizer_create(u->ops, m, u->lr, u->beta1, u->weight_decay, &o));
     if (u->ops->usual.beta1 > 0) {

@@ -185,14 +185,13 @@ TEST(what_is_final_stays) {
 /* ---- between processes ---- */
 
 static void train_by_program(const char *launch, const gs_result *like, float *weights) {
-    char path[400], *output;
-    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    char *output;
+    const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     int status = gs_test_program(&output,
                                  "launch %s --model '%s' --batch %d --steps %d --weight-decay 1e-3 --threads "
                                  "1 --save %s",
                                  launch, MODEL, BATCH, STEPS, path);
     if (status != 0) fail_msg("%s: exit %d: %s", launch, status, output);
-    free(output);
     gs_model *plan;
     assert_ok(gs_model_plan(MODEL, (gs_shape){1, 28, 28, 0}, &plan));
     assert_int_equal(plan->params, like->params);
@@ -220,10 +219,9 @@ static void processes_give_the_same_weights(void **state) {
     plain.weights = malloc(bytes);
     with.weights = malloc(bytes);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char command[200];
         if (strstr(cases[i].launch, "cl") && !gs_test_has_opencl()) continue;
         train_by_program(cases[i].launch, &alone, plain.weights);
-        snprintf(command, sizeof command, "%s --bucket 1", cases[i].launch);
+        const char *command = gs_test_format("%s --bucket 1", cases[i].launch);
         train_by_program(command, &alone, with.weights);
         double d = gs_test_difference(&plain, &with);
         if (!(d <= cases[i].tolerance))
@@ -268,8 +266,7 @@ static void a_killed_process_is_told(void **state) {
     static const char *const schemes[] = {"allreduce", "ring"};
     for (int i = 0; i < 2; i++) {
         char *output;
-        char folder[300];
-        snprintf(folder, sizeof folder, "%s", gs_test_folder());
+        const char *folder = gs_test_folder();
         int status = gs_test_shell(
             &output,
             "cd %s && mkdir meet && export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 "
@@ -282,7 +279,6 @@ static void a_killed_process_is_told(void **state) {
         if (status != 1 || !told || !strstr(told, "rank 1") ||
             !(strstr(told, "epoch ") || strstr(told, "test after step ")))
             fail_msg("exit %d: %s", status, output);
-        free(output);
     }
 }
 
@@ -297,7 +293,6 @@ static void a_signal_ends_all_workers(void **state) {
         gs_test_folder(), GS_BUILD_DIR);
     if (!strstr(output, "stopped by a signal after step") || !strstr(output, "sha256"))
         fail_msg("%s", output);
-    free(output);
 }
 
 /* ---- what is shown ---- */
@@ -316,10 +311,8 @@ static void it_is_shown(void **state) {
     gs_test_program_prints(0, "overlap  3 buckets; ", "train %s --devices cpu,cpu --bucket 16", args);
     gs_test_program_prints(0, "\"hidden\":", "train %s --devices cpu,cpu --bucket 16 --json", args);
     gs_test_program_prints(0, "overlap  3 buckets; ", "launch -n 2 -- train %s --bucket 16", args);
-    char *output;
-    assert_int_equal(gs_test_program(&output, "train %s --bucket 16", args), 0);
+    char *output = gs_test_output(0, "train %s --bucket 16", args);
     assert_null(strstr(output, "overlap")); /* one worker has nothing to sum */
-    free(output);
     for (int bucket = 0; bucket <= 16; bucket += 16) {
         int status = gs_test_program(
             &output, "compare %s --devices-list 'cpu; cpu,cpu; cpu,cpu,cpu,cpu,cpu' --bucket %d", args,
@@ -328,7 +321,6 @@ static void it_is_shown(void **state) {
         if (!!strstr(output, " hid ") != (bucket > 0)) fail_msg("--bucket %d: %s", bucket, output);
         for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
             if (strlen(line) > 80) fail_msg("more than 80 columns: %s", line);
-        free(output);
     }
     gs_test_program_prints(0, "\"hidden\":", "compare %s --devices-list 'cpu; cpu,cpu' --bucket 16 --json",
                            args);
@@ -349,7 +341,6 @@ static void wrong_use_is_refused(void **state) {
                                gs_test_folder(), GS_BUILD_DIR);
     if (status != 2 || !strstr(output, "rank 1 and rank 0 differ in --bucket (none versus 4)"))
         fail_msg("exit %d: %s", status, output);
-    free(output);
 }
 
 /* short enough for ThreadSanitizer too */

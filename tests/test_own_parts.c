@@ -176,8 +176,7 @@ TEST(state_is_saved_and_not_trained) {
     for (int k = 0; k < count; k++) {
         gs_device *d = devices[k];
         float before[SAVED], after[SAVED], back[SAVED];
-        char path[600];
-        snprintf(path, sizeof path, "%s/own.safetensors", gs_test_folder());
+        const char *path = gs_test_format("%s/own.safetensors", gs_test_folder());
         gs_model *m = own_model(d, 1), *other = own_model(d, 2);
         assert_ok(gs_model_read_weights(m, before));
         state_lies_behind_the_parameters(m, before);

@@ -75,10 +75,8 @@ TEST(a_full_disk_leaves_the_older_page) {
                                folder, GS_BUILD_DIR);
     assert_int_equal(status, 1);
     if (!strstr(output, "cannot write") || !strstr(output, "File too large")) fail_msg("%s", output);
-    free(output);
-    assert_int_equal(gs_test_shell(&output, "cd %s && ls && cat page.html", folder), 0);
+    output = gs_test_shell_output(0, "cd %s && ls && cat page.html", folder);
     assert_string_equal(output, "page.html\n<!doctype html>older");
-    free(output);
 }
 
 /* ---- the page of gradsum step ---- */
@@ -96,7 +94,6 @@ static char *page(const char *options, cJSON **data) {
     size_t length;
     if (gs_test_program(&output, "step %s -o %s", options, path) != 0)
         fail_msg("step %s: %s", options, output);
-    free(output);
     char *text = read_text(path, &length);
     assert_int_equal(strlen(text), length);
     assert_true(length < 2000000);
@@ -138,14 +135,13 @@ TEST(the_gradients_are_those_of_a_real_step) {
     }
     assert_int_equal(get(data, "floats")->valueint, 7850 + GS_STATS);
     assert_near(samples, 32, 0, 0);
-    assert_int_equal(gs_test_program(&output, "train --model softmax --batch 32 --steps 1 --json"), 0);
+    output = gs_test_output(0, "train --model softmax --batch 32 --steps 1 --json");
     for (char *l = strtok(output, "\n"); l; l = strtok(NULL, "\n"))
         if (strstr(l, "train_loss") && !line) line = cJSON_Parse(l);
     assert_non_null(line);
     assert_near(loss / samples, get(line, "train_loss")->valuedouble, 0, 1e-3); /* the page keeps 4 digits */
     cJSON_Delete(line);
     cJSON_Delete(data);
-    free(output);
     free(text);
 }
 
@@ -155,9 +151,8 @@ TEST(every_scheme_is_in_it) {
                                         "tree", "recursive_doubling", "halving_doubling"};
     for (int workers = 2; workers <= 7; workers += 5) {
         cJSON *data;
-        char options[80];
-        snprintf(options, sizeof options, "--model 'flatten, linear 10' --sync sharded_ps --workers %d",
-                 workers);
+        const char *options =
+            gs_test_format("--model 'flatten, linear 10' --sync sharded_ps --workers %d", workers);
         char *text = page(options, &data);
         const cJSON *schemes = get(data, "schemes"), *s, *m;
         int rows = cJSON_GetArraySize(get(data, "rows")), i = 0;

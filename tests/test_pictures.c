@@ -72,10 +72,9 @@ TEST(resized_as_pillow_does) {
     gs_resizer r = {0};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         const int w = cases[k][0], h = cases[k][1], n = cases[k][2];
-        char name[64];
         size_t bytes;
         unsigned char out[3 * 16 * 16];
-        snprintf(name, sizeof name, "size-%d-%d-%d", w, h, n);
+        const char *name = gs_test_format("size-%d-%d-%d", w, h, n);
         unsigned char *want = golden_bytes(name, &bytes), *x = make_colours(3, w, h);
         assert_int_equal(bytes, 3 * n * n);
         const gs_view v = gs_view_centre(w, h, n);
@@ -249,15 +248,14 @@ TEST(too_large) {
     static const unsigned sizes[][2] = {{60000, 60000}, {8193, 8192}, {65501, 1}, {0x7fffffff, 0x7fffffff}};
     for (size_t k = 0; k < 4; k++) {
         unsigned char png[33 + 12] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
-        char wanted[96];
         put32(png + 16, sizes[k][0]);
         put32(png + 20, sizes[k][1]);
         memcpy(png + 24, "\x08\x02\0\0\0", 5);
         put32(png + 29, (unsigned)crc32_z(0, png + 12, 17));
         memcpy(png + 37, "IDAT", 4);
         put32(png + 41, (unsigned)crc32_z(0, png + 37, 4));
-        snprintf(wanted, sizeof wanted, "the PNG says that it is %u x %u; at most 65500 on a side",
-                 sizes[k][0], sizes[k][1]);
+        const char *wanted = gs_test_format("the PNG says that it is %u x %u; at most 65500 on a side",
+                                            sizes[k][0], sizes[k][1]);
         assert_broken(wanted, png, sizeof png);
     }
     size_t bytes;

@@ -87,9 +87,8 @@ TEST(devices_may_be_mixed) {
     s.steps = 6;
     gs_result one = gs_test_train(&s);
     for (int d = 0; d < count; d++) {
-        char names[120];
         if (strcmp(devices[d]->name, "cpu") == 0) continue;
-        snprintf(names, sizeof names, "cpu,%s,%s,cpu", devices[d]->name, devices[d]->name);
+        const char *names = gs_test_format("cpu,%s,%s,cpu", devices[d]->name, devices[d]->name);
         const gs_settings in_stages = with_layout(s, &(layout){names, 2, NULL, 4, 0});
         gs_result r = gs_test_train(&in_stages);
         assert_same_within_rounding(&one, &r, names);
@@ -178,11 +177,10 @@ TEST(tied_weights_are_one) {
                                           "--devices cpu,cpu,cpu,cpu --pipeline 2 --micro-batches 3",
                                           "--devices cpu,cpu --pipeline 2 --pipeline-schedule interleaved"};
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(gs_test_program(&output, "train %s %s --json", layouts[i], run), 0);
+        output = gs_test_output(0, "train %s %s --json", layouts[i], run);
         const char *at = strstr(output, "\"test_loss\":");
         assert_non_null(at);
         loss[i] = strtod(at + strlen("\"test_loss\":"), NULL);
-        free(output);
         gs_test_near(loss[i], loss[0], 2e-5, 0, layouts[i], __FILE__, __LINE__);
     }
 }
@@ -239,8 +237,7 @@ TEST(zero_1_changes_no_bit) {
 /* ---- saving, resuming, stopping ---- */
 
 TEST(weights_are_saved_whole) {
-    char path[400];
-    snprintf(path, sizeof path, "%s/pipeline.safetensors", gs_test_folder());
+    const char *path = gs_test_format("%s/pipeline.safetensors", gs_test_folder());
     char before[65], after[65], command[1000];
     snprintf(command, sizeof command, "train --exact --model lenet --epochs 2 --optimizer adam");
     gs_test_sha256(command, before);

@@ -82,11 +82,9 @@ TEST(bad_use_is_told_on_every_rank) {
     static const char *const sentences[] = {"has 1 layer with parameters", "there are 3 workers",
                                             "at most 256"};
     for (int i = 0; i < 3; i++) {
-        char *output, all[60];
-        assert_int_equal(gs_test_program(&output, "%s", runs[i]), 2);
-        snprintf(all, sizeof all, "all %d processes failed with this error", i == 1 ? 3 : 2);
+        char *output = gs_test_output(2, "%s", runs[i]);
+        const char *all = gs_test_format("all %d processes failed with this error", i == 1 ? 3 : 2);
         if (!strstr(output, sentences[i]) || !strstr(output, all)) fail_msg("%s: %s", runs[i], output);
-        free(output);
     }
 }
 
@@ -122,27 +120,22 @@ static int number_after(const char *output, const char *name) {
 TEST(a_measured_cut_is_told) {
     static const char *const runs[] = {"train --devices cpu,cpu", "launch -n 2 -- train"};
     for (int i = 0; i < 2; i++) {
-        char *output, folder[400], path[440], wanted[60];
+        char wanted[60];
         size_t length;
-        snprintf(folder, sizeof folder, "%s/cut%d", gs_test_folder(), i);
-        snprintf(path, sizeof path, "%s/run.json", folder);
-        assert_int_equal(
-            gs_test_program(&output, "%s --model lenet --steps 2 --pipeline 2 --log %s", runs[i], folder), 0);
+        const char *folder = gs_test_format("%s/cut%d", gs_test_folder(), i);
+        const char *path = gs_test_format("%s/run.json", folder);
+        char *output = gs_test_output(0, "%s --model lenet --steps 2 --pipeline 2 --log %s", runs[i], folder);
         const int cut = number_after(output, "--pipeline-cut ");
         assert_true(cut == 3 || cut == 7 || cut == 9 || cut == 11);
         snprintf(wanted, sizeof wanted, "\n    1  %d", cut);
         assert_non_null(strstr(output, "forward ms"));
         assert_non_null(strstr(output, wanted));
-        free(output);
         char *record = gs_test_text(path, &length);
         snprintf(wanted, sizeof wanted, "\"pipeline_cut\":\t\"%d\"", cut);
         if (!strstr(record, wanted)) fail_msg("no %s in %s", wanted, record);
         free(record);
-        assert_int_equal(gs_test_program(&output, "%s --model lenet --steps 2 --pipeline 2 --pipeline-cut %d",
-                                         runs[i], cut),
-                         0);
+        output = gs_test_output(0, "%s --model lenet --steps 2 --pipeline 2 --pipeline-cut %d", runs[i], cut);
         assert_null(strstr(output, "forward ms"));
-        free(output);
     }
 }
 
@@ -151,11 +144,9 @@ TEST(the_bubble_is_shown) {
         "train --model lenet --steps 3 --devices cpu,cpu --pipeline 2 --micro-batches 3";
     gs_test_program_prints(0, "25.0 % by the formula", run);
     gs_test_program_prints(0, "pipelines of 2 stages, 1F1B", run);
-    char *output, folder[400];
-    assert_int_equal(gs_test_program(&output, "%s --json", run), 0);
+    char *output = gs_test_output(0, "%s --json", run);
     assert_non_null(strstr(output, "\"bubble_formula\":0.25"));
     assert_non_null(strstr(output, "\"pipeline\":2"));
-    free(output);
-    snprintf(folder, sizeof folder, "%s/log", gs_test_folder());
+    const char *folder = gs_test_format("%s/log", gs_test_folder());
     gs_test_program_prints(0, "bubble", "%s --log %s --trace-steps 2-3", run, folder);
 }

@@ -229,16 +229,13 @@ TEST(every_layer_has_a_row) {
 }
 
 TEST(the_program_profiles) {
-    char *output;
-    assert_int_equal(gs_test_program(&output, "profile --seconds 0.05 --model lenet --threads 1 --batch 32"),
-                     0);
+    char *output = gs_test_output(0, "profile --seconds 0.05 --model lenet --threads 1 --batch 32");
     assert_non_null(strstr(output, "loader alone"));
     assert_non_null(strstr(output, "bounds this run"));
     assert_non_null(strstr(output, "conv 16 5x5"));
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
         if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
-    free(output);
-    assert_int_equal(gs_test_program(&output, "profile --model softmax --throttle 3 --json 2>/dev/null"), 0);
+    output = gs_test_output(0, "profile --model softmax --throttle 3 --json 2>/dev/null");
     cJSON *o = cJSON_Parse(output);
     if (!o) fail_msg("not JSON: %s", output);
     /* one piece a 33 ms and not sooner, whatever the machine */
@@ -246,7 +243,6 @@ TEST(the_program_profiles) {
     assert_string_equal(cJSON_GetObjectItem(o, "bound")->valuestring, "loader");
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(o, "layers")), 4);
     cJSON_Delete(o);
-    free(output);
     gs_test_program_prints(0, "products bf16",
                            "profile --seconds 0.05 --model softmax --batch 16 --threads 1 --precision bf16");
     gs_test_program_prints(
@@ -282,26 +278,20 @@ TEST(plain_loops_are_beside_the_layers) {
 }
 
 TEST(the_program_profiles_plain_loops) {
-    char *output;
-    assert_int_equal(
-        gs_test_program(&output, "profile --seconds 0.05 --model lenet --threads 1 --batch 16 --plain"), 0);
+    char *output = gs_test_output(0, "profile --seconds 0.05 --model lenet --threads 1 --batch 16 --plain");
     char *table = strstr(output, "plain ms");
     assert_non_null(table);
     assert_non_null(strstr(table, "conv 16 5x5"));
     assert_non_null(strstr(table, "cpu/plain"));
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
         if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
-    free(output);
-    assert_int_equal(
-        gs_test_program(&output,
-                        "profile --seconds 0.05 --model softmax --batch 16 --plain --json 2>/dev/null"),
-        0);
+    output =
+        gs_test_output(0, "profile --seconds 0.05 --model softmax --batch 16 --plain --json 2>/dev/null");
     cJSON *o = cJSON_Parse(output);
     if (!o) fail_msg("not JSON: %s", output);
     cJSON *linear = cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(o, "layers"), 1), "forward");
     assert_true(cJSON_GetObjectItem(linear, "plain_seconds")->valuedouble > 0);
     cJSON_Delete(o);
-    free(output);
     gs_test_program_prints(0, "--plain", "profile --help");
 }
 

@@ -97,10 +97,10 @@ static void same_outcome(const gs_settings *s, const gs_result *plain, const gs_
 static void same_bits(gs_settings s, const char *what) {
     gs_result plain = gs_test_train(&s);
     for (int i = 0; i < WAYS; i++) {
-        char text[200], which[16];
+        char which[16];
         s.recompute = ways[i];
-        snprintf(text, sizeof text, "--recompute %s%s", gs_recompute_text(ways[i], which, sizeof which),
-                 what);
+        const char *text =
+            gs_test_format("--recompute %s%s", gs_recompute_text(ways[i], which, sizeof which), what);
         gs_result again = gs_test_train(&s);
         same_outcome(&s, &plain, &again, text);
         gs_result_free(&again);

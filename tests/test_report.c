@@ -41,7 +41,6 @@ TEST(a_page_replaces_no_file_of_its_log) {
                       folder, GS_BUILD_DIR);
     assert_int_equal(status, 2);
     assert_non_null(strstr(output, "-o page.html is metrics.jsonl of the log ."));
-    free(output);
     GS_MADE_TEXT(folder, "events.out.tfevents.1.here", "curves"); /* by another name too */
     status = gs_test_shell(&output,
                            "cd %s && ln events.out.tfevents.1.here another.html && "
@@ -50,7 +49,6 @@ TEST(a_page_replaces_no_file_of_its_log) {
     assert_int_equal(status, 2);
     assert_non_null(strstr(output, "-o another.html is events.out.tfevents.1.here of the log ."));
     assert_non_null(strstr(output, "curves"));
-    free(output);
 }
 
 TEST(a_full_disk_leaves_the_older_page) {
@@ -62,11 +60,9 @@ TEST(a_full_disk_leaves_the_older_page) {
                       GS_BUILD_DIR);
     assert_int_equal(status, 1);
     if (!strstr(output, "cannot write") || !strstr(output, "File too large")) fail_msg("%s", output);
-    free(output);
-    assert_int_equal(gs_test_shell(&output, "cd %s && ls *.tmp 2>&1; cat page.html", folder), 0);
+    output = gs_test_shell_output(0, "cd %s && ls *.tmp 2>&1; cat page.html", folder);
     assert_non_null(strstr(output, "No such file"));
     assert_non_null(strstr(output, "older"));
-    free(output);
 }
 
 /* ---- pages ---- */
@@ -86,9 +82,8 @@ static char *page_of(const char *folder, const char *command, cJSON **data, char
                                GS_BUILD_DIR, command);
     if (status != 0) fail_msg("%s: %s", command, output ? *output : ignored);
     if (!output) free(ignored);
-    char path[600];
     size_t length;
-    snprintf(path, sizeof path, "%s/" PAGE, folder);
+    const char *path = gs_test_format("%s/" PAGE, folder);
     assert_ok(gs_file_read(path, SIZE_MAX - 1, &text, &length));
     assert_int_equal(strlen(text), length);
     assert_true(length < 2000000);
@@ -196,8 +191,7 @@ TEST(long_texts_are_cut) {
 }
 
 static void write_long(const char *folder, int steps) {
-    char path[600];
-    snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
+    const char *path = gs_test_format("%s/metrics.jsonl", folder);
     FILE *f = fopen(path, "w");
     assert_non_null(f);
     for (int s = 1; s <= steps; s++)
@@ -251,7 +245,6 @@ TEST(the_largest_page_is_small) {
     assert_int_equal(cJSON_GetArraySize(get(last, "events")), 250);
     assert_int_equal(get(last, "all")->valueint, 4000);
     cJSON_Delete(data);
-    free(output);
     free(text);
 }
 
@@ -265,7 +258,6 @@ TEST(a_real_log_becomes_a_page) {
         &output, "train --model softmax --devices cpu,cpu --sync ring --threads 1 --steps 9 --log %s/log",
         folder);
     if (status != 0) fail_msg("%s", output);
-    free(output);
     char *text = page_of(folder, "report log/ -o " PAGE, &data, NULL);
     const cJSON *run = cJSON_GetArrayItem(get(data, "runs"), 0);
     assert_string_equal(get(run, "name")->valuestring, "log");
@@ -302,17 +294,13 @@ TEST(a_comparison_becomes_a_page) {
         cJSON_Delete(row);
     }
     cJSON_Delete(data);
-    free(output);
     free(text);
-    assert_int_equal(gs_test_shell(&output, "ls %s", folder), 0);
+    output = gs_test_shell_output(0, "ls %s", folder);
     assert_string_equal(output, PAGE "\n"); /* the logs are gone */
-    free(output);
     gs_test_program_prints(1, "cannot write", "compare --report %s/no/x.html", folder);
-    assert_int_equal(gs_test_shell(&output, "TMPDIR=%s/no %s/gradsum compare --report %s/x.html", folder,
-                                   GS_BUILD_DIR, folder),
-                     1);
+    output = gs_test_shell_output(1, "TMPDIR=%s/no %s/gradsum compare --report %s/x.html", folder,
+                                  GS_BUILD_DIR, folder);
     assert_non_null(strstr(output, "cannot make a folder for logs"));
-    free(output);
 }
 
 TEST(a_sweep_becomes_a_page) {

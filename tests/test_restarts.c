@@ -38,10 +38,10 @@ TEST(killed_over_gloo) {
 #define NORMED                                                                                               \
     "--model 'conv 4 3x3 stride 3 pad 1 no_bias, batch_norm, tanh, flatten, dropout 0.25, linear 10'"
     disturbed d;
-    char weights[400], more[600], options[1200];
-    snprintf(weights, sizeof weights, "%s/weights.safetensors", gs_test_folder());
+    char options[1200];
+    const char *weights = gs_test_format("%s/weights.safetensors", gs_test_folder());
     gs_test_program_prints(0, "sha256", "train %s --steps 2 %s --save %s", SMALL, NORMED, weights);
-    snprintf(more, sizeof more, "train %s %s --exact --steps 60 --load %s", SMALL, NORMED, weights);
+    const char *more = gs_test_format("train %s %s --exact --steps 60 --load %s", SMALL, NORMED, weights);
     snprintf(options, sizeof options,
              "-n 4 --transport gloo --restarts 1 -- %s --slow 1:50 --checkpoint @ "
              "--checkpoint-every 2",
@@ -59,8 +59,8 @@ TEST(killed_over_gloo) {
 /* Each attempt has a log of its own. */
 TEST(without_checkpoints_it_begins_again) {
     disturbed d;
-    char log[400], options[1200];
-    snprintf(log, sizeof log, "%s/log", gs_test_folder());
+    char options[1200];
+    const char *log = gs_test_format("%s/log", gs_test_folder());
     snprintf(options, sizeof options, "-n 2 --restarts 1 -- train " SMALL " --steps 90 --slow 0:30 --log %s",
              log);
     gs_test_disturbed_start(&d, options);
@@ -110,11 +110,10 @@ TEST(not_twice_without_a_step) {
  * train was faster than the kill, it is done once more. */
 TEST(checkpoints_of_another_run_are_not_taken) {
     bool lost = false;
-    char folder[400], options[1200];
-    snprintf(folder, sizeof folder, "%s/other", gs_test_folder());
+    const char *folder = gs_test_format("%s/other", gs_test_folder());
     gs_test_program_prints(0, "sha256", "train %s --steps 2 --checkpoint %s", SMALL, folder);
-    snprintf(options, sizeof options, "-n 1 --restarts 2 -- train " SMALL " --steps 4 --checkpoint %s",
-             folder);
+    const char *options =
+        gs_test_format("-n 1 --restarts 2 -- train " SMALL " --steps 4 --checkpoint %s", folder);
     for (int i = 0; i < 20 && !lost; i++) {
         disturbed d;
         gs_test_disturbed_start(&d, options);
@@ -143,10 +142,8 @@ TEST(ctrl_c_is_no_failure) {
 }
 
 TEST(what_would_fail_again_is_not_started_again) {
-    char *output;
-    assert_int_equal(gs_test_program(&output, "launch -n 2 --restarts 2 -- train --steps x"), 2);
+    char *output = gs_test_output(2, "launch -n 2 --restarts 2 -- train --steps x");
     assert_null(strstr(output, "restart"));
-    free(output);
     gs_test_program_prints(1, "; not started again: it failed before its first step, and would again\n",
                            "launch -n 2 --restarts 2 -- train --data /no/such/folder");
     gs_test_program_prints(1, "; not started again: it would diverge again\n",

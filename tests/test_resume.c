@@ -125,7 +125,6 @@ TEST(each_way) {
          .at = 19},
     };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        char what[80];
         gs_settings s = gs_test_settings(ways[i].devices);
         s.sync = ways[i].sync;
         s.accumulate = ways[i].accumulate;
@@ -136,7 +135,7 @@ TEST(each_way) {
         s.clip = ways[i].clip;
         s.every = ways[i].every;
         if (ways[i].optimizer) s.optimizer = ways[i].optimizer;
-        snprintf(what, sizeof what, "%s, row %zu", s.sync, i);
+        const char *what = gs_test_format("%s, row %zu", s.sync, i);
         assert_goes_on(s, ways[i].others, ways[i].at, what);
     }
 }
@@ -253,7 +252,6 @@ TEST(what_does_not_go_together) {
                                gs_test_folder(), GS_BUILD_DIR, path);
     if (status != 2 || !strstr(output, "rank 1 runs without --resume, rank 0 with it"))
         fail_msg("exit %d: %s", status, output);
-    free(output);
 }
 
 /* ---- files that are not as they should be ---- */
@@ -312,15 +310,11 @@ TEST(damaged_files) {
                                changed(path, changes[i].behind, changes[i].from, changes[i].to));
     }
     char *output; /* without "state", such tensors are a model's */
-    assert_int_equal(
-        gs_test_program(&output, "eval --load %s", changed(path, "\"state\":", "state", "stade")), 1);
+    output = gs_test_output(1, "eval --load %s", changed(path, "\"state\":", "state", "stade"));
     assert_non_null(strstr(output, "but the model has no such parameter"));
-    free(output);
-    assert_int_equal(gs_test_shell(&output, "head -c 40000 %s > %s; %s/gradsum train --resume %s", path,
-                                   file("changed.st"), GS_BUILD_DIR, file("changed.st")),
-                     1);
+    output = gs_test_shell_output(1, "head -c 40000 %s > %s; %s/gradsum train --resume %s", path,
+                                  file("changed.st"), GS_BUILD_DIR, file("changed.st"));
     assert_non_null(strstr(output, "truncated"));
-    free(output);
 }
 
 /* A library's caller, with settings of its own. */

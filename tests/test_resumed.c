@@ -10,25 +10,22 @@
 /* ---- another folder ---- */
 
 TEST(from_another_folder) {
-    char folder[300];
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    const char *folder = gs_test_folder();
     const char *kept = in_folder(folder, "s.st"), *other = gs_test_folder();
-    char *output, build[4096], data_folder[4096], program[4200];
+    char build[4096], data_folder[4096];
     assert_non_null(realpath(GS_BUILD_DIR, build));
     assert_non_null(realpath(gs_test_source("datasets/fashion-mnist-small"), data_folder));
-    snprintf(program, sizeof program, "%s/gradsum", build);
+    const char *program = gs_test_format("%s/gradsum", build);
     assert_int_equal(gs_test_shell(NULL,
                                    "cd %s && ln -s %s data && %s " RUN
                                    "--steps 1 --data data --save %s --save-state",
                                    folder, data_folder, program, kept),
                      0);
-    assert_int_equal(gs_test_shell(&output, "cd %s && %s train --resume %s --steps 2", other, program, kept),
-                     1);
+    char *output = gs_test_shell_output(1, "cd %s && %s train --resume %s --steps 2", other, program, kept);
     assert_non_null(strstr(output, "no data at 'data' (No such file or directory)"));
     assert_non_null(
         strstr(output, "s.st was begun with --data data, a path from the folder that it ran in: resume it "
                        "there, or give --data"));
-    free(output);
     for (int i = 0; i < 3; i++) {
         char data[400] = "";
         if (i == 1) snprintf(data, sizeof data, "--data %s/data", folder);
@@ -37,7 +34,6 @@ TEST(from_another_folder) {
                                        i == 0 ? folder : other, program, kept, data),
                          i < 2 ? 0 : 1);
         assert_null(strstr(output, "was begun with --data"));
-        free(output);
     }
     assert_false(gs_dataset_is_relative("/data"));
     assert_false(gs_dataset_is_relative("text:/data/a.txt"));
@@ -74,50 +70,45 @@ TEST(no_more_is_asked_for) {
         {"--epochs 3 --steps 7", "--epochs 1 --steps 5", "7 steps, and --steps 5 asks for no more",
          "--epochs 2"},
     };
-    char a[400], b[400], wanted[500], *output;
-    snprintf(a, sizeof a, "%s", in_folder(gs_test_folder(), "a.st"));
-    snprintf(b, sizeof b, "%s", in_folder(gs_test_folder(), "b.st"));
+    char wanted[500], *output;
+    const char *a = in_folder(gs_test_folder(), "a.st");
+    const char *b = in_folder(gs_test_folder(), "b.st");
     for (size_t i = 0; i < sizeof ended / sizeof *ended; i++) {
         gs_test_program_prints(0, "saved", RUN "%s --save %s --save-state", ended[i].begun, a);
         snprintf(wanted, sizeof wanted, "\"message\":\"the run in %s has done ", a);
-        assert_int_equal(gs_test_program(&output, "train --json --resume %s %s", a, ended[i].asked), 0);
+        output = gs_test_output(0, "train --json --resume %s %s", a, ended[i].asked);
         if (!strstr(output, wanted) || !strstr(output, ended[i].sentence)) fail_msg("row %zu: %s", i, output);
         snprintf(wanted, sizeof wanted, "; to go on, give a larger total: %s\"", ended[i].more);
         if (!strstr(output, wanted)) fail_msg("row %zu: %s", i, output);
         assert_non_null(strstr(output, "\"train_loss\":null"));
         assert_null(strstr(output, "\"event\":\"epoch\""));
-        free(output);
         gs_test_program_prints(0, "\nepoch ", "train --resume %s %s", a, ended[i].more); /* it does go on */
     }
 }
 
 /* What is asked for beside that is done: the weights are tested, and saved with or without the state. */
 TEST(it_is_saved) {
-    char a[400], b[400], *output;
-    snprintf(a, sizeof a, "%s", in_folder(gs_test_folder(), "a.st"));
-    snprintf(b, sizeof b, "%s", in_folder(gs_test_folder(), "b.st"));
+    char *output;
+    const char *a = in_folder(gs_test_folder(), "a.st");
+    const char *b = in_folder(gs_test_folder(), "b.st");
     static const char *const ways[] = {"train", "launch -n 2 -- train", "train --devices cpu,cpu --zero 1",
                                        "train --devices cpu,cpu --sync local --every 4"};
     for (int i = 0; i < 4; i++) {
         gs_test_program_prints(
             0, "saved", "%s --model softmax --batch 1000 --epochs 2 --save %s --save-state", ways[i], a);
-        assert_int_equal(gs_test_program(&output, "%s --resume %s --save %s --save-state", ways[i], a, b), 0);
+        output = gs_test_output(0, "%s --resume %s --save %s --save-state", ways[i], a, b);
         assert_non_null(strstr(output, "done     12 steps, test accuracy "));
         assert_null(strstr(output, "samples/s"));
-        free(output);
         assert_same_files(a, b);
     }
-    char before[80], after[80], *sum;
-    assert_int_equal(gs_test_program(&output, RUN "--epochs 1 --save %s --save-state", a), 0);
+    char *sum;
+    output = gs_test_output(0, RUN "--epochs 1 --save %s --save-state", a);
     assert_non_null(sum = strstr(output, "sha256 "));
-    snprintf(before, sizeof before, "%.71s", sum);
-    free(output);
-    assert_int_equal(gs_test_program(&output, "train --resume %s --save %s --log %s/log --keep best", a, b,
-                                     gs_test_folder()),
-                     0);
+    const char *before = gs_test_format("%.71s", sum);
+    output =
+        gs_test_output(0, "train --resume %s --save %s --log %s/log --keep best", a, b, gs_test_folder());
     assert_non_null(sum = strstr(output, "sha256 "));
-    snprintf(after, sizeof after, "%.71s", sum);
-    free(output);
+    const char *after = gs_test_format("%.71s", sum);
     assert_string_equal(before, after);
     gs_test_program_prints(0, "test accuracy", "eval --load %s", b);
     gs_test_program_prints(1, "holds weights alone", "train --resume %s", b);
@@ -125,8 +116,7 @@ TEST(it_is_saved) {
 
 /* Other options are looked at as in a run that goes on. */
 TEST(it_is_checked) {
-    char a[400];
-    snprintf(a, sizeof a, "%s", in_folder(gs_test_folder(), "a.st"));
+    const char *a = in_folder(gs_test_folder(), "a.st");
     gs_test_program_prints(0, "saved",
                            RUN "--warmup-steps 3 --schedule cosine --epochs 2 --save %s --save-state", a);
     gs_test_program_prints(2, "--batch 64: the run in ", "train --resume %s --batch 64", a);
@@ -143,8 +133,7 @@ TEST(it_is_checked) {
 /* A library's caller gets the same. */
 TEST(by_the_library) {
     gs_settings s = gs_test_settings("cpu,cpu");
-    char a[400];
-    snprintf(a, sizeof a, "%s", in_folder(gs_test_folder(), "a.st"));
+    const char *a = in_folder(gs_test_folder(), "a.st");
     s.save = a;
     s.save_state = true;
     gs_result first = gs_test_train(&s);

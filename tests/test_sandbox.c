@@ -71,14 +71,13 @@ TEST(programs_run) {
 /* A file of ours that everybody may read and write. */
 TEST(other_files_are_not_there) {
     need_room();
-    char script[4300], path[4200];
-    snprintf(path, sizeof path, "%s/neighbour", gs_test_folder());
+    const char *path = gs_test_format("%s/neighbour", gs_test_folder());
     FILE *f = fopen(path, "w");
     assert_non_null(f);
     fputs("9 of 10", f);
     fclose(f);
     chmod(path, 0666);
-    snprintf(script, sizeof script, "cat %s", path);
+    const char *script = gs_test_format("cat %s", path);
     assert_script(script, false, true, "9 of 10");
     assert_script(script, true, false, "No such file");
     assert_script("ls -A /home /root /etc/passwd /var", true, false, "No such file");
@@ -131,8 +130,7 @@ TEST(processes_have_a_limit) {
 /* Inside are bubblewrap's own process, the shell and ps's like: a few. Outside is at least this test. */
 TEST(other_processes_are_not_there) {
     need_room();
-    char script[200];
-    snprintf(script, sizeof script, "kill -9 %d %d", (int)getpid(), (int)getppid());
+    const char *script = gs_test_format("kill -9 %d %d", (int)getpid(), (int)getppid());
     assert_script(script, true, false, "No such process");
     assert_script("kill -9 -1; exit 1", true, false, "");
     assert_script("n=$(ls /proc | grep -c '^[0-9]'); test $n -lt 8 || echo $n", true, true, "");
@@ -163,8 +161,7 @@ TEST(there_is_no_network) {
     assert_int_equal(bind(listener, (struct sockaddr *)&a, sizeof a), 0);
     assert_int_equal(listen(listener, 4), 0);
     assert_int_equal(getsockname(listener, (struct sockaddr *)&a, &size), 0);
-    char script[100];
-    snprintf(script, sizeof script, "echo hello >/dev/tcp/127.0.0.1/%d", ntohs(a.sin_port));
+    const char *script = gs_test_format("echo hello >/dev/tcp/127.0.0.1/%d", ntohs(a.sin_port));
     assert_script(script, false, true, "");
     assert_script(script, true, false, "");
     close(listener);

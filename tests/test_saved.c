@@ -13,10 +13,8 @@ static double number_of(const char *json, const char *name) {
 }
 
 static double loss_of(const char *arguments) {
-    char *output;
-    assert_int_equal(gs_test_program(&output, "eval --json %s", arguments), 0);
+    char *output = gs_test_output(0, "eval --json %s", arguments);
     double loss = number_of(output, "test_loss");
-    free(output);
     return loss;
 }
 
@@ -52,16 +50,14 @@ TEST(eval_gives_the_same_bits) {
 
 /* What a layer is stands there whole, in 80 columns. */
 TEST(model_cuts_nothing) {
-    char *output, *at;
-    assert_int_equal(
-        gs_test_program(&output, "model 'conv 32 3x5 stride 1x2 pad 1x2 no_bias, flatten, linear 10'"), 0);
+    char *at;
+    char *output = gs_test_output(0, "model 'conv 32 3x5 stride 1x2 pad 1x2 no_bias, flatten, linear 10'");
     at = strstr(output, "conv 32 3x5 stride 1x2");
     assert_non_null(at);
     at = strchr(at, '\n');
     assert_non_null(at);
     assert_memory_equal(at, "\n             pad 1x2 no_bias\n", 30);
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n")) assert_true(strlen(line) <= 80);
-    free(output);
     gs_test_program_prints(
         0, "conv 32 3x3 stride 1x2 pad 1x2\n",
         "profile --model 'conv 32 3x3 stride 1x2 pad 1x2, flatten, linear 10' --threads 1");
@@ -88,7 +84,7 @@ static const char *changed(const char *path, const char *from, const char *to) {
 
 /* PyTorch writes no mean and std: that is said, and the two can be given. */
 TEST(what_a_file_does_not_say) {
-    char *output, arguments[700];
+    char arguments[700];
     const char *path = trained("softmax");
     snprintf(arguments, sizeof arguments, "--load %s --threads 1", path);
     double with = loss_of(arguments);
@@ -110,9 +106,8 @@ TEST(what_a_file_does_not_say) {
     assert_true(loss_of(arguments) > 1.2 * with);
     gs_test_program_prints(2, "--std: '1e-45' is not a number from 1e-08", "eval --load %s --std 1e-45",
                            without);
-    assert_int_equal(gs_test_program(&output, "eval --load %s --mean 0 --std 1", without), 0);
+    char *output = gs_test_output(0, "eval --load %s --mean 0 --std 1", without);
     assert_null(strstr(output, "assuming"));
-    free(output);
     gs_test_program_prints(
         0, "", "train --threads 1 --model softmax --steps 1 --mean 0.5 --std 0.25 --save %s", path);
     assert_ok(gs_safetensors_about(path, &saved));
@@ -131,7 +126,6 @@ TEST(errors_come_first) {
         int status = gs_test_program(&output, "%s --load %s", commands[i], without);
         if (status == 0 || strstr(output, "assuming"))
             fail_msg("%s: exit %d: %s", commands[i], status, output);
-        free(output);
     }
 }
 
@@ -182,10 +176,9 @@ TEST(damaged_model) {
     };
     const char *path = trained("softmax");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        char part[200];
         assert_int_equal(strlen(bad[i][0]), strlen("\"flatten, linear 10\""));
         const char *damaged = changed(path, "\"flatten, linear 10\"", bad[i][0]);
-        snprintf(part, sizeof part, "changed.safetensors: metadata: %s", bad[i][1]);
+        const char *part = gs_test_format("changed.safetensors: metadata: %s", bad[i][1]);
         gs_test_program_prints(1, part, "eval --load %s", damaged);
         gs_test_program_prints(1, part, "predict -o %s.npy --load %s", damaged, damaged);
         gs_test_program_prints(1, part, "train --steps 1 --threads 1 --load %s", damaged);

@@ -70,8 +70,7 @@ static void write_secret(const char *path, const char *text, mode_t mode) {
 
 TEST(the_secret_is_private) {
     unsigned char one[GS_SECRET], two[GS_SECRET];
-    char path[500];
-    snprintf(path, sizeof path, "%s/secret", gs_test_folder());
+    const char *path = gs_test_format("%s/secret", gs_test_folder());
     setenv("GRADSUM_SECRET_FILE", path, 1);
     assert_fails(GS_E_FILE, "No such file", gs_run_key("", one));
     write_secret(path, "0123456789abcdef\n", 0644);
@@ -98,13 +97,12 @@ TEST(the_secret_is_private) {
 /* Without any, it is made: once, and readable by nobody else. */
 TEST(a_missing_secret_is_made) {
     unsigned char one[GS_SECRET], two[GS_SECRET];
-    char path[500];
     const char *before = getenv("XDG_CONFIG_HOME");
     struct stat s;
     setenv("XDG_CONFIG_HOME", gs_test_folder(), 1);
     assert_ok(gs_run_key("", one));
     assert_ok(gs_run_key("", two));
-    snprintf(path, sizeof path, "%s/gradsum/secret", getenv("XDG_CONFIG_HOME"));
+    const char *path = gs_test_format("%s/gradsum/secret", getenv("XDG_CONFIG_HOME"));
     assert_int_equal(stat(path, &s), 0);
     assert_int_equal(s.st_mode & 0777, 0600);
     assert_memory_equal(one, two, GS_SECRET);

@@ -95,12 +95,12 @@ TEST(on_opencl_too) {
 }
 
 TEST(between_processes) {
-    char common[900], arguments[1000], one[65], divided[65];
+    char common[900], one[65], divided[65];
     snprintf(common, sizeof common,
              "train --model \"%s\" --data text:%s --context 8 --batch 16 --steps 3 --exact", words,
              gs_test_text_file());
     gs_test_sha256(common, one);
-    snprintf(arguments, sizeof arguments, "launch -n 2 -- %s --tensor 2 --sequence", common);
+    const char *arguments = gs_test_format("launch -n 2 -- %s --tensor 2 --sequence", common);
     gs_test_sha256(arguments, divided);
     assert_string_equal(one, divided);
 }
@@ -306,13 +306,10 @@ TEST(resumed_with_another_layout) {
                 {"--devices cpu,cpu --layout pp2", "done     2 steps"},
                 {"--devices cpu,cpu --zero 1", "done     2 steps"}};
     char *output, *path = strdup(in_folder(gs_test_folder(), "s.st"));
-    assert_int_equal(
-        gs_test_program(&output,
-                        "train --model \"%s\" --data text:%s --context 8 --batch 8 --steps 1 --devices "
-                        "cpu,cpu --tensor 2 --sequence --save %s --save-state",
-                        words, gs_test_text_file(), path),
-        0);
-    free(output);
+    output = gs_test_output(0,
+                            "train --model \"%s\" --data text:%s --context 8 --batch 8 --steps 1 --devices "
+                            "cpu,cpu --tensor 2 --sequence --save %s --save-state",
+                            words, gs_test_text_file(), path);
     for (int i = 0; i < 5; i++)
         gs_test_program_prints(0, then[i].says, "train --resume %s --steps 2 %s", path, then[i].more);
     free(path);

@@ -71,8 +71,7 @@ static gs_status take_part(gs_comm *c, failure *f) {
     gs_status first = gs_call_run(c, &call, in, out);
     for (int i = 0; first == GS_OK && i < 3; i++)
         first = gs_comm_barrier(c); /* who only gives need not wait */
-    char message[1024];
-    snprintf(message, sizeof message, "%s", gs_message());
+    const char *message = gs_test_format("%s", gs_message());
     gs_status again = gs_comm_barrier(c);
     atomic_fetch_add(&f->ended, 1);
     if (first != GS_OK && again == GS_OK) return gs_fail(GS_E_USAGE, "it works again after '%s'", message);
@@ -162,15 +161,13 @@ TEST(an_unknown_transport_is_named) {
 TEST(another_container_is_another_machine) {
     char *output;
     int refused = gs_test_shell(&output, "unshare --pid --fork --mount-proc true");
-    free(output);
     if (refused) skip_because("no name space of processes can be made here (unshare --pid)");
     static const char *const wanted[] = {"\"event\":\"end\"",
                                          "the processes cannot talk over shm (shared memory): rank 1 and "
                                          "rank 0 run on different machines, or in different containers"};
     static const char *const transports[] = {"auto", "shm"};
     for (int t = 0; t < 2; t++) {
-        char folder[400];
-        snprintf(folder, sizeof folder, "%s/meet", gs_test_folder());
+        const char *folder = gs_test_format("%s/meet", gs_test_folder());
         assert_int_equal(mkdir(folder, 0700), 0);
         gs_test_shell(
             &output,
@@ -179,7 +176,6 @@ TEST(another_container_is_another_machine) {
             "GRADSUM_RANK=1 unshare --pid --fork --mount-proc $run 2>&1 & GRADSUM_RANK=0 $run 2>&1; wait",
             folder, transports[t], GS_BUILD_DIR);
         if (!strstr(output, wanted[t])) fail_msg("%s: %s", transports[t], output);
-        free(output);
     }
 }
 

@@ -18,15 +18,14 @@ static void assert_saved(const char *output, const char *status, const char *par
 }
 
 TEST(a_terminal_that_goes_saves_weights) {
-    char path[400], *output;
-    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    char *output;
+    const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     gs_test_shell(
         &output,
         "cd %s; %s/gradsum train --model lenet --epochs 100000 --threads 1 --save %s >out &\n" AWAIT_STEPS
         "kill -HUP $!; wait $!; echo status $?",
         gs_test_folder(), GS_BUILD_DIR, path);
     assert_saved(output, "status 129", "stopped by a signal after step", path);
-    free(output);
 }
 
 /* nohup: a signal that is ignored stays ignored; and a scheduler's warning ends nothing. */
@@ -38,7 +37,6 @@ TEST(an_ignored_signal_stays_ignored) {
         "kill -USR1 $!; kill -HUP $!; " GS_TEST_AWAIT("epoch 2/") "kill -TERM $!; wait $!; echo status $?",
         gs_test_folder(), GS_BUILD_DIR);
     assert_saved(output, "status 143", "", NULL);
-    free(output);
 }
 
 TEST(a_closed_output_saves_weights) {
@@ -51,14 +49,13 @@ TEST(a_closed_output_saves_weights) {
                       "echo status $? >&2; } | head -1",
                       GS_BUILD_DIR, starts[i], path);
         assert_saved(output, "status 141", "stopped by the closing of its output after step", path);
-        free(output);
     }
 }
 
 /* The run that explain makes by itself is recorded in a folder of its own. */
 TEST(explain_leaves_no_folder) {
-    char folder[300], *output;
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    char *output;
+    const char *folder = gs_test_folder();
     gs_test_program_prints(0, "sha256", "train --model softmax --threads 1 --steps 1 --digest %s/a", folder);
     gs_test_shell(&output,
                   "cd %s && mkdir tmp && sed -i 's/^option steps .*/option steps 0/; "
@@ -68,7 +65,6 @@ TEST(explain_leaves_no_folder) {
                   "kill -TERM $!; wait $!; echo status $?; ls -A tmp; echo nothing is left",
                   folder, GS_BUILD_DIR);
     assert_saved(output, "status 143\nnothing is left", "was stopped by a signal after step", NULL);
-    free(output);
 }
 
 /* The signal comes to one thread, and another one sleeps. */
@@ -82,13 +78,12 @@ TEST(a_signal_ends_a_pause) {
         "kill -KILL $!; wait $!; echo status $?",
         gs_test_folder(), GS_BUILD_DIR);
     assert_saved(output, "status 143", "stopped by a signal after step", NULL);
-    free(output);
 }
 
 /* A rank that waits for one that never comes. */
 TEST(a_signal_ends_the_wait_at_the_start) {
-    char folder[400], *output;
-    snprintf(folder, sizeof folder, "%s/meet", gs_test_folder());
+    char *output;
+    const char *folder = gs_test_format("%s/meet", gs_test_folder());
     assert_int_equal(mkdir(folder, 0700), 0);
     gs_test_shell(&output,
                   "export GRADSUM_RANK=0 GRADSUM_WORLD_SIZE=2 GRADSUM_RENDEZVOUS=%s GRADSUM_TIMEOUT=200\n"
@@ -97,7 +92,6 @@ TEST(a_signal_ends_the_wait_at_the_start) {
                   folder, GS_BUILD_DIR, folder);
     assert_saved(output, "status 143", "stopped by a signal while it waited for the other ranks", NULL);
     assert_int_not_equal(access(folder, F_OK), 0);
-    free(output);
 }
 
 TEST(schemes_leaves_no_folder) {
@@ -108,7 +102,6 @@ TEST(schemes_leaves_no_folder) {
                       "export TMPDIR=%s; timeout -s INT 0.5 %s/gradsum schemes -n 2 --over %s; ls $TMPDIR",
                       gs_test_folder(), GS_BUILD_DIR, overs[i]);
         assert_string_equal(output, "");
-        free(output);
     }
 }
 
@@ -135,7 +128,6 @@ TEST(a_pause_is_no_time_out) {
         gs_test_hash_of(at, i == 0 ? one : other);
         if (i > 0) assert_string_equal(one, other);
     }
-    free(output);
 }
 
 static void ask_to_stop(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {

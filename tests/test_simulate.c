@@ -195,9 +195,8 @@ TEST(the_optimum_is_one) {
     "1TFLOP/s "
 
 TEST(a_second_run_says_the_same) {
-    char *first, *second;
-    assert_int_equal(gs_test_program(&first, CLUSTER "--curve --mtbf 30d --checkpoint-cost 60s --json"), 0);
-    assert_int_equal(gs_test_program(&second, CLUSTER "--curve --mtbf 30d --checkpoint-cost 60s --json"), 0);
+    char *first = gs_test_output(0, CLUSTER "--curve --mtbf 30d --checkpoint-cost 60s --json");
+    char *second = gs_test_output(0, CLUSTER "--curve --mtbf 30d --checkpoint-cost 60s --json");
     assert_string_equal(first, second);
     cJSON *o = cJSON_Parse(first);
     assert_int_equal(cJSON_GetArraySize(gs_test_field(o, "curve")), 5);
@@ -205,30 +204,23 @@ TEST(a_second_run_says_the_same) {
     assert_near(gs_test_field(o, "flops")->valuedouble, 1e12, 0, 0);
     assert_true(cJSON_IsNull(gs_test_field(o, "add")));
     cJSON_Delete(o);
-    free(first);
-    free(second);
 }
 
 /* Two clusters that are not the same look different. */
 TEST(hardware_is_told) {
-    char *text;
-    assert_int_equal(gs_test_program(&text, CLUSTER "--add 10GB/s"), 0);
+    char *text = gs_test_output(0, CLUSTER "--add 10GB/s");
     assert_non_null(strstr(text, "a worker makes 1 TFLOP/s\n"));
-    free(text);
-    assert_int_equal(gs_test_program(&text, CLUSTER "--add 10GB/s --json"), 0);
+    text = gs_test_output(0, CLUSTER "--add 10GB/s --json");
     cJSON *o = cJSON_Parse(text);
     assert_near(gs_test_field(o, "add")->valuedouble, 1e10, 0, 1e-12);
     cJSON_Delete(o);
-    free(text);
 }
 
 TEST(lines_have_80_columns) {
-    char *text;
-    assert_int_equal(gs_test_program(&text, CLUSTER "--curve --mtbf 30d --checkpoint-cost 60s --sync ps"), 0);
+    char *text = gs_test_output(0, CLUSTER "--curve --mtbf 30d --checkpoint-cost 60s --sync ps");
     assert_non_null(strstr(text, "Young (1974)"));
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
         if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
-    free(text);
 }
 
 TEST(bad_use_is_told) {
@@ -261,8 +253,7 @@ TEST(bad_use_is_told) {
         {"--device says what is", "--workers 8 --link 5us,1GB/s --flops 1TFLOP/s --device cl"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char command[200];
-        snprintf(command, sizeof command, "simulate %s", cases[i].typed);
+        const char *command = gs_test_format("simulate %s", cases[i].typed);
         char *percent = strstr(command, "%%");
         if (percent) memmove(percent, percent + 1, strlen(percent));
         gs_test_program_prints(2, cases[i].says, "%s", command);

@@ -166,8 +166,7 @@ TEST(two_threads_wait_for_each_other) {
 TEST(zero_hides_what_it_can) {
     gs_simulation s = lenet(4, none);
     for (int stage = 1; stage <= 3; stage++) {
-        char layout[20];
-        snprintf(layout, sizeof layout, "dp4,zero%d", stage);
+        const char *layout = gs_test_format("dp4,zero%d", stage);
         s.settings.layout = layout;
         const gs_simulated r = simulated(s);
         assert_near(r.step, r.compute, 1e-10, 0);

@@ -61,8 +61,7 @@ TEST(files_that_a_hand_in_includes) {
                                          "/work/other.c",
                                          "lab.h"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        char list[300];
-        snprintf(list, sizeof list, "x/lab.o: x/lab.c \\\n lessons/lab.h %s\n", others[i]);
+        const char *list = gs_test_format("x/lab.o: x/lab.c \\\n lessons/lab.h %s\n", others[i]);
         const char *got = lab_check_includes(list, "x/lab.c");
         if (!got || !strstr(got, "it includes") || !strstr(got, others[i]))
             fail_msg("%s: %s", others[i], got ? got : "nothing");

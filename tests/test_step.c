@@ -22,7 +22,6 @@ TEST(tables_fit_80_columns) {
                 if (strlen(line) > 80 || line[strlen(line) - 1] == ' ')
                     fail_msg("%s, %d workers, size %d: %zu columns: '%s'", gs_sync_schemes()[i]->name,
                              workers, size, strlen(line), line);
-            free(output);
         }
 }
 
@@ -74,7 +73,6 @@ TEST(a_ring_of_three) {
         "worker 2         4       4         4        4            20           20\n";
     char *output = step("ring", 3, 4, "--no-pause");
     if (strcmp(output, wanted) != 0) fail_msg("it shows:\n%s\nwanted:\n%s", output, wanted);
-    free(output);
 }
 
 /* The two exchanges of allreduce, of which one has chunks of different lengths: all messages are as long as the
@@ -102,7 +100,6 @@ TEST(an_all_reduce_in_16_bits) {
     char *output = step("allreduce", 3, 7, "--no-pause --wire bf16");
     if (!strstr(output, "chunks  a = 0..2  b = 3..5  c = 6\n") || !strstr(output, wanted))
         fail_msg("it shows:\n%s\nwanted:\n%s", output, wanted);
-    free(output);
 }
 
 /* What the cells say follows from the parts, so a second look says the same. */
@@ -112,8 +109,6 @@ TEST(it_shows_the_same_again) {
         char *once = step(gs_sync_schemes()[i]->name, 7, 13, "--no-pause");
         char *again = step(gs_sync_schemes()[i]->name, 7, 13, "--no-pause");
         assert_string_equal(once, again);
-        free(once);
-        free(again);
     }
 }
 
@@ -150,10 +145,9 @@ static int check_parts(const cJSON *o, int all) {
 /* wire: NULL, or one of 16 bits; there allreduce cuts chunks of one length, so `size` must be one that the workers
  * divide. */
 static void check_json(const gs_sync_scheme *scheme, int workers, int size, const char *wire) {
-    char more[40];
     int width = wire ? 2 : 4; /* bytes of a value */
     int messages[16] = {0}, bytes[16] = {0}, held[16] = {0}, rounds = 0, last = 0, totals = 0, ends = 0;
-    snprintf(more, sizeof more, "--json%s%s", wire ? " --wire " : "", wire ? wire : "");
+    const char *more = gs_test_format("--json%s%s", wire ? " --wire " : "", wire ? wire : "");
     char *output = step(scheme->name, workers, size, more);
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n")) {
         cJSON *o = cJSON_Parse(line);
@@ -199,7 +193,6 @@ static void check_json(const gs_sync_scheme *scheme, int workers, int size, cons
     for (int r = 0; r < workers; r++) assert_int_equal(held[r], 1 + (rounds > 0 ? rounds : 1));
     assert_int_equal(totals, workers);
     assert_int_equal(ends, 1);
-    free(output);
 }
 
 TEST(json_has_every_message) {
@@ -228,18 +221,14 @@ static int times(const char *text, const char *part) {
 
 /* At a terminal it waits before each round; nothing more to read ends the waiting, not the table. */
 TEST(enter_shows_the_next_round) {
-    char *output;
-    assert_int_equal(gs_test_shell(&output,
-                                   "printf '\\n\\n\\n\\n' | script -qec '%s/gradsum step --sync ring "
-                                   "--workers 3' /dev/null",
-                                   GS_BUILD_DIR),
-                     0);
+    char *output = gs_test_shell_output(0,
+                                        "printf '\\n\\n\\n\\n' | script -qec '%s/gradsum step --sync ring "
+                                        "--workers 3' /dev/null",
+                                        GS_BUILD_DIR);
     if (times(output, "Enter: next round") != 4 || !strstr(output, "round 4 of 4")) fail_msg("%s", output);
-    free(output);
     output = step("ring", 3, 8, "</dev/null"); /* into a pipe: never */
     assert_int_equal(times(output, "Enter"), 0);
     assert_non_null(strstr(output, "round 4 of 4"));
-    free(output);
 }
 
 TEST(the_library_cannot_be_watched) {

@@ -18,7 +18,6 @@ static cJSON *step(const char *options) {
     if (status != 0) fail_msg("step %s: exit %d: %s", options, status, output);
     cJSON *o = cJSON_Parse(output);
     if (!o) fail_msg("step %s --json: no JSON: %.200s", options, output);
-    free(output);
     return o;
 }
 
@@ -54,14 +53,12 @@ TEST(pictures_fit_80_columns) {
         "--model lenet --layout dp2,pp2,zero1",
         "--model lenet --layout tp2,pp2 --micro-batches 2"};
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
-        char *output;
-        assert_int_equal(gs_test_program(&output, "step --threads 1 %s", layouts[i]), 0);
+        char *output = gs_test_output(0, "step --threads 1 %s", layouts[i]);
         int lines = 0;
         for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++)
             if (strlen(line) > 80 || line[strlen(line) - 1] == ' ')
                 fail_msg("%s: %zu columns: '%s'", layouts[i], strlen(line), line);
         assert_true(lines > 8);
-        free(output);
     }
 }
 
@@ -131,8 +128,7 @@ TEST(zero_3_gathers_what_it_needs) {
 
 TEST(a_group_sums_what_the_formula_says) {
     static span s[MOST];
-    char options[500];
-    snprintf(options, sizeof options, "--model %s --data jargon --batch 4 --tensor 2", transformer);
+    const char *options = gs_test_format("--model %s --data jargon --batch 4 --tensor 2", transformer);
     cJSON *o = step(options);
     int sums = 0;
     const int n = spans_of(o, s);
@@ -199,13 +195,11 @@ TEST(what_cannot_be_shown_is_said) {
 TEST(rows_say_what_they_are) {
     gs_test_program_prints(0, "\n3, s1 r1 ", "step --model mlp --layout dp2,pp2 --threads 1");
     for (int stage = 1; stage <= 3; stage += 2) {
-        char *output;
-        assert_int_equal(gs_test_program(&output, "step --model mlp --zero %d --threads 1", stage), 0);
+        char *output = gs_test_output(0, "step --model mlp --zero %d --threads 1", stage);
         const char *line = strstr(output, "\nworker 0 ");
         if (!line) fail_msg("%s", output);
         const size_t columns = strcspn(line + 1, "\n");
         assert_int_equal(memchr(line + 10, 'g', columns - 9) != NULL, stage == 1);
-        free(output);
     }
 }
 

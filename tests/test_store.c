@@ -52,9 +52,8 @@ static gs_status join(const gs_store_server *server, int rank, const unsigned ch
 }
 
 static void put(gs_store *s, const char *key, const char *text, const char *is_there) {
-    char value[GS_STORE_VALUE];
     bool there;
-    snprintf(value, sizeof value, "%s", text);
+    const char *value = gs_test_format("%s", text);
     assert_ok(gs_store_put(s, key, value, &there));
     assert_int_equal(there, is_there != NULL);
     if (is_there) assert_string_equal(value, is_there);

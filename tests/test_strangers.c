@@ -19,9 +19,9 @@
 
 /* Is the socket with this number one of the process's? */
 static bool has_socket(pid_t pid, unsigned long number) {
-    char path[64], wanted[64], found[64];
-    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
-    snprintf(wanted, sizeof wanted, "socket:[%lu]", number);
+    char found[64];
+    const char *path = gs_test_format("/proc/%d/fd", (int)pid);
+    const char *wanted = gs_test_format("socket:[%lu]", number);
     DIR *files = opendir(path);
     bool has = false;
     for (const struct dirent *e; files && !has && (e = readdir(files));) {
@@ -86,12 +86,12 @@ static void wait_for_file(const char *path) {
 
 /* Rank 1 has come and is stopped, so that rank 0 listens for it. Strangers call rank 0 first. */
 TEST(strangers_do_not_get_in) {
-    char folder[400], path[420];
+    char folder[400];
     struct sockaddr_in at;
     int stranger[STRANGERS], answered = 0;
     gs_test_new_folder(folder);
     gs_test_rank one = gs_test_start_rank(1, 2, folder, 200);
-    snprintf(path, sizeof path, "%s/rank-1", folder);
+    const char *path = gs_test_format("%s/rank-1", folder);
     wait_for_file(path);
     kill(one.pid, SIGSTOP);
     gs_test_rank zero = gs_test_start_rank(0, 2, folder, 200);
@@ -238,7 +238,6 @@ TEST(transports_that_differ_are_named) {
             folder, GS_BUILD_DIR, cases[i][0], cases[i][1]);
         for (int k = 2; k < 4; k++)
             if (!strstr(output, cases[i][k])) fail_msg("wanted '%s': %s", cases[i][k], output);
-        free(output);
     }
 }
 
@@ -246,7 +245,6 @@ TEST(transports_that_differ_are_named) {
 TEST(hosts_without_an_address_are_told_what_to_set) {
     char *output, folder[400];
     int refused = gs_test_shell(&output, "unshare --net ip link set lo up");
-    free(output);
     if (refused) skip_because("a network namespace cannot be made here");
     gs_test_new_folder(folder);
     gs_test_shell(
@@ -259,19 +257,18 @@ TEST(hosts_without_an_address_are_told_what_to_set) {
         if (!strstr(output, r ? ": rank 1 runs on" : ": rank 0 runs on") ||
             !strstr(output, "set GRADSUM_ADDRESS for each rank"))
             fail_msg("%s", output);
-    free(output);
 }
 
 /* A file that another user has left in the folder is not believed. */
 TEST(a_file_of_another_user_is_refused) {
-    char folder[400], path[420];
+    char folder[400];
     gs_passport its;
     bool come;
     if (geteuid() != 0) skip_because("only root can make a file of another user");
     gs_test_new_folder(folder);
     member m[2];
     meet(m, 1);
-    snprintf(path, sizeof path, "%s/rank-1", folder);
+    const char *path = gs_test_format("%s/rank-1", folder);
     assert_ok(gs_passport_write(&m[1].all[1], path));
     m[0].all[0].owner = m[1].all[1].owner;
     assert_ok(gs_passport_read(&m[0].all[0], 1, path, &come, &its));

@@ -56,7 +56,6 @@ TEST(table_and_chart) {
     assert_non_null(strstr(output, "2 runs side by side, 1 thread per worker"));
     assert_non_null(strstr(output, "steps to 99 % by global batch"));
     for (const char *c = output; *c; c++) assert_true((unsigned char)*c < 128 && *c != '\033');
-    free(output);
     tiny_program(&output, "--target 100 --lr 0");
     from = strstr(output, "batch       lr");
     assert_non_null(from);
@@ -64,7 +63,6 @@ TEST(table_and_chart) {
     assert_non_null(strstr(output, "never: not within 4 epochs"));
     assert_non_null(strstr(output, "no chart: not reached, or diverged"));
     assert_non_null(strstr(output, "  not reached\n"));
-    free(output);
 }
 
 TEST(json) {
@@ -99,7 +97,6 @@ TEST(json) {
         cJSON_Delete(o);
     }
     assert_int_equal(lines, 6);
-    free(output);
 }
 
 /* With several seeds: a line for each batch, with medians; the picture shows their range. */
@@ -115,12 +112,10 @@ TEST(table_of_seeds) {
     assert_non_null(strstr(output, "seeds 7 to 9."));
     assert_non_null(strstr(output, "o the median of 3 seeds"));
     assert_non_null(strstr(output, "| from the fewest to the most steps of a seed"));
-    free(output);
     tiny_program(&output, "--target 100 --lr 0 --seeds 3");
     assert_width(strstr(output, "batch       lr reached"), 80);
     assert_non_null(strstr(output, "     0/3  never           -       -       -"));
     assert_non_null(strstr(output, "no chart: not reached by half of the seeds or more"));
-    free(output);
 }
 
 /* Each run, then each batch: its figures are the medians of its runs. */
@@ -157,7 +152,6 @@ TEST(json_of_seeds) {
     }
     assert_int_equal(runs, 12);
     assert_int_equal(batches, 4);
-    free(output);
 }
 
 static void read_log(const char *path, char *text, size_t size) {
@@ -169,8 +163,8 @@ static void read_log(const char *path, char *text, size_t size) {
 
 /* Ctrl-C: what is done is shown, with its chart, and the exit status says so. */
 static void interrupted(const char *jobs) {
-    char log[400], text[8192];
-    snprintf(log, sizeof log, "%s/log", gs_test_folder());
+    char text[8192];
+    const char *log = gs_test_format("%s/log", gs_test_folder());
     const char *data = gs_test_tiny_data();
     fclose(fopen(log, "w"));
     pid_t child = fork();

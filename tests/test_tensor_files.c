@@ -20,8 +20,7 @@ TEST(saved_and_resumed) {
     static const struct {
         layout first, then;
     } runs[] = {{{two, 2}, {"cpu", 0}}, {{"cpu", 0}, {four, 4}}, {{four, 2}, {eight, 8}}};
-    char path[600];
-    snprintf(path, sizeof path, "%s/tensor.safetensors", gs_test_folder());
+    const char *path = gs_test_format("%s/tensor.safetensors", gs_test_folder());
     gs_settings s = gs_test_settings("cpu");
     s.exact = true;
     s.optimizer = &gs_adam;
@@ -46,8 +45,7 @@ TEST(saved_and_resumed) {
 }
 
 TEST(the_best_epoch_is_kept) {
-    char path[600];
-    snprintf(path, sizeof path, "%s/best.safetensors", gs_test_folder());
+    const char *path = gs_test_format("%s/best.safetensors", gs_test_folder());
     gs_settings s = gs_test_settings(two);
     s.exact = true;
     s.steps = 0;

@@ -146,8 +146,8 @@ TEST(saved_and_resumed) {
                 {{four, "dp2,tp2,zero2"}, {four, "tp2,pp2"}},
                 {{four, "tp2,pp2"}, {"cpu", "dp1"}},
                 {{"cpu", "dp1"}, {eight, "dp2,tp2,pp2,zero1"}}};
-    char path[600], data[700];
-    snprintf(path, sizeof path, "%s/layouts.safetensors", gs_test_folder());
+    char data[700];
+    const char *path = gs_test_format("%s/layouts.safetensors", gs_test_folder());
     gs_settings s = words(data);
     s.exact = true;
     s.optimizer = &gs_adam;

@@ -68,10 +68,8 @@ TEST(bad_use_is_told_on_every_rank) {
                                        "launch -n 3 -- train --model lenet --tensor 2"};
     static const char *const sentences[] = {"nothing to divide", "there are 3 workers"};
     for (int i = 0; i < 2; i++) {
-        char *output, all[60];
-        assert_int_equal(gs_test_program(&output, "%s", runs[i]), 2);
-        snprintf(all, sizeof all, "all %d processes failed with this error", i == 1 ? 3 : 2);
+        char *output = gs_test_output(2, "%s", runs[i]);
+        const char *all = gs_test_format("all %d processes failed with this error", i == 1 ? 3 : 2);
         if (!strstr(output, sentences[i]) || !strstr(output, all)) fail_msg("%s: %s", runs[i], output);
-        free(output);
     }
 }

@@ -70,8 +70,7 @@ TEST(shifts_follow_from_seed_and_epoch) {
 
 TEST(zipped_or_not) {
     const char *plain = text_file();
-    char zipped[1200];
-    snprintf(zipped, sizeof zipped, "%s.gz", plain);
+    const char *zipped = gs_test_format("%s.gz", plain);
     assert_int_equal(gs_test_shell(NULL, "gzip -k %s", plain + 5), 0);
     gs_dataset *a = load_text(plain, GS_TRAIN, SMALL), *b = load_text(zipped, GS_TRAIN, SMALL);
     assert_int_equal(a->text->count, b->text->count);
@@ -109,19 +108,18 @@ TEST(the_jargon_file) {
 /* ---- files that are none ---- */
 
 static gs_status load_file(const char *path, int context) {
-    char where[1200];
     gs_dataset *set;
     const gs_text_options options = {.tokens = GS_TOKENS_CHARS, .context = context};
-    snprintf(where, sizeof where, "text:%s", path);
+    const char *where = gs_test_format("text:%s", path);
     const gs_status status = gs_dataset_load_with(where, GS_TRAIN, GS_LABELS_FINE, &options, NULL, &set);
     if (status == GS_OK) gs_dataset_free(set);
     return status;
 }
 
 TEST(files_that_are_no_text) {
-    char path[600], *text;
+    char *text;
     size_t bytes;
-    snprintf(path, sizeof path, "%s", text_file() + 5);
+    const char *path = gs_test_format("%s", text_file() + 5);
     assert_fails(GS_E_USAGE, "'text:' names no file; wanted text:FILE", load_file("", 5));
     assert_fails(GS_E_FILE, "No such file", load_file("/nowhere/x", 5));
     assert_fails(GS_E_FILE, "Is a directory", load_file(gs_test_folder(), 5));

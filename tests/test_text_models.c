@@ -41,11 +41,11 @@ TEST(a_model_carries_its_vocabulary) {
     gs_result_free(&r);
 
     /* Of another text with fewer characters these have the same tokens: its last tenth is the same. */
-    char text[4 * LENGTH + 1], other[600];
+    char text[4 * LENGTH + 1];
     size_t bytes = make_text(text);
     size_t tail = bytes;
     for (int characters = 0; characters < TEST;) characters += (text[--tail] & 0xc0) != 0x80;
-    snprintf(other, sizeof other, "text:%s", in_folder(gs_test_folder(), "other.txt"));
+    const char *other = gs_test_format("text:%s", in_folder(gs_test_folder(), "other.txt"));
     FILE *f = fopen(other + 5, "wb");
     for (int i = 0; i < LENGTH - TEST; i++) fputc('a', f);
     fwrite(text + tail, 1, bytes - tail, f);
@@ -66,10 +66,9 @@ TEST(a_model_carries_its_vocabulary) {
 }
 
 TEST(a_model_takes_its_own_text_alone) {
-    char where[600], path[600], other[600];
-    snprintf(where, sizeof where, "%s", text_file());
-    snprintf(path, sizeof path, "%s", trained(where, GS_TOKENS_UNSAID));
-    snprintf(other, sizeof other, "text:%s", in_folder(gs_test_folder(), "x.txt"));
+    const char *where = gs_test_format("%s", text_file());
+    const char *path = gs_test_format("%s", trained(where, GS_TOKENS_UNSAID));
+    const char *other = gs_test_format("text:%s", in_folder(gs_test_folder(), "x.txt"));
     FILE *f = fopen(other + 5, "wb");
     for (int i = 0; i < 300; i++) fputs(i == 200 ? "\n\xc3\x84" : "a", f);
     fclose(f);
@@ -109,8 +108,8 @@ TEST(a_model_takes_its_own_text_alone) {
 
 /* A file of weights whose metadata have these fields, too. */
 static gs_status about(const char *fields, gs_saved *saved) {
-    char path[600], header[700];
-    snprintf(path, sizeof path, "%s", in_folder(gs_test_folder(), "w.safetensors"));
+    char header[700];
+    const char *path = in_folder(gs_test_folder(), "w.safetensors");
     snprintf(header, sizeof header,
              "{\"__metadata__\":{%s},\"0.weight\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
              fields);
@@ -213,9 +212,8 @@ TEST(a_bare_name_takes_the_vocabulary) {
 /* ---- the commands ---- */
 
 TEST(perplexity_is_printed) {
-    char where[600], model[600], *output;
-    snprintf(where, sizeof where, "%s", text_file());
-    snprintf(model, sizeof model, "%s", in_folder(gs_test_folder(), "m.safetensors"));
+    const char *where = gs_test_format("%s", text_file());
+    const char *model = in_folder(gs_test_folder(), "m.safetensors");
 #define RUN "--model 'embedding 28 28' --context 10 --batch 7 --epochs 2 --threads 1"
     gs_test_program_prints(0, "some.txt", "train " RUN " --data %s --save %s", where, model);
     gs_test_program_prints(0, " tokens/s", "train " RUN " --data %s", where);
@@ -224,7 +222,7 @@ TEST(perplexity_is_printed) {
         "train --model 'embedding 256 256' --context 10 --tokens bytes --epochs 1 --batch 7 --data %s",
         where);
     gs_test_program_prints(0, "\n' ' ", "eval --data %s --load %s --confusion", where, model);
-    assert_int_equal(gs_test_program(&output, "train " RUN " --data %s --json | tail -n 1", where), 0);
+    char *output = gs_test_output(0, "train " RUN " --data %s --json | tail -n 1", where);
     cJSON *end = cJSON_Parse(output);
     assert_near(gs_test_field(end, "test_perplexity")->valuedouble,
                 exp(gs_test_field(end, "test_loss")->valuedouble), 0, 1e-12);
@@ -233,16 +231,14 @@ TEST(perplexity_is_printed) {
     assert_near(gs_test_field(end, "tokens_per_s")->valuedouble,
                 10 * gs_test_field(end, "samples_per_s")->valuedouble, 0, 1e-9);
     cJSON_Delete(end);
-    free(output);
 
     gs_test_program_prints(0, " bits per character,\naccuracy ", "eval --load %s --data %s", model, where);
-    assert_int_equal(gs_test_program(&output, "eval --load %s --data %s --json", model, where), 0);
+    output = gs_test_output(0, "eval --load %s --data %s --json", model, where);
     end = cJSON_Parse(output);
     const double loss = gs_test_field(end, "test_loss")->valuedouble;
     assert_near(gs_test_field(end, "test_perplexity")->valuedouble, exp(loss), 0, 1e-12);
     assert_near(gs_test_field(end, "test_bits_per_character")->valuedouble, log2(exp(loss)), 0, 1e-12);
     cJSON_Delete(end);
-    free(output);
 }
 
 TEST(ranks_with_other_windows) {
@@ -257,20 +253,17 @@ TEST(ranks_with_other_windows) {
     if (!strstr(output,
                 "rank 1 and rank 0 differ in --context (5 versus 10): start all with the same options"))
         fail_msg("%s", output);
-    free(output);
 }
 
 TEST(every_command_takes_a_text_or_says_why_not) {
-    char where[600], folder[600], *output;
-    snprintf(where, sizeof where, "%s", text_file());
-    snprintf(folder, sizeof folder, "%s", in_folder(gs_test_folder(), "log"));
+    const char *where = gs_test_format("%s", text_file());
+    const char *folder = in_folder(gs_test_folder(), "log");
     gs_test_program_prints(0, "done", "train " RUN " --log %s --data %s", folder, where);
-    assert_int_equal(gs_test_shell(&output, "cat %s/run.json", folder), 0);
+    char *output = gs_test_shell_output(0, "cat %s/run.json", folder);
     cJSON *run = cJSON_Parse(output);
     assert_string_equal(gs_test_field(run, "tokens")->valuestring, "chars");
     assert_int_equal(gs_test_field(run, "context")->valueint, 10);
     cJSON_Delete(run);
-    free(output);
     gs_test_program_prints(0, "open it in a browser", "report %s -o %s.html", folder, folder);
     gs_test_program_prints(0, "cpu,cpu",
                            "compare --model 'embedding 28 28' --context 10 --batch 7 --steps 5 "

@@ -157,11 +157,10 @@ TEST(many_labels_in_every_way_to_train) {
 
 /* Accuracy and confusion count labels; the file says the shape. */
 TEST(many_labels_are_tested_and_saved) {
-    char path[600];
     gs_saved saved;
     gs_dataset *set = make_set();
     gs_settings s = settings_of(set, "cpu,cpu");
-    snprintf(path, sizeof path, "%s/tokens.safetensors", gs_test_folder());
+    const char *path = gs_test_format("%s/tokens.safetensors", gs_test_folder());
     s.save = path;
     plain expected = train_plain(&s);
     gs_result r = gs_test_train(&s);

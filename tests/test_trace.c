@@ -144,9 +144,8 @@ TEST(every_layer_is_there) {
         cJSON *trace = gs_test_json(folder, "trace.json");
         const cJSON *events = gs_test_get(trace, "traceEvents");
         for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
-            char forward[80], backward[80];
-            snprintf(forward, sizeof forward, "forward %s", layers[i]);
-            snprintf(backward, sizeof backward, "backward %s", layers[i]);
+            const char *forward = gs_test_format("forward %s", layers[i]);
+            const char *backward = gs_test_format("backward %s", layers[i]);
             assert_int_equal(times(events, forward, 2), 2); /* two passes */
             assert_int_equal(times(events, backward, 2), 2);
         }
@@ -195,8 +194,7 @@ TEST(other_ways_to_make_a_step) {
 
 TEST(no_trace_where_none_is_wanted) {
     const char *folder = gs_test_new_log();
-    char at[600];
-    snprintf(at, sizeof at, "%s", folder);
+    const char *at = gs_test_format("%s", folder);
     gs_test_program_prints(0, "done", "train --model softmax --steps 9 --log %s --trace-steps none", at);
     assert_false(gs_test_is_there(at, "trace.json"));
     assert_true(gs_test_is_there(at, "run.json"));

@@ -70,10 +70,9 @@ TEST(every_scheme_trains_the_same) {
     gs_result alone = train("cpu", "allreduce");
     for (int i = 0; gs_sync_schemes()[i]; i++)
         for (int k = 0; k < 3; k++) {
-            char what[80];
             const char *name = gs_sync_schemes()[i]->name;
             gs_result r = train(several[k], name);
-            snprintf(what, sizeof what, "%s on %s", name, several[k]);
+            const char *what = gs_test_format("%s on %s", name, several[k]);
             assert_int_equal(r.workers, k + 2);
             assert_same_weights(&alone, r.weights, what);
             gs_result_free(&r);
@@ -116,15 +115,14 @@ static void load_weights(const char *path, const gs_result *like, float *weights
 }
 
 static void compare_processes(const gs_result *alone, int processes, const char *devices, const char *sync) {
-    char path[400], *output;
-    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    char *output;
+    const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     int status =
         gs_test_program(&output,
                         "launch -n %d -- train --model '%s' --devices %s --sync %s --batch %d --steps %d "
                         "--weight-decay 1e-3 --threads 1 --save %s",
                         processes, MODEL, devices, sync, BATCH, STEPS, path);
     if (status != 0) fail_msg("exit %d: %s", status, output);
-    free(output);
     float *weights = malloc(alone->params * sizeof(float));
     load_weights(path, alone, weights);
     assert_same_weights(alone, weights, devices);
@@ -218,8 +216,7 @@ TEST(squared_error_trains) {
 
 /* Smooth labels: in training alone, and the same on several workers and with --exact. */
 TEST(label_smoothing_is_for_training) {
-    char path[400];
-    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     gs_settings s = settings_for("cpu", "allreduce");
     gs_result plain, one, two, exact, evaluated;
     assert_ok(gs_train(&s, NULL, &plain));
@@ -252,8 +249,7 @@ TEST(label_smoothing_is_for_training) {
 
 /* Inference gives the same result, to the bit, for any number of workers, and predict agrees with eval. */
 TEST(eval_is_the_same_for_any_workers) {
-    char path[400];
-    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     gs_settings s = settings_for("cpu", "allreduce");
     s.save = path;
     gs_result trained;

@@ -9,16 +9,14 @@ static void assert_has(const char *text, const char *part) {
 }
 
 TEST(help_shows_defaults) {
-    char *output;
     /* 7 is not the default, nor what tests set */
-    assert_int_equal(
-        gs_test_shell(&output, "env -u GRADSUM_TIMEOUT %s/gradsum train --epochs 7 --help", GS_BUILD_DIR), 0);
+    char *output =
+        gs_test_shell_output(0, "env -u GRADSUM_TIMEOUT %s/gradsum train --epochs 7 --help", GS_BUILD_DIR);
     static const char *const parts[] = {
         "(default sgd)", "(default 5)",         "(default 128)",
         "(default cpu)", "(default allreduce)", "(default fashion-mnist-small)",
         "(default f32)", "(default 30)",        "(default 4-7)"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_has(output, parts[i]);
-    free(output);
     gs_test_program_prints(0, "(default 80)", "sweep --help");
     gs_test_program_prints(0, "training set (default 10)", "sweep --help"); /* its own, not train's */
     gs_test_program_prints(0, "(default 1048576)", "collectives --help");
@@ -26,8 +24,7 @@ TEST(help_shows_defaults) {
 
 /* Where the words of an option tell its default, the number or name is not added. */
 TEST(help_shows_a_default_once) {
-    char *output;
-    assert_int_equal(gs_test_program(&output, "train --help"), 0);
+    char *output = gs_test_output(0, "train --help");
     for (char *option = strstr(output, "\n  --"), *next; option; option = next) {
         next = strstr(option + 1, "\n  --");
         if (next) *next = '\0';
@@ -35,16 +32,12 @@ TEST(help_shows_a_default_once) {
         if (once && strstr(once + 1, "(default")) fail_msg("two defaults:%s", option);
         if (next) *next = '\n';
     }
-    free(output);
 }
 
 TEST(help_of_a_command) {
-    char *a, *b;
-    assert_int_equal(gs_test_program(&a, "help train"), 0);
-    assert_int_equal(gs_test_program(&b, "train --help"), 0);
+    char *a = gs_test_output(0, "help train");
+    char *b = gs_test_output(0, "train --help");
     assert_string_equal(a, b);
-    free(a);
-    free(b);
     gs_test_program_prints(0, "usage: gradsum launch", "help launch");
     gs_test_program_prints(2, "did you mean 'train'?", "help trian");
 }
@@ -164,11 +157,9 @@ TEST(options_of_other_commands) {
         gs_test_program(&output, "%s --help", cases[i].command);
         snprintf(line, sizeof line, "\n  %s ", cases[i].option);
         if (strstr(output, line)) fail_msg("%s --help lists %s", cases[i].command, cases[i].option);
-        free(output);
         gs_test_program(&output, "help --words %s", cases[i].command);
         snprintf(line, sizeof line, "\n%s\t", cases[i].option);
         if (strstr(output, line)) fail_msg("%s is completed to %s", cases[i].command, cases[i].option);
-        free(output);
         gs_test_program_prints(2, cases[i].says, "%s %s 1", cases[i].command, cases[i].option);
     }
     gs_test_program_prints(2, "did you mean --devices-list?", "compare --device-list cpu");
@@ -192,11 +183,9 @@ TEST(language_models_are_shown) {
     assert_has(output, "input                        1024x1x1x1\n");
     assert_has(output, " tied                         1024x50257x1x1            0 ");
     assert_has(output, " 124,439,808 ");
-    free(output);
     gs_test_program(&output, "model 'gpt 96' --input 16x1x1x1");
     assert_has(output, "embedding 96 128 std 0.02    16x128x1x1 ");
     assert_has(output, " tied                         16x96x1x1 ");
-    free(output);
     gs_test_program_prints(0, "embedding 96 128 std 0.02, positions std 0.02, 4 x layer, layer_norm, tied\n",
                            "model 'gpt 96' --text");
     gs_test_program_prints(2,
@@ -207,7 +196,7 @@ TEST(language_models_are_shown) {
 
 /* The language of models is where one looks for it; a file is not taken for a name. */
 TEST(models_are_explained) {
-    char *output, path[400];
+    char *output;
     gs_test_program_prints(0, "residual ( BODY [| SHORTCUT] )", "help --man model");
     gs_test_program(&output, "model --help");
     assert_has(
@@ -217,10 +206,8 @@ TEST(models_are_explained) {
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
         if (strlen(line) > 80 || line[strlen(line) - 1] == ' ')
             fail_msg("%zu columns: '%s'", strlen(line), line);
-    free(output);
-    snprintf(path, sizeof path, "%s/net.txt", gs_test_folder());
+    const char *path = gs_test_format("%s/net.txt", gs_test_folder());
     gs_test_shell(&output, "printf 'conv 4 3x3,\\n  relu, flatten,\\n\\nlinear 10\\n' >%s", path);
-    free(output);
     gs_test_program_prints(2, "it is a file; to pass its text, write \"$(cat ", "train --model %s", path);
     gs_test_program_prints(0, "model    conv 4 3x3, relu, flatten, linear 10, 27,090 parameters\n",
                            "train --steps 1 --model \"$(cat %s)\" --save %s.st", path, path);
@@ -236,7 +223,6 @@ TEST(models_are_explained) {
         if (blank)
             fail_msg("%s: a blank at the end of a line: %.*s", commands[i], (int)(blank + 1 - output),
                      output);
-        free(output);
     }
 }
 
@@ -263,11 +249,9 @@ TEST(lines_of_80_columns) {
         "train --model mlp --steps 4 --devices cpu,cpu --bucket 8 --augment crop:4,flip,cutout:8",
         "train --model softmax --steps 4 --threads 1 --bucket 8"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        char *output;
-        assert_int_equal(gs_test_program(&output, "%s", commands[i]), 0);
+        char *output = gs_test_output(0, "%s", commands[i]);
         const char *wide = wide_lines(output);
         if (wide) fail_msg("%s: %s", commands[i], wide);
-        free(output);
     }
 }
 
@@ -282,19 +266,17 @@ TEST(names_that_others_use) {
 
 /* What the images become is said where it is not what the data say. */
 TEST(scaling_is_told) {
-    char *output, path[400];
+    char *output;
     gs_test_program_prints(0, "\nimages   mean 0.25, std 0.3538; the data's own are 0.2869, 0.3538\n",
                            "train --model softmax --steps 2 --mean 0.25");
     gs_test_program(&output, "train --model softmax --steps 2");
     if (strstr(output, "images   mean")) fail_msg("it is the data's: %s", output);
-    free(output);
     gs_test_program_prints(0, "(default: the data's; with --load: the file's, else 0)", "train --help");
-    snprintf(path, sizeof path, "%s/log", gs_test_folder());
+    const char *path = gs_test_format("%s/log", gs_test_folder());
     gs_test_program_prints(0, "\"mean\":0.25,\"std\":0.5,",
                            "train --model softmax --steps 2 --mean 0.25 --std 0.5 --json --log %s", path);
     gs_test_shell(&output, "cat %s/run.json", path);
     assert_has(output, "\"mean\":\t0.25,\n\t\"std\":\t0.5,");
-    free(output);
 }
 
 /* Nothing that a command prints may be lost and the exit status still be 0. */
@@ -309,8 +291,7 @@ TEST(lost_output_is_a_failure) {
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         gs_test_program_prints(1, "standard output could not be written completely: No space left on device",
                                "%s 2>&1 >/dev/full", commands[i]);
-    char weights[400];
-    snprintf(weights, sizeof weights, "%s/w.safetensors", gs_test_folder());
+    const char *weights = gs_test_format("%s/w.safetensors", gs_test_folder());
     gs_test_program_prints(1, "standard output could not be written",
                            "train --model softmax --steps 2 --json --save %s 2>&1 >/dev/full", weights);
     gs_test_program_prints(1, "standard output could not be written", "eval --load %s 2>&1 >/dev/full",
@@ -337,7 +318,6 @@ TEST(the_bar_tells_when_the_run_ends) {
         "grep -qs ' left' out && break; sleep 0.1; done; kill $p; wait; cat out",
         gs_test_folder(), GS_BUILD_DIR);
     if (!strstr(text, " h left")) assert_has(text, " min left");
-    free(text);
 }
 
 /* Commands that print nothing for seconds show a terminal what they do, in no more columns than there are. */
@@ -362,16 +342,12 @@ TEST(long_work_is_shown) {
         assert_null(strstr(text, "inf/s"));
         for (char *line = strtok(text, "\r\n"); line; line = strtok(NULL, "\r\n"))
             if (columns_of(line) > 80 + strlen("\033[K")) fail_msg("%zu columns: %s", columns_of(line), line);
-        free(text);
     }
 }
 
 TEST(a_run_without_tests) {
-    char *text;
-    assert_int_equal(
-        gs_test_program(&text, "train --model softmax --data fashion-mnist-small --epochs 2 --tests 0"), 0);
+    char *text = gs_test_output(0, "train --model softmax --data fashion-mnist-small --epochs 2 --tests 0");
     assert_null(strstr(text, "test "));
-    free(text);
     gs_test_program_prints(0, "\"test_accuracy\":null,",
                            "train --model softmax --data fashion-mnist-small --epochs 1 --tests 0 --json");
     gs_test_program_prints(

@@ -349,7 +349,6 @@ TEST(wrong_use_is_refused) {
                                gs_test_folder(), GS_BUILD_DIR);
     if (status != 2 || !strstr(output, "rank 1 has --wire f32, rank 0 f16"))
         fail_msg("exit %d: %s", status, output);
-    free(output);
 }
 
 TEST(a_step_can_be_watched) {

@@ -198,8 +198,7 @@ TEST(resumed_with_another_number_of_workers) {
                 {3, 1, "cpu,cpu,cpu,cpu", "cpu,cpu"},
                 {2, 3, "cpu", "cpu,cpu"},
                 {3, 0, "cpu,cpu", "cpu"}};
-    char path[600];
-    snprintf(path, sizeof path, "%s/zero.safetensors", gs_test_folder());
+    const char *path = gs_test_format("%s/zero.safetensors", gs_test_folder());
     for (int i = 0; i < 4; i++) {
         gs_settings s = gs_test_settings("cpu");
         s.exact = true;
@@ -229,8 +228,7 @@ TEST(resumed_with_another_number_of_workers) {
 }
 
 TEST(the_best_epoch_is_kept) {
-    char path[600];
-    snprintf(path, sizeof path, "%s/best.safetensors", gs_test_folder());
+    const char *path = gs_test_format("%s/best.safetensors", gs_test_folder());
     gs_settings s = gs_test_settings("cpu,cpu");
     s.steps = 0;
     s.epochs = 2;
