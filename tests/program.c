@@ -70,11 +70,28 @@ static const char *unwrap(char *text) {
     return text;
 }
 
+static void prints(int status, const char *part, const char *command) {
+    char *output = run_to(status, command);
+    if (!strstr(output, part) && !strstr(unwrap(output), part))
+        fail_msg("%s\nwanted '%s' in:\n%s", command, part, output);
+}
+
 void gs_test_program_prints(int status, const char *part, const char *arguments, ...) {
     COMMAND(text, PROGRAM, arguments);
-    char *output = run_to(status, text);
-    if (!strstr(output, part) && !strstr(unwrap(output), part))
-        fail_msg("%s\nwanted '%s' in:\n%s", text, part, output);
+    prints(status, part, text);
+}
+
+void gs_test_shell_prints(int status, const char *part, const char *command, ...) {
+    COMMAND(text, "", command);
+    prints(status, part, text);
+}
+
+void gs_test_ranks_print(int status, const char *part, const char *run, const char *of_0, const char *of_1) {
+    gs_test_shell_prints(status, part,
+                         "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; "
+                         "G='%s/gradsum %s'; GRADSUM_RANK=0 $G %s & GRADSUM_RANK=1 $G %s; S=$?; wait; "
+                         "exit $S",
+                         gs_test_folder(), GS_BUILD_DIR, run, of_0, of_1);
 }
 
 const cJSON *gs_test_field(const cJSON *object, const char *name) {

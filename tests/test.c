@@ -14,6 +14,11 @@ void gs_test_near(double got, double want, double absolute, double relative, con
     _fail(file, line);
 }
 
+void gs_test_has(const char *text, const char *const *part, const char *file, int line) {
+    for (; *part; part++)
+        if (!strstr(text, *part)) print_error("wanted '%s' in:\n%s\n", *part, text), _fail(file, line);
+}
+
 void gs_test_say_skipped(const char *format, ...) {
     char why[300];
     va_list args;

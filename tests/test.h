@@ -61,6 +61,11 @@ void gs_test_register(const char *group_or_file, int line, struct CMUnitTest tes
 void gs_test_near(double got, double want, double absolute, double relative, const char *what,
                   const char *file, int line);
 
+/* The text has each of these parts. */
+#define assert_has(text, ...)                                                                                \
+    gs_test_has((text), (const char *const[]){__VA_ARGS__, NULL}, __FILE__, __LINE__)
+void gs_test_has(const char *text, const char *const *part, const char *file, int line);
+
 /* Skip this test, and say what is missing. */
 #define skip_because(...) (gs_test_say_skipped(__VA_ARGS__), _skip(__FILE__, __LINE__))
 void gs_test_say_skipped(const char *format, ...) GS_PRINTF(1, 2);

@@ -165,7 +165,7 @@ TEST(the_environment_turns_it_on) {
     setenv("GRADSUM_CHECK", before, 1);
     char *output = gs_test_shell_output(2, "GRADSUM_CHECK=maybe %s/gradsum train --model softmax --steps 1",
                                         GS_BUILD_DIR);
-    assert_non_null(strstr(output, "GRADSUM_CHECK is 'maybe'; it must be 1"));
+    assert_has(output, "GRADSUM_CHECK is 'maybe'; it must be 1");
 }
 
 /* Processes that would wait for each other's notices end at once, and say why. */

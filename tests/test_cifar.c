@@ -317,7 +317,7 @@ TEST(program) {
     gs_test_program_prints(2, "holds a model of the 100 fine classes; leave --labels out",
                            "eval --data %s --load %s/f --labels coarse", hundred, hundred);
     char *output = gs_test_output(1, "train --data %s --epochs 1 --batch 4 --model softmax", hundred);
-    assert_non_null(strstr(output, "but the model has 10 classes (0 to 9)"));
+    assert_has(output, "but the model has 10 classes (0 to 9)");
     const char *python = kept(gs_test_folder(), ".");
     write_bytes(python, "data_batch_1", "x", 1);
     write_bytes(python, "test_batch", "x", 1);

@@ -82,7 +82,7 @@ TEST(tuned_tiles_are_used) {
 
     setenv("GRADSUM_CL_TILES", "cpu8 rows=2", 1); /* it overrides */
     opened(text);
-    assert_non_null(strstr(text, "cpu vector=8 rows=2 "));
+    assert_has(text, "cpu vector=8 rows=2 ");
     setenv("GRADSUM_CL_TILES", "cpu rows=200", 1);
     assert_fails(GS_E_USAGE, "GRADSUM_CL_TILES is 'cpu rows=200'", gs_device_open("cl", 0, &d));
     unsetenv("GRADSUM_CL_TILES");
@@ -95,7 +95,7 @@ TEST(tuned_tiles_are_used) {
     assert_ok(status);
     gs_cl_tiles_print(&((gs_cl *)d->state)->tiles, text);
     gs_device_close(d);
-    assert_non_null(strstr(said, ".tiles is damaged and ignored"));
+    assert_has(said, ".tiles is damaged and ignored");
     free(said);
     assert_string_equal(text, usual);
     unsetenv("GRADSUM_CACHE");

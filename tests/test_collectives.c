@@ -288,9 +288,8 @@ static int count_of(const char *text, const char *part) {
 
 TEST(the_table_is_printed) {
     char *output = gs_test_output(0, "collectives -n 3 --size 1000 --seconds 0");
-    for (int o = 0; o < GS_OPERATIONS; o++)
-        assert_non_null(strstr(output, gs_operation_name((gs_operation)o)));
-    assert_non_null(strstr(output, "All 66 cells are right"));
+    for (int o = 0; o < GS_OPERATIONS; o++) assert_has(output, gs_operation_name((gs_operation)o));
+    assert_has(output, "All 66 cells are right");
     for (char *line = output; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
         if (strcspn(line, "\n") > 80) fail_msg("wider than 80 columns: %s", line);
     output = gs_test_output(0, "collectives -n 2 --size 4 --json --seconds 0");
@@ -303,8 +302,7 @@ TEST(the_table_is_printed) {
 TEST(a_wrong_cell_is_told) {
     char *output = gs_test_output(1, "collectives -n 2 --size 64 --spoil all_to_all --seconds 0");
     assert_int_equal(count_of(output, "WRONG"), 6);
-    assert_non_null(strstr(output, "all_to_all of 8 f32: rank 0 has"));
-    assert_non_null(strstr(output, "6 of 66 cells are wrong"));
+    assert_has(output, "all_to_all of 8 f32: rank 0 has", "6 of 66 cells are wrong");
     assert_null(strstr(output, "are right"));
 }
 

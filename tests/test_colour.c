@@ -207,14 +207,13 @@ TEST_AROUND(damaged_entries_are_made_again, NULL, no_cache) {
 /* Processes that all make it at once. */
 TEST_AROUND(made_by_several_at_once, NULL, no_cache) {
     const char *folder = new_cache();
-    char *output, hex[65];
-    int status =
-        gs_test_shell(&output,
-                      "for i in 1 2 3 4; do GRADSUM_CACHE=%s %s/gradsum train --data colour-fashion-small "
-                      "--model softmax --steps 2 --threads 1 & p=\"$p $!\"; done; "
-                      "for i in $p; do wait $i || exit 1; done",
-                      folder, GS_BUILD_DIR);
-    if (status != 0) fail_msg("%s", output);
+    char hex[65];
+    char *output = gs_test_shell_output(
+        0,
+        "for i in 1 2 3 4; do GRADSUM_CACHE=%s %s/gradsum train --data colour-fashion-small "
+        "--model softmax --steps 2 --threads 1 & p=\"$p $!\"; done; "
+        "for i in $p; do wait $i || exit 1; done",
+        folder, GS_BUILD_DIR);
     const char *first = strstr(output, "weights  sha256 "), *next = first;
     for (int i = 0; i < 4; i++, next = strstr(next + 1, "weights  sha256 ")) {
         assert_non_null(next);
@@ -261,14 +260,13 @@ TEST_AROUND(writes_files_of_cifar, NULL, no_cache) {
     }
     gs_test_program_prints(0, "6,000 images to train on, 1,000 to test",
                            "train --data %s --model softmax --steps 1", folder);
-    char *output; /* another seed, other pictures, the same labels */
-    int status = gs_test_shell(
-        &output,
+    /* another seed, other pictures, the same labels */
+    gs_test_shell_output(
+        0,
         "cd %s && mkdir two && %s/gradsum dataset --seed 2 colour-fashion-small two && "
         "cmp two/batches.meta.txt batches.meta.txt && ! cmp -s two/test_batch.bin test_batch.bin "
         "&& cmp -n 1 two/test_batch.bin test_batch.bin",
         folder, GS_BUILD_DIR);
-    if (status != 0) fail_msg("%s", output);
 }
 
 TEST(bad_words) {
@@ -306,13 +304,10 @@ TEST(bad_words) {
 TEST(a_full_disk) {
     const char *folder = gs_test_folder();
     for (int there = 0; there < 2; there++) {
-        char *output;
-        int status = gs_test_shell(&output,
-                                   "cd %s && if [ %d = 1 ]; then mkdir d; fi; ulimit -f 100; "
-                                   "%s/gradsum dataset colour-fashion-small d",
-                                   folder, there, GS_BUILD_DIR);
-        if (status != 1 || !strstr(output, "cannot write d/data_batch_1.bin: File too large"))
-            fail_msg("%d: %s", status, output);
+        gs_test_shell_prints(1, "cannot write d/data_batch_1.bin: File too large",
+                             "cd %s && if [ %d = 1 ]; then mkdir d; fi; ulimit -f 100; "
+                             "%s/gradsum dataset colour-fashion-small d",
+                             folder, there, GS_BUILD_DIR);
         assert_int_equal(entries(folder), there);
         if (there) assert_int_equal(entries(in_folder(folder, "d")), 0);
     }

@@ -87,8 +87,7 @@ TEST(each_worker_has_a_line) {
     unsetenv("COLUMNS");
     static const char *const lines[] = {"rank device", "\n   0 cpu ", "\n   1 cpu ",
                                         "\n   2 cpu ", "\n   3 cpu ", "\n all 4 "};
-    for (int i = 0; i < 6; i++)
-        if (!strstr(output, lines[i])) fail_msg("no line with '%s' in: %s", lines[i], output);
+    for (int i = 0; i < 6; i++) assert_has(output, lines[i]);
     output = gs_test_output(0, "train --model softmax --steps 4 --threads 1");
     if (strstr(output, "rank")) fail_msg("one worker needs no table: %s", output);
 }

@@ -79,8 +79,7 @@ TEST(losses_of_logits) {
 
 static void train_softmax(char path[400]) {
     snprintf(path, 400, "%s/w.safetensors", gs_test_folder());
-    gs_test_output(0, "train --model softmax --threads 1 --steps 20 --save %s", path),
-                     0);
+    gs_test_output(0, "train --model softmax --threads 1 --steps 20 --save %s", path);
 }
 
 /* The same from the logits of `predict`, by counting those that are larger. */
@@ -150,31 +149,29 @@ TEST(the_matrix_adds_up) {
 
 /* Only with the same options do all ranks add up the same arrays. */
 TEST(ranks_must_agree_on_it) {
-    char path[400], *output;
+    char path[400];
     train_softmax(path);
-    int status = gs_test_shell(&output,
-                               "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; "
-                               "G='%s/gradsum eval --threads 1 --load %s'; "
-                               "(GRADSUM_RANK=0 $G; echo rank 0: $?) & GRADSUM_RANK=1 $G --confusion; S=$?; "
-                               "wait; exit $S",
-                               gs_test_folder(), GS_BUILD_DIR, path);
-    if (status != 2 || !strstr(output, "rank 0: 2") ||
-        !strstr(output, "rank 1 runs with --confusion, rank 0 without it"))
-        fail_msg("exit %d: %s", status, output);
+    char *output =
+        gs_test_shell_output(2,
+                             "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; "
+                             "G='%s/gradsum eval --threads 1 --load %s'; "
+                             "(GRADSUM_RANK=0 $G; echo rank 0: $?) & GRADSUM_RANK=1 $G --confusion; S=$?; "
+                             "wait; exit $S",
+                             gs_test_folder(), GS_BUILD_DIR, path);
+    assert_has(output, "rank 0: 2", "rank 1 runs with --confusion, rank 0 without it");
 }
 
 TEST(a_table_or_a_list) {
     char path[400];
     train_softmax(path);
     char *output = gs_test_output(0, "eval --load %s --confusion", path);
-    assert_non_null(strstr(output, "label            taken for\n"));
-    assert_non_null(strstr(output, "\n9 ankle boot "));
+    assert_has(output, "label            taken for\n", "\n9 ankle boot ");
     int lines = 0;
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++)
         if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
     assert_in_range(lines, 1 + 2 + 10, 2 + 2 + 10); /* a fast machine's rate wraps the first one */
     output = gs_test_shell_output(0, "COLUMNS=50 %s/gradsum eval --load %s --confusion", GS_BUILD_DIR, path);
-    assert_non_null(strstr(output, "most often taken for\n"));
+    assert_has(output, "most often taken for\n");
     assert_null(strstr(output, "label            taken for"));
 }
 

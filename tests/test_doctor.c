@@ -50,8 +50,7 @@ TEST(a_machine_alone) {
                                          "fashion-mnist-small: 6000 samples",
                                          "network  "};
     fits_80_columns(output, 0);
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-        if (!strstr(output, wanted[i])) fail_msg("wanted '%s' in: %s", wanted[i], output);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) assert_has(output, wanted[i]);
     assert_int_equal(status == 0, strstr(output, "All is well.") != NULL);
     assert_int_equal(status == 0, strstr(output, "WRONG") == NULL);
 }

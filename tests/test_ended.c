@@ -25,7 +25,7 @@ static const char SLOW[] = "--model softmax --epochs 3 --slow 0:500";
 TEST(stopped_before_the_first_test) {
     char *output;
     stopped(&output, SLOW, "^slow ");
-    if (!strstr(output, "\nstopped  ")) fail_msg("it is not said to have been stopped: %s", output);
+    assert_has(output, "\nstopped  ");
     if (strstr(output, "accuracy") || strstr(output, "done ")) fail_msg("nothing was tested: %s", output);
     const char *options = gs_test_format("%s --json", SLOW);
     stopped(&output, options, "\"start\"");
@@ -119,16 +119,13 @@ TEST(a_full_disk_takes_no_result) {
 
 /* And how a run ended is in its run.json, though the lines of its steps could not all be written. */
 TEST(a_log_that_fails_has_an_end) {
-    char *output;
-    int status =
-        gs_test_shell(&output,
-                      "ulimit -f 16; cd %s; %s/gradsum train --model softmax --epochs 3 --threads 1 --log l; "
-                      "echo status $?; cat l/run.json",
-                      gs_test_folder(), GS_BUILD_DIR);
-    assert_int_equal(status, 0);
-    if (!strstr(output, "the log stops here, training continues") || !strstr(output, "\nstatus 1\n") ||
-        !strstr(output, "\"why\":\t\"done\"") || !strstr(output, "\"log\":\t\""))
-        fail_msg("%s", output);
+    char *output = gs_test_shell_output(
+        0,
+        "ulimit -f 16; cd %s; %s/gradsum train --model softmax --epochs 3 --threads 1 --log l; "
+        "echo status $?; cat l/run.json",
+        gs_test_folder(), GS_BUILD_DIR);
+    assert_has(output, "the log stops here, training continues", "\nstatus 1\n", "\"why\":\t\"done\"",
+               "\"log\":\t\"");
 }
 
 /* 0.05, not 0.05000000074505806. */

@@ -304,7 +304,7 @@ TEST(runs) {
     for (int k = 0; k < 4; k++) {
         snprintf(command, sizeof command, RUN "%s %s", folder, ways[k]);
         one = gs_test_output(0, "%s", command);
-        assert_non_null(strstr(one, "pictures in 3 folders"));
+        assert_has(one, "pictures in 3 folders");
         other = strstr(one, "sha256 ");
         assert_non_null(other);
         snprintf(sums[k], sizeof sums[k], "%.71s", other);

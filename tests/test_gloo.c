@@ -177,16 +177,15 @@ __attribute__((constructor)) static void maybe_be_a_process(void) {
 
 /* What the two print. One that still waits after a minute is killed, and prints nothing. */
 static char *both(const char *what) {
-    char *output;
     const char *folder = gs_test_format("%s/meet", gs_test_folder());
     assert_int_equal(mkdir(folder, 0700), 0);
-    gs_test_shell(&output,
-                  "export GS_TEST_GLOO=%s GRADSUM_WORLD_SIZE=2 GRADSUM_RENDEZVOUS=%s GRADSUM_TIMEOUT=600\n"
-                  "exec 2>&1; for rank in 0 1; do\n"
-                  "GRADSUM_MACHINE=$rank GRADSUM_RANK=$rank timeout --foreground -s KILL 200 %s/gradsum-test "
-                  "& done; wait",
-                  what, folder, GS_BUILD_DIR);
-    return output;
+    return gs_test_shell_output(
+        0,
+        "export GS_TEST_GLOO=%s GRADSUM_WORLD_SIZE=2 GRADSUM_RENDEZVOUS=%s GRADSUM_TIMEOUT=600\n"
+        "exec 2>&1; for rank in 0 1; do\n"
+        "GRADSUM_MACHINE=$rank GRADSUM_RANK=$rank timeout --foreground -s KILL 200 %s/gradsum-test "
+        "& done; wait",
+        what, folder, GS_BUILD_DIR);
 }
 
 /* Both say so: a garbled length must not stop a process. */
@@ -209,6 +208,5 @@ TEST(pieces_leave_before_their_receiver_asks) {
 /* Gloo forgets those who are in the middle of a message; the watch does not. */
 TEST(death_in_the_middle_of_a_message_is_noticed) {
     char *output = both("middle");
-    if (!strstr(output, "says: rank 0: broadcast of 50000000 f32 from rank 1: rank 1 was lost (connection"))
-        fail_msg("%s", output);
+    assert_has(output, "says: rank 0: broadcast of 50000000 f32 from rank 1: rank 1 was lost (connection");
 }

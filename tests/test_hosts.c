@@ -25,10 +25,6 @@ static int run(char **output, const char *script) {
                          gs_test_folder(), gs_test_folder(), GS_BUILD_DIR, gs_test_free_port(), script);
 }
 
-static void has(const char *output, const char *part) {
-    if (!strstr(output, part)) fail_msg("wanted '%s' in: %s", part, output);
-}
-
 /* One process here, two on one other machine, one on the third. The secret is on no command line. */
 TEST(machines_are_started_over_ssh) {
     char *output, one[65], many[65];
@@ -40,16 +36,15 @@ TEST(machines_are_started_over_ssh) {
                      0);
     gs_test_hash_of(output, many);
     assert_string_equal(one, many);
-    has(output, "gradsum launch: ssh berta cd ");
-    has(output, " launch --nodes 3 --node-rank 2 --ranks 1,2,1 --meet tcp://127.0.0.1:");
-    has(output, "workers  4 (cpu in each process; transport: hosts: ");
-    has(output, "saved\n0\n");
+    assert_has(output, "gradsum launch: ssh berta cd ",
+               " launch --nodes 3 --node-rank 2 --ranks 1,2,1 --meet tcp://127.0.0.1:",
+               "workers  4 (cpu in each process; transport: hosts: ", "saved\n0\n");
 }
 
 TEST(a_machine_that_cannot_be_reached_is_named) {
     char *output;
     assert_int_equal(run(&output, "$G launch --hosts 127.0.0.1,nowhere -n 1 --timeout 1 $M -- $T 2>&1"), 1);
-    has(output, "node rank 1 (nowhere) failed with exit status 255: ssh could not reach it");
+    assert_has(output, "node rank 1 (nowhere) failed with exit status 255: ssh could not reach it");
 }
 
 /* SIGHUP is ignored, as by nohup. SIGUSR1 makes a checkpoint, after a step that is not the last. */
@@ -62,7 +57,7 @@ TEST(signals_of_a_job) {
                                   "kill -HUP $!; kill -USR1 $!; "
                                   "wait $!; s=$?; cat out; ls points | grep -c json; exit $s"),
                      0);
-    has(output, "\n2\n");
+    assert_has(output, "\n2\n");
 }
 
 /* Ctrl-Z stops the ranks of all machines, for longer than the time-out. The launches here are children of $!, and the
@@ -80,7 +75,7 @@ TEST(all_machines_are_stopped_and_go_on) {
                          "[ $n != TTT ] || break; sleep 0.05; done; echo $n; sleep 5\n"
                          "kill -CONT $p; wait $p; s=$?; cat out; exit $s"),
         0);
-    has(output, "TTT\n");
+    assert_has(output, "TTT\n");
 }
 
 /* Standard input, in which the secret came, ends with the launch that has started this one. */
@@ -90,7 +85,7 @@ TEST(a_launch_ends_with_its_starter) {
                          "{ echo 0123456789abcdef0123; sleep 0.3; } | $G launch --nodes 2 --node-rank 0 $M "
                          "-n 1 --timeout 60 --secret-file - -- $T 2>&1"),
                      128 + 15);
-    has(output, "gradsum launch: stopped by signal 15");
+    assert_has(output, "gradsum launch: stopped by signal 15");
 }
 
 /* Two on each of two machines. How soon all end is in tests/net.sh. */

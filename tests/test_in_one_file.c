@@ -19,13 +19,11 @@ static const float LEARNING_RATE = 0.001f;
 static const double TOLERANCE = 1e-5;
 
 static float *weights_of_the_file(const char *model, int workers, const char *scheme, size_t params) {
-    char *output;
     const char *path = gs_test_format("%s/weights-of-one-file", gs_test_folder());
-    int status =
-        gs_test_shell(&output, "%s/in-one-file %s/fashion-mnist-small %s %d %s %g %d %s", GS_BUILD_DIR,
-                      GS_BUILD_DIR, model, workers, scheme, (double)LEARNING_RATE, (int)STEPS, path);
-    if (status != 0) fail_msg("in-one-file %s %d %s: exit %d: %s", model, workers, scheme, status, output);
-    assert_non_null(strstr(output, "epoch 1  train loss"));
+    char *output =
+        gs_test_shell_output(0, "%s/in-one-file %s/fashion-mnist-small %s %d %s %g %d %s", GS_BUILD_DIR,
+                             GS_BUILD_DIR, model, workers, scheme, (double)LEARNING_RATE, (int)STEPS, path);
+    assert_has(output, "epoch 1  train loss");
     float *weights = malloc((params + 1) * sizeof *weights);
     FILE *file = fopen(path, "rb");
     assert_non_null(weights);
@@ -75,10 +73,7 @@ static void three_workers_and_a_server(void **state) {
 }
 
 static void fails(const char *part, const char *arguments) {
-    char *output;
-    int status = gs_test_shell(&output, "%s/in-one-file %s", GS_BUILD_DIR, arguments);
-    if (status != 1 || !strstr(output, part))
-        fail_msg("in-one-file %s: exit %d, wanted 1 and '%s': %s", arguments, status, part, output);
+    gs_test_shell_prints(1, part, "%s/in-one-file %s", GS_BUILD_DIR, arguments);
 }
 
 TEST(wrong_use_is_explained) {

@@ -82,7 +82,7 @@ TEST(schemes_tell_where_they_are) {
                              "script -qec 'stty cols 80; %s/gradsum schemes -n 2 --seconds 1' /dev/null "
                              "</dev/null",
                              GS_BUILD_DIR);
-    if (!strstr(output, " of 5 sizes), turn ")) fail_msg("%s", output);
+    assert_has(output, " of 5 sizes), turn ");
     output = gs_test_output(0, "schemes -n 2 --seconds 0.6");
     if (strstr(output, " of 5 sizes), turn ")) fail_msg("%s", output);
 }

@@ -87,15 +87,15 @@ TEST(the_folder_of_a_launch_is_removed) {
 
     output =
         gs_test_shell_output(1, "TMPDIR=/no/such/folder %s/gradsum launch -n 2 -- --version", GS_BUILD_DIR);
-    assert_non_null(strstr(output, "cannot make a folder in /no/such/folder"));
+    assert_has(output, "cannot make a folder in /no/such/folder");
     /* no place for a cache: the folder in which the ranks meet must stay empty all the same */
     static const char *const homes[] = {"HOME=/dev/null", "-u HOME", "HOME=/proc"};
     for (int i = 0; i < 3; i++) {
-        int status = gs_test_shell(&output,
-                                   "unset POCL_CACHE_DIR XDG_CACHE_HOME; TMPDIR=%s env %s %s/gradsum launch "
-                                   "-n 2 -- train --model softmax --steps 1 --devices cpu",
-                                   tmp, homes[i], GS_BUILD_DIR);
-        if (status != 0) fail_msg("env %s: exit status %d: %s", homes[i], status, output);
+        output =
+            gs_test_shell_output(0,
+                                 "unset POCL_CACHE_DIR XDG_CACHE_HOME; TMPDIR=%s env %s %s/gradsum launch "
+                                 "-n 2 -- train --model softmax --steps 1 --devices cpu",
+                                 tmp, homes[i], GS_BUILD_DIR);
         assert_int_equal(entries(tmp), 0);
     }
 }

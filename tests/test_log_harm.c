@@ -57,8 +57,8 @@ TEST(a_full_disk_ends_the_log_alone) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *output;
         const char *folder = gs_test_folder();
-        char *plain = gs_test_output(0, "%s %s --trace-steps none --log %s/all --save %s/a.safetensors", args,
-                                     i < 2 ? cases[i].more : "--sync ring --devices cpu,cpu", folder, folder);
+        gs_test_output(0, "%s %s --trace-steps none --log %s/all --save %s/a.safetensors", args,
+                       i < 2 ? cases[i].more : "--sync ring --devices cpu,cpu", folder, folder);
         int status =
             gs_test_shell(&output, "ulimit -f %s; %s/gradsum %s %s --log %s/log --save %s/b.safetensors",
                           cases[i].blocks, GS_BUILD_DIR, args, cases[i].more, folder, folder);
@@ -66,7 +66,7 @@ TEST(a_full_disk_ends_the_log_alone) {
         if (status != 1 || !said || strstr(said + 1, "the log ends here") ||
             !strstr(output, "File too large"))
             fail_msg("case %zu: exit %d: %s", i, status, output);
-        assert_non_null(strstr(output, "epoch 4/4"));
+        assert_has(output, "epoch 4/4");
         assert_string_equal(strstr(output, "weights  sha256") ? "" : output, "");
         assert_int_equal(gs_test_shell(NULL, "cmp %s/a.safetensors %s/b.safetensors", folder, folder), 0);
         cJSON *lines = gs_test_metrics(in_folder(folder, "log")); /* whole, but for the last line */
@@ -84,15 +84,13 @@ TEST(a_full_disk_ends_the_log_alone) {
 }
 
 TEST(a_killed_run_leaves_what_it_wrote) {
-    char *output;
     const char *folder = gs_test_folder();
-    int status =
-        gs_test_shell(&output,
-                      "%s/gradsum train --model softmax --epochs 100000 --log %s/log >%s/out & "
-                      "pid=$!; until grep -q '\"epoch\":3,' %s/log/metrics.jsonl 2>/dev/null; do sleep 0.02; "
-                      "done; kill -9 $pid; wait $pid",
-                      GS_BUILD_DIR, folder, folder, folder);
-    if (status != 137) fail_msg("exit %d: %s", status, output);
+    gs_test_shell_output(
+        137,
+        "%s/gradsum train --model softmax --epochs 100000 --log %s/log >%s/out & "
+        "pid=$!; until grep -q '\"epoch\":3,' %s/log/metrics.jsonl 2>/dev/null; do sleep 0.02; "
+        "done; kill -9 $pid; wait $pid",
+        GS_BUILD_DIR, folder, folder, folder);
     cJSON *lines = gs_test_metrics(in_folder(folder, "log")),
           *run = gs_test_json(in_folder(folder, "log"), "run.json");
     assert_true(gs_test_count_kind(lines, "step") > 2 * 47);
@@ -103,16 +101,14 @@ TEST(a_killed_run_leaves_what_it_wrote) {
 }
 
 TEST(an_interrupted_run_says_so) {
-    char *output;
     const char *folder = gs_test_folder();
-    int status = gs_test_shell(
-        &output,
+    gs_test_shell_output(
+        128 + SIGTERM,
         "%s/gradsum train --model softmax --devices cpu,cpu --epochs 100000 --trace-steps 2-1000000 "
         "--log %s/log >%s/out & pid=$!; "
         "until grep -q '\"step\":9,' %s/log/metrics.jsonl 2>/dev/null; do sleep 0.02; "
         "done; kill -TERM $pid; wait $pid",
         GS_BUILD_DIR, folder, folder, folder);
-    if (status != 128 + SIGTERM) fail_msg("exit %d: %s", status, output);
     cJSON *lines = gs_test_metrics(in_folder(folder, "log")),
           *run = gs_test_json(in_folder(folder, "log"), "run.json");
     assert_string_equal(gs_test_text_of(gs_test_get(run, "ended"), "why"), "interrupted");
@@ -133,13 +129,13 @@ TEST(all_processes_log_or_none) {
                                        "rank 1 and rank 0 differ in --trace-steps"};
     for (int i = 0; i < 2; i++) {
         assert_int_equal(gs_test_shell(NULL, "mkdir %s/meet%d", folder, i), 0);
-        int status = gs_test_shell(
-            &output,
+        output = gs_test_shell_output(
+            2,
             "export GRADSUM_WORLD_SIZE=2 GRADSUM_RENDEZVOUS=%s/meet%d GRADSUM_TIMEOUT=200; "
             "GRADSUM_RANK=1 %s/gradsum train --steps 3 %s %s >%s/one%d 2>&1 & "
             "GRADSUM_RANK=0 %s/gradsum train --steps 3 --log %s/log; status=$?; wait; exit $status",
             folder, i, GS_BUILD_DIR, other[i], i ? folder : "", folder, i, GS_BUILD_DIR, folder);
-        if (status != 2 || !strstr(output, said[i])) fail_msg("exit %d: %s", status, output);
+        assert_has(output, said[i]);
         assert_false(gs_test_is_there(folder, "log"));
     }
 }

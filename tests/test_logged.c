@@ -111,20 +111,18 @@ TEST(damage_is_told) {
     assert_true(has_note(&log, "2 lines are left out, the first of them line 2."));
     gs_logged_free(&log);
 
-    char *output =
-        gs_test_shell_output(0, "cd %s && rm *.json* && mkdir metrics.jsonl trace.json run.json", folder);
+    gs_test_shell_output(0, "cd %s && rm *.json* && mkdir metrics.jsonl trace.json run.json", folder);
     assert_ok(gs_logged_read(folder, &log));
     assert_int_equal(log.notes, 3);
     gs_logged_free(&log);
-    output = gs_test_shell_output(0, "cd %s && rmdir *.json* && touch run.json metrics.jsonl", folder);
+    gs_test_shell_output(0, "cd %s && rmdir *.json* && touch run.json metrics.jsonl", folder);
     gs_test_program_prints(0, "no step and no epoch", "report %s -o %s/x.html", folder, folder);
 }
 
 /* To open one would wait for its other end, forever. */
 TEST(pipes_do_not_keep_it_waiting) {
     const char *folder = gs_made_log();
-    char *output =
-        gs_test_shell_output(0, "cd %s && rm *.json* && mkfifo metrics.jsonl trace.json run.json", folder);
+    gs_test_shell_output(0, "cd %s && rm *.json* && mkfifo metrics.jsonl trace.json run.json", folder);
     gs_test_program_prints(0, "", "report %s -o %s/x.html", folder, folder);
     gs_logged log;
     assert_ok(gs_logged_read(folder, &log));

@@ -143,15 +143,13 @@ TEST(mpirun_trains_as_one_worker_does) {
     assert_ok(gs_train(&s, NULL, &alone));
     float *weights = malloc(alone.params * sizeof *weights);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *output;
         gs_model *plan;
         const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
-        int status =
-            gs_test_shell(&output,
-                          MPIRUN "-n %d %s/gradsum train --model '%s' --devices %s --sync %s --batch 101 "
-                                 "--steps 6 --threads 1 --save %s",
-                          cases[i].processes, GS_BUILD_DIR, s.model, cases[i].devices, cases[i].sync, path);
-        if (status != 0) fail_msg("exit %d: %s", status, output);
+        gs_test_shell_output(0,
+                             MPIRUN "-n %d %s/gradsum train --model '%s' --devices %s --sync %s --batch 101 "
+                                    "--steps 6 --threads 1 --save %s",
+                             cases[i].processes, GS_BUILD_DIR, s.model, cases[i].devices, cases[i].sync,
+                             path);
         assert_ok(gs_model_plan(s.model, (gs_shape){1, 28, 28, 0}, &plan));
         assert_ok(gs_safetensors_load(path, plan, weights));
         gs_model_free(plan);
@@ -164,12 +162,11 @@ TEST(mpirun_trains_as_one_worker_does) {
 /* Slow links need nothing of MPI. */
 TEST(over_links_the_bits_are_the_same) {
     need_mpi();
-    char without[65], *output;
+    char without[65];
     const char *run = "train --model softmax --steps 10 --threads 1 --sync ring";
     gs_test_sha256("train --model softmax --steps 10 --threads 1 --sync ring --devices cpu,cpu,cpu", without);
-    int status = gs_test_shell(&output, MPIRUN "-n 3 %s/gradsum %s --link 200us,1GB/s", GS_BUILD_DIR, run);
-    if (status != 0 || !strstr(output, without) || !strstr(output, "link     200us,1GB/s"))
-        fail_msg("exit %d, wanted %s: %s", status, without, output);
+    char *output = gs_test_shell_output(0, MPIRUN "-n 3 %s/gradsum %s --link 200us,1GB/s", GS_BUILD_DIR, run);
+    assert_has(output, without, "link     200us,1GB/s");
 }
 
 /* A process that is stopped before MPI_Init: MPI names nobody. */
@@ -182,22 +179,19 @@ TEST(a_stopped_process_is_named_by_who_waits_in_init) {
                   "-n 2 sh -c 'if [ $OMPI_COMM_WORLD_RANK = 1 ]; then kill -STOP $$; fi; "
                   "%s/gradsum train --model softmax --steps 1 --threads 1 --timeout 1 2>&1 | cat'",
                   GS_BUILD_DIR);
-    if (!strstr(output, "MPI_Init waited 1 s for the other processes of mpirun: rank 1 (process ") ||
-        !strstr(output, ") is stopped"))
-        fail_msg("%s", output);
+    assert_has(output, "MPI_Init waited 1 s for the other processes of mpirun: rank 1 (process ",
+               ") is stopped");
 }
 
 /* Two processes that are not started alike: mpirun ends with status `wanted`, and nobody waits for the other. (Not by
  * `mpirun -n 1 true : -n 1 true`: even that crashes the mpirun of Open MPI 5.0.7.) */
 static void two_differ(int wanted, const char *message, const char *second) {
-    char *output;
-    int status = gs_test_shell(
-        &output,
+    gs_test_shell_prints(
+        wanted, message,
         "FIRST=\"train --steps 3 --timeout 90\" SECOND=\"%s\" " MPIRUN
         "-n 2 sh -c 'if [ $OMPI_COMM_WORLD_RANK = 0 ]; then set -- $FIRST; else set -- $SECOND; fi; "
         "exec %s/gradsum \"$@\" --model softmax'",
         second, GS_BUILD_DIR);
-    if (status != wanted || !strstr(output, message)) fail_msg("%s: exit %d: %s", second, status, output);
 }
 
 TEST(a_failing_process_ends_the_run) {

@@ -320,7 +320,7 @@ TEST(config_says_the_rest) {
                                  "COLUMNS=999 %s/gradsum train --data jargon --context 3 --steps 1 --batch 2 "
                                  "--tests 0 --names huggingface --save %s --model '%s' 2>&1",
                                  GS_BUILD_DIR, path_of("config.safetensors"), texts[i][0]);
-        if (!strstr(output, wanted)) fail_msg("no '%s' in: %s", wanted, output);
+        assert_has(output, wanted);
     }
 }
 

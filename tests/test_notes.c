@@ -1,10 +1,6 @@
 /* Notes on standard error: what is no error, but changes nothing or is hardly meant. */
 #include "tests/program.h"
 
-static void assert_has(const char *text, const char *part) {
-    if (!strstr(text, part)) fail_msg("wanted '%s' in:\n%s", part, text);
-}
-
 TEST(what_changes_nothing_is_said) {
     gs_test_program_prints(0, "note: --batch-norm local changes nothing: the model has no batch_norm",
                            "train --model softmax --steps 1 --threads 1 --batch-norm local");
@@ -45,9 +41,8 @@ TEST(data_that_teach_little) {
     }
     char *output;
     gs_test_program(&output, "train --model softmax --batch 3 --epochs 1 --data %s", folder);
-    assert_has(output, "(train) has labels 0 to 2, but the model has 10 outputs");
-    assert_has(output, "note: all bytes of ");
-    assert_has(output, "(train) are 7: nothing can be learned from these images");
+    assert_has(output, "(train) has labels 0 to 2, but the model has 10 outputs", "note: all bytes of ",
+               "(train) are 7: nothing can be learned from these images");
     gs_test_program(&output, "train --model softmax --steps 2");
     if (strstr(output, "note:")) fail_msg("nothing is wrong: %s", output);
 }

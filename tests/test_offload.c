@@ -276,7 +276,7 @@ TEST(the_program_ends_in_order) {
                              "printf '\\2\\0\\0\\0\\0\\0\\0\\0{}older' >%s; ulimit -f 1000; %s/gradsum train "
                              "--devices cpu,cpu --model mlp --steps 1 --offload optimizer --save %s",
                              saved, GS_BUILD_DIR, saved);
-    if (!strstr(output, "--offload: no room for ")) fail_msg("%s", output);
+    assert_has(output, "--offload: no room for ");
     gs_test_shell(&output, "tail -c 5 %s", saved);
     assert_string_equal(output, "older");
     gs_test_program_prints(

@@ -128,11 +128,10 @@ TEST(a_measured_cut_is_told) {
         const int cut = number_after(output, "--pipeline-cut ");
         assert_true(cut == 3 || cut == 7 || cut == 9 || cut == 11);
         snprintf(wanted, sizeof wanted, "\n    1  %d", cut);
-        assert_non_null(strstr(output, "forward ms"));
-        assert_non_null(strstr(output, wanted));
+        assert_has(output, "forward ms", wanted);
         char *record = gs_test_text(path, &length);
         snprintf(wanted, sizeof wanted, "\"pipeline_cut\":\t\"%d\"", cut);
-        if (!strstr(record, wanted)) fail_msg("no %s in %s", wanted, record);
+        assert_has(record, wanted);
         free(record);
         output = gs_test_output(0, "%s --model lenet --steps 2 --pipeline 2 --pipeline-cut %d", runs[i], cut);
         assert_null(strstr(output, "forward ms"));
@@ -145,8 +144,7 @@ TEST(the_bubble_is_shown) {
     gs_test_program_prints(0, "25.0 % by the formula", run);
     gs_test_program_prints(0, "pipelines of 2 stages, 1F1B", run);
     char *output = gs_test_output(0, "%s --json", run);
-    assert_non_null(strstr(output, "\"bubble_formula\":0.25"));
-    assert_non_null(strstr(output, "\"pipeline\":2"));
+    assert_has(output, "\"bubble_formula\":0.25", "\"pipeline\":2");
     const char *folder = gs_test_format("%s/log", gs_test_folder());
     gs_test_program_prints(0, "bubble", "%s --log %s --trace-steps 2-3", run, folder);
 }

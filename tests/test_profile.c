@@ -110,13 +110,12 @@ TEST(the_verdict_names_the_slower_one) {
     char text[400];
     gs_profile p = {.loader = 3e6, .step = 1e5, .sample_bytes = 785};
     gs_profile_verdict(&p, text, sizeof text);
-    assert_non_null(strstr(text, "The training step bounds this run: the loader alone is 30 times as fast."));
-    assert_non_null(strstr(text, "uses 78.5 MB/s"));
+    assert_has(text, "The training step bounds this run: the loader alone is 30 times as fast.",
+               "uses 78.5 MB/s");
     p.loader = 2e4;
     gs_profile_verdict(&p, text, sizeof text);
-    assert_non_null(strstr(text, "The loader bounds this run: the training step alone is 5 times as fast"));
-    assert_non_null(strstr(text, "wait at least 80 % of the time"));
-    assert_non_null(strstr(text, "is supplied with 15.7 MB/s"));
+    assert_has(text, "The loader bounds this run: the training step alone is 5 times as fast",
+               "wait at least 80 % of the time", "is supplied with 15.7 MB/s");
 }
 
 /* ---- the table ---- */
@@ -230,9 +229,7 @@ TEST(every_layer_has_a_row) {
 
 TEST(the_program_profiles) {
     char *output = gs_test_output(0, "profile --seconds 0.05 --model lenet --threads 1 --batch 32");
-    assert_non_null(strstr(output, "loader alone"));
-    assert_non_null(strstr(output, "bounds this run"));
-    assert_non_null(strstr(output, "conv 16 5x5"));
+    assert_has(output, "loader alone", "bounds this run", "conv 16 5x5");
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
         if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
     output = gs_test_output(0, "profile --model softmax --throttle 3 --json 2>/dev/null");
@@ -281,8 +278,7 @@ TEST(the_program_profiles_plain_loops) {
     char *output = gs_test_output(0, "profile --seconds 0.05 --model lenet --threads 1 --batch 16 --plain");
     char *table = strstr(output, "plain ms");
     assert_non_null(table);
-    assert_non_null(strstr(table, "conv 16 5x5"));
-    assert_non_null(strstr(table, "cpu/plain"));
+    assert_has(table, "conv 16 5x5", "cpu/plain");
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
         if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
     output =

@@ -22,10 +22,9 @@ TEST(from_another_folder) {
                                    folder, data_folder, program, kept),
                      0);
     char *output = gs_test_shell_output(1, "cd %s && %s train --resume %s --steps 2", other, program, kept);
-    assert_non_null(strstr(output, "no data at 'data' (No such file or directory)"));
-    assert_non_null(
-        strstr(output, "s.st was begun with --data data, a path from the folder that it ran in: resume it "
-                       "there, or give --data"));
+    assert_has(output, "no data at 'data' (No such file or directory)",
+               "s.st was begun with --data data, a path from the folder that it ran in: resume it "
+               "there, or give --data");
     for (int i = 0; i < 3; i++) {
         char data[400] = "";
         if (i == 1) snprintf(data, sizeof data, "--data %s/data", folder);
@@ -70,17 +69,16 @@ TEST(no_more_is_asked_for) {
         {"--epochs 3 --steps 7", "--epochs 1 --steps 5", "7 steps, and --steps 5 asks for no more",
          "--epochs 2"},
     };
-    char wanted[500], *output;
+    char wanted[500];
     const char *a = in_folder(gs_test_folder(), "a.st");
-    const char *b = in_folder(gs_test_folder(), "b.st");
     for (size_t i = 0; i < sizeof ended / sizeof *ended; i++) {
         gs_test_program_prints(0, "saved", RUN "%s --save %s --save-state", ended[i].begun, a);
         snprintf(wanted, sizeof wanted, "\"message\":\"the run in %s has done ", a);
-        output = gs_test_output(0, "train --json --resume %s %s", a, ended[i].asked);
+        char *output = gs_test_output(0, "train --json --resume %s %s", a, ended[i].asked);
         if (!strstr(output, wanted) || !strstr(output, ended[i].sentence)) fail_msg("row %zu: %s", i, output);
         snprintf(wanted, sizeof wanted, "; to go on, give a larger total: %s\"", ended[i].more);
         if (!strstr(output, wanted)) fail_msg("row %zu: %s", i, output);
-        assert_non_null(strstr(output, "\"train_loss\":null"));
+        assert_has(output, "\"train_loss\":null");
         assert_null(strstr(output, "\"event\":\"epoch\""));
         gs_test_program_prints(0, "\nepoch ", "train --resume %s %s", a, ended[i].more); /* it does go on */
     }
@@ -97,7 +95,7 @@ TEST(it_is_saved) {
         gs_test_program_prints(
             0, "saved", "%s --model softmax --batch 1000 --epochs 2 --save %s --save-state", ways[i], a);
         output = gs_test_output(0, "%s --resume %s --save %s --save-state", ways[i], a, b);
-        assert_non_null(strstr(output, "done     12 steps, test accuracy "));
+        assert_has(output, "done     12 steps, test accuracy ");
         assert_null(strstr(output, "samples/s"));
         assert_same_files(a, b);
     }

@@ -55,6 +55,5 @@ TEST(other_channels) {
                                   "train --threads 1 --steps 1 --model softmax --mean 0.25 --std 0.5 "
                                   "--json --save %s/w",
                                   folder);
-    assert_non_null(strstr(output, "\"mean\":0.25,"));
-    assert_non_null(strstr(output, "\"std\":0.5,"));
+    assert_has(output, "\"mean\":0.25,", "\"std\":0.5,");
 }

@@ -12,8 +12,7 @@
 
 /* The command ended with `status` and printed `part`; `weights` (NULL: none) can be loaded. */
 static void assert_saved(const char *output, const char *status, const char *part, const char *weights) {
-    if (!strstr(output, status) || !strstr(output, part))
-        fail_msg("wanted '%s', '%s': %s", status, part, output);
+    assert_has(output, status, part);
     if (weights) gs_test_program_prints(0, "test accuracy", "eval --load %s", weights);
 }
 

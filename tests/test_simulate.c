@@ -209,7 +209,7 @@ TEST(a_second_run_says_the_same) {
 /* Two clusters that are not the same look different. */
 TEST(hardware_is_told) {
     char *text = gs_test_output(0, CLUSTER "--add 10GB/s");
-    assert_non_null(strstr(text, "a worker makes 1 TFLOP/s\n"));
+    assert_has(text, "a worker makes 1 TFLOP/s\n");
     text = gs_test_output(0, CLUSTER "--add 10GB/s --json");
     cJSON *o = cJSON_Parse(text);
     assert_near(gs_test_field(o, "add")->valuedouble, 1e10, 0, 1e-12);
@@ -218,7 +218,7 @@ TEST(hardware_is_told) {
 
 TEST(lines_have_80_columns) {
     char *text = gs_test_output(0, CLUSTER "--curve --mtbf 30d --checkpoint-cost 60s --sync ps");
-    assert_non_null(strstr(text, "Young (1974)"));
+    assert_has(text, "Young (1974)");
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
         if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
 }

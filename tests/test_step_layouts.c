@@ -13,9 +13,7 @@ static const char transformer[] =
     "linear 16), residual (layer_norm, linear 32, gelu, linear 16), layer_norm, tied'";
 
 static cJSON *step(const char *options) {
-    char *output;
-    const int status = gs_test_program(&output, "step --threads 1 --json %s", options);
-    if (status != 0) fail_msg("step %s: exit %d: %s", options, status, output);
+    char *output = gs_test_output(0, "step --threads 1 --json %s", options);
     cJSON *o = cJSON_Parse(output);
     if (!o) fail_msg("step %s --json: no JSON: %.200s", options, output);
     return o;
@@ -197,8 +195,8 @@ TEST(rows_say_what_they_are) {
     for (int stage = 1; stage <= 3; stage += 2) {
         char *output = gs_test_output(0, "step --model mlp --zero %d --threads 1", stage);
         const char *line = strstr(output, "\nworker 0 ");
-        if (!line) fail_msg("%s", output);
-        const size_t columns = strcspn(line + 1, "\n");
+        const size_t columns = line ? strcspn(line + 1, "\n") : 0;
+        if (columns < 10) fail_msg("%s", output);
         assert_int_equal(memchr(line + 10, 'g', columns - 9) != NULL, stage == 1);
     }
 }

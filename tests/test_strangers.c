@@ -236,8 +236,7 @@ TEST(transports_that_differ_are_named) {
             "--sync $SCHEME 2>&1; }\n"
             "run 0 %s & run 1 %s; wait",
             folder, GS_BUILD_DIR, cases[i][0], cases[i][1]);
-        for (int k = 2; k < 4; k++)
-            if (!strstr(output, cases[i][k])) fail_msg("wanted '%s': %s", cases[i][k], output);
+        for (int k = 2; k < 4; k++) assert_has(output, cases[i][k]);
     }
 }
 
@@ -254,9 +253,7 @@ TEST(hosts_without_an_address_are_told_what_to_set) {
         "GRADSUM_RANK=0 $run & GRADSUM_RANK=1 unshare --net sh -c \"ip link set lo up; $run\"; wait",
         folder, GS_BUILD_DIR);
     for (int r = 0; r < 2; r++)
-        if (!strstr(output, r ? ": rank 1 runs on" : ": rank 0 runs on") ||
-            !strstr(output, "set GRADSUM_ADDRESS for each rank"))
-            fail_msg("%s", output);
+        assert_has(output, r ? ": rank 1 runs on" : ": rank 0 runs on", "set GRADSUM_ADDRESS for each rank");
 }
 
 /* A file that another user has left in the folder is not believed. */

@@ -53,16 +53,13 @@ TEST(table_and_chart) {
     char *from = strstr(output, "batch       lr"); /* before it is the folder's name */
     assert_non_null(from);
     assert_width(from, 60);
-    assert_non_null(strstr(output, "2 runs side by side, 1 thread per worker"));
-    assert_non_null(strstr(output, "steps to 99 % by global batch"));
+    assert_has(output, "2 runs side by side, 1 thread per worker", "steps to 99 % by global batch");
     for (const char *c = output; *c; c++) assert_true((unsigned char)*c < 128 && *c != '\033');
     tiny_program(&output, "--target 100 --lr 0");
     from = strstr(output, "batch       lr");
     assert_non_null(from);
     assert_width(from, 80);
-    assert_non_null(strstr(output, "never: not within 4 epochs"));
-    assert_non_null(strstr(output, "no chart: not reached, or diverged"));
-    assert_non_null(strstr(output, "  not reached\n"));
+    assert_has(output, "never: not within 4 epochs", "no chart: not reached, or diverged", "  not reached\n");
 }
 
 TEST(json) {
@@ -108,14 +105,12 @@ TEST(table_of_seeds) {
     char *from = strstr(output, "batch       lr reached");
     assert_non_null(from);
     assert_width(from, 60);
-    assert_non_null(strstr(output, "to 90 % accuracy, 3 seeds"));
-    assert_non_null(strstr(output, "seeds 7 to 9."));
-    assert_non_null(strstr(output, "o the median of 3 seeds"));
-    assert_non_null(strstr(output, "| from the fewest to the most steps of a seed"));
+    assert_has(output, "to 90 % accuracy, 3 seeds", "seeds 7 to 9.", "o the median of 3 seeds",
+               "| from the fewest to the most steps of a seed");
     tiny_program(&output, "--target 100 --lr 0 --seeds 3");
     assert_width(strstr(output, "batch       lr reached"), 80);
-    assert_non_null(strstr(output, "     0/3  never           -       -       -"));
-    assert_non_null(strstr(output, "no chart: not reached by half of the seeds or more"));
+    assert_has(output, "     0/3  never           -       -       -",
+               "no chart: not reached by half of the seeds or more");
 }
 
 /* Each run, then each batch: its figures are the medians of its runs. */

@@ -115,14 +115,11 @@ static void load_weights(const char *path, const gs_result *like, float *weights
 }
 
 static void compare_processes(const gs_result *alone, int processes, const char *devices, const char *sync) {
-    char *output;
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
-    int status =
-        gs_test_program(&output,
-                        "launch -n %d -- train --model '%s' --devices %s --sync %s --batch %d --steps %d "
-                        "--weight-decay 1e-3 --threads 1 --save %s",
-                        processes, MODEL, devices, sync, BATCH, STEPS, path);
-    if (status != 0) fail_msg("exit %d: %s", status, output);
+    gs_test_output(0,
+                   "launch -n %d -- train --model '%s' --devices %s --sync %s --batch %d --steps %d "
+                   "--weight-decay 1e-3 --threads 1 --save %s",
+                   processes, MODEL, devices, sync, BATCH, STEPS, path);
     float *weights = malloc(alone->params * sizeof(float));
     load_weights(path, alone, weights);
     assert_same_weights(alone, weights, devices);

@@ -137,7 +137,7 @@ TEST(a_message_says_where_it_ran_and_what_it_did_last) {
     *text = '\0';
     w.first = 4; /* these are the ranks of a second machine */
     gs_waits_explain(&w, text, sizeof text);
-    if (!strstr(text, " on host bert; rank 6 last began all_reduce of 8 f32")) fail_msg("%s", text);
+    assert_has(text, " on host bert; rank 6 last began all_reduce of 8 f32");
     w.first = 0;
     const long elsewhere[RANKS] = {0};
     const double one[RANKS * RANKS] = {[0 * RANKS + 1] = TIMEOUT};
@@ -159,7 +159,7 @@ TEST(those_who_wait_for_each_other_are_listed) {
     gs_waits w = {
         .noun = "rank", .size = RANKS, .timeout = TIMEOUT, .awaited = awaited, .age = age, .pid = pid};
     gs_waits_explain(&w, text, sizeof text);
-    assert_non_null(strstr(text, " (rank 0 waits for rank 1, rank 1 for rank 2, rank 2 for rank 0)"));
+    assert_has(text, " (rank 0 waits for rank 1, rank 1 for rank 2, rank 2 for rank 0)");
 }
 
 /* A rank whose machine is cut off hears nothing from the others: it blames none of them. */
