@@ -7,12 +7,7 @@ const char *in_folder(const char *folder, const char *name) {
 }
 
 void check_holds(const char *path, const char *text) {
-    char found[100] = "";
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    found[fread(found, 1, sizeof found - 1, f)] = '\0';
-    fclose(f);
-    assert_string_equal(found, text);
+    assert_string_equal(gs_test_text(path, NULL), text);
 }
 
 int entries(const char *folder) {
@@ -23,6 +18,14 @@ int entries(const char *folder) {
         count += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
     closedir(d);
     return count;
+}
+
+char *gs_test_text(const char *path, size_t *length) {
+    char *text;
+    size_t size;
+    assert_ok(gs_file_read(path, SIZE_MAX - 1, &text, &size));
+    if (length) *length = size;
+    return gs_test_keep(text);
 }
 
 void write_raw(const char *path, const void *bytes, size_t count) {

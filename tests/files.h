@@ -9,8 +9,11 @@ const char *in_folder(const char *folder, const char *name);
 /* How many things lie in a folder. */
 int entries(const char *folder);
 
-/* The file holds exactly this text, of less than 100 bytes. */
+/* The file holds exactly this text. */
 void check_holds(const char *path, const char *text);
+
+/* A whole file, with a 0 after it; kept. length may be NULL. */
+char *gs_test_text(const char *path, size_t *length);
 
 void write_raw(const char *path, const void *bytes, size_t count);
 

@@ -2,32 +2,13 @@
 
 #include <unistd.h>
 
-char *gs_test_text(const char *path, size_t *length) {
-    FILE *f = fopen(path, "rb");
-    if (!f) fail_msg("there is no %s", path);
-    fseek(f, 0, SEEK_END);
-    *length = (size_t)ftell(f);
-    rewind(f);
-    char *text = malloc(*length + 1);
-    assert_int_equal(fread(text, 1, *length, f), *length);
-    text[*length] = 0;
-    fclose(f);
-    return text;
-}
-
 cJSON *gs_test_json(const char *folder, const char *name) {
-    size_t length;
-    char *text = gs_test_text(in_folder(folder, name), &length);
-    cJSON *o = cJSON_Parse(text);
-    if (!o) fail_msg("%s/%s is not JSON", folder, name);
-    free(text);
-    return o;
+    return gs_test_parse(gs_test_text(in_folder(folder, name), NULL));
 }
 
 /* metrics.jsonl as an array; half a last line is left out. */
 cJSON *gs_test_metrics(const char *folder) {
-    size_t length;
-    char *text = gs_test_text(in_folder(folder, "metrics.jsonl"), &length);
+    char *text = gs_test_text(in_folder(folder, "metrics.jsonl"), NULL);
     cJSON *all = cJSON_CreateArray();
     for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
         *end = 0;
@@ -35,8 +16,7 @@ cJSON *gs_test_metrics(const char *folder) {
         if (!o) fail_msg("metrics.jsonl: not JSON: %s", line);
         cJSON_AddItemToArray(all, o);
     }
-    free(text);
-    return all;
+    return gs_test_keep(all);
 }
 
 const cJSON *gs_test_get(const cJSON *o, const char *name) {

@@ -10,10 +10,7 @@ bool gs_test_is_there(const char *folder, const char *name);
 /* A new place for a log, which is not there yet. */
 const char *gs_test_new_log(void);
 
-/* A whole file, with a 0 after it; to be freed. */
-char *gs_test_text(const char *path, size_t *length);
-
-/* To be deleted with cJSON_Delete. metrics.jsonl as an array; half a last line is left out. */
+/* Kept. metrics.jsonl as an array; half a last line is left out. */
 cJSON *gs_test_json(const char *folder, const char *name);
 cJSON *gs_test_metrics(const char *folder);
 

@@ -96,6 +96,19 @@ void gs_test_ranks_print(int status, const char *part, const char *run, const ch
 
 const cJSON *gs_test_field(const cJSON *object, const char *name) {
     const cJSON *f = cJSON_GetObjectItemCaseSensitive(object, name);
-    if (!f) fail_msg("the event has no \"%s\"", name);
+    if (!f) fail_msg("there is no \"%s\" in %s", name, cJSON_PrintUnformatted(object));
     return f;
+}
+
+cJSON *gs_test_parse(const char *text) {
+    cJSON *o = cJSON_Parse(text);
+    if (!o) fail_msg("not JSON: %s", text);
+    return gs_test_keep(o);
+}
+
+cJSON *gs_test_page_data(const char *page) {
+    static const char begin[] = "<script id=\"data\" type=\"application/json\">";
+    const char *json = strstr(page, begin);
+    assert_true(json && strstr(json, "</script>"));
+    return gs_test_parse(json + strlen(begin));
 }

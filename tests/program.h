@@ -30,3 +30,7 @@ void gs_test_ranks_print(int status, const char *part, const char *run, const ch
 
 /* The member `name` of what it printed as JSON; fails when there is none. */
 const cJSON *gs_test_field(const cJSON *object, const char *name);
+
+/* What the text is as JSON, of which it may be the beginning; and the data in a page's text. Both are kept. */
+cJSON *gs_test_parse(const char *text);
+cJSON *gs_test_page_data(const char *page);

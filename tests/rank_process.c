@@ -1,4 +1,5 @@
 #include "tests/rank_process.h"
+#include "tests/files.h"
 #include "comm/mesh.h"
 #include "comm/rendezvous.h"
 
@@ -92,12 +93,7 @@ int gs_test_rank_end(const gs_test_rank *p) {
 }
 
 const char *gs_test_rank_said(const gs_test_rank *p) {
-    static char text[1024];
-    FILE *f = fopen(p->log, "r");
-    assert_non_null(f);
-    text[fread(text, 1, sizeof text - 1, f)] = 0;
-    fclose(f);
-    return text;
+    return gs_test_text(p->log, NULL);
 }
 
 void gs_test_rank_says(const gs_test_rank *p, const char *part) {

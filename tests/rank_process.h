@@ -22,7 +22,7 @@ gs_test_rank gs_test_start_ill_rank(int rank, int size, const char *folder, doub
 /* Its wait status; it is killed, and the test fails, if it has not ended after 300 s. */
 int gs_test_rank_end(const gs_test_rank *);
 
-/* After its end: what it has printed. Static buffer. */
+/* After its end: what it has printed. */
 const char *gs_test_rank_said(const gs_test_rank *);
 
 /* After its end: what it has printed contains `part`. */

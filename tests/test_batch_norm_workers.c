@@ -51,14 +51,11 @@ TEST(global_is_that_of_one_worker) {
         gs_result r = gs_test_train(&s);
         assert_within(&r, &one, ROUNDING, devices[i]);
         assert_near(r.test_loss, one.test_loss, 1e-4, 0);
-        gs_result_free(&r);
     }
     s.devices = "cpu,cpu,cpu";
     s.zero = 1;
     gs_result r = gs_test_train(&s);
     assert_within(&r, &one, ROUNDING, "--zero 1");
-    gs_result_free(&r);
-    gs_result_free(&one);
 }
 
 /* Without batch_norm, a worker would compute 1000 samples in pieces of 256. */
@@ -70,8 +67,6 @@ TEST(global_of_a_large_batch) {
     s.devices = "cpu,cpu,cpu";
     gs_result r = gs_test_train(&s);
     assert_within(&r, &one, ROUNDING, "a batch of 1000");
-    gs_result_free(&r);
-    gs_result_free(&one);
 }
 
 TEST(global_on_an_opencl_device) {
@@ -82,8 +77,6 @@ TEST(global_on_an_opencl_device) {
     s.devices = "cpu,cl";
     gs_result r = gs_test_train(&s);
     assert_within(&r, &one, ROUNDING, s.devices);
-    gs_result_free(&r);
-    gs_result_free(&one);
 }
 
 TEST(local_is_that_of_each_worker) {
@@ -99,10 +92,6 @@ TEST(local_is_that_of_each_worker) {
     s.bucket = 1;
     gs_result buckets = gs_test_train(&s);
     assert_within(&buckets, &two, ROUNDING, "two workers, local, --bucket 1");
-    gs_result_free(&buckets);
-    gs_result_free(&two);
-    gs_result_free(&alone);
-    gs_result_free(&one);
 }
 
 /* Who computes which samples of a batch, and in how many passes and pieces. */
@@ -120,7 +109,6 @@ static void assert_cut_changes_nothing(gs_settings s, const cut *c, const gs_res
     s.exact = c->exact;
     gs_result r = gs_test_train(&s);
     assert_within(&r, one, ROUNDING, c->devices);
-    gs_result_free(&r);
 }
 
 /* Groups of 10 samples: batches of 240, cut for workers, passes and pieces. */
@@ -141,9 +129,6 @@ TEST(ghosts_do_not_depend_on_the_cut) {
                                {"cpu", 3, 0, false},
                                {"cpu", 0, 0, true}};
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) assert_cut_changes_nothing(s, &cuts[i], &one);
-    gs_result_free(&one);
-    gs_result_free(&whole);
-    gs_result_free(&global);
 }
 
 /* Groups of 16 of a batch of 330, of which the last has 10; the last batch of the epoch has 60 samples, in 4 groups. */
@@ -159,7 +144,6 @@ TEST(groups_are_dealt_out_whole) {
     s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 16};
     gs_result one = gs_test_train(&s);
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) assert_cut_changes_nothing(s, &cuts[i], &one);
-    gs_result_free(&one);
 }
 
 /* With each kind of statistics. The last batch has 6 samples: two of the 8 virtual shards have none. */
@@ -181,9 +165,7 @@ TEST(exact_to_the_bit) {
             s.devices = devices[i];
             gs_result r = gs_test_train(&s);
             assert_within(&r, &one, 0, devices[i]);
-            gs_result_free(&r);
         }
-        gs_result_free(&one);
     }
 }
 
@@ -200,8 +182,6 @@ TEST(exact_is_that_of_one_worker) {
     gs_result exact = gs_test_train(&s);
     assert_within(&exact, &one, ROUNDING, "--exact");
     assert_near(exact.test_loss, one.test_loss, 1e-4, 0);
-    gs_result_free(&exact);
-    gs_result_free(&one);
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         snprintf(
             arguments, sizeof arguments,
@@ -239,9 +219,6 @@ TEST(workers_that_are_apart) {
     s.every = 2;
     gs_result local = gs_test_train(&s);
     for (size_t i = 0; i < PARAMS + STATE; i++) assert_true(isfinite(local.weights[i]));
-    gs_result_free(&local);
-    gs_result_free(&async);
-    gs_result_free(&together);
 }
 
 static void assert_refused(gs_settings s, const char *wanted) {
@@ -272,8 +249,7 @@ TEST(what_cannot_be_is_refused) {
     t.bucket = 8;
     assert_refused(t, "wanted --batch-norm ghost:G (statistics of each G samples) or local, or no --bucket");
     t.devices = "cpu"; /* alone nothing is summed */
-    gs_result alone = gs_test_train(&t);
-    gs_result_free(&alone);
+    gs_test_train(&t);
 
     t = s;
     t.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 200};
@@ -318,5 +294,4 @@ TEST(saved_with_the_weights) {
     assert_ok(gs_eval(&e, &loaded));
     assert_true(loaded.test_loss == trained.test_loss && loaded.test_accuracy == trained.test_accuracy);
     gs_result_free(&loaded);
-    gs_result_free(&trained);
 }

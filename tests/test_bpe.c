@@ -50,14 +50,13 @@ TEST(as_tokenizers_does) {
     assert_int_equal(v.kind, GS_TOKENS_BPE);
     assert_int_equal(v.size, SIZE);
     assert_ok(gs_text_read(gs_test_source("tests/golden/bpe/cases.json"), 1 << 20, &text, &bytes));
-    cJSON *cases = cJSON_Parse(text);
+    cJSON *cases = gs_test_parse(text);
     const cJSON *one;
     int number = 0;
     cJSON_ArrayForEach(one, cases) {
         check_case(&v, one, number++);
     }
     assert_true(number > 100);
-    cJSON_Delete(cases);
     free(text);
     gs_vocabulary_free(&v);
 }

@@ -347,10 +347,8 @@ static const char *text_file(void) {
 
 static double field_of(const char *output, const char *name) {
     cJSON *o =
-        cJSON_Parse(strstr(output, "{\"event\":\"end\"") ? strstr(output, "{\"event\":\"end\"") : output);
-    assert_non_null(o);
+        gs_test_parse(strstr(output, "{\"event\":\"end\"") ? strstr(output, "{\"event\":\"end\"") : output);
     const double value = gs_test_field(o, name)->valuedouble;
-    cJSON_Delete(o);
     return value;
 }
 

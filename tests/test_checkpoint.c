@@ -125,13 +125,10 @@ TEST(each_way) {
         gs_result whole = train_with_checkpoints(s, ways[i].every, folder);
         gs_result both = go_on(s, folder, ways[i].others, ways[i].every);
         assert_same_bits(&whole, &both, ways[i].what);
-        gs_result_free(&both);
         if (i % 7 == 0) { /* checkpoints change nothing */
             gs_result without = gs_test_train(&s);
             assert_same_bits(&whole, &without, ways[i].what);
-            gs_result_free(&without);
         }
-        gs_result_free(&whole);
     }
 }
 
@@ -158,8 +155,6 @@ TEST(another_layout) {
             assert_same_bits(&whole, &both, changes[i].layout);
         else
             assert_same_within_rounding(&whole, &both, changes[i].layout);
-        gs_result_free(&both);
-        gs_result_free(&whole);
     }
 }
 
@@ -171,8 +166,6 @@ TEST(on_an_opencl_device) {
     s.optimizer = &gs_adam;
     gs_result whole = train_with_checkpoints(s, 2, folder), both = go_on(s, folder, NULL, 2);
     assert_same_bits(&whole, &both, "cl");
-    gs_result_free(&both);
-    gs_result_free(&whole);
 }
 
 /* ---- by the program ---- */

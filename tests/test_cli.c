@@ -1,9 +1,10 @@
 /* The program: exit statuses, JSON, and what it says when it is used wrongly. */
+#include "tests/files.h"
+#include "tests/launched.h"
 #include "tests/training.h"
 
 #include "cl/platforms.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -163,8 +164,7 @@ TEST(json_is_one_object_a_line) {
     int lines = 0, epochs = 0;
     const char *last = NULL;
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++) {
-        cJSON *o = cJSON_Parse(line);
-        if (!o) fail_msg("not JSON: %s", line);
+        cJSON *o = gs_test_parse(line);
         const char *event = gs_test_field(o, "event")->valuestring;
         if (lines == 0) assert_string_equal(event, "start");
         if (strcmp(event, "epoch") == 0) {
@@ -182,7 +182,6 @@ TEST(json_is_one_object_a_line) {
             assert_true(gs_test_field(o, "test_accuracy")->valuedouble > 0.5);
             last = "end";
         }
-        cJSON_Delete(o);
     }
     assert_int_equal(epochs, 2);
     assert_int_equal(lines, 4);
@@ -214,37 +213,10 @@ TEST(interrupted_training_saves_weights) {
     }
     await_training(folder);
     kill(child, SIGINT);
-    int status = 0;
-    for (int i = 0; i < 3000 && waitpid(child, &status, WNOHANG) == 0; i++) usleep(100000);
+    const int status = gs_test_launcher_end(child);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 128 + SIGINT);
     gs_test_program_prints(0, "test accuracy", "eval --load %s", path);
-}
-
-static int entries(const char *folder, const char *prefix) {
-    int count = 0;
-    DIR *d = opendir(folder);
-    assert_non_null(d);
-    for (struct dirent *e; (e = readdir(d));) count += strncmp(e->d_name, prefix, strlen(prefix)) == 0;
-    closedir(d);
-    return count;
-}
-
-/* A child of process `parent`, 0 if there is none. */
-static pid_t child_of(pid_t parent) {
-    pid_t found = 0;
-    DIR *proc = opendir("/proc");
-    assert_non_null(proc);
-    for (struct dirent *e; !found && (e = readdir(proc));) {
-        int pid, its_parent;
-        const char *path = gs_test_format("/proc/%s/stat", e->d_name);
-        FILE *f = fopen(path, "r");
-        if (!f) continue;
-        if (fscanf(f, "%d (%*[^)]) %*c %d", &pid, &its_parent) == 2 && its_parent == parent) found = pid;
-        fclose(f);
-    }
-    closedir(proc);
-    return found;
 }
 
 /* A rank that dies ends the run: one clear message, exit 1, and no file left behind. */
@@ -260,22 +232,14 @@ TEST(a_killed_rank_ends_the_run) {
         _exit(99);
     }
     await_training(folder);
-    pid_t rank = child_of(launcher);
+    pid_t rank = gs_test_rank_of(launcher, 1);
     assert_true(rank > 0);
     kill(rank, SIGKILL);
-    int status = 0;
-    pid_t ended = 0;
-    for (int i = 0; i < 3000 && (ended = waitpid(launcher, &status, WNOHANG)) == 0; i++) usleep(100000);
-    if (ended == 0) kill(launcher, SIGKILL);
-    assert_int_equal(ended, launcher);
+    const int status = gs_test_launcher_end(launcher);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 1);
-    assert_int_equal(entries(folder, "gradsum"), 0);
-    char text[4096] = "";
-    FILE *f = fopen(log, "r");
-    assert_non_null(f);
-    text[fread(text, 1, sizeof text - 1, f)] = 0;
-    fclose(f);
+    assert_int_equal(entries(folder), 1); /* the log */
+    char *text = gs_test_text(log, NULL);
     assert_has(text, "killed by signal 9");
 }
 

@@ -7,15 +7,13 @@ TEST(compare_prints_a_row_a_set) {
         gs_test_output(0, "compare --model softmax --steps 12 --devices-list 'cpu; cpu,cpu' --json");
     int lines = 0;
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++) {
-        cJSON *o = cJSON_Parse(line);
-        if (!o) fail_msg("not JSON: %s", line);
+        cJSON *o = gs_test_parse(line);
         assert_true(gs_test_field(o, "samples_per_s")->valuedouble > 0);
         assert_true(gs_test_field(o, "largest_difference")->valuedouble < 1e-5);
         const cJSON *share = gs_test_field(o, "share");
         double sum = 0;
         for (const cJSON *s = share->child; s; s = s->next) sum += s->valuedouble;
         assert_near(sum, 1, 1e-9, 0);
-        cJSON_Delete(o);
     }
     assert_int_equal(lines, 2);
 }
@@ -38,14 +36,13 @@ TEST(each_kind_of_device_has_its_measure) {
                                      "'cpu; cl; cpu,cl; cl:0.0/1of2; cpu,cpu; cl:0.0,cpu,cpu; "
                                      "cl:0.0/0of2,cl:0.0/1of2'");
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), i++) {
-        cJSON *o = cJSON_Parse(line);
+        cJSON *o = gs_test_parse(line);
         int base = 0;
         assert_string_equal(gs_test_field(o, "devices")->valuestring, rows[i].devices);
         assert_string_equal(gs_test_field(o, "base")->valuestring, rows[i].base);
         while (strcmp(rows[base].devices, rows[i].base) != 0) base++;
         speed[i] = gs_test_field(o, "samples_per_s")->valuedouble;
         assert_near(gs_test_field(o, "speed_up")->valuedouble, speed[i] / speed[base], 0, 1e-6);
-        cJSON_Delete(o);
     }
     assert_int_equal(i, 7);
 }
@@ -96,8 +93,7 @@ TEST(each_worker_has_a_line) {
 TEST(workers_add_up) {
     char *output = gs_test_output(0, "train --model softmax --steps 40 --threads 1 --devices cpu,cpu,cpu "
                                      "--batch 100 --json 2>/dev/null | tail -n 1");
-    cJSON *o = cJSON_Parse(output);
-    if (!o) fail_msg("not JSON: %s", output);
+    cJSON *o = gs_test_parse(output);
     const cJSON *workers = gs_test_field(o, "per_worker");
     double speed = 0;
     assert_int_equal(cJSON_GetArraySize(workers), 3);
@@ -111,5 +107,4 @@ TEST(workers_add_up) {
         speed += gs_test_field(w, "samples_per_s")->valuedouble;
     }
     assert_near(speed, gs_test_field(o, "samples_per_s")->valuedouble, 0, 1e-9);
-    cJSON_Delete(o);
 }

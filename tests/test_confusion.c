@@ -1,4 +1,5 @@
 /* eval --confusion and --report: which class is taken for which, and the samples that are furthest off. */
+#include "tests/files.h"
 #include "tests/program.h"
 
 #include "data/dataset.h"
@@ -116,8 +117,7 @@ TEST(the_matrix_adds_up) {
     train_softmax(path);
     for (int i = 0; i < 3; i++) {
         char *output = gs_test_output(0, "eval --load %s --confusion --json --devices %s", path, devices[i]);
-        cJSON *o = cJSON_Parse(output);
-        if (!o) fail_msg("%s", output);
+        cJSON *o = gs_test_parse(output);
         const cJSON *matrix = cJSON_GetObjectItem(o, "confusion"), *row;
         double accuracy = cJSON_GetObjectItem(o, "test_accuracy")->valuedouble, right = 0;
         assert_int_equal(cJSON_GetArraySize(matrix), 10);
@@ -142,7 +142,6 @@ TEST(the_matrix_adds_up) {
             assert_string_equal(text, first);
             cJSON_free(text);
         }
-        cJSON_Delete(o);
     }
     cJSON_free(first);
 }
@@ -175,18 +174,6 @@ TEST(a_table_or_a_list) {
     assert_null(strstr(output, "label            taken for"));
 }
 
-static cJSON *data_of_page(const char *path) {
-    static const char begin[] = "<script id=\"data\" type=\"application/json\">";
-    char *page = gs_test_shell_output(0, "cat %s", path);
-    char *data = strstr(page, begin);
-    assert_non_null(data);
-    data += strlen(begin);
-    *strstr(data, "</script>") = 0;
-    cJSON *o = cJSON_Parse(data);
-    assert_non_null(o);
-    return o;
-}
-
 /* Whoever computes them, the worst samples are those whose loss by the logits of `predict` is largest. */
 TEST(the_page_has_the_worst) {
     char weights[400], page[500], *first = NULL;
@@ -197,7 +184,7 @@ TEST(the_page_has_the_worst) {
         char *output =
             gs_test_output(0, "eval --load %s --devices %s --report %s", weights, devices[i], page);
         assert_null(strstr(output, "taken for")); /* the matrix is on the page, and was not asked for here */
-        cJSON *o = data_of_page(page);
+        cJSON *o = gs_test_page_data(gs_test_text(page, NULL));
         char *text = cJSON_PrintUnformatted(cJSON_GetObjectItem(o, "worst"));
         if (i == 0) {
             const cJSON *w = cJSON_GetArrayItem(cJSON_GetObjectItem(o, "worst"), 0);
@@ -215,7 +202,6 @@ TEST(the_page_has_the_worst) {
             assert_string_equal(text, first);
             cJSON_free(text);
         }
-        cJSON_Delete(o);
     }
     cJSON_free(first);
 }

@@ -131,20 +131,17 @@ TEST(a_carried_state_is_whole) {
     assert_ok(gs_train(&s, NULL, &both));
     assert_same_bits(&whole, &both, "carried");
     gs_carry_free(s.carry);
-    gs_result_free(&whole);
     gs_result_free(&both);
 }
 
 /* The copies of a run of so many steps. */
 static gs_carry *carry_of(uint64_t steps, uint64_t seed, size_t *params) {
     gs_settings s = gs_test_settings("cpu");
-    gs_result r;
     s.steps = steps;
     s.seed = seed;
     assert_ok(gs_carry_create(&s.carry));
-    assert_ok(gs_train(&s, NULL, &r));
+    gs_result r = gs_test_train(&s);
     *params = r.params;
-    gs_result_free(&r);
     return s.carry;
 }
 

@@ -5,8 +5,7 @@ static cJSON *last_line(char *output) {
     char *end = output + strlen(output);
     while (end > output && end[-1] == '\n') *--end = '\0';
     char *line = strrchr(output, '\n');
-    cJSON *o = cJSON_Parse(line ? line + 1 : output);
-    if (!o) fail_msg("not JSON: %s", output);
+    cJSON *o = gs_test_parse(line ? line + 1 : output);
     return o;
 }
 
@@ -34,7 +33,6 @@ TEST(stopped_before_the_first_test) {
     assert_true(cJSON_IsNull(gs_test_field(o, "test_accuracy")));
     assert_true(cJSON_IsNull(gs_test_field(o, "test_loss")));
     assert_true(cJSON_IsNull(gs_test_field(o, "test_epoch")));
-    cJSON_Delete(o);
 }
 
 /* A batch of all samples: an epoch has one step. */
@@ -52,7 +50,6 @@ TEST(stopped_after_a_test) {
     assert_true(gs_test_field(o, "test_epoch")->valueint >= 1);
     assert_true(gs_test_field(o, "test_epoch")->valueint <= gs_test_field(o, "steps")->valueint);
     assert_true(gs_test_field(o, "test_accuracy")->valuedouble > 0.3);
-    cJSON_Delete(o);
 }
 
 /* One worker too; but of a single step none is measured. */
@@ -64,7 +61,6 @@ TEST(shares_are_measured_or_null) {
     const cJSON *share = gs_test_field(cJSON_GetArrayItem(gs_test_field(o, "per_worker"), 0), "share");
     for (const cJSON *s = share->child; s; s = s->next) sum += s->valuedouble;
     assert_near(sum, 1, 1e-9, 0);
-    cJSON_Delete(o);
     static const char *const ones[] = {
         "train --model softmax --epochs 1 --batch all --json 2>/dev/null",
         "compare --model softmax --epochs 1 --batch all --devices-list cpu --json"};
@@ -75,7 +71,6 @@ TEST(shares_are_measured_or_null) {
                        : gs_test_field(o, "share");
         assert_int_equal(cJSON_GetArraySize(share), GS_PHASES);
         for (const cJSON *s = share->child; s; s = s->next) assert_true(cJSON_IsNull(s));
-        cJSON_Delete(o);
     }
 }
 
@@ -114,7 +109,6 @@ TEST(a_full_disk_takes_no_result) {
     assert_string_equal(gs_test_field(o, "status")->valuestring, "failed");
     assert_non_null(strstr(gs_test_field(o, "message")->valuestring, "cannot write"));
     assert_true(gs_test_field(o, "test_accuracy")->valuedouble > 0.1);
-    cJSON_Delete(o);
 }
 
 /* And how a run ended is in its run.json, though the lines of its steps could not all be written. */

@@ -121,17 +121,12 @@ TEST(parts_add_up_to_the_whole) {
 
 /* Line `begins` of a record: its numbers from there on are made others. Steps then end without their checks. */
 static void change_record(const char *folder, int rank, const char *begins) {
-    static char text[1 << 20];
     const char *path = gs_test_format("%s/rank-%d.digest", folder, rank);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    text[fread(text, 1, sizeof text - 1, file)] = 0;
-    char *line = strstr(text, begins);
+    char *text = gs_test_text(path, NULL), *line = strstr(text, begins);
     assert_non_null(line);
     for (char *c = line + strlen(begins); *c != '\n'; c++)
         if (*c >= '1' && *c <= '8') ++*c;
-    fclose(file);
-    file = fopen(path, "w");
+    FILE *file = fopen(path, "w");
     assert_non_null(file);
     for (char *l = strtok(text, "\n"); l; l = strtok(NULL, "\n")) {
         const bool ends = strncmp(l, "end ", 4) == 0;

@@ -1,4 +1,5 @@
 /* What `gradsum explain` says where no cause of its table is it, and where a mistake was made by a rank alone. */
+#include "tests/files.h"
 #include "tests/program.h"
 
 #include <sys/stat.h>
@@ -8,10 +9,7 @@
 static void write_rank(const char *folder, int rank, const char *text) {
     mkdir(folder, 0700);
     const char *path = gs_test_format("%s/rank-%d.digest", folder, rank);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
+    write_text(path, text);
 }
 
 /* Two ranks of a record by hand, of which each has what `row` says, and an update with this factor. */

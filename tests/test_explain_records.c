@@ -1,4 +1,5 @@
 /* Records of --digest that are damaged, or were changed: `gradsum explain` refuses them. */
+#include "tests/files.h"
 #include "tests/program.h"
 #include "tests/training.h"
 
@@ -7,13 +8,10 @@
 #include "explain/digests.h"
 #include "io/file.h"
 
-static void write_text(const char *folder, const char *text) {
+static void write_record(const char *folder, const char *text) {
     mkdir(folder, 0700);
     const char *path = gs_test_format("%s/rank-0.digest", folder);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
+    write_text(path, text);
 }
 
 /* Each is refused with the file and the line. */
@@ -40,7 +38,7 @@ TEST(damaged_records_are_refused) {
     gs_digests run;
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
         const char *folder = gs_test_folder();
-        write_text(folder, damaged[i].text);
+        write_record(folder, damaged[i].text);
         assert_fails(GS_E_FORMAT, damaged[i].part, gs_digests_read(folder, &run));
     }
     static const char head[] =
@@ -64,7 +62,7 @@ TEST(damaged_records_are_refused) {
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         const char *folder = gs_test_folder();
         const char *text = gs_test_format("%s%s", head, steps[i].text);
-        write_text(folder, text);
+        write_record(folder, text);
         assert_fails(GS_E_FORMAT, steps[i].part, gs_digests_read(folder, &run));
     }
 }
@@ -79,7 +77,7 @@ static void is_changed(const char *record, const char *cut, const char *more, co
     char *text = malloc(strlen(record) + strlen(more) + 1);
     assert_non_null(text);
     sprintf(text, "%.*s%s%s", (int)(at - record), record, more, rest + (*more ? 0 : 1));
-    write_text(folder, text);
+    write_record(folder, text);
     free(text);
     assert_fails(GS_E_FORMAT, part, gs_digests_read(folder, &run));
 }
@@ -114,8 +112,8 @@ TEST(records_that_were_changed_are_refused) {
 TEST(a_step_that_is_not_whole_is_left_out) {
     const char *folder = gs_test_folder();
     gs_digests run;
-    write_text(folder, "gradsum digest 3 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
-                       "y 1 0 0 4 1 2 3 4 5 6 0\nscore 1 1 1 1 1 1 1 1 1 1 1\nend 1\ny 2 0 0 4 1 2 3");
+    write_record(folder, "gradsum digest 3 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
+                         "y 1 0 0 4 1 2 3 4 5 6 0\nscore 1 1 1 1 1 1 1 1 1 1 1\nend 1\ny 2 0 0 4 1 2 3");
     assert_ok(gs_digests_read(folder, &run));
     assert_int_equal(run.steps, 1);
     assert_near(gs_digests_find(&run, 0, 1, GS_DIGEST_y, 0, 0)->along[3], 6, 0, 0);

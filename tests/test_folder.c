@@ -315,10 +315,9 @@ TEST(runs) {
                          "profile --size 16 --model softmax --batch 4 --threads 1 --cache memory "
                          "--loaders 2 --json --data %s",
                          folder);
-    cJSON *speeds = cJSON_Parse(one);
+    cJSON *speeds = gs_test_parse(one);
     assert_true(gs_test_field(speeds, "decoded_per_s")->valuedouble > 0);
     assert_true(gs_test_field(speeds, "cached_per_s")->valuedouble > 0);
-    cJSON_Delete(speeds);
     gs_test_program_prints(2, "--skip-broken", "predict --skip-broken --load x -o y");
     gs_test_program_prints(2, "--size is for image folders, and", "train --size 32 --epochs 1");
     gs_test_program_prints(2, "--cache keeps the middle of each picture",

@@ -5,11 +5,10 @@
 /* A mark of which each text is as bad as a student can make it. */
 static cJSON *bad_marks(const char *text) {
     cJSON *marks =
-        cJSON_Parse("[{\"student\": \"\", \"lab\": \"07\", \"title\": \"t\", \"points\": 3, \"of\": 10,"
-                    "\"problem\": \"\", \"messages\": \"\", \"remark\": \"\", \"tasks\": ["
-                    "{\"task\": \"7.1\", \"what\": \"one\", \"points\": 3, \"of\": 3, \"note\": \"\"},"
-                    "{\"task\": \"7.2\", \"what\": \"two\", \"points\": 0, \"of\": 7, \"note\": \"\"}]}]");
-    assert_non_null(marks);
+        gs_test_parse("[{\"student\": \"\", \"lab\": \"07\", \"title\": \"t\", \"points\": 3, \"of\": 10,"
+                      "\"problem\": \"\", \"messages\": \"\", \"remark\": \"\", \"tasks\": ["
+                      "{\"task\": \"7.1\", \"what\": \"one\", \"points\": 3, \"of\": 3, \"note\": \"\"},"
+                      "{\"task\": \"7.2\", \"what\": \"two\", \"points\": 0, \"of\": 7, \"note\": \"\"}]}]");
     cJSON_ReplaceItemInObject(marks->child, "student", cJSON_CreateString(text));
     cJSON_ReplaceItemInObject(marks->child, "messages", cJSON_CreateString(text));
     cJSON *second = cJSON_GetArrayItem(cJSON_GetObjectItem(marks->child, "tasks"), 1);
@@ -29,7 +28,6 @@ static char *written(const gs_format *f, const char *text) {
     f->student(out, &labs, marks);
     if (f->end) f->end(out);
     fclose(out);
-    cJSON_Delete(marks);
     return output;
 }
 
@@ -91,7 +89,7 @@ TEST(json_stays_json) {
 
 TEST(gradescope_gets_its_fields) {
     char *output = written(&gs_format_gradescope, "two\nlines");
-    cJSON *o = cJSON_Parse(output);
+    cJSON *o = gs_test_parse(output);
     assert_float_equal(gs_test_field(o, "score")->valuedouble, 3, 0);
     assert_float_equal(gs_test_field(gs_test_field(o, "extra_data"), "max_score")->valuedouble, 10, 0);
     assert_string_equal(gs_test_field(o, "visibility")->valuestring, "visible");
@@ -106,7 +104,6 @@ TEST(gradescope_gets_its_fields) {
     assert_string_equal(gs_test_field(second, "output")->valuestring, "two\nlines");
     assert_string_equal(gs_test_field(second, "visibility")->valuestring, "visible");
     assert_string_equal(gs_test_field(second, "status")->valuestring, "failed");
-    cJSON_Delete(o);
     free(output);
 }
 
@@ -135,5 +132,4 @@ TEST(a_long_note_stays_utf_8) {
         gs_mark_note(marks->child, note, sizeof note - less);
         assert_memory_equal(note + strlen(note) - 3, "\xe2\x82\xac", 3);
     }
-    cJSON_Delete(marks);
 }

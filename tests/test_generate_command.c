@@ -132,8 +132,7 @@ TEST(what_was_trained_generates) {
                                folder, tokens[i], path);
         output =
             gs_test_output(0, "generate --load %s --prompt \xc3\xa9 --length 30 --json 2>/dev/null", path);
-        cJSON *o = cJSON_Parse(output);
-        assert_non_null(o);
+        cJSON *o = gs_test_parse(output);
         assert_int_equal(gs_test_field(o, "prompt_tokens")->valueint, i == 0 ? 2 : 1);
         const char *at = cJSON_GetArrayItem(gs_test_field(o, "texts"), 0)->valuestring;
         int count = 0;
@@ -146,7 +145,6 @@ TEST(what_was_trained_generates) {
             assert_has(sentence, character);
         }
         assert_int_equal(count, i == 0 ? 0 : 30);
-        cJSON_Delete(o);
     }
     gs_test_program_prints(2, "the character 'z' (U+007A), which is not among the 8",
                            "generate --load %s --prompt z", path);
@@ -181,10 +179,8 @@ TEST(byte_pairs_come_out_whole) {
         prints(cases[i][1], line);
     }
     char *output = gs_test_output(0, "generate --load %s --length 4 --json 2>/dev/null", file);
-    cJSON *o = cJSON_Parse(output);
-    assert_non_null(o);
+    cJSON *o = gs_test_parse(output);
     assert_string_equal(gs_test_field(o, "texts")->child->valuestring, "\xf0\x9f\x98\x80hackers\n");
-    cJSON_Delete(o);
 }
 
 /* Bytes of which several make a character, and some none. */
@@ -202,8 +198,7 @@ TEST(bytes_come_out_as_they_are) {
 TEST(json_has_the_text) {
     char *output = gs_test_output(
         0, "generate --load %s --prompt a --length 6 --samples 2 --json 2>/dev/null", chars_file());
-    cJSON *o = cJSON_Parse(output);
-    assert_non_null(o);
+    cJSON *o = gs_test_parse(output);
     assert_string_equal(gs_test_field(o, "status")->valuestring, "done");
     assert_int_equal(gs_test_field(o, "tokens")->valueint, 6);
     assert_int_equal(gs_test_field(o, "prompt_tokens")->valueint, 1);
@@ -212,18 +207,15 @@ TEST(json_has_the_text) {
     assert_int_equal(cJSON_GetArraySize(texts), 2);
     assert_string_equal(cJSON_GetArrayItem(texts, 1)->valuestring,
                         "\xc3\xa9\xf0\x9f\x98\x80\na\xc3\xa9\xf0\x9f\x98\x80");
-    cJSON_Delete(o);
 
     /* bytes that are no UTF-8: 0xfd to 0xff, then 0 */
     output = gs_test_output(0,
                             "generate --load %s --prompt \"$(printf '\\374')\" --length 5 --json "
                             "2>/dev/null",
                             make_file("more", 256, next_byte, "\"tokens\":\"bytes\""));
-    o = cJSON_Parse(output);
-    assert_non_null(o);
+    o = gs_test_parse(output);
     assert_string_equal(cJSON_GetArrayItem(gs_test_field(o, "texts"), 0)->valuestring,
                         "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\x01");
-    cJSON_Delete(o);
 }
 
 TEST(the_same_seed_the_same_text) {

@@ -175,8 +175,6 @@ TEST(stages_change_no_bit) {
             gs_result r = train_as_planned(&s);
             assert_same_bits(&one, &r, models[i]);
             assert_true(r.test_loss == one.test_loss);
-            gs_result_free(&one);
-            gs_result_free(&r);
         }
 }
 
@@ -193,8 +191,6 @@ TEST(beside_a_cpu) {
     gs_result r = train_as_planned(&s);
     const double off = gs_test_difference(&one, &r);
     if (!(off < 2e-3)) fail_msg("the weights are off by %g", off);
-    gs_result_free(&one);
-    gs_result_free(&r);
 }
 
 static double activations_of(const gs_result *r) {
@@ -226,10 +222,7 @@ TEST(groups_are_near_f32) {
                           models[i], off, usual, activations_of(&r), activations_of(&f32));
             assert_true(off > 0 && off < 2 * usual);
             assert_true(activations_of(&r) < (i == 2 ? 1 : 0.7) * activations_of(&f32));
-            gs_result_free(&r);
-            gs_result_free(&one);
         }
-        gs_result_free(&f32);
     }
 }
 
@@ -291,7 +284,6 @@ TEST(bytes_are_halved) {
         gs_result r = gs_test_train(&s);
         assert_near(r.sent_most, sent, 0, 0);
         assert_near(foreseen(&s, s.batch), sent, 0, 0);
-        gs_result_free(&r);
     }
 }
 

@@ -90,8 +90,6 @@ TEST(a_run_pauses) {
         assert_true(gs_seconds() - start >= least);
         assert_true(r.samples_per_s <= (6000 + 333) / least);
         assert_same_bits(&calm, &r, syncs[i]);
-        gs_result_free(&calm);
-        gs_result_free(&r);
     }
     gs_test_program_prints(0, "jitter   worker 1 pauses 2.5 ms in 50 % of its steps",
                            "train --model softmax --steps 2 --devices cpu,cpu --jitter 1:2.5ms@50%%");

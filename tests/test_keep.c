@@ -14,8 +14,7 @@ static void read_lines(char *output, double *best, int *best_epoch, double *last
     *best = -1;
     *best_epoch = *kept = 0;
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n")) {
-        cJSON *o = cJSON_Parse(line);
-        if (!o) fail_msg("%s", line);
+        cJSON *o = gs_test_parse(line);
         const char *event = cJSON_GetObjectItem(o, "event")->valuestring;
         if (strcmp(event, "epoch") == 0) {
             *last = field(o, "test_accuracy");
@@ -25,7 +24,6 @@ static void read_lines(char *output, double *best, int *best_epoch, double *last
             }
         }
         if (strcmp(event, "end") == 0) *kept = (int)field(o, "kept_epoch");
-        cJSON_Delete(o);
     }
 }
 
@@ -47,9 +45,8 @@ TEST(the_best_epoch_is_saved) {
         assert_int_equal(kept, best_epoch);
         differs = differs || best > last;
         char *eval = gs_test_output(0, "eval --json --load %s", path);
-        cJSON *o = cJSON_Parse(eval);
+        cJSON *o = gs_test_parse(eval);
         assert_float_equal(field(o, "test_accuracy"), best, 1e-9);
-        cJSON_Delete(o);
     }
     assert_true(differs);
 }

@@ -144,11 +144,7 @@ static void start(watched *w, bool wait) {
 /* The launcher's exit status; the log holds `part` in its last line; no process and no file is left. */
 static const char *ended_wrongly(const watched *w, int wanted, const char *part) {
     const int status = gs_test_launcher_end(w->launcher);
-    char text[4096] = "";
-    FILE *f = fopen(w->log, "r");
-    assert_non_null(f);
-    text[fread(text, 1, sizeof text - 1, f)] = 0;
-    fclose(f);
+    char *text = gs_test_text(w->log, NULL);
     for (int r = 0; r < 2; r++) assert_false(gs_test_lives(w->rank[r]));
     assert_int_equal(entries(w->folder), 0);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != wanted)

@@ -266,12 +266,11 @@ TEST(the_command_predicts_runs_and_compares) {
     gs_test_program_prints(0, "1 of 3 predicted, 0 right", "lesson 0 --show");
 
     output = gs_test_output(0, "lesson 0 --export");
-    cJSON *o = cJSON_Parse(output);
+    cJSON *o = gs_test_parse(output);
     const cJSON *answer = cJSON_GetArrayItem(gs_test_field(o, "answers"), 0);
     assert_string_equal(gs_test_field(answer, "prediction")->valuestring, "48");
     assert_string_equal(gs_test_field(answer, "outcome")->valuestring, "47");
     assert_true(cJSON_IsFalse(gs_test_field(answer, "right")));
-    cJSON_Delete(o);
     gs_test_program_prints(0, "", "lesson 0 --forget");
     gs_test_program_prints(0, "0 of 3 predicted", "lesson 0 --show");
     unsetenv("XDG_DATA_HOME");

@@ -185,16 +185,13 @@ TEST(gs_train_finds_the_plane) {
     const float want[] = {3, -2, 1, 1, 1, 0}; /* weight (2,2), bias (2) */
     for (int k = 0; k < 4; k++) {
         gs_settings s = plane_settings(train, test, workers[k]);
-        gs_result result, again;
-        assert_ok(gs_train(&s, NULL, &result));
+        gs_result result = gs_test_train(&s);
         assert_int_equal(result.steps, 60 * 7);
         assert_int_equal(result.params, 6);
         for (int i = 0; i < 6; i++) assert_near(result.weights[i], want[i], 1e-3, 0);
         assert_near(result.test_loss, 0, 1e-6, 0);
-        assert_ok(gs_train(&s, NULL, &again));
+        gs_result again = gs_test_train(&s);
         assert_same_bits(&result, &again, workers[k]);
-        gs_result_free(&result);
-        gs_result_free(&again);
     }
     gs_dataset_free(train);
     gs_dataset_free(test);
@@ -214,10 +211,8 @@ TEST(labels_from_memory) {
     assert_int_equal(set->classes, 2);
     gs_settings s = plane_settings(set, set, "cpu,cpu");
     s.loss = GS_SOFTMAX_CROSS_ENTROPY;
-    gs_result result;
-    assert_ok(gs_train(&s, NULL, &result));
+    gs_result result = gs_test_train(&s);
     assert_near(result.test_accuracy, 1, 0, 0);
-    gs_result_free(&result);
 
     uint32_t order[] = {7, 2};
     float got[4];

@@ -21,9 +21,7 @@ TEST(local_sgd_with_h_1_is_synchronous) {
             assert_same_within_rounding(&synchronous, &r, devices[i]);
             assert_near(r.train_loss, synchronous.train_loss, 0, 1e-5);
             assert_int_equal(r.workers, gs_devices_count(devices[i]));
-            gs_result_free(&r);
         }
-        gs_result_free(&synchronous);
     }
 }
 
@@ -40,8 +38,6 @@ TEST(local_sgd_weighs_by_samples) {
     s.every = 7; /* the end of the epoch comes first, and averages */
     gs_result local = gs_test_train(&s);
     assert_same_within_rounding(&synchronous, &local, "1 step of local SGD");
-    gs_result_free(&synchronous);
-    gs_result_free(&local);
 }
 
 /* All copies are the same after each average (--verify), the run repeats to the bit, and it learns; with H > 1 it
@@ -55,9 +51,6 @@ TEST(local_sgd_averages_and_learns) {
     gs_result a = gs_test_train(&s), b = gs_test_train(&s);
     assert_same_bits(&a, &b, "a second run");
     assert_true(gs_test_difference(&a, &synchronous) > 1e-4);
-    gs_result_free(&a);
-    gs_result_free(&b);
-    gs_result_free(&synchronous);
     s = gs_settings_default();
     s.devices = "cpu,cpu,cpu";
     s.threads = 1;
@@ -67,7 +60,6 @@ TEST(local_sgd_averages_and_learns) {
     a = gs_test_train(&s);
     assert_int_equal(a.steps, 47);
     assert_true(a.test_accuracy > 0.6);
-    gs_result_free(&a);
 }
 
 TEST(local_sgd_between_processes) {

@@ -149,9 +149,7 @@ TEST(steps_use_the_rates) {
         s.test_hook = record_rate;
         s.warmup_steps = 4;
         if (i < 2) s.final_lr = 0.05f;
-        gs_result r;
-        assert_ok(gs_train(&s, NULL, &r));
-        gs_result_free(&r);
+        gs_test_train(&s);
         for (int t = 0; t < STEPS; t++) {
             double p = (t - 4) / 20.0, fallen = i == 0 ? 1 - p : (1 + cos(acos(-1) * p)) / 2;
             double want = 0.05 + 0.2 * fallen;
@@ -174,10 +172,8 @@ TEST(epochs_end_it) {
     s.test_hook = record_epochs;
     s.steps = 0;
     s.warmup = 1;
-    gs_result r;
-    assert_ok(gs_train(&s, NULL, &r));
+    gs_result r = gs_test_train(&s);
     assert_int_equal(r.steps, 57);
-    gs_result_free(&r);
     assert_near((double)epoch_rates[0], 0.25 / 20, 0, 1e-7);
     assert_near((double)epoch_rates[19], 0.25, 0, 0);
     assert_near((double)epoch_rates[38], 0.125, 0, 1e-7);
@@ -186,14 +182,13 @@ TEST(epochs_end_it) {
 
 static gs_result train_as(const char *devices, const char *sync, int every, int staleness, bool exact) {
     gs_settings s = settings_for(devices, "cosine");
-    gs_result r;
     s.warmup_steps = 3;
     s.zero = strcmp(sync, "zero") == 0;
     if (!s.zero) s.sync = sync;
     s.every = every;
     s.staleness = staleness;
     s.exact = exact;
-    assert_ok(gs_train(&s, NULL, &r));
+    gs_result r = gs_test_train(&s);
     return r;
 }
 
@@ -214,16 +209,12 @@ TEST(all_ways_follow) {
         assert_near(gs_test_difference(&one, &r), 0, 2e-6, 0);
         gs_result_free(&r);
     }
-    gs_result_free(&one);
     gs_settings s = settings_for("cpu,cpu", "cosine");
     s.accumulate = 3;
-    gs_result passes, whole;
-    assert_ok(gs_train(&s, NULL, &passes));
+    gs_result passes = gs_test_train(&s);
     s.accumulate = 1;
-    assert_ok(gs_train(&s, NULL, &whole));
+    gs_result whole = gs_test_train(&s);
     assert_near(gs_test_difference(&whole, &passes), 0, 2e-6, 0);
-    gs_result_free(&passes);
-    gs_result_free(&whole);
 }
 
 /* ---- the program ---- */

@@ -1,4 +1,5 @@
 /* Processes meet in a folder, and each failure to meet is named. */
+#include "tests/files.h"
 #include "tests/program.h"
 #include "tests/rank_process.h"
 #include "comm/rendezvous.h"
@@ -22,10 +23,7 @@ static gs_status meet(int rank, int size, const char *folder, double timeout, co
 
 static void write_file(const char *folder, const char *name, const char *text) {
     const char *path = gs_test_format("%s/%s", folder, name);
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
+    write_text(path, text);
 }
 
 /* Until the rank has come, which another process is. */

@@ -226,8 +226,7 @@ TEST(train_shows_both) {
     static const char RUN[] = "train --model lenet --devices cpu,cpu --zero 2 --steps 2 --threads 1";
     gs_test_program_prints(0, " predicted): weights 0.5 (0.5), ", RUN);
     char *text = gs_test_output(0, "%s --json", RUN);
-    cJSON *end = cJSON_Parse(strstr(text, "{\"event\":\"end\""));
-    assert_non_null(end);
+    cJSON *end = gs_test_parse(strstr(text, "{\"event\":\"end\""));
     for (int i = 0; i < 2; i++) {
         const cJSON *w = cJSON_GetArrayItem(gs_test_field(end, "per_worker"), i);
         const cJSON *took = gs_test_field(w, "device_bytes"),
@@ -236,5 +235,4 @@ TEST(train_shows_both) {
             assert_near(gs_test_field(said, kind->string)->valuedouble, kind->valuedouble,
                         0.03 * kind->valuedouble, 0);
     }
-    cJSON_Delete(end);
 }

@@ -17,9 +17,7 @@ TEST(accumulation_equals_the_large_batch) {
             gs_result r = gs_test_train(&s);
             assert_same_within_rounding(&one, &r, devices[i]);
             assert_true(memcmp(one.weights, r.weights, one.params * sizeof(float)) != 0);
-            gs_result_free(&r);
         }
-    gs_result_free(&one);
 }
 
 static size_t micro_batch_seen;
@@ -90,8 +88,6 @@ TEST(a_slow_worker_changes_nothing_but_time) {
     assert_same_bits(&fast, &slow, "--slow 1:5");
     /* no matter how fast the machine is: 20 steps of at least 5 ms each, in which 2 workers see 6000 + 333 samples */
     assert_true(slow.samples_per_s <= (6000 + 333) / (GS_TEST_STEPS * 5e-3));
-    gs_result_free(&fast);
-    gs_result_free(&slow);
     gs_test_program_prints(0, "slow     worker 1 sleeps 2.5 ms in each step",
                            "train --model softmax --steps 2 --devices cpu,cpu --slow 1:2.5");
     gs_test_program_prints(2, "there is no worker 2; workers are 0 to 1",

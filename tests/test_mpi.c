@@ -135,12 +135,11 @@ TEST(mpirun_trains_as_one_worker_does) {
         const char *devices, *sync;
     } cases[] = {{2, "cpu", "allreduce"}, {3, "cpu", "ring"}, {2, "cpu,cpu", "allreduce"}, {2, "cpu", "ps"}};
     gs_settings s = gs_settings_default();
-    gs_result alone;
     s.model = "flatten, linear 24, tanh, linear 10";
     s.batch = 101;
     s.steps = 6;
     s.threads = 1;
-    assert_ok(gs_train(&s, NULL, &alone));
+    gs_result alone = gs_test_train(&s);
     float *weights = malloc(alone.params * sizeof *weights);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gs_model *plan;
@@ -156,7 +155,6 @@ TEST(mpirun_trains_as_one_worker_does) {
         for (size_t k = 0; k < alone.params; k++) assert_near(weights[k], alone.weights[k], 2e-6, 0);
     }
     free(weights);
-    gs_result_free(&alone);
 }
 
 /* Slow links need nothing of MPI. */

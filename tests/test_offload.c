@@ -72,13 +72,11 @@ static void assert_same_as(const gs_result *without, gs_settings s, unsigned off
     assert_false(without->offload.on);
     assert_true(with.offload.on && with.offload.bytes > 0);
     assert_int_equal(entries(s.offload_dir), 0);
-    gs_result_free(&with);
 }
 
 static void assert_same_with(gs_settings s, unsigned offload, const char *what) {
     gs_result without = gs_test_train(&s);
     assert_same_as(&without, s, offload, what);
-    gs_result_free(&without);
 }
 
 TEST(the_same_bits_on_cpu) {
@@ -128,7 +126,6 @@ TEST(the_same_bits_with_tensor) {
     gs_result without = gs_test_train(&s);
     for (unsigned offload = 1; offload <= GS_OFFLOADS; offload++)
         assert_same_as(&without, s, offload, "--tensor 2");
-    gs_result_free(&without);
     s.recompute = 2;
     assert_same_with(s, GS_OFFLOADS, "--tensor 2 --recompute 2");
     s.devices = "cpu,cpu,cpu,cpu";
@@ -157,7 +154,6 @@ TEST(the_same_bits_with_recompute) {
                                               gs_recompute_text(s.recompute, text, sizeof text), s.model);
             assert_same_as(&plain, s, GS_OFFLOAD_ACTIVATIONS, what);
             assert_same_as(&plain, s, GS_OFFLOAD_ACTIVATIONS | GS_OFFLOAD_WEIGHTS, what);
-            gs_result_free(&plain);
         }
     gs_settings s = settings("cpu,cpu");
     s.model = models[1];
@@ -220,10 +216,10 @@ TEST(a_run_is_resumed) {
     const char *devices[] = {"cpu", "cpu,cpu", "cl"};
     for (int i = 0; i < (gs_test_has_opencl() ? 3 : 2); i++) {
         gs_settings s = settings(devices[i]);
-        gs_result whole, first, second;
+        gs_result first, second;
         s.tensor = i == 1 ? 2 : 0;
         const char *half = gs_test_format("%s/half.st", gs_test_folder());
-        assert_ok(gs_train(&s, NULL, &whole));
+        gs_result whole = gs_test_train(&s);
         for (unsigned both = 0; both < 2; both++) {
             s.steps = 2;
             s.save = half;
@@ -239,7 +235,6 @@ TEST(a_run_is_resumed) {
             gs_result_free(&first);
             gs_result_free(&second);
         }
-        gs_result_free(&whole);
     }
 }
 

@@ -41,8 +41,6 @@ static void compare(gs_settings s, int buckets) {
     assert_int_equal(plain.overlap.buckets, 0);
     assert_int_equal(r.overlap.buckets, buckets);
     assert_true(r.overlap.summed > 0 && r.overlap.waited > 0);
-    gs_result_free(&plain);
-    gs_result_free(&r);
 }
 
 static void every_scheme_gives_the_same_weights(void **state) {
@@ -83,7 +81,6 @@ static void buckets_go_with_wire(void **state) {
     s.sync = "ps";
     gs_result r = gs_test_train(&s); /* each message of rank 0: all parameters as 2 bytes, the counts as 4 */
     assert_near(r.sent_most, 2 * (2.0 * (double)r.params + 4 * GS_STATS), 1e-6, 0);
-    gs_result_free(&r);
 }
 
 static void opencl_devices_too(void **state) {
@@ -120,7 +117,6 @@ static void buckets_end_at_layers(void **state) {
         if (r.overlap.buckets != cases[i].buckets)
             fail_msg("%s in buckets of %d KB: %d, wanted %d", cases[i].model, cases[i].kb, r.overlap.buckets,
                      cases[i].buckets);
-        gs_result_free(&r);
     }
 }
 
@@ -229,7 +225,6 @@ static void processes_give_the_same_weights(void **state) {
     }
     free(plain.weights);
     free(with.weights);
-    gs_result_free(&alone);
 }
 
 /* ---- failures ---- */

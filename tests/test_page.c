@@ -1,30 +1,12 @@
 /* Pages: put together as written, self-contained, whole or not there. What a browser makes of them:
  * tests/browser_step.py. */
+#include "tests/files.h"
 #include "tests/program.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <sys/stat.h>
 #include "page/page.h"
-
-static char *read_text(const char *path, size_t *length) {
-    FILE *f = fopen(path, "rb");
-    if (!f) fail_msg("there is no %s", path);
-    fseek(f, 0, SEEK_END);
-    *length = (size_t)ftell(f);
-    rewind(f);
-    char *text = malloc(*length + 1);
-    assert_int_equal(fread(text, 1, *length, f), *length);
-    text[*length] = 0;
-    fclose(f);
-    return text;
-}
-
-static char *path_in(const char *folder, const char *name) {
-    static char path[600];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
 
 TEST(parts_take_the_place_of_marks) {
     cJSON *json = cJSON_CreateObject();
@@ -36,14 +18,13 @@ TEST(parts_take_the_place_of_marks) {
         {"json", GS_PAGE_JSON, NULL, json},
         {0},
     };
-    char *path = path_in(gs_test_folder(), "page.html");
+    const char *path = in_folder(gs_test_folder(), "page.html");
     assert_ok(gs_page_write(path, "{{text}}|{{json}}|{{style}}|{{script}}|{{text}}}} {x} {{", parts));
     size_t length;
-    char *text = read_text(path, &length);
+    char *text = gs_test_text(path, &length);
     assert_string_equal(
         text, "&lt;b&gt; &amp; &quot;&#39;{{b}}|{\"a\":\"\\u003c/script>\\u003c!-- {{b}}\"}|"
               "a > b { c: '&' }|if (1 < 2 && '\xc3\xa9') ;|&lt;b&gt; &amp; &quot;&#39;{{b}}}} {x} {{");
-    free(text);
     cJSON_Delete(json);
 }
 
@@ -51,11 +32,11 @@ TEST(a_bad_target_is_explained) {
     const gs_page_part none[] = {{0}};
     const char *folder = gs_test_folder();
     assert_fails(GS_E_FILE, "Is a directory", gs_page_write(folder, "x", none));
-    assert_fails(GS_E_FILE, "No such file", gs_page_write(path_in(folder, "no/page.html"), "x", none));
+    assert_fails(GS_E_FILE, "No such file", gs_page_write(in_folder(folder, "no/page.html"), "x", none));
     assert_fails(GS_E_FILE, "not a regular file", gs_page_write("/dev/null", "x", none));
     gs_test_program_prints(1, "Is a directory", "step -o %s", folder);
     gs_test_program_prints(1, "cannot write", "step -o %s/no/page.html", folder);
-    FILE *f = fopen(path_in(folder, "text"), "w");
+    FILE *f = fopen(in_folder(folder, "text"), "w");
     fputs("some text\n", f);
     fclose(f);
     gs_test_program_prints(2, "text is there already, and holds no page", "step -o %s/text", folder);
@@ -66,7 +47,7 @@ TEST(a_bad_target_is_explained) {
 /* A file that may not grow is as a full disk: nothing is left, and an older page stays. */
 TEST(a_full_disk_leaves_the_older_page) {
     const char *folder = gs_test_folder();
-    FILE *f = fopen(path_in(folder, "page.html"), "w");
+    FILE *f = fopen(in_folder(folder, "page.html"), "w");
     assert_non_null(f);
     fputs("<!doctype html>older", f);
     fclose(f);
@@ -87,19 +68,13 @@ static const cJSON *get(const cJSON *o, const char *name) {
 
 /* Write a page, and return its text; *data is what its script reads. */
 static char *page(const char *options, cJSON **data) {
-    static const char begin[] = "<script id=\"data\" type=\"application/json\">";
-    char *path = path_in(gs_test_folder(), "step.html"), *output;
+    const char *path = in_folder(gs_test_folder(), "step.html");
     size_t length;
-    if (gs_test_program(&output, "step %s -o %s", options, path) != 0)
-        fail_msg("step %s: %s", options, output);
-    char *text = read_text(path, &length);
+    gs_test_output(0, "step %s -o %s", options, path);
+    char *text = gs_test_text(path, &length);
     assert_int_equal(strlen(text), length);
     assert_true(length < 2000000);
-    const char *json = strstr(text, begin), *end = json ? strstr(json, "</script>") : NULL;
-    assert_non_null(end);
-    json += strlen(begin);
-    *data = cJSON_ParseWithLength(json, (size_t)(end - json));
-    assert_non_null(*data);
+    *data = gs_test_page_data(text);
     return text;
 }
 
@@ -116,15 +91,13 @@ TEST(the_page_needs_no_network) {
     for (const char *at = text; (at = strstr(at, "href=")); at++)
         assert_memory_equal(at, "href=\"data:,\"", 13);
     assert_null(strstr(text, "{{"));
-    cJSON_Delete(data);
-    free(text);
 }
 
 /* The counts of samples are summed too, as elements of the last chunk: what each worker has there before, and all
  * have after, is what `gradsum train` says of its first step. */
 TEST(the_gradients_are_those_of_a_real_step) {
     cJSON *data, *line = NULL;
-    char *text = page("--workers 3 --batch 32 --sync tree", &data), *output;
+    page("--workers 3 --batch 32 --sync tree", &data);
     double loss = 0, samples = 0;
     const cJSON *w;
     cJSON_ArrayForEach(w, get(data, "workers")) {
@@ -133,14 +106,12 @@ TEST(the_gradients_are_those_of_a_real_step) {
     }
     assert_int_equal(get(data, "floats")->valueint, 7850 + GS_STATS);
     assert_near(samples, 32, 0, 0);
-    output = gs_test_output(0, "train --model softmax --batch 32 --steps 1 --json");
+    char *output = gs_test_output(0, "train --model softmax --batch 32 --steps 1 --json");
     for (char *l = strtok(output, "\n"); l; l = strtok(NULL, "\n"))
         if (strstr(l, "train_loss") && !line) line = cJSON_Parse(l);
     assert_non_null(line);
     assert_near(loss / samples, get(line, "train_loss")->valuedouble, 0, 1e-3); /* the page keeps 4 digits */
     cJSON_Delete(line);
-    cJSON_Delete(data);
-    free(text);
 }
 
 /* All schemes, with messages that are as counted, and an end in which all workers hold the same row. */
@@ -151,7 +122,7 @@ TEST(every_scheme_is_in_it) {
         cJSON *data;
         const char *options =
             gs_test_format("--model 'flatten, linear 10' --sync sharded_ps --workers %d", workers);
-        char *text = page(options, &data);
+        page(options, &data);
         const cJSON *schemes = get(data, "schemes"), *s, *m;
         int rows = cJSON_GetArraySize(get(data, "rows")), i = 0;
         assert_string_equal(get(data, "show")->valuestring, "sharded_ps");
@@ -172,8 +143,6 @@ TEST(every_scheme_is_in_it) {
             for (int r = 0; r < workers; r++)
                 for (int c = 0; c < chunks; c++) assert_int_equal(set[r][c], all);
         }
-        cJSON_Delete(data);
-        free(text);
     }
 }
 

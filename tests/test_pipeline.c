@@ -57,9 +57,7 @@ TEST(every_schedule_gives_the_weights_of_one_worker) {
                      r.bubble.virtual_time, least);
         gs_test_near(r.train_loss, one.train_loss, 1e-5, 0, "loss", __FILE__, __LINE__);
         assert_true(r.test_accuracy == one.test_accuracy);
-        gs_result_free(&r);
     }
-    gs_result_free(&one);
 }
 
 /* The same micro-batches as --accumulate: without --exact too the bits are the same, where only layers are split. */
@@ -72,12 +70,9 @@ TEST(micro_batches_are_passes) {
     gs_settings in_stages = with_layout(s, &(layout){two, 2, "1f1b", 6, 0});
     gs_result r = gs_test_train(&in_stages);
     assert_same_bits(&one, &r, "--micro-batches 6 against --accumulate 6");
-    gs_result_free(&r);
     in_stages = with_layout(s, &(layout){two, 2, "gpipe", 6, 0});
     r = gs_test_train(&in_stages);
     assert_same_bits(&one, &r, "gpipe against --accumulate 6");
-    gs_result_free(&r);
-    gs_result_free(&one);
 }
 
 TEST(devices_may_be_mixed) {
@@ -92,9 +87,7 @@ TEST(devices_may_be_mixed) {
         const gs_settings in_stages = with_layout(s, &(layout){names, 2, NULL, 4, 0});
         gs_result r = gs_test_train(&in_stages);
         assert_same_within_rounding(&one, &r, names);
-        gs_result_free(&r);
     }
-    gs_result_free(&one);
 }
 
 /* ---- to the bit ---- */
@@ -162,9 +155,7 @@ TEST(exact_holds_for_ragged_batches) {
         gs_result r = gs_test_train(&in_stages);
         assert_same_bits(&one, &r, layouts[i].schedule);
         assert_true(r.train_loss == one.train_loss && r.test_loss == one.test_loss);
-        gs_result_free(&r);
     }
-    gs_result_free(&one);
 }
 
 /* ---- tied weights without --exact ---- */
@@ -213,7 +204,6 @@ TEST(each_holds_its_own) {
             assert_true(more_of_vector >= 0 && more_of_vector <= SLACK);
             assert_true(held(&r, w, GS_MEMORY_WEIGHTS) <= stage + (double)r.params + SLACK);
         }
-        gs_result_free(&r);
     }
 }
 
@@ -321,13 +311,11 @@ TEST(replicas_of_a_stage_are_verified) {
     s.micro_batches = 2;
     s.verify = 1;
     r = gs_test_train(&s);
-    gs_result_free(&r);
     s.test_hook = do_harm;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         harm.rank = cases[i].rank;
         harm.at = cases[i].at;
         assert_fails(GS_E_DIFFER, cases[i].wanted, gs_train(&s, NULL, &r));
-        gs_result_free(&r);
     }
     gs_test_program_prints(
         0, "sha256",

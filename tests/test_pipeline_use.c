@@ -132,7 +132,6 @@ TEST(a_measured_cut_is_told) {
         char *record = gs_test_text(path, &length);
         snprintf(wanted, sizeof wanted, "\"pipeline_cut\":\t\"%d\"", cut);
         assert_has(record, wanted);
-        free(record);
         output = gs_test_output(0, "%s --model lenet --steps 2 --pipeline 2 --pipeline-cut %d", runs[i], cut);
         assert_null(strstr(output, "forward ms"));
     }

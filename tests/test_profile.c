@@ -233,13 +233,11 @@ TEST(the_program_profiles) {
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
         if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
     output = gs_test_output(0, "profile --model softmax --throttle 3 --json 2>/dev/null");
-    cJSON *o = cJSON_Parse(output);
-    if (!o) fail_msg("not JSON: %s", output);
+    cJSON *o = gs_test_parse(output);
     /* one piece a 33 ms and not sooner, whatever the machine */
     assert_true(cJSON_GetObjectItem(o, "loader_samples_per_s")->valuedouble <= 3e6 / 785);
     assert_string_equal(cJSON_GetObjectItem(o, "bound")->valuestring, "loader");
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(o, "layers")), 4);
-    cJSON_Delete(o);
     gs_test_program_prints(0, "products bf16",
                            "profile --seconds 0.05 --model softmax --batch 16 --threads 1 --precision bf16");
     gs_test_program_prints(
@@ -283,11 +281,9 @@ TEST(the_program_profiles_plain_loops) {
         if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
     output =
         gs_test_output(0, "profile --seconds 0.05 --model softmax --batch 16 --plain --json 2>/dev/null");
-    cJSON *o = cJSON_Parse(output);
-    if (!o) fail_msg("not JSON: %s", output);
+    cJSON *o = gs_test_parse(output);
     cJSON *linear = cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(o, "layers"), 1), "forward");
     assert_true(cJSON_GetObjectItem(linear, "plain_seconds")->valuedouble > 0);
-    cJSON_Delete(o);
     gs_test_program_prints(0, "--plain", "profile --help");
 }
 

@@ -103,9 +103,7 @@ static void same_bits(gs_settings s, const char *what) {
             gs_test_format("--recompute %s%s", gs_recompute_text(ways[i], which, sizeof which), what);
         gs_result again = gs_test_train(&s);
         same_outcome(&s, &plain, &again, text);
-        gs_result_free(&again);
     }
-    gs_result_free(&plain);
 }
 
 TEST_AROUND(every_model_gets_the_same_bits, make_sets, free_sets) {
@@ -220,7 +218,6 @@ TEST_AROUND(it_takes_less_memory, make_sets, free_sets) {
                 assert_true(on == (plan.again > 0) && plan.again < 1);
                 for (size_t l = 0; l < plan.layers; l++) assert_true(plan.layer[l].activations >= 0);
                 assert_true(plan.shared >= 0);
-                gs_result_free(&r);
                 gs_memory_plan_free(&plan);
             }
             if (took[1] > 0.7 * took[0])

@@ -1,5 +1,6 @@
 /* Pages of training logs: what is in them, what is kept of much, what is refused. What a browser makes
  * of them: tests/browser_report.py. */
+#include "tests/files.h"
 #include "tests/made_log.h"
 
 #include <cjson/cJSON.h>
@@ -71,22 +72,14 @@ static const cJSON *get(const cJSON *o, const char *name) {
 /* Run a command that writes PAGE; the page's text, and the data that its script reads. */
 #define PAGE "page.html"
 static char *page_of(const char *folder, const char *command, cJSON **data, char **output) {
-    static const char begin[] = "<script id=\"data\" type=\"application/json\">";
-    char *text, *ignored;
-    int status = gs_test_shell(output ? output : &ignored, "cd %s && TMPDIR=%s %s/gradsum %s", folder, folder,
-                               GS_BUILD_DIR, command);
-    if (status != 0) fail_msg("%s: %s", command, output ? *output : ignored);
-    if (!output) free(ignored);
+    char *said =
+        gs_test_shell_output(0, "cd %s && TMPDIR=%s %s/gradsum %s", folder, folder, GS_BUILD_DIR, command);
+    if (output) *output = said;
     size_t length;
-    const char *path = gs_test_format("%s/" PAGE, folder);
-    assert_ok(gs_file_read(path, SIZE_MAX - 1, &text, &length));
+    char *text = gs_test_text(in_folder(folder, PAGE), &length);
     assert_int_equal(strlen(text), length);
     assert_true(length < 2000000);
-    const char *json = strstr(text, begin), *end = json ? strstr(json, "</script>") : NULL;
-    assert_non_null(end);
-    json += strlen(begin);
-    *data = cJSON_ParseWithLength(json, (size_t)(end - json));
-    assert_non_null(*data);
+    *data = gs_test_page_data(text);
     return text;
 }
 
@@ -96,7 +89,7 @@ static double number_at(const cJSON *array, int i) {
 
 TEST(the_page_has_what_is_in_the_log) {
     cJSON *data;
-    char *text = page_of(gs_made_log(), "report . -o " PAGE, &data, NULL);
+    page_of(gs_made_log(), "report . -o " PAGE, &data, NULL);
     const cJSON *run = cJSON_GetArrayItem(get(data, "runs"), 0), *steps = get(run, "steps"), *worker;
     assert_string_equal(get(get(run, "about"), "model")->valuestring, "mlp");
     assert_near(number_at(get(steps, "loss"), 0), 2.5, 0, 0);
@@ -110,8 +103,6 @@ TEST(the_page_has_what_is_in_the_log) {
         cJSON_GetArrayItem(get(get(run, "trace"), "events"), 2); /* [row, kind, name, start, length, step] */
     const double wanted[] = {1, 1, 2, 20, 5, 4};
     for (int i = 0; i < 6; i++) assert_near(number_at(event, i), wanted[i], 0, 0);
-    cJSON_Delete(data);
-    free(text);
 }
 
 /* Nothing that a browser would fetch: the only addresses are those in the licence of Chart.js. */
@@ -128,8 +119,6 @@ TEST(the_page_needs_no_network) {
         assert_memory_equal(at, "http://www.w3.org/2000/svg", 26);
     assert_has(text, "Permission is hereby granted");
     assert_null(strstr(text, "{{"));
-    cJSON_Delete(data);
-    free(text);
 }
 
 TEST(harm_stays_text) {
@@ -149,8 +138,6 @@ TEST(harm_stays_text) {
     for (const char *at = text; (at = strcasestr(at, "<script")); at++) scripts++;
     for (const char *at = text; (at = strcasestr(at, "</script")); at++) ends++;
     assert_int_equal(scripts, ends);
-    cJSON_Delete(data);
-    free(text);
 }
 
 /* Also texts that are no UTF-8, whose bytes would all belong to the character before; and names as well as values. */
@@ -180,8 +167,6 @@ TEST(long_texts_are_cut) {
     assert_non_null(names);
     assert_int_equal(strspn(names, "k"), 200);
     assert_int_equal(strspn(strstr(names, "mmmmm"), "m"), 200);
-    cJSON_Delete(data);
-    free(text);
     free(json);
 }
 
@@ -202,7 +187,7 @@ TEST(much_is_thinned_and_extremes_stay) {
     const char *folder = gs_made_log();
     cJSON *data;
     write_long(folder, 10000);
-    char *text = page_of(folder, "report . -o " PAGE, &data, NULL);
+    page_of(folder, "report . -o " PAGE, &data, NULL);
     const cJSON *steps = get(cJSON_GetArrayItem(get(data, "runs"), 0), "steps"), *item;
     int points = cJSON_GetArraySize(get(steps, "loss"));
     double most = 0, sum = 0;
@@ -214,8 +199,6 @@ TEST(much_is_thinned_and_extremes_stay) {
     assert_near(most, 99.5, 0, 0);
     assert_near(sum / points, 5000.5, 0, 1e-9);
     assert_near(number_at(get(steps, "step"), 399), 9988, 0, 0); /* the mean of 9976 .. 10000 */
-    cJSON_Delete(data);
-    free(text);
 }
 
 TEST(the_largest_page_is_small) {
@@ -234,13 +217,11 @@ TEST(the_largest_page_is_small) {
     free(events);
     for (int i = 0; i < 64; i++) strcat(command, " .");
     strcat(command, " -o " PAGE);
-    char *text = page_of(folder, command, &data, &output);
+    page_of(folder, command, &data, &output);
     assert_has(output, "64 runs");
     const cJSON *last = get(cJSON_GetArrayItem(get(data, "runs"), 63), "trace");
     assert_int_equal(cJSON_GetArraySize(get(last, "events")), 250);
     assert_int_equal(get(last, "all")->valueint, 4000);
-    cJSON_Delete(data);
-    free(text);
 }
 
 /* ---- what training, comparing and sweeping write ---- */
@@ -250,7 +231,7 @@ TEST(a_real_log_becomes_a_page) {
     cJSON *data;
     gs_test_output(
         0, "train --model softmax --devices cpu,cpu --sync ring --threads 1 --steps 9 --log %s/log", folder);
-    char *text = page_of(folder, "report log/ -o " PAGE, &data, NULL);
+    page_of(folder, "report log/ -o " PAGE, &data, NULL);
     const cJSON *run = cJSON_GetArrayItem(get(data, "runs"), 0);
     assert_string_equal(get(run, "name")->valuestring, "log");
     const cJSON *note;
@@ -260,15 +241,13 @@ TEST(a_real_log_becomes_a_page) {
     assert_int_equal(cJSON_GetArraySize(get(get(run, "steps"), "loss")), 9);
     assert_int_equal(cJSON_GetArraySize(get(get(run, "trace"), "flows")),
                      4 * 2 * 2); /* steps, workers, rounds */
-    cJSON_Delete(data);
-    free(text);
 }
 
 TEST(a_comparison_becomes_a_page) {
     const char *folder = gs_test_folder();
     char *output;
     cJSON *data;
-    char *text = page_of(
+    page_of(
         folder,
         "compare --model softmax --threads 1 --steps 9 --devices-list 'cpu; cpu,cpu' --json --report " PAGE,
         &data, &output);
@@ -276,17 +255,15 @@ TEST(a_comparison_becomes_a_page) {
     char *line = strtok(output, "\n");
     for (int i = 0; i < 2; i++, line = strtok(NULL, "\n")) {
         const cJSON *run = cJSON_GetArrayItem(runs, i);
-        cJSON *row = cJSON_Parse(line);
+        cJSON *row = gs_test_parse(line);
         assert_string_equal(get(run, "name")->valuestring, get(row, "devices")->valuestring);
         assert_near(get(run, "samples_per_s")->valuedouble, get(row, "samples_per_s")->valuedouble, 0, 1e-4);
         assert_near(get(run, "difference")->valuedouble, get(row, "largest_difference")->valuedouble, 0,
                     1e-4);
         assert_near(number_at(get(run, "share"), 1), get(get(row, "share"), "forward")->valuedouble, 1e-4, 0);
         assert_int_equal(cJSON_GetArraySize(get(get(run, "steps"), "loss")), 9);
-        cJSON_Delete(row);
     }
     cJSON_Delete(data);
-    free(text);
     output = gs_test_shell_output(0, "ls %s", folder);
     assert_string_equal(output, PAGE "\n"); /* the logs are gone */
     gs_test_program_prints(1, "cannot write", "compare --report %s/no/x.html", folder);
@@ -298,8 +275,8 @@ TEST(a_comparison_becomes_a_page) {
 TEST(a_sweep_becomes_a_page) {
     const char *folder = gs_test_folder();
     cJSON *data;
-    char *text = page_of(
-        folder, "sweep --model softmax --batch 128,3000 --epochs 1 --target 70 --report " PAGE, &data, NULL);
+    page_of(folder, "sweep --model softmax --batch 128,3000 --epochs 1 --target 70 --report " PAGE, &data,
+            NULL);
     const cJSON *rows = get(get(data, "sweep"), "runs");
     assert_int_equal(cJSON_GetArraySize(rows), 2);
     assert_true(cJSON_IsTrue(get(cJSON_GetArrayItem(rows, 0), "reached")));
@@ -307,11 +284,8 @@ TEST(a_sweep_becomes_a_page) {
     assert_false(cJSON_IsTrue(get(cJSON_GetArrayItem(rows, 1), "reached")));
     const cJSON *curves = get(cJSON_GetArrayItem(get(data, "runs"), 0), "epochs");
     assert_int_equal(cJSON_GetArraySize(get(curves, "test_accuracy")), 4); /* looks at the test set */
-    cJSON_Delete(data);
-    free(text);
-    text = page_of(folder,
-                   "sweep --model softmax --batch 128,3000 --epochs 1 --target 70 --seeds 3 --report " PAGE,
-                   &data, NULL);
+    page_of(folder, "sweep --model softmax --batch 128,3000 --epochs 1 --target 70 --seeds 3 --report " PAGE,
+            &data, NULL);
     assert_int_equal(get(get(data, "sweep"), "seeds")->valueint, 3);
     const cJSON *row = cJSON_GetArrayItem(get(get(data, "sweep"), "runs"), 0), *steps = get(row, "steps");
     assert_int_equal(cJSON_GetArraySize(get(get(data, "sweep"), "runs")), 2);
@@ -322,7 +296,5 @@ TEST(a_sweep_becomes_a_page) {
     assert_int_equal(cJSON_GetArraySize(get(data, "runs")), 2); /* a curve for each batch */
     assert_non_null(
         strstr(get(cJSON_GetArrayItem(get(data, "runs"), 0), "name")->valuestring, "batch 128, seed "));
-    cJSON_Delete(data);
-    free(text);
     gs_test_program_prints(1, "cannot write", "sweep --batch 32 --report %s/no/x.html", folder);
 }

@@ -4,11 +4,10 @@
 #include <cjson/cJSON.h>
 
 static double number_of(const char *json, const char *name) {
-    cJSON *o = cJSON_Parse(json);
+    cJSON *o = gs_test_parse(json);
     const cJSON *n = cJSON_GetObjectItemCaseSensitive(o, name);
     if (!cJSON_IsNumber(n)) fail_msg("no number '%s' in: %s", name, json);
     double value = n->valuedouble;
-    cJSON_Delete(o);
     return value;
 }
 

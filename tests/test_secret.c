@@ -1,4 +1,5 @@
 /* Where ranks meet, by what text, and the secret by which they know each other. */
+#include "tests/files.h"
 #include "tests/test.h"
 
 #include <sys/stat.h>
@@ -61,10 +62,7 @@ TEST(interfaces_have_addresses) {
 /* ---- the secret ---- */
 
 static void write_secret(const char *path, const char *text, mode_t mode) {
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
+    write_text(path, text);
     assert_int_equal(chmod(path, mode), 0);
 }
 

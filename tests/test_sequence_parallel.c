@@ -52,9 +52,7 @@ TEST(the_weights_of_one_worker) {
             gs_result r = train_in(s, runs[i].devices, runs[i].layout);
             assert_same_within_rounding(&one, &r, runs[i].layout);
             gs_test_near(r.test_loss, one.test_loss, 1e-5, 0, "test loss", __FILE__, __LINE__);
-            gs_result_free(&r);
         }
-        gs_result_free(&one);
     }
 }
 
@@ -79,8 +77,6 @@ TEST(exact_has_the_bits_of_one_worker) {
         gs_result one = gs_test_train(&s), r = train_in(s, runs[i].devices, runs[i].layout);
         assert_same_bits(&one, &r, runs[i].layout);
         assert_true(r.test_loss == one.test_loss && r.train_loss == one.train_loss);
-        gs_result_free(&one);
-        gs_result_free(&r);
     }
 }
 
@@ -90,8 +86,6 @@ TEST(on_opencl_too) {
     s.steps = 2;
     gs_result one = gs_test_train(&s), r = train_in(s, "cl,cl", "tp2");
     assert_same_within_rounding(&one, &r, "cl");
-    gs_result_free(&one);
-    gs_result_free(&r);
 }
 
 TEST(between_processes) {
@@ -181,7 +175,6 @@ TEST(memory_is_foreseen) {
             assert_same_memory(&plan, &r, divided ? "--sequence" : "--tensor");
             most[divided] = gs_memory_total(&plan.worker[0].use[GS_ON_DEVICE]);
             activations[divided] = plan.worker[0].use[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS];
-            gs_result_free(&r);
             gs_memory_plan_free(&plan);
         }
         if (most[1] >= most[0] || activations[1] >= activations[0])
@@ -244,8 +237,6 @@ TEST(it_goes_with_offload) {
         gs_result with = train_in(s, devices, "tp2");
         assert_true(with.offload.on && with.offload.bytes > 0);
         assert_same_bits(&without, &with, devices);
-        gs_result_free(&without);
-        gs_result_free(&with);
     }
 }
 

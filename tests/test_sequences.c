@@ -353,10 +353,8 @@ TEST(exact_for_sequences) {
             continue;
         }
         assert_same_bits(&first, &r, counts[i]);
-        gs_result_free(&r);
     }
     gs_result_free(&first);
-    gs_result_free(&plain);
     gs_dataset_free(set);
 }
 

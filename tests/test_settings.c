@@ -79,7 +79,6 @@ TEST(values_that_are_none) {
 /* What the command line cannot say, and defaults that mean off: both may be set. */
 TEST(values_that_only_a_program_sets) {
     gs_settings s = gs_test_settings("cpu");
-    gs_result r;
     s.steps = 2;
     s.model = "softmax";
     s.accumulate = s.bucket = s.every = s.tests = 0;
@@ -89,9 +88,8 @@ TEST(values_that_only_a_program_sets) {
     s.mean = s.std = (gs_by_channel){0};
     s.batch = 0;
     s.timeout = 1e6; /* as GRADSUM_TIMEOUT may be */
-    assert_ok(gs_train(&s, NULL, &r));
+    gs_result r = gs_test_train(&s);
     assert_int_equal(r.steps, 2);
-    gs_result_free(&r);
     gs_sweep none = {.settings = s, .jobs = 1, .seeds = 1};
     assert_fails(GS_E_USAGE, "a sweep needs at least one batch", gs_sweep_prepare(&none));
     none.batches = 1;
@@ -105,7 +103,7 @@ TEST(values_that_only_a_program_sets) {
 /* Without a file to save, the best epoch's weights are those of the result. */
 TEST(the_best_weights_in_memory) {
     gs_settings s = gs_test_settings("cpu,cpu");
-    gs_result best, same;
+    gs_result best;
     s.model = "softmax";
     s.steps = 0;
     s.batch = 128;
@@ -115,11 +113,10 @@ TEST(the_best_weights_in_memory) {
     assert_in_range(best.kept_epoch, 1, s.epochs - 1); /* or this test would tell nothing */
     s.keep.best = false;
     s.epochs = best.kept_epoch;
-    assert_ok(gs_train(&s, NULL, &same));
+    gs_result same = gs_test_train(&s);
     assert_same_bits(&best, &same, "the kept epoch");
     assert_near(same.test_accuracy, best.kept_accuracy, 0, 0);
     gs_result_free(&best);
-    gs_result_free(&same);
 }
 
 static gs_status is_not_written(gs_worker *w, gs_score *score) {

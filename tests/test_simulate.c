@@ -198,12 +198,11 @@ TEST(a_second_run_says_the_same) {
     char *first = gs_test_output(0, CLUSTER "--curve --mtbf 30d --checkpoint-cost 60s --json");
     char *second = gs_test_output(0, CLUSTER "--curve --mtbf 30d --checkpoint-cost 60s --json");
     assert_string_equal(first, second);
-    cJSON *o = cJSON_Parse(first);
+    cJSON *o = gs_test_parse(first);
     assert_int_equal(cJSON_GetArraySize(gs_test_field(o, "curve")), 5);
     assert_near(gs_test_field(o, "workers")->valuedouble, 16, 0, 0);
     assert_near(gs_test_field(o, "flops")->valuedouble, 1e12, 0, 0);
     assert_true(cJSON_IsNull(gs_test_field(o, "add")));
-    cJSON_Delete(o);
 }
 
 /* Two clusters that are not the same look different. */
@@ -211,9 +210,8 @@ TEST(hardware_is_told) {
     char *text = gs_test_output(0, CLUSTER "--add 10GB/s");
     assert_has(text, "a worker makes 1 TFLOP/s\n");
     text = gs_test_output(0, CLUSTER "--add 10GB/s --json");
-    cJSON *o = cJSON_Parse(text);
+    cJSON *o = gs_test_parse(text);
     assert_near(gs_test_field(o, "add")->valuedouble, 1e10, 0, 1e-12);
-    cJSON_Delete(o);
 }
 
 TEST(lines_have_80_columns) {

@@ -126,7 +126,6 @@ TEST(layouts_together_send_what_train_sends) {
         const gs_simulated virtual = simulated(s);
         gs_result r = gs_test_train(&run);
         assert_near(virtual.sent_most, r.sent_most, 4 * GS_STATS * sizeof(float), 0);
-        gs_result_free(&r);
         /* a group shares the work, stages and groups wait: less than all of it at once */
         assert_true(virtual.efficiency > 0 && virtual.efficiency < 1);
     }

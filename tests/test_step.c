@@ -145,8 +145,7 @@ static void check_json(const gs_sync_scheme *scheme, int workers, int size, cons
     const char *more = gs_test_format("--json%s%s", wire ? " --wire " : "", wire ? wire : "");
     char *output = step(scheme->name, workers, size, more);
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n")) {
-        cJSON *o = cJSON_Parse(line);
-        if (!o) fail_msg("not JSON: %s", line);
+        cJSON *o = gs_test_parse(line);
         if (is_event(o, "start")) {
             rounds = number(o, "rounds");
             assert_int_equal(number(o, "workers"), workers);
@@ -183,7 +182,6 @@ static void check_json(const gs_sync_scheme *scheme, int workers, int size, cons
             assert_true(cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "as_formula")));
             ends++;
         }
-        cJSON_Delete(o);
     }
     for (int r = 0; r < workers; r++) assert_int_equal(held[r], 1 + (rounds > 0 ? rounds : 1));
     assert_int_equal(totals, workers);

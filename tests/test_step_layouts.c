@@ -14,8 +14,7 @@ static const char transformer[] =
 
 static cJSON *step(const char *options) {
     char *output = gs_test_output(0, "step --threads 1 --json %s", options);
-    cJSON *o = cJSON_Parse(output);
-    if (!o) fail_msg("step %s --json: no JSON: %.200s", options, output);
+    cJSON *o = gs_test_parse(output);
     return o;
 }
 
@@ -90,7 +89,6 @@ TEST(a_pipeline_follows_its_schedule) {
     gs_test_near(gs_test_number(o, "fill_and_drain") + gs_test_number(o, "unequal_stages") +
                      gs_test_number(o, "uneven_times") + gs_test_number(o, "messages"),
                  bubble, 1e-9, 0, "the parts of the bubble", __FILE__, __LINE__);
-    cJSON_Delete(o);
 }
 
 /* Every unit is gathered twice and summed once, no window has two units at once, and the bytes are the formula's. */
@@ -121,7 +119,6 @@ TEST(zero_3_gathers_what_it_needs) {
     const double odd = 4.0 * 3 * units; /* of a unit with an odd number of floats, one is not sent so */
     assert_true(gs_test_number(o, "measured") <= gs_test_number(o, "formula"));
     assert_true(gs_test_number(o, "measured") >= gs_test_number(o, "formula") - odd);
-    cJSON_Delete(o);
 }
 
 TEST(a_group_sums_what_the_formula_says) {
@@ -138,7 +135,6 @@ TEST(a_group_sums_what_the_formula_says) {
         assert_string_equal(cJSON_GetArrayItem(cJSON_GetArrayItem(rows, i), 2)->valuestring, "2");
     assert_true(gs_test_number(o, "measured") > 0);
     assert_true(gs_test_number(o, "measured") == gs_test_number(o, "formula"));
-    cJSON_Delete(o);
 }
 
 /* And who has which tokens. */
@@ -169,7 +165,6 @@ TEST(a_group_divides_tokens) {
             assert_true(gs_test_number(cJSON_GetArrayItem(workers, w), "first_token") == 4 * w);
             assert_true(gs_test_number(cJSON_GetArrayItem(workers, w), "tokens") == 4);
         }
-        cJSON_Delete(o);
     }
     gs_test_program_prints(
         0, "part 0 has 0 to 3, part 1 has 4 to 7",
@@ -237,7 +232,6 @@ TEST(what_is_offloaded_is_traced) {
             if (fetched[k] == 0 || put[k] == 0)
                 fail_msg("%s: %d fetches and %d times put away %s", cl ? "cl" : "cpu", fetched[k], put[k],
                          kinds[k]);
-        cJSON_Delete(trace);
     }
 }
 
@@ -260,5 +254,4 @@ TEST(memory_over_a_step) {
     }
     assert_true(most > 0.1 * allocated);
     assert_true(last == 0);
-    cJSON_Delete(trace);
 }

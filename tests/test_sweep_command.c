@@ -1,4 +1,6 @@
 /* gradsum sweep: wrong usage, table and chart, JSON, Ctrl-C. */
+#include "tests/files.h"
+#include "tests/launched.h"
 #include "tests/program.h"
 #include "tests/tiny_set.h"
 
@@ -67,8 +69,7 @@ TEST(json) {
     tiny_program(&output, "--target 90 --lr-rule sqrt --base-batch 20 --warmup 0.5 --json");
     int lines = 0;
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++) {
-        cJSON *o = cJSON_Parse(line);
-        if (!o) fail_msg("not JSON: %s", line);
+        cJSON *o = gs_test_parse(line);
         const char *event = gs_test_field(o, "event")->valuestring;
         assert_string_equal(event, lines == 0 ? "start" : lines == 5 ? "end" : "run");
         if (lines == 0) {
@@ -91,7 +92,6 @@ TEST(json) {
                         0);
             assert_true(gs_test_field(o, "samples_per_s")->valuedouble > 0);
         }
-        cJSON_Delete(o);
     }
     assert_int_equal(lines, 6);
 }
@@ -120,7 +120,7 @@ TEST(json_of_seeds) {
     int runs = 0, batches = 0, reached = 0;
     tiny_program(&output, "--target 90 --seeds 3 --seed 7 --json");
     for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n")) {
-        cJSON *o = cJSON_Parse(line);
+        cJSON *o = gs_test_parse(line);
         const char *event = gs_test_field(o, "event")->valuestring;
         if (strcmp(event, "start") == 0) assert_int_equal(gs_test_field(o, "seeds")->valueint, 3);
         if (strcmp(event, "run") == 0) {
@@ -143,22 +143,14 @@ TEST(json_of_seeds) {
             }
             reached = 0;
         }
-        cJSON_Delete(o);
     }
     assert_int_equal(runs, 12);
     assert_int_equal(batches, 4);
 }
 
-static void read_log(const char *path, char *text, size_t size) {
-    FILE *f = fopen(path, "r");
-    assert_non_null(f);
-    text[fread(text, 1, size - 1, f)] = 0;
-    fclose(f);
-}
-
 /* Ctrl-C: what is done is shown, with its chart, and the exit status says so. */
 static void interrupted(const char *jobs) {
-    char text[8192];
+    char *text;
     const char *log = gs_test_format("%s/log", gs_test_folder());
     const char *data = gs_test_tiny_data();
     fclose(fopen(log, "w"));
@@ -172,17 +164,13 @@ static void interrupted(const char *jobs) {
     /* when the head of the table is there it listens to signals */
     for (int i = 0; i < 3000; i++) {
         usleep(100000);
-        read_log(log, text, sizeof text);
+        text = gs_test_text(log, NULL);
         if (strstr(text, "samples/s")) break;
     }
     kill(child, SIGINT);
-    int status = 0;
-    pid_t ended = 0;
-    for (int i = 0; i < 3000 && (ended = waitpid(child, &status, WNOHANG)) == 0; i++) usleep(100000);
-    if (ended == 0) kill(child, SIGKILL);
-    assert_int_equal(ended, child);
+    const int status = gs_test_launcher_end(child);
     assert_true(WIFEXITED(status));
-    read_log(log, text, sizeof text);
+    text = gs_test_text(log, NULL);
     if (WEXITSTATUS(status) != 128 + SIGINT || !strstr(text, "stopped by a signal after 0 of 2 runs"))
         fail_msg("exit %d: %s", WEXITSTATUS(status), text);
 }

@@ -64,9 +64,7 @@ static void same_within_rounding(const gs_settings *s, const layout *layouts, in
         gs_test_near(r.train_loss, one.train_loss, 1e-5, 0, "loss", __FILE__, __LINE__);
         gs_test_near(r.test_loss, one.test_loss, 1e-5, 0, "test loss", __FILE__, __LINE__);
         assert_true(r.test_accuracy == one.test_accuracy);
-        gs_result_free(&r);
     }
-    gs_result_free(&one);
 }
 
 TEST(the_weights_of_one_worker) {
@@ -109,8 +107,6 @@ TEST(other_updates) {
     s.precision = GS_PRECISION_F16; /* of 16 bits a last one may round otherwise */
     gs_result one = gs_test_train(&s), r = train_with(s, &layouts[0]);
     if (!(gs_test_difference(&one, &r) < 1e-3)) fail_msg("f16: %g", gs_test_difference(&one, &r));
-    gs_result_free(&one);
-    gs_result_free(&r);
 }
 
 /* Statistics of the global batch are those of the samples, not of the samples times the workers of a group. */
@@ -173,9 +169,7 @@ static void same_bits(const gs_settings *settings, int layouts) {
         gs_result r = train_with(s, &exact_layouts[i]);
         assert_same_bits(&one, &r, name_of(&exact_layouts[i]));
         assert_true(r.test_loss == one.test_loss && r.train_loss == one.train_loss);
-        gs_result_free(&r);
     }
-    gs_result_free(&one);
 }
 
 TEST(exact_has_the_bits_of_one_worker) {
@@ -217,9 +211,6 @@ TEST(the_other_exact_ways) {
     s.zero = 3;
     gs_result zero = gs_test_train(&s);
     assert_same_bits(&r, &zero, "--zero");
-    gs_result_free(&r);
-    gs_result_free(&stages);
-    gs_result_free(&zero);
 }
 
 TEST(between_processes) {
@@ -341,7 +332,6 @@ TEST(memory_is_foreseen) {
                 assert_near(gs_memory_total(&r.worker[i].memory[GS_ON_DEVICE]), said, 0.03 * said, 0);
                 all[divided] = said;
             }
-            gs_result_free(&r);
             gs_memory_plan_free(&plan);
         }
         assert_true(all[1] < all[0]);

@@ -40,7 +40,6 @@ TEST(saved_and_resumed) {
         assert_same_bits(&never_stopped, &resumed, runs[i].then.devices);
         gs_result_free(&resumed);
     }
-    gs_result_free(&never_stopped);
     unlink(path);
 }
 
@@ -65,8 +64,6 @@ TEST(the_best_epoch_is_kept) {
     s.epochs = 1;
     gs_result loaded = gs_test_train(&s), by_parts = train_with(s, &(layout){two, 2});
     assert_same_bits(&loaded, &by_parts, "--load");
-    gs_result_free(&whole);
-    gs_result_free(&loaded);
     gs_result_free(&by_parts);
     unlink(path);
 }

@@ -56,7 +56,6 @@ static void same_within_rounding(const gs_settings *s, const division *of, int c
         gs_test_near(r.test_loss, one.test_loss, 1e-5, 0, of[i].layout, __FILE__, __LINE__);
         gs_result_free(&r);
     }
-    gs_result_free(&one);
 }
 
 TEST(the_weights_of_one_worker) {
@@ -166,7 +165,6 @@ TEST(saved_and_resumed) {
         assert_same_bits(&never_stopped, &resumed, runs[i].then.layout);
         gs_result_free(&resumed);
     }
-    gs_result_free(&never_stopped);
     unlink(path);
 }
 
@@ -193,7 +191,6 @@ TEST(memory_is_as_rehearsed) {
         assert_ok(gs_memory_plan_create(&s, &plan));
         gs_result r = gs_test_train(&s);
         assert_same_memory(&plan, &r, d->layout);
-        gs_result_free(&r);
         gs_memory_plan_free(&plan);
     }
 }

@@ -72,7 +72,6 @@ TEST(as_a_plain_loop) {
         assert_int_equal(r.params, WEIGHTS);
         for (int k = 0; k < WEIGHTS; k++) assert_near(r.weights[k], m.w[k], 1e-5, 0);
         assert_near(r.test_loss, m.loss, 1e-5, 0);
-        gs_result_free(&r);
     }
     gs_dataset_free(train);
     gs_dataset_free(test);
@@ -93,7 +92,6 @@ TEST(the_same_for_all_numbers_of_workers) {
         else {
             assert_same_within_rounding(&plain, &r, devices[i]);
             assert_near(r.test_loss, plain.test_loss, 1e-6, 0);
-            gs_result_free(&r);
         }
         if (i == 2) continue; /* 8 shards cannot be divided by 3 */
         s.exact = true;
@@ -102,7 +100,6 @@ TEST(the_same_for_all_numbers_of_workers) {
             exact = r;
         else {
             assert_same_bits(&exact, &r, devices[i]);
-            gs_result_free(&r);
         }
     }
     gs_result_free(&plain);

@@ -114,7 +114,6 @@ TEST(messages_are_those_of_the_formula) {
             }
             assert_int_equal(arrows(events), all);
             each_row_nests(events);
-            cJSON_Delete(trace);
         }
     }
 }
@@ -155,7 +154,6 @@ TEST(every_layer_is_there) {
         assert_int_equal(times(events, "step 2", 2), 1);
         assert_int_equal(times(events, "load", 1), 0); /* only the steps that were asked for */
         each_row_nests(events);
-        cJSON_Delete(trace);
     }
 }
 
@@ -188,7 +186,6 @@ TEST(other_ways_to_make_a_step) {
             assert_true(times(events, "sum of bucket 1", 4) == 1 && n > 4 * 4);
         }
         each_row_nests(events);
-        cJSON_Delete(trace);
     }
 }
 
@@ -200,5 +197,4 @@ TEST(no_trace_where_none_is_wanted) {
     assert_true(gs_test_is_there(at, "run.json"));
     cJSON *run = gs_test_json(at, "run.json");
     assert_null(cJSON_GetObjectItem(run, "trace_steps"));
-    cJSON_Delete(run);
 }

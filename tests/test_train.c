@@ -59,9 +59,7 @@ static void compare_threads(const char *one, const char *const *several) {
             gs_result r = train(*several, schemes[i]);
             assert_int_equal(r.workers, gs_devices_count(*several));
             assert_same_weights(&alone, r.weights, *several);
-            gs_result_free(&r);
         }
-    gs_result_free(&alone);
 }
 
 /* The same by every scheme: the gradients are what the sum was given, whatever way they went. */
@@ -75,9 +73,7 @@ TEST(every_scheme_trains_the_same) {
             const char *what = gs_test_format("%s on %s", name, several[k]);
             assert_int_equal(r.workers, k + 2);
             assert_same_weights(&alone, r.weights, what);
-            gs_result_free(&r);
         }
-    gs_result_free(&alone);
 }
 
 TEST(threads_equal_one_on_cpu) {
@@ -140,7 +136,6 @@ TEST(processes_equal_one) {
     compare_processes(&alone, 2, "cpu,cpu", "recursive_doubling");
     compare_processes(&alone, 2, "cpu,cpu", "tree");
     compare_processes(&alone, 2, "cpu", "auto");
-    gs_result_free(&alone);
 }
 
 TEST(processes_equal_one_on_opencl) {
@@ -149,7 +144,6 @@ TEST(processes_equal_one_on_opencl) {
     compare_processes(&alone, 2, "cl", "allreduce");
     compare_processes(&alone, 2, "cl", "ps");
     compare_processes(&alone, 2, "cpu,cl", "allreduce");
-    gs_result_free(&alone);
 }
 
 /* Twice the same gives the same bits; another seed gives others. */
@@ -158,12 +152,8 @@ TEST(a_run_repeats_to_the_bit) {
     assert_memory_equal(a.weights, b.weights, a.params * sizeof(float));
     gs_settings s = settings_for("cpu,cpu", "allreduce");
     s.seed = 2;
-    gs_result c;
-    assert_ok(gs_train(&s, NULL, &c));
+    gs_result c = gs_test_train(&s);
     assert_true(largest_difference(a.weights, c.weights, a.params) > 1e-3);
-    gs_result_free(&a);
-    gs_result_free(&b);
-    gs_result_free(&c);
 }
 
 /* The micro-batch bounds memory, not the result: gradients of parts are summed. */
@@ -173,7 +163,6 @@ TEST(micro_batches_change_nothing) {
     s.micro_batch = 130; /* 333 = 130 + 130 + 73 */
     assert_ok(gs_train(&s, NULL, &parts));
     assert_same_weights(&whole, parts.weights, "micro-batches of 130");
-    gs_result_free(&whole);
     gs_result_free(&parts);
 }
 
@@ -184,14 +173,11 @@ TEST(batch_all_is_gradient_descent) {
     s.batch = 0;
     s.steps = 0;
     s.epochs = 2;
-    gs_result one, two;
-    assert_ok(gs_train(&s, NULL, &one));
+    gs_result one = gs_test_train(&s);
     assert_int_equal(one.steps, 2);
     s.devices = "cpu,cpu,cpu";
-    assert_ok(gs_train(&s, NULL, &two));
+    gs_result two = gs_test_train(&s);
     assert_same_weights(&one, two.weights, "full gradient descent on 3 workers");
-    gs_result_free(&one);
-    gs_result_free(&two);
 }
 
 /* Squared error learns too, on several workers as on one. */
@@ -201,30 +187,27 @@ TEST(squared_error_trains) {
     s.lr = 0.2f;
     s.steps = 0;
     s.epochs = 1;
-    gs_result one, two;
-    assert_ok(gs_train(&s, NULL, &one));
+    gs_result one = gs_test_train(&s);
     assert_true(one.test_accuracy > 0.3);
     s.devices = "cpu,cpu";
-    assert_ok(gs_train(&s, NULL, &two));
+    gs_result two = gs_test_train(&s);
     assert_same_weights(&one, two.weights, "squared error on 2 workers");
-    gs_result_free(&one);
-    gs_result_free(&two);
 }
 
 /* Smooth labels: in training alone, and the same on several workers and with --exact. */
 TEST(label_smoothing_is_for_training) {
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     gs_settings s = settings_for("cpu", "allreduce");
-    gs_result plain, one, two, exact, evaluated;
-    assert_ok(gs_train(&s, NULL, &plain));
+    gs_result exact, evaluated;
+    gs_result plain = gs_test_train(&s);
     s.label_smoothing = 0.3f;
     s.save = path;
-    assert_ok(gs_train(&s, NULL, &one));
+    gs_result one = gs_test_train(&s);
     s.save = NULL;
     assert_true(one.train_loss >
                 plain.train_loss + 0.1); /* by e times the mean of -log p over the wrong classes */
     s.devices = "cpu,cpu";
-    assert_ok(gs_train(&s, NULL, &two));
+    gs_result two = gs_test_train(&s);
     assert_same_weights(&one, two.weights, "smooth labels on 2 workers");
     gs_result_free(&two);
     s.exact = true;
@@ -237,8 +220,6 @@ TEST(label_smoothing_is_for_training) {
     s.load = path;
     assert_ok(gs_eval(&s, &evaluated));
     assert_true(evaluated.test_loss == one.test_loss);
-    gs_result_free(&plain);
-    gs_result_free(&one);
     gs_result_free(&two);
     gs_result_free(&exact);
     gs_result_free(&evaluated);
@@ -249,8 +230,7 @@ TEST(eval_is_the_same_for_any_workers) {
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     gs_settings s = settings_for("cpu", "allreduce");
     s.save = path;
-    gs_result trained;
-    assert_ok(gs_train(&s, NULL, &trained));
+    gs_result trained = gs_test_train(&s);
     s.save = NULL;
     s.load = path;
     s.model = NULL;
@@ -284,5 +264,4 @@ TEST(eval_is_the_same_for_any_workers) {
     gs_dataset_free(test);
     free(logits);
     gs_result_free(&one);
-    gs_result_free(&trained);
 }

@@ -315,8 +315,7 @@ TEST(training_stays_near_f32) {
     const double near[] = {[GS_WIRE_F16] = 5e-4, [GS_WIRE_BF16] = 1.2e-3};
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
         gs_settings s = settings_for("cpu,cpu,cpu", schemes[i], GS_WIRE_F32);
-        gs_result exact;
-        assert_ok(gs_train(&s, NULL, &exact));
+        gs_result exact = gs_test_train(&s);
         for (int f = 0; f < 2; f++) {
             gs_result r;
             bool whole = true;
@@ -330,7 +329,6 @@ TEST(training_stays_near_f32) {
                          gs_wire_name(s.wire), d, near[s.wire]);
             gs_result_free(&r);
         }
-        gs_result_free(&exact);
     }
 }
 

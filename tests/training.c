@@ -32,13 +32,13 @@ static void keep_data(gs_settings *s) {
 
 gs_result gs_test_train(const gs_settings *settings) {
     gs_settings s = *settings;
-    gs_result r;
+    gs_result *r = gs_test_keep(calloc(1, sizeof *r));
     if (s.data == gs_settings_default().data && !s.train_set) keep_data(&s);
     /* The others wait while a worker on OpenCL compiles its kernels: 15 s of CPU time with PoCL 5.0 and no cache. */
     if (strstr(s.devices, "cl")) s.timeout = fmax(s.timeout, 300);
-    assert_ok(gs_train(&s, NULL, &r));
-    if (s.steps) assert_int_equal(r.steps, s.steps);
-    return r;
+    assert_ok(gs_train(&s, NULL, r));
+    if (s.steps) assert_int_equal(r->steps, s.steps);
+    return *r;
 }
 
 double gs_test_difference(const gs_result *a, const gs_result *b) {

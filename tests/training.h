@@ -9,7 +9,7 @@
 enum { GS_TEST_STEPS = 20 };
 gs_settings gs_test_settings(const char *devices);
 
-/* Train, and all steps were made. */
+/* Train, and all steps were made. The result is kept (gs_test_keep). */
 gs_result gs_test_train(const gs_settings *);
 
 double gs_test_difference(const gs_result *, const gs_result *); /* the largest of any weight */
