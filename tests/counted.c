@@ -29,3 +29,25 @@ void gs_counted_step_2(gs_worker *w) {
     gs_counted *c = w->comm->state;
     atomic_store(&c->on, w->step == 1);
 }
+
+static gs_status train(gs_comm *comm, void *context) {
+    gs_counted_run *run = context;
+    gs_counted me;
+    gs_worker w;
+    gs_result r = {0};
+    gs_counted_begin(&me, comm, run->counts);
+    GS_TRY(gs_worker_create(&w, &run->settings, "cpu", &me.comm, 1, GS_NOT_SCALED, run->train, run->test));
+    const gs_status status = gs_train_epochs(&w, NULL, &r);
+    run->bytes[comm->rank] = atomic_load(&me.bytes);
+    run->measured[comm->rank] = w.measured.sent / (double)r.steps;
+    run->sent[comm->rank] = r.sent;
+    gs_result_free(&r);
+    if (comm->rank == 0) run->result = r;
+    gs_worker_free(&w);
+    return status;
+}
+
+void gs_counted_train(gs_counted_run *run, int ranks) {
+    const gs_test_layout layout = {.name = "threads", .workers = {ranks}};
+    gs_test_ranks_ok(&layout, train, run);
+}

@@ -16,9 +16,7 @@ gs_model hand_made = {.scaling = {{1, {0.25f}}, {1, {0.1f}}},
 const float hand_made_values[16] = {1, -2, 3.25f, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 1e-20f};
 
 const char *hand_made_path(void) {
-    static char path[600];
-    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
-    return path;
+    return gs_test_format("%s/w.safetensors", gs_test_folder());
 }
 
 void hand_made_write(const char *path, const char *header, size_t count) {

@@ -17,7 +17,7 @@ extern const float hand_made_values[16];
 #define LINEAR_W "\"2.weight\":{\"dtype\":\"F32\",\"shape\":[2,4],\"data_offsets\":[32,64]}"
 #define GOOD "{" METADATA "," CONV_W "," CONV_B "," LINEAR_W "}"
 
-/* Of a file in a new folder. Static buffer. */
+/* Of a file in a new folder. */
 const char *hand_made_path(void);
 
 /* A file with this header and the first `count` bytes of the values. */

@@ -19,18 +19,12 @@ cJSON *gs_test_metrics(const char *folder) {
     return gs_test_keep(all);
 }
 
-const cJSON *gs_test_get(const cJSON *o, const char *name) {
-    const cJSON *found = cJSON_GetObjectItemCaseSensitive(o, name);
-    if (!found) fail_msg("there is no \"%s\" in %s", name, cJSON_PrintUnformatted(o));
-    return found;
-}
-
 double gs_test_number(const cJSON *o, const char *name) {
-    return gs_test_get(o, name)->valuedouble;
+    return gs_test_field(o, name)->valuedouble;
 }
 
 const char *gs_test_text_of(const cJSON *o, const char *name) {
-    return gs_test_get(o, name)->valuestring;
+    return gs_test_field(o, name)->valuestring;
 }
 
 bool gs_test_is_kind(const cJSON *line, const char *kind) {

@@ -14,7 +14,6 @@ const char *gs_test_new_log(void);
 cJSON *gs_test_json(const char *folder, const char *name);
 cJSON *gs_test_metrics(const char *folder);
 
-const cJSON *gs_test_get(const cJSON *, const char *name);
 double gs_test_number(const cJSON *, const char *name);
 const char *gs_test_text_of(const cJSON *, const char *name);
 

@@ -19,6 +19,18 @@ void gs_test_has(const char *text, const char *const *part, const char *file, in
         if (!strstr(text, *part)) print_error("wanted '%s' in:\n%s\n", *part, text), _fail(file, line);
 }
 
+int gs_test_count(const char *text, const char *part) {
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, part)); at += strlen(part)) n++;
+    return n;
+}
+
+double gs_test_number_after(const char *text, const char *part) {
+    const char *at = strstr(text, part);
+    if (!at) fail_msg("no %s in %s", part, text);
+    return strtod(at + strlen(part), NULL);
+}
+
 void gs_test_say_skipped(const char *format, ...) {
     char why[300];
     va_list args;

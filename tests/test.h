@@ -66,6 +66,10 @@ void gs_test_near(double got, double want, double absolute, double relative, con
     gs_test_has((text), (const char *const[]){__VA_ARGS__, NULL}, __FILE__, __LINE__)
 void gs_test_has(const char *text, const char *const *part, const char *file, int line);
 
+/* How many times the text has this part; the number that follows it, which must be there. */
+int gs_test_count(const char *text, const char *part);
+double gs_test_number_after(const char *text, const char *part);
+
 /* Skip this test, and say what is missing. */
 #define skip_because(...) (gs_test_say_skipped(__VA_ARGS__), _skip(__FILE__, __LINE__))
 void gs_test_say_skipped(const char *format, ...) GS_PRINTF(1, 2);
@@ -77,6 +81,18 @@ void gs_test_patiently(double first, const char *(*wrong)(double timeout, void *
 
 /* What `wrong` of gs_test_patiently returns; it is overwritten by the next. */
 const char *gs_test_wrong(const char *format, ...) GS_PRINTF(1, 2);
+
+static inline uint32_t bits_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline float float_of(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
 
 /* Between these, standard error is caught: for calls that are meant to fail and say so. Do not assert in between: a
  * failed assertion could leave it caught. The second one returns what was written; to be freed. */

@@ -9,14 +9,6 @@
 
 enum { BLOCK = 1 << 15 };
 
-static float float_of(uint32_t bits) {
-    return ((gs_bits){.u = bits}).f;
-}
-
-static uint32_t bits_of(float x) {
-    return ((gs_bits){x}).u;
-}
-
 /* How far y is from `want`, in the distance of floats around `size`. */
 static double ulps_off(double y, double want, double size) {
     int exponent;

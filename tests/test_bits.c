@@ -8,12 +8,6 @@
 
 /* ---- operators: cpu's bits on each device ---- */
 
-static uint32_t bits_of(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
 /* Which NaN it is may differ. */
 static void check_bits(const gs_device *d, const float *got, const float *want, size_t count,
                        const char *what) {

@@ -8,9 +8,7 @@
 enum { SIZE = 512 /* tokens of the golden ones */ };
 
 static const char *golden(void) {
-    static char folder[600];
-    snprintf(folder, sizeof folder, "%s", gs_test_source("tests/golden/bpe"));
-    return folder;
+    return gs_test_format("%s", gs_test_source("tests/golden/bpe"));
 }
 
 static uint32_t draw(uint32_t *state, uint32_t below) {

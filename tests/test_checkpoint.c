@@ -22,9 +22,7 @@ static uint64_t first_step(const char *folder) {
 }
 
 static const char *file_of(const char *folder, uint64_t step) {
-    static char path[800];
-    snprintf(path, sizeof path, "%s/step-%09llu.safetensors", folder, (unsigned long long)step);
-    return path;
+    return gs_test_format("%s/step-%09llu.safetensors", folder, (unsigned long long)step);
 }
 
 /* From `every` on; a later one, while an earlier one is still being written, is late. */

@@ -12,11 +12,7 @@
 #define RUN "train --threads 1 --batch 500 --model \"flatten, linear 16, tanh, linear 10\" "
 
 static const char *path_in(const char *folder, int step, const char *ending) {
-    static char paths[4][800];
-    static int next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/step-%09d.%s", folder, step, ending);
-    return path;
+    return gs_test_format("%s/step-%09d.%s", folder, step, ending);
 }
 
 /* Checkpoints of steps 5, 10 and 12: each run ends with one. */
@@ -76,12 +72,12 @@ TEST(damaged) {
                  {empty, "json", "000000012.json is damaged: it is empty"},
                  {scribble, "json", "is damaged: it is no JSON object with a 'sha256'"},
                  {replace_by_folder, "json", "Is a directory"}};
-    char copy[500], whole[65], both[65], arguments[1400], *output;
+    char whole[65], both[65], arguments[1400], *output;
     const char *folder = gs_test_format("%s/c", gs_test_folder());
     gs_test_sha256(RUN "--steps 16 --epochs 2", whole);
     make_three(folder);
     for (size_t i = 0; i < sizeof harms / sizeof *harms; i++) {
-        snprintf(copy, sizeof copy, "%s-%zu", folder, i);
+        const char *copy = gs_test_format("%s-%zu", folder, i);
         assert_int_equal(gs_test_shell(NULL, "cp -r %s %s", folder, copy), 0);
         harms[i].harm(path_in(copy, 12, harms[i].ending));
         snprintf(arguments, sizeof arguments,

@@ -10,15 +10,6 @@
 
 enum { PIXELS = 3072, TEN = 1 + PIXELS, HUNDRED = 2 + PIXELS };
 
-/* in_folder, for names that are used for long. */
-static const char *kept(const char *folder, const char *name) {
-    static char paths[16][600];
-    static int turn;
-    char *path = paths[turn++ % 16];
-    snprintf(path, sizeof paths[0], "%s", in_folder(folder, name));
-    return path;
-}
-
 /* Pixel p of sample `id`. */
 static unsigned char pixel(int id, int p) {
     return (unsigned char)(id * 31 + p * 7 + p / 1024);
@@ -38,9 +29,8 @@ static void write_records(const char *folder, const char *name, int first, int c
 
 /* 5 x 2 samples to train on, 3 to test. */
 static void write_ten(const char *folder) {
-    char name[32];
     for (int i = 0; i < 5; i++) {
-        snprintf(name, sizeof name, "data_batch_%d.bin", i + 1);
+        const char *name = gs_test_format("data_batch_%d.bin", i + 1);
         write_records(folder, name, 2 * i, 2, false);
     }
     write_records(folder, "test_batch.bin", 20, 3, false);
@@ -83,7 +73,7 @@ static void check_hundred(const char *where) {
 
 TEST(folders) {
     gs_dataset *d;
-    const char *folder = kept(gs_test_folder(), ".");
+    const char *folder = gs_test_folder();
     write_ten(folder);
     check_ten(folder);
     assert_fails(GS_E_USAGE,
@@ -91,11 +81,11 @@ TEST(folders) {
                  gs_dataset_load_labels(folder, GS_TRAIN, GS_LABELS_COARSE, &d));
     assert_fails(GS_E_USAGE, "fashion-mnist-small has one label for each image",
                  gs_dataset_load_labels("fashion-mnist-small", GS_TRAIN, GS_LABELS_COARSE, &d));
-    const char *above = kept(gs_test_folder(), ".");
-    assert_int_equal(mkdir(kept(above, "cifar-100-binary"), 0700), 0);
-    write_hundred(kept(above, "cifar-100-binary"));
+    const char *above = gs_test_folder();
+    assert_int_equal(mkdir(in_folder(above, "cifar-100-binary"), 0700), 0);
+    write_hundred(in_folder(above, "cifar-100-binary"));
     check_hundred(above);
-    check_hundred(kept(above, "cifar-100-binary"));
+    check_hundred(in_folder(above, "cifar-100-binary"));
 }
 
 static void assert_names(const char *where, gs_labels labels, int count, const char *third) {
@@ -108,7 +98,8 @@ static void assert_names(const char *where, gs_labels labels, int count, const c
 
 /* The classes' names: a line for each; fewer are none. */
 static void check_names(const char *folder) {
-    const char *ten = kept(folder, "cifar-10-batches-bin"), *hundred = kept(folder, "cifar-100-binary");
+    const char *ten = in_folder(folder, "cifar-10-batches-bin"),
+               *hundred = in_folder(folder, "cifar-100-binary");
     char fine[800] = "", coarse[800] = "";
     for (int i = 0; i < 100; i++) gs_append(fine, sizeof fine, "fine_%d\n", i);
     for (int i = 0; i < 20; i++) gs_append(coarse, sizeof coarse, "c %d\r\n", i);
@@ -132,15 +123,15 @@ static void check_names(const char *folder) {
 /* As the sets are published, but in every format that tar writes. */
 TEST(archives) {
     static const char *const formats[] = {"v7", "oldgnu", "gnu", "ustar", "posix"};
-    const char *folder = kept(gs_test_folder(), ".");
+    const char *folder = gs_test_folder();
     char path[600];
-    assert_int_equal(mkdir(kept(folder, "cifar-10-batches-bin"), 0700), 0);
-    assert_int_equal(mkdir(kept(folder, "cifar-100-binary"), 0700), 0);
-    write_ten(kept(folder, "cifar-10-batches-bin"));
-    write_hundred(kept(folder, "cifar-100-binary"));
-    write_text(kept(folder, "cifar-10-batches-bin/batches.meta.txt"), "airplane\n");
+    assert_int_equal(mkdir(in_folder(folder, "cifar-10-batches-bin"), 0700), 0);
+    assert_int_equal(mkdir(in_folder(folder, "cifar-100-binary"), 0700), 0);
+    write_ten(in_folder(folder, "cifar-10-batches-bin"));
+    write_hundred(in_folder(folder, "cifar-100-binary"));
+    write_text(in_folder(folder, "cifar-10-batches-bin/batches.meta.txt"), "airplane\n");
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-        const char *to = kept(gs_test_folder(), ".");
+        const char *to = gs_test_folder();
         assert_int_equal(
             gs_test_shell(NULL,
                           "cd %s && tar --format=%s -czf %s/cifar-10-binary.tar.gz "
@@ -154,34 +145,34 @@ TEST(archives) {
         check_hundred(path);
     }
     check_names(folder);
-    const char *both = kept(gs_test_folder(), ".");
+    const char *both = gs_test_folder();
     gs_dataset *d;
     assert_int_equal(gs_test_shell(NULL, "cd %s && tar -cf %s/both.tar cifar-10-batches-bin cifar-100-binary",
                                    folder, both),
                      0);
     assert_fails(GS_E_FORMAT, "has files of CIFAR-10 and of CIFAR-100; wanted one set",
-                 gs_dataset_load(kept(both, "both.tar"), GS_TRAIN, &d));
+                 gs_dataset_load(in_folder(both, "both.tar"), GS_TRAIN, &d));
     assert_int_equal(gs_test_shell(NULL, "cd %s && tar -cf %s/none.tar cifar-10-batches-bin/batches.meta.txt",
                                    folder, both),
                      0);
     assert_fails(GS_E_FORMAT, "has no file of CIFAR-10 or CIFAR-100, such as data_batch_1.bin or train.bin",
-                 gs_dataset_load(kept(both, "none.tar"), GS_TRAIN, &d));
+                 gs_dataset_load(in_folder(both, "none.tar"), GS_TRAIN, &d));
     assert_int_equal(gs_test_shell(NULL,
                                    "cd %s && rm */data_batch_3.bin && tar -cf %s/less.tar *10-batches-bin",
                                    folder, both),
                      0);
     assert_fails(GS_E_FORMAT, "less.tar has no data_batch_3.bin, one of the files of CIFAR-10",
-                 gs_dataset_load(kept(both, "less.tar"), GS_TRAIN, &d));
-    check(kept(both, "less.tar"), GS_TEST, GS_LABELS_FINE, 20, 3, false);
+                 gs_dataset_load(in_folder(both, "less.tar"), GS_TRAIN, &d));
+    check(in_folder(both, "less.tar"), GS_TEST, GS_LABELS_FINE, 20, 3, false);
 }
 
 /* An archive that ends early, at any of its bytes, or has a wrong one, is never taken for data. */
 TEST(damaged_archives) {
     static unsigned char bytes[1 << 16];
-    const char *folder = kept(gs_test_folder(), "."), *path = kept(folder, "c.tar");
+    const char *folder = gs_test_folder(), *path = in_folder(folder, "c.tar");
     gs_dataset *d;
     write_hundred(folder);
-    assert_int_equal(truncate(kept(folder, "train.bin"), HUNDRED), 0);
+    assert_int_equal(truncate(in_folder(folder, "train.bin"), HUNDRED), 0);
     assert_int_equal(gs_test_shell(NULL, "cd %s && tar -cf c.tar train.bin", folder), 0);
     FILE *f = fopen(path, "rb");
     assert_non_null(f);
@@ -231,7 +222,7 @@ TEST(bombs) {
         {"9", "train.bin has no size that can be read"},
         {"", "train.bin has no size"},
     };
-    const char *folder = kept(gs_test_folder(), "."), *path = kept(folder, "x.tar");
+    const char *folder = gs_test_folder(), *path = in_folder(folder, "x.tar");
     gs_dataset *d;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         FILE *f = fopen(path, "wb");
@@ -252,7 +243,7 @@ TEST(bombs) {
 
 TEST(bad_records) {
     gs_dataset *d;
-    const char *folder = kept(gs_test_folder(), "."), *path = kept(folder, "data_batch_2.bin");
+    const char *folder = gs_test_folder(), *path = in_folder(folder, "data_batch_2.bin");
     write_ten(folder);
     assert_int_equal(truncate(path, 2 * TEN - 1), 0);
     assert_fails(
@@ -272,10 +263,10 @@ TEST(bad_records) {
     unlink(path);
     assert_fails(GS_E_FILE, "has no data_batch_2.bin, one of the files of CIFAR-10",
                  gs_dataset_load(folder, GS_TRAIN, &d));
-    const char *hundred = kept(gs_test_folder(), ".");
+    const char *hundred = gs_test_folder();
     for (int i = 0; i < 2; i++) {
         write_hundred(hundred);
-        f = fopen(kept(hundred, "test.bin"), "r+b");
+        f = fopen(in_folder(hundred, "test.bin"), "r+b");
         assert_int_equal(fseek(f, HUNDRED + i, SEEK_SET), 0);
         fputc(i ? 100 : 20, f);
         fclose(f);
@@ -284,14 +275,14 @@ TEST(bad_records) {
                        : ": the coarse label of sample 1 in test.bin is 20; wanted 0 to 19",
                      gs_dataset_load(hundred, GS_TEST, &d));
     }
-    write_text(kept(hundred, "train-images-idx3-ubyte"), "");
+    write_text(in_folder(hundred, "train-images-idx3-ubyte"), "");
     assert_fails(GS_E_FORMAT, "has files of MNIST's format and of CIFAR's; wanted one set",
                  gs_dataset_load(hundred, GS_TRAIN, &d));
 }
 
 /* Models train on it as they are, saved weights know its scaling, and labels are chosen. */
 TEST(program) {
-    const char *ten = kept(gs_test_folder(), "."), *hundred = kept(gs_test_folder(), ".");
+    const char *ten = gs_test_folder(), *hundred = gs_test_folder();
     write_ten(ten);
     write_hundred(hundred);
     gs_test_program_prints(0, "(CIFAR-10's format,",
@@ -299,7 +290,7 @@ TEST(program) {
                            ten, ten);
     gs_test_program_prints(0, "test accuracy", "eval --data %s --load %s/w", ten, ten);
     gs_saved saved;
-    assert_ok(gs_safetensors_about(kept(ten, "w"), &saved));
+    assert_ok(gs_safetensors_about(in_folder(ten, "w"), &saved));
     assert_int_equal(saved.scaling.mean.count, 3);
     gs_saved_free(&saved);
     gs_test_program_prints(1, "holds a model for images (3,32,32), but fashion-mnist-small",
@@ -318,7 +309,7 @@ TEST(program) {
                            "eval --data %s --load %s/f --labels coarse", hundred, hundred);
     char *output = gs_test_output(1, "train --data %s --epochs 1 --batch 4 --model softmax", hundred);
     assert_has(output, "but the model has 10 classes (0 to 9)");
-    const char *python = kept(gs_test_folder(), ".");
+    const char *python = gs_test_folder();
     write_bytes(python, "data_batch_1", "x", 1);
     write_bytes(python, "test_batch", "x", 1);
     gs_test_program_prints(

@@ -5,6 +5,7 @@
 #include "cl/cl.h"
 #include "cl/platforms.h"
 #include "io/cache.h"
+#include "tests/files.h"
 #include "tests/devices.h"
 #include "tests/program.h"
 #include "tests/test.h"
@@ -19,13 +20,6 @@ static int forget_folders(void **state) {
     set_folder("GRADSUM_CACHE", NULL);
     set_folder("GRADSUM_KERNELS", NULL);
     return 0;
-}
-
-static void write_file(const char *path, const void *bytes, size_t count) {
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, count, f), count);
-    assert_int_equal(fclose(f), 0);
 }
 
 static size_t read_file(const char *path, char *bytes, size_t room) {
@@ -76,20 +70,20 @@ TEST_AROUND(a_damaged_entry_is_known, NULL, forget_folders) {
     assert_true(gs_cache_path("x", path, sizeof path));
     size_t size = read_file(path, good, sizeof good);
     for (size_t length = 0; length < size; length++) { /* cut off anywhere */
-        write_file(path, good, length);
+        write_raw(path, good, length);
         assert_int_equal(gs_cache_read("x", &data, &bytes), GS_CACHE_DAMAGED);
     }
     for (size_t i = 0; i < size; i++) { /* any bit of any byte */
         memcpy(bad, good, size);
         bad[i] = (char)(bad[i] ^ (1 << i % 8));
-        write_file(path, bad, size);
+        write_raw(path, bad, size);
         assert_int_equal(gs_cache_read("x", &data, &bytes), GS_CACHE_DAMAGED);
     }
     memcpy(bad, good, size);
     bad[size] = '\0';
-    write_file(path, bad, size + 1); /* longer */
+    write_raw(path, bad, size + 1); /* longer */
     assert_int_equal(gs_cache_read("x", &data, &bytes), GS_CACHE_DAMAGED);
-    write_file(path, good, size);
+    write_raw(path, good, size);
     check_entry("x", "the data");
 }
 
@@ -129,9 +123,9 @@ static void write_memory_cl(const char *folder, const char *source, size_t bytes
     static const char program[] = "#include \"memory.cl\"\n";
     char path[600];
     snprintf(path, sizeof path, "%s/training.cl", folder);
-    write_file(path, program, sizeof program - 1);
+    write_raw(path, program, sizeof program - 1);
     snprintf(path, sizeof path, "%s/memory.cl", folder);
-    write_file(path, source, bytes);
+    write_raw(path, source, bytes);
 }
 
 /* A folder whose memory.cl writes value + `more`, and nothing else. */
@@ -147,7 +141,7 @@ static void make_kernels(char *folder, size_t size, int more) {
 }
 
 /* The names of the entries; returns how many. */
-static int entries(char names[][300], int most) {
+static int kernels_in(char names[][300], int most) {
     char folder[500];
     int count = 0;
     assert_true(gs_cache_path("", folder, sizeof folder));
@@ -172,14 +166,14 @@ TEST_AROUND(kernels_are_kept, NULL, forget_folders) {
     set_folder("GRADSUM_CACHE", gs_test_folder());
     set_folder("GRADSUM_KERNELS", plain);
     assert_true(filled() == 7);
-    assert_int_equal(entries(names, 4), 1);
+    assert_int_equal(kernels_in(names, 4), 1);
     strcpy(first, names[0]);
     assert_true(filled() == 7);
-    assert_int_equal(entries(names, 4), 1);
+    assert_int_equal(kernels_in(names, 4), 1);
 
     set_folder("GRADSUM_KERNELS", other); /* another source is another entry */
     assert_true(filled() == 8);
-    assert_int_equal(entries(names, 4), 2);
+    assert_int_equal(kernels_in(names, 4), 2);
     const char *second = names[strcmp(names[0], first) == 0];
 
     /* the second's binary under the first's name: that it does what the second does shows that it is used */
@@ -199,7 +193,7 @@ TEST_AROUND(damaged_kernels_are_built_anew, NULL, forget_folders) {
     set_folder("GRADSUM_CACHE", gs_test_folder());
     set_folder("GRADSUM_KERNELS", kernels);
     assert_true(filled() == 7);
-    assert_int_equal(entries(names, 4), 1);
+    assert_int_equal(kernels_in(names, 4), 1);
     assert_true(gs_cache_path(names[0], path, sizeof path));
     for (int damage = 0; damage < 3; damage++) {
         if (damage == 0) assert_int_equal(truncate(path, 1000), 0);
@@ -237,11 +231,11 @@ TEST(processes_share_the_cache) {
 TEST(pocl_gets_a_folder_that_it_can_write_to) {
     gs_test_need_opencl();
     static const char *const places[] = {"HOME=/dev/null", "POCL_CACHE_DIR=$TMPDIR/full"};
-    char tmp[400], left[500], *output;
+    char *output;
     for (int i = 0; i < 2; i++) {
         bool full = i == 1;
-        snprintf(tmp, sizeof tmp, "%s", gs_test_folder());
-        snprintf(left, sizeof left, "%s/gradsum-pocl-*", tmp);
+        const char *tmp = gs_test_format("%s", gs_test_folder());
+        const char *left = gs_test_format("%s/gradsum-pocl-*", tmp);
         int status = gs_test_shell(
             &output,
             "unset POCL_CACHE_DIR XDG_CACHE_HOME; export TMPDIR=%s; mkdir $TMPDIR/full\n%s sh -c '%s"

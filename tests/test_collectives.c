@@ -280,12 +280,6 @@ TEST(collectives_are_made_of_messages) {
 
 /* ---- gradsum collectives ---- */
 
-static int count_of(const char *text, const char *part) {
-    int n = 0;
-    for (const char *at = text; (at = strstr(at, part)); at += strlen(part)) n++;
-    return n;
-}
-
 TEST(the_table_is_printed) {
     char *output = gs_test_output(0, "collectives -n 3 --size 1000 --seconds 0");
     for (int o = 0; o < GS_OPERATIONS; o++) assert_has(output, gs_operation_name((gs_operation)o));
@@ -293,15 +287,15 @@ TEST(the_table_is_printed) {
     for (char *line = output; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
         if (strcspn(line, "\n") > 80) fail_msg("wider than 80 columns: %s", line);
     output = gs_test_output(0, "collectives -n 2 --size 4 --json --seconds 0");
-    assert_int_equal(count_of(output, "\"right\":true"), 66);
+    assert_int_equal(gs_test_count(output, "\"right\":true"), 66);
     /* a rank alone has nobody to send to */
     output = gs_test_output(0, "collectives -n 1 --size 64 --json --seconds 0");
-    assert_int_equal(count_of(output, "\"right\":true"), 54);
+    assert_int_equal(gs_test_count(output, "\"right\":true"), 54);
 }
 
 TEST(a_wrong_cell_is_told) {
     char *output = gs_test_output(1, "collectives -n 2 --size 64 --spoil all_to_all --seconds 0");
-    assert_int_equal(count_of(output, "WRONG"), 6);
+    assert_int_equal(gs_test_count(output, "WRONG"), 6);
     assert_has(output, "all_to_all of 8 f32: rank 0 has", "6 of 66 cells are wrong");
     assert_null(strstr(output, "are right"));
 }

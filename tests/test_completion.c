@@ -22,11 +22,11 @@ static void type_all(const char *words, char *all, size_t size) {
 
 /* How many it lists. */
 static int assert_completed(const char *command, const char *help, const char *words) {
-    char name[40], wanted[60];
+    char name[40];
     int seen = 0;
     for (const char *line = help; *line; line += strcspn(line, "\n") + 1) {
         if (!option_in(line, name)) continue;
-        snprintf(wanted, sizeof wanted, "\n%s\t", name);
+        const char *wanted = gs_test_format("\n%s\t", name);
         if (strncmp(words, wanted + 1, strlen(wanted) - 1) != 0 && !strstr(words, wanted))
             fail_msg("gradsum %s lists %s, which is not completed", command, name);
         seen++;

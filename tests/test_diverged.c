@@ -200,15 +200,9 @@ TEST(between_processes) {
     }
 }
 
-static int count(const char *text, const char *part) {
-    int n = 0;
-    for (const char *at = text; (at = strstr(at, part)); at += strlen(part)) n++;
-    return n;
-}
-
 TEST(one_process_speaks) {
     char *output = gs_test_output(1, "launch -n 3 -- train " WILD);
-    if (count(output, "diverged at step ") != 1 ||
+    if (gs_test_count(output, "diverged at step ") != 1 ||
         !strstr(output, "gradsum launch: rank 0 failed with exit status 1; the other 2 ended too\n"))
         fail_msg("%s", output);
 }

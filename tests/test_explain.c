@@ -51,9 +51,8 @@ TEST(a_run_and_its_layout_are_the_same) {
 TEST(exact_runs_are_the_same_to_the_bit) {
     static const char *const layouts[] = {"cpu,cpu", "cpu,cpu,cpu,cpu --layout dp2,tp2,zero3",
                                           "cpu,cpu --layout pp2 --recompute blocks"};
-    char folder[300];
     for (int i = 0; i < 3; i++) {
-        snprintf(folder, sizeof folder, "%s/exact%d", gs_test_folder(), i);
+        const char *folder = gs_test_format("%s/exact%d", gs_test_folder(), i);
         gs_test_program_prints(
             0, "sha256",
             "train --model lenet --batch 60 --optimizer adam --clip 0.5 --steps 3 --threads 1 "
@@ -159,10 +158,10 @@ TEST(one_worker_makes_the_run_that_is_right) {
         "train --model gpt --data text:%s --context 16 --batch 8 --steps 2 --optimizer adam --devices "
         "cpu,cpu "
         "--layout dp2,zero1"};
-    char folder[300], run[500];
+    char folder[300];
     for (int i = 0; i < 2; i++) {
         snprintf(folder, sizeof folder, "%s/alone%d", gs_test_folder(), i);
-        snprintf(run, sizeof run, runs[i], gs_test_text_file());
+        const char *run = gs_test_format(runs[i], gs_test_text_file());
         gs_test_program_prints(0, "sha256", "%s --digest %s", run, folder);
         gs_test_program_prints(0, "no difference beyond rounding", "explain %s", folder);
     }

@@ -77,9 +77,8 @@ TEST(files_and_labels) {
 /* More than a byte can number. */
 TEST(many_classes) {
     const char *folder = gs_test_folder();
-    char name[64];
     for (int c = 0; c < 300; c++) {
-        snprintf(name, sizeof name, "train/c%03d/x.png", c);
+        const char *name = gs_test_format("train/c%03d/x.png", c);
         write_picture(folder, name, c, 4, 4);
     }
     gs_dataset *d = load(folder, GS_TRAIN, (gs_folder_options){.size = 2});
@@ -297,12 +296,12 @@ TEST(loader_ends) {
 
 TEST(runs) {
     const char *folder = make_set();
-    char *one, *other, command[1024];
+    char *one, *other;
     static const char *const ways[] = {"--loaders 3", "--cache memory --loaders 2",
                                        "--devices cpu,cpu --exact", "--exact"};
     char sums[4][80];
     for (int k = 0; k < 4; k++) {
-        snprintf(command, sizeof command, RUN "%s %s", folder, ways[k]);
+        const char *command = gs_test_format(RUN "%s %s", folder, ways[k]);
         one = gs_test_output(0, "%s", command);
         assert_has(one, "pictures in 3 folders");
         other = strstr(one, "sha256 ");

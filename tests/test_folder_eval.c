@@ -10,10 +10,9 @@ static const char *make_set(void) {
     static char folder[600];
     snprintf(folder, sizeof folder, "%s", gs_test_folder());
     static const char *const classes[] = {"ant", "b\xc3\xa4r"};
-    char name[128];
     for (int c = 0; c < 2; c++)
         for (int i = 0; i < 6; i++) {
-            snprintf(name, sizeof name, "%s/%s/%d.png", i < 4 ? "train" : "val", classes[c], i);
+            const char *name = gs_test_format("%s/%s/%d.png", i < 4 ? "train" : "val", classes[c], i);
             write_picture(folder, name, 6 * c + i, 24, 20);
         }
     return folder;

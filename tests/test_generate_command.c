@@ -166,7 +166,6 @@ static const char *pairs_file(void) {
 
 /* A token may end within a character; the next ones bring the rest of it, and more. */
 TEST(byte_pairs_come_out_whole) {
-    char line[900];
     const char *const cases[][2] = {
         {"--length 4", "\xf0\x9f\x98\x80hackers\n"},
         {"--length 8", "\xf0\x9f\x98\x80hackers\n\xf0\x9f\x98\x80hackers\n"},
@@ -175,7 +174,7 @@ TEST(byte_pairs_come_out_whole) {
          "\xf0\x9f\x98\x98\x80hackers\n"}}; /* 0x98 is followed by what begins nothing */
     const char *file = pairs_file();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        snprintf(line, sizeof line, "generate --load %s --threads 1 %s", file, cases[i][0]);
+        const char *line = gs_test_format("generate --load %s --threads 1 %s", file, cases[i][0]);
         prints(cases[i][1], line);
     }
     char *output = gs_test_output(0, "generate --load %s --length 4 --json 2>/dev/null", file);

@@ -131,7 +131,7 @@ TEST_AROUND(in_stages, gs_test_to_f32, gs_test_to_f32) {
 
 /* ---- runs ---- */
 
-static gs_settings settings_of(const char *model, gs_precision p, char data[700]) {
+static gs_settings settings_of(const char *model, gs_precision p) {
     gs_settings s = gs_test_settings("cl");
     s.model = model;
     s.precision = p;
@@ -139,8 +139,7 @@ static gs_settings settings_of(const char *model, gs_precision p, char data[700]
     s.steps = 3;
     s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 2};
     if (!strstr(model, "embedding")) return s;
-    snprintf(data, 700, "text:%s", gs_test_text_file());
-    s.data = data;
+    s.data = gs_test_format("text:%s", gs_test_text_file());
     s.context = 8;
     s.batch_norm = gs_settings_default().batch_norm;
     return s;
@@ -163,8 +162,7 @@ TEST(stages_change_no_bit) {
     gs_test_need_whole();
     for (int i = 0; i < 2; i++)
         for (int p = 0; p < 2; p++) {
-            char data[700];
-            gs_settings s = settings_of(models[i], gs_test_16_bits[p], data);
+            gs_settings s = settings_of(models[i], gs_test_16_bits[p]);
             s.accumulate = 3;
             gs_result one = gs_test_train(&s);
             s.accumulate = 0;
@@ -182,8 +180,7 @@ TEST(stages_change_no_bit) {
 TEST(beside_a_cpu) {
     gs_test_need_opencl();
     gs_test_need_whole();
-    char data[700];
-    gs_settings s = settings_of(IMAGES, GS_PRECISION_F16, data);
+    gs_settings s = settings_of(IMAGES, GS_PRECISION_F16);
     gs_result one = gs_test_train(&s);
     s.devices = "cpu,cl";
     s.pipeline = 2;
@@ -203,8 +200,7 @@ TEST(groups_are_near_f32) {
     gs_test_need_opencl();
     gs_test_need_whole();
     for (int i = 0; i < 3; i++) {
-        char data[700];
-        gs_settings s = settings_of(models[i], GS_PRECISION_F32, data);
+        gs_settings s = settings_of(models[i], GS_PRECISION_F32);
         s.devices = "cl,cl";
         s.tensor = 2;
         s.verify = 1;
@@ -274,8 +270,7 @@ TEST(bytes_are_halved) {
     gs_test_need_opencl();
     gs_test_need_whole();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char data[700];
-        gs_settings s = settings_of(IMAGES, cases[i].precision, data);
+        gs_settings s = settings_of(IMAGES, cases[i].precision);
         s.devices = cases[i].devices;
         s.pipeline = 2;
         s.pipeline_cut = "3";

@@ -3,12 +3,6 @@
 
 #include <cjson/cJSON.h>
 
-static double field(const cJSON *o, const char *name) {
-    const cJSON *n = cJSON_GetObjectItem(o, name);
-    if (!cJSON_IsNumber(n)) fail_msg("no number '%s'", name);
-    return n->valuedouble;
-}
-
 /* The best test accuracy of the epochs in the JSON lines, and what the last line says of the kept epoch. */
 static void read_lines(char *output, double *best, int *best_epoch, double *last, int *kept) {
     *best = -1;
@@ -17,13 +11,13 @@ static void read_lines(char *output, double *best, int *best_epoch, double *last
         cJSON *o = gs_test_parse(line);
         const char *event = cJSON_GetObjectItem(o, "event")->valuestring;
         if (strcmp(event, "epoch") == 0) {
-            *last = field(o, "test_accuracy");
+            *last = gs_test_field(o, "test_accuracy")->valuedouble;
             if (*last > *best) {
                 *best = *last;
-                *best_epoch = (int)field(o, "epoch");
+                *best_epoch = (int)gs_test_field(o, "epoch")->valuedouble;
             }
         }
-        if (strcmp(event, "end") == 0) *kept = (int)field(o, "kept_epoch");
+        if (strcmp(event, "end") == 0) *kept = (int)gs_test_field(o, "kept_epoch")->valuedouble;
     }
 }
 
@@ -32,10 +26,9 @@ TEST(the_best_epoch_is_saved) {
                                        "launch -n 2 -- train",
                                        "train --devices cpu,cpu --sync async --staleness 1",
                                        "train --devices cpu,cpu --sync local --every 4"};
-    char path[400];
     bool differs = false; /* the best epoch is not always the last one, or this test would tell nothing */
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-        snprintf(path, sizeof path, "%s/best.safetensors", gs_test_folder());
+        const char *path = gs_test_format("%s/best.safetensors", gs_test_folder());
         char *output = gs_test_output(
             0, "%s --model softmax --threads 1 --epochs 5 --lr 0.5 --keep best --save %s --json", runs[i],
             path);
@@ -46,7 +39,7 @@ TEST(the_best_epoch_is_saved) {
         differs = differs || best > last;
         char *eval = gs_test_output(0, "eval --json --load %s", path);
         cJSON *o = gs_test_parse(eval);
-        assert_float_equal(field(o, "test_accuracy"), best, 1e-9);
+        assert_float_equal(gs_test_field(o, "test_accuracy")->valuedouble, best, 1e-9);
     }
     assert_true(differs);
 }

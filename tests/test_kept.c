@@ -191,15 +191,14 @@ static gs_settings settings_of(const char *model, const char *devices, gs_precis
     return s;
 }
 
-static gs_settings long_run(const char *model, char data[700]) {
+static gs_settings long_run(const char *model) {
     gs_settings s = settings_of(model, "cl", GS_PRECISION_F32);
-    snprintf(data, 700, "text:%s", gs_test_text_file());
     s.steps = 60;
     s.lr = model == lenet ? 0.05f : 0.01f;
     if (model == lenet)
         s.momentum = 0.5f; /* with 0.9 runs part so early that their losses differ as two seeds' do */
     if (model != gpt) return s;
-    s.data = data;
+    s.data = gs_test_format("text:%s", gs_test_text_file());
     s.context = 16;
     s.batch = 12;
     s.optimizer = &gs_adamw;
@@ -215,8 +214,7 @@ TEST(runs_give_the_same_bits) {
     gs_test_need_opencl();
     for (size_t m = 0; m < 4; m++)
         for (int p = 0; p < 2; p++) {
-            char data[700];
-            gs_settings s = models[m] == gpt ? long_run(gpt, data) : settings_of(models[m], "cl", 0);
+            gs_settings s = models[m] == gpt ? long_run(gpt) : settings_of(models[m], "cl", 0);
             s.precision = gs_test_16_bits[p];
             s.steps = 6;
             if (p == 1) s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 16};
@@ -312,8 +310,7 @@ TEST(near_the_loss_of_f32_in_less_memory) {
     } runs[] = {{mlp, 0.6, 0.01}, {lenet, 0.7, 0.02}, {gpt, 0.55, 0.02}};
     gs_test_need_opencl();
     for (size_t m = 0; m < 3; m++) {
-        char data[700];
-        gs_settings s = long_run(runs[m].model, data);
+        gs_settings s = long_run(runs[m].model);
         gs_result f32 = gs_test_train(&s);
         for (int p = 0; p < 2; p++) {
             s.precision = gs_test_16_bits[p];

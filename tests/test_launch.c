@@ -53,19 +53,13 @@ TEST(commands_whose_processes_would_not_meet_are_refused) {
     }
 }
 
-static int count(const char *text, const char *part) {
-    int n = 0;
-    for (const char *at = text; (at = strstr(at, part)); at += strlen(part)) n++;
-    return n;
-}
-
 TEST(statuses_are_handed_on) {
     char *output = gs_test_output(0, "launch -n3 -- --version");
-    assert_int_equal(count(output, "gradsum " GRADSUM_VERSION), 3);
+    assert_int_equal(gs_test_count(output, "gradsum " GRADSUM_VERSION), 3);
     /* it is said once that the usage is wrong, and that all have found it */
     output = gs_test_output(2, "launch -n 2 -- train --steps x");
-    assert_int_equal(count(output, "gradsum train: --steps"), 1);
-    assert_int_equal(count(output, "gradsum launch: all 2 processes failed with this error\n"), 1);
+    assert_int_equal(gs_test_count(output, "gradsum train: --steps"), 1);
+    assert_int_equal(gs_test_count(output, "gradsum launch: all 2 processes failed with this error\n"), 1);
     gs_test_program_prints(1, "gradsum launch: rank ", "launch -n 2 -- train --data /no/such/folder");
     gs_test_program_prints(1, "failed with exit status 1", "launch -n 2 -- train --data /no/such/folder");
 }

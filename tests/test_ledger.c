@@ -28,12 +28,6 @@ TEST(the_peak_is_the_moment_with_most) {
 
 /* ---- nothing escapes ---- */
 
-static double number_after(const char *text, const char *key) {
-    const char *at = strstr(text, key);
-    if (!at) fail_msg("no %s in %s", key, text);
-    return strtod(at + strlen(key), NULL);
-}
-
 /* What the process took, as Linux counts it, is what is in the ledger and the data set; and some MB for the program and
  * its libraries. A layer's buffers that were not booked would be 25 MB here. */
 TEST(the_process_takes_what_the_ledger_says) {
@@ -46,9 +40,9 @@ TEST(the_process_takes_what_the_ledger_says) {
     enum { PROGRAM = 20 << 20 };
     char *trained = gs_test_output(0, "train %s", RUN);
     char *planned = gs_test_output(0, "memory %s", RUN);
-    const double took = 1e6 * number_after(trained, "\"peak_memory_mb\":"),
-                 booked = number_after(planned, "\"total\":"),
-                 set = number_after(planned, "\"data_set_bytes\":");
+    const double took = 1e6 * gs_test_number_after(trained, "\"peak_memory_mb\":"),
+                 booked = gs_test_number_after(planned, "\"total\":"),
+                 set = gs_test_number_after(planned, "\"data_set_bytes\":");
     assert_true(booked > 50e6);
     if (took < booked + set || took > booked + set + PROGRAM)
         fail_msg("the process took %.1f MB, with %.1f MB in the ledger and %.1f MB of data", took / 1e6,
@@ -66,10 +60,10 @@ TEST(what_a_tensor_group_puts_together_is_booked) {
     enum { PROGRAM = 20 << 20, MESSAGES = 20 << 20 };
     char *trained = gs_test_output(0, "train %s", RUN);
     char *planned = gs_test_output(0, "memory %s", RUN);
-    const double took = 1e6 * number_after(trained, "\"peak_memory_mb\":"),
-                 booked = 2 * number_after(planned, "\"total\":"),
-                 measured = 2 * number_after(strstr(trained, "\"device_bytes\""), "\"total\":"),
-                 set = number_after(planned, "\"data_set_bytes\":");
+    const double took = 1e6 * gs_test_number_after(trained, "\"peak_memory_mb\":"),
+                 booked = 2 * gs_test_number_after(planned, "\"total\":"),
+                 measured = 2 * gs_test_number_after(strstr(trained, "\"device_bytes\""), "\"total\":"),
+                 set = gs_test_number_after(planned, "\"data_set_bytes\":");
     assert_near(measured, booked, 0.01 * booked, 0);
     if (took > booked + set + PROGRAM + MESSAGES)
         fail_msg("the process took %.1f MB, with %.1f MB in the ledger and %.1f MB of data", took / 1e6,

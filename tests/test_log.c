@@ -48,13 +48,13 @@ TEST(lines_are_what_train_prints) {
     assert_int_equal(step, 3 * 19);
     assert_int_equal(epoch, 3);
     assert_int_equal(gs_test_count_kind(lines, "worker"), 2 * 3);
-    assert_string_equal(gs_test_text_of(gs_test_get(run, "ended"), "why"), "done");
-    assert_int_equal(gs_test_number(gs_test_get(run, "ended"), "steps"), step);
+    assert_string_equal(gs_test_text_of(gs_test_field(run, "ended"), "why"), "done");
+    assert_int_equal(gs_test_number(gs_test_field(run, "ended"), "steps"), step);
     assert_int_equal(gs_test_number(run, "workers"), 2);
     assert_int_equal(gs_test_number(run, "host_cores"), gs_cpu_cores()); /* and not those of a bound worker */
-    assert_int_equal(cJSON_GetArraySize(gs_test_get(run, "devices")), 2);
-    assert_int_equal(gs_test_number(gs_test_get(run, "memory"), "weights"), 4 * 7850);
-    assert_int_equal(gs_test_number(gs_test_get(run, "memory"), "gradients"), 4 * (7850 + 4));
+    assert_int_equal(cJSON_GetArraySize(gs_test_field(run, "devices")), 2);
+    assert_int_equal(gs_test_number(gs_test_field(run, "memory"), "weights"), 4 * 7850);
+    assert_int_equal(gs_test_number(gs_test_field(run, "memory"), "gradients"), 4 * (7850 + 4));
     /* the log changes nothing */
     const char *wanted = strstr(plain, "\"weights_sha256\""), *got = strstr(output, "\"weights_sha256\"");
     assert_memory_equal(got, wanted, strlen("\"weights_sha256\":\"\"") + 64);
@@ -103,14 +103,14 @@ TEST(what_was_sent_and_over_what) {
         0, "done", "train --model softmax --steps 3 --sync ps --devices cpu,cpu,cpu,cpu --log %s", threads);
     gs_test_program_prints(0, "done", "launch -n 2 -- train --model softmax --steps 3 --log %s", processes);
     cJSON *four = gs_test_json(threads, "run.json"), *two = gs_test_json(processes, "run.json");
-    const cJSON *ended = gs_test_get(four, "ended");
+    const cJSON *ended = gs_test_field(four, "ended");
     assert_int_equal(gs_test_number(ended, "sent_bytes_a_step"), (3 + 1 + 1 + 1) * B / 4);
     assert_int_equal(gs_test_number(ended, "sent_bytes_a_step_most"), 3 * B);
-    assert_null(cJSON_GetObjectItem(gs_test_get(four, "versions"), "gloo"));
+    assert_null(cJSON_GetObjectItem(gs_test_field(four, "versions"), "gloo"));
     assert_null(
-        cJSON_GetObjectItem(gs_test_get(two, "ended"), "sent_bytes_a_step")); /* shared memory's own sum */
+        cJSON_GetObjectItem(gs_test_field(two, "ended"), "sent_bytes_a_step")); /* shared memory's own sum */
     int part[3], end = 0;
-    const char *gloo = gs_test_text_of(gs_test_get(two, "versions"), "gloo");
+    const char *gloo = gs_test_text_of(gs_test_field(two, "versions"), "gloo");
     assert_int_equal(sscanf(gloo, "%d.%d.%d%n", &part[0], &part[1], &part[2], &end), 3);
     assert_int_equal(gloo[end], 0);
 }

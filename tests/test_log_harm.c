@@ -107,10 +107,10 @@ TEST(an_interrupted_run_says_so) {
         GS_BUILD_DIR, folder, folder, folder);
     cJSON *lines = gs_test_metrics(in_folder(folder, "log")),
           *run = gs_test_json(in_folder(folder, "log"), "run.json");
-    assert_string_equal(gs_test_text_of(gs_test_get(run, "ended"), "why"), "interrupted");
-    assert_int_equal(gs_test_number(gs_test_get(run, "ended"), "steps"), gs_test_count_kind(lines, "step"));
+    assert_string_equal(gs_test_text_of(gs_test_field(run, "ended"), "why"), "interrupted");
+    assert_int_equal(gs_test_number(gs_test_field(run, "ended"), "steps"), gs_test_count_kind(lines, "step"));
     cJSON *trace = gs_test_json(in_folder(folder, "log"), "trace.json"); /* of the steps that there were */
-    assert_true(cJSON_GetArraySize(gs_test_get(trace, "traceEvents")) > 2 * 7 * 8);
+    assert_true(cJSON_GetArraySize(gs_test_field(trace, "traceEvents")) > 2 * 7 * 8);
 }
 
 /* Processes that do not all run with a log would wait for each other. */
@@ -162,7 +162,8 @@ TEST(a_failed_run_says_why) {
     assert_non_null(strstr(gs_message(), "the test wants it so"));
     gs_log_free(log);
     cJSON *run = gs_test_json(folder, "run.json");
-    assert_non_null(strstr(gs_test_text_of(gs_test_get(run, "ended"), "why"), "failed: "));
-    assert_non_null(strstr(gs_test_text_of(gs_test_get(run, "ended"), "why"), "the test wants it so"));
-    assert_in_range((int)gs_test_number(gs_test_get(run, "ended"), "steps"), 5, 6); /* rank 0 may be behind */
+    assert_non_null(strstr(gs_test_text_of(gs_test_field(run, "ended"), "why"), "failed: "));
+    assert_non_null(strstr(gs_test_text_of(gs_test_field(run, "ended"), "why"), "the test wants it so"));
+    assert_in_range((int)gs_test_number(gs_test_field(run, "ended"), "steps"), 5,
+                    6); /* rank 0 may be behind */
 }

@@ -133,11 +133,11 @@ TEST(too_few_descriptors_are_named) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip_because("UBSan needs a descriptor of its own to look at memory");
 #endif
-    char *output, wanted[80];
+    char *output;
     int enough = 0;
     /* How many are enough depends on what the machine's libraries keep open. */
     for (int limit = 8; limit <= 24; limit++) {
-        snprintf(wanted, sizeof wanted, "too many open files: the limit is %d (ulimit -n)", limit);
+        const char *wanted = gs_test_format("too many open files: the limit is %d (ulimit -n)", limit);
         int status = launch_with_descriptors(limit, &output);
         bool named = status == 1 && strstr(output, wanted) && !strstr(output, "within");
         if (status != 0 && !named) fail_msg("limit %d, exit %d: %s", limit, status, output);

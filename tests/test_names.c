@@ -60,12 +60,6 @@ static gs_model *small(gs_names names, float *values) {
     return m;
 }
 
-static const char *file_in_folder(void) {
-    static char path[600];
-    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
-    return path;
-}
-
 TEST(stages_and_blocks) {
     static const char *const want[] = {"conv1.weight",
                                        "bn1.weight",
@@ -93,7 +87,7 @@ TEST(stages_and_blocks) {
 
 /* A file with either names gives the model the same numbers, whatever stands in front of them. */
 TEST(either_names_load) {
-    const char *path = file_in_folder();
+    const char *path = in_folder(gs_test_folder(), "w.safetensors");
     float values[ROOM], back[ROOM];
     gs_model *own = small(GS_NAMES_OWN, values);
     for (int i = 0; i < 3; i++) {
@@ -115,7 +109,7 @@ TEST(either_names_load) {
 
 /* The counter that PyTorch keeps is no parameter; another unknown tensor is refused. */
 TEST(counters_of_pytorch) {
-    const char *path = file_in_folder();
+    const char *path = in_folder(gs_test_folder(), "w.safetensors");
     const struct {
         const char *name;
         bool taken;

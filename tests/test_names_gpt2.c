@@ -24,14 +24,6 @@ static gs_model *plan(const char *end, int context) {
     return m;
 }
 
-static const char *path_of(const char *name) {
-    static char path[2][600];
-    static int next;
-    next = !next;
-    snprintf(path[next], sizeof path[next], "%s/%s", gs_test_folder(), name);
-    return path[next];
-}
-
 /* ---- a file as transformers writes it ---- */
 
 typedef struct part {
@@ -89,7 +81,7 @@ static const char *write_file(extra e) {
     enum { HEADER = 8000, MASK = CONTEXT * CONTEXT };
     static char header[HEADER];
     static float data[ALL + VOCABULARY * WIDTH + MASK + 8 * WIDTH];
-    const char *prefix = e.prefix ? e.prefix : "", *path = path_of("theirs.safetensors");
+    const char *prefix = e.prefix ? e.prefix : "", *path = in_folder(gs_test_folder(), "theirs.safetensors");
     const part *t = tensors();
     size_t at = 0, floats = 0;
     strcpy(header, "{");
@@ -186,7 +178,7 @@ TEST(saved_as_it_was) {
     for (int i = 0; i < PARTS; i++) assert_string_equal(m->param[i]->name, t[i].name);
     assert_ok(gs_safetensors_load(write_file((extra){.prefix = NULL}), m, w));
 
-    const char *path = path_of("ours.safetensors");
+    const char *path = in_folder(gs_test_folder(), "ours.safetensors");
     assert_ok(gs_safetensors_save(path, m, w));
     FILE *f = fopen(path, "rb");
     uint64_t length;
@@ -315,11 +307,11 @@ TEST(config_says_the_rest) {
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         const char *wanted = gs_test_format("%s%s", start, texts[i][1]);
-        char *output =
-            gs_test_shell_output(0,
-                                 "COLUMNS=999 %s/gradsum train --data jargon --context 3 --steps 1 --batch 2 "
-                                 "--tests 0 --names huggingface --save %s --model '%s' 2>&1",
-                                 GS_BUILD_DIR, path_of("config.safetensors"), texts[i][0]);
+        char *output = gs_test_shell_output(
+            0,
+            "COLUMNS=999 %s/gradsum train --data jargon --context 3 --steps 1 --batch 2 "
+            "--tests 0 --names huggingface --save %s --model '%s' 2>&1",
+            GS_BUILD_DIR, in_folder(gs_test_folder(), "config.safetensors"), texts[i][0]);
         assert_has(output, wanted);
     }
 }

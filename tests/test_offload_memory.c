@@ -74,12 +74,6 @@ TEST(the_ledger_says_what_is_elsewhere) {
     assert_planned(s, "cl");
 }
 
-static double number_after(const char *text, const char *key) {
-    const char *at = strstr(text, key);
-    if (!at) fail_msg("no %s in %s", key, text);
-    return strtod(at + strlen(key), NULL);
-}
-
 /* The process's memory falls by what the plan says, but for a tenth. */
 TEST(the_process_takes_less) {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -93,9 +87,9 @@ TEST(the_process_takes_less) {
     for (int i = 0; i < 2; i++) {
         const char *offload = i ? "--offload optimizer,weights" : "";
         char *output = gs_test_output(0, "train %s %s", RUN, offload);
-        took[i] = 1e6 * number_after(output, "\"peak_memory_mb\":");
+        took[i] = 1e6 * gs_test_number_after(output, "\"peak_memory_mb\":");
         output = gs_test_output(0, "memory %s %s", RUN, offload);
-        planned[i] = number_after(output, "\"total\":");
+        planned[i] = gs_test_number_after(output, "\"total\":");
     }
     assert_true(planned[0] - planned[1] > 80e6);
     if (took[0] - took[1] < 0.9 * (planned[0] - planned[1]))

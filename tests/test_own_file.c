@@ -34,9 +34,8 @@ static const char *found_from(const char *folder, const char *bin, const char *r
 }
 
 static void make_folders(const char *folder, const char *const *names) {
-    char command[2000];
     for (; *names; names++) {
-        snprintf(command, sizeof command, "mkdir -p '%s/%s'", folder, *names);
+        const char *command = gs_test_format("mkdir -p '%s/%s'", folder, *names);
         assert_int_equal(system(command), 0);
     }
 }

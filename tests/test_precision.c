@@ -23,13 +23,6 @@ static float rounded(gs_precision p, float x) {
     return p == GS_PRECISION_BF16 ? gs_round_bf16(x) : gs_round_f16(x);
 }
 
-static void run(instance *t) {
-    instance_forward(t);
-    instance_backward(t);
-    for (int i = Y; i < TENSORS; i++)
-        if (t->place[i].base) instance_read(t, (tensor)i);
-}
-
 static void change(instance *t, tensor which, gs_precision p, float (*f)(gs_precision, float)) {
     for (size_t i = 0; i < t->count[which]; i++) t->host[which][i] = f(p, t->host[which][i]);
     if (t->count[which])
@@ -73,14 +66,14 @@ static void like_f32_of_rounded(void **state) {
             change(&want, X, gs_test_16_bits[p], rounded);
             change(&want, W, gs_test_16_bits[p], rounded);
             change(&want, DY, gs_test_16_bits[p], rounded);
-            run(&want);
+            instance_run(&want);
             for (int d = 0; d <= count; d++) {
                 gs_device *device = d < count ? devices[d] : threads;
                 instance t;
                 device->precision = gs_test_16_bits[p];
                 instance_open(&t, device, c, 3);
                 t.relu = want.relu;
-                run(&t);
+                instance_run(&t);
                 device->precision = GS_PRECISION_F32;
                 check(&t, &want, NULL, 0, gs_test_16_bits[p], "beside f32 of rounded inputs");
                 instance_close(&t);
@@ -118,15 +111,15 @@ static void near_f32(void **state) {
         change(&sizes, W, 0, size_of_it);
         change(&sizes, DY, 0, size_of_it);
         change(&sizes, B, 0, nothing);
-        run(&want);
-        run(&sizes);
+        instance_run(&want);
+        instance_run(&sizes);
         for (int d = 0; d < count; d++)
             for (size_t p = 0; p < 2; p++) {
                 const double u = unit_of(gs_test_16_bits[p]);
                 instance t;
                 devices[d]->precision = gs_test_16_bits[p];
                 instance_open(&t, devices[d], c, 0);
-                run(&t);
+                instance_run(&t);
                 devices[d]->precision = GS_PRECISION_F32;
                 check(&t, &want, &sizes, 2 * u + u * u, gs_test_16_bits[p], "beside f32");
                 instance_close(&t);
@@ -150,10 +143,10 @@ static void is_rounded(void **state) {
                 instance want, t;
                 tried++;
                 instance_open(&want, devices[d], c, 0);
-                run(&want);
+                instance_run(&want);
                 devices[d]->precision = gs_test_16_bits[p];
                 instance_open(&t, devices[d], c, 0);
-                run(&t);
+                instance_run(&t);
                 devices[d]->precision = GS_PRECISION_F32;
                 for (size_t k = 0; k < t.count[DX]; k++) {
                     const double off = fabs((double)t.host[DX][k] - (double)want.host[DX][k]);
@@ -255,7 +248,7 @@ TEST_AROUND(attention_as_in_double, gs_test_to_f32, gs_test_to_f32) {
                 instance t;
                 devices[d]->precision = gs_test_16_bits[p];
                 instance_open(&t, devices[d], c, 0);
-                run(&t);
+                instance_run(&t);
                 devices[d]->precision = GS_PRECISION_F32;
                 float *x = malloc(t.count[X] * sizeof *x), *dy = malloc(t.count[DY] * sizeof *dy);
                 assert_true(x && dy);

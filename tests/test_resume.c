@@ -6,17 +6,9 @@
 
 /* The same path for the same name. */
 static const char *file(const char *name) {
-    enum { FILES = 16 };
-    static char folder[300], paths[FILES][400];
-    int i = 0;
-    if (!*folder) snprintf(folder, sizeof folder, "%s", gs_test_folder());
-    while (i < FILES && *paths[i] && strcmp(strrchr(paths[i], '/') + 1, name) != 0) i++;
-    if (i == FILES) {
-        fail_msg("more than %d files", FILES);
-        return NULL;
-    }
-    snprintf(paths[i], sizeof paths[i], "%s/%s", folder, name);
-    return paths[i];
+    static const char *folder;
+    if (!folder) folder = gs_test_folder();
+    return gs_test_format("%s/%s", folder, name);
 }
 
 static char *bytes_of(const char *path, size_t *size) {

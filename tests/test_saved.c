@@ -34,10 +34,9 @@ TEST(eval_gives_the_same_bits) {
         static const char *const ways[] = {"--threads 1",       "--threads 2",
                                            "--threads 3",       "--threads 4",
                                            "--devices cpu,cpu", "--devices cpu,cpu,cpu --threads 2"};
-        char arguments[600];
         double first = 0;
         for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-            snprintf(arguments, sizeof arguments, "--load %s %s", path, ways[i]);
+            const char *arguments = gs_test_format("--load %s %s", path, ways[i]);
             double loss = loss_of(arguments);
             if (i == 0) first = loss;
             if (loss < first || loss > first)

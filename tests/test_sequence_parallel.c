@@ -20,11 +20,9 @@ static const char tied[] = "embedding 40 8, " BLOCKS "tied",
                   words[] = "embedding 43 8, " BLOCKS "tanh, linear 43";
 
 static gs_settings settings_of(const char *model) {
-    static char data[700];
     gs_settings s = gs_test_settings("cpu");
-    snprintf(data, sizeof data, "text:%s", gs_test_text_file());
     s.model = model;
-    s.data = data;
+    s.data = gs_test_format("text:%s", gs_test_text_file());
     s.context = 8;
     s.batch = 24;
     s.steps = 4;
@@ -106,35 +104,13 @@ static bool of_all(const gs_call *call) {
            call->operation == GS_REDUCE_SCATTER;
 }
 
-typedef struct sending {
-    gs_settings settings;
-    gs_dataset *train, *test;
-    gs_result result;
-    double messages[4];
-} sending;
-
-static gs_status train_counted(gs_comm *comm, void *context) {
-    sending *t = context;
-    gs_counted me;
-    gs_worker w;
-    gs_result r = {0};
-    gs_counted_begin(&me, comm, of_all);
-    GS_TRY(gs_worker_create(&w, &t->settings, "cpu", &me.comm, 1, GS_NOT_SCALED, t->train, t->test));
-    const gs_status status = gs_train_epochs(&w, NULL, &r);
-    t->messages[comm->rank] = w.measured.sent / 3;
-    gs_result_free(&r);
-    if (comm->rank == 0) t->result = r;
-    gs_worker_free(&w);
-    return status;
-}
-
 /* Of (T - 1) / T times a tensor of tokens x width: for a pair a reduce-scatter and an all-gather where there was an
  * all-reduce, and one all-gather more; the embedding's reduce-scatter and all-gather, or of a table that all have the
  * latter alone. The sums of gradients of each layer_norm, and the gather of those of positions; and the loss's sums. */
 TEST(bytes_are_those_of_the_formula) {
     enum { BLOCKS_THERE = 2, WIDTH = 8, TOKENS = 24 * 8, CONTEXT = 8, NORMS = 2 * BLOCKS_THERE + 1 };
     for (int i = 0; i < 4; i++) {
-        sending t = {.settings = settings_of(i % 2 ? words : tied)};
+        gs_counted_run t = {.settings = settings_of(i % 2 ? words : tied), .counts = of_all};
         gs_settings *s = &t.settings;
         const double n = s->tensor = i < 2 ? 2 : 4;
         s->sequence = true;
@@ -142,12 +118,12 @@ TEST(bytes_are_those_of_the_formula) {
         s->steps = 3;
         assert_ok(gs_load_set(s, GS_TRAIN, &t.train));
         assert_ok(gs_load_set(s, GS_TEST, &t.test));
-        gs_test_ranks_ok(&(gs_test_layout){.name = "threads", .workers = {s->tensor}}, train_counted, &t);
+        gs_counted_train(&t, s->tensor);
         const double table = i % 2 ? 1 : 2, head = 3, loss = 2 * (n + 3) * TOKENS,
                      gradients = 2 * 2.0 * WIDTH * NORMS + WIDTH * CONTEXT,
                      tensors = (10 * BLOCKS_THERE + table + head) * TOKENS * WIDTH;
         const double sent = (n - 1) / n * (tensors + gradients + loss) * sizeof(float);
-        for (int r = 0; r < s->tensor; r++) assert_near(t.messages[r], sent, 1e-6 * sent, 0);
+        for (int r = 0; r < s->tensor; r++) assert_near(t.measured[r], sent, 1e-6 * sent, 0);
         /* pairs, head, table; two of the loss, one for each norm */
         assert_near(t.result.tensor.sums, 4 * BLOCKS_THERE + 1 + (table - 1) + 2 + NORMS, 1e-9, 0);
         assert_near(t.result.tensor.gathers, 6 * BLOCKS_THERE + 2 + 1 + 1, 1e-9, 0);

@@ -40,9 +40,9 @@ TEST(an_ignored_signal_stays_ignored) {
 
 TEST(a_closed_output_saves_weights) {
     static const char *const starts[] = {"", "launch -n 2 --"};
-    char path[400], *output;
+    char *output;
     for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+        const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
         gs_test_shell(&output,
                       "{ %s/gradsum %s train --model softmax --epochs 100000 --threads 1 --save %s; "
                       "echo status $? >&2; } | head -1",

@@ -105,8 +105,7 @@ TEST(layouts_together_send_what_train_sends) {
                {"dp2,tp2,pp2,zero1", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", "interleaved:2", false},
                {"dp2,tp2,zero1", "cpu,cpu,cpu,cpu", NULL, true},
                {"tp2,pp2", "cpu,cpu,cpu,cpu", NULL, true}};
-    static char data[700];
-    snprintf(data, sizeof data, "text:%s", gs_test_text_file());
+    const char *data = gs_test_format("text:%s", gs_test_text_file());
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         gs_simulation s = lenet(gs_devices_count(all[i].devices), fabric);
         gs_settings run = gs_test_settings(all[i].devices);

@@ -28,7 +28,7 @@ enum { MOST = 4000 };
 static int spans_of(const cJSON *o, span *out) {
     int n = 0;
     const cJSON *s;
-    cJSON_ArrayForEach(s, gs_test_get(o, "spans")) {
+    cJSON_ArrayForEach(s, gs_test_field(o, "spans")) {
         double x[9];
         for (int i = 0; i < 9; i++) x[i] = cJSON_GetArrayItem(s, i)->valuedouble;
         assert_true(n < MOST);
@@ -95,7 +95,7 @@ TEST(a_pipeline_follows_its_schedule) {
 TEST(zero_3_gathers_what_it_needs) {
     static span s[MOST];
     cJSON *o = step("--model lenet --zero 3");
-    const int n = spans_of(o, s), units = cJSON_GetArraySize(gs_test_get(o, "units"));
+    const int n = spans_of(o, s), units = cJSON_GetArraySize(gs_test_field(o, "units"));
     assert_true(units > 2);
     for (int r = 0; r < 2; r++)
         for (int u = 0; u < units; u++) {
@@ -129,7 +129,7 @@ TEST(a_group_sums_what_the_formula_says) {
     const int n = spans_of(o, s);
     for (int i = 0; i < n; i++) sums += s[i].kind == GS_SPAN_GROUP_CALL && s[i].worker == 1;
     assert_true(sums >= 4); /* y and dx of two pairs; and what the embedding takes */
-    const cJSON *rows = gs_test_get(o, "rows");
+    const cJSON *rows = gs_test_field(o, "rows");
     assert_int_equal(cJSON_GetArraySize(rows), 2);
     for (int i = 0; i < 2; i++)
         assert_string_equal(cJSON_GetArrayItem(cJSON_GetArrayItem(rows, i), 2)->valuestring, "2");
@@ -154,7 +154,7 @@ TEST(a_group_divides_tokens) {
         const int passes = exact ? 4 : 1; /* with --exact one for each sample */
         assert_int_equal(acts[GS_TENSOR_GATHERS], passes * (2 * 3 + 1 + 2 + 1 + (exact ? 3 * 4 : 0)));
         assert_int_equal(acts[GS_TENSOR_SCATTERS], exact ? 0 : 2 * 2 + 1 + 1);
-        const cJSON *rows = gs_test_get(o, "rows"), *workers = gs_test_get(o, "workers");
+        const cJSON *rows = gs_test_field(o, "rows"), *workers = gs_test_field(o, "workers");
         assert_int_equal(cJSON_GetArraySize(rows), 2);
         for (int i = 0; i < 2; i++)
             assert_string_equal(cJSON_GetArrayItem(cJSON_GetArrayItem(rows, i), 3)->valuestring,
@@ -212,7 +212,7 @@ TEST(what_is_offloaded_is_traced) {
             cl ? "cl" : "cpu", folder);
         const double run = 1e6 * (gs_seconds() - started); /* us, as in a trace */
         cJSON *trace = gs_test_json(folder, "trace.json");
-        const cJSON *events = gs_test_get(trace, "traceEvents"), *e;
+        const cJSON *events = gs_test_field(trace, "traceEvents"), *e;
         static const char *const kinds[] = {"of weights", "of optimizer", "of activations"};
         int fetched[3] = {0}, put[3] = {0};
         double begin = 0;
@@ -241,11 +241,11 @@ TEST(memory_over_a_step) {
     gs_test_program_prints(0, "done", "train --model lenet --threads 1 --steps 3 --log %s --trace-steps 3",
                            folder);
     cJSON *trace = gs_test_json(folder, "trace.json");
-    const cJSON *events = gs_test_get(trace, "traceEvents"), *e;
+    const cJSON *events = gs_test_field(trace, "traceEvents"), *e;
     double most = 0, last = -1, allocated = -1;
     cJSON_ArrayForEach(e, events) {
         if (strcmp(gs_test_text_of(e, "ph"), "C") != 0) continue;
-        const cJSON *bytes = gs_test_get(e, "args");
+        const cJSON *bytes = gs_test_field(e, "args");
         last = gs_test_number(bytes, "activations");
         const double all = last + gs_test_number(bytes, "activations, free");
         if (last > most) most = last;

@@ -94,11 +94,10 @@ TEST(a_look_hears_all_that_has_come) {
     const unsigned char key[GS_SECRET] = {3};
     gs_store_server *server = new_server(key);
     gs_store *s[2];
-    char name[GS_STORE_KEY];
     int heard_of = 0, looks = 0;
     for (int i = 0; i < 2; i++) assert_ok(join(server, i, key, 10, &s[i]));
     for (int i = 0; i < MANY; i++) {
-        snprintf(name, sizeof name, "entry-%d", i);
+        const char *name = gs_test_format("entry-%d", i);
         put(s[0], name, "", NULL);
     }
     for (; heard_of < MANY && looks < 2 * MANY; looks++) assert_ok(gs_store_look(s[1], 1, count, &heard_of));

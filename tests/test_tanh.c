@@ -7,18 +7,6 @@
 
 enum { BLOCK = 1 << 15 };
 
-static uint32_t bits_of(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static float float_of(uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* How far y is from tanh(x), in the distance of floats around it. */
 static double ulps_off(float y, float x) {
     double want = tanh((double)x), size = fabs(want);

@@ -38,11 +38,10 @@ static gs_result train_with(gs_settings s, const layout *l) {
     "8), "                                                                                                   \
     "residual (layer_norm, linear 32, gelu, linear 8)), layer_norm, tied"
 
-static gs_settings text_settings(char data[700]) {
+static gs_settings text_settings(void) {
     gs_settings s = gs_test_settings("cpu");
-    snprintf(data, 700, "text:%s", gs_test_text_file());
     s.model = BLOCKS;
-    s.data = data;
+    s.data = gs_test_format("text:%s", gs_test_text_file());
     s.context = 8;
     s.batch = 24;
     s.steps = 4;
@@ -69,7 +68,6 @@ static void same_within_rounding(const gs_settings *s, const layout *layouts, in
 
 TEST(the_weights_of_one_worker) {
     static const layout layouts[] = {{two, 2}, {"cpu,cpu,cpu", 3}, {four, 4}, {four, 2}, {six, 3}, {six, 2}};
-    char data[700];
     gs_settings s = gs_test_settings("cpu");
     s.model = CHAIN;
     s.clip = 0.5f;
@@ -77,7 +75,7 @@ TEST(the_weights_of_one_worker) {
     same_within_rounding(&s, layouts, 6);
     s.accumulate = 3;
     same_within_rounding(&s, layouts, 1);
-    s = text_settings(data);
+    s = text_settings();
     s.verify = 2;
     s.clip = 0.1f;
     s.label_smoothing = 0.1f;
@@ -151,8 +149,7 @@ TEST(on_opencl_too) {
     s.batch = 12;
     s.steps = 2;
     same_within_rounding(&s, &(layout){"cl,cl", 2}, 1);
-    char data[700];
-    s = text_settings(data);
+    s = text_settings();
     s.steps = 2;
     same_within_rounding(&s, &(layout){"cl,cl", 2}, 1);
 }
@@ -173,7 +170,6 @@ static void same_bits(const gs_settings *settings, int layouts) {
 }
 
 TEST(exact_has_the_bits_of_one_worker) {
-    char data[700];
     gs_settings s = gs_test_settings("cpu"); /* a pair of 16; dropout, and a last batch of 6 samples */
     s.clip = 0.5f;
     same_bits(&s, 6);
@@ -184,7 +180,7 @@ TEST(exact_has_the_bits_of_one_worker) {
     s.lr = 0.01f;
     s.steps = 4;
     same_bits(&s, 6);
-    s = text_settings(data);
+    s = text_settings();
     s.optimizer = &gs_adamw;
     s.lr = 0.01f;
     s.clip = 0.1f;
@@ -218,10 +214,10 @@ TEST(between_processes) {
     static const char *const runs[] = {"launch -n 2 -- %s --tensor 2",
                                        "launch -n 4 -- %s --tensor 2 --verify 1",
                                        "launch -n 2 --transport gloo -- %s --tensor 4 --devices cpu,cpu"};
-    char one[65], divided[65], arguments[300];
+    char one[65], divided[65];
     gs_test_sha256(common, one);
     for (int i = 0; i < 3; i++) {
-        snprintf(arguments, sizeof arguments, runs[i], common);
+        const char *arguments = gs_test_format(runs[i], common);
         gs_test_sha256(arguments, divided);
         assert_string_equal(one, divided);
     }
@@ -234,34 +230,11 @@ static bool of_sums(const gs_call *call) {
     return call->operation == GS_SEND;
 }
 
-typedef struct sending {
-    gs_settings settings;
-    gs_dataset *train, *test;
-    double bytes[4];
-    gs_result result;
-} sending;
-
-static gs_status train_counted(gs_comm *comm, void *context) {
-    sending *t = context;
-    gs_counted me;
-    gs_worker w;
-    gs_result r = {0};
-    gs_counted_begin(&me, comm, of_sums);
-    GS_TRY(gs_worker_create(&w, &t->settings, "cpu", &me.comm, 1, GS_NOT_SCALED, t->train, t->test));
-    gs_status status = gs_train_epochs(&w, NULL, &r);
-    t->bytes[comm->rank] = atomic_load(&me.bytes);
-    gs_result_free(&r);
-    if (comm->rank == 0) t->result = r;
-    gs_worker_free(&w);
-    return status;
-}
-
 /* For each block of a transformer 4 all-reduces of tokens x width; for the vocabulary 2 more, and for the loss T + 3
  * numbers for each token. Each is sent 2 (T - 1) / T times; with --exact in 8 virtual shards, and log2 T times. */
 TEST(bytes_are_those_of_the_formula) {
     enum { BLOCKS_THERE = 2, WIDTH = 8, TOKENS = 24 * 8, WORDS_THERE = 40 };
-    char data[700];
-    sending t = {.settings = text_settings(data)};
+    gs_counted_run t = {.settings = text_settings(), .counts = of_sums};
     gs_settings *s = &t.settings;
     s->steps = 3;
     s->test_hook = gs_counted_step_2;
@@ -270,8 +243,7 @@ TEST(bytes_are_those_of_the_formula) {
     for (int i = 0; i < 4; i++) {
         s->tensor = i % 2 ? 4 : 2;
         s->exact = i >= 2;
-        gs_test_layout layout = {.name = "threads", .workers = {s->tensor}};
-        gs_test_ranks_ok(&layout, train_counted, &t);
+        gs_counted_train(&t, s->tensor);
         const double n = s->tensor, all = ((4.0 * BLOCKS_THERE + 2) * WIDTH + n + 3) * TOKENS * sizeof(float),
                      sent = s->exact ? log2(n) * all : 2 * (n - 1) / n * all;
         for (int r = 0; r < s->tensor; r++) assert_near(t.bytes[r], sent, 0, 0);
@@ -290,7 +262,7 @@ TEST(bytes_are_those_of_the_formula) {
 /* For each pair of convolutions its y, and the first one's dx where something before it learns. */
 TEST(bytes_of_convolutions) {
     enum { SAMPLES = 12, T = 2 };
-    sending t = {.settings = gs_test_settings("cpu")};
+    gs_counted_run t = {.settings = gs_test_settings("cpu"), .counts = of_sums};
     gs_settings *s = &t.settings;
     s->model = "conv 4 3x3 pad 1, relu, conv 2 3x3 pad 1, tanh, max_pool 2, conv 5 1x1, batch_norm, conv 3 "
                "1x1, flatten, "
@@ -301,7 +273,7 @@ TEST(bytes_of_convolutions) {
     s->test_hook = gs_counted_step_2;
     assert_ok(gs_load_set(s, GS_TRAIN, &t.train));
     assert_ok(gs_load_set(s, GS_TEST, &t.test));
-    gs_test_ranks_ok(&(gs_test_layout){.name = "threads", .workers = {T}}, train_counted, &t);
+    gs_counted_train(&t, T);
     const double pixels = 28 * 28, summed = SAMPLES * (2 * pixels + (2 + 3) * pixels / 4) * sizeof(float);
     for (int r = 0; r < T; r++) assert_near(t.bytes[r], summed, 0, 0);
     assert_near(t.result.tensor.sums, 3, 1e-9, 0);
@@ -315,11 +287,10 @@ TEST(bytes_of_convolutions) {
 
 /* What `gradsum memory` foresees, each worker has: to 3 %, and less than without. */
 TEST(memory_is_foreseen) {
-    char data[700];
     for (int exact = 0; exact < 2; exact++) {
         double all[2];
         for (int divided = 0; divided < 2; divided++) {
-            gs_settings s = text_settings(data);
+            gs_settings s = text_settings();
             s.devices = two;
             s.exact = exact;
             s.tensor = divided ? 2 : 0;

@@ -33,11 +33,10 @@ static gs_result train_with(gs_settings s, const division *d) {
     "embedding 43 16, positions, residual (layer_norm, linear 48, attention 2 causal, linear 16), "          \
     "layer_norm, tied"
 
-static gs_settings words(char data[700]) {
+static gs_settings words(void) {
     gs_settings s = gs_test_settings("cpu");
-    snprintf(data, 700, "text:%s", gs_test_text_file());
     s.model = WORDS;
-    s.data = data;
+    s.data = gs_test_format("text:%s", gs_test_text_file());
     s.context = 32;
     s.batch = 24;
     s.steps = 6;
@@ -86,8 +85,7 @@ TEST(the_weights_of_one_worker) {
 TEST(words_that_do_not_divide) {
     static const division all[] = {
         {six, "dp3,tp2"}, {six, "dp3,tp2,zero1"}, {six, "dp3,tp2,zero3"}, {twelve, "dp3,tp2,pp2,zero1"}};
-    char data[700];
-    gs_settings s = words(data);
+    gs_settings s = words();
     gs_result first = train_with(s, &all[0]);
     for (int i = 1; i < 4; i++) {
         gs_result r = train_with(s, &all[i]);
@@ -145,9 +143,8 @@ TEST(saved_and_resumed) {
                 {{four, "dp2,tp2,zero2"}, {four, "tp2,pp2"}},
                 {{four, "tp2,pp2"}, {"cpu", "dp1"}},
                 {{"cpu", "dp1"}, {eight, "dp2,tp2,pp2,zero1"}}};
-    char data[700];
     const char *path = gs_test_format("%s/layouts.safetensors", gs_test_folder());
-    gs_settings s = words(data);
+    gs_settings s = words();
     s.exact = true;
     s.optimizer = &gs_adam;
     s.lr = 0.001f;
@@ -176,8 +173,7 @@ TEST(memory_is_as_rehearsed) {
                                    {four, "dp2,tp2,zero1"},
                                    {four, "dp2,tp2,zero3"},
                                    {six, "dp3,tp2,zero1"}};
-    char data[700];
-    gs_settings s = words(data);
+    gs_settings s = words();
     s.optimizer = &gs_adam;
     s.lr = 0.001f;
     s.verify = 0;

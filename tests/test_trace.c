@@ -67,7 +67,7 @@ static gs_sync_cost sent_by(const cJSON *events, int worker, int step) {
     const cJSON *e;
     cJSON_ArrayForEach(e, events) {
         if (!is_phase(e, "X") || strcmp(gs_test_text_of(e, "cat"), "message") != 0) continue;
-        const cJSON *args = gs_test_get(e, "args");
+        const cJSON *args = gs_test_field(e, "args");
         bool sent = strncmp(gs_test_text_of(e, "name"), "send ", 5) == 0;
         if (!sent || (int)gs_test_number(e, "pid") != worker || (int)gs_test_number(args, "step") != step)
             continue;
@@ -98,7 +98,7 @@ TEST(messages_are_those_of_the_formula) {
                 "--trace-steps 2-3",
                 places[p].launch, places[p].devices, (*s)->name, wire, folder);
             cJSON *trace = gs_test_json(folder, "trace.json");
-            const cJSON *events = gs_test_get(trace, "traceEvents");
+            const cJSON *events = gs_test_field(trace, "traceEvents");
             for (int r = 0; r < places[p].workers; r++) {
                 gs_sync_array array = {floats, p == 1 ? GS_WIRE_BF16 : GS_WIRE_F32, GS_STATS};
                 gs_sync_cost wanted;
@@ -124,7 +124,7 @@ static int times(const cJSON *events, const char *name, int step) {
     const cJSON *e;
     cJSON_ArrayForEach(e, events) n += is_phase(e, "X") && gs_test_number(e, "pid") == 0 &&
                                        strcmp(gs_test_text_of(e, "name"), name) == 0 &&
-                                       (int)gs_test_number(gs_test_get(e, "args"), "step") == step;
+                                       (int)gs_test_number(gs_test_field(e, "args"), "step") == step;
     return n;
 }
 
@@ -141,7 +141,7 @@ TEST(every_layer_is_there) {
             0, "done", "train --model '%s' --device %s --steps 2 --accumulate 2 --log %s --trace-steps 2",
             model, devices[k]->name, folder);
         cJSON *trace = gs_test_json(folder, "trace.json");
-        const cJSON *events = gs_test_get(trace, "traceEvents");
+        const cJSON *events = gs_test_field(trace, "traceEvents");
         for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
             const char *forward = gs_test_format("forward %s", layers[i]);
             const char *backward = gs_test_format("backward %s", layers[i]);
@@ -174,11 +174,11 @@ TEST(other_ways_to_make_a_step) {
                                "train --model lenet --devices cpu,cpu --threads 1 --steps 9 %s --log %s",
                                ways[i].options, folder);
         cJSON *trace = gs_test_json(folder, "trace.json");
-        const cJSON *events = gs_test_get(trace, "traceEvents"), *e;
+        const cJSON *events = gs_test_field(trace, "traceEvents"), *e;
         bool has_row = false;
         cJSON_ArrayForEach(e, events) has_row |=
-            is_phase(e, "M") && cJSON_GetObjectItem(gs_test_get(e, "args"), "name") &&
-            strcmp(gs_test_text_of(gs_test_get(e, "args"), "name"), ways[i].row) == 0;
+            is_phase(e, "M") && cJSON_GetObjectItem(gs_test_field(e, "args"), "name") &&
+            strcmp(gs_test_text_of(gs_test_field(e, "args"), "name"), ways[i].row) == 0;
         assert_true(has_row);
         int n = arrows(events);
         if (ways[i].arrows) assert_int_equal(n, ways[i].arrows);

@@ -6,18 +6,6 @@
 
 static const gs_wire formats[] = {GS_WIRE_F16, GS_WIRE_BF16};
 
-static uint32_t bits_of(float f) {
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return bits;
-}
-
-static float float_of(uint32_t bits) {
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
 /* ---- the conversions, against the definition of the formats ---- */
 
 static int fraction_bits(gs_wire wire) {

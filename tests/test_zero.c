@@ -88,11 +88,10 @@ TEST(with_batch_norm) {
     same_as(&s, "of a worker's part", true);
 }
 
-static gs_settings text_settings(const char *devices, char data[700]) {
+static gs_settings text_settings(const char *devices) {
     gs_settings s = gs_test_settings(devices);
-    snprintf(data, 700, "text:%s", gs_test_text_file());
     s.model = TIED;
-    s.data = data;
+    s.data = gs_test_format("text:%s", gs_test_text_file());
     s.context = 8;
     s.batch = 24;
     s.steps = 4;
@@ -102,8 +101,7 @@ static gs_settings text_settings(const char *devices, char data[700]) {
 }
 
 TEST(a_tensor_of_two_layers) {
-    char data[700];
-    gs_settings s = text_settings("cpu,cpu,cpu", data);
+    gs_settings s = text_settings("cpu,cpu,cpu");
     same_as(&s, "a tied table", true);
     s.optimizer = &gs_sgd; /* Adam divides by gradients, and makes much of the rounding of small ones */
     s.micro_batch = 3;     /* several passes, in which the table's gradient is begun anew */
@@ -140,11 +138,10 @@ static void exact_as_one_worker(const gs_settings *settings, const char *what) {
 }
 
 TEST(exact_has_the_bits_of_one_worker) {
-    char data[700];
     gs_settings s = gs_test_settings("cpu");
     s.clip = 0.5f;
     exact_as_one_worker(&s, "dropout, and a last batch of 6 samples");
-    s = text_settings("cpu", data);
+    s = text_settings("cpu");
     exact_as_one_worker(&s, "a tied table");
     s = gs_test_settings("cpu");
     s.model = "conv 4 3x3 stride 2, batch_norm, relu, flatten, linear 10";

@@ -67,29 +67,6 @@ static bool of_units(const gs_call *call) {
            (call->operation == GS_ALL_GATHER && call->type == GS_F32);
 }
 
-typedef struct sending {
-    gs_settings settings;
-    gs_dataset *set;
-    double bytes[4], sent[4];
-    size_t params;
-} sending;
-
-static gs_status train_counted(gs_comm *comm, void *context) {
-    sending *t = context;
-    gs_counted me;
-    gs_worker w;
-    gs_result r = {0};
-    gs_counted_begin(&me, comm, of_units);
-    GS_TRY(gs_worker_create(&w, &t->settings, "cpu", &me.comm, 1, GS_NOT_SCALED, t->set, t->set));
-    gs_status status = gs_train_epochs(&w, NULL, &r);
-    t->bytes[comm->rank] = atomic_load(&me.bytes);
-    t->sent[comm->rank] = r.sent;
-    if (comm->rank == 0) t->params = r.params;
-    gs_result_free(&r);
-    gs_worker_free(&w);
-    return status;
-}
-
 /* 2, 2 and 3 times the weights, times (N - 1) / N: on each worker, in real messages, and what the run says. Nothing is
  * left over, so that the formula holds to the byte; with --exact and one virtual shard each too. */
 TEST(bytes_are_those_of_the_formula) {
@@ -97,9 +74,10 @@ TEST(bytes_are_those_of_the_formula) {
     int32_t label[64];
     for (int i = 0; i < 64 * 8; i++) x[i] = sinf((float)i);
     for (int i = 0; i < 64; i++) label[i] = i % 4;
-    sending t = {.settings = gs_settings_default()};
+    gs_counted_run t = {.settings = gs_settings_default(), .counts = of_units};
     gs_settings *s = &t.settings;
-    assert_ok(gs_dataset_from_labels("waves", 64, (gs_shape){8, 1, 1, 0}, x, label, &t.set));
+    assert_ok(gs_dataset_from_labels("waves", 64, (gs_shape){8, 1, 1, 0}, x, label, &t.train));
+    t.test = t.train;
     s->model = "linear 32, relu, linear 16, linear 64, linear 8, linear 4";
     s->batch = 16;
     s->steps = 3;
@@ -107,15 +85,14 @@ TEST(bytes_are_those_of_the_formula) {
     s->test_hook = gs_counted_step_2;
     for (int workers = 2; workers <= 4; workers += 2)
         for (s->zero = 1; s->zero <= 3; s->zero++) {
-            gs_test_layout layout = {.name = "threads", .workers = {workers}};
-            gs_test_ranks_ok(&layout, train_counted, &t);
+            gs_counted_train(&t, workers);
             const double n = workers, times = s->zero == 3 ? 3 : 2,
-                         formula = times * (n - 1) / n * (double)t.params * sizeof(float),
+                         formula = times * (n - 1) / n * (double)t.result.params * sizeof(float),
                          counts = 2 * (n - 1) / n * GS_STATS * sizeof(float);
             for (int r = 0; r < workers; r++) {
                 assert_near(t.bytes[r], formula, 0, 0);
                 assert_near(t.sent[r], formula + counts, 1e-6, 0);
             }
         }
-    gs_dataset_free(t.set);
+    gs_dataset_free(t.train);
 }
