@@ -70,7 +70,7 @@ static const char *const failures[] = {
     "sleep_ends",
     "naps_do_not_add_up"};
 
-/* The longest groups begin first, so that none of them runs alone at the end; from "killed" on, those of the failures. */
+/* The longest groups begin first, so that none of them runs alone at the end. Those of the failures are the last. */
 static const char *const longest[] = {"layout",        "mpi",
                                       "pipeline",      "train",
                                       "offload",       "bucket",
