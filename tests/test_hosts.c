@@ -9,20 +9,21 @@
 /* In the script $G is the program, $T a short training, $M a free place to meet. ssh notes its words in $HOME/words. It
  * does not reach "nowhere". (tests/net.sh has hosts of their own.) */
 static int run(char **output, const char *script) {
-    return gs_test_shell(output,
-                         "export HOME=%s GRADSUM_TIMEOUT=200 PATH=%s:$PATH; cd $HOME; unset GRADSUM_SECRET\n"
-                         "G=%s/gradsum T='train --model softmax --steps 3 --threads 1 --batch 12 --exact'\n"
-                         "M='--meet tcp://127.0.0.1:%d'\n"
-                         "cat >ssh <<'end'\n"
-                         "#!/bin/sh\n"
-                         "echo \"$@\" >>$HOME/words\n"
-                         "while :; do case $1 in -o) shift 2 ;; -*) shift ;; *) break ;; esac; done\n"
-                         "[ $1 != nowhere ] || exit 255\n"
-                         "echo $$ >$HOME/of-$1\n"
-                         "GRADSUM_MACHINE=$1; export GRADSUM_MACHINE; shift; exec sh -c \"$*\"\n"
-                         "end\n"
-                         "chmod +x ssh\n%s",
-                         gs_test_folder(), gs_test_folder(), GS_BUILD_DIR, gs_test_free_port(), script);
+    return gs_test_shell(
+        output,
+        "HOME=%s; export HOME GRADSUM_TIMEOUT=200 PATH=$HOME:$PATH; cd $HOME; unset GRADSUM_SECRET\n"
+        "G=%s/gradsum T='train --model softmax --steps 3 --threads 1 --batch 12 --exact'\n"
+        "M='--meet tcp://127.0.0.1:%d'\n"
+        "cat >ssh <<'end'\n"
+        "#!/bin/sh\n"
+        "echo \"$@\" >>$HOME/words\n"
+        "while :; do case $1 in -o) shift 2 ;; -*) shift ;; *) break ;; esac; done\n"
+        "[ $1 != nowhere ] || exit 255\n"
+        "echo $$ >$HOME/of-$1\n"
+        "GRADSUM_MACHINE=$1; export GRADSUM_MACHINE; shift; exec sh -c \"$*\"\n"
+        "end\n"
+        "chmod +x ssh\n%s",
+        gs_test_folder(), GS_BUILD_DIR, gs_test_free_port(), script);
 }
 
 /* One process here, two on one other machine, one on the third. The secret is on no command line. */
