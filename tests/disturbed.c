@@ -93,8 +93,8 @@ void gs_test_disturbed_said(const disturbed *d, const char *part) {
 }
 
 void gs_test_disturbed_sha256(const disturbed *d, const char *undisturbed) {
-    char sha256[65], *out = text_of(d->out);
-    gs_test_sha256(undisturbed, sha256);
+    const char *sha256 = gs_test_sha256("%s", undisturbed);
+    char *out = text_of(d->out);
     if (!strstr(out, sha256)) fail_msg("wanted the weights %s: %s%s", sha256, out, d->said);
     free(out);
 }

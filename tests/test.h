@@ -20,15 +20,18 @@
 
 #define TEST(name) TEST_AROUND(name, NULL, NULL)
 
-/* The same, with what cmocka calls before and after it: int setup(void **state), or NULL. */
-#define TEST_AROUND(name, setup, teardown)                                                                   \
+/* The same, with what cmocka calls before and after it: int setup(void **state), or NULL. And in another group. */
+#define TEST_AROUND(name, setup, teardown) GS_TEST_OF(__FILE__, name, setup, teardown)
+#define TEST_IN(group, name) GS_TEST_OF(#group, name, NULL, NULL)
+
+#define GS_TEST_OF(group_or_file, name, setup, teardown)                                                     \
     static void name(void **state);                                                                          \
     __attribute__((constructor)) static void gs_test_register_##name(void) {                                 \
-        gs_test_register(__FILE__, __LINE__, (struct CMUnitTest){#name, name, setup, teardown, NULL});       \
+        gs_test_register(group_or_file, __LINE__, (struct CMUnitTest){#name, name, setup, teardown, NULL});  \
     }                                                                                                        \
     static void name(__attribute__((unused)) void **state)
 
-/* Tests of one function with several arguments, and those of a group that has another name than their file. */
+/* Tests of one function with several arguments. */
 #define GS_TESTS(group, ...)                                                                                 \
     __attribute__((constructor)) static void gs_register_##group(void) {                                     \
         const struct CMUnitTest tests[] = {__VA_ARGS__};                                                     \

@@ -1,4 +1,5 @@
-/* --sync async: nobody waits for everybody. */
+/* --sync async: nobody waits for everybody.
+ * The group async is short enough for ThreadSanitizer too; accuracy is not. */
 #include "tests/training.h"
 
 /* ---- --sync async ---- */
@@ -40,12 +41,9 @@ TEST(async_of_one_worker_is_synchronous) {
 TEST(async_with_k_0_between_processes) {
     static const char *const runs[] = {"launch -n 4 -- train", "launch -n 2 -- train --devices cpu,cpu"};
     for (int i = 0; i < 2; i++) {
-        char command[300], synchronous[65], sha256[65];
-        snprintf(command, sizeof command, "%s --model mlp --steps 50 --threads 1 --sync ps", runs[i]);
-        gs_test_sha256(command, synchronous);
-        snprintf(command, sizeof command, "%s --model mlp --steps 50 --threads 1 --sync async --staleness 0",
-                 runs[i]);
-        gs_test_sha256(command, sha256);
+        const char *synchronous = gs_test_sha256("%s --model mlp --steps 50 --threads 1 --sync ps", runs[i]);
+        const char *sha256 =
+            gs_test_sha256("%s --model mlp --steps 50 --threads 1 --sync async --staleness 0", runs[i]);
         assert_string_equal(sha256, synchronous);
     }
 }
@@ -73,8 +71,7 @@ TEST(async_keeps_its_bound) {
 /* No matter in which order gradients come, training is as good. Plain SGD, in which a gradient moves the weights
  * once: momentum at its usual rate is near the limit of stability, and staleness takes some of it away. The rate falls
  * to 0, since with large last steps the test result depends on which gradient came last. */
-static void async_is_as_accurate(void **state) {
-    (void)state;
+TEST_IN(accuracy, async_is_as_accurate) {
     gs_settings s = gs_settings_default();
     s.model = "flatten, linear 64, relu, linear 10";
     s.devices = "cpu,cpu,cpu,cpu";
@@ -124,7 +121,3 @@ TEST(async_ends_when_a_worker_is_lost) {
             assert_fails(GS_E_PEER, "lost on purpose", gs_train(&s, NULL, &r));
         }
 }
-
-GS_TESTS(accuracy, cmocka_unit_test(async_is_as_accurate))
-
-/* short enough for ThreadSanitizer too */

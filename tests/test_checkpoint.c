@@ -175,13 +175,13 @@ TEST(by_the_program) {
          "launch -n 2 -- train"},
         {"launch -n 2 -- train --exact --layout tp2", "train --layout dp1"},
         {"train --devices cpu,cpu --sync local --every 6", "train --devices cpu,cpu"}};
-    char whole[65], both[65], folder[400], arguments[900];
+    char folder[400], arguments[900];
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         snprintf(folder, sizeof folder, "%s/c", gs_test_folder());
         snprintf(arguments, sizeof arguments,
                  "%s --model \"flatten, linear 16, tanh, linear 10\" --threads 1 --epochs 2 --batch 500",
                  runs[i][0]);
-        gs_test_sha256(arguments, whole);
+        const char *whole = gs_test_sha256("%s", arguments);
         gs_test_program_prints(0, "the last of step 18",
                                "%s --steps 18 --checkpoint %s --checkpoint-every 6 --keep 1", arguments,
                                folder);
@@ -193,7 +193,7 @@ TEST(by_the_program) {
         assert_int_equal(entries(folder), 2);
         snprintf(arguments, sizeof arguments, "%s --resume %s", runs[i][1], folder);
         gs_test_program_prints(0, "done     24 steps", "%s", arguments);
-        gs_test_sha256(arguments, both);
+        const char *both = gs_test_sha256("%s", arguments);
         assert_string_equal(whole, both);
     }
     gs_test_program_prints(0, "\"checkpoint_step\":26,",
@@ -208,15 +208,14 @@ TEST(by_the_program) {
 TEST(resume_auto) {
 #define SMALL "train --model softmax --threads 1 --batch 600 --epochs 9"
     const char *f = gs_test_folder();
-    char whole[65], both[65], again[1200];
+    char again[1200];
     gs_test_program_prints(0, "sha256", SMALL " --steps 3 --save %s/w.safetensors", f);
-    snprintf(again, sizeof again, SMALL " --load %s/w.safetensors --steps 30", f);
-    gs_test_sha256(again, whole);
+    const char *whole = gs_test_sha256(SMALL " --load %s/w.safetensors --steps 30", f);
     snprintf(again, sizeof again,
              SMALL " --load %s/w.safetensors --checkpoint %s/auto --checkpoint-every 7 --resume auto", f, f);
     gs_test_program_prints(0, "there is no checkpoint in", "%s --steps 14", again);
     snprintf(again + strlen(again), sizeof again - strlen(again), " --steps 30");
-    gs_test_sha256(again, both);
+    const char *both = gs_test_sha256("%s", again);
     assert_string_equal(whole, both);
     gs_test_program_prints(0, "asks for no more, so nothing is", "%s", again);
     gs_test_program_prints(

@@ -72,9 +72,9 @@ TEST(damaged) {
                  {empty, "json", "000000012.json is damaged: it is empty"},
                  {scribble, "json", "is damaged: it is no JSON object with a 'sha256'"},
                  {replace_by_folder, "json", "Is a directory"}};
-    char whole[65], both[65], arguments[1400], *output;
+    char arguments[1400], *output;
     const char *folder = gs_test_format("%s/c", gs_test_folder());
-    gs_test_sha256(RUN "--steps 16 --epochs 2", whole);
+    const char *whole = gs_test_sha256(RUN "--steps 16 --epochs 2");
     make_three(folder);
     for (size_t i = 0; i < sizeof harms / sizeof *harms; i++) {
         const char *copy = gs_test_format("%s-%zu", folder, i);
@@ -86,7 +86,7 @@ TEST(damaged) {
         if (!strstr(output, harms[i].sentence) ||
             !strstr(output, "; the checkpoint of step 10 is taken instead"))
             fail_msg("row %zu: %s", i, output);
-        gs_test_sha256(arguments, both);
+        const char *both = gs_test_sha256("%s", arguments);
         assert_string_equal(whole, both);
     }
     flip(path_in(folder, 12, "safetensors")); /* a file that is named is checked too, but not replaced */
@@ -126,7 +126,7 @@ TEST(left_by_the_dead) {
 
 /* `do` is what happens to the process $p whose folder is $d; then it has ended. */
 static void assert_signalled(const char *start, const char *act, const char *status, const char *sentence) {
-    char whole[65], *output;
+    char *output;
     const char *folder = gs_test_format("%s/c", gs_test_folder());
     gs_test_shell(
         &output,
@@ -148,7 +148,7 @@ static void assert_signalled(const char *start, const char *act, const char *sta
     snprintf(arguments, sizeof arguments, "train --threads 1 --resume %s --epochs 100000 --steps %d", folder,
              steps);
     gs_test_program_prints(0, "done     ", "%s", arguments);
-    gs_test_sha256(arguments, whole);
+    gs_test_sha256("%s", arguments);
     gs_state_free(kept);
     free(file);
 }
@@ -176,9 +176,8 @@ TEST(killed_while_writing) {
 
 /* A limit on the size of a file hinders a write in its middle, as a full disk does. */
 TEST(a_full_disk) {
-    char whole[65], both[65], arguments[1200];
     const char *folder = gs_test_format("%s/c", gs_test_folder());
-    gs_test_sha256(RUN "--steps 16 --epochs 2", whole);
+    const char *whole = gs_test_sha256(RUN "--steps 16 --epochs 2");
     make_three(folder);
     char *output =
         gs_test_shell_output(1,
@@ -188,9 +187,8 @@ TEST(a_full_disk) {
     assert_has(output, whole, "gradsum: no checkpoint of step 16: cannot write ",
                "File too large; the older ones stay", "the last checkpoint could not be written");
     assert_int_equal(entries(folder), 6); /* no part of one */
-    snprintf(arguments, sizeof arguments,
-             "train --threads 1 --resume %s --steps 16 --epochs 2 --checkpoint %s", folder, folder);
-    gs_test_sha256(arguments, both);
+    const char *both =
+        gs_test_sha256("train --threads 1 --resume %s --steps 16 --epochs 2 --checkpoint %s", folder, folder);
     assert_string_equal(whole, both);
     assert_int_equal(entries(folder), 6);
     assert_true(gs_checkpoint_is_there(folder, 16) && !gs_checkpoint_is_there(folder, 5));

@@ -122,14 +122,14 @@ static bool suits(const layout *l, int model) {
 /* Returns how many layouts have given the hash of one worker. */
 static int try_model(int model, int most) {
     int tried = 0;
-    char command[900], one[65], sha256[65];
+    char command[900];
     const char *run = gs_test_format(models[model].options, data_of(model));
     snprintf(command, sizeof command, "train --devices cpu --exact %s", run);
-    gs_test_sha256(command, one);
+    const char *one = gs_test_sha256("%s", command);
     for (int i = 0; i < LAYOUTS && tried < most; i++) {
         if (!suits(&layouts[i], model)) continue;
         command_of(&layouts[i], run, command, sizeof command);
-        gs_test_sha256(command, sha256);
+        const char *sha256 = gs_test_sha256("%s", command);
         if (strcmp(one, sha256) != 0)
             fail_msg("%s: gradsum %s: %s, but one worker gives %s", models[model].name, command, sha256, one);
         tried++;

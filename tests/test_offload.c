@@ -184,10 +184,11 @@ TEST(two_runs_share_a_folder) {
     static const char RUN[] =
         "train --model lenet --threads 1 --batch 32 --steps 20 --optimizer adam --slow 0:20";
     const char *folder = gs_test_folder();
-    char *output, sha256[65];
-    gs_test_sha256(RUN, sha256);
+    char *output;
+    const char *sha256 = gs_test_sha256("%s", RUN);
     const char *one = gs_test_format("sha256 %s", sha256);
-    gs_test_sha256("train --model lenet --threads 1 --batch 32 --steps 20 --optimizer adam --seed 2", sha256);
+    sha256 =
+        gs_test_sha256("train --model lenet --threads 1 --batch 32 --steps 20 --optimizer adam --seed 2");
     const char *other = gs_test_format("sha256 %s", sha256);
     const int status =
         gs_test_shell(&output,

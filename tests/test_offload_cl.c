@@ -127,17 +127,14 @@ TEST(whoever_reads_weights_finds_them) {
         "--model \"conv 4 3x3 pad 1, batch_norm, relu, flatten, linear 512, linear 512, tanh, "
         "linear 10\" --device cl --batch 20 --optimizer adam",
                       OFF[] = "--offload optimizer,activations,weights";
-    char line[900], whole[65], resumed[65];
-    snprintf(line, sizeof line, "train %s --steps 4", RUN);
-    gs_test_sha256(line, whole);
+    const char *whole = gs_test_sha256("train %s --steps 4", RUN);
     gs_test_program_prints(0, "sha256",
                            "train %s --steps 2 --save %s/half.st --save-state --digest %s/off %s", RUN,
                            folder, folder, OFF);
     gs_test_program_prints(0, "sha256", "train %s --steps 2 --digest %s/on", RUN, folder);
     gs_test_program_prints(0, "the same, to the bit", "explain %s/off %s/on", folder, folder);
-    snprintf(line, sizeof line, "train %s --steps 4 --resume %s/half.st --log %s/log %s", RUN, folder, folder,
-             OFF);
-    gs_test_sha256(line, resumed);
+    const char *resumed =
+        gs_test_sha256("train %s --steps 4 --resume %s/half.st --log %s/log %s", RUN, folder, folder, OFF);
     assert_string_equal(whole, resumed);
 }
 

@@ -1,4 +1,5 @@
-/* --bucket: sums that begin during backward. The weights are those of one sum after it, whatever is summed when. */
+/* --bucket: sums that begin during backward. The weights are those of one sum after it, whatever is summed when.
+ * The group overlap is short enough for ThreadSanitizer too; bucket is not. */
 #include "tests/devices.h"
 #include "tests/training.h"
 
@@ -9,18 +10,13 @@
 static const char MODEL[] =
     "conv 4 3x3 stride 2 pad 1, relu, max_pool 2, residual (conv 4 3x3 pad 1, relu | conv 4 1x1), flatten, "
     "dropout 0.25, linear 16, tanh, linear 10";
-enum { BATCH = 333, STEPS = 20, BUCKETS = 2 };
+enum { BATCH = 333, STEPS = GS_TEST_STEPS, BUCKETS = 2 };
 static const double TOLERANCE = 1e-6; /* rounding only: see test_train.c */
 
 static gs_settings settings_for(const char *devices, const char *sync) {
-    gs_settings s = gs_settings_default();
+    gs_settings s = gs_test_settings(devices);
     s.model = MODEL;
-    s.devices = devices;
     s.sync = sync;
-    s.batch = BATCH;
-    s.steps = STEPS;
-    s.weight_decay = 1e-3f;
-    s.threads = 1;
     return s;
 }
 
@@ -43,8 +39,7 @@ static void compare(gs_settings s, int buckets) {
     assert_true(r.overlap.summed > 0 && r.overlap.waited > 0);
 }
 
-static void every_scheme_gives_the_same_weights(void **state) {
-    (void)state;
+TEST_IN(bucket, every_scheme_gives_the_same_weights) {
     static const char *const several[] = {"cpu,cpu", "cpu,cpu,cpu"};
     for (int i = 0; gs_sync_schemes()[i]; i++)
         for (int k = 0; k < 2; k++) compare(settings_for(several[k], gs_sync_schemes()[i]->name), BUCKETS);
@@ -68,8 +63,7 @@ TEST(passes_and_ragged_batches) {
 }
 
 /* With 16 bits on the wire too: by ps each element is rounded on its own. The counts are not rounded. */
-static void buckets_go_with_wire(void **state) {
-    (void)state;
+TEST_IN(bucket, buckets_go_with_wire) {
     gs_settings s = settings_for("cpu,cpu,cpu", "ps");
     s.wire = GS_WIRE_BF16;
     s.verify = 1;
@@ -83,8 +77,7 @@ static void buckets_go_with_wire(void **state) {
     assert_near(r.sent_most, 2 * (2.0 * (double)r.params + 4 * GS_STATS), 1e-6, 0);
 }
 
-static void opencl_devices_too(void **state) {
-    (void)state;
+TEST_IN(bucket, opencl_devices_too) {
     gs_test_need_opencl();
     compare(settings_for("cl,cl", "allreduce"), BUCKETS);
     compare(settings_for("cl,cpu,cl", "ps"), BUCKETS);
@@ -94,8 +87,7 @@ static void opencl_devices_too(void **state) {
 }
 
 /* Where buckets end; one bucket is one sum, behind which there is nothing to hide. */
-static void buckets_end_at_layers(void **state) {
-    (void)state;
+TEST_IN(bucket, buckets_end_at_layers) {
     static const struct {
         const char *model;
         int kb, buckets;
@@ -193,8 +185,7 @@ static void train_by_program(const char *launch, const gs_result *like, float *w
     gs_model_free(plan);
 }
 
-static void processes_give_the_same_weights(void **state) {
-    (void)state;
+TEST_IN(bucket, processes_give_the_same_weights) {
     static const struct {
         const char *launch;
         double tolerance;
@@ -254,8 +245,7 @@ TEST(a_failed_sum_ends_the_run) {
 }
 
 /* Rank 1 is killed in the middle of its training: rank 0 says so, and ends. */
-static void a_killed_process_is_told(void **state) {
-    (void)state;
+TEST_IN(bucket, a_killed_process_is_told) {
     static const char *const schemes[] = {"allreduce", "ring"};
     for (int i = 0; i < 2; i++) {
         char *output;
@@ -276,8 +266,7 @@ static void a_killed_process_is_told(void **state) {
 }
 
 /* The wish to stop travels with the first bucket: all workers end after the same step. */
-static void a_signal_ends_all_workers(void **state) {
-    (void)state;
+TEST_IN(bucket, a_signal_ends_all_workers) {
     char *output;
     gs_test_shell(
         &output,
@@ -296,8 +285,7 @@ TEST(the_hidden_share) {
     assert_near(gs_overlap_hidden((gs_overlap_times){0}), 0, 1e-12, 0);
 }
 
-static void it_is_shown(void **state) {
-    (void)state;
+TEST_IN(bucket, it_is_shown) {
     static const char args[] = "--model lenet --steps 10 --threads 1";
     gs_test_program_prints(0, "buckets  of at least 16 KB", "train %s --devices cpu,cpu --bucket 16", args);
     gs_test_program_prints(0, "overlap  3 buckets; ", "train %s --devices cpu,cpu --bucket 16", args);
@@ -316,8 +304,7 @@ static void it_is_shown(void **state) {
                            args);
 }
 
-static void wrong_use_is_refused(void **state) {
-    (void)state;
+TEST_IN(bucket, wrong_use_is_refused) {
     gs_test_program_prints(2, "it does not work with --bucket", "train --exact --bucket 64");
     gs_test_program_prints(2, "--sync local does not sum gradients in each step",
                            "train --sync local --every 2 --bucket 64");
@@ -326,11 +313,3 @@ static void wrong_use_is_refused(void **state) {
     gs_test_ranks_print(2, "rank 1 and rank 0 differ in --bucket (none versus 4)",
                         "train --model softmax --steps 3 --threads 1", "--bucket 4", "");
 }
-
-/* short enough for ThreadSanitizer too */
-
-GS_TESTS(bucket, cmocka_unit_test(every_scheme_gives_the_same_weights),
-         cmocka_unit_test(buckets_go_with_wire), cmocka_unit_test(opencl_devices_too),
-         cmocka_unit_test(buckets_end_at_layers), cmocka_unit_test(processes_give_the_same_weights),
-         cmocka_unit_test(a_killed_process_is_told), cmocka_unit_test(a_signal_ends_all_workers),
-         cmocka_unit_test(it_is_shown), cmocka_unit_test(wrong_use_is_refused))

@@ -130,12 +130,11 @@ static const exact_case cases[] = {
 
 TEST(exact_gives_the_bits_of_one_worker) {
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        char first[65], sha256[65], command[900];
-        snprintf(command, sizeof command, "train --exact %s", cases[c].arguments);
-        gs_test_sha256(command, first);
+        char command[900];
+        const char *first = gs_test_sha256("train --exact %s", cases[c].arguments);
         for (int i = 0; cases[c].layouts[i]; i++) {
             snprintf(command, sizeof command, "%s --exact %s", cases[c].layouts[i], cases[c].arguments);
-            gs_test_sha256(command, sha256);
+            const char *sha256 = gs_test_sha256("%s", command);
             if (strcmp(first, sha256) != 0)
                 fail_msg("%s: gradsum %s: %s, but one worker gives %s", cases[c].name, command, sha256,
                          first);
@@ -213,13 +212,11 @@ TEST(zero_1_changes_no_bit) {
                                           "--optimizer lars --precision f16",
                                           "--optimizer adamw --pipeline-schedule interleaved"};
     for (int i = 0; i < 4; i++) {
-        char sha256[2][65], command[300];
-        for (int zero = 0; zero < 2; zero++) {
-            snprintf(command, sizeof command,
-                     "train --model lenet --batch 90 --steps 5 --devices %s --layout dp2,pp2,zero%d %s", four,
-                     zero, options[i]);
-            gs_test_sha256(command, sha256[zero]);
-        }
+        const char *sha256[2];
+        for (int zero = 0; zero < 2; zero++)
+            sha256[zero] = gs_test_sha256(
+                "train --model lenet --batch 90 --steps 5 --devices %s --layout dp2,pp2,zero%d %s", four,
+                zero, options[i]);
         assert_string_equal(sha256[0], sha256[1]);
     }
 }
@@ -228,32 +225,27 @@ TEST(zero_1_changes_no_bit) {
 
 TEST(weights_are_saved_whole) {
     const char *path = gs_test_format("%s/pipeline.safetensors", gs_test_folder());
-    char before[65], after[65], command[1000];
-    snprintf(command, sizeof command, "train --exact --model lenet --epochs 2 --optimizer adam");
-    gs_test_sha256(command, before);
+    char command[1000];
+    const char *before = gs_test_sha256("train --exact --model lenet --epochs 2 --optimizer adam");
     /* the second epoch in other stages than the first */
     snprintf(command, sizeof command,
              "train --exact --model lenet --epochs 1 --optimizer adam --devices cpu,cpu,cpu --pipeline 3 "
              "--save %s "
              "--save-state",
              path);
-    gs_test_sha256(command, after);
+    const char *after = gs_test_sha256("%s", command);
     snprintf(
         command, sizeof command,
         "train --resume %s --epochs 2 --steps 70 --devices cpu,cpu,cpu,cpu --layout dp2,pp2,zero1 --save %s "
         "--save-state",
         path, path);
-    gs_test_sha256(command, after);
-    snprintf(command, sizeof command,
-             "train --resume %s --epochs 2 --steps 80 --devices cpu,cpu --layout "
-             "dp2,zero3 --save %s --save-state",
-             path, path);
-    gs_test_sha256(command, after);
-    snprintf(command, sizeof command,
-             "train --resume %s --epochs 2 --steps 100000 --devices cpu,cpu --layout pp2 "
-             "--save %s --save-state",
-             path, path);
-    gs_test_sha256(command, after);
+    after = gs_test_sha256("%s", command);
+    after = gs_test_sha256("train --resume %s --epochs 2 --steps 80 --devices cpu,cpu --layout "
+                           "dp2,zero3 --save %s --save-state",
+                           path, path);
+    after = gs_test_sha256("train --resume %s --epochs 2 --steps 100000 --devices cpu,cpu --layout pp2 "
+                           "--save %s --save-state",
+                           path, path);
     assert_string_equal(before, after);
     gs_test_program_prints(0, "accuracy", "eval --load %s --devices cpu,cpu", path);
 }

@@ -13,21 +13,16 @@
 static const char MODEL[] =
     "conv 4 3x3 stride 2 pad 1, tanh, avg_pool 2, flatten, dropout 0.25, linear 16, tanh, "
     "linear 10";
-enum { BATCH = 333, STEPS = 20 };
+enum { BATCH = 333, STEPS = GS_TEST_STEPS };
 
 /* Rounding only: after these 20 steps the weights (up to 1) were seen to differ by at most 9e-8. One sample that is
  * left out of one step changes them by 1e-4. */
 static const double TOLERANCE = 1e-6;
 
 static gs_settings settings_for(const char *devices, const char *sync) {
-    gs_settings s = gs_settings_default();
+    gs_settings s = gs_test_settings(devices);
     s.model = MODEL;
-    s.devices = devices;
     s.sync = sync;
-    s.batch = BATCH;
-    s.steps = STEPS;
-    s.weight_decay = 1e-3f;
-    s.threads = 1;
     return s;
 }
 

@@ -156,14 +156,11 @@ TEST(exact_has_the_bits_of_one_worker) {
 TEST(between_processes) {
     static const char *const transport[] = {"", "--transport gloo"};
     for (int i = 0; i < 2; i++) {
-        char whole[65], divided[65], arguments[300];
         const char *common = "train --model lenet --threads 1 --steps 4 --verify 2 --batch 20";
-        snprintf(arguments, sizeof arguments, "launch -n 2 %s -- %s", transport[i], common);
-        gs_test_sha256(arguments, whole);
+        const char *whole = gs_test_sha256("launch -n 2 %s -- %s", transport[i], common);
         for (int stage = 1; stage <= 3; stage++) {
-            snprintf(arguments, sizeof arguments, "launch -n 2 %s -- %s --zero %d", transport[i], common,
-                     stage);
-            gs_test_sha256(arguments, divided);
+            const char *divided =
+                gs_test_sha256("launch -n 2 %s -- %s --zero %d", transport[i], common, stage);
             assert_string_equal(whole, divided); /* of two numbers there is one sum */
         }
     }

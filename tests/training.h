@@ -19,8 +19,8 @@ void assert_same_within_rounding(const gs_result *, const gs_result *, const cha
 /* What the run took is what was planned, but for 3 % of each kind. */
 void assert_same_memory(const gs_memory_plan *, const gs_result *, const char *what);
 
-/* The SHA-256 that a run of the program prints. */
-void gs_test_sha256(const char *arguments, char sha256[65]);
+/* The SHA-256 of the weights that a run of the program prints. */
+const char *gs_test_sha256(const char *arguments, ...) GS_PRINTF(1, 2);
 
 /* The path of a new file: a text of 3,000 characters, of 40 kinds. */
 const char *gs_test_text_file(void);
