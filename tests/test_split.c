@@ -21,59 +21,46 @@ static void everywhere(gs_test_body body, void *context) {
 
 /* ---- who is where ---- */
 
-/* Even and odd ranks, the last one first; rank 1 belongs nowhere. */
-static gs_status places(gs_comm *c, void *context) {
+static gs_status check_place(const gs_comm *c, const gs_comm *part, int rank, int size, int first,
+                             int apart) {
+    int wrong = 0;
+    for (int r = 0; r < part->size; r++) wrong += gs_comm_rank_in_parent(part, r) != first + r * apart;
+    if (part->size == size && part->rank == rank && !wrong && gs_comm_known_as(part) == c->rank) return GS_OK;
+    return gs_fail(GS_E_USAGE, "rank %d of %d is rank %d of %d, wanted %d of %d; %d wrong", c->rank, c->size,
+                   part->rank, part->size, rank, size, wrong);
+}
+
+/* Even and odd ranks. */
+static gs_status every_second(gs_comm *c, void *context) {
     (void)context;
     gs_comm *part;
-    const int colour = c->rank == 1 ? GS_NO_COLOUR : c->rank % 2, odd = colour == 1;
-    GS_TRY(gs_comm_split(c, colour, -c->rank, &part));
-    if (c->rank == 1) {
-        RANK_CHECK(!part, "rank 1 is in a part");
-        return GS_OK;
-    }
-    const int size = odd ? c->size / 2 - 1 : (c->size + 1) / 2;
-    const int rank = size - 1 - (c->rank - (odd ? 3 : 0)) / 2;
-    int wrong = 0;
-    for (int r = 0; r < part->size; r++)
-        wrong += gs_comm_rank_in_parent(part, r) != 2 * (size - 1 - r) + (odd ? 3 : 0);
-    gs_status status = GS_OK;
-    if (part->size != size || part->rank != rank || wrong || gs_comm_known_as(part) != c->rank)
-        status = gs_fail(GS_E_USAGE, "rank %d of %d is rank %d of %d, wanted %d of %d; %d wrong", c->rank,
-                         c->size, part->rank, part->size, rank, size, wrong);
+    const int odd = c->rank % 2, size = (c->size + 1 - odd) / 2;
+    GS_TRY(gs_comm_part(c, odd, 2, size, &part));
+    gs_status status = check_place(c, part, c->rank / 2, size, odd, 2);
     gs_comm_free(part);
     return status;
 }
 
-TEST(ranks_are_ordered_by_key) {
-    everywhere(places, NULL);
-}
-
-/* Of equal keys the lower rank comes first. */
-static gs_status equal_keys(gs_comm *c, void *context) {
+/* All but rank 1, the last one first. */
+static gs_status places(gs_comm *c, void *context) {
     (void)context;
     gs_comm *part;
-    GS_TRY(gs_comm_split(c, 0, 5, &part));
-    const bool same = part->rank == c->rank && part->size == c->size;
+    int ranks[GS_TEST_RANKS], size = 0;
+    for (int r = c->size - 1; r >= 0; r--)
+        if (r != 1) ranks[size++] = r;
+    GS_TRY(gs_comm_part_of(c, ranks, size, &part));
+    RANK_CHECK((c->rank == 1) == !part, "rank 1 is in the part, or rank %d is not", c->rank);
+    gs_status status = GS_OK;
+    for (int r = 0; part && r < size; r++)
+        if (gs_comm_rank_in_parent(part, r) != ranks[r] || ranks[part->rank] != c->rank)
+            status = gs_fail(GS_E_USAGE, "rank %d is %d in the parent", r, gs_comm_rank_in_parent(part, r));
     gs_comm_free(part);
-    RANK_CHECK(same, "its rank is another one in a part with equal keys");
-    return GS_OK;
+    return status;
 }
 
-TEST(equal_keys_keep_the_order) {
-    everywhere(equal_keys, NULL);
-}
-
-static gs_status bad_colour(gs_comm *c, void *context) {
-    (void)context;
-    gs_comm *part;
-    RANK_CHECK(gs_comm_split(c, c->rank == 1 ? -7 : 0, 0, &part) == GS_E_USAGE && !part, "it is split");
-    RANK_CHECK(strstr(gs_message(), "rank 1 has the colour -7; wanted 0 or more") != NULL, "%s",
-               gs_message());
-    return gs_comm_barrier(c); /* it is whole */
-}
-
-TEST(a_colour_that_is_none) {
-    everywhere(bad_colour, NULL);
+TEST(ranks_are_ordered_as_asked) {
+    everywhere(every_second, NULL);
+    everywhere(places, NULL);
 }
 
 /* ---- collectives ---- */
@@ -88,9 +75,11 @@ static gs_status on_parts(gs_comm *c, void *context) {
     const on_part *o = context;
     gs_comm *part[3] = {NULL};
     const int columns = c->size % 2 ? c->size : c->size / 2;
-    gs_status status = gs_comm_split(c, c->rank / columns, c->rank, &part[0]);
-    if (status == GS_OK) status = gs_comm_split(c, c->rank % columns, -c->rank, &part[1]);
-    if (status == GS_OK) status = gs_comm_split(part[0], part[0]->rank % 2, 0, &part[2]);
+    const int row = c->rank / columns, column = c->rank % columns, odd = column % 2;
+    gs_status status = gs_comm_part(c, row * columns, 1, columns, &part[0]);
+    if (status == GS_OK)
+        status = gs_comm_part(c, c->size - columns + column, -columns, c->size / columns, &part[1]);
+    if (status == GS_OK) status = gs_comm_part(part[0], odd, 2, (columns + 1 - odd) / 2, &part[2]);
     if (status == GS_OK) status = o->check->body(part[o->which], &gs_test_few);
     for (int i = 2; i >= 0; i--) gs_comm_free(part[i]);
     return status;
@@ -112,8 +101,8 @@ static gs_status mixed(gs_comm *c, void *context) {
     (void)context;
     gs_comm *up, *down;
     const int n = c->size, next = (c->rank + 1) % n, last = (c->rank + n - 1) % n;
-    GS_TRY(gs_comm_split(c, 0, c->rank, &up));
-    gs_status status = gs_comm_split(c, 0, -c->rank, &down);
+    GS_TRY(gs_comm_part(c, 0, 1, n, &up));
+    gs_status status = gs_comm_part(c, n - 1, -1, n, &down);
     for (int i = 0; i < 20 && status == GS_OK; i++) {
         float x = (float)(i + c->rank), y[2] = {1, x}, z = 2 * x;
         int sent[2] = {100 * c->rank + i, 200 * c->rank + i}, got[2] = {0, 0};
@@ -144,18 +133,17 @@ TEST(comms_do_not_disturb_each_other) {
 
 /* ---- failures ---- */
 
-/* Two halves. Returns when all ranks have theirs: what one of them does then meets no other while it divides. */
-static gs_status divide(gs_comm *c, atomic_int *come, gs_comm **half) {
-    GS_TRY(gs_comm_split(c, c->rank / 2, c->rank, half));
-    for (atomic_fetch_add(come, 1); atomic_load(come) % c->size != 0;) usleep(1000);
-    return GS_OK;
+/* Ranks 0 and 1, 2 and 3, ... */
+static gs_status pair_of(gs_comm *c, gs_comm **pair) {
+    return gs_comm_part(c, c->rank / 2 * 2, 1, 2, pair);
 }
 
 /* Of ranks 2 and 3, the second half, the one that is rank 1 there gives up: all ranks hear of it by its own number. */
 static gs_status gives_up(gs_comm *c, void *context) {
+    (void)context;
     gs_comm *half;
     float x = 1;
-    GS_TRY(divide(c, context, &half));
+    GS_TRY(pair_of(c, &half));
     if (c->rank == 3) {
         gs_comm_abort(half, "enough");
         gs_comm_free(half);
@@ -170,44 +158,38 @@ static gs_status gives_up(gs_comm *c, void *context) {
 
 TEST(a_failure_names_the_rank_of_the_parent) {
     for (int i = 1; i < LAYOUTS; i++) { /* all with a rank 3 */
-        atomic_int come = 0;
-        gs_test_ranks_ok(&layouts[i], gives_up, &come);
-        gs_test_ranks_checked_ok(&layouts[i], gives_up, &come);
+        gs_test_ranks_ok(&layouts[i], gives_up, NULL);
+        gs_test_ranks_checked_ok(&layouts[i], gives_up, NULL);
     }
 }
 
 /* Rank 2 waits for rank 3, which is rank 1 in the part, and does not come. Nobody leaves before that has ended. */
-typedef struct absence_of_one {
-    atomic_int come;
-    atomic_bool ended;
-} absence_of_one;
-
 static gs_status does_not_come(gs_comm *c, void *context) {
-    absence_of_one *a = context;
+    atomic_bool *ended = context;
     gs_comm *half;
     float x = 1;
-    GS_TRY(divide(c, &a->come, &half));
+    GS_TRY(pair_of(c, &half));
     if (c->rank == 2) {
-        half->timeout = 0.3; /* not before: others may take longer to divide */
+        half->timeout = 0.3;
         gs_status status = gs_comm_all_reduce(half, &x, 1, GS_F32, GS_SUM);
-        atomic_store(&a->ended, true);
+        atomic_store(ended, true);
         gs_comm_free(half);
         RANK_CHECK(status == GS_E_PEER, "it ends with %s", gs_status_name(status));
         RANK_CHECK(strstr(gs_message(), "rank 2: ") && strstr(gs_message(), "rank 3"), "%s", gs_message());
         return GS_OK;
     }
     gs_comm_free(half);
-    while (!atomic_load(&a->ended)) usleep(1000);
+    while (!atomic_load(ended)) usleep(1000);
     return GS_OK;
 }
 
 TEST(a_timeout_names_the_ranks_of_the_parent) {
     for (int t = 0; t < 2; t++) {
         gs_test_outcome outcome[GS_TEST_RANKS];
-        absence_of_one a = {0};
+        atomic_bool ended = false;
         memset(outcome, 0, sizeof outcome);
         gs_test_transport = t ? "shm" : "gloo";
-        gs_test_run_ranks(&layouts[2], 60, does_not_come, &a, outcome);
+        gs_test_run_ranks(&layouts[2], 60, does_not_come, &ended, outcome);
         gs_test_transport = NULL;
         for (int r = 0; r < 4; r++)
             if (outcome[r].status != GS_OK) fail_msg("rank %d: %s", r, outcome[r].message);
@@ -216,9 +198,10 @@ TEST(a_timeout_names_the_ranks_of_the_parent) {
 
 /* In the checking mode, calls that do not fit together on a part of the ranks. */
 static gs_status other_call(gs_comm *c, void *context) {
+    (void)context;
     gs_comm *half;
     float x[4] = {1};
-    GS_TRY(divide(c, context, &half));
+    GS_TRY(pair_of(c, &half));
     gs_status status = c->rank < 2    ? gs_comm_barrier(c)
                        : c->rank == 2 ? gs_comm_all_reduce(half, x, 4, GS_F32, GS_SUM)
                                       : gs_comm_all_reduce(half, x, 4, GS_F32, GS_MAX);
@@ -232,6 +215,5 @@ static gs_status other_call(gs_comm *c, void *context) {
 }
 
 TEST(calls_of_a_part_are_checked) {
-    atomic_int come = 0;
-    gs_test_ranks_checked_ok(&layouts[2], other_call, &come);
+    gs_test_ranks_checked_ok(&layouts[2], other_call, NULL);
 }

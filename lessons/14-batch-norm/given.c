@@ -71,7 +71,7 @@ static gs_comm alone = {.ops = &alone_ops, .size = 1};
 
 /* The workers that a ghost batch, or a part of a batch, is shared with. */
 static gs_comm *workers_of(const gs_pass *pass) {
-    return pass->sum_over_workers ? ((gs_worker *)pass->sum_context)->replicas : &alone;
+    return pass->sum_over_workers ? ((gs_worker *)pass->sum_context)->groups.comm[GS_DP] : &alone;
 }
 
 static size_t groups_of(const gs_pass *pass) {

@@ -18,7 +18,7 @@ typedef struct whole {
 
 /* Of the velocity each rank has its part. */
 static size_t held(const gs_worker *w) {
-    const size_t ranks = (size_t)gs_tensor_replicas(w);
+    const size_t ranks = (size_t)w->groups.layout.dp;
     return (w->model->params + ranks - 1) / ranks;
 }
 

@@ -58,7 +58,7 @@ static _Thread_local gs_comm *group; /* of the worker of this thread */
 /* False where nothing is to be computed: in a rehearsal, and before the group has met, in a warm-up. */
 static bool is_real(const gs_layer *l) {
     const gs_worker *w = l->tensor->context;
-    group = w->group;
+    group = w->groups.met ? w->groups.comm[GS_TP] : NULL;
     return !l->device->rehearses && group;
 }
 

@@ -62,58 +62,28 @@ int gs_comm_rank_in_parent(const gs_comm *c, int r) {
     return ((const split *)c->state)->member[r];
 }
 
-/* ---- who belongs to it ---- */
-
-typedef struct wish {
-    int colour, key;
-} wish;
-
-static bool comes_before(const wish *all, int a, int b) {
-    const int key = all[a].key, other = all[b].key;
-    return key == other ? a < b : key < other;
-}
-
-/* Each rank's place is the number of those that come before it. */
-static void find_members(split *s, const wish *all, int size) {
-    const int mine = all[s->parent->rank].colour;
-    for (int r = 0; r < size; r++) {
-        int place = 0;
-        if (all[r].colour != mine) continue;
-        for (int other = 0; other < size; other++)
-            place += all[other].colour == mine && comes_before(all, other, r);
-        s->member[place] = r;
-        if (r == s->parent->rank) s->comm.rank = place;
-        s->comm.size++;
-    }
-}
-
-static gs_status check(const wish *all, int size) {
-    for (int r = 0; r < size; r++)
-        if (all[r].colour < GS_NO_COLOUR)
-            return gs_fail(GS_E_USAGE,
-                           "gs_comm_split: rank %d has the colour %d; wanted 0 or more, or %d for none", r,
-                           all[r].colour, GS_NO_COLOUR);
-    return GS_OK;
-}
-
-static gs_status make(gs_comm *parent, const wish *all, gs_comm **out) {
-    split *s = calloc(1, sizeof *s + (size_t)parent->size * sizeof *s->member);
-    if (!s) return gs_fail(GS_E_MEMORY, "no memory for a part of %d ranks", parent->size);
-    s->parent = parent;
-    s->comm = (gs_comm){.ops = &transport_split, .timeout = parent->timeout, .state = s};
-    find_members(s, all, parent->size);
-    *out = &s->comm;
-    return GS_OK;
-}
-
-gs_status gs_comm_split(gs_comm *parent, int colour, int key, gs_comm **out) {
-    const wish mine = {colour, key};
-    wish *all = calloc((size_t)parent->size, sizeof *all);
+/* list: the ranks; NULL: first, first + apart, ... */
+static gs_status create(gs_comm *parent, const int *list, int first, int apart, int size, gs_comm **out) {
+    split *s = calloc(1, sizeof *s + (size_t)size * sizeof *s->member);
     *out = NULL;
-    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the colours of %d ranks", parent->size);
-    gs_status status = gs_comm_all_gather(parent, &mine, all, 2, GS_I32);
-    if (status == GS_OK) status = check(all, parent->size);
-    if (status == GS_OK && colour != GS_NO_COLOUR) status = make(parent, all, out);
-    free(all);
-    return status;
+    if (!s) return gs_fail(GS_E_MEMORY, "no memory for a part of %d ranks", size);
+    s->parent = parent;
+    s->comm = (gs_comm){&transport_split, -1, size, parent->timeout, s};
+    for (int r = 0; r < size; r++) {
+        s->member[r] = list ? list[r] : first + r * apart;
+        if (s->member[r] == parent->rank) s->comm.rank = r;
+    }
+    if (s->comm.rank >= 0)
+        *out = &s->comm;
+    else
+        free(s);
+    return GS_OK;
+}
+
+gs_status gs_comm_part(gs_comm *parent, int first, int apart, int size, gs_comm **out) {
+    return create(parent, NULL, first, apart, size, out);
+}
+
+gs_status gs_comm_part_of(gs_comm *parent, const int *ranks, int size, gs_comm **out) {
+    return create(parent, ranks, 0, 0, size, out);
 }

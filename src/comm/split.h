@@ -1,12 +1,12 @@
 /* Sub-communicators: some of the ranks of a comm, as ranks of a comm of their own.
  *
- *     colour   0   1   0   1   0   1        key = rank
  *     world    0   1   2   3   4   5
- *     colour 0: ranks 0, 2, 4 of the world are ranks 0, 1, 2; colour 1: ranks 1, 3, 5 are
+ *     first 0, apart 2: ranks 0, 2, 4 of the world are ranks 0, 1, 2;  first 1: ranks 1, 3, 5 are
  *
- * They are made of the messages of the parent, whatever its transport is: a parent over a slow link or in the checking
- * mode has children that are slow or checked. Their collectives are those of collectives.c, so two children of one
- * parent with the same size give the same bits.
+ * To make one nothing is sent: each of its ranks knows who the others are. Its messages and collectives are made of the
+ * messages of the parent, whatever its transport is: a parent over a slow link or in the checking mode has children
+ * that are slow or checked. Their collectives are those of collectives.c, so two children of one parent with the same
+ * size give the same bits.
  *
  * A message is a message between two ranks of the parent, whichever comm it was sent on. So the order of each pair of
  * ranks is one order for all comms that the two share, the parent included, and each of the two kinds of messages
@@ -26,13 +26,12 @@
 
 #include "comm/comm.h"
 
-enum { GS_NO_COLOUR = -1 };
+/* The ranks first, first + apart, ... of the parent, `size` of them, as ranks 0, 1, ... *out is NULL on any other rank.
+ * gs_comm_free frees it, not the parent, which must live as long. GS_E_MEMORY. */
+gs_status gs_comm_part(gs_comm *parent, int first, int apart, int size, gs_comm **out);
 
-/* All ranks of `parent` call it, as a collective. Those with the same colour, which is 0 or more, become one comm, in
- * the order of their keys, and where these are equal in the order of the parent. With GS_NO_COLOUR a rank gets none:
- * *out is NULL. gs_comm_free frees *out, not the parent, which must live as long. GS_E_USAGE on every rank: a colour
- * below GS_NO_COLOUR. GS_E_MEMORY; otherwise as a collective. */
-gs_status gs_comm_split(gs_comm *parent, int colour, int key, gs_comm **out);
+/* The same of a list of ranks. */
+gs_status gs_comm_part_of(gs_comm *parent, const int *ranks, int size, gs_comm **out);
 
-/* The rank in the parent of rank r of a comm that gs_comm_split made. */
+/* The rank in the parent of rank r of such a part. */
 int gs_comm_rank_in_parent(const gs_comm *, int r);

@@ -77,7 +77,7 @@ static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
             "the "
             "other, and statistics of the global batch need all of them at once; %s; or --exact alone",
             way->option, way->parts, advice);
-    if (way->split || (s->exact && way->stages))
+    if (way->split || (s->exact && s->tensor > 1))
         return gs_fail(
             GS_E_USAGE,
             "--batch-norm global: %s computes a batch in micro-batches, one after the other, and statistics "
@@ -154,7 +154,7 @@ gs_status gs_check_batch_norm(const gs_settings *s, const gs_dataset *set, int w
 
 static gs_status sum_over_workers(void *worker, double *numbers, size_t count) {
     const gs_worker *w = worker;
-    return gs_comm_all_reduce(w->replicas, numbers, count, GS_F64, GS_SUM);
+    return gs_comm_all_reduce(w->groups.comm[GS_DP], numbers, count, GS_F64, GS_SUM);
 }
 
 bool gs_batch_norm_would_be_shared(const gs_settings *s, const gs_layer *net, int replicas) {
@@ -165,7 +165,7 @@ bool gs_batch_norm_would_be_shared(const gs_settings *s, const gs_layer *net, in
 }
 
 bool gs_batch_norm_is_shared(const gs_worker *w) {
-    return gs_batch_norm_would_be_shared(w->settings, w->model->net, w->replicas->size);
+    return gs_batch_norm_would_be_shared(w->settings, w->model->net, w->groups.layout.dp);
 }
 
 void gs_batch_norm_begin(gs_worker *w, gs_pass *pass) {

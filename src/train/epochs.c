@@ -139,14 +139,16 @@ static gs_status test_ended(gs_worker *w, const gs_observer *observer, gs_result
 
 /* What the way to train needs, and the sum of gradients. */
 gs_status gs_make_way(gs_worker *w) {
+    gs_comm *replicas = w->groups.comm[GS_DP];
+    w->groups.met = !w->settings->rehearses;
     if (w->way->create) GS_TRY(w->way->create(w));
     const gs_sync_array gradients = {w->sync_most, w->settings->wire, gs_model_tail(w->model)};
     if (w->settings->rehearses) {
         const gs_sync like = {
-            .comm = w->replicas, .most = w->sync_most, .wire = gradients.wire, .tail = gradients.tail};
+            .comm = replicas, .most = w->sync_most, .wire = gradients.wire, .tail = gradients.tail};
         return gs_book_host(w, GS_MEMORY_COMMUNICATION, &w->sync, gs_sync_bytes(&like));
     }
-    GS_TRY(gs_sync_create_wire(w->scheme, w->replicas, gradients, &w->sync));
+    GS_TRY(gs_sync_create_wire(w->scheme, replicas, gradients, &w->sync));
     return gs_book_host(w, GS_MEMORY_COMMUNICATION, w->sync, gs_sync_bytes(w->sync));
 }
 
@@ -164,7 +166,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     GS_TRY(gs_make_way(w));
     GS_TRY(gs_checkpoints_create(w));
     GS_TRY(gs_carry_book(w));
-    if (w->comm->size > 1 && (w->way->split || s->zero || w->group))
+    if (w->comm->size > 1 && (w->way->split || s->zero || s->tensor > 1))
         GS_TRY(gs_report_devices(w, &w->devices));
     if (w->device->offload) GS_TRY(w->device->ops->settle(w->device));
     w->away_before = w->device->away;

@@ -83,7 +83,7 @@ static gs_status score_block(gs_worker *w, const gs_dataset *set, size_t block, 
 }
 
 /* The same where each worker has a stage: all stages of a pipeline go through the same blocks, and the last one has the
- * numbers. */
+ * numbers, of several parts the first. */
 static gs_status score_block_in_stages(gs_worker *w, const gs_dataset *set, size_t block,
                                        float stats[GS_STATS]) {
     gs_pass pass;
@@ -92,7 +92,7 @@ static gs_status score_block_in_stages(gs_worker *w, const gs_dataset *set, size
     w->device->steady = true;
     gs_status status = w->way->score(w, &pass, &scored);
     w->device->steady = false;
-    if (status != GS_OK || !scored) return status;
+    if (status != GS_OK || !scored || w->groups.place.part > 0) return status;
     return w->device->ops->read(w->device, stats, gs_model_stats(w->model), GS_STATS * sizeof(float));
 }
 
@@ -104,18 +104,16 @@ static bool has_stage(const gs_worker *w) {
     return w->way->split && w->train_set;
 }
 
-/* All stages of a pipeline have the same ones. */
+/* All parts and stages of a replica have the same ones. */
 gs_shard gs_eval_blocks(const gs_worker *w, size_t blocks) {
-    const gs_layout layout = gs_layout_of(w->settings, w->comm->size);
-    if (has_stage(w)) return gs_shard_of(blocks, gs_place_of(&layout, w->comm->rank).replica, layout.dp);
-    return gs_shard_of(blocks, w->replicas->rank, w->replicas->size);
+    return gs_shard_of(blocks, w->groups.place.replica, w->groups.layout.dp);
 }
 
 volatile sig_atomic_t gs_test_has_no_stop;
 
 /* Workers need each other within a block: stages, shares of a layer, and owners of weights. */
 static bool has_no_stop(const gs_worker *w) {
-    return has_stage(w) || w->group || w->settings->zero > 2;
+    return has_stage(w) || w->groups.layout.tp > 1 || w->settings->zero > 2;
 }
 
 /* At a signal a worker leaves out the rest of its blocks, and says so in the sum of all workers. */
@@ -128,6 +126,7 @@ static bool stops_before(const gs_worker *w, float *stats) {
 gs_status gs_evaluate_classes(gs_worker *w, const gs_dataset *set, gs_score *score, gs_ranking *ranking) {
     size_t blocks = blocks_of(w, set);
     const bool in_stages = has_stage(w);
+    gs_comm *all = in_stages ? w->comm : w->groups.comm[GS_DP];
     gs_shard mine = gs_eval_blocks(w, blocks);
     float *stats = calloc(blocks, GS_STATS * sizeof(float));
     if (!stats) return gs_fail(GS_E_MEMORY, "no memory for the scores of %zu blocks", blocks);
@@ -141,18 +140,17 @@ gs_status gs_evaluate_classes(gs_worker *w, const gs_dataset *set, gs_score *sco
                            : score_block(w, set, b, stats + b * GS_STATS, ranking);
     }
     if (w->comm->rank == 0) gs_test_has_no_stop = 0;
-    const bool one_less = mine.count < gs_shard_of(blocks, 0, w->replicas->size).count;
+    const bool one_less = mine.count < gs_shard_of(blocks, 0, w->groups.layout.dp).count;
     if (status == GS_OK && one_less && w->way->attend && w->way_state) status = w->way->attend(w);
 
     /* The only synchronisation: each block's numbers come from one worker, all others add 0, so this sum is
      * exact. */
-    if (status == GS_OK) status = gs_comm_all_reduce(w->replicas, stats, blocks * GS_STATS, GS_F32, GS_SUM);
+    if (status == GS_OK) status = gs_comm_all_reduce(all, stats, blocks * GS_STATS, GS_F32, GS_SUM);
     size_t cells = (size_t)w->model->out.c * (size_t)w->model->out.c;
-    if (status == GS_OK && ranking)
-        status = gs_comm_all_reduce(w->replicas, &ranking->top, 1, GS_F64, GS_SUM);
+    if (status == GS_OK && ranking) status = gs_comm_all_reduce(all, &ranking->top, 1, GS_F64, GS_SUM);
     if (status == GS_OK && ranking && ranking->confusion)
-        status = gs_comm_all_reduce(w->replicas, ranking->confusion, cells, GS_F64, GS_SUM);
-    if (status == GS_OK && ranking && ranking->worst) status = gs_worst_of_all(w->replicas, ranking->worst);
+        status = gs_comm_all_reduce(all, ranking->confusion, cells, GS_F64, GS_SUM);
+    if (status == GS_OK && ranking && ranking->worst) status = gs_worst_of_all(all, ranking->worst);
 
     *score = (gs_score){0};
     for (size_t b = 0; b < blocks; b++) {

@@ -84,8 +84,9 @@ float gs_wishes(gs_worker *w, uint64_t done) {
 
 gs_status gs_tell_wish_to_stop(gs_worker *w) {
     float wish = gs_wishes(w, w->step + 1), all[GS_TENSOR_MOST];
-    if (w->group) GS_TRY(gs_comm_all_gather(w->group, &wish, all, 1, GS_F32));
-    for (int i = 0; w->group && i < w->group->size; i++)
+    const int parts = w->groups.layout.tp;
+    if (parts > 1) GS_TRY(gs_comm_all_gather(w->groups.comm[GS_TP], &wish, all, 1, GS_F32));
+    for (int i = 0; i < parts && parts > 1; i++)
         if (all[i] > wish) wish = all[i];
     if (!(wish > 0)) return GS_OK;
     return w->device->ops->write(w->device, gs_at(gs_model_stats(w->model), GS_STAT_STOP), &wish,

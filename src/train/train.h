@@ -6,6 +6,7 @@
  *                   local_sgd.c, async.c; the table of all is ways/way.h
  *     overlap.c     sums that begin while backward still runs
  *     buckets.c     where the gradients are cut for that
+ *     groups.c      who shares what with a worker (groups.h)
  *     measure.c     the clock beside a step; step_time.c: how long steps take
  *     batch_norm.c  the statistics of batch_norm over the samples of all workers (batch_norm.h)
  *     digest/       what each step computed, as a few numbers (digest/digest.h)
@@ -57,8 +58,8 @@
 #include "sync/sync.h"
 #include "train/batch_norm.h"
 #include "train/checkpoint/every.h"
+#include "train/groups.h"
 #include "train/jitter.h"
-#include "train/layout/layout.h"
 #include "train/result.h"
 #include "train/step_time.h"
 
@@ -240,13 +241,11 @@ typedef struct gs_worker {
     const struct gs_run *run;               /* of this process (run.h); NULL: it was made without one */
     size_t batch;                           /* the global batch, after 0 was replaced */
     size_t eval_block;                      /* samples that inference handles at once */
-    gs_comm *comm;
-    /* Those over which gradients are summed: all, or with --tensor those that hold the same part of the weights. */
-    gs_comm *replicas;
-    gs_comm *group; /* with --tensor, those that share layers with this one (ways/tensor.c); else NULL */
-    struct gs_tensor_worker *tensor;
-    const struct gs_way *way; /* how it makes a step (ways/way.h), */
-    void *way_state;          /* and what that keeps: way.create, way.free */
+    gs_comm *comm;                          /* of all workers */
+    gs_groups groups;                       /* and of those that share something with this one */
+    struct gs_tensor_worker *tensor;        /* with --tensor (ways/tensor.c), else NULL */
+    const struct gs_way *way;               /* how it makes a step (ways/way.h), */
+    void *way_state;                        /* and what that keeps: way.create, way.free */
     gs_device *device;
     gs_model *model;
     gs_input input;

@@ -9,7 +9,6 @@
  */
 #include "comm/device.h"
 #include "train/internal.h"
-#include "train/ways/tensor.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -42,7 +41,7 @@ typedef struct alike {
 
 /* All, or the replicas of a stage, of which each holds its part of some tensors; `repeated`: of others all of it. */
 static alike copies(const gs_worker *w, bool repeated) {
-    const int parts = gs_tensor_workers(w->settings), replicas = w->comm->size / gs_stages_of(w->settings);
+    const int parts = w->groups.layout.tp, replicas = w->groups.layout.dp;
     if (!w->way->place) return (alike){w->comm->size, 1};
     return repeated ? (alike){replicas * parts, 1} : (alike){replicas, parts};
 }

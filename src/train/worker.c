@@ -55,13 +55,11 @@ static gs_status make_buffers(gs_worker *w, const gs_dataset *data) {
  * batches otherwise, its parts, one after the other. */
 static gs_schedule schedule_of(const gs_worker *w, size_t most) {
     const gs_settings *s = w->settings;
-    const int stages = gs_stages_of(s), parts = gs_parts_of(s, w->comm->size),
-              mine = parts / (w->comm->size / stages);
-    const gs_layout layout = gs_layout_of(s, w->comm->size);
+    const int parts = gs_parts_of(s, w->comm->size), mine = parts / w->groups.layout.dp;
     gs_schedule schedule = {.count = w->train_set->count,
                             .batch = w->batch,
                             .parts = parts,
-                            .first_part = gs_place_of(&layout, w->comm->rank).replica * mine,
+                            .first_part = w->groups.place.replica * mine,
                             .mine = mine,
                             .passes = gs_passes(s),
                             .most = most,
@@ -109,7 +107,9 @@ static gs_status create_model(gs_worker *w, gs_shape in) {
 static gs_status create(gs_worker *w, const char *device, int threads) {
     const gs_settings *s = w->settings;
     const gs_dataset *data = w->train_set ? w->train_set : w->test_set;
+    const gs_layout alike = {.dp = w->comm->size, .tp = 1, .pp = 1};
     size_t most;
+    GS_TRY(gs_groups_create(w->comm, w->train_set ? gs_layout_of(s, w->comm->size) : alike, &w->groups));
     GS_TRY(gs_eval_block(s->model, data->shape, &w->eval_block));
     if (w->train_set) {
         w->batch = s->batch ? s->batch : w->train_set->count;
@@ -139,7 +139,6 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
     *w = (gs_worker){.settings = settings,
                      .way = gs_way_of(settings),
                      .comm = comm,
-                     .replicas = comm,
                      .train_set = train_set,
                      .test_set = test_set};
     gs_status status = create(w, device, threads);
@@ -168,6 +167,7 @@ void gs_worker_free(gs_worker *w) {
     free(w->checksums);
     free(w->devices);
     gs_digest_free(w->digest); /* last: layers point into it */
+    gs_groups_free(&w->groups);
     *w = (gs_worker){0};
 }
 

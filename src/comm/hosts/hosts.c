@@ -232,7 +232,7 @@ static gs_status share_memory(hosts *h, int32_t *can) {
     const int mine = machine_of(h, h->gloo->rank);
     gs_comm *group;
     char why[256] = "";
-    GS_TRY(gs_comm_split(h->gloo, mine, h->gloo->rank, &group));
+    GS_TRY(gs_comm_part(h->gloo, h->first[mine], 1, h->first[mine + 1] - h->first[mine], &group));
     gs_status status = group->size > 1 ? gs_comm_shm_create(group, &h->local, why, sizeof why) : GS_OK;
     *can = group->size == 1 || h->local;
     gs_comm_free(group);
@@ -253,10 +253,9 @@ static gs_status all_can(gs_comm *gloo, int32_t can, bool *all) {
 }
 
 static gs_status find_leaders(hosts *h) {
-    const bool leads = h->first[machine_of(h, h->gloo->rank)] == h->gloo->rank;
     if (h->local) h->patient = *h->local;
     h->patient.timeout = h->gloo->timeout + 2 * longer(h->gloo->timeout);
-    return gs_comm_split(h->gloo, leads ? 0 : GS_NO_COLOUR, 0, &h->leaders);
+    return gs_comm_part_of(h->gloo, h->first, h->machines, &h->leaders);
 }
 
 gs_status gs_comm_hosts_create(gs_comm *gloo, const char *place, gs_comm **out) {

@@ -118,3 +118,7 @@ gs_status gs_layout_check_workers(const gs_settings *s, int workers, const char 
 gs_place gs_place_of(const gs_layout *l, int rank) {
     return (gs_place){.part = rank % l->tp, .replica = rank / l->tp % l->dp, .stage = rank / (l->tp * l->dp)};
 }
+
+int gs_rank_at(const gs_layout *l, gs_place at) {
+    return (at.stage * l->dp + at.replica) * l->tp + at.part;
+}

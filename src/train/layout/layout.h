@@ -53,3 +53,4 @@ typedef struct gs_place {
 } gs_place;
 
 gs_place gs_place_of(const gs_layout *, int rank);
+int gs_rank_at(const gs_layout *, gs_place);

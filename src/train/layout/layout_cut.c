@@ -12,9 +12,9 @@ gs_status gs_layout_cut_create(const gs_settings *s, const gs_model *plan, int w
     gs_layout_cut *in = calloc(1, sizeof *in);
     *out = NULL;
     if (!in) return gs_fail(GS_E_MEMORY, "no memory to cut a model");
-    in->comm.size = workers;
-    in->worker = (gs_worker){.settings = s, .comm = &in->comm, .model = (gs_model *)(uintptr_t)plan};
-    in->worker.schedule.mine = gs_parts_of(s, workers) / gs_layout_of(s, workers).dp;
+    const gs_layout l = gs_layout_of(s, workers);
+    in->worker = (gs_worker){.settings = s, .groups.layout = l, .model = (gs_model *)(uintptr_t)plan};
+    in->worker.schedule.mine = gs_parts_of(s, workers) / l.dp;
     in->worker.schedule.passes = gs_passes(s);
     const gs_status status = gs_stage_cut(&in->worker, rank, &in->cut);
     if (status == GS_OK)

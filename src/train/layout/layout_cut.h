@@ -6,7 +6,6 @@
 /* A worker as far as gs_stage_cut looks at it. */
 typedef struct gs_layout_cut {
     gs_worker worker;
-    gs_comm comm;
     gs_pipeline_worker cut;
 } gs_layout_cut;
 

@@ -234,7 +234,8 @@ static gs_status make_calls(void *context, int rank, gs_comm **comm) {
     GS_TRY(gs_comm_linked_create(*comm, &b->parts->settings->link, comm));
     c.all = c.group = *comm;
     bind(b->parts, rank, b->parts->workers);
-    gs_status status = b->call.whole ? GS_OK : gs_comm_split(*comm, rank / b->call.ranks, rank, &c.group);
+    const int ranks = b->call.ranks;
+    gs_status status = b->call.whole ? GS_OK : gs_comm_part(*comm, rank / ranks * ranks, 1, ranks, &c.group);
     if (status == GS_OK) status = allocate(&c);
     if (status == GS_OK) status = make_rounds(&c, &seconds);
     free_caller(&c);

@@ -42,7 +42,7 @@ bool gs_tensor_part_needs_order(const gs_model *m, int replicas) {
 }
 
 bool gs_tensor_needs_order(const gs_worker *w) {
-    return gs_tensor_part_needs_order(w->model, gs_tensor_replicas(w));
+    return gs_tensor_part_needs_order(w->model, w->groups.layout.dp);
 }
 
 /* Rank r's part of tensor i. Of what all hold it takes this worker's, so that --verify sees whether the others' is the
@@ -70,7 +70,7 @@ static gs_status put_tensor(gs_worker *w, int i, const float *own_part, size_t a
     if (floats == 0) return GS_OK;
     if (own_part) memcpy(own, own_part, bytes);
     if (!own_part) GS_TRY(read_weights(m, at, bytes, own));
-    GS_TRY(gs_comm_all_gather(w->group, own, all, floats, GS_F32));
+    GS_TRY(gs_comm_all_gather(w->groups.comm[GS_TP], own, all, floats, GS_F32));
     for (int r = 0; r < m->tensor.size && whole; r++) put_part(m, i, r, all + (size_t)r * floats, whole);
     return GS_OK;
 }
@@ -116,7 +116,7 @@ gs_status gs_tensor_rehearse_weights(gs_worker *w) {
 gs_status gs_tensor_gather(gs_worker *w, int i, float *whole) {
     const gs_way *inner = gs_tensor_inner(w->settings);
     const int tensors = w->model->param_count;
-    const bool divided = inner && inner->gather, first = w->replicas->rank == 0;
+    const bool divided = inner && inner->gather, first = w->comm->rank < w->groups.layout.tp;
     float *mine;
     GS_TRY(own(w, own_of(w->model, tensors), &mine));
     gs_status status =

@@ -120,7 +120,7 @@ static gs_status share(void *worker, double *numbers, size_t count) {
 /* ---- the levels above ---- */
 
 static gs_status recursive_doubling(gs_worker *w, float *sum, float *arrived, size_t count) {
-    gs_comm *c = w->replicas;
+    gs_comm *c = w->groups.comm[GS_DP];
     size_t bytes = count * sizeof *sum;
     for (int distance = 1; distance < c->size; distance *= 2) {
         int neighbour = c->rank ^ distance;
@@ -138,7 +138,7 @@ static gs_status recursive_doubling(gs_worker *w, float *sum, float *arrived, si
 
 /* gradients = the sum over all workers, by the rest of the tree */
 static gs_status sum_over_workers(gs_worker *w) {
-    if (w->replicas->size == 1) return GS_OK;
+    if (w->groups.layout.dp == 1) return GS_OK;
     const exact *e = w->way_state;
     void *host;
     GS_TRY(w->device->ops->map(w->device, w->model->gradients, e->count * sizeof(float), &host));
@@ -148,7 +148,7 @@ static gs_status sum_over_workers(gs_worker *w) {
 
 static gs_status step(gs_worker *w, gs_score *score) {
     const exact *e = w->way_state;
-    const int leaves = GS_EXACT_SHARDS / w->replicas->size;
+    const int leaves = GS_EXACT_SHARDS / w->groups.layout.dp;
     GS_TRY(e->together ? subtree_together(w, leaves) : subtree(w, leaves, 0));
     GS_TRY(gs_tell_wish_to_stop(w));
     GS_TRY(sum_over_workers(w));

@@ -62,10 +62,6 @@ gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedu
                    name, GS_RUNS);
 }
 
-static int stages(const gs_settings *s) {
-    return s->pipeline;
-}
-
 /* What another way does not know. */
 static gs_status check_others(const gs_settings *s) {
     if (s->pipeline > 1) return GS_OK; /* with --tensor */
@@ -204,7 +200,7 @@ static gs_status update(gs_worker *w, const gs_pipeline_worker *p, double sample
 static gs_status step(gs_worker *w, gs_score *score) {
     gs_pipeline_worker *p = w->way_state;
     GS_TRY(gs_stage_run(w, p));
-    GS_TRY(gs_comm_barrier(p->lane));
+    GS_TRY(gs_comm_barrier(w->groups.comm[GS_PP]));
     gs_stage_record_step(p);
     GS_TRY(gs_stage_sum(w, p, score));
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
@@ -229,7 +225,6 @@ const gs_way gs_way_pipeline = {
     .option = "--pipeline",
     .no_bucket = "sums the gradients of a stage when all its micro-batches are done",
     .no_wire = "sends activations too, which are not rounded",
-    .stages = stages,
     .no_offload = "gives each worker its stage of the layers and of the vectors already",
     .check = check,
     .check_workers = check_workers,

@@ -1,7 +1,6 @@
 /* What the files pipeline*.c share: a worker of a pipeline (pipeline.c). */
 #pragma once
 
-#include "comm/split.h"
 #include "optim/optimizer.h"
 #include "train/pipeline/cut.h"
 #include "train/pipeline/schedule.h"
@@ -67,8 +66,6 @@ typedef struct gs_stage_record {
 typedef struct gs_pipeline_worker {
     gs_pipeline shape;
     int stage, group; /* which pipeline of several, side by side */
-    gs_comm *lane;    /* the stages of this pipeline, in their order */
-    gs_comm *beside;  /* the same stage of all pipelines, in their order */
     int runs, first[GS_RUNS + 1];
     gs_tied_runs tied;
     gs_instructions *list; /* [p]: those of all stages; this worker executes list[stage] */
@@ -108,11 +105,6 @@ gs_status gs_stage_weights(gs_worker *, float *host);
 bool gs_stage_place(const gs_worker *, const gs_param *, size_t *at);
 
 /* ---- pipeline_stage.c ---- */
-
-/* How many pipelines there are. */
-static inline size_t gs_stage_replicas(const gs_worker *w, const gs_pipeline_worker *p) {
-    return (size_t)(gs_tensor_replicas(w) / p->shape.stages);
-}
 
 /* Cut the model, and make what this worker has of it. */
 gs_status gs_stage_create(gs_worker *, gs_pipeline_worker *);

@@ -45,7 +45,7 @@ static void place_chunks(gs_pipeline_worker *p) {
 
 gs_status gs_stage_cut(const gs_worker *w, int rank, gs_pipeline_worker *p) {
     const gs_settings *s = w->settings;
-    const gs_layout layout = gs_layout_of(s, w->comm->size);
+    const gs_layout layout = w->groups.layout;
     const gs_place place = gs_place_of(&layout, rank);
     const gs_pipeline_schedule *schedule;
     p->shape =
@@ -74,7 +74,7 @@ void gs_stage_cut_free(gs_pipeline_worker *p) {
 }
 
 int gs_stage_parts(const gs_worker *w, const gs_pipeline_worker *p, gs_held_part *part, size_t *held) {
-    const size_t replicas = gs_stage_replicas(w, p);
+    const size_t replicas = (size_t)w->groups.layout.dp;
     int parts = 0;
     *held = 0;
     for (int c = 0; c < p->shape.chunks; c++) {
@@ -96,13 +96,6 @@ int gs_stage_parts(const gs_worker *w, const gs_pipeline_worker *p, gs_held_part
 
 /* ---- what becomes whole ---- */
 
-/* In all that follows a worker is one of those with the same part of the layers, of which it is number `rank`: all,
- * without --tensor. Its rank in w->comm: */
-static int in_world(const gs_worker *w, int rank) {
-    const int parts = gs_tensor_workers(w->settings);
-    return rank * parts + w->comm->rank % parts;
-}
-
 /* The parts of some worker. */
 typedef struct listing {
     gs_pipeline_worker *cut;
@@ -120,7 +113,7 @@ static void free_listing(listing *l) {
 static gs_status list(const gs_worker *w, int rank, listing *l) {
     *l = (listing){.cut = calloc(1, sizeof *l->cut), .part = calloc(2 * GS_RUNS, sizeof *l->part)};
     const bool there = l->cut && l->part;
-    const gs_status status = there ? gs_stage_cut(w, in_world(w, rank), l->cut) : GS_E_MEMORY;
+    const gs_status status = there ? gs_stage_cut(w, rank, l->cut) : GS_E_MEMORY;
     if (status == GS_OK) {
         l->parts = gs_stage_parts(w, l->cut, l->part, &l->held);
         return GS_OK;
@@ -132,7 +125,7 @@ static gs_status list(const gs_worker *w, int rank, listing *l) {
 
 size_t gs_stage_held(const gs_worker *w) {
     listing l;
-    if (list(w, gs_tensor_replica(w), &l) != GS_OK) return w->model->params;
+    if (list(w, w->comm->rank, &l) != GS_OK) return w->model->params;
     free_listing(&l);
     return l.held;
 }
@@ -153,21 +146,22 @@ static gs_status read_own(gs_worker *w, gs_mem vector, float **out) {
     return status;
 }
 
-/* The parts of worker `rank` go to `whole` on the first. */
+/* What the world's rank `rank` has of this worker's part of the layers goes to `whole` on the first that has it. */
 static gs_status move(gs_worker *w, int rank, const float *own, float *whole) {
     listing l;
     GS_TRY(list(w, rank, &l));
     gs_status status = GS_OK;
+    const int first = w->groups.place.part;
     for (int i = 0; i < l.parts && status == GS_OK; i++) {
         const gs_held_part *part = &l.part[i];
         const size_t bytes = part->count * sizeof *own;
         if (!is_sent(&l, part)) continue;
-        if (rank == 0)
+        if (rank == first)
             memcpy(whole + part->first, own + part->vector_at, bytes);
-        else if (gs_tensor_replica(w) == 0)
-            status = gs_comm_recv(w->comm, whole + part->first, bytes, in_world(w, rank));
+        else if (w->comm->rank == first)
+            status = gs_comm_recv(w->comm, whole + part->first, bytes, rank);
         else
-            status = gs_comm_send(w->comm, own + part->vector_at, bytes, in_world(w, 0));
+            status = gs_comm_send(w->comm, own + part->vector_at, bytes, first);
     }
     free_listing(&l);
     return status;
@@ -177,16 +171,16 @@ gs_status gs_stage_gather(gs_worker *w, int i, float *whole) {
     float *own;
     GS_TRY(read_own(w, w->optimizer->vector[i], &own));
     gs_status status = GS_OK;
-    const int mine = gs_tensor_replica(w);
-    for (int rank = 0; rank < gs_tensor_replicas(w) && status == GS_OK; rank++)
-        if (mine == 0 || mine == rank) status = move(w, rank, own, whole);
+    const int mine = w->comm->rank, first = w->groups.place.part;
+    for (int rank = first; rank < w->comm->size && status == GS_OK; rank += w->groups.layout.tp)
+        if (mine == first || mine == rank) status = move(w, rank, own, whole);
     free(own);
     return status;
 }
 
 gs_status gs_stage_scatter(gs_worker *w, int i, const float *whole) {
     listing l;
-    GS_TRY(list(w, gs_tensor_replica(w), &l));
+    GS_TRY(list(w, w->comm->rank, &l));
     gs_status status = GS_OK;
     for (int k = 0; k < l.parts && status == GS_OK; k++) {
         const gs_held_part *part = &l.part[k];
@@ -198,8 +192,8 @@ gs_status gs_stage_scatter(gs_worker *w, int i, const float *whole) {
     return status;
 }
 
-/* The first pipeline's worker of each stage has its weights and its state. */
-static gs_status send_weights(gs_worker *w, const gs_pipeline_worker *of, int owner, float *host) {
+/* Weights and state of a stage, `of`, to the others of its pipeline. */
+static gs_status send_weights(gs_worker *w, const gs_pipeline_worker *of, float *host) {
     const gs_pipeline_worker *p = w->way_state;
     const gs_backend *ops = w->device->ops;
     for (int c = 0; c < of->shape.chunks; c++) {
@@ -209,9 +203,8 @@ static gs_status send_weights(gs_worker *w, const gs_pipeline_worker *of, int ow
         for (int k = 0; k < 2; k++) {
             float *to = host + range[k].first;
             if (range[k].count == 0) continue;
-            if (w->replicas->rank == owner)
-                GS_TRY(ops->read(w->device, to, at[k], range[k].count * sizeof *to));
-            GS_TRY(gs_comm_broadcast(w->replicas, to, range[k].count, GS_F32, owner));
+            if (p->stage == of->stage) GS_TRY(ops->read(w->device, to, at[k], range[k].count * sizeof *to));
+            GS_TRY(gs_comm_broadcast(w->groups.comm[GS_PP], to, range[k].count, GS_F32, of->stage));
         }
     }
     return GS_OK;
@@ -233,10 +226,10 @@ bool gs_stage_place(const gs_worker *w, const gs_param *param, size_t *at) {
 gs_status gs_stage_weights(gs_worker *w, float *host) {
     const gs_pipeline_worker *p = w->way_state;
     for (int stage = 0; stage < p->shape.stages; stage++) {
-        const int owner = stage * p->beside->size;
+        const gs_place owner = {w->groups.place.replica, w->groups.place.part, stage};
         listing l;
-        GS_TRY(list(w, owner, &l));
-        gs_status status = send_weights(w, l.cut, owner, host);
+        GS_TRY(list(w, gs_rank_at(&w->groups.layout, owner), &l));
+        gs_status status = send_weights(w, l.cut, host);
         free_listing(&l);
         GS_TRY(status);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "comm/device.h"
+#include "comm/split.h"
 #include "core/clock.h"
 #include "train/internal.h"
 #include "train/timeline/timeline.h"
@@ -170,11 +171,12 @@ static gs_status send(gs_worker *w, gs_pipeline_worker *p, const gs_instruction 
     const size_t bytes = bytes_in(p, i, p->stage);
     const double start = gs_seconds();
     const gs_mem from = bytes ? place_of(p, i) : GS_NONE;
-    GS_TRY(gs_call_run_on_device(p->lane, w->device, &(gs_call){GS_SEND, bytes, GS_U8, GS_SUM, i->peer}, from,
+    gs_comm *stages = w->groups.comm[GS_PP];
+    GS_TRY(gs_call_run_on_device(stages, w->device, &(gs_call){GS_SEND, bytes, GS_U8, GS_SUM, i->peer}, from,
                                  GS_NONE));
     w->measured.sent += (double)bytes;
-    gs_timeline_message(w, GS_ROW_COMPUTE, w->step + 1, false, gs_comm_rank_in_parent(p->lane, i->peer),
-                        bytes, start);
+    gs_timeline_message(w, GS_ROW_COMPUTE, w->step + 1, false, gs_comm_rank_in_parent(stages, i->peer), bytes,
+                        start);
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
@@ -225,14 +227,14 @@ static const gs_instruction *next_message(gs_pipeline_worker *p, int from) {
 }
 
 /* Into `place`, or where that is NULL to `host`. */
-static gs_status receive_message(gs_worker *w, gs_pipeline_worker *p, int from, size_t bytes,
-                                 const gs_mem *place, void *host) {
+static gs_status receive_message(gs_worker *w, int from, size_t bytes, const gs_mem *place, void *host) {
+    gs_comm *stages = w->groups.comm[GS_PP];
     const double start = gs_seconds();
     const gs_call call = {GS_RECV, bytes, GS_U8, GS_SUM, from};
     if (w->settings->rehearses) return GS_OK;
-    GS_TRY(place ? gs_call_run_on_device(p->lane, w->device, &call, GS_NONE, *place)
-                 : gs_comm_recv(p->lane, host, bytes, from));
-    gs_timeline_message(w, GS_ROW_COMPUTE, w->step + 1, true, gs_comm_rank_in_parent(p->lane, from), bytes,
+    GS_TRY(place ? gs_call_run_on_device(stages, w->device, &call, GS_NONE, *place)
+                 : gs_comm_recv(stages, host, bytes, from));
+    gs_timeline_message(w, GS_ROW_COMPUTE, w->step + 1, true, gs_comm_rank_in_parent(stages, from), bytes,
                         start);
     return GS_OK;
 }
@@ -249,11 +251,11 @@ static gs_status receive(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
         const size_t bytes = bytes_in(p, next, i->peer);
         if (!adds && gs_instruction_is(next, &wanted)) {
             const gs_mem place = bytes ? place_of(p, i) : GS_NONE;
-            GS_TRY(receive_message(w, p, i->peer, bytes, &place, NULL));
+            GS_TRY(receive_message(w, i->peer, bytes, &place, NULL));
             return gs_phase_ends(w, GS_PHASE_SYNC);
         }
         GS_TRY(keep(w, p, next, bytes, &m));
-        GS_TRY(receive_message(w, p, i->peer, bytes, NULL, m->data));
+        GS_TRY(receive_message(w, i->peer, bytes, NULL, m->data));
     }
     gs_status status = deliver(w, p, i, m->data, bytes_in(p, &m->sent, i->peer));
     drop(w, m);

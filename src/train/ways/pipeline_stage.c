@@ -180,7 +180,7 @@ static size_t largest_chunk(const gs_pipeline_worker *p) {
 /* What --exact needs: see pipeline_tree.h. Some of it, where a sum must be in its order. */
 static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
     const gs_settings *s = w->settings;
-    const size_t most = largest_chunk(p), replicas = gs_stage_replicas(w, p);
+    const size_t most = largest_chunk(p), replicas = (size_t)w->groups.layout.dp;
     if (!s->exact && (!s->zero || replicas < 3 || !gs_tensor_needs_order(w))) return GS_OK;
     p->whole = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, most * sizeof *p->whole);
     if (!p->whole) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %zu floats", most);
@@ -196,13 +196,6 @@ static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
     return gs_book_host(w, GS_MEMORY_COMMUNICATION, p->leaves, ((size_t)levels + 1) * count * sizeof(float));
 }
 
-/* With --tensor those with the same part of the layers. */
-static gs_status meet(gs_worker *w, gs_pipeline_worker *p) {
-    const int parts = gs_tensor_workers(w->settings), part = w->comm->rank % parts;
-    GS_TRY(gs_comm_split(w->comm, p->group * parts + part, p->stage, &p->lane));
-    return gs_comm_split(w->comm, p->stage * parts + part, p->group, &p->beside);
-}
-
 gs_status gs_stage_would_halve(const gs_settings *s, const char *devices, gs_rank_range ranks, bool *halves) {
     const int count = gs_devices_count(devices);
     char name[48];
@@ -215,24 +208,23 @@ gs_status gs_stage_would_halve(const gs_settings *s, const char *devices, gs_ran
 }
 
 /* Do all devices of this pipeline have activations in 16 bits, so that messages have? A rehearsal has nobody to ask. */
-static gs_status agree_on_halves(const gs_worker *w, const gs_pipeline_worker *p) {
+static gs_status agree_on_halves(const gs_worker *w) {
     const gs_device *d = w->device;
-    const int each = w->comm->size / p->shape.stages;
+    const int each = w->groups.layout.dp * w->groups.layout.tp;
     int64_t all = d->ops->narrow != NULL;
     bool *halves = &w->model->net->half_ends;
     if (d->precision == GS_PRECISION_F32) return GS_OK;
     if (w->settings->rehearses)
         return gs_stage_would_halve(w->settings, w->settings->devices,
                                     (gs_rank_range){w->comm->rank % each, w->comm->size, each}, halves);
-    GS_TRY(gs_comm_all_reduce(p->lane, &all, 1, GS_I64, GS_MIN));
+    GS_TRY(gs_comm_all_reduce(w->groups.comm[GS_PP], &all, 1, GS_I64, GS_MIN));
     *halves = all != 0;
     return GS_OK;
 }
 
 gs_status gs_stage_create(gs_worker *w, gs_pipeline_worker *p) {
     GS_TRY(gs_stage_cut(w, w->comm->rank, p));
-    if (!w->settings->rehearses) GS_TRY(meet(w, p));
-    GS_TRY(agree_on_halves(w, p));
+    GS_TRY(agree_on_halves(w));
     GS_TRY(make_lists(w, p));
     GS_TRY(divide(w, p));
     GS_TRY(list_parts(w, p));
@@ -264,8 +256,6 @@ void gs_stage_free(gs_worker *w, gs_pipeline_worker *p) {
         free(p->kept);
         p->kept = next;
     }
-    gs_comm_free(p->lane);
-    gs_comm_free(p->beside);
     gs_leaf_sums_free(p->leaves);
     free(p->list);
     free(p->sent);

@@ -16,23 +16,25 @@ static void count_sent(gs_worker *w, double floats, int others) {
 /* ---- the sum over the pipelines, stage by stage ---- */
 
 static gs_status sum_range(gs_worker *w, const gs_pipeline_worker *p, gs_shard r) {
-    const int n = p->beside->size;
+    gs_comm *c = w->groups.comm[GS_DP];
+    const int n = c->size;
     if (r.count == 0 || n == 1) return GS_OK;
     count_sent(w, 2.0 * (double)r.count / n, n - 1);
-    return gs_call_run_on_device(p->beside, w->device, &(gs_call){GS_ALL_REDUCE, r.count, GS_F32, GS_SUM, 0},
-                                 GS_NONE, gs_at(p->own.gradients, r.first));
+    return gs_call_run_on_device(c, w->device, &(gs_call){GS_ALL_REDUCE, r.count, GS_F32, GS_SUM, 0}, GS_NONE,
+                                 gs_at(p->own.gradients, r.first));
 }
 
 /* The levels of the tree above those of one pipeline: recursive doubling, as in exact.c. */
 static gs_status sum_leaves(gs_worker *w, gs_pipeline_worker *p, gs_shard r) {
     float *sum = gs_leaf_sums_result(p->leaves) + r.first;
     const size_t bytes = r.count * sizeof *sum;
+    gs_comm *c = w->groups.comm[GS_DP];
     if (r.count == 0) return GS_OK;
-    for (int distance = 1; distance < p->beside->size; distance *= 2) {
-        const int neighbour = p->beside->rank ^ distance;
+    for (int distance = 1; distance < c->size; distance *= 2) {
+        const int neighbour = c->rank ^ distance;
         count_sent(w, (double)r.count, 1);
-        GS_TRY(gs_comm_send(p->beside, sum, bytes, neighbour));
-        GS_TRY(gs_comm_recv(p->beside, p->whole, bytes, neighbour));
+        GS_TRY(gs_comm_send(c, sum, bytes, neighbour));
+        GS_TRY(gs_comm_recv(c, p->whole, bytes, neighbour));
         gs_sync_add(sum, p->whole, r.count);
     }
     return w->device->ops->write(w->device, gs_at(p->own.gradients, r.first), sum, bytes);
@@ -49,13 +51,13 @@ typedef struct division {
     size_t at, own, rest; /* at: in this worker's arrays */
 } division;
 
-static division divide(const gs_pipeline_worker *p, const gs_stage_chunk *c) {
-    const size_t n = (size_t)p->beside->size;
+static division divide(const gs_worker *w, const gs_stage_chunk *c) {
+    const size_t n = (size_t)w->groups.layout.dp;
     return (division){c->params_at, c->params.count / n, c->params.count % n};
 }
 
 static gs_status reduce_scatter(gs_worker *w, gs_pipeline_worker *p, division d) {
-    gs_comm *c = p->beside;
+    gs_comm *c = w->groups.comm[GS_DP];
     const size_t all = d.own * (size_t)c->size;
     const gs_mem place = gs_at(p->own.gradients, d.at);
     void *host = NULL;
@@ -73,7 +75,7 @@ static gs_status reduce_scatter(gs_worker *w, gs_pipeline_worker *p, division d)
 /* The same in the order of a tree, that of --exact: the parts of `sum` come from all replicas, and are added neighbours
  * first. */
 static gs_status reduce_scatter_in_order(gs_worker *w, gs_pipeline_worker *p, division d, const float *sum) {
-    gs_comm *c = p->beside;
+    gs_comm *c = w->groups.comm[GS_DP];
     const size_t all = d.own * (size_t)c->size, mine = d.own * (size_t)c->rank;
     if (d.own > 0) {
         count_sent(w, (double)d.own, c->size - 1);
@@ -91,9 +93,9 @@ static gs_status reduce_scatter_in_order(gs_worker *w, gs_pipeline_worker *p, di
 }
 
 static gs_status sum_params(gs_worker *w, gs_pipeline_worker *p, const gs_stage_chunk *c) {
-    if (!w->settings->zero || p->beside->size == 1)
+    if (!w->settings->zero || w->groups.layout.dp == 1)
         return sum(w, p, (gs_shard){c->params_at, c->params.count});
-    const division d = divide(p, c);
+    const division d = divide(w, c);
     if (!p->arrived) return reduce_scatter(w, p, d);
     if (p->leaves) return reduce_scatter_in_order(w, p, d, gs_leaf_sums_result(p->leaves) + d.at);
     GS_TRY(w->device->ops->read(w->device, p->whole, gs_at(p->own.gradients, d.at),
@@ -102,9 +104,9 @@ static gs_status sum_params(gs_worker *w, gs_pipeline_worker *p, const gs_stage_
 }
 
 gs_status gs_stage_gather_weights(gs_worker *w, gs_pipeline_worker *p) {
-    gs_comm *c = p->beside;
+    gs_comm *c = w->groups.comm[GS_DP];
     for (int k = 0; k < p->shape.chunks && w->settings->zero && c->size > 1; k++) {
-        const division d = divide(p, &p->chunk[k]);
+        const division d = divide(w, &p->chunk[k]);
         const gs_mem place = gs_at(p->own.weights, d.at);
         void *host = NULL;
         if (d.own == 0) continue;

@@ -119,12 +119,12 @@ static gs_status add_up(const gs_pipeline_worker *p, double *all, sums *out) {
     return status;
 }
 
-static gs_status gather(const gs_pipeline_worker *p, sums *out) {
+static gs_status gather(gs_worker *w, const gs_pipeline_worker *p, sums *out) {
     const bool adds = p->stage == 0;
     const size_t size = size_of(&p->record);
     double *all = adds ? malloc((size_t)p->shape.stages * size * sizeof *all) : NULL;
     if (adds && !all) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for the times of all stages");
-    gs_status status = gs_comm_gather(p->lane, p->record.data, all, size, GS_F64, 0);
+    gs_status status = gs_comm_gather(w->groups.comm[GS_PP], p->record.data, all, size, GS_F64, 0);
     if (status == GS_OK && adds) status = add_up(p, all, out);
     free(all);
     return status;
@@ -147,7 +147,7 @@ gs_status gs_stage_report(gs_worker *w, gs_result *result) {
     const gs_pipeline_worker *p = w->way_state;
     sums all = {0};
     gs_pipeline_run run = {0};
-    GS_TRY(gather(p, &all));
+    GS_TRY(gather(w, p, &all));
     GS_TRY(gs_comm_all_reduce(w->comm, &all, sizeof all / sizeof(double), GS_F64, GS_SUM));
     GS_TRY(gs_pipeline_in_virtual_time(
         &p->shape, p->list, &(gs_pipeline_times){.forward = all.seconds, .backward = all.seconds + p->runs},

@@ -5,12 +5,12 @@
  *
  * Worker r has part r % T in group r / T. Two kinds of sums, each over workers of its own:
  *
- *     w->group      the T workers of a group: y in forward, dx in backward
- *     w->replicas   the workers that have the same part, one of each group: gradients, counts, and what else data
- *                   parallelism sums. The gradients of what all hold alike are the same in a group, and are not summed
- *                   there: once is enough
+ *     GS_TP   the T workers of a group: y in forward, dx in backward
+ *     GS_DP   the workers that have the same part, one of each group: gradients, counts, and what else data parallelism
+ *             sums. The gradients of what all hold alike are the same in a group, and are not summed there: once is
+ *             enough
  *
- * A step is that of step.c, or with --exact that of exact.c: both sum over w->replicas. Only the norm of the gradients
+ * A step is that of step.c, or with --exact that of exact.c: both sum over GS_DP. Only the norm of the gradients
  * asks for both: what is divided counts once for each part, what all hold counts once.
  *
  * A worker holds its part of the weights, the gradients and the optimiser's vectors. A file holds whole tensors: they
@@ -29,7 +29,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/split.h"
 #include "core/clock.h"
 #include "layer/tensor.h"
 #include "train/internal.h"
@@ -44,7 +43,6 @@ struct gs_tensor_worker {
     bool in_step;
     gs_held held; /* where replicas hold the same */
     gs_held_part *part;
-    gs_comm alike; /* in a rehearsal: the place and the number of w->replicas */
 };
 
 /* ---- the sum in a group ---- */
@@ -58,7 +56,7 @@ static const gs_sync_scheme *scheme_of(const gs_worker *w, bool ordered) {
 static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
     gs_worker *w = worker;
     struct gs_tensor_worker *t = w->tensor;
-    if (!w->group) return GS_OK;
+    if (!w->groups.met) return GS_OK;
     const double start = gs_seconds();
     GS_TRY(gs_sync_sum(t->sync, d, x, count));
     if (!t->in_step) return GS_OK;
@@ -73,10 +71,11 @@ static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
 static gs_status send_tokens(gs_worker *w, gs_device *d, gs_mem part, gs_mem whole, size_t n, size_t each,
                              bool gathers) {
     struct gs_tensor_worker *t = w->tensor;
-    if (!w->group) return GS_OK;
-    const gs_token_parts tokens = {w->group, t->ordered, n, each};
+    if (!w->groups.met) return GS_OK;
+    gs_comm *group = w->groups.comm[GS_TP];
+    const gs_token_parts tokens = {group, t->ordered, n, each};
     const bool ordered = !gathers && w->settings->exact; /* as an all-reduce */
-    const size_t others = ((size_t)w->group->size - 1) * n * each, count = (size_t)w->group->size * n * each;
+    const size_t others = ((size_t)group->size - 1) * n * each, count = (size_t)group->size * n * each;
     size_t bytes = others * sizeof(float);
     const double start = gs_seconds();
     if (ordered) {
@@ -119,9 +118,9 @@ gs_tensor_group gs_tensor_place(gs_worker *w) {
 /* As gs_comm_all_reduce, for at most two numbers: without memory for a moment, which a reduction by messages takes. */
 static gs_status reduce_few(const gs_worker *w, int64_t *x, size_t count, bool largest) {
     int64_t all[2 * GS_TENSOR_MOST];
-    GS_TRY(gs_comm_all_gather(w->group, x, all, count, GS_I64));
+    GS_TRY(gs_comm_all_gather(w->groups.comm[GS_TP], x, all, count, GS_I64));
     for (size_t i = 0; i < count; i++) x[i] = all[i];
-    for (size_t i = count; i < count * (size_t)w->group->size; i++) {
+    for (size_t i = count; i < count * (size_t)w->groups.layout.tp; i++) {
         int64_t *to = &x[i % count];
         *to = !largest ? *to + all[i] : all[i] > *to ? all[i] : *to;
     }
@@ -132,7 +131,7 @@ static gs_status reduce_few(const gs_worker *w, int64_t *x, size_t count, bool l
 static gs_status reduce_norms(void *worker, int64_t *x, size_t count, bool largest) {
     const gs_worker *w = worker;
     if (count <= 2) return reduce_few(w, x, count, largest);
-    return gs_comm_all_reduce(w->group, x, count, GS_I64, largest ? GS_MAX : GS_SUM);
+    return gs_comm_all_reduce(w->groups.comm[GS_TP], x, count, GS_I64, largest ? GS_MAX : GS_SUM);
 }
 
 /* What a worker updates that holds all of its part of the model. */
@@ -147,20 +146,6 @@ static gs_status list_parts(gs_worker *w) {
     GS_TRY(gs_tensor_cut_held(m, &t->part, &parts));
     t->held = (gs_held){t->part, parts, reduce_norms, w};
     return GS_OK;
-}
-
-/* A rehearsal has nobody to meet. */
-static gs_status meet(gs_worker *w) {
-    const int size = w->settings->tensor, rank = w->comm->rank;
-    gs_comm *replicas;
-    w->tensor->alike = (gs_comm){.rank = gs_tensor_replica(w), .size = gs_tensor_replicas(w)};
-    if (w->settings->rehearses) {
-        w->replicas = &w->tensor->alike;
-        return GS_OK;
-    }
-    GS_TRY(gs_comm_split(w->comm, rank % size, rank / size, &replicas));
-    w->replicas = replicas;
-    return gs_comm_split(w->comm, rank / size, rank % size, &w->group);
 }
 
 static gs_status find_largest(gs_layer *l, void *most) {
@@ -189,7 +174,7 @@ static gs_status make_sum(gs_worker *w) {
     if (w->settings->sequence && most > 0) GS_TRY(make_ordered(w, most));
     if (w->settings->rehearses)
         return gs_book_host(w, GS_MEMORY_COMMUNICATION, &t->sync, gs_sync_bytes(&(gs_sync){.most = most}));
-    GS_TRY(gs_sync_create(scheme_of(w, false), w->group, most, &t->sync));
+    GS_TRY(gs_sync_create(scheme_of(w, false), w->groups.comm[GS_TP], most, &t->sync));
     return gs_book_host(w, GS_MEMORY_COMMUNICATION, t->sync, gs_sync_bytes(t->sync));
 }
 
@@ -198,7 +183,6 @@ gs_status gs_tensor_create(gs_worker *w) {
     w->tensor = calloc(1, sizeof *w->tensor);
     if (!w->tensor) return gs_fail(GS_E_MEMORY, "no memory for --tensor");
     if (w->way->update) GS_TRY(list_parts(w));
-    GS_TRY(meet(w));
     w->scheme = scheme_of(w, gs_tensor_needs_order(w));
     if (inner) GS_TRY(inner->create(w));
     return make_sum(w);
@@ -207,8 +191,6 @@ gs_status gs_tensor_create(gs_worker *w) {
 void gs_tensor_free(gs_worker *w) {
     const gs_way *inner = gs_tensor_inner(w->settings);
     if (inner) inner->free(w);
-    if (w->replicas != w->comm && !w->settings->rehearses) gs_comm_free(w->replicas);
-    gs_comm_free(w->group);
     if (!w->tensor) return;
     gs_sync_free(w->tensor->sync);
     free(w->tensor->part);
@@ -277,10 +259,6 @@ gs_status gs_tensor_tell(gs_worker *w, gs_result *result) {
 
 /* ---- what it goes with ---- */
 
-int gs_tensor_stages(const gs_settings *s) {
-    return gs_tensor_workers(s) * (s->pipeline > 1 ? s->pipeline : 1);
-}
-
 /* What all of a group compute must be the same on all of them. */
 static gs_status check_devices(const gs_settings *s) {
     char first[48], name[48];
@@ -347,7 +325,7 @@ gs_status gs_tensor_check_workers(const gs_settings *s, const gs_dataset *set, i
                        "each part of a batch (--devices, or launch -n)",
                        s->tensor, workers == 1 ? "is" : "are", workers, gs_s((unsigned)workers), s->tensor);
     if (s->pipeline > 1) GS_TRY(inner->check_workers(s, set, workers));
-    const int groups = workers / gs_tensor_stages(s);
+    const int groups = workers / gs_stages_of(s);
     if (s->exact && (GS_EXACT_SHARDS % s->tensor != 0 || GS_EXACT_SHARDS % groups != 0))
         return gs_fail(
             GS_E_USAGE,

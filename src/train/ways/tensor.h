@@ -12,19 +12,6 @@
 
 struct gs_way;
 
-/* How many workers share each pair of layers: 1 without --tensor. */
-static inline int gs_tensor_workers(const gs_settings *s) {
-    return s->tensor > 1 ? s->tensor : 1;
-}
-
-/* This worker's rank in w->replicas, and their number, also before these have met. */
-static inline int gs_tensor_replica(const gs_worker *w) {
-    return w->comm->rank / gs_tensor_workers(w->settings);
-}
-static inline int gs_tensor_replicas(const gs_worker *w) {
-    return w->comm->size / gs_tensor_workers(w->settings);
-}
-
 /* This worker's place in its group, for gs_model_create_tensor; with --exact without --tensor it is alone, and its sums
  * have the order of those that are divided. size 0: neither of the two. */
 gs_tensor_group gs_tensor_place(gs_worker *);
@@ -34,8 +21,8 @@ gs_tensor_group gs_tensor_group_of(const gs_settings *, int rank);
 
 /* ---- inner.c ---- */
 
-/* How these settings would train without --tensor, if that is another way than the synchronous one; else NULL. It takes
- * w->replicas for all workers. */
+/* How these settings would train without --tensor, if that is another way than the synchronous one; else NULL. It sums
+ * over GS_DP. */
 const struct gs_way *gs_tensor_inner(const gs_settings *);
 
 /* ---- whole.c: of gs_way ---- */
@@ -76,7 +63,6 @@ gs_status gs_token_parts_reduce(const gs_token_parts *, gs_device *, gs_mem part
 
 /* ---- tensor.c: of gs_way ---- */
 
-int gs_tensor_stages(const gs_settings *);
 gs_status gs_tensor_create(gs_worker *);
 void gs_tensor_free(gs_worker *);
 gs_status gs_tensor_step(gs_worker *, gs_score *);
@@ -91,8 +77,8 @@ gs_status gs_tensor_tell(gs_worker *, gs_result *);
 #define GS_TENSOR_SHARED                                                                                     \
     .option = "--tensor",                                                                                    \
     .no_bucket = "sums within a group during backward, and other sums would come in between",                \
-    .no_wire = "sends activations too, which are not rounded", .stages = gs_tensor_stages,                   \
-    .check = gs_tensor_check, .check_workers = gs_tensor_check_workers, .describe = gs_tensor_describe,      \
+    .no_wire = "sends activations too, which are not rounded", .check = gs_tensor_check,                     \
+    .check_workers = gs_tensor_check_workers, .describe = gs_tensor_describe,                                \
     .no_gradient = true /* but a part */, .create = gs_tensor_create, .free = gs_tensor_free,                \
     .step = gs_tensor_step, .gather = gs_tensor_gather, .scatter = gs_tensor_scatter,                        \
     .weights = gs_tensor_weights, .report = gs_tensor_tell

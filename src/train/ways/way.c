@@ -54,8 +54,8 @@ const gs_way *gs_way_of(const gs_settings *s) {
 }
 
 int gs_stages_of(const gs_settings *s) {
-    const gs_way *way = gs_way_of(s);
-    return way->stages ? way->stages(s) : 1;
+    const gs_layout one = gs_layout_of(s, 1);
+    return one.tp * one.pp;
 }
 
 int gs_parts_of(const gs_settings *s, int workers) {
@@ -64,7 +64,7 @@ int gs_parts_of(const gs_settings *s, int workers) {
 }
 
 gs_tensor_group gs_tensor_group_of(const gs_settings *s, int rank) {
-    const int size = s->tensor > 1 || s->exact ? gs_tensor_workers(s) : 0;
+    const int size = s->tensor > 1 || s->exact ? gs_layout_of(s, 1).tp : 0;
     return (gs_tensor_group){.size = size,
                              .rank = size > 0 ? rank % size : 0,
                              .leaves = s->exact ? GS_EXACT_SHARDS : 0,
@@ -98,7 +98,7 @@ static const char *sum_of(const gs_worker *w, int zero) {
 const char *gs_sums_text(const gs_worker *w, char text[GS_SUMS_TEXT]) {
     const gs_settings *s = w->settings;
     const gs_way *way = gs_way_of(s);
-    const gs_layout l = gs_layout_of(s, w->comm->size);
+    const gs_layout l = w->groups.layout;
     *text = '\0';
     if (l.dp == 1)
         gs_append(text, GS_SUMS_TEXT, "none %s",

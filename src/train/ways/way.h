@@ -28,8 +28,7 @@ typedef struct gs_way {
     const char *no_f16; /* why not with --precision f16, whose skipped updates all workers must agree on */
     bool one_thread;    /* a worker has one CPU thread, whatever --threads is */
     int parts; /* each batch is computed in this many parts, whatever the number of workers; 0: one for each worker */
-    const char *workers;                /* how many workers these can be divided among: "1, 2, 4 or 8" */
-    int (*stages)(const gs_settings *); /* so many workers share a part of a batch; NULL: each has its own */
+    const char *workers; /* how many workers these can be divided among: "1, 2, 4 or 8" */
     /* GS_E_USAGE: it does not work with so many workers, on this set. All find the same. NULL: it does. */
     gs_status (*check_workers)(const gs_settings *, const gs_dataset *train_set, int workers);
     /* GS_E_USAGE: other settings that do not go with it; or, where another way is chosen, settings that go with this
@@ -58,7 +57,7 @@ typedef struct gs_way {
     gs_status (*create)(gs_worker *);
     /* What create made, even if create failed or was never called. */
     void (*free)(gs_worker *);
-    /* The update of a step that summed gradients over w->replicas (gs_update); NULL: gs_optimizer_update. */
+    /* The update of a step that summed gradients over GS_DP (gs_update); NULL: gs_optimizer_update. */
     gs_status (*update)(gs_worker *, double samples);
     /* The next `steps` steps are an epoch. */
     gs_status (*begin_epoch)(gs_worker *, size_t steps);

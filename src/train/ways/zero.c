@@ -12,7 +12,7 @@
 enum { ROOM = 16 /* collectives that wait */ };
 
 static gs_status cut(const gs_worker *w, gs_units *units) {
-    return gs_units_cut(w->model, gs_tensor_replicas(w), w->settings->zero == 1, units);
+    return gs_units_cut(w->model, w->groups.layout.dp, w->settings->zero == 1, units);
 }
 
 /* ---- making and freeing ---- */
@@ -36,7 +36,7 @@ static gs_status make_tree(gs_zero *z) {
     const size_t common = z->units.rest + gs_model_tail(m), part = largest_part(z);
     if (z->worker->settings->exact) z->parts = z->worker->schedule.mine;
     for (int i = 0; 2 << i <= z->parts; i++) GS_TRY(floats(z, m->saved + GS_STATS, &z->partial[i]));
-    return floats(z, (part > common ? part : common) * (size_t)z->worker->replicas->size, &z->arrived);
+    return floats(z, (part > common ? part : common) * (size_t)z->worker->groups.layout.dp, &z->arrived);
 }
 
 /* With it a window would hold the gradients of several pieces, added in another order than those of one. */
@@ -84,7 +84,7 @@ static gs_status reduce_norms(void *zero, int64_t *x, size_t count, bool largest
 /* This worker's own part of each unit, and the rests. */
 static gs_status list_parts(gs_zero *z) {
     const bool weights = z->stage > 2, gradients = z->stage > 1;
-    const size_t rank = (size_t)z->worker->replicas->rank;
+    const size_t rank = (size_t)z->worker->groups.place.replica;
     int parts = 2 * z->units.count;
     gs_held_part *part = z->part_list = calloc((size_t)parts + 1, sizeof *part);
     if (!part) return gs_fail(GS_E_MEMORY, "--zero: no memory for %d units", z->units.count);
@@ -205,9 +205,10 @@ static gs_status gather_vector(gs_worker *w, int i, float *whole) {
         const gs_mem own = gs_zero_own(z, vector, true, u);
         void *mine;
         GS_TRY(ops->map(w->device, own, u->own * sizeof(float), &mine));
-        const gs_status status =
-            u->own > 0 ? gs_comm_gather(w->replicas, mine, whole ? whole + u->first : NULL, u->own, GS_F32, 0)
-                       : GS_OK;
+        const gs_status status = u->own > 0
+                                     ? gs_comm_gather(w->groups.comm[GS_DP], mine,
+                                                      whole ? whole + u->first : NULL, u->own, GS_F32, 0)
+                                     : GS_OK;
         GS_TRY(gs_device_unmap_after(w->device, own, mine, status));
         if (whole)
             GS_TRY(ops->read(w->device, whole + u->first + u->count - u->rest,
@@ -225,7 +226,7 @@ static gs_status scatter_vector(gs_worker *w, int i, const float *whole) {
     for (int k = 0; k < z.units.count && status == GS_OK; k++) {
         const gs_unit *u = &z.units.unit[k];
         status = w->device->ops->write(w->device, gs_zero_own(&z, vector, true, u),
-                                       whole + u->first + u->own * (size_t)gs_tensor_replica(w),
+                                       whole + u->first + u->own * (size_t)w->groups.place.replica,
                                        u->own * sizeof(float));
         if (status == GS_OK)
             status = w->device->ops->write(w->device, gs_zero_rest(&z, vector, true, u),
@@ -242,11 +243,11 @@ static gs_status read_weights(gs_worker *w, float *host) {
     if (!m->weights_apart) return gs_model_read_weights(w->model, host);
     for (int k = 0; k < z->units.count; k++) {
         const gs_unit *u = &z->units.unit[k];
-        float *all = host + u->first, *own = all + u->own * (size_t)w->replicas->rank;
+        float *all = host + u->first, *own = all + u->own * (size_t)w->groups.place.replica;
         GS_TRY(ops->read(w->device, own, gs_zero_own(z, z->weights, true, u), u->own * sizeof(float)));
         GS_TRY(ops->read(w->device, all + u->count - u->rest, gs_zero_rest(z, z->weights, true, u),
                          u->rest * sizeof(float)));
-        if (u->own > 0) GS_TRY(gs_comm_all_gather(w->replicas, own, all, u->own, GS_F32));
+        if (u->own > 0) GS_TRY(gs_comm_all_gather(w->groups.comm[GS_DP], own, all, u->own, GS_F32));
     }
     return ops->read(w->device, host + m->params, gs_at(m->weights, m->params),
                      (m->saved - m->params) * sizeof(float));
@@ -260,9 +261,9 @@ static gs_status attend_evaluation(gs_worker *w) {
 static gs_status report(gs_worker *w, gs_result *result) {
     const gs_zero *z = w->way_state;
     const gs_optimizer *o = w->optimizer;
-    const double workers = w->replicas->size, model = (double)w->model->params * sizeof(float);
+    const double workers = w->groups.layout.dp, model = (double)w->model->params * sizeof(float);
     result->zero = (gs_zero_report){.stage = z->stage,
-                                    .replicas = w->replicas->size,
+                                    .replicas = w->groups.layout.dp,
                                     .weights = (double)z->held_weights * sizeof(float),
                                     .gradients = (double)z->held_gradients * sizeof(float),
                                     .vectors = (double)(o->held * (size_t)o->vectors) * sizeof(float),

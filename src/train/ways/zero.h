@@ -107,7 +107,7 @@ static inline gs_mem gs_zero_gradients_of(const gs_zero *z, int unit) {
 
 /* This worker's part of a unit, in an array that is divided, or in a whole one; and the rest of the unit. */
 static inline gs_mem gs_zero_own(const gs_zero *z, gs_mem array, bool divided, const gs_unit *u) {
-    return gs_at(array, divided ? u->own_at : u->first + u->own * (size_t)z->worker->replicas->rank);
+    return gs_at(array, divided ? u->own_at : u->first + u->own * (size_t)z->worker->groups.place.replica);
 }
 static inline gs_mem gs_zero_rest(const gs_zero *z, gs_mem array, bool divided, const gs_unit *u) {
     return gs_at(array, divided ? z->units.own + u->rest_at : u->first + u->count - u->rest);

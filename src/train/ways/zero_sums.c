@@ -10,7 +10,7 @@
 
 /* A collective is made of messages that carry `floats` floats to each other worker. */
 static void count_sent(gs_zero *z, double floats) {
-    z->sent += (z->worker->replicas->size - 1) * floats * sizeof(float);
+    z->sent += (z->worker->groups.layout.dp - 1) * floats * sizeof(float);
 }
 
 /* ---- --exact: the tree of exact.c ---- */
@@ -26,7 +26,7 @@ static void join(const gs_zero *z, float *x, size_t at, size_t count, int part) 
 
 /* own = this worker's part of the sum of all workers' x. It may be its place in x. */
 static gs_status sum_own(gs_zero *z, const gs_unit *u, const float *x, float *own) {
-    gs_comm *c = z->worker->replicas;
+    gs_comm *c = z->worker->groups.comm[GS_DP];
     count_sent(z, (double)u->own);
     if (!z->arrived) return gs_comm_reduce_scatter(c, x, own, u->own * (size_t)c->size, GS_F32, GS_SUM);
     GS_TRY(gs_comm_all_to_all(c, x, z->arrived, u->own, GS_F32));
@@ -37,7 +37,7 @@ static gs_status sum_own(gs_zero *z, const gs_unit *u, const float *x, float *ow
 
 /* Stage 1: in place. */
 static gs_status reduce_whole(gs_zero *z, const gs_unit *u, float *x) {
-    return u->own > 0 ? sum_own(z, u, x, x + u->own * (size_t)z->worker->replicas->rank) : GS_OK;
+    return u->own > 0 ? sum_own(z, u, x, x + u->own * (size_t)z->worker->groups.place.replica) : GS_OK;
 }
 
 /* Stages 2 and 3: from the window x to the parts that are kept, where the first pass writes and the others add. */
@@ -74,7 +74,7 @@ static gs_status reduce(gs_zero *z, const gs_job *e) {
 
 static gs_status gather(gs_zero *z, const gs_job *e) {
     gs_device *d = z->worker->device;
-    gs_comm *c = z->worker->replicas;
+    gs_comm *c = z->worker->groups.comm[GS_DP];
     const gs_unit *u = &z->units.unit[e->unit];
     const gs_mem weights = gs_zero_weights_of(z, e->unit);
     gs_status status = GS_OK;
@@ -103,7 +103,7 @@ gs_status gs_zero_run(void *zero, const gs_job *e) {
     gs_timeline_span(z->worker,
                      &(gs_span){.start = start,
                                 .end = gs_seconds(),
-                                .bytes = (uint64_t)(z->worker->replicas->size - 1) * u->own * sizeof(float),
+                                .bytes = (uint64_t)(z->worker->groups.layout.dp - 1) * u->own * sizeof(float),
                                 .first = u->first,
                                 .count = u->count,
                                 .row = z->jobs && gs_jobs_have_thread(z->jobs) ? GS_ROW_SYNC : GS_ROW_COMPUTE,
@@ -129,7 +129,7 @@ gs_status gs_zero_add_tail(gs_zero *z) {
 
 /* They lie one after the other. An all-reduce sends at least what a reduce-scatter and an all-gather do. */
 static gs_status sum_all(gs_zero *z, float *x, size_t count) {
-    gs_comm *c = z->worker->replicas;
+    gs_comm *c = z->worker->groups.comm[GS_DP];
     if (!z->arrived) {
         count_sent(z, 2.0 * (double)count / c->size);
         return gs_comm_all_reduce(c, x, count, GS_F32, GS_SUM);
