@@ -3,14 +3,14 @@
 # a change that removes lines lowers it, and one that adds lines first removes as many elsewhere in that part.
 # Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text.
 limits='
-src/train           21031
-src/comm            13247
+src/train           21027
+src/comm            13215
 src/cli             12702
 src/explain          2902
 cpu+cl              17225
 the-rest-of-src     24167
-src+cpu+cl          91274
-tests               46817
+src+cpu+cl          91238
+tests               46799
 lessons             47975
 '
 code() {
