@@ -146,17 +146,17 @@ static void be_threads(int ranks) {
 /* Gloo alone, over connections of its own. */
 static gs_gloo *connect_raw_gloo(gs_rendezvous r, const char *folder) {
     gs_passport all[MOST_RANKS];
-    int listener, socket[MOST_RANKS], process[MOST_RANKS];
+    int listener, socket[MOST_RANKS];
     gs_gloo *raw;
     gs_gloo_error e;
     r.directory = folder;
     if (r.size > MOST_RANKS) stop("at most 16 ranks");
-    for (int i = 0; i < r.size; i++) process[i] = -1;
     must(gs_passport_create(&r, &all[r.rank]));
     must(gs_mesh_listen("127.0.0.1", &all[r.rank], &listener));
     must(gs_rendezvous_meet(&r, all));
-    must(gs_mesh_connect(&r, all, listener, process, 1, socket));
+    must(gs_mesh_connect(&r, all, listener, NULL, 1, socket));
     if (gs_gloo_connect(r.rank, r.size, socket, 60000, &raw, &e) != GS_GLOO_OK) stop(e.text);
+    gs_mesh_close(r.size, socket);
     gs_rendezvous_leave(&r);
     return raw;
 }

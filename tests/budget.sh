@@ -10,7 +10,7 @@ src/explain          2902
 cpu+cl              17225
 the-rest-of-src     24167
 src+cpu+cl          91238
-tests               46799
+tests               46796
 lessons             47975
 '
 code() {

@@ -16,8 +16,8 @@ bool gs_test_lives(pid_t pid);
 /* Has the signal been sent to the process, which has not taken it yet? */
 bool gs_test_signal_waits(pid_t pid, int signal);
 
-/* The wait status of the launcher, which is this process's child; it is killed, and the test fails, after 300 s. */
-int gs_test_launcher_end(pid_t launcher);
+/* The wait status of this process's child; it is killed, and the test fails, after 300 s. */
+int gs_test_launcher_end(pid_t child);
 
 /* A port of this machine at which nobody listens, and which the system gives to nobody that asks for any port. No other
  * call has it, here or in another test program that runs meanwhile. */

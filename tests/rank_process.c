@@ -2,11 +2,11 @@
 #include "tests/files.h"
 #include "comm/mesh.h"
 #include "comm/rendezvous.h"
+#include "tests/launched.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- in the process ---- */
@@ -25,14 +25,13 @@ static gs_status connect_and_raise(int signal) {
     enum { MOST = 8 };
     gs_rendezvous r;
     gs_passport all[MOST] = {{0}};
-    int listener, nobody[MOST], socket[MOST];
+    int listener, socket[MOST];
     GS_TRY(gs_rendezvous_from_environment(&r));
     if (r.size < 3 || r.size > MOST) return gs_fail(GS_E_USAGE, "%d ranks", r.size);
     GS_TRY(gs_passport_create(&r, &all[r.rank]));
     GS_TRY(gs_mesh_listen("127.0.0.1", &all[r.rank], &listener));
     GS_TRY(gs_rendezvous_meet(&r, all));
-    for (int i = 0; i < r.size; i++) nobody[i] = -1;
-    GS_TRY(gs_mesh_connect(&r, all, listener, nobody, 1, socket));
+    GS_TRY(gs_mesh_connect(&r, all, listener, NULL, 1, socket));
     gs_rendezvous_leave(&r);
     raise(signal);
     return GS_OK;
@@ -81,15 +80,7 @@ gs_test_rank gs_test_start_ill_rank(int rank, int size, const char *folder, doub
 }
 
 int gs_test_rank_end(const gs_test_rank *p) {
-    int status = 0;
-    for (int i = 0; i < 30000; i++) {
-        if (waitpid(p->pid, &status, WNOHANG) == p->pid) return status;
-        usleep(10000);
-    }
-    kill(p->pid, SIGKILL);
-    waitpid(p->pid, &status, 0);
-    fail_msg("a rank did not end");
-    return status;
+    return gs_test_launcher_end(p->pid);
 }
 
 const char *gs_test_rank_said(const gs_test_rank *p) {

@@ -121,12 +121,10 @@ typedef struct member {
 } member;
 
 static void *connect_member(void *argument) {
-    static const int process[] = {-1, -1};
     member *m = argument;
-    m->status = gs_mesh_connect(&m->r, m->all, m->listener, process, 1, m->socket);
+    m->status = gs_mesh_connect(&m->r, m->all, m->listener, NULL, 1, m->socket);
     snprintf(m->message, sizeof m->message, "%s", m->status == GS_OK ? "" : gs_message());
-    for (int i = 0; i < 2; i++)
-        if (m->status == GS_OK && m->socket[i] >= 0) close(m->socket[i]);
+    gs_mesh_close(2, m->socket);
     return NULL;
 }
 

@@ -25,10 +25,7 @@ bool gs_absence_is_file(const gs_rendezvous *r, const char *name) {
     if (strncmp(name, NAME, strlen(NAME)) != 0) return false;
     long reader = strtol(name + strlen(NAME), &rest, 10);
     long writer = strncmp(rest, BY, strlen(BY)) == 0 ? strtol(rest + strlen(BY), NULL, 10) : -1;
-    if (writer < 0)
-        snprintf(own, sizeof own, NAME "%ld", reader);
-    else
-        snprintf(own, sizeof own, NAME "%ld" BY "%ld", reader, writer);
+    snprintf(own, sizeof own, writer < 0 ? NAME "%ld" : NAME "%ld" BY "%ld", reader, writer);
     return reader >= 0 && reader < r->size && writer < r->size && strcmp(name, own) == 0;
 }
 
@@ -56,18 +53,23 @@ void gs_comm_stay_away(const gs_rendezvous *r, gs_status status, const char *why
 
 /* ---- who comes ---- */
 
-/* Read what another rank left: who it is, its status and its reason. *s tells the file's owner and age. False: there is
- * no such word. */
-static bool read_word(const char *path, int *from, int *status, char why[TEXT], struct stat *s) {
-    char text[TEXT];
-    int used = 0, f = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (f < 0) return false;
+/* Read what another rank left, and return its number. *s tells the file's owner and age. -1: there is no such word. */
+static int read_word(const char *path, char text[TEXT], struct stat *s) {
+    int from, f = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (f < 0) return -1;
     ssize_t n = fstat(f, s) == 0 && S_ISREG(s->st_mode) ? read(f, text, TEXT - 1) : -1;
     close(f);
     text[n > 0 ? n : 0] = '\0';
-    if (sscanf(text, "%d %d %n", from, status, &used) != 2 || used == 0) return false;
-    snprintf(why, TEXT, "%s", text + used);
-    return true;
+    return sscanf(text, "%d", &from) == 1 ? from : -1;
+}
+
+gs_status gs_absence_fail_as(const gs_rendezvous *r, const char *text, bool absent) {
+    int from = -1, status = GS_E_PEER, used = 0;
+    sscanf(text, "%d %d %n", &from, &status, &used);
+    const bool known = status > GS_OK && status <= GS_E_DIVERGED;
+    const gs_status code = known ? (gs_status)status : GS_E_PEER;
+    if (!absent) return gs_fail(code, "%s", text + used);
+    return gs_fail(code, "rank %d: rank %d failed before it joined: %s", r->rank, from, text + used);
 }
 
 void gs_absence_arrived(void) {
@@ -75,27 +77,22 @@ void gs_absence_arrived(void) {
 }
 
 void gs_absence_take_back(const gs_rendezvous *r) {
-    char path[PATH], why[TEXT];
-    int from, status;
+    char path[PATH], text[TEXT];
     struct stat s;
-    gs_absence_arrived();
     for (int reader = 0; reader < r->size; reader++) {
         path_of(r, reader, path);
-        if (read_word(path, &from, &status, why, &s) && from == r->rank) unlink(path);
+        if (read_word(path, text, &s) == r->rank) unlink(path);
     }
 }
 
 gs_status gs_absence_look(const gs_rendezvous *r, const char *own_file) {
-    char path[PATH], why[TEXT];
-    int from, status;
+    char path[PATH], text[TEXT];
     struct stat own, word;
     path_of(r, r->rank, path);
     if (access(path, F_OK) != 0 || stat(own_file, &own) != 0) return GS_OK;
-    if (!read_word(path, &from, &status, why, &word) || word.st_uid != own.st_uid) return GS_OK;
+    const int from = read_word(path, text, &word);
+    if (from < 0 || word.st_uid != own.st_uid) return GS_OK;
     unlink(path);
     if ((double)own.st_mtime - (double)word.st_mtime > r->timeout) return GS_OK;
-    if (from < 0 || from >= r->size || from == r->rank) return GS_OK;
-    const bool known = status > GS_OK && status <= GS_E_DIVERGED;
-    return gs_fail(known ? (gs_status)status : GS_E_PEER, "rank %d: rank %d failed before it joined: %s",
-                   r->rank, from, why);
+    return from >= r->size || from == r->rank ? GS_OK : gs_absence_fail_as(r, text, true);
 }

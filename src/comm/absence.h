@@ -17,9 +17,12 @@ bool gs_absence_is_file(const gs_rendezvous *, const char *name);
 /* This process has reached a meeting. From here on gs_comm_stay_away does nothing. */
 void gs_absence_arrived(void);
 
-/* The same, in a folder: remove the word that it left before. */
+/* Remove from a folder the word that it left before. */
 void gs_absence_take_back(const gs_rendezvous *);
 
 /* Fail as another rank did, if one has left word for this rank. `path` is this rank's own file: its owner is the user
  * whose word counts, and its date is the time at which it arrived, by the clock of the folder's file system. */
 gs_status gs_absence_look(const gs_rendezvous *, const char *path);
+
+/* Fail as the rank did that has left this text; `absent`: before it joined. */
+gs_status gs_absence_fail_as(const gs_rendezvous *, const char *text, bool absent);

@@ -312,7 +312,8 @@ static gs_status tell_why(const mesh *m) {
 static nfds_t list_waits(const mesh *m, int listener, const int *process, struct pollfd *p) {
     nfds_t n = 0;
     p[n++] = (struct pollfd){listener, POLLIN, 0};
-    for (int rank = 0; rank < m->r->size; rank++) p[n++] = (struct pollfd){process[rank], POLLIN, 0};
+    for (int rank = 0; rank < m->r->size; rank++)
+        p[n++] = (struct pollfd){process ? process[rank] : -1, POLLIN, 0};
     for (const talk *t = m->talk; t < m->talk + m->callees + m->guests; t++)
         if (t->stage != NOBODY) p[n++] = (struct pollfd){t->socket, t->stage == CALLS ? POLLOUT : POLLIN, 0};
     return n;
@@ -370,13 +371,14 @@ static gs_status connect_mesh(mesh *m, int listener, const int *process) {
                                     : gs_fail(GS_E_MEMORY, "no memory to connect %d ranks", r->size);
     for (size_t i = 0; m->talk && i < talks; i++)
         if (m->talk[i].stage != NOBODY) close(m->talk[i].socket);
-    for (int i = 0; status != GS_OK && i < lines * r->size; i++) {
-        if (m->socket[i] >= 0) close(m->socket[i]);
-        m->socket[i] = -1;
-    }
     free(m->talk);
     free(p);
     return status;
+}
+
+void gs_mesh_close(int count, const int *socket) {
+    for (int i = 0; i < count; i++)
+        if (socket[i] >= 0) close(socket[i]);
 }
 
 gs_status gs_mesh_connect(const gs_rendezvous *r, const gs_passport *all, int listener, const int *process,
@@ -388,13 +390,8 @@ gs_status gs_mesh_connect(const gs_rendezvous *r, const gs_passport *all, int li
 gs_status gs_mesh_connect_some(const gs_rendezvous *r, const gs_passport *all, int listener,
                                const bool *present, int *socket, char (*why)[GS_MESH_WHY]) {
     mesh m = {.r = r, .all = all, .lines = 1, .socket = socket, .present = present, .why = why};
-    int *nobody = malloc((size_t)r->size * sizeof *nobody);
-    if (!nobody) return gs_fail(GS_E_MEMORY, "no memory to connect %d ranks", r->size);
-    for (int i = 0; i < r->size; i++) {
-        nobody[i] = -1;
-        why[i][0] = '\0';
-    }
-    gs_status status = connect_mesh(&m, listener, nobody);
-    free(nobody);
+    for (int i = 0; i < r->size; i++) why[i][0] = '\0';
+    gs_status status = connect_mesh(&m, listener, NULL);
+    if (status != GS_OK) gs_mesh_close(r->size, socket);
     return status;
 }

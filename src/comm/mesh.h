@@ -16,15 +16,18 @@
 gs_status gs_mesh_listen(const char *address, gs_passport *mine, int *listener);
 
 /* socket[line * size + rank]: a connection to each rank for each of `lines`, -1 for this rank itself; they do not
- * block. process[rank] says when that process has ended, or is -1 (gs_processes_watch). GS_E_PEER: within the
- * timeout a rank could not be reached, or did not call, or ended. GS_E_FILE, at once: this process has no file
- * descriptor left. After a failure there are no connections. */
+ * block. The caller closes them, also after a failure. process[rank] says when that process has ended, or is -1
+ * (gs_processes_watch); NULL: all are. GS_E_PEER: within the timeout a rank could not be reached, or did not call, or
+ * ended. GS_E_FILE, at once: this process has no file descriptor left. */
 gs_status gs_mesh_connect(const gs_rendezvous *, const gs_passport *all, int listener, const int *process,
                           int lines, int *socket);
+
+void gs_mesh_close(int count, const int *socket);
 
 enum { GS_MESH_WHY = 160 };
 
 /* The same as far as possible, over one line, with those ranks that are present[rank]. Those that cannot be reached
- * within the timeout have the socket -1, and why[rank] says why; "": there is a connection, or none was wanted. */
+ * within the timeout have the socket -1, and why[rank] says why; "": there is a connection, or none was wanted. After a
+ * failure there are no connections. */
 gs_status gs_mesh_connect_some(const gs_rendezvous *, const gs_passport *all, int listener,
                                const bool *present, int *socket, char (*why)[GS_MESH_WHY]);

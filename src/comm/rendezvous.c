@@ -19,13 +19,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH = 4096 };
+enum { PATH = 4096, TEXT = 1200, FAULT = -1 /* in place of a rank: what one that fails tells */ };
 static const double LOOK = 0.01, LINGER = 1; /* seconds */
 
 /* ---- the files ---- */
 
 static void file_of(const gs_rendezvous *r, int rank, char path[PATH]) {
-    snprintf(path, PATH, "%s/rank-%d", r->directory, rank);
+    snprintf(path, PATH, rank == FAULT ? "%s/fault" : "%s/rank-%d", r->directory, rank);
 }
 
 /* Is it "rank-N", as a rank of this run writes it? */
@@ -85,10 +85,29 @@ static gs_status never_came(const gs_rendezvous *r, const bool *missing) {
                    r->rank, r->timeout, ranks, r->size, r->directory);
 }
 
+/* What a rank that failed has told; false: none has. Only this user's ranks count. */
+static bool read_fault(const gs_rendezvous *r, char text[TEXT]) {
+    char path[PATH];
+    struct stat s;
+    file_of(r, FAULT, path);
+    const ssize_t n = lstat(path, &s) == 0 && s.st_uid == geteuid() ? readlink(path, text, TEXT - 1) : -1;
+    return n > 0 && !(text[n] = '\0');
+}
+
+/* A link holds the text: it appears whole, and only if none is there. */
+gs_status gs_rendezvous_fail(const gs_rendezvous *r, gs_status status) {
+    char path[PATH], text[TEXT];
+    if (status == GS_OK || status == GS_E_INTERRUPTED) return status;
+    file_of(r, FAULT, path);
+    snprintf(text, sizeof text, "%d %d %s", r->rank, (int)status, gs_message());
+    if (symlink(text, path) != 0) read_fault(r, text);
+    return gs_absence_fail_as(r, text, false);
+}
+
 static gs_status wait_for_all(const gs_rendezvous *r, bool *missing, gs_passport *all) {
     double end = gs_awake_seconds() + r->timeout;
     int left = r->size;
-    char own[PATH];
+    char own[PATH], fault[TEXT];
     file_of(r, r->rank, own);
     for (int k = 0; k < r->size; k++) missing[k] = true;
     for (;;) {
@@ -103,6 +122,7 @@ static gs_status wait_for_all(const gs_rendezvous *r, bool *missing, gs_passport
             missing[k] = missing[k] && !arrived;
         }
         if (left == 0) return GS_OK;
+        if (read_fault(r, fault)) GS_TRY(gs_absence_fail_as(r, fault, false));
         GS_TRY(gs_absence_look(r, own));
         if (late) return never_came(r, missing);
         gs_nap(LOOK); /* polling works on network folders too */
@@ -144,5 +164,11 @@ void gs_rendezvous_leave(const gs_rendezvous *r) {
     char path[PATH];
     file_of(r, r->rank, path);
     unlink(path);
-    rmdir(r->directory); /* fails as long as others have files in it; the last one's does not */
+    for (int k = 0; k < r->size; k++) {
+        file_of(r, k, path);
+        if (access(path, F_OK) == 0) return; /* the last one tidies up */
+    }
+    file_of(r, FAULT, path);
+    unlink(path);
+    rmdir(r->directory);
 }

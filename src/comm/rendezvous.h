@@ -13,6 +13,9 @@ gs_status gs_rendezvous_check(const gs_rendezvous *, bool folder);
  * rank's file is removed again. The pid of ranks that run elsewhere becomes 0. */
 gs_status gs_rendezvous_meet(const gs_rendezvous *, gs_passport *all);
 
+/* See gs_meeting_fail. */
+gs_status gs_rendezvous_fail(const gs_rendezvous *, gs_status status);
+
 /* Remove this rank's file, and the folder if it is empty then. */
 void gs_rendezvous_leave(const gs_rendezvous *);
 

@@ -1,4 +1,4 @@
-#include "comm/types.h"
+#include "comm/call.h"
 
 #include <stdint.h>
 

@@ -21,7 +21,7 @@
  * A layer is never cut, however small KB is. A larger layer is one bucket, with the layers after it that were not yet
  * enough for one. Its gradient becomes final as a whole, so the sum of its first piece could not begin any sooner. Its
  * pieces would be summed one after the other by the one thread, and each sum costs its rounds. Large sums go in small
- * pieces already where that helps (Gloo's exchange of two processes, comm/gloo/direct.h). Pieces were tried, with
+ * pieces already where that helps (Gloo's exchange of two processes, comm/gloo/direct.c). Pieces were tried, with
  * layers of 6.4 and 8.4 MB and two workers on two cores of a Xeon, --bucket 256. Sums of a step, two runs of each:
  *
  *     pieces                                  none         2 MB         512 KB       128 KB

@@ -1,4 +1,4 @@
-#include "comm/gloo/direct.h"
+#include "comm/gloo/gloo_c.h"
 #include "core/error.h"
 #include "core/wait.h"
 

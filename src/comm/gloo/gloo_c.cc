@@ -38,7 +38,6 @@ extern "C" {
 #include "core/clock.h"
 #include "comm/comm.h"
 #include "comm/gloo/gloo_c.h"
-#include "comm/gloo/socket.h"
 #include "comm/gloo/watch.h"
 }
 
@@ -145,7 +144,6 @@ class WatchedConnections final : public gloo::transport::Context {
 class File final {
   public:
     explicit File(int number) : number_(number) {}
-    File(File &&other) noexcept : number_(other.number_) { other.number_ = -1; }
     ~File() {
         if (number_ >= 0) close(number_);
     }
@@ -206,7 +204,7 @@ class OnGloosThread final : public tcp::Handler {
 class Mesh final : public gloo::Context {
   public:
     using Context::Context;
-    void connect(const std::vector<File> &sockets) {
+    void connect(const int *socket) {
         auto device = std::make_shared<tcp::Device>(tcp::CreateDeviceAttr(tcp::attr("127.0.0.2")));
         device_ = device;
         plain_ = transportContext_ = device->createContext(rank, size);
@@ -223,7 +221,7 @@ class Mesh final : public gloo::Context {
         File decoy(gs_gloo_listener(&address));
         require(*decoy >= 0, "no socket at 127.0.0.1");
         for (int peer = 0; peer < size; peer++)
-            if (peer != rank) give(*device, peer, *sockets[size_t(peer)], &address);
+            if (peer != rank) give(*device, peer, socket[peer], &address);
     }
     void be_watched(gs_watch *watch) {
         transportContext_ = std::make_shared<WatchedConnections>(watch, plain_);
@@ -281,12 +279,10 @@ const char *gs_comm_gloo_version(void) {
 gs_gloo_code gs_gloo_connect(int rank, int size, const int *socket, int timeout_ms, gs_gloo **out,
                              gs_gloo_error *error) {
     return guarded(error, [&] {
-        std::vector<File> sockets;
-        for (int r = 0; r < size; r++) sockets.emplace_back(socket[r]);
         auto g = std::make_unique<gs_gloo>();
         g->mesh = std::make_shared<Mesh>(rank, size);
         g->mesh->setTimeout(milliseconds(timeout_ms));
-        g->mesh->connect(sockets);
+        g->mesh->connect(socket);
         *out = g.release();
     });
 }

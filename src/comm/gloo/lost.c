@@ -92,7 +92,7 @@ gs_status gs_gloo_heed(gs_comm *c) {
     return atomic_load(&s->failed) ? gs_gloo_failed(s) : GS_OK;
 }
 
-/* The connection that broke may be the second one to a peer (direct.h). Wait until the first one breaks too: it is
+/* The connection that broke may be the second one to a peer (direct.c). Wait until the first one breaks too: it is
  * known to have delivered the peer's last words before that. */
 static void wait_for_the_end_of_one(const gs_comm *c) {
     gs_gloo_state *s = c->state;

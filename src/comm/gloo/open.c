@@ -20,18 +20,17 @@ static int lines_of(const gs_rendezvous *r) {
     return r->size == 2 && !r->library ? 2 : 1;
 }
 
-/* Gloo and the others take over the sockets. On failure *e holds what Gloo says. */
-static gs_gloo_code use_connections(const gs_rendezvous *r, const int *socket, gs_gloo_state *s,
-                                    gs_gloo_error *e) {
+/* A direct line is taken over. On failure *e holds what Gloo says. */
+static gs_gloo_code use_connections(const gs_rendezvous *r, int *socket, gs_gloo_state *s, gs_gloo_error *e) {
     const int timeout = gs_gloo_milliseconds(r->timeout);
     gs_gloo_code code = gs_gloo_connect(r->rank, r->size, &socket[GLOO * r->size], timeout, &s->gloo, e);
-    int direct = lines_of(r) > 1 ? socket[DIRECT * r->size + 1 - r->rank] : -1;
     if (code == GS_GLOO_OK) code = gs_watch_create(s->gloo, r->rank, r->size, &s->watch, e);
     if (code == GS_GLOO_OK) code = gs_gloo_listen(s, r->rank, r->size, e);
-    if (code == GS_GLOO_OK && direct >= 0)
-        code = gs_direct_create(s->gloo, direct, r->rank, timeout, &s->direct, e);
-    else if (direct >= 0)
-        close(direct);
+    if (code == GS_GLOO_OK && lines_of(r) > 1) {
+        int *direct = &socket[DIRECT * r->size + 1 - r->rank];
+        code = gs_direct_create(s->gloo, *direct, r->rank, timeout, &s->direct, e);
+        *direct = -1;
+    }
     if (code == GS_GLOO_OK)
         code = gs_gloo_collective(s->gloo, &(gs_call){.operation = GS_BARRIER}, NULL, NULL, timeout, e);
     return code;
@@ -49,7 +48,9 @@ static gs_status explain(gs_comm *c, const gs_gloo_error *e) {
                    c->size, e->text);
 }
 
-static gs_status connect_all(const gs_rendezvous *r, const gs_passport *all, int listener, gs_comm *c) {
+/* No connection ends, as the others see it, before this rank has told why it fails. */
+static gs_status connect_all(const gs_rendezvous *r, const gs_meeting *m, const gs_passport *all,
+                             int listener, gs_comm *c) {
     gs_gloo_state *s = c->state;
     gs_gloo_error e;
     int lines = lines_of(r), *socket = malloc((size_t)(lines * r->size) * sizeof *socket);
@@ -59,6 +60,8 @@ static gs_status connect_all(const gs_rendezvous *r, const gs_passport *all, int
         s->links = gs_links_create(lines, r->size, socket);
         if (use_connections(r, socket, s, &e) != GS_GLOO_OK) status = explain(c, &e);
     }
+    status = gs_meeting_fail(m, status);
+    gs_mesh_close(lines * r->size, socket);
     free(socket);
     return status;
 }
@@ -85,7 +88,7 @@ static gs_status meet_and_connect(const gs_rendezvous *r, gs_meeting *m, gs_pass
     GS_TRY(gs_meeting_meet(m, all));
     signal(SIGPIPE, SIG_IGN); /* writing to a peer that has gone fails, and does not end the process */
     gs_status status = note_passports(all, r->size, c->state);
-    if (status == GS_OK && r->size > 1) status = connect_all(r, all, listener, c);
+    if (status == GS_OK && r->size > 1) status = connect_all(r, m, all, listener, c);
     return status;
 }
 

@@ -1,4 +1,4 @@
-#include "comm/gloo/socket.h"
+#include "comm/gloo/gloo_c.h"
 #include "comm/descriptors.h"
 
 #include <fcntl.h>

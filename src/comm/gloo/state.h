@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include "comm/gloo/direct.h"
 #include "comm/gloo/pieces.h"
 #include "comm/gloo/watch.h"
 #include "comm/links.h"

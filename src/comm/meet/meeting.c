@@ -139,23 +139,13 @@ static gs_status take_passport(gs_meeting *m, int rank, const char *value) {
     return GS_OK;
 }
 
-/* "3 7 why": by rank 3, with a gs_status. */
-static gs_status fail_as(const gs_meeting *m, const char *value, bool before) {
-    int from, status, used = 0;
-    if (sscanf(value, "%d %d %n", &from, &status, &used) != 2 || used == 0) return GS_OK;
-    const bool known = status > GS_OK && status <= GS_E_DIVERGED;
-    const gs_status code = known ? (gs_status)status : GS_E_PEER;
-    if (!before) return gs_fail(code, "%s", value + used);
-    return gs_fail(code, "rank %d: rank %d failed before it joined: %s", m->r->rank, from, value + used);
-}
-
 static gs_status see(void *context, const char *key, const char *value) {
     gs_meeting *m = context;
     const int size = m->r->size;
     int rank = rank_in(key, "rank", size);
     if (rank >= 0 && rank != m->r->rank) return m->missing[rank] ? take_passport(m, rank, value) : GS_OK;
-    if (strcmp(key, "fault") == 0) return fail_as(m, value, false);
-    if (rank_in(key, "absent", size) >= 0) return fail_as(m, value, true);
+    if (strcmp(key, "fault") == 0) return gs_absence_fail_as(m->r, value, false);
+    if (rank_in(key, "absent", size) >= 0) return gs_absence_fail_as(m->r, value, true);
     /* A rank of a world of another size counts too: it has said so before. */
     rank = rank_in(key, "gone", size);
     if (rank >= 0 && rank != m->r->rank && m->left > 0)
@@ -222,14 +212,14 @@ static gs_status put_passport(const gs_meeting *m) {
     return there ? came_twice(m, value) : GS_OK;
 }
 
-/* Tell the others why this rank fails. The first fault stays: all ranks say the same. */
-static void put_fault(const gs_meeting *m, gs_status status) {
-    char value[GS_STORE_VALUE], message[1024];
+gs_status gs_meeting_fail(const gs_meeting *m, gs_status status) {
+    char value[GS_STORE_VALUE];
     bool there;
-    snprintf(message, sizeof message, "%s", gs_message());
-    snprintf(value, sizeof value, "%d %d %s", m->r->rank, (int)status, message);
+    if (!m->store) return gs_rendezvous_fail(m->r, status);
+    if (status == GS_OK || status == GS_E_INTERRUPTED) return status;
+    snprintf(value, sizeof value, "%d %d %s", m->r->rank, (int)status, gs_message());
     gs_store_put(m->store, "fault", value, &there);
-    gs_fail(status, "%s", message);
+    return gs_absence_fail_as(m->r, value, false);
 }
 
 static gs_status meet_at_store(gs_meeting *m) {
@@ -239,8 +229,7 @@ static gs_status meet_at_store(gs_meeting *m) {
     m->left = m->r->size - 1;
     gs_status status = put_passport(m);
     if (status == GS_OK) status = wait_for_all(m);
-    if (status != GS_OK && status != GS_E_INTERRUPTED) put_fault(m, status);
-    return status;
+    return gs_meeting_fail(m, status);
 }
 
 gs_status gs_meeting_meet(gs_meeting *m, gs_passport *all) {

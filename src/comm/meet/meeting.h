@@ -24,6 +24,10 @@ gs_status gs_meeting_passport(const gs_meeting *, gs_passport *);
 /* As gs_rendezvous_meet. */
 gs_status gs_meeting_meet(gs_meeting *, gs_passport *all);
 
+/* This rank fails with `status` after the meeting, and tells why before it closes its connections: else those that see
+ * them end take it for the one that was lost. The first to tell is heard: all later ones fail with its sentence. */
+gs_status gs_meeting_fail(const gs_meeting *, gs_status status);
+
 /* For a meeting of another kind (probe/probe.h): the store, and the run's key. Then gs_meeting_meet is not called. */
 struct gs_store *gs_meeting_store(gs_meeting *, const unsigned char **key);
 

@@ -257,8 +257,7 @@ static gs_status connect_and_measure(probing *x, int listener) {
     gs_status status = tell_and_measure(x);
     const double end = gs_seconds() + SETTLE + x->p->size;
     while (status == GS_OK && lacks_a_link(x) && gs_seconds() < end) status = look(x);
-    for (int i = 0; i < x->p->size; i++)
-        if (x->socket[i] >= 0) close(x->socket[i]);
+    gs_mesh_close(x->p->size, x->socket);
     return status;
 }
 

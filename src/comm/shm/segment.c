@@ -1,7 +1,7 @@
-/* See segment.h. A memfd (Linux 3.17) is a file that only its descriptors keep alive; another process reaches it
+/* See shm.h. A memfd (Linux 3.17) is a file that only its descriptors keep alive; another process reaches it
  * as /proc/PID/fd/N. So nothing can be left behind, as a name in /dev/shm can.
  */
-#include "comm/shm/segment.h"
+#include "comm/shm/shm.h"
 
 #include <errno.h>
 #include <fcntl.h>
