@@ -60,7 +60,7 @@ END
     done
 }
 
-formats="data data_gzip safetensors safetensors_harm" # groups of tests
+formats="data safetensors safetensors_harm" # groups of tests
 
 part_clang() {
     need clang && need clang++ || return 0

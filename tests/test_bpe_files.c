@@ -76,7 +76,8 @@ TEST(lists_that_are_none) {
         {", \"ab\": \"x\"", "a b\n", "the number of 'ab' is \"x\""},
         {", \"ab\": [[1]]", "a b\n", "the number of 'ab' is [[1]]"},
         {", \"ab\": 1e300", "a b\n", "the number of 'ab' is 1e+300"},
-        {AB, "", "merges.txt has no merges; tokens that are bytes need none: --tokens bytes"},
+        {AB, "",
+         "merges.txt is empty; wanted a list of merges (tokens that are bytes need none: --tokens bytes)"},
         {AB, "#version: 0.2\n", "merges.txt has no merges"},
         {AB, "a b\na", "merges.txt: line 2 is 'a'; wanted two tokens with a space between"},
         {AB, "a b\na b c\n", "line 2 is 'a b c'; wanted two tokens"},
@@ -112,7 +113,7 @@ TEST(files_that_are_none) {
                  gs_bpe_load(in_folder(folder_of(whole, NULL), "vocab.json"), &b));
     assert_fails(GS_E_FILE, "none/vocab.json: No such file", gs_bpe_load("none", &b));
     const char *folder;
-    assert_fails(GS_E_FORMAT, "vocab.json is not valid JSON: wrong at byte 0 of 0",
+    assert_fails(GS_E_FORMAT, "vocab.json is empty; wanted a list of tokens in JSON",
                  gs_bpe_load(folder_of("", "a b"), &b));
     assert_fails(GS_E_FORMAT, "vocab.json: wanted an object", gs_bpe_load(folder_of("[1]", "a b"), &b));
     assert_fails(GS_E_FORMAT, "vocab.json has 0 tokens; wanted 256 to 65536",

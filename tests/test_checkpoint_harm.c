@@ -18,6 +18,9 @@ static const char *path_in(const char *folder, int step, const char *ending) {
 /* Checkpoints of steps 5, 10 and 12: each run ends with one. */
 static void make_three(const char *folder) {
     gs_test_program_prints(0, "the last of step 5", RUN "--steps 5 --checkpoint %s", folder);
+    gs_test_program_prints(
+        2, "step-000000005.safetensors is a checkpoint, and would be lost; choose another name",
+        "train --steps 1 --save %s/step-000000005.safetensors", folder);
     gs_test_program_prints(0, "the last of step 10",
                            "train --threads 1 --resume %s --steps 10 --checkpoint %s", folder, folder);
     gs_test_program_prints(0, "the last of step 12",

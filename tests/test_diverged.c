@@ -225,6 +225,9 @@ TEST(a_bad_file_is_named) {
              "holds nan in 1.weight",
              path);
     gs_test_program_prints(1, wanted, "train --model softmax --threads 1 --steps 3 --load %s", path);
+    gs_test_program_prints(0, "saved", "train " WILD " --keep-going --save-state --save %s", path);
+    gs_test_program_prints(1, " (--resume) already holds nan", "train --threads 1 --resume %s --epochs 50",
+                           path);
 }
 
 TEST(other_commands) {

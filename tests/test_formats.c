@@ -1,5 +1,6 @@
 /* The formats of gradsum grade, of marks in which a student's name and notes hold what they should not. */
 #include "lessons/grade/format.h"
+#include "tests/files.h"
 #include "tests/program.h"
 
 /* A mark of which each text is as bad as a student can make it. */
@@ -65,6 +66,15 @@ TEST(csv_and_moodle_have_these_columns) {
                    "student,lab,tasks,points,of,note\nx<y,07,7.1=3 7.2=0,3,10,7.2: x<y\n");
     assert_written(&gs_format_moodle, "x<y&z",
                    "identifier,lab 07,lab 07 feedback\nx<y&z,3,7.2: x&lt;y&amp;z\n");
+    assert_written(&gs_format_moodle, "Jane _ Doe_123_assignsubmission_file", "\nParticipant 123,3,");
+    char note[40];
+    gs_mark_note(gs_test_parse("{\"problem\": \"it fails\", \"messages\": \"lab.c:1: error\"}"), note,
+                 sizeof note);
+    assert_string_equal(note, "it fails: lab.c:1: error");
+    const char *hand_in = in_folder(gs_test_folder(), "lab-07.c");
+    write_text(hand_in, "int main");
+    gs_test_program_prints(2, "lab-07.c is there already, and holds no marks",
+                           "grade --trust $(dirname %s) -o %s", hand_in, hand_in);
 }
 
 /* Names and notes that somebody may have made to break a format. tests/hand_ins.sh reads some back with a parser. */

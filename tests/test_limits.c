@@ -167,12 +167,18 @@ TEST(a_small_stack_is_the_main_threads_alone) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip_because("a sanitizer needs more stack in the main thread");
 #endif
-    static const char *const devices[] = {"cpu,cpu", "cl"};
-    for (int i = 0; i < (gs_test_has_opencl() ? 2 : 1); i++) {
+    static const struct {
+        const char *limit, *command, *says;
+        int status;
+    } cases[] = {{"-s 64", "devices", "RLIMIT_STACK (ulimit -s) is 64; wanted at least 128 KiB", 1},
+                 {"-n 4", "devices", "RLIMIT_NOFILE (ulimit -n) is 4; wanted at least 8 open files", 1},
+                 {"-s 128", "train --steps 2 --devices cpu,cpu", "weights", 0},
+                 {"-s 128", "train --steps 2 --devices cl", "weights", 0}};
+    for (int i = 0; i < (gs_test_has_opencl() ? 4 : 3); i++) {
         char *output;
-        int status = gs_test_shell(&output, "ulimit -s 128; exec %s/gradsum train --steps 2 --devices %s",
-                                   GS_BUILD_DIR, devices[i]);
-        check(output, status, 0, "weights");
+        int status = gs_test_shell(&output, "ulimit %s; exec %s/gradsum %s", cases[i].limit, GS_BUILD_DIR,
+                                   cases[i].command);
+        check(output, status, cases[i].status, cases[i].says);
     }
 }
 

@@ -137,7 +137,7 @@ TEST(too_few_descriptors_are_named) {
     int enough = 0;
     /* How many are enough depends on what the machine's libraries keep open. */
     for (int limit = 8; limit <= 24; limit++) {
-        const char *wanted = gs_test_format("too many open files: the limit is %d (ulimit -n)", limit);
+        const char *wanted = gs_test_format("too many open files: RLIMIT_NOFILE is %d (ulimit -n)", limit);
         int status = launch_with_descriptors(limit, &output);
         bool named = status == 1 && strstr(output, wanted) && !strstr(output, "within");
         if (status != 0 && !named) fail_msg("limit %d, exit %d: %s", limit, status, output);

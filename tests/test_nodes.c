@@ -1,11 +1,44 @@
 /* Several machines, simulated on this one: a launch for each, which meet over TCP or in a folder that the user names.
  * And processes that torchrun, Slurm or the user has started, by their environment.
  */
-#include "tests/nodes.h"
 #include "tests/program.h"
 #include "comm/meet/engines.h"
+#include "tests/launched.h"
 
 #include <unistd.h>
+
+/* In a script $G is the program, $T a short training, and $M
+ * "--meet tcp://..." at a free port. `launch R ...` is a launch of node rank R, whose output begins its lines with
+ * "nR: ". All have a secret.
+ */
+#define TRAIN "train --model softmax --steps 3 --threads 1 --batch 12"
+#define PREAMBLE                                                                                             \
+    "export GRADSUM_SECRET=0123456789abcdef0123 GRADSUM_TIMEOUT=200 HOME=%s\n"                               \
+    "G=%s/gradsum T='" TRAIN "' P=%d; M=\"--meet tcp://127.0.0.1:$P\"\n"                                     \
+    "launch() { r=$1; shift; { timeout 400 $G launch --node-rank $r \"$@\" 2>&1; echo exit $?; } | "         \
+    "sed -u \"s/^/n$r: /\"; }\n"
+
+/* Run the script; returns its exit status. *output is to be freed. */
+static int run_script(char **output, const char *script) {
+    return gs_test_shell(output, PREAMBLE "%s\nwait", gs_test_folder(), GS_BUILD_DIR, gs_test_free_port(),
+                         script);
+}
+
+/* Several of them at once: most of their time they wait. output[i] is to be freed. */
+static void run_scripts(int count, const char *const *script, char **output) {
+    const char *folder = gs_test_folder();
+    char path[500], *all;
+    for (int i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "%s/script%d", folder, i);
+        FILE *f = fopen(path, "w");
+        assert_non_null(f);
+        fprintf(f, PREAMBLE "%s\nwait\n", folder, GS_BUILD_DIR, gs_test_free_port(), script[i]);
+        fclose(f);
+    }
+    gs_test_shell(&all, "cd %s; for s in script*; do sh $s >$s.out 2>&1 & done; wait", folder);
+    free(all);
+    for (int i = 0; i < count; i++) gs_test_shell(&output[i], "cat %s/script%d.out", folder, i);
+}
 
 /* This rank fails without a word while the others wait for it. */
 #define NEVER_COMES(rank, how)                                                                               \
@@ -14,7 +47,7 @@
 
 static void assert_says(const char *script, const char *const *wanted) {
     char *output;
-    gs_test_nodes_one(&output, script);
+    run_script(&output, script);
     for (; *wanted; wanted++)
         if (!strstr(output, *wanted)) fail_msg("%s: wanted '%s' in: %s", script, *wanted, output);
 }
@@ -30,7 +63,7 @@ TEST(nodes_train_as_one_machine_does) {
     };
     char first[65] = "", hash[65] = "", *output;
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
-        gs_test_nodes_one(&output, scripts[i]);
+        run_script(&output, scripts[i]);
         gs_test_hash_of(output, i == 0 ? first : hash);
         if (i > 0 && strcmp(first, hash) != 0) fail_msg("%s: other weights: %s", scripts[i], output);
         if (strstr(output, "--nodes 2") == NULL && strstr(output, "exit 1")) fail_msg("%s", output);
@@ -101,7 +134,7 @@ TEST(nodes_that_do_not_fit_are_named) {
     const char *script[CASES];
     char *output[CASES];
     for (int i = 0; i < CASES; i++) script[i] = cases[i].script;
-    gs_test_nodes(CASES, script, output);
+    run_scripts(CASES, script, output);
     for (int i = 0; i < CASES; i++) {
         for (const char *const *wanted = cases[i].wanted; *wanted; wanted++)
             if (!strstr(output[i], *wanted))
@@ -138,12 +171,11 @@ TEST(wrong_usage) {
 TEST(a_training_goes_on_among_strangers) {
     char *output;
     int strangers = 0;
-    gs_test_nodes_one(
-        &output,
-        "launch 1 --nodes 2 $M -n 1 -- $T --steps 100 --slow 0:25 & "
-        "launch 0 --nodes 2 $M -n 1 -- $T --steps 100 --slow 0:25 & " UNTIL_IT_LISTENS
-        "bash -c 'for i in $(seq 40); do (exec 3<>/dev/tcp/127.0.0.1/'$P'; printf hello%0999d $i >&3) "
-        "2>/dev/null; sleep 0.005; done'");
+    run_script(&output,
+               "launch 1 --nodes 2 $M -n 1 -- $T --steps 100 --slow 0:25 & "
+               "launch 0 --nodes 2 $M -n 1 -- $T --steps 100 --slow 0:25 & " UNTIL_IT_LISTENS
+               "bash -c 'for i in $(seq 40); do (exec 3<>/dev/tcp/127.0.0.1/'$P'; printf hello%0999d $i >&3) "
+               "2>/dev/null; sleep 0.005; done'");
     const char *count = strstr(output, "n0: gradsum launch: ");
     while (count && !strstr(count, " turned away, which did not prove to know the run's secret"))
         count = NULL;
@@ -279,13 +311,13 @@ TEST(ranks_of_mpich_train_together_or_not_at_all) {
     static const char together[] = "export PMI_SIZE=2 GRADSUM_RENDEZVOUS=tcp://127.0.0.1:$P; "
                                    "for r in 1 0; do PMI_RANK=$r $G $T & done";
     char first[65] = "", hash[65] = "", *output;
-    gs_test_nodes_one(&output, all);
+    run_script(&output, all);
     const char *two = strstr(output, "PMI_RANK is 1 and PMI_SIZE is 2");
     if (!two || !strstr(two, "\n2\n") || strstr(output, "weights") || !strstr(output, "PMI_RANK is 0"))
         fail_msg("%s", output);
-    gs_test_nodes_one(&output, "launch 0 -n 2 -- $T");
+    run_script(&output, "launch 0 -n 2 -- $T");
     gs_test_hash_of(output, first);
-    gs_test_nodes_one(&output, together);
+    run_script(&output, together);
     gs_test_hash_of(output, hash);
     if (strcmp(first, hash) != 0) fail_msg("other weights: %s", output);
 }
@@ -319,7 +351,7 @@ TEST(a_faked_torchrun_and_slurm_train) {
     };
     char first[65] = "", hash[65] = "", *output;
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
-        gs_test_nodes_one(&output, scripts[i]);
+        run_script(&output, scripts[i]);
         gs_test_hash_of(output, i == 0 ? first : hash);
         if (i > 0 && strcmp(first, hash) != 0) fail_msg("%s: other weights: %s", scripts[i], output);
     }
@@ -338,10 +370,10 @@ TEST(all_ranks_take_the_same_checkpoint) {
         "$HOME/out$P";
     char *output[3], script[2][900], whole[65], hash[65];
     const char *scripts[2] = {script[0], script[1]};
-    gs_test_nodes_one(&output[2], LONG "--steps 20");
+    run_script(&output[2], LONG "--steps 20");
     gs_test_hash_of(output[2], whole);
     for (int i = 0; i < 2; i++) snprintf(script[i], sizeof script[i], begin, i, 1 - i);
-    gs_test_nodes(2, scripts, output);
+    run_scripts(2, scripts, output);
     for (int i = 0; i < 2; i++) {
         const char *end = strstr(output[i], "step-000000010.json"),
                    *last = end ? strstr(end, "weights ") : NULL;

@@ -144,7 +144,7 @@ TEST(files_that_are_none) {
         int count;
         const char *says;
     } cases[] = {
-        {"", 0, "a.npy is empty: 0 bytes"},
+        {"", 0, "a.npy is empty; wanted one array"},
         {"\x93NUMPY\x01", 7, "a.npy is truncated: it has 7 bytes; wanted 12 (the header alone)"},
         {"\x93NUMPY\x01\x00\x76\x00{'", 12,
          "a.npy is truncated: it has 12 bytes; wanted 128 (the header alone)"},
@@ -163,6 +163,8 @@ TEST(files_that_are_none) {
         assert_int_equal(fclose(f), 0);
         assert_fails(GS_E_FORMAT, cases[i].says, gs_npy_load(path, &a));
     }
+    gs_test_program_prints(2, "a.npy would replace a file of --data npy:",
+                           "predict --load x --data npy:%s,y.npy -o $(dirname %s)/./a.npy", path, path);
     unlink(path);
     assert_fails(GS_E_FILE, "a.npy: No such file", gs_npy_load(path, &a));
     assert_int_equal(mkfifo(path, 0600), 0); /* opening it would wait forever */

@@ -12,7 +12,7 @@ TEST(parts_take_the_place_of_marks) {
     cJSON *json = cJSON_CreateObject();
     cJSON_AddStringToObject(json, "a", "</script><!-- {{b}}");
     const gs_page_part parts[] = {
-        {"text", GS_PAGE_TEXT, "<b> & \"'{{b}}", NULL},
+        {"text", GS_PAGE_TEXT, "<b> & \"'{{b}}\xff", NULL},
         {"style", GS_PAGE_STYLE, "a > b { c: '&' }", NULL},
         {"script", GS_PAGE_SCRIPT, "if (1 < 2 && '\xc3\xa9') ;", NULL},
         {"json", GS_PAGE_JSON, NULL, json},
@@ -23,8 +23,8 @@ TEST(parts_take_the_place_of_marks) {
     size_t length;
     char *text = gs_test_text(path, &length);
     assert_string_equal(
-        text, "&lt;b&gt; &amp; &quot;&#39;{{b}}|{\"a\":\"\\u003c/script>\\u003c!-- {{b}}\"}|"
-              "a > b { c: '&' }|if (1 < 2 && '\xc3\xa9') ;|&lt;b&gt; &amp; &quot;&#39;{{b}}}} {x} {{");
+        text, "&lt;b&gt; &amp; &quot;&#39;{{b}}\\xff|{\"a\":\"\\u003c/script>\\u003c!-- {{b}}\"}|"
+              "a > b { c: '&' }|if (1 < 2 && '\xc3\xa9') ;|&lt;b&gt; &amp; &quot;&#39;{{b}}\\xff}} {x} {{");
     cJSON_Delete(json);
 }
 

@@ -19,7 +19,14 @@ TEST(bad_length) {
     const char *path = hand_made_path();
     float back[16];
     write_raw(path, "", 0);
-    assert_fails(GS_E_FORMAT, "w.safetensors is truncated: it has 0 bytes; wanted at least 8",
+    assert_fails(GS_E_FORMAT, "w.safetensors is empty; wanted a safetensors file",
+                 gs_safetensors_load(path, &hand_made, back));
+    write_raw(path, (const char[600]){0}, 600);
+    assert_fails(GS_E_FORMAT,
+                 "begins with zeros, as a download that has not ended leaves one; wanted a safetensors",
+                 gs_safetensors_load(path, &hand_made, back));
+    write_raw(path, "\x1f\x8b\x08\0\0\0\0\0\2\3", 10);
+    assert_fails(GS_E_FORMAT, "w.safetensors is compressed with gzip, not a safetensors file",
                  gs_safetensors_load(path, &hand_made, back));
     write_raw(path, "1234567", 7);
     assert_fails(GS_E_FORMAT, "it has 7 bytes; wanted at least 8",

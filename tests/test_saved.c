@@ -143,6 +143,11 @@ TEST(another_model_or_image) {
     gs_test_program_prints(
         1, "; --model is conv 4 29x29, flatten, linear 10, but these are weights of flatten, linear 10",
         "eval --load %s --model 'conv 4 29x29, flatten, linear 10'", path);
+    gs_test_program_prints(0, "/a\\x1b[31m\n",
+                           "train --model softmax --threads 1 --steps 1 --save \"%s/$(printf 'a\\033[31m')\"",
+                           gs_test_folder());
+    gs_test_program_prints(1, "0\n", "eval --load %s 2>&1 | grep -c 'without --model'",
+                           changed(path, "flatten, linear 10", "flatten,  linear 9"));
     const char *wide = changed(path, "1x28x28", "1x14x56");
     gs_test_program_prints(1,
                            "holds a model for images (1,14,56), but fashion-mnist-small (test) has (1,28,28)",

@@ -69,8 +69,14 @@ TEST(values_that_are_nearly_right) {
         {"model 'block a = a; a, linear 10'", "a block cannot use itself"},
         {"train --lr-rule liner", "; did you mean linear?"},
         {"train --save a.b/x.PT",
-         "--save a.b/x.PT: gradsum writes safetensors, and the name says .PT; wanted a name such as "
+         "a.b/x.PT: gradsum writes safetensors, and the name says .PT; wanted a name such as "
          "a.b/x.safetensors"},
+        {"train --save x.tar",
+         "x.tar: gradsum writes safetensors, and the name says .tar; wanted a name such as x."},
+        {"predict --load x -o x.csv",
+         "gradsum predict: x.csv: gradsum writes an array of NumPy, and the name says .csv"},
+        {"train --data jargon --model lenet",
+         "is a text, but the model (lenet) does not begin with an embedding"},
         {"train --keep bets --save x",
          "unknown --keep 'bets'; choose one of: last, best; did you mean best?"},
         {"schemes --over thread",

@@ -29,7 +29,13 @@ static void print_feedback(FILE *out, const char *text, bool last) {
 }
 
 static void student(FILE *out, const gs_labs *labs, const cJSON *marks) {
-    gs_csv_field(out, gs_mark_text(marks->child, "student"), gs_labs_next(labs, 0) < 0);
+    const char *name = gs_mark_text(marks->child, "student"), *end = strstr(name, "_assignsubmission_");
+    char participant
+        [64]; /* as Moodle's own worksheet calls who is in the folder "Jane Doe_123_assignsubmission_file" */
+    while (end && end > name && end[-1] != '_') end--;
+    if (end)
+        snprintf(participant, sizeof participant, "Participant %.*s", (int)strspn(end, "0123456789"), end);
+    gs_csv_field(out, end ? participant : name, gs_labs_next(labs, 0) < 0);
     const cJSON *mark = marks->child;
     for (int n = -1; (n = gs_labs_next(labs, n + 1)) >= 0 && mark; mark = mark->next) {
         char points[24], note[4000];

@@ -51,6 +51,8 @@ void gs_mark_note(const cJSON *mark, char *text, size_t size) {
     *text = '\0';
     gs_append(text, size, "%s", gs_mark_text(mark, "problem"));
     bool graded = !*text;
+    const char *messages = gs_mark_text(mark, "messages");
+    if (*messages && !graded) gs_append(text, size, ": %s", messages);
     cJSON_ArrayForEach(task, cJSON_GetObjectItemCaseSensitive(mark, "tasks")) {
         const char *note = gs_mark_text(task, "note");
         if (*note && graded)

@@ -20,8 +20,8 @@ const char *gs_mark_text(const cJSON *, const char *name); /* "": there is none 
 /* Make all text of it what is said above. */
 void gs_mark_clean(cJSON *mark);
 
-/* In one line each, cut to fit: "7.1=3 7.2=0", and "7.2: did not end within 10 s; ..." or the problem, then what
- * has changed. */
+/* In one line each, cut to fit: "7.1=3 7.2=0", and "7.2: did not end within 10 s; ..." or the problem and
+ * the compiler's messages, then what has changed. */
 void gs_mark_points(const cJSON *, char *text, size_t size);
 void gs_mark_note(const cJSON *, char *text, size_t size);
 

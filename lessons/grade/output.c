@@ -57,6 +57,7 @@ gs_status gs_marks_output_open(gs_marks_output *o, const gs_format *format, cons
                                const gs_labs *labs, int students) {
     *o = (gs_marks_output){.format = format, .path = path, .labs = *labs, .names = cJSON_CreateObject()};
     if (format->a_file_each) return open_folder(o, students);
+    if (path) GS_TRY(gs_file_check_target(path, GS_FILE_MARKS));
     if (path) GS_TRY(gs_file_writer_open(path, &o->file));
     if (format->begin) format->begin(file_of(o), labs);
     return GS_OK;
@@ -68,6 +69,7 @@ static gs_status write_one(gs_marks_output *o, const cJSON *marks) {
     unique_name(o, gs_mark_text(marks->child, "student"), name, sizeof name);
     if (snprintf(path, sizeof path, "%s/%s", o->path, name) >= (int)sizeof path)
         return gs_fail(GS_E_FILE, "cannot write %s/%s: %s", o->path, name, strerror(ENAMETOOLONG));
+    GS_TRY(gs_file_check_target(path, GS_FILE_MARKS));
     GS_TRY(gs_file_writer_open(path, &w));
     o->format->student(w.file, &o->labs, marks);
     return gs_file_writer_commit(&w);

@@ -6,8 +6,14 @@
  *
  * Where mpirun has started this program, the ranks are its processes, each with one comm, over MPI.
  */
-#include "cli/collectives/collectives.h"
+#include "cli/cli.h"
+#include "comm/call.h"
+#include "comm/call_check.h"
+#include "comm/device.h"
 #include "comm/ranks.h"
+#include "core/clock.h"
+#include "core/cores.h"
+#include "io/json.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,10 +21,126 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/clock.h"
-#include "core/cores.h"
-#include "comm/call_check.h"
-#include "comm/device.h"
+enum { GS_TABLE_RANKS = 64, GS_TABLE_TRANSPORTS = 3, GS_TABLE_KINDS = 2, GS_TABLE_RUNS = 20 };
+
+/* Which cell of a row, in which table. */
+typedef struct gs_table_column {
+    int transport, kind;
+} gs_table_column;
+
+/* What one rank saw of one run of a cell. */
+typedef struct gs_outcome {
+    gs_error error;
+    double seconds;
+} gs_outcome;
+
+typedef struct gs_table {
+    const char *const *transports; /* the first one's comm also carries what the ranks tell each other */
+    int transport_count;
+    gs_rendezvous mpirun; /* size > 1: the ranks are processes, and this is one of them */
+    int ranks;
+    uint64_t size; /* bytes */
+    double timeout;
+    const char *device; /* OpenCL's name, for the second table */
+    const char *spoil;  /* the operation whose results are made wrong; NULL: none */
+    gs_link link;
+    bool json, has_cl; /* has_cl: here, then on all ranks */
+    bool bind;         /* each rank keeps to CPUs of its own */
+    int runs;          /* of each cell, at least; */
+    double seconds;    /* more, if these take less in all; not with a link */
+    int cells, wrong;
+    char folder[300]; /* where the ranks meet for Gloo */
+    gs_outcome outcome[GS_TABLE_RANKS];
+} gs_table;
+
+/* ---- what is printed ---- */
+
+static const char *const kinds[GS_TABLE_KINDS] = {"cpu", "cl"};
+
+/* Each rank has a part of the array. */
+static bool has_parts(gs_operation operation) {
+    return operation == GS_ALL_GATHER || operation == GS_GATHER || operation == GS_SCATTER ||
+           operation == GS_ALL_TO_ALL;
+}
+
+/* The array that an operation moves or reduces has --size bytes, of f32, at least one for each rank. */
+static gs_call call_of(const gs_table *t, gs_operation operation, int number) {
+    size_t whole = (size_t)t->size / 4, part = whole / (size_t)t->ranks;
+    bool parts = has_parts(operation);
+    size_t count = operation == GS_BARRIER ? 0 : parts ? part : whole;
+    int root = 0;
+    if (operation == GS_SEND) root = (number + 1) % t->ranks;
+    if (operation == GS_RECV) root = (number + t->ranks - 1) % t->ranks;
+    return (gs_call){operation, parts && count == 0 ? 1 : count, GS_F32, GS_SUM, root};
+}
+
+static void print_time(double seconds, char text[16]) {
+    double us = seconds * 1e6;
+    if (us < 9995)
+        snprintf(text, 16, "%.*f us", us < 99.95 ? 1 : 0, us);
+    else
+        snprintf(text, 16, "%.*f ms", us < 99950 ? 1 : 0, us / 1e3);
+}
+
+static double gb_per_s(const gs_table *t, gs_operation operation, double seconds) {
+    gs_call call = call_of(t, operation, 0);
+    return 4e-9 * (double)call.count * (has_parts(operation) ? t->ranks : 1) / seconds;
+}
+
+static void print_head(const gs_table *t, int kind) {
+    char link[80];
+    if (kind == 0)
+        printf("%d rank%s, arrays of %s bytes; best of %d run%s or more, GB/s of the array\n", t->ranks,
+               gs_s(t->ranks), gs_thousands((double)t->size), t->runs, gs_s(t->runs));
+    if (kind == 0 && gs_link_is_there(&t->link))
+        printf("a message takes %s; all collectives are made of messages\n",
+               gs_link_text(&t->link, link, sizeof link));
+    if (kind == 0 && t->bind)
+        printf("each rank is bound to CPUs of its own, but not over gloo (--bind none undoes it)\n");
+    printf("\n%-14s", "");
+    for (int i = 0; i < t->transport_count; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "%s, %s", t->transports[i], kinds[kind]);
+        printf(" %15s", name);
+    }
+    printf("\n");
+}
+
+static void print_json_cell(const gs_table *t, gs_operation operation, gs_table_column at, bool right) {
+    const gs_outcome *o = &t->outcome[0];
+    char link[80];
+    cJSON *json = GS_JSON_OBJECT(GS_FIELD("operation", gs_operation_name(operation)),
+                                 GS_FIELD("transport", t->transports[at.transport]),
+                                 GS_FIELD("buffers", kinds[at.kind]), GS_FIELD("ranks", t->ranks),
+                                 GS_FIELD("right", right), GS_FIELD("seconds", o->seconds));
+    if (operation != GS_BARRIER)
+        cJSON_AddNumberToObject(json, "gb_per_s", gb_per_s(t, operation, o->seconds));
+    if (gs_link_is_there(&t->link))
+        cJSON_AddStringToObject(json, "link", gs_link_text(&t->link, link, sizeof link));
+    gs_json_print(json);
+}
+
+static void print_cell(gs_table *t, gs_operation operation, gs_table_column at) {
+    const gs_outcome *wrong = NULL;
+    for (int r = t->ranks - 1; r >= 0; r--)
+        if (t->outcome[r].error.status != GS_OK) wrong = &t->outcome[r];
+    t->cells++;
+    t->wrong += wrong != NULL;
+    char time[16];
+    print_time(t->outcome[0].seconds, time);
+    if (t->json)
+        print_json_cell(t, operation, at, !wrong);
+    else if (wrong)
+        printf(" %15s", "WRONG");
+    else if (operation == GS_BARRIER) /* no line ends with blanks */
+        printf("%*s %8s", at.transport > 0 ? 7 : 0, "", time);
+    else
+        printf(" %8s %6.2f", time, gb_per_s(t, operation, t->outcome[0].seconds));
+    fflush(stdout);
+    if (wrong)
+        fprintf(stderr, "%sgradsum collectives: %s, %s buffers: %s\n", t->json ? "" : "\n",
+                t->transports[at.transport], kinds[at.kind], wrong->error.message);
+}
 
 enum { FIRST = 0, SHM = 1, GLOO = 2 };
 static const char *const between_threads[] = {"threads", "shm", "gloo"};
@@ -64,8 +186,8 @@ static gs_status run_once(rank *r, gs_table_column at, gs_operation operation, d
     gs_table *t = r->t;
     gs_comm *c = r->comm[at.transport];
     bool message = operation == GS_SEND || operation == GS_RECV;
-    gs_call send = gs_table_call(t, GS_SEND, r->number),
-            call = gs_table_call(t, message ? GS_RECV : operation, r->number);
+    gs_call send = call_of(t, GS_SEND, r->number),
+            call = call_of(t, message ? GS_RECV : operation, r->number);
     gs_call_bytes bytes = gs_call_bytes_of(&call, r->number, t->ranks);
     if (message) bytes.in = gs_call_bytes_of(&send, r->number, t->ranks).in;
     if (message) gs_call_fill(&send, r->number, t->ranks, r->host_in, NULL);
@@ -100,7 +222,7 @@ static gs_status run_cell(rank *r, gs_table_column at, gs_operation operation) {
     gs_table *t = r->t;
     bind_for(r, t->transports[at.transport]);
     gs_outcome *mine = &t->outcome[r->number];
-    gs_call call = gs_table_call(t, operation == GS_SEND ? GS_RECV : operation, r->number);
+    gs_call call = call_of(t, operation == GS_SEND ? GS_RECV : operation, r->number);
     mine->error.status = GS_OK;
     mine->seconds = 1e30;
     gs_comm *first = r->comm[FIRST];
@@ -178,7 +300,7 @@ static gs_status run_row(rank *r, int kind, gs_operation operation) {
     for (int transport = 0; transport < t->transport_count; transport++) {
         gs_table_column at = {transport, kind};
         GS_TRY(run_cell(r, at, operation));
-        if (r->number == 0) gs_table_print_cell(t, operation, at);
+        if (r->number == 0) print_cell(t, operation, at);
         GS_TRY(gs_comm_barrier(r->comm[FIRST]));
     }
     if (r->number == 0 && !t->json) printf("\n");
@@ -188,7 +310,7 @@ static gs_status run_row(rank *r, int kind, gs_operation operation) {
 static gs_status run_tables(rank *r) {
     gs_table *t = r->t;
     for (int kind = 0; kind < (t->has_cl ? GS_TABLE_KINDS : 1); kind++) {
-        if (r->number == 0 && !t->json) gs_table_print_head(t, kind);
+        if (r->number == 0 && !t->json) print_head(t, kind);
         for (int o = t->ranks == 1 ? GS_BROADCAST : GS_SEND; o <= GS_BARRIER; o++) /* alone: to whom? */
             GS_TRY(run_row(r, kind, (gs_operation)o));
     }

@@ -1,14 +1,18 @@
 #include "cli/cli.h"
-#include "cli/draw/confusion.h"
-#include "cli/draw/eval_page.h"
-#include "cli/draw/wrapped.h"
 #include "cli/launch/shared.h"
 #include "core/text.h"
+#include "core/version.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "page/page.h"
+#include "page/report.h"
+#include "page/strings.h"
 
 #include <math.h>
+#include <nettle/base64.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <cjson/cJSON.h>
 
 /* For a text: the loss per token in nats; as perplexity, a choice among so many equally likely ones; and in bits. */
 static void print_text(const gs_settings *s, const gs_result *r) {
@@ -42,6 +46,149 @@ static void print_images(const gs_result *r) {
     gs_print_items(0, text);
 }
 
+/* ---- the confusion matrix: a table where it fits the screen, else by class. It wants result->confusion ---- */
+
+/* The samples with this label, and how many of them were taken for what they are; the share is NaN without any. */
+static double accuracy_of(const gs_result *r, int label, double *samples) {
+    const double *row = r->confusion + (size_t)label * (size_t)r->classes;
+    *samples = 0;
+    for (int k = 0; k < r->classes; k++) *samples += row[k];
+    return row[label] / *samples;
+}
+
+static void print_accuracy(FILE *out, const gs_result *r, int label) {
+    double samples, accuracy = accuracy_of(r, label, &samples);
+    if (samples > 0)
+        fprintf(out, "%8.2f %%\n", 100 * accuracy);
+    else
+        fprintf(out, "%10s\n", "-");
+}
+
+/* How wide the names are; what is not ASCII takes one column for each character. */
+static int columns_of(const char *text) {
+    int columns = 0;
+    for (; *text; text++) columns += ((unsigned char)*text & 0xc0) != 0x80;
+    return columns;
+}
+
+static int widest_name(const gs_result *r) {
+    char room[GS_CLASS_NAME];
+    int most = 0;
+    for (int k = 0; k < r->classes; k++) {
+        const int columns = columns_of(gs_class_name(&r->names, k, room));
+        if (columns > most) most = columns;
+    }
+    return most;
+}
+
+/* At the left or, with a width below 0, at the right of that many columns. */
+static void print_name(FILE *out, const char *name, int width) {
+    const int fill = abs(width) - columns_of(name);
+    fprintf(out, "%*s%s%*s", width < 0 && fill > 0 ? fill : 0, "", name, width > 0 && fill > 0 ? fill : 0,
+            "");
+}
+
+/* What a row begins with: "cow", or where the columns have numbers, "2 cow". */
+static void print_label(FILE *out, const gs_result *r, int label, bool numbered, int width) {
+    char name[GS_CLASS_NAME], row[GS_CLASS_NAME + 16];
+    gs_class_name(&r->names, label, name);
+    snprintf(row, sizeof row, "%*d %s", snprintf(NULL, 0, "%d", r->classes - 1), label, name);
+    print_name(out, numbered ? row : name, r->names.count ? width : -width);
+}
+
+/* first: columns for the label; each: for a class, which is headed by its name or, if numbered, by its number. */
+static void print_table(FILE *out, const gs_result *r, bool numbered, int first, int each) {
+    char room[GS_CLASS_NAME];
+    fprintf(out, "\n%-*s   taken for\n%*s", first, "label", first, "");
+    for (int k = 0; k < r->classes; k++)
+        if (numbered)
+            fprintf(out, "%*d", each, k);
+        else
+            print_name(out, gs_class_name(&r->names, k, room), -each);
+    fprintf(out, "%10s\n", "accuracy");
+    for (int label = 0; label < r->classes; label++) {
+        print_label(out, r, label, numbered, first);
+        for (int k = 0; k < r->classes; k++)
+            fprintf(out, "%*.0f", each, r->confusion[label * r->classes + k]);
+        print_accuracy(out, r, label);
+    }
+}
+
+/* What a label was taken for most often where it was not recognised; -1: always recognised. */
+static int usual_mistake(const gs_result *r, int label) {
+    const double *row = r->confusion + (size_t)label * (size_t)r->classes;
+    int most = -1;
+    for (int k = 0; k < r->classes; k++)
+        if (k != label && row[k] > 0 && (most < 0 || row[k] > row[most])) most = k;
+    return most;
+}
+
+static void print_list(FILE *out, const gs_result *r, int first) {
+    char room[GS_CLASS_NAME];
+    fprintf(out, "\n%-*s  samples  accuracy  most often taken for\n", first, "label");
+    for (int label = 0; label < r->classes; label++) {
+        double samples, accuracy = accuracy_of(r, label, &samples);
+        if (!(samples > 0)) continue;
+        int mistake = usual_mistake(r, label);
+        print_label(out, r, label, false, first);
+        fprintf(out, " %8.0f %7.2f %%", samples, 100 * accuracy);
+        if (mistake >= 0)
+            fprintf(out, "  %s (%.0f)", gs_class_name(&r->names, mistake, room),
+                    r->confusion[label * r->classes + mistake]);
+        fprintf(out, "\n");
+    }
+}
+
+static int larger(int a, int b) {
+    return a > b ? a : b;
+}
+
+/* A row for each label: how many of its samples were taken for which class, and its accuracy. Classes with names
+ * are shown by them; where these are too wide for columns, columns have numbers, and so have the
+ * rows beside the name. Where that is wider than the screen too: a line for each label that has samples, with its
+ * accuracy and what it was most often taken for. */
+static void print_confusion(FILE *out, const gs_screen *screen, const gs_result *r) {
+    enum { LABEL = 5, ACCURACY = 10 };
+    double most = 0;
+    for (int i = 0; i < r->classes * r->classes; i++) most = fmax(most, r->confusion[i]);
+    const int number = snprintf(NULL, 0, "%d", r->classes) + 1, name = widest_name(r);
+    const int count = larger(larger(snprintf(NULL, 0, "%.0f", most) + 1, number), 5);
+    const int named = larger(count, name + 1), first = larger(LABEL, name);
+    const int numbered_first = r->names.count ? larger(LABEL, number + name) : LABEL;
+    if (r->names.count && first + r->classes * named + ACCURACY <= screen->width)
+        print_table(out, r, false, first, named);
+    else if (numbered_first + r->classes * count + ACCURACY <= screen->width)
+        print_table(out, r, r->names.count > 0, numbered_first, count);
+    else
+        print_list(out, r, first);
+}
+
+/* JSON has escapes of its own for control characters. */
+static const char *name_for_json(const gs_class_names *n, int k, char room[GS_CLASS_NAME]) {
+    static const char controls[] =
+        "\1\2\3\4\5\6\7\b\t\n\v\f\r\16\17\20\21\22\23\24\25\26\27\30\31\32\33\34\35\36\37\177";
+    if (k >= n->count) return gs_class_name(n, k, room);
+    return gs_printable_into(room, GS_CLASS_NAME, n->name[k], controls);
+}
+
+/* "confusion": rows of counts; "class_accuracy": 0 to 1, null for a class without samples; "class_names"
+ * where there are some. */
+static void confusion_json(const gs_result *r, cJSON *o) {
+    cJSON *matrix = cJSON_AddArrayToObject(o, "confusion"),
+          *by_class = cJSON_AddArrayToObject(o, "class_accuracy"),
+          *names = r->names.count ? cJSON_AddArrayToObject(o, "class_names") : NULL;
+    char room[GS_CLASS_NAME];
+    for (int label = 0; label < r->classes; label++) {
+        double samples, accuracy = accuracy_of(r, label, &samples);
+        cJSON *row = cJSON_CreateDoubleArray(r->confusion + (size_t)label * (size_t)r->classes, r->classes);
+        cJSON_AddItemToArray(matrix, row);
+        if (names) cJSON_AddItemToArray(names, cJSON_CreateString(name_for_json(&r->names, label, room)));
+        cJSON_AddItemToArray(by_class, samples > 0 ? cJSON_CreateNumber(accuracy) : cJSON_CreateNull());
+    }
+}
+
+/* ---- the result ---- */
+
 /* matrix: show the confusion matrix too. */
 static void print_result(const gs_settings *s, const gs_result *r, bool matrix, bool json) {
     if (!json) {
@@ -50,7 +197,7 @@ static void print_result(const gs_settings *s, const gs_result *r, bool matrix, 
         else
             print_images(r);
         gs_screen screen = gs_screen_of(stdout);
-        if (matrix) gs_confusion_print(stdout, &screen, r);
+        if (matrix) print_confusion(stdout, &screen, r);
         return;
     }
     cJSON *o =
@@ -59,9 +206,160 @@ static void print_result(const gs_settings *s, const gs_result *r, bool matrix, 
                        GS_FIELD("test_loss", r->test_loss), GS_FIELD("samples_per_s", r->samples_per_s));
     add_text(s, r, o);
     if (r->top_accuracy >= 0) cJSON_AddNumberToObject(o, "test_top5_accuracy", r->top_accuracy);
-    if (matrix) gs_confusion_json(r, o);
+    if (matrix) confusion_json(r, o);
     gs_json_print(o);
 }
+
+/* ---- pictures for the page ---- */
+
+enum { SIDE = 96 }; /* pixels of a picture on the page, at most */
+
+/* One sample as numbers from 0 to 255, whatever the set keeps. NULL: no memory, or it cannot be read. */
+static float *numbers_of(const gs_dataset *set, size_t sample) {
+    const size_t count = gs_shape_size(set->shape);
+    unsigned char *raw = malloc(gs_dataset_input_bytes(set));
+    float *x = malloc(count * sizeof *x), low = INFINITY, high = -INFINITY;
+    if (!raw || !x || gs_dataset_gather(set, NULL, sample, 1, raw, NULL) != GS_OK) {
+        free(raw);
+        free(x);
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        x[i] = set->inputs ? ((const float *)(const void *)raw)[i] : (float)raw[i];
+        if (x[i] < low) low = x[i];
+        if (x[i] > high) high = x[i];
+    }
+    free(raw);
+    /* Numbers that were no bytes: the darkest becomes black, the brightest white. */
+    for (size_t i = 0; set->inputs && i < count; i++)
+        x[i] = high > low ? 255 * (x[i] - low) / (high - low) : 0;
+    return x;
+}
+
+/* The mean of by x by pixels, in rows of `width`. */
+static unsigned char mean_of(const float *x, int width, int by) {
+    float sum = 0;
+    for (int i = 0; i < by; i++)
+        for (int j = 0; j < by; j++) sum += x[i * width + j];
+    return (unsigned char)lrintf(sum / (float)(by * by));
+}
+
+/* y (c, h / by, w / by): such means. */
+static void shrink(const float *x, gs_shape s, int by, unsigned char *y) {
+    const int h = s.h / by, w = s.w / by;
+    for (int c = 0; c < s.c; c++, x += (size_t)s.h * (size_t)s.w)
+        for (int i = 0; i < h; i++)
+            for (int j = 0; j < w; j++) *y++ = mean_of(x + (size_t)(i * by) * (size_t)s.w + j * by, s.w, by);
+}
+
+/* null where the samples are no pictures, or where one cannot be had. */
+static cJSON *picture_of(const gs_dataset *set, size_t sample) {
+    const gs_shape s = set->shape;
+    const int longer = s.h > s.w ? s.h : s.w, by = (longer + SIDE - 1) / SIDE;
+    if ((s.c != 1 && s.c != 3) || s.t > 0 || s.h / by < 2 || s.w / by < 2) return cJSON_CreateNull();
+    const size_t bytes = (size_t)s.c * (size_t)(s.h / by) * (size_t)(s.w / by);
+    float *x = numbers_of(set, sample);
+    unsigned char *y = malloc(bytes);
+    char *text = calloc(1, BASE64_ENCODE_RAW_LENGTH(bytes) + 1);
+    cJSON *picture = cJSON_CreateNull();
+    if (x && y && text) {
+        shrink(x, s, by, y);
+        base64_encode_raw(text, bytes, y);
+        cJSON_Delete(picture);
+        const int h = s.h / by, w = s.w / by;
+        picture =
+            GS_JSON_OBJECT(GS_FIELD("h", h), GS_FIELD("w", w), GS_FIELD("c", s.c), GS_FIELD("bytes", text));
+    }
+    free(x);
+    free(y);
+    free(text);
+    return picture;
+}
+
+/* ---- the page ---- */
+
+/* The page of `eval --report`: accuracy, the confusion matrix, and the samples that the model gets most wrong.
+ *
+ * What the page's script (src/page/eval.js) reads:
+ *
+ *     version, command, load, data, workers; samples, classes, accuracy, top5 (or null), loss
+ *     names      of the classes; [] where they have only numbers
+ *     confusion  [[label, taken, samples]]   where there are some
+ *     worst      [{sample, label, taken, loss (null: infinite), sure,
+ *                  picture: {h, w, c: 1 or 3, bytes: base64 of (c, h, w)}, or null}]
+ */
+static void add_names(cJSON *o, const gs_result *r) {
+    char room[GS_CLASS_NAME];
+    cJSON *names = cJSON_AddArrayToObject(o, "names");
+    for (int k = 0; k < r->classes && r->names.count > 0; k++)
+        cJSON_AddItemToArray(names, cJSON_CreateString(gs_class_name(&r->names, k, room)));
+}
+
+static void add_confusion(cJSON *o, const gs_result *r) {
+    cJSON *cells = cJSON_AddArrayToObject(o, "confusion");
+    for (int label = 0; label < r->classes; label++)
+        for (int taken = 0; taken < r->classes; taken++) {
+            const double count = r->confusion[(size_t)label * (size_t)r->classes + (size_t)taken];
+            if (count > 0)
+                cJSON_AddItemToArray(cells, GS_JSON_ARRAY(GS_JSON(label), GS_JSON(taken), GS_JSON(count)));
+        }
+}
+
+static void add_worst(cJSON *o, const gs_result *r, const gs_dataset *set) {
+    cJSON *list = cJSON_AddArrayToObject(o, "worst");
+    for (int i = 0; i < r->worst.count; i++) {
+        const gs_wrong *w = &r->worst.of[i];
+        cJSON_AddItemToArray(list, GS_JSON_OBJECT(GS_FIELD("sample", w->sample), GS_FIELD("label", w->label),
+                                                  GS_FIELD("taken", w->taken),
+                                                  GS_FIELD("loss", gs_report_number(w->loss)),
+                                                  GS_FIELD("sure", gs_report_number(w->sure)),
+                                                  GS_FIELD("picture", picture_of(set, w->sample))));
+    }
+}
+
+static cJSON *data_of(const gs_settings *s, const gs_result *r, const gs_dataset *set, int argc,
+                      char *const *argv) {
+    cJSON *o = GS_JSON_OBJECT(GS_FIELD("version", GRADSUM_VERSION), GS_FIELD("load", s->load),
+                              GS_FIELD("data", s->data), GS_FIELD("workers", r->workers),
+                              GS_FIELD("samples", set->count), GS_FIELD("classes", r->classes),
+                              GS_FIELD("accuracy", gs_report_number(r->test_accuracy)),
+                              GS_FIELD("top5", gs_report_number(r->top_accuracy)),
+                              GS_FIELD("loss", gs_report_number(r->test_loss)));
+    cJSON *command = cJSON_AddArrayToObject(o, "command");
+    cJSON_AddItemToArray(command, cJSON_CreateString("gradsum"));
+    for (int i = 0; i < argc; i++) cJSON_AddItemToArray(command, cJSON_CreateString(argv[i]));
+    add_names(o, r);
+    add_confusion(o, r);
+    add_worst(o, r, set);
+    return o;
+}
+
+/* s, r: of gs_eval with settings->confusion. argv: the command. */
+static gs_status write_page(const gs_settings *s, const gs_result *r, const char *path, int argc,
+                            char *const *argv) {
+    gs_dataset *set;
+    gs_settings as_run = *s;
+    as_run.folder.size = r->folder_size;
+    GS_TRY(gs_load_set(&as_run, GS_TEST, &set));
+    cJSON *o = data_of(s, r, set, argc, argv);
+    const gs_page_part parts[] = {
+        {"title", GS_PAGE_TEXT, "gradsum: an evaluation", NULL},
+        {"style", GS_PAGE_STYLE, gs_page_base_css, NULL},
+        {"style", GS_PAGE_STYLE, gs_page_eval_css, NULL},
+        {"body", GS_PAGE_HTML, gs_page_eval_html, NULL},
+        {"data", GS_PAGE_JSON, NULL, o},
+        {"chart", GS_PAGE_SCRIPT, "", NULL},
+        {"script", GS_PAGE_SCRIPT, gs_page_base_js, NULL},
+        {"script", GS_PAGE_SCRIPT, gs_page_eval_js, NULL},
+        {NULL, GS_PAGE_TEXT, NULL, NULL},
+    };
+    gs_status status = gs_page_write(path, gs_page_base_html, parts);
+    cJSON_Delete(o);
+    gs_dataset_free(set);
+    return status;
+}
+
+/* ---- the command ---- */
 
 /* What cannot be written is said before the work begins. */
 static gs_status check_own(const gs_settings *s, const char *page) {
@@ -118,7 +416,7 @@ int gs_cmd_eval(int argc, char **argv) {
     gs_tell_test_set("eval", &s);
     gs_tell_skipped("eval", &result);
     if (result.rank == 0) print_result(&s, &result, matrix, json);
-    if (result.rank == 0 && page) status = gs_eval_page(&s, &result, page, argc, argv);
+    if (result.rank == 0 && page) status = write_page(&s, &result, page, argc, argv);
     gs_result_free(&result);
     return status == GS_OK ? GS_EXIT_OK : gs_failed("eval", status);
 }

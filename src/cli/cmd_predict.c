@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 #include "core/text.h"
+#include "io/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,18 +39,21 @@ int gs_cmd_predict(int argc, char **argv) {
     const char *missing = !s.load ? "--load FILE is required: the weights to use"
                           : !out  ? "-o FILE is required: where to write the logits"
                                   : NULL;
-    if (missing) return gs_failed("predict", gs_fail(GS_E_USAGE, "%s", missing));
+    gs_status status =
+        missing ? gs_fail(GS_E_USAGE, "%s", missing) : gs_file_check_target(out, GS_FILE_ARRAY);
+    if (status != GS_OK) return gs_failed("predict", status);
+
     float *logits;
     size_t rows;
     int columns;
-    gs_status status = gs_predict_all(&s, &logits, &rows, &columns);
+    status = gs_predict_all(&s, &logits, &rows, &columns);
     if (status != GS_OK) return gs_failed("predict", status);
     gs_tell_scaling("predict", &s);
     gs_tell_test_set("predict", &s);
     status = gs_npy_save(out, logits, rows, (size_t)columns);
     free(logits);
     if (status != GS_OK) return gs_failed("predict", status);
-    printf("%s: logits (%zu, %d)\n", out, rows, columns);
+    gs_print_line("%s: logits (%zu, %d)", out, rows, columns);
     print_classes(&s);
     return GS_EXIT_OK;
 }

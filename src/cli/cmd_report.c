@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static void cut_slashes(char *folder) {
     size_t length = strlen(folder);
@@ -39,11 +38,6 @@ static gs_status add_all(cJSON *report, char **folders, int count) {
     return GS_OK;
 }
 
-static bool is_same(const char *a, const char *b) {
-    struct stat s, t;
-    return stat(a, &s) == 0 && stat(b, &t) == 0 && s.st_dev == t.st_dev && s.st_ino == t.st_ino;
-}
-
 static bool is_of_log(const char *name) {
     static const char *const names[] = {"run.json", "metrics.jsonl", "trace.json"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -59,7 +53,7 @@ static const char *find_in_log(const char *folder, const char *out, char name[25
     bool found = false;
     for (struct dirent *e; d && !found && (e = readdir(d));) {
         snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        found = is_of_log(e->d_name) && is_same(path, out);
+        found = is_of_log(e->d_name) && gs_file_is_same(path, out);
         if (found) snprintf(name, 256, "%s", e->d_name);
     }
     if (d) closedir(d);
@@ -71,7 +65,7 @@ static gs_status check_not_of_log(const char *folder, const char *out) {
     const char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out;
     char found[256], parent[PATH_MAX];
     snprintf(parent, sizeof parent, "%.*s", slash ? (int)(slash - out) + 1 : 1, slash ? out : ".");
-    if (!is_of_log(name) || !is_same(folder, parent)) name = find_in_log(folder, out, found);
+    if (!is_of_log(name) || !gs_file_is_same(folder, parent)) name = find_in_log(folder, out, found);
     if (!name) return GS_OK;
     return gs_fail(GS_E_USAGE, "-o %s is %s of the log %s; choose another name for the page", out, name,
                    folder);
@@ -91,7 +85,8 @@ static gs_status report(char **folders, int count, const char *out) {
     snprintf(title, sizeof title, "gradsum: %s%s", last_part(folders[0]), count > 1 ? " and others" : "");
     if (status == GS_OK) status = gs_report_write(data, title, out);
     cJSON_Delete(data);
-    if (status == GS_OK) printf("%s: %d run%s; open it in a browser\n", out, count, count > 1 ? "s" : "");
+    if (status == GS_OK)
+        gs_print_line("%s: %d run%s; open it in a browser", out, count, count > 1 ? "s" : "");
     return status;
 }
 

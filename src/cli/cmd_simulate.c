@@ -192,7 +192,7 @@ static gs_status tell(const question *q) {
         gs_simulate_print(a);
     if (q->out) GS_TRY(gs_simulate_page(a, q->out));
     if (q->out && !q->json)
-        printf("\n%s: a page with the curves and a timeline; open it in a browser\n", q->out);
+        gs_print_line("\n%s: a page with the curves and a timeline; open it in a browser", q->out);
     return GS_OK;
 }
 

@@ -126,8 +126,8 @@ static gs_status show_on_page(const wish *w, const gs_sync_scheme *scheme) {
     s.data = w->data ? w->data : "fashion-mnist-small";
     s.batch = w->batch ? (size_t)w->batch : 8 * (size_t)w->workers;
     GS_TRY(gs_step_page(w->out, scheme, &s, w->workers));
-    printf("%s: %s over %d workers, and the other schemes; open it in a browser\n", w->out, scheme->name,
-           w->workers);
+    gs_print_line("%s: %s over %d workers, and the other schemes; open it in a browser", w->out, scheme->name,
+                  w->workers);
     return GS_OK;
 }
 

@@ -425,10 +425,12 @@ void gs_progress_end(gs_progress *p, const gs_result *r) {
     if (!*p->ended) printf("loader   workers waited for it %.1f %% of the time\n", 100 * r->waited);
     printf("weights  sha256 %s\n", sha256);
     if (!p->settings->save || p->failure) return;
-    printf("saved    %s", p->settings->save);
+    char best[80] = "";
     if (r->kept_epoch && p->tokens)
-        printf(": the best, of epoch %d, test loss %.4f", r->kept_epoch, gs_shown(r->kept_loss));
+        snprintf(best, sizeof best, ": the best, of epoch %d, test loss %.4f", r->kept_epoch,
+                 gs_shown(r->kept_loss));
     else if (r->kept_epoch)
-        printf(": the best, of epoch %d, test accuracy %.2f %%", r->kept_epoch, 100 * r->kept_accuracy);
-    printf("\n");
+        snprintf(best, sizeof best, ": the best, of epoch %d, test accuracy %.2f %%", r->kept_epoch,
+                 100 * r->kept_accuracy);
+    gs_print_line("saved    %s%s", p->settings->save, best);
 }

@@ -16,7 +16,7 @@ gs_status gs_fail_descriptor(int error, const char *what, ...) {
     vsnprintf(text, sizeof text, what, rest);
     va_end(rest);
     if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        return gs_fail(GS_E_FILE, "%s: too many open files: the limit is %llu (ulimit -n)", text,
+        return gs_fail(GS_E_FILE, "%s: too many open files: RLIMIT_NOFILE is %llu (ulimit -n)", text,
                        (unsigned long long)limit.rlim_cur);
     return gs_fail(GS_E_FILE, "%s: %s", text, strerror(error));
 }

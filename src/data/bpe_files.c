@@ -299,7 +299,8 @@ static gs_status load(lists *l, gs_bpe **out) {
     GS_TRY(list_tokens(path, vocabulary, l));
     GS_TRY(add_tokens(l));
     const gs_status status = make(l->token, l->size, path, l->merges, l->merges_bytes, merges, out);
-    return gs_foreign_explain(status, merges, "a list of merges");
+    return gs_foreign_explain(status, merges,
+                              "a list of merges (tokens that are bytes need none: --tokens bytes)");
 }
 
 gs_status gs_bpe_load(const char *folder, gs_bpe **out) {

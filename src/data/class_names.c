@@ -1,4 +1,4 @@
-#include "data/class_names.h"
+#include "data/dataset.h"
 
 #include <stdio.h>
 #include <stdlib.h>

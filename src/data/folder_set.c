@@ -13,9 +13,14 @@
 #include <zlib.h>
 #include "data/crew.h"
 #include "data/decoded.h"
-#include "data/folder_file.h"
+#include "data/folder_list.h"
 #include "data/order.h"
 #include "io/file.h"
+#include "core/text.h"
+#include "data/resize.h"
+#include "data/source.h"
+#include "data/view.h"
+#include "io/picture.h"
 
 enum { PATH_SIZE = 8192 };
 
@@ -28,6 +33,118 @@ typedef struct folder_set {
     gs_decoded *cache; /* NULL: none */
 } folder_set;
 
+/* ---- one file: read, decoded, cropped and resized to a sample ---- */
+
+/* What a thread that decodes has for itself. */
+typedef struct folder_tools {
+    gs_picture_reader *reader;
+    gs_resizer resizer;
+    unsigned char *file, *picture; /* bytes of the file; a sample before it is changed */
+    size_t file_room, picture_room;
+} folder_tools;
+
+static void free_tools(void *of) {
+    folder_tools *t = of;
+    if (!t) return;
+    gs_picture_reader_free(t->reader);
+    gs_resizer_free(&t->resizer);
+    free(t->file);
+    free(t->picture);
+    free(t);
+}
+
+static gs_status create_tools(void **out) {
+    folder_tools *t = *out = calloc(1, sizeof *t);
+    if (!t) return gs_fail(GS_E_MEMORY, "no memory for a loader");
+    gs_status status = gs_picture_reader_create(&t->reader);
+    if (status == GS_OK) return GS_OK;
+    free_tools(t);
+    *out = NULL;
+    return status;
+}
+
+static bool make_room(unsigned char **memory, size_t *room, size_t bytes) {
+    if (bytes <= *room) return true;
+    free(*memory);
+    *memory = malloc(bytes);
+    *room = *memory ? bytes : 0;
+    return *memory != NULL;
+}
+
+/* Messages here leave the name out: decode_file puts it before them. */
+static gs_status read_all(int fd, unsigned char *to, size_t *bytes) {
+    size_t got = 0;
+    while (got < *bytes) {
+        const ssize_t n = read(fd, to + got, *bytes - got);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return gs_fail(GS_E_FILE, "cannot be read: %s", strerror(errno));
+        if (n == 0) break; /* it has become shorter */
+        got += (size_t)n;
+    }
+    *bytes = got;
+    return GS_OK;
+}
+
+static gs_status read_file(const char *path, folder_tools *t, size_t *bytes) {
+    struct stat s;
+    const int fd =
+        open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); /* waits for nothing: io/read.c */
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+        return gs_fail(GS_E_MEMORY, "cannot be opened: %s", strerror(errno)); /* not the file's fault */
+    gs_status status = GS_OK;
+    if (fd < 0 || fstat(fd, &s) != 0)
+        status = gs_fail(GS_E_FILE, "cannot be read: %s", strerror(errno));
+    else if (!S_ISREG(s.st_mode))
+        status = gs_fail(GS_E_FILE, "cannot be read: it is %s",
+                         S_ISDIR(s.st_mode) ? "a folder" : "no regular file");
+    else if (s.st_size > GS_FOLDER_FILE)
+        status = gs_fail(GS_E_FORMAT, "the file has %lld bytes; at most %d are allowed", (long long)s.st_size,
+                         GS_FOLDER_FILE);
+    else if (!make_room(&t->file, &t->file_room, (size_t)s.st_size + 1))
+        status = gs_fail(GS_E_MEMORY, "no memory for a file of %lld bytes", (long long)s.st_size);
+    *bytes = status == GS_OK ? (size_t)s.st_size : 0;
+    if (status == GS_OK) status = read_all(fd, t->file, bytes);
+    if (fd >= 0) close(fd);
+    return status;
+}
+
+/* Room for one sample, which is valid until the next call; NULL: no memory. */
+static unsigned char *room_for_sample(folder_tools *t, size_t bytes) {
+    return make_room(&t->picture, &t->picture_room, bytes) ? t->picture : NULL;
+}
+
+/* Which part of the file's picture is wanted. */
+static gs_view view_of(int size, const gs_wanted *w, size_t sample, int width, int height) {
+    if (!w || !w->augment || !w->augment->resized_crop) return gs_view_centre(width, height, size);
+    return gs_view_resized(width, height, size, w->seed, w->epoch, sample);
+}
+
+static gs_status decode(folder_tools *t, const char *path, int size, const gs_wanted *w, size_t sample,
+                        unsigned char *out) {
+    const unsigned char *rgb;
+    size_t bytes = 0;
+    int width, height, small_width, small_height;
+    GS_TRY(read_file(path, t, &bytes));
+    GS_TRY(gs_picture_begin(t->reader, t->file, bytes, &width, &height));
+    const gs_view whole = view_of(size, w, sample, width, height);
+    GS_TRY(gs_picture_decode(t->reader, gs_view_shrink(&whole), &rgb, &small_width, &small_height));
+    const gs_view view = gs_view_of_small(&whole, width, height, small_width, small_height);
+    if (gs_resize(&t->resizer, rgb, small_width, view.across, view.down, size, out)) return GS_OK;
+    return gs_fail(GS_E_MEMORY, "no memory to make it %d x %d", size, size);
+}
+
+/* File `i` of the list becomes out[3][size][size], as it is shown to sample `sample`: with resized_crop a part of it,
+ * else, or where `w` is NULL, its middle. The message of a failure has its path and its number. */
+static gs_status decode_file(folder_tools *t, const gs_folder_list *list, size_t i, int size,
+                             const gs_wanted *w, size_t sample, unsigned char *out) {
+    char path[PATH_SIZE], shown[700];
+    const bool fits = gs_folder_path(list, i, path, sizeof path);
+    gs_status status =
+        fits ? decode(t, path, size, w, sample, out) : gs_fail(GS_E_FILE, "the path is too long");
+    return gs_context(status, "%s, file %zu of %zu", gs_printable_into(shown, sizeof shown, path, ""), i + 1,
+                      list->count);
+}
+
 /* ---- one sample ---- */
 
 static bool is_marked(const folder_set *f, size_t i) {
@@ -35,12 +152,12 @@ static bool is_marked(const folder_set *f, size_t i) {
 }
 
 /* File `i` from the cache, or decoded, and then kept. */
-static gs_status bring(folder_set *f, gs_folder_tools *t, size_t i, const gs_wanted *w, size_t sample,
+static gs_status bring(folder_set *f, folder_tools *t, size_t i, const gs_wanted *w, size_t sample,
                        unsigned char *out) {
     const bool resized = w && w->augment && w->augment->resized_crop;
     gs_decoded *cache = resized ? NULL : f->cache;
     if (cache && gs_decoded_get(cache, i, out) == GS_DECODED_HERE) return GS_OK;
-    GS_TRY(gs_folder_decode(t, &f->list, i, f->size, w, sample, out));
+    GS_TRY(decode_file(t, &f->list, i, f->size, w, sample, out));
     if (cache) gs_decoded_put(cache, i, out);
     return GS_OK;
 }
@@ -56,7 +173,7 @@ static gs_status with_advice(const folder_set *f, gs_status status) {
 }
 
 /* The first file from *i on that can be decoded; *i becomes its number. */
-static gs_status bring_good(folder_set *f, gs_folder_tools *t, size_t *i, const gs_wanted *w,
+static gs_status bring_good(folder_set *f, folder_tools *t, size_t *i, const gs_wanted *w,
                             unsigned char *out) {
     const size_t count = f->list.count, sample = *i;
     for (size_t k = 0; k < count; k++) {
@@ -85,13 +202,13 @@ static bool is_changed(const gs_augment *a) {
 static gs_status read_sample(void *context, void *tools_of, size_t k) {
     const reading *r = context;
     const gs_wanted *w = r->wanted;
-    gs_folder_tools *t = tools_of;
+    folder_tools *t = tools_of;
     const size_t sample = gs_wanted_sample(w, k), bytes = gs_dataset_input_bytes(r->set);
     size_t i = sample;
     if (sample >= r->set->count) gs_bug("gs_dataset_gather: sample %zu of %zu", sample, r->set->count);
     unsigned char *out = r->inputs + k * bytes;
     const bool changed = is_changed(w->augment);
-    unsigned char *cut = changed ? gs_folder_room(t, bytes) : out;
+    unsigned char *cut = changed ? room_for_sample(t, bytes) : out;
     if (!cut) return gs_fail(GS_E_MEMORY, "no memory for a sample of %zu bytes", bytes);
     GS_TRY(bring_good(r->f, t, &i, w, cut));
     if (changed) gs_augment_picture(w->augment, r->set->shape, 1, w->seed, w->epoch, sample, cut, out);
@@ -142,8 +259,7 @@ typedef struct filling {
 static gs_status fill_one(void *context, void *tools_of, size_t k) {
     const filling *x = context;
     const size_t i = x->first + k, bytes = 3 * (size_t)x->f->size * (size_t)x->f->size;
-    gs_status status =
-        gs_folder_decode(tools_of, &x->f->list, i, x->f->size, NULL, i, x->pictures + k * bytes);
+    gs_status status = decode_file(tools_of, &x->f->list, i, x->f->size, NULL, i, x->pictures + k * bytes);
     x->states[k] = status == GS_OK ? GS_DECODED_HERE : GS_DECODED_BROKEN;
     return may_be_skipped(x->f, status) ? GS_OK : with_advice(x->f, status);
 }
@@ -278,8 +394,8 @@ gs_status gs_folder_set_load(const char *where, gs_split split, const gs_folder_
     f->list.classes = (gs_class_names){0};
     d->shape = (gs_shape){3, f->size, f->size, 0};
     snprintf(d->kind, sizeof d->kind, "pictures in %d folders", d->classes);
-    GS_TRY(gs_crew_create(o->loaders > 0 ? o->loaders : 1,
-                          (gs_crew_tools){gs_folder_tools_create, gs_folder_tools_free}, &f->crew));
+    GS_TRY(
+        gs_crew_create(o->loaders > 0 ? o->loaders : 1, (gs_crew_tools){create_tools, free_tools}, &f->crew));
     GS_TRY(open_cache(f, o->cache, split));
     return split == GS_TRAIN ? measure_scaling(f, d) : GS_OK;
 }
@@ -293,7 +409,7 @@ static double cpu_seconds(void) {
 }
 
 /* Pictures a second from the cache, or decoded; each is read once before the clock starts, to fill the cache. */
-static gs_status speed_of(folder_set *f, const gs_dataset *d, gs_folder_tools *t, double seconds, bool cached,
+static gs_status speed_of(folder_set *f, const gs_dataset *d, folder_tools *t, double seconds, bool cached,
                           double *speed) {
     enum { MOST = 64 };
     unsigned char *out = malloc(gs_dataset_input_bytes(d));
@@ -308,8 +424,7 @@ static gs_status speed_of(folder_set *f, const gs_dataset *d, gs_folder_tools *t
          took = cpu_seconds() - start) {
         size_t k = n++ % MOST % d->count;
         while (is_marked(f, k)) k = (k + 1) % d->count;
-        status =
-            cached ? bring(f, t, k, NULL, k, out) : gs_folder_decode(t, &f->list, k, f->size, NULL, k, out);
+        status = cached ? bring(f, t, k, NULL, k, out) : decode_file(t, &f->list, k, f->size, NULL, k, out);
     }
     free(out);
     *speed = (double)n / took;
@@ -322,9 +437,9 @@ gs_status gs_folder_measure(const gs_dataset *d, double seconds, double *decoded
     if (!d->source || d->source->read != read_samples)
         return gs_fail(GS_E_USAGE, "%s is no image folder", d->name);
     folder_set *f = (folder_set *)d->source;
-    GS_TRY(gs_folder_tools_create(&t));
+    GS_TRY(create_tools(&t));
     gs_status status = speed_of(f, d, t, seconds, false, decoded);
     if (status == GS_OK && f->cache) status = speed_of(f, d, t, seconds, true, cached);
-    gs_folder_tools_free(t);
+    free_tools(t);
     return status;
 }

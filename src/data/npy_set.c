@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "io/file.h"
 #include "io/npy.h"
 
 enum { PATH_SIZE = 4096, FILES = 4 };
@@ -73,6 +74,16 @@ static gs_status files_of_list(const char *where, gs_split split, pair *p) {
     snprintf(p->images, PATH_SIZE, "%.*s", length[first], name[first]);
     snprintf(p->labels, PATH_SIZE, "%.*s", length[first + 1], name[first + 1]);
     return GS_OK;
+}
+
+bool gs_npy_reads(const char *where, const char *file) {
+    bool reads = false;
+    pair p;
+    for (int i = 0; i < 2 && !reads; i++)
+        reads =
+            (is_list(where) ? files_of_list : files_of_folder)(where, i ? GS_TRAIN : GS_TEST, &p) == GS_OK &&
+            (gs_file_is_same(p.images, file) || gs_file_is_same(p.labels, file));
+    return reads;
 }
 
 /* ---- images ---- */

@@ -16,6 +16,8 @@
 
 /* Does `where` begin with "npy:", or is it a folder with such files? */
 bool gs_npy_is_at(const char *where);
+/* Is `file` one of those that are read there? */
+bool gs_npy_reads(const char *where, const char *file);
 
 /* Load one split. GS_E_USAGE: there are not two or four files, or no training set. GS_E_FILE: a file is missing or
  * cannot be read. GS_E_FORMAT: as gs_npy_load; elements or sizes other than those above; as many labels as images are

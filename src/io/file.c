@@ -155,24 +155,59 @@ static int error_of_lost_write(FILE *file) {
     return fputc('\n', file) == EOF || fflush(file) != 0 ? errno : EIO;
 }
 
+bool gs_file_is_same(const char *a, const char *b) {
+    struct stat s, t;
+    return stat(a, &s) == 0 && stat(b, &t) == 0 && s.st_dev == t.st_dev && s.st_ino == t.st_ino;
+}
+
+/* With what files of a kind begin, and how their names end. */
+static const struct {
+    const char *what, *format, *ending, *begins[4];
+} kinds[] = {
+    [GS_FILE_PAGE] = {"page", "a page in HTML", ".html", {"<!doctype html", "<!DOCTYPE html"}},
+    [GS_FILE_WEIGHTS] = {"weights", "safetensors", ".safetensors", {NULL}}, /* see begins_as() */
+    [GS_FILE_ARRAY] = {"array of NumPy", "an array of NumPy", ".npy", {"\x93NUMPY"}},
+    [GS_FILE_MARKS] = {"marks", NULL, NULL, {"student,", "identifier", "<?xml", "{"}},
+};
+
+static bool begins_as(const char begin[16], size_t bytes, gs_file_kind kind) {
+    for (int i = 0; i < 4 && kinds[kind].begins[i]; i++)
+        if (strncmp(begin, kinds[kind].begins[i], strlen(kinds[kind].begins[i])) == 0) return true;
+    return kind == GS_FILE_WEIGHTS && bytes > 8 && begin[7] == 0 && begin[8] == '{';
+}
+
+/* A name that promises another format: whoever opens the file would be told that it is damaged. */
+static gs_status check_name(const char *path, gs_file_kind kind) {
+    static const char *const known[] = {".safetensors", ".npy",  ".html",  ".pt",   ".pth",  ".bin", ".onnx",
+                                        ".h5",          ".hdf5", ".keras", ".ckpt", ".gguf", ".pb",  ".pkl",
+                                        ".npz",         ".zip",  ".json",  ".tar",  ".gz",   ".tgz", ".csv",
+                                        ".tsv",         ".txt",  ".pdf",   ".png"};
+    const char *slash = strrchr(path, '/'), *end = strrchr(slash ? slash : path, '.');
+    for (size_t i = 0; end && kinds[kind].ending && i < sizeof known / sizeof *known; i++)
+        if (strcasecmp(end, known[i]) == 0 && strcmp(known[i], kinds[kind].ending) != 0)
+            return gs_fail(GS_E_USAGE,
+                           "%s: gradsum writes %s, and the name says %s; wanted a name such as %.*s%s", path,
+                           kinds[kind].format, end, (int)(end - path), path, kinds[kind].ending);
+    return GS_OK;
+}
+
 static gs_status check_kind(const char *path, gs_file_kind kind) {
     char begin[16] = "";
-    FILE *f = kind == GS_FILE_ANY ? NULL : fopen(path, "re");
+    FILE *f = fopen(path, "re");
     if (!f) return GS_OK;
     const size_t bytes = fread(begin, 1, sizeof begin - 1, f);
     fclose(f);
-    const bool right = kind == GS_FILE_PAGE ? strncasecmp(begin, "<!doctype html", 14) == 0
-                                            : bytes > 8 && begin[7] == 0 && begin[8] == '{';
-    if (bytes == 0 || right) return GS_OK;
+    if (bytes == 0 || begins_as(begin, bytes, kind)) return GS_OK;
     return gs_fail(GS_E_USAGE, "%s is there already, and holds no %s: it would be lost; choose another name",
-                   path, kind == GS_FILE_PAGE ? "page" : "weights");
+                   path, kinds[kind].what);
 }
 
 gs_status gs_file_check_target(const char *path, gs_file_kind kind) {
     gs_file_writer w;
+    GS_TRY(check_name(path, kind));
     GS_TRY(gs_file_writer_open(path, &w));
     gs_file_writer_discard(&w);
-    return check_kind(path, kind);
+    return kind == GS_FILE_ANY ? GS_OK : check_kind(path, kind);
 }
 
 gs_status gs_file_writer_commit(gs_file_writer *w) {

@@ -50,9 +50,17 @@ typedef struct gs_file_writer {
 
 gs_status gs_file_writer_open(const char *path, gs_file_writer *w);
 /* Can `path` be written? Known before long work, and not after it. GS_E_USAGE: what is there is of another kind, such
- * as a text to train on: a page takes the place of a page alone, weights that of weights. */
-typedef enum gs_file_kind { GS_FILE_ANY, GS_FILE_PAGE, GS_FILE_WEIGHTS } gs_file_kind;
+ * as a text to train on: a page takes the place of a page alone; or the name promises another kind. */
+typedef enum gs_file_kind {
+    GS_FILE_ANY,
+    GS_FILE_PAGE,
+    GS_FILE_WEIGHTS,
+    GS_FILE_ARRAY,
+    GS_FILE_MARKS,
+} gs_file_kind;
 gs_status gs_file_check_target(const char *path, gs_file_kind);
+/* One file or folder, whatever the names. False: one of them is not there. */
+bool gs_file_is_same(const char *a, const char *b);
 /* Flush, fsync, close, rename to `path`, fsync the folder. On any failure the temporary file is removed, and
  * an older file at `path` stays as it was. */
 gs_status gs_file_writer_commit(gs_file_writer *w);

@@ -37,7 +37,10 @@ static const kind kinds[] = {
 static const gs_foreign html = {"an HTML page", "such a page often comes in place of a download"},
                         torch = {"a PyTorch checkpoint, a zip archive of pickles", NULL},
                         npz = {"an archive of NumPy (.npz)", NULL}, zip = {"a zip archive", NULL},
-                        pickle = {"a pickle of Python", NULL};
+                        pickle = {"a pickle of Python", NULL}, empty = {"empty", NULL},
+                        gzipped = {"compressed with gzip", "gunzip it first"},
+                        hole = {"a file that begins with zeros, as a download that has not ended leaves one",
+                                NULL};
 
 static bool ends_with(const char *text, size_t length, const char *end) {
     const size_t most = strlen(end);
@@ -91,7 +94,11 @@ gs_status gs_foreign_explain(gs_status status, const char *path, const char *wan
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     const ssize_t bytes = fd >= 0 ? read(fd, head, sizeof head) : -1;
     if (fd >= 0) close(fd);
-    const gs_foreign *f = bytes > 0 ? gs_foreign_of(head, (size_t)bytes) : NULL;
+    const gs_foreign *f = bytes > 0                             ? gs_foreign_of(head, (size_t)bytes)
+                          : bytes == 0 && status == GS_E_FORMAT ? &empty
+                                                                : NULL;
+    if (bytes > 2 && memcmp(head, "\x1f\x8b", 2) == 0 && !strstr(wanted, "gzip")) f = &gzipped;
+    if (bytes == HEAD && head[0] == 0 && memcmp(head, head + 1, HEAD - 1) == 0) f = &hole;
     return f ? gs_foreign_fail(f, path, wanted) : status;
 }
 

@@ -6,15 +6,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/text.h"
 #include "io/file.h"
 #include "io/json.h"
 
 /* ---- parts; `f` is memory, and whether there was enough is asked once, in gs_page_write ---- */
 
-static void put_text(FILE *f, const char *text) {
+static void put_text(FILE *f, const char *raw) {
     static const char special[] = "&<>\"'";
     static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
-    for (; *text; text++) {
+    char shown[2000]; /* a folder may have any bytes in its name */
+    for (const char *text = gs_printable_into(shown, sizeof shown, raw, "\n\t"); *text; text++) {
         const char *found = strchr(special, *text);
         found ? fputs(entities[found - special], f) : fputc(*text, f);
     }

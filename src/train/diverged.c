@@ -42,7 +42,8 @@ static void advise(const gs_worker *w, uint64_t step, char *text, size_t size) {
     const bool warmed = !ruled && w->rates.warmup > 0, scheduled = s->schedule.kind != GS_SCHEDULE_CONSTANT;
     char schedule[GS_LR_SCHEDULE_TEXT];
     if (w->diverged.loaded_bad)
-        snprintf(text, size, "%s (--load) already holds %s", s->load, w->diverged.loaded_bad_value);
+        snprintf(text, size, "%s (--%s) already holds %s", s->load, s->resume ? "resume" : "load",
+                 w->diverged.loaded_bad_value);
     else if (!ruled && !warmed && !scheduled)
         snprintf(text, size, "try a smaller --lr than %g, or --keep-going", lr);
     else

@@ -152,8 +152,9 @@ gs_status gs_run_prepare(gs_run *run) {
         if (!run->state || !gs_state_has_ended(run->state, s, ended, sizeof ended))
             GS_TRY(gs_check_rates(s, run->train_set->count));
     }
-    if (s->save) GS_TRY(gs_file_check_target(s->save, GS_FILE_WEIGHTS));
     if (!s->save) return GS_OK;
+    GS_TRY(gs_file_check_target(s->save, GS_FILE_WEIGHTS));
+    GS_TRY(gs_checkpoint_check_save(s->save));
     gs_model *plan; /* have all its tensors the names that are wanted? */
     GS_TRY(gs_run_plan_to_save(run, &plan));
     gs_model_free(plan);

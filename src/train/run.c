@@ -9,7 +9,6 @@
 #include "train/internal.h"
 #include "train/memory/memory.h"
 #include "train/run.h"
-#include "train/settle_cut.h"
 #include "train/state.h"
 
 #include <math.h>
@@ -239,6 +238,19 @@ static gs_status prepare_checkpoints(gs_run *run) {
     if (!s->checkpoint || !first) return GS_OK;
     return gs_checkpoint_prepare(s->checkpoint, s->resume, run->state ? run->state->step : 0,
                                  gs_checkpoints_kept(s), &run->lock);
+}
+
+gs_status gs_train_check(const gs_settings *settings) {
+    gs_run run = {.job = JOB_TRAIN, .settings = *settings};
+    gs_device *device;
+    gs_status status = gs_run_prepare(&run);
+    for (int i = 0; i < run.local && status == GS_OK; i++) {
+        status = gs_device_open(run.worker[i].device, run.threads, &device);
+        if (status == GS_OK) gs_device_close(device);
+    }
+    if (status == GS_OK) status = gs_check_workers(&run.settings, run.train_set, run.local);
+    gs_run_free(&run);
+    return status;
 }
 
 gs_status gs_train(const gs_settings *settings, const gs_observer *observer, gs_result *result) {

@@ -73,3 +73,12 @@ int gs_run_all_workers(const gs_run *);
  * process, or `all`, where the other processes are taken to have the same devices as this one. GS_E_USAGE: the settings
  * do not go together. *plan is to be freed in any case; the run must live as long. */
 gs_status gs_run_rehearse(gs_run *, const gs_settings *, bool all, gs_memory_plan *plan);
+
+/* ---- settle_cut.c ---- */
+
+/* Is this a run whose cut is to be measured, and which has no other mistake that would be found first? */
+bool gs_cut_is_open(const gs_run *);
+
+/* Settle run->settings.pipeline_cut, if it is open on all processes; else what differs is told later, with all other
+ * options (options/agreement.c). processes NULL: there is this one alone. */
+gs_status gs_cut_settle(gs_run *, gs_comm *processes);

@@ -119,7 +119,10 @@ static gs_status check_images(const gs_settings *s, const gs_dataset *set) {
 gs_status gs_check_set(const gs_settings *s, const gs_dataset *set) {
     gs_model *plan;
     GS_TRY(check_images(s, set));
-    GS_TRY(gs_model_plan(s->model, set->shape, &plan));
+    const gs_status fits = gs_model_plan(s->model, set->shape, &plan);
+    if (fits != GS_OK && set->text && gs_model_is_name(s->model) && !gs_model_is_language(s->model))
+        return check_text(s, set, 0); /* the layers would only speak of shapes */
+    GS_TRY(fits);
     int outputs = (int)gs_shape_size(plan->out), answers = gs_model_answers(plan);
     int vocabulary = gs_layer_vocabulary(plan->net);
     gs_model_free(plan);
@@ -227,7 +230,7 @@ static gs_status check_saved_text(const gs_settings *s, const gs_saved *saved, c
 /* The user has named another model than the file does. text: of the user's, with its blocks written out. */
 static gs_status not_of_this_model(const gs_settings *s, const gs_saved *saved, const char *text,
                                    gs_status status) {
-    if (!saved->model || strcmp(text, saved->model) == 0) return status;
+    if (!saved->model || s->model == saved->model || strcmp(text, saved->model) == 0) return status;
     return gs_fail(status, "%s; --model is %s, but these are weights of %s, and are read so without --model",
                    gs_message(), gs_printable(s->model), gs_printable(saved->model));
 }

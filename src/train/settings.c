@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 /* ---- each setting by itself ---- */
 
@@ -217,25 +216,8 @@ static gs_status check_digest(const gs_settings *s, const gs_way *chosen) {
                    "or --trace-steps none");
 }
 
-/* A name that promises another format: whoever opens the file would be told that it is damaged. */
-static gs_status check_save(const gs_settings *s) {
-    static const char *const others[] = {".pt",   ".pth", ".bin", ".onnx", ".h5",  ".hdf5", ".keras", ".ckpt",
-                                         ".gguf", ".pb",  ".pkl", ".npy",  ".npz", ".zip",  ".json"};
-    const char *folder = s->save ? strrchr(s->save, '/') : NULL, *from = folder ? folder : s->save,
-               *end = from ? strrchr(from, '.') : NULL;
-    for (size_t i = 0; end && i < sizeof others / sizeof *others; i++)
-        if (strcasecmp(end, others[i]) == 0)
-            return gs_fail(
-                GS_E_USAGE,
-                "--save %s: gradsum writes safetensors, and the name says %s; wanted a name such as "
-                "%.*s.safetensors",
-                s->save, end, (int)(end - s->save), s->save);
-    return GS_OK;
-}
-
 gs_status gs_check_settings(const gs_settings *s) {
     const gs_way *chosen = gs_way_of(s);
-    GS_TRY(check_save(s));
     if (s->bucket && chosen->no_bucket)
         return gs_fail(GS_E_USAGE, "%s %s: it does not work with --bucket", chosen->option,
                        chosen->no_bucket);

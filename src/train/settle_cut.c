@@ -1,10 +1,16 @@
-#include "train/settle_cut.h"
-
+/* Where a pipeline is cut, which all workers must know before they begin.
+ *
+ * Times differ from worker to worker and from run to run. So the process of rank 0 measures (pipeline/times.h), cuts
+ * the model, and tells the other processes where. From then on the cut is a setting like any other: the same run again
+ * is the one with --pipeline-cut set to it. No result depends on it, only who computes what.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "train/internal.h"
+#include "train/pipeline/cut.h"
 #include "train/pipeline/times.h"
+#include "train/run.h"
 #include "train/ways/pipeline.h"
 
 bool gs_cut_is_open(const gs_run *run) {

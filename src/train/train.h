@@ -339,6 +339,9 @@ gs_status gs_train_epochs(gs_worker *, const gs_observer *, gs_result *);
  * step. Where only saving has failed, the whole result is there: its weights are not NULL. */
 gs_status gs_train(const gs_settings *, const gs_observer *, gs_result *);
 
+/* Would it begin? What is wrong with the settings, the data or a device of this process, before other work. */
+gs_status gs_train_check(const gs_settings *);
+
 /* Evaluate settings->load on the test set, on the same workers. GS_E_DIVERGED: the loss is not finite. */
 gs_status gs_eval(const gs_settings *, gs_result *);
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/draw/bars.h"
+#include "core/text.h"
 
 enum { COLUMNS = GS_SCREEN_DEFAULT };
 
@@ -47,7 +48,9 @@ void gs_print_items(int margin, const char *text) {
     print_pieces(stdout, COLUMNS, margin, text, item_of);
 }
 
-void gs_print_sentence(FILE *to, const char *text) {
+void gs_print_sentence(FILE *to, const char *raw) {
+    char text[8000];
+    gs_printable_into(text, sizeof text, raw, "\n\t");
     const gs_screen screen = gs_screen_of(to);
     if (isatty(fileno(to)) && !strchr(text, '\n'))
         print_pieces(to, gs_screen_columns(&screen), 0, text, word_of);
@@ -61,15 +64,33 @@ void gs_print_name(FILE *to, const char *name, int width) {
     fprintf(to, "%-*s", width, fits ? name : "");
 }
 
-void gs_print_fact(const char *label, const char *format, ...) {
-    enum { MARGIN = 9 };
-    char *text; /* that of a model has any length */
+/* NULL: no memory. */
+static char *printable(const char *format, va_list args) {
+    char *raw, *text = NULL; /* that of a model has any length */
+    if (vasprintf(&raw, format, args) < 0) return NULL;
+    const size_t room = 4 * strlen(raw) + 1;
+    if ((text = malloc(room))) gs_printable_into(text, room, raw, "\n\t");
+    free(raw);
+    return text;
+}
+
+void gs_print_line(const char *format, ...) {
     va_list args;
     va_start(args, format);
-    const int length = vasprintf(&text, format, args);
+    char *text = printable(format, args);
+    va_end(args);
+    printf("%s\n", text ? text : "(no memory)");
+    free(text);
+}
+
+void gs_print_fact(const char *label, const char *format, ...) {
+    enum { MARGIN = 9 };
+    va_list args;
+    va_start(args, format);
+    char *text = printable(format, args);
     va_end(args);
     const gs_screen screen = gs_screen_of(stdout);
     printf("%-*s", MARGIN, label);
-    print_pieces(stdout, gs_screen_columns(&screen), MARGIN, length < 0 ? "(no memory)" : text, word_of);
-    if (length >= 0) free(text);
+    print_pieces(stdout, gs_screen_columns(&screen), MARGIN, text ? text : "(no memory)", word_of);
+    free(text);
 }

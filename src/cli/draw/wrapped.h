@@ -19,5 +19,8 @@ void gs_print_sentence(FILE *, const char *text);
 /* A name in `width` columns; one that is too long has a line of its own, and is not cut. */
 void gs_print_name(FILE *, const char *name, int width);
 
+/* A line of standard output. Here and in what follows nothing controls the terminal, whatever a file is named. */
+void gs_print_line(const char *format, ...) GS_PRINTF(1, 2);
+
 /* "sync     auto chose ...", with further lines at column 9 where 80 are full. */
 void gs_print_fact(const char *label, const char *format, ...) GS_PRINTF(2, 3);

@@ -1,6 +1,8 @@
 #include "cli/cli.h"
 #include "cli/draw/wrapped.h"
 #include "cli/launch/shared.h"
+#include "data/npy_set.h"
+#include "io/file.h"
 #include "layer/memory/recompute.h"
 #include "train/offload/offload.h"
 
@@ -334,6 +336,22 @@ gs_status gs_option_set(const gs_option *options, const char *name, const char *
     return GS_OK;
 }
 
+/* What is written takes the place of nothing that is read, under whatever name. */
+static gs_status check_outputs(const gs_option *options) {
+    static const char *const outputs[] = {"out", "report", "save"}, text[] = "text:";
+    const gs_option *data = option_named(options, "data");
+    const char *from = data && data->value ? *(const char *const *)data->value : NULL;
+    const char *file = from && strncmp(from, text, strlen(text)) == 0 ? from + strlen(text) : "";
+    for (int i = 0; i < 3 && from; i++) {
+        const gs_option *o = option_named(options, outputs[i]);
+        const char *to = o && o->value ? *(const char *const *)o->value : NULL;
+        if (to && (gs_file_is_same(to, file) || gs_npy_reads(from, to)))
+            return gs_fail(GS_E_USAGE, "--%s %s would replace a file of --data %s; choose another name",
+                           o->name, to, from);
+    }
+    return GS_OK;
+}
+
 bool gs_options_taken(const gs_option *options, const gs_help *h, int argc, char **argv, int *words,
                       int *exit_status) {
     bool help;
@@ -344,6 +362,7 @@ bool gs_options_taken(const gs_option *options, const gs_help *h, int argc, char
     if (status == GS_OK && help) return gs_options_help(h, options), false;
     if (status == GS_OK && !words && others > 0)
         status = gs_fail(GS_E_USAGE, "'%s' is not an option; --help lists the options", argv[1]);
+    if (status == GS_OK) status = check_outputs(options);
     if (status != GS_OK) *exit_status = gs_failed(argv[0], status);
     return status == GS_OK;
 }

@@ -45,7 +45,7 @@ static gs_status show(const wish *w, const gs_settings *s, int workers) {
         gs_json_print(gs_step_layout_json(&step));
     } else if (status == GS_OK && w->out) {
         status = gs_step_layout_page(&step, w->out);
-        if (status == GS_OK) printf("%s: a step of %d workers; open it in a browser\n", w->out, workers);
+        if (status == GS_OK) gs_print_line("%s: a step of %d workers; open it in a browser", w->out, workers);
     } else if (status == GS_OK) {
         gs_step_layout_show(&step);
     }

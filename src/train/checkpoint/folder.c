@@ -145,25 +145,36 @@ static gs_status check(const char *folder, uint64_t step) {
     return status;
 }
 
-gs_status gs_checkpoint_check_file(const char *file) {
-    const size_t length = strlen(file), ending = strlen(WEIGHTS);
-    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
-    char *manifest;
+/* The manifest beside it, to be freed; NULL: there is none. */
+static char *manifest_of(const char *file) {
+    const char *slash = strrchr(file, '/');
+    char *path;
     uint64_t step;
-    cJSON *o;
-    if (!step_of(name, WEIGHTS, &step)) return GS_OK;
-    if (asprintf(&manifest, "%.*s%s", (int)(length - ending), file, MANIFEST) < 0)
-        return gs_fail(GS_E_MEMORY, "no memory for the path of a manifest");
-    gs_status status = GS_OK;
-    if (access(manifest, F_OK) == 0) {
-        status = read_manifest(manifest, &o);
-        if (status == GS_OK) {
-            status = check_hash(file, o);
-            cJSON_Delete(o);
-        }
-    }
+    if (!step_of(slash ? slash + 1 : file, WEIGHTS, &step) ||
+        asprintf(&path, "%.*s%s", (int)(strlen(file) - strlen(WEIGHTS)), file, MANIFEST) < 0)
+        return NULL;
+    if (access(path, F_OK) == 0) return path;
+    free(path);
+    return NULL;
+}
+
+gs_status gs_checkpoint_check_file(const char *file) {
+    char *manifest = manifest_of(file);
+    cJSON *o = NULL;
+    gs_status status = manifest ? read_manifest(manifest, &o) : GS_OK;
+    if (o) status = check_hash(file, o);
+    cJSON_Delete(o);
     free(manifest);
     return status;
+}
+
+gs_status gs_checkpoint_check_save(const char *file) {
+    char *target = realpath(file, NULL), *manifest = target ? manifest_of(target) : NULL;
+    const bool is_one = manifest != NULL;
+    free(target);
+    free(manifest);
+    if (!is_one) return GS_OK;
+    return gs_fail(GS_E_USAGE, "--save %s is a checkpoint, and would be lost; choose another name", file);
 }
 
 bool gs_checkpoint_is_there(const char *folder, uint64_t step) {
@@ -304,12 +315,10 @@ static gs_status clean(const char *folder) {
 }
 
 static bool lies_in(const char *file, const char *folder) {
-    struct stat a, b;
     const char *slash = strrchr(file, '/');
     char *of_file;
     if (asprintf(&of_file, "%.*s.", slash ? (int)(slash - file) + 1 : 0, file) < 0) return false;
-    const bool same =
-        stat(of_file, &a) == 0 && stat(folder, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    const bool same = gs_file_is_same(of_file, folder);
     free(of_file);
     return same;
 }

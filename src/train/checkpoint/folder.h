@@ -47,6 +47,8 @@ uint64_t gs_checkpoint_step(const char *file);
 
 /* Of a file that lies beside a manifest: is it what was written? GS_E_FORMAT. Any other file is taken as it is. */
 gs_status gs_checkpoint_check_file(const char *file);
+/* GS_E_USAGE: it lies there, and would no longer be what its manifest says. */
+gs_status gs_checkpoint_check_save(const char *file);
 
 /* Before a run that goes on from the file `resume` (NULL: a new one), after `step` steps, writes checkpoints there: the
  * folder is made if it is not there, what killed runs have left in it is removed (of this run's checkpoints all but the

@@ -1,4 +1,4 @@
-#include "train/digest/places.h"
+#include "train/digest/record.h"
 
 #include "layer/tensor.h"
 
