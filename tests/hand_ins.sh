@@ -65,7 +65,8 @@ $long,07,$none,0,10,it does not compile
 lisa,07,7.1=3 7.2=2 7.3=2 7.4=2 7.5=1,10,10,
 END
     "$build/gradsum" grade "$work/all" -o "$work/points.csv" 2>"$work/log" || { cat "$work/log"; fail "gradsum grade"; }
-    grep -q "^Alice,07,.*it does not compile: .*error" "$work/points.csv" || fail "gradsum grade: the compiler's words"
+    grep -q "^Alice,07,.*it does not compile: .*error" "$work/points.csv" ||
+        fail "gradsum grade: the compiler's words"
     compiler_left_out <"$work/points.csv" | diff "$work/wanted.csv" - || fail "gradsum grade: not the table that is wanted"
 }
 
