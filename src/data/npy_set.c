@@ -78,7 +78,7 @@ static gs_status files_of_list(const char *where, gs_split split, pair *p) {
 
 bool gs_npy_reads(const char *where, const char *file) {
     bool reads = false;
-    pair p;
+    pair p = {.images = ""};
     for (int i = 0; i < 2 && !reads; i++)
         reads =
             (is_list(where) ? files_of_list : files_of_folder)(where, i ? GS_TRAIN : GS_TEST, &p) == GS_OK &&
