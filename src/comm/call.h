@@ -1,6 +1,5 @@
 /* A call of an operation of comm.h as data: the operation, the count, the type. It can be described in a message,
- * compared between ranks, kept in a table, and run.
- */
+ * compared between ranks, kept in a table, and run. */
 #pragma once
 
 #include <stdbool.h>
