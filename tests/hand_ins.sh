@@ -67,7 +67,8 @@ END
     "$build/gradsum" grade "$work/all" -o "$work/points.csv" 2>"$work/log" || { cat "$work/log"; fail "gradsum grade"; }
     grep -q "^Alice,07,.*it does not compile: .*error" "$work/points.csv" ||
         fail "gradsum grade: the compiler's words"
-    compiler_left_out <"$work/points.csv" | diff "$work/wanted.csv" - || fail "gradsum grade: not the table that is wanted"
+    compiler_left_out <"$work/points.csv" | diff "$work/wanted.csv" - ||
+        fail "gradsum grade: not the table that is wanted"
 }
 
 # Of a note "it does not compile: ..." its beginning.

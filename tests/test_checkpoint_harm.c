@@ -160,14 +160,14 @@ TEST(signals) {
     assert_signalled("train", "kill -TERM $p", "status 143", "stopped by a signal after step ");
     assert_signalled("train", "kill -TERM $p", "status 143", "; go on with --resume ");
     assert_signalled("train", "kill -USR1 $p; wait_for; kill -0 $p && kill -TERM $p", "status 143",
-                     " checkpoints of ");
+                     ", the last of step ");
     assert_signalled("launch -n 2 -- train", "kill -USR1 $p; wait_for; kill -TERM $p", "status 143",
-                     " checkpoints of ");
+                     ", the last of step ");
     /* a rank that writes none asks rank 0 for one */
     assert_signalled("train --devices cpu,cpu --sync local --every 7",
-                     "kill -USR1 $p; wait_for; kill -HUP $p", "status 129", " checkpoints of ");
+                     "kill -USR1 $p; wait_for; kill -HUP $p", "status 129", ", the last of step ");
     assert_signalled("launch -n 2 -- train", "kill -USR1 $(pgrep -P $p | tail -1); wait_for; kill -TERM $p",
-                     "status 143", " checkpoints of ");
+                     "status 143", ", the last of step ");
 }
 
 TEST(killed_while_writing) {
