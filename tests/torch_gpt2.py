@@ -119,8 +119,8 @@ class Comparison:
     def refused(self, what, tensors, message):
         path = self.folder + "/wrong.safetensors"
         save_tensors(path, tensors)
-        run = subprocess.run([self.program, "predict", *self.options(path), "-o", "/dev/null"], capture_output=True,
-                             text=True)
+        run = subprocess.run([self.program, "predict", *self.options(path), "-o", self.folder + "/refused.npy"],
+                             capture_output=True, text=True)
         if run.returncode == 0 or message not in run.stderr:
             sys.exit("torch_gpt2.py: %s: wanted '%s', got '%s'" % (what, message, run.stderr))
 
