@@ -69,7 +69,7 @@ TEST(a_full_disk_ends_the_log_alone) {
         assert_has(output, "epoch 4/4");
         assert_string_equal(strstr(output, "weights  sha256") ? "" : output, "");
         assert_int_equal(gs_test_shell(NULL, "cmp %s/a.safetensors %s/b.safetensors", folder, folder), 0);
-        cJSON *lines = gs_test_metrics(in_folder(folder, "log")); /* whole, but for the last line */
+        cJSON *lines = gs_test_metrics(in_folder(folder, "log")); /* whole, except the last line */
         if (i != 1) assert_true(cJSON_GetArraySize(lines) > 50);
         cJSON *run = gs_test_json(in_folder(folder, "log"), "run.json");
         const cJSON *ended =

@@ -214,7 +214,7 @@ static void print_result(const gs_settings *s, const gs_result *r, bool matrix, 
 
 enum { SIDE = 96 }; /* pixels of a picture on the page, at most */
 
-/* One sample as numbers from 0 to 255, whatever the set keeps. NULL: no memory, or it cannot be read. */
+/* One sample as numbers from 0 to 255, of bytes and of floats. NULL: no memory, or it cannot be read. */
 static float *numbers_of(const gs_dataset *set, size_t sample) {
     const size_t count = gs_shape_size(set->shape);
     unsigned char *raw = malloc(gs_dataset_input_bytes(set));

@@ -59,7 +59,7 @@ typedef enum gs_file_kind {
     GS_FILE_MARKS,
 } gs_file_kind;
 gs_status gs_file_check_target(const char *path, gs_file_kind);
-/* One file or folder, whatever the names. False: one of them is not there. */
+/* Do both names mean the same file or folder? False: one of them is not there. */
 bool gs_file_is_same(const char *a, const char *b);
 /* Flush, fsync, close, rename to `path`, fsync the folder. On any failure the temporary file is removed, and
  * an older file at `path` stays as it was. */
