@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "train/layout/layout_parts.h"
-#include "train/ways/zero_units.h"
+#include "train/holding.h"
 
 static const gs_shape image = {1, 28, 28, 0};
 static const char four[] = "flatten, linear 16, relu, linear 16, relu, linear 16, relu, linear 10";
@@ -181,10 +181,10 @@ TEST(shared_statistics_are_calls_in_each_pass) {
 
 static double zero_calls(int zero, double *after) {
     gs_model *plan;
-    gs_units units;
+    gs_holding units;
     double beside = 0;
     assert_ok(gs_model_plan(four, image, &plan));
-    assert_ok(gs_units_cut(plan, 2, zero == 1, &units));
+    assert_ok(gs_holding_cut(plan, zero, 2, 0, &units));
     *after = all(ALL_REDUCE, units.rest + GS_STATS, 2);
     for (int i = 0; i < units.count; i++) {
         const size_t floats = 2 * units.unit[i].own;
@@ -192,7 +192,7 @@ static double zero_calls(int zero, double *after) {
         *(zero > 2 ? &beside : after) += (zero > 2 ? 2 : 1) * all(GATHER, floats, 2);
     }
     assert_true(zero == 1 ? units.count == 1 : units.count > 1);
-    gs_units_free(&units);
+    gs_holding_free(&units);
     gs_model_free(plan);
     return beside;
 }

@@ -105,8 +105,8 @@ static void spoil(gs_worker *w) {
     if (w->comm->rank != spoiler || w->step != 2) return;
     for (int i = 0; i < m->param_count; i++) {
         size_t at;
-        if ((m->param[i]->cut != GS_UNCUT) != spoils_what_is_cut || !w->way->place(w, m->param[i], &at))
-            continue;
+        if ((m->param[i]->cut != GS_UNCUT) != spoils_what_is_cut) continue;
+        if (!gs_holding_find(&w->holding, m->param[i], &at)) continue;
         assert_ok(w->device->ops->write(w->device, gs_at(m->weights, at), &other, sizeof other));
         return;
     }

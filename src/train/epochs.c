@@ -99,8 +99,7 @@ static gs_status make_weights(gs_worker *w, gs_result *result) {
 
 static gs_status read_weights(gs_worker *w, gs_result *result) {
     GS_TRY(make_weights(w, result));
-    GS_TRY(w->way->weights ? w->way->weights(w, result->weights)
-                           : gs_model_read_weights(w->model, result->weights));
+    GS_TRY(gs_holding_weights(w, result->weights));
     return gs_check_weights(w, result->weights);
 }
 

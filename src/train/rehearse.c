@@ -77,7 +77,7 @@ static gs_status rehearse_end(gs_worker *w) {
     if (s->save_state && w->comm->rank == 0)
         GS_TRY(gs_book_host(w, GS_MEMORY_OPTIMIZER, &w->optimizer, vectors));
     GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &w->model, whole->saved * sizeof(float)));
-    return s->tensor > 1 ? gs_tensor_rehearse_weights(w) : GS_OK;
+    return gs_holding_rehearse(w);
 }
 
 /* Of the gradients, where it clips them, or where a loss scale needs to know the largest of them. */

@@ -69,13 +69,6 @@ const char *gs_state_option(const gs_state *s, const char *name) {
 
 /* ---- written ---- */
 
-/* All workers call it, where each holds a part. */
-static gs_status take_vector(gs_worker *w, int i, float *whole) {
-    if (w->way->gather) return w->way->gather(w, i, whole);
-    if (!whole) return GS_OK;
-    return gs_optimizer_read_vector(w->optimizer, i, whole);
-}
-
 static gs_status make(gs_worker *w, gs_state *s) {
     const gs_settings settings = with_numbers(w->settings, w->train_set->count);
     s->samples = w->train_set->count;
@@ -100,7 +93,7 @@ gs_status gs_state_create(gs_worker *w, gs_state **out) {
 
 gs_status gs_state_fill(gs_worker *w, gs_state *s) {
     const gs_optimizer *o = w->optimizer;
-    for (int i = 0; i < o->vectors; i++) GS_TRY(take_vector(w, i, s ? s->vector[i] : NULL));
+    for (int i = 0; i < o->vectors; i++) GS_TRY(gs_holding_gather(w, i, s ? s->vector[i] : NULL));
     if (!s) return GS_OK;
     s->step = w->step;
     s->updates = o->updates;
@@ -365,8 +358,6 @@ void gs_state_begin(gs_worker *w) {
 
 gs_status gs_state_restore(gs_worker *w) {
     const gs_state *s = w->settings->begin;
-    for (int i = 0; i < w->optimizer->vectors; i++)
-        GS_TRY(w->way->scatter ? w->way->scatter(w, i, s->vector[i])
-                               : gs_optimizer_write_vector(w->optimizer, i, s->vector[i]));
+    for (int i = 0; i < w->optimizer->vectors; i++) GS_TRY(gs_holding_scatter(w, i, s->vector[i]));
     return GS_OK;
 }

@@ -59,6 +59,7 @@
 #include "train/batch_norm.h"
 #include "train/checkpoint/every.h"
 #include "train/groups.h"
+#include "train/holding.h"
 #include "train/jitter.h"
 #include "train/result.h"
 #include "train/step_time.h"
@@ -243,6 +244,7 @@ typedef struct gs_worker {
     size_t eval_block;                      /* samples that inference handles at once */
     gs_comm *comm;                          /* of all workers */
     gs_groups groups;                       /* and of those that share something with this one */
+    gs_holding holding;                     /* what it has of the model; of training alone */
     struct gs_tensor_worker *tensor;        /* with --tensor (ways/tensor.c), else NULL */
     const struct gs_way *way;               /* how it makes a step (ways/way.h), */
     void *way_state;                        /* and what that keeps: way.create, way.free */

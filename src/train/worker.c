@@ -76,7 +76,8 @@ static gs_status create_for_training(gs_worker *w) {
     w->rates = gs_rates_of(s, w->batch, w->train_set->count);
     w->sync_most = w->way->own_sums ? GS_STATS : w->model->saved + GS_STATS;
     const gs_optimizer_numbers n = gs_settings_numbers(s);
-    const size_t held = w->way->held ? w->way->held(w) : w->model->params;
+    GS_TRY(gs_holding_plan(w, w->comm->rank, &w->holding));
+    const size_t held = w->holding.own + w->holding.rest;
     GS_TRY(gs_optimizer_create_held(s->optimizer, w->model, held, n.lr, n.momentum, n.weight_decay,
                                     &w->optimizer));
     w->optimizer->beta1 = n.beta1;
@@ -167,6 +168,7 @@ void gs_worker_free(gs_worker *w) {
     free(w->checksums);
     free(w->devices);
     gs_digest_free(w->digest); /* last: layers point into it */
+    gs_holding_free(&w->holding);
     gs_groups_free(&w->groups);
     *w = (gs_worker){0};
 }

@@ -172,8 +172,7 @@ void gs_checkpoints_free(gs_worker *w) {
 
 static gs_status copy(gs_worker *w, gs_checkpoints *c) {
     GS_TRY(gs_state_fill(w, c->job.state));
-    if (!c->weights) return GS_OK;
-    return w->way->weights ? w->way->weights(w, c->weights) : gs_model_read_weights(w->model, c->weights);
+    return c->weights ? gs_holding_weights(w, c->weights) : GS_OK;
 }
 
 static gs_status take(gs_worker *w, gs_checkpoints *c) {

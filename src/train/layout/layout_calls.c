@@ -105,7 +105,7 @@ static gs_status add_sum(const gs_layout_step *p, gs_layout_calls *list) {
 
 /* A unit's gradients in each pass, its weights before forward and before backward, or after the update. A worker
  * without a thread beside it makes all of them itself. */
-static gs_status add_unit(const gs_layout_step *p, const gs_unit *u, gs_layout_calls *list) {
+static gs_status add_unit(const gs_layout_step *p, const gs_held_unit *u, gs_layout_calls *list) {
     const int zero = p->layout.zero;
     const bool exact = p->settings->exact,
                thread = gs_zero_would_have_thread(p->settings, p->devices, p->part->net, p->layout.dp);
@@ -123,8 +123,8 @@ static gs_status add_unit(const gs_layout_step *p, const gs_unit *u, gs_layout_c
 }
 
 static gs_status add_zero(const gs_layout_step *p, gs_layout_calls *list) {
-    gs_units units;
-    GS_TRY(gs_units_cut(p->part, p->layout.dp, p->layout.zero == 1, &units));
+    gs_holding units;
+    GS_TRY(gs_holding_cut(p->part, p->layout.zero, p->layout.dp, 0, &units));
     gs_status status = GS_OK;
     for (int i = 0; i < units.count && status == GS_OK; i++) status = add_unit(p, &units.unit[i], list);
     if (status == GS_OK) /* what all hold */
@@ -134,7 +134,7 @@ static gs_status add_zero(const gs_layout_step *p, gs_layout_calls *list) {
                                             .floats = units.rest + gs_model_tail(p->part),
                                             .when = GS_CALL_AFTER,
                                             .times = 1});
-    gs_units_free(&units);
+    gs_holding_free(&units);
     return status;
 }
 
@@ -146,9 +146,9 @@ static gs_status add_of_replicas(const gs_layout_step *p, const gs_pipeline_work
         .operation = GS_ALL_REDUCE, .ranks = p->layout.dp, .when = GS_CALL_AFTER, .times = 1};
     if (p->settings->exact) call.scheme = scheme_of_group(true);
     for (int c = 0; c < stage->shape.chunks; c++) {
-        call.floats = stage->chunk[c].state.count;
+        call.floats = stage->own->state[c].count;
         GS_TRY(add(list, call));
-        call.floats = stage->chunk[c].params.count;
+        call.floats = stage->own->unit[c].count;
         if (!p->layout.zero) {
             GS_TRY(add(list, call));
             continue;

@@ -16,7 +16,9 @@ gs_status gs_layout_cut_create(const gs_settings *s, const gs_model *plan, int w
     in->worker = (gs_worker){.settings = s, .groups.layout = l, .model = (gs_model *)(uintptr_t)plan};
     in->worker.schedule.mine = gs_parts_of(s, workers) / l.dp;
     in->worker.schedule.passes = gs_passes(s);
-    const gs_status status = gs_stage_cut(&in->worker, rank, &in->cut);
+    gs_status status = gs_holding_plan(&in->worker, rank, &in->worker.holding);
+    in->cut.own = &in->worker.holding;
+    if (status == GS_OK) status = gs_stage_cut(&in->worker, gs_place_of(&l, rank).stage, &in->cut);
     if (status == GS_OK)
         *out = in;
     else
@@ -25,7 +27,7 @@ gs_status gs_layout_cut_create(const gs_settings *s, const gs_model *plan, int w
 }
 
 void gs_layout_cut_free(gs_layout_cut *in) {
-    if (in) gs_stage_cut_free(&in->cut);
+    if (in) gs_holding_free(&in->worker.holding);
     free(in);
 }
 
@@ -38,7 +40,7 @@ gs_status gs_layout_part(const gs_settings *s, const gs_model *plan, int rank, g
 static void name_layers(const gs_pipeline_worker *p, char *text, size_t size) {
     *text = 0;
     for (int c = 0; c < p->shape.chunks; c++) {
-        const int first = p->first[p->chunk[c].run], last = p->first[p->chunk[c].run + 1] - 1;
+        const int first = p->own->unit[c].begin, last = p->own->unit[c].end - 1;
         gs_append(text, size, first < last ? "%s%d-%d" : "%s%d", c > 0 ? "," : "", first, last);
     }
 }
@@ -47,7 +49,7 @@ static gs_status share_of_stage(const gs_settings *s, const gs_model *plan, int 
                                 gs_layout_share *out) {
     gs_layout_cut *in;
     GS_TRY(gs_layout_cut_create(s, plan, workers, rank, &in));
-    out->params = in->cut.own.params;
+    out->params = in->cut.own->params;
     name_layers(&in->cut, out->layers, sizeof out->layers);
     gs_layout_cut_free(in);
     return GS_OK;

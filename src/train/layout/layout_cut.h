@@ -3,7 +3,7 @@
 
 #include "train/ways/pipeline.h"
 
-/* A worker as far as gs_stage_cut looks at it. */
+/* A worker as far as gs_holding_plan looks at it. */
 typedef struct gs_layout_cut {
     gs_worker worker;
     gs_pipeline_worker cut;

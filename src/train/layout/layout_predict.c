@@ -235,8 +235,8 @@ static gs_status add_stage(const prediction *p, int number, pipeline *all, gs_la
     gs_status status = add_runs(p, at, all, &g);
     if (status == GS_OK) status = add_step(p, at, &g);
     const bool counts = number == l->pp - 1; /* they go with the gradients, at the end */
-    g.params = (double)at->own.params;
-    g.weights = (double)(at->own.counts + (counts ? GS_STATS : 0)) * sizeof(float);
+    g.params = (double)at->own->params;
+    g.weights = (double)(at->own->counts + (counts ? GS_STATS : 0)) * sizeof(float);
     out->sent = fmax(out->sent, gradients_sent(p, g.weights) + g.sent + sent_to_stages(p, at));
     all->shape = at->shape;
     all->work += p->step.passes * both(g.layers) * l->dp * l->tp;

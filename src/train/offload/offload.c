@@ -57,7 +57,6 @@ static bool is_on_cl(const gs_settings *s) {
 }
 
 static gs_status check_optimizer(const gs_settings *s, bool cl) {
-    const gs_way *way = gs_way_of(s);
     char text[GS_OFFLOAD_TEXT];
     const unsigned blocks = s->offload & (GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_WEIGHTS);
     if (!blocks) return GS_OK;
@@ -66,7 +65,7 @@ static gs_status check_optimizer(const gs_settings *s, bool cl) {
                        "--offload %s: an update goes block by block then, and --optimizer %s needs whole "
                        "tensors; wanted another optimiser, such as adam",
                        gs_offload_text(blocks, text, sizeof text), s->optimizer->name);
-    if (cl && (s->offload & GS_OFFLOAD_OPTIMIZER) && way->held)
+    if (cl && (s->offload & GS_OFFLOAD_OPTIMIZER) && (s->zero || s->pipeline > 1))
         return gs_fail(GS_E_USAGE,
                        "%s divides the optimiser's vectors among the workers: with an OpenCL device it does "
                        "not work with --offload optimizer",
@@ -82,7 +81,7 @@ static gs_status check_layers(const gs_settings *s, bool cl) {
     if (cl && (layers & GS_OFFLOAD_WEIGHTS) && s->tensor > 0)
         return gs_fail(GS_E_USAGE, "--tensor updates tensors one by one: with an OpenCL device, where "
                                    "weights come in windows, it does not work with --offload weights");
-    if ((layers & GS_OFFLOAD_WEIGHTS) && gs_way_of(s)->held)
+    if ((layers & GS_OFFLOAD_WEIGHTS) && (s->zero || s->pipeline > 1))
         return gs_fail(GS_E_USAGE,
                        "%s gathers all weights in each step: it does not work with --offload weights",
                        dividing(s));

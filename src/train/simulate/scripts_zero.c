@@ -15,7 +15,7 @@ typedef struct zero {
     const gs_sim_step *step;
     int stage;
     bool thread; /* beside each worker, for its collectives */
-    gs_units units;
+    gs_holding units;
     /* of the rank at hand */
     gs_sim_group beside;
     int rank, place;                    /* place: in beside */
@@ -155,7 +155,7 @@ gs_status gs_scripts_add_zero(gs_scripts *s, const gs_sim_step *step) {
     const gs_settings *settings = &step->sim->settings;
     zero z = {.scripts = s, .step = step, .stage = stage};
     z.thread = gs_zero_would_have_thread(settings, settings->devices, step->part->net, step->layout.dp);
-    gs_status status = gs_units_cut(step->part, step->layout.dp, stage == 1, &z.units);
+    gs_status status = gs_holding_cut(step->part, stage, step->layout.dp, 0, &z.units);
     if (status == GS_OK && z.units.count > UNITS)
         status =
             gs_fail(GS_E_USAGE, "simulate --zero %d: the model has %d units of layers; wanted %d at most",
@@ -163,6 +163,6 @@ gs_status gs_scripts_add_zero(gs_scripts *s, const gs_sim_step *step) {
     s->formula = NAN;
     s->buckets = stage == 1 ? 1 : z.units.count;
     for (int r = 0; r < s->workers && status == GS_OK; r++) status = add_rank(&z, r);
-    gs_units_free(&z.units);
+    gs_holding_free(&z.units);
     return status;
 }

@@ -28,16 +28,10 @@ const gs_way gs_way_tensor_pipeline = {
     .no_offload = "gives each worker its stage of the layers and of the vectors already",
     .own_sums = true,
     .split = true,
-    .held = gs_stage_held,
-    .place = gs_stage_place,
     .score = gs_stage_score,
     .rehearse = gs_stage_rehearse,
     .model = stage_of,
 };
-
-static size_t held(const gs_worker *w) {
-    return gs_way_zero.held(w);
-}
 
 static gs_status attend(gs_worker *w) {
     return gs_way_zero.attend(w);
@@ -47,6 +41,5 @@ const gs_way gs_way_tensor_zero = {
     .name = "tensor, zero",
     GS_TENSOR_SHARED,
     .own_sums = true,
-    .held = held,
     .attend = attend,
 };

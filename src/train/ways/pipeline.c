@@ -23,7 +23,7 @@
  * gradient goes to the first stage, which adds its own and updates, and sends the table back. With --exact it goes for
  * each micro-batch, since the embedding's backward adds to it row by row, in an order that must stay.
  *
- * A worker holds the weights, the gradients and the optimiser's vectors of its stage alone (gs_stage_arrays). When the
+ * A worker holds the weights, the gradients and the optimiser's vectors of its stage alone (../holding.h). When the
  * run begins it has all weights for a moment; they become whole again, on the host, to be saved. The test set goes
  * through the stages too (pipeline_score.c).
  *
@@ -187,12 +187,12 @@ static void free_stage(gs_worker *w) {
 
 /* The layers' state follows, as gs_optimizer_end_update has it. */
 static gs_status update(gs_worker *w, const gs_pipeline_worker *p, double samples) {
-    GS_TRY(gs_optimizer_update_held(w->optimizer, samples, &p->held));
+    GS_TRY(gs_optimizer_update_held(w->optimizer, samples, &p->own->update));
     w->optimizer->updates++;
     for (int c = 0; c < p->shape.chunks; c++) {
-        const gs_stage_chunk *k = &p->chunk[c];
-        GS_TRY(gs_model_update_state_of(w->model, gs_stage_state(p->own.weights, k),
-                                        gs_stage_state(p->own.gradients, k), k->state.count, samples));
+        const gs_held_state *k = p->chunk[c].state;
+        GS_TRY(gs_model_update_state_of(w->model, gs_at(p->own->weights, k->at),
+                                        gs_at(p->own->gradients, k->at), k->count, samples));
     }
     return GS_OK;
 }
@@ -206,7 +206,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
 
     bool may_update;
-    GS_TRY(gs_optimizer_clip_held(w->optimizer, score->samples, &p->held, &may_update));
+    GS_TRY(gs_optimizer_clip_held(w->optimizer, score->samples, &p->own->update, &may_update));
     if (may_update) GS_TRY(update(w, p, score->samples));
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
@@ -234,11 +234,6 @@ const gs_way gs_way_pipeline = {
     .split = true,
     .create = create,
     .step = step,
-    .held = gs_stage_held,
-    .gather = gs_stage_gather,
-    .scatter = gs_stage_scatter,
-    .weights = gs_stage_weights,
-    .place = gs_stage_place,
     .score = gs_stage_score,
     .rehearse = gs_stage_rehearse,
     .model = model_of,

@@ -25,26 +25,13 @@ typedef struct gs_stage_slot {
 /* Neighbouring layers of the model, on this worker. Micro-batch k is in slot k % slots; between two steps slot 0 is
  * that of an evaluation. */
 typedef struct gs_stage_chunk {
-    int run;                /* of the whole model: chunk x p + stage */
-    gs_shard params, state; /* in the flat arrays of the whole model */
-    size_t params_at;       /* where these are in this worker's arrays: gs_stage_arrays */
-    size_t state_at;
+    int run;                  /* of the whole model: chunk x p + stage */
+    const gs_held_unit *unit; /* what it has of the worker's arrays */
+    const gs_held_state *state;
     int slots;
     gs_stage_slot *slot;
     bool has_dw, has_state; /* a backward, a forward of this step has written them: the next one adds */
 } gs_stage_chunk;
-
-/* What a worker holds of the weights, and of the gradients:
- *
- *     | parameters of chunk 0 | of 1 | ... | a copy of a tied table | state of chunk 0 | of 1 | ... | counts |
- *
- * The copy is in the last stage alone, the counts are in the gradients alone. */
-typedef struct gs_stage_arrays {
-    size_t params; /* of all chunks: where the copy is */
-    size_t state;  /* where the state begins, */
-    size_t counts; /* and where it ends */
-    gs_mem weights, gradients;
-} gs_stage_arrays;
 
 /* A message that came before another one that was wanted first. */
 typedef struct gs_kept_message {
@@ -65,16 +52,15 @@ typedef struct gs_stage_record {
 
 typedef struct gs_pipeline_worker {
     gs_pipeline shape;
-    int stage, group; /* which pipeline of several, side by side */
+    int stage;
     int runs, first[GS_RUNS + 1];
     gs_tied_runs tied;
     gs_instructions *list; /* [p]: those of all stages; this worker executes list[stage] */
     size_t *sent; /* [p]: how many instructions of that list are past, as messages to here have shown */
     gs_kept_message *kept;
     gs_stage_chunk *chunk; /* [v] */
-    gs_stage_arrays own;
-    gs_held_part *part; /* what this worker updates: its chunks; with --zero 1 a part of each, and the rest */
-    gs_held held;
+    const gs_holding
+        *own;        /* the worker's: a unit for each chunk, then the counts behind the gradients' state */
     gs_input *input; /* [inputs]: samples and answers of micro-batch k in [k % inputs] */
     int inputs;
     gs_schedule_place place; /* in the schedule of this pipeline's micro-batches */
@@ -86,25 +72,10 @@ typedef struct gs_pipeline_worker {
     gs_stage_record record;
 } gs_pipeline_worker;
 
-/* ---- pipeline_cut.c: who holds what ---- */
-
-/* Of worker `rank`, which has the same part of the layers as this one: its place, the cut, and the ranges of its
- * chunks. gs_stage_cut_free frees what is made, even after a failure. */
-gs_status gs_stage_cut(const gs_worker *, int rank, gs_pipeline_worker *);
-void gs_stage_cut_free(gs_pipeline_worker *);
-
-/* What that worker updates; the places of weights and gradients are not filled in. part: room for two of each chunk.
- * Returns how many they are; *held: floats of a vector. */
-int gs_stage_parts(const gs_worker *, const gs_pipeline_worker *, gs_held_part *part, size_t *held);
-
-/* Of gs_way: floats that a worker holds of each vector; vectors and weights, whole. */
-size_t gs_stage_held(const gs_worker *);
-gs_status gs_stage_gather(gs_worker *, int i, float *whole);
-gs_status gs_stage_scatter(gs_worker *, int i, const float *whole);
-gs_status gs_stage_weights(gs_worker *, float *host);
-bool gs_stage_place(const gs_worker *, const gs_param *, size_t *at);
-
 /* ---- pipeline_stage.c ---- */
+
+/* How the model is cut: shape, runs, first and tied. GS_E_USAGE. */
+gs_status gs_stage_cut(const gs_worker *, int stage, gs_pipeline_worker *);
 
 /* Cut the model, and make what this worker has of it. */
 gs_status gs_stage_create(gs_worker *, gs_pipeline_worker *);
@@ -117,16 +88,10 @@ typedef struct gs_rank_range {
 } gs_rank_range;
 gs_status gs_stage_would_halve(const gs_settings *, const char *devices, gs_rank_range, bool *halves);
 
-/* The parameters and the state of a chunk in one of this worker's arrays; the table that two runs use. */
-static inline gs_mem gs_stage_params(gs_mem array, const gs_stage_chunk *c) {
-    return gs_at(array, c->params_at);
-}
-static inline gs_mem gs_stage_state(gs_mem array, const gs_stage_chunk *c) {
-    return gs_at(array, c->state_at);
-}
+/* The table that two runs use, in one of this worker's arrays. */
 static inline gs_mem gs_stage_table(const gs_pipeline_worker *p, gs_mem array) {
-    const gs_stage_chunk *c = &p->chunk[0];
-    return gs_at(array, p->stage == 0 ? c->params_at + p->tied.table->at - c->params.first : p->own.params);
+    const gs_held_unit *u = p->own->unit;
+    return gs_at(array, p->stage == 0 ? u->at + p->tied.table->at - u->first : p->own->params);
 }
 
 /* ---- pipeline_run.c ---- */
@@ -165,6 +130,3 @@ gs_status gs_stage_sum(gs_worker *, gs_pipeline_worker *, gs_score *);
 
 /* With --zero 1, after the update: the weights of a stage, whole. */
 gs_status gs_stage_gather_weights(gs_worker *, gs_pipeline_worker *);
-
-/* Of gs_held: over all workers. */
-gs_status gs_stage_reduce_norms(void *worker, int64_t *x, size_t count, bool largest);

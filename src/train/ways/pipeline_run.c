@@ -61,20 +61,20 @@ static gs_stage_slot *slot_of(const gs_pipeline_worker *p, const gs_instruction 
 
 /* Ranges of this worker's array of gradients. */
 static gs_shard params_of(const gs_stage_chunk *c) {
-    return (gs_shard){c->params_at, c->params.count};
+    return (gs_shard){c->unit->at, c->unit->count};
 }
 static gs_shard state_of(const gs_stage_chunk *c) {
-    return (gs_shard){c->state_at, c->state.count};
+    return (gs_shard){c->state->at, c->state->count};
 }
 static gs_shard counts_of(const gs_pipeline_worker *p) {
-    return (gs_shard){p->own.counts, GS_STATS};
+    return (gs_shard){p->own->counts, GS_STATS};
 }
 
 /* With --exact: what leaf k has of a range joins the tree. */
 static gs_status add_leaf(gs_worker *w, gs_pipeline_worker *p, gs_shard r, int k) {
     if (r.count == 0 || w->settings->rehearses) return GS_OK;
     if (p->piece[k].n > 0)
-        GS_TRY(w->device->ops->read(w->device, p->whole, gs_at(p->own.gradients, r.first),
+        GS_TRY(w->device->ops->read(w->device, p->whole, gs_at(p->own->gradients, r.first),
                                     r.count * sizeof(float)));
     else
         memset(p->whole, 0, r.count * sizeof(float));
@@ -151,9 +151,9 @@ static gs_mem place_of(const gs_pipeline_worker *p, const gs_instruction *i) {
         return slot_of(p, i)->dy;
     case GS_DO_SEND_TABLE:
     case GS_DO_RECV_TABLE:
-        return gs_stage_table(p, p->own.weights);
+        return gs_stage_table(p, p->own->weights);
     default:
-        return gs_stage_table(p, p->own.gradients);
+        return gs_stage_table(p, p->own->gradients);
     }
 }
 
@@ -280,7 +280,7 @@ static gs_status begin(gs_worker *w, gs_pipeline_worker *p) {
     const gs_backend *ops = w->device->ops;
     GS_TRY(gs_model_clear_stats(w->model));
     if (p->tied.table && (p->stage == 0 || p->stage == p->shape.stages - 1))
-        GS_TRY(ops->fill(w->device, gs_stage_table(p, p->own.gradients), 0, p->tied.table->count));
+        GS_TRY(ops->fill(w->device, gs_stage_table(p, p->own->gradients), 0, p->tied.table->count));
     for (int c = 0; c < p->shape.chunks; c++) p->chunk[c].has_dw = p->chunk[c].has_state = false;
     memset(p->sent, 0, (size_t)p->shape.stages * sizeof *p->sent);
     next_pieces(w, p);
@@ -289,7 +289,7 @@ static gs_status begin(gs_worker *w, gs_pipeline_worker *p) {
 
 static gs_status fill_if_empty(const gs_worker *w, const gs_pipeline_worker *p, bool has, gs_shard r) {
     if (has || r.count == 0) return GS_OK;
-    return w->device->ops->fill(w->device, gs_at(p->own.gradients, r.first), 0, r.count);
+    return w->device->ops->fill(w->device, gs_at(p->own->gradients, r.first), 0, r.count);
 }
 
 gs_status gs_stage_run(gs_worker *w, gs_pipeline_worker *p) {
@@ -316,9 +316,10 @@ static gs_status rehearse_update(gs_worker *w, const gs_pipeline_worker *p) {
     gs_squares unused;
     const gs_optimizer *o = w->optimizer;
     const bool norms = o->clip > 0 || o->loss_scale.scale > 0;
-    for (int i = 0; i < p->held.parts && norms; i++)
-        GS_TRY(w->device->ops->squares(w->device, p->part[i].gradients, p->part[i].count, 0, &unused));
-    return gs_optimizer_update_held(w->optimizer, 1, &p->held);
+    for (int i = 0; i < p->own->update.parts && norms; i++)
+        GS_TRY(
+            w->device->ops->squares(w->device, p->own->part[i].gradients, p->own->part[i].count, 0, &unused));
+    return gs_optimizer_update_held(w->optimizer, 1, &p->own->update);
 }
 
 gs_status gs_stage_rehearse(gs_worker *w, uint64_t done) {

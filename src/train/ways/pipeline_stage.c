@@ -7,6 +7,23 @@
 #include "train/digest/digest.h"
 #include "train/internal.h"
 
+/* ---- the cut ---- */
+
+gs_status gs_stage_cut(const gs_worker *w, int stage, gs_pipeline_worker *p) {
+    const gs_settings *s = w->settings;
+    const gs_pipeline_schedule *schedule;
+    p->shape = (gs_pipeline){.stages = w->groups.layout.pp,
+                             .micro_batches = s->exact ? w->schedule.mine : w->schedule.passes};
+    GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &p->shape.chunks));
+    p->stage = stage;
+    p->runs = p->shape.stages * p->shape.chunks;
+    GS_TRY(
+        gs_pipeline_cut(gs_model_whole(w->model), s->pipeline_cut, p->runs, p->first)); /* as all parts do */
+    GS_TRY(gs_pipeline_tied(w->model, p->runs, p->first, &p->tied));
+    if (p->tied.table) p->shape.tied = s->exact ? GS_TIED_EACH : GS_TIED_ONCE;
+    return GS_OK;
+}
+
 /* ---- the arrays ---- */
 
 /* Of the whole model's weights to this worker's. */
@@ -14,56 +31,50 @@ static gs_status copy_weights(gs_worker *w, const gs_pipeline_worker *p, gs_mem 
     const gs_backend *ops = w->device->ops;
     for (int c = 0; c < p->shape.chunks; c++) {
         const gs_stage_chunk *k = &p->chunk[c];
-        GS_TRY(ops->copy(w->device, gs_stage_params(p->own.weights, k), gs_at(whole, k->params.first),
-                         k->params.count));
-        GS_TRY(ops->copy(w->device, gs_stage_state(p->own.weights, k), gs_at(whole, k->state.first),
-                         k->state.count));
+        GS_TRY(ops->copy(w->device, gs_at(p->own->weights, k->unit->at), gs_at(whole, k->unit->first),
+                         k->unit->count));
+        GS_TRY(ops->copy(w->device, gs_at(p->own->weights, k->state->at), gs_at(whole, k->state->first),
+                         k->state->count));
     }
-    if (p->tied.table && p->stage == p->shape.stages - 1)
-        GS_TRY(ops->copy(w->device, gs_stage_table(p, p->own.weights), gs_at(whole, p->tied.table->at),
-                         p->tied.table->count));
+    if (p->own->copy)
+        GS_TRY(ops->copy(w->device, gs_at(p->own->weights, p->own->params), gs_at(whole, p->own->copy->at),
+                         p->own->copy->count));
     return ops->finish(w->device);
 }
 
 static gs_status allocate(gs_worker *w, const gs_pipeline_worker *p, gs_memory_kind kind, size_t more,
                           gs_mem *out) {
-    GS_TRY(gs_alloc(w->device, kind, (p->own.counts + more) * sizeof(float), out));
+    GS_TRY(gs_alloc(w->device, kind, (p->own->counts + more) * sizeof(float), out));
     gs_ledger_tail(&w->device->memory, out->base, GS_MEMORY_STATE,
-                   (p->own.counts - p->own.state) * sizeof(float));
+                   (p->own->counts - p->own->copied) * sizeof(float));
     return GS_OK;
 }
 
 /* The model has had all weights, and no gradients. It frees what it has from here on. */
-static gs_status divide(gs_worker *w, gs_pipeline_worker *p) {
+static gs_status divide(gs_worker *w, const gs_pipeline_worker *p) {
     gs_model *m = w->model;
     const gs_mem whole = m->weights;
-    GS_TRY(allocate(w, p, GS_MEMORY_WEIGHTS, 0, &p->own.weights));
-    m->weights = p->own.weights;
-    m->weights_apart = p->own.counts;
+    GS_TRY(allocate(w, p, GS_MEMORY_WEIGHTS, 0, &w->holding.weights));
+    m->weights = p->own->weights;
+    m->weights_apart = p->own->counts;
     gs_status status = copy_weights(w, p, whole);
     m->device->ops->free(m->device, whole);
     GS_TRY(status);
-    GS_TRY(allocate(w, p, GS_MEMORY_GRADIENTS, GS_STATS, &p->own.gradients));
-    m->gradients = gs_at(p->own.gradients, p->own.counts);
+    GS_TRY(allocate(w, p, GS_MEMORY_GRADIENTS, GS_STATS, &w->holding.gradients));
+    m->gradients = gs_at(p->own->gradients, p->own->counts);
     m->gradients.at -= m->saved; /* gs_model_stats finds the counts; size_t counts around its end */
-    m->gradients_apart = p->own.counts + GS_STATS;
+    m->gradients_apart = p->own->counts + GS_STATS;
     return GS_OK;
 }
 
 /* ---- the layers of a micro-batch ---- */
 
-typedef struct binding {
-    const gs_pipeline_worker *p;
-    const gs_stage_chunk *chunk;
-} binding;
-
-static gs_status bind_layer(gs_layer *l, void *context) {
-    const binding *b = context;
-    const gs_stage_arrays *own = &b->p->own;
+static gs_status bind_layer(gs_layer *l, void *holding) {
+    const gs_holding *own = holding;
     for (int i = 0; i < l->params; i++) {
         gs_param *p = &l->param[i];
-        const size_t at = p->state ? b->chunk->state_at + p->at - b->chunk->state.first
-                                   : b->chunk->params_at + p->at - b->chunk->params.first;
+        size_t at;
+        if (!gs_holding_find(own, p, &at)) continue;
         p->w = gs_at(own->weights, at);
         p->dw = gs_at(own->gradients, at);
     }
@@ -73,11 +84,11 @@ static gs_status bind_layer(gs_layer *l, void *context) {
 /* They find weights and gradients in this worker's arrays. */
 static gs_status bind_slot(const gs_pipeline_worker *p, const gs_stage_chunk *c, gs_model *m) {
     for (int i = p->first[c->run]; i < p->first[c->run + 1]; i++)
-        GS_TRY(gs_layer_walk(m->net->child[i], bind_layer, &(binding){p, c}));
+        GS_TRY(gs_layer_walk(m->net->child[i], bind_layer, (void *)(uintptr_t)p->own));
     for (int i = 0; p->tied.table && c->run == p->tied.borrower && i < m->param_count; i++) {
         if (m->param[i]->at != p->tied.table->at) continue;
-        m->param[i]->w = gs_stage_table(p, p->own.weights);
-        m->param[i]->dw = gs_stage_table(p, p->own.gradients);
+        m->param[i]->w = gs_stage_table(p, p->own->weights);
+        m->param[i]->dw = gs_stage_table(p, p->own->gradients);
     }
     return GS_OK;
 }
@@ -97,6 +108,16 @@ static gs_status make_slot(const gs_worker *w, const gs_pipeline_worker *p, cons
     if (c->run < p->runs - 1) GS_TRY(gs_alloc(w->device, GS_MEMORY_ACTIVATIONS, out, &s->dy));
     s->x.half = net->x_half;
     s->dy.half = net->y_half;
+    return GS_OK;
+}
+
+static gs_status make_chunks(const gs_worker *w, gs_pipeline_worker *p) {
+    p->own = &w->holding;
+    p->chunk = calloc((size_t)p->shape.chunks, sizeof *p->chunk);
+    if (!p->chunk) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %d chunks", p->shape.chunks);
+    for (int c = 0; c < p->shape.chunks; c++)
+        p->chunk[c] = (gs_stage_chunk){
+            .run = c * p->shape.stages + p->stage, .unit = &p->own->unit[c], .state = &p->own->state[c]};
     return GS_OK;
 }
 
@@ -153,27 +174,10 @@ static int levels_of(int leaves) {
     return levels;
 }
 
-static gs_status list_parts(gs_worker *w, gs_pipeline_worker *p) {
-    size_t held;
-    p->part = calloc(2 * (size_t)p->shape.chunks, sizeof *p->part);
-    if (!p->part) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for a list of parts");
-    int parts = gs_stage_parts(w, p, p->part, &held);
-    for (int i = 0, c = 0; i < parts; i++) {
-        gs_held_part *part = &p->part[i];
-        while (part->first + part->count > p->chunk[c].params.first + p->chunk[c].params.count) c++;
-        const size_t at = p->chunk[c].params_at + part->first - p->chunk[c].params.first;
-        part->weights = gs_at(p->own.weights, at);
-        part->gradients = gs_at(p->own.gradients, at);
-    }
-    GS_TRY(gs_tensor_cut_held(w->model, &p->part, &parts));
-    p->held = (gs_held){p->part, parts, gs_stage_reduce_norms, w};
-    return GS_OK;
-}
-
 static size_t largest_chunk(const gs_pipeline_worker *p) {
-    size_t most = p->own.counts - p->own.params + GS_STATS; /* the copy, the state and the counts */
-    for (int c = 0; c < p->shape.chunks; c++)
-        if (p->chunk[c].params.count > most) most = p->chunk[c].params.count;
+    size_t most = p->own->counts - p->own->params + GS_STATS; /* the copy, the state and the counts */
+    for (int i = 0; i < p->own->count; i++)
+        if (p->own->unit[i].count > most) most = p->own->unit[i].count;
     return most;
 }
 
@@ -190,7 +194,7 @@ static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
         if (!p->arrived) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %zu floats", arrived);
     }
     if (!s->exact) return GS_OK;
-    const size_t count = p->own.counts + GS_STATS;
+    const size_t count = p->own->counts + GS_STATS;
     const int levels = levels_of(p->shape.micro_batches);
     GS_TRY(gs_leaf_sums_create(levels, s->rehearses ? 0 : count, &p->leaves));
     return gs_book_host(w, GS_MEMORY_COMMUNICATION, p->leaves, ((size_t)levels + 1) * count * sizeof(float));
@@ -223,11 +227,12 @@ static gs_status agree_on_halves(const gs_worker *w) {
 }
 
 gs_status gs_stage_create(gs_worker *w, gs_pipeline_worker *p) {
-    GS_TRY(gs_stage_cut(w, w->comm->rank, p));
+    GS_TRY(gs_stage_cut(w, w->groups.place.stage, p));
+    GS_TRY(make_chunks(w, p));
     GS_TRY(agree_on_halves(w));
     GS_TRY(make_lists(w, p));
     GS_TRY(divide(w, p));
-    GS_TRY(list_parts(w, p));
+    GS_TRY(gs_holding_list(w));
     for (int c = 0; c < p->shape.chunks; c++) GS_TRY(make_slots(w, p, c));
     GS_TRY(make_inputs(w, p));
     p->place = gs_schedule_begin(&w->schedule);
@@ -259,8 +264,7 @@ void gs_stage_free(gs_worker *w, gs_pipeline_worker *p) {
     gs_leaf_sums_free(p->leaves);
     free(p->list);
     free(p->sent);
-    gs_stage_cut_free(p);
-    free(p->part);
+    free(p->chunk);
     free(p->input);
     free(p->piece);
     free(p->whole);

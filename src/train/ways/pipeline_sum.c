@@ -21,7 +21,7 @@ static gs_status sum_range(gs_worker *w, const gs_pipeline_worker *p, gs_shard r
     if (r.count == 0 || n == 1) return GS_OK;
     count_sent(w, 2.0 * (double)r.count / n, n - 1);
     return gs_call_run_on_device(c, w->device, &(gs_call){GS_ALL_REDUCE, r.count, GS_F32, GS_SUM, 0}, GS_NONE,
-                                 gs_at(p->own.gradients, r.first));
+                                 gs_at(p->own->gradients, r.first));
 }
 
 /* The levels of the tree above those of one pipeline: recursive doubling, as in exact.c. */
@@ -37,7 +37,7 @@ static gs_status sum_leaves(gs_worker *w, gs_pipeline_worker *p, gs_shard r) {
         GS_TRY(gs_comm_recv(c, p->whole, bytes, neighbour));
         gs_sync_add(sum, p->whole, r.count);
     }
-    return w->device->ops->write(w->device, gs_at(p->own.gradients, r.first), sum, bytes);
+    return w->device->ops->write(w->device, gs_at(p->own->gradients, r.first), sum, bytes);
 }
 
 static gs_status sum(gs_worker *w, gs_pipeline_worker *p, gs_shard r) {
@@ -46,74 +46,63 @@ static gs_status sum(gs_worker *w, gs_pipeline_worker *p, gs_shard r) {
 
 /* ---- with --zero 1: each replica of a stage gets its part of the sum ---- */
 
-/* Of a chunk with n replicas: own floats for each, and what is left over, for all. */
-typedef struct division {
-    size_t at, own, rest; /* at: in this worker's arrays */
-} division;
-
-static division divide(const gs_worker *w, const gs_stage_chunk *c) {
-    const size_t n = (size_t)w->groups.layout.dp;
-    return (division){c->params_at, c->params.count / n, c->params.count % n};
-}
-
-static gs_status reduce_scatter(gs_worker *w, gs_pipeline_worker *p, division d) {
+static gs_status reduce_scatter(gs_worker *w, gs_pipeline_worker *p, const gs_held_unit *u) {
     gs_comm *c = w->groups.comm[GS_DP];
-    const size_t all = d.own * (size_t)c->size;
-    const gs_mem place = gs_at(p->own.gradients, d.at);
+    const size_t all = u->own * (size_t)c->size;
+    const gs_mem place = gs_at(p->own->gradients, u->at);
     void *host = NULL;
-    if (d.own > 0) {
-        count_sent(w, (double)d.own, c->size - 1);
+    if (u->own > 0) {
+        count_sent(w, (double)u->own, c->size - 1);
         GS_TRY(w->device->ops->map(w->device, place, all * sizeof(float), &host));
         float *x = host;
         const gs_status status =
-            gs_comm_reduce_scatter(c, x, x + d.own * (size_t)c->rank, all, GS_F32, GS_SUM);
+            gs_comm_reduce_scatter(c, x, x + u->own * (size_t)c->rank, all, GS_F32, GS_SUM);
         GS_TRY(gs_device_unmap_after(w->device, place, host, status));
     }
-    return sum_range(w, p, (gs_shard){d.at + all, d.rest});
+    return sum_range(w, p, (gs_shard){u->at + all, u->rest});
 }
 
 /* The same in the order of a tree, that of --exact: the parts of `sum` come from all replicas, and are added neighbours
  * first. */
-static gs_status reduce_scatter_in_order(gs_worker *w, gs_pipeline_worker *p, division d, const float *sum) {
+static gs_status reduce_scatter_in_order(gs_worker *w, gs_pipeline_worker *p, const gs_held_unit *u,
+                                         const float *sum) {
     gs_comm *c = w->groups.comm[GS_DP];
-    const size_t all = d.own * (size_t)c->size, mine = d.own * (size_t)c->rank;
-    if (d.own > 0) {
-        count_sent(w, (double)d.own, c->size - 1);
-        GS_TRY(gs_comm_all_to_all(c, sum, p->arrived, d.own, GS_F32));
-        gs_add_neighbours(p->arrived, d.own, c->size);
-        GS_TRY(w->device->ops->write(w->device, gs_at(p->own.gradients, d.at + mine), p->arrived,
-                                     d.own * sizeof(float)));
+    const size_t all = u->own * (size_t)c->size, mine = u->own * (size_t)c->rank;
+    if (u->own > 0) {
+        count_sent(w, (double)u->own, c->size - 1);
+        GS_TRY(gs_comm_all_to_all(c, sum, p->arrived, u->own, GS_F32));
+        gs_add_neighbours(p->arrived, u->own, c->size);
+        GS_TRY(w->device->ops->write(w->device, gs_at(p->own->gradients, u->at + mine), p->arrived,
+                                     u->own * sizeof(float)));
     }
-    if (d.rest == 0) return GS_OK;
-    count_sent(w, (double)d.rest, c->size - 1);
-    GS_TRY(gs_comm_all_gather(c, sum + all, p->arrived, d.rest, GS_F32));
-    gs_add_neighbours(p->arrived, d.rest, c->size);
-    return w->device->ops->write(w->device, gs_at(p->own.gradients, d.at + all), p->arrived,
-                                 d.rest * sizeof(float));
+    if (u->rest == 0) return GS_OK;
+    count_sent(w, (double)u->rest, c->size - 1);
+    GS_TRY(gs_comm_all_gather(c, sum + all, p->arrived, u->rest, GS_F32));
+    gs_add_neighbours(p->arrived, u->rest, c->size);
+    return w->device->ops->write(w->device, gs_at(p->own->gradients, u->at + all), p->arrived,
+                                 u->rest * sizeof(float));
 }
 
-static gs_status sum_params(gs_worker *w, gs_pipeline_worker *p, const gs_stage_chunk *c) {
-    if (!w->settings->zero || w->groups.layout.dp == 1)
-        return sum(w, p, (gs_shard){c->params_at, c->params.count});
-    const division d = divide(w, c);
-    if (!p->arrived) return reduce_scatter(w, p, d);
-    if (p->leaves) return reduce_scatter_in_order(w, p, d, gs_leaf_sums_result(p->leaves) + d.at);
-    GS_TRY(w->device->ops->read(w->device, p->whole, gs_at(p->own.gradients, d.at),
-                                c->params.count * sizeof(float)));
-    return reduce_scatter_in_order(w, p, d, p->whole);
+static gs_status sum_params(gs_worker *w, gs_pipeline_worker *p, const gs_held_unit *u) {
+    if (!w->settings->zero || w->groups.layout.dp == 1) return sum(w, p, (gs_shard){u->at, u->count});
+    if (!p->arrived) return reduce_scatter(w, p, u);
+    if (p->leaves) return reduce_scatter_in_order(w, p, u, gs_leaf_sums_result(p->leaves) + u->at);
+    GS_TRY(
+        w->device->ops->read(w->device, p->whole, gs_at(p->own->gradients, u->at), u->count * sizeof(float)));
+    return reduce_scatter_in_order(w, p, u, p->whole);
 }
 
 gs_status gs_stage_gather_weights(gs_worker *w, gs_pipeline_worker *p) {
     gs_comm *c = w->groups.comm[GS_DP];
-    for (int k = 0; k < p->shape.chunks && w->settings->zero && c->size > 1; k++) {
-        const division d = divide(w, &p->chunk[k]);
-        const gs_mem place = gs_at(p->own.weights, d.at);
+    for (int k = 0; k < p->own->count && w->settings->zero && c->size > 1; k++) {
+        const gs_held_unit *u = &p->own->unit[k];
+        const gs_mem place = gs_at(p->own->weights, u->at);
         void *host = NULL;
-        if (d.own == 0) continue;
-        count_sent(w, (double)d.own, c->size - 1);
-        GS_TRY(w->device->ops->map(w->device, place, d.own * (size_t)c->size * sizeof(float), &host));
+        if (u->own == 0) continue;
+        count_sent(w, (double)u->own, c->size - 1);
+        GS_TRY(w->device->ops->map(w->device, place, u->own * (size_t)c->size * sizeof(float), &host));
         float *x = host;
-        const gs_status status = gs_comm_all_gather(c, x + d.own * (size_t)c->rank, x, d.own, GS_F32);
+        const gs_status status = gs_comm_all_gather(c, x + u->own * (size_t)c->rank, x, u->own, GS_F32);
         GS_TRY(gs_device_unmap_after(w->device, place, host, status));
     }
     return GS_OK;
@@ -124,7 +113,8 @@ gs_status gs_stage_gather_weights(gs_worker *w, gs_pipeline_worker *p) {
 /* The last stage of the first pipeline has the counts, on each of its parts; the others add 0, so this sum is exact.
  * And everyone can ask to stop. */
 static gs_status share_score(gs_worker *w, const gs_pipeline_worker *p, gs_score *score) {
-    const bool has_counts = p->stage == p->shape.stages - 1 && p->group == 0 && w->model->tensor.rank == 0;
+    const bool has_counts =
+        p->stage == p->shape.stages - 1 && p->own->replica == 0 && w->model->tensor.rank == 0;
     for (int i = 0; i < GS_STATS; i++) w->counts[i] = 0;
     if (has_counts)
         GS_TRY(w->device->ops->read(w->device, w->counts, gs_model_stats(w->model), sizeof w->counts));
@@ -136,15 +126,9 @@ static gs_status share_score(gs_worker *w, const gs_pipeline_worker *p, gs_score
 
 gs_status gs_stage_sum(gs_worker *w, gs_pipeline_worker *p, gs_score *score) {
     for (int c = 0; c < p->shape.chunks; c++) {
-        GS_TRY(sum_params(w, p, &p->chunk[c]));
-        GS_TRY(sum(w, p, (gs_shard){p->chunk[c].state_at, p->chunk[c].state.count}));
+        GS_TRY(sum_params(w, p, p->chunk[c].unit));
+        GS_TRY(sum(w, p, (gs_shard){p->chunk[c].state->at, p->chunk[c].state->count}));
     }
-    if (p->stage == p->shape.stages - 1) GS_TRY(sum(w, p, (gs_shard){p->own.counts, GS_STATS}));
+    if (p->stage == p->shape.stages - 1) GS_TRY(sum(w, p, (gs_shard){p->own->counts, GS_STATS}));
     return share_score(w, p, score);
-}
-
-gs_status gs_stage_reduce_norms(void *worker, int64_t *x, size_t count, bool largest) {
-    const gs_worker *w = worker;
-    if (w->settings->rehearses) return GS_OK;
-    return gs_comm_all_reduce(w->comm, x, count, GS_I64, largest ? GS_MAX : GS_SUM);
 }

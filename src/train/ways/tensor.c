@@ -14,7 +14,7 @@
  * asks for both: what is divided counts once for each part, what all hold counts once.
  *
  * A worker holds its part of the weights, the gradients and the optimiser's vectors. A file holds whole tensors: they
- * are put together in the group when they are read, and cut when they are written (../tensor/whole.c). With --pipeline
+ * are put together in the group when they are read, and cut when they are written (../holding.c). With --pipeline
  * and --zero a step is that of pipeline.c or zero.c, of a part (../tensor/inner.c).
  *
  * --exact: the sums that a group divides have 8 leaves in the model, of which a worker adds a subtree. The levels above
@@ -41,11 +41,21 @@ struct gs_tensor_worker {
     double gathers, gathered;  /* with --sequence also all-gathers, and what all ranks then had, in floats */
     float *ordered;            /* room for one of them */
     bool in_step;
-    gs_held held; /* where replicas hold the same */
-    gs_held_part *part;
 };
 
 /* ---- the sum in a group ---- */
+
+bool gs_tensor_part_needs_order(const gs_model *m, int replicas) {
+    bool equal = true;
+    for (int i = 0; i < m->param_count && m->undivided; i++)
+        for (int r = 0; r < m->tensor.size; r++)
+            equal &= gs_tensor_count(m->param[i], r, m->tensor.size) == m->param[i]->count;
+    return !equal && replicas > 2;
+}
+
+bool gs_tensor_needs_order(const gs_worker *w) {
+    return gs_tensor_part_needs_order(w->model, w->groups.layout.dp);
+}
 
 /* A ring sends least; recursive doubling adds neighbours first, and all elements in one order. */
 static const gs_sync_scheme *scheme_of(const gs_worker *w, bool ordered) {
@@ -115,39 +125,6 @@ gs_tensor_group gs_tensor_place(gs_worker *w) {
 
 /* ---- making and freeing ---- */
 
-/* As gs_comm_all_reduce, for at most two numbers: without memory for a moment, which a reduction by messages takes. */
-static gs_status reduce_few(const gs_worker *w, int64_t *x, size_t count, bool largest) {
-    int64_t all[2 * GS_TENSOR_MOST];
-    GS_TRY(gs_comm_all_gather(w->groups.comm[GS_TP], x, all, count, GS_I64));
-    for (size_t i = 0; i < count; i++) x[i] = all[i];
-    for (size_t i = count; i < count * (size_t)w->groups.layout.tp; i++) {
-        int64_t *to = &x[i % count];
-        *to = !largest ? *to + all[i] : all[i] > *to ? all[i] : *to;
-    }
-    return GS_OK;
-}
-
-/* What norms need (gs_held). The replicas have the same sums of gradients, so the group is enough. */
-static gs_status reduce_norms(void *worker, int64_t *x, size_t count, bool largest) {
-    const gs_worker *w = worker;
-    if (count <= 2) return reduce_few(w, x, count, largest);
-    return gs_comm_all_reduce(w->groups.comm[GS_TP], x, count, GS_I64, largest ? GS_MAX : GS_SUM);
-}
-
-/* What a worker updates that holds all of its part of the model. */
-static gs_status list_parts(gs_worker *w) {
-    const gs_model *m = w->model;
-    struct gs_tensor_worker *t = w->tensor;
-    int parts = 1;
-    t->part = calloc(1, sizeof *t->part);
-    if (!t->part) return gs_fail(GS_E_MEMORY, "--tensor: no memory for a list of tensors");
-    *t->part =
-        (gs_held_part){.count = m->params, .weights = m->weights, .gradients = m->gradients, .counted = true};
-    GS_TRY(gs_tensor_cut_held(m, &t->part, &parts));
-    t->held = (gs_held){t->part, parts, reduce_norms, w};
-    return GS_OK;
-}
-
 static gs_status find_largest(gs_layer *l, void *most) {
     gs_tensor_call call[GS_TENSOR_CALLS];
     if (l->elsewhere) return GS_OK;
@@ -182,7 +159,7 @@ gs_status gs_tensor_create(gs_worker *w) {
     const gs_way *inner = gs_tensor_inner(w->settings);
     w->tensor = calloc(1, sizeof *w->tensor);
     if (!w->tensor) return gs_fail(GS_E_MEMORY, "no memory for --tensor");
-    if (w->way->update) GS_TRY(list_parts(w));
+    if (w->way->update) GS_TRY(gs_holding_list(w));
     w->scheme = scheme_of(w, gs_tensor_needs_order(w));
     if (inner) GS_TRY(inner->create(w));
     return make_sum(w);
@@ -193,7 +170,6 @@ void gs_tensor_free(gs_worker *w) {
     if (inner) inner->free(w);
     if (!w->tensor) return;
     gs_sync_free(w->tensor->sync);
-    free(w->tensor->part);
     free(w->tensor->ordered);
     free(w->tensor);
 }
@@ -227,19 +203,13 @@ gs_status gs_tensor_step(gs_worker *w, gs_score *score) {
 static gs_status update(gs_worker *w, double samples) {
     gs_optimizer *o = w->optimizer;
     bool may_update;
-    GS_TRY(gs_optimizer_clip_held(o, samples, &w->tensor->held, &may_update));
+    GS_TRY(gs_optimizer_clip_held(o, samples, &w->holding.update, &may_update));
     if (!may_update) return GS_OK;
     if (o->ops->whole)
-        GS_TRY(gs_optimizer_update_held(o, samples, &w->tensor->held));
+        GS_TRY(gs_optimizer_update_held(o, samples, &w->holding.update));
     else
         GS_TRY(gs_optimizer_update_part(o, samples, 0, w->model->params));
     return gs_optimizer_end_update(o, samples);
-}
-
-/* That this worker has: of its stage, where the model is in stages. */
-static size_t params_of(const gs_worker *w) {
-    const gs_pipeline_worker *p = w->way_state;
-    return w->settings->pipeline > 1 ? p->own.params : w->model->params;
 }
 
 gs_status gs_tensor_tell(gs_worker *w, gs_result *result) {
@@ -248,7 +218,7 @@ gs_status gs_tensor_tell(gs_worker *w, gs_result *result) {
     if (inner && inner->report) GS_TRY(inner->report(w, result));
     const double steps = (double)(w->step - w->begun_at);
     result->tensor = (gs_tensor_report){.workers = m->tensor.size,
-                                        .held = (double)params_of(w) * sizeof(float),
+                                        .held = (double)w->holding.params * sizeof(float),
                                         .model = (double)m->undivided->params * sizeof(float)};
     if (steps > 0) result->tensor.gathers = w->tensor->gathers / steps;
     if (steps > 0) result->tensor.gathered = w->tensor->gathered / steps * sizeof(float);

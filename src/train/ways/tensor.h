@@ -1,9 +1,7 @@
 /* --tensor T, alone and with the other layouts: what the files share. The way itself is tensor.c; ../tensor/ has
  *
  *     inner.c     the ways to train that a group goes with: stages of a pipeline, ZeRO
- *     whole.c     whole tensors, put together of the parts, and cut again
  *     sequence.c  messages of --sequence
- *     held.c      what of the parts that a worker updates counts in norms over all workers
  */
 #pragma once
 
@@ -25,27 +23,11 @@ gs_tensor_group gs_tensor_group_of(const gs_settings *, int rank);
  * over GS_DP. */
 const struct gs_way *gs_tensor_inner(const gs_settings *);
 
-/* ---- whole.c: of gs_way ---- */
-
-gs_status gs_tensor_gather(gs_worker *, int i, float *whole);
-gs_status gs_tensor_scatter(gs_worker *, int i, const float *whole);
-gs_status gs_tensor_weights(gs_worker *, float *host);
-
-/* Books, in a rehearsal, what gs_tensor_weights takes beside `host`. */
-gs_status gs_tensor_rehearse_weights(gs_worker *);
-
 /* Must the sums of gradients over replicas have one order for all elements, wherever they lie in the array? Where a
  * group's parts are not of one size, what all of it hold lies at another place on each of them; but its sums must have
  * the same bits. Of two replicas any sum has. */
 bool gs_tensor_needs_order(const gs_worker *);
 bool gs_tensor_part_needs_order(const gs_model *part, int replicas);
-
-/* ---- held.c ---- */
-
-/* The list *part of what this worker updates, as it would be without --tensor, is replaced by one whose parts do not
- * reach over the border between a tensor that the group divides and one that all of it hold; of the latter the first of
- * the group counts. Without a group nothing changes. *part was made by malloc. GS_E_MEMORY. */
-gs_status gs_tensor_cut_held(const gs_model *, gs_held_part **part, int *parts);
 
 /* ---- sequence.c ---- */
 
@@ -80,5 +62,4 @@ gs_status gs_tensor_tell(gs_worker *, gs_result *);
     .no_wire = "sends activations too, which are not rounded", .check = gs_tensor_check,                     \
     .check_workers = gs_tensor_check_workers, .describe = gs_tensor_describe,                                \
     .no_gradient = true /* but a part */, .create = gs_tensor_create, .free = gs_tensor_free,                \
-    .step = gs_tensor_step, .gather = gs_tensor_gather, .scatter = gs_tensor_scatter,                        \
-    .weights = gs_tensor_weights, .report = gs_tensor_tell
+    .step = gs_tensor_step, .report = gs_tensor_tell

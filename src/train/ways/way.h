@@ -69,19 +69,7 @@ typedef struct gs_way {
      * does not suit `parts`. */
     gs_status (*share)(void *worker, double *numbers, size_t count);
 
-    /* Where each worker holds a part of them; NULL: all hold all. */
-
-    /* How many floats of each vector of the optimiser a worker holds. Before create, as is scatter. */
-    size_t (*held)(const gs_worker *);
-    /* Vector i, whole: on rank 0 it is written there, and is NULL on others; all workers have it, and take their part.
-     * Between two steps. */
-    gs_status (*gather)(gs_worker *, int i, float *whole);
-    gs_status (*scatter)(gs_worker *, int i, const float *whole);
-    /* The weights and the state, whole, on all workers. Between two steps. */
-    gs_status (*weights)(gs_worker *, float *host);
-    /* Where they are split: does this worker have this tensor, and where in worker->model->weights? */
-    bool (*place)(const gs_worker *, const gs_param *, size_t *at);
-    /* Where they are split: the samples in worker->input go forward through all stages. *scored: this worker has the
+    /* With `split`: the samples in worker->input go forward through all stages. *scored: this worker has the
      * last one, and the loss is in the model's stats. */
     gs_status (*score)(gs_worker *, const gs_pass *, bool *scored);
     /* Model i of those that have the layers of this worker; NULL: there are no more. Without: worker->model is all. */

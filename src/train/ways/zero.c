@@ -11,10 +11,6 @@
 
 enum { ROOM = 16 /* collectives that wait */ };
 
-static gs_status cut(const gs_worker *w, gs_units *units) {
-    return gs_units_cut(w->model, w->groups.layout.dp, w->settings->zero == 1, units);
-}
-
 /* ---- making and freeing ---- */
 
 /* Buffers of gradients. */
@@ -26,14 +22,14 @@ static gs_status floats(gs_zero *z, size_t count, float **out) {
 
 static size_t largest_part(const gs_zero *z) {
     size_t most = 0;
-    for (int i = 0; i < z->units.count; i++)
-        if (z->units.unit[i].own > most) most = z->units.unit[i].own;
+    for (int i = 0; i < z->own->count; i++)
+        if (z->own->unit[i].own > most) most = z->own->unit[i].own;
     return most;
 }
 
 static gs_status make_tree(gs_zero *z) {
     const gs_model *m = z->worker->model;
-    const size_t common = z->units.rest + gs_model_tail(m), part = largest_part(z);
+    const size_t common = z->own->rest + gs_model_tail(m), part = largest_part(z);
     if (z->worker->settings->exact) z->parts = z->worker->schedule.mine;
     for (int i = 0; 2 << i <= z->parts; i++) GS_TRY(floats(z, m->saved + GS_STATS, &z->partial[i]));
     return floats(z, (part > common ? part : common) * (size_t)z->worker->groups.layout.dp, &z->arrived);
@@ -73,60 +69,22 @@ bool gs_zero_would_have_thread(const gs_settings *s, const char *devices, const 
                            s->tensor > 1);
 }
 
-/* What the norms of whole tensors need (optim/tensors.h). */
-static gs_status reduce_norms(void *zero, int64_t *x, size_t count, bool largest) {
-    gs_zero *z = zero;
-    gs_comm *c = z->worker->comm;
-    z->sent += 2.0 * (double)count * sizeof *x * (c->size - 1) / c->size;
-    return gs_comm_all_reduce(c, x, count, GS_I64, largest ? GS_MAX : GS_SUM);
-}
-
-/* This worker's own part of each unit, and the rests. */
-static gs_status list_parts(gs_zero *z) {
-    const bool weights = z->stage > 2, gradients = z->stage > 1;
-    const size_t rank = (size_t)z->worker->groups.place.replica;
-    int parts = 2 * z->units.count;
-    gs_held_part *part = z->part_list = calloc((size_t)parts + 1, sizeof *part);
-    if (!part) return gs_fail(GS_E_MEMORY, "--zero: no memory for %d units", z->units.count);
-    for (int i = 0; i < z->units.count; i++) {
-        const gs_unit *u = &z->units.unit[i];
-        *part++ = (gs_held_part){.first = u->first + u->own * rank,
-                                 .count = u->own,
-                                 .weights = gs_zero_own(z, z->weights, weights, u),
-                                 .gradients = gs_zero_own(z, z->gradients, gradients, u),
-                                 .vector_at = u->own_at,
-                                 .counted = true};
-        *part++ = (gs_held_part){.first = u->first + u->count - u->rest,
-                                 .count = u->rest,
-                                 .weights = gs_zero_rest(z, z->weights, weights, u),
-                                 .gradients = gs_zero_rest(z, z->gradients, gradients, u),
-                                 .vector_at = z->units.own + u->rest_at,
-                                 .common = true,
-                                 .counted = rank == 0};
-    }
-    GS_TRY(gs_tensor_cut_held(z->worker->model, &z->part_list, &parts));
-    z->held = (gs_held){z->part_list, parts, reduce_norms, z};
-    return GS_OK;
-}
-
 static gs_status create(gs_worker *w) {
     gs_zero *z = w->way_state = calloc(1, sizeof *z);
     if (!z) return gs_fail(GS_E_MEMORY, "no memory for --zero");
     z->worker = w;
     z->stage = w->settings->zero;
-    z->weights = w->model->weights;
-    z->gradients = w->model->gradients;
+    z->own = &w->holding;
     z->parts = 1;
-    GS_TRY(cut(w, &z->units));
     if (w->settings->exact || gs_tensor_needs_order(w)) GS_TRY(make_tree(z));
     if (z->stage < 3) z->held_weights = w->model->saved;
     if (z->stage < 2) z->held_gradients += w->model->saved + GS_STATS;
-    if (z->stage == 1) return list_parts(z);
+    if (z->stage == 1) return gs_holding_list(w);
     if (w->settings->exact) GS_TRY(check_shards(w));
     if (has_passes(w)) GS_TRY(floats(z, largest_part(z), &z->sum));
     GS_TRY(gs_context(gs_jobs_create(has_thread(w) ? ROOM : 0, &z->jobs), "--zero"));
     GS_TRY(gs_zero_divide(z));
-    return list_parts(z);
+    return gs_holding_list(w);
 }
 
 static void free_zero(gs_worker *w) {
@@ -134,9 +92,7 @@ static void free_zero(gs_worker *w) {
     if (!z) return;
     gs_jobs_free(z->jobs);
     gs_zero_free_windows(z);
-    gs_units_free(&z->units);
     for (int i = 0; i < GS_ZERO_LEVELS; i++) free(z->partial[i]);
-    free(z->part_list);
     free(z->arrived);
     free(z->sum);
     free(z);
@@ -158,12 +114,12 @@ static gs_status sum_gradients(gs_zero *z) {
 }
 
 static gs_status update(const gs_zero *z, double samples) {
-    GS_TRY(gs_optimizer_update_held(z->worker->optimizer, samples, &z->held));
+    GS_TRY(gs_optimizer_update_held(z->worker->optimizer, samples, &z->own->update));
     return gs_optimizer_end_update(z->worker->optimizer, samples);
 }
 
 static gs_status gather_weights(gs_zero *z) {
-    for (int i = 0; i < z->units.count && z->stage < 3; i++)
+    for (int i = 0; i < z->own->count && z->stage < 3; i++)
         GS_TRY(gs_zero_run(z, &(gs_job){.what = GS_ZERO_GATHER, .unit = i, .counted = true}));
     return GS_OK;
 }
@@ -177,80 +133,13 @@ static gs_status step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
 
     bool may;
-    GS_TRY(gs_optimizer_clip_held(w->optimizer, score->samples, &z->held, &may));
+    GS_TRY(gs_optimizer_clip_held(w->optimizer, score->samples, &z->own->update, &may));
     if (may) GS_TRY(update(z, score->samples));
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
     if (may) GS_TRY(gather_weights(z));
     w->measured.sent += z->sent;
     return gs_phase_ends(w, GS_PHASE_SYNC);
-}
-
-/* ---- between steps ---- */
-
-static size_t held(const gs_worker *w) {
-    gs_units units;
-    if (cut(w, &units) != GS_OK) return w->model->params;
-    const size_t floats = units.own + units.rest;
-    gs_units_free(&units);
-    return floats;
-}
-
-static gs_status gather_vector(gs_worker *w, int i, float *whole) {
-    const gs_zero *z = w->way_state;
-    const gs_backend *ops = w->device->ops;
-    const gs_mem vector = w->optimizer->vector[i];
-    for (int k = 0; k < z->units.count; k++) {
-        const gs_unit *u = &z->units.unit[k];
-        const gs_mem own = gs_zero_own(z, vector, true, u);
-        void *mine;
-        GS_TRY(ops->map(w->device, own, u->own * sizeof(float), &mine));
-        const gs_status status = u->own > 0
-                                     ? gs_comm_gather(w->groups.comm[GS_DP], mine,
-                                                      whole ? whole + u->first : NULL, u->own, GS_F32, 0)
-                                     : GS_OK;
-        GS_TRY(gs_device_unmap_after(w->device, own, mine, status));
-        if (whole)
-            GS_TRY(ops->read(w->device, whole + u->first + u->count - u->rest,
-                             gs_zero_rest(z, vector, true, u), u->rest * sizeof(float)));
-    }
-    return GS_OK;
-}
-
-/* Before create. */
-static gs_status scatter_vector(gs_worker *w, int i, const float *whole) {
-    gs_zero z = {.worker = w};
-    const gs_mem vector = w->optimizer->vector[i];
-    GS_TRY(cut(w, &z.units));
-    gs_status status = GS_OK;
-    for (int k = 0; k < z.units.count && status == GS_OK; k++) {
-        const gs_unit *u = &z.units.unit[k];
-        status = w->device->ops->write(w->device, gs_zero_own(&z, vector, true, u),
-                                       whole + u->first + u->own * (size_t)w->groups.place.replica,
-                                       u->own * sizeof(float));
-        if (status == GS_OK)
-            status = w->device->ops->write(w->device, gs_zero_rest(&z, vector, true, u),
-                                           whole + u->first + u->count - u->rest, u->rest * sizeof(float));
-    }
-    gs_units_free(&z.units);
-    return status;
-}
-
-static gs_status read_weights(gs_worker *w, float *host) {
-    const gs_zero *z = w->way_state;
-    const gs_model *m = w->model;
-    const gs_backend *ops = w->device->ops;
-    if (!m->weights_apart) return gs_model_read_weights(w->model, host);
-    for (int k = 0; k < z->units.count; k++) {
-        const gs_unit *u = &z->units.unit[k];
-        float *all = host + u->first, *own = all + u->own * (size_t)w->groups.place.replica;
-        GS_TRY(ops->read(w->device, own, gs_zero_own(z, z->weights, true, u), u->own * sizeof(float)));
-        GS_TRY(ops->read(w->device, all + u->count - u->rest, gs_zero_rest(z, z->weights, true, u),
-                         u->rest * sizeof(float)));
-        if (u->own > 0) GS_TRY(gs_comm_all_gather(w->groups.comm[GS_DP], own, all, u->own, GS_F32));
-    }
-    return ops->read(w->device, host + m->params, gs_at(m->weights, m->params),
-                     (m->saved - m->params) * sizeof(float));
 }
 
 static gs_status attend_evaluation(gs_worker *w) {
@@ -306,8 +195,7 @@ static void describe(const gs_settings *s, char *text, size_t size) {
     .no_bucket = "cuts the gradients among the workers, by layers as it suits that",                         \
     .no_wire = "sends weights too, which must not be rounded", .describe = describe,                         \
     .no_gradient = true /* but a part */, .own_sums = true, .create = create, .free = free_zero,             \
-    .step = step, .held = held, .gather = gather_vector, .scatter = scatter_vector, .weights = read_weights, \
-    .attend = attend_evaluation, .report = report
+    .step = step, .attend = attend_evaluation, .report = report
 
 const gs_way gs_way_zero = {.name = "zero", .option = "--zero", .check = check, DIVIDED};
 

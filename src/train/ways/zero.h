@@ -16,7 +16,7 @@
  *     --zero 2    P            P / N + W    K P / N     2 P     the same, unit by unit
  *     --zero 3    P / N + W    P / N + W    K P / N     3 P     all-gather before forward, and again before backward
  *
- * W: two windows, which units of layers take in turns (zero_units.h); each is as large as the largest of its units. So
+ * W: two windows, which units of layers take in turns (../holding.h); each is as large as the largest of its units. So
  * the largest layer is the bound: one that is most of a model, such as the first one of mlp, leaves little to be saved.
  *
  * A step of stage 1 (an all-reduce is a reduce-scatter and an all-gather, and the update fits in between):
@@ -53,7 +53,6 @@
 
 #include "core/jobs.h"
 #include "train/ways/way.h"
-#include "train/ways/zero_units.h"
 
 enum { GS_ZERO_LEVELS = 3 /* of --exact's tree, at most within one worker */ };
 
@@ -72,19 +71,14 @@ typedef struct gs_zero_unit {
     uint64_t gathering; /* the job that brings them */
 } gs_zero_unit;
 
-/* What a worker holds between steps: | own parts of all units | rests | the layers' state | counts |, where its weights
- * have no counts, and its vectors neither state nor counts. */
 typedef struct gs_zero {
     gs_worker *worker;
     int stage;
-    gs_units units;
-    gs_mem weights, gradients; /* as above; in a stage that does not divide them the model's whole arrays */
-    gs_zero_unit *unit;        /* stages 2 and 3 */
-    gs_zero_window *window;    /* two, and one for each unit that stays */
+    gs_holding *own;        /* the worker's */
+    gs_zero_unit *unit;     /* stages 2 and 3 */
+    gs_zero_window *window; /* two, and one for each unit that stays */
     int windows;
     size_t held_weights, held_gradients; /* floats, windows included */
-    gs_held_part *part_list;             /* what it updates */
-    gs_held held;
     gs_jobs *jobs;
     gs_turns turns;
     int passes;      /* that are over in this step */
@@ -98,19 +92,11 @@ typedef struct gs_zero {
 /* ---- where things are ---- */
 
 static inline gs_mem gs_zero_weights_of(const gs_zero *z, int unit) {
-    return z->stage > 2 ? z->unit[unit].window->weights : gs_at(z->weights, z->units.unit[unit].first);
+    return z->stage > 2 ? z->unit[unit].window->weights : gs_at(z->own->weights, z->own->unit[unit].at);
 }
 
 static inline gs_mem gs_zero_gradients_of(const gs_zero *z, int unit) {
-    return z->stage > 1 ? z->unit[unit].window->gradients : gs_at(z->gradients, z->units.unit[unit].first);
-}
-
-/* This worker's part of a unit, in an array that is divided, or in a whole one; and the rest of the unit. */
-static inline gs_mem gs_zero_own(const gs_zero *z, gs_mem array, bool divided, const gs_unit *u) {
-    return gs_at(array, divided ? u->own_at : u->first + u->own * (size_t)z->worker->groups.place.replica);
-}
-static inline gs_mem gs_zero_rest(const gs_zero *z, gs_mem array, bool divided, const gs_unit *u) {
-    return gs_at(array, divided ? z->units.own + u->rest_at : u->first + u->count - u->rest);
+    return z->stage > 1 ? z->unit[unit].window->gradients : gs_at(z->own->gradients, z->own->unit[unit].at);
 }
 
 /* ---- zero.c ---- */

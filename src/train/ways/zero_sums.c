@@ -25,7 +25,7 @@ static void join(const gs_zero *z, float *x, size_t at, size_t count, int part) 
 /* ---- gradients ---- */
 
 /* own = this worker's part of the sum of all workers' x. It may be its place in x. */
-static gs_status sum_own(gs_zero *z, const gs_unit *u, const float *x, float *own) {
+static gs_status sum_own(gs_zero *z, const gs_held_unit *u, const float *x, float *own) {
     gs_comm *c = z->worker->groups.comm[GS_DP];
     count_sent(z, (double)u->own);
     if (!z->arrived) return gs_comm_reduce_scatter(c, x, own, u->own * (size_t)c->size, GS_F32, GS_SUM);
@@ -36,14 +36,14 @@ static gs_status sum_own(gs_zero *z, const gs_unit *u, const float *x, float *ow
 }
 
 /* Stage 1: in place. */
-static gs_status reduce_whole(gs_zero *z, const gs_unit *u, float *x) {
+static gs_status reduce_whole(gs_zero *z, const gs_held_unit *u, float *x) {
     return u->own > 0 ? sum_own(z, u, x, x + u->own * (size_t)z->worker->groups.place.replica) : GS_OK;
 }
 
 /* Stages 2 and 3: from the window x to the parts that are kept, where the first pass writes and the others add. */
-static gs_status reduce_to_part(gs_zero *z, const gs_unit *u, const float *x, bool first) {
+static gs_status reduce_to_part(gs_zero *z, const gs_held_unit *u, const float *x, bool first) {
     gs_device *d = z->worker->device;
-    const gs_mem own = gs_zero_own(z, z->gradients, true, u), rest = gs_zero_rest(z, z->gradients, true, u);
+    const gs_mem own = gs_at(z->own->gradients, u->own_at), rest = gs_at(z->own->gradients, u->rest_at);
     void *kept;
     GS_TRY(d->ops->map(d, own, u->own * sizeof(float), &kept));
     gs_status status = u->own > 0 ? sum_own(z, u, x, first ? kept : z->sum) : GS_OK;
@@ -60,7 +60,7 @@ static gs_status reduce_to_part(gs_zero *z, const gs_unit *u, const float *x, bo
 
 static gs_status reduce(gs_zero *z, const gs_job *e) {
     gs_device *d = z->worker->device;
-    const gs_unit *u = &z->units.unit[e->unit];
+    const gs_held_unit *u = &z->own->unit[e->unit];
     const gs_mem gradients = gs_zero_gradients_of(z, e->unit);
     gs_status status = GS_OK;
     void *x;
@@ -75,16 +75,16 @@ static gs_status reduce(gs_zero *z, const gs_job *e) {
 static gs_status gather(gs_zero *z, const gs_job *e) {
     gs_device *d = z->worker->device;
     gs_comm *c = z->worker->groups.comm[GS_DP];
-    const gs_unit *u = &z->units.unit[e->unit];
+    const gs_held_unit *u = &z->own->unit[e->unit];
     const gs_mem weights = gs_zero_weights_of(z, e->unit);
     gs_status status = GS_OK;
     void *host;
     GS_TRY(d->ops->map(d, weights, u->count * sizeof(float), &host));
     float *all = host, *own = all + u->own * (size_t)c->rank;
     if (z->stage > 2) {
-        status = d->ops->read(d, own, gs_zero_own(z, z->weights, true, u), u->own * sizeof(float));
+        status = d->ops->read(d, own, gs_at(z->own->weights, u->own_at), u->own * sizeof(float));
         if (status == GS_OK)
-            status = d->ops->read(d, all + u->count - u->rest, gs_zero_rest(z, z->weights, true, u),
+            status = d->ops->read(d, all + u->count - u->rest, gs_at(z->own->weights, u->rest_at),
                                   u->rest * sizeof(float));
     }
     if (status == GS_OK && u->own > 0) status = gs_comm_all_gather(c, own, all, u->own, GS_F32);
@@ -95,7 +95,7 @@ static gs_status gather(gs_zero *z, const gs_job *e) {
 gs_status gs_zero_run(void *zero, const gs_job *e) {
     const gs_zero *z = zero;
     const bool gathers = e->what == GS_ZERO_GATHER;
-    const gs_unit *u = &z->units.unit[e->unit];
+    const gs_held_unit *u = &z->own->unit[e->unit];
     if (z->worker->settings->rehearses) return GS_OK; /* nothing is allocated, and nobody else is there */
     const double start = gs_seconds();
     GS_TRY(gathers ? gather(zero, e) : reduce(zero, e));
@@ -143,9 +143,9 @@ static gs_status sum_all(gs_zero *z, float *x, size_t count) {
 
 gs_status gs_zero_sum_common(gs_zero *z) {
     gs_device *d = z->worker->device;
-    const size_t count = z->units.rest + gs_model_tail(z->worker->model);
-    const gs_mem place = z->stage > 1 ? gs_at(z->gradients, z->units.own)
-                                      : gs_at(z->gradients, z->worker->model->params - z->units.rest);
+    const size_t count = z->own->rest + gs_model_tail(z->worker->model);
+    const gs_mem place = z->stage > 1 ? gs_at(z->own->gradients, z->own->own)
+                                      : gs_at(z->own->gradients, z->worker->model->params - z->own->rest);
     void *x;
     GS_TRY(d->ops->map(d, place, count * sizeof(float), &x));
     return gs_device_unmap_after(d, place, x, sum_all(z, x, count));

@@ -34,19 +34,19 @@ static gs_status make_window(gs_zero *z, size_t floats) {
 static gs_status make_windows(gs_zero *z) {
     size_t most[2] = {0, 0};
     int turns = 0;
-    z->unit = calloc((size_t)z->units.count, sizeof *z->unit);
-    z->window = calloc((size_t)z->units.count + 2, sizeof *z->window);
-    if (!z->unit || !z->window) return gs_fail(GS_E_MEMORY, "--zero: no memory for %d units", z->units.count);
-    for (int i = 0; i < z->units.count; i++) {
-        const gs_unit *u = &z->units.unit[i];
+    z->unit = calloc((size_t)z->own->count, sizeof *z->unit);
+    z->window = calloc((size_t)z->own->count + 2, sizeof *z->window);
+    if (!z->unit || !z->window) return gs_fail(GS_E_MEMORY, "--zero: no memory for %d units", z->own->count);
+    for (int i = 0; i < z->own->count; i++) {
+        const gs_held_unit *u = &z->own->unit[i];
         if (u->stays) continue;
         if (u->count > most[turns % 2]) most[turns % 2] = u->count;
         turns++;
     }
     for (int i = 0; i < 2; i++) GS_TRY(make_window(z, most[i]));
     turns = 0;
-    for (int i = 0; i < z->units.count; i++) {
-        const gs_unit *u = &z->units.unit[i];
+    for (int i = 0; i < z->own->count; i++) {
+        const gs_held_unit *u = &z->own->unit[i];
         z->unit[i].window = &z->window[u->stays ? z->windows : turns++ % 2];
         if (u->stays) GS_TRY(make_window(z, u->count));
     }
@@ -63,12 +63,12 @@ static gs_mem with_at(gs_mem place, size_t first) {
 static gs_status copy_own(const gs_zero *z, gs_mem whole, gs_mem to) {
     const gs_model *m = z->worker->model;
     gs_device *d = m->device;
-    for (int i = 0; i < z->units.count; i++) {
-        const gs_unit *u = &z->units.unit[i];
-        GS_TRY(d->ops->copy(d, gs_zero_own(z, to, true, u), gs_zero_own(z, whole, false, u), u->own));
-        GS_TRY(d->ops->copy(d, gs_zero_rest(z, to, true, u), gs_zero_rest(z, whole, false, u), u->rest));
+    for (int i = 0; i < z->own->count; i++) {
+        const gs_held_unit *u = &z->own->unit[i];
+        GS_TRY(d->ops->copy(d, gs_at(to, u->own_at), gs_held_own(z->own, whole, false, u), u->own));
+        GS_TRY(d->ops->copy(d, gs_at(to, u->rest_at), gs_held_rest(whole, false, u), u->rest));
     }
-    GS_TRY(d->ops->copy(d, gs_at(to, z->units.own + z->units.rest), gs_at(whole, m->params),
+    GS_TRY(d->ops->copy(d, gs_at(to, z->own->own + z->own->rest), gs_at(whole, m->params),
                         m->saved - m->params));
     return d->ops->finish(d);
 }
@@ -76,27 +76,29 @@ static gs_status copy_own(const gs_zero *z, gs_mem whole, gs_mem to) {
 static gs_status divide_weights(gs_zero *z) {
     gs_model *m = z->worker->model;
     gs_device *d = m->device;
-    const size_t held = z->units.own + z->units.rest, state = m->saved - m->params;
+    const size_t held = z->own->own + z->own->rest, state = m->saved - m->params;
     gs_mem parts;
     GS_TRY(allocate_parts(z, GS_MEMORY_WEIGHTS, held + state, state, &parts));
     const gs_status status = copy_own(z, m->weights, parts);
     d->ops->free(d, status == GS_OK ? m->weights : parts);
     GS_TRY(status);
     z->held_weights += held + state;
-    z->weights = parts;
+    z->own->weights = parts;
+    z->own->weights_cut = true;
     m->weights = with_at(gs_at(parts, held), m->params); /* the model frees it */
     return GS_OK;
 }
 
 static gs_status divide_gradients(gs_zero *z) {
     gs_model *m = z->worker->model;
-    const size_t held = z->units.own + z->units.rest;
+    const size_t held = z->own->own + z->own->rest;
     z->held_gradients += held + gs_model_tail(m);
     m->device->ops->free(m->device, m->gradients);
     m->gradients = GS_NONE;
-    GS_TRY(
-        allocate_parts(z, GS_MEMORY_GRADIENTS, held + gs_model_tail(m), m->saved - m->params, &z->gradients));
-    m->gradients = with_at(gs_at(z->gradients, held), m->params);
+    z->own->gradients_cut = true;
+    GS_TRY(allocate_parts(z, GS_MEMORY_GRADIENTS, held + gs_model_tail(m), m->saved - m->params,
+                          &z->own->gradients));
+    m->gradients = with_at(gs_at(z->own->gradients, held), m->params);
     return GS_OK;
 }
 
@@ -104,7 +106,7 @@ static gs_status divide_gradients(gs_zero *z) {
 
 typedef struct binding {
     const gs_zero *zero;
-    const gs_unit *unit; /* of the layers that are walked through; NULL: all, for their state */
+    const gs_held_unit *unit; /* of the layers that are walked through; NULL: all, for their state */
     const gs_zero_window *window;
 } binding;
 
@@ -124,10 +126,10 @@ static gs_status bind_layer(gs_layer *l, void *context) {
 static gs_status bind_layers(gs_zero *z) {
     gs_layer *net = z->worker->model->net;
     GS_TRY(gs_layer_walk(net, bind_layer, &(binding){.zero = z}));
-    for (int i = 0; i < z->units.count; i++)
-        for (int c = z->units.unit[i].begin; c < z->units.unit[i].end; c++)
-            GS_TRY(gs_layer_walk(net->child[c], bind_layer,
-                                 &(binding){z, &z->units.unit[i], z->unit[i].window}));
+    for (int i = 0; i < z->own->count; i++)
+        for (int c = z->own->unit[i].begin; c < z->own->unit[i].end; c++)
+            GS_TRY(
+                gs_layer_walk(net->child[c], bind_layer, &(binding){z, &z->own->unit[i], z->unit[i].window}));
     return GS_OK;
 }
 
@@ -166,7 +168,7 @@ static int number_of(const gs_zero *z, const gs_zero_window *window) {
 
 /* For the timeline: a window has held a unit since `since`. */
 static void show_window(gs_zero *z, gs_span_kind kind, int first_row, int window, int unit, double since) {
-    const gs_unit *u = &z->units.unit[unit];
+    const gs_held_unit *u = &z->own->unit[unit];
     if (window >= GS_WINDOW_ROWS || since <= 0) return;
     gs_timeline_span(z->worker, &(gs_span){.start = since,
                                            .end = gs_seconds(),
@@ -213,7 +215,7 @@ static gs_status bring_weights(gs_zero *z, int unit, const gs_pass *pass, bool b
     const int next = backward ? unit - 1 : unit + 1;
     if (z->stage < 3) return GS_OK;
     GS_TRY(need(z, unit, pass));
-    return next >= 0 && next < z->units.count ? ask_for(z, next, pass) : GS_OK;
+    return next >= 0 && next < z->own->count ? ask_for(z, next, pass) : GS_OK;
 }
 
 /* ---- gradients go ---- */
@@ -225,7 +227,7 @@ static gs_status make_room(gs_zero *z, int unit, const gs_pass *pass) {
     gs_device *d = z->worker->device;
     GS_TRY(gs_jobs_wait(z->jobs, window->reading));
     window->gradients_since = gs_seconds();
-    return pass->fresh ? GS_OK : d->ops->fill(d, window->gradients, 0, z->units.unit[unit].count);
+    return pass->fresh ? GS_OK : d->ops->fill(d, window->gradients, 0, z->own->unit[unit].count);
 }
 
 static gs_status take_gradients(gs_zero *z, int unit) {
@@ -245,18 +247,18 @@ static gs_status take_gradients(gs_zero *z, int unit) {
 
 /* The unit that a pass enters with this layer; -1: none. Backward goes from its last layer to its first. */
 static int unit_entered(const gs_zero *z, int child, bool backward) {
-    for (int i = 0; i < z->units.count; i++)
-        if (child == (backward ? z->units.unit[i].end - 1 : z->units.unit[i].begin)) return i;
+    for (int i = 0; i < z->own->count; i++)
+        if (child == (backward ? z->own->unit[i].end - 1 : z->own->unit[i].begin)) return i;
     return -1;
 }
 
 /* At the beginning of forward and of backward no weights are there; then those that stay come first in backward,
  * because the layer that borrows them is the first to use them. */
 static gs_status begin_pass(gs_zero *z, const gs_pass *pass, bool backward) {
-    for (int i = 0; i < z->units.count; i++) z->unit[i].there = false;
+    for (int i = 0; i < z->own->count; i++) z->unit[i].there = false;
     for (int i = 0; i < z->windows; i++) let_go(z, &z->window[i]);
-    for (int i = 0; i < z->units.count && backward; i++) {
-        if (!z->units.unit[i].stays) continue;
+    for (int i = 0; i < z->own->count && backward; i++) {
+        if (!z->own->unit[i].stays) continue;
         if (z->stage > 2) GS_TRY(need(z, i, pass));
         GS_TRY(make_room(z, i, pass));
     }
@@ -269,7 +271,7 @@ static gs_status begins(void *zero, const gs_pass *pass, int child, bool backwar
     if (child == (backward ? z->worker->model->net->children - 1 : 0)) GS_TRY(begin_pass(z, pass, backward));
     if (unit < 0) return GS_OK;
     GS_TRY(bring_weights(z, unit, pass, backward));
-    return backward && !z->units.unit[unit].stays ? make_room(z, unit, pass) : GS_OK;
+    return backward && !z->own->unit[unit].stays ? make_room(z, unit, pass) : GS_OK;
 }
 
 static gs_status ended(void *zero, const gs_pass *pass, int child) {
@@ -310,7 +312,7 @@ gs_status gs_zero_gradient(gs_zero *z) {
     const int before = z->passes;
     GS_TRY(gs_gradient(z->worker));
     const int wanted = before + most_passes(z->worker);
-    while (z->units.count > 0 && z->passes < wanted) GS_TRY(attend(z, &(gs_pass){.training = true}));
+    while (z->own->count > 0 && z->passes < wanted) GS_TRY(attend(z, &(gs_pass){.training = true}));
     for (int i = 0; i < z->windows; i++) let_go(z, &z->window[i]);
     return GS_OK;
 }

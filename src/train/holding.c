@@ -1,0 +1,492 @@
+#include "train/holding.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/device.h"
+#include "core/shard.h"
+#include "layer/tensor.h"
+#include "train/internal.h"
+#include "train/ways/pipeline.h"
+
+/* ---- units ---- */
+
+static size_t end_of(const gs_model *m, int child) {
+    const gs_layer *net = m->net;
+    return child + 1 < net->children ? net->child[child + 1]->at : m->params;
+}
+
+static bool lends(const gs_layer *l) {
+    bool found = l->lent;
+    for (int i = 0; i < l->children && !found; i++) found = lends(l->child[i]);
+    return found;
+}
+
+static size_t largest_layer(const gs_model *m) {
+    size_t most = 0;
+    for (int i = 0; i < m->net->children; i++) {
+        const size_t count = end_of(m, i) - m->net->child[i]->at;
+        if (count > most) most = count;
+    }
+    return most;
+}
+
+/* What backward runs again must have its weights together (layer/memory/recompute.h). */
+static bool of_one_segment(const gs_model *m, int a, int b) {
+    return m->net->child[a]->segment && m->net->child[a]->segment == m->net->child[b]->segment;
+}
+
+/* The layers one after the other: into the unit before, or a new one. */
+static void cut_by_layers(const gs_model *m, gs_holding *h) {
+    const size_t most = largest_layer(m);
+    for (int i = 0; i < m->net->children; i++) {
+        const gs_layer *l = m->net->child[i];
+        const size_t count = end_of(m, i) - l->at;
+        gs_held_unit *open = h->count > 0 ? &h->unit[h->count - 1] : NULL;
+        if (count == 0) continue;
+        if (open && !open->stays && !lends(l) &&
+            (open->count + count <= most || of_one_segment(m, open->end - 1, i))) {
+            open->count += count;
+            open->end = i + 1;
+        } else {
+            h->unit[h->count++] = (gs_held_unit){
+                .first = l->at, .count = count, .at = l->at, .begin = i, .end = i + 1, .stays = lends(l)};
+        }
+    }
+}
+
+static gs_status make_lists(gs_holding *h, int units, int states) {
+    h->unit = calloc((size_t)units + 1, sizeof *h->unit);
+    h->state = calloc((size_t)states, sizeof *h->state);
+    return h->unit && h->state ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for a list of %d units", units);
+}
+
+static void divide(gs_holding *h, bool zero, int replicas) {
+    for (int i = 0; i < h->count; i++) {
+        gs_held_unit *u = &h->unit[i];
+        u->own = zero ? u->count / (size_t)replicas : 0;
+        u->rest = u->count - u->own * (size_t)replicas;
+        u->own_at = h->own;
+        h->own += u->own;
+    }
+    for (int i = 0; i < h->count; i++) {
+        h->unit[i].rest_at = h->own + h->rest;
+        h->rest += h->unit[i].rest;
+    }
+}
+
+gs_status gs_holding_cut(const gs_model *m, int zero, int replicas, int replica, gs_holding *h) {
+    *h = (gs_holding){.replica = replica,
+                      .states = 1,
+                      .params = m->params,
+                      .copied = m->params,
+                      .counts = m->saved,
+                      .weights = m->weights,
+                      .gradients = m->gradients};
+    GS_TRY(make_lists(h, m->net->children, h->states));
+    *h->state = (gs_held_state){.first = m->params, .count = m->saved - m->params, .at = m->params};
+    if (zero < 2)
+        h->unit[h->count++] = (gs_held_unit){.count = m->params, .end = m->net->children};
+    else
+        cut_by_layers(m, h);
+    divide(h, zero > 0, replicas);
+    return GS_OK;
+}
+
+/* ---- units of a stage ---- */
+
+static gs_status add_state(gs_layer *l, void *context) {
+    gs_held_state *state = context;
+    for (int i = 0; i < l->params; i++) {
+        if (!l->param[i].state) continue;
+        if (state->count == 0) state->first = l->param[i].at;
+        state->count += l->param[i].count;
+    }
+    return GS_OK;
+}
+
+static gs_status cut_stage(const gs_worker *w, gs_place place, gs_holding *h) {
+    gs_model *m = w->model;
+    gs_pipeline_worker p = {0};
+    GS_TRY(gs_stage_cut(w, place.stage, &p));
+    GS_TRY(make_lists(h, p.shape.chunks, p.shape.chunks));
+    h->count = h->states = p.shape.chunks;
+    for (int c = 0; c < h->count; c++) {
+        const int run = c * p.shape.stages + place.stage, begin = p.first[run], end = p.first[run + 1];
+        const size_t first = m->net->child[begin]->at;
+        h->unit[c] = (gs_held_unit){
+            .first = first, .count = end_of(m, end - 1) - first, .at = h->params, .begin = begin, .end = end};
+        h->params += h->unit[c].count;
+        for (int i = begin; i < end; i++) (void)gs_layer_walk(m->net->child[i], add_state, &h->state[c]);
+    }
+    if (p.tied.table && place.stage == p.shape.stages - 1) h->copy = p.tied.table;
+    h->copied = h->counts = h->params + (h->copy ? h->copy->count : 0);
+    for (int c = 0; c < h->count; c++) {
+        h->state[c].at = h->counts;
+        h->counts += h->state[c].count;
+    }
+    divide(h, w->settings->zero > 0, w->groups.layout.dp);
+    return GS_OK;
+}
+
+gs_status gs_holding_plan(const gs_worker *w, int rank, gs_holding *h) {
+    const gs_layout *l = &w->groups.layout;
+    const gs_place place = gs_place_of(l, rank);
+    *h = (gs_holding){.replica = place.replica};
+    return l->pp > 1 ? cut_stage(w, place, h)
+                     : gs_holding_cut(w->model, w->settings->zero, l->dp, place.replica, h);
+}
+
+void gs_holding_free(gs_holding *h) {
+    free(h->unit);
+    free(h->state);
+    free(h->part);
+    *h = (gs_holding){0};
+}
+
+bool gs_holding_find(const gs_holding *h, const gs_param *param, size_t *at) {
+    for (int i = 0; i < h->count && !param->state; i++) {
+        const gs_held_unit *u = &h->unit[i];
+        *at = u->at + param->at - u->first;
+        if (param->at >= u->first && param->at < u->first + u->count) return true;
+    }
+    for (int i = 0; i < h->states && param->state; i++) {
+        const gs_held_state *s = &h->state[i];
+        *at = s->at + param->at - s->first;
+        if (param->at >= s->first && param->at < s->first + s->count) return true;
+    }
+    *at = h->params;
+    return h->copy && param->at == h->copy->at;
+}
+
+/* ---- what is updated ---- */
+
+/* Tensors after each other that are alike: where they end, and whether the group repeats them. */
+static size_t end_of_run(const gs_model *m, size_t at, bool *repeated) {
+    size_t end = at;
+    for (int i = 0; i < m->param_count; i++) {
+        const gs_param *p = m->param[i];
+        if (p->at + p->count <= at) continue;
+        const bool same = p->cut == GS_UNCUT;
+        if (end == at) *repeated = same;
+        if (same != *repeated) break;
+        end = p->at + p->count;
+    }
+    return end;
+}
+
+/* Parts do not reach over the border between a tensor that a group divides and one that all of it hold; of the latter
+ * the first of the group counts. */
+static gs_held_part *add_part(const gs_model *m, gs_held_part part, gs_held_part *to) {
+    while (part.count > 0) {
+        bool repeated = false;
+        const size_t end = m->undivided ? end_of_run(m, part.first, &repeated) : part.first + part.count,
+                     here = end - part.first < part.count ? end - part.first : part.count;
+        *to = part;
+        to->count = here;
+        to->counted &= !repeated || m->tensor.rank == 0;
+        to++;
+        part.first += here;
+        part.vector_at += here;
+        part.weights = gs_at(part.weights, here);
+        part.gradients = gs_at(part.gradients, here);
+        part.count -= here;
+    }
+    return to;
+}
+
+/* As gs_comm_all_reduce, for at most two numbers: without memory for a moment, which a reduction by messages takes. */
+static gs_status reduce_few(gs_comm *c, int64_t *x, size_t count, bool largest) {
+    int64_t all[2 * GS_TENSOR_MOST];
+    GS_TRY(gs_comm_all_gather(c, x, all, count, GS_I64));
+    for (size_t i = 0; i < count; i++) x[i] = all[i];
+    for (size_t i = count; i < count * (size_t)c->size; i++) {
+        int64_t *to = &x[i % count];
+        *to = !largest ? *to + all[i] : all[i] > *to ? all[i] : *to;
+    }
+    return GS_OK;
+}
+
+/* Do the replicas, or stages, of this run update different parameters? */
+static bool is_divided(const gs_worker *w) {
+    return w->settings->zero > 0 || w->groups.layout.pp > 1;
+}
+
+/* What norms need (gs_held). Where the replicas of a model have the same sums of gradients, a tensor group is enough. */
+static gs_status reduce_norms(void *worker, int64_t *x, size_t count, bool largest) {
+    gs_worker *w = worker;
+    gs_comm *c = is_divided(w) ? w->comm : w->groups.comm[GS_TP];
+    if (w->settings->rehearses) return GS_OK;
+    if (!is_divided(w) && count <= 2) return reduce_few(c, x, count, largest);
+    w->measured.sent += 2.0 * (double)count * sizeof *x * (c->size - 1) / c->size;
+    return gs_comm_all_reduce(c, x, count, GS_I64, largest ? GS_MAX : GS_SUM);
+}
+
+gs_status gs_holding_list(gs_worker *w) {
+    const gs_model *m = w->model;
+    gs_holding *h = &w->holding;
+    /* A border is in one part, or rest, each. */
+    const size_t most = 2 * (size_t)h->count + (m->undivided ? 2 * (size_t)m->param_count : 0);
+    gs_held_part *to = h->part = calloc(most + 1, sizeof *h->part);
+    if (!h->part) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu parts", most);
+    for (int i = 0; i < h->count; i++) {
+        const gs_held_unit *u = &h->unit[i];
+        const size_t rest_first = u->first + u->count - u->rest;
+        to = add_part(m,
+                      (gs_held_part){.first = u->first + u->own * (size_t)h->replica,
+                                     .count = u->own,
+                                     .weights = gs_held_own(h, h->weights, h->weights_cut, u),
+                                     .gradients = gs_held_own(h, h->gradients, h->gradients_cut, u),
+                                     .vector_at = u->own_at,
+                                     .counted = true},
+                      to);
+        to = add_part(m,
+                      (gs_held_part){.first = rest_first,
+                                     .count = u->rest,
+                                     .weights = gs_held_rest(h->weights, h->weights_cut, u),
+                                     .gradients = gs_held_rest(h->gradients, h->gradients_cut, u),
+                                     .vector_at = u->rest_at,
+                                     .common = is_divided(w),
+                                     .counted = h->replica == 0 || !is_divided(w)},
+                      to);
+    }
+    h->update = (gs_held){h->part, (int)(to - h->part), reduce_norms, w};
+    return GS_OK;
+}
+
+/* ---- the parts of tensors become whole ones ---- */
+
+/* Of tensor i, of the rank that has most: the parts of a vocabulary differ. */
+static size_t most_of(const gs_model *m, int i) {
+    size_t most = 0;
+    for (int r = 0; r < m->tensor.size; r++) {
+        const size_t floats = gs_tensor_count(m->param[i], r, m->tensor.size);
+        if (floats > most) most = floats;
+    }
+    return most;
+}
+
+/* Room for all parts of the largest of the first `count` tensors. */
+static size_t room_of(const gs_model *m, int count) {
+    size_t most = 0;
+    for (int i = 0; i < count; i++)
+        if (most_of(m, i) > most) most = most_of(m, i);
+    return most * (size_t)m->tensor.size;
+}
+
+/* Rank r's part of tensor i. Of what all hold it takes this worker's, so that --verify sees whether the others' is the
+ * same. */
+static void put_part(const gs_model *m, int i, int r, const float *from, float *whole) {
+    if (m->param[i]->cut != GS_UNCUT || r == m->tensor.rank)
+        gs_tensor_put(m->param[i], r, m->tensor.size, from, whole + m->undivided->param[i]->at);
+}
+
+/* As gs_model_read_weights, but some of them. */
+static gs_status read_weights(const gs_model *m, size_t at, size_t bytes, float *to) {
+    const gs_backend *ops = m->device->ops;
+    if (bytes == 0) return GS_OK;
+    GS_TRY(ops->read(m->device, to, gs_at(m->weights, at), bytes));
+    return m->weights_away ? ops->put_away(m->device, m->weights_away + at, (gs_mem)GS_NONE, bytes, NULL)
+                           : GS_OK;
+}
+
+/* Tensor i, of which own_part is what this worker has; NULL: that is in the device's weights, from `at` on. */
+static gs_status put_tensor(gs_worker *w, int i, const float *own_part, size_t at, float *all, float *whole) {
+    const gs_model *m = w->model;
+    const size_t floats = most_of(m, i);
+    float *own = all + floats * (size_t)m->tensor.rank;
+    const size_t bytes = gs_tensor_count(m->param[i], m->tensor.rank, m->tensor.size) * sizeof *own;
+    if (floats == 0) return GS_OK;
+    if (own_part) memcpy(own, own_part, bytes);
+    if (!own_part) GS_TRY(read_weights(m, at, bytes, own));
+    GS_TRY(gs_comm_all_gather(w->groups.comm[GS_TP], own, all, floats, GS_F32));
+    for (int r = 0; r < m->tensor.size && whole; r++) put_part(m, i, r, all + (size_t)r * floats, whole);
+    return GS_OK;
+}
+
+static gs_status take(gs_worker *w, size_t floats, float **memory) {
+    *memory = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, floats * sizeof **memory);
+    return *memory ? GS_OK : gs_fail(GS_E_MEMORY, "--tensor: no memory for %zu floats", floats);
+}
+
+static void drop(gs_worker *w, float *memory) {
+    if (memory) gs_ledger_remove(&w->device->memory, memory);
+    free(memory);
+}
+
+/* The first `count` tensors of the model, one after the other: of each there is room for all parts. mine: what this
+ * worker has of them; NULL: they are the weights, and lie on the device. whole may be NULL. All of a group. */
+static gs_status put_together(gs_worker *w, const float *mine, int count, float *whole) {
+    const gs_model *m = w->model;
+    float *all;
+    size_t at = 0;
+    GS_TRY(take(w, room_of(m, count), &all));
+    gs_status status = GS_OK;
+    for (int i = 0; i < count && status == GS_OK; i++) {
+        status = put_tensor(w, i, mine ? mine + at : NULL, at, all, whole);
+        at += gs_tensor_count(m->param[i], m->tensor.rank, m->tensor.size);
+    }
+    drop(w, all);
+    return status;
+}
+
+/* ---- vectors ---- */
+
+/* `count` floats that the world's rank `rank` has of a vector come to the first rank that has the same part of the
+ * tensors. */
+static gs_status move_range(gs_worker *w, int rank, gs_mem from, size_t count, float *to) {
+    gs_device *d = w->device;
+    const int first = w->groups.place.part;
+    const size_t bytes = count * sizeof *to;
+    void *own;
+    if (count == 0) return GS_OK;
+    if (rank == first) return d->ops->read(d, to, from, bytes);
+    if (w->comm->rank == first) return gs_comm_recv(w->comm, to, bytes, rank);
+    GS_TRY(d->ops->map(d, from, bytes, &own));
+    return gs_device_unmap_after(d, from, own, gs_comm_send(w->comm, own, bytes, first));
+}
+
+/* Of the rests, the first replica's. */
+static gs_status move(gs_worker *w, int rank, gs_mem vector, float *whole) {
+    gs_holding h;
+    gs_status status = gs_holding_plan(w, rank, &h);
+    for (int k = 0; k < h.count && status == GS_OK; k++) {
+        const gs_held_unit *u = &h.unit[k];
+        float *to = whole ? whole + u->first : NULL;
+        status = move_range(w, rank, gs_at(vector, u->own_at), u->own,
+                            to ? to + u->own * (size_t)h.replica : NULL);
+        if (status == GS_OK && h.replica == 0)
+            status =
+                move_range(w, rank, gs_at(vector, u->rest_at), u->rest, to ? to + u->count - u->rest : NULL);
+    }
+    gs_holding_free(&h);
+    return status;
+}
+
+/* As gs_holding_gather, of this worker's part of the tensors, to the first rank that has the same part. */
+static gs_status gather_part(gs_worker *w, int i, float *whole) {
+    const int mine = w->comm->rank, first = w->groups.place.part;
+    if (!is_divided(w)) return whole ? gs_optimizer_read_vector(w->optimizer, i, whole) : GS_OK;
+    for (int rank = first; rank < w->comm->size; rank += w->groups.layout.tp)
+        if (mine == first || mine == rank) GS_TRY(move(w, rank, w->optimizer->vector[i], whole));
+    return GS_OK;
+}
+
+/* Those that have the first replica and stage put it together. */
+gs_status gs_holding_gather(gs_worker *w, int i, float *whole) {
+    const bool first = w->comm->rank < w->groups.layout.tp;
+    float *mine = NULL;
+    if (w->groups.layout.tp == 1) return gather_part(w, i, whole);
+    if (first) GS_TRY(take(w, w->model->params, &mine));
+    gs_status status = gather_part(w, i, mine);
+    if (status == GS_OK && first) status = put_together(w, mine, w->model->param_count, whole);
+    drop(w, mine);
+    return status;
+}
+
+static gs_status scatter_part(gs_worker *w, int i, const float *whole) {
+    const gs_holding *h = &w->holding;
+    const gs_backend *ops = w->device->ops;
+    const gs_mem vector = w->optimizer->vector[i];
+    if (!is_divided(w)) return gs_optimizer_write_vector(w->optimizer, i, whole);
+    for (int k = 0; k < h->count; k++) {
+        const gs_held_unit *u = &h->unit[k];
+        const float *from = whole + u->first;
+        GS_TRY(ops->write(w->device, gs_at(vector, u->own_at), from + u->own * (size_t)h->replica,
+                          u->own * sizeof *from));
+        GS_TRY(ops->write(w->device, gs_at(vector, u->rest_at), from + u->count - u->rest,
+                          u->rest * sizeof *from));
+    }
+    return GS_OK;
+}
+
+gs_status gs_holding_scatter(gs_worker *w, int i, const float *whole) {
+    const gs_model *m = w->model;
+    float *mine;
+    if (!m->undivided) return scatter_part(w, i, whole);
+    GS_TRY(take(w, m->params, &mine));
+    for (int k = 0; k < m->param_count; k++)
+        gs_tensor_take(m->param[k], m->tensor.rank, m->tensor.size, mine + m->param[k]->at,
+                       whole + m->undivided->param[k]->at);
+    const gs_status status = scatter_part(w, i, mine);
+    drop(w, mine);
+    return status;
+}
+
+/* ---- weights ---- */
+
+/* Of this worker's stage, on all replicas. */
+static gs_status read_unit(gs_worker *w, const gs_held_unit *u, float *to) {
+    const gs_holding *h = &w->holding;
+    const gs_backend *ops = w->device->ops;
+    float *own = to + u->own * (size_t)h->replica;
+    if (!h->weights_cut) return ops->read(w->device, to, gs_at(h->weights, u->at), u->count * sizeof *to);
+    GS_TRY(ops->read(w->device, own, gs_at(h->weights, u->own_at), u->own * sizeof *to));
+    GS_TRY(
+        ops->read(w->device, to + u->count - u->rest, gs_at(h->weights, u->rest_at), u->rest * sizeof *to));
+    return u->own > 0 ? gs_comm_all_gather(w->groups.comm[GS_DP], own, to, u->own, GS_F32) : GS_OK;
+}
+
+static gs_status share(gs_worker *w, int stage, float *x, size_t count) {
+    const bool shared = count > 0 && w->groups.layout.pp > 1;
+    return shared ? gs_comm_broadcast(w->groups.comm[GS_PP], x, count, GS_F32, stage) : GS_OK;
+}
+
+static gs_status read_stage(gs_worker *w, int stage, const gs_holding *of, float *host) {
+    const bool mine = stage == w->groups.place.stage;
+    for (int k = 0; k < of->count; k++) {
+        const gs_held_unit *u = &of->unit[k];
+        if (mine) GS_TRY(read_unit(w, u, host + u->first));
+        GS_TRY(share(w, stage, host + u->first, u->count));
+    }
+    for (int k = 0; k < of->states; k++) {
+        const gs_held_state *s = &of->state[k];
+        float *to = host + s->first;
+        if (mine)
+            GS_TRY(
+                w->device->ops->read(w->device, to, gs_at(w->model->weights, s->at), s->count * sizeof *to));
+        GS_TRY(share(w, stage, to, s->count));
+    }
+    return GS_OK;
+}
+
+/* Has this worker all weights of its part of the tensors? */
+static bool has_all(const gs_worker *w) {
+    return !w->holding.weights_cut && w->groups.layout.pp == 1;
+}
+
+static gs_status read_part(gs_worker *w, float *host) {
+    gs_holding of;
+    if (has_all(w)) return gs_model_read_weights(w->model, host);
+    for (int stage = 0; stage < w->groups.layout.pp; stage++) {
+        const gs_place owner = {w->groups.place.replica, w->groups.place.part, stage};
+        gs_status status = gs_holding_plan(w, gs_rank_at(&w->groups.layout, owner), &of);
+        if (status == GS_OK) status = read_stage(w, stage, &of, host);
+        gs_holding_free(&of);
+        GS_TRY(status);
+    }
+    return GS_OK;
+}
+
+gs_status gs_holding_weights(gs_worker *w, float *host) {
+    const gs_model *m = w->model;
+    float *mine = NULL;
+    if (!m->undivided) return read_part(w, host);
+    if (has_all(w)) return put_together(w, NULL, m->saved_count, host);
+    GS_TRY(take(w, m->saved, &mine));
+    gs_status status = read_part(w, mine);
+    if (status == GS_OK) status = put_together(w, mine, m->saved_count, host);
+    drop(w, mine);
+    return status;
+}
+
+gs_status gs_holding_rehearse(gs_worker *w) {
+    const gs_model *m = w->model;
+    float *mine = NULL, *all = NULL;
+    if (!m->undivided) return GS_OK;
+    gs_status status = has_all(w) ? GS_OK : take(w, m->saved, &mine);
+    if (status == GS_OK) status = take(w, room_of(m, m->saved_count), &all);
+    drop(w, all);
+    drop(w, mine);
+    return status;
+}

@@ -1,0 +1,93 @@
+/* What a worker holds: which of the model's parameters it has, sums and updates. It follows from the layout by
+ * arithmetic, so each worker knows it of all others (train/groups.h says which these are).
+ *
+ *     tensor groups    cut the model's tensors: a worker's model is its part already (layer/tensor.h)
+ *     stages           cut the layers of that: a unit for each run of layers of this worker's stage
+ *     ZeRO             cuts each unit among the replicas; stages 2 and 3 have several units, which take turns in memory
+ *
+ *     parameters    |  layer 0   | layer 1 |       layer 2        | 3 |
+ *     units         |        unit 0        |        unit 1        | 2 |
+ *     of 2 workers  |    0    |     1    |r|     0    |     1     |0|1|     r: a rest, which both hold
+ *
+ * Without ZeRO all of a unit is its rest. With it all own parts of a unit have one size, so that a collective can move
+ * them; what is left over, fewer numbers than there are replicas, is summed, held and updated by all of them.
+ *
+ * With ZeRO 2 and 3 a unit is a run of whole layers of the model's outermost sequence. Small layers are joined, but no
+ * unit is larger than the largest layer: that one must be whole in memory at some moment anyway, and fewer units need
+ * fewer messages. With --recompute the layers of a segment are in one unit, however large. A layer that lends its
+ * tensor to another one (gs_layer.lent) is a unit of its own, because it is needed for longer.
+ */
+#pragma once
+
+#include "optim/optimizer.h"
+
+struct gs_worker;
+
+typedef struct gs_held_unit {
+    size_t first, count; /* its parameters, in the model's flat arrays */
+    size_t at;           /* where they begin in this worker's array, if that has whole units */
+    size_t own, rest;    /* count / N, of each of N replicas; what is left over, of all of them */
+    size_t own_at;  /* where the own part is in an array of parts: | own parts of all units | all rests |, */
+    size_t rest_at; /* and the rest. Each vector of the optimiser is such an array */
+    int begin, end; /* the layers begin .. end - 1 of the outermost sequence */
+    bool stays;     /* from its first use to its last one; another window holds it (ways/zero.h) */
+} gs_held_unit;
+
+/* Running numbers of layers, which all replicas have. */
+typedef struct gs_held_state {
+    size_t first, count; /* in the model's flat arrays */
+    size_t at;           /* in model->weights, and in model->gradients behind those of the parameters */
+} gs_held_state;
+
+typedef struct gs_holding {
+    int replica;
+    int count;
+    gs_held_unit *unit; /* in the order of their parameters; of a stage one for each of its runs */
+    size_t own, rest;   /* of all units together */
+    int states;
+    gs_held_state *state; /* of a stage one for each unit, else one */
+    /* The arrays of a worker whose units are whole:
+     *
+     *     | parameters | a copy of a tied table, in the last stage | state |                                        */
+    size_t params, copied, counts; /* where the copy begins, the state begins, it ends */
+    const gs_param *copy;          /* the table, in the last of several stages; else NULL */
+    /* Of this worker, once its way to train has made them; else those of its model. */
+    gs_mem weights, gradients;
+    bool weights_cut, gradients_cut; /* they are arrays of parts, with the state behind these */
+    gs_held_part *part;              /* what it updates: of each unit its own part, and the rest */
+    gs_held update;
+} gs_holding;
+
+/* The own part of a unit in an array, and the rest; cut: it is an array of parts. */
+static inline gs_mem gs_held_own(const gs_holding *h, gs_mem array, bool cut, const gs_held_unit *u) {
+    return gs_at(array, cut ? u->own_at : u->at + u->own * (size_t)h->replica);
+}
+static inline gs_mem gs_held_rest(gs_mem array, bool cut, const gs_held_unit *u) {
+    return gs_at(array, cut ? u->rest_at : u->at + u->count - u->rest);
+}
+
+/* Of a worker of `replicas`, each with all layers; zero: 0 to 3. What is made is to be freed, even after a failure:
+ * GS_E_MEMORY. */
+gs_status gs_holding_cut(const gs_model *, int zero, int replicas, int replica, gs_holding *);
+
+/* Of the world's rank `rank`, which has the same part of each tensor as this worker. */
+gs_status gs_holding_plan(const struct gs_worker *, int rank, gs_holding *);
+void gs_holding_free(gs_holding *);
+
+/* worker->holding.update, when its arrays are made. */
+gs_status gs_holding_list(struct gs_worker *);
+
+/* Where a parameter or a state is in this worker's whole units; false: it does not have that. */
+bool gs_holding_find(const gs_holding *, const gs_param *, size_t *at);
+
+/* Vector i of the optimiser, whole. All workers call it, between two steps: the first has it in `whole`, which is NULL
+ * on the others. */
+gs_status gs_holding_gather(struct gs_worker *, int i, float *whole);
+/* Each takes its part of it. */
+gs_status gs_holding_scatter(struct gs_worker *, int i, const float *whole);
+
+/* The weights and the state of the whole model, on all workers, between two steps. */
+gs_status gs_holding_weights(struct gs_worker *, float *host);
+
+/* Books, in a rehearsal, what that takes beside `host`. */
+gs_status gs_holding_rehearse(struct gs_worker *);
