@@ -89,6 +89,8 @@ static gs_status change_model(gs_worker *w) {
     gs_model_free(w->model);
     GS_TRY(gs_model_create_net(w->device, gs_sequential(2, first), w->train_set->shape, w->input.most,
                                s->loss, s->seed, &w->model));
+    gs_holding_free(&w->holding);
+    GS_TRY(gs_holding_plan(w, w->comm->rank, &w->holding));
     w->sync_most = w->model->saved + GS_STATS;
     const gs_optimizer_numbers n = gs_settings_numbers(s);
     return gs_optimizer_create(s->optimizer, w->model, n.lr, n.momentum, n.weight_decay, &w->optimizer);

@@ -177,7 +177,7 @@ static double tied_sent(const prediction *p, const gs_pipeline_worker *at) {
 static double sent_to_stages(const prediction *p, const gs_pipeline_worker *at) {
     double bytes = 0; /* of a sample */
     for (int c = 0; c < at->shape.chunks; c++) {
-        const int run = at->chunk[c].run;
+        const int run = c * at->shape.stages + at->stage;
         if (run + 1 < at->runs) bytes += (double)gs_layout_between(&p->step, at, run, 1);
         if (run > 0) bytes += (double)gs_layout_between(&p->step, at, run - 1, 1);
     }
@@ -209,7 +209,7 @@ typedef struct pipeline {
 
 static gs_status add_runs(const prediction *p, const gs_pipeline_worker *at, pipeline *all, stage *g) {
     for (int c = 0; c < at->shape.chunks; c++) {
-        const int run = at->chunk[c].run;
+        const int run = c * at->shape.stages + at->stage;
         stage one = {.params = 0};
         GS_TRY(add_layers(p, at->first[run], at->first[run + 1], &one));
         GS_TRY(add_messages(p, at, run, &one));
