@@ -3,15 +3,15 @@
 # a change that removes lines lowers it, and one that adds lines first removes as many elsewhere in that part.
 # Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text.
 limits='
-src/train           21015
+src/train           20795
 src/comm            13214
 src/cli             12702
 src/explain          2902
 cpu+cl              17225
 the-rest-of-src     24157
-src+cpu+cl          91215
+src+cpu+cl          90995
 tests               46796
-lessons             47972
+lessons             47971
 '
 code() {
     find "$@" -type f \( -name '*.[ch]' -o -name '*.cc' -o -name '*.cl' -o -name '*.clh' \) -exec cat {} + | wc -l

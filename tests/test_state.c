@@ -158,37 +158,37 @@ static void assert_close(const float *a, const float *b, size_t first, size_t en
     for (size_t i = first; i < end; i++) assert_near(a[i], b[i], 1e-5, 0);
 }
 
+static void is_close(gs_settings s, int workers, const float *wanted, size_t first, size_t end) {
+    float x[SAVED];
+    run(s, workers, x);
+    assert_close(x, wanted, first, end);
+}
+
 TEST(state_is_the_mean_over_all_samples) {
-    float mean[WIDTH], alone[SAVED], other[SAVED];
+    float mean[WIDTH], alone[SAVED];
     gs_settings s = plain();
     expect(1, mean);
     run(s, 1, alone);
     assert_close(alone + PARAMS, mean, 0, WIDTH);
 
     s.verify = 1; /* after each step, of weights and state */
-    run(s, WORKERS, other);
-    assert_close(other, alone, 0, SAVED);
+    is_close(s, WORKERS, alone, 0, SAVED);
     s.accumulate = 2;
-    run(s, 2, other);
-    assert_close(other, alone, 0, SAVED);
+    is_close(s, 2, alone, 0, SAVED);
     s.accumulate = 0;
     s.bucket = 1;
-    run(s, WORKERS, other);
-    assert_close(other, alone, 0, SAVED);
+    is_close(s, WORKERS, alone, 0, SAVED);
     s.bucket = 0;
     s.sync = "ring";
     s.wire = GS_WIRE_F16; /* which must not round it */
-    run(s, WORKERS, other);
-    assert_close(other, alone, PARAMS, PARAMS + WIDTH);
+    is_close(s, WORKERS, alone, PARAMS, PARAMS + WIDTH);
     s.bucket = 1;
-    run(s, WORKERS, other);
-    assert_close(other, alone, PARAMS, PARAMS + WIDTH);
+    is_close(s, WORKERS, alone, PARAMS, PARAMS + WIDTH);
     s.bucket = 0;
     s.wire = GS_WIRE_F32;
     s.sync = "allreduce";
     s.zero = 1;
-    run(s, WORKERS, other);
-    assert_close(other, alone, 0, SAVED);
+    is_close(s, WORKERS, alone, 0, SAVED);
 }
 
 TEST(state_to_the_bit) {
@@ -209,16 +209,14 @@ TEST(state_of_workers_that_are_apart) {
     run(s, 1, alone);
     s.sync = "async";
     s.staleness = 0;
-    run(s, WORKERS, other);
-    assert_close(other, alone, 0, SAVED);
+    is_close(s, WORKERS, alone, 0, SAVED);
     s.staleness = 2;
     run(s, WORKERS, other);
     s.sync = "local";
     s.staleness = -1;
     s.every = 1;
     s.verify = 1;
-    run(s, WORKERS, other);
-    assert_close(other, alone, 0, SAVED);
+    is_close(s, WORKERS, alone, 0, SAVED);
     s.every = s.verify = 4;
     run(s, WORKERS, other);
 }

@@ -84,7 +84,6 @@ static const gs_way of_lab = {.name = "zero",
                               .check = check,
                               .create = create,
                               .free = free_whole,
-                              .held = held,
                               .step = step};
 
 void lab_install(void) {

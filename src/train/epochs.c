@@ -141,6 +141,7 @@ gs_status gs_make_way(gs_worker *w) {
     gs_comm *replicas = w->groups.comm[GS_DP];
     w->groups.met = !w->settings->rehearses;
     if (w->way->create) GS_TRY(w->way->create(w));
+    GS_TRY(gs_holding_list(w));
     const gs_sync_array gradients = {w->sync_most, w->settings->wire, gs_model_tail(w->model)};
     if (w->settings->rehearses) {
         const gs_sync like = {

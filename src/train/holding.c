@@ -178,6 +178,7 @@ static size_t end_of_run(const gs_model *m, size_t at, bool *repeated) {
 /* Parts do not reach over the border between a tensor that a group divides and one that all of it hold; of the latter
  * the first of the group counts. */
 static gs_held_part *add_part(const gs_model *m, gs_held_part part, gs_held_part *to) {
+    if (part.count == 0) *to++ = part; /* whoever watches updates hears of it all the same */
     while (part.count > 0) {
         bool repeated = false;
         const size_t end = m->undivided ? end_of_run(m, part.first, &repeated) : part.first + part.count,

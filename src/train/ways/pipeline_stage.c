@@ -232,7 +232,6 @@ gs_status gs_stage_create(gs_worker *w, gs_pipeline_worker *p) {
     GS_TRY(agree_on_halves(w));
     GS_TRY(make_lists(w, p));
     GS_TRY(divide(w, p));
-    GS_TRY(gs_holding_list(w));
     for (int c = 0; c < p->shape.chunks; c++) GS_TRY(make_slots(w, p, c));
     GS_TRY(make_inputs(w, p));
     p->place = gs_schedule_begin(&w->schedule);

@@ -159,7 +159,6 @@ gs_status gs_tensor_create(gs_worker *w) {
     const gs_way *inner = gs_tensor_inner(w->settings);
     w->tensor = calloc(1, sizeof *w->tensor);
     if (!w->tensor) return gs_fail(GS_E_MEMORY, "no memory for --tensor");
-    if (w->way->update) GS_TRY(gs_holding_list(w));
     w->scheme = scheme_of(w, gs_tensor_needs_order(w));
     if (inner) GS_TRY(inner->create(w));
     return make_sum(w);

@@ -79,12 +79,11 @@ static gs_status create(gs_worker *w) {
     if (w->settings->exact || gs_tensor_needs_order(w)) GS_TRY(make_tree(z));
     if (z->stage < 3) z->held_weights = w->model->saved;
     if (z->stage < 2) z->held_gradients += w->model->saved + GS_STATS;
-    if (z->stage == 1) return gs_holding_list(w);
+    if (z->stage == 1) return GS_OK;
     if (w->settings->exact) GS_TRY(check_shards(w));
     if (has_passes(w)) GS_TRY(floats(z, largest_part(z), &z->sum));
     GS_TRY(gs_context(gs_jobs_create(has_thread(w) ? ROOM : 0, &z->jobs), "--zero"));
-    GS_TRY(gs_zero_divide(z));
-    return gs_holding_list(w);
+    return gs_zero_divide(z);
 }
 
 static void free_zero(gs_worker *w) {
