@@ -25,3 +25,8 @@ int gs_test_free_port(void);
 
 /* The hash of the weights in what `train` printed. */
 void gs_test_hash_of(const char *output, char hash[65]);
+
+/* In a script: until somebody listens at port $P, as the first of two launches that meet there. */
+#define UNTIL_IT_LISTENS                                                                                     \
+    "for i in $(seq 6000); do grep -qi \":$(printf %04X $P) 00000000:0000 0A\" /proc/net/tcp && break; "     \
+    "sleep 0.05; done; "

@@ -64,10 +64,9 @@ static const char *place_of(int rank) {
     return path;
 }
 
-static void say_done(int rank) {
+static void say(int rank, const char *text) {
     FILE *f = fopen(place_of(rank), "w");
-    if (!f) gs_bug("cannot write %s", place_of(rank));
-    fclose(f);
+    if (!f || fputs(text, f) < 0 || fclose(f) != 0) gs_bug("cannot write %s", place_of(rank));
 }
 
 static void wait_until_done(int rank) {
@@ -90,8 +89,11 @@ static gs_status fails_twice(gs_comm *c, gs_operation operation) {
 
 static gs_status abort_body(gs_comm *c, void *context) {
     const gs_operation *operation = context;
-    if (c->rank < c->size - 1) return fails_twice(c, *operation);
-    usleep(100000);
+    if (c->rank < c->size - 1) {
+        say(c->rank, "begins");
+        return fails_twice(c, *operation);
+    }
+    for (int r = 0; r < c->rank; r++) wait_until_done(r);
     gs_comm_abort(c, "the disk is full");
     return gs_comm_barrier(c);
 }
@@ -104,7 +106,7 @@ static gs_status late_body(gs_comm *c, void *context) {
         return gs_comm_barrier(c);
     }
     gs_status status = fails_twice(c, *operation);
-    say_done(c->rank);
+    say(c->rank, "has failed");
     return status;
 }
 
@@ -125,19 +127,19 @@ static gs_status killed_body(gs_comm *c, void *context) {
     }
 }
 
-/* A job that must fail: each rank says how. None ends before all have said it, since mpirun ends the others. */
+/* A job that must fail: each rank says how, in a file: mpirun may not read all that was printed. None ends before all
+ * have said it, since mpirun ends the others. */
 static gs_status job_fails(job *j, gs_test_body body, double timeout) {
     gs_operation operation = (gs_operation)atoi(environment("GS_TEST_OPERATION", "0"));
     GS_TRY(run(j, timeout, false, body, &operation));
     for (int i = j->first; i < j->first + j->local; i++) {
         char line[1200];
-        int length = snprintf(line, sizeof line, "rank %d says: %s: %s\n", i,
-                              gs_status_name(j->outcome[i].status), j->outcome[i].message);
-        if (write(STDOUT_FILENO, line, (size_t)length) != length) abort();
+        snprintf(line, sizeof line, "rank %d says: %s: %s\n", i, gs_status_name(j->outcome[i].status),
+                 j->outcome[i].message);
+        say(200 + i, line);
     }
-    say_done(100 + j->r.rank);
+    say(100 + j->r.rank, "done");
     for (int p = 0; p < j->r.size; p++) wait_until_done(100 + p);
-    usleep(100000); /* mpirun reads what was printed */
     return gs_fail(GS_E_PEER, "as it should be");
 }
 

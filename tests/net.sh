@@ -78,7 +78,7 @@ plug_into_relay() { # its options
     local h
     "$relay" "$@" host0 host1 host2 >"$work/relay" 2>&1 &
     relay_id=$!
-    for ((h = 0; h < 100; h++)); do
+    for ((h = 0; h < 6000; h++)); do
         grep -qs ready "$work/relay" && break
         sleep 0.02
     done
@@ -96,7 +96,10 @@ remove_hosts() {
     for ((h = 0; h < hosts; h++)); do ip link delete port$h 2>/dev/null; done
     [ -z "$relay_id" ] || { kill $relay_id; wait $relay_id; }
     relay_id=
-    sleep 0.1
+    for ((h = 0; h < 6000; h++)); do # the ends of its lines go with a host, a moment later
+        ip link show type veth | grep -q 'port[0-9]' || break
+        sleep 0.02
+    done
 }
 
 on_host() { # host command...: with the host's network, name and processes
@@ -236,7 +239,7 @@ lines() {
 # The training has begun when a step's digest is there.
 await_training() {
     local i
-    for ((i = 0; i < 400; i++)); do [ -s "$work/run/rank-0.digest" ] && return; sleep 0.05; done
+    for ((i = 0; i < 6000; i++)); do [ -s "$work/run/rank-0.digest" ] && return; sleep 0.05; done
     fail "the training did not begin" "$work"/err*
 }
 

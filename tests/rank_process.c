@@ -53,6 +53,14 @@ static void set_number(const char *name, double value) {
     setenv(name, text, 1);
 }
 
+void gs_test_await_rank(const char *folder, int rank) {
+    struct stat s = {0};
+    const char *path = gs_test_format("%s/rank-%d", folder, rank);
+    for (int i = 0; i < 30000 && (stat(path, &s) != 0 || s.st_size == 0); i++) usleep(10000);
+    assert_true(s.st_size > 0);
+    assert_int_equal(s.st_mode & 0777, 0600);
+}
+
 gs_test_rank gs_test_start_rank(int rank, int size, const char *folder, double timeout) {
     return gs_test_start_ill_rank(rank, size, folder, timeout, 0);
 }

@@ -19,6 +19,9 @@ gs_test_rank gs_test_start_rank(int rank, int size, const char *folder, double t
 /* It kills itself with this signal as soon as it is connected, before Gloo begins. For 3 ranks or more. */
 gs_test_rank gs_test_start_ill_rank(int rank, int size, const char *folder, double timeout, int signal);
 
+/* Until the rank has come to the folder, with a file that only its user reads: the secret is in it. */
+void gs_test_await_rank(const char *folder, int rank);
+
 /* Its wait status; it is killed, and the test fails, if it has not ended after 300 s. */
 int gs_test_rank_end(const gs_test_rank *);
 

@@ -215,7 +215,8 @@ typedef struct failure {
     gs_operation operation; /* what the others wait in */
     int bad;                /* the rank that fails */
     int size;
-    atomic_int ended; /* how many of the others have */
+    atomic_int ended;  /* how many of the others have */
+    atomic_bool begun; /* rank 0 is about to wait */
 } failure;
 
 static gs_status take_part(gs_comm *c, const failure *f) {
@@ -369,13 +370,13 @@ static const char *another_is_blamed(double timeout, void *context) {
     return NULL;
 }
 
-/* Rank 0 waits for rank 1, which begins a little later to wait for rank 2: by less than half of the time-out
- * (comm/waits.c). */
+/* Rank 0 waits for rank 1, which begins a little later to wait for rank 2 (comm/waits.c). */
 static gs_status each_waits_for_the_next(gs_comm *c, void *context) {
     failure *f = context;
     float data[100];
     if (c->rank == f->bad) return one_is_late(c, f);
-    if (c->rank == 1) usleep(50000);
+    while (c->rank == 1 && !atomic_load(&f->begun)) usleep(1000);
+    atomic_store(&f->begun, true);
     gs_status status = gs_comm_recv(c, data, sizeof data, c->rank + 1);
     atomic_fetch_add(&f->ended, 1);
     return status;
@@ -388,8 +389,9 @@ TEST(a_chain_of_threads_is_followed_to_its_end) {
 /* Rank 0 waits in an operation of all. Rank 1 has not come to it, since it waits for rank 2. */
 static gs_status one_waits_for_another_message(gs_comm *c, void *context) {
     failure *f = context;
+    if (c->rank == 0) atomic_store(&f->begun, true);
     if (c->rank != 1) return one_is_late(c, f);
-    usleep(50000);
+    while (!atomic_load(&f->begun)) usleep(1000);
     float data[100];
     gs_status status = gs_comm_recv(c, data, sizeof data, f->bad);
     atomic_fetch_add(&f->ended, 1);

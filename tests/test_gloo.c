@@ -142,7 +142,7 @@ static gs_status sum_other_counts(gs_comm *c) {
 
 static void *kill_this_process(void *argument) {
     (void)argument;
-    usleep(20000);
+    usleep(20000); /* somewhere in a message: wherever it is, rank 0 must notice it */
     raise(SIGKILL);
     return NULL;
 }

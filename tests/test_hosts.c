@@ -13,7 +13,7 @@ static int run(char **output, const char *script) {
         output,
         "HOME=%s; export HOME GRADSUM_TIMEOUT=200 PATH=$HOME:$PATH; cd $HOME; unset GRADSUM_SECRET\n"
         "G=%s/gradsum T='train --model softmax --steps 3 --threads 1 --batch 12 --exact'\n"
-        "M='--meet tcp://127.0.0.1:%d'\n"
+        "P=%d; M=\"--meet tcp://127.0.0.1:$P\"\n"
         "cat >ssh <<'end'\n"
         "#!/bin/sh\n"
         "echo \"$@\" >>$HOME/words\n"
@@ -82,10 +82,10 @@ TEST(all_machines_are_stopped_and_go_on) {
 /* Standard input, in which the secret came, ends with the launch that has started this one. */
 TEST(a_launch_ends_with_its_starter) {
     char *output;
-    assert_int_equal(run(&output,
-                         "{ echo 0123456789abcdef0123; sleep 0.3; } | $G launch --nodes 2 --node-rank 0 $M "
-                         "-n 1 --timeout 60 --secret-file - -- $T 2>&1"),
-                     128 + 15);
+    assert_int_equal(
+        run(&output, "{ echo 0123456789abcdef0123; " UNTIL_IT_LISTENS
+                     "} | $G launch --nodes 2 --node-rank 0 $M -n 1 --timeout 60 --secret-file - -- $T 2>&1"),
+        128 + 15);
     assert_has(output, "gradsum launch: stopped by signal 15");
 }
 

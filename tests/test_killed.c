@@ -14,7 +14,7 @@ enum { COUNT = 300000, MOST_THREADS = 2, MOST_RANKS = 4 };
 
 static void *kill_this_process(void *argument) {
     (void)argument;
-    usleep(700);
+    usleep(700); /* mostly in the middle of a message; what is wanted holds anywhere */
     raise(SIGKILL);
     return NULL;
 }

@@ -125,10 +125,7 @@ static void start(watched *w, bool wait) {
     }
     assert_true(w->launcher > 0);
     char meet[400] = "";
-    for (int i = 0; i < 30000 && !(w->rank[0] && w->rank[1]); i++) {
-        usleep(10000);
-        find_ranks(w);
-    }
+    for (int i = 0; i < 30000 && !(w->rank[0] && w->rank[1]); i++, usleep(10000)) find_ranks(w);
     assert_true(w->rank[0] > 0 && w->rank[1] > 0);
     assert_true(gs_test_variable_of(w->rank[0], "GRADSUM_RENDEZVOUS", meet, sizeof meet));
     assert_int_equal(strncmp(meet, w->folder, strlen(w->folder)), 0);
@@ -217,16 +214,11 @@ static void check_stopped_at_its_end(const char *timeout, const char *own) {
               "--version", "--timeout", own, (char *)NULL);
         _exit(99);
     }
-    for (int i = 0; i < 30000 && !(w.rank[0] && w.rank[1]); i++) {
-        usleep(10000);
-        find_ranks(&w);
-    }
+    for (int i = 0; i < 30000 && !(w.rank[0] && w.rank[1]); i++, usleep(10000)) find_ranks(&w);
     assert_true(w.rank[0] > 0 && w.rank[1] > 0);
     kill(w.rank[0], SIGSTOP);
-    for (int i = 0; i < 30000 && gs_test_lives(w.rank[1]); i++) {
+    for (int i = 0; i < 30000 && gs_test_lives(w.rank[1]); i++, usleep(10000))
         while (read(ends[0], bytes, sizeof bytes) > 0) continue;
-        usleep(10000);
-    }
     const char *wanted =
         gs_test_format("gradsum launch: rank 0 hangs: process %d is stopped", (int)w.rank[0]);
     assert_ended(&w, 1, wanted);

@@ -26,13 +26,6 @@ static void write_file(const char *folder, const char *name, const char *text) {
     write_text(path, text);
 }
 
-/* Until the rank has come, which another process is. */
-static void await_rank(const char *folder, int rank) {
-    struct stat s = {0};
-    const char *path = gs_test_format("%s/rank-%d", folder, rank);
-    for (int i = 0; i < 30000 && (stat(path, &s) != 0 || s.st_size == 0); i++) usleep(10000);
-}
-
 TEST(a_rank_that_never_comes_is_named) {
     char folder[400];
     gs_test_new_folder(folder);
@@ -42,7 +35,7 @@ TEST(a_rank_that_never_comes_is_named) {
 
     gs_test_new_folder(folder);
     gs_test_rank p = gs_test_start_rank(3, 5, folder, 8);
-    await_rank(folder, 3);
+    gs_test_await_rank(folder, 3);
     assert_fails(GS_E_PEER, "for ranks 1, 2 and 4 of 5", meet(0, 5, folder, 1, NULL));
     gs_test_rank_end(&p);
     gs_test_rank_says(&p, "rank 3 waited 8 s for ranks");
@@ -82,7 +75,7 @@ TEST(a_rank_that_died_at_the_meeting_is_named) {
     char folder[400];
     gs_test_new_folder(folder);
     gs_test_rank p = gs_test_start_rank(1, 2, folder, 60);
-    await_rank(folder, 1);
+    gs_test_await_rank(folder, 1);
     kill(p.pid, SIGKILL);
     gs_test_rank_end(&p);
     const char *wanted = gs_test_format("rank 1 (process %d) has already ended", (int)p.pid);

@@ -29,9 +29,10 @@ static void need_mpi(void) {
     "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe --bind-to none "
 
 static int run_job(char **output, const char *name, int processes, const char *local) {
-    return gs_test_shell(
-        output, "GS_TEST_FOLDER=%s GS_TEST_MPI=%s GS_TEST_MPI_LOCAL=%s " MPIRUN "-n %d %s/gradsum-test",
-        gs_test_folder(), name, local, processes, GS_BUILD_DIR);
+    return gs_test_shell(output,
+                         "F=%s; GS_TEST_FOLDER=$F GS_TEST_MPI=%s GS_TEST_MPI_LOCAL=%s " MPIRUN
+                         "-n %d %s/gradsum-test; s=$?; cat $F/rank-2?? 2>/dev/null; exit $s",
+                         gs_test_folder(), name, local, processes, GS_BUILD_DIR);
 }
 
 static void check_job(const char *name, int processes, const char *local) {

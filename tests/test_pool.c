@@ -61,7 +61,7 @@ TEST(every_part_once) {
         run(pool, MOST_PARTS, -1);
         for (int parts = 2; parts <= 7; parts++)
             run(pool, parts, parts - 1); /* the caller must wait, and sleeps */
-        sleep_ms(5);                     /* now the threads sleep */
+        sleep_ms(5); /* now most threads sleep; those that do not are woken all the same */
         run(pool, 2 * threads, -1);
         gs_pool_free(pool);
     }

@@ -162,11 +162,7 @@ static void interrupted(const char *jobs) {
         _exit(99);
     }
     /* when the head of the table is there it listens to signals */
-    for (int i = 0; i < 3000; i++) {
-        usleep(100000);
-        text = gs_test_text(log, NULL);
-        if (strstr(text, "samples/s")) break;
-    }
+    for (int i = 0; i < 3000 && !strstr(gs_test_text(log, NULL), "samples/s"); i++) usleep(100000);
     kill(child, SIGINT);
     const int status = gs_test_launcher_end(child);
     assert_true(WIFEXITED(status));
