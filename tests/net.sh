@@ -76,6 +76,7 @@ plug_in() {
 
 plug_into_relay() { # its options
     local h
+    : >"$work/relay" # or the last one's "ready" may still be read there
     "$relay" "$@" host0 host1 host2 >"$work/relay" 2>&1 &
     relay_id=$!
     for ((h = 0; h < 6000; h++)); do
