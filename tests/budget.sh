@@ -10,7 +10,7 @@ src/explain          2902
 cpu+cl              17225
 the-rest-of-src     24157
 src+cpu+cl          90995
-tests               46796
+tests               46790
 lessons             47971
 '
 code() {
