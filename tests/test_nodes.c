@@ -230,8 +230,10 @@ TEST(environments_of_others_are_understood) {
         {"SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2", 0, 0, 0, 0, NULL, "SLURM_STEP_NUM_TASKS is 2", NULL},
         {"SLURM_PROCID=1", 0, 0, 0, 0, NULL, "SLURM_PROCID is 1, as Slurm sets it", NULL},
         {"RANK=1 MASTER_ADDR=a MASTER_PORT=1", 0, 0, 0, 0, NULL, "nothing says how many processes", NULL},
-        {"WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1", 0, 0, 0, 0, NULL,
+        {"RANK=1", 0, 0, 0, 0, NULL, "RANK is 1, as torchrun sets it, but nothing says how many", NULL},
+        {"WORLD_SIZE=2 SLURM_NTASKS=4 SLURM_JOB_ID=12 GRADSUM_RENDEZVOUS=tcp://b:1", 0, 0, 0, 0, NULL,
          "WORLD_SIZE is 2, as torchrun sets it, but RANK is not set", NULL},
+        {"RANK=2 PMI_RANK=3 PMI_SIZE=4 GRADSUM_RENDEZVOUS=tcp://b:1", 3, 4, -1, 0, "MPICH", "tcp://b:1", ""},
         {"PMI_SIZE=2", 0, 0, 0, 0, NULL, "PMI_SIZE is 2, as MPICH sets it, but PMI_RANK is not set", NULL},
         /* MPICH's processes in a job of Slurm's, which counts the nodes; and Slurm's own PMI. */
         {"PMI_RANK=3 PMI_SIZE=4 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NODELIST=n1", 0, 0, 0, 0,
@@ -244,10 +246,9 @@ TEST(environments_of_others_are_understood) {
         {"RANK=0 WORLD_SIZE=2 GRADSUM_RENDEZVOUS=tcp://b:1", 0, 2, -1, 0, "torchrun", "tcp://b:1", ""},
         /* Alone: a size of 1, names that others use too, a shell in an allocation. */
         {"PMI_RANK=0 PMI_SIZE=1", 0, 1, -1, 0, NULL, "", ""},
-        {"RANK=1", 0, 1, -1, 0, NULL, "", ""},
+        {"WORLD_SIZE=1", 0, 1, -1, 0, NULL, "", ""},
         {"SLURM_NTASKS=4", 0, 1, -1, 0, NULL, "", ""},
         {"RANK=captain WORLD_SIZE=2", 0, 1, -1, 0, NULL, "", ""},
-        {"WORLD_SIZE=2 SLURM_NTASKS=4 SLURM_JOB_ID=12", 0, 1, -1, 0, NULL, "", ""},
         {"SLURM_PROCID=0 SLURM_JOB_ID=12", 0, 1, -1, 0, NULL, "", ""},
         {"SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_NODELIST=n1 SLURM_STEP_NUM_NODES=1",
          0, 1, -1, 1, "Slurm", "tcp://127.0.0.1:20000", "Slurm 0.0"},

@@ -103,7 +103,7 @@ static gs_status from_slurm(gs_rendezvous *r) {
 typedef struct engine {
     const char *name, *rank, *size[2], *local, *needs[3];
     gs_status (*take)(gs_rendezvous *); /* where the ranks meet; NULL: only GRADSUM_RENDEZVOUS says that */
-    bool common;                        /* others use these names too: a rank without a size means nothing */
+    bool common;                        /* others use these names too */
 } engine;
 
 static const engine engines[] = {
@@ -152,9 +152,8 @@ static seen look_at(const engine *e) {
 /* Certainly one of several processes. SLURM_NTASKS is the job's: its shell has no rank, its batch script rank 0. */
 static bool is_one_of_several(const seen *s) {
     const bool script = s->rank <= 0 && s->engine->size[1] && s->size_name != s->engine->size[0];
-    const bool whose = !s->engine->common || !s->missing; /* are the names this engine's for certain? */
-    if (s->rank < 0) return s->size > 1 && !script && whose && !getenv(s->engine->rank);
-    return s->size != 1 && !script && (s->size > 0 || whose);
+    if (s->rank < 0) return s->size > 1 && !script && !getenv(s->engine->rank);
+    return s->size != 1 && !script;
 }
 
 static bool is_whole(const seen *s) {
@@ -195,15 +194,15 @@ static gs_status refuse(const seen *s) {
 }
 
 gs_status gs_engines_look(gs_rendezvous *r) {
-    seen half = {.engine = NULL};
+    seen half = {.rank = -1};
     for (size_t i = 0; i < sizeof engines / sizeof *engines; i++) {
         const seen s = look_at(&engines[i]);
         /* MPICH starts its processes from one process of Slurm's on each node, whose rank is not theirs. */
         const bool other = half.engine && !half.engine->common && half.size > 0 &&
                            (half.rank != s.rank || half.size != s.size);
         if (is_whole(&s) && !other) return take(&s, r);
-        if (!half.engine && is_one_of_several(&s)) half = s;
+        if ((half.size < 0 || half.rank < 0) && is_one_of_several(&s)) half = s;
     }
     if (!half.engine) return GS_OK;
-    return half.size > 0 && getenv("GRADSUM_RENDEZVOUS") ? take(&half, r) : refuse(&half);
+    return half.size > 0 && half.rank >= 0 && getenv("GRADSUM_RENDEZVOUS") ? take(&half, r) : refuse(&half);
 }
