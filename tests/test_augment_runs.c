@@ -68,11 +68,11 @@ TEST(evaluation_sees_the_pictures_themselves) {
     e.data = s.data;
     e.load = s.save;
     e.model = NULL;
-    assert_ok(gs_eval(&e, &tested));
+    assert_ok(gs_eval(&e, NULL, &tested));
     assert_true(trained.test_loss >= tested.test_loss && trained.test_loss <= tested.test_loss);
     e.augment = all_three; /* of no use there */
     gs_result again;
-    assert_ok(gs_eval(&e, &again));
+    assert_ok(gs_eval(&e, NULL, &again));
     assert_true(again.test_loss >= tested.test_loss && again.test_loss <= tested.test_loss);
     gs_result_free(&trained);
     gs_result_free(&tested);

@@ -290,7 +290,7 @@ TEST(saved_with_the_weights) {
     }
     gs_settings e = gs_settings_default();
     e.load = path;
-    assert_ok(gs_eval(&e, &loaded));
+    assert_ok(gs_eval(&e, NULL, &loaded));
     assert_true(loaded.test_loss == trained.test_loss && loaded.test_accuracy == trained.test_accuracy);
     gs_result_free(&loaded);
 }

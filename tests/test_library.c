@@ -256,7 +256,7 @@ TEST(settings_that_do_not_fit_the_data) {
     s = plane_settings(one, one, "cpu");
     s.model = "linear 1";
     s.confusion = true;
-    assert_fails(GS_E_USAGE, "a confusion matrix needs classes", gs_eval(&s, &r));
+    assert_fails(GS_E_USAGE, "a confusion matrix needs classes", gs_eval(&s, NULL, &r));
     s = plane_settings(images, images, "cpu");
     s.model = "softmax";
     assert_fails(GS_E_USAGE, "has labels, but this loss needs targets", gs_train(&s, NULL, &r));

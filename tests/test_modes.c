@@ -92,6 +92,7 @@ TEST(a_slow_worker_changes_nothing_but_time) {
                            "train --model softmax --steps 2 --devices cpu,cpu --slow 1:2.5");
     gs_test_program_prints(2, "there is no worker 2; workers are 0 to 1",
                            "train --model softmax --steps 2 --devices cpu,cpu --slow 2:5");
+    gs_test_program_prints(2, "--slow: there is no worker 5; the only one is worker 0", "train --slow 5:50");
     static const char *const wrong[] = {"1",     ":5",    "1:",    "1:-5",      "-1:5",
                                         "1:5ms", "1:2:3", "1:1e3", "1:2000000", "x:5"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)

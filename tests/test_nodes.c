@@ -193,6 +193,8 @@ TEST(lists_of_slurm_begin_with_a_host) {
     assert_false(gs_engine_first_host("a-name-that-is-too-long", host, sizeof host));
 }
 
+#define WRONG(set, says)                                                                                     \
+    { set, 0, 0, 0, 0, NULL, says, NULL }
 TEST(environments_of_others_are_understood) {
     static const struct {
         const char *set; /* "NAME=VALUE NAME=VALUE" */
@@ -208,36 +210,31 @@ TEST(environments_of_others_are_understood) {
          "torchrun", "tcp://127.0.0.1:65519", "torchrun  65535, start 0"},
         {"RANK=1 WORLD_SIZE=2 MASTER_ADDR=fd00::1 MASTER_PORT=1", 1, 2, -1, 0, "torchrun",
          "tcp://[fd00::1]:2", "torchrun  1, start 0"},
-        {"RANK=2 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1", 0, 0, 0, 0, NULL, "RANK is '2'", NULL},
-        {"RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=x", 0, 0, 0, 0, NULL, "MASTER_PORT is 'x'", NULL},
+        WRONG("RANK=2 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1", "RANK is '2'"),
+        WRONG("RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=x", "MASTER_PORT is 'x'"),
         /* One of several, and none of the engines that say where they meet. */
-        {"RANK=1 WORLD_SIZE=2", 0, 0, 0, 0, NULL,
-         "RANK is 1 and WORLD_SIZE is 2, as torchrun sets them, but MASTER_ADDR is not set: set "
-         "GRADSUM_RENDEZVOUS=tcp://HOST:PORT",
-         NULL},
-        {"RANK=0 WORLD_SIZE=2 MASTER_ADDR=a", 0, 0, 0, 0, NULL, "but MASTER_PORT is not set", NULL},
-        {"PMI_RANK=0 PMI_SIZE=4 PMI_FD=6 MPI_LOCALRANKID=0", 0, 0, 0, 0, NULL,
-         "PMI_RANK is 0 and PMI_SIZE is 4, as MPICH sets them, but nothing says where they meet", NULL},
-        {"MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=2", 0, 0, 0, 0, NULL, "MV2_COMM_WORLD_RANK is 1 and",
-         NULL},
-        {"FLUX_TASK_RANK=1 FLUX_JOB_SIZE=2", 0, 0, 0, 0, NULL, "FLUX_TASK_RANK is 1 and FLUX_JOB_SIZE is 2",
-         NULL},
-        {"PALS_RANKID=0", 0, 0, 0, 0, NULL, "PALS_RANKID is 0, as PALS sets it, but nothing says how many",
-         NULL},
-        {"PMIX_RANK=1", 0, 0, 0, 0, NULL, "for each, set GRADSUM_RANK, GRADSUM_WORLD_SIZE and", NULL},
-        {"OMPI_COMM_WORLD_RANK=0", 0, 0, 0, 0, NULL, "to train alone, unset OMPI_COMM_WORLD_RANK", NULL},
-        {"SLURM_PROCID=1 SLURM_NTASKS=2", 0, 0, 0, 0, NULL, "but SLURM_STEP_NODELIST is not set", NULL},
-        {"SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2", 0, 0, 0, 0, NULL, "SLURM_STEP_NUM_TASKS is 2", NULL},
-        {"SLURM_PROCID=1", 0, 0, 0, 0, NULL, "SLURM_PROCID is 1, as Slurm sets it", NULL},
-        {"RANK=1 MASTER_ADDR=a MASTER_PORT=1", 0, 0, 0, 0, NULL, "nothing says how many processes", NULL},
-        {"RANK=1", 0, 0, 0, 0, NULL, "RANK is 1, as torchrun sets it, but nothing says how many", NULL},
-        {"WORLD_SIZE=2 SLURM_NTASKS=4 SLURM_JOB_ID=12 GRADSUM_RENDEZVOUS=tcp://b:1", 0, 0, 0, 0, NULL,
-         "WORLD_SIZE is 2, as torchrun sets it, but RANK is not set", NULL},
+        WRONG("RANK=1 WORLD_SIZE=2", "RANK is 1 and WORLD_SIZE is 2, as torchrun sets them, but MASTER_ADDR "
+                                     "is not set: set GRADSUM_RENDEZVOUS=tcp://HOST:PORT"),
+        WRONG("RANK=0 WORLD_SIZE=2 MASTER_ADDR=a", "but MASTER_PORT is not set"),
+        WRONG("PMI_RANK=0 PMI_SIZE=4 PMI_FD=6 MPI_LOCALRANKID=0",
+              "PMI_RANK is 0 and PMI_SIZE is 4, as MPICH sets them, but nothing says where they meet"),
+        WRONG("MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=2", "MV2_COMM_WORLD_RANK is 1 and"),
+        WRONG("FLUX_TASK_RANK=1 FLUX_JOB_SIZE=2", "FLUX_TASK_RANK is 1 and FLUX_JOB_SIZE is 2"),
+        WRONG("PALS_RANKID=0", "PALS_RANKID is 0, as PALS sets it, but nothing says how many"),
+        WRONG("PMIX_RANK=1", "for each, set GRADSUM_RANK, GRADSUM_WORLD_SIZE and"),
+        WRONG("OMPI_COMM_WORLD_RANK=0", "to train alone, unset OMPI_COMM_WORLD_RANK"),
+        WRONG("SLURM_PROCID=1 SLURM_NTASKS=2", "but SLURM_STEP_NODELIST is not set"),
+        WRONG("SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_NUM_TASKS is 2"),
+        WRONG("SLURM_PROCID=1", "SLURM_PROCID is 1, as Slurm sets it"),
+        WRONG("RANK=1 MASTER_ADDR=a MASTER_PORT=1", "nothing says how many processes"),
+        WRONG("RANK=1", "RANK is 1, as torchrun sets it, but nothing says how many"),
+        WRONG("WORLD_SIZE=2 SLURM_NTASKS=4 SLURM_JOB_ID=12 GRADSUM_RENDEZVOUS=tcp://b:1",
+              "WORLD_SIZE is 2, as torchrun sets it, but RANK is not set"),
         {"RANK=2 PMI_RANK=3 PMI_SIZE=4 GRADSUM_RENDEZVOUS=tcp://b:1", 3, 4, -1, 0, "MPICH", "tcp://b:1", ""},
-        {"PMI_SIZE=2", 0, 0, 0, 0, NULL, "PMI_SIZE is 2, as MPICH sets it, but PMI_RANK is not set", NULL},
+        WRONG("PMI_SIZE=2", "PMI_SIZE is 2, as MPICH sets it, but PMI_RANK is not set"),
         /* MPICH's processes in a job of Slurm's, which counts the nodes; and Slurm's own PMI. */
-        {"PMI_RANK=3 PMI_SIZE=4 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NODELIST=n1", 0, 0, 0, 0,
-         NULL, "PMI_RANK is 3", NULL},
+        WRONG("PMI_RANK=3 PMI_SIZE=4 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NODELIST=n1",
+              "PMI_RANK is 3"),
         {"PMI_RANK=1 PMI_SIZE=2 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NODELIST=n1 PMIX_RANK=1", 1,
          2, -1, 0, "Slurm", "tcp://n1:20000", "Slurm 0.0"},
         /* The user says where. */
@@ -258,10 +255,8 @@ TEST(environments_of_others_are_understood) {
         {"SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_NODELIST=n1 SLURM_STEP_NUM_NODES=1 SLURM_JOB_ID=12 "
          "SLURM_STEP_ID=0",
          0, 2, -1, 1, "Slurm", "tcp://127.0.0.1:21164", "Slurm 12.0"},
-        {"SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_JOB_ID=12", 0, 1, -1, 0, NULL, "",
-         ""}, /* a batch script, no step */
-        {"SLURM_PROCID=0 SLURM_NTASKS=x SLURM_STEP_NODELIST=n1", 0, 0, 0, 0, NULL, "SLURM_NTASKS is 'x'",
-         NULL},
+        {"SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_JOB_ID=12", 0, 1, -1, 0, NULL, "", ""}, /* a batch script */
+        WRONG("SLURM_PROCID=0 SLURM_NTASKS=x SLURM_STEP_NODELIST=n1", "SLURM_NTASKS is 'x'"),
         {"RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1 GRADSUM_RENDEZVOUS=tcp://b:6379", 0, 2, -1, 0,
          "torchrun", "tcp://b:6379", "torchrun  1, start 0"},
     };

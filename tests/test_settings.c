@@ -15,8 +15,8 @@ static void refuse(const gs_settings *s, const char *says) {
     gs_sweep sweep = {.settings = *s, .jobs = 1, .seeds = 1, .batch = {8}, .batches = 1};
     assert_fails(GS_E_USAGE, says, gs_train(s, NULL, &r));
     assert_null(r.weights);
-    assert_fails(GS_E_USAGE, says, gs_eval(s, &r));
-    assert_fails(GS_E_USAGE, says, gs_predict_all(s, &logits, &rows, &columns));
+    assert_fails(GS_E_USAGE, says, gs_eval(s, NULL, &r));
+    assert_fails(GS_E_USAGE, says, gs_predict_all(s, NULL, &logits, &rows, &columns));
     assert_fails(GS_E_USAGE, says, gs_profile_run(s, 0.01, &p));
     assert_fails(GS_E_USAGE, says, gs_sweep_prepare(&sweep));
 }

@@ -33,7 +33,7 @@ TEST(a_model_carries_its_vocabulary) {
     s.data = where;
     s.load = path;
     gs_result r;
-    assert_ok(gs_eval(&s, &r));
+    assert_ok(gs_eval(&s, NULL, &r));
     assert_int_equal(r.tokens, CONTEXT);
     assert_int_equal(r.token, GS_TOKENS_CHARS);
     const double loss = r.test_loss;
@@ -50,7 +50,7 @@ TEST(a_model_carries_its_vocabulary) {
     fwrite(text + tail, 1, bytes - tail, f);
     fclose(f);
     s.data = other;
-    assert_ok(gs_eval(&s, &r));
+    assert_ok(gs_eval(&s, NULL, &r));
     assert_near(r.test_loss, loss, 0, 0);
     gs_result_free(&r);
 
@@ -58,7 +58,7 @@ TEST(a_model_carries_its_vocabulary) {
     size_t rows;
     int columns;
     s.data = where;
-    assert_ok(gs_predict_all(&s, &logits, &rows, &columns));
+    assert_ok(gs_predict_all(&s, NULL, &logits, &rows, &columns));
     assert_int_equal(rows, (TEST - 1) / CONTEXT);
     assert_int_equal(columns, CONTEXT * KINDS);
     free(logits);
@@ -79,28 +79,28 @@ TEST(a_model_takes_its_own_text_alone) {
         GS_E_FORMAT,
         "x.txt: byte 202 (line 2) is the character '\xc3\x84' (U+00C4), which is not among the 28 that "
         "the model has seen",
-        gs_eval(&s, &r));
+        gs_eval(&s, NULL, &r));
     s.data = where;
     s.tokens = GS_TOKENS_BYTES;
     assert_fails(GS_E_USAGE, "--tokens bytes: the model was trained on characters; wanted --tokens chars",
-                 gs_eval(&s, &r));
+                 gs_eval(&s, NULL, &r));
     s.tokens = GS_TOKENS_UNSAID;
     s.context = 4;
-    assert_fails(GS_E_SHAPE, "holds a model for windows of 10 characters", gs_eval(&s, &r));
+    assert_fails(GS_E_SHAPE, "holds a model for windows of 10 characters", gs_eval(&s, NULL, &r));
     s.context = 0;
     s.data = "fashion-mnist-small";
     assert_fails(GS_E_USAGE, "holds a model of text, but fashion-mnist-small (test) holds none",
-                 gs_eval(&s, &r));
+                 gs_eval(&s, NULL, &r));
 
     gs_dataset *set = load_text(other, GS_TRAIN, SMALL); /* a program's own, with another vocabulary */
     s.train_set = s.test_set = set;
-    assert_fails(GS_E_FORMAT, "trained with another vocabulary", gs_eval(&s, &r));
+    assert_fails(GS_E_FORMAT, "trained with another vocabulary", gs_eval(&s, NULL, &r));
     gs_dataset_free(set);
 
     s = gs_settings_default();
     s.load = trained(where, GS_TOKENS_BYTES);
     s.data = other;
-    assert_ok(gs_eval(&s, &r)); /* any file */
+    assert_ok(gs_eval(&s, NULL, &r)); /* any file */
     assert_int_equal(r.token, GS_TOKENS_BYTES);
     gs_result_free(&r);
 }

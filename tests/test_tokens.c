@@ -169,7 +169,7 @@ TEST(many_labels_are_tested_and_saved) {
     s.save = NULL;
     s.load = path;
     s.confusion = true;
-    assert_ok(gs_eval(&s, &r));
+    assert_ok(gs_eval(&s, NULL, &r));
     double all = 0, diagonal = 0;
     for (int i = 0; i < CLASSES * CLASSES; i++) {
         all += r.confusion[i];
@@ -184,7 +184,7 @@ TEST(many_labels_are_tested_and_saved) {
     size_t rows;
     int columns;
     double p[CLASSES], y[CLASSES];
-    assert_ok(gs_predict_all(&s, &logits, &rows, &columns));
+    assert_ok(gs_predict_all(&s, NULL, &logits, &rows, &columns));
     assert_int_equal(rows, SAMPLES);
     assert_int_equal(columns, TOKENS * CLASSES);
     forward(expected.w, x[SAMPLES - 1][TOKENS - 1], 0, p);

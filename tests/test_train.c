@@ -213,7 +213,7 @@ TEST(label_smoothing_is_for_training) {
     s.exact = false;
     s.label_smoothing = 0; /* the test loss is the same whether it is set or not */
     s.load = path;
-    assert_ok(gs_eval(&s, &evaluated));
+    assert_ok(gs_eval(&s, NULL, &evaluated));
     assert_true(evaluated.test_loss == one.test_loss);
     gs_result_free(&two);
     gs_result_free(&exact);
@@ -230,13 +230,13 @@ TEST(eval_is_the_same_for_any_workers) {
     s.load = path;
     s.model = NULL;
     gs_result one;
-    assert_ok(gs_eval(&s, &one));
+    assert_ok(gs_eval(&s, NULL, &one));
     assert_true(one.test_accuracy == trained.test_accuracy);
     static const char *const sets[] = {"cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu"};
     for (int i = 0; i < 3; i++) {
         s.devices = sets[i];
         gs_result r;
-        assert_ok(gs_eval(&s, &r));
+        assert_ok(gs_eval(&s, NULL, &r));
         assert_true(r.test_accuracy == one.test_accuracy);
         assert_true(r.test_loss == one.test_loss);
         gs_result_free(&r);
@@ -244,7 +244,7 @@ TEST(eval_is_the_same_for_any_workers) {
     float *logits;
     size_t rows, right = 0;
     int columns;
-    assert_ok(gs_predict_all(&s, &logits, &rows, &columns));
+    assert_ok(gs_predict_all(&s, NULL, &logits, &rows, &columns));
     assert_int_equal(rows, 1000);
     assert_int_equal(columns, 10);
     gs_dataset *test;

@@ -195,10 +195,11 @@ void gs_flush_output(void);
 /* How long what is being done has taken, and from which share of it on; {0} before it begins. */
 typedef struct gs_work {
     double since, from, shown;
+    bool tells; /* once, where standard error is no terminal: what takes more than 2 s more */
 } gs_work;
 
-/* The seconds that are left of it; NAN: it began less than half a second ago. */
-double gs_work_left(gs_work *, double share);
+/* For an observer whose context is a gs_work: a test under way. */
+void gs_testing(void *work, size_t done, size_t of);
 
 /* What is being done, for commands that print nothing for a while: a line on standard error if that is a terminal,
  * which the next one replaces. With work a bar, at most ten times a second. gs_working(NULL, 0, NULL) removes it. */

@@ -331,7 +331,7 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
 
 /* page: NULL, or where the runs are shown too. */
 static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json, runs_page *page) {
-    shown now = {.sets = count, .epochs = s->epochs};
+    shown now = {.sets = count, .epochs = s->epochs, .work.tells = !json};
     const gs_observer observer = {.context = &now, .step = on_step};
     for (int i = 0; i < count && !gs_stop_requested; i++) {
         gs_result *r = &rows[i].result;

@@ -81,6 +81,8 @@ static int end(const doctor *d) {
                                      GS_FIELD("wrong", d->wrong), GS_FIELD("notes", d->notes)));
     else if (d->wrong)
         printf("\n%d thing%s wrong.\n", d->wrong, d->wrong == 1 ? " is" : "s are");
+    else if (d->notes)
+        printf("\nNothing is wrong; see the note%s above.\n", gs_s((unsigned)d->notes));
     else
         printf("\nAll is well.\n");
     return d->wrong ? GS_EXIT_FAILED : GS_EXIT_OK;
@@ -353,7 +355,7 @@ static const gs_help help = {
     "With --meet, start a doctor on each machine of the run: they check if they reach\n"
     "each other, and how fast, and if version, data and cores are the same. Each\n"
     "shows the same answers, and names a machine that is absent or cannot be reached.\n"
-    "The exit status is 0 only if all is well.",
+    "The exit status is 0 only if nothing is wrong.",
     "gradsum doctor --meet tcp://anna:29400 --nodes 3 --node-rank 0", NULL};
 
 /* d->node is -1 where it was not given. */

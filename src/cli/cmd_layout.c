@@ -62,6 +62,7 @@ static gs_status run(question *q, const gs_layout_plan *p, const gs_layout_cost 
 
 static gs_status run_best(question *q, const gs_layout_plan *p, measured *all) {
     char name[NAME];
+    q->work = (gs_work){.tells = !q->json};
     q->runs = !q->run ? 0 : p->costs < MEASURED ? p->costs : MEASURED;
     for (q->run_of = 0; q->run_of < q->runs; q->run_of++) {
         q->name = name_of(&p->cost[q->run_of], name);
@@ -183,6 +184,7 @@ int gs_cmd_layout(int argc, char **argv) {
                           "needs most, as gradsum memory does; and the bytes of the one that sends most.",
                           "gradsum layout --model gpt --data jargon --workers 4 --max-memory 60", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
+    q.work.tells = !q.json;
     const gs_status status = answer(&q);
     return status == GS_OK ? GS_EXIT_OK : gs_failed("layout", status);
 }

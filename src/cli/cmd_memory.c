@@ -77,7 +77,7 @@ static void print_options(const gs_memory_options *o) {
 }
 
 /* "16 bytes a parameter": a weight, its gradient, and what the optimiser keeps for it, each of 4. */
-static void print_text(const gs_memory_plan *p, const gs_memory_options *o, bool layers) {
+static void print_text(const gs_memory_plan *p, bool layers) {
     char sum[40];
     const double each = gs_memory_bytes_each(p, sum, sizeof sum);
     gs_print_fact("model", "%s parameters, %.4g bytes each with gradient and optimiser",
@@ -101,7 +101,7 @@ static void print_text(const gs_memory_plan *p, const gs_memory_options *o, bool
     if (p->set_bytes > 0)
         printf("\nbeside that, the process holds the data set once: %.2f MB\n", p->set_bytes / MB);
     if (layers) print_layers(p);
-    print_options(o);
+    gs_flush_output();
 }
 
 /* ---- JSON ---- */
@@ -148,9 +148,12 @@ static int tell(gs_settings *s, bool layers, bool json) {
     gs_status status = gs_memory_plan_create(s, &plan);
     if (status == GS_OK) status = gs_memory_check(s, &plan, why, sizeof why);
     if (*why) gs_tell("memory", "--fit chose %s", why);
+    if (status == GS_OK && !json) print_text(&plan, layers);
+    gs_working(NULL, 0, "rehearsing what would save memory");
     if (status == GS_OK) gs_memory_options_find(&plan, &options);
+    gs_working(NULL, 0, NULL);
     if (status == GS_OK && json) print_json(&plan, &options, layers, why);
-    if (status == GS_OK && !json) print_text(&plan, &options, layers);
+    if (status == GS_OK && !json) print_options(&options);
     gs_memory_plan_free(&plan);
     if (status == GS_OK && strcmp(s->data, gs_settings_default().data) == 0)
         gs_tell_usual_images("memory", s->model, (gs_shape){1, 28, 28, 0});

@@ -46,7 +46,10 @@ int gs_cmd_predict(int argc, char **argv) {
     float *logits;
     size_t rows;
     int columns;
-    status = gs_predict_all(&s, &logits, &rows, &columns);
+    gs_work work = {.tells = true};
+    const gs_observer observer = {.context = &work, .testing = gs_testing};
+    status = gs_predict_all(&s, &observer, &logits, &rows, &columns);
+    gs_working(NULL, 0, NULL);
     if (status != GS_OK) return gs_failed("predict", status);
     gs_tell_scaling("predict", &s);
     gs_tell_test_set("predict", &s);

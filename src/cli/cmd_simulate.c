@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct question {
     gs_simulate_answer answer;
@@ -58,26 +57,20 @@ const char *gs_simulate_time(double seconds) {
 typedef struct progress {
     gs_work work;
     int workers, step;
-    bool told;
 } progress;
 
-/* A bar on a terminal; else the time is told once, if it is long. Most runs end with the first step. A core takes three
- * times as long to record a message as to play it, and all of them record. */
+/* Most runs end with the first step. A core takes three times as long to record a message as to play it, and all of
+ * them record. */
 static void show(void *context, int workers, int step, double share) {
     const double recorded = 3.0 / (3 + gs_cpu_cores());
     progress *p = context;
-    char what[40], time[24];
-    if (workers != p->workers || (step != p->step && step > 1)) p->work = (gs_work){0};
+    char what[40];
+    if (workers != p->workers || (step != p->step && step > 1)) p->work = (gs_work){.tells = p->work.tells};
     p->workers = workers;
     p->step = step;
     if (step < 2) share = step == 0 ? recorded * share : recorded + (1 - recorded) * share;
     snprintf(what, sizeof what, step > 0 ? "step %d" : "their messages", step);
-    const double left = gs_work_left(&p->work, share);
-    if (isatty(STDERR_FILENO))
-        gs_working(&p->work, share, "%s worker%s, %s", gs_thousands(workers), gs_s((unsigned)workers), what);
-    else if (left > 2 && !p->told)
-        fprintf(stderr, "%s workers: this takes about %s\n", gs_thousands(workers), gs_time_text(left, time));
-    p->told |= left > 2;
+    gs_working(&p->work, share, "%s worker%s, %s", gs_thousands(workers), gs_s((unsigned)workers), what);
 }
 
 /* ---- the answer ---- */
@@ -250,7 +243,7 @@ int gs_cmd_simulate(int argc, char **argv) {
                           "gradsum simulate --workers 64 --link 5us,12.5GB/s --model resnet20 --sync ring",
                           NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
-    progress shown = {0};
+    progress shown = {.work.tells = true};
     q.argc = argc;
     q.argv = argv;
     s->context = &shown;

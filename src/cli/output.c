@@ -246,9 +246,10 @@ const char *gs_time_text(double seconds, char text[24]) {
     return text;
 }
 
-double gs_work_left(gs_work *w, double share) {
+/* The seconds that are left; NAN: it began less than half a second ago. */
+static double work_left(gs_work *w, double share) {
     const double now = gs_seconds();
-    if (!(w->since > 0) || share < w->from) *w = (gs_work){.since = now, .from = share};
+    if (!(w->since > 0) || share < w->from) *w = (gs_work){.since = now, .from = share, .tells = w->tells};
     if (now - w->since < 0.5 || !(share > w->from)) return NAN;
     return (now - w->since) * (1 - share) / (share - w->from);
 }
@@ -257,11 +258,13 @@ void gs_working(gs_work *w, double share, const char *format, ...) {
     enum { WIDTH = 10 };
     static bool shown;
     char line[200] = "", time[24];
-    const double left = w ? gs_work_left(w, share) : NAN, now = gs_seconds();
-    if (!isatty(STDERR_FILENO) || (w ? now - w->shown < 0.1 : !format && !shown)) return;
+    const double left = w ? work_left(w, share) : NAN, now = gs_seconds();
+    const bool bar = isatty(STDERR_FILENO);
+    if (bar ? (w ? now - w->shown < 0.1 : !format && !shown) : !w || !w->tells || !(left > 2)) return;
     const int filled = share < 1 ? (int)(share * WIDTH) : WIDTH;
-    if (w) gs_append(line, sizeof line, "[%.*s>%*s] ", filled, "==========", WIDTH - filled, "");
+    if (w && bar) gs_append(line, sizeof line, "[%.*s>%*s] ", filled, "==========", WIDTH - filled, "");
     if (w) w->shown = now;
+    if (!bar) w->tells = false;
     shown = format != NULL;
     if (format) {
         va_list args;
@@ -270,9 +273,17 @@ void gs_working(gs_work *w, double share, const char *format, ...) {
         vsnprintf(line + length, sizeof line - length, format, args);
         va_end(args);
     }
-    if (!isnan(left)) gs_append(line, sizeof line, ", %s left", gs_time_text(left, time));
-    fprintf(stderr, "\r%.*s\033[K", gs_screen_of(stderr).width - 1, line);
+    if (!isnan(left))
+        gs_append(line, sizeof line, ", %s%s left", bar ? "" : "about ", gs_time_text(left, time));
+    if (bar)
+        fprintf(stderr, "\r%.*s\033[K", gs_screen_of(stderr).width - 1, line);
+    else
+        fprintf(stderr, "gradsum: %s\n", line);
     fflush(stderr);
+}
+
+void gs_testing(void *work, size_t done, size_t of) {
+    gs_working(work, (double)done / (double)of, "computing with the test set");
 }
 
 /* "[====>     ] epoch 2/5 loss 0.412 acc 85.1 % 41,200/s, 3 s left" of the run, its tests included. Behind the name of

@@ -169,6 +169,8 @@ gs_status gs_predict(gs_worker *w, const gs_dataset *set, float *logits) {
     for (size_t b = mine.first; b < mine.first + mine.count; b++) {
         gs_pass pass;
         gs_mem out;
+        if (w->observer && w->observer->testing)
+            w->observer->testing(w->observer->context, b - mine.first, mine.count);
         GS_TRY(forward_block(w, set, b, &pass, &out));
         float *to = logits + b * w->eval_block * classes;
         GS_TRY(w->device->ops->read(w->device, to, out, pass.n * classes * sizeof(float)));

@@ -110,6 +110,8 @@ gs_status gs_check_settings(const gs_settings *);
 
 /* ... and what depends on how many there are, and on the training set. */
 gs_status gs_check_workers(const gs_settings *, const gs_dataset *train_set, int workers);
+gs_status gs_check_pauses(const gs_settings *,
+                          int workers); /* of --slow and --jitter: is there each worker? */
 
 /* ---- state.c, with settings->resume ---- */
 
@@ -186,7 +188,7 @@ static inline bool gs_are_divided(const gs_model *m) {
 gs_status gs_check_optimizer(const gs_settings *);
 
 /* GS_E_USAGE: with --exact, --accumulate asks for more passes than a worker has virtual shards. */
-gs_status gs_exact_check_passes(const gs_settings *, int workers);
+gs_status gs_exact_check_passes(const gs_settings *, const gs_dataset *ignored, int workers);
 
 /* ---- verify.c ---- */
 

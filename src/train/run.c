@@ -53,6 +53,7 @@ static gs_status work(gs_run_worker *me) {
                             run->train_set, run->test_set));
     me->worker.cpus = me->result.cpus = me->cpus;
     me->worker.run = run;
+    me->worker.observer = me->comm->rank == 0 ? run->observer : NULL;
     me->worker.planned = me->planned.use;
     me->worker.fit = run->fit;
     me->worker.cut = run->cut.runs > 0 ? &run->cut : NULL;
@@ -271,8 +272,8 @@ gs_status gs_train(const gs_settings *settings, const gs_observer *observer, gs_
     return status;
 }
 
-gs_status gs_eval(const gs_settings *settings, gs_result *result) {
-    gs_run run = {.job = JOB_EVAL, .settings = *settings};
+gs_status gs_eval(const gs_settings *settings, const gs_observer *observer, gs_result *result) {
+    gs_run run = {.job = JOB_EVAL, .settings = *settings, .observer = observer};
     *result = (gs_result){0};
     gs_status status = gs_run_prepare(&run);
     if (status == GS_OK) status = run_workers(&run);
@@ -281,8 +282,9 @@ gs_status gs_eval(const gs_settings *settings, gs_result *result) {
     return status;
 }
 
-gs_status gs_predict_all(const gs_settings *settings, float **logits, size_t *rows, int *columns) {
-    gs_run run = {.job = JOB_PREDICT, .settings = *settings};
+gs_status gs_predict_all(const gs_settings *settings, const gs_observer *observer, float **logits,
+                         size_t *rows, int *columns) {
+    gs_run run = {.job = JOB_PREDICT, .settings = *settings, .observer = observer};
     gs_model *plan = NULL;
     gs_status status = gs_run_prepare(&run);
     if (status == GS_OK) status = gs_model_plan(run.settings.model, run.test_set->shape, &plan);

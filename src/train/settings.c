@@ -240,7 +240,8 @@ gs_status gs_check_settings(const gs_settings *s) {
 }
 
 /* With --exact a worker goes through its virtual shards one after the other: as many passes as it has of them. */
-gs_status gs_exact_check_passes(const gs_settings *s, int workers) {
+gs_status gs_exact_check_passes(const gs_settings *s, const gs_dataset *ignored, int workers) {
+    (void)ignored;
     const int passes = GS_EXACT_SHARDS / workers;
     if (s->accumulate <= passes) return GS_OK;
     return gs_fail(
@@ -248,6 +249,16 @@ gs_status gs_exact_check_passes(const gs_settings *s, int workers) {
         "--accumulate %d: with --exact a worker's passes are its part of the %d virtual shards, and "
         "each of the %d worker%s has %d; wanted at most %d",
         s->accumulate, GS_EXACT_SHARDS, workers, gs_s((unsigned)workers), passes, passes);
+}
+
+gs_status gs_check_pauses(const gs_settings *s, int workers) {
+    for (int i = -1; i < s->jitter.count; i++) {
+        const int rank = i >= 0 ? s->jitter.pause[i].rank : s->slow.ms > 0 ? s->slow.rank : 0;
+        if (rank >= workers)
+            return gs_fail(GS_E_USAGE, "--%s: there is no worker %d; %s %d", i < 0 ? "slow" : "jitter", rank,
+                           workers > 1 ? "workers are 0 to" : "the only one is worker", workers - 1);
+    }
+    return GS_OK;
 }
 
 gs_status gs_check_workers(const gs_settings *s, const gs_dataset *train_set, int workers) {
@@ -260,12 +271,5 @@ gs_status gs_check_workers(const gs_settings *s, const gs_dataset *train_set, in
             way->option, workers, way->workers, way->parts);
     if (way->check_workers) GS_TRY(way->check_workers(s, train_set, workers));
     if (s->regrouped) return GS_OK;
-    if (s->slow.ms > 0 && s->slow.rank >= workers)
-        return gs_fail(GS_E_USAGE, "--slow %d:%g: there is no worker %d; workers are 0 to %d", s->slow.rank,
-                       s->slow.ms, s->slow.rank, workers - 1);
-    for (int i = 0; i < s->jitter.count; i++)
-        if (s->jitter.pause[i].rank >= workers)
-            return gs_fail(GS_E_USAGE, "--jitter: there is no worker %d; workers are 0 to %d",
-                           s->jitter.pause[i].rank, workers - 1);
-    return GS_OK;
+    return gs_check_pauses(s, workers);
 }

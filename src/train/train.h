@@ -344,12 +344,14 @@ gs_status gs_train(const gs_settings *, const gs_observer *, gs_result *);
 /* Would it begin? What is wrong with the settings, the data or a device of this process, before other work. */
 gs_status gs_train_check(const gs_settings *);
 
-/* Evaluate settings->load on the test set, on the same workers. GS_E_DIVERGED: the loss is not finite. */
-gs_status gs_eval(const gs_settings *, gs_result *);
+/* Evaluate settings->load on the test set, on the same workers. The observer, or NULL, hears of `testing`, as that of
+ * gs_predict_all. GS_E_DIVERGED: the loss is not finite. */
+gs_status gs_eval(const gs_settings *, const gs_observer *, gs_result *);
 
 /* Logits of the whole test set, (rows, columns), to be freed with free(). Within one process only.
  * GS_E_DIVERGED: one of them is not finite. */
-gs_status gs_predict_all(const gs_settings *, float **logits, size_t *rows, int *columns);
+gs_status gs_predict_all(const gs_settings *, const gs_observer *, float **logits, size_t *rows,
+                         int *columns);
 
 /* How many devices a list names, and number i of them; NULL after the last. The text is copied to `name`. */
 int gs_devices_count(const char *list);

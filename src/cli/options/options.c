@@ -83,34 +83,6 @@ static gs_status parse_slow(const gs_option *o, const char *text) {
     return GS_OK;
 }
 
-static gs_status parse_jitter(const gs_option *o, const char *text) {
-    return gs_jitter_read(text, o->value) ? GS_OK : wrong_value(o, text);
-}
-
-static gs_status parse_augment(const gs_option *o, const char *text) {
-    return gs_augment_read(text, o->value) ? GS_OK : wrong_value(o, text);
-}
-
-static gs_status parse_offload(const gs_option *o, const char *text) {
-    return gs_offload_read(text, o->value) ? GS_OK : wrong_value(o, text);
-}
-
-static gs_status parse_link(const gs_option *o, const char *text) {
-    return gs_link_read(text, o->value) ? GS_OK : wrong_value(o, text);
-}
-
-static gs_status parse_batch_norm(const gs_option *o, const char *text) {
-    return gs_batch_norm_read(text, o->value) ? GS_OK : wrong_value(o, text);
-}
-
-static gs_status parse_schedule(const gs_option *o, const char *text) {
-    return gs_lr_schedule_read(text, o->value) ? GS_OK : wrong_value(o, text);
-}
-
-static gs_status parse_recompute(const gs_option *o, const char *text) {
-    return gs_recompute_read(text, o->value) ? GS_OK : wrong_value(o, text);
-}
-
 static gs_status parse_range(const gs_option *o, const char *text) {
     gs_step_range r = {0, 0};
     char *end = NULL;
@@ -177,19 +149,19 @@ static gs_status parse_value(const gs_option *o, const char *text) {
     case GS_OPTION_SLOW:
         return parse_slow(o, text);
     case GS_OPTION_AUGMENT:
-        return parse_augment(o, text);
+        return gs_augment_read(text, o->value) ? GS_OK : wrong_value(o, text);
     case GS_OPTION_OFFLOAD:
-        return parse_offload(o, text);
+        return gs_offload_read(text, o->value) ? GS_OK : wrong_value(o, text);
     case GS_OPTION_JITTER:
-        return parse_jitter(o, text);
+        return gs_jitter_read(text, o->value) ? GS_OK : wrong_value(o, text);
     case GS_OPTION_LINK:
-        return parse_link(o, text);
+        return gs_link_read(text, o->value) ? GS_OK : wrong_value(o, text);
     case GS_OPTION_NORM:
-        return parse_batch_norm(o, text);
+        return gs_batch_norm_read(text, o->value) ? GS_OK : wrong_value(o, text);
     case GS_OPTION_SCHEDULE:
-        return parse_schedule(o, text);
+        return gs_lr_schedule_read(text, o->value) ? GS_OK : wrong_value(o, text);
     case GS_OPTION_SEGMENTS:
-        return parse_recompute(o, text);
+        return gs_recompute_read(text, o->value) ? GS_OK : wrong_value(o, text);
     case GS_OPTION_EVERY:
         return gs_checkpoint_every_read(text, o->value) ? GS_OK : wrong_value(o, text);
     case GS_OPTION_KEEP:

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/median.h"
+#include "train/internal.h"
 #include "train/simulate/scripts.h"
 #include "train/ways/tensor.h"
 #include "train/ways/way.h"
@@ -47,11 +48,7 @@ static gs_status check_workers(const gs_simulation *s) {
     if (s->hosts < 1 || s->hosts > s->workers || s->workers % s->hosts != 0)
         return gs_fail(GS_E_USAGE, "--hosts %d: %d workers cannot be divided evenly among them", s->hosts,
                        s->workers);
-    for (int i = 0; i < s->settings.jitter.count; i++)
-        if (s->settings.jitter.pause[i].rank >= s->workers)
-            return gs_fail(GS_E_USAGE, "--jitter: there is no worker %d; workers are 0 to %d",
-                           s->settings.jitter.pause[i].rank, s->workers - 1);
-    return GS_OK;
+    return gs_check_pauses(&s->settings, s->workers);
 }
 
 gs_status gs_simulation_settle(gs_simulation *s) {

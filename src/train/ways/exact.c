@@ -445,11 +445,6 @@ static gs_status check(const gs_settings *s, bool chosen) {
     return GS_OK;
 }
 
-static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
-    (void)set;
-    return gs_exact_check_passes(s, workers);
-}
-
 const gs_way gs_way_exact = {
     .name = "exact",
     .option = "--exact",
@@ -460,7 +455,7 @@ const gs_way gs_way_exact = {
     .parts = GS_EXACT_SHARDS,
     .workers = "1, 2, 4 or 8",
     .check = check,
-    .check_workers = check_workers,
+    .check_workers = gs_exact_check_passes,
     .summary = "gradients summed in one fixed tree",
     .promise = "exact    the same bits for 1, 2, 4 and 8 workers on this kind of CPU",
     .own_sums = true,

@@ -178,11 +178,6 @@ static gs_status check_exact(const gs_settings *s, bool chosen) {
     return check(s, chosen);
 }
 
-static gs_status check_passes(const gs_settings *s, const gs_dataset *set, int workers) {
-    (void)set;
-    return gs_exact_check_passes(s, workers);
-}
-
 static void describe(const gs_settings *s, char *text, size_t size) {
     static const char *const what[] = {"", "updates its part of the weights",
                                        "holds its part of vectors and gradients",
@@ -206,5 +201,5 @@ const gs_way gs_way_zero_exact = {.name = "zero, exact",
                                   .promise =
                                       "exact    the same bits for 1, 2, 4 and 8 workers on this kind of CPU",
                                   .check = check_exact,
-                                  .check_workers = check_passes,
+                                  .check_workers = gs_exact_check_passes,
                                   DIVIDED};
