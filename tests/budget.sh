@@ -3,13 +3,13 @@
 # a change that removes lines lowers it, and one that adds lines first removes as many elsewhere in that part.
 # Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text.
 limits='
-src/train           20795
-src/comm            13214
+src/train           20794
+src/comm            13213
 src/cli             12702
 src/explain          2902
 cpu+cl              17225
 the-rest-of-src     24157
-src+cpu+cl          90995
+src+cpu+cl          90993
 tests               46790
 lessons             47971
 '
