@@ -5,11 +5,11 @@
 limits='
 src/train           20794
 src/comm            13213
-src/cli             12702
+src/cli             12693
 src/explain          2902
 cpu+cl              17225
 the-rest-of-src     24157
-src+cpu+cl          90993
+src+cpu+cl          90984
 tests               46790
 lessons             47971
 '

@@ -442,6 +442,8 @@ static int outcome(gs_launch_state *s, gs_restarts *restarts, bool *again) {
     if (s->failed < 0) return GS_EXIT_OK;
     int signal_number = s->stopped_by ? s->stopped_by : stopped_itself(s);
     if (signal_number) return say_stopped(s, signal_number);
+    const int first = s->child[s->failed].status; /* nobody reads its output any more, as behind `| head` */
+    if (WIFSIGNALED(first) && WTERMSIG(first) == SIGPIPE) return 128 + SIGPIPE;
     if (usage < s->launch->size) {
         const bool misused = s->misused || (usage > 0 && usage + ended == s->launch->size);
         *again = say_what_follows(s, restarts);
