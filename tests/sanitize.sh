@@ -48,7 +48,7 @@ asan)
     read -ra groups <<<"${list##*choose one of:}"
     [ ${#groups[@]} -gt 50 ] || { echo "sanitize.sh: only ${#groups[@]} groups: $list" >&2; exit 1; }
     # The longest first, so that none of them is the last.
-    first=(pipeline layout collectives step_layouts offload train in_one_file explain usage)
+    first=(split pipeline layout collectives offload train checkpoint step_layouts in_one_file usage resume comm killed)
     # Not those that are long runs of what the others run too.
     but=(accuracy bucket offload_memory)
     for group in "${groups[@]}"; do [[ " ${first[*]} ${but[*]} " = *" $group "* ]] || first+=("$group"); done
