@@ -208,17 +208,30 @@ static gs_status reduce_few(gs_comm *c, int64_t *x, size_t count, bool largest) 
     return GS_OK;
 }
 
-/* Do the replicas, or stages, of this run update different parameters? */
-static bool is_divided(const gs_worker *w) {
+bool gs_is_divided(const gs_worker *w) {
     return w->settings->zero > 0 || w->groups.layout.pp > 1;
+}
+
+bool gs_holds_all(const gs_worker *w) {
+    return !gs_is_divided(w) && w->groups.layout.tp == 1;
+}
+
+gs_status gs_holding_end_update(gs_worker *w, double samples) {
+    const gs_holding *h = &w->holding;
+    if (w->groups.layout.pp == 1) return gs_optimizer_end_update(w->optimizer, samples);
+    w->optimizer->updates++;
+    for (int i = 0; i < h->states; i++)
+        GS_TRY(gs_model_update_state_of(w->model, gs_at(h->weights, h->state[i].at),
+                                        gs_at(h->gradients, h->state[i].at), h->state[i].count, samples));
+    return GS_OK;
 }
 
 /* What norms need (gs_held). Where the replicas of a model have the same sums of gradients, a tensor group is enough. */
 static gs_status reduce_norms(void *worker, int64_t *x, size_t count, bool largest) {
     gs_worker *w = worker;
-    gs_comm *c = is_divided(w) ? w->comm : w->groups.comm[GS_TP];
+    gs_comm *c = gs_is_divided(w) ? w->comm : w->groups.comm[GS_TP];
     if (w->settings->rehearses) return GS_OK;
-    if (!is_divided(w) && count <= 2) return reduce_few(c, x, count, largest);
+    if (!gs_is_divided(w) && count <= 2) return reduce_few(c, x, count, largest);
     w->measured.sent += 2.0 * (double)count * sizeof *x * (c->size - 1) / c->size;
     return gs_comm_all_reduce(c, x, count, GS_I64, largest ? GS_MAX : GS_SUM);
 }
@@ -247,8 +260,8 @@ gs_status gs_holding_list(gs_worker *w) {
                                      .weights = gs_held_rest(h->weights, h->weights_cut, u),
                                      .gradients = gs_held_rest(h->gradients, h->gradients_cut, u),
                                      .vector_at = u->rest_at,
-                                     .common = is_divided(w),
-                                     .counted = h->replica == 0 || !is_divided(w)},
+                                     .common = gs_is_divided(w),
+                                     .counted = h->replica == 0 || !gs_is_divided(w)},
                       to);
     }
     h->update = (gs_held){h->part, (int)(to - h->part), reduce_norms, w};
@@ -367,7 +380,7 @@ static gs_status move(gs_worker *w, int rank, gs_mem vector, float *whole) {
 /* As gs_holding_gather, of this worker's part of the tensors, to the first rank that has the same part. */
 static gs_status gather_part(gs_worker *w, int i, float *whole) {
     const int mine = w->comm->rank, first = w->groups.place.part;
-    if (!is_divided(w)) return whole ? gs_optimizer_read_vector(w->optimizer, i, whole) : GS_OK;
+    if (!gs_is_divided(w)) return whole ? gs_optimizer_read_vector(w->optimizer, i, whole) : GS_OK;
     for (int rank = first; rank < w->comm->size; rank += w->groups.layout.tp)
         if (mine == first || mine == rank) GS_TRY(move(w, rank, w->optimizer->vector[i], whole));
     return GS_OK;
@@ -389,7 +402,7 @@ static gs_status scatter_part(gs_worker *w, int i, const float *whole) {
     const gs_holding *h = &w->holding;
     const gs_backend *ops = w->device->ops;
     const gs_mem vector = w->optimizer->vector[i];
-    if (!is_divided(w)) return gs_optimizer_write_vector(w->optimizer, i, whole);
+    if (!gs_is_divided(w)) return gs_optimizer_write_vector(w->optimizer, i, whole);
     for (int k = 0; k < h->count; k++) {
         const gs_held_unit *u = &h->unit[k];
         const float *from = whole + u->first;

@@ -58,6 +58,15 @@ typedef struct gs_holding {
     gs_held update;
 } gs_holding;
 
+/* Has this worker all parameters, so that it updates them in one piece? */
+bool gs_holds_all(const struct gs_worker *);
+
+/* Do replicas, or stages, update different parameters? */
+bool gs_is_divided(const struct gs_worker *);
+
+/* As gs_optimizer_end_update, of the state that this worker has. */
+gs_status gs_holding_end_update(struct gs_worker *, double samples);
+
 /* The own part of a unit in an array, and the rest; cut: it is an array of parts. */
 static inline gs_mem gs_held_own(const gs_holding *h, gs_mem array, bool cut, const gs_held_unit *u) {
     return gs_at(array, cut ? u->own_at : u->at + u->own * (size_t)h->replica);

@@ -10,11 +10,12 @@
 
 #include <stdio.h>
 
+static gs_status own_gradient(gs_worker *);
 static gs_status sum_over_workers(gs_worker *);
 static gs_status begin_to_read_score(gs_worker *);
 
-static gs_status step(gs_worker *w, gs_score *score) {
-    GS_TRY(gs_gradient(w));          /* dw_r */
+gs_status gs_synchronous_step(gs_worker *w, gs_score *score) {
+    GS_TRY(own_gradient(w));         /* dw_r */
     GS_TRY(sum_over_workers(w));     /* dw, and the counts with it; with --bucket most of it is done by now */
     GS_TRY(gs_read_score(w, score)); /* loss, correct answers and samples */
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
@@ -46,15 +47,49 @@ gs_status gs_gradient(gs_worker *w) {
     return GS_OK;
 }
 
+/* With --exact it has several leaves of a tree (order.h), else one. */
+static gs_status own_gradient(gs_worker *w) {
+    const gs_model *m = w->model;
+    const gs_backend *ops = w->device->ops;
+    const size_t count = m->saved + GS_STATS;
+    void *dw;
+    GS_TRY(gs_leaf(w, 0));
+    for (int k = 0; k < w->order.leaves && w->order.leaves > 1; k++) {
+        if (k > 0) GS_TRY(gs_leaf(w, k));
+        GS_TRY(ops->map(w->device, m->gradients, count * sizeof(float), &dw));
+        (void)gs_order_leaf(&w->order, 0, count, k, dw);
+        GS_TRY(ops->unmap(w->device, m->gradients, dw));
+        GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
+    }
+    return GS_OK;
+}
+
+gs_status gs_leaf(gs_worker *w, int k) {
+    return w->lockstep ? gs_lockstep_leaf(w->lockstep, k) : gs_gradient(w);
+}
+
+/* Of what this worker holds. */
 gs_status gs_update(gs_worker *w, double samples) {
-    return w->way->update ? w->way->update(w, samples) : gs_optimizer_update(w->optimizer, samples);
+    gs_optimizer *o = w->optimizer;
+    const gs_held *own = &w->holding.update;
+    bool may_update;
+    if (gs_holds_all(w)) return gs_optimizer_update(o, samples);
+    GS_TRY(gs_optimizer_clip_held(o, samples, own, &may_update));
+    if (!may_update) return GS_OK;
+    if (gs_is_divided(w) || o->ops->whole)
+        GS_TRY(gs_optimizer_update_held(o, samples, own));
+    else /* of a tensor group: in one piece */
+        GS_TRY(gs_optimizer_update_part(o, samples, 0, w->model->params));
+    return gs_holding_end_update(w, samples);
 }
 
 /* One step, in the way that the settings choose, with the clock around it. */
 gs_status gs_step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_step_begins(w));
     w->optimizer->lr = gs_lr_of_step(&w->rates, w->step);
+    w->in_step = true;
     GS_TRY(w->way->step(w, score));
+    w->in_step = false;
     w->measured.norms += w->optimizer->norm;
     score->loss_scale = w->optimizer->loss_scale.used;
     score->skipped = w->optimizer->loss_scale.skipped;
@@ -135,6 +170,6 @@ const gs_way gs_way_synchronous = {.name = "synchronous",
                                    .option = "--sync SCHEME",
                                    .describe = describe,
                                    .create = create,
-                                   .step = step,
+                                   .step = gs_synchronous_step,
                                    .report = report,
                                    .free = free_overlap};

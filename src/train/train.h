@@ -60,6 +60,7 @@
 #include "train/checkpoint/every.h"
 #include "train/groups.h"
 #include "train/holding.h"
+#include "train/order.h"
 #include "train/jitter.h"
 #include "train/result.h"
 #include "train/step_time.h"
@@ -245,6 +246,9 @@ typedef struct gs_worker {
     gs_comm *comm;                          /* of all workers */
     gs_groups groups;                       /* and of those that share something with this one */
     gs_holding holding;                     /* what it has of the model; of training alone */
+    gs_order order;                         /* with --exact, of the sums of its gradients, */
+    gs_lockstep *lockstep;                  /* whose leaves are computed together; else NULL */
+    bool in_step;                           /* else its group may be testing */
     struct gs_tensor_worker *tensor;        /* with --tensor (ways/tensor.c), else NULL */
     const struct gs_way *way;               /* how it makes a step (ways/way.h), */
     void *way_state;                        /* and what that keeps: way.create, way.free */

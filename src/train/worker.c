@@ -151,6 +151,7 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
 void gs_worker_free(gs_worker *w) {
     gs_checkpoints_free(w);
     if (w->way && w->way->free) w->way->free(w); /* first: its threads may use all that follows */
+    gs_lockstep_free(w->lockstep);
     gs_timeline_free(w->timeline);
     gs_loader_free(w->loader);
     gs_sync_free(w->sync);
@@ -168,6 +169,7 @@ void gs_worker_free(gs_worker *w) {
     free(w->checksums);
     free(w->devices);
     gs_digest_free(w->digest); /* last: layers point into it */
+    gs_order_free(&w->order);
     gs_holding_free(&w->holding);
     gs_groups_free(&w->groups);
     *w = (gs_worker){0};

@@ -16,7 +16,7 @@
  *
  * The weights after a step are those of one worker with --accumulate M, up to rounding. With --exact the micro-batches
  * are the virtual shards of exact.c, each by itself from an empty gradient on, and they are added in its tree
- * (pipeline_tree.h): the same bits as one worker's. What a stage computes is what these layers compute in a whole
+ * (../order.h): the same bits as one worker's. What a stage computes is what these layers compute in a whole
  * model, and messages change no bit.
  *
  * `tied` (layer/tied.c) is in the last stage, and the table in the first. The last one has a copy. Its part of the
@@ -185,18 +185,6 @@ static void free_stage(gs_worker *w) {
     free(p);
 }
 
-/* The layers' state follows, as gs_optimizer_end_update has it. */
-static gs_status update(gs_worker *w, const gs_pipeline_worker *p, double samples) {
-    GS_TRY(gs_optimizer_update_held(w->optimizer, samples, &p->own->update));
-    w->optimizer->updates++;
-    for (int c = 0; c < p->shape.chunks; c++) {
-        const gs_held_state *k = p->chunk[c].state;
-        GS_TRY(gs_model_update_state_of(w->model, gs_at(p->own->weights, k->at),
-                                        gs_at(p->own->gradients, k->at), k->count, samples));
-    }
-    return GS_OK;
-}
-
 static gs_status step(gs_worker *w, gs_score *score) {
     gs_pipeline_worker *p = w->way_state;
     GS_TRY(gs_stage_run(w, p));
@@ -205,12 +193,10 @@ static gs_status step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_stage_sum(w, p, score));
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
 
-    bool may_update;
-    GS_TRY(gs_optimizer_clip_held(w->optimizer, score->samples, &p->own->update, &may_update));
-    if (may_update) GS_TRY(update(w, p, score->samples));
+    GS_TRY(gs_update(w, score->samples));
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
-    if (may_update) GS_TRY(gs_stage_gather_weights(w, p));
+    if (!w->optimizer->loss_scale.skipped) GS_TRY(gs_stage_gather_weights(w, p));
     return gs_stage_run_after(w, p);
 }
 

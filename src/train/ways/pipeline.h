@@ -5,7 +5,6 @@
 #include "train/pipeline/cut.h"
 #include "train/pipeline/schedule.h"
 #include "train/train.h"
-#include "train/ways/pipeline_tree.h"
 #include "train/ways/tensor.h"
 
 /* "gpipe", "1f1b", "eager", "interleaved", "interleaved:V"; NULL: 1f1b. GS_E_USAGE. */
@@ -68,7 +67,6 @@ typedef struct gs_pipeline_worker {
     int pieces;              /* how many the loader has */
     float *whole;            /* of sums in the order of --exact: room for a part of the gradients */
     float *arrived;          /* and with --zero 1 for the same part of all pipelines; else NULL */
-    gs_leaf_sums *leaves;    /* with --exact, else NULL */
     gs_stage_record record;
 } gs_pipeline_worker;
 

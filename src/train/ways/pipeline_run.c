@@ -70,7 +70,7 @@ static gs_shard counts_of(const gs_pipeline_worker *p) {
     return (gs_shard){p->own->counts, GS_STATS};
 }
 
-/* With --exact: what leaf k has of a range joins the tree. */
+/* With --exact: what leaf k has of a range joins the tree; the last one leaves the sum there. */
 static gs_status add_leaf(gs_worker *w, gs_pipeline_worker *p, gs_shard r, int k) {
     if (r.count == 0 || w->settings->rehearses) return GS_OK;
     if (p->piece[k].n > 0)
@@ -78,23 +78,24 @@ static gs_status add_leaf(gs_worker *w, gs_pipeline_worker *p, gs_shard r, int k
                                     r.count * sizeof(float)));
     else
         memset(p->whole, 0, r.count * sizeof(float));
-    gs_leaf_sums_add(p->leaves, r, k, p->whole);
-    return GS_OK;
+    if (!gs_order_leaf(&w->order, r.first, r.count, k, p->whole)) return GS_OK;
+    return w->device->ops->write(w->device, gs_at(p->own->gradients, r.first), p->whole,
+                                 r.count * sizeof(float));
 }
 
 static gs_status forward(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
     gs_stage_chunk *c = &p->chunk[i->chunk];
     gs_stage_slot *s = slot_of(p, i);
-    const gs_pass pass = pass_of(w, p, i->micro_batch, p->leaves || !c->has_state);
+    const gs_pass pass = pass_of(w, p, i->micro_batch, w->settings->exact || !c->has_state);
     const bool has_loss = c->run == p->runs - 1;
     const gs_input *input = p->inputs ? &p->input[i->micro_batch % p->inputs] : NULL;
-    if (p->leaves && has_loss) GS_TRY(gs_model_clear_stats(w->model));
+    if (w->settings->exact && has_loss) GS_TRY(gs_model_clear_stats(w->model));
     if (pass.n > 0) {
         GS_TRY(gs_model_forward(s->model, &pass, c->run > 0 ? s->x : input->x, &s->y));
         if (has_loss) GS_TRY(gs_model_loss(s->model, &pass, s->y, input->answers));
         c->has_state = true;
     }
-    if (!p->leaves) return GS_OK;
+    if (!w->settings->exact) return GS_OK;
     if (has_loss) GS_TRY(add_leaf(w, p, counts_of(p), i->micro_batch));
     return add_leaf(w, p, state_of(c), i->micro_batch);
 }
@@ -102,14 +103,14 @@ static gs_status forward(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
 static gs_status backward(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
     gs_stage_chunk *c = &p->chunk[i->chunk];
     gs_stage_slot *s = slot_of(p, i);
-    const gs_pass pass = pass_of(w, p, i->micro_batch, p->leaves || !c->has_dw);
+    const gs_pass pass = pass_of(w, p, i->micro_batch, w->settings->exact || !c->has_dw);
     const gs_mem answers =
         c->run == p->runs - 1 && p->inputs ? p->input[i->micro_batch % p->inputs].answers : GS_NONE;
     if (pass.n > 0) {
         GS_TRY(gs_model_backward_stage(s->model, &pass, s->y, answers, s->dy, &s->dx));
         c->has_dw = true;
     }
-    return p->leaves ? add_leaf(w, p, params_of(c), i->micro_batch) : GS_OK;
+    return w->settings->exact ? add_leaf(w, p, params_of(c), i->micro_batch) : GS_OK;
 }
 
 static gs_status add_bytes(gs_layer *l, void *sum) {
@@ -186,7 +187,8 @@ static gs_status deliver(gs_worker *w, const gs_pipeline_worker *p, const gs_ins
     void *host;
     const gs_mem to = place_of(p, i);
     if (bytes == 0 || w->settings->rehearses) return GS_OK;
-    if (i->action != GS_DO_RECV_TIED || p->leaves) return w->device->ops->write(w->device, to, data, bytes);
+    if (i->action != GS_DO_RECV_TIED || w->settings->exact)
+        return w->device->ops->write(w->device, to, data, bytes);
     GS_TRY(w->device->ops->map(w->device, to, bytes, &host));
     for (size_t f = 0; f < bytes / sizeof(float); f++) ((float *)host)[f] += ((const float *)data)[f];
     return w->device->ops->unmap(w->device, to, host);
@@ -244,7 +246,7 @@ static gs_status receive_message(gs_worker *w, int from, size_t bytes, const gs_
  * stages differ too: activations come from the stage before, gradients from the one after. */
 static gs_status receive(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
     const gs_instruction wanted = gs_instruction_sent(&p->shape, i, p->stage);
-    const bool adds = i->action == GS_DO_RECV_TIED && !p->leaves;
+    const bool adds = i->action == GS_DO_RECV_TIED && !w->settings->exact;
     gs_kept_message *m;
     while (!(m = take_kept(p, &wanted))) {
         const gs_instruction *next = next_message(p, i->peer);

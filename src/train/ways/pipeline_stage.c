@@ -168,12 +168,6 @@ static gs_status make_lists(const gs_worker *w, gs_pipeline_worker *p) {
     return GS_OK;
 }
 
-static int levels_of(int leaves) {
-    int levels = 0;
-    while (1 << levels < leaves) levels++;
-    return levels;
-}
-
 static size_t largest_chunk(const gs_pipeline_worker *p) {
     size_t most = p->own->counts - p->own->params + GS_STATS; /* the copy, the state and the counts */
     for (int i = 0; i < p->own->count; i++)
@@ -181,7 +175,7 @@ static size_t largest_chunk(const gs_pipeline_worker *p) {
     return most;
 }
 
-/* What --exact needs: see pipeline_tree.h. Some of it, where a sum must be in its order. */
+/* What --exact needs: see ../order.h. Some of it, where a sum must be in its order. */
 static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
     const gs_settings *s = w->settings;
     const size_t most = largest_chunk(p), replicas = (size_t)w->groups.layout.dp;
@@ -194,10 +188,9 @@ static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
         if (!p->arrived) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %zu floats", arrived);
     }
     if (!s->exact) return GS_OK;
-    const size_t count = p->own->counts + GS_STATS;
-    const int levels = levels_of(p->shape.micro_batches);
-    GS_TRY(gs_leaf_sums_create(levels, s->rehearses ? 0 : count, &p->leaves));
-    return gs_book_host(w, GS_MEMORY_COMMUNICATION, p->leaves, ((size_t)levels + 1) * count * sizeof(float));
+    w->scheme = &gs_sync_recursive_doubling;
+    w->sync_most = most;
+    return gs_order_create(w, p->own->counts + GS_STATS);
 }
 
 gs_status gs_stage_would_halve(const gs_settings *s, const char *devices, gs_rank_range ranks, bool *halves) {
@@ -260,7 +253,6 @@ void gs_stage_free(gs_worker *w, gs_pipeline_worker *p) {
         free(p->kept);
         p->kept = next;
     }
-    gs_leaf_sums_free(p->leaves);
     free(p->list);
     free(p->sent);
     free(p->chunk);

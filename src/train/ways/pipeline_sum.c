@@ -24,24 +24,12 @@ static gs_status sum_range(gs_worker *w, const gs_pipeline_worker *p, gs_shard r
                                  gs_at(p->own->gradients, r.first));
 }
 
-/* The levels of the tree above those of one pipeline: recursive doubling, as in exact.c. */
-static gs_status sum_leaves(gs_worker *w, gs_pipeline_worker *p, gs_shard r) {
-    float *sum = gs_leaf_sums_result(p->leaves) + r.first;
-    const size_t bytes = r.count * sizeof *sum;
-    gs_comm *c = w->groups.comm[GS_DP];
-    if (r.count == 0) return GS_OK;
-    for (int distance = 1; distance < c->size; distance *= 2) {
-        const int neighbour = c->rank ^ distance;
-        count_sent(w, (double)r.count, 1);
-        GS_TRY(gs_comm_send(c, sum, bytes, neighbour));
-        GS_TRY(gs_comm_recv(c, p->whole, bytes, neighbour));
-        gs_sync_add(sum, p->whole, r.count);
-    }
-    return w->device->ops->write(w->device, gs_at(p->own->gradients, r.first), sum, bytes);
-}
-
-static gs_status sum(gs_worker *w, gs_pipeline_worker *p, gs_shard r) {
-    return p->leaves ? sum_leaves(w, p, r) : sum_range(w, p, r);
+/* With --exact by the levels of the tree above those of one pipeline. */
+static gs_status sum(gs_worker *w, const gs_pipeline_worker *p, gs_shard r) {
+    if (!w->settings->exact || r.count == 0) return sum_range(w, p, r);
+    GS_TRY(gs_sync_sum(w->sync, w->device, gs_at(p->own->gradients, r.first), r.count));
+    w->measured.sent += (double)w->sync->counted.bytes;
+    return GS_OK;
 }
 
 /* ---- with --zero 1: each replica of a stage gets its part of the sum ---- */
@@ -86,7 +74,6 @@ static gs_status reduce_scatter_in_order(gs_worker *w, gs_pipeline_worker *p, co
 static gs_status sum_params(gs_worker *w, gs_pipeline_worker *p, const gs_held_unit *u) {
     if (!w->settings->zero || w->groups.layout.dp == 1) return sum(w, p, (gs_shard){u->at, u->count});
     if (!p->arrived) return reduce_scatter(w, p, u);
-    if (p->leaves) return reduce_scatter_in_order(w, p, u, gs_leaf_sums_result(p->leaves) + u->at);
     GS_TRY(
         w->device->ops->read(w->device, p->whole, gs_at(p->own->gradients, u->at), u->count * sizeof(float)));
     return reduce_scatter_in_order(w, p, u, p->whole);

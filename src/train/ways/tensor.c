@@ -10,7 +10,7 @@
  *             sums. The gradients of what all hold alike are the same in a group, and are not summed there: once is
  *             enough
  *
- * A step is that of step.c, or with --exact that of exact.c: both sum over GS_DP. Only the norm of the gradients
+ * A step is that of step.c, which sums over GS_DP. Only the norm of the gradients
  * asks for both: what is divided counts once for each part, what all hold counts once.
  *
  * A worker holds its part of the weights, the gradients and the optimiser's vectors. A file holds whole tensors: they
@@ -18,7 +18,7 @@
  * and --zero a step is that of pipeline.c or zero.c, of a part (../tensor/inner.c).
  *
  * --exact: the sums that a group divides have 8 leaves in the model, of which a worker adds a subtree. The levels above
- * are rounds of recursive doubling, as in exact.c: T workers give the bits of one. Else a group's sums, and those of
+ * are rounds of recursive doubling, as in ../order.h: T workers give the bits of one. Else a group's sums, and those of
  * gradients, are a ring's (sync/ring.c), which sends least: 2 (T - 1) / T of an array. But where parts are not of one
  * size, and there are more than two replicas, a ring would add what all of a group hold in another order on each of
  * them (gs_tensor_needs_order), and gradients are added by recursive doubling, too.
@@ -36,11 +36,10 @@
 #include "train/ways/pipeline.h"
 
 struct gs_tensor_worker {
-    gs_sync *sync;             /* of the group */
-    double sums, floats, sent; /* all-reduces of this run's steps, and what they summed; bytes of this step */
-    double gathers, gathered;  /* with --sequence also all-gathers, and what all ranks then had, in floats */
-    float *ordered;            /* room for one of them */
-    bool in_step;
+    gs_sync *sync;            /* of the group */
+    double sums, floats;      /* all-reduces of this run's steps, and what they summed */
+    double gathers, gathered; /* with --sequence also all-gathers, and what all ranks then had, in floats */
+    float *ordered;           /* room for one of them */
 };
 
 /* ---- the sum in a group ---- */
@@ -69,11 +68,11 @@ static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
     if (!w->groups.met) return GS_OK;
     const double start = gs_seconds();
     GS_TRY(gs_sync_sum(t->sync, d, x, count));
-    if (!t->in_step) return GS_OK;
+    if (!w->in_step) return GS_OK;
     gs_timeline_group(w, GS_TENSOR_ADDS, t->sync->counted.bytes, count, start);
     t->sums++;
     t->floats += (double)count;
-    t->sent += (double)t->sync->counted.bytes;
+    w->measured.sent += (double)t->sync->counted.bytes;
     return GS_OK;
 }
 
@@ -94,7 +93,7 @@ static gs_status send_tokens(gs_worker *w, gs_device *d, gs_mem part, gs_mem who
     }
     GS_TRY(gathers ? gs_token_parts_gather(&tokens, d, whole, part)
                    : gs_token_parts_reduce(&tokens, d, part, whole, ordered));
-    if (!t->in_step) return GS_OK;
+    if (!w->in_step) return GS_OK;
     gs_timeline_group(w,
                       gathers   ? GS_TENSOR_GATHERS
                       : ordered ? GS_TENSOR_ADDS
@@ -102,7 +101,7 @@ static gs_status send_tokens(gs_worker *w, gs_device *d, gs_mem part, gs_mem who
                       bytes, count, start);
     *(gathers ? &t->gathers : &t->sums) += 1;
     *(gathers ? &t->gathered : &t->floats) += (double)count;
-    t->sent += (double)bytes;
+    w->measured.sent += (double)bytes;
     return GS_OK;
 }
 
@@ -166,49 +165,16 @@ gs_status gs_tensor_create(gs_worker *w) {
 
 void gs_tensor_free(gs_worker *w) {
     const gs_way *inner = gs_tensor_inner(w->settings);
-    if (inner) inner->free(w);
+    if (inner && inner->free) inner->free(w);
     if (!w->tensor) return;
     gs_sync_free(w->tensor->sync);
     free(w->tensor->ordered);
     free(w->tensor);
 }
 
-/* ---- a step ---- */
-
-/* Gradients, loss, correct answers and samples: summed over the workers with the same part. */
-static gs_status synchronous_step(gs_worker *w, gs_score *score) {
-    GS_TRY(gs_gradient(w));
-    GS_TRY(gs_tell_wish_to_stop(w));
-    GS_TRY(gs_sync_sum(w->sync, w->device, w->model->gradients, w->model->saved + GS_STATS));
-    w->measured.sent += (double)w->sync->counted.bytes;
-    GS_TRY(gs_read_score(w, score));
-    GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
-
-    GS_TRY(gs_update(w, score->samples));
-    return gs_phase_ends(w, GS_PHASE_UPDATE);
-}
-
 gs_status gs_tensor_step(gs_worker *w, gs_score *score) {
     const gs_way *inner = gs_tensor_inner(w->settings);
-    w->tensor->sent = 0;
-    w->tensor->in_step = true;
-    GS_TRY(inner ? inner->step(w, score) : synchronous_step(w, score));
-    w->tensor->in_step = false;
-    w->measured.sent += w->tensor->sent;
-    return GS_OK;
-}
-
-/* Of a step whose replicas each make all of it. */
-static gs_status update(gs_worker *w, double samples) {
-    gs_optimizer *o = w->optimizer;
-    bool may_update;
-    GS_TRY(gs_optimizer_clip_held(o, samples, &w->holding.update, &may_update));
-    if (!may_update) return GS_OK;
-    if (o->ops->whole)
-        GS_TRY(gs_optimizer_update_held(o, samples, &w->holding.update));
-    else
-        GS_TRY(gs_optimizer_update_part(o, samples, 0, w->model->params));
-    return gs_optimizer_end_update(o, samples);
+    return (inner ? inner : &gs_way_synchronous)->step(w, score);
 }
 
 gs_status gs_tensor_tell(gs_worker *w, gs_result *result) {
@@ -313,7 +279,6 @@ void gs_tensor_describe(const gs_settings *s, char *text, size_t size) {
              s->exact && !s->zero ? "one fixed tree; " : "", s->tensor, *others ? "; " : "", others);
 }
 
-const gs_way gs_way_tensor = {.name = "tensor", GS_TENSOR_SHARED, .update = update};
+const gs_way gs_way_tensor = {.name = "tensor", GS_TENSOR_SHARED};
 
-const gs_way gs_way_tensor_exact = {
-    .name = "tensor, exact", GS_TENSOR_SHARED, .own_sums = true, .update = update};
+const gs_way gs_way_tensor_exact = {.name = "tensor, exact", GS_TENSOR_SHARED};

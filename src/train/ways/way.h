@@ -57,8 +57,6 @@ typedef struct gs_way {
     gs_status (*create)(gs_worker *);
     /* What create made, even if create failed or was never called. */
     void (*free)(gs_worker *);
-    /* The update of a step that summed gradients over GS_DP (gs_update); NULL: gs_optimizer_update. */
-    gs_status (*update)(gs_worker *, double samples);
     /* The next `steps` steps are an epoch. */
     gs_status (*begin_epoch)(gs_worker *, size_t steps);
     /* From the worker's part of a global batch to its new weights. */
@@ -120,6 +118,12 @@ const char *gs_sums_text(const gs_worker *, char text[GS_SUMS_TEXT]);
 /* dw and counts = those of the next part that this worker has of a global batch, in pieces that fit its memory. */
 gs_status gs_gradient(gs_worker *);
 
+/* The same of its part k = 0, 1, ..., one after the other, which is leaf k of its order with --exact. */
+gs_status gs_leaf(gs_worker *, int k);
+
+/* gs_way.step, where gradients are summed over GS_DP by worker->sync. */
+gs_status gs_synchronous_step(gs_worker *, gs_score *);
+
 /* What this worker adds to GS_STAT_STOP where `done` steps will be done: a wish to stop, or one of
  * checkpoint/checkpoint.h. Once in each step. */
 float gs_wishes(gs_worker *, uint64_t done);
@@ -131,7 +135,8 @@ gs_status gs_tell_wish_to_stop(gs_worker *);
 /* The counts that lie after the gradients. */
 gs_status gs_read_score(gs_worker *, gs_score *);
 
-/* The update from the summed gradients. */
+/* The update from the summed gradients, of what this worker holds; with a loss scale it may be left out
+ * (optimizer->loss_scale.skipped). */
 gs_status gs_update(gs_worker *, double samples);
 
 static inline gs_score gs_score_of(const float stats[GS_STATS]) {

@@ -30,8 +30,11 @@ static size_t largest_part(const gs_zero *z) {
 static gs_status make_tree(gs_zero *z) {
     const gs_model *m = z->worker->model;
     const size_t common = z->own->rest + gs_model_tail(m), part = largest_part(z);
-    if (z->worker->settings->exact) z->parts = z->worker->schedule.mine;
-    for (int i = 0; 2 << i <= z->parts; i++) GS_TRY(floats(z, m->saved + GS_STATS, &z->partial[i]));
+    if (z->worker->settings->exact) {
+        GS_TRY(gs_order_create(z->worker, m->saved + GS_STATS));
+        z->parts = z->worker->order.leaves;
+        z->held_gradients += z->worker->order.floats;
+    }
     return floats(z, (part > common ? part : common) * (size_t)z->worker->groups.layout.dp, &z->arrived);
 }
 
@@ -91,7 +94,6 @@ static void free_zero(gs_worker *w) {
     if (!z) return;
     gs_jobs_free(z->jobs);
     gs_zero_free_windows(z);
-    for (int i = 0; i < GS_ZERO_LEVELS; i++) free(z->partial[i]);
     free(z->arrived);
     free(z->sum);
     free(z);
@@ -112,11 +114,6 @@ static gs_status sum_gradients(gs_zero *z) {
     return gs_zero_sum_common(z);
 }
 
-static gs_status update(const gs_zero *z, double samples) {
-    GS_TRY(gs_optimizer_update_held(z->worker->optimizer, samples, &z->own->update));
-    return gs_optimizer_end_update(z->worker->optimizer, samples);
-}
-
 static gs_status gather_weights(gs_zero *z) {
     for (int i = 0; i < z->own->count && z->stage < 3; i++)
         GS_TRY(gs_zero_run(z, &(gs_job){.what = GS_ZERO_GATHER, .unit = i, .counted = true}));
@@ -131,12 +128,10 @@ static gs_status step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_read_score(w, score));
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
 
-    bool may;
-    GS_TRY(gs_optimizer_clip_held(w->optimizer, score->samples, &z->own->update, &may));
-    if (may) GS_TRY(update(z, score->samples));
+    GS_TRY(gs_update(w, score->samples));
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
-    if (may) GS_TRY(gather_weights(z));
+    if (!w->optimizer->loss_scale.skipped) GS_TRY(gather_weights(z));
     w->measured.sent += z->sent;
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }

@@ -41,7 +41,7 @@
  * allreduce within rounding. With one pass they are the same to the bit, between threads. All workers make as many
  * passes as the one with most samples.
  *
- * With --exact the sums are those of its tree (exact.c): a worker adds the gradients of its virtual shards pair by
+ * With --exact the sums are those of its tree (../order.h): a worker adds the gradients of its virtual shards pair by
  * pair, sends each part of the sum to whom it belongs, and the owner adds what comes from all workers in the order of
  * the tree. Where a worker has several virtual shards, it holds log2 of their number whole sums besides.
  *
@@ -53,8 +53,6 @@
 
 #include "core/jobs.h"
 #include "train/ways/way.h"
-
-enum { GS_ZERO_LEVELS = 3 /* of --exact's tree, at most within one worker */ };
 
 /* Where a unit is whole, while it is needed. */
 typedef struct gs_zero_window {
@@ -86,7 +84,6 @@ typedef struct gs_zero {
     float *sum;      /* the largest part of a unit, where passes add to those before them; else NULL */
     float *arrived;  /* the parts of all workers, where they are added in the order of a tree; else NULL */
     int parts, part; /* --exact: virtual shards of this worker, and which of them is computed; else 1 and 0 */
-    float *partial[GS_ZERO_LEVELS]; /* sums of virtual shards, in the order of the flat array */
 } gs_zero;
 
 /* ---- where things are ---- */

@@ -5,7 +5,7 @@
 #include "core/clock.h"
 #include "sync/scheme.h"
 #include "train/timeline/timeline.h"
-#include "train/ways/pipeline_tree.h"
+#include "train/order.h"
 #include "train/ways/zero.h"
 
 /* A collective is made of messages that carry `floats` floats to each other worker. */
@@ -13,13 +13,12 @@ static void count_sent(gs_zero *z, double floats) {
     z->sent += (z->worker->groups.layout.dp - 1) * floats * sizeof(float);
 }
 
-/* ---- --exact: the tree of exact.c ---- */
+/* ---- --exact: the tree of ../order.h ---- */
 
 /* The virtual shards 0, 1, 2, ... of a worker come one after the other, as leaves of the tree. After the last of them x
  * is the sum of all: it needs no place. */
 static void join(const gs_zero *z, float *x, size_t at, size_t count, int part) {
-    const int level = gs_leaf_join(z->partial, at, count, part, x);
-    if (part + 1 < z->parts) memcpy(z->partial[level] + at, x, count * sizeof *x);
+    if (z->parts > 1) (void)gs_order_leaf(&z->worker->order, at, count, part, x);
 }
 
 /* ---- gradients ---- */

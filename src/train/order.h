@@ -1,0 +1,65 @@
+/* The order in which the gradients of a step are added, where their bits must not depend on the number of workers
+ * (--exact): one fixed binary tree over 8 leaves, the virtual shards of a batch.
+ *
+ *        leaf             0     1     2     3     4     5     6     7
+ *                          \   /       \   /       \   /       \   /
+ *                           0+1         2+3         4+5         6+7
+ *                              \       /               \       /
+ *                                0..3                    4..7
+ *                                     \                 /
+ *                                      `-----  0..7  --'
+ *
+ * With N workers each holds a subtree of 8 / N neighbouring leaves, which it adds alone: two workers hold 0..3 and
+ * 4..7, four hold the pairs, eight the leaves. The levels above them are rounds of recursive doubling
+ * (sync/recursive_doubling.c): in round k worker r exchanges its sum with worker r xor 2^k, its neighbour in the tree,
+ * and both add the two. a + b and b + a are the same bits, so all workers end with the same sum.
+ *
+ * A worker computes its leaves one after the other. Each joins the sums of the leaves before it, as a carry goes through
+ * a binary number:
+ *
+ *     after leaf 0: level 0 holds 0
+ *     after leaf 1: level 1 holds 0+1
+ *     after leaf 2: level 1 holds 0+1, level 0 holds 2
+ *     after leaf 3: the array of leaf 3 is (0+1)+(2+3), if that is the last one; else level 2 holds it
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "core/error.h"
+
+struct gs_worker;
+
+enum { GS_ORDER_LEVELS = 3 /* within one worker, at most */ };
+
+typedef struct gs_order {
+    int leaves;                    /* of this worker in each step; 0: its sums have no such order */
+    float *level[GS_ORDER_LEVELS]; /* what waits for its neighbour */
+    size_t floats;                 /* of all levels */
+} gs_order;
+
+/* Of a worker whose leaves have `count` floats each: worker->order. GS_E_MEMORY. */
+gs_status gs_order_create(struct gs_worker *, size_t count);
+void gs_order_free(gs_order *);
+
+/* x: the floats at .. at + count - 1 of leaf k = 0, 1, ... It becomes the largest sum that it completes, and is kept.
+ * True: it was the last leaf, and x is the sum of all. Ranges may be at different leaves. */
+bool gs_order_leaf(const gs_order *, size_t at, size_t count, int k, float *x);
+
+/* The levels above the leaves of one worker: x[0 .. count - 1] = the sum of what came from all `workers`, in their
+ * order in x, neighbours first. */
+void gs_add_neighbours(float *x, size_t count, int workers);
+
+/* ---- ways/lockstep.c: leaves that are computed together ---- */
+
+typedef struct gs_lockstep gs_lockstep;
+
+/* worker->lockstep. GS_E_MEMORY. */
+gs_status gs_lockstep_create(struct gs_worker *);
+void gs_lockstep_free(gs_lockstep *); /* NULL is allowed */
+
+/* The gradients of leaf k = 0, 1, ..., in the worker's model. */
+gs_status gs_lockstep_leaf(gs_lockstep *, int k);
+
+/* gs_pass.sum_over_workers */
+gs_status gs_lockstep_share(void *worker, double *numbers, size_t count);
