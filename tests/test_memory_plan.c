@@ -274,7 +274,7 @@ TEST(a_plan_takes_no_memory) {
         bool exact;
         int zero, pipeline;
         double least; /* GB */
-    } cases[] = {{WIDE, "cpu,cpu", true, 0, 0, 51},
+    } cases[] = {{WIDE, "cpu,cpu", true, 0, 0, 45},
                  {WIDE, "cpu,cpu", true, 3, 0, 32},
                  {WIDE, "cpu,cpu", true, 0, 2, 51},
                  {WIDE, "cpu,cpu", false, 0, 2, 25},
