@@ -10,12 +10,11 @@
 
 #include <stdio.h>
 
-static gs_status own_gradient(gs_worker *);
 static gs_status sum_over_workers(gs_worker *);
 static gs_status begin_to_read_score(gs_worker *);
 
 gs_status gs_synchronous_step(gs_worker *w, gs_score *score) {
-    GS_TRY(own_gradient(w));         /* dw_r */
+    GS_TRY(gs_order_gradient(w));    /* dw_r, by gs_gradient; with --exact in leaves of a tree */
     GS_TRY(sum_over_workers(w));     /* dw, and the counts with it; with --bucket most of it is done by now */
     GS_TRY(gs_read_score(w, score)); /* loss, correct answers and samples */
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
@@ -45,27 +44,6 @@ gs_status gs_gradient(gs_worker *w) {
         pass.fresh = false;
     } while (!w->piece.last);
     return GS_OK;
-}
-
-/* With --exact it has several leaves of a tree (order.h), else one. */
-static gs_status own_gradient(gs_worker *w) {
-    const gs_model *m = w->model;
-    const gs_backend *ops = w->device->ops;
-    const size_t count = m->saved + GS_STATS;
-    void *dw;
-    GS_TRY(gs_leaf(w, 0));
-    for (int k = 0; k < w->order.leaves && w->order.leaves > 1; k++) {
-        if (k > 0) GS_TRY(gs_leaf(w, k));
-        GS_TRY(ops->map(w->device, m->gradients, count * sizeof(float), &dw));
-        (void)gs_order_leaf(&w->order, 0, count, k, dw);
-        GS_TRY(ops->unmap(w->device, m->gradients, dw));
-        GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
-    }
-    return GS_OK;
-}
-
-gs_status gs_leaf(gs_worker *w, int k) {
-    return w->lockstep ? gs_lockstep_leaf(w->lockstep, k) : gs_gradient(w);
 }
 
 /* Of what this worker holds. */
@@ -108,24 +86,6 @@ static gs_status sum_over_workers(gs_worker *w) {
     GS_TRY(gs_sync_sum(w->sync, w->device, w->model->gradients, w->model->saved + GS_STATS));
     w->measured.sent += (double)w->sync->counted.bytes;
     return GS_OK;
-}
-
-volatile sig_atomic_t gs_stop_requested;
-
-float gs_wishes(gs_worker *w, uint64_t done) {
-    const float checkpoint = gs_checkpoint_wish(w, done);
-    return gs_stop_requested ? GS_ASKS_TO_STOP : checkpoint; /* the run's end has one of its own */
-}
-
-gs_status gs_tell_wish_to_stop(gs_worker *w) {
-    float wish = gs_wishes(w, w->step + 1), all[GS_TENSOR_MOST];
-    const int parts = w->groups.layout.tp;
-    if (parts > 1) GS_TRY(gs_comm_all_gather(w->groups.comm[GS_TP], &wish, all, 1, GS_F32));
-    for (int i = 0; i < parts && parts > 1; i++)
-        if (all[i] > wish) wish = all[i];
-    if (!(wish > 0)) return GS_OK;
-    return w->device->ops->write(w->device, gs_at(gs_model_stats(w->model), GS_STAT_STOP), &wish,
-                                 sizeof wish);
 }
 
 /* A lone worker's counts are final once the loss is computed. Requested then, they arrive while the device has work

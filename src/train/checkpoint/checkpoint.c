@@ -235,3 +235,23 @@ gs_status gs_checkpoints_end(gs_worker *w, const gs_observer *observer, double s
                                      .lost = d->last_failed};
     return GS_OK;
 }
+
+/* ---- what a worker wishes in a step ---- */
+
+volatile sig_atomic_t gs_stop_requested;
+
+float gs_wishes(gs_worker *w, uint64_t done) {
+    const float checkpoint = gs_checkpoint_wish(w, done);
+    return gs_stop_requested ? GS_ASKS_TO_STOP : checkpoint; /* the run's end has one of its own */
+}
+
+gs_status gs_tell_wish_to_stop(gs_worker *w) {
+    float wish = gs_wishes(w, w->step + 1), all[GS_TENSOR_MOST];
+    const int parts = w->groups.layout.tp;
+    if (parts > 1) GS_TRY(gs_comm_all_gather(w->groups.comm[GS_TP], &wish, all, 1, GS_F32));
+    for (int i = 0; i < parts && parts > 1; i++)
+        if (all[i] > wish) wish = all[i];
+    if (!(wish > 0)) return GS_OK;
+    return w->device->ops->write(w->device, gs_at(gs_model_stats(w->model), GS_STAT_STOP), &wish,
+                                 sizeof wish);
+}
