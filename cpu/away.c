@@ -25,24 +25,23 @@ void gs_cpu_free_away(gs_device *d, void *host) {
     if (host) gs_mapped_free(host, bytes);
 }
 
-static gs_status fetcher_of(gs_device *d, gs_fetcher **out) {
+/* The thread, which is told who watches. */
+static gs_status fetcher_of(gs_device *d, const void *host, gs_fetcher **out) {
     gs_cpu *cpu = gs_cpu_of(d);
     if (!cpu->fetcher) GS_TRY(gs_fetcher_create(&cpu->fetcher));
     *out = cpu->fetcher;
+    gs_fetcher_watch(*out, d->away_watch,
+                     d->away_watch.moved ? (int)gs_ledger_away_kind(&d->memory, host) : 0);
     return GS_OK;
-}
-
-static void tell_watcher(gs_device *d, gs_fetcher *f, const void *host) {
-    gs_fetcher_watch(f, d->away_watch, d->away_watch.moved ? (int)gs_ledger_away_kind(&d->memory, host) : 0);
 }
 
 gs_status gs_cpu_fetch(gs_device *d, gs_mem to, void *host, size_t bytes, uint64_t *number) {
     gs_fetcher *f;
     (void)to;
     *number = 0;
+    gs_ledger_pages(&d->memory, host, bytes, true);
     if (d->rehearses) return GS_OK;
-    GS_TRY(fetcher_of(d, &f));
-    tell_watcher(d, f, host);
+    GS_TRY(fetcher_of(d, host, &f));
     *number = gs_fetcher_fetch(f, host, bytes);
     return GS_OK;
 }
@@ -56,9 +55,9 @@ gs_status gs_cpu_put_away(gs_device *d, void *host, gs_mem from, size_t bytes, u
     gs_fetcher *f;
     (void)from;
     if (number) *number = 0;
+    gs_ledger_pages(&d->memory, host, bytes, false);
     if (d->rehearses) return GS_OK;
-    GS_TRY(fetcher_of(d, &f));
-    tell_watcher(d, f, host);
+    GS_TRY(fetcher_of(d, host, &f));
     const uint64_t dropped = gs_fetcher_drop(f, host, bytes);
     if (number) *number = dropped;
     return GS_OK;

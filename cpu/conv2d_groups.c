@@ -2,6 +2,7 @@
 #include "cpu/conv2d_windows.h"
 
 #include <string.h>
+#include "core/shard.h"
 
 /* Convolution with groups and dilation, depthwise included. For each group, the products of product.h read planes:
  * copies of the channels, with their padding. A channel has a plane for each phase (a, b): the pixels whose padded row
@@ -55,10 +56,6 @@ static int larger(int a, int b) {
     return a > b ? a : b;
 }
 
-static size_t smaller(size_t a, size_t b) {
-    return a < b ? a : b;
-}
-
 static gs_group_work work_of(const gs_conv2d_sizes *sizes, size_t n) {
     gs_group_work t = {.s = gs_conv2d_full(sizes), .n = n};
     const gs_conv2d_sizes *s = &t.s;
@@ -86,7 +83,7 @@ static gs_group_work work_of(const gs_conv2d_sizes *sizes, size_t n) {
 static gs_status reserve(gs_device *d, gs_group_work *t, int tasks, size_t tables, size_t sums) {
     float *memory;
     const size_t places = gs_round_up(tables * sizeof(size_t) / sizeof(float));
-    t->parts = (int)smaller((size_t)tasks, (size_t)gs_pool_threads(gs_cpu_of(d)->pool));
+    t->parts = (int)gs_smaller((size_t)tasks, (size_t)gs_pool_threads(gs_cpu_of(d)->pool));
     t->scratch_part = gs_round_up(t->scratch_part);
     sums = gs_round_up(sums);
     GS_TRY(gs_cpu_scratch(d, places + sums + gs_round_up(t->weights) + t->scratch_part * (size_t)t->parts,
@@ -190,7 +187,7 @@ gs_status GS_ISA(conv2d_groups_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem
     const gs_conv2d_sizes *s = &t.s;
     const size_t depth = (size_t)t.depth, out_c = (size_t)t.out_c;
     t.y = gs_cpu_floats(y), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w), t.b = gs_cpu_floats(b);
-    t.chunks = (int)smaller(n, CHUNKS);
+    t.chunks = (int)gs_smaller(n, CHUNKS);
     t.scratch_part = t.x_planes + out_c * t.plane;
     GS_TRY(reserve(d, &t, s->groups * t.chunks, 2 * depth + out_c, 0));
     size_t *column_at = t.x_at + depth, *row_at = column_at + depth;
@@ -332,7 +329,7 @@ static void backward_task(const gs_group_work *t, float *scratch, int group, int
     memset(dw, 0, out_c * (size_t)t->depth * sizeof *dw);
     memset(db, 0, out_c * sizeof *db);
     for (size_t i = first_image(t, chunk), end = first_image(t, chunk + 1); i < end; i += some) {
-        const size_t images = smaller(end - i, some);
+        const size_t images = gs_smaller(end - i, some);
         dots.samples = by_rows ? s->out_h : (int)images;
         for (size_t k = 0; k < images; k++) {
             planes_from_image(t, planes + k * t->x_planes, t->x + (i + k) * t->in + g * x_group);
@@ -363,12 +360,12 @@ gs_status GS_ISA(conv2d_groups_backward)(gs_device *d, gs_mem dx, gs_mem dw_, gs
     t.dx = gs_cpu_floats(dx), t.dy = gs_cpu_floats(dy), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w);
 
     const size_t each = t.weights + out_c;
-    size_t chunks = smaller(n, (size_t)(CHUNKS + s->groups - 1) / (size_t)s->groups);
+    size_t chunks = gs_smaller(n, (size_t)(CHUNKS + s->groups - 1) / (size_t)s->groups);
     if (chunks * each > SUMS) chunks = SUMS / each + 1;
     t.chunks = (int)chunks;
     const size_t fit = CACHED / (t.x_planes + t.dy_planes) + 1;
-    const size_t near = NEAR / (smaller((size_t)t.out_c, GS_DOT_ROWS) * t.dy_plane) + 1;
-    t.samples = (int)smaller(smaller(fit, near), (n + chunks - 1) / chunks);
+    const size_t near = NEAR / (gs_smaller((size_t)t.out_c, GS_DOT_ROWS) * t.dy_plane) + 1;
+    t.samples = (int)gs_smaller(gs_smaller(fit, near), (n + chunks - 1) / chunks);
     t.scratch_part = (size_t)t.samples * (t.x_planes + t.dy_planes) + 2 * (size_t)t.in_c * t.plane;
     const size_t columns = (size_t)t.out_c * (size_t)s->kernel_h * (size_t)s->kernel_w;
     const size_t phases = (size_t)s->stride_h + (size_t)s->stride_w;

@@ -216,8 +216,7 @@ TEST(no_worker_drifts_away) {
 TEST(averages_are_the_same) {
     skip_without_cl();
     gs_settings s = mixed("cpu,cl,cpu", "local");
-    s.every = 4;
-    s.verify = 4;
+    s.every = s.verify = 4;
     gs_test_train(&s);
 }
 

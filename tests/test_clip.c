@@ -265,8 +265,7 @@ TEST(other_ways) {
     gs_settings s = settings_for("cpu,cpu");
     gs_result r;
     s.sync = "local";
-    s.every = 4;
-    s.verify = 4;
+    s.every = s.verify = 4;
     r = gs_test_train(&s);
     assert_true(isfinite(r.train_loss));
     s = settings_for("cpu,cpu");

@@ -46,15 +46,13 @@ TEST(local_sgd_averages_and_learns) {
     gs_settings s = gs_test_settings("cpu,cpu,cpu");
     gs_result synchronous = gs_test_train(&s);
     s.sync = "local";
-    s.every = 4;
-    s.verify = 4;
+    s.every = s.verify = 4;
     gs_result a = gs_test_train(&s), b = gs_test_train(&s);
     assert_same_bits(&a, &b, "a second run");
     assert_true(gs_test_difference(&a, &synchronous) > 1e-4);
     s = gs_settings_default();
     s.devices = "cpu,cpu,cpu";
-    s.threads = 1;
-    s.epochs = 1;
+    s.threads = s.epochs = 1;
     s.sync = "local";
     s.every = 8;
     a = gs_test_train(&s);

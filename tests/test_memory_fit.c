@@ -71,7 +71,6 @@ TEST(the_cheapest_that_fits_is_chosen) {
             assert_true(took <= 1.03 * cases[i].limit * 1e6);
             assert_near(took, gs_memory_total(&r.worker[w].planned[GS_ON_DEVICE]), 0.03 * took, 0);
         }
-        gs_result_free(&r);
     }
 }
 
@@ -155,8 +154,8 @@ TEST(a_refusal_says_what_would_help) {
                *zero = strstr(text, " MB), --zero 1 (1"), *other = strstr(text, " MB), --optimizer sgd (1");
     if (!micro_batch || !zero || !other || zero < micro_batch || other < zero) fail_msg("%s", text);
     gs_test_program_prints(1, " --zero 1 do together, with 1", "train %s --max-memory 11", RUN);
-    gs_test_program_prints(1, "even --micro-batch 1 --zero 1 --offload optimizer would take ",
-                           "memory %s --max-memory 8 --fit", RUN);
+    gs_test_program_prints(1, "even --micro-batch 1 --zero 1 would take ", "memory %s --max-memory 8 --fit",
+                           RUN);
 }
 
 /* ---- theory ---- */

@@ -61,8 +61,7 @@ static gs_settings settings_for(const char *devices) {
     s.model = MODEL;
     s.devices = devices;
     s.batch = 300;
-    s.epochs = 1;
-    s.threads = 1;
+    s.epochs = s.threads = 1;
     s.test_hook = count_some_steps;
     return s;
 }

@@ -52,6 +52,8 @@ TEST(the_same_bits) {
     s.micro_batch = 0;
     s.recompute = 3;
     assert_same_with(s, GS_OFFLOADS, "--recompute 3");
+    s.recompute = GS_RECOMPUTE_NONE;
+    assert_same_with(s, GS_OFFLOAD_OPTIMIZER, "adam, its vectors alone");
     s.optimizer = &gs_lamb;
     assert_same_with(s, GS_OFFLOAD_ACTIVATIONS, "activations with lamb");
 }
@@ -71,11 +73,9 @@ TEST(the_same_bits_of_other_layers) {
         assert_same_with(s, GS_OFFLOADS, "pooling, residuals and running statistics");
     }
     gs_settings s = settings("cl");
-    const char *data = gs_test_format("text:%s", gs_test_text_file());
-    s.data = data;
+    s.data = gs_test_format("text:%s", gs_test_text_file());
     s.model = "embedding 40 16, positions, 2 x (residual (layer_norm, linear 48, attention 2), residual "
-              "(layer_norm, linear "
-              "32, gelu, linear 16)), layer_norm, tied";
+              "(layer_norm, linear 32, gelu, linear 16)), layer_norm, tied";
     s.steps = 3;
     s.batch = 4;
     assert_same_with(s, GS_OFFLOADS, "a table that two layers share");
@@ -88,8 +88,12 @@ TEST(the_same_bits_with_several_workers) {
     assert_same_with(s, GS_OFFLOADS, "two workers");
     s.devices = "cpu,cl";
     assert_same_with(s, GS_OFFLOADS, "cpu and cl");
-    s.zero = 1;
+    s.optimizer = &gs_sgd;
+    assert_same_with(s, GS_OFFLOAD_OPTIMIZER, "sgd on cpu and cl");
     s.devices = "cl,cl";
+    assert_same_with(s, GS_OFFLOAD_OPTIMIZER, "sgd on two cl devices");
+    s.zero = 1;
+    s.optimizer = &gs_adam;
     assert_same_with(s, GS_OFFLOAD_ACTIVATIONS, "--zero 1");
 }
 
@@ -133,9 +137,8 @@ TEST(whoever_reads_weights_finds_them) {
                            folder, folder, OFF);
     gs_test_program_prints(0, "sha256", "train %s --steps 2 --digest %s/on", RUN, folder);
     gs_test_program_prints(0, "the same, to the bit", "explain %s/off %s/on", folder, folder);
-    const char *resumed =
-        gs_test_sha256("train %s --steps 4 --resume %s/half.st --log %s/log %s", RUN, folder, folder, OFF);
-    assert_string_equal(whole, resumed);
+    assert_string_equal(whole, gs_test_sha256("train %s --steps 4 --resume %s/half.st --log %s/log %s", RUN,
+                                              folder, folder, OFF));
 }
 
 /* ---- --fit ---- */
@@ -147,7 +150,6 @@ TEST(fit_offloads) {
         "--batch 2 --micro-batch 1 --max-memory %d --fit --device %s";
     const char *devices[] = {"cpu", "cl"};
     for (int i = 0; i < (gs_test_has_opencl() ? 2 : 1); i++) {
-        char *text;
         static const struct {
             int limit[2];
             const char *chosen;
@@ -155,7 +157,7 @@ TEST(fit_offloads) {
                      {{97, 60}, "--fit chose --offload optimizer,weights, with "}};
         for (int c = 0; c < 2; c++) {
             const char *line = gs_test_format(RUN, cases[c].limit[i], devices[i]);
-            text = gs_test_output(0, "%s", line);
+            const char *text = gs_test_output(0, "%s", line);
             if (!strstr(text, cases[c].chosen)) fail_msg("%s: %s", line, text);
         }
     }

@@ -175,8 +175,7 @@ TEST(several_workers) {
         gs_settings s = settings_for(all[i], "cpu");
         gs_result one = gs_test_train(&s);
         s.devices = "cpu,cpu,cpu";
-        s.verify = 1;
-        s.bucket = 1;
+        s.verify = s.bucket = 1;
         s.accumulate = 2;
         gs_result several = gs_test_train(&s);
         assert_near(several.train_loss, one.train_loss, 0, 1e-3);
@@ -209,12 +208,10 @@ TEST(local_and_async) {
         gs_settings s = settings_for(all[i], "cpu,cpu");
         gs_result r = {0};
         s.sync = "local";
-        s.every = 4;
-        s.verify = 4;
+        s.every = s.verify = 4;
         r = gs_test_train(&s);
         assert_true(isfinite(r.train_loss) && r.train_loss < log(10));
-        s.verify = 0;
-        s.every = 0;
+        s.verify = s.every = 0;
         s.sync = "async";
         s.staleness = 1;
         assert_fails(GS_E_USAGE, "which is defined only for sgd; the optimiser is", gs_train(&s, NULL, &r));

@@ -191,8 +191,7 @@ TEST_AROUND(tensor_parallel, make_sets, free_sets) {
     same_bits(s, " --tensor 2 --exact");
     s = settings_of(*state, "flatten, linear 32, 3 x residual (linear 64, tanh, linear 32), linear 10",
                     "cpu,cpu");
-    s.tensor = 2;
-    s.accumulate = 2;
+    s.tensor = s.accumulate = 2;
     same_bits(s, " --tensor 2 --accumulate 2");
 }
 

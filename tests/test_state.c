@@ -214,8 +214,7 @@ TEST(state_of_workers_that_are_apart) {
     run(s, WORKERS, other);
     s.sync = "local";
     s.staleness = -1;
-    s.every = 1;
-    s.verify = 1;
+    s.every = s.verify = 1;
     is_close(s, WORKERS, alone, 0, SAVED);
     s.every = s.verify = 4;
     run(s, WORKERS, other);

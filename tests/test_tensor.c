@@ -77,8 +77,7 @@ TEST(the_weights_of_one_worker) {
     same_within_rounding(&s, layouts, 1);
     s = text_settings();
     s.verify = 2;
-    s.clip = 0.1f;
-    s.label_smoothing = 0.1f;
+    s.clip = s.label_smoothing = 0.1f;
     static const layout by_heads[] = {{two, 2}, {four, 4}, {four, 2}};
     same_within_rounding(&s, by_heads, 3);
     s.micro_batch = 5;

@@ -161,7 +161,6 @@ TEST(many_labels_are_tested_and_saved) {
     s.save = path;
     plain expected = train_plain(&s);
     gs_result r = gs_test_train(&s);
-    gs_result_free(&r);
     assert_ok(gs_safetensors_about(path, &saved));
     assert_true(gs_shape_same(saved.in, (gs_shape){INPUTS, 1, 1, TOKENS}));
     gs_saved_free(&saved);
@@ -178,7 +177,6 @@ TEST(many_labels_are_tested_and_saved) {
     assert_near(all, SAMPLES * TOKENS, 0, 0);
     assert_near(diagonal / all, expected.correct, 1e-9, 0);
     assert_near(r.test_accuracy, expected.correct, 1e-9, 0);
-    gs_result_free(&r);
 
     float *logits;
     size_t rows;

@@ -165,8 +165,7 @@ TEST(micro_batches_change_nothing) {
 TEST(batch_all_is_gradient_descent) {
     gs_settings s = settings_for("cpu", "allreduce");
     s.model = "flatten, linear 10";
-    s.batch = 0;
-    s.steps = 0;
+    s.batch = s.steps = 0;
     s.epochs = 2;
     gs_result one = gs_test_train(&s);
     assert_int_equal(one.steps, 2);

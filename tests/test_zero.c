@@ -46,8 +46,7 @@ TEST(rates_by_tensor) {
     for (int i = 0; i < 2; i++) {
         gs_settings s = gs_test_settings("cpu,cpu,cpu");
         s.optimizer = optimizer[i];
-        s.lr = 0.01f;
-        s.weight_decay = 0.01f;
+        s.lr = s.weight_decay = 0.01f;
         s.clip = 0.5f;
         s.steps = 6;
         same_as(&s, optimizer[i]->name, true);

@@ -5,11 +5,14 @@
 #include <string.h>
 #include "core/memory.h"
 
+enum { PAGE = 4096 };
+
 typedef struct gs_booking {
     const void *memory;
     gs_memory_place place;
     gs_memory_kind kind, tail_kind;
-    size_t bytes, tail; /* the tail is a part of them */
+    size_t bytes, tail;  /* the tail is a part of them */
+    unsigned char *here; /* [pages] of memory that is offloaded: also in the device's memory now? */
 } gs_booking;
 
 static const char *const words[] = {
@@ -35,6 +38,7 @@ void gs_ledger_create(gs_ledger *l) {
 
 void gs_ledger_free(gs_ledger *l) {
     pthread_mutex_destroy(&l->lock);
+    for (size_t i = 0; i < l->bookings; i++) free(l->booking[i].here);
     free(l->booking);
     l->booking = NULL;
 }
@@ -45,16 +49,22 @@ static void count(gs_ledger *l, const gs_booking *b, double sign) {
     bytes[b->tail_kind] += sign * (double)b->tail;
 }
 
+/* The same bytes under another name: if the peak is now, it has them too. */
+static void keep_peak(gs_ledger *l, gs_memory_place place, bool at_peak) {
+    if (at_peak || gs_memory_total(&l->now[place]) > gs_memory_total(&l->peak[place]))
+        l->peak[place] = l->now[place];
+}
+
 gs_status gs_ledger_add(gs_ledger *l, gs_memory_place place, gs_memory_kind kind, void *memory,
                         size_t bytes) {
-    const gs_booking b = {memory, place, kind, kind, bytes, 0};
+    gs_booking b = {memory, place, kind, kind, bytes, 0, NULL};
     pthread_mutex_lock(&l->lock);
-    const bool room = gs_grow(&l->booking, l->bookings, &l->room, sizeof *l->booking);
+    const bool room = gs_grow(&l->booking, l->bookings, &l->room, sizeof *l->booking) &&
+                      (place != GS_OFFLOADED || (b.here = calloc(bytes / PAGE + 1, 1)));
     if (room) {
         l->booking[l->bookings++] = b;
         count(l, &b, 1);
-        if (gs_memory_total(&l->now[place]) > gs_memory_total(&l->peak[place]))
-            l->peak[place] = l->now[place];
+        keep_peak(l, place, false);
     }
     pthread_mutex_unlock(&l->lock);
     return room ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for a ledger of %zu allocations", l->bookings);
@@ -66,23 +76,16 @@ static gs_booking *find(gs_ledger *l, const void *memory) {
     return NULL;
 }
 
-static bool same(const gs_memory_use *a, const gs_memory_use *b) {
-    for (int k = 0; k < GS_MEMORY_KINDS; k++)
-        if (a->bytes[k] < b->bytes[k] || a->bytes[k] > b->bytes[k]) return false;
-    return true;
-}
-
 void gs_ledger_tail(gs_ledger *l, const void *memory, gs_memory_kind kind, size_t tail) {
     pthread_mutex_lock(&l->lock);
     gs_booking *b = find(l, memory);
     if (b && tail <= b->bytes) {
-        /* the same bytes under another name: if the peak is now, it has them too */
-        const bool at_peak = same(&l->now[b->place], &l->peak[b->place]);
+        const bool at_peak = gs_memory_total(&l->now[b->place]) >= gs_memory_total(&l->peak[b->place]);
         count(l, b, -1);
         b->tail_kind = kind;
         b->tail = tail;
         count(l, b, 1);
-        if (at_peak) l->peak[b->place] = l->now[b->place];
+        keep_peak(l, b->place, at_peak);
     }
     pthread_mutex_unlock(&l->lock);
 }
@@ -93,17 +96,31 @@ void gs_ledger_now(gs_ledger *l, gs_memory_place place, gs_memory_use *out) {
     pthread_mutex_unlock(&l->lock);
 }
 
+static const gs_booking *find_away(const gs_ledger *l, const void *address) {
+    for (const gs_booking *b = l->booking; b < l->booking + l->bookings; b++)
+        if (b->here && (uintptr_t)address - (uintptr_t)b->memory < b->bytes) return b;
+    return NULL;
+}
+
 gs_memory_kind gs_ledger_away_kind(gs_ledger *l, const void *address) {
-    const uintptr_t at = (uintptr_t)address;
-    gs_memory_kind kind = GS_MEMORY_KINDS;
     pthread_mutex_lock(&l->lock);
-    for (size_t i = 0; i < l->bookings && kind == GS_MEMORY_KINDS; i++) {
-        const uintptr_t begin = (uintptr_t)l->booking[i].memory;
-        if (l->booking[i].place == GS_OFFLOADED && at >= begin && at - begin < l->booking[i].bytes)
-            kind = l->booking[i].kind;
-    }
+    const gs_booking *b = find_away(l, address);
+    const gs_memory_kind kind = b ? b->kind : GS_MEMORY_KINDS;
     pthread_mutex_unlock(&l->lock);
     return kind;
+}
+
+void gs_ledger_pages(gs_ledger *l, const void *memory, size_t bytes, bool here) {
+    pthread_mutex_lock(&l->lock);
+    const gs_booking *b = find_away(l, memory);
+    const size_t at = b ? (size_t)((const char *)memory - (const char *)b->memory) : 0,
+                 more = here ? PAGE - 1 : 0;
+    for (size_t i = (at + PAGE - 1 - more) / PAGE; b && i < (at + bytes + more) / PAGE; i++) {
+        if (b->here[i] != here) l->now[GS_ON_DEVICE].bytes[b->kind] += here ? PAGE : -PAGE;
+        b->here[i] = here;
+    }
+    keep_peak(l, GS_ON_DEVICE, false);
+    pthread_mutex_unlock(&l->lock);
 }
 
 size_t gs_ledger_remove(gs_ledger *l, const void *memory) {
@@ -113,6 +130,9 @@ size_t gs_ledger_remove(gs_ledger *l, const void *memory) {
     if (b) {
         count(l, b, -1);
         bytes = b->bytes;
+        for (size_t i = 0; b->here && i <= bytes / PAGE; i++)
+            l->now[GS_ON_DEVICE].bytes[b->kind] -= b->here[i] ? PAGE : 0;
+        free(b->here);
         *b = l->booking[--l->bookings];
     }
     pthread_mutex_unlock(&l->lock);

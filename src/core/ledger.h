@@ -63,5 +63,9 @@ void gs_ledger_now(gs_ledger *, gs_memory_place, gs_memory_use *out);
  * there is none. (Of other places an address may be a handle, which says nothing of what lies behind it.) */
 gs_memory_kind gs_ledger_away_kind(gs_ledger *, const void *address);
 
+/* The pages (4 kB) of these bytes of GS_OFFLOADED come into the device's memory too, or leave it. Pages that they share
+ * with other bytes come with them, and stay (io/fetcher.h). */
+void gs_ledger_pages(gs_ledger *, const void *memory, size_t bytes, bool here);
+
 /* They are freed. Returns how many bytes they were; 0: they were never booked, which is allowed. */
 size_t gs_ledger_remove(gs_ledger *, const void *memory);

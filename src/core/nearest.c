@@ -4,13 +4,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/shard.h"
 
 static char lower(char c) {
     return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
-}
-
-static size_t least(size_t a, size_t b) {
-    return a < b ? a : b;
 }
 
 /* How many letters of `a` must be changed, added, left out or swapped with the next to make `b`; SIZE_MAX for long
@@ -25,9 +22,9 @@ static size_t distance(const char *a, size_t na, const char *b) {
     for (size_t i = 1; i <= na; i++)
         for (size_t j = 1; j <= nb; j++) {
             size_t change = d[i - 1][j - 1] + (lower(a[i - 1]) != b[j - 1]);
-            d[i][j] = least(change, least(d[i - 1][j], d[i][j - 1]) + 1);
+            d[i][j] = gs_smaller(change, gs_smaller(d[i - 1][j], d[i][j - 1]) + 1);
             bool swapped = i > 1 && j > 1 && lower(a[i - 1]) == b[j - 2] && lower(a[i - 2]) == b[j - 1];
-            if (swapped) d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
+            if (swapped) d[i][j] = gs_smaller(d[i][j], d[i - 2][j - 2] + 1);
         }
     return d[na][nb];
 }

@@ -1,9 +1,5 @@
 #include "data/schedule.h"
 
-static size_t smaller(size_t a, size_t b) {
-    return a < b ? a : b;
-}
-
 /* A part is over: the next one, or the next batch or epoch. */
 static void next_part(const gs_schedule *s, gs_schedule_place *at) {
     at->pass = 0;
@@ -30,10 +26,10 @@ gs_schedule_place gs_schedule_begin(const gs_schedule *s) {
 
 bool gs_schedule_next(const gs_schedule *s, gs_schedule_place *at, gs_piece *out) {
     if (at->epoch >= s->epochs || (s->steps > 0 && at->step >= s->steps)) return false;
-    size_t batch = smaller(s->batch, s->count - at->batch_first);
+    size_t batch = gs_smaller(s->batch, s->count - at->batch_first);
     gs_shard part = gs_schedule_cut(batch, s->first_part + at->part, s->parts, s->together);
     gs_shard pass = gs_schedule_cut(part.count, at->pass, s->passes, s->together);
-    size_t n = smaller(s->most, pass.count - at->done), place = part.first + pass.first + at->done;
+    size_t n = gs_smaller(s->most, pass.count - at->done), place = part.first + pass.first + at->done;
     bool pass_ends = at->done + n == pass.count;
     *out = (gs_piece){.epoch = at->epoch + 1,
                       .step = at->step + 1,
@@ -56,5 +52,5 @@ size_t gs_schedule_largest(const gs_schedule *s) {
     const size_t part = gs_schedule_cut(s->batch, 0, s->parts, s->together).count;
     const size_t pass = gs_schedule_cut(part, 0, s->passes, s->together).count;
     const size_t groups = s->together > 1 ? s->most / s->together : 0; /* whole ones in a piece */
-    return smaller(groups > 0 ? groups * s->together : s->most, pass);
+    return gs_smaller(groups > 0 ? groups * s->together : s->most, pass);
 }

@@ -1,6 +1,7 @@
 /* Binding a model: pointers into the flat arrays, and the buffers of its layers. */
 #include <stdlib.h>
 
+#include "core/shard.h"
 #include "layer/memory/away.h"
 #include "layer/memory/dx_places.h"
 #include "layer/memory/halves.h"
@@ -79,10 +80,6 @@ static gs_status take_y(gs_layer *l, void *context) {
     return gs_fail(GS_E_MEMORY, "no memory for a list of buffers");
 }
 
-static size_t least(size_t a, size_t b) {
-    return a < b ? a : b;
-}
-
 static bool works_away(const gs_arena *a, int place) {
     return !a->copies && gs_arena_is_away(a, place);
 }
@@ -108,7 +105,7 @@ static gs_status allocate_arena(gs_layer *root, gs_lives *lives, size_t before) 
     a->most = (root->device->most_at_once ? root->device->most_at_once : SIZE_MAX) / sizeof(float);
     GS_TRY(place_here(a, lives, &end));
     for (size_t i = 0, done = 0; done < end; i++) {
-        const size_t floats = least(a->most, end - done);
+        const size_t floats = gs_smaller(a->most, end - done);
         if (i == GS_ARENA_PIECES)
             return gs_fail(GS_E_MEMORY, "%zu bytes: %s allows %zu at once", end * sizeof(float),
                            root->device->name, root->device->most_at_once);
@@ -116,7 +113,7 @@ static gs_status allocate_arena(gs_layer *root, gs_lives *lives, size_t before) 
                           "activations"));
         done += floats;
     }
-    root->bytes += (end - least(before, end)) * sizeof(float);
+    root->bytes += (end - gs_smaller(before, end)) * sizeof(float);
     return GS_OK;
 }
 

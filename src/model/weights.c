@@ -5,7 +5,7 @@
 #include "layer/tensor.h"
 #include "model/model.h"
 
-enum { CHUNK = 1 << 20 /* floats of weights elsewhere that are in memory at once */ };
+enum { CHUNK = 1 << 18 /* floats of weights elsewhere that are in memory at once */ };
 
 /* The weights are on the host, and what follows them is on the device. */
 static gs_status copy_in_windows(gs_model *m, float *to, const float *from) {
@@ -23,16 +23,18 @@ static gs_status copy_in_windows(gs_model *m, float *to, const float *from) {
 /* What is copied need not stay in memory. */
 static gs_status copy_weights(gs_model *m, float *to, const float *from) {
     gs_device *d = m->device;
-    const gs_mem none = GS_NONE;
     const size_t chunk = m->weights_away ? CHUNK : m->saved;
     if (m->weights_in_windows && m->weights_away) return copy_in_windows(m, to, from);
     for (size_t at = 0; at < m->saved; at += chunk) {
         const size_t bytes = (m->saved - at < chunk ? m->saved - at : chunk) * sizeof(float);
+        uint64_t number;
+        if (m->weights_away) GS_TRY(d->ops->fetch(d, (gs_mem)GS_NONE, m->weights_away + at, bytes, &number));
+        if (m->weights_away) GS_TRY(d->ops->settle(d)); /* the last one has gone */
         if (to) GS_TRY(d->ops->read(d, to + at, gs_at(m->weights, at), bytes));
         if (from) GS_TRY(d->ops->write(d, gs_at(m->weights, at), from + at, bytes));
-        if (m->weights_away) GS_TRY(d->ops->put_away(d, m->weights_away + at, none, bytes, NULL));
+        if (m->weights_away) GS_TRY(d->ops->put_away(d, m->weights_away + at, (gs_mem)GS_NONE, bytes, NULL));
     }
-    return GS_OK;
+    return m->weights_away ? d->ops->settle(d) : GS_OK;
 }
 
 gs_status gs_model_map_weights(gs_model *m, float **host) {

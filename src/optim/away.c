@@ -2,8 +2,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "core/shard.h"
 
-enum { WINDOWS = GS_AWAY_BLOCKS - 1 /* one may be written back while the next is brought into it */ };
+enum { WINDOWS = 3 /* one may be written back while the next is brought into it */ };
 
 /* A block on its way, or there. */
 typedef struct block {
@@ -22,10 +23,6 @@ typedef struct gs_vectors_away {
     block ahead;             /* the first one of the next update */
 } gs_vectors_away;
 
-static size_t smaller(size_t a, size_t b) {
-    return a < b ? a : b;
-}
-
 bool gs_vectors_go_away(const gs_optimizer_ops *ops, const gs_device *d) {
     return (d->offload & (GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_WEIGHTS)) && !ops->whole;
 }
@@ -37,11 +34,7 @@ static gs_status make_windows(gs_optimizer *o, size_t bytes) {
     gs_vectors_away *a = o->away;
     for (int w = 0; w < WINDOWS && o->model->weights_in_windows; w++)
         GS_TRY(gs_alloc(d, GS_MEMORY_WEIGHTS, bytes, &a->weights[w]));
-    if (!a->host[0]) return GS_OK;
-    if (a->in_place) /* pages of the file, which are in memory for a while */
-        return gs_ledger_add(&d->memory, GS_ON_DEVICE, GS_MEMORY_OPTIMIZER, a,
-                             smaller(GS_AWAY_BLOCKS * bytes, o->held * sizeof(float)) * (size_t)o->vectors);
-    for (int w = 0; w < WINDOWS; w++)
+    for (int w = 0; w < WINDOWS && a->host[0] && !a->in_place; w++)
         for (int i = 0; i < o->vectors; i++)
             GS_TRY(gs_alloc(d, GS_MEMORY_OPTIMIZER, bytes, &a->window[w][i]));
     return GS_OK;
@@ -60,7 +53,7 @@ gs_status gs_vectors_away_create(gs_optimizer *o) {
         a->host[i] = host;
         o->vector[i] = a->in_place ? d->ops->host_memory(host) : GS_NONE;
     }
-    return make_windows(o, smaller(GS_AWAY_BLOCK, o->held) * sizeof(float));
+    return make_windows(o, gs_smaller(GS_AWAY_BLOCK, o->held) * sizeof(float));
 }
 
 void gs_vectors_away_free(gs_optimizer *o) {
@@ -72,7 +65,6 @@ void gs_vectors_away_free(gs_optimizer *o) {
         for (int w = 0; w < WINDOWS; w++) d->ops->free(d, a->window[w][i]);
     }
     for (int w = 0; w < WINDOWS; w++) d->ops->free(d, a->weights[w]);
-    gs_ledger_remove(&d->memory, a);
     free(a);
     o->away = NULL;
 }
@@ -131,12 +123,12 @@ gs_status gs_vectors_away_update(gs_optimizer *o, size_t first, size_t count, fl
     const size_t element = first + o->vector[0].at,
                  weight = first + (o->model->weights_in_windows ? 0 : o->model->weights.at);
     block list[WINDOWS] = {a->ahead};
-    size_t asked = 0;
+    const bool came = list[0].element == element && list[0].count == gs_smaller(GS_AWAY_BLOCK, count);
+    size_t asked = came ? list[0].count : 0;
     a->ahead.count = 0;
-    if (list[0].element == element && list[0].count == smaller(GS_AWAY_BLOCK, count)) asked = list[0].count;
     for (size_t done = 0, number = 0; done < count; number++) {
         for (; asked < count && asked < done + WINDOWS * (size_t)GS_AWAY_BLOCK; asked += GS_AWAY_BLOCK)
-            GS_TRY(bring(o, element + asked, weight + asked, smaller(GS_AWAY_BLOCK, count - asked),
+            GS_TRY(bring(o, element + asked, weight + asked, gs_smaller(GS_AWAY_BLOCK, count - asked),
                          &list[asked / GS_AWAY_BLOCK % WINDOWS]));
         const block now = list[number % WINDOWS];
         GS_TRY(d->ops->await(d, now.number));
@@ -150,7 +142,7 @@ gs_status gs_vectors_away_update(gs_optimizer *o, size_t first, size_t count, fl
 gs_status gs_vectors_away_bring_first(gs_optimizer *o) {
     if (!o->away->host[0] || o->model->weights_away || o->held == 0)
         return GS_OK; /* weights come for forward */
-    return bring(o, 0, 0, smaller(GS_AWAY_BLOCK, o->held), &o->away->ahead);
+    return bring(o, 0, 0, gs_smaller(GS_AWAY_BLOCK, o->held), &o->away->ahead);
 }
 
 bool gs_vectors_are_away(const gs_optimizer *o) {
@@ -159,22 +151,19 @@ bool gs_vectors_are_away(const gs_optimizer *o) {
 
 /* ---- all of a vector ---- */
 
-static gs_status all_of(gs_optimizer *o, int i, float *to, const float *from) {
+gs_status gs_vectors_away_copy(gs_optimizer *o, int i, float *to, const float *from) {
     gs_device *d = o->model->device;
     gs_vectors_away *a = o->away;
-    const size_t bytes = o->held * sizeof(float);
-    const gs_mem none = GS_NONE;
-    GS_TRY(d->ops->settle(d));
-    if (to && !d->rehearses) memcpy(to, a->host[i], bytes);
-    if (from && !d->rehearses) memcpy(a->host[i], from, bytes);
-    if (from) a->ahead.count = 0; /* what was brought is another one */
-    return a->in_place ? d->ops->put_away(d, a->host[i], none, bytes, NULL) : GS_OK;
-}
-
-gs_status gs_vectors_away_read(gs_optimizer *o, int i, float *to) {
-    return all_of(o, i, to, NULL);
-}
-
-gs_status gs_vectors_away_write(gs_optimizer *o, int i, const float *from) {
-    return all_of(o, i, NULL, from);
+    uint64_t number;
+    if (from || a->in_place) a->ahead.count = 0; /* what was brought is another one, or goes */
+    for (size_t at = 0; at < o->held; at += GS_AWAY_BLOCK) {
+        const size_t bytes = gs_smaller(GS_AWAY_BLOCK, o->held - at) * sizeof(float);
+        float *host = a->host[i] + at;
+        if (a->in_place) GS_TRY(d->ops->fetch(d, (gs_mem)GS_NONE, host, bytes, &number));
+        GS_TRY(d->ops->settle(d));
+        if (to && !d->rehearses) memcpy(to + at, host, bytes);
+        if (from && !d->rehearses) memcpy(host, from + at, bytes);
+        if (a->in_place) GS_TRY(d->ops->put_away(d, host, (gs_mem)GS_NONE, bytes, NULL));
+    }
+    return d->ops->settle(d);
 }

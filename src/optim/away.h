@@ -20,11 +20,7 @@
 
 #include "optim/optimizer.h"
 
-enum {
-    GS_AWAY_BLOCK = 1 << 18, /* floats */
-    /* In memory at once: one that is updated, the one before it and two after it. */
-    GS_AWAY_BLOCKS = 4
-};
+enum { GS_AWAY_BLOCK = 1 << 18 /* floats */ };
 
 /* Does it go so on this device? */
 bool gs_vectors_go_away(const gs_optimizer_ops *, const gs_device *);
@@ -42,6 +38,5 @@ gs_status gs_vectors_away_bring_first(gs_optimizer *o);
 /* Are the vectors themselves elsewhere? */
 bool gs_vectors_are_away(const gs_optimizer *o);
 
-/* Then: vector i to the host, and from there; o->held floats. */
-gs_status gs_vectors_away_read(gs_optimizer *o, int i, float *to);
-gs_status gs_vectors_away_write(gs_optimizer *o, int i, const float *from);
+/* Then: vector i to the host, or from there; o->held floats. */
+gs_status gs_vectors_away_copy(gs_optimizer *o, int i, float *to, const float *from);

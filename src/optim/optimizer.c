@@ -175,12 +175,12 @@ gs_status gs_optimizer_warm_up(gs_optimizer *o) {
 
 gs_status gs_optimizer_read_vector(gs_optimizer *o, int i, float *to) {
     gs_device *d = o->model->device;
-    if (gs_vectors_are_away(o)) return gs_vectors_away_read(o, i, to);
+    if (gs_vectors_are_away(o)) return gs_vectors_away_copy(o, i, to, NULL);
     return d->ops->read(d, to, o->vector[i], o->held * sizeof *to);
 }
 
 gs_status gs_optimizer_write_vector(gs_optimizer *o, int i, const float *from) {
     gs_device *d = o->model->device;
-    if (gs_vectors_are_away(o)) return gs_vectors_away_write(o, i, from);
+    if (gs_vectors_are_away(o)) return gs_vectors_away_copy(o, i, NULL, from);
     return d->ops->write(d, o->vector[i], from, o->held * sizeof *from);
 }

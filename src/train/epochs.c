@@ -109,8 +109,7 @@ static gs_status read_weights(gs_worker *w, gs_result *result) {
 static gs_status keep_best(gs_worker *w, int epoch, gs_result *result) {
     bool better = w->test_set->text ? result->test_loss < result->kept_loss
                                     : result->test_accuracy > result->kept_accuracy;
-    better |= result->kept_epoch == 0;
-    if (!w->settings->keep.best || !better) return GS_OK;
+    if (!w->settings->keep.best || !(better || result->kept_epoch == 0)) return GS_OK;
     if (w->comm->rank != 0 && !gs_are_divided(w->model)) return GS_OK;
     result->kept_epoch = 0; /* its weights are overwritten */
     GS_TRY(read_weights(w, result));
@@ -142,13 +141,11 @@ gs_status gs_make_way(gs_worker *w) {
     w->groups.met = !w->settings->rehearses;
     if (w->way->create) GS_TRY(w->way->create(w));
     GS_TRY(gs_holding_list(w));
-    const gs_sync_array gradients = {w->sync_most, w->settings->wire, gs_model_tail(w->model)};
-    if (w->settings->rehearses) {
-        const gs_sync like = {
-            .comm = replicas, .most = w->sync_most, .wire = gradients.wire, .tail = gradients.tail};
+    const gs_sync_array sums = {w->sync_most, w->settings->wire, gs_model_tail(w->model)};
+    const gs_sync like = {.comm = replicas, .most = w->sync_most, .wire = sums.wire, .tail = sums.tail};
+    if (w->settings->rehearses)
         return gs_book_host(w, GS_MEMORY_COMMUNICATION, &w->sync, gs_sync_bytes(&like));
-    }
-    GS_TRY(gs_sync_create_wire(w->scheme, replicas, gradients, &w->sync));
+    GS_TRY(gs_sync_create_wire(w->scheme, replicas, sums, &w->sync));
     return gs_book_host(w, GS_MEMORY_COMMUNICATION, w->sync, gs_sync_bytes(w->sync));
 }
 
@@ -156,7 +153,6 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     static const gs_observer nobody;
     if (w->comm->rank != 0 || !observer) observer = &nobody;
     const gs_settings *s = w->settings;
-    const gs_measured *done = &w->measured;
     double seconds = 0, samples = 0, waited = 0;
     w->observer = observer;
     result->test_loss = result->test_accuracy = NAN; /* until there is a test */
@@ -227,7 +223,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     result->step_median = gs_step_times_median(&w->measured.times);
     result->waited = seconds > 0 ? waited / seconds : 0;
     for (int p = 0; p < GS_PHASES; p++)
-        result->phase[p] = done->steps ? done->phase[p] / (double)done->steps : 0;
+        result->phase[p] = w->measured.steps ? w->measured.phase[p] / (double)w->measured.steps : 0;
     if (w->way->report) GS_TRY(w->way->report(w, result));
     GS_TRY(gs_report_offload(w, &result->offload));
     GS_TRY(collect_sent(w, result));

@@ -226,7 +226,7 @@ gs_status gs_holding_end_update(gs_worker *w, double samples) {
     return GS_OK;
 }
 
-/* What norms need (gs_held). Where the replicas of a model have the same sums of gradients, a tensor group is enough. */
+/* What norms need (gs_held). Where all replicas have the same sums of gradients, a tensor group is enough. */
 static gs_status reduce_norms(void *worker, int64_t *x, size_t count, bool largest) {
     gs_worker *w = worker;
     gs_comm *c = gs_is_divided(w) ? w->comm : w->groups.comm[GS_TP];
@@ -298,8 +298,11 @@ static void put_part(const gs_model *m, int i, int r, const float *from, float *
 /* As gs_model_read_weights, but some of them. */
 static gs_status read_weights(const gs_model *m, size_t at, size_t bytes, float *to) {
     const gs_backend *ops = m->device->ops;
+    uint64_t number;
     if (bytes == 0) return GS_OK;
-    GS_TRY(ops->read(m->device, to, gs_at(m->weights, at), bytes));
+    if (m->weights_away) GS_TRY(ops->fetch(m->device, (gs_mem)GS_NONE, m->weights_away + at, bytes, &number));
+    if (m->weights_away) GS_TRY(ops->settle(m->device)); /* the last one has gone */
+    if (!m->device->rehearses) GS_TRY(ops->read(m->device, to, gs_at(m->weights, at), bytes));
     return m->weights_away ? ops->put_away(m->device, m->weights_away + at, (gs_mem)GS_NONE, bytes, NULL)
                            : GS_OK;
 }
@@ -497,9 +500,13 @@ gs_status gs_holding_weights(gs_worker *w, float *host) {
 gs_status gs_holding_rehearse(gs_worker *w) {
     const gs_model *m = w->model;
     float *mine = NULL, *all = NULL;
+    if (!m->undivided && m->weights_away && !m->weights_in_windows)
+        return gs_model_read_weights(w->model, NULL);
     if (!m->undivided) return GS_OK;
     gs_status status = has_all(w) ? GS_OK : take(w, m->saved, &mine);
     if (status == GS_OK) status = take(w, room_of(m, m->saved_count), &all);
+    for (int i = 0; i < m->saved_count && status == GS_OK && m->weights_away; i++)
+        status = read_weights(m, m->param[i]->at, m->param[i]->count * sizeof *all, all);
     drop(w, all);
     drop(w, mine);
     return status;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/shard.h"
+#include "optim/away.h"
 #include "train/elastic/carry.h"
 #include "train/internal.h"
 #include "train/memory/memory.h"
@@ -99,6 +100,9 @@ static gs_status rehearse(gs_worker *w) {
     GS_TRY(gs_checkpoints_create(w));
     GS_TRY(gs_carry_book(w));
     GS_TRY(rehearse_step(w, 0));
+    if (w->optimizer->away && !w->way->split)
+        GS_TRY(gs_optimizer_warm_up(w->optimizer)); /* as an update does */
+    if (w->optimizer->away) GS_TRY(gs_vectors_away_bring_first(w->optimizer));
     if (w->way->split && !one_step) GS_TRY(rehearse_step(w, 0)); /* with the scratch memory of the first */
     if (!asked || asked >= epoch) GS_TRY(rehearse_step(w, epoch - 1));
     GS_TRY(rehearse_norm(w));

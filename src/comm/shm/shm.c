@@ -37,10 +37,6 @@ static unsigned char *half_of(const gs_shm *m, int rank) {
     return m->stage + ((size_t)rank * 2 + m->blocks % 2) * m->half;
 }
 
-static size_t smaller(size_t a, size_t b) {
-    return a < b ? a : b;
-}
-
 static unsigned char *place(const void *buffer, size_t at) {
     return (unsigned char *)buffer + at;
 }
@@ -64,7 +60,7 @@ static void reduce_stages(const gs_shm *m, const gs_call *call, const unsigned c
     size_t width = gs_type_size(call->type);
     gs_combine combine = gs_combine_of(call->type, call->reduction);
     for (size_t done = 0; done < bytes; done += BUILD) {
-        size_t n = smaller(bytes - done, BUILD);
+        size_t n = gs_smaller(bytes - done, BUILD);
         const unsigned char *so_far = NULL;
         for (int r = 0; r < m->size; r++) {
             const unsigned char *from = r == m->rank ? own + done : half_of(m, r) + at + done;
@@ -79,8 +75,8 @@ static void reduce_stages(const gs_shm *m, const gs_call *call, const unsigned c
 /* Slice r of a block of `bytes` bytes; slices end at cache-line boundaries. */
 static gs_shard slice_of(const gs_shm *m, size_t bytes, int r) {
     gs_shard lines = gs_shard_of((bytes + GS_SHM_LINE - 1) / GS_SHM_LINE, r, m->size);
-    size_t first = smaller(lines.first * GS_SHM_LINE, bytes);
-    return (gs_shard){first, smaller((lines.first + lines.count) * GS_SHM_LINE, bytes) - first};
+    size_t first = gs_smaller(lines.first * GS_SHM_LINE, bytes);
+    return (gs_shard){first, gs_smaller((lines.first + lines.count) * GS_SHM_LINE, bytes) - first};
 }
 
 /* One block: each rank reduces its slice, then those that `take` collect all slices. */
@@ -119,7 +115,7 @@ static gs_status reduce(gs_comm *c, const gs_call *call, void *data, bool take) 
     size_t bytes = call->count * gs_type_size(call->type);
     if (bytes <= SHORT) return reduce_short(c, call, data, bytes, take);
     for (size_t at = 0; at < bytes; at += m->half)
-        GS_TRY(reduce_block(c, call, place(data, at), at, smaller(bytes - at, m->half), take));
+        GS_TRY(reduce_block(c, call, place(data, at), at, gs_smaller(bytes - at, m->half), take));
     return GS_OK;
 }
 
@@ -139,12 +135,12 @@ static gs_status reduce_scatter(gs_comm *c, const gs_call *call, const void *all
             gs_shard s = gs_shard_of(total, r, m->size);
             if (r != m->rank && at < s.count * width)
                 gs_copy_unless_there(stage + (size_t)r * step, place(all, s.first * width + at),
-                                     smaller(s.count * width - at, step));
+                                     gs_smaller(s.count * width - at, step));
         }
         GS_TRY(all_have_put(c, call, at));
         if (at < own.count * width)
             reduce_stages(m, call, place(all, own.first * width + at), (size_t)m->rank * step,
-                          place(mine, at), NULL, smaller(own.count * width - at, step));
+                          place(mine, at), NULL, gs_smaller(own.count * width - at, step));
         m->blocks++;
     }
     return GS_OK;
@@ -157,7 +153,7 @@ static gs_status broadcast(gs_comm *c, const gs_call *call, void *data) {
     size_t bytes = call->count * gs_type_size(call->type);
     int root = call->root;
     for (size_t at = 0; at < bytes; at += m->half) {
-        size_t n = smaller(bytes - at, m->half);
+        size_t n = gs_smaller(bytes - at, m->half);
         if (m->rank == root) gs_copy_unless_there(half_of(m, root), place(data, at), n);
         GS_TRY(all_have_put(c, call, at));
         if (m->rank != root) gs_copy_unless_there(place(data, at), half_of(m, root), n);
@@ -171,7 +167,7 @@ static gs_status gather(gs_comm *c, const gs_call *call, const void *mine, void 
     gs_shm *m = shm_of(c);
     size_t bytes = call->count * gs_type_size(call->type);
     for (size_t at = 0; at < bytes; at += m->half) {
-        size_t n = smaller(bytes - at, m->half);
+        size_t n = gs_smaller(bytes - at, m->half);
         gs_copy_unless_there(half_of(m, m->rank), place(mine, at), n);
         GS_TRY(all_have_put(c, call, at));
         for (int r = 0; take && r < m->size; r++) {
@@ -189,7 +185,7 @@ static gs_status spread(gs_comm *c, const gs_call *call, const void *from, void 
     size_t bytes = call->count * gs_type_size(call->type), step = part_of_half(m);
     bool one = call->operation == GS_SCATTER;
     for (size_t at = 0; at < bytes; at += step) {
-        size_t n = smaller(bytes - at, step);
+        size_t n = gs_smaller(bytes - at, step);
         bool puts = !one || call->root == m->rank;
         for (int r = 0; puts && r < m->size; r++)
             gs_copy_unless_there(half_of(m, m->rank) + (size_t)r * step, place(from, (size_t)r * bytes + at),

@@ -1,6 +1,5 @@
 #include <stdlib.h>
 
-#include "optim/away.h"
 #include "train/offload/offload.h"
 #include "train/offload/offload_windows.h"
 
@@ -12,7 +11,7 @@ typedef struct span {
 
 /* What layers of the outermost sequence put away, and when it was asked for last. */
 typedef struct unit {
-    span y, weights;
+    span y, weights, table; /* the table is another layer's, which is tied to it */
     uint64_t number;
 } unit;
 
@@ -34,6 +33,7 @@ static gs_status bring(gs_offload_layers *o, int i) {
     const gs_mem none = GS_NONE;
     if (i < 0 || i >= o->units) return GS_OK;
     unit *u = &o->unit[i];
+    if (u->table.bytes) GS_TRY(d->ops->fetch(d, none, u->table.begin, u->table.bytes, &u->number));
     if (u->weights.bytes) GS_TRY(d->ops->fetch(d, none, u->weights.begin, u->weights.bytes, &u->number));
     if (u->y.bytes) GS_TRY(d->ops->fetch(d, none, u->y.begin, u->y.bytes, &u->number));
     return GS_OK;
@@ -44,6 +44,7 @@ static gs_status put_away(gs_offload_layers *o, int i) {
     const gs_mem none = GS_NONE;
     if (i < 0 || i >= o->units) return GS_OK;
     const unit *u = &o->unit[i];
+    if (u->table.bytes) GS_TRY(d->ops->put_away(d, u->table.begin, none, u->table.bytes, NULL));
     if (u->weights.bytes) GS_TRY(d->ops->put_away(d, u->weights.begin, none, u->weights.bytes, NULL));
     return u->y.bytes ? d->ops->put_away(d, u->y.begin, none, u->y.bytes, NULL) : GS_OK;
 }
@@ -62,6 +63,7 @@ static gs_status begins(void *context, const gs_pass *pass, int child, bool back
     if (i == 0 && !backward)
         for (int k = o->units - 1; k > 1 && k > o->units - 3; k--) GS_TRY(put_away(o, k));
     GS_TRY(put_away(o, backward ? i + 1 : i - 2));
+    if (i == 0 && !backward) GS_TRY(bring(o, 0)); /* the others come ahead */
     GS_TRY(bring(o, backward ? i - 2 : i + 1));
     GS_TRY(await(o, i));
     if (backward) GS_TRY(await(o, i + step));
@@ -87,15 +89,23 @@ static gs_status add_y(gs_layer *l, void *context) {
     return GS_OK;
 }
 
+static gs_status add_table(gs_layer *l, void *context) {
+    if (l->borrowed) *(const gs_param **)context = l->borrowed;
+    return GS_OK;
+}
+
 /* Children child .. end - 1: one, or a segment, whose forward runs again before its backward (memory/recompute.h). */
 static gs_status look_at(gs_offload_layers *o, int child, int end) {
     gs_model *m = o->model;
     gs_layer *const *l = m->net->child;
-    unit u = {{NULL, 0}, {NULL, 0}, 0};
+    unit u = {{NULL, 0}, {NULL, 0}, {NULL, 0}, 0};
+    const gs_param *table = NULL;
     const size_t at = l[child]->at, behind = end < m->net->children ? l[end]->at : m->params;
     for (int i = child; i < end && m->net->arena->away; i++) GS_TRY(gs_layer_walk(l[i], add_y, &u.y));
+    for (int i = child; i < end && m->weights_away; i++) GS_TRY(gs_layer_walk(l[i], add_table, &table));
+    if (table) u.table = (span){(char *)(m->weights_away + table->at), table->count * sizeof(float)};
     if (m->weights_away) u.weights = (span){(char *)(m->weights_away + at), (behind - at) * sizeof(float)};
-    if (u.y.bytes + u.weights.bytes > 0) o->unit[o->units++] = u;
+    if (u.y.bytes + u.weights.bytes + u.table.bytes > 0) o->unit[o->units++] = u;
     for (int i = child; i < end; i++) o->unit_of[i] = o->units - 1;
     return GS_OK;
 }
@@ -108,26 +118,6 @@ static int end_of_unit(const gs_layer *net, int child) {
     return end;
 }
 
-/* Of three that are in memory at once, the most; and the blocks of weights of an update. */
-static gs_status book(gs_offload_layers *o) {
-    gs_ledger *ledger = &o->model->device->memory;
-    size_t y = 0, weights = 0;
-    for (int i = 0; i < o->units; i++) {
-        size_t these_y = 0, these_weights = 0;
-        for (int k = i; k < i + 3 && k < o->units; k++) {
-            these_y += o->unit[k].y.bytes;
-            these_weights += o->unit[k].weights.bytes;
-        }
-        if (these_y > y) y = these_y;
-        if (these_weights > weights) weights = these_weights;
-    }
-    const size_t all = o->model->weights_away ? o->model->saved * sizeof(float) : 0;
-    weights += GS_AWAY_BLOCKS * GS_AWAY_BLOCK * sizeof(float);
-    if (weights > all) weights = all;
-    GS_TRY(gs_ledger_add(ledger, GS_ON_DEVICE, GS_MEMORY_ACTIVATIONS, &o->unit, y));
-    return gs_ledger_add(ledger, GS_ON_DEVICE, GS_MEMORY_WEIGHTS, &o->unit_of, weights);
-}
-
 static gs_status create(gs_offload_layers *o) {
     const size_t children = (size_t)o->model->net->children;
     o->unit = calloc(children + 1, sizeof *o->unit);
@@ -138,7 +128,6 @@ static gs_status create(gs_offload_layers *o) {
         end = end_of_unit(o->model->net, i);
         GS_TRY(look_at(o, i, end));
     }
-    GS_TRY(book(o));
     o->model->net->turns = &o->turns;
     return GS_OK;
 }
@@ -158,8 +147,6 @@ gs_status gs_offload_layers_create(gs_model *m, gs_offload_layers **out) {
 void gs_offload_layers_free(gs_offload_layers *o) {
     if (!o) return;
     gs_offload_windows_free(o->windows);
-    gs_ledger_remove(&o->model->device->memory, &o->unit);
-    gs_ledger_remove(&o->model->device->memory, &o->unit_of);
     if (o->model->net->turns == &o->turns) o->model->net->turns = NULL;
     free(o->unit);
     free(o->unit_of);
