@@ -179,15 +179,15 @@ static size_t largest_chunk(const gs_pipeline_worker *p) {
 static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
     const gs_settings *s = w->settings;
     const size_t most = largest_chunk(p), replicas = (size_t)w->groups.layout.dp;
-    if (!s->exact && (!s->zero || replicas < 3 || !gs_tensor_needs_order(w))) return GS_OK;
-    p->whole = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, most * sizeof *p->whole);
-    if (!p->whole) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %zu floats", most);
-    if (s->zero) { /* less than `replicas` floats are left over, and come from all of them */
-        const size_t arrived = most + replicas * replicas;
+    if (s->zero && (s->exact || gs_tensor_needs_order(w))) {
+        const size_t arrived =
+            most + replicas * replicas; /* fewer than `replicas` floats are left over in a chunk */
         p->arrived = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, arrived * sizeof *p->arrived);
         if (!p->arrived) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %zu floats", arrived);
     }
     if (!s->exact) return GS_OK;
+    p->whole = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, most * sizeof *p->whole);
+    if (!p->whole) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %zu floats", most);
     w->scheme = &gs_sync_recursive_doubling;
     w->sync_most = most;
     return gs_order_create(w, p->own->counts + GS_STATS);

@@ -1,17 +1,10 @@
-/* What the stages of pipelines do together: the sum of gradients, with --zero 1 in parts, and the norm. See pipeline.c.
+/* What the stages of pipelines do together: the sum of gradients, with --zero 1 in parts. See pipeline.c.
  */
 #include "train/ways/pipeline.h"
 
-#include <string.h>
-
 #include "comm/device.h"
-#include "sync/scheme.h"
 #include "train/internal.h"
-
-/* So many floats go from here to each of `others` workers. */
-static void count_sent(gs_worker *w, double floats, int others) {
-    w->measured.sent += floats * others * sizeof(float);
-}
+#include "train/ways/zero.h"
 
 /* ---- the sum over the pipelines, stage by stage ---- */
 
@@ -19,7 +12,7 @@ static gs_status sum_range(gs_worker *w, const gs_pipeline_worker *p, gs_shard r
     gs_comm *c = w->groups.comm[GS_DP];
     const int n = c->size;
     if (r.count == 0 || n == 1) return GS_OK;
-    count_sent(w, 2.0 * (double)r.count / n, n - 1);
+    w->measured.sent += 2.0 * (double)r.count * (n - 1) / n * sizeof(float);
     return gs_call_run_on_device(c, w->device, &(gs_call){GS_ALL_REDUCE, r.count, GS_F32, GS_SUM, 0}, GS_NONE,
                                  gs_at(p->own->gradients, r.first));
 }
@@ -34,63 +27,24 @@ static gs_status sum(gs_worker *w, const gs_pipeline_worker *p, gs_shard r) {
 
 /* ---- with --zero 1: each replica of a stage gets its part of the sum ---- */
 
-static gs_status reduce_scatter(gs_worker *w, gs_pipeline_worker *p, const gs_held_unit *u) {
-    gs_comm *c = w->groups.comm[GS_DP];
-    const size_t all = u->own * (size_t)c->size;
+static gs_status sum_params(gs_worker *w, const gs_pipeline_worker *p, const gs_held_unit *u) {
     const gs_mem place = gs_at(p->own->gradients, u->at);
-    void *host = NULL;
-    if (u->own > 0) {
-        count_sent(w, (double)u->own, c->size - 1);
-        GS_TRY(w->device->ops->map(w->device, place, all * sizeof(float), &host));
-        float *x = host;
-        const gs_status status =
-            gs_comm_reduce_scatter(c, x, x + u->own * (size_t)c->rank, all, GS_F32, GS_SUM);
-        GS_TRY(gs_device_unmap_after(w->device, place, host, status));
-    }
-    return sum_range(w, p, (gs_shard){u->at + all, u->rest});
-}
-
-/* The same in the order of a tree, that of --exact: the parts of `sum` come from all replicas, and are added neighbours
- * first. */
-static gs_status reduce_scatter_in_order(gs_worker *w, gs_pipeline_worker *p, const gs_held_unit *u,
-                                         const float *sum) {
-    gs_comm *c = w->groups.comm[GS_DP];
-    const size_t all = u->own * (size_t)c->size, mine = u->own * (size_t)c->rank;
-    if (u->own > 0) {
-        count_sent(w, (double)u->own, c->size - 1);
-        GS_TRY(gs_comm_all_to_all(c, sum, p->arrived, u->own, GS_F32));
-        gs_add_neighbours(p->arrived, u->own, c->size);
-        GS_TRY(w->device->ops->write(w->device, gs_at(p->own->gradients, u->at + mine), p->arrived,
-                                     u->own * sizeof(float)));
-    }
-    if (u->rest == 0) return GS_OK;
-    count_sent(w, (double)u->rest, c->size - 1);
-    GS_TRY(gs_comm_all_gather(c, sum + all, p->arrived, u->rest, GS_F32));
-    gs_add_neighbours(p->arrived, u->rest, c->size);
-    return w->device->ops->write(w->device, gs_at(p->own->gradients, u->at + all), p->arrived,
-                                 u->rest * sizeof(float));
-}
-
-static gs_status sum_params(gs_worker *w, gs_pipeline_worker *p, const gs_held_unit *u) {
+    void *host;
     if (!w->settings->zero || w->groups.layout.dp == 1) return sum(w, p, (gs_shard){u->at, u->count});
-    if (!p->arrived) return reduce_scatter(w, p, u);
-    GS_TRY(
-        w->device->ops->read(w->device, p->whole, gs_at(p->own->gradients, u->at), u->count * sizeof(float)));
-    return reduce_scatter_in_order(w, p, u, p->whole);
+    GS_TRY(w->device->ops->map(w->device, place, u->count * sizeof(float), &host));
+    float *x = host;
+    gs_status status = gs_unit_reduce(w, u, p->arrived, x, x + u->own * (size_t)p->own->replica);
+    if (status == GS_OK) status = gs_sum_of_all(w, p->arrived, x + u->count - u->rest, u->rest);
+    return gs_device_unmap_after(w->device, place, host, status);
 }
 
 gs_status gs_stage_gather_weights(gs_worker *w, gs_pipeline_worker *p) {
-    gs_comm *c = w->groups.comm[GS_DP];
-    for (int k = 0; k < p->own->count && w->settings->zero && c->size > 1; k++) {
+    for (int k = 0; k < p->own->count && w->settings->zero && w->groups.layout.dp > 1; k++) {
         const gs_held_unit *u = &p->own->unit[k];
         const gs_mem place = gs_at(p->own->weights, u->at);
-        void *host = NULL;
-        if (u->own == 0) continue;
-        count_sent(w, (double)u->own, c->size - 1);
-        GS_TRY(w->device->ops->map(w->device, place, u->own * (size_t)c->size * sizeof(float), &host));
-        float *x = host;
-        const gs_status status = gs_comm_all_gather(c, x + u->own * (size_t)c->rank, x, u->own, GS_F32);
-        GS_TRY(gs_device_unmap_after(w->device, place, host, status));
+        void *x;
+        GS_TRY(w->device->ops->map(w->device, place, u->count * sizeof(float), &x));
+        GS_TRY(gs_device_unmap_after(w->device, place, x, gs_unit_gather(w, u, x, true)));
     }
     return GS_OK;
 }

@@ -123,7 +123,6 @@ static gs_status gather_weights(gs_zero *z) {
 static gs_status step(gs_worker *w, gs_score *score) {
     gs_zero *z = w->way_state;
     z->passes = 0;
-    z->sent = 0;
     GS_TRY(sum_gradients(z));
     GS_TRY(gs_read_score(w, score));
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
@@ -132,7 +131,6 @@ static gs_status step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
     if (!w->optimizer->loss_scale.skipped) GS_TRY(gather_weights(z));
-    w->measured.sent += z->sent;
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 

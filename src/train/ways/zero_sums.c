@@ -9,8 +9,8 @@
 #include "train/ways/zero.h"
 
 /* A collective is made of messages that carry `floats` floats to each other worker. */
-static void count_sent(gs_zero *z, double floats) {
-    z->sent += (z->worker->groups.layout.dp - 1) * floats * sizeof(float);
+static void count_sent(gs_worker *w, double floats) {
+    w->measured.sent += (w->groups.layout.dp - 1) * floats * sizeof(float);
 }
 
 /* ---- --exact: the tree of ../order.h ---- */
@@ -23,20 +23,32 @@ static void join(const gs_zero *z, float *x, size_t at, size_t count, int part) 
 
 /* ---- gradients ---- */
 
-/* own = this worker's part of the sum of all workers' x. It may be its place in x. */
-static gs_status sum_own(gs_zero *z, const gs_held_unit *u, const float *x, float *own) {
-    gs_comm *c = z->worker->groups.comm[GS_DP];
-    count_sent(z, (double)u->own);
-    if (!z->arrived) return gs_comm_reduce_scatter(c, x, own, u->own * (size_t)c->size, GS_F32, GS_SUM);
-    GS_TRY(gs_comm_all_to_all(c, x, z->arrived, u->own, GS_F32));
-    gs_add_neighbours(z->arrived, u->own, c->size);
-    memcpy(own, z->arrived, u->own * sizeof *own);
+gs_status gs_unit_reduce(gs_worker *w, const gs_held_unit *u, float *arrived, const float *x, float *own) {
+    gs_comm *c = w->groups.comm[GS_DP];
+    if (u->own == 0) return GS_OK;
+    count_sent(w, (double)u->own);
+    if (!arrived) return gs_comm_reduce_scatter(c, x, own, u->own * (size_t)c->size, GS_F32, GS_SUM);
+    GS_TRY(gs_comm_all_to_all(c, x, arrived, u->own, GS_F32));
+    gs_add_neighbours(arrived, u->own, c->size);
+    memcpy(own, arrived, u->own * sizeof *own);
+    return GS_OK;
+}
+
+/* An all-reduce sends at least what a reduce-scatter and an all-gather do. */
+gs_status gs_sum_of_all(gs_worker *w, float *arrived, float *x, size_t count) {
+    gs_comm *c = w->groups.comm[GS_DP];
+    if (count == 0) return GS_OK;
+    count_sent(w, arrived ? (double)count : 2.0 * (double)count / c->size);
+    if (!arrived) return gs_comm_all_reduce(c, x, count, GS_F32, GS_SUM);
+    GS_TRY(gs_comm_all_gather(c, x, arrived, count, GS_F32));
+    gs_add_neighbours(arrived, count, c->size);
+    memcpy(x, arrived, count * sizeof *x);
     return GS_OK;
 }
 
 /* Stage 1: in place. */
 static gs_status reduce_whole(gs_zero *z, const gs_held_unit *u, float *x) {
-    return u->own > 0 ? sum_own(z, u, x, x + u->own * (size_t)z->worker->groups.place.replica) : GS_OK;
+    return gs_unit_reduce(z->worker, u, z->arrived, x, x + u->own * (size_t)z->own->replica);
 }
 
 /* Stages 2 and 3: from the window x to the parts that are kept, where the first pass writes and the others add. */
@@ -45,7 +57,7 @@ static gs_status reduce_to_part(gs_zero *z, const gs_held_unit *u, const float *
     const gs_mem own = gs_at(z->own->gradients, u->own_at), rest = gs_at(z->own->gradients, u->rest_at);
     void *kept;
     GS_TRY(d->ops->map(d, own, u->own * sizeof(float), &kept));
-    gs_status status = u->own > 0 ? sum_own(z, u, x, first ? kept : z->sum) : GS_OK;
+    gs_status status = gs_unit_reduce(z->worker, u, z->arrived, x, first ? kept : z->sum);
     if (status == GS_OK && !first) gs_sync_add(kept, z->sum, u->own);
     GS_TRY(gs_device_unmap_after(d, own, kept, status));
     if (u->rest == 0) return GS_OK;
@@ -71,23 +83,28 @@ static gs_status reduce(gs_zero *z, const gs_job *e) {
 
 /* ---- weights ---- */
 
+gs_status gs_unit_gather(gs_worker *w, const gs_held_unit *u, float *x, bool counted) {
+    if (u->own == 0) return GS_OK;
+    if (counted) count_sent(w, (double)u->own);
+    return gs_comm_all_gather(w->groups.comm[GS_DP], x + u->own * (size_t)w->holding.replica, x, u->own,
+                              GS_F32);
+}
+
 static gs_status gather(gs_zero *z, const gs_job *e) {
     gs_device *d = z->worker->device;
-    gs_comm *c = z->worker->groups.comm[GS_DP];
     const gs_held_unit *u = &z->own->unit[e->unit];
     const gs_mem weights = gs_zero_weights_of(z, e->unit);
     gs_status status = GS_OK;
     void *host;
     GS_TRY(d->ops->map(d, weights, u->count * sizeof(float), &host));
-    float *all = host, *own = all + u->own * (size_t)c->rank;
+    float *all = host, *own = all + u->own * (size_t)z->own->replica;
     if (z->stage > 2) {
         status = d->ops->read(d, own, gs_at(z->own->weights, u->own_at), u->own * sizeof(float));
         if (status == GS_OK)
             status = d->ops->read(d, all + u->count - u->rest, gs_at(z->own->weights, u->rest_at),
                                   u->rest * sizeof(float));
     }
-    if (status == GS_OK && u->own > 0) status = gs_comm_all_gather(c, own, all, u->own, GS_F32);
-    if (e->counted) count_sent(z, (double)u->own);
+    if (status == GS_OK) status = gs_unit_gather(z->worker, u, all, e->counted);
     return gs_device_unmap_after(d, weights, host, status);
 }
 
@@ -126,20 +143,7 @@ gs_status gs_zero_add_tail(gs_zero *z) {
     return d->ops->unmap(d, tail, x);
 }
 
-/* They lie one after the other. An all-reduce sends at least what a reduce-scatter and an all-gather do. */
-static gs_status sum_all(gs_zero *z, float *x, size_t count) {
-    gs_comm *c = z->worker->groups.comm[GS_DP];
-    if (!z->arrived) {
-        count_sent(z, 2.0 * (double)count / c->size);
-        return gs_comm_all_reduce(c, x, count, GS_F32, GS_SUM);
-    }
-    count_sent(z, (double)count);
-    GS_TRY(gs_comm_all_gather(c, x, z->arrived, count, GS_F32));
-    gs_add_neighbours(z->arrived, count, c->size);
-    memcpy(x, z->arrived, count * sizeof *x);
-    return GS_OK;
-}
-
+/* They lie one after the other. */
 gs_status gs_zero_sum_common(gs_zero *z) {
     gs_device *d = z->worker->device;
     const size_t count = z->own->rest + gs_model_tail(z->worker->model);
@@ -147,5 +151,5 @@ gs_status gs_zero_sum_common(gs_zero *z) {
                                       : gs_at(z->own->gradients, z->worker->model->params - z->own->rest);
     void *x;
     GS_TRY(d->ops->map(d, place, count * sizeof(float), &x));
-    return gs_device_unmap_after(d, place, x, sum_all(z, x, count));
+    return gs_device_unmap_after(d, place, x, gs_sum_of_all(z->worker, z->arrived, x, count));
 }
