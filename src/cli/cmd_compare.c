@@ -309,7 +309,7 @@ static int equal_threads(const gs_row *rows, int count) {
 }
 
 static void print_threads(const gs_settings *s, bool chosen) {
-    int threads = gs_way_of(s)->one_thread ? 1 : s->threads;
+    int threads = s->exact ? 1 : s->threads;
     printf("each cpu worker has %d thread%s", threads, gs_s((unsigned)threads));
     printf(chosen ? "\n\n" : " (cores / largest set)\n\n");
 }
@@ -385,7 +385,7 @@ static gs_status run(gs_settings *s, gs_row *rows, int count, bool json, const c
                      char **argv) {
     runs_page page = {0};
     gs_status status = report ? page_open(&page, report, argc, argv, count) : GS_OK;
-    bool chosen = s->threads > 0 || gs_way_of(s)->one_thread;
+    bool chosen = s->threads > 0 || s->exact;
     if (!chosen) s->threads = equal_threads(rows, count);
     if (status == GS_OK) status = check_sets(s, rows, count);
     if (status == GS_OK && !json) print_threads(s, chosen);

@@ -172,8 +172,7 @@ static void text_notes(const gs_sweep *w, int never, int diverged) {
                gs_s((unsigned)s->epochs), GS_SWEEP_TESTS);
         return;
     }
-    int threads = gs_way_of(s)->one_thread ? 1 : s->threads,
-        all = threads * gs_devices_count(s->devices) * w->jobs;
+    int threads = s->exact ? 1 : s->threads, all = threads * gs_devices_count(s->devices) * w->jobs;
     printf("\nseconds: training only; the test set was evaluated\n%d times per epoch.", GS_SWEEP_TESTS);
     if (never > 0) printf(" never: not within %d epoch%s.", s->epochs, gs_s(s->epochs));
     if (diverged > 0) printf(" NaN: the loss is not a number.");

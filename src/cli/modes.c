@@ -12,9 +12,8 @@
 
 const char *gs_modes_sum(const gs_settings *s) {
     static char text[200];
-    const gs_way *way = gs_way_of(s);
-    if (way->describe) way->describe(s, text, sizeof text);
-    return way->describe ? text : way->summary;
+    gs_way_describe(s, text, sizeof text);
+    return text;
 }
 
 /* What follows the warm-up. */
@@ -123,8 +122,7 @@ void gs_modes_print(const gs_settings *s, int workers) {
                       gs_augment_text(&s->augment, augment, sizeof augment));
     if (s->throttle > 0)
         gs_print_fact("throttle", "each worker's loader supplies %g MB of samples per second", s->throttle);
-    const char *promise = s->exact ? gs_way_exact.promise : gs_way_of(s)->promise;
-    if (promise) printf("%s\n", promise);
+    if (s->exact) gs_print_fact("exact", "the same bits for 1, 2, 4 and 8 workers on this kind of CPU");
     if (s->verify)
         gs_print_fact("verify", "all workers' weights are compared every %" PRIu64 " step%s", s->verify,
                       gs_s(s->verify));

@@ -233,8 +233,8 @@ static void on_timeline(void *context, const gs_timeline_part *parts, int worker
 
 /* Where the way to train leaves something else in the array of gradients, there are none to show. */
 static gs_status write_epoch(gs_log *log, const gs_epoch_report *r) {
-    bool shown = !log->rank0->way->no_gradient && !log->rank0->optimizer->ops->spends_gradient &&
-                 log->last_samples > 0;
+    bool shown = !log->rank0->way->no_gradient && gs_holds_all(log->rank0) &&
+                 !log->rank0->optimizer->ops->spends_gradient && log->last_samples > 0;
     float scale = shown ? (float)(1 / log->last_samples) : 0;
     GS_TRY(gs_metrics_epoch(log->metrics, log->time, r));
     GS_TRY(gs_events_epoch(log->events, r));

@@ -70,22 +70,19 @@ static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     size_t most = s->micro_batch ? s->micro_batch : GLOBAL_MOST;
     const int groups = workers / gs_stages_of(s);
     size_t part = (batch + (size_t)groups - 1) / (size_t)groups;
-    if (way->parts && !way->share)
+    if (s->exact && s->zero && gs_stages_of(s) == 1)
         return gs_fail(
             GS_E_USAGE,
             "--batch-norm global does not work with %s: a batch's %d virtual shards are computed one after "
             "the "
             "other, and statistics of the global batch need all of them at once; %s; or --exact alone",
-            way->option, way->parts, advice);
+            gs_way_option(s), GS_EXACT_SHARDS, advice);
     if (way->split || (s->exact && s->tensor > 1))
         return gs_fail(
             GS_E_USAGE,
             "--batch-norm global: %s computes a batch in micro-batches, one after the other, and statistics "
             "of the global batch need all samples at once; %s",
-            s->pipeline > 1 ? "--pipeline"
-            : way->split    ? way->option
-                            : "--exact",
-            advice);
+            way->split ? way->option : "--exact", advice);
     if (way->apart && workers > 1)
         return gs_fail(
             GS_E_USAGE,

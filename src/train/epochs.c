@@ -3,6 +3,7 @@
 #include "train/offload/offload.h"
 #include "train/run.h"
 #include "train/state.h"
+#include "train/ways/tensor.h"
 
 #include "core/clock.h"
 #include "train/digest/digest.h"
@@ -139,7 +140,9 @@ static gs_status test_ended(gs_worker *w, const gs_observer *observer, gs_result
 gs_status gs_make_way(gs_worker *w) {
     gs_comm *replicas = w->groups.comm[GS_DP];
     w->groups.met = !w->settings->rehearses;
+    if (w->groups.layout.tp > 1) GS_TRY(gs_tensor_create(w));
     if (w->way->create) GS_TRY(w->way->create(w));
+    if (w->tensor) GS_TRY(gs_tensor_create_sums(w));
     GS_TRY(gs_holding_list(w));
     const gs_sync_array sums = {w->sync_most, w->settings->wire, gs_model_tail(w->model)};
     const gs_sync like = {.comm = replicas, .most = w->sync_most, .wire = sums.wire, .tail = sums.tail};
@@ -225,6 +228,7 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     for (int p = 0; p < GS_PHASES; p++)
         result->phase[p] = w->measured.steps ? w->measured.phase[p] / (double)w->measured.steps : 0;
     if (w->way->report) GS_TRY(w->way->report(w, result));
+    gs_tensor_tell(w, result);
     GS_TRY(gs_report_offload(w, &result->offload));
     GS_TRY(collect_sent(w, result));
     GS_TRY(gs_checkpoints_end(w, observer, seconds, &result->checkpoints));

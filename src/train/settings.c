@@ -169,7 +169,8 @@ static gs_status check_loss(const gs_settings *s) {
                    s->loss == GS_REGRESSION ? "that of a regression" : "squared_error");
 }
 
-static gs_status check_state(const gs_settings *s, const gs_way *chosen) {
+static gs_status check_state(const gs_settings *s) {
+    const gs_way *chosen = gs_way_of(s);
     const char *option = s->resume ? "--resume" : s->checkpoint ? "--checkpoint" : "--save-state";
     const bool timed = s->checkpoint_every.steps > 0 || s->checkpoint_every.seconds > 0;
     if (!s->checkpoint && (timed || s->keep.checkpoints > 0))
@@ -204,7 +205,8 @@ static gs_status check_state(const gs_settings *s, const gs_way *chosen) {
 }
 
 /* Layers have one watcher at a time; and where each worker goes on by itself, steps are not those of one. */
-static gs_status check_digest(const gs_settings *s, const gs_way *chosen) {
+static gs_status check_digest(const gs_settings *s) {
+    const gs_way *chosen = gs_way_of(s);
     if (!s->digest) return GS_OK;
     if (chosen->apart)
         return gs_fail(GS_E_USAGE,
@@ -216,33 +218,45 @@ static gs_status check_digest(const gs_settings *s, const gs_way *chosen) {
                    "or --trace-steps none");
 }
 
-gs_status gs_check_settings(const gs_settings *s) {
-    const gs_way *chosen = gs_way_of(s);
-    if (s->bucket && chosen->no_bucket)
-        return gs_fail(GS_E_USAGE, "%s %s: it does not work with --bucket", chosen->option,
-                       chosen->no_bucket);
-    if (s->wire != GS_WIRE_F32 && chosen->no_wire)
-        return gs_fail(GS_E_USAGE, "%s %s: it does not work with --wire %s", chosen->option, chosen->no_wire,
+/* One of those whose conditions the settings must meet. */
+static gs_status check_part(const gs_settings *s, const gs_way *part) {
+    if (s->bucket && part->no_bucket)
+        return gs_fail(GS_E_USAGE, "%s %s: it does not work with --bucket", part->option, part->no_bucket);
+    if (s->wire != GS_WIRE_F32 && part->no_wire)
+        return gs_fail(GS_E_USAGE, "%s %s: it does not work with --wire %s", part->option, part->no_wire,
                        gs_wire_name(s->wire));
-    if (s->precision == GS_PRECISION_F16 && chosen->no_f16)
+    if (s->precision == GS_PRECISION_F16 && part->no_f16)
         return gs_fail(GS_E_USAGE, "%s %s: it does not work with --precision f16; bf16 skips none",
-                       chosen->option, chosen->no_f16);
+                       part->option, part->no_f16);
+    return GS_OK;
+}
+
+static bool is_part(const gs_settings *s, const gs_way *way) {
+    const gs_way *part;
+    for (int i = 0; (part = gs_way_part(s, i)); i++)
+        if (part == way) return true;
+    return false;
+}
+
+gs_status gs_check_settings(const gs_settings *s) {
+    const gs_way *part;
+    for (int i = 0; (part = gs_way_part(s, i)); i++) GS_TRY(check_part(s, part));
     GS_TRY(check_loss(s));
-    GS_TRY(check_state(s, chosen));
-    GS_TRY(check_digest(s, chosen));
+    GS_TRY(check_state(s));
+    GS_TRY(check_digest(s));
     GS_TRY(gs_check_optimizer(s));
     GS_TRY(gs_check_lr(s));
     GS_TRY(check_link(s));
     GS_TRY(gs_check_offload(s));
     for (const gs_way *const *way = gs_ways(); *way; way++)
-        if ((*way)->check) GS_TRY((*way)->check(s, *way == chosen));
+        if ((*way)->check) GS_TRY((*way)->check(s, is_part(s, *way)));
     return GS_OK;
 }
 
 /* With --exact a worker goes through its virtual shards one after the other: as many passes as it has of them. */
 gs_status gs_exact_check_passes(const gs_settings *s, const gs_dataset *ignored, int workers) {
     (void)ignored;
-    const int passes = GS_EXACT_SHARDS / workers;
+    const int passes = GS_EXACT_SHARDS / (workers / gs_stages_of(s));
     if (s->accumulate <= passes) return GS_OK;
     return gs_fail(
         GS_E_USAGE,
@@ -262,14 +276,16 @@ gs_status gs_check_pauses(const gs_settings *s, int workers) {
 }
 
 gs_status gs_check_workers(const gs_settings *s, const gs_dataset *train_set, int workers) {
-    const gs_way *way = gs_way_of(s);
+    const gs_way *part;
     GS_TRY(gs_layout_check_workers(s, workers, "--devices or launch -n"));
-    if (way->parts % workers != 0)
+    if (s->exact && gs_stages_of(s) == 1 && GS_EXACT_SHARDS % workers != 0)
         return gs_fail(
             GS_E_USAGE,
-            "%s: there are %d workers; wanted %s, so that the %d virtual shards of a batch divide evenly",
-            way->option, workers, way->workers, way->parts);
-    if (way->check_workers) GS_TRY(way->check_workers(s, train_set, workers));
+            "%s: there are %d workers; wanted 1, 2, 4 or 8, so that the %d virtual shards of a batch divide "
+            "evenly",
+            gs_way_option(s), workers, GS_EXACT_SHARDS);
+    for (int i = 0; (part = gs_way_part(s, i)); i++)
+        if (part->check_workers) GS_TRY(part->check_workers(s, train_set, workers));
     if (s->regrouped) return GS_OK;
     return gs_check_pauses(s, workers);
 }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 int gs_worker_threads(const gs_settings *s, int local) {
-    if (gs_way_of(s)->one_thread || s->exact) return 1;
+    if (s->exact) return 1;
     if (s->threads > 0) return s->threads;
     const gs_rendezvous *p = s->processes;
     int threads = gs_cpu_cores() / (local * (p && p->size > 0 && !p->own_cpus ? p->size : 1));
@@ -151,6 +151,7 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
 void gs_worker_free(gs_worker *w) {
     gs_checkpoints_free(w);
     if (w->way && w->way->free) w->way->free(w); /* first: its threads may use all that follows */
+    gs_tensor_free(w);
     gs_lockstep_free(w->lockstep);
     gs_timeline_free(w->timeline);
     gs_loader_free(w->loader);

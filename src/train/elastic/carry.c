@@ -65,11 +65,11 @@ const float *gs_carry_weights(const gs_carry *c) {
 gs_status gs_carry_check(const gs_settings *s) {
     const gs_way *way = gs_way_of(s);
     const char *why = NULL;
-    if (way != &gs_way_synchronous && way != &gs_way_exact)
+    if (s->tensor > 1 || (way != &gs_way_synchronous && way != &gs_way_exact))
         return gs_fail(GS_E_USAGE,
                        "%s: --elastic needs workers that each hold the whole state; wanted --sync allreduce "
                        "or --exact",
-                       way->option);
+                       gs_way_option(s));
     if (way == &gs_way_synchronous && strcmp(s->sync, gs_sync_allreduce.name) != 0)
         return gs_fail(GS_E_USAGE, "--sync %s: --elastic works with --sync allreduce, and with --exact",
                        s->sync);

@@ -44,11 +44,6 @@ const char *gs_offload_text(unsigned offload, char *text, size_t size) {
 
 /* ---- what it goes with ---- */
 
-/* Of the options that chose the way to train, the one that cannot be combined. */
-static const char *dividing(const gs_settings *s) {
-    return s->pipeline > 1 ? "--pipeline" : s->zero ? "--zero" : gs_way_of(s)->option;
-}
-
 static bool is_on_cl(const gs_settings *s) {
     char name[48];
     for (int i = 0; i < gs_devices_count(s->devices); i++)
@@ -69,7 +64,7 @@ static gs_status check_optimizer(const gs_settings *s, bool cl) {
         return gs_fail(GS_E_USAGE,
                        "%s divides the optimiser's vectors among the workers: with an OpenCL device it does "
                        "not work with --offload optimizer",
-                       dividing(s));
+                       gs_way_of(s)->option);
     return GS_OK;
 }
 
@@ -84,7 +79,7 @@ static gs_status check_layers(const gs_settings *s, bool cl) {
     if ((layers & GS_OFFLOAD_WEIGHTS) && (s->zero || s->pipeline > 1))
         return gs_fail(GS_E_USAGE,
                        "%s gathers all weights in each step: it does not work with --offload weights",
-                       dividing(s));
+                       gs_way_of(s)->option);
     if (s->zero > 1)
         return gs_fail(GS_E_USAGE,
                        "--zero %d brings gradients and weights layer by layer in windows of its own: it does "
@@ -104,7 +99,7 @@ gs_status gs_check_offload(const gs_settings *s) {
         return gs_fail(GS_E_USAGE, "offload is %u; wanted at most %d, a sum of gs_offload", s->offload,
                        GS_OFFLOADS);
     if (way->no_offload)
-        return gs_fail(GS_E_USAGE, "%s %s: it does not work with --offload", dividing(s), way->no_offload);
+        return gs_fail(GS_E_USAGE, "%s %s: it does not work with --offload", way->option, way->no_offload);
     const bool cl = is_on_cl(s);
     GS_TRY(check_optimizer(s, cl));
     return check_layers(s, cl);

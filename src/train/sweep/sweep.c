@@ -255,7 +255,7 @@ gs_status gs_sweep_prepare(gs_sweep *s) {
     GS_TRY(list_runs(s));
     if (s->jobs > s->count) s->jobs = s->count;
     int workers = gs_devices_count(s->settings.devices);
-    if (s->settings.threads == 0 && !gs_way_of(&s->settings)->one_thread) {
+    if (s->settings.threads == 0 && !s->settings.exact) {
         int threads = gs_cpu_cores() / (workers * s->jobs);
         s->settings.threads = threads > 0 ? threads : 1;
     }

@@ -60,13 +60,9 @@ const gs_way gs_way_exact = {
     .no_bucket = "adds in one fixed tree after backward",
     .no_wire =
         "needs values that are not rounded on the way, to give the same bits for any number of workers",
-    .one_thread = true,
-    .parts = GS_EXACT_SHARDS,
-    .workers = "1, 2, 4 or 8",
     .check = check,
     .check_workers = gs_exact_check_passes,
     .summary = "gradients summed in one fixed tree",
-    .promise = "exact    the same bits for 1, 2, 4 and 8 workers on this kind of CPU",
     .create = create,
     .step = gs_synchronous_step,
     .share = gs_lockstep_share,

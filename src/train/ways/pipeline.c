@@ -79,7 +79,6 @@ static gs_status check(const gs_settings *s, bool chosen) {
     if (!chosen) return check_others(s);
     GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
     GS_TRY(gs_pipeline_cut_check(s->pipeline_cut));
-    if (s->exact && gs_way_exact.check) GS_TRY(gs_way_exact.check(s, true));
     if (s->accumulate > 1)
         return gs_fail(
             GS_E_USAGE,
@@ -215,7 +214,6 @@ const gs_way gs_way_pipeline = {
     .check = check,
     .check_workers = check_workers,
     .describe = describe,
-    .no_gradient = true, /* but its stage's */
     .own_sums = true,
     .split = true,
     .create = create,

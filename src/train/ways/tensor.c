@@ -15,7 +15,9 @@
  *
  * A worker holds its part of the weights, the gradients and the optimiser's vectors. A file holds whole tensors: they
  * are put together in the group when they are read, and cut when they are written (../holding.c). With --pipeline
- * and --zero a step is that of pipeline.c or zero.c, of a part (../tensor/inner.c).
+ * and --zero a step is that of pipeline.c or zero.c, of a part: part i of a stage sends what it computed to part i of
+ * the next one, and the replicas of a part divide its vectors, gradients and weights. A stage may even end between the
+ * two layers of a pair: then a message is a part, too.
  *
  * --exact: the sums that a group divides have 8 leaves in the model, of which a worker adds a subtree. The levels above
  * are rounds of recursive doubling, as in ../order.h: T workers give the bits of one. Else a group's sums, and those of
@@ -30,6 +32,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/text.h"
 #include "layer/tensor.h"
 #include "train/internal.h"
 #include "train/timeline/timeline.h"
@@ -140,7 +143,7 @@ static gs_status make_ordered(gs_worker *w, size_t floats) {
 }
 
 /* Room for the sums of the layers that this worker has; a rehearsal books what they would take. */
-static gs_status make_sum(gs_worker *w) {
+gs_status gs_tensor_create_sums(gs_worker *w) {
     struct gs_tensor_worker *t = w->tensor;
     gs_model *m;
     size_t most = 0;
@@ -155,32 +158,22 @@ static gs_status make_sum(gs_worker *w) {
 }
 
 gs_status gs_tensor_create(gs_worker *w) {
-    const gs_way *inner = gs_tensor_inner(w->settings);
     w->tensor = calloc(1, sizeof *w->tensor);
     if (!w->tensor) return gs_fail(GS_E_MEMORY, "no memory for --tensor");
     w->scheme = scheme_of(w, gs_tensor_needs_order(w));
-    if (inner) GS_TRY(inner->create(w));
-    return make_sum(w);
+    return GS_OK;
 }
 
 void gs_tensor_free(gs_worker *w) {
-    const gs_way *inner = gs_tensor_inner(w->settings);
-    if (inner && inner->free) inner->free(w);
     if (!w->tensor) return;
     gs_sync_free(w->tensor->sync);
     free(w->tensor->ordered);
     free(w->tensor);
 }
 
-gs_status gs_tensor_step(gs_worker *w, gs_score *score) {
-    const gs_way *inner = gs_tensor_inner(w->settings);
-    return (inner ? inner : &gs_way_synchronous)->step(w, score);
-}
-
-gs_status gs_tensor_tell(gs_worker *w, gs_result *result) {
-    const gs_way *inner = gs_tensor_inner(w->settings);
+void gs_tensor_tell(const gs_worker *w, gs_result *result) {
+    if (!w->tensor) return;
     const gs_model *m = w->model;
-    if (inner && inner->report) GS_TRY(inner->report(w, result));
     const double steps = (double)(w->step - w->begun_at);
     result->tensor = (gs_tensor_report){.workers = m->tensor.size,
                                         .held = (double)w->holding.params * sizeof(float),
@@ -189,7 +182,6 @@ gs_status gs_tensor_tell(gs_worker *w, gs_result *result) {
     if (steps > 0) result->tensor.gathered = w->tensor->gathered / steps * sizeof(float);
     if (steps > 0) result->tensor.sums = w->tensor->sums / steps;
     if (steps > 0) result->tensor.bytes = w->tensor->floats / steps * sizeof(float);
-    return GS_OK;
 }
 
 /* ---- what it goes with ---- */
@@ -215,11 +207,9 @@ static gs_status check_sequence(const gs_settings *s) {
                    "--sequence divides sequences among the workers of a group: it needs --tensor T");
 }
 
-gs_status gs_tensor_check(const gs_settings *s, bool chosen) {
-    const gs_way *inner = gs_tensor_inner(s);
+static gs_status check(const gs_settings *s, bool chosen) {
     GS_TRY(check_sequence(s));
-    if (!chosen || s->tensor < 2) return GS_OK;
-    if (inner) GS_TRY(inner->check(s, true));
+    if (!chosen) return GS_OK;
     if (strcmp(s->sync, gs_settings_default().sync) != 0)
         return gs_fail(GS_E_USAGE,
                        "--tensor sums gradients among the workers that have the same part, in an order of "
@@ -252,14 +242,13 @@ static gs_status check_model(const gs_settings *s, gs_shape in) {
                  : ", or two convolutions with only element-wise layers, poolings and batch_norm between");
 }
 
-gs_status gs_tensor_check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
-    const gs_way *inner = gs_tensor_inner(s);
+static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
     if (workers % s->tensor != 0)
         return gs_fail(GS_E_USAGE,
                        "--tensor %d: there %s %d worker%s; wanted a multiple of %d, a group of workers for "
                        "each part of a batch (--devices, or launch -n)",
                        s->tensor, workers == 1 ? "is" : "are", workers, gs_s((unsigned)workers), s->tensor);
-    if (s->pipeline > 1) GS_TRY(inner->check_workers(s, set, workers));
+    if (workers % gs_stages_of(s) != 0) return GS_OK; /* gs_way_pipeline refuses them */
     const int groups = workers / gs_stages_of(s);
     if (s->exact && (GS_EXACT_SHARDS % s->tensor != 0 || GS_EXACT_SHARDS % groups != 0))
         return gs_fail(
@@ -271,14 +260,21 @@ gs_status gs_tensor_check_workers(const gs_settings *s, const gs_dataset *set, i
     return gs_context(check_model(s, set->shape), "--tensor %d", s->tensor);
 }
 
-void gs_tensor_describe(const gs_settings *s, char *text, size_t size) {
-    char others[120] = "";
-    const gs_way *inner = gs_tensor_inner(s);
-    if (s->pipeline > 1 || s->zero) inner->describe(s, others, sizeof others);
-    snprintf(text, size, "%sgroups of %d share each pair of linear layers%s%s",
-             s->exact && !s->zero ? "one fixed tree; " : "", s->tensor, *others ? "; " : "", others);
+static void describe(const gs_settings *s, char *text, size_t size) {
+    const gs_way *way = gs_way_of(s);
+    snprintf(text, size, "%sgroups of %d share each pair of linear layers",
+             s->exact && !s->zero ? "one fixed tree; " : "", s->tensor);
+    if (s->pipeline < 2 && !s->zero) return;
+    gs_append(text, size, "; ");
+    way->describe(s, text + strlen(text), size - strlen(text));
 }
 
-const gs_way gs_way_tensor = {.name = "tensor", GS_TENSOR_SHARED};
-
-const gs_way gs_way_tensor_exact = {.name = "tensor, exact", GS_TENSOR_SHARED};
+const gs_way gs_way_tensor = {
+    .name = "tensor",
+    .option = "--tensor",
+    .no_bucket = "sums within a group during backward, and other sums would come in between",
+    .no_wire = "sends activations too, which are not rounded",
+    .check = check,
+    .check_workers = check_workers,
+    .describe = describe,
+};

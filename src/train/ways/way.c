@@ -9,13 +9,12 @@
 
 /* The first is chosen by the name of any scheme, the next ones by options of their own, the others by --sync NAME. */
 #define WAYS                                                                                                 \
-    &gs_way_synchronous, &gs_way_exact, &gs_way_tensor, &gs_way_tensor_exact, &gs_way_tensor_pipeline,       \
-        &gs_way_tensor_zero, &gs_way_pipeline, &gs_way_zero, &gs_way_zero_exact, &gs_way_local,              \
+    &gs_way_synchronous, &gs_way_tensor, &gs_way_pipeline, &gs_way_zero, &gs_way_exact, &gs_way_local,       \
         &gs_way_async, NULL
 
 static const gs_way *const own[] = {WAYS};
 static const gs_way *ways[] = {WAYS}; /* the same but for those that were replaced */
-enum { BY_NAME = 9 };
+enum { BY_NAME = 5 };
 static const gs_way *const *const by_name = &own[BY_NAME];
 
 const gs_way *const *gs_ways(void) {
@@ -35,11 +34,8 @@ gs_status gs_way_replace(const char *name, const gs_way *by) {
 }
 
 static const gs_way *chosen(const gs_settings *s) {
-    if (s->tensor > 1 && s->pipeline > 1) return &gs_way_tensor_pipeline; /* with --exact too, */
-    if (s->tensor > 1 && s->zero) return &gs_way_tensor_zero;             /* as this */
-    if (s->tensor > 1) return s->exact ? &gs_way_tensor_exact : &gs_way_tensor;
-    if (s->pipeline > 1) return &gs_way_pipeline; /* with --exact too */
-    if (s->zero) return s->exact ? &gs_way_zero_exact : &gs_way_zero;
+    if (s->pipeline > 1) return &gs_way_pipeline;
+    if (s->zero) return &gs_way_zero;
     if (s->exact) return &gs_way_exact;
     for (const gs_way *const *way = by_name; *way; way++)
         if (strcmp((*way)->name, s->sync) == 0) return *way;
@@ -51,6 +47,29 @@ const gs_way *gs_way_of(const gs_settings *s) {
     for (int i = 0; own[i]; i++)
         if (own[i] == way) return ways[i];
     return way;
+}
+
+const gs_way *gs_way_part(const gs_settings *s, int i) {
+    const gs_way *way = gs_way_of(s), *part[4] = {NULL};
+    int parts = 0;
+    if (s->tensor > 1) part[parts++] = &gs_way_tensor;
+    part[parts++] = way;
+    if (s->exact && chosen(s) != &gs_way_exact) part[parts++] = &gs_way_exact;
+    return part[i];
+}
+
+const char *gs_way_option(const gs_settings *s) {
+    if (s->exact && s->zero && s->pipeline < 2 && s->tensor < 2) return "--exact --zero";
+    return gs_way_part(s, 0)->option;
+}
+
+void gs_way_describe(const gs_settings *s, char *text, size_t size) {
+    const gs_way *way = gs_way_part(s, 0);
+    *text = '\0';
+    if (way->describe)
+        way->describe(s, text, size);
+    else
+        gs_append(text, size, "%s", way->summary);
 }
 
 int gs_stages_of(const gs_settings *s) {
@@ -104,7 +123,7 @@ const char *gs_sums_text(const gs_worker *w, char text[GS_SUMS_TEXT]) {
         gs_append(text, GS_SUMS_TEXT, "none %s",
                   w->comm->size == 1 ? "with one worker" : "among replicas, as there is one");
     else if (way->apart)
-        way->describe(s, text, GS_SUMS_TEXT);
+        gs_way_describe(s, text, GS_SUMS_TEXT);
     else
         gs_append(text, GS_SUMS_TEXT, "%s", sum_of(w, s->zero));
     if (l.dp > 1 && (l.pp > 1 || l.tp > 1))

@@ -1,8 +1,9 @@
 /* Ways to train: what a worker does in each step, and between steps. One file each:
  *
  *     ../step.c         synchronous: gradients are summed over the workers by a scheme, and all make the same update
- *     exact.c           the same, with the same bits for any number of workers
- *     tensor.c          groups of workers share the work of linear layers, also with pipeline.c and zero.c
+ *     exact.c           with the same bits for any number of workers; also with pipeline.c and zero.c
+ *     tensor.c          groups of workers share the work of linear layers; with any of those above and below but
+ *                       local_sgd.c and async.c
  *     zero.c            the same, each worker holding its part of the vectors, of the gradients, of the weights
  *     local_sgd.c       each worker trains on its own, and the weights are averaged now and then
  *     async.c           nobody waits for everybody
@@ -26,9 +27,6 @@ typedef struct gs_way {
     const char *no_bucket, *no_wire, *no_state;
     const char *no_offload; /* nor with --offload */
     const char *no_f16; /* why not with --precision f16, whose skipped updates all workers must agree on */
-    bool one_thread;    /* a worker has one CPU thread, whatever --threads is */
-    int parts; /* each batch is computed in this many parts, whatever the number of workers; 0: one for each worker */
-    const char *workers; /* how many workers these can be divided among: "1, 2, 4 or 8" */
     /* GS_E_USAGE: it does not work with so many workers, on this set. All find the same. NULL: it does. */
     gs_status (*check_workers)(const gs_settings *, const gs_dataset *train_set, int workers);
     /* GS_E_USAGE: other settings that do not go with it; or, where another way is chosen, settings that go with this
@@ -40,10 +38,9 @@ typedef struct gs_way {
     /* "gradients summed in one fixed tree"; where it depends on the settings, describe writes it, else that is NULL. */
     const char *summary;
     void (*describe)(const gs_settings *, char *text, size_t size);
-    const char *promise; /* one more line at the beginning of a run; NULL: none */
-    bool no_gradient;    /* after an epoch the array of gradients does not hold the sum of the last step's */
-    bool own_sums;       /* it sums by messages of its own: worker->sync has no room for gradients */
-    bool all_measured;   /* its steps are not alike, so settings->measure measures them all */
+    bool no_gradient;  /* after an epoch the array of gradients does not hold the sum of the last step's */
+    bool own_sums;     /* it sums by messages of its own: worker->sync has no room for gradients */
+    bool all_measured; /* its steps are not alike, so settings->measure measures them all */
 
     /* ---- training. All workers call all of them. But for step, any may be NULL ---- */
 
@@ -64,7 +61,7 @@ typedef struct gs_way {
     /* From here on all workers have the same weights. *total: of the epoch, over all workers. */
     gs_status (*end_epoch)(gs_worker *, gs_score *total);
     /* How batch_norm's numbers are summed over all workers (gs_pass.sum_over_workers); NULL: by an all-reduce, which
-     * does not suit `parts`. */
+     * does not suit virtual shards. */
     gs_status (*share)(void *worker, double *numbers, size_t count);
 
     /* With `split`: the samples in worker->input go forward through all stages. *scored: this worker has the
@@ -83,9 +80,8 @@ typedef struct gs_way {
     gs_status (*report)(gs_worker *, gs_result *);
 } gs_way;
 
-extern const gs_way gs_way_synchronous, gs_way_exact, gs_way_tensor, gs_way_tensor_exact,
-    gs_way_tensor_pipeline, gs_way_tensor_zero, gs_way_pipeline, gs_way_zero, gs_way_zero_exact, gs_way_local,
-    gs_way_async;
+extern const gs_way gs_way_synchronous, gs_way_exact, gs_way_tensor, gs_way_pipeline, gs_way_zero,
+    gs_way_local, gs_way_async;
 
 /* All ways, then NULL. */
 const gs_way *const *gs_ways(void);
@@ -97,6 +93,16 @@ gs_status gs_way_replace(const char *name, const gs_way *);
 
 /* The one that these settings choose. */
 const gs_way *gs_way_of(const gs_settings *);
+
+/* All whose conditions they must meet: gs_way_tensor with --tensor, the one that they choose, gs_way_exact with
+ * --exact. NULL after the last one. */
+const gs_way *gs_way_part(const gs_settings *, int i);
+
+/* The option that chose how a run trains, for messages: "--tensor", "--exact --zero". */
+const char *gs_way_option(const gs_settings *);
+
+/* "gradients summed by ring" */
+void gs_way_describe(const gs_settings *, char *text, size_t size);
 
 /* How many workers share a part of each batch: 1, or the stages of a pipeline times the workers of a tensor group.
  * Which ones: layout.h. */

@@ -166,11 +166,6 @@ static gs_status check(const gs_settings *s, bool chosen) {
     return GS_OK;
 }
 
-static gs_status check_exact(const gs_settings *s, bool chosen) {
-    if (chosen && gs_way_exact.check) GS_TRY(gs_way_exact.check(s, true));
-    return check(s, chosen);
-}
-
 static void describe(const gs_settings *s, char *text, size_t size) {
     static const char *const what[] = {"", "updates its part of the weights",
                                        "holds its part of vectors and gradients",
@@ -178,21 +173,17 @@ static void describe(const gs_settings *s, char *text, size_t size) {
     snprintf(text, size, "%seach %s (ZeRO %d)", s->exact ? "one fixed tree; " : "", what[s->zero], s->zero);
 }
 
-#define DIVIDED                                                                                              \
-    .no_bucket = "cuts the gradients among the workers, by layers as it suits that",                         \
-    .no_wire = "sends weights too, which must not be rounded", .describe = describe,                         \
-    .no_gradient = true /* but a part */, .own_sums = true, .create = create, .free = free_zero,             \
-    .step = step, .attend = attend_evaluation, .report = report
-
-const gs_way gs_way_zero = {.name = "zero", .option = "--zero", .check = check, DIVIDED};
-
-const gs_way gs_way_zero_exact = {.name = "zero, exact",
-                                  .option = "--exact --zero",
-                                  .one_thread = true,
-                                  .parts = GS_EXACT_SHARDS,
-                                  .workers = "1, 2, 4 or 8",
-                                  .promise =
-                                      "exact    the same bits for 1, 2, 4 and 8 workers on this kind of CPU",
-                                  .check = check_exact,
-                                  .check_workers = gs_exact_check_passes,
-                                  DIVIDED};
+const gs_way gs_way_zero = {
+    .name = "zero",
+    .option = "--zero",
+    .no_bucket = "cuts the gradients among the workers, by layers as it suits that",
+    .no_wire = "sends weights too, which must not be rounded",
+    .check = check,
+    .describe = describe,
+    .own_sums = true,
+    .create = create,
+    .free = free_zero,
+    .step = step,
+    .attend = attend_evaluation,
+    .report = report,
+};
