@@ -177,7 +177,7 @@ TEST(many_labels_are_tested_and_saved) {
     assert_near(all, SAMPLES * TOKENS, 0, 0);
     assert_near(diagonal / all, expected.correct, 1e-9, 0);
     assert_near(r.test_accuracy, expected.correct, 1e-9, 0);
-
+    gs_result_free(&r);
     float *logits;
     size_t rows;
     int columns;

@@ -2,8 +2,8 @@
  * arithmetic, so each worker knows it of all others (train/groups.h says which these are).
  *
  *     tensor groups    cut the model's tensors: a worker's model is its part already (layer/tensor.h)
- *     stages           cut the layers of that: a unit for each run of layers of this worker's stage
- *     ZeRO             cuts each unit among the replicas; stages 2 and 3 have several units, which take turns in memory
+ *     pipelines        cut the layers of that model: a unit for each run of layers of this worker's stage
+ *     ZeRO             cuts each unit among the replicas; ZeRO 2 and 3 have several units, which take turns in memory
  *
  *     parameters    |  layer 0   | layer 1 |       layer 2        | 3 |
  *     units         |        unit 0        |        unit 1        | 2 |
@@ -49,7 +49,7 @@ typedef struct gs_holding {
     /* The arrays of a worker whose units are whole:
      *
      *     | parameters | a copy of a tied table, in the last stage | state |                                        */
-    size_t params, copied, counts; /* where the copy begins, the state begins, it ends */
+    size_t params, copied, counts; /* the copy begins at params, the state at copied, the counts at counts */
     const gs_param *copy;          /* the table, in the last of several stages; else NULL */
     /* Of this worker, once its way to train has made them; else those of its model. */
     gs_mem weights, gradients;
@@ -75,15 +75,15 @@ static inline gs_mem gs_held_rest(gs_mem array, bool cut, const gs_held_unit *u)
     return gs_at(array, cut ? u->rest_at : u->at + u->count - u->rest);
 }
 
-/* Of a worker of `replicas`, each with all layers; zero: 0 to 3. What is made is to be freed, even after a failure:
+/* Make the holding of a replica that has all layers. zero: 0 to 3. What is made is to be freed, even after a failure:
  * GS_E_MEMORY. */
 gs_status gs_holding_cut(const gs_model *, int zero, int replicas, int replica, gs_holding *);
 
-/* Of the world's rank `rank`, which has the same part of each tensor as this worker. */
+/* Make the holding of the world's rank `rank`, which has the same part of each tensor as this worker. */
 gs_status gs_holding_plan(const struct gs_worker *, int rank, gs_holding *);
 void gs_holding_free(gs_holding *);
 
-/* worker->holding.update, when its arrays are made. */
+/* Fill worker->holding.update; the worker's arrays must be there. */
 gs_status gs_holding_list(struct gs_worker *);
 
 /* Where a parameter or a state is in this worker's whole units; false: it does not have that. */
@@ -98,5 +98,5 @@ gs_status gs_holding_scatter(struct gs_worker *, int i, const float *whole);
 /* The weights and the state of the whole model, on all workers, between two steps. */
 gs_status gs_holding_weights(struct gs_worker *, float *host);
 
-/* Books, in a rehearsal, what that takes beside `host`. */
+/* Books, in a rehearsal, what gs_holding_weights takes beside `host`. */
 gs_status gs_holding_rehearse(struct gs_worker *);

@@ -177,7 +177,7 @@ gs_status gs_record_start(gs_worker *, const gs_observer *);
 gs_status gs_record_epoch(gs_worker *, const gs_observer *, int epoch, const gs_measured *since,
                           double seconds, bool last);
 
-/* Has each worker a part of the weights alone? Then all take part where they are put together (way.weights). */
+/* Has each worker a part of the weights alone? Then all take part where they are put together (gs_holding_weights). */
 static inline bool gs_are_divided(const gs_model *m) {
     return m->weights_apart > 0 || m->undivided;
 }

@@ -40,14 +40,14 @@ gs_status gs_leaf(gs_worker *w, int k) {
     return w->lockstep ? gs_lockstep_leaf(w->lockstep, k) : gs_gradient(w);
 }
 
-gs_status gs_order_gradient(gs_worker *w) {
+gs_status gs_local_gradient(gs_worker *w) {
     const gs_model *m = w->model;
     const gs_backend *ops = w->device->ops;
     const size_t count = m->saved + GS_STATS;
     void *dw;
-    GS_TRY(gs_leaf(w, 0));
-    for (int k = 0; k < w->order.leaves && w->order.leaves > 1; k++) {
-        if (k > 0) GS_TRY(gs_leaf(w, k));
+    if (w->order.leaves < 2) return gs_leaf(w, 0);
+    for (int k = 0; k < w->order.leaves; k++) {
+        GS_TRY(gs_leaf(w, k));
         GS_TRY(ops->map(w->device, m->gradients, count * sizeof(float), &dw));
         (void)gs_order_leaf(&w->order, 0, count, k, dw);
         GS_TRY(ops->unmap(w->device, m->gradients, dw));

@@ -47,7 +47,7 @@ void gs_order_free(gs_order *);
 bool gs_order_leaf(const gs_order *, size_t at, size_t count, int k, float *x);
 
 /* dw and counts of this worker, of all its leaves (gs_leaf); without --exact of its part of the batch. */
-gs_status gs_order_gradient(struct gs_worker *);
+gs_status gs_local_gradient(struct gs_worker *);
 
 /* The levels above the leaves of one worker: x[0 .. count - 1] = the sum of what came from all `workers`, in their
  * order in x, neighbours first. */

@@ -14,7 +14,7 @@ static gs_status sum_over_workers(gs_worker *);
 static gs_status begin_to_read_score(gs_worker *);
 
 gs_status gs_synchronous_step(gs_worker *w, gs_score *score) {
-    GS_TRY(gs_order_gradient(w));    /* dw_r, by gs_gradient; with --exact in leaves of a tree */
+    GS_TRY(gs_local_gradient(w));    /* dw_r, by gs_gradient; with --exact in leaves of a tree (order.c) */
     GS_TRY(sum_over_workers(w));     /* dw, and the counts with it; with --bucket most of it is done by now */
     GS_TRY(gs_read_score(w, score)); /* loss, correct answers and samples */
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
@@ -46,7 +46,7 @@ gs_status gs_gradient(gs_worker *w) {
     return GS_OK;
 }
 
-/* Of what this worker holds. */
+/* Of what this worker holds: all, or with ZeRO, stages or tensor groups its part. */
 gs_status gs_update(gs_worker *w, double samples) {
     gs_optimizer *o = w->optimizer;
     const gs_held *own = &w->holding.update;
@@ -79,9 +79,9 @@ gs_status gs_step(gs_worker *w, gs_score *score) {
 
 /* ---- the sum ---- */
 
-/* All in one array: gradients, loss, correct answers, samples, and requests to stop. */
+/* All in one array: gradients, the layers' state, loss, correct answers, samples, and requests to stop. */
 static gs_status sum_over_workers(gs_worker *w) {
-    if (w->way_state) return gs_overlap_finish(w->way_state);
+    if (w->way_state) return gs_overlap_finish(w->way_state); /* --bucket */
     GS_TRY(gs_tell_wish_to_stop(w));
     GS_TRY(gs_sync_sum(w->sync, w->device, w->model->gradients, w->model->saved + GS_STATS));
     w->measured.sent += (double)w->sync->counted.bytes;

@@ -256,7 +256,6 @@ static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int 
             "--tensor %d --exact: there are %d workers, in %d group%s; wanted 2, 4 or 8 workers in a group, "
             "and 1, 2, 4 or 8 groups, so that the %d parts of sums and of batches divide evenly",
             s->tensor, workers, groups, gs_s((unsigned)groups), GS_EXACT_SHARDS);
-    if (s->exact) GS_TRY(gs_exact_check_passes(s, NULL, groups));
     return gs_context(check_model(s, set->shape), "--tensor %d", s->tensor);
 }
 

@@ -1,16 +1,15 @@
 /* Ways to train: what a worker does in each step, and between steps. One file each:
  *
  *     ../step.c         synchronous: gradients are summed over the workers by a scheme, and all make the same update
- *     exact.c           with the same bits for any number of workers; also with pipeline.c and zero.c
- *     tensor.c          groups of workers share the work of linear layers; with any of those above and below but
- *                       local_sgd.c and async.c
- *     zero.c            the same, each worker holding its part of the vectors, of the gradients, of the weights
+ *     pipeline.c        each worker has a stage of the model
+ *     zero.c            each worker holds its part of the vectors, of the gradients, of the weights
  *     local_sgd.c       each worker trains on its own, and the weights are averaged now and then
  *     async.c           nobody waits for everybody
- *     pipeline.c        each worker has a stage of the model
+ *     exact.c           the same bits for any number of workers; also with pipeline.c and zero.c
+ *     tensor.c          groups of workers share the work of linear layers; not with local_sgd.c and async.c
  *
- * A new one is its file and its line in way.c. Nothing else knows a way by its name: who needs to know asks its table,
- * where 0, false and NULL are what holds for the synchronous way.
+ * A new one is its file, its name below and its place in way.c. Few others know a way by its name (--elastic,
+ * simulate): who needs to know asks its table, where 0, false and NULL are what holds for the synchronous way.
  */
 #pragma once
 
@@ -119,7 +118,7 @@ gs_status gs_find_scheme(const gs_settings *, const gs_sync_scheme **out);
 enum { GS_SUMS_TEXT = 200 };
 const char *gs_sums_text(const gs_worker *, char text[GS_SUMS_TEXT]);
 
-/* ---- what ways are written in (step.c) ---- */
+/* ---- what ways are written in (step.c, order.c, checkpoint/checkpoint.c) ---- */
 
 /* dw and counts = those of the next part that this worker has of a global batch, in pieces that fit its memory. */
 gs_status gs_gradient(gs_worker *);
