@@ -25,6 +25,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "core/error.h"
 
