@@ -3,7 +3,6 @@
 
 #include <stdatomic.h>
 #include <unistd.h>
-
 #include "comm/split.h"
 
 static const gs_test_layout layouts[] = {{"2 threads", 0, {2}},
@@ -19,8 +18,6 @@ static void everywhere(gs_test_body body, void *context) {
     }
 }
 
-/* ---- who is where ---- */
-
 static gs_status check_place(const gs_comm *c, const gs_comm *part, int rank, int size, int first,
                              int apart) {
     int wrong = 0;
@@ -30,7 +27,6 @@ static gs_status check_place(const gs_comm *c, const gs_comm *part, int rank, in
                    part->rank, part->size, rank, size, wrong);
 }
 
-/* Even and odd ranks. */
 static gs_status every_second(gs_comm *c, void *context) {
     (void)context;
     gs_comm *part;
@@ -96,28 +92,29 @@ TEST(every_collective_is_right) {
 
 /* ---- several comms between the same ranks ---- */
 
-/* Two parts of all ranks, in opposite order, and the parent: sums on all of them while messages are under way. */
+/* Two parts of all ranks, in opposite order, and the parent: sums and an all-gather while messages are under way. */
 static gs_status mixed(gs_comm *c, void *context) {
     (void)context;
     gs_comm *up, *down;
     const int n = c->size, next = (c->rank + 1) % n, last = (c->rank + n - 1) % n;
     GS_TRY(gs_comm_part(c, 0, 1, n, &up));
     gs_status status = gs_comm_part(c, n - 1, -1, n, &down);
-    for (int i = 0; i < 20 && status == GS_OK; i++) {
-        float x = (float)(i + c->rank), y[2] = {1, x}, z = 2 * x;
+    for (int i = 0; i < 50 && status == GS_OK; i++) {
+        float all[GS_TEST_RANKS] = {0}, x = (float)(i + c->rank), y[2] = {1, x}, z = 2 * x;
         int sent[2] = {100 * c->rank + i, 200 * c->rank + i}, got[2] = {0, 0};
         status = gs_comm_send(up, &sent[0], sizeof sent[0], next);
         if (status == GS_OK) status = gs_comm_send(down, &sent[1], sizeof sent[1], n - 1 - next);
         if (status == GS_OK) status = gs_comm_all_reduce(up, &x, 1, GS_F32, GS_SUM);
         if (status == GS_OK) status = gs_comm_all_reduce(down, y, 2, GS_F32, GS_MAX);
-        if (status == GS_OK) status = gs_comm_all_reduce(c, &z, 1, GS_F32, GS_SUM);
+        if (status == GS_OK) status = gs_comm_all_gather(c, &z, all, 1, GS_F32);
+        for (int r = 1; r < n; r++) all[0] += all[r];
         if (status == GS_OK) status = gs_comm_recv(up, &got[0], sizeof got[0], last);
         if (status == GS_OK) status = gs_comm_recv(down, &got[1], sizeof got[1], n - 1 - last);
         const float sum = (float)(n * i + n * (n - 1) / 2);
-        if (status == GS_OK && (x != sum || y[1] != (float)(i + n - 1) || z != 2 * sum ||
+        if (status == GS_OK && (x != sum || y[1] != (float)(i + n - 1) || all[0] != 2 * sum ||
                                 got[0] != 100 * last + i || got[1] != 200 * last + i))
-            status = gs_fail(GS_E_USAGE, "step %d: %g %g %g %d %d", i, (double)x, (double)y[1], (double)z,
-                             got[0], got[1]);
+            status = gs_fail(GS_E_USAGE, "step %d: %g %g %g %d %d", i, (double)x, (double)y[1],
+                             (double)all[0], got[0], got[1]);
     }
     gs_comm_free(up);
     if (status == GS_OK) gs_comm_free(down);
@@ -126,6 +123,9 @@ static gs_status mixed(gs_comm *c, void *context) {
 
 TEST(comms_do_not_disturb_each_other) {
     everywhere(mixed, NULL);
+    gs_test_transport = "shm"; /* where rank 1 and process 1 send to different processes */
+    gs_test_ranks_ok(&(gs_test_layout){"3 processes of 2 threads", 3, {2, 2, 2}}, mixed, NULL);
+    gs_test_transport = NULL;
     gs_test_link = &(gs_link){20e-6, 0};
     gs_test_ranks_ok(&layouts[1], mixed, NULL);
     gs_test_link = NULL;
@@ -133,7 +133,6 @@ TEST(comms_do_not_disturb_each_other) {
 
 /* ---- failures ---- */
 
-/* Ranks 0 and 1, 2 and 3, ... */
 static gs_status pair_of(gs_comm *c, gs_comm **pair) {
     return gs_comm_part(c, c->rank / 2 * 2, 1, 2, pair);
 }

@@ -12,9 +12,14 @@
 
 #include <stdio.h>
 
-/* Both sides look for their mailbox, and the first one makes it. NULL: all are taken. */
-static gs_shm_mailbox *mailbox_of(gs_shm *m, const gs_envelope *e) {
-    uint64_t key = (uint64_t)gs_is_part(e) << 48 | (uint64_t)e->from << 24 | (uint64_t)e->to;
+/* Both sides look for their mailbox, and the first one makes it. NULL: all are taken. The two processes belong to its
+ * name: in a collective of processes `from` and `to` are theirs, else those of the world's ranks, which may be the same
+ * numbers between other processes. */
+static gs_shm_mailbox *mailbox_of(gs_shm *m, const gs_envelope *e, bool sends) {
+    _Static_assert(GS_SHM_RANKS <= 1 << 8, "a process has 8 bits of the key");
+    const uint64_t from = (uint64_t)(sends ? m->rank : e->peer), to = (uint64_t)(sends ? e->peer : m->rank);
+    uint64_t key =
+        (uint64_t)gs_is_part(e) << 60 | from << 52 | to << 44 | (uint64_t)e->from << 22 | (uint64_t)e->to;
     uint64_t mixed = (key + 1) * 0x9e3779b97f4a7c15u;
     for (uint64_t i = 0; i < GS_SHM_MAILBOXES; i++) {
         gs_shm_mailbox *b = &m->mailboxes[((mixed >> 40) + i) % GS_SHM_MAILBOXES];
@@ -25,10 +30,10 @@ static gs_shm_mailbox *mailbox_of(gs_shm *m, const gs_envelope *e) {
     return NULL;
 }
 
-static gs_status find_mailbox(gs_shm *m, const gs_envelope *e, gs_shm_mailbox **box) {
+static gs_status find_mailbox(gs_shm *m, const gs_envelope *e, bool sends, gs_shm_mailbox **box) {
     if (gs_shm_has_failed(m)) return gs_shm_failed(m);
     gs_shm_begin(m, e->call);
-    if ((*box = mailbox_of(m, e))) return GS_OK;
+    if ((*box = mailbox_of(m, e, sends))) return GS_OK;
     return gs_fail(GS_E_MEMORY, "%s %d: %s: only %d pairs of ranks can send to each other in shared memory",
                    m->noun, m->first + m->rank, gs_operation_name(e->call->operation), GS_SHM_MAILBOXES);
 }
@@ -78,7 +83,7 @@ static gs_status grow(gs_shm *m, gs_shm_mailbox *b, int place, size_t bytes) {
 gs_status gs_shm_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
     gs_shm *m = c->state;
     gs_shm_mailbox *b;
-    GS_TRY(find_mailbox(m, e, &b));
+    GS_TRY(find_mailbox(m, e, true, &b));
     gs_shm_wait w = {
         .is = has_room, .shm = m, .from = e->peer, .what = b, .call = e->call, .timeout = c->timeout};
     GS_TRY(gs_shm_wait_for(&w));
@@ -118,7 +123,7 @@ static bool has_copy(const gs_shm_wait *w, int rank) {
 gs_status gs_shm_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
     gs_shm *m = c->state;
     gs_shm_mailbox *b;
-    GS_TRY(find_mailbox(m, e, &b));
+    GS_TRY(find_mailbox(m, e, false, &b));
     gs_shm_wait w = {
         .is = has_copy, .shm = m, .from = e->peer, .what = b, .call = e->call, .timeout = c->timeout};
     GS_TRY(gs_shm_wait_for(&w));
