@@ -12,7 +12,7 @@ static gs_shm_mailbox *box; /* of the two ranks */
 static gs_call call;
 
 static void receive(void *data) {
-    gs_shm_recv(&comm, &(gs_envelope){1, 0, 0, &call}, data, call.count);
+    gs_shm_recv(&comm, &(gs_envelope){0, 0, 0, &call}, data, call.count);
 }
 
 static void send(void *data) {
@@ -44,6 +44,7 @@ FUZZ(in) {
     if (!box) make();
     call = (gs_call){GS_RECV, fuzz_byte(in), GS_U8, 0, 1};
     uint8_t what = fuzz_byte(in) % 3;
+    shm.rank = what == 0; /* rank 1 receives from the mailbox into which rank 0 sends */
     memset((void *)shm.header, 0, sizeof *shm.header + RANKS * sizeof(gs_shm_seat));
     shm.header->used = USED;
     fuzz_bytes(in, box->copy, sizeof box->copy);
