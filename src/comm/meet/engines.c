@@ -1,15 +1,13 @@
 #include "comm/meet/engines.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 gs_status gs_engine_number(const char *name, const char *text, int least, int most, int *out) {
     char *rest;
-    errno = 0;
     long value = strtol(text, &rest, 10);
-    if (rest == text || *rest != '\0' || errno != 0 || value < least || value > most)
+    if (rest == text || *rest != '\0' || value < least || value > most)
         return gs_fail(GS_E_USAGE, "%s is '%s'; it must be a whole number from %d to %d", name, text, least,
                        most);
     *out = (int)value;
@@ -19,10 +17,8 @@ gs_status gs_engine_number(const char *name, const char *text, int least, int mo
 /* The variable's number; `otherwise` if it is not set, or is no such number: it does not matter then. */
 static int number_or(const char *name, int least, int most, int otherwise) {
     const char *text = getenv(name);
-    char *rest;
-    if (!text) return otherwise;
-    const long value = strtol(text, &rest, 10);
-    return rest != text && *rest == '\0' && value >= least && value <= most ? (int)value : otherwise;
+    int value;
+    return text && gs_engine_number(name, text, least, most, &value) == GS_OK ? value : otherwise;
 }
 
 /* The table has seen to it that the variable is there. */
@@ -152,7 +148,7 @@ static seen look_at(const engine *e) {
 /* Certainly one of several processes. SLURM_NTASKS is the job's: its shell has no rank, its batch script rank 0. */
 static bool is_one_of_several(const seen *s) {
     const bool script = s->rank <= 0 && s->engine->size[1] && s->size_name != s->engine->size[0];
-    if (s->rank < 0) return s->size > 1 && !script && !getenv(s->engine->rank);
+    if (s->rank < 0) return s->size > 1 && !script;
     return s->size != 1 && !script;
 }
 
@@ -172,6 +168,9 @@ static gs_status take(const seen *s, gs_rendezvous *r) {
 /* Processes that each train alone would all write the same files. */
 static gs_status refuse(const seen *s) {
     const char *name = s->engine->name, *rank = s->engine->rank, *missing = s->missing;
+    int number;
+    if (s->size_name) GS_TRY(gs_engine_number(s->size_name, text_of(s->size_name), 1, GS_PROCESSES, &number));
+    if (s->size > 0 && getenv(rank)) GS_TRY(gs_engine_number(rank, text_of(rank), 0, s->size - 1, &number));
     if (s->size < 0)
         return gs_fail(
             GS_E_USAGE,
