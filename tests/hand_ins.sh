@@ -71,6 +71,12 @@ END
         fail "gradsum grade: not the table that is wanted"
 }
 
+# A terminal sees whose lab is graded.
+check_shown() {
+    COLUMNS=80 script -qec "$build/gradsum grade $work/all --labs 07" /dev/null </dev/null |
+        grep -q "] hand-in [0-9]* of [0-9]*: lab 07 of Alice" || fail "gradsum grade: a terminal sees nothing of it"
+}
+
 # Of a note "it does not compile: ..." its beginning.
 compiler_left_out() {
     sed 's/"*\(it does not compile\): .*/\1/'

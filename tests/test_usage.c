@@ -335,6 +335,11 @@ TEST(long_work_is_shown) {
         {"eval --load w", "] computing with the test set"},
         {"predict --load w -o y.npy", "] computing with the test set"},
         {"memory --model softmax", "rehearsing what would save memory"},
+        {"train --model mlp --data fashion-mnist-small --devices cpu,cpu --layout pp2 --steps 9 --digest d",
+         "preparing the run: the times of its layers say where the pipeline is cut"},
+        {"train --model mlp --data fashion-mnist-small --steps 9", "] step 2/9 loss "},
+        {"explain d", "] one worker makes the run again"},
+        {"profile --model softmax --seconds 0.01", "measuring the loader and the step, then each layer"},
     };
     const char *folder = gs_test_folder();
     char *text;

@@ -59,7 +59,8 @@ static gs_labs labs_for_all(const gs_labs *asked, const gs_labs *known, const gs
 typedef struct student {
     gs_graders *graders;
     const gs_hand_in *first;
-    int count;
+    int count, before, of; /* hand-ins: this student's, those of earlier ones, all */
+    gs_work *work;
     cJSON *marks;
 } student;
 
@@ -98,7 +99,12 @@ static gs_status add_nothing(const student *s, const char *lab) {
 }
 
 static gs_status add_lab(const student *s, int lab) {
-    char number[12];
+    char number[12], name[4 * 255 + 1];
+    const int marks = cJSON_GetArraySize(s->marks),
+              done = s->before + (marks < s->count ? marks : s->count - 1);
+    s->work->shown = 0; /* each is said: it may take a minute */
+    gs_working(s->work, (double)done / s->of, "hand-in %d of %d: lab %02d of %s", done + 1, s->of, lab,
+               gs_printable_into(name, sizeof name, s->first->student, ""));
     for (int i = 0; i < s->count; i++)
         if (*s->first[i].lab && atoi(s->first[i].lab) == lab) return add_graded(s, &s->first[i]);
     snprintf(number, sizeof number, "%02d", lab);
@@ -116,8 +122,8 @@ static gs_status add_all(const student *s, const gs_labs *labs, bool others) {
 
 /* Of the student of hand-in *next, which becomes the next one's: a mark for each of `labs`, then others, if any. */
 static gs_status student_marks(gs_graders *g, const gs_hand_ins *all, int *next, const gs_labs *labs,
-                               bool others, cJSON **marks) {
-    student s = {.graders = g, .first = &all->list[*next], .marks = cJSON_CreateArray()};
+                               bool others, gs_work *work, cJSON **marks) {
+    student s = {g, &all->list[*next], 0, *next, all->count, work, cJSON_CreateArray()};
     while (*next < all->count && all->list[*next].who == s.first->who) {
         s.count++;
         (*next)++;
@@ -129,10 +135,13 @@ static gs_status student_marks(gs_graders *g, const gs_hand_ins *all, int *next,
 /* ---- all of them ---- */
 
 static gs_status grade_students(gs_graders *g, const gs_hand_ins *all, bool others, gs_marks_output *o) {
+    gs_work work = {0};
+    gs_working(NULL, 0, "building the graders, which takes about a minute the first time");
     GS_TRY(gs_graders_build(g));
     for (int i = 0; i < all->count;) {
         cJSON *marks = NULL;
-        gs_status status = student_marks(g, all, &i, &o->labs, others, &marks);
+        gs_status status = student_marks(g, all, &i, &o->labs, others, &work, &marks);
+        gs_working(NULL, 0, NULL);
         if (status == GS_OK) status = gs_marks_output_student(o, marks);
         cJSON_Delete(marks);
         if (status != GS_OK) return status;
@@ -148,9 +157,8 @@ static void choose_seed(gs_graders *g, uint64_t seed) {
         seed = drawn;
     }
     snprintf(g->seed, sizeof g->seed, "%llu", (unsigned long long)seed);
-    fprintf(stderr,
-            "gradsum grade: the cases are drawn from the seed %s; with --seed %s they are the same again\n",
-            g->seed, g->seed);
+    gs_tell("grade", "the cases are drawn from the seed %s; with --seed %s they are the same again", g->seed,
+            g->seed);
 }
 
 static gs_status grade(gs_graders *g, const wishes *w, const gs_hand_ins *all) {

@@ -202,8 +202,12 @@ typedef struct gs_work {
 void gs_testing(void *work, size_t done, size_t of);
 
 /* What is being done, for commands that print nothing for a while: a line on standard error if that is a terminal,
- * which the next one replaces. With work a bar, at most ten times a second. gs_working(NULL, 0, NULL) removes it. */
+ * which the next one and gs_tell replace. With work a bar, at most ten times a second. gs_working(NULL, 0, NULL)
+ * removes it. */
 void gs_working(gs_work *, double share, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* How much of a training is done, for an observer's step. */
+double gs_share_of_run(const gs_settings *, int epoch, uint64_t done, uint64_t of);
 
 /* "3 s", "12 min", "1.5 h" */
 const char *gs_time_text(double seconds, char text[24]);
@@ -243,10 +247,7 @@ void gs_modes_print_recompute(const gs_settings *, const gs_worker *); /* nothin
 void gs_modes_print_end(const gs_result *);
 void gs_modes_json_end(const gs_result *, struct cJSON *);
 
-/* output.c: remove the progress bar's line, if there is one. */
-void gs_progress_clear(gs_progress *);
-
-/* The last JSON line or the last lines of a training run. */
+/* output.c: the last JSON line or the last lines of a training run. */
 void gs_progress_end(gs_progress *, const gs_result *);
 
 /* The last JSON line of one that failed, before gs_failed: {"event":"end","status":"diverged","steps":7,"message":...};

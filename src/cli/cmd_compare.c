@@ -317,21 +317,22 @@ static void print_threads(const gs_settings *s, bool chosen) {
 /* Which set trains, and how far it is. */
 typedef struct shown {
     const char *devices;
-    int set, sets, epochs;
+    int set, sets;
+    const gs_settings *settings;
     gs_work work; /* of all sets */
 } shown;
 
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     shown *x = context;
     (void)score;
-    const double trained = (epoch - 1 + (double)done / (double)of) / x->epochs;
+    const double trained = gs_share_of_run(x->settings, epoch, done, of);
     gs_working(&x->work, (x->set - 1 + trained) / x->sets, "%s (%d of %d), epoch %d", x->devices, x->set,
                x->sets, epoch);
 }
 
 /* page: NULL, or where the runs are shown too. */
 static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json, runs_page *page) {
-    shown now = {.sets = count, .epochs = s->epochs, .work.tells = !json};
+    shown now = {.sets = count, .settings = s, .work.tells = !json};
     const gs_observer observer = {.context = &now, .step = on_step};
     for (int i = 0; i < count && !gs_stop_requested; i++) {
         gs_result *r = &rows[i].result;

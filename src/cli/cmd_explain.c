@@ -17,8 +17,8 @@ static bool can_be_exact(const gs_digests *d) {
 
 static void print_inexact(const gs_digests *a, const gs_digests *b) {
     if (!(gs_digests_is_exact(a) && gs_digests_is_exact(b)) && can_be_exact(a) && can_be_exact(b))
-        printf("  These runs are compared up to rounding, which can decide what a relu lets\n"
-               "  through. Train with --exact to compare to the bit.\n");
+        printf("  These runs are compared up to rounding: train both with --exact to compare to\n"
+               "  the bit.\n");
 }
 
 static void print(const gs_digests *a, const gs_digests *b, const gs_difference *d) {
@@ -34,13 +34,13 @@ static void print(const gs_digests *a, const gs_digests *b, const gs_difference 
     if (d->step > first) printf("steps %" PRIu64 " to %" PRIu64 ": no difference\n", first, d->step - 1);
     printf("step %" PRIu64 ": the first difference is in: %s%s%s\n", d->step, d->quantity,
            *d->where ? " of " : "", d->where);
-    printf("  by     %.3g of what it should be%s\n", d->relative,
-           d->allowed > 0 ? ", more than rounding explains" : "");
+    printf("  by     %.3g of what it should be", d->relative);
+    if (d->allowed > 0) printf(", more than the %.2g allowed for rounding", d->allowed);
     char ranks[3 * GS_DIGEST_RANKS + 1] = "", why[sizeof d->sentence + 100];
     for (int r = 0; r < a->workers; r++)
         if (d->rank[r]) gs_append(ranks, sizeof ranks, "%s%d", *ranks ? " " : "", r);
     snprintf(why, sizeof why, "%s: %s", d->cause, d->sentence);
-    printf("  ranks  ");
+    printf("\n  ranks  ");
     gs_print_wrapped(9, *ranks ? ranks : "in their sum");
     printf("  cause  ");
     gs_print_wrapped(9, why);
@@ -56,9 +56,11 @@ static gs_status explain(const char *of_a, const char *of_b, bool *differ) {
         gs_digests_free(&a);
         return status;
     }
+    gs_working(NULL, 0, "comparing %s with %s", of_a, of_b);
     status = gs_explain_check(&a, &b);
     if (status == GS_OK) {
         gs_explain(&a, &b, &d);
+        gs_working(NULL, 0, NULL);
         print(&a, &b, &d);
         *differ = d.found;
     }
@@ -115,14 +117,29 @@ static gs_status take_settings(const gs_digests *a, const gs_option *options) {
     return GS_OK;
 }
 
+/* The run that goes on here. */
+typedef struct shown {
+    gs_settings settings;
+    gs_work work;
+} shown;
+
+static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
+    shown *x = context;
+    (void)score;
+    gs_working(&x->work, gs_share_of_run(&x->settings, epoch, done, of), "one worker makes the run again");
+}
+
 static gs_status train_one_worker(const gs_digests *a, const char *folder) {
-    gs_settings s = gs_settings_default();
+    shown x = {gs_settings_default(), {.tells = true}};
     gs_result result = {0};
     const gs_option none[] = {{0}};
-    GS_TRY(take_settings(a, gs_run_options(&s, GS_TRAINING, none)));
-    s.digest = folder;
-    gs_status status =
-        gs_context(gs_train(&s, NULL, &result), "one worker, with the settings of %s", a->folder);
+    GS_TRY(take_settings(a, gs_run_options(&x.settings, GS_TRAINING, none)));
+    x.settings.digest = folder;
+    gs_working(NULL, 0, "one worker makes the run again");
+    const gs_observer observer = {.context = &x, .step = on_step};
+    gs_status status = gs_train(&x.settings, &observer, &result);
+    gs_working(NULL, 0, NULL);
+    gs_context(status, "one worker, with the settings of %s", a->folder);
     if (status == GS_OK && result.interrupted)
         status = gs_fail(GS_E_INTERRUPTED, "the run of one worker was stopped by a signal after step %llu",
                          (unsigned long long)result.steps);

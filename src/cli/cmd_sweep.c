@@ -369,7 +369,7 @@ static void show_lines(shown *s, const gs_sweep *w, int end) {
 static void on_done(void *context, const gs_sweep *w, const gs_sweep_run *r) {
     shown *s = context;
     s->whole++;
-    gs_progress_clear(&s->progress);
+    gs_working(NULL, 0, NULL);
     name_run(s, w);
     if (s->json)
         json_run(w, r);
@@ -397,7 +397,7 @@ static gs_status sweep(gs_sweep *w, shown *s) {
     name_run(s, w);
     s->json ? json_start(w) : text_start(w, &s->screen);
     gs_status status = gs_sweep_train(w);
-    gs_progress_clear(&s->progress);
+    gs_working(NULL, 0, NULL);
     if (w->seeds > 1) show_lines(s, w, w->batches);
     if (!s->json) text_chart(w, &s->screen);
     if (status == GS_OK && s->report && s->whole > 0) {

@@ -21,7 +21,7 @@ typedef struct record {
 static const gs_step_range TRACE_DEFAULT = {4, 7}, TRACE_UNSAID = {0, UINT64_MAX};
 
 static void tell_problem(void *context, const char *problem) {
-    gs_progress_clear(context);
+    (void)context;
     gs_tell("train", "%s", problem);
 }
 
@@ -84,7 +84,6 @@ static gs_status train_on(gs_settings *s, record *r, const gs_observer *progress
 /* Where all know, rank 0 says it. */
 static int fail(gs_progress *p, gs_status status, const gs_result *r) {
     bool first = p->settings->processes->rank == 0;
-    gs_progress_clear(p);
     if (status == GS_E_DIVERGED && !first) return GS_EXIT_FAILED;
     if (p->json && first) gs_json_failed(status, r);
     return gs_failed("train", status);
@@ -310,6 +309,9 @@ static int run(gs_settings *s, record *log, gs_progress *progress, int argc, cha
     if (status != GS_OK) return fail(progress, status, &result);
     gs_stop_on_signals();
     gs_checkpoint_on_signal();
+    if (progress->bar && s->processes->rank == 0)
+        gs_working(NULL, 0, "preparing the run%s",
+                   s->pipeline > 1 ? ": the times of its layers say where the pipeline is cut" : "");
     status = train_on(s, log, &observer, &result, &logged, &let_go);
     if (let_go) return GS_EXIT_OK;
     if (status != GS_OK && result.weights) return not_saved(progress, status, &result);

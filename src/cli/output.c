@@ -210,6 +210,7 @@ static void text_start(const gs_progress *p, const gs_worker *w) {
 
 static void on_start(void *context, const gs_worker *w) {
     gs_progress *p = context;
+    gs_working(NULL, 0, NULL);
     p->started = gs_seconds();
     p->parts = w->way->apart ? w->comm->size : 1;
     p->answers = gs_model_answers(w->model);
@@ -227,8 +228,7 @@ static void on_start(void *context, const gs_worker *w) {
 }
 
 /* A step in f16 without an update: the record, if there is one, has it too. */
-static void tell_skipped(gs_progress *p, int epoch, uint64_t done, const gs_score *score) {
-    gs_progress_clear(p);
+static void tell_skipped(int epoch, uint64_t done, const gs_score *score) {
     gs_tell("",
             "epoch %d, step %" PRIu64
             ": a gradient is not finite with a loss scale of %g; the update is left out, "
@@ -286,12 +286,17 @@ void gs_testing(void *work, size_t done, size_t of) {
     gs_working(work, (double)done / (double)of, "computing with the test set");
 }
 
+double gs_share_of_run(const gs_settings *s, int epoch, uint64_t done, uint64_t of) {
+    const double whole = (double)of * s->epochs, all = s->steps ? fmin((double)s->steps, whole) : whole;
+    return ((epoch - 1) * (double)of + (double)done) / all;
+}
+
 /* "[====>     ] epoch 2/5 loss 0.412 acc 85.1 % 41,200/s, 3 s left" of the run, its tests included. Behind the name of
  * a run there is no loss. */
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     gs_progress *p = context;
     gs_launch_has_stepped();
-    if (score->skipped) tell_skipped(p, epoch, done, score);
+    if (score->skipped) tell_skipped(epoch, done, score);
     if (!p->bar) return;
     if (done == 1 || p->bar_epoch != epoch) {
         p->started = gs_seconds();
@@ -302,12 +307,13 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     p->samples_done += score->samples * p->parts / p->answers;
     if (!(score->samples > 0)) return;
     const gs_settings *s = p->settings;
-    const double in_run = (double)(epoch - 1) * (double)of + (double)done, whole = (double)of * s->epochs,
-                 all = s->steps ? fmin((double)s->steps, whole) : whole,
-                 rate = p->samples_done * (p->tokens ? p->tokens : 1) / (gs_seconds() - p->started);
-    char loss[32] = "";
+    const double rate = p->samples_done * (p->tokens ? p->tokens : 1) / (gs_seconds() - p->started);
+    char loss[32] = "", at[64];
     if (!*p->run) snprintf(loss, sizeof loss, " loss %.3f", gs_shown(score->loss / score->samples));
-    gs_working(&p->work, in_run / all, "%sepoch %d/%d%s acc %4.1f %% %s%s/s", p->run, epoch, s->epochs, loss,
+    snprintf(at, sizeof at, "epoch %d/%d", epoch, s->epochs);
+    if (s->steps)
+        snprintf(at, sizeof at, "step %" PRIu64 "/%" PRIu64, (uint64_t)(epoch - 1) * of + done, s->steps);
+    gs_working(&p->work, gs_share_of_run(s, epoch, done, of), "%s%s%s acc %4.1f %% %s%s/s", p->run, at, loss,
                100 * score->correct / score->samples, gs_thousands(rate), p->tokens ? " tokens" : "");
 }
 
@@ -317,10 +323,6 @@ static void on_testing(void *context, size_t done, size_t of) {
     if (done == 0) p->test = (gs_work){0};
     gs_working(&p->test, (double)done / (double)of, "%sepoch %d/%d, test", p->run,
                p->bar_epoch ? p->bar_epoch : 1, p->settings->epochs);
-}
-
-void gs_progress_clear(gs_progress *p) {
-    if (p->bar) gs_working(NULL, 0, NULL);
 }
 
 /* "perplexity 8.36", or "accuracy 61.20 %". */
@@ -341,7 +343,7 @@ static const char *rate(const gs_progress *p, double samples_per_s, char text[48
 
 static void on_epoch(void *context, const gs_epoch_report *r) {
     gs_progress *p = context;
-    gs_progress_clear(p);
+    gs_working(NULL, 0, NULL);
     if (p->json) {
         json_epoch(p, r);
         return;
@@ -363,7 +365,7 @@ static void on_epoch(void *context, const gs_epoch_report *r) {
 }
 
 static void on_note(void *context, const char *sentence) {
-    gs_progress_clear(context);
+    (void)context;
     gs_tell("", "%s", sentence);
 }
 
@@ -422,7 +424,7 @@ static void print_memory(const gs_result *r) {
 
 void gs_progress_end(gs_progress *p, const gs_result *r) {
     char sha256[65];
-    gs_progress_clear(p);
+    gs_working(NULL, 0, NULL);
     gs_sha256(r->weights, r->params * sizeof(float), sha256);
     if (p->json) {
         json_end(p, r, sha256);

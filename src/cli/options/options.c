@@ -347,6 +347,7 @@ int gs_failed(const char *command, gs_status status) {
      * told. */
     bool told = gs_launch_tell(status, why, &said);
     fflush(stdout);
+    gs_working(NULL, 0, NULL);
     snprintf(sentence, sizeof sentence, "gradsum %s: %s", command, why);
     if (!(said && usage)) gs_print_sentence(stderr, sentence); /* once, not by each process */
     bool awaited = strcmp(command, "train") == 0 || strcmp(command, "eval") == 0;
