@@ -183,6 +183,7 @@ check_stopped() {
 }
 
 check_all_kinds
+check_shown
 check_stopped
 check_exported
 check_nothing_handed_in

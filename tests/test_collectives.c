@@ -310,7 +310,7 @@ TEST(collectives_wrong_usage) {
     gs_test_program_prints(1, "cl:9.9", "collectives --device cl:9.9");
     gs_test_program_prints(2, "wanted an OpenCL device", "collectives --device cpu");
     gs_test_program_prints(
-        1, "cannot make the folder /no/such",
+        1, "cannot make a folder in /no/such",
         "collectives -n 2 --size 4 --seconds 0 2>&1; TMPDIR=/no/such %s/gradsum collectives", GS_BUILD_DIR);
     gs_test_program_prints(0, "gradsum collectives -n 4", "collectives --help");
 }

@@ -153,6 +153,8 @@ TEST(options_of_other_commands) {
         {"profile", "--load", "the weights do not matter"},
         {"profile", "--mean", "how images are scaled"},
         {"profile", "--std", "how images are scaled"},
+        {"layout", "--lr", "has no effect here: leave it out"},
+        {"simulate", "--tests", "has no effect here: leave it out"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *output, line[40];
@@ -328,17 +330,17 @@ TEST(long_work_is_shown) {
     } cases[] = {
         {"compare --model softmax --data fashion-mnist-small --epochs 1", "cpu,cpu (2 of 2)"},
         {"sweep --model lenet --threads 1 --batch 32,64 --epochs 2", "] batch 64, 0 to come: epoch 1/2 acc "},
-        {"layout --workers 2 --model softmax --data fashion-mnist-small --run", " (1 of 3)"},
+        {"layout --workers 2 --model softmax --run", " (1 of 3)"},
         {"layout --workers 2 --model softmax", "] measuring and predicting layout 2 of 6"},
         {"simulate --workers 4096 --link 1us,1GB/s --flops 1TFLOP/s --model mlp", "] 4,096 workers, "},
         {"train --model lenet --data fashion-mnist-small --steps 1 --save w", "] epoch 1/5, test"},
         {"eval --load w", "] computing with the test set"},
         {"predict --load w -o y.npy", "] computing with the test set"},
         {"memory --model softmax", "rehearsing what would save memory"},
-        {"train --model mlp --data fashion-mnist-small --devices cpu,cpu --layout pp2 --steps 9 --digest d",
-         "preparing the run: the times of its layers say where the pipeline is cut"},
+        {"train --model mlp --devices cpu,cpu --layout pp2 --steps 9 --digest d", "the pipeline is cut"},
         {"train --model mlp --data fashion-mnist-small --steps 9", "] step 2/9 loss "},
         {"explain d", "] one worker makes the run again"},
+        {"schemes -n 2 --seconds 1", " of 5 sizes), turn "},
         {"profile --model softmax --seconds 0.01", "measuring the loader and the step, then each layer"},
     };
     const char *folder = gs_test_folder();
@@ -356,9 +358,7 @@ TEST(long_work_is_shown) {
 TEST(a_run_without_tests) {
     char *text = gs_test_output(0, "train --model softmax --data fashion-mnist-small --epochs 2 --tests 0");
     assert_null(strstr(text, "test "));
-    gs_test_program_prints(0, "\"test_accuracy\":null,",
-                           "train --model softmax --data fashion-mnist-small --epochs 1 --tests 0 --json");
-    gs_test_program_prints(
-        2, "--keep best compares test results, and --tests 0 makes none",
-        "train --model softmax --data fashion-mnist-small --tests 0 --save x.safetensors --keep best");
+    gs_test_program_prints(0, "\"test_accuracy\":null,", "train --model softmax --epochs 1 --tests 0 --json");
+    gs_test_program_prints(2, "--keep best compares test results, and --tests 0 makes none",
+                           "train --model softmax --tests 0 --save x.safetensors --keep best");
 }

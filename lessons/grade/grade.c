@@ -64,7 +64,6 @@ typedef struct student {
     cJSON *marks;
 } student;
 
-/* Behind the others. */
 static void add_mark(const student *s, cJSON *mark) {
     cJSON *all = cJSON_CreateObject(), *item;
     char name[4 * 255 + 1]; /* in one line, and in front */
@@ -99,12 +98,12 @@ static gs_status add_nothing(const student *s, const char *lab) {
 }
 
 static gs_status add_lab(const student *s, int lab) {
-    char number[12], name[4 * 255 + 1];
+    char number[12];
     const int marks = cJSON_GetArraySize(s->marks),
               done = s->before + (marks < s->count ? marks : s->count - 1);
     s->work->shown = 0; /* each is said: it may take a minute */
     gs_working(s->work, (double)done / s->of, "hand-in %d of %d: lab %02d of %s", done + 1, s->of, lab,
-               gs_printable_into(name, sizeof name, s->first->student, ""));
+               gs_printable(s->first->student));
     for (int i = 0; i < s->count; i++)
         if (*s->first[i].lab && atoi(s->first[i].lab) == lab) return add_graded(s, &s->first[i]);
     snprintf(number, sizeof number, "%02d", lab);

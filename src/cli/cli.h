@@ -192,6 +192,10 @@ void gs_json_print(struct cJSON *);
 /* As fflush(stdout); a closed pipe becomes a request to stop, as SIGPIPE would be. */
 void gs_flush_output(void);
 
+/* A new folder in TMPDIR, else /tmp, of a name such as "gradsum-explain-XXXXXX". GS_E_FILE, and folder is "": it cannot
+ * be made. */
+gs_status gs_temporary_folder(const char *name, char *folder, size_t size);
+
 /* How long what is being done has taken, and from which share of it on; {0} before it begins. */
 typedef struct gs_work {
     double since, from, shown;

@@ -15,7 +15,6 @@
 #include "core/cores.h"
 #include "io/json.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -342,11 +341,7 @@ static gs_status run_rank(void *context, int number, gs_comm **thread) {
 }
 
 static gs_status run_in_folder(gs_table *t) {
-    const char *tmp = getenv("TMPDIR");
-    snprintf(t->folder, sizeof t->folder, "%.250s/gradsum-collectives-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(t->folder))
-        return gs_fail(GS_E_FILE, "cannot make the folder %s (TMPDIR says where): %s", t->folder,
-                       strerror(errno));
+    GS_TRY(gs_temporary_folder("gradsum-collectives-XXXXXX", t->folder, sizeof t->folder));
     gs_status status = gs_ranks_run(t->ranks, t->timeout, run_rank, t);
     rmdir(t->folder); /* the last rank to come has done it already, if all came */
     return status;

@@ -5,10 +5,8 @@
 #include "io/json.h"
 #include "log/log.h"
 #include "page/report.h"
-#include "train/train.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -40,18 +38,11 @@ typedef struct runs_page {
 enum { TRACE_FIRST = 4, TRACE_LAST = 7 };
 
 static gs_status page_open(runs_page *p, const char *path, int argc, char *const *argv, int runs) {
-    const char *place = getenv("TMPDIR");
     *p = (runs_page){.path = path, .argc = argc, .argv = argv, .runs = runs};
     if (runs > GS_REPORT_MOST)
         return gs_fail(GS_E_USAGE, "%d sets of devices; a page takes at most %d", runs, GS_REPORT_MOST);
     GS_TRY(gs_file_check_target(path, GS_FILE_PAGE));
-    snprintf(p->folder, sizeof p->folder, "%s/gradsum-compare-XXXXXX", place && *place ? place : "/tmp");
-    if (!mkdtemp(p->folder)) {
-        gs_status status =
-            gs_fail(GS_E_FILE, "cannot make a folder for logs, %s: %s", p->folder, strerror(errno));
-        p->folder[0] = 0;
-        return status;
-    }
+    GS_TRY(gs_temporary_folder("gradsum-compare-XXXXXX", p->folder, sizeof p->folder));
     p->report = gs_report_create(argc, argv);
     return GS_OK;
 }
@@ -420,7 +411,7 @@ int gs_cmd_compare(int argc, char **argv) {
         {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "one JSON object per line"},
         {0},
     };
-    const gs_option *options = gs_run_options(&s, GS_TRAINING, own);
+    const gs_option *options = gs_run_options(&s, GS_TRAINING | GS_LEARNING, own);
     const gs_help help = {"compare --devices-list LISTS [options]",
                           "Run the same training on each set of devices and compare shares of time, loss\n"
                           "and weights with the first set, and speed with the first set of the same kinds\n"

@@ -1,12 +1,9 @@
 #include "cli/cli.h"
 #include "core/text.h"
 #include "explain/explain.h"
-#include "train/options/options.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -133,7 +130,7 @@ static gs_status train_one_worker(const gs_digests *a, const char *folder) {
     shown x = {gs_settings_default(), {.tells = true}};
     gs_result result = {0};
     const gs_option none[] = {{0}};
-    GS_TRY(take_settings(a, gs_run_options(&x.settings, GS_TRAINING, none)));
+    GS_TRY(take_settings(a, gs_run_options(&x.settings, GS_TRAINING | GS_LEARNING, none)));
     x.settings.digest = folder;
     gs_working(NULL, 0, "one worker makes the run again");
     const gs_observer observer = {.context = &x, .step = on_step};
@@ -147,22 +144,12 @@ static gs_status train_one_worker(const gs_digests *a, const char *folder) {
     return status;
 }
 
-static gs_status make_folder(char *folder, size_t size) {
-    const char *above = getenv("TMPDIR");
-    if (!above || !*above) above = "/tmp";
-    const bool fits = snprintf(folder, size, "%s/gradsum-explain-XXXXXX", above) < (int)size;
-    if (!fits) errno = ENAMETOOLONG;
-    if (fits && mkdtemp(folder)) return GS_OK;
-    return gs_fail(GS_E_FILE, "cannot make a folder in %.200s (TMPDIR says where): %s", above,
-                   strerror(errno));
-}
-
 static gs_status explain_alone(const char *of_a, bool *differ) {
     char folder[400], file[440];
     gs_digests a;
     gs_stop_on_signals(); /* the folder is to be removed */
     gs_status status = gs_digests_read(of_a, &a);
-    if (status == GS_OK) status = make_folder(folder, sizeof folder);
+    if (status == GS_OK) status = gs_temporary_folder("gradsum-explain-XXXXXX", folder, sizeof folder);
     if (status != GS_OK) {
         gs_digests_free(&a);
         return status;

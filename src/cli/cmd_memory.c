@@ -171,7 +171,7 @@ int gs_cmd_memory(int argc, char **argv) {
         {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "the ledger as a JSON object, in bytes"},
         {0},
     };
-    const gs_option *options = gs_run_options(&s, GS_TRAINING | GS_BY_MEMORY, own);
+    const gs_option *options = gs_run_options(&s, GS_TRAINING | GS_LEARNING | GS_BY_MEMORY, own);
     const gs_help help = {"memory [options of train]",
                           "Show what memory a training run would take, and for what, before anything runs.\n"
                           "The run is rehearsed: it counts all that it would allocate, and computes\n"

@@ -10,7 +10,6 @@
 #include "comm/ranks.h"
 #include "io/json.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,7 +205,6 @@ static void print_json(const table *t) {
 /* ---- the command ---- */
 
 static gs_status run(table *t) {
-    const char *tmp = getenv("TMPDIR");
     static const char *const names[] = {"threads", "shm", "gloo", NULL};
     if (strcmp(t->over, "threads") != 0 && strcmp(t->over, "shm") != 0 && strcmp(t->over, "gloo") != 0)
         return gs_fail(GS_E_USAGE, "unknown --over '%s'; choose one of: threads, shm, gloo%s", t->over,
@@ -215,13 +213,10 @@ static gs_status run(table *t) {
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++)
         if (*s == &gs_sync_allreduce || (*s)->cost)
             t->scheme[t->schemes++] = *s; /* not three names for one */
-    snprintf(t->folder, sizeof t->folder, "%.250s/gradsum-schemes-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     signals(SIG_BLOCK);
     bool meets = strcmp(t->over, "threads") != 0;
-    gs_status status = !meets || mkdtemp(t->folder)
-                           ? GS_OK
-                           : gs_fail(GS_E_FILE, "cannot make the folder %s (TMPDIR says where): %s",
-                                     t->folder, strerror(errno));
+    gs_status status =
+        meets ? gs_temporary_folder("gradsum-schemes-XXXXXX", t->folder, sizeof t->folder) : GS_OK;
     if (status == GS_OK) {
         status = gs_ranks_run(t->ranks, GS_TIMEOUT, run_rank, t);
         if (meets) rmdir(t->folder); /* the last rank to come has done it already, if they met there */

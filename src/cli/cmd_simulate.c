@@ -228,6 +228,7 @@ int gs_cmd_simulate(int argc, char **argv) {
         {"out", GS_OPTION_TEXT, &q.out, 0, 0, "FILE", "a page (.html) with curves and a timeline"},
         {"json", GS_OPTION_FLAG, &q.json, 0, 0, NULL, "one JSON object, in seconds and bytes"},
         GS_REFUSED("exact", "simulate computes no weights"),
+        GS_REFUSED("timeout", "simulate waits for nobody"),
         GS_REFUSED("save", "simulate computes no weights"),
         GS_REFUSED("accumulate", "simulate makes one pass a step"),
         GS_REFUSED("slow", "use --jitter RANK:TIME@100%"),

@@ -1,7 +1,6 @@
 #include "cli/cli.h"
 #include "cli/draw/chart.h"
 #include "core/decimal.h"
-#include "gradsum.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "page/report.h"
@@ -443,7 +442,7 @@ int gs_cmd_sweep(int argc, char **argv) {
         {"json", GS_OPTION_FLAG, &s.json, 0, 0, NULL, "one JSON object per line"},
         {0},
     };
-    const gs_option *options = gs_run_options(&w.settings, GS_TRAINING, own);
+    const gs_option *options = gs_run_options(&w.settings, GS_TRAINING | GS_LEARNING, own);
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     gs_status status =
         batches ? count_samples(&w)

@@ -244,7 +244,7 @@ int gs_cmd_train(int argc, char **argv) {
     processes.met = gs_launch_has_met;
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
     s.trace = TRACE_UNSAID;
-    const gs_option *options = gs_run_options(&s, GS_TRAINING | GS_BY_TRAIN, own);
+    const gs_option *options = gs_run_options(&s, GS_TRAINING | GS_LEARNING | GS_BY_TRAIN, own);
     const gs_help help = {
         "train [options]",
         "Train a model on one worker or several. The learning rate can follow the\n"

@@ -286,6 +286,15 @@ void gs_testing(void *work, size_t done, size_t of) {
     gs_working(work, (double)done / (double)of, "computing with the test set");
 }
 
+gs_status gs_temporary_folder(const char *name, char *folder, size_t size) {
+    const char *set = getenv("TMPDIR"), *above = set && *set ? set : "/tmp";
+    const bool fits = snprintf(folder, size, "%s/%s", above, name) < (int)size;
+    if (fits && mkdtemp(folder)) return GS_OK;
+    *folder = 0;
+    return gs_fail(GS_E_FILE, "cannot make a folder in %.200s (TMPDIR says where): %s", above,
+                   strerror(fits ? errno : ENAMETOOLONG));
+}
+
 double gs_share_of_run(const gs_settings *s, int epoch, uint64_t done, uint64_t of) {
     const double whole = (double)of * s->epochs, all = s->steps ? fmin((double)s->steps, whole) : whole;
     return ((epoch - 1) * (double)of + (double)done) / all;

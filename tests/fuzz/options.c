@@ -11,8 +11,8 @@ FUZZ(in) {
     gs_settings s = gs_settings_default();
     gs_shape shape;
     const gs_option own[] = {{"input", GS_OPTION_SHAPE, &shape, 0, 0, "CxHxW", ""}, {0}};
-    if (gs_options_parse(gs_run_options(&s, GS_TRAINING | GS_BY_TRAIN, own), argc, argv, &words, &help) ==
-        GS_OK) {
+    if (gs_options_parse(gs_run_options(&s, GS_TRAINING | GS_LEARNING | GS_BY_TRAIN, own), argc, argv, &words,
+                         &help) == GS_OK) {
         if (words < 0 || words >= argc) fuzz_wrong("%d words of %d", words, argc - 1);
         gs_check_settings(&s);
     }

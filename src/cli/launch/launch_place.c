@@ -1,6 +1,6 @@
 /* What the processes of a launch find around them: a folder to meet in, a cache for OpenCL's compiler, and an
  * environment that says who they are. */
-#include "cli/draw/wrapped.h"
+#include "cli/cli.h"
 #include "cli/launch/launch.h"
 #include "comm/comm.h"
 #include "comm/meet/route.h"
@@ -82,21 +82,6 @@ double gs_launch_timeout(const gs_launch *launch) {
     return GS_TIMEOUT;
 }
 
-static gs_status make_folder(gs_launch_place *place) {
-    const char *tmp = getenv("TMPDIR");
-    if (!tmp || !*tmp) tmp = "/tmp";
-    bool fits =
-        snprintf(place->folder, sizeof place->folder, "%s/gradsum-XXXXXX", tmp) < (int)sizeof place->folder;
-    if (!fits) errno = ENAMETOOLONG;
-    if (!fits || !mkdtemp(place->folder)) {
-        place->folder[0] = '\0'; /* there is nothing to remove */
-        return gs_fail(GS_E_FILE, "cannot make a folder in %.200s (TMPDIR says where): %s", tmp,
-                       strerror(errno));
-    }
-    snprintf(place->meet, sizeof place->meet, "%s", place->folder);
-    return GS_OK;
-}
-
 /* A folder that the user names, which all launchers see: the first of them makes it. */
 static gs_status use_folder(const char *folder, gs_launch_place *place) {
     if (snprintf(place->meet, sizeof place->meet, "%s", folder) >= (int)sizeof place->meet)
@@ -142,7 +127,9 @@ gs_status gs_launch_place_create(const gs_launch *l, gs_launch_place *place) {
     const char *cache = getenv("POCL_CACHE_DIR");
     gs_meet_place m;
     *place = (gs_launch_place){.cache = cache && *cache ? strdup(cache) : NULL};
-    if (!l->meet) return make_folder(place);
+    if (!l->meet) GS_TRY(gs_temporary_folder("gradsum-XXXXXX", place->folder, sizeof place->folder));
+    snprintf(place->meet, sizeof place->meet, "%s", place->folder);
+    if (!l->meet) return GS_OK;
     GS_TRY(gs_meet_place_read(l->meet, &m));
     return m.kind == GS_MEET_FILE ? use_folder(m.folder, place) : use_store(l, &m, place);
 }

@@ -1,5 +1,4 @@
 #include "cli/cli.h"
-#include "cli/draw/wrapped.h"
 #include "cli/launch/shared.h"
 #include "data/npy_set.h"
 #include "io/file.h"
@@ -196,6 +195,9 @@ static gs_status unknown_option(const gs_option *options, const char *name) {
         if (options[i].kind != GS_OPTION_REFUSED && n < GS_OPTIONS_MOST) names[n++] = options[i].name;
     if (!name[0]) return gs_fail(GS_E_USAGE, "-- alone is not an option; --help lists the options");
     if (!name[1]) return unknown_letter(options, name);
+    for (const gs_run_option *o = gs_run_table; o->name; o++)
+        if ((o->users & GS_LEARNING) && strcmp(o->name, name) == 0)
+            return gs_fail(GS_E_USAGE, "--%s is of train, and has no effect here: leave it out", name);
     const char *nearest = gs_nearest(name, strlen(name), names);
     if (nearest) return gs_fail(GS_E_USAGE, "unknown option --%s; did you mean --%s?", name, nearest);
     return gs_fail(GS_E_USAGE, "unknown option --%s; --help lists the options", name);

@@ -84,7 +84,7 @@ static const gs_option *options_of(wish *w) {
         {"out", GS_OPTION_TEXT, &w->out, 0, 0, "FILE", "a page (.html) instead"},
         {0},
     };
-    return gs_run_options(&w->settings, GS_TRAINING | GS_BY_STEP, own);
+    return gs_run_options(&w->settings, GS_TRAINING | GS_LEARNING | GS_BY_STEP, own);
 }
 
 const gs_option *gs_step_layout_options(void) {
