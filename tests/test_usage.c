@@ -153,8 +153,8 @@ TEST(options_of_other_commands) {
         {"profile", "--load", "the weights do not matter"},
         {"profile", "--mean", "how images are scaled"},
         {"profile", "--std", "how images are scaled"},
-        {"layout", "--lr", "has no effect here: leave it out"},
-        {"simulate", "--tests", "has no effect here: leave it out"},
+        {"layout", "--lr", ": train takes it, and here it has no effect"},
+        {"simulate", "--tests", ": train takes it, and here it has no effect"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *output, line[40];

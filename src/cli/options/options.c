@@ -197,7 +197,8 @@ static gs_status unknown_option(const gs_option *options, const char *name) {
     if (!name[1]) return unknown_letter(options, name);
     for (const gs_run_option *o = gs_run_table; o->name; o++)
         if ((o->users & GS_LEARNING) && strcmp(o->name, name) == 0)
-            return gs_fail(GS_E_USAGE, "--%s is of train, and has no effect here: leave it out", name);
+            return gs_fail(GS_E_USAGE, "unknown option --%s: train takes it, and here it has no effect",
+                           name);
     const char *nearest = gs_nearest(name, strlen(name), names);
     if (nearest) return gs_fail(GS_E_USAGE, "unknown option --%s; did you mean --%s?", name, nearest);
     return gs_fail(GS_E_USAGE, "unknown option --%s; --help lists the options", name);
