@@ -145,16 +145,6 @@ static gs_settings settings_of(const char *model, gs_precision p) {
     return s;
 }
 
-/* And the memory is foreseen. */
-static gs_result train_as_planned(const gs_settings *s) {
-    gs_memory_plan plan;
-    assert_ok(gs_memory_plan_create(s, &plan));
-    gs_result r = gs_test_train(s);
-    assert_same_memory(&plan, &r, s->devices);
-    gs_memory_plan_free(&plan);
-    return r;
-}
-
 /* What goes from stage to stage is what goes from layer to layer in one worker: so are the bits. */
 TEST(stages_change_no_bit) {
     static const char *const models[] = {IMAGES, words};
@@ -170,7 +160,7 @@ TEST(stages_change_no_bit) {
             s.pipeline = 2;
             s.micro_batches = 3;
             s.pipeline_cut = i == 0 ? "3" : "2";
-            gs_result r = train_as_planned(&s);
+            gs_result r = gs_test_train_as_planned(&s, s.devices);
             assert_same_bits(&one, &r, models[i]);
             assert_true(r.test_loss == one.test_loss);
         }
@@ -185,7 +175,7 @@ TEST(beside_a_cpu) {
     s.devices = "cpu,cl";
     s.pipeline = 2;
     s.pipeline_cut = "3";
-    gs_result r = train_as_planned(&s);
+    gs_result r = gs_test_train_as_planned(&s, s.devices);
     const double off = gs_test_difference(&one, &r);
     if (!(off < 2e-3)) fail_msg("the weights are off by %g", off);
 }
@@ -208,7 +198,7 @@ TEST(groups_are_near_f32) {
         gs_result f32 = gs_test_train(&s);
         for (int p = 0; p < 2; p++) {
             s.precision = gs_test_16_bits[p];
-            gs_result r = train_as_planned(&s);
+            gs_result r = gs_test_train_as_planned(&s, s.devices);
             gs_settings alone = s;
             alone.devices = "cl";
             alone.tensor = alone.verify = 0;

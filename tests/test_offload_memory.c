@@ -9,14 +9,6 @@
 #include "train/memory/memory.h"
 #include "train/offload/offload.h"
 
-static void assert_planned(gs_settings s, const char *what) {
-    gs_memory_plan plan;
-    assert_ok(gs_memory_plan_create(&s, &plan));
-    const gs_result r = gs_test_train(&s);
-    assert_same_memory(&plan, &r, what);
-    gs_memory_plan_free(&plan);
-}
-
 /* What is elsewhere is all of it, and here is less. */
 TEST(the_ledger_says_what_is_elsewhere) {
     static const gs_memory_kind kinds[] = {GS_MEMORY_OPTIMIZER, GS_MEMORY_ACTIVATIONS, GS_MEMORY_WEIGHTS};
@@ -41,7 +33,7 @@ TEST(the_ledger_says_what_is_elsewhere) {
             fail_msg("%s: %.0f bytes here instead of %.0f, and %.0f elsewhere", gs_memory_word(kinds[i]),
                      here, before, there);
         gs_memory_plan_free(&plan);
-        assert_planned(s, gs_memory_word(kinds[i]));
+        gs_test_train_as_planned(&s, gs_memory_word(kinds[i]));
     }
     gs_memory_plan_free(&plain);
     double places[2][GS_MEMORY_PLACES]; /* what backward makes again is not put away */
@@ -53,23 +45,51 @@ TEST(the_ledger_says_what_is_elsewhere) {
         for (int p = 0; p < GS_MEMORY_PLACES; p++)
             places[again][p] = plan.worker[0].use[p].bytes[GS_MEMORY_ACTIVATIONS];
         gs_memory_plan_free(&plan);
-        assert_planned(s, "activations, with --recompute or without");
+        gs_test_train_as_planned(&s, "activations, with --recompute or without");
     }
     assert_true(places[1][GS_OFFLOADED] < 0.6 * places[0][GS_OFFLOADED]);
     assert_true(places[1][GS_ON_DEVICE] <= places[0][GS_ON_DEVICE]);
     s.recompute = 3;
     s.offload = GS_OFFLOADS;
-    assert_planned(s, "all, with --recompute 3");
+    gs_test_train_as_planned(&s, "all, with --recompute 3");
     s.recompute = GS_RECOMPUTE_NONE;
     s.devices = "cpu,cpu";
-    assert_planned(s, "all");
+    gs_test_train_as_planned(&s, "all");
     s.tensor = 2;
-    assert_planned(s, "all, with --tensor 2");
+    gs_test_train_as_planned(&s, "all, with --tensor 2");
     s.tensor = 0;
     if (!gs_test_has_opencl()) return;
     s.devices = "cl";
     s.offload = GS_OFFLOAD_OPTIMIZER;
-    assert_planned(s, "cl");
+    gs_test_train_as_planned(&s, "cl");
+}
+
+/* To the byte: neighbours share pages, and a step finds those that a step or a test has left. */
+TEST(models_take_what_is_planned) {
+    static const char *const models[] = {"mlp", "lenet", "gpt"}, *const data[] = {"fashion-mnist-small",
+                                                                                  "jargon"};
+    static const size_t batches[] = {64, 333, 256}, counts[] = {700, 200, 7, 3};
+    gs_dataset *set[4];
+    for (int i = 0; i < 4; i++) {
+        assert_ok(gs_dataset_load(data[i / 2], (gs_split)(i % 2), &set[i]));
+        set[i]->count = counts[i];
+    }
+    for (unsigned n = 0; n < 6 * GS_OFFLOADS; n++) {
+        const bool text = n % 3 == 2;
+        gs_settings s = gs_test_settings("cpu");
+        s.model = models[n % 3];
+        s.batch = text ? 1 + n % 4 : batches[n / 3 % 3];
+        s.offload = 1 + n / 6;
+        s.optimizer = n % 2 ? &gs_sgd : &gs_adam;
+        s.lr = s.momentum = (float)NAN;
+        s.tests = n % 6 < 3 ? 1 + (int)(n % 2) : 0;
+        s.steps = 2 + n % 5 / 4;
+        s.train_set = set[2 * text];
+        s.test_set = set[2 * text + 1];
+        gs_test_train_as_planned(&s,
+                                 gs_test_format("%s --batch %zu --offload %u", s.model, s.batch, s.offload));
+    }
+    for (int i = 0; i < 4; i++) gs_dataset_free(set[i]);
 }
 
 /* The process's memory falls by what the plan says, but for a tenth. */

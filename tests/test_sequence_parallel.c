@@ -139,18 +139,14 @@ TEST(memory_is_foreseen) {
         double most[2], activations[2];
         for (int divided = 0; divided < 2; divided++) {
             gs_settings s = settings_of(tied);
-            gs_memory_plan plan;
             s.devices = two;
             s.exact = exact;
             s.tensor = 2;
             s.batch = 96;
             s.sequence = divided;
-            assert_ok(gs_memory_plan_create(&s, &plan));
-            gs_result r = gs_test_train(&s);
-            assert_same_memory(&plan, &r, divided ? "--sequence" : "--tensor");
-            most[divided] = gs_memory_total(&plan.worker[0].use[GS_ON_DEVICE]);
-            activations[divided] = plan.worker[0].use[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS];
-            gs_memory_plan_free(&plan);
+            const gs_result r = gs_test_train_as_planned(&s, divided ? "--sequence" : "--tensor");
+            most[divided] = gs_memory_total(&r.worker[0].memory[GS_ON_DEVICE]);
+            activations[divided] = r.worker[0].memory[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS];
         }
         if (most[1] >= most[0] || activations[1] >= activations[0])
             fail_msg("exact %d: %g bytes, of activations %g; without %g, %g", exact, most[1], activations[1],

@@ -179,14 +179,10 @@ TEST(memory_is_as_rehearsed) {
     s.verify = 0;
     for (int i = 0; i < 10; i++) {
         const division *d = &all[i % 5];
-        gs_memory_plan plan;
         s.exact = i >= 5 && i < 9; /* not of three replicas */
         s.layout = d->layout;
         s.devices = d->devices;
         s.pipeline_cut = strstr(d->layout, "pp") ? "flops" : NULL;
-        assert_ok(gs_memory_plan_create(&s, &plan));
-        gs_result r = gs_test_train(&s);
-        assert_same_memory(&plan, &r, d->layout);
-        gs_memory_plan_free(&plan);
+        gs_test_train_as_planned(&s, d->layout);
     }
 }

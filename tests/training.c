@@ -82,12 +82,21 @@ const char *gs_test_text_file(void) {
     return path;
 }
 
+gs_result gs_test_train_as_planned(const gs_settings *s, const char *what) {
+    gs_memory_plan plan;
+    assert_ok(gs_memory_plan_create(s, &plan));
+    const gs_result r = gs_test_train(s);
+    assert_same_memory(&plan, &r, what);
+    gs_memory_plan_free(&plan);
+    return r;
+}
+
 void assert_same_memory(const gs_memory_plan *plan, const gs_result *r, const char *what) {
     for (int i = 0; i < plan->workers; i++)
         for (int p = 0; p < GS_MEMORY_PLACES; p++)
             for (int k = 0; k < GS_MEMORY_KINDS; k++) {
                 const double said = plan->worker[i].use[p].bytes[k], took = r->worker[i].memory[p].bytes[k];
-                if (fabs(said - took) > 0.03 * took)
+                if (fabs(said - took) > 0.5)
                     fail_msg("%s: worker %d takes %.0f bytes of %s in place %d, and the plan was %.0f", what,
                              i, took, gs_memory_word((gs_memory_kind)k), p, said);
             }

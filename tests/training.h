@@ -16,8 +16,9 @@ double gs_test_difference(const gs_result *, const gs_result *); /* the largest 
 void assert_same_bits(const gs_result *, const gs_result *, const char *what);
 void assert_same_within_rounding(const gs_result *, const gs_result *, const char *what);
 
-/* What the run took is what was planned, but for 3 % of each kind. */
+/* What the run took is what was planned, to the byte of each kind. */
 void assert_same_memory(const gs_memory_plan *, const gs_result *, const char *what);
+gs_result gs_test_train_as_planned(const gs_settings *, const char *what);
 
 /* The SHA-256 of the weights that a run of the program prints. */
 const char *gs_test_sha256(const char *arguments, ...) GS_PRINTF(1, 2);

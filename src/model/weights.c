@@ -15,7 +15,7 @@ static gs_status copy_in_windows(gs_model *m, float *to, const float *from) {
     GS_TRY(d->ops->settle(d));
     if (to && to != m->weights_away && !d->rehearses) memcpy(to, m->weights_away, m->params * sizeof(float));
     if (from && !d->rehearses) memcpy(m->weights_away, from, m->params * sizeof(float));
-    if (state == 0) return GS_OK;
+    if (state == 0 || d->rehearses) return GS_OK;
     return to ? d->ops->read(d, to + m->params, here, state)
               : d->ops->write(d, here, from + m->params, state);
 }

@@ -315,8 +315,9 @@ static gs_status put_tensor(gs_worker *w, int i, const float *own_part, size_t a
     float *own = all + floats * (size_t)m->tensor.rank;
     const size_t bytes = gs_tensor_count(m->param[i], m->tensor.rank, m->tensor.size) * sizeof *own;
     if (floats == 0) return GS_OK;
-    if (own_part) memcpy(own, own_part, bytes);
     if (!own_part) GS_TRY(read_weights(m, at, bytes, own));
+    if (w->settings->rehearses) return GS_OK;
+    if (own_part) memcpy(own, own_part, bytes);
     GS_TRY(gs_comm_all_gather(w->groups.comm[GS_TP], own, all, floats, GS_F32));
     for (int r = 0; r < m->tensor.size && whole; r++) put_part(m, i, r, all + (size_t)r * floats, whole);
     return GS_OK;
@@ -476,6 +477,7 @@ static bool has_all(const gs_worker *w) {
 static gs_status read_part(gs_worker *w, float *host) {
     gs_holding of;
     if (has_all(w)) return gs_model_read_weights(w->model, host);
+    if (w->settings->rehearses) return GS_OK;
     for (int stage = 0; stage < w->groups.layout.pp; stage++) {
         const gs_place owner = {w->groups.place.replica, w->groups.place.part, stage};
         gs_status status = gs_holding_plan(w, gs_rank_at(&w->groups.layout, owner), &of);
@@ -494,21 +496,6 @@ gs_status gs_holding_weights(gs_worker *w, float *host) {
     GS_TRY(take(w, m->saved, &mine));
     gs_status status = read_part(w, mine);
     if (status == GS_OK) status = put_together(w, mine, m->saved_count, host);
-    drop(w, mine);
-    return status;
-}
-
-gs_status gs_holding_rehearse(gs_worker *w) {
-    const gs_model *m = w->model;
-    float *mine = NULL, *all = NULL;
-    if (!m->undivided && m->weights_away && !m->weights_in_windows)
-        return gs_model_read_weights(w->model, NULL);
-    if (!m->undivided) return GS_OK;
-    gs_status status = has_all(w) ? GS_OK : take(w, m->saved, &mine);
-    if (status == GS_OK) status = take(w, room_of(m, m->saved_count), &all);
-    for (int i = 0; i < m->saved_count && status == GS_OK && m->weights_away; i++)
-        status = read_weights(m, m->param[i]->at, m->param[i]->count * sizeof *all, all);
-    drop(w, all);
     drop(w, mine);
     return status;
 }

@@ -95,8 +95,6 @@ gs_status gs_holding_gather(struct gs_worker *, int i, float *whole);
 /* Each takes its part of it. */
 gs_status gs_holding_scatter(struct gs_worker *, int i, const float *whole);
 
-/* The weights and the state of the whole model, on all workers, between two steps. */
+/* The weights and the state of the whole model, on all workers, between two steps. A rehearsal has no `host`: it books
+ * what this takes beside it. */
 gs_status gs_holding_weights(struct gs_worker *, float *host);
-
-/* Books, in a rehearsal, what gs_holding_weights takes beside `host`. */
-gs_status gs_holding_rehearse(struct gs_worker *);

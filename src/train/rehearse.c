@@ -22,17 +22,17 @@ static gs_status rehearse_piece(gs_worker *w, size_t n) {
     return gs_layer_backward(w->model->net, &pass, w->model->dlogits, &dx);
 }
 
-/* Whole batches are alike, and the last one of an epoch may be smaller. Pieces of one size are alike too, and one after
- * the other they differ by one sample, but for the last. */
-static gs_status rehearse_step(gs_worker *w, uint64_t done) {
+/* Whole batches are alike, and the last one of an epoch may be smaller. Pieces of one size are alike too, except the
+ * first two, which find other pages of what is offloaded; and in sequence they differ by one sample, except the last. */
+static gs_status rehearse_gradient(gs_worker *w, uint64_t done) {
     if (w->way->rehearse) return w->way->rehearse(w, done);
     gs_schedule schedule = w->schedule;
     schedule.done = done;
     gs_schedule_place at = gs_schedule_begin(&schedule);
     gs_piece piece = {0};
     size_t done_with[2] = {0, 0};
-    while (gs_schedule_next(&schedule, &at, &piece) && piece.step == done + 1) {
-        if (piece.n == done_with[0] || piece.n == done_with[1]) continue;
+    for (int i = 0; gs_schedule_next(&schedule, &at, &piece) && piece.step == done + 1; i++) {
+        if (i > 1 && (piece.n == done_with[0] || piece.n == done_with[1])) continue;
         GS_TRY(rehearse_piece(w, piece.n));
         done_with[1] = done_with[0];
         done_with[0] = piece.n;
@@ -40,23 +40,17 @@ static gs_status rehearse_step(gs_worker *w, uint64_t done) {
     return GS_OK;
 }
 
-static gs_status rehearse_test_of_stage(gs_worker *w, const gs_pass *pass) {
-    bool scored;
-    w->device->steady = true;
-    const gs_status status = w->way->score(w, pass, &scored);
-    w->device->steady = false;
-    return status;
-}
-
 static gs_status rehearse_test(gs_worker *w, size_t n) {
     gs_pass pass = {.n = n};
     gs_mem logits;
+    bool scored;
     if (n == 0) return GS_OK;
-    if (w->way->split) return rehearse_test_of_stage(w, &pass);
     w->device->steady = true;
-    const gs_status status = gs_model_forward(w->model, &pass, w->input.x, &logits);
+    const gs_status status = w->way->split ? w->way->score(w, &pass, &scored)
+                                           : gs_model_forward(w->model, &pass, w->input.x, &logits);
     w->device->steady = false;
-    return status == GS_OK ? gs_model_loss(w->model, &pass, logits, w->input.answers) : status;
+    if (status != GS_OK || w->way->split) return status;
+    return gs_model_loss(w->model, &pass, logits, w->input.answers);
 }
 
 /* Which blocks of the test set are this worker's. */
@@ -70,44 +64,61 @@ static gs_status rehearse_tests(gs_worker *w) {
     return has_last ? rehearse_test(w, last) : GS_OK;
 }
 
-/* What is kept for the end of the run. */
-static gs_status rehearse_end(gs_worker *w) {
-    const gs_settings *s = w->settings;
-    const gs_model *whole = gs_model_whole(w->model);
-    const size_t vectors = (size_t)w->optimizer->vectors * whole->params * sizeof(float);
-    if (s->save_state && w->comm->rank == 0)
-        GS_TRY(gs_book_host(w, GS_MEMORY_OPTIMIZER, &w->optimizer, vectors));
-    GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &w->model, whole->saved * sizeof(float)));
-    return gs_holding_rehearse(w);
+/* A copy of the weights, as read_weights makes it. */
+static gs_status rehearse_weights(gs_worker *w) {
+    GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &w->model, gs_model_whole(w->model)->saved * sizeof(float)));
+    return gs_holding_weights(w, NULL);
 }
 
-/* Of the gradients, where it clips them, or where a loss scale needs to know the largest of them. */
-static gs_status rehearse_norm(gs_worker *w) {
-    const gs_optimizer *o = w->optimizer;
+static gs_status rehearse_step(gs_worker *w, uint64_t done) {
+    gs_optimizer *o = w->optimizer;
+    const gs_model *m = w->model;
     gs_squares all;
-    if (!(o->clip > 0) && !(o->loss_scale.scale > 0)) return GS_OK;
-    return w->device->ops->squares(w->device, w->model->gradients, w->model->params, 0, &all);
+    GS_TRY(rehearse_gradient(w, done));
+    if (o->clip > 0 || o->loss_scale.scale > 0)
+        GS_TRY(w->device->ops->squares(w->device, m->gradients, m->params, 0, &all));
+    if (!o->away) return GS_OK;
+    GS_TRY(gs_is_divided(w) ? gs_optimizer_update_held(o, 1, &w->holding.update) : gs_optimizer_warm_up(o));
+    return gs_vectors_away_bring_first(o);
+}
+
+/* A step and a test leave pages of what is offloaded to those that follow: what can follow them does so here, too. */
+static gs_status rehearse_epoch(gs_worker *w, uint64_t steps, bool last) {
+    const bool offload = w->device->offload != 0, more = steps > 1;
+    const int alike =
+        more && (w->way->split || offload) ? 2 : 1; /* the second with the first's scratch memory */
+    const int tests = w->settings->tests, times = more && offload && tests > 1 ? 2 : 1;
+    for (int i = 0; i < times; i++) {
+        for (int k = 0; k < alike; k++) GS_TRY(rehearse_step(w, 0));
+        if (last && more) GS_TRY(rehearse_step(w, steps - 1));
+        if (tests > 0) GS_TRY(rehearse_tests(w));
+    }
+    return GS_OK;
 }
 
 static gs_status rehearse(gs_worker *w) {
-    const uint64_t epoch = gs_steps_of_epoch(w->train_set->count, w->batch), asked = w->settings->steps;
-    const bool one_step = asked == 1 || epoch * (uint64_t)w->settings->epochs == 1;
+    const gs_settings *s = w->settings;
+    const gs_model *whole = gs_model_whole(w->model);
+    gs_optimizer *o = w->optimizer;
+    const uint64_t epoch = gs_steps_of_epoch(w->train_set->count, w->batch);
+    const uint64_t all = epoch * (uint64_t)s->epochs, steps = s->steps && s->steps < all ? s->steps : all;
+    const bool keeps = s->keep.best && (w->comm->rank == 0 || gs_are_divided(w->model));
     if (!w->way->split) { /* as gs_warm_up does */
         GS_TRY(rehearse_piece(w, w->schedule.most));
-        GS_TRY(gs_optimizer_warm_up(w->optimizer));
+        GS_TRY(gs_optimizer_warm_up(o));
     }
     GS_TRY(gs_make_way(w));
     GS_TRY(gs_checkpoints_create(w));
     GS_TRY(gs_carry_book(w));
-    GS_TRY(rehearse_step(w, 0));
-    if (w->optimizer->away && !w->way->split)
-        GS_TRY(gs_optimizer_warm_up(w->optimizer)); /* as an update does */
-    if (w->optimizer->away) GS_TRY(gs_vectors_away_bring_first(w->optimizer));
-    if (w->way->split && !one_step) GS_TRY(rehearse_step(w, 0)); /* with the scratch memory of the first */
-    if (!asked || asked >= epoch) GS_TRY(rehearse_step(w, epoch - 1));
-    GS_TRY(rehearse_norm(w));
-    GS_TRY(rehearse_tests(w));
-    return rehearse_end(w);
+    for (uint64_t i = 0; i * epoch < steps && i < (w->device->offload ? 3 : 1); i++) {
+        GS_TRY(rehearse_epoch(w, steps < epoch ? steps : epoch, steps >= epoch));
+        if (i == 0 && keeps) GS_TRY(rehearse_weights(w));
+    }
+    if (s->save_state && w->comm->rank == 0)
+        GS_TRY(gs_book_host(w, GS_MEMORY_OPTIMIZER, o, (size_t)o->vectors * whole->params * sizeof(float)));
+    if ((s->save_state || s->checkpoint) && w->comm->rank == 0 && gs_vectors_are_away(o) && !gs_is_divided(w))
+        for (int i = 0; i < o->vectors; i++) GS_TRY(gs_optimizer_read_vector(o, i, NULL));
+    return keeps ? GS_OK : rehearse_weights(w);
 }
 
 /* ---- what they took ---- */
