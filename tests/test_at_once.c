@@ -1,8 +1,6 @@
 /* In 16 bits convolutions, attention and gelu on OpenCL copy what lies in f32, of some samples or numbers at a time
  * (cl/round16.h): the bits are those of all at once, and of each alone, and the copies take no memory that grows with
  * the batch. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "cl/cl.h"
 #include "core/philox.h"

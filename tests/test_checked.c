@@ -137,7 +137,20 @@ static gs_status wait_in_vain(gs_comm *c, void *context) {
     return GS_OK;
 }
 
+/* Each waits for the other, and the one that gives up first blames the other. */
+static gs_status wait_for_each_other(gs_comm *c, void *context) {
+    float x;
+    (void)context;
+    if (c->rank == 0) c->timeout = 0.3;
+    RANK_CHECK(c->rank > 1 || gs_comm_recv(c, &x, 4, 1 - c->rank) == GS_E_PEER, "a message came");
+    RANK_CHECK(c->rank != 1 || strstr(gs_message(), "rank 1 waits for message 1 from rank 0 (4 bytes), and "
+                                                    "rank 0 gave up: rank 1 sent nothing within 0.3 s"),
+               "%s", gs_message());
+    return GS_OK;
+}
+
 TEST(who_waits_in_vain_says_for_what) {
+    gs_test_ranks_checked_ok(&layouts[0], wait_for_each_other, NULL);
     gs_test_ranks_checked_ok(&layouts[0], wait_in_vain, NULL);
     gs_test_ranks_checked_ok(&layouts[1], wait_in_vain, NULL);
 }

@@ -1,8 +1,6 @@
 /* Activations in 16 bits (memory/halves.h) where several workers share a model: in a tensor group, and between the
  * stages of a pipeline. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "layer/tensor.h"
 #include "model/model.h"

@@ -1,7 +1,4 @@
 /* Weights with the names of torchvision (model/names.h). */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "model/names.h"
 #include "model/safetensors.h"
 #include "tests/files.h"

@@ -1,8 +1,5 @@
 /* Weights with the names of Hugging Face's GPT-2 (model/names.h). A file is written here as transformers does it,
  * from the names and shapes in tests/golden/gpt2.txt (tests/torch_gpt2.py), with its logits. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "core/text.h"
 #include "model/names.h"
 #include "model/safetensors.h"

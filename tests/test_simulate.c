@@ -4,8 +4,6 @@
 #include "tests/test.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "comm/virtual/record.h"
 #include "train/simulate/failures.h"

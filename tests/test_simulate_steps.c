@@ -2,8 +2,6 @@
 #include "tests/training.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "train/simulate/simulate.h"
 

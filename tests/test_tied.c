@@ -1,8 +1,6 @@
 /* The embedding's table as the weight of the output layer too (layer/tied.c): one tensor, and its gradient a sum of
  * two. Beside PyTorch's: the model `tied` in tests/model_cases.h. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include "tests/on_devices.h"
 #include "tests/operators.h"
 #include "tests/training.h"

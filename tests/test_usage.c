@@ -353,6 +353,9 @@ TEST(long_work_is_shown) {
         for (char *line = strtok(text, "\r\n"); line; line = strtok(NULL, "\r\n"))
             if (columns_of(line) > 80 + strlen("\033[K")) fail_msg("%zu columns: %s", columns_of(line), line);
     }
+    gs_test_program_prints(
+        1, "but jargon (test) has (64,1,1,1): it is a text; wanted such images, or weights of",
+        "eval --load %s/w --data jargon", folder);
 }
 
 TEST(a_run_without_tests) {

@@ -80,7 +80,7 @@ static gs_status compare(const checked *k) {
     return GS_OK;
 }
 
-static gs_status check(gs_comm *c, const gs_call *call) {
+static gs_status checked_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
     checked *k = c->state;
     GS_TRY(enter(c));
     notice mine = {call->operation, (int64_t)call->count, call->type,
@@ -88,12 +88,7 @@ static gs_status check(gs_comm *c, const gs_call *call) {
     gs_status status = gs_comm_all_gather(k->inner, mine, k->all, FIELDS, GS_I64);
     if (status != GS_OK)
         return keep(k, gs_context(status, "before %s, call %" PRId64, gs_call_text(call, false), k->calls));
-    return keep(k, compare(k));
-}
-
-static gs_status checked_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
-    checked *k = c->state;
-    GS_TRY(check(c, call));
+    GS_TRY(keep(k, compare(k)));
     return keep(k, gs_call_run(k->inner, call, in, out));
 }
 
@@ -146,15 +141,21 @@ static gs_status checked_send(gs_comm *c, const gs_envelope *e, const void *data
 }
 
 /* What was waited for, and why it did not come; without the note's "recv of 16 bytes: ", which nobody has called. What
- * does not speak of that is another failure, of which all ranks say the same. */
+ * does not speak of that is another failure, of which all ranks say the same. Who gave up first may blame this one. */
 static gs_status no_message(gs_status status, int rank, int from, const note *wanted) {
-    char call[32], cause[1024];
+    char call[32], cause[1024], blamed[32], first[48] = "";
+    int by;
     snprintf(call, sizeof call, "recv of %zu bytes", sizeof *wanted);
     const char *at = strstr(gs_message(), call), *end = at ? strstr(at, ": ") : NULL;
     if (!at) return status;
     snprintf(cause, sizeof cause, "%s", end ? end + 2 : gs_message());
-    return gs_fail(status, "rank %d waits for message %" PRId64 " from rank %d (%" PRId64 " byte%s): %s",
-                   rank, wanted->number, from, wanted->bytes, gs_s((unsigned long long)wanted->bytes), cause);
+    const int length = snprintf(blamed, sizeof blamed, "rank %d ", from);
+    if (sscanf(gs_message(), "rank %d", &by) == 1 && by != rank &&
+        strncmp(cause, blamed, (size_t)length) != 0)
+        snprintf(first, sizeof first, ", and rank %d gave up", by);
+    return gs_fail(status, "rank %d waits for message %" PRId64 " from rank %d (%" PRId64 " byte%s)%s: %s",
+                   rank, wanted->number, from, wanted->bytes, gs_s((unsigned long long)wanted->bytes), first,
+                   cause);
 }
 
 static gs_status checked_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {

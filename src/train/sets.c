@@ -239,8 +239,9 @@ gs_status gs_check_saved(const gs_settings *s, const gs_saved *saved, const gs_d
     gs_shape in = saved->in, has = set->shape;
     GS_TRY(check_saved_text(s, saved, set));
     if (saved->has_in && !gs_shape_same(in, has))
-        return gs_fail(GS_E_SHAPE, "%s holds a model for images %s, but %s has %s", s->load,
-                       gs_shape_tuple(in).text, set->name, gs_shape_tuple(has).text);
+        return gs_fail(GS_E_SHAPE, "%s holds a model for images %s, but %s has %s%s", s->load,
+                       gs_shape_tuple(in).text, set->name, gs_shape_tuple(has).text,
+                       set->text ? ": it is a text; wanted such images, or weights of a model of text" : "");
     gs_model *plan;
     gs_status status = gs_model_plan(s->model, has, &plan);
     if (status != GS_OK)

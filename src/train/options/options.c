@@ -222,7 +222,6 @@ const gs_run_option gs_run_table[] = {
      .agreement = GS_ALL_OR_NONE},
     {"save", GS_OPTION_TEXT, AT(save), 0, 0, "FILE", "write the weights (safetensors); on all ranks or none",
      GS_TRAINING, .agreement = GS_ALL_OR_NONE},
-
     {"names", GS_OPTION_NAMES, AT(names), 0, 0, "WHOSE",
      "how --save names the weights: own, torchvision (ResNet, VGG), huggingface (GPT-2); --load takes all",
      GS_LEARNING, .agreement = GS_MAY_DIFFER},
