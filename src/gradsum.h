@@ -10,7 +10,7 @@ extern "C" {
 
 #include "train/train.h"            /* training, step by step; begin here */
 #include "train/state.h"            /* to go on with a run */
-#include "train/ways/way.h"         /* ways to make a step; to write one */
+#include "train/strategy.h"         /* ways to make a step; to write one */
 #include "train/profile/profile.h"  /* where the time of training goes */
 #include "train/memory/memory.h"    /* what memory a run will take */
 #include "data/dataset.h"           /* load: images and labels */

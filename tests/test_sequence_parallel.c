@@ -8,7 +8,7 @@
 #include "tests/ranks.h"
 #include "tests/training.h"
 #include "train/layout/layout_plan.h"
-#include "train/ways/tensor.h"
+#include "train/tensor/tensor.h"
 
 static const char two[] = "cpu,cpu", four[] = "cpu,cpu,cpu,cpu";
 
@@ -221,7 +221,7 @@ TEST(bad_use_is_told) {
     s.tensor = 2;
     s.sequence = true;
     assert_fails(GS_E_USAGE, "--sequence: the model takes no sequences",
-                 gs_way_tensor.check_workers(&s, &(gs_dataset){.shape = {6, 1, 1, 0}}, 2));
+                 gs_tensor_check_workers(&s, &(gs_dataset){.shape = {6, 1, 1, 0}}, 2));
     gs_test_program_prints(2, "layer 0 (flatten): with --sequence each worker",
                            "train --model mlp --devices cpu,cpu --tensor 2 --sequence");
     gs_test_program_prints(

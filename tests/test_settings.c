@@ -3,7 +3,7 @@
 #include "tests/training.h"
 #include "train/profile/profile.h"
 #include "train/sweep/sweep.h"
-#include "train/ways/way.h"
+#include "train/strategy.h"
 
 /* All functions that take settings refuse them, with the sentence of the command line. */
 static void refuse(const gs_settings *s, const char *says) {
@@ -124,20 +124,17 @@ static gs_status is_not_written(gs_worker *w, gs_score *score) {
     return gs_fail(GS_E_USAGE, "the step is not written");
 }
 
-TEST(a_way_is_replaced) {
-    static const gs_way mine = {.name = "zero",
-                                .option = "--zero",
-                                .summary = "mine",
-                                .step = is_not_written},
-                        other = {.name = "other"};
+TEST(a_strategy_is_replaced) {
+    static const gs_strategy mine = {.name = "zero", .option = "--zero", .step = is_not_written},
+                             other = {.name = "other"};
     gs_settings s = gs_test_settings("cpu,cpu");
     gs_result r;
     s.zero = 1;
-    assert_fails(GS_E_USAGE, "'other' cannot replace 'zero'", gs_way_replace("zero", &other));
-    assert_fails(GS_E_USAGE, "no way is called 'other'", gs_way_replace("other", &other));
-    assert_ok(gs_way_replace("zero", &mine));
-    assert_ptr_equal(gs_way_of(&s), &mine);
+    assert_fails(GS_E_USAGE, "'other' cannot replace 'zero'", gs_strategy_replace("zero", &other));
+    assert_fails(GS_E_USAGE, "no strategy is called 'other'", gs_strategy_replace("other", &other));
+    assert_ok(gs_strategy_replace("zero", &mine));
+    assert_ptr_equal(gs_strategy_of(&s), &mine);
     assert_fails(GS_E_USAGE, "the step is not written", gs_train(&s, NULL, &r));
-    assert_ok(gs_way_replace("zero", NULL));
-    assert_ptr_equal(gs_way_of(&s), &gs_way_zero);
+    assert_ok(gs_strategy_replace("zero", NULL));
+    assert_ptr_equal(gs_strategy_of(&s), &gs_strategy_synchronous);
 }

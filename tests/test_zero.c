@@ -3,7 +3,7 @@
 
 #include "tests/devices.h"
 #include "tests/training.h"
-#include "train/ways/way.h"
+#include "train/strategy.h"
 
 /* A tied table, which is needed first and last, and blocks. */
 #define TIED                                                                                                 \

@@ -7,7 +7,7 @@
 #include "tests/heap.h"
 #include "tests/ranks.h"
 #include "tests/training.h"
-#include "train/ways/way.h"
+#include "train/strategy.h"
 
 /* ---- memory ---- */
 

@@ -25,12 +25,12 @@ typedef struct local {
 } local;
 
 static gs_status create(gs_worker *w) {
-    w->way_state = calloc(1, sizeof(local));
-    return w->way_state ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for local SGD");
+    w->strategy_state = calloc(1, sizeof(local));
+    return w->strategy_state ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for local SGD");
 }
 
 static void free_local(gs_worker *w) {
-    free(w->way_state);
+    free(w->strategy_state);
 }
 
 /* The average of what the workers have in x, weighted by the samples that each has seen: x = sum over workers of
@@ -43,7 +43,7 @@ static gs_status weighted_average(gs_sync *s, float *x, size_t count, double min
 /* The average of an array of this worker's device. The gradients, which are free between two steps, carry it. */
 static gs_status average(gs_worker *w, gs_mem x) {
     const gs_backend *ops = w->device->ops;
-    const local *l = w->way_state;
+    const local *l = w->strategy_state;
     gs_mem carrier = w->model->gradients;
     size_t count = w->model->params;
     void *host;
@@ -57,7 +57,7 @@ static gs_status average(gs_worker *w, gs_mem x) {
 /* The workers meet: the weights are averaged, and the optimiser's vectors (velocity) too; the epoch's counts are
  * summed. */
 static gs_status meet(gs_worker *w, gs_score *score) {
-    local *l = w->way_state;
+    local *l = w->strategy_state;
     gs_mem stats = gs_model_stats(w->model);
     float sum[GS_STATS];
     if (l->since.all > 0 && w->comm->size > 1) {
@@ -74,7 +74,7 @@ static gs_status meet(gs_worker *w, gs_score *score) {
 }
 
 static gs_status step(gs_worker *w, gs_score *score) {
-    local *l = w->way_state;
+    local *l = w->strategy_state;
     float stats[GS_STATS];
     bool time_to_meet;
 
@@ -94,7 +94,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
 }
 
 static gs_status end_epoch(gs_worker *w, gs_score *total) {
-    local *l = w->way_state;
+    local *l = w->strategy_state;
     GS_TRY(meet(w, total));
     l->stats[GS_STAT_LOSS] = l->stats[GS_STAT_CORRECT] = l->stats[GS_STAT_SAMPLES] = 0;
     return GS_OK;
@@ -110,16 +110,12 @@ static gs_status check(const gs_settings *s, bool chosen) {
                    "--sync local and --every H, the steps from one average to the next, need each other");
 }
 
-const gs_way gs_way_local = {.name = "local",
-                             .option = "--sync local",
-                             .no_bucket = "does not sum gradients in each step",
-                             .no_wire = "sends weights, which must not be rounded",
-                             .check = check,
-                             .describe = describe,
-                             .no_gradient = true,
-                             .all_measured = true,
-                             .apart = true,
-                             .create = create,
-                             .step = step,
-                             .end_epoch = end_epoch,
-                             .free = free_local};
+const gs_strategy gs_strategy_local = {.name = "local",
+                                       .option = "--sync local",
+                                       .check = check,
+                                       .describe = describe,
+                                       .apart = true,
+                                       .create = create,
+                                       .step = step,
+                                       .end_epoch = end_epoch,
+                                       .free = free_local};

@@ -1,6 +1,6 @@
 /* Lesson 11: what to write in lab.c.
  *
- * Tasks 11.1 and 11.2 are the book of an asynchronous server, src/train/ways/clocks.h:
+ * Tasks 11.1 and 11.2 are the book of an asynchronous server, src/train/strategies/clocks.h:
  *
  *     11.1   gs_clocks_may_go_on   who may begin the next step
  *     11.2   gs_clocks_apply       how stale is each gradient
@@ -13,7 +13,7 @@
 #pragma once
 
 #include "lab.h"
-#include "train/ways/clocks.h"
+#include "train/strategies/clocks.h"
 #include "train/internal.h"
 
 /* An epoch in which each worker makes `steps` steps. Workers and steps count from 0: step i of worker r takes

@@ -1,5 +1,5 @@
 /* Lab 16, as given: zero1_step becomes the step of --zero 1. In the open source the library's is
- * src/train/ways/zero.c. */
+ * src/train/zero/zero.c. */
 #include "tasks.h"
 
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 #include "cpu/cpu.h"
 #include "lab.h"
 #include "train/internal.h"
-#include "train/ways/tensor.h"
-#include "train/ways/way.h"
+#include "train/tensor/tensor.h"
+#include "train/strategy.h"
 
 /* Weights and gradients, with zeros behind them where the number of ranks does not divide the model. */
 typedef struct whole {
@@ -23,15 +23,18 @@ static size_t held(const gs_worker *w) {
 }
 
 static gs_status check(const gs_settings *s, bool chosen) {
-    if (chosen &&
-        (s->zero != 1 || s->optimizer != &gs_sgd || s->momentum <= 0 || s->weight_decay > 0 || s->clip > 0))
+    if (!chosen) return GS_OK;
+    if (s->zero != 1 || s->optimizer != &gs_sgd || s->momentum <= 0 || s->weight_decay > 0 || s->clip > 0)
         return gs_fail(GS_E_USAGE, "lab 16: --zero is zero1_step of lab.c; wanted --zero 1 and sgd with a "
                                    "momentum, without --weight-decay and --clip");
+    if (s->resume || s->save_state || s->checkpoint || s->offload || s->precision == GS_PRECISION_F16)
+        return gs_fail(GS_E_USAGE, "lab 16: zero1_step keeps no state, and works in f32, in memory; wanted "
+                                   "no --resume, --save-state, --checkpoint, --offload, --precision f16");
     return GS_OK;
 }
 
 static gs_status create(gs_worker *w) {
-    whole *all = w->way_state = calloc(1, sizeof *all);
+    whole *all = w->strategy_state = calloc(1, sizeof *all);
     if (!all) return gs_fail(GS_E_MEMORY, "lab 16: no memory");
     if (!w->device->ops->host_memory)
         return gs_fail(GS_E_USAGE, "lab 16: the device is %s; wanted cpu, whose memory lab.c can read",
@@ -45,7 +48,7 @@ static gs_status create(gs_worker *w) {
 }
 
 static void free_whole(gs_worker *w) {
-    whole *all = w->way_state;
+    whole *all = w->strategy_state;
     if (!all) return;
     free(all->weights);
     free(all->gradients);
@@ -53,7 +56,7 @@ static void free_whole(gs_worker *w) {
 }
 
 static gs_status step(gs_worker *w, gs_score *score) {
-    const whole *all = w->way_state;
+    const whole *all = w->strategy_state;
     const gs_model *m = w->model;
     gs_optimizer *o = w->optimizer;
     const size_t bytes = m->params * sizeof(float);
@@ -71,21 +74,19 @@ static gs_status step(gs_worker *w, gs_score *score) {
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
-static const gs_way of_lab = {.name = "zero",
-                              .option = "--zero",
-                              .summary = "zero1_step of lab.c",
-                              .no_bucket = "sums as lab.c does",
-                              .no_wire = "sends weights too, which must not be rounded",
-                              .no_state = "is a lab",
-                              .no_offload = "is a lab",
-                              .no_f16 = "is a lab",
-                              .no_gradient = true,
-                              .own_sums = true,
-                              .check = check,
-                              .create = create,
-                              .free = free_whole,
-                              .step = step};
+static void describe(const gs_settings *s, char *text, size_t size) {
+    (void)s;
+    snprintf(text, size, "zero1_step of lab.c");
+}
+
+static const gs_strategy of_lab = {.name = "zero",
+                                   .option = "--zero",
+                                   .check = check,
+                                   .describe = describe,
+                                   .create = create,
+                                   .free = free_whole,
+                                   .step = step};
 
 void lab_install(void) {
-    (void)gs_way_replace(of_lab.name, &of_lab);
+    (void)gs_strategy_replace(of_lab.name, &of_lab);
 }

@@ -11,8 +11,6 @@
 #include "cpu/cpu.h"
 #include "train/internal.h"
 
-extern const gs_way lab_way; /* ways.c */
-
 /* ---- attention ---- */
 
 enum { TILE = 16 };
@@ -68,14 +66,6 @@ static gs_status attention_forward(gs_device *device, gs_mem y_, gs_mem softmax_
     return GS_OK;
 }
 
-static void edit(gs_backend *table) {
-    table->attention_forward = attention_forward;
-}
-
-void lab_install(void) {
-    gs_backend_replace(edit);
-}
-
 /* ---- a step ---- */
 
 typedef struct lab_state {
@@ -84,7 +74,7 @@ typedef struct lab_state {
 } lab_state;
 
 static gs_status create(gs_worker *w) {
-    lab_state *l = w->way_state = calloc(1, sizeof *l);
+    lab_state *l = w->strategy_state = calloc(1, sizeof *l);
     if (!l) return gs_fail(GS_E_MEMORY, "no memory for lab 19");
     if (!w->device->ops->host_memory) return gs_fail(GS_E_USAGE, "lab 19 trains on the CPU: --device cpu");
     w->optimizer->clip = 0; /* lab_clip does it */
@@ -94,7 +84,7 @@ static gs_status create(gs_worker *w) {
 }
 
 static void free_state(gs_worker *w) {
-    lab_state *l = w->way_state;
+    lab_state *l = w->strategy_state;
     if (!l) return;
     free(l->own);
     free(l->piece);
@@ -103,7 +93,7 @@ static void free_state(gs_worker *w) {
 
 /* The sum over this worker's tokens becomes their mean, of which the student makes that of all. */
 static gs_status mean_of_all(gs_worker *w, float *gradient, const float *stats) {
-    const lab_state *l = w->way_state;
+    const lab_state *l = w->strategy_state;
     const size_t params = w->model->params;
     const double tokens = stats[GS_STAT_SAMPLES];
     for (size_t i = 0; i < params; i++) l->own[i] = (float)(gradient[i] / tokens); /* 0 / 0 without a token */
@@ -113,7 +103,7 @@ static gs_status mean_of_all(gs_worker *w, float *gradient, const float *stats) 
 }
 
 static gs_status clip(gs_worker *w, float *gradient) {
-    const lab_state *l = w->way_state;
+    const lab_state *l = w->strategy_state;
     const gs_model *m = w->model;
     double norm, factor;
     for (int t = 0; t < m->param_count; t++) {
@@ -150,11 +140,25 @@ static void describe(const gs_settings *s, char *text, size_t size) {
     snprintf(text, size, "the mean gradient made by lab 19");
 }
 
-const gs_way lab_way = {.name = "synchronous",
-                        .option = "--sync SCHEME",
-                        .no_bucket = "sums after backward",
-                        .no_wire = "sums in f32",
-                        .describe = describe,
-                        .create = create,
-                        .step = step,
-                        .free = free_state};
+static gs_status check(const gs_settings *s, bool chosen) {
+    if (chosen && (s->bucket || s->wire != GS_WIRE_F32))
+        return gs_fail(GS_E_USAGE, "lab 19 sums after backward, in f32: without --bucket and --wire");
+    return GS_OK;
+}
+
+static const gs_strategy of_lab = {.name = "synchronous",
+                                   .option = "--sync SCHEME",
+                                   .check = check,
+                                   .describe = describe,
+                                   .create = create,
+                                   .step = step,
+                                   .free = free_state};
+
+static void edit(gs_backend *table) {
+    table->attention_forward = attention_forward;
+}
+
+void lab_install(void) {
+    gs_backend_replace(edit);
+    (void)gs_strategy_replace(of_lab.name, &of_lab);
+}

@@ -1,6 +1,3 @@
-# The table of ways to train, with this lab's in it.
-LAB_19_WITH = lessons/19-gpt/ways.c
-
 # The experiment of this lesson's README: make build/lessons/19/experiment
 $(B)/lessons/19/experiment: $(call source_or_sealed,lessons/19-gpt/experiment.c,lessons/19/experiment.o) \
     $(B)/libgradsum.a

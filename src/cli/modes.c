@@ -12,7 +12,7 @@
 
 const char *gs_modes_sum(const gs_settings *s) {
     static char text[200];
-    gs_way_describe(s, text, sizeof text);
+    gs_strategy_describe(s, text, sizeof text);
     return text;
 }
 

@@ -121,7 +121,7 @@ void gs_tell_of_data(const char *command, const gs_worker *w) {
             set->name, set->classes - 1, outputs);
     char norm[32];
     const gs_batch_norm_groups *over = &w->settings->batch_norm;
-    if (over->over != GS_BATCH_NORM_GLOBAL && !gs_layer_of_batch(w->model->net) && !w->way->split)
+    if (over->over != GS_BATCH_NORM_GLOBAL && !gs_layer_of_batch(w->model->net) && !gs_has_stages(w))
         gs_tell(command, "note: --batch-norm %s changes nothing: the model has no batch_norm",
                 gs_batch_norm_text(over, norm, sizeof norm));
     if (w->settings->names == GS_NAMES_TORCHVISION && w->settings->save) tell_names(command, w->settings);

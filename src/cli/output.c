@@ -212,7 +212,7 @@ static void on_start(void *context, const gs_worker *w) {
     gs_progress *p = context;
     gs_working(NULL, 0, NULL);
     p->started = gs_seconds();
-    p->parts = w->way->apart ? w->comm->size : 1;
+    p->parts = w->strategy->apart ? w->comm->size : 1;
     p->answers = gs_model_answers(w->model);
     p->bar_epoch = 0;
     p->tokens = w->train_set->text ? w->train_set->text->context : 0;

@@ -12,7 +12,7 @@
 #include "core/clock.h"
 #include "core/decimal.h"
 #include "core/memory.h"
-#include "train/ways/way.h"
+#include "train/strategy.h"
 
 struct gs_log {
     gs_log_options options;
@@ -146,7 +146,7 @@ static void on_start(void *context, const gs_worker *w) {
     log->run.options = &log->options;
     log->run.rank0 = w;
     log->run.devices = log->devices;
-    log->alone = w->way->apart;
+    log->alone = w->strategy->apart;
     strftime(log->run.started, sizeof log->run.started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     if (is_open(log)) check(log, gs_log_write_run(path_of(log, "run.json"), &log->run, &log->run_text));
     if (log->next.start) log->next.start(log->next.context, w);
@@ -231,9 +231,9 @@ static void on_timeline(void *context, const gs_timeline_part *parts, int worker
     if (log->next.timeline) log->next.timeline(log->next.context, parts, workers);
 }
 
-/* Where the way to train leaves something else in the array of gradients, there are none to show. */
+/* Where workers do not sum gradients, or have parts of them, there are none to show. */
 static gs_status write_epoch(gs_log *log, const gs_epoch_report *r) {
-    bool shown = !log->rank0->way->no_gradient && gs_holds_all(log->rank0) &&
+    bool shown = !log->rank0->strategy->apart && gs_holds_all(log->rank0) &&
                  !log->rank0->optimizer->ops->spends_gradient && log->last_samples > 0;
     float scale = shown ? (float)(1 / log->last_samples) : 0;
     GS_TRY(gs_metrics_epoch(log->metrics, log->time, r));

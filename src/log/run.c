@@ -11,7 +11,7 @@
 #include "io/file.h"
 #include "model/model_text.h"
 #include "train/options/options.h"
-#include "train/ways/way.h"
+#include "train/strategy.h"
 
 /* ---- memory ---- */
 

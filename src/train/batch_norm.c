@@ -66,7 +66,7 @@ gs_status gs_largest_piece(const gs_settings *s, gs_shape in, size_t *most) {
 
 /* All samples of a global batch must be there at the same time, on workers that wait for each other. */
 static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
-    const gs_way *way = gs_way_of(s);
+    const gs_strategy *strategy = gs_strategy_of(s);
     size_t most = s->micro_batch ? s->micro_batch : GLOBAL_MOST;
     const int groups = workers / gs_stages_of(s);
     size_t part = (batch + (size_t)groups - 1) / (size_t)groups;
@@ -76,19 +76,19 @@ static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
             "--batch-norm global does not work with %s: a batch's %d virtual shards are computed one after "
             "the "
             "other, and statistics of the global batch need all of them at once; %s; or --exact alone",
-            gs_way_option(s), GS_EXACT_SHARDS, advice);
-    if (way->split || (s->exact && s->tensor > 1))
+            gs_strategy_option(s), GS_EXACT_SHARDS, advice);
+    if (s->pipeline > 1 || (s->exact && s->tensor > 1))
         return gs_fail(
             GS_E_USAGE,
             "--batch-norm global: %s computes a batch in micro-batches, one after the other, and statistics "
             "of the global batch need all samples at once; %s",
-            way->split ? way->option : "--exact", advice);
-    if (way->apart && workers > 1)
+            s->pipeline > 1 ? "--pipeline" : "--exact", advice);
+    if (strategy->apart && workers > 1)
         return gs_fail(
             GS_E_USAGE,
             "--batch-norm global: with %s the %d workers do not wait for each other in each step, so "
             "they cannot share statistics; %s",
-            way->option, workers, advice);
+            strategy->option, workers, advice);
     if (s->accumulate > 1)
         return gs_fail(
             GS_E_USAGE,
@@ -155,9 +155,8 @@ static gs_status sum_over_workers(void *worker, double *numbers, size_t count) {
 }
 
 bool gs_batch_norm_would_be_shared(const gs_settings *s, const gs_layer *net, int replicas) {
-    const gs_way *way = gs_way_of(s);
-    if (s->batch_norm.over != GS_BATCH_NORM_GLOBAL || way->apart) return false;
-    if (replicas == 1 && !way->share) return false;
+    if (s->batch_norm.over != GS_BATCH_NORM_GLOBAL || gs_strategy_of(s)->apart) return false;
+    if (replicas == 1 && !s->exact) return false; /* its virtual shards are several even then */
     return gs_layer_of_batch(net);
 }
 
@@ -168,6 +167,6 @@ bool gs_batch_norm_is_shared(const gs_worker *w) {
 void gs_batch_norm_begin(gs_worker *w, gs_pass *pass) {
     pass->group = w->settings->batch_norm.group;
     if (!gs_batch_norm_is_shared(w)) return;
-    pass->sum_over_workers = w->way->share ? w->way->share : sum_over_workers;
+    pass->sum_over_workers = w->lockstep ? gs_lockstep_share : sum_over_workers;
     pass->sum_context = w;
 }

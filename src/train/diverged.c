@@ -88,7 +88,7 @@ gs_status gs_check_divergence(gs_worker *w) {
             w->step, (double)GS_LOSS_SCALE_LEAST, w->optimizer->loss_scale.floored);
     }
     double first = w->diverged.step > 0 ? (double)w->diverged.step : INFINITY;
-    if (w->way->apart) GS_TRY(gs_comm_all_reduce(w->comm, &first, 1, GS_F64, GS_MIN));
+    if (w->strategy->apart) GS_TRY(gs_comm_all_reduce(w->comm, &first, 1, GS_F64, GS_MIN));
     if (!isfinite(first)) return GS_OK;
     double loss = (double)w->diverged.step == first ? w->diverged.loss : -INFINITY; /* NaN wins */
     GS_TRY(gs_comm_all_reduce(w->comm, &loss, 1, GS_F64, GS_MAX));

@@ -1,9 +1,10 @@
 #include "train/elastic/carry.h"
 #include "train/internal.h"
+#include "train/reducer.h"
 #include "train/offload/offload.h"
 #include "train/run.h"
 #include "train/state.h"
-#include "train/ways/tensor.h"
+#include "train/tensor/tensor.h"
 
 #include "core/clock.h"
 #include "train/digest/digest.h"
@@ -35,7 +36,7 @@ static gs_status test(gs_worker *w, stopwatch *watch, const gs_observer *observe
 /* Is it time for one of the evaluations within an epoch, after `done` of its steps? */
 static bool is_test_due(const gs_worker *w, size_t done, size_t steps) {
     size_t tests = (size_t)w->settings->tests;
-    if (tests < 2 || w->way->apart || done == steps) return false; /* the last one is not within it */
+    if (tests < 2 || w->strategy->apart || done == steps) return false; /* the last one is not within it */
     return done * tests / steps != (done - 1) * tests / steps;
 }
 
@@ -47,7 +48,7 @@ static gs_status one_epoch(gs_worker *w, int epoch, stopwatch *watch, const gs_o
     const size_t done = (size_t)(w->step % steps); /* by an earlier run */
     if (s->steps && s->steps - w->step < steps - done) steps = done + (size_t)(s->steps - w->step);
     *total = (gs_score){0};
-    if (w->way->begin_epoch) GS_TRY(w->way->begin_epoch(w, steps));
+    if (w->strategy->begin_epoch) GS_TRY(w->strategy->begin_epoch(w, steps));
     bool diverged = false;
     for (size_t i = done; i < steps && !total->stop && !diverged; i++) {
         gs_score score;
@@ -61,7 +62,7 @@ static gs_status one_epoch(gs_worker *w, int epoch, stopwatch *watch, const gs_o
         total->samples += score.samples;
         total->stop = score.stop;
         bool bad = gs_watch_loss(w, score.loss, w->step) || gs_is_hopeless(w);
-        diverged = bad && !w->way->apart; /* these tell each other by the request to stop */
+        diverged = bad && !w->strategy->apart; /* these tell each other by the request to stop */
         if (!diverged && !total->stop) GS_TRY(gs_checkpoints_after_step(w, observer, &score));
         if (observer->step) observer->step(observer->context, epoch, i + 1, steps, &score);
         gs_step_times_ended(&w->measured.times, gs_seconds(), w->piece.batch == w->batch);
@@ -70,10 +71,11 @@ static gs_status one_epoch(gs_worker *w, int epoch, stopwatch *watch, const gs_o
             total->stop = score.stop;
         }
     }
-    if (w->way->end_epoch) GS_TRY(gs_context(w->way->end_epoch(w, total), "end of epoch %d", epoch));
+    if (w->strategy->end_epoch)
+        GS_TRY(gs_context(w->strategy->end_epoch(w, total), "end of epoch %d", epoch));
     gs_watch_loss(w, total->loss, w->step);
     GS_TRY(gs_check_divergence(w));
-    if (w->way->apart && !total->stop) GS_TRY(gs_checkpoints_after_step(w, observer, total));
+    if (w->strategy->apart && !total->stop) GS_TRY(gs_checkpoints_after_step(w, observer, total));
     return w->device->ops->finish(w->device);
 }
 
@@ -136,12 +138,13 @@ static gs_status test_ended(gs_worker *w, const gs_observer *observer, gs_result
     return GS_OK;
 }
 
-/* What the way to train needs, and the sum of gradients. */
-gs_status gs_make_way(gs_worker *w) {
+/* What the strategy needs, and the sum of gradients. */
+gs_status gs_make_strategy(gs_worker *w) {
     gs_comm *replicas = w->groups.comm[GS_DP];
     w->groups.met = !w->settings->rehearses;
     if (w->groups.layout.tp > 1) GS_TRY(gs_tensor_create(w));
-    if (w->way->create) GS_TRY(w->way->create(w));
+    if (w->strategy->create) GS_TRY(w->strategy->create(w));
+    if (w->reducer) GS_TRY(w->reducer->create(w));
     if (w->tensor) GS_TRY(gs_tensor_create_sums(w));
     GS_TRY(gs_holding_list(w));
     const gs_sync_array sums = {w->sync_most, w->settings->wire, gs_model_tail(w->model)};
@@ -159,13 +162,13 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     double seconds = 0, samples = 0, waited = 0;
     w->observer = observer;
     result->test_loss = result->test_accuracy = NAN; /* until there is a test */
-    if (!w->way->split) GS_TRY(gs_warm_up(w));       /* a stage's first step is its warm-up */
+    if (!gs_has_stages(w)) GS_TRY(gs_warm_up(w));    /* a stage's first step is its warm-up */
     if (s->begin) GS_TRY(gs_state_restore(w));
     GS_TRY(gs_digest_create(w));
-    GS_TRY(gs_make_way(w));
+    GS_TRY(gs_make_strategy(w));
     GS_TRY(gs_checkpoints_create(w));
     GS_TRY(gs_carry_book(w));
-    if (w->comm->size > 1 && (w->way->split || s->zero || s->tensor > 1))
+    if (w->comm->size > 1 && (gs_has_stages(w) || s->zero || s->tensor > 1))
         GS_TRY(gs_report_devices(w, &w->devices));
     if (w->device->offload) GS_TRY(w->device->ops->settle(w->device));
     w->away_before = w->device->away;
@@ -227,7 +230,8 @@ gs_status gs_train_epochs(gs_worker *w, const gs_observer *observer, gs_result *
     result->waited = seconds > 0 ? waited / seconds : 0;
     for (int p = 0; p < GS_PHASES; p++)
         result->phase[p] = w->measured.steps ? w->measured.phase[p] / (double)w->measured.steps : 0;
-    if (w->way->report) GS_TRY(w->way->report(w, result));
+    if (w->strategy->report) GS_TRY(w->strategy->report(w, result));
+    if (w->reducer) w->reducer->report(w, result);
     gs_tensor_tell(w, result);
     GS_TRY(gs_report_offload(w, &result->offload));
     GS_TRY(collect_sent(w, result));

@@ -3,6 +3,7 @@
 #include "core/shard.h"
 #include "train/confusion.h"
 #include "train/internal.h"
+#include "train/reducer.h"
 
 #include <stdlib.h>
 
@@ -90,7 +91,7 @@ static gs_status score_block_in_stages(gs_worker *w, const gs_dataset *set, size
     bool scored;
     GS_TRY(load_block(w, set, block, &pass));
     w->device->steady = true;
-    gs_status status = w->way->score(w, &pass, &scored);
+    gs_status status = w->strategy->score(w, &pass, &scored);
     w->device->steady = false;
     if (status != GS_OK || !scored || w->groups.place.part > 0) return status;
     return w->device->ops->read(w->device, stats, gs_model_stats(w->model), GS_STATS * sizeof(float));
@@ -101,7 +102,7 @@ gs_status gs_evaluate(gs_worker *w, const gs_dataset *set, gs_score *score) {
 }
 
 static bool has_stage(const gs_worker *w) {
-    return w->way->split && w->train_set;
+    return gs_has_stages(w) && w->train_set;
 }
 
 /* All parts and stages of a replica have the same ones. */
@@ -141,7 +142,7 @@ gs_status gs_evaluate_classes(gs_worker *w, const gs_dataset *set, gs_score *sco
     }
     if (w->comm->rank == 0) gs_test_has_no_stop = 0;
     const bool one_less = mine.count < gs_shard_of(blocks, 0, w->groups.layout.dp).count;
-    if (status == GS_OK && one_less && w->way->attend && w->way_state) status = w->way->attend(w);
+    if (status == GS_OK && one_less && w->reducer_state && w->reducer->join) status = w->reducer->join(w);
 
     /* The only synchronisation: each block's numbers come from one worker, all others add 0, so this sum is
      * exact. */

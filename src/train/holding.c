@@ -7,7 +7,7 @@
 #include "core/shard.h"
 #include "layer/tensor.h"
 #include "train/internal.h"
-#include "train/ways/pipeline.h"
+#include "train/strategies/pipeline.h"
 
 /* ---- units ---- */
 

@@ -30,7 +30,7 @@ typedef struct gs_held_unit {
     size_t own_at;  /* where the own part is in an array of parts: | own parts of all units | all rests |, */
     size_t rest_at; /* and the rest. Each vector of the optimiser is such an array */
     int begin, end; /* the layers begin .. end - 1 of the outermost sequence */
-    bool stays;     /* from its first use to its last one; another window holds it (ways/zero.h) */
+    bool stays;     /* from its first use to its last one; another window holds it (zero/zero.h) */
 } gs_held_unit;
 
 /* Running numbers of layers, which all replicas have. */

@@ -1,11 +1,11 @@
-/* What the files of src/train/ share, besides what train.h and ways/way.h tell everyone. */
+/* What the files of src/train/ share, besides what train.h and strategy.h tell everyone. */
 #pragma once
 
 #include <sched.h>
 #include "core/busy.h"
 #include "core/shard.h"
 #include "model/safetensors.h"
-#include "train/ways/way.h"
+#include "train/strategy.h"
 
 /* In how many passes a worker goes through its part of a batch, by --accumulate, or by the micro-batches of a pipeline;
  * --exact has virtual shards instead. */
@@ -28,8 +28,8 @@ void *gs_host_alloc(gs_worker *, gs_memory_kind, size_t bytes);
 
 /* ---- epochs.c ---- */
 
-/* After the worker: what its way to train keeps, and worker->sync. */
-gs_status gs_make_way(gs_worker *);
+/* After the worker: what its strategy and its reducer keep, and worker->sync. */
+gs_status gs_make_strategy(gs_worker *);
 
 /* ---- evaluate.c ---- */
 
@@ -187,9 +187,6 @@ static inline bool gs_are_divided(const gs_model *m) {
 /* GS_E_USAGE: a number is set that the optimiser does not take, such as Adam with --momentum. */
 gs_status gs_check_optimizer(const gs_settings *);
 
-/* GS_E_USAGE: with --exact, --accumulate asks for more passes than a worker has virtual shards. */
-gs_status gs_exact_check_passes(const gs_settings *, const gs_dataset *ignored, int workers);
-
 /* ---- verify.c ---- */
 
 /* After a step, every --verify steps: GS_E_DIFFER naming step, worker and layer if not all workers have the
@@ -221,7 +218,3 @@ gs_status gs_check_weights(const gs_worker *, const float *weights);
  * first .. first + samples - 1. */
 gs_status gs_check_inferred_loss(gs_worker *, double loss);
 gs_status gs_check_logits(const gs_worker *, const float *logits, size_t first, size_t samples);
-
-/* ---- ways/exact.c ---- */
-
-enum { GS_EXACT_SHARDS = 8 /* virtual shards of the global batch */ };

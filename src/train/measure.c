@@ -2,7 +2,7 @@
 #include "core/clock.h"
 #include "train/run.h"
 #include "train/timeline/timeline.h"
-#include "train/ways/way.h"
+#include "train/strategy.h"
 
 const char *const gs_phase_names[GS_PHASES] = {"data", "forward", "backward", "sync", "update"};
 
@@ -11,7 +11,7 @@ enum { MEASURE_EVERY = 8 };
 static const double LOOK = 0.1; /* s */
 
 static bool is_measured(const gs_worker *w) {
-    return w->settings->measure && (w->way->all_measured || w->step % MEASURE_EVERY == 1);
+    return w->settings->measure && (w->settings->every > 0 || w->step % MEASURE_EVERY == 1);
 }
 
 gs_status gs_phase_ends(gs_worker *w, gs_phase phase) {

@@ -40,18 +40,22 @@ gs_status gs_leaf(gs_worker *w, int k) {
     return w->lockstep ? gs_lockstep_leaf(w->lockstep, k) : gs_gradient(w);
 }
 
-gs_status gs_local_gradient(gs_worker *w) {
-    const gs_model *m = w->model;
-    const gs_backend *ops = w->device->ops;
-    const size_t count = m->saved + GS_STATS;
-    void *dw;
-    if (w->order.leaves < 2) return gs_leaf(w, 0);
-    for (int k = 0; k < w->order.leaves; k++) {
-        GS_TRY(gs_leaf(w, k));
-        GS_TRY(ops->map(w->device, m->gradients, count * sizeof(float), &dw));
-        (void)gs_order_leaf(&w->order, 0, count, k, dw);
-        GS_TRY(ops->unmap(w->device, m->gradients, dw));
-        GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
+/* Only where each operator is known to give the same bits. */
+gs_status gs_exact_check(const gs_settings *s) {
+    if (!s->exact) return GS_OK;
+    for (int i = 0; i < gs_devices_count(s->devices); i++) {
+        char name[48];
+        GS_TRY(gs_devices_name(s->devices, i, name));
+        if (strcmp(name, "cpu") != 0)
+            return gs_fail(GS_E_USAGE,
+                           "--exact: device '%s': only cpu is known to give the same bits for the same "
+                           "samples; wanted --devices cpu,...",
+                           name);
     }
+    if (s->threads > 1)
+        return gs_fail(GS_E_USAGE,
+                       "--exact: --threads %d: splitting products over threads changes their bits; wanted 1 "
+                       "thread per worker",
+                       s->threads);
     return GS_OK;
 }

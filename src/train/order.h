@@ -1,5 +1,12 @@
-/* The order in which the gradients of a step are added, where their bits must not depend on the number of workers
- * (--exact): one fixed binary tree over 8 leaves, the virtual shards of a batch.
+/* --exact: the same weights, to the bit, for 1, 2, 4 and 8 workers.
+ *
+ * Floating-point addition is not associative: (a + b) + c and a + (b + c) round differently. So N workers give the bits
+ * of one only if all numbers are added in the same order, whatever N is. Two things fix it:
+ *
+ * 1. The global batch is cut into 8 virtual shards. The gradient of each is computed alone, by operators that see the
+ *    same samples in the same shapes, on one CPU thread (how a product is cut over threads changes the order of its
+ *    sums too). A shard may be empty: then it adds zeros in its place. Counts and loss travel in the same array.
+ * 2. The 8 gradients are the leaves of one fixed binary tree:
  *
  *        leaf             0     1     2     3     4     5     6     7
  *                          \   /       \   /       \   /       \   /
@@ -21,6 +28,13 @@
  *     after leaf 1: level 1 holds 0+1
  *     after leaf 2: level 1 holds 0+1, level 0 holds 2
  *     after leaf 3: the array of leaf 3 is (0+1)+(2+3), if that is the last one; else level 2 holds it
+ *
+ * Linear layers that workers can share (layer/tensor.h) add their longest sums in 8 parts too, in such a tree, whether
+ * they are shared or not: so --tensor gives the same bits. batch_norm with statistics of the global batch needs all
+ * leaves at once: see lockstep.c.
+ *
+ * The price: products of an eighth of the batch, which are slower than larger ones; an addition of all gradients for
+ * each leaf but the first; log2 N rounds with the whole array, where a ring sends less than two arrays.
  */
 #pragma once
 
@@ -30,8 +44,12 @@
 #include "core/error.h"
 
 struct gs_worker;
+struct gs_settings;
 
-enum { GS_ORDER_LEVELS = 3 /* within one worker, at most */ };
+enum {
+    GS_EXACT_SHARDS = 8, /* virtual shards of the global batch */
+    GS_ORDER_LEVELS = 3  /* within one worker, at most */
+};
 
 typedef struct gs_order {
     int leaves;                    /* of this worker in each step; 0: its sums have no such order */
@@ -43,18 +61,23 @@ typedef struct gs_order {
 gs_status gs_order_create(struct gs_worker *, size_t count);
 void gs_order_free(gs_order *);
 
+/* How many gradients a worker computes and sums in a step; without --exact one. */
+static inline int gs_order_leaves(const gs_order *o) {
+    return o->leaves > 1 ? o->leaves : 1;
+}
+
 /* x: the floats at .. at + count - 1 of leaf k = 0, 1, ... It becomes the largest sum that it completes, and is kept.
  * True: it was the last leaf, and x is the sum of all. Ranges may be at different leaves. */
 bool gs_order_leaf(const gs_order *, size_t at, size_t count, int k, float *x);
 
-/* dw and counts of this worker, of all its leaves (gs_leaf); without --exact of its part of the batch. */
-gs_status gs_local_gradient(struct gs_worker *);
+/* GS_E_USAGE: --exact with settings whose bits are not known to be the same for any number of workers. */
+gs_status gs_exact_check(const struct gs_settings *);
 
 /* The levels above the leaves of one worker: x[0 .. count - 1] = the sum of what came from all `workers`, in their
  * order in x, neighbours first. */
 void gs_add_neighbours(float *x, size_t count, int workers);
 
-/* ---- ways/lockstep.c: leaves that are computed together ---- */
+/* ---- lockstep.c: leaves that are computed together ---- */
 
 typedef struct gs_lockstep gs_lockstep;
 

@@ -5,7 +5,7 @@
 #include "core/clock.h"
 #include "core/jobs.h"
 #include "train/buckets.h"
-#include "train/ways/way.h"
+#include "train/strategy.h"
 
 #include <stdlib.h>
 
@@ -116,11 +116,12 @@ static gs_status release(void *overlap, size_t first) {
 }
 
 gs_status gs_overlap_create(gs_worker *w) {
-    gs_overlap *o = w->way_state = calloc(1, sizeof *o);
+    gs_overlap *o = w->reducer_state = calloc(1, sizeof *o);
     if (!o) return gs_fail(GS_E_MEMORY, "no memory for --bucket");
     o->worker = w;
     GS_TRY(create(o));
     w->final = release;
+    w->final_context = o;
     w->sync_most = 0;
     for (int i = 0; i < o->buckets; i++)
         if (o->bucket[i].count > w->sync_most) w->sync_most = o->bucket[i].count;

@@ -45,7 +45,7 @@
 
 typedef struct gs_overlap gs_overlap;
 
-/* Cut the worker's gradients by settings->bucket, and start its thread: worker->way_state, which is told of final
+/* Cut the worker's gradients by settings->bucket, and start its thread: worker->reducer_state, which is told of final
  * gradients from now on. worker->sync, for sums of worker->sync_most floats, must be there before the first release. */
 gs_status gs_overlap_create(gs_worker *);
 

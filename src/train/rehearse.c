@@ -8,7 +8,7 @@
 #include "train/internal.h"
 #include "train/memory/memory.h"
 #include "train/run.h"
-#include "train/ways/tensor.h"
+#include "train/tensor/tensor.h"
 
 /* ---- the calls of a worker ---- */
 
@@ -25,7 +25,7 @@ static gs_status rehearse_piece(gs_worker *w, size_t n) {
 /* Whole batches are alike, and the last one of an epoch may be smaller. Pieces of one size are alike too, except the
  * first two, which find other pages of what is offloaded; and in sequence they differ by one sample, except the last. */
 static gs_status rehearse_gradient(gs_worker *w, uint64_t done) {
-    if (w->way->rehearse) return w->way->rehearse(w, done);
+    if (w->strategy->rehearse) return w->strategy->rehearse(w, done);
     gs_schedule schedule = w->schedule;
     schedule.done = done;
     gs_schedule_place at = gs_schedule_begin(&schedule);
@@ -46,10 +46,10 @@ static gs_status rehearse_test(gs_worker *w, size_t n) {
     bool scored;
     if (n == 0) return GS_OK;
     w->device->steady = true;
-    const gs_status status = w->way->split ? w->way->score(w, &pass, &scored)
+    const gs_status status = gs_has_stages(w) ? w->strategy->score(w, &pass, &scored)
                                            : gs_model_forward(w->model, &pass, w->input.x, &logits);
     w->device->steady = false;
-    if (status != GS_OK || w->way->split) return status;
+    if (status != GS_OK || gs_has_stages(w)) return status;
     return gs_model_loss(w->model, &pass, logits, w->input.answers);
 }
 
@@ -86,7 +86,7 @@ static gs_status rehearse_step(gs_worker *w, uint64_t done) {
 static gs_status rehearse_epoch(gs_worker *w, uint64_t steps, bool last) {
     const bool offload = w->device->offload != 0, more = steps > 1;
     const int alike =
-        more && (w->way->split || offload) ? 2 : 1; /* the second with the first's scratch memory */
+        more && (gs_has_stages(w) || offload) ? 2 : 1; /* the second with the first's scratch memory */
     const int tests = w->settings->tests, times = more && offload && tests > 1 ? 2 : 1;
     for (int i = 0; i < times; i++) {
         for (int k = 0; k < alike; k++) GS_TRY(rehearse_step(w, 0));
@@ -103,11 +103,11 @@ static gs_status rehearse(gs_worker *w) {
     const uint64_t epoch = gs_steps_of_epoch(w->train_set->count, w->batch);
     const uint64_t all = epoch * (uint64_t)s->epochs, steps = s->steps && s->steps < all ? s->steps : all;
     const bool keeps = s->keep.best && (w->comm->rank == 0 || gs_are_divided(w->model));
-    if (!w->way->split) { /* as gs_warm_up does */
+    if (!gs_has_stages(w)) { /* as gs_warm_up does */
         GS_TRY(rehearse_piece(w, w->schedule.most));
         GS_TRY(gs_optimizer_warm_up(o));
     }
-    GS_TRY(gs_make_way(w));
+    GS_TRY(gs_make_strategy(w));
     GS_TRY(gs_checkpoints_create(w));
     GS_TRY(gs_carry_book(w));
     for (uint64_t i = 0; i * epoch < steps && i < (w->device->offload ? 3 : 1); i++) {
@@ -159,7 +159,7 @@ static gs_status list_layers(gs_memory_plan *p, const gs_worker *w) {
     size_t params = 0; /* in its layers */
     gs_model *m = w->model;
     (void)gs_layer_walk(m->net, count_params, &params);
-    for (int i = 0; w->way->model && (m = w->way->model(w, i)); i++) {
+    for (int i = 0; w->strategy->model && (m = w->strategy->model(w, i)); i++) {
         if (i == 0) params = 0;
         (void)gs_layer_walk(m->net, count_params, &params);
     }
@@ -175,8 +175,8 @@ static gs_status list_layers(gs_memory_plan *p, const gs_worker *w) {
     p->again = r.forward > 0 ? r.again / r.forward : 0;
     p->shared = p->worker[0].use[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS] +
                 p->worker[0].use[GS_OFFLOADED].bytes[GS_MEMORY_ACTIVATIONS];
-    if (!w->way->model) return gs_layer_walk(w->model->net, list_layer, &to);
-    for (int i = 0; (m = w->way->model(w, i)); i++) GS_TRY(gs_layer_walk(m->net, list_layer, &to));
+    if (!w->strategy->model) return gs_layer_walk(w->model->net, list_layer, &to);
+    for (int i = 0; (m = w->strategy->model(w, i)); i++) GS_TRY(gs_layer_walk(m->net, list_layer, &to));
     return GS_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "core/text.h"
 #include "layer/memory/recompute.h"
 #include "train/internal.h"
+#include "train/tensor/tensor.h"
 #include "train/offload/offload.h"
 #include "train/options/options.h"
 
@@ -170,8 +171,6 @@ static gs_status check_loss(const gs_settings *s) {
 }
 
 static gs_status check_state(const gs_settings *s) {
-    const gs_way *chosen = gs_way_of(s);
-    const char *option = s->resume ? "--resume" : s->checkpoint ? "--checkpoint" : "--save-state";
     const bool timed = s->checkpoint_every.steps > 0 || s->checkpoint_every.seconds > 0;
     if (!s->checkpoint && (timed || s->keep.checkpoints > 0))
         return gs_fail(GS_E_USAGE, "--%s is for checkpoints: it needs --checkpoint DIR",
@@ -180,9 +179,6 @@ static gs_status check_state(const gs_settings *s) {
         return gs_fail(GS_E_USAGE,
                        "--keep best compares test results, and --tests 0 makes none; use only one of them");
     if (!s->resume && !s->save_state && !s->checkpoint) return GS_OK;
-    if (chosen->no_state)
-        return gs_fail(GS_E_USAGE, "%s %s: it does not work with %s", chosen->option, chosen->no_state,
-                       option);
     if (s->resume && s->load)
         return gs_fail(GS_E_USAGE,
                        "--resume goes on with a run, and --load begins a new one with a file's weights; use "
@@ -206,7 +202,7 @@ static gs_status check_state(const gs_settings *s) {
 
 /* Layers have one watcher at a time; and where each worker goes on by itself, steps are not those of one. */
 static gs_status check_digest(const gs_settings *s) {
-    const gs_way *chosen = gs_way_of(s);
+    const gs_strategy *chosen = gs_strategy_of(s);
     if (!s->digest) return GS_OK;
     if (chosen->apart)
         return gs_fail(GS_E_USAGE,
@@ -218,29 +214,84 @@ static gs_status check_digest(const gs_settings *s) {
                    "or --trace-steps none");
 }
 
-/* One of those whose conditions the settings must meet. */
-static gs_status check_part(const gs_settings *s, const gs_way *part) {
-    if (s->bucket && part->no_bucket)
-        return gs_fail(GS_E_USAGE, "%s %s: it does not work with --bucket", part->option, part->no_bucket);
-    if (s->wire != GS_WIRE_F32 && part->no_wire)
-        return gs_fail(GS_E_USAGE, "%s %s: it does not work with --wire %s", part->option, part->no_wire,
-                       gs_wire_name(s->wire));
-    if (s->precision == GS_PRECISION_F16 && part->no_f16)
-        return gs_fail(GS_E_USAGE, "%s %s: it does not work with --precision f16; bf16 skips none",
-                       part->option, part->no_f16);
+/* ---- what does not go together ---- */
+
+enum { TENSOR, PIPELINE, ZERO, EXACT, LOCAL, ASYNC, SCHEME, BUCKET, WIRE, F16, STATE, OFFLOAD, CHOICES };
+static const char *const option[CHOICES] = {"--tensor",     "--pipeline",      "--zero",       "--exact",
+                                            "--sync local", "--sync async",    "--sync",       "--bucket",
+                                            "--wire",       "--precision f16", "--save-state", "--offload"};
+
+#define NO_SUM "does not sum gradients in each step, so there is nothing to sum during backward"
+#define ALONE "lets each worker update by itself, so no worker knows whether the others skip an update"
+static const struct {
+    int a, b;
+    const char *why;
+} refusals[] = {
+    {TENSOR, SCHEME, "sums gradients among the workers that have the same part, in an order of its own"},
+    {TENSOR, BUCKET, "sums within a group during backward, and other sums would come in between"},
+    {TENSOR, WIRE, "sends activations too, which are not rounded"},
+    {PIPELINE, SCHEME, "sums the gradients of each stage among the workers that have it, by messages"},
+    {PIPELINE, BUCKET, "sums the gradients of a stage when all its micro-batches are done"},
+    {PIPELINE, WIRE, "sends activations too, which are not rounded"},
+    {PIPELINE, OFFLOAD, "gives each worker its stage of the layers and of the vectors already"},
+    {ZERO, SCHEME, "divides the sum of gradients among the workers, by a reduce-scatter"},
+    {ZERO, BUCKET, "cuts the gradients among the workers, by layers as it suits that"},
+    {ZERO, WIRE, "sends weights too, which must not be rounded"},
+    {EXACT, SCHEME, "adds in its own order"},
+    {EXACT, BUCKET, "adds in one fixed tree after backward"},
+    {EXACT, WIRE, "gives the same bits for any number of workers, if values are not rounded on the way"},
+    {LOCAL, BUCKET, NO_SUM},
+    {LOCAL, WIRE, "sends weights, which must not be rounded"},
+    {LOCAL, F16, ALONE},
+    {LOCAL, OFFLOAD, "averages the optimiser's vectors too, each in one piece"},
+    {ASYNC, BUCKET, NO_SUM},
+    {ASYNC, WIRE, "sends weights too, which must not be rounded"},
+    {ASYNC, F16, ALONE},
+    {ASYNC, STATE, "is never at the same step on all workers, so there is no state to go on from exactly"},
+    {ASYNC, OFFLOAD, "updates the weights of a server, as gradients come"},
+};
+enum { REFUSALS = sizeof refusals / sizeof *refusals };
+
+bool gs_refusal_of(int i, gs_refusal *out) {
+    if (i >= REFUSALS) return false;
+    *out = (gs_refusal){option[refusals[i].a], option[refusals[i].b], refusals[i].why};
+    return true;
+}
+
+static bool is_chosen(const gs_settings *s, int choice) {
+    const bool is[CHOICES] = {[TENSOR] = s->tensor > 1,
+                              [PIPELINE] = s->pipeline > 1,
+                              [ZERO] = s->zero > 0,
+                              [EXACT] = s->exact,
+                              [LOCAL] = strcmp(s->sync, gs_strategy_local.name) == 0,
+                              [ASYNC] = strcmp(s->sync, gs_strategy_async.name) == 0,
+                              [SCHEME] = strcmp(s->sync, gs_settings_default().sync) != 0,
+                              [BUCKET] = s->bucket > 0,
+                              [WIRE] = s->wire != GS_WIRE_F32,
+                              [F16] = s->precision == GS_PRECISION_F16,
+                              [STATE] = s->resume || s->save_state || s->checkpoint,
+                              [OFFLOAD] = s->offload != 0};
+    return is[choice];
+}
+
+static gs_status check_pairs(const gs_settings *s) {
+    for (int i = 0; i < REFUSALS; i++) {
+        const int b = refusals[i].b;
+        if (!is_chosen(s, refusals[i].a) || !is_chosen(s, b)) continue;
+        const char *state = s->resume ? "--resume" : s->checkpoint ? "--checkpoint" : option[STATE];
+        return gs_fail(GS_E_USAGE, "%s %s: it does not work with %s%s%s", option[refusals[i].a],
+                       refusals[i].why, b == STATE ? state : option[b], b == SCHEME || b == WIRE ? " " : "",
+                       b == SCHEME ? s->sync
+                       : b == WIRE ? gs_wire_name(s->wire)
+                       : b == F16  ? "; bf16 skips none"
+                                   : "");
+    }
     return GS_OK;
 }
 
-static bool is_part(const gs_settings *s, const gs_way *way) {
-    const gs_way *part;
-    for (int i = 0; (part = gs_way_part(s, i)); i++)
-        if (part == way) return true;
-    return false;
-}
-
 gs_status gs_check_settings(const gs_settings *s) {
-    const gs_way *part;
-    for (int i = 0; (part = gs_way_part(s, i)); i++) GS_TRY(check_part(s, part));
+    const gs_strategy *chosen = gs_strategy_of(s);
+    GS_TRY(check_pairs(s));
     GS_TRY(check_loss(s));
     GS_TRY(check_state(s));
     GS_TRY(check_digest(s));
@@ -248,14 +299,15 @@ gs_status gs_check_settings(const gs_settings *s) {
     GS_TRY(gs_check_lr(s));
     GS_TRY(check_link(s));
     GS_TRY(gs_check_offload(s));
-    for (const gs_way *const *way = gs_ways(); *way; way++)
-        if ((*way)->check) GS_TRY((*way)->check(s, is_part(s, *way)));
-    return GS_OK;
+    GS_TRY(gs_tensor_check(s));
+    GS_TRY(gs_exact_check(s));
+    for (const gs_strategy *const *other = gs_strategies(); *other; other++)
+        if ((*other)->check && strcmp((*other)->name, chosen->name) != 0) GS_TRY((*other)->check(s, false));
+    return chosen->check ? chosen->check(s, true) : GS_OK;
 }
 
 /* With --exact a worker goes through its virtual shards one after the other: as many passes as it has of them. */
-gs_status gs_exact_check_passes(const gs_settings *s, const gs_dataset *ignored, int workers) {
-    (void)ignored;
+static gs_status check_passes(const gs_settings *s, int workers) {
     const int passes = GS_EXACT_SHARDS / (workers / gs_stages_of(s));
     if (s->accumulate <= passes) return GS_OK;
     return gs_fail(
@@ -276,16 +328,17 @@ gs_status gs_check_pauses(const gs_settings *s, int workers) {
 }
 
 gs_status gs_check_workers(const gs_settings *s, const gs_dataset *train_set, int workers) {
-    const gs_way *part;
+    const gs_strategy *strategy = gs_strategy_of(s);
     GS_TRY(gs_layout_check_workers(s, workers, "--devices or launch -n"));
     if (s->exact && gs_stages_of(s) == 1 && GS_EXACT_SHARDS % workers != 0)
         return gs_fail(
             GS_E_USAGE,
             "%s: there are %d workers; wanted 1, 2, 4 or 8, so that the %d virtual shards of a batch divide "
             "evenly",
-            gs_way_option(s), workers, GS_EXACT_SHARDS);
-    for (int i = 0; (part = gs_way_part(s, i)); i++)
-        if (part->check_workers) GS_TRY(part->check_workers(s, train_set, workers));
+            gs_strategy_option(s), workers, GS_EXACT_SHARDS);
+    GS_TRY(gs_tensor_check_workers(s, train_set, workers));
+    if (strategy->check_workers) GS_TRY(strategy->check_workers(s, train_set, workers));
+    if (s->exact) GS_TRY(check_passes(s, workers));
     if (s->regrouped) return GS_OK;
     return gs_check_pauses(s, workers);
 }

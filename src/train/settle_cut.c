@@ -11,7 +11,7 @@
 #include "train/pipeline/cut.h"
 #include "train/pipeline/times.h"
 #include "train/run.h"
-#include "train/ways/pipeline.h"
+#include "train/strategies/pipeline.h"
 
 bool gs_cut_is_open(const gs_run *run) {
     const gs_settings *s = &run->settings;

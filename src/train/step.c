@@ -1,26 +1,31 @@
-/* One training step, as the theory states it: synchronous data parallelism, the way to train unless another is chosen.
+/* One training step, as the theory states it: synchronous data parallelism, the strategy unless another is chosen.
  *
  *     worker 0   load, forward, loss, backward: dw_0 \                             / update
  *     worker 1   load, forward, loss, backward: dw_1 -- dw = dw_0 + dw_1 + dw_2 --- update     the same on all
  *     worker 2   load, forward, loss, backward: dw_2 /                             \ update
  */
 #include "train/digest/digest.h"
-#include "train/overlap.h"
-#include "train/ways/way.h"
+#include "train/reducer.h"
+#include "train/strategy.h"
 
 #include <stdio.h>
 
-static gs_status sum_over_workers(gs_worker *);
 static gs_status begin_to_read_score(gs_worker *);
 
 gs_status gs_synchronous_step(gs_worker *w, gs_score *score) {
-    GS_TRY(gs_local_gradient(w));    /* dw_r, by gs_gradient; with --exact in leaves of a tree (order.c) */
-    GS_TRY(sum_over_workers(w));     /* dw, and the counts with it; with --bucket most of it is done by now */
+    const gs_reducer *sum = w->reducer;
+    for (int k = 0; k < gs_order_leaves(&w->order); k++) { /* once, but for --exact */
+        GS_TRY(gs_leaf(w, k));                             /* dw of this worker's samples, by gs_gradient */
+        GS_TRY(sum->leaf(w, k));
+    }
+    GS_TRY(sum->finish(w));          /* dw of all workers, and their counts */
     GS_TRY(gs_read_score(w, score)); /* loss, correct answers and samples */
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
 
     GS_TRY(gs_update(w, score->samples)); /* divides dw by the samples of all workers */
-    return gs_phase_ends(w, GS_PHASE_UPDATE);
+    GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
+
+    return w->optimizer->loss_scale.skipped ? GS_OK : sum->spread(w); /* with --zero: the new weights */
 }
 
 /* This worker's part of the global batch, in pieces that fit the device's memory. */
@@ -61,12 +66,12 @@ gs_status gs_update(gs_worker *w, double samples) {
     return gs_holding_end_update(w, samples);
 }
 
-/* One step, in the way that the settings choose, with the clock around it. */
+/* One step, by the strategy that the settings choose, with the clock around it. */
 gs_status gs_step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_step_begins(w));
     w->optimizer->lr = gs_lr_of_step(&w->rates, w->step);
     w->in_step = true;
-    GS_TRY(w->way->step(w, score));
+    GS_TRY(w->strategy->step(w, score));
     w->in_step = false;
     w->measured.norms += w->optimizer->norm;
     score->loss_scale = w->optimizer->loss_scale.used;
@@ -77,16 +82,7 @@ gs_status gs_step(gs_worker *w, gs_score *score) {
     return GS_OK;
 }
 
-/* ---- the sum ---- */
-
-/* All in one array: gradients, the layers' state, loss, correct answers, samples, and requests to stop. */
-static gs_status sum_over_workers(gs_worker *w) {
-    if (w->way_state) return gs_overlap_finish(w->way_state); /* --bucket */
-    GS_TRY(gs_tell_wish_to_stop(w));
-    GS_TRY(gs_sync_sum(w->sync, w->device, w->model->gradients, w->model->saved + GS_STATS));
-    w->measured.sent += (double)w->sync->counted.bytes;
-    return GS_OK;
-}
+/* ---- the score ---- */
 
 /* A lone worker's counts are final once the loss is computed. Requested then, they arrive while the device has work
  * left, and meanwhile the host prepares the next step. */
@@ -105,31 +101,12 @@ gs_status gs_read_score(gs_worker *w, gs_score *score) {
     return GS_OK;
 }
 
-/* ---- before and after ---- */
-
-/* Without --bucket, or alone, there is one sum after backward, and nothing to keep. */
-static gs_status create(gs_worker *w) {
-    w->scores_early = w->comm->size == 1;
-    return w->settings->bucket && w->comm->size > 1 ? gs_overlap_create(w) : GS_OK;
-}
-
-static gs_status report(gs_worker *w, gs_result *result) {
-    if (w->way_state) result->overlap = gs_overlap_measured(w->way_state, w->step - w->begun_at);
-    return GS_OK;
-}
-
-static void free_overlap(gs_worker *w) {
-    gs_overlap_free(w->way_state);
-}
-
 static void describe(const gs_settings *s, char *text, size_t size) {
     snprintf(text, size, "gradients summed by %s", s->sync);
 }
 
-const gs_way gs_way_synchronous = {.name = "synchronous",
-                                   .option = "--sync SCHEME",
-                                   .describe = describe,
-                                   .create = create,
-                                   .step = gs_synchronous_step,
-                                   .report = report,
-                                   .free = free_overlap};
+const gs_strategy gs_strategy_synchronous = {.name = "synchronous",
+                                             .option = "--sync SCHEME",
+                                             .describe = describe,
+                                             .reduces = true,
+                                             .step = gs_synchronous_step};

@@ -2,8 +2,8 @@
  * summed, the sum reaches all workers, and all make the same update.
  *
  *     step.c        one step, as the theory states it: load, forward, loss, backward, sum, update
- *     ways/         other ways to make one, each in a file of its own: exact.c, zero.c, pipeline.c, tensor.c,
- *                   local_sgd.c, async.c; the table of all is ways/way.h
+ *     strategies/         other ways to make one, each in a file of its own: exact.c, zero.c, pipeline.c, tensor.c,
+ *                   local_sgd.c, async.c; the table of all is strategy.h
  *     overlap.c     sums that begin while backward still runs
  *     buckets.c     where the gradients are cut for that
  *     groups.c      who shares what with a worker (groups.h)
@@ -106,7 +106,7 @@ typedef struct gs_settings {
     const gs_dataset *train_set;     /* the caller's, for instance from memory (dataset.h) */
     const gs_dataset *test_set;      /* the same set, or another with the same shape and kind of answers */
     const char *devices; /* one worker of this process on each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2" */
-    const char *sync;    /* name of a scheme (sync/sync.h), or of another way to train (train/ways/way.h) */
+    const char *sync;    /* name of a scheme (sync/sync.h), or of another way to train (train/strategy.h) */
     gs_loss loss;
     float label_smoothing; /* of the loss in training (gs_model); the test loss is without it */
     size_t batch;          /* the GLOBAL batch; 0: all samples (full gradient descent) */
@@ -140,17 +140,17 @@ typedef struct gs_settings {
      * without a file those of the training set. */
     gs_by_channel mean, std;
     bool bind;  /* each worker is bound to its own cores, if there are enough (gs_worker_share) */
-    bool exact; /* the same bits for 1, 2, 4 and 8 workers (ways/exact.c) */
-    int zero;   /* ZeRO's stage, 1 to 3 (ways/zero.h); 0: all workers hold all */
+    bool exact; /* the same bits for 1, 2, 4 and 8 workers (order.h) */
+    int zero;   /* ZeRO's stage, 1 to 3 (zero/zero.h); 0: all workers hold all */
     gs_batch_norm_groups batch_norm; /* over which samples batch_norm takes its statistics */
     const char *layout; /* "dp2,pp2,zero1": pipeline, tensor, zero in a word (layout/layout.h); NULL: none */
     int accumulate;     /* passes over a worker's part of the batch before one sum; 0 means 1 */
-    int pipeline; /* stages that the model is cut into, each on a worker (ways/pipeline.c); 0: it is whole */
+    int pipeline; /* stages that the model is cut into, each on a worker (strategies/pipeline.c); 0: it is whole */
     const char *pipeline_schedule; /* of --pipeline: see gs_pipeline_read; NULL: 1f1b */
     const char *pipeline_cut;      /* of --pipeline: "measured" (NULL), "flops", "3,6" (pipeline/cut.h) */
     int micro_batches;             /* of --pipeline: how many a batch is cut into; 0: four for each stage */
     gs_precision precision;        /* of the layers' products (device.h), in training and its tests */
-    int tensor;    /* workers that share each pair of linear layers (ways/tensor.c); 0: none do */
+    int tensor;    /* workers that share each pair of linear layers (tensor/tensor.c); 0: none do */
     bool sequence; /* with tensor: and the tokens of each sequence (layer/sequence.h) */
     int recompute; /* what backward computes again instead of keeping it (layer/memory/recompute.h) */
     int bucket;    /* KB of whole layers that are summed together during backward; 0: one sum after it */
@@ -249,9 +249,12 @@ typedef struct gs_worker {
     gs_order order;                         /* with --exact, of the sums of its gradients, */
     gs_lockstep *lockstep;                  /* whose leaves are computed together; else NULL */
     bool in_step;                           /* else its group may be testing */
-    struct gs_tensor_worker *tensor;        /* with --tensor (ways/tensor.c), else NULL */
-    const struct gs_way *way;               /* how it makes a step (ways/way.h), */
-    void *way_state;                        /* and what that keeps: way.create, way.free */
+    struct gs_tensor_worker *tensor;        /* with --tensor (tensor/tensor.c), else NULL */
+    const struct gs_strategy *strategy;     /* how it makes a step (strategy.h), */
+    void *strategy_state;                   /* and what that keeps: create, free */
+    const struct gs_reducer
+        *reducer;        /* how its gradients are summed (reducer.h); NULL: the strategy does it, */
+    void *reducer_state; /* and what that keeps */
     gs_device *device;
     gs_model *model;
     gs_input input;
@@ -262,7 +265,8 @@ typedef struct gs_worker {
     gs_sync *sync;                     /* NULL until training begins */
     size_t sync_most;                  /* floats in the largest sum that it makes */
     /* Told where gradients become final in the last backward of a step: gs_pass.final. NULL: nobody is */
-    gs_status (*final)(void *way_state, size_t first);
+    gs_status (*final)(void *final_context, size_t first);
+    void *final_context;
     bool scores_early;        /* it asks for the score of a step before backward: gs_read_score then has it */
     float counts[GS_STATS];   /* where that comes */
     gs_schedule schedule;     /* what it computes; all zero where nothing is trained */

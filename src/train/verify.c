@@ -42,7 +42,7 @@ typedef struct alike {
 /* All, or the replicas of a stage, of which each holds its part of some tensors; `repeated`: of others all of it. */
 static alike copies(const gs_worker *w, bool repeated) {
     const int parts = w->groups.layout.tp, replicas = w->groups.layout.dp;
-    if (!w->way->split) return (alike){w->comm->size, 1};
+    if (!gs_has_stages(w)) return (alike){w->comm->size, 1};
     return repeated ? (alike){replicas * parts, 1} : (alike){replicas, parts};
 }
 
@@ -62,13 +62,13 @@ static int first_different(const gs_worker *w, alike set, const uint32_t *all, s
 /* 0 for a tensor that this worker does not have. */
 static uint32_t checksum_of(const gs_worker *w, const float *weights, const gs_param *param) {
     size_t at = param->at;
-    if (w->way->split && !gs_holding_find(&w->holding, param, &at)) return 0;
+    if (gs_has_stages(w) && !gs_holding_find(&w->holding, param, &at)) return 0;
     return checksum(weights + at, param->count);
 }
 
 /* The weights differ somewhere: fails with the name of the first tensor that does. */
 static gs_status name_difference(gs_worker *w, const float *weights) {
-    const gs_model *m = w->way->split ? w->model : gs_model_whole(w->model);
+    const gs_model *m = gs_has_stages(w) ? w->model : gs_model_whole(w->model);
     size_t count = (size_t)m->saved_count;
     uint32_t *mine = calloc(count, sizeof *mine);
     uint32_t *all = calloc(count * (size_t)w->comm->size, sizeof *all);
@@ -136,7 +136,7 @@ static gs_status compare_stages(gs_worker *w) {
 gs_status gs_verify(gs_worker *w) {
     uint64_t every = w->settings->verify;
     if (every == 0 || w->step % every != 0 || copies(w, true).size == 1) return GS_OK;
-    if (w->way->split) return compare_stages(w);
+    if (gs_has_stages(w)) return compare_stages(w);
     if (gs_are_divided(w->model)) return compare_copies(w);
     float *weights;
     GS_TRY(gs_model_map_weights(w->model, &weights));

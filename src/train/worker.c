@@ -4,10 +4,11 @@
 #include "train/digest/digest.h"
 #include "train/elastic/carry.h"
 #include "train/internal.h"
+#include "train/reducer.h"
 #include "train/offload/offload.h"
 #include "train/state.h"
 #include "train/timeline/timeline.h"
-#include "train/ways/tensor.h"
+#include "train/tensor/tensor.h"
 
 #include <stdlib.h>
 
@@ -74,7 +75,7 @@ static gs_schedule schedule_of(const gs_worker *w, size_t most) {
 static gs_status create_for_training(gs_worker *w) {
     const gs_settings *s = w->settings;
     w->rates = gs_rates_of(s, w->batch, w->train_set->count);
-    w->sync_most = w->way->own_sums ? GS_STATS : w->model->saved + GS_STATS;
+    w->sync_most = w->model->saved + GS_STATS; /* of a strategy that sums less, its create says so */
     const gs_optimizer_numbers n = gs_settings_numbers(s);
     GS_TRY(gs_holding_plan(w, w->comm->rank, &w->holding));
     const size_t held = w->holding.own + w->holding.rest;
@@ -95,7 +96,7 @@ static gs_status create_for_training(gs_worker *w) {
 static gs_status create_model(gs_worker *w, gs_shape in) {
     const gs_settings *s = w->settings;
     const gs_tensor_group place = gs_tensor_place(w);
-    if (w->train_set && w->way->split)
+    if (w->train_set && gs_has_stages(w))
         return gs_model_create_weights(w->device, s->model, in, s->loss, s->seed, s->recompute,
                                        place.size > 0 ? &place : NULL, &w->model);
     if (place.size == 0)
@@ -138,7 +139,8 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
                            int threads, gs_scaling scaling, const gs_dataset *train_set,
                            const gs_dataset *test_set) {
     *w = (gs_worker){.settings = settings,
-                     .way = gs_way_of(settings),
+                     .strategy = gs_strategy_of(settings),
+                     .reducer = gs_reducer_of(settings),
                      .comm = comm,
                      .train_set = train_set,
                      .test_set = test_set};
@@ -150,7 +152,8 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
 
 void gs_worker_free(gs_worker *w) {
     gs_checkpoints_free(w);
-    if (w->way && w->way->free) w->way->free(w); /* first: its threads may use all that follows */
+    if (w->reducer) w->reducer->free(w); /* first: its threads may use all that follows */
+    if (w->strategy && w->strategy->free) w->strategy->free(w);
     gs_tensor_free(w);
     gs_lockstep_free(w->lockstep);
     gs_timeline_free(w->timeline);
@@ -223,7 +226,7 @@ gs_status gs_worker_next(gs_worker *w, gs_pass *pass) {
                       .first = p->place,
                       .loss_scale = w->optimizer->loss_scale.scale,
                       .final = p->last ? w->final : NULL,
-                      .final_context = w->way_state};
+                      .final_context = w->final_context};
     gs_batch_norm_begin(w, pass);
     gs_digest_samples(w, next);
     return p->n > 0 ? gs_worker_write(w, next->inputs, next->answers, p->n) : GS_OK;

@@ -78,9 +78,9 @@ static gs_status add_flops(gs_layer *l, void *sum) {
 gs_recomputed gs_worker_recomputes(const gs_worker *w) {
     gs_recomputed r = {0};
     const double ratio = w->model->flops_backward / w->model->flops_forward;
-    const bool whole = !w->way->model || !w->train_set;
+    const bool whole = !w->strategy->model || !w->train_set;
     gs_model *m;
-    for (int i = 0; (m = whole ? (i ? NULL : w->model) : w->way->model(w, i)); i++) {
+    for (int i = 0; (m = whole ? (i ? NULL : w->model) : w->strategy->model(w, i)); i++) {
         r.again += gs_recompute_flops(m->net);
         (void)gs_layer_walk(m->net, add_flops, &r.forward);
         r.segments += gs_recompute_segments(m->net);

@@ -6,7 +6,7 @@
 #include "explain/explain.h"
 #include "gradsum.h"
 #include "train/train.h"
-#include "train/ways/way.h"
+#include "train/strategy.h"
 
 /* All by name; the table (table.c) says what each is, how it is caught, and where it happened. */
 /* clang-format off */

@@ -110,7 +110,7 @@ static gs_status add_dw(gs_digest *d, const gs_param *p, bool fresh) {
     GS_TRY(gs_digest_fetch(d, p->dw, p->count));
     if (!gs_digest_add_param(&now, d->worker->model, number, d->room, 0, p->count)) return GS_OK;
     gs_numbers added = now;
-    const bool apart = d->worker->model->gradients_apart && !d->worker->way->split;
+    const bool apart = d->worker->model->gradients_apart && !gs_has_stages(d->worker);
     if (!fresh && !apart) gs_numbers_add_scaled(&added, -1, &d->before[number]);
     gs_numbers *to = gs_digest_cell(d, GS_DIGEST_dw, number, d->passes[number]++);
     gs_numbers_add_scaled(to, 1, &added);
@@ -238,7 +238,7 @@ static bool has_layer(gs_digest *d, int layer) {
 /* A stage of a pipeline records the state of its own layers, from where they keep it. */
 static gs_status add_state(gs_digest *d) {
     const gs_model *m = d->worker->model;
-    const bool split = d->worker->way->split;
+    const bool split = gs_has_stages(d->worker);
     for (int p = m->param_count; p < m->saved_count; p++) {
         if (split && (!d->place[p].base || !has_layer(d, d->layer_of[p]))) continue;
         const gs_mem place = split ? d->place[p] : gs_at(m->weights, m->param[p]->at);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include "layer/watch.h"
 #include "train/digest/digest.h"
-#include "train/ways/way.h"
+#include "train/strategy.h"
 #include "model/model.h"
 #include "train/digest/numbers.h"
 

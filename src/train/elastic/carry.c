@@ -63,14 +63,13 @@ const float *gs_carry_weights(const gs_carry *c) {
 /* ---- what it goes with ---- */
 
 gs_status gs_carry_check(const gs_settings *s) {
-    const gs_way *way = gs_way_of(s);
     const char *why = NULL;
-    if (s->tensor > 1 || (way != &gs_way_synchronous && way != &gs_way_exact))
+    if (s->tensor > 1 || s->zero || gs_strategy_of(s) != &gs_strategy_synchronous)
         return gs_fail(GS_E_USAGE,
                        "%s: --elastic needs workers that each hold the whole state; wanted --sync allreduce "
                        "or --exact",
-                       gs_way_option(s));
-    if (way == &gs_way_synchronous && strcmp(s->sync, gs_sync_allreduce.name) != 0)
+                       gs_strategy_option(s));
+    if (!s->exact && strcmp(s->sync, gs_sync_allreduce.name) != 0)
         return gs_fail(GS_E_USAGE, "--sync %s: --elastic works with --sync allreduce, and with --exact",
                        s->sync);
     if (gs_devices_count(s->devices) != 1) why = "--devices: --elastic has one worker in each process";

@@ -1,11 +1,11 @@
-/* Which calls a layout's step makes: those of train/step.c, ways/tensor.c, ways/zero.c and ways/pipeline.c. */
+/* Which calls a layout's step makes: those of train/step.c, tensor/tensor.c, zero/zero.c and strategies/pipeline.c. */
 #include <stdlib.h>
 
 #include "core/memory.h"
 #include "layer/tensor.h"
 #include "train/internal.h"
 #include "train/layout/layout_parts.h"
-#include "train/ways/zero.h"
+#include "train/zero/zero.h"
 
 void gs_layout_calls_free(gs_layout_calls *list) {
     free(list->call);

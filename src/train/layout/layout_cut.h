@@ -1,7 +1,7 @@
 /* A worker's share of a model, as its layout cuts it, without a run. */
 #pragma once
 
-#include "train/ways/pipeline.h"
+#include "train/strategies/pipeline.h"
 
 /* A worker as far as gs_holding_plan looks at it. */
 typedef struct gs_layout_cut {

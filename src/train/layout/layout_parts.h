@@ -18,7 +18,7 @@
 #include "sync/sync.h"
 #include "train/memory/memory.h"
 #include "train/pipeline/times.h"
-#include "train/ways/pipeline.h"
+#include "train/strategies/pipeline.h"
 
 /* ---- calls between workers ---- */
 

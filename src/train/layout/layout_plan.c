@@ -6,7 +6,7 @@
 #include "train/internal.h"
 #include "train/layout/layout_parts.h"
 #include "train/pipeline/cut.h"
-#include "train/ways/pipeline.h"
+#include "train/strategies/pipeline.h"
 
 /* ---- one layout ---- */
 

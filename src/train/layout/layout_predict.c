@@ -342,7 +342,7 @@ static gs_status cut_by_times(const gs_settings *s, const gs_model *m, const gs_
     return GS_OK;
 }
 
-/* As the stages would agree on it (ways/pipeline_stage.c), where all pipelines have the same kinds of devices. */
+/* As the stages would agree on it (strategies/pipeline_stage.c), where all pipelines have the same kinds of devices. */
 static gs_status find_halves(prediction *p) {
     const char *devices = p->parts->devices;
     GS_TRY(gs_stage_would_halve(p->step.settings, devices, (gs_rank_range){0, gs_devices_count(devices), 1},

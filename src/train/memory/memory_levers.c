@@ -70,7 +70,8 @@ static void set_micro_batches(const gs_memory_plan *p, int degree, gs_settings *
 
 static int zero_degrees(const gs_memory_plan *p) {
     const int most = p->stages == 1 ? 3 : 1;
-    return p->all_workers > p->stages * p->tensor && !gs_way_of(&p->settings)->apart ? most - p->zero : 0;
+    return p->all_workers > p->stages * p->tensor && !gs_strategy_of(&p->settings)->apart ? most - p->zero
+                                                                                          : 0;
 }
 
 static void set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {

@@ -64,7 +64,7 @@ static gs_status check_optimizer(const gs_settings *s, bool cl) {
         return gs_fail(GS_E_USAGE,
                        "%s divides the optimiser's vectors among the workers: with an OpenCL device it does "
                        "not work with --offload optimizer",
-                       gs_way_of(s)->option);
+                       s->pipeline > 1 ? "--pipeline" : "--zero");
     return GS_OK;
 }
 
@@ -79,7 +79,7 @@ static gs_status check_layers(const gs_settings *s, bool cl) {
     if ((layers & GS_OFFLOAD_WEIGHTS) && (s->zero || s->pipeline > 1))
         return gs_fail(GS_E_USAGE,
                        "%s gathers all weights in each step: it does not work with --offload weights",
-                       gs_way_of(s)->option);
+                       s->pipeline > 1 ? "--pipeline" : "--zero");
     if (s->zero > 1)
         return gs_fail(GS_E_USAGE,
                        "--zero %d brings gradients and weights layer by layer in windows of its own: it does "
@@ -89,7 +89,6 @@ static gs_status check_layers(const gs_settings *s, bool cl) {
 }
 
 gs_status gs_check_offload(const gs_settings *s) {
-    const gs_way *way = gs_way_of(s);
     if (s->offload_dir && !s->offload)
         return gs_fail(GS_E_USAGE,
                        "--offload-dir %s says where --offload puts its files; wanted --offload too",
@@ -98,8 +97,6 @@ gs_status gs_check_offload(const gs_settings *s) {
     if (s->offload & ~(unsigned)GS_OFFLOADS)
         return gs_fail(GS_E_USAGE, "offload is %u; wanted at most %d, a sum of gs_offload", s->offload,
                        GS_OFFLOADS);
-    if (way->no_offload)
-        return gs_fail(GS_E_USAGE, "%s %s: it does not work with --offload", way->option, way->no_offload);
     const bool cl = is_on_cl(s);
     GS_TRY(check_optimizer(s, cl));
     return check_layers(s, cl);

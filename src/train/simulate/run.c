@@ -6,8 +6,8 @@
 #include "core/median.h"
 #include "train/internal.h"
 #include "train/simulate/scripts.h"
-#include "train/ways/tensor.h"
-#include "train/ways/way.h"
+#include "train/tensor/tensor.h"
+#include "train/strategy.h"
 
 const char *const gs_simulated_kinds[GS_SIM_KINDS] = {"pause", "forward", "backward",
                                                       "sum",   "message", "update"};
@@ -29,8 +29,8 @@ static gs_status check_sync(const gs_settings *s) {
 
 static gs_status check_layout(const gs_simulation *s) {
     const gs_layout l = gs_layout_of(&s->settings, s->workers);
-    GS_TRY(gs_way_tensor.check(&s->settings, false));
-    if (l.pp == 1) GS_TRY(gs_way_pipeline.check(&s->settings, false)); /* no options of stages */
+    GS_TRY(gs_tensor_check(&s->settings));
+    if (l.pp == 1) GS_TRY(gs_strategy_pipeline.check(&s->settings, false)); /* no options of stages */
     if ((l.pp > 1 || l.tp > 1 || l.zero > 0) && s->settings.bucket)
         return gs_fail(GS_E_USAGE, "--bucket needs replicas of the whole model (--layout dpN), as in train");
     if (l.zero > 1 && l.pp > 1)

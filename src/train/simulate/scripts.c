@@ -6,7 +6,7 @@
 
 #include "train/buckets.h"
 #include "train/layout/layout_cut.h"
-#include "train/ways/tensor.h"
+#include "train/tensor/tensor.h"
 
 /* ---- items ---- */
 

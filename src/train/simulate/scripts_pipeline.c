@@ -6,7 +6,7 @@
 #include "layer/memory/halves.h"
 #include "train/pipeline/cut.h"
 #include "train/simulate/scripts.h"
-#include "train/ways/pipeline.h"
+#include "train/strategies/pipeline.h"
 
 typedef struct pipelines {
     gs_scripts *scripts;
@@ -106,7 +106,7 @@ static gs_status add_sum(const pipelines *p, const gs_sim_group *beside, int pla
     return gs_scripts_add_call(p->scripts, beside, place, GS_ALL_REDUCE, rest);
 }
 
-/* As in ways/pipeline.c and pipeline_sum.c: a barrier between the stages, the gradients of each run, then the counts;
+/* As in strategies/pipeline.c and pipeline_sum.c: a barrier between the stages, the gradients of each run, then the counts;
  * and these once more, among all workers. */
 static gs_status add_sums(const pipelines *p, int rank, gs_place at) {
     const gs_layout *l = &p->layout;

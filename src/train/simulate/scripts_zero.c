@@ -1,10 +1,10 @@
-/* A step of --zero in virtual time: ways/zero.c, and for stages 2 and 3 ways/zero_windows.c, whose collectives are made
+/* A step of --zero in virtual time: zero/zero.c, and for stages 2 and 3 zero/zero_windows.c, whose collectives are made
  * by a thread of their own while the worker computes, where training would have one (gs_zero_would_have_thread): with
  * tp or on OpenCL it has none, and each is made when it is asked for. */
 #include <math.h>
 
 #include "train/simulate/scripts.h"
-#include "train/ways/zero.h"
+#include "train/zero/zero.h"
 
 /* The marks that the two threads leave for each other: the weights of window 0, of window 1 and of all units that stay
  * have come; and from READ on the same windows' gradients have been read. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "comm/device.h"
-#include "train/ways/tensor.h"
+#include "train/tensor/tensor.h"
 
 static void to_order(const gs_token_parts *t, const float *whole) {
     const size_t ranks = (size_t)t->group->size;

@@ -1,5 +1,5 @@
 /* A worker executes the instructions of its stage: see pipeline.c. */
-#include "train/ways/pipeline.h"
+#include "train/strategies/pipeline.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -325,7 +325,7 @@ static gs_status rehearse_update(gs_worker *w, const gs_pipeline_worker *p) {
 }
 
 gs_status gs_stage_rehearse(gs_worker *w, uint64_t done) {
-    gs_pipeline_worker *p = w->way_state;
+    gs_pipeline_worker *p = w->strategy_state;
     w->schedule.done = done;
     p->place = gs_schedule_begin(&w->schedule);
     GS_TRY(gs_stage_run(w, p));

@@ -52,7 +52,8 @@
 #pragma once
 
 #include "core/jobs.h"
-#include "train/ways/way.h"
+#include "train/reducer.h"
+#include "train/strategy.h"
 
 /* Where a unit is whole, while it is needed. */
 typedef struct gs_zero_window {
@@ -79,10 +80,11 @@ typedef struct gs_zero {
     size_t held_weights, held_gradients; /* floats, windows included */
     gs_jobs *jobs;
     gs_turns turns;
-    int passes;      /* that are over in this step */
-    float *sum;      /* the largest part of a unit, where passes add to those before them; else NULL */
-    float *arrived;  /* the parts of all workers, where they are added in the order of a tree; else NULL */
-    int parts, part; /* --exact: virtual shards of this worker, and which of them is computed; else 1 and 0 */
+    int leaf;       /* of this step, which is computed (../order.h) */
+    int passes;     /* of this step, that are over; */
+    int most;       /* those that the worker with most samples has made by then */
+    float *sum;     /* the largest part of a unit, where passes add to those before them; else NULL */
+    float *arrived; /* the parts of all workers, where they are added in the order of a tree; else NULL */
 } gs_zero;
 
 /* ---- where things are ---- */
@@ -121,8 +123,11 @@ gs_status gs_zero_run(void *zero, const gs_job *);
 /* The rests, the state and the counts: summed on all. */
 gs_status gs_zero_sum_common(gs_zero *);
 
-/* After a virtual shard: its state and counts are added to those before it. */
+/* After a leaf: its state and counts are added to those before it. */
 gs_status gs_zero_add_tail(gs_zero *);
+
+/* In stages, where only vectors are divided: the gradients of each unit, and after the update its weights. */
+gs_status gs_zero_sum_stage(gs_zero *);
 
 /* ---- zero_windows.c: stages 2 and 3 ---- */
 
@@ -130,9 +135,9 @@ gs_status gs_zero_add_tail(gs_zero *);
 gs_status gs_zero_divide(gs_zero *);
 void gs_zero_free_windows(gs_zero *);
 
-/* This worker's next part of a batch: forward, backward and what goes with them. In fewer passes than another worker
- * makes, or in none, it takes part in their jobs. */
-gs_status gs_zero_gradient(gs_zero *);
+/* After a leaf that this worker has computed in fewer passes than another one, or in none: it takes part in the jobs of
+ * the others' passes. */
+gs_status gs_zero_attend(gs_zero *);
 
 /* For the timeline, by whoever has summed the gradients in a unit's window: that window is free. */
 void gs_zero_show_summed(gs_zero *, int unit);

@@ -40,19 +40,19 @@ typedef struct local {
 } local;
 
 static gs_status create(gs_worker *w) {
-    w->way_state = calloc(1, sizeof(local));
-    return w->way_state ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for local SGD");
+    w->strategy_state = calloc(1, sizeof(local));
+    return w->strategy_state ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for local SGD");
 }
 
 static void free_local(gs_worker *w) {
-    free(w->way_state);
+    free(w->strategy_state);
 }
 
 /* x = sum over workers of (mine / all) x; the gradient array, which is free between two steps, carries it */
 static gs_status average(gs_worker *w, gs_mem x, size_t count) {
     const gs_backend *ops = w->device->ops;
     gs_mem carrier = w->model->gradients;
-    const local *l = w->way_state;
+    const local *l = w->strategy_state;
     float share = (float)(l->mine / l->all);
     void *host;
     GS_TRY(ops->copy(w->device, carrier, x, count));
@@ -66,7 +66,7 @@ static gs_status average(gs_worker *w, gs_mem x, size_t count) {
 /* Average weights, the layers' state, and the optimiser's vectors (velocity), where there was a step since the last
  * time, and sum the epoch's counts, which tell everybody whether to stop. `done` steps are done by then. */
 static gs_status meet(gs_worker *w, uint64_t done, gs_score *score) {
-    local *l = w->way_state;
+    local *l = w->strategy_state;
     gs_mem stats = gs_model_stats(w->model);
     float sum[GS_STATS];
     if (l->all > 0 && w->comm->size > 1) {
@@ -84,7 +84,7 @@ static gs_status meet(gs_worker *w, uint64_t done, gs_score *score) {
 }
 
 static gs_status step(gs_worker *w, gs_score *score) {
-    local *l = w->way_state;
+    local *l = w->strategy_state;
     float stats[GS_STATS];
 
     GS_TRY(gs_gradient(w));
@@ -110,7 +110,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
 }
 
 static gs_status end_epoch(gs_worker *w, gs_score *total) {
-    local *l = w->way_state;
+    local *l = w->strategy_state;
     GS_TRY(meet(w, w->step, total));
     l->stats[GS_STAT_LOSS] = l->stats[GS_STAT_CORRECT] = l->stats[GS_STAT_SAMPLES] = 0;
     return GS_OK;
@@ -135,17 +135,11 @@ static void describe(const gs_settings *s, char *text, size_t size) {
     snprintf(text, size, "weights averaged every %d step%s", s->every, s->every > 1 ? "s" : "");
 }
 
-const gs_way gs_way_local = {
+const gs_strategy gs_strategy_local = {
     .name = "local",
     .option = "--sync local",
-    .no_bucket = "does not sum gradients in each step, so there is nothing to sum during backward",
-    .no_wire = "sends weights, which must not be rounded",
-    .no_f16 = "lets each worker update by itself, so no worker knows whether the others skip an update",
-    .no_offload = "averages the optimiser's vectors too, each in one piece",
     .check = check,
     .describe = describe,
-    .no_gradient = true,  /* the array carries weights */
-    .all_measured = true, /* it synchronises in few steps */
     .apart = true,
     .create = create,
     .step = step,

@@ -6,7 +6,7 @@
 #include "core/shard.h"
 #include "train/internal.h"
 #include "train/timeline/timeline.h"
-#include "train/ways/zero.h"
+#include "train/zero/zero.h"
 
 /* ---- the model's arrays become parts and windows ---- */
 
@@ -236,9 +236,9 @@ static gs_status take_gradients(gs_zero *z, int unit) {
                         .context = z,
                         .what = GS_ZERO_REDUCE,
                         .unit = unit,
-                        .part = z->part,
+                        .part = z->leaf,
                         .first = exact || z->passes == 0,
-                        .last = z->part + 1 == z->parts};
+                        .last = z->leaf + 1 == gs_order_leaves(&z->worker->order)};
     if (unit == 0) z->passes++;
     return gs_jobs_give(z->jobs, job, &z->unit[unit].window->reading);
 }
@@ -283,7 +283,7 @@ static gs_status ended(void *zero, const gs_pass *pass, int child) {
 
 /* ---- passes ---- */
 
-static gs_status attend(gs_zero *z, const gs_pass *pass) {
+static gs_status attend_pass(gs_zero *z, const gs_pass *pass) {
     const int children = z->worker->model->net->children;
     for (int i = 0; i < children; i++) GS_TRY(begins(z, pass, i, false));
     for (int i = children - 1; i >= 0 && pass->training; i--) {
@@ -294,7 +294,7 @@ static gs_status attend(gs_zero *z, const gs_pass *pass) {
 }
 
 gs_status gs_zero_attend_forward(gs_zero *z) {
-    return attend(z, &(gs_pass){.training = false});
+    return attend_pass(z, &(gs_pass){.training = false});
 }
 
 /* Passes of the worker with the largest part of this batch, which is the first one. */
@@ -308,11 +308,9 @@ static int most_passes(const gs_worker *w) {
 }
 
 /* A model without weights has no units, so nothing is summed and nobody waits. */
-gs_status gs_zero_gradient(gs_zero *z) {
-    const int before = z->passes;
-    GS_TRY(gs_gradient(z->worker));
-    const int wanted = before + most_passes(z->worker);
-    while (z->own->count > 0 && z->passes < wanted) GS_TRY(attend(z, &(gs_pass){.training = true}));
+gs_status gs_zero_attend(gs_zero *z) {
+    z->most += most_passes(z->worker);
+    while (z->own->count > 0 && z->passes < z->most) GS_TRY(attend_pass(z, &(gs_pass){.training = true}));
     for (int i = 0; i < z->windows; i++) let_go(z, &z->window[i]);
     return GS_OK;
 }

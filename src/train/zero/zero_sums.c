@@ -5,8 +5,9 @@
 #include "core/clock.h"
 #include "sync/scheme.h"
 #include "train/timeline/timeline.h"
+#include "train/internal.h"
 #include "train/order.h"
-#include "train/ways/zero.h"
+#include "train/zero/zero.h"
 
 /* A collective is made of messages that carry `floats` floats to each other worker. */
 static void count_sent(gs_worker *w, double floats) {
@@ -15,10 +16,9 @@ static void count_sent(gs_worker *w, double floats) {
 
 /* ---- --exact: the tree of ../order.h ---- */
 
-/* The virtual shards 0, 1, 2, ... of a worker come one after the other, as leaves of the tree. After the last of them x
- * is the sum of all: it needs no place. */
-static void join(const gs_zero *z, float *x, size_t at, size_t count, int part) {
-    if (z->parts > 1) (void)gs_order_leaf(&z->worker->order, at, count, part, x);
+/* After the last leaf x is the sum of all: it needs no place. */
+static void join(const gs_zero *z, float *x, size_t at, size_t count, int leaf) {
+    if (z->worker->order.leaves > 1) (void)gs_order_leaf(&z->worker->order, at, count, leaf, x);
 }
 
 /* ---- gradients ---- */
@@ -139,7 +139,7 @@ gs_status gs_zero_add_tail(gs_zero *z) {
     void *x;
     if (!z->arrived) return GS_OK;
     GS_TRY(d->ops->map(d, tail, count * sizeof(float), &x));
-    join(z, x, m->params, count, z->part);
+    join(z, x, m->params, count, z->leaf);
     return d->ops->unmap(d, tail, x);
 }
 
@@ -152,4 +152,21 @@ gs_status gs_zero_sum_common(gs_zero *z) {
     void *x;
     GS_TRY(d->ops->map(d, place, count * sizeof(float), &x));
     return gs_device_unmap_after(d, place, x, gs_sum_of_all(z->worker, z->arrived, x, count));
+}
+
+/* ---- in stages ---- */
+
+gs_status gs_zero_sum_stage(gs_zero *z) {
+    gs_worker *w = z->worker;
+    for (int i = 0; i < z->own->count; i++) {
+        const gs_held_unit *u = &z->own->unit[i];
+        const gs_mem place = gs_at(z->own->gradients, u->at);
+        void *host;
+        GS_TRY(w->device->ops->map(w->device, place, u->count * sizeof(float), &host));
+        gs_status status = reduce_whole(z, u, host);
+        if (status == GS_OK)
+            status = gs_sum_of_all(w, z->arrived, (float *)host + u->count - u->rest, u->rest);
+        GS_TRY(gs_device_unmap_after(w->device, place, host, status));
+    }
+    return gs_sum_states(w);
 }

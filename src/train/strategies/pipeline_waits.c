@@ -1,6 +1,6 @@
 /* How long the stages of a pipeline waited, and why: what each worker writes down, and the report at the end of a run.
  * See train/pipeline/waits.h. */
-#include "train/ways/pipeline.h"
+#include "train/strategies/pipeline.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -144,7 +144,7 @@ static gs_bubble bubble_of(const gs_pipeline_worker *p, const gs_pipeline_waits 
 }
 
 gs_status gs_stage_report(gs_worker *w, gs_result *result) {
-    const gs_pipeline_worker *p = w->way_state;
+    const gs_pipeline_worker *p = w->strategy_state;
     sums all = {0};
     gs_pipeline_run run = {0};
     GS_TRY(gather(w, p, &all));

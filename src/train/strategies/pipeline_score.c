@@ -2,7 +2,7 @@
  * that have different blocks work at the same time. */
 #include "comm/device.h"
 #include "train/internal.h"
-#include "train/ways/pipeline.h"
+#include "train/strategies/pipeline.h"
 
 /* Messages go round the stages, as often as a stage has chunks. */
 static gs_status receive(gs_worker *w, const gs_pipeline_worker *p, gs_mem x, size_t numbers) {
@@ -20,7 +20,7 @@ static gs_status send(gs_worker *w, const gs_pipeline_worker *p, gs_mem y, size_
 }
 
 gs_status gs_stage_score(gs_worker *w, const gs_pass *pass, bool *scored) {
-    const gs_pipeline_worker *p = w->way_state;
+    const gs_pipeline_worker *p = w->strategy_state;
     *scored = p->stage == p->shape.stages - 1;
     for (int c = 0; c < p->shape.chunks; c++) {
         const gs_stage_slot *s = &p->chunk[c].slot[0];

@@ -32,13 +32,14 @@
  *
  * Sources: see schedule.h.
  */
-#include "train/ways/pipeline.h"
+#include "train/strategies/pipeline.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "train/internal.h"
+#include "train/reducer.h"
 
 /* ---- settings ---- */
 
@@ -84,11 +85,6 @@ static gs_status check(const gs_settings *s, bool chosen) {
             GS_E_USAGE,
             "--accumulate %d: a pipeline accumulates over its micro-batches; wanted --micro-batches",
             s->accumulate);
-    if (strcmp(s->sync, gs_settings_default().sync) != 0)
-        return gs_fail(GS_E_USAGE,
-                       "--pipeline sums the gradients of each stage among the workers that have it, by "
-                       "messages: it does not work with --sync %s",
-                       s->sync);
     if (s->zero > 1)
         return gs_fail(GS_E_USAGE,
                        "--zero %d would sum %s in each micro-batch of --pipeline, and send that many times "
@@ -173,49 +169,60 @@ static void describe(const gs_settings *s, char *text, size_t size) {
 /* ---- training ---- */
 
 static gs_status create(gs_worker *w) {
-    gs_pipeline_worker *p = w->way_state = calloc(1, sizeof *p);
+    gs_pipeline_worker *p = w->strategy_state = calloc(1, sizeof *p);
     if (!p) return gs_fail(GS_E_MEMORY, "no memory for --pipeline");
     return gs_stage_create(w, p);
 }
 
 static void free_stage(gs_worker *w) {
-    gs_pipeline_worker *p = w->way_state;
+    gs_pipeline_worker *p = w->strategy_state;
     if (p) gs_stage_free(w, p);
     free(p);
 }
 
+/* The last stage of the first pipeline has the counts, on each of its parts; the others add 0, so this sum is exact.
+ * And everyone can ask to stop. */
+static gs_status share_score(gs_worker *w, const gs_pipeline_worker *p, gs_score *score) {
+    const bool has_counts =
+        p->stage == p->shape.stages - 1 && p->own->replica == 0 && w->model->tensor.rank == 0;
+    for (int i = 0; i < GS_STATS; i++) w->counts[i] = 0;
+    if (has_counts)
+        GS_TRY(w->device->ops->read(w->device, w->counts, gs_model_stats(w->model), sizeof w->counts));
+    w->counts[GS_STAT_STOP] = gs_wishes(w, w->step + 1);
+    GS_TRY(gs_comm_all_reduce(w->comm, w->counts, GS_STATS, GS_F32, GS_SUM));
+    *score = gs_score_of(w->counts);
+    return GS_OK;
+}
+
 static gs_status step(gs_worker *w, gs_score *score) {
-    gs_pipeline_worker *p = w->way_state;
-    GS_TRY(gs_stage_run(w, p));
+    gs_pipeline_worker *p = w->strategy_state;
+    GS_TRY(gs_stage_run(w, p)); /* load, forward, loss, backward: this stage's part of them */
     GS_TRY(gs_comm_barrier(w->groups.comm[GS_PP]));
     gs_stage_record_step(p);
-    GS_TRY(gs_stage_sum(w, p, score));
+    GS_TRY(w->reducer->finish(w)); /* dw of all pipelines, and their counts */
+    GS_TRY(share_score(w, p, score));
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
 
     GS_TRY(gs_update(w, score->samples));
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
-    if (!w->optimizer->loss_scale.skipped) GS_TRY(gs_stage_gather_weights(w, p));
+    if (!w->optimizer->loss_scale.skipped) GS_TRY(w->reducer->spread(w));
     return gs_stage_run_after(w, p);
 }
 
 /* One of each chunk. */
 static gs_model *model_of(const gs_worker *w, int i) {
-    const gs_pipeline_worker *p = w->way_state;
+    const gs_pipeline_worker *p = w->strategy_state;
     return i < p->shape.chunks ? p->chunk[i].slot[0].model : NULL;
 }
 
-const gs_way gs_way_pipeline = {
+const gs_strategy gs_strategy_pipeline = {
     .name = "pipeline",
     .option = "--pipeline",
-    .no_bucket = "sums the gradients of a stage when all its micro-batches are done",
-    .no_wire = "sends activations too, which are not rounded",
-    .no_offload = "gives each worker its stage of the layers and of the vectors already",
     .check = check,
     .check_workers = check_workers,
     .describe = describe,
-    .own_sums = true,
-    .split = true,
+    .reduces = true,
     .create = create,
     .step = step,
     .score = gs_stage_score,

@@ -1,4 +1,4 @@
-#include "train/ways/zero.h"
+#include "train/zero/zero.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "comm/device.h"
 #include "core/shard.h"
 #include "train/internal.h"
-#include "train/ways/tensor.h"
+#include "train/tensor/tensor.h"
 
 enum { ROOM = 16 /* collectives that wait */ };
 
@@ -32,7 +32,6 @@ static gs_status make_tree(gs_zero *z) {
     const size_t common = z->own->rest + gs_model_tail(m), part = largest_part(z);
     if (z->worker->settings->exact) {
         GS_TRY(gs_order_create(z->worker, m->saved + GS_STATS));
-        z->parts = z->worker->order.leaves;
         z->held_gradients += z->worker->order.floats;
     }
     return floats(z, (part > common ? part : common) * (size_t)z->worker->groups.layout.dp, &z->arrived);
@@ -72,13 +71,24 @@ bool gs_zero_would_have_thread(const gs_settings *s, const char *devices, const 
                            s->tensor > 1);
 }
 
+/* In stages: a part of a stage, and what is left over in each of its runs. */
+static gs_status create_in_stage(gs_zero *z) {
+    const size_t replicas = (size_t)z->worker->groups.layout.dp;
+    size_t most = z->own->counts - z->own->params + GS_STATS; /* the copy, the state and the counts */
+    if (!z->worker->settings->exact && !gs_tensor_needs_order(z->worker)) return GS_OK;
+    for (int i = 0; i < z->own->count; i++)
+        if (z->own->unit[i].count > most) most = z->own->unit[i].count;
+    return floats(z, most + replicas * replicas, &z->arrived);
+}
+
 static gs_status create(gs_worker *w) {
-    gs_zero *z = w->way_state = calloc(1, sizeof *z);
+    gs_zero *z = w->reducer_state = calloc(1, sizeof *z);
     if (!z) return gs_fail(GS_E_MEMORY, "no memory for --zero");
     z->worker = w;
     z->stage = w->settings->zero;
     z->own = &w->holding;
-    z->parts = 1;
+    if (gs_has_stages(w)) return create_in_stage(z);
+    w->sync_most = GS_STATS;
     if (w->settings->exact || gs_tensor_needs_order(w)) GS_TRY(make_tree(z));
     if (z->stage < 3) z->held_weights = w->model->saved;
     if (z->stage < 2) z->held_gradients += w->model->saved + GS_STATS;
@@ -90,7 +100,7 @@ static gs_status create(gs_worker *w) {
 }
 
 static void free_zero(gs_worker *w) {
-    gs_zero *z = w->way_state;
+    gs_zero *z = w->reducer_state;
     if (!z) return;
     gs_jobs_free(z->jobs);
     gs_zero_free_windows(z);
@@ -101,48 +111,43 @@ static void free_zero(gs_worker *w) {
 
 /* ---- a step ---- */
 
-static gs_status sum_gradients(gs_zero *z) {
-    for (z->part = 0; z->part < z->parts; z->part++) {
-        const gs_job whole = {
-            .what = GS_ZERO_REDUCE, .part = z->part, .first = true, .last = z->part + 1 == z->parts};
-        GS_TRY(z->stage > 1 ? gs_zero_gradient(z) : gs_gradient(z->worker));
-        GS_TRY(gs_zero_add_tail(z));
-        if (z->stage == 1) GS_TRY(gs_zero_run(z, &whole));
-    }
-    if (z->stage > 1) GS_TRY(gs_jobs_wait_for_all(z->jobs));
-    GS_TRY(gs_tell_wish_to_stop(z->worker));
-    return gs_zero_sum_common(z);
-}
-
-static gs_status gather_weights(gs_zero *z) {
-    for (int i = 0; i < z->own->count && z->stage < 3; i++)
-        GS_TRY(gs_zero_run(z, &(gs_job){.what = GS_ZERO_GATHER, .unit = i, .counted = true}));
+static gs_status leaf(gs_worker *w, int k) {
+    gs_zero *z = w->reducer_state;
+    const gs_job whole = {
+        .what = GS_ZERO_REDUCE, .part = k, .first = true, .last = k + 1 == gs_order_leaves(&w->order)};
+    if (z->stage > 1) GS_TRY(gs_zero_attend(z));
+    GS_TRY(gs_zero_add_tail(z));
+    if (z->stage == 1) GS_TRY(gs_zero_run(z, &whole));
+    z->leaf = k + 1;
     return GS_OK;
 }
 
-static gs_status step(gs_worker *w, gs_score *score) {
-    gs_zero *z = w->way_state;
-    z->passes = 0;
-    GS_TRY(sum_gradients(z));
-    GS_TRY(gs_read_score(w, score));
-    GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
+static gs_status finish(gs_worker *w) {
+    gs_zero *z = w->reducer_state;
+    if (gs_has_stages(w)) return gs_zero_sum_stage(z);
+    if (z->stage > 1) GS_TRY(gs_jobs_wait_for_all(z->jobs));
+    z->leaf = z->passes = z->most = 0; /* in the next step */
+    GS_TRY(gs_tell_wish_to_stop(w));
+    return gs_zero_sum_common(z);
+}
 
-    GS_TRY(gs_update(w, score->samples));
-    GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
-
-    if (!w->optimizer->loss_scale.skipped) GS_TRY(gather_weights(z));
+static gs_status spread(gs_worker *w) {
+    gs_zero *z = w->reducer_state;
+    for (int i = 0; i < z->own->count && z->stage < 3; i++)
+        GS_TRY(gs_zero_run(z, &(gs_job){.what = GS_ZERO_GATHER, .unit = i, .counted = true}));
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
-static gs_status attend_evaluation(gs_worker *w) {
-    gs_zero *z = w->way_state;
+static gs_status join(gs_worker *w) {
+    gs_zero *z = w->reducer_state;
     return z->stage > 2 ? gs_zero_attend_forward(z) : GS_OK;
 }
 
-static gs_status report(gs_worker *w, gs_result *result) {
-    const gs_zero *z = w->way_state;
+static void report(const gs_worker *w, gs_result *result) {
+    const gs_zero *z = w->reducer_state;
     const gs_optimizer *o = w->optimizer;
     const double workers = w->groups.layout.dp, model = (double)w->model->params * sizeof(float);
+    if (gs_has_stages(w)) return; /* which hold no array of the whole model */
     result->zero = (gs_zero_report){.stage = z->stage,
                                     .replicas = w->groups.layout.dp,
                                     .weights = (double)z->held_weights * sizeof(float),
@@ -150,40 +155,12 @@ static gs_status report(gs_worker *w, gs_result *result) {
                                     .vectors = (double)(o->held * (size_t)o->vectors) * sizeof(float),
                                     .model = model,
                                     .formula = (z->stage > 2 ? 3 : 2) * (workers - 1) / workers * model};
-    return GS_OK;
 }
 
-/* ---- what it goes with ---- */
-
-static gs_status check(const gs_settings *s, bool chosen) {
-    if (!chosen) return GS_OK;
-    if (strcmp(s->sync, gs_settings_default().sync) != 0)
-        return gs_fail(
-            GS_E_USAGE,
-            "--zero %d divides the sum of gradients among the workers, by a reduce-scatter: it does not "
-            "work with --sync %s",
-            s->zero, s->sync);
-    return GS_OK;
-}
-
-static void describe(const gs_settings *s, char *text, size_t size) {
-    static const char *const what[] = {"", "updates its part of the weights",
-                                       "holds its part of vectors and gradients",
-                                       "holds its part of vectors, gradients and weights"};
-    snprintf(text, size, "%seach %s (ZeRO %d)", s->exact ? "one fixed tree; " : "", what[s->zero], s->zero);
-}
-
-const gs_way gs_way_zero = {
-    .name = "zero",
-    .option = "--zero",
-    .no_bucket = "cuts the gradients among the workers, by layers as it suits that",
-    .no_wire = "sends weights too, which must not be rounded",
-    .check = check,
-    .describe = describe,
-    .own_sums = true,
-    .create = create,
-    .free = free_zero,
-    .step = step,
-    .attend = attend_evaluation,
-    .report = report,
-};
+const gs_reducer gs_reducer_zero = {.create = create,
+                                    .free = free_zero,
+                                    .leaf = leaf,
+                                    .finish = finish,
+                                    .spread = spread,
+                                    .join = join,
+                                    .report = report};

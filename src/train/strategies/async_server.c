@@ -1,6 +1,6 @@
-#include "train/ways/async_server.h"
+#include "train/strategies/async_server.h"
 
-#include "train/ways/clocks.h"
+#include "train/strategies/clocks.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "train/ways/clocks.h"
+#include "train/strategies/clocks.h"
 
 size_t gs_clocks_slowest(const gs_clocks *c) {
     size_t slowest = c->clock[0];

@@ -25,7 +25,7 @@
  * size, and there are more than two replicas, a ring would add what all of a group hold in another order on each of
  * them (gs_tensor_needs_order), and gradients are added by recursive doubling, too.
  */
-#include "train/ways/tensor.h"
+#include "train/tensor/tensor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@
 #include "layer/tensor.h"
 #include "train/internal.h"
 #include "train/timeline/timeline.h"
-#include "train/ways/pipeline.h"
+#include "train/strategies/pipeline.h"
 
 struct gs_tensor_worker {
     gs_sync *sync;            /* of the group */
@@ -147,7 +147,7 @@ gs_status gs_tensor_create_sums(gs_worker *w) {
     struct gs_tensor_worker *t = w->tensor;
     gs_model *m;
     size_t most = 0;
-    for (int i = 0; (m = w->way->model ? w->way->model(w, i) : i == 0 ? w->model : NULL); i++)
+    for (int i = 0; (m = w->strategy->model ? w->strategy->model(w, i) : i == 0 ? w->model : NULL); i++)
         GS_TRY(gs_layer_walk(m->net, find_largest, &most));
     most *= w->input.most;
     if (w->settings->sequence && most > 0) GS_TRY(make_ordered(w, most));
@@ -207,15 +207,9 @@ static gs_status check_sequence(const gs_settings *s) {
                    "--sequence divides sequences among the workers of a group: it needs --tensor T");
 }
 
-static gs_status check(const gs_settings *s, bool chosen) {
+gs_status gs_tensor_check(const gs_settings *s) {
     GS_TRY(check_sequence(s));
-    if (!chosen) return GS_OK;
-    if (strcmp(s->sync, gs_settings_default().sync) != 0)
-        return gs_fail(GS_E_USAGE,
-                       "--tensor sums gradients among the workers that have the same part, in an order of "
-                       "its own: it does not work with --sync %s",
-                       s->sync);
-    return check_devices(s);
+    return s->tensor > 1 ? check_devices(s) : GS_OK;
 }
 
 gs_status gs_tensor_check_part(const gs_settings *s, const gs_model *part) {
@@ -242,13 +236,14 @@ static gs_status check_model(const gs_settings *s, gs_shape in) {
                  : ", or two convolutions with only element-wise layers, poolings and batch_norm between");
 }
 
-static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
+gs_status gs_tensor_check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
+    if (s->tensor < 2) return GS_OK;
     if (workers % s->tensor != 0)
         return gs_fail(GS_E_USAGE,
                        "--tensor %d: there %s %d worker%s; wanted a multiple of %d, a group of workers for "
                        "each part of a batch (--devices, or launch -n)",
                        s->tensor, workers == 1 ? "is" : "are", workers, gs_s((unsigned)workers), s->tensor);
-    if (workers % gs_stages_of(s) != 0) return GS_OK; /* gs_way_pipeline refuses them */
+    if (workers % gs_stages_of(s) != 0) return GS_OK; /* a pipeline refuses them */
     const int groups = workers / gs_stages_of(s);
     if (s->exact && (GS_EXACT_SHARDS % s->tensor != 0 || GS_EXACT_SHARDS % groups != 0))
         return gs_fail(
@@ -258,22 +253,3 @@ static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int 
             s->tensor, workers, groups, gs_s((unsigned)groups), GS_EXACT_SHARDS);
     return gs_context(check_model(s, set->shape), "--tensor %d", s->tensor);
 }
-
-static void describe(const gs_settings *s, char *text, size_t size) {
-    const gs_way *way = gs_way_of(s);
-    snprintf(text, size, "%sgroups of %d share each pair of linear layers",
-             s->exact && !s->zero ? "one fixed tree; " : "", s->tensor);
-    if (s->pipeline < 2 && !s->zero) return;
-    gs_append(text, size, "; ");
-    way->describe(s, text + strlen(text), size - strlen(text));
-}
-
-const gs_way gs_way_tensor = {
-    .name = "tensor",
-    .option = "--tensor",
-    .no_bucket = "sums within a group during backward, and other sums would come in between",
-    .no_wire = "sends activations too, which are not rounded",
-    .check = check,
-    .check_workers = check_workers,
-    .describe = describe,
-};

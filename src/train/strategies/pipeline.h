@@ -5,7 +5,7 @@
 #include "train/pipeline/cut.h"
 #include "train/pipeline/schedule.h"
 #include "train/train.h"
-#include "train/ways/tensor.h"
+#include "train/tensor/tensor.h"
 
 /* "gpipe", "1f1b", "eager", "interleaved", "interleaved:V"; NULL: 1f1b. GS_E_USAGE. */
 gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedule, int *chunks);
@@ -66,7 +66,6 @@ typedef struct gs_pipeline_worker {
     gs_piece *piece;         /* [m]: those of this step; n 0: an empty one */
     int pieces;              /* how many the loader has */
     float *whole;            /* of sums in the order of --exact: room for a part of the gradients */
-    float *arrived;          /* and with --zero 1 for the same part of all pipelines; else NULL */
     gs_stage_record record;
 } gs_pipeline_worker;
 
@@ -97,7 +96,7 @@ static inline gs_mem gs_stage_table(const gs_pipeline_worker *p, gs_mem array) {
 /* Execute the list of this stage up to the sum: dw of its layers, over the micro-batches of this pipeline. */
 gs_status gs_stage_run(gs_worker *, gs_pipeline_worker *);
 
-/* Allocate what the step after `done` others does (gs_way.rehearse). */
+/* Allocate what the step after `done` others does (gs_strategy.rehearse). */
 gs_status gs_stage_rehearse(gs_worker *, uint64_t done);
 
 /* The messages after the update. */
@@ -117,14 +116,5 @@ gs_status gs_stage_report(gs_worker *, gs_result *);
 
 /* ---- pipeline_score.c ---- */
 
-/* Of gs_way. */
+/* Of gs_strategy. */
 gs_status gs_stage_score(gs_worker *, const gs_pass *, bool *scored);
-
-/* ---- pipeline_sum.c ---- */
-
-/* gradients = the sum over the pipelines, with --zero 1 this worker's part of it; *score: that of the step, on all
- * workers. */
-gs_status gs_stage_sum(gs_worker *, gs_pipeline_worker *, gs_score *);
-
-/* With --zero 1, after the update: the weights of a stage, whole. */
-gs_status gs_stage_gather_weights(gs_worker *, gs_pipeline_worker *);

@@ -1,5 +1,5 @@
 /* What a worker has of a model that is cut into stages: see pipeline.c. */
-#include "train/ways/pipeline.h"
+#include "train/strategies/pipeline.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -175,16 +175,11 @@ static size_t largest_chunk(const gs_pipeline_worker *p) {
     return most;
 }
 
-/* What --exact needs: see ../order.h. Some of it, where a sum must be in its order. */
+/* What --exact needs: see ../order.h. */
 static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
     const gs_settings *s = w->settings;
-    const size_t most = largest_chunk(p), replicas = (size_t)w->groups.layout.dp;
-    if (s->zero && (s->exact || gs_tensor_needs_order(w))) {
-        const size_t arrived =
-            most + replicas * replicas; /* fewer than `replicas` floats are left over in a chunk */
-        p->arrived = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, arrived * sizeof *p->arrived);
-        if (!p->arrived) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %zu floats", arrived);
-    }
+    const size_t most = largest_chunk(p);
+    w->sync_most = GS_STATS;
     if (!s->exact) return GS_OK;
     p->whole = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, most * sizeof *p->whole);
     if (!p->whole) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %zu floats", most);
@@ -259,6 +254,5 @@ void gs_stage_free(gs_worker *w, gs_pipeline_worker *p) {
     free(p->input);
     free(p->piece);
     free(p->whole);
-    free(p->arrived);
     gs_stage_record_free(p);
 }

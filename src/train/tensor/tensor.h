@@ -40,5 +40,9 @@ gs_status gs_tensor_create_sums(gs_worker *);
 void gs_tensor_free(gs_worker *);
 void gs_tensor_tell(const gs_worker *, gs_result *);
 
+/* GS_E_USAGE: settings of --tensor, or of --sequence, that do not go together; and with so many workers, on this set. */
+gs_status gs_tensor_check(const gs_settings *);
+gs_status gs_tensor_check_workers(const gs_settings *, const gs_dataset *train_set, int workers);
+
 /* GS_E_USAGE: --sequence, and the model, of which this is a part, takes no sequences. */
 gs_status gs_tensor_check_part(const gs_settings *, const gs_model *part);

@@ -22,7 +22,7 @@
  */
 #include "core/clock.h"
 #include "core/thread.h"
-#include "train/ways/async_server.h"
+#include "train/strategies/async_server.h"
 #include "train/internal.h"
 #include "train/timeline/timeline.h"
 
@@ -55,10 +55,11 @@ static size_t bytes_of(const async *a) {
 }
 
 static gs_status create(gs_worker *w) {
-    async *a = w->way_state = calloc(1, sizeof *a);
+    async *a = w->strategy_state = calloc(1, sizeof *a);
     if (!a) return gs_fail(GS_E_MEMORY, "no memory for a parameter server");
     a->worker = w;
     a->saved = w->model->saved;
+    w->sync_most = GS_STATS;
     if (!(a->data = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, bytes_of(a))))
         return gs_fail(GS_E_MEMORY, "no memory for %zu floats", a->saved);
     if (w->comm->rank != 0) return GS_OK;
@@ -86,7 +87,7 @@ static void join_all(async *a) {
 
 /* After a failure the comm has failed too. */
 static void free_async(gs_worker *w) {
-    async *a = w->way_state;
+    async *a = w->strategy_state;
     if (!a) return;
     if (a->server) gs_server_fail(a->server, &(gs_error){GS_E_PEER, "rank 0 has ended"});
     join_all(a);
@@ -141,7 +142,7 @@ static void *connection_main(void *argument) {
 }
 
 static gs_status begin_epoch(gs_worker *w, size_t steps) {
-    async *a = w->way_state;
+    async *a = w->strategy_state;
     a->steps = steps;
     a->steps_before = w->step;
     if (!a->server) return GS_OK;
@@ -163,7 +164,7 @@ static gs_status exchange(async *a) {
 }
 
 static gs_status step(gs_worker *w, gs_score *score) {
-    async *a = w->way_state;
+    async *a = w->strategy_state;
     GS_TRY(gs_gradient(w));
     GS_TRY(w->device->ops->read(w->device, a->data, w->model->gradients, bytes_of(a)));
     *score = gs_score_of(a->data + a->saved);
@@ -175,14 +176,14 @@ static gs_status step(gs_worker *w, gs_score *score) {
 }
 
 static gs_status end_epoch(gs_worker *w, gs_score *total) {
-    async *a = w->way_state;
+    async *a = w->strategy_state;
     *total = gs_score_of(a->data + a->saved); /* of the last answer, which waited for all */
     join_all(a);
     return a->server ? gs_server_status(a->server) : GS_OK;
 }
 
 static gs_status report(gs_worker *w, gs_result *result) {
-    const async *a = w->way_state;
+    const async *a = w->strategy_state;
     return a->server ? gs_server_staleness(a->server, &result->staleness) : GS_OK;
 }
 
@@ -217,17 +218,11 @@ static void describe(const gs_settings *s, char *text, size_t size) {
              s->staleness == 1 ? "" : "s");
 }
 
-const gs_way gs_way_async = {
+const gs_strategy gs_strategy_async = {
     .name = "async",
     .option = "--sync async",
-    .no_bucket = "does not sum gradients in each step, so there is nothing to sum during backward",
-    .no_wire = "sends weights too, which must not be rounded",
-    .no_f16 = "lets each worker update by itself, so no worker knows whether the others skip an update",
-    .no_state = "is never at the same step on all workers, so there is no state to go on from exactly",
-    .no_offload = "updates the weights of a server, as gradients come",
     .check = check,
     .describe = describe,
-    .own_sums = true,
     .apart = true,
     .create = create,
     .begin_epoch = begin_epoch,

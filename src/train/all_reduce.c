@@ -1,0 +1,90 @@
+/* The reducer of plain data parallelism: each worker has the whole sum. */
+#include "comm/device.h"
+#include "train/internal.h"
+#include "train/overlap.h"
+#include "train/reducer.h"
+
+static gs_status create(gs_worker *w) {
+    const gs_settings *s = w->settings;
+    const size_t count = w->model->saved + GS_STATS;
+    if (gs_has_stages(w)) return GS_OK;
+    w->scores_early = w->comm->size == 1 && !s->exact;
+    if (s->exact) {
+        w->scheme = &gs_sync_recursive_doubling;
+        GS_TRY(gs_order_create(w, count));
+        if (gs_batch_norm_is_shared(w)) GS_TRY(gs_lockstep_create(w));
+    }
+    return s->bucket && w->comm->size > 1 ? gs_overlap_create(w) : GS_OK;
+}
+
+static void free_overlap(gs_worker *w) {
+    gs_overlap_free(w->reducer_state);
+}
+
+static gs_status leaf(gs_worker *w, int k) {
+    const gs_model *m = w->model;
+    const gs_backend *ops = w->device->ops;
+    const size_t count = m->saved + GS_STATS;
+    void *dw;
+    if (gs_order_leaves(&w->order) == 1) return GS_OK;
+    GS_TRY(ops->map(w->device, m->gradients, count * sizeof(float), &dw));
+    (void)gs_order_leaf(&w->order, 0, count, k, dw);
+    GS_TRY(ops->unmap(w->device, m->gradients, dw));
+    return gs_phase_ends(w, GS_PHASE_SYNC);
+}
+
+/* All in one array: gradients, the layers' state, loss, correct answers, samples, and requests to stop. */
+static gs_status sum_whole(gs_worker *w) {
+    GS_TRY(gs_tell_wish_to_stop(w));
+    GS_TRY(gs_sync_sum(w->sync, w->device, w->model->gradients, w->model->saved + GS_STATS));
+    w->measured.sent += (double)w->sync->counted.bytes;
+    return GS_OK;
+}
+
+/* ---- in stages ---- */
+
+/* With --exact by the levels of the tree above those of one pipeline. */
+gs_status gs_sum_range(gs_worker *w, size_t first, size_t count) {
+    gs_comm *c = w->groups.comm[GS_DP];
+    const gs_mem place = gs_at(w->holding.gradients, first);
+    if (count == 0 || c->size == 1) return GS_OK;
+    if (!w->settings->exact) {
+        w->measured.sent += 2.0 * (double)count * (c->size - 1) / c->size * sizeof(float);
+        return gs_call_run_on_device(c, w->device, &(gs_call){GS_ALL_REDUCE, count, GS_F32, GS_SUM, 0},
+                                     GS_NONE, place);
+    }
+    GS_TRY(gs_sync_sum(w->sync, w->device, place, count));
+    w->measured.sent += (double)w->sync->counted.bytes;
+    return GS_OK;
+}
+
+gs_status gs_sum_states(gs_worker *w) {
+    const gs_holding *own = &w->holding;
+    const bool has_counts = w->groups.place.stage == w->groups.layout.pp - 1;
+    for (int i = 0; i < own->states; i++) GS_TRY(gs_sum_range(w, own->state[i].at, own->state[i].count));
+    return has_counts ? gs_sum_range(w, own->counts, GS_STATS) : GS_OK;
+}
+
+static gs_status finish(gs_worker *w) {
+    if (w->reducer_state) return gs_overlap_finish(w->reducer_state); /* most of it is done by now */
+    if (!gs_has_stages(w)) return sum_whole(w);
+    for (int i = 0; i < w->holding.count; i++)
+        GS_TRY(gs_sum_range(w, w->holding.unit[i].at, w->holding.unit[i].count));
+    return gs_sum_states(w);
+}
+
+static gs_status spread(gs_worker *w) {
+    (void)w; /* all make the same update */
+    return GS_OK;
+}
+
+static void report(const gs_worker *w, gs_result *result) {
+    if (w->reducer_state) result->overlap = gs_overlap_measured(w->reducer_state, w->step - w->begun_at);
+}
+
+const gs_reducer gs_reducer_all_reduce = {.create = create,
+                                          .free = free_overlap,
+                                          .leaf = leaf,
+                                          .finish = finish,
+                                          .spread = spread,
+                                          .report = report};

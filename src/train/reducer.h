@@ -1,0 +1,43 @@
+/* Reducers: how the gradients of a step become one sum over the replicas, and what of it each worker has afterwards.
+ *
+ *     all_reduce.c    all of it, by a scheme after backward; with --bucket in parts during backward (overlap.h)
+ *     zero/zero.c     its own part: ZeRO 1, 2 and 3
+ *
+ * Both add in the order of a tree with --exact (order.h). A step calls them like this (step.c; a pipeline computes its
+ * leaves by itself, and calls finish and spread):
+ *
+ *     for each leaf k    gs_leaf: dw of a part of the batch        leaf: it joins the leaves before it
+ *                        finish: the sum over all replicas         gs_update        spread: the new weights
+ */
+#pragma once
+
+#include "train/train.h"
+
+typedef struct gs_reducer {
+    /* After the strategy's create: worker->reducer_state. */
+    gs_status (*create)(gs_worker *);
+    /* What create made, even if create failed or was never called. */
+    void (*free)(gs_worker *);
+    /* The gradients of leaf k = 0, 1, ... are in the model. */
+    gs_status (*leaf)(gs_worker *, int k);
+    /* Gradients, layers' state and counts become their sums: of what worker->holding says that it updates and counts. */
+    gs_status (*finish)(gs_worker *);
+    /* After the update: new weights come to those that hold them and have not made them. */
+    gs_status (*spread)(gs_worker *);
+    /* In an evaluation a worker goes through fewer blocks than others: it takes part in what they do together. May be
+     * NULL. */
+    gs_status (*join)(gs_worker *);
+    /* After the last epoch: its part of the result. */
+    void (*report)(const gs_worker *, gs_result *);
+} gs_reducer;
+
+extern const gs_reducer gs_reducer_all_reduce, gs_reducer_zero;
+
+/* The one that these settings choose; NULL: the strategy sums by itself. */
+const gs_reducer *gs_reducer_of(const gs_settings *);
+
+/* In stages: a range of this worker's gradients = its sum over the replicas of the stage. */
+gs_status gs_sum_range(gs_worker *, size_t first, size_t count);
+
+/* The same of the layers' state of all its runs, and of the counts where it has them. */
+gs_status gs_sum_states(gs_worker *);

@@ -1,0 +1,143 @@
+#include "train/strategy.h"
+
+#include <string.h>
+
+#include "core/text.h"
+#include "train/internal.h"
+#include "train/layout/layout.h"
+#include "train/reducer.h"
+#include "train/tensor/tensor.h"
+
+/* Which of them a run has, by name: that of an option, or of --sync NAME. */
+#define STRATEGIES                                                                                           \
+    &gs_strategy_synchronous, &gs_strategy_pipeline, &gs_strategy_local, &gs_strategy_async, NULL
+
+static const gs_strategy *const own[] = {STRATEGIES};
+static struct {
+    const char *name;
+    const gs_strategy *own, *now; /* now: the same, unless it was replaced */
+} by_name[] = {
+#define ROW(name, strategy)                                                                                  \
+    { name, &gs_strategy_##strategy, &gs_strategy_##strategy }
+    ROW("synchronous", synchronous), ROW("zero", synchronous), ROW("exact", synchronous),
+    ROW("pipeline", pipeline),       ROW("local", local),      ROW("async", async)};
+enum { NAMES = sizeof by_name / sizeof *by_name, OF_SYNC = 4 /* from here on chosen by --sync NAME */ };
+
+const gs_strategy *const *gs_strategies(void) {
+    return own;
+}
+
+gs_status gs_strategy_replace(const char *name, const gs_strategy *by) {
+    if (by && strcmp(by->name, name) != 0)
+        return gs_fail(GS_E_USAGE, "the strategy '%s' cannot replace '%s': they need the same name", by->name,
+                       name);
+    for (int i = 0; i < NAMES; i++) {
+        if (strcmp(by_name[i].name, name) != 0) continue;
+        by_name[i].now = by ? by : by_name[i].own;
+        return GS_OK;
+    }
+    return gs_fail(GS_E_USAGE,
+                   "no strategy is called '%s'; wanted zero, local, async or another of strategy.h", name);
+}
+
+const gs_strategy *gs_strategy_of(const gs_settings *s) {
+    const char *name = s->pipeline > 1 ? "pipeline" : s->zero ? "zero" : s->exact ? "exact" : "synchronous";
+    for (int i = OF_SYNC; i < NAMES; i++)
+        if (strcmp(name, "synchronous") == 0 && strcmp(by_name[i].name, s->sync) == 0) name = s->sync;
+    int i = 0;
+    while (strcmp(by_name[i].name, name) != 0) i++;
+    return by_name[i].now;
+}
+
+const gs_reducer *gs_reducer_of(const gs_settings *s) {
+    if (!gs_strategy_of(s)->reduces) return NULL;
+    return s->zero ? &gs_reducer_zero : &gs_reducer_all_reduce;
+}
+
+const char *gs_strategy_option(const gs_settings *s) {
+    if (s->tensor > 1) return "--tensor";
+    if (s->pipeline > 1) return "--pipeline";
+    if (s->zero) return s->exact ? "--exact --zero" : "--zero";
+    return s->exact ? "--exact" : gs_strategy_of(s)->option;
+}
+
+void gs_strategy_describe(const gs_settings *s, char *text, size_t size) {
+    static const char *const zero[] = {"updates its part of the weights",
+                                       "holds its part of vectors and gradients",
+                                       "holds its part of vectors, gradients and weights"};
+    const gs_strategy *strategy = gs_strategy_of(s);
+    const bool synchronous = strategy == &gs_strategy_synchronous;
+    *text = '\0';
+    if (s->tensor > 1)
+        gs_append(text, size, "%sgroups of %d share each pair of linear layers%s",
+                  s->exact && !s->zero ? "one fixed tree; " : "", s->tensor,
+                  s->pipeline > 1 || s->zero ? "; " : "");
+    if (synchronous && s->zero)
+        gs_append(text, size, "%seach %s (ZeRO %d)", s->exact ? "one fixed tree; " : "", zero[s->zero - 1],
+                  s->zero);
+    else if (synchronous && s->exact && s->tensor < 2)
+        gs_append(text, size, "gradients summed in one fixed tree");
+    else if (!synchronous || s->tensor < 2)
+        strategy->describe(s, text + strlen(text), size - strlen(text));
+}
+
+int gs_stages_of(const gs_settings *s) {
+    const gs_layout one = gs_layout_of(s, 1);
+    return one.tp * one.pp;
+}
+
+int gs_parts_of(const gs_settings *s, int workers) {
+    const int groups = workers / gs_stages_of(s);
+    return s->exact ? GS_EXACT_SHARDS : groups > 1 ? groups : 1;
+}
+
+gs_tensor_group gs_tensor_group_of(const gs_settings *s, int rank) {
+    const int size = s->tensor > 1 || s->exact ? gs_layout_of(s, 1).tp : 0;
+    return (gs_tensor_group){.size = size,
+                             .rank = size > 0 ? rank % size : 0,
+                             .leaves = s->exact ? GS_EXACT_SHARDS : 0,
+                             .sequence = size > 1 && s->sequence,
+                             .outputs = s->loss == GS_SOFTMAX_CROSS_ENTROPY};
+}
+
+gs_status gs_find_scheme(const gs_settings *s, const gs_sync_scheme **out) {
+    const char *names[NAMES] = {NULL};
+    for (int i = OF_SYNC; i < NAMES; i++) {
+        names[i - OF_SYNC] = by_name[i].name;
+        if (strcmp(by_name[i].name, s->sync) == 0) return gs_sync_find(gs_settings_default().sync, out);
+    }
+    return gs_sync_find_or(s->sync, names, out);
+}
+
+/* What the replicas do together. */
+static const char *sum_of(const gs_worker *w, int zero) {
+    const gs_settings *s = w->settings;
+    if (zero > 2)
+        return s->exact ? "reduce-scatter by one fixed tree, and all-gather of the weights before forward "
+                          "and backward"
+                        : "reduce-scatter, and all-gather of the weights before forward and backward";
+    if (zero > 0)
+        return s->exact ? "reduce-scatter by one fixed tree, then all-gather of the new weights"
+                        : "reduce-scatter, then all-gather of the new weights";
+    if (s->exact) return "one fixed tree";
+    return s->pipeline > 1 ? "all-reduce" : w->sync->scheme->name;
+}
+
+const char *gs_sums_text(const gs_worker *w, char text[GS_SUMS_TEXT]) {
+    const gs_settings *s = w->settings;
+    const gs_layout l = w->groups.layout;
+    *text = '\0';
+    if (l.dp == 1)
+        gs_append(text, GS_SUMS_TEXT, "none %s",
+                  w->comm->size == 1 ? "with one worker" : "among replicas, as there is one");
+    else if (w->strategy->apart)
+        gs_strategy_describe(s, text, GS_SUMS_TEXT);
+    else
+        gs_append(text, GS_SUMS_TEXT, "%s", sum_of(w, s->zero));
+    if (l.dp > 1 && (l.pp > 1 || l.tp > 1))
+        gs_append(text, GS_SUMS_TEXT, ", among the %d replicas of each %s", l.dp,
+                  l.pp == 1   ? "part"
+                  : l.tp == 1 ? "stage"
+                              : "part of a stage");
+    return text;
+}

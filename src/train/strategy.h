@@ -1,0 +1,159 @@
+/* Strategies: what a worker does in each step, and between steps. One file each:
+ *
+ *     step.c                      synchronous: gradients are summed over the workers, and all make the same update
+ *     strategies/pipeline.c       each worker has a stage of the model, and micro-batches go from stage to stage
+ *     strategies/local_sgd.c      each worker trains on its own, and the weights are averaged now and then
+ *     strategies/async.c          nobody waits for everybody
+ *
+ * The first two compose with what divides or orders the work within a step: a reducer (reducer.h: --zero, --bucket),
+ * an order of sums (order.h: --exact), layers that a group shares (tensor/tensor.h: --tensor). What does not go
+ * together is one table (settings.c).
+ *
+ * A new strategy is its file, its name below and its row in strategy.c. Few others know a strategy by its name
+ * (simulate): who needs to know asks its table, where 0, false and NULL are what holds for the synchronous one.
+ */
+#pragma once
+
+#include "train/checkpoint/checkpoint.h"
+#include "train/train.h"
+
+typedef struct gs_strategy {
+    const char *name;   /* "local" */
+    const char *option; /* that chooses it: "--sync local" */
+    /* "weights averaged every 4 steps" */
+    void (*describe)(const gs_settings *, char *text, size_t size);
+
+    /* GS_E_USAGE: other settings that do not go with it; or, where another one is chosen, settings that go with this
+     * one alone. NULL: all do. */
+    gs_status (*check)(const gs_settings *, bool chosen);
+    /* GS_E_USAGE: it does not work with so many workers, on this set. All find the same. NULL: it does. */
+    gs_status (*check_workers)(const gs_settings *, const gs_dataset *train_set, int workers);
+
+    /* Between two steps the workers' weights differ. The score of a step is of this worker's part alone, and its `stop`
+     * says too that a worker has diverged. */
+    bool apart;
+    /* Its steps sum gradients by worker->reducer; else by itself, and there is none. */
+    bool reduces;
+
+    /* ---- training. All workers call all of them. But for step, any may be NULL ---- */
+
+    /* Before the first step: worker->strategy_state. */
+    gs_status (*create)(gs_worker *);
+    /* What create made, even if create failed or was never called. */
+    void (*free)(gs_worker *);
+    /* The next `steps` steps are an epoch. */
+    gs_status (*begin_epoch)(gs_worker *, size_t steps);
+    /* From the worker's part of a global batch to its new weights. */
+    gs_status (*step)(gs_worker *, gs_score *);
+    /* From here on all workers have the same weights. *total: of the epoch, over all workers. */
+    gs_status (*end_epoch)(gs_worker *, gs_score *total);
+    /* After the last epoch: its part of the result. */
+    gs_status (*report)(gs_worker *, gs_result *);
+
+    /* ---- where each worker has the weights, the gradients and the layers of its stage alone; else NULL ---- */
+
+    /* worker->model is made with weights alone (gs_model_create_weights), which create divides. The samples in
+     * worker->input go forward through all stages. *scored: this worker has the last one, and the loss is in the
+     * model's stats. */
+    gs_status (*score)(gs_worker *, const gs_pass *, bool *scored);
+    /* Model i of those that have the layers of this worker; NULL: there are no more. */
+    gs_model *(*model)(const gs_worker *, int i);
+    /* In a rehearsal (train/memory/memory.h): allocate what the step after `done` others would. */
+    gs_status (*rehearse)(gs_worker *, uint64_t done);
+} gs_strategy;
+
+extern const gs_strategy gs_strategy_synchronous, gs_strategy_pipeline, gs_strategy_local, gs_strategy_async;
+
+/* All strategies, then NULL. */
+const gs_strategy *const *gs_strategies(void);
+
+/* From now on runs that choose this name are the caller's: one of the strategies, or "zero" or "exact", which are
+ * synchronous otherwise. NULL restores the library's own. It must live as long as it is used. Meant for trying a
+ * strategy in the running framework (lessons/): call it before any other thread is started. GS_E_USAGE: no strategy has
+ * this name, or the new one has another. */
+gs_status gs_strategy_replace(const char *name, const gs_strategy *);
+
+/* The one that these settings choose. */
+const gs_strategy *gs_strategy_of(const gs_settings *);
+
+/* The option that chose how a run trains, for messages: "--tensor", "--exact --zero". */
+const char *gs_strategy_option(const gs_settings *);
+
+/* "gradients summed by ring" */
+void gs_strategy_describe(const gs_settings *, char *text, size_t size);
+
+/* Two settings that do not go together, and why the first one does not allow the second. */
+typedef struct gs_refusal {
+    const char *option, *other, *why; /* "--zero", "--bucket", "cuts the gradients among the workers" */
+} gs_refusal;
+
+/* settings.c: refusal i of all such pairs; false: there are no more. */
+bool gs_refusal_of(int i, gs_refusal *);
+
+/* Has each worker a stage of the model? */
+static inline bool gs_has_stages(const gs_worker *w) {
+    return w->strategy->score != NULL;
+}
+
+/* How many workers share a part of each batch: 1, or the stages of a pipeline times the workers of a tensor group.
+ * Which ones: layout.h. */
+int gs_stages_of(const gs_settings *);
+
+/* How many parts a batch is cut into: the leaves of --exact, or one for each group. */
+int gs_parts_of(const gs_settings *, int workers);
+
+/* The scheme that sums whatever is to be summed. GS_E_USAGE: the message lists what --sync takes. */
+gs_status gs_find_scheme(const gs_settings *, const gs_sync_scheme **out);
+
+/* How a run's gradients are summed, as its layout has it: "ring"; "all-reduce among the 2 replicas of each stage";
+ * "reduce-scatter, then all-gather of the new weights"; "none among replicas, as there is one". */
+enum { GS_SUMS_TEXT = 200 };
+const char *gs_sums_text(const gs_worker *, char text[GS_SUMS_TEXT]);
+
+/* ---- what strategies are written in (step.c, order.c, checkpoint/checkpoint.c) ---- */
+
+/* dw and counts = those of the next part that this worker has of a global batch, in pieces that fit its memory. */
+gs_status gs_gradient(gs_worker *);
+
+/* The same of its part k = 0, 1, ..., one after the other, which is leaf k of its order with --exact. */
+gs_status gs_leaf(gs_worker *, int k);
+
+/* gs_strategy.step, where gradients are summed by worker->reducer. */
+gs_status gs_synchronous_step(gs_worker *, gs_score *);
+
+/* What this worker adds to GS_STAT_STOP where `done` steps will be done: a wish to stop, or one of
+ * checkpoint/checkpoint.h. Once in each step. */
+float gs_wishes(gs_worker *, uint64_t done);
+
+/* If this process was asked to stop, or that of another worker of the group, or wants a checkpoint, the counts say so
+ * to all workers that they are summed over. */
+gs_status gs_tell_wish_to_stop(gs_worker *);
+
+/* The counts that lie after the gradients. */
+gs_status gs_read_score(gs_worker *, gs_score *);
+
+/* The update from the summed gradients, of what this worker holds; with a loss scale it may be left out
+ * (optimizer->loss_scale.skipped). */
+gs_status gs_update(gs_worker *, double samples);
+
+static inline gs_score gs_score_of(const float stats[GS_STATS]) {
+    const float wishes = stats[GS_STAT_STOP], less_than_1 = wishes - (float)(int)wishes;
+    const bool checkpoint = less_than_1 >= GS_SAYS_CHECKPOINT;
+    return (gs_score){.loss = stats[GS_STAT_LOSS],
+                      .correct = stats[GS_STAT_CORRECT],
+                      .samples = stats[GS_STAT_SAMPLES],
+                      .stop = wishes >= GS_ASKS_TO_STOP,
+                      .loss_scale = 0,
+                      .skipped = false,
+                      .checkpoint = checkpoint,
+                      .asked = less_than_1 > (checkpoint ? GS_SAYS_CHECKPOINT : 0)};
+}
+
+/* ---- the clock beside a step (measure.c) ---- */
+
+/* Around each step. With --slow or --jitter, the step's beginning is where a worker sleeps. */
+gs_status gs_step_begins(gs_worker *);
+void gs_step_ends(gs_worker *);
+
+/* The phase that just ended took the time since the last one ended. */
+gs_status gs_phase_ends(gs_worker *, gs_phase);
