@@ -64,7 +64,6 @@ TEST(exact_refuses_what_it_cannot_hold) {
     gs_test_program_prints(2, "--threads 2: splitting products over threads changes their bits",
                            "train --exact --threads 2");
     gs_test_program_prints(2, "device 'cl:0.0': only cpu", "train --exact --devices cpu,cl:0.0");
-    gs_test_program_prints(2, "does not work with --sync ps", "train --exact --sync ps");
 }
 
 /* ---- --verify ---- */

@@ -277,11 +277,6 @@ TEST(what_it_says) {
     gs_test_program_prints(2, "unknown --precision 'f8'; choose one of: f32, bf16, f16",
                            "train --precision f8");
     gs_test_program_prints(2, "unknown option --precision", "eval --precision bf16");
-    gs_test_program_prints(
-        2, "--sync local lets each worker update by itself, so no worker knows whether the others",
-        "train --sync local --every 2 --precision f16");
-    gs_test_program_prints(2, "it does not work with --precision f16",
-                           "train --sync async --staleness 1 --precision f16");
     gs_test_program_prints(0, "done",
                            "train --model softmax --sync local --every 2 --precision bf16 --steps 3");
 }

@@ -302,16 +302,10 @@ TEST(bad_use_gets_a_sentence) {
         {"--offload activations --devices cpu,cpu --zero 2", "wanted --zero 1, or --offload optimizer"},
         {"--offload optimizer --devices cl,cl --zero 1",
          "with an OpenCL device it does not work with --offload optimizer"},
-        {"--offload optimizer --devices cpu,cpu --pipeline 2", "it does not work with --offload"},
         {"--offload weights --devices cl,cl --zero 3",
          "--zero gathers all weights in each step: it does not work with --offload weights"},
         {"--offload weights --devices cpu,cpu,cpu,cpu --layout tp2,pp2",
          "--pipeline gives each worker its stage of the layers and of the vectors already"},
-        {"--offload optimizer --devices cpu,cpu --sync local --every 2",
-         "--sync local averages the optimiser's vectors too, each in one piece: it does not work with "
-         "--offload"},
-        {"--offload optimizer --devices cpu,cpu --sync async --staleness 1 --optimizer sgd",
-         "it does not work with --offload"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         gs_test_program_prints(2, cases[i].says, "train --steps 1 %s", cases[i].options);

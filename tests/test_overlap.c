@@ -305,10 +305,6 @@ TEST_IN(bucket, it_is_shown) {
 }
 
 TEST_IN(bucket, wrong_use_is_refused) {
-    gs_test_program_prints(2, "it does not work with --bucket", "train --exact --bucket 64");
-    gs_test_program_prints(2, "--sync local does not sum gradients in each step",
-                           "train --sync local --every 2 --bucket 64");
-    gs_test_program_prints(2, "does not work with --bucket", "train --sync async --staleness 1 --bucket 64");
     gs_test_program_prints(2, "--bucket: '1.5' is not a whole number", "train --bucket 1.5");
     gs_test_ranks_print(2, "rank 1 and rank 0 differ in --bucket (none versus 4)",
                         "train --model softmax --steps 3 --threads 1", "--bucket 4", "");

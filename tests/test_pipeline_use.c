@@ -57,9 +57,6 @@ TEST(bad_use_is_told) {
     gs_test_program_prints(2, "no run of layers can begin at layer 3 there",
                            "train --model lenet --devices cpu,cpu,cpu --pipeline 3 --pipeline-cut 7,3");
     gs_test_program_prints(2, "--pipeline: '1' is not a whole number from 2", "train --pipeline 1");
-    gs_test_program_prints(2, "does not work with --sync ring", "train --pipeline 2 --sync ring");
-    gs_test_program_prints(2, "does not work with --bucket", "train --pipeline 2 --bucket 10");
-    gs_test_program_prints(2, "does not work with --wire f16", "train --pipeline 2 --wire f16");
     gs_test_program_prints(2, "wanted --micro-batches", "train --pipeline 2 --accumulate 4");
     gs_test_program_prints(2, "wanted 8, or no --micro-batches",
                            "train --model lenet --devices cpu,cpu --pipeline 2 --exact --micro-batches 4");

@@ -229,8 +229,6 @@ TEST(what_does_not_go_together) {
     gs_test_program_prints(2,
                            "--momentum 0.9: the optimiser adam does not take it; it is for --optimizer sgd",
                            "train --resume %s --epochs 2 --momentum 0.9", adam);
-    gs_test_program_prints(2, "it does not work with --save-state",
-                           "train --sync async --staleness 1 --save x.st --save-state");
     gs_test_ranks_print(2, "rank 1 runs without --resume, rank 0 with it",
                         "train --model softmax --epochs 2 --momentum 0.5 --threads 1",
                         gs_test_format("--resume %s", path), "");

@@ -119,6 +119,38 @@ TEST(the_best_weights_in_memory) {
     gs_result_free(&best);
 }
 
+/* All pairs of the table, by their options, are refused with the table's words. */
+TEST(what_does_not_go_together_is_refused) {
+    static const struct {
+        const char *option, *given; /* NULL: the option itself is enough */
+    } all[] = {{"--tensor", "--tensor 2"},
+               {"--pipeline", "--pipeline 2"},
+               {"--zero", "--zero 1"},
+               {"--exact", NULL},
+               {"--sync local", "--sync local --every 2"},
+               {"--sync async", "--sync async --staleness 1"},
+               {"--sync", "--sync ring"},
+               {"--bucket", "--bucket 10"},
+               {"--wire", "--wire f16"},
+               {"--precision f16", NULL},
+               {"--save-state", "--save x.st --save-state"},
+               {"--offload", "--offload optimizer"}};
+    enum { ALL = sizeof all / sizeof *all };
+    gs_refusal r;
+    int pairs = 0;
+    for (; gs_refusal_of(pairs, &r); pairs++) {
+        int a = 0, b = 0;
+        while (a < ALL && strcmp(all[a].option, r.option) != 0) a++;
+        while (b < ALL && strcmp(all[b].option, r.other) != 0) b++;
+        if (a == ALL || b == ALL) fail_msg("give %s and %s here", r.option, r.other);
+        gs_test_program_prints(2, gs_test_format("%s %s: it does not work with %s", r.option, r.why, r.other),
+                               "train --devices cpu,cpu %s %s", all[a].given ? all[a].given : all[a].option,
+                               all[b].given ? all[b].given : all[b].option);
+    }
+    assert_true(pairs > 20);
+    gs_test_program_prints(0, "not with --offload", "layout --pairs");
+}
+
 static gs_status is_not_written(gs_worker *w, gs_score *score) {
     (void)w, (void)score;
     return gs_fail(GS_E_USAGE, "the step is not written");

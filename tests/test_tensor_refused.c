@@ -46,12 +46,6 @@ TEST(bad_use_is_told) {
         "train --model mlp --tensor 2 --pipeline 2 --devices %s", two);
     gs_test_program_prints(2, "--micro-batches is for --pipeline P",
                            "train --model mlp --tensor 2 --micro-batches 2 --devices %s", two);
-    gs_test_program_prints(2, "does not work with --sync ring",
-                           "train --model mlp --tensor 2 --sync ring --devices %s", two);
-    gs_test_program_prints(2, "does not work with --bucket",
-                           "train --model mlp --tensor 2 --bucket 10 --devices %s", two);
-    gs_test_program_prints(2, "does not work with --wire f16",
-                           "train --model mlp --tensor 2 --wire f16 --devices %s", two);
     gs_test_program_prints(2, "devices of one kind, not cpu and cl", "train --tensor 2 --devices cpu,cl");
     gs_test_program_prints(2, "wanted 2, 4 or 8 workers in a group",
                            "train --model mlp --exact --tensor 3 --devices cpu,cpu,cpu");

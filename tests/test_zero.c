@@ -242,10 +242,7 @@ TEST(what_it_says) {
 
 TEST(what_does_not_go_with_it) {
     gs_test_program_prints(2, "is not a whole number from 0 to 3", "train --zero 4");
-    gs_test_program_prints(2, "does not work with --sync ring", "train --zero 2 --sync ring");
     gs_test_program_prints(2, "does not work with --sync local", "train --zero 2 --sync local --every 2");
-    gs_test_program_prints(2, "does not work with --bucket", "train --zero 2 --bucket 10");
-    gs_test_program_prints(2, "does not work with --wire f16", "train --zero 2 --wire f16");
     gs_test_program_prints(
         2, "--batch-norm global does not work with --exact --zero: a batch's 8 virtual shards",
         "train --zero 1 --exact --model 'conv 2 9x9, batch_norm, flatten, linear 10'");

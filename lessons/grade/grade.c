@@ -210,5 +210,5 @@ int gs_cmd_grade(int argc, char **argv) {
     if (status == GS_OK) status = grade(&graders, &w, &all);
     gs_graders_free(&graders);
     gs_hand_ins_free(&all);
-    return status == GS_OK ? GS_EXIT_OK : gs_failed("grade", status);
+    return gs_exit_status("grade", status);
 }

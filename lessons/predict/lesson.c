@@ -315,5 +315,5 @@ int gs_cmd_lesson(int argc, char **argv) {
         twice
             ? gs_fail(GS_E_USAGE, "--answer is given twice; all answers go into one, as in 5a=VALUE,5b=VALUE")
             : run(&l, words, argv);
-    return status == GS_OK ? GS_EXIT_OK : gs_failed("lesson", status);
+    return gs_exit_status("lesson", status);
 }

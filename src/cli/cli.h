@@ -128,8 +128,8 @@ const gs_option *gs_run_options(gs_settings *settings, int users, const gs_optio
 #define GS_BIND_HELP_RANKS "cores: bind each rank to its own; or none"
 #define GS_LINK_HELP "slow messages, as a network does: each takes 50us,125MB/s (latency, bandwidth)"
 
-/* Print "gradsum train: message" and return the exit status that belongs to it. */
-int gs_failed(const char *command, gs_status status);
+/* Of a command that ended with this status; of a failure "gradsum train: message" is printed. */
+int gs_exit_status(const char *command, gs_status status);
 
 /* Print "gradsum train: ..." on standard error, and "gradsum: ..." if command is "". On a terminal it is wrapped. */
 void gs_tell(const char *command, const char *format, ...) GS_PRINTF(2, 3);
@@ -254,6 +254,6 @@ void gs_modes_json_end(const gs_result *, struct cJSON *);
 /* output.c: the last JSON line or the last lines of a training run. */
 void gs_progress_end(gs_progress *, const gs_result *);
 
-/* The last JSON line of one that failed, before gs_failed: {"event":"end","status":"diverged","steps":7,"message":...};
+/* The last JSON line of one that failed, before gs_exit_status: {"event":"end","status":"diverged","steps":7,"message":...};
  * the status may also be "interrupted" or "failed". result: NULL where there are no steps. */
 void gs_json_failed(gs_status, const gs_result *);

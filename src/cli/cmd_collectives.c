@@ -431,12 +431,12 @@ int gs_cmd_collectives(int argc, char **argv) {
         status = gs_fail(GS_E_USAGE, "--device: '%s': wanted an OpenCL device: cl, cl:P.D or cl:P.D/KofN",
                          t.device);
     if (status == GS_OK) status = find_cl(&t);
-    if (status != GS_OK) return gs_failed("collectives", status);
+    if (status != GS_OK) return gs_exit_status("collectives", status);
     t.bind = t.bind && t.mpirun.size <= 1 && t.ranks > 1 && t.ranks <= gs_cpu_cores();
     t.runs = t.size <= 65536 ? GS_TABLE_RUNS : t.size <= 4194304 ? 5 : 2;
     if (gs_link_is_there(&t.link) || t.seconds == 0) t.runs = 2; /* nearly all of a link's time is sleep */
     status = t.mpirun.size > 1 ? run_process(&t) : run_in_folder(&t);
-    if (status != GS_OK) return gs_failed("collectives", status);
+    if (status != GS_OK) return gs_exit_status("collectives", status);
     if (!t.json && t.mpirun.rank == 0 && t.wrong == 0)
         printf("\nAll %d cells are right: every element was checked after every run.\n", t.cells);
     fflush(stdout); /* the end of the table's last line */

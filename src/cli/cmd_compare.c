@@ -423,7 +423,7 @@ int gs_cmd_compare(int argc, char **argv) {
     if (status == GS_OK) status = find_bases(rows, count);
     if (status != GS_OK) {
         free(rows);
-        return gs_failed("compare", status);
+        return gs_exit_status("compare", status);
     }
     s.measure = true;
     gs_stop_on_signals();
@@ -431,5 +431,5 @@ int gs_cmd_compare(int argc, char **argv) {
     for (int i = 0; i < count; i++) gs_result_free(&rows[i].result);
     free(rows);
     if (status != GS_OK && json) gs_json_failed(status, NULL);
-    return status == GS_OK ? GS_EXIT_OK : gs_failed("compare", status);
+    return gs_exit_status("compare", status);
 }

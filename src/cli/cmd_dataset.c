@@ -39,7 +39,7 @@ int gs_cmd_dataset(int argc, char **argv) {
     if (!gs_options_taken(options, &help, argc, argv, &words, &exit_status)) return exit_status;
     gs_status status = check_words(words, argv);
     if (status == GS_OK) status = gs_colour_write(argv[1], seed, argv[2]);
-    if (status != GS_OK) return gs_failed("dataset", status);
+    if (status != GS_OK) return gs_exit_status("dataset", status);
     const char *dot = gs_colour_is_name(argv[2]) ? "./" : ""; /* else the name would be taken for the set's */
     printf("made     %s of seed %llu, as CIFAR-10's files in %s\nuse      gradsum train --data %s%s\n",
            argv[1], (unsigned long long)seed, argv[2], dot, argv[2]);

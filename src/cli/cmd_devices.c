@@ -88,15 +88,15 @@ int gs_cmd_devices(int argc, char **argv) {
                           "run would hold which part of the model.",
                           "gradsum devices --layout dp2,pp2,zero1 --model lenet", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
-    if (check(&s, json) != GS_OK) return gs_failed("devices", GS_E_USAGE);
+    if (check(&s, json) != GS_OK) return gs_exit_status("devices", GS_E_USAGE);
     if (s.layout) {
         const gs_status drawn = draw_layout(&s);
-        return drawn == GS_OK ? GS_EXIT_OK : gs_failed("devices", drawn);
+        return drawn == GS_OK ? GS_EXIT_OK : gs_exit_status("devices", drawn);
     }
     gs_device_info *all;
     const char *problem;
     gs_status status = gs_device_list(&all, &count, &problem);
-    if (status != GS_OK) return gs_failed("devices", status);
+    if (status != GS_OK) return gs_exit_status("devices", status);
     for (int i = 0; i < count; i++) json ? print_json(&all[i]) : print_text(&all[i]);
     if (count == 1 && !json) printf("There is no OpenCL device (Debian: apt-get install pocl-opencl-icd).\n");
     if (problem && *problem) gs_tell("devices", "%s", problem);

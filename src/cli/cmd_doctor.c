@@ -406,7 +406,7 @@ int gs_cmd_doctor(int argc, char **argv) {
     gs_status status = check(&d);
     if (status == GS_OK && secret_file && setenv("GRADSUM_SECRET_FILE", secret_file, 1) != 0)
         status = gs_fail(GS_E_MEMORY, "no memory for the environment");
-    if (status != GS_OK) return gs_failed("doctor", status);
+    if (status != GS_OK) return gs_exit_status("doctor", status);
     if (d.node < 0) d.node = 0;
     if (!d.json) puts("This machine");
     look_here(&d);

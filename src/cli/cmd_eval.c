@@ -387,7 +387,7 @@ int gs_cmd_eval(int argc, char **argv) {
     };
     gs_rendezvous processes;
     gs_status status = gs_rendezvous_from_environment(&processes);
-    if (status != GS_OK) return gs_failed("eval", status);
+    if (status != GS_OK) return gs_exit_status("eval", status);
     processes.tell = gs_tell_sentence;
     processes.met = gs_launch_has_met;
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
@@ -401,7 +401,7 @@ int gs_cmd_eval(int argc, char **argv) {
                           "gradsum eval --load lenet.safetensors --devices cpu,cpu", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     status = check_own(&s, page);
-    if (status != GS_OK) return gs_failed("eval", status);
+    if (status != GS_OK) return gs_exit_status("eval", status);
     const bool matrix = s.confusion;
     s.confusion = s.confusion || page; /* the page shows it */
     s.processes = &processes;
@@ -413,12 +413,12 @@ int gs_cmd_eval(int argc, char **argv) {
     gs_working(NULL, 0, NULL);
     if (status == GS_E_DIVERGED && processes.rank != 0) return GS_EXIT_FAILED; /* all know; rank 0 says it */
     if (status != GS_OK && json && processes.rank == 0) gs_json_failed(status, NULL);
-    if (status != GS_OK) return gs_failed("eval", status);
+    if (status != GS_OK) return gs_exit_status("eval", status);
     gs_tell_scaling("eval", &s);
     gs_tell_test_set("eval", &s);
     gs_tell_skipped("eval", &result);
     if (result.rank == 0) print_result(&s, &result, matrix, json);
     if (result.rank == 0 && page) status = write_page(&s, &result, page, argc, argv);
     gs_result_free(&result);
-    return status == GS_OK ? GS_EXIT_OK : gs_failed("eval", status);
+    return gs_exit_status("eval", status);
 }

@@ -182,6 +182,6 @@ int gs_cmd_explain(int argc, char **argv) {
             ? explain_alone(argv[1], &differ)
             : gs_fail(GS_E_USAGE, "wanted one or two folders of gradsum train --digest: the run, and the "
                                   "one that is right (else one worker makes it)");
-    if (status != GS_OK) return gs_failed("explain", status);
+    if (status != GS_OK) return gs_exit_status("explain", status);
     return differ ? GS_EXIT_FAILED : GS_EXIT_OK;
 }

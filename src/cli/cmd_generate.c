@@ -324,7 +324,7 @@ static int run(job *j) {
     if (status != GS_OK && j->ask->json) gs_json_failed(status, NULL);
     if (status != GS_OK) {
         end_text(j);
-        return gs_failed("generate", status);
+        return gs_exit_status("generate", status);
     }
     if (j->ask->json)
         print_json(j);
@@ -379,7 +379,7 @@ int gs_cmd_generate(int argc, char **argv) {
     const char *wrong = !ask.settings.load              ? "--load FILE is required: the weights to use"
                         : ask.prompt && ask.prompt_file ? "--prompt and --prompt-file: give only one"
                                                         : NULL;
-    if (wrong) return gs_failed("generate", gs_fail(GS_E_USAGE, "%s", wrong));
+    if (wrong) return gs_exit_status("generate", gs_fail(GS_E_USAGE, "%s", wrong));
     gs_stop_on_signals();
     job j = {.ask = &ask, .terminal = isatty(STDOUT_FILENO) == 1};
     exit_status = run(&j);

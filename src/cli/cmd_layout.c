@@ -3,6 +3,7 @@
 #include "io/json.h"
 #include "train/layout/layout_parts.h"
 #include "train/layout/layout_plan.h"
+#include "train/strategy.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -74,17 +75,6 @@ static gs_status run_best(question *q, const gs_layout_plan *p, measured *all) {
 
 /* ---- telling it ---- */
 
-/* As wide as the longest name. */
-static int width_of_names(const gs_layout_plan *p) {
-    int width = 16;
-    for (int i = 0; i < p->costs; i++) {
-        char name[NAME];
-        const int length = (int)strlen(name_of(&p->cost[i], name));
-        if (length > width) width = length;
-    }
-    return width;
-}
-
 /* What was measured stands below what was predicted: beside it, 80 columns are too few. */
 static void print_row(const gs_layout_cost *c, const measured *took, int width) {
     char name[NAME];
@@ -98,7 +88,10 @@ static void print_row(const gs_layout_cost *c, const measured *took, int width) 
 static void print_text(const question *q, const gs_layout_plan *p, const measured *took) {
     const gs_settings *s = &p->memory.settings;
     const char *model = q->settings.model ? q->settings.model : s->model; /* as given: gpt, not gpt 155 */
-    const int width = width_of_names(p);
+    char name[NAME];
+    int width = 16;
+    for (int i = 0; i < p->costs; i++)
+        width = (int)fmax(width, (double)strlen(name_of(&p->cost[i], name)));
     gs_print_fact("model", "%s, %s parameters, global batch %zu, %d worker%s",
                   gs_model_is_name(model) ? model : "layers", gs_thousands((double)p->memory.params),
                   p->memory.batch, q->workers, gs_s((unsigned)q->workers));
@@ -139,6 +132,15 @@ static void print_json(const question *q, const gs_layout_plan *p, const measure
     gs_json_print(all);
 }
 
+static int print_pairs(void) {
+    gs_refusal r;
+    for (int i = 0; gs_refusal_of(i, &r); i++) {
+        printf("%-12s not with %-15s ", r.option, r.other);
+        gs_print_wrapped(38, r.why);
+    }
+    return GS_EXIT_OK;
+}
+
 /* ---- the command ---- */
 
 static gs_status answer(question *q) {
@@ -164,6 +166,7 @@ static gs_status answer(question *q) {
 
 int gs_cmd_layout(int argc, char **argv) {
     question q = {.settings = gs_settings_default()};
+    bool pairs = false;
     int exit_status;
     const gs_option own[] = {
         {"workers", GS_OPTION_INT, &q.workers, 1, WORKERS_MOST, "N", "how many workers share the run"},
@@ -172,6 +175,7 @@ int gs_cmd_layout(int argc, char **argv) {
         GS_RUN_OPTION("sequence", "of a text: list tensor groups also with --sequence, which divides tokens"),
         GS_REFUSED("zero", "layout lists every stage"),
         GS_REFUSED("save", "layout keeps no weights"),
+        {"pairs", GS_OPTION_FLAG, &pairs, 0, 0, NULL, "list which options do not go together, and why"},
         {"json", GS_OPTION_FLAG, &q.json, 0, 0, NULL, "one JSON object, in bytes"},
         {0},
     };
@@ -184,7 +188,7 @@ int gs_cmd_layout(int argc, char **argv) {
                           "needs most, as gradsum memory does; and the bytes of the one that sends most.",
                           "gradsum layout --model gpt --data jargon --workers 4 --max-memory 60", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
+    if (pairs) return print_pairs();
     q.work.tells = !q.json;
-    const gs_status status = answer(&q);
-    return status == GS_OK ? GS_EXIT_OK : gs_failed("layout", status);
+    return gs_exit_status("layout", answer(&q));
 }

@@ -157,7 +157,7 @@ static int tell(gs_settings *s, bool layers, bool json) {
     gs_memory_plan_free(&plan);
     if (status == GS_OK && strcmp(s->data, gs_settings_default().data) == 0)
         gs_tell_usual_images("memory", s->model, (gs_shape){1, 28, 28, 0});
-    return status == GS_OK ? GS_EXIT_OK : gs_failed("memory", status);
+    return gs_exit_status("memory", status);
 }
 
 int gs_cmd_memory(int argc, char **argv) {
@@ -186,6 +186,6 @@ int gs_cmd_memory(int argc, char **argv) {
                           "  data                           samples",
                           "gradsum memory --model gpt --data jargon --devices cpu,cpu --zero 2", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
-    if (gs_memory_limit(&s) != GS_OK) return gs_failed("memory", GS_E_USAGE);
+    if (gs_memory_limit(&s) != GS_OK) return gs_exit_status("memory", GS_E_USAGE);
     return tell(&s, layers, json);
 }

@@ -138,7 +138,7 @@ static gs_status one_word(int words) {
 static int show_text(const char *name_or_text) {
     char *text;
     gs_status status = gs_model_full_text(name_or_text, &text);
-    if (status != GS_OK) return gs_failed("model", status);
+    if (status != GS_OK) return gs_exit_status("model", status);
     print_text(text, 0, 0);
     free(text);
     return GS_EXIT_OK;
@@ -166,7 +166,7 @@ int gs_cmd_model(int argc, char **argv) {
     if (status == GS_OK && only_text) return show_text(argv[1]);
     gs_model *model;
     if (status == GS_OK) status = gs_model_plan(argv[1], in, &model);
-    if (status != GS_OK) return gs_failed("model", status);
+    if (status != GS_OK) return gs_exit_status("model", status);
     char shape[64];
     shape_text(in, shape, sizeof shape);
     printf("%-12s %-28s %-11s %12s %12s\n", "layer", "", "output", "parameters", "FLOPs");

@@ -41,7 +41,7 @@ int gs_cmd_predict(int argc, char **argv) {
                                   : NULL;
     gs_status status =
         missing ? gs_fail(GS_E_USAGE, "%s", missing) : gs_file_check_target(out, GS_FILE_ARRAY);
-    if (status != GS_OK) return gs_failed("predict", status);
+    if (status != GS_OK) return gs_exit_status("predict", status);
 
     float *logits;
     size_t rows;
@@ -50,12 +50,12 @@ int gs_cmd_predict(int argc, char **argv) {
     const gs_observer observer = {.context = &work, .testing = gs_testing};
     status = gs_predict_all(&s, &observer, &logits, &rows, &columns);
     gs_working(NULL, 0, NULL);
-    if (status != GS_OK) return gs_failed("predict", status);
+    if (status != GS_OK) return gs_exit_status("predict", status);
     gs_tell_scaling("predict", &s);
     gs_tell_test_set("predict", &s);
     status = gs_npy_save(out, logits, rows, (size_t)columns);
     free(logits);
-    if (status != GS_OK) return gs_failed("predict", status);
+    if (status != GS_OK) return gs_exit_status("predict", status);
     gs_print_line("%s: logits (%zu, %d)", out, rows, columns);
     print_classes(&s);
     return GS_EXIT_OK;

@@ -245,6 +245,5 @@ int gs_cmd_profile(int argc, char **argv) {
                           "backward: its time, and how near it comes to what the device could do at most.",
                           "gradsum profile --model lenet --device cpu --threads 1", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
-    const gs_status status = answer(&q, argc, argv);
-    return status == GS_OK ? GS_EXIT_OK : gs_failed("profile", status);
+    return gs_exit_status("profile", answer(&q, argc, argv));
 }

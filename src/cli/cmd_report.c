@@ -104,6 +104,5 @@ int gs_cmd_report(int argc, char **argv) {
                           "one file for any browser, and needs no network.",
                           "gradsum report run1 run2 -o report.html", NULL};
     if (!gs_options_taken(options, &help, argc, argv, &words, &exit_status)) return exit_status;
-    gs_status status = report(argv + 1, words, out);
-    return status == GS_OK ? GS_EXIT_OK : gs_failed("report", status);
+    return gs_exit_status("report", report(argv + 1, words, out));
 }

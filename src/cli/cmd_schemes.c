@@ -247,7 +247,7 @@ int gs_cmd_schemes(int argc, char **argv) {
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     gs_status status = run(&t);
     gs_working(NULL, 0, NULL);
-    if (status != GS_OK) return gs_failed("schemes", status);
+    if (status != GS_OK) return gs_exit_status("schemes", status);
     t.json ? print_json(&t) : print_text(&t);
     return GS_EXIT_OK;
 }

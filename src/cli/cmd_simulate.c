@@ -253,5 +253,5 @@ int gs_cmd_simulate(int argc, char **argv) {
     gs_working(NULL, 0, NULL);
     if (status == GS_OK) status = tell(&q);
     free_answer(&q.answer);
-    return status == GS_OK ? GS_EXIT_OK : gs_failed("simulate", status);
+    return gs_exit_status("simulate", status);
 }

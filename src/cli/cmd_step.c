@@ -154,5 +154,5 @@ int gs_cmd_step(int argc, char **argv) {
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     gs_status status = gs_sync_find(w.sync, &scheme);
     if (status == GS_OK) status = w.out ? show_on_page(&w, scheme) : show_in_terminal(&w, scheme);
-    return status == GS_OK ? GS_EXIT_OK : gs_failed("step", status);
+    return gs_exit_status("step", status);
 }

@@ -455,5 +455,5 @@ int gs_cmd_sweep(int argc, char **argv) {
     if (status == GS_OK) status = sweep(&w, &s);
     gs_sweep_free(&w);
     if (status != GS_OK && s.json && !s.ended) gs_json_failed(status, NULL);
-    return status == GS_OK ? GS_EXIT_OK : gs_failed("sweep", status);
+    return gs_exit_status("sweep", status);
 }

@@ -86,7 +86,7 @@ static int fail(gs_progress *p, gs_status status, const gs_result *r) {
     bool first = p->settings->processes->rank == 0;
     if (status == GS_E_DIVERGED && !first) return GS_EXIT_FAILED;
     if (p->json && first) gs_json_failed(status, r);
-    return gs_failed("train", status);
+    return gs_exit_status("train", status);
 }
 
 /* The training is done, and is told; then the error. */
@@ -97,7 +97,7 @@ static int not_saved(gs_progress *p, gs_status status, gs_result *r) {
     if (r->rank == 0) gs_progress_end(p, r);
     p->failure = NULL;
     gs_result_free(r);
-    return gs_failed("train", gs_error_again(&error));
+    return gs_exit_status("train", gs_error_again(&error));
 }
 
 /* ---- --resume ---- */
@@ -239,7 +239,7 @@ int gs_cmd_train(int argc, char **argv) {
     };
     gs_rendezvous processes;
     gs_status status = gs_rendezvous_from_environment(&processes);
-    if (status != GS_OK) return gs_failed("train", status);
+    if (status != GS_OK) return gs_exit_status("train", status);
     processes.tell = gs_tell_sentence;
     processes.met = gs_launch_has_met;
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
@@ -260,14 +260,14 @@ int gs_cmd_train(int argc, char **argv) {
         "gradsum train --model lenet --devices cpu,cpu --save lenet.safetensors", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     if (s.names != GS_NAMES_OWN && !s.save)
-        return gs_failed("train",
-                         gs_fail(GS_E_USAGE, "--names says how --save names the weights: it needs --save"));
+        return gs_exit_status(
+            "train", gs_fail(GS_E_USAGE, "--names says how --save names the weights: it needs --save"));
     if (s.keep.best && !s.save)
-        return gs_failed("train",
-                         gs_fail(GS_E_USAGE, "--keep best needs --save FILE, to save the weights in"));
+        return gs_exit_status("train",
+                              gs_fail(GS_E_USAGE, "--keep best needs --save FILE, to save the weights in"));
     s.plans = true;
     s.processes = &processes;
-    if (gs_memory_limit(&s) != GS_OK) return gs_failed("train", GS_E_USAGE);
+    if (gs_memory_limit(&s) != GS_OK) return gs_exit_status("train", GS_E_USAGE);
     processes.timeout = s.timeout;
     /* For a line for each worker, and for --json; one cpu worker has nothing to wait for after a phase. */
     s.measure = gs_devices_count(s.devices) > 1 || processes.size > 1 || strcmp(s.devices, "cpu") == 0;
@@ -277,7 +277,7 @@ int gs_cmd_train(int argc, char **argv) {
     if (s.resume) status = take_up(&s, options, argc, argv, &taken);
     if (status == GS_OK) status = gs_layout_settle(&s);
     if (status != GS_OK)
-        exit_status = gs_failed("train", status);
+        exit_status = gs_exit_status("train", status);
     else
         exit_status = run(&s, &log, &progress, argc, argv);
     if (taken.processes)

@@ -129,7 +129,7 @@ int gs_cmd_tune(int argc, char **argv) {
     gs_tune_result result;
     gs_stop_on_signals();
     gs_status status = gs_tune(device, seconds, json ? row_json : row_text, &table, &result);
-    if (status != GS_OK) return gs_failed("tune", status);
+    if (status != GS_OK) return gs_exit_status("tune", status);
     json ? end_json(&result) : end_text(&result);
     return GS_EXIT_OK;
 }

@@ -120,7 +120,7 @@ static gs_status check_limits(void) {
 static int run_command(int argc, char **argv) {
     const char *name = argv[1];
     gs_faults_tell = gs_tell_sentence;
-    if (check_limits() != GS_OK) return gs_failed(name, GS_E_MEMORY);
+    if (check_limits() != GS_OK) return gs_exit_status(name, GS_E_MEMORY);
     for (int i = 0; i < COMMANDS; i++) {
         if (strcmp(name, gs_commands[i].name) != 0) continue;
         if (gs_commands[i].computes) {

@@ -73,11 +73,6 @@ static gs_status finish(gs_worker *w) {
     return gs_sum_states(w);
 }
 
-static gs_status spread(gs_worker *w) {
-    (void)w; /* all make the same update */
-    return GS_OK;
-}
-
 static void report(const gs_worker *w, gs_result *result) {
     if (w->reducer_state) result->overlap = gs_overlap_measured(w->reducer_state, w->step - w->begun_at);
 }
@@ -86,5 +81,4 @@ const gs_reducer gs_reducer_all_reduce = {.create = create,
                                           .free = free_overlap,
                                           .leaf = leaf,
                                           .finish = finish,
-                                          .spread = spread,
                                           .report = report};

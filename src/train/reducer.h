@@ -22,7 +22,7 @@ typedef struct gs_reducer {
     gs_status (*leaf)(gs_worker *, int k);
     /* Gradients, layers' state and counts become their sums: of what worker->holding says that it updates and counts. */
     gs_status (*finish)(gs_worker *);
-    /* After the update: new weights come to those that hold them and have not made them. */
+    /* After the update: new weights come to those that hold them and have not made them. NULL: all have made them. */
     gs_status (*spread)(gs_worker *);
     /* In an evaluation a worker goes through fewer blocks than others: it takes part in what they do together. May be
      * NULL. */
@@ -35,6 +35,11 @@ extern const gs_reducer gs_reducer_all_reduce, gs_reducer_zero;
 
 /* The one that these settings choose; NULL: the strategy sums by itself. */
 const gs_reducer *gs_reducer_of(const gs_settings *);
+
+/* Spread the new weights, unless the update was left out (optimizer->loss_scale.skipped). */
+static inline gs_status gs_spread(gs_worker *w) {
+    return w->reducer->spread && !w->optimizer->loss_scale.skipped ? w->reducer->spread(w) : GS_OK;
+}
 
 /* In stages: a range of this worker's gradients = its sum over the replicas of the stage. */
 gs_status gs_sum_range(gs_worker *, size_t first, size_t count);

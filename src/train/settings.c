@@ -239,7 +239,7 @@ static const struct {
     {ZERO, WIRE, "sends weights too, which must not be rounded"},
     {EXACT, SCHEME, "adds in its own order"},
     {EXACT, BUCKET, "adds in one fixed tree after backward"},
-    {EXACT, WIRE, "gives the same bits for any number of workers, if values are not rounded on the way"},
+    {EXACT, WIRE, "needs values that are not rounded on the way"},
     {LOCAL, BUCKET, NO_SUM},
     {LOCAL, WIRE, "sends weights, which must not be rounded"},
     {LOCAL, F16, ALONE},
@@ -274,7 +274,7 @@ static bool is_chosen(const gs_settings *s, int choice) {
     return is[choice];
 }
 
-static gs_status check_pairs(const gs_settings *s) {
+gs_status gs_check_pairs(const gs_settings *s) {
     for (int i = 0; i < REFUSALS; i++) {
         const int b = refusals[i].b;
         if (!is_chosen(s, refusals[i].a) || !is_chosen(s, b)) continue;
@@ -291,7 +291,7 @@ static gs_status check_pairs(const gs_settings *s) {
 
 gs_status gs_check_settings(const gs_settings *s) {
     const gs_strategy *chosen = gs_strategy_of(s);
-    GS_TRY(check_pairs(s));
+    GS_TRY(gs_check_pairs(s));
     GS_TRY(check_loss(s));
     GS_TRY(check_state(s));
     GS_TRY(check_digest(s));

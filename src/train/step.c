@@ -25,7 +25,7 @@ gs_status gs_synchronous_step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_update(w, score->samples)); /* divides dw by the samples of all workers */
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
-    return w->optimizer->loss_scale.skipped ? GS_OK : sum->spread(w); /* with --zero: the new weights */
+    return gs_spread(w); /* with --zero: each has new weights of its part alone */
 }
 
 /* This worker's part of the global batch, in pieces that fit the device's memory. */

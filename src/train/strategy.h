@@ -87,8 +87,9 @@ typedef struct gs_refusal {
     const char *option, *other, *why; /* "--zero", "--bucket", "cuts the gradients among the workers" */
 } gs_refusal;
 
-/* settings.c: refusal i of all such pairs; false: there are no more. */
+/* settings.c: refusal i of all such pairs; false: there are no more. GS_E_USAGE: the settings have one of them. */
 bool gs_refusal_of(int i, gs_refusal *);
+gs_status gs_check_pairs(const gs_settings *);
 
 /* Has each worker a stage of the model? */
 static inline bool gs_has_stages(const gs_worker *w) {

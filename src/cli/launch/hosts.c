@@ -292,7 +292,7 @@ int gs_launch_hosts(const gs_launch *launch) {
     sigset_t waited, before;
     gs_status status = read_hosts(&f, launch->hosts);
     if (status == GS_OK) status = make_secret(&f);
-    if (status != GS_OK) return gs_failed("launch", status);
+    if (status != GS_OK) return gs_exit_status("launch", status);
     gs_launch_take_signals(&waited, &before);
     signal(SIGPIPE, SIG_IGN);
     for (int i = 0; i < f.count && status == GS_OK; i++) status = start(&f, i, &before);

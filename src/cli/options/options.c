@@ -338,13 +338,14 @@ bool gs_options_taken(const gs_option *options, const gs_help *h, int argc, char
     if (status == GS_OK && !words && others > 0)
         status = gs_fail(GS_E_USAGE, "'%s' is not an option; --help lists the options", argv[1]);
     if (status == GS_OK) status = check_outputs(options);
-    if (status != GS_OK) *exit_status = gs_failed(argv[0], status);
+    if (status != GS_OK) *exit_status = gs_exit_status(argv[0], status);
     return status == GS_OK;
 }
 
-int gs_failed(const char *command, gs_status status) {
+int gs_exit_status(const char *command, gs_status status) {
     char why[1024], sentence[1100];
     bool usage = status == GS_E_USAGE || status == GS_E_MODEL, said;
+    if (status == GS_OK) return GS_EXIT_OK;
     snprintf(why, sizeof why, "%s", gs_message());
     /* Of a launch the launcher ends the others; ranks on other nodes, or started by hand, wait for this one, and are
      * told. */

@@ -103,6 +103,5 @@ int gs_step_layout_command(int argc, char **argv) {
                           "with the bubble and the bytes beside the formulas. With -o as a page.",
                           "gradsum step --model gpt --pipeline 2 --micro-batches 4", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
-    const gs_status status = answer(&w, argc, argv);
-    return status == GS_OK ? GS_EXIT_OK : gs_failed("step", status);
+    return gs_exit_status("step", answer(&w, argc, argv));
 }

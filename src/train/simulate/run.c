@@ -31,15 +31,11 @@ static gs_status check_layout(const gs_simulation *s) {
     const gs_layout l = gs_layout_of(&s->settings, s->workers);
     GS_TRY(gs_tensor_check(&s->settings));
     if (l.pp == 1) GS_TRY(gs_strategy_pipeline.check(&s->settings, false)); /* no options of stages */
-    if ((l.pp > 1 || l.tp > 1 || l.zero > 0) && s->settings.bucket)
-        return gs_fail(GS_E_USAGE, "--bucket needs replicas of the whole model (--layout dpN), as in train");
     if (l.zero > 1 && l.pp > 1)
         return gs_fail(GS_E_USAGE, "--zero %d does not work with pp, as in train; wanted --zero 1", l.zero);
-    if (s->settings.wire != GS_WIRE_F32 && l.zero > 0)
-        return gs_fail(GS_E_USAGE, "--wire does not work with --zero, as in train");
-    if (s->settings.wire != GS_WIRE_F32 && l.pp > 1)
-        return gs_fail(GS_E_USAGE, "--wire does not work with pp, as in train: it sends activations too");
-    return GS_OK;
+    gs_settings any = s->settings;
+    any.sync = gs_settings_default().sync; /* stages and groups have no scheme */
+    return gs_check_pairs(&any);
 }
 
 static gs_status check_workers(const gs_simulation *s) {

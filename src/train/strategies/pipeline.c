@@ -206,7 +206,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_update(w, score->samples));
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
-    if (!w->optimizer->loss_scale.skipped) GS_TRY(w->reducer->spread(w));
+    GS_TRY(gs_spread(w));
     return gs_stage_run_after(w, p);
 }
 
