@@ -254,6 +254,6 @@ void gs_modes_json_end(const gs_result *, struct cJSON *);
 /* output.c: the last JSON line or the last lines of a training run. */
 void gs_progress_end(gs_progress *, const gs_result *);
 
-/* The last JSON line of one that failed, before gs_exit_status: {"event":"end","status":"diverged","steps":7,"message":...};
- * the status may also be "interrupted" or "failed". result: NULL where there are no steps. */
+/* The last JSON line of one that failed, before gs_exit_status: {"event":"end","status":"diverged","steps":7,
+ * "message":...}; the status may also be "interrupted" or "failed". result: NULL where there are no steps. */
 void gs_json_failed(gs_status, const gs_result *);

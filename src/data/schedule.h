@@ -1,7 +1,7 @@
 /* The pieces of a training run that one worker computes, in order: what order.h says, cut down to what fits the
  * device's memory at once.
  *
- *     epoch -> global batch -> this worker's part (or several: exact.c) -> passes (--accumulate) -> pieces
+ *     epoch -> global batch -> this worker's part (or several: --exact) -> passes (--accumulate) -> pieces
  *
  * A schedule depends on these numbers alone, so that whoever knows them knows long before what is wanted next: the
  * loader (loader.h) does. A part without samples is one piece of 0 samples; a pass without samples has no pieces.

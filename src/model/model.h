@@ -56,8 +56,8 @@ typedef struct gs_model {
     bool stage;       /* and so are the gradients: gs_model_create_stage */
     bool has_loss;    /* a stage that has not the last layer has none */
     gs_mem gradients; /* saved + GS_STATS floats */
-    /* Where a way to train holds weights or gradients of the parameters elsewhere: how many floats. The array then
-     * holds what follows them, at the same places, and nothing before that. 0: it holds all. */
+    /* Where training holds weights or gradients of the parameters elsewhere: how many floats. The array then holds what
+     * follows them, at the same places, and nothing before that. 0: it holds all. */
     size_t weights_apart, gradients_apart;
     /* Buffers of the loss, (max_batch, outputs) each. Which of the first two exist depends on the loss. */
     gs_mem probability, target, dlogits;

@@ -77,8 +77,5 @@ static void report(const gs_worker *w, gs_result *result) {
     if (w->reducer_state) result->overlap = gs_overlap_measured(w->reducer_state, w->step - w->begun_at);
 }
 
-const gs_reducer gs_reducer_all_reduce = {.create = create,
-                                          .free = free_overlap,
-                                          .leaf = leaf,
-                                          .finish = finish,
-                                          .report = report};
+const gs_reducer gs_reducer_all_reduce = {
+    .create = create, .free = free_overlap, .leaf = leaf, .finish = finish, .report = report};

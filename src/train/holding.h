@@ -51,7 +51,7 @@ typedef struct gs_holding {
      *     | parameters | a copy of a tied table, in the last stage | state |                                        */
     size_t params, copied, counts; /* the copy begins at params, the state at copied, the counts at counts */
     const gs_param *copy;          /* the table, in the last of several stages; else NULL */
-    /* Of this worker, once its way to train has made them; else those of its model. */
+    /* Of this worker, once its strategy and its reducer have made them; else those of its model. */
     gs_mem weights, gradients;
     bool weights_cut, gradients_cut; /* they are arrays of parts, with the state behind these */
     gs_held_part *part;              /* what it updates: of each unit its own part, and the rest */

@@ -20,7 +20,7 @@ typedef struct gs_reducer {
     void (*free)(gs_worker *);
     /* The gradients of leaf k = 0, 1, ... are in the model. */
     gs_status (*leaf)(gs_worker *, int k);
-    /* Gradients, layers' state and counts become their sums: of what worker->holding says that it updates and counts. */
+    /* Gradients, layers' state and counts become their sums, as far as this worker needs them (worker->holding). */
     gs_status (*finish)(gs_worker *);
     /* After the update: new weights come to those that hold them and have not made them. NULL: all have made them. */
     gs_status (*spread)(gs_worker *);

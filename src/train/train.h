@@ -2,10 +2,9 @@
  * summed, the sum reaches all workers, and all make the same update.
  *
  *     step.c        one step, as the theory states it: load, forward, loss, backward, sum, update
- *     strategies/         other ways to make one, each in a file of its own: exact.c, zero.c, pipeline.c, tensor.c,
- *                   local_sgd.c, async.c; the table of all is strategy.h
- *     overlap.c     sums that begin while backward still runs
- *     buckets.c     where the gradients are cut for that
+ *     strategies/   other steps: pipeline.c, local_sgd.c, async.c; the table of all is strategy.h
+ *     reducer.h     how gradients are summed: all_reduce.c, zero/zero.c; in which order with --exact: order.h
+ *     overlap.c     sums that begin while backward still runs; buckets.c: where the gradients are cut for that
  *     groups.c      who shares what with a worker (groups.h)
  *     measure.c     the clock beside a step; step_time.c: how long steps take
  *     batch_norm.c  the statistics of batch_norm over the samples of all workers (batch_norm.h)
@@ -32,7 +31,8 @@
  *     options/      the options that set all this: one table, with their defaults; do all workers have the same?
  *     layout/       which worker has which replica and stage (layout/layout.h); what that costs (layout/layout_plan.h)
  *     pipeline/     a model cut into stages: schedules, as lists of instructions
- *     tensor/       layers that a group shares, in stages and with ZeRO; their whole tensors
+ *     tensor/       layers that a group shares (tensor/tensor.h)
+ *     zero/         the reducer that divides what all hold (zero/zero.h)
  *     profile/      where the time goes
  *     sweep/        the same training with several batches and seeds (sweep/sweep.h)
  *     worker_report.c  what each worker of a run did
@@ -106,7 +106,7 @@ typedef struct gs_settings {
     const gs_dataset *train_set;     /* the caller's, for instance from memory (dataset.h) */
     const gs_dataset *test_set;      /* the same set, or another with the same shape and kind of answers */
     const char *devices; /* one worker of this process on each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2" */
-    const char *sync;    /* name of a scheme (sync/sync.h), or of another way to train (train/strategy.h) */
+    const char *sync;    /* name of a scheme (sync/sync.h), or of a strategy (train/strategy.h) */
     gs_loss loss;
     float label_smoothing; /* of the loss in training (gs_model); the test loss is without it */
     size_t batch;          /* the GLOBAL batch; 0: all samples (full gradient descent) */

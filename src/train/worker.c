@@ -52,8 +52,8 @@ static gs_status make_buffers(gs_worker *w, const gs_dataset *data) {
     return GS_OK;
 }
 
-/* Its part of each batch, which is also that of the other stages of its pipeline; or, where the way to train cuts
- * batches otherwise, its parts, one after the other. */
+/* Its part of each batch, which is also that of the other stages of its pipeline; or, with
+ * --exact, its virtual shards, one after the other. */
 static gs_schedule schedule_of(const gs_worker *w, size_t most) {
     const gs_settings *s = w->settings;
     const int parts = gs_parts_of(s, w->comm->size), mine = parts / w->groups.layout.dp;

@@ -106,8 +106,8 @@ static gs_status add_sum(const pipelines *p, const gs_sim_group *beside, int pla
     return gs_scripts_add_call(p->scripts, beside, place, GS_ALL_REDUCE, rest);
 }
 
-/* As in strategies/pipeline.c and pipeline_sum.c: a barrier between the stages, the gradients of each run, then the counts;
- * and these once more, among all workers. */
+/* As in strategies/pipeline.c and all_reduce.c: a barrier between the stages, the gradients of each run, then the
+ * counts; and these once more, among all workers. */
 static gs_status add_sums(const pipelines *p, int rank, gs_place at) {
     const gs_layout *l = &p->layout;
     gs_scripts *s = p->scripts;

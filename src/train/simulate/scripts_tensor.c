@@ -1,4 +1,4 @@
-/* A step of tensor groups in virtual time: each layer's part of the work, with the sums in its group: tensor/tensor.c. */
+/* A step of tensor groups in virtual time: each part of a layer, with the sums in its group: tensor/tensor.c. */
 #include "layer/tensor.h"
 
 #include <math.h>

@@ -12,8 +12,8 @@
  *
  * A step is that of train/step.c: with --bucket the sums begin while backward still runs (overlap.h), one after the
  * other. With --layout it is that of zero/zero.c, whose stages 2 and 3 sum and gather while a worker computes,
- * tensor/tensor.c and strategies/pipeline.c, with their messages; and of tensor/inner.c, where they are combined. Each worker
- * of a tensor group has as much as the first one, as if all parts were of one size.
+ * tensor/tensor.c and strategies/pipeline.c, with their messages. Each worker of a tensor group has as much as the
+ * first one, as if all parts were of one size.
  *
  * Batches grow with the workers: each computes the same number of samples, however many workers there are.
  *

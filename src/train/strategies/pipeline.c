@@ -15,7 +15,7 @@
  *     pipeline 1    worker 1  ->  worker 3        of all pipelines: 0 + 1, 2 + 3
  *
  * The weights after a step are those of one worker with --accumulate M, up to rounding. With --exact the micro-batches
- * are the virtual shards of exact.c, each by itself from an empty gradient on, and they are added in its tree
+ * are the virtual shards of order.h, each by itself from an empty gradient on, and they are added in its tree
  * (../order.h): the same bits as one worker's. What a stage computes is what these layers compute in a whole
  * model, and messages change no bit.
  *
@@ -63,7 +63,7 @@ gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedu
                    name, GS_RUNS);
 }
 
-/* What another way does not know. */
+/* What other strategies do not know. */
 static gs_status check_others(const gs_settings *s) {
     if (s->pipeline > 1) return GS_OK; /* with --tensor */
     const char *option = s->micro_batches > 0   ? "micro-batches"

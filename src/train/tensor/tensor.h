@@ -1,5 +1,4 @@
-/* --tensor T, alone and with the other layouts: what the files share. The way itself is tensor.c; the messages of
- * --sequence are ../tensor/sequence.c. */
+/* --tensor T, alone and with the other layouts. The messages of --sequence are in sequence.c. */
 #pragma once
 
 #include "optim/optimizer.h"
@@ -34,13 +33,13 @@ gs_status gs_token_parts_reduce(const gs_token_parts *, gs_device *, gs_mem part
 
 /* ---- tensor.c ---- */
 
-/* worker->tensor, before its way to train is made; and what its sums need, afterwards. */
+/* worker->tensor, before its strategy is made; and what its sums need, afterwards. */
 gs_status gs_tensor_create(gs_worker *);
 gs_status gs_tensor_create_sums(gs_worker *);
 void gs_tensor_free(gs_worker *);
 void gs_tensor_tell(const gs_worker *, gs_result *);
 
-/* GS_E_USAGE: settings of --tensor, or of --sequence, that do not go together; and with so many workers, on this set. */
+/* GS_E_USAGE: --tensor or --sequence with settings, workers or a set that do not go with it. */
 gs_status gs_tensor_check(const gs_settings *);
 gs_status gs_tensor_check_workers(const gs_settings *, const gs_dataset *train_set, int workers);
 
