@@ -173,7 +173,7 @@ static void draw_run(int number, run *r) {
     const bool alone = strcmp(s->sync, "local") == 0 || strcmp(s->sync, "async") == 0; /* not with f16 */
     s->precision = (gs_precision)one_of(&d, alone ? 2 : 3);
     s->offload = (unsigned)one_of(&d, GS_OFFLOADS + 1);
-    if (gs_check_offload(s) != GS_OK) s->offload = 0;
+    if (gs_check_offload(s) != GS_OK || gs_check_pairs(s) != GS_OK) s->offload = 0;
     s->model = r->model;
     s->train_set = r->train;
     s->test_set = r->test;
