@@ -17,9 +17,8 @@ gs_status gs_engine_number(const char *name, const char *text, int least, int mo
 /* The variable's number; `otherwise` if it is not set, or is no such number: it does not matter then. */
 static int number_or(const char *name, int least, int most, int otherwise) {
     const char *text = getenv(name);
-    int value = otherwise;
-    if (text) (void)gs_engine_number(name, text, least, most, &value);
-    return value;
+    if (text) (void)gs_engine_number(name, text, least, most, &otherwise);
+    return otherwise;
 }
 
 /* The table has seen to it that the variable is there. */

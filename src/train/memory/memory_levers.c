@@ -120,7 +120,7 @@ static void set_recompute(const gs_memory_plan *p, int degree, gs_settings *s, g
 static bool may_offload(const gs_memory_plan *p, unsigned what) {
     gs_settings s = p->settings;
     s.offload |= what;
-    return s.offload != p->settings.offload && gs_check_offload(&s) == GS_OK;
+    return s.offload != p->settings.offload && gs_check_offload(&s) == GS_OK && gs_check_pairs(&s) == GS_OK;
 }
 
 static void set_offload(gs_settings *s, unsigned what, gs_memory_option *o, const char *formula) {
