@@ -1,5 +1,6 @@
 /* How much memory a process has used, and how values are copied between cores. */
-#include "tests/test.h"
+#include "tests/files.h"
+#include "tests/program.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,8 +20,7 @@ static void become_a_run(const char *file) {
 
 /* What a small process reports that this one, which is large, has started. */
 TEST(peak_memory_is_the_process_own) {
-    char line[4096];
-    double reported = 0;
+    char text[16384] = "";
     int status = -1;
     const char *file = gs_test_format("%s/out", gs_test_folder());
     char *fat = malloc(FAT);
@@ -33,13 +33,8 @@ TEST(peak_memory_is_the_process_own) {
     assert_int_equal(waitpid(pid, &status, 0), pid);
     free(fat);
     assert_int_equal(status, 0);
-    FILE *f = fopen(file, "r");
-    assert_non_null(f);
-    while (fgets(line, sizeof line, f)) {
-        const char *field = strstr(line, "\"peak_memory_mb\":");
-        if (field) sscanf(field, "\"peak_memory_mb\":%lf", &reported);
-    }
-    fclose(f);
+    read_raw(file, (unsigned char *)text, sizeof text - 1);
+    const double reported = gs_test_number_after(text, "\"peak_memory_mb\":");
     if (!(reported > 1 && reported < FAT / 1e6))
         fail_msg("it reports %g MB; its parent has %d", reported, FAT / 1000000);
 }
@@ -91,10 +86,8 @@ TEST(gradients_of_layers_share_buffers) {
         {"residual (linear 64, tanh)", 2},            /* which tanh needs in its backward */
         {"residual (linear 64 | residual (linear 64, linear 64))", 3},
     };
-    enum {
-        BATCH = 7,
-        FREE = 128
-    }; /* in the arena an array in f32 ends with two free cache lines (layer/memory/lives.c) */
+    /* In the arena an array in f32 ends with two free cache lines (layer/memory/lives.c). */
+    enum { BATCH = 7, FREE = 128 };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const size_t more =
             bytes_of_model(cases[i].block, 9, BATCH) - bytes_of_model(cases[i].block, 4, BATCH);

@@ -43,9 +43,8 @@ static void draw_images(draw *d, run *r) {
         "flatten, linear 10",
         "flatten, linear %d, relu, linear %d, relu, linear 10",
         "conv %d 5x5 pad 2, relu, max_pool 2, conv %d 3x3, relu, flatten, linear 10",
-        "conv %d 3x3 pad 1, batch_norm, relu, residual (conv %d 3x3 pad 1, batch_norm | conv %d "
-        "1x1), relu, "
-        "global_avg_pool, flatten, linear 10",
+        "conv %d 3x3 pad 1, batch_norm, relu, residual (conv %d 3x3 pad 1, batch_norm | conv %d 1x1), "
+        "relu, global_avg_pool, flatten, linear 10",
         "conv %d 3x3 pad 1, tanh, avg_pool 2, dropout 0.2, conv %d 3x3 stride 2, silu, flatten, linear %d, "
         "sigmoid, linear 10",
         "conv %d 3x3 pad 1, batch_norm, relu, 3 x residual (conv same 3x3 pad 1, batch_norm, relu), "
@@ -69,8 +68,7 @@ static void draw_tokens(draw *d, run *r) {
     const int wide = 8 * (1 + one_of(d, 4)), length = 4 << one_of(d, 3), rows = 11 + one_of(d, 90);
     snprintf(r->model, sizeof r->model,
              "embedding %d %d, positions, %d x residual (layer_norm, linear %d, attention 2 causal, linear "
-             "%d), residual "
-             "(layer_norm, linear %d, gelu, linear %d), layer_norm, %s",
+             "%d), residual (layer_norm, linear %d, gelu, linear %d), layer_norm, %s",
              rows, wide, 1 + one_of(d, 2), 3 * wide, wide, 4 * wide, wide, one_of(d, 2) ? "tied" : "linear ");
     const size_t used = strlen(r->model);
     if (r->model[used - 1] == ' ') snprintf(r->model + used, sizeof r->model - used, "%d", rows);
@@ -183,20 +181,17 @@ static void draw_run(int number, run *r) {
     snprintf(r->file, sizeof r->file, "%s/drawn.safetensors", gs_test_folder());
     if (s->save_state) s->save = r->file;
     s->lr = 1e-4f;
-    snprintf(r->what, sizeof r->what,
-             "run %d: --devices %s --threads %d --batch %zu --micro-batch %llu --steps %llu --sync %s "
-             "--optimizer %s%s%s"
-             " --precision %d --bucket %d --zero %d --tensor %d --pipeline %d --pipeline-schedule %s "
-             "--micro-batches %d "
-             "--recompute %d --offload %u --epochs %d --tests %d%s: "
-             "%s, %zu "
-             "samples, %zu to test",
-             number, s->devices, s->threads, s->batch, (unsigned long long)s->micro_batch,
-             (unsigned long long)s->steps, s->sync, s->optimizer->name, s->exact ? " --exact" : "",
-             s->save_state ? " --save-state" : "", (int)s->precision, s->bucket, s->zero, s->tensor,
-             s->pipeline, s->pipeline_schedule ? s->pipeline_schedule : "-", s->micro_batches, s->recompute,
-             s->offload, s->epochs, s->tests, s->keep.best ? " --keep best" : "", r->model, r->train->count,
-             r->test->count);
+    snprintf(
+        r->what, sizeof r->what,
+        "run %d: --devices %s --threads %d --batch %zu --micro-batch %llu --steps %llu --sync %s "
+        "--optimizer %s%s%s --precision %d --bucket %d --zero %d --tensor %d --pipeline %d "
+        "--pipeline-schedule %s --micro-batches %d --recompute %d --offload %u --epochs %d --tests %d%s: "
+        "%s, %zu samples, %zu to test",
+        number, s->devices, s->threads, s->batch, (unsigned long long)s->micro_batch,
+        (unsigned long long)s->steps, s->sync, s->optimizer->name, s->exact ? " --exact" : "",
+        s->save_state ? " --save-state" : "", (int)s->precision, s->bucket, s->zero, s->tensor, s->pipeline,
+        s->pipeline_schedule ? s->pipeline_schedule : "-", s->micro_batches, s->recompute, s->offload,
+        s->epochs, s->tests, s->keep.best ? " --keep best" : "", r->model, r->train->count, r->test->count);
 }
 
 /* Each kind, too: errors of two kinds must not hide each other. seen: how many runs had --zero 0 to 3, --pipeline,

@@ -4,7 +4,9 @@
 #include "tests/training.h"
 
 #include <math.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 
 #include "io/fetcher.h"
@@ -47,6 +49,58 @@ TEST(what_is_dropped_comes_back) {
     assert_true(gs_fetcher_measured(f).bytes >= 3 * COUNT * sizeof *x);
     gs_fetcher_free(f);
     gs_mapped_free(memory, COUNT * sizeof *x);
+}
+
+/* ---- all weights to the host ---- */
+
+static struct {
+    gs_backend ops;
+    const gs_backend *inner;
+    atomic_bool waits, early;
+    atomic_int moved, copied;
+} copies;
+
+/* Called in the fetcher's thread, which is as slow as it may be: nothing is done before the owner waits for it. */
+static void move(void *context, uint64_t step, const gs_away_move *moved) {
+    (void)context, (void)step, (void)moved;
+    while (!copies.waits) sched_yield();
+    copies.moved++;
+}
+
+static gs_status settle(gs_device *d) {
+    copies.waits = true;
+    const gs_status status = copies.inner->settle(d);
+    copies.waits = false;
+    return status;
+}
+
+/* By now its block has come, and those before it have gone. */
+static gs_status read_block(gs_device *d, void *to, gs_mem from, size_t bytes) {
+    if (copies.moved != 2 * copies.copied++ + 1) copies.early = copies.waits = true;
+    return copies.inner->read(d, to, from, bytes);
+}
+
+TEST(a_block_of_weights_goes_before_the_next_is_copied) {
+    gs_device *cpu;
+    gs_model *m;
+    assert_ok(gs_device_open("cpu", 1, &cpu));
+    cpu->offload = GS_OFFLOAD_WEIGHTS;
+    cpu->offload_folder = gs_test_folder();
+    assert_ok(gs_model_create(cpu, "mlp", (gs_shape){1, 28, 28, 0}, 1, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+    float *host = gs_test_keep(malloc(m->saved * sizeof *host));
+    copies.inner = cpu->ops;
+    copies.ops = *cpu->ops;
+    copies.ops.settle = settle;
+    copies.ops.read = read_block;
+    cpu->ops = &copies.ops;
+    cpu->away_watch.moved = move;
+    assert_ok(gs_model_read_weights(m, host));
+    const int moved = copies.moved;
+    copies.waits = true; /* what is left may go on */
+    assert_true(!copies.early && copies.copied == 3 && moved == 6);
+    cpu->ops = copies.inner;
+    gs_model_free(m);
+    gs_device_close(cpu);
 }
 
 /* ---- the same bits ---- */
@@ -137,8 +191,7 @@ TEST(the_same_bits_with_recompute) {
         "flatten, linear 300, relu, linear 300, dropout 0.2, tanh, linear 60, layer_norm, linear 10",
         "block down C = residual (conv C 3x3 stride 2 pad 1, batch_norm, relu, conv C 3x3 pad 1, batch_norm "
         "| conv C 1x1 stride 2, batch_norm), relu; conv 4 3x3 pad 1, batch_norm, relu, max_pool 2, 2 x down "
-        "6, "
-        "global_avg_pool, flatten, dropout 0.1, linear 10"};
+        "6, global_avg_pool, flatten, dropout 0.1, linear 10"};
     static const int segments[] = {GS_RECOMPUTE_ALL, GS_RECOMPUTE_BLOCKS, 2, 3};
     for (size_t m = 0; m < sizeof models / sizeof *models; m++)
         for (size_t i = 0; i < sizeof segments / sizeof *segments; i++) {

@@ -12,7 +12,6 @@
 /* What is elsewhere is all of it, and here is less. */
 TEST(the_ledger_says_what_is_elsewhere) {
     static const gs_memory_kind kinds[] = {GS_MEMORY_OPTIMIZER, GS_MEMORY_ACTIVATIONS, GS_MEMORY_WEIGHTS};
-    gs_memory_plan plain, plan;
     gs_settings s = gs_test_settings("cpu");
     s.batch = 60;
     s.steps = 2;
@@ -20,48 +19,34 @@ TEST(the_ledger_says_what_is_elsewhere) {
     s.optimizer = &gs_adam;
     s.lr = s.momentum = (float)NAN;
     s.model = "flatten, linear 600, 9 x linear 600, linear 10";
-    assert_ok(gs_memory_plan_create(&s, &plain));
+    const gs_result plain = gs_test_train_as_planned(&s, "nothing elsewhere");
     const double model = 4.0 * (double)plain.params;
-    assert_true(gs_memory_total(&plain.worker[0].use[GS_OFFLOADED]) == 0);
+    assert_true(gs_memory_total(&plain.worker[0].memory[GS_OFFLOADED]) == 0);
     for (int i = 0; i < 3; i++) {
         s.offload = 1U << i;
-        assert_ok(gs_memory_plan_create(&s, &plan));
-        const double here = plan.worker[0].use[GS_ON_DEVICE].bytes[kinds[i]],
-                     before = plain.worker[0].use[GS_ON_DEVICE].bytes[kinds[i]],
-                     there = plan.worker[0].use[GS_OFFLOADED].bytes[kinds[i]];
+        const gs_result r = gs_test_train_as_planned(&s, gs_memory_word(kinds[i]));
+        const double here = r.worker[0].memory[GS_ON_DEVICE].bytes[kinds[i]],
+                     before = plain.worker[0].memory[GS_ON_DEVICE].bytes[kinds[i]],
+                     there = r.worker[0].memory[GS_OFFLOADED].bytes[kinds[i]];
         if (!(before - here > 0.2 * there) || !(there > 0) || (i != 1 && there < model * (i == 0 ? 2 : 1)))
             fail_msg("%s: %.0f bytes here instead of %.0f, and %.0f elsewhere", gs_memory_word(kinds[i]),
                      here, before, there);
-        gs_memory_plan_free(&plan);
-        gs_test_train_as_planned(&s, gs_memory_word(kinds[i]));
     }
-    gs_memory_plan_free(&plain);
     double places[2][GS_MEMORY_PLACES]; /* what backward makes again is not put away */
     for (int again = 0; again < 2; again++) {
         s.model = "flatten, linear 600, 9 x residual (linear 600, tanh, linear 600), linear 10";
         s.offload = GS_OFFLOAD_ACTIVATIONS;
         s.recompute = again ? GS_RECOMPUTE_BLOCKS : GS_RECOMPUTE_NONE;
-        assert_ok(gs_memory_plan_create(&s, &plan));
+        const gs_result r = gs_test_train_as_planned(&s, "activations, with --recompute or without");
         for (int p = 0; p < GS_MEMORY_PLACES; p++)
-            places[again][p] = plan.worker[0].use[p].bytes[GS_MEMORY_ACTIVATIONS];
-        gs_memory_plan_free(&plan);
-        gs_test_train_as_planned(&s, "activations, with --recompute or without");
+            places[again][p] = r.worker[0].memory[p].bytes[GS_MEMORY_ACTIVATIONS];
     }
     assert_true(places[1][GS_OFFLOADED] < 0.6 * places[0][GS_OFFLOADED]);
     assert_true(places[1][GS_ON_DEVICE] <= places[0][GS_ON_DEVICE]);
     s.recompute = 3;
     s.offload = GS_OFFLOADS;
-    gs_test_train_as_planned(&s, "all, with --recompute 3");
-    s.recompute = GS_RECOMPUTE_NONE;
     s.devices = "cpu,cpu";
-    gs_test_train_as_planned(&s, "all");
-    s.tensor = 2;
-    gs_test_train_as_planned(&s, "all, with --tensor 2");
-    s.tensor = 0;
-    if (!gs_test_has_opencl()) return;
-    s.devices = "cl";
-    s.offload = GS_OFFLOAD_OPTIMIZER;
-    gs_test_train_as_planned(&s, "cl");
+    for (s.tensor = 0; s.tensor <= 2; s.tensor += 2) gs_test_train_as_planned(&s, "all, with --recompute 3");
 }
 
 /* To the byte: neighbours share pages, and a step finds those that a step or a test has left. */
@@ -118,8 +103,7 @@ typedef struct watch {
     gs_device *device;
     gs_turns inner, own;
     gs_memory_kind kind;
-    double first, worst,
-        most; /* the ledger's error at first, its largest change since, and the most it holds */
+    double first, worst, most; /* its error at first, the largest change since, and the most it holds */
     int calls;
 } watch;
 

@@ -6,7 +6,6 @@
 #include "tests/devices.h"
 #include "tests/ranks.h"
 #include "tests/training.h"
-#include "train/memory/memory.h"
 
 static const char two[] = "cpu,cpu", four[] = "cpu,cpu,cpu,cpu", six[] = "cpu,cpu,cpu,cpu,cpu,cpu",
                   eight[] = "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu";
@@ -280,23 +279,6 @@ TEST(bytes_of_convolutions) {
     assert_near(t.result.tensor.held / sizeof(float), whole - one / 2 - other * 3 / 5, 1e-6, 0);
     gs_dataset_free(t.train);
     gs_dataset_free(t.test);
-}
-
-/* What `gradsum memory` foresees, each worker has, and less than without. */
-TEST(memory_is_foreseen) {
-    for (int exact = 0; exact < 2; exact++) {
-        double all[2];
-        for (int divided = 0; divided < 2; divided++) {
-            gs_settings s = text_settings();
-            s.devices = two;
-            s.exact = exact;
-            s.tensor = divided ? 2 : 0;
-            s.batch = divided ? 24 : 48; /* as many samples for a worker */
-            const gs_result r = gs_test_train_as_planned(&s, "--tensor");
-            all[divided] = gs_memory_total(&r.worker[1].memory[GS_ON_DEVICE]);
-        }
-        assert_true(all[1] < all[0]);
-    }
 }
 
 TEST(what_it_says) {
