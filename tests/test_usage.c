@@ -341,6 +341,7 @@ TEST(long_work_is_shown) {
         {"train --model mlp --data fashion-mnist-small --steps 9", "] step 2/9 loss "},
         {"explain d", "] one worker makes the run again"},
         {"schemes -n 2 --seconds 1", " of 5 sizes), turn "},
+        {"profile --model softmax --seconds 0.01 --layout dp2", "running dp2, to measure its messages"},
         {"profile --model softmax --seconds 0.01", "measuring the loader and the step, then each layer"},
     };
     const char *folder = gs_test_folder();

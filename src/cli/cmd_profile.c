@@ -183,11 +183,12 @@ static gs_status answer(question *q, int argc, char **argv) {
     char device[48];
     GS_TRY(gs_profile_layout_settle(&q->settings, q->workers, argc, argv, &layout));
     one = q->settings;
-    if (!q->json) gs_working(NULL, 0, "measuring the loader and the step, then each layer");
     if (layout.wanted) {
+        if (!q->json) gs_working(NULL, 0, "running %s, to measure its messages", layout.name);
         GS_TRY(gs_profile_layout_run(&q->settings, q->workers, &layout));
         GS_TRY(gs_profile_layout_alone(&q->settings, device, &one));
     }
+    if (!q->json) gs_working(NULL, 0, "measuring the loader and the step, then each layer");
     GS_TRY(gs_profile_run(&one, q->seconds, &profile));
     const gs_status status = q->plain ? gs_profile_plain(&one, q->seconds, &profile) : GS_OK;
     gs_working(NULL, 0, NULL);
