@@ -6,10 +6,10 @@ limits='
 src/train           20582
 src/comm            13214
 src/cli             12690
-src/explain          2902
+src/explain          2901
 cpu+cl              17221
 the-rest-of-src     24157
-src+cpu+cl          90765
+src+cpu+cl          90764
 tests               46790
 lessons             47971
 '
