@@ -113,7 +113,7 @@ static gs_status keep_best(gs_worker *w, int epoch, gs_result *result) {
     bool better = w->test_set->text ? result->test_loss < result->kept_loss
                                     : result->test_accuracy > result->kept_accuracy;
     if (!w->settings->keep.best || !(better || result->kept_epoch == 0)) return GS_OK;
-    if (w->comm->rank != 0 && !gs_are_divided(w->model)) return GS_OK;
+    if (w->comm->rank != 0 && !gs_weights_are_divided(w->model)) return GS_OK;
     result->kept_epoch = 0; /* its weights are overwritten */
     GS_TRY(read_weights(w, result));
     result->kept_epoch = epoch;

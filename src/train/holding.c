@@ -208,12 +208,12 @@ static gs_status reduce_few(gs_comm *c, int64_t *x, size_t count, bool largest) 
     return GS_OK;
 }
 
-bool gs_is_divided(const gs_worker *w) {
+bool gs_updates_are_divided(const gs_worker *w) {
     return w->settings->zero > 0 || w->groups.layout.pp > 1;
 }
 
 bool gs_holds_all(const gs_worker *w) {
-    return !gs_is_divided(w) && w->groups.layout.tp == 1;
+    return !gs_updates_are_divided(w) && w->groups.layout.tp == 1;
 }
 
 gs_status gs_holding_end_update(gs_worker *w, double samples) {
@@ -229,10 +229,10 @@ gs_status gs_holding_end_update(gs_worker *w, double samples) {
 /* What norms need (gs_held). Where all replicas have the same sums of gradients, a tensor group is enough. */
 static gs_status reduce_norms(void *worker, int64_t *x, size_t count, bool largest) {
     gs_worker *w = worker;
-    gs_comm *c = gs_is_divided(w) ? w->comm : w->groups.comm[GS_TP];
+    gs_comm *c = gs_updates_are_divided(w) ? w->comm : w->groups.comm[GS_TP];
     if (w->settings->rehearses) return GS_OK;
-    if (!gs_is_divided(w) && count <= 2) return reduce_few(c, x, count, largest);
-    if (w->groups.layout.pp == 1 && gs_is_divided(w)) /* a few bytes between stages are in no plan */
+    if (!gs_updates_are_divided(w) && count <= 2) return reduce_few(c, x, count, largest);
+    if (w->groups.layout.pp == 1 && gs_updates_are_divided(w)) /* a few bytes between stages are in no plan */
         w->measured.sent += 2.0 * (double)count * sizeof *x * (c->size - 1) / c->size;
     return gs_comm_all_reduce(c, x, count, GS_I64, largest ? GS_MAX : GS_SUM);
 }
@@ -261,8 +261,8 @@ gs_status gs_holding_list(gs_worker *w) {
                                      .weights = gs_held_rest(h->weights, h->weights_cut, u),
                                      .gradients = gs_held_rest(h->gradients, h->gradients_cut, u),
                                      .vector_at = u->rest_at,
-                                     .common = gs_is_divided(w),
-                                     .counted = h->replica == 0 || !gs_is_divided(w)},
+                                     .common = gs_updates_are_divided(w),
+                                     .counted = h->replica == 0 || !gs_updates_are_divided(w)},
                       to);
     }
     h->update = (gs_held){h->part, (int)(to - h->part), reduce_norms, w};
@@ -385,7 +385,7 @@ static gs_status move(gs_worker *w, int rank, gs_mem vector, float *whole) {
 /* As gs_holding_gather, of this worker's part of the tensors, to the first rank that has the same part. */
 static gs_status gather_part(gs_worker *w, int i, float *whole) {
     const int mine = w->comm->rank, first = w->groups.place.part;
-    if (!gs_is_divided(w)) return whole ? gs_optimizer_read_vector(w->optimizer, i, whole) : GS_OK;
+    if (!gs_updates_are_divided(w)) return whole ? gs_optimizer_read_vector(w->optimizer, i, whole) : GS_OK;
     for (int rank = first; rank < w->comm->size; rank += w->groups.layout.tp)
         if (mine == first || mine == rank) GS_TRY(move(w, rank, w->optimizer->vector[i], whole));
     return GS_OK;
@@ -407,7 +407,7 @@ static gs_status scatter_part(gs_worker *w, int i, const float *whole) {
     const gs_holding *h = &w->holding;
     const gs_backend *ops = w->device->ops;
     const gs_mem vector = w->optimizer->vector[i];
-    if (!gs_is_divided(w)) return gs_optimizer_write_vector(w->optimizer, i, whole);
+    if (!gs_updates_are_divided(w)) return gs_optimizer_write_vector(w->optimizer, i, whole);
     for (int k = 0; k < h->count; k++) {
         const gs_held_unit *u = &h->unit[k];
         const float *from = whole + u->first;

@@ -62,7 +62,7 @@ typedef struct gs_holding {
 bool gs_holds_all(const struct gs_worker *);
 
 /* Do replicas, or stages, update different parameters? */
-bool gs_is_divided(const struct gs_worker *);
+bool gs_updates_are_divided(const struct gs_worker *);
 
 /* As gs_optimizer_end_update, of the state that this worker has. */
 gs_status gs_holding_end_update(struct gs_worker *, double samples);

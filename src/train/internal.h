@@ -178,7 +178,7 @@ gs_status gs_record_epoch(gs_worker *, const gs_observer *, int epoch, const gs_
                           double seconds, bool last);
 
 /* Has each worker a part of the weights alone? Then all take part where they are put together (gs_holding_weights). */
-static inline bool gs_are_divided(const gs_model *m) {
+static inline bool gs_weights_are_divided(const gs_model *m) {
     return m->weights_apart > 0 || m->undivided;
 }
 

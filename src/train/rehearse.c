@@ -47,7 +47,7 @@ static gs_status rehearse_test(gs_worker *w, size_t n) {
     if (n == 0) return GS_OK;
     w->device->steady = true;
     const gs_status status = gs_has_stages(w) ? w->strategy->score(w, &pass, &scored)
-                                           : gs_model_forward(w->model, &pass, w->input.x, &logits);
+                                              : gs_model_forward(w->model, &pass, w->input.x, &logits);
     w->device->steady = false;
     if (status != GS_OK || gs_has_stages(w)) return status;
     return gs_model_loss(w->model, &pass, logits, w->input.answers);
@@ -78,7 +78,8 @@ static gs_status rehearse_step(gs_worker *w, uint64_t done) {
     if (o->clip > 0 || o->loss_scale.scale > 0)
         GS_TRY(w->device->ops->squares(w->device, m->gradients, m->params, 0, &all));
     if (!o->away) return GS_OK;
-    GS_TRY(gs_is_divided(w) ? gs_optimizer_update_held(o, 1, &w->holding.update) : gs_optimizer_warm_up(o));
+    GS_TRY(gs_updates_are_divided(w) ? gs_optimizer_update_held(o, 1, &w->holding.update)
+                                     : gs_optimizer_warm_up(o));
     return gs_vectors_away_bring_first(o);
 }
 
@@ -102,7 +103,7 @@ static gs_status rehearse(gs_worker *w) {
     gs_optimizer *o = w->optimizer;
     const uint64_t epoch = gs_steps_of_epoch(w->train_set->count, w->batch);
     const uint64_t all = epoch * (uint64_t)s->epochs, steps = s->steps && s->steps < all ? s->steps : all;
-    const bool keeps = s->keep.best && (w->comm->rank == 0 || gs_are_divided(w->model));
+    const bool keeps = s->keep.best && (w->comm->rank == 0 || gs_weights_are_divided(w->model));
     if (!gs_has_stages(w)) { /* as gs_warm_up does */
         GS_TRY(rehearse_piece(w, w->schedule.most));
         GS_TRY(gs_optimizer_warm_up(o));
@@ -116,7 +117,8 @@ static gs_status rehearse(gs_worker *w) {
     }
     if (s->save_state && w->comm->rank == 0)
         GS_TRY(gs_book_host(w, GS_MEMORY_OPTIMIZER, o, (size_t)o->vectors * whole->params * sizeof(float)));
-    if ((s->save_state || s->checkpoint) && w->comm->rank == 0 && gs_vectors_are_away(o) && !gs_is_divided(w))
+    if ((s->save_state || s->checkpoint) && w->comm->rank == 0 && gs_vectors_are_away(o) &&
+        !gs_updates_are_divided(w))
         for (int i = 0; i < o->vectors; i++) GS_TRY(gs_optimizer_read_vector(o, i, NULL));
     return keeps ? GS_OK : rehearse_weights(w);
 }

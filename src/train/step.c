@@ -59,7 +59,7 @@ gs_status gs_update(gs_worker *w, double samples) {
     if (gs_holds_all(w)) return gs_optimizer_update(o, samples);
     GS_TRY(gs_optimizer_clip_held(o, samples, own, &may_update));
     if (!may_update) return GS_OK;
-    if (gs_is_divided(w) || o->ops->whole)
+    if (gs_updates_are_divided(w) || o->ops->whole)
         GS_TRY(gs_optimizer_update_held(o, samples, own));
     else /* of a tensor group: in one piece */
         GS_TRY(gs_optimizer_update_part(o, samples, 0, w->model->params));

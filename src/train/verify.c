@@ -137,7 +137,7 @@ gs_status gs_verify(gs_worker *w) {
     uint64_t every = w->settings->verify;
     if (every == 0 || w->step % every != 0 || copies(w, true).size == 1) return GS_OK;
     if (gs_has_stages(w)) return compare_stages(w);
-    if (gs_are_divided(w->model)) return compare_copies(w);
+    if (gs_weights_are_divided(w->model)) return compare_copies(w);
     float *weights;
     GS_TRY(gs_model_map_weights(w->model, &weights));
     gs_status same = compare(w, weights, w->model->saved);

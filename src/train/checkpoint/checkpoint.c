@@ -150,7 +150,8 @@ gs_status gs_checkpoints_create(gs_worker *w) {
     c->seen = gs_checkpoint_requested;
     c->last = w->step;
     c->moment = gs_seconds();
-    if ((first || gs_are_divided(w->model)) && !(c->weights = gs_host_alloc(w, GS_MEMORY_WEIGHTS, bytes)))
+    if ((first || gs_weights_are_divided(w->model)) &&
+        !(c->weights = gs_host_alloc(w, GS_MEMORY_WEIGHTS, bytes)))
         return gs_fail(GS_E_MEMORY, "--checkpoint: no memory for a copy of the weights");
     if (!first) return GS_OK;
     return w->settings->rehearses ? book_vectors(w, c) : create_on_first(w, c);
