@@ -23,7 +23,7 @@ static gs_status rehearse_piece(gs_worker *w, size_t n) {
 }
 
 /* Whole batches are alike, and the last one of an epoch may be smaller. Pieces of one size are alike too, except the
- * first two, which find other pages of what is offloaded; and in sequence they differ by one sample, except the last. */
+ * first two, which find other pages of what is offloaded; in sequence they differ by one sample, except the last. */
 static gs_status rehearse_gradient(gs_worker *w, uint64_t done) {
     if (w->strategy->rehearse) return w->strategy->rehearse(w, done);
     gs_schedule schedule = w->schedule;
