@@ -3,13 +3,13 @@
 # a change that removes lines lowers it, and one that adds lines first removes as many elsewhere in that part.
 # Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text.
 limits='
-src/train           20582
+src/train           20578
 src/comm            13214
 src/cli             12690
 src/explain          2901
 cpu+cl              17221
 the-rest-of-src     24157
-src+cpu+cl          90764
+src+cpu+cl          90761
 tests               46790
 lessons             47971
 '

@@ -21,14 +21,14 @@ static void free_overlap(gs_worker *w) {
     gs_overlap_free(w->reducer_state);
 }
 
-static gs_status leaf(gs_worker *w, int k) {
+static gs_status add(gs_worker *w, int k) {
     const gs_model *m = w->model;
     const gs_backend *ops = w->device->ops;
     const size_t count = m->saved + GS_STATS;
     void *dw;
     if (gs_order_leaves(&w->order) == 1) return GS_OK;
     GS_TRY(ops->map(w->device, m->gradients, count * sizeof(float), &dw));
-    (void)gs_order_leaf(&w->order, 0, count, k, dw);
+    (void)gs_order_add(&w->order, 0, count, k, dw);
     GS_TRY(ops->unmap(w->device, m->gradients, dw));
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
@@ -41,9 +41,9 @@ static gs_status sum_whole(gs_worker *w) {
     return GS_OK;
 }
 
-/* ---- in stages ---- */
+/* ---- in a pipeline ---- */
 
-/* With --exact by the levels of the tree above those of one pipeline. */
+/* With --exact by the levels of the tree above those that one pipeline has added. */
 gs_status gs_sum_range(gs_worker *w, size_t first, size_t count) {
     gs_comm *c = w->groups.comm[GS_DP];
     const gs_mem place = gs_at(w->holding.gradients, first);
@@ -78,4 +78,4 @@ static void report(const gs_worker *w, gs_result *result) {
 }
 
 const gs_reducer gs_reducer_all_reduce = {
-    .create = create, .free = free_overlap, .leaf = leaf, .finish = finish, .report = report};
+    .create = create, .free = free_overlap, .add = add, .finish = finish, .report = report};

@@ -22,7 +22,7 @@ void gs_order_free(gs_order *o) {
     *o = (gs_order){0};
 }
 
-bool gs_order_leaf(const gs_order *o, size_t at, size_t count, int k, float *x) {
+bool gs_order_add(const gs_order *o, size_t at, size_t count, int k, float *x) {
     int i = 0;
     for (; k >> i & 1; i++) gs_sync_add(x, o->level[i] + at, count);
     if (k + 1 == o->leaves) return true;
@@ -36,7 +36,7 @@ void gs_add_neighbours(float *x, size_t count, int workers) {
             gs_sync_add(x + (size_t)i * count, x + (size_t)(i + distance) * count, count);
 }
 
-gs_status gs_leaf(gs_worker *w, int k) {
+gs_status gs_leaf_gradient(gs_worker *w, int k) {
     return w->lockstep ? gs_lockstep_leaf(w->lockstep, k) : gs_gradient(w);
 }
 

@@ -18,8 +18,9 @@
  *
  * With N workers each holds a subtree of 8 / N neighbouring leaves, which it adds alone: two workers hold 0..3 and
  * 4..7, four hold the pairs, eight the leaves. The levels above them are rounds of recursive doubling
- * (sync/recursive_doubling.c): in round k worker r exchanges its sum with worker r xor 2^k, its neighbour in the tree,
- * and both add the two. a + b and b + a are the same bits, so all workers end with the same sum.
+ * (sync/recursive_doubling.c; with --zero as in zero/zero_sums.c): in round k worker r exchanges its sum with worker
+ * r xor 2^k, its neighbour in the tree, and both add the two. a + b and b + a are the same bits, so all workers end
+ * with the same sum.
  *
  * A worker computes its leaves one after the other. Each joins the sums of those before it, as a carry goes through a
  * binary number:
@@ -68,7 +69,7 @@ static inline int gs_order_leaves(const gs_order *o) {
 
 /* x: the floats at .. at + count - 1 of leaf k = 0, 1, ... It becomes the largest sum that it completes, and is kept.
  * True: it was the last leaf, and x is the sum of all. Ranges may be at different leaves. */
-bool gs_order_leaf(const gs_order *, size_t at, size_t count, int k, float *x);
+bool gs_order_add(const gs_order *, size_t at, size_t count, int k, float *x);
 
 /* GS_E_USAGE: --exact with settings whose bits are not known to be the same for any number of workers. */
 gs_status gs_exact_check(const struct gs_settings *);

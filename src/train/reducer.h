@@ -3,11 +3,16 @@
  *     all_reduce.c    all of it, by a scheme after backward; with --bucket in parts during backward (overlap.h)
  *     zero/zero.c     its own part: ZeRO 1, 2 and 3
  *
- * Both add in the order of a tree with --exact (order.h). A step calls them like this (step.c; a pipeline computes its
- * leaves by itself, and calls finish and spread):
+ * Both add in the order of a tree with --exact (order.h). A step calls them so (step.c):
  *
- *     for each leaf k    gs_leaf: dw of a part of the batch        leaf: it joins the leaves before it
- *                        finish: the sum over all replicas         gs_update        spread: the new weights
+ *     for each leaf k:
+ *         gs_leaf_gradient    dw of a part of the batch
+ *         add                 it joins the leaves before it
+ *     finish                  the sum over all replicas
+ *     gs_update
+ *     spread                  new weights, to those that have not made them
+ *
+ * A pipeline computes and adds its leaves by itself, and calls finish and spread.
  */
 #pragma once
 
@@ -19,14 +24,14 @@ typedef struct gs_reducer {
     /* What create made, even if create failed or was never called. */
     void (*free)(gs_worker *);
     /* The gradients of leaf k = 0, 1, ... are in the model. */
-    gs_status (*leaf)(gs_worker *, int k);
+    gs_status (*add)(gs_worker *, int k);
     /* Gradients, layers' state and counts become their sums, as far as this worker needs them (worker->holding). */
     gs_status (*finish)(gs_worker *);
     /* After the update: new weights come to those that hold them and have not made them. NULL: all have made them. */
     gs_status (*spread)(gs_worker *);
     /* In an evaluation a worker goes through fewer blocks than others: it takes part in what they do together. May be
      * NULL. */
-    gs_status (*join)(gs_worker *);
+    gs_status (*attend)(gs_worker *);
     /* After the last epoch: its part of the result. */
     void (*report)(const gs_worker *, gs_result *);
 } gs_reducer;
@@ -41,7 +46,7 @@ static inline gs_status gs_spread(gs_worker *w) {
     return w->reducer->spread && !w->optimizer->loss_scale.skipped ? w->reducer->spread(w) : GS_OK;
 }
 
-/* In stages: a range of this worker's gradients = its sum over the replicas of the stage. */
+/* For both, in a pipeline: a range of this worker's gradients = its sum over the replicas of the stage. */
 gs_status gs_sum_range(gs_worker *, size_t first, size_t count);
 
 /* The same of the layers' state of all its runs, and of the counts where it has them. */

@@ -1,4 +1,4 @@
-/* Which settings are allowed, and which go together: one place decides, before anything is computed. */
+/* Which settings are allowed, and which go together, before anything is computed. */
 #include "core/text.h"
 #include "layer/memory/recompute.h"
 #include "train/internal.h"
@@ -158,8 +158,7 @@ static gs_status check_link(const gs_settings *s) {
     if (!gs_link_is_there(&s->link) || !hidden) return GS_OK;
     return gs_fail(GS_E_USAGE,
                    "--link slows messages, and those of --sync %s are the transport's own; wanted another "
-                   "scheme, such as "
-                   "ring",
+                   "scheme, such as ring",
                    s->sync);
 }
 

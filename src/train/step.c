@@ -15,8 +15,8 @@ static gs_status begin_to_read_score(gs_worker *);
 gs_status gs_synchronous_step(gs_worker *w, gs_score *score) {
     const gs_reducer *sum = w->reducer;
     for (int k = 0; k < gs_order_leaves(&w->order); k++) { /* once, but for --exact */
-        GS_TRY(gs_leaf(w, k));                             /* dw of this worker's samples, by gs_gradient */
-        GS_TRY(sum->leaf(w, k));
+        GS_TRY(gs_leaf_gradient(w, k));                    /* dw of this worker's samples, by gs_gradient */
+        GS_TRY(sum->add(w, k));
     }
     GS_TRY(sum->finish(w));          /* dw of all workers, and their counts */
     GS_TRY(gs_read_score(w, score)); /* loss, correct answers and samples */
@@ -25,7 +25,7 @@ gs_status gs_synchronous_step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_update(w, score->samples)); /* divides dw by the samples of all workers */
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
-    return gs_spread(w); /* with --zero: each has new weights of its part alone */
+    return gs_spread(w); /* with --zero: until now each has new weights of its part alone */
 }
 
 /* This worker's part of the global batch, in pieces that fit the device's memory. */

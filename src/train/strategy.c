@@ -8,11 +8,10 @@
 #include "train/reducer.h"
 #include "train/tensor/tensor.h"
 
-/* Which of them a run has, by name: that of an option, or of --sync NAME. */
-#define STRATEGIES                                                                                           \
-    &gs_strategy_synchronous, &gs_strategy_pipeline, &gs_strategy_local, &gs_strategy_async, NULL
+static const gs_strategy *const all[] = {&gs_strategy_synchronous, &gs_strategy_pipeline, &gs_strategy_local,
+                                         &gs_strategy_async, NULL};
 
-static const gs_strategy *const own[] = {STRATEGIES};
+/* Which of them a run has, by the name of an option, or of --sync NAME. */
 static struct {
     const char *name;
     const gs_strategy *own, *now; /* now: the same, unless it was replaced */
@@ -24,7 +23,7 @@ static struct {
 enum { NAMES = sizeof by_name / sizeof *by_name, OF_SYNC = 4 /* from here on chosen by --sync NAME */ };
 
 const gs_strategy *const *gs_strategies(void) {
-    return own;
+    return all;
 }
 
 gs_status gs_strategy_replace(const char *name, const gs_strategy *by) {
@@ -110,13 +109,13 @@ gs_status gs_find_scheme(const gs_settings *s, const gs_sync_scheme **out) {
 }
 
 /* What the replicas do together. */
-static const char *sum_of(const gs_worker *w, int zero) {
+static const char *sum_of(const gs_worker *w) {
     const gs_settings *s = w->settings;
-    if (zero > 2)
+    if (s->zero > 2)
         return s->exact ? "reduce-scatter by one fixed tree, and all-gather of the weights before forward "
                           "and backward"
                         : "reduce-scatter, and all-gather of the weights before forward and backward";
-    if (zero > 0)
+    if (s->zero > 0)
         return s->exact ? "reduce-scatter by one fixed tree, then all-gather of the new weights"
                         : "reduce-scatter, then all-gather of the new weights";
     if (s->exact) return "one fixed tree";
@@ -133,7 +132,7 @@ const char *gs_sums_text(const gs_worker *w, char text[GS_SUMS_TEXT]) {
     else if (w->strategy->apart)
         gs_strategy_describe(s, text, GS_SUMS_TEXT);
     else
-        gs_append(text, GS_SUMS_TEXT, "%s", sum_of(w, s->zero));
+        gs_append(text, GS_SUMS_TEXT, "%s", sum_of(w));
     if (l.dp > 1 && (l.pp > 1 || l.tp > 1))
         gs_append(text, GS_SUMS_TEXT, ", among the %d replicas of each %s", l.dp,
                   l.pp == 1   ? "part"

@@ -7,10 +7,10 @@
  *
  * The first two compose with what divides or orders the work within a step: a reducer (reducer.h: --zero, --bucket),
  * an order of sums (order.h: --exact), layers that a group shares (tensor/tensor.h: --tensor). What does not go
- * together is one table (settings.c).
+ * together is a table (settings.c); a few finer conditions are in the check of each.
  *
- * A new strategy is its file, its name below and its row in strategy.c. Few others know a strategy by its name
- * (simulate): who needs to know asks its table, where 0, false and NULL are what holds for the synchronous one.
+ * A new strategy is its file, its name below and its row in strategy.c. Few others know a strategy by its name: who
+ * needs to know asks its table.
  */
 #pragma once
 
@@ -23,8 +23,8 @@ typedef struct gs_strategy {
     /* "weights averaged every 4 steps" */
     void (*describe)(const gs_settings *, char *text, size_t size);
 
-    /* GS_E_USAGE: other settings that do not go with it; or, where another one is chosen, settings that go with this
-     * one alone. NULL: all do. */
+    /* GS_E_USAGE: chosen: other settings that do not go with it. Not chosen: settings that are for it alone. NULL: none
+     * are. */
     gs_status (*check)(const gs_settings *, bool chosen);
     /* GS_E_USAGE: it does not work with so many workers, on this set. All find the same. NULL: it does. */
     gs_status (*check_workers)(const gs_settings *, const gs_dataset *train_set, int workers);
@@ -67,10 +67,10 @@ extern const gs_strategy gs_strategy_synchronous, gs_strategy_pipeline, gs_strat
 /* All strategies, then NULL. */
 const gs_strategy *const *gs_strategies(void);
 
-/* From now on runs that choose this name are the caller's: one of the strategies, or "zero" or "exact", which are
- * synchronous otherwise. NULL restores the library's own. It must live as long as it is used. Meant for trying a
- * strategy in the running framework (lessons/): call it before any other thread is started. GS_E_USAGE: no strategy has
- * this name, or the new one has another. */
+/* From now on runs of this name are the caller's. It is that of a strategy, or "zero" or "exact", which are synchronous
+ * otherwise; of --pipeline, --zero and --exact the first one names a run. NULL restores the library's own. The new one
+ * must live as long as it is used. Meant for trying a strategy in the running framework (lessons/): call it before any
+ * other thread is started. GS_E_USAGE: no strategy has this name, or the new one has another. */
 gs_status gs_strategy_replace(const char *name, const gs_strategy *);
 
 /* The one that these settings choose. */
@@ -117,7 +117,7 @@ const char *gs_sums_text(const gs_worker *, char text[GS_SUMS_TEXT]);
 gs_status gs_gradient(gs_worker *);
 
 /* The same of its part k = 0, 1, ..., one after the other, which is leaf k of its order with --exact. */
-gs_status gs_leaf(gs_worker *, int k);
+gs_status gs_leaf_gradient(gs_worker *, int k);
 
 /* gs_strategy.step, where gradients are summed by worker->reducer. */
 gs_status gs_synchronous_step(gs_worker *, gs_score *);

@@ -217,7 +217,7 @@ typedef struct gs_input {
 /* What a worker has done, and how long it took. */
 typedef struct gs_measured {
     double samples;          /* that it has computed in all its steps */
-    double sent;             /* bytes of gradients, by its own messages */
+    double sent;             /* bytes, by its own messages, in all its steps */
     double phase[GS_PHASES]; /* seconds in the steps that were measured */
     uint64_t steps;          /* how many steps those were */
     double norms;            /* with settings->clip: the sum of gs_optimizer.norm of all its steps */
@@ -247,14 +247,13 @@ typedef struct gs_worker {
     gs_groups groups;                       /* and of those that share something with this one */
     gs_holding holding;                     /* what it has of the model; of training alone */
     gs_order order;                         /* with --exact, of the sums of its gradients, */
-    gs_lockstep *lockstep;                  /* whose leaves are computed together; else NULL */
+    gs_lockstep *lockstep;                  /* where leaves are computed together (lockstep.c); else NULL */
     bool in_step;                           /* else its group may be testing */
     struct gs_tensor_worker *tensor;        /* with --tensor (tensor/tensor.c), else NULL */
     const struct gs_strategy *strategy;     /* how it makes a step (strategy.h), */
     void *strategy_state;                   /* and what that keeps: create, free */
-    const struct gs_reducer
-        *reducer;        /* how its gradients are summed (reducer.h); NULL: the strategy does it, */
-    void *reducer_state; /* and what that keeps */
+    const struct gs_reducer *reducer;       /* how gradients are summed (reducer.h); NULL: by the strategy, */
+    void *reducer_state;                    /* and what that keeps */
     gs_device *device;
     gs_model *model;
     gs_input input;

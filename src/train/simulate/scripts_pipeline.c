@@ -1,5 +1,5 @@
 /* A step of pipelines in virtual time: the instructions of pipeline/schedule.h, with their messages. With tp each part
- * of a stage has a pipeline of its own, which sends to the same part of the others (tensor/inner.c). */
+ * of a stage has a pipeline of its own, which sends to the same part of the others (tensor/tensor.c). */
 #include <math.h>
 #include <stdlib.h>
 

@@ -15,9 +15,8 @@
  *     pipeline 1    worker 1  ->  worker 3        of all pipelines: 0 + 1, 2 + 3
  *
  * The weights after a step are those of one worker with --accumulate M, up to rounding. With --exact the micro-batches
- * are the virtual shards of order.h, each by itself from an empty gradient on, and they are added in its tree
- * (../order.h): the same bits as one worker's. What a stage computes is what these layers compute in a whole
- * model, and messages change no bit.
+ * are virtual shards, each by itself from an empty gradient on, and they are added in their tree (../order.h): the
+ * bits of one worker. What a stage computes is what these layers compute in a whole model; messages change no bit.
  *
  * `tied` (layer/tied.c) is in the last stage, and the table in the first. The last one has a copy. Its part of the
  * gradient goes to the first stage, which adds its own and updates, and sends the table back. With --exact it goes for
@@ -27,7 +26,7 @@
  * run begins it has all weights for a moment; they become whole again, on the host, to be saved. The test set goes
  * through the stages too (pipeline_score.c).
  *
- * With --zero 1 the replicas of a stage, one in each pipeline, divide its vectors (zero.h): gradients are
+ * With --zero 1 the replicas of a stage, one in each pipeline, divide its vectors (../zero/zero.h): gradients are
  * reduce-scattered among them, each updates its part, and the weights are all-gathered.
  *
  * Sources: see schedule.h.

@@ -78,7 +78,7 @@ static gs_status add_leaf(gs_worker *w, gs_pipeline_worker *p, gs_shard r, int k
                                     r.count * sizeof(float)));
     else
         memset(p->whole, 0, r.count * sizeof(float));
-    if (!gs_order_leaf(&w->order, r.first, r.count, k, p->whole)) return GS_OK;
+    if (!gs_order_add(&w->order, r.first, r.count, k, p->whole)) return GS_OK;
     return w->device->ops->write(w->device, gs_at(p->own->gradients, r.first), p->whole,
                                  r.count * sizeof(float));
 }

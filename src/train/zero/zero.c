@@ -37,7 +37,7 @@ static gs_status make_tree(gs_zero *z) {
     return floats(z, (part > common ? part : common) * (size_t)z->worker->groups.layout.dp, &z->arrived);
 }
 
-/* With it a window would hold the gradients of several pieces, added in another order than those of one. */
+/* A shard of several pieces would be added in another order than one that is computed at once. */
 static gs_status check_shards(const gs_worker *w) {
     const gs_schedule *s = &w->schedule;
     const size_t shard = gs_schedule_cut(s->batch, 0, s->parts, s->together).count;
@@ -71,7 +71,7 @@ bool gs_zero_would_have_thread(const gs_settings *s, const char *devices, const 
                            s->tensor > 1);
 }
 
-/* In stages: a part of a stage, and what is left over in each of its runs. */
+/* In a pipeline: room for the parts of all replicas, of a run and its rest, which is less than a float of each. */
 static gs_status create_in_stage(gs_zero *z) {
     const size_t replicas = (size_t)z->worker->groups.layout.dp;
     size_t most = z->own->counts - z->own->params + GS_STATS; /* the copy, the state and the counts */
@@ -111,7 +111,7 @@ static void free_zero(gs_worker *w) {
 
 /* ---- a step ---- */
 
-static gs_status leaf(gs_worker *w, int k) {
+static gs_status add(gs_worker *w, int k) {
     gs_zero *z = w->reducer_state;
     const gs_job whole = {
         .what = GS_ZERO_REDUCE, .part = k, .first = true, .last = k + 1 == gs_order_leaves(&w->order)};
@@ -138,7 +138,7 @@ static gs_status spread(gs_worker *w) {
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
-static gs_status join(gs_worker *w) {
+static gs_status attend(gs_worker *w) {
     gs_zero *z = w->reducer_state;
     return z->stage > 2 ? gs_zero_attend_forward(z) : GS_OK;
 }
@@ -159,8 +159,8 @@ static void report(const gs_worker *w, gs_result *result) {
 
 const gs_reducer gs_reducer_zero = {.create = create,
                                     .free = free_zero,
-                                    .leaf = leaf,
+                                    .add = add,
                                     .finish = finish,
                                     .spread = spread,
-                                    .join = join,
+                                    .attend = attend,
                                     .report = report};

@@ -80,7 +80,7 @@ typedef struct gs_zero {
     size_t held_weights, held_gradients; /* floats, windows included */
     gs_jobs *jobs;
     gs_turns turns;
-    int leaf;       /* of this step, which is computed (../order.h) */
+    int leaf;       /* of this step, that is computed now (../order.h) */
     int passes;     /* of this step, that are over; */
     int most;       /* those that the worker with most samples has made by then */
     float *sum;     /* the largest part of a unit, where passes add to those before them; else NULL */
@@ -126,7 +126,7 @@ gs_status gs_zero_sum_common(gs_zero *);
 /* After a leaf: its state and counts are added to those before it. */
 gs_status gs_zero_add_tail(gs_zero *);
 
-/* In stages, where only vectors are divided: the gradients of each unit, and after the update its weights. */
+/* In a pipeline, where only vectors are divided: the gradients of each unit become their sum. */
 gs_status gs_zero_sum_stage(gs_zero *);
 
 /* ---- zero_windows.c: stages 2 and 3 ---- */

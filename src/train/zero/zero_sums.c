@@ -17,8 +17,8 @@ static void count_sent(gs_worker *w, double floats) {
 /* ---- --exact: the tree of ../order.h ---- */
 
 /* After the last leaf x is the sum of all: it needs no place. */
-static void join(const gs_zero *z, float *x, size_t at, size_t count, int leaf) {
-    if (z->worker->order.leaves > 1) (void)gs_order_leaf(&z->worker->order, at, count, leaf, x);
+static void add_leaf(const gs_zero *z, float *x, size_t at, size_t count, int leaf) {
+    if (z->worker->order.leaves > 1) (void)gs_order_add(&z->worker->order, at, count, leaf, x);
 }
 
 /* ---- gradients ---- */
@@ -76,7 +76,7 @@ static gs_status reduce(gs_zero *z, const gs_job *e) {
     gs_status status = GS_OK;
     void *x;
     GS_TRY(d->ops->map(d, gradients, u->count * sizeof(float), &x));
-    if (z->arrived) join(z, x, u->first, u->count, e->part);
+    add_leaf(z, x, u->first, u->count, e->part);
     if (e->last) status = z->stage > 1 ? reduce_to_part(z, u, x, e->first) : reduce_whole(z, u, x);
     return gs_device_unmap_after(d, gradients, x, status);
 }
@@ -137,9 +137,9 @@ gs_status gs_zero_add_tail(gs_zero *z) {
     const gs_mem tail = gs_at(m->gradients, m->params);
     const size_t count = gs_model_tail(m);
     void *x;
-    if (!z->arrived) return GS_OK;
+    if (z->worker->order.leaves < 2) return GS_OK;
     GS_TRY(d->ops->map(d, tail, count * sizeof(float), &x));
-    join(z, x, m->params, count, z->leaf);
+    add_leaf(z, x, m->params, count, z->leaf);
     return d->ops->unmap(d, tail, x);
 }
 
@@ -154,7 +154,7 @@ gs_status gs_zero_sum_common(gs_zero *z) {
     return gs_device_unmap_after(d, place, x, gs_sum_of_all(z->worker, z->arrived, x, count));
 }
 
-/* ---- in stages ---- */
+/* ---- in a pipeline ---- */
 
 gs_status gs_zero_sum_stage(gs_zero *z) {
     gs_worker *w = z->worker;

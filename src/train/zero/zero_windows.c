@@ -53,12 +53,6 @@ static gs_status make_windows(gs_zero *z) {
     return GS_OK;
 }
 
-/* The place from which element `first` is at `place`: size_t counts around its end. */
-static gs_mem with_at(gs_mem place, size_t first) {
-    place.at -= first;
-    return place;
-}
-
 /* This worker's part of the whole weights, and the layers' state behind it. */
 static gs_status copy_own(const gs_zero *z, gs_mem whole, gs_mem to) {
     const gs_model *m = z->worker->model;
@@ -85,7 +79,7 @@ static gs_status divide_weights(gs_zero *z) {
     z->held_weights += held + state;
     z->own->weights = parts;
     z->own->weights_cut = true;
-    m->weights = with_at(gs_at(parts, held), m->params); /* the model frees it */
+    m->weights = gs_at(parts, held - m->params); /* the model frees it; size_t counts around its end */
     return GS_OK;
 }
 
@@ -98,7 +92,7 @@ static gs_status divide_gradients(gs_zero *z) {
     z->own->gradients_cut = true;
     GS_TRY(allocate_parts(z, GS_MEMORY_GRADIENTS, held + gs_model_tail(m), m->saved - m->params,
                           &z->own->gradients));
-    m->gradients = with_at(gs_at(z->own->gradients, held), m->params);
+    m->gradients = gs_at(z->own->gradients, held - m->params);
     return GS_OK;
 }
 
