@@ -1,6 +1,6 @@
 /* Lesson 11: waiting for no one. tasks.h and README.md say what to write.
  *
- * This file and given.c take the place of the functions of src/train/strategies/clocks.h, and of the library's local SGD:
+ * This file and given.c take the place of the functions of src/train/strategies/clocks.h, and of local SGD:
  * `build/lessons/11/gradsum train --sync async --staleness 4` asks the functions below who may go on, and `--sync local
  * --every 8` takes its steps with them. */
 #include "tasks.h"
