@@ -142,10 +142,12 @@ TEST(exact_gives_the_bits_of_one_worker) {
     }
 }
 
-/* Batches that nothing divides, the last with fewer samples than virtual shards; dropout. */
+/* Batches that nothing divides, the last with fewer samples than virtual shards; dropout; state, in the test loss. */
 TEST(exact_holds_for_ragged_batches) {
     gs_settings s = gs_test_settings("cpu");
     s.exact = true;
+    s.model = "dropout 0.1, " NORM;
+    s.batch_norm.over = GS_BATCH_NORM_LOCAL;
     gs_result one = gs_test_train(&s);
     const layout layouts[] = {
         {two, 2, "1f1b", 0, 0}, {four, 2, "gpipe", 0, 0}, {"cpu,cpu,cpu", 3, "1f1b", 0, 0}};
