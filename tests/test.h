@@ -58,6 +58,25 @@ void gs_test_register(const char *group_or_file, int line, struct CMUnitTest tes
                      gs_status_name(gs_test_status), gs_test_status ? gs_message() : "");                    \
     } while (0)
 
+/* A model with these wishes: gs_test_model(d, .text = "lenet", .in = image). d NULL: a plan. */
+#define gs_test_model(d, ...) gs_test_model_of((d), &(gs_model_wishes){__VA_ARGS__})
+static inline gs_model *gs_test_model_of(gs_device *d, const gs_model_wishes *wishes) {
+    gs_model *m;
+    assert_ok(gs_model_create(d, wishes, &m));
+    return m;
+}
+static inline gs_model *gs_test_plan(const char *text, gs_shape in) {
+    return gs_test_model(NULL, .text = text, .in = in);
+}
+
+/* There cannot be such a model: assert_fails. */
+#define assert_no_model(code, part, d, ...)                                                                  \
+    do {                                                                                                     \
+        gs_model *gs_test_none;                                                                              \
+        assert_fails(code, part, gs_model_create((d), &(gs_model_wishes){__VA_ARGS__}, &gs_test_none));      \
+        assert_null(gs_test_none);                                                                           \
+    } while (0)
+
 /* |got - want| <= absolute + relative * |want| */
 #define assert_near(got, want, absolute, relative)                                                           \
     gs_test_near((got), (want), (absolute), (relative), #got, __FILE__, __LINE__)

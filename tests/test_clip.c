@@ -155,10 +155,9 @@ static const clip_case cases[] = {
 static void update_five_times(gs_device *d, const clip_case *c) {
     static float x[2000];
     float norms[5];
-    gs_model *m;
     gs_optimizer *o;
     const char *net = gs_test_format("flatten, linear %d, linear 3", c->out);
-    assert_ok(gs_model_create(d, net, (gs_shape){1, 1, c->in, 0}, 1, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+    gs_model *m = gs_test_model(d, .text = net, .in = {1, 1, c->in, 0}, .max_batch = 1, .seed = 1);
     assert_ok(gs_optimizer_create(&gs_sgd, m, (float)c->lr, (float)c->momentum, (float)c->decay, &o));
     assert_true(m->params <= sizeof x / sizeof *x);
     o->clip = (float)c->most;

@@ -13,8 +13,7 @@ static const char MODEL[] =
     "relu, silu, linear 36, attention 2 causal, tanh, sigmoid, gelu, linear 12, layer_norm, tied";
 
 static gs_model *make_model(gs_device *d, const char *text, int context, size_t texts) {
-    gs_model *m;
-    assert_ok(gs_model_create(d, text, (gs_shape){context, 1, 1, 0}, texts, GS_SOFTMAX_CROSS_ENTROPY, 5, &m));
+    gs_model *m = gs_test_model(d, .text = text, .in = {context, 1, 1, 0}, .max_batch = texts, .seed = 5);
     return m;
 }
 

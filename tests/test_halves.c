@@ -333,9 +333,8 @@ static void which_on(gs_device *d, gs_precision p) {
     (void)p;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[64] = "";
-        gs_model *m;
-        assert_ok(
-            gs_model_create(d, cases[i].model, (gs_shape){2, 28, 28, 0}, 2, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+        gs_model *m =
+            gs_test_model(d, .text = cases[i].model, .in = {2, 28, 28, 0}, .max_batch = 2, .seed = 1);
         assert_ok(gs_layer_walk(m->net, describe, text));
         if (strcmp(text, cases[i].wanted) != 0)
             fail_msg("%s: %s, wanted %s", cases[i].model, text, cases[i].wanted);

@@ -79,9 +79,8 @@ static void in_a_group_on(gs_device *d, gs_precision p) {
     (void)p;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[64] = "";
-        gs_model *m;
-        assert_ok(gs_model_create_tensor(d, cases[i].model, *cases[i].in, 2, GS_SOFTMAX_CROSS_ENTROPY, 1,
-                                         GS_RECOMPUTE_NONE, &cases[i].group, &m));
+        gs_model *m = gs_test_model(d, .text = cases[i].model, .in = *cases[i].in, .max_batch = 2, .seed = 1,
+                                    .tensor = cases[i].group);
         assert_ok(gs_layer_walk(m->net, describe, text));
         if (strcmp(text, cases[i].wanted) != 0)
             fail_msg("case %zu, %s: %s, wanted %s", i, cases[i].model, text, cases[i].wanted);
@@ -98,18 +97,17 @@ TEST_AROUND(in_a_group, gs_test_to_f32, gs_test_to_f32) {
  * each compute by themselves here, since a cut may come between two that would be joined. */
 static void in_stages_on(gs_device *d, gs_precision p) {
     char whole[64] = "";
-    gs_model *m;
     (void)p;
     d->one_by_one = true;
-    assert_ok(gs_model_create(d, IMAGES, image, 2, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+    gs_model *m = gs_test_model(d, .text = IMAGES, .in = image, .max_batch = 2, .seed = 1);
     assert_ok(gs_layer_walk(m->net, describe, whole));
     for (int cut = 1; cut < m->net->children; cut++)
         for (int half = 0; half < 2; half++) {
             char text[64] = "";
             gs_model *stage[2];
             m->net->half_ends = half;
-            assert_ok(gs_model_create_stage(m, IMAGES, 2, 0, cut, &stage[0]));
-            assert_ok(gs_model_create_stage(m, IMAGES, 2, cut, m->net->children, &stage[1]));
+            stage[0] = gs_test_model(d, .of = m, .max_batch = 2, .last = cut);
+            stage[1] = gs_test_model(d, .of = m, .max_batch = 2, .first = cut, .last = m->net->children);
             const gs_layer *before = stage[0]->net, *after = stage[1]->net;
             for (int i = 0; i < 2; i++) assert_ok(gs_layer_walk(stage[i]->net, describe, text));
             if (half && strcmp(text, whole) != 0)
@@ -235,8 +233,7 @@ static double foreseen(const gs_settings *run, size_t batch) {
         .source = &source, .settings = run, .devices = run->devices, .workers = 2, .threads = 1, .cores = 2};
     gs_settings s = *run;
     gs_layout_cost cost;
-    gs_model *plan;
-    assert_ok(gs_model_plan(s.model, image, &plan));
+    gs_model *plan = gs_test_plan(s.model, image);
     assert_ok(gs_layout_predict(&parts, &s, plan, batch, &cost));
     gs_model_free(plan);
     return cost.sent;

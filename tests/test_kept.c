@@ -275,12 +275,11 @@ static void needed_on(gs_device *d, gs_precision p) {
                   2}};
     (void)p;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gs_model *m;
         gs_layer *net;
         in_floats_count = 0;
         assert_ok(gs_model_parse(cases[i].model, &net));
         assert_ok(gs_layer_walk(net, put_in_floats, NULL));
-        assert_ok(gs_model_create_net(d, net, (gs_shape){2, 28, 28, 0}, 2, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+        gs_model *m = gs_test_model(d, .net = net, .in = {2, 28, 28, 0}, .max_batch = 2, .seed = 1);
         keepers = 0;
         assert_ok(gs_layer_walk(m->net, needed_long_enough, NULL));
         if (keepers != cases[i].keepers)

@@ -48,7 +48,7 @@ static gs_status layers(gs_layout_parts *p, const gs_settings *s, size_t samples
     made_up *m = (made_up *)p;
     gs_layer_times *t = &m->times[m->asked++ % 2];
     gs_model *plan;
-    GS_TRY(gs_model_plan(s->model, image, &plan));
+    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = image}, &plan));
     gs_layer_times_free(t);
     t->samples = samples;
     t->uneven = uneven;
@@ -90,7 +90,7 @@ static double seconds_of_batch(size_t batch, const char *model, const char *layo
                              .update = UPDATE,
                              .data = DATA,
                              .loader = LOADER}};
-    assert_ok(gs_model_plan(model, image, &plan));
+    plan = gs_test_plan(model, image);
     assert_ok(gs_layout_predict(&m->parts, &s, plan, batch, cost));
     gs_model_free(plan);
     for (int i = 0; i < 2; i++) gs_layer_times_free(&m->times[i]);
@@ -180,10 +180,9 @@ TEST(shared_statistics_are_calls_in_each_pass) {
 /* ---- ZeRO ---- */
 
 static double zero_calls(int zero, double *after) {
-    gs_model *plan;
     gs_holding units;
     double beside = 0;
-    assert_ok(gs_model_plan(four, image, &plan));
+    gs_model *plan = gs_test_plan(four, image);
     assert_ok(gs_holding_cut(plan, zero, 2, 0, &units));
     *after = all(ALL_REDUCE, units.rest + GS_STATS, 2);
     for (int i = 0; i < units.count; i++) {

@@ -119,9 +119,9 @@ TEST(activations_share_their_memory) {
     gs_device_rehearse(cpu);
     for (size_t i = 0; i < 2; i++) {
         enum { BATCH = 128 };
-        gs_model *m;
         double own = 0;
-        assert_ok(gs_model_create(cpu, cases[i].model, cases[i].in, BATCH, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+        gs_model *m =
+            gs_test_model(cpu, .text = cases[i].model, .in = cases[i].in, .max_batch = BATCH, .seed = 1);
         assert_ok(gs_layer_walk(m->net, add_own, &own));
         const double takes = cpu->memory.now[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS];
         print_message("%s: %.3f of the sum\n", cases[i].model, takes / (BATCH * own));

@@ -107,11 +107,10 @@ TEST(spans_that_cannot_be) {
                                     {.end = NAN},
                                     {.start = -1e30}};
     gs_settings settings = {.trace.first = 1, .trace.last = 1};
-    gs_model *model;
     gs_timeline_part *parts;
     gs_dataset *set;
     gs_loader *loader;
-    assert_ok(gs_model_plan("linear 2", (gs_shape){3, 1, 1, 0}, &model));
+    gs_model *model = gs_test_plan("linear 2", (gs_shape){3, 1, 1, 0});
     assert_ok(gs_dataset_from_labels("one", 1, model->in, (float[]){1, 2, 3}, (int32_t[]){1}, &set));
     const gs_schedule schedule = {
         .count = 1, .batch = 1, .parts = 1, .mine = 1, .passes = 1, .most = 1, .epochs = 1, .steps = 1};

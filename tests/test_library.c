@@ -37,9 +37,8 @@ static gs_layer *small_net(void) {
 TEST(model_of_layers_is_that_of_the_text) {
     const char *text = "residual (tanh | conv 2 1x1 no_bias), flatten, relu, linear 3";
     gs_device *const *devices = gs_test_devices(&(int){0});
-    gs_model *a, *b;
-    assert_ok(gs_model_create(devices[0], text, image, 4, GS_SOFTMAX_CROSS_ENTROPY, 9, &a));
-    assert_ok(gs_model_create_net(devices[0], small_net(), image, 4, GS_SOFTMAX_CROSS_ENTROPY, 9, &b));
+    gs_model *a = gs_test_model(devices[0], .text = text, .in = image, .max_batch = 4, .seed = 9);
+    gs_model *b = gs_test_model(devices[0], .net = small_net(), .in = image, .max_batch = 4, .seed = 9);
     assert_string_equal(b->text, text);
     assert_int_equal(a->params, b->params);
     float w[2][400];
@@ -55,15 +54,11 @@ TEST(model_of_layers_is_that_of_the_text) {
 /* The net is the model's also where it fails: under the address sanitizer a leak ends this test. */
 TEST(nets_that_cannot_be) {
     gs_device *cpu = gs_test_devices(&(int){0})[0];
-    gs_model *m;
-    assert_fails(GS_E_MEMORY, "layers of a model", gs_model_plan_net(NULL, image, &m));
-    assert_null(m);
-    assert_fails(GS_E_SHAPE, "layer 0 (linear 3): the input is (2,8,8)",
-                 gs_model_plan_net(gs_sequential(1, (gs_layer *[]){gs_linear(3, true)}), image, &m));
-    assert_null(m);
-    assert_fails(GS_E_SHAPE, "a loss needs a flat vector",
-                 gs_model_create_net(cpu, gs_tanh(), image, 1, GS_REGRESSION, 1, &m));
-    assert_null(m);
+    assert_no_model(GS_E_MEMORY, "layers of a model", NULL, .net = NULL, .in = image);
+    assert_no_model(GS_E_SHAPE, "layer 0 (linear 3): the input is (2,8,8)", NULL,
+                    .net = gs_sequential(1, (gs_layer *[]){gs_linear(3, true)}), .in = image);
+    assert_no_model(GS_E_SHAPE, "a loss needs a flat vector", cpu, .net = gs_tanh(), .in = image,
+                    .max_batch = 1, .loss = GS_REGRESSION);
 }
 
 /* ---- targets ---- */
@@ -85,8 +80,8 @@ static void fit_open(fit *f, gs_device *d) {
     for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = test_value(i, SALT_X);
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) targets[i] = 3 * test_value(i, SALT_DY);
     *f = (fit){.device = d, .pass = {.n = FIT_SAMPLES, .training = true}};
-    assert_ok(gs_model_create_net(d, net, (gs_shape){FIT_INPUTS, 1, 1, 0}, FIT_SAMPLES, GS_REGRESSION, 3,
-                                  &f->model));
+    f->model = gs_test_model(d, .net = net, .in = {FIT_INPUTS, 1, 1, 0}, .max_batch = FIT_SAMPLES,
+                             .loss = GS_REGRESSION, .seed = 3);
     assert_int_equal(f->model->params, FIT_PARAMS);
     assert_ok(d->ops->alloc(d, sizeof x, &f->x));
     assert_ok(d->ops->alloc(d, sizeof targets, &f->targets));

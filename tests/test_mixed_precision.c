@@ -51,11 +51,9 @@ typedef struct updated {
 static updated update_twice(gs_device *d, const gs_optimizer_ops *ops, float scale, float clip,
                             float spoiled) {
     updated u;
-    gs_model *m;
     gs_optimizer *o;
     float g[PARAMS];
-    assert_ok(
-        gs_model_create(d, "linear 2", (gs_shape){FEATURES, 1, 1, 0}, 1, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+    gs_model *m = gs_test_model(d, .text = "linear 2", .in = {FEATURES, 1, 1, 0}, .max_batch = 1, .seed = 1);
     assert_ok(gs_optimizer_create(ops, m, 0.25f, ops->usual.momentum > 0 ? 0.5f : 0, 0, &o));
     o->loss_scale.scale = scale;
     o->clip = clip;

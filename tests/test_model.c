@@ -39,8 +39,7 @@ TEST(named_models) {
     while (gs_model_names()[names]) names++;
     assert_int_equal(names, sizeof want / sizeof *want);
     for (size_t i = 0; i < names; i++) {
-        gs_model *m;
-        assert_ok(gs_model_plan(want[i].name, want[i].in, &m));
+        gs_model *m = gs_test_plan(want[i].name, want[i].in);
         assert_string_equal(gs_model_names()[i], want[i].name);
         assert_int_equal(m->params, want[i].params);
         assert_near((m->flops_forward + m->flops_backward) / 1e6, want[i].flops, 0, want[i].about);
@@ -60,9 +59,8 @@ static gs_status stage(gs_layer *l, void *context) {
 }
 
 TEST(stages_of_resnet50) {
-    gs_model *m;
     char list[256] = "";
-    assert_ok(gs_model_plan("resnet50", (gs_shape){3, 224, 224, 0}, &m));
+    gs_model *m = gs_test_plan("resnet50", (gs_shape){3, 224, 224, 0});
     gs_layer_walk(m->net, stage, list);
     assert_string_equal(list,
                         "256:56 256:56 256:56 512:28 512:28 512:28 512:28 1024:14 1024:14 1024:14 1024:14 "
@@ -72,8 +70,7 @@ TEST(stages_of_resnet50) {
 
 /* A number after a name is that of the classes, and the saved text has it. */
 TEST(classes_of_a_name) {
-    gs_model *m;
-    assert_ok(gs_model_plan(" lenet  26", mnist, &m));
+    gs_model *m = gs_test_plan(" lenet  26", mnist);
     assert_int_equal(m->out.c, 26);
     assert_string_equal(m->text,
                         "conv 6 5x5 pad 2, relu, max_pool 2, conv 16 5x5, relu, max_pool 2, flatten, "
@@ -96,8 +93,7 @@ TEST(language_models) {
         assert_true(gs_model_usual_input(models[i].name, &in) == models[i].is);
         assert_int_equal(in.t, models[i].context);
     }
-    gs_model *m;
-    assert_ok(gs_model_plan("gpt 9", (gs_shape){1, 1, 1, 5}, &m));
+    gs_model *m = gs_test_plan("gpt 9", (gs_shape){1, 1, 1, 5});
     assert_int_equal(m->out.c, 9);
     assert_int_equal(m->out.t, 5);
     assert_int_equal(m->param[0]->dims[0], 9);
@@ -113,11 +109,10 @@ static gs_status list_layer(gs_layer *l, void *context) {
 }
 
 TEST(names_and_shapes) {
-    gs_model *m;
-    assert_ok(
-        gs_model_plan("conv 8 3x3 stride 2, residual (conv 4 1x1, conv 8 3x3 pad 1 no_bias | conv 8 1x1), "
-                      "max_pool 2x3 stride 2 pad 1, avg_pool 2, global_avg_pool, flatten, linear 5",
-                      mnist, &m));
+    gs_model *m =
+        gs_test_plan("conv 8 3x3 stride 2, residual (conv 4 1x1, conv 8 3x3 pad 1 no_bias | conv 8 1x1), "
+                     "max_pool 2x3 stride 2 pad 1, avg_pool 2, global_avg_pool, flatten, linear 5",
+                     mnist);
     char list[2048] = "";
     gs_layer_walk(m->net, list_layer, list);
     assert_string_equal(list, "0 '' sequential (5,1,1)\n"
@@ -187,14 +182,11 @@ TEST(shapes_that_do_not_fit) {
          "a layer in it would have a name of 48 characters"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        gs_model *m;
-        assert_fails(GS_E_SHAPE, wrong[i].message, gs_model_plan(wrong[i].text, mnist, &m));
-        assert_null(m);
+        assert_no_model(GS_E_SHAPE, wrong[i].message, NULL, .text = wrong[i].text, .in = mnist);
     }
-    gs_model *m;
-    assert_fails(GS_E_SHAPE, "the input is (1,0,28)", gs_model_plan("relu", (gs_shape){1, 0, 28, 0}, &m));
-    assert_fails(GS_E_SHAPE, "at most 2147483647",
-                 gs_model_plan("relu", (gs_shape){1 << 20, 1 << 20, 1 << 20, 0}, &m));
+    assert_no_model(GS_E_SHAPE, "the input is (1,0,28)", NULL, .text = "relu", .in = {1, 0, 28, 0});
+    assert_no_model(GS_E_SHAPE, "at most 2147483647", NULL, .text = "relu",
+                    .in = {1 << 20, 1 << 20, 1 << 20, 0});
 }
 
 /* Numbers that no text can hold, but a constructor can. */
@@ -240,24 +232,19 @@ TEST(numbers_out_of_range) {
 
 TEST(create_fails) {
     gs_device *cpu;
-    gs_model *m;
     assert_ok(gs_device_open("cpu", 1, &cpu));
-    assert_fails(GS_E_SHAPE, "the model ends with (4,26,26) for each sample; a loss needs a flat vector",
-                 gs_model_create(cpu, "conv 4 3x3", mnist, 2, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
-    assert_null(m);
-    assert_fails(GS_E_MODEL, "did you mean mlp?",
-                 gs_model_create(cpu, "mpl", mnist, 2, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
-    assert_fails(GS_E_MEMORY,
-                 "layer 0 (conv2d)", /* the first that needs memory: relu and the pooling are done with it */
-                 gs_model_create(cpu, "lenet", mnist, SIZE_MAX / 64, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
-    assert_null(m);
+    assert_no_model(GS_E_SHAPE, "the model ends with (4,26,26) for each sample; a loss needs a flat vector",
+                    cpu, .text = "conv 4 3x3", .in = mnist, .max_batch = 2);
+    assert_no_model(GS_E_MODEL, "did you mean mlp?", cpu, .text = "mpl", .in = mnist, .max_batch = 2);
+    /* the first that needs memory: relu and the pooling are done with it */
+    assert_no_model(GS_E_MEMORY, "layer 0 (conv2d)", cpu, .text = "lenet", .in = mnist,
+                    .max_batch = SIZE_MAX / 64);
     gs_device_close(cpu);
 }
 
 /* "std S": normal weights, and a bias of 0. A layer without it has what it always has. */
 TEST(normal_initial_values) {
-    gs_model *m;
-    assert_ok(gs_model_plan("flatten, linear 40 std 0.02, linear 30, linear 10 no_bias std 1.5", mnist, &m));
+    gs_model *m = gs_test_plan("flatten, linear 40 std 0.02, linear 30, linear 10 no_bias std 1.5", mnist);
     const double std[] = {0.02, 0, 0, 0, 1.5};
     float *w = malloc(m->params * sizeof *w);
     assert_non_null(w);
@@ -281,8 +268,7 @@ TEST(initial_values) {
     int count;
     gs_device *const *devices = gs_test_devices(&count);
     const char *name = gs_test_small() ? "flatten, linear 3, linear 10" : "lenet";
-    gs_model *plan;
-    assert_ok(gs_model_plan(name, mnist, &plan));
+    gs_model *plan = gs_test_plan(name, mnist);
     float *want = malloc(plan->params * sizeof *want), *got = malloc(plan->params * sizeof *got);
     assert_true(want && got);
     gs_model_initial_values(plan, 42, want);
@@ -304,8 +290,7 @@ TEST(initial_values) {
         assert_near(want[param->at + last], k * (2 * (double)gs_uniform(word[last % 4]) - 1), 0, 1e-6);
     }
     for (int d = 0; d < count; d++) {
-        gs_model *m;
-        assert_ok(gs_model_create(devices[d], name, mnist, 1, GS_SOFTMAX_CROSS_ENTROPY, 42, &m));
+        gs_model *m = gs_test_model(devices[d], .text = name, .in = mnist, .max_batch = 1, .seed = 42);
         assert_ok(gs_model_read_weights(m, got));
         assert_memory_equal(got, want, m->params * sizeof *got);
         gs_model_free(m);

@@ -32,7 +32,8 @@ typedef struct trainer {
 
 static void trainer_open(trainer *t, gs_device *device, const model_case *c, size_t part) {
     *t = (trainer){.c = c, .device = device, .part = part};
-    assert_ok(gs_model_create(device, c->text, c->in, part, c->loss, 1, &t->model));
+    t->model =
+        gs_test_model(device, .text = c->text, .in = c->in, .max_batch = part, .loss = c->loss, .seed = 1);
     assert_ok(gs_optimizer_create(&gs_sgd, t->model, 0.1f, 0.9f, 0.01f, &t->optimizer));
     assert_ok(device->ops->alloc(device, c->n * gs_shape_size(c->in) * sizeof(float), &t->x));
     assert_ok(device->ops->alloc(device, c->n * sizeof(int32_t), &t->labels));

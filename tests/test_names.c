@@ -20,10 +20,9 @@ TEST(names_are_torchvisions) {
     char line[200], model[20], name[100], shape[60], ours[60];
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         FILE *golden = fopen("tests/golden/torchvision.txt", "r");
-        gs_model *m;
         int found = 0;
         assert_non_null(golden);
-        assert_ok(gs_model_plan(models[i], LARGE, &m));
+        gs_model *m = gs_test_plan(models[i], LARGE);
         assert_ok(gs_names_rename(m, GS_NAMES_TORCHVISION));
         while (fgets(line, sizeof line, golden)) {
             assert_int_equal(sscanf(line, "%19s %99s %59s", model, name, shape), 3);
@@ -49,8 +48,7 @@ static const char SMALL[] =
 enum { ROOM = 400 };
 
 static gs_model *small(gs_names names, float *values) {
-    gs_model *m;
-    assert_ok(gs_model_plan(SMALL, (gs_shape){1, 4, 4, 0}, &m));
+    gs_model *m = gs_test_plan(SMALL, (gs_shape){1, 4, 4, 0});
     assert_ok(gs_names_rename(m, names));
     assert_true(m->saved <= ROOM);
     for (size_t i = 0; i < m->saved; i++) values[i] = (float)i;
@@ -111,8 +109,7 @@ TEST(counters_of_pytorch) {
         const char *name;
         bool taken;
     } extra[] = {{"1.num_batches_tracked", true}, {"1.num_batches", false}};
-    gs_model *m;
-    assert_ok(gs_model_plan("flatten, linear 1 no_bias", (gs_shape){1, 1, 1, 0}, &m));
+    gs_model *m = gs_test_plan("flatten, linear 1 no_bias", (gs_shape){1, 1, 1, 0});
     for (int i = 0; i < 2; i++) {
         char text[300];
         float one = 3, back = 0;
@@ -148,8 +145,7 @@ TEST(models_without_names) {
         {"flatten, linear 2, conv 2 1, flatten, linear 1", "for layer 2, conv2d"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        gs_model *m;
-        assert_ok(gs_model_plan(wrong[i][0], (gs_shape){1, 3, 3, 0}, &m));
+        gs_model *m = gs_test_plan(wrong[i][0], (gs_shape){1, 3, 3, 0});
         assert_fails(GS_E_USAGE, wrong[i][1], gs_names_rename(m, GS_NAMES_TORCHVISION));
         assert_true(strncmp(m->param[0]->name, "layer", 5) != 0); /* nothing is renamed */
         gs_model_free(m);

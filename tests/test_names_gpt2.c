@@ -15,9 +15,8 @@ static const char TEXT[] = "block layer = residual (layer_norm, linear 96, atten
                            "positions, 2 x layer, layer_norm, ";
 
 static gs_model *plan(const char *end, int context) {
-    gs_model *m;
     const char *text = gs_test_format("%s%s", TEXT, end);
-    assert_ok(gs_model_plan(text, (gs_shape){1, 1, 1, context}, &m));
+    gs_model *m = gs_test_plan(text, (gs_shape){1, 1, 1, context});
     return m;
 }
 
@@ -144,10 +143,8 @@ static void logits_of_transformers_on(gs_device *d) {
         {.prefix = "transformer.", .shared = "\"lm_head.weight\":\"transformer.wte.weight\""},
         {.prefix = "transformer.", .as_ours = true},
     };
-    gs_model *m;
     const char *text = gs_test_format("%stied", TEXT);
-    assert_ok(
-        gs_model_create(d, text, (gs_shape){1, 1, 1, CONTEXT}, SEQUENCES, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+    gs_model *m = gs_test_model(d, .text = text, .in = {1, 1, 1, CONTEXT}, .max_batch = SEQUENCES, .seed = 1);
     assert_int_equal(m->saved, ALL);
     for (size_t i = 0; i < SEQUENCES * CONTEXT; i++) x[i] = (float)(test_hash(i, SALT_X) % VOCABULARY);
     gs_mem from = gs_test_new_mem(d, x, SEQUENCES * CONTEXT), logits;
@@ -268,16 +265,15 @@ TEST(wrong_files) {
         gs_model_free(m);
     }
     /* of other sizes: the first one that differs */
-    gs_model *m;
-    assert_ok(gs_model_plan("gpt", (gs_shape){1, 1, 1, CONTEXT}, &m));
+    gs_model *m = gs_test_plan("gpt", (gs_shape){1, 1, 1, CONTEXT});
     assert_fails(GS_E_SHAPE, "wte.weight is (40,32) in",
                  gs_safetensors_check(write_file((extra){.prefix = NULL}), m));
     gs_model_free(m);
-    assert_ok(gs_model_plan("gpt 40", (gs_shape){1, 1, 1, CONTEXT}, &m));
+    m = gs_test_plan("gpt 40", (gs_shape){1, 1, 1, CONTEXT});
     assert_fails(GS_E_SHAPE, "; the model has (40,128)",
                  gs_safetensors_check(write_file((extra){.prefix = NULL}), m));
     gs_model_free(m);
-    assert_ok(gs_model_plan("mlp", (gs_shape){1, 28, 28, 0}, &m));
+    m = gs_test_plan("mlp", (gs_shape){1, 28, 28, 0});
     assert_fails(GS_E_SHAPE, "1.weight is missing in",
                  gs_safetensors_check(write_file((extra){.prefix = NULL}), m));
     gs_model_free(m);
@@ -349,7 +345,7 @@ TEST(models_without_names) {
         gs_model *m;
         const gs_shape in =
             strstr(wrong[i][0], "embedding") ? (gs_shape){1, 1, 1, 3} : (gs_shape){4, 1, 1, 3};
-        gs_status planned = gs_model_plan(wrong[i][0], in, &m);
+        gs_status planned = gs_model_create(NULL, &(gs_model_wishes){.text = wrong[i][0], .in = in}, &m);
         assert_fails(GS_E_USAGE, "Hugging Face's GPT-2 ",
                      planned == GS_OK ? gs_names_rename(m, GS_NAMES_HUGGINGFACE) : planned);
         assert_non_null(strstr(gs_message(), wrong[i][1]));

@@ -82,11 +82,10 @@ static gs_status read_block(gs_device *d, void *to, gs_mem from, size_t bytes) {
 
 TEST(a_block_of_weights_goes_before_the_next_is_copied) {
     gs_device *cpu;
-    gs_model *m;
     assert_ok(gs_device_open("cpu", 1, &cpu));
     cpu->offload = GS_OFFLOAD_WEIGHTS;
     cpu->offload_folder = gs_test_folder();
-    assert_ok(gs_model_create(cpu, "mlp", (gs_shape){1, 28, 28, 0}, 1, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+    gs_model *m = gs_test_model(cpu, .text = "mlp", .in = {1, 28, 28, 0}, .max_batch = 1, .seed = 1);
     float *host = gs_test_keep(malloc(m->saved * sizeof *host));
     copies.inner = cpu->ops;
     copies.ops = *cpu->ops;

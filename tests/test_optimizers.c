@@ -70,10 +70,9 @@ static void update(gs_optimizer *o, double samples, bool parts) {
 }
 
 static void update_five_times(gs_device *d, const updates *u, bool parts) {
-    gs_model *m;
     gs_optimizer *o;
     const char *net = gs_test_format("flatten, linear %d, linear 3", u->out);
-    assert_ok(gs_model_create(d, net, (gs_shape){1, 1, u->in, 0}, 1, GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+    gs_model *m = gs_test_model(d, .text = net, .in = {1, 1, u->in, 0}, .max_batch = 1, .seed = 1);
     assert_ok(gs_optimizer_create(u->ops, m, u->lr, u->beta1, u->weight_decay, &o));
     if (u->ops->usual.beta1 > 0) {
         o->beta1 = u->beta1;

@@ -142,8 +142,7 @@ TEST(what_is_final_stays) {
         gs_mem x, labels, logits;
         told t = {0};
         float *after;
-        assert_ok(
-            gs_model_create(d, MODEL, (gs_shape){1, 28, 28, 0}, N, GS_SOFTMAX_CROSS_ENTROPY, 1, &t.model));
+        t.model = gs_test_model(d, .text = MODEL, .in = {1, 28, 28, 0}, .max_batch = N, .seed = 1);
         size_t all = t.model->params + GS_STATS;
         t.final = calloc(all, sizeof *t.final);
         after = calloc(all, sizeof *after);
@@ -178,8 +177,7 @@ static void train_by_program(const char *launch, const gs_result *like, float *w
                    "launch %s --model '%s' --batch %d --steps %d --weight-decay 1e-3 --threads "
                    "1 --save %s",
                    launch, MODEL, BATCH, STEPS, path);
-    gs_model *plan;
-    assert_ok(gs_model_plan(MODEL, (gs_shape){1, 28, 28, 0}, &plan));
+    gs_model *plan = gs_test_plan(MODEL, (gs_shape){1, 28, 28, 0});
     assert_int_equal(plan->params, like->params);
     assert_ok(gs_safetensors_load(path, plan, weights));
     gs_model_free(plan);

@@ -126,9 +126,8 @@ static const gs_layer_ops own_layer = {.name = "own",
 static gs_model *own_model(gs_device *d, uint64_t seed) {
     gs_layer *const layers[] = {gs_linear(WIDTH, true), gs_layer_new(&own_layer, sizeof(gs_layer), 0),
                                 gs_linear(2, true)};
-    gs_model *m;
-    assert_ok(gs_model_create_net(d, gs_sequential(3, layers), (gs_shape){INPUTS, 1, 1, 0}, 2,
-                                  GS_SOFTMAX_CROSS_ENTROPY, seed, &m));
+    gs_model *m = gs_test_model(d, .net = gs_sequential(3, layers), .in = {INPUTS, 1, 1, 0}, .max_batch = 2,
+                                .seed = seed);
     return m;
 }
 
@@ -246,7 +245,8 @@ static gs_status plan_with(const wrong_tensor *t, int how, gs_model **m) {
     l->add = adders[how];
     l->tensor = t;
     gs_layer *const layers[] = {gs_linear(WIDTH, true), &l->base};
-    return gs_model_plan_net(gs_sequential(2, layers), (gs_shape){INPUTS, 1, 1, 0}, m);
+    const gs_model_wishes wishes = {.net = gs_sequential(2, layers), .in = {INPUTS, 1, 1, 0}};
+    return gs_model_create(NULL, &wishes, m);
 }
 
 #define LABEL_61 "a123456789b123456789c123456789d123456789e123456789f1234567890"

@@ -7,9 +7,8 @@
 static const gs_shape image = {1, 28, 28, 0};
 
 static void cut(const char *text, gs_shape in, int runs, const int *wanted) {
-    gs_model *plan;
     int first[9];
-    assert_ok(gs_model_plan(text, in, &plan));
+    gs_model *plan = gs_test_plan(text, in);
     assert_ok(gs_pipeline_cut(plan, NULL, runs, first));
     for (int r = 0; r <= runs; r++)
         if (first[r] != wanted[r])
@@ -41,11 +40,10 @@ static double most_of(const double *cost, const int *first, int runs) {
 
 /* No cut of a few layers is better than that which was found: by FLOPs, and by costs that are drawn. */
 TEST(no_cut_is_better) {
-    gs_model *plan;
     int first[4];
     double cost[7];
-    assert_ok(gs_model_plan("linear 30, linear 70, relu, linear 20, linear 90, linear 40, linear 10",
-                            (gs_shape){50, 1, 1, 0}, &plan));
+    gs_model *plan = gs_test_plan("linear 30, linear 70, relu, linear 20, linear 90, linear 40, linear 10",
+                                  (gs_shape){50, 1, 1, 0});
     for (int turn = 0; turn < 50; turn++) {
         gs_pipeline_flops(plan, cost);
         for (int i = 0; i < 7 && turn > 0; i++) cost[i] = (turn * (i + 3) * 7919) % 101;
@@ -88,19 +86,17 @@ TEST(layers_are_measured) {
 }
 
 TEST(too_many_runs_are_refused) {
-    gs_model *plan;
     int first[9];
-    assert_ok(gs_model_plan("lenet", image, &plan));
+    gs_model *plan = gs_test_plan("lenet", image);
     assert_fails(GS_E_USAGE, "has 5 layers with parameters", gs_pipeline_cut(plan, NULL, 6, first));
     gs_model_free(plan);
 }
 
 TEST(tied_layers_are_found) {
-    gs_model *plan;
     int first[9];
     gs_tied_runs tied;
     const gs_shape tokens = {1, 1, 1, 8};
-    assert_ok(gs_model_plan("embedding 9 4, linear 4, layer_norm, tied", tokens, &plan));
+    gs_model *plan = gs_test_plan("embedding 9 4, linear 4, layer_norm, tied", tokens);
     assert_ok(gs_pipeline_cut(plan, NULL, 3, first));
     assert_ok(gs_pipeline_tied(plan, 3, first, &tied));
     assert_true(tied.table && tied.lender == 0 && tied.borrower == 2);
@@ -108,7 +104,7 @@ TEST(tied_layers_are_found) {
     assert_ok(gs_pipeline_tied(plan, 1, first, &tied));
     assert_null(tied.table);
     gs_model_free(plan);
-    assert_ok(gs_model_plan("embedding 9 4, linear 4, tied, linear 9", tokens, &plan));
+    plan = gs_test_plan("embedding 9 4, linear 4, tied, linear 9", tokens);
     assert_ok(gs_pipeline_cut(plan, NULL, 3, first));
     assert_fails(GS_E_USAGE, "layer 2 (tied) uses the table of layer 0",
                  gs_pipeline_tied(plan, 3, first, &tied));
@@ -131,7 +127,7 @@ TEST(stages_compute_what_the_whole_does) {
         gs_mem x, answers, logits, y, dx;
         int first[3];
         assert_ok(gs_device_open("cpu", 1, &d));
-        assert_ok(gs_model_create(d, texts[t], image, N, GS_SOFTMAX_CROSS_ENTROPY, 3, &whole));
+        whole = gs_test_model(d, .text = texts[t], .in = image, .max_batch = N, .seed = 3);
         const size_t pixels = N * gs_shape_size(image), floats = whole->saved + GS_STATS;
         assert_ok(d->ops->alloc(d, pixels * sizeof(float), &x));
         assert_ok(d->ops->alloc(d, N * sizeof(int32_t), &answers));
@@ -151,7 +147,7 @@ TEST(stages_compute_what_the_whole_does) {
         assert_ok(gs_model_clear_gradients(whole));
         assert_ok(gs_pipeline_cut(whole, NULL, 2, first));
         for (int s = 0; s < 2; s++)
-            assert_ok(gs_model_create_stage(whole, texts[t], N, first[s], first[s + 1], &stage[s]));
+            stage[s] = gs_test_model(d, .of = whole, .max_batch = N, .first = first[s], .last = first[s + 1]);
         assert_false(stage[0]->has_loss);
         assert_true(stage[1]->has_loss && gs_shape_same(stage[0]->out, stage[1]->in));
         assert_ok(gs_model_forward(stage[0], &pass, x, &y));

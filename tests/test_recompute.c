@@ -83,8 +83,7 @@ static gs_settings settings_of(const data *sets, const char *model, const char *
 /* Running statistics, which follow the parameters, and what is measured too. */
 static void same_outcome(const gs_settings *s, const gs_result *plain, const gs_result *again,
                          const char *what) {
-    gs_model *plan;
-    assert_ok(gs_model_plan(s->model, s->train_set->shape, &plan));
+    gs_model *plan = gs_test_plan(s->model, s->train_set->shape);
     for (size_t i = 0; i < plan->saved; i++)
         if (memcmp(&plain->weights[i], &again->weights[i], sizeof *plain->weights) != 0)
             fail_msg("%s, %s on %s: weight %zu of %zu is %.9g, without it %.9g", what, s->model, s->devices,
@@ -234,9 +233,8 @@ TEST(memory_of_a_deep_model) {
     assert_ok(gs_device_open("cpu", 1, &cpu));
     gs_device_rehearse(cpu);
     for (int on = 0; on < 2; on++) {
-        gs_model *m;
-        assert_ok(gs_model_create_recomputing(cpu, model, (gs_shape){5, 1, 1, 0}, N, GS_SOFTMAX_CROSS_ENTROPY,
-                                              1, on ? 16 : 0, &m));
+        gs_model *m = gs_test_model(cpu, .text = model, .in = {5, 1, 1, 0}, .max_batch = N, .seed = 1,
+                                    .recompute = on ? 16 : 0);
         takes[on] = cpu->memory.now[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS] / (N * WIDTH * sizeof(float));
         gs_model_free(m);
     }

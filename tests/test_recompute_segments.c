@@ -36,9 +36,8 @@ TEST(segments_are_what_is_said) {
     gs_device_rehearse(cpu);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const shape_case *c = &cases[i];
-        gs_model *m;
-        assert_ok(gs_model_create_recomputing(cpu, c->model, c->in, 2, GS_SOFTMAX_CROSS_ENTROPY, 1,
-                                              c->recompute, &m));
+        gs_model *m = gs_test_model(cpu, .text = c->model, .in = c->in, .max_batch = 2, .seed = 1,
+                                    .recompute = c->recompute);
         if (gs_recompute_segments(m->net) != c->segments)
             fail_msg("%s --recompute %d: %d segments, wanted %d", c->model, c->recompute,
                      gs_recompute_segments(m->net), c->segments);
@@ -66,9 +65,8 @@ TEST(what_nobody_reads_is_not_repeated) {
     gs_device *cpu;
     assert_ok(gs_device_open("cpu", 1, &cpu));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gs_model *m;
-        assert_ok(gs_model_create_recomputing(cpu, cases[i].model, (gs_shape){8, 1, 1, 0}, 2,
-                                              GS_SOFTMAX_CROSS_ENTROPY, 1, GS_RECOMPUTE_ALL, &m));
+        gs_model *m = gs_test_model(cpu, .text = cases[i].model, .in = {8, 1, 1, 0}, .max_batch = 2,
+                                    .seed = 1, .recompute = GS_RECOMPUTE_ALL);
         const double flops = gs_recompute_flops(m->net);
         if (fabs(flops - cases[i].flops) > 0)
             fail_msg("%s: %g operations are repeated, wanted %g", cases[i].model, flops, cases[i].flops);
@@ -96,10 +94,9 @@ static size_t sums_of(gs_device *d, int recompute) {
     const gs_shape in = {3, 8, 8, 0};
     static int32_t labels[N];
     size_t sums = 0;
-    gs_model *m;
     gs_mem logits;
-    assert_ok(
-        gs_model_create_recomputing(d, with_statistics, in, N, GS_SOFTMAX_CROSS_ENTROPY, 1, recompute, &m));
+    gs_model *m = gs_test_model(d, .text = with_statistics, .in = in, .max_batch = N, .seed = 1,
+                                .recompute = recompute);
     float *host = calloc(N * gs_shape_size(in), sizeof *host);
     for (size_t i = 0; i < N * gs_shape_size(in); i++) host[i] = test_value(i, 1);
     gs_mem x = gs_test_new_mem(d, host, N * gs_shape_size(in)), answers = gs_test_new_mem(d, NULL, N);
@@ -172,10 +169,9 @@ static void gradients_of_own_net(gs_device *d, int recompute, float *gradients, 
     gs_layer *net =
         gs_sequential(4, (gs_layer *[]){gs_linear(7, true), both(branch(7), branch(7)),
                                         gs_residual(both(branch(7), branch(7)), NULL), gs_linear(2, true)});
-    net->recompute = recompute;
-    gs_model *m;
     gs_mem logits;
-    assert_ok(gs_model_create_net(d, net, (gs_shape){5, 1, 1, 0}, N, GS_REGRESSION, 3, &m));
+    gs_model *m = gs_test_model(d, .net = net, .in = {5, 1, 1, 0}, .max_batch = N, .loss = GS_REGRESSION,
+                                .seed = 3, .recompute = recompute);
     assert_int_equal(gs_recompute_segments(m->net), recompute == GS_RECOMPUTE_ALL    ? 2
                                                     : recompute == GS_RECOMPUTE_NONE ? 0
                                                                                      : 1);

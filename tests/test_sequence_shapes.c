@@ -2,8 +2,7 @@
 #include "tests/test.h"
 
 static void check_out(const char *text, gs_shape in, gs_shape want, size_t params) {
-    gs_model *m;
-    assert_ok(gs_model_plan(text, in, &m));
+    gs_model *m = gs_test_plan(text, in);
     if (!gs_shape_same(m->out, want)) fail_msg("%s: the output is %s", text, gs_shape_tuple(m->out).text);
     assert_int_equal(m->params, params);
     gs_model_free(m);
@@ -42,10 +41,8 @@ TEST(shapes_that_are_no_sequences) {
          "heads: wanted a multiple of 6"},
         {"positions", {1, 28, 28, 0}, "layer 0 (positions): the input is (1,28,28), positions needs"},
     };
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        gs_model *m;
-        assert_fails(GS_E_SHAPE, wrong[i].message, gs_model_plan(wrong[i].text, wrong[i].in, &m));
-    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_no_model(GS_E_SHAPE, wrong[i].message, NULL, .text = wrong[i].text, .in = wrong[i].in);
     gs_layer *l = gs_embedding((1 << 24) + 1, 1);
     size_t params;
     assert_fails(GS_E_SHAPE, "the number of vectors is 16777217; wanted 1 to 16777216",

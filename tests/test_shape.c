@@ -40,27 +40,25 @@ TEST(shapes_as_texts) {
 }
 
 static gs_shape out_of(const char *text, gs_shape in) {
-    gs_model *m;
-    assert_ok(gs_model_plan(text, in, &m));
+    gs_model *m = gs_test_plan(text, in);
     gs_shape out = m->out;
     gs_model_free(m);
     return out;
 }
 
 TEST(layers_keep_the_tokens) {
-    gs_model *m;
     gs_shape vectors = {4, 1, 1, 7}, images = {2, 6, 6, 3};
     assert_true(gs_shape_same(out_of("linear 5, tanh, dropout 0.5", vectors), (gs_shape){5, 1, 1, 7}));
     assert_true(gs_shape_same(out_of("conv 3 3x3, relu, max_pool 2", images), (gs_shape){3, 2, 2, 3}));
     assert_true(gs_shape_same(out_of("avg_pool 2, global_avg_pool", images), (gs_shape){2, 1, 1, 3}));
     assert_true(gs_shape_same(out_of("flatten", images), (gs_shape){216, 1, 1, 0}));
-    assert_ok(gs_model_plan("linear 5", vectors, &m));
+    gs_model *m = gs_test_plan("linear 5", vectors);
     assert_int_equal(m->params, 25);
     assert_near(m->flops_forward, 7 * (2 * 4 * 5 + 5), 0, 0);
     gs_model_free(m);
-    assert_fails(GS_E_SHAPE, "the input is (3,2,6,6), linear needs", gs_model_plan("linear 5", images, &m));
-    assert_fails(GS_E_SHAPE, "the input is (7,0,1,1); each",
-                 gs_model_plan("relu", (gs_shape){0, 1, 1, 7}, &m));
+    assert_no_model(GS_E_SHAPE, "the input is (3,2,6,6), linear needs", NULL, .text = "linear 5",
+                    .in = images);
+    assert_no_model(GS_E_SHAPE, "the input is (7,0,1,1); each", NULL, .text = "relu", .in = {0, 1, 1, 7});
 }
 
 /* The y of samples with tokens is that of as many samples without. */
@@ -77,10 +75,9 @@ TEST(tokens_are_computed_as_samples) {
         assert_ok(d->ops->alloc(d, sizeof x, &place));
         assert_ok(d->ops->write(d, place, x, sizeof x));
         for (int with = 0; with < 2; with++) {
-            gs_model *m;
             gs_pass pass = {.n = with ? N : N * T};
-            assert_ok(gs_model_create(d, TEXT, (gs_shape){2, 6, 6, with ? T : 0}, pass.n,
-                                      GS_SOFTMAX_CROSS_ENTROPY, 1, &m));
+            gs_model *m =
+                gs_test_model(d, .text = TEXT, .in = {2, 6, 6, with ? T : 0}, .max_batch = pass.n, .seed = 1);
             assert_ok(gs_model_forward(m, &pass, place, &logits));
             assert_ok(d->ops->read(d, y[with], logits, sizeof y[with]));
             gs_model_free(m);

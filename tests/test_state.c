@@ -87,8 +87,9 @@ static gs_status change_model(gs_worker *w) {
     gs_optimizer_free(w->optimizer);
     w->optimizer = NULL;
     gs_model_free(w->model);
-    GS_TRY(gs_model_create_net(w->device, gs_sequential(2, first), w->train_set->shape, w->input.most,
-                               s->loss, s->seed, &w->model));
+    gs_model_wishes wishes = {.net = gs_sequential(2, first), .in = w->train_set->shape, .seed = s->seed};
+    wishes.max_batch = w->input.most;
+    GS_TRY(gs_model_create(w->device, &wishes, &w->model));
     gs_holding_free(&w->holding);
     GS_TRY(gs_holding_plan(w, w->comm->rank, &w->holding));
     w->sync_most = w->model->saved + GS_STATS;

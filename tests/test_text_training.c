@@ -57,10 +57,9 @@ TEST(as_a_plain_loop) {
     gs_dataset *train = load_text(where, GS_TRAIN, SMALL), *test = load_text(where, GS_TEST, SMALL);
     gs_settings s = text_settings(where, "cpu");
     static plain m;
-    gs_model *plan;
     float initial[WEIGHTS];
     assert_int_not_equal(train->count % BATCH, 0);
-    assert_ok(gs_model_plan(s.model, train->shape, &plan));
+    gs_model *plan = gs_test_plan(s.model, train->shape);
     gs_model_initial_values(plan, s.seed, initial);
     gs_model_free(plan);
     for (int i = 0; i < WEIGHTS; i++) m.w[i] = (double)initial[i];

@@ -22,7 +22,7 @@ static small open_small(gs_device *d) {
     int32_t label[N * LENGTH];
     for (int i = 0; i < N * LENGTH; i++) x[i] = (float)(i * i % VOCABULARY);
     for (int i = 0; i < N * LENGTH; i++) label[i] = (i + 1) * (i + 1) % VOCABULARY;
-    assert_ok(gs_model_create(d, MODEL, SEQUENCE, N, GS_SOFTMAX_CROSS_ENTROPY, 1, &s.model));
+    s.model = gs_test_model(d, .text = MODEL, .in = SEQUENCE, .max_batch = N, .seed = 1);
     s.x = gs_test_new_mem(d, x, N * LENGTH);
     s.labels = gs_test_new_mem(d, label, N * LENGTH);
     return s;
@@ -59,9 +59,8 @@ static float *gradients(const small *s) {
 /* ---- one tensor ---- */
 
 TEST(it_is_counted_once) {
-    gs_model *tied, *own;
-    assert_ok(gs_model_plan("embedding 5 6, positions, tied", SEQUENCE, &tied));
-    assert_ok(gs_model_plan("embedding 5 6, positions, linear 5 no_bias", SEQUENCE, &own));
+    gs_model *tied = gs_test_plan("embedding 5 6, positions, tied", SEQUENCE);
+    gs_model *own = gs_test_plan("embedding 5 6, positions, linear 5 no_bias", SEQUENCE);
     assert_int_equal(tied->params, TABLE + LENGTH * WIDTH);
     assert_int_equal(own->params, TABLE + LENGTH * WIDTH + TABLE);
     assert_int_equal(tied->param_count, 2);
@@ -81,9 +80,8 @@ TEST(it_needs_an_embedding) {
         {"embedding 5 6, linear 7, tied", "the input is (4,7,1,1); the vectors of layer 0 have 6 numbers"},
         {"embedding 5 6, flatten, tied", "the input is (24,1,1); the vectors of layer 0 have 6 numbers"},
     };
-    gs_model *m;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_fails(GS_E_SHAPE, wrong[i][1], gs_model_plan(wrong[i][0], SEQUENCE, &m));
+        assert_no_model(GS_E_SHAPE, wrong[i][1], NULL, .text = wrong[i][0], .in = SEQUENCE);
 }
 
 /* A net may be planned again, for other shapes, and its table is lent anew. */

@@ -83,10 +83,9 @@ static void test_plain(plain *m) {
 
 static plain train_plain(const gs_settings *s) {
     plain m = {0};
-    gs_model *plan;
     float initial[PARAMS];
     uint32_t order[SAMPLES];
-    assert_ok(gs_model_plan(s->model, s->train_set->shape, &plan));
+    gs_model *plan = gs_test_plan(s->model, s->train_set->shape);
     assert_int_equal(plan->params, PARAMS);
     gs_model_initial_values(plan, s->seed, initial);
     gs_model_free(plan);

@@ -98,8 +98,7 @@ TEST(cpu_and_opencl_train_together) {
 }
 
 static void load_weights(const char *path, const gs_result *like, float *weights) {
-    gs_model *plan;
-    assert_ok(gs_model_plan(MODEL, (gs_shape){1, 28, 28, 0}, &plan));
+    gs_model *plan = gs_test_plan(MODEL, (gs_shape){1, 28, 28, 0});
     assert_int_equal(plan->params, like->params);
     assert_ok(gs_safetensors_load(path, plan, weights));
     gs_model_free(plan);

@@ -40,10 +40,10 @@ static gs_status measure(lab_timing table[SIZES]) {
     gs_device *device;
     gs_model *model = NULL;
     gs_mem x = GS_NONE;
-    const gs_shape shape = {1, 28, 28, 0};
     GS_TRY(gs_device_open("cpu", 1, &device));
-    gs_status status = gs_model_create(device, "lenet", shape, MOST, GS_SOFTMAX_CROSS_ENTROPY, 1, &model);
-    if (status == GS_OK) status = device->ops->alloc(device, MOST * gs_shape_size(shape) * sizeof(float), &x);
+    const gs_model_wishes wishes = {.text = "lenet", .in = {1, 28, 28, 0}, .max_batch = MOST, .seed = 1};
+    gs_status status = gs_model_create(device, &wishes, &model);
+    if (status == GS_OK) status = device->ops->alloc(device, MOST * 28 * 28 * sizeof(float), &x);
     for (int i = 0; status == GS_OK && i < SIZES; i++) {
         table[i].batch = (size_t)1 << i;
         status = time_of(model, x, table[i].batch, &table[i].ms);

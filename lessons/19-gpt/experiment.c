@@ -106,10 +106,9 @@ static gs_status test(experiment *e, double *loss) {
 static gs_status run(experiment *e, uint64_t seed, bool mean_of_means, double *loss) {
     gs_model_free(e->model);
     gs_optimizer_free(e->optimizer);
-    e->model = NULL;
     e->optimizer = NULL;
-    GS_TRY(gs_model_create(e->device, MODEL, e->train->shape, WINDOWS, GS_SOFTMAX_CROSS_ENTROPY, seed,
-                           &e->model));
+    const gs_model_wishes wishes = {.text = MODEL, .in = e->train->shape, .max_batch = WINDOWS, .seed = seed};
+    GS_TRY(gs_model_create(e->device, &wishes, &e->model));
     GS_TRY(gs_optimizer_create(&gs_adamw, e->model, 3e-3f, 0, 0.01f, &e->optimizer));
     GS_TRY(train(e, seed, mean_of_means));
     return test(e, loss);

@@ -3,22 +3,22 @@
 #include <gradsum.h>
 #include <pthread.h>
 #include <stdio.h>
-enum { WORKERS = 2, SAMPLES = 101, STEPS = 300 }; /* 51 samples and 50: the sum of counts makes that right */
+enum { WORKERS = 2, N = 101, STEPS = 300 }; /* 51 samples and 50: the sum of counts makes that right */
 
 static gs_status train(gs_comm *comm, float weights[2]) {
     gs_device *d;
     gs_model *m;
     gs_optimizer *optimizer;
     gs_sync *sync;
-    float x[SAMPLES], t[SAMPLES], counts[GS_STATS];
-    gs_shard mine = gs_shard_of(SAMPLES, comm->rank, comm->size);
+    float x[N], t[N], counts[GS_STATS];
+    gs_shard mine = gs_shard_of(N, comm->rank, comm->size);
     gs_pass pass = {.n = mine.count, .training = true};
-    for (int i = 0; i < SAMPLES; i++) x[i] = 0.02f * (float)i - 1, t[i] = 4 * x[i] - 3; /* wanted: 4 and -3 */
+    for (int i = 0; i < N; i++) x[i] = 0.02f * (float)i - 1, t[i] = 4 * x[i] - 3; /* wanted: 4 and -3 */
     GS_TRY(gs_device_open("cpu", 1, &d));
-    GS_TRY(gs_model_create(d, "linear 1", (gs_shape){1, 1, 1, 0}, SAMPLES, GS_REGRESSION, /* seed */ 1, &m));
+    gs_model_wishes wishes = {.text = "linear 1", .in = {1, 1, 1, 0}, .max_batch = N, .loss = GS_REGRESSION};
+    GS_TRY(gs_model_create(d, &wishes, &m));
     GS_TRY(gs_optimizer_create(&gs_sgd, m, 0.1f, 0, 0, &optimizer));
-    /* Or gs_sync_ps, gs_sync_tree, ...: each of them sums. */
-    GS_TRY(gs_sync_create(&gs_sync_ring, comm, m->saved + GS_STATS, &sync));
+    GS_TRY(gs_sync_create(&gs_sync_ring, comm, m->saved + GS_STATS, &sync)); /* or gs_sync_ps, ... */
     gs_mem my_x = d->ops->host_memory(x + mine.first), my_t = d->ops->host_memory(t + mine.first), y;
     for (int step = 0; step < STEPS; step++) {
         GS_TRY(gs_model_clear_gradients(m));

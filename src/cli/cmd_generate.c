@@ -119,15 +119,16 @@ static char *json_text(const job *j, size_t number) {
 
 /* ---- the model and the prompt ---- */
 
-static gs_status plan(job *j, gs_settings *s, gs_model **out) {
+static gs_status plan(job *j, const gs_settings *s, gs_model_wishes *wishes, gs_model **out) {
     const gs_saved *saved = &j->saved;
-    gs_shape in = saved->in;
-    if (j->ask->context) in = (gs_shape){j->ask->context, 1, 1, 0};
+    wishes->text = s->model;
+    wishes->in = saved->in;
+    if (j->ask->context) wishes->in = (gs_shape){j->ask->context, 1, 1, 0};
     if (!saved->has_in && !j->ask->context)
         return gs_fail(GS_E_USAGE,
                        "%s: no 'input' in the metadata: say with --context how many tokens the model sees",
                        s->load);
-    const gs_status status = gs_model_plan(s->model, in, out);
+    const gs_status status = gs_model_create(NULL, wishes, out);
     return s->model == saved->model ? gs_context(status, "%s: metadata", s->load) : status;
 }
 
@@ -213,11 +214,10 @@ static gs_status check_weights_fit(const job *j, const gs_model *m) {
 }
 
 /* What can be wrong is found before anything large is made. */
-static gs_status check(job *j, gs_settings *s, gs_shape *in) {
+static gs_status check(job *j, gs_settings *s, gs_model_wishes *wishes) {
     gs_model *m;
     GS_TRY(gs_read_saved(s, &j->saved));
-    GS_TRY(plan(j, s, &m));
-    *in = m->in;
+    GS_TRY(plan(j, s, wishes, &m));
     const int tokens = gs_layer_vocabulary(m->net), context = gs_model_context(m);
     gs_status status = gs_generator_check(m);
     if (status == GS_OK) status = check_weights_fit(j, m);
@@ -236,14 +236,13 @@ static gs_status check(job *j, gs_settings *s, gs_shape *in) {
 
 static gs_status open_all(job *j) {
     gs_settings s = j->ask->settings;
-    const size_t texts = (size_t)j->ask->texts;
-    gs_shape in = {0};
-    GS_TRY(check(j, &s, &in));
-    j->tokens = calloc((size_t)j->ask->length * texts, sizeof *j->tokens);
+    /* no loss is asked for; this one needs the least memory */
+    gs_model_wishes wishes = {.max_batch = (size_t)j->ask->texts, .loss = GS_REGRESSION};
+    GS_TRY(check(j, &s, &wishes));
+    j->tokens = calloc((size_t)j->ask->length * wishes.max_batch, sizeof *j->tokens);
     if (!j->tokens) return gs_fail(GS_E_MEMORY, "no memory for %d tokens", j->ask->length);
     GS_TRY(gs_device_open(s.devices, s.threads, &j->device));
-    /* no loss is asked for; this one needs the least memory */
-    GS_TRY(gs_model_create(j->device, s.model, in, texts, GS_REGRESSION, 0, &j->model));
+    GS_TRY(gs_model_create(j->device, &wishes, &j->model));
     GS_TRY(load_weights(j));
     GS_TRY(gs_generator_create(j->model, &j->ask->sampling, &j->generator));
     gs_generator_know(j->generator, j->vocabulary->size);

@@ -165,7 +165,8 @@ int gs_cmd_model(int argc, char **argv) {
     if (status == GS_OK && gs_shape_same(in, usual)) gs_model_usual_input(argv[1], &in);
     if (status == GS_OK && only_text) return show_text(argv[1]);
     gs_model *model;
-    if (status == GS_OK) status = gs_model_plan(argv[1], in, &model);
+    if (status == GS_OK)
+        status = gs_model_create(NULL, &(gs_model_wishes){.text = argv[1], .in = in}, &model);
     if (status != GS_OK) return gs_exit_status("model", status);
     char shape[64];
     shape_text(in, shape, sizeof shape);

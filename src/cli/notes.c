@@ -57,7 +57,7 @@ static void config_of(const gs_layer *net, char *text, size_t size) {
 static void tell_config(const char *command, const gs_worker *w) {
     gs_model *plan;
     char config[300];
-    if (gs_model_plan(w->settings->model, w->train_set->shape, &plan) != GS_OK) return;
+    if (gs_model_create(NULL, &(gs_model_wishes){.of = gs_model_whole(w->model)}, &plan) != GS_OK) return;
     if (gs_names_rename(plan, GS_NAMES_HUGGINGFACE) == GS_OK) {
         config_of(plan->net, config, sizeof config);
         gs_tell(command,

@@ -5,7 +5,6 @@
 #include <string.h>
 #include "core/normal.h"
 #include "core/philox.h"
-#include "layer/memory/recompute.h"
 #include "layer/sequence.h"
 #include "layer/tensor.h"
 #include "model/model_text.h"
@@ -32,48 +31,6 @@ static gs_status collect_state(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-static gs_status plan(gs_model *m, gs_shape in) {
-    m->scaling = GS_NOT_SCALED;
-    GS_TRY(gs_layer_plan(m->net, in, &m->params));
-    GS_TRY(gs_sequence_check_end(m->net));
-    m->saved = m->params + gs_layer_states(m->net);
-    m->in = in;
-    m->out = m->net->out;
-
-    const gs_layer_flops flops = gs_layer_flops_of(m->net);
-    m->flops_forward = flops.forward;
-    m->flops_backward = flops.backward;
-    GS_TRY(gs_layer_walk(m->net, count_layer, m));
-    m->param = calloc((size_t)m->param_count + 1, sizeof(gs_param *));
-    if (!m->param) return gs_fail(GS_E_MEMORY, "out of memory for a list of %d parameters", m->param_count);
-    m->param_count = 0;
-    GS_TRY(gs_layer_walk(m->net, collect_parameters, m));
-    m->saved_count = m->param_count;
-    return gs_layer_walk(m->net, collect_state, m);
-}
-
-/* Takes over both, and frees them if it fails. NULL: there was no memory for it. */
-static gs_status plan_net(char *text, gs_layer *net, gs_shape in, const gs_tensor_group *tensor,
-                          gs_model **out) {
-    *out = NULL;
-    gs_model *m = calloc(1, sizeof *m);
-    if (!m || !text || !net) {
-        free(text);
-        gs_layer_free(net);
-        free(m);
-        return gs_fail(GS_E_MEMORY, "out of memory for %s", net ? "a model" : "the layers of a model");
-    }
-    m->text = text;
-    m->net = net;
-    m->has_loss = true;
-    if (tensor) m->tensor = *tensor;
-    if (tensor) gs_tensor_divide(net, &m->tensor);
-    const gs_status st = plan(m, in);
-    if (st != GS_OK) gs_model_free(m);
-    if (st == GS_OK) *out = m;
-    return st;
-}
-
 /* A text may have been read from a file of several lines; it is shown and saved as one. */
 static void one_blank(char *text) {
     char *to = text;
@@ -88,48 +45,44 @@ static void one_blank(char *text) {
     *to = '\0';
 }
 
-/* tensor NULL: nobody divides it. */
-static gs_status plan_text(const char *name_or_text, gs_shape in, const gs_tensor_group *tensor,
-                           gs_model **out) {
-    gs_layer *net;
-    char *text;
-    *out = NULL;
-    GS_TRY(gs_model_parse(name_or_text, &net));
-    gs_status st = gs_model_full_text(name_or_text, &text);
-    if (st != GS_OK) {
-        gs_layer_free(net);
-        return st;
+static gs_status find_net(gs_model *m, const gs_model_wishes *w) {
+    if (w->text) {
+        GS_TRY(gs_model_parse(w->text, &m->net));
+        GS_TRY(gs_model_full_text(w->text, &m->text));
+        one_blank(m->text);
+        return GS_OK;
     }
-    one_blank(text);
-    return plan_net(text, net, in, tensor, out);
+    m->net = w->net;
+    m->text = m->net ? gs_model_text_of(m->net) : NULL;
+    return m->text
+               ? GS_OK
+               : gs_fail(GS_E_MEMORY, "out of memory for %s", m->net ? "a model" : "the layers of a model");
 }
 
-gs_status gs_model_plan(const char *name_or_text, gs_shape in, gs_model **out) {
-    return plan_text(name_or_text, in, NULL, out);
-}
+static gs_status plan(gs_model *m, const gs_model_wishes *w) {
+    GS_TRY(find_net(m, w));
+    m->scaling = GS_NOT_SCALED;
+    m->tensor = w->tensor;
+    if (m->tensor.size > 0) gs_tensor_divide(m->net, &m->tensor);
+    GS_TRY(gs_layer_plan(m->net, w->in, &m->params));
+    GS_TRY(gs_sequence_check_end(m->net));
+    m->net->recompute = w->recompute;
+    m->saved = m->params + gs_layer_states(m->net);
+    m->in = w->in;
+    m->out = m->net->out;
 
-gs_status gs_model_plan_tensor(const char *name_or_text, gs_shape in, const gs_tensor_group *tensor,
-                               gs_model **out) {
-    GS_TRY(plan_text(name_or_text, in, tensor, out));
-    gs_status status =
-        tensor && tensor->size > 1 ? gs_model_plan(name_or_text, in, &(*out)->undivided) : GS_OK;
-    if (status == GS_OK) return GS_OK;
-    gs_model_free(*out);
-    *out = NULL;
-    return status;
-}
-
-/* As `of` was planned. */
-static gs_status plan_like(const gs_model *of, const char *name_or_text, gs_model **out) {
-    GS_TRY(of->tensor.size == 0 ? gs_model_plan(name_or_text, of->in, out)
-                                : gs_model_plan_tensor(name_or_text, of->in, &of->tensor, out));
-    (*out)->net->recompute = of->net->recompute;
-    (*out)->net->half_ends = of->net->half_ends;
-    return GS_OK;
-}
-
-gs_status gs_model_plan_net(gs_layer *net, gs_shape in, gs_model **out) {
-    return plan_net(net ? gs_model_text_of(net) : NULL, net, in, NULL, out);
+    const gs_layer_flops flops = gs_layer_flops_of(m->net);
+    m->flops_forward = flops.forward;
+    m->flops_backward = flops.backward;
+    GS_TRY(gs_layer_walk(m->net, count_layer, m));
+    m->param = calloc((size_t)m->param_count + 1, sizeof(gs_param *));
+    if (!m->param) return gs_fail(GS_E_MEMORY, "out of memory for a list of %d parameters", m->param_count);
+    m->param_count = 0;
+    GS_TRY(gs_layer_walk(m->net, collect_parameters, m));
+    m->saved_count = m->param_count;
+    GS_TRY(gs_layer_walk(m->net, collect_state, m));
+    if (m->tensor.size < 2) return GS_OK;
+    return gs_model_create(NULL, &(gs_model_wishes){.text = m->text, .in = w->in}, &m->undivided);
 }
 
 /* ---- create ---- */
@@ -165,6 +118,10 @@ static gs_status put_weights_away(gs_model *m) {
 }
 
 static gs_status bind(gs_model *m) {
+    if (!m->replica && m->max_batch == 0) {
+        m->has_loss = false; /* it has no buffers for one */
+        return allocate_like_weights(m, GS_MEMORY_WEIGHTS, 0, &m->weights);
+    }
     if (!m->replica && (m->device->offload & GS_OFFLOAD_WEIGHTS))
         GS_TRY(put_weights_away(m));
     else if (!m->replica)
@@ -198,87 +155,20 @@ static gs_status check_out(const gs_model *m) {
                    gs_shape_tuple(m->out).text);
 }
 
-static gs_status create(gs_model *m, gs_device *device, size_t max_batch, gs_loss loss, uint64_t seed) {
-    GS_TRY(check_out(m));
-    m->device = device;
-    m->max_batch = max_batch;
-    m->loss = loss;
-    GS_TRY(bind(m));
-    return m->replica ? GS_OK : write_initial_values(m, seed);
-}
-
-static gs_status create_or_free(gs_device *device, size_t max_batch, gs_loss loss, uint64_t seed,
-                                gs_model **m) {
-    gs_status st = create(*m, device, max_batch, loss, seed);
-    if (st == GS_OK) return st;
-    gs_model_free(*m);
-    *m = NULL;
-    return st;
-}
-
-gs_status gs_model_create(gs_device *device, const char *name_or_text, gs_shape in, size_t max_batch,
-                          gs_loss loss, uint64_t seed, gs_model **out) {
-    return gs_model_create_recomputing(device, name_or_text, in, max_batch, loss, seed, GS_RECOMPUTE_NONE,
-                                       out);
-}
-
-gs_status gs_model_create_recomputing(gs_device *device, const char *name_or_text, gs_shape in,
-                                      size_t max_batch, gs_loss loss, uint64_t seed, int recompute,
-                                      gs_model **out) {
-    GS_TRY(gs_model_plan(name_or_text, in, out));
-    (*out)->net->recompute = recompute;
-    return create_or_free(device, max_batch, loss, seed, out);
-}
-
-gs_status gs_model_create_tensor(gs_device *device, const char *name_or_text, gs_shape in, size_t max_batch,
-                                 gs_loss loss, uint64_t seed, int recompute, const gs_tensor_group *tensor,
-                                 gs_model **out) {
-    GS_TRY(gs_model_plan_tensor(name_or_text, in, tensor, out));
-    (*out)->net->recompute = recompute;
-    return create_or_free(device, max_batch, loss, seed, out);
-}
-
-static gs_status create_weights(gs_model *m, uint64_t seed) {
-    GS_TRY(check_out(m));
-    m->has_loss = false; /* it has no buffers for one */
-    GS_TRY(allocate_like_weights(m, GS_MEMORY_WEIGHTS, 0, &m->weights));
-    return write_initial_values(m, seed);
-}
-
-gs_status gs_model_create_weights(gs_device *device, const char *name_or_text, gs_shape in, gs_loss loss,
-                                  uint64_t seed, int recompute, const gs_tensor_group *tensor,
-                                  gs_model **out) {
-    GS_TRY(gs_model_plan_tensor(name_or_text, in, tensor, out));
-    (*out)->net->recompute = recompute; /* for the stages */
-    (*out)->device = device;
-    (*out)->loss = loss;
-    const gs_status st = create_weights(*out, seed);
-    if (st == GS_OK) return GS_OK;
-    gs_model_free(*out);
-    *out = NULL;
-    return st;
-}
-
-gs_status gs_model_create_replica(const gs_model *of, const char *name_or_text, size_t max_batch,
-                                  gs_model **out) {
-    GS_TRY(plan_like(of, name_or_text, out));
-    (*out)->replica = true;
-    (*out)->weights = of->weights;
-    (*out)->label_smoothing = of->label_smoothing;
-    return create_or_free(of->device, max_batch, of->loss, 0, out);
-}
-
 static gs_status put_elsewhere(gs_layer *l, void *context) {
     (void)context;
     l->elsewhere = true;
     return GS_OK;
 }
 
-gs_status gs_model_create_stage(const gs_model *of, const char *name_or_text, size_t max_batch, int first,
-                                int last, gs_model **out) {
-    GS_TRY(plan_like(of, name_or_text, out));
-    gs_model *m = *out;
+/* Take over what a replica has of `of`, and what a stage has. */
+static gs_status share(gs_model *m, const gs_model *of, int first, int last) {
     gs_layer *net = m->net;
+    net->half_ends = of->net->half_ends;
+    m->replica = true;
+    m->weights = of->weights;
+    m->label_smoothing = of->label_smoothing;
+    if (last == 0) return GS_OK;
     if (first < 0 || first >= last || last > net->children)
         gs_bug("a stage of layers %d to %d, of %d", first, last - 1, net->children);
     for (int i = 0; i < net->children; i++)
@@ -286,18 +176,42 @@ gs_status gs_model_create_stage(const gs_model *of, const char *name_or_text, si
     m->in = net->child[first]->in;
     m->out = net->child[last - 1]->out;
     net->needs_dx = net->child[first]->needs_dx;
-    m->replica = m->stage = true;
+    m->stage = true;
     m->has_loss = last == net->children;
-    m->weights = of->weights;
     m->gradients = of->gradients;
-    m->label_smoothing = of->label_smoothing;
-    return create_or_free(of->device, max_batch, of->loss, 0, out);
+    return GS_OK;
 }
 
-gs_status gs_model_create_net(gs_device *device, gs_layer *net, gs_shape in, size_t max_batch, gs_loss loss,
-                              uint64_t seed, gs_model **out) {
-    GS_TRY(gs_model_plan_net(net, in, out));
-    return create_or_free(device, max_batch, loss, seed, out);
+static gs_status create(gs_model *m, gs_device *device, gs_model_wishes w) {
+    const gs_model *of = w.of;
+    if (of) {
+        w.text = of->text;
+        w.in = of->in;
+        w.loss = of->loss;
+        w.recompute = of->net->recompute;
+        w.tensor = of->tensor;
+    }
+    GS_TRY(plan(m, &w));
+    m->max_batch = w.max_batch;
+    m->loss = w.loss;
+    m->has_loss = true;
+    if (of) GS_TRY(share(m, of, w.first, w.last));
+    if (!device) return GS_OK;
+    GS_TRY(check_out(m));
+    m->device = device;
+    GS_TRY(bind(m));
+    return of ? GS_OK : write_initial_values(m, w.seed);
+}
+
+gs_status gs_model_create(gs_device *device, const gs_model_wishes *wishes, gs_model **out) {
+    *out = calloc(1, sizeof **out);
+    if (!*out) gs_layer_free(wishes->net);
+    if (!*out) return gs_fail(GS_E_MEMORY, "out of memory for a model");
+    const gs_status status = create(*out, device, *wishes);
+    if (status == GS_OK) return GS_OK;
+    gs_model_free(*out);
+    *out = NULL;
+    return status;
 }
 
 void gs_model_free(gs_model *m) {

@@ -53,7 +53,7 @@ typedef struct gs_model {
     struct gs_model *undivided;
     uint32_t written; /* then: the CRC-32 of the whole weights, of which it has taken its part last */
     bool replica;     /* they are another model's */
-    bool stage;       /* and so are the gradients: gs_model_create_stage */
+    bool stage;       /* and so are the gradients */
     bool has_loss;    /* a stage that has not the last layer has none */
     gs_mem gradients; /* saved + GS_STATS floats */
     /* Where training holds weights or gradients of the parameters elsewhere: how many floats. The array then holds what
@@ -66,60 +66,47 @@ typedef struct gs_model {
     gs_mem loss_sums;
 } gs_model;
 
-/* Parse and plan only: shapes, parameters, FLOPs, no device. Errors: GS_E_MODEL, GS_E_SHAPE, GS_E_MEMORY. */
-gs_status gs_model_plan(const char *name_or_text, gs_shape in, gs_model **out);
+/* What model to make. A field that is left out, or 0, means the usual thing. One of `text`, `net` and `of` says which
+ * layers it has. */
+typedef struct gs_model_wishes {
+    const char *text; /* a name, or layers as a text (model_text.h) */
+    /* Layers that the caller has built (layer/layer.h), own layers included (layer/make.h). They belong to the model
+     * from here on, and are freed if it cannot be made. NULL, because a constructor had no memory: GS_E_MEMORY.
+     *
+     *     gs_layer *net = gs_sequential(3, (gs_layer *[]){gs_linear(16, true), gs_tanh(), gs_linear(1, true)}); */
+    gs_layer *net;
+    gs_shape in;      /* shape of a sample */
+    size_t max_batch; /* most samples of a pass. 0: weights alone, without gradients; it computes nothing */
+    gs_loss loss;     /* usually GS_SOFTMAX_CROSS_ENTROPY */
+    uint64_t seed;    /* of the initial values */
+    int recompute;    /* parts that backward computes again, to the same bits (layer/memory/recompute.h) */
+    gs_tensor_group
+        tensor; /* divides the model; this worker has a part. The bits do not depend on the group */
 
-/* Plan, bind to `device` for up to max_batch samples at once, and set the initial values from `seed`. */
-gs_status gs_model_create(gs_device *device, const char *name_or_text, gs_shape in, size_t max_batch,
-                          gs_loss loss, uint64_t seed, gs_model **out);
+    /* A replica of this model, made from a text: on the same device, with its weights, which must live as long, and
+     * gradients and activations of its own. It is made as `of` was; only max_batch is given. */
+    const struct gs_model *of;
+    /* last > 0: a stage of a pipeline, a replica that computes only layers first .. last - 1 of the outermost sequence,
+     * and has activations for these alone. Names, numbers and places of all layers, and so their dropout, are those of
+     * the whole. The gradients too are those of `of`; pass->fresh is the stage's own. in: what the first of its layers
+     * takes; out: what the last one gives, and forward returns. Only a stage with the last layer has a loss; for
+     * another one gs_model_loss is a bug. `of` may have weights alone, once whoever makes the stages has put its
+     * `weights` and `gradients` where they are to be. */
+    int first, last;
+} gs_model_wishes;
 
-/* The same, of a model whose backward computes parts of forward again: memory/recompute.h says which `recompute` are
- * valid. It takes less memory, and gives the same bits. So do the replicas and stages that are made of it. */
-gs_status gs_model_create_recomputing(gs_device *device, const char *name_or_text, gs_shape in,
-                                      size_t max_batch, gs_loss loss, uint64_t seed, int recompute,
-                                      gs_model **out);
-
-/* The same of a worker's part of a model that a group divides, whose bits do not depend on the group (gs_tensor_group);
- * initial values are those of the whole. The first plans only. GS_E_SHAPE too: a pair does not divide. */
-gs_status gs_model_plan_tensor(const char *name_or_text, gs_shape in, const gs_tensor_group *,
-                               gs_model **out);
-gs_status gs_model_create_tensor(gs_device *device, const char *name_or_text, gs_shape in, size_t max_batch,
-                                 gs_loss loss, uint64_t seed, int recompute, const gs_tensor_group *,
-                                 gs_model **out);
+/* Make a model with initial values:
+ *
+ *     gs_model_create(device, &(gs_model_wishes){.text = "lenet", .in = {1, 28, 28, 0}, .max_batch = 64}, &model)
+ *
+ * device NULL: a plan, which has shapes, parameters and FLOPs, and computes nothing. On failure *out is NULL. Errors:
+ * GS_E_MODEL, GS_E_SHAPE (also where a pair of layers does not divide), GS_E_MEMORY, and the device's. */
+gs_status gs_model_create(gs_device *device, const gs_model_wishes *, gs_model **out);
 
 /* The plan of the whole model: itself, unless it is divided. */
 static inline const gs_model *gs_model_whole(const gs_model *m) {
     return m->undivided ? m->undivided : m;
 }
-
-/* With weights alone: no gradients, no activations, and no layer that computes. Of such a model stages are
- * made, once whoever makes them has put its `weights` and `gradients` where they are to be. The group may be NULL. */
-gs_status gs_model_create_weights(gs_device *device, const char *name_or_text, gs_shape in, gs_loss loss,
-                                  uint64_t seed, int recompute, const gs_tensor_group *, gs_model **out);
-
-/* The same model once more, on the same device: with the weights of `of`, which must live as long, and gradients and
- * activations of its own. name_or_text: what `of` was made from. */
-gs_status gs_model_create_replica(const gs_model *of, const char *name_or_text, size_t max_batch,
-                                  gs_model **out);
-
-/* A stage of a pipeline: the same model once more, on the same device, of which only layers first .. last - 1 of the
- * outermost sequence are computed; it has activations for these alone. Names, numbers and places of all layers, and so
- * their dropout, are those of the whole. Weights and gradients are those of `of`, which must live as long; pass->fresh
- * is of this stage's own. in: what the first of its layers takes; out: what the last one gives. forward gives the last
- * one's y. Only a stage with the last layer has a loss; for another one gs_model_loss is a bug. */
-gs_status gs_model_create_stage(const gs_model *of, const char *name_or_text, size_t max_batch, int first,
-                                int last, gs_model **out);
-
-/* The same two for a net that the caller has built from layers (layer/layer.h), own layers included (layer/make.h):
- *
- *     gs_layer *net = gs_sequential(3, (gs_layer *[]){gs_linear(16, true), gs_tanh(), gs_linear(1, true)});
- *     GS_TRY(gs_model_create_net(device, net, (gs_shape){2, 1, 1, 0}, 64, GS_REGRESSION, 1, &model));
- *
- * The net belongs to the model from here on; on failure it is freed too. If net is NULL, because a constructor had no
- * memory, they return GS_E_MEMORY. */
-gs_status gs_model_plan_net(gs_layer *net, gs_shape in, gs_model **out);
-gs_status gs_model_create_net(gs_device *device, gs_layer *net, gs_shape in, size_t max_batch, gs_loss loss,
-                              uint64_t seed, gs_model **out);
 
 /* Frees all that it holds, not the device; NULL is allowed. */
 void gs_model_free(gs_model *);

@@ -45,7 +45,7 @@ enum { GLOBAL_MOST = 4096 }; /* samples in memory: resnet20 takes 3 MB for each 
 /* Has the model a layer of the batch? */
 static gs_status has_layer(const gs_settings *s, gs_shape in, bool *has) {
     gs_model *plan;
-    GS_TRY(gs_model_plan(s->model, in, &plan));
+    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = in}, &plan));
     *has = gs_layer_of_batch(plan->net);
     gs_model_free(plan);
     return GS_OK;

@@ -15,7 +15,7 @@ static gs_status add_outputs(gs_layer *l, void *bytes) {
 gs_status gs_output_bytes(const char *model, gs_shape in, double *bytes) {
     gs_model *plan;
     *bytes = 0;
-    GS_TRY(gs_model_plan(model, in, &plan));
+    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = model, .in = in}, &plan));
     gs_status status = gs_layer_walk(plan->net, add_outputs, bytes);
     gs_model_free(plan);
     return status;

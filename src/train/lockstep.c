@@ -199,17 +199,17 @@ static gs_status find_most(gs_layer *l, void *most) {
 /* Another model with the same weights, and room for its samples. */
 static gs_status make_replica(shard *s) {
     gs_worker *w = s->all->worker;
+    gs_device *d = w->device;
     const size_t most = w->schedule.most;
     s->input = (gs_input){.most = most, .answer_bytes = w->input.answer_bytes, .scales = w->input.scales};
-    w->device->offload &= ~(unsigned)GS_OFFLOAD_ACTIVATIONS; /* it goes by turns of its own */
-    const gs_status made = gs_model_create_replica(w->model, w->settings->model, most, &s->model);
-    w->device->offload = w->settings->offload;
+    d->offload &= ~(unsigned)GS_OFFLOAD_ACTIVATIONS; /* it goes by turns of its own */
+    gs_status made = gs_model_create(d, &(gs_model_wishes){.of = w->model, .max_batch = most}, &s->model);
+    d->offload = w->settings->offload;
     GS_TRY(made);
     GS_TRY(gs_digest_watch(w, s->model->net));
     s->model->scaling = w->model->scaling;
-    GS_TRY(
-        gs_alloc(w->device, GS_MEMORY_DATA, most * gs_shape_size(w->model->in) * sizeof(float), &s->input.x));
-    return gs_alloc(w->device, GS_MEMORY_DATA, most * w->input.answer_bytes, &s->input.answers);
+    GS_TRY(gs_alloc(d, GS_MEMORY_DATA, most * gs_shape_size(w->model->in) * sizeof(float), &s->input.x));
+    return gs_alloc(d, GS_MEMORY_DATA, most * w->input.answer_bytes, &s->input.answers);
 }
 
 static gs_status make_shard(gs_lockstep *l, int i) {

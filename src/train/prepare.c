@@ -62,7 +62,7 @@ static gs_status check_scaling(const gs_run *run) {
 
 gs_status gs_run_plan_to_save(const gs_run *run, gs_model **plan) {
     const gs_settings *s = &run->settings;
-    GS_TRY(gs_model_plan(s->model, run->train_set->shape, plan));
+    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = run->train_set->shape}, plan));
     gs_status status = gs_context(gs_names_rename(*plan, s->names), "--names");
     if (status != GS_OK) gs_model_free(*plan);
     return status;

@@ -287,7 +287,9 @@ gs_status gs_predict_all(const gs_settings *settings, const gs_observer *observe
     gs_run run = {.job = JOB_PREDICT, .settings = *settings, .observer = observer};
     gs_model *plan = NULL;
     gs_status status = gs_run_prepare(&run);
-    if (status == GS_OK) status = gs_model_plan(run.settings.model, run.test_set->shape, &plan);
+    if (status == GS_OK)
+        status = gs_model_create(
+            NULL, &(gs_model_wishes){.text = run.settings.model, .in = run.test_set->shape}, &plan);
     if (status == GS_OK) {
         *rows = run.test_set->count;
         *columns = (int)gs_shape_size(plan->out);

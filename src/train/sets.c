@@ -119,7 +119,7 @@ static gs_status check_images(const gs_settings *s, const gs_dataset *set) {
 gs_status gs_check_set(const gs_settings *s, const gs_dataset *set) {
     gs_model *plan;
     GS_TRY(check_images(s, set));
-    const gs_status fits = gs_model_plan(s->model, set->shape, &plan);
+    gs_status fits = gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = set->shape}, &plan);
     if (fits != GS_OK && set->text && gs_model_is_name(s->model) && !gs_model_is_language(s->model))
         return check_text(s, set, 0); /* the layers would only speak of shapes */
     GS_TRY(fits);
@@ -243,7 +243,7 @@ gs_status gs_check_saved(const gs_settings *s, const gs_saved *saved, const gs_d
                        gs_shape_tuple(in).text, set->name, gs_shape_tuple(has).text,
                        set->text ? ": it is a text; wanted such images, or weights of a model of text" : "");
     gs_model *plan;
-    gs_status status = gs_model_plan(s->model, has, &plan);
+    gs_status status = gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = has}, &plan);
     if (status != GS_OK)
         return s->model == saved->model ? gs_context(status, "%s: metadata", s->load)
                                         : not_of_this_model(s, saved, s->model, status);

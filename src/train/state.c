@@ -312,10 +312,10 @@ gs_status gs_state_check_model(const gs_settings *s, const gs_saved *saved, gs_s
     gs_model *plan, *kept;
     char what[400];
     if (!saved->model || s->model == saved->model) return GS_OK;
-    GS_TRY(gs_model_plan(s->model, in, &plan));
+    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = in}, &plan));
     const bool same = strcmp(plan->text, saved->model) == 0;
     snprintf(what, sizeof what, "%s", gs_printable(saved->model));
-    if (!same && gs_model_plan(saved->model, in, &kept) == GS_OK) {
+    if (!same && gs_model_create(NULL, &(gs_model_wishes){.text = saved->model, .in = in}, &kept) == GS_OK) {
         first_other(kept, plan, what, sizeof what);
         gs_model_free(kept);
     }
@@ -338,7 +338,7 @@ gs_status gs_state_check_run(const gs_settings *s, const gs_saved *saved, const 
     GS_TRY(check_same_scaling(s, "mean", &s->mean, &saved->scaling.mean));
     GS_TRY(check_same_scaling(s, "std", &s->std, &saved->scaling.std));
     GS_TRY(gs_state_check(s->resume, state, s, train_set));
-    GS_TRY(gs_model_plan(s->model, train_set->shape, &plan));
+    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = train_set->shape}, &plan));
     gs_status status = gs_state_load(s->resume, plan, s, state);
     gs_model_free(plan);
     return status;

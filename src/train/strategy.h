@@ -52,7 +52,7 @@ typedef struct gs_strategy {
 
     /* ---- where each worker has the weights, the gradients and the layers of its stage alone; else NULL ---- */
 
-    /* worker->model is made with weights alone (gs_model_create_weights), which create divides. The samples in
+    /* worker->model is made with weights alone (max_batch 0), which create divides. The samples in
      * worker->input go forward through all stages. *scored: this worker has the last one, and the loss is in the
      * model's stats. */
     gs_status (*score)(gs_worker *, const gs_pass *, bool *scored);

@@ -95,15 +95,12 @@ static gs_status create_for_training(gs_worker *w) {
 
 static gs_status create_model(gs_worker *w, gs_shape in) {
     const gs_settings *s = w->settings;
-    const gs_tensor_group place = gs_tensor_place(w);
-    if (w->train_set && gs_has_stages(w))
-        return gs_model_create_weights(w->device, s->model, in, s->loss, s->seed, s->recompute,
-                                       place.size > 0 ? &place : NULL, &w->model);
-    if (place.size == 0)
-        return gs_model_create_recomputing(w->device, s->model, in, w->input.most, s->loss, s->seed,
-                                           s->recompute, &w->model);
-    return gs_model_create_tensor(w->device, s->model, in, w->input.most, s->loss, s->seed, s->recompute,
-                                  &place, &w->model);
+    gs_model_wishes wishes = {.text = s->model, .in = in, .loss = s->loss, .seed = s->seed};
+    wishes.recompute = s->recompute;
+    wishes.tensor = gs_tensor_place(w);
+    if (!w->train_set || !gs_has_stages(w))
+        wishes.max_batch = w->input.most; /* else only its stages compute */
+    return gs_model_create(w->device, &wishes, &w->model);
 }
 
 static gs_status create(gs_worker *w, const char *device, int threads) {

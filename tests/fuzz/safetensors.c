@@ -17,8 +17,8 @@ static size_t with_length(fuzz_input *in, size_t data, unsigned char *to, size_t
 FUZZ(in) {
     static unsigned char file[1 << 16];
     static gs_model *model;
-    if (!model && gs_model_plan("linear 2", (gs_shape){3, 1, 1, 0}, &model) != GS_OK)
-        fuzz_wrong("no model: %s", gs_message());
+    const gs_model_wishes wishes = {.text = "linear 2", .in = {3, 1, 1, 0}};
+    if (!model && gs_model_create(NULL, &wishes, &model) != GS_OK) fuzz_wrong("no model: %s", gs_message());
     uint8_t how = fuzz_byte(in);
     size_t size = how & 1 ? with_length(in, (size_t)(how >> 1), file, sizeof file) : in->size;
     const char *path = fuzz_file(how & 1 ? file : in->data, size);

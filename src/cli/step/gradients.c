@@ -52,15 +52,14 @@ static gs_status of_worker(maker *m, gs_step_gradients *g, int rank) {
     return d->ops->read(d, g->gradient[rank], model->gradients, g->size * sizeof(float));
 }
 
-static gs_status check_labels(const maker *m) {
-    gs_model *plan;
-    GS_TRY(gs_model_plan(m->settings->model, m->set->shape, &plan));
-    int classes = (int)gs_shape_size(plan->out);
-    size_t size = plan->saved + GS_STATS;
-    gs_model_free(plan);
-    if (size > GS_STEP_PAGE_FLOATS)
+static gs_status check_labels(const maker *m, gs_step_gradients *g) {
+    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = m->settings->model, .in = m->set->shape},
+                           &g->model));
+    int classes = (int)gs_shape_size(g->model->out);
+    g->size = g->model->saved + GS_STATS;
+    if (g->size > GS_STEP_PAGE_FLOATS)
         return gs_fail(GS_E_USAGE, "--model %s has %zu floats to sum; a page takes at most %d",
-                       m->settings->model, size, GS_STEP_PAGE_FLOATS);
+                       m->settings->model, g->size, GS_STEP_PAGE_FLOATS);
     return gs_dataset_check_labels(m->set, classes);
 }
 
@@ -68,17 +67,15 @@ static gs_status make(maker *m, gs_step_gradients *g) {
     const gs_settings *s = m->settings;
     GS_TRY(gs_load_set(s, GS_TRAIN, &m->set));
     GS_TRY(check(m, g->workers));
-    GS_TRY(check_labels(m));
+    GS_TRY(check_labels(m, g));
     if (!(m->order = malloc(m->set->count * sizeof *m->order)))
         return gs_fail(GS_E_MEMORY, "no memory for the order of %zu samples", m->set->count);
     GS_TRY(gs_comm_world_create(1, NULL, s->timeout, &m->alone));
     GS_TRY(gs_worker_create(&m->worker, s, "cpu", m->alone, s->threads, gs_dataset_scaling(m->set), m->set,
                             NULL));
-    g->size = m->worker.model->saved + GS_STATS;
     gs_epoch_order(s->seed, 1, m->set->count, m->order);
     for (int r = 0; r < g->workers; r++) GS_TRY(of_worker(m, g, r));
-    return gs_model_plan(s->model, m->set->shape,
-                         &g->model); /* the worker's has a device, and ends with it */
+    return GS_OK;
 }
 
 gs_status gs_step_gradients_create(const gs_settings *settings, int workers, gs_step_gradients *out) {

@@ -32,8 +32,8 @@ void gs_layout_cut_free(gs_layout_cut *in) {
 }
 
 gs_status gs_layout_part(const gs_settings *s, const gs_model *plan, int rank, gs_model **part) {
-    const gs_tensor_group place = gs_tensor_group_of(s, rank);
-    const gs_status status = gs_model_plan_tensor(s->model, plan->in, &place, part);
+    const gs_model_wishes wishes = {.text = s->model, .in = plan->in, .tensor = gs_tensor_group_of(s, rank)};
+    const gs_status status = gs_model_create(NULL, &wishes, part);
     return status == GS_E_SHAPE ? gs_fail(GS_E_USAGE, "%s", gs_message()) : status;
 }
 

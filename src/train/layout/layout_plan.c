@@ -140,7 +140,7 @@ gs_status gs_layout_settled(const gs_settings *settings, int workers, gs_memory_
     gs_settings *s = &memory->settings;
     s->layout = settings->layout;
     GS_TRY(check_layout(s, workers));
-    return gs_model_plan(s->model, s->train_set->shape, plan);
+    return gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = s->train_set->shape}, plan);
 }
 
 /* What is right in no layout is an error, and not the reason to refuse one. */
@@ -158,7 +158,7 @@ gs_status gs_layout_plan_create(const gs_settings *settings, const char *devices
     GS_TRY(settle_data(settings, &p->memory));
     gs_model *m;
     const gs_settings *s = &p->memory.settings;
-    GS_TRY(gs_model_plan(s->model, s->train_set->shape, &m));
+    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = s->train_set->shape}, &m));
     const gs_status status = try_all(p, m);
     gs_model_free(m);
     return status;

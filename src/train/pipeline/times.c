@@ -194,7 +194,8 @@ static gs_status measure_piece(bench *b, int first, int last, result *out) {
     const gs_backend *ops = b->device->ops;
     gs_model *m;
     gs_mem dy = GS_NONE, y, next = GS_NONE;
-    GS_TRY(gs_model_create_stage(b->whole, b->settings->model, b->samples, first, last, &m));
+    const gs_model_wishes piece = {.of = b->whole, .max_batch = b->samples, .first = first, .last = last};
+    GS_TRY(gs_model_create(b->device, &piece, &m));
     const bool half = m->net->y_half;
     const size_t bytes = gs_bytes_of(b->samples * gs_shape_size(m->out), half),
                  floats = (bytes + sizeof(float) - 1) / sizeof(float);
@@ -261,13 +262,14 @@ static gs_status compare_threads(gs_comm *beside, double own, double *uneven) {
 
 static gs_status measure(bench *b, const gs_layer_bench *q, gs_layer_times *out) {
     const gs_settings *s = b->settings;
-    gs_tensor_group group = q->group ? *q->group : (gs_tensor_group){.size = 0};
-    group.sum = sum_nothing;
-    group.gather = group.reduce = send_nothing;
+    gs_model_wishes all = {
+        .text = s->model, .in = q->data->shape, .loss = s->loss, .recompute = s->recompute};
+    if (q->group) all.tensor = *q->group;
+    all.tensor.sum = sum_nothing;
+    all.tensor.gather = all.tensor.reduce = send_nothing;
     GS_TRY(gs_device_open(q->device, q->threads, &b->device));
     b->device->precision = s->precision;
-    GS_TRY(gs_model_create_weights(b->device, s->model, q->data->shape, s->loss, s->seed, s->recompute,
-                                   group.size > 0 ? &group : NULL, &b->whole));
+    GS_TRY(gs_model_create(b->device, &all, &b->whole));
     b->whole->net->half_ends = true;
     const size_t layers = (size_t)b->whole->net->children;
     out->samples = b->samples;

@@ -61,7 +61,6 @@ typedef struct gs_simulated_layer {
 
 typedef struct gs_simulated_work {
     gs_model *plan;
-    char *text;                /* of the model, where the data decide it */
     gs_simulated_layer *layer; /* [plan->net->children] */
     double update, gamma;
     double samples; /* of a worker: a number that need not be whole */

@@ -29,7 +29,7 @@ static gs_status from_flops(const gs_simulation *s, gs_simulated_work *w) {
         in = (gs_shape){1, 28, 28, 0};
         gs_model_usual_input(model, &in);
     }
-    GS_TRY(gs_model_plan(model, in, &w->plan));
+    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = model, .in = in}, &w->plan));
     GS_TRY(allocate(w));
     for (int i = 0; i < w->plan->net->children; i++) {
         const gs_layer_flops flops = gs_layer_flops_of(w->plan->net->child[i]);
@@ -107,6 +107,7 @@ static gs_status measure(const gs_settings *settings, gs_simulated_work *w) {
 static gs_status measured(const gs_simulation *sim, gs_simulated_work *w) {
     gs_memory_plan memory = {0};
     char device[48];
+    const gs_settings *s = &memory.settings;
     gs_settings one = sim->settings;
     one.layout = NULL;
     one.pipeline_schedule = NULL;
@@ -124,11 +125,10 @@ static gs_status measured(const gs_simulation *sim, gs_simulated_work *w) {
     one.devices = device;
     gs_status status = gs_memory_plan_create(&one, &memory);
     if (status == GS_OK)
-        status = gs_model_plan(memory.settings.model, memory.settings.train_set->shape, &w->plan);
+        status =
+            gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = s->train_set->shape}, &w->plan);
     if (status == GS_OK) status = allocate(w);
-    if (status == GS_OK && !(w->text = strdup(memory.settings.model)))
-        status = gs_fail(GS_E_MEMORY, "no memory for the text of a model");
-    if (status == GS_OK) status = measure(&memory.settings, w);
+    if (status == GS_OK) status = measure(s, w);
     gs_memory_plan_free(&memory);
     w->gamma = sim->gamma >= 0 ? sim->gamma : measure_gamma();
     w->measured = true;
@@ -142,7 +142,6 @@ gs_status gs_simulated_work_create(const gs_simulation *s, gs_simulated_work *w)
 
 void gs_simulated_work_free(gs_simulated_work *w) {
     gs_model_free(w->plan);
-    free(w->text);
     free(w->layer);
     *w = (gs_simulated_work){0};
 }

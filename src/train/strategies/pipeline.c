@@ -6,7 +6,7 @@
  * A schedule (../pipeline/schedule.h) is a list of instructions for each stage, which its worker executes one after the
  * other (pipeline_run.c): it never asks where another stage is. The model is cut so that the slowest stage is as fast
  * as can be (../pipeline/cut.h, ../settle_cut.c). Each micro-batch that is forward and not yet backward needs
- * activations of its own, of the stage's layers: gs_model_create_stage.
+ * activations of its own, of the stage's layers: gs_model_wishes.
  *
  * More workers are several pipelines, side by side. Of N pipelines worker r is stage r / N of pipeline r % N
  * (../layout/layout.h), and each pipeline has a part of the batch:
@@ -148,7 +148,7 @@ static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int 
     GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &p.chunks));
     p.micro_batches = s->exact ? GS_EXACT_SHARDS / pipelines : gs_passes(s);
     gs_model *plan;
-    GS_TRY(gs_model_plan(s->model, set->shape, &plan));
+    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = set->shape}, &plan));
     gs_status status = gs_context(check_model(s, plan, &p), "--pipeline %d", s->pipeline);
     gs_model_free(plan);
     GS_TRY(status);

@@ -96,8 +96,9 @@ static gs_status bind_slot(const gs_pipeline_worker *p, const gs_stage_chunk *c,
 /* most: in an evaluation slot 0 has more samples than a micro-batch. */
 static gs_status make_slot(const gs_worker *w, const gs_pipeline_worker *p, const gs_stage_chunk *c,
                            size_t most, gs_stage_slot *s) {
-    GS_TRY(gs_model_create_stage(w->model, w->settings->model, most, p->first[c->run], p->first[c->run + 1],
-                                 &s->model));
+    const int first = p->first[c->run], last = p->first[c->run + 1];
+    const gs_model_wishes stage = {.of = w->model, .max_batch = most, .first = first, .last = last};
+    GS_TRY(gs_model_create(w->device, &stage, &s->model));
     GS_TRY(bind_slot(p, c, s->model));
     s->model->scaling = w->model->scaling;
     GS_TRY(gs_digest_watch(w, s->model->net));

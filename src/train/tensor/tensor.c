@@ -219,9 +219,9 @@ gs_status gs_tensor_check_part(const gs_settings *s, const gs_model *part) {
 }
 
 static gs_status check_model(const gs_settings *s, gs_shape in) {
-    const gs_tensor_group place = gs_tensor_group_of(s, 0);
     gs_model *plan;
-    const gs_status status = gs_model_plan_tensor(s->model, in, &place, &plan);
+    const gs_status status = gs_model_create(
+        NULL, &(gs_model_wishes){.text = s->model, .in = in, .tensor = gs_tensor_group_of(s, 0)}, &plan);
     if (status != GS_OK) return gs_fail(status == GS_E_SHAPE ? GS_E_USAGE : status, "%s", gs_message());
     const int divided = gs_tensor_divided(plan->net);
     const gs_status sequences = gs_tensor_check_part(s, plan);

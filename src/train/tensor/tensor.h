@@ -4,7 +4,7 @@
 #include "optim/optimizer.h"
 #include "train/train.h"
 
-/* This worker's place in its group, for gs_model_create_tensor; with --exact without --tensor it is alone, and its sums
+/* This worker's place in its group, for gs_model_create; with --exact without --tensor it is alone, and its sums
  * have the order of those that are divided. size 0: neither of the two. */
 gs_tensor_group gs_tensor_place(gs_worker *);
 
