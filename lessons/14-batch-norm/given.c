@@ -115,7 +115,6 @@ static gs_status train_group(gs_layer *l, const gs_pass *pass, gs_mem x, size_t 
 static gs_status forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const batch_norm *me = (const batch_norm *)l;
     const gs_param *p = l->param;
-    l->x = x;
     *y = l->y;
     if (pass->training && pass->sum_over_workers && ((gs_worker *)pass->sum_context)->settings->exact)
         return gs_fail(GS_E_USAGE, "lab 14: --exact does not work with lab.c, which sums over workers");

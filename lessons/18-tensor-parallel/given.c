@@ -82,7 +82,6 @@ gs_status gs_tensor_linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, g
     (void)then; /* always empty: no activation is fused into the student's layers */
     GS_TRY(check_device(l->device));
     const lab_layer mine = layer_of(l, pass);
-    l->x = x;
     *y = l->y;
     if (!is_real(l)) return GS_OK;
     const bool second = l->role == GS_TENSOR_ROWS;

@@ -13,7 +13,6 @@
  * Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017). How it is computed: cpu/attention.c.
  */
 #include <stdio.h>
-#include "layer/memory/kept.h"
 #include "layer/make.h"
 
 typedef struct attention {
@@ -78,14 +77,12 @@ static gs_status attention_cache(gs_layer *l, size_t max_batch) {
 
 static gs_status attention_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const attention *me = (const attention *)l;
-    l->x = x;
     *y = l->y;
     if (pass->tokens) {
         if (!me->values.base) gs_bug("attention: tokens without a cache: gs_model_cache comes first");
         return l->device->ops->attention_cached_forward(l->device, l->y, me->keys, me->values, x, pass->n,
                                                         pass->past, pass->tokens, &me->sizes);
     }
-    GS_TRY(gs_keep_x(l, pass, &x));
     return l->device->ops->attention_forward(l->device, l->y, me->softmax, x, pass->n, &me->sizes);
 }
 
@@ -108,7 +105,7 @@ static const gs_layer_ops attention_ops = {
     .name = "attention",
     .buffers = GS_READS_Y,
     .storage = GS_EITHER,
-    .rounds_x = true,
+    .rounds_x = GS_ROUNDS_IN_BOTH,
     .rounds_y = true,
     .tensor = GS_TENSOR_HEADS,
     .also_reads = 2, /* x and y */

@@ -23,7 +23,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include "layer/make.h"
-#include "layer/memory/kept.h"
 #include "layer/tensor.h"
 
 typedef struct batch_norm {
@@ -168,7 +167,6 @@ static gs_status train_group(gs_layer *l, const gs_pass *pass, gs_mem x, group g
 static gs_status batch_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const batch_norm *me = (const batch_norm *)l;
     const gs_param *p = l->param;
-    GS_TRY(gs_keep_x_beside(l, pass, x));
     *y = l->y;
     if (!pass->training)
         return l->device->ops->batch_norm_forward(l->device, l->y, x, p[WEIGHT].w, p[BIAS].w,
@@ -216,7 +214,7 @@ static const gs_layer_ops batch_norm_ops = {
     .name = "batch_norm",
     .buffers = GS_OWN,
     .storage = GS_ALIKE,
-    .rounds_x = true,
+    .rounds_x = GS_ROUNDS_IN_BACKWARD,
     .also_reads = 1, /* x */
     .of_batch = true,
     .tensor = GS_TENSOR_CHANNELS,

@@ -2,7 +2,6 @@
  * everywhere. With groups, of the input channels of its own group alone; with as many groups as channels each channel
  * has weights of its own ("depthwise"). With dilation, of pixels that lie apart: a large window with few weights. */
 #include <stdio.h>
-#include "layer/memory/kept.h"
 #include "layer/tensor.h"
 #include "layer/window.h"
 
@@ -59,7 +58,6 @@ static gs_status conv2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
     const size_t n = gs_layer_tokens(l, pass);
     const bool summed = gs_tensor_sums_y(l);
     const gs_mem here = summed ? gs_tensor_unsummed(l, l->y) : l->y;
-    GS_TRY(gs_keep_x(l, pass, &x));
     *y = l->y;
     GS_TRY(l->device->ops->conv2d_forward(l->device, here, x, l->param[0].w, bias_here(l), n, &me->sizes,
                                           summed ? NULL : &me->then));
@@ -95,8 +93,8 @@ static void conv2d_describe(const gs_layer *l, char *text, size_t size) {
 }
 
 #define CONV2D                                                                                               \
-    .name = "conv2d", .buffers = GS_OWN, .storage = GS_EITHER, .rounds_x = true, .plan = conv2d_plan,        \
-    .forward = conv2d_forward, .backward = conv2d_backward, .describe = conv2d_describe
+    .name = "conv2d", .buffers = GS_OWN, .storage = GS_EITHER, .rounds_x = GS_ROUNDS_IN_BOTH,                \
+    .plan = conv2d_plan, .forward = conv2d_forward, .backward = conv2d_backward, .describe = conv2d_describe
 
 static const gs_layer_ops conv2d_ops = {CONV2D, .tensor = GS_TENSOR_CONV, .epilogue = offsetof(conv2d, then)};
 /* gs_conv2d_is_grouped: its operator takes no epilogue. */

@@ -97,7 +97,6 @@ static gs_status embedding_forward(gs_layer *l, const gs_pass *pass, gs_mem x, g
     const size_t n = pass->n * (pass->tokens ? pass->tokens : gs_shape_size(l->in));
     const bool whole = me->here == me->rows;
     const gs_mem here = whole ? l->y : gs_tensor_unsummed(l, l->y);
-    l->x = x;
     *y = l->y;
     if (gs_sequence_is_divided(l)) return forward_of_part(l, pass, x);
     GS_TRY(look_up(l, here, x, n));

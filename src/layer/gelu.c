@@ -5,7 +5,6 @@
  */
 #include <stdio.h>
 #include "layer/make.h"
-#include "layer/memory/kept.h"
 
 typedef struct gelu {
     gs_layer base;
@@ -14,7 +13,6 @@ typedef struct gelu {
 
 static gs_status gelu_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const gs_backend *ops = l->device->ops;
-    GS_TRY(gs_keep_x_beside(l, pass, x));
     *y = l->y;
     return (((const gelu *)l)->with_tanh ? ops->gelu_tanh_forward : ops->gelu_forward)(
         l->device, l->y, x, gs_layer_numbers(pass, l->in));
@@ -39,7 +37,7 @@ static const gs_layer_ops gelu_ops = {
     .storage = GS_ALIKE,
     .tensor = GS_TENSOR_ELEMENTS,
     .in_parts = true,
-    .rounds_x = true,
+    .rounds_x = GS_ROUNDS_IN_BACKWARD,
     .also_reads = 1, /* x */
     .plan = gs_layer_plan_element_wise,
     .forward = gelu_forward,

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "layer/make.h"
+#include "layer/memory/kept.h"
 #include "layer/sequence.h"
+#include "layer/watch.h"
 
 /* ---- making and freeing ---- */
 
@@ -302,4 +304,26 @@ gs_status gs_layer_plan(gs_layer *root, gs_shape in, size_t *params) {
     GS_TRY(gs_layer_walk(root, place_parameters, params));
     size_t end = *params;
     return gs_layer_walk(root, place_state, &end);
+}
+
+/* ---- use ---- */
+
+static gs_status run(gs_layer *l, gs_direction direction, const gs_pass *pass, gs_mem in, gs_mem *out,
+                     const gs_layer_watcher *w) {
+    if (w) {
+        GS_TRY(w->before(w->context, l, direction, pass, in));
+        GS_TRY(run(l, direction, pass, in, out, w->next));
+        return w->after(w->context, l, direction, pass, *out);
+    }
+    if (direction == GS_BACKWARD) return l->ops->backward(l, pass, in, out);
+    GS_TRY(gs_keep_x(l, pass, &in));
+    return l->ops->forward(l, pass, in, out);
+}
+
+gs_status gs_layer_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    return run(l, GS_FORWARD, pass, x, y, l->root->watchers);
+}
+
+gs_status gs_layer_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    return run(l, GS_BACKWARD, pass, dy, dx, l->root->watchers);
 }

@@ -172,6 +172,8 @@ typedef enum gs_storage {
     GS_EITHER     /* x and dx, or none of the two; and y and dy likewise. Or y alone, if there is no dx */
 } gs_storage;
 
+typedef enum gs_rounds { GS_ROUNDS_NEVER, GS_ROUNDS_IN_BACKWARD, GS_ROUNDS_IN_BOTH } gs_rounds;
+
 typedef struct gs_layer_ops {
     const char *name; /* the operator's name everywhere: "conv2d" */
     gs_buffers buffers;
@@ -180,7 +182,7 @@ typedef struct gs_layer_ops {
     gs_status (*plan)(gs_layer *, gs_shape in);
     /* Extra device memory beyond y and dx (an index, say); NULL: none. */
     gs_status (*bind)(gs_layer *, size_t max_batch);
-    /* *y = where the output lies, normally layer->y. Remembers x. */
+    /* *y = where the output lies, normally layer->y. layer->x is x already. */
     gs_status (*forward)(gs_layer *, const gs_pass *, gs_mem x, gs_mem *y);
     /* Gradient of the output -> *dx, gradient of the input (GS_NONE if !needs_dx); adds to dw and db, or
      * writes them if the pass is fresh. */
@@ -197,7 +199,8 @@ typedef struct gs_layer_ops {
     /* The layer takes token numbers: whole numbers from 0 to this - 1. NULL: it takes any numbers. */
     int (*vocabulary)(const gs_layer *);
     /* In 16 bits backward reads x, or y, only as rounded numbers: it may be kept so (kept.h). */
-    bool rounds_x, rounds_y;
+    gs_rounds rounds_x;
+    bool rounds_y;
     bool leaves_x; /* backward does not read x, which a relu before it may need */
     bool leaves_y; /* element-wise, and backward does not read y */
     bool lends;    /* its first tensor may be the weight of another layer too (gs_layer.lent) */
@@ -256,8 +259,9 @@ struct gs_layer {
     int backward_step;     /* how many steps of backward are done once its own is (gs_dx_places.now) */
     gs_arena *arena;       /* the root's */
     const gs_turns *turns; /* the root's, not owned; NULL: nobody is told */
-    gs_mem x;              /* remembered from forward */
-    bool x_half, y_half;   /* x and dx lie in 16 bits; y and dy do (memory/halves.h); so do a net's ends */
+    gs_mem x;              /* of the last forward, or what is kept of it */
+    struct gs_layer_watcher *watchers; /* of the root: the last that began (watch.h); NULL: none */
+    bool x_half, y_half; /* x and dx lie in 16 bits; y and dy do (memory/halves.h); so do a net's ends */
     /* kept.h: */
     gs_mem kept;            /* x in 16 bits; GS_NONE: it keeps none */
     int kept_place;         /* its number among the root's lives, or GS_DX_NONE */
@@ -361,10 +365,6 @@ void gs_layer_free(gs_layer *);
 /* Call visit for the layer and, depth first and in order, for all inside it; stops at the first failure. */
 gs_status gs_layer_walk(gs_layer *root, gs_status (*visit)(gs_layer *, void *context), void *context);
 
-static inline gs_status gs_layer_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
-    return l->ops->forward(l, pass, x, y);
-}
-
-static inline gs_status gs_layer_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
-    return l->ops->backward(l, pass, dy, dx);
-}
+/* ops->forward and ops->backward, and what is done around them: watchers (watch.h), and x is remembered. */
+gs_status gs_layer_forward(gs_layer *, const gs_pass *, gs_mem x, gs_mem *y);
+gs_status gs_layer_backward(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);

@@ -8,7 +8,6 @@
  * Source: Ba, Kiros, Hinton, "Layer normalization" (arXiv 1607.06450, 2016).
  */
 #include "layer/make.h"
-#include "layer/memory/kept.h"
 #include "layer/sequence.h"
 
 typedef struct layer_norm {
@@ -49,7 +48,6 @@ static void layer_norm_unbind(gs_layer *l) {
 
 static gs_status layer_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const layer_norm *me = (const layer_norm *)l;
-    GS_TRY(gs_keep_x_beside(l, pass, x));
     *y = l->y;
     return l->device->ops->layer_norm_forward(l->device, l->y, me->mean, me->rstd, x, l->param[WEIGHT].w,
                                               l->param[BIAS].w, gs_layer_tokens(l, pass), l->in.c, 1e-5f);
@@ -73,7 +71,7 @@ static const gs_layer_ops layer_norm_ops = {
     .storage = GS_ALIKE,
     .in_parts = true,
     .shards = true,
-    .rounds_x = true,
+    .rounds_x = GS_ROUNDS_IN_BACKWARD,
     .also_reads = 1, /* x */
     .plan = layer_norm_plan,
     .bind = layer_norm_bind,

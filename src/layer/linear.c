@@ -1,6 +1,5 @@
 /* Every output is a weighted sum of all inputs: y = x w^T + b. */
 #include <stdio.h>
-#include "layer/memory/kept.h"
 #include "layer/make.h"
 #include "layer/sequence.h"
 #include "layer/tensor.h"
@@ -32,7 +31,6 @@ static gs_status linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
     const linear *me = (const linear *)l;
     const gs_param *w = &l->param[0], *b = &l->param[1];
     if (l->role != GS_TENSOR_WHOLE) return gs_tensor_linear_forward(l, pass, x, y, &me->then);
-    GS_TRY(gs_keep_x(l, pass, &x));
     *y = l->y;
     return l->device->ops->linear_forward(l->device, l->y, x, w->w, b->w, gs_layer_tokens(l, pass), l->in.c,
                                           l->out.c, &me->then);
@@ -60,7 +58,7 @@ static const gs_layer_ops linear_ops = {
     .storage = GS_EITHER,
     .tensor = GS_TENSOR_LINEAR,
     .in_parts = true,
-    .rounds_x = true,
+    .rounds_x = GS_ROUNDS_IN_BOTH,
     .plan = linear_plan,
     .forward = linear_forward,
     .backward = linear_backward,

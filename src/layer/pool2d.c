@@ -3,7 +3,6 @@
  *
  * Backward of max_pool2d gives the gradient to the largest number alone, so forward remembers where it was. */
 #include <stdio.h>
-#include "layer/memory/kept.h"
 #include "layer/window.h"
 
 typedef struct pool2d {
@@ -67,7 +66,6 @@ static void max_pool2d_unbind(gs_layer *l) {
 
 static gs_status max_pool2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const pool2d *me = (const pool2d *)l;
-    GS_TRY(gs_keep_x_beside(l, pass, x));
     *y = l->y;
     return l->device->ops->max_pool2d_forward(l->device, l->y, me->index, x, gs_layer_tokens(l, pass),
                                               &me->sizes);
@@ -116,7 +114,6 @@ gs_layer *gs_max_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, 
 /* ---- avg_pool2d, global_avg_pool ---- */
 
 static gs_status avg_pool2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
-    GS_TRY(gs_keep_x_beside(l, pass, x));
     *y = l->y;
     return l->device->ops->avg_pool2d_forward(l->device, l->y, x, gs_layer_tokens(l, pass),
                                               &((const pool2d *)l)->sizes);

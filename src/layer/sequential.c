@@ -81,7 +81,6 @@ static gs_status sequential_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
         gs_layer *c = l->child[i];
         if (l->turns) GS_TRY(l->turns->begins(l->turns->context, pass, i, false));
         if (!is_called(c) || (pass->again && !c->again)) continue;
-        if (c->segment == i + 1) c->x = *y; /* for the second time */
         GS_TRY(gs_layer_forward(c, pass, *y, y));
     }
     return GS_OK;

@@ -4,10 +4,8 @@
  * reinforcement learning" (Neural Networks 107, 2018).
  */
 #include "layer/make.h"
-#include "layer/memory/kept.h"
 
 static gs_status silu_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
-    GS_TRY(gs_keep_x_beside(l, pass, x));
     *y = l->y;
     return l->device->ops->silu_forward(l->device, l->y, x, gs_layer_numbers(pass, l->in));
 }
@@ -25,7 +23,7 @@ static const gs_layer_ops silu_ops = {
     .storage = GS_ALIKE,
     .tensor = GS_TENSOR_ELEMENTS,
     .in_parts = true,
-    .rounds_x = true,
+    .rounds_x = GS_ROUNDS_IN_BACKWARD,
     .also_reads = 1, /* x */
     .plan = gs_layer_plan_element_wise,
     .forward = silu_forward,

@@ -250,7 +250,6 @@ gs_status gs_tensor_linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, g
     const bool rows = l->role == GS_TENSOR_ROWS, divided = gs_sequence_reduces_y(l);
     const gs_param *w = weight_of(l);
     const gs_mem b = l->params > 1 ? l->param[1].w : (gs_mem)GS_NONE, sums = unsummed(l, l->y, divided);
-    l->x = x;
     *y = l->y;
     GS_TRY(gather_x(l, pass, &x));
     if (!rows && !l->tensor->leaves)

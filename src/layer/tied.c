@@ -10,7 +10,6 @@
  *
  * Source: Press, Wolf, "Using the output embedding to improve language models" (EACL 2017).
  */
-#include "layer/memory/kept.h"
 #include "layer/make.h"
 #include "layer/sequence.h"
 #include "layer/tensor.h"
@@ -42,7 +41,6 @@ static gs_status tied_plan(gs_layer *l, gs_shape in) {
 
 static gs_status tied_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     if (l->role != GS_TENSOR_WHOLE) return gs_tensor_linear_forward(l, pass, x, y, NULL);
-    GS_TRY(gs_keep_x(l, pass, &x));
     *y = l->y;
     return l->device->ops->linear_forward(l->device, l->y, x, l->borrowed->w, GS_NONE,
                                           gs_layer_tokens(l, pass), l->in.c, l->out.c, NULL);
@@ -63,7 +61,7 @@ static const gs_layer_ops tied_ops = {
     .storage = GS_EITHER,
     .tensor = GS_TENSOR_TIED,
     .in_parts = true,
-    .rounds_x = true,
+    .rounds_x = GS_ROUNDS_IN_BOTH,
     .plan = tied_plan,
     .forward = tied_forward,
     .backward = tied_backward,

@@ -1,5 +1,4 @@
-/* Watching layers: while a layer is watched, it has another table of operations, whose forward and backward call the
- * watcher before and after the real ones. A layer that is not watched pays nothing.
+/* Watching layers: gs_layer_forward and gs_layer_backward call the watchers of a net before and after the layer's own.
  *
  * Used to measure layers (train/profile/profile_layers.c), to draw them on a timeline (train/timeline/timeline.c), and
  * to record what goes through them (train/digest/digest.c).
@@ -16,18 +15,20 @@ typedef struct gs_layer_watcher {
     void *context;
     gs_status (*before)(void *context, const gs_layer *, gs_direction, const gs_pass *, gs_mem in);
     gs_status (*after)(void *context, const gs_layer *, gs_direction, const gs_pass *, gs_mem out);
+    struct gs_layer_watcher *next; /* that began before this one, and is called inside of it */
 } gs_layer_watcher;
 
-typedef struct gs_layer_watch gs_layer_watch;
+/* From now on `watcher`, which must live as long, is called for the net and for all layers inside it. The first watcher
+ * of a net may be the first one of others too. */
+static inline void gs_layer_watch_begin(gs_layer *root, gs_layer_watcher *watcher) {
+    watcher->next = root->watchers;
+    root->watchers = watcher;
+}
 
-/* From now on `watcher` is called for the layer and for all layers inside it. One watcher at a time. GS_E_MEMORY. */
-gs_status gs_layer_watch_begin(gs_layer *root, gs_layer_watcher watcher, gs_layer_watch **out);
-
-/* Restore the layers. NULL is allowed. */
-void gs_layer_watch_end(gs_layer_watch *);
-
-/* The same once the layers are gone: there is nothing to restore. */
-void gs_layer_watch_free(gs_layer_watch *);
+/* The last one that began is called no more. */
+static inline void gs_layer_watch_end(gs_layer *root) {
+    root->watchers = root->watchers->next;
+}
 
 /* It has no work of its own to watch: its y is x, or belongs to a layer inside it. */
 static inline bool gs_layer_is_view(const gs_layer *l) {

@@ -149,16 +149,11 @@ void gs_kept_read(const gs_layer *l, gs_dx_places *p) {
 gs_status gs_keep_x(gs_layer *l, const gs_pass *pass, gs_mem *x) {
     if (l->kept.base && l->device->precision == GS_PRECISION_F32 && pass->training)
         gs_bug("layer '%s' was bound for products in 16 bits, and is trained in f32", l->name);
-    if (l->kept.base && l->device->precision != GS_PRECISION_F32) {
-        if (!l->kept_there)
-            GS_TRY(
-                l->device->ops->narrow(l->device, l->kept, *x, gs_layer_numbers(pass, l->in), l->kept_relu));
-        *x = l->kept;
-    }
     l->x = *x;
+    if (!l->kept.base || pass->tokens || l->device->precision == GS_PRECISION_F32) return GS_OK;
+    l->x = l->kept;
+    if (!l->kept_there)
+        GS_TRY(l->device->ops->narrow(l->device, l->kept, *x, gs_layer_numbers(pass, l->in), l->kept_relu));
+    if (l->ops->rounds_x == GS_ROUNDS_IN_BOTH) *x = l->kept;
     return GS_OK;
-}
-
-gs_status gs_keep_x_beside(gs_layer *l, const gs_pass *pass, gs_mem x) {
-    return gs_keep_x(l, pass, &x);
 }

@@ -40,8 +40,5 @@ static inline bool gs_y_goes(const gs_layer *l, const gs_lives *lives) {
     return l->y_place >= 0 && lives->life[l->y_place].dies < 0;
 }
 
-/* In forward of such a layer: l->x = *x = what it keeps, or x itself where it keeps nothing. */
+/* Before forward of any layer: l->x = what it keeps, or x itself where it keeps nothing. *x: what forward reads. */
 gs_status gs_keep_x(gs_layer *l, const gs_pass *pass, gs_mem *x);
-
-/* The same where forward goes on with x as it is. */
-gs_status gs_keep_x_beside(gs_layer *l, const gs_pass *pass, gs_mem x);

@@ -326,12 +326,8 @@ static gs_status place_layer(gs_layer *l, void *context) {
 gs_status gs_digest_watch(const gs_worker *w, gs_layer *net) {
     gs_digest *d = w->digest;
     if (!d) return GS_OK;
-    if (d->watched == GS_DIGEST_WATCHED)
-        return gs_fail(GS_E_USAGE, "--digest: a worker has more than %d stages or replicas of the model",
-                       GS_DIGEST_WATCHED);
-    GS_TRY(gs_layer_walk(net, place_layer, d));
-    return gs_layer_watch_begin(net, (gs_layer_watcher){d, before_layer, after_layer},
-                                &d->watch[d->watched++]);
+    gs_layer_watch_begin(net, &d->layers);
+    return gs_layer_walk(net, place_layer, d);
 }
 
 static gs_status create(gs_worker *w, gs_digest *d) {
@@ -348,6 +344,7 @@ static gs_status create(gs_worker *w, gs_digest *d) {
     d->place = calloc(count, sizeof *d->place);
     if (!d->table || !d->before || !d->passes || !d->masks || !d->layer || !d->layer_of || !d->place)
         return gs_fail(GS_E_MEMORY, "--digest: no memory for the numbers of %zu layers", layers);
+    d->layers = (gs_layer_watcher){d, before_layer, after_layer, NULL};
     d->updates = (gs_update_watcher){d, before_update, after_update};
     w->optimizer->watcher = &d->updates;
     GS_TRY(gs_digest_watch(w, m->net));
@@ -364,7 +361,6 @@ gs_status gs_digest_create(gs_worker *w) {
 
 void gs_digest_free(gs_digest *d) {
     if (!d) return;
-    for (int i = 0; i < d->watched; i++) gs_layer_watch_free(d->watch[i]);
     gs_digest_close(d);
     free(d->table);
     free(d->before);

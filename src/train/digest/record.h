@@ -30,8 +30,6 @@ void gs_digest_add_vector(gs_numbers *to, const gs_digest_vector *, const float 
 /* count numbers of parameter p of m, from its number `from` on. False: another member of the group records them. */
 bool gs_digest_add_param(gs_numbers *to, const gs_model *m, int p, const float *x, size_t from, size_t count);
 
-enum { GS_DIGEST_WATCHED = 256 /* models of a worker, at most: slots of a pipeline */ };
-
 /* Of a layer with those that are joined to it. */
 typedef struct gs_digest_layer {
     int last; /* number of the last one */
@@ -61,8 +59,7 @@ struct gs_digest {
     size_t own; /* samples of this step that are loaded */
     double scale;
     gs_update_watcher updates;
-    gs_layer_watch *watch[GS_DIGEST_WATCHED];
-    int watched;
+    gs_layer_watcher layers;
 };
 
 static inline size_t gs_digest_cells(const gs_digest *d) {

@@ -18,7 +18,8 @@ typedef struct timed {
 struct gs_timed_layers {
     gs_device *device;
     const gs_roofline *roofline;
-    gs_layer_watch *watch;
+    gs_layer *net;
+    gs_layer_watcher watcher;
     double inside; /* seconds of the layers inside of the one that runs: its own time is the rest */
     int count;
     timed *layer; /* by its number */
@@ -131,12 +132,15 @@ gs_status gs_timed_layers_begin(gs_worker *w, const gs_roofline *roofline, gs_ti
     all->roofline = roofline;
     all->count = count;
     (void)gs_layer_walk(w->model->net, note_one, all);
-    return gs_layer_watch_begin(w->model->net, (gs_layer_watcher){all, before, after}, &all->watch);
+    all->net = w->model->net;
+    all->watcher = (gs_layer_watcher){all, before, after, NULL};
+    gs_layer_watch_begin(all->net, &all->watcher);
+    return GS_OK;
 }
 
 void gs_timed_layers_end(gs_timed_layers *all) {
     if (!all) return;
-    gs_layer_watch_end(all->watch);
+    if (all->net) gs_layer_watch_end(all->net);
     free(all->layer);
     free(all);
 }

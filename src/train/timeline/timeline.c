@@ -174,6 +174,7 @@ static gs_status create(gs_worker *w, gs_timeline **out) {
     t->last = w->settings->trace.last;
     t->sync = (gs_sync_observer){.context = t, .moved = see_move};
     t->loader = (gs_loader_observer){t, see_gathered};
+    t->layers = (gs_layer_watcher){t, before_layer, after_layer, NULL};
     GS_TRY(gs_timeline_memory_create(&t->memory, w->model));
     return agree_on_beginning(t);
 }
@@ -187,8 +188,7 @@ gs_status gs_timeline_create(gs_worker *w, gs_timeline **out) {
 }
 
 static void stop_watching(gs_timeline *t) {
-    gs_layer_watch_end(t->layers);
-    t->layers = NULL;
+    gs_layer_watch_end(t->worker->model->net);
     t->worker->sync->observer = NULL;
     t->worker->device->away_watch = (gs_away_watch){0};
     t->recording = false;
@@ -222,7 +222,7 @@ gs_status gs_timeline_step_begins(gs_worker *w) {
     if (!t || step < t->first || step > t->last) return GS_OK;
     if (step == t->first) gs_loader_watch(w->loader, &t->loader);
     GS_TRY(w->device->ops->finish(w->device)); /* what the step before has left */
-    GS_TRY(gs_layer_watch_begin(w->model->net, (gs_layer_watcher){t, before_layer, after_layer}, &t->layers));
+    gs_layer_watch_begin(w->model->net, &t->layers);
     w->sync->observer = &t->sync;
     w->device->away_watch = (gs_away_watch){see_away, t, step};
     t->step = step;

@@ -46,7 +46,7 @@ struct gs_timeline {
     double began;         /* the moment when training began */
     bool recording;       /* the worker is in a recorded step ... */
     uint64_t step;        /* ... this one */
-    gs_layer_watch *layers;
+    gs_layer_watcher layers;
     double *layer_start; /* by a layer's number */
     gs_sync_observer sync;
     gs_loader_observer loader;
