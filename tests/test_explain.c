@@ -38,10 +38,13 @@ TEST(fit_finds_what_an_array_is_made_of) {
     assert_false(gs_fit_solve(&none, c, &rest)); /* no equations */
 }
 
+/* The timeline of a log watches the same layers. */
 TEST(a_run_and_its_layout_are_the_same) {
     const char *one = gs_test_format("%s/one", gs_test_folder());
     const char *two = gs_test_format("%s/two", gs_test_folder());
-    gs_test_program_prints(0, "sha256", "%s --digest %s", RUN, one);
+    const char *log = gs_test_format("%s/log", gs_test_folder());
+    gs_test_program_prints(0, "sha256", "%s --digest %s --log %s --trace-steps 2", RUN, one, log);
+    assert_has(gs_test_text(in_folder(log, "trace.json"), NULL), "1.linear");
     gs_test_program_prints(0, "sha256", "launch -n 2 -- %s --digest %s", RUN, two);
     gs_test_program_prints(0,
                            "no difference beyond rounding\n  These runs are compared up to rounding: train ",
@@ -351,6 +354,5 @@ TEST(wrong_use_gets_a_sentence) {
     gs_test_program_prints(1, "cannot read", "explain %s %s", folder, folder);
     gs_test_program_prints(2, "does not work with --sync local", "%s --sync local --every 2 --digest %s/a",
                            RUN, folder);
-    gs_test_program_prints(2, "both watch the layers", "%s --log %s/log --digest %s/b", RUN, folder, folder);
     gs_test_program_prints(1, "cannot make the folder", "%s --digest %s/none/c", RUN, folder);
 }

@@ -74,7 +74,6 @@ static const gs_layout_source source = {layers, call};
 static double seconds_of_batch(size_t batch, const char *model, const char *layout, int cores, made_up *m,
                                gs_layout_cost *cost) {
     gs_settings s = gs_settings_default();
-    gs_model *plan;
     gs_layout l;
     s.model = model;
     s.layout = layout;
@@ -90,7 +89,7 @@ static double seconds_of_batch(size_t batch, const char *model, const char *layo
                              .update = UPDATE,
                              .data = DATA,
                              .loader = LOADER}};
-    plan = gs_test_plan(model, image);
+    gs_model *plan = gs_test_plan(model, image);
     assert_ok(gs_layout_predict(&m->parts, &s, plan, batch, cost));
     gs_model_free(plan);
     for (int i = 0; i < 2; i++) gs_layer_times_free(&m->times[i]);

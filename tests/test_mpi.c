@@ -143,14 +143,13 @@ TEST(mpirun_trains_as_one_worker_does) {
     gs_result alone = gs_test_train(&s);
     float *weights = malloc(alone.params * sizeof *weights);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gs_model *plan;
         const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
         gs_test_shell_output(0,
                              MPIRUN "-n %d %s/gradsum train --model '%s' --devices %s --sync %s --batch 101 "
                                     "--steps 6 --threads 1 --save %s",
                              cases[i].processes, GS_BUILD_DIR, s.model, cases[i].devices, cases[i].sync,
                              path);
-        plan = gs_test_plan(s.model, (gs_shape){1, 28, 28, 0});
+        gs_model *plan = gs_test_plan(s.model, (gs_shape){1, 28, 28, 0});
         assert_ok(gs_safetensors_load(path, plan, weights));
         gs_model_free(plan);
         for (size_t k = 0; k < alone.params; k++) assert_near(weights[k], alone.weights[k], 2e-6, 0);

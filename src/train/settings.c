@@ -199,18 +199,13 @@ static gs_status check_state(const gs_settings *s) {
     return GS_OK;
 }
 
-/* Layers have one watcher at a time; and where each worker goes on by itself, steps are not those of one. */
+/* Where each worker goes on by itself, steps are not those of one. */
 static gs_status check_digest(const gs_settings *s) {
     const gs_strategy *chosen = gs_strategy_of(s);
-    if (!s->digest) return GS_OK;
-    if (chosen->apart)
-        return gs_fail(GS_E_USAGE,
-                       "--digest records steps that all workers make together: it does not work with %s",
-                       chosen->option);
-    if (!s->trace.first) return GS_OK;
+    if (!s->digest || !chosen->apart) return GS_OK;
     return gs_fail(GS_E_USAGE,
-                   "--digest and the timeline of --log both watch the layers; use only one of them, "
-                   "or --trace-steps none");
+                   "--digest records steps that all workers make together: it does not work with %s",
+                   chosen->option);
 }
 
 /* ---- what does not go together ---- */
