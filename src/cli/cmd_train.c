@@ -44,40 +44,32 @@ static gs_status begin_record(record *r, gs_settings *s, int argc, char **argv, 
     return gs_log_open(&options, &r->log);
 }
 
-/* Train, and finish the log; true if there was none to be written, or all of it was. */
-static gs_status train(const gs_settings *s, record *r, const gs_observer *progress, gs_result *result,
-                       bool *logged) {
-    gs_observer observer = r->log ? gs_log_observer(r->log) : *progress;
-    gs_status status = gs_train(s, &observer, result);
-    if (r->log) gs_log_end(r->log, status, result);
-    *logged = !r->log || !gs_log_failed(r->log);
-    gs_log_free(r->log);
-    return status;
-}
-
-/* The same in an elastic launch, from generation to generation (launch/elastic.c). *let_go: the others go on without
- * this process. */
-static gs_status train_on(gs_settings *s, record *r, const gs_observer *progress, gs_result *result,
-                          bool *logged, bool *let_go) {
+/* Train, in an elastic launch from generation to generation (launch/elastic.c), and finish the log. *let_go: the others
+ * go on without this process; *logged: there was no log to be written, or all of it was. */
+static gs_status train(gs_settings *s, record *r, const gs_observer *progress, gs_result *result,
+                       bool *logged, bool *let_go) {
     static gs_rendezvous processes; /* what is said after the run asks for it too */
-    processes = *s->processes;
-    *let_go = false;
-    if (!gs_launch_is_elastic()) return train(s, r, progress, result, logged);
-    GS_TRY(gs_carry_create(&s->carry));
-    if (s->exact) gs_launch_say_exact();
-    s->processes = &processes;
-    s->regrouped = gs_launch_is_later();
-    gs_status status;
+    const gs_observer observer = r->log ? gs_log_observer(r->log) : *progress;
     gs_launch_answer answer = GS_LAUNCH_GOES_ON;
-    while ((status = train(s, r, progress, result, logged)) == GS_E_PEER && answer == GS_LAUNCH_GOES_ON) {
-        answer = gs_launch_next(&processes);
-        if (answer != GS_LAUNCH_GOES_ON) break;
+    gs_status status;
+    if (gs_launch_is_elastic()) {
+        GS_TRY(gs_carry_create(&s->carry));
+        if (s->exact) gs_launch_say_exact();
+        processes = *s->processes;
+        s->processes = &processes;
+        s->regrouped = gs_launch_is_later();
+    }
+    while ((status = gs_train(s, &observer, result)) == GS_E_PEER && s->carry &&
+           (answer = gs_launch_next(&processes)) == GS_LAUNCH_GOES_ON) {
         s->regrouped = true;
         gs_result_free(result);
     }
     *let_go = answer == GS_LAUNCH_LETS_GO;
     gs_carry_free(s->carry);
     s->carry = NULL;
+    if (r->log) gs_log_end(r->log, status, result);
+    *logged = !r->log || !gs_log_failed(r->log);
+    gs_log_free(r->log);
     return status;
 }
 
@@ -302,7 +294,7 @@ static void tell_stopped(const gs_settings *s, const gs_result *r) {
 static int run(gs_settings *s, record *log, gs_progress *progress, int argc, char **argv) {
     gs_observer observer = gs_progress_observer(progress);
     gs_result result = {0};
-    bool logged, let_go;
+    bool logged = true, let_go = false;
     s->record = log->folder != NULL;
     gs_status status = gs_launch_is_elastic() ? gs_carry_check(s) : GS_OK;
     if (status == GS_OK) status = begin_record(log, s, argc, argv, &observer);
@@ -312,7 +304,7 @@ static int run(gs_settings *s, record *log, gs_progress *progress, int argc, cha
     if (progress->bar && s->processes->rank == 0)
         gs_working(NULL, 0, "preparing the run%s",
                    s->pipeline > 1 ? ": the times of its layers say where the pipeline is cut" : "");
-    status = train_on(s, log, &observer, &result, &logged, &let_go);
+    status = train(s, log, &observer, &result, &logged, &let_go);
     if (let_go) return GS_EXIT_OK;
     if (status != GS_OK && result.weights) return not_saved(progress, status, &result);
     if (status != GS_OK) return fail(progress, status, &result);
