@@ -113,11 +113,11 @@ static void free_zero(gs_worker *w) {
 
 static gs_status add(gs_worker *w, int k) {
     gs_zero *z = w->reducer_state;
-    const gs_job whole = {
+    gs_job job = {
         .what = GS_ZERO_REDUCE, .part = k, .first = true, .last = k + 1 == gs_order_leaves(&w->order)};
     if (z->stage > 1) GS_TRY(gs_zero_attend(z));
     GS_TRY(gs_zero_add_tail(z));
-    if (z->stage == 1) GS_TRY(gs_zero_run(z, &whole));
+    for (; job.unit < z->own->count && z->stage == 1; job.unit++) GS_TRY(gs_zero_run(z, &job));
     z->leaf = k + 1;
     return GS_OK;
 }
