@@ -3,15 +3,15 @@
 # a change that removes lines lowers it, and one that adds lines first removes as many elsewhere in that part.
 # Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text.
 limits='
-src/train           20570
+src/train           20529
 src/comm            13214
-src/cli             12687
+src/cli             12679
 src/explain          2901
 cpu+cl              17221
 the-rest-of-src     23988
-src+cpu+cl          90581
+src+cpu+cl          90532
 tests               46749
-lessons             47961
+lessons             47960
 '
 code() {
     find "$@" -type f \( -name '*.[ch]' -o -name '*.cc' -o -name '*.cl' -o -name '*.clh' \) -exec cat {} + | wc -l

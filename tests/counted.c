@@ -37,7 +37,7 @@ static gs_status train(gs_comm *comm, void *context) {
     gs_result r = {0};
     gs_counted_begin(&me, comm, run->counts);
     GS_TRY(gs_worker_create(&w, &run->settings, "cpu", &me.comm, 1, GS_NOT_SCALED, run->train, run->test));
-    const gs_status status = gs_train_epochs(&w, NULL, &r);
+    const gs_status status = gs_train_epochs(&w, &r);
     run->bytes[comm->rank] = atomic_load(&me.bytes);
     run->measured[comm->rank] = w.measured.sent / (double)r.steps;
     run->sent[comm->rank] = r.sent;

@@ -102,7 +102,7 @@ static gs_status train(gs_comm *comm, void *context) {
     gs_worker w;
     GS_TRY(gs_worker_create(&w, &t->settings, "cpu", comm, 1, GS_NOT_SCALED, t->set, t->set));
     gs_status status = change_model(&w);
-    if (status == GS_OK) status = gs_train_epochs(&w, NULL, &t->result[comm->rank]);
+    if (status == GS_OK) status = gs_train_epochs(&w, &t->result[comm->rank]);
     gs_worker_free(&w);
     return status;
 }

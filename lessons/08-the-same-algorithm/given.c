@@ -1,5 +1,6 @@
 /* Lab 8, as given: what else --exact and --verify need. */
 #include "tasks.h"
+#include "train/hooks.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -78,9 +79,7 @@ void lab_install(void) {
     (void)gs_strategy_replace(of_lab.name, &of_lab);
 }
 
-/* ---- --verify ---- */
-
-/* The checksums of this worker's tensors go to all; then each looks at all of them. */
+/* --verify: the checksums of this worker's tensors go to all; then each looks at all of them. */
 static gs_status compare(const gs_worker *w, const float *weights, uint32_t *mine, uint32_t *all) {
     const gs_model *m = w->model;
     int worker = 0, tensor = 0;
@@ -97,18 +96,18 @@ static gs_status compare(const gs_worker *w, const float *weights, uint32_t *min
                    m->param[tensor]->name);
 }
 
-gs_status gs_verify(gs_worker *w) {
-    uint64_t every = w->settings->verify;
+static gs_status verify(gs_worker *w, gs_event *e) {
+    (void)e;
+    const size_t every = w->settings->verify, count = (size_t)w->model->param_count;
     if (every == 0 || w->step % every != 0 || w->comm->size == 1) return GS_OK;
-    size_t count = (size_t)w->model->param_count;
-    uint32_t *mine = calloc(count, sizeof *mine);
-    uint32_t *all = calloc(count * (size_t)w->comm->size, sizeof *all);
+    uint32_t *mine = calloc(count * (size_t)(1 + w->comm->size), sizeof *mine); /* and behind them all */
     float *weights = malloc(w->model->params * sizeof *weights + 1);
-    gs_status status = mine && all && weights ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for --verify");
-    if (status == GS_OK) status = gs_model_read_weights(w->model, weights);
-    if (status == GS_OK) status = compare(w, weights, mine, all);
+    gs_status status = mine && weights ? gs_model_read_weights(w->model, weights)
+                                       : gs_fail(GS_E_MEMORY, "no memory for --verify");
+    if (status == GS_OK) status = compare(w, weights, mine, mine + count);
     free(mine);
-    free(all);
     free(weights);
     return status;
 }
+
+const gs_hook gs_hook_verify = {.after_step = verify};

@@ -135,7 +135,7 @@ static void text_workers(const gs_settings *s, const gs_worker *w) {
                   w->comm->ops->name, hosts ? ": shared memory in each machine, Gloo between them" : "",
                   gs_modes_sum(s));
     gs_print_devices(w);
-    if (gs_stages_of(s) > 1 || s->zero) gs_print_fact("sums", "of gradients: %s", gs_sums_text(w, sums));
+    if (gs_replica_size(s) > 1 || s->zero) gs_print_fact("sums", "of gradients: %s", gs_sums_text(w, sums));
 }
 
 /* The optimiser with those of its numbers that it takes. */

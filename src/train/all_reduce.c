@@ -43,8 +43,8 @@ static gs_status sum_whole(gs_worker *w) {
 
 /* ---- in a pipeline ---- */
 
-/* With --exact by the levels of the tree above those that one pipeline has added. */
-gs_status gs_sum_range(gs_worker *w, size_t first, size_t count) {
+/* Of a range of the gradients: with --exact by the levels of the tree above those that one pipeline has added. */
+static gs_status sum_range(gs_worker *w, size_t first, size_t count) {
     gs_comm *c = w->groups.comm[GS_DP];
     const gs_mem place = gs_at(w->holding.gradients, first);
     if (count == 0 || c->size == 1) return GS_OK;
@@ -61,15 +61,15 @@ gs_status gs_sum_range(gs_worker *w, size_t first, size_t count) {
 gs_status gs_sum_states(gs_worker *w) {
     const gs_holding *own = &w->holding;
     const bool has_counts = w->groups.place.stage == w->groups.layout.pp - 1;
-    for (int i = 0; i < own->states; i++) GS_TRY(gs_sum_range(w, own->state[i].at, own->state[i].count));
-    return has_counts ? gs_sum_range(w, own->counts, GS_STATS) : GS_OK;
+    for (int i = 0; i < own->states; i++) GS_TRY(sum_range(w, own->state[i].at, own->state[i].count));
+    return has_counts ? sum_range(w, own->counts, GS_STATS) : GS_OK;
 }
 
 static gs_status finish(gs_worker *w) {
     if (w->reducer_state) return gs_overlap_finish(w->reducer_state); /* most of it is done by now */
     if (!gs_has_stages(w)) return sum_whole(w);
     for (int i = 0; i < w->holding.count; i++)
-        GS_TRY(gs_sum_range(w, w->holding.unit[i].at, w->holding.unit[i].count));
+        GS_TRY(sum_range(w, w->holding.unit[i].at, w->holding.unit[i].count));
     return gs_sum_states(w);
 }
 

@@ -68,9 +68,9 @@ gs_status gs_largest_piece(const gs_settings *s, gs_shape in, size_t *most) {
 static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     const gs_strategy *strategy = gs_strategy_of(s);
     size_t most = s->micro_batch ? s->micro_batch : GLOBAL_MOST;
-    const int groups = workers / gs_stages_of(s);
+    const int groups = workers / gs_replica_size(s);
     size_t part = (batch + (size_t)groups - 1) / (size_t)groups;
-    if (s->exact && s->zero && gs_stages_of(s) == 1)
+    if (s->exact && s->zero && gs_replica_size(s) == 1)
         return gs_fail(
             GS_E_USAGE,
             "--batch-norm global does not work with %s: a batch's %d virtual shards are computed one after "

@@ -15,6 +15,7 @@
  *
  * Inference with such weights fails likewise: its numbers would say nothing.
  */
+#include "train/hooks.h"
 #include "train/internal.h"
 
 #include <inttypes.h>
@@ -70,13 +71,22 @@ static gs_status fail_together(gs_worker *w, uint64_t step, const char *what, do
     return fail(w, step, what, found);
 }
 
-bool gs_is_hopeless(const gs_worker *w) {
+/* In f16: no loss scale suits. All workers find the same. */
+static bool is_hopeless(const gs_worker *w) {
     return !w->settings->keep_going && w->optimizer->loss_scale.floored >= GS_LOSS_SCALE_HOPELESS;
 }
 
-gs_status gs_check_divergence(gs_worker *w) {
+/* Workers that differ between steps tell each other by the request to stop. */
+static gs_status after_step(gs_worker *w, gs_event *e) {
+    e->diverged = (gs_watch_loss(w, e->score.loss, w->step) || is_hopeless(w)) && !w->strategy->apart;
+    return GS_OK;
+}
+
+/* Fails on all workers if any of them has seen a loss that was not finite. */
+static gs_status after_steps(gs_worker *w, gs_event *e) {
+    gs_watch_loss(w, e->total.loss, w->step);
     if (w->settings->keep_going) return GS_OK;
-    if (gs_is_hopeless(w)) {
+    if (is_hopeless(w)) {
         GS_TRY(gs_comm_barrier(w->comm));
         w->diverged.together = true;
         w->diverged.step = w->step;
@@ -95,10 +105,13 @@ gs_status gs_check_divergence(gs_worker *w) {
     return fail_together(w, (uint64_t)first, "the loss", loss);
 }
 
-gs_status gs_check_test_loss(gs_worker *w, double loss) {
-    if (w->settings->keep_going || isfinite(loss)) return GS_OK;
-    return fail_together(w, w->step, "the test loss after it", loss);
+static gs_status after_test(gs_worker *w, gs_event *e) {
+    if (w->settings->keep_going || isfinite(e->test.loss)) return GS_OK;
+    return fail_together(w, w->step, "the test loss after it", e->test.loss);
 }
+
+const gs_hook gs_hook_divergence = {
+    .after_step = after_step, .after_steps = after_steps, .after_test = after_test};
 
 /* The first value that is not finite, and the parameter that holds it; NULL: there is none. */
 static const float *find_bad(const gs_model *m, const float *weights, const char **name) {

@@ -135,8 +135,7 @@ gs_status gs_evaluate_classes(gs_worker *w, const gs_dataset *set, gs_score *sco
     if (w->comm->rank == 0 && has_no_stop(w)) gs_test_has_no_stop = 1;
     for (size_t b = mine.first; b < mine.first + mine.count && status == GS_OK; b++) {
         if (stops_before(w, stats + b * GS_STATS)) break;
-        if (w->observer && w->observer->testing)
-            w->observer->testing(w->observer->context, b - mine.first, mine.count);
+        if (w->observer->testing) w->observer->testing(w->observer->context, b - mine.first, mine.count);
         status = in_stages ? score_block_in_stages(w, set, b, stats + b * GS_STATS)
                            : score_block(w, set, b, stats + b * GS_STATS, ranking);
     }
@@ -170,8 +169,7 @@ gs_status gs_predict(gs_worker *w, const gs_dataset *set, float *logits) {
     for (size_t b = mine.first; b < mine.first + mine.count; b++) {
         gs_pass pass;
         gs_mem out;
-        if (w->observer && w->observer->testing)
-            w->observer->testing(w->observer->context, b - mine.first, mine.count);
+        if (w->observer->testing) w->observer->testing(w->observer->context, b - mine.first, mine.count);
         GS_TRY(forward_block(w, set, b, &pass, &out));
         float *to = logits + b * w->eval_block * classes;
         GS_TRY(w->device->ops->read(w->device, to, out, pass.n * classes * sizeof(float)));

@@ -26,10 +26,10 @@ gs_status gs_book_host(gs_worker *, gs_memory_kind, void *memory, size_t bytes);
 /* malloc, and booked; in a rehearsal no memory. It may be freed with free when the worker goes. NULL: there is none. */
 void *gs_host_alloc(gs_worker *, gs_memory_kind, size_t bytes);
 
-/* ---- epochs.c ---- */
+/* ---- worker.c ---- */
 
-/* After the worker: what its strategy and its reducer keep, and worker->sync. */
-gs_status gs_make_strategy(gs_worker *);
+/* What its steps need: what strategy, reducer and tensor group keep, and worker->sync. */
+gs_status gs_prepare_steps(gs_worker *);
 
 /* ---- evaluate.c ---- */
 
@@ -168,14 +168,8 @@ gs_status gs_report_workers(gs_worker *, const gs_measured *since, double second
 /* The devices of all workers, in the same way. */
 gs_status gs_report_devices(gs_worker *, gs_device_report **out);
 
-/* ---- record.c: what settings->record tells the observer; nothing without it. All workers call all of them. ---- */
-
-/* After the barrier before the first step. */
-gs_status gs_record_start(gs_worker *, const gs_observer *);
-
-/* After an epoch that took `seconds` and began with what `since` says. last: the run ends here. */
-gs_status gs_record_epoch(gs_worker *, const gs_observer *, int epoch, const gs_measured *since,
-                          double seconds, bool last);
+/* What the steps of a run took: times, messages, and what strategy and reducer report. All workers call it. */
+gs_status gs_report_steps(gs_worker *, gs_result *);
 
 /* Has each worker a part of the weights alone? Then all take part where they are put together (gs_holding_weights). */
 static inline bool gs_weights_are_divided(const gs_model *m) {
@@ -187,25 +181,11 @@ static inline bool gs_weights_are_divided(const gs_model *m) {
 /* GS_E_USAGE: a number is set that the optimiser does not take, such as Adam with --momentum. */
 gs_status gs_check_optimizer(const gs_settings *);
 
-/* ---- verify.c ---- */
-
-/* After a step, every --verify steps: GS_E_DIFFER naming step, worker and layer if not all workers have the
- * same weights. */
-gs_status gs_verify(gs_worker *);
-
 /* ---- diverged.c: GS_E_DIVERGED, or with --keep-going nothing ---- */
 
 /* The loss of step `step` (from 1), as this worker knows it. True if this one or an earlier one is not finite: the run
  * must end. */
 bool gs_watch_loss(gs_worker *, double loss, uint64_t step);
-/* In f16: no loss scale suits (diverged.c). All workers find the same. */
-bool gs_is_hopeless(const gs_worker *);
-
-/* At the end of an epoch, on all workers: fails on all of them if any of them has seen a loss that was not finite. */
-gs_status gs_check_divergence(gs_worker *);
-
-/* Checks the loss on the test set. All workers call it, with the same loss. */
-gs_status gs_check_test_loss(gs_worker *, double loss);
 
 /* Checks what was read from settings->load. Never fails; if the run diverges, the message then says that the file is to
  * blame. */

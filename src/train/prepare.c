@@ -16,9 +16,9 @@ gs_status gs_run_check_sizes(const gs_run *run, const gs_settings *s, int worker
         return gs_fail(GS_E_USAGE,
                        "--batch %zu is larger than the training set, which has %zu sample%s (--batch all)",
                        batch, count, gs_s(count));
-    const int stages = gs_stages_of(s);
-    if (workers % stages != 0) return GS_OK; /* gs_check_workers says so, or others are yet to come */
-    workers = workers > stages ? workers / stages : 1; /* that have samples of their own */
+    const int spread = gs_replica_size(s);
+    if (workers % spread != 0) return GS_OK; /* gs_check_workers says so, or others are yet to come */
+    workers = workers > spread ? workers / spread : 1; /* that have samples of their own */
     if ((size_t)workers > count)
         return gs_fail(GS_E_USAGE, "there are %d workers, but only %zu sample%s to train on", workers, count,
                        gs_s(count));
@@ -30,7 +30,7 @@ gs_status gs_run_check_sizes(const gs_run *run, const gs_settings *s, int worker
         return gs_fail(GS_E_USAGE, "--%s %d: more passes than the %zu sample%s in a %s's part of the batch",
                        s->pipeline > 1 ? "micro-batches" : "accumulate", gs_passes(s), share, gs_s(share),
                        s->pipeline > 1 ? "pipeline"
-                       : stages > 1    ? "group"
+                       : spread > 1    ? "group"
                                        : "worker");
     return GS_OK;
 }
@@ -108,7 +108,6 @@ static void count_threads(gs_run *run) {
 
 gs_status gs_run_prepare(gs_run *run) {
     gs_settings *s = &run->settings;
-    char ended[GS_RUN_HAS_ENDED];
     if (s->train_set) s->data = s->train_set->name; /* for messages and logs */
     GS_TRY(gs_check_each_setting(s));
     if (run->job == JOB_TRAIN) GS_TRY(gs_layout_settle(s));
@@ -149,7 +148,7 @@ gs_status gs_run_prepare(gs_run *run) {
     }
     if (run->job == JOB_TRAIN) {
         GS_TRY(gs_run_check_sizes(run, s, run->local));
-        if (!run->state || !gs_state_has_ended(run->state, s, ended, sizeof ended))
+        if (!run->state || !gs_state_has_ended(run->state, s, NULL, 0))
             GS_TRY(gs_check_rates(s, run->train_set->count));
     }
     if (!s->save) return GS_OK;

@@ -46,8 +46,6 @@ static inline gs_status gs_spread(gs_worker *w) {
     return w->reducer->spread && !w->optimizer->loss_scale.skipped ? w->reducer->spread(w) : GS_OK;
 }
 
-/* For both, in a pipeline: a range of this worker's gradients = its sum over the replicas of the stage. */
-gs_status gs_sum_range(gs_worker *, size_t first, size_t count);
-
-/* The same of the layers' state of all its runs, and of the counts where it has them. */
+/* For both, in a pipeline: the layers' state of all runs of this worker, and the counts where it has them, become their
+ * sums over the replicas of the stage. */
 gs_status gs_sum_states(gs_worker *);

@@ -4,7 +4,7 @@
 
 #include "core/shard.h"
 #include "optim/away.h"
-#include "train/elastic/carry.h"
+#include "train/hooks.h"
 #include "train/internal.h"
 #include "train/memory/memory.h"
 #include "train/run.h"
@@ -108,9 +108,8 @@ static gs_status rehearse(gs_worker *w) {
         GS_TRY(rehearse_piece(w, w->schedule.most));
         GS_TRY(gs_optimizer_warm_up(o));
     }
-    GS_TRY(gs_make_strategy(w));
-    GS_TRY(gs_checkpoints_create(w));
-    GS_TRY(gs_carry_book(w));
+    GS_TRY(gs_prepare_steps(w));
+    GS_HOOKS(book, w);
     for (uint64_t i = 0; i * epoch < steps && i < (w->device->offload ? 3 : 1); i++) {
         GS_TRY(rehearse_epoch(w, steps < epoch ? steps : epoch, steps >= epoch));
         if (i == 0 && keeps) GS_TRY(rehearse_weights(w));

@@ -53,7 +53,7 @@ static gs_status work(gs_run_worker *me) {
                             run->train_set, run->test_set));
     me->worker.cpus = me->result.cpus = me->cpus;
     me->worker.run = run;
-    me->worker.observer = me->comm->rank == 0 ? run->observer : NULL;
+    if (me->comm->rank == 0 && run->observer) me->worker.observer = run->observer;
     me->worker.planned = me->planned.use;
     me->worker.fit = run->fit;
     me->worker.cut = run->cut.runs > 0 ? &run->cut : NULL;
@@ -61,10 +61,11 @@ static gs_status work(gs_run_worker *me) {
     GS_TRY(gs_agree(&me->worker, &me->found_by_all));
     if (run->job == JOB_TRAIN) GS_TRY(gs_run_check_sizes(run, &run->settings, me->comm->size));
     me->found_by_all = false;
+    gs_checkpoint_let_go(); /* all have loaded what --resume has found */
     if (run->job == JOB_EVAL)
         GS_TRY(evaluate(me));
     else
-        GS_TRY(gs_train_epochs(&me->worker, run->observer, &me->result));
+        GS_TRY(gs_train_epochs(&me->worker, &me->result));
     GS_TRY(gs_count_skipped(me->comm, run->train_set, &me->result));
     return gs_count_skipped(me->comm, run->test_set, &me->result);
 }

@@ -302,7 +302,7 @@ gs_status gs_check_settings(const gs_settings *s) {
 
 /* With --exact a worker goes through its virtual shards one after the other: as many passes as it has of them. */
 static gs_status check_passes(const gs_settings *s, int workers) {
-    const int passes = GS_EXACT_SHARDS / (workers / gs_stages_of(s));
+    const int passes = GS_EXACT_SHARDS / (workers / gs_replica_size(s));
     if (s->accumulate <= passes) return GS_OK;
     return gs_fail(
         GS_E_USAGE,
@@ -324,7 +324,7 @@ gs_status gs_check_pauses(const gs_settings *s, int workers) {
 gs_status gs_check_workers(const gs_settings *s, const gs_dataset *train_set, int workers) {
     const gs_strategy *strategy = gs_strategy_of(s);
     GS_TRY(gs_layout_check_workers(s, workers, "--devices or launch -n"));
-    if (s->exact && gs_stages_of(s) == 1 && GS_EXACT_SHARDS % workers != 0)
+    if (s->exact && gs_replica_size(s) == 1 && GS_EXACT_SHARDS % workers != 0)
         return gs_fail(
             GS_E_USAGE,
             "%s: there are %d workers; wanted 1, 2, 4 or 8, so that the %d virtual shards of a batch divide "

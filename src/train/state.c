@@ -21,10 +21,6 @@ void gs_state_free(gs_state *s) {
     free(s);
 }
 
-size_t gs_state_bytes(const gs_state *s) {
-    return (size_t)s->vectors * s->params * sizeof(float);
-}
-
 static gs_status make_vectors(gs_state *s, int count, size_t params) {
     s->params = params;
     for (s->vectors = 0; s->vectors < count; s->vectors++)
@@ -69,26 +65,17 @@ const char *gs_state_option(const gs_state *s, const char *name) {
 
 /* ---- written ---- */
 
-static gs_status make(gs_worker *w, gs_state *s) {
+gs_status gs_state_create(gs_worker *w, gs_state **out) {
+    *out = NULL;
+    if (w->comm->rank != 0) return GS_OK;
     const gs_settings settings = with_numbers(w->settings, w->train_set->count);
+    gs_state *s = *out = calloc(1, sizeof *s);
+    if (!s) return gs_fail(GS_E_MEMORY, "no memory for the state of a run");
     s->samples = w->train_set->count;
     s->data = gs_data_checksum(w->train_set);
     s->options = options_of(&settings);
     GS_TRY(make_vectors(s, w->optimizer->vectors, gs_model_whole(w->model)->params));
-    return gs_book_host(w, GS_MEMORY_OPTIMIZER, s, gs_state_bytes(s));
-}
-
-gs_status gs_state_create(gs_worker *w, gs_state **out) {
-    *out = NULL;
-    if (w->comm->rank != 0) return GS_OK;
-    gs_state *s = calloc(1, sizeof *s);
-    if (!s) return gs_fail(GS_E_MEMORY, "no memory for the state of a run");
-    gs_status status = make(w, s);
-    if (status == GS_OK)
-        *out = s;
-    else
-        gs_state_free(s);
-    return status;
+    return gs_book_host(w, GS_MEMORY_OPTIMIZER, s, (size_t)s->vectors * s->params * sizeof(float));
 }
 
 gs_status gs_state_fill(gs_worker *w, gs_state *s) {
@@ -100,11 +87,6 @@ gs_status gs_state_fill(gs_worker *w, gs_state *s) {
     s->loss_scale = o->loss_scale.scale;
     s->good = o->loss_scale.good;
     return GS_OK;
-}
-
-gs_status gs_state_take(gs_worker *w, gs_state **out) {
-    GS_TRY(gs_state_create(w, out));
-    return gs_state_fill(w, *out);
 }
 
 cJSON *gs_state_json(const gs_state *s) {
@@ -242,8 +224,8 @@ gs_status gs_state_check_option(const char *path, const gs_state *state, const g
                    o->name, now, path, o->name, gs_printable(kept));
 }
 
-gs_status gs_state_check(const char *path, const gs_state *state, const gs_settings *s,
-                         const gs_dataset *train_set) {
+static gs_status check(const char *path, const gs_state *state, const gs_settings *s,
+                       const gs_dataset *train_set) {
     for (const gs_run_option *o = gs_run_table; o->name; o++)
         GS_TRY(gs_state_check_option(path, state, o, s));
     if (state->samples != train_set->count)
@@ -337,7 +319,7 @@ gs_status gs_state_check_run(const gs_settings *s, const gs_saved *saved, const 
     gs_model *plan;
     GS_TRY(check_same_scaling(s, "mean", &s->mean, &saved->scaling.mean));
     GS_TRY(check_same_scaling(s, "std", &s->std, &saved->scaling.std));
-    GS_TRY(gs_state_check(s->resume, state, s, train_set));
+    GS_TRY(check(s->resume, state, s, train_set));
     GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = train_set->shape}, &plan));
     gs_status status = gs_state_load(s->resume, plan, s, state);
     gs_model_free(plan);

@@ -41,15 +41,10 @@ typedef struct gs_state {
 
 void gs_state_free(gs_state *); /* NULL is allowed */
 
-/* Of its vectors, on the host. */
-size_t gs_state_bytes(const gs_state *);
-
 /* ---- written ---- */
 
-/* Between two steps. All workers call it; *out: rank 0's, else NULL. */
-gs_status gs_state_take(gs_worker *, gs_state **out);
-
-/* The same in two parts: its memory, on rank 0 (else NULL); and what the worker has now. */
+/* Its memory, on rank 0 (else *out is NULL), to be freed in any case; and, between two steps, what the worker has now.
+ * All workers call them. */
 gs_status gs_state_create(gs_worker *, gs_state **out);
 gs_status gs_state_fill(gs_worker *, gs_state *);
 
@@ -73,18 +68,14 @@ gs_status gs_state_load(const char *path, const gs_model *, const gs_settings *,
 /* The text of an option of the run; NULL: it had its default. */
 const char *gs_state_option(const gs_state *, const char *name);
 
-/* GS_E_USAGE: the settings or the training set are not those of the run, where they must be (gs_resume in
- * options/options.h). The message names the option and both values. */
-gs_status gs_state_check(const char *path, const gs_state *, const gs_settings *,
-                         const gs_dataset *train_set);
-
-/* The same of one option alone. */
+/* GS_E_USAGE: this option is not that of the run, where it must be (gs_resume in options/options.h). The message names
+ * the option and both values. */
 gs_status gs_state_check_option(const char *path, const gs_state *, const struct gs_run_option *,
                                 const gs_settings *);
 
 enum { GS_RUN_HAS_ENDED = 700 }; /* bytes of the next sentence, at most */
 
-/* Has it done all steps that these settings want? Then `text` says so, and how to go on. */
+/* Has it done all steps that these settings want? Then `text` says so, and how to go on; size 0: NULL. */
 bool gs_state_has_ended(const gs_state *, const gs_settings *, char *text, size_t size);
 
 /* ---- a worker goes on from settings->begin ---- */

@@ -4,7 +4,6 @@
  *     worker 1   load, forward, loss, backward: dw_1 -- dw = dw_0 + dw_1 + dw_2 --- update     the same on all
  *     worker 2   load, forward, loss, backward: dw_2 /                             \ update
  */
-#include "train/digest/digest.h"
 #include "train/reducer.h"
 #include "train/strategy.h"
 
@@ -12,7 +11,7 @@
 
 static gs_status begin_to_read_score(gs_worker *);
 
-gs_status gs_synchronous_step(gs_worker *w, gs_score *score) {
+static gs_status synchronous_step(gs_worker *w, gs_score *score) {
     const gs_reducer *sum = w->reducer;
     for (int k = 0; k < gs_order_leaves(&w->order); k++) { /* once, but for --exact */
         GS_TRY(gs_leaf_gradient(w, k));                    /* dw of this worker's samples, by gs_gradient */
@@ -77,7 +76,6 @@ gs_status gs_step(gs_worker *w, gs_score *score) {
     score->loss_scale = w->optimizer->loss_scale.used;
     score->skipped = w->optimizer->loss_scale.skipped;
     gs_step_ends(w);
-    GS_TRY(gs_digest_step(w, score));
     w->step++;
     return GS_OK;
 }
@@ -109,4 +107,4 @@ const gs_strategy gs_strategy_synchronous = {.name = "synchronous",
                                              .option = "--sync SCHEME",
                                              .describe = describe,
                                              .reduces = true,
-                                             .step = gs_synchronous_step};
+                                             .step = synchronous_step};

@@ -2,10 +2,6 @@
 
 #include "core/median.h"
 
-void gs_step_times_begin(gs_step_times *p, double now) {
-    p->since = now;
-}
-
 void gs_step_times_ended(gs_step_times *p, double now, bool counts) {
     if (counts) p->seconds[p->steps++ % GS_STEP_TIMES] = (float)(now - p->since);
     p->since = now;

@@ -13,13 +13,11 @@ enum { GS_STEP_TIMES = 1024 };
 
 /* All zero: no step yet. */
 typedef struct gs_step_times {
-    double since;                 /* when the step that runs began */
+    double
+        since; /* when the step that runs began: to be set where training begins, or goes on after a pause */
     uint64_t steps;               /* how many were recorded */
     float seconds[GS_STEP_TIMES]; /* of step i at i mod GS_STEP_TIMES */
 } gs_step_times;
-
-/* The next step begins `now`: training begins, or goes on after a pause. */
-void gs_step_times_begin(gs_step_times *, double now);
 
 /* A step has ended `now`, and the next one begins. counts: record it (a batch with fewer samples is another kind of
  * step). */

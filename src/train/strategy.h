@@ -96,9 +96,9 @@ static inline bool gs_has_stages(const gs_worker *w) {
     return w->strategy->score != NULL;
 }
 
-/* How many workers share a part of each batch: 1, or the stages of a pipeline times the workers of a tensor group.
- * Which ones: layout.h. */
-int gs_stages_of(const gs_settings *);
+/* How many workers a replica of the model is spread over: 1, or the stages of a pipeline times the workers of a tensor
+ * group. Which ones: layout.h. */
+int gs_replica_size(const gs_settings *);
 
 /* How many parts a batch is cut into: the leaves of --exact, or one for each group. */
 int gs_parts_of(const gs_settings *, int workers);
@@ -118,9 +118,6 @@ gs_status gs_gradient(gs_worker *);
 
 /* The same of its part k = 0, 1, ..., one after the other, which is leaf k of its order with --exact. */
 gs_status gs_leaf_gradient(gs_worker *, int k);
-
-/* gs_strategy.step, where gradients are summed by worker->reducer. */
-gs_status gs_synchronous_step(gs_worker *, gs_score *);
 
 /* What this worker adds to GS_STAT_STOP where `done` steps will be done: a wish to stop, or one of
  * checkpoint/checkpoint.h. Once in each step. */

@@ -36,7 +36,7 @@
  *     profile/      where the time goes
  *     sweep/        the same training with several batches and seeds (sweep/sweep.h)
  *     worker_report.c  what each worker of a run did
- *     record.c      what a log needs to know of all workers
+ *     hooks.h       who watches a run: digest, verify, checkpoints, the log; hooks.c lists them
  *     jitter.c      a worker's pauses, drawn at random
  *     timeline/     what each worker does during some steps, thread by thread (timeline/timeline.h)
  *     connect.c     the devices of the workers of this process, and how they reach each other and those of others
@@ -236,7 +236,7 @@ typedef struct gs_divergence {
 
 /* One worker's part of a run. */
 typedef struct gs_worker {
-    const struct gs_observer *observer; /* of rank 0: who is told of a test under way; NULL: nobody */
+    const struct gs_observer *observer; /* who is told of the run: on rank 0 alone; never NULL */
     const gs_settings *settings;
     const gs_dataset *train_set, *test_set; /* shared by the workers of a process, read only; may be NULL */
     int cpus;                               /* that it is bound to; 0: it is not bound */
@@ -340,7 +340,7 @@ gs_status gs_predict(gs_worker *, const gs_dataset *, float *logits);
 gs_status gs_agree(gs_worker *, bool *found_by_all);
 
 /* All epochs of one worker. */
-gs_status gs_train_epochs(gs_worker *, const gs_observer *, gs_result *);
+gs_status gs_train_epochs(gs_worker *, gs_result *);
 
 /* A run to be resumed that has done all steps that are asked for is only tested and saved: train_loss is NaN.
  * GS_E_USAGE: settings that are out of range or do not go together. On failure

@@ -8,6 +8,7 @@
  * stage has parts too (--tensor), these are compared part by part, and what all parts hold, over all of them.
  */
 #include "comm/device.h"
+#include "train/hooks.h"
 #include "train/internal.h"
 
 #include <inttypes.h>
@@ -133,7 +134,8 @@ static gs_status compare_stages(gs_worker *w) {
     return gs_device_unmap_after(w->device, w->model->weights, weights, same);
 }
 
-gs_status gs_verify(gs_worker *w) {
+static gs_status verify(gs_worker *w, gs_event *e) {
+    (void)e;
     uint64_t every = w->settings->verify;
     if (every == 0 || w->step % every != 0 || copies(w, true).size == 1) return GS_OK;
     if (gs_has_stages(w)) return compare_stages(w);
@@ -144,3 +146,5 @@ gs_status gs_verify(gs_worker *w) {
     gs_status unmapped = gs_model_unmap_weights(w->model, weights);
     return same != GS_OK ? same : unmapped;
 }
+
+const gs_hook gs_hook_verify = {.after_step = verify};

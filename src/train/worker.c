@@ -3,6 +3,7 @@
 #include "model/safetensors.h"
 #include "train/digest/digest.h"
 #include "train/elastic/carry.h"
+#include "train/hooks.h"
 #include "train/internal.h"
 #include "train/reducer.h"
 #include "train/offload/offload.h"
@@ -88,8 +89,8 @@ static gs_status create_for_training(gs_worker *w) {
     if (s->precision == GS_PRECISION_F16) w->optimizer->loss_scale.scale = GS_LOSS_SCALE_FIRST;
     if (s->begin) gs_state_begin(w);
     const size_t loader = gs_loader_bytes(w->train_set, w->schedule.most);
-    if (s->rehearses) return gs_book_host(w, GS_MEMORY_DATA, &w->loader, loader);
     GS_TRY(gs_book_host(w, GS_MEMORY_DATA, &w->loader, loader));
+    if (s->rehearses) return GS_OK;
     return gs_loader_create(w->train_set, &w->schedule, &s->augment, s->seed, 1e6 * s->throttle, &w->loader);
 }
 
@@ -135,7 +136,9 @@ static gs_status create(gs_worker *w, const char *device, int threads) {
 gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char *device, gs_comm *comm,
                            int threads, gs_scaling scaling, const gs_dataset *train_set,
                            const gs_dataset *test_set) {
+    static const gs_observer nobody;
     *w = (gs_worker){.settings = settings,
+                     .observer = &nobody,
                      .strategy = gs_strategy_of(settings),
                      .reducer = gs_reducer_of(settings),
                      .comm = comm,
@@ -148,7 +151,6 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
 }
 
 void gs_worker_free(gs_worker *w) {
-    gs_checkpoints_free(w);
     if (w->reducer) w->reducer->free(w); /* first: its threads may use all that follows */
     if (w->strategy && w->strategy->free) w->strategy->free(w);
     gs_tensor_free(w);
@@ -169,7 +171,8 @@ void gs_worker_free(gs_worker *w) {
     free(w->input.host_answers);
     free(w->checksums);
     free(w->devices);
-    gs_digest_free(w->digest); /* last: layers point into it */
+    for (const gs_hook *const *hook = gs_hooks; *hook; hook++) /* late: layers point into what watches them */
+        if ((*hook)->free) (*hook)->free(w);
     gs_order_free(&w->order);
     gs_holding_free(&w->holding);
     gs_groups_free(&w->groups);
@@ -227,6 +230,24 @@ gs_status gs_worker_next(gs_worker *w, gs_pass *pass) {
     gs_batch_norm_begin(w, pass);
     gs_digest_samples(w, next);
     return p->n > 0 ? gs_worker_write(w, next->inputs, next->answers, p->n) : GS_OK;
+}
+
+gs_status gs_prepare_steps(gs_worker *w) {
+    gs_comm *replicas = w->groups.comm[GS_DP];
+    w->groups.met = !w->settings->rehearses;
+    if (w->groups.layout.tp > 1) GS_TRY(gs_tensor_create(w));
+    if (w->strategy->create) GS_TRY(w->strategy->create(w));
+    if (w->reducer) GS_TRY(w->reducer->create(w));
+    if (w->tensor) GS_TRY(gs_tensor_create_sums(w));
+    GS_TRY(gs_holding_list(w));
+    const gs_sync_array sums = {w->sync_most, w->settings->wire, gs_model_tail(w->model)};
+    const gs_sync like = {.comm = replicas, .most = sums.count, .wire = sums.wire, .tail = sums.tail};
+    GS_TRY(gs_book_host(w, GS_MEMORY_COMMUNICATION, &w->sync, gs_sync_bytes(&like)));
+    if (w->settings->rehearses) return GS_OK;
+    GS_TRY(gs_sync_create_wire(w->scheme, replicas, sums, &w->sync));
+    if (w->device->offload) GS_TRY(w->device->ops->settle(w->device));
+    w->away_before = w->device->away;
+    return GS_OK;
 }
 
 /* Forward and backward over as many samples as this worker computes at once; the gradients are thrown away. The ragged

@@ -1,6 +1,8 @@
-#include "train/internal.h"
-
 #include "layer/memory/recompute.h"
+#include "train/internal.h"
+#include "train/offload/offload.h"
+#include "train/reducer.h"
+#include "train/tensor/tensor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,6 +68,24 @@ gs_status gs_report_devices(gs_worker *w, gs_device_report **out) {
         d->device[sizeof d->device - 1] = d->description[sizeof d->description - 1] =
             d->host[sizeof d->host - 1] = '\0'; /* whatever the other side has sent */
     }
+    return GS_OK;
+}
+
+gs_status gs_report_steps(gs_worker *w, gs_result *r) {
+    const gs_measured *m = &w->measured;
+    const double steps = (double)(w->step - w->begun_at);
+    double sum = m->sent, most = sum;
+    r->steps = w->step;
+    r->step_median = gs_step_times_median(&m->times);
+    for (int p = 0; p < GS_PHASES; p++) r->phase[p] = m->steps ? m->phase[p] / (double)m->steps : 0;
+    if (w->strategy->report) GS_TRY(w->strategy->report(w, r));
+    if (w->reducer) w->reducer->report(w, r);
+    gs_tensor_tell(w, r);
+    GS_TRY(gs_report_offload(w, &r->offload));
+    GS_TRY(gs_comm_all_reduce(w->comm, &sum, 1, GS_F64, GS_SUM));
+    GS_TRY(gs_comm_all_reduce(w->comm, &most, 1, GS_F64, GS_MAX));
+    r->sent = steps > 0 ? sum / steps / w->comm->size : 0;
+    r->sent_most = steps > 0 ? most / steps : 0;
     return GS_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "core/jobs.h"
 #include "data/text_set.h"
 #include "train/checkpoint/folder.h"
+#include "train/hooks.h"
 #include "train/internal.h"
 
 /* What the thread writes. */
@@ -54,7 +55,7 @@ typedef struct gs_checkpoints {
     written done;       /* the thread's while it writes */
 } gs_checkpoints;
 
-volatile sig_atomic_t gs_checkpoint_requested;
+volatile sig_atomic_t gs_stop_requested, gs_checkpoint_requested;
 
 /* ---- the thread ---- */
 
@@ -100,8 +101,9 @@ static bool is_due(const gs_checkpoints *c, const gs_checkpoint_every *e, uint64
     return gs_seconds() - c->moment >= (e->seconds > 0 ? e->seconds : GS_CHECKPOINT_SECONDS);
 }
 
-float gs_checkpoint_wish(gs_worker *w, uint64_t done) {
+float gs_wishes(gs_worker *w, uint64_t done) {
     const gs_checkpoints *c = w->checkpoints;
+    if (gs_stop_requested) return GS_ASKS_TO_STOP; /* the run's end has a checkpoint of its own */
     if (!c) return 0;
     if (!c->writer) return c->seen != gs_checkpoint_requested ? GS_ASKS_FOR_CHECKPOINT : 0;
     const bool due = is_due(c, &w->settings->checkpoint_every, done);
@@ -141,7 +143,7 @@ static gs_status book_vectors(gs_worker *w, gs_checkpoints *c) {
                         (size_t)w->optimizer->vectors * params * sizeof(float));
 }
 
-gs_status gs_checkpoints_create(gs_worker *w) {
+static gs_status book(gs_worker *w) {
     const bool first = w->comm->rank == 0;
     const size_t bytes = gs_model_whole(w->model)->saved * sizeof(float);
     if (!w->settings->checkpoint) return GS_OK;
@@ -157,7 +159,7 @@ gs_status gs_checkpoints_create(gs_worker *w) {
     return w->settings->rehearses ? book_vectors(w, c) : create_on_first(w, c);
 }
 
-void gs_checkpoints_free(gs_worker *w) {
+static void free_checkpoints(gs_worker *w) {
     gs_checkpoints *c = w->checkpoints;
     if (!c) return;
     if (c->writer) gs_jobs_wait(c->writer, c->ticket);
@@ -200,21 +202,21 @@ static void tell_failure(gs_checkpoints *c, const gs_observer *observer) {
     if (observer->note) observer->note(observer->context, d->message);
 }
 
-gs_status gs_checkpoints_after_step(gs_worker *w, const gs_observer *observer, const gs_score *score) {
+/* Or, where workers differ between steps, after those of an epoch: the scores of other epochs ask for none. */
+static gs_status after_step(gs_worker *w, gs_event *e) {
     gs_checkpoints *c = w->checkpoints;
-    if (!c) return GS_OK;
-    tell_failure(c, observer);
-    c->asked |= score->asked;
-    return score->checkpoint ? take(w, c) : GS_OK;
+    if (!c || e->diverged || e->total.stop) return GS_OK;
+    tell_failure(c, w->observer);
+    c->asked |= e->score.asked;
+    return e->score.checkpoint ? take(w, c) : GS_OK;
 }
 
-gs_status gs_checkpoints_end(gs_worker *w, const gs_observer *observer, double seconds,
-                             gs_checkpoint_report *report) {
+/* One more, if there was a step since the last one; then it is written. */
+static gs_status end(gs_worker *w, gs_event *e) {
     gs_checkpoints *c = w->checkpoints;
-    *report = (gs_checkpoint_report){0};
     if (!c) return GS_OK;
     if (c->writer) gs_jobs_wait(c->writer, c->ticket);
-    tell_failure(c, observer);
+    tell_failure(c, w->observer);
     const gs_settings *s = w->settings;
     int more = w->step > c->last;
     if (c->writer && c->copies == 0) more |= !gs_checkpoint_is_there(s->checkpoint, w->step);
@@ -222,29 +224,24 @@ gs_status gs_checkpoints_end(gs_worker *w, const gs_observer *observer, double s
     if (more) GS_TRY(take(w, c));
     if (!c->writer) return GS_OK;
     gs_jobs_wait(c->writer, c->ticket);
-    tell_failure(c, observer);
+    tell_failure(c, w->observer);
     const written *d = &c->done;
-    *report = (gs_checkpoint_report){.on = true,
-                                     .written = d->written,
-                                     .failed = d->failed,
-                                     .step = d->step,
-                                     .bytes = (double)d->bytes,
-                                     .copied = c->copies > 0 ? c->copied / c->copies : 0,
-                                     .longest = c->longest,
-                                     .wrote = d->written > 0 ? d->seconds / (d->written + d->failed) : 0,
-                                     .share = seconds > 0 ? c->copied / seconds : 0,
-                                     .lost = d->last_failed};
+    e->result->checkpoints =
+        (gs_checkpoint_report){.on = true,
+                               .written = d->written,
+                               .failed = d->failed,
+                               .step = d->step,
+                               .bytes = (double)d->bytes,
+                               .copied = c->copies > 0 ? c->copied / c->copies : 0,
+                               .longest = c->longest,
+                               .wrote = d->written > 0 ? d->seconds / (d->written + d->failed) : 0,
+                               .share = e->seconds > 0 ? c->copied / e->seconds : 0,
+                               .lost = d->last_failed};
     return GS_OK;
 }
 
-/* ---- what a worker wishes in a step ---- */
-
-volatile sig_atomic_t gs_stop_requested;
-
-float gs_wishes(gs_worker *w, uint64_t done) {
-    const float checkpoint = gs_checkpoint_wish(w, done);
-    return gs_stop_requested ? GS_ASKS_TO_STOP : checkpoint; /* the run's end has one of its own */
-}
+const gs_hook gs_hook_checkpoints = {
+    .book = book, .after_step = after_step, .after_steps = after_step, .end = end, .free = free_checkpoints};
 
 gs_status gs_tell_wish_to_stop(gs_worker *w) {
     float wish = gs_wishes(w, w->step + 1), all[GS_TENSOR_MOST];

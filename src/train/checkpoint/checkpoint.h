@@ -37,18 +37,5 @@
 #define GS_ASKS_FOR_CHECKPOINT (1.0f / 4096)
 #define GS_SAYS_CHECKPOINT 0.5f
 
-/* What this worker adds to GS_STAT_STOP for a checkpoint after `done` steps. */
-float gs_checkpoint_wish(gs_worker *, uint64_t done);
-
 /* How many checkpoints stay in the folder. */
 int gs_checkpoints_kept(const gs_settings *);
-
-/* Of w->checkpoints, where settings->checkpoint is set; in a rehearsal its memory alone. All workers. */
-gs_status gs_checkpoints_create(gs_worker *);
-void gs_checkpoints_free(gs_worker *);
-
-/* After a step, with its score. All workers. */
-gs_status gs_checkpoints_after_step(gs_worker *, const gs_observer *, const gs_score *);
-
-/* After the last step: one more, if there was a step since the last one; then it is written. All workers. */
-gs_status gs_checkpoints_end(gs_worker *, const gs_observer *, double seconds, gs_checkpoint_report *);

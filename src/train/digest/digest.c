@@ -6,6 +6,7 @@
 
 #include "sync/wire.h"
 #include "train/digest/record.h"
+#include "train/hooks.h"
 
 gs_numbers *gs_digest_cell(gs_digest *d, gs_digest_kind kind, int number, int part) {
     if (part >= GS_DIGEST_PARTS) part = GS_DIGEST_PARTS - 1;
@@ -247,10 +248,21 @@ static gs_status add_state(gs_digest *d) {
     return GS_OK;
 }
 
-gs_status gs_digest_step(gs_worker *w, const gs_score *of) {
+/* Rank 0's observer gets a note that its record has stopped: once. */
+static void tell(const gs_worker *w) {
+    gs_digest *d = w->digest;
+    if (d->told || !*d->stopped) return;
+    d->told = true;
+    if (w->observer->note) w->observer->note(w->observer->context, d->stopped);
+}
+
+/* The step is written. Where it cannot be, because the disk is full or the file was removed, the record of this rank
+ * stops, and training continues: what it computes is worth more. */
+static gs_status after_step(gs_worker *w, gs_event *e) {
     gs_digest *d = w->digest;
     if (!d) return GS_OK;
     const gs_optimizer *o = w->optimizer;
+    const gs_score *of = &e->score;
     GS_TRY(add_state(d));
     const gs_digest_score score = {.loss = of->loss,
                                    .correct = of->correct,
@@ -262,37 +274,32 @@ gs_status gs_digest_step(gs_worker *w, const gs_score *of) {
                                    .loss_scale = (double)of->loss_scale,
                                    .skipped = of->skipped,
                                    .held = (double)d->own};
-    GS_TRY(gs_digest_write_step(d, w->step + 1, &score));
+    GS_TRY(gs_digest_write_step(d, w->step, &score));
     memset(d->table, 0, gs_digest_cells(d) * sizeof *d->table);
     memset(d->passes, 0, (size_t)d->numbers * sizeof *d->passes);
     memset(d->masks, 0, (size_t)d->numbers * sizeof *d->masks);
     memset(d->before, 0, (size_t)d->numbers * sizeof *d->before);
     d->own = 0;
     d->scale = 0;
+    tell(w);
     return GS_OK;
 }
 
-void gs_digest_tell(gs_worker *w, const gs_observer *observer) {
-    gs_digest *d = w->digest;
-    if (!d || d->told || !*d->stopped) return;
-    d->told = true;
-    if (observer->note) observer->note(observer->context, d->stopped);
-}
-
-gs_status gs_digest_end(gs_worker *w, const gs_observer *observer, bool *lost) {
-    gs_digest *d = w->digest;
-    *lost = false;
+/* It gets a note of another rank's record too. */
+static gs_status end(gs_worker *w, gs_event *e) {
+    const gs_digest *d = w->digest;
+    const gs_observer *observer = w->observer;
     if (!d) return GS_OK;
     const size_t ranks = (size_t)w->comm->size;
     char *all = malloc(ranks * GS_DIGEST_WHY);
     if (!all) return gs_fail(GS_E_MEMORY, "--digest: no memory for the notes of %zu ranks", ranks);
     const gs_status status = gs_comm_all_gather(w->comm, d->stopped, all, GS_DIGEST_WHY, GS_U8);
-    gs_digest_tell(w, observer);
+    tell(w);
     for (size_t r = 0; status == GS_OK && r < ranks; r++) {
         char *why = all + r * GS_DIGEST_WHY;
         why[GS_DIGEST_WHY - 1] = '\0'; /* whatever the other side has sent */
         if (*why && r != (size_t)w->comm->rank && observer->note) observer->note(observer->context, why);
-        *lost |= *why != '\0';
+        e->result->digest_lost |= *why != '\0';
     }
     free(all);
     return status;
@@ -330,8 +337,12 @@ gs_status gs_digest_watch(const gs_worker *w, gs_layer *net) {
     return gs_layer_walk(net, place_layer, d);
 }
 
-static gs_status create(gs_worker *w, gs_digest *d) {
+static gs_status create(gs_worker *w) {
     const gs_model *m = w->model;
+    if (!w->settings->digest) return GS_OK;
+    gs_digest *d = w->digest = calloc(1, sizeof *d);
+    if (!d) return gs_fail(GS_E_MEMORY, "no memory for --digest");
+    d->worker = w;
     const size_t layers = gs_layer_count(m->net), params = (size_t)m->saved_count;
     d->numbers = (int)(layers > params ? layers : params);
     const size_t count = (size_t)d->numbers;
@@ -351,15 +362,8 @@ static gs_status create(gs_worker *w, gs_digest *d) {
     return gs_digest_write_start(d);
 }
 
-gs_status gs_digest_create(gs_worker *w) {
-    if (!w->settings->digest) return GS_OK;
-    gs_digest *d = w->digest = calloc(1, sizeof *d);
-    if (!d) return gs_fail(GS_E_MEMORY, "no memory for --digest");
-    d->worker = w;
-    return create(w, d);
-}
-
-void gs_digest_free(gs_digest *d) {
+static void free_digest(gs_worker *w) {
+    gs_digest *d = w->digest;
     if (!d) return;
     gs_digest_close(d);
     free(d->table);
@@ -372,3 +376,5 @@ void gs_digest_free(gs_digest *d) {
     free(d->room);
     free(d);
 }
+
+const gs_hook gs_hook_digest = {.create = create, .after_step = after_step, .end = end, .free = free_digest};

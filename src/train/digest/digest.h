@@ -25,8 +25,6 @@
 
 struct gs_worker;
 struct gs_loaded;
-struct gs_score;
-struct gs_observer;
 
 /* In the order in which a step computes them. Places in arrays of samples are those in the global batch; in arrays of
  * parameters, those in the model's flat array. */
@@ -82,22 +80,9 @@ static inline int gs_digest_eighth(size_t place, size_t batch) {
     return eighth < GS_DIGEST_EIGHTHS ? (int)eighth : GS_DIGEST_EIGHTHS - 1;
 }
 
-/* With settings->digest: worker->digest, and begin its file; the worker's model is watched. GS_E_FILE: the folder holds
- * such a record already, or cannot be written; GS_E_MEMORY. */
-gs_status gs_digest_create(struct gs_worker *);
-/* After all that is watched is gone. NULL is allowed. */
-void gs_digest_free(gs_digest *);
-
-/* ---- what a run tells it. All do nothing without a digest ---- */
+/* ---- what a run tells it beside the events of train/hooks.h. Both do nothing without a digest ---- */
 
 /* The worker computes with this model too: a stage of a pipeline, a replica. */
 gs_status gs_digest_watch(const struct gs_worker *, gs_layer *net);
 /* These samples were loaded, as worker->piece says. */
 void gs_digest_samples(struct gs_worker *, const struct gs_loaded *);
-/* A step ends, and is written. Where it cannot be, because the disk is full or the file was removed, the record of this
- * rank stops, and training continues: what it computes is worth more. */
-gs_status gs_digest_step(struct gs_worker *, const struct gs_score *);
-/* Rank 0's observer gets a note that its record has stopped: once. */
-void gs_digest_tell(struct gs_worker *, const struct gs_observer *);
-/* At the end of a run all ranks call this: it gets a note of another's record too. *lost: one has stopped. */
-gs_status gs_digest_end(struct gs_worker *, const struct gs_observer *, bool *lost);

@@ -7,6 +7,7 @@
 #include "core/nettle.h"
 #include "io/file.h"
 #include "train/elastic/agree.h"
+#include "train/hooks.h"
 #include "train/internal.h"
 
 typedef struct copy {
@@ -83,7 +84,7 @@ gs_status gs_carry_check(const gs_settings *s) {
 
 /* ---- kept ---- */
 
-gs_status gs_carry_book(gs_worker *w) {
+static gs_status book(gs_worker *w) {
     gs_carry *c = w->settings->carry;
     const size_t vectors = (size_t)w->optimizer->vectors * w->model->params;
     if (!c) return GS_OK;
@@ -91,10 +92,10 @@ gs_status gs_carry_book(gs_worker *w) {
     return gs_book_host(w, GS_MEMORY_OPTIMIZER, &c->copy[1], GS_COPIES * vectors * sizeof(float));
 }
 
-gs_status gs_carry_keep(gs_worker *w) {
+static gs_status keep(gs_worker *w) {
     gs_carry *c = w->settings->carry;
     gs_optimizer *o = w->optimizer;
-    if (!c || w->settings->rehearses) return GS_OK;
+    if (!c) return GS_OK;
     copy older = c->copy[1];
     c->copy[1] = c->copy[0];
     c->copy[0] = older;
@@ -111,6 +112,13 @@ gs_status gs_carry_keep(gs_worker *w) {
     new->valid = true;
     return GS_OK;
 }
+
+static gs_status after_step(gs_worker *w, gs_event *e) {
+    (void)e;
+    return keep(w);
+}
+
+const gs_hook gs_hook_carry = {.book = book, .begin = keep, .after_step = after_step};
 
 /* ---- settled ---- */
 

@@ -27,12 +27,6 @@ void gs_carry_free(gs_carry *); /* NULL is allowed */
 /* GS_E_USAGE: such a run cannot be elastic. */
 gs_status gs_carry_check(const gs_settings *);
 
-/* Book the memory of its copies, in a rehearsal too. */
-gs_status gs_carry_book(gs_worker *);
-
-/* Before the first step and after each: copy the worker's state. Nothing without settings->carry. GS_E_MEMORY. */
-gs_status gs_carry_keep(gs_worker *);
-
 /* The processes have met (NULL: this one is alone): from which step do they go on? *begin: the state of it, in the
  * carry; it stays as it is if none has one. GS_E_DIFFER: the survivors' states are not the same. Nothing where `carry`
  * is NULL. */

@@ -127,7 +127,7 @@ static gs_status check_sizes(const gs_settings *s, const gs_dataset *set, int wo
 static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
     const gs_pipeline_schedule *schedule;
     gs_pipeline p = {.stages = s->pipeline};
-    const int each = gs_stages_of(s);
+    const int each = gs_replica_size(s);
     if (workers % each != 0)
         return gs_fail(GS_E_USAGE,
                        "--pipeline %d: there %s %d worker%s; wanted a multiple of %d, a worker for each "

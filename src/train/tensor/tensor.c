@@ -243,8 +243,8 @@ gs_status gs_tensor_check_workers(const gs_settings *s, const gs_dataset *set, i
                        "--tensor %d: there %s %d worker%s; wanted a multiple of %d, a group of workers for "
                        "each part of a batch (--devices, or launch -n)",
                        s->tensor, workers == 1 ? "is" : "are", workers, gs_s((unsigned)workers), s->tensor);
-    if (workers % gs_stages_of(s) != 0) return GS_OK; /* a pipeline refuses them */
-    const int groups = workers / gs_stages_of(s);
+    if (workers % gs_replica_size(s) != 0) return GS_OK; /* a pipeline refuses them */
+    const int groups = workers / gs_replica_size(s);
     if (s->exact && (GS_EXACT_SHARDS % s->tensor != 0 || GS_EXACT_SHARDS % groups != 0))
         return gs_fail(
             GS_E_USAGE,

@@ -161,14 +161,14 @@ static gs_status agree_on_beginning(gs_timeline *t) {
     return GS_OK;
 }
 
-static gs_status create(gs_worker *w, gs_timeline **out) {
+gs_status gs_timeline_create(gs_worker *w, gs_timeline **out) {
     size_t layers = gs_layer_count(w->model->net);
     int rows = GS_ROW_SERVER + w->comm->size;
     gs_timeline *t = calloc(1, sizeof *t + (size_t)rows * sizeof *t->row);
     *out = t;
+    if (t) t->worker = w;
     if (t) t->layer_start = calloc(layers, sizeof *t->layer_start);
     if (!t || !t->layer_start) return gs_fail(GS_E_MEMORY, "no memory for a timeline of %zu layers", layers);
-    t->worker = w;
     t->rows = rows;
     t->first = w->settings->trace.first;
     t->last = w->settings->trace.last;
@@ -177,14 +177,6 @@ static gs_status create(gs_worker *w, gs_timeline **out) {
     t->layers = (gs_layer_watcher){t, before_layer, after_layer, NULL};
     GS_TRY(gs_timeline_memory_create(&t->memory, w->model));
     return agree_on_beginning(t);
-}
-
-gs_status gs_timeline_create(gs_worker *w, gs_timeline **out) {
-    gs_status status = create(w, out);
-    if (status == GS_OK) return status;
-    gs_timeline_free(*out);
-    *out = NULL;
-    return status;
 }
 
 static void stop_watching(gs_timeline *t) {

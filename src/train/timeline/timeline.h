@@ -85,7 +85,7 @@ typedef struct gs_timeline_part {
     uint64_t lost; /* that there was no memory for */
 } gs_timeline_part;
 
-/* All ranks call it after the same barrier. GS_E_MEMORY. */
+/* All ranks call it after the same barrier. *out is to be freed in any case. GS_E_MEMORY. */
 gs_status gs_timeline_create(gs_worker *, gs_timeline **out);
 void gs_timeline_free(gs_timeline *); /* NULL is allowed */
 

@@ -106,16 +106,6 @@ bool gs_zero_would_have_thread(const gs_settings *, const char *devices, const g
 
 /* ---- zero_sums.c: what goes between workers ---- */
 
-/* own = this replica's part of the sum of all replicas' x, a unit; it may be its place in x. arrived: room for the own
- * parts of all, where they are added neighbours first (order.h); NULL: in the collective's order. */
-gs_status gs_unit_reduce(gs_worker *, const gs_held_unit *, float *arrived, const float *x, float *own);
-
-/* x = the sum of all replicas' x, on all of them. arrived: as above, of x. */
-gs_status gs_sum_of_all(gs_worker *, float *arrived, float *x, size_t count);
-
-/* x, a unit with this replica's own part in its place: the other parts come to theirs. counted: in what is sent. */
-gs_status gs_unit_gather(gs_worker *, const gs_held_unit *, float *x, bool counted);
-
 /* Of a unit: all parts of the weights -> the whole; all gradients -> this worker's part of their sum. As jobs: */
 typedef enum gs_zero_what { GS_ZERO_GATHER, GS_ZERO_REDUCE } gs_zero_what;
 gs_status gs_zero_run(void *zero, const gs_job *);

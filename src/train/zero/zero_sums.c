@@ -23,32 +23,35 @@ static void add_leaf(const gs_zero *z, float *x, size_t at, size_t count, int le
 
 /* ---- gradients ---- */
 
-gs_status gs_unit_reduce(gs_worker *w, const gs_held_unit *u, float *arrived, const float *x, float *own) {
+/* own = this replica's part of the sum of all replicas' x, a unit; it may be its place in x. z->arrived has room for
+ * the own parts of all, where they are added neighbours first (order.h); else they are in the collective's order. */
+static gs_status reduce_unit(const gs_zero *z, const gs_held_unit *u, const float *x, float *own) {
+    gs_worker *w = z->worker;
     gs_comm *c = w->groups.comm[GS_DP];
     if (u->own == 0) return GS_OK;
     count_sent(w, (double)u->own);
-    if (!arrived) return gs_comm_reduce_scatter(c, x, own, u->own * (size_t)c->size, GS_F32, GS_SUM);
-    GS_TRY(gs_comm_all_to_all(c, x, arrived, u->own, GS_F32));
-    gs_add_neighbours(arrived, u->own, c->size);
-    memcpy(own, arrived, u->own * sizeof *own);
+    if (!z->arrived) return gs_comm_reduce_scatter(c, x, own, u->own * (size_t)c->size, GS_F32, GS_SUM);
+    GS_TRY(gs_comm_all_to_all(c, x, z->arrived, u->own, GS_F32));
+    gs_add_neighbours(z->arrived, u->own, c->size);
+    memcpy(own, z->arrived, u->own * sizeof *own);
     return GS_OK;
 }
 
-/* An all-reduce sends at least what a reduce-scatter and an all-gather do. */
-gs_status gs_sum_of_all(gs_worker *w, float *arrived, float *x, size_t count) {
-    gs_comm *c = w->groups.comm[GS_DP];
+/* On all replicas. An all-reduce sends at least what a reduce-scatter and an all-gather do. */
+static gs_status sum_of_all(const gs_zero *z, float *x, size_t count) {
+    gs_comm *c = z->worker->groups.comm[GS_DP];
     if (count == 0) return GS_OK;
-    count_sent(w, arrived ? (double)count : 2.0 * (double)count / c->size);
-    if (!arrived) return gs_comm_all_reduce(c, x, count, GS_F32, GS_SUM);
-    GS_TRY(gs_comm_all_gather(c, x, arrived, count, GS_F32));
-    gs_add_neighbours(arrived, count, c->size);
-    memcpy(x, arrived, count * sizeof *x);
+    count_sent(z->worker, z->arrived ? (double)count : 2.0 * (double)count / c->size);
+    if (!z->arrived) return gs_comm_all_reduce(c, x, count, GS_F32, GS_SUM);
+    GS_TRY(gs_comm_all_gather(c, x, z->arrived, count, GS_F32));
+    gs_add_neighbours(z->arrived, count, c->size);
+    memcpy(x, z->arrived, count * sizeof *x);
     return GS_OK;
 }
 
 /* Stage 1: in place. */
 static gs_status reduce_whole(gs_zero *z, const gs_held_unit *u, float *x) {
-    return gs_unit_reduce(z->worker, u, z->arrived, x, x + u->own * (size_t)z->own->replica);
+    return reduce_unit(z, u, x, x + u->own * (size_t)z->own->replica);
 }
 
 /* Stages 2 and 3: from the window x to the parts that are kept, where the first pass writes and the others add. */
@@ -57,7 +60,7 @@ static gs_status reduce_to_part(gs_zero *z, const gs_held_unit *u, const float *
     const gs_mem own = gs_at(z->own->gradients, u->own_at), rest = gs_at(z->own->gradients, u->rest_at);
     void *kept;
     GS_TRY(d->ops->map(d, own, u->own * sizeof(float), &kept));
-    gs_status status = gs_unit_reduce(z->worker, u, z->arrived, x, first ? kept : z->sum);
+    gs_status status = reduce_unit(z, u, x, first ? kept : z->sum);
     if (status == GS_OK && !first) gs_sync_add(kept, z->sum, u->own);
     GS_TRY(gs_device_unmap_after(d, own, kept, status));
     if (u->rest == 0) return GS_OK;
@@ -83,13 +86,6 @@ static gs_status reduce(gs_zero *z, const gs_job *e) {
 
 /* ---- weights ---- */
 
-gs_status gs_unit_gather(gs_worker *w, const gs_held_unit *u, float *x, bool counted) {
-    if (u->own == 0) return GS_OK;
-    if (counted) count_sent(w, (double)u->own);
-    return gs_comm_all_gather(w->groups.comm[GS_DP], x + u->own * (size_t)w->holding.replica, x, u->own,
-                              GS_F32);
-}
-
 static gs_status gather(gs_zero *z, const gs_job *e) {
     gs_device *d = z->worker->device;
     const gs_held_unit *u = &z->own->unit[e->unit];
@@ -104,7 +100,9 @@ static gs_status gather(gs_zero *z, const gs_job *e) {
             status = d->ops->read(d, all + u->count - u->rest, gs_at(z->own->weights, u->rest_at),
                                   u->rest * sizeof(float));
     }
-    if (status == GS_OK) status = gs_unit_gather(z->worker, u, all, e->counted);
+    if (e->counted) count_sent(z->worker, (double)u->own);
+    if (status == GS_OK && u->own > 0)
+        status = gs_comm_all_gather(z->worker->groups.comm[GS_DP], own, all, u->own, GS_F32);
     return gs_device_unmap_after(d, weights, host, status);
 }
 
@@ -151,7 +149,7 @@ gs_status gs_zero_sum_common(gs_zero *z) {
                                       : gs_at(z->own->gradients, z->worker->model->params - z->own->rest);
     void *x;
     GS_TRY(d->ops->map(d, place, count * sizeof(float), &x));
-    return gs_device_unmap_after(d, place, x, gs_sum_of_all(z->worker, z->arrived, x, count));
+    return gs_device_unmap_after(d, place, x, sum_of_all(z, x, count));
 }
 
 /* ---- in a pipeline ---- */
@@ -164,8 +162,7 @@ gs_status gs_zero_sum_stage(gs_zero *z) {
         void *host;
         GS_TRY(w->device->ops->map(w->device, place, u->count * sizeof(float), &host));
         gs_status status = reduce_whole(z, u, host);
-        if (status == GS_OK)
-            status = gs_sum_of_all(w, z->arrived, (float *)host + u->count - u->rest, u->rest);
+        if (status == GS_OK) status = sum_of_all(z, (float *)host + u->count - u->rest, u->rest);
         GS_TRY(gs_device_unmap_after(w->device, place, host, status));
     }
     return gs_sum_states(w);

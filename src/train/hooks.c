@@ -1,0 +1,128 @@
+/* The list of hooks, and the short ones: progress and the log, a test's own, and the weights that a run ends with. */
+#include "train/hooks.h"
+#include "train/internal.h"
+#include "train/state.h"
+#include "train/timeline/timeline.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- weights ---- */
+
+static gs_status make_weights(gs_worker *w, gs_result *result) {
+    const gs_model *whole = gs_model_whole(w->model);
+    result->params = whole->params;
+    if (!result->weights) result->weights = gs_host_alloc(w, GS_MEMORY_WEIGHTS, whole->saved * sizeof(float));
+    if (result->weights) return GS_OK;
+    return gs_fail(GS_E_MEMORY, "no memory for a copy of %zu weights", result->params);
+}
+
+static gs_status read_weights(gs_worker *w, gs_result *result) {
+    GS_TRY(make_weights(w, result));
+    GS_TRY(gs_holding_weights(w, result->weights));
+    return gs_check_weights(w, result->weights);
+}
+
+/* With --keep best, rank 0's copy of the weights after an epoch whose test accuracy is the highest so far, or of a text
+ * the loss the lowest (of equal ones the first stays). Others have the same weights, and need no copy; but where each
+ * has a part of them, all take part in making it, and so have one. */
+static gs_status keep_best(gs_worker *w, int epoch, gs_result *r) {
+    const bool better = w->test_set->text ? r->test_loss < r->kept_loss : r->test_accuracy > r->kept_accuracy;
+    if (!w->settings->keep.best || r->interrupted || !(better || r->kept_epoch == 0)) return GS_OK;
+    if (w->comm->rank != 0 && !gs_weights_are_divided(w->model)) return GS_OK;
+    r->kept_epoch = 0; /* its weights are overwritten */
+    GS_TRY(read_weights(w, r));
+    r->kept_epoch = epoch;
+    r->kept_accuracy = r->test_accuracy;
+    r->kept_loss = r->test_loss;
+    return GS_OK;
+}
+
+static gs_status end_weights(gs_worker *w, gs_event *e) {
+    if (w->settings->save_state) GS_TRY(gs_state_create(w, &e->result->state));
+    if (w->settings->save_state) GS_TRY(gs_state_fill(w, e->result->state));
+    return e->result->kept_epoch ? make_weights(w, e->result) : read_weights(w, e->result);
+}
+
+/* ---- what rank 0's observer hears ---- */
+
+static gs_status begin_report(gs_worker *w) {
+    const gs_settings *s = w->settings;
+    const gs_observer *o = w->observer;
+    const bool differ = w->comm->size > 1 && (gs_has_stages(w) || s->zero || s->tensor > 1);
+    if (s->record && s->trace.first) GS_TRY(gs_timeline_create(w, &w->timeline));
+    if (s->record || differ) GS_TRY(gs_report_devices(w, &w->devices));
+    if (s->record && o->devices) o->devices(o->context, w->devices, w->comm->size);
+    if (!differ) free(w->devices);
+    if (!differ) w->devices = NULL;
+    if (o->start) o->start(o->context, w);
+    return GS_OK;
+}
+
+static gs_status tell_step(gs_worker *w, gs_event *e) {
+    const gs_observer *o = w->observer;
+    if (o->step) o->step(o->context, e->epoch, e->done, e->of, &e->score);
+    return GS_OK;
+}
+
+static gs_status tell_test(gs_worker *w, gs_event *e) {
+    if (w->observer->test) w->observer->test(w->observer->context, &e->test);
+    return GS_OK;
+}
+
+/* Between two epochs, because there all workers are at the same place whatever --sync is. */
+static gs_status tell_timeline(gs_worker *w) {
+    const gs_observer *o = w->observer;
+    gs_timeline_part *parts;
+    GS_TRY(gs_timeline_gather(w, &parts));
+    if (parts && o->timeline) o->timeline(o->context, parts, w->comm->size);
+    gs_timeline_parts_free(parts, w->comm->size);
+    gs_timeline_free(w->timeline);
+    w->timeline = NULL;
+    return GS_OK;
+}
+
+static gs_status record_epoch(gs_worker *w, const gs_event *e) {
+    const gs_settings *s = w->settings;
+    const bool last = e->result->interrupted || e->epoch == s->epochs || (s->steps && w->step >= s->steps);
+    gs_worker_report *reports;
+    gs_busy unused = {.cpus = 1};
+    const gs_status status = gs_report_workers(w, e->then, e->seconds, &unused, &reports);
+    if (status == GS_OK && w->observer->workers)
+        w->observer->workers(w->observer->context, e->epoch, reports, w->comm->size);
+    free(reports);
+    return status == GS_OK && w->timeline && (last || w->step >= s->trace.last) ? tell_timeline(w) : status;
+}
+
+static gs_status tell_epoch(gs_worker *w, gs_event *e) {
+    const gs_result *r = e->result;
+    const double norms = w->measured.norms - e->then->norms, steps = (double)(w->step - e->begun_at);
+    const gs_epoch_report report = {e->epoch,
+                                    w->step,
+                                    r->train_loss,
+                                    e->total.correct / e->total.samples,
+                                    r->test_loss,
+                                    r->test_accuracy,
+                                    e->total.samples / gs_model_answers(w->model) / e->seconds,
+                                    w->settings->clip > 0 ? norms / steps : (double)NAN};
+    GS_TRY(keep_best(w, e->epoch, e->result));
+    if (w->settings->record) GS_TRY(record_epoch(w, e));
+    if (w->observer->epoch && !r->interrupted) w->observer->epoch(w->observer->context, &report);
+    return GS_OK;
+}
+
+/* ---- the list ---- */
+
+static gs_status call_test_hook(gs_worker *w, gs_event *e) {
+    (void)e;
+    if (w->settings->test_hook) w->settings->test_hook(w);
+    return GS_OK;
+}
+
+static const gs_hook of_test = {.after_step = call_test_hook},
+                     report = {.begin = begin_report, .after_test = tell_test, .after_epoch = tell_epoch},
+                     progress = {.after_step = tell_step, .end = end_weights};
+
+const gs_hook *const gs_hooks[] = {&gs_hook_digest,      &gs_hook_carry, &of_test,
+                                   &gs_hook_verify,      &report,        &gs_hook_divergence,
+                                   &gs_hook_checkpoints, &progress,      NULL};

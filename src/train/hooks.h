@@ -1,0 +1,46 @@
+/* Who watches a run without being a part of it. Each hook is a table in a file of its own; hooks.c lists them. The step
+ * and the epochs call them all, and name none.
+ *
+ * Which of them do anything follows from the settings, which all ranks share: so a hook may make collective calls. What
+ * it keeps is a member of the worker.
+ */
+#pragma once
+
+#include "train/train.h"
+
+/* What the epochs tell. */
+typedef struct gs_event {
+    gs_result *result;
+    int epoch;               /* from 1 */
+    size_t done, of;         /* steps of this epoch that are made, and how many there are */
+    gs_score score;          /* of the step; after the steps of an epoch, `total` */
+    gs_score total;          /* over the epoch; stop: the run ends, after a step or in a test */
+    bool diverged;           /* a hook says so: the run ends after this step, on all workers */
+    gs_test_report test;     /* the last one */
+    const gs_measured *then; /* what the worker had done before the epoch, */
+    uint64_t begun_at;       /* after so many steps */
+    double seconds;          /* of training alone: in this epoch; at the end, in all */
+} gs_event;
+
+/* Any function may be NULL. */
+typedef struct gs_hook {
+    gs_status (*create)(gs_worker *); /* before what the steps need is made (gs_prepare_steps), */
+    gs_status (*book)(gs_worker *);   /* and after that: takes memory, which a rehearsal books alone */
+    gs_status (*begin)(gs_worker *);  /* all workers are ready for the first step */
+    gs_status (*after_step)(gs_worker *, gs_event *);
+    gs_status (*after_steps)(gs_worker *, gs_event *); /* of an epoch: all workers have the same weights */
+    gs_status (*after_test)(gs_worker *, gs_event *);  /* that went on to its end */
+    gs_status (*after_epoch)(gs_worker *, gs_event *);
+    gs_status (*end)(gs_worker *, gs_event *);
+    void (*free)(gs_worker *); /* after all else of the worker, even if nothing was made */
+} gs_hook;
+
+extern const gs_hook gs_hook_digest, gs_hook_carry, gs_hook_verify, gs_hook_divergence, gs_hook_checkpoints;
+
+/* In this order, then NULL. */
+extern const gs_hook *const gs_hooks[];
+
+/* GS_HOOKS(after_step, w, &event): of all hooks, until one fails. */
+#define GS_HOOKS(function, ...)                                                                              \
+    for (const gs_hook *const *hook = gs_hooks; *hook; hook++)                                               \
+        if ((*hook)->function) GS_TRY((*hook)->function(__VA_ARGS__))
