@@ -7,8 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* AddressSanitizer does not see what a kernel does, and PoCL gives work-items an order in which many races do no
- * harm. */
+/* AddressSanitizer does not see what a kernel does, and in PoCL's order of work-items many races do no harm. */
 enum { OCLGRIND_SECONDS = 20, SIMULATOR = 6 /* words before the program's */ };
 
 static const char *name_of(const char *path) {

@@ -79,8 +79,7 @@ static void memory_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(memory)
 
-/* OpenCL on a CPU: the counter from which kernels take their tasks is never set back. Here it passes its largest
- * value. */
+/* OpenCL on a CPU: the counter from which kernels take their tasks is never set back. Here it overflows. */
 static void task_counter_on(gs_device *d) {
     enum { N = 40, K = 3, M = 70, BEFORE = 2 };
     if (strcmp(d->ops->name, "cl") != 0 || gs_cl_of(d)->tiles.gpu) return;

@@ -226,8 +226,7 @@ TEST(resume_auto) {
     gs_test_program_prints(2, "add --checkpoint DIR", "train --resume auto");
 }
 
-/* A run may be killed after its last checkpoint and before the old ones are removed. Nothing is left to do then but
- * that. */
+/* A run may be killed after its last checkpoint, before the old ones are removed: nothing else is left to do. */
 TEST(old_ones_are_removed_before_a_run) {
     const char *folder = gs_test_format("%s/old", gs_test_folder());
     static const char run[] = "train --model \"flatten, linear 8, tanh, linear 10\" --threads 1";

@@ -31,8 +31,7 @@ typedef struct schedule_case {
     uint64_t steps;
 } schedule_case;
 
-/* Ragged last batches and passes, batches of which some parts get nothing, passes without samples, one batch for
- * all. */
+/* Ragged last batches and passes, batches with empty parts, passes without samples, one batch for all. */
 static const schedule_case schedule_cases[] = {{10, 1, 1, 4, 0},      {10, 3, 1, 100, 0},  {10, 3, 2, 2, 0},
                                                {COUNT, 1, 1, 1, 0},   {COUNT, 8, 5, 3, 0}, {4, 8, 1, 128, 0},
                                                {COUNT, 1, 7, 128, 2}, {10, 2, 1, 2, 15},   {1, 1, 1, 1, 200}};

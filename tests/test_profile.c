@@ -24,8 +24,7 @@ static gs_mem on_device(gs_device *d, const float *x, size_t count) {
 
 enum { MOST = 5000 };
 
-/* Counts around every block of every build: 16 to 192 floats, several threads' parts, and a place that is not
- * aligned. */
+/* Counts around every block of every build (16 to 192 floats), several threads' parts, an unaligned place. */
 static const size_t counts[] = {0, 1, 15, 16, 31, 33, 80, 129, 191, 192, 193, 1000, 4097};
 
 TEST(fma_loop_computes) {

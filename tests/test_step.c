@@ -71,8 +71,7 @@ TEST(a_ring_of_three) {
     if (strcmp(output, wanted) != 0) fail_msg("it shows:\n%s\nwanted:\n%s", output, wanted);
 }
 
-/* The two exchanges of allreduce, of which one has chunks of different lengths: all messages are as long as the
- * longest. */
+/* The two exchanges of allreduce, one with chunks of unlike lengths: all messages are as long as the longest. */
 TEST(an_all_reduce_in_16_bits) {
     static const char wanted[] = "round 1 of 2\n"
                                  "  0 -> 1: b  0 -> 2: c  1 -> 0: a  1 -> 2: c  2 -> 0: a  2 -> 1: b\n"

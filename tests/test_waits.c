@@ -189,8 +189,7 @@ TEST(a_process_shows_what_it_does) {
     assert_true(gs_process_has_ended(0x7ffffff0)); /* above the most that there can be */
 }
 
-/* Under strace a process is stopped for a moment at each system call, and does not hang: nobody may kill it for
- * that. */
+/* Under strace a process stops for a moment at each system call: it does not hang, and nobody may kill it. */
 TEST(a_debugger_is_no_stop) {
     char does[80];
     for (int traced = 0; traced <= 1; traced++) {

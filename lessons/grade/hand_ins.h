@@ -35,6 +35,5 @@ void gs_hand_ins_free(gs_hand_ins *);
 enum { GS_HAND_IN_MOST = 1 << 20 };
 gs_status gs_hand_in_copy(const char *path, const char *to);
 
-/* Is there room for so many bytes? On a full disk every hand-in would fail to compile. GS_E_FILE says how much there
- * is. */
+/* Is there room for so many bytes? On a full disk no hand-in would compile. GS_E_FILE says how much there is. */
 gs_status gs_hand_in_room(const char *folder, uint64_t bytes);
