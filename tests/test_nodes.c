@@ -294,13 +294,14 @@ TEST(environments_of_others_are_understood) {
 TEST(ranks_of_mpich_train_together_or_not_at_all) {
     static const char all[] =
         "export PMI_SIZE=2; cd $HOME; for r in 1 0; do PMI_RANK=$r $G $T --save w$r; echo $?; "
-        "done & wait";
+        "done & wait; RANK=1 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1 $G predict --load w0 -o w.npy";
     static const char together[] = "export PMI_SIZE=2 GRADSUM_RENDEZVOUS=tcp://127.0.0.1:$P; "
                                    "for r in 1 0; do PMI_RANK=$r $G $T & done";
     char first[65] = "", hash[65] = "", *output;
     run_script(&output, all);
     const char *two = strstr(output, "PMI_RANK is 1 and PMI_SIZE is 2");
-    if (!two || !strstr(two, "\n2\n") || strstr(output, "weights") || !strstr(output, "PMI_RANK is 0"))
+    if (!two || !strstr(two, "\n2\n") || strstr(output, "weights") || !strstr(output, "PMI_RANK is 0") ||
+        !strstr(output, "predict: this is rank 1 of 2, and predict is for one process"))
         fail_msg("%s", output);
     run_script(&output, "launch 0 -n 2 -- $T");
     gs_test_hash_of(output, first);

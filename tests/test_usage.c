@@ -73,6 +73,7 @@ TEST(values_that_are_nearly_right) {
          "a.b/x.safetensors"},
         {"train --save x.tar",
          "x.tar: gradsum writes safetensors, and the name says .tar; wanted a name such as x."},
+        {"predict --load x -o -", "'-' is no file, and nothing goes to standard output; give a name"},
         {"predict --load x -o x.csv",
          "gradsum predict: x.csv: gradsum writes an array of NumPy, and the name says .csv"},
         {"train --data jargon --model lenet",

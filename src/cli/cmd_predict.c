@@ -36,11 +36,13 @@ int gs_cmd_predict(int argc, char **argv) {
                           "For a text: (windows, context x vocabulary).",
                           "gradsum predict --load lenet.safetensors --data fashion-mnist -o out.npy", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
-    const char *missing = !s.load ? "--load FILE is required: the weights to use"
-                          : !out  ? "-o FILE is required: where to write the logits"
-                                  : NULL;
-    gs_status status =
-        missing ? gs_fail(GS_E_USAGE, "%s", missing) : gs_file_check_target(out, GS_FILE_ARRAY);
+    gs_rendezvous r;
+    gs_status status = !s.load ? gs_fail(GS_E_USAGE, "--load FILE is required: the weights to use")
+                       : !out  ? gs_fail(GS_E_USAGE, "-o FILE is required: where to write the logits")
+                               : gs_file_check_target(out, GS_FILE_ARRAY);
+    if (status == GS_OK) status = gs_rendezvous_from_environment(&r);
+    if (status == GS_OK && r.size > 1) /* they would all write this file */
+        status = gs_fail(GS_E_USAGE, "this is rank %d of %d, and predict is for one process", r.rank, r.size);
     if (status != GS_OK) return gs_exit_status("predict", status);
 
     float *logits;

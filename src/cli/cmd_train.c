@@ -111,8 +111,7 @@ static bool is_replaced(const char *option, int argc, char **argv) {
     return false;
 }
 
-/* Does it say how a pipeline or a tensor group works, and there is none any more? The table has --pipeline and --tensor
- * first. */
+/* Does it say how a pipeline or a tensor group works, and there is none? The table has these two first. */
 static bool is_without_use(const char *option, const gs_settings *s) {
     gs_layout l = {.tp = s->tensor, .pp = s->pipeline};
     const bool of_group = strcmp(option, "sequence") == 0;

@@ -34,8 +34,7 @@ static const char *kind_of(const struct stat *s) {
                                   : "a device";
 }
 
-/* What is printed goes to this file (--save /dev/stdout >file). Replaced, it would lose what is printed from then
- * on. */
+/* What is printed goes to this file (--save /dev/stdout >file). Replaced, it would lose what follows. */
 static gs_status check_not_printed_to(const char *path, const struct stat *file) {
     struct stat s;
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
@@ -50,6 +49,8 @@ static gs_status check_not_printed_to(const char *path, const struct stat *file)
 static gs_status check_target(const char *path) {
     struct stat s;
     if (path[0] == '\0') return gs_fail(GS_E_FILE, "cannot write a file whose name is empty");
+    if (strcmp(path, "-") == 0)
+        return gs_fail(GS_E_USAGE, "'-' is no file, and nothing goes to standard output; give a name");
     if (stat(path, &s) != 0) {
         if (errno == ENOENT) return GS_OK;
         return gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
@@ -82,8 +83,7 @@ static char *find_file(const char *path, bool *by_link) {
     char *found = realpath(path, NULL), *next;
     *by_link = false;
     if (!found) found = strdup(path);
-    for (int links = 0; found && links < 40 && (next = follow(found));
-         links++) { /* 40: as many as Linux follows */
+    for (int links = 0; found && links < 40 && (next = follow(found)); links++) { /* 40, as in Linux */
         free(found);
         found = next;
         *by_link = true;

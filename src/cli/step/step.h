@@ -121,8 +121,7 @@ typedef struct gs_step_gradients {
     float *gradient[GS_STEP_WORKERS]; /* of worker r */
 } gs_step_gradients;
 
-/* Of settings->model on settings->data with settings->batch and ->seed, over `workers`. On failure *out is
- * empty. */
+/* Of settings->model on ->data with ->batch and ->seed, over `workers`. On failure *out is empty. */
 gs_status gs_step_gradients_create(const gs_settings *, int workers, gs_step_gradients *out);
 void gs_step_gradients_free(gs_step_gradients *);
 
