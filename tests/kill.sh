@@ -115,8 +115,12 @@ judge() {
     esac
 }
 
+# When mpirun ends, the ranks that it has killed may be on their way out still.
 left_behind() {
-    local pid
+    local pid tries=0
+    for pid in "$@"; do
+        while [ "$transport" = mpi ] && lives "$pid" && ((tries++ < 600)); do sleep 0.1; done
+    done
     for pid in "$@"; do ! lives "$pid" || { echo "process $pid is left"; kill -KILL "$pid"; }; done
     ls -A "$work/tmp" | sed 's/^/in TMPDIR: /'
     comm -13 "$work/shm" <(ls -A /dev/shm | grep -i gradsum | sort) | sed 's,^,in /dev/shm: ,'
