@@ -23,7 +23,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include "layer/make.h"
-#include "layer/tensor.h"
 
 typedef struct batch_norm {
     gs_layer base;
@@ -46,9 +45,7 @@ static gs_status batch_norm_plan(gs_layer *l, gs_shape in) {
     GS_TRY(gs_layer_parameter_filled(l, "weight", 1, dims, 1));
     GS_TRY(gs_layer_parameter_filled(l, "bias", 1, dims, 0));
     GS_TRY(gs_layer_state(l, "running_mean", 1, dims, 0));
-    GS_TRY(gs_layer_state(l, "running_var", 1, dims, 1));
-    gs_tensor_plan(l);
-    return GS_OK;
+    return gs_layer_state(l, "running_var", 1, dims, 1);
 }
 
 /* A group has at least one sample. */

@@ -18,8 +18,7 @@ static gs_status conv2d_plan(gs_layer *l, gs_shape in) {
     gs_conv2d_sizes *s = &me->sizes;
     if (me->out_c < 1)
         return gs_layer_refuse(l, "the number of output channels is %d; it must be at least 1", me->out_c);
-    s->out_c = me->out_c;
-    if (l->role == GS_TENSOR_COLUMNS) GS_TRY(gs_tensor_outputs_here(l, &s->out_c));
+    s->out_c = l->role == GS_TENSOR_COLUMNS ? l->here : me->out_c;
     s->in_c = in.c;
     s->in_h = in.h;
     s->in_w = in.w;
@@ -42,9 +41,7 @@ static gs_status conv2d_plan(gs_layer *l, gs_shape in) {
     l->flops = gs_shape_tokens(in) * (2 * window * pixels + (me->bias ? pixels : 0));
     int dims[] = {s->out_c, group_c, s->kernel_h, s->kernel_w};
     GS_TRY(gs_layer_parameter(l, "weight", 4, dims, window));
-    if (me->bias) GS_TRY(gs_layer_parameter(l, "bias", 1, dims, window));
-    gs_tensor_plan(l);
-    return GS_OK;
+    return me->bias ? gs_layer_parameter(l, "bias", 1, dims, window) : GS_OK;
 }
 
 /* The bias counts once in a sum over the ranks of a group. */

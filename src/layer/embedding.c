@@ -66,9 +66,7 @@ static gs_status embedding_plan(gs_layer *l, gs_shape in) {
     me->first = 0;
     me->here = me->rows;
     if (l->role == GS_TENSOR_TABLE_ROWS) GS_TRY(rows_here(me));
-    GS_TRY(gs_layer_parameter(l, "weight", 2, (int[]){me->here, me->width}, me->width));
-    gs_tensor_plan(l);
-    return GS_OK;
+    return gs_layer_parameter(l, "weight", 2, (int[]){me->here, me->width}, me->width);
 }
 
 /* The vectors of n numbers. Where a rank has none it gives -0, which changes no number in a sum, not even -0. */

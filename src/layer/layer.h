@@ -223,6 +223,7 @@ struct gs_layer {
 
     float std;   /* of its initial weights (gs_layer_with_std); 0: they are not normal */
     int outputs; /* of all ranks of a group: what such layers can divide; 0: not this one */
+    int here;    /* planned: how many of them this rank has */
     int block;   /* the block of a model text that it came from, from 1 on, each use counted; 0: none */
 
     int recompute; /* of the root, before it is bound: see recompute.h */

@@ -1,30 +1,25 @@
 /* Every output is a weighted sum of all inputs: y = x w^T + b. */
 #include <stdio.h>
 #include "layer/make.h"
-#include "layer/sequence.h"
 #include "layer/tensor.h"
 
 typedef struct linear {
     gs_layer base;
-    int out;
     bool bias;
     gs_epilogue then;
 } linear;
 
 static gs_status linear_plan(gs_layer *l, gs_shape in) {
     const linear *me = (const linear *)l;
-    if (me->out < 1) return gs_layer_refuse(l, "the number of outputs is %d; it must be at least 1", me->out);
+    const int out = l->here;
+    if (out < 1) return gs_layer_refuse(l, "the number of outputs is %d; it must be at least 1", out);
     if (in.h != 1 || in.w != 1)
         return gs_layer_refuse(l, "the input is %s, linear needs a flat vector: put flatten before it",
                                gs_shape_tuple(in).text);
-    int out;
-    GS_TRY(gs_tensor_outputs_here(l, &out));
-    l->out = (gs_shape){out, 1, 1, gs_sequence_out(l, in.t)};
-    l->flops = gs_sequence_tokens(l) * (2.0 * in.c * out + (me->bias ? out : 0));
+    l->out = (gs_shape){out, 1, 1, in.t};
+    l->flops = gs_shape_tokens(in) * (2.0 * in.c * out + (me->bias ? out : 0));
     GS_TRY(gs_layer_parameter(l, "weight", 2, (int[]){out, in.c}, in.c));
-    if (me->bias) GS_TRY(gs_layer_parameter(l, "bias", 1, (int[]){out}, in.c));
-    gs_tensor_plan(l);
-    return GS_OK;
+    return me->bias ? gs_layer_parameter(l, "bias", 1, (int[]){out}, in.c) : GS_OK;
 }
 
 static gs_status linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
@@ -49,7 +44,7 @@ static gs_status linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs
 
 static void linear_describe(const gs_layer *l, char *text, size_t size) {
     const linear *me = (const linear *)l;
-    snprintf(text, size, "linear %d%s", me->out, me->bias ? "" : " no_bias");
+    snprintf(text, size, "linear %d%s", l->outputs, me->bias ? "" : " no_bias");
 }
 
 static const gs_layer_ops linear_ops = {
@@ -69,7 +64,7 @@ static const gs_layer_ops linear_ops = {
 gs_layer *gs_linear(int out, bool bias) {
     linear *me = (linear *)gs_layer_new(&linear_ops, sizeof(linear), 0);
     if (!me) return NULL;
-    me->out = me->base.outputs = out;
+    me->base.outputs = out;
     me->bias = bias;
     return &me->base;
 }

@@ -49,11 +49,6 @@ bool gs_sequence_reduces_y(const gs_layer *l) {
     return gs_sequence_is_divided(l) && (l->role == GS_TENSOR_ROWS || l->role == GS_TENSOR_TABLE_ROWS);
 }
 
-int gs_sequence_out(const gs_layer *l, int t) {
-    if (gs_sequence_gathers_x(l)) return t * l->tensor->size;
-    return gs_sequence_reduces_y(l) ? t / l->tensor->size : t;
-}
-
 int gs_sequence_tokens(const gs_layer *l) {
     return gs_shape_tokens(gs_sequence_gathers_x(l) ? l->out : l->in);
 }

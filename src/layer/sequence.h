@@ -35,9 +35,7 @@ gs_status gs_sequence_check(const gs_layer *);
 gs_status gs_sequence_check_end(const gs_layer *net);
 /* In plan of the layer that makes the sequences: *here = how many of its t tokens this rank has. GS_E_SHAPE. */
 gs_status gs_sequence_tokens_here(const gs_layer *, int t, int *here);
-/* Tokens of the output of a linear or tied layer whose input has t of them on this rank. */
-int gs_sequence_out(const gs_layer *, int t);
-/* Tokens of a sample that such a layer multiplies: those of all ranks, where it gathers x. */
+/* Tokens of a sample that a linear or tied layer multiplies: those of all ranks, where it gathers x. */
 int gs_sequence_tokens(const gs_layer *);
 
 /* Does its group divide sequences? */

@@ -133,6 +133,8 @@ bool gs_tensor_sums_y(const gs_layer *l) {
 
 gs_status gs_tensor_outputs_here(const gs_layer *l, int *out) {
     const int all = l->outputs;
+    *out = 0;
+    if (all == 0) return GS_OK;
     const int size = l->tensor && sums_dx(l) ? l->tensor->size : 1, blocks = size > 1 ? l->blocks : 1;
     *out = all / size;
     if (size > 1 && (l->role == GS_TENSOR_OUTPUTS || l->ops->tensor == GS_TENSOR_CONV)) {
@@ -155,6 +157,11 @@ static void cut(gs_param *p, gs_cut how, int blocks, int whole) {
 
 void gs_tensor_plan(gs_layer *l) {
     if (l->role == GS_TENSOR_WHOLE || l->tensor->size == 1) return;
+    if (gs_sequence_reduces_y(l) && l->role == GS_TENSOR_ROWS) l->out.t /= l->tensor->size;
+    if (gs_sequence_gathers_x(l)) {
+        l->out.t *= l->tensor->size;
+        l->flops *= l->tensor->size;
+    }
     const int whole = !l->pair                       ? l->outputs
                       : l->role == GS_TENSOR_COLUMNS ? l->outputs
                                                      : l->pair->outputs / l->pair->blocks;

@@ -96,15 +96,16 @@ size_t gs_tensor_count(const gs_param *part, int rank, int size);
 
 /* ---- for layers that may have a role ---- */
 
-/* The end of plan, after the parameters, weight first, are there: how they are cut. */
-void gs_tensor_plan(gs_layer *l);
+/* Before ops->plan: how many of its outputs this rank has, if it has any. GS_E_SHAPE: the message names the layer. */
+gs_status gs_tensor_outputs_here(const gs_layer *, int *out);
+
+/* After it, when the parameters, weight first, are there: how they are cut. And with sequence, what ops->plan has found
+ * for this rank's tokens becomes that of the tokens which the layer gathers, or leaves to this rank. */
+void gs_tensor_plan(gs_layer *);
 
 /* Is its y, or its dx, a sum over the ranks of the group? */
 bool gs_tensor_sums_y(const gs_layer *);
 bool gs_tensor_sums_dx(const gs_layer *);
-
-/* How many of its outputs this rank has. GS_E_SHAPE: the message names the layer. */
-gs_status gs_tensor_outputs_here(const gs_layer *, int *out);
 
 /* ---- for linear.c and tied.c ---- */
 

@@ -11,7 +11,6 @@
  * Source: Press, Wolf, "Using the output embedding to improve language models" (EACL 2017).
  */
 #include "layer/make.h"
-#include "layer/sequence.h"
 #include "layer/tensor.h"
 
 /* The layer of the model that has a table to lend. */
@@ -34,8 +33,8 @@ static gs_status tied_plan(gs_layer *l, gs_shape in) {
     l->borrowed = table;
     l->outputs = lender->outputs;
     lender->lent = true;
-    l->out = (gs_shape){table->dims[0], 1, 1, gs_sequence_out(l, in.t)};
-    l->flops = gs_sequence_tokens(l) * 2.0 * (double)table->count;
+    l->out = (gs_shape){table->dims[0], 1, 1, in.t};
+    l->flops = gs_shape_tokens(in) * 2.0 * (double)table->count;
     return GS_OK;
 }
 
