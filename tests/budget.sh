@@ -8,8 +8,8 @@ src/comm            13214
 src/cli             12679
 src/explain          2901
 cpu+cl              17221
-the-rest-of-src     23988
-src+cpu+cl          90532
+the-rest-of-src     23983
+src+cpu+cl          90527
 tests               46749
 lessons             47960
 '

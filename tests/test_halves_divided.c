@@ -2,7 +2,7 @@
  * stages of a pipeline. */
 #include <math.h>
 
-#include "layer/tensor.h"
+#include "layer/memory/dx_places.h"
 #include "model/model.h"
 #include "tests/devices.h"
 #include "tests/test.h"

@@ -1,7 +1,7 @@
 /* What layers keep in 16 bits (memory/kept.h), on the devices that can: the bits of operators and of whole runs stay as
  * they are without, and it takes less memory. */
 #include <math.h>
-#include <string.h>
+#include "layer/memory/dx_places.h"
 #include "cpu/round16.h"
 #include "model/model_text.h"
 #include "tests/devices.h"

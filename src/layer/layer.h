@@ -1,6 +1,6 @@
 /* Layers: a forward, a backward, and what backward must remember.
  *
- * A network is built by nesting constructors, or from a text (model/model_text.h):
+ * A network is built by nesting constructors (make.h), or from a text (model/model_text.h):
  *
  *     gs_layer *net = gs_sequential(3, (gs_layer *[]){gs_flatten(), gs_linear(512, true), gs_relu()});
  *
@@ -12,7 +12,6 @@
 
 #include "backend.h"
 #include "core/shape.h"
-#include "layer/memory/arena.h"
 
 enum { GS_PARAM_NAME = 64 }; /* bytes of a tensor's name, its end included */
 
@@ -94,6 +93,8 @@ typedef struct gs_pass {
 } gs_pass;
 
 typedef struct gs_layer gs_layer;
+typedef struct gs_arena gs_arena;         /* memory/dx_places.h */
+typedef struct gs_dx_places gs_dx_places; /* there too */
 
 /* A group of workers that share the work of each pair (tensor.h). */
 typedef struct gs_tensor_group {
@@ -117,37 +118,6 @@ typedef struct gs_turns {
     gs_status (*ended)(void *context, const gs_pass *, int child);
     void *context;
 } gs_turns;
-
-/* When which y and dx of a model are needed (dx_places.h). */
-typedef struct gs_dx_places {
-    gs_lives lives;
-    size_t max_batch;
-    int now;   /* steps of backward that are done */
-    int again; /* the last one of them that ran a forward again; 0: none */
-} gs_dx_places;
-
-/* Where they lie: pieces of memory that hold `most` floats each, but for the last one, which may hold fewer. */
-enum { GS_ARENA_PIECES = 64 };
-enum { GS_WHOLE_X, GS_WHOLE_DY, GS_WHOLE_DX, GS_WHOLES };
-typedef struct gs_arena {
-    size_t most;
-    gs_mem piece[GS_ARENA_PIECES];
-    gs_lives lives; /* who lies there, and when (dx_places.h) */
-    /* With GS_OFFLOAD_ACTIVATIONS: the y lie elsewhere (alloc_away), one after the other, but for those that backward
-     * makes again. Where operators cannot work there, they have copies there (away.h). */
-    float *away;
-    int away_count;      /* the y have the places below it: */
-    size_t *away_floats; /* place i takes so many floats there; 0: it lies in a piece alone ... */
-    size_t *away_at;     /* ... from this one on */
-    bool copies;
-    /* Of a net whose sequences are divided: room for all tokens of a layer's x, its dy, and its dx (sequence.h). */
-    gs_mem whole[GS_WHOLES];
-    gs_mem sums; /* of a tensor group: room for what is added up in f32 before it is rounded to 16 bits */
-} gs_arena;
-
-static inline bool gs_arena_is_away(const gs_arena *a, int place) {
-    return place >= 0 && place < a->away_count && a->away_floats[place] > 0;
-}
 
 /* What backward runs again of a layer's forward (recompute.h). */
 typedef enum gs_again {
@@ -277,48 +247,6 @@ struct gs_layer {
     /* Another stage of a pipeline computes it (gs_model_wishes): likewise. It has w and dw. */
     bool elsewhere;
 };
-
-/* ---- constructors; NULL only if there is no memory; plan checks the numbers ---- */
-
-gs_layer *gs_linear(int out, bool bias);
-gs_layer *gs_conv2d(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
-                    bool bias);
-/* With groups, and with the pixels under the kernel `dilation` apart: gs_conv2d_sizes in backend.h; 1 is neither. */
-gs_layer *gs_conv2d_grouped(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h,
-                            int pad_w, int groups, int dilation_h, int dilation_w, bool bias);
-gs_layer *gs_max_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w);
-gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w);
-/* gs_layer *gs_relu(void), and so on: those without settings, each also a word of a model text. */
-/* clang-format off */
-#define GS_WORD_LAYERS(X) \
-    X(global_avg_pool, "the mean of each channel") /* (c, h, w) -> (c, 1, 1) */ \
-    X(batch_norm, "gives channels mean 0 and variance 1") \
-    X(layer_norm, "gives each vector mean 0 and variance 1") \
-    X(flatten, "turns an image into a row of numbers") /* (c, h, w) -> (c h w, 1, 1) */ \
-    X(relu, "max(x, 0)") \
-    X(tanh, "tanh(x)") \
-    X(sigmoid, "1 / (1 + exp(-x))") \
-    X(silu, "x / (1 + exp(-x))")
-/* clang-format on */
-#define GS_DECLARE(name, what) gs_layer *gs_##name(void);
-GS_WORD_LAYERS(GS_DECLARE)
-#undef GS_DECLARE
-gs_layer *gs_positions(void); /* adds a learned vector for each place of a sequence */
-gs_layer *gs_tied(void);      /* linear without bias, whose weight is the embedding's table */
-/* (q, k, v) of each token -> a mean of the values, in several heads; causal: of those up to the token itself. */
-gs_layer *gs_attention(int heads, bool causal);
-/* Token numbers -> vectors: row x of a table of `rows` of them. Such a layer comes first in a model. */
-gs_layer *gs_embedding(int rows, int width);
-/* x Phi(x), Phi the normal distribution; or, as in GPT-2, with a tanh that comes near it (backend.h). */
-gs_layer *gs_gelu(bool with_tanh);
-gs_layer *gs_dropout(float p);
-/* The layer itself, whose initial weights shall be normal, with mean 0 and this standard deviation, and its bias 0. l
- * NULL: NULL. */
-gs_layer *gs_layer_with_std(gs_layer *l, float std);
-/* Runs the layers one after the other. Takes over the layers (not the array); NULL if one of them is NULL. */
-gs_layer *gs_sequential(int count, gs_layer *const *layers);
-/* y = body(x) + shortcut(x); shortcut NULL: y = body(x) + x. Takes over both. */
-gs_layer *gs_residual(gs_layer *body, gs_layer *shortcut);
 
 /* ---- the three stages, for any layer and all that it contains ---- */
 

@@ -1,4 +1,5 @@
-/* How to write a layer of your own: what its functions may call, besides the operators of its device (backend.h).
+/* The layers that there are, at the end; and how to write one of your own: what its functions may call, besides the
+ * operators of its device (backend.h).
  *
  * The layer is a struct that begins with a gs_layer, a table of functions (gs_layer_ops in layer.h), and a constructor:
  *
@@ -94,3 +95,45 @@ static inline gs_mem gs_layer_y(const gs_layer *l, gs_mem x) {
 static inline gs_mem gs_layer_dx(const gs_layer *l, gs_mem dy) {
     return l->dx_over_dy ? dy : l->dx;
 }
+
+/* ---- the layers that there are; NULL only if there is no memory; plan checks the numbers ---- */
+
+gs_layer *gs_linear(int out, bool bias);
+gs_layer *gs_conv2d(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
+                    bool bias);
+/* With groups, and with the pixels under the kernel `dilation` apart: gs_conv2d_sizes in backend.h; 1 is neither. */
+gs_layer *gs_conv2d_grouped(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h,
+                            int pad_w, int groups, int dilation_h, int dilation_w, bool bias);
+gs_layer *gs_max_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w);
+gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w);
+/* gs_layer *gs_relu(void), and so on: those without settings, each also a word of a model text. */
+/* clang-format off */
+#define GS_WORD_LAYERS(X) \
+    X(global_avg_pool, "the mean of each channel") /* (c, h, w) -> (c, 1, 1) */ \
+    X(batch_norm, "gives channels mean 0 and variance 1") \
+    X(layer_norm, "gives each vector mean 0 and variance 1") \
+    X(flatten, "turns an image into a row of numbers") /* (c, h, w) -> (c h w, 1, 1) */ \
+    X(relu, "max(x, 0)") \
+    X(tanh, "tanh(x)") \
+    X(sigmoid, "1 / (1 + exp(-x))") \
+    X(silu, "x / (1 + exp(-x))")
+/* clang-format on */
+#define GS_DECLARE(name, what) gs_layer *gs_##name(void);
+GS_WORD_LAYERS(GS_DECLARE)
+#undef GS_DECLARE
+gs_layer *gs_positions(void); /* adds a learned vector for each place of a sequence */
+gs_layer *gs_tied(void);      /* linear without bias, whose weight is the embedding's table */
+/* (q, k, v) of each token -> a mean of the values, in several heads; causal: of those up to the token itself. */
+gs_layer *gs_attention(int heads, bool causal);
+/* Token numbers -> vectors: row x of a table of `rows` of them. Such a layer comes first in a model. */
+gs_layer *gs_embedding(int rows, int width);
+/* x Phi(x), Phi the normal distribution; or, as in GPT-2, with a tanh that comes near it (backend.h). */
+gs_layer *gs_gelu(bool with_tanh);
+gs_layer *gs_dropout(float p);
+/* The layer itself, whose initial weights shall be normal, with mean 0 and this standard deviation, and its bias 0. l
+ * NULL: NULL. */
+gs_layer *gs_layer_with_std(gs_layer *l, float std);
+/* Runs the layers one after the other. Takes over the layers (not the array); NULL if one of them is NULL. */
+gs_layer *gs_sequential(int count, gs_layer *const *layers);
+/* y = body(x) + shortcut(x); shortcut NULL: y = body(x) + x. Takes over both. */
+gs_layer *gs_residual(gs_layer *body, gs_layer *shortcut);

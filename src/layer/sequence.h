@@ -24,7 +24,7 @@
  */
 #pragma once
 
-#include "layer/layer.h"
+#include "layer/memory/dx_places.h"
 
 /* Before plan, after the pairs have their roles: all other layers are to be sharded. */
 void gs_sequence_divide(gs_layer *net, const gs_tensor_group *);

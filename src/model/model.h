@@ -70,7 +70,7 @@ typedef struct gs_model {
  * layers it has. */
 typedef struct gs_model_wishes {
     const char *text; /* a name, or layers as a text (model_text.h) */
-    /* Layers that the caller has built (layer/layer.h), own layers included (layer/make.h). They belong to the model
+    /* Layers that the caller has built, own layers included (layer/make.h). They belong to the model
      * from here on, and are freed if it cannot be made. NULL, because a constructor had no memory: GS_E_MEMORY.
      *
      *     gs_layer *net = gs_sequential(3, (gs_layer *[]){gs_linear(16, true), gs_tanh(), gs_linear(1, true)}); */

@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "model/model_text.h"
 #include "core/memory.h"
-#include "layer/layer.h"
+#include "layer/make.h"
 #include "model/words.h"
 
 enum { BLOCKS_MOST = 64 };

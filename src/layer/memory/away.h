@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "layer/layer.h"
+#include "layer/memory/dx_places.h"
 
 /* Number the units of the root's children (gs_layer.unit). Returns how many there are. */
 int gs_away_units(gs_layer *root);

@@ -15,6 +15,38 @@
 #pragma once
 
 #include "layer/layer.h"
+#include "layer/memory/arena.h"
+
+/* When which y and dx of a model are needed. */
+struct gs_dx_places {
+    gs_lives lives;
+    size_t max_batch;
+    int now;   /* steps of backward that are done */
+    int again; /* the last one of them that ran a forward again; 0: none */
+};
+
+/* Where they lie: pieces of memory that hold `most` floats each, but for the last one, which may hold fewer. */
+enum { GS_ARENA_PIECES = 64 };
+enum { GS_WHOLE_X, GS_WHOLE_DY, GS_WHOLE_DX, GS_WHOLES };
+struct gs_arena {
+    size_t most;
+    gs_mem piece[GS_ARENA_PIECES];
+    gs_lives lives; /* who lies there, and when */
+    /* With GS_OFFLOAD_ACTIVATIONS: the y lie elsewhere (alloc_away), one after the other, but for those that backward
+     * makes again. Where operators cannot work there, they have copies there (away.h). */
+    float *away;
+    int away_count;      /* the y have the places below it: */
+    size_t *away_floats; /* place i takes so many floats there; 0: it lies in a piece alone ... */
+    size_t *away_at;     /* ... from this one on */
+    bool copies;
+    /* Of a net whose sequences are divided: room for all tokens of a layer's x, its dy, and its dx (sequence.h). */
+    gs_mem whole[GS_WHOLES];
+    gs_mem sums; /* of a tensor group: room for what is added up in f32 before it is rounded to 16 bits */
+};
+
+static inline bool gs_arena_is_away(const gs_arena *a, int place) {
+    return place >= 0 && place < a->away_count && a->away_floats[place] > 0;
+}
 
 /* No place among the shared buffers: the layer has a buffer of its own, or none. */
 enum { GS_DX_NONE = -1 };

@@ -26,7 +26,7 @@
  */
 #pragma once
 
-#include "layer/layer.h"
+#include "layer/memory/dx_places.h"
 
 /* In gs_layer_bind, when all y have lives: who keeps what (gs_layer.keeper), and when those y are needed. Where
  * somebody does, the y live from their own step of forward on. GS_E_MEMORY. */

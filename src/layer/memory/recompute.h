@@ -21,6 +21,7 @@
 #pragma once
 
 #include "layer/layer.h"
+#include "layer/memory/arena.h"
 
 /* Which segments (gs_layer.recompute): each K layers of the outermost sequence, with K from 1; or: */
 enum {

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "layer/memory/away.h"
 #include "layer/make.h"
 
 /* A y that goes away: here, and there. */

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "layer/memory/away.h"
 #include "model/model.h"
 
 typedef struct gs_offload_windows gs_offload_windows;

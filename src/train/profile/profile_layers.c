@@ -131,11 +131,10 @@ gs_status gs_timed_layers_begin(gs_worker *w, const gs_roofline *roofline, gs_ti
     all->device = w->device;
     all->roofline = roofline;
     all->count = count;
-    (void)gs_layer_walk(w->model->net, note_one, all);
     all->net = w->model->net;
     all->watcher = (gs_layer_watcher){all, before, after, NULL};
     gs_layer_watch_begin(all->net, &all->watcher);
-    return GS_OK;
+    return gs_layer_walk(all->net, note_one, all);
 }
 
 void gs_timed_layers_end(gs_timed_layers *all) {

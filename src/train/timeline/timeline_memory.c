@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layer/memory/dx_places.h"
 #include "train/timeline/timeline_rows.h"
 
 gs_status gs_timeline_memory_create(gs_timeline_memory *m, const gs_model *model) {
