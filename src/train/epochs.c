@@ -12,8 +12,8 @@ static gs_status test(gs_worker *w, gs_event *e, double *clock) {
     gs_score score;
     GS_TRY(w->device->ops->finish(w->device));
     const double paused = gs_seconds();
-    GS_TRY(
-        gs_context(gs_evaluate(w, w->test_set, &score), "test after step %llu", (unsigned long long)w->step));
+    GS_TRY(gs_context(gs_evaluate(w, w->test_set, &score, NULL), "test after step %llu",
+                      (unsigned long long)w->step));
     const double now = gs_seconds();
     e->test =
         (gs_test_report){w->step, paused - *clock, score.loss / score.samples, score.correct / score.samples};

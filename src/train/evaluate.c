@@ -97,10 +97,6 @@ static gs_status score_block_in_stages(gs_worker *w, const gs_dataset *set, size
     return w->device->ops->read(w->device, stats, gs_model_stats(w->model), GS_STATS * sizeof(float));
 }
 
-gs_status gs_evaluate(gs_worker *w, const gs_dataset *set, gs_score *score) {
-    return gs_evaluate_classes(w, set, score, NULL);
-}
-
 static bool has_stage(const gs_worker *w) {
     return gs_has_stages(w) && w->train_set;
 }
@@ -124,7 +120,7 @@ static bool stops_before(const gs_worker *w, float *stats) {
     return true;
 }
 
-gs_status gs_evaluate_classes(gs_worker *w, const gs_dataset *set, gs_score *score, gs_ranking *ranking) {
+gs_status gs_evaluate(gs_worker *w, const gs_dataset *set, gs_score *score, gs_ranking *ranking) {
     size_t blocks = blocks_of(w, set);
     const bool in_stages = has_stage(w);
     gs_comm *all = in_stages ? w->comm : w->groups.comm[GS_DP];

@@ -36,10 +36,6 @@ void gs_add_neighbours(float *x, size_t count, int workers) {
             gs_sync_add(x + (size_t)i * count, x + (size_t)(i + distance) * count, count);
 }
 
-gs_status gs_leaf_gradient(gs_worker *w, int k) {
-    return w->lockstep ? gs_lockstep_leaf(w->lockstep, k) : gs_gradient(w);
-}
-
 /* Only where each operator is known to give the same bits. */
 gs_status gs_exact_check(const gs_settings *s) {
     if (!s->exact) return GS_OK;

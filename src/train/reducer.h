@@ -6,7 +6,7 @@
  * Both add in the order of a tree with --exact (order.h). A step calls them so (step.c):
  *
  *     for each leaf k:
- *         gs_leaf_gradient    dw of a part of the batch
+ *         gs_gradient         dw of a part of the batch
  *         add                 it joins the leaves before it
  *     finish                  the sum over all replicas
  *     gs_update

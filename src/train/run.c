@@ -33,8 +33,8 @@ static gs_status evaluate(gs_run_worker *me) {
     const bool ranks = !me->run->test_set->targets && me->worker.model->out.c > GS_TOP;
     gs_ranking ranking = {.confusion = me->result.confusion,
                           .worst = me->result.confusion ? &me->result.worst : NULL};
-    GS_TRY(gs_evaluate_classes(&me->worker, me->run->test_set, &score,
-                               ranks || me->result.confusion ? &ranking : NULL));
+    GS_TRY(
+        gs_evaluate(&me->worker, me->run->test_set, &score, ranks || me->result.confusion ? &ranking : NULL));
     me->result.classes = me->worker.model->out.c;
     me->result.top_accuracy = ranks ? ranking.top / score.samples : NAN;
     me->result.samples_per_s = score.samples / gs_model_answers(me->worker.model) / (gs_seconds() - start);

@@ -14,7 +14,8 @@ static gs_status begin_to_read_score(gs_worker *);
 static gs_status synchronous_step(gs_worker *w, gs_score *score) {
     const gs_reducer *sum = w->reducer;
     for (int k = 0; k < gs_order_leaves(&w->order); k++) { /* once, but for --exact */
-        GS_TRY(gs_leaf_gradient(w, k));                    /* dw of this worker's samples, by gs_gradient */
+        /* dw of this worker's samples; lockstep: of all leaves together, since batch_norm needs them all */
+        GS_TRY(w->lockstep ? gs_lockstep_leaf(w->lockstep, k) : gs_gradient(w));
         GS_TRY(sum->add(w, k));
     }
     GS_TRY(sum->finish(w));          /* dw of all workers, and their counts */

@@ -111,13 +111,11 @@ gs_status gs_find_scheme(const gs_settings *, const gs_sync_scheme **out);
 enum { GS_SUMS_TEXT = 200 };
 const char *gs_sums_text(const gs_worker *, char text[GS_SUMS_TEXT]);
 
-/* ---- what strategies are written in (step.c, order.c, checkpoint/checkpoint.c) ---- */
+/* ---- what strategies are written in (step.c, checkpoint/checkpoint.c) ---- */
 
-/* dw and counts = those of the next part that this worker has of a global batch, in pieces that fit its memory. */
+/* dw and counts = those of the next part that this worker has of a global batch, in pieces that fit its memory. With
+ * --exact these are the leaves of its order, one after the other. */
 gs_status gs_gradient(gs_worker *);
-
-/* The same of its part k = 0, 1, ..., one after the other, which is leaf k of its order with --exact. */
-gs_status gs_leaf_gradient(gs_worker *, int k);
 
 /* What this worker adds to GS_STAT_STOP where `done` steps will be done: a wish to stop, or one of
  * checkpoint/checkpoint.h. Once in each step. */

@@ -315,11 +315,6 @@ gs_status gs_step(gs_worker *, gs_score *);
 /* Go through a step on zeros without changing anything, so that kernels are compiled before the clock runs. */
 gs_status gs_warm_up(gs_worker *);
 
-/* Loss and accuracy over a whole set: each worker takes its part, only the final counts are summed. The set is cut
- * into the same blocks for any number of workers, and each block gives the same bits for any number of threads, so
- * the result is the same too. */
-gs_status gs_evaluate(gs_worker *, const gs_dataset *, gs_score *);
-
 /* How the model ranks the classes. */
 typedef struct gs_ranking {
     double *
@@ -328,8 +323,10 @@ typedef struct gs_ranking {
     gs_worst *worst; /* empty at first; stays so where a sample has several answers; NULL: not wanted */
 } gs_ranking;
 
-/* The same, and where `ranking` is not NULL, this too. */
-gs_status gs_evaluate_classes(gs_worker *, const gs_dataset *, gs_score *, gs_ranking *ranking);
+/* Loss and accuracy over a whole set, and where `ranking` is not NULL, this too: each worker takes its part, only the
+ * final counts are summed. The set is cut into the same blocks for any number of workers, and each block gives the same
+ * bits for any number of threads, so the result is the same too. */
+gs_status gs_evaluate(gs_worker *, const gs_dataset *, gs_score *, gs_ranking *ranking);
 
 /* Logits (count, classes) of the blocks that this worker takes, at their places in `logits`, the array for
  * all. */
