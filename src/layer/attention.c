@@ -77,23 +77,20 @@ static gs_status attention_cache(gs_layer *l, size_t max_batch) {
 
 static gs_status attention_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const attention *me = (const attention *)l;
-    *y = l->y;
     if (pass->tokens) {
         if (!me->values.base) gs_bug("attention: tokens without a cache: gs_model_cache comes first");
-        return l->device->ops->attention_cached_forward(l->device, l->y, me->keys, me->values, x, pass->n,
+        return l->device->ops->attention_cached_forward(l->device, *y, me->keys, me->values, x, pass->n,
                                                         pass->past, pass->tokens, &me->sizes);
     }
-    return l->device->ops->attention_forward(l->device, l->y, me->softmax, x, pass->n, &me->sizes);
+    return l->device->ops->attention_forward(l->device, *y, me->softmax, x, pass->n, &me->sizes);
 }
 
 /* Of y_i = sum_j p_ij v_j: see attention_backward in backend.h. */
 static gs_status attention_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const attention *me = (const attention *)l;
-    *dx = l->dx;
     if (!l->needs_dx) return GS_OK;
     const gs_mem y = l->keeper ? l->keeper->kept : l->y;
-    return l->device->ops->attention_backward(l->device, l->dx, dy, l->x, y, me->softmax, pass->n,
-                                              &me->sizes);
+    return l->device->ops->attention_backward(l->device, *dx, dy, l->x, y, me->softmax, pass->n, &me->sizes);
 }
 
 static void attention_describe(const gs_layer *l, char *text, size_t size) {

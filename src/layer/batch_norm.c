@@ -164,11 +164,9 @@ static gs_status train_group(gs_layer *l, const gs_pass *pass, gs_mem x, group g
 static gs_status batch_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const batch_norm *me = (const batch_norm *)l;
     const gs_param *p = l->param;
-    *y = l->y;
     if (!pass->training)
-        return l->device->ops->batch_norm_forward(l->device, l->y, x, p[WEIGHT].w, p[BIAS].w,
-                                                  p[RUNNING_MEAN].w, p[RUNNING_VAR].w,
-                                                  gs_layer_tokens(l, pass), &me->sizes);
+        return l->device->ops->batch_norm_forward(l->device, *y, x, p[WEIGHT].w, p[BIAS].w, p[RUNNING_MEAN].w,
+                                                  p[RUNNING_VAR].w, gs_layer_tokens(l, pass), &me->sizes);
     for (size_t i = 0; i < groups_of(pass); i++) GS_TRY(train_group(l, pass, x, group_of(l, pass, i)));
     return GS_OK;
 }

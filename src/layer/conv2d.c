@@ -54,11 +54,10 @@ static gs_status conv2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
     const conv2d *me = (const conv2d *)l;
     const size_t n = gs_layer_tokens(l, pass);
     const bool summed = gs_tensor_sums_y(l);
-    const gs_mem here = summed ? gs_tensor_unsummed(l, l->y) : l->y;
-    *y = l->y;
+    const gs_mem here = summed ? gs_tensor_unsummed(l, *y) : *y;
     GS_TRY(l->device->ops->conv2d_forward(l->device, here, x, l->param[0].w, bias_here(l), n, &me->sizes,
                                           summed ? NULL : &me->then));
-    return summed ? gs_tensor_sum_to(l, here, l->y, gs_layer_numbers(pass, l->out)) : GS_OK;
+    return summed ? gs_tensor_sum_to(l, here, *y, gs_layer_numbers(pass, l->out)) : GS_OK;
 }
 
 /* Of y = x * w + b: a pixel's dx gathers dy times w over the windows that contain it; dw and db sum over all
@@ -67,12 +66,11 @@ static gs_status conv2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs
     const conv2d *me = (const conv2d *)l;
     const gs_param *w = &l->param[0], *b = &l->param[1];
     const bool summed = gs_tensor_sums_dx(l);
-    const gs_mem here = summed ? gs_tensor_unsummed(l, l->dx) : l->dx;
-    *dx = l->dx;
+    const gs_mem here = summed ? gs_tensor_unsummed(l, *dx) : *dx;
     GS_TRY(l->device->ops->conv2d_backward(l->device, here, w->dw, b->dw, dy, l->x, w->w,
                                            gs_layer_tokens(l, pass), &me->sizes, !pass->fresh,
                                            gs_tensor_sums_y(l) ? NULL : &me->then));
-    return summed ? gs_tensor_sum_to(l, here, l->dx, gs_layer_numbers(pass, l->in)) : GS_OK;
+    return summed ? gs_tensor_sum_to(l, here, *dx, gs_layer_numbers(pass, l->in)) : GS_OK;
 }
 
 static void conv2d_describe(const gs_layer *l, char *text, size_t size) {

@@ -318,6 +318,7 @@ static gs_status run(gs_layer *l, gs_direction direction, const gs_pass *pass, g
         GS_TRY(run(l, direction, pass, in, out, w->next));
         return w->after(w->context, l, direction, pass, *out);
     }
+    *out = direction == GS_FORWARD ? gs_layer_y(l, in) : gs_layer_dx(l, in);
     if (direction == GS_BACKWARD) return l->ops->backward(l, pass, in, out);
     GS_TRY(gs_keep_x(l, pass, &in));
     return l->ops->forward(l, pass, in, out);

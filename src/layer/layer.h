@@ -152,10 +152,10 @@ typedef struct gs_layer_ops {
     gs_status (*plan)(gs_layer *, gs_shape in);
     /* Extra device memory beyond y and dx (an index, say); NULL: none. */
     gs_status (*bind)(gs_layer *, size_t max_batch);
-    /* *y = where the output lies, normally layer->y. layer->x is x already. */
+    /* *y: where the output is to lie; forward may say another place. layer->x is x already. */
     gs_status (*forward)(gs_layer *, const gs_pass *, gs_mem x, gs_mem *y);
-    /* Gradient of the output -> *dx, gradient of the input (GS_NONE if !needs_dx); adds to dw and db, or
-     * writes them if the pass is fresh. */
+    /* Gradient of the output -> *dx, gradient of the input (GS_NONE if !needs_dx), where that is to lie, or another
+     * place; adds to dw and db, or writes them if the pass is fresh. */
     gs_status (*backward)(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);
     /* Containers: where dx of the layers in it and its own dx lie, which is the result (dx_places.h). NULL: they share
      * no buffers with others. */

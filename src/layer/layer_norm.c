@@ -48,8 +48,7 @@ static void layer_norm_unbind(gs_layer *l) {
 
 static gs_status layer_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const layer_norm *me = (const layer_norm *)l;
-    *y = l->y;
-    return l->device->ops->layer_norm_forward(l->device, l->y, me->mean, me->rstd, x, l->param[WEIGHT].w,
+    return l->device->ops->layer_norm_forward(l->device, *y, me->mean, me->rstd, x, l->param[WEIGHT].w,
                                               l->param[BIAS].w, gs_layer_tokens(l, pass), l->in.c, 1e-5f);
 }
 
@@ -57,11 +56,10 @@ static gs_status layer_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
 static gs_status layer_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const layer_norm *me = (const layer_norm *)l;
     const gs_param *w = &l->param[WEIGHT], *b = &l->param[BIAS];
-    *dx = l->dx;
     if (l->sharded)
         return gs_sequence_norm_backward(
             l, pass, dy, &(gs_sequence_norm){me->mean, me->rstd, l->x, w->w, w->dw, b->dw, me->sums});
-    return l->device->ops->layer_norm_backward(l->device, l->dx, w->dw, b->dw, dy, l->x, w->w, me->mean,
+    return l->device->ops->layer_norm_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w, me->mean,
                                                me->rstd, gs_layer_tokens(l, pass), l->in.c, !pass->fresh);
 }
 

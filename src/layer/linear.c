@@ -26,8 +26,7 @@ static gs_status linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
     const linear *me = (const linear *)l;
     const gs_param *w = &l->param[0], *b = &l->param[1];
     if (l->role != GS_TENSOR_WHOLE) return gs_tensor_linear_forward(l, pass, x, y, &me->then);
-    *y = l->y;
-    return l->device->ops->linear_forward(l->device, l->y, x, w->w, b->w, gs_layer_tokens(l, pass), l->in.c,
+    return l->device->ops->linear_forward(l->device, *y, x, w->w, b->w, gs_layer_tokens(l, pass), l->in.c,
                                           l->out.c, &me->then);
 }
 
@@ -36,8 +35,7 @@ static gs_status linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs
     const linear *me = (const linear *)l;
     const gs_param *w = &l->param[0], *b = &l->param[1];
     if (l->role != GS_TENSOR_WHOLE) return gs_tensor_linear_backward(l, pass, dy, dx, &me->then);
-    *dx = l->dx;
-    return l->device->ops->linear_backward(l->device, l->dx, w->dw, b->dw, dy, l->x, w->w,
+    return l->device->ops->linear_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w,
                                            gs_layer_tokens(l, pass), l->in.c, l->out.c, !pass->fresh,
                                            &me->then);
 }

@@ -66,17 +66,15 @@ static void max_pool2d_unbind(gs_layer *l) {
 
 static gs_status max_pool2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const pool2d *me = (const pool2d *)l;
-    *y = l->y;
-    return l->device->ops->max_pool2d_forward(l->device, l->y, me->index, x, gs_layer_tokens(l, pass),
+    return l->device->ops->max_pool2d_forward(l->device, *y, me->index, x, gs_layer_tokens(l, pass),
                                               &me->sizes);
 }
 
 /* Of y = max of the window: dx = the sum of dy over the windows in which this x was the largest. */
 static gs_status max_pool2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const pool2d *me = (const pool2d *)l;
-    *dx = l->dx;
     if (!l->needs_dx) return GS_OK;
-    return l->device->ops->max_pool2d_backward(l->device, l->dx, dy, me->index, gs_layer_tokens(l, pass),
+    return l->device->ops->max_pool2d_backward(l->device, *dx, dy, me->index, gs_layer_tokens(l, pass),
                                                &me->sizes);
 }
 
@@ -114,16 +112,14 @@ gs_layer *gs_max_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, 
 /* ---- avg_pool2d, global_avg_pool ---- */
 
 static gs_status avg_pool2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
-    *y = l->y;
-    return l->device->ops->avg_pool2d_forward(l->device, l->y, x, gs_layer_tokens(l, pass),
+    return l->device->ops->avg_pool2d_forward(l->device, *y, x, gs_layer_tokens(l, pass),
                                               &((const pool2d *)l)->sizes);
 }
 
 /* Of y = sum of x over the window / its size: dx = the sum of dy over the windows with this x / their size. */
 static gs_status avg_pool2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
-    *dx = l->dx;
     if (!l->needs_dx) return GS_OK;
-    return l->device->ops->avg_pool2d_backward(l->device, l->dx, dy, gs_layer_tokens(l, pass),
+    return l->device->ops->avg_pool2d_backward(l->device, *dx, dy, gs_layer_tokens(l, pass),
                                                &((const pool2d *)l)->sizes);
 }
 

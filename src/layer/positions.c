@@ -27,7 +27,6 @@ static size_t first_of(const gs_layer *l, const gs_pass *pass) {
 
 static gs_status positions_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const size_t width = (size_t)l->in.c, tokens = gs_layer_tokens(l, pass) / (pass->n ? pass->n : 1);
-    *y = gs_layer_y(l, x);
     return l->device->ops->positions_forward(
         l->device, *y, x, gs_at(l->param[0].w, first_of(l, pass) * width), pass->n, tokens * width);
 }

@@ -6,13 +6,11 @@
 #include "layer/make.h"
 
 static gs_status silu_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
-    *y = l->y;
-    return l->device->ops->silu_forward(l->device, l->y, x, gs_layer_numbers(pass, l->in));
+    return l->device->ops->silu_forward(l->device, *y, x, gs_layer_numbers(pass, l->in));
 }
 
 /* Of y = x s, s = 1 / (1 + exp(-x)): dx = dy s (1 + x (1 - s)). */
 static gs_status silu_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
-    *dx = gs_layer_dx(l, dy);
     if (!l->needs_dx) return GS_OK;
     return l->device->ops->silu_backward(l->device, *dx, dy, l->x, pass->n * gs_shape_size(l->in));
 }
