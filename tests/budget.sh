@@ -3,13 +3,13 @@
 # a change that removes lines lowers it, and one that adds lines first removes as many elsewhere in that part.
 # Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text.
 limits='
-src/train           20519
+src/train           20518
 src/comm            13214
 src/cli             12678
 src/explain          2901
 cpu+cl              17221
 the-rest-of-src     23955
-src+cpu+cl          90488
+src+cpu+cl          90487
 tests               46745
 lessons             47960
 '

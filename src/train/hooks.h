@@ -24,9 +24,10 @@ typedef struct gs_event {
 
 /* Any function may be NULL. */
 typedef struct gs_hook {
-    gs_status (*create)(gs_worker *); /* before what the steps need is made (gs_prepare_steps), */
-    gs_status (*book)(gs_worker *);   /* and after that: takes memory, which a rehearsal books alone */
-    gs_status (*begin)(gs_worker *);  /* all workers are ready for the first step */
+    gs_status (*create)(gs_worker *);                     /* before gs_prepare_steps */
+    gs_status (*model)(const gs_worker *, gs_layer *net); /* which makes this one: a stage, a replica */
+    gs_status (*book)(gs_worker *);  /* after it: takes memory, which a rehearsal books alone */
+    gs_status (*begin)(gs_worker *); /* all workers are ready for the first step */
     gs_status (*after_step)(gs_worker *, gs_event *);
     gs_status (*after_steps)(gs_worker *, gs_event *); /* of an epoch: all workers have the same weights */
     gs_status (*after_test)(gs_worker *, gs_event *);  /* that went on to its end */

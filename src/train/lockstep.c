@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "core/thread.h"
-#include "train/digest/digest.h"
+#include "train/hooks.h"
 #include "train/internal.h"
 
 typedef enum stop { AT_START, AT_SUM, AT_END } stop;
@@ -206,7 +206,7 @@ static gs_status make_replica(shard *s) {
     gs_status made = gs_model_create(d, &(gs_model_wishes){.of = w->model, .max_batch = most}, &s->model);
     d->offload = w->settings->offload;
     GS_TRY(made);
-    GS_TRY(gs_digest_watch(w, s->model->net));
+    GS_HOOKS(model, w, s->model->net);
     s->model->scaling = w->model->scaling;
     GS_TRY(gs_alloc(d, GS_MEMORY_DATA, most * gs_shape_size(w->model->in) * sizeof(float), &s->input.x));
     return gs_alloc(d, GS_MEMORY_DATA, most * w->input.answer_bytes, &s->input.answers);

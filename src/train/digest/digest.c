@@ -330,7 +330,7 @@ static gs_status place_layer(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-gs_status gs_digest_watch(const gs_worker *w, gs_layer *net) {
+static gs_status watch(const gs_worker *w, gs_layer *net) {
     gs_digest *d = w->digest;
     if (!d) return GS_OK;
     gs_layer_watch_begin(net, &d->layers);
@@ -358,7 +358,7 @@ static gs_status create(gs_worker *w) {
     d->layers = (gs_layer_watcher){d, before_layer, after_layer, NULL};
     d->updates = (gs_update_watcher){d, before_update, after_update};
     w->optimizer->watcher = &d->updates;
-    GS_TRY(gs_digest_watch(w, m->net));
+    GS_TRY(watch(w, m->net));
     return gs_digest_write_start(d);
 }
 
@@ -377,4 +377,5 @@ static void free_digest(gs_worker *w) {
     free(d);
 }
 
-const gs_hook gs_hook_digest = {.create = create, .after_step = after_step, .end = end, .free = free_digest};
+const gs_hook gs_hook_digest = {
+    .create = create, .model = watch, .after_step = after_step, .end = end, .free = free_digest};

@@ -80,9 +80,6 @@ static inline int gs_digest_eighth(size_t place, size_t batch) {
     return eighth < GS_DIGEST_EIGHTHS ? (int)eighth : GS_DIGEST_EIGHTHS - 1;
 }
 
-/* ---- what a run tells it beside the events of train/hooks.h. Both do nothing without a digest ---- */
-
-/* The worker computes with this model too: a stage of a pipeline, a replica. */
-gs_status gs_digest_watch(const struct gs_worker *, gs_layer *net);
-/* These samples were loaded, as worker->piece says. */
+/* What a run tells it beside the events of train/hooks.h: these samples were loaded, as worker->piece says. Nothing
+ * without a digest. */
 void gs_digest_samples(struct gs_worker *, const struct gs_loaded *);

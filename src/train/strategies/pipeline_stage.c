@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/digest/digest.h"
+#include "train/hooks.h"
 #include "train/internal.h"
 
 /* ---- the cut ---- */
@@ -101,7 +101,7 @@ static gs_status make_slot(const gs_worker *w, const gs_pipeline_worker *p, cons
     GS_TRY(gs_model_create(w->device, &stage, &s->model));
     GS_TRY(bind_slot(p, c, s->model));
     s->model->scaling = w->model->scaling;
-    GS_TRY(gs_digest_watch(w, s->model->net));
+    GS_HOOKS(model, w, s->model->net);
     const gs_layer *net = s->model->net;
     const size_t in = gs_bytes_of(most * gs_shape_size(s->model->in), net->x_half),
                  out = gs_bytes_of(w->schedule.most * gs_shape_size(s->model->out), net->y_half);
