@@ -8,8 +8,8 @@ src/comm            13214
 src/cli             12678
 src/explain          2901
 cpu+cl              17221
-the-rest-of-src     23955
-src+cpu+cl          90487
+the-rest-of-src     23953
+src+cpu+cl          90485
 tests               46745
 lessons             47960
 '

@@ -31,8 +31,7 @@ typedef struct gs_model {
     const gs_vocabulary *vocabulary; /* of the text that it was trained on, not owned; NULL: it was none */
     size_t params;                   /* floats in `weights` that are trained */
     size_t saved;                    /* all floats in `weights`, state included */
-    gs_param **
-        param; /* all parameters in order of their place; param_count of them; then state, up to saved_count */
+    gs_param **param; /* param_count parameters in order of their place; then state, up to saved_count */
     int param_count, saved_count;
     double flops_forward, flops_backward; /* of one sample; backward without the first layer's dx */
 
@@ -80,8 +79,7 @@ typedef struct gs_model_wishes {
     gs_loss loss;     /* usually GS_SOFTMAX_CROSS_ENTROPY */
     uint64_t seed;    /* of the initial values */
     int recompute;    /* parts that backward computes again, to the same bits (layer/memory/recompute.h) */
-    gs_tensor_group
-        tensor; /* divides the model; this worker has a part. The bits do not depend on the group */
+    gs_tensor_group tensor; /* divides the model, of which this worker has a part. Bits do not depend on it */
 
     /* A replica of this model, made from a text: on the same device, with its weights, which must live as long, and
      * gradients and activations of its own. It is made as `of` was; only max_batch is given. */
