@@ -40,10 +40,10 @@ TEST(async_of_one_worker_is_synchronous) {
 
 TEST(async_with_k_0_between_processes) {
     static const char *const runs[] = {"launch -n 4 -- train", "launch -n 2 -- train --devices cpu,cpu"};
+    static const char mlp[] = "%s --model mlp --steps 20 --tests 0 --threads 1 --sync %s";
     for (int i = 0; i < 2; i++) {
-        const char *synchronous = gs_test_sha256("%s --model mlp --steps 50 --threads 1 --sync ps", runs[i]);
-        const char *sha256 =
-            gs_test_sha256("%s --model mlp --steps 50 --threads 1 --sync async --staleness 0", runs[i]);
+        const char *synchronous = gs_test_sha256(mlp, runs[i], "ps");
+        const char *sha256 = gs_test_sha256(mlp, runs[i], "async --staleness 0");
         assert_string_equal(sha256, synchronous);
     }
 }

@@ -23,8 +23,7 @@ static const gs_test_layout layouts[] = {
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
-/* Sizes around nothing, cache lines, blocks, and more than Gloo sends at once; none that 2, 3 or 4 divide
- * evenly. */
+/* Sizes around nothing, cache lines, blocks, and more than Gloo sends at once; few that 2, 3 or 4 divide. */
 static const size_t counts[] = {0, 1, 7, 16, 17, 2049, 300007};
 enum { COUNTS = sizeof counts / sizeof *counts };
 

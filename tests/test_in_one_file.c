@@ -42,6 +42,7 @@ static gs_result train(const char *model, int workers, const char *scheme) {
     s.sync = scheme;
     s.lr = LEARNING_RATE;
     s.steps = STEPS;
+    s.tests = 0;
     s.threads = 1;
     assert_ok(gs_train(&s, NULL, &r));
     assert_int_equal(r.steps, STEPS);

@@ -108,7 +108,7 @@ static void compare_processes(const gs_result *alone, int processes, const char 
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     gs_test_output(0,
                    "launch -n %d -- train --model '%s' --devices %s --sync %s --batch %d --steps %d "
-                   "--weight-decay 1e-3 --threads 1 --save %s",
+                   "--weight-decay 1e-3 --threads 1 --tests 0 --save %s",
                    processes, MODEL, devices, sync, BATCH, STEPS, path);
     float *weights = malloc(alone->params * sizeof(float));
     load_weights(path, alone, weights);
