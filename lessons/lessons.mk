@@ -121,7 +121,7 @@ $$(B)/lessons/$(1)/remote-hand-in.o: lessons/$(2)/remote.c | packages
 	@echo "CC   $$< (for hand-ins)"
 	@$$(LAB_CC) $$(LAB_SANITIZE) -DLAB_HAND_IN $$(if $$(WERROR),-Werror) -MMD -MP -Ilessons/$(2) -c -o $$@ $$<
 
-$$(B)/lessons/$(1)/asked.symbols: $$(B)/lessons/$(1)/remote-hand-in.o
+$$(B)/lessons/$(1)/asked: $$(B)/lessons/$(1)/remote-hand-in.o
 	@nm -P $$< >$$@
 
 # The list of tasks, for the grader: what the checks call is not there, and is never called.
@@ -137,7 +137,7 @@ $$(B)/lessons/$(1)/checker: $(3) $(4) $$(B)/lessons/$(1)/remote.o $$(LAB_CHECKER
 	@$$(CC) $$(FLAGS) -o $$@ $$^ $$(PKG_LIBS) $$(LDFLAGS)
 
 $$(B)/lessons/$(1)/grade: $$(B)/lessons/$(1)/grader $$(B)/lessons/$(1)/checker $(3) $(4) $$(LAB_OBJ) $$(LAB_HAND_IN) \
-    $$(B)/lessons/$(1)/asked.symbols $$(B)/lessons/hand-in/may_call.a $$(B)/lessons/headers $$(B)/mpi \
+    $$(B)/lessons/$(1)/asked $$(B)/lessons/hand-in/may_call.a $$(B)/lessons/headers $$(B)/mpi \
     lessons/lessons.mk Makefile $$(wildcard lessons/$(2)/lab.mk)
 	$$(file >$$@,$$(LAB_SCRIPT))
 	@chmod +x $$@
@@ -194,10 +194,10 @@ LAB_PREPROCESS_c = $(LAB_CC) -g0 -Ilessons/$(LESSON) -MD -MF "$$2/lab.d" -E -dD 
                  sed -E 's/^\#(define|undef) .*//' "$$2/lab.macros" >"$$2/lab.i"
 LAB_COMPILE_c  = $(LAB_CC) $(if $(IS_CLANG),-Wno-unused-command-line-argument) $(LAB_SANITIZE) $(LAB_FIVE) \
                  -Ilessons/$(LESSON) -c -o "$$2/lab.o" "$$2/lab.i"
-LAB_SYMBOLS    = nm -P "$$2/lab.o" >"$$2/lab.symbols" && cp $(B)/lessons/$(LAB_NUMBER)/asked.symbols "$$2/wanted.symbols"
+LAB_SYMBOLS    = nm -P "$$2/lab.o" >"$$2/lab.symbols" && cp $(B)/lessons/$(LAB_NUMBER)/asked "$$2/wanted.symbols"
 # A student's own memcpy, recv or prctl is for the student's file alone: of its names only those that the lab asks for
 # are seen from outside.
-LAB_LINK_c     = sed -n 's/ U.*//p' $(B)/lessons/$(LAB_NUMBER)/asked.symbols >"$$2/wanted.names" && \
+LAB_LINK_c     = sed -n 's/ U.*//p' $(B)/lessons/$(LAB_NUMBER)/asked >"$$2/wanted.names" && \
                  objcopy --keep-global-symbols="$$2/wanted.names" "$$2/lab.o" "$$2/theirs.o" && \
                  $(LAB_LINK) -o "$$2/hand-in" "$$2/theirs.o" $(B)/lessons/$(LAB_NUMBER)/remote-hand-in.o \
                  $(LAB_HAND_IN) $(B)/lessons/hand-in/may_call.a -lm
