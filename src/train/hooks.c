@@ -123,8 +123,8 @@ static const gs_hook of_test = {.after_step = call_test_hook},
                      report = {.begin = begin_report, .after_test = tell_test, .after_epoch = tell_epoch},
                      progress = {.after_step = tell_step, .end = end_weights};
 
-/* A test's hook harms what verify is to find; a test is told before its loss ends the run; and no checkpoint is made of a
- * run that has diverged. */
+/* A test's hook harms what verify is to find; a test is told before its loss ends the run; and no checkpoint is made of
+ * a run that has diverged. */
 const gs_hook *const gs_hooks[] = {&gs_hook_digest,      &gs_hook_carry, &of_test,
                                    &gs_hook_verify,      &report,        &gs_hook_divergence,
                                    &gs_hook_checkpoints, &progress,      NULL};
