@@ -244,7 +244,7 @@ struct gs_layer {
     int unit; /* of a layer in the root: what is put away together with it, from 1 (away.h); 0: nothing */
     gs_again again; /* within a segment */
     bool joined;    /* a layer before it does its work (sequential.c): it is not bound and not called */
-    /* Another stage of a pipeline computes it (gs_model_wishes): likewise. It has w and dw. */
+    /* Another stage of a pipeline computes it (gs_model_wishes): not bound, not called. It has w and dw. */
     bool elsewhere;
 };
 

@@ -25,15 +25,15 @@ struct gs_dx_places {
     int again; /* the last one of them that ran a forward again; 0: none */
 };
 
-/* Where they lie: pieces of memory that hold `most` floats each, but for the last one, which may hold fewer. */
+/* Where they lie: pieces of memory of `most` floats each. The last one may hold fewer. */
 enum { GS_ARENA_PIECES = 64 };
 enum { GS_WHOLE_X, GS_WHOLE_DY, GS_WHOLE_DX, GS_WHOLES };
 struct gs_arena {
     size_t most;
     gs_mem piece[GS_ARENA_PIECES];
     gs_lives lives; /* who lies there, and when */
-    /* With GS_OFFLOAD_ACTIVATIONS: the y lie elsewhere (alloc_away), one after the other, but for those that backward
-     * makes again. Where operators cannot work there, they have copies there (away.h). */
+    /* With GS_OFFLOAD_ACTIVATIONS: the y lie elsewhere (alloc_away), one after the other, except what backward makes
+     * again. Where operators cannot work there, they have copies there (away.h). */
     float *away;
     int away_count;      /* the y have the places below it: */
     size_t *away_floats; /* place i takes so many floats there; 0: it lies in a piece alone ... */
