@@ -11,7 +11,7 @@
 #include "comm/call.h"
 
 #ifdef GRADSUM_MPI
-#include "comm/mpi/state.h"
+#include "comm/transports.h"
 #endif
 
 static const char *environment(const char *name, const char *otherwise) {

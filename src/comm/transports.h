@@ -23,22 +23,17 @@ typedef struct gs_scratch {
     size_t bytes;
 } gs_scratch;
 
-/* At least `bytes` bytes; the old contents are lost. NULL: out of memory. */
-static inline void *gs_scratch_take(gs_scratch *s, size_t bytes) {
-    if (s->memory && bytes <= s->bytes) return s->memory;
-    free(s->memory);
-    s->bytes = bytes;
-    return s->memory = malloc(bytes + 1);
-}
-
 static inline void gs_scratch_free(gs_scratch *s) {
     free(s->memory);
     *s = (gs_scratch){0};
 }
 
-/* The same for a call: GS_E_MEMORY, "reduce: no memory for 100 bytes". */
+/* At least `bytes` bytes; the old contents are lost. GS_E_MEMORY: "reduce: no memory for 100 bytes". */
 static inline gs_status gs_scratch_for(gs_scratch *s, const gs_call *call, size_t bytes) {
-    if (gs_scratch_take(s, bytes)) return GS_OK;
+    if (s->memory && bytes <= s->bytes) return GS_OK;
+    free(s->memory);
+    s->bytes = bytes;
+    if ((s->memory = malloc(bytes + 1))) return GS_OK;
     return gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes", gs_operation_name(call->operation), bytes);
 }
 
@@ -84,3 +79,8 @@ gs_status gs_threads_failed(const gs_comm *);
  * entries. */
 gs_status gs_pairwise_reduce_scatter(gs_comm *, const gs_call *call, const void *all, void *mine,
                                      const int *first, gs_scratch *received);
+
+/* ---- mpi/mpi.c ---- */
+
+/* Most elements that one call of MPI moves: MPI counts with int. Tests make it small. */
+extern size_t gs_mpi_most;

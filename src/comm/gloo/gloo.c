@@ -8,16 +8,6 @@
 
 /* ---- collectives ---- */
 
-/* Gloo leaves partial sums on the ranks that are not the root; there they go to scratch memory. */
-static gs_gloo_code reduce(const gs_comm *c, const gs_call *call, void *data, gs_gloo_error *e) {
-    gs_gloo_state *s = c->state;
-    size_t bytes = call->count * gs_type_size(call->type);
-    void *used_up = c->rank == call->root ? data : gs_scratch_take(&s->scratch, bytes);
-    if (!used_up) return gs_gloo_explain(e, GS_GLOO_MEMORY, "out of memory");
-    if (used_up != data) memcpy(used_up, data, bytes);
-    return gs_gloo_collective(s->gloo, call, NULL, used_up, gs_gloo_milliseconds(c->timeout), e);
-}
-
 /* Of `peer`, or of all (-1), this rank has heard that they have come as far as this call. */
 static void hear(const gs_comm *c, int peer, const gs_call *call) {
     const gs_gloo_state *s = c->state;
@@ -30,8 +20,7 @@ static gs_status lost(gs_comm *c, const gs_call *call, const gs_gloo_error *e) {
     const gs_gloo_state *s = c->state;
     const char *what = gs_call_text(call, false);
     if (!gs_operation_has_root(call->operation)) return gs_gloo_lost(c, e, -1, "%s", what);
-    const char *way = call->operation == GS_REDUCE ? "to" : "from";
-    return gs_gloo_lost(c, e, -1, "%s %s %s %d", what, way, s->noun, call->root);
+    return gs_gloo_lost(c, e, -1, "%s from %s %d", what, s->noun, call->root);
 }
 
 static gs_status gloo_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
@@ -45,12 +34,10 @@ static gs_status gloo_collective(gs_comm *c, const gs_call *call, const void *in
     switch (call->operation) {
     case GS_REDUCE_SCATTER:
         return gs_pairwise_reduce_scatter(c, call, in, out, NULL, &s->scratch);
+    case GS_REDUCE:
     case GS_GATHER:
     case GS_SCATTER:
         return gs_collective_by_messages(c, call, in, out);
-    case GS_REDUCE:
-        code = reduce(c, call, out, &e);
-        break;
     default:
         if (call->operation == GS_ALL_REDUCE && s->direct)
             code = gs_direct_all_reduce(s->direct, call, out, timeout, &e);

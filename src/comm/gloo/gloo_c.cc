@@ -30,7 +30,6 @@
 #include <gloo/common/error.h>
 #include <gloo/config.h>
 #include <gloo/context.h>
-#include <gloo/reduce.h>
 #include <gloo/transport/tcp/device.h>
 #pragma GCC diagnostic pop
 
@@ -328,12 +327,6 @@ static void run(const std::shared_ptr<Mesh> &mesh, const gs_call *call, const vo
         return with<gloo::AllreduceOptions>(mesh, ms, [&](auto &options) {
             set_elements(options, call, out);
             gloo::allreduce(options);
-        });
-    case GS_REDUCE:
-        return with<gloo::ReduceOptions>(mesh, ms, [&](auto &options) {
-            set_elements(options, call, out);
-            options.setRoot(call->root);
-            gloo::reduce(options);
         });
     case GS_BROADCAST:
         return with<gloo::BroadcastOptions>(mesh, ms, [&](auto &options) {

@@ -94,9 +94,7 @@ void gs_gloo_free(gs_gloo *);
 
 /* ---- collectives ---- */
 
-/* Gloo's own: all_reduce by a ring, reduce, broadcast, all_gather, all_to_all, barrier; gather, scatter and
- * reduce_scatter are not here. Buffers as in gs_call_run, but reduce overwrites `out` of the ranks that are not the
- * root. */
+/* Gloo's own: all_reduce by a ring, broadcast, all_gather, all_to_all, barrier. Buffers as in gs_call_run. */
 gs_gloo_code gs_gloo_collective(gs_gloo *, const gs_call *, const void *in, void *out, int timeout_ms,
                                 gs_gloo_error *error);
 
