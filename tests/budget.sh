@@ -5,11 +5,11 @@
 limits='
 src/train           20518
 src/comm            13076
-src/cli             12678
+src/cli             12609
 src/explain          2901
 cpu+cl              17221
 the-rest-of-src     23953
-src+cpu+cl          90347
+src+cpu+cl          90278
 tests               46745
 lessons             47960
 '

@@ -1,5 +1,5 @@
 #include "cli/cli.h"
-#include "cli/launch/launch_state.h"
+#include "cli/launch/launch.h"
 #include "comm/meet/route.h"
 #include "comm/meet/store.h"
 #include "core/cores.h"
@@ -88,6 +88,33 @@ static gs_status check_command(const char *name) {
     return gs_fail(GS_E_USAGE, "unknown command '%s'; launch can start: %s", name, list);
 }
 
+static gs_status check_one_node(const gs_launch *l, const char *option) {
+    if (l->nodes == 1 && !l->hosts) return GS_OK;
+    return gs_fail(GS_E_USAGE,
+                   "%s is for the processes of one machine; on several, torchrun --max-restarts N or Slurm's "
+                   "--requeue starts train again, which goes on with --checkpoint DIR --resume auto",
+                   option);
+}
+
+static gs_status check_restarts(const gs_launch *l) {
+    const char *keep = gs_launch_option(l, "--keep");
+    if (l->restarts == 0) return GS_OK;
+    GS_TRY(check_one_node(l, "--restarts"));
+    if (l->meet)
+        return gs_fail(GS_E_USAGE,
+                       "--restarts %d: the ranks meet in a new folder each time they start; leave --meet out",
+                       l->restarts);
+    if (strcmp(l->command[0], "train") != 0)
+        return gs_fail(GS_E_USAGE, "--restarts %d is for train; '%s' has nothing to go on with", l->restarts,
+                       l->command[0]);
+    if (keep && strstr(keep, "best") && gs_launch_option(l, "--checkpoint"))
+        return gs_fail(GS_E_USAGE,
+                       "--restarts %d: a run that goes on from a checkpoint does not know the best epoch "
+                       "before it; leave out --keep best, or --checkpoint",
+                       l->restarts);
+    return GS_OK;
+}
+
 /* argv[0 .. words]: what stands before "--" besides the options. argv[end]: "--", or the end. */
 static gs_status take_command(int argc, char **argv, int words, int end, gs_launch *launch) {
     if (words > 0)
@@ -100,8 +127,9 @@ static gs_status take_command(int argc, char **argv, int words, int end, gs_laun
     launch->command = argv + end + 1;
     launch->bind = launch->bind && may_bind(launch);
     GS_TRY(check_command(launch->command[0]));
+    if (launch->elastic) GS_TRY(check_one_node(launch, "--elastic"));
     GS_TRY(gs_elastic_check(launch));
-    return gs_restarts_check(launch);
+    return check_restarts(launch);
 }
 
 /* "2,4,2": how many processes each node has. */

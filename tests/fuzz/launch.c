@@ -2,7 +2,7 @@
  * doing. */
 #include <stdlib.h>
 #include "cli/cli.h"
-#include "cli/launch/launch_state.h"
+#include "cli/launch/launch.h"
 #include "fuzz.h"
 #include "comm/process.c"
 

@@ -10,7 +10,7 @@
  * if some have done their work already, if two generations in turn make no step, or if a rank ends for wrong usage,
  * which the next generation would repeat.
  */
-#include "cli/launch/launch_state.h"
+#include "cli/launch/launch.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -54,7 +54,6 @@ gs_status gs_elastic_check(const gs_launch *l) {
     if (!read_sizes(l->elastic, &min, &max))
         return gs_fail(GS_E_USAGE, "--elastic: '%s' is not MIN or MIN:MAX, the fewest processes and the most",
                        l->elastic);
-    GS_TRY(gs_launch_check_one_node(l, "--elastic"));
     if (l->meet)
         return gs_fail(GS_E_USAGE,
                        "--elastic: the processes meet again in a folder of their own; leave --meet out");
@@ -171,7 +170,7 @@ static void end(gs_launch_state *s, const char *why) {
     char lost[200];
     e->over = true;
     s->misused = e->misused;
-    gs_shared_end(s->shared);
+    atomic_store(&s->shared->over, 1);
     describe_lost(s, lost, sizeof lost);
     if (why && s->running > 0) gs_launch_say("%s; the others do not go on: %s", *lost ? lost : CUT_OFF, why);
     if (e->lost >= 0) gs_launch_note_failure(s, e->lost);
@@ -179,9 +178,9 @@ static void end(gs_launch_state *s, const char *why) {
 
 static void go_on(gs_launch_state *s) {
     gs_elastic *e = s->elastic;
-    const int survivors = count_survivors(s), size = next_size(s->launch, gs_shared_is_exact(s->shared),
+    const int survivors = count_survivors(s), size = next_size(s->launch, atomic_load(&s->shared->exact) != 0,
                                                                survivors, s->launch->size - survivors);
-    const bool idle = gs_shared_stepped(s->shared) < gs_shared_generation(s->shared);
+    const bool idle = atomic_load(&s->shared->stepped) < atomic_load(&s->shared->generation);
     const char *why = e->misused        ? "wrong usage would fail again"
                       : idle && e->idle ? "two generations in turn made no step"
                       : size == 0       ? "they are too few"
@@ -195,7 +194,7 @@ static void go_on(gs_launch_state *s) {
     describe_lost(s, text, sizeof text);
     const gs_status status = begin(s, size, &more);
     if (status == GS_OK)
-        say_generation(text, gs_shared_generation(s->shared), size, size - more, survivors);
+        say_generation(text, atomic_load(&s->shared->generation), size, size - more, survivors);
     else
         gs_launch_say("%s", *text ? text : CUT_OFF);
     e->idle = idle;
@@ -213,7 +212,7 @@ static void go_on(gs_launch_state *s) {
 void gs_elastic_give_up(gs_launch_state *s) {
     if (!s->elastic) return;
     s->elastic->over = true;
-    gs_shared_end(s->shared);
+    atomic_store(&s->shared->over, 1);
 }
 
 /* Others may merely have lost one that has ended for wrong usage: that one is the cause, even if it was seen later. */

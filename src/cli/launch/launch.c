@@ -3,17 +3,19 @@
  * They are started by fork and exec, from a process that has used neither OpenBLAS nor OpenCL: both keep
  * threads, which a fork would not take along.
  */
+#include "cli/launch/launch.h"
 #include "cli/cli.h"
-#include "cli/launch/launch_state.h"
-#include "core/clock.h"
-#include "core/cores.h"
 #include "comm/comm.h"
 #include "comm/meet/store.h"
 #include "comm/process.h"
+#include "core/clock.h"
+#include "core/cores.h"
 #include "core/text.h"
+#include "train/checkpoint/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -25,10 +27,170 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* How an attempt has failed. */
+typedef struct gs_launch_failure {
+    bool lost;      /* a rank was killed, hung, or was cut off */
+    gs_status code; /* else: what a rank says is wrong; GS_OK: none has said anything */
+    bool stepped;   /* the attempt has made a step */
+} gs_launch_failure;
+
+/* ---- launch --restarts N: when a rank was lost, all ranks start again, in a new attempt ----
+ *
+ *     attempt 1   steps 1 .. 40 | checkpoint | 41 .. 57 X              rank 2 is killed, and the others end
+ *     attempt 2                                41 .. 57 .. 80          with --resume auto
+ *
+ * The folder is that of the command's --checkpoint; without one, or before the first checkpoint, an attempt begins as
+ * the first did. Training is deterministic and a checkpoint has all that it needs (train/state.h), so the last attempt
+ * ends with the bits of a run in which no rank was lost.
+ *
+ * What would fail again is not started again: bad usage, weights that have diverged or differ, what a rank finds wrong
+ * before the first step, and two losses in turn without a step between them. Nor is what was asked to stop.
+ *
+ * Each attempt is new to the command: it has a folder to meet in, and `--log DIR` and `--digest DIR` become
+ * DIR-restart-1 and so on, because the first attempt has written into DIR.
+ */
+
+enum { MORE = 6 }; /* words that an attempt adds: --resume, --log and --digest, each with its value */
+
+typedef struct gs_restarts {
+    const gs_launch *first;
+    gs_launch attempt;
+    int done;           /* restarts */
+    bool idle;          /* the attempt before made no step */
+    const char *folder; /* of --checkpoint; NULL: none */
+    bool ours;          /* the checkpoints in it are of this run */
+    char **words;       /* of this attempt's command; NULL: it is the first one's */
+    char *file;         /* the checkpoint that it goes on from; NULL: none */
+    char *log, *digest; /* its folders; NULL: none */
+} gs_restarts;
+
+/* Does the command itself go on from this folder, or from a file in it? */
+static bool resumes_from(const gs_launch *l, const char *folder) {
+    const char *resume = gs_launch_option(l, "--resume");
+    const size_t length = strlen(folder);
+    if (!resume || strncmp(resume, folder, length) != 0) return false;
+    return resume[length] == '\0' || resume[length] == '/' || (length > 0 && folder[length - 1] == '/');
+}
+
+/* Before the first attempt of a launch. */
+static gs_restarts begin_restarts(const gs_launch *l) {
+    const char *folder = l->restarts > 0 ? gs_launch_option(l, "--checkpoint") : NULL;
+    /* In a folder of another run's checkpoints train refuses to begin; and if a rank is lost before it has looked,
+     * they must not be taken for this run's. */
+    const bool ours = folder && (gs_checkpoint_is_empty(folder) || resumes_from(l, folder));
+    return (gs_restarts){.first = l, .attempt = *l, .folder = folder, .ours = ours};
+}
+
+static void forget_attempt(gs_restarts *r) {
+    free(r->words);
+    free(r->file);
+    free(r->log);
+    free(r->digest);
+    r->words = NULL;
+    r->file = r->log = r->digest = NULL;
+}
+
+/* ---- whether ---- */
+
+/* NULL: another attempt may do better. */
+static const char *why_not(const gs_restarts *r, const gs_launch_failure *f) {
+    if (f->lost) return !f->stepped && r->idle ? "twice in turn no step was made" : NULL;
+    if (f->code == GS_OK) return "no rank was lost";
+    if (f->code == GS_E_USAGE || f->code == GS_E_MODEL) return "it would fail again";
+    if (f->code == GS_E_DIVERGED) return "it would diverge again";
+    if (f->code == GS_E_DIFFER) return "the last checkpoint may have such weights";
+    return f->stepped ? NULL : "it failed before its first step, and would again";
+}
+
+/* ---- from where ---- */
+
+/* DIR -> DIR-restart-2. */
+static bool rename_folder(const gs_restarts *r, const char *option, char **name) {
+    const char *folder = gs_launch_option(r->first, option);
+    if (!folder) return true;
+    size_t length = strlen(folder);
+    while (length > 1 && folder[length - 1] == '/') length--;
+    if (asprintf(name, "%.*s-restart-%d", (int)length, folder, r->done) >= 0) return true;
+    *name = NULL;
+    return false;
+}
+
+static int add_option(char **words, int n, const char *option, const char *value) {
+    if (!value) return n;
+    words[n++] = (char *)option;
+    words[n++] = (char *)value;
+    return n;
+}
+
+/* The command of the first attempt, and what is new; of an option that is given twice the last one counts. */
+static bool make_command(gs_restarts *r) {
+    int n = 0;
+    while (r->first->command[n]) n++;
+    r->words = calloc((size_t)n + MORE + 1, sizeof *r->words);
+    if (!r->words || !rename_folder(r, "--log", &r->log) || !rename_folder(r, "--digest", &r->digest))
+        return false;
+    memcpy(r->words, r->first->command, (size_t)n * sizeof *r->words);
+    n = add_option(r->words, n, "--resume", r->file ? "auto" : NULL);
+    n = add_option(r->words, n, "--log", r->log);
+    add_option(r->words, n, "--digest", r->digest);
+    r->attempt.command = r->words;
+    return true;
+}
+
+static void find_checkpoint(gs_restarts *r) {
+    char note[GS_CHECKPOINT_NOTE] = "";
+    if (!r->ours || gs_checkpoint_is_empty(r->folder)) return;
+    if (gs_checkpoint_find(r->folder, &r->file, note) != GS_OK)
+        snprintf(note, sizeof note, "%s", gs_message());
+    gs_checkpoint_let_go(); /* nobody else writes there now */
+    if (*note) gs_launch_say("%s", note);
+}
+
+static void say_where(const gs_restarts *r, char *what, size_t size) {
+    gs_append(what, size, "; restart %d of %d: ", r->done, r->first->restarts);
+    if (r->file)
+        gs_append(what, size, "it goes on after step %" PRIu64 " (%s)", gs_checkpoint_step(r->file), r->file);
+    else if (r->folder)
+        gs_append(what, size, "it begins as before, because there is no checkpoint of this run in %s",
+                  r->folder);
+    else
+        gs_append(what, size, "it begins as before, because the command has no --checkpoint");
+    if (r->log) gs_append(what, size, "; its log is in %s", r->log);
+}
+
+/* An attempt has failed: is there another? *what: where that goes on, or why there is none, to stand after the
+ * failure: "; restart 1 of 3: it goes on after step 40 (...)"; without --restarts "". */
+static bool plan_restart(gs_restarts *r, const gs_launch_failure *f, char *what, size_t size) {
+    *what = '\0';
+    if (r->first->restarts == 0) return false;
+    const char *no = why_not(r, f);
+    if (no) {
+        gs_append(what, size, "; not started again: %s", no);
+        return false;
+    }
+    if (r->done == r->first->restarts) {
+        gs_append(what, size, "; that was the last of %d restart%s", r->done, gs_s((unsigned)r->done));
+        return false;
+    }
+    r->done++;
+    r->idle = !f->stepped;
+    forget_attempt(r);
+    find_checkpoint(r);
+    if (!make_command(r)) {
+        gs_append(what, size, "; no memory to start it again");
+        return false;
+    }
+    say_where(r, what, size);
+    return true;
+}
+
 /* When one process has failed, the others normally find out by themselves, and each says what it has seen. */
-static const double GRACE = 2;       /* seconds until they are told to end, and then until they are killed */
+static const double GRACE = 2; /* seconds until they are told to end, and then until they are killed */
+
 static const double GRACE_STOP = 10; /* the same after Ctrl-C: they end after their step, and save */
-static const double LOOK = 0.25;     /* seconds between two looks, which gs_awake_seconds wants */
+
+static const double LOOK = 0.25; /* seconds between two looks, which gs_awake_seconds wants */
+
 static const double AGAIN = 0.5; /* a second Ctrl-C comes from a person, not from the same one sent twice */
 
 /* ---- starting ---- */
@@ -132,7 +294,7 @@ static gs_rendezvous place_of(const gs_launch_state *s, int seat) {
 
 void gs_launch_tell_absent(const gs_launch_state *s, int seat) {
     char why[300];
-    if (s->launch->nodes == 1 || s->rank[seat] < 0 || gs_shared_has_met(s->shared)) return;
+    if (s->launch->nodes == 1 || s->rank[seat] < 0 || atomic_load(&s->shared->met)) return;
     if (!s->stopped_by && gs_shared_has_told(s->shared, seat)) return;
     const gs_rendezvous r = place_of(s, seat);
     describe_absent(s, seat, why, sizeof why);
@@ -190,7 +352,8 @@ static void look_for_stopped(gs_launch_state *s) {
     plan(s, SIGKILL, 0);
 }
 
-/* Ranks that have ended wait for nobody. So only the launcher notices a rank that is stopped while it saves or ends. */
+/* Ranks that have ended wait for nobody. So only the launcher notices a rank that is stopped while it saves or ends.
+ * */
 static void look_for_hanging(gs_launch_state *s) {
     const double now = gs_awake_seconds();
     if (s->failed >= 0 || s->stopped_by || s->running == s->launch->size) return;
@@ -397,20 +560,21 @@ static gs_launch_failure failure_of(const gs_launch_state *s) {
     const bool killed = s->hung >= 0 || WIFSIGNALED(s->child[s->failed].status);
     return (gs_launch_failure){.lost = killed || (why && why->code == GS_E_PEER),
                                .code = why ? why->code : GS_OK,
-                               .stepped = gs_shared_stepped(s->shared) > 0};
+                               .stepped = atomic_load(&s->shared->stepped) > 0};
 }
 
 /* The last line of the attempt, and whether there is another. */
 static bool say_what_follows(const gs_launch_state *s, gs_restarts *restarts) {
     const gs_launch_failure failure = failure_of(s);
     char text[SAID], what[1400];
-    const bool again = gs_restarts_next(restarts, &failure, what, sizeof what);
+    const bool again = plan_restart(restarts, &failure, what, sizeof what);
     describe_failure(s, text, sizeof text);
     gs_launch_say("%s%s", text, what);
     return again;
 }
 
-/* The signal at which a rank ended in order, or 0: the shell's convention for it is 128 + N (SIGPIPE: see output.c). */
+/* The signal at which a rank ended in order, or 0: the shell's convention for it is 128 + N (SIGPIPE: see output.c).
+ * */
 static int stopped_itself(const gs_launch_state *s) {
     for (int r = 0; r < s->launch->size && !s->told; r++) {
         int status = s->child[r].status;
@@ -455,10 +619,10 @@ static int outcome(gs_launch_state *s, gs_restarts *restarts, bool *again) {
 
 /* ---- the whole ---- */
 
-/* Start all processes and wait for them. What the state holds of an earlier attempt is forgotten, but for the signals,
- * which stay blocked between two: one that comes then is taken by the next. */
+/* Start all processes and wait for them. What the state holds of an earlier attempt is forgotten, but for the
+ * signals, which stay blocked between two: one that comes then is taken by the next. */
 static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
-    const gs_launch *launch = gs_restarts_attempt(restarts);
+    const gs_launch *launch = &restarts->attempt;
     const bool first = !s->launch;
     *s = (gs_launch_state){.launch = launch,
                            .failed = -1,
@@ -491,16 +655,15 @@ static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
 
 int gs_launch_run(const gs_launch *launch) {
     gs_launch_state s = {.shared = gs_shared_create(launch->elastic != NULL)};
-    gs_restarts *restarts = NULL;
+    gs_restarts restarts = begin_restarts(launch);
     int exit_status = GS_EXIT_FAILED;
-    if (!s.shared) gs_fail(GS_E_MEMORY, "no memory that the processes could share");
-    bool again = s.shared && gs_restarts_create(launch, &restarts) == GS_OK;
-    if (!again) gs_launch_say("%s", gs_message());
+    bool again = s.shared != NULL;
+    if (!again) gs_launch_say("no memory that the processes could share");
     while (again) {
         again = false;
-        exit_status = attempt(&s, restarts, &again);
+        exit_status = attempt(&s, &restarts, &again);
     }
-    gs_restarts_free(restarts);
+    forget_attempt(&restarts);
     gs_shared_free(s.shared);
     return exit_status;
 }

@@ -1,6 +1,5 @@
-#include "cli/launch/shared.h"
+#include "cli/launch/launch.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,23 +12,8 @@
 #define VARIABLE "GRADSUM_LAUNCH" /* "FILE SEAT GENERATION" */
 #define NAME "gradsum-launch"
 
-enum { MEET = 3010 };
 static const double LOOK = 0.005,
                     MARGIN = 60; /* seconds; more than the launcher takes to decide, beyond time-outs */
-
-struct gs_shared {
-    atomic_int generation, stepped, over, exact, met;
-    bool elastic, alone; /* alone: no process finds it */
-    int file;            /* the launcher's */
-    int size;
-    char meet[MEET];
-    struct {
-        atomic_int asks; /* for this generation */
-        int rank;        /* in `generation` */
-    } seat[GS_LAUNCH_MOST];
-    atomic_int failures;
-    gs_launch_why failure[GS_LAUNCH_MOST]; /* in the order in which they were told */
-};
 
 /* ---- the launcher ---- */
 
@@ -66,7 +50,7 @@ void gs_shared_clear(gs_shared *s) {
 
 bool gs_shared_set(const gs_shared *s, int seat) {
     char text[64];
-    const int generation = gs_shared_generation(s);
+    const int generation = atomic_load(&s->generation);
     snprintf(text, sizeof text, "%d %d %d", s->file, seat, generation);
     return s->alone ? unsetenv(VARIABLE) == 0
                     : (setenv(VARIABLE, text, 1) == 0 &&
@@ -79,10 +63,6 @@ bool gs_shared_has_told(const gs_shared *s, int seat) {
     return false;
 }
 
-bool gs_shared_has_met(const gs_shared *s) {
-    return atomic_load(&s->met) != 0;
-}
-
 const gs_launch_why *gs_shared_first(const gs_shared *s) {
     const int failures = atomic_load(&s->failures);
     for (int i = 0; i < failures; i++)
@@ -90,20 +70,8 @@ const gs_launch_why *gs_shared_first(const gs_shared *s) {
     return failures > 0 ? &s->failure[0] : NULL;
 }
 
-int gs_shared_generation(const gs_shared *s) {
-    return atomic_load(&s->generation);
-}
-
-int gs_shared_stepped(const gs_shared *s) {
-    return atomic_load(&s->stepped);
-}
-
-bool gs_shared_is_exact(const gs_shared *s) {
-    return atomic_load(&s->exact) != 0;
-}
-
 bool gs_shared_asks(const gs_shared *s, int seat) {
-    return atomic_load(&s->seat[seat].asks) > gs_shared_generation(s);
+    return atomic_load(&s->seat[seat].asks) > atomic_load(&s->generation);
 }
 
 void gs_shared_begin(gs_shared *s, int size, const int *rank, const char *meet) {
@@ -113,10 +81,6 @@ void gs_shared_begin(gs_shared *s, int size, const int *rank, const char *meet) 
     for (int i = 0; i < GS_LAUNCH_MOST; i++) s->seat[i].rank = rank[i];
     snprintf(s->meet, sizeof s->meet, "%s", meet);
     atomic_fetch_add(&s->generation, 1); /* last: who sees it finds the rest */
-}
-
-void gs_shared_end(gs_shared *s) {
-    atomic_store(&s->over, 1);
 }
 
 /* ---- a process ---- */
@@ -180,7 +144,7 @@ bool gs_launch_is_elastic(void) {
 }
 
 static gs_launch_answer take(const place *p, gs_rendezvous *r) {
-    static char meet[MEET];
+    static char meet[GS_LAUNCH_MEET];
     const int rank = p->shared->seat[p->seat].rank;
     if (rank < 0) return GS_LAUNCH_LETS_GO;
     memcpy(meet, p->shared->meet, sizeof meet);
@@ -197,12 +161,12 @@ gs_launch_answer gs_launch_next(gs_rendezvous *r) {
     if (!gs_launch_is_elastic()) return GS_LAUNCH_ENDS;
     const double until = gs_awake_seconds() + 2 * r->timeout + MARGIN;
     atomic_store(&p->shared->seat[p->seat].asks, p->generation + 1);
-    while (gs_shared_generation(p->shared) <= p->generation) {
+    while (atomic_load(&p->shared->generation) <= p->generation) {
         if (atomic_load(&p->shared->over) || gs_stop_requested || gs_awake_seconds() > until)
             return GS_LAUNCH_ENDS;
         gs_nap(LOOK);
     }
-    p->generation = gs_shared_generation(p->shared);
+    p->generation = atomic_load(&p->shared->generation);
     return take(p, r);
 }
 

@@ -10,16 +10,36 @@
  */
 #pragma once
 
-#include "cli/launch/launch.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+
 #include "comm/comm.h"
 
-typedef struct gs_shared gs_shared;
+enum { GS_LAUNCH_MOST = 256, GS_LAUNCH_MEET = 3010 };
 
 typedef struct gs_launch_why {
     int seat; /* the launcher's child */
     gs_status code;
     char message[1200];
 } gs_launch_why;
+
+typedef struct gs_shared {
+    atomic_int generation;
+    atomic_int stepped;  /* the last generation that has made a step; 0: none */
+    atomic_int over;     /* there is no other generation */
+    atomic_int exact;    /* a process has said that the run is */
+    atomic_int met;      /* all ranks have */
+    bool elastic, alone; /* alone: no process finds it */
+    int file;            /* the launcher's */
+    int size;
+    char meet[GS_LAUNCH_MEET];
+    struct {
+        atomic_int asks; /* for this generation */
+        int rank;        /* in `generation` */
+    } seat[GS_LAUNCH_MOST];
+    atomic_int failures;
+    gs_launch_why failure[GS_LAUNCH_MOST]; /* in the order in which they were told */
+} gs_shared;
 
 /* ---- the launcher ---- */
 
@@ -33,27 +53,18 @@ void gs_shared_clear(gs_shared *);
 /* Put into the environment what the process that is started next, as child `seat`, finds there. */
 bool gs_shared_set(const gs_shared *, int seat);
 
-/* Has child `seat` reported why it fails? Have all ranks met? */
+/* Has child `seat` reported why it fails? */
 bool gs_shared_has_told(const gs_shared *, int seat);
-bool gs_shared_has_met(const gs_shared *);
 
 /* The first failure. Those of ranks that merely lost another one (GS_E_PEER) count last. NULL: none has been
  * reported. */
 const gs_launch_why *gs_shared_first(const gs_shared *);
 
-int gs_shared_generation(const gs_shared *);
-/* The last generation that has made a step; 0: none. */
-int gs_shared_stepped(const gs_shared *);
-/* Has a process said that the run is exact? */
-bool gs_shared_is_exact(const gs_shared *);
 /* Has the process that is child `seat` asked for the generation after this one? */
 bool gs_shared_asks(const gs_shared *, int seat);
 
 /* Begin the next generation. rank[seat]: -1: this process is let go. meet: a folder. */
 void gs_shared_begin(gs_shared *, int size, const int *rank, const char *meet);
-
-/* There will be no other. */
-void gs_shared_end(gs_shared *);
 
 /* ---- a process; nothing happens in one that no launch has started ---- */
 
