@@ -1,10 +1,109 @@
 #include "cli/cli.h"
-#include "cli/profile/profile_calls.h"
 #include "io/json.h"
+#include "train/profile/profile_calls.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* gradsum profile with a layout: beside what one worker takes alone, what several send each other. */
+
+enum { WORKERS = 64 }; /* of a layout, at most */
+
+typedef struct profile_layout {
+    bool wanted;
+    char name[GS_LAYOUT_TEXT]; /* "dp2,zero3" */
+    gs_profile_calls calls;
+} profile_layout;
+
+/* Is there one in these settings? Settles it. workers: 0, or as --workers says. GS_E_USAGE: options that need a
+ * layout, without one. */
+static gs_status settle_layout(gs_settings *s, int workers, int argc, char **argv, profile_layout *l) {
+    static const char *const options[] = {"workers",           "bind",         "timeout",      "sequence",
+                                          "pipeline-schedule", "pipeline-cut", "micro-batches"};
+    *l = (profile_layout){.wanted = s->layout || s->zero || s->pipeline || s->tensor};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (!l->wanted && gs_option_is_given(options[i], argc, argv))
+            return gs_fail(
+                GS_E_USAGE,
+                "--%s is for several workers, and profile has one; wanted a layout with it: --zero 1 "
+                "to 3, --pipeline P, --tensor T, or --layout LIST",
+                options[i]);
+    GS_TRY(gs_layout_settle(s));
+    if (!l->wanted) return GS_OK;
+    const gs_layout layout = gs_layout_of(s, gs_layout_workers(s, workers));
+    gs_layout_text(&layout, l->name);
+    return GS_OK;
+}
+
+/* The same settings for one worker, on the first device. device: room for its name. */
+static gs_status settings_alone(const gs_settings *s, char device[48], gs_settings *one) {
+    GS_TRY(gs_devices_name(s->devices, 0, device));
+    *one = *s;
+    one->devices = device;
+    one->layout = one->pipeline_schedule = one->pipeline_cut = NULL;
+    one->zero = one->pipeline = one->tensor = one->micro_batches = 0;
+    one->sequence = false;
+    return GS_OK;
+}
+
+/* Make the run. Fails as gs_train would. */
+static gs_status run_layout(const gs_settings *settings, int workers, profile_layout *l) {
+    gs_settings s = *settings;
+    char *devices = NULL;
+    GS_TRY(gs_devices_for(&s, gs_layout_workers(&s, workers), WORKERS, &devices));
+    s.devices = devices;
+    const gs_status status = gs_context(gs_profile_calls_run(&s, &l->calls), "--layout %s", l->name);
+    free(devices);
+    return status;
+}
+
+static double percent(double part, double of) {
+    return of > 0 ? 100 * part / of : 0;
+}
+
+static void print_layout(const profile_layout *l) {
+    const gs_profile_calls *c = &l->calls;
+    double seconds = 0, bytes = 0, hidden = 0;
+    printf("\n");
+    gs_print_fact("layout", "%s: what each of %d workers sends in a step, the mean of %d steps", l->name,
+                  c->workers, c->steps);
+    printf("\n");
+    printf("%-28s %7s %9s %9s %9s\n", "", "calls", "ms", "MB sent", "hidden");
+    for (int i = 0; i < GS_PROFILE_ACTS; i++) {
+        if (!(c->act[i].calls > 0)) continue;
+        printf("%-28s %7.1f %9.3f %9.3f %7.0f %%\n", gs_profile_act_names[i], c->act[i].calls,
+               1e3 * c->act[i].seconds, c->act[i].bytes / 1e6, percent(c->act[i].hidden, c->act[i].seconds));
+        seconds += c->act[i].seconds;
+        bytes += c->act[i].bytes;
+        hidden += c->act[i].hidden;
+    }
+    printf("%-28s %7s %9.3f %9.3f %7.0f %%\n\n", "all", "", 1e3 * seconds, bytes / 1e6,
+           percent(hidden, seconds));
+    char text[160];
+    snprintf(text, sizeof text,
+             "Layers take %.3f ms of a step of %.3f ms. Hidden: while the worker computes a layer; what it "
+             "sends itself is not.",
+             1e3 * c->layers, 1e3 * c->step);
+    gs_print_wrapped(0, text);
+}
+
+static cJSON *json_layout(const profile_layout *l) {
+    const gs_profile_calls *c = &l->calls;
+    cJSON *o = GS_JSON_OBJECT(GS_FIELD("layout", l->name), GS_FIELD("workers", c->workers),
+                              GS_FIELD("steps", c->steps), GS_FIELD("step_seconds", c->step),
+                              GS_FIELD("layers_seconds", c->layers));
+    cJSON *calls = cJSON_AddArrayToObject(o, "calls");
+    for (int i = 0; i < GS_PROFILE_ACTS; i++)
+        if (c->act[i].calls > 0)
+            cJSON_AddItemToArray(calls, GS_JSON_OBJECT(GS_FIELD("what", gs_profile_act_names[i]),
+                                                       GS_FIELD("calls", c->act[i].calls),
+                                                       GS_FIELD("seconds", c->act[i].seconds),
+                                                       GS_FIELD("bytes", c->act[i].bytes),
+                                                       GS_FIELD("hidden_seconds", c->act[i].hidden)));
+    return o;
+}
 
 static const char *const directions[GS_DIRECTIONS] = {"forward", "backward"};
 
@@ -137,7 +236,7 @@ static void add_cell(cJSON *o, const char *name, const gs_profile_cell *c, const
     if (plain) cJSON_AddNumberToObject(cell, "plain_seconds", *plain);
 }
 
-static void print_json(const gs_profile *p, bool plain, const gs_profile_layout *l) {
+static void print_json(const gs_profile *p, bool plain, const profile_layout *l) {
     cJSON *o =
         GS_JSON_OBJECT(GS_FIELD("model", p->model), GS_FIELD("device", p->device),
                        GS_FIELD("precision", precisions[p->precision]), GS_FIELD("parameters", p->params),
@@ -163,7 +262,7 @@ static void print_json(const gs_profile *p, bool plain, const gs_profile_layout 
             add_cell(row, directions[k], &p->rows[i].cell[k], plain ? &p->rows[i].plain[k] : NULL);
         cJSON_AddItemToArray(rows, row);
     }
-    if (l->wanted) cJSON_AddItemToObject(o, "layout", gs_profile_layout_json(l));
+    if (l->wanted) cJSON_AddItemToObject(o, "layout", json_layout(l));
     gs_json_print(o);
 }
 
@@ -179,14 +278,14 @@ typedef struct question {
 static gs_status answer(question *q, int argc, char **argv) {
     gs_settings one;
     gs_profile profile;
-    gs_profile_layout layout;
+    profile_layout layout;
     char device[48];
-    GS_TRY(gs_profile_layout_settle(&q->settings, q->workers, argc, argv, &layout));
+    GS_TRY(settle_layout(&q->settings, q->workers, argc, argv, &layout));
     one = q->settings;
     if (layout.wanted) {
         if (!q->json) gs_working(NULL, 0, "running %s, to measure its messages", layout.name);
-        GS_TRY(gs_profile_layout_run(&q->settings, q->workers, &layout));
-        GS_TRY(gs_profile_layout_alone(&q->settings, device, &one));
+        GS_TRY(run_layout(&q->settings, q->workers, &layout));
+        GS_TRY(settings_alone(&q->settings, device, &one));
     }
     if (!q->json) gs_working(NULL, 0, "measuring the loader and the step, then each layer");
     GS_TRY(gs_profile_run(&one, q->seconds, &profile));
@@ -202,7 +301,7 @@ static gs_status answer(question *q, int argc, char **argv) {
         print_speeds(&profile);
         print_rows(&profile);
         if (q->plain) print_plain(&profile);
-        if (layout.wanted) gs_profile_layout_print(&layout);
+        if (layout.wanted) print_layout(&layout);
     }
     gs_profile_free(&profile);
     return GS_OK;
@@ -227,7 +326,7 @@ int gs_cmd_profile(int argc, char **argv) {
         GS_RUN_OPTION("zero",
                       "the same with --zero 1, 2 or 3; of stages 2 and 3 most is hidden behind layers"),
         GS_RUN_OPTION("batch-norm", NULL),
-        {"workers", GS_OPTION_INT, &q.workers, 1, GS_PROFILE_WORKERS, "N",
+        {"workers", GS_OPTION_INT, &q.workers, 1, WORKERS, "N",
          "of a layout: how many share the run (default: as many as it needs)"},
         {"seconds", GS_OPTION_DOUBLE, &q.seconds, 0.01, 60, "S",
          "how long each measurement takes; the longer, the steadier"},
