@@ -117,7 +117,7 @@ OBJ_LIB  = $(PAGE_PARTS:%=$(B)/%.o) $(B)/$(PROTO).pb-c.o $(SRC_LIB:%.c=$(B)/%.o)
            $(foreach i,$(ISAS),$(CPU_OPS:%.c=$(B)/%_$(i).o)) $(addprefix $(B)/,$(filter src/% cpu/% cl/%,$(SEALED_OBJ)))
 OBJ_CLI  = $(SRC_CLI:%.c=$(B)/%.o)
 # Parts of the program that are tested by themselves too.
-OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,bars.o chart.o numbers.o wrapped.o) \
+OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,bars.o chart.o wrapped.o) \
            $(addprefix lessons/,contain.o kernel_check.o outcome.o sandbox.o sanitizer.o source_check.o) \
            $(addprefix lessons/grade/,command.o hand_ins.o labs.o mark.o) \
            $(addprefix lessons/predict/,boxes.o kept.o outcome.o)) $(patsubst %.c,$(B)/%.o,$(wildcard lessons/grade/format*.c))

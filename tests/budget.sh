@@ -5,12 +5,12 @@
 limits='
 src/train           20518
 src/comm            13076
-src/cli             12609
+src/cli             12478
 src/explain          2901
 cpu+cl              17221
 the-rest-of-src     23953
-src+cpu+cl          90278
-tests               46745
+src+cpu+cl          90147
+tests               46729
 lessons             47960
 '
 code() {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 #include "cli/draw/bars.h"
 #include "cli/draw/chart.h"
-#include "cli/draw/numbers.h"
 #include "cli/draw/wrapped.h"
 
 static const gs_screen PLAIN = {.width = 80}, UTF8 = {.width = 80, .utf8 = true};

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "cli/draw/bars.h"
-#include "cli/draw/numbers.h"
 #include "cli/draw/wrapped.h"
 #include "core/nearest.h"
 #include "gradsum.h"
@@ -97,11 +96,7 @@ typedef struct gs_help {
 bool gs_options_taken(const gs_option *, const gs_help *, int argc, char **argv, int *words,
                       int *exit_status);
 
-/* ---- options_help.c ---- */
-
-/* What an option is when nobody sets it, as text, from what its value holds now; "" where it is off or has none.
- * `text` is room for it. */
-const char *gs_option_default(const gs_option *, char *text, size_t size);
+/* ---- manual.c ---- */
 
 /* "usage: gradsum train [options]" and for each option a line or more with its default, in 80 columns. */
 void gs_options_help(const gs_help *, const gs_option *options);
@@ -154,17 +149,14 @@ void gs_tell_test_set(const char *command, const gs_settings *);
 /* On standard error, of rank 0: how many files were skipped (--skip-broken). */
 void gs_tell_skipped(const char *command, const gs_result *);
 
-/* ---- layout/layout_table.c ---- */
+/* ---- layout.c ---- */
 
-/* Which worker holds what, a line for each; at most 64 of them. device: of each worker. */
-void gs_print_layout(const gs_settings *, const gs_model *plan, int workers,
-                     const char *(*device)(const void *context, int rank), const void *context);
+/* Which worker of this run holds what, a line for each; at most 64 of them. */
+void gs_print_layout(const gs_worker *);
 
 /* How the stages of a pipeline were measured. */
 struct gs_cut_report;
 void gs_print_cut(const gs_settings *, const struct gs_cut_report *);
-
-/* ---- layout/layout_workers.c ---- */
 
 /* *list = settings->devices, or its only device `workers` times: to be freed. GS_E_USAGE: settings->devices names
  * another number of them; or there are more workers than `most`. */
@@ -212,9 +204,6 @@ void gs_working(gs_work *, double share, const char *format, ...) __attribute__(
 
 /* How much of a training is done, for an observer's step. */
 double gs_share_of_run(const gs_settings *, int epoch, uint64_t done, uint64_t of);
-
-/* "3 s", "12 min", "1.5 h" */
-const char *gs_time_text(double seconds, char text[24]);
 
 /* What `train` and `compare` show while a run goes. */
 typedef struct gs_progress {

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,10 +169,6 @@ static void print_data(const gs_settings *s, const gs_worker *w) {
                   *kind ? ")" : "", numbers[0], what, numbers[1]);
 }
 
-static const char *device_of(const void *worker, int rank) {
-    return ((const gs_worker *)worker)->devices[rank].device;
-}
-
 static void text_start(const gs_progress *p, const gs_worker *w) {
     const gs_settings *s = p->settings;
     const char *given = s->model ? s->model : w->settings->model; /* mlp, if there is nothing to load */
@@ -183,7 +180,7 @@ static void text_start(const gs_progress *p, const gs_worker *w) {
         gs_print_fact("worker", "%s: %s", s->devices, w->device->description);
     else
         text_workers(s, w);
-    if (w->devices) gs_print_layout(w->settings, gs_model_whole(w->model), w->comm->size, device_of, w);
+    if (w->devices) gs_print_layout(w);
     if (w->cut) gs_print_cut(w->settings, w->cut);
     if (w->cpus > 0)
         printf("bound    each worker to %d CPU%s of its own (--bind none undoes it)\n", w->cpus,
@@ -236,7 +233,8 @@ static void tell_skipped(int epoch, uint64_t done, const gs_score *score) {
             epoch, done, (double)score->loss_scale);
 }
 
-const char *gs_time_text(double seconds, char text[24]) {
+/* "3 s", "12 min", "1.5 h" */
+static const char *time_text(double seconds, char text[24]) {
     if (seconds < 100)
         snprintf(text, 24, "%.0f s", seconds);
     else if (seconds < 6000)
@@ -273,8 +271,7 @@ void gs_working(gs_work *w, double share, const char *format, ...) {
         vsnprintf(line + length, sizeof line - length, format, args);
         va_end(args);
     }
-    if (!isnan(left))
-        gs_append(line, sizeof line, ", %s%s left", bar ? "" : "about ", gs_time_text(left, time));
+    if (!isnan(left)) gs_append(line, sizeof line, ", %s%s left", bar ? "" : "about ", time_text(left, time));
     if (bar)
         fprintf(stderr, "\r%.*s\033[K", gs_screen_of(stderr).width - 1, line);
     else
@@ -455,4 +452,37 @@ void gs_progress_end(gs_progress *p, const gs_result *r) {
         snprintf(best, sizeof best, ": the best, of epoch %d, test accuracy %.2f %%", r->kept_epoch,
                  100 * r->kept_accuracy);
     gs_print_line("saved    %s%s", p->settings->save, best);
+}
+
+/* ---- signals ask a run to stop, or to write a checkpoint; so does an output that nobody reads any more ---- */
+
+static void stop(int signal_number) {
+    static const char note[] = "\ngradsum: stopping after the test; once more ends it now\n";
+    gs_stop_requested = signal_number;
+    if (gs_test_has_no_stop && write(STDERR_FILENO, note, sizeof note - 1) < 0)
+        gs_stop_requested = signal_number;
+    signal(signal_number, SIG_DFL); /* the second one ends the program at once */
+}
+
+void gs_stop_on_signals(void) {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction now;
+        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) /* nohup */
+            signal(numbers[i], stop);
+    }
+    signal(SIGPIPE, SIG_IGN); /* gs_flush_output sees it too, and the weights are not lost */
+}
+
+static void ask(int signal_number) {
+    (void)signal_number;
+    gs_checkpoint_requested = (gs_checkpoint_requested + 1) & 0xffff;
+}
+
+void gs_checkpoint_on_signal(void) {
+    signal(SIGUSR1, ask);
+}
+
+void gs_flush_output(void) {
+    if (fflush(stdout) != 0 && errno == EPIPE && !gs_stop_requested) gs_stop_requested = SIGPIPE;
 }

@@ -1,5 +1,4 @@
 #include "cli/draw/compare_chart.h"
-#include "cli/draw/numbers.h"
 #include "cli/draw/wrapped.h"
 #include "io/json.h"
 

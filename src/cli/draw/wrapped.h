@@ -1,4 +1,4 @@
-/* Text in lines of at most 80 columns. */
+/* Text in lines of at most 80 columns, and numbers as people read them. */
 #pragma once
 
 #include <stdio.h>
@@ -24,3 +24,12 @@ void gs_print_line(const char *format, ...) GS_PRINTF(1, 2);
 
 /* "sync     auto chose ...", with further lines at column 9 where 80 are full. */
 void gs_print_fact(const char *label, const char *format, ...) GS_PRINTF(2, 3);
+
+/* 1234567 -> "1,234,567"; 0.4173, as the speed of a large model, -> "0.42". Four results may be in use. */
+const char *gs_thousands(double number);
+
+/* A NaN without a sign, which printf would show: "nan" says all there is to say, "-nan" makes one wonder. */
+double gs_shown(double number);
+
+/* A share in percent, rounded to one place behind the point, for "%.1f %%": never "-0.0 %". */
+double gs_percent(double share);

@@ -4,6 +4,39 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- --help: a table of options as text, with the defaults that the table's values hold ---- */
+
+enum { MARGIN = 25 };
+
+/* What an option is when nobody sets it, as text, from what its value holds now; "" where it is off or has none.
+ * `text` is room for it. */
+static const char *default_of(const gs_option *o, char *text, size_t size) {
+    if (o->kind == GS_OPTION_FLAG || o->kind == GS_OPTION_CHANNELS || o->kind == GS_OPTION_SLOW ||
+        o->kind == GS_OPTION_AUGMENT || o->kind == GS_OPTION_SEGMENTS || o->kind == GS_OPTION_JITTER ||
+        o->kind == GS_OPTION_LINK || o->kind == GS_OPTION_RANGE || o->kind == GS_OPTION_OFFLOAD ||
+        o->kind == GS_OPTION_EVERY || strstr(o->help, "(default"))
+        return "";
+    if (gs_option_is_number(o->kind)) {
+        double value = gs_option_number(o->kind, o->value);
+        /* outside of what may be said: off, or found out later */
+        if (!(value >= o->min && value <= o->max)) return "";
+    }
+    return gs_option_text(o->kind, o->value, text, size);
+}
+
+static void print_option(const gs_option *o) {
+    char left[40], right[400], number[48];
+    const char *usual = default_of(o, number, sizeof number);
+    snprintf(left, sizeof left, "%s%s%s %s", strcmp(o->name, "out") == 0 ? "-o, " : "", gs_option_dashes(o),
+             o->name, o->argument ? o->argument : "");
+    snprintf(right, sizeof right, "%s%s%s%s", o->help, *usual ? " (default " : "", usual, *usual ? ")" : "");
+    if (strlen(left) > 22)
+        printf("  %s\n%*s", left, MARGIN, "");
+    else
+        printf("  %-22s ", left);
+    gs_print_wrapped(MARGIN, right);
+}
+
 static enum { FOR_PEOPLE, FOR_MAN, FOR_SHELLS } reader;
 static const gs_command *of; /* the command whose help is being printed */
 
@@ -58,7 +91,7 @@ static void page_begins(const char *name, const char *what) {
 
 static void put_option(const gs_option *o) {
     char number[48];
-    const char *usual = gs_option_default(o, number, sizeof number);
+    const char *usual = default_of(o, number, sizeof number);
     printf(".TP\n\\fB");
     if (strcmp(o->name, "out") == 0) printf("\\-o\\fR, \\fB");
     put(gs_option_dashes(o));
@@ -130,10 +163,15 @@ static void words_of_options(const gs_option *options) {
     printf("--help\t\tshow this\n");
 }
 
-bool gs_manual_options(const gs_help *h, const gs_option *options) {
+void gs_options_help(const gs_help *h, const gs_option *options) {
     if (reader == FOR_MAN) page_of_command(h, options);
     if (reader == FOR_SHELLS) words_of_options(options);
-    return reader != FOR_PEOPLE;
+    if (reader != FOR_PEOPLE) return;
+    printf("usage: gradsum %s\n\n%s\n\n", h->usage, h->what);
+    for (const gs_option *o = options; o->name; o++)
+        if (o->kind != GS_OPTION_REFUSED) print_option(o);
+    printf("  %-22s %s\n\nexample:\n  %s\n", "--help", "show this", h->example);
+    if (h->more) h->more();
 }
 
 int gs_manual(int argc, char **argv, const gs_command *commands) {

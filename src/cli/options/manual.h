@@ -11,8 +11,5 @@
 /* argv[0] is "--man" or "--words", argv[1] a command's name or nothing. `commands` end with a NULL name. */
 int gs_manual(int argc, char **argv, const gs_command *commands);
 
-/* For gs_options_help: if this was asked for, print the help in that form and return true. */
-bool gs_manual_options(const gs_help *, const gs_option *options);
-
 /* The command has another form, with a table of its own: completion has its options, too. */
 void gs_words_also(const gs_option *(*form)(void));

@@ -1,6 +1,6 @@
 /* The options of a run, in one table. These walk it:
  *
- *     cli/options/options.c, options_help.c, manual.c     --name value, --help, manual pages, completion
+ *     cli/options/options.c, manual.c             --name value, --help, manual pages, completion
  *     options.c                                   the defaults of gs_settings
  *     ../settings.c                               is what a program has set allowed?
  *     agreement.c                                 what all ranks must have been started with
