@@ -1,7 +1,7 @@
 /* Processes over Gloo: what is special about them. That all collectives and schemes are right over Gloo is tested where
  * they are tested over shared memory (ranks.c runs both); that a killed process is named: test_killed.c.
  */
-#include "comm/gloo/pieces.h"
+#include "comm/gloo/state.h"
 #include "tests/program.h"
 #include "tests/ranks.h"
 
@@ -80,7 +80,7 @@ TEST(messages_have_any_length) {
     all_ok(&mixed, gs_test_messages_of_all_lengths);
 }
 
-/* ---- messages in pieces (comm/gloo/pieces.h) ---- */
+/* ---- messages in pieces (comm/gloo/mailbox.c) ---- */
 
 /* Both send first; the last message has more pieces than there are spares. */
 static gs_status exchange_lengths(gs_comm *c, void *context) {

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "comm/virtual/record.h"
+#include "comm/virtual/list.h"
 #include "train/simulate/failures.h"
 #include "train/simulate/lists.h"
 #include "train/simulate/simulate.h"

@@ -14,6 +14,7 @@
 #include "comm/port.h"
 #include "comm/transports.h"
 #include "core/clock.h"
+#include "core/machine.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -126,14 +127,8 @@ gs_status gs_comm_linked_create(gs_comm *inner, const gs_link *link, gs_comm **o
 
 typedef struct wish {
     gs_link link;
-    char machine[48]; /* since it was started: then its clock began too */
+    double machine; /* core/machine.h: then its clock is the same too */
 } wish;
-
-static void find_machine(char *name, size_t size) {
-    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-    if (f && fgets(name, (int)size, f)) name[strcspn(name, "\n")] = '\0';
-    if (f) fclose(f);
-}
 
 static gs_status compare(const wish *all, int size) {
     for (int p = 1; p < size; p++) {
@@ -146,7 +141,7 @@ static gs_status compare(const wish *all, int size) {
                 GS_E_USAGE,
                 "process %d and process 0 differ in --link (%s versus %s): start all with the same options",
                 p, theirs, ours);
-        if (gs_link_is_there(first) && memcmp(all[p].machine, all[0].machine, sizeof all[p].machine) != 0)
+        if (gs_link_is_there(first) && all[p].machine != all[0].machine)
             return gs_fail(
                 GS_E_USAGE,
                 "--link needs all processes on one machine: process %d runs on another than process 0", p);
@@ -155,11 +150,8 @@ static gs_status compare(const wish *all, int size) {
 }
 
 gs_status gs_comm_agree_on_link(gs_comm *processes, const gs_link *link) {
-    wish mine, *all = calloc((size_t)processes->size, sizeof *all);
+    wish mine = {*link, gs_machine()}, *all = calloc((size_t)processes->size, sizeof *all);
     if (!all) return gs_fail(GS_E_MEMORY, "no memory for the links of %d processes", processes->size);
-    memset(&mine, 0, sizeof mine); /* padding too: the whole struct travels */
-    mine.link = *link;
-    find_machine(mine.machine, sizeof mine.machine);
     gs_status status = gs_comm_all_gather(processes, &mine, all, sizeof mine, GS_U8);
     if (status == GS_OK) status = compare(all, processes->size);
     free(all);

@@ -16,7 +16,6 @@
  * Source of the model: Hockney (sync.h); Thakur, Rabenseifner, Gropp (IJHPCA 19, 2005), who choose by size and
  * ranks in the same way.
  */
-#include "sync/auto.h"
 
 #include "core/clock.h"
 #include "core/median.h"

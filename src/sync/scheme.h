@@ -96,3 +96,6 @@ gs_status gs_fold_out(gs_sync *, const gs_fold *, float *data, size_t count);
 /* What both send together, and how long they take. */
 void gs_fold_cost(const gs_fold *, int rank, const gs_sync_array *, gs_sync_cost *);
 double gs_fold_time(int ranks, double bytes, const gs_sync_model *);
+
+/* auto.c: measure, choose sync->scheme for sums of sync->most floats, the same on every rank, and say why. */
+gs_status gs_sync_choose(gs_sync *);

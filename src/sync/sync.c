@@ -6,7 +6,6 @@
 #include "core/clock.h"
 #include "comm/device.h"
 #include "core/nearest.h"
-#include "sync/auto.h"
 
 /* ---- schemes by name ---- */
 
@@ -76,7 +75,7 @@ void gs_sync_round(gs_sync *s) {
     s->counted.rounds++;
 }
 
-/* In virtual time (comm/virtual/record.h) there are no data: nothing is converted, and nothing is added. */
+/* In virtual time (comm/virtual/list.h) there are no data: nothing is converted, and nothing is added. */
 bool gs_sync_is_virtual(const gs_sync *s) {
     return s->comm->ops->added != NULL;
 }

@@ -2,10 +2,9 @@
  * `--tensor 2`, with the options of train. The run makes a few steps, of which the last is traced
  * (train/timeline/timeline.h).
  *
- *     layout.c          make the run, and keep its timeline
+ *     layout.c          make the run, and keep its timeline; show it as JSON, and as a page (src/page/layout.js)
  *     layout_facts.c    what is counted in it, beside the formulas: a table, and sentences
  *     layout_text.c     the pictures in 80 columns
- *     layout_page.c     the same as JSON, and as a page (src/page/layout.js)
  */
 #pragma once
 
@@ -14,8 +13,6 @@
 #include "gradsum.h"
 #include "train/layout/layout_plan.h"
 #include "train/timeline/timeline.h"
-
-struct cJSON;
 
 /* What of a layout is shown: the first of these that it has. */
 typedef enum gs_step_kind { GS_STEP_PIPELINE, GS_STEP_TENSOR, GS_STEP_ZERO } gs_step_kind;
@@ -34,11 +31,6 @@ typedef struct gs_step_layout {
     gs_result result;
     double start, end; /* of the traced step, over all workers */
 } gs_step_layout;
-
-/* settings: of train; steps is how many are made. To be freed in any case. Fails as gs_train would; GS_E_USAGE: every
- * worker holds the whole model. */
-gs_status gs_step_layout_create(const gs_settings *, int workers, gs_step_layout *);
-void gs_step_layout_free(gs_step_layout *);
 
 /* ---- layout_facts.c ---- */
 
@@ -75,9 +67,3 @@ int gs_step_tokens_of(const gs_step_layout *, int *each);
 /* ---- layout_text.c ---- */
 
 void gs_step_layout_show(const gs_step_layout *);
-
-/* ---- layout_page.c ---- */
-
-/* To be given back with cJSON_Delete. */
-struct cJSON *gs_step_layout_json(const gs_step_layout *);
-gs_status gs_step_layout_page(const gs_step_layout *, const char *path);

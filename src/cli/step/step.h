@@ -6,9 +6,8 @@
  *     run.c        run a scheme over threads, and record it
  *     chunks.c     into which chunks it cuts the array
  *     table.c      the record as tables
- *     gradients.c  the gradients of a real step of a model
  *     values.c     what a page shows of the values of a chunk
- *     page.c       the records of all schemes, with those gradients, as a page (-o)
+ *     page.c       the records of all schemes, with the gradients of a real step of a model, as a page (-o)
  *     layout*.c    a step of a pipeline, of ZeRO or of tensor parallelism: layout.h
  */
 #pragma once
@@ -111,21 +110,7 @@ const gs_step_part *gs_step_part_at(const gs_step_event *, size_t element);
 /* Show it in 80 columns; with `pause` wait for Enter between the rounds. */
 void gs_step_show(const gs_step_record *, bool pause);
 
-/* ---- gradients.c ---- */
-
-/* The gradients of the first step of `gradsum train`, as each worker has them before the sum. */
-typedef struct gs_step_gradients {
-    gs_model *model; /* its parameters are the elements, then its state and GS_STATS floats */
-    int workers;
-    size_t size;                      /* floats of one gradient */
-    float *gradient[GS_STEP_WORKERS]; /* of worker r */
-} gs_step_gradients;
-
-/* Of settings->model on ->data with ->batch and ->seed, over `workers`. On failure *out is empty. */
-gs_status gs_step_gradients_create(const gs_settings *, int workers, gs_step_gradients *out);
-void gs_step_gradients_free(gs_step_gradients *);
-
-/* ---- layout_command.c ---- */
+/* ---- layout.c ---- */
 
 /* Does the command line ask for a step of a run whose workers share the model (layout.h)? Then this is the command. */
 bool gs_step_is_of_layout(int argc, char **argv);

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include "comm/gloo/pieces.h"
+#include "comm/gloo/gloo_c.h"
 #include "comm/gloo/watch.h"
 #include "comm/links.h"
 #include "comm/transports.h"
@@ -46,13 +46,9 @@ static inline int gs_gloo_milliseconds(double seconds) {
     return ms < 1 ? 1 : ms > 1e9 ? 1000000000 : (int)ms;
 }
 
-/* ---- open.c ---- */
-
-/* Connect to the others: all of the comm's state that connections need is filled in. On failure it is empty again. */
-gs_status gs_gloo_open(const gs_rendezvous *, gs_comm *);
-void gs_gloo_disconnect(gs_gloo_state *, int size);
-
 /* ---- mailbox.c ---- */
+
+enum { GS_GLOO_LOAD = 256 * 1024 /* bytes of a message in a piece */ };
 
 /* Different mailboxes may be used by several threads at once. */
 gs_gloo_code gs_gloo_send(gs_gloo_state *, const gs_envelope *, const void *data, size_t bytes,

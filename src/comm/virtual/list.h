@@ -1,6 +1,6 @@
 /* What one rank does in a collective or a scheme, as a list: its messages, and its additions.
  *
- * The lists are not written by hand. A recorder (record.h) is a gs_comm whose send and recv write down what they are
+ * The lists are not written by hand. A recorder is a gs_comm whose send and recv write down what they are
  * asked for, so a list is what the scheme's own code does on that rank. play.h executes the lists of all ranks in
  * virtual time.
  *
@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
+#include "comm/comm.h"
 
 typedef enum gs_virtual_deed {
     GS_VIRTUAL_SEND,
@@ -54,3 +54,20 @@ gs_status gs_virtual_list_add(gs_virtual_list *, gs_virtual_deed, int peer, size
 /* After the last move. GS_E_MEMORY. */
 gs_status gs_virtual_list_end(gs_virtual_list *);
 void gs_virtual_list_free(gs_virtual_list *);
+
+/* ---- a recorder: a comm whose messages go nowhere, and are written down ----
+ *
+ * So the code of a scheme or of a collective runs as it is, one rank after the other, and what each would send and
+ * receive is known.
+ *
+ * That works for code whose messages do not depend on what is in them: all of src/sync/ but `auto`, and all collectives
+ * of collectives.c. There are no data: buffers may hold anything, and nothing is added to them (gs_transport.added).
+ */
+
+typedef struct gs_recorder {
+    gs_comm comm; /* comm.rank may be set before each recording */
+    gs_virtual_list *list;
+} gs_recorder;
+
+/* For `ranks` ranks; it needs not be freed. What is called next is written to recorder->list. */
+void gs_recorder_begin(gs_recorder *, int ranks);

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "comm/virtual/record.h"
 #include "core/cores.h"
 #include "core/thread.h"
 

@@ -5,7 +5,7 @@
  *     compute          each layer's forward and backward, and the update: measured here with a few steps of one worker
  *                      on one core, or FLOPs / --flops (the update then takes no time)
  *     messages         the schemes' own: their code is run once for each rank, with a comm that writes down what it is
- *                      asked to send and receive (comm/virtual/record.h). The lists are executed in virtual time over
+ *                      asked to send and receive (comm/virtual/list.h). The lists are executed in virtual time over
  *                      the links of --link and --inside (comm/virtual/play.h)
  *     additions        gamma a byte: measured here, or given
  *     pauses           --jitter, of the same workers in the same steps as in `train`
