@@ -5,13 +5,15 @@
  * came and died.
  */
 #include "comm/rendezvous.h"
-#include "comm/absence.h"
+#include "comm/meet/meeting.h"
 #include "comm/rank_list.h"
 #include "core/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +21,106 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH = 4096, TEXT = 1200, FAULT = -1 /* in place of a rank: what one that fails tells */ };
+enum { PATH = 4200, TEXT = 1200, FAULT = -1 /* in place of a rank: what one that fails tells */ };
 static const double LOOK = 0.01, LINGER = 1; /* seconds */
+
+/* ---- a rank that fails before the meeting ----
+ *
+ * It leaves word, so the ranks that wait for it fail at once, with its reason: one file for each of the others in
+ * the rendezvous folder. The rank that reads its file removes it:
+ *
+ *     absent-for-1   "0 3 no data at 'mnist'"      by rank 0: a gs_status, and why
+ *
+ * Such a file can be left over from an earlier run in which nobody read it. So a file older than the timeout is
+ * ignored, and a rank that does reach the meeting removes the files it left before. gs_comm_stay_away (comm.h) leaves
+ * them.
+ */
+
+#define ABSENT "absent-for-"
+#define BY ".by-"
+
+static atomic_bool comes; /* this process has reached a meeting */
+
+static void absence_of(const gs_rendezvous *r, int reader, char path[PATH]) {
+    snprintf(path, PATH, "%s/" ABSENT "%d", r->directory, reader);
+}
+
+/* Is it the name of such a file, for a rank of this world? The finished file, or its draft: "absent-for-1.by-0". */
+static bool is_absence(const gs_rendezvous *r, const char *name) {
+    char own[80], *rest;
+    if (strncmp(name, ABSENT, strlen(ABSENT)) != 0) return false;
+    long reader = strtol(name + strlen(ABSENT), &rest, 10);
+    long writer = strncmp(rest, BY, strlen(BY)) == 0 ? strtol(rest + strlen(BY), NULL, 10) : -1;
+    snprintf(own, sizeof own, writer < 0 ? ABSENT "%ld" : ABSENT "%ld" BY "%ld", reader, writer);
+    return reader >= 0 && reader < r->size && writer < r->size && strcmp(name, own) == 0;
+}
+
+static void leave_word(const gs_rendezvous *r, int reader, const char *text) {
+    char path[PATH], draft[PATH + 16];
+    absence_of(r, reader, path);
+    snprintf(draft, sizeof draft, "%s" BY "%d", path, r->rank);
+    int f = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (f < 0) return; /* then the others wait for the whole timeout */
+    bool whole = write(f, text, strlen(text)) == (ssize_t)strlen(text);
+    if (close(f) != 0 || !whole || rename(draft, path) != 0) unlink(draft);
+}
+
+void gs_comm_stay_away(const gs_rendezvous *r, gs_status status, const char *why) {
+    char text[TEXT];
+    if (r->size < 2 || atomic_load(&comes)) return;
+    if (r->meet[0]) gs_meeting_stay_away(r, status, why);
+    if (!r->directory) return;
+    snprintf(text, sizeof text, "%d %d %s", r->rank, (int)status, why);
+    for (int reader = 0; reader < r->size; reader++)
+        if (reader != r->rank) leave_word(r, reader, text);
+}
+
+/* Read what another rank left, and return its number. *s tells the file's owner and age. -1: there is no such word. */
+static int read_word(const char *path, char text[TEXT], struct stat *s) {
+    int from, f = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (f < 0) return -1;
+    ssize_t n = fstat(f, s) == 0 && S_ISREG(s->st_mode) ? read(f, text, TEXT - 1) : -1;
+    close(f);
+    text[n > 0 ? n : 0] = '\0';
+    return sscanf(text, "%d", &from) == 1 ? from : -1;
+}
+
+gs_status gs_absence_fail_as(const gs_rendezvous *r, const char *text, bool absent) {
+    int from = -1, status = GS_E_PEER, used = 0;
+    sscanf(text, "%d %d %n", &from, &status, &used);
+    const bool known = status > GS_OK && status <= GS_E_DIVERGED;
+    const gs_status code = known ? (gs_status)status : GS_E_PEER;
+    if (!absent) return gs_fail(code, "%s", text + used);
+    return gs_fail(code, "rank %d: rank %d failed before it joined: %s", r->rank, from, text + used);
+}
+
+void gs_absence_arrived(void) {
+    atomic_store(&comes, true);
+}
+
+/* Remove from the folder the word that this rank left before. */
+static void take_back(const gs_rendezvous *r) {
+    char path[PATH], text[TEXT];
+    struct stat s;
+    for (int reader = 0; reader < r->size; reader++) {
+        absence_of(r, reader, path);
+        if (read_word(path, text, &s) == r->rank) unlink(path);
+    }
+}
+
+/* Fail as another rank did, if one has left word for this rank. `own_file`: its owner is the user whose word counts,
+ * and its date is the time at which this rank arrived, by the clock of the folder's file system. */
+static gs_status look_for_absence(const gs_rendezvous *r, const char *own_file) {
+    char path[PATH], text[TEXT];
+    struct stat own, word;
+    absence_of(r, r->rank, path);
+    if (access(path, F_OK) != 0 || stat(own_file, &own) != 0) return GS_OK;
+    const int from = read_word(path, text, &word);
+    if (from < 0 || word.st_uid != own.st_uid) return GS_OK;
+    unlink(path);
+    if ((double)own.st_mtime - (double)word.st_mtime > r->timeout) return GS_OK;
+    return from >= r->size || from == r->rank ? GS_OK : gs_absence_fail_as(r, text, true);
+}
 
 /* ---- the files ---- */
 
@@ -44,7 +144,7 @@ static gs_status check_folder(const gs_rendezvous *r) {
     gs_status status = GS_OK;
     for (const struct dirent *e; status == GS_OK && (e = readdir(folder));) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        if (is_of_a_rank(r, e->d_name) || gs_absence_is_file(r, e->d_name)) continue;
+        if (is_of_a_rank(r, e->d_name) || is_absence(r, e->d_name)) continue;
         status = gs_fail(GS_E_FILE,
                          "rendezvous folder %s holds '%s'; use a new folder for each run, with nothing in it "
                          "but the files of its %d ranks",
@@ -123,7 +223,7 @@ static gs_status wait_for_all(const gs_rendezvous *r, bool *missing, gs_passport
         }
         if (left == 0) return GS_OK;
         if (read_fault(r, fault)) GS_TRY(gs_absence_fail_as(r, fault, false));
-        GS_TRY(gs_absence_look(r, own));
+        GS_TRY(look_for_absence(r, own));
         if (late) return never_came(r, missing);
         gs_nap(LOOK); /* polling works on network folders too */
     }
@@ -135,7 +235,7 @@ gs_status gs_rendezvous_check(const gs_rendezvous *r, bool folder) {
                        gs_es(r->size), r->size - 1);
     if (!(r->timeout > 0))
         return gs_fail(GS_E_USAGE, "the timeout is %g s; it must be more than 0", r->timeout);
-    if (folder && (!r->directory || strlen(r->directory) > PATH - 32))
+    if (folder && (!r->directory || strlen(r->directory) > 4096 - 32))
         return gs_fail(GS_E_USAGE, "%s",
                        r->directory ? "the rendezvous folder's name is too long"
                                     : "no folder was given for the processes to meet in");
@@ -144,7 +244,7 @@ gs_status gs_rendezvous_check(const gs_rendezvous *r, bool folder) {
 
 gs_status gs_rendezvous_meet(const gs_rendezvous *r, gs_passport *all) {
     char path[PATH];
-    gs_absence_take_back(r);
+    take_back(r);
     GS_TRY(check_folder(r));
     file_of(r, r->rank, path);
     GS_TRY(gs_passport_write(&all[r->rank], path));

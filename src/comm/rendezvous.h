@@ -22,3 +22,9 @@ void gs_rendezvous_leave(const gs_rendezvous *);
 /* Where process numbers mean the same: a host, its running kernel, and in that a process namespace. The kernel's number
  * tells machines apart that have the same name, as clones of one disk do. */
 void gs_rendezvous_place(char *text, size_t size);
+
+/* This process has reached a meeting. From here on gs_comm_stay_away does nothing. */
+void gs_absence_arrived(void);
+
+/* Fail as the rank did that has left this text; `absent`: before it joined. */
+gs_status gs_absence_fail_as(const gs_rendezvous *, const char *text, bool absent);

@@ -1,5 +1,4 @@
 #include "comm/meet/meeting.h"
-#include "comm/absence.h"
 #include "comm/meet/route.h"
 #include "comm/meet/secret.h"
 #include "comm/meet/store_server.h"
