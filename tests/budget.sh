@@ -8,8 +8,8 @@ src/comm            13026
 src/cli             12449
 src/explain          2901
 cpu+cl              17221
-the-rest-of-src     23947
-src+cpu+cl          90061
+the-rest-of-src     23939
+src+cpu+cl          90053
 tests               46729
 lessons             47960
 '

@@ -1,14 +1,123 @@
 #include "page/report.h"
+#include "core/version.h"
+#include "io/file.h"
 #include "io/json.h"
+#include "page/page.h"
+#include "page/strings.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/version.h"
-#include "io/file.h"
-#include "page/page.h"
-#include "page/strings.h"
+/* A run's part of `all` points or events, where a page has room for that many; within limits. */
+static inline size_t room_of(int all, int runs, int least, int most) {
+    int part = all / (runs > 0 ? runs : 1);
+    return (size_t)(part > most ? most : part < least ? least : part);
+}
+
+enum { ALL_EVENTS = 16000, MOST_EVENTS = 8000, LEAST_EVENTS = 200, ALL_SAMPLES = 8000 };
+
+/* ---- the timeline of a run ---- */
+
+/* The categories, in the order in which report_timeline.js has their colours. */
+static int kind_of(const char *category) {
+    if (strcmp(category, "gather") == 0) return 3; /* of ZeRO: a sum's other half */
+    if (strcmp(category, "fetch") == 0) return 0;
+    static const char *const kinds[] = {"load", "forward", "backward", "sync", "update", "message", "step"};
+    for (int i = 0; i < 7; i++)
+        if (strcmp(kinds[i], category) == 0) return i;
+    return 7;
+}
+
+/* Tenths of a microsecond are enough. */
+static cJSON *time_of(double us) {
+    return cJSON_CreateNumber(round(10 * us) / 10);
+}
+
+static void add_rows(cJSON *o, const gs_logged_trace *t) {
+    cJSON *workers = cJSON_AddArrayToObject(o, "workers"), *rows = cJSON_AddArrayToObject(o, "rows");
+    int worker = -1;
+    for (size_t i = 0; i < t->rows; i++) {
+        if (i == 0 || t->row[i].process != t->row[i - 1].process) {
+            cJSON_AddItemToArray(workers, cJSON_CreateString(t->row[i].worker));
+            worker++;
+        }
+        cJSON_AddItemToArray(rows, GS_JSON_ARRAY(GS_JSON(worker), GS_JSON(t->row[i].text)));
+    }
+}
+
+static void add_event(cJSON *events, const gs_logged_event *e, int name) {
+    cJSON_AddItemToArray(events, GS_JSON_ARRAY(GS_JSON(e->row), GS_JSON(kind_of(e->category)), GS_JSON(name),
+                                               time_of(e->start), time_of(e->length), GS_JSON(e->step)));
+}
+
+/* Names that are used, numbered as they are met. place[n]: 1 + the number of name n. */
+static void add_events(cJSON *o, const gs_logged_trace *t, size_t shown, int *place) {
+    cJSON *names = cJSON_AddArrayToObject(o, "names"), *events = cJSON_AddArrayToObject(o, "events");
+    int used = 0;
+    for (size_t i = 0; i < shown; i++) {
+        int n = t->event[i].name;
+        if (place[n] == 0) {
+            cJSON_AddItemToArray(names, cJSON_CreateString(t->name[n]));
+            place[n] = ++used;
+        }
+        add_event(events, &t->event[i], place[n] - 1);
+    }
+}
+
+/* Arrows that end while the shown events go on. */
+static void add_flows(cJSON *o, const gs_logged_trace *t, size_t shown) {
+    cJSON *flows = cJSON_AddArrayToObject(o, "flows");
+    double end = 0;
+    size_t added = 0;
+    for (size_t i = 0; i < shown; i++) end = fmax(end, t->event[i].start + t->event[i].length);
+    for (size_t i = 0; i < t->flows && added < shown; i++) {
+        const gs_logged_flow *f = &t->flow[i];
+        if (f->received > end) continue;
+        cJSON_AddItemToArray(
+            flows, GS_JSON_ARRAY(GS_JSON(f->from), time_of(f->sent), GS_JSON(f->to), time_of(f->received)));
+        added++;
+    }
+}
+
+/* {kinds: [name], samples: [[which of the workers, us, bytes of each kind]]}; of very many, each second or third. */
+static void add_memory(cJSON *o, const gs_logged_trace *t, int of) {
+    const size_t most = room_of(ALL_SAMPLES, of, LEAST_EVENTS, ALL_SAMPLES);
+    const gs_logged_table *m = &t->memory;
+    if (m->rows == 0) return;
+    cJSON *memory = cJSON_AddObjectToObject(o, "memory"), *kinds = cJSON_AddArrayToObject(memory, "kinds"),
+          *samples = cJSON_AddArrayToObject(memory, "samples");
+    for (int k = GS_LOGGED_MEMORY_KINDS; k < m->columns; k++)
+        cJSON_AddItemToArray(kinds, cJSON_CreateString(m->column[k]));
+    const size_t each = m->rows > most ? (m->rows + most - 1) / most : 1;
+    for (size_t i = 0; i < m->rows; i += each) {
+        int worker = -1;
+        for (size_t w = 0; w < t->rows; w++) {
+            worker += w == 0 || t->row[w].process != t->row[w - 1].process;
+            if (t->row[w].process == (long)gs_logged_cell(m, i, GS_LOGGED_MEMORY_PID)) break;
+        }
+        cJSON *sample = GS_JSON_ARRAY(GS_JSON(worker), time_of(gs_logged_cell(m, i, GS_LOGGED_MEMORY_TIME)));
+        for (int k = GS_LOGGED_MEMORY_KINDS; k < m->columns; k++)
+            cJSON_AddItemToArray(sample, cJSON_CreateNumber(gs_logged_cell(m, i, k)));
+        cJSON_AddItemToArray(samples, sample);
+    }
+}
+
+/* The timeline of a run, with no more events than `of` runs leave room for. */
+static gs_status add_trace(cJSON *run, const gs_logged_trace *t, int of) {
+    size_t most = room_of(ALL_EVENTS, of, LEAST_EVENTS, MOST_EVENTS),
+           shown = t->events < most ? t->events : most;
+    int *place = calloc(t->names + 1, sizeof *place);
+    if (!place) return gs_fail(GS_E_MEMORY, "no memory for the names of a timeline");
+    cJSON *o = cJSON_AddObjectToObject(run, "trace");
+    add_rows(o, t);
+    add_events(o, t, shown, place);
+    add_flows(o, t, shown);
+    add_memory(o, t, of);
+    cJSON_AddNumberToObject(o, "all", (double)t->events);
+    free(place);
+    return GS_OK;
+}
 
 /* ---- numbers and text ---- */
 
@@ -19,7 +128,8 @@ cJSON *gs_report_number(double x) {
 
 enum { MOST_TEXT = 2000, MOST_KEY = 200, MOST_ITEMS = 256 };
 
-/* The text, or its first `most` bytes and an ellipsis. A character of UTF-8, four bytes at most, is not cut in two. */
+/* The text, or its first `most` bytes and an ellipsis. A character of UTF-8, four bytes at most, is not cut in two.
+ * */
 static const char *cut(const char *from, size_t most, char text[MOST_TEXT + 8]) {
     size_t length = strlen(from);
     if (length <= most) return from;
@@ -179,7 +289,7 @@ gs_status gs_report_add(cJSON *report, const char *name, const gs_logged *log, i
     cJSON *notes = cJSON_AddArrayToObject(o, "notes");
     for (int i = 0; i < log->notes; i++) cJSON_AddItemToArray(notes, cJSON_CreateString(log->note[i]));
     add_about(o, log->run);
-    size_t points = gs_report_room(ALL_POINTS, of, LEAST_POINTS, MOST_POINTS);
+    size_t points = room_of(ALL_POINTS, of, LEAST_POINTS, MOST_POINTS);
     add_curves(o, "steps", &log->steps, GS_LOGGED_SHARE, points);
     add_curves(o, "epochs", &log->epochs, log->epochs.columns, points / 2);
     double speed = speed_of(&log->epochs, GS_LOGGED_EPOCH_SPEED, -1);
@@ -187,7 +297,7 @@ gs_status gs_report_add(cJSON *report, const char *name, const gs_logged *log, i
     GS_JSON_ADD(o, GS_FIELD("samples_per_s", gs_report_number(speed)),
                 GS_FIELD("share", shares_of(&log->steps, GS_LOGGED_SHARE, GS_LOGGED_SPEED, -1)));
     add_workers(o, &log->workers);
-    return gs_report_add_trace(o, &log->trace, of);
+    return add_trace(o, &log->trace, of);
 }
 
 /* ---- the page ---- */

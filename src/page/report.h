@@ -39,14 +39,3 @@ gs_status gs_report_write(const struct cJSON *report, const char *title, const c
 /* With five digits or all that are before the point: 0.012346 and not 0.01234560012817. JSON has no infinity and no
  * NaN: null. */
 struct cJSON *gs_report_number(double);
-
-/* ---- parts of gs_report_add ---- */
-
-/* A run's part of `all` points or events, where a page has room for that many; within limits. */
-static inline size_t gs_report_room(int all, int runs, int least, int most) {
-    int part = all / (runs > 0 ? runs : 1);
-    return (size_t)(part > most ? most : part < least ? least : part);
-}
-
-/* report_trace.c: the timeline of a run, with no more events than `of` runs leave room for. */
-gs_status gs_report_add_trace(struct cJSON *run, const gs_logged_trace *, int of);
