@@ -20,8 +20,7 @@ enum { OPERATION, COUNT, TYPE, REDUCTION, ROOT, NUMBER, FIELDS = 8 };
 typedef int64_t notice[FIELDS];
 
 typedef struct checked {
-    gs_comm comm, *inner;
-    gs_transport ops;     /* those below, under the name of the inner one */
+    gs_around around;
     int64_t calls;        /* collectives so far */
     int64_t *sent, *got;  /* [size]: messages to and from each rank so far */
     pthread_mutex_t lock; /* several threads may send and receive at once, each with its own peer (async.c) */
@@ -41,7 +40,7 @@ static gs_status keep(checked *k, gs_status status) {
 static gs_status enter(gs_comm *c) {
     checked *k = c->state;
     pthread_mutex_lock(&k->lock);
-    if (k->inner->timeout != c->timeout) k->inner->timeout = c->timeout; /* somebody has changed it */
+    gs_around_inner(c);
     gs_status status = gs_error_again(&k->error);
     pthread_mutex_unlock(&k->lock);
     return status;
@@ -62,7 +61,7 @@ static void describe(const notice n, bool full, char *text, size_t size) {
 
 /* Every rank sees the same notices, so every rank says the same. */
 static gs_status compare(const checked *k) {
-    for (int r = 1; r < k->inner->size; r++) {
+    for (int r = 1; r < k->around.inner->size; r++) {
         const int64_t *first = k->all[0], *other = k->all[r];
         if (memcmp(first, other, sizeof(notice)) == 0) continue;
         char a[96], b[96], number[64];
@@ -85,11 +84,11 @@ static gs_status checked_collective(gs_comm *c, const gs_call *call, const void 
     GS_TRY(enter(c));
     notice mine = {call->operation, (int64_t)call->count, call->type,
                    call->reduction, call->root,           ++k->calls};
-    gs_status status = gs_comm_all_gather(k->inner, mine, k->all, FIELDS, GS_I64);
+    gs_status status = gs_comm_all_gather(k->around.inner, mine, k->all, FIELDS, GS_I64);
     if (status != GS_OK)
         return keep(k, gs_context(status, "before %s, call %" PRId64, gs_call_text(call, false), k->calls));
     GS_TRY(keep(k, compare(k)));
-    return keep(k, gs_call_run(k->inner, call, in, out));
+    return keep(k, gs_call_run(k->around.inner, call, in, out));
 }
 
 /* ---- parts of a collective of some of the ranks ---- */
@@ -98,8 +97,8 @@ static gs_status checked_send_part(gs_comm *c, const gs_envelope *e, const void 
     const checked *k = c->state;
     const notice n = {e->call->operation, (int64_t)e->call->count, e->call->type,
                       e->call->reduction, e->call->root,           (int64_t)bytes};
-    GS_TRY(keep(c->state, k->inner->ops->send(k->inner, e, n, sizeof n)));
-    return keep(c->state, k->inner->ops->send(k->inner, e, data, bytes));
+    GS_TRY(keep(c->state, k->around.inner->ops->send(k->around.inner, e, n, sizeof n)));
+    return keep(c->state, k->around.inner->ops->send(k->around.inner, e, data, bytes));
 }
 
 static gs_status other_part(gs_comm *c, int from, const notice theirs, const notice mine) {
@@ -109,7 +108,7 @@ static gs_status other_part(gs_comm *c, int from, const notice theirs, const not
     describe(theirs, true, b, sizeof b);
     snprintf(sentence, sizeof sentence, "rank %d calls %s, rank %d %s, among some of the ranks", c->rank, a,
              from, b);
-    gs_comm_abort(k->inner, sentence);
+    gs_comm_abort(k->around.inner, sentence);
     return keep(c->state, gs_fail(GS_E_USAGE, "%s", sentence));
 }
 
@@ -118,9 +117,9 @@ static gs_status checked_recv_part(gs_comm *c, const gs_envelope *e, void *data,
     const notice mine = {e->call->operation, (int64_t)e->call->count, e->call->type,
                          e->call->reduction, e->call->root,           (int64_t)bytes};
     notice theirs;
-    GS_TRY(keep(c->state, k->inner->ops->recv(k->inner, e, theirs, sizeof theirs)));
+    GS_TRY(keep(c->state, k->around.inner->ops->recv(k->around.inner, e, theirs, sizeof theirs)));
     if (memcmp(theirs, mine, sizeof mine) != 0) return other_part(c, e->peer, theirs, mine);
-    return keep(c->state, k->inner->ops->recv(k->inner, e, data, bytes));
+    return keep(c->state, k->around.inner->ops->recv(k->around.inner, e, data, bytes));
 }
 
 /* ---- messages: a note goes ahead ---- */
@@ -136,8 +135,8 @@ static gs_status checked_send(gs_comm *c, const gs_envelope *e, const void *data
     GS_TRY(enter(c));
     if (gs_is_part(e)) return checked_send_part(c, e, data, bytes);
     note n = {(int64_t)bytes, ++k->sent[to]};
-    GS_TRY(keep(k, gs_comm_send(k->inner, &n, sizeof n, to)));
-    return keep(k, gs_comm_send(k->inner, data, bytes, to));
+    GS_TRY(keep(k, gs_comm_send(k->around.inner, &n, sizeof n, to)));
+    return keep(k, gs_comm_send(k->around.inner, data, bytes, to));
 }
 
 /* What was waited for, and why it did not come; without the note's "recv of 16 bytes: ", which nobody has called. What
@@ -164,11 +163,11 @@ static gs_status checked_recv(gs_comm *c, const gs_envelope *e, void *data, size
     note n, wanted = {(int64_t)bytes, k->got[from] + 1};
     GS_TRY(enter(c));
     if (gs_is_part(e)) return checked_recv_part(c, e, data, bytes);
-    gs_status status = gs_comm_recv(k->inner, &n, sizeof n, from);
+    gs_status status = gs_comm_recv(k->around.inner, &n, sizeof n, from);
     if (status != GS_OK) return keep(k, no_message(status, c->rank, from, &wanted));
     k->got[from]++;
     if (n.bytes == wanted.bytes && n.number == wanted.number)
-        return keep(k, gs_comm_recv(k->inner, data, bytes, from));
+        return keep(k, gs_comm_recv(k->around.inner, data, bytes, from));
     char number[64], sentence[256];
     snprintf(number, sizeof number, "message %" PRId64, n.number);
     if (n.number != wanted.number)
@@ -176,20 +175,15 @@ static gs_status checked_recv(gs_comm *c, const gs_envelope *e, void *data, size
     snprintf(sentence, sizeof sentence,
              "rank %d calls recv of %zu bytes from rank %d, rank %d send of %" PRId64 " bytes to rank %d, %s",
              c->rank, bytes, from, from, n.bytes, c->rank, number);
-    gs_comm_abort(k->inner, sentence);
+    gs_comm_abort(k->around.inner, sentence);
     return keep(k, gs_fail(GS_E_USAGE, "%s", sentence));
 }
 
 /* ---- the rest ---- */
 
-static void checked_abort(gs_comm *c, const char *message) {
-    checked *k = c->state;
-    k->inner->ops->abort(k->inner, message);
-}
-
 static void checked_free(gs_comm *c) {
     checked *k = c->state;
-    gs_comm_free(k->inner);
+    gs_comm_free(k->around.inner);
     pthread_mutex_destroy(&k->lock);
     free(k);
 }
@@ -198,7 +192,7 @@ static const gs_transport transport_checked = {
     .send = checked_send,
     .recv = checked_recv,
     .collective = checked_collective,
-    .abort = checked_abort,
+    .abort = gs_around_abort,
     .free = checked_free,
 };
 
@@ -209,11 +203,8 @@ gs_status gs_comm_checked_create(gs_comm *inner, gs_comm **out) {
     pthread_mutex_init(&k->lock, NULL);
     k->sent = k->all[size];
     k->got = k->sent + size;
-    k->inner = inner;
-    k->ops = transport_checked;
-    k->ops.name = inner->ops->name;
-    k->comm = (gs_comm){&k->ops, inner->rank, inner->size, inner->timeout, k};
-    *out = &k->comm;
+    gs_around_begin(&k->around, inner, &transport_checked);
+    *out = &k->around.comm;
     return GS_OK;
 }
 

@@ -23,8 +23,7 @@
 #include <sys/prctl.h>
 
 typedef struct linked {
-    gs_comm comm, *inner;
-    gs_transport ops;     /* those below, under the name of the inner one */
+    gs_around around;
     double alpha, beta;   /* in seconds, and seconds per byte */
     pthread_mutex_t lock; /* several threads may send and receive at once, each with its own peer (async.c) */
     gs_port out, in;      /* under the lock */
@@ -42,28 +41,21 @@ static double take(linked *k, gs_port *port, double earliest, size_t bytes) {
     return begin;
 }
 
-static gs_comm *below(const gs_comm *c) {
-    const linked *k = c->state;
-    if (k->inner->timeout != c->timeout) k->inner->timeout = c->timeout; /* somebody has changed it */
-    return k->inner;
-}
-
 static gs_status linked_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
     linked *k = c->state;
-    gs_comm *inner = below(c);
+    gs_comm *inner = gs_around_inner(c);
     const note n = {take(k, &k->out, gs_seconds(), bytes)};
     GS_TRY(inner->ops->send(inner, e, &n, sizeof n));
     return inner->ops->send(inner, e, data, bytes);
 }
 
-static gs_status takes_too_long(const gs_comm *c, const gs_envelope *e, size_t bytes, double seconds) {
-    const linked *k = c->state;
+static gs_status takes_too_long(gs_comm *c, const gs_envelope *e, size_t bytes, double seconds) {
     char sentence[GS_LAST_WORDS];
     snprintf(sentence, sizeof sentence,
              "rank %d: a message of %zu bytes from rank %d takes another %.4g s over this --link; the "
              "timeout is %g s",
              c->rank, bytes, e->from, seconds, c->timeout);
-    k->inner->ops->abort(k->inner, sentence);
+    gs_around_abort(c, sentence);
     return gs_fail(GS_E_USAGE, "%s", sentence);
 }
 
@@ -76,7 +68,7 @@ static void sleep_exactly_until(double moment) {
 
 static gs_status linked_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
     linked *k = c->state;
-    gs_comm *inner = below(c);
+    gs_comm *inner = gs_around_inner(c);
     note n;
     GS_TRY(inner->ops->recv(inner, e, &n, sizeof n));
     GS_TRY(inner->ops->recv(inner, e, data, bytes));
@@ -87,14 +79,9 @@ static gs_status linked_recv(gs_comm *c, const gs_envelope *e, void *data, size_
     return GS_OK;
 }
 
-static void linked_abort(gs_comm *c, const char *message) {
-    const linked *k = c->state;
-    k->inner->ops->abort(k->inner, message);
-}
-
 static void linked_free(gs_comm *c) {
     linked *k = c->state;
-    gs_comm_free(k->inner);
+    gs_comm_free(k->around.inner);
     pthread_mutex_destroy(&k->lock);
     free(k);
 }
@@ -103,7 +90,7 @@ static const gs_transport transport_linked = {
     .send = linked_send,
     .recv = linked_recv,
     .collective = gs_collective_by_messages,
-    .abort = linked_abort,
+    .abort = gs_around_abort,
     .free = linked_free,
 };
 
@@ -113,13 +100,10 @@ gs_status gs_comm_linked_create(gs_comm *inner, const gs_link *link, gs_comm **o
     linked *k = calloc(1, sizeof *k);
     if (!k) return gs_fail(GS_E_MEMORY, "no memory for the links of %d ranks", inner->size);
     pthread_mutex_init(&k->lock, NULL);
-    k->inner = inner;
     k->alpha = link->latency;
     k->beta = link->bandwidth > 0 ? 1 / link->bandwidth : 0;
-    k->ops = transport_linked;
-    k->ops.name = inner->ops->name;
-    k->comm = (gs_comm){&k->ops, inner->rank, inner->size, inner->timeout, k};
-    *out = &k->comm;
+    gs_around_begin(&k->around, inner, &transport_linked);
+    *out = &k->around.comm;
     return GS_OK;
 }
 

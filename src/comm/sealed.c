@@ -17,21 +17,10 @@
 #include <string.h>
 #include <zlib.h>
 
-typedef struct sealed {
-    gs_comm comm, *inner;
-    gs_transport ops; /* those below, under the name of the inner one */
-} sealed;
-
 typedef uint32_t seal;
 
 static seal seal_of(const void *data, size_t bytes) {
     return (seal)crc32_z(0, data, bytes);
-}
-
-static gs_comm *below(const gs_comm *c) {
-    const sealed *k = c->state;
-    if (k->inner->timeout != c->timeout) k->inner->timeout = c->timeout; /* somebody has changed it */
-    return k->inner;
 }
 
 /* Several threads may send and receive at once, so each message has memory of its own. */
@@ -41,7 +30,7 @@ static gs_status room_for(size_t bytes, unsigned char **room) {
 }
 
 static gs_status sealed_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
-    gs_comm *inner = below(c);
+    gs_comm *inner = gs_around_inner(c);
     unsigned char *room;
     if (bytes == 0) return inner->ops->send(inner, e, data, 0);
     const seal mine = seal_of(data, bytes);
@@ -66,7 +55,7 @@ static gs_status damaged(gs_comm *c, const gs_envelope *e, size_t bytes, seal se
 }
 
 static gs_status sealed_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
-    gs_comm *inner = below(c);
+    gs_comm *inner = gs_around_inner(c);
     unsigned char *room;
     if (bytes == 0) return inner->ops->recv(inner, e, data, 0);
     GS_TRY(room_for(bytes, &room));
@@ -84,34 +73,26 @@ static gs_status sealed_recv(gs_comm *c, const gs_envelope *e, void *data, size_
     return status;
 }
 
-static void sealed_abort(gs_comm *c, const char *message) {
-    const sealed *k = c->state;
-    k->inner->ops->abort(k->inner, message);
-}
-
 static void sealed_free(gs_comm *c) {
-    sealed *k = c->state;
-    gs_comm_free(k->inner);
-    free(k);
+    gs_around *a = c->state;
+    gs_comm_free(a->inner);
+    free(a);
 }
 
 static const gs_transport transport_sealed = {
     .send = sealed_send,
     .recv = sealed_recv,
     .collective = gs_collective_by_messages,
-    .abort = sealed_abort,
+    .abort = gs_around_abort,
     .free = sealed_free,
 };
 
 gs_status gs_comm_sealed_create(gs_comm *inner, gs_comm **out) {
     *out = inner;
     if (inner->size == 1) return GS_OK;
-    sealed *k = malloc(sizeof *k);
-    if (!k) return gs_fail(GS_E_MEMORY, "no memory to check the messages of %d ranks", inner->size);
-    k->inner = inner;
-    k->ops = transport_sealed;
-    k->ops.name = inner->ops->name;
-    k->comm = (gs_comm){&k->ops, inner->rank, inner->size, inner->timeout, k};
-    *out = &k->comm;
+    gs_around *a = malloc(sizeof *a);
+    if (!a) return gs_fail(GS_E_MEMORY, "no memory to check the messages of %d ranks", inner->size);
+    gs_around_begin(a, inner, &transport_sealed);
+    *out = &a->comm;
     return GS_OK;
 }

@@ -54,6 +54,33 @@ static inline void gs_copy_unless_there(void *to, const void *from, size_t bytes
     if (bytes > 0 && to != from) gs_copy(to, from, bytes);
 }
 
+/* ---- a comm around another: linked.c, checked.c, sealed.c, inject/ ---- */
+
+/* The first member of what such a comm has. */
+typedef struct gs_around {
+    gs_comm comm, *inner;
+    gs_transport ops; /* its own, under the name of the inner one */
+} gs_around;
+
+static inline void gs_around_begin(gs_around *a, gs_comm *inner, const gs_transport *ops) {
+    a->inner = inner;
+    a->ops = *ops;
+    a->ops.name = inner->ops->name;
+    a->comm = (gs_comm){&a->ops, inner->rank, inner->size, inner->timeout, a};
+}
+
+/* The inner one, for the next operation. */
+static inline gs_comm *gs_around_inner(const gs_comm *c) {
+    const gs_around *a = c->state;
+    if (a->inner->timeout != c->timeout) a->inner->timeout = c->timeout; /* somebody has changed it */
+    return a->inner;
+}
+
+static inline void gs_around_abort(gs_comm *c, const char *message) {
+    const gs_around *a = c->state;
+    a->inner->ops->abort(a->inner, message);
+}
+
 /* ---- threads/threads.c ---- */
 
 /* As gs_comm_threads_create, but messages call thread i "rank first + i": its number in the world. */

@@ -17,8 +17,7 @@
 enum { USAGE = 2 /* the program's exit status after wrong usage */ };
 
 typedef struct injected {
-    gs_comm comm, *inner;
-    gs_transport ops; /* those below, under the name of the inner one */
+    gs_around around;
     gs_faults faults; /* of this rank */
     /* Several threads may send and receive at once, each with its own peer (async.c). */
     _Atomic uint64_t operations;
@@ -72,11 +71,10 @@ static void strike(injected *k, int i, const gs_call *call) {
 /* Every operation of the rank begins here. */
 static gs_comm *begin(const gs_comm *c, const gs_call *call) {
     injected *k = c->state;
-    if (k->inner->timeout != c->timeout) k->inner->timeout = c->timeout; /* somebody has changed it */
     const uint64_t operation = atomic_fetch_add(&k->operations, 1) + 1;
     for (int i = 0; i < k->faults.count; i++)
         if (k->faults.fault[i].operation == operation) strike(k, i, call);
-    return k->inner;
+    return gs_around_inner(c);
 }
 
 static bool is_to_be_changed(injected *k) {
@@ -115,11 +113,6 @@ static gs_status injected_collective(gs_comm *c, const gs_call *call, const void
     return gs_call_run(begin(c, call), call, in, out);
 }
 
-static void injected_abort(gs_comm *c, const char *message) {
-    const injected *k = c->state;
-    k->inner->ops->abort(k->inner, message);
-}
-
 static void injected_free(gs_comm *c) {
     injected *k = c->state;
     for (int i = 0; i < k->faults.count; i++) {
@@ -129,7 +122,7 @@ static void injected_free(gs_comm *c) {
             gs_fault_name(f->kind), f->operation);
     }
     if (atomic_load(&k->corrupts) > 0) say(c->rank, ": no message was left to be changed");
-    gs_comm_free(k->inner);
+    gs_comm_free(k->around.inner);
     free(k);
 }
 
@@ -137,7 +130,7 @@ static const gs_transport transport_injected = {
     .send = injected_send,
     .recv = injected_recv,
     .collective = injected_collective,
-    .abort = injected_abort,
+    .abort = gs_around_abort,
     .free = injected_free,
 };
 
@@ -191,12 +184,9 @@ static gs_status create(const gs_faults *all, gs_comm *inner, gs_comm **out) {
     for (int i = 0; i < all->count; i++)
         if (all->fault[i].rank == inner->rank && all->fault[i].operation > 0)
             k->faults.fault[k->faults.count++] = all->fault[i];
-    k->inner = inner;
-    k->ops = transport_injected;
-    k->ops.name = inner->ops->name;
-    if (needs_messages(all)) k->ops.collective = gs_collective_by_messages;
-    k->comm = (gs_comm){&k->ops, inner->rank, inner->size, inner->timeout, k};
-    *out = &k->comm;
+    gs_around_begin(&k->around, inner, &transport_injected);
+    if (needs_messages(all)) k->around.ops.collective = gs_collective_by_messages;
+    *out = &k->around.comm;
     return GS_OK;
 }
 
