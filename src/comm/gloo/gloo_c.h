@@ -3,8 +3,7 @@
  *     ../mesh.h   connections that are proven before Gloo gets them
  *     socket.c    how Gloo gets them
  *     watch.h     wakes waiting ranks when a peer dies in the middle of a message, which Gloo 0.5.0 forgets
- *     mailbox.c   messages that the sender need not wait for
- *     mailbox.c   and that the receiver has asked for beforehand
+ *     mailbox.c   messages that the sender need not wait for, and that the receiver has asked for beforehand
  *     peer.c      how the connection to a peer stands, and its last words; what a sentence of Gloo means
  *     direct.c    two ranks exchange arrays on a connection of their own, without Gloo
  *
