@@ -57,8 +57,10 @@ gs_mem gs_cpu_host_memory(const void *host) {
 }
 
 gs_status gs_cpu_read(gs_device *d, void *to, gs_mem from, size_t bytes) {
-    (void)d;
-    if (bytes) memcpy(to, gs_cpu_floats(from), bytes);
+    if (d->rehearses)
+        gs_rehearsed_read(to, bytes);
+    else if (bytes)
+        memcpy(to, gs_cpu_floats(from), bytes);
     return GS_OK;
 }
 

@@ -137,5 +137,8 @@ gs_status gs_cl_open(gs_device *device); /* device->name says which */
 /* What an allocation is in a rehearsal: addresses without memory behind them, which read as 0. NULL: there are none. */
 void *gs_rehearsed_alloc(size_t bytes);
 void gs_rehearsed_free(void *memory, size_t bytes);
+/* What is read in a rehearsal: so few bytes are 0, and more are not touched. */
+enum { GS_REHEARSED_READ = 1024 };
+void gs_rehearsed_read(void *to, size_t bytes);
 void gs_cpu_rehearse(gs_device *);
 gs_status gs_cl_list(gs_device_info **out, int *count, const char **problem);

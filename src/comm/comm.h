@@ -137,6 +137,8 @@ typedef struct gs_envelope {
     const gs_call *call; /* what the message is, or what it is a part of: for messages of failures */
 } gs_envelope;
 
+struct gs_sync;
+
 /* A transport has send, recv, abort and free; everything else has a default. */
 typedef struct gs_transport {
     const char *name; /* "threads", "shm", "gloo", "hosts", "mpi", "world" */
@@ -158,6 +160,8 @@ typedef struct gs_transport {
     /* In virtual time (virtual/) there are no data: so many bytes would be added to others, and this says so instead.
      * NULL: do add them. */
     gs_status (*added)(gs_comm *, size_t bytes);
+    /* Where the others are not there (virtual/dry.h): what is done instead of a scheme (gs_sync_run); else NULL. */
+    gs_status (*scheme)(gs_comm *, const struct gs_sync *);
 } gs_transport;
 
 gs_status gs_collective_by_messages(gs_comm *, const gs_call *, const void *in, void *out);

@@ -56,8 +56,29 @@ static const gs_transport transport_split = {
     .known_as = split_known_as,
 };
 
+/* ---- of a dry parent (virtual/dry.h) ---- */
+
+static gs_status dry_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
+    return ((const split *)c->state)->parent->ops->collective(c, call, in, out);
+}
+
+static gs_status dry_scheme(gs_comm *c, const struct gs_sync *s) {
+    return ((const split *)c->state)->parent->ops->scheme(c, s);
+}
+
+static const gs_transport transport_dry_split = {
+    .name = "dry split",
+    .send = split_send,
+    .recv = split_recv,
+    .collective = dry_collective,
+    .abort = split_abort,
+    .free = split_free,
+    .known_as = split_known_as,
+    .scheme = dry_scheme,
+};
+
 int gs_comm_rank_in_parent(const gs_comm *c, int r) {
-    if (c->ops != &transport_split || r < 0 || r >= c->size)
+    if (c->ops->send != split_send || r < 0 || r >= c->size)
         gs_bug("rank %d of %d of a '%s' comm has no place in a parent", r, c->size, c->ops->name);
     return ((const split *)c->state)->member[r];
 }
@@ -68,7 +89,7 @@ static gs_status create(gs_comm *parent, const int *list, int first, int apart, 
     *out = NULL;
     if (!s) return gs_fail(GS_E_MEMORY, "no memory for a part of %d ranks", size);
     s->parent = parent;
-    s->comm = (gs_comm){&transport_split, -1, size, parent->timeout, s};
+    s->comm = (gs_comm){parent->ops->scheme ? &transport_dry_split : &transport_split, -1, size, parent->timeout, s};
     for (int r = 0; r < size; r++) {
         s->member[r] = list ? list[r] : first + r * apart;
         if (s->member[r] == parent->rank) s->comm.rank = r;

@@ -198,7 +198,7 @@ static gs_held_part *add_part(const gs_model *m, gs_held_part part, gs_held_part
 
 /* As gs_comm_all_reduce, for at most two numbers: without memory for a moment, which a reduction by messages takes. */
 static gs_status reduce_few(gs_comm *c, int64_t *x, size_t count, bool largest) {
-    int64_t all[2 * GS_TENSOR_MOST];
+    int64_t all[2 * GS_TENSOR_MOST] = {0};
     GS_TRY(gs_comm_all_gather(c, x, all, count, GS_I64));
     for (size_t i = 0; i < count; i++) x[i] = all[i];
     for (size_t i = count; i < count * (size_t)c->size; i++) {
@@ -230,7 +230,6 @@ gs_status gs_holding_end_update(gs_worker *w, double samples) {
 static gs_status reduce_norms(void *worker, int64_t *x, size_t count, bool largest) {
     gs_worker *w = worker;
     gs_comm *c = gs_updates_are_divided(w) ? w->comm : w->groups.comm[GS_TP];
-    if (w->settings->rehearses) return GS_OK;
     if (!gs_updates_are_divided(w) && count <= 2) return reduce_few(c, x, count, largest);
     if (w->groups.layout.pp == 1 && gs_updates_are_divided(w)) /* a few bytes between stages are in no plan */
         w->measured.sent += 2.0 * (double)count * sizeof *x * (c->size - 1) / c->size;

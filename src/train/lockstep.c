@@ -234,7 +234,7 @@ gs_status gs_lockstep_create(gs_worker *w) {
     pthread_cond_init(&l->wake_worker, NULL);
     GS_TRY(gs_layer_walk(w->model->net, find_most, &l->most));
     l->mine = malloc((size_t)w->schedule.mine * l->most * sizeof *l->mine);
-    l->gathered = malloc(GS_EXACT_SHARDS * l->most * sizeof *l->gathered);
+    l->gathered = calloc(GS_EXACT_SHARDS * l->most, sizeof *l->gathered);
     if (!l->mine || !l->gathered)
         return gs_fail(GS_E_MEMORY, "--exact: no memory for sums of %zu numbers", l->most);
     for (int i = 0; i < w->schedule.mine; i++) GS_TRY(make_shard(l, i));

@@ -56,6 +56,7 @@ typedef struct gs_order {
     int leaves;                    /* of this worker in each step; 0: its sums have no such order */
     float *level[GS_ORDER_LEVELS]; /* what waits for its neighbour */
     size_t floats;                 /* of all levels */
+    bool dry;                      /* a rehearsal: nothing is added */
 } gs_order;
 
 /* Of a worker whose leaves have `count` floats each: worker->order. GS_E_MEMORY. */

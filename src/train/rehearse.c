@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "comm/virtual/dry.h"
 #include "core/shard.h"
 #include "optim/away.h"
 #include "train/hooks.h"
@@ -11,34 +12,6 @@
 #include "train/tensor/tensor.h"
 
 /* ---- the calls of a worker ---- */
-
-/* Forward and backward over n samples. The loss's own backward needs no scratch memory. */
-static gs_status rehearse_piece(gs_worker *w, size_t n) {
-    gs_pass pass = {.n = n, .training = true};
-    gs_mem logits, dx;
-    if (n == 0) return GS_OK;
-    GS_TRY(gs_model_forward(w->model, &pass, w->input.x, &logits));
-    GS_TRY(gs_model_loss(w->model, &pass, logits, w->input.answers));
-    return gs_layer_backward(w->model->net, &pass, w->model->dlogits, &dx);
-}
-
-/* Whole batches are alike, and the last one of an epoch may be smaller. Pieces of one size are alike too, except the
- * first two, which find other pages of what is offloaded; in sequence they differ by one sample, except the last. */
-static gs_status rehearse_gradient(gs_worker *w, uint64_t done) {
-    if (w->strategy->rehearse) return w->strategy->rehearse(w, done);
-    gs_schedule schedule = w->schedule;
-    schedule.done = done;
-    gs_schedule_place at = gs_schedule_begin(&schedule);
-    gs_piece piece = {0};
-    size_t done_with[2] = {0, 0};
-    for (int i = 0; gs_schedule_next(&schedule, &at, &piece) && piece.step == done + 1; i++) {
-        if (i > 1 && (piece.n == done_with[0] || piece.n == done_with[1])) continue;
-        GS_TRY(rehearse_piece(w, piece.n));
-        done_with[1] = done_with[0];
-        done_with[0] = piece.n;
-    }
-    return GS_OK;
-}
 
 static gs_status rehearse_test(gs_worker *w, size_t n) {
     gs_pass pass = {.n = n};
@@ -70,17 +43,16 @@ static gs_status rehearse_weights(gs_worker *w) {
     return gs_holding_weights(w, NULL);
 }
 
+/* The step after `done` others. Strategies whose workers are apart between steps take nothing more in one. */
 static gs_status rehearse_step(gs_worker *w, uint64_t done) {
-    gs_optimizer *o = w->optimizer;
-    const gs_model *m = w->model;
-    gs_squares all;
-    GS_TRY(rehearse_gradient(w, done));
-    if (o->clip > 0 || o->loss_scale.scale > 0)
-        GS_TRY(w->device->ops->squares(w->device, m->gradients, m->params, 0, &all));
-    if (!o->away) return GS_OK;
-    GS_TRY(gs_updates_are_divided(w) ? gs_optimizer_update_held(o, 1, &w->holding.update)
-                                     : gs_optimizer_warm_up(o));
-    return gs_vectors_away_bring_first(o);
+    gs_score unused;
+    w->step = w->schedule.done = done;
+    gs_loader_free(w->loader);
+    w->loader = NULL;
+    GS_TRY(gs_loader_create_dry(&w->schedule, gs_has_stages(w), &w->loader));
+    if (!w->strategy->apart) return w->strategy->step(w, &unused);
+    GS_TRY(gs_gradient(w));
+    return gs_update(w, 1);
 }
 
 /* A step and a test leave pages of what is offloaded to those that follow: what can follow them does so here, too. */
@@ -104,10 +76,7 @@ static gs_status rehearse(gs_worker *w) {
     const uint64_t epoch = gs_steps_of_epoch(w->train_set->count, w->batch);
     const uint64_t all = epoch * (uint64_t)s->epochs, steps = s->steps && s->steps < all ? s->steps : all;
     const bool keeps = s->keep.best && (w->comm->rank == 0 || gs_weights_are_divided(w->model));
-    if (!gs_has_stages(w)) { /* as gs_warm_up does */
-        GS_TRY(rehearse_piece(w, w->schedule.most));
-        GS_TRY(gs_optimizer_warm_up(o));
-    }
+    if (!gs_has_stages(w)) GS_TRY(gs_warm_up(w));
     GS_TRY(gs_prepare_steps(w));
     GS_HOOKS(book, w);
     for (uint64_t i = 0; i * epoch < steps && i < (w->device->offload ? 3 : 1); i++) {
@@ -240,8 +209,11 @@ gs_status gs_run_rehearse(gs_run *run, const gs_settings *s, bool all, gs_memory
     plan->set_bytes = bytes_of(run->train_set);
     if (run->test_set != run->train_set) plan->set_bytes += bytes_of(run->test_set);
     for (int i = 0; i < plan->workers; i++) {
-        gs_comm comm = {.rank = first + i, .size = workers};
-        GS_TRY(rehearse_worker(run, s, &comm, plan, i));
+        gs_comm *comm;
+        GS_TRY(gs_comm_dry_create(first + i, workers, &comm));
+        const gs_status status = rehearse_worker(run, s, comm, plan, i);
+        gs_comm_free(comm);
+        GS_TRY(status);
     }
     return GS_OK;
 }

@@ -58,8 +58,6 @@ typedef struct gs_strategy {
     gs_status (*score)(gs_worker *, const gs_pass *, bool *scored);
     /* Model i of those that have the layers of this worker; NULL: there are no more. */
     gs_model *(*model)(const gs_worker *, int i);
-    /* In a rehearsal (train/memory/memory.h): allocate what the step after `done` others would. */
-    gs_status (*rehearse)(gs_worker *, uint64_t done);
 } gs_strategy;
 
 extern const gs_strategy gs_strategy_synchronous, gs_strategy_pipeline, gs_strategy_local, gs_strategy_async;

@@ -90,7 +90,7 @@ static gs_status create_for_training(gs_worker *w) {
     if (s->begin) gs_state_begin(w);
     const size_t loader = gs_loader_bytes(w->train_set, w->schedule.most);
     GS_TRY(gs_book_host(w, GS_MEMORY_DATA, &w->loader, loader));
-    if (s->rehearses) return GS_OK;
+    if (s->rehearses) return gs_loader_create_dry(&w->schedule, gs_has_stages(w), &w->loader);
     return gs_loader_create(w->train_set, &w->schedule, &s->augment, s->seed, 1e6 * s->throttle, &w->loader);
 }
 
@@ -208,7 +208,8 @@ gs_status gs_worker_write(gs_worker *w, const void *inputs, const void *answers,
 
 gs_status gs_worker_load(gs_worker *w, const gs_dataset *set, size_t first, size_t n) {
     if (n > w->input.most) gs_bug("gs_worker_load: %zu samples, room for %zu", n, w->input.most);
-    GS_TRY(gs_dataset_gather(set, NULL, first, n, w->input.host_inputs, w->input.host_answers));
+    if (!w->settings->rehearses)
+        GS_TRY(gs_dataset_gather(set, NULL, first, n, w->input.host_inputs, w->input.host_answers));
     return gs_worker_write(w, w->input.host_inputs, w->input.host_answers, n);
 }
 
@@ -234,17 +235,15 @@ gs_status gs_worker_next(gs_worker *w, gs_pass *pass) {
 
 gs_status gs_prepare_steps(gs_worker *w) {
     gs_comm *replicas = w->groups.comm[GS_DP];
-    w->groups.met = !w->settings->rehearses;
+    w->groups.met = true;
     if (w->groups.layout.tp > 1) GS_TRY(gs_tensor_create(w));
     if (w->strategy->create) GS_TRY(w->strategy->create(w));
     if (w->reducer) GS_TRY(w->reducer->create(w));
     if (w->tensor) GS_TRY(gs_tensor_create_sums(w));
     GS_TRY(gs_holding_list(w));
     const gs_sync_array sums = {w->sync_most, w->settings->wire, gs_model_tail(w->model)};
-    const gs_sync like = {.comm = replicas, .most = sums.count, .wire = sums.wire, .tail = sums.tail};
-    GS_TRY(gs_book_host(w, GS_MEMORY_COMMUNICATION, &w->sync, gs_sync_bytes(&like)));
-    if (w->settings->rehearses) return GS_OK;
     GS_TRY(gs_sync_create_wire(w->scheme, replicas, sums, &w->sync));
+    GS_TRY(gs_book_host(w, GS_MEMORY_COMMUNICATION, &w->sync, gs_sync_bytes(w->sync)));
     if (w->device->offload) GS_TRY(w->device->ops->settle(w->device));
     w->away_before = w->device->away;
     return GS_OK;

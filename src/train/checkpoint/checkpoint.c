@@ -244,7 +244,7 @@ const gs_hook gs_hook_checkpoints = {
     .book = book, .after_step = after_step, .after_steps = after_step, .end = end, .free = free_checkpoints};
 
 gs_status gs_tell_wish_to_stop(gs_worker *w) {
-    float wish = gs_wishes(w, w->step + 1), all[GS_TENSOR_MOST];
+    float wish = gs_wishes(w, w->step + 1), all[GS_TENSOR_MOST] = {0};
     const int parts = w->groups.layout.tp;
     if (parts > 1) GS_TRY(gs_comm_all_gather(w->groups.comm[GS_TP], &wish, all, 1, GS_F32));
     for (int i = 0; i < parts && parts > 1; i++)

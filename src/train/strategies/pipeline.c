@@ -225,7 +225,6 @@ const gs_strategy gs_strategy_pipeline = {
     .create = create,
     .step = step,
     .score = gs_stage_score,
-    .rehearse = gs_stage_rehearse,
     .model = model_of,
     .report = gs_stage_report,
     .free = free_stage,

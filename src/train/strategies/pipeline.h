@@ -62,7 +62,6 @@ typedef struct gs_pipeline_worker {
         *own;        /* the worker's: a unit for each chunk, then the counts behind the gradients' state */
     gs_input *input; /* [inputs]: samples and answers of micro-batch k in [k % inputs] */
     int inputs;
-    gs_schedule_place place; /* in the schedule of this pipeline's micro-batches */
     gs_piece *piece;         /* [m]: those of this step; n 0: an empty one */
     int pieces;              /* how many the loader has */
     float *whole;            /* of sums in the order of --exact: room for a part of the gradients */
@@ -95,9 +94,6 @@ static inline gs_mem gs_stage_table(const gs_pipeline_worker *p, gs_mem array) {
 
 /* Execute the list of this stage up to the sum: dw of its layers, over the micro-batches of this pipeline. */
 gs_status gs_stage_run(gs_worker *, gs_pipeline_worker *);
-
-/* Allocate what the step after `done` others does (gs_strategy.rehearse). */
-gs_status gs_stage_rehearse(gs_worker *, uint64_t done);
 
 /* The messages after the update. */
 gs_status gs_stage_run_after(gs_worker *, gs_pipeline_worker *);

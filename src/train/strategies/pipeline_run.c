@@ -15,10 +15,13 @@
 /* All stages know the sizes of all micro-batches beforehand. Of a small batch the last ones may be empty, and then the
  * loader has none of them. */
 static void next_pieces(gs_worker *w, gs_pipeline_worker *p) {
+    gs_schedule from = w->schedule;
+    from.done = w->step;
+    gs_schedule_place at = gs_schedule_begin(&from);
     int parts = 0;
     for (p->pieces = 0; parts < w->schedule.mine && p->pieces < p->shape.micro_batches; p->pieces++) {
         gs_piece *piece = &p->piece[p->pieces];
-        if (!gs_schedule_next(&w->schedule, &p->place, piece)) gs_bug("a step beyond the end of the run");
+        if (!gs_schedule_next(&from, &at, piece)) gs_bug("a step beyond the end of the run");
         parts += piece->last;
     }
     if (parts < w->schedule.mine) gs_bug("a micro-batch is more than can be computed at once");
@@ -196,7 +199,7 @@ static gs_status deliver(gs_worker *w, const gs_pipeline_worker *p, const gs_ins
 
 static gs_status keep(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *sent, size_t bytes,
                       gs_kept_message **out) {
-    gs_kept_message *m = *out = malloc(sizeof *m + (w->settings->rehearses ? 0 : bytes));
+    gs_kept_message *m = *out = malloc(sizeof *m + bytes);
     if (!m) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for a message of %zu bytes", bytes);
     *m = (gs_kept_message){.sent = *sent, .next = p->kept};
     p->kept = m;
@@ -233,7 +236,6 @@ static gs_status receive_message(gs_worker *w, int from, size_t bytes, const gs_
     gs_comm *stages = w->groups.comm[GS_PP];
     const double start = gs_seconds();
     const gs_call call = {GS_RECV, bytes, GS_U8, GS_SUM, from};
-    if (w->settings->rehearses) return GS_OK;
     GS_TRY(place ? gs_call_run_on_device(stages, w->device, &call, GS_NONE, *place)
                  : gs_comm_recv(stages, host, bytes, from));
     gs_timeline_message(w, GS_ROW_COMPUTE, w->step + 1, true, gs_comm_rank_in_parent(stages, from), bytes,
@@ -267,7 +269,6 @@ static gs_status receive(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
 /* ---- a step ---- */
 
 static gs_status execute(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
-    if (w->settings->rehearses && (i->action == GS_DO_LOAD || gs_action_sends(i->action))) return GS_OK;
     if (i->action == GS_DO_LOAD) {
         GS_TRY(load(w, p, i->micro_batch));
         return gs_phase_ends(w, GS_PHASE_DATA);
@@ -311,24 +312,4 @@ gs_status gs_stage_run_after(gs_worker *w, gs_pipeline_worker *p) {
     while (mine->list[i].action != GS_DO_UPDATE) i++;
     for (i++; i < mine->count; i++) GS_TRY(execute(w, p, &mine->list[i]));
     return GS_OK;
-}
-
-/* They may need scratch memory. */
-static gs_status rehearse_update(gs_worker *w, const gs_pipeline_worker *p) {
-    gs_squares unused;
-    const gs_optimizer *o = w->optimizer;
-    const bool norms = o->clip > 0 || o->loss_scale.scale > 0;
-    for (int i = 0; i < p->own->update.parts && norms; i++)
-        GS_TRY(
-            w->device->ops->squares(w->device, p->own->part[i].gradients, p->own->part[i].count, 0, &unused));
-    return gs_optimizer_update_held(w->optimizer, 1, &p->own->update);
-}
-
-gs_status gs_stage_rehearse(gs_worker *w, uint64_t done) {
-    gs_pipeline_worker *p = w->strategy_state;
-    w->schedule.done = done;
-    p->place = gs_schedule_begin(&w->schedule);
-    GS_TRY(gs_stage_run(w, p));
-    GS_TRY(rehearse_update(w, p));
-    return gs_stage_run_after(w, p);
 }

@@ -223,7 +223,6 @@ gs_status gs_stage_create(gs_worker *w, gs_pipeline_worker *p) {
     GS_TRY(divide(w, p));
     for (int c = 0; c < p->shape.chunks; c++) GS_TRY(make_slots(w, p, c));
     GS_TRY(make_inputs(w, p));
-    p->place = gs_schedule_begin(&w->schedule);
     GS_TRY(make_sums(w, p));
     return gs_stage_record_create(p);
 }

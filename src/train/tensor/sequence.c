@@ -11,7 +11,7 @@
 
 static void to_order(const gs_token_parts *t, const float *whole) {
     const size_t ranks = (size_t)t->group->size;
-    for (size_t r = 0; r < ranks; r++)
+    for (size_t r = 0; r < ranks && t->ordered; r++) /* a rehearsal has none */
         for (size_t i = 0; i < t->n; i++)
             memcpy(t->ordered + (r * t->n + i) * t->each, whole + (i * ranks + r) * t->each,
                    t->each * sizeof *whole);
@@ -19,7 +19,7 @@ static void to_order(const gs_token_parts *t, const float *whole) {
 
 static void from_order(const gs_token_parts *t, float *whole) {
     const size_t ranks = (size_t)t->group->size;
-    for (size_t r = 0; r < ranks; r++)
+    for (size_t r = 0; r < ranks && t->ordered; r++)
         for (size_t i = 0; i < t->n; i++)
             memcpy(whole + (i * ranks + r) * t->each, t->ordered + (r * t->n + i) * t->each,
                    t->each * sizeof *whole);
@@ -51,7 +51,7 @@ gs_status gs_token_parts_gather(const gs_token_parts *t, gs_device *d, gs_mem wh
 
 static gs_status reduce_here(const gs_token_parts *t, const float *whole, float *part, bool summed) {
     const size_t ranks = (size_t)t->group->size, rank = (size_t)t->group->rank;
-    for (size_t i = 0; i < t->n && summed; i++)
+    for (size_t i = 0; i < t->n && summed && t->ordered; i++)
         memcpy(part + i * t->each, whole + (i * ranks + rank) * t->each, t->each * sizeof *part);
     if (summed) return GS_OK;
     to_order(t, whole);

@@ -142,7 +142,7 @@ static gs_status make_ordered(gs_worker *w, size_t floats) {
     return gs_book_host(w, GS_MEMORY_COMMUNICATION, &t->ordered, floats * sizeof *t->ordered);
 }
 
-/* Room for the sums of the layers that this worker has; a rehearsal books what they would take. */
+/* Room for the sums of the layers that this worker has. */
 gs_status gs_tensor_create_sums(gs_worker *w) {
     struct gs_tensor_worker *t = w->tensor;
     gs_model *m;
@@ -151,8 +151,6 @@ gs_status gs_tensor_create_sums(gs_worker *w) {
         GS_TRY(gs_layer_walk(m->net, find_largest, &most));
     most *= w->input.most;
     if (w->settings->sequence && most > 0) GS_TRY(make_ordered(w, most));
-    if (w->settings->rehearses)
-        return gs_book_host(w, GS_MEMORY_COMMUNICATION, &t->sync, gs_sync_bytes(&(gs_sync){.most = most}));
     GS_TRY(gs_sync_create(scheme_of(w, false), w->groups.comm[GS_TP], most, &t->sync));
     return gs_book_host(w, GS_MEMORY_COMMUNICATION, t->sync, gs_sync_bytes(t->sync));
 }
