@@ -160,8 +160,9 @@ typedef struct gs_transport {
     /* In virtual time (virtual/) there are no data: so many bytes would be added to others, and this says so instead.
      * NULL: do add them. */
     gs_status (*added)(gs_comm *, size_t bytes);
-    /* Where the others are not there (virtual/dry.h): what is done instead of a scheme (gs_sync_run); else NULL. */
-    gs_status (*scheme)(gs_comm *, const struct gs_sync *);
+    /* Where the others are not there (virtual/dry.h), instead of a scheme's sum (gs_sync_run), or else of a collective:
+     * of `part`, which is this comm or a part of it. Else NULL. */
+    gs_status (*dry)(gs_comm *, const gs_comm *part, const gs_call *, const struct gs_sync *sum);
 } gs_transport;
 
 gs_status gs_collective_by_messages(gs_comm *, const gs_call *, const void *in, void *out);

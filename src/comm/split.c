@@ -58,12 +58,14 @@ static const gs_transport transport_split = {
 
 /* ---- of a dry parent (virtual/dry.h) ---- */
 
-static gs_status dry_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
-    return ((const split *)c->state)->parent->ops->collective(c, call, in, out);
+static gs_status split_dry(gs_comm *c, const gs_comm *part, const gs_call *call, const struct gs_sync *sum) {
+    gs_comm *parent = ((const split *)c->state)->parent;
+    return parent->ops->dry(parent, part, call, sum);
 }
 
-static gs_status dry_scheme(gs_comm *c, const struct gs_sync *s) {
-    return ((const split *)c->state)->parent->ops->scheme(c, s);
+static gs_status dry_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
+    (void)in, (void)out;
+    return split_dry(c, c, call, NULL);
 }
 
 static const gs_transport transport_dry_split = {
@@ -74,7 +76,7 @@ static const gs_transport transport_dry_split = {
     .abort = split_abort,
     .free = split_free,
     .known_as = split_known_as,
-    .scheme = dry_scheme,
+    .dry = split_dry,
 };
 
 int gs_comm_rank_in_parent(const gs_comm *c, int r) {
@@ -89,7 +91,7 @@ static gs_status create(gs_comm *parent, const int *list, int first, int apart, 
     *out = NULL;
     if (!s) return gs_fail(GS_E_MEMORY, "no memory for a part of %d ranks", size);
     s->parent = parent;
-    s->comm = (gs_comm){parent->ops->scheme ? &transport_dry_split : &transport_split, -1, size, parent->timeout, s};
+    s->comm = (gs_comm){parent->ops->dry ? &transport_dry_split : &transport_split, -1, size, parent->timeout, s};
     for (int r = 0; r < size; r++) {
         s->member[r] = list ? list[r] : first + r * apart;
         if (s->member[r] == parent->rank) s->comm.rank = r;

@@ -222,8 +222,8 @@ gs_status gs_sync_create_wire(const gs_sync_scheme *scheme, gs_comm *c, gs_sync_
     gs_sync *s = calloc(1, sizeof *s);
     if (!s) return no_memory(most.count);
     *s = (gs_sync){.scheme = scheme, .comm = c, .most = most.count, .wire = most.wire, .tail = most.tail};
-    gs_status status = c->size > 1 && !c->ops->scheme ? make_buffers(s, most) : GS_OK;
-    if (status == GS_OK && scheme == &gs_sync_auto && !c->ops->scheme) status = gs_sync_choose(s);
+    gs_status status = c->size > 1 && !c->ops->dry ? make_buffers(s, most) : GS_OK;
+    if (status == GS_OK && scheme == &gs_sync_auto && !c->ops->dry) status = gs_sync_choose(s);
     if (status == GS_OK)
         *out = s;
     else
@@ -245,7 +245,7 @@ gs_status gs_sync_run(gs_sync *s, float *data, size_t count) {
     s->data = data;
     s->array = (gs_sync_array){count, s->wire, s->tail < count ? s->tail : count};
     if (s->comm->size == 1 || count == 0) return GS_OK;
-    if (s->comm->ops->scheme) return s->comm->ops->scheme(s->comm, s);
+    if (s->comm->ops->dry) return s->comm->ops->dry(s->comm, s->comm, NULL, s);
     GS_TRY(s->scheme->sum(s, data, count));
     round_done(s);
     return GS_OK;

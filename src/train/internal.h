@@ -31,6 +31,12 @@ void *gs_host_alloc(gs_worker *, gs_memory_kind, size_t bytes);
 /* What its steps need: what strategy, reducer and tensor group keep, and worker->sync. */
 gs_status gs_prepare_steps(gs_worker *);
 
+/* ---- rehearse.c ---- */
+
+/* gs_jobs_create for a worker: in a rehearsal there is no thread. */
+struct gs_jobs;
+gs_status gs_worker_jobs(const gs_worker *, int room, struct gs_jobs **out);
+
 /* ---- evaluate.c ---- */
 
 /* Bytes of the outputs of all layers for one sample. */

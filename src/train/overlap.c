@@ -69,7 +69,7 @@ static gs_status create(gs_overlap *o) {
         !(o->copy = gs_host_alloc(o->worker, GS_MEMORY_COMMUNICATION, count * sizeof *o->copy)))
         return gs_fail(GS_E_MEMORY, "--bucket: no memory for %zu gradients", count);
     GS_TRY(cut(o));
-    return gs_context(gs_jobs_create(o->buckets, &o->jobs), "--bucket");
+    return gs_context(gs_worker_jobs(o->worker, o->buckets, &o->jobs), "--bucket");
 }
 
 void gs_overlap_free(gs_overlap *o) {

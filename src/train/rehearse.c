@@ -2,16 +2,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "comm/virtual/dry.h"
 #include "core/shard.h"
 #include "optim/away.h"
 #include "train/hooks.h"
 #include "train/internal.h"
 #include "train/memory/memory.h"
+#include "train/rehearsal.h"
 #include "train/run.h"
 #include "train/tensor/tensor.h"
 
 /* ---- the calls of a worker ---- */
+
+gs_status gs_worker_jobs(const gs_worker *w, int room, gs_jobs **out) {
+    if (!w->settings->rehearses || room == 0) return gs_jobs_create(room, out);
+    return w->rehearsal ? gs_jobs_create_watched(&w->rehearsal->jobs, out) : gs_jobs_create(0, out);
+}
 
 static gs_status rehearse_test(gs_worker *w, size_t n) {
     gs_pass pass = {.n = n};
@@ -49,7 +54,7 @@ static gs_status rehearse_step(gs_worker *w, uint64_t done) {
     w->step = w->schedule.done = done;
     gs_loader_free(w->loader);
     w->loader = NULL;
-    GS_TRY(gs_loader_create_dry(&w->schedule, gs_has_stages(w), &w->loader));
+    GS_TRY(gs_loader_create_dry(&w->schedule, gs_has_stages(w) || w->rehearsal, &w->loader));
     if (!w->strategy->apart) return w->strategy->step(w, &unused);
     GS_TRY(gs_gradient(w));
     return gs_update(w, 1);
@@ -89,6 +94,30 @@ static gs_status rehearse(gs_worker *w) {
         !gs_updates_are_divided(w))
         for (int i = 0; i < o->vectors; i++) GS_TRY(gs_optimizer_read_vector(o, i, NULL));
     return keeps ? GS_OK : rehearse_weights(w);
+}
+
+/* A set of shapes alone is all that a rehearsal looks at. */
+gs_status gs_rehearsal_create(const gs_settings *settings, gs_shape in, int answers, int workers, int rank,
+                              gs_rehearsal *out) {
+    const gs_dataset set = {.count = settings->batch, .shape = in, .labels_each = answers};
+    gs_settings s = *settings;
+    gs_worker w;
+    gs_comm *comm;
+    char device[48];
+    gs_rehearsal_begin(out);
+    s.rehearses = true;
+    GS_TRY(gs_devices_name(s.devices, rank % gs_devices_count(s.devices), device));
+    GS_TRY(gs_comm_dry_create(rank, workers, &out->comm, &comm));
+    gs_status status = gs_worker_create(&w, &s, device, comm, 1, GS_NOT_SCALED, &set, &set);
+    if (status == GS_OK) {
+        gs_rehearsal_watch(out, &w);
+        status = gs_prepare_steps(&w);
+        out->on = true;
+        if (status == GS_OK) status = rehearse_step(&w, 0);
+        gs_worker_free(&w);
+    }
+    gs_comm_free(comm);
+    return status == GS_OK ? out->failed : status;
 }
 
 /* ---- what they took ---- */
@@ -209,8 +238,10 @@ gs_status gs_run_rehearse(gs_run *run, const gs_settings *s, bool all, gs_memory
     plan->set_bytes = bytes_of(run->train_set);
     if (run->test_set != run->train_set) plan->set_bytes += bytes_of(run->test_set);
     for (int i = 0; i < plan->workers; i++) {
+        gs_rehearsal unused;
         gs_comm *comm;
-        GS_TRY(gs_comm_dry_create(first + i, workers, &comm));
+        gs_rehearsal_begin(&unused);
+        GS_TRY(gs_comm_dry_create(first + i, workers, &unused.comm, &comm));
         const gs_status status = rehearse_worker(run, s, comm, plan, i);
         gs_comm_free(comm);
         GS_TRY(status);

@@ -282,6 +282,7 @@ typedef struct gs_worker {
     gs_measured measured;
     gs_away_times away_before; /* what of device->away is not of its steps */
     gs_divergence diverged;
+    struct gs_rehearsal *rehearsal;     /* where a rehearsal is written down; else NULL (rehearsal.h) */
     struct gs_checkpoints *checkpoints; /* with settings->checkpoint, during training; else NULL */
     struct gs_device_report *devices;   /* of all workers, where these hold different parts; else NULL */
 } gs_worker;

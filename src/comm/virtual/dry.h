@@ -6,5 +6,16 @@
 
 #include "comm/comm.h"
 
-/* Rank `rank` of `size`. GS_E_MEMORY. */
-gs_status gs_comm_dry_create(int rank, int size, gs_comm **out);
+struct gs_sync;
+
+/* Told of each call, of the whole and of its parts. */
+typedef struct gs_dry_watch {
+    void *context;
+    /* A collective of `comm`; or a message, of which comm is the whole. */
+    gs_status (*called)(void *context, const gs_comm *comm, const gs_call *);
+    /* A scheme's sum of sync->array.count floats. */
+    gs_status (*summed)(void *context, const struct gs_sync *sync);
+} gs_dry_watch;
+
+/* Rank `rank` of `size`. watch must live as long. GS_E_MEMORY. */
+gs_status gs_comm_dry_create(int rank, int size, const gs_dry_watch *watch, gs_comm **out);

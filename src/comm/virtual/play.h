@@ -57,7 +57,7 @@ typedef struct gs_virtual_item {
     int kind; /* the caller's: what it is, for who watches */
 } gs_virtual_item;
 
-enum { GS_VIRTUAL_SLOTS = 8 };
+enum { GS_VIRTUAL_SLOTS = 64 };
 
 /* What a rank does in a step. */
 typedef struct gs_virtual_script {

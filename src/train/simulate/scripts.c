@@ -3,150 +3,151 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "train/buckets.h"
-#include "train/layout/layout_cut.h"
-#include "train/tensor/tensor.h"
+#include "train/rehearsal.h"
 
-/* ---- items ---- */
+/* What is being written: a worker's script. */
+typedef struct writer {
+    gs_scripts *scripts;
+    const gs_simulation *sim;
+    const gs_simulated_work *work;
+    gs_layout layout;
+    gs_rehearsal *role; /* [pp * tp]: of the first replica */
+    /* of the rank at hand */
+    int rank;
+    bool in_job;
+    gs_virtual_item compute; /* layers one after the other are one item */
+} writer;
 
-gs_status gs_scripts_add(gs_scripts *s, int rank, gs_virtual_item item, bool compute) {
-    gs_virtual_script *script = &s->script[rank];
-    if (script->items == s->room[rank]) {
-        const int room = s->room[rank] ? 2 * s->room[rank] : 16;
-        gs_virtual_item *more = realloc(s->item[rank], (size_t)room * sizeof *more);
+static gs_status add(writer *w, gs_virtual_item item) {
+    gs_scripts *s = w->scripts;
+    gs_virtual_script *script = &s->script[w->rank];
+    if (script->items == s->room[w->rank]) {
+        const int room = s->room[w->rank] ? 2 * s->room[w->rank] : 16;
+        gs_virtual_item *more = realloc(s->item[w->rank], (size_t)room * sizeof *more);
         if (!more) return gs_fail(GS_E_MEMORY, "no memory for the steps of %d workers", s->workers);
-        s->item[rank] = more;
-        s->room[rank] = room;
+        s->item[w->rank] = more;
+        s->room[w->rank] = room;
         script->item = more;
     }
-    s->item[rank][script->items++] = item;
-    if (compute) s->compute[rank] += item.seconds;
+    s->item[w->rank][script->items++] = item;
     return GS_OK;
 }
 
-gs_status gs_scripts_add_sum(gs_scripts *s, const gs_sim_group *g, int place, const gs_lists_key *key) {
-    const gs_virtual_list *list;
-    if (g->size == 1) return GS_OK;
-    GS_TRY(gs_lists_of(&s->lists, key, &list));
-    const gs_virtual_item item = {.what = GS_VIRTUAL_LIST,
-                                  .base = g->base,
-                                  .stride = g->stride,
-                                  .list = &list[place],
-                                  .kind = GS_SIM_SUM};
-    return gs_scripts_add(s, g->base + place * g->stride, item, false);
+/* ---- seconds ---- */
+
+static double seconds_of_layers(const gs_simulated_work *w, const gs_rehearsed_item *i) {
+    double seconds = 0, flops = 0;
+    for (int k = i->first; k < i->end; k++) {
+        seconds += i->backward ? w->layer[k].backward : w->layer[k].forward;
+        flops += gs_rehearsed_flops(w->plan->net->child[k]);
+    }
+    return seconds * ((double)i->samples / w->samples) * (flops > 0 ? i->flops / flops : 1);
 }
 
-gs_status gs_scripts_add_call(gs_scripts *s, const gs_sim_group *g, int place, gs_operation operation,
-                              size_t count) {
-    const gs_lists_key key = {.call = {operation, count, GS_F32, GS_SUM, 0}, .ranks = g->size};
-    return count > 0 || operation == GS_BARRIER ? gs_scripts_add_sum(s, g, place, &key) : GS_OK;
+static gs_status flush(writer *w) {
+    const gs_virtual_item item = w->compute;
+    w->compute.seconds = 0;
+    return item.seconds > 0 ? add(w, item) : GS_OK;
 }
+
+/* Beside a thread that has the messages a worker's own time is another one. */
+static gs_status add_compute(writer *w, double seconds, gs_simulated_kind kind, bool beside) {
+    if (w->compute.kind != (int)kind) GS_TRY(flush(w));
+    w->compute.what = beside ? GS_VIRTUAL_WORK : GS_VIRTUAL_PASS;
+    w->compute.kind = (int)kind;
+    w->compute.seconds += seconds;
+    w->scripts->compute[w->rank] += seconds;
+    return GS_OK;
+}
+
+/* ---- calls to others ---- */
+
+static gs_status add_call(writer *w, const gs_rehearsed_item *i, bool beside) {
+    const gs_layout *l = &w->layout;
+    const int stride = i->axis == GS_DP ? l->tp : i->axis == GS_PP ? l->dp * l->tp : 1;
+    const gs_virtual_list *list;
+    gs_place first = gs_place_of(l, w->rank);
+    if (i->axis == GS_DP || i->axis == GS_WORLD) first.replica = 0;
+    if (i->axis == GS_TP || i->axis == GS_WORLD) first.part = 0;
+    if (i->axis == GS_PP || i->axis == GS_WORLD) first.stage = 0;
+    const int base = gs_rank_at(l, first);
+    const gs_virtual_item join = {.what = GS_VIRTUAL_JOIN};
+    GS_TRY(gs_lists_of(&w->scripts->lists, &i->key, &list));
+    if (beside && !w->in_job) GS_TRY(add(w, join));
+    GS_TRY(add(w, (gs_virtual_item){.what = GS_VIRTUAL_LIST,
+                                    .base = base,
+                                    .stride = stride,
+                                    .list = &list[(w->rank - base) / stride],
+                                    .kind = GS_SIM_SUM}));
+    return beside && !w->in_job ? add(w, join) : GS_OK;
+}
+
+/* Within the rank's own replica. */
+static gs_status add_message(writer *w, const gs_call *message) {
+    const gs_place mine = gs_place_of(&w->layout, w->rank);
+    gs_place other = gs_place_of(&w->layout, message->root);
+    other.replica = mine.replica;
+    return add(w, (gs_virtual_item){
+                      .what = message->operation == GS_SEND ? GS_VIRTUAL_SEND_ONE : GS_VIRTUAL_RECV_ONE,
+                      .base = gs_rank_at(&w->layout, other),
+                      .bytes = message->count,
+                      .kind = GS_SIM_MESSAGE});
+}
+
+/* ---- a worker ---- */
+
+static gs_status add_item(writer *w, const gs_rehearsed_item *i, bool beside) {
+    static const gs_virtual_what marks[] = {[GS_REHEARSED_ASK] = GS_VIRTUAL_ASK,
+                                            [GS_REHEARSED_NOTE] = GS_VIRTUAL_NOTE,
+                                            [GS_REHEARSED_AWAIT] = GS_VIRTUAL_AWAIT,
+                                            [GS_REHEARSED_JOIN] = GS_VIRTUAL_JOIN};
+    if (i->what == GS_REHEARSED_LAYERS)
+        return add_compute(w, seconds_of_layers(w->work, i), i->backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD,
+                           beside);
+    if (i->what == GS_REHEARSED_UPDATE)
+        return add_compute(w, w->work->update * (double)i->params / (double)w->work->plan->params,
+                           GS_SIM_UPDATE, false);
+    GS_TRY(flush(w));
+    if (i->what == GS_REHEARSED_CALL) return add_call(w, i, beside);
+    if (i->what == GS_REHEARSED_MESSAGE) return add_message(w, &i->message);
+    if (i->what == GS_REHEARSED_ASK || i->what == GS_REHEARSED_NOTE) w->in_job = i->what == GS_REHEARSED_ASK;
+    return add(w, (gs_virtual_item){.what = marks[i->what], .base = (int)(i->ticket % GS_VIRTUAL_SLOTS)});
+}
+
+static gs_status add_worker(writer *w, int rank) {
+    const gs_place at = gs_place_of(&w->layout, rank);
+    const gs_rehearsal *r = &w->role[at.stage * w->layout.tp + at.part];
+    w->rank = rank;
+    w->in_job = false;
+    GS_TRY(add(w, (gs_virtual_item){.what = GS_VIRTUAL_BEGIN, .kind = GS_SIM_PAUSE}));
+    for (size_t i = 0; i < r->items; i++) GS_TRY(add_item(w, &r->item[i], r->beside));
+    return flush(w);
+}
+
+/* ---- what the sums are ---- */
 
 /* What the formula of the scheme gives for it, on links between hosts. */
-static void add_formula(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w,
-                        const gs_lists_key *key) {
+static double formula_of(const gs_simulation *sim, const gs_simulated_work *w, const gs_lists_key *key) {
     const gs_link *l = sim->hosts > 1 ? &sim->settings.link : &sim->inside;
     const gs_sync_model m = {l->latency, l->bandwidth > 0 ? 1 / l->bandwidth : 0, w->gamma};
-    if (!key->scheme || !key->scheme->time || key->array.wire != GS_WIRE_F32)
-        s->formula = NAN;
-    else if (key->ranks > 1)
-        s->formula += key->scheme->time(key->ranks, (double)key->array.count * sizeof(float), &m);
+    if (!key->scheme || !key->scheme->time || key->array.wire != GS_WIRE_F32) return NAN;
+    return key->scheme->time(key->ranks, (double)key->array.count * sizeof(float), &m);
 }
 
-gs_status gs_scripts_sum_key(const gs_simulation *sim, gs_sync_array a, int ranks, gs_lists_key *out) {
-    *out = (gs_lists_key){.array = a, .ranks = ranks};
-    return gs_sync_find(sim->settings.sync, &out->scheme);
-}
-
-/* ---- replicas: step.c, overlap.h ---- */
-
-/* How long backward takes until the gradients from element `first` on are final. */
-static double backward_until(const gs_simulated_work *w, size_t first) {
-    double seconds = 0;
-    for (int i = w->plan->net->children - 1; i >= 0; i--) {
-        seconds += w->layer[i].backward;
-        if (w->layer[i].at <= first) break;
+static void describe_sums(writer *w) {
+    const gs_rehearsal *r = &w->role[0];
+    const gs_layout *l = &w->layout;
+    gs_scripts *s = w->scripts;
+    for (size_t i = 0; i < r->items; i++) {
+        const gs_rehearsed_item *item = &r->item[i];
+        if (item->what != GS_REHEARSED_CALL || item->axis != GS_DP) continue;
+        if (l->zero ? item->key.call.operation == GS_REDUCE_SCATTER : item->key.scheme != NULL) s->buckets++;
+        s->formula += formula_of(w->sim, w->work, &item->key);
     }
-    return seconds;
-}
-
-gs_status gs_scripts_add_compute(gs_scripts *s, int rank) {
-    GS_TRY(gs_scripts_add(s, rank, gs_item_pass(s->forward, GS_SIM_FORWARD), true));
-    return gs_scripts_add(s, rank, gs_item_pass(s->backward, GS_SIM_BACKWARD), true);
-}
-
-static gs_status add_plain(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w) {
-    const gs_sim_group all = {0, 1, sim->workers};
-    gs_lists_key key;
-    const gs_sync_array array = {w->plan->saved + GS_STATS, sim->settings.wire, gs_model_tail(w->plan)};
-    GS_TRY(gs_scripts_sum_key(sim, array, sim->workers, &key));
-    add_formula(s, sim, w, &key);
-    s->buckets = 1;
-    for (int r = 0; r < sim->workers; r++) {
-        GS_TRY(gs_scripts_add_compute(s, r));
-        GS_TRY(gs_scripts_add_sum(s, &all, r, &key));
-        GS_TRY(gs_scripts_add(s, r, gs_item_pass(w->update, GS_SIM_UPDATE), true));
-    }
-    return GS_OK;
-}
-
-gs_virtual_item gs_item_work(double seconds, gs_simulated_kind kind) {
-    return (gs_virtual_item){.what = GS_VIRTUAL_WORK, .seconds = seconds, .kind = (int)kind};
-}
-
-static gs_status add_item(gs_scripts *s, int rank, gs_virtual_what what) {
-    return gs_scripts_add(s, rank, (gs_virtual_item){.what = what}, false);
-}
-
-/* A thread of its own has the sums, while the worker goes on with backward. */
-static gs_status add_bucket_rank(gs_scripts *s, const gs_simulated_work *w, int rank, const gs_bucket *bucket,
-                                 const gs_lists_key *key) {
-    const gs_sim_group all = {0, 1, s->workers};
-    double done = 0;
-    GS_TRY(gs_scripts_add(s, rank, gs_item_work(s->forward, GS_SIM_FORWARD), true));
-    for (int b = 0; b <= s->buckets; b++) {
-        const double until = b < s->buckets ? fmax(done, backward_until(w, bucket[b].first)) : s->backward;
-        GS_TRY(gs_scripts_add(s, rank, gs_item_work(until - done, GS_SIM_BACKWARD), true));
-        done = until;
-        if (b == s->buckets) break;
-        GS_TRY(add_item(s, rank, GS_VIRTUAL_ASK));
-        GS_TRY(gs_scripts_add_sum(s, &all, rank, &key[b]));
-    }
-    GS_TRY(add_item(s, rank, GS_VIRTUAL_JOIN));
-    return gs_scripts_add(s, rank, gs_item_pass(w->update, GS_SIM_UPDATE), true);
-}
-
-static gs_status add_buckets(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w,
-                             const gs_bucket *bucket) {
-    gs_lists_key *key = calloc((size_t)s->buckets, sizeof *key);
-    gs_status status = key ? GS_OK : gs_fail(GS_E_MEMORY, "--bucket: no memory for %d sums", s->buckets);
-    for (int b = 0; b < s->buckets && status == GS_OK; b++) {
-        const gs_sync_array array = {bucket[b].count, sim->settings.wire,
-                                     b == 0 ? gs_model_tail(w->plan) : 0};
-        status = gs_scripts_sum_key(sim, array, sim->workers, &key[b]);
-        if (status == GS_OK) add_formula(s, sim, w, &key[b]);
-    }
-    for (int r = 0; r < sim->workers && status == GS_OK; r++) status = add_bucket_rank(s, w, r, bucket, key);
-    free(key);
-    return status;
-}
-
-static gs_status add_overlapped(gs_scripts *s, const gs_simulation *sim, const gs_simulated_work *w) {
-    const size_t layers = (size_t)w->plan->net->children,
-                 least = (size_t)sim->settings.bucket * 1024 / sizeof(float);
-    size_t *at = malloc((layers + 1) * sizeof *at);
-    gs_bucket *bucket = malloc((layers + 1) * sizeof *bucket);
-    gs_status status =
-        at && bucket ? GS_OK : gs_fail(GS_E_MEMORY, "--bucket: no memory for %zu layers", layers);
-    for (size_t i = 0; i < layers && status == GS_OK; i++) at[i] = w->layer[i].at;
-    if (status == GS_OK) {
-        s->buckets = gs_buckets_plan(at, (int)layers, w->plan->saved + GS_STATS, least, bucket);
-        status = add_buckets(s, sim, w, bucket);
-    }
-    free(at);
-    free(bucket);
-    return status;
+    if (l->pp > 1 || (l->tp > 1 && !l->zero) || s->buckets == 0) s->buckets = 1;
+    if (l->pp > 1 || l->tp > 1 || l->zero) s->formula = NAN;
 }
 
 /* ---- all ---- */
@@ -162,13 +163,27 @@ static gs_status allocate(gs_scripts *s) {
     return GS_OK;
 }
 
-static gs_status add_step(gs_scripts *s, const gs_sim_step *step) {
-    const gs_layout *l = &step->layout;
-    if (l->pp > 1) return gs_scripts_add_pipeline(s, step);
-    if (l->zero > 0) return gs_scripts_add_zero(s, step);
-    if (l->tp > 1) return gs_scripts_add_tensor(s, step);
-    return step->sim->settings.bucket && s->workers > 1 ? add_overlapped(s, step->sim, step->work)
-                                                        : add_plain(s, step->sim, step->work);
+static gs_status rehearse(writer *w) {
+    const gs_layout *l = &w->layout;
+    const gs_model *plan = w->work->plan;
+    gs_settings s = w->sim->settings;
+    s.model = plan->text;
+    s.steps = 0;
+    if (s.micro_batch == 0) s.micro_batch = s.batch; /* a worker's part at once */
+    if (l->pp > 1) s.pipeline_cut = "flops";
+    for (int stage = 0; stage < l->pp; stage++)
+        for (int part = 0; part < l->tp; part++)
+            GS_TRY(gs_rehearsal_create(&s, plan->in, gs_model_answers(plan), w->sim->workers,
+                                       gs_rank_at(l, (gs_place){0, part, stage}),
+                                       &w->role[stage * l->tp + part]));
+    return GS_OK;
+}
+
+static gs_status write_scripts(writer *w) {
+    GS_TRY(rehearse(w));
+    describe_sums(w);
+    for (int r = 0; r < w->sim->workers; r++) GS_TRY(add_worker(w, r));
+    return GS_OK;
 }
 
 static void tell_recorded(const void *context, double share) {
@@ -176,25 +191,19 @@ static void tell_recorded(const void *context, double share) {
     sim->progress(sim->context, sim->workers, 0, share);
 }
 
-gs_status gs_scripts_create(const gs_simulation *sim, const gs_simulated_work *w, gs_scripts *s) {
-    const gs_layout l = gs_layout_of(&sim->settings, sim->workers);
-    gs_model *part = NULL;
+gs_status gs_scripts_create(const gs_simulation *sim, const gs_simulated_work *work, gs_scripts *s) {
+    writer w = {.scripts = s, .sim = sim, .work = work, .layout = gs_layout_of(&sim->settings, sim->workers)};
+    const int roles = w.layout.pp * w.layout.tp;
     *s = (gs_scripts){.workers = sim->workers};
     s->lists.progress = sim->progress ? tell_recorded : NULL;
     s->lists.context = sim;
     GS_TRY(allocate(s));
-    for (int i = 0; i < w->plan->net->children; i++) {
-        s->forward += w->layer[i].forward;
-        s->backward += w->layer[i].backward;
-    }
-    for (int r = 0; r < sim->workers; r++)
-        GS_TRY(
-            gs_scripts_add(s, r, (gs_virtual_item){.what = GS_VIRTUAL_BEGIN, .kind = GS_SIM_PAUSE}, false));
-    if (l.tp > 1) GS_TRY(gs_layout_part(&sim->settings, w->plan, 0, &part));
-    gs_status status = part ? gs_tensor_check_part(&sim->settings, part) : GS_OK;
-    if (status == GS_OK) status = add_step(s, &(gs_sim_step){sim, w, l, part ? part : w->plan});
-    gs_model_free(part);
-    return status;
+    w.role = calloc((size_t)roles, sizeof *w.role);
+    if (!w.role) return gs_fail(GS_E_MEMORY, "no memory for the steps of %d stages", roles);
+    const gs_status status = write_scripts(&w);
+    for (int i = 0; i < roles; i++) gs_rehearsal_free(&w.role[i]);
+    free(w.role);
+    return status == GS_E_SHAPE ? gs_fail(GS_E_USAGE, "%s", gs_message()) : status;
 }
 
 void gs_scripts_free(gs_scripts *s) {

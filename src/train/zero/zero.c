@@ -62,8 +62,8 @@ static bool may_have_thread(bool host_memory, bool shared_statistics, bool in_gr
 }
 
 static bool has_thread(const gs_worker *w) {
-    return !w->settings->rehearses && may_have_thread(w->device->ops->host_memory != NULL,
-                                                      gs_batch_norm_is_shared(w), w->tensor != NULL);
+    return may_have_thread(w->device->ops->host_memory != NULL, gs_batch_norm_is_shared(w),
+                           w->tensor != NULL);
 }
 
 bool gs_zero_would_have_thread(const gs_settings *s, const char *devices, const gs_layer *net, int replicas) {
@@ -95,7 +95,7 @@ static gs_status create(gs_worker *w) {
     if (z->stage == 1) return GS_OK;
     if (w->settings->exact) GS_TRY(check_shards(w));
     if (has_passes(w)) GS_TRY(floats(z, largest_part(z), &z->sum));
-    GS_TRY(gs_context(gs_jobs_create(has_thread(w) ? ROOM : 0, &z->jobs), "--zero"));
+    GS_TRY(gs_context(gs_worker_jobs(w, has_thread(w) ? ROOM : 0, &z->jobs), "--zero"));
     return gs_zero_divide(z);
 }
 
