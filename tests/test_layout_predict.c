@@ -214,12 +214,13 @@ TEST(groups_take_what_their_part_takes_and_sum) {
     const double params = 784 * 8 + 8 + (16 * 8 + 16) + (16 * 8 + 8) + (8 * 10 + 10),
                  f = 4 * 3 * LAYER * BATCH * HALF * SLOWEST,
                  g = group(SUM, BATCH * 16, 2) + group(SUM, BATCH * 10, 2) /* y of each pair */
-                     + group(SUM, BATCH * 16, 2);                          /* dx of the second */
-    is_predicted(four, "tp2", 2, f + g + UPDATE * params + BATCH * (DATA + LOADER));
+                     + group(SUM, BATCH * 16, 2),                          /* dx of the second */
+        wishes = group(GATHER, 2, 2);
+    is_predicted(four, "tp2", 2, f + g + wishes + UPDATE * params + BATCH * (DATA + LOADER));
     /* two such groups on two cores, which sum gradients beside: halves of both pairs, and the sums of half the batch */
     const double half = group(SUM, BATCH / 2 * 16, 2) * 2 + group(SUM, BATCH / 2 * 10, 2);
     is_predicted(four, "dp2,tp2", 2,
-                 2 * (f / 2 + UPDATE * params + BATCH / 2 * (DATA + LOADER)) + half +
+                 2 * (f / 2 + UPDATE * params + BATCH / 2 * (DATA + LOADER)) + half + wishes +
                      group(SUM, (size_t)params + GS_STATS, 2));
 }
 

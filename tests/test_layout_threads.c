@@ -3,9 +3,9 @@
 #include "tests/tiny_set.h"
 #include "tests/training.h"
 
-#include "train/layout/layout_cut.h"
 #include "train/layout/layout_parts.h"
 #include "train/layout/layout_plan.h"
+#include "train/rehearsal.h"
 #include "train/timeline/timeline.h"
 
 /* The collectives of units in a run: how many, and how many of them by a thread beside the worker. */
@@ -37,31 +37,29 @@ static counted of_a_run(const gs_settings *settings) {
     return c;
 }
 
-/* The same of the list of calls that a prediction adds up. */
+/* The same of the rehearsal that a prediction adds up. */
 static counted of_the_prediction(const gs_settings *s) {
     gs_memory_plan memory;
-    gs_model *plan, *part = NULL;
-    gs_layout_calls list = {0};
+    gs_model *plan;
+    gs_rehearsal r;
     counted c = {0, 0};
     const int workers = gs_devices_count(s->devices);
     gs_settings settled = *s;
     assert_ok(gs_layout_settled(&settled, workers, &memory, &plan));
-    if (memory.settings.tensor > 1) assert_ok(gs_layout_part(&memory.settings, plan, 0, &part));
-    const gs_layout_step step = {.settings = &memory.settings,
-                                 .devices = s->devices,
-                                 .layout = gs_layout_of(&memory.settings, workers),
-                                 .part = part ? part : plan,
-                                 .samples = 8,
-                                 .passes = 1};
-    assert_ok(gs_layout_calls_of_step(&step, NULL, &list));
-    for (size_t i = 0; i < list.count; i++) {
-        const gs_operation made = list.call[i].operation;
+    settled = memory.settings;
+    settled.devices = s->devices;
+    assert_ok(gs_rehearsal_create(&settled, plan->in, gs_model_answers(plan), workers, 0, &r));
+    bool in_job = false;
+    for (size_t i = 0; i < r.items; i++) {
+        const gs_operation made = r.item[i].key.call.operation;
+        if (r.item[i].what == GS_REHEARSED_ASK || r.item[i].what == GS_REHEARSED_NOTE)
+            in_job = r.item[i].what == GS_REHEARSED_ASK;
+        if (r.item[i].what != GS_REHEARSED_CALL || r.item[i].axis != GS_DP) continue;
         if (made != GS_ALL_GATHER && made != GS_REDUCE_SCATTER) continue;
         c.all++;
-        c.beside += list.call[i].when == GS_CALL_BESIDE;
+        c.beside += in_job;
     }
-    gs_layout_calls_free(&list);
-    gs_model_free(part);
+    gs_rehearsal_free(&r);
     gs_model_free(plan);
     gs_memory_plan_free(&memory);
     return c;
@@ -109,9 +107,9 @@ TEST(a_call_of_a_thread_is_measured_by_itself) {
     gs_layout_parts *p = plan.parts;
     const size_t before = p->calls_known;
     gs_layout_call call = {
-        .operation = GS_ALL_GATHER, .ranks = 2, .whole = true, .floats = 12346, .times = 1};
+        .operation = GS_ALL_GATHER, .ranks = 2, .whole = true, .floats = 12346};
     for (int i = 0; i < 4; i++) {
-        call.when = i % 2 ? GS_CALL_BESIDE : GS_CALL_AFTER;
+        call.beside = i % 2;
         assert_ok(p->source->call(p, &call, &seconds));
         assert_true(seconds > 0);
         assert_int_equal(p->calls_known, before + (i < 2 ? i + 1 : 2));

@@ -44,6 +44,7 @@ static inline double gs_rehearsed_flops(const gs_layer *l) {
 typedef struct gs_rehearsal {
     gs_rehearsed_item *item;
     size_t items, room;
+    double sent; /* bytes, as a run counts them */
     bool beside; /* there is a thread beside the worker */
     bool on;     /* it is written down now */
     gs_status failed;

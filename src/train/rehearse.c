@@ -52,12 +52,13 @@ static gs_status rehearse_weights(gs_worker *w) {
 static gs_status rehearse_step(gs_worker *w, uint64_t done) {
     gs_score unused;
     w->step = w->schedule.done = done;
+    w->in_step = true;
     gs_loader_free(w->loader);
     w->loader = NULL;
     GS_TRY(gs_loader_create_dry(&w->schedule, gs_has_stages(w) || w->rehearsal, &w->loader));
-    if (!w->strategy->apart) return w->strategy->step(w, &unused);
-    GS_TRY(gs_gradient(w));
-    return gs_update(w, 1);
+    gs_status status = w->strategy->apart ? gs_gradient(w) : w->strategy->step(w, &unused);
+    w->in_step = false;
+    return w->strategy->apart && status == GS_OK ? gs_update(w, 1) : status;
 }
 
 /* A step and a test leave pages of what is offloaded to those that follow: what can follow them does so here, too. */
@@ -106,6 +107,7 @@ gs_status gs_rehearsal_create(const gs_settings *settings, gs_shape in, int answ
     char device[48];
     gs_rehearsal_begin(out);
     s.rehearses = true;
+    s.begin = NULL;
     GS_TRY(gs_devices_name(s.devices, rank % gs_devices_count(s.devices), device));
     GS_TRY(gs_comm_dry_create(rank, workers, &out->comm, &comm));
     gs_status status = gs_worker_create(&w, &s, device, comm, 1, GS_NOT_SCALED, &set, &set);
@@ -114,6 +116,7 @@ gs_status gs_rehearsal_create(const gs_settings *settings, gs_shape in, int answ
         status = gs_prepare_steps(&w);
         out->on = true;
         if (status == GS_OK) status = rehearse_step(&w, 0);
+        out->sent = w.measured.sent;
         gs_worker_free(&w);
     }
     gs_comm_free(comm);

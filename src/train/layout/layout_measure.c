@@ -201,7 +201,7 @@ static gs_status allocate(caller *c) {
     c->mine = calloc(floats + 1, sizeof(float));
     c->of_all = calloc(floats + 1, sizeof(float)); /* sums of 0 stay 0 */
     if (!c->mine || !c->of_all) return gs_fail(GS_E_MEMORY, "no memory for messages of %zu floats", floats);
-    if (call->when == GS_CALL_BESIDE) GS_TRY(gs_jobs_create(1, &c->jobs));
+    if (call->beside) GS_TRY(gs_jobs_create(1, &c->jobs));
     if (call->scheme) return gs_sync_create_wire(call->scheme, c->group, array, &c->sync);
     if (!call->pieces) return GS_OK;
     GS_TRY(gs_device_open("cpu", 1, &c->device));
@@ -246,7 +246,7 @@ static gs_status make_calls(void *context, int rank, gs_comm **comm) {
 static bool same(const gs_layout_call *a, const gs_layout_call *b) {
     return a->scheme == b->scheme && a->operation == b->operation && a->ranks == b->ranks &&
            a->whole == b->whole && a->floats == b->floats && a->pieces == b->pieces &&
-           (a->when == GS_CALL_BESIDE) == (b->when == GS_CALL_BESIDE);
+           a->beside == b->beside;
 }
 
 /* Of a longer call FLOATS_MOST floats are measured, and each of its floats is taken to cost as much. */

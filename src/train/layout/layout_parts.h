@@ -1,9 +1,8 @@
 /* The parts of which the time of a layout's step is made (layout_plan.h), each measured here: what layers take, and
  * what one call between workers takes.
  *
- *     layout_calls.c     which calls a step makes, with their sizes
  *     layout_measure.c   how long each takes, and how long layers take
- *     layout_predict.c   what that comes to
+ *     layout_predict.c   what that comes to: which layers and calls a step has a rehearsal says (train/rehearsal.h)
  *
  * Everything is measured while as many cores are busy as in a run: layers by min(N, C / t) of the N workers at once
  * (t threads each, on C cores), calls by all N of them, in as many groups as the run has, with its schemes, its --link,
@@ -22,15 +21,6 @@
 
 /* ---- calls between workers ---- */
 
-/* When a step makes it. */
-typedef enum gs_call_when {
-    GS_CALL_FORWARD,  /* in each pass, within forward */
-    GS_CALL_BACKWARD, /* in each pass, within backward */
-    GS_CALL_BESIDE,   /* while layers compute, by a thread beside the worker */
-    GS_CALL_AFTER,    /* after backward */
-    GS_CALL_WHENS
-} gs_call_when;
-
 typedef struct gs_layout_call {
     const gs_sync_scheme *scheme; /* an all-reduce by this scheme; NULL: a collective of comm.h */
     /* That collective: GS_ALL_REDUCE, GS_REDUCE_SCATTER, GS_ALL_GATHER; GS_SEND: a message to the next rank, and one
@@ -40,43 +30,8 @@ typedef struct gs_layout_call {
     bool whole;    /* on the comm of all workers; else on a part of that (comm/split.h) */
     size_t floats; /* of the array of all ranks, or of the message */
     size_t pieces; /* with --sequence: samples, in each of which a rank's tokens are one run; else 0 */
-    gs_call_when when;
-    double times; /* how often: in a pass, if within forward or backward; else in a step */
+    bool beside;   /* made by a thread beside the worker, which takes longer */
 } gs_layout_call;
-
-typedef struct gs_layout_calls {
-    gs_layout_call *call;
-    size_t count, room;
-} gs_layout_calls;
-
-void gs_layout_calls_free(gs_layout_calls *);
-
-/* What the calls depend on. */
-typedef struct gs_layout_step {
-    const gs_settings *settings; /* settled */
-    const char *devices;         /* of all workers */
-    gs_layout layout;
-    const gs_model *part; /* the plan of what a worker of a tensor group has; without one, of the model */
-    size_t samples;       /* in a pass */
-    int passes;           /* that a worker makes in a step */
-    bool halves;          /* stages send 16 bits, where layers have them (layer/memory/halves.h) */
-} gs_layout_step;
-
-/* Bytes between a run of a pipeline and the next one, of so many samples. */
-size_t gs_layout_between(const gs_layout_step *, const gs_pipeline_worker *stage, int run, size_t samples);
-
-/* Add those of a layer and of the layers in it, in a pass. GS_E_MEMORY. */
-gs_status gs_layout_calls_of_layer(const gs_layout_step *, gs_layer *, gs_layout_calls *);
-
-/* Add those of a run of layers: messages to and from its neighbours, in a pass. GS_E_MEMORY. */
-gs_status gs_layout_calls_of_run(const gs_layout_step *, const gs_pipeline_worker *stage, int run,
-                                 gs_layout_calls *);
-
-/* Add those of a step besides. stage: of a pipeline; else NULL. GS_E_MEMORY. */
-gs_status gs_layout_calls_of_step(const gs_layout_step *, const gs_pipeline_worker *stage, gs_layout_calls *);
-
-/* Do workers meet in each layer, so that all wait for the slowest there? */
-bool gs_layout_meets_in_layers(const gs_layout_step *);
 
 /* ---- the parts ---- */
 
@@ -97,8 +52,7 @@ typedef struct gs_layout_times {
     gs_layer_times times;
 } gs_layout_times;
 
-/* What a call takes, however often it is made. `when` matters only in that a call by a thread beside the worker takes
- * longer. */
+/* What a call takes. */
 typedef struct gs_layout_known {
     gs_layout_call call;
     double seconds;
