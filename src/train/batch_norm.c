@@ -154,14 +154,11 @@ static gs_status sum_over_workers(void *worker, double *numbers, size_t count) {
     return gs_comm_all_reduce(w->groups.comm[GS_DP], numbers, count, GS_F64, GS_SUM);
 }
 
-bool gs_batch_norm_would_be_shared(const gs_settings *s, const gs_layer *net, int replicas) {
-    if (s->batch_norm.over != GS_BATCH_NORM_GLOBAL || gs_strategy_of(s)->apart) return false;
-    if (replicas == 1 && !s->exact) return false; /* its virtual shards are several even then */
-    return gs_layer_of_batch(net);
-}
-
 bool gs_batch_norm_is_shared(const gs_worker *w) {
-    return gs_batch_norm_would_be_shared(w->settings, w->model->net, w->groups.layout.dp);
+    const gs_settings *s = w->settings;
+    if (s->batch_norm.over != GS_BATCH_NORM_GLOBAL || w->strategy->apart) return false;
+    if (w->groups.layout.dp == 1 && !s->exact) return false; /* its virtual shards are several even then */
+    return gs_layer_of_batch(w->model->net);
 }
 
 void gs_batch_norm_begin(gs_worker *w, gs_pass *pass) {

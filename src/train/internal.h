@@ -147,8 +147,6 @@ gs_status gs_largest_piece(const gs_settings *, gs_shape in, size_t *most);
 
 /* Do its passes share statistics with other workers, or parts? */
 bool gs_batch_norm_is_shared(const gs_worker *);
-/* The same, before there are workers: of settled settings, and the model that each of so many replicas has. */
-bool gs_batch_norm_would_be_shared(const gs_settings *, const gs_layer *net, int replicas);
 
 /* What a pass of this worker needs for batch_norm. */
 void gs_batch_norm_begin(gs_worker *, gs_pass *);

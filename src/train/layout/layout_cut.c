@@ -6,30 +6,7 @@
 #include "core/text.h"
 #include "train/internal.h"
 #include "train/layout/layout_plan.h"
-
-gs_status gs_layout_cut_create(const gs_settings *s, const gs_model *plan, int workers, int rank,
-                               gs_layout_cut **out) {
-    gs_layout_cut *in = calloc(1, sizeof *in);
-    *out = NULL;
-    if (!in) return gs_fail(GS_E_MEMORY, "no memory to cut a model");
-    const gs_layout l = gs_layout_of(s, workers);
-    in->worker = (gs_worker){.settings = s, .groups.layout = l, .model = (gs_model *)(uintptr_t)plan};
-    in->worker.schedule.mine = gs_parts_of(s, workers) / l.dp;
-    in->worker.schedule.passes = gs_passes(s);
-    gs_status status = gs_holding_plan(&in->worker, rank, &in->worker.holding);
-    in->cut.own = &in->worker.holding;
-    if (status == GS_OK) status = gs_stage_cut(&in->worker, gs_place_of(&l, rank).stage, &in->cut);
-    if (status == GS_OK)
-        *out = in;
-    else
-        gs_layout_cut_free(in);
-    return status;
-}
-
-void gs_layout_cut_free(gs_layout_cut *in) {
-    if (in) gs_holding_free(&in->worker.holding);
-    free(in);
-}
+#include "train/tensor/tensor.h"
 
 gs_status gs_layout_part(const gs_settings *s, const gs_model *plan, int rank, gs_model **part) {
     const gs_model_wishes wishes = {.text = s->model, .in = plan->in, .tensor = gs_tensor_group_of(s, rank)};
@@ -37,22 +14,28 @@ gs_status gs_layout_part(const gs_settings *s, const gs_model *plan, int rank, g
     return status == GS_E_SHAPE ? gs_fail(GS_E_USAGE, "%s", gs_message()) : status;
 }
 
-static void name_layers(const gs_pipeline_worker *p, char *text, size_t size) {
+static void name_layers(const gs_holding *own, char *text, size_t size) {
     *text = 0;
-    for (int c = 0; c < p->shape.chunks; c++) {
-        const int first = p->own->unit[c].begin, last = p->own->unit[c].end - 1;
+    for (int c = 0; c < own->count; c++) {
+        const int first = own->unit[c].begin, last = own->unit[c].end - 1;
         gs_append(text, size, first < last ? "%s%d-%d" : "%s%d", c > 0 ? "," : "", first, last);
     }
 }
 
+/* Of a worker as far as gs_holding_plan looks at it. */
 static gs_status share_of_stage(const gs_settings *s, const gs_model *plan, int workers, int rank,
                                 gs_layout_share *out) {
-    gs_layout_cut *in;
-    GS_TRY(gs_layout_cut_create(s, plan, workers, rank, &in));
-    out->params = in->cut.own->params;
-    name_layers(&in->cut, out->layers, sizeof out->layers);
-    gs_layout_cut_free(in);
-    return GS_OK;
+    const gs_layout l = gs_layout_of(s, workers);
+    gs_worker w = {.settings = s, .groups.layout = l, .model = (gs_model *)(uintptr_t)plan};
+    w.schedule.mine = gs_parts_of(s, workers) / l.dp;
+    w.schedule.passes = gs_passes(s);
+    const gs_status status = gs_holding_plan(&w, rank, &w.holding);
+    if (status == GS_OK) {
+        out->params = w.holding.params;
+        name_layers(&w.holding, out->layers, sizeof out->layers);
+    }
+    gs_holding_free(&w.holding);
+    return status;
 }
 
 gs_status gs_layout_share_of(const gs_settings *s, const gs_model *plan, int workers, int rank,

@@ -77,13 +77,6 @@ gs_status gs_stage_cut(const gs_worker *, int stage, gs_pipeline_worker *);
 gs_status gs_stage_create(gs_worker *, gs_pipeline_worker *);
 void gs_stage_free(gs_worker *, gs_pipeline_worker *);
 
-/* Would the stages of a pipeline send each other 16 bits (layer/memory/halves.h), which are those ranks, on these
- * devices in turns? GS_E_USAGE: a bad list. */
-typedef struct gs_rank_range {
-    int first, end, step;
-} gs_rank_range;
-gs_status gs_stage_would_halve(const gs_settings *, const char *devices, gs_rank_range, bool *halves);
-
 /* The table that two runs use, in one of this worker's arrays. */
 static inline gs_mem gs_stage_table(const gs_pipeline_worker *p, gs_mem array) {
     const gs_held_unit *u = p->own->unit;

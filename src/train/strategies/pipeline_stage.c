@@ -189,27 +189,26 @@ static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
     return gs_order_create(w, p->own->counts + GS_STATS);
 }
 
-gs_status gs_stage_would_halve(const gs_settings *s, const char *devices, gs_rank_range ranks, bool *halves) {
-    const int count = gs_devices_count(devices);
+/* In a rehearsal there is nobody to ask: what the devices are called says it. */
+static gs_status find_halves(const gs_worker *w, bool *halves) {
+    const char *devices = w->settings->devices;
+    const int each = w->groups.layout.dp * w->groups.layout.tp, count = gs_devices_count(devices);
     char name[48];
-    *halves = s->precision != GS_PRECISION_F32;
-    for (int r = ranks.first; r < ranks.end && *halves; r += ranks.step) {
+    *halves = true;
+    for (int r = w->comm->rank % each; r < w->comm->size && *halves; r += each) {
         GS_TRY(gs_devices_name(devices, r % count, name));
         *halves = strcmp(name, "cpu") != 0;
     }
     return GS_OK;
 }
 
-/* Do all devices of this pipeline have activations in 16 bits, so that messages have? A rehearsal has nobody to ask. */
+/* Do all devices of this pipeline have activations in 16 bits, so that messages have? */
 static gs_status agree_on_halves(const gs_worker *w) {
     const gs_device *d = w->device;
-    const int each = w->groups.layout.dp * w->groups.layout.tp;
     int64_t all = d->ops->narrow != NULL;
     bool *halves = &w->model->net->half_ends;
     if (d->precision == GS_PRECISION_F32) return GS_OK;
-    if (w->settings->rehearses)
-        return gs_stage_would_halve(w->settings, w->settings->devices,
-                                    (gs_rank_range){w->comm->rank % each, w->comm->size, each}, halves);
+    if (w->settings->rehearses) return find_halves(w, halves);
     GS_TRY(gs_comm_all_reduce(w->groups.comm[GS_PP], &all, 1, GS_I64, GS_MIN));
     *halves = all != 0;
     return GS_OK;

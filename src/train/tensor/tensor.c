@@ -47,16 +47,13 @@ struct gs_tensor_worker {
 
 /* ---- the sum in a group ---- */
 
-bool gs_tensor_part_needs_order(const gs_model *m, int replicas) {
+bool gs_tensor_needs_order(const gs_worker *w) {
+    const gs_model *m = w->model;
     bool equal = true;
     for (int i = 0; i < m->param_count && m->undivided; i++)
         for (int r = 0; r < m->tensor.size; r++)
             equal &= gs_tensor_count(m->param[i], r, m->tensor.size) == m->param[i]->count;
-    return !equal && replicas > 2;
-}
-
-bool gs_tensor_needs_order(const gs_worker *w) {
-    return gs_tensor_part_needs_order(w->model, w->groups.layout.dp);
+    return !equal && w->groups.layout.dp > 2;
 }
 
 /* A ring sends least; recursive doubling adds neighbours first, and all elements in one order. */
@@ -210,7 +207,7 @@ gs_status gs_tensor_check(const gs_settings *s) {
     return s->tensor > 1 ? check_devices(s) : GS_OK;
 }
 
-gs_status gs_tensor_check_part(const gs_settings *s, const gs_model *part) {
+static gs_status check_part(const gs_settings *s, const gs_model *part) {
     if (!s->sequence || gs_layer_vocabulary(part->net) > 0) return GS_OK;
     return gs_fail(GS_E_USAGE,
                    "--sequence: the model takes no sequences; wanted one that begins with embedding");
@@ -222,7 +219,7 @@ static gs_status check_model(const gs_settings *s, gs_shape in) {
         NULL, &(gs_model_wishes){.text = s->model, .in = in, .tensor = gs_tensor_group_of(s, 0)}, &plan);
     if (status != GS_OK) return gs_fail(status == GS_E_SHAPE ? GS_E_USAGE : status, "%s", gs_message());
     const int divided = gs_tensor_divided(plan->net);
-    const gs_status sequences = gs_tensor_check_part(s, plan);
+    const gs_status sequences = check_part(s, plan);
     gs_model_free(plan);
     GS_TRY(sequences);
     if (divided > 0) return GS_OK;

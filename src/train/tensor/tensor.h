@@ -15,7 +15,6 @@ gs_tensor_group gs_tensor_group_of(const gs_settings *, int rank);
  * group's parts are not of one size, what all of it hold lies at another place on each of them; but its sums must have
  * the same bits. Of two replicas any sum has. */
 bool gs_tensor_needs_order(const gs_worker *);
-bool gs_tensor_part_needs_order(const gs_model *part, int replicas);
 
 /* ---- sequence.c ---- */
 
@@ -42,6 +41,3 @@ void gs_tensor_tell(const gs_worker *, gs_result *);
 /* GS_E_USAGE: --tensor or --sequence with settings, workers or a set that do not go with it. */
 gs_status gs_tensor_check(const gs_settings *);
 gs_status gs_tensor_check_workers(const gs_settings *, const gs_dataset *train_set, int workers);
-
-/* GS_E_USAGE: --sequence, and the model, of which this is a part, takes no sequences. */
-gs_status gs_tensor_check_part(const gs_settings *, const gs_model *part);

@@ -57,18 +57,8 @@ static bool has_passes(const gs_worker *w) {
 
 /* Between jobs the worker must make no collective of its own, nor may its layers; and where its device has memory of
  * its own, no thread but the worker's may call it. */
-static bool may_have_thread(bool host_memory, bool shared_statistics, bool in_group) {
-    return host_memory && !shared_statistics && !in_group;
-}
-
 static bool has_thread(const gs_worker *w) {
-    return may_have_thread(w->device->ops->host_memory != NULL, gs_batch_norm_is_shared(w),
-                           w->tensor != NULL);
-}
-
-bool gs_zero_would_have_thread(const gs_settings *s, const char *devices, const gs_layer *net, int replicas) {
-    return may_have_thread(gs_devices_are_cpu(devices), gs_batch_norm_would_be_shared(s, net, replicas),
-                           s->tensor > 1);
+    return w->device->ops->host_memory && !gs_batch_norm_is_shared(w) && !w->tensor;
 }
 
 /* In a pipeline: room for the parts of all replicas, of a run and its rest, which is less than a float of each. */

@@ -97,13 +97,6 @@ static inline gs_mem gs_zero_gradients_of(const gs_zero *z, int unit) {
     return z->stage > 1 ? z->unit[unit].window->gradients : gs_at(z->own->gradients, z->own->unit[unit].at);
 }
 
-/* ---- zero.c ---- */
-
-/* Would workers of such a run make the collectives of stages 2 and 3 by a thread beside them (core/jobs.h), so that
- * they lie behind layers? What training asks of a worker, this asks of settled settings: for predictions. Where only
- * some of the devices would, it says no, since the others wait. net: the model that a worker has. */
-bool gs_zero_would_have_thread(const gs_settings *, const char *devices, const gs_layer *net, int replicas);
-
 /* ---- zero_sums.c: what goes between workers ---- */
 
 /* Of a unit: all parts of the weights -> the whole; all gradients -> this worker's part of their sum. As jobs: */
