@@ -108,5 +108,4 @@ static void describe(const gs_settings *s, char *text, size_t size) {
 const gs_strategy gs_strategy_synchronous = {.name = "synchronous",
                                              .option = "--sync SCHEME",
                                              .describe = describe,
-                                             .reduces = true,
                                              .step = synchronous_step};

@@ -49,7 +49,7 @@ const gs_strategy *gs_strategy_of(const gs_settings *s) {
 }
 
 const gs_reducer *gs_reducer_of(const gs_settings *s) {
-    if (!gs_strategy_of(s)->reduces) return NULL;
+    if (gs_strategy_of(s)->apart) return NULL;
     return s->zero ? &gs_reducer_zero : &gs_reducer_all_reduce;
 }
 

@@ -13,7 +13,7 @@
  *     diverged.c    is the loss still a number?
  *     result.h      what a step, an epoch and a run report
  *     prepare.c     before a run: its files, its data sets, and what can be checked without a worker
- *     rehearse.c    a run without computing, to know its memory
+ *     rehearse.c    a run without computing, to know its memory; what it asks a rank to do (rehearsal.h)
  *     memory/       that memory by kind, what would save some, and a limit (memory/memory.h)
  *     settings.c    which settings are allowed, and which go together
  *     rates.c       the learning rates that they make

@@ -14,34 +14,27 @@
  *               and where batch_norm has statistics of all. Replicas that meet in the sum, each on a core of its own,
  *               take as long as the one whose core is the slowest. Where passes differ in size, f is their mean
  *     c         how many threads take turns on a core: N t / C; or workers on an OpenCL device, if they are more; or 1
- *     g         seconds of a pass: what a tensor group sums and gathers (gs_tensor_calls), batch_norm's sums over
- *               replicas, and messages between stages, of which sender and receiver each have half an exchange. Each
- *               call is measured, of that size, by all N workers at once (layout_parts.h)
+ *     g         seconds of a pass: what a tensor group sums and gathers, batch_norm's sums over replicas, and messages
+ *               between stages, of which sender and receiver each have half an exchange. Each call is measured, of that
+ *               size, by all N workers at once (layout_parts.h). Which there are a rehearsal of the step says
+ *               (train/rehearsal.h)
  *     V         the instructions of the schedule in virtual time (pipeline/virtual_time.h), with each stage's own f + g
  *     f_s       of stage s: where cores are fewer than workers, the work of all stages bounds the step
  *     sums      of gradients over the replicas, in the way of the layout: an all-reduce; or reduce-scatters and
  *               all-gathers of ZeRO's units. Measured as g is. --zero 2 makes the former in each pass, --zero 3 both,
  *               by a thread beside the worker while layers compute. Where that thread has a core (N (t + 1) <= C),
  *               only what is longer than m f counts; else all of it, since it takes a core from a worker. A worker
- *               without that thread (on OpenCL, in a tensor group, with statistics of all: gs_zero_would_have_thread)
- *               makes them itself: all counts
+ *               without that thread (on OpenCL, in a tensor group, with statistics of all) makes them itself: all counts
  *     update    seconds a parameter, measured, times the worker's, with ZeRO a D-th of them
  *     data      B / D times the seconds that a sample takes to the device, and, where the loader's thread has no core
  *               of its own, to load
  *
- *     sent      of the worker that sends most, bytes:
- *               - 2 (D - 1) / D W for gradients of W bytes; three halves of that with --zero 3; log2(D) W where sums
- *                 have a fixed order and there is no --zero
- *               - B / D samples of activations to the next stage, and of their gradients to the one before, of 4 bytes
- *                 a number, or 2 where they lie in 16 bits (layer/memory/halves.h)
- *               - 2 (T - 1) / T times (with --exact log2(T) times) what a group sums: y of each pair, and dx if a layer
- *                 before it learns; with --sequence what gs_tensor_calls lists
- *               - a table that two stages share, to and fro
+ *     sent      of the worker that sends most, bytes: as the rehearsed step counts them, and a run
  *
  *     memory    of the worker that needs most, on its device: each layout is rehearsed (memory/memory.h)
  *
- * Not in it: messages of a few numbers (the score, wishes to stop); the wait for a worker that is late once in a step;
- * a group's sums in the forward that --recompute runs again; copies to the host from devices with memory of their own.
+ * Not in it: barriers; the wait for a worker that is late once in a step; copies to the host from devices with memory of
+ * their own.
  * `gradsum layout --run` shows how far the formulas are from what runs take.
  */
 #pragma once

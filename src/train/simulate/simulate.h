@@ -4,16 +4,15 @@
  *
  *     compute          each layer's forward and backward, and the update: measured here with a few steps of one worker
  *                      on one core, or FLOPs / --flops (the update then takes no time)
- *     messages         the schemes' own: their code is run once for each rank, with a comm that writes down what it is
- *                      asked to send and receive (comm/virtual/list.h). The lists are executed in virtual time over
- *                      the links of --link and --inside (comm/virtual/play.h)
+ *     messages         training's own: a step is rehearsed (train/rehearsal.h), once for each stage and part, which
+ *                      says what is summed and sent, and when. The code of each scheme and collective is run once for
+ *                      each rank, with a comm that writes down its messages (comm/virtual/list.h). The lists are
+ *                      executed in virtual time over the links of --link and --inside (comm/virtual/play.h)
  *     additions        gamma a byte: measured here, or given
  *     pauses           --jitter, of the same workers in the same steps as in `train`
  *
- * A step is that of train/step.c: with --bucket the sums begin while backward still runs (overlap.h), one after the
- * other. With --layout it is that of zero/zero.c, whose stages 2 and 3 sum and gather while a worker computes,
- * tensor/tensor.c and strategies/pipeline.c, with their messages. Each worker of a tensor group has as much as the
- * first one, as if all parts were of one size.
+ * A step is a run's own, with --bucket, --zero, --layout and the sums of batch_norm. The replicas of a part do what the
+ * first one does, which has as many samples as any.
  *
  * Batches grow with the workers: each computes the same number of samples, however many workers there are.
  *

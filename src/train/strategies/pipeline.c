@@ -221,7 +221,6 @@ const gs_strategy gs_strategy_pipeline = {
     .check = check,
     .check_workers = check_workers,
     .describe = describe,
-    .reduces = true,
     .create = create,
     .step = step,
     .score = gs_stage_score,
