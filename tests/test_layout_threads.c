@@ -106,8 +106,7 @@ TEST(a_call_of_a_thread_is_measured_by_itself) {
     assert_ok(gs_layout_plan_create(&s, "cpu,cpu", 2, NULL, NULL, &plan));
     gs_layout_parts *p = plan.parts;
     const size_t before = p->calls_known;
-    gs_layout_call call = {
-        .operation = GS_ALL_GATHER, .ranks = 2, .whole = true, .floats = 12346};
+    gs_layout_call call = {.operation = GS_ALL_GATHER, .ranks = 2, .whole = true, .floats = 12346};
     for (int i = 0; i < 4; i++) {
         call.beside = i % 2;
         assert_ok(p->source->call(p, &call, &seconds));

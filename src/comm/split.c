@@ -91,7 +91,8 @@ static gs_status create(gs_comm *parent, const int *list, int first, int apart, 
     *out = NULL;
     if (!s) return gs_fail(GS_E_MEMORY, "no memory for a part of %d ranks", size);
     s->parent = parent;
-    s->comm = (gs_comm){parent->ops->dry ? &transport_dry_split : &transport_split, -1, size, parent->timeout, s};
+    s->comm =
+        (gs_comm){parent->ops->dry ? &transport_dry_split : &transport_split, -1, size, parent->timeout, s};
     for (int r = 0; r < size; r++) {
         s->member[r] = list ? list[r] : first + r * apart;
         if (s->member[r] == parent->rank) s->comm.rank = r;

@@ -28,7 +28,8 @@ gs_status gs_jobs_create(int room, gs_jobs **out);
  * before it, 0 for all. */
 typedef struct gs_jobs_watch {
     void *context;
-    void (*asked)(void *context), (*done)(void *context, uint64_t ticket), (*awaited)(void *context, uint64_t ticket);
+    void (*asked)(void *context), (*done)(void *context, uint64_t ticket),
+        (*awaited)(void *context, uint64_t ticket);
 } gs_jobs_watch;
 
 /* Without a thread: a job is done when it is given. watch must live as long. GS_E_MEMORY. */

@@ -23,7 +23,7 @@ typedef struct gs_groups {
     gs_layout layout;
     gs_place place;         /* of this worker */
     gs_comm *comm[GS_AXES]; /* this worker's rank in it is its place on that axis */
-    bool met; /* the others are there. Else, in a warm-up, layers sum nothing in GS_TP */
+    bool met;               /* the others are there. Else, in a warm-up, layers sum nothing in GS_TP */
 } gs_groups;
 
 /* Where there are only replicas, GS_DP is the comm of the world, whose collectives may be a transport's own. Else it is

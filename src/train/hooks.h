@@ -36,7 +36,8 @@ typedef struct gs_hook {
     void (*free)(gs_worker *); /* after all else of the worker, even if nothing was made */
 } gs_hook;
 
-extern const gs_hook gs_hook_rehearsal, gs_hook_digest, gs_hook_carry, gs_hook_verify, gs_hook_divergence, gs_hook_checkpoints;
+extern const gs_hook gs_hook_rehearsal, gs_hook_digest, gs_hook_carry, gs_hook_verify, gs_hook_divergence,
+    gs_hook_checkpoints;
 
 /* In this order, then NULL. */
 extern const gs_hook *const gs_hooks[];

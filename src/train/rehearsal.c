@@ -97,8 +97,8 @@ static void done(void *context, uint64_t ticket) {
 }
 
 static void awaited(void *context, uint64_t ticket) {
-    (void)add(context, (gs_rehearsed_item){.what = ticket ? GS_REHEARSED_AWAIT : GS_REHEARSED_JOIN,
-                                           .ticket = ticket});
+    (void)add(context,
+              (gs_rehearsed_item){.what = ticket ? GS_REHEARSED_AWAIT : GS_REHEARSED_JOIN, .ticket = ticket});
 }
 
 /* ---- begin, free ---- */

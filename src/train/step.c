@@ -105,7 +105,5 @@ static void describe(const gs_settings *s, char *text, size_t size) {
     snprintf(text, size, "gradients summed by %s", s->sync);
 }
 
-const gs_strategy gs_strategy_synchronous = {.name = "synchronous",
-                                             .option = "--sync SCHEME",
-                                             .describe = describe,
-                                             .step = synchronous_step};
+const gs_strategy gs_strategy_synchronous = {
+    .name = "synchronous", .option = "--sync SCHEME", .describe = describe, .step = synchronous_step};

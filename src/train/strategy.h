@@ -29,8 +29,8 @@ typedef struct gs_strategy {
     /* GS_E_USAGE: it does not work with so many workers, on this set. All find the same. NULL: it does. */
     gs_status (*check_workers)(const gs_settings *, const gs_dataset *train_set, int workers);
 
-    /* Between two steps the workers' weights differ, and gradients are not summed by worker->reducer. The score of a step is of this worker's part alone, and its `stop`
-     * says too that a worker has diverged. */
+    /* Between two steps the workers' weights differ, and gradients are not summed by worker->reducer. The score of a
+     * step is of this worker's part alone, and its `stop` says too that a worker has diverged. */
     bool apart;
 
     /* ---- training. All workers call all of them. But for step, any may be NULL ---- */

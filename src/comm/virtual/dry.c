@@ -23,7 +23,8 @@ static gs_status dry_collective(gs_comm *c, const gs_call *call, const void *in,
     return tell(c, c, call);
 }
 
-static gs_status dry_of_part(gs_comm *c, const gs_comm *part, const gs_call *call, const struct gs_sync *sum) {
+static gs_status dry_of_part(gs_comm *c, const gs_comm *part, const gs_call *call,
+                             const struct gs_sync *sum) {
     const gs_dry_watch *w = c->state;
     return sum ? w->summed(w->context, sum) : w->called(w->context, part, call);
 }

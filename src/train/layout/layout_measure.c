@@ -245,8 +245,7 @@ static gs_status make_calls(void *context, int rank, gs_comm **comm) {
 
 static bool same(const gs_layout_call *a, const gs_layout_call *b) {
     return a->scheme == b->scheme && a->operation == b->operation && a->ranks == b->ranks &&
-           a->whole == b->whole && a->floats == b->floats && a->pieces == b->pieces &&
-           a->beside == b->beside;
+           a->whole == b->whole && a->floats == b->floats && a->pieces == b->pieces && a->beside == b->beside;
 }
 
 /* Of a longer call FLOATS_MOST floats are measured, and each of its floats is taken to cost as much. */

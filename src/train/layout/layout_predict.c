@@ -69,8 +69,7 @@ static gs_layout_call call_of(const prediction *p, const gs_rehearsed_item *i, s
                            .ranks = i->key.ranks,
                            .whole = i->axis == GS_WORLD || (i->axis == GS_DP && l->tp == 1 && l->pp == 1),
                            .beside = beside};
-    call.floats =
-        i->key.scheme ? i->key.array.count : c->count * gs_type_size(c->type) / sizeof(float);
+    call.floats = i->key.scheme ? i->key.array.count : c->count * gs_type_size(c->type) / sizeof(float);
     if (c->operation == GS_ALL_GATHER || c->operation == GS_ALL_TO_ALL) call.floats *= (size_t)call.ranks;
     if (c->operation == GS_ALL_TO_ALL) call.operation = GS_REDUCE_SCATTER; /* with --exact: as many bytes */
     if (parts && !call.scheme) call.pieces = samples;
@@ -133,8 +132,7 @@ static gs_status add_items(prediction *p, const gs_rehearsal *r, stage *to) {
         if (i->what == GS_REHEARSED_NOTE) in_job = false;
         if (i->what == GS_REHEARSED_UPDATE) to->params += (double)i->params;
         if (i->what == GS_REHEARSED_LAYERS) GS_TRY(time_of_layers(p, i, meets, &seconds));
-        if (is_call(i))
-            GS_TRY(time_of_call(p, i, within ? layers_at(r, k)->samples : 0, in_job, &seconds));
+        if (is_call(i)) GS_TRY(time_of_call(p, i, within ? layers_at(r, k)->samples : 0, in_job, &seconds));
         *(i->what == GS_REHEARSED_LAYERS ? &to->layers
           : in_job                       ? &to->beside
           : within                       ? &to->calls

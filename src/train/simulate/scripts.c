@@ -89,11 +89,11 @@ static gs_status add_message(writer *w, const gs_call *message) {
     const gs_place mine = gs_place_of(&w->layout, w->rank);
     gs_place other = gs_place_of(&w->layout, message->root);
     other.replica = mine.replica;
-    return add(w, (gs_virtual_item){
-                      .what = message->operation == GS_SEND ? GS_VIRTUAL_SEND_ONE : GS_VIRTUAL_RECV_ONE,
-                      .base = gs_rank_at(&w->layout, other),
-                      .bytes = message->count,
-                      .kind = GS_SIM_MESSAGE});
+    return add(w, (gs_virtual_item){.what = message->operation == GS_SEND ? GS_VIRTUAL_SEND_ONE
+                                                                          : GS_VIRTUAL_RECV_ONE,
+                                    .base = gs_rank_at(&w->layout, other),
+                                    .bytes = message->count,
+                                    .kind = GS_SIM_MESSAGE});
 }
 
 /* ---- a worker ---- */

@@ -62,9 +62,9 @@ typedef struct gs_pipeline_worker {
         *own;        /* the worker's: a unit for each chunk, then the counts behind the gradients' state */
     gs_input *input; /* [inputs]: samples and answers of micro-batch k in [k % inputs] */
     int inputs;
-    gs_piece *piece;         /* [m]: those of this step; n 0: an empty one */
-    int pieces;              /* how many the loader has */
-    float *whole;            /* of sums in the order of --exact: room for a part of the gradients */
+    gs_piece *piece; /* [m]: those of this step; n 0: an empty one */
+    int pieces;      /* how many the loader has */
+    float *whole;    /* of sums in the order of --exact: room for a part of the gradients */
     gs_stage_record record;
 } gs_pipeline_worker;
 
