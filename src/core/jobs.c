@@ -10,7 +10,8 @@ struct gs_jobs {
     pthread_cond_t changed;
     uint64_t given, done; /* under the lock, as all below */
     bool end;
-    const gs_jobs_watch *watch;
+    gs_jobs_told told; /* NULL: nobody is */
+    void *context;
     gs_error error;
     gs_job job[]; /* job n is at n % room */
 };
@@ -50,9 +51,10 @@ gs_status gs_jobs_create(int room, gs_jobs **out) {
     return gs_fail(GS_E_MEMORY, "cannot start a thread");
 }
 
-gs_status gs_jobs_create_watched(const gs_jobs_watch *watch, gs_jobs **out) {
+gs_status gs_jobs_create_dry(gs_jobs_told told, void *context, gs_jobs **out) {
     GS_TRY(gs_jobs_create(0, out));
-    (*out)->watch = watch;
+    (*out)->told = told;
+    (*out)->context = context;
     return GS_OK;
 }
 
@@ -78,17 +80,17 @@ static gs_status wait_until(gs_jobs *j, uint64_t ticket) {
     return gs_error_again(&j->error);
 }
 
-static gs_status do_watched(gs_jobs *j, const gs_job *job, uint64_t *ticket) {
-    j->watch->asked(j->watch->context);
+static gs_status do_dry(gs_jobs *j, const gs_job *job, uint64_t *ticket) {
+    j->told(j->context, GS_JOB_ASKED, ++j->given);
     GS_TRY(job->run(job->context, job));
-    j->watch->done(j->watch->context, ++j->given);
+    j->told(j->context, GS_JOB_DONE, j->given);
     if (ticket) *ticket = j->given;
     return GS_OK;
 }
 
 gs_status gs_jobs_give(gs_jobs *j, gs_job job, uint64_t *ticket) {
     if (ticket) *ticket = 0;
-    if (j->watch) return do_watched(j, &job, ticket);
+    if (j->told) return do_dry(j, &job, ticket);
     if (j->room == 0) return job.run(job.context, &job);
     pthread_mutex_lock(&j->lock);
     gs_status status = wait_until(j, j->given < j->room ? 0 : j->given - j->room + 1);
@@ -109,8 +111,8 @@ bool gs_jobs_is_done(gs_jobs *j, uint64_t ticket) {
 }
 
 gs_status gs_jobs_wait(gs_jobs *j, uint64_t ticket) {
-    if (j->watch && ticket > 0) j->watch->awaited(j->watch->context, ticket);
-    if (j->watch) return GS_OK;
+    if (j->told && ticket > 0) j->told(j->context, GS_JOB_AWAITED, ticket);
+    if (j->told) return GS_OK;
     pthread_mutex_lock(&j->lock);
     const gs_status status = wait_until(j, ticket);
     pthread_mutex_unlock(&j->lock);
@@ -118,7 +120,7 @@ gs_status gs_jobs_wait(gs_jobs *j, uint64_t ticket) {
 }
 
 gs_status gs_jobs_wait_for_all(gs_jobs *j) {
-    if (j->watch) j->watch->awaited(j->watch->context, 0);
-    if (j->watch) return GS_OK;
+    if (j->told) j->told(j->context, GS_JOB_AWAITED, 0);
+    if (j->told) return GS_OK;
     return gs_jobs_wait(j, j->given); /* only this thread gives any */
 }

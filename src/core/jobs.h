@@ -24,16 +24,11 @@ typedef struct gs_jobs gs_jobs;
  * called by its worker's thread alone (backend.h). GS_E_MEMORY: no memory, or no thread; *out is NULL then. */
 gs_status gs_jobs_create(int room, gs_jobs **out);
 
-/* What a rehearsal is told (train/rehearsal.h): a job is asked for; it is done; the owner waits for it, and for those
- * before it, 0 for all. */
-typedef struct gs_jobs_watch {
-    void *context;
-    void (*asked)(void *context), (*done)(void *context, uint64_t ticket),
-        (*awaited)(void *context, uint64_t ticket);
-} gs_jobs_watch;
-
-/* Without a thread: a job is done when it is given. watch must live as long. GS_E_MEMORY. */
-gs_status gs_jobs_create_watched(const gs_jobs_watch *, gs_jobs **out);
+/* Without a thread, for a rehearsal (train/rehearsal.h): a job is done when it is given. `told` hears of that, and of
+ * each wait, with the job's ticket; 0: for all. GS_E_MEMORY. */
+typedef enum gs_jobs_event { GS_JOB_ASKED, GS_JOB_DONE, GS_JOB_AWAITED } gs_jobs_event;
+typedef void (*gs_jobs_told)(void *context, gs_jobs_event, uint64_t ticket);
+gs_status gs_jobs_create_dry(gs_jobs_told, void *context, gs_jobs **out);
 
 /* Ends the thread after the job that it is at. NULL is allowed. */
 void gs_jobs_free(gs_jobs *);

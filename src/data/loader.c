@@ -32,10 +32,6 @@ struct gs_loader {
     const gs_loader_observer *observer; /* NULL: nobody watches */
 
     double waited; /* the worker's own */
-
-    bool dry, all; /* gs_loader_create_dry; all: no piece is left out */
-    gs_schedule_place at;
-    size_t known[2]; /* samples of the last pieces */
 };
 
 double gs_pace_through(gs_pace *p, double now, double bytes) {
@@ -77,10 +73,11 @@ static gs_status gather(gs_loader *l, const gs_piece *piece, uint64_t *epoch) {
 
 static void *loader_main(void *argument) {
     gs_loader *l = argument;
+    gs_schedule_place at = gs_schedule_begin(&l->schedule);
     gs_piece piece;
     uint64_t epoch = 0;
     pthread_mutex_lock(&l->lock);
-    while (gs_schedule_next(&l->schedule, &l->at, &piece) && wait_for_room(l)) {
+    while (gs_schedule_next(&l->schedule, &at, &piece) && wait_for_room(l)) {
         pthread_mutex_unlock(&l->lock);
         double bytes = (double)piece.n * (double)gs_sample_bytes(l->set);
         double start = gs_seconds();
@@ -102,20 +99,7 @@ static void *loader_main(void *argument) {
 
 /* ---- the worker's side ---- */
 
-/* taken: of this part. */
-static gs_status next_dry(gs_loader *l, const gs_loaded **next) {
-    gs_piece *p = &l->place[0].piece;
-    do
-        if (!gs_schedule_next(&l->schedule, &l->at, p)) gs_bug("gs_loader_next: the schedule is over");
-    while (!l->all && l->taken > 1 && !p->last && (p->n == l->known[0] || p->n == l->known[1]));
-    l->known[l->taken % 2] = p->n;
-    l->taken = p->last ? 0 : l->taken + 1;
-    *next = &l->place[0];
-    return GS_OK;
-}
-
 gs_status gs_loader_next(gs_loader *l, const gs_loaded **next) {
-    if (l->dry) return next_dry(l, next);
     pthread_mutex_lock(&l->lock);
     l->returned = l->taken;
     bool half = l->filled - l->returned <= l->places / 2;
@@ -170,27 +154,13 @@ static gs_status create(gs_loader *l) {
     return l->running ? GS_OK : gs_fail(GS_E_MEMORY, "cannot start a thread for the loader");
 }
 
-static gs_status allocate(const gs_schedule *schedule, gs_loader **out) {
-    gs_loader *l = *out = calloc(1, sizeof *l);
-    if (!l) return gs_fail(GS_E_MEMORY, "no memory for a loader");
-    l->schedule = *schedule;
-    l->at = gs_schedule_begin(schedule);
-    return GS_OK;
-}
-
-gs_status gs_loader_create_dry(const gs_schedule *schedule, bool all, gs_loader **out) {
-    GS_TRY(allocate(schedule, out));
-    (*out)->dry = true;
-    (*out)->all = all;
-    return GS_OK;
-}
-
 gs_status gs_loader_create(const gs_dataset *set, const gs_schedule *schedule, const gs_augment *augment,
                            uint64_t seed, double bytes_per_s, gs_loader **out) {
-    gs_loader *l;
     *out = NULL;
-    GS_TRY(allocate(schedule, &l));
+    gs_loader *l = calloc(1, sizeof *l);
+    if (!l) return gs_fail(GS_E_MEMORY, "no memory for a loader");
     l->set = set;
+    l->schedule = *schedule;
     if (augment) l->augment = *augment;
     l->seed = seed;
     l->pace.rate = bytes_per_s;
@@ -210,10 +180,7 @@ gs_status gs_loader_create(const gs_dataset *set, const gs_schedule *schedule, c
 }
 
 void gs_loader_free(gs_loader *l) {
-    if (!l || l->dry) {
-        free(l);
-        return;
-    }
+    if (!l) return;
     pthread_mutex_lock(&l->lock);
     l->quit = true;
     pthread_cond_signal(&l->wake_loader);

@@ -36,9 +36,6 @@ typedef struct gs_loaded {
  * changes). bytes_per_s: no faster than this (gs_pace); 0: as fast as it goes. GS_E_MEMORY. */
 gs_status gs_loader_create(const gs_dataset *set, const gs_schedule *, const gs_augment *, uint64_t seed,
                            double bytes_per_s, gs_loader **out);
-/* One without a thread, whose pieces have no inputs: for a rehearsal (train/rehearse.c). Unless all are wanted, a piece
- * as large as an earlier one of its part is left out, but for the second and the last. GS_E_MEMORY. */
-gs_status gs_loader_create_dry(const gs_schedule *, bool all, gs_loader **out);
 /* What it allocates for pieces of at most `most` samples. */
 size_t gs_loader_bytes(const gs_dataset *, size_t most);
 /* At any time, even while the loader waits for its pace; NULL is allowed. */

@@ -315,7 +315,7 @@ static gs_status put_tensor(gs_worker *w, int i, const float *own_part, size_t a
     const size_t bytes = gs_tensor_count(m->param[i], m->tensor.rank, m->tensor.size) * sizeof *own;
     if (floats == 0) return GS_OK;
     if (!own_part) GS_TRY(read_weights(m, at, bytes, own));
-    if (w->settings->rehearses) return GS_OK;
+    if (w->settings->rehearsal) return GS_OK;
     if (own_part) memcpy(own, own_part, bytes);
     GS_TRY(gs_comm_all_gather(w->groups.comm[GS_TP], own, all, floats, GS_F32));
     for (int r = 0; r < m->tensor.size && whole; r++) put_part(m, i, r, all + (size_t)r * floats, whole);
@@ -476,7 +476,7 @@ static bool has_all(const gs_worker *w) {
 static gs_status read_part(gs_worker *w, float *host) {
     gs_holding of;
     if (has_all(w)) return gs_model_read_weights(w->model, host);
-    if (w->settings->rehearses) return GS_OK;
+    if (w->settings->rehearsal) return GS_OK;
     for (int stage = 0; stage < w->groups.layout.pp; stage++) {
         const gs_place owner = {w->groups.place.replica, w->groups.place.part, stage};
         gs_status status = gs_holding_plan(w, gs_rank_at(&w->groups.layout, owner), &of);

@@ -9,7 +9,7 @@
 gs_status gs_order_create(gs_worker *w, size_t count) {
     gs_order *o = &w->order;
     o->leaves = w->schedule.mine;
-    o->dry = w->settings->rehearses;
+    o->dry = w->settings->rehearsal;
     for (int i = 0; 2 << i <= o->leaves; i++) {
         o->level[i] = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, count * sizeof(float));
         if (!o->level[i]) return gs_fail(GS_E_MEMORY, "--exact: no memory for a sum of %zu floats", count);

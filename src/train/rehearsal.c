@@ -4,6 +4,7 @@
 
 #include "core/memory.h"
 #include "train/hooks.h"
+#include "train/internal.h"
 
 static gs_status add(gs_rehearsal *r, gs_rehearsed_item item) {
     if (!r->on || r->failed != GS_OK) return r->failed;
@@ -86,38 +87,55 @@ static gs_status summed(void *context, const gs_sync *s) {
 
 /* ---- jobs ---- */
 
-static void asked(void *context) {
+static void told(void *context, gs_jobs_event event, uint64_t ticket) {
+    static const gs_rehearsed_what what[] = {[GS_JOB_ASKED] = GS_REHEARSED_ASK,
+                                             [GS_JOB_DONE] = GS_REHEARSED_NOTE,
+                                             [GS_JOB_AWAITED] = GS_REHEARSED_AWAIT};
     gs_rehearsal *r = context;
-    r->beside = true;
-    (void)add(r, (gs_rehearsed_item){.what = GS_REHEARSED_ASK});
+    r->beside |= event == GS_JOB_ASKED;
+    (void)add(r, (gs_rehearsed_item){.what = ticket ? what[event] : GS_REHEARSED_JOIN, .ticket = ticket});
 }
 
-static void done(void *context, uint64_t ticket) {
-    (void)add(context, (gs_rehearsed_item){.what = GS_REHEARSED_NOTE, .ticket = ticket});
+gs_status gs_worker_jobs(const gs_worker *w, int room, gs_jobs **out) {
+    gs_rehearsal *r = w->settings->rehearsal;
+    return r && room > 0 ? gs_jobs_create_dry(told, r, out) : gs_jobs_create(room, out);
 }
 
-static void awaited(void *context, uint64_t ticket) {
-    (void)add(context,
-              (gs_rehearsed_item){.what = ticket ? GS_REHEARSED_AWAIT : GS_REHEARSED_JOIN, .ticket = ticket});
+/* ---- the pieces of a step ---- */
+
+/* Of a piece that is as large as one of the two before it, and not the last of its part, a rehearsal for memory learns
+ * nothing: it is left out. In a pipeline each is a micro-batch. */
+gs_status gs_rehearsal_next(gs_worker *w, const gs_loaded **next) {
+    gs_rehearsal *r = w->settings->rehearsal;
+    gs_piece *p = &r->loaded.piece;
+    const bool all = r->writes || gs_has_stages(w);
+    do
+        if (!gs_schedule_next(&w->schedule, &r->at, p))
+            gs_bug("a rehearsal goes on beyond the end of the run");
+    while (!all && r->taken > 1 && !p->last && (p->n == r->known[0] || p->n == r->known[1]));
+    r->known[r->taken % 2] = p->n;
+    r->taken = p->last ? 0 : r->taken + 1;
+    *next = &r->loaded;
+    return GS_OK;
 }
 
 /* ---- begin, free ---- */
 
-void gs_rehearsal_begin(gs_rehearsal *r) {
-    *r = (gs_rehearsal){.layers = {r, before_layer, after_layer, NULL},
+void gs_rehearsal_begin(gs_rehearsal *r, bool writes) {
+    *r = (gs_rehearsal){.writes = writes,
+                        .layers = {r, before_layer, after_layer, NULL},
                         .updates = {r, before_update, after_update},
-                        .jobs = {r, asked, done, awaited},
                         .comm = {r, called, summed}};
 }
 
 static gs_status watch(const gs_worker *w, gs_layer *net) {
-    if (w->rehearsal) gs_layer_watch_begin(net, &w->rehearsal->layers);
+    gs_rehearsal *r = w->settings->rehearsal;
+    if (r && r->writes) gs_layer_watch_begin(net, &r->layers);
     return GS_OK;
 }
 
 void gs_rehearsal_watch(gs_rehearsal *r, gs_worker *w) {
     r->worker = w;
-    w->rehearsal = r;
     w->optimizer->watcher = &r->updates;
     (void)watch(w, w->model->net);
 }

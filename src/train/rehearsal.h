@@ -7,6 +7,7 @@
 
 #include "comm/virtual/dry.h"
 #include "core/jobs.h"
+#include "data/loader.h"
 #include "layer/watch.h"
 #include "train/groups.h"
 #include "train/simulate/lists.h"
@@ -47,13 +48,16 @@ typedef struct gs_rehearsal {
     size_t items, room;
     double sent; /* bytes, as a run counts them */
     bool beside; /* there is a thread beside the worker */
-    bool on;     /* it is written down now */
+    bool writes; /* it writes down what is asked; else it is a rehearsal for its memory */
+    bool on;     /* now */
     gs_status failed;
     struct gs_worker *worker;
     gs_layer_watcher layers;
     gs_update_watcher updates;
-    gs_jobs_watch jobs;
     gs_dry_watch comm;
+    gs_loaded loaded; /* the pieces of a step, which have no samples: the last one, */
+    gs_schedule_place at;
+    size_t known[2], taken; /* how large the last two of its part were, and how many there were */
 } gs_rehearsal;
 
 /* The first step of rank `rank` of so many workers, with settled settings. Samples have the shape `in`, and `answers`
@@ -64,8 +68,8 @@ void gs_rehearsal_free(gs_rehearsal *);
 
 /* ---- used by rehearse.c ---- */
 
-/* Nothing is written down until `on`. */
-void gs_rehearsal_begin(gs_rehearsal *);
-/* Watch the worker's layers and updates; and those of a stage. */
+void gs_rehearsal_begin(gs_rehearsal *, bool writes);
+/* As gs_loader_next. */
+gs_status gs_rehearsal_next(struct gs_worker *, const gs_loaded **);
+/* Watch the worker's layers and updates. */
 void gs_rehearsal_watch(gs_rehearsal *, struct gs_worker *);
-extern const struct gs_hook gs_hook_rehearsal;

@@ -13,11 +13,6 @@
 
 /* ---- the calls of a worker ---- */
 
-gs_status gs_worker_jobs(const gs_worker *w, int room, gs_jobs **out) {
-    if (!w->settings->rehearses || room == 0) return gs_jobs_create(room, out);
-    return w->rehearsal ? gs_jobs_create_watched(&w->rehearsal->jobs, out) : gs_jobs_create(0, out);
-}
-
 static gs_status rehearse_test(gs_worker *w, size_t n) {
     gs_pass pass = {.n = n};
     gs_mem logits;
@@ -53,9 +48,8 @@ static gs_status rehearse_step(gs_worker *w, uint64_t done) {
     gs_score unused;
     w->step = w->schedule.done = done;
     w->in_step = true;
-    gs_loader_free(w->loader);
-    w->loader = NULL;
-    GS_TRY(gs_loader_create_dry(&w->schedule, gs_has_stages(w) || w->rehearsal, &w->loader));
+    w->settings->rehearsal->at = gs_schedule_begin(&w->schedule);
+    w->settings->rehearsal->taken = 0;
     gs_status status = w->strategy->apart ? gs_gradient(w) : w->strategy->step(w, &unused);
     w->in_step = false;
     return w->strategy->apart && status == GS_OK ? gs_update(w, 1) : status;
@@ -105,8 +99,8 @@ gs_status gs_rehearsal_create(const gs_settings *settings, gs_shape in, int answ
     gs_worker w;
     gs_comm *comm;
     char device[48];
-    gs_rehearsal_begin(out);
-    s.rehearses = true;
+    gs_rehearsal_begin(out, true);
+    s.rehearsal = out;
     s.begin = NULL;
     GS_TRY(gs_devices_name(s.devices, rank % gs_devices_count(s.devices), device));
     GS_TRY(gs_comm_dry_create(rank, workers, &out->comm, &comm));
@@ -182,13 +176,13 @@ static gs_status list_layers(gs_memory_plan *p, const gs_worker *w) {
     return GS_OK;
 }
 
-static gs_status rehearse_worker(const gs_run *run, const gs_settings *s, gs_comm *comm, gs_memory_plan *plan,
-                                 int i) {
+static gs_status rehearse_worker(const gs_run *run, const gs_settings *s, gs_rehearsal *r, gs_comm *comm,
+                                 gs_memory_plan *plan, int i) {
     gs_worker w;
     gs_memory_worker *out = &plan->worker[i];
     gs_settings settings = *s;
     const char *device = run->worker[comm->rank % run->local].device;
-    settings.rehearses = true;
+    settings.rehearsal = r;
     settings.begin = NULL;
     GS_TRY(gs_worker_create(&w, &settings, device, comm, run->threads, GS_NOT_SCALED, run->train_set,
                             run->test_set));
@@ -241,11 +235,11 @@ gs_status gs_run_rehearse(gs_run *run, const gs_settings *s, bool all, gs_memory
     plan->set_bytes = bytes_of(run->train_set);
     if (run->test_set != run->train_set) plan->set_bytes += bytes_of(run->test_set);
     for (int i = 0; i < plan->workers; i++) {
-        gs_rehearsal unused;
+        gs_rehearsal r;
         gs_comm *comm;
-        gs_rehearsal_begin(&unused);
-        GS_TRY(gs_comm_dry_create(first + i, workers, &unused.comm, &comm));
-        const gs_status status = rehearse_worker(run, s, comm, plan, i);
+        gs_rehearsal_begin(&r, false);
+        GS_TRY(gs_comm_dry_create(first + i, workers, &r.comm, &comm));
+        const gs_status status = rehearse_worker(run, s, &r, comm, plan, i);
         gs_comm_free(comm);
         GS_TRY(status);
     }

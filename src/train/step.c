@@ -56,7 +56,7 @@ gs_status gs_update(gs_worker *w, double samples) {
     gs_optimizer *o = w->optimizer;
     const gs_held *own = &w->holding.update;
     bool may_update;
-    if (w->settings->rehearses) samples = 1; /* nothing was counted */
+    if (w->settings->rehearsal) samples = 1; /* nothing was counted */
     if (gs_holds_all(w)) return gs_optimizer_update(o, samples);
     GS_TRY(gs_optimizer_clip_held(o, samples, own, &may_update));
     if (!may_update) return GS_OK;

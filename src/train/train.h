@@ -183,7 +183,8 @@ typedef struct gs_settings {
     const char *offload_dir; /* where cpu puts it; NULL: TMPDIR, else /var/tmp */
     bool fit;                /* with max_memory: settings change until the run fits (memory/memory.h) */
     bool plans;     /* the run is rehearsed before it begins, so that workers report what was planned, too */
-    bool rehearses; /* workers compute nothing, and their devices take no memory (memory/memory.h) */
+    /* Workers compute nothing, and their devices take no memory (memory/memory.h, rehearsal.h). NULL: it is a run. */
+    struct gs_rehearsal *rehearsal;
 } gs_settings;
 
 /* The defaults: mlp on fashion-mnist-small, cpu, allreduce, batch 128, 5 epochs, seed 1, SGD with lr 0.05 and momentum
@@ -282,7 +283,6 @@ typedef struct gs_worker {
     gs_measured measured;
     gs_away_times away_before; /* what of device->away is not of its steps */
     gs_divergence diverged;
-    struct gs_rehearsal *rehearsal;     /* where a rehearsal is written down; else NULL (rehearsal.h) */
     struct gs_checkpoints *checkpoints; /* with settings->checkpoint, during training; else NULL */
     struct gs_device_report *devices;   /* of all workers, where these hold different parts; else NULL */
 } gs_worker;

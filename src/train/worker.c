@@ -6,6 +6,7 @@
 #include "train/hooks.h"
 #include "train/internal.h"
 #include "train/reducer.h"
+#include "train/rehearsal.h"
 #include "train/offload/offload.h"
 #include "train/state.h"
 #include "train/timeline/timeline.h"
@@ -90,7 +91,7 @@ static gs_status create_for_training(gs_worker *w) {
     if (s->begin) gs_state_begin(w);
     const size_t loader = gs_loader_bytes(w->train_set, w->schedule.most);
     GS_TRY(gs_book_host(w, GS_MEMORY_DATA, &w->loader, loader));
-    if (s->rehearses) return gs_loader_create_dry(&w->schedule, gs_has_stages(w), &w->loader);
+    if (s->rehearsal) return GS_OK;
     return gs_loader_create(w->train_set, &w->schedule, &s->augment, s->seed, 1e6 * s->throttle, &w->loader);
 }
 
@@ -122,14 +123,14 @@ static gs_status create(gs_worker *w, const char *device, int threads) {
     GS_TRY(gs_device_open(device, threads, &w->device));
     w->device->precision = s->precision;
     w->device->one_by_one = s->digest != NULL;
-    if (s->rehearses) gs_device_rehearse(w->device);
+    if (s->rehearsal) gs_device_rehearse(w->device);
     w->device->offload = w->train_set ? s->offload : 0;
     w->device->offload_folder = s->offload_dir;
     GS_TRY(create_model(w, data->shape));
     w->model->label_smoothing = s->label_smoothing;
     GS_TRY(gs_offload_layers_create(w->model, &w->offload));
     GS_TRY(make_buffers(w, data));
-    if (!s->rehearses) GS_TRY(load_weights(w));
+    if (!s->rehearsal) GS_TRY(load_weights(w));
     return w->train_set ? create_for_training(w) : GS_OK;
 }
 
@@ -208,14 +209,14 @@ gs_status gs_worker_write(gs_worker *w, const void *inputs, const void *answers,
 
 gs_status gs_worker_load(gs_worker *w, const gs_dataset *set, size_t first, size_t n) {
     if (n > w->input.most) gs_bug("gs_worker_load: %zu samples, room for %zu", n, w->input.most);
-    if (!w->settings->rehearses)
+    if (!w->settings->rehearsal)
         GS_TRY(gs_dataset_gather(set, NULL, first, n, w->input.host_inputs, w->input.host_answers));
     return gs_worker_write(w, w->input.host_inputs, w->input.host_answers, n);
 }
 
 gs_status gs_worker_next(gs_worker *w, gs_pass *pass) {
     const gs_loaded *next;
-    GS_TRY(gs_loader_next(w->loader, &next));
+    GS_TRY(w->loader ? gs_loader_next(w->loader, &next) : gs_rehearsal_next(w, &next));
     const gs_piece *p = &next->piece;
     w->piece = *p;
     w->measured.samples += (double)p->n;

@@ -156,7 +156,7 @@ static gs_status book(gs_worker *w) {
         !(c->weights = gs_host_alloc(w, GS_MEMORY_WEIGHTS, bytes)))
         return gs_fail(GS_E_MEMORY, "--checkpoint: no memory for a copy of the weights");
     if (!first) return GS_OK;
-    return w->settings->rehearses ? book_vectors(w, c) : create_on_first(w, c);
+    return w->settings->rehearsal ? book_vectors(w, c) : create_on_first(w, c);
 }
 
 static void free_checkpoints(gs_worker *w) {

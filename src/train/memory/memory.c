@@ -10,7 +10,7 @@ gs_status gs_book_host(gs_worker *w, gs_memory_kind kind, void *memory, size_t b
 }
 
 void *gs_host_alloc(gs_worker *w, gs_memory_kind kind, size_t bytes) {
-    const bool untouched = w->settings->rehearses && bytes > GS_REHEARSED_READ;
+    const bool untouched = w->settings->rehearsal && bytes > GS_REHEARSED_READ;
     void *memory = malloc(untouched ? GS_REHEARSED_READ : bytes + 1);
     if (memory && gs_book_host(w, kind, memory, bytes) == GS_OK) return memory;
     free(memory);

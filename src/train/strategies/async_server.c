@@ -70,7 +70,7 @@ static gs_status create(gs_server *s, const gs_worker *w) {
     if (!s->seen.count || !s->seen.lead || !s->clocks.clock || !s->clocks.read || !s->given || !s->who)
         status = gs_fail(GS_E_MEMORY, "no memory for a parameter server of %zu workers", workers);
     if (status == GS_OK) status = gs_device_open("cpu", 1, &s->device);
-    if (status == GS_OK && w->settings->rehearses) gs_device_rehearse(s->device);
+    if (status == GS_OK && w->settings->rehearsal) gs_device_rehearse(s->device);
     if (status == GS_OK) status = s->device->ops->alloc(s->device, s->params * sizeof(float), &s->weights);
     if (status == GS_OK) status = s->device->ops->alloc(s->device, s->params * sizeof(float), &s->velocity);
     if (status == GS_OK)

@@ -75,7 +75,7 @@ static gs_shard counts_of(const gs_pipeline_worker *p) {
 
 /* With --exact: what leaf k has of a range joins the tree; the last one leaves the sum there. */
 static gs_status add_leaf(gs_worker *w, gs_pipeline_worker *p, gs_shard r, int k) {
-    if (r.count == 0 || w->settings->rehearses) return GS_OK;
+    if (r.count == 0 || w->settings->rehearsal) return GS_OK;
     if (p->piece[k].n > 0)
         GS_TRY(w->device->ops->read(w->device, p->whole, gs_at(p->own->gradients, r.first),
                                     r.count * sizeof(float)));
@@ -189,7 +189,7 @@ static gs_status deliver(gs_worker *w, const gs_pipeline_worker *p, const gs_ins
                          size_t bytes) {
     void *host;
     const gs_mem to = place_of(p, i);
-    if (bytes == 0 || w->settings->rehearses) return GS_OK;
+    if (bytes == 0 || w->settings->rehearsal) return GS_OK;
     if (i->action != GS_DO_RECV_TIED || w->settings->exact)
         return w->device->ops->write(w->device, to, data, bytes);
     GS_TRY(w->device->ops->map(w->device, to, bytes, &host));

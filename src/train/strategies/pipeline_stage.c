@@ -208,7 +208,7 @@ static gs_status agree_on_halves(const gs_worker *w) {
     int64_t all = d->ops->narrow != NULL;
     bool *halves = &w->model->net->half_ends;
     if (d->precision == GS_PRECISION_F32) return GS_OK;
-    if (w->settings->rehearses) return find_halves(w, halves);
+    if (w->settings->rehearsal) return find_halves(w, halves);
     GS_TRY(gs_comm_all_reduce(w->groups.comm[GS_PP], &all, 1, GS_I64, GS_MIN));
     *halves = all != 0;
     return GS_OK;

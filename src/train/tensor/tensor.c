@@ -134,7 +134,7 @@ static gs_status find_largest(gs_layer *l, void *most) {
 
 static gs_status make_ordered(gs_worker *w, size_t floats) {
     struct gs_tensor_worker *t = w->tensor;
-    if (!w->settings->rehearses && !(t->ordered = malloc(floats * sizeof *t->ordered)))
+    if (!w->settings->rehearsal && !(t->ordered = malloc(floats * sizeof *t->ordered)))
         return gs_fail(GS_E_MEMORY, "--sequence: no memory for %zu floats", floats);
     return gs_book_host(w, GS_MEMORY_COMMUNICATION, &t->ordered, floats * sizeof *t->ordered);
 }

@@ -32,7 +32,7 @@ static gs_status reduce_unit(const gs_zero *z, const gs_held_unit *u, const floa
     count_sent(w, (double)u->own);
     if (!z->arrived) return gs_comm_reduce_scatter(c, x, own, u->own * (size_t)c->size, GS_F32, GS_SUM);
     GS_TRY(gs_comm_all_to_all(c, x, z->arrived, u->own, GS_F32));
-    if (w->settings->rehearses) return GS_OK;
+    if (w->settings->rehearsal) return GS_OK;
     gs_add_neighbours(z->arrived, u->own, c->size);
     memcpy(own, z->arrived, u->own * sizeof *own);
     return GS_OK;
@@ -45,7 +45,7 @@ static gs_status sum_of_all(const gs_zero *z, float *x, size_t count) {
     count_sent(z->worker, z->arrived ? (double)count : 2.0 * (double)count / c->size);
     if (!z->arrived) return gs_comm_all_reduce(c, x, count, GS_F32, GS_SUM);
     GS_TRY(gs_comm_all_gather(c, x, z->arrived, count, GS_F32));
-    if (z->worker->settings->rehearses) return GS_OK;
+    if (z->worker->settings->rehearsal) return GS_OK;
     gs_add_neighbours(z->arrived, count, c->size);
     memcpy(x, z->arrived, count * sizeof *x);
     return GS_OK;
@@ -61,7 +61,7 @@ static gs_status reduce_to_part(gs_zero *z, const gs_held_unit *u, const float *
     gs_device *d = z->worker->device;
     const gs_mem own = gs_at(z->own->gradients, u->own_at), rest = gs_at(z->own->gradients, u->rest_at);
     void *kept;
-    if (z->worker->settings->rehearses) return reduce_unit(z, u, x, NULL);
+    if (z->worker->settings->rehearsal) return reduce_unit(z, u, x, NULL);
     GS_TRY(d->ops->map(d, own, u->own * sizeof(float), &kept));
     gs_status status = reduce_unit(z, u, x, first ? kept : z->sum);
     if (status == GS_OK && !first) gs_sync_add(kept, z->sum, u->own);
