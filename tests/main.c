@@ -213,10 +213,11 @@ static char *output_of(const job *j) {
     return text;
 }
 
-/* The number in the line of cmocka's summary that begins so; 0 without such a line. */
+/* The number in the line of cmocka's summary that begins so, where newer ones name the program first; 0 without such a
+ * line. */
 static size_t number_after(const char *summary, const char *begin) {
     const char *at = strstr(summary, begin);
-    return at ? (size_t)atol(at + strlen(begin)) : 0;
+    return at ? (size_t)atol(at + strcspn(at, "0123456789\n")) : 0;
 }
 
 /* cmocka's summary at the end of the text; NULL: the process ended before. */
