@@ -170,7 +170,7 @@ TEST(a_small_stack_is_the_main_threads_alone) {
     static const struct {
         const char *limit, *command, *says;
         int status;
-    } cases[] = {{"-s 64", "devices", "RLIMIT_STACK (ulimit -s) is 64; wanted at least 128 KiB", 1},
+    } cases[] = {{"-s 100", "devices", "RLIMIT_STACK (ulimit -s) is 100; wanted at least 128 KiB", 1},
                  {"-n 4", "devices", "RLIMIT_NOFILE (ulimit -n) is 4; wanted at least 8 open files", 1},
                  {"-s 128", "train --steps 2 --devices cpu,cpu", "weights", 0},
                  {"-s 128", "train --steps 2 --devices cl", "weights", 0}};
