@@ -72,10 +72,6 @@ void gs_rehearsed_free(void *memory, size_t bytes) {
     munmap(memory, bytes);
 }
 
-void gs_rehearsed_read(void *to, size_t bytes) {
-    if (bytes <= GS_REHEARSED_READ) memset(to, 0, bytes);
-}
-
 void gs_device_rehearse(gs_device *d) {
     d->rehearses = true;
     if (strcmp(d->ops->name, "cpu") == 0) gs_cpu_rehearse(d);

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 #include "core/error.h"
 #include "core/ledger.h"
 #include "io/fetcher.h"
@@ -139,6 +140,8 @@ void *gs_rehearsed_alloc(size_t bytes);
 void gs_rehearsed_free(void *memory, size_t bytes);
 /* What is read in a rehearsal: so few bytes are 0, and more are not touched. */
 enum { GS_REHEARSED_READ = 1024 };
-void gs_rehearsed_read(void *to, size_t bytes);
+static inline void gs_rehearsed_read(void *to, size_t bytes) {
+    if (bytes <= GS_REHEARSED_READ) memset(to, 0, bytes);
+}
 void gs_cpu_rehearse(gs_device *);
 gs_status gs_cl_list(gs_device_info **out, int *count, const char **problem);

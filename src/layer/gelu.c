@@ -32,12 +32,8 @@ static void gelu_describe(const gs_layer *l, char *text, size_t size) {
 static const gs_layer_ops gelu_ops = {
     .name = "gelu",
     .buffers = GS_READS_X,
-    .storage = GS_ALIKE,
-    .tensor = GS_TENSOR_ELEMENTS,
-    .in_parts = true,
+    GS_LAYER_OF_ELEMENTS,
     .rounds_x = GS_ROUNDS_IN_BACKWARD,
-    .also_reads = 1, /* x */
-    .plan = gs_layer_plan_element_wise,
     .forward = gelu_forward,
     .backward = gelu_backward,
     .describe = gelu_describe,

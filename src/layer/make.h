@@ -49,6 +49,10 @@ gs_status gs_layer_refuse(const gs_layer *l, const char *format, ...) GS_PRINTF(
 
 /* The plan of an element-wise layer: an output for each input, one operation each. */
 gs_status gs_layer_plan_element_wise(gs_layer *l, gs_shape in);
+/* What the ops of such layers have in common; backward reads x or y. */
+#define GS_LAYER_OF_ELEMENTS                                                                                 \
+    .storage = GS_ALIKE, .tensor = GS_TENSOR_ELEMENTS, .in_parts = true, .also_reads = 1,                    \
+    .plan = gs_layer_plan_element_wise
 
 /* In plan of a container: name child i "<name of l>.<label>" and plan it for the input `in`. needs_dx: something
  * that learns lies before the child. */

@@ -23,11 +23,7 @@ static bool relu_join(const gs_layer *l, gs_epilogue *then) {
 static const gs_layer_ops relu_ops = {
     .name = "relu",
     .buffers = GS_ELEMENT_WISE,
-    .storage = GS_ALIKE,
-    .tensor = GS_TENSOR_ELEMENTS,
-    .in_parts = true,
-    .also_reads = 1, /* y */
-    .plan = gs_layer_plan_element_wise,
+    GS_LAYER_OF_ELEMENTS,
     .forward = relu_forward,
     .backward = relu_backward,
     .join = relu_join,

@@ -15,11 +15,7 @@ static gs_status sigmoid_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, g
 static const gs_layer_ops sigmoid_ops = {
     .name = "sigmoid",
     .buffers = GS_ELEMENT_WISE,
-    .storage = GS_ALIKE,
-    .tensor = GS_TENSOR_ELEMENTS,
-    .in_parts = true,
-    .also_reads = 1, /* y */
-    .plan = gs_layer_plan_element_wise,
+    GS_LAYER_OF_ELEMENTS,
     .forward = sigmoid_forward,
     .backward = sigmoid_backward,
 };

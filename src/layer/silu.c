@@ -18,12 +18,8 @@ static gs_status silu_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_m
 static const gs_layer_ops silu_ops = {
     .name = "silu",
     .buffers = GS_READS_X,
-    .storage = GS_ALIKE,
-    .tensor = GS_TENSOR_ELEMENTS,
-    .in_parts = true,
+    GS_LAYER_OF_ELEMENTS,
     .rounds_x = GS_ROUNDS_IN_BACKWARD,
-    .also_reads = 1, /* x */
-    .plan = gs_layer_plan_element_wise,
     .forward = silu_forward,
     .backward = silu_backward,
 };

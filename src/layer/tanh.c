@@ -15,11 +15,7 @@ static gs_status tanh_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_m
 static const gs_layer_ops tanh_ops = {
     .name = "tanh",
     .buffers = GS_ELEMENT_WISE,
-    .storage = GS_ALIKE,
-    .tensor = GS_TENSOR_ELEMENTS,
-    .in_parts = true,
-    .also_reads = 1, /* y */
-    .plan = gs_layer_plan_element_wise,
+    GS_LAYER_OF_ELEMENTS,
     .forward = tanh_forward,
     .backward = tanh_backward,
 };

@@ -110,28 +110,19 @@ static gs_status plan(gs_layer *root, values *v, size_t count) {
     return gs_layer_walk(root, tell_layer, v);
 }
 
-static gs_status find(gs_layer *root, bool whole) {
+gs_status gs_halves_plan(gs_layer *root) {
+    const gs_device *d = root->device;
     const size_t count = gs_layer_count(root) + 1;
-    values v = {calloc(count, sizeof(int)),
-                calloc(count, sizeof(bool)),
-                calloc(count, sizeof(int)),
-                calloc(count, sizeof(int)),
-                0,
-                whole};
+    if (!d || !d->ops->narrow || d->precision == GS_PRECISION_F32) return GS_OK;
+    values v = {.whole = root->half_ends};
+    v.leader = calloc(count, sizeof *v.leader);
+    v.floats = calloc(count, sizeof *v.floats);
+    v.x = calloc(count, sizeof *v.x);
+    v.y = calloc(count, sizeof *v.y);
     const gs_status status = plan(root, &v, count);
     free(v.leader);
     free(v.floats);
     free(v.x);
     free(v.y);
     return status;
-}
-
-gs_status gs_halves_find(gs_layer *root) {
-    return find(root, true);
-}
-
-gs_status gs_halves_plan(gs_layer *root) {
-    const gs_device *d = root->device;
-    if (!d || !d->ops->narrow || d->precision == GS_PRECISION_F32) return GS_OK;
-    return find(root, root->half_ends);
 }

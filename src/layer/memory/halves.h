@@ -32,6 +32,3 @@
 
 /* In gs_layer_bind, when it is known who does the work of whom: gs_layer.x_half and y_half. GS_E_MEMORY. */
 gs_status gs_halves_plan(gs_layer *root);
-
-/* The same on any device, in all stages: which layers would have their x and y in 16 bits. For a plan. */
-gs_status gs_halves_find(gs_layer *root);
