@@ -168,8 +168,8 @@ static gs_status rehearse(writer *w) {
     const gs_model *plan = w->work->plan;
     gs_settings s = w->sim->settings;
     s.model = plan->text;
-    s.steps = 0;
     if (s.micro_batch == 0) s.micro_batch = s.batch; /* a worker's part at once */
+    s.batch_norm.over = GS_BATCH_NORM_LOCAL;
     if (l->pp > 1) s.pipeline_cut = "flops";
     for (int stage = 0; stage < l->pp; stage++)
         for (int part = 0; part < l->tp; part++)

@@ -11,8 +11,8 @@
  *     additions        gamma a byte: measured here, or given
  *     pauses           --jitter, of the same workers in the same steps as in `train`
  *
- * A step is a run's own, with --bucket, --zero, --layout and the sums of batch_norm. The replicas of a part do what the
- * first one does, which has as many samples as any.
+ * A step is a run's own, with --bucket and --layout. The replicas of a part do what the first one does, which has as
+ * many samples as any. Statistics of batch_norm are local.
  *
  * Batches grow with the workers: each computes the same number of samples, however many workers there are.
  *
