@@ -35,6 +35,43 @@ void write_raw(const char *path, const void *bytes, size_t count) {
     assert_int_equal(fclose(f), 0);
 }
 
+void write_times(const char *path, const char *text, int times) {
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    for (int i = 0; i < times; i++) assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+void write_safetensors(const char *path, const char *header, const void *data, size_t bytes) {
+    const uint64_t length = strlen(header);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(&length, sizeof length, 1, f), 1);
+    assert_int_equal(fwrite(header, 1, length, f), length);
+    assert_int_equal(fwrite(data, 1, bytes, f), bytes);
+    assert_int_equal(fclose(f), 0);
+}
+
+static FILE *open_at(const char *path, const char *mode, long offset) {
+    FILE *f = fopen(path, mode);
+    assert_non_null(f);
+    assert_int_equal(fseek(f, offset, offset < 0 ? SEEK_END : SEEK_SET), 0);
+    return f;
+}
+
+int byte_at(const char *path, long offset) {
+    FILE *f = open_at(path, "rb", offset);
+    const int byte = fgetc(f);
+    fclose(f);
+    return byte;
+}
+
+void set_byte(const char *path, long offset, int byte) {
+    FILE *f = open_at(path, "r+b", offset);
+    fputc(byte, f);
+    assert_int_equal(fclose(f), 0);
+}
+
 size_t read_raw(const char *path, unsigned char *bytes, size_t size) {
     FILE *f = fopen(path, "rb");
     assert_non_null(f);

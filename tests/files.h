@@ -17,6 +17,16 @@ char *gs_test_text(const char *path, size_t *length);
 
 void write_raw(const char *path, const void *bytes, size_t count);
 
+/* The text, so many times. */
+void write_times(const char *path, const char *text, int times);
+
+/* A file of weights: the length of the header, the header, the numbers. */
+void write_safetensors(const char *path, const char *header, const void *data, size_t bytes);
+
+/* Of a file that is there: the byte at this offset, from the end where it is negative, is read; and made another. */
+int byte_at(const char *path, long offset);
+void set_byte(const char *path, long offset, int byte);
+
 /* The first `size` bytes of a file; returns how many there are. */
 size_t read_raw(const char *path, unsigned char *bytes, size_t size);
 

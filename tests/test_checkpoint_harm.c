@@ -38,13 +38,7 @@ static void empty(const char *path) {
 }
 
 static void flip(const char *path) {
-    FILE *f = fopen(path, "r+b");
-    assert_non_null(f);
-    assert_int_equal(fseek(f, -777, SEEK_END), 0);
-    const int byte = fgetc(f);
-    assert_int_equal(fseek(f, -777, SEEK_END), 0);
-    fputc(byte ^ 4, f);
-    assert_int_equal(fclose(f), 0);
+    set_byte(path, -777, byte_at(path, -777) ^ 4);
 }
 
 static void replace_by_folder(const char *path) {
@@ -57,10 +51,7 @@ static void remove_it(const char *path) {
 }
 
 static void scribble(const char *path) {
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    fputs("{\"step\": 12}", f);
-    assert_int_equal(fclose(f), 0);
+    write_times(path, "{\"step\": 12}", 1);
 }
 
 TEST(damaged) {

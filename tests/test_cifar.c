@@ -174,27 +174,20 @@ TEST(damaged_archives) {
     write_hundred(folder);
     assert_int_equal(truncate(in_folder(folder, "train.bin"), HUNDRED), 0);
     assert_int_equal(gs_test_shell(NULL, "cd %s && tar -cf c.tar train.bin", folder), 0);
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    const size_t size = fread(bytes, 1, sizeof bytes, f);
-    fclose(f);
+    const size_t size = read_raw(path, bytes, sizeof bytes);
     const size_t end = 512 + (HUNDRED + 511) / 512 * 512 + 512; /* the header, the file, a block of zeros */
     assert_true(size >= end && size < sizeof bytes);
     for (size_t cut = 0; cut <= end; cut += cut < 600 ? 1 : 97) {
-        f = fopen(path, "wb");
-        assert_int_equal(fwrite(bytes, 1, cut, f), cut);
-        fclose(f);
+        write_raw(path, bytes, cut);
         gs_status status = gs_dataset_load(path, GS_TRAIN, &d);
         if (cut == end ? status != GS_OK : status != GS_E_FORMAT)
             fail_msg("cut at %zu: %s", cut, gs_message());
         if (status == GS_OK) gs_dataset_free(d);
     }
     for (size_t at = 0; at < 512; at++) { /* any byte of a header is in its sum */
-        f = fopen(path, "wb");
         bytes[at] ^= 1;
-        assert_int_equal(fwrite(bytes, 1, size, f), size);
+        write_raw(path, bytes, size);
         bytes[at] ^= 1;
-        fclose(f);
         if (at >= 148 && at < 156) continue; /* the sum itself may end in a space or in a zero */
         assert_fails(GS_E_FORMAT, "c.tar: a block is no header of a tar archive: its checksum is wrong",
                      gs_dataset_load(path, GS_TRAIN, &d));
@@ -253,10 +246,7 @@ TEST(bad_records) {
     assert_int_equal(truncate(path, 0), 0);
     assert_fails(GS_E_FORMAT, "data_batch_2.bin has 0 bytes", gs_dataset_load(folder, GS_TRAIN, &d));
     write_records(folder, "data_batch_2.bin", 2, 2, false);
-    FILE *f = fopen(path, "r+b");
-    assert_int_equal(fseek(f, TEN, SEEK_SET), 0);
-    fputc(10, f);
-    fclose(f);
+    set_byte(path, TEN, 10);
     assert_fails(GS_E_FORMAT, ": the label of sample 1 in data_batch_2.bin is 10; wanted 0 to 9",
                  gs_dataset_load(folder, GS_TRAIN, &d));
     check(folder, GS_TEST, GS_LABELS_FINE, 20, 3, false);
@@ -266,10 +256,7 @@ TEST(bad_records) {
     const char *hundred = gs_test_folder();
     for (int i = 0; i < 2; i++) {
         write_hundred(hundred);
-        f = fopen(in_folder(hundred, "test.bin"), "r+b");
-        assert_int_equal(fseek(f, HUNDRED + i, SEEK_SET), 0);
-        fputc(i ? 100 : 20, f);
-        fclose(f);
+        set_byte(in_folder(hundred, "test.bin"), HUNDRED + i, i ? 100 : 20);
         assert_fails(GS_E_FORMAT,
                      i ? ": the fine label of sample 1 in test.bin is 100; wanted 0 to 99"
                        : ": the coarse label of sample 1 in test.bin is 20; wanted 0 to 19",

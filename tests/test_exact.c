@@ -19,42 +19,20 @@ TEST(exact_gives_one_sha256) {
     }
 }
 
-static const char *const counts[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
-
 /* Empty virtual shards, dropout, weight decay, micro-batches inside of a virtual shard; and what it computes
  * is what plain training computes. */
 TEST(exact_holds_for_ragged_batches) {
-    gs_settings s = gs_test_settings("cpu");
-    gs_result plain = gs_test_train(&s), first = {0};
-    s.exact = true;
-    for (int i = 0; i < 4; i++) {
-        s.devices = counts[i];
-        gs_result r = gs_test_train(&s);
-        if (i == 0) {
-            first = r;
-            assert_same_within_rounding(&plain, &r, "--exact against plain training");
-            continue;
-        }
-        assert_same_bits(&first, &r, counts[i]);
-        assert_true(r.train_loss == first.train_loss && r.test_loss == first.test_loss);
-    }
-    gs_result_free(&first);
+    gs_test_exact(gs_test_settings("cpu"));
 }
 
 /* Virtual shards of 188 samples in micro-batches of 130: the cut must not depend on the number of workers. */
 TEST(exact_cuts_micro_batches_alike) {
     gs_settings s = gs_test_settings("cpu");
-    s.exact = true;
     s.model = "flatten, linear 10";
     s.batch = 1500;
     s.micro_batch = 130;
     s.steps = 4;
-    gs_result one = gs_test_train(&s);
-    for (int i = 1; i < 4; i++) {
-        s.devices = counts[i];
-        gs_result r = gs_test_train(&s);
-        assert_same_bits(&one, &r, counts[i]);
-    }
+    gs_test_exact(s);
 }
 
 TEST(exact_refuses_what_it_cannot_hold) {

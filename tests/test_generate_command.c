@@ -1,6 +1,7 @@
 /* The command `generate`: models that say the same text whatever the weights of others, and what is wrongly asked. */
 #include "core/text.h"
 #include "data/bpe_parts.h"
+#include "tests/files.h"
 #include "tests/program.h"
 
 #include <math.h>
@@ -34,15 +35,9 @@ static const char *make_file(const char *name, int vocabulary, int (*next)(int),
                  "\"1.bias\":{\"dtype\":\"F32\",\"shape\":[%zu],\"data_offsets\":[%zu,%zu]}}",
                  vocabulary, vocabulary, vocabulary, CONTEXT, metadata ? "," : "", metadata ? metadata : "",
                  v, v, 4 * v * v, v, v, 4 * v * v, 8 * v * v, v, 8 * v * v, 8 * v * v + 4 * v);
-    length = snprintf(padded, sizeof padded, "%s%*s", header, -length & 7, "");
-    const uint64_t bytes = (uint64_t)length;
+    snprintf(padded, sizeof padded, "%s%*s", header, -length & 7, "");
     snprintf(to, sizeof path[0], "%s/%s.safetensors", gs_test_folder(), name);
-    FILE *f = fopen(to, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(&bytes, sizeof bytes, 1, f), 1);
-    assert_int_equal(fwrite(padded, 1, bytes, f), bytes);
-    assert_int_equal(fwrite(w, sizeof *w, 2 * v * v + v, f), 2 * v * v + v);
-    assert_int_equal(fclose(f), 0);
+    write_safetensors(to, padded, w, (2 * v * v + v) * sizeof *w);
     free(w);
     return to;
 }
@@ -69,10 +64,7 @@ static const char *two_of_four_file(void) {
 static const char *prompt_file(const char *text) {
     static char path[600];
     snprintf(path, sizeof path, "%s/prompt.txt", gs_test_folder());
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    assert_true(fputs(text, f) >= 0);
-    assert_int_equal(fclose(f), 0);
+    write_times(path, text, 1);
     return path;
 }
 
@@ -119,11 +111,7 @@ TEST(what_was_trained_generates) {
     static const char *const tokens[] = {"bytes", "chars"};
     const char *folder = gs_test_folder();
     char path[600], *output;
-    snprintf(path, sizeof path, "%s/text.txt", folder);
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    for (int i = 0; i < 60; i++) assert_true(fputs(sentence, f) >= 0);
-    assert_int_equal(fclose(f), 0);
+    write_times(in_folder(folder, "text.txt"), sentence, 60);
     snprintf(path, sizeof path, "%s/gpt.safetensors", folder);
     for (int i = 0; i < 2; i++) {
         gs_test_program_prints(0, "saved",

@@ -276,10 +276,7 @@ TEST(npy_bytes) {
     const float data[6] = {1, -2, 3.5f, 0, 1e-30f, 6};
     assert_ok(gs_npy_save(path, data, 2, 3));
     unsigned char file[200];
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    assert_int_equal(fread(file, 1, sizeof file, f), 128 + sizeof data);
-    fclose(f);
+    assert_int_equal(read_raw(path, file, sizeof file), 128 + sizeof data);
     const char start[] =
         "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } ";
     assert_memory_equal(file, start, sizeof start - 1);
@@ -374,11 +371,8 @@ TEST(files_that_are_others) {
 
 TEST(a_page_to_train_on) {
     const char *path = in_folder(gs_test_folder(), "page.html");
-    FILE *f = fopen(path, "w");
     gs_dataset *d;
-    assert_non_null(f);
-    for (int i = 0; i < 40; i++) fputs(PAGE, f);
-    assert_int_equal(fclose(f), 0);
+    write_times(path, PAGE, 40);
     const char *where = gs_test_format("text:%s", path);
     assert_ok(gs_dataset_load(where, GS_TRAIN, &d));
     gs_dataset_free(d);

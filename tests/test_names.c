@@ -112,19 +112,17 @@ TEST(counters_of_pytorch) {
     gs_model *m = gs_test_plan("flatten, linear 1 no_bias", (gs_shape){1, 1, 1, 0});
     for (int i = 0; i < 2; i++) {
         char text[300];
-        float one = 3, back = 0;
+        const float one = 3;
+        const uint64_t count = 7;
+        unsigned char data[sizeof one + sizeof count];
+        float back = 0;
+        memcpy(data, &one, sizeof one);
+        memcpy(data + sizeof one, &count, sizeof count);
         snprintf(text, sizeof text,
                  "{\"1.weight\":{\"dtype\":\"F32\",\"shape\":[1,1],\"data_offsets\":[0,4]},"
                  "\"%s\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[4,12]}}",
                  extra[i].name);
-        FILE *f = fopen(path, "wb");
-        const uint64_t length = strlen(text), count = 7;
-        assert_non_null(f);
-        fwrite(&length, sizeof length, 1, f);
-        fputs(text, f);
-        fwrite(&one, sizeof one, 1, f);
-        fwrite(&count, sizeof count, 1, f);
-        assert_int_equal(fclose(f), 0);
+        write_safetensors(path, text, data, sizeof data);
         if (extra[i].taken)
             assert_ok(gs_safetensors_load(path, m, &back));
         else

@@ -112,12 +112,7 @@ static const char *write_file(extra e) {
     strcat(header, "}");
     const uint64_t length = strlen(header);
     assert_true(length < HEADER - 1 && at == floats * 4 && floats <= sizeof data / sizeof *data);
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    fwrite(&length, sizeof length, 1, f);
-    fwrite(header, 1, length, f);
-    fwrite(data, sizeof *data, floats, f);
-    assert_int_equal(fclose(f), 0);
+    write_safetensors(path, header, data, at);
     return path;
 }
 

@@ -157,10 +157,7 @@ TEST(files_that_are_none) {
          "the first bytes are 6a 75 73 74 20 61; wanted 93 4e 55 4d 50 59, as of each .npy file"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        FILE *f = fopen(path, "wb");
-        assert_non_null(f);
-        fwrite(cases[i].bytes, 1, (size_t)cases[i].count, f);
-        assert_int_equal(fclose(f), 0);
+        write_raw(path, cases[i].bytes, (size_t)cases[i].count);
         assert_fails(GS_E_FORMAT, cases[i].says, gs_npy_load(path, &a));
     }
     gs_test_program_prints(2, "a.npy would replace a file of --data npy:",

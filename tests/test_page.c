@@ -36,9 +36,7 @@ TEST(a_bad_target_is_explained) {
     assert_fails(GS_E_FILE, "not a regular file", gs_page_write("/dev/null", "x", none));
     gs_test_program_prints(1, "Is a directory", "step -o %s", folder);
     gs_test_program_prints(1, "cannot write", "step -o %s/no/page.html", folder);
-    FILE *f = fopen(in_folder(folder, "text"), "w");
-    fputs("some text\n", f);
-    fclose(f);
+    write_times(in_folder(folder, "text"), "some text\n", 1);
     gs_test_program_prints(2, "text is there already, and holds no page", "step -o %s/text", folder);
     gs_test_program_prints(2, "text is there already, and holds no weights", "train --save %s/text", folder);
     for (int i = 0; i < 2; i++) gs_test_program_prints(0, "", "step -o %s/page.html", folder);
@@ -47,10 +45,7 @@ TEST(a_bad_target_is_explained) {
 /* A file that may not grow is as a full disk: nothing is left, and an older page stays. */
 TEST(a_full_disk_leaves_the_older_page) {
     const char *folder = gs_test_folder();
-    FILE *f = fopen(in_folder(folder, "page.html"), "w");
-    assert_non_null(f);
-    fputs("<!doctype html>older", f);
-    fclose(f);
+    write_times(in_folder(folder, "page.html"), "<!doctype html>older", 1);
     char *output = gs_test_shell_output(1, "trap '' XFSZ; ulimit -f 8; cd %s && %s/gradsum step -o page.html",
                                         folder, GS_BUILD_DIR);
     assert_has(output, "cannot write", "File too large");

@@ -1,5 +1,6 @@
 /* --save-state and --resume: a run that stops and goes on gives the bits of one that never stopped. */
 #include "tests/devices.h"
+#include "tests/files.h"
 #include "tests/training.h"
 
 #include "train/state.h"
@@ -246,10 +247,7 @@ static const char *changed(const char *path, const char *behind, const char *fro
     assert_non_null(at);
     assert_int_equal(strlen(from), strlen(to));
     memcpy(at, to, strlen(to));
-    FILE *f = fopen(other, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, size, f), size);
-    assert_int_equal(fclose(f), 0);
+    write_raw(other, bytes, size);
     free(bytes);
     return other;
 }

@@ -1,4 +1,5 @@
 /* Saved weights by the program: eval, predict, and what they say of a file that does not fit. */
+#include "tests/files.h"
 #include "tests/program.h"
 
 #include <cjson/cJSON.h>
@@ -63,20 +64,15 @@ TEST(model_cuts_nothing) {
 
 /* The file with one word of its header overwritten by another of the same length. */
 static const char *changed(const char *path, const char *from, const char *to) {
-    static char others[2][400], bytes[1 << 20];
+    static char others[2][400];
+    static unsigned char bytes[1 << 20];
     static int turn;
     char *other = others[turn++ % 2];
     snprintf(other, sizeof others[0], "%s/changed.safetensors", gs_test_folder());
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    size_t size = fread(bytes, 1, sizeof bytes, f);
-    fclose(f);
+    const size_t size = read_raw(path, bytes, sizeof bytes);
     for (size_t at = 0; at + strlen(from) <= size; at++)
         if (memcmp(bytes + at, from, strlen(from)) == 0) memcpy(bytes + at, to, strlen(from));
-    f = fopen(other, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, size, f), size);
-    assert_int_equal(fclose(f), 0);
+    write_raw(other, bytes, size);
     return other;
 }
 

@@ -338,23 +338,8 @@ static gs_settings settings_of(const gs_dataset *set, const char *devices) {
 }
 
 TEST(exact_for_sequences) {
-    static const char *const counts[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu",
-                                         "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
     gs_dataset *set = make_set(0, 0);
-    gs_settings s = settings_of(set, "cpu");
-    gs_result plain = gs_test_train(&s), first = {0};
-    s.exact = true;
-    for (int i = 0; i < 4; i++) {
-        s.devices = counts[i];
-        gs_result r = gs_test_train(&s);
-        if (i == 0) {
-            first = r;
-            assert_same_within_rounding(&plain, &r, "--exact against plain training");
-            continue;
-        }
-        assert_same_bits(&first, &r, counts[i]);
-    }
-    gs_result_free(&first);
+    gs_test_exact(settings_of(set, "cpu"));
     gs_dataset_free(set);
 }
 

@@ -1,7 +1,5 @@
 /* --tensor with --pipeline and --zero: up to rounding the weights of one worker, with --exact its bits (also
  * test_layouts.c); files are whole; and copies stay alike. */
-#include <unistd.h>
-
 #include "layer/layer.h"
 #include "tests/training.h"
 #include "train/internal.h"
@@ -137,32 +135,15 @@ TEST(verify_finds_what_is_not_alike) {
 /* ---- files ---- */
 
 TEST(saved_and_resumed) {
-    static const struct {
-        division first, then;
-    } runs[] = {{{eight, "dp2,tp2,pp2,zero1"}, {four, "dp2,tp2,zero3"}},
-                {{four, "dp2,tp2,zero2"}, {four, "tp2,pp2"}},
-                {{four, "tp2,pp2"}, {"cpu", "dp1"}},
-                {{"cpu", "dp1"}, {eight, "dp2,tp2,pp2,zero1"}}};
-    const char *path = gs_test_format("%s/layouts.safetensors", gs_test_folder());
+    static const gs_test_change runs[] = {{{eight, "dp2,tp2,pp2,zero1", 0, 0}, {four, "dp2,tp2,zero3", 0, 0}},
+                                          {{four, "dp2,tp2,zero2", 0, 0}, {four, "tp2,pp2", 0, 0}},
+                                          {{four, "tp2,pp2", 0, 0}, {"cpu", "dp1", 0, 0}},
+                                          {{"cpu", "dp1", 0, 0}, {eight, "dp2,tp2,pp2,zero1", 0, 0}}};
     gs_settings s = words();
     s.exact = true;
     s.optimizer = &gs_adam;
     s.lr = 0.001f;
-    gs_result never_stopped = gs_test_train(&s);
-    for (int i = 0; i < 4; i++) {
-        gs_settings part = s;
-        part.steps = 4;
-        part.save = path;
-        part.save_state = true;
-        gs_result first = train_with(part, &runs[i].first);
-        gs_result_free(&first);
-        part = s;
-        part.resume = path;
-        gs_result resumed = train_with(part, &runs[i].then);
-        assert_same_bits(&never_stopped, &resumed, runs[i].then.layout);
-        gs_result_free(&resumed);
-    }
-    unlink(path);
+    gs_test_goes_on(&s, 4, runs, 4);
 }
 
 /* ---- memory ---- */

@@ -112,12 +112,7 @@ static gs_status about(const char *fields, gs_saved *saved) {
     snprintf(header, sizeof header,
              "{\"__metadata__\":{%s},\"0.weight\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
              fields);
-    const uint64_t length = strlen(header);
-    FILE *f = fopen(path, "wb");
-    fwrite(&length, sizeof length, 1, f);
-    fwrite(header, 1, length, f);
-    fwrite("\0\0\0\0", 1, 4, f);
-    fclose(f);
+    write_safetensors(path, header, "\0\0\0\0", 4);
     return gs_safetensors_about(path, saved);
 }
 

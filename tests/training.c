@@ -42,6 +42,31 @@ gs_result gs_test_train(const gs_settings *settings) {
     return *r;
 }
 
+static gs_settings divided(gs_settings s, const gs_test_division *d) {
+    s.devices = d->devices;
+    s.layout = d->layout;
+    s.tensor = d->tensor;
+    s.zero = d->zero;
+    s.pipeline_cut = d->layout && strstr(d->layout, "pp") ? "flops" : NULL;
+    return s;
+}
+
+void gs_test_goes_on(const gs_settings *s, int step, const gs_test_change *runs, int count) {
+    const char *path = gs_test_format("%s/divided.safetensors", gs_test_folder());
+    const gs_result never_stopped = gs_test_train(s);
+    for (int i = 0; i < count; i++) {
+        gs_settings part = divided(*s, &runs[i].first);
+        part.steps = (uint64_t)step;
+        part.save = path;
+        part.save_state = true;
+        gs_test_train(&part);
+        part = divided(*s, &runs[i].then);
+        part.resume = path;
+        const gs_result resumed = gs_test_train(&part);
+        assert_same_bits(&never_stopped, &resumed, runs[i].then.layout ? runs[i].then.layout : part.devices);
+    }
+}
+
 double gs_test_difference(const gs_result *a, const gs_result *b) {
     double largest = 0;
     for (size_t i = 0; i < a->params; i++) {
@@ -59,6 +84,22 @@ void assert_same_bits(const gs_result *a, const gs_result *b, const char *what) 
 void assert_same_within_rounding(const gs_result *a, const gs_result *b, const char *what) {
     double d = gs_test_difference(a, b);
     if (!(d <= TOLERANCE)) fail_msg("%s: weights differ by %g, wanted at most %g", what, d, TOLERANCE);
+}
+
+void gs_test_exact(gs_settings s) {
+    static const char *const counts[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu",
+                                         "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
+    s.devices = counts[0];
+    const gs_result plain = gs_test_train(&s);
+    s.exact = true;
+    const gs_result first = gs_test_train(&s);
+    assert_same_within_rounding(&plain, &first, "--exact against plain training");
+    for (int i = 1; i < 4; i++) {
+        s.devices = counts[i];
+        const gs_result r = gs_test_train(&s);
+        assert_same_bits(&first, &r, counts[i]);
+        assert_true(r.train_loss == first.train_loss && r.test_loss == first.test_loss);
+    }
 }
 
 const char *gs_test_sha256(const char *arguments, ...) {

@@ -12,6 +12,20 @@ gs_settings gs_test_settings(const char *devices);
 /* Train, and all steps were made. The result is kept (gs_test_keep). */
 gs_result gs_test_train(const gs_settings *);
 
+/* `s` up to `step` with this division, and from its file to the end with the other: the bits of a run that never
+ * stopped. A layout of NULL: tensor and zero tell it. */
+typedef struct gs_test_division {
+    const char *devices, *layout;
+    int tensor, zero;
+} gs_test_division;
+typedef struct gs_test_change {
+    gs_test_division first, then;
+} gs_test_change;
+void gs_test_goes_on(const gs_settings *s, int step, const gs_test_change *runs, int count);
+
+/* --exact: 1, 2, 4 and 8 workers compute the same bits and losses, and up to rounding what plain training computes. */
+void gs_test_exact(gs_settings s);
+
 double gs_test_difference(const gs_result *, const gs_result *); /* the largest of any weight */
 void assert_same_bits(const gs_result *, const gs_result *, const char *what);
 void assert_same_within_rounding(const gs_result *, const gs_result *, const char *what);
