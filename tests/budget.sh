@@ -3,13 +3,13 @@
 # a change that removes lines lowers it, and one that adds lines first removes as many elsewhere in that part.
 # Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text.
 limits='
-src/train           19749
+src/train           19747
 src/comm            13102
 src/cli             12449
 src/explain          2901
 cpu+cl              17221
 the-rest-of-src     23953
-src+cpu+cl          89375
+src+cpu+cl          89373
 tests               46655
 lessons             47959
 '

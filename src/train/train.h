@@ -182,7 +182,7 @@ typedef struct gs_settings {
     unsigned offload;
     const char *offload_dir; /* where cpu puts it; NULL: TMPDIR, else /var/tmp */
     bool fit;                /* with max_memory: settings change until the run fits (memory/memory.h) */
-    bool plans;     /* the run is rehearsed before it begins, so that workers report what was planned, too */
+    bool plans; /* the run is rehearsed before it begins, so that workers report what was planned, too */
     /* Workers compute nothing, and their devices take no memory (memory/memory.h, rehearsal.h). NULL: it is a run. */
     struct gs_rehearsal *rehearsal;
 } gs_settings;

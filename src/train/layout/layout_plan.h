@@ -24,18 +24,16 @@
  *               all-gathers of ZeRO's units. Measured as g is. --zero 2 makes the former in each pass, --zero 3 both,
  *               by a thread beside the worker while layers compute. Where that thread has a core (N (t + 1) <= C),
  *               only what is longer than m f counts; else all of it, since it takes a core from a worker. A worker
- *               without that thread (on OpenCL, in a tensor group, with statistics of all) makes them itself: all counts
+ *               without that thread (on OpenCL, in a group, with statistics of all) makes them itself: all counts
  *     update    seconds a parameter, measured, times the worker's, with ZeRO a D-th of them
  *     data      B / D times the seconds that a sample takes to the device, and, where the loader's thread has no core
  *               of its own, to load
  *
  *     sent      of the worker that sends most, bytes: as the rehearsed step counts them, and a run
- *
  *     memory    of the worker that needs most, on its device: each layout is rehearsed (memory/memory.h)
  *
- * Not in it: barriers; the wait for a worker that is late once in a step; copies to the host from devices with memory of
- * their own.
- * `gradsum layout --run` shows how far the formulas are from what runs take.
+ * Not in it: barriers; the wait for a worker that is late once in a step; copies to the host from devices with memory
+ * of their own. `gradsum layout --run` shows how far the formulas are from what runs take.
  */
 #pragma once
 
