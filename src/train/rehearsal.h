@@ -26,8 +26,7 @@ typedef enum gs_rehearsed_what {
 
 typedef struct gs_rehearsed_item {
     gs_rehearsed_what what;
-    int first,
-        end; /* of LAYERS: children of the outermost sequence, one of which does the work of the others */
+    int first, end; /* of LAYERS: children of the outermost sequence; one does the work of the others */
     bool backward;
     double flops; /* of them both ways, for a sample */
     size_t samples;
