@@ -195,13 +195,20 @@ judge() {
     fi
 }
 
-left_behind() {
+processes_left() {
     local one pid
     for one in $(grep -lsz "^FAILURES_DRAW=$work\$" /proc/[0-9]*/environ); do
         pid=${one#/proc/} pid=${pid%/environ}
         [ "$pid" = $$ ] || [ "$pid" = $BASHPID ] || [ "$(ps -o ppid= -p "$pid" | tr -d ' ')" = $$ ] ||
             ! grep -qsa gradsum "/proc/$pid/cmdline" || echo "process $pid is left"
     done
+}
+
+# When mpirun ends, the ranks that it has killed may be on their way out still.
+left_behind() {
+    local tries=0
+    while [[ $place == mpi* ]] && [ -n "$(processes_left)" ] && ((tries++ < 600)); do sleep 0.1; done
+    processes_left
     ls -A "$work/tmp" | sed 's/^/in TMPDIR: /'
     comm -13 "$work/shm" <(ls -A /dev/shm | grep -i gradsum | grep -v fuzz | sort) | sed 's,^,in /dev/shm: ,'
 }

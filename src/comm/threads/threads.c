@@ -103,6 +103,9 @@ static void take_part(const gs_comm *c, const gs_call *call, const void *in, voi
     case GS_ALL_REDUCE:
         reduce_own_slice(c, call, 0, c->size - 1);
         break;
+    case GS_REDUCE:
+        reduce_own_slice(c, call, call->root, call->root);
+        break;
     case GS_REDUCE_SCATTER:
         reduce_own_part(c, call, in, out);
         break;
@@ -112,6 +115,12 @@ static void take_part(const gs_comm *c, const gs_call *call, const void *in, voi
     case GS_ALL_GATHER:
         for (int r = 0; r < t->size; r++)
             gs_copy_unless_there(place(out, (size_t)r * bytes), seats[r].read, bytes);
+        break;
+    case GS_GATHER:
+        gs_copy_unless_there(place(seats[call->root].write, own), in, bytes);
+        break;
+    case GS_SCATTER:
+        gs_copy_unless_there(out, place(seats[call->root].read, own), bytes);
         break;
     default: /* all_to_all */
         for (int r = 0; r < t->size; r++)
@@ -124,8 +133,6 @@ static gs_status threads_collective(gs_comm *c, const gs_call *call, const void 
         show(c, call, NULL, NULL);
         return gs_team_meet(c, false);
     }
-    if (call->operation == GS_REDUCE || call->operation == GS_GATHER || call->operation == GS_SCATTER)
-        return gs_collective_by_messages(c, call, in, out);
     GS_TRY(begin(c, call, in, out));
     take_part(c, call, in, out);
     return end(c);
