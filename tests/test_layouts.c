@@ -1,10 +1,9 @@
-/* One hash: with --exact, however the work is divided, the weights have the bits of one worker. `make test` tries the
- * first layouts of each model, `make test-layouts` all of them. */
+/* One hash: with --exact, however the work is divided, the weights have the bits of one worker, and the test set has its
+ * loss. `make test` tries the first layouts of each model, `make test-layouts` 200 drawn ones besides. */
+#include "tests/draw.h"
 #include "tests/some_text.h"
 #include "tests/tiny_set.h"
 #include "tests/training.h"
-
-#include <time.h>
 
 /* How the workers of a layout are started. */
 typedef enum start {
@@ -19,71 +18,15 @@ typedef struct layout {
     const char *options; /* what is to follow: "--layout dp2,pp2" */
 } layout;
 
-/* For all models that they suit. A new kind of parallelism is a few rows more. The first FEW that suit a model are in
- * `make test`. */
-static const layout layouts[] = {
-    {THREADS, 4, "--layout dp2,pp2,zero1"},
+static const layout first[] = {
+    {THREADS, 4, "--layout dp2,pp2,zero3"},
     {PROCESSES, 4, "--layout dp2,tp2"},
     {THREADS, 8, "--layout dp2,tp2,pp2,zero1"},
-    {PROCESSES, 4, "--layout tp2,pp2"},
+    {MIXED, 4, "--layout zero2,pp2,dp2 --pipeline-schedule gpipe"},
     {THREADS, 4, "--layout dp2,tp2,zero3"},
-    {PROCESSES, 4, "--layout dp2,pp2"},
-    {THREADS, 2, "--layout dp2,zero3 --accumulate 2"},
-    {MIXED, 4, "--layout pp4 --pipeline-schedule gpipe"},
-    /* replicas */
-    {THREADS, 1, "--accumulate 8"},
-    {THREADS, 2, "--layout dp2"},
-    {THREADS, 4, "--layout dp4 --accumulate 2"},
-    {PROCESSES, 4, "--layout dp4"},
-    {MIXED, 8, "--layout dp8"},
-    {THREADS, 4, "--layout dp4,zero1"},
-    {THREADS, 8, "--layout dp8,zero2"},
-    {PROCESSES, 2, "--layout zero2,dp2 --accumulate 4"},
-    {MIXED, 4, "--layout dp4,zero3"},
-    {PROCESSES, 2, "--layout dp2,zero1"},
-    /* parts of linear layers */
-    {THREADS, 2, "--layout tp2 --accumulate 8"},
-    {PROCESSES, 2, "--layout tp2 --recompute all"},
-    {MIXED, 4, "--layout tp4"},
-    {THREADS, 8, "--layout tp2,dp4"},
-    {MIXED, 8, "--layout tp4,dp2"},
-    {PROCESSES, 4, "--layout tp2,dp2 --verify 1"},
-    /* of their vectors, gradients, weights, too */
-    {THREADS, 4, "--layout dp2,tp2,zero1 --verify 1"},
-    {THREADS, 8, "--layout dp4,tp2,zero2"},
-    {PROCESSES, 4, "--layout dp2,tp2,zero1"},
-    {PROCESSES, 4, "--layout dp2,tp2,zero2"},
-    {MIXED, 8, "--layout dp2,tp4,zero3"},
-    /* of stages */
-    {THREADS, 4, "--layout tp2,pp2 --verify 1"},
-    {THREADS, 6, "--layout tp2,pp3 --pipeline-schedule gpipe"},
-    {THREADS, 8, "--layout tp4,pp2"},
-    {THREADS, 8, "--layout tp2,pp4"},
-    {MIXED, 4, "--layout pp2,tp2"},
-    {THREADS, 4, "--layout tp2,pp2 --pipeline-schedule interleaved:2"},
-    /* of stages, with replicas */
-    {THREADS, 8, "--layout dp2,tp2,pp2 --verify 1"},
-    {THREADS, 16, "--layout dp4,tp2,pp2,zero1 --recompute all"},
-    {PROCESSES, 8, "--layout dp2,tp2,pp2,zero1"},
-    {MIXED, 8, "--layout dp2,tp2,pp2,zero1 --verify 2"},
-    /* stages */
-    {THREADS, 2, "--layout pp2 --micro-batches 8"},
-    {THREADS, 3, "--layout pp3 --pipeline-schedule gpipe"},
-    {PROCESSES, 3, "--layout pp3 --pipeline-schedule 1f1b"},
-    {MIXED, 2, "--layout pp2 --pipeline-schedule gpipe"},
-    /* both */
-    {THREADS, 6, "--layout dp2,pp3,zero1 --pipeline-schedule gpipe"},
-    {THREADS, 8, "--layout pp2,dp4 --micro-batches 2"},
-    {THREADS, 8, "--layout pp2,dp4,zero1"},
-    {THREADS, 8, "--layout dp2,pp4,zero1"},
-    {MIXED, 4, "--layout dp2,pp2,zero1 --pipeline-schedule gpipe"},
-    {MIXED, 8, "--layout zero1,pp4,dp2"},
-    {PROCESSES, 6, "--layout dp2,pp3"},
-    {THREADS, 2, "--layout pp2 --pipeline-schedule interleaved"},
-    {THREADS, 4, "--layout dp2,pp2,zero1 --pipeline-schedule interleaved:2"},
-    {PROCESSES, 2, "--layout pp2 --pipeline-schedule interleaved:2"},
+    {PROCESSES, 2, "--layout dp2,zero3 --accumulate 2"},
 };
-enum { LAYOUTS = sizeof layouts / sizeof *layouts, FEW = 4 };
+enum { FIRST = sizeof first / sizeof *first, DRAWN = 200 };
 
 static const struct {
     const char *name, *options;
@@ -113,37 +56,76 @@ static void command_of(const layout *l, const char *run, char *out, size_t size)
                  l->options, run);
 }
 
-/* A tied table goes round for each micro-batch: not with interleaved runs. */
-static bool suits(const layout *l, int model) {
-    if (models[model].tied && strstr(l->options, "interleaved")) return false;
-    return models[model].pairs || !strstr(l->options, "tp");
+/* ---- drawn layouts ---- */
+
+static const char *draw_schedule(draw *d, int model, int stages, int micro_batches) {
+    static const char *const names[] = {"", " --pipeline-schedule gpipe", " --pipeline-schedule 1f1b",
+                                        " --pipeline-schedule eager", " --pipeline-schedule interleaved:2"};
+    const int i = one_of(d, 5);
+    /* A tied table goes round for each micro-batch: not with interleaved runs, which also want enough layers. */
+    return i == 4 && (models[model].tied || stages > 2 || micro_batches % stages != 0) ? "" : names[i];
 }
 
-/* Returns how many layouts have given the hash of one worker. */
-static int try_model(int model, int most) {
-    int tried = 0;
+/* False: the numbers that were drawn are no layout of this model. */
+static bool draw_layout(draw *d, int model, layout *l) {
+    static const char *const again[] = {
+        "", "", "", " --recompute all", " --recompute blocks", " --recompute 2"};
+    static char options[160];
+    const int dp = 1 << one_of(d, 4), tp = models[model].pairs ? 1 << one_of(d, 3) : 1, pp = 1 + one_of(d, 4),
+              zero = one_of(d, 4), leaves = 8 / dp, passes = 1 << one_of(d, 4);
+    const bool verified = one_of(d, 4) == 0, sequence = one_of(d, 2);
+    *l = (layout){(start)one_of(d, 3), dp * tp * pp, options};
+    if (l->workers > 16 || (l->how == MIXED && l->workers % 2) || (l->how == PROCESSES && l->workers > 8))
+        return false;
+    snprintf(options, sizeof options, "--layout zero%d,pp%d,tp%d,dp%d", zero, pp, tp, dp);
+    char *end = options + strlen(options);
+    if (pp > 1)
+        end += sprintf(end, "%s", draw_schedule(d, model, pp, leaves));
+    else if (passes <= leaves)
+        end += sprintf(end, " --accumulate %d", passes);
+    end += sprintf(end, "%s", again[one_of(d, 6)]);
+    if (verified && l->workers > 1) end += sprintf(end, " --verify 1");
+    if (tp > 1 && models[model].tied && sequence) sprintf(end, " --sequence");
+    return true;
+}
+
+/* ---- one hash ---- */
+
+/* What a run prints that must be the same: hash, and the losses of its epoch before the speed. */
+static char *result_of(const char *command) {
+    const char *output = gs_test_output(0, "%s", command), *hash = strstr(output, "sha256 "),
+               *loss = strstr(output, "train loss "), *end = loss ? strstr(loss, "/s\n") : NULL;
+    if (!hash || !end) fail_msg("%s: %s", command, output);
+    while (strncmp(end, "  ", 2) != 0) end--;
+    return gs_test_format("%.71s, %.*s", hash, (int)(end - loss), loss);
+}
+
+static void compare(const layout *l, int model, const char *run, const char *one) {
     char command[900];
-    const char *run = gs_test_format(models[model].options, data_of(model));
-    snprintf(command, sizeof command, "train --devices cpu --exact %s", run);
-    const char *one = gs_test_sha256("%s", command);
-    for (int i = 0; i < LAYOUTS && tried < most; i++) {
-        if (!suits(&layouts[i], model)) continue;
-        command_of(&layouts[i], run, command, sizeof command);
-        const char *sha256 = gs_test_sha256("%s", command);
-        if (strcmp(one, sha256) != 0)
-            fail_msg("%s: gradsum %s: %s, but one worker gives %s", models[model].name, command, sha256, one);
-        tried++;
-    }
-    return tried;
+    command_of(l, run, command, sizeof command);
+    const char *here = result_of(command);
+    if (strcmp(one, here) != 0)
+        fail_msg("%s: gradsum %s: %s, but one worker gives %s", models[model].name, command, here, one);
 }
 
 TEST(every_layout_gives_one_hash) {
     const char *wanted = getenv("GRADSUM_TEST_LAYOUTS"); /* make test-layouts */
-    const bool all = wanted && strcmp(wanted, "all") == 0;
+    const int drawn = wanted && strcmp(wanted, "all") == 0 ? DRAWN : 0;
     int tried = 0;
-    for (int m = 0; m < MODELS; m++) tried += try_model(m, all ? LAYOUTS : FEW);
-    if (all) printf("layouts: %d, of %d models, each with the hash of one worker\n", tried, MODELS);
-    assert_true(tried >= (all ? 128 : 12));
+    for (int m = 0; m < MODELS; m++) {
+        const char *run = gs_test_format(models[m].options, data_of(m));
+        const char *one = result_of(gs_test_format("train --devices cpu --exact %s", run));
+        draw d = {.run = (uint64_t)m};
+        layout l;
+        for (int i = 0; i < FIRST; i++)
+            if (models[m].pairs || !strstr(first[i].options, "tp")) compare(&first[i], m, run, one);
+        for (int i = m; i < drawn; i += MODELS, tried++) {
+            while (!draw_layout(&d, m, &l)) d.next++;
+            compare(&l, m, run, one);
+        }
+    }
+    assert_int_equal(tried, drawn);
+    if (drawn) printf("layouts: %d drawn, of %d models, each with the hash of one worker\n", tried, MODELS);
 }
 
 /* ---- what cannot be made so ---- */
@@ -153,10 +135,6 @@ TEST(what_has_other_bits_is_refused) {
         const char *run, *says;
     } refused[] = {
         {"--devices cpu,cpu,cpu --layout dp3", "wanted 1, 2, 4 or 8"},
-        {"--devices cpu,cpu --layout pp2,zero2", "--zero 2 would sum gradients in each micro-batch"},
-        {"--devices cpu,cpu --layout pp2,zero3", "--zero 3 would sum gradients and gather weights"},
-        {"--devices cpu,cpu,cpu,cpu --layout tp2,pp2,zero2",
-         "--zero 2 would sum gradients in each micro-batch"},
         {"--devices cpu,cpu,cpu --layout tp3", "wanted 2, 4 or 8 workers in a group"},
         {"--devices cpu,cpu --layout pp2 --micro-batches 4", "wanted 8, or no --micro-batches"},
         {"--devices cpu,cpu --layout dp2 --accumulate 8", "each of the 2 workers has 4; wanted at most 4"},

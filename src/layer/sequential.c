@@ -79,6 +79,7 @@ static gs_status sequential_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
     *y = x;
     for (int i = 0; i < l->children; i++) {
         gs_layer *c = l->child[i];
+        if (c->elsewhere) continue;
         if (l->turns) GS_TRY(l->turns->begins(l->turns->context, pass, i, false));
         if (!is_called(c) || (pass->again && !c->again)) continue;
         GS_TRY(gs_layer_forward(c, pass, *y, y));
@@ -108,7 +109,7 @@ static gs_status run_again(gs_layer *l, const gs_pass *pass, int first, int last
 static gs_status begin_backward(gs_layer *l, const gs_pass *pass, int i) {
     const bool ends = ends_segment(l, i);
     const int first = ends ? l->child[i]->segment - 1 : i;
-    if (l->child[i]->segment && !ends) return GS_OK;
+    if (l->child[i]->elsewhere || (l->child[i]->segment && !ends)) return GS_OK;
     for (int k = i; k >= first && l->turns; k--) GS_TRY(l->turns->begins(l->turns->context, pass, k, true));
     return ends ? run_again(l, pass, first, i) : GS_OK;
 }
@@ -123,7 +124,7 @@ static gs_status sequential_backward(gs_layer *l, const gs_pass *pass, gs_mem dy
     for (int i = l->children - 1; i >= 0; i--) {
         GS_TRY(begin_backward(l, pass, i));
         if (is_called(l->child[i])) GS_TRY(gs_layer_backward(l->child[i], pass, *dx, dx));
-        if (l->turns) GS_TRY(l->turns->ended(l->turns->context, pass, i));
+        if (l->turns && !l->child[i]->elsewhere) GS_TRY(l->turns->ended(l->turns->context, pass, i));
         if (pass->final && !l->name[0]) GS_TRY(pass->final(pass->final_context, l->child[i]->at));
         if (!l->child[i]->needs_dx) break;
     }

@@ -46,7 +46,8 @@ static gs_status sum_whole(gs_worker *w) {
 /* Of a range of the gradients: with --exact by the levels of the tree above those that one pipeline has added. */
 static gs_status sum_range(gs_worker *w, size_t first, size_t count) {
     gs_comm *c = w->groups.comm[GS_DP];
-    const gs_mem place = gs_at(w->holding.gradients, first);
+    const gs_holding *own = &w->holding;
+    const gs_mem place = gs_held_tail(own, own->gradients, own->gradients_cut, first);
     if (count == 0 || c->size == 1) return GS_OK;
     if (!w->settings->exact) {
         w->measured.sent += 2.0 * (double)count * (c->size - 1) / c->size * sizeof(float);

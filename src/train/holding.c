@@ -22,9 +22,9 @@ static bool lends(const gs_layer *l) {
     return found;
 }
 
-static size_t largest_layer(const gs_model *m) {
+static size_t largest_layer(const gs_model *m, int begin, int end) {
     size_t most = 0;
-    for (int i = 0; i < m->net->children; i++) {
+    for (int i = begin; i < end; i++) {
         const size_t count = end_of(m, i) - m->net->child[i]->at;
         if (count > most) most = count;
     }
@@ -36,21 +36,26 @@ static bool of_one_segment(const gs_model *m, int a, int b) {
     return m->net->child[a]->segment && m->net->child[a]->segment == m->net->child[b]->segment;
 }
 
-/* The layers one after the other: into the unit before, or a new one. */
-static void cut_by_layers(const gs_model *m, gs_holding *h) {
-    const size_t most = largest_layer(m);
-    for (int i = 0; i < m->net->children; i++) {
+/* The layers begin .. end - 1 one after the other: into the unit before, or a new one. */
+static void cut_by_layers(const gs_model *m, int run, int begin, int end, size_t most, gs_holding *h) {
+    const int before = h->count;
+    for (int i = begin; i < end; i++) {
         const gs_layer *l = m->net->child[i];
         const size_t count = end_of(m, i) - l->at;
-        gs_held_unit *open = h->count > 0 ? &h->unit[h->count - 1] : NULL;
+        gs_held_unit *open = h->count > before ? &h->unit[h->count - 1] : NULL;
         if (count == 0) continue;
         if (open && !open->stays && !lends(l) &&
             (open->count + count <= most || of_one_segment(m, open->end - 1, i))) {
             open->count += count;
             open->end = i + 1;
         } else {
-            h->unit[h->count++] = (gs_held_unit){
-                .first = l->at, .count = count, .at = l->at, .begin = i, .end = i + 1, .stays = lends(l)};
+            h->unit[h->count++] = (gs_held_unit){.first = l->at,
+                                                 .count = count,
+                                                 .at = h->params + l->at - m->net->child[begin]->at,
+                                                 .begin = i,
+                                                 .end = i + 1,
+                                                 .run = run,
+                                                 .stays = lends(l)};
         }
     }
 }
@@ -78,17 +83,18 @@ static void divide(gs_holding *h, bool zero, int replicas) {
 gs_status gs_holding_cut(const gs_model *m, int zero, int replicas, int replica, gs_holding *h) {
     *h = (gs_holding){.replica = replica,
                       .states = 1,
-                      .params = m->params,
                       .copied = m->params,
                       .counts = m->saved,
                       .weights = m->weights,
                       .gradients = m->gradients};
     GS_TRY(make_lists(h, m->net->children, h->states));
-    *h->state = (gs_held_state){.first = m->params, .count = m->saved - m->params, .at = m->params};
+    *h->state = (gs_held_state){
+        .first = m->params, .count = m->saved - m->params, .at = m->params, .end = m->net->children};
     if (zero < 2)
         h->unit[h->count++] = (gs_held_unit){.count = m->params, .end = m->net->children};
     else
-        cut_by_layers(m, h);
+        cut_by_layers(m, 0, 0, m->net->children, largest_layer(m, 0, m->net->children), h);
+    h->params = m->params;
     divide(h, zero > 0, replicas);
     return GS_OK;
 }
@@ -109,19 +115,24 @@ static gs_status cut_stage(const gs_worker *w, gs_place place, gs_holding *h) {
     gs_model *m = w->model;
     gs_pipeline_worker p = {0};
     GS_TRY(gs_stage_cut(w, place.stage, &p));
-    GS_TRY(make_lists(h, p.shape.chunks, p.shape.chunks));
-    h->count = h->states = p.shape.chunks;
-    for (int c = 0; c < h->count; c++) {
+    GS_TRY(make_lists(h, m->net->children, p.shape.chunks));
+    h->states = p.shape.chunks;
+    for (int c = 0; c < h->states; c++) {
         const int run = c * p.shape.stages + place.stage, begin = p.first[run], end = p.first[run + 1];
-        const size_t first = m->net->child[begin]->at;
-        h->unit[c] = (gs_held_unit){
-            .first = first, .count = end_of(m, end - 1) - first, .at = h->params, .begin = begin, .end = end};
-        h->params += h->unit[c].count;
+        const size_t first = m->net->child[begin]->at, count = end_of(m, end - 1) - first;
+        if (w->settings->zero > 1)
+            cut_by_layers(m, c, begin, end, w->settings->recompute ? count : largest_layer(m, begin, end), h);
+        else
+            h->unit[h->count++] = (gs_held_unit){
+                .first = first, .count = count, .at = h->params, .begin = begin, .end = end, .run = c};
+        h->params += count;
+        h->state[c].begin = begin;
+        h->state[c].end = end;
         for (int i = begin; i < end; i++) (void)gs_layer_walk(m->net->child[i], add_state, &h->state[c]);
     }
     if (p.tied.table && place.stage == p.shape.stages - 1) h->copy = p.tied.table;
     h->copied = h->counts = h->params + (h->copy ? h->copy->count : 0);
-    for (int c = 0; c < h->count; c++) {
+    for (int c = 0; c < h->states; c++) {
         h->state[c].at = h->counts;
         h->counts += h->state[c].count;
     }
@@ -157,6 +168,101 @@ bool gs_holding_find(const gs_holding *h, const gs_param *param, size_t *at) {
     }
     *at = h->params;
     return h->copy && param->at == h->copy->at;
+}
+
+/* ---- the arrays ---- */
+
+/* What this worker has of an array: in whole units or in parts, and more behind the state. */
+static gs_status allocate(gs_worker *w, gs_memory_kind kind, bool cut, size_t more, gs_mem *out) {
+    const gs_holding *h = &w->holding;
+    const size_t floats = gs_held_tail(h, (gs_mem)GS_NONE, cut, h->counts).at + more;
+    GS_TRY(gs_alloc(w->device, kind, floats * sizeof(float), out));
+    gs_ledger_tail(&w->device->memory, out->base, GS_MEMORY_STATE, (h->counts - h->copied) * sizeof(float));
+    return GS_OK;
+}
+
+/* Of the model's array of weights to this worker's. */
+static gs_status copy_weights(gs_worker *w, gs_mem whole, gs_mem to, bool cut) {
+    const gs_holding *h = &w->holding;
+    const gs_backend *ops = w->device->ops;
+    for (int i = 0; i < h->count; i++) {
+        const gs_held_unit *u = &h->unit[i];
+        const gs_mem from = gs_at(whole, u->first);
+        if (!cut) {
+            GS_TRY(ops->copy(w->device, gs_at(to, u->at), from, u->count));
+            continue;
+        }
+        GS_TRY(ops->copy(w->device, gs_at(to, u->own_at), gs_at(from, u->own * (size_t)h->replica), u->own));
+        GS_TRY(ops->copy(w->device, gs_at(to, u->rest_at), gs_at(from, u->count - u->rest), u->rest));
+    }
+    for (int i = 0; i < h->states; i++)
+        GS_TRY(ops->copy(w->device, gs_held_tail(h, to, cut, h->state[i].at), gs_at(whole, h->state[i].first),
+                         h->state[i].count));
+    if (h->copy)
+        GS_TRY(ops->copy(w->device, gs_held_tail(h, to, cut, h->params), gs_at(whole, h->copy->at),
+                         h->copy->count));
+    return ops->finish(w->device);
+}
+
+static gs_status divide_gradients(gs_worker *w) {
+    gs_model *m = w->model;
+    gs_holding *h = &w->holding;
+    m->device->ops->free(m->device, m->gradients);
+    m->gradients = (gs_mem)GS_NONE;
+    h->gradients_cut = w->settings->zero > 1;
+    GS_TRY(allocate(w, GS_MEMORY_GRADIENTS, h->gradients_cut, GS_STATS, &h->gradients));
+    const gs_mem counts = gs_held_tail(h, h->gradients, h->gradients_cut, h->counts);
+    m->gradients = gs_at(counts, -m->saved); /* gs_model_stats finds them; size_t counts around its end */
+    m->gradients_apart = counts.at + GS_STATS;
+    return GS_OK;
+}
+
+static gs_status divide_weights(gs_worker *w) {
+    gs_model *m = w->model;
+    gs_holding *h = &w->holding;
+    const gs_mem whole = m->weights;
+    h->weights_cut = w->settings->zero > 2;
+    GS_TRY(allocate(w, GS_MEMORY_WEIGHTS, h->weights_cut, 0, &h->weights));
+    const gs_status status = copy_weights(w, whole, h->weights, h->weights_cut);
+    m->device->ops->free(m->device, status == GS_OK ? whole : h->weights);
+    GS_TRY(status);
+    /* The model frees it from here on, and finds the state, if no parameters. */
+    m->weights = gs_at(gs_held_tail(h, h->weights, h->weights_cut, h->params), -h->params);
+    m->weights_apart = gs_held_tail(h, (gs_mem)GS_NONE, h->weights_cut, h->counts).at;
+    return GS_OK;
+}
+
+gs_status gs_holding_divide(gs_worker *w) {
+    gs_holding *h = &w->holding;
+    if (gs_has_stages(w) || w->settings->zero > 1) GS_TRY(divide_gradients(w));
+    if (gs_has_stages(w) || w->settings->zero > 2) GS_TRY(divide_weights(w));
+    for (int i = 0; i < h->count; i++) { /* in windows, if they are cut: zero/zero_windows.c */
+        h->unit[i].weights = gs_at(h->weights, h->unit[i].at);
+        h->unit[i].gradients = gs_at(h->gradients, h->unit[i].at);
+    }
+    return GS_OK;
+}
+
+static gs_status bind_layer(gs_layer *l, void *holding) {
+    const gs_holding *h = holding;
+    for (int i = 0; i < l->params; i++) {
+        gs_param *p = &l->param[i];
+        size_t at;
+        int k = 0;
+        if (!gs_holding_find(h, p, &at)) continue;
+        while (k < h->count && (p->at < h->unit[k].first || p->at >= h->unit[k].first + h->unit[k].count))
+            k++;
+        const bool in_unit = !p->state && k < h->count;
+        p->w = in_unit ? gs_at(h->unit[k].weights, p->at - h->unit[k].first)
+                       : gs_held_tail(h, h->weights, h->weights_cut, at);
+        p->dw = in_unit ? gs_at(h->unit[k].gradients, p->at - h->unit[k].first)
+                        : gs_held_tail(h, h->gradients, h->gradients_cut, at);
+    }
+    return GS_OK;
+}
+
+gs_status gs_holding_bind(const gs_holding *h, gs_layer *l) {
+    return gs_layer_walk(l, bind_layer, (void *)(uintptr_t)h);
 }
 
 /* ---- what is updated ---- */
@@ -221,8 +327,9 @@ gs_status gs_holding_end_update(gs_worker *w, double samples) {
     if (w->groups.layout.pp == 1) return gs_optimizer_end_update(w->optimizer, samples);
     w->optimizer->updates++;
     for (int i = 0; i < h->states; i++)
-        GS_TRY(gs_model_update_state_of(w->model, gs_at(h->weights, h->state[i].at),
-                                        gs_at(h->gradients, h->state[i].at), h->state[i].count, samples));
+        GS_TRY(gs_model_update_state_of(w->model, gs_held_tail(h, h->weights, h->weights_cut, h->state[i].at),
+                                        gs_held_tail(h, h->gradients, h->gradients_cut, h->state[i].at),
+                                        h->state[i].count, samples));
     return GS_OK;
 }
 

@@ -3,7 +3,8 @@
  *
  *     tensor groups    cut the model's tensors: a worker's model is its part already (layer/tensor.h)
  *     pipelines        cut the layers of that model: a unit for each run of layers of this worker's stage
- *     ZeRO             cuts each unit among the replicas; ZeRO 2 and 3 have several units, which take turns in memory
+ *     ZeRO             cuts each unit among the replicas; with ZeRO 2 and 3 a run has several units, which take turns
+ *                      in memory
  *
  *     parameters    |  layer 0   | layer 1 |       layer 2        | 3 |
  *     units         |        unit 0        |        unit 1        | 2 |
@@ -12,10 +13,11 @@
  * Without ZeRO all of a unit is its rest. With it all own parts of a unit have one size, so that a collective can move
  * them; what is left over, fewer numbers than there are replicas, is summed, held and updated by all of them.
  *
- * With ZeRO 2 and 3 a unit is a run of whole layers of the model's outermost sequence. Small layers are joined, but no
- * unit is larger than the largest layer: that one must be whole in memory at some moment anyway, and fewer units need
- * fewer messages. With --recompute the layers of a segment are in one unit, however large. A layer that lends its
- * tensor to another one (gs_layer.lent) is a unit of its own, because it is needed for longer.
+ * With ZeRO 2 and 3 a unit is some whole layers of the model's outermost sequence. Small layers are joined, but no unit
+ * is larger than the largest layer: that one must be whole in memory at some moment anyway, and fewer units need fewer
+ * messages. With --recompute the layers of a segment are in one unit, however large (and those of a run, as its segments
+ * are not known before it is made). A layer that lends its tensor to another one (gs_layer.lent) is a unit of its own,
+ * because it is needed for longer.
  */
 #pragma once
 
@@ -30,31 +32,35 @@ typedef struct gs_held_unit {
     size_t own_at;  /* where the own part is in an array of parts: | own parts of all units | all rests |, */
     size_t rest_at; /* and the rest. Each vector of the optimiser is such an array */
     int begin, end; /* the layers begin .. end - 1 of the outermost sequence */
+    int run;        /* of this worker's runs of layers, of which each unit is a part; 0 without stages */
     bool stays;     /* from its first use to its last one; another window holds it (zero/zero.h) */
+    gs_mem weights, gradients; /* of this worker: where its layers find them, whole */
 } gs_held_unit;
 
 /* Running numbers of layers, which all replicas have. */
 typedef struct gs_held_state {
     size_t first, count; /* in the model's flat arrays */
     size_t at;           /* in model->weights, and in model->gradients behind those of the parameters */
+    int begin, end;      /* it is of the layers begin .. end - 1 of the outermost sequence: a run */
 } gs_held_state;
 
 typedef struct gs_holding {
     int replica;
     int count;
-    gs_held_unit *unit; /* in the order of their parameters; of a stage one for each of its runs */
+    gs_held_unit *unit; /* in the order of their parameters */
     size_t own, rest;   /* of all units together */
     int states;
-    gs_held_state *state; /* of a stage one for each unit, else one */
-    /* The arrays of a worker whose units are whole:
+    gs_held_state *state; /* of a stage one for each of its runs, else one */
+    /* The arrays of a worker whose units are whole; where they are cut (ZeRO 3, of gradients also ZeRO 2), its parts
+     * are in the place of the parameters:
      *
-     *     | parameters | a copy of a tied table, in the last stage | state |                                        */
+     *     | parameters | a copy of a tied table, in the last stage | state | of gradients: counts |                 */
     size_t params, copied, counts; /* the copy begins at params, the state at copied, the counts at counts */
     const gs_param *copy;          /* the table, in the last of several stages; else NULL */
-    /* Of this worker, once its strategy and its reducer have made them; else those of its model. */
+    /* Of this worker, once they are divided; else those of its model. */
     gs_mem weights, gradients;
-    bool weights_cut, gradients_cut; /* they are arrays of parts, with the state behind these */
-    gs_held_part *part;              /* what it updates: of each unit its own part, and the rest */
+    bool weights_cut, gradients_cut;
+    gs_held_part *part; /* what it updates: of each unit its own part, and the rest */
     gs_held update;
 } gs_holding;
 
@@ -75,6 +81,11 @@ static inline gs_mem gs_held_rest(gs_mem array, bool cut, const gs_held_unit *u)
     return gs_at(array, cut ? u->rest_at : u->at + u->count - u->rest);
 }
 
+/* What is behind the parameters, at `at` of an array of whole units. */
+static inline gs_mem gs_held_tail(const gs_holding *h, gs_mem array, bool cut, size_t at) {
+    return gs_at(array, cut ? at - h->params + h->own + h->rest : at);
+}
+
 /* Make the holding of a replica that has all layers. zero: 0 to 3. What is made is to be freed, even after a failure:
  * GS_E_MEMORY. */
 gs_status gs_holding_cut(const gs_model *, int zero, int replicas, int replica, gs_holding *);
@@ -83,10 +94,17 @@ gs_status gs_holding_cut(const gs_model *, int zero, int replicas, int replica, 
 gs_status gs_holding_plan(const struct gs_worker *, int rank, gs_holding *);
 void gs_holding_free(gs_holding *);
 
+/* The model's arrays become those of this worker: with stages, and with ZeRO 2 and 3. A whole one goes as soon as its
+ * parts are kept. GS_E_MEMORY, GS_E_OPENCL. */
+gs_status gs_holding_divide(struct gs_worker *);
+
+/* The parameters and the state of these layers find their places in this worker's units. */
+gs_status gs_holding_bind(const gs_holding *, gs_layer *);
+
 /* Fill worker->holding.update; the worker's arrays must be there. */
 gs_status gs_holding_list(struct gs_worker *);
 
-/* Where a parameter or a state is in this worker's whole units; false: it does not have that. */
+/* Where a parameter or a state is in arrays of this worker's whole units; false: it does not have that. */
 bool gs_holding_find(const gs_holding *, const gs_param *, size_t *at);
 
 /* Vector i of the optimiser, whole. All workers call it, between two steps: the first has it in `whole`, which is NULL

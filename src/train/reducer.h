@@ -29,9 +29,9 @@ typedef struct gs_reducer {
     gs_status (*finish)(gs_worker *);
     /* After the update: new weights come to those that hold them and have not made them. NULL: all have made them. */
     gs_status (*spread)(gs_worker *);
-    /* In an evaluation a worker goes through fewer blocks than others: it takes part in what they do together. May be
-     * NULL. */
-    gs_status (*attend)(gs_worker *);
+    /* Others pass through a run of layers (holding->state) with samples, and this worker has none: it takes part in
+     * what they do together. May be NULL. */
+    gs_status (*attend)(gs_worker *, int run, const gs_pass *, bool backward);
     /* After the last epoch: its part of the result. */
     void (*report)(const gs_worker *, gs_result *);
 } gs_reducer;

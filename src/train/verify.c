@@ -63,7 +63,7 @@ static int first_different(const gs_worker *w, alike set, const uint32_t *all, s
 /* 0 for a tensor that this worker does not have. */
 static uint32_t checksum_of(const gs_worker *w, const float *weights, const gs_param *param) {
     size_t at = param->at;
-    if (gs_has_stages(w) && !gs_holding_find(&w->holding, param, &at)) return 0;
+    if (gs_has_stages(w) && !w->holding.weights_cut && !gs_holding_find(&w->holding, param, &at)) return 0;
     return checksum(weights + at, param->count);
 }
 
@@ -138,7 +138,7 @@ static gs_status verify(gs_worker *w, gs_event *e) {
     (void)e;
     uint64_t every = w->settings->verify;
     if (every == 0 || w->step % every != 0 || copies(w, true).size == 1) return GS_OK;
-    if (gs_has_stages(w)) return compare_stages(w);
+    if (gs_has_stages(w) && !w->holding.weights_cut) return compare_stages(w);
     if (gs_weights_are_divided(w->model)) return compare_copies(w);
     float *weights;
     GS_TRY(gs_model_map_weights(w->model, &weights));

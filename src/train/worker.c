@@ -238,8 +238,9 @@ gs_status gs_prepare_steps(gs_worker *w) {
     gs_comm *replicas = w->groups.comm[GS_DP];
     w->groups.met = true;
     if (w->groups.layout.tp > 1) GS_TRY(gs_tensor_create(w));
-    if (w->strategy->create) GS_TRY(w->strategy->create(w));
+    GS_TRY(gs_holding_divide(w));
     if (w->reducer) GS_TRY(w->reducer->create(w));
+    if (w->strategy->create) GS_TRY(w->strategy->create(w));
     if (w->tensor) GS_TRY(gs_tensor_create_sums(w));
     GS_TRY(gs_holding_list(w));
     const gs_sync_array sums = {w->sync_most, w->settings->wire, gs_model_tail(w->model)};

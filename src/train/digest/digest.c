@@ -105,13 +105,12 @@ static gs_status add_weights(gs_digest *d, const gs_layer *l) {
 }
 
 /* What this pass has added to dw: all of it if the pass began with 0 (fresh), or if each pass has a sum of its own. */
-static gs_status add_dw(gs_digest *d, const gs_param *p, bool fresh) {
+static gs_status add_dw(gs_digest *d, const gs_param *p, bool fresh, bool apart) {
     const int number = param_of(d, p);
     gs_numbers now = {0};
     GS_TRY(gs_digest_fetch(d, p->dw, p->count));
     if (!gs_digest_add_param(&now, d->worker->model, number, d->room, 0, p->count)) return GS_OK;
     gs_numbers added = now;
-    const bool apart = d->worker->model->gradients_apart && !gs_has_stages(d->worker);
     if (!fresh && !apart) gs_numbers_add_scaled(&added, -1, &d->before[number]);
     gs_numbers *to = gs_digest_cell(d, GS_DIGEST_dw, number, d->passes[number]++);
     gs_numbers_add_scaled(to, 1, &added);
@@ -121,11 +120,13 @@ static gs_status add_dw(gs_digest *d, const gs_param *p, bool fresh) {
 }
 
 static gs_status add_gradients(gs_digest *d, const gs_layer *l, const gs_pass *pass) {
+    const gs_worker *w = d->worker;
+    const bool apart = w->holding.gradients_cut && !(l->lent && gs_has_stages(w));
     for (int i = 0; i < l->params; i++)
-        if (!l->param[i].state && l->param[i].dw.base) GS_TRY(add_dw(d, &l->param[i], pass->fresh));
+        if (!l->param[i].state && l->param[i].dw.base) GS_TRY(add_dw(d, &l->param[i], pass->fresh, apart));
     /* A table that another stage of a pipeline has. With --exact its gradient goes there before that stage adds. */
-    const bool apart = l->borrowed && l->root->child[0]->elsewhere && !d->worker->settings->exact;
-    return apart ? add_dw(d, l->borrowed, false) : GS_OK;
+    const bool of_other = l->borrowed && l->root->child[0]->elsewhere && !w->settings->exact;
+    return of_other ? add_dw(d, l->borrowed, false, false) : GS_OK;
 }
 
 /* An output of 0 was masked, unless its input was 0. */

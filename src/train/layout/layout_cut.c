@@ -16,8 +16,8 @@ gs_status gs_layout_part(const gs_settings *s, const gs_model *plan, int rank, g
 
 static void name_layers(const gs_holding *own, char *text, size_t size) {
     *text = 0;
-    for (int c = 0; c < own->count; c++) {
-        const int first = own->unit[c].begin, last = own->unit[c].end - 1;
+    for (int c = 0; c < own->states; c++) {
+        const int first = own->state[c].begin, last = own->state[c].end - 1;
         gs_append(text, size, first < last ? "%s%d-%d" : "%s%d", c > 0 ? "," : "", first, last);
     }
 }

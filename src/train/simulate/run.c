@@ -31,8 +31,6 @@ static gs_status check_layout(const gs_simulation *s) {
     const gs_layout l = gs_layout_of(&s->settings, s->workers);
     GS_TRY(gs_tensor_check(&s->settings));
     if (l.pp == 1) GS_TRY(gs_strategy_pipeline.check(&s->settings, false)); /* no options of stages */
-    if (l.zero > 1 && l.pp > 1)
-        return gs_fail(GS_E_USAGE, "--zero %d does not work with pp, as in train; wanted --zero 1", l.zero);
     gs_settings any = s->settings;
     any.sync = gs_settings_default().sync; /* stages and groups have no scheme */
     return gs_check_pairs(&any);

@@ -26,8 +26,9 @@
  * run begins it has all weights for a moment; they become whole again, on the host, to be saved. The test set goes
  * through the stages too (pipeline_score.c).
  *
- * With --zero 1 the replicas of a stage, one in each pipeline, divide its vectors (../zero/zero.h): gradients are
- * reduce-scattered among them, each updates its part, and the weights are all-gathered.
+ * With --zero the replicas of a stage, one in each pipeline, divide its vectors (../zero/zero.h): gradients are
+ * reduce-scattered among them, each updates its part, and the weights are all-gathered. --zero 2 and 3 do so unit by
+ * unit in each micro-batch: they keep less, and send as many times the bytes as there are micro-batches.
  *
  * Sources: see schedule.h.
  */
@@ -84,12 +85,6 @@ static gs_status check(const gs_settings *s, bool chosen) {
             GS_E_USAGE,
             "--accumulate %d: a pipeline accumulates over its micro-batches; wanted --micro-batches",
             s->accumulate);
-    if (s->zero > 1)
-        return gs_fail(GS_E_USAGE,
-                       "--zero %d would sum %s in each micro-batch of --pipeline, and send that many times "
-                       "the bytes; summed once, after the last micro-batch, gradients take as much memory as "
-                       "with --zero 1; wanted --zero 1, or no --pipeline",
-                       s->zero, s->zero > 2 ? "gradients and gather weights" : "gradients");
     return GS_OK;
 }
 

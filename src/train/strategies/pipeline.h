@@ -24,8 +24,8 @@ typedef struct gs_stage_slot {
 /* Neighbouring layers of the model, on this worker. Micro-batch k is in slot k % slots; between two steps slot 0 is
  * that of an evaluation. */
 typedef struct gs_stage_chunk {
-    int run;                  /* of the whole model: chunk x p + stage */
-    const gs_held_unit *unit; /* what it has of the worker's arrays */
+    int run;         /* of the whole model: chunk x p + stage */
+    gs_shard params; /* what it has of the worker's arrays, where units are whole */
     const gs_held_state *state;
     int slots;
     gs_stage_slot *slot;
@@ -58,9 +58,8 @@ typedef struct gs_pipeline_worker {
     size_t *sent; /* [p]: how many instructions of that list are past, as messages to here have shown */
     gs_kept_message *kept;
     gs_stage_chunk *chunk; /* [v] */
-    const gs_holding
-        *own;        /* the worker's: a unit for each chunk, then the counts behind the gradients' state */
-    gs_input *input; /* [inputs]: samples and answers of micro-batch k in [k % inputs] */
+    const gs_holding *own; /* the worker's */
+    gs_input *input;       /* [inputs]: samples and answers of micro-batch k in [k % inputs] */
     int inputs;
     gs_piece *piece; /* [m]: those of this step; n 0: an empty one */
     int pieces;      /* how many the loader has */
@@ -77,11 +76,8 @@ gs_status gs_stage_cut(const gs_worker *, int stage, gs_pipeline_worker *);
 gs_status gs_stage_create(gs_worker *, gs_pipeline_worker *);
 void gs_stage_free(gs_worker *, gs_pipeline_worker *);
 
-/* The table that two runs use, in one of this worker's arrays. */
-static inline gs_mem gs_stage_table(const gs_pipeline_worker *p, gs_mem array) {
-    const gs_held_unit *u = p->own->unit;
-    return gs_at(array, p->stage == 0 ? u->at + p->tied.table->at - u->first : p->own->params);
-}
+/* The table that two runs use, where the layers of this worker find it. */
+const gs_param *gs_stage_table(const gs_pipeline_worker *);
 
 /* ---- pipeline_run.c ---- */
 

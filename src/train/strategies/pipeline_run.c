@@ -8,6 +8,7 @@
 #include "comm/split.h"
 #include "core/clock.h"
 #include "train/internal.h"
+#include "train/reducer.h"
 #include "train/timeline/timeline.h"
 
 /* ---- the micro-batches of a step ---- */
@@ -63,9 +64,6 @@ static gs_stage_slot *slot_of(const gs_pipeline_worker *p, const gs_instruction 
 }
 
 /* Ranges of this worker's array of gradients. */
-static gs_shard params_of(const gs_stage_chunk *c) {
-    return (gs_shard){c->unit->at, c->unit->count};
-}
 static gs_shard state_of(const gs_stage_chunk *c) {
     return (gs_shard){c->state->at, c->state->count};
 }
@@ -75,15 +73,20 @@ static gs_shard counts_of(const gs_pipeline_worker *p) {
 
 /* With --exact: what leaf k has of a range joins the tree; the last one leaves the sum there. */
 static gs_status add_leaf(gs_worker *w, gs_pipeline_worker *p, gs_shard r, int k) {
+    const gs_mem place = gs_held_tail(p->own, p->own->gradients, p->own->gradients_cut, r.first);
     if (r.count == 0 || w->settings->rehearsal) return GS_OK;
     if (p->piece[k].n > 0)
-        GS_TRY(w->device->ops->read(w->device, p->whole, gs_at(p->own->gradients, r.first),
-                                    r.count * sizeof(float)));
+        GS_TRY(w->device->ops->read(w->device, p->whole, place, r.count * sizeof(float)));
     else
         memset(p->whole, 0, r.count * sizeof(float));
     if (!gs_order_add(&w->order, r.first, r.count, k, p->whole)) return GS_OK;
-    return w->device->ops->write(w->device, gs_at(p->own->gradients, r.first), p->whole,
-                                 r.count * sizeof(float));
+    return w->device->ops->write(w->device, place, p->whole, r.count * sizeof(float));
+}
+
+/* An empty micro-batch. Where the replicas of this stage do something together in a pass, others need this one. */
+static gs_status attend(gs_worker *w, const gs_instruction *i, gs_pass pass) {
+    pass.fresh = false;
+    return w->reducer->attend ? w->reducer->attend(w, i->chunk, &pass, i->action == GS_DO_BACKWARD) : GS_OK;
 }
 
 static gs_status forward(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
@@ -97,6 +100,8 @@ static gs_status forward(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
         GS_TRY(gs_model_forward(s->model, &pass, c->run > 0 ? s->x : input->x, &s->y));
         if (has_loss) GS_TRY(gs_model_loss(s->model, &pass, s->y, input->answers));
         c->has_state = true;
+    } else {
+        GS_TRY(attend(w, i, pass));
     }
     if (!w->settings->exact) return GS_OK;
     if (has_loss) GS_TRY(add_leaf(w, p, counts_of(p), i->micro_batch));
@@ -112,8 +117,11 @@ static gs_status backward(gs_worker *w, gs_pipeline_worker *p, const gs_instruct
     if (pass.n > 0) {
         GS_TRY(gs_model_backward_stage(s->model, &pass, s->y, answers, s->dy, &s->dx));
         c->has_dw = true;
+    } else {
+        GS_TRY(attend(w, i, pass));
     }
-    return w->settings->exact ? add_leaf(w, p, params_of(c), i->micro_batch) : GS_OK;
+    const bool adds = w->settings->exact && !p->own->gradients_cut; /* else the reducer does */
+    return adds ? add_leaf(w, p, c->params, i->micro_batch) : GS_OK;
 }
 
 static gs_status add_bytes(gs_layer *l, void *sum) {
@@ -155,9 +163,9 @@ static gs_mem place_of(const gs_pipeline_worker *p, const gs_instruction *i) {
         return slot_of(p, i)->dy;
     case GS_DO_SEND_TABLE:
     case GS_DO_RECV_TABLE:
-        return gs_stage_table(p, p->own->weights);
+        return gs_stage_table(p)->w;
     default:
-        return gs_stage_table(p, p->own->gradients);
+        return gs_stage_table(p)->dw;
     }
 }
 
@@ -283,7 +291,7 @@ static gs_status begin(gs_worker *w, gs_pipeline_worker *p) {
     const gs_backend *ops = w->device->ops;
     GS_TRY(gs_model_clear_stats(w->model));
     if (p->tied.table && (p->stage == 0 || p->stage == p->shape.stages - 1))
-        GS_TRY(ops->fill(w->device, gs_stage_table(p, p->own->gradients), 0, p->tied.table->count));
+        GS_TRY(ops->fill(w->device, gs_stage_table(p)->dw, 0, p->tied.table->count));
     for (int c = 0; c < p->shape.chunks; c++) p->chunk[c].has_dw = p->chunk[c].has_state = false;
     memset(p->sent, 0, (size_t)p->shape.stages * sizeof *p->sent);
     next_pieces(w, p);
@@ -291,8 +299,8 @@ static gs_status begin(gs_worker *w, gs_pipeline_worker *p) {
 }
 
 static gs_status fill_if_empty(const gs_worker *w, const gs_pipeline_worker *p, bool has, gs_shard r) {
-    if (has || r.count == 0) return GS_OK;
-    return w->device->ops->fill(w->device, gs_at(p->own->gradients, r.first), 0, r.count);
+    const gs_mem place = gs_held_tail(p->own, p->own->gradients, p->own->gradients_cut, r.first);
+    return has || r.count == 0 ? GS_OK : w->device->ops->fill(w->device, place, 0, r.count);
 }
 
 gs_status gs_stage_run(gs_worker *w, gs_pipeline_worker *p) {
@@ -300,7 +308,7 @@ gs_status gs_stage_run(gs_worker *w, gs_pipeline_worker *p) {
     GS_TRY(begin(w, p));
     for (size_t i = 0; mine->list[i].action != GS_DO_SUM; i++) GS_TRY(execute(w, p, &mine->list[i]));
     for (int c = 0; c < p->shape.chunks; c++) {
-        GS_TRY(fill_if_empty(w, p, p->chunk[c].has_dw, params_of(&p->chunk[c])));
+        GS_TRY(fill_if_empty(w, p, p->chunk[c].has_dw || p->own->gradients_cut, p->chunk[c].params));
         GS_TRY(fill_if_empty(w, p, p->chunk[c].has_state, state_of(&p->chunk[c])));
     }
     return GS_OK;

@@ -24,72 +24,31 @@ gs_status gs_stage_cut(const gs_worker *w, int stage, gs_pipeline_worker *p) {
     return GS_OK;
 }
 
-/* ---- the arrays ---- */
-
-/* Of the whole model's weights to this worker's. */
-static gs_status copy_weights(gs_worker *w, const gs_pipeline_worker *p, gs_mem whole) {
-    const gs_backend *ops = w->device->ops;
-    for (int c = 0; c < p->shape.chunks; c++) {
-        const gs_stage_chunk *k = &p->chunk[c];
-        GS_TRY(ops->copy(w->device, gs_at(p->own->weights, k->unit->at), gs_at(whole, k->unit->first),
-                         k->unit->count));
-        GS_TRY(ops->copy(w->device, gs_at(p->own->weights, k->state->at), gs_at(whole, k->state->first),
-                         k->state->count));
-    }
-    if (p->own->copy)
-        GS_TRY(ops->copy(w->device, gs_at(p->own->weights, p->own->params), gs_at(whole, p->own->copy->at),
-                         p->own->copy->count));
-    return ops->finish(w->device);
-}
-
-static gs_status allocate(gs_worker *w, const gs_pipeline_worker *p, gs_memory_kind kind, size_t more,
-                          gs_mem *out) {
-    GS_TRY(gs_alloc(w->device, kind, (p->own->counts + more) * sizeof(float), out));
-    gs_ledger_tail(&w->device->memory, out->base, GS_MEMORY_STATE,
-                   (p->own->counts - p->own->copied) * sizeof(float));
-    return GS_OK;
-}
-
-/* The model has had all weights, and no gradients. It frees what it has from here on. */
-static gs_status divide(gs_worker *w, const gs_pipeline_worker *p) {
-    gs_model *m = w->model;
-    const gs_mem whole = m->weights;
-    GS_TRY(allocate(w, p, GS_MEMORY_WEIGHTS, 0, &w->holding.weights));
-    m->weights = p->own->weights;
-    m->weights_apart = p->own->counts;
-    gs_status status = copy_weights(w, p, whole);
-    m->device->ops->free(m->device, whole);
-    GS_TRY(status);
-    GS_TRY(allocate(w, p, GS_MEMORY_GRADIENTS, GS_STATS, &w->holding.gradients));
-    m->gradients = gs_at(p->own->gradients, p->own->counts);
-    m->gradients.at -= m->saved; /* gs_model_stats finds the counts; size_t counts around its end */
-    m->gradients_apart = p->own->counts + GS_STATS;
-    return GS_OK;
-}
-
 /* ---- the layers of a micro-batch ---- */
 
-static gs_status bind_layer(gs_layer *l, void *holding) {
-    const gs_holding *own = holding;
-    for (int i = 0; i < l->params; i++) {
-        gs_param *p = &l->param[i];
-        size_t at;
-        if (!gs_holding_find(own, p, &at)) continue;
-        p->w = gs_at(own->weights, at);
-        p->dw = gs_at(own->gradients, at);
-    }
-    return GS_OK;
+/* The parameter of a model that is the table. */
+static gs_param *table_of(const gs_pipeline_worker *p, const gs_model *m) {
+    int i = 0;
+    while (m->param[i]->at != p->tied.table->at) i++;
+    return m->param[i];
 }
 
-/* They find weights and gradients in this worker's arrays. */
-static gs_status bind_slot(const gs_pipeline_worker *p, const gs_stage_chunk *c, gs_model *m) {
+const gs_param *gs_stage_table(const gs_pipeline_worker *p) {
+    return table_of(p, p->chunk[p->stage == 0 ? 0 : p->shape.chunks - 1].slot[0].model);
+}
+
+/* They find weights and gradients in this worker's arrays, and there is a copy of what they borrow. */
+static gs_status bind_slot(const gs_worker *w, const gs_pipeline_worker *p, const gs_stage_chunk *c,
+                           gs_model *m) {
+    const gs_holding *own = p->own;
     for (int i = p->first[c->run]; i < p->first[c->run + 1]; i++)
-        GS_TRY(gs_layer_walk(m->net->child[i], bind_layer, (void *)(uintptr_t)p->own));
-    for (int i = 0; p->tied.table && c->run == p->tied.borrower && i < m->param_count; i++) {
-        if (m->param[i]->at != p->tied.table->at) continue;
-        m->param[i]->w = gs_stage_table(p, p->own->weights);
-        m->param[i]->dw = gs_stage_table(p, p->own->gradients);
+        GS_TRY(gs_holding_bind(own, m->net->child[i]));
+    if (own->copy && c->run == p->tied.borrower) {
+        gs_param *table = table_of(p, m);
+        table->w = gs_held_tail(own, own->weights, own->weights_cut, own->params);
+        table->dw = gs_held_tail(own, own->gradients, own->gradients_cut, own->params);
     }
+    m->net->turns = w->model->net->turns;
     return GS_OK;
 }
 
@@ -99,7 +58,7 @@ static gs_status make_slot(const gs_worker *w, const gs_pipeline_worker *p, cons
     const int first = p->first[c->run], last = p->first[c->run + 1];
     const gs_model_wishes stage = {.of = w->model, .max_batch = most, .first = first, .last = last};
     GS_TRY(gs_model_create(w->device, &stage, &s->model));
-    GS_TRY(bind_slot(p, c, s->model));
+    GS_TRY(bind_slot(w, p, c, s->model));
     s->model->scaling = w->model->scaling;
     GS_HOOKS(model, w, s->model->net);
     const gs_layer *net = s->model->net;
@@ -117,8 +76,11 @@ static gs_status make_chunks(const gs_worker *w, gs_pipeline_worker *p) {
     p->chunk = calloc((size_t)p->shape.chunks, sizeof *p->chunk);
     if (!p->chunk) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %d chunks", p->shape.chunks);
     for (int c = 0; c < p->shape.chunks; c++)
-        p->chunk[c] = (gs_stage_chunk){
-            .run = c * p->shape.stages + p->stage, .unit = &p->own->unit[c], .state = &p->own->state[c]};
+        p->chunk[c] = (gs_stage_chunk){.run = c * p->shape.stages + p->stage, .state = &p->own->state[c]};
+    for (int i = p->own->count - 1; i >= 0; i--) {
+        gs_shard *params = &p->chunk[p->own->unit[i].run].params;
+        *params = (gs_shard){p->own->unit[i].at, params->count + p->own->unit[i].count};
+    }
     return GS_OK;
 }
 
@@ -171,8 +133,8 @@ static gs_status make_lists(const gs_worker *w, gs_pipeline_worker *p) {
 
 static size_t largest_chunk(const gs_pipeline_worker *p) {
     size_t most = p->own->counts - p->own->params + GS_STATS; /* the copy, the state and the counts */
-    for (int i = 0; i < p->own->count; i++)
-        if (p->own->unit[i].count > most) most = p->own->unit[i].count;
+    for (int c = 0; c < p->shape.chunks && !p->own->gradients_cut; c++)
+        if (p->chunk[c].params.count > most) most = p->chunk[c].params.count;
     return most;
 }
 
@@ -219,7 +181,6 @@ gs_status gs_stage_create(gs_worker *w, gs_pipeline_worker *p) {
     GS_TRY(make_chunks(w, p));
     GS_TRY(agree_on_halves(w));
     GS_TRY(make_lists(w, p));
-    GS_TRY(divide(w, p));
     for (int c = 0; c < p->shape.chunks; c++) GS_TRY(make_slots(w, p, c));
     GS_TRY(make_inputs(w, p));
     GS_TRY(make_sums(w, p));

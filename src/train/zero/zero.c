@@ -27,10 +27,12 @@ static size_t largest_part(const gs_zero *z) {
     return most;
 }
 
+/* Room for what comes from all replicas; and with --exact for a worker's own leaves, which a pipeline has itself. */
 static gs_status make_tree(gs_zero *z) {
     const gs_model *m = z->worker->model;
-    const size_t common = z->own->rest + gs_model_tail(m), part = largest_part(z);
-    if (z->worker->settings->exact) {
+    const bool stages = gs_has_stages(z->worker);
+    const size_t common = z->own->rest + (stages ? 0 : gs_model_tail(m)), part = largest_part(z);
+    if (z->worker->settings->exact && !stages) {
         GS_TRY(gs_order_create(z->worker, m->saved + GS_STATS));
         z->held_gradients += z->worker->order.floats;
     }
@@ -55,20 +57,10 @@ static bool has_passes(const gs_worker *w) {
     return s->passes > 1 || gs_schedule_cut(s->batch, 0, s->parts, s->together).count > s->most;
 }
 
-/* Between jobs the worker must make no collective of its own, nor may its layers; and where its device has memory of
- * its own, no thread but the worker's may call it. */
+/* Between jobs the worker must make no collective or message of its own, nor may its layers; and where its device has
+ * memory of its own, no thread but the worker's may call it. */
 static bool has_thread(const gs_worker *w) {
-    return w->device->ops->host_memory && !gs_batch_norm_is_shared(w) && !w->tensor;
-}
-
-/* In a pipeline: room for the parts of all replicas, of a run and its rest, which is less than a float of each. */
-static gs_status create_in_stage(gs_zero *z) {
-    const size_t replicas = (size_t)z->worker->groups.layout.dp;
-    size_t most = z->own->counts - z->own->params + GS_STATS; /* the copy, the state and the counts */
-    if (!z->worker->settings->exact && !gs_tensor_needs_order(z->worker)) return GS_OK;
-    for (int i = 0; i < z->own->count; i++)
-        if (z->own->unit[i].count > most) most = z->own->unit[i].count;
-    return floats(z, most + replicas * replicas, &z->arrived);
+    return w->device->ops->host_memory && !gs_batch_norm_is_shared(w) && !w->tensor && !gs_has_stages(w);
 }
 
 static gs_status create(gs_worker *w) {
@@ -77,16 +69,15 @@ static gs_status create(gs_worker *w) {
     z->worker = w;
     z->stage = w->settings->zero;
     z->own = &w->holding;
-    if (gs_has_stages(w)) return create_in_stage(z);
-    w->sync_most = GS_STATS;
+    if (!gs_has_stages(w)) w->sync_most = GS_STATS;
     if (w->settings->exact || gs_tensor_needs_order(w)) GS_TRY(make_tree(z));
-    if (z->stage < 3) z->held_weights = w->model->saved;
-    if (z->stage < 2) z->held_gradients += w->model->saved + GS_STATS;
+    z->held_weights = z->stage < 3 ? w->model->saved : w->model->weights_apart;
+    z->held_gradients += z->stage < 2 ? w->model->saved + GS_STATS : w->model->gradients_apart;
     if (z->stage == 1) return GS_OK;
-    if (w->settings->exact) GS_TRY(check_shards(w));
+    if (w->settings->exact && !gs_has_stages(w)) GS_TRY(check_shards(w));
     if (has_passes(w)) GS_TRY(floats(z, largest_part(z), &z->sum));
     GS_TRY(gs_context(gs_worker_jobs(w, has_thread(w) ? ROOM : 0, &z->jobs), "--zero"));
-    return gs_zero_divide(z);
+    return gs_zero_make_windows(z);
 }
 
 static void free_zero(gs_worker *w) {
@@ -105,32 +96,34 @@ static gs_status add(gs_worker *w, int k) {
     gs_zero *z = w->reducer_state;
     gs_job job = {
         .what = GS_ZERO_REDUCE, .part = k, .first = true, .last = k + 1 == gs_order_leaves(&w->order)};
-    if (z->stage > 1) GS_TRY(gs_zero_attend(z));
-    GS_TRY(gs_zero_add_tail(z));
+    if (z->stage > 1) GS_TRY(gs_zero_attend_leaf(z));
+    GS_TRY(gs_zero_add_tail(z, k));
     for (; job.unit < z->own->count && z->stage == 1; job.unit++) GS_TRY(gs_zero_run(z, &job));
-    z->leaf = k + 1;
     return GS_OK;
 }
 
 static gs_status finish(gs_worker *w) {
     gs_zero *z = w->reducer_state;
-    if (gs_has_stages(w)) return gs_zero_sum_stage(z);
     if (z->stage > 1) GS_TRY(gs_jobs_wait_for_all(z->jobs));
-    z->leaf = z->passes = z->most = 0; /* in the next step */
+    z->most = 0; /* in the next step */
+    for (int i = 0; i < z->own->count && z->stage > 1; i++) z->unit[i].passes = 0;
+    if (gs_has_stages(w)) return gs_zero_sum_stage(z);
     GS_TRY(gs_tell_wish_to_stop(w));
     return gs_zero_sum_common(z);
 }
 
 static gs_status spread(gs_worker *w) {
     gs_zero *z = w->reducer_state;
-    for (int i = 0; i < z->own->count && z->stage < 3; i++)
-        GS_TRY(gs_zero_run(z, &(gs_job){.what = GS_ZERO_GATHER, .unit = i, .counted = true}));
+    for (int i = 0; i < z->own->count;
+         i++) /* of stage 3 a table that another stage of a pipeline waits for */
+        if (z->stage < 3 || (z->own->unit[i].stays && gs_has_stages(w)))
+            GS_TRY(gs_zero_run(z, &(gs_job){.what = GS_ZERO_GATHER, .unit = i, .counted = true}));
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
-static gs_status attend(gs_worker *w) {
+static gs_status attend(gs_worker *w, int run, const gs_pass *pass, bool backward) {
     gs_zero *z = w->reducer_state;
-    return z->stage > 2 ? gs_zero_attend_forward(z) : GS_OK;
+    return z->stage > (backward ? 1 : 2) ? gs_zero_attend(z, run, pass, backward) : GS_OK;
 }
 
 static void report(const gs_worker *w, gs_result *result) {

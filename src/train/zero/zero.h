@@ -68,6 +68,7 @@ typedef struct gs_zero_unit {
     gs_zero_window *window;
     bool there;
     uint64_t gathering; /* the job that brings them */
+    int passes;         /* of this step, whose gradients it has had */
 } gs_zero_unit;
 
 typedef struct gs_zero {
@@ -80,21 +81,15 @@ typedef struct gs_zero {
     size_t held_weights, held_gradients; /* floats, windows included */
     gs_jobs *jobs;
     gs_turns turns;
-    int leaf;       /* of this step, that is computed now (../order.h) */
-    int passes;     /* of this step, that are over; */
-    int most;       /* those that the worker with most samples has made by then */
+    int most;       /* passes that the worker with most samples has made in this step by now */
     float *sum;     /* the largest part of a unit, where passes add to those before them; else NULL */
     float *arrived; /* the parts of all workers, where they are added in the order of a tree; else NULL */
 } gs_zero;
 
-/* ---- where things are ---- */
-
-static inline gs_mem gs_zero_weights_of(const gs_zero *z, int unit) {
-    return z->stage > 2 ? z->unit[unit].window->weights : gs_at(z->own->weights, z->own->unit[unit].at);
-}
-
-static inline gs_mem gs_zero_gradients_of(const gs_zero *z, int unit) {
-    return z->stage > 1 ? z->unit[unit].window->gradients : gs_at(z->own->gradients, z->own->unit[unit].at);
+/* In a pipeline another stage sends its part of a table's gradient when all micro-batches are done, and until then they
+ * add up in the table's window. (With --exact it sends a part for each of them.) */
+static inline bool gs_zero_adds_up(const gs_zero *z, int unit) {
+    return z->own->unit[unit].stays && gs_has_stages(z->worker) && !z->worker->settings->exact;
 }
 
 /* ---- zero_sums.c: what goes between workers ---- */
@@ -106,24 +101,24 @@ gs_status gs_zero_run(void *zero, const gs_job *);
 /* The rests, the state and the counts: summed on all. */
 gs_status gs_zero_sum_common(gs_zero *);
 
-/* After a leaf: its state and counts are added to those before it. */
-gs_status gs_zero_add_tail(gs_zero *);
+/* After leaf k: its state and counts are added to those before it. */
+gs_status gs_zero_add_tail(gs_zero *, int k);
 
-/* In a pipeline, where only vectors are divided: the gradients of each unit become their sum. */
+/* In a pipeline: what is left to be summed after the last micro-batch. */
 gs_status gs_zero_sum_stage(gs_zero *);
 
 /* ---- zero_windows.c: stages 2 and 3 ---- */
 
-/* The model's arrays become parts and windows. GS_E_MEMORY, GS_E_OPENCL. */
-gs_status gs_zero_divide(gs_zero *);
+/* GS_E_MEMORY, GS_E_OPENCL. */
+gs_status gs_zero_make_windows(gs_zero *);
 void gs_zero_free_windows(gs_zero *);
 
 /* After a leaf that this worker has computed in fewer passes than another one, or in none: it takes part in the jobs of
  * the others' passes. */
-gs_status gs_zero_attend(gs_zero *);
+gs_status gs_zero_attend_leaf(gs_zero *);
 
 /* For the timeline, by whoever has summed the gradients in a unit's window: that window is free. */
 void gs_zero_show_summed(gs_zero *, int unit);
 
-/* Take part in the jobs of a forward of others. */
-gs_status gs_zero_attend_forward(gs_zero *);
+/* Take part in the jobs of a pass of others through a run of layers. */
+gs_status gs_zero_attend(gs_zero *, int run, const gs_pass *, bool backward);

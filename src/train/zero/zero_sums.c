@@ -78,11 +78,11 @@ static gs_status reduce_to_part(gs_zero *z, const gs_held_unit *u, const float *
 static gs_status reduce(gs_zero *z, const gs_job *e) {
     gs_device *d = z->worker->device;
     const gs_held_unit *u = &z->own->unit[e->unit];
-    const gs_mem gradients = gs_zero_gradients_of(z, e->unit);
+    const gs_mem gradients = u->gradients;
     gs_status status = GS_OK;
     void *x;
     GS_TRY(d->ops->map(d, gradients, u->count * sizeof(float), &x));
-    add_leaf(z, x, u->first, u->count, e->part);
+    add_leaf(z, x, u->at, u->count, e->part);
     if (e->last) status = z->stage > 1 ? reduce_to_part(z, u, x, e->first) : reduce_whole(z, u, x);
     return gs_device_unmap_after(d, gradients, x, status);
 }
@@ -92,7 +92,7 @@ static gs_status reduce(gs_zero *z, const gs_job *e) {
 static gs_status gather(gs_zero *z, const gs_job *e) {
     gs_device *d = z->worker->device;
     const gs_held_unit *u = &z->own->unit[e->unit];
-    const gs_mem weights = gs_zero_weights_of(z, e->unit);
+    const gs_mem weights = u->weights;
     gs_status status = GS_OK;
     void *host;
     GS_TRY(d->ops->map(d, weights, u->count * sizeof(float), &host));
@@ -131,7 +131,7 @@ gs_status gs_zero_run(void *zero, const gs_job *e) {
 
 /* ---- what all hold ---- */
 
-gs_status gs_zero_add_tail(gs_zero *z) {
+gs_status gs_zero_add_tail(gs_zero *z, int k) {
     const gs_model *m = z->worker->model;
     gs_device *d = z->worker->device;
     const gs_mem tail = gs_at(m->gradients, m->params);
@@ -139,33 +139,35 @@ gs_status gs_zero_add_tail(gs_zero *z) {
     void *x;
     if (z->worker->order.leaves < 2) return GS_OK;
     GS_TRY(d->ops->map(d, tail, count * sizeof(float), &x));
-    add_leaf(z, x, m->params, count, z->leaf);
+    add_leaf(z, x, m->params, count, k);
     return d->ops->unmap(d, tail, x);
+}
+
+/* `count` of this worker's gradients, from `at` on. */
+static gs_status sum_range(gs_zero *z, size_t at, size_t count) {
+    gs_device *d = z->worker->device;
+    const gs_mem place = gs_at(z->own->gradients, at);
+    void *x;
+    if (count == 0) return GS_OK;
+    GS_TRY(d->ops->map(d, place, count * sizeof(float), &x));
+    return gs_device_unmap_after(d, place, x, sum_of_all(z, x, count));
 }
 
 /* They lie one after the other. */
 gs_status gs_zero_sum_common(gs_zero *z) {
-    gs_device *d = z->worker->device;
-    const size_t count = z->own->rest + gs_model_tail(z->worker->model);
-    const gs_mem place = z->stage > 1 ? gs_at(z->own->gradients, z->own->own)
-                                      : gs_at(z->own->gradients, z->worker->model->params - z->own->rest);
-    void *x;
-    GS_TRY(d->ops->map(d, place, count * sizeof(float), &x));
-    return gs_device_unmap_after(d, place, x, sum_of_all(z, x, count));
+    const size_t tail = gs_model_tail(z->worker->model), rest = z->own->rest;
+    return sum_range(z, z->stage > 1 ? z->own->own : z->worker->model->params - rest, rest + tail);
 }
 
 /* ---- in a pipeline ---- */
 
 gs_status gs_zero_sum_stage(gs_zero *z) {
-    gs_worker *w = z->worker;
+    const gs_held_unit *u = z->own->unit;
     for (int i = 0; i < z->own->count; i++) {
-        const gs_held_unit *u = &z->own->unit[i];
-        const gs_mem place = gs_at(z->own->gradients, u->at);
-        void *host;
-        GS_TRY(w->device->ops->map(w->device, place, u->count * sizeof(float), &host));
-        gs_status status = reduce_whole(z, u, host);
-        if (status == GS_OK) status = sum_of_all(z, (float *)host + u->count - u->rest, u->rest);
-        GS_TRY(gs_device_unmap_after(w->device, place, host, status));
+        const gs_job job = {.what = GS_ZERO_REDUCE, .unit = i, .first = true, .last = true};
+        if (z->stage == 1 || gs_zero_adds_up(z, i)) GS_TRY(gs_zero_run(z, &job));
+        if (z->stage == 1) GS_TRY(sum_range(z, u[i].at + u[i].count - u[i].rest, u[i].rest));
     }
-    return gs_sum_states(w);
+    if (z->stage > 1) GS_TRY(sum_range(z, z->own->own, z->own->rest));
+    return gs_sum_states(z->worker);
 }

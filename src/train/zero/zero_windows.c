@@ -8,17 +8,10 @@
 #include "train/timeline/timeline.h"
 #include "train/zero/zero.h"
 
-/* ---- the model's arrays become parts and windows ---- */
+/* ---- windows ---- */
 
 static gs_status allocate(gs_zero *z, gs_memory_kind kind, size_t floats, gs_mem *out) {
     return gs_alloc(z->worker->device, kind, floats * sizeof(float), out);
-}
-
-/* The last `tail` floats are of the layers' state. */
-static gs_status allocate_parts(gs_zero *z, gs_memory_kind kind, size_t floats, size_t tail, gs_mem *out) {
-    GS_TRY(allocate(z, kind, floats, out));
-    gs_ledger_tail(&z->worker->device->memory, out->base, GS_MEMORY_STATE, tail * sizeof(float));
-    return GS_OK;
 }
 
 static gs_status make_window(gs_zero *z, size_t floats) {
@@ -46,102 +39,26 @@ static gs_status make_windows(gs_zero *z) {
     for (int i = 0; i < 2; i++) GS_TRY(make_window(z, most[i]));
     turns = 0;
     for (int i = 0; i < z->own->count; i++) {
-        const gs_held_unit *u = &z->own->unit[i];
-        z->unit[i].window = &z->window[u->stays ? z->windows : turns++ % 2];
+        gs_held_unit *u = &z->own->unit[i];
+        gs_zero_window *window = z->unit[i].window = &z->window[u->stays ? z->windows : turns++ % 2];
         if (u->stays) GS_TRY(make_window(z, u->count));
+        u->gradients = window->gradients;
+        if (z->stage > 2) u->weights = window->weights;
     }
     return GS_OK;
 }
 
-/* This worker's part of the whole weights, and the layers' state behind it. */
-static gs_status copy_own(const gs_zero *z, gs_mem whole, gs_mem to) {
-    const gs_model *m = z->worker->model;
-    gs_device *d = m->device;
-    for (int i = 0; i < z->own->count; i++) {
-        const gs_held_unit *u = &z->own->unit[i];
-        GS_TRY(d->ops->copy(d, gs_at(to, u->own_at), gs_held_own(z->own, whole, false, u), u->own));
-        GS_TRY(d->ops->copy(d, gs_at(to, u->rest_at), gs_held_rest(whole, false, u), u->rest));
-    }
-    GS_TRY(d->ops->copy(d, gs_at(to, z->own->own + z->own->rest), gs_at(whole, m->params),
-                        m->saved - m->params));
-    return d->ops->finish(d);
-}
+static gs_status begins(void *, const gs_pass *, int child, bool backward);
+static gs_status ended(void *, const gs_pass *, int child);
 
-static gs_status divide_weights(gs_zero *z) {
+gs_status gs_zero_make_windows(gs_zero *z) {
     gs_model *m = z->worker->model;
-    gs_device *d = m->device;
-    const size_t held = z->own->own + z->own->rest, state = m->saved - m->params;
-    gs_mem parts;
-    GS_TRY(allocate_parts(z, GS_MEMORY_WEIGHTS, held + state, state, &parts));
-    const gs_status status = copy_own(z, m->weights, parts);
-    d->ops->free(d, status == GS_OK ? m->weights : parts);
-    GS_TRY(status);
-    z->held_weights += held + state;
-    z->own->weights = parts;
-    z->own->weights_cut = true;
-    m->weights = gs_at(parts, held - m->params); /* the model frees it; size_t counts around its end */
-    return GS_OK;
-}
-
-static gs_status divide_gradients(gs_zero *z) {
-    gs_model *m = z->worker->model;
-    const size_t held = z->own->own + z->own->rest;
-    z->held_gradients += held + gs_model_tail(m);
-    m->device->ops->free(m->device, m->gradients);
-    m->gradients = GS_NONE;
-    z->own->gradients_cut = true;
-    GS_TRY(allocate_parts(z, GS_MEMORY_GRADIENTS, held + gs_model_tail(m), m->saved - m->params,
-                          &z->own->gradients));
-    m->gradients = gs_at(z->own->gradients, held - m->params);
-    return GS_OK;
-}
-
-/* ---- the layers find them there ---- */
-
-typedef struct binding {
-    const gs_zero *zero;
-    const gs_held_unit *unit; /* of the layers that are walked through; NULL: all, for their state */
-    const gs_zero_window *window;
-} binding;
-
-static gs_status bind_layer(gs_layer *l, void *context) {
-    const binding *b = context;
-    const gs_model *m = b->zero->worker->model;
-    for (int i = 0; i < l->params; i++) {
-        gs_param *p = &l->param[i];
-        if (p->state != !b->unit) continue;
-        p->dw = p->state ? gs_at(m->gradients, p->at) : gs_at(b->window->gradients, p->at - b->unit->first);
-        if (b->zero->stage < 3) continue;
-        p->w = p->state ? gs_at(m->weights, p->at) : gs_at(b->window->weights, p->at - b->unit->first);
-    }
-    return GS_OK;
-}
-
-static gs_status bind_layers(gs_zero *z) {
-    gs_layer *net = z->worker->model->net;
-    GS_TRY(gs_layer_walk(net, bind_layer, &(binding){.zero = z}));
-    for (int i = 0; i < z->own->count; i++)
-        for (int c = z->own->unit[i].begin; c < z->own->unit[i].end; c++)
-            GS_TRY(
-                gs_layer_walk(net->child[c], bind_layer, &(binding){z, &z->own->unit[i], z->unit[i].window}));
-    return GS_OK;
-}
-
-static gs_status begins(void *zero, const gs_pass *, int child, bool backward);
-static gs_status ended(void *zero, const gs_pass *, int child);
-
-/* The whole arrays, with which a model is made, go one after the other as soon as their parts are kept. */
-gs_status gs_zero_divide(gs_zero *z) {
-    gs_model *m = z->worker->model;
-    GS_TRY(divide_gradients(z));
-    if (z->stage > 2) GS_TRY(divide_weights(z));
     GS_TRY(make_windows(z));
     m->gradients_apart = z->held_gradients;
-    m->weights_apart = z->stage > 2 ? z->held_weights : 0;
-    GS_TRY(bind_layers(z));
+    if (z->stage > 2) m->weights_apart = z->held_weights;
     z->turns = (gs_turns){begins, ended, z};
     m->net->turns = &z->turns;
-    return GS_OK;
+    return gs_has_stages(z->worker) ? GS_OK : gs_holding_bind(z->own, m->net);
 }
 
 void gs_zero_free_windows(gs_zero *z) {
@@ -206,10 +123,11 @@ static gs_status need(gs_zero *z, int unit, const gs_pass *pass) {
 
 /* The weights of a unit; and those of the next one are asked for, into the other window, whose unit is done. */
 static gs_status bring_weights(gs_zero *z, int unit, const gs_pass *pass, bool backward) {
+    const gs_held_unit *u = z->own->unit;
     const int next = backward ? unit - 1 : unit + 1;
     if (z->stage < 3) return GS_OK;
     GS_TRY(need(z, unit, pass));
-    return next >= 0 && next < z->own->count ? ask_for(z, next, pass) : GS_OK;
+    return next >= 0 && next < z->own->count && u[next].run == u[unit].run ? ask_for(z, next, pass) : GS_OK;
 }
 
 /* ---- gradients go ---- */
@@ -219,21 +137,23 @@ static gs_status bring_weights(gs_zero *z, int unit, const gs_pass *pass, bool b
 static gs_status make_room(gs_zero *z, int unit, const gs_pass *pass) {
     gs_zero_window *window = z->unit[unit].window;
     gs_device *d = z->worker->device;
+    if (gs_zero_adds_up(z, unit)) return GS_OK;
     GS_TRY(gs_jobs_wait(z->jobs, window->reading));
     window->gradients_since = gs_seconds();
     return pass->fresh ? GS_OK : d->ops->fill(d, window->gradients, 0, z->own->unit[unit].count);
 }
 
 static gs_status take_gradients(gs_zero *z, int unit) {
-    const bool exact = z->worker->settings->exact;
+    const bool exact = z->worker->settings->exact; /* each pass is a leaf */
+    const int pass = z->unit[unit].passes++;
     const gs_job job = {.run = gs_zero_run,
                         .context = z,
                         .what = GS_ZERO_REDUCE,
                         .unit = unit,
-                        .part = z->leaf,
-                        .first = exact || z->passes == 0,
-                        .last = z->leaf + 1 == gs_order_leaves(&z->worker->order)};
-    if (unit == 0) z->passes++;
+                        .part = exact ? pass : 0,
+                        .first = exact || pass == 0,
+                        .last = !exact || pass + 1 == gs_order_leaves(&z->worker->order)};
+    if (gs_zero_adds_up(z, unit)) return GS_OK;
     return gs_jobs_give(z->jobs, job, &z->unit[unit].window->reading);
 }
 
@@ -246,12 +166,20 @@ static int unit_entered(const gs_zero *z, int child, bool backward) {
     return -1;
 }
 
+/* Does a pass through one of this worker's runs of layers begin with this one? */
+static bool begins_run(const gs_zero *z, int child, bool backward) {
+    bool found = false;
+    for (int i = 0; i < z->own->states; i++)
+        found |= child == (backward ? z->own->state[i].end - 1 : z->own->state[i].begin);
+    return found;
+}
+
 /* At the beginning of forward and of backward no weights are there; then those that stay come first in backward,
- * because the layer that borrows them is the first to use them. */
+ * because the layer that borrows them is the first to use them. (In a pipeline that is in another stage.) */
 static gs_status begin_pass(gs_zero *z, const gs_pass *pass, bool backward) {
     for (int i = 0; i < z->own->count; i++) z->unit[i].there = false;
     for (int i = 0; i < z->windows; i++) let_go(z, &z->window[i]);
-    for (int i = 0; i < z->own->count && backward; i++) {
+    for (int i = 0; i < z->own->count && backward && !gs_has_stages(z->worker); i++) {
         if (!z->own->unit[i].stays) continue;
         if (z->stage > 2) GS_TRY(need(z, i, pass));
         GS_TRY(make_room(z, i, pass));
@@ -262,10 +190,11 @@ static gs_status begin_pass(gs_zero *z, const gs_pass *pass, bool backward) {
 static gs_status begins(void *zero, const gs_pass *pass, int child, bool backward) {
     gs_zero *z = zero;
     const int unit = unit_entered(z, child, backward);
-    if (child == (backward ? z->worker->model->net->children - 1 : 0)) GS_TRY(begin_pass(z, pass, backward));
+    const bool had_room = !backward || (unit >= 0 && z->own->unit[unit].stays && !gs_has_stages(z->worker));
+    if (begins_run(z, child, backward)) GS_TRY(begin_pass(z, pass, backward));
     if (unit < 0) return GS_OK;
     GS_TRY(bring_weights(z, unit, pass, backward));
-    return backward && !z->own->unit[unit].stays ? make_room(z, unit, pass) : GS_OK;
+    return had_room ? GS_OK : make_room(z, unit, pass);
 }
 
 static gs_status ended(void *zero, const gs_pass *pass, int child) {
@@ -277,18 +206,14 @@ static gs_status ended(void *zero, const gs_pass *pass, int child) {
 
 /* ---- passes ---- */
 
-static gs_status attend_pass(gs_zero *z, const gs_pass *pass) {
-    const int children = z->worker->model->net->children;
-    for (int i = 0; i < children; i++) GS_TRY(begins(z, pass, i, false));
-    for (int i = children - 1; i >= 0 && pass->training; i--) {
+gs_status gs_zero_attend(gs_zero *z, int run, const gs_pass *pass, bool backward) {
+    const gs_held_state *r = &z->own->state[run];
+    for (int i = r->begin; i < r->end && !backward; i++) GS_TRY(begins(z, pass, i, false));
+    for (int i = r->end - 1; i >= r->begin && backward; i--) {
         GS_TRY(begins(z, pass, i, true));
         GS_TRY(ended(z, pass, i));
     }
     return GS_OK;
-}
-
-gs_status gs_zero_attend_forward(gs_zero *z) {
-    return attend_pass(z, &(gs_pass){.training = false});
 }
 
 /* Passes of the worker with the largest part of this batch, which is the first one. */
@@ -302,9 +227,13 @@ static int most_passes(const gs_worker *w) {
 }
 
 /* A model without weights has no units, so nothing is summed and nobody waits. */
-gs_status gs_zero_attend(gs_zero *z) {
+gs_status gs_zero_attend_leaf(gs_zero *z) {
+    const gs_pass pass = {.training = true};
     z->most += most_passes(z->worker);
-    while (z->own->count > 0 && z->passes < z->most) GS_TRY(attend_pass(z, &(gs_pass){.training = true}));
+    while (z->own->count > 0 && z->unit[0].passes < z->most) {
+        GS_TRY(gs_zero_attend(z, 0, &pass, false));
+        GS_TRY(gs_zero_attend(z, 0, &pass, true));
+    }
     for (int i = 0; i < z->windows; i++) let_go(z, &z->window[i]);
     return GS_OK;
 }
