@@ -100,12 +100,18 @@ TEST(other_runs_have_other_options) {
     assert_int_equal(ghost.micro_batch, 128);
 }
 
-/* Of several pipelines the replicas of a stage can divide its vectors; a layout says so in its word. */
-TEST(stages_have_zero_1) {
+/* Of several pipelines the replicas of a stage can divide what it holds; a layout says so in its word. */
+#define EIGHT_LAYERS                                                                                         \
+    "linear 99, linear 99, linear 99, linear 99, linear 99, linear 99, linear 99, linear 99, "
+TEST(stages_have_zero_too) {
     static const char RUN[] = "memory --model \"flatten, linear 500, relu, linear 500, relu, linear 10\" "
                               "--devices cpu,cpu,cpu,cpu --optimizer adam --threads 1";
     gs_test_program_prints(0, "--layout dp2,pp2,zero1 1/2 of vectors", "%s --layout dp2,pp2", RUN);
     gs_test_program_prints(0, "--zero 1               1/2 of vectors", "%s --pipeline 2", RUN);
+    gs_test_program_prints(
+        0, "--layout dp2,pp2,zero2 1/2 of gradients too; windows",
+        "memory --devices cpu,cpu,cpu,cpu --layout dp2,pp2 --threads 1 --model \"max_pool 4, flatten, %s%s\"",
+        EIGHT_LAYERS, EIGHT_LAYERS "linear 10");
     gs_test_program_prints(0, "with ZeRO 1: 8 + 8/2 bytes\n", "%s --layout dp2,pp2,zero1", RUN);
 }
 

@@ -148,9 +148,11 @@ static void draw_division(draw *d, run *r) {
     if (kind < 3 || r->pieces < stages) return;
     s->pipeline = stages;
     s->pipeline_cut = "flops"; /* measured, it may be another one than the plan's */
-    s->pipeline_schedule = schedules[one_of(d, 2 * stages <= r->pieces && s->batch >= 8 ? 3 : 2)];
+    const bool each =
+        s->exact && strstr(r->model, "tied"); /* a table for each micro-batch: not interleaved */
+    s->pipeline_schedule = schedules[one_of(d, 2 * stages <= r->pieces && s->batch >= 8 && !each ? 3 : 2)];
     s->micro_batch = 0;
-    if (workers > stages && kind == 4) s->zero = 1;
+    if (kind == 4) s->zero = 1 + one_of(d, 3);
     const int share = (int)s->batch / (workers / stages);
     if (!s->exact) s->micro_batches = share >= 8 ? stages * (1 + one_of(d, 3)) : share;
 }

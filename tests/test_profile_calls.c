@@ -72,8 +72,6 @@ TEST(the_program_profiles_layouts) {
     char *output = gs_test_output(0, "profile --seconds 0.05 --model softmax --batch 16 --zero 3 --json");
     assert_has(output, "\"layout\":\"dp2,zero3\",\"workers\":2", "\"all-gathers of weights\"",
                "\"hidden_seconds\":");
-    gs_test_program_prints(2, "wanted --zero 1, or no --pipeline",
-                           "profile --model lenet --pipeline 2 --zero 2");
     gs_test_program_prints(2, "names 3 devices for 2 workers",
                            "profile --zero 1 --workers 2 --devices cpu,cpu,cpu");
     gs_test_program_prints(2, "--workers is for several workers, and profile has one", "profile --workers 2");

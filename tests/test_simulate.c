@@ -234,7 +234,6 @@ TEST(bad_use_is_told) {
         {"--workers: '100000000' is not", "--workers 100000000 --link 5us,1GB/s"},
         {"--batch 7 is less than a sample", "--workers 8 --link 5us,1GB/s --batch 7"},
         {"--sync auto chooses by measuring", "--workers 8 --link 5us,1GB/s --sync auto"},
-        {"--zero 2 does not work with pp", "--workers 8 --link 5us,1GB/s --layout dp4,pp2,zero2"},
         {"--pipeline sends activations too", "--workers 8 --link 5us,1GB/s --layout dp4,pp2 --wire f16"},
         {"--pipeline-schedule is for --pipeline P", "--workers 8 --link 5us,1GB/s --pipeline-schedule gpipe"},
         {"wanted 4 (--workers), or dp8", "--workers 8 --link 5us,1GB/s --layout dp4"},

@@ -79,7 +79,10 @@ static gs_status rehearse(gs_worker *w) {
     if (!gs_has_stages(w)) GS_TRY(gs_warm_up(w));
     GS_TRY(gs_prepare_steps(w));
     GS_HOOKS(book, w);
-    for (uint64_t i = 0; i * epoch < steps && i < (w->device->offload ? 3 : 1); i++) {
+    const uint64_t epochs = w->device->offload ? 3
+                            : gs_has_stages(w) ? 2
+                                               : 1; /* a test leaves scratch memory */
+    for (uint64_t i = 0; i * epoch < steps && i < epochs; i++) {
         GS_TRY(rehearse_epoch(w, steps < epoch ? steps : epoch, steps >= epoch));
         if (i == 0 && keeps) GS_TRY(rehearse_weights(w));
     }

@@ -69,17 +69,17 @@ static void set_micro_batches(const gs_memory_plan *p, int degree, gs_settings *
 /* ---- ZeRO ---- */
 
 static int zero_degrees(const gs_memory_plan *p) {
-    const int most = p->stages == 1 ? 3 : 1;
-    return p->all_workers > p->stages * p->tensor && !gs_strategy_of(&p->settings)->apart ? most - p->zero
-                                                                                          : 0;
+    return p->all_workers > p->stages * p->tensor && !gs_strategy_of(&p->settings)->apart ? 3 - p->zero : 0;
 }
 
 static void set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
-    static const char *const what[] = {"vectors; no copy for sums", "gradients too; windows",
-                                       "weights too; windows"};
-    static const char *const costs[] = {"sum, update and gathering of weights one after the other",
-                                        "sums of few layers at a time",
-                                        "half as many bytes again between workers"};
+    const bool stages = p->stages > 1;
+    const char *const what[] = {stages ? "vectors" : "vectors; no copy for sums", "gradients too; windows",
+                                "weights too; windows"};
+    const char *const costs[] = {"sum, update and gathering of weights one after the other",
+                                 stages ? "sums in each micro-batch" : "sums of few layers at a time",
+                                 stages ? "weights come twice in each micro-batch"
+                                        : "half as many bytes again between workers"};
     const char *usual = gs_settings_default().sync;
     s->zero = p->zero + 1 + degree;
     s->sync = usual;
@@ -94,7 +94,7 @@ static void set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_mem
         s->layout = NULL;
     }
     snprintf(o->formula, sizeof o->formula, "1/%d of %s", p->all_workers / p->stages / p->tensor,
-             p->stages > 1 ? "vectors" : what[s->zero - 1]);
+             what[s->zero - 1]);
     o->costs = costs[s->zero - 1];
 }
 
