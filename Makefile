@@ -347,7 +347,7 @@ $(B)/net-relay: tests/net/relay.c
 test-memory: $(B)/gradsum-test
 	GRADSUM_TEST_DRAWS=100 $(B)/gradsum-test memory_plan
 
-# One hash: every way to divide the work, with the weights of one worker to the bit; 12 of them are in `make test`.
+# One hash: every way to divide the work, with the weights of one worker to the bit; 16 others are in `make test`.
 test-layouts: $(B)/gradsum-test $(B)/gradsum
 	GRADSUM_TEST_LAYOUTS=all $(B)/gradsum-test layouts
 
