@@ -196,12 +196,16 @@ TEST(any_number_of_workers) {
         const char *what, *devices;
         bool exact;
         int bucket, accumulate;
-    } ways[] = {{"2 workers", "cpu,cpu", false, 0, 1},
-                {"2 workers, --bucket 1", "cpu,cpu", false, 1, 1},
-                {"--accumulate 3", "cpu", false, 0, 3},
-                {"--exact", "cpu", true, 0, 1},
-                {"--exact, 2 workers", "cpu,cpu", true, 0, 1},
-                {"--exact, 8 workers", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", true, 0, 1}};
+        const char *layout; /* of stages: the table is in the first and the last one */
+    } ways[] = {{"2 workers", "cpu,cpu", false, 0, 1, NULL},
+                {"2 workers, --bucket 1", "cpu,cpu", false, 1, 1, NULL},
+                {"--accumulate 3", "cpu", false, 0, 3, NULL},
+                {"stages", "cpu,cpu,cpu,cpu", false, 0, 1, "dp2,pp2"},
+                {"stages, --zero 2", "cpu,cpu,cpu,cpu", false, 0, 1, "dp2,pp2,zero2"},
+                {"stages, --zero 3", "cpu,cpu,cpu,cpu", false, 0, 1, "dp2,pp2,zero3"},
+                {"--exact", "cpu", true, 0, 1, NULL},
+                {"--exact, 2 workers", "cpu,cpu", true, 0, 1, NULL},
+                {"--exact, 8 workers", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", true, 0, 1, NULL}};
     gs_dataset *set = make_set();
     gs_settings s = gs_settings_default();
     s.model = MODEL;
@@ -220,6 +224,9 @@ TEST(any_number_of_workers) {
         s.exact = ways[i].exact;
         s.bucket = ways[i].bucket;
         s.accumulate = ways[i].accumulate;
+        s.layout = ways[i].layout;
+        s.micro_batches = s.layout ? 3 : 0;
+        s.pipeline = s.zero = 0;
         gs_result r = gs_test_train(&s);
         assert_same_within_rounding(&plain, &r, ways[i].what);
         if (s.exact && exact.weights) assert_same_bits(&exact, &r, ways[i].what);
