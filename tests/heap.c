@@ -6,10 +6,14 @@
 #include <stdlib.h>
 
 gs_test_allocations gs_test_allocated;
-static atomic_size_t in_use;
+static atomic_size_t in_use, most;
 
 size_t gs_test_heap(void) {
     return atomic_load(&in_use);
+}
+
+size_t gs_test_heap_most(void) {
+    return atomic_exchange(&most, atomic_load(&in_use));
 }
 
 static void count_one(size_t bytes, void *caller) {
@@ -22,7 +26,10 @@ static void count_one(size_t bytes, void *caller) {
 
 /* malloc_usable_size(NULL) is 0. */
 static void *given(void *memory) {
-    atomic_fetch_add_explicit(&in_use, malloc_usable_size(memory), memory_order_relaxed);
+    const size_t bytes = malloc_usable_size(memory),
+                 now = bytes + atomic_fetch_add_explicit(&in_use, bytes, memory_order_relaxed);
+    size_t before = atomic_load_explicit(&most, memory_order_relaxed);
+    while (now > before && !atomic_compare_exchange_weak(&most, &before, now)) continue;
     return memory;
 }
 

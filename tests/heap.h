@@ -16,6 +16,9 @@
 /* Bytes that have been given and not taken back, by all threads. */
 size_t gs_test_heap(void);
 
+/* The most that it has been since the last call. */
+size_t gs_test_heap_most(void);
+
 /* While `counting`, each call that allocates is counted. */
 typedef struct gs_test_allocations {
     atomic_bool counting;

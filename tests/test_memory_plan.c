@@ -1,6 +1,7 @@
 /* What `gradsum memory` says a run will take, against what the run took (train/memory/memory.h). */
 #include "tests/devices.h"
 #include "tests/draw.h"
+#include "tests/heap.h"
 #include "tests/training.h"
 
 #include <math.h>
@@ -224,6 +225,68 @@ TEST(a_run_takes_what_its_plan_says) {
         seen[0], seen[1], seen[2], seen[3], seen[4], seen[5]);
     for (int i = 0; i < 6 && count >= 20; i++) assert_true(seen[i] > 0);
 }
+
+#ifdef GS_TEST_HEAP
+/* A run of some MB, on the CPU. Stages and tensor groups send messages, of which threads keep copies under way: these are
+ * in no plan. */
+static const char *draw_large(int number, gs_settings *s) {
+    static const char *const models[] = {
+        "mlp", "lenet", "flatten, 6 x (linear 700, relu), linear 10",
+        "conv 16 3x3 pad 1, batch_norm, relu, max_pool 2, conv 48 3x3 pad 1, relu, flatten, linear 10",
+        "flatten, linear 1500, tanh, linear 400, relu, linear 10"};
+    static const gs_optimizer_ops *const optimizers[] = {&gs_sgd, &gs_adam, &gs_nesterov, &gs_adamw};
+    static const char *const layouts[] = {NULL, "dp2", "dp2,zero1", "dp2,zero2", "dp2,zero3"};
+    static const int recompute[] = {0, 0, GS_RECOMPUTE_ALL, 2};
+    draw d = {(uint64_t)number, 1 << 20};
+    *s = gs_settings_default();
+    s->model = models[one_of(&d, 5)];
+    s->batch = 64 << one_of(&d, 3);
+    s->optimizer = optimizers[one_of(&d, 4)];
+    s->layout = layouts[one_of(&d, 5)];
+    s->devices = s->layout ? "cpu,cpu" : "cpu";
+    s->recompute = recompute[one_of(&d, 4)];
+    s->offload = s->layout ? 0 : (unsigned)one_of(&d, GS_OFFLOADS + 1);
+    s->threads = 1;
+    s->steps = 3;
+    return gs_test_format(
+        "run %d: --model '%s' --batch %zu --optimizer %s --layout %s --recompute %d --offload %u", number,
+        s->model, s->batch, s->optimizer->name, s->layout ? s->layout : "dp1", s->recompute, s->offload);
+}
+
+/* Not the ledger's word for it, but what the C library gave out. Beside the plan it has some objects and names. */
+static double compare_with_malloc(int number) {
+    enum { OBJECTS = 300000 };
+    gs_memory_plan plan;
+    gs_result result;
+    gs_settings s;
+    const char *what = draw_large(number, &s);
+    if (gs_memory_plan_create(&s, &plan) != GS_OK) fail_msg("%s: %s", what, gs_message());
+    double planned = plan.set_bytes,
+           mapped = 0; /* of what is offloaded to a file some is in memory, without malloc */
+    for (int i = 0; i < plan.workers; i++) {
+        planned += gs_memory_total(&plan.worker[i].use[GS_ON_DEVICE]);
+        planned += gs_memory_total(&plan.worker[i].use[GS_ON_HOST]);
+        mapped += gs_memory_total(&plan.worker[i].use[GS_OFFLOADED]);
+    }
+    gs_memory_plan_free(&plan);
+    const size_t before = gs_test_heap();
+    (void)gs_test_heap_most();
+    if (gs_train(&s, NULL, &result) != GS_OK) fail_msg("%s: %s", what, gs_message());
+    const double given = (double)(gs_test_heap_most() - before), error = (given - planned) / planned;
+    gs_result_free(&result);
+    if (given > 1.05 * planned + OBJECTS || given < 0.95 * planned - mapped)
+        fail_msg("%s: malloc gave %.0f bytes, and the plan was %.0f", what, given, planned);
+    return mapped > 0 ? 0 : error;
+}
+
+TEST(malloc_gives_what_a_plan_says) {
+    const char *draws = getenv("GRADSUM_TEST_DRAWS");
+    const int count = draws ? 40 : 4;
+    double most = 0;
+    for (int i = 0; i < count; i++) most = fmax(most, fabs(compare_with_malloc(i)));
+    print_message("%d plans, at most %.1f %% from what malloc gave out\n", count, 100 * most);
+}
+#endif
 
 /* The loss scale of f16 needs the largest gradient, for which OpenCL has scratch memory, and a small model no other.
  * With and without --zero. */

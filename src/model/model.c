@@ -138,8 +138,14 @@ static gs_status bind(gs_model *m) {
 }
 
 static gs_status write_initial_values(gs_model *m, uint64_t seed) {
+    float *host;
     if (m->device->rehearses) return GS_OK;
-    float *host = malloc((gs_model_whole(m)->saved + 1) * sizeof *host);
+    if (!m->undivided && !m->weights_away) { /* in their place: a copy would be as large as the model */
+        GS_TRY(gs_model_map_weights(m, &host));
+        gs_model_initial_values(m, seed, host);
+        return gs_model_unmap_weights(m, host);
+    }
+    host = malloc((gs_model_whole(m)->saved + 1) * sizeof *host);
     if (!host) return gs_fail(GS_E_MEMORY, "out of memory for %zu initial values", m->params);
     gs_model_initial_values(gs_model_whole(m), seed, host);
     const gs_status st = gs_model_write_weights(m, host);

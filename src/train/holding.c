@@ -553,8 +553,14 @@ static gs_status read_unit(gs_worker *w, const gs_held_unit *u, float *to) {
 }
 
 static gs_status share(gs_worker *w, int stage, float *x, size_t count) {
-    const bool shared = count > 0 && w->groups.layout.pp > 1;
-    return shared ? gs_comm_broadcast(w->groups.comm[GS_PP], x, count, GS_F32, stage) : GS_OK;
+    enum { AT_ONCE = 1 << 15 }; /* floats: what is under way is in memory once more */
+    gs_comm *stages = w->groups.comm[GS_PP];
+    for (size_t at = 0; at < count && stages->size > 1; at += AT_ONCE) {
+        const size_t some = count - at < AT_ONCE ? count - at : AT_ONCE;
+        GS_TRY(gs_comm_broadcast(stages, x + at, some, GS_F32, stage));
+        GS_TRY(gs_comm_barrier(stages));
+    }
+    return GS_OK;
 }
 
 static gs_status read_stage(gs_worker *w, int stage, const gs_holding *of, float *host) {

@@ -55,12 +55,10 @@ uint32_t gs_data_checksum(const gs_dataset *d) {
 static gs_status checksum_of_weights(gs_worker *w, uint32_t *sum) {
     *sum = w->model->written;
     if (w->model->undivided) return GS_OK;
-    float *host = malloc(w->model->saved * sizeof(float) + 1);
-    if (!host) return gs_fail(GS_E_MEMORY, "no memory for %zu weights", w->model->params);
-    gs_status status = gs_model_read_weights(w->model, host);
+    float *host;
+    GS_TRY(gs_model_map_weights(w->model, &host));
     *sum = checksum(host, w->model->saved * sizeof(float));
-    free(host);
-    return status;
+    return gs_model_unmap_weights(w->model, host);
 }
 
 /* Messages say of such an option that a rank runs with it or without it. */
