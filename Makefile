@@ -4,8 +4,8 @@
 # and for its authors: make test-labs | make test-oclgrind | make test-asan | make test-tsan | make test-kill |
 #          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
 #          make bench-generate | make bench-gpt | make bench-product16 | make accuracy | make fuzz SECONDS=60 |
-#          make bench-half | make bench-simulate | make bench-layouts | make test-torch | make test-memory |
-#          make test-layouts | make test-faults | make test-right | make test-engines | make test-net |
+#          make bench-half | make bench-simulate | make bench-predict | make bench-layouts | make test-torch |
+#          make test-memory | make test-layouts | make test-faults | make test-right | make test-engines | make test-net |
 #          make trials SEED=1
 #
 # Every target first looks for the Debian packages that it needs, and is silent when none is missing. As root it installs
@@ -126,7 +126,7 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,
 .PHONY: all demo test test-failures trials test-programs test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
         test-torch test-memory test-layouts test-faults test-right test-engines test-net \
         fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-images bench-sync \
-        bench-log bench-layouts bench-product16 bench-half bench-simulate lint install uninstall clean packages
+        bench-log bench-layouts bench-product16 bench-half bench-simulate bench-predict lint install uninstall clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
 
 # A program in a build folder elsewhere finds the kernels and the data sets of this tree by a link to it
@@ -437,6 +437,10 @@ bench-sync: all $(B)/bench-sync $(if $(shell pkg-config --exists ompi-c 2>/dev/n
 # A step as `gradsum simulate` predicts it, beside the step that runs over --link take. CASES="4 ring 5ms,20MB/s".
 bench-simulate: all
 	tests/bench_simulate.sh $(B)/gradsum
+
+# All that is predicted beside what happens: memory, steps of layouts, steps over --link, large clusters.
+bench-predict: all $(B)/gradsum-test
+	tests/bench_predict.sh $(B)
 
 # Tokens a second of generate beside PyTorch's. TORCH=/path/to/python measures another PyTorch than Debian's.
 TORCH = /usr/bin/python3
