@@ -5,8 +5,8 @@
 #          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
 #          make bench-generate | make bench-gpt | make bench-product16 | make accuracy | make fuzz SECONDS=60 |
 #          make bench-half | make bench-simulate | make bench-predict | make bench-layouts | make test-torch |
-#          make test-memory | make test-layouts | make test-faults | make test-right | make test-engines | make test-net |
-#          make trials SEED=1
+#          make test-memory | make test-layouts | make test-faults | make test-right | make test-engines |
+#          make test-net | make trials SEED=1
 #
 # Every target first looks for the Debian packages that it needs, and is silent when none is missing. As root it installs
 # what is missing, and says what; another user gets the list and the command. make INSTALL=1 runs it, with sudo.
