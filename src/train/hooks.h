@@ -28,6 +28,10 @@ typedef struct gs_hook {
     gs_status (*model)(const gs_worker *, gs_layer *net); /* which makes this one: a stage, a replica */
     gs_status (*book)(gs_worker *);  /* after it: takes memory, which a rehearsal books alone */
     gs_status (*begin)(gs_worker *); /* all workers are ready for the first step */
+    gs_status (*before_step)(gs_worker *);
+    gs_status (*loaded)(gs_worker *, const struct gs_loaded *); /* a piece, as worker->piece says */
+    gs_status (*phase)(gs_worker *, gs_phase, double start, double end);
+    float (*wish)(const gs_worker *, uint64_t done); /* gs_wishes */
     gs_status (*after_step)(gs_worker *, gs_event *);
     gs_status (*after_steps)(gs_worker *, gs_event *); /* of an epoch: all workers have the same weights */
     gs_status (*after_test)(gs_worker *, gs_event *);  /* that went on to its end */
@@ -37,7 +41,7 @@ typedef struct gs_hook {
 } gs_hook;
 
 extern const gs_hook gs_hook_rehearsal, gs_hook_digest, gs_hook_carry, gs_hook_verify, gs_hook_divergence,
-    gs_hook_checkpoints;
+    gs_hook_checkpoints, gs_hook_timeline;
 
 /* In this order, then NULL. */
 extern const gs_hook *const gs_hooks[];

@@ -1,7 +1,7 @@
 /* The clock beside a step: phases, the timeline, and a worker that is made slow on purpose. */
 #include "core/clock.h"
+#include "train/hooks.h"
 #include "train/run.h"
-#include "train/timeline/timeline.h"
 #include "train/strategy.h"
 
 const char *const gs_phase_names[GS_PHASES] = {"data", "forward", "backward", "sync", "update"};
@@ -16,11 +16,11 @@ static bool is_measured(const gs_worker *w) {
 
 gs_status gs_phase_ends(gs_worker *w, gs_phase phase) {
     bool measured = is_measured(w);
-    if (!measured && !gs_timeline_records(w)) return GS_OK;
+    if (!measured && !w->recorded) return GS_OK;
     GS_TRY(w->device->ops->finish(w->device));
     double now = gs_seconds();
     if (measured) w->measured.phase[phase] += now - w->measured.phase_start;
-    gs_timeline_phase(w, phase, w->measured.phase_start, now);
+    GS_HOOKS(phase, w, phase, w->measured.phase_start, now);
     w->measured.phase_start = now;
     return GS_OK;
 }
@@ -42,13 +42,12 @@ static void sleep_if_slow(const gs_worker *w) {
 }
 
 gs_status gs_step_begins(gs_worker *w) {
-    GS_TRY(gs_timeline_step_begins(w));
+    GS_HOOKS(before_step, w);
     w->measured.phase_start = gs_seconds();
     sleep_if_slow(w); /* counts as a part of loading */
     return GS_OK;
 }
 
 void gs_step_ends(gs_worker *w) {
-    gs_timeline_step_ends(w);
     if (is_measured(w)) w->measured.steps++;
 }

@@ -4,6 +4,7 @@
  *     worker 1   load, forward, loss, backward: dw_1 -- dw = dw_0 + dw_1 + dw_2 --- update     the same on all
  *     worker 2   load, forward, loss, backward: dw_2 /                             \ update
  */
+#include "train/hooks.h"
 #include "train/reducer.h"
 #include "train/strategy.h"
 
@@ -82,12 +83,34 @@ gs_status gs_step(gs_worker *w, gs_score *score) {
     return GS_OK;
 }
 
-/* ---- the score ---- */
+/* ---- the score, and wishes beside it ---- */
+
+float gs_wishes(const gs_worker *w, uint64_t done) {
+    float all = 0;
+    if (gs_stop_requested) return GS_ASKS_TO_STOP; /* the run's end has a checkpoint of its own */
+    for (const gs_hook *const *hook = gs_hooks; *hook; hook++)
+        if ((*hook)->wish) all += (*hook)->wish(w, done);
+    return all;
+}
+
+static gs_status write_wish(gs_worker *w, float wish) {
+    const gs_mem place = gs_at(gs_model_stats(w->model), GS_STAT_STOP);
+    return wish > 0 ? w->device->ops->write(w->device, place, &wish, sizeof wish) : GS_OK;
+}
+
+gs_status gs_tell_wish_to_stop(gs_worker *w) {
+    float wish = gs_wishes(w, w->step + 1), all[GS_TENSOR_MOST] = {0};
+    const int parts = w->groups.layout.tp;
+    if (parts > 1) GS_TRY(gs_comm_all_gather(w->groups.comm[GS_TP], &wish, all, 1, GS_F32));
+    for (int i = 0; i < parts && parts > 1; i++)
+        if (all[i] > wish) wish = all[i];
+    return write_wish(w, wish);
+}
 
 /* A lone worker's counts are final once the loss is computed. Requested then, they arrive while the device has work
  * left, and meanwhile the host prepares the next step. */
 static gs_status begin_to_read_score(gs_worker *w) {
-    GS_TRY(gs_tell_wish_to_stop(w));
+    GS_TRY(write_wish(w, gs_wishes(w, w->step + 1)));
     return w->device->ops->read_begin(w->device, w->counts, gs_model_stats(w->model), sizeof w->counts);
 }
 

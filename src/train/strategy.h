@@ -107,15 +107,15 @@ gs_status gs_find_scheme(const gs_settings *, const gs_sync_scheme **out);
 enum { GS_SUMS_TEXT = 200 };
 const char *gs_sums_text(const gs_worker *, char text[GS_SUMS_TEXT]);
 
-/* ---- what strategies are written in (step.c, checkpoint/checkpoint.c) ---- */
+/* ---- what strategies are written in (step.c) ---- */
 
 /* dw and counts = those of the next part that this worker has of a global batch, in pieces that fit its memory. With
  * --exact these are the leaves of its order, one after the other. */
 gs_status gs_gradient(gs_worker *);
 
-/* What this worker adds to GS_STAT_STOP where `done` steps will be done: a wish to stop, or one of
- * checkpoint/checkpoint.h. Once in each step. */
-float gs_wishes(gs_worker *, uint64_t done);
+/* What this worker adds to GS_STAT_STOP where `done` steps will be done: a wish to stop, or those of its hooks
+ * (checkpoint/checkpoint.h). Once in each step. */
+float gs_wishes(const gs_worker *, uint64_t done);
 
 /* If this process was asked to stop, or that of another worker of the group, or wants a checkpoint, the counts say so
  * to all workers that they are summed over. */

@@ -267,14 +267,16 @@ typedef struct gs_worker {
     /* Told where gradients become final in the last backward of a step: gs_pass.final. NULL: nobody is */
     gs_status (*final)(void *final_context, size_t first);
     void *final_context;
-    bool scores_early;        /* it asks for the score of a step before backward: gs_read_score then has it */
-    float counts[GS_STATS];   /* where that comes */
-    gs_schedule schedule;     /* what it computes; all zero where nothing is trained */
-    gs_loader *loader;        /* of the training set's samples; NULL where nothing is trained */
+    bool scores_early;      /* it asks for the score of a step before backward: gs_read_score then has it */
+    float counts[GS_STATS]; /* where that comes */
+    gs_schedule schedule;   /* what it computes; all zero where nothing is trained */
+    gs_loader *loader; /* of the training set's samples; NULL where nothing is trained, and in a rehearsal */
+    gs_status (*next)(struct gs_worker *, const struct gs_loaded **); /* as gs_loader_next */
     gs_piece piece;           /* the samples that it computes, or has computed last */
     uint64_t step;            /* steps done, */
     uint64_t begun_at;        /* of which so many by earlier runs (settings->resume) */
     gs_timeline *timeline;    /* of settings->trace, else NULL */
+    bool recorded;            /* in a step of that timeline: each phase waits for the device, and is told */
     struct gs_digest *digest; /* with settings->digest, else NULL */
     uint32_t *checksums;      /* one of each worker, for --verify */
     const gs_memory_use *planned;    /* [GS_MEMORY_PLACES]: as rehearsed; all zero: there was no rehearsal */

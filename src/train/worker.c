@@ -73,6 +73,10 @@ static gs_schedule schedule_of(const gs_worker *w, size_t most) {
     return schedule;
 }
 
+static gs_status next_loaded(gs_worker *w, const gs_loaded **next) {
+    return gs_loader_next(w->loader, next);
+}
+
 /* What only training needs. */
 static gs_status create_for_training(gs_worker *w) {
     const gs_settings *s = w->settings;
@@ -91,6 +95,7 @@ static gs_status create_for_training(gs_worker *w) {
     if (s->begin) gs_state_begin(w);
     const size_t loader = gs_loader_bytes(w->train_set, w->schedule.most);
     GS_TRY(gs_book_host(w, GS_MEMORY_DATA, &w->loader, loader));
+    w->next = s->rehearsal ? gs_rehearsal_next : next_loaded;
     if (s->rehearsal) return GS_OK;
     return gs_loader_create(w->train_set, &w->schedule, &s->augment, s->seed, 1e6 * s->throttle, &w->loader);
 }
@@ -216,7 +221,7 @@ gs_status gs_worker_load(gs_worker *w, const gs_dataset *set, size_t first, size
 
 gs_status gs_worker_next(gs_worker *w, gs_pass *pass) {
     const gs_loaded *next;
-    GS_TRY(w->loader ? gs_loader_next(w->loader, &next) : gs_rehearsal_next(w, &next));
+    GS_TRY(w->next(w, &next));
     const gs_piece *p = &next->piece;
     w->piece = *p;
     w->measured.samples += (double)p->n;
@@ -230,7 +235,7 @@ gs_status gs_worker_next(gs_worker *w, gs_pass *pass) {
                       .final = p->last ? w->final : NULL,
                       .final_context = w->final_context};
     gs_batch_norm_begin(w, pass);
-    gs_digest_samples(w, next);
+    GS_HOOKS(loaded, w, next);
     return p->n > 0 ? gs_worker_write(w, next->inputs, next->answers, p->n) : GS_OK;
 }
 

@@ -101,9 +101,8 @@ static bool is_due(const gs_checkpoints *c, const gs_checkpoint_every *e, uint64
     return gs_seconds() - c->moment >= (e->seconds > 0 ? e->seconds : GS_CHECKPOINT_SECONDS);
 }
 
-float gs_wishes(gs_worker *w, uint64_t done) {
+static float wish(const gs_worker *w, uint64_t done) {
     const gs_checkpoints *c = w->checkpoints;
-    if (gs_stop_requested) return GS_ASKS_TO_STOP; /* the run's end has a checkpoint of its own */
     if (!c) return 0;
     if (!c->writer) return c->seen != gs_checkpoint_requested ? GS_ASKS_FOR_CHECKPOINT : 0;
     const bool due = is_due(c, &w->settings->checkpoint_every, done);
@@ -240,16 +239,9 @@ static gs_status end(gs_worker *w, gs_event *e) {
     return GS_OK;
 }
 
-const gs_hook gs_hook_checkpoints = {
-    .book = book, .after_step = after_step, .after_steps = after_step, .end = end, .free = free_checkpoints};
-
-gs_status gs_tell_wish_to_stop(gs_worker *w) {
-    float wish = gs_wishes(w, w->step + 1), all[GS_TENSOR_MOST] = {0};
-    const int parts = w->groups.layout.tp;
-    if (parts > 1) GS_TRY(gs_comm_all_gather(w->groups.comm[GS_TP], &wish, all, 1, GS_F32));
-    for (int i = 0; i < parts && parts > 1; i++)
-        if (all[i] > wish) wish = all[i];
-    if (!(wish > 0)) return GS_OK;
-    return w->device->ops->write(w->device, gs_at(gs_model_stats(w->model), GS_STAT_STOP), &wish,
-                                 sizeof wish);
-}
+const gs_hook gs_hook_checkpoints = {.book = book,
+                                     .wish = wish,
+                                     .after_step = after_step,
+                                     .after_steps = after_step,
+                                     .end = end,
+                                     .free = free_checkpoints};

@@ -65,18 +65,19 @@ static void add_loaded(gs_digest *d, gs_digest_kind kind, const void *x, loaded 
     }
 }
 
-void gs_digest_samples(gs_worker *w, const gs_loaded *l) {
+static gs_status add_samples(gs_worker *w, const gs_loaded *l) {
     gs_digest *d = w->digest;
-    if (!d) return;
+    if (!d) return GS_OK;
     const size_t n = l->piece.n, each = gs_shape_size(w->model->in), answers = w->input.answer_bytes / 4;
     const loaded type = gs_dataset_is_numbers(w->train_set) ? FLOATS : BYTES;
     const size_t own = d->own;
     d->own += n;
-    if (w->model->tensor.rank > 0) return; /* the first of the group has the same */
+    if (w->model->tensor.rank > 0) return GS_OK; /* the first of the group has the same */
     add_loaded(d, GS_DIGEST_samples, l->inputs, type, n, each, l->piece.place);
     add_loaded(d, GS_DIGEST_own, l->inputs, type, n, each, own);
     add_loaded(d, GS_DIGEST_answers, l->answers, w->train_set->targets ? FLOATS : LABELS, n, answers,
                l->piece.place);
+    return GS_OK;
 }
 
 /* ---- layers ---- */
@@ -378,5 +379,9 @@ static void free_digest(gs_worker *w) {
     free(d);
 }
 
-const gs_hook gs_hook_digest = {
-    .create = create, .model = watch, .after_step = after_step, .end = end, .free = free_digest};
+const gs_hook gs_hook_digest = {.create = create,
+                                .model = watch,
+                                .loaded = add_samples,
+                                .after_step = after_step,
+                                .end = end,
+                                .free = free_digest};

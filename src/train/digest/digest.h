@@ -79,7 +79,3 @@ static inline int gs_digest_eighth(size_t place, size_t batch) {
     const size_t eighth = batch ? place * GS_DIGEST_EIGHTHS / batch : 0;
     return eighth < GS_DIGEST_EIGHTHS ? (int)eighth : GS_DIGEST_EIGHTHS - 1;
 }
-
-/* What a run tells it beside the events of train/hooks.h: these samples were loaded, as worker->piece says. Nothing
- * without a digest. */
-void gs_digest_samples(struct gs_worker *, const struct gs_loaded *);

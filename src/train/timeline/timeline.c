@@ -2,6 +2,7 @@
 
 #include "core/clock.h"
 #include "core/machine.h"
+#include "train/hooks.h"
 #include "train/timeline/timeline_rows.h"
 
 #include <stdio.h>
@@ -25,16 +26,17 @@ static void add(gs_timeline *t, gs_span s) {
     place->end -= t->began;
 }
 
-void gs_timeline_phase(gs_worker *w, gs_phase phase, double start, double end) {
+static gs_status phase_ended(gs_worker *w, gs_phase phase, double start, double end) {
     gs_timeline *t = w->timeline;
-    if (!gs_timeline_records(w)) return;
+    if (!w->recorded) return GS_OK;
     add(t, (gs_span){
                .start = start, .end = end, .step = t->step, .kind = GS_SPAN_PHASE, .index = (int32_t)phase});
     gs_timeline_memory_sample(&t->memory, w, end - t->began, t->step, 0, NULL, GS_FORWARD);
+    return GS_OK;
 }
 
 void gs_timeline_bucket(gs_worker *w, int bucket, double start, double end) {
-    if (!gs_timeline_records(w)) return;
+    if (!w->recorded) return;
     add(w->timeline, (gs_span){.start = start,
                                .end = end,
                                .step = w->timeline->step,
@@ -44,7 +46,7 @@ void gs_timeline_bucket(gs_worker *w, int bucket, double start, double end) {
 }
 
 void gs_timeline_span(gs_worker *w, const gs_span *s) {
-    if (!gs_timeline_records(w)) return;
+    if (!w->recorded) return;
     gs_span span = *s;
     span.step = w->timeline->step;
     add(w->timeline, span);
@@ -60,7 +62,7 @@ void gs_timeline_group(gs_worker *w, int act, size_t bytes_sent, size_t floats, 
 }
 
 void gs_timeline_stage(gs_worker *w, bool backward, int micro_batch, int chunk, size_t bytes, double start) {
-    if (!gs_timeline_records(w)) return;
+    if (!w->recorded) return;
     gs_timeline_memory *m = &w->timeline->memory;
     m->stages += backward ? -(double)bytes : (double)bytes;
     if (m->stages < 0) m->stages = 0; /* of a micro-batch that was forward before recording began */
@@ -183,7 +185,7 @@ static void stop_watching(gs_timeline *t) {
     gs_layer_watch_end(t->worker->model->net);
     t->worker->sync->observer = NULL;
     t->worker->device->away_watch = (gs_away_watch){0};
-    t->recording = false;
+    t->worker->recorded = false;
 }
 
 void gs_timeline_settle(const gs_worker *w) {
@@ -193,7 +195,7 @@ void gs_timeline_settle(const gs_worker *w) {
 
 void gs_timeline_free(gs_timeline *t) {
     if (!t) return;
-    if (t->recording) stop_watching(t);
+    if (t->worker->recorded) stop_watching(t);
     gs_timeline_settle(t->worker);
     gs_loader_watch(t->worker->loader, NULL);
     gs_timeline_memory_free(&t->memory);
@@ -204,11 +206,7 @@ void gs_timeline_free(gs_timeline *t) {
 
 /* ---- a step ---- */
 
-bool gs_timeline_records(const gs_worker *w) {
-    return w->timeline && w->timeline->recording;
-}
-
-gs_status gs_timeline_step_begins(gs_worker *w) {
+static gs_status before_step(gs_worker *w) {
     gs_timeline *t = w->timeline;
     uint64_t step = w->step + 1;
     if (!t || step < t->first || step > t->last) return GS_OK;
@@ -219,16 +217,20 @@ gs_status gs_timeline_step_begins(gs_worker *w) {
     w->device->away_watch = (gs_away_watch){see_away, t, step};
     t->step = step;
     t->memory.stages = 0;
-    t->recording = true;
+    w->recorded = true;
     t->step_start = gs_seconds();
     gs_timeline_memory_sample(&t->memory, w, t->step_start - t->began, step, 0, NULL, GS_FORWARD);
     return GS_OK;
 }
 
-void gs_timeline_step_ends(gs_worker *w) {
+static gs_status after_step(gs_worker *w, gs_event *e) {
     gs_timeline *t = w->timeline;
-    if (!gs_timeline_records(w)) return;
+    (void)e;
+    if (!w->recorded) return GS_OK;
     add(t, (gs_span){.start = t->step_start, .end = gs_seconds(), .step = t->step, .kind = GS_SPAN_STEP});
     stop_watching(t);
     if (t->step == t->last) gs_loader_watch(w->loader, NULL);
+    return GS_OK;
 }
+
+const gs_hook gs_hook_timeline = {.before_step = before_step, .phase = phase_ended, .after_step = after_step};

@@ -89,15 +89,7 @@ typedef struct gs_timeline_part {
 gs_status gs_timeline_create(gs_worker *, gs_timeline **out);
 void gs_timeline_free(gs_timeline *); /* NULL is allowed */
 
-/* Around each step of the worker, which may have no timeline. */
-gs_status gs_timeline_step_begins(gs_worker *);
-void gs_timeline_step_ends(gs_worker *);
-
-/* Is the step that the worker is in recorded? */
-bool gs_timeline_records(const gs_worker *);
-
-/* What has just ended. Nothing is recorded where the step is not. */
-void gs_timeline_phase(gs_worker *, gs_phase, double start, double end);
+/* What has just ended. Nothing is recorded where the step is not (worker->recorded). */
 void gs_timeline_bucket(gs_worker *, int bucket, double start, double end);
 /* Anything else, from s->start to s->end by gs_seconds(), in the thread of its row; its step is filled in. */
 void gs_timeline_span(gs_worker *, const gs_span *);

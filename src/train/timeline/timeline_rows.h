@@ -44,8 +44,7 @@ struct gs_timeline {
     gs_worker *worker;
     uint64_t first, last; /* steps */
     double began;         /* the moment when training began */
-    bool recording;       /* the worker is in a recorded step ... */
-    uint64_t step;        /* ... this one */
+    uint64_t step;        /* that is recorded, if worker->recorded */
     gs_layer_watcher layers;
     double *layer_start; /* by a layer's number */
     gs_sync_observer sync;
