@@ -69,7 +69,7 @@ TEST(layers_are_measured) {
     unsigned char pixels[4] = {0}, labels[1] = {0};
     gs_dataset set = {.shape = {4, 1, 1, 0}, .images = pixels, .labels = labels, .count = 1, .classes = 2};
     s.model = "linear 8, relu, linear 1000, tanh, linear 1000, linear 2";
-    assert_ok(gs_layer_times_measure(&s, &set, "cpu", 1, 16, &t));
+    assert_ok(gs_layer_times_of(&(gs_layer_bench){&s, &set, "cpu", 1, 16, NULL, NULL}, &t));
     assert_int_equal(t.layers, 6);
     assert_int_equal(t.samples, 16);
     for (int i = 0; i < 6; i++) {
@@ -81,7 +81,8 @@ TEST(layers_are_measured) {
     s.model = "embedding 9 4, linear 4, layer_norm, tied";
     set.shape = (gs_shape){1, 1, 1, 8};
     s.devices = "no device";
-    assert_int_equal(gs_layer_times_measure(&s, &set, s.devices, 1, 2, &t), GS_E_USAGE);
+    assert_int_equal(gs_layer_times_of(&(gs_layer_bench){&s, &set, s.devices, 1, 2, NULL, NULL}, &t),
+                     GS_E_USAGE);
     gs_layer_times_free(&t);
 }
 

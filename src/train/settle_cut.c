@@ -47,9 +47,12 @@ static gs_status measure(gs_run *run, gs_cut_report *out) {
     const gs_settings *s = &run->settings;
     const size_t batch = s->batch ? s->batch : run->train_set->count;
     gs_layer_times times;
-    gs_status status =
-        gs_layer_times_measure(s, run->train_set, run->worker[0].device, run->threads,
-                               gs_pipeline_micro_batch(s, batch, gs_run_all_workers(run)), &times);
+    const gs_layer_bench bench = {.settings = s,
+                                  .data = run->train_set,
+                                  .device = run->worker[0].device,
+                                  .threads = run->threads,
+                                  .samples = gs_pipeline_micro_batch(s, batch, gs_run_all_workers(run))};
+    gs_status status = gs_layer_times_of(&bench, &times);
     if (status == GS_OK) status = cut(s, run->train_set, &times, out);
     gs_layer_times_free(&times);
     return gs_context(status, "--pipeline-cut measured");

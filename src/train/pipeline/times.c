@@ -309,14 +309,6 @@ gs_status gs_layer_times_of(const gs_layer_bench *q, gs_layer_times *out) {
     return status;
 }
 
-gs_status gs_layer_times_measure(const gs_settings *s, const gs_dataset *data, const char *device,
-                                 int threads, size_t samples, gs_layer_times *out) {
-    return gs_layer_times_of(
-        &(gs_layer_bench){
-            .settings = s, .data = data, .device = device, .threads = threads, .samples = samples},
-        out);
-}
-
 void gs_layer_times_free(gs_layer_times *t) {
     free(t->forward);
     free(t->backward);

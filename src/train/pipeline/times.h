@@ -41,7 +41,4 @@ typedef struct gs_layer_bench {
 /* *out is to be freed in any case. */
 gs_status gs_layer_times_of(const gs_layer_bench *, gs_layer_times *out);
 
-/* The same, of the whole model and with nobody beside. */
-gs_status gs_layer_times_measure(const gs_settings *, const gs_dataset *data, const char *device, int threads,
-                                 size_t samples, gs_layer_times *out);
 void gs_layer_times_free(gs_layer_times *);
