@@ -343,7 +343,7 @@ $(B)/net-relay: tests/net/relay.c
 	@echo "LINK $@"
 	@$(CC) -std=c11 $(FLAGS) $(DEFINES) -o $@ $< -lm
 
-# What `gradsum memory` says against what runs take: 100 drawn runs, of which `make test` does 20.
+# What `gradsum memory` says against what 100 drawn runs take, of which `make test` does 20, and against malloc in 40.
 test-memory: $(B)/gradsum-test
 	GRADSUM_TEST_DRAWS=100 $(B)/gradsum-test memory_plan
 
