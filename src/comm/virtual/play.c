@@ -184,7 +184,7 @@ static bool let_through(gs_virtual *v) {
 }
 /* ---- messages under way: who has sent what to whom, and when it arrives ---- */
 
-enum { FEW = 8 /* senders among which we look for one */ };
+enum { FEW = 40 /* senders among which we look for one: more than the rounds of a scheme of log2 N */ };
 
 static void no_memory(gs_virtual *v) {
     v->failed = gs_fail(GS_E_MEMORY, "no memory for %u messages under way", v->messages);
