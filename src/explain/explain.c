@@ -66,11 +66,8 @@ static double size_of_all(const search *s, int kind) {
     double squares = 0;
     for (int p = 0; p < s->b->params; p++) {
         gs_numbers x;
-        const bool there = kind == GS_DIGEST_weight ? gs_weights_read(s->b, s->step, p, &x)
-                           : kind == GS_DIGEST_dw
-                               ? gs_total(s->b, GS_ALL_RANKS, s->step, kind, p, GS_ALL_PARTS, &x)
-                               : gs_whole_of_run(s->b, s->step, kind, p, &x);
-        if (there && isfinite(x.squares) && s->b->param[p].state == (kind == GS_DIGEST_state))
+        if (gs_of_run(s->b, s->step, kind, p, &x) && isfinite(x.squares) &&
+            s->b->param[p].state == (kind == GS_DIGEST_state))
             squares += x.squares;
     }
     return 0.01 * sqrt(squares);
@@ -170,34 +167,10 @@ static bool samples_differ(const search *s, int kind, int number) {
 
 /* ---- arrays of parameters ---- */
 
-static double more_of_weights(const search *s, int p, bool updated) {
-    return s->exact ? 0 : gs_tolerance_of_path(s->tolerance, s->b, s->step, p, updated);
-}
-
-static bool weights_differ(const search *s, int p) {
-    gs_numbers b;
-    bool any = false;
-    double most = 0, least_size = size_of_all(s, GS_DIGEST_weight), more = more_of_weights(s, p, false);
-    if (!gs_weights_read(s->b, s->step, p, &b)) return false;
-    for (int part = 0; part < 2 && !any; part++)
-        for (int r = 0; r < s->a->workers; r++) {
-            gs_numbers a;
-            double relative, size = fmax(sqrt(b.squares), least_size);
-            if (!gs_weights_of(s->a, r, s->step, p, part, &a) ||
-                !differ(s, GS_DIGEST_weight, &a, &b, size, more, &relative))
-                continue;
-            s->out->rank[r] = any = true;
-            s->out->part = part;
-            if (!(relative <= most)) most = relative;
-        }
-    return any && found(s, GS_DIGEST_weight, p, most);
-}
-
 static bool local_dw_differs(const search *s, int p) {
     gs_numbers a, b;
     double relative;
-    if (!gs_total(s->a, GS_ALL_RANKS, s->step, GS_DIGEST_dw, p, GS_ALL_PARTS, &a) ||
-        !gs_total(s->b, GS_ALL_RANKS, s->step, GS_DIGEST_dw, p, GS_ALL_PARTS, &b))
+    if (!gs_of_run(s->a, s->step, GS_DIGEST_dw, p, &a) || !gs_of_run(s->b, s->step, GS_DIGEST_dw, p, &b))
         return false;
     a.n = b.n; /* as many for each pass */
     const double size = fmax(sqrt(fmax(a.squares, b.squares)), size_of_all(s, GS_DIGEST_dw));
@@ -206,15 +179,11 @@ static bool local_dw_differs(const search *s, int p) {
     return found(s, GS_DIGEST_dw, p, relative);
 }
 
-/* What the ranks of a run have to add. */
-static bool to_add(const search *s, const gs_digests *d, int p, gs_numbers *out) {
-    return gs_total(d, GS_ALL_RANKS, s->step, GS_DIGEST_dw, p, GS_ALL_PARTS, out);
-}
-
 /* Without --exact dw may differ from B's. So A's sum is held to what A's ranks have to add, if it is that in B. */
 static void hold_to_own(const search *s, int p, gs_numbers *b) {
     gs_numbers of_a, of_b;
-    if (s->exact || !to_add(s, s->a, p, &of_a) || !to_add(s, s->b, p, &of_b) ||
+    if (s->exact || !gs_of_run(s->a, s->step, GS_DIGEST_dw, p, &of_a) ||
+        !gs_of_run(s->b, s->step, GS_DIGEST_dw, p, &of_b) ||
         !(gs_apart(&of_b, b) <= limit_of(s, GS_DIGEST_sum) * sqrt(b->squares)))
         return;
     of_a.n = b->n;
@@ -223,50 +192,44 @@ static void hold_to_own(const search *s, int p, gs_numbers *b) {
     *b = of_a;
 }
 
-static bool whole_differs(const search *s, int kind, int p, double least_size) {
+/* What an update works with: it is compared on each rank that holds it. */
+static bool held_differs_of(const search *s, int kind, int p, double least_size) {
     gs_numbers b;
     bool any = false;
     double most = 0;
-    if (!gs_whole_of_run(s->b, s->step, kind, p, &b)) return false;
+    if (!gs_of_run(s->b, s->step, kind, p, &b)) return false;
     if (kind == GS_DIGEST_sum) hold_to_own(s, p, &b);
-    const double more = kind == GS_DIGEST_updated ? more_of_weights(s, p, true) : 0;
-    for (int r = 0; r < s->a->workers; r++) {
-        gs_numbers a;
-        double relative;
-        if (!gs_holds(s->a, r, s->step, kind, p) || !gs_whole(s->a, r, s->step, kind, p, &a) ||
-            !differ(s, kind, &a, &b, fmax(sqrt(b.squares), least_size), more, &relative))
-            continue;
-        s->out->rank[r] = any = true;
-        if (!(relative <= most)) most = relative;
-    }
+    const double size = fmax(sqrt(b.squares), least_size),
+                 more = s->exact ? 0 : gs_tolerance_of_path(s->tolerance, s->b, s->step, kind, p);
+    for (int part = 0; part < (kind == GS_DIGEST_weight ? 2 : 1) && !any; part++)
+        for (int r = 0; r < s->a->workers; r++) {
+            gs_numbers a;
+            double relative;
+            if (!gs_of_rank(s->a, r, s->step, kind, p, part, &a) ||
+                !differ(s, kind, &a, &b, size, more, &relative))
+                continue;
+            s->out->rank[r] = any = true;
+            s->out->part = part;
+            if (!(relative <= most)) most = relative;
+        }
     return any && found(s, kind, p, most);
 }
 
-static bool any_whole_differs(const search *s, int kind) {
+static bool held_differs(const search *s, int kind) {
     const double least_size = size_of_all(s, kind);
     for (int p = 0; p < s->b->params; p++)
-        if (s->b->param[p].state == (kind == GS_DIGEST_state) && whole_differs(s, kind, p, least_size))
+        if (s->b->param[p].state == (kind == GS_DIGEST_state) && held_differs_of(s, kind, p, least_size))
             return true;
     return false;
 }
 
 /* ---- the numbers of a step ---- */
 
-static double score_of(const gs_digest_score *s, int kind) {
-    return kind == GS_DIFFERS_lr           ? s->lr
-           : kind == GS_DIFFERS_loss       ? s->loss
-           : kind == GS_DIFFERS_count      ? s->samples
-           : kind == GS_DIFFERS_norm       ? s->norm
-           : kind == GS_DIFFERS_scale      ? s->scale
-           : kind == GS_DIFFERS_loss_scale ? (s->skipped > 0 ? -s->loss_scale : s->loss_scale)
-                                           : s->updates;
-}
-
 static bool score_differs(const search *s, int kind) {
-    const double b = score_of(gs_digests_score(s->b, 0, s->step), kind), limit = limit_of(s, kind);
+    const double b = gs_score_number(gs_digests_score(s->b, 0, s->step), kind), limit = limit_of(s, kind);
     bool any = false;
     for (int r = 0; r < s->a->workers; r++) {
-        const double a = score_of(gs_digests_score(s->a, r, s->step), kind),
+        const double a = gs_score_number(gs_digests_score(s->a, r, s->step), kind),
                      relative = fabs(a - b) / fmax(fabs(b), 1e-30);
         if (relative <= limit || (isnan(a) && isnan(b)) || is_left_out(s, a, b)) continue;
         s->out->rank[r] = any = true;
@@ -283,12 +246,6 @@ static bool backward_differs(const search *s) {
             if (s->b->param[p].layer == l && !s->b->param[p].state && local_dw_differs(s, p)) return true;
         if (samples_differ(s, GS_DIGEST_dx, l)) return true;
     }
-    return false;
-}
-
-static bool any_weights_differ(const search *s) {
-    for (int p = 0; p < s->b->params; p++)
-        if (!s->b->param[p].state && weights_differ(s, p)) return true;
     return false;
 }
 
@@ -316,13 +273,14 @@ static bool forward_differs(const search *s) {
 
 static bool step_differs(const search *s) {
     return score_differs(s, GS_DIFFERS_lr) || samples_differ(s, GS_DIGEST_samples, 0) ||
-           samples_differ(s, GS_DIGEST_answers, 0) || any_weights_differ(s) || forward_differs(s) ||
-           samples_differ(s, GS_DIGEST_dy, 0) || backward_differs(s) || any_whole_differs(s, GS_DIGEST_sum) ||
-           score_differs(s, GS_DIFFERS_count) || score_differs(s, GS_DIFFERS_loss) ||
-           score_differs(s, GS_DIFFERS_loss_scale) || score_differs(s, GS_DIFFERS_updates) ||
-           score_differs(s, GS_DIFFERS_norm) || score_differs(s, GS_DIFFERS_scale) ||
-           any_whole_differs(s, GS_DIGEST_vector0) || any_whole_differs(s, GS_DIGEST_vector1) ||
-           any_whole_differs(s, GS_DIGEST_updated) || any_whole_differs(s, GS_DIGEST_state);
+           samples_differ(s, GS_DIGEST_answers, 0) || held_differs(s, GS_DIGEST_weight) ||
+           forward_differs(s) || samples_differ(s, GS_DIGEST_dy, 0) || backward_differs(s) ||
+           held_differs(s, GS_DIGEST_sum) || score_differs(s, GS_DIFFERS_samples) ||
+           score_differs(s, GS_DIFFERS_loss) || score_differs(s, GS_DIFFERS_loss_scale) ||
+           score_differs(s, GS_DIFFERS_updates) || score_differs(s, GS_DIFFERS_norm) ||
+           score_differs(s, GS_DIFFERS_scale) || held_differs(s, GS_DIGEST_vector0) ||
+           held_differs(s, GS_DIGEST_vector1) || held_differs(s, GS_DIGEST_updated) ||
+           held_differs(s, GS_DIGEST_state);
 }
 
 static bool are_divided_alike(const gs_digests *a, const gs_digests *b) {

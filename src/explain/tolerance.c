@@ -64,14 +64,16 @@ double gs_tolerance_of(const gs_tolerance *t, int kind) {
     }
 }
 
-double gs_tolerance_of_path(const gs_tolerance *t, const gs_digests *b, uint64_t step, int p, bool updated) {
+double gs_tolerance_of_path(const gs_tolerance *t, const gs_digests *b, uint64_t step, int kind, int p) {
     gs_numbers from, to;
     double path = 0;
-    if (!gs_weights_read(b, b->first, p, &from)) return 0;
-    for (uint64_t s = b->first + 1; s <= step && gs_weights_read(b, s, p, &to); s++) {
+    const bool updated = kind == GS_DIGEST_updated;
+    if ((!updated && kind != GS_DIGEST_weight) || !gs_of_run(b, b->first, GS_DIGEST_weight, p, &from))
+        return 0;
+    for (uint64_t s = b->first + 1; s <= step && gs_of_run(b, s, GS_DIGEST_weight, p, &to); s++) {
         path += gs_apart(&from, &to);
         from = to;
     }
-    if (updated && gs_whole_of_run(b, step, GS_DIGEST_updated, p, &to)) path += gs_apart(&from, &to);
+    if (updated && gs_of_run(b, step, kind, p, &to)) path += gs_apart(&from, &to);
     return (t->divides ? 2 : updated ? t->backward : t->before) * path;
 }

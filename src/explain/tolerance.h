@@ -54,6 +54,5 @@ void gs_tolerance_saw(gs_tolerance *, int kind, double share);
 /* The tolerance of a quantity; of weights that took no path. */
 double gs_tolerance_of(const gs_tolerance *, int kind);
 
-/* What is added to that of weights p of run b, as a norm: of the weights that this step's forward reads, or of the
- * updated ones. */
-double gs_tolerance_of_path(const gs_tolerance *, const gs_digests *b, uint64_t step, int p, bool updated);
+/* What is added to that of weights p of run b, as a norm; 0 of other kinds. */
+double gs_tolerance_of_path(const gs_tolerance *, const gs_digests *b, uint64_t step, int kind, int p);
