@@ -21,12 +21,11 @@ typedef struct search {
     gs_difference *out;
 } search;
 
-static bool found(const search *s, int kind, int number, double relative) {
+static bool found(const search *s, int kind, int number) {
     s->out->found = true;
     s->out->step = s->step;
     s->out->kind = kind;
     s->out->number = number;
-    s->out->relative = relative;
     return true;
 }
 
@@ -85,25 +84,22 @@ static bool is_left_out(const search *s, double of_a, double of_b) {
     return s->left_out && !(isfinite(of_a) && isfinite(of_b));
 }
 
-/* As a share of the size; `more` is a norm, which is added to the limit. */
+/* As a share of the size, of which the largest is kept; `more` is a norm, which is added to the limit. */
 static bool differ(const search *s, int kind, const gs_numbers *a, const gs_numbers *b, double size,
-                   double more, double *relative) {
+                   double more) {
     const double apart = gs_apart(a, b);
-    *relative = 0;
-    if (fabs(a->n - b->n) > 0.5) {
-        *relative = 1;
-        return true;
-    }
-    if (is_left_out(s, a->squares, b->squares)) return false;
-    if (size > 0 || isnan(apart))
-        *relative = apart / size;
-    else
-        *relative = apart > 0 ? 1 : 0;
+    const bool as_many = !(fabs(a->n - b->n) > 0.5);
+    double relative = apart > 0 || !as_many ? 1 : 0;
+    if (as_many && is_left_out(s, a->squares, b->squares)) return false;
+    if (as_many && (size > 0 || isnan(apart))) relative = apart / size;
     s->out->rounded |= a->bits != b->bits;
-    if (s->exact) return a->bits != b->bits;
-    if (!(*relative <= limit_of(s, kind) + (more > 0 ? more / size : 0))) return true;
-    gs_tolerance_saw(s->tolerance, kind, *relative);
-    return false;
+    if (as_many &&
+        (s->exact ? a->bits == b->bits : relative <= limit_of(s, kind) + (more > 0 ? more / size : 0))) {
+        gs_tolerance_saw(s->tolerance, kind, relative);
+        return false;
+    }
+    if (!(relative <= s->out->relative)) s->out->relative = relative;
+    return true;
 }
 
 /* Which ranks of A computed samples of these eighths, and no others. */
@@ -121,14 +117,14 @@ static void ranks_of_eighths(const search *s, int kind, int number, const bool *
 }
 
 static void ranks_alike_divided(const search *s, int kind, int number, int part) {
+    const double of_all = s->out->relative;
     for (int r = 0; r < s->a->workers; r++) {
         gs_numbers a, b;
-        double relative;
         const bool in_a = gs_total(s->a, r, s->step, kind, number, part, &a),
                    in_b = gs_total(s->b, r, s->step, kind, number, part, &b);
-        s->out->rank[r] |=
-            in_a && in_b && differ(s, kind, &a, &b, sqrt(fmax(a.squares, b.squares)), 0, &relative);
+        s->out->rank[r] |= in_a && in_b && differ(s, kind, &a, &b, sqrt(fmax(a.squares, b.squares)), 0);
     }
+    s->out->relative = of_all;
 }
 
 /* Of B's numbers that are finite. */
@@ -143,40 +139,36 @@ static double squares_of_samples(const search *s, int kind, int number) {
 }
 
 static bool samples_differ(const search *s, int kind, int number) {
-    gs_numbers unused;
+    gs_numbers a, b;
     bool bad[GS_DIGEST_EIGHTHS] = {false}, any = false;
-    double most = 0, all = squares_of_samples(s, kind, number);
-    if (!gs_total(s->b, GS_ALL_RANKS, s->step, kind, number, GS_ALL_PARTS, &unused)) return false;
-    if (!gs_total(s->a, GS_ALL_RANKS, s->step, kind, number, GS_ALL_PARTS, &unused)) return false;
+    const double all = squares_of_samples(s, kind, number);
+    if (!gs_of_run(s->a, s->step, kind, number, &a) || !gs_of_run(s->b, s->step, kind, number, &b))
+        return false;
     for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
-        gs_numbers a, b;
-        double relative;
         gs_total(s->a, GS_ALL_RANKS, s->step, kind, number, e, &a);
         gs_total(s->b, GS_ALL_RANKS, s->step, kind, number, e, &b);
-        bad[e] = differ(s, kind, &a, &b, size_of_eighth(&a, &b, all), 0, &relative);
+        bad[e] = differ(s, kind, &a, &b, size_of_eighth(&a, &b, all), 0);
         any |= bad[e];
-        if (bad[e] && !(relative <= most)) most = relative;
     }
     if (!any) return false;
     if (s->divided_alike)
         for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) ranks_alike_divided(s, kind, number, e);
     else
         ranks_of_eighths(s, kind, number, bad);
-    return found(s, kind, number, most);
+    return found(s, kind, number);
 }
 
 /* ---- arrays of parameters ---- */
 
 static bool local_dw_differs(const search *s, int p) {
     gs_numbers a, b;
-    double relative;
     if (!gs_of_run(s->a, s->step, GS_DIGEST_dw, p, &a) || !gs_of_run(s->b, s->step, GS_DIGEST_dw, p, &b))
         return false;
     a.n = b.n; /* as many for each pass */
     const double size = fmax(sqrt(fmax(a.squares, b.squares)), size_of_all(s, GS_DIGEST_dw));
-    if (!differ(s, GS_DIGEST_dw, &a, &b, size, 0, &relative)) return false;
+    if (!differ(s, GS_DIGEST_dw, &a, &b, size, 0)) return false;
     if (s->divided_alike) ranks_alike_divided(s, GS_DIGEST_dw, p, GS_ALL_PARTS);
-    return found(s, GS_DIGEST_dw, p, relative);
+    return found(s, GS_DIGEST_dw, p);
 }
 
 /* Without --exact dw may differ from B's. So A's sum is held to what A's ranks have to add, if it is that in B. */
@@ -196,7 +188,6 @@ static void hold_to_own(const search *s, int p, gs_numbers *b) {
 static bool held_differs_of(const search *s, int kind, int p, double least_size) {
     gs_numbers b;
     bool any = false;
-    double most = 0;
     if (!gs_of_run(s->b, s->step, kind, p, &b)) return false;
     if (kind == GS_DIGEST_sum) hold_to_own(s, p, &b);
     const double size = fmax(sqrt(b.squares), least_size),
@@ -204,15 +195,12 @@ static bool held_differs_of(const search *s, int kind, int p, double least_size)
     for (int part = 0; part < (kind == GS_DIGEST_weight ? 2 : 1) && !any; part++)
         for (int r = 0; r < s->a->workers; r++) {
             gs_numbers a;
-            double relative;
-            if (!gs_of_rank(s->a, r, s->step, kind, p, part, &a) ||
-                !differ(s, kind, &a, &b, size, more, &relative))
+            if (!gs_of_rank(s->a, r, s->step, kind, p, part, &a) || !differ(s, kind, &a, &b, size, more))
                 continue;
             s->out->rank[r] = any = true;
             s->out->part = part;
-            if (!(relative <= most)) most = relative;
         }
-    return any && found(s, kind, p, most);
+    return any && found(s, kind, p);
 }
 
 static bool held_differs(const search *s, int kind) {
@@ -235,7 +223,7 @@ static bool score_differs(const search *s, int kind) {
         s->out->rank[r] = any = true;
         s->out->relative = relative;
     }
-    return any && found(s, kind, -1, s->out->relative);
+    return any && found(s, kind, -1);
 }
 
 /* ---- a step ---- */
