@@ -293,8 +293,8 @@ void gs_explain(const gs_digests *a, const gs_digests *b, gs_difference *out) {
          s.step++) {
         s.left_out =
             gs_digests_score(a, 0, s.step)->skipped > 0 && gs_digests_score(b, 0, s.step)->skipped > 0;
-        gs_tolerance_next(&tolerance);
         if (step_differs(&s)) break;
+        gs_tolerance_next(&tolerance);
     }
     if (!out->found) return;
     out->allowed = s.exact ? 0 : limit_of(&s, out->kind);
