@@ -38,7 +38,7 @@ static bool find_factors(const gs_case *c, factors *f) {
 
 /* All samples have the factor f. */
 static bool name_factor(const gs_case *c, double f) {
-    const double passes = c->passes, workers = c->workers, scale = c->of_b->loss_scale;
+    const double passes = c->passes, workers = c->workers;
     if (passes > 1 && gs_is_near(f, passes))
         return gs_name(c, "micro-batch loss not divided",
                        "each gradient is %.0f times too large, as many as there are micro-batches: the loss "
@@ -58,11 +58,6 @@ static bool name_factor(const gs_case *c, double f) {
                        "each rank's loss is %.0f times too large, as many as there are ranks: it is "
                        "multiplied to undo a mean that nobody takes",
                        workers);
-    if (scale > 0 && (gs_is_near(f, scale) || gs_is_near(f * scale, 1)))
-        return gs_name(c, "loss scale",
-                       f > 1 ? "the loss is scaled by %g twice"
-                             : "the loss is not scaled: its gradient lacks the factor %g",
-                       scale);
     return gs_name(c, "loss scaled", "the gradient of the loss is %.4g times what it should be", f);
 }
 

@@ -1,5 +1,5 @@
-/* Mistakes that training programs are known to have made, each with the question by which it is recognised. One function
- * for each quantity asks them, the more special ones first; the first one whose answer is yes names the difference. */
+/* Mistakes that training programs are known to have made, each with the question that recognises it. One function for
+ * each quantity asks them, the more special ones first, and the first yes names the difference. */
 #pragma once
 
 #include "explain/explain.h"
@@ -20,7 +20,7 @@ typedef struct gs_case {
     double ratio;                       /* A's array or number is so many times B's; NaN: it is no multiple */
 } gs_case;
 
-/* Is it a mistake of this quantity that has a name? Then it has been given that (gs_name). */
+/* Names the difference if it is a known mistake in this quantity. False: it is none. */
 bool gs_cause_of_samples(const gs_case *);  /* cause_samples.c: samples, answers, input */
 bool gs_cause_of_weights(const gs_case *);  /* cause_samples.c: what forward reads */
 bool gs_cause_of_y(const gs_case *);        /* cause_forward.c */
@@ -36,5 +36,5 @@ void gs_causes_name(const gs_digests *a, const gs_digests *b, gs_difference *);
 /* Gives the difference this name and this sentence. Returns true, so that an answer can end with it. */
 bool gs_name(const gs_case *, const char *cause, const char *format, ...) GS_PRINTF(3, 4);
 
-/* Have the two arrays not as many numbers? Then it is named: samples left out. */
+/* Names it "samples left out" if the two arrays have different counts. */
 bool gs_name_left_out(const gs_case *);

@@ -103,13 +103,8 @@ static gs_status read_head(reader *r, char *line, bool *started) {
 /* ---- the steps ---- */
 
 static int kind_named(const char *name) {
-    static const char *const names[] = {
-#define GS_NAME(name, title) #name,
-        GS_DIGEST_KINDS(GS_NAME)
-#undef GS_NAME
-    };
     for (int k = 0; k < GS_DIGEST_KINDS_COUNT; k++)
-        if (strcmp(names[k], name) == 0) return k;
+        if (strcmp(gs_digest_names[k], name) == 0) return k;
     return -1;
 }
 

@@ -6,8 +6,8 @@
  * others with a tolerance for each quantity (tolerance.h). How a batch is divided among ranks and passes is
  * no difference: parts add up to the whole (train/digest/numbers.h).
  *
- * Then questions are asked of it (causes.h): is it twice the sum, one rank's gradient, the weights times a constant? Most
- * are about arrays that are linear in others, and least squares answers them (fit.h).
+ * Then come questions about the difference (causes.h): is it twice the sum, one rank's gradient, the weights times a
+ * constant? Most are about arrays that are linear in others, and least squares answers them (fit.h).
  */
 #pragma once
 

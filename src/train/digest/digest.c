@@ -1,4 +1,5 @@
-/* The record of a worker: what layers, the optimiser and the loader show is added up until the step ends, and written. */
+/* The record of a worker: what layers, the optimiser and the loader show is added up until the step ends, and then
+ * written. */
 #include "train/digest/digest.h"
 
 #include <errno.h>
@@ -146,7 +147,7 @@ static bool add_numbers(gs_numbers *to, const gs_model *m, int p, const float *x
 
 /* ---- the file: see digest.h ---- */
 
-static const char *const names[] = {
+const char *const gs_digest_names[] = {
 #define GS_NAME(name, title) #name,
     GS_DIGEST_KINDS(GS_NAME)
 #undef GS_NAME
@@ -244,7 +245,7 @@ static gs_status write_whole_step(gs_digest *d, uint64_t step, const gs_digest_s
     for (size_t i = 0; i < cells_of(d); i++) {
         const size_t number = i / GS_DIGEST_PARTS;
         if (!(d->table[i].n > 0)) continue;
-        fprintf(d->text, "%s %" PRIu64 " %zu %zu ", names[number / (size_t)d->numbers], step,
+        fprintf(d->text, "%s %" PRIu64 " %zu %zu ", gs_digest_names[number / (size_t)d->numbers], step,
                 number % (size_t)d->numbers, i % GS_DIGEST_PARTS);
         write_numbers(d->text, &d->table[i]);
     }
@@ -275,7 +276,8 @@ static void close_file(gs_digest *d) {
 
 /* ---- what lies on the device ---- */
 
-/* count numbers of the device, to d->room. Those of 16 bits are read into the room behind the floats that they are widened to. */
+/* count numbers of the device, to d->room. Those of 16 bits are read into the room behind the floats that they are
+ * widened to. */
 static gs_status fetch(gs_digest *d, gs_mem x, size_t count) {
     gs_device *device = d->worker->device;
     const size_t halves = x.half ? (count + 1) / 2 : 0, all = count + halves;
