@@ -9,8 +9,8 @@ static bool dw_of(const gs_digests *d, uint64_t step, int param, int pass, gs_nu
     return gs_total(d, GS_ALL_RANKS, step, GS_DIGEST_dw, param, pass, out);
 }
 
-/* The difference of all tensors is that array, times the factor: what the first micro-batch of all ranks has given, or
- * what the array of gradients holds after the step before, the sum. False: it is not. */
+/* In all tensors the difference is one array times *factor: what the first micro-batch of all ranks gave, or else what
+ * the array of gradients holds after the step before, the sum. */
 static bool difference_is(const gs_case *c, bool first_pass, double *factor) {
     gs_fit fit = {.count = 1};
     double rest;
@@ -27,7 +27,6 @@ static bool difference_is(const gs_case *c, bool first_pass, double *factor) {
     return gs_fit_solve(&fit, factor, &rest) && rest < 1e-3;
 }
 
-/* dw of a rank that is 0. */
 static bool has_no_gradient(const gs_case *c) {
     for (int r = 0; r < c->a->workers; r++) {
         gs_numbers a;

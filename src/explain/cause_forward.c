@@ -6,7 +6,7 @@
 
 /* ---- dropout ---- */
 
-/* Does rank r draw in that pass of that step what rank q draws in the first pass of this one? */
+/* True if rank r draws in that pass of that step what rank q draws in the first pass of this one. */
 static bool same_mask(const gs_case *c, int q, int r, uint64_t step, int pass) {
     if (!gs_has_step(c->a, step)) return false;
     const gs_numbers *x = gs_digests_find(c->a, q, c->step, GS_DIGEST_mask, c->number, 0),

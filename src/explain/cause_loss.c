@@ -61,8 +61,8 @@ static bool name_factor(const gs_case *c, double f) {
     return gs_name(c, "loss scaled", "the gradient of the loss is %.4g times what it should be", f);
 }
 
-/* How many samples have this factor, and does an earlier group have it? Eighths with one factor are one micro-batch;
- * ranks are groups of their own. */
+/* How many samples have this group's factor; *before: an earlier group has it. Eighths with one factor are one
+ * micro-batch; each rank is a group. */
 static double samples_with(const factors *f, int group, bool *before) {
     double samples = 0;
     *before = false;
@@ -109,11 +109,6 @@ bool gs_cause_of_loss(const gs_case *c) {
                        "the more samples a %s has, the less each of them counts: each %s takes the mean of "
                        "its own samples, and then the mean of these means is taken",
                        group, group);
-    if (found && c->workers > 1)
-        return gs_name(c, "unequal parts weighted alike",
-                       "the gradients of the ranks' samples have different factors, from %.3g on: parts of "
-                       "unequal size are weighted as if they were equal",
-                       f.first);
     return gs_name(c, "another loss",
                    "the model's outputs and the answers are right, but not the gradient of the loss on %s: "
                    "another loss, or another smoothing of labels",

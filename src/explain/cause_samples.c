@@ -20,12 +20,12 @@ static bool same_on_ranks(const gs_case *c) {
     return false;
 }
 
+/* A's samples are those of that step of the right run. */
 static bool are_of_step(const gs_case *c, uint64_t step) {
     gs_numbers b;
     return step != c->step && gs_of_run(c->b, step, GS_DIGEST_samples, 0, &b) && gs_alike(&c->mine, &b);
 }
 
-/* Samples that the right run has in another step. */
 static bool of_another_step(const gs_case *c) {
     uint64_t step = c->b->first;
     while (gs_has_step(c->b, step) && !are_of_step(c, step)) step++;
@@ -48,7 +48,7 @@ static bool of_another_step(const gs_case *c) {
                    "these are the samples of step %" PRIu64 ": the loader is at another place", step);
 }
 
-/* The numbers that A should have, at other places. */
+/* A has the right numbers, at other places. */
 static bool same_values(const gs_case *c) {
     const gs_numbers *a = &c->mine, *b = &c->right;
     return fabs(a->sum - b->sum) <= 1e-6 * fabs(b->sum) && fabs(a->squares - b->squares) <= 1e-6 * b->squares;

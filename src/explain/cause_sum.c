@@ -62,7 +62,7 @@ static int count_of(const shares *s, double wanted) {
 
 /* ---- ranks ---- */
 
-/* All ranks are in the sum alike, `times`. */
+/* Each rank is in the sum `times`. */
 static bool name_factor(const gs_case *c, double times) {
     if (c->a->workers > 1 && is(times, c->workers))
         return gs_name(c, "summed twice",
@@ -77,7 +77,7 @@ static bool name_factor(const gs_case *c, double times) {
                c->workers);
 }
 
-/* The rank's own gradient alone. */
+/* The rank has only its own gradient. */
 static bool name_own(const gs_case *c, const shares *s) {
     if (s->tensors == s->all)
         return gs_name(c, "not summed",
@@ -88,7 +88,7 @@ static bool name_own(const gs_case *c, const shares *s) {
                    s->names, s->tensors > 4 ? ", ..." : "");
 }
 
-/* Where all ranks have the same sum, a rank is missing from it: they are no groups. */
+/* Then a rank is missing from the sum, and no groups were summed. */
 static bool all_have_the_same(const gs_case *c) {
     gs_numbers other;
     for (int r = 0; r < c->a->workers; r++)
@@ -105,7 +105,7 @@ static const char *ranks_with(const shares *s, double wanted, char *text, size_t
     return text;
 }
 
-/* Each rank's gradient is in the sum once, or so many times. */
+/* Some ranks are in the sum `times`, 0 or 2, and the others once. */
 static bool name_ranks(const gs_case *c, const shares *s, int times, const char *cause) {
     char ranks[300];
     const int count = count_of(s, times);
@@ -164,7 +164,7 @@ static bool name_passes(const gs_case *c, const shares *s, int passes) {
                    first % passes, first / passes, more);
 }
 
-/* Is there a rank that has the sum, and has it right? (Stages have those of their own layers.) */
+/* Some rank holds the sum and has it right. Stages hold only those of their own layers. */
 static bool another_is_right(const gs_case *c) {
     for (int r = 0; r < c->a->workers; r++)
         if (!c->d->rank[r] && gs_holds(c->a, r, c->step, GS_DIGEST_sum, c->number)) return true;
