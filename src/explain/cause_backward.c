@@ -3,28 +3,24 @@
 #include <string.h>
 
 #include "explain/causes.h"
-#include "explain/fit.h"
 
-static bool dw_of(const gs_digests *d, uint64_t step, int param, int pass, gs_numbers *out) {
-    return gs_total(d, GS_ALL_RANKS, step, GS_DIGEST_dw, param, pass, out);
+/* y: by how much dw differs. */
+static bool difference(const gs_case *c, int p, gs_numbers *y) {
+    gs_numbers b;
+    if (!gs_of_run(c->a, c->step, GS_DIGEST_dw, p, y) || !gs_of_run(c->b, c->step, GS_DIGEST_dw, p, &b))
+        return false;
+    gs_numbers_add_scaled(y, -1, &b);
+    return true;
 }
 
-/* In all tensors the difference is one array times *factor: what the first micro-batch of all ranks gave, or else what
- * the array of gradients holds after the step before, the sum. */
-static bool difference_is(const gs_case *c, bool first_pass, double *factor) {
-    gs_fit fit = {.count = 1};
-    double rest;
-    for (int p = 0; p < c->a->params; p++) {
-        gs_numbers a, b, x;
-        if (c->a->param[p].state || !dw_of(c->a, c->step, p, GS_ALL_PARTS, &a) ||
-            !dw_of(c->b, c->step, p, GS_ALL_PARTS, &b) ||
-            !(first_pass ? dw_of(c->a, c->step, p, 0, &x)
-                         : gs_of_run(c->a, c->step - 1, GS_DIGEST_sum, p, &x)))
-            continue;
-        gs_numbers_add_scaled(&a, -1, &b);
-        gs_fit_add(&fit, &a, (const gs_numbers *const[]){&x});
-    }
-    return gs_fit_solve(&fit, factor, &rest) && rest < 1e-3;
+/* x: what the first micro-batch of all ranks gave. */
+static bool and_first_pass(const gs_case *c, int p, gs_numbers *y, gs_numbers *x) {
+    return difference(c, p, y) && gs_total(c->a, GS_ALL_RANKS, c->step, GS_DIGEST_dw, p, 0, x);
+}
+
+/* x: what the array of gradients holds after the step before, the sum. */
+static bool and_sum_before(const gs_case *c, int p, gs_numbers *y, gs_numbers *x) {
+    return difference(c, p, y) && gs_of_run(c->a, c->step - 1, GS_DIGEST_sum, p, x);
 }
 
 static bool has_no_gradient(const gs_case *c) {
@@ -46,11 +42,11 @@ static bool is_borrowed(const gs_case *c) {
 
 static bool name_dw(const gs_case *c) {
     double factor;
-    if (difference_is(c, false, &factor) && factor > 0.9)
+    if (gs_fit_params(c, 1, and_sum_before, 1e-3, &factor) && factor > 0.9)
         return gs_name(c, "gradients not cleared",
                        "the gradients of the step before are still in it%s: they were not cleared",
                        factor > 1.5 ? ", on each rank," : "");
-    if (c->passes > 1 && c->workers > 1 && difference_is(c, true, &factor) &&
+    if (c->passes > 1 && c->workers > 1 && gs_fit_params(c, 1, and_first_pass, 1e-3, &factor) &&
         gs_is_near(factor, c->workers - 1))
         return gs_name(c, "summed after each micro-batch",
                        "the first micro-batch is in it %.0f times: the gradients are summed over the ranks "

@@ -5,48 +5,36 @@
 
 #include "core/text.h"
 #include "explain/causes.h"
-#include "explain/fit.h"
 
 /* How often each rank's gradient is in the sum that c->rank has, or that of each of its passes. */
 typedef struct shares {
     bool found;
     int unknowns;
     double of[GS_FIT_MOST];
-    int tensors, all; /* that differ; that there are */
-    char names[300];  /* of those that differ */
 } shares;
 
 static bool tensor_differs(const gs_case *c, int p, gs_numbers *a) {
     gs_numbers b;
-    return !c->a->param[p].state && gs_of_rank(c->a, c->rank, c->step, GS_DIGEST_sum, p, 0, a) &&
+    return gs_of_rank(c->a, c->rank, c->step, GS_DIGEST_sum, p, 0, a) &&
            gs_of_run(c->b, c->step, GS_DIGEST_sum, p, &b) && gs_apart(a, &b) > 1e-4 * sqrt(b.squares);
 }
 
-static void add_tensor(const gs_case *c, gs_fit *fit, int passes, int p, const gs_numbers *sum) {
-    gs_numbers x[GS_FIT_MOST];
-    const gs_numbers *of[GS_FIT_MOST] = {NULL};
-    for (int i = 0; i < fit->count; i++)
-        if (gs_total(c->a, i / passes, c->step, GS_DIGEST_dw, p, passes > 1 ? i % passes : GS_ALL_PARTS,
-                     &x[i]))
-            of[i] = &x[i];
-    gs_fit_add(fit, sum, of);
+static bool by_rank(const gs_case *c, int p, gs_numbers *y, gs_numbers *x) {
+    for (int r = 0; r < c->a->workers; r++)
+        (void)gs_total(c->a, r, c->step, GS_DIGEST_dw, p, GS_ALL_PARTS, &x[r]);
+    return tensor_differs(c, p, y);
 }
 
-/* passes 1: by rank; else by rank and pass. */
-static shares find_shares(const gs_case *c, int passes) {
-    gs_fit fit = {.count = c->a->workers * passes};
-    shares s = {.unknowns = fit.count};
-    double rest;
-    if (fit.count > GS_FIT_MOST) return s;
-    for (int p = 0; p < c->a->params; p++) {
-        gs_numbers a;
-        s.all += !c->a->param[p].state;
-        if (!tensor_differs(c, p, &a)) continue;
-        if (s.tensors++ < 4)
-            gs_append(s.names, sizeof s.names, "%s%s", s.names[0] ? ", " : "", c->a->param[p].name);
-        add_tensor(c, &fit, passes, p, &a);
-    }
-    s.found = gs_fit_solve(&fit, s.of, &rest) && rest < 1e-2;
+static bool by_pass(const gs_case *c, int p, gs_numbers *y, gs_numbers *x) {
+    const int passes = (int)c->passes;
+    for (int i = 0; i < c->a->workers * passes; i++)
+        (void)gs_total(c->a, i / passes, c->step, GS_DIGEST_dw, p, i % passes, &x[i]);
+    return tensor_differs(c, p, y);
+}
+
+static shares find_shares(const gs_case *c, int unknowns, gs_arrays *arrays) {
+    shares s = {.unknowns = unknowns};
+    s.found = gs_fit_params(c, unknowns, arrays, 1e-2, s.of);
     return s;
 }
 
@@ -78,14 +66,23 @@ static bool name_factor(const gs_case *c, double times) {
 }
 
 /* The rank has only its own gradient. */
-static bool name_own(const gs_case *c, const shares *s) {
-    if (s->tensors == s->all)
+static bool name_own(const gs_case *c) {
+    int all = 0, differ = 0;
+    char names[300] = "";
+    for (int p = 0; p < c->a->params; p++) {
+        gs_numbers a;
+        if (c->a->param[p].state) continue;
+        all++;
+        if (!tensor_differs(c, p, &a)) continue;
+        if (differ++ < 4) gs_append(names, sizeof names, "%s%s", *names ? ", " : "", c->a->param[p].name);
+    }
+    if (differ == all)
         return gs_name(c, "not summed",
                        "rank %d has its own gradient in place of the sum: gradients are not summed at all",
                        c->rank);
     return gs_name(c, "bucket missed",
-                   "each rank has its own gradient of %s%s in place of the sum: a bucket was missed",
-                   s->names, s->tensors > 4 ? ", ..." : "");
+                   "each rank has its own gradient of %s%s in place of the sum: a bucket was missed", names,
+                   differ > 4 ? ", ..." : "");
 }
 
 /* Then a rank is missing from the sum, and no groups were summed. */
@@ -125,7 +122,7 @@ static bool name_shares(const gs_case *c, const shares *s) {
     char ranks[300];
     const int with = count_of(s, 1), without = count_of(s, 0), all = s->unknowns;
     const bool own = is(s->of[c->rank], 1);
-    if (all > 1 && own && without == all - 1) return name_own(c, s);
+    if (all > 1 && own && without == all - 1) return name_own(c);
     if (own && with > 1 && without > 0 && with + without == all && c->ranks == c->a->workers &&
         !all_have_the_same(c))
         return gs_name(
@@ -173,13 +170,15 @@ static bool another_is_right(const gs_case *c) {
 
 bool gs_cause_of_sum(const gs_case *c) {
     const int passes = (int)c->passes;
-    const shares s = find_shares(c, 1), by_pass = passes > 1 ? find_shares(c, passes) : (shares){0};
+    const shares s = find_shares(c, c->a->workers, by_rank),
+                 of_passes = passes > 1 ? find_shares(c, c->a->workers * passes, by_pass) : (shares){0};
     if (s.found && count_of(&s, s.of[0]) == s.unknowns && name_factor(c, s.of[0])) return true;
-    if (by_pass.found && is_last_pass(&by_pass, passes))
+    if (of_passes.found && is_last_pass(&of_passes, passes))
         return gs_name(c, "micro-batch overwritten",
                        "the sum has the last micro-batch alone: each has overwritten the gradients of those "
                        "before it");
-    if ((s.found && name_shares(c, &s)) || (by_pass.found && name_passes(c, &by_pass, passes))) return true;
+    if ((s.found && name_shares(c, &s)) || (of_passes.found && name_passes(c, &of_passes, passes)))
+        return true;
     if (c->d->relative < 2e-2)
         return gs_name(
             c, "sum rounded",

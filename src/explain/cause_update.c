@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "explain/causes.h"
-#include "explain/fit.h"
 
 /* ---- the first vector ---- */
 
@@ -14,26 +13,28 @@ typedef struct parts {
     bool has_before;
 } parts;
 
+static bool vector_parts(const gs_case *c, int p, gs_numbers *y, gs_numbers *x) {
+    gs_numbers b, sum;
+    if (!gs_whole(c->a, c->rank, c->step, GS_DIGEST_vector0, p, y) ||
+        !gs_of_run(c->b, c->step, GS_DIGEST_vector0, p, &b) ||
+        !gs_of_run(c->b, c->step, GS_DIGEST_weight, p, &x[0]) ||
+        !gs_of_run(c->b, c->step, GS_DIGEST_sum, p, &sum))
+        return false;
+    gs_numbers_add_scaled(y, -1, &b);
+    x[1] = (gs_numbers){0};
+    gs_numbers_add_scaled(&x[1], c->of_b->scale, &sum);
+    (void)gs_of_run(c->b, c->step - 1, GS_DIGEST_vector0, p, &x[2]);
+    return true;
+}
+
 static bool find_parts(const gs_case *c, parts *out) {
-    gs_fit fit = {.count = 2};
-    double f[3] = {0, 0, 0}, rest;
-    gs_numbers y, b, sum, x[3];
+    double f[3] = {0, 0, 0};
+    gs_numbers before;
+    *out = (parts){0};
     for (int p = 0; p < c->a->params; p++)
-        if (gs_of_run(c->b, c->step - 1, GS_DIGEST_vector0, p, &b)) fit.count = 3;
-    for (int p = 0; p < c->a->params; p++) {
-        if (c->a->param[p].state || !gs_whole(c->a, c->rank, c->step, GS_DIGEST_vector0, p, &y) ||
-            !gs_of_run(c->b, c->step, GS_DIGEST_vector0, p, &b) ||
-            !gs_of_run(c->b, c->step, GS_DIGEST_weight, p, &x[0]) ||
-            !gs_of_run(c->b, c->step, GS_DIGEST_sum, p, &sum))
-            continue;
-        gs_numbers_add_scaled(&y, -1, &b);
-        x[1] = (gs_numbers){0};
-        gs_numbers_add_scaled(&x[1], c->of_b->scale, &sum);
-        gs_of_run(c->b, c->step - 1, GS_DIGEST_vector0, p, &x[2]);
-        gs_fit_add(&fit, &y, (const gs_numbers *const[]){&x[0], &x[1], &x[2]});
-    }
-    if (!gs_fit_solve(&fit, f, &rest) || rest > 1e-2) return false;
-    *out = (parts){f[0], f[1], f[2], fit.count == 3};
+        out->has_before |= gs_of_run(c->b, c->step - 1, GS_DIGEST_vector0, p, &before);
+    if (!gs_fit_params(c, out->has_before ? 3 : 2, vector_parts, 1e-2, f)) return false;
+    out->weights = f[0], out->gradient = f[1], out->before = f[2];
     return true;
 }
 
@@ -105,29 +106,14 @@ static bool name_second_vector(const gs_case *c) {
 
 /* ---- weights, where the vectors are right ---- */
 
-/* What the update has changed, on the first rank that differs, and the weights before it. */
-static bool changes(const gs_case *c, int p, gs_numbers *a, gs_numbers *b, gs_numbers *before) {
-    if (c->a->param[p].state || !gs_of_rank(c->a, c->rank, c->step, GS_DIGEST_updated, p, 0, a) ||
-        !gs_of_run(c->b, c->step, GS_DIGEST_updated, p, b) ||
-        !gs_of_run(c->b, c->step, GS_DIGEST_weight, p, before))
+/* What the update has changed, on the first rank that differs: y in A, x[0] in B; x[1]: the weights before it. */
+static bool changes(const gs_case *c, int p, gs_numbers *y, gs_numbers *x) {
+    if (!gs_of_rank(c->a, c->rank, c->step, GS_DIGEST_updated, p, 0, y) ||
+        !gs_of_run(c->b, c->step, GS_DIGEST_updated, p, &x[0]) ||
+        !gs_of_run(c->b, c->step, GS_DIGEST_weight, p, &x[1]))
         return false;
-    gs_numbers_add_scaled(a, -1, before);
-    gs_numbers_add_scaled(b, -1, before);
-    return true;
-}
-
-/* A's change is `change` times B's, and `weights` times the weights more. */
-static bool find_change(const gs_case *c, double *change, double *weights) {
-    gs_fit fit = {.count = 2};
-    double f[2], rest;
-    for (int p = 0; p < c->a->params; p++) {
-        gs_numbers a, b, w;
-        if (changes(c, p, &a, &b, &w)) gs_fit_add(&fit, &a, (const gs_numbers *const[]){&b, &w});
-    }
-    if (!gs_fit_solve(&fit, f, &rest) || rest > 3e-2)
-        return false; /* Adam has an epsilon that is not linear */
-    *change = f[0];
-    *weights = f[1];
+    gs_numbers_add_scaled(y, -1, &x[1]);
+    gs_numbers_add_scaled(&x[0], -1, &x[1]);
     return true;
 }
 
@@ -154,35 +140,36 @@ static bool name_correction(const gs_case *c, double change) {
 
 static bool not_updated(const gs_case *c) {
     const gs_numbers nothing = {0};
-    gs_numbers a, b, w;
-    return changes(c, c->number, &a, &b, &w) && gs_apart(&a, &nothing) < 1e-7 * sqrt(w.squares) + 1e-12 &&
-           gs_apart(&b, &nothing) > 0;
+    gs_numbers y, x[2];
+    return changes(c, c->number, &y, x) && gs_apart(&y, &nothing) < 1e-7 * sqrt(x[1].squares) + 1e-12 &&
+           gs_apart(&x[0], &nothing) > 0;
 }
 
 static bool name_updated(const gs_case *c) {
     const char *optimizer = gs_digests_option(c->b, "optimizer");
     const double step = c->of_b->lr * gs_digests_number(c->b, "weight-decay");
-    double change, weights;
+    double f[2];
     /* Each tensor has a factor of its own, as optimisers with a trust ratio have. */
     if (strcmp(optimizer, "lars") == 0 || strcmp(optimizer, "lamb") == 0)
         return gs_name(c, "trust ratio",
                        "the factors by which %s scales the updates of tensors do not follow from whole "
                        "tensors: they are norms of parts, or of other vectors",
                        optimizer);
-    const bool fits = find_change(c, &change, &weights), change_alone = fits && fabs(weights) < 1e-4;
-    if (change_alone && name_correction(c, change)) return true;
-    if (fits && step > 0 && fabs(change - 1) < 2e-2 && fabs(weights) > 0.02 * step)
+    /* A's change is f[0] times B's, and f[1] times the weights more. Adam has an epsilon that is not linear. */
+    const bool fits = gs_fit_params(c, 2, changes, 3e-2, f), change_alone = fits && fabs(f[1]) < 1e-4;
+    if (change_alone && name_correction(c, f[0])) return true;
+    if (fits && step > 0 && fabs(f[0] - 1) < 2e-2 && fabs(f[1]) > 0.02 * step)
         return gs_name(c, "decoupled decay",
                        "the weights shrink %.3g times as much as they should: the decay, a step of its own, "
                        "is not made exactly once",
-                       1 - weights / step);
+                       1 - f[1] / step);
     if (not_updated(c))
         return gs_name(c, "weights not updated", "the vectors are right, but %s is not updated on %s",
                        c->a->param[c->number].name, c->on);
     if (change_alone)
         return gs_name(c, "update scaled",
                        "the vectors are right, but the weights change %.4g times as much as they should",
-                       change);
+                       f[0]);
     return gs_name(c, "another update",
                    "the vectors are right, but on %s the update makes other weights from them", c->on);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "explain/explain.h"
+#include "explain/fit.h"
 #include "explain/sums.h"
 
 /* What the questions are about. */
@@ -35,6 +36,13 @@ void gs_causes_name(const gs_digests *a, const gs_digests *b, gs_difference *);
 
 /* Gives the difference this name and this sentence. Returns true, so that an answer can end with it. */
 bool gs_name(const gs_case *, const char *cause, const char *format, ...) GS_PRINTF(3, 4);
+
+/* Of parameter p: y, and what it may be made of. False: it has no such arrays. */
+typedef bool gs_arrays(const gs_case *, int p, gs_numbers *y, gs_numbers *x);
+
+/* Least squares (fit.h) over all parameters: y = factor[0] x[0] + ... + factor[count - 1] x[count - 1]. False: more than
+ * the share `most` of y is left, or the factors do not follow. */
+bool gs_fit_params(const gs_case *, int count, gs_arrays *, double most, double *factor);
 
 /* Names it "samples left out" if the two arrays have different counts. */
 bool gs_name_left_out(const gs_case *);
