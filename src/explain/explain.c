@@ -2,7 +2,6 @@
 #include "explain/explain.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/text.h"
