@@ -40,8 +40,8 @@ bool gs_name(const gs_case *, const char *cause, const char *format, ...) GS_PRI
 /* Of parameter p: y, and what it may be made of. False: it has no such arrays. */
 typedef bool gs_arrays(const gs_case *, int p, gs_numbers *y, gs_numbers *x);
 
-/* Least squares (fit.h) over all parameters: y = factor[0] x[0] + ... + factor[count - 1] x[count - 1]. False: more than
- * the share `most` of y is left, or the factors do not follow. */
+/* Least squares (fit.h) over all parameters: y = factor[0] x[0] + ... + factor[count - 1] x[count - 1]. False: more
+ * than the share `most` of y is left, or no factors follow. */
 bool gs_fit_params(const gs_case *, int count, gs_arrays *, double most, double *factor);
 
 /* Names it "samples left out" if the two arrays have different counts. */

@@ -58,7 +58,7 @@ enum {
     GS_DIGEST_VERSION = 3, /* 2 had no bits: numbers.h */
     GS_DIGEST_EIGHTHS = 8, /* of the global batch, by the places of samples */
     GS_DIGEST_PARTS = 16,  /* the most parts of a number; passes after that count to the last */
-    GS_DIGEST_WHY = 1024, /* of a note, at most */
+    GS_DIGEST_WHY = 1024,  /* of a note, at most */
 };
 
 /* The numbers of a step that are one each; NaN: it has none. */
