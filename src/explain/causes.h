@@ -42,7 +42,7 @@ typedef bool gs_arrays(const gs_case *, int p, gs_numbers *y, gs_numbers *x);
 
 /* Least squares (fit.h) over all parameters: y = factor[0] x[0] + ... + factor[count - 1] x[count - 1]. False: more
  * than the share `most` of y is left, or no factors follow. */
-bool gs_fit_params(const gs_case *, int count, gs_arrays *, double most, double *factor);
+bool gs_fit_params(const gs_case *c, int count, gs_arrays *arrays, double most, double *factor);
 
 /* Names it "samples left out" if the two arrays have different counts. */
 bool gs_name_left_out(const gs_case *);

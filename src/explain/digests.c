@@ -39,14 +39,15 @@ static gs_status no_memory(const reader *r) {
 
 static gs_status read_option(reader *r, const char *line) {
     gs_digests *run = r->run;
-    char *name = strdup(line + strlen("option ")), *space = name ? strchr(name, ' ') : NULL;
-    if (!name || !gs_grow(&run->option, (size_t)run->options, &r->option_room, sizeof *run->option)) {
-        free(name);
+    if (!gs_grow(&run->option, (size_t)run->options, &r->option_room, sizeof *run->option))
         return no_memory(r);
-    }
-    run->option[run->options++] = (gs_digest_option){name, space ? space + 1 : NULL};
-    if (!space) return wrong(r, "is an option without a value");
-    *space = 0;
+    gs_digest_option *o = &run->option[run->options];
+    o->name = strdup(line + strlen("option "));
+    if (!o->name) return no_memory(r);
+    run->options++;
+    o->value = strchr(o->name, ' ');
+    if (!o->value) return wrong(r, "is an option without a value");
+    *o->value++ = 0;
     return GS_OK;
 }
 
