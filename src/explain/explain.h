@@ -7,8 +7,7 @@
  * no difference: parts add up to the whole (train/digest/numbers.h).
  *
  * Then come questions about the difference (causes.h): is it twice the sum, one rank's gradient, the weights times a
- * constant? Most are about arrays that are linear in others, and least squares answers them (fit.h).
- */
+ * constant? Most are about arrays that are linear in others, and least squares answers them (fit.h). */
 #pragma once
 
 #include "explain/digests.h"
