@@ -3,14 +3,14 @@
 # a change that removes lines lowers it, and one that adds lines first removes as many elsewhere in that part.
 # Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text.
 limits='
-src/train           19747
+src/train           19718
 src/comm            13122
 src/cli             12449
-src/explain          2901
+src/explain          2310
 cpu+cl              17221
 the-rest-of-src     23953
-src+cpu+cl          89393
-tests               46655
+src+cpu+cl          88773
+tests               46618
 lessons             47959
 '
 code() {

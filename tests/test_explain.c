@@ -11,10 +11,41 @@
 
 static const char RUN[] = "train --model \"flatten, linear 10\" --steps 2 --threads 1";
 
-static void write_record(const char *folder, int rank, const char *text) {
+/* Step 1 of a record by hand: a layer with a parameter of 4 numbers, and what each rank has of it. */
+typedef struct by_hand {
+    int ranks;                /* 0: one */
+    const char *options, *op; /* NULL: none; linear */
+    const char *rows[4];      /* [rank]; NULL: none */
+    const char *score[4];     /* [rank]; NULL: of a step in f32 */
+} by_hand;
+
+static void read_by_hand(const by_hand *h, gs_digests *run) {
+    static int made;
+    const char *folder = gs_test_format("%s/hand%d", gs_test_folder(), made++);
+    const int ranks = h->ranks ? h->ranks : 1;
     mkdir(folder, 0700);
-    const char *path = gs_test_format("%s/rank-%d.digest", folder, rank);
-    write_text(path, text);
+    for (int r = 0; r < ranks; r++) {
+        const char *rows = h->rows[r] ? h->rows[r] : "",
+                   *score = h->score[r] ? h->score[r] : "1 1 8 1 1 1 1 0 0 8";
+        write_text(gs_test_format("%s/rank-%d.digest", folder, r),
+                   gs_test_format("gradsum digest 3 rank %d of %d\n%slayer 0 %s 0\nparam 0 0 4 0 0 0.w\nset "
+                                  "8\nstart\n%sscore 1 %s\nend 1\n",
+                                  r, ranks, h->options ? h->options : "", h->op ? h->op : "linear", rows,
+                                  score));
+    }
+    assert_ok(gs_digests_read(folder, run));
+}
+
+/* The difference between two such records. */
+static gs_difference explain_by_hand(const by_hand *of_a, const by_hand *of_b) {
+    gs_digests a, b;
+    gs_difference d;
+    read_by_hand(of_a, &a);
+    read_by_hand(of_b, &b);
+    gs_explain(&a, &b, &d);
+    gs_digests_free(&a);
+    gs_digests_free(&b);
+    return d;
 }
 
 TEST(fit_finds_what_an_array_is_made_of) {
@@ -196,17 +227,13 @@ TEST(a_step_that_was_left_out_is_no_difference) {
     }
 }
 
-/* Step 1 of a record by hand: two eighths of y, dw, and whether the update was left out. */
-static const char *by_hand(const char *y0, const char *y1, const char *dw, int left_out) {
-    char text[600];
-    const char *folder = gs_test_folder();
-    snprintf(text, sizeof text,
-             "gradsum digest 3 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
-             "y 1 0 0 4 1 %s %s 1 1 1 0\ny 1 0 1 4 1 %s %s 1 1 1 0\ndw 1 0 0 4 1 %s %s 1 1 1 0\n"
-             "score 1 1 1 8 1 1 1 1 65536 %d 8\nend 1\n",
-             y0, y0, y1, y1, dw, dw, left_out);
-    write_record(folder, 0, text);
-    return folder;
+/* Two eighths of y, dw, and whether the update was left out. */
+static by_hand halves(const char *y0, const char *y1, const char *dw, int left_out) {
+    const char *rows = gs_test_format("y 1 0 0 4 1 %s %s 1 1 1 0\ny 1 0 1 4 1 %s %s 1 1 1 0\n"
+                                      "dw 1 0 0 4 1 %s %s 1 1 1 0\n",
+                                      y0, y0, y1, y1, dw, dw);
+    return (by_hand){.rows = {rows},
+                     .score = {left_out ? "1 1 8 1 1 1 1 65536 1 8" : "1 1 8 1 1 1 1 65536 0 8"}};
 }
 
 /* What is finite is compared all the same, beside what is not; and one run alone that is not finite differs. */
@@ -225,40 +252,24 @@ TEST(only_what_is_not_finite_is_left_out) {
         {"2", "4", "4", "4", 1, 0, GS_DIFFERS_loss_scale},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gs_digests a, b;
-        gs_difference d;
-        assert_ok(
-            gs_digests_read(by_hand("4", cases[i].y1_of_a, cases[i].dw_of_a, cases[i].a_leaves_out), &a));
-        assert_ok(
-            gs_digests_read(by_hand(cases[i].y0_of_b, "2", cases[i].dw_of_b, cases[i].b_leaves_out), &b));
-        gs_explain(&a, &b, &d);
+        const by_hand a = halves("4", cases[i].y1_of_a, cases[i].dw_of_a, cases[i].a_leaves_out),
+                      b = halves(cases[i].y0_of_b, "2", cases[i].dw_of_b, cases[i].b_leaves_out);
+        const gs_difference d = explain_by_hand(&a, &b);
         if (d.found != (cases[i].kind >= 0) || (d.found && d.kind != cases[i].kind))
             fail_msg("case %zu: found %d, kind %d; wanted kind %d", i, d.found, d.kind, cases[i].kind);
-        gs_digests_free(&a);
-        gs_digests_free(&b);
     }
 }
 
 /* One weight of a million may hide in the sums, but not in the bits. */
 TEST(one_bit_is_a_difference) {
     for (int exact = 0; exact < 2; exact++) {
-        gs_digests run[2];
-        gs_difference d;
-        for (int i = 0; i < 2; i++) {
-            char text[400];
-            const char *folder = gs_test_folder();
-            snprintf(text, sizeof text,
-                     "gradsum digest 3 rank 0 of 1\noption exact %s\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\n"
-                     "set 8\nstart\ny 1 0 0 4 1 2 3 4 5 6 %x\nscore 1 1 1 8 1 1 1 1 0 0 8\nend 1\n",
-                     exact ? "yes" : "no", 0x9f3a + i);
-            write_record(folder, 0, text);
-            assert_ok(gs_digests_read(folder, &run[i]));
-        }
-        gs_explain(&run[0], &run[1], &d);
+        const char *options = exact ? "option exact yes\n" : "option exact no\n";
+        const gs_difference d =
+            explain_by_hand(&(by_hand){.options = options, .rows = {"y 1 0 0 4 1 2 3 4 5 6 9f3a\n"}},
+                            &(by_hand){.options = options, .rows = {"y 1 0 0 4 1 2 3 4 5 6 9f3b\n"}});
         assert_int_equal(d.found, exact);
         assert_true(d.rounded);
         if (d.found) assert_int_equal(d.kind, GS_DIGEST_y);
-        for (int i = 0; i < 2; i++) gs_digests_free(&run[i]);
     }
 }
 
@@ -273,18 +284,10 @@ TEST(tolerances_follow_from_what_was_seen) {
                  {"option wire f16\n", "tanh", 3e-3, 3e-3, 0.3},
                  {"option precision bf16\n", "relu", 2e-2, 0.25, 0.4}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char text[300];
-        const char *folder = gs_test_folder();
         gs_digests run;
         gs_tolerance t;
-        snprintf(text, sizeof text,
-                 "gradsum digest 3 rank 0 of 1\n%slayer 0 %s 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
-                 "score 1 1 1 8 1 1 1 1 0 0 8\nend 1\n",
-                 cases[i].head, cases[i].op);
-        write_record(folder, 0, text);
-        assert_ok(gs_digests_read(folder, &run));
+        read_by_hand(&(by_hand){.options = cases[i].head, .op = cases[i].op}, &run);
         gs_tolerance_begin(&t, &run, &run);
-        gs_tolerance_next(&t);
         assert_near(gs_tolerance_of(&t, GS_DIGEST_y), cases[i].rounding, 1e-9, 0);
         assert_near(gs_tolerance_of(&t, GS_DIGEST_dx), cases[i].dx_of_none, 1e-9, 0);
         gs_tolerance_saw(&t, GS_DIGEST_y, 0.03);
@@ -299,20 +302,14 @@ TEST(tolerances_follow_from_what_was_seen) {
     }
 }
 
-/* A record by hand of ranks whose gradients are 1 in the direction of their own, and of a sum. */
-static const char *sum_by_hand(const char *name, int ranks, const char *sum) {
+/* Ranks whose gradients are 1 in the direction of their own, and a sum. */
+static by_hand sums(int ranks, const char *sum) {
     static const char *const own[] = {"1 0 0 0", "0 1 0 0", "0 0 1 0", "0 0 0 1"};
-    static char folder[300];
-    snprintf(folder, sizeof folder, "%s/%s", gs_test_folder(), name);
-    for (int r = 0; r < ranks; r++) {
-        char text[600];
-        snprintf(text, sizeof text,
-                 "gradsum digest 3 rank %d of %d\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
-                 "dw 1 0 0 4 1 1 %s 0\nsum 1 0 0 4 1 4 %s 0\nscore 1 1 1 8 1 1 1 1 65536 0 8\nend 1\n",
-                 r, ranks, ranks > 1 ? own[r] : "1 1 1 1", sum);
-        write_record(folder, r, text);
-    }
-    return folder;
+    by_hand h = {.ranks = ranks};
+    for (int r = 0; r < ranks; r++)
+        h.rows[r] = gs_test_format("dw 1 0 0 4 1 1 %s 0\nsum 1 0 0 4 1 4 %s 0\n",
+                                   ranks > 1 ? own[r] : "1 1 1 1", sum);
+    return h;
 }
 
 TEST(all_ranks_of_a_wrong_sum_are_named) {
@@ -323,16 +320,56 @@ TEST(all_ranks_of_a_wrong_sum_are_named) {
         {"2 1 2 2", "the gradients of ranks 0, 2, 3 are in the sum twice"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gs_digests a, b;
-        gs_difference d;
-        const char *name = gs_test_format("wrong%zu", i);
-        assert_ok(gs_digests_read(sum_by_hand(name, 4, cases[i][0]), &a));
-        assert_ok(gs_digests_read(sum_by_hand("right", 1, "1 1 1 1"), &b));
-        gs_explain(&a, &b, &d);
+        const by_hand wrong = sums(4, cases[i][0]), right = sums(1, "1 1 1 1");
+        const gs_difference d = explain_by_hand(&wrong, &right);
         assert_true(d.found);
         assert_string_equal(d.sentence, cases[i][1]);
-        gs_digests_free(&a);
-        gs_digests_free(&b);
+    }
+}
+
+/* Where no cause is it, and where a rank alone made the mistake: there is a sentence, and it says nothing that is not
+ * so. Two ranks of a record by hand, of which each has what its row says. */
+TEST(every_difference_gets_a_sentence) {
+    static const struct {
+        const char *right[2], *wrong[2];
+        const char *score_of_wrong; /* of rank 1 */
+        const char *cause, *sentence;
+    } cases[] = {
+        {{"samples 1 0 0 4 1 4 1 1 1 1 0\n", "samples 1 0 1 4 1 4 1 1 1 1 0\n"},
+         {"samples 1 0 0 4 9 9 9 1 2 7 0\n", "samples 1 0 1 4 9 9 9 1 2 7 0\n"},
+         NULL,
+         "other samples or answers",
+         "are those of no step of the right run: another order is drawn, or other random changes"},
+        {{"answers 1 0 0 4 1 4 1 1 1 1 0\n", ""},
+         {"answers 1 0 0 4 9 9 9 1 2 7 0\n", ""},
+         NULL,
+         "other samples or answers",
+         "the samples are right, but the answers on"},
+        {{"", ""}, {"", ""}, "1 1 8 1 0 1 1 0 0 8", "update missing", "no update was made on rank 1"},
+        /* the stage on rank 1 has no such tensor, and so no sum that is right */
+        {{"sum 1 0 0 4 1 4 1 1 1 1 0\n", ""},
+         {"sum 1 0 0 4 1 4 1 2 0 1 0\n", ""},
+         NULL,
+         "another sum",
+         "the sum on rank 0 is not"},
+        {{"sum 1 0 0 4 1 4 1 1 1 1 0\n", "sum 1 0 0 4 1 4 1 1 1 1 0\n"},
+         {"sum 1 0 0 4 1 4 1 2 0 1 0\n", "sum 1 0 0 4 1 4 1 1 1 1 0\n"},
+         NULL,
+         "sum changed on a rank",
+         "the sum on rank 0 is not that of the other ranks, which is right"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        by_hand wrong = {.ranks = 2, .options = "option augment flip\n"}, right = wrong;
+        for (int r = 0; r < 2; r++) {
+            wrong.rows[r] = cases[i].wrong[r];
+            right.rows[r] = cases[i].right[r];
+        }
+        wrong.score[1] = cases[i].score_of_wrong;
+        const gs_difference d = explain_by_hand(&wrong, &right);
+        assert_true(d.found);
+        if (strcmp(d.cause, cases[i].cause) != 0 || !strstr(d.sentence, cases[i].sentence))
+            fail_msg("case %zu: %s: %s; wanted %s: %s", i, d.cause, d.sentence, cases[i].cause,
+                     cases[i].sentence);
     }
 }
 

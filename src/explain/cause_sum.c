@@ -2,59 +2,40 @@
  * squares says so: summed dw = c_0 dw_0 + c_1 dw_1 + ..., over the tensors that differ. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "core/text.h"
 #include "explain/causes.h"
-#include "explain/fit.h"
-#include "explain/sums.h"
 
-/* How often each rank's gradient is in the sum that `rank` has. */
+/* How often each rank's gradient is in the sum that c->rank has, or that of each of its passes. */
 typedef struct shares {
-    int rank, unknowns;
+    bool found;
+    int unknowns;
     double of[GS_FIT_MOST];
-    int tensors, all; /* that differ; that there are */
-    char names[300];  /* of those that differ */
 } shares;
 
-static bool tensor_differs(const gs_case *c, int rank, int p, gs_numbers *a) {
+static bool tensor_differs(const gs_case *c, int p, gs_numbers *a) {
     gs_numbers b;
-    return !c->a->param[p].state && gs_holds(c->a, rank, c->d->step, GS_DIGEST_sum, p) &&
-           gs_whole(c->a, rank, c->d->step, GS_DIGEST_sum, p, a) &&
-           gs_whole_of_run(c->b, c->d->step, GS_DIGEST_sum, p, &b) &&
-           gs_apart(a, &b) > 1e-4 * sqrt(b.squares);
+    return gs_of_rank(c->a, c->rank, c->step, GS_DIGEST_sum, p, 0, a) &&
+           gs_of_run(c->b, c->step, GS_DIGEST_sum, p, &b) && gs_apart(a, &b) > 1e-4 * sqrt(b.squares);
 }
 
-/* What rank q, or its pass, has to add. */
-static bool to_add(const gs_case *c, int unknown, int passes, int p, gs_numbers *out) {
-    return gs_total(c->a, unknown / passes, c->d->step, GS_DIGEST_dw, p,
-                    passes > 1 ? unknown % passes : GS_ALL_PARTS, out);
+static bool by_rank(const gs_case *c, int p, gs_numbers *y, gs_numbers *x) {
+    for (int r = 0; r < c->a->workers; r++)
+        (void)gs_total(c->a, r, c->step, GS_DIGEST_dw, p, GS_ALL_PARTS, &x[r]);
+    return tensor_differs(c, p, y);
 }
 
-static void add_tensor(const gs_case *c, gs_fit *fit, int passes, int p, const gs_numbers *sum) {
-    gs_numbers x[GS_FIT_MOST];
-    const gs_numbers *of[GS_FIT_MOST] = {NULL};
-    for (int i = 0; i < fit->count; i++)
-        if (to_add(c, i, passes, p, &x[i])) of[i] = &x[i];
-    gs_fit_add(fit, sum, of);
+static bool by_pass(const gs_case *c, int p, gs_numbers *y, gs_numbers *x) {
+    const int passes = (int)c->passes;
+    for (int i = 0; i < c->a->workers * passes; i++)
+        (void)gs_total(c->a, i / passes, c->step, GS_DIGEST_dw, p, i % passes, &x[i]);
+    return tensor_differs(c, p, y);
 }
 
-/* passes 1: by rank; else by rank and pass. */
-static bool find_shares(const gs_case *c, int passes, shares *s) {
-    gs_fit fit = {.count = c->a->workers * passes};
-    double rest;
-    *s = (shares){.unknowns = fit.count};
-    gs_ranks_of(c, &s->rank);
-    if (fit.count > GS_FIT_MOST) return false;
-    for (int p = 0; p < c->a->params; p++) {
-        gs_numbers a;
-        s->all += !c->a->param[p].state;
-        if (!tensor_differs(c, s->rank, p, &a)) continue;
-        if (s->tensors++ < 4)
-            gs_append(s->names, sizeof s->names, "%s%s", s->names[0] ? ", " : "", c->a->param[p].name);
-        add_tensor(c, &fit, passes, p, &a);
-    }
-    return gs_fit_solve(&fit, s->of, &rest) && rest < 1e-2;
+static shares find_shares(const gs_case *c, int unknowns, gs_arrays *arrays) {
+    shares s = {.unknowns = unknowns};
+    s.found = gs_fit_params(c, unknowns, arrays, 1e-2, s.of);
+    return s;
 }
 
 static bool is(double share, double wanted) {
@@ -67,193 +48,146 @@ static int count_of(const shares *s, double wanted) {
     return count;
 }
 
-static int first_of(const shares *s, double wanted) {
-    for (int i = 0; i < s->unknowns; i++)
-        if (is(s->of[i], wanted)) return i;
-    return -1;
+/* ---- ranks ---- */
+
+/* Each rank is in the sum `times`. */
+static bool name_factor(const gs_case *c, double times) {
+    if (c->a->workers > 1 && is(times, c->workers))
+        return gs_name(c, "summed twice",
+                       "the sum is %.0f times what it should be, as many as there are ranks: it was summed "
+                       "over them twice",
+                       times);
+    return c->a->workers > 1 && is(times * c->workers, 1) &&
+           gs_name(
+               c, "mean instead of sum",
+               "the sum is divided by the %.0f ranks, and then by all samples again: a mean was taken for "
+               "a sum",
+               c->workers);
 }
 
-/* "gradient of rank 1 is", "gradients of ranks 1, 3 are", in s->names, which is not needed any more. */
-static const char *gradients_with(shares *s, double wanted) {
-    const char *plural = count_of(s, wanted) > 1 ? "s" : "", *comma = "";
-    snprintf(s->names, sizeof s->names, "gradient%s of rank%s ", plural, plural);
-    for (int i = 0; i < s->unknowns; i++) {
-        if (!is(s->of[i], wanted)) continue;
-        gs_append(s->names, sizeof s->names, "%s%d", comma, i);
-        comma = ", ";
+/* The rank has only its own gradient. */
+static bool name_own(const gs_case *c) {
+    int all = 0, differ = 0;
+    char names[300] = "";
+    for (int p = 0; p < c->a->params; p++) {
+        gs_numbers a;
+        if (c->a->param[p].state) continue;
+        all++;
+        if (!tensor_differs(c, p, &a)) continue;
+        if (differ++ < 4) gs_append(names, sizeof names, "%s%s", *names ? ", " : "", c->a->param[p].name);
     }
-    gs_append(s->names, sizeof s->names, *plural ? " are" : " is");
-    return s->names;
+    if (differ == all)
+        return gs_name(c, "not summed",
+                       "rank %d has its own gradient in place of the sum: gradients are not summed at all",
+                       c->rank);
+    return gs_name(c, "bucket missed",
+                   "each rank has its own gradient of %s%s in place of the sum: a bucket was missed", names,
+                   differ > 4 ? ", ..." : "");
 }
 
-/* All ranks count alike, `times`. */
-static bool all_alike(const gs_case *c, double *times) {
-    shares s;
-    if (!find_shares(c, 1, &s) || count_of(&s, s.of[0]) != s.unknowns) return false;
-    *times = s.of[0];
+/* Then a rank is missing from the sum, and no groups were summed. */
+static bool all_have_the_same(const gs_case *c) {
+    gs_numbers other;
+    for (int r = 0; r < c->a->workers; r++)
+        if (!gs_whole(c->a, r, c->step, GS_DIGEST_sum, c->number, &other) || !gs_alike(&c->mine, &other))
+            return false;
     return true;
 }
 
-static bool summed_twice(const gs_case *c) {
-    double times;
-    return c->a->workers > 1 && all_alike(c, &times) && is(times, gs_parts_of_batch(c->a)) &&
-           gs_say(c,
-                  "the sum is %.0f times what it should be, as many as there are ranks: it was summed over "
-                  "them twice",
-                  times);
+/* The ranks with this share: "1, 3". */
+static const char *ranks_with(const shares *s, double wanted, char *text, size_t size) {
+    *text = 0;
+    for (int i = 0; i < s->unknowns; i++)
+        if (is(s->of[i], wanted)) gs_append(text, size, "%s%d", *text ? ", " : "", i);
+    return text;
 }
 
-static bool averaged(const gs_case *c) {
-    double times;
-    return c->a->workers > 1 && all_alike(c, &times) && is(times * gs_parts_of_batch(c->a), 1) &&
-           gs_say(c,
-                  "the sum is divided by the %.0f ranks, and then by all samples again: a mean was taken for "
-                  "a sum",
-                  gs_parts_of_batch(c->a));
+/* Some ranks are in the sum `times`, 0 or 2, and the others once. */
+static bool name_ranks(const gs_case *c, const shares *s, int times, const char *cause) {
+    char ranks[300];
+    const int count = count_of(s, times);
+    return count > 0 && count + count_of(s, 1) == s->unknowns &&
+           gs_name(c, cause, "the gradient%s of rank%s %s %s %sin the sum%s", count > 1 ? "s" : "",
+                   count > 1 ? "s" : "", ranks_with(s, times, ranks, sizeof ranks), count > 1 ? "are" : "is",
+                   times ? "" : "not ", times ? " twice" : "");
 }
 
-static bool times_all(const gs_case *c) {
-    double times;
-    return all_alike(c, &times) && !is(times, 1) &&
-           gs_say(c, "the sum is %.4g times what it should be", times);
+static bool are_clipped(const gs_case *c, const shares *s) {
+    for (int i = 0; i < s->unknowns; i++)
+        if (!(s->of[i] > 0 && s->of[i] < 1.001)) return false;
+    return gs_digests_number(c->a, "clip") > 0;
 }
 
-/* This rank's own gradient, of all tensors that differ. */
-static bool own_alone(const gs_case *c, shares *s) {
-    return find_shares(c, 1, s) && s->unknowns > 1 && is(s->of[s->rank], 1) &&
-           count_of(s, 0) == s->unknowns - 1;
-}
-
-static bool not_summed(const gs_case *c) {
-    shares s;
-    return own_alone(c, &s) && s.tensors == s.all &&
-           gs_say(c, "rank %d has its own gradient in place of the sum: gradients are not summed at all",
-                  s.rank);
-}
-
-static bool bucket_missed(const gs_case *c) {
-    shares s;
-    return own_alone(c, &s) &&
-           gs_say(c, "each rank has its own gradient of %s%s in place of the sum: a bucket was missed",
-                  s.names, s.tensors > 4 ? ", ..." : "");
-}
-
-static bool within_a_group(const gs_case *c) {
-    shares s;
-    char ranks[100] = "";
-    if (!find_shares(c, 1, &s) || !is(s.of[s.rank], 1)) return false;
-    const int in = count_of(&s, 1), out = count_of(&s, 0);
-    if (in < 2 || out < 1 || in + out != s.unknowns || gs_ranks_of(c, NULL) != c->a->workers) return false;
-    /* where all ranks have the same sum, a rank is missing from it: not this */
-    gs_numbers mine, other;
-    bool same = true;
-    for (int r = 0; r < c->a->workers; r++)
-        same &= gs_whole(c->a, s.rank, c->d->step, GS_DIGEST_sum, c->d->number, &mine) &&
-                gs_whole(c->a, r, c->d->step, GS_DIGEST_sum, c->d->number, &other) && gs_alike(&mine, &other);
-    if (same) return false;
-    for (int i = 0; i < s.unknowns; i++)
-        if (is(s.of[i], 1)) gs_append(ranks, sizeof ranks, "%s%d", ranks[0] ? ", " : "", i);
-    return gs_say(c, "rank %d has the sum of ranks %s alone: it was summed within a group, and not over all",
-                  s.rank, ranks);
-}
-
-static bool rank_missing(const gs_case *c) {
-    shares s;
-    if (!find_shares(c, 1, &s) || count_of(&s, 0) < 1 || count_of(&s, 0) + count_of(&s, 1) != s.unknowns)
-        return false;
-    return gs_say(c, "the %s not in the sum", gradients_with(&s, 0));
-}
-
-static bool rank_twice(const gs_case *c) {
-    shares s;
-    if (!find_shares(c, 1, &s) || count_of(&s, 2) < 1 || count_of(&s, 2) + count_of(&s, 1) != s.unknowns)
-        return false;
-    return gs_say(c, "the %s in the sum twice", gradients_with(&s, 2));
-}
-
-static bool clipped_before(const gs_case *c) {
-    shares s;
-    if (!find_shares(c, 1, &s) || !(gs_digests_number(c->a, "clip") > 0)) return false;
-    for (int i = 0; i < s.unknowns; i++)
-        if (!(s.of[i] > 0 && s.of[i] < 1.001)) return false;
-    return gs_say(c,
-                  "the ranks' gradients are in the sum with factors of their own, below 1 (%.3g of rank 0): "
-                  "each was clipped by its own norm before the sum",
-                  s.of[0]);
+static bool name_shares(const gs_case *c, const shares *s) {
+    char ranks[300];
+    const int with = count_of(s, 1), without = count_of(s, 0), all = s->unknowns;
+    const bool own = is(s->of[c->rank], 1);
+    if (all > 1 && own && without == all - 1) return name_own(c);
+    if (own && with > 1 && without > 0 && with + without == all && c->ranks == c->a->workers &&
+        !all_have_the_same(c))
+        return gs_name(
+            c, "summed within a group",
+            "rank %d has the sum of ranks %s alone: it was summed within a group, and not over all", c->rank,
+            ranks_with(s, 1, ranks, sizeof ranks));
+    if (name_ranks(c, s, 0, "rank missing from the sum") || name_ranks(c, s, 2, "rank counted twice"))
+        return true;
+    if (are_clipped(c, s))
+        return gs_name(c, "clipped before the sum",
+                       "the ranks' gradients are in the sum with factors of their own, below 1 (%.3g of rank "
+                       "0): each was clipped by its own norm before the sum",
+                       s->of[0]);
+    return count_of(s, s->of[0]) == all && !is(s->of[0], 1) &&
+           gs_name(c, "sum scaled", "the sum is %.4g times what it should be", s->of[0]);
 }
 
 /* ---- passes ---- */
 
-static bool find_passes(const gs_case *c, shares *s, int *passes) {
-    *passes = (int)gs_passes_of(c->a);
-    return *passes > 1 && find_shares(c, *passes, s);
+static bool is_last_pass(const shares *s, int passes) {
+    for (int i = 0; i < s->unknowns; i++)
+        if (!is(s->of[i], i % passes == passes - 1 ? 1 : 0)) return false;
+    return true;
 }
 
-static bool overwritten(const gs_case *c) {
-    shares s;
-    int passes;
-    if (!find_passes(c, &s, &passes)) return false;
-    for (int i = 0; i < s.unknowns; i++)
-        if (!is(s.of[i], i % passes == passes - 1 ? 1 : 0)) return false;
-    return gs_say(
-        c, "the sum has the last micro-batch alone: each has overwritten the gradients of those before it");
-}
-
-static bool pass_missing(const gs_case *c) {
-    shares s;
-    int passes;
-    if (!find_passes(c, &s, &passes) || count_of(&s, 0) < 1 ||
-        count_of(&s, 0) + count_of(&s, 1) != s.unknowns)
-        return false;
-    const int lost = count_of(&s, 0), first = first_of(&s, 0);
+static bool name_passes(const gs_case *c, const shares *s, int passes) {
+    const int lost = count_of(s, 0);
     char more[32] = "";
+    int first = 0;
+    if (lost < 1 || lost + count_of(s, 1) != s->unknowns) return false;
+    while (!is(s->of[first], 0)) first++;
     if (lost > 1) snprintf(more, sizeof more, ", with %d more,", lost - 1);
-    return gs_say(
-        c,
-        "micro-batch %d of rank %d%s is not in the sum: the gradients were sent before it was added, "
-        "or it was lost",
-        first % passes, first / passes, more);
+    return gs_name(c, "micro-batch missing",
+                   "micro-batch %d of rank %d%s is not in the sum: the gradients were sent before it was "
+                   "added, or it was lost",
+                   first % passes, first / passes, more);
 }
 
-/* ---- otherwise ---- */
-
-static bool rounded(const gs_case *c) {
-    return c->d->relative < 2e-2 &&
-           gs_say(c, "the difference is small (%.1g): the sum was made with fewer bits, as f16 or bf16 have",
-                  c->d->relative);
-}
-
-/* Is there a rank that has the sum, and has it right? (Stages have those of their own layers.) */
+/* Some rank holds the sum and has it right. Stages hold only those of their own layers. */
 static bool another_is_right(const gs_case *c) {
     for (int r = 0; r < c->a->workers; r++)
-        if (!c->d->rank[r] && gs_holds(c->a, r, c->d->step, GS_DIGEST_sum, c->d->number)) return true;
+        if (!c->d->rank[r] && gs_holds(c->a, r, c->step, GS_DIGEST_sum, c->number)) return true;
     return false;
 }
 
-static bool on_one_rank(const gs_case *c) {
-    return gs_ranks_of(c, NULL) > 0 && another_is_right(c) &&
-           gs_say(c,
-                  "the sum on %s is not that of the other ranks, which is right: it was changed on the way, "
-                  "or afterwards",
-                  gs_ranks_text(c));
+bool gs_cause_of_sum(const gs_case *c) {
+    const int passes = (int)c->passes;
+    const shares s = find_shares(c, c->a->workers, by_rank),
+                 of_passes = passes > 1 ? find_shares(c, c->a->workers * passes, by_pass) : (shares){0};
+    if (s.found && count_of(&s, s.of[0]) == s.unknowns && name_factor(c, s.of[0])) return true;
+    if (of_passes.found && is_last_pass(&of_passes, passes))
+        return gs_name(c, "micro-batch overwritten",
+                       "the sum has the last micro-batch alone: each has overwritten the gradients of those "
+                       "before it");
+    if ((s.found && name_shares(c, &s)) || (of_passes.found && name_passes(c, &of_passes, passes)))
+        return true;
+    if (c->d->relative < 2e-2)
+        return gs_name(
+            c, "sum rounded",
+            "the difference is small (%.1g): the sum was made with fewer bits, as f16 or bf16 have",
+            c->d->relative);
+    if (c->ranks > 0 && another_is_right(c))
+        return gs_name(c, "sum changed on a rank",
+                       "the sum on %s is not that of the other ranks, which is right: it was changed on the "
+                       "way, or afterwards",
+                       c->on);
+    return gs_name(c, "another sum", "what the ranks add is right, but the sum on %s is not", c->on);
 }
-
-static bool another_sum(const gs_case *c) {
-    return gs_say(c, "what the ranks add is right, but the sum on %s is not", gs_ranks_text(c));
-}
-
-const gs_cause gs_causes_of_sum[] = {{"summed twice", summed_twice},
-                                     {"mean instead of sum", averaged},
-                                     {"micro-batch overwritten", overwritten},
-                                     {"not summed", not_summed},
-                                     {"bucket missed", bucket_missed},
-                                     {"summed within a group", within_a_group},
-                                     {"rank missing from the sum", rank_missing},
-                                     {"rank counted twice", rank_twice},
-                                     {"clipped before the sum", clipped_before},
-                                     {"sum scaled", times_all},
-                                     {"micro-batch missing", pass_missing},
-                                     {"sum rounded", rounded},
-                                     {"sum changed on a rank", on_one_rank},
-                                     {"another sum", another_sum},
-                                     {0}};

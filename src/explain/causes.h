@@ -1,46 +1,48 @@
-/* The table of causes: mistakes that training programs are known to have made, each with the question by which it is
- * recognised. The first one whose answer is yes names the difference; the more special ones come first. */
+/* Mistakes that training programs are known to have made, each with the question that recognises it. One function for
+ * each quantity asks them, the more special ones first, and the first yes names the difference. */
 #pragma once
 
 #include "explain/explain.h"
+#include "explain/fit.h"
+#include "explain/sums.h"
 
+/* What the questions are about. */
 typedef struct gs_case {
     const gs_digests *a, *b; /* the run that is asked about, and the right one */
     gs_difference *d;
+    uint64_t step;
+    int kind, number; /* as in gs_difference */
+    int rank, ranks;  /* the first rank that sees the difference; how many do */
+    char on[200];     /* "rank 1", "ranks 1 and 2", "all ranks"; "some ranks": it is not known */
+    const gs_digest_score *of_a, *of_b; /* of that rank of A; of B */
+    double passes;                      /* of a rank of A through its part, as A's options say */
+    double workers;                     /* of A: those that have parts of a batch of their own */
+    gs_numbers mine, right;             /* the array that differs: in A, on that rank if each has it; in B */
+    double ratio;                       /* A's array or number is so many times B's; NaN: it is no multiple */
 } gs_case;
 
-typedef struct gs_cause {
-    const char *name;
-    /* Is it this one? Then it has said so (gs_say). */
-    bool (*is)(const gs_case *);
-} gs_cause;
-
-/* The causes of differences of some quantities; a NULL name ends each. Which table is asked for which quantity:
- * causes.c. */
-extern const gs_cause gs_causes_of_samples[];  /* cause_samples.c: samples, answers, input */
-extern const gs_cause gs_causes_of_weights[];  /* cause_samples.c: what forward reads */
-extern const gs_cause gs_causes_of_forward[];  /* cause_forward.c: y */
-extern const gs_cause gs_causes_of_loss[];     /* cause_loss.c: dy of the loss */
-extern const gs_cause gs_causes_of_backward[]; /* cause_backward.c: dx, dw */
-extern const gs_cause gs_causes_of_sum[];      /* cause_sum.c */
-extern const gs_cause gs_causes_of_scores[];   /* cause_scores.c: lr, norm, scale, counts */
-extern const gs_cause gs_causes_of_update[];   /* cause_update.c: vectors, weights after it, state */
+/* Names the difference if it is a known mistake in this quantity. False: it is none. */
+bool gs_cause_of_samples(const gs_case *);  /* cause_samples.c: samples, answers, input */
+bool gs_cause_of_weights(const gs_case *);  /* cause_samples.c: what forward reads */
+bool gs_cause_of_y(const gs_case *);        /* cause_forward.c */
+bool gs_cause_of_loss(const gs_case *);     /* cause_loss.c: dy of the loss */
+bool gs_cause_of_backward(const gs_case *); /* cause_backward.c: dx, dw */
+bool gs_cause_of_sum(const gs_case *);      /* cause_sum.c */
+bool gs_cause_of_scores(const gs_case *);   /* cause_scores.c: lr, norm, scale, counts */
+bool gs_cause_of_update(const gs_case *);   /* cause_update.c: vectors, weights after it, state */
 
 /* Fills in cause, quantity, where and sentence of a difference that was found. */
 void gs_causes_name(const gs_digests *a, const gs_digests *b, gs_difference *);
 
-/* Writes the sentence of the difference. Returns true, so that a question can end with it. */
-bool gs_say(const gs_case *, const char *format, ...) GS_PRINTF(2, 3);
+/* Gives the difference this name and this sentence. Returns true, so that an answer can end with it. */
+bool gs_name(const gs_case *, const char *cause, const char *format, ...) GS_PRINTF(3, 4);
 
-/* ---- what the questions are made of (causes.c) ---- */
+/* Of parameter p: y, and what it may be made of. False: it has no such arrays. */
+typedef bool gs_arrays(const gs_case *, int p, gs_numbers *y, gs_numbers *x);
 
-/* How many ranks see the difference; *first: the first of them. */
-int gs_ranks_of(const gs_case *, int *first);
-/* "rank 1", "ranks 1 and 2", "all ranks"; "some ranks" where it is not known. Until the next call of this thread. */
-const char *gs_ranks_text(const gs_case *);
-/* Samples of this step's global batch. */
-double gs_batch_of(const gs_case *);
-/* Passes of a rank through its part, as its options say. */
-double gs_passes_of(const gs_digests *);
-/* Workers that have parts of a batch of their own. */
-double gs_parts_of_batch(const gs_digests *);
+/* Least squares (fit.h) over all parameters: y = factor[0] x[0] + ... + factor[count - 1] x[count - 1]. False: more
+ * than the share `most` of y is left, or no factors follow. */
+bool gs_fit_params(const gs_case *c, int count, gs_arrays *arrays, double most, double *factor);
+
+/* Names it "samples left out" if the two arrays have different counts. */
+bool gs_name_left_out(const gs_case *);

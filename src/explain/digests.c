@@ -20,40 +20,35 @@ typedef struct reader {
     size_t begun; /* rows before this step */
     bool scored;  /* this step's score was read */
     bool first;   /* it is rank 0's, which says what all have alike */
-    uint32_t
-        check; /* CRC-32 of the lines before this one: without it, a line that was left out would be compared with
-                     * nothing, and called the same */
+    /* CRC-32 of the lines before this one: without it, a line that was left out would be compared with nothing, and
+     * called the same. */
+    uint32_t check;
     bool checked; /* steps end with their check; records by hand may have none */
+    size_t option_room, layer_room, param_room; /* of the run's arrays */
 } reader;
 
 static gs_status wrong(const reader *r, const char *what) {
     return gs_fail(GS_E_FORMAT, "%s: line %zu %s", r->path, r->line, what);
 }
 
-static gs_status no_memory(void) {
-    return gs_fail(GS_E_MEMORY, "no memory for the rows of a digest");
+static gs_status no_memory(const reader *r) {
+    return gs_fail(GS_E_MEMORY, "%s: no memory for line %zu", r->path, r->line);
 }
 
 /* ---- the head of a file ---- */
 
-static gs_status add_option(gs_digests *run, const char *name, const char *value) {
-    gs_digest_option *more = realloc(run->option, (size_t)(run->options + 1) * sizeof *more);
-    if (more) run->option = more;
-    char *copy[2] = {strdup(name), strdup(value)};
-    if (!more || !copy[0] || !copy[1]) {
-        free(copy[0]);
-        free(copy[1]);
-        return gs_fail(GS_E_MEMORY, "no memory for an option of a digest");
-    }
-    run->option[run->options++] = (gs_digest_option){copy[0], copy[1]};
+static gs_status read_option(reader *r, const char *line) {
+    gs_digests *run = r->run;
+    if (!gs_grow(&run->option, (size_t)run->options, &r->option_room, sizeof *run->option))
+        return no_memory(r);
+    gs_digest_option *o = &run->option[run->options];
+    o->name = strdup(line + strlen("option "));
+    if (!o->name) return no_memory(r);
+    run->options++;
+    o->value = strchr(o->name, ' ');
+    if (!o->value) return wrong(r, "is an option without a value");
+    *o->value++ = 0;
     return GS_OK;
-}
-
-static gs_status read_option(reader *r, char *line) {
-    char *name = line + strlen("option "), *space = strchr(name, ' ');
-    if (!space) return wrong(r, "is an option without a value");
-    *space = 0;
-    return add_option(r->run, name, space + 1);
 }
 
 /* They are shown: a terminal must obey nothing in them. */
@@ -70,9 +65,7 @@ static gs_status read_layer(reader *r, const char *line) {
         number != run->layers || !can_be_shown(l.op) || !can_be_shown(l.name))
         return wrong(r, "is not 'layer NUMBER OPERATOR NAME', with the next number");
     if (strcmp(l.name, "-") == 0) l.name[0] = 0;
-    gs_layer_name *more = realloc(run->layer, (size_t)(run->layers + 1) * sizeof *more);
-    if (!more) return gs_fail(GS_E_MEMORY, "no memory for %d layers", number);
-    run->layer = more;
+    if (!gs_grow(&run->layer, (size_t)run->layers, &r->layer_room, sizeof l)) return no_memory(r);
     run->layer[run->layers++] = l;
     return GS_OK;
 }
@@ -86,9 +79,7 @@ static gs_status read_param(reader *r, const char *line) {
         line[end] || number != run->params || p.layer < 0 || p.layer >= run->layers || !can_be_shown(p.name))
         return wrong(r, "is not 'param NUMBER PLACE COUNT STATE LAYER NAME', with the next number");
     p.state = state != 0;
-    gs_param_name *more = realloc(run->param, (size_t)(run->params + 1) * sizeof *more);
-    if (!more) return gs_fail(GS_E_MEMORY, "no memory for %d parameters", number);
-    run->param = more;
+    if (!gs_grow(&run->param, (size_t)run->params, &r->param_room, sizeof p)) return no_memory(r);
     run->param[run->params++] = p;
     return GS_OK;
 }
@@ -113,13 +104,8 @@ static gs_status read_head(reader *r, char *line, bool *started) {
 /* ---- the steps ---- */
 
 static int kind_named(const char *name) {
-    static const char *const names[] = {
-#define GS_NAME(name, title) #name,
-        GS_DIGEST_KINDS(GS_NAME)
-#undef GS_NAME
-    };
     for (int k = 0; k < GS_DIGEST_KINDS_COUNT; k++)
-        if (strcmp(names[k], name) == 0) return k;
+        if (strcmp(gs_digest_names[k], name) == 0) return k;
     return -1;
 }
 
@@ -137,7 +123,7 @@ static gs_status read_row(reader *r, const char *line) {
     const int most = r->run->layers > r->run->params ? r->run->layers : r->run->params;
     if (row.number < 0 || row.number >= most || row.part < 0 || row.part >= GS_DIGEST_PARTS)
         return wrong(r, "names a layer, parameter or part that there is not");
-    if (!gs_grow(&rank->row, rank->rows, &rank->room, sizeof *rank->row)) return no_memory();
+    if (!gs_grow(&rank->row, rank->rows, &rank->room, sizeof *rank->row)) return no_memory(r);
     rank->row[rank->rows++] = row;
     return GS_OK;
 }
@@ -153,7 +139,7 @@ static gs_status read_score(reader *r, const char *line) {
     if (step != r->run->first + rank->steps) return wrong(r, "is of a step that is not the next one");
     for (size_t i = r->begun; i < rank->rows; i++)
         if (rank->row[i].step != step) return wrong(r, "ends a step with rows of another one");
-    if (!gs_grow(&rank->step, rank->steps, &rank->step_room, sizeof *rank->step)) return no_memory();
+    if (!gs_grow(&rank->step, rank->steps, &rank->step_room, sizeof *rank->step)) return no_memory(r);
     rank->step[rank->steps] = (gs_digest_of_step){r->begun, rank->rows - r->begun, s};
     r->scored = true;
     return GS_OK;
@@ -257,10 +243,7 @@ gs_status gs_digests_read(const char *folder, gs_digests *run) {
 }
 
 void gs_digests_free(gs_digests *run) {
-    for (int i = 0; i < run->options; i++) {
-        free(run->option[i].name);
-        free(run->option[i].value);
-    }
+    for (int i = 0; i < run->options; i++) free(run->option[i].name); /* with the value behind it */
     for (int r = 0; r < GS_DIGEST_RANKS; r++) {
         free(run->rank[r].row);
         free(run->rank[r].step);
@@ -293,27 +276,19 @@ bool gs_digests_is_exact(const gs_digests *run) {
     return strcmp(gs_digests_option(run, "exact"), "yes") == 0;
 }
 
-static int compare(const gs_digest_row *row, int kind, int number, int part) {
-    if (row->kind != kind) return row->kind < kind ? -1 : 1;
-    if (row->number != number) return row->number < number ? -1 : 1;
-    return row->part < part ? -1 : row->part > part;
+static int compare(const void *of_a, const void *of_b) {
+    const gs_digest_row *a = of_a, *b = of_b;
+    if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;
+    if (a->number != b->number) return a->number < b->number ? -1 : 1;
+    return a->part < b->part ? -1 : a->part > b->part;
 }
 
 const gs_numbers *gs_digests_find(const gs_digests *run, int rank, uint64_t step, int kind, int number,
                                   int part) {
     const gs_digest_of_step *s = &run->rank[rank].step[step - run->first];
-    size_t low = s->first, high = s->first + s->rows;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        const gs_digest_row *row = &run->rank[rank].row[middle];
-        const int order = compare(row, kind, number, part);
-        if (order == 0) return &row->x;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    const gs_digest_row wanted = {.kind = kind, .number = number, .part = part}, *row = NULL;
+    if (s->rows > 0) row = bsearch(&wanted, run->rank[rank].row + s->first, s->rows, sizeof *row, compare);
+    return row ? &row->x : NULL;
 }
 
 const gs_digest_score *gs_digests_score(const gs_digests *run, int rank, uint64_t step) {

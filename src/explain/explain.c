@@ -2,7 +2,6 @@
 #include "explain/explain.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/text.h"
@@ -21,12 +20,11 @@ typedef struct search {
     gs_difference *out;
 } search;
 
-static bool found(const search *s, int kind, int number, double relative) {
+static bool found(const search *s, int kind, int number) {
     s->out->found = true;
     s->out->step = s->step;
     s->out->kind = kind;
     s->out->number = number;
-    s->out->relative = relative;
     return true;
 }
 
@@ -66,11 +64,8 @@ static double size_of_all(const search *s, int kind) {
     double squares = 0;
     for (int p = 0; p < s->b->params; p++) {
         gs_numbers x;
-        const bool there = kind == GS_DIGEST_weight ? gs_weights_read(s->b, s->step, p, &x)
-                           : kind == GS_DIGEST_dw
-                               ? gs_total(s->b, GS_ALL_RANKS, s->step, kind, p, GS_ALL_PARTS, &x)
-                               : gs_whole_of_run(s->b, s->step, kind, p, &x);
-        if (there && isfinite(x.squares) && s->b->param[p].state == (kind == GS_DIGEST_state))
+        if (gs_of_run(s->b, s->step, kind, p, &x) && isfinite(x.squares) &&
+            s->b->param[p].state == (kind == GS_DIGEST_state))
             squares += x.squares;
     }
     return 0.01 * sqrt(squares);
@@ -88,25 +83,22 @@ static bool is_left_out(const search *s, double of_a, double of_b) {
     return s->left_out && !(isfinite(of_a) && isfinite(of_b));
 }
 
-/* As a share of the size; `more` is a norm, which is added to the limit. */
+/* As a share of the size, of which the largest is kept; `more` is a norm, which is added to the limit. */
 static bool differ(const search *s, int kind, const gs_numbers *a, const gs_numbers *b, double size,
-                   double more, double *relative) {
+                   double more) {
     const double apart = gs_apart(a, b);
-    *relative = 0;
-    if (fabs(a->n - b->n) > 0.5) {
-        *relative = 1;
-        return true;
-    }
-    if (is_left_out(s, a->squares, b->squares)) return false;
-    if (size > 0 || isnan(apart))
-        *relative = apart / size;
-    else
-        *relative = apart > 0 ? 1 : 0;
+    const bool as_many = !(fabs(a->n - b->n) > 0.5);
+    double relative = apart > 0 || !as_many ? 1 : 0;
+    if (as_many && is_left_out(s, a->squares, b->squares)) return false;
+    if (as_many && (size > 0 || isnan(apart))) relative = apart / size;
     s->out->rounded |= a->bits != b->bits;
-    if (s->exact) return a->bits != b->bits;
-    if (!(*relative <= limit_of(s, kind) + (more > 0 ? more / size : 0))) return true;
-    gs_tolerance_saw(s->tolerance, kind, *relative);
-    return false;
+    if (as_many &&
+        (s->exact ? a->bits == b->bits : relative <= limit_of(s, kind) + (more > 0 ? more / size : 0))) {
+        gs_tolerance_saw(s->tolerance, kind, relative);
+        return false;
+    }
+    if (!(relative <= s->out->relative)) s->out->relative = relative;
+    return true;
 }
 
 /* Which ranks of A computed samples of these eighths, and no others. */
@@ -124,14 +116,14 @@ static void ranks_of_eighths(const search *s, int kind, int number, const bool *
 }
 
 static void ranks_alike_divided(const search *s, int kind, int number, int part) {
+    const double of_all = s->out->relative;
     for (int r = 0; r < s->a->workers; r++) {
         gs_numbers a, b;
-        double relative;
         const bool in_a = gs_total(s->a, r, s->step, kind, number, part, &a),
                    in_b = gs_total(s->b, r, s->step, kind, number, part, &b);
-        s->out->rank[r] |=
-            in_a && in_b && differ(s, kind, &a, &b, sqrt(fmax(a.squares, b.squares)), 0, &relative);
+        s->out->rank[r] |= in_a && in_b && differ(s, kind, &a, &b, sqrt(fmax(a.squares, b.squares)), 0);
     }
+    s->out->relative = of_all;
 }
 
 /* Of B's numbers that are finite. */
@@ -146,75 +138,43 @@ static double squares_of_samples(const search *s, int kind, int number) {
 }
 
 static bool samples_differ(const search *s, int kind, int number) {
-    gs_numbers unused;
+    gs_numbers a, b;
     bool bad[GS_DIGEST_EIGHTHS] = {false}, any = false;
-    double most = 0, all = squares_of_samples(s, kind, number);
-    if (!gs_total(s->b, GS_ALL_RANKS, s->step, kind, number, GS_ALL_PARTS, &unused)) return false;
-    if (!gs_total(s->a, GS_ALL_RANKS, s->step, kind, number, GS_ALL_PARTS, &unused)) return false;
+    const double all = squares_of_samples(s, kind, number);
+    if (!gs_of_run(s->a, s->step, kind, number, &a) || !gs_of_run(s->b, s->step, kind, number, &b))
+        return false;
     for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
-        gs_numbers a, b;
-        double relative;
         gs_total(s->a, GS_ALL_RANKS, s->step, kind, number, e, &a);
         gs_total(s->b, GS_ALL_RANKS, s->step, kind, number, e, &b);
-        bad[e] = differ(s, kind, &a, &b, size_of_eighth(&a, &b, all), 0, &relative);
+        bad[e] = differ(s, kind, &a, &b, size_of_eighth(&a, &b, all), 0);
         any |= bad[e];
-        if (bad[e] && !(relative <= most)) most = relative;
     }
     if (!any) return false;
     if (s->divided_alike)
         for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) ranks_alike_divided(s, kind, number, e);
     else
         ranks_of_eighths(s, kind, number, bad);
-    return found(s, kind, number, most);
+    return found(s, kind, number);
 }
 
 /* ---- arrays of parameters ---- */
 
-static double more_of_weights(const search *s, int p, bool updated) {
-    return s->exact ? 0 : gs_tolerance_of_path(s->tolerance, s->b, s->step, p, updated);
-}
-
-static bool weights_differ(const search *s, int p) {
-    gs_numbers b;
-    bool any = false;
-    double most = 0, least_size = size_of_all(s, GS_DIGEST_weight), more = more_of_weights(s, p, false);
-    if (!gs_weights_read(s->b, s->step, p, &b)) return false;
-    for (int part = 0; part < 2 && !any; part++)
-        for (int r = 0; r < s->a->workers; r++) {
-            gs_numbers a;
-            double relative, size = fmax(sqrt(b.squares), least_size);
-            if (!gs_weights_of(s->a, r, s->step, p, part, &a) ||
-                !differ(s, GS_DIGEST_weight, &a, &b, size, more, &relative))
-                continue;
-            s->out->rank[r] = any = true;
-            s->out->part = part;
-            if (!(relative <= most)) most = relative;
-        }
-    return any && found(s, GS_DIGEST_weight, p, most);
-}
-
 static bool local_dw_differs(const search *s, int p) {
     gs_numbers a, b;
-    double relative;
-    if (!gs_total(s->a, GS_ALL_RANKS, s->step, GS_DIGEST_dw, p, GS_ALL_PARTS, &a) ||
-        !gs_total(s->b, GS_ALL_RANKS, s->step, GS_DIGEST_dw, p, GS_ALL_PARTS, &b))
+    if (!gs_of_run(s->a, s->step, GS_DIGEST_dw, p, &a) || !gs_of_run(s->b, s->step, GS_DIGEST_dw, p, &b))
         return false;
     a.n = b.n; /* as many for each pass */
     const double size = fmax(sqrt(fmax(a.squares, b.squares)), size_of_all(s, GS_DIGEST_dw));
-    if (!differ(s, GS_DIGEST_dw, &a, &b, size, 0, &relative)) return false;
+    if (!differ(s, GS_DIGEST_dw, &a, &b, size, 0)) return false;
     if (s->divided_alike) ranks_alike_divided(s, GS_DIGEST_dw, p, GS_ALL_PARTS);
-    return found(s, GS_DIGEST_dw, p, relative);
-}
-
-/* What the ranks of a run have to add. */
-static bool to_add(const search *s, const gs_digests *d, int p, gs_numbers *out) {
-    return gs_total(d, GS_ALL_RANKS, s->step, GS_DIGEST_dw, p, GS_ALL_PARTS, out);
+    return found(s, GS_DIGEST_dw, p);
 }
 
 /* Without --exact dw may differ from B's. So A's sum is held to what A's ranks have to add, if it is that in B. */
 static void hold_to_own(const search *s, int p, gs_numbers *b) {
     gs_numbers of_a, of_b;
-    if (s->exact || !to_add(s, s->a, p, &of_a) || !to_add(s, s->b, p, &of_b) ||
+    if (s->exact || !gs_of_run(s->a, s->step, GS_DIGEST_dw, p, &of_a) ||
+        !gs_of_run(s->b, s->step, GS_DIGEST_dw, p, &of_b) ||
         !(gs_apart(&of_b, b) <= limit_of(s, GS_DIGEST_sum) * sqrt(b->squares)))
         return;
     of_a.n = b->n;
@@ -223,56 +183,46 @@ static void hold_to_own(const search *s, int p, gs_numbers *b) {
     *b = of_a;
 }
 
-static bool whole_differs(const search *s, int kind, int p, double least_size) {
+/* What an update works with: it is compared on each rank that holds it. */
+static bool held_differs_of(const search *s, int kind, int p, double least_size) {
     gs_numbers b;
     bool any = false;
-    double most = 0;
-    if (!gs_whole_of_run(s->b, s->step, kind, p, &b)) return false;
+    if (!gs_of_run(s->b, s->step, kind, p, &b)) return false;
     if (kind == GS_DIGEST_sum) hold_to_own(s, p, &b);
-    const double more = kind == GS_DIGEST_updated ? more_of_weights(s, p, true) : 0;
-    for (int r = 0; r < s->a->workers; r++) {
-        gs_numbers a;
-        double relative;
-        if (!gs_holds(s->a, r, s->step, kind, p) || !gs_whole(s->a, r, s->step, kind, p, &a) ||
-            !differ(s, kind, &a, &b, fmax(sqrt(b.squares), least_size), more, &relative))
-            continue;
-        s->out->rank[r] = any = true;
-        if (!(relative <= most)) most = relative;
-    }
-    return any && found(s, kind, p, most);
+    const double size = fmax(sqrt(b.squares), least_size),
+                 more = s->exact ? 0 : gs_tolerance_of_path(s->tolerance, s->b, s->step, kind, p);
+    for (int part = 0; part < (kind == GS_DIGEST_weight ? 2 : 1) && !any; part++)
+        for (int r = 0; r < s->a->workers; r++) {
+            gs_numbers a;
+            if (!gs_of_rank(s->a, r, s->step, kind, p, part, &a) || !differ(s, kind, &a, &b, size, more))
+                continue;
+            s->out->rank[r] = any = true;
+            s->out->part = part;
+        }
+    return any && found(s, kind, p);
 }
 
-static bool any_whole_differs(const search *s, int kind) {
+static bool held_differs(const search *s, int kind) {
     const double least_size = size_of_all(s, kind);
     for (int p = 0; p < s->b->params; p++)
-        if (s->b->param[p].state == (kind == GS_DIGEST_state) && whole_differs(s, kind, p, least_size))
+        if (s->b->param[p].state == (kind == GS_DIGEST_state) && held_differs_of(s, kind, p, least_size))
             return true;
     return false;
 }
 
 /* ---- the numbers of a step ---- */
 
-static double score_of(const gs_digest_score *s, int kind) {
-    return kind == GS_DIFFERS_lr           ? s->lr
-           : kind == GS_DIFFERS_loss       ? s->loss
-           : kind == GS_DIFFERS_count      ? s->samples
-           : kind == GS_DIFFERS_norm       ? s->norm
-           : kind == GS_DIFFERS_scale      ? s->scale
-           : kind == GS_DIFFERS_loss_scale ? (s->skipped > 0 ? -s->loss_scale : s->loss_scale)
-                                           : s->updates;
-}
-
 static bool score_differs(const search *s, int kind) {
-    const double b = score_of(gs_digests_score(s->b, 0, s->step), kind), limit = limit_of(s, kind);
+    const double b = gs_score_number(gs_digests_score(s->b, 0, s->step), kind), limit = limit_of(s, kind);
     bool any = false;
     for (int r = 0; r < s->a->workers; r++) {
-        const double a = score_of(gs_digests_score(s->a, r, s->step), kind),
+        const double a = gs_score_number(gs_digests_score(s->a, r, s->step), kind),
                      relative = fabs(a - b) / fmax(fabs(b), 1e-30);
         if (relative <= limit || (isnan(a) && isnan(b)) || is_left_out(s, a, b)) continue;
         s->out->rank[r] = any = true;
         s->out->relative = relative;
     }
-    return any && found(s, kind, -1, s->out->relative);
+    return any && found(s, kind, -1);
 }
 
 /* ---- a step ---- */
@@ -283,12 +233,6 @@ static bool backward_differs(const search *s) {
             if (s->b->param[p].layer == l && !s->b->param[p].state && local_dw_differs(s, p)) return true;
         if (samples_differ(s, GS_DIGEST_dx, l)) return true;
     }
-    return false;
-}
-
-static bool any_weights_differ(const search *s) {
-    for (int p = 0; p < s->b->params; p++)
-        if (!s->b->param[p].state && weights_differ(s, p)) return true;
     return false;
 }
 
@@ -316,13 +260,14 @@ static bool forward_differs(const search *s) {
 
 static bool step_differs(const search *s) {
     return score_differs(s, GS_DIFFERS_lr) || samples_differ(s, GS_DIGEST_samples, 0) ||
-           samples_differ(s, GS_DIGEST_answers, 0) || any_weights_differ(s) || forward_differs(s) ||
-           samples_differ(s, GS_DIGEST_dy, 0) || backward_differs(s) || any_whole_differs(s, GS_DIGEST_sum) ||
-           score_differs(s, GS_DIFFERS_count) || score_differs(s, GS_DIFFERS_loss) ||
-           score_differs(s, GS_DIFFERS_loss_scale) || score_differs(s, GS_DIFFERS_updates) ||
-           score_differs(s, GS_DIFFERS_norm) || score_differs(s, GS_DIFFERS_scale) ||
-           any_whole_differs(s, GS_DIGEST_vector0) || any_whole_differs(s, GS_DIGEST_vector1) ||
-           any_whole_differs(s, GS_DIGEST_updated) || any_whole_differs(s, GS_DIGEST_state);
+           samples_differ(s, GS_DIGEST_answers, 0) || held_differs(s, GS_DIGEST_weight) ||
+           forward_differs(s) || samples_differ(s, GS_DIGEST_dy, 0) || backward_differs(s) ||
+           held_differs(s, GS_DIGEST_sum) || score_differs(s, GS_DIFFERS_samples) ||
+           score_differs(s, GS_DIFFERS_loss) || score_differs(s, GS_DIFFERS_loss_scale) ||
+           score_differs(s, GS_DIFFERS_updates) || score_differs(s, GS_DIFFERS_norm) ||
+           score_differs(s, GS_DIFFERS_scale) || held_differs(s, GS_DIGEST_vector0) ||
+           held_differs(s, GS_DIGEST_vector1) || held_differs(s, GS_DIGEST_updated) ||
+           held_differs(s, GS_DIGEST_state);
 }
 
 static bool are_divided_alike(const gs_digests *a, const gs_digests *b) {
@@ -347,8 +292,8 @@ void gs_explain(const gs_digests *a, const gs_digests *b, gs_difference *out) {
          s.step++) {
         s.left_out =
             gs_digests_score(a, 0, s.step)->skipped > 0 && gs_digests_score(b, 0, s.step)->skipped > 0;
-        gs_tolerance_next(&tolerance);
         if (step_differs(&s)) break;
+        gs_tolerance_next(&tolerance);
     }
     if (!out->found) return;
     out->allowed = s.exact ? 0 : limit_of(&s, out->kind);

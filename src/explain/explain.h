@@ -6,23 +6,28 @@
  * others with a tolerance for each quantity (tolerance.h). How a batch is divided among ranks and passes is
  * no difference: parts add up to the whole (train/digest/numbers.h).
  *
- * Then the table of causes (causes.c) asks what the difference is like: twice the sum, one rank's gradient, the weights
- * times a constant. Most questions are about arrays that are linear in others, and least squares answers them (fit.h).
- */
+ * Then come questions about the difference (causes.h): is it twice the sum, one rank's gradient, the weights times a
+ * constant? Most are about arrays that are linear in others, and least squares answers them (fit.h). */
 #pragma once
 
 #include "explain/digests.h"
 
-/* Besides the arrays of gs_digest_kind, the numbers of gs_digest_score. */
+/* Besides the arrays of gs_digest_kind, numbers of gs_digest_score. */
+#define GS_DIFFERS_NUMBERS(X)                                                                                \
+    X(lr, "learning rate")                                                                                   \
+    X(loss, "loss")                                                                                          \
+    X(samples, "number of samples")                                                                          \
+    X(norm, "norm of the gradient")                                                                          \
+    X(scale, "factor of the gradient")                                                                       \
+    X(loss_scale, "loss scale")                                                                              \
+    X(updates, "number of updates")
+
 enum {
-    GS_DIFFERS_lr = GS_DIGEST_KINDS_COUNT,
-    GS_DIFFERS_loss,
-    GS_DIFFERS_count,
-    GS_DIFFERS_norm,
-    GS_DIFFERS_scale,
-    GS_DIFFERS_loss_scale,
-    GS_DIFFERS_updates,
-    GS_DIFFERS_KINDS
+    GS_DIFFERS_before_numbers = GS_DIGEST_KINDS_COUNT - 1,
+#define GS_DIFFERS(name, title) GS_DIFFERS_##name,
+    GS_DIFFERS_NUMBERS(GS_DIFFERS)
+#undef GS_DIFFERS
+        GS_DIFFERS_KINDS
 };
 
 typedef struct gs_difference {
@@ -36,7 +41,7 @@ typedef struct gs_difference {
     bool rank[GS_DIGEST_RANKS];
     double relative;               /* |difference| / |B's| */
     double allowed;                /* as much is rounding; 0: the runs are exact */
-    const char *cause;             /* its name in the table: "summed twice" */
+    const char *cause;             /* its name: "summed twice" */
     char quantity[64], where[160]; /* "summed dw", "5.weight (linear)"; where is "" for what has no layer */
     char sentence[512];            /* the likely cause */
 } gs_difference;

@@ -1,7 +1,6 @@
 #include "explain/fit.h"
 
 #include <math.h>
-#include <string.h>
 
 void gs_fit_add(gs_fit *f, const gs_numbers *y, const gs_numbers *const *x) {
     for (int k = 0; k < GS_ALONG; k++) {

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "explain/explain.h"
+
 static bool counts(const gs_digests *d, int rank, int kind) {
     const int stages = gs_digests_count(d, "pipeline");
     if (stages < 2 || stages > d->workers) return true;
@@ -71,13 +73,7 @@ bool gs_whole(const gs_digests *d, int rank, uint64_t step, int kind, int param,
     return out->n >= count;
 }
 
-bool gs_whole_of_run(const gs_digests *d, uint64_t step, int kind, int param, gs_numbers *out) {
-    for (int r = 0; r < d->workers; r++)
-        if (gs_holds(d, r, step, kind, param) && gs_whole(d, r, step, kind, param, out)) return true;
-    return false;
-}
-
-bool gs_weights_of(const gs_digests *d, int rank, uint64_t step, int param, int part, gs_numbers *out) {
+static bool weights_of(const gs_digests *d, int rank, uint64_t step, int param, int part, gs_numbers *out) {
     const int parts = parts_of(d);
     const gs_numbers *own = gs_digests_find(d, rank, step, GS_DIGEST_weight, param, part);
     if (!own) return false;
@@ -90,11 +86,33 @@ bool gs_weights_of(const gs_digests *d, int rank, uint64_t step, int param, int 
     return true;
 }
 
-bool gs_weights_read(const gs_digests *d, uint64_t step, int param, gs_numbers *out) {
+bool gs_of_rank(const gs_digests *d, int rank, uint64_t step, int kind, int param, int part,
+                gs_numbers *out) {
+    if (kind == GS_DIGEST_weight) return weights_of(d, rank, step, param, part, out);
+    return gs_holds(d, rank, step, kind, param) && gs_whole(d, rank, step, kind, param, out);
+}
+
+bool gs_of_run(const gs_digests *d, uint64_t step, int kind, int number, gs_numbers *out) {
+    *out = (gs_numbers){0};
+    if (!gs_has_step(d, step)) return false;
+    if (kind != GS_DIGEST_weight && kind < GS_DIGEST_sum)
+        return gs_total(d, GS_ALL_RANKS, step, kind, number, GS_ALL_PARTS, out);
     for (int part = 0; part < 2; part++)
         for (int r = 0; r < d->workers; r++)
-            if (gs_weights_of(d, r, step, param, part, out)) return true;
+            if (gs_of_rank(d, r, step, kind, number, part, out)) return true;
     return false;
+}
+
+double gs_score_number(const gs_digest_score *s, int kind) {
+    switch (kind) {
+#define GS_NUMBER(name, title)                                                                               \
+    case GS_DIFFERS_##name:                                                                                  \
+        return kind == GS_DIFFERS_loss_scale && s->skipped > 0 ? -s->name : s->name;
+        GS_DIFFERS_NUMBERS(GS_NUMBER)
+#undef GS_NUMBER
+    default:
+        return (double)NAN;
+    }
 }
 
 double gs_apart(const gs_numbers *a, const gs_numbers *b) {

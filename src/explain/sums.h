@@ -16,14 +16,16 @@ bool gs_whole(const gs_digests *, int rank, uint64_t step, int kind, int param, 
 /* Does the rank hold any of it? */
 bool gs_holds(const gs_digests *, int rank, uint64_t step, int kind, int param);
 
-/* The whole array on the first rank that has it. */
-bool gs_whole_of_run(const gs_digests *, uint64_t step, int kind, int param, gs_numbers *out);
+/* What an update works with (weight, and sum to state), whole, as this rank has it; of weights, with the parts of its
+ * tensor group, those that the step's forward reads, in part 1 a borrowed table. False: it has none of it. */
+bool gs_of_rank(const gs_digests *, int rank, uint64_t step, int kind, int param, int part, gs_numbers *out);
 
-/* The weights that the step's forward reads: on this rank, with the parts of its tensor group; part 1: a borrowed
- * table. False: it has none of them. */
-bool gs_weights_of(const gs_digests *, int rank, uint64_t step, int param, int part, gs_numbers *out);
-/* On the first rank that has them. */
-bool gs_weights_read(const gs_digests *, uint64_t step, int param, gs_numbers *out);
+/* All of a quantity: of all ranks together, or as the first rank has it that has it. False: there is none, or no such
+ * step. */
+bool gs_of_run(const gs_digests *, uint64_t step, int kind, int number, gs_numbers *out);
+
+/* One of GS_DIFFERS_NUMBERS (explain.h). The loss scale of a step that was left out is negative. */
+double gs_score_number(const gs_digest_score *, int kind);
 
 static inline bool gs_has_step(const gs_digests *d, uint64_t step) {
     return step >= d->first && step < d->first + d->steps;

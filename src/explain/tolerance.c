@@ -21,22 +21,26 @@ void gs_tolerance_begin(gs_tolerance *t, const gs_digests *a, const gs_digests *
         t->kinks += strcmp(b->layer[l].op, "relu") == 0 || strcmp(b->layer[l].op, "max_pool2d") == 0;
 }
 
+static double forward_of(const gs_tolerance *t) {
+    return fmax(t->rounding, 10 * t->forward);
+}
+
+static double backward_of(const gs_tolerance *t) {
+    const double enlarged = fmax(forward_of(t), 10 * t->backward),
+                 kinks = t->kinks > 0 ? fmax(0.25, 4 * sqrt(t->kinks * t->forward / 3)) : 0;
+    return fmax(t->before, fmax(enlarged, kinks));
+}
+
 void gs_tolerance_next(gs_tolerance *t) {
-    t->before = t->backward;
-    t->seen = 0;
-    gs_tolerance_saw(t, GS_DIGEST_weight, 0);
+    t->before = backward_of(t);
+    t->forward = t->backward = 0;
 }
 
 void gs_tolerance_saw(gs_tolerance *t, int kind, double share) {
-    const bool backward = kind == GS_DIGEST_dw || kind == GS_DIGEST_dx;
-    const bool counts = kind == GS_DIGEST_weight || kind == GS_DIGEST_x || kind == GS_DIGEST_y ||
-                        kind == GS_DIGEST_dy || (backward && t->kinks == 0);
-    if (!counts) return;
-    t->seen = fmax(t->seen, share);
-    const double enlarged = fmax(t->rounding, 10 * t->seen);
-    if (!backward) t->forward = enlarged;
-    t->backward = fmax(t->before, enlarged);
-    if (t->kinks > 0) t->backward = fmax(t->backward, fmax(0.25, 4 * sqrt(t->kinks * t->seen / 3)));
+    if (kind == GS_DIGEST_weight || kind == GS_DIGEST_x || kind == GS_DIGEST_y || kind == GS_DIGEST_dy)
+        t->forward = fmax(t->forward, share);
+    if (t->kinks == 0 && (kind == GS_DIGEST_dw || kind == GS_DIGEST_dx))
+        t->backward = fmax(t->backward, share);
 }
 
 double gs_tolerance_of(const gs_tolerance *t, int kind) {
@@ -46,15 +50,15 @@ double gs_tolerance_of(const gs_tolerance *t, int kind) {
     case GS_DIGEST_dy:
     case GS_DIGEST_state:
     case GS_DIFFERS_loss:
-        return t->forward;
+        return forward_of(t);
     case GS_DIGEST_dw:
     case GS_DIGEST_dx:
     case GS_DIGEST_vector0:
     case GS_DIFFERS_norm:
     case GS_DIFFERS_scale:
-        return t->backward;
+        return backward_of(t);
     case GS_DIGEST_vector1:
-        return 2 * t->backward;
+        return 2 * backward_of(t);
     case GS_DIGEST_sum:
     case GS_DIGEST_weight:
     case GS_DIGEST_updated:
@@ -64,14 +68,16 @@ double gs_tolerance_of(const gs_tolerance *t, int kind) {
     }
 }
 
-double gs_tolerance_of_path(const gs_tolerance *t, const gs_digests *b, uint64_t step, int p, bool updated) {
+double gs_tolerance_of_path(const gs_tolerance *t, const gs_digests *b, uint64_t step, int kind, int p) {
     gs_numbers from, to;
     double path = 0;
-    if (!gs_weights_read(b, b->first, p, &from)) return 0;
-    for (uint64_t s = b->first + 1; s <= step && gs_weights_read(b, s, p, &to); s++) {
+    const bool updated = kind == GS_DIGEST_updated;
+    if ((!updated && kind != GS_DIGEST_weight) || !gs_of_run(b, b->first, GS_DIGEST_weight, p, &from))
+        return 0;
+    for (uint64_t s = b->first + 1; s <= step && gs_of_run(b, s, GS_DIGEST_weight, p, &to); s++) {
         path += gs_apart(&from, &to);
         from = to;
     }
-    if (updated && gs_whole_of_run(b, step, GS_DIGEST_updated, p, &to)) path += gs_apart(&from, &to);
-    return (t->divides ? 2 : updated ? t->backward : t->before) * path;
+    if (updated && gs_of_run(b, step, kind, p, &to)) path += gs_apart(&from, &to);
+    return (t->divides ? 2 : updated ? backward_of(t) : t->before) * path;
 }

@@ -35,17 +35,17 @@
 #define GS_AS_WRITTEN 1e-8
 
 typedef struct gs_tolerance {
-    double rounding, forward, backward;
-    double before; /* the largest backward of the steps before */
-    double seen;   /* d */
-    int kinks;     /* K */
-    bool divides;  /* by the gradient's size */
+    double rounding;
+    double forward, backward; /* d in this step: of weights, x, y and dy; of dx and dw, without kinks */
+    double before;            /* the largest tolerance of backward in the steps before */
+    int kinks;                /* K */
+    bool divides;             /* by the gradient's size */
 } gs_tolerance;
 
 /* Of two runs, before their first step. */
 void gs_tolerance_begin(gs_tolerance *, const gs_digests *a, const gs_digests *b);
 
-/* A step begins. */
+/* The next step begins. */
 void gs_tolerance_next(gs_tolerance *);
 
 /* A quantity of explain.h differs by that share, which is within its tolerance. */
@@ -54,6 +54,5 @@ void gs_tolerance_saw(gs_tolerance *, int kind, double share);
 /* The tolerance of a quantity; of weights that took no path. */
 double gs_tolerance_of(const gs_tolerance *, int kind);
 
-/* What is added to that of weights p of run b, as a norm: of the weights that this step's forward reads, or of the
- * updated ones. */
-double gs_tolerance_of_path(const gs_tolerance *, const gs_digests *b, uint64_t step, int p, bool updated);
+/* What is added to that of weights p of run b, as a norm; 0 of other kinds. */
+double gs_tolerance_of_path(const gs_tolerance *, const gs_digests *b, uint64_t step, int kind, int p);

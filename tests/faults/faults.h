@@ -88,7 +88,7 @@ typedef struct fault_case {
     void (*settings)(gs_settings *); /* of the run with the mistake; the other one is of one worker */
     int kind;                        /* the quantity that differs first */
     uint64_t step;                   /* and the step */
-    const char *cause;               /* its name in the table of causes */
+    const char *cause;               /* what `gradsum explain` calls it */
     int rank;                        /* ALL, or the one rank that is named */
     bool same_layout;                /* compared with a right run of the same layout */
     bool resumed;                    /* the run goes on where another one stopped */

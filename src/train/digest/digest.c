@@ -1,20 +1,284 @@
-/* The record of a worker: what layers, the optimiser and the loader show is added up until the step ends. */
+/* The record of a worker: what layers, the optimiser and the loader show is added up until the step ends, and then
+ * written. */
 #include "train/digest/digest.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
 
+#include "layer/tensor.h"
+#include "layer/watch.h"
+#include "model/model.h"
 #include "sync/wire.h"
-#include "train/digest/record.h"
 #include "train/hooks.h"
+#include "train/options/options.h"
+#include "train/strategy.h"
 
-gs_numbers *gs_digest_cell(gs_digest *d, gs_digest_kind kind, int number, int part) {
+/* ---- what is kept ----
+ *
+ * Where in whole arrays the numbers lie that a worker has: of a tensor group (layer/tensor.h) each member records its
+ * part of what is divided, at its places in the whole, and the first one what all of them repeat. So the records of a
+ * group add up to those of a worker alone. */
+
+/* An array of a sample, as a layer takes it or gives it. */
+typedef struct vector {
+    size_t each, whole;       /* its numbers here, and in the whole */
+    size_t runs, floats;      /* here: so many runs of neighbours, of so many numbers */
+    size_t whole_step, first; /* in the whole: from one run to the next, and where the first begins */
+    bool elsewhere;           /* another member of the group records it */
+} vector;
+
+/* Of a layer with those that are joined to it. */
+typedef struct layer_record {
+    int last; /* number of the last one */
+    vector y, dx;
+    int masks; /* passes of this step that drew a mask */
+} layer_record;
+
+typedef struct param_record {
+    int layer;
+    gs_mem place;      /* of the layers that are watched */
+    gs_numbers before; /* dw when the last pass ended */
+    int passes;        /* of this step, that added to dw */
+} param_record;
+
+struct gs_digest {
+    gs_worker *worker;
+    FILE *file;
+    FILE *text;     /* what is to be written to it next, in memory */
+    char *bytes;    /* of text, */
+    size_t size;    /* and how many */
+    uint32_t check; /* CRC-32 of all that was written */
+    char path[4096];
+    char stopped[GS_DIGEST_WHY]; /* why nothing more is written to the file, which is closed; else "" */
+    bool told;
+    int numbers;       /* of layers, or of parameters: the larger count */
+    gs_numbers *table; /* (kinds, numbers, parts): of this step */
+    layer_record *layer;
+    param_record *param;
+    float *room; /* a copy of what lies on the device */
+    size_t room_count;
+    size_t own; /* samples of this step that are loaded */
+    double scale;
+    gs_update_watcher updates;
+    gs_layer_watcher layers;
+};
+
+static size_t cells_of(const gs_digest *d) {
+    return (size_t)GS_DIGEST_KINDS_COUNT * (size_t)d->numbers * GS_DIGEST_PARTS;
+}
+
+static gs_numbers *cell(gs_digest *d, gs_digest_kind kind, int number, int part) {
     if (part >= GS_DIGEST_PARTS) part = GS_DIGEST_PARTS - 1;
     return &d->table[((size_t)kind * (size_t)d->numbers + (size_t)number) * GS_DIGEST_PARTS + (size_t)part];
 }
 
-/* Numbers of 16 bits are read into the room behind the floats that they are widened to. */
-gs_status gs_digest_fetch(gs_digest *d, gs_mem x, size_t count) {
+/* ---- places in whole arrays ---- */
+
+static const gs_layer *layer_numbered(const gs_layer *l, int number) {
+    const gs_layer *found = l->number == number ? l : NULL;
+    for (int i = 0; i < l->children && !found; i++) found = layer_numbered(l->child[i], number);
+    return found;
+}
+
+/* In how many equal parts a token's numbers lie: 1, or 3 where q, k and v follow each other inside a pair. */
+static int blocks_of(const gs_layer *l, bool input) {
+    if (l->role == GS_TENSOR_COLUMNS) return input ? 1 : l->blocks;
+    return l->ops->tensor == GS_TENSOR_HEADS && l->pair && input ? l->pair->blocks : 1;
+}
+
+/* Of a layer of m, or of a stage or a replica of m: its input, or its output. */
+static vector vector_of(const gs_model *m, const gs_layer *l, bool input) {
+    const gs_shape here = input ? l->in : l->out;
+    const size_t each = gs_shape_size(here);
+    vector v = {.each = each, .whole = each, .runs = 1, .floats = each};
+    if (!m->undivided) return v;
+    const gs_layer *of_all = layer_numbered(m->undivided->net, l->number);
+    const gs_shape all = input ? of_all->in : of_all->out;
+    const bool tokens =
+        gs_shape_tokens(all) != gs_shape_tokens(here); /* this member has some (layer/sequence.h) */
+    v.elsewhere = all.c == here.c && !tokens && m->tensor.rank > 0;
+    if (all.c == here.c && !tokens) return v;
+    if (tokens) {
+        v.whole = gs_shape_size(all);
+        v.first = each * (size_t)m->tensor.rank;
+        return v;
+    }
+    const size_t plane = (size_t)here.h * (size_t)here.w;
+    const int blocks = blocks_of(l, input);
+    const gs_share share = gs_tensor_share(&m->tensor, all.c / blocks);
+    v.whole = gs_shape_size(all);
+    v.runs = (size_t)gs_shape_tokens(here) * (size_t)blocks;
+    v.floats = (size_t)here.c / (size_t)blocks * plane;
+    v.whole_step = (size_t)all.c / (size_t)blocks * plane;
+    v.first = (size_t)gs_share_first(&share) * plane;
+    return v;
+}
+
+/* Sample number `sample`. */
+static void add_vector(gs_numbers *to, const vector *v, const float *x, uint64_t sample) {
+    for (size_t i = 0; i < v->runs && !v->elsewhere; i++)
+        gs_numbers_add(to, x + i * v->floats, v->floats, sample * v->whole + i * v->whole_step + v->first);
+}
+
+/* count numbers of parameter p of m, from its number `from` on. False: another member of the group records them. */
+static bool add_numbers(gs_numbers *to, const gs_model *m, int p, const float *x, size_t from, size_t count) {
+    const gs_param *part = m->param[p];
+    if (!m->undivided) {
+        gs_numbers_add(to, x, count, part->at + from);
+        return true;
+    }
+    const size_t at = m->undivided->param[p]->at;
+    if (part->cut == GS_UNCUT && m->tensor.rank > 0) return false;
+    const gs_tensor_rows r = gs_tensor_rows_of(part, m->tensor.rank, m->tensor.size);
+    for (size_t done = 0; done < count;) {
+        const size_t run = (from + done) / r.floats, inside = (from + done) % r.floats,
+                     rest = r.floats - inside, n = rest < count - done ? rest : count - done;
+        gs_numbers_add(to, x + done, n, at + r.whole_first + run * r.whole_step + inside);
+        done += n;
+    }
+    return true;
+}
+
+/* ---- the file: see digest.h ---- */
+
+const char *const gs_digest_names[] = {
+#define GS_NAME(name, title) #name,
+    GS_DIGEST_KINDS(GS_NAME)
+#undef GS_NAME
+};
+
+static gs_status begin_text(gs_digest *d) {
+    d->text = open_memstream(&d->bytes, &d->size);
+    return d->text ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the text of --digest");
+}
+
+/* What text holds goes to the file. */
+static gs_status end_text(gs_digest *d) {
+    const bool whole = fclose(d->text) == 0;
+    d->text = NULL;
+    if (whole) {
+        d->check = (uint32_t)crc32_z(d->check, (const void *)d->bytes, d->size);
+        if (d->file) fwrite(d->bytes, 1, d->size, d->file);
+    }
+    free(d->bytes);
+    d->bytes = NULL;
+    return whole ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the text of --digest");
+}
+
+/* What was written is there, also if the process is killed next. */
+static gs_status flush(gs_digest *d) {
+    struct stat s;
+    GS_TRY(end_text(d));
+    if (!d->file) return GS_OK; /* it has stopped */
+    if (fflush(d->file) != 0 || ferror(d->file))
+        return gs_fail(GS_E_FILE, "--digest: cannot write %s: %s", d->path, strerror(errno));
+    const bool nameless = fstat(fileno(d->file), &s) == 0 && s.st_nlink == 0;
+    if (!nameless || access(d->path, F_OK) == 0) return GS_OK;
+    return gs_fail(GS_E_FILE, "--digest: %s was removed while the run wrote it", d->path);
+}
+
+static gs_status open_new(gs_digest *d) {
+    const char *folder = d->worker->settings->digest;
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return gs_fail(GS_E_FILE, "--digest: cannot make the folder %s: %s", folder, strerror(errno));
+    const int length = snprintf(d->path, sizeof d->path, "%s/rank-%d.digest", folder, d->worker->comm->rank);
+    if (length >= (int)sizeof d->path)
+        return gs_fail(GS_E_USAGE, "--digest: the name of the folder is too long");
+    d->file = fopen(d->path, "wx");
+    if (d->file) return GS_OK;
+    if (errno == EEXIST)
+        return gs_fail(GS_E_FILE, "--digest: %s is there already; wanted a new folder for each run", d->path);
+    return gs_fail(GS_E_FILE, "--digest: cannot write %s: %s", d->path, strerror(errno));
+}
+
+static gs_status write_layer(gs_layer *l, void *context) {
+    const gs_digest *d = context;
+    fprintf(d->text, "layer %d %s %s\n", l->number, l->ops->name, l->name[0] ? l->name : "-");
+    return GS_OK;
+}
+
+/* Of the settings that decide what is computed, or how it is divided. */
+static void write_options(const gs_digest *d) {
+    const gs_settings s = gs_settings_in_use(d->worker);
+    char room[GS_OPTION_TEXT_MOST];
+    fprintf(d->text, "option model %s\n", d->worker->model->text);
+    for (const gs_run_option *o = gs_run_table; o->name; o++) {
+        const bool decides = o->resume != GS_RESUME_FREE || o->json[GS_JSON_START] || o->json[GS_JSON_LOG];
+        if (strcmp(o->name, "model") == 0 || !decides) continue;
+        const char *text = gs_option_text(o->kind, (const char *)&s + o->at, room, sizeof room);
+        fprintf(d->text, "option %s %s\n", o->name, text ? text : "");
+    }
+}
+
+/* Begin the file: all before "start". */
+static gs_status write_start(gs_digest *d) {
+    const gs_worker *w = d->worker;
+    const gs_model *m = w->model, *whole = gs_model_whole(m);
+    GS_TRY(open_new(d));
+    GS_TRY(begin_text(d));
+    d->check = 0;
+    fprintf(d->text, "gradsum digest %d rank %d of %d\n", GS_DIGEST_VERSION, w->comm->rank, w->comm->size);
+    write_options(d);
+    fprintf(d->text, "set %zu\n", w->train_set->count);
+    GS_TRY(gs_layer_walk(m->net, write_layer, d));
+    for (int p = 0; p < m->saved_count; p++)
+        fprintf(d->text, "param %d %zu %zu %d %d %s\n", p, whole->param[p]->at, whole->param[p]->count,
+                m->param[p]->state, d->param[p].layer, m->param[p]->name);
+    fprintf(d->text, "start\n");
+    return flush(d);
+}
+
+static void write_numbers(FILE *file, const gs_numbers *x) {
+    fprintf(file, "%.0f %.10g %.10g", x->n, x->sum, x->squares);
+    for (int k = 0; k < GS_ALONG; k++) fprintf(file, " %.10g", x->along[k]);
+    fprintf(file, " %" PRIx64 "\n", x->bits);
+}
+
+static gs_status write_whole_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
+    GS_TRY(begin_text(d));
+    for (size_t i = 0; i < cells_of(d); i++) {
+        const size_t number = i / GS_DIGEST_PARTS;
+        if (!(d->table[i].n > 0)) continue;
+        fprintf(d->text, "%s %" PRIu64 " %zu %zu ", gs_digest_names[number / (size_t)d->numbers], step,
+                number % (size_t)d->numbers, i % GS_DIGEST_PARTS);
+        write_numbers(d->text, &d->table[i]);
+    }
+    fprintf(d->text, "score %" PRIu64 " %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g\n", step,
+            s->loss, s->correct, s->samples, s->lr, s->scale, s->norm, s->updates, s->loss_scale, s->skipped,
+            s->held);
+    GS_TRY(end_text(d));
+    GS_TRY(begin_text(d));
+    fprintf(d->text, "end %" PRIu64 " %08" PRIx32 "\n", step, d->check);
+    return flush(d);
+}
+
+static gs_status write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
+    const gs_status status = write_whole_step(d, step, s);
+    if (status != GS_E_FILE) return status;
+    snprintf(d->stopped, sizeof d->stopped,
+             "%.900s; this record stops before step %" PRIu64 ", training continues", gs_message(), step);
+    fclose(d->file);
+    d->file = NULL;
+    return GS_OK;
+}
+
+static void close_file(gs_digest *d) {
+    if (d->file) fclose(d->file);
+    if (d->text) fclose(d->text); /* an error came in between */
+    free(d->bytes);
+}
+
+/* ---- what lies on the device ---- */
+
+/* count numbers of the device, to d->room. Those of 16 bits are read into the room behind the floats that they are
+ * widened to. */
+static gs_status fetch(gs_digest *d, gs_mem x, size_t count) {
     gs_device *device = d->worker->device;
     const size_t halves = x.half ? (count + 1) / 2 : 0, all = count + halves;
     if (all > d->room_count) {
@@ -34,14 +298,13 @@ gs_status gs_digest_fetch(gs_digest *d, gs_mem x, size_t count) {
 /* ---- arrays of samples ---- */
 
 /* Of all samples of the pass; the first has its place in the global batch. */
-static gs_status add_on_device(gs_digest *d, gs_digest_kind kind, int number, gs_mem x,
-                               const gs_digest_vector *v, const gs_pass *pass) {
+static gs_status add_on_device(gs_digest *d, gs_digest_kind kind, int number, gs_mem x, const vector *v,
+                               const gs_pass *pass) {
     if (v->elsewhere) return GS_OK;
-    GS_TRY(gs_digest_fetch(d, x, pass->n * v->each));
+    GS_TRY(fetch(d, x, pass->n * v->each));
     for (size_t i = 0; i < pass->n; i++) {
         const int part = gs_digest_eighth(pass->first + i, d->worker->piece.batch);
-        gs_digest_add_vector(gs_digest_cell(d, kind, number, part), v, d->room + i * v->each,
-                             pass->first + i);
+        add_vector(cell(d, kind, number, part), v, d->room + i * v->each, pass->first + i);
     }
     return GS_OK;
 }
@@ -60,7 +323,7 @@ static void add_loaded(gs_digest *d, gs_digest_kind kind, const void *x, loaded 
         const int part = kind == GS_DIGEST_own ? 0 : gs_digest_eighth(place + i, d->worker->piece.batch);
         for (size_t k = 0; k < each; k++) {
             const float v = value(x, i * each + k, type);
-            gs_numbers_add(gs_digest_cell(d, kind, 0, part), &v, 1, (uint64_t)(place + i) * each + k);
+            gs_numbers_add(cell(d, kind, 0, part), &v, 1, (uint64_t)(place + i) * each + k);
         }
     }
 }
@@ -91,10 +354,10 @@ static int param_of(const gs_digest *d, const gs_param *p) {
 }
 
 static gs_status add_param(gs_digest *d, gs_digest_kind kind, const gs_param *p, gs_mem x, int part) {
-    gs_numbers *to = gs_digest_cell(d, kind, param_of(d, p), part);
+    gs_numbers *to = cell(d, kind, param_of(d, p), part);
     if (to->n > 0) return GS_OK; /* of this step's first pass */
-    GS_TRY(gs_digest_fetch(d, x, p->count));
-    (void)gs_digest_add_param(to, d->worker->model, param_of(d, p), d->room, 0, p->count);
+    GS_TRY(fetch(d, x, p->count));
+    (void)add_numbers(to, d->worker->model, param_of(d, p), d->room, 0, p->count);
     return GS_OK;
 }
 
@@ -109,14 +372,14 @@ static gs_status add_weights(gs_digest *d, const gs_layer *l) {
 static gs_status add_dw(gs_digest *d, const gs_param *p, bool fresh, bool apart) {
     const int number = param_of(d, p);
     gs_numbers now = {0};
-    GS_TRY(gs_digest_fetch(d, p->dw, p->count));
-    if (!gs_digest_add_param(&now, d->worker->model, number, d->room, 0, p->count)) return GS_OK;
+    GS_TRY(fetch(d, p->dw, p->count));
+    if (!add_numbers(&now, d->worker->model, number, d->room, 0, p->count)) return GS_OK;
     gs_numbers added = now;
-    if (!fresh && !apart) gs_numbers_add_scaled(&added, -1, &d->before[number]);
-    gs_numbers *to = gs_digest_cell(d, GS_DIGEST_dw, number, d->passes[number]++);
+    if (!fresh && !apart) gs_numbers_add_scaled(&added, -1, &d->param[number].before);
+    gs_numbers *to = cell(d, GS_DIGEST_dw, number, d->param[number].passes++);
     gs_numbers_add_scaled(to, 1, &added);
     to->n = (double)p->count;
-    d->before[number] = now;
+    d->param[number].before = now;
     return GS_OK;
 }
 
@@ -131,8 +394,8 @@ static gs_status add_gradients(gs_digest *d, const gs_layer *l, const gs_pass *p
 }
 
 /* An output of 0 was masked, unless its input was 0. */
-static void add_mask(gs_digest *d, int layer, size_t samples, const gs_digest_vector *v) {
-    gs_numbers *to = gs_digest_cell(d, GS_DIGEST_mask, layer, d->masks[layer]++);
+static void add_mask(gs_digest *d, int layer, size_t samples, const vector *v) {
+    gs_numbers *to = cell(d, GS_DIGEST_mask, layer, d->layer[layer].masks++);
     for (size_t i = 0; i < samples * v->each; i++) {
         const float kept = d->room[i] > 0 || d->room[i] < 0 ? 1 : 0;
         gs_numbers_add(to, &kept, 1, i / v->each * v->whole + v->first + i % v->each);
@@ -172,7 +435,7 @@ static gs_status after_layer(void *context, const gs_layer *l, gs_direction dire
         return add_on_device(d, GS_DIGEST_dx, l->number, out, &d->layer[l->number].dx, pass);
     }
     if (gs_layer_is_view(l)) return GS_OK;
-    const gs_digest_layer *joined = &d->layer[l->number];
+    const layer_record *joined = &d->layer[l->number];
     GS_TRY(add_on_device(d, GS_DIGEST_y, joined->last, out, &joined->y, pass));
     if (strcmp(l->ops->name, "dropout") == 0 && !joined->y.elsewhere)
         add_mask(d, l->number, pass->n, &joined->y);
@@ -190,10 +453,10 @@ static gs_status add_range(gs_digest *d, gs_digest_kind kind, gs_mem x, size_t f
                      end = m->param[p]->at + m->param[p]->count,
                      to = end < first + count ? end : first + count;
         if (from >= to) continue;
-        GS_TRY(gs_digest_fetch(d, gs_at(x, from - first), to - from));
-        gs_numbers *here = gs_digest_cell(d, kind, p, part);
+        GS_TRY(fetch(d, gs_at(x, from - first), to - from));
+        gs_numbers *here = cell(d, kind, p, part);
         if (here->n >= (double)m->param[p]->count) *here = (gs_numbers){0}; /* a second update in this step */
-        (void)gs_digest_add_param(here, m, p, d->room, from - m->param[p]->at, to - from);
+        (void)add_numbers(here, m, p, d->room, from - m->param[p]->at, to - from);
     }
     return GS_OK;
 }
@@ -234,7 +497,7 @@ static gs_status after_update(void *context, const gs_optimizer *o, size_t first
 
 static bool has_layer(gs_digest *d, int layer) {
     for (int part = 0; part < GS_DIGEST_EIGHTHS; part++)
-        if (gs_digest_cell(d, GS_DIGEST_y, layer, part)->n > 0) return true;
+        if (cell(d, GS_DIGEST_y, layer, part)->n > 0) return true;
     return false;
 }
 
@@ -243,8 +506,8 @@ static gs_status add_state(gs_digest *d) {
     const gs_model *m = d->worker->model;
     const bool split = gs_has_stages(d->worker);
     for (int p = m->param_count; p < m->saved_count; p++) {
-        if (split && (!d->place[p].base || !has_layer(d, d->layer_of[p]))) continue;
-        const gs_mem place = split ? d->place[p] : gs_at(m->weights, m->param[p]->at);
+        if (split && (!d->param[p].place.base || !has_layer(d, d->param[p].layer))) continue;
+        const gs_mem place = split ? d->param[p].place : gs_at(m->weights, m->param[p]->at);
         GS_TRY(add_param(d, GS_DIGEST_state, m->param[p], place, 0));
     }
     return GS_OK;
@@ -276,11 +539,12 @@ static gs_status after_step(gs_worker *w, gs_event *e) {
                                    .loss_scale = (double)of->loss_scale,
                                    .skipped = of->skipped,
                                    .held = (double)d->own};
-    GS_TRY(gs_digest_write_step(d, w->step, &score));
-    memset(d->table, 0, gs_digest_cells(d) * sizeof *d->table);
-    memset(d->passes, 0, (size_t)d->numbers * sizeof *d->passes);
-    memset(d->masks, 0, (size_t)d->numbers * sizeof *d->masks);
-    memset(d->before, 0, (size_t)d->numbers * sizeof *d->before);
+    GS_TRY(write_step(d, w->step, &score));
+    memset(d->table, 0, cells_of(d) * sizeof *d->table);
+    for (int i = 0; i < d->numbers; i++) {
+        d->layer[i].masks = d->param[i].passes = 0;
+        d->param[i].before = (gs_numbers){0};
+    }
     d->own = 0;
     d->scale = 0;
     tell(w);
@@ -310,24 +574,26 @@ static gs_status end(gs_worker *w, gs_event *e) {
 /* ---- making and freeing ---- */
 
 /* Of layers that are joined, y is that of the last one. */
+static void join(gs_digest *d, const gs_layer *first, const gs_layer *last) {
+    const gs_model *m = d->worker->model;
+    layer_record *to = &d->layer[first->number];
+    to->last = last->number;
+    to->y = vector_of(m, last, false);
+    to->dx = vector_of(m, first, true);
+}
+
 static gs_status place_layer(gs_layer *l, void *context) {
     gs_digest *d = context;
-    gs_digest_layer *own = &d->layer[l->number];
     for (int i = 0; i < l->params; i++) {
         const int p = param_of(d, &l->param[i]);
-        d->layer_of[p] = l->number;
-        if (!l->elsewhere) d->place[p] = l->param[i].w;
+        d->param[p].layer = l->number;
+        if (!l->elsewhere) d->param[p].place = l->param[i].w;
     }
-    const gs_model *m = d->worker->model;
-    if (own->y.each == 0)
-        *own =
-            (gs_digest_layer){l->number, gs_digest_vector_of(m, l, false), gs_digest_vector_of(m, l, true)};
+    if (d->layer[l->number].y.each == 0) join(d, l, l);
     for (int i = 0; i < l->children; i++) {
         int last = i;
         while (last + 1 < l->children && l->child[last + 1]->joined) last++;
-        d->layer[l->child[i]->number] =
-            (gs_digest_layer){l->child[last]->number, gs_digest_vector_of(m, l->child[last], false),
-                              gs_digest_vector_of(m, l->child[i], true)};
+        join(d, l->child[i], l->child[last]);
     }
     return GS_OK;
 }
@@ -348,33 +614,25 @@ static gs_status create(gs_worker *w) {
     const size_t layers = gs_layer_count(m->net), params = (size_t)m->saved_count;
     d->numbers = (int)(layers > params ? layers : params);
     const size_t count = (size_t)d->numbers;
-    d->table = calloc(gs_digest_cells(d), sizeof *d->table);
-    d->before = calloc(count, sizeof *d->before);
-    d->passes = calloc(count, sizeof *d->passes);
-    d->masks = calloc(count, sizeof *d->masks);
+    d->table = calloc(cells_of(d), sizeof *d->table);
     d->layer = calloc(count, sizeof *d->layer);
-    d->layer_of = calloc(count, sizeof *d->layer_of);
-    d->place = calloc(count, sizeof *d->place);
-    if (!d->table || !d->before || !d->passes || !d->masks || !d->layer || !d->layer_of || !d->place)
+    d->param = calloc(count, sizeof *d->param);
+    if (!d->table || !d->layer || !d->param)
         return gs_fail(GS_E_MEMORY, "--digest: no memory for the numbers of %zu layers", layers);
     d->layers = (gs_layer_watcher){d, before_layer, after_layer, NULL};
     d->updates = (gs_update_watcher){d, before_update, after_update};
     w->optimizer->watcher = &d->updates;
     GS_TRY(watch(w, m->net));
-    return gs_digest_write_start(d);
+    return write_start(d);
 }
 
 static void free_digest(gs_worker *w) {
     gs_digest *d = w->digest;
     if (!d) return;
-    gs_digest_close(d);
+    close_file(d);
     free(d->table);
-    free(d->before);
-    free(d->passes);
-    free(d->masks);
     free(d->layer);
-    free(d->layer_of);
-    free(d->place);
+    free(d->param);
     free(d->room);
     free(d);
 }

@@ -52,12 +52,13 @@ typedef enum gs_digest_kind {
         GS_DIGEST_KINDS_COUNT
 } gs_digest_kind;
 
+extern const char *const gs_digest_names[GS_DIGEST_KINDS_COUNT]; /* in the file */
+
 enum {
     GS_DIGEST_VERSION = 3, /* 2 had no bits: numbers.h */
     GS_DIGEST_EIGHTHS = 8, /* of the global batch, by the places of samples */
     GS_DIGEST_PARTS = 16,  /* the most parts of a number; passes after that count to the last */
-    GS_DIGEST_SCORES = 10,
-    GS_DIGEST_WHY = 1024, /* of a note, at most */
+    GS_DIGEST_WHY = 1024,  /* of a note, at most */
 };
 
 /* The numbers of a step that are one each; NaN: it has none. */
