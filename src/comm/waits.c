@@ -151,8 +151,7 @@ void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
     bool *blamed = calloc((size_t)w->size, sizeof *blamed), among = true;
     int count = blamed ? mark_gone(w, blamed) : 0;
     const int hub = count == 0 && w->silent && w->address ? find_hub(w) : -1;
-    const bool alone = count == 0 && hub < 0 && w->unreached; /* it does not hear what the others see */
-    if (blamed && hub < 0 && !alone) count = gs_waits_blame(w, blamed);
+    if (blamed && hub < 0) count = gs_waits_blame(w, blamed);
     for (int r = 0; r < w->size && count > 0; r++) among = among && (!blamed[r] || w->awaited[r]);
     const bool exact = count > 0 && among;
     gs_append(text, size, "no answer within %g s from %s", w->timeout,
@@ -160,10 +159,6 @@ void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
     gs_append_ranks(text, size, w->noun, w->first, w->size, exact ? blamed : w->awaited);
     if (hub >= 0) {
         append_cut(w, hub, text, size);
-    } else if (alone) {
-        gs_append(text, size,
-                  "; nothing gets through from %s %d (%s) to %s, where they met: the network is cut there",
-                  w->noun, w->first + w->rank, w->address ? w->address[w->rank] : "?", w->unreached);
     } else if (count > 0 && !among) {
         gs_append(text, size, ", which wait%s for ", count_of(w, w->awaited) > 1 ? "" : "s");
         gs_append_ranks(text, size, w->noun, w->first, w->size, blamed);

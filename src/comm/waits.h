@@ -40,8 +40,6 @@ typedef struct gs_waits {
     const char (*host)[GS_HOST];       /* [size] where each rank runs; NULL: not known */
     const uint64_t *last; /* [size] the last call that is known of each rank (gs_call_pack), 0: none; NULL */
     const char *did;      /* how it is known: "last began" */
-    /* The place where they met, "10.0.0.7 port 29400", if it cannot be reached now; else NULL. */
-    const char *unreached;
 } gs_waits;
 
 /* Mark the ranks to blame in blamed[size]; returns how many. 0: each waits for another, so a message was lost on its

@@ -2,7 +2,6 @@
  * connections to Gloo. The direct connection beside Gloo's and the watch come last. Where a rank is lost: lost.c. */
 #include "comm/descriptors.h"
 #include "comm/gloo/state.h"
-#include "comm/meet/board.h"
 #include "comm/meet/meeting.h"
 #include "comm/mesh.h"
 #include "comm/process.h"
@@ -216,7 +215,6 @@ static void free_state(gs_comm *c) {
     pthread_mutex_destroy(&s->waits);
     pthread_mutex_destroy(&s->lock);
     free(s->folder);
-    gs_board_free(s->board);
     free(s->late);
     gs_scratch_free(&s->scratch);
     free(s);
@@ -256,7 +254,6 @@ gs_status gs_comm_gloo_create(const gs_rendezvous *r, gs_comm **out) {
     s->comm = (gs_comm){&transport_gloo, r->rank, r->size, r->timeout, s};
     s->noun = "rank";
     s->folder = r->size > 1 && r->directory ? strdup(r->directory) : NULL;
-    s->board = gs_board_create(r);
     s->late = calloc(2 * (size_t)r->size, sizeof *s->late);
     s->silent = s->late + r->size;
     pthread_mutex_init(&s->waits, NULL);

@@ -13,7 +13,6 @@
  * they wait (waits.c).
  */
 #include "comm/gloo/state.h"
-#include "comm/meet/board.h"
 #include "comm/process.h"
 #include "comm/rank_list.h"
 #include "comm/waits.h"
@@ -121,7 +120,6 @@ static void explain_late(const gs_comm *c, const bool *awaited, bool one_of, con
     late.host = (const char(*)[GS_HOST])s->host;
     late.last = last;
     late.did = "was last heard of in";
-    late.unreached = gs_board_unreached(s->board);
     if (pid && notes->age && notes->silent) gs_waits_explain(&late, message, size);
     free(pid);
     free(last);

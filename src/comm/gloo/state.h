@@ -29,8 +29,7 @@ typedef struct gs_gloo_state {
     gs_status code;
     char message[GS_LAST_WORDS];
     gs_scratch scratch;          /* of the collective under way */
-    char *folder;                /* where the ranks have met, or NULL: */
-    struct gs_board *board;      /* then at a store that is still there; NULL: there is none */
+    char *folder;                /* where the ranks have met; NULL: in none */
     char (*address)[GS_ADDRESS]; /* [size] */
     char (*host)[GS_HOST];       /* [size] */
     _Atomic uint64_t *heard;     /* [size] the last operation that ended with each rank (gs_call_pack) */
@@ -78,7 +77,7 @@ void gs_gloo_close(const gs_comm *, const char *last_words);
 
 /* ---- waits.c ---- */
 
-/* This rank's wait for `peer` (-1: for any) was too long: say so in the folder. From any thread. */
+/* This rank's wait for `peer` (-1: for any) was too long: note it, and say so in the folder. From any thread. */
 void gs_gloo_tell_wait(gs_comm *, int peer);
 void gs_gloo_forget_wait(const gs_comm *);
 

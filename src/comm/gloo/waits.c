@@ -1,16 +1,16 @@
 /* Before a rank gives up, it tells for whom it waits, and to whom nothing gets through (links.h). It does so in a file
- * in the folder where the ranks met, which it creates again, or at the store where they met (meet/board.h). A file
- * reaches the others even where the connection to them is cut; so does an entry, unless the store is cut off too.
+ * in the folder where the ranks met, which it creates again. A file reaches the others even where the connection to
+ * them is cut.
  *
  *     waits-0   "1 / "      rank 0 waits for rank 1
  *     waits-1   "2 / "      rank 1 waits for rank 2, which has left no file: rank 2 is to blame
  *     waits-1   "2 / 0 "    but so nobody is: rank 0 has not received what rank 1 sent
  *
- * The folder is trusted only if it belongs to this user. Without one a rank names those that it was waiting for itself.
+ * The folder is trusted only if it belongs to this user. Without a folder a rank names those that it waits for itself.
+ * But one that cannot see why they are late first gives the others a moment to fail: they may know, and tell it.
  */
 #include "core/clock.h"
 #include "comm/gloo/state.h"
-#include "comm/meet/board.h"
 #include "comm/process.h"
 #include "comm/waits.h"
 #include "core/text.h"
@@ -72,20 +72,16 @@ static void write_own(const gs_comm *c) {
     gs_append(text, sizeof text, "/ ");
     for (int r = 0; r < c->size; r++)
         if (s->silent[r]) gs_append(text, sizeof text, "%d ", r);
-    if (s->folder)
-        write_file(c, text);
-    else
-        gs_board_put(s->board, text);
+    write_file(c, text);
 }
 
 void gs_gloo_tell_wait(gs_comm *c, int peer) {
     gs_gloo_state *s = c->state;
-    if (!s->folder && !s->board) return;
     pthread_mutex_lock(&s->waits);
     for (int r = 0; r < c->size; r++)
         if (r != c->rank && (peer < 0 || peer == r)) s->late[r] = true;
     look_at_links(c);
-    write_own(c);
+    if (s->folder) write_own(c);
     s->told = true;
     pthread_mutex_unlock(&s->waits);
 }
@@ -119,11 +115,7 @@ static bool read_file(const gs_comm *c, int rank, const gs_gloo_notes *notes) {
     const gs_gloo_state *s = c->state;
     char path[PATH], text[TEXT];
     struct stat st;
-    if (!s->folder) {
-        const char *told = gs_board_of(s->board, rank);
-        if (told) read_text(told, c, notes->age + row, notes->silent + row);
-        return told != NULL;
-    }
+    if (!s->folder) return false;
     path_of(s, rank, path);
     int f = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     if (f < 0) return false;
@@ -149,28 +141,31 @@ static bool is_stopped(const gs_gloo_state *s, int rank) {
     return pid > 0 && gs_process_is_stopped(pid);
 }
 
-/* Fill in this rank's own row, and write its file again if there is more to tell. */
-static void note_own(const gs_comm *c, const gs_gloo_notes *notes) {
+/* Fill in this rank's own row, and write its file again if there is more to tell. Does nothing get through to some
+ * rank? */
+static bool note_own(const gs_comm *c, const gs_gloo_notes *notes) {
     gs_gloo_state *s = c->state;
     const size_t row = (size_t)c->rank * (size_t)c->size;
     pthread_mutex_lock(&s->waits);
-    if (s->told && look_at_links(c)) write_own(c);
+    bool cut = false;
+    if (s->told && look_at_links(c) && s->folder) write_own(c);
     for (int r = 0; r < c->size; r++) {
         notes->age[row + (size_t)r] = s->late[r] ? c->timeout : 0;
         notes->silent[row + (size_t)r] = s->silent[r];
+        cut = cut || s->silent[r];
     }
     pthread_mutex_unlock(&s->waits);
+    return cut;
 }
 
-/* Wait until all have left a file, or until a rank is known to be gone or stopped: then there is nothing more to find
- * out. */
+/* Wait until all have left a file; or without a folder until the network is seen to be cut; or until a rank is known to
+ * be gone or stopped: then there is nothing more to find out. */
 static void wait_for_files(const gs_comm *c, const gs_gloo_notes *notes) {
     const gs_gloo_state *s = c->state;
     for (double end = gs_awake_seconds() + grace(c->timeout);
          gs_awake_seconds() < end && !somebody_has_gone(c);) {
         bool all = true;
-        if (!s->folder) gs_board_look(s->board);
-        note_own(c, notes);
+        if (note_own(c, notes) && !s->folder) return;
         for (int r = 0; r < c->size; r++) {
             if (r == c->rank) continue;
             if (is_stopped(s, r)) return;
