@@ -1,7 +1,5 @@
 #include "comm/mesh.h"
 #include "core/clock.h"
-#include "comm/descriptors.h"
-#include "comm/links.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,14 +7,29 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 enum { GUESTS = 64 /* strangers at once */, TICK_MS = 50 };
 static const double patience = 2 /* s with a caller */, pause_s = 0.05 /* before calling again */;
+
+gs_status gs_fail_descriptor(int error, const char *what, ...) {
+    char text[300];
+    va_list rest;
+    struct rlimit limit;
+    va_start(rest, what);
+    vsnprintf(text, sizeof text, what, rest);
+    va_end(rest);
+    if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        return gs_fail(GS_E_FILE, "%s: too many open files: RLIMIT_NOFILE is %llu (ulimit -n)", text,
+                       (unsigned long long)limit.rlim_cur);
+    return gs_fail(GS_E_FILE, "%s: %s", text, strerror(error));
+}
 
 /* ---- a conversation ---- */
 
@@ -64,6 +77,18 @@ static void hang_up(mesh *m, talk *t, int error) {
                 .error = error};
 }
 
+/* Have TCP ask about once a second whether the other end of an idle connection is still there: so that one is found
+ * silent (gloo/lost.c) whose rank only waits, and sends nothing. It gives the connection up only long after the
+ * timeout. */
+static void probe(int socket, double timeout) {
+    int yes = 1, idle = 1, count = 127 /* the most that Linux takes */;
+    int interval = timeout < 100 ? 1 : timeout < 3e6 ? (int)(timeout / 100) : 30000; /* at most 32767 s */
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+    setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+}
+
 /* The peer has proven itself, so the connection counts. A peer that calls again has given up its earlier connection. */
 static void keep(mesh *m, talk *t) {
     int *place = &m->socket[t->line * m->r->size + t->peer], yes = 1;
@@ -73,7 +98,7 @@ static void keep(mesh *m, talk *t) {
         m->left--;
     *place = t->socket;
     setsockopt(t->socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    gs_links_probe(t->socket, m->r->timeout);
+    probe(t->socket, m->r->timeout);
     *t = (talk){.stage = NOBODY, .peer = t->peer, .line = t->line, .since = INFINITY};
 }
 

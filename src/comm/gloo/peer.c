@@ -5,9 +5,12 @@
  */
 #include "comm/gloo/state.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 /* ---- what a sentence of Gloo means ---- */
 
@@ -57,15 +60,39 @@ void gs_gloo_free_ears(gs_gloo_state *s, int size) {
     free(s->ears);
 }
 
+/* A rank is silent after this many attempts in a row (the first after 200 ms or more, each later one after twice the
+ * time) and no sign of it for this long. Where packets are lost only now and then, one of the attempts arrives. */
+enum { ATTEMPTS = 2, SILENT_MS = 400 };
+
+/* What TCP knows of a line to the peer. */
+static struct tcp_info ask(const gs_gloo_state *s, int line, int peer) {
+    struct tcp_info info = {0};
+    socklen_t length = sizeof info;
+    getsockopt(s->socket[line * s->comm.size + peer], IPPROTO_TCP, TCP_INFO, &info, &length);
+    return info;
+}
+
+bool gs_gloo_is_silent(const gs_gloo_state *s, int peer) {
+    for (int line = 0; line < s->lines; line++) {
+        const struct tcp_info info = ask(s, line, peer);
+        if (info.tcpi_retransmits + info.tcpi_probes >= ATTEMPTS && info.tcpi_last_ack_recv >= SILENT_MS)
+            return true;
+    }
+    return false;
+}
+
 /* Before there are ears. */
-static gs_gloo_peer_state peer_by_link(const gs_gloo_state *s, int peer, char *text, size_t size) {
-    if (!s->links || !gs_links_has_ended(s->links, peer)) return GS_GLOO_CONNECTED;
-    snprintf(text, size, "connection closed");
-    return GS_GLOO_BROKEN;
+static gs_gloo_peer_state peer_by_line(const gs_gloo_state *s, int peer, char *text, size_t size) {
+    for (int line = 0; line < s->lines; line++) {
+        if (ask(s, line, peer).tcpi_state == TCP_ESTABLISHED) continue;
+        snprintf(text, size, "connection closed");
+        return GS_GLOO_BROKEN;
+    }
+    return GS_GLOO_CONNECTED;
 }
 
 gs_gloo_peer_state gs_gloo_peer(gs_gloo_state *s, int peer, char *text, size_t size) {
-    if (!s->listens) return peer_by_link(s, peer, text, size);
+    if (!s->listens) return peer_by_line(s, peer, text, size);
     gs_gloo_error error;
     gs_gloo_ear *ear = &s->ears[peer];
     gs_gloo_peer_state state = GS_GLOO_CONNECTED;
@@ -118,5 +145,6 @@ void gs_gloo_close(const gs_comm *c, const char *last_words) {
     hang_up(s->gloo);
     for (int r = 0; told && r < c->size; r++) gs_gloo_buffer_free(told[r]);
     free(told);
-    if (s->direct) gs_direct_shut(s->direct);
+    for (int i = 0; i < s->lines * c->size; i++)
+        if (s->socket[i] >= 0) shutdown(s->socket[i], SHUT_RDWR); /* what was sent before still arrives */
 }

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include "comm/gloo/gloo_c.h"
 #include "comm/gloo/watch.h"
-#include "comm/links.h"
 #include "comm/transports.h"
 #include "comm/waits.h"
 
@@ -33,7 +32,8 @@ typedef struct gs_gloo_state {
     char (*address)[GS_ADDRESS]; /* [size] */
     char (*host)[GS_HOST];       /* [size] */
     _Atomic uint64_t *heard;     /* [size] the last operation that ended with each rank (gs_call_pack) */
-    gs_links *links;
+    int *socket; /* [lines * size] each connection, as gs_mesh_connect made it; -1: of this rank */
+    int lines;
     pthread_mutex_t waits; /* of the next three: */
     bool *late, *silent;   /* [size] those for whom this rank waited too long; to whom nothing gets through */
     bool told;             /* it has said so */
@@ -70,6 +70,12 @@ typedef enum gs_gloo_peer_state {
     GS_GLOO_CLOSED,     /* this side closed it */
 } gs_gloo_peer_state;
 gs_gloo_peer_state gs_gloo_peer(gs_gloo_state *, int peer, char *text, size_t size);
+
+/* True if nothing gets through to `peer` on one of the lines: neither what is sent to it, nor TCP's own probes. TCP
+ * retransmits what is not acknowledged, and counts how often. The kernel acknowledges even for a process that hangs or
+ * is stopped. So if TCP has retransmitted several times, and has heard nothing since, the network is cut or the other
+ * machine is down. */
+bool gs_gloo_is_silent(const gs_gloo_state *, int peer);
 
 /* Tell the peers that are still connected why this rank leaves, and close all connections. Every operation that waits
  * here, in any thread, fails; so does every operation of a peer that waits for this rank. */

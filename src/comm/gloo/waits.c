@@ -1,4 +1,4 @@
-/* Before a rank gives up, it tells for whom it waits, and to whom nothing gets through (links.h). It does so in a file
+/* Before a rank gives up, it tells for whom it waits, and to whom nothing gets through. It does so in a file
  * in the folder where the ranks met, which it creates again. A file reaches the others even where the connection to
  * them is cut.
  *
@@ -46,8 +46,8 @@ static bool folder_is_ours(const gs_gloo_state *s) {
 static bool look_at_links(const gs_comm *c) {
     const gs_gloo_state *s = c->state;
     bool found = false;
-    for (int r = 0; s->links && r < c->size; r++) {
-        if (r == c->rank || s->silent[r] || !gs_links_is_silent(s->links, r)) continue;
+    for (int r = 0; r < c->size; r++) {
+        if (r == c->rank || s->silent[r] || !gs_gloo_is_silent(s, r)) continue;
         s->silent[r] = found = true;
     }
     return found;
