@@ -5,15 +5,14 @@
  *
  * A process that is stopped (SIGSTOP; see process.h) or has ended is to blame before all others, whatever it waited
  * for. Time in which a process is stopped does not count as its wait (gs_awake_seconds). Next comes a network that
- * is cut (gloo/peer.c): then no rank is to blame.
+ * is cut (gloo/lost.c): then no rank is to blame.
  *
  * Which file does what:
  *
- *     gloo/watch.c   over Gloo: wakes a wait at its deadline, or when a connection has broken
- *     gloo/waits.c   over Gloo: leaves this rank's waits and silent links in a file, and reads the others' files
- *     gloo/peer.c    asks TCP whether anything gets through to a rank, and whether a connection has ended
  *     waits.c        whom to blame, and the sentence that says so, for Gloo, shared memory and MPI alike
- *     gloo/lost.c    over Gloo: finds the cause of a failed operation with all of these, and tells the others
+ *     gloo/watch.c   over Gloo: wakes a wait at its deadline, or when a connection has broken
+ *     gloo/lost.c    over Gloo: asks TCP whether anything gets through to a rank, leaves this rank's waits in a file
+ *                    and reads the others', finds the cause of a failed operation, and tells the others
  *
  * Only for src/comm/. */
 #pragma once

@@ -31,6 +31,7 @@ static void disconnect(gs_gloo_state *s, int size) {
     gs_gloo_free(s->gloo);
     gs_processes_unwatch(size, s->process);
     hang_up(s, size);
+    free(s->pid);
     free(s->address);
     free(s->host);
     free(s->heard);
@@ -86,18 +87,17 @@ static gs_status connect_all(const gs_rendezvous *r, const gs_meeting *m, const 
 
 /* Note what messages and the watch need from the passports. */
 static gs_status note_passports(const gs_passport *all, int size, gs_gloo_state *s) {
-    long *pid = calloc((size_t)size, sizeof *pid);
+    s->pid = calloc((size_t)size, sizeof *s->pid);
     s->address = calloc((size_t)size, sizeof *s->address);
     s->host = calloc((size_t)size, sizeof *s->host);
     s->heard = calloc((size_t)size, sizeof *s->heard);
-    const bool room = pid && s->address && s->host && s->heard;
+    const bool room = s->pid && s->address && s->host && s->heard;
     for (int r = 0; room && r < size; r++) {
-        pid[r] = all[r].pid;
+        s->pid[r] = all[r].pid;
         snprintf(s->host[r], GS_HOST, "%.*s", (int)strcspn(all[r].place, " "), all[r].place);
         snprintf(s->address[r], GS_ADDRESS, "%s", all[r].address);
     }
-    s->process = room ? gs_processes_watch(size, pid) : NULL;
-    free(pid);
+    s->process = room ? gs_processes_watch(size, s->pid) : NULL;
     return s->process ? GS_OK : gs_fail(GS_E_MEMORY, "no memory to watch %d processes", size);
 }
 

@@ -4,7 +4,7 @@
  *     socket.c    how Gloo gets them
  *     watch.h     wakes waiting ranks when a peer dies in the middle of a message, which Gloo 0.5.0 forgets
  *     mailbox.c   messages that the sender need not wait for, and that the receiver has asked for beforehand
- *     peer.c      how the connection to a peer stands, and its last words; what a sentence of Gloo means
+ *     lost.c      how the connection to a peer stands, and its last words; what a sentence of Gloo means; who is lost
  *     direct.c    two ranks exchange arrays on a connection of their own, without Gloo
  *
  * Declares only what these files and gloo.c need. Each function returns GS_GLOO_OK, or a code for what went wrong,
@@ -39,11 +39,8 @@ typedef struct gs_gloo_error {
 } gs_gloo_error;
 
 /* Interpret a sentence of Gloo's. Puts it into *error without the leading "[/path/of/a/file.cc:123] ", and returns the
- * code: GS_GLOO_LOST becomes GS_GLOO_TIMEOUT if the sentence reports a wait that was too long. In peer.c. */
+ * code: GS_GLOO_LOST becomes GS_GLOO_TIMEOUT if the sentence reports a wait that was too long. In lost.c. */
 gs_gloo_code gs_gloo_explain(gs_gloo_error *error, gs_gloo_code code, const char *what);
-
-/* Was the connection closed by this side? */
-bool gs_gloo_closed_here(const gs_gloo_error *error);
 
 /* ---- connections ---- */
 
