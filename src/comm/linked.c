@@ -29,7 +29,7 @@ typedef struct linked {
     gs_port out, in;      /* under the lock */
 } linked;
 
-/* Short enough for the transports to treat it as a short message (their mailbox.c). */
+/* Short enough for the transports to treat it as a short message. */
 typedef struct note {
     double left; /* when the message began to leave */
 } note;
