@@ -6,7 +6,7 @@
  */
 #include "comm/rendezvous.h"
 #include "comm/meet/meeting.h"
-#include "comm/rank_list.h"
+#include "comm/waits.h"
 #include "core/clock.h"
 
 #include <dirent.h>

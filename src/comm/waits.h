@@ -20,9 +20,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "comm/rank_list.h"
 
-enum { GS_ADDRESS = 64 /* bytes of the address of a rank, in numbers */ };
+enum {
+    GS_ADDRESS = 64, /* bytes of the address of a rank, in numbers */
+    GS_HOST = 64,    /* bytes of the name of a host, with its 0 */
+};
 
 typedef struct gs_waits {
     const char *noun;    /* what messages call a rank: "rank" or "process" */
@@ -52,3 +54,16 @@ void gs_waits_append_all(const gs_waits *, char *text, size_t size);
  * began all_reduce of 8 f32", or "no answer within 2 s from rank 1; nothing gets through between rank 0 (10.0.0.1) and
  * rank 1 (10.0.0.2): the network is cut there". */
 void gs_waits_explain(const gs_waits *, char *text, size_t size);
+
+/* ---- ranks in messages: "rank 1", "ranks 0, 2 and 3"; and where they run: " on host anna" ---- */
+
+/* Append those of 0 .. count-1 that are marked to `text`, which takes `size` bytes; mark[i] is called
+ * first + i, and a rank is called `noun`. Returns how many there are. */
+int gs_append_ranks(char *text, size_t size, const char *noun, int first, int count, const bool *mark);
+
+/* Append " on host anna" or " on hosts anna, bert" for those marked; nothing where the names are not known ("", or host
+ * is NULL). */
+void gs_append_hosts(char *text, size_t size, int count, const bool *mark, const char (*host)[GS_HOST]);
+
+/* [count] this machine's name, for each that has a process here, pid[i] > 0. The caller frees it; NULL: no memory. */
+char (*gs_hosts_here(int count, const long *pid))[GS_HOST];

@@ -14,7 +14,6 @@
  */
 #include "comm/gloo/state.h"
 #include "comm/process.h"
-#include "comm/rank_list.h"
 #include "comm/waits.h"
 #include "core/clock.h"
 #include "core/text.h"

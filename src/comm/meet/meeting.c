@@ -2,7 +2,7 @@
 #include "comm/meet/route.h"
 #include "comm/meet/secret.h"
 #include "comm/meet/store_server.h"
-#include "comm/rank_list.h"
+#include "comm/waits.h"
 #include "comm/rendezvous.h"
 #include "core/clock.h"
 #include "core/text.h"

@@ -19,7 +19,6 @@
  * and copies (N - 1) / N B in.
  */
 #include "comm/process.h"
-#include "comm/rank_list.h"
 #include "comm/rendezvous.h"
 #include "comm/shm/shm.h"
 #include "comm/transports.h"

@@ -16,7 +16,6 @@
  *
  * Each sum is computed once, in the order of the ranks, so every rank gets the same bits.
  */
-#include "comm/rank_list.h"
 #include "comm/transports.h"
 #include "comm/waits.h"
 #include "core/clock.h"
