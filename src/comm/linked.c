@@ -11,7 +11,6 @@
  * So the memory moves at once, on whatever transport is below; only the knowledge of it is late. The core is free
  * meanwhile: a worker can compute while its messages are under way.
  */
-#include "comm/port.h"
 #include "comm/transports.h"
 #include "core/clock.h"
 #include "core/machine.h"
