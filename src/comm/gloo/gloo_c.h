@@ -2,7 +2,7 @@
  *
  *     ../mesh.h   connections that are proven before Gloo gets them
  *     socket.c    how Gloo gets them
- *     watch.h     wakes waiting ranks when a peer dies in the middle of a message, which Gloo 0.5.0 forgets
+ *     watch.c     wakes waiting ranks when a peer dies in the middle of a message, which Gloo 0.5.0 forgets
  *     mailbox.c   messages that the sender need not wait for, and that the receiver has asked for beforehand
  *     lost.c      how the connection to a peer stands, and its last words; what a sentence of Gloo means; who is lost
  *     direct.c    two ranks exchange arrays on a connection of their own, without Gloo
@@ -80,10 +80,26 @@ typedef struct gs_gloo_wait {
     struct gs_gloo_wait *before, *next;
 } gs_gloo_wait;
 
+/* ---- watch.c ---- */
+
+typedef struct gs_watch gs_watch;
+
+/* Watches the connections of a rank; must be freed before they are closed. */
+gs_gloo_code gs_watch_create(gs_gloo *, int rank, int size, gs_watch **out, gs_gloo_error *error);
+void gs_watch_free(gs_watch *); /* NULL is allowed */
+
+/* GS_GLOO_OK: the connection to `peer` stands. Else what Gloo says of its end is in *error. */
+gs_gloo_code gs_watch_look(gs_watch *, int peer, gs_gloo_error *error);
+
+/* A wait begins or ends, in any thread. After it was woken: gs_watch_found writes what Gloo says of the connection that
+ * broke, or "". */
+void gs_watch_begin(gs_watch *, gs_gloo_wait *);
+void gs_watch_end(gs_watch *, gs_gloo_wait *);
+void gs_watch_found(gs_watch *, gs_gloo_error *found);
+
 /* From here on the watch is told of each wait, of collectives too, when it begins and ends. It must live as long as the
  * connections. */
-struct gs_watch;
-gs_gloo_code gs_gloo_be_watched(gs_gloo *, struct gs_watch *, gs_gloo_error *error);
+gs_gloo_code gs_gloo_be_watched(gs_gloo *, gs_watch *, gs_gloo_error *error);
 
 /* Close all connections, and wait for Gloo's thread. NULL is allowed. */
 void gs_gloo_free(gs_gloo *);

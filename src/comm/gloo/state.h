@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include "comm/gloo/gloo_c.h"
-#include "comm/gloo/watch.h"
 #include "comm/transports.h"
 #include "comm/waits.h"
 
