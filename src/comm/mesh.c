@@ -63,7 +63,6 @@ typedef struct mesh {
     int callees, guests; /* talk[0 .. callees-1] are with those that this rank calls, then come its guests */
     talk *talk;
     int turned_away;          /* guests that did not prove anything */
-    char trouble[160];        /* of the last call that failed */
     const bool *present;      /* with whom to connect; NULL: with all */
     char (*why)[GS_MESH_WHY]; /* of each rank, why there is no connection; NULL: then all fail */
 } mesh;

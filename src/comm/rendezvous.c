@@ -35,21 +35,12 @@ static const double LOOK = 0.01, LINGER = 1; /* seconds */
  * them.
  */
 
-#define ABSENT "absent-for-"
+#define ABSENT "absent-for"
 
 static atomic_bool comes; /* this process has reached a meeting */
 
 static void absence_of(const gs_rendezvous *r, int reader, char path[PATH]) {
-    snprintf(path, PATH, "%s/" ABSENT "%d", r->directory, reader);
-}
-
-/* Is it the name of such a link, for a rank of this world? */
-static bool is_absence(const gs_rendezvous *r, const char *name) {
-    char own[80];
-    if (strncmp(name, ABSENT, strlen(ABSENT)) != 0) return false;
-    const long reader = strtol(name + strlen(ABSENT), NULL, 10);
-    snprintf(own, sizeof own, ABSENT "%ld", reader);
-    return reader >= 0 && reader < r->size && strcmp(name, own) == 0;
+    snprintf(path, PATH, "%s/" ABSENT "-%d", r->directory, reader);
 }
 
 /* Where none can be left, the others wait for the whole timeout. */
@@ -121,13 +112,13 @@ static void file_of(const gs_rendezvous *r, int rank, char path[PATH]) {
     snprintf(path, PATH, rank == FAULT ? "%s/fault" : "%s/rank-%d", r->directory, rank);
 }
 
-/* Is it "rank-N", as a rank of this run writes it? */
-static bool is_of_a_rank(const gs_rendezvous *r, const char *name) {
-    char own[32];
-    if (strncmp(name, "rank-", 5) != 0) return false;
-    long rank = strtol(name + 5, NULL, 10);
-    snprintf(own, sizeof own, "rank-%ld", rank);
-    return rank >= 0 && rank < r->size && strcmp(name, own) == 0;
+int gs_rank_in(const char *name, const char *what, int size) {
+    char own[80];
+    const size_t length = strlen(what);
+    if (strncmp(name, what, length) != 0 || name[length] != '-') return -1;
+    const long rank = strtol(name + length + 1, NULL, 10);
+    snprintf(own, sizeof own, "%s-%ld", what, rank);
+    return rank >= 0 && rank < size && strcmp(name, own) == 0 ? (int)rank : -1;
 }
 
 /* GS_E_FILE if the folder holds anything that no rank of this run can have put there before this one arrived. */
@@ -137,7 +128,8 @@ static gs_status check_folder(const gs_rendezvous *r) {
     gs_status status = GS_OK;
     for (const struct dirent *e; status == GS_OK && (e = readdir(folder));) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        if (is_of_a_rank(r, e->d_name) || is_absence(r, e->d_name)) continue;
+        if (gs_rank_in(e->d_name, "rank", r->size) >= 0 || gs_rank_in(e->d_name, ABSENT, r->size) >= 0)
+            continue;
         status = gs_fail(GS_E_FILE,
                          "rendezvous folder %s holds '%s'; use a new folder for each run, with nothing in it "
                          "but the files of its %d ranks",

@@ -285,10 +285,10 @@ static bool is_late(const shm_wait *w, double waited, bool *told) {
     for (int r = 0; r < m->size && m->late; r++) {
         if (r == m->rank || (w->from >= 0 && w->from != r) || w->is(w, r)) continue;
         stopped = stopped || gs_process_is_stopped(m->pid[r]);
-        if (!*told) m->late(m->context, m->first + r);
+        if (!*told) m->late(m->all, m->first + r);
     }
     *told = true;
-    if (m->heed && m->heed(m->context) != GS_OK) fail(m, GS_E_PEER, gs_message());
+    if (m->heed && m->heed(m->all) != GS_OK) fail(m, GS_E_PEER, gs_message());
     return stopped || waited >= w->timeout + m->grace;
 }
 
