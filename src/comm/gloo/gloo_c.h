@@ -158,8 +158,8 @@ void gs_gloo_wake(gs_gloo_buffer *, bool sends);
 
 typedef struct gs_direct gs_direct;
 
-/* Both ranks call it: they tell each other over Gloo how long a piece can be. `socket` connects them, and must stay open
- * as long. Whoever shuts it down ends all writing and reading at either end. */
+/* Both ranks call it: they tell each other over Gloo how long a piece can be. `socket` connects them, and must stay
+ * open as long. Whoever shuts it down ends all writing and reading at either end. */
 gs_gloo_code gs_direct_create(gs_gloo *, int socket, int rank, int timeout_ms, gs_direct **out,
                               gs_gloo_error *error);
 void gs_direct_free(gs_direct *); /* NULL is allowed */

@@ -1,5 +1,5 @@
-/* A team: the threads of one process that meet in shared memory and leave each other messages (team.c). Used by threads.c
- * alone. */
+/* A team: the threads of one process that meet in shared memory and leave each other messages (team.c). Used by
+ * threads.c alone. */
 #pragma once
 
 #include <pthread.h>
