@@ -79,7 +79,7 @@ LAB_CHECKER  = $(addprefix $(B)/,lessons/checker.o lessons/remote/wire.o lessons
 LAB_HAND_IN  = $(addprefix $(B)/lessons/hand-in/,hand_in.o wire.o rooms.o common.o)
 # What a hand-in may call runs in its own process too; what sends, sums or counts does not (remote/common.c).
 LAB_MAY_CALL = $(addprefix $(B)/src/,core/error.o core/text.o core/c_locale.o core/shard.o core/philox.o) \
-               $(addprefix $(B)/src/,sync/chunk.o sync/fold.o comm/call.o comm/types.o)
+               $(addprefix $(B)/src/,sync/chunk.o sync/fold.o comm/call.o)
 OBJ_GRADER   = $(addprefix $(B)/lessons/,grader.o build.o changed.o contain.o kernel_check.o outcome.o) \
                $(addprefix $(B)/lessons/,report.o sandbox.o sanitizer.o source_check.o tasks.o)
 

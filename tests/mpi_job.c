@@ -46,7 +46,8 @@ static gs_status run_checks(job *j, const gs_test_check *check, int *right) {
     return GS_OK;
 }
 
-/* All checks of the other transports. "blocks": with so small ones that arrays and messages go in many. */
+/* All checks of the other transports. "blocks": where one call of MPI moves so little that long
+ * arrays go by messages, and these in pieces. */
 static gs_status job_checks(job *j) {
     int right = 0;
 #ifdef GRADSUM_MPI

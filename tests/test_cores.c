@@ -365,13 +365,13 @@ typedef struct guest {
 static void *meet(void *argument) {
     guest *g = argument;
     gs_rendezvous r = {.rank = g->rank, .size = 2, .directory = g->m->folder, .timeout = 30};
-    gs_comm *gloo;
-    gs_shm *shm = NULL;
+    gs_comm *gloo, *shm;
     char why[256];
     g->m->spins[g->rank] = -1;
     if (gs_comm_gloo_create(&r, &gloo) != GS_OK) return NULL;
-    if (gs_shm_open(gloo, &shm, why, sizeof why) == GS_OK && shm) g->m->spins[g->rank] = shm->spins;
-    gs_shm_close(shm);
+    if (gs_comm_shm_create(gloo, &shm, why, sizeof why) == GS_OK && shm)
+        g->m->spins[g->rank] = ((const gs_shm *)shm->state)->spins;
+    gs_comm_free(shm);
     gs_comm_free(gloo);
     return NULL;
 }

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <math.h>
 #include <time.h>
-#include "comm/port.h"
 #include "core/clock.h"
 #include "core/units.h"
 

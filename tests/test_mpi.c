@@ -53,7 +53,7 @@ TEST(processes_of_several_threads) {
     check_job("checks", 3, "312");
 }
 
-TEST(long_arrays_go_in_blocks) {
+TEST(long_arrays_go_by_messages) {
     need_mpi();
     check_job("blocks", 3, "111");
 }

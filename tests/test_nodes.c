@@ -2,7 +2,7 @@
  * And processes that torchrun, Slurm or the user has started, by their environment.
  */
 #include "tests/program.h"
-#include "comm/meet/engines.h"
+#include "comm/comm.h"
 #include "tests/launched.h"
 
 #include <unistd.h>
@@ -184,13 +184,25 @@ TEST(lists_of_slurm_begin_with_a_host) {
                                            {"a,b", "a"},
                                            {"n[3]", "n3"},
                                            {"rack1-n[1,4]", "rack1-n1"}};
-    char host[20];
+    gs_rendezvous r;
+    char wanted[40], longest[300];
+    memset(longest, 'a', sizeof longest);
+    longest[sizeof longest - 1] = '\0';
+    setenv("SLURM_PROCID", "1", 1);
+    setenv("SLURM_STEP_NUM_TASKS", "2", 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_true(gs_engine_first_host(cases[i][0], host, sizeof host));
-        assert_string_equal(host, cases[i][1]);
+        setenv("SLURM_STEP_NODELIST", cases[i][0], 1);
+        assert_ok(gs_rendezvous_from_environment(&r));
+        snprintf(wanted, sizeof wanted, "tcp://%s:20000", cases[i][1]);
+        assert_string_equal(r.meet, wanted);
     }
-    assert_false(gs_engine_first_host("", host, sizeof host));
-    assert_false(gs_engine_first_host("a-name-that-is-too-long", host, sizeof host));
+    setenv("SLURM_STEP_NODELIST", "", 1);
+    assert_fails(GS_E_USAGE, "SLURM_STEP_NODELIST is ''", gs_rendezvous_from_environment(&r));
+    setenv("SLURM_STEP_NODELIST", longest, 1);
+    assert_fails(GS_E_USAGE, "SLURM_STEP_NODELIST is 'aaa", gs_rendezvous_from_environment(&r));
+    unsetenv("SLURM_PROCID");
+    unsetenv("SLURM_STEP_NUM_TASKS");
+    unsetenv("SLURM_STEP_NODELIST");
 }
 
 #define WRONG(set, says)                                                                                     \

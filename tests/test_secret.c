@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "comm/meet/engines.h"
 #include "comm/meet/route.h"
 #include "comm/meet/secret.h"
 #include "comm/meet/store.h"

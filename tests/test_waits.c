@@ -162,24 +162,6 @@ TEST(those_who_wait_for_each_other_are_listed) {
     assert_has(text, " (rank 0 waits for rank 1, rank 1 for rank 2, rank 2 for rank 0)");
 }
 
-/* A rank whose machine is cut off hears nothing from the others: it blames none of them. */
-TEST(a_rank_that_is_cut_off_blames_nobody) {
-    static const char address[RANKS][GS_ADDRESS] = {"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"};
-    const bool awaited[RANKS] = {false, true}, silent[RANKS * RANKS] = {false};
-    const double age[RANKS * RANKS] = {0};
-    long pid[RANKS] = {0};
-    char text[300] = "";
-    gs_waits w = {
-        .noun = "rank", .size = RANKS, .timeout = TIMEOUT, .awaited = awaited, .age = age, .pid = pid};
-    w.silent = silent;
-    w.address = address;
-    w.unreached = "10.0.0.4 port 29400";
-    gs_waits_explain(&w, text, sizeof text);
-    assert_string_equal(text,
-                        "no answer within 10 s from rank 1; nothing gets through from rank 0 (10.0.0.1) to "
-                        "10.0.0.4 port 29400, where they met: the network is cut there");
-}
-
 TEST(a_process_shows_what_it_does) {
     char does[80];
     gs_process_does(getpid(), does, sizeof does);

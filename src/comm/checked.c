@@ -124,7 +124,7 @@ static gs_status checked_recv_part(gs_comm *c, const gs_envelope *e, void *data,
 
 /* ---- messages: a note goes ahead ---- */
 
-/* Short enough for the transports to treat it as a short message (their mailbox.c). */
+/* Short enough for the transports to treat it as a short message. */
 typedef struct note {
     int64_t bytes, number;
 } note;

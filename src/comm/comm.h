@@ -212,8 +212,8 @@ enum { GS_TIMEOUT = 30 /* seconds, by default */ };
  * (the folder, or tcp://HOST:PORT), and if set GRADSUM_TIMEOUT, GRADSUM_INTERFACE,
  * GRADSUM_ADDRESS and GRADSUM_TRANSPORT; GRADSUM_OWN_CPUS=1 if launch has bound this process. If neither rank nor size
  * is set, they are those of mpirun (the transport is "mpi" then), torchrun, Slurm's srun or another, if one of these
- * has started this process (meet/engines.h); else this is a lone process: size 1, no folder. GS_E_USAGE: a value makes
- * no sense, or only some are set. The strings belong to the environment. */
+ * has started this process (meet/environment.c); else this is a lone process: size 1, no folder. GS_E_USAGE: a value
+ * makes no sense, or only some are set. The strings belong to the environment. */
 gs_status gs_rendezvous_from_environment(gs_rendezvous *);
 
 /* Meet the other processes. Each leaves a file in the folder, or an entry at the store (meet/meeting.h), and waits

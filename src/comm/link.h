@@ -20,7 +20,7 @@
  * messages between different pairs at once.
  *
  * A line in takes messages in the order in which they reach it, whatever the order in which the receiver asks for them:
- * a message that finds a gap goes through it (port.h).
+ * a message that finds a gap goes through it (gs_port).
  *
  * Hockney's model has the same alpha + beta b for one message; it says nothing of several. The formulas of
  * src/sync/ let a rank's messages follow each other, (N-1) (alpha + beta b): latencies that do not overlap. LogP and
@@ -54,3 +54,24 @@ bool gs_link_read(const char *text, gs_link *);
 
 /* The same as text; "none" where there is none. Returns `text`. */
 const char *gs_link_text(const gs_link *, char *text, size_t size);
+
+/* ---- a line ----
+ *
+ * When a line is busy: one end of a link, which carries one message at a time.
+ *
+ *     busy          |--------|        |-----|
+ *     earliest           x                        this message could come from here on, and takes ====
+ *     it is taken            |====|               in the first gap that is long enough
+ */
+
+enum { GS_PORT_BUSY = 32 };
+
+/* All zero: never busy. */
+typedef struct gs_port {
+    int count;
+    double from[GS_PORT_BUSY], to[GS_PORT_BUSY]; /* in order, and apart */
+    double before; /* what lies before this moment is forgotten, and counts as busy */
+} gs_port;
+
+/* Take the line for so many seconds, at the earliest from then on. Returns when that begins. */
+double gs_port_take(gs_port *, double earliest, double seconds);

@@ -11,7 +11,6 @@
  * So the memory moves at once, on whatever transport is below; only the knowledge of it is late. The core is free
  * meanwhile: a worker can compute while its messages are under way.
  */
-#include "comm/port.h"
 #include "comm/transports.h"
 #include "core/clock.h"
 #include "core/machine.h"
@@ -29,7 +28,7 @@ typedef struct linked {
     gs_port out, in;      /* under the lock */
 } linked;
 
-/* Short enough for the transports to treat it as a short message (their mailbox.c). */
+/* Short enough for the transports to treat it as a short message. */
 typedef struct note {
     double left; /* when the message began to leave */
 } note;

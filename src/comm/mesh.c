@@ -1,7 +1,6 @@
 #include "comm/mesh.h"
+#include "comm/meet/route.h"
 #include "core/clock.h"
-#include "comm/descriptors.h"
-#include "comm/links.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,14 +8,29 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 enum { GUESTS = 64 /* strangers at once */, TICK_MS = 50 };
 static const double patience = 2 /* s with a caller */, pause_s = 0.05 /* before calling again */;
+
+gs_status gs_fail_descriptor(int error, const char *what, ...) {
+    char text[300];
+    va_list rest;
+    struct rlimit limit;
+    va_start(rest, what);
+    vsnprintf(text, sizeof text, what, rest);
+    va_end(rest);
+    if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        return gs_fail(GS_E_FILE, "%s: too many open files: RLIMIT_NOFILE is %llu (ulimit -n)", text,
+                       (unsigned long long)limit.rlim_cur);
+    return gs_fail(GS_E_FILE, "%s: %s", text, strerror(error));
+}
 
 /* ---- a conversation ---- */
 
@@ -49,7 +63,6 @@ typedef struct mesh {
     int callees, guests; /* talk[0 .. callees-1] are with those that this rank calls, then come its guests */
     talk *talk;
     int turned_away;          /* guests that did not prove anything */
-    char trouble[160];        /* of the last call that failed */
     const bool *present;      /* with whom to connect; NULL: with all */
     char (*why)[GS_MESH_WHY]; /* of each rank, why there is no connection; NULL: then all fail */
 } mesh;
@@ -64,6 +77,18 @@ static void hang_up(mesh *m, talk *t, int error) {
                 .error = error};
 }
 
+/* Have TCP ask about once a second whether the other end of an idle connection is still there: so that one is found
+ * silent (gloo/lost.c) whose rank only waits, and sends nothing. It gives the connection up only long after the
+ * timeout. */
+static void probe(int socket, double timeout) {
+    int yes = 1, idle = 1, count = 127 /* the most that Linux takes */;
+    int interval = timeout < 100 ? 1 : timeout < 3e6 ? (int)(timeout / 100) : 30000; /* at most 32767 s */
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+    setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+}
+
 /* The peer has proven itself, so the connection counts. A peer that calls again has given up its earlier connection. */
 static void keep(mesh *m, talk *t) {
     int *place = &m->socket[t->line * m->r->size + t->peer], yes = 1;
@@ -73,7 +98,7 @@ static void keep(mesh *m, talk *t) {
         m->left--;
     *place = t->socket;
     setsockopt(t->socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    gs_links_probe(t->socket, m->r->timeout);
+    probe(t->socket, m->r->timeout);
     *t = (talk){.stage = NOBODY, .peer = t->peer, .line = t->line, .since = INFINITY};
 }
 
@@ -378,45 +403,25 @@ static gs_status connect_mesh(mesh *m, int listener, const int *process) {
 
 /* ---- where this rank listens ---- */
 
-/* The name of the place where the socket listens. */
-static gs_status name_place(int s, gs_passport *mine) {
-    struct sockaddr_storage a;
-    socklen_t length = sizeof a;
-    char port[16];
-    int error = getsockname(s, (struct sockaddr *)&a, &length);
-    if (error == 0)
-        error = getnameinfo((struct sockaddr *)&a, length, mine->address, sizeof mine->address, port,
-                            sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
-    if (error != 0) return gs_fail(GS_E_FILE, "cannot tell the address of a listening socket");
-    mine->port = atoi(port);
-    return GS_OK;
-}
-
 gs_status gs_mesh_listen(const char *address, gs_passport *mine, int *listener) {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
-    int error = getaddrinfo(address, NULL, &hints, &found), s = -1;
+    int error = getaddrinfo(address, NULL, &hints, &found);
     if (error != 0)
         return gs_fail(GS_E_USAGE, "cannot resolve the address '%s' for the other processes: %s", address,
                        gai_strerror(error));
-    for (const struct addrinfo *a = found; a && s < 0; a = a->ai_next) {
-        s = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol);
-        if (s >= 0 && bind(s, a->ai_addr, a->ai_addrlen) == 0 && listen(s, SOMAXCONN) == 0) continue;
-        error = errno;
-        if (s >= 0) close(s);
-        s = -1;
-    }
+    const int s = gs_route_listen(found, 0, &error);
     freeaddrinfo(found);
     if (s < 0 && error == EMFILE)
         return gs_fail_descriptor(error, "cannot open a socket for the other processes");
     if (s < 0)
         return gs_fail(GS_E_USAGE, "this machine cannot be reached at the address '%s': %s", address,
                        strerror(error));
-    gs_status status = name_place(s, mine);
-    if (status == GS_OK)
+    if (gs_route_of(s, mine->address, sizeof mine->address, &mine->port)) {
         *listener = s;
-    else
-        close(s);
-    return status;
+        return GS_OK;
+    }
+    close(s);
+    return gs_fail(GS_E_FILE, "cannot tell the address of a listening socket");
 }
 
 /* ---- for the callers ---- */

@@ -24,6 +24,11 @@ gs_status gs_mesh_connect(const gs_rendezvous *, const gs_passport *all, int lis
 
 void gs_mesh_close(int count, const int *socket);
 
+/* GS_E_FILE, for a call that failed with `error`, an errno: "`what`: too many open files: the limit is 64 (ulimit -n)"
+ * where this process has no descriptor left (EMFILE): waiting does not help, the limit has to be raised. Else what the
+ * system says of it. */
+gs_status gs_fail_descriptor(int error, const char *what, ...) GS_PRINTF(2, 3);
+
 enum { GS_MESH_WHY = 160 };
 
 /* The same as far as possible, over one line, with those ranks that are present[rank]. Those that cannot be reached

@@ -6,12 +6,11 @@
  */
 #include "comm/rendezvous.h"
 #include "comm/meet/meeting.h"
-#include "comm/rank_list.h"
+#include "comm/waits.h"
 #include "core/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -26,43 +25,30 @@ static const double LOOK = 0.01, LINGER = 1; /* seconds */
 
 /* ---- a rank that fails before the meeting ----
  *
- * It leaves word, so the ranks that wait for it fail at once, with its reason: one file for each of the others in
- * the rendezvous folder. The rank that reads its file removes it:
+ * It leaves word, so the ranks that wait for it fail at once, with its reason: one link for each of the others in
+ * the rendezvous folder. A link holds a text, and appears whole. The rank that reads its link removes it:
  *
  *     absent-for-1   "0 3 no data at 'mnist'"      by rank 0: a gs_status, and why
  *
- * Such a file can be left over from an earlier run in which nobody read it. So a file older than the timeout is
- * ignored, and a rank that does reach the meeting removes the files it left before. gs_comm_stay_away (comm.h) leaves
+ * Such a link can be left over from an earlier run in which nobody read it. So a link older than the timeout is
+ * ignored, and a rank that does reach the meeting removes the links it left before. gs_comm_stay_away (comm.h) leaves
  * them.
  */
 
-#define ABSENT "absent-for-"
-#define BY ".by-"
+#define ABSENT "absent-for"
 
 static atomic_bool comes; /* this process has reached a meeting */
 
 static void absence_of(const gs_rendezvous *r, int reader, char path[PATH]) {
-    snprintf(path, PATH, "%s/" ABSENT "%d", r->directory, reader);
+    snprintf(path, PATH, "%s/" ABSENT "-%d", r->directory, reader);
 }
 
-/* Is it the name of such a file, for a rank of this world? The finished file, or its draft: "absent-for-1.by-0". */
-static bool is_absence(const gs_rendezvous *r, const char *name) {
-    char own[80], *rest;
-    if (strncmp(name, ABSENT, strlen(ABSENT)) != 0) return false;
-    long reader = strtol(name + strlen(ABSENT), &rest, 10);
-    long writer = strncmp(rest, BY, strlen(BY)) == 0 ? strtol(rest + strlen(BY), NULL, 10) : -1;
-    snprintf(own, sizeof own, writer < 0 ? ABSENT "%ld" : ABSENT "%ld" BY "%ld", reader, writer);
-    return reader >= 0 && reader < r->size && writer < r->size && strcmp(name, own) == 0;
-}
-
+/* Where none can be left, the others wait for the whole timeout. */
 static void leave_word(const gs_rendezvous *r, int reader, const char *text) {
-    char path[PATH], draft[PATH + 16];
+    char path[PATH];
     absence_of(r, reader, path);
-    snprintf(draft, sizeof draft, "%s" BY "%d", path, r->rank);
-    int f = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (f < 0) return; /* then the others wait for the whole timeout */
-    bool whole = write(f, text, strlen(text)) == (ssize_t)strlen(text);
-    if (close(f) != 0 || !whole || rename(draft, path) != 0) unlink(draft);
+    unlink(path);
+    (void)!symlink(text, path);
 }
 
 void gs_comm_stay_away(const gs_rendezvous *r, gs_status status, const char *why) {
@@ -75,12 +61,11 @@ void gs_comm_stay_away(const gs_rendezvous *r, gs_status status, const char *why
         if (reader != r->rank) leave_word(r, reader, text);
 }
 
-/* Read what another rank left, and return its number. *s tells the file's owner and age. -1: there is no such word. */
+/* Read the link in which another rank left word, and return its number. *s tells the link's owner and age. -1: there is
+ * no such word. */
 static int read_word(const char *path, char text[TEXT], struct stat *s) {
-    int from, f = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (f < 0) return -1;
-    ssize_t n = fstat(f, s) == 0 && S_ISREG(s->st_mode) ? read(f, text, TEXT - 1) : -1;
-    close(f);
+    int from;
+    const ssize_t n = lstat(path, s) == 0 ? readlink(path, text, TEXT - 1) : -1;
     text[n > 0 ? n : 0] = '\0';
     return sscanf(text, "%d", &from) == 1 ? from : -1;
 }
@@ -114,9 +99,8 @@ static gs_status look_for_absence(const gs_rendezvous *r, const char *own_file) 
     char path[PATH], text[TEXT];
     struct stat own, word;
     absence_of(r, r->rank, path);
-    if (access(path, F_OK) != 0 || stat(own_file, &own) != 0) return GS_OK;
     const int from = read_word(path, text, &word);
-    if (from < 0 || word.st_uid != own.st_uid) return GS_OK;
+    if (from < 0 || stat(own_file, &own) != 0 || word.st_uid != own.st_uid) return GS_OK;
     unlink(path);
     if ((double)own.st_mtime - (double)word.st_mtime > r->timeout) return GS_OK;
     return from >= r->size || from == r->rank ? GS_OK : gs_absence_fail_as(r, text, true);
@@ -128,13 +112,13 @@ static void file_of(const gs_rendezvous *r, int rank, char path[PATH]) {
     snprintf(path, PATH, rank == FAULT ? "%s/fault" : "%s/rank-%d", r->directory, rank);
 }
 
-/* Is it "rank-N", as a rank of this run writes it? */
-static bool is_of_a_rank(const gs_rendezvous *r, const char *name) {
-    char own[32];
-    if (strncmp(name, "rank-", 5) != 0) return false;
-    long rank = strtol(name + 5, NULL, 10);
-    snprintf(own, sizeof own, "rank-%ld", rank);
-    return rank >= 0 && rank < r->size && strcmp(name, own) == 0;
+int gs_rank_in(const char *name, const char *what, int size) {
+    char own[80];
+    const size_t length = strlen(what);
+    if (strncmp(name, what, length) != 0 || name[length] != '-') return -1;
+    const long rank = strtol(name + length + 1, NULL, 10);
+    snprintf(own, sizeof own, "%s-%ld", what, rank);
+    return rank >= 0 && rank < size && strcmp(name, own) == 0 ? (int)rank : -1;
 }
 
 /* GS_E_FILE if the folder holds anything that no rank of this run can have put there before this one arrived. */
@@ -144,7 +128,8 @@ static gs_status check_folder(const gs_rendezvous *r) {
     gs_status status = GS_OK;
     for (const struct dirent *e; status == GS_OK && (e = readdir(folder));) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        if (is_of_a_rank(r, e->d_name) || is_absence(r, e->d_name)) continue;
+        if (gs_rank_in(e->d_name, "rank", r->size) >= 0 || gs_rank_in(e->d_name, ABSENT, r->size) >= 0)
+            continue;
         status = gs_fail(GS_E_FILE,
                          "rendezvous folder %s holds '%s'; use a new folder for each run, with nothing in it "
                          "but the files of its %d ranks",
@@ -185,16 +170,17 @@ static gs_status never_came(const gs_rendezvous *r, const bool *missing) {
                    r->rank, r->timeout, ranks, r->size, r->directory);
 }
 
-/* What a rank that failed has told; false: none has. Only this user's ranks count. */
+/* What a rank that failed has told; false: none has, and the text stays. Only this user's ranks count. */
 static bool read_fault(const gs_rendezvous *r, char text[TEXT]) {
-    char path[PATH];
+    char path[PATH], word[TEXT];
     struct stat s;
     file_of(r, FAULT, path);
-    const ssize_t n = lstat(path, &s) == 0 && s.st_uid == geteuid() ? readlink(path, text, TEXT - 1) : -1;
-    return n > 0 && !(text[n] = '\0');
+    const bool there = read_word(path, word, &s) >= 0 && s.st_uid == geteuid();
+    if (there) memcpy(text, word, TEXT);
+    return there;
 }
 
-/* A link holds the text: it appears whole, and only if none is there. */
+/* Only the first can make the link. */
 gs_status gs_rendezvous_fail(const gs_rendezvous *r, gs_status status) {
     char path[PATH], text[TEXT];
     if (status == GS_OK || status == GS_E_INTERRUPTED) return status;

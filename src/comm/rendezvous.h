@@ -23,6 +23,9 @@ void gs_rendezvous_leave(const gs_rendezvous *);
  * tells machines apart that have the same name, as clones of one disk do. */
 void gs_rendezvous_place(char *text, size_t size);
 
+/* The rank in "rank-1", where `what` is "rank"; -1: it is another name, or no rank of this run. */
+int gs_rank_in(const char *name, const char *what, int size);
+
 /* This process has reached a meeting. From here on gs_comm_stay_away does nothing. */
 void gs_absence_arrived(void);
 

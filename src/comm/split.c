@@ -6,6 +6,7 @@
 
 typedef struct split {
     gs_comm comm, *parent;
+    gs_transport ops;
     int member[]; /* [size]: ranks of the parent */
 } split;
 
@@ -68,17 +69,6 @@ static gs_status dry_collective(gs_comm *c, const gs_call *call, const void *in,
     return split_dry(c, c, call, NULL);
 }
 
-static const gs_transport transport_dry_split = {
-    .name = "dry split",
-    .send = split_send,
-    .recv = split_recv,
-    .collective = dry_collective,
-    .abort = split_abort,
-    .free = split_free,
-    .known_as = split_known_as,
-    .dry = split_dry,
-};
-
 int gs_comm_rank_in_parent(const gs_comm *c, int r) {
     if (c->ops->send != split_send || r < 0 || r >= c->size)
         gs_bug("rank %d of %d of a '%s' comm has no place in a parent", r, c->size, c->ops->name);
@@ -91,8 +81,12 @@ static gs_status create(gs_comm *parent, const int *list, int first, int apart, 
     *out = NULL;
     if (!s) return gs_fail(GS_E_MEMORY, "no memory for a part of %d ranks", size);
     s->parent = parent;
-    s->comm =
-        (gs_comm){parent->ops->dry ? &transport_dry_split : &transport_split, -1, size, parent->timeout, s};
+    s->ops = transport_split;
+    if (parent->ops->dry) {
+        s->ops.collective = dry_collective;
+        s->ops.dry = split_dry;
+    }
+    s->comm = (gs_comm){&s->ops, -1, size, parent->timeout, s};
     for (int r = 0; r < size; r++) {
         s->member[r] = list ? list[r] : first + r * apart;
         if (s->member[r] == parent->rank) s->comm.rank = r;

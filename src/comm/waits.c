@@ -2,7 +2,6 @@
 #include "core/text.h"
 #include "comm/call.h"
 #include "comm/process.h"
-#include "comm/rank_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,8 +150,7 @@ void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
     bool *blamed = calloc((size_t)w->size, sizeof *blamed), among = true;
     int count = blamed ? mark_gone(w, blamed) : 0;
     const int hub = count == 0 && w->silent && w->address ? find_hub(w) : -1;
-    const bool alone = count == 0 && hub < 0 && w->unreached; /* it does not hear what the others see */
-    if (blamed && hub < 0 && !alone) count = gs_waits_blame(w, blamed);
+    if (blamed && hub < 0) count = gs_waits_blame(w, blamed);
     for (int r = 0; r < w->size && count > 0; r++) among = among && (!blamed[r] || w->awaited[r]);
     const bool exact = count > 0 && among;
     gs_append(text, size, "no answer within %g s from %s", w->timeout,
@@ -160,10 +158,6 @@ void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
     gs_append_ranks(text, size, w->noun, w->first, w->size, exact ? blamed : w->awaited);
     if (hub >= 0) {
         append_cut(w, hub, text, size);
-    } else if (alone) {
-        gs_append(text, size,
-                  "; nothing gets through from %s %d (%s) to %s, where they met: the network is cut there",
-                  w->noun, w->first + w->rank, w->address ? w->address[w->rank] : "?", w->unreached);
     } else if (count > 0 && !among) {
         gs_append(text, size, ", which wait%s for ", count_of(w, w->awaited) > 1 ? "" : "s");
         gs_append_ranks(text, size, w->noun, w->first, w->size, blamed);
@@ -179,4 +173,40 @@ void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
         append_last(w, blamed, text, size);
     }
     free(blamed);
+}
+
+/* ---- ranks in messages ---- */
+
+int gs_append_ranks(char *text, size_t size, const char *noun, int first, int count, const bool *mark) {
+    int marked = 0, nth = 0;
+    for (int i = 0; i < count; i++) marked += mark[i];
+    const char *plural = marked == 1 ? "" : noun[strlen(noun) - 1] == 's' ? "es" : "s";
+    gs_append(text, size, "%s%s", noun, plural);
+    for (int i = 0; i < count; i++) {
+        if (!mark[i]) continue;
+        nth++;
+        gs_append(text, size, "%s%d", nth == 1 ? " " : nth == marked ? " and " : ", ", first + i);
+    }
+    return marked;
+}
+
+static bool is_new(int i, const bool *mark, const char (*host)[GS_HOST]) {
+    bool seen = host[i][0] == '\0';
+    for (int k = 0; k < i && !seen; k++) seen = mark[k] && strcmp(host[k], host[i]) == 0;
+    return !seen;
+}
+
+void gs_append_hosts(char *text, size_t size, int count, const bool *mark, const char (*host)[GS_HOST]) {
+    int hosts = 0, nth = 0;
+    for (int i = 0; host && i < count; i++) hosts += mark[i] && is_new(i, mark, host);
+    for (int i = 0; i < count && hosts > 0; i++)
+        if (mark[i] && is_new(i, mark, host))
+            gs_append(text, size, "%s%s", nth++ > 0 ? ", " : hosts > 1 ? " on hosts " : " on host ", host[i]);
+}
+
+char (*gs_hosts_here(int count, const long *pid))[GS_HOST] {
+    char(*host)[GS_HOST] = calloc((size_t)count, sizeof *host);
+    for (int i = 0; host && i < count; i++)
+        if (pid[i] > 0 && gethostname(host[i], GS_HOST - 1) != 0) host[i][0] = '\0';
+    return host;
 }

@@ -5,15 +5,14 @@
  *
  * A process that is stopped (SIGSTOP; see process.h) or has ended is to blame before all others, whatever it waited
  * for. Time in which a process is stopped does not count as its wait (gs_awake_seconds). Next comes a network that
- * is cut (links.h): then no rank is to blame.
+ * is cut (gloo/lost.c): then no rank is to blame.
  *
  * Which file does what:
  *
- *     gloo/watch.c   over Gloo: wakes a wait at its deadline, or when a connection has broken
- *     gloo/waits.c   over Gloo: leaves this rank's waits and silent links in a file, and reads the others' files
- *     links.c        asks TCP whether anything gets through to a rank, and whether a connection has ended
  *     waits.c        whom to blame, and the sentence that says so, for Gloo, shared memory and MPI alike
- *     gloo/lost.c    over Gloo: finds the cause of a failed operation with all of these, and tells the others
+ *     gloo/watch.c   over Gloo: wakes a wait at its deadline, or when a connection has broken
+ *     gloo/lost.c    over Gloo: asks TCP whether anything gets through to a rank, leaves this rank's waits in a file
+ *                    and reads the others', finds the cause of a failed operation, and tells the others
  *
  * Only for src/comm/. */
 #pragma once
@@ -21,9 +20,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "comm/rank_list.h"
 
-enum { GS_ADDRESS = 64 /* bytes of the address of a rank, in numbers */ };
+enum {
+    GS_ADDRESS = 64, /* bytes of the address of a rank, in numbers */
+    GS_HOST = 64,    /* bytes of the name of a host, with its 0 */
+};
 
 typedef struct gs_waits {
     const char *noun;    /* what messages call a rank: "rank" or "process" */
@@ -40,8 +41,6 @@ typedef struct gs_waits {
     const char (*host)[GS_HOST];       /* [size] where each rank runs; NULL: not known */
     const uint64_t *last; /* [size] the last call that is known of each rank (gs_call_pack), 0: none; NULL */
     const char *did;      /* how it is known: "last began" */
-    /* The place where they met, "10.0.0.7 port 29400", if it cannot be reached now; else NULL. */
-    const char *unreached;
 } gs_waits;
 
 /* Mark the ranks to blame in blamed[size]; returns how many. 0: each waits for another, so a message was lost on its
@@ -55,3 +54,16 @@ void gs_waits_append_all(const gs_waits *, char *text, size_t size);
  * began all_reduce of 8 f32", or "no answer within 2 s from rank 1; nothing gets through between rank 0 (10.0.0.1) and
  * rank 1 (10.0.0.2): the network is cut there". */
 void gs_waits_explain(const gs_waits *, char *text, size_t size);
+
+/* ---- ranks in messages: "rank 1", "ranks 0, 2 and 3"; and where they run: " on host anna" ---- */
+
+/* Append those of 0 .. count-1 that are marked to `text`, which takes `size` bytes; mark[i] is called
+ * first + i, and a rank is called `noun`. Returns how many there are. */
+int gs_append_ranks(char *text, size_t size, const char *noun, int first, int count, const bool *mark);
+
+/* Append " on host anna" or " on hosts anna, bert" for those marked; nothing where the names are not known ("", or host
+ * is NULL). */
+void gs_append_hosts(char *text, size_t size, int count, const bool *mark, const char (*host)[GS_HOST]);
+
+/* [count] this machine's name, for each that has a process here, pid[i] > 0. The caller frees it; NULL: no memory. */
+char (*gs_hosts_here(int count, const long *pid))[GS_HOST];

@@ -4,6 +4,8 @@
 #include "io/temporary.c"
 #include "comm/rendezvous.c"
 
+#include <fcntl.h>
+
 /* Only what is named as gs_temporary_open does it may be taken for a file that was left behind. */
 static void temporary(const char *name) {
     const char file[] = "w.st";
@@ -31,18 +33,14 @@ static void hand_in(const char *name) {
     if (strchr(last, '/') && strspn(last, "/") != strlen(last)) fuzz_wrong("'%s' of '%s'", last, name);
 }
 
-/* What the ranks of a run write: "rank-0"; one that stays away "absent-for-0", and its draft "absent-for-0.by-1". */
+/* What the ranks of a run write: "rank-0"; one that stays away "absent-for-0". */
 static bool is_written_by_ranks(const char *name, int size) {
     char own[64];
     for (int i = 0; i < size; i++) {
         snprintf(own, sizeof own, "rank-%d", i);
         if (strcmp(name, own) == 0) return true;
-        int used = snprintf(own, sizeof own, "absent-for-%d", i);
+        snprintf(own, sizeof own, "absent-for-%d", i);
         if (strcmp(name, own) == 0) return true;
-        for (int by = 0; by < size; by++) {
-            snprintf(own + used, sizeof own - (size_t)used, ".by-%d", by);
-            if (strcmp(name, own) == 0) return true;
-        }
     }
     return false;
 }

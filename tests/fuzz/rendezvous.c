@@ -1,6 +1,6 @@
 /* What ranks leave in the folder where they meet: the file with which one says who and where it is, and the note for
  * whom it waits. */
-#include "comm/gloo/waits.c"
+#include "comm/gloo/lost.c"
 #include "fuzz.h"
 #include "comm/passport.h"
 
@@ -26,7 +26,7 @@ static void note(fuzz_input *in) {
     snprintf(folder, sizeof folder, "%s", fuzz_folder("waits-1", 0, in->data, in->size));
     gs_gloo_state state = {.folder = folder};
     const gs_comm c = {.rank = 0, .size = RANKS, .timeout = 2, .state = &state};
-    if (!read_file(&c, 1, &(gs_gloo_notes){age, silent})) fuzz_wrong("a note is not read");
+    if (!read_file(&c, 1, &(wait_notes){age, silent})) fuzz_wrong("a note is not read");
     for (int i = 0; i < 3 * RANKS; i++) {
         bool of_rank_1 = i >= RANKS && i < 2 * RANKS;
         if ((age[i] != 0 && (age[i] != c.timeout || !of_rank_1)) || (silent[i] && !of_rank_1))

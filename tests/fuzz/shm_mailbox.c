@@ -1,8 +1,6 @@
 /* Mailboxes and seats in shared memory, into which another process has written anything. */
-#include <stdlib.h>
-#include <string.h>
+#include "comm/shm/shm.c"
 #include "fuzz.h"
-#include "comm/shm/shm.h"
 
 enum { RANKS = 2, USED = 8 << 20 };
 
@@ -12,30 +10,30 @@ static gs_shm_mailbox *box; /* of the two ranks */
 static gs_call call;
 
 static void receive(void *data) {
-    gs_shm_recv(&comm, &(gs_envelope){0, 0, 0, &call}, data, call.count);
+    shm_recv(&comm, &(gs_envelope){0, 0, 0, &call}, data, call.count);
 }
 
-static void send(void *data) {
-    gs_shm_send(&comm, &(gs_envelope){1, 0, 0, &call}, data, call.count);
+static void send_to_box(void *data) {
+    shm_send(&comm, &(gs_envelope){1, 0, 0, &call}, data, call.count);
 }
 
-static void compare(void *data) {
+static void compare_calls(void *data) {
     (void)data;
-    gs_shm_show(&shm, &call);
-    gs_shm_compare(&shm, &call);
+    show(&shm, &call);
+    compare(&shm, &call);
 }
 
 static void make(void) {
     size_t header = (sizeof(gs_shm_header) + RANKS * sizeof(gs_shm_seat) + 4095) / 4096 * 4096;
     shm = (gs_shm){.rank = 0, .size = RANKS, .noun = "rank"};
-    if (gs_segment_create(&shm.segment) != GS_OK) fuzz_wrong("%s", gs_message());
+    if (create_segment(&shm.segment) != GS_OK) fuzz_wrong("%s", gs_message());
     shm.header = (gs_shm_header *)shm.segment.base;
     shm.mailboxes = (gs_shm_mailbox *)(shm.segment.base + header);
     shm.watch = malloc(RANKS * sizeof *shm.watch);
     for (int r = 0; r < RANKS; r++) shm.watch[r] = -1;
     char nothing = 0;
     call = (gs_call){GS_SEND, 1, GS_U8, 0, 1};
-    send(&nothing);
+    send_to_box(&nothing);
     for (box = shm.mailboxes; !box->key;) box++;
 }
 
@@ -56,5 +54,5 @@ FUZZ(in) {
         fuzz_bytes(in, &shm.header->seats[1].call, sizeof shm.header->seats[1].call);
         call.operation = GS_ALL_REDUCE;
     }
-    fuzz_allow_bugs(what == 0 ? receive : what == 1 ? send : compare, data);
+    fuzz_allow_bugs(what == 0 ? receive : what == 1 ? send_to_box : compare_calls, data);
 }

@@ -1,5 +1,5 @@
 /* What processes tell each other on their way to shared memory: where they are, and why they could not open it. */
-#include "comm/shm/open.c"
+#include "comm/shm/shm.c"
 #include "fuzz.h"
 
 FUZZ(in) {

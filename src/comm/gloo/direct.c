@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum { PIECE = 128 * 1024, BUFFER = 2 * PIECE, LINE = 64 /* bytes */ };
 
@@ -104,10 +103,6 @@ gs_gloo_code gs_direct_all_reduce(gs_direct *d, const gs_call *call, void *data,
     return code;
 }
 
-void gs_direct_shut(gs_direct *d) {
-    shutdown(d->socket, SHUT_RDWR);
-}
-
 /* ---- making and freeing ---- */
 
 /* How long a piece can be: half of the socket's buffer, because the kernel uses the other half for its own
@@ -136,10 +131,7 @@ static gs_gloo_code agree_on_piece(gs_direct *d, gs_gloo *g, int timeout_ms, gs_
 gs_gloo_code gs_direct_create(gs_gloo *g, int socket, int rank, int timeout_ms, gs_direct **out,
                               gs_gloo_error *error) {
     gs_direct *d = malloc(sizeof *d);
-    if (!d) {
-        close(socket);
-        return gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
-    }
+    if (!d) return gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
     *d = (gs_direct){.rank = rank, .socket = socket, .crowded = gs_wait_is_crowded(2)};
     gs_gloo_code code = agree_on_piece(d, g, timeout_ms, error);
     if (code == GS_GLOO_OK)
@@ -151,7 +143,6 @@ gs_gloo_code gs_direct_create(gs_gloo *g, int socket, int rank, int timeout_ms, 
 
 void gs_direct_free(gs_direct *d) {
     if (!d) return;
-    if (d->socket >= 0) close(d->socket);
     free(d->room);
     free(d);
 }

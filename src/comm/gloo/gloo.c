@@ -1,8 +1,6 @@
 /* Ranks as processes, over Gloo. They meet (meet/meeting.h), connect each with each (mesh.h), and hand these
  * connections to Gloo. The direct connection beside Gloo's and the watch come last. Where a rank is lost: lost.c. */
-#include "comm/descriptors.h"
 #include "comm/gloo/state.h"
-#include "comm/meet/board.h"
 #include "comm/meet/meeting.h"
 #include "comm/mesh.h"
 #include "comm/process.h"
@@ -17,6 +15,13 @@
 
 /* ---- how they are connected ---- */
 
+static void hang_up(gs_gloo_state *s, int size) {
+    gs_mesh_close(s->lines * size, s->socket);
+    free(s->socket);
+    s->socket = NULL;
+    s->lines = 0;
+}
+
 /* Whatever watches Gloo's connections must end before they do. */
 static void disconnect(gs_gloo_state *s, int size) {
     gs_gloo_free_mailboxes(s);
@@ -25,7 +30,8 @@ static void disconnect(gs_gloo_state *s, int size) {
     gs_watch_free(s->watch);
     gs_gloo_free(s->gloo);
     gs_processes_unwatch(size, s->process);
-    gs_links_free(s->links);
+    hang_up(s, size);
+    free(s->pid);
     free(s->address);
     free(s->host);
     free(s->heard);
@@ -38,17 +44,15 @@ static int lines_of(const gs_rendezvous *r) {
     return r->size == 2 && !r->library ? 2 : 1;
 }
 
-/* A direct line is taken over. On failure *e holds what Gloo says. */
-static gs_gloo_code use_connections(const gs_rendezvous *r, int *socket, gs_gloo_state *s, gs_gloo_error *e) {
+/* On failure *e holds what Gloo says. */
+static gs_gloo_code use_connections(const gs_rendezvous *r, gs_gloo_state *s, gs_gloo_error *e) {
     const int timeout = gs_gloo_milliseconds(r->timeout);
-    gs_gloo_code code = gs_gloo_connect(r->rank, r->size, &socket[GLOO * r->size], timeout, &s->gloo, e);
+    gs_gloo_code code = gs_gloo_connect(r->rank, r->size, &s->socket[GLOO * r->size], timeout, &s->gloo, e);
     if (code == GS_GLOO_OK) code = gs_watch_create(s->gloo, r->rank, r->size, &s->watch, e);
     if (code == GS_GLOO_OK) code = gs_gloo_listen(s, r->rank, r->size, e);
-    if (code == GS_GLOO_OK && lines_of(r) > 1) {
-        int *direct = &socket[DIRECT * r->size + 1 - r->rank];
-        code = gs_direct_create(s->gloo, *direct, r->rank, timeout, &s->direct, e);
-        *direct = -1;
-    }
+    if (code == GS_GLOO_OK && s->lines > 1)
+        code = gs_direct_create(s->gloo, s->socket[DIRECT * r->size + 1 - r->rank], r->rank, timeout,
+                                &s->direct, e);
     if (code == GS_GLOO_OK)
         code = gs_gloo_collective(s->gloo, &(gs_call){.operation = GS_BARRIER}, NULL, NULL, timeout, e);
     return code;
@@ -71,33 +75,29 @@ static gs_status connect_all(const gs_rendezvous *r, const gs_meeting *m, const 
                              int listener, gs_comm *c) {
     gs_gloo_state *s = c->state;
     gs_gloo_error e;
-    int lines = lines_of(r), *socket = malloc((size_t)(lines * r->size) * sizeof *socket);
-    if (!socket) return gs_fail(GS_E_MEMORY, "no memory to connect %d ranks", r->size);
-    gs_status status = gs_mesh_connect(r, all, listener, s->process, lines, socket);
-    if (status == GS_OK) {
-        s->links = gs_links_create(lines, r->size, socket);
-        if (use_connections(r, socket, s, &e) != GS_GLOO_OK) status = explain(c, &e);
-    }
+    s->socket = malloc((size_t)(lines_of(r) * r->size) * sizeof *s->socket);
+    if (!s->socket) return gs_fail(GS_E_MEMORY, "no memory to connect %d ranks", r->size);
+    s->lines = lines_of(r);
+    gs_status status = gs_mesh_connect(r, all, listener, s->process, s->lines, s->socket);
+    if (status == GS_OK && use_connections(r, s, &e) != GS_GLOO_OK) status = explain(c, &e);
     status = gs_meeting_fail(m, status);
-    gs_mesh_close(lines * r->size, socket);
-    free(socket);
+    if (status != GS_OK) hang_up(s, r->size);
     return status;
 }
 
 /* Note what messages and the watch need from the passports. */
 static gs_status note_passports(const gs_passport *all, int size, gs_gloo_state *s) {
-    long *pid = calloc((size_t)size, sizeof *pid);
+    s->pid = calloc((size_t)size, sizeof *s->pid);
     s->address = calloc((size_t)size, sizeof *s->address);
     s->host = calloc((size_t)size, sizeof *s->host);
     s->heard = calloc((size_t)size, sizeof *s->heard);
-    const bool room = pid && s->address && s->host && s->heard;
+    const bool room = s->pid && s->address && s->host && s->heard;
     for (int r = 0; room && r < size; r++) {
-        pid[r] = all[r].pid;
+        s->pid[r] = all[r].pid;
         snprintf(s->host[r], GS_HOST, "%.*s", (int)strcspn(all[r].place, " "), all[r].place);
         snprintf(s->address[r], GS_ADDRESS, "%s", all[r].address);
     }
-    s->process = room ? gs_processes_watch(size, pid) : NULL;
-    free(pid);
+    s->process = room ? gs_processes_watch(size, s->pid) : NULL;
     return s->process ? GS_OK : gs_fail(GS_E_MEMORY, "no memory to watch %d processes", size);
 }
 
@@ -216,7 +216,6 @@ static void free_state(gs_comm *c) {
     pthread_mutex_destroy(&s->waits);
     pthread_mutex_destroy(&s->lock);
     free(s->folder);
-    gs_board_free(s->board);
     free(s->late);
     gs_scratch_free(&s->scratch);
     free(s);
@@ -256,7 +255,6 @@ gs_status gs_comm_gloo_create(const gs_rendezvous *r, gs_comm **out) {
     s->comm = (gs_comm){&transport_gloo, r->rank, r->size, r->timeout, s};
     s->noun = "rank";
     s->folder = r->size > 1 && r->directory ? strdup(r->directory) : NULL;
-    s->board = gs_board_create(r);
     s->late = calloc(2 * (size_t)r->size, sizeof *s->late);
     s->silent = s->late + r->size;
     pthread_mutex_init(&s->waits, NULL);

@@ -37,7 +37,6 @@ extern "C" {
 #include "core/clock.h"
 #include "comm/comm.h"
 #include "comm/gloo/gloo_c.h"
-#include "comm/gloo/watch.h"
 }
 
 namespace tcp = gloo::transport::tcp;
@@ -62,7 +61,7 @@ template <typename F> gs_gloo_code guarded(gs_gloo_error *error, F f) {
     }
 }
 
-// ---- waits that the watch knows of (watch.h) ----
+// ---- waits that the watch knows of (watch.c) ----
 
 const milliseconds for_ever = std::chrono::hours(24 * 365);
 

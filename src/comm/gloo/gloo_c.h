@@ -2,9 +2,9 @@
  *
  *     ../mesh.h   connections that are proven before Gloo gets them
  *     socket.c    how Gloo gets them
- *     watch.h     wakes waiting ranks when a peer dies in the middle of a message, which Gloo 0.5.0 forgets
+ *     watch.c     wakes waiting ranks when a peer dies in the middle of a message, which Gloo 0.5.0 forgets
  *     mailbox.c   messages that the sender need not wait for, and that the receiver has asked for beforehand
- *     peer.c      how the connection to a peer stands, and its last words; what a sentence of Gloo means
+ *     lost.c      how the connection to a peer stands, and its last words; what a sentence of Gloo means; who is lost
  *     direct.c    two ranks exchange arrays on a connection of their own, without Gloo
  *
  * Declares only what these files and gloo.c need. Each function returns GS_GLOO_OK, or a code for what went wrong,
@@ -39,11 +39,8 @@ typedef struct gs_gloo_error {
 } gs_gloo_error;
 
 /* Interpret a sentence of Gloo's. Puts it into *error without the leading "[/path/of/a/file.cc:123] ", and returns the
- * code: GS_GLOO_LOST becomes GS_GLOO_TIMEOUT if the sentence reports a wait that was too long. In peer.c. */
+ * code: GS_GLOO_LOST becomes GS_GLOO_TIMEOUT if the sentence reports a wait that was too long. In lost.c. */
 gs_gloo_code gs_gloo_explain(gs_gloo_error *error, gs_gloo_code code, const char *what);
-
-/* Was the connection closed by this side? */
-bool gs_gloo_closed_here(const gs_gloo_error *error);
 
 /* ---- connections ---- */
 
@@ -83,10 +80,26 @@ typedef struct gs_gloo_wait {
     struct gs_gloo_wait *before, *next;
 } gs_gloo_wait;
 
+/* ---- watch.c ---- */
+
+typedef struct gs_watch gs_watch;
+
+/* Watches the connections of a rank; must be freed before they are closed. */
+gs_gloo_code gs_watch_create(gs_gloo *, int rank, int size, gs_watch **out, gs_gloo_error *error);
+void gs_watch_free(gs_watch *); /* NULL is allowed */
+
+/* GS_GLOO_OK: the connection to `peer` stands. Else what Gloo says of its end is in *error. */
+gs_gloo_code gs_watch_look(gs_watch *, int peer, gs_gloo_error *error);
+
+/* A wait begins or ends, in any thread. After it was woken: gs_watch_found writes what Gloo says of the connection that
+ * broke, or "". */
+void gs_watch_begin(gs_watch *, gs_gloo_wait *);
+void gs_watch_end(gs_watch *, gs_gloo_wait *);
+void gs_watch_found(gs_watch *, gs_gloo_error *found);
+
 /* From here on the watch is told of each wait, of collectives too, when it begins and ends. It must live as long as the
  * connections. */
-struct gs_watch;
-gs_gloo_code gs_gloo_be_watched(gs_gloo *, struct gs_watch *, gs_gloo_error *error);
+gs_gloo_code gs_gloo_be_watched(gs_gloo *, gs_watch *, gs_gloo_error *error);
 
 /* Close all connections, and wait for Gloo's thread. NULL is allowed. */
 void gs_gloo_free(gs_gloo *);
@@ -145,8 +158,8 @@ void gs_gloo_wake(gs_gloo_buffer *, bool sends);
 
 typedef struct gs_direct gs_direct;
 
-/* Both ranks call it: they tell each other over Gloo how long a piece can be. `socket` connects them, and is taken
- * over, even on failure. */
+/* Both ranks call it: they tell each other over Gloo how long a piece can be. `socket` connects them, and must stay
+ * open as long. Whoever shuts it down ends all writing and reading at either end. */
 gs_gloo_code gs_direct_create(gs_gloo *, int socket, int rank, int timeout_ms, gs_direct **out,
                               gs_gloo_error *error);
 void gs_direct_free(gs_direct *); /* NULL is allowed */
@@ -155,6 +168,3 @@ void gs_direct_free(gs_direct *); /* NULL is allowed */
  * comes from the other rank, or it takes nothing. A different count there is a mistake in the program. */
 gs_gloo_code gs_direct_all_reduce(gs_direct *, const gs_call *, void *data, int timeout_ms,
                                   gs_gloo_error *error);
-
-/* From any thread: whoever writes or reads at either end fails at once. */
-void gs_direct_shut(gs_direct *);

@@ -10,35 +10,358 @@
  * machine, one can still check whether it lives; if it does, it was not to blame.
  *
  * When a wait was too long, no rank is lost yet, and the connections stand. So the ranks first tell each other for whom
- * they wait (waits.c).
+ * they wait.
  */
 #include "comm/gloo/state.h"
-#include "comm/meet/board.h"
 #include "comm/process.h"
-#include "comm/rank_list.h"
 #include "comm/waits.h"
 #include "core/clock.h"
 #include "core/text.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-enum { WHAT = 96 };
+enum { WHAT = 96, PATH = 4200, TEXT = 2 * 6 * 4096 /* twice a number and a blank for each rank */ };
 
-/* ---- processes of this machine ---- */
+/* ---- what a sentence of Gloo means ---- */
 
-/* Read from the process's descriptor. */
-long gs_gloo_process(const gs_gloo_state *s, int rank) {
-    char path[64], line[128];
-    long pid = 0;
-    if (s->process[rank] < 0) return 0;
-    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", s->process[rank]);
-    FILE *f = fopen(path, "re");
-    while (f && fgets(line, sizeof line, f) && sscanf(line, "Pid: %ld", &pid) != 1) continue;
-    if (f) fclose(f);
-    return pid > 0 ? pid : 0;
+/* Gloo reports "Application timeout caused pair closure" on every connection after one wait on this side was too long
+ * (or after close_all let one time out). */
+static const char CLOSED_HERE[] = "Application timeout";
+
+gs_gloo_code gs_gloo_explain(gs_gloo_error *error, gs_gloo_code code, const char *what) {
+    const char *end = what[0] == '[' ? strstr(what, "] ") : NULL;
+    const char *text = end ? end + 2 : what;
+    if (strncmp(text, "Connection closed by peer", 25) == 0) text = "connection closed";
+    if (strstr(text, "reset by peer")) text = "connection reset";
+    bool late = (strstr(text, "Timed out") || strstr(text, "timeout")) && !strstr(text, CLOSED_HERE);
+    error->code = code == GS_GLOO_LOST && late ? GS_GLOO_TIMEOUT : code;
+    snprintf(error->text, sizeof error->text, "%s", text);
+    return error->code;
 }
+
+/* ---- listening ----
+ *
+ * Last words arrive before the connection ends. Gloo is asked to receive them from the start, but they are looked at
+ * only once the connection has ended: a wait in vain would close it.
+ */
+
+struct gs_gloo_ear {
+    char words[GS_LAST_WORDS];
+    gs_gloo_buffer *buffer; /* over words; NULL: of this rank itself */
+    bool arrived;
+};
+
+gs_gloo_code gs_gloo_listen(gs_gloo_state *s, int rank, int size, gs_gloo_error *error) {
+    s->ears = calloc((size_t)size, sizeof *s->ears);
+    if (!s->ears) return gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
+    gs_gloo_code code = GS_GLOO_OK;
+    for (int r = 0; code == GS_GLOO_OK && r < size; r++) {
+        gs_gloo_ear *ear = &s->ears[r];
+        if (r == rank) continue;
+        code = gs_gloo_buffer_create(s->gloo, ear->words, sizeof ear->words, false, &ear->buffer, error);
+        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(ear->buffer, r, GS_GLOO_WORDS_SLOT, error);
+    }
+    s->listens = code == GS_GLOO_OK;
+    return code;
+}
+
+void gs_gloo_free_ears(gs_gloo_state *s, int size) {
+    for (int r = 0; s->ears && r < size; r++) gs_gloo_buffer_free(s->ears[r].buffer);
+    free(s->ears);
+}
+
+/* How the connection to a peer stands. */
+typedef enum peer_state {
+    CONNECTED,
+    SAID_WHY,     /* the peer closed it, and said why: text */
+    BROKEN,       /* the peer is gone: text says how this was seen */
+    CLOSED_BY_US, /* this side closed it */
+} peer_state;
+
+/* A rank is silent after this many attempts in a row (the first after 200 ms or more, each later one after twice the
+ * time) and no sign of it for this long. Where packets are lost only now and then, one of the attempts arrives. */
+enum { ATTEMPTS = 2, SILENT_MS = 400 };
+
+/* What TCP knows of a line to the peer. */
+static struct tcp_info ask(const gs_gloo_state *s, int line, int peer) {
+    struct tcp_info info = {0};
+    socklen_t length = sizeof info;
+    getsockopt(s->socket[line * s->comm.size + peer], IPPROTO_TCP, TCP_INFO, &info, &length);
+    return info;
+}
+
+/* True if nothing gets through to `peer` on one of the lines: neither what is sent to it, nor TCP's own probes. TCP
+ * retransmits what is not acknowledged, and counts how often. The kernel acknowledges even for a process that hangs or
+ * is stopped. So if TCP has retransmitted several times, and has heard nothing since, the network is cut or the other
+ * machine is down. */
+static bool is_silent(const gs_gloo_state *s, int peer) {
+    for (int line = 0; line < s->lines; line++) {
+        const struct tcp_info info = ask(s, line, peer);
+        if (info.tcpi_retransmits + info.tcpi_probes >= ATTEMPTS && info.tcpi_last_ack_recv >= SILENT_MS)
+            return true;
+    }
+    return false;
+}
+
+/* Before there are ears. */
+static peer_state peer_by_line(const gs_gloo_state *s, int peer, char *text, size_t size) {
+    for (int line = 0; line < s->lines; line++) {
+        if (ask(s, line, peer).tcpi_state == TCP_ESTABLISHED) continue;
+        snprintf(text, size, "connection closed");
+        return BROKEN;
+    }
+    return CONNECTED;
+}
+
+/* One thread at a time. */
+static peer_state look_at_peer(gs_gloo_state *s, int peer, char *text, size_t size) {
+    if (!s->listens) return peer_by_line(s, peer, text, size);
+    gs_gloo_error error;
+    gs_gloo_ear *ear = &s->ears[peer];
+    peer_state state = CONNECTED;
+    if (gs_watch_look(s->watch, peer, &error) != GS_GLOO_OK) {
+        state = strstr(error.text, CLOSED_HERE) ? CLOSED_BY_US : BROKEN;
+        snprintf(text, size, "%s", error.text);
+        if (!ear->arrived) ear->arrived = gs_gloo_wait_recv(ear->buffer, 1, &error) == GS_GLOO_OK;
+    }
+    if (ear->arrived) {
+        state = SAID_WHY;
+        snprintf(text, size, "%.*s", GS_LAST_WORDS, ear->words);
+    }
+    return state;
+}
+
+/* ---- going ---- */
+
+/* Closing a connection does not wake the threads that wait for it here. A wait that is too long closes it and wakes
+ * them. */
+static void hang_up(gs_gloo *g) {
+    char nothing;
+    gs_gloo_error error;
+    gs_gloo_buffer *buffer = NULL;
+    if (gs_gloo_buffer_create(g, &nothing, 1, false, &buffer, &error) == GS_GLOO_OK)
+        gs_gloo_wait_recv(buffer, 1, &error);
+    gs_gloo_buffer_free(buffer);
+}
+
+/* NULL: the peer cannot be told any more. */
+static gs_gloo_buffer *tell(gs_gloo *g, char *words, int peer) {
+    gs_gloo_error error;
+    gs_gloo_buffer *buffer = NULL;
+    if (gs_gloo_buffer_create(g, words, GS_LAST_WORDS, false, &buffer, &error) == GS_GLOO_OK &&
+        gs_gloo_begin_send(buffer, peer, GS_GLOO_WORDS_SLOT, 0, GS_LAST_WORDS, &error) == GS_GLOO_OK)
+        return buffer;
+    gs_gloo_buffer_free(buffer);
+    return NULL;
+}
+
+/* Tell the peers that are still connected why this rank leaves, and close all connections. Every operation that waits
+ * here, in any thread, fails; so does every operation of a peer that waits for this rank. */
+static void close_all(const gs_comm *c, const char *last_words) {
+    gs_gloo_state *s = c->state;
+    gs_gloo_error error;
+    char words[GS_LAST_WORDS] = "";
+    gs_gloo_buffer **told = calloc((size_t)c->size, sizeof *told);
+    snprintf(words, sizeof words, "%s", last_words);
+    for (int r = 0; told && r < c->size; r++)
+        if (r != c->rank) told[r] = tell(s->gloo, words, r);
+    for (int r = 0; told && r < c->size; r++)
+        if (told[r]) gs_gloo_wait_send(told[r], 500, &error);
+    hang_up(s->gloo);
+    for (int r = 0; told && r < c->size; r++) gs_gloo_buffer_free(told[r]);
+    free(told);
+    for (int i = 0; i < s->lines * c->size; i++)
+        if (s->socket[i] >= 0) shutdown(s->socket[i], SHUT_RDWR); /* what was sent before still arrives */
+}
+
+/* ---- who waits for whom ----
+ *
+ * Before a rank gives up, it tells for whom it waits, and to whom nothing gets through. It does so in a file
+ * in the folder where the ranks met, which it creates again. A file reaches the others even where the connection to
+ * them is cut.
+ *
+ *     waits-0   "1 / "      rank 0 waits for rank 1
+ *     waits-1   "2 / "      rank 1 waits for rank 2, which has left no file: rank 2 is to blame
+ *     waits-1   "2 / 0 "    but so nobody is: rank 0 has not received what rank 1 sent
+ *
+ * The folder is trusted only if it belongs to this user. Without a folder a rank names those that it waits for itself.
+ * But one that cannot see why they are late first gives the others a moment to fail: they may know, and tell it.
+ */
+
+/* Seconds to wait for the files of the others, which give up at about the same time. */
+static double grace(double timeout) {
+    return timeout / 2 < 0.2 ? 0.2 : timeout / 2 > 2 ? 2 : timeout / 2;
+}
+
+static void path_of(const gs_gloo_state *s, int rank, char path[PATH]) {
+    snprintf(path, PATH, "%s/waits-%d", s->folder, rank);
+}
+
+static bool folder_is_ours(const gs_gloo_state *s) {
+    struct stat st;
+    if (mkdir(s->folder, 0700) != 0 && errno != EEXIST) return false;
+    return lstat(s->folder, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
+/* ---- this rank's own file ---- */
+
+/* Look at the connections again; true if something new was found. */
+static bool look_at_links(const gs_comm *c) {
+    const gs_gloo_state *s = c->state;
+    bool found = false;
+    for (int r = 0; r < c->size; r++) {
+        if (r == c->rank || s->silent[r] || !is_silent(s, r)) continue;
+        s->silent[r] = found = true;
+    }
+    return found;
+}
+
+static void write_file(const gs_comm *c, const char *text) {
+    const gs_gloo_state *s = c->state;
+    char path[PATH], draft[PATH + 8];
+    path_of(s, c->rank, path);
+    snprintf(draft, sizeof draft, "%s.new", path);
+    FILE *f = folder_is_ours(s) ? fopen(draft, "we") : NULL;
+    if (!f) return;
+    bool whole = fputs(text, f) >= 0;
+    if (fclose(f) != 0 || !whole || rename(draft, path) != 0) unlink(draft);
+}
+
+static void write_own(const gs_comm *c) {
+    const gs_gloo_state *s = c->state;
+    char text[TEXT] = "";
+    for (int r = 0; r < c->size; r++)
+        if (s->late[r]) gs_append(text, sizeof text, "%d ", r);
+    gs_append(text, sizeof text, "/ ");
+    for (int r = 0; r < c->size; r++)
+        if (s->silent[r]) gs_append(text, sizeof text, "%d ", r);
+    write_file(c, text);
+}
+
+void gs_gloo_tell_wait(gs_comm *c, int peer) {
+    gs_gloo_state *s = c->state;
+    pthread_mutex_lock(&s->waits);
+    for (int r = 0; r < c->size; r++)
+        if (r != c->rank && (peer < 0 || peer == r)) s->late[r] = true;
+    look_at_links(c);
+    if (s->folder) write_own(c);
+    s->told = true;
+    pthread_mutex_unlock(&s->waits);
+}
+
+void gs_gloo_forget_wait(const gs_comm *c) {
+    const gs_gloo_state *s = c->state;
+    char path[PATH];
+    if (!s->told || !s->folder) return;
+    path_of(s, c->rank, path);
+    unlink(path);
+    rmdir(s->folder); /* fails as long as others have files in it */
+}
+
+/* ---- those of the others ---- */
+
+/* What the ranks say about their waits: both arrays are as in waits.h. */
+typedef struct wait_notes {
+    double *age;
+    bool *silent;
+} wait_notes;
+
+/* "1 3 / 2 ": a rank waits for ranks 1 and 3, and rank 2 is silent. */
+static void read_text(const char *text, const gs_comm *c, double *age, bool *silent) {
+    char *end;
+    for (long r; (r = strtol(text, &end, 10)), end != text; text = end)
+        if (r >= 0 && r < c->size) age[r] = c->timeout;
+    text += strspn(text, " ");
+    if (*text++ != '/') return;
+    for (long r; (r = strtol(text, &end, 10)), end != text; text = end)
+        if (r >= 0 && r < c->size) silent[r] = true;
+}
+
+/* Read what a waiting rank has left; false: it has left no file. A file of another user does not count, nor does a
+ * pipe, which would block this rank. */
+static bool read_file(const gs_comm *c, int rank, const wait_notes *notes) {
+    const size_t row = (size_t)rank * (size_t)c->size;
+    const gs_gloo_state *s = c->state;
+    char path[PATH], text[TEXT];
+    struct stat st;
+    if (!s->folder) return false;
+    path_of(s, rank, path);
+    int f = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (f < 0) return false;
+    bool ours = fstat(f, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
+    ssize_t n = ours ? read(f, text, sizeof text - 1) : -1;
+    close(f);
+    if (n < 0) return false;
+    text[n] = '\0';
+    read_text(text, c, notes->age + row, notes->silent + row);
+    return true;
+}
+
+/* Has another rank left the connection, with last words or without? */
+static bool somebody_has_gone(const gs_comm *c) {
+    char text[GS_LAST_WORDS];
+    for (int r = 0; r < c->size; r++)
+        if (r != c->rank && look_at_peer(c->state, r, text, sizeof text) != CONNECTED) return true;
+    return false;
+}
+
+/* Fill in this rank's own row, and write its file again if there is more to tell. Does nothing get through to some
+ * rank? */
+static bool note_own(const gs_comm *c, const wait_notes *notes) {
+    gs_gloo_state *s = c->state;
+    const size_t row = (size_t)c->rank * (size_t)c->size;
+    pthread_mutex_lock(&s->waits);
+    bool cut = false;
+    if (s->told && look_at_links(c) && s->folder) write_own(c);
+    for (int r = 0; r < c->size; r++) {
+        notes->age[row + (size_t)r] = s->late[r] ? c->timeout : 0;
+        notes->silent[row + (size_t)r] = s->silent[r];
+        cut = cut || s->silent[r];
+    }
+    pthread_mutex_unlock(&s->waits);
+    return cut;
+}
+
+/* Wait until all have left a file; or without a folder until the network is seen to be cut; or until a rank is known to
+ * be gone or stopped: then there is nothing more to find out. */
+static void wait_for_files(const gs_comm *c, const wait_notes *notes) {
+    const gs_gloo_state *s = c->state;
+    for (double end = gs_awake_seconds() + grace(c->timeout);
+         gs_awake_seconds() < end && !somebody_has_gone(c);) {
+        bool all = true;
+        if (note_own(c, notes) && !s->folder) return;
+        for (int r = 0; r < c->size; r++) {
+            if (r == c->rank) continue;
+            if (s->pid[r] > 0 && gs_process_is_stopped(s->pid[r])) return;
+            all = read_file(c, r, notes) && all;
+        }
+        if (all) return;
+        gs_nap(0.01);
+    }
+}
+
+/* Both arrays are freed by the caller; NULL: out of memory. */
+static wait_notes hear_waits(const gs_comm *c) {
+    const gs_gloo_state *s = c->state;
+    const size_t squares = (size_t)c->size * (size_t)c->size;
+    wait_notes notes = {calloc(squares, sizeof *notes.age), calloc(squares, sizeof *notes.silent)};
+    if (!notes.age || !notes.silent) return notes;
+    note_own(c, &notes);
+    if (s->told) wait_for_files(c, &notes);
+    return notes;
+}
+
+/* ---- who is lost ---- */
 
 /* Keep as lost only the ranks whose processes have ended, and those whose processes cannot be seen from here: of other
  * machines, or gone before anyone looked. If all are alive, all stay lost. A process loses its connections a moment
@@ -70,7 +393,7 @@ static void set_failed(const gs_comm *c, gs_status code, const char *message) {
     snprintf(s->message, sizeof s->message, "%s", message);
     s->code = code;
     atomic_store(&s->failed, true);
-    if (s->gloo) gs_gloo_close(c, s->message);
+    if (s->gloo) close_all(c, s->message);
 }
 
 void gs_gloo_abort(gs_comm *c, const char *message) {
@@ -85,7 +408,7 @@ gs_status gs_gloo_heed(gs_comm *c) {
     char words[GS_LAST_WORDS];
     if (!atomic_load(&s->failed) && pthread_mutex_trylock(&s->lock) == 0) {
         for (int r = 0; r < c->size && !atomic_load(&s->failed); r++)
-            if (r != c->rank && gs_gloo_peer(s, r, words, sizeof words) == GS_GLOO_LAST_WORDS)
+            if (r != c->rank && look_at_peer(s, r, words, sizeof words) == SAID_WHY)
                 set_failed(c, GS_E_PEER, words);
         pthread_mutex_unlock(&s->lock);
     }
@@ -99,31 +422,27 @@ static void wait_for_the_end_of_one(const gs_comm *c) {
     char text[GS_LAST_WORDS];
     for (int ms = 0; ms < 1000; ms++) {
         for (int r = 0; r < c->size; r++)
-            if (r != c->rank && gs_gloo_peer(s, r, text, sizeof text) != GS_GLOO_CONNECTED) return;
+            if (r != c->rank && look_at_peer(s, r, text, sizeof text) != CONNECTED) return;
         gs_nap(1e-3);
     }
 }
 
-static void explain_late(const gs_comm *c, const bool *awaited, bool one_of, const gs_gloo_notes *notes,
+static void explain_late(const gs_comm *c, const bool *awaited, bool one_of, const wait_notes *notes,
                          char *message, size_t size) {
     const gs_gloo_state *s = c->state;
-    long *pid = calloc((size_t)(unsigned)c->size, sizeof *pid);
     uint64_t *last = calloc((size_t)(unsigned)c->size, sizeof *last);
-    for (int r = 0; pid && r < c->size; r++) pid[r] = gs_gloo_process(s, r);
     for (int r = 0; last && r < c->size; r++) last[r] = atomic_load(&s->heard[r]);
     gs_waits late = {.noun = s->noun, .size = c->size, .rank = c->rank, .timeout = c->timeout};
     late.awaited = awaited;
     late.one_of = one_of;
     late.age = notes->age;
-    late.pid = pid;
+    late.pid = s->pid;
     late.silent = notes->silent;
     late.address = (const char(*)[GS_ADDRESS])s->address;
     late.host = (const char(*)[GS_HOST])s->host;
     late.last = last;
     late.did = "was last heard of in";
-    late.unreached = gs_board_unreached(s->board);
-    if (pid && notes->age && notes->silent) gs_waits_explain(&late, message, size);
-    free(pid);
+    if (notes->age && notes->silent) gs_waits_explain(&late, message, size);
     free(last);
 }
 
@@ -134,15 +453,15 @@ static void find_cause(gs_comm *c, const gs_gloo_error *e, int peer, const char 
     gs_gloo_state *s = c->state;
     bool *lost = calloc((size_t)c->size, sizeof *lost);
     int losses = 0;
-    gs_gloo_notes notes = {0};
+    wait_notes notes = {0};
     if (e->code == GS_GLOO_LOST) wait_for_the_end_of_one(c);
-    if (e->code == GS_GLOO_TIMEOUT) notes = gs_gloo_hear_waits(c);
+    if (e->code == GS_GLOO_TIMEOUT) notes = hear_waits(c);
     char how[GS_LAST_WORDS] = "", words[GS_LAST_WORDS] = "";
     for (int r = 0; lost && r < c->size; r++) {
         char text[GS_LAST_WORDS];
-        gs_gloo_peer_state state = r == c->rank ? GS_GLOO_CLOSED : gs_gloo_peer(s, r, text, sizeof text);
-        if (state == GS_GLOO_LAST_WORDS) snprintf(words, sizeof words, "%s", text);
-        if (state != GS_GLOO_BROKEN) continue;
+        peer_state state = r == c->rank ? CLOSED_BY_US : look_at_peer(s, r, text, sizeof text);
+        if (state == SAID_WHY) snprintf(words, sizeof words, "%s", text);
+        if (state != BROKEN) continue;
         lost[r] = true;
         if (losses++ == 0) snprintf(how, sizeof how, "%s", text);
     }

@@ -6,8 +6,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include "comm/gloo/gloo_c.h"
-#include "comm/gloo/watch.h"
-#include "comm/links.h"
 #include "comm/transports.h"
 #include "comm/waits.h"
 
@@ -29,16 +27,17 @@ typedef struct gs_gloo_state {
     gs_status code;
     char message[GS_LAST_WORDS];
     gs_scratch scratch;          /* of the collective under way */
-    char *folder;                /* where the ranks have met, or NULL: */
-    struct gs_board *board;      /* then at a store that is still there; NULL: there is none */
+    char *folder;                /* where the ranks have met; NULL: in none */
     char (*address)[GS_ADDRESS]; /* [size] */
     char (*host)[GS_HOST];       /* [size] */
     _Atomic uint64_t *heard;     /* [size] the last operation that ended with each rank (gs_call_pack) */
-    gs_links *links;
+    int *socket; /* [lines * size] each connection, as gs_mesh_connect made it; -1: of this rank */
+    int lines;
     pthread_mutex_t waits; /* of the next three: */
     bool *late, *silent;   /* [size] those for whom this rank waited too long; to whom nothing gets through */
     bool told;             /* it has said so */
-    int *process; /* [size]: a descriptor that says when the process has ended; -1: of another machine */
+    long *pid;             /* [size] of processes of this machine; 0: of another */
+    int *process; /* [size] a descriptor that says when the process has ended; -1: of another machine */
 } gs_gloo_state;
 
 static inline int gs_gloo_milliseconds(double seconds) {
@@ -57,43 +56,15 @@ gs_gloo_code gs_gloo_recv(gs_gloo_state *, const gs_envelope *, void *data, size
                           gs_gloo_error *);
 void gs_gloo_free_mailboxes(gs_gloo_state *);
 
-/* ---- peer.c ---- */
+/* ---- lost.c ---- */
 
 /* Listen to the last words of all, from the start. */
 gs_gloo_code gs_gloo_listen(gs_gloo_state *, int rank, int size, gs_gloo_error *);
 void gs_gloo_free_ears(gs_gloo_state *, int size);
 
-/* How the connection to a peer stands. One thread at a time. */
-typedef enum gs_gloo_peer_state {
-    GS_GLOO_CONNECTED,
-    GS_GLOO_LAST_WORDS, /* the peer closed it, and said why: text */
-    GS_GLOO_BROKEN,     /* the peer is gone: text says how this was seen */
-    GS_GLOO_CLOSED,     /* this side closed it */
-} gs_gloo_peer_state;
-gs_gloo_peer_state gs_gloo_peer(gs_gloo_state *, int peer, char *text, size_t size);
-
-/* Tell the peers that are still connected why this rank leaves, and close all connections. Every operation that waits
- * here, in any thread, fails; so does every operation of a peer that waits for this rank. */
-void gs_gloo_close(const gs_comm *, const char *last_words);
-
-/* ---- waits.c ---- */
-
-/* This rank's wait for `peer` (-1: for any) was too long: say so in the folder. From any thread. */
+/* This rank's wait for `peer` (-1: for any) was too long: note it, and say so in the folder. From any thread. */
 void gs_gloo_tell_wait(gs_comm *, int peer);
 void gs_gloo_forget_wait(const gs_comm *);
-
-/* What the others say about their waits, after a moment's wait for it. Both arrays are as in waits.h, and the caller
- * frees them; NULL: out of memory. */
-typedef struct gs_gloo_notes {
-    double *age;
-    bool *silent;
-} gs_gloo_notes;
-gs_gloo_notes gs_gloo_hear_waits(gs_comm *);
-
-/* ---- lost.c ---- */
-
-/* The number of a rank's process; 0: it runs elsewhere. */
-long gs_gloo_process(const gs_gloo_state *, int rank);
 
 /* Gloo failed with `e` in an operation with `peer`, or with all (-1). Finds the cause if this is the first failure,
  * tells it to the others, and returns it. `format` says what the operation was. */

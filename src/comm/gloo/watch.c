@@ -1,4 +1,23 @@
-#include "comm/gloo/watch.h"
+/* Waits of Gloo that end when a connection breaks.
+ *
+ * When a connection breaks, Gloo 0.5.0 fails the operations that queue for it, but forgets the one in the middle of its
+ * message. That one would wait until the timeout. So a thread checks the connections 50 times a second while any
+ * operation waits. When it finds one broken, it wakes those that wait:
+ *
+ *     Gloo's collectives, and messages     begin, wait, end
+ *     the watch                            tick ... tick ... tick, a connection is broken: wake all
+ *
+ * How a broken connection is found: on each connection a receive is left pending that nobody answers. It fails as soon
+ * as Gloo sees the end of the connection. That is at once when the process at the other end dies, on this machine or on
+ * another. (A machine that loses power says nothing; only the timeout shows it.)
+ *
+ * A wait in Gloo that times out closes all connections, and the others take this rank for lost. So Gloo waits without
+ * limit, and the watch wakes it at the deadline. The connections stay open, and the ranks can tell each other what is
+ * wrong.
+ *
+ * An operation that can still finish after a break does so: only a wait that lasts from one tick to the next is woken.
+ */
+#include "comm/gloo/gloo_c.h"
 #include "core/clock.h"
 #include "core/thread.h"
 #include "comm/waits.h"

@@ -27,7 +27,7 @@
 
 enum { PLACE = 256, SHORT = 16 * 1024 /* bytes of an array that one leader sums */ };
 
-/* When a wait was too long, the ranks tell each other for whom they wait (gloo/waits.c), also within a machine: else a
+/* When a wait was too long, the ranks tell each other for whom they wait (gloo/lost.c), also within a machine: else a
  * rank would blame one that itself waits for the lost one. Who waits for a rank elsewhere finds the cause, within 2 s,
  * and tells it to all. Ranks of one machine give it this time, and those that wait for their leader some more: it may
  * wait for several others, one after the other. */
@@ -49,12 +49,16 @@ static int machine_of(const hosts *h, int rank) {
 }
 
 /* A failure in one is the failure of the other, in which somebody may wait. */
+static void fail_all(const hosts *h, const char *message) {
+    if (h->local) h->local->ops->abort(h->local, message);
+    h->gloo->ops->abort(h->gloo, message);
+}
+
 static gs_status finish(const hosts *h, gs_status status) {
     char message[GS_LAST_WORDS];
     if (status == GS_OK) return GS_OK;
     snprintf(message, sizeof message, "%s", gs_message());
-    if (h->local) h->local->ops->abort(h->local, message);
-    h->gloo->ops->abort(h->gloo, message);
+    fail_all(h, message);
     return gs_fail(status, "%s", message);
 }
 
@@ -144,9 +148,7 @@ static gs_status hosts_recv(gs_comm *c, const gs_envelope *e, void *data, size_t
 /* ---- failing, freeing ---- */
 
 static void hosts_abort(gs_comm *c, const char *message) {
-    hosts *h = c->state;
-    if (h->local) h->local->ops->abort(h->local, message);
-    h->gloo->ops->abort(h->gloo, message);
+    fail_all(c->state, message);
 }
 
 static void hosts_of_processes(gs_comm *c) {
@@ -213,16 +215,6 @@ static gs_status learn_places(hosts *h, const char *place, bool *fits) {
     return status;
 }
 
-/* A rank of this machine lets this one wait too long. */
-static void tell_late(void *gloo, int rank) {
-    gs_gloo_tell_wait(gloo, rank);
-}
-
-/* The run has ended elsewhere. */
-static gs_status heed(void *gloo) {
-    return gs_gloo_heed(gloo);
-}
-
 static double longer(double timeout) {
     return fmin(timeout, 3) + 0.5;
 }
@@ -240,16 +232,10 @@ static gs_status share_memory(hosts *h, int32_t *can) {
     gs_shm *shm = h->local->state;
     shm->first = h->first[mine];
     shm->grace = longer(h->gloo->timeout);
-    shm->late = tell_late;
-    shm->heed = heed;
-    shm->context = h->gloo;
+    shm->late = gs_gloo_tell_wait;
+    shm->heed = gs_gloo_heed;
+    shm->all = h->gloo;
     return status;
-}
-
-static gs_status all_can(gs_comm *gloo, int32_t can, bool *all) {
-    GS_TRY(gs_comm_all_reduce(gloo, &can, 1, GS_I32, GS_MIN));
-    *all = can != 0;
-    return GS_OK;
 }
 
 static gs_status find_leaders(hosts *h) {
@@ -270,9 +256,9 @@ gs_status gs_comm_hosts_create(gs_comm *gloo, const char *place, gs_comm **out) 
     h->gloo = gloo;
     gs_status status = learn_places(h, place, &fits);
     if (status == GS_OK && fits) status = share_memory(h, &can);
-    if (status == GS_OK && fits) status = all_can(gloo, can, &fits);
-    if (status == GS_OK && fits) status = find_leaders(h);
-    if (status != GS_OK || !fits) {
+    if (status == GS_OK && fits) status = gs_comm_all_reduce(gloo, &can, 1, GS_I32, GS_MIN); /* can all? */
+    if (status == GS_OK && can) status = find_leaders(h);
+    if (status != GS_OK || !can) {
         free_all_but_gloo(h);
         return status;
     }

@@ -31,7 +31,7 @@
  *     gradsum: GRADSUM_FAULT: rank 1 made 40 operations: no kill at operation 57
  *
  * All operations of a rank pass inject.c, which is around the transport and below everything else. Without the variable
- * it is not there. read.c reads the variable. */
+ * it is not there. */
 #pragma once
 
 #include <stdint.h>

@@ -2,7 +2,7 @@
 #include "comm/meet/route.h"
 #include "comm/meet/secret.h"
 #include "comm/meet/store_server.h"
-#include "comm/rank_list.h"
+#include "comm/waits.h"
 #include "comm/rendezvous.h"
 #include "core/clock.h"
 #include "core/text.h"
@@ -112,15 +112,6 @@ static const char *key_of(const char *what, int rank, char key[GS_STORE_KEY]) {
     return key;
 }
 
-/* The rank in "rank-1"; -1: it is another key, or no rank of this run. */
-static int rank_in(const char *key, const char *what, int size) {
-    char own[GS_STORE_KEY];
-    const size_t length = strlen(what);
-    if (strncmp(key, what, length) != 0 || key[length] != '-') return -1;
-    const long rank = strtol(key + length + 1, NULL, 10);
-    return rank >= 0 && rank < size && strcmp(key_of(what, (int)rank, own), key) == 0 ? (int)rank : -1;
-}
-
 static gs_status take_passport(gs_meeting *m, int rank, const char *value) {
     const gs_passport *mine = &m->all[m->r->rank];
     gs_passport its = {.rank = rank};
@@ -141,12 +132,12 @@ static gs_status take_passport(gs_meeting *m, int rank, const char *value) {
 static gs_status see(void *context, const char *key, const char *value) {
     gs_meeting *m = context;
     const int size = m->r->size;
-    int rank = rank_in(key, "rank", size);
+    int rank = gs_rank_in(key, "rank", size);
     if (rank >= 0 && rank != m->r->rank) return m->missing[rank] ? take_passport(m, rank, value) : GS_OK;
     if (strcmp(key, "fault") == 0) return gs_absence_fail_as(m->r, value, false);
-    if (rank_in(key, "absent", size) >= 0) return gs_absence_fail_as(m->r, value, true);
+    if (gs_rank_in(key, "absent", size) >= 0) return gs_absence_fail_as(m->r, value, true);
     /* A rank of a world of another size counts too: it has said so before. */
-    rank = rank_in(key, "gone", size);
+    rank = gs_rank_in(key, "gone", size);
     if (rank >= 0 && rank != m->r->rank && m->left > 0)
         return gs_fail(GS_E_PEER, "rank %d has ended while the ranks waited for others", rank);
     return GS_OK;

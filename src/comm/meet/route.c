@@ -2,11 +2,13 @@
 #include "core/text.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -86,6 +88,39 @@ bool gs_route_default(char *address, size_t size) {
                        inet_ntop(AF_INET, &here.sin_addr, address, (socklen_t)size) != NULL;
     if (s >= 0) close(s);
     return found;
+}
+
+bool gs_route_of(int socket, char *address, size_t size, int *port) {
+    struct sockaddr_storage a;
+    socklen_t length = sizeof a;
+    char number[16] = "";
+    address[0] = '\0';
+    const bool known = getsockname(socket, (struct sockaddr *)&a, &length) == 0 &&
+                       getnameinfo((struct sockaddr *)&a, length, address, (socklen_t)size, number,
+                                   sizeof number, NI_NUMERICHOST | NI_NUMERICSERV) == 0;
+    *port = atoi(number);
+    return known;
+}
+
+int gs_route_listen(const struct addrinfo *found, int port, int *error) {
+    int s = -1, yes = 1;
+    for (const struct addrinfo *a = found; a && s < 0; a = a->ai_next) {
+        struct sockaddr_storage at;
+        memcpy(&at, a->ai_addr, a->ai_addrlen);
+        if (a->ai_family == AF_INET6)
+            ((struct sockaddr_in6 *)&at)->sin6_port = htons((uint16_t)port);
+        else
+            ((struct sockaddr_in *)&at)->sin_port = htons((uint16_t)port);
+        s = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol);
+        if (s >= 0 && port > 0)
+            setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes); /* after a run that has just ended */
+        if (s >= 0 && bind(s, (struct sockaddr *)&at, a->ai_addrlen) == 0 && listen(s, SOMAXCONN) == 0)
+            return s;
+        *error = errno;
+        if (s >= 0) close(s);
+        s = -1;
+    }
+    return -1;
 }
 
 /* The address of the default route, else of the first interface that leads to others; "HOST": there is none. */

@@ -2,6 +2,7 @@
  * launcher. */
 #pragma once
 
+#include <netdb.h>
 #include <stdbool.h>
 #include "comm/comm.h"
 
@@ -12,6 +13,12 @@ gs_status gs_route_address(const char *interface, char *address, size_t size);
 /* The address from which this machine sends to other machines, by its default route. False: there is none. Nothing is
  * sent. */
 bool gs_route_default(char *address, size_t size);
+
+/* The address, in numbers, and the port of this end of a socket. False: not known; they are "" and 0 then. */
+bool gs_route_of(int socket, char *address, size_t size, int *port);
+
+/* A socket that listens at the first of these addresses where it can, at `port` (0: any). -1: *error is an errno. */
+int gs_route_listen(const struct addrinfo *found, int port, int *error);
 
 /* " (eth0)" for an address of this machine, else "". Returns `text`. */
 const char *gs_route_interface(const char *address, char *text, size_t size);

@@ -97,14 +97,6 @@ static int call_host(const char *host, int port, double seconds, int *error, con
     return s;
 }
 
-static void own_address(int socket, char *text, size_t size) {
-    struct sockaddr_storage a;
-    socklen_t length = sizeof a;
-    text[0] = '\0';
-    if (getsockname(socket, (struct sockaddr *)&a, &length) == 0)
-        getnameinfo((struct sockaddr *)&a, length, text, (socklen_t)size, NULL, 0, NI_NUMERICHOST);
-}
-
 /* ---- a member's side of the conversation: see store_server.h ---- */
 
 static const double patience = 2 /* s for a proof */, again = 0.1 /* s until the next try */, ANSWER = 5,
@@ -133,26 +125,17 @@ static bool wait_for(int socket, short what, double until) {
     }
 }
 
-static bool send_all(int socket, const void *data, size_t bytes, double until) {
-    for (const char *at = data; bytes > 0;) {
-        const ssize_t n = send(socket, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+bool gs_socket_move(int socket, bool out, void *data, size_t bytes, double until) {
+    for (char *at = data; bytes > 0;) {
+        const ssize_t n = out ? send(socket, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT)
+                              : recv(socket, at, bytes, MSG_DONTWAIT);
         if (n > 0) {
             at += n;
             bytes -= (size_t)n;
-        } else if (n == 0 || (errno != EAGAIN && errno != EINTR) || !wait_for(socket, POLLOUT, until)) {
+        } else if (n == 0 || (errno != EAGAIN && errno != EINTR) ||
+                   !wait_for(socket, out ? POLLOUT : POLLIN, until)) {
             return false;
         }
-    }
-    return true;
-}
-
-static bool recv_all(int socket, void *data, size_t bytes, double until) {
-    for (char *at = data; bytes > 0;) {
-        if (!wait_for(socket, POLLIN, until)) return false;
-        const ssize_t n = recv(socket, at, bytes, MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return false;
-        if (n > 0) at += n;
-        if (n > 0) bytes -= (size_t)n;
     }
     return true;
 }
@@ -170,15 +153,16 @@ static bool prove(gs_store *t, uint32_t rank, const unsigned char key[GS_SECRET]
     unsigned char wanted[GS_PROOF];
     char nod = 0;
     if (gs_hello_make(rank, GS_STORE_NUMBER, GS_STORE_LINE, &mine) != GS_OK ||
-        !send_all(t->socket, &mine, sizeof mine, until) ||
-        !recv_all(t->socket, &answer, sizeof answer, until))
+        !gs_socket_move(t->socket, true, &mine, sizeof mine, until) ||
+        !gs_socket_move(t->socket, false, &answer, sizeof answer, until))
         return false;
     gs_proof_make(key, key, GS_STORE_NUMBER, &mine, &answer.hello, wanted);
     if (!gs_hello_fits(&answer.hello, rank) || answer.hello.from != GS_STORE_NUMBER ||
         !gs_proof_equal(wanted, answer.proof))
         return false;
     gs_proof_make(key, key, rank, &mine, &answer.hello, wanted);
-    if (!send_all(t->socket, wanted, sizeof wanted, until) || !recv_all(t->socket, &nod, 1, until))
+    if (!gs_socket_move(t->socket, true, wanted, sizeof wanted, until) ||
+        !gs_socket_move(t->socket, false, &nod, 1, until))
         return false;
     gs_frames_begin(&t->frames, key, &mine, &answer.hello, 1);
     return nod == GS_PROOF_NOD;
@@ -197,7 +181,7 @@ static gs_status lost(const gs_store *t) {
 static gs_status say(gs_store *t, gs_frame_kind kind, const void *body, size_t bytes) {
     unsigned char frame[GS_FRAME_MOST];
     const size_t length = gs_frame_write(&t->frames, kind, body, bytes, frame);
-    return send_all(t->socket, frame, length, gs_awake_seconds() + ANSWER) ? GS_OK : lost(t);
+    return gs_socket_move(t->socket, true, frame, length, gs_awake_seconds() + ANSWER) ? GS_OK : lost(t);
 }
 
 typedef struct frame {
@@ -292,8 +276,8 @@ void gs_store_strangers(gs_store *t, char *text, size_t size) {
 
 void gs_store_leave(gs_store *t) {
     unsigned char frame[GS_FRAME_MOST];
-    send_all(t->socket, frame, gs_frame_write(&t->frames, GS_FRAME_BYE, NULL, 0, frame),
-             gs_awake_seconds() + ANSWER);
+    gs_socket_move(t->socket, true, frame, gs_frame_write(&t->frames, GS_FRAME_BYE, NULL, 0, frame),
+                   gs_awake_seconds() + ANSWER);
 }
 
 void gs_store_free(gs_store *t) {
@@ -320,10 +304,11 @@ static double call_time(double until) {
 
 static outcome try_port(gs_store *t, const gs_meet_place *p, int port, const gs_rendezvous *r,
                         const unsigned char key[GS_SECRET], double until, int *error, const char **why) {
+    int own_port;
     t->socket = call_host(p->host, port, call_time(until), error, why);
     if (t->socket < 0) return *why ? NO_SUCH_HOST : NOBODY_THERE;
     if (prove(t, (uint32_t)r->rank, key)) {
-        own_address(t->socket, t->address, sizeof t->address);
+        gs_route_of(t->socket, t->address, sizeof t->address, &own_port);
         return CONNECTED;
     }
     close(t->socket);

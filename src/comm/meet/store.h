@@ -31,6 +31,12 @@ gs_status gs_meet_place_read(const char *text, gs_meet_place *);
 /* Is it the name of a folder, or "file:DIR"? */
 bool gs_meet_is_folder(const char *text);
 
+/* ---- sockets ---- */
+
+/* Move all bytes; out: to the other end. False: the connection has ended, or carried nothing until then
+ * (gs_awake_seconds). */
+bool gs_socket_move(int socket, bool out, void *data, size_t bytes, double until);
+
 /* ---- stores ---- */
 
 typedef struct gs_store gs_store;

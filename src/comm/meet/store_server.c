@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { STRANGERS = 64, MEMBERS = 4096 + 64, TICK_MS = 100, WHERE = 160, BACKLOG = 1024 };
+enum { STRANGERS = 64, MEMBERS = 4096 + 64, TICK_MS = 100, WHERE = 160 };
 static const double patience = 2; /* s with a stranger, and with a member that does not read */
 
 typedef enum stage { NOBODY, HELLO, PROOF, MEMBER } stage;
@@ -350,28 +350,6 @@ static void *serve(void *argument) {
 
 /* ---- listening ---- */
 
-/* The socket; -1 with *error: an errno. */
-static int listen_at(const struct addrinfo *found, int port, int *error) {
-    int s = -1, yes = 1;
-    for (const struct addrinfo *a = found; a && s < 0; a = a->ai_next) {
-        struct sockaddr_storage at;
-        memcpy(&at, a->ai_addr, a->ai_addrlen);
-        if (a->ai_family == AF_INET6)
-            ((struct sockaddr_in6 *)&at)->sin6_port = htons((uint16_t)port);
-        else
-            ((struct sockaddr_in *)&at)->sin_port = htons((uint16_t)port);
-        s = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol);
-        if (s >= 0)
-            setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes); /* after a run that has just ended */
-        if (s >= 0 && bind(s, (struct sockaddr *)&at, a->ai_addrlen) == 0 && listen(s, BACKLOG) == 0)
-            return s;
-        *error = errno;
-        if (s >= 0) close(s);
-        s = -1;
-    }
-    return -1;
-}
-
 /* Does a run with this key meet at the port that is in use? Then its processes are told, so that all of them fail with
  * the same sentence, as far as they have not met yet. */
 static bool is_met(const gs_meet_place *place, const unsigned char key[GS_SECRET]) {
@@ -424,20 +402,15 @@ static gs_status open_listener(const gs_meet_place *p, int ports, const unsigned
                        gai_strerror(error));
     error = EADDRINUSE;
     for (int i = 0; i < ports && *listener < 0 && error == EADDRINUSE && p->port + i < 65536; i++)
-        *listener = listen_at(found, p->port + i, &error);
+        *listener = gs_route_listen(found, p->port + i, &error);
     freeaddrinfo(found);
     return *listener >= 0 ? GS_OK : cannot_listen(p, ports, key, error);
 }
 
-static void note_where(int listener, int *port_number, char where[WHERE]) {
-    struct sockaddr_storage a;
-    socklen_t length = sizeof a;
-    char address[64] = "", port[16] = "", interface[32];
-    if (getsockname(listener, (struct sockaddr *)&a, &length) == 0)
-        getnameinfo((struct sockaddr *)&a, length, address, sizeof address, port, sizeof port,
-                    NI_NUMERICHOST | NI_NUMERICSERV);
-    *port_number = atoi(port);
-    snprintf(where, WHERE, "%s port %s%s", address, port,
+static void note_where(int listener, int *port, char where[WHERE]) {
+    char address[64], interface[32];
+    gs_route_of(listener, address, sizeof address, port);
+    snprintf(where, WHERE, "%s port %d%s", address, *port,
              gs_route_interface(address, interface, sizeof interface));
 }
 

@@ -74,8 +74,7 @@ typedef struct gs_mpi {
     char heard[GS_LAST_WORDS];
     gs_mpi_mailbox **mailboxes; /* [size], a list for each peer */
     gs_scratch scratch;         /* of the collective under way */
-    size_t *first;              /* [size] of the collective under way: where a part begins, */
-    int *count, *place;         /* [size] how long it is, and `first` as MPI is told */
+    int *place, *count; /* [size] of the collective under way: where a part begins, and how long it is */
 } gs_mpi;
 
 /* ---- MPI of this process: begun once, ended once ----
@@ -396,8 +395,8 @@ static gs_status mpi_wait(gs_comm *c, const gs_call *call, int peer, int count, 
     return result;
 }
 
-/* Collectives over MPI that move elements without changing them: MPI's own. MPI counts with int, so longer parts go in
- * blocks: the same block of every rank's part at once, as one element of a type whose extent is the whole part. */
+/* Collectives over MPI that move elements without changing them: MPI's own. MPI counts with int, so longer parts go by
+ * messages (collectives.c), which are cut into pieces. */
 
 size_t gs_mpi_most = (size_t)1 << 30;
 
@@ -407,67 +406,31 @@ static MPI_Datatype mpi_unit(gs_type type) {
     return width == 1 ? MPI_UINT8_T : width == 4 ? MPI_UINT32_T : MPI_UINT64_T;
 }
 
-/* A block of each part, as MPI is told. */
-typedef struct block {
-    size_t bytes; /* where it begins in a part */
-    int count;
-    MPI_Datatype type;
-    bool made;
-} block;
-
-/* Elements at .. of parts of call->count elements. */
-static gs_status open_block(gs_comm *c, const gs_call *call, size_t at, block *b) {
-    size_t width = gs_type_size(call->type), count = call->count - at;
-    MPI_Datatype unit = mpi_unit(call->type), row;
-    if (count > gs_mpi_most) count = gs_mpi_most;
-    *b = (block){at * width, (int)count, unit, false};
-    if (count == call->count) return GS_OK;
-    GS_TRY(mpi_check(c, call, MPI_Type_contiguous((int)count, unit, &row)));
-    int error = MPI_Type_create_resized(row, 0, (MPI_Aint)(call->count * width), &b->type);
-    MPI_Type_free(&row);
-    GS_TRY(mpi_check(c, call, error));
-    b->count = 1;
-    b->made = true;
-    return mpi_check(c, call, MPI_Type_commit(&b->type));
-}
-
-static const unsigned char *from(const void *data, const block *b) {
-    return data ? (const unsigned char *)data + b->bytes : NULL;
-}
-
-static unsigned char *to(void *data, const block *b) {
-    return data ? (unsigned char *)data + b->bytes : NULL;
-}
-
-/* One block of a collective: the call of MPI that begins it. */
-static int begin_block(gs_comm *c, const gs_call *call, const block *b, const void *in, void *out,
-                       MPI_Request *request) {
+/* broadcast (of `out`), all_gather, all_to_all, barrier */
+static gs_status mpi_move(gs_comm *c, const gs_call *call, const void *in, void *out) {
     const gs_mpi *s = c->state;
     MPI_Comm comm = s->channel[GS_MPI_COLLECTIVES];
-    size_t bytes = call->count * gs_type_size(call->type);
-    const unsigned char *mine_out = out ? (const unsigned char *)out + (size_t)c->rank * bytes : NULL;
+    MPI_Datatype unit = mpi_unit(call->type);
+    MPI_Request request;
+    const int count = (int)call->count;
+    const size_t own = (size_t)c->rank * call->count * gs_type_size(call->type);
+    int error;
     switch (call->operation) {
     case GS_BROADCAST:
-        return MPI_Ibcast(to(out, b), b->count, b->type, call->root, comm, request);
+        error = MPI_Ibcast(out, count, unit, call->root, comm, &request);
+        break;
     case GS_ALL_GATHER:
-        return MPI_Iallgather(in == mine_out ? MPI_IN_PLACE : from(in, b), b->count, b->type, to(out, b),
-                              b->count, b->type, comm, request);
+        error = MPI_Iallgather(in == (unsigned char *)out + own ? MPI_IN_PLACE : in, count, unit, out, count,
+                               unit, comm, &request);
+        break;
+    case GS_ALL_TO_ALL:
+        error = MPI_Ialltoall(in, count, unit, out, count, unit, comm, &request);
+        break;
     default:
-        return MPI_Ialltoall(from(in, b), b->count, b->type, to(out, b), b->count, b->type, comm, request);
+        error = MPI_Ibarrier(comm, &request);
     }
-}
-
-/* broadcast (of `out`), all_gather, all_to_all */
-static gs_status mpi_move(gs_comm *c, const gs_call *call, const void *in, void *out) {
-    for (size_t at = 0; at < call->count; at += gs_mpi_most) {
-        block b;
-        MPI_Request request;
-        GS_TRY(open_block(c, call, at, &b));
-        GS_TRY(mpi_check(c, call, begin_block(c, call, &b, in, out, &request)));
-        GS_TRY(mpi_wait(c, call, -1, 1, &request, MPI_STATUS_IGNORE));
-        if (b.made) GS_TRY(mpi_check(c, call, MPI_Type_free(&b.type)));
-    }
-    return GS_OK;
+    GS_TRY(mpi_check(c, call, error));
+    return mpi_wait(c, call, -1, 1, &request, MPI_STATUS_IGNORE);
 }
 
 /* Reductions over MPI, in an order that is the same in every run.
@@ -511,77 +474,55 @@ static gs_status all_reduce_short(gs_comm *c, const gs_call *call, void *data) {
 
 /* ---- long ones ---- */
 
-/* Elements first[r] .. of `all` are part r, which has count[r] elements. Leaves this rank's part of all ranks,
- * reduced, at the beginning of the scratch memory; `all` stays as it is. */
+/* Leaves this rank's part of `all` of all ranks, reduced, at the beginning of the scratch memory; `all` stays as it
+ * is. */
 static gs_status exchange(gs_comm *c, const gs_call *call, const unsigned char *all) {
     gs_mpi *s = c->state;
     MPI_Comm comm = s->channel[GS_MPI_COLLECTIVES];
     MPI_Datatype unit = mpi_unit(call->type);
-    size_t width = gs_type_size(call->type), count = (size_t)s->count[c->rank], bytes = count * width;
+    const gs_shard own = gs_shard_of(call->count, c->rank, c->size);
+    const size_t width = gs_type_size(call->type), bytes = own.count * width;
     GS_TRY(gs_scratch_for(&s->scratch, call, 2 * bytes + 1));
     unsigned char *sum = s->scratch.memory, *received = sum + bytes;
-    memcpy(sum, all + s->first[c->rank] * width, bytes);
+    memcpy(sum, all + own.first * width, bytes);
     for (int k = 1; k < c->size; k++) {
-        int to = (c->rank + k) % c->size, from = (c->rank - k + c->size) % c->size;
+        const int to = (c->rank + k) % c->size, from = (c->rank - k + c->size) % c->size;
+        const gs_shard theirs = gs_shard_of(call->count, to, c->size);
         MPI_Request both[2];
-        GS_TRY(
-            mpi_check(c, call, MPI_Irecv(received, (int)count, unit, from, GS_MPI_EXCHANGE, comm, &both[0])));
-        GS_TRY(mpi_check(
-            c, call,
-            MPI_Isend(all + s->first[to] * width, s->count[to], unit, to, GS_MPI_EXCHANGE, comm, &both[1])));
+        GS_TRY(mpi_check(c, call,
+                         MPI_Irecv(received, (int)own.count, unit, from, GS_MPI_EXCHANGE, comm, &both[0])));
+        GS_TRY(mpi_check(c, call,
+                         MPI_Isend(all + theirs.first * width, (int)theirs.count, unit, to, GS_MPI_EXCHANGE,
+                                   comm, &both[1])));
         GS_TRY(mpi_wait(c, call, -1, 2, both, MPI_STATUS_IGNORE));
-        gs_combine_of(call->type, call->reduction)(sum, sum, received, count);
+        gs_combine_of(call->type, call->reduction)(sum, sum, received, own.count);
     }
     return GS_OK;
 }
 
-/* The parts of a block of `count` elements, from the beginning of the array. */
-static void cut(gs_comm *c, size_t count) {
+static gs_status mpi_all_reduce(gs_comm *c, const gs_call *call, unsigned char *data) {
     gs_mpi *s = c->state;
-    for (int r = 0; r < c->size; r++) {
-        gs_shard part = gs_shard_of(count, r, c->size);
-        s->first[r] = part.first;
-        s->count[r] = (int)part.count;
-        s->place[r] = (int)part.first;
-    }
-}
-
-static gs_status all_reduce_block(gs_comm *c, const gs_call *call, unsigned char *data, size_t count) {
-    gs_mpi *s = c->state;
-    size_t width = gs_type_size(call->type);
+    const size_t width = gs_type_size(call->type);
     MPI_Request request;
-    cut(c, count);
+    if (is_short(c, call)) return all_reduce_short(c, call, data);
+    for (int r = 0; r < c->size; r++) {
+        const gs_shard part = gs_shard_of(call->count, r, c->size);
+        s->place[r] = (int)part.first;
+        s->count[r] = (int)part.count;
+    }
     GS_TRY(exchange(c, call, data));
-    memcpy(data + s->first[c->rank] * width, s->scratch.memory, (size_t)s->count[c->rank] * width);
+    memcpy(data + (size_t)s->place[c->rank] * width, s->scratch.memory, (size_t)s->count[c->rank] * width);
     GS_TRY(mpi_check(c, call,
                      MPI_Iallgatherv(MPI_IN_PLACE, 0, mpi_unit(call->type), data, s->count, s->place,
                                      mpi_unit(call->type), s->channel[GS_MPI_COLLECTIVES], &request)));
     return mpi_wait(c, call, -1, 1, &request, MPI_STATUS_IGNORE);
 }
 
-static gs_status mpi_all_reduce(gs_comm *c, const gs_call *call, void *data) {
-    if (is_short(c, call)) return all_reduce_short(c, call, data);
-    for (size_t at = 0; at < call->count; at += gs_mpi_most) {
-        size_t left = call->count - at, count = left < gs_mpi_most ? left : gs_mpi_most;
-        GS_TRY(all_reduce_block(c, call, (unsigned char *)data + at * gs_type_size(call->type), count));
-    }
-    return GS_OK;
-}
-
 static gs_status mpi_reduce_scatter(gs_comm *c, const gs_call *call, const void *all, void *mine) {
-    gs_mpi *s = c->state;
-    size_t width = gs_type_size(call->type), longest = gs_shard_of(call->count, 0, c->size).count;
-    for (size_t at = 0; at < longest; at += gs_mpi_most) { /* a block of each part */
-        for (int r = 0; r < c->size; r++) {
-            gs_shard part = gs_shard_of(call->count, r, c->size);
-            size_t begin = at < part.count ? at : part.count, left = part.count - begin;
-            s->first[r] = part.first + begin;
-            s->count[r] = (int)(left < gs_mpi_most ? left : gs_mpi_most);
-        }
-        GS_TRY(exchange(c, call, all));
-        if (s->count[c->rank] > 0) /* mine may end at `at` */
-            memcpy((unsigned char *)mine + at * width, s->scratch.memory, (size_t)s->count[c->rank] * width);
-    }
+    const gs_mpi *s = c->state;
+    const size_t count = gs_shard_of(call->count, c->rank, c->size).count;
+    GS_TRY(exchange(c, call, all));
+    if (count > 0) memcpy(mine, s->scratch.memory, count * gs_type_size(call->type));
     return GS_OK;
 }
 
@@ -719,19 +660,12 @@ static void mpi_free_mailboxes(gs_mpi *s, int size) {
 
 /* ---- collectives ---- */
 
-static gs_status barrier(gs_comm *c, const gs_call *call) {
-    const gs_mpi *s = c->state;
-    MPI_Request request;
-    GS_TRY(mpi_check(c, call, MPI_Ibarrier(s->channel[GS_MPI_COLLECTIVES], &request)));
-    return mpi_wait(c, call, -1, 1, &request, MPI_STATUS_IGNORE);
-}
-
 static gs_status mpi_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
     const gs_mpi *s = c->state;
     if (c->size > 1) mpi_listen(c);
     if (atomic_load(&s->failed)) return mpi_failed(s);
     if (call->count == 0 && call->operation != GS_BARRIER) return GS_OK;
-    if (c->size == 1) return gs_collective_by_messages(c, call, in, out);
+    if (c->size == 1 || call->count > gs_mpi_most) return gs_collective_by_messages(c, call, in, out);
     switch (call->operation) {
     case GS_ALL_REDUCE:
         return mpi_all_reduce(c, call, out);
@@ -741,8 +675,6 @@ static gs_status mpi_collective(gs_comm *c, const gs_call *call, const void *in,
         return gs_collective_by_messages(c, call, in, out);
     case GS_REDUCE_SCATTER:
         return mpi_reduce_scatter(c, call, in, out);
-    case GS_BARRIER:
-        return barrier(c, call);
     default:
         return mpi_move(c, call, in, out);
     }
@@ -769,7 +701,6 @@ static void free_state(gs_mpi *s, int size) {
     mpi_free_mailboxes(s, size);
     pthread_mutex_destroy(&s->lock);
     gs_scratch_free(&s->scratch);
-    free(s->first);
     free(s->count);
     free(s->place);
     free(s->pid);
@@ -876,13 +807,12 @@ gs_status gs_comm_mpi_create(const gs_rendezvous *r, gs_comm **out) {
     s->noun = "rank";
     s->level = level;
     s->ear = MPI_REQUEST_NULL;
-    s->first = malloc(size * sizeof *s->first);
     s->count = malloc(size * sizeof *s->count);
     s->place = malloc(size * sizeof *s->place);
     s->pid = calloc(size, sizeof *s->pid);
     s->mailboxes = calloc(size, sizeof *s->mailboxes);
     gs_status status = GS_OK;
-    if (!s->first || !s->count || !s->place || !s->pid || !s->mailboxes)
+    if (!s->count || !s->place || !s->pid || !s->mailboxes)
         status = gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
     else if (r->size > 1)
         status = open_communicators(&s->comm);

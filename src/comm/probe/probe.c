@@ -6,8 +6,6 @@
 #include "core/clock.h"
 #include "core/median.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,24 +45,9 @@ static gs_probe_link *link_of(const gs_probe *p, int a, int b) {
 
 /* ---- one connection ---- */
 
-/* Move all bytes; out: to the other end. */
 static gs_status move(int socket, bool out, void *data, size_t bytes) {
-    const double until = gs_seconds() + WAIT;
-    for (char *at = data; bytes > 0;) {
-        const ssize_t n = out ? send(socket, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT)
-                              : recv(socket, at, bytes, MSG_DONTWAIT);
-        if (n > 0) {
-            at += n;
-            bytes -= (size_t)n;
-            continue;
-        }
-        struct pollfd p = {.fd = socket, .events = out ? POLLOUT : POLLIN};
-        const double left = until - gs_seconds();
-        if (n == 0 || (errno != EAGAIN && errno != EINTR) || left <= 0)
-            return gs_fail(GS_E_PEER, "the connection broke, or carried nothing for %g s", WAIT);
-        poll(&p, 1, (int)(left * 1000) + 1);
-    }
-    return GS_OK;
+    if (gs_socket_move(socket, out, data, bytes, gs_awake_seconds() + WAIT)) return GS_OK;
+    return gs_fail(GS_E_PEER, "the connection broke, or carried nothing for %g s", WAIT);
 }
 
 /* A number, and so many bytes. */

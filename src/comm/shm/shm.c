@@ -18,13 +18,494 @@
  * With N ranks and B bytes a rank copies (N - 1) / N B out, reads B from the stages and its own array to sum,
  * and copies (N - 1) / N B in.
  */
-#include "core/shard.h"
+#include "comm/process.h"
+#include "comm/rendezvous.h"
 #include "comm/shm/shm.h"
+#include "comm/transports.h"
+#include "comm/waits.h"
+#include "core/clock.h"
+#include "core/memory.h"
+#include "core/shard.h"
+#include "core/usable.h"
+#include "core/wait.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 enum {
     SHORT = 16 * 1024, /* bytes of an array that every rank sums itself */
     BUILD = 1024,      /* bytes: a sum is built up in a piece that stays in the first-level cache */
+    SLICE_MS = 100,    /* of sleep, before a look whether the others still live */
 };
+
+/* ---- memory that several processes of one machine share ----
+ *
+ * A memfd (Linux 3.17) is a file that only its descriptors keep alive; another process reaches it as /proc/PID/fd/N. So
+ * nothing can be left behind, as a name in /dev/shm can: when the last of them ends, in whatever way, it is gone.
+ */
+
+/* Address space, not memory: pages are allocated when they are reserved. */
+#define SEGMENT_BYTES ((size_t)1 << 36)
+
+/* Whole pages for so many bytes. */
+static size_t pages(size_t bytes) {
+    return (bytes + 4095) / 4096 * 4096;
+}
+
+static gs_status map(gs_segment *s, int file) {
+    void *base = mmap(NULL, SEGMENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    if (base == MAP_FAILED) {
+        gs_status status = gs_fail(GS_E_MEMORY, "cannot map %zu GiB of addresses for shared memory: %s",
+                                   SEGMENT_BYTES >> 30, strerror(errno));
+        close(file);
+        return status;
+    }
+    *s = (gs_segment){base, file};
+    return GS_OK;
+}
+
+/* Make one, filled with zeros. */
+static gs_status create_segment(gs_segment *s) {
+    int file = memfd_create("gradsum", MFD_CLOEXEC);
+    if (file < 0) return gs_fail(GS_E_MEMORY, "cannot make shared memory: %s", strerror(errno));
+    if (ftruncate(file, (off_t)SEGMENT_BYTES) == 0) return map(s, file);
+    gs_status status = gs_fail(GS_E_MEMORY, "cannot make shared memory: %s", strerror(errno));
+    close(file);
+    return status;
+}
+
+/* Map the segment that process `pid` has open as `file`. GS_E_FILE: this process may not, or there is none. */
+static gs_status open_segment(gs_segment *s, long pid, int file) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/fd/%d", pid, file);
+    int own = open(path, O_RDWR | O_CLOEXEC);
+    if (own < 0)
+        return gs_fail(GS_E_FILE, "cannot open the shared memory of process %ld: %s", pid, strerror(errno));
+    return map(s, own);
+}
+
+static void close_segment(gs_segment *s) {
+    if (!s->base) return;
+    munmap(s->base, SEGMENT_BYTES);
+    close(s->file);
+    *s = (gs_segment){0};
+}
+
+/* Allocate memory for these bytes now. Without this, a process that touches them on a machine out of memory would be
+ * killed. GS_E_MEMORY. Reserving twice is no mistake. */
+static gs_status reserve(const gs_segment *s, size_t at, size_t bytes) {
+    int failed;
+    do failed = fallocate(s->file, 0, (off_t)at, (off_t)bytes);
+    while (failed && errno == EINTR);
+    if (!failed) return GS_OK;
+    return gs_fail(GS_E_MEMORY, "cannot get %zu bytes of shared memory: %s", bytes, strerror(errno));
+}
+
+/* Release the whole pages among these bytes. */
+static void release(const gs_segment *s, size_t at, size_t bytes) {
+    /* Only a request: memory that stays is given back at the end. */
+    (void)!fallocate(s->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)bytes);
+}
+
+/* ---- waiting and failing ----
+ *
+ * How processes wait for each other in shared memory, and how they learn that one of them is gone.
+ *
+ * A waiting rank spins for a moment (core/wait.h), because the others mostly arrive within microseconds; then it
+ * sleeps. A rank that changes something wakes the sleepers. A process that is killed wakes nobody, so a sleeper wakes
+ * up ten times a second and checks whether the ranks it waits for still live.
+ */
+
+/* What a rank waits for: is(wait, rank) says whether it is there. It is called for each rank that is watched. */
+typedef struct shm_wait {
+    bool (*is)(const struct shm_wait *, int rank);
+    gs_shm *shm;
+    int from;            /* the only rank that is watched; -1: all */
+    uint32_t want;       /* for `is` */
+    void *what;          /* for `is` */
+    const gs_call *call; /* for messages: what waits */
+    double timeout;
+} shm_wait;
+
+/* ---- sleeping: events counts up, and is the word that sleepers wait at ---- */
+
+static void futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *time) {
+    syscall(SYS_futex, (uint32_t *)word, operation, value, time, NULL, 0);
+}
+
+/* Tell those who sleep that something has changed. */
+static void wake(gs_shm *m) {
+    gs_shm_header *h = m->header;
+    if (atomic_load(&h->sleepers) == 0) return;
+    atomic_fetch_add(&h->events, 1);
+    futex(&h->events, FUTEX_WAKE, INT32_MAX, NULL);
+}
+
+/* ---- failing ---- */
+
+static bool has_failed(const gs_shm *m) {
+    return atomic_load(&m->header->failed) != 0;
+}
+
+/* The failure. */
+static gs_status failure(const gs_shm *m) {
+    const gs_shm_header *h = m->header;
+    for (int i = 0; atomic_load(&h->failed) == 1 && i < 1000; i++) sched_yield();
+    if (atomic_load(&h->failed) == 2) return gs_fail(h->code, "%s", h->message);
+    return gs_fail(GS_E_PEER, "%s %d: another %s failed and was lost before it could say why", m->noun,
+                   m->first + m->rank, m->noun);
+}
+
+/* From here on everything fails with this message; the first one stays. */
+static void fail(gs_shm *m, gs_status code, const char *message) {
+    gs_shm_header *h = m->header;
+    int none = 0;
+    if (atomic_compare_exchange_strong(&h->failed, &none, 1)) {
+        h->code = code;
+        snprintf(h->message, sizeof h->message, "%s", message);
+        atomic_store(&h->failed, 2);
+    }
+    wake(m);
+}
+
+static bool is_there(const shm_wait *w) {
+    if (w->from >= 0) return w->is(w, w->from);
+    for (int r = 0; r < w->shm->size; r++)
+        if (!w->is(w, r)) return false;
+    return true;
+}
+
+static bool is_over(const shm_wait *w) {
+    return is_there(w) || has_failed(w->shm);
+}
+
+/* Sleep until something changes, or for a slice. */
+static void sleep_once(const shm_wait *w) {
+    gs_shm_header *h = w->shm->header;
+    atomic_fetch_add(&h->sleepers, 1);
+    uint32_t events = atomic_load(&h->events);
+    if (!is_over(w))
+        futex(&h->events, FUTEX_WAIT, events, &(struct timespec){.tv_nsec = SLICE_MS * 1000000L});
+    atomic_fetch_sub(&h->sleepers, 1);
+}
+
+/* ---- who is missing, and why ---- */
+
+static bool has_ended(const gs_shm *m, int rank) {
+    return gs_process_watched_has_ended(m->watch[rank]);
+}
+
+/* Those that w waits for and that are `gone`, or all of them; how many. */
+static int missing(const shm_wait *w, bool (*gone)(const gs_shm *, int), char *text, size_t size) {
+    const gs_shm *m = w->shm;
+    int count = 0;
+    bool mark[GS_SHM_RANKS] = {false};
+    for (int r = 0; r < m->size; r++) {
+        bool looked_at = w->from < 0 || w->from == r;
+        mark[r] = looked_at && r != m->rank && (!gone || gone(m, r)) && !w->is(w, r);
+        count += mark[r];
+    }
+    text[0] = '\0';
+    if (count > 0) gs_append_ranks(text, size, m->noun, m->first, m->size, mark);
+    return count;
+}
+
+static bool has_left(const gs_shm *m, int rank) {
+    return atomic_load(&m->header->seats[rank].left);
+}
+
+/* ---- who waits for whom ---- */
+
+/* Renewed whenever a sleeper wakes up: several threads of a process may wait, and one that finishes withdraws what it
+ * showed. */
+static void show_waits(const shm_wait *w, double begin) {
+    const gs_shm *m = w->shm;
+    for (int r = 0; r < m->size; r++) {
+        if (r == m->rank || (w->from >= 0 && w->from != r)) continue;
+        _Atomic uint64_t *since = &m->waits[m->rank * m->size + r];
+        if (w->is(w, r))
+            atomic_store(since, 0);
+        else if (atomic_load(since) == 0)
+            atomic_store(since, (uint64_t)(begin * 1e9));
+    }
+}
+
+static void hide_waits(const shm_wait *w) {
+    const gs_shm *m = w->shm;
+    for (int r = 0; r < m->size; r++)
+        if (w->from < 0 || w->from == r) atomic_store(&m->waits[m->rank * m->size + r], 0);
+}
+
+static void explain_late(const shm_wait *w, const char *what, char *message, size_t size) {
+    const gs_shm *m = w->shm;
+    size_t pairs = (size_t)m->size * (size_t)m->size;
+    bool awaited[GS_SHM_RANKS] = {false};
+    uint64_t last[GS_SHM_RANKS];
+    char(*host)[GS_HOST] = gs_hosts_here(m->size, m->pid);
+    double now = gs_seconds(), *age = calloc(pairs, sizeof *age);
+    for (size_t i = 0; age && i < pairs; i++) {
+        uint64_t since = atomic_load(&m->waits[i]);
+        age[i] = since == 0 ? 0 : now - (double)since * 1e-9;
+    }
+    for (int r = 0; r < m->size; r++) last[r] = atomic_load(&m->header->seats[r].last);
+    for (int r = 0; r < m->size; r++)
+        awaited[r] = r != m->rank && (w->from < 0 || w->from == r) && !w->is(w, r);
+    snprintf(message, size, "%s %d: %s: ", m->noun, m->first + m->rank, what);
+    const gs_waits late = {.noun = m->noun,
+                           .first = m->first,
+                           .size = m->size,
+                           .rank = m->rank,
+                           .timeout = w->timeout < m->comm.timeout ? w->timeout : m->comm.timeout,
+                           .awaited = awaited,
+                           .age = age,
+                           .pid = m->pid,
+                           .host = (const char(*)[GS_HOST])host,
+                           .last = last,
+                           .did = "last began"};
+    if (age) gs_waits_explain(&late, message, size);
+    free(age);
+    free(host);
+}
+
+/* Has it waited for so long that it gives up? *told: it has said that it waits. That counts from the timeout of the
+ * comm on, although a wait may be allowed to take longer. */
+static bool is_late(const shm_wait *w, double waited, bool *told) {
+    gs_shm *m = w->shm;
+    bool stopped = false;
+    if (waited < w->timeout && waited < m->comm.timeout) return false;
+    for (int r = 0; r < m->size && m->late; r++) {
+        if (r == m->rank || (w->from >= 0 && w->from != r) || w->is(w, r)) continue;
+        stopped = stopped || gs_process_is_stopped(m->pid[r]);
+        if (!*told) m->late(m->all, m->first + r);
+    }
+    *told = true;
+    if (m->heed && m->heed(m->all) != GS_OK) fail(m, GS_E_PEER, gs_message());
+    return stopped || waited >= w->timeout + m->grace;
+}
+
+/* Can what w waits for still happen? If not, all ranks fail. */
+static void look_for_losses(const shm_wait *w, bool late) {
+    gs_shm *m = w->shm;
+    char who[200], where[GS_HOST] = "?", message[GS_LAST_WORDS];
+    const char *what = gs_call_text(w->call, false);
+    int lost;
+    if (missing(w, has_left, who, sizeof who) > 0)
+        snprintf(message, sizeof message, "%s %d: %s: %s ended without it", m->noun, m->first + m->rank, what,
+                 who);
+    else if ((lost = missing(w, has_ended, who, sizeof who)) > 0) {
+        gethostname(where, sizeof where - 1);
+        snprintf(message, sizeof message, "%s %d: %s: %s %s lost (the process has ended) on host %s", m->noun,
+                 m->first + m->rank, what, who, lost > 1 ? "were" : "was", where);
+    } else if (late && missing(w, NULL, who, sizeof who) > 0)
+        explain_late(w, what, message, sizeof message);
+    else
+        return;
+    fail(m, GS_E_PEER, message);
+}
+
+/* ---- waiting ---- */
+
+/* Return when all are there. Fails if a rank was lost, did not arrive within the timeout, or has failed; then all ranks
+ * fail. */
+static gs_status wait_for(const shm_wait *w) {
+    gs_wait wait = gs_wait_begin(!w->shm->spins);
+    bool told = false;
+    do {
+        if (is_over(w)) goto over;
+    } while (gs_wait_a_moment(&wait));
+    const double begin = gs_awake_seconds();
+    for (double waited = 0; !is_over(w);) {
+        show_waits(w, gs_seconds() - waited);
+        sleep_once(w);
+        waited = gs_awake_seconds() - begin;
+        if (!is_over(w)) look_for_losses(w, is_late(w, waited, &told));
+    }
+    hide_waits(w);
+over:
+    return is_there(w) ? GS_OK : failure(w->shm);
+}
+
+/* ---- meeting ---- */
+
+static bool has_arrived(const shm_wait *w, int rank) {
+    uint32_t arrived = atomic_load(&w->shm->header->seats[rank].arrived);
+    return (int32_t)(arrived - w->want) >= 0;
+}
+
+/* All processes are here. */
+static gs_status meet(gs_shm *m, const gs_call *call, double timeout) {
+    if (has_failed(m)) return failure(m);
+    shm_wait w = {
+        .is = has_arrived, .shm = m, .from = -1, .want = ++m->meetings, .call = call, .timeout = timeout};
+    atomic_store(&m->header->seats[m->rank].arrived, m->meetings);
+    wake(m);
+    return wait_for(&w);
+}
+
+/* Any operation begins: shown in messages of failures. */
+static void begin(const gs_shm *m, const gs_call *call) {
+    atomic_store_explicit(&m->header->seats[m->rank].last, gs_call_pack(call), memory_order_relaxed);
+}
+
+/* A collective begins: show the call to the others, and after the first meeting check that all make the same call.
+ * Anything else is a mistake in the program.
+ *
+ * The others compare after the first meeting of a collective, when a fast rank may already have shown its next call. So
+ * there is room for two calls; no rank can be two collectives ahead. */
+static void show(gs_shm *m, const gs_call *call) {
+    m->header->seats[m->rank].call[++m->calls % 2] = *call;
+}
+
+static void compare(const gs_shm *m, const gs_call *call) {
+    for (int r = 0; r < m->size; r++)
+        gs_call_compare(call, &m->header->seats[r].call[m->calls % 2], m->noun, m->first + m->rank,
+                        m->first + r);
+}
+
+/* ---- messages ----
+ *
+ * Messages from rank to rank in shared memory. The sender leaves a copy in a mailbox of the two, so it does not wait
+ * for the receiver as long as the mailbox holds fewer than GS_SHM_COPIES.
+ *
+ *     copy     | 7 | 8 |   |   |      sent 9, taken 7: messages 7 and 8 are under way
+ *     place    | a | b | c | d |      memory of their own, which grows with the longest message that it held
+ *
+ * A copy goes to the first free place, not to each in turn: memory that is reused soon is still in the cache.
+ */
+
+/* Both sides look for their mailbox, and the first one makes it. NULL: all are taken. The two processes belong to its
+ * name: in a collective of processes `from` and `to` are theirs, else those of the world's ranks, which may be the same
+ * numbers between other processes. */
+static gs_shm_mailbox *mailbox_of(gs_shm *m, const gs_envelope *e, bool sends) {
+    _Static_assert(GS_SHM_RANKS <= 1 << 8, "a process has 8 bits of the key");
+    const uint64_t from = (uint64_t)(sends ? m->rank : e->peer), to = (uint64_t)(sends ? e->peer : m->rank);
+    uint64_t key =
+        (uint64_t)gs_is_part(e) << 60 | from << 52 | to << 44 | (uint64_t)e->from << 22 | (uint64_t)e->to;
+    uint64_t mixed = (key + 1) * 0x9e3779b97f4a7c15u;
+    for (uint64_t i = 0; i < GS_SHM_MAILBOXES; i++) {
+        gs_shm_mailbox *b = &m->mailboxes[((mixed >> 40) + i) % GS_SHM_MAILBOXES];
+        uint64_t owner = atomic_load(&b->key);
+        if (owner == 0 && atomic_compare_exchange_strong(&b->key, &owner, key + 1)) return b;
+        if (owner == key + 1) return b;
+    }
+    return NULL;
+}
+
+static gs_status find_mailbox(gs_shm *m, const gs_envelope *e, bool sends, gs_shm_mailbox **box) {
+    if (has_failed(m)) return failure(m);
+    begin(m, e->call);
+    if ((*box = mailbox_of(m, e, sends))) return GS_OK;
+    return gs_fail(GS_E_MEMORY, "%s %d: %s: only %d pairs of ranks can send to each other in shared memory",
+                   m->noun, m->first + m->rank, gs_operation_name(e->call->operation), GS_SHM_MAILBOXES);
+}
+
+/* ---- sending ---- */
+
+static bool has_room(const shm_wait *w, int rank) {
+    gs_shm_mailbox *b = w->what;
+    (void)rank;
+    return atomic_load(&b->sent) - atomic_load(&b->taken) < GS_SHM_COPIES;
+}
+
+/* Another process may have written anything here. It must not point outside the mailbox, or outside the segment. */
+static bool lies_within(uint64_t at, uint64_t bytes) {
+    return at <= SEGMENT_BYTES && bytes <= SEGMENT_BYTES - at;
+}
+
+static gs_status damaged(const gs_shm *m, int peer) {
+    return gs_fail(GS_E_PEER, "%s %d: its messages shared with %s %d are damaged", m->noun,
+                   m->first + m->rank, m->noun, m->first + peer);
+}
+
+static int free_place(gs_shm_mailbox *b) {
+    bool used[GS_SHM_COPIES] = {false};
+    uint32_t sent = atomic_load(&b->sent);
+    for (uint32_t i = atomic_load(&b->taken); i != sent; i++)
+        used[(unsigned)b->copy[i % GS_SHM_COPIES].slot % GS_SHM_COPIES] = true;
+    int place = 0;
+    while (place < GS_SHM_COPIES - 1 && used[place]) place++;
+    return place;
+}
+
+/* Memory for `bytes` in a place; what was there is given back. */
+static gs_status grow(gs_shm *m, gs_shm_mailbox *b, int place, size_t bytes) {
+    size_t size = pages(bytes + bytes / 4);
+    uint64_t at = atomic_fetch_add(&m->header->used, size);
+    if (at + size > SEGMENT_BYTES)
+        return gs_fail(GS_E_MEMORY, "%s %d: %zu GiB of shared memory are used up", m->noun,
+                       m->first + m->rank, SEGMENT_BYTES >> 30);
+    GS_TRY(reserve(&m->segment, at, size));
+    if (b->place[place].bytes > 0) release(&m->segment, b->place[place].at, b->place[place].bytes);
+    b->place[place].at = at;
+    b->place[place].bytes = size;
+    return GS_OK;
+}
+
+static gs_status shm_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
+    gs_shm *m = c->state;
+    gs_shm_mailbox *b;
+    GS_TRY(find_mailbox(m, e, true, &b));
+    shm_wait w = {
+        .is = has_room, .shm = m, .from = e->peer, .what = b, .call = e->call, .timeout = c->timeout};
+    GS_TRY(wait_for(&w));
+    int place = free_place(b);
+    uint64_t at = (uint64_t)((unsigned char *)b->small[place] - m->segment.base);
+    if (bytes > GS_SHM_SHORT) {
+        if (b->place[place].bytes < bytes) GS_TRY(grow(m, b, place, bytes));
+        at = b->place[place].at;
+    }
+    if (!lies_within(at, bytes)) return damaged(m, e->peer);
+    gs_copy(m->segment.base + at, data, bytes);
+    uint32_t sent = atomic_load(&b->sent);
+    b->copy[sent % GS_SHM_COPIES] = (gs_shm_copy){bytes, at, place};
+    atomic_store(&b->sent, sent + 1);
+    wake(m);
+    return GS_OK;
+}
+
+/* ---- receiving ---- */
+
+/* One before it was lost, or the ranks make other calls: it cannot be told here, and all say it. */
+static gs_status has_other_length(gs_shm *m, const gs_envelope *e, size_t bytes, uint64_t sent) {
+    char message[GS_LAST_WORDS];
+    const char *what = gs_is_part(e) ? gs_call_text(e->call, false) : gs_operation_name(e->call->operation);
+    snprintf(message, sizeof message, "%s %d: %s: " GS_OTHER_LENGTH, m->noun, m->first + m->rank, what, bytes,
+             m->noun, m->first + e->peer, (size_t)sent);
+    fail(m, GS_E_PEER, message);
+    return failure(m);
+}
+
+static bool has_copy(const shm_wait *w, int rank) {
+    gs_shm_mailbox *b = w->what;
+    (void)rank;
+    return atomic_load(&b->sent) != atomic_load(&b->taken);
+}
+
+static gs_status shm_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
+    gs_shm *m = c->state;
+    gs_shm_mailbox *b;
+    GS_TRY(find_mailbox(m, e, false, &b));
+    shm_wait w = {
+        .is = has_copy, .shm = m, .from = e->peer, .what = b, .call = e->call, .timeout = c->timeout};
+    GS_TRY(wait_for(&w));
+    uint32_t taken = atomic_load(&b->taken);
+    const gs_shm_copy *k = &b->copy[taken % GS_SHM_COPIES];
+    if (k->bytes != bytes) return has_other_length(m, e, bytes, k->bytes);
+    if (!lies_within(k->at, bytes)) return damaged(m, e->peer);
+    gs_copy(data, m->segment.base + k->at, bytes);
+    atomic_store(&b->taken, taken + 1);
+    wake(m);
+    return GS_OK;
+}
 
 /* ---- blocks ---- */
 
@@ -44,9 +525,9 @@ static unsigned char *place(const void *buffer, size_t at) {
 /* All have put their part of a block; `at` is where in the array the block begins. */
 static gs_status all_have_put(gs_comm *c, const gs_call *call, size_t at) {
     gs_shm *m = shm_of(c);
-    if (at == 0) gs_shm_show(m, call);
-    GS_TRY(gs_shm_meet(m, call, c->timeout));
-    if (at == 0) gs_shm_compare(m, call);
+    if (at == 0) show(m, call);
+    GS_TRY(meet(m, call, c->timeout));
+    if (at == 0) compare(m, call);
     return GS_OK;
 }
 
@@ -92,7 +573,7 @@ static gs_status reduce_block(gs_comm *c, const gs_call *call, unsigned char *da
     GS_TRY(all_have_put(c, call, at));
     reduce_stages(m, call, data + own.first, own.first, mine + own.first, take ? data + own.first : NULL,
                   own.count);
-    GS_TRY(gs_shm_meet(m, call, c->timeout));
+    GS_TRY(meet(m, call, c->timeout));
     for (int r = 0; take && r < m->size; r++) {
         gs_shard s = slice_of(m, bytes, r);
         if (r != m->rank) gs_copy_unless_there(data + s.first, half_of(m, r) + s.first, s.count);
@@ -201,8 +682,8 @@ static gs_status spread(gs_comm *c, const gs_call *call, const void *from, void 
 
 static gs_status shm_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
     const gs_shm *m = shm_of(c);
-    if (gs_shm_has_failed(m)) return gs_shm_failed(m);
-    gs_shm_begin(m, call);
+    if (has_failed(m)) return failure(m);
+    begin(m, call);
     if (call->operation == GS_BARRIER) return all_have_put(c, call, 0);
     if (call->count == 0) return GS_OK;
     switch (call->operation) {
@@ -221,10 +702,159 @@ static gs_status shm_collective(gs_comm *c, const gs_call *call, const void *in,
     }
 }
 
+/* ---- opening ----
+ *
+ * How processes come to share memory: they are connected over Gloo already and tell each other where they are.
+ *
+ *     1. all        tell place (gs_rendezvous_place) and process number: are they on one machine?
+ *     2. rank 0     makes the segment, and tells as which of its files
+ *     3. all        open it, and tell whether they could
+ */
+
+enum { HALF = 256 * 1024, PLACE = 256, TEXT = 200 };
+
+typedef struct passport {
+    char place[PLACE];
+    int64_t pid;
+    cpu_set_t cpus; /* that it may use, */
+    double quota;   /* and for how much of the time (core/usable.h) */
+} passport;
+
+typedef struct answer {
+    int32_t can;
+    char text[TEXT];
+} answer;
+
+/* Where things lie in the segment. */
+typedef struct layout {
+    size_t boxes, waits, stages, messages;
+} layout;
+
+static layout layout_of(size_t size) {
+    layout l;
+    l.boxes = pages(sizeof(gs_shm_header) + size * sizeof(gs_shm_seat));
+    l.waits = l.boxes + pages(GS_SHM_MAILBOXES * sizeof(gs_shm_mailbox));
+    l.stages = l.waits + pages(size * size * sizeof(uint64_t));
+    l.messages = l.stages + size * 2 * HALF;
+    return l;
+}
+
+/* Is there a CPU for each process? Then a waiting process can spin without taking anything from the others. */
+static bool has_a_cpu_each(const passport *all, int size) {
+    cpu_set_t together = all[0].cpus;
+    for (int r = 1; r < size; r++) CPU_OR(&together, &together, &all[r].cpus);
+    for (int r = 0; r < size; r++)
+        if (all[r].quota > 0 && size > all[r].quota) return false;
+    return size <= CPU_COUNT(&together);
+}
+
+static gs_status learn_places(gs_comm *gloo, gs_shm *m, char *why, size_t size) {
+    passport mine = {.pid = getpid()}, *all = calloc((size_t)gloo->size, sizeof *all);
+    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the places of %d processes", gloo->size);
+    mine.quota = gs_usable_here().quota;
+    gs_rendezvous_place(mine.place, sizeof mine.place);
+    if (sched_getaffinity(0, sizeof mine.cpus, &mine.cpus) != 0) CPU_ZERO(&mine.cpus);
+    gs_status status = gs_comm_all_gather(gloo, &mine, all, sizeof mine, GS_U8);
+    for (int r = 0; status == GS_OK && r < gloo->size; r++) {
+        m->pid[r] = (long)all[r].pid;
+        if (strncmp(all[r].place, all[0].place, PLACE) != 0 && !why[0])
+            snprintf(why, size, "rank %d and rank 0 run on different machines, or in different containers",
+                     r);
+    }
+    m->spins = status == GS_OK && has_a_cpu_each(all, gloo->size);
+    if (gloo->size > GS_SHM_RANKS)
+        snprintf(why, size, "there are %d processes; shared memory supports at most %d", gloo->size,
+                 GS_SHM_RANKS);
+    free(all);
+    return status;
+}
+
+static gs_status watch_processes(gs_shm *m) {
+    m->watch = gs_processes_watch(m->size, m->pid);
+    if (!m->watch) return gs_fail(GS_E_MEMORY, "no memory to watch %d processes", m->size);
+    for (int r = 0; r < m->size; r++)
+        if (m->watch[r] < 0) return gs_fail(GS_E_FILE, "cannot watch process %ld", m->pid[r]);
+    return GS_OK;
+}
+
+static void find_parts(gs_shm *m) {
+    const layout l = layout_of((size_t)m->size);
+    unsigned char *base = m->segment.base;
+    m->header = (gs_shm_header *)base;
+    m->mailboxes = (gs_shm_mailbox *)(base + l.boxes);
+    m->waits = (_Atomic uint64_t *)(base + l.waits);
+    m->stage = base + l.stages;
+    m->half = HALF;
+}
+
+static gs_status make_segment(gs_shm *m) {
+    const size_t used = layout_of((size_t)m->size).messages;
+    GS_TRY(create_segment(&m->segment));
+    GS_TRY(reserve(&m->segment, 0, used));
+    find_parts(m);
+    atomic_store(&m->header->used, used);
+    return GS_OK;
+}
+
+/* The first one that could not says why. */
+static void hear_answers(const answer *all, int ranks, char *why, size_t size) {
+    for (int r = 0; r < ranks && !why[0]; r++)
+        if (!all[r].can) snprintf(why, size, "rank %d: %.*s", r, TEXT, all[r].text);
+}
+
+static gs_status share_segment(gs_comm *gloo, gs_shm *m, char *why, size_t size) {
+    int32_t file = -1;
+    answer mine = {.can = 1}, *all = calloc((size_t)gloo->size, sizeof *all);
+    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the answers of %d processes", gloo->size);
+    gs_status can = gloo->rank == 0 ? make_segment(m) : GS_OK;
+    if (can == GS_OK && gloo->rank == 0) file = m->segment.file;
+    gs_status status = gs_comm_broadcast(gloo, &file, 1, GS_I32, 0);
+    if (status == GS_OK && gloo->rank > 0 && file >= 0) can = open_segment(&m->segment, m->pid[0], file);
+    if (status == GS_OK && can == GS_OK) can = watch_processes(m);
+    if (can != GS_OK) {
+        mine.can = 0;
+        snprintf(mine.text, sizeof mine.text, "%s", gs_message());
+    }
+    if (status == GS_OK) status = gs_comm_all_gather(gloo, &mine, all, sizeof mine, GS_U8);
+    if (status == GS_OK) hear_answers(all, gloo->size, why, size);
+    free(all);
+    if (status == GS_OK && !why[0]) find_parts(m);
+    return status;
+}
+
+static void close_shared(gs_shm *m) {
+    if (!m) return;
+    gs_processes_unwatch(m->size, m->watch);
+    close_segment(&m->segment);
+    free(m->pid);
+    free(m);
+}
+
+/* Connect the processes of `gloo`, which stays as it is. If that is impossible (they are not on one machine, say), *out
+ * is NULL and *why says why, on all of them. Other failures are those of gloo. */
+static gs_status open_shared(gs_comm *gloo, gs_shm **out, char *why, size_t size) {
+    gs_shm *m = calloc(1, sizeof *m);
+    why[0] = '\0';
+    *out = NULL;
+    if (!m) return gs_fail(GS_E_MEMORY, "no memory to share memory with");
+    m->rank = gloo->rank;
+    m->size = gloo->size;
+    m->noun = "rank";
+    m->pid = calloc((size_t)gloo->size, sizeof *m->pid);
+    gs_status status =
+        m->pid ? learn_places(gloo, m, why, size) : gs_fail(GS_E_MEMORY, "no memory to share memory with");
+    if (status == GS_OK && !why[0]) status = share_segment(gloo, m, why, size);
+    if (status == GS_OK && !why[0])
+        *out = m;
+    else
+        close_shared(m);
+    return status;
+}
+
 /* ---- failing, making and freeing ---- */
 
 static void shm_abort(gs_comm *c, const char *message) {
-    gs_shm_fail(shm_of(c), GS_E_PEER, message);
+    fail(shm_of(c), GS_E_PEER, message);
 }
 
 static void shm_of_processes(gs_comm *c) {
@@ -234,14 +864,14 @@ static void shm_of_processes(gs_comm *c) {
 static void shm_free(gs_comm *c) {
     gs_shm *m = shm_of(c);
     atomic_store(&m->header->seats[m->rank].left, true);
-    gs_shm_wake(m);
-    gs_shm_close(m);
+    wake(m);
+    close_shared(m);
 }
 
 static const gs_transport transport_shm = {
     .name = "shm",
-    .send = gs_shm_send,
-    .recv = gs_shm_recv,
+    .send = shm_send,
+    .recv = shm_recv,
     .collective = shm_collective,
     .abort = shm_abort,
     .free = shm_free,
@@ -251,7 +881,7 @@ static const gs_transport transport_shm = {
 gs_status gs_comm_shm_create(gs_comm *gloo, gs_comm **out, char *why, size_t size) {
     gs_shm *m;
     *out = NULL;
-    GS_TRY(gs_shm_open(gloo, &m, why, size));
+    GS_TRY(open_shared(gloo, &m, why, size));
     if (!m) return GS_OK;
     m->comm = (gs_comm){&transport_shm, gloo->rank, gloo->size, gloo->timeout, m};
     *out = &m->comm;

@@ -1,4 +1,4 @@
-/* Processes of one machine in shared memory: what shm.c, seats.c, mailbox.c and open.c share.
+/* Processes of one machine in shared memory: what shm.c shares with hosts/.
  *
  *     segment   | header: seats, failure | mailboxes | who waits | stage 0 | stage 1 | ... | messages ...
  */
@@ -9,38 +9,11 @@
 #include <stdint.h>
 #include "comm/transports.h"
 
-/* ---- segment.c: memory that several processes of one machine share ----
- *
- * It has no name and no file: when the last of them ends, in whatever way, it is gone.
- */
-
+/* Memory that several processes of one machine share. It has no name and no file. */
 typedef struct gs_segment {
     unsigned char *base; /* at another address in each process: refer to a place by its distance from here */
     int file;
 } gs_segment;
-
-/* Address space, not memory: pages are allocated when they are reserved. */
-#define GS_SEGMENT_BYTES ((size_t)1 << 36)
-
-/* Whole pages for so many bytes. */
-static inline size_t gs_segment_pages(size_t bytes) {
-    return (bytes + 4095) / 4096 * 4096;
-}
-
-/* Make one, filled with zeros. */
-gs_status gs_segment_create(gs_segment *);
-
-/* Map the segment that process `pid` has open as `file`. GS_E_FILE: this process may not, or there is none. */
-gs_status gs_segment_open(gs_segment *, long pid, int file);
-
-void gs_segment_close(gs_segment *);
-
-/* Allocate memory for these bytes now. Without this, a process that touches them on a machine out of memory would be
- * killed. GS_E_MEMORY. Reserving twice is no mistake. */
-gs_status gs_segment_reserve(const gs_segment *, size_t at, size_t bytes);
-
-/* Release the whole pages among these bytes. */
-void gs_segment_release(const gs_segment *, size_t at, size_t bytes);
 
 /* ---- what lies in it ---- */
 
@@ -104,60 +77,14 @@ typedef struct gs_shm {
      * others, and waits for so many seconds more, unless the one that it waits for is stopped, or ranks elsewhere have
      * ended the run. */
     double grace;
-    void (*late)(void *context, int rank); /* rank: with `first` */
-    gs_status (*heed)(void *context);      /* fails once the run has ended elsewhere: then so does the wait */
-    void *context;
-    const char *noun;  /* what messages call a rank: "rank" or "process" */
-    bool spins;        /* there is a core for each process */
-    int *watch;        /* [size] descriptors that say when a process has ended */
-    long *pid;         /* [size] */
-    uint32_t meetings; /* that this process has reached */
-    uint32_t calls;    /* collectives begun */
-    uint32_t blocks;   /* that have gone through its stage: they take turns in the halves */
+    void (*late)(gs_comm *all, int rank); /* rank: with `first` */
+    gs_status (*heed)(gs_comm *all);      /* fails once the run has ended elsewhere: then so does the wait */
+    gs_comm *all;                         /* of all machines */
+    const char *noun;                     /* what messages call a rank: "rank" or "process" */
+    bool spins;                           /* there is a core for each process */
+    int *watch;                           /* [size] descriptors that say when a process has ended */
+    long *pid;                            /* [size] */
+    uint32_t meetings;                    /* that this process has reached */
+    uint32_t calls;                       /* collectives begun */
+    uint32_t blocks; /* that have gone through its stage: they take turns in the halves */
 } gs_shm;
-
-/* ---- seats.c: waiting and failing ---- */
-
-/* What a rank waits for: is(context, rank) says whether it is there. It is called for each rank that is watched. */
-typedef struct gs_shm_wait {
-    bool (*is)(const struct gs_shm_wait *, int rank);
-    gs_shm *shm;
-    int from;            /* the only rank that is watched; -1: all */
-    uint32_t want;       /* for `is` */
-    void *what;          /* for `is` */
-    const gs_call *call; /* for messages: what waits */
-    double timeout;
-} gs_shm_wait;
-
-/* Return when all are there. Fails if a rank was lost, did not arrive within the timeout, or has failed; then all ranks
- * fail. */
-gs_status gs_shm_wait_for(const gs_shm_wait *);
-
-/* Tell those who sleep that something has changed. */
-void gs_shm_wake(gs_shm *);
-
-/* From here on everything fails with this message; the first one stays. */
-void gs_shm_fail(gs_shm *, gs_status code, const char *message);
-bool gs_shm_has_failed(const gs_shm *);
-gs_status gs_shm_failed(const gs_shm *); /* the failure */
-
-/* All processes are here. */
-gs_status gs_shm_meet(gs_shm *, const gs_call *, double timeout);
-
-/* A collective begins: show the call to the others, and after the first meeting check that all make the same call.
- * Anything else is a mistake in the program. */
-void gs_shm_begin(const gs_shm *, const gs_call *); /* any operation: shown in messages of failures */
-void gs_shm_show(gs_shm *, const gs_call *);
-void gs_shm_compare(const gs_shm *, const gs_call *);
-
-/* ---- mailbox.c: see gs_transport ---- */
-
-gs_status gs_shm_send(gs_comm *, const gs_envelope *, const void *data, size_t bytes);
-gs_status gs_shm_recv(gs_comm *, const gs_envelope *, void *data, size_t bytes);
-
-/* ---- open.c ---- */
-
-/* Connect the processes of `gloo`, which stays as it is. If that is impossible (they are not on one machine, say), *out
- * is NULL and *why says why, on all of them. Other failures are those of gloo. */
-gs_status gs_shm_open(gs_comm *gloo, gs_shm **out, char *why, size_t size);
-void gs_shm_close(gs_shm *);

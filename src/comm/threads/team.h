@@ -1,5 +1,5 @@
-/* A team: the threads of one process that meet in shared memory (team.c) and leave each other messages
- * (mailbox.c). Used by threads.c alone. */
+/* A team: the threads of one process that meet in shared memory and leave each other messages (team.c). Used by
+ * threads.c alone. */
 #pragma once
 
 #include <pthread.h>
@@ -68,10 +68,8 @@ gs_team *gs_team_create(int size, int first_rank);
 /* A rank leaves; the last one frees the team. Any rank that still waits for this one fails. */
 void gs_team_leave(gs_team *, int rank);
 
-/* From here on everything fails with `message`; the first message stays. _locked: the caller holds the
- * lock. */
+/* From here on everything fails with `message`; the first message stays. */
 void gs_team_fail(gs_team *, const char *message);
-void gs_team_fail_locked(gs_team *, const char *message);
 
 /* GS_E_PEER with the team's message. */
 gs_status gs_team_failed(const gs_team *);
@@ -84,17 +82,6 @@ gs_status gs_team_failed(const gs_team *);
  * others. */
 gs_status gs_team_meet(gs_comm *, bool leaving);
 
-/* `rank` gives up waiting for those that are `awaited`[size]: who is to blame (waits.h)? If some of these, only they
- * stay in `awaited`. If others, for whom these wait, `cause` is ", which wait for rank 2"; if each waits for another,
- * all these waits; else "". The caller holds the lock. */
-void gs_team_find_cause_locked(gs_team *, int rank, double timeout, bool *awaited, char *cause, size_t size);
-
-/* Sleep until something changes, or for a moment; false: it is `until` by gs_awake_seconds. The caller holds the
- * lock. */
-bool gs_team_sleep_locked(gs_team *, double until);
-
-/* ---- mailbox.c: see gs_transport; the sender never waits ---- */
-
+/* See gs_transport; the sender never waits. */
 gs_status gs_team_send(gs_comm *, const gs_envelope *, const void *data, size_t bytes);
 gs_status gs_team_recv(gs_comm *, const gs_envelope *, void *data, size_t bytes);
-void gs_team_free_mailboxes(gs_team *);

@@ -1,5 +1,4 @@
 #include "comm/virtual/play.h"
-#include "comm/port.h"
 
 #include <stdlib.h>
 

@@ -10,7 +10,7 @@
  *              +== line ... line ==+                   its ranks share
  *     rank 1 --+                 +-- rank 3          inside a host: a line out and one in for each rank
  *
- * A line of one rank takes messages as linked.c does (port.h), in the order in which they are received. A line that
+ * A line of one rank takes messages as linked.c does (gs_port), in the order in which they are received. A line that
  * several ranks share takes them in the order of time, across ranks: a host's line out in the order in which they are
  * sent, its line in in the order in which they arrive; of two at the same moment that of the lower rank goes first.
  *
