@@ -188,9 +188,7 @@ TEST(copies_do_not_grow_with_the_batch) {
     for (int i = 0; i < 3; i++) {
         gs_settings s = gs_test_settings("cl");
         gs_memory_plan plan;
-        s.model = "resnet20";
-        s.data = "colour-fashion-small";
-        s.batch_norm.over = GS_BATCH_NORM_LOCAL;
+        s = gs_test_with(s, "--model resnet20 --data colour-fashion-small --batch-norm local");
         s.batch = i == 1 ? 128 : 32;
         s.precision = i < 2 ? GS_PRECISION_F16 : GS_PRECISION_F32;
         if (i == 2) s.batch = 128;

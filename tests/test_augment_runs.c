@@ -1,19 +1,18 @@
 /* --augment in runs: workers and devices change nothing, and it is for training alone; its values; in records. */
 #include "tests/devices.h"
 #include "tests/files.h"
-#include "tests/program.h"
+#include "tests/training.h"
 #include "tests/tiny_set.h"
 
 static const gs_augment all_three = {1, true, 2, false};
 
 static gs_settings tiny(const char *devices) {
-    gs_settings s = gs_settings_default();
+    gs_settings s = gs_test_with(gs_settings_default(),
+                                 "--model 'conv 4 3x3 pad 1, relu, flatten, linear 4' "
+                                 "--devices %s --threads 1 --batch 32 "
+                                 "--epochs 2",
+                                 devices);
     s.data = gs_test_tiny_data();
-    s.model = "conv 4 3x3 pad 1, relu, flatten, linear 4";
-    s.devices = devices;
-    s.threads = 1;
-    s.batch = 32;
-    s.epochs = 2;
     s.augment = all_three;
     return s;
 }
@@ -22,8 +21,7 @@ TEST(workers_change_no_bit) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu"};
     gs_result one, r;
     for (int i = 0; i < 3; i++) {
-        gs_settings s = tiny(devices[i]);
-        s.exact = true;
+        gs_settings s = gs_test_with(tiny(devices[i]), "--exact");
         s.micro_batch = i == 1 ? 3 : 0;
         assert_ok(gs_train(&s, NULL, i ? &r : &one));
         if (i == 0) continue;
@@ -32,8 +30,7 @@ TEST(workers_change_no_bit) {
         for (size_t k = 0; k < r.params; k++) assert_near(one.weights[k], r.weights[k], 1e-5, 1e-4);
         gs_result_free(&r);
     }
-    gs_settings plain = tiny("cpu");
-    plain.exact = true;
+    gs_settings plain = gs_test_with(tiny("cpu"), "--exact");
     plain.augment = (gs_augment){0};
     assert_ok(gs_train(&plain, NULL, &r));
     assert_true(memcmp(one.weights, r.weights, r.params * sizeof(float)) != 0);
@@ -83,8 +80,7 @@ TEST(evaluation_sees_the_pictures_themselves) {
 TEST(devices_get_the_same) {
     gs_test_need_opencl();
     gs_result cpu, cl, plain;
-    gs_settings s = tiny("cpu");
-    s.steps = 1;
+    gs_settings s = gs_test_with(tiny("cpu"), "--steps 1");
     assert_ok(gs_train(&s, NULL, &cpu));
     s.devices = "cl";
     assert_ok(gs_train(&s, NULL, &cl));

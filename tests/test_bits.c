@@ -181,8 +181,7 @@ TEST(with_all_tiles) {
 /* ---- runs on mixed devices ---- */
 
 static gs_settings mixed(const char *devices, const char *sync) {
-    gs_settings s = gs_test_settings(devices);
-    s.model = "flatten, linear 10";
+    gs_settings s = gs_test_with(gs_test_settings(devices), "--model 'flatten, linear 10'");
     s.zero = strcmp(sync, "zero") == 0;
     if (!s.zero) s.sync = sync;
     return s;
@@ -200,23 +199,17 @@ TEST(no_worker_drifts_away) {
     skip_without_cl();
     static const char *const syncs[] = {"allreduce", "ps", "ring", "sharded_ps", "zero"};
     for (size_t i = 0; i < sizeof syncs / sizeof *syncs; i++) {
-        gs_settings s = mixed(i % 2 ? "cl,cpu,cpu" : "cpu,cl", syncs[i]);
-        s.verify = 1;
+        gs_settings s = gs_test_with(mixed(i % 2 ? "cl,cpu,cpu" : "cpu,cl", syncs[i]), "--verify 1");
         gs_test_train(&s);
     }
-    gs_settings s = mixed("cpu,cl", "ring");
-    s.model = "flatten, linear 16, tanh, linear 10";
-    s.verify = 1;
-    s.momentum = 0;
-    s.wire = GS_WIRE_BF16;
-    s.bucket = 1;
+    gs_settings s = gs_test_with(mixed("cpu,cl", "ring"), "--model 'flatten, linear 16, tanh, linear 10' "
+                                                          "--verify 1 --momentum 0 --wire bf16 --bucket 1");
     gs_test_train(&s);
 }
 
 TEST(averages_are_the_same) {
     skip_without_cl();
-    gs_settings s = mixed("cpu,cl,cpu", "local");
-    s.every = s.verify = 4;
+    gs_settings s = gs_test_with(mixed("cpu,cl,cpu", "local"), "--every 4 --verify 4");
     gs_test_train(&s);
 }
 
@@ -226,8 +219,7 @@ TEST(async_gives_the_bits_of_ps) {
     for (int i = 0; i < 3; i++) {
         gs_settings s = mixed(devices[i], "ps");
         gs_result synchronous = gs_test_train(&s);
-        s.sync = "async";
-        s.staleness = 0;
+        s = gs_test_with(s, "--sync async --staleness 0");
         gs_result r = gs_test_train(&s);
         assert_same_bits(&synchronous, &r, devices[i]);
     }

@@ -159,9 +159,7 @@ TEST(another_layout) {
 TEST(on_an_opencl_device) {
     gs_test_need_opencl();
     const char *folder = gs_test_format("%s/checkpoints", gs_test_folder());
-    gs_settings s = gs_test_settings("cl");
-    s.steps = 6;
-    s.optimizer = &gs_adam;
+    gs_settings s = gs_test_with(gs_test_settings("cl"), "--steps 6 --optimizer adam");
     gs_result whole = train_with_checkpoints(s, 2, folder), both = go_on(s, folder, NULL, 2);
     assert_same_bits(&whole, &both, "cl");
 }

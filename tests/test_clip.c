@@ -233,8 +233,7 @@ TEST(workers_equal_one) {
         s.zero = 1;
         gs_result sharded = gs_test_train(&s);
         assert_same_bits(&all, &sharded, "--zero 1");
-        s.zero = 0;
-        s.bucket = 1;
+        s = gs_test_with(s, "--zero 0 --bucket 1");
         gs_result bucket = gs_test_train(&s);
         assert_same_bits(&all, &bucket, "--bucket");
     }
@@ -246,8 +245,7 @@ TEST(exact) {
                                           "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
     gs_result first = {0};
     for (int i = 0; i < 4; i++) {
-        gs_settings s = settings_for(workers[i]);
-        s.exact = true;
+        gs_settings s = gs_test_with(settings_for(workers[i]), "--exact");
         gs_result r = gs_test_train(&s);
         if (i == 0)
             first = r;
@@ -261,15 +259,11 @@ TEST(exact) {
 /* Local SGD that averages after each step is not the synchronous step here: each worker shortens its own gradient. */
 TEST(other_ways) {
     gs_test_need_whole();
-    gs_settings s = settings_for("cpu,cpu");
+    gs_settings s = gs_test_with(settings_for("cpu,cpu"), "--sync local --every 4 --verify 4");
     gs_result r;
-    s.sync = "local";
-    s.every = s.verify = 4;
     r = gs_test_train(&s);
     assert_true(isfinite(r.train_loss));
-    s = settings_for("cpu,cpu");
-    s.sync = "async";
-    s.staleness = 1;
+    s = gs_test_with(settings_for("cpu,cpu"), "--sync async --staleness 1");
     assert_fails(GS_E_USAGE, "--clip 0.5: --sync async makes an update from each worker's gradient",
                  gs_train(&s, NULL, &r));
 }
@@ -277,8 +271,7 @@ TEST(other_ways) {
 TEST(mixed_devices) {
     gs_test_need_whole();
     gs_test_need_opencl();
-    gs_settings s = settings_for("cpu,cl");
-    s.verify = 1;
+    gs_settings s = gs_test_with(settings_for("cpu,cl"), "--verify 1");
     gs_test_train(&s);
     s.zero = 1;
     gs_test_train(&s);

@@ -1,6 +1,6 @@
 /* Pictures in colour made of grey ones: their bytes, what can be learned from them, the cache, the command. */
 #include "tests/files.h"
-#include "tests/program.h"
+#include "tests/training.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -124,14 +124,14 @@ TEST(each_has_its_own_draws) {
 /* ---- what is learned ---- */
 
 static double accuracy(const char *model, int epochs, float lr, uint64_t seed) {
-    gs_settings s = gs_settings_default();
+    gs_settings s = gs_test_with(gs_settings_default(),
+                                 "--data colour-fashion-small --model '%s' "
+                                 "--threads 1",
+                                 model);
     gs_result r;
-    s.data = "colour-fashion-small";
-    s.model = model;
     s.epochs = epochs;
     s.lr = lr;
     s.seed = seed;
-    s.threads = 1;
     assert_ok(gs_train(&s, NULL, &r));
     const double got = r.test_accuracy;
     gs_result_free(&r);

@@ -1,6 +1,6 @@
 /* Workers keep to cores of their own: which ones, that they do, that --bind none undoes it, and that nothing stays
  * bound. */
-#include "tests/program.h"
+#include "tests/training.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -225,9 +225,7 @@ static gs_result train_on(const char *devices, bool bind) {
     gs_settings s = gs_settings_default();
     gs_result result;
     cpu_set_t before, after;
-    s.model = "softmax";
-    s.devices = devices;
-    s.steps = 1;
+    s = gs_test_with(s, "--model softmax --devices %s --steps 1", devices);
     s.bind = bind;
     s.test_hook = look_where;
     memset(seen, 0, sizeof seen);

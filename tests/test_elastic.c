@@ -119,8 +119,7 @@ TEST(ctrl_c_is_no_loss) {
 
 /* What a process carries is all that a run needs: a second one goes on from it. */
 TEST(a_carried_state_is_whole) {
-    gs_settings s = gs_test_settings("cpu");
-    s.optimizer = &gs_adam;
+    gs_settings s = gs_test_with(gs_test_settings("cpu"), "--optimizer adam");
     gs_result whole = gs_test_train(&s), both;
     s.steps = GS_TEST_STEPS - 7;
     assert_ok(gs_carry_create(&s.carry));

@@ -128,12 +128,11 @@ TEST_AROUND(in_stages, gs_test_to_f32, gs_test_to_f32) {
 /* ---- runs ---- */
 
 static gs_settings settings_of(const char *model, gs_precision p) {
-    gs_settings s = gs_test_settings("cl");
-    s.model = model;
+    gs_settings s = gs_test_with(gs_test_settings("cl"),
+                                 "--model '%s' --batch 26 --steps 3 "
+                                 "--batch-norm ghost:2",
+                                 model);
     s.precision = p;
-    s.batch = 26;
-    s.steps = 3;
-    s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 2};
     if (!strstr(model, "embedding")) return s;
     s.data = gs_test_format("text:%s", gs_test_text_file());
     s.context = 8;
@@ -148,13 +147,10 @@ TEST(stages_change_no_bit) {
     gs_test_need_whole();
     for (int i = 0; i < 2; i++)
         for (int p = 0; p < 2; p++) {
-            gs_settings s = settings_of(models[i], gs_test_16_bits[p]);
-            s.accumulate = 3;
+            gs_settings s = gs_test_with(settings_of(models[i], gs_test_16_bits[p]), "--accumulate 3");
             gs_result one = gs_test_train(&s);
+            s = gs_test_with(s, "--devices cl,cl --pipeline 2 --micro-batches 3");
             s.accumulate = 0;
-            s.devices = "cl,cl";
-            s.pipeline = 2;
-            s.micro_batches = 3;
             s.pipeline_cut = i == 0 ? "3" : "2";
             gs_result r = gs_test_train_as_planned(&s, s.devices);
             assert_same_bits(&one, &r, models[i]);
@@ -168,9 +164,7 @@ TEST(beside_a_cpu) {
     gs_test_need_whole();
     gs_settings s = settings_of(IMAGES, GS_PRECISION_F16);
     gs_result one = gs_test_train(&s);
-    s.devices = "cpu,cl";
-    s.pipeline = 2;
-    s.pipeline_cut = "3";
+    s = gs_test_with(s, "--devices cpu,cl --pipeline 2 --pipeline-cut 3");
     gs_result r = gs_test_train_as_planned(&s, s.devices);
     const double off = gs_test_difference(&one, &r);
     if (!(off < 2e-3)) fail_msg("the weights are off by %g", off);
@@ -187,16 +181,12 @@ TEST(groups_are_near_f32) {
     gs_test_need_whole();
     for (int i = 0; i < 3; i++) {
         gs_settings s = settings_of(models[i], GS_PRECISION_F32);
-        s.devices = "cl,cl";
-        s.tensor = 2;
-        s.verify = 1;
-        s.lr = 0.01f;
+        s = gs_test_with(s, "--devices cl,cl --tensor 2 --verify 1 --lr 0.01");
         gs_result f32 = gs_test_train(&s);
         for (int p = 0; p < 2; p++) {
             s.precision = gs_test_16_bits[p];
             gs_result r = gs_test_train_as_planned(&s, s.devices);
-            gs_settings alone = s;
-            alone.devices = "cl";
+            gs_settings alone = gs_test_with(s, "--devices cl");
             alone.tensor = alone.verify = 0;
             gs_result one = gs_test_train(&alone);
             const double off = gs_test_difference(&f32, &r), usual = gs_test_difference(&f32, &one);
@@ -256,10 +246,8 @@ TEST(bytes_are_halved) {
     gs_test_need_whole();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gs_settings s = settings_of(IMAGES, cases[i].precision);
+        s = gs_test_with(s, "--pipeline 2 --pipeline-cut 3 --micro-batches 2");
         s.devices = cases[i].devices;
-        s.pipeline = 2;
-        s.pipeline_cut = "3";
-        s.micro_batches = 2;
         const double sent = NUMBERS * cases[i].bytes * (double)s.batch;
         gs_result r = gs_test_train(&s);
         assert_near(r.sent_most, sent, 0, 0);

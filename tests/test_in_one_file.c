@@ -1,6 +1,6 @@
 /* lessons/in-one-file/train.c is an independent witness: it shares no line with the library, and computes the same
  * weights. build/in-one-file is that file, compiled; build/fashion-mnist-small has the unpacked images. */
-#include "tests/program.h"
+#include "tests/training.h"
 
 #include <math.h>
 
@@ -35,15 +35,14 @@ static float *weights_of_the_file(const char *model, int workers, const char *sc
 
 static gs_result train(const char *model, int workers, const char *scheme) {
     static const char *const devices[] = {[1] = "cpu", [3] = "cpu,cpu,cpu"};
-    gs_settings s = gs_settings_default();
+    gs_settings s = gs_test_with(gs_settings_default(),
+                                 "--model '%s' --steps %d --tests 0 "
+                                 "--threads 1",
+                                 model, STEPS);
     gs_result r;
-    s.model = model;
     s.devices = devices[workers];
     s.sync = scheme;
     s.lr = LEARNING_RATE;
-    s.steps = STEPS;
-    s.tests = 0;
-    s.threads = 1;
     assert_ok(gs_train(&s, NULL, &r));
     assert_int_equal(r.steps, STEPS);
     return r;

@@ -182,28 +182,22 @@ static const char gpt[] = "block layer = residual (layer_norm, linear 96, attent
                           "embedding 40 32 std 0.02, positions std 0.02, 2 x layer, layer_norm, tied";
 
 static gs_settings settings_of(const char *model, const char *devices, gs_precision p) {
-    gs_settings s = gs_test_settings(devices);
-    s.model = model;
+    gs_settings s = gs_test_with(gs_test_settings(devices),
+                                 "--model '%s' --batch 48 --steps 6 "
+                                 "--batch-norm local",
+                                 model);
     s.precision = p;
-    s.batch = 48;
-    s.steps = 6;
-    s.batch_norm.over = GS_BATCH_NORM_LOCAL;
     return s;
 }
 
 static gs_settings long_run(const char *model) {
-    gs_settings s = settings_of(model, "cl", GS_PRECISION_F32);
-    s.steps = 60;
+    gs_settings s = gs_test_with(settings_of(model, "cl", GS_PRECISION_F32), "--steps 60");
     s.lr = model == lenet ? 0.05f : 0.01f;
     if (model == lenet)
         s.momentum = 0.5f; /* with 0.9 runs part so early that their losses differ as two seeds' do */
     if (model != gpt) return s;
+    s = gs_test_with(s, "--context 16 --batch 12 --optimizer adamw --lr 0.003 --weight-decay 0");
     s.data = gs_test_format("text:%s", gs_test_text_file());
-    s.context = 16;
-    s.batch = 12;
-    s.optimizer = &gs_adamw;
-    s.lr = 0.003f;
-    s.weight_decay = 0;
     return s;
 }
 

@@ -161,16 +161,15 @@ static gs_dataset *plane(int outputs, size_t count, uint32_t salt) {
 }
 
 static gs_settings plane_settings(const gs_dataset *train, const gs_dataset *test, const char *devices) {
-    gs_settings s = gs_settings_default();
-    s.model = "linear 2";
+    gs_settings s = gs_test_with(gs_settings_default(),
+                                 "--model 'linear 2' --devices %s "
+                                 "--threads 1",
+                                 devices);
     s.train_set = train;
     s.test_set = test;
     s.loss = GS_REGRESSION;
-    s.devices = devices;
-    s.threads = 1;
     s.batch = 30; /* the last batch of an epoch has 20 */
-    s.epochs = 60;
-    s.lr = 0.2f;
+    s = gs_test_with(s, "--epochs 60 --lr 0.2");
     return s;
 }
 
@@ -204,8 +203,7 @@ TEST(labels_from_memory) {
     gs_dataset *set;
     assert_ok(gs_dataset_from_labels("clouds", LINE, (gs_shape){LINE_INPUTS, 1, 1, 0}, x, labels, &set));
     assert_int_equal(set->classes, 2);
-    gs_settings s = plane_settings(set, set, "cpu,cpu");
-    s.loss = GS_SOFTMAX_CROSS_ENTROPY;
+    gs_settings s = gs_test_with(plane_settings(set, set, "cpu,cpu"), "--loss cross_entropy");
     gs_result result = gs_test_train(&s);
     assert_near(result.test_accuracy, 1, 0, 0);
 
@@ -249,8 +247,7 @@ TEST(settings_that_do_not_fit_the_data) {
     s.loss = GS_MEAN_SQUARED_ERROR;
     assert_fails(GS_E_USAGE, "plane has targets, but this loss needs labels", gs_train(&s, NULL, &r));
     s = plane_settings(one, one, "cpu");
-    s.model = "linear 1";
-    s.confusion = true;
+    s = gs_test_with(s, "--model 'linear 1' --confusion");
     assert_fails(GS_E_USAGE, "a confusion matrix needs classes", gs_eval(&s, NULL, &r));
     s = plane_settings(images, images, "cpu");
     s.model = "softmax";

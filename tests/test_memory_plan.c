@@ -273,13 +273,12 @@ TEST(a_plan_takes_no_memory) {
         gs_memory_plan plan;
         gs_settings s = gs_settings_default();
         s.train_set = s.test_set = set;
+        s = gs_test_with(s, "--threads 1 --batch 32");
         s.model = cases[i].model;
         s.devices = cases[i].devices;
         s.exact = cases[i].exact;
         s.zero = cases[i].zero;
         s.pipeline = cases[i].pipeline;
-        s.threads = 1;
-        s.batch = 32;
         const double before = gs_peak_memory();
         assert_ok(gs_memory_plan_create(&s, &plan));
         print_message("%.1f GB\n", gs_memory_most(&plan, NULL) / 1e9);

@@ -135,11 +135,8 @@ TEST(mpirun_trains_as_one_worker_does) {
         int processes;
         const char *devices, *sync;
     } cases[] = {{2, "cpu", "allreduce"}, {3, "cpu", "ring"}, {2, "cpu,cpu", "allreduce"}, {2, "cpu", "ps"}};
-    gs_settings s = gs_settings_default();
-    s.model = "flatten, linear 24, tanh, linear 10";
-    s.batch = 101;
-    s.steps = 6;
-    s.threads = 1;
+    gs_settings s = gs_test_with(gs_settings_default(), "--model 'flatten, linear 24, tanh, linear 10' "
+                                                        "--batch 101 --steps 6 --threads 1");
     gs_result alone = gs_test_train(&s);
     float *weights = malloc(alone.params * sizeof *weights);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

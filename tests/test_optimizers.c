@@ -173,9 +173,7 @@ TEST(several_workers) {
     for (int i = 0; i < ALL; i++) {
         gs_settings s = settings_for(all[i], "cpu");
         gs_result one = gs_test_train(&s);
-        s.devices = "cpu,cpu,cpu";
-        s.verify = s.bucket = 1;
-        s.accumulate = 2;
+        s = gs_test_with(s, "--devices cpu,cpu,cpu --verify 1 --bucket 1 --accumulate 2");
         gs_result several = gs_test_train(&s);
         assert_near(several.train_loss, one.train_loss, 0, 1e-3);
         s.bucket = s.accumulate = 0;
@@ -191,8 +189,7 @@ TEST(several_workers) {
 TEST(exact) {
     gs_test_need_whole();
     for (int i = 0; i < ALL; i++) {
-        gs_settings s = settings_for(all[i], "cpu");
-        s.exact = true;
+        gs_settings s = gs_test_with(settings_for(all[i], "cpu"), "--exact");
         gs_result one = gs_test_train(&s);
         s.devices = "cpu,cpu,cpu,cpu";
         gs_result four = gs_test_train(&s);
@@ -206,13 +203,11 @@ TEST(local_and_async) {
     for (int i = 0; i < ALL; i++) {
         gs_settings s = settings_for(all[i], "cpu,cpu");
         gs_result r = {0};
-        s.sync = "local";
-        s.every = s.verify = 4;
+        s = gs_test_with(s, "--sync local --every 4 --verify 4");
         r = gs_test_train(&s);
         assert_true(isfinite(r.train_loss) && r.train_loss < log(10));
         s.verify = s.every = 0;
-        s.sync = "async";
-        s.staleness = 1;
+        s = gs_test_with(s, "--sync async --staleness 1");
         assert_fails(GS_E_USAGE, "which is defined only for sgd; the optimiser is", gs_train(&s, NULL, &r));
     }
 }
@@ -222,9 +217,7 @@ TEST(mixed_devices) {
     gs_test_need_whole();
     gs_test_need_opencl();
     for (int i = 0; i < ALL; i++) {
-        gs_settings s = settings_for(all[i], "cpu,cl");
-        s.verify = 1;
-        s.steps = 6;
+        gs_settings s = gs_test_with(settings_for(all[i], "cpu,cl"), "--verify 1 --steps 6");
         gs_test_train(&s);
     }
 }
@@ -239,12 +232,9 @@ static void check_numbers(gs_worker *w) {
 
 TEST(numbers_reach_the_optimiser) {
     gs_settings s = settings_for(&gs_adam, "cpu");
-    s.lr = 0.125f;
-    s.weight_decay = 0.5f;
+    s = gs_test_with(s, "--lr 0.125 --weight-decay 0.5 --epsilon 0.25 --steps 2");
     s.beta1 = 0.75f;
     s.beta2 = 0.875f;
-    s.epsilon = 0.25f;
-    s.steps = 2;
     s.test_hook = check_numbers;
     gs_test_train(&s);
 }

@@ -52,8 +52,7 @@ TEST(passes_and_ragged_batches) {
     compare(s, BUCKETS);
     s.accumulate = 3;
     compare(s, BUCKETS);
-    s = settings_for("cpu,cpu", "allreduce");
-    s.accumulate = 4;
+    s = gs_test_with(settings_for("cpu,cpu", "allreduce"), "--accumulate 4");
     compare(s, BUCKETS);
     s.accumulate = 1;
     s.batch = 800; /* a worker's 400 in micro-batches of 128 */
@@ -64,15 +63,11 @@ TEST(passes_and_ragged_batches) {
 
 /* With 16 bits on the wire too: by ps each element is rounded on its own. The counts are not rounded. */
 TEST_IN(bucket, buckets_go_with_wire) {
-    gs_settings s = settings_for("cpu,cpu,cpu", "ps");
-    s.wire = GS_WIRE_BF16;
-    s.verify = 1;
+    gs_settings s = gs_test_with(settings_for("cpu,cpu,cpu", "ps"), "--wire bf16 --verify 1");
     compare(s, BUCKETS);
-    s.sync = "recursive_doubling";
-    s.wire = GS_WIRE_F16;
+    s = gs_test_with(s, "--sync recursive_doubling --wire f16");
     compare(s, BUCKETS);
-    s.bucket = 1;
-    s.sync = "ps";
+    s = gs_test_with(s, "--bucket 1 --sync ps");
     gs_result r = gs_test_train(&s); /* each message of rank 0: all parameters as 2 bytes, the counts as 4 */
     assert_near(r.sent_most, 2 * (2.0 * (double)r.params + 4 * GS_STATS), 1e-6, 0);
 }
@@ -81,8 +76,7 @@ TEST_IN(bucket, opencl_devices_too) {
     gs_test_need_opencl();
     compare(settings_for("cl,cl", "allreduce"), BUCKETS);
     compare(settings_for("cl,cpu,cl", "ps"), BUCKETS);
-    gs_settings s = settings_for("cl,cl", "ring");
-    s.accumulate = 2;
+    gs_settings s = gs_test_with(settings_for("cl,cl", "ring"), "--accumulate 2");
     compare(s, BUCKETS);
 }
 
@@ -101,10 +95,9 @@ TEST_IN(bucket, buckets_end_at_layers) {
         {"residual (conv 4 3x3 pad 1 | conv 4 1x1), flatten, linear 10", 1, 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gs_settings s = settings_for("cpu,cpu", "allreduce");
+        gs_settings s = gs_test_with(settings_for("cpu,cpu", "allreduce"), "--steps 2");
         s.model = cases[i].model;
         s.bucket = cases[i].kb;
-        s.steps = 2;
         gs_result r = gs_test_train(&s);
         if (r.overlap.buckets != cases[i].buckets)
             fail_msg("%s in buckets of %d KB: %d, wanted %d", cases[i].model, cases[i].kb, r.overlap.buckets,
@@ -236,9 +229,7 @@ TEST(a_failed_sum_ends_the_run) {
     }
     gs_settings s = settings_for("cpu,cpu", "allreduce");
     gs_result r;
-    s.bucket = 1;
-    s.timeout = 0.3;
-    s.slow = (gs_slow){1, 2000};
+    s = gs_test_with(s, "--bucket 1 --timeout 0.3 --slow 1:2000");
     assert_fails(GS_E_PEER, "did not arrive within 0.3 s", gs_train(&s, NULL, &r));
 }
 

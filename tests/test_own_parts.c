@@ -44,9 +44,8 @@ static const gs_optimizer_ops own_optimizer = {
     .name = "own", .vector = {"mean", "squares", "seen"}, .update = own_update};
 
 static gs_result train_own(const char *devices, const char *sync) {
-    gs_settings s = gs_test_settings(devices);
+    gs_settings s = gs_test_with(gs_test_settings(devices), "--lr 0.001");
     s.optimizer = &own_optimizer;
-    s.lr = 0.001f;
     s.exact = strcmp(sync, "exact") == 0;
     s.zero = strcmp(sync, "zero") == 0;
     if (!s.exact && !s.zero) s.sync = sync;
@@ -69,9 +68,8 @@ TEST(an_optimiser_in_every_way_to_train) {
 TEST(async_wants_sgd) {
     gs_settings s = gs_test_settings("cpu,cpu");
     gs_result r = {0};
+    s = gs_test_with(s, "--sync async --staleness 1");
     s.optimizer = &own_optimizer;
-    s.sync = "async";
-    s.staleness = 1;
     assert_fails(GS_E_USAGE, "defined only for sgd; the optimiser is 'own'", gs_train(&s, NULL, &r));
     gs_result_free(&r);
 }

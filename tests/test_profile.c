@@ -1,6 +1,6 @@
 /* gradsum profile: the device's limits as operators, what follows from them, and the table. Nothing here asks how long
  * anything took. */
-#include "tests/program.h"
+#include "tests/training.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -129,10 +129,8 @@ static const gs_profile_row *row_of(const gs_profile *p, const char *name) {
 static gs_profile profile_of(const char *model, const char *device, size_t batch) {
     gs_settings s = gs_settings_default();
     gs_profile p;
-    s.model = model;
-    s.devices = device;
+    s = gs_test_with(s, "--model '%s' --devices %s --threads 1", model, device);
     s.batch = batch;
-    s.threads = 1;
     assert_ok(gs_profile_run(&s, 0.001, &p));
     return p;
 }
@@ -248,9 +246,9 @@ TEST(the_program_profiles) {
 TEST(plain_loops_are_beside_the_layers) {
     gs_settings s = gs_settings_default();
     gs_profile p;
-    s.model = "conv 3 3x3 pad 1, relu, max_pool 2, flatten, residual (linear 588, tanh), linear 10";
-    s.batch = 20;
-    s.threads = 1;
+    s = gs_test_with(
+        s, "--model 'conv 3 3x3 pad 1, relu, max_pool 2, flatten, residual (linear 588, tanh), linear 10' "
+           "--batch 20 --threads 1");
     assert_ok(gs_profile_run(&s, 0.001, &p));
     assert_ok(gs_profile_plain(&s, 0.001, &p));
     for (int i = 0; i < p.row_count; i++)

@@ -69,14 +69,9 @@ static int free_sets(void **state) {
 
 /* Batches of 24 of 60 samples: the third has 12. */
 static gs_settings settings_of(const data *sets, const char *model, const char *devices) {
-    gs_settings s = gs_settings_default();
-    s.model = model;
+    gs_settings s = gs_test_with(gs_settings_default(), "--model '%s'", model);
     s.train_set = s.test_set = model == gpt ? sets->tokens : sets->images;
-    s.devices = devices;
-    s.threads = 1;
-    s.batch = 24;
-    s.steps = 4;
-    s.batch_norm.over = GS_BATCH_NORM_LOCAL;
+    s = gs_test_with(s, "--devices %s --threads 1 --batch 24 --steps 4 --batch-norm local", devices);
     return s;
 }
 
@@ -117,15 +112,10 @@ TEST_AROUND(every_model_gets_the_same_bits, make_sets, free_sets) {
 
 TEST_AROUND(passes_and_precision, make_sets, free_sets) {
     gs_settings s = settings_of(*state, resnet, "cpu");
-    s.accumulate = 3;
-    s.micro_batch = 4;
-    s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 2};
+    s = gs_test_with(s, "--accumulate 3 --micro-batch 4 --batch-norm ghost:2");
     same_bits(s, " --accumulate 3 --micro-batch 4 --batch-norm ghost:2");
-    s = settings_of(*state, gpt, "cpu");
-    s.precision = GS_PRECISION_BF16;
-    s.optimizer = &gs_adamw;
-    s.lr = 0.001f;
-    s.clip = 0.5f;
+    s = gs_test_with(settings_of(*state, gpt, "cpu"), "--precision bf16 --optimizer adamw --lr 0.001 "
+                                                      "--clip 0.5");
     same_bits(s, " --precision bf16 --optimizer adamw --clip 0.5");
     s.precision = GS_PRECISION_F16;
     same_bits(s, " --precision f16 --optimizer adamw --clip 0.5");
@@ -133,11 +123,9 @@ TEST_AROUND(passes_and_precision, make_sets, free_sets) {
 
 /* With --bucket sums begin while backward still runs. Global statistics: what the workers sum has one order. */
 TEST_AROUND(several_workers, make_sets, free_sets) {
-    gs_settings s = settings_of(*state, endings, "cpu,cpu");
-    s.bucket = 1;
+    gs_settings s = gs_test_with(settings_of(*state, endings, "cpu,cpu"), "--bucket 1");
     same_bits(s, " --bucket 1");
-    s = settings_of(*state, resnet, "cpu,cpu,cpu");
-    s.batch_norm.over = GS_BATCH_NORM_GLOBAL;
+    s = gs_test_with(settings_of(*state, resnet, "cpu,cpu,cpu"), "--batch-norm global");
     same_bits(s, " --batch-norm global");
     if (!gs_test_has_opencl()) return;
     s.devices = "cpu,cl";
@@ -145,12 +133,9 @@ TEST_AROUND(several_workers, make_sets, free_sets) {
 }
 
 TEST_AROUND(exact, make_sets, free_sets) {
-    gs_settings s = settings_of(*state, resnet, "cpu,cpu");
-    s.exact = true;
-    s.batch_norm.over = GS_BATCH_NORM_GLOBAL;
+    gs_settings s = gs_test_with(settings_of(*state, resnet, "cpu,cpu"), "--exact --batch-norm global");
     same_bits(s, " --exact --batch-norm global");
-    s = settings_of(*state, gpt, "cpu,cpu");
-    s.exact = true;
+    s = gs_test_with(settings_of(*state, gpt, "cpu,cpu"), "--exact");
     same_bits(s, " --exact");
 }
 
@@ -158,14 +143,11 @@ TEST_AROUND(exact, make_sets, free_sets) {
 TEST_AROUND(zero, make_sets, free_sets) {
     gs_settings s = settings_of(*state, gpt, "cpu,cpu,cpu");
     for (s.zero = 1; s.zero <= 3; s.zero++) same_bits(s, " --zero 1, 2, 3");
-    s = settings_of(*state, endings, "cpu,cpu");
-    s.zero = 3;
-    s.accumulate = 2;
+    s = gs_test_with(settings_of(*state, endings, "cpu,cpu"), "--zero 3 --accumulate 2");
     same_bits(s, " --zero 3 --accumulate 2");
+    s = gs_test_with(s, "--exact --batch-norm ghost:1");
     s.accumulate = 0;
-    s.exact = true;
     s.model = resnet;
-    s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 1};
     same_bits(s, " --zero 3 --exact");
 }
 
@@ -174,17 +156,15 @@ TEST_AROUND(pipelines, make_sets, free_sets) {
     static const char *const schedules[] = {"1f1b", "gpipe", "interleaved"};
     for (int i = 0; i < 3; i++) {
         gs_settings s = settings_of(*state, i == 1 ? resnet : gpt, "cpu,cpu");
-        s.pipeline = 2;
+        s = gs_test_with(s, "--pipeline 2 --micro-batches 6");
         s.pipeline_schedule = schedules[i];
-        s.micro_batches = 6;
         same_bits(s, schedules[i]);
     }
 }
 
 /* What is computed again is summed again in the group. */
 TEST_AROUND(tensor_parallel, make_sets, free_sets) {
-    gs_settings s = settings_of(*state, gpt, "cpu,cpu,cpu,cpu");
-    s.tensor = 2;
+    gs_settings s = gs_test_with(settings_of(*state, gpt, "cpu,cpu,cpu,cpu"), "--tensor 2");
     same_bits(s, " --tensor 2");
     s.exact = true;
     same_bits(s, " --tensor 2 --exact");

@@ -38,9 +38,8 @@ static void stop(gs_worker *w) {
 static void train_up_to(gs_settings s, uint64_t at, const char *save) {
     gs_result r;
     stop_after = at - 1;
+    s = gs_test_with(s, "--save %s --save-state", save);
     s.test_hook = stop;
-    s.save = save;
-    s.save_state = true;
     assert_ok(gs_train(&s, NULL, &r));
     gs_stop_requested = 0;
     assert_true(r.interrupted && r.steps >= at && r.steps < s.steps);
@@ -49,8 +48,7 @@ static void train_up_to(gs_settings s, uint64_t at, const char *save) {
 
 static void train_from(gs_settings s, const char *resume, const char *save) {
     s.resume = resume;
-    s.save = save;
-    s.save_state = true;
+    s = gs_test_with(s, "--save %s --save-state", save);
     gs_test_train(&s);
 }
 
@@ -134,20 +132,15 @@ TEST(each_way) {
 
 TEST(on_an_opencl_device) {
     gs_test_need_opencl();
-    gs_settings s = gs_test_settings("cl");
-    s.optimizer = &gs_adam;
-    s.steps = 6;
+    gs_settings s = gs_test_with(gs_test_settings("cl"), "--optimizer adam --steps 6");
     assert_goes_on(s, NULL, 3, "cl");
-    s.devices = "cpu,cl";
-    s.optimizer = &gs_sgd;
+    s = gs_test_with(s, "--devices cpu,cl --optimizer sgd");
     assert_goes_on(s, NULL, 3, "cpu,cl");
 }
 
 /* Each worker has a part of the moments: another number of workers gets other parts of the same ones. */
 TEST(sharded_with_other_workers) {
-    gs_settings s = gs_test_settings("cpu,cpu,cpu");
-    s.zero = 1;
-    s.optimizer = &gs_adam;
+    gs_settings s = gs_test_with(gs_test_settings("cpu,cpu,cpu"), "--zero 1 --optimizer adam");
     gs_result whole = gs_test_train(&s);
     train_up_to(s, 7, file("half.st"));
     s.devices = "cpu,cpu";
@@ -159,9 +152,7 @@ TEST(sharded_with_other_workers) {
 /* What is drawn, and what follows the step: rates, dropout (in gs_test_settings), changed images, running
  * statistics. */
 TEST(what_follows_the_step) {
-    gs_settings s = gs_test_settings("cpu,cpu");
-    s.schedule.kind = GS_SCHEDULE_COSINE;
-    s.warmup_steps = 9;
+    gs_settings s = gs_test_with(gs_test_settings("cpu,cpu"), "--schedule cosine --warmup-steps 9");
     assert_true(gs_augment_read("crop:4,flip", &s.augment));
     assert_goes_on(s, NULL, 7, "in the warm-up");
     assert_goes_on(s, NULL, 12, "behind it");

@@ -132,13 +132,11 @@ TEST(it_is_checked) {
 TEST(by_the_library) {
     gs_settings s = gs_test_settings("cpu,cpu");
     const char *a = in_folder(gs_test_folder(), "a.st");
-    s.save = a;
-    s.save_state = true;
+    s = gs_test_with(s, "--save %s --save-state", a);
     gs_result first = gs_test_train(&s);
-    s.resume = a;
+    s = gs_test_with(s, "--resume %s --steps 1", a);
     s.save = NULL;
     s.save_state = false;
-    s.steps = 1;
     gs_result again;
     assert_ok(gs_train(&s, NULL, &again));
     assert_int_equal(again.steps, first.steps);

@@ -20,20 +20,17 @@ static const char tied[] = "embedding 40 8, " BLOCKS "tied",
                   words[] = "embedding 43 8, " BLOCKS "tanh, linear 43";
 
 static gs_settings settings_of(const char *model) {
-    gs_settings s = gs_test_settings("cpu");
-    s.model = model;
+    gs_settings s = gs_test_with(gs_test_settings("cpu"),
+                                 "--model '%s' --context 8 --batch 24 --steps 4 "
+                                 "--clip 0.1",
+                                 model);
     s.data = gs_test_format("text:%s", gs_test_text_file());
-    s.context = 8;
-    s.batch = 24;
-    s.steps = 4;
-    s.clip = 0.1f;
     return s;
 }
 
 static gs_result train_in(gs_settings s, const char *devices, const char *layout) {
-    s.devices = devices;
+    s = gs_test_with(s, "--devices %s --sequence", devices);
     s.layout = layout;
-    s.sequence = true;
     return gs_test_train(&s);
 }
 
@@ -42,8 +39,7 @@ TEST(the_weights_of_one_worker) {
         const char *devices, *layout;
     } runs[] = {{two, "tp2"}, {four, "tp4"}, {four, "dp2,tp2,zero3"}, {four, "pp2,tp2"}};
     for (int m = 0; m < 2; m++) {
-        gs_settings s = settings_of(m ? words : tied);
-        s.verify = 2;
+        gs_settings s = gs_test_with(settings_of(m ? words : tied), "--verify 2");
         gs_result one = gs_test_train(&s);
         for (int i = 0; i < 4; i++) {
             s.micro_batch = i == 0 ? 5 : 0;
@@ -66,10 +62,7 @@ TEST(exact_has_the_bits_of_one_worker) {
                 {four, "pp2,tp2", tied, GS_RECOMPUTE_NONE, GS_PRECISION_F32},
                 {two, "tp2", words, GS_RECOMPUTE_NONE, GS_PRECISION_BF16}};
     for (int i = 0; i < 5; i++) {
-        gs_settings s = settings_of(runs[i].model);
-        s.exact = true;
-        s.optimizer = &gs_adamw;
-        s.lr = 0.01f;
+        gs_settings s = gs_test_with(settings_of(runs[i].model), "--exact --optimizer adamw --lr 0.01");
         s.precision = runs[i].precision;
         s.recompute = runs[i].recompute;
         gs_result one = gs_test_train(&s), r = train_in(s, runs[i].devices, runs[i].layout);
@@ -80,8 +73,7 @@ TEST(exact_has_the_bits_of_one_worker) {
 
 TEST(on_opencl_too) {
     gs_test_need_opencl();
-    gs_settings s = settings_of(words);
-    s.steps = 2;
+    gs_settings s = gs_test_with(settings_of(words), "--steps 2");
     gs_result one = gs_test_train(&s), r = train_in(s, "cl,cl", "tp2");
     assert_same_within_rounding(&one, &r, "cl");
 }
@@ -139,8 +131,7 @@ TEST(memory_is_foreseen) {
     for (int exact = 0; exact < 2; exact++) {
         double most[3], activations[3];
         for (int i = 0; i < 3; i++) {
-            gs_settings s = settings_of(tied);
-            s.devices = two;
+            gs_settings s = gs_test_with(settings_of(tied), "--devices %s", two);
             s.exact = exact;
             s.tensor = i > 0 ? 2 : 0;
             s.batch = i > 0 ? 96 : 192; /* as many samples for a worker */
@@ -163,10 +154,7 @@ TEST(layouts_have_it) {
     gs_settings s = settings_of(words);
     gs_layout_plan plan;
     int found = 0;
-    s.sequence = true;
-    s.threads = 1;
-    s.micro_batches = 2;
-    s.pipeline_cut = "flops";
+    s = gs_test_with(s, "--sequence --threads 1 --micro-batches 2 --pipeline-cut flops");
     assert_ok(gs_layout_plan_create(&s, four, 4, NULL, NULL, &plan));
     for (int i = 0; i < plan.costs; i++) {
         const gs_layout_cost *c = &plan.cost[i];
@@ -200,8 +188,7 @@ TEST(it_goes_with_offload) {
         gs_settings s = settings_of(words);
         if (runs[i].cl && !gs_test_has_opencl()) continue;
         const char *devices = runs[i].cl ? "cl,cl" : two;
-        s.steps = 2;
-        s.optimizer = &gs_adamw;
+        s = gs_test_with(s, "--steps 2 --optimizer adamw");
         s.exact = runs[i].exact;
         gs_result without = train_in(s, devices, "tp2");
         s.offload = runs[i].offload;
@@ -217,10 +204,8 @@ TEST(it_goes_with_offload) {
 TEST(bad_use_is_told) {
     const char *on = "--data jargon --steps 1 --devices cpu,cpu";
     gs_test_program_prints(2, "it needs --tensor T", "train --model gpt %s --sequence", on);
-    gs_settings s = gs_test_settings(two);
-    s.model = "linear 4, relu, linear 10";
-    s.tensor = 2;
-    s.sequence = true;
+    gs_settings s = gs_test_with(gs_test_settings(two), "--model 'linear 4, relu, linear 10' --tensor 2 "
+                                                        "--sequence");
     assert_fails(GS_E_USAGE, "--sequence: the model takes no sequences",
                  gs_tensor_check_workers(&s, &(gs_dataset){.shape = {6, 1, 1, 0}}, 2));
     gs_test_program_prints(2, "layer 0 (flatten): with --sequence each worker",

@@ -327,13 +327,9 @@ static const char MODEL[] = "embedding 7 12, positions, residual (layer_norm, li
                             "0.1, layer_norm, linear 7";
 
 static gs_settings settings_of(const gs_dataset *set, const char *devices) {
-    gs_settings s = gs_settings_default();
-    s.model = MODEL;
-    s.devices = devices;
+    gs_settings s = gs_test_with(gs_settings_default(), "--model '%s' --devices %s", MODEL, devices);
     s.train_set = s.test_set = set;
-    s.batch = 13;
-    s.epochs = 3;
-    s.threads = 1;
+    s = gs_test_with(s, "--batch 13 --epochs 3 --threads 1");
     return s;
 }
 

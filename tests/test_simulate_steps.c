@@ -110,8 +110,7 @@ TEST(layouts_together_send_what_train_sends) {
         s.settings.layout = run.layout = all[i].layout;
         s.settings.pipeline_schedule = run.pipeline_schedule = all[i].schedule;
         s.settings.batch = run.batch = 64;
-        run.model = "lenet";
-        run.steps = 2;
+        run = gs_test_with(run, "--model lenet --steps 2");
         if (all[i].sequence) {
             run.model = s.settings.model = text;
             run.data = data;

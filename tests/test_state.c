@@ -110,9 +110,7 @@ static gs_status train(gs_comm *comm, void *context) {
 static gs_settings plain(void) {
     gs_settings s = gs_settings_default();
     s.model = "linear 4"; /* until change_model */
-    s.batch = BATCH;
-    s.epochs = EPOCHS;
-    s.threads = 1;
+    s = gs_test_with(s, "--batch %d --epochs %d --threads 1", BATCH, EPOCHS);
     return s;
 }
 
@@ -179,24 +177,18 @@ TEST(state_is_the_mean_over_all_samples) {
     s.accumulate = 0;
     s.bucket = 1;
     is_close(s, WORKERS, alone, 0, SAVED);
-    s.bucket = 0;
-    s.sync = "ring";
+    s = gs_test_with(s, "--bucket 0 --sync ring");
     s.wire = GS_WIRE_F16; /* which must not round it */
     is_close(s, WORKERS, alone, PARAMS, PARAMS + WIDTH);
     s.bucket = 1;
     is_close(s, WORKERS, alone, PARAMS, PARAMS + WIDTH);
-    s.bucket = 0;
-    s.wire = GS_WIRE_F32;
-    s.sync = "allreduce";
-    s.zero = 1;
+    s = gs_test_with(s, "--bucket 0 --wire f32 --sync allreduce --zero 1");
     is_close(s, WORKERS, alone, 0, SAVED);
 }
 
 TEST(state_to_the_bit) {
     float one[SAVED], two[SAVED], mean[WIDTH];
-    gs_settings s = plain();
-    s.exact = true;
-    s.verify = 1;
+    gs_settings s = gs_test_with(plain(), "--exact --verify 1");
     run(s, 1, one);
     run(s, 2, two);
     assert_memory_equal(one, two, sizeof one);
@@ -208,14 +200,12 @@ TEST(state_of_workers_that_are_apart) {
     float alone[SAVED], other[SAVED];
     gs_settings s = plain();
     run(s, 1, alone);
-    s.sync = "async";
-    s.staleness = 0;
+    s = gs_test_with(s, "--sync async --staleness 0");
     is_close(s, WORKERS, alone, 0, SAVED);
     s.staleness = 2;
     run(s, WORKERS, other);
-    s.sync = "local";
+    s = gs_test_with(s, "--sync local --every 1 --verify 1");
     s.staleness = -1;
-    s.every = s.verify = 1;
     is_close(s, WORKERS, alone, 0, SAVED);
     s.every = s.verify = 4;
     run(s, WORKERS, other);
@@ -231,9 +221,8 @@ TEST(state_of_samples_with_tokens) {
     s.verify = 1;
     run_tokens(s, WORKERS, TOKENS, other);
     assert_close(other, alone, 0, SAVED);
+    s = gs_test_with(s, "--sync async --staleness 0");
     s.verify = 0;
-    s.sync = "async";
-    s.staleness = 0;
     run_tokens(s, WORKERS, TOKENS, other);
     assert_close(other, alone, 0, SAVED);
 }

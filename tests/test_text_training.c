@@ -81,10 +81,8 @@ TEST(the_same_for_all_numbers_of_workers) {
     const char *where = text_file();
     gs_result plain = {0}, exact = {0};
     for (int i = 0; i < 4; i++) {
-        gs_settings s = text_settings(where, devices[i]);
+        gs_settings s = gs_test_with(text_settings(where, devices[i]), "--optimizer sgd --lr 0.05");
         s.model = TRANSFORMER;
-        s.optimizer = &gs_sgd;
-        s.lr = 0.05f;
         gs_result r = gs_test_train(&s);
         if (i == 0)
             plain = r;
@@ -119,9 +117,7 @@ TEST(keeps_the_lowest_loss) {
     const gs_observer observer = {.epoch = note_epoch};
     gs_result r;
     int lowest = 1, most_accurate = 1;
-    s.epochs = 12;
-    s.lr = 3;
-    s.keep.best = true;
+    s = gs_test_with(s, "--epochs 12 --lr 3 --keep best");
     assert_ok(gs_train(&s, &observer, &r));
     for (int e = 2; e <= s.epochs; e++) {
         if (losses[e] < losses[lowest]) lowest = e;

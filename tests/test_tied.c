@@ -203,16 +203,10 @@ TEST(any_number_of_workers) {
                 {"--exact, 2 workers", "cpu,cpu", true, 0, 1},
                 {"--exact, 8 workers", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", true, 0, 1}};
     gs_dataset *set = make_set();
-    gs_settings s = gs_settings_default();
+    gs_settings s = gs_test_with(gs_settings_default(), "--devices cpu");
     s.model = MODEL;
-    s.devices = "cpu";
     s.train_set = s.test_set = set;
-    s.batch = 12;
-    s.epochs = 2;
-    s.threads = 1;
-    s.optimizer = &gs_lamb;
-    s.clip = 1;
-    s.lr = 0.01f;
+    s = gs_test_with(s, "--batch 12 --epochs 2 --threads 1 --optimizer lamb --clip 1 --lr 0.01");
     s.momentum = s.weight_decay = NAN;
     gs_result plain = gs_test_train(&s), exact = {0};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {

@@ -24,13 +24,9 @@ static gs_dataset *make_set(void) {
 }
 
 static gs_settings settings_of(const gs_dataset *set, const char *devices) {
-    gs_settings s = gs_settings_default();
-    s.model = "linear 5";
-    s.devices = devices;
+    gs_settings s = gs_test_with(gs_settings_default(), "--model 'linear 5' --devices %s", devices);
     s.train_set = s.test_set = set;
-    s.batch = BATCH;
-    s.epochs = EPOCHS;
-    s.threads = 1;
+    s = gs_test_with(s, "--batch %d --epochs %d --threads 1", BATCH, EPOCHS);
     return s;
 }
 
@@ -125,23 +121,15 @@ TEST(many_labels_in_every_way_to_train) {
     gs_settings alone = settings_of(set, "cpu"), three = settings_of(set, "cpu,cpu,cpu");
     assert_as_plain(&alone, "1 worker");
     assert_as_plain(&three, "3 workers");
-    gs_settings s = three;
-    s.zero = 1;
+    gs_settings s = gs_test_with(three, "--zero 1");
     assert_as_plain(&s, "--zero 1");
-    s = three;
-    s.sync = "async";
-    s.staleness = 0;
+    s = gs_test_with(three, "--sync async --staleness 0");
     assert_as_plain(&s, "async");
-    s = three;
-    s.sync = "local";
-    s.every = 1;
+    s = gs_test_with(three, "--sync local --every 1");
     assert_as_plain(&s, "local");
-    s = three;
-    s.bucket = 1;
-    s.accumulate = 2;
+    s = gs_test_with(three, "--bucket 1 --accumulate 2");
     assert_as_plain(&s, "bucket, accumulate");
-    s = settings_of(set, "cpu,cpu");
-    s.exact = true;
+    s = gs_test_with(settings_of(set, "cpu,cpu"), "--exact");
     assert_as_plain(&s, "exact, 2 workers");
     gs_result two = gs_test_train(&s);
     s.devices = "cpu";
@@ -164,9 +152,8 @@ TEST(many_labels_are_tested_and_saved) {
     assert_true(gs_shape_same(saved.in, (gs_shape){INPUTS, 1, 1, TOKENS}));
     gs_saved_free(&saved);
 
+    s = gs_test_with(s, "--load %s --confusion", path);
     s.save = NULL;
-    s.load = path;
-    s.confusion = true;
     assert_ok(gs_eval(&s, NULL, &r));
     double all = 0, diagonal = 0;
     for (int i = 0; i < CLASSES * CLASSES; i++) {

@@ -144,8 +144,7 @@ TEST(processes_equal_one_on_opencl) {
 TEST(a_run_repeats_to_the_bit) {
     gs_result a = train("cpu,cpu", "allreduce"), b = train("cpu,cpu", "allreduce");
     assert_memory_equal(a.weights, b.weights, a.params * sizeof(float));
-    gs_settings s = settings_for("cpu,cpu", "allreduce");
-    s.seed = 2;
+    gs_settings s = gs_test_with(settings_for("cpu,cpu", "allreduce"), "--seed 2");
     gs_result c = gs_test_train(&s);
     assert_true(largest_difference(a.weights, c.weights, a.params) > 1e-3);
 }
@@ -162,8 +161,7 @@ TEST(micro_batches_change_nothing) {
 
 /* --batch all is one step an epoch, over all samples. */
 TEST(batch_all_is_gradient_descent) {
-    gs_settings s = settings_for("cpu", "allreduce");
-    s.model = "flatten, linear 10";
+    gs_settings s = gs_test_with(settings_for("cpu", "allreduce"), "--model 'flatten, linear 10'");
     s.batch = s.steps = 0;
     s.epochs = 2;
     gs_result one = gs_test_train(&s);
@@ -176,10 +174,8 @@ TEST(batch_all_is_gradient_descent) {
 /* Squared error learns too, on several workers as on one. */
 TEST(squared_error_trains) {
     gs_settings s = settings_for("cpu", "allreduce");
-    s.loss = GS_MEAN_SQUARED_ERROR;
-    s.lr = 0.2f;
+    s = gs_test_with(s, "--loss squared_error --lr 0.2 --epochs 1");
     s.steps = 0;
-    s.epochs = 1;
     gs_result one = gs_test_train(&s);
     assert_true(one.test_accuracy > 0.3);
     s.devices = "cpu,cpu";
@@ -193,8 +189,7 @@ TEST(label_smoothing_is_for_training) {
     gs_settings s = settings_for("cpu", "allreduce");
     gs_result exact, evaluated;
     gs_result plain = gs_test_train(&s);
-    s.label_smoothing = 0.3f;
-    s.save = path;
+    s = gs_test_with(s, "--label-smoothing 0.3 --save %s", path);
     gs_result one = gs_test_train(&s);
     s.save = NULL;
     assert_true(one.train_loss >
@@ -221,8 +216,7 @@ TEST(label_smoothing_is_for_training) {
 /* Inference gives the same result, to the bit, for any number of workers, and predict agrees with eval. */
 TEST(eval_is_the_same_for_any_workers) {
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
-    gs_settings s = settings_for("cpu", "allreduce");
-    s.save = path;
+    gs_settings s = gs_test_with(settings_for("cpu", "allreduce"), "--save %s", path);
     gs_result trained = gs_test_train(&s);
     s.save = NULL;
     s.load = path;

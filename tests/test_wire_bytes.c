@@ -1,5 +1,5 @@
 /* How many bytes travel with 16 bits: what is counted, what the formulas say, and what the transport is handed. */
-#include "tests/program.h"
+#include "tests/training.h"
 #include "tests/ranks.h"
 
 #include <string.h>
@@ -144,12 +144,10 @@ TEST(train_tells_what_the_formula_says) {
             gs_settings s = gs_settings_default();
             gs_result r;
             double sum = 0, most = 0;
+            s = gs_test_with(s, "--devices cpu,cpu,cpu --steps 3 --threads 1");
             s.model = MODEL;
-            s.devices = "cpu,cpu,cpu";
             s.sync = gs_sync_schemes()[i]->name;
             s.wire = formats[f];
-            s.steps = 3;
-            s.threads = 1;
             assert_ok(gs_train(&s, NULL, &r));
             for (int rank = 0; rank < 3; rank++) {
                 gs_sync_cost cost;
@@ -165,14 +163,10 @@ TEST(train_tells_what_the_formula_says) {
 }
 
 TEST(bytes_are_told) {
-    gs_settings s = gs_settings_default();
+    gs_settings s = gs_test_with(gs_settings_default(), "--devices cpu,cpu,cpu --steps 3 --threads 1 "
+                                                        "--sync ps --wire bf16");
     gs_result r;
     s.model = MODEL;
-    s.devices = "cpu,cpu,cpu";
-    s.steps = 3;
-    s.threads = 1;
-    s.sync = "ps";
-    s.wire = GS_WIRE_BF16;
     assert_ok(gs_train(&s, NULL, &r));
     double message = 2 * (double)r.params + 4 * GS_STATS; /* rank 0 sends two, each of the others one */
     assert_near(r.sent, 4 * message / 3, 1e-6, 0);

@@ -1,4 +1,5 @@
 #include "tests/training.h"
+#include "cli/cli.h"
 #include "tests/launched.h"
 
 #include <math.h>
@@ -19,6 +20,27 @@ gs_settings gs_test_settings(const char *devices) {
     s.steps = GS_TEST_STEPS;
     s.weight_decay = 1e-3f;
     s.threads = 1;
+    return s;
+}
+
+gs_settings gs_test_with(gs_settings s, const char *options, ...) {
+    enum { WORDS = 100 };
+    char *text, *argv[WORDS + 1] = {"train"};
+    int argc = 1, others;
+    bool help;
+    va_list args;
+    va_start(args, options);
+    if (vasprintf(&text, options, args) < 0) gs_bug("no memory for a test");
+    va_end(args);
+    for (char *at = gs_test_keep(text); *(at += strspn(at, " ")) && argc < WORDS; argc++) {
+        const bool quoted = *at == '\'';
+        argv[argc] = at += quoted;
+        at += strcspn(at, quoted ? "'" : " ");
+        if (*at) *at++ = '\0';
+    }
+    static const gs_option more[] = {GS_RUN_OPTION("confusion", NULL), GS_RUN_OPTION("log", NULL), {0}};
+    assert_ok(gs_options_parse(gs_run_options(&s, ~0, more), argc, argv, &others, &help));
+    assert_int_equal(others, 0);
     return s;
 }
 

@@ -9,6 +9,10 @@
 enum { GS_TEST_STEPS = 20 };
 gs_settings gs_test_settings(const char *devices);
 
+/* These settings, changed as the options of `gradsum train` change them: gs_test_with(s, "--zero 1 --steps 4"). A word
+ * with spaces is in '...'. */
+gs_settings gs_test_with(gs_settings, const char *options, ...) GS_PRINTF(2, 3);
+
 /* Train, and all steps were made. The result is kept (gs_test_keep). */
 gs_result gs_test_train(const gs_settings *);
 
