@@ -7,11 +7,9 @@
 static const gs_augment all_three = {1, true, 2, false};
 
 static gs_settings tiny(const char *devices) {
-    gs_settings s = gs_test_with(gs_settings_default(),
-                                 "--model 'conv 4 3x3 pad 1, relu, flatten, linear 4' "
-                                 "--devices %s --threads 1 --batch 32 "
-                                 "--epochs 2",
-                                 devices);
+    gs_settings s = gs_test_options("--model 'conv 4 3x3 pad 1, relu, flatten, linear 4' --devices %s "
+                                    "--threads 1 --batch 32 --epochs 2",
+                                    devices);
     s.data = gs_test_tiny_data();
     s.augment = all_three;
     return s;
@@ -28,13 +26,11 @@ TEST(workers_change_no_bit) {
         assert_int_equal(one.params, r.params);
         if (s.micro_batch == 0) assert_memory_equal(one.weights, r.weights, r.params * sizeof(float));
         for (size_t k = 0; k < r.params; k++) assert_near(one.weights[k], r.weights[k], 1e-5, 1e-4);
-        gs_result_free(&r);
     }
     gs_settings plain = gs_test_with(tiny("cpu"), "--exact");
     plain.augment = (gs_augment){0};
-    assert_ok(gs_train(&plain, NULL, &r));
+    r = gs_test_train(&plain);
     assert_true(memcmp(one.weights, r.weights, r.params * sizeof(float)) != 0);
-    gs_result_free(&r);
     gs_result_free(&one);
 }
 
@@ -60,19 +56,17 @@ TEST(evaluation_sees_the_pictures_themselves) {
     gs_settings s = tiny("cpu");
     gs_result trained, tested;
     s.save = in_folder(gs_test_folder(), "w");
-    assert_ok(gs_train(&s, NULL, &trained));
+    trained = gs_test_train(&s);
     gs_settings e = gs_settings_default();
     e.data = s.data;
     e.load = s.save;
     e.model = NULL;
-    assert_ok(gs_eval(&e, NULL, &tested));
+    tested = gs_test_eval(&e);
     assert_true(trained.test_loss >= tested.test_loss && trained.test_loss <= tested.test_loss);
     e.augment = all_three; /* of no use there */
     gs_result again;
     assert_ok(gs_eval(&e, NULL, &again));
     assert_true(again.test_loss >= tested.test_loss && again.test_loss <= tested.test_loss);
-    gs_result_free(&trained);
-    gs_result_free(&tested);
     gs_result_free(&again);
 }
 
@@ -81,16 +75,13 @@ TEST(devices_get_the_same) {
     gs_test_need_opencl();
     gs_result cpu, cl, plain;
     gs_settings s = gs_test_with(tiny("cpu"), "--steps 1");
-    assert_ok(gs_train(&s, NULL, &cpu));
+    cpu = gs_test_train(&s);
     s.devices = "cl";
-    assert_ok(gs_train(&s, NULL, &cl));
+    cl = gs_test_train(&s);
     s.augment = (gs_augment){0};
-    assert_ok(gs_train(&s, NULL, &plain));
+    plain = gs_test_train(&s);
     assert_near(cl.train_loss, cpu.train_loss, 0, 1e-5);
     assert_true(plain.train_loss < cpu.train_loss * 0.999 || plain.train_loss > cpu.train_loss * 1.001);
-    gs_result_free(&cpu);
-    gs_result_free(&cl);
-    gs_result_free(&plain);
 }
 
 /* ---- values ---- */
@@ -162,7 +153,7 @@ TEST(bad_values) {
     static const gs_shape no_images[] = {{3, 1, 1, 0}, {1, 1, 1, 3}};
     for (int i = 0; i < 2; i++) {
         gs_dataset *d;
-        assert_ok(gs_dataset_from_labels("numbers", 2, no_images[i], x, y, &d));
+        gs_test_set(gs_dataset_from_labels("numbers", 2, no_images[i], x, y, &d), &d);
         s = tiny("cpu");
         s.train_set = s.test_set = d;
         s.model = i ? "flatten, linear 4" : "linear 4";
@@ -172,7 +163,6 @@ TEST(bad_values) {
                      i ? "--augment flip: numbers has no images, but samples (3,1,1,1)"
                        : "--augment flip: numbers has no images, but samples (3,1,1)",
                      gs_train(&s, NULL, &r));
-        gs_dataset_free(d);
     }
 }
 

@@ -10,8 +10,7 @@ static const char MODEL[] =
     "linear 8, batch_norm, tanh, linear 10";
 
 static gs_settings settings(const char *devices) {
-    gs_settings s = gs_test_with(gs_test_settings(devices), "--batch %d --steps %d", BATCH, STEPS);
-    s.model = MODEL;
+    gs_settings s = gs_test_settings("%s --batch %d --steps %d --model '%s'", devices, BATCH, STEPS, MODEL);
     s.verify = 1; /* weights and running statistics, after each step */
     return s;
 }
@@ -260,7 +259,7 @@ TEST(saved_with_the_weights) {
         assert_true(trained.weights[PARAMS + 4 + i] > 0 &&
                     fabsf(trained.weights[PARAMS + 4 + i] - 1) > 1e-3f);
     }
-    gs_settings e = gs_test_with(gs_settings_default(), "--load %s", path);
+    gs_settings e = gs_test_options("--load %s", path);
     assert_ok(gs_eval(&e, NULL, &loaded));
     assert_true(loaded.test_loss == trained.test_loss && loaded.test_accuracy == trained.test_accuracy);
     gs_result_free(&loaded);

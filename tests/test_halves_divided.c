@@ -85,7 +85,6 @@ static void in_a_group_on(gs_device *d, gs_precision p) {
         if (strcmp(text, cases[i].wanted) != 0)
             fail_msg("case %zu, %s: %s, wanted %s", i, cases[i].model, text, cases[i].wanted);
         assert_int_equal(m->net->arena->sums.base != NULL, cases[i].sums);
-        gs_model_free(m);
     }
 }
 
@@ -115,10 +114,8 @@ static void in_stages_on(gs_device *d, gs_precision p) {
             assert_int_equal(before->y_half, half && m->net->child[cut]->x_half);
             assert_int_equal(after->x_half, before->y_half);
             assert_false(before->x_half || after->y_half);
-            for (int i = 0; i < 2; i++) gs_model_free(stage[i]);
         }
     d->one_by_one = false;
-    gs_model_free(m);
 }
 
 TEST_AROUND(in_stages, gs_test_to_f32, gs_test_to_f32) {
@@ -128,10 +125,8 @@ TEST_AROUND(in_stages, gs_test_to_f32, gs_test_to_f32) {
 /* ---- runs ---- */
 
 static gs_settings settings_of(const char *model, gs_precision p) {
-    gs_settings s = gs_test_with(gs_test_settings("cl"),
-                                 "--model '%s' --batch 26 --steps 3 "
-                                 "--batch-norm ghost:2",
-                                 model);
+    gs_settings s =
+        gs_test_with(gs_test_settings("cl"), "--model '%s' --batch 26 --steps 3 --batch-norm ghost:2", model);
     s.precision = p;
     if (!strstr(model, "embedding")) return s;
     s.data = gs_test_format("text:%s", gs_test_text_file());
@@ -180,8 +175,8 @@ TEST(groups_are_near_f32) {
     gs_test_need_opencl();
     gs_test_need_whole();
     for (int i = 0; i < 3; i++) {
-        gs_settings s = settings_of(models[i], GS_PRECISION_F32);
-        s = gs_test_with(s, "--devices cl,cl --tensor 2 --verify 1 --lr 0.01");
+        gs_settings s = gs_test_with(settings_of(models[i], GS_PRECISION_F32),
+                                     "--devices cl,cl --tensor 2 --verify 1 --lr 0.01");
         gs_result f32 = gs_test_train(&s);
         for (int p = 0; p < 2; p++) {
             s.precision = gs_test_16_bits[p];
@@ -225,7 +220,6 @@ static double foreseen(const gs_settings *run, size_t batch) {
     gs_layout_cost cost;
     gs_model *plan = gs_test_plan(s.model, image);
     assert_ok(gs_layout_predict(&parts, &s, plan, batch, &cost));
-    gs_model_free(plan);
     return cost.sent;
 }
 
@@ -245,8 +239,8 @@ TEST(bytes_are_halved) {
     gs_test_need_opencl();
     gs_test_need_whole();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gs_settings s = settings_of(IMAGES, cases[i].precision);
-        s = gs_test_with(s, "--pipeline 2 --pipeline-cut 3 --micro-batches 2");
+        gs_settings s = gs_test_with(settings_of(IMAGES, cases[i].precision),
+                                     "--pipeline 2 --pipeline-cut 3 --micro-batches 2");
         s.devices = cases[i].devices;
         const double sent = NUMBERS * cases[i].bytes * (double)s.batch;
         gs_result r = gs_test_train(&s);

@@ -66,7 +66,7 @@ TEST(ranks_are_places) {
 
 /* The weights are those of the same options one by one, to the bit. */
 TEST(it_stands_for_other_options) {
-    gs_settings s = gs_test_with(gs_test_settings("cpu,cpu,cpu,cpu"), "--pipeline 2");
+    gs_settings s = gs_test_settings("cpu,cpu,cpu,cpu --pipeline 2");
     gs_result apart = gs_test_train(&s);
     s.pipeline = 0;
     s.layout = "pp2,dp2";

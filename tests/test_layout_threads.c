@@ -70,10 +70,7 @@ static const char plain[] = "flatten, linear 16, relu, linear 16, relu, linear 4
 /* In a run all are as the prediction says: beside the layers, or none. */
 static void agree(const char *model, const char *devices, const char *layout, gs_batch_norm_over over,
                   bool beside) {
-    gs_settings s = gs_test_with(gs_settings_default(),
-                                 "--model '%s' --devices %s "
-                                 "--batch 16",
-                                 model, devices);
+    gs_settings s = gs_test_options("--model '%s' --devices %s --batch 16", model, devices);
     s.data = gs_test_tiny_data();
     s.layout = layout;
     s.batch_norm.over = over;

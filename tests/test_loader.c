@@ -242,17 +242,15 @@ TEST(a_throttled_loader_can_be_freed) {
 
 /* Nothing that decides when samples come decides what is learned. */
 TEST(throttling_changes_no_weight) {
-    gs_settings s = gs_test_with(gs_settings_default(), "--model 'flatten, linear 10' --devices cpu,cpu,cpu "
-                                                        "--threads 1 --batch 100 --steps 10");
+    gs_settings s = gs_test_options("--model 'flatten, linear 10' --devices cpu,cpu,cpu --threads 1 "
+                                    "--batch 100 --steps 10");
     gs_result fast, slow;
-    assert_ok(gs_train(&s, NULL, &fast));
+    fast = gs_test_train(&s);
     s.throttle = 4;
-    assert_ok(gs_train(&s, NULL, &slow));
+    slow = gs_test_train(&s);
     assert_memory_equal(fast.weights, slow.weights, fast.params * sizeof(float));
     assert_true(fast.waited >= 0 && fast.waited <= 1);
     assert_true(slow.waited >= 0 && slow.waited <= 1);
-    gs_result_free(&fast);
-    gs_result_free(&slow);
 }
 
 TEST(the_program_throttles) {

@@ -53,12 +53,9 @@ TEST(ends_of_the_warm_up) {
 enum { STEPS = 24, BATCH = 333 };
 
 static gs_settings settings_for(const char *devices) {
-    gs_settings s = gs_test_with(gs_settings_default(),
-                                 "--model 'flatten, linear 16, tanh, linear 10' "
-                                 "--devices %s --batch %d --steps %d --threads 1 "
-                                 "--lr-rule linear "
-                                 "--base-batch 100",
-                                 devices, BATCH, STEPS);
+    gs_settings s = gs_test_options("--model 'flatten, linear 16, tanh, linear 10' --devices %s --batch %d "
+                                    "--steps %d --threads 1 --lr-rule linear --base-batch 100",
+                                    devices, BATCH, STEPS);
     s.warmup = 1.1; /* 20.9 steps */
     return s;
 }
@@ -100,9 +97,8 @@ TEST(workers_equal_one) {
     gs_result one = gs_test_train(&s);
     for (int i = 0; i < 3; i++) {
         s.devices = several[i];
-        assert_ok(gs_train(&s, NULL, &r));
+        r = gs_test_train(&s);
         assert_near(gs_test_difference(&one, &r), 0, 2e-6, 0);
-        gs_result_free(&r);
     }
     s.warmup = 1.1 + 1.0 / 19;
     gs_result off = gs_test_train(&s);
@@ -113,18 +109,14 @@ TEST(workers_equal_one) {
  * the server that waits for everybody, are the synchronous step. */
 TEST(other_modes_use_the_rates) {
     gs_settings s = gs_test_with(settings_for("cpu,cpu"), "--sync ps");
-    gs_result ps;
-    assert_ok(gs_train(&s, NULL, &ps));
+    gs_result ps = gs_test_train(&s);
     s = gs_test_with(s, "--sync async --staleness 0");
     gs_result r = gs_test_train(&s);
     assert_memory_equal(ps.weights, r.weights, ps.params * sizeof(float));
-    gs_result_free(&r);
     s = gs_test_with(s, "--sync local --every 1");
     s.staleness = -1;
-    assert_ok(gs_train(&s, NULL, &r));
+    r = gs_test_train(&s);
     assert_near(gs_test_difference(&ps, &r), 0, 2e-6, 0);
-    gs_result_free(&r);
-    gs_result_free(&ps);
 }
 
 /* ---- the program ---- */

@@ -123,11 +123,9 @@ enum { STEPS = 24 };
 
 /* 19 steps an epoch. */
 static gs_settings settings_for(const char *devices, const char *schedule) {
-    gs_settings s = gs_test_with(gs_settings_default(),
-                                 "--model 'flatten, linear 16, tanh, linear 10' "
-                                 "--devices %s --batch 333 --steps %d --epochs 3 "
-                                 "--threads 1 --lr 0.25",
-                                 devices, STEPS);
+    gs_settings s = gs_test_options("--model 'flatten, linear 16, tanh, linear 10' --devices %s --batch 333 "
+                                    "--steps %d --epochs 3 --threads 1 --lr 0.25",
+                                    devices, STEPS);
     assert_true(gs_lr_schedule_read(schedule, &s.schedule));
     return s;
 }

@@ -69,7 +69,6 @@ static updated update_twice(gs_device *d, const gs_optimizer_ops *ops, float sca
     u.updates = o->updates;
     u.norm = o->norm;
     gs_optimizer_free(o);
-    gs_model_free(m);
     return u;
 }
 
@@ -113,7 +112,7 @@ TEST(nothing_is_updated_by_infinity) {
 static const char FAR_APART[] = "flatten, linear 16 std 2, tanh, linear 16 std 50, linear 10 std 50";
 
 static gs_settings settings_of(gs_precision p, const char *devices) {
-    gs_settings s = gs_test_with(gs_test_settings(devices), "--steps 12");
+    gs_settings s = gs_test_settings("%s --steps 12", devices);
     s.precision = p;
     return s;
 }
@@ -146,8 +145,8 @@ TEST(all_workers_skip_the_same) {
                 {.sync = "allreduce", .devices = "cpu,cl", .accumulate = 2}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         if (strstr(ways[i].devices, "cl") && !gs_test_has_opencl()) continue;
-        gs_settings s = settings_of(GS_PRECISION_F16, ways[i].devices);
-        s = gs_test_with(s, "--model '%s' --verify 1", FAR_APART);
+        gs_settings s = gs_test_with(settings_of(GS_PRECISION_F16, ways[i].devices),
+                                     "--model '%s' --verify 1", FAR_APART);
         s.sync = ways[i].sync;
         s.wire = ways[i].wire;
         s.bucket = ways[i].bucket;

@@ -58,11 +58,8 @@ static void count_some_steps(gs_worker *w) {
 }
 
 static gs_settings settings_for(const char *devices) {
-    gs_settings s = gs_test_with(gs_settings_default(),
-                                 "--devices %s --batch 300 --epochs 1 "
-                                 "--threads 1",
-                                 devices);
-    s.model = MODEL;
+    gs_settings s =
+        gs_test_options("--devices %s --batch 300 --epochs 1 --threads 1 --model '%s'", devices, MODEL);
     s.test_hook = count_some_steps;
     return s;
 }

@@ -1,5 +1,5 @@
 /* --offload: the same bits with what is needed now and then in a file, or in the host's memory. */
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/files.h"
 #include "tests/training.h"
 
@@ -81,8 +81,7 @@ static gs_status read_block(gs_device *d, void *to, gs_mem from, size_t bytes) {
 }
 
 TEST(a_block_of_weights_goes_before_the_next_is_copied) {
-    gs_device *cpu;
-    assert_ok(gs_device_open("cpu", 1, &cpu));
+    gs_device *cpu = gs_test_device("cpu", 1);
     cpu->offload = GS_OFFLOAD_WEIGHTS;
     cpu->offload_folder = gs_test_folder();
     gs_model *m = gs_test_model(cpu, .text = "mlp", .in = {1, 28, 28, 0}, .max_batch = 1, .seed = 1);
@@ -98,8 +97,6 @@ TEST(a_block_of_weights_goes_before_the_next_is_copied) {
     copies.waits = true; /* what is left may go on */
     assert_true(!copies.early && copies.copied == 3 && moved == 6);
     cpu->ops = copies.inner;
-    gs_model_free(m);
-    gs_device_close(cpu);
 }
 
 /* ---- the same bits ---- */
@@ -107,7 +104,7 @@ TEST(a_block_of_weights_goes_before_the_next_is_copied) {
 /* The update has three blocks, the last one smaller, and the model eight layers. */
 static gs_settings settings(const char *devices) {
     gs_settings s = gs_test_with(
-        gs_test_settings(devices),
+        gs_test_settings("%s", devices),
         "--model 'flatten, linear 512, relu, linear 512, dropout 0.2, tanh, linear 60, linear 10' "
         "--batch 60 --steps 5 --epochs 1 --threads 1 "
         "--optimizer adam");

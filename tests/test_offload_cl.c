@@ -11,7 +11,7 @@
 
 /* Nine units, and an update of three blocks. */
 static gs_settings settings(const char *devices) {
-    gs_settings s = gs_test_settings(devices);
+    gs_settings s = gs_test_settings("%s", devices);
     s.model =
         "flatten, linear 512, relu, linear 512, dropout 0.2, tanh, linear 60, layer_norm, linear 50, gelu, "
         "linear 40, tanh, linear 30, linear 10";

@@ -3,7 +3,7 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/golden.h"
 #include "tests/operators.h"
 #include "tests/training.h"
@@ -42,19 +42,15 @@ enum { CASES = sizeof cases / sizeof *cases };
 /* ---- against PyTorch ---- */
 
 static void write_values(gs_device *d, gs_mem to, size_t count, uint32_t salt) {
-    float *x = malloc((count + 1) * sizeof *x);
-    assert_non_null(x);
+    float *x = gs_test_malloc((count + 1) * sizeof *x);
     for (size_t i = 0; i < count; i++) x[i] = test_value(i, salt);
     assert_ok(d->ops->write(d, to, x, count * sizeof *x));
-    free(x);
 }
 
 static void check_values(gs_device *d, const updates *u, const char *tensor, gs_mem from, size_t count) {
-    float *x = malloc((count + 1) * sizeof *x);
-    assert_non_null(x);
+    float *x = gs_test_malloc((count + 1) * sizeof *x);
     assert_ok(d->ops->read(d, x, from, count * sizeof *x));
     golden_check("optimizers", u->name, tensor, x, count, TOLERANCE, d->name);
-    free(x);
 }
 
 /* In two parts, cut where no vector ends, or whole. */
@@ -88,7 +84,6 @@ static void update_five_times(gs_device *d, const updates *u, bool parts) {
     check_values(d, u, "w", m->weights, m->params);
     for (int i = 0; i < o->vectors; i++) check_values(d, u, u->ops->vector[i], o->vector[i], m->params);
     gs_optimizer_free(o);
-    gs_model_free(m);
 }
 
 TEST(as_pytorch) {
@@ -101,7 +96,6 @@ TEST(as_pytorch) {
                 update_five_times(devices[d], &cases[i], parts);
         update_five_times(plain, &cases[i], !cases[i].ops->whole);
     }
-    gs_device_close(plain);
 }
 
 /* ---- moments and velocities end at 0 ---- */
@@ -140,7 +134,7 @@ TEST(vectors_end_at_zero) {
         float x[N];
         for (int i = 0; i < N; i++) x[i] = near_the_end(i);
         for (int i = 0; i < 4; i++) {
-            assert_ok(ops->alloc(devices[d], sizeof x, &place[i]));
+            place[i] = gs_test_alloc(devices[d], sizeof x);
             assert_ok(ops->fill(devices[d], place[i], 0, N));
         }
         assert_ok(ops->write(devices[d], place[1], x, sizeof x));
@@ -152,7 +146,6 @@ TEST(vectors_end_at_zero) {
         assert_ok(ops->adam_update(devices[d], place[0], place[1], place[2], place[3], N, step));
         assert_ok(ops->read(devices[d], x, place[1], sizeof x));
         check_end(x, "first_moment", devices[d]->name, 0.9f);
-        for (int i = 0; i < 4; i++) ops->free(devices[d], place[i]);
     }
 }
 
@@ -162,7 +155,7 @@ static const gs_optimizer_ops *const all[] = {&gs_nesterov, &gs_adam, &gs_adamw,
 enum { ALL = sizeof all / sizeof *all };
 
 static gs_settings settings_for(const gs_optimizer_ops *ops, const char *devices) {
-    gs_settings s = gs_test_settings(devices);
+    gs_settings s = gs_test_settings("%s", devices);
     s.optimizer = ops;
     return s;
 }
@@ -231,8 +224,8 @@ static void check_numbers(gs_worker *w) {
 }
 
 TEST(numbers_reach_the_optimiser) {
-    gs_settings s = settings_for(&gs_adam, "cpu");
-    s = gs_test_with(s, "--lr 0.125 --weight-decay 0.5 --epsilon 0.25 --steps 2");
+    gs_settings s =
+        gs_test_with(settings_for(&gs_adam, "cpu"), "--lr 0.125 --weight-decay 0.5 --epsilon 0.25 --steps 2");
     s.beta1 = 0.75f;
     s.beta2 = 0.875f;
     s.test_hook = check_numbers;

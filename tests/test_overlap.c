@@ -1,6 +1,6 @@
 /* --bucket: sums that begin during backward. The weights are those of one sum after it, whatever is summed when.
  * The group overlap is short enough for ThreadSanitizer too; bucket is not. */
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/training.h"
 
 #include <math.h>
@@ -14,8 +14,7 @@ enum { BATCH = 333, STEPS = GS_TEST_STEPS, BUCKETS = 2 };
 static const double TOLERANCE = 1e-6; /* rounding only: see test_train.c */
 
 static gs_settings settings_for(const char *devices, const char *sync) {
-    gs_settings s = gs_test_settings(devices);
-    s.model = MODEL;
+    gs_settings s = gs_test_settings("%s --model '%s'", devices, MODEL);
     s.sync = sync;
     return s;
 }
@@ -132,15 +131,14 @@ TEST(what_is_final_stays) {
     for (int i = 0; i < count; i++) {
         enum { N = 3 };
         gs_device *d = devices[i];
-        gs_mem x, labels, logits;
         told t = {0};
         float *after;
         t.model = gs_test_model(d, .text = MODEL, .in = {1, 28, 28, 0}, .max_batch = N, .seed = 1);
         size_t all = t.model->params + GS_STATS;
         t.final = calloc(all, sizeof *t.final);
         after = calloc(all, sizeof *after);
-        assert_ok(d->ops->alloc(d, N * 784 * sizeof(float), &x));
-        assert_ok(d->ops->alloc(d, N * sizeof(int32_t), &labels));
+        gs_mem x = gs_test_alloc(d, N * 784 * sizeof(float)), labels = gs_test_alloc(d, N * sizeof(int32_t)),
+               logits;
         assert_ok(d->ops->fill(d, x, 0.5f, N * 784));
         gs_pass pass = {.n = N, .training = true, .final = take_final, .final_context = &t};
         t.last = all;
@@ -154,9 +152,6 @@ TEST(what_is_final_stays) {
         assert_ok(d->ops->read(d, after, t.model->gradients, all * sizeof *after));
         assert_memory_equal(after, t.final, all * sizeof *after);
         assert_true(after[t.model->params + GS_STAT_SAMPLES] == N && after[0] != 0);
-        d->ops->free(d, x);
-        d->ops->free(d, labels);
-        gs_model_free(t.model);
         free(t.final);
         free(after);
     }
@@ -173,7 +168,6 @@ static void train_by_program(const char *launch, const gs_result *like, float *w
     gs_model *plan = gs_test_plan(MODEL, (gs_shape){1, 28, 28, 0});
     assert_int_equal(plan->params, like->params);
     assert_ok(gs_safetensors_load(path, plan, weights));
-    gs_model_free(plan);
 }
 
 TEST_IN(bucket, processes_give_the_same_weights) {

@@ -62,7 +62,7 @@ TEST(every_schedule_gives_the_weights_of_one_worker) {
 
 /* The same micro-batches as --accumulate: without --exact too the bits are the same, where only layers are split. */
 TEST(micro_batches_are_passes) {
-    gs_settings s = gs_test_with(gs_test_settings("cpu"), "--accumulate 6 --clip 0.5");
+    gs_settings s = gs_test_settings("cpu --accumulate 6 --clip 0.5");
     gs_result one = gs_test_train(&s);
     s.accumulate = 0;
     gs_settings in_stages = with_layout(s, &(layout){two, 2, "1f1b", 6, 0});
@@ -76,7 +76,7 @@ TEST(micro_batches_are_passes) {
 TEST(devices_may_be_mixed) {
     int count;
     gs_device *const *devices = gs_test_devices(&count);
-    gs_settings s = gs_test_with(gs_test_settings("cpu"), "--steps 6");
+    gs_settings s = gs_test_settings("cpu --steps 6");
     gs_result one = gs_test_train(&s);
     for (int d = 0; d < count; d++) {
         if (strcmp(devices[d]->name, "cpu") == 0) continue;
@@ -141,7 +141,7 @@ TEST(exact_gives_the_bits_of_one_worker) {
 
 /* Batches that nothing divides, the last with fewer samples than virtual shards; dropout; state, in the test loss. */
 TEST(exact_holds_for_ragged_batches) {
-    gs_settings s = gs_test_with(gs_test_settings("cpu"), "--exact --batch-norm local");
+    gs_settings s = gs_test_settings("cpu --exact --batch-norm local");
     s.model = "dropout 0.1, " NORM;
     gs_result one = gs_test_train(&s);
     const layout layouts[] = {
@@ -183,8 +183,7 @@ static double held(const gs_result *r, int worker, gs_memory_kind kind) {
 TEST(each_holds_its_own) {
     enum { FIRST = 156, SLACK = 32 };
     static const char *const layouts[] = {"dp2,pp2", "dp2,pp2,zero1"};
-    gs_settings s = gs_test_with(gs_test_settings(four), "--steps 3 --model lenet --optimizer adam "
-                                                         "--pipeline-cut 3");
+    gs_settings s = gs_test_settings("%s --steps 3 --model lenet --optimizer adam --pipeline-cut 3", four);
     for (int i = 0; i < 2; i++) {
         s.layout = layouts[i];
         gs_result r = gs_test_train(&s);

@@ -21,9 +21,7 @@ static const char tied[] = "embedding 40 8, " BLOCKS "tied",
 
 static gs_settings settings_of(const char *model) {
     gs_settings s = gs_test_with(gs_test_settings("cpu"),
-                                 "--model '%s' --context 8 --batch 24 --steps 4 "
-                                 "--clip 0.1",
-                                 model);
+                                 "--model '%s' --context 8 --batch 24 --steps 4 --clip 0.1", model);
     s.data = gs_test_format("text:%s", gs_test_text_file());
     return s;
 }
@@ -107,8 +105,8 @@ TEST(bytes_are_those_of_the_formula) {
         s->sequence = true;
         s->clip = 0;
         s->steps = 3;
-        assert_ok(gs_load_set(s, GS_TRAIN, &t.train));
-        assert_ok(gs_load_set(s, GS_TEST, &t.test));
+        gs_test_set(gs_load_set(s, GS_TRAIN, &t.train), &t.train);
+        gs_test_set(gs_load_set(s, GS_TEST, &t.test), &t.test);
         gs_counted_train(&t, s->tensor);
         const double table = i % 2 ? 1 : 2, head = 3, loss = 2 * (n + 3) * TOKENS,
                      gradients = 2 * 2.0 * WIDTH * NORMS + WIDTH * CONTEXT,
@@ -118,8 +116,6 @@ TEST(bytes_are_those_of_the_formula) {
         /* pairs, head, table; two of the loss, one for each norm */
         assert_near(t.result.tensor.sums, 4 * BLOCKS_THERE + 1 + (table - 1) + 2 + NORMS, 1e-9, 0);
         assert_near(t.result.tensor.gathers, 6 * BLOCKS_THERE + 2 + 1 + 1, 1e-9, 0);
-        gs_dataset_free(t.train);
-        gs_dataset_free(t.test);
     }
 }
 
@@ -204,8 +200,7 @@ TEST(it_goes_with_offload) {
 TEST(bad_use_is_told) {
     const char *on = "--data jargon --steps 1 --devices cpu,cpu";
     gs_test_program_prints(2, "it needs --tensor T", "train --model gpt %s --sequence", on);
-    gs_settings s = gs_test_with(gs_test_settings(two), "--model 'linear 4, relu, linear 10' --tensor 2 "
-                                                        "--sequence");
+    gs_settings s = gs_test_settings("%s --model 'linear 4, relu, linear 10' --tensor 2 --sequence", two);
     assert_fails(GS_E_USAGE, "--sequence: the model takes no sequences",
                  gs_tensor_check_workers(&s, &(gs_dataset){.shape = {6, 1, 1, 0}}, 2));
     gs_test_program_prints(2, "layer 0 (flatten): with --sequence each worker",

@@ -139,8 +139,7 @@ static void ask_to_stop(void *context, int epoch, uint64_t done, uint64_t of, co
 TEST(a_test_is_stopped) {
     static const gs_observer observer = {.step = ask_to_stop};
     for (int zero = 0; zero <= 3; zero += 3) {
-        gs_settings s = gs_test_with(gs_settings_default(), "--model softmax --devices cpu,cpu,cpu "
-                                                            "--steps 1");
+        gs_settings s = gs_test_options("--model softmax --devices cpu,cpu,cpu --steps 1");
         gs_result r;
         s.zero = zero;
         assert_ok(gs_train(&s, &observer, &r));

@@ -17,7 +17,7 @@ static gs_status centre_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
     const gs_param *p = &l->param[0];
     float mean[WIDTH], next[WIDTH], each = 1 / (float)gs_shape_tokens(l->in);
     size_t bytes = gs_layer_tokens(l, pass) * sizeof mean;
-    float *v = malloc(bytes);
+    float *v = gs_test_malloc(bytes);
     if (!v) return gs_fail(GS_E_MEMORY, "no memory for a test");
     gs_device *d = l->device;
     gs_status status = d->ops->read(d, mean, p->w, sizeof mean);
@@ -30,7 +30,6 @@ static gs_status centre_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
     }
     if (status == GS_OK) status = d->ops->write(d, l->y, v, bytes);
     if (status == GS_OK && pass->training) status = d->ops->write(d, p->dw, next, sizeof next);
-    free(v);
     *y = l->y;
     return status;
 }
@@ -74,8 +73,7 @@ static gs_dataset *make_set(int tokens) {
     for (size_t i = 0; i < LABELS; i++) labels[i] = (int32_t)(i * i % CLASSES);
     gs_shape in = {WIDTH, 1, 1, tokens};
     size_t count = SAMPLES / (size_t)tokens;
-    assert_ok(gs_dataset_from_token_labels("waves", count, in, x, tokens, labels, &set));
-    return set;
+    return gs_test_set(gs_dataset_from_token_labels("waves", count, in, x, tokens, labels, &set), &set);
 }
 
 /* A worker whose model is another than the settings can say. */
@@ -127,7 +125,6 @@ static void run_tokens(gs_settings settings, int workers, int tokens, float weig
     }
     memcpy(weights, t.result[0].weights, SAVED * sizeof(float));
     for (int r = 0; r < workers; r++) gs_result_free(&t.result[r]);
-    gs_dataset_free(t.set);
 }
 
 static void run(gs_settings settings, int workers, float weights[SAVED]) {

@@ -32,8 +32,7 @@ static gs_result train_with(gs_settings s, const division *d) {
     "layer_norm, tied"
 
 static gs_settings words(void) {
-    gs_settings s = gs_test_with(gs_test_settings("cpu"), "--context 32 --batch 24 --steps 6 --verify 1");
-    s.model = WORDS;
+    gs_settings s = gs_test_settings("cpu --context 32 --batch 24 --steps 6 --verify 1 --model '" WORDS "'");
     s.data = gs_test_format("text:%s", gs_test_text_file());
     return s;
 }
@@ -55,14 +54,12 @@ TEST(the_weights_of_one_worker) {
     static const division all[] = {
         {four, "tp2,pp2"},      {eight, "dp2,tp2,pp2"},  {eight, "dp2,tp2,pp2,zero1"},
         {six, "tp3,dp2,zero1"}, {four, "dp2,tp2,zero2"}, {four, "dp2,tp2,zero3"}};
-    gs_settings s = gs_test_with(gs_test_settings("cpu"), "--clip 0.5 --verify 3");
-    s.model = CHAIN;
+    gs_settings s = gs_test_settings("cpu --clip 0.5 --verify 3 --model '" CHAIN "'");
     same_within_rounding(&s, all, 6);
     s = gs_test_with(s, "--optimizer lamb --lr 0.001 --steps 4");
     s.clip = 0;
     same_within_rounding(&s, &all[2], 4);
-    s = gs_test_with(gs_test_settings("cpu"), "--batch-norm ghost:4 --batch 32 --steps 4");
-    s.model = CONVOLUTIONS;
+    s = gs_test_settings("cpu --batch-norm ghost:4 --batch 32 --steps 4 --model '" CONVOLUTIONS "'");
     same_within_rounding(&s, all, 2);
     same_within_rounding(&s, &all[4], 2);
 }
@@ -102,10 +99,10 @@ static void spoil(gs_worker *w) {
 
 /* Of a divided tensor, the same part of the other replica; of another one, all of them. */
 TEST(verify_finds_what_is_not_alike) {
-    gs_settings s = gs_test_with(gs_test_settings(eight), "--layout dp2,tp2,pp2 --pipeline-cut flops "
-                                                          "--verify 1");
+    gs_settings s = gs_test_settings("%s --layout dp2,tp2,pp2 --pipeline-cut flops --verify 1 "
+                                     "--model '" CHAIN "'",
+                                     eight);
     gs_result r;
-    s.model = CHAIN;
     s.test_hook = spoil;
     spoiler = 5;
     spoils_what_is_cut = true;

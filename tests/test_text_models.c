@@ -26,10 +26,9 @@ TEST(a_model_carries_its_vocabulary) {
     assert_true(gs_vocabulary_same(saved.vocabulary, &set->text->vocabulary));
     assert_int_equal(saved.in.t, CONTEXT);
     gs_saved_free(&saved);
-    gs_dataset_free(set);
 
     /* Evaluated without a word of the context. */
-    gs_settings s = gs_test_with(gs_settings_default(), "--data %s --load %s", where, path);
+    gs_settings s = gs_test_options("--data %s --load %s", where, path);
     gs_result r;
     assert_ok(gs_eval(&s, NULL, &r));
     assert_int_equal(r.tokens, CONTEXT);
@@ -69,7 +68,7 @@ TEST(a_model_takes_its_own_text_alone) {
     FILE *f = fopen(other + 5, "wb");
     for (int i = 0; i < 300; i++) fputs(i == 200 ? "\n\xc3\x84" : "a", f);
     fclose(f);
-    gs_settings s = gs_test_with(gs_settings_default(), "--load %s --data %s", path, other);
+    gs_settings s = gs_test_options("--load %s --data %s", path, other);
     gs_result r;
     assert_fails(
         GS_E_FORMAT,
@@ -90,9 +89,8 @@ TEST(a_model_takes_its_own_text_alone) {
     gs_dataset *set = load_text(other, GS_TRAIN, SMALL); /* a program's own, with another vocabulary */
     s.train_set = s.test_set = set;
     assert_fails(GS_E_FORMAT, "trained with another vocabulary", gs_eval(&s, NULL, &r));
-    gs_dataset_free(set);
 
-    s = gs_test_with(gs_settings_default(), "--data %s", other);
+    s = gs_test_options("--data %s", other);
     s.load = trained(where, GS_TOKENS_BYTES);
     assert_ok(gs_eval(&s, NULL, &r)); /* any file */
     assert_int_equal(r.token, GS_TOKENS_BYTES);
@@ -169,7 +167,7 @@ TEST(models_that_do_not_fit) {
     s.augment.flip = false;
     s.labels = GS_LABELS_COARSE;
     assert_fails(GS_E_USAGE, "only CIFAR-100 has coarse labels", gs_train(&s, NULL, &r));
-    s = gs_test_with(gs_settings_default(), "--context 5");
+    s = gs_test_options("--context 5");
     assert_fails(GS_E_USAGE,
                  "--context is for a text (--data text:FILE), but the data are fashion-mnist-small",
                  gs_train(&s, NULL, &r));

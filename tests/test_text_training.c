@@ -61,7 +61,6 @@ TEST(as_a_plain_loop) {
     assert_int_not_equal(train->count % BATCH, 0);
     gs_model *plan = gs_test_plan(s.model, train->shape);
     gs_model_initial_values(plan, s.seed, initial);
-    gs_model_free(plan);
     for (int i = 0; i < WEIGHTS; i++) m.w[i] = (double)initial[i];
     train_plain(&m, &s, train);
     test_plain(&m, test);
@@ -72,8 +71,6 @@ TEST(as_a_plain_loop) {
         for (int k = 0; k < WEIGHTS; k++) assert_near(r.weights[k], m.w[k], 1e-5, 0);
         assert_near(r.test_loss, m.loss, 1e-5, 0);
     }
-    gs_dataset_free(train);
-    gs_dataset_free(test);
 }
 
 TEST(the_same_for_all_numbers_of_workers) {

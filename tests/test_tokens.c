@@ -19,12 +19,12 @@ static gs_dataset *make_set(void) {
                 x[s][t][i] = sinf((float)(s * 11 + t * 5 + i)) + 0.3f * (float)(label[s][t] == i);
         }
     gs_shape in = {INPUTS, 1, 1, TOKENS};
-    assert_ok(gs_dataset_from_token_labels("words", SAMPLES, in, &x[0][0][0], TOKENS, &label[0][0], &set));
-    return set;
+    return gs_test_set(
+        gs_dataset_from_token_labels("words", SAMPLES, in, &x[0][0][0], TOKENS, &label[0][0], &set), &set);
 }
 
 static gs_settings settings_of(const gs_dataset *set, const char *devices) {
-    gs_settings s = gs_test_with(gs_settings_default(), "--model 'linear 5' --devices %s", devices);
+    gs_settings s = gs_test_options("--model 'linear 5' --devices %s", devices);
     s.train_set = s.test_set = set;
     s = gs_test_with(s, "--batch %d --epochs %d --threads 1", BATCH, EPOCHS);
     return s;
@@ -84,7 +84,6 @@ static plain train_plain(const gs_settings *s) {
     gs_model *plan = gs_test_plan(s->model, s->train_set->shape);
     assert_int_equal(plan->params, PARAMS);
     gs_model_initial_values(plan, s->seed, initial);
-    gs_model_free(plan);
     for (int i = 0; i < PARAMS; i++) m.w[i] = (double)initial[i];
     const gs_optimizer_numbers number = gs_settings_numbers(s);
     for (uint64_t epoch = 1; epoch <= EPOCHS; epoch++) {
@@ -136,7 +135,6 @@ TEST(many_labels_in_every_way_to_train) {
     assert_as_plain(&s, "exact, 1 worker");
     gs_result one = gs_test_train(&s);
     assert_same_bits(&one, &two, "exact");
-    gs_dataset_free(set);
 }
 
 /* Accuracy and confusion count labels; the file says the shape. */
@@ -154,7 +152,7 @@ TEST(many_labels_are_tested_and_saved) {
 
     s = gs_test_with(s, "--load %s --confusion", path);
     s.save = NULL;
-    assert_ok(gs_eval(&s, NULL, &r));
+    r = gs_test_eval(&s);
     double all = 0, diagonal = 0;
     for (int i = 0; i < CLASSES * CLASSES; i++) {
         all += r.confusion[i];
@@ -163,7 +161,6 @@ TEST(many_labels_are_tested_and_saved) {
     assert_near(all, SAMPLES * TOKENS, 0, 0);
     assert_near(diagonal / all, expected.correct, 1e-9, 0);
     assert_near(r.test_accuracy, expected.correct, 1e-9, 0);
-    gs_result_free(&r);
     float *logits;
     size_t rows;
     int columns;
@@ -175,7 +172,6 @@ TEST(many_labels_are_tested_and_saved) {
     for (int k = 0; k < CLASSES; k++) y[k] = (double)logits[SAMPLES * TOKENS * CLASSES - CLASSES + k];
     for (int k = 1; k < CLASSES; k++) assert_near(y[k] - y[0], log(p[k] / p[0]), 1e-4, 0);
     free(logits);
-    gs_dataset_free(set);
 }
 
 TEST(labels_must_suit_the_model) {
@@ -193,5 +189,4 @@ TEST(labels_must_suit_the_model) {
     int32_t bad[] = {0, 1, 2, 3, 256, 0};
     assert_fails(GS_E_FORMAT, "bad: the label of sample 1 is 256",
                  gs_dataset_from_token_labels("bad", 2, in, &x[0][0][0], TOKENS, bad, &wrong));
-    gs_dataset_free(set);
 }

@@ -1,6 +1,7 @@
 #include "tests/training.h"
 #include "cli/cli.h"
 #include "tests/launched.h"
+#include "tests/operators.h"
 
 #include <math.h>
 
@@ -12,26 +13,12 @@ static const char MODEL[] =
 enum { BATCH = 333 };
 static const double TOLERANCE = 1e-6; /* rounding only: see test_train.c */
 
-gs_settings gs_test_settings(const char *devices) {
-    gs_settings s = gs_settings_default();
-    s.model = MODEL;
-    s.devices = devices;
-    s.batch = BATCH;
-    s.steps = GS_TEST_STEPS;
-    s.weight_decay = 1e-3f;
-    s.threads = 1;
-    return s;
-}
-
-gs_settings gs_test_with(gs_settings s, const char *options, ...) {
+static gs_settings changed(gs_settings s, const char *options, va_list args) {
     enum { WORDS = 100 };
     char *text, *argv[WORDS + 1] = {"train"};
     int argc = 1, others;
     bool help;
-    va_list args;
-    va_start(args, options);
     if (vasprintf(&text, options, args) < 0) gs_bug("no memory for a test");
-    va_end(args);
     for (char *at = gs_test_keep(text); *(at += strspn(at, " ")) && argc < WORDS; argc++) {
         const bool quoted = *at == '\'';
         argv[argc] = at += quoted;
@@ -41,6 +28,37 @@ gs_settings gs_test_with(gs_settings s, const char *options, ...) {
     static const gs_option more[] = {GS_RUN_OPTION("confusion", NULL), GS_RUN_OPTION("log", NULL), {0}};
     assert_ok(gs_options_parse(gs_run_options(&s, ~0, more), argc, argv, &others, &help));
     assert_int_equal(others, 0);
+    return s;
+}
+
+gs_settings gs_test_settings(const char *devices_and_options, ...) {
+    gs_settings s = gs_settings_default();
+    s.model = MODEL;
+    s.batch = BATCH;
+    s.steps = GS_TEST_STEPS;
+    s.weight_decay = 1e-3f;
+    s.threads = 1;
+    const char *text = gs_test_format("--devices %s", devices_and_options);
+    va_list args;
+    va_start(args, devices_and_options);
+    s = changed(s, text, args);
+    va_end(args);
+    return s;
+}
+
+gs_settings gs_test_with(gs_settings s, const char *options, ...) {
+    va_list args;
+    va_start(args, options);
+    s = changed(s, options, args);
+    va_end(args);
+    return s;
+}
+
+gs_settings gs_test_options(const char *options, ...) {
+    va_list args;
+    va_start(args, options);
+    const gs_settings s = changed(gs_settings_default(), options, args);
+    va_end(args);
     return s;
 }
 
@@ -60,8 +78,27 @@ gs_result gs_test_train(const gs_settings *settings) {
     /* The others wait while a worker on OpenCL compiles its kernels: 15 s of CPU time with PoCL 5.0 and no cache. */
     if (strstr(s.devices, "cl")) s.timeout = fmax(s.timeout, 300);
     assert_ok(gs_train(&s, NULL, r));
-    if (s.steps) assert_int_equal(r->steps, s.steps);
+    if (s.steps && !r->interrupted) assert_int_equal(r->steps, s.steps);
     return *r;
+}
+
+gs_result gs_test_eval(const gs_settings *s) {
+    gs_result *r = gs_test_keep(calloc(1, sizeof *r));
+    assert_ok(gs_eval(s, NULL, r));
+    return *r;
+}
+
+gs_dataset *gs_test_made_set(gs_shape shape, int classes, size_t count, bool tokens) {
+    gs_dataset *set;
+    const size_t floats = count * gs_shape_size(shape), each = tokens ? (size_t)shape.t : 1;
+    float *x = gs_test_calloc(floats, sizeof *x);
+    int32_t *labels = gs_test_calloc(count * each, sizeof *labels);
+    for (size_t i = 0; i < floats; i++)
+        x[i] = tokens ? (float)(test_hash(i, 1) % (unsigned)classes) : test_value(i, 2);
+    for (size_t i = 0; i < count * each; i++) labels[i] = (int32_t)(test_hash(i, 3) % (unsigned)classes);
+    return gs_test_set(tokens ? gs_dataset_from_token_labels("made", count, shape, x, (int)each, labels, &set)
+                              : gs_dataset_from_labels("made", count, shape, x, labels, &set),
+                       &set);
 }
 
 static gs_settings divided(gs_settings s, const gs_test_division *d) {
