@@ -10,7 +10,7 @@ src/explain          2901
 cpu+cl              17221
 the-rest-of-src     23953
 src+cpu+cl          89393
-tests               46655
+tests               45559
 lessons             47959
 '
 code() {

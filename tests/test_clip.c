@@ -180,7 +180,7 @@ TEST(as_pytorch) {
 /* ---- in a run ---- */
 
 static gs_settings settings_for(const char *devices) {
-    gs_settings s = gs_test_settings("%s", devices);
+    gs_settings s = gs_test_settings("%s --batch 333", devices);
     s.clip = 0.5f; /* shortens most of the first steps, and not the later ones */
     return s;
 }

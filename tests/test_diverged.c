@@ -5,7 +5,7 @@
 #include <signal.h>
 
 static gs_settings wild(const char *devices, const char *sync) {
-    gs_settings s = gs_test_settings("%s --model 'flatten, linear 32, relu, linear 10'", devices);
+    gs_settings s = gs_test_settings("%s --batch 333 --model 'flatten, linear 32, relu, linear 10'", devices);
     s.zero = strcmp(sync, "zero") == 0;
     if (!s.zero) s.sync = sync;
     s = gs_test_with(s, "--lr 1e6 --timeout 200");

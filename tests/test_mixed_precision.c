@@ -112,7 +112,7 @@ TEST(nothing_is_updated_by_infinity) {
 static const char FAR_APART[] = "flatten, linear 16 std 2, tanh, linear 16 std 50, linear 10 std 50";
 
 static gs_settings settings_of(gs_precision p, const char *devices) {
-    gs_settings s = gs_test_settings("%s --steps 12", devices);
+    gs_settings s = gs_test_settings("%s --batch 333 --steps 12", devices);
     s.precision = p;
     return s;
 }

@@ -271,7 +271,7 @@ TEST(damaged_files) {
 
 /* A library's caller, with settings of its own. */
 TEST(by_the_library) {
-    gs_settings s = gs_test_settings("cpu");
+    gs_settings s = gs_test_settings("cpu --batch 333");
     gs_result r;
     gs_state *kept;
     train_up_to(s, 7, file("half.st"));

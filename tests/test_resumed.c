@@ -119,7 +119,7 @@ TEST(it_is_checked) {
 
 /* A library's caller gets the same. */
 TEST(by_the_library) {
-    gs_settings s = gs_test_settings("cpu,cpu");
+    gs_settings s = gs_test_settings("cpu,cpu --batch 333");
     const char *a = in_folder(gs_test_folder(), "a.st");
     s = gs_test_with(s, "--save %s --save-state", a);
     gs_result first = gs_test_train(&s);
