@@ -20,7 +20,7 @@ enum { BATCH = 333, STEPS = GS_TEST_STEPS };
 static const double TOLERANCE = 1e-6;
 
 static gs_settings settings_for(const char *devices, const char *sync) {
-    gs_settings s = gs_test_settings("%s --model '%s'", devices, MODEL);
+    gs_settings s = gs_test_settings("%s --batch 333 --model '%s'", devices, MODEL);
     s.sync = sync;
     return s;
 }
