@@ -116,11 +116,9 @@ PROTO = src/log/event
 OBJ_LIB  = $(PAGE_PARTS:%=$(B)/%.o) $(B)/$(PROTO).pb-c.o $(SRC_LIB:%.c=$(B)/%.o) $(SRC_CXX:%.cc=$(B)/%.o) \
            $(foreach i,$(ISAS),$(CPU_OPS:%.c=$(B)/%_$(i).o)) $(addprefix $(B)/,$(filter src/% cpu/% cl/%,$(SEALED_OBJ)))
 OBJ_CLI  = $(SRC_CLI:%.c=$(B)/%.o)
-# Parts of the program that are tested by themselves too.
-OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(addprefix $(B)/,$(addprefix src/cli/draw/,bars.o chart.o wrapped.o) \
-           $(addprefix lessons/,contain.o kernel_check.o outcome.o sandbox.o sanitizer.o source_check.o) \
-           $(addprefix lessons/grade/,command.o hand_ins.o labs.o mark.o) \
-           $(addprefix lessons/predict/,boxes.o kept.o outcome.o)) $(patsubst %.c,$(B)/%.o,$(wildcard lessons/grade/format*.c))
+# Tests call parts of the program, such as the one that reads options.
+OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(filter-out %/main.o,$(OBJ_CLI)) $(B)/tests/program_main.o \
+           $(addprefix $(B)/lessons/,kernel_check.o outcome.o sanitizer.o source_check.o)
 
 # ---- build -----------------------------------------------------------------------------------------------------------
 .PHONY: all demo test test-failures trials test-programs test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
@@ -156,6 +154,8 @@ $(B)/$(SO): $(OBJ_LIB)
 $(B)/libgradsum.so: $(B)/$(SO)
 	@ln -sfn $(SO) $(B)/$(SO_NAME) && ln -sfn $(SO_NAME) $@
 
+$(B)/tests/program_main.o: $(B)/src/cli/main.o
+	@objcopy --redefine-sym main=gs_program_main $< $@
 $(B)/gradsum-test: $(OBJ_TEST) $(B)/libgradsum.a
 	@echo "LINK $@"
 	@$(CC) $(FLAGS) -o $@ $(OBJ_TEST) $(B)/libgradsum.a -lcmocka $(PKG_LIBS) $(LDFLAGS)

@@ -10,7 +10,7 @@ src/explain          2310
 cpu+cl              17221
 the-rest-of-src     23953
 src+cpu+cl          88267
-tests               46607
+tests               45513
 lessons             47959
 '
 code() {

@@ -1,6 +1,4 @@
-#include "tests/devices.h"
-
-#include "tests/test.h"
+#include "tests/on_devices.h"
 
 static gs_device *devices[GS_TEST_MAX_DEVICES];
 static int device_count;
@@ -72,11 +70,53 @@ bool gs_test_small(void) {
     return small && strcmp(small, "1") == 0;
 }
 
+/* ---- what a test owns ---- */
+
+static void close_device(void *device) {
+    gs_device_close(device);
+}
+
 gs_device *gs_test_open_plain(void) {
     gs_device *plain;
     gs_backend_replace(gs_cpu_plain);
     gs_status status = gs_device_open("cpu", 1, &plain);
     gs_backend_replace(NULL);
     if (status != GS_OK) fail_msg("%s", gs_message());
-    return plain;
+    return gs_test_own(plain, close_device);
+}
+
+gs_device *gs_test_device(const char *name, int threads) {
+    gs_device *d;
+    assert_ok(gs_device_open(name, threads, &d));
+    return gs_test_own(d, close_device);
+}
+
+typedef struct memory {
+    gs_device *device;
+    gs_mem at;
+} memory;
+
+static void free_memory(void *thing) {
+    memory *m = thing;
+    m->device->ops->free(m->device, m->at);
+    free(m);
+}
+
+gs_mem gs_test_alloc(gs_device *d, size_t bytes) {
+    memory *m = malloc(sizeof *m);
+    if (!m) gs_bug("no memory for a test");
+    m->device = d;
+    assert_ok(d->ops->alloc(d, bytes, &m->at));
+    gs_test_own(m, free_memory);
+    return m->at;
+}
+
+gs_mem gs_test_put(gs_device *d, const void *data, size_t bytes) {
+    const gs_mem m = gs_test_alloc(d, bytes);
+    assert_ok(d->ops->write(d, m, data, bytes));
+    return m;
+}
+
+gs_mem gs_test_new_mem(gs_device *d, const void *data, size_t count) {
+    return data ? gs_test_put(d, data, count * sizeof(float)) : gs_test_alloc(d, count * sizeof(float));
 }

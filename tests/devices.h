@@ -9,7 +9,7 @@ enum { GS_TEST_MAX_DEVICES = 8 };
  * "cpu,cl", open until the last test has run; a device that cannot be opened fails the test. *count: how many. */
 gs_device *const *gs_test_devices(int *count);
 
-/* The plain loops (cpu/plain/plain.h) as a device. gs_device_close it. */
+/* The plain loops (cpu/plain/plain.h) as a device, which the test owns. */
 gs_device *gs_test_open_plain(void);
 
 /* For main, after the last test. Not at exit: an OpenCL library may then already be shutting down. */

@@ -39,21 +39,16 @@ void gs_test_disturbed_start(disturbed *d, const char *options) {
     close(err);
 }
 
-static char *text_of(const char *path) {
-    char *text;
-    size_t size;
-    assert_ok(gs_file_read(path, 1 << 20, &text, &size));
-    return text;
-}
-
 void gs_test_disturbed_wait(const char *path, const char *part) {
     bool found = false;
     for (int i = 0; i < 30000 && !found; i++, usleep(10000)) {
-        char *text = text_of(path);
+        char *text;
+        size_t size;
+        assert_ok(gs_file_read(path, 1 << 20, &text, &size));
         found = strstr(text, part) != NULL;
         free(text);
     }
-    if (!found) fail_msg("'%s' never came into %s: %s", part, path, text_of(path));
+    if (!found) fail_msg("'%s' never came into %s: %s", part, path, gs_test_text(path, NULL));
 }
 
 /* The step of the newest checkpoint; 0: there is none yet. */
@@ -69,7 +64,7 @@ static uint64_t newest(const disturbed *d) {
 
 void gs_test_disturbed_wait_for_step(const disturbed *d, uint64_t step) {
     for (int i = 0; i < 30000 && newest(d) < step; i++) usleep(10000);
-    if (newest(d) < step) fail_msg("no step %d: %s", (int)step, text_of(d->err));
+    if (newest(d) < step) fail_msg("no step %d: %s", (int)step, gs_test_text(d->err, NULL));
 }
 
 void gs_test_disturbed_send(const disturbed *d, int rank, int number) {
@@ -81,7 +76,7 @@ void gs_test_disturbed_send(const disturbed *d, int rank, int number) {
 
 void gs_test_disturbed_end(disturbed *d, int wanted) {
     const int status = gs_test_launcher_end(d->launcher);
-    d->said = text_of(d->err);
+    d->said = gs_test_text(d->err, NULL);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != wanted)
         fail_msg("wait status %d, wanted the exit status %d: %s", status, wanted, d->said);
     assert_int_equal(entries(d->tmp), 0);
@@ -94,18 +89,15 @@ void gs_test_disturbed_said(const disturbed *d, const char *part) {
 
 void gs_test_disturbed_sha256(const disturbed *d, const char *undisturbed) {
     const char *sha256 = gs_test_sha256("%s", undisturbed);
-    char *out = text_of(d->out);
+    const char *out = gs_test_text(d->out, NULL);
     if (!strstr(out, sha256)) fail_msg("wanted the weights %s: %s%s", sha256, out, d->said);
-    free(out);
 }
 
 void gs_test_disturbed_went_on(const disturbed *d, int workers, int least) {
-    char line[80], *out;
-    size_t size;
-    assert_ok(gs_file_read(d->out, 1 << 20, &out, &size));
+    char line[80];
+    const char *out = gs_test_text(d->out, NULL);
     snprintf(line, sizeof line, "elastic  %d workers go on after step ", workers);
     const char *at = strstr(out, line);
     if (!at || atoi(at + strlen(line)) < least)
         fail_msg("wanted '%s' and %d or more in: %s%s", line, least, out, d->said);
-    free(out);
 }

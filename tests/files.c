@@ -28,6 +28,12 @@ char *gs_test_text(const char *path, size_t *length) {
     return gs_test_keep(text);
 }
 
+void check_same(const char *a, const char *b, const char *what) {
+    size_t size_a, size_b;
+    const char *in_a = gs_test_text(a, &size_a), *in_b = gs_test_text(b, &size_b);
+    if (size_a != size_b || memcmp(in_a, in_b, size_a) != 0) fail_msg("%s: %s is not %s", what, a, b);
+}
+
 void write_raw(const char *path, const void *bytes, size_t count) {
     FILE *f = fopen(path, "wb");
     assert_non_null(f);

@@ -12,6 +12,9 @@ int entries(const char *folder);
 /* The file holds exactly this text. */
 void check_holds(const char *path, const char *text);
 
+/* Both files hold the same bytes; `what` is said if not. */
+void check_same(const char *a, const char *b, const char *what);
+
 /* A whole file, with a 0 after it; kept. length may be NULL. */
 char *gs_test_text(const char *path, size_t *length);
 

@@ -1,4 +1,5 @@
 #include "tests/golden.h"
+#include "tests/files.h"
 
 #include <math.h>
 #include "tests/operators.h"
@@ -16,23 +17,10 @@ static char *find_line(char *text, const char *start) {
     return NULL;
 }
 
-static char *read_file(const char *path) {
-    FILE *f = fopen(path, "rb");
-    if (!f) fail_msg("cannot open %s", path);
-    fseek(f, 0, SEEK_END);
-    size_t size = (size_t)ftell(f);
-    rewind(f);
-    char *text = calloc(size + 1, 1);
-    assert_non_null(text);
-    assert_int_equal(fread(text, 1, size, f), size);
-    fclose(f);
-    return text;
-}
-
 static void load(const char *file, const char *name, const char *tensor, golden *g) {
     char path[128], heading[160];
     snprintf(path, sizeof path, "tests/golden/%s.txt", file);
-    char *text = read_file(gs_test_source(path));
+    char *text = gs_test_text(gs_test_source(path), NULL);
     snprintf(heading, sizeof heading, "case %s", name);
     char *part = find_line(text, heading);
     if (!part) fail_msg("%s has no case %s: run tests/golden/make.py", path, name);
@@ -46,7 +34,6 @@ static void load(const char *file, const char *name, const char *tensor, golden 
     g->stored = g->stride ? (g->count + g->stride - 1) / g->stride : 0;
     assert_in_range(g->stored, 1, sizeof g->value / sizeof *g->value);
     for (size_t i = 0; i < g->stored; i++) g->value[i] = strtod(line, &line);
-    free(text);
 }
 
 void golden_check(const char *file, const char *name, const char *tensor, const float *got, size_t count,

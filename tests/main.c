@@ -106,6 +106,7 @@ void gs_test_register(const char *group_or_file, int line, struct CMUnitTest tes
     while (g < groups + group_count && strcmp(g->name, name) != 0) g++;
     if (g == groups + MAX_GROUPS) gs_bug("more than %d groups of tests", MAX_GROUPS);
     if (g->count == MAX_TESTS) gs_bug("more than %d tests in the group %s", MAX_TESTS, name);
+    if (!test.teardown_func) test.teardown_func = gs_test_end;
     if (g == groups + group_count) group_count++, memcpy(g->name, name, sizeof name);
     size_t i = g->count++;
     for (; i > 0 && g->line[i - 1] > line; i--) g->tests[i] = g->tests[i - 1], g->line[i] = g->line[i - 1];
@@ -138,6 +139,11 @@ static size_t count_of(int set, size_t g) {
 
 /* ---- in this process ---- */
 
+static int end_group(void **state) {
+    gs_test_end(state);
+    return gs_test_close_devices(state);
+}
+
 static int run_here(int set, char **names, int name_count) {
     static struct CMUnitTest all[4096];
     size_t count = 0;
@@ -162,7 +168,7 @@ static int run_here(int set, char **names, int name_count) {
     }
     free(found);
     gs_cl_choose_settings(true);
-    return _cmocka_run_group_tests("gradsum", all, count, NULL, gs_test_close_devices) != 0;
+    return _cmocka_run_group_tests("gradsum", all, count, NULL, end_group) != 0;
 }
 
 /* ---- side by side, each group in a process ---- */

@@ -16,12 +16,12 @@ static inline void gs_test_on_every_device(void (*test)(gs_device *)) {
         gs_test_on_every_device(name##_on);                                                                  \
     }
 
-static inline gs_mem gs_test_new_mem(gs_device *d, const void *data, size_t count) {
-    gs_mem m;
-    assert_ok(d->ops->alloc(d, count * sizeof(float), &m));
-    if (data) assert_ok(d->ops->write(d, m, data, count * sizeof(float)));
-    return m;
-}
+/* A device, and memory of one, which the test owns. */
+gs_device *gs_test_device(const char *name, int threads);
+gs_mem gs_test_alloc(gs_device *, size_t bytes);
+gs_mem gs_test_put(gs_device *, const void *data, size_t bytes);
+gs_mem gs_test_new_mem(gs_device *, const void *data,
+                       size_t count); /* numbers of 32 bits; data may be NULL */
 
 static inline void gs_test_check_floats(gs_device *d, gs_mem m, const float *want, size_t count,
                                         const char *what) {

@@ -192,12 +192,10 @@ static gs_status batch_norm_open(const instance *t, norm_test *k) {
     assert_ok(ops->alloc(t->device, 4 * c * sizeof(float), &k->all));
     k->mean = gs_at(k->all, 0), k->var = gs_at(k->all, c), k->sums = gs_at(k->all, 2 * c);
     if (a[3]) return ops->batch_norm_statistics(t->device, k->mean, k->var, t->place[X], n, &k->sizes);
-    float *given = malloc(2 * c * sizeof *given);
-    assert_non_null(given);
+    float *given = gs_test_malloc(2 * c * sizeof *given);
     for (size_t i = 0; i < c; i++) given[i] = test_value(i, SALT_MEAN);
     for (size_t i = 0; i < c; i++) given[c + i] = 1.25f + test_value(i, SALT_VAR);
     gs_status status = ops->write(t->device, k->all, given, 2 * c * sizeof *given);
-    free(given);
     return status;
 }
 

@@ -1,7 +1,7 @@
 #include "tests/operators.h"
 
 #include <math.h>
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/test.h"
 
 static const operator_case all_cases[] = {
@@ -22,7 +22,10 @@ const char *operator_of_case(size_t i) {
 }
 
 const operator_case *next_case(const char *op, const operator_case *c) {
+    static const void *before; /* what the test owns besides its cases */
     const operator_case *end = all_cases + sizeof all_cases / sizeof *all_cases;
+    if (c) gs_test_free_since(before);
+    before = gs_test_mark();
     for (c = c ? c + 1 : all_cases; c < end; c++)
         if (strcmp(c->op, op) == 0 && (c->small || !gs_test_small())) return c;
     return NULL;
@@ -86,25 +89,20 @@ static const float guard = 12345.0f;
  * Oclgrind 21.10 takes another part of it for initialised. */
 static void write_guarded(instance *t, tensor which) {
     size_t total = t->count[which] + 2 * t->offset;
-    float *all = malloc(total * sizeof(float) + 1);
-    assert_non_null(all);
+    float *all = gs_test_malloc(total * sizeof(float) + 1);
     for (size_t i = 0; i < total; i++) all[i] = guard;
     memcpy(all + t->offset, t->host[which], t->count[which] * sizeof(float));
     assert_ok(t->device->ops->write(t->device, t->base[which], all, total * sizeof(float)));
-    free(all);
 }
 
 void instance_open(instance *t, gs_device *device, const operator_case *c, size_t offset) {
     *t = (instance){.op = operator_of_name(c->op), .c = c, .device = device, .offset = offset};
     t->op->counts(c->arg, t->count);
-    for (int i = 0; i < TENSORS; i++) {
-        t->host[i] = calloc(t->count[i] + 1, sizeof(float));
-        assert_non_null(t->host[i]);
-    }
+    for (int i = 0; i < TENSORS; i++) t->host[i] = gs_test_calloc(t->count[i] + 1, sizeof(float));
     set_inputs(t);
     for (int i = 0; i < TENSORS; i++) {
         size_t total = t->count[i] + 2 * offset;
-        assert_ok(device->ops->alloc(device, total * sizeof(float), &t->base[i]));
+        t->base[i] = gs_test_alloc(device, total * sizeof(float));
         t->place[i] = gs_at(t->base[i], offset);
         bool garbage = i != STATS; /* to be written, not read or added to: NaN would show */
         if (i < INPUTS) {
@@ -115,13 +113,6 @@ void instance_open(instance *t, gs_device *device, const operator_case *c, size_
         }
     }
     if (t->count[B] == 0) t->place[B] = t->place[DB] = GS_NONE;
-}
-
-void instance_close(instance *t) {
-    for (int i = 0; i < TENSORS; i++) {
-        t->device->ops->free(t->device, t->base[i]);
-        free(t->host[i]);
-    }
 }
 
 void instance_forward(const instance *t) {
@@ -137,8 +128,7 @@ void instance_backward(const instance *t) {
 void instance_read(instance *t, tensor which) {
     const gs_backend *ops = t->device->ops;
     size_t total = t->count[which] + 2 * t->offset;
-    float *all = malloc((total + 1) * sizeof *all);
-    assert_non_null(all);
+    float *all = gs_test_malloc((total + 1) * sizeof *all);
     assert_ok(ops->read(t->device, all, t->base[which], total * sizeof(float)));
     for (size_t i = 0; i < t->offset; i++)
         if (all[i] != guard || all[total - 1 - i] != guard)
@@ -146,12 +136,11 @@ void instance_read(instance *t, tensor which) {
                      t->device->name, t->offset - i, all[i] != guard ? "before" : "after",
                      tensor_names[which]);
     memcpy(t->host[which], all + t->offset, t->count[which] * sizeof(float));
-    free(all);
+    gs_test_free(all); /* differences of outputs read them many times */
 }
 
 gs_mem test_narrowed(gs_device *d, gs_mem x, size_t count, bool relu) {
-    gs_mem m;
-    assert_ok(d->ops->alloc(d, (count + 1) / 2 * sizeof(float), &m));
+    gs_mem m = gs_test_alloc(d, (count + 1) / 2 * sizeof(float));
     m.half = true;
     assert_ok(d->ops->narrow(d, m, x, count, relu));
     return m;

@@ -59,7 +59,7 @@ static inline gs_mem instance_kept(const instance *t, tensor which) {
     return t->kept[which].base ? t->kept[which] : t->place[which];
 }
 
-/* A copy in 16 bits, on a device that can (backend.h); the caller frees it. */
+/* A copy in 16 bits, on a device that can (backend.h); which the test owns. */
 gs_mem test_narrowed(gs_device *, gs_mem x, size_t count, bool relu);
 
 /* The end of that table, in operator_sequences.c; a row without a name ends it. */
@@ -71,16 +71,16 @@ const operator_test *operator_of_name(const char *);
 /* The operator of case `i` of operator_cases.h; NULL after the last case. */
 const char *operator_of_case(size_t i);
 
-/* The next case of operator `op` that is to be run, after `c` (NULL: the first); NULL at the end. */
+/* The next case of operator `op` that is to be run, after `c` (NULL: the first); NULL at the end. What the test has got
+ * to own for `c` is freed. */
 const operator_case *next_case(const char *op, const operator_case *c);
 
 /* "conv2d 7 1 28 28 6 5 5 1 1 2 2 1", as in the golden files. Static buffer. */
 const char *operator_case_name(const operator_case *);
 
 /* Allocate all tensors `offset` elements into allocations of their own, write the inputs; outputs begin
- * as garbage, but stats, which are added to, as zeros. */
+ * as garbage, but stats, which are added to, as zeros. The test owns them. */
 void instance_open(instance *, gs_device *, const operator_case *, size_t offset);
-void instance_close(instance *);
 
 void instance_forward(const instance *);
 void instance_backward(const instance *);

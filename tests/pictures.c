@@ -1,4 +1,5 @@
 #include "tests/pictures.h"
+#include "tests/files.h"
 
 #include <math.h>
 #include <jpeglib.h>
@@ -32,7 +33,7 @@ unsigned char *make_jpeg(const unsigned char *x, int w, int h, jpeg_form form, s
     jpeg_finish_compress(&info);
     jpeg_destroy_compress(&info);
     *bytes = size;
-    return data;
+    return gs_test_own(data, free);
 }
 
 unsigned char *make_png(const unsigned char *rows, size_t row_bytes, int w, int h, png_form form,
@@ -54,20 +55,17 @@ unsigned char *make_png(const unsigned char *rows, size_t row_bytes, int w, int 
         png_set_PLTE(png, info, colours, 1 << form.depth);
     }
     png_write_info(png, info);
-    png_bytep *row = malloc((size_t)h * sizeof *row);
-    assert_non_null(row);
+    png_bytep *row = gs_test_malloc((size_t)h * sizeof *row);
     for (int i = 0; i < h; i++) row[i] = (png_bytep)(uintptr_t)(rows + (size_t)i * row_bytes);
     png_write_image(png, row);
     png_write_end(png, NULL);
     png_destroy_write_struct(&png, &info);
-    free(row);
     assert_int_equal(fclose(m), 0);
-    return (unsigned char *)data;
+    return gs_test_own(data, free);
 }
 
 unsigned char *make_colours(int id, int w, int h) {
-    unsigned char *x = malloc((size_t)(w * h * 3) + 1);
-    assert_non_null(x);
+    unsigned char *x = gs_test_malloc((size_t)(w * h * 3) + 1);
     for (int i = 0; i < h; i++)
         for (int j = 0; j < w; j++)
             for (int c = 0; c < 3; c++)
@@ -82,10 +80,7 @@ void write_bytes(const char *folder, const char *name, const void *data, size_t 
     *strrchr(path, '/') = '\0';
     assert_true(gs_file_make_folders(path));
     path[strlen(path)] = '/';
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, bytes, f), bytes);
-    assert_int_equal(fclose(f), 0);
+    write_raw(path, data, bytes);
 }
 
 void write_picture(const char *folder, const char *name, int id, int w, int h) {
@@ -95,6 +90,4 @@ void write_picture(const char *folder, const char *name, int id, int w, int h) {
                                                           (png_form){PNG_COLOR_TYPE_RGB, 8, false}, &bytes)
                                                : make_jpeg(x, w, h, (jpeg_form){0}, &bytes);
     write_bytes(folder, name, data, bytes);
-    free(data);
-    free(x);
 }

@@ -6,6 +6,8 @@ set -euo pipefail
 grep -q '4....$' /proc/self/personality || ! setarch -R true 2>/dev/null || exec setarch -R "$0" "$@"
 here=$(dirname "$(realpath "$0")")
 kind=$1 program=$2
+# Runs of 20 steps have these with a tenth of the samples too.
+export GRADSUM_TEST_TENTH=1
 
 # Each group of tests in a process of its own, four at a time: many wait more than they compute. Prints the whole output
 # of a group that fails, and the summary of the others.

@@ -1,3 +1,4 @@
+#include "tests/training.h"
 #include "tests/some_text.h"
 
 #include "core/text.h"
@@ -30,22 +31,17 @@ const char *text_file(void) {
 
 gs_dataset *load_text(const char *where, gs_split split, gs_text_options options) {
     gs_dataset *set;
-    assert_ok(gs_dataset_load_with(where, split, GS_LABELS_FINE, &options, NULL, &set));
-    return set;
+    return gs_test_set(gs_dataset_load_with(where, split, GS_LABELS_FINE, &options, NULL, &set), &set);
 }
 
 const gs_text_options SMALL = {.tokens = GS_TOKENS_CHARS, .context = CONTEXT};
 
 gs_settings text_settings(const char *where, const char *devices) {
-    gs_settings s = gs_settings_default();
-    s.model = "embedding 28 28";
-    s.data = where;
+    gs_settings s = gs_test_options("--model 'embedding 28 28' --data %s --devices %s --lr 0.5 --threads 1",
+                                    where, devices);
     s.context = CONTEXT;
-    s.devices = devices;
     s.batch = BATCH;
     s.epochs = EPOCHS;
-    s.lr = 0.5f;
-    s.threads = 1;
     return s;
 }
 

@@ -80,7 +80,7 @@ char *gs_test_caught(void) {
     if (!text || fread(text, 1, (size_t)size, caught) != (size_t)size)
         gs_bug("what was caught cannot be read");
     fclose(caught);
-    return text;
+    return gs_test_keep(text);
 }
 
 static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
@@ -97,6 +97,94 @@ void *gs_test_keep(void *memory) {
     kept = k;
     pthread_mutex_unlock(&keeping);
     return memory;
+}
+
+static struct owned {
+    struct owned *before;
+    void *thing;
+    void (*end)(void *);
+} * owned;
+
+void *gs_test_own(void *thing, void (*end)(void *)) {
+    struct owned *o = malloc(sizeof *o);
+    if (!o || !thing) gs_bug("no memory for a test");
+    pthread_mutex_lock(&keeping);
+    *o = (struct owned){owned, thing, end};
+    owned = o;
+    pthread_mutex_unlock(&keeping);
+    return thing;
+}
+
+void *gs_test_malloc(size_t bytes) {
+    return gs_test_own(malloc(bytes + !bytes), free);
+}
+
+void *gs_test_calloc(size_t count, size_t bytes) {
+    return gs_test_own(calloc(count + !count, bytes), free);
+}
+
+/* The first one from here on that is this, or with NULL any. */
+static void end_one(struct owned **at, const void *thing) {
+    while (*at && thing && (*at)->thing != thing) at = &(*at)->before;
+    struct owned *o = *at;
+    if (!o) gs_bug("a test frees what it does not own");
+    *at = o->before;
+    o->end(o->thing);
+    free(o);
+}
+
+void gs_test_free(void *thing) {
+    pthread_mutex_lock(&keeping);
+    end_one(&owned, thing);
+    pthread_mutex_unlock(&keeping);
+}
+
+const void *gs_test_mark(void) {
+    return owned;
+}
+
+void gs_test_free_since(const void *mark) {
+    while (owned != mark) end_one(&owned, NULL);
+}
+
+int gs_test_end(void **state) {
+    (void)state;
+    gs_test_free_since(NULL);
+    return 0;
+}
+
+static void free_model(void *model) {
+    gs_model_free(model);
+}
+
+static void free_layer(void *layer) {
+    gs_layer_free(layer);
+}
+
+static void free_set(void *set) {
+    gs_dataset_free(set);
+}
+
+gs_dataset *gs_test_set(gs_status made, gs_dataset **set) {
+    assert_ok(made);
+    return gs_test_own(*set, free_set);
+}
+
+gs_dataset *gs_test_load(const char *where, gs_split split) {
+    gs_dataset *set;
+    return gs_test_set(gs_dataset_load(where, split, &set), &set);
+}
+
+gs_layer *gs_test_net(const char *text) {
+    gs_layer *net;
+    assert_ok(gs_model_parse(text, &net));
+    return gs_test_own(net, free_layer);
+}
+
+gs_model *gs_test_model_of(gs_device *d, const gs_model_wishes *wishes) {
+    gs_model *m;
+    assert_ok(gs_model_create(d, wishes, &m));
+    return gs_test_own(m, free_model);
 }
 
 char *gs_test_format(const char *format, ...) {

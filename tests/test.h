@@ -39,6 +39,9 @@
             gs_test_register(#group, __LINE__, tests[i]);                                                    \
     }
 
+/* cmocka's teardown of each test. */
+int gs_test_end(void **state);
+
 /* In a group the tests run in the order of their lines. */
 void gs_test_register(const char *group_or_file, int line, struct CMUnitTest test);
 
@@ -58,13 +61,26 @@ void gs_test_register(const char *group_or_file, int line, struct CMUnitTest tes
                      gs_status_name(gs_test_status), gs_test_status ? gs_message() : "");                    \
     } while (0)
 
-/* A model with these wishes: gs_test_model(d, .text = "lenet", .in = image). d NULL: a plan. */
+/* What a test has until it ends: then `end` frees it. And memory from malloc and calloc of which this is true. Any
+ * thread may call these. */
+void *gs_test_own(void *thing, void (*end)(void *thing));
+void *gs_test_malloc(size_t bytes);
+void *gs_test_calloc(size_t count, size_t bytes);
+
+/* What gs_test_own has, freed now: this, and all that it has got since a call of gs_test_mark. */
+void gs_test_free(void *thing);
+const void *gs_test_mark(void);
+void gs_test_free_since(const void *mark);
+
+/* A model with these wishes: gs_test_model(d, .text = "lenet", .in = image). d NULL: a plan. The test owns it. */
 #define gs_test_model(d, ...) gs_test_model_of((d), &(gs_model_wishes){__VA_ARGS__})
-static inline gs_model *gs_test_model_of(gs_device *d, const gs_model_wishes *wishes) {
-    gs_model *m;
-    assert_ok(gs_model_create(d, wishes, &m));
-    return m;
-}
+gs_model *gs_test_model_of(gs_device *d, const gs_model_wishes *wishes);
+gs_layer *gs_test_net(const char *text); /* not yet planned */
+
+/* Sets, which the test owns too: that `made` has made, and gs_dataset_load. */
+gs_dataset *gs_test_set(gs_status made, gs_dataset **);
+gs_dataset *gs_test_load(const char *where, gs_split);
+
 static inline gs_model *gs_test_plan(const char *text, gs_shape in) {
     return gs_test_model(NULL, .text = text, .in = in);
 }
@@ -117,7 +133,7 @@ static inline float float_of(uint32_t bits) {
 }
 
 /* Between these, standard error is caught: for calls that are meant to fail and say so. Do not assert in between: a
- * failed assertion could leave it caught. The second one returns what was written; to be freed. */
+ * failed assertion could leave it caught. The second one returns what was written; kept. */
 void gs_test_catch_stderr(void);
 char *gs_test_caught(void);
 

@@ -1,6 +1,6 @@
 /* gelu, its form with tanh, and silu: how exact they are, on all kinds of floats, and that they have the same bits on
  * cpu and on OpenCL. And the exponential function that they are made of (cpu/exp.h). */
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/test.h"
 
 #include <float.h>
@@ -58,17 +58,12 @@ static void run(gs_device *d, const unit *u, float *y, float *dx, const float *x
     __typeof__(d->ops->gelu_backward) backward;
     memcpy((void *)&forward, table + u->forward, sizeof forward);
     memcpy((void *)&backward, table + u->backward, sizeof backward);
-    gs_mem a, b;
-    assert_ok(d->ops->alloc(d, n * sizeof *x, &a));
-    assert_ok(d->ops->alloc(d, n * sizeof *x, &b));
-    assert_ok(d->ops->write(d, a, x, n * sizeof *x));
+    gs_mem b = gs_test_alloc(d, n * sizeof *x), a = gs_test_put(d, x, n * sizeof *x);
     assert_ok(forward(d, b, a, n));
     assert_ok(d->ops->read(d, y, b, n * sizeof *y));
     assert_ok(d->ops->fill(d, b, 1, n));
     assert_ok(backward(d, b, b, a, n));
     assert_ok(d->ops->read(d, dx, b, n * sizeof *dx));
-    d->ops->free(d, a);
-    d->ops->free(d, b);
 }
 
 /* A GPU may round a division otherwise, which OpenCL 1.2 allows within 2.5 ulp. */
@@ -103,7 +98,7 @@ static void exact_and_the_same_on_all_devices(void **state) {
     static float x[BLOCK], y[BLOCK], dx[BLOCK], cpu_y[BLOCK], cpu_dx[BLOCK];
     int count;
     gs_device *const *devices = gs_test_devices(&count), *cpu;
-    assert_ok(gs_device_open("cpu", 1, &cpu));
+    cpu = gs_test_device("cpu", 1);
     for (uint32_t next = 0; next < GS_INFINITY;) {
         size_t n = 0;
         while (n + 1 < BLOCK && next < GS_INFINITY) {
@@ -124,7 +119,6 @@ static void exact_and_the_same_on_all_devices(void **state) {
             }
         }
     }
-    gs_device_close(cpu);
 }
 
 /* Far to the right x and 1, far to the left 0 and 0; a NaN stays one. */

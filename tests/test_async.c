@@ -14,11 +14,9 @@ static uint64_t sum_of(const uint64_t *count, size_t n) {
 TEST(async_with_k_0_is_synchronous) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
     for (int i = 0; i < 4; i++) {
-        gs_settings s = gs_test_settings(devices[i]);
-        s.sync = "ps";
+        gs_settings s = gs_test_settings("%s --sync ps", devices[i]);
         gs_result synchronous = gs_test_train(&s);
-        s.sync = "async";
-        s.staleness = 0;
+        s = gs_test_with(s, "--sync async --staleness 0");
         gs_result r = gs_test_train(&s);
         assert_same_bits(&synchronous, &r, devices[i]);
         assert_near(r.train_loss, synchronous.train_loss, 0, 1e-5);
@@ -32,8 +30,7 @@ TEST(async_with_k_0_is_synchronous) {
 TEST(async_of_one_worker_is_synchronous) {
     gs_settings s = gs_test_settings("cpu");
     gs_result synchronous = gs_test_train(&s);
-    s.sync = "async";
-    s.staleness = 3;
+    s = gs_test_with(s, "--sync async --staleness 3");
     gs_result r = gs_test_train(&s);
     assert_same_bits(&synchronous, &r, "async of one worker");
 }
@@ -51,11 +48,8 @@ TEST(async_with_k_0_between_processes) {
 /* The bound holds where it is reached: with a slow worker the others run K ahead of it, and not further. */
 TEST(async_keeps_its_bound) {
     for (int k = 1; k <= 3; k += 2) {
-        gs_settings s = gs_test_settings("cpu,cpu,cpu");
-        s.model = "flatten, linear 10";
-        s.sync = "async";
+        gs_settings s = gs_test_settings("cpu,cpu,cpu --model 'flatten, linear 10' --sync async --slow 2:20");
         s.staleness = k;
-        s.slow = (gs_slow){2, 20};
         gs_result r = gs_test_train(&s);
         assert_int_equal(r.steps, GS_TEST_STEPS);
         const gs_staleness *seen = &r.staleness;
@@ -72,17 +66,11 @@ TEST(async_keeps_its_bound) {
  * once: momentum at its usual rate is near the limit of stability, and staleness takes some of it away. The rate falls
  * to 0, since with large last steps the test result depends on which gradient came last. */
 TEST_IN(accuracy, async_is_as_accurate) {
-    gs_settings s = gs_settings_default();
-    s.model = "flatten, linear 64, relu, linear 10";
-    s.devices = "cpu,cpu,cpu,cpu";
-    s.threads = 1;
-    s.momentum = 0;
-    s.lr = 0.1f;
-    s.schedule.kind = GS_SCHEDULE_COSINE;
-    s.epochs = 8;
+    gs_settings s = gs_test_options("--model 'flatten, linear 64, relu, linear 10' "
+                                    "--devices cpu,cpu,cpu,cpu --threads 1 --momentum 0 --lr 0.1 "
+                                    "--schedule cosine --epochs 8");
     gs_result synchronous = gs_test_train(&s);
-    s.sync = "async";
-    s.staleness = 4;
+    s = gs_test_with(s, "--sync async --staleness 4");
     gs_result r = gs_test_train(&s);
     assert_true(r.test_accuracy >= synchronous.test_accuracy - 0.01);
     assert_near(r.test_loss, synchronous.test_loss, 0, 0.01);
@@ -113,9 +101,8 @@ static void fail_at_step_5(gs_worker *w) {
 TEST(async_ends_when_a_worker_is_lost) {
     for (failing_rank = 0; failing_rank < 3; failing_rank++)
         for (int k = 0; k <= 2; k += 2) {
-            gs_settings s = gs_test_settings("cpu,cpu,cpu");
+            gs_settings s = gs_test_settings("cpu,cpu,cpu --sync async");
             gs_result r;
-            s.sync = "async";
             s.staleness = k;
             s.test_hook = fail_at_step_5;
             assert_fails(GS_E_PEER, "lost on purpose", gs_train(&s, NULL, &r));

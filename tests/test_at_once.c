@@ -5,26 +5,20 @@
 #include "cl/cl.h"
 #include "core/philox.h"
 #include "cpu/round16.h"
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/training.h"
 
-enum { MOST = 24 };
 static gs_device *device;
 static gs_precision precision;
-static gs_mem made[MOST];
-static int count;
 
 static gs_mem room(size_t floats) {
-    assert_true(count < MOST);
-    assert_ok(device->ops->alloc(device, floats * sizeof(float), &made[count]));
-    return made[count++];
+    return gs_test_alloc(device, floats * sizeof(float));
 }
 
 /* Numbers between -1 and 1 that 16 bits have. */
 static gs_mem drawn(size_t floats, uint64_t stream) {
-    float *x = malloc(floats * sizeof *x);
+    float *x = gs_test_malloc(floats * sizeof *x);
     const gs_mem m = room(floats);
-    assert_non_null(x);
     for (size_t i = 0; i < floats; i++) {
         uint32_t words[4];
         gs_philox(5, stream, i, words);
@@ -32,7 +26,6 @@ static gs_mem drawn(size_t floats, uint64_t stream) {
         x[i] = precision == GS_PRECISION_BF16 ? gs_round_bf16(x[i]) : gs_round_f16(x[i]);
     }
     assert_ok(device->ops->write(device, m, x, floats * sizeof *x));
-    free(x);
     return m;
 }
 
@@ -44,20 +37,13 @@ static gs_mem halved(gs_mem x, size_t floats, bool relu) {
 }
 
 static void assert_alike(gs_mem a, gs_mem b, size_t floats, const char *what) {
-    float *x = malloc(floats * sizeof *x), *y = malloc(floats * sizeof *y);
-    assert_true(x && y);
+    float *x = gs_test_malloc(floats * sizeof *x), *y = gs_test_malloc(floats * sizeof *y);
     assert_ok(device->ops->read(device, x, a, floats * sizeof *x));
     assert_ok(device->ops->read(device, y, b, floats * sizeof *y));
     for (size_t i = 0; i < floats; i++)
         if (memcmp(&x[i], &y[i], sizeof *x) != 0)
             fail_msg("%s on %s: number %zu of %zu is %.9g, wanted %.9g", what, device->name, i, floats,
                      (double)y[i], (double)x[i]);
-    free(x);
-    free(y);
-}
-
-static void free_all(void) {
-    while (count > 0) device->ops->free(device, made[--count]);
 }
 
 static void (*tried)(void);
@@ -66,7 +52,6 @@ static void try_on(gs_device *d, gs_precision p) {
     device = d;
     precision = p;
     tried();
-    free_all();
 }
 
 static void on_each(void (*test)(void)) {
@@ -188,9 +173,7 @@ TEST(copies_do_not_grow_with_the_batch) {
     for (int i = 0; i < 3; i++) {
         gs_settings s = gs_test_settings("cl");
         gs_memory_plan plan;
-        s.model = "resnet20";
-        s.data = "colour-fashion-small";
-        s.batch_norm.over = GS_BATCH_NORM_LOCAL;
+        s = gs_test_with(s, "--model resnet20 --data colour-fashion-small --batch-norm local");
         s.batch = i == 1 ? 128 : 32;
         s.precision = i < 2 ? GS_PRECISION_F16 : GS_PRECISION_F32;
         if (i == 2) s.batch = 128;

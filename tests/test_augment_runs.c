@@ -1,19 +1,16 @@
 /* --augment in runs: workers and devices change nothing, and it is for training alone; its values; in records. */
 #include "tests/devices.h"
 #include "tests/files.h"
-#include "tests/program.h"
+#include "tests/training.h"
 #include "tests/tiny_set.h"
 
 static const gs_augment all_three = {1, true, 2, false};
 
 static gs_settings tiny(const char *devices) {
-    gs_settings s = gs_settings_default();
+    gs_settings s = gs_test_options("--model 'conv 4 3x3 pad 1, relu, flatten, linear 4' --devices %s "
+                                    "--threads 1 --batch 32 --epochs 2",
+                                    devices);
     s.data = gs_test_tiny_data();
-    s.model = "conv 4 3x3 pad 1, relu, flatten, linear 4";
-    s.devices = devices;
-    s.threads = 1;
-    s.batch = 32;
-    s.epochs = 2;
     s.augment = all_three;
     return s;
 }
@@ -22,22 +19,18 @@ TEST(workers_change_no_bit) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu"};
     gs_result one, r;
     for (int i = 0; i < 3; i++) {
-        gs_settings s = tiny(devices[i]);
-        s.exact = true;
+        gs_settings s = gs_test_with(tiny(devices[i]), "--exact");
         s.micro_batch = i == 1 ? 3 : 0;
         assert_ok(gs_train(&s, NULL, i ? &r : &one));
         if (i == 0) continue;
         assert_int_equal(one.params, r.params);
         if (s.micro_batch == 0) assert_memory_equal(one.weights, r.weights, r.params * sizeof(float));
         for (size_t k = 0; k < r.params; k++) assert_near(one.weights[k], r.weights[k], 1e-5, 1e-4);
-        gs_result_free(&r);
     }
-    gs_settings plain = tiny("cpu");
-    plain.exact = true;
+    gs_settings plain = gs_test_with(tiny("cpu"), "--exact");
     plain.augment = (gs_augment){0};
-    assert_ok(gs_train(&plain, NULL, &r));
+    r = gs_test_train(&plain);
     assert_true(memcmp(one.weights, r.weights, r.params * sizeof(float)) != 0);
-    gs_result_free(&r);
     gs_result_free(&one);
 }
 
@@ -63,19 +56,17 @@ TEST(evaluation_sees_the_pictures_themselves) {
     gs_settings s = tiny("cpu");
     gs_result trained, tested;
     s.save = in_folder(gs_test_folder(), "w");
-    assert_ok(gs_train(&s, NULL, &trained));
+    trained = gs_test_train(&s);
     gs_settings e = gs_settings_default();
     e.data = s.data;
     e.load = s.save;
     e.model = NULL;
-    assert_ok(gs_eval(&e, NULL, &tested));
+    tested = gs_test_eval(&e);
     assert_true(trained.test_loss >= tested.test_loss && trained.test_loss <= tested.test_loss);
     e.augment = all_three; /* of no use there */
     gs_result again;
     assert_ok(gs_eval(&e, NULL, &again));
     assert_true(again.test_loss >= tested.test_loss && again.test_loss <= tested.test_loss);
-    gs_result_free(&trained);
-    gs_result_free(&tested);
     gs_result_free(&again);
 }
 
@@ -83,18 +74,14 @@ TEST(evaluation_sees_the_pictures_themselves) {
 TEST(devices_get_the_same) {
     gs_test_need_opencl();
     gs_result cpu, cl, plain;
-    gs_settings s = tiny("cpu");
-    s.steps = 1;
-    assert_ok(gs_train(&s, NULL, &cpu));
+    gs_settings s = gs_test_with(tiny("cpu"), "--steps 1");
+    cpu = gs_test_train(&s);
     s.devices = "cl";
-    assert_ok(gs_train(&s, NULL, &cl));
+    cl = gs_test_train(&s);
     s.augment = (gs_augment){0};
-    assert_ok(gs_train(&s, NULL, &plain));
+    plain = gs_test_train(&s);
     assert_near(cl.train_loss, cpu.train_loss, 0, 1e-5);
     assert_true(plain.train_loss < cpu.train_loss * 0.999 || plain.train_loss > cpu.train_loss * 1.001);
-    gs_result_free(&cpu);
-    gs_result_free(&cl);
-    gs_result_free(&plain);
 }
 
 /* ---- values ---- */
@@ -166,7 +153,7 @@ TEST(bad_values) {
     static const gs_shape no_images[] = {{3, 1, 1, 0}, {1, 1, 1, 3}};
     for (int i = 0; i < 2; i++) {
         gs_dataset *d;
-        assert_ok(gs_dataset_from_labels("numbers", 2, no_images[i], x, y, &d));
+        gs_test_set(gs_dataset_from_labels("numbers", 2, no_images[i], x, y, &d), &d);
         s = tiny("cpu");
         s.train_set = s.test_set = d;
         s.model = i ? "flatten, linear 4" : "linear 4";
@@ -176,7 +163,6 @@ TEST(bad_values) {
                      i ? "--augment flip: numbers has no images, but samples (3,1,1,1)"
                        : "--augment flip: numbers has no images, but samples (3,1,1)",
                      gs_train(&s, NULL, &r));
-        gs_dataset_free(d);
     }
 }
 

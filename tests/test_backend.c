@@ -70,12 +70,9 @@ static void memory_on(gs_device *d) {
     assert_ok(ops->copy(d, m, other, 0));
     gs_test_check_floats(d, m, want, COUNT, "operations on nothing");
     assert_ok(ops->finish(d));
-    ops->free(d, m);
-    ops->free(d, other);
     ops->free(d, GS_NONE);
-    assert_ok(ops->alloc(d, 0, &m));
+    m = gs_test_alloc(d, 0);
     assert_non_null(m.base);
-    ops->free(d, m);
 }
 ON_EVERY_DEVICE(memory)
 
@@ -98,9 +95,6 @@ static void task_counter_on(gs_device *d) {
         gs_test_check_floats(d, y, want, N * M, "a product whose tasks begin near the largest number");
     }
     assert_true(gs_cl_of(d)->taken < UINT32_MAX / 2);
-    d->ops->free(d, mx);
-    d->ops->free(d, mw);
-    d->ops->free(d, y);
 }
 ON_EVERY_DEVICE(task_counter)
 
@@ -124,7 +118,6 @@ static void map_on(gs_device *d) {
     assert_ok(ops->add(d, m, m, m, COUNT)); /* the device sees what the host wrote */
     for (int i = 0; i < COUNT; i++) want[i] *= 2;
     gs_test_check_floats(d, m, want, COUNT, "map, then add");
-    ops->free(d, m);
 }
 ON_EVERY_DEVICE(map)
 
@@ -153,8 +146,6 @@ static void bytes_to_float_on(gs_device *d) {
         assert_ok(d->ops->bytes_to_float(d, gs_at(to, 1), d->ops->host_memory(bytes), &half, 257));
         gs_test_check_floats(d, to, want, 259, "bytes_to_float from the host's memory");
     }
-    d->ops->free(d, from);
-    d->ops->free(d, to);
 }
 ON_EVERY_DEVICE(bytes_to_float)
 
@@ -188,8 +179,6 @@ static void channels_to_float_on(gs_device *d) {
             for (size_t i = 0; i < count; i++) /* numbers up to 4, rounded three times */
                 assert_near(got[i + 1], want[i], 4 * 3 * 0x1p-24, 0);
         }
-    d->ops->free(d, from);
-    d->ops->free(d, to);
 }
 ON_EVERY_DEVICE(channels_to_float)
 
@@ -206,8 +195,6 @@ static void one_hot_on(gs_device *d) {
     assert_ok(d->ops->one_hot(d, gs_at(to, 1), from, N, CLASSES));
     assert_ok(d->ops->one_hot(d, to, from, 0, CLASSES));
     gs_test_check_floats(d, to, want, N * CLASSES + 2, "one_hot");
-    d->ops->free(d, from);
-    d->ops->free(d, to);
 }
 ON_EVERY_DEVICE(one_hot)
 
@@ -234,12 +221,7 @@ static void right_answers_on(gs_device *d) {
         assert_ok(d->ops->read(d, stats, sum, sizeof stats));
         assert_float_equal(stats[GS_STAT_CORRECT], right ? N : 0, 0);
         assert_true(isnan(stats[GS_STAT_LOSS]));
-        d->ops->free(d, labels);
-        d->ops->free(d, target);
     }
-    d->ops->free(d, logits);
-    d->ops->free(d, p);
-    d->ops->free(d, sum);
 }
 ON_EVERY_DEVICE(right_answers)
 
@@ -261,9 +243,6 @@ static void add_on(gs_device *d) {
         assert_ok(d->ops->write(d, x, a, n * sizeof(float)));
         assert_ok(d->ops->add(d, y, x, y, n)); /* over its second */
         gs_test_check_floats(d, y, sum, n, "add over b");
-        d->ops->free(d, x);
-        d->ops->free(d, y);
-        d->ops->free(d, z);
         free(a);
     }
 }
@@ -279,7 +258,7 @@ static float dropped(float x, size_t i, gs_dropout_draw draw) {
 }
 
 static void check_dropout(gs_device *d, gs_dropout_draw draw, size_t count) {
-    float *x = calloc(count + 1, sizeof *x), *want = calloc(count + 1, sizeof *want),
+    float *x = gs_test_calloc(count + 1, sizeof *x), *want = gs_test_calloc(count + 1, sizeof *want),
           *got = calloc(count + 1, sizeof *got);
     assert_true(x && want && got);
     size_t zeros = 0;
@@ -302,10 +281,6 @@ static void check_dropout(gs_device *d, gs_dropout_draw draw, size_t count) {
         }
     }
     if (count > 200) assert_near((double)zeros / (double)count, draw.p, 5 * sqrt(0.25 / (double)count), 0);
-    d->ops->free(d, a);
-    d->ops->free(d, y);
-    free(x);
-    free(want);
     free(got);
 }
 

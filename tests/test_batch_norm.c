@@ -21,8 +21,6 @@ static void statistics(gs_device *d, const float *x, float got[2 * C]) {
     gs_mem from = gs_test_new_mem(d, x, COUNT), to = gs_test_new_mem(d, NULL, (size_t)(2 * C));
     assert_ok(d->ops->batch_norm_statistics(d, to, gs_at(to, C), from, N, &s));
     assert_ok(d->ops->read(d, got, to, 2 * C * sizeof *got));
-    d->ops->free(d, from);
-    d->ops->free(d, to);
 }
 
 static void check_statistics(gs_device *d) {
@@ -50,7 +48,6 @@ ON_EVERY_DEVICE(statistics_far_from_0)
 TEST(statistics_by_the_plain_loop) {
     gs_device *plain = gs_test_open_plain();
     check_statistics(plain);
-    gs_device_close(plain);
 }
 
 /* The bits of forward do not depend on the number of threads. */
@@ -59,11 +56,9 @@ TEST(statistics_of_any_number_of_threads) {
     float one[2 * C], more[2 * C];
     make_input(x);
     for (int threads = 1; threads <= 5; threads++) {
-        gs_device *d;
-        assert_ok(gs_device_open("cpu", threads, &d));
+        gs_device *d = gs_test_device("cpu", threads);
         statistics(d, x, threads == 1 ? one : more);
         if (threads > 1) assert_memory_equal(one, more, sizeof one);
-        gs_device_close(d);
     }
 }
 
@@ -96,8 +91,6 @@ static void check_running(gs_device *d) {
             assert_near(got[c], cases[i].want[c], 1e-6, 0);
             assert_near(got_var[c], cases[i].want[2 + c], 1e-6, 0);
         }
-        d->ops->free(d, m);
-        d->ops->free(d, dvar);
     }
 }
 
@@ -109,5 +102,4 @@ ON_EVERY_DEVICE(running)
 TEST(running_by_the_plain_loop) {
     gs_device *plain = gs_test_open_plain();
     check_running(plain);
-    gs_device_close(plain);
 }

@@ -10,10 +10,7 @@ static const char MODEL[] =
     "linear 8, batch_norm, tanh, linear 10";
 
 static gs_settings settings(const char *devices) {
-    gs_settings s = gs_test_settings(devices);
-    s.model = MODEL;
-    s.batch = BATCH;
-    s.steps = STEPS;
+    gs_settings s = gs_test_settings("%s --batch %d --steps %d --model '%s'", devices, BATCH, STEPS, MODEL);
     s.verify = 1; /* weights and running statistics, after each step */
     return s;
 }
@@ -52,17 +49,14 @@ TEST(global_is_that_of_one_worker) {
         assert_within(&r, &one, ROUNDING, devices[i]);
         assert_near(r.test_loss, one.test_loss, 1e-4, 0);
     }
-    s.devices = "cpu,cpu,cpu";
-    s.zero = 1;
+    s = gs_test_with(s, "--devices cpu,cpu,cpu --zero 1");
     gs_result r = gs_test_train(&s);
     assert_within(&r, &one, ROUNDING, "--zero 1");
 }
 
 /* Without batch_norm, a worker would compute 1000 samples in pieces of 256. */
 TEST(global_of_a_large_batch) {
-    gs_settings s = settings("cpu");
-    s.steps = 7;
-    s.batch = 1000;
+    gs_settings s = gs_test_with(settings("cpu"), "--steps 7 --batch 1000");
     gs_result one = gs_test_train(&s);
     s.devices = "cpu,cpu,cpu";
     gs_result r = gs_test_train(&s);
@@ -71,8 +65,7 @@ TEST(global_of_a_large_batch) {
 
 TEST(global_on_an_opencl_device) {
     gs_test_need_opencl();
-    gs_settings s = settings("cpu");
-    s.steps = 6;
+    gs_settings s = gs_test_with(settings("cpu"), "--steps 6");
     gs_result one = gs_test_train(&s);
     s.devices = "cpu,cl";
     gs_result r = gs_test_train(&s);
@@ -80,8 +73,7 @@ TEST(global_on_an_opencl_device) {
 }
 
 TEST(local_is_that_of_each_worker) {
-    gs_settings s = settings("cpu");
-    s.steps = 10;
+    gs_settings s = gs_test_with(settings("cpu"), "--steps 10");
     gs_result one = gs_test_train(&s);
     s.batch_norm.over = GS_BATCH_NORM_LOCAL;
     gs_result alone = gs_test_train(&s);
@@ -140,8 +132,7 @@ TEST(groups_are_dealt_out_whole) {
                                {"cpu,cpu", 0, 0, true}};
     gs_settings s = settings("cpu");
     s.steps = 20; /* 19 in the first epoch */
-    s.batch = 330;
-    s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 16};
+    s = gs_test_with(s, "--batch 330 --batch-norm ghost:16");
     gs_result one = gs_test_train(&s);
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) assert_cut_changes_nothing(s, &cuts[i], &one);
 }
@@ -150,9 +141,7 @@ TEST(groups_are_dealt_out_whole) {
 TEST(exact_to_the_bit) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu",
                                           "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
-    gs_settings s = settings("cpu");
-    s.steps = 5;
-    s.exact = true;
+    gs_settings s = gs_test_with(settings("cpu"), "--steps 5 --exact");
     static const gs_batch_norm_groups kinds[] = {
         {GS_BATCH_NORM_LOCAL, 0}, {GS_BATCH_NORM_GHOST, 10}, {GS_BATCH_NORM_GLOBAL, 0}};
     for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
@@ -177,8 +166,7 @@ TEST(exact_is_that_of_one_worker) {
     gs_settings s = settings("cpu");
     s.label_smoothing = 0.1f; /* of all virtual shards */
     gs_result one = gs_test_train(&s);
-    s.exact = true;
-    s.devices = "cpu,cpu";
+    s = gs_test_with(s, "--exact --devices cpu,cpu");
     gs_result exact = gs_test_train(&s);
     assert_within(&exact, &one, ROUNDING, "--exact");
     assert_near(exact.test_loss, one.test_loss, 1e-4, 0);
@@ -194,28 +182,21 @@ TEST(exact_is_that_of_one_worker) {
 
 /* Shards that wait for a sum end, too, when another worker is lost. */
 TEST(exact_with_a_worker_that_hangs) {
-    gs_settings s = settings("cpu,cpu");
+    gs_settings s = gs_test_with(settings("cpu,cpu"), "--exact --timeout 0.5 --slow 1:3000");
     gs_result r;
-    s.exact = true;
-    s.timeout = 0.5;
-    s.slow = (gs_slow){1, 3000};
     assert_int_equal(gs_train(&s, NULL, &r), GS_E_PEER);
     gs_result_free(&r);
 }
 
 TEST(workers_that_are_apart) {
-    gs_settings s = settings("cpu,cpu");
+    gs_settings s = gs_test_with(settings("cpu,cpu"), "--steps 10 --batch-norm local");
     s.verify = 0;
-    s.steps = 10;
-    s.batch_norm.over = GS_BATCH_NORM_LOCAL;
     gs_result together = gs_test_train(&s);
-    s.sync = "async";
-    s.staleness = 0;
+    s = gs_test_with(s, "--sync async --staleness 0");
     gs_result async = gs_test_train(&s);
     assert_within(&async, &together, ROUNDING, "async");
-    s.sync = "local";
+    s = gs_test_with(s, "--sync local --every 2");
     s.staleness = -1;
-    s.every = 2;
     gs_result local = gs_test_train(&s);
     for (size_t i = 0; i < PARAMS + STATE; i++) assert_true(isfinite(local.weights[i]));
 }
@@ -228,31 +209,22 @@ static void assert_refused(gs_settings s, const char *wanted) {
 
 TEST(what_cannot_be_is_refused) {
     gs_settings s = settings("cpu,cpu");
-    gs_settings t = s;
+    gs_settings t = gs_test_with(s, "--sync local --every 3");
     t.verify = 0;
-    t.sync = "local";
-    t.every = 3;
     assert_refused(t, "with --sync local the 2 workers do not wait for each other in each step");
-    t = s;
-    t.accumulate = 2;
+    t = gs_test_with(s, "--accumulate 2");
     assert_refused(t, "--accumulate 2 computes a batch in 2 passes");
-    t = s;
-    t.batch = 1000;
-    t.micro_batch = 256;
+    t = gs_test_with(s, "--batch 1000 --micro-batch 256");
     assert_refused(t, "--batch 1000 gives a worker 500 samples, which it computes in pieces of 256");
-    t.batch = 6000;
+    t = gs_test_with(t, "--batch 6000 --devices cpu");
     t.micro_batch = 0;
-    t.devices = "cpu";
     assert_refused(t, "--batch 6000 gives a worker 6000 samples, which it computes in pieces of 4096");
-    t = s;
-    t.bucket = 8;
+    t = gs_test_with(s, "--bucket 8");
     assert_refused(t, "wanted --batch-norm ghost:G (statistics of each G samples) or local, or no --bucket");
     t.devices = "cpu"; /* alone nothing is summed */
     gs_test_train(&t);
 
-    t = s;
-    t.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 200};
-    t.accumulate = 2;
+    t = gs_test_with(s, "--batch-norm ghost:200 --accumulate 2");
     assert_refused(
         t, "a batch of 222 samples has 2 groups, which cannot be divided among 4 passes; wanted a G of at "
            "most 55");
@@ -279,8 +251,7 @@ TEST(what_a_user_types) {
 /* What was saved gives the same loss again, which needs the running statistics. */
 TEST(saved_with_the_weights) {
     const char *path = gs_test_format("%s/norm.safetensors", gs_test_folder());
-    gs_settings s = settings("cpu,cpu");
-    s.save = path;
+    gs_settings s = gs_test_with(settings("cpu,cpu"), "--save %s", path);
     gs_result trained = gs_test_train(&s), loaded;
     assert_int_equal(trained.params, PARAMS);
     for (size_t i = 0; i < 4; i++) { /* of the first layer: far from 0 and 1, where they began */
@@ -288,8 +259,7 @@ TEST(saved_with_the_weights) {
         assert_true(trained.weights[PARAMS + 4 + i] > 0 &&
                     fabsf(trained.weights[PARAMS + 4 + i] - 1) > 1e-3f);
     }
-    gs_settings e = gs_settings_default();
-    e.load = path;
+    gs_settings e = gs_test_options("--load %s", path);
     assert_ok(gs_eval(&e, NULL, &loaded));
     assert_true(loaded.test_loss == trained.test_loss && loaded.test_accuracy == trained.test_accuracy);
     gs_result_free(&loaded);

@@ -1,5 +1,5 @@
 /* What all workers repeat gives the same bits on every device, or copies of the model would drift apart. */
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/operators.h"
 #include "tests/training.h"
 
@@ -31,27 +31,20 @@ static float odd_value(size_t i, uint32_t salt) {
 
 enum { MOST = 5000, BEFORE = 3 /* elements before the arrays, so that they begin at no vector's border */ };
 
-static void write_values(gs_device *d, gs_mem *m, uint32_t salt) {
+static gs_mem values(gs_device *d, uint32_t salt) {
     static float x[BEFORE + MOST];
     for (size_t i = 0; i < BEFORE + MOST; i++) x[i] = odd_value(i, salt);
-    assert_ok(d->ops->alloc(d, sizeof x, m));
-    assert_ok(d->ops->write(d, *m, x, sizeof x));
+    return gs_test_new_mem(d, x, BEFORE + MOST);
 }
 
 /* Two updates of `count` parameters, and what is before and behind them. */
 static void update_twice(gs_device *d, size_t count, const float rate[4], float *w_out, float *v_out) {
-    gs_mem w, v, dw, none = GS_NONE;
-    write_values(d, &w, 1);
-    write_values(d, &v, 2);
-    write_values(d, &dw, 3);
+    gs_mem w = values(d, 1), v = values(d, 2), dw = values(d, 3), none = GS_NONE;
     for (int i = 0; i < 2; i++)
         assert_ok(d->ops->sgd_update(d, gs_at(w, BEFORE), rate[2] != 0 ? gs_at(v, BEFORE) : none,
                                      gs_at(dw, BEFORE), count, rate[0], rate[1], rate[2], rate[3]));
     assert_ok(d->ops->read(d, w_out, w, (BEFORE + MOST) * sizeof(float)));
     assert_ok(d->ops->read(d, v_out, v, (BEFORE + MOST) * sizeof(float)));
-    d->ops->free(d, w);
-    d->ops->free(d, v);
-    d->ops->free(d, dw);
 }
 
 static gs_adam_step adam_step(const float rate[4], float beta2) {
@@ -71,13 +64,8 @@ enum { OTHERS = 5 /* arrays */ };
 
 /* The other optimisers, as update_twice. The squares begin as those of a run do: not below 0. */
 static void others_twice(gs_device *d, size_t count, const float rate[4], float out[OTHERS][BEFORE + MOST]) {
-    gs_mem w, v, m, square, dw;
+    gs_mem w = values(d, 1), v = values(d, 2), dw = values(d, 3), m = values(d, 4), square = values(d, 5);
     float *host;
-    write_values(d, &w, 1);
-    write_values(d, &v, 2);
-    write_values(d, &dw, 3);
-    write_values(d, &m, 4);
-    write_values(d, &square, 5);
     assert_ok(d->ops->map(d, square, (BEFORE + MOST) * sizeof(float), (void **)&host));
     for (size_t i = 0; i < BEFORE + MOST; i++) host[i] = fabsf(host[i]);
     assert_ok(d->ops->unmap(d, square, host));
@@ -92,7 +80,6 @@ static void others_twice(gs_device *d, size_t count, const float rate[4], float 
     const gs_mem place[OTHERS] = {w, v, m, square, dw};
     for (int i = 0; i < OTHERS; i++) {
         assert_ok(d->ops->read(d, out[i], place[i], (BEFORE + MOST) * sizeof(float)));
-        d->ops->free(d, place[i]);
     }
 }
 
@@ -128,10 +115,8 @@ static void check_update(gs_device *cpu, gs_device *d) {
 static void check_memory(gs_device *d) {
     static float x[BEFORE + MOST], got[BEFORE + MOST];
     const size_t bytes = sizeof x;
-    gs_mem from, to;
+    gs_mem from = values(d, 1), to = gs_test_alloc(d, bytes);
     for (size_t i = 0; i < BEFORE + MOST; i++) x[i] = odd_value(i, 1);
-    write_values(d, &from, 1);
-    assert_ok(d->ops->alloc(d, bytes, &to));
     assert_ok(d->ops->copy(d, to, from, BEFORE + MOST));
     assert_ok(d->ops->read(d, got, to, bytes));
     assert_memory_equal(got, x, bytes);
@@ -143,19 +128,15 @@ static void check_memory(gs_device *d) {
         for (size_t k = 0; k < i * 17; k++)
             if (bits_of(got[BEFORE + k]) != bits_of(value)) fail_msg("%s: fill %a", d->name, (double)value);
     }
-    d->ops->free(d, from);
-    d->ops->free(d, to);
 }
 
 TEST(operators_that_all_repeat) {
     int count;
-    gs_device *const *devices = gs_test_devices(&count), *cpu;
-    assert_ok(gs_device_open("cpu", 1, &cpu));
+    gs_device *const *devices = gs_test_devices(&count), *cpu = gs_test_device("cpu", 1);
     for (int i = 0; i < count; i++) {
         check_update(cpu, devices[i]);
         check_memory(devices[i]);
     }
-    gs_device_close(cpu);
 }
 
 /* The other kernels that a device may get: one work-item a float, and other lengths of vectors. */
@@ -165,24 +146,20 @@ TEST(with_all_tiles) {
     gs_device *const *devices = gs_test_devices(&count), *cpu, *cl;
     if (strncmp(devices[count - 1]->name, "cl", 2) != 0)
         skip_because("the last of GRADSUM_TEST_DEVICES is no OpenCL device");
-    assert_ok(gs_device_open("cpu", 1, &cpu));
+    cpu = gs_test_device("cpu", 1);
     for (int i = 0; i < 3; i++) {
         setenv("GRADSUM_CL_TILES", tiles[i], 1);
-        gs_status status = gs_device_open(devices[count - 1]->name, 0, &cl);
+        cl = gs_test_device(devices[count - 1]->name, 0);
         unsetenv("GRADSUM_CL_TILES");
-        assert_ok(status);
         check_update(cpu, cl);
         check_memory(cl);
-        gs_device_close(cl);
     }
-    gs_device_close(cpu);
 }
 
 /* ---- runs on mixed devices ---- */
 
 static gs_settings mixed(const char *devices, const char *sync) {
-    gs_settings s = gs_test_settings(devices);
-    s.model = "flatten, linear 10";
+    gs_settings s = gs_test_settings("%s --model 'flatten, linear 10'", devices);
     s.zero = strcmp(sync, "zero") == 0;
     if (!s.zero) s.sync = sync;
     return s;
@@ -200,23 +177,18 @@ TEST(no_worker_drifts_away) {
     skip_without_cl();
     static const char *const syncs[] = {"allreduce", "ps", "ring", "sharded_ps", "zero"};
     for (size_t i = 0; i < sizeof syncs / sizeof *syncs; i++) {
-        gs_settings s = mixed(i % 2 ? "cl,cpu,cpu" : "cpu,cl", syncs[i]);
-        s.verify = 1;
+        gs_settings s = gs_test_with(mixed(i % 2 ? "cl,cpu,cpu" : "cpu,cl", syncs[i]), "--verify 1");
         gs_test_train(&s);
     }
-    gs_settings s = mixed("cpu,cl", "ring");
-    s.model = "flatten, linear 16, tanh, linear 10";
-    s.verify = 1;
-    s.momentum = 0;
-    s.wire = GS_WIRE_BF16;
-    s.bucket = 1;
+    gs_settings s =
+        gs_test_with(mixed("cpu,cl", "ring"), "--model 'flatten, linear 16, tanh, linear 10' --verify 1 "
+                                              "--momentum 0 --wire bf16 --bucket 1");
     gs_test_train(&s);
 }
 
 TEST(averages_are_the_same) {
     skip_without_cl();
-    gs_settings s = mixed("cpu,cl,cpu", "local");
-    s.every = s.verify = 4;
+    gs_settings s = gs_test_with(mixed("cpu,cl,cpu", "local"), "--every 4 --verify 4");
     gs_test_train(&s);
 }
 
@@ -226,8 +198,7 @@ TEST(async_gives_the_bits_of_ps) {
     for (int i = 0; i < 3; i++) {
         gs_settings s = mixed(devices[i], "ps");
         gs_result synchronous = gs_test_train(&s);
-        s.sync = "async";
-        s.staleness = 0;
+        s = gs_test_with(s, "--sync async --staleness 0");
         gs_result r = gs_test_train(&s);
         assert_same_bits(&synchronous, &r, devices[i]);
     }

@@ -3,6 +3,7 @@
 #include "core/philox.h"
 #include "core/text.h"
 #include "data/bpe_parts.h"
+#include "tests/files.h"
 #include "tests/program.h"
 
 enum { SIZE = 512 /* tokens of the golden ones */ };
@@ -42,20 +43,16 @@ static void check_case(const gs_vocabulary *v, const cJSON *one, int number) {
 
 TEST(as_tokenizers_does) {
     gs_vocabulary v;
-    char *text;
-    size_t bytes;
     assert_ok(gs_vocabulary_load(golden(), &v));
     assert_int_equal(v.kind, GS_TOKENS_BPE);
     assert_int_equal(v.size, SIZE);
-    assert_ok(gs_text_read(gs_test_source("tests/golden/bpe/cases.json"), 1 << 20, &text, &bytes));
-    cJSON *cases = gs_test_parse(text);
+    cJSON *cases = gs_test_parse(gs_test_text(gs_test_source("tests/golden/bpe/cases.json"), NULL));
     const cJSON *one;
     int number = 0;
     cJSON_ArrayForEach(one, cases) {
         check_case(&v, one, number++);
     }
     assert_true(number > 100);
-    free(text);
     gs_vocabulary_free(&v);
 }
 
@@ -213,11 +210,10 @@ TEST(as_a_plain_loop) {
 /* Every code point that there is, in some order, and again by itself: a text of 2 x 4 MB. */
 TEST(every_character_comes_back) {
     enum { CODES = 0x110000, BYTES = 4 * CODES };
-    char *text = malloc(BYTES + 1), *back;
+    char *text = gs_test_malloc(BYTES + 1), *back;
     uint16_t *tokens;
     size_t bytes = 0, count, back_bytes;
     gs_vocabulary v;
-    assert_non_null(text);
     for (uint32_t i = 1; i < CODES; i++) {
         const uint32_t code =
             (uint32_t)((uint64_t)i * 7919 % CODES); /* 7919 divides no part of it: each once */
@@ -232,18 +228,15 @@ TEST(every_character_comes_back) {
     assert_memory_equal(back, text, bytes);
     free(back);
     free(tokens);
-    free(text);
     gs_vocabulary_free(&v);
 }
 
 /* Words of a million bytes, which a loop that looks for the best pair each time would take hours for. */
 TEST(long_words) {
     enum { BYTES = 1000000 };
-    char *text = malloc(BYTES + 1);
-    uint16_t *tokens = malloc(BYTES * sizeof *tokens);
+    char *text = gs_test_malloc(BYTES + 1);
+    uint16_t *tokens = gs_test_malloc(BYTES * sizeof *tokens);
     size_t count;
-    assert_non_null(text);
-    assert_non_null(tokens);
     gs_bpe *b = made_of("aa aaaa bb", "a a\naa aa\nb b\n");
     memset(text, 'a', BYTES);
     assert_ok(gs_bpe_encode(b, text, BYTES, tokens, &count));
@@ -256,18 +249,14 @@ TEST(long_words) {
     assert_ok(gs_bpe_encode(b, text, BYTES, tokens, &count));
     assert_int_equal(count, BYTES);
     gs_bpe_free(b);
-    free(tokens);
-    free(text);
 }
 
 /* More different words than are remembered at once, each of them again. */
 TEST(many_words) {
     enum { WORDS = 200000, BYTES = 6 };
-    char *text = malloc(WORDS * BYTES + 1);
-    uint16_t *tokens = malloc(WORDS * BYTES * sizeof *tokens);
+    char *text = gs_test_malloc(WORDS * BYTES + 1);
+    uint16_t *tokens = gs_test_malloc(WORDS * BYTES * sizeof *tokens);
     size_t count, at = 0;
-    assert_non_null(text);
-    assert_non_null(tokens);
     for (uint32_t i = 0; i < WORDS; i++) {
         const uint32_t word = (i % 2 ? i : i / 3) * 2654435761u;
         text[i * BYTES] = ' ';
@@ -289,8 +278,6 @@ TEST(many_words) {
     }
     assert_int_equal(at, count);
     gs_bpe_free(b);
-    free(tokens);
-    free(text);
 }
 
 /* ---- the alphabet, and one list as texts ---- */
@@ -313,11 +300,10 @@ TEST(an_alphabet_of_256) {
 TEST(as_texts_and_back) {
     gs_vocabulary v, copy;
     gs_bpe *again, *other;
-    char *tokens, *merges, *file;
-    size_t bytes;
+    char *tokens, *merges;
     assert_ok(gs_vocabulary_load(golden(), &v));
     assert_ok(gs_bpe_texts(v.bpe, &tokens, &merges));
-    assert_ok(gs_text_read(gs_test_source("tests/golden/bpe/merges.txt"), 1 << 20, &file, &bytes));
+    const char *file = gs_test_text(gs_test_source("tests/golden/bpe/merges.txt"), NULL);
     assert_string_equal(strchr(file, '\n') + 1, merges); /* behind "#version" */
     assert_ok(gs_bpe_read(tokens, merges, "texts", &again));
     assert_true(gs_bpe_same(v.bpe, again));
@@ -334,7 +320,6 @@ TEST(as_texts_and_back) {
     gs_bpe_free(other);
     free(tokens);
     free(merges);
-    free(file);
 }
 
 TEST(no_text) {

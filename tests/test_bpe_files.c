@@ -11,8 +11,7 @@
 /* vocab.json of the bytes, and `more` behind them: ", \"ab\": 256". `drop`: a byte that it lacks; -1: none. */
 static char *vocabulary_of(const char *more, int drop) {
     enum { MOST = 8000 };
-    char *text = malloc(MOST), one[5];
-    assert_non_null(text);
+    char *text = gs_test_malloc(MOST), one[5];
     strcpy(text, "{");
     for (int byte = 0; byte < 256; byte++) {
         gs_utf8_write(gs_bpe_character((unsigned char)byte), one);
@@ -36,10 +35,7 @@ static const char *folder_of(const char *vocabulary, const char *merges) {
 }
 
 static const char *pairs_of(const char *more, const char *merges) {
-    char *vocabulary = vocabulary_of(more, -1);
-    const char *folder = folder_of(vocabulary, merges);
-    free(vocabulary);
-    return folder;
+    return folder_of(vocabulary_of(more, -1), merges);
 }
 
 TEST(files_that_are_whole) {
@@ -97,11 +93,9 @@ TEST(lists_that_are_none) {
                      gs_bpe_load(pairs_of(wrong[i].more, wrong[i].merges), &b));
         assert_null(b);
     }
-    char *lacking = vocabulary_of(AB, 10);
     assert_fails(GS_E_FORMAT,
                  "vocab.json: no token is byte 0x0a ('\xc4\x8a'); wanted one for each of the 256 bytes",
-                 gs_bpe_load(folder_of(lacking, "a b\n"), &b));
-    free(lacking);
+                 gs_bpe_load(folder_of(vocabulary_of(AB, 10), "a b\n"), &b));
 }
 
 TEST(files_that_are_none) {
@@ -122,12 +116,9 @@ TEST(files_that_are_none) {
                  gs_bpe_load(folder_of("{\"a\": 0}", "a b"), &b));
     const int bytes = (int)strlen(whole);
     for (int cut = 1; cut < bytes; cut += 97) {
-        char *less = strdup(whole);
-        assert_non_null(less);
-        less[cut] = '\0';
+        const char *less = gs_test_format("%.*s", cut, whole);
         assert_fails(GS_E_FORMAT, "vocab.json is not valid JSON: wrong at byte ",
                      gs_bpe_load(folder_of(less, "a b"), &b));
-        free(less);
     }
     folder = folder_of(whole, "a b\n");
     assert_int_equal(truncate(in_folder(folder, "merges.txt"), 1L << 40), 0);
@@ -137,14 +128,11 @@ TEST(files_that_are_none) {
     assert_int_equal(mkdir(in_folder(folder, "vocab.json"), 0777), 0);
     assert_fails(GS_E_FILE, "vocab.json: Is a directory", gs_bpe_load(folder, &b));
 
-    char *lines = malloc((1 << 20) + 2);
-    assert_non_null(lines);
+    char *lines = gs_test_malloc((1 << 20) + 2);
     memset(lines, '\n', 1 << 20);
     lines[1 << 20] = '\0';
     assert_fails(GS_E_FORMAT, "merges.txt has 1048577 lines; wanted one for each merge, at most 1048576",
                  gs_bpe_load(folder_of(whole, lines), &b));
-    free(lines);
-    free(whole);
 }
 
 /* ---- tokenizer.json, and what adds to either ---- */
@@ -161,11 +149,10 @@ static const char *whole_folder(const char *from, const char *to) {
         "\"ByteLevel\"}, \"model\": {\"type\": \"BPE\", \"dropout\": null, \"unk_token\": "
         "null, \"continuing_subword_prefix\": \"\", \"end_of_word_suffix\": \"\", "
         "\"fuse_unk\": false, \"ignore_merges\": false, \"vocab\": ";
-    char *vocabulary, *merges, *text = NULL, *save = NULL;
-    size_t bytes;
+    char *text = NULL, *save = NULL;
     const char *folder = folder_of(NULL, NULL);
-    assert_ok(gs_text_read(gs_test_source("tests/golden/bpe/vocab.json"), 1 << 20, &vocabulary, &bytes));
-    assert_ok(gs_text_read(gs_test_source("tests/golden/bpe/merges.txt"), 1 << 20, &merges, &bytes));
+    const char *vocabulary = gs_test_text(gs_test_source("tests/golden/bpe/vocab.json"), NULL);
+    char *merges = gs_test_text(gs_test_source("tests/golden/bpe/merges.txt"), NULL);
     cJSON *list = cJSON_CreateArray();
     strtok_r(merges, "\n", &save); /* #version */
     for (const char *line; (line = strtok_r(NULL, "\n", &save));)
@@ -179,8 +166,6 @@ static const char *whole_folder(const char *from, const char *to) {
     fprintf(f, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
     assert_int_equal(fclose(f), 0);
     cJSON_Delete(list);
-    free(vocabulary);
-    free(merges);
     free(lines);
     free(text);
     return folder;
@@ -280,12 +265,10 @@ TEST(tokenizers_of_other_kinds) {
 /* One token more than 16 bits can count. */
 TEST(too_many_tokens) {
     enum { MORE = 65536 - 256, EACH = 16 };
-    char *more = malloc((MORE + 1) * EACH), *at = more;
+    char *more = gs_test_malloc((MORE + 1) * EACH), *at = more;
     gs_bpe *b;
-    assert_non_null(more);
     for (int i = 0; i <= MORE; i++) at += sprintf(at, ",\"x%05x\":%d", i, 256 + i);
-    char *vocabulary = malloc(8000 + (size_t)(at - more)), *bytes = vocabulary_of("", -1);
-    assert_non_null(vocabulary);
+    char *vocabulary = gs_test_malloc(8000 + (size_t)(at - more)), *bytes = vocabulary_of("", -1);
     for (int many = 0; many < 2; many++) {
         if (!many) *strrchr(more, ',') = '\0';
         sprintf(vocabulary, "%.*s%s}", (int)strlen(bytes) - 1, bytes, more);
@@ -297,9 +280,6 @@ TEST(too_many_tokens) {
         else
             assert_fails(GS_E_FORMAT, "line 1: it makes 'x0', which is not", gs_bpe_load(folder, &b));
     }
-    free(more);
-    free(bytes);
-    free(vocabulary);
 }
 
 /* ---- in a file of weights ---- */

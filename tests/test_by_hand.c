@@ -126,7 +126,6 @@ TEST(the_other_ranks_of_a_training_end_at_once) {
         "rank 2: status 2"};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         if (!strstr(output, wanted[i])) fail_msg("wanted '%s': %s", wanted[i], output);
-    free(output);
 }
 
 /* ---- other commands, other models ---- */
@@ -162,6 +161,5 @@ TEST(what_differs_is_named) {
                       folder, GS_BUILD_DIR, cases[i].rank[0], GS_BUILD_DIR, second);
         for (int k = 0; k < 2; k++)
             if (!strstr(output, cases[i].wanted[k])) fail_msg("wanted '%s': %s", cases[i].wanted[k], output);
-        free(output);
     }
 }

@@ -52,7 +52,7 @@ typedef struct way {
 
 /* What a row of the table does not say is as in the other tests of training. */
 static gs_settings settings_of(const way *w) {
-    gs_settings s = gs_test_settings(w->devices);
+    gs_settings s = gs_test_settings("%s", w->devices);
     const gs_settings *with = &w->with;
     s.exact = with->exact;
     s.zero = with->zero;
@@ -143,7 +143,7 @@ TEST(another_layout) {
                    {"cpu,cpu", "tp2", "cpu,cpu,cpu", "dp3", false}};
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         const char *folder = gs_test_format("%s/checkpoints", gs_test_folder());
-        gs_settings s = gs_test_settings(changes[i].devices);
+        gs_settings s = gs_test_settings("%s", changes[i].devices);
         s.layout = changes[i].layout;
         s.exact = changes[i].exact;
         gs_result whole = train_with_checkpoints(s, 7, folder);
@@ -159,9 +159,7 @@ TEST(another_layout) {
 TEST(on_an_opencl_device) {
     gs_test_need_opencl();
     const char *folder = gs_test_format("%s/checkpoints", gs_test_folder());
-    gs_settings s = gs_test_settings("cl");
-    s.steps = 6;
-    s.optimizer = &gs_adam;
+    gs_settings s = gs_test_settings("cl --steps 6 --optimizer adam");
     gs_result whole = train_with_checkpoints(s, 2, folder), both = go_on(s, folder, NULL, 2);
     assert_same_bits(&whole, &both, "cl");
 }

@@ -272,7 +272,6 @@ TEST_AROUND(compilers_name_files_without_folders, NULL, forget_folders) {
     char *said = gs_test_caught();
     assert_int_equal(status, GS_E_OPENCL);
     assert_has(said, ".cl: the OpenCL compiler says:");
-    free(said);
     if (!strstr(gs_message(), "memory.cl:2:") || strchr(gs_message(), '/')) fail_msg("%s", gs_message());
     d->ops->free(d, m);
     gs_device_close(d);

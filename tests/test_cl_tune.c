@@ -96,7 +96,6 @@ TEST(tuned_tiles_are_used) {
     gs_cl_tiles_print(&((gs_cl *)d->state)->tiles, text);
     gs_device_close(d);
     assert_has(said, ".tiles is damaged and ignored");
-    free(said);
     assert_string_equal(text, usual);
     unsetenv("GRADSUM_CACHE");
 }

@@ -1,7 +1,7 @@
 /* The norm of all gradients, with the same bits everywhere, and clipping by it. */
 #include <float.h>
 #include <math.h>
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/golden.h"
 #include "tests/operators.h"
 #include "tests/training.h"
@@ -24,11 +24,8 @@ static void fill(int exponents, float times) {
 
 static gs_squares squares_on(gs_device *d, size_t count, uint32_t top) {
     gs_squares s;
-    gs_mem x;
-    assert_ok(d->ops->alloc(d, sizeof host, &x));
-    assert_ok(d->ops->write(d, x, host, sizeof host));
+    gs_mem x = gs_test_put(d, host, sizeof host);
     assert_ok(d->ops->squares(d, gs_at(x, BEFORE), count, top, &s));
-    d->ops->free(d, x);
     return s;
 }
 
@@ -69,7 +66,6 @@ TEST(same_everywhere) {
             }
         }
     }
-    gs_device_close(plain);
 }
 
 TEST(any_number_of_threads) {
@@ -78,17 +74,12 @@ TEST(any_number_of_threads) {
     gs_squares want = {0};
     for (size_t i = 0; i < LARGE; i++) x[i] = test_value(i, 5);
     for (int threads = 1; threads <= THREADS; threads += 2) {
-        gs_device *d;
         gs_squares got;
-        gs_mem m;
-        assert_ok(gs_device_open("cpu", threads, &d));
-        assert_ok(d->ops->alloc(d, sizeof x, &m));
-        assert_ok(d->ops->write(d, m, x, sizeof x));
+        gs_device *d = gs_test_device("cpu", threads);
+        gs_mem m = gs_test_put(d, x, sizeof x);
         assert_ok(d->ops->squares(d, m, LARGE, 0, &got));
         if (threads == 1) want = got;
         assert_same(&got, &want, d, LARGE);
-        d->ops->free(d, m);
-        gs_device_close(d);
     }
 }
 
@@ -174,7 +165,6 @@ static void update_five_times(gs_device *d, const clip_case *c) {
     golden_check("clip", c->name, "w", x, m->params, 1e-5, d->name);
     golden_check("clip", c->name, "norms", norms, 5, 1e-6, d->name);
     gs_optimizer_free(o);
-    gs_model_free(m);
 }
 
 TEST(as_pytorch) {
@@ -185,13 +175,12 @@ TEST(as_pytorch) {
         for (int d = 0; d < devices; d++) update_five_times(device[d], &cases[i]);
         update_five_times(plain, &cases[i]);
     }
-    gs_device_close(plain);
 }
 
 /* ---- in a run ---- */
 
 static gs_settings settings_for(const char *devices) {
-    gs_settings s = gs_test_settings(devices);
+    gs_settings s = gs_test_settings("%s --batch 333", devices);
     s.clip = 0.5f; /* shortens most of the first steps, and not the later ones */
     return s;
 }
@@ -233,8 +222,7 @@ TEST(workers_equal_one) {
         s.zero = 1;
         gs_result sharded = gs_test_train(&s);
         assert_same_bits(&all, &sharded, "--zero 1");
-        s.zero = 0;
-        s.bucket = 1;
+        s = gs_test_with(s, "--zero 0 --bucket 1");
         gs_result bucket = gs_test_train(&s);
         assert_same_bits(&all, &bucket, "--bucket");
     }
@@ -246,8 +234,7 @@ TEST(exact) {
                                           "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
     gs_result first = {0};
     for (int i = 0; i < 4; i++) {
-        gs_settings s = settings_for(workers[i]);
-        s.exact = true;
+        gs_settings s = gs_test_with(settings_for(workers[i]), "--exact");
         gs_result r = gs_test_train(&s);
         if (i == 0)
             first = r;
@@ -261,15 +248,11 @@ TEST(exact) {
 /* Local SGD that averages after each step is not the synchronous step here: each worker shortens its own gradient. */
 TEST(other_ways) {
     gs_test_need_whole();
-    gs_settings s = settings_for("cpu,cpu");
+    gs_settings s = gs_test_with(settings_for("cpu,cpu"), "--sync local --every 4 --verify 4");
     gs_result r;
-    s.sync = "local";
-    s.every = s.verify = 4;
     r = gs_test_train(&s);
     assert_true(isfinite(r.train_loss));
-    s = settings_for("cpu,cpu");
-    s.sync = "async";
-    s.staleness = 1;
+    s = gs_test_with(settings_for("cpu,cpu"), "--sync async --staleness 1");
     assert_fails(GS_E_USAGE, "--clip 0.5: --sync async makes an update from each worker's gradient",
                  gs_train(&s, NULL, &r));
 }
@@ -277,8 +260,7 @@ TEST(other_ways) {
 TEST(mixed_devices) {
     gs_test_need_whole();
     gs_test_need_opencl();
-    gs_settings s = settings_for("cpu,cl");
-    s.verify = 1;
+    gs_settings s = gs_test_with(settings_for("cpu,cl"), "--verify 1");
     gs_test_train(&s);
     s.zero = 1;
     gs_test_train(&s);

@@ -153,7 +153,7 @@ TEST(messages_do_not_meet_collectives) {
 
 static gs_status run_on_device(gs_comm *c, gs_device *d, const gs_call *call) {
     gs_call_bytes bytes = gs_call_bytes_of(call, c->rank, c->size);
-    unsigned char *host_in = malloc(bytes.in + 1), *host_out = malloc(bytes.out + 1);
+    unsigned char *host_in = gs_test_malloc(bytes.in + 1), *host_out = gs_test_malloc(bytes.out + 1);
     gs_mem in, out = GS_NONE;
     gs_status status = host_in && host_out ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for a test");
     if (status == GS_OK) gs_call_fill(call, c->rank, c->size, host_in, host_out);
@@ -168,8 +168,6 @@ static gs_status run_on_device(gs_comm *c, gs_device *d, const gs_call *call) {
     if (status == GS_OK) status = gs_call_verify(call, c->rank, c->size, host_in, host_out);
     d->ops->free(d, in);
     d->ops->free(d, out);
-    free(host_in);
-    free(host_out);
     return status;
 }
 

@@ -1,6 +1,6 @@
 /* Pictures in colour made of grey ones: their bytes, what can be learned from them, the cache, the command. */
 #include "tests/files.h"
-#include "tests/program.h"
+#include "tests/training.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -124,17 +124,12 @@ TEST(each_has_its_own_draws) {
 /* ---- what is learned ---- */
 
 static double accuracy(const char *model, int epochs, float lr, uint64_t seed) {
-    gs_settings s = gs_settings_default();
-    gs_result r;
-    s.data = "colour-fashion-small";
-    s.model = model;
+    gs_settings s = gs_test_options("--data colour-fashion-small --model '%s' --threads 1", model);
     s.epochs = epochs;
     s.lr = lr;
     s.seed = seed;
-    s.threads = 1;
-    assert_ok(gs_train(&s, NULL, &r));
+    gs_result r = gs_test_train(&s);
     const double got = r.test_accuracy;
-    gs_result_free(&r);
     return got;
 }
 
@@ -152,11 +147,9 @@ TEST_AROUND(form_alone_tells_the_class, NULL, no_cache) {
 /* ---- the cache ---- */
 
 static void load_and_free(gs_split split, char hex[65]) {
-    gs_dataset *d;
-    assert_ok(gs_dataset_load("colour-fashion-small", split, &d));
+    gs_dataset *d = gs_test_load("colour-fashion-small", split);
     gs_sha256(d->images, d->count * PICTURE, hex);
     for (size_t i = 0; i < d->count; i++) assert_true(d->labels[i] < 10);
-    gs_dataset_free(d);
 }
 
 TEST_AROUND(kept_from_run_to_run, NULL, no_cache) {
@@ -193,7 +186,6 @@ TEST_AROUND(damaged_entries_are_made_again, NULL, no_cache) {
         assert_ok(status);
         assert_string_equal(
             said, "gradsum: colour-fashion-small-1-test in the cache is damaged, and is made again\n");
-        free(said);
         gs_dataset_free(d);
         load_and_free(GS_TEST, again); /* and says nothing */
         assert_string_equal(first, again);
@@ -246,13 +238,11 @@ TEST_AROUND(writes_files_of_cifar, NULL, no_cache) {
                "c05cbe764897f8f34d28f45aa4669357a728c2bd56e7610475ae1594e478a8c7");
     for (int split = 0; split < 2; split++) {
         gs_dataset *made, *read;
-        assert_ok(gs_dataset_load("colour-fashion-small", split ? GS_TEST : GS_TRAIN, &made));
-        assert_ok(gs_dataset_load(folder, split ? GS_TEST : GS_TRAIN, &read));
+        made = gs_test_load("colour-fashion-small", split ? GS_TEST : GS_TRAIN);
+        read = gs_test_load(folder, split ? GS_TEST : GS_TRAIN);
         assert_int_equal(made->count, read->count);
         assert_memory_equal(made->images, read->images, made->count * PICTURE);
         assert_memory_equal(made->labels, read->labels, made->count);
-        gs_dataset_free(made);
-        gs_dataset_free(read);
     }
     gs_test_program_prints(0, "6,000 images to train on, 1,000 to test",
                            "train --data %s --model softmax --steps 1", folder);

@@ -88,7 +88,6 @@ static double top_of_predictions(const char *weights) {
     enum { COUNT = 1000, CLASSES = 10 };
     static float logits[COUNT * CLASSES];
     unsigned char head[10];
-    gs_dataset *set;
     int right = 0;
     const char *path = gs_test_format("%s/logits.npy", gs_test_folder());
     gs_test_program_prints(0, "columns  T-shirt/top, trouser, pullover, ",
@@ -99,14 +98,13 @@ static double top_of_predictions(const char *weights) {
     assert_int_equal(fseek(f, head[8] + 256 * head[9], SEEK_CUR), 0);
     assert_int_equal(fread(logits, sizeof *logits, COUNT * CLASSES, f), COUNT * CLASSES);
     fclose(f);
-    assert_ok(gs_dataset_load("fashion-mnist-small", GS_TEST, &set));
+    gs_dataset *set = gs_test_load("fashion-mnist-small", GS_TEST);
     for (int i = 0; i < COUNT; i++) {
         const float *row = logits + i * CLASSES;
         int larger = 0;
         for (int k = 0; k < CLASSES; k++) larger += row[k] > row[set->labels[i]];
         right += larger < 5;
     }
-    gs_dataset_free(set);
     return (double)right / COUNT;
 }
 
@@ -189,14 +187,12 @@ TEST(the_page_has_the_worst) {
         if (i == 0) {
             const cJSON *w = cJSON_GetArrayItem(cJSON_GetObjectItem(o, "worst"), 0);
             const cJSON *picture = cJSON_GetObjectItem(w, "picture");
-            gs_dataset *set;
-            assert_ok(gs_dataset_load("fashion-mnist-small", GS_TEST, &set));
+            gs_dataset *set = gs_test_load("fashion-mnist-small", GS_TEST);
             const int sample = cJSON_GetObjectItem(w, "sample")->valueint;
             assert_int_equal(cJSON_GetObjectItem(w, "label")->valueint, set->labels[sample]);
             assert_int_equal(cJSON_GetObjectItem(picture, "h")->valueint, 28);
             assert_int_equal(strlen(cJSON_GetObjectItem(picture, "bytes")->valuestring),
                              (28 * 28 + 2) / 3 * 4);
-            gs_dataset_free(set);
             first = text;
         } else {
             assert_string_equal(text, first);

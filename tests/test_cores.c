@@ -1,6 +1,6 @@
 /* Workers keep to cores of their own: which ones, that they do, that --bind none undoes it, and that nothing stays
  * bound. */
-#include "tests/program.h"
+#include "tests/training.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -151,7 +151,6 @@ static void in_group(const char *controller, const char *file, const char *limit
                       controller, limit, file, GS_BUILD_DIR, command);
     const bool made = status != 77;
     if (made && !strstr(output, wanted)) fail_msg("%s: wanted '%s' in: %s", command, wanted, output);
-    free(output);
     if (!made) skip_because("no control group can be made here");
 }
 
@@ -223,19 +222,15 @@ static void look_where(gs_worker *w) {
 
 static gs_result train_on(const char *devices, bool bind) {
     gs_settings s = gs_settings_default();
-    gs_result result;
     cpu_set_t before, after;
-    s.model = "softmax";
-    s.devices = devices;
-    s.steps = 1;
+    s = gs_test_with(s, "--model softmax --devices %s --steps 1", devices);
     s.bind = bind;
     s.test_hook = look_where;
     memset(seen, 0, sizeof seen);
     sched_getaffinity(0, sizeof before, &before);
-    assert_ok(gs_train(&s, NULL, &result));
+    gs_result result = gs_test_train(&s);
     sched_getaffinity(0, sizeof after, &after);
     assert_true(CPU_EQUAL(&before, &after)); /* the caller of the library is as free as before */
-    gs_result_free(&result);
     return result;
 }
 

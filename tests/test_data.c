@@ -34,15 +34,13 @@ static size_t write_gzip(const char *folder, const char *name, const void *bytes
 }
 
 static void check_good(const char *folder) {
-    gs_dataset *d;
-    assert_ok(gs_dataset_load(folder, GS_TRAIN, &d));
+    gs_dataset *d = gs_test_load(folder, GS_TRAIN);
     assert_int_equal(d->count, 3);
     assert_true(gs_shape_same(d->shape, (gs_shape){1, 2, 2, 0}));
     assert_int_equal(d->classes, 8);
     assert_memory_equal(d->images, images3 + 16, 12);
     assert_memory_equal(d->labels, labels3 + 8, 3);
     assert_non_null(strstr(d->name, " (train)"));
-    gs_dataset_free(d);
 }
 
 /* ---- what loads ---- */
@@ -83,16 +81,14 @@ TEST(small_set_is_balanced) {
                  {GS_TEST, 1000, "fashion-mnist-small (test)",
                   "3d7f6d64869a3f2d1afe64ae33ffb9b20670a91b31e3bbf0657e3999ec7b35cf"}};
     for (int i = 0; i < 2; i++) {
-        gs_dataset *d;
         char hex[65];
-        assert_ok(gs_dataset_load("fashion-mnist-small", parts[i].split, &d));
+        gs_dataset *d = gs_test_load("fashion-mnist-small", parts[i].split);
         assert_string_equal(d->name, parts[i].name);
         assert_int_equal(d->count, parts[i].count);
         assert_true(gs_shape_same(d->shape, (gs_shape){1, 28, 28, 0}));
         check_balance(d, (int)parts[i].count / 10);
         gs_sha256(d->images, d->count * 784, hex);
         assert_string_equal(hex, parts[i].images_sha256);
-        gs_dataset_free(d);
     }
 }
 
@@ -109,8 +105,8 @@ TEST(full_set) {
         gs_split split = i ? GS_TEST : GS_TRAIN;
         size_t next = 0;
         int most = i ? 100 : 600, count[10] = {0};
-        assert_ok(gs_dataset_load("fashion-mnist", split, &full));
-        assert_ok(gs_dataset_load("fashion-mnist-small", split, &small));
+        full = gs_test_load("fashion-mnist", split);
+        small = gs_test_load("fashion-mnist-small", split);
         assert_int_equal(full->count, i ? 10000 : 60000);
         check_balance(full, i ? 1000 : 6000);
         for (size_t s = 0; s < full->count; s++) {
@@ -120,8 +116,6 @@ TEST(full_set) {
             next++;
         }
         assert_int_equal(next, small->count);
-        gs_dataset_free(full);
-        gs_dataset_free(small);
     }
 }
 
@@ -249,19 +243,16 @@ TEST(counts_differ) {
 }
 
 TEST(label_out_of_range) {
-    gs_dataset *d;
-    assert_ok(gs_dataset_load(good_folder(), GS_TRAIN, &d));
+    gs_dataset *d = gs_test_load(good_folder(), GS_TRAIN);
     assert_ok(gs_dataset_check_labels(d, 8));
     assert_fails(GS_E_FORMAT, "(train): the label of sample 0 is 7, but the model has 7 classes (0 to 6)",
                  gs_dataset_check_labels(d, 7));
-    gs_dataset_free(d);
 }
 
 /* ---- gather ---- */
 
 TEST(gather) {
-    gs_dataset *d;
-    assert_ok(gs_dataset_load(good_folder(), GS_TRAIN, &d));
+    gs_dataset *d = gs_test_load(good_folder(), GS_TRAIN);
     unsigned char images[12];
     int32_t labels[3];
     gs_dataset_gather(d, (uint32_t[]){2, 0}, 0, 2, images, labels);
@@ -272,7 +263,6 @@ TEST(gather) {
     gs_dataset_gather(d, NULL, 0, 3, NULL, labels);
     assert_memory_equal(labels, ((int32_t[]){7, 0, 2}), 12);
     gs_dataset_gather(d, NULL, 3, 0, NULL, NULL);
-    gs_dataset_free(d);
     gs_dataset_free(NULL);
 }
 
@@ -342,8 +332,7 @@ TEST(behind_a_gzip_stream) {
     memset(gz + size, 0, sizeof gz - size);
     gs_dataset *d;
     write_raw(in_folder(folder, name), gz, size + 200);
-    assert_ok(gs_dataset_load(folder, GS_TRAIN, &d));
-    gs_dataset_free(d);
+    gs_test_load(folder, GS_TRAIN);
 
     static const char *const rubbish[] = {"x", "\x1fx", "\x1f", "rubbish", "\0rubbish"};
     static const size_t length[] = {1, 2, 1, 7, 8};
@@ -362,7 +351,6 @@ TEST(behind_a_gzip_stream) {
     assert_int_equal(read_raw(in_folder(folder, name), second, sizeof second), m);
     memcpy(first + n, second, m);
     write_raw(in_folder(folder, name), first, n + m);
-    assert_ok(gs_dataset_load(folder, GS_TRAIN, &d));
+    d = gs_test_load(folder, GS_TRAIN);
     assert_memory_equal(d->images, images3 + 16, sizeof images3 - 16);
-    gs_dataset_free(d);
 }

@@ -5,12 +5,10 @@
 #include <signal.h>
 
 static gs_settings wild(const char *devices, const char *sync) {
-    gs_settings s = gs_test_settings(devices);
-    s.model = "flatten, linear 32, relu, linear 10";
+    gs_settings s = gs_test_settings("%s --batch 333 --model 'flatten, linear 32, relu, linear 10'", devices);
     s.zero = strcmp(sync, "zero") == 0;
     if (!s.zero) s.sync = sync;
-    s.lr = 1e6f;
-    s.timeout = 200;
+    s = gs_test_with(s, "--lr 1e6 --timeout 200");
     return s;
 }
 
@@ -28,12 +26,10 @@ TEST(every_way_to_train_says_so) {
                 !strstr(gs_message(), ": the loss is inf; wanted a finite number"))
                 fail_msg("%s", gs_message());
         }
-    gs_settings s = wild("cpu,cpu", "ring");
+    gs_settings s = gs_test_with(wild("cpu,cpu", "ring"), "--bucket 1");
     gs_result r;
-    s.bucket = 1;
     assert_fails(GS_E_DIVERGED, "diverged at step ", gs_train(&s, NULL, &r));
-    s = wild("cpu,cpu", "allreduce");
-    s.exact = true;
+    s = gs_test_with(wild("cpu,cpu", "allreduce"), "--exact");
     assert_fails(GS_E_DIVERGED, "diverged at step ", gs_train(&s, NULL, &r));
 }
 
@@ -53,9 +49,8 @@ TEST(what_one_worker_sees_ends_all) {
     harm_after = 2;
     harm = NAN;
     for (int i = 0; i < 3; i++) {
-        gs_settings s = wild("cpu,cpu,cpu", syncs[i]);
+        gs_settings s = gs_test_with(wild("cpu,cpu,cpu", syncs[i]), "--lr 0.01");
         gs_result r;
-        s.lr = 0.01f;
         s.test_hook = harm_last_worker;
         if (i == 1) s.every = 5;
         if (i == 2) s.staleness = 0;
@@ -70,10 +65,8 @@ TEST(what_one_worker_sees_ends_all) {
 TEST(weights_are_looked_at) {
     harm_after = 4;
     harm = -INFINITY;
-    gs_settings s = wild("cpu", "allreduce");
+    gs_settings s = gs_test_with(wild("cpu", "allreduce"), "--lr 0.01 --steps 4");
     gs_result r;
-    s.lr = 0.01f;
-    s.steps = 4;
     s.test_hook = harm_last_worker;
     assert_fails(GS_E_DIVERGED, "diverged at step 4: a value in 1.bias is -inf", gs_train(&s, NULL, &r));
 }
@@ -83,20 +76,17 @@ TEST(the_best_epoch_is_saved) {
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     harm_after = GS_TEST_STEPS;
     harm = NAN;
-    gs_settings s = wild("cpu,cpu", "allreduce");
+    gs_settings s = gs_test_with(wild("cpu,cpu", "allreduce"), "--lr 0.01");
     gs_result r;
-    s.lr = 0.01f;
     s.steps = GS_TEST_STEPS + 2; /* epoch 2 began with the last but two */
+    s = gs_test_with(s, "--save %s --keep best", path);
     s.test_hook = harm_last_worker;
-    s.save = path;
-    s.keep.best = true;
     assert_fails(GS_E_DIVERGED, "(the weights of epoch 1 are in ", gs_train(&s, NULL, &r));
     gs_test_program_prints(0, "test accuracy", "eval --load %s", path);
 }
 
 TEST(keep_going_goes_on) {
-    gs_settings s = wild("cpu,cpu", "ps");
-    s.keep_going = true;
+    gs_settings s = gs_test_with(wild("cpu,cpu", "ps"), "--keep-going");
     gs_result r = gs_test_train(&s);
     assert_true(isnan(r.train_loss) && isnan(r.test_loss) && isnan(r.weights[0]));
 }

@@ -33,7 +33,6 @@ static char *run(const char *script) {
 static void says(const char *script, const char *const *wanted) {
     char *output = run(script);
     gs_test_has(output, wanted, __FILE__, __LINE__);
-    free(output);
 }
 
 TEST(a_machine_alone) {

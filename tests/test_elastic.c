@@ -38,7 +38,6 @@ TEST(a_new_one_takes_its_place) {
     gs_test_disturbed_said(&d, "rank 0 was killed by signal 9 (Killed); generation 2: 2 go on, 1 new\n");
     gs_test_disturbed_went_on(&d, 3, 10);
     gs_test_disturbed_sha256(&d, "launch -n 3 -- train " SMALL " --steps 16 --optimizer adam");
-    free(d.said);
 }
 
 /* 4, 2 and 1 workers; the second loss leaves one process, which has nobody to meet. */
@@ -54,7 +53,6 @@ TEST(exact_until_one_is_left) {
         &d, "rank 3 was killed by signal 9 (Killed); generation 2: 2 go on, 1 let go, for --exact");
     gs_test_disturbed_said(&d, "rank 1 was killed by signal 9 (Killed); generation 3: 1 goes on\n");
     gs_test_disturbed_sha256(&d, "train --exact " NORMED " --steps 18");
-    free(d.said);
 }
 
 /* --slow names a rank that is no more: nobody is slow then. */
@@ -64,7 +62,6 @@ TEST(the_slow_one_is_lost) {
                     "delay:rank=1,operation=32," HELD);
     gs_test_disturbed_end(&d, 0);
     gs_test_disturbed_said(&d, "rank 1 was killed by signal 9 (Killed); generation 2: 1 goes on\n");
-    free(d.said);
 }
 
 /* That the run is exact, only the file says. */
@@ -81,7 +78,6 @@ TEST(exact_by_a_file) {
     gs_test_disturbed_said(
         &d, "rank 3 was killed by signal 9 (Killed); generation 2: 2 go on, 1 let go, for --exact\n");
     gs_test_disturbed_sha256(&d, "train --exact " SMALL " --steps 18");
-    free(d.said);
 }
 
 TEST(too_few_are_left) {
@@ -90,7 +86,6 @@ TEST(too_few_are_left) {
     gs_test_disturbed_end(&d, 1);
     gs_test_disturbed_said(
         &d, "rank 1 was killed by signal 9 (Killed); the others do not go on: they are too few\n");
-    free(d.said);
 }
 
 /* The next generation would only repeat it. */
@@ -114,24 +109,20 @@ TEST(ctrl_c_is_no_loss) {
     kill(d.launcher, SIGINT);
     gs_test_disturbed_end(&d, 130);
     assert_null(strstr(d.said, "generation"));
-    free(d.said);
 }
 
 /* What a process carries is all that a run needs: a second one goes on from it. */
 TEST(a_carried_state_is_whole) {
-    gs_settings s = gs_test_settings("cpu");
-    s.optimizer = &gs_adam;
+    gs_settings s = gs_test_settings("cpu --optimizer adam");
     gs_result whole = gs_test_train(&s), both;
     s.steps = GS_TEST_STEPS - 7;
     assert_ok(gs_carry_create(&s.carry));
     assert_null(gs_carry_weights(s.carry));
-    assert_ok(gs_train(&s, NULL, &both));
-    gs_result_free(&both);
+    both = gs_test_train(&s);
     s.steps = GS_TEST_STEPS;
-    assert_ok(gs_train(&s, NULL, &both));
+    both = gs_test_train(&s);
     assert_same_bits(&whole, &both, "carried");
     gs_carry_free(s.carry);
-    gs_result_free(&both);
 }
 
 /* The copies of a run of so many steps. */

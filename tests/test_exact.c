@@ -27,11 +27,8 @@ TEST(exact_holds_for_ragged_batches) {
 
 /* Virtual shards of 188 samples in micro-batches of 130: the cut must not depend on the number of workers. */
 TEST(exact_cuts_micro_batches_alike) {
-    gs_settings s = gs_test_settings("cpu");
-    s.model = "flatten, linear 10";
-    s.batch = 1500;
-    s.micro_batch = 130;
-    s.steps = 4;
+    gs_settings s = gs_test_settings("cpu --model 'flatten, linear 10' --batch 1500 --micro-batch 130 "
+                                     "--steps 4");
     gs_test_exact(s);
 }
 
@@ -68,9 +65,8 @@ static void do_harm(gs_worker *w) {
 
 static void assert_harm_is_found(const char *devices, int rank, const char *name, uint64_t step,
                                  const char *wanted) {
-    gs_settings s = gs_test_settings(devices);
+    gs_settings s = gs_test_settings("%s --verify 4", devices);
     gs_result r;
-    s.verify = 4;
     s.test_hook = do_harm;
     harmed_rank = rank;
     harmed_name = name;

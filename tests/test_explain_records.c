@@ -74,11 +74,9 @@ static void is_changed(const char *record, const char *cut, const char *more, co
     assert_non_null(at);
     const char *rest = strchr(at, '\n');
     assert_non_null(rest);
-    char *text = malloc(strlen(record) + strlen(more) + 1);
-    assert_non_null(text);
+    char *text = gs_test_malloc(strlen(record) + strlen(more) + 1);
     sprintf(text, "%.*s%s%s", (int)(at - record), record, more, rest + (*more ? 0 : 1));
     write_record(folder, text);
-    free(text);
     assert_fails(GS_E_FORMAT, part, gs_digests_read(folder, &run));
 }
 

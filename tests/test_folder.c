@@ -39,8 +39,7 @@ static const char *make_set(void) {
 static gs_dataset *load(const char *folder, gs_split split, gs_folder_options o) {
     gs_dataset *d;
     if (!o.size) o.size = SIZE;
-    assert_ok(gs_dataset_load_with(folder, split, GS_LABELS_FINE, NULL, &o, &d));
-    return d;
+    return gs_test_set(gs_dataset_load_with(folder, split, GS_LABELS_FINE, NULL, &o, &d), &d);
 }
 
 static gs_status try_load(const char *folder, gs_split split, gs_folder_options o) {
@@ -70,8 +69,6 @@ TEST(files_and_labels) {
     assert_ok(gs_dataset_check_labels(train, 3));
     assert_fails(GS_E_FORMAT, "has 3 class folders, but the model has 2 classes",
                  gs_dataset_check_labels(train, 2));
-    gs_dataset_free(train);
-    gs_dataset_free(test);
 }
 
 /* More than a byte can number. */
@@ -86,7 +83,6 @@ TEST(many_classes) {
     assert_int_equal(d->classes, 300);
     assert_ok(gs_dataset_gather(d, (uint32_t[]){299}, 0, 1, NULL, &label));
     assert_int_equal(label, 299);
-    gs_dataset_free(d);
 }
 
 static void gather_all(const gs_dataset *d, const gs_augment *a, unsigned char *x, int32_t *y) {
@@ -117,9 +113,7 @@ TEST(same_bytes) {
             }
             const gs_scaling a = gs_dataset_scaling(one), b = gs_dataset_scaling(d);
             assert_true(gs_by_channel_same(&a.mean, &b.mean) && gs_by_channel_same(&a.std, &b.std));
-            gs_dataset_free(d);
         }
-        gs_dataset_free(one);
     }
     assert_int_equal(entries(kept), 2); /* one file, and its lock */
 }
@@ -141,7 +135,6 @@ TEST(scaling) {
         assert_near(s.mean.of[c], sum / n, 0, 1e-5);
         assert_near(s.std.of[c], sqrt(squares / n - sum / n * sum / n), 0, 1e-4);
     }
-    gs_dataset_free(d);
 }
 
 /* A file that has changed is decoded again, and a cache that was changed is not believed. */
@@ -151,11 +144,9 @@ TEST(cache_is_fresh) {
     const gs_folder_options o = {.cache = kept};
     gs_dataset *d = load(folder, GS_TEST, o);
     assert_ok(gs_dataset_gather(d, NULL, 0, 1, before, NULL));
-    gs_dataset_free(d);
     write_picture(folder, "val/b\xc3\xa4r/x.JPEG", 9, 31, 30);
     d = load(folder, GS_TEST, o);
     assert_ok(gs_dataset_gather(d, NULL, 0, 1, after, NULL));
-    gs_dataset_free(d);
     assert_memory_not_equal(before, after, PIXELS);
     char command[2048];
     snprintf(command, sizeof command,
@@ -164,13 +155,11 @@ TEST(cache_is_fresh) {
     d = load(folder, GS_TEST, o);
     assert_ok(gs_dataset_gather(d, NULL, 0, 1, damaged, NULL));
     assert_memory_equal(after, damaged, PIXELS);
-    gs_dataset_free(d);
     snprintf(command, sizeof command, "cd %s && truncate -s 100 *.pictures", kept);
     assert_int_equal(system(command), 0);
     d = load(folder, GS_TEST, o);
     assert_ok(gs_dataset_gather(d, NULL, 0, 1, damaged, NULL));
     assert_memory_equal(after, damaged, PIXELS);
-    gs_dataset_free(d);
     assert_fails(GS_E_FILE, "--cache",
                  try_load(folder, GS_TEST, (gs_folder_options){.cache = "/proc/no/such"}));
     gs_decoded *none;
@@ -248,11 +237,9 @@ TEST(broken_files) {
         assert_ok(gs_dataset_gather(d, (uint32_t[]){9, 10}, 0, 2, x, y));
         assert_memory_equal(x, x + PIXELS, PIXELS); /* the next one has taken its place */
         assert_int_equal(y[0], 2);
-        gs_dataset_free(d);
         d = load(folder, GS_TRAIN, (gs_folder_options){.skip_broken = true, .cache = gs_test_folder()});
         assert_ok(gs_dataset_gather(d, (uint32_t[]){9, 10}, 0, 2, x, y));
         assert_memory_equal(x, x + PIXELS, PIXELS);
-        gs_dataset_free(d);
     }
 }
 
@@ -287,7 +274,6 @@ TEST(loader_ends) {
                      "train/ant/0.jpg, file 1 of 12: the JPEG is damaged: Premature end of JPEG file",
                      gs_loader_next(loader, &next));
     gs_loader_free(loader);
-    gs_dataset_free(d);
 }
 
 /* ---- whole runs ---- */

@@ -18,7 +18,7 @@ static cJSON *bad_marks(const char *text) {
     return marks;
 }
 
-/* What a format writes of it; to be freed. */
+/* What a format writes of it. */
 static char *written(const gs_format *f, const char *text) {
     const gs_labs labs = {.has = {[7] = true}};
     char *output;
@@ -29,13 +29,12 @@ static char *written(const gs_format *f, const char *text) {
     f->student(out, &labs, marks);
     if (f->end) f->end(out);
     fclose(out);
-    return output;
+    return gs_test_own(output, free);
 }
 
 static void assert_written(const gs_format *f, const char *text, const char *part) {
     char *output = written(f, text);
     if (!strstr(output, part)) fail_msg("%s of '%s': no '%s' in:\n%s", f->name, text, part, output);
-    free(output);
 }
 
 TEST(a_name_is_no_formula) {
@@ -57,8 +56,7 @@ TEST(a_name_is_no_formula) {
     FILE *out = open_memstream(&output, &size);
     gs_csv_field(out, "\r=1", true); /* which gs_mark_clean leaves in no mark */
     fclose(out);
-    assert_string_equal(output, "\"' =1\"\n");
-    free(output);
+    assert_string_equal(gs_test_own(output, free), "\"' =1\"\n");
 }
 
 TEST(csv_and_moodle_have_these_columns) {
@@ -93,7 +91,6 @@ TEST(json_stays_json) {
              c++) /* no bytes but of UTF-8's text */
             assert_true(*c == '\n' || *c == '\t' || (*c >= 0x20 && *c != 0xff && *c != 0x7f));
         cJSON_Delete(o);
-        free(output);
     }
 }
 
@@ -114,7 +111,6 @@ TEST(gradescope_gets_its_fields) {
     assert_string_equal(gs_test_field(second, "output")->valuestring, "two\nlines");
     assert_string_equal(gs_test_field(second, "visibility")->valuestring, "visible");
     assert_string_equal(gs_test_field(second, "status")->valuestring, "failed");
-    free(output);
 }
 
 TEST(xml_has_only_characters_of_xml) {
@@ -129,7 +125,6 @@ TEST(xml_has_only_characters_of_xml) {
             if (control || strncmp(c, "\xef\xbf\xbe", 3) == 0 || strncmp(c, "\xef\xbf\xbf", 3) == 0)
                 fail_msg("%02x in %s", (unsigned char)*c, output);
         }
-        free(output);
     }
 }
 

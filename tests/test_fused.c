@@ -3,7 +3,7 @@
 #include <math.h>
 #include "cl/cl.h"
 #include "layer/make.h"
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/operators.h"
 #include "tests/test.h"
 
@@ -44,20 +44,16 @@ static float value_of(size_t i, uint32_t salt, values kind) {
 static array new_array(gs_device *d, size_t count, uint32_t salt, values kind) {
     array a = {.count = count};
     const size_t all = count + (size_t)(2 * GUARD);
-    float *host = malloc(all * sizeof *host);
-    assert_non_null(host);
+    float *host = gs_test_malloc(all * sizeof *host);
     for (size_t i = 0; i < all; i++) host[i] = value_of(i, salt, kind);
-    assert_ok(d->ops->alloc(d, all * sizeof *host, &a.base));
-    assert_ok(d->ops->write(d, a.base, host, all * sizeof *host));
+    a.base = gs_test_put(d, host, all * sizeof *host);
     a.at = gs_at(a.base, GUARD);
-    free(host);
     return a;
 }
 
 static float *read_array(gs_device *d, const array *a) {
     const size_t bytes = (a->count + (size_t)(2 * GUARD)) * sizeof(float);
-    float *host = malloc(bytes);
-    assert_non_null(host);
+    float *host = gs_test_malloc(bytes);
     assert_ok(d->ops->read(d, host, a->base, bytes));
     return host;
 }
@@ -96,12 +92,6 @@ static run run_open(gs_device *d, const sizes *c, values kind, bool add, bool ha
     return r;
 }
 
-static void run_close(run *r) {
-    const array inputs[] = {r->x, r->w, r->b, r->dy};
-    for (int i = 0; i < 4; i++) r->device->ops->free(r->device, inputs[i].base);
-    for (int k = 0; k < RESULTS; k++) r->device->ops->free(r->device, r->result[k].base);
-}
-
 static void as_one(const run *r) {
     const gs_backend *ops = r->device->ops;
     const array *to = r->result;
@@ -126,8 +116,6 @@ static void as_three(const run *r) {
     assert_ok(ops->relu_backward(d, dy.at, dy.at, y.at, full));
     assert_ok(ops->conv2d_backward(d, to[POOLED_DX].at, to[POOLED_DW].at, to[POOLED_DB].at, dy.at, r->x.at,
                                    r->w.at, r->n, &r->conv, r->add, NULL));
-    ops->free(d, y.base);
-    ops->free(d, dy.base);
 }
 
 static void compare(gs_device *d, const sizes *c, values kind, bool add, bool has_dx) {
@@ -144,11 +132,7 @@ static void compare(gs_device *d, const sizes *c, values kind, bool add, bool ha
                          result_names[k], (ptrdiff_t)i - GUARD, count, (double)got[i], (double)want[i]);
         if (k == POOLED_Y && kind == NEGATIVE && c->bias) /* these were ties of zeros */
             for (size_t i = 0; i < count; i++) assert_true(got[GUARD + i] == 0);
-        free(got);
-        free(want);
     }
-    run_close(&one);
-    run_close(&three);
 }
 
 static bool can_fuse(gs_device *d) {
@@ -183,7 +167,7 @@ typedef struct network {
 
 static network network_open(gs_device *d, const char *text, gs_shape in) {
     network t = {.device = d};
-    assert_ok(gs_model_parse(text, &t.net));
+    t.net = gs_test_net(text);
     assert_ok(gs_layer_plan(t.net, in, &t.params));
     t.x = new_array(d, SAMPLES * gs_shape_size(in), SALT_X, PLAIN);
     t.dy = new_array(d, SAMPLES * gs_shape_size(t.net->out), SALT_DY, PLAIN);
@@ -191,12 +175,6 @@ static network network_open(gs_device *d, const char *text, gs_shape in) {
     t.gradients = new_array(d, t.params, SALT_CHECK, PLAIN);
     assert_ok(gs_layer_bind(t.net, d, t.weights.at, t.gradients.at, SAMPLES, false));
     return t;
-}
-
-static void network_close(network *t) {
-    gs_layer_free(t->net);
-    const array own[] = {t->x, t->dy, t->weights, t->gradients};
-    for (int i = 0; i < 4; i++) t->device->ops->free(t->device, own[i].base);
 }
 
 /* Does the convolution do the pooling after its relu? */
@@ -221,7 +199,6 @@ static float *gradients_of(gs_device *d, const char *text, gs_shape in, bool fus
         assert_ok(gs_layer_backward(t.net, &pass, t.dy.at, &dx));
     }
     float *gradients = read_array(d, &t.gradients);
-    network_close(&t);
     return gradients;
 }
 
@@ -251,14 +228,10 @@ TEST(networks_learn_the_same) {
             float *want = gradients_of(d, texts[i], in, false);
             d->ops = ops;
             size_t params, different = 0;
-            gs_layer *net;
-            assert_ok(gs_model_parse(texts[i], &net));
+            gs_layer *net = gs_test_net(texts[i]);
             assert_ok(gs_layer_plan(net, in, &params));
             for (size_t p = 0; p < params; p++) different += got[GUARD + p] != want[GUARD + p];
             if (different > 0) fail_msg("\"%s\": %zu of %zu gradients differ", texts[i], different, params);
-            gs_layer_free(net);
-            free(got);
-            free(want);
         }
     }
 }
@@ -278,7 +251,6 @@ TEST(lenet_is_fused) {
             assert_int_equal(gs_shape_size(gs_layer_y_shape(l[0])), gs_shape_size(l[2]->out));
             assert_true(l[1]->bytes == 0 && l[2]->bytes == 0); /* nobody needs these buffers */
         }
-        network_close(&t);
     }
 }
 
@@ -297,6 +269,5 @@ TEST(other_poolings_are_not) {
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
             network t = network_open(devices[k], texts[i], (gs_shape){1, 12, 12, 0});
             if (is_pooled(t.net->child[0])) fail_msg("\"%s\" was fused", texts[i]);
-            network_close(&t);
         }
 }

@@ -42,7 +42,6 @@ static void forward_parts(gs_model *m, const int *parts, float *y) {
                    count * VOCABULARY * sizeof *y);
     }
     assert_int_equal(past, CONTEXT);
-    m->device->ops->free(m->device, x);
 }
 
 static void parts_give_what_the_whole_gives_on(gs_device *d) {
@@ -51,9 +50,8 @@ static void parts_give_what_the_whole_gives_on(gs_device *d) {
     static float want[TEXTS * CONTEXT * VOCABULARY], got[TEXTS * CONTEXT * VOCABULARY];
     float tokens[TEXTS * CONTEXT];
     gs_model *m = make_model(d, MODEL, CONTEXT, TEXTS);
-    gs_mem x, logits;
     for (size_t i = 0; i < TEXTS * CONTEXT; i++) tokens[i] = (float)token_at(i);
-    x = gs_test_new_mem(d, tokens, TEXTS * CONTEXT);
+    gs_mem x = gs_test_new_mem(d, tokens, TEXTS * CONTEXT), logits;
     assert_ok(gs_model_forward(m, &(gs_pass){.n = TEXTS}, x, &logits));
     assert_ok(d->ops->read(d, want, logits, sizeof want));
     assert_ok(gs_model_cache(m));
@@ -69,8 +67,6 @@ static void parts_give_what_the_whole_gives_on(gs_device *d) {
     /* whole samples as before, cache or not: the same bits */
     assert_ok(gs_model_forward(m, &(gs_pass){.n = TEXTS}, x, &logits));
     gs_test_check_floats(d, logits, want, sizeof want / sizeof *want, "the whole, again");
-    d->ops->free(d, x);
-    gs_model_free(m);
 }
 ON_EVERY_DEVICE(parts_give_what_the_whole_gives)
 
@@ -88,16 +84,13 @@ TEST(models_that_run_only_whole_are_refused) {
          "to those that come later too: wanted attention 2 causal"},
         {"embedding 7 4, batch_norm, linear 7", "layer 1 (batch_norm): it cannot take the tokens"},
     };
-    gs_device *d;
     gs_generator *g;
-    assert_ok(gs_device_open("cpu", 1, &d));
+    gs_device *d = gs_test_device("cpu", 1);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         gs_model *m = make_model(d, wrong[i].text, CONTEXT, 1);
         assert_fails(GS_E_SHAPE, wrong[i].message, gs_generator_create(m, &(gs_sampling){1, 0, 1}, &g));
         assert_null(g);
-        gs_model_free(m);
     }
-    gs_device_close(d);
 }
 
 /* ---- the draw ---- */
@@ -212,7 +205,6 @@ static void texts_by_recomputation(gs_model *m, const gs_sampling *s, const int 
         for (size_t t = 0; t < texts; t++) window[t][length] = tokens[t * count + i];
         length++;
     }
-    m->device->ops->free(m->device, x);
     free(logits);
 }
 
@@ -238,7 +230,6 @@ static void texts_as_by_recomputation_on(gs_device *d) {
                                  d->name, contexts[c], prompts, i, t, got[t], want[t * LENGTH + i]);
             }
             gs_generator_free(g);
-            gs_model_free(m);
         }
 }
 ON_EVERY_DEVICE(texts_as_by_recomputation)
@@ -248,10 +239,9 @@ TEST(any_number_of_threads) {
     enum { LENGTH = 80, WIDE = 300 };
     static float want[LENGTH][WIDE];
     for (int threads = 1; threads <= 5; threads += 2) {
-        gs_device *d;
         gs_generator *g;
         int token;
-        assert_ok(gs_device_open("cpu", threads, &d));
+        gs_device *d = gs_test_device("cpu", threads);
         gs_model *m =
             make_model(d,
                        "embedding 300 128, positions, residual (layer_norm, linear 384, attention 4 causal, "
@@ -267,16 +257,13 @@ TEST(any_number_of_threads) {
                 assert_memory_equal(want[i], gs_generator_logits(g), sizeof want[i]);
         }
         gs_generator_free(g);
-        gs_model_free(m);
-        gs_device_close(d);
     }
 }
 
 TEST(wrong_calls_are_explained) {
-    gs_device *d;
     gs_generator *g;
     int token, many[CONTEXT + 1] = {0};
-    assert_ok(gs_device_open("cpu", 1, &d));
+    gs_device *d = gs_test_device("cpu", 1);
     gs_model *m = make_model(d, MODEL, CONTEXT, 1);
     const gs_sampling senseless[] = {{-1, 0, 1}, {NAN, 0, 1}, {INFINITY, 0, 1}, {1, -1, 1}};
     for (size_t i = 0; i < 4; i++)
@@ -291,14 +278,10 @@ TEST(wrong_calls_are_explained) {
     assert_fails(GS_E_USAGE, "1 token and those before are more", gs_generator_feed(g, many, 1));
     assert_ok(gs_generator_next(g, &token));
 
-    float *w = calloc(m->saved, sizeof *w);
-    assert_non_null(w);
+    float *w = gs_test_calloc(m->saved, sizeof *w);
     for (size_t i = 0; i < m->saved; i++) w[i] = NAN;
     assert_ok(gs_model_write_weights(m, w));
     assert_fails(GS_E_DIVERGED, "the logit of token 0 is", gs_generator_next(g, &token));
-    free(w);
     gs_generator_free(g);
     gs_generator_free(NULL);
-    gs_model_free(m);
-    gs_device_close(d);
 }

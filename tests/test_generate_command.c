@@ -20,8 +20,7 @@ static const char *make_file(const char *name, int vocabulary, int (*next)(int),
     static int used;
     char *to = path[used++ % 4], header[4000], padded[4100];
     const size_t v = (size_t)vocabulary;
-    float *w = calloc(2 * v * v + v, sizeof *w);
-    assert_non_null(w);
+    float *w = gs_test_calloc(2 * v * v + v, sizeof *w);
     w[2 * v * v] = bias;
     for (size_t i = 0; i < v; i++) {
         w[i * v + i] = 1;
@@ -38,7 +37,6 @@ static const char *make_file(const char *name, int vocabulary, int (*next)(int),
     snprintf(padded, sizeof padded, "%s%*s", header, -length & 7, "");
     snprintf(to, sizeof path[0], "%s/%s.safetensors", gs_test_folder(), name);
     write_safetensors(to, padded, w, (2 * v * v + v) * sizeof *w);
-    free(w);
     return to;
 }
 

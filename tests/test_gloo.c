@@ -151,13 +151,12 @@ static void *kill_this_process(void *argument) {
  * or again, as often as a late thread needs. */
 static gs_status die_in_the_middle(gs_comm *c) {
     const size_t count = 50 * 1000 * 1000;
-    float *data = calloc(count, sizeof *data);
+    float *data = gs_test_calloc(count, sizeof *data);
     pthread_t killer;
     if (!data) return gs_fail(GS_E_MEMORY, "no memory for a test");
     gs_status status = gs_comm_broadcast(c, data, count, GS_F32, 1);
     if (c->rank == 1) pthread_create(&killer, NULL, kill_this_process, NULL);
     while (status == GS_OK) status = gs_comm_broadcast(c, data, count, GS_F32, 1);
-    free(data);
     return status;
 }
 

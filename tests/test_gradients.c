@@ -1,7 +1,7 @@
 /* Gradients of whole networks by finite differences, of every parameter and of the input: what one operator's test
  * cannot see is how layers pass dx on, share buffers, and draw dropout's mask a second time. */
 #include <math.h>
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/operators.h"
 #include "tests/test.h"
 
@@ -19,11 +19,9 @@ typedef struct network {
 enum { SALT_PARAMETERS = 50 };
 
 static float *device_values(gs_device *d, size_t count, uint32_t salt, float scale, gs_mem *m) {
-    float *v = calloc(count + 1, sizeof *v);
-    assert_non_null(v);
+    float *v = gs_test_calloc(count + 1, sizeof *v);
     for (size_t i = 0; i < count; i++) v[i] = scale * test_value(i, salt);
-    assert_ok(d->ops->alloc(d, count * sizeof *v, m));
-    assert_ok(d->ops->write(d, *m, v, count * sizeof *v));
+    *m = gs_test_put(d, v, count * sizeof *v);
     return v;
 }
 
@@ -40,28 +38,18 @@ static void network_open(network *t, gs_device *d, const char *text, gs_shape in
     enum { N = 3 };
     *t = (network){.text = text, .device = d};
     t->pass = (gs_pass){.n = N, .training = training, .seed = 7, .step = 11, .first = 5};
-    assert_ok(gs_model_parse(text, &t->net));
+    t->net = gs_test_net(text);
     assert_ok(gs_layer_plan(t->net, in, &t->params));
     t->inputs = N * gs_shape_size(in);
     t->outputs = N * gs_shape_size(t->net->out);
     t->params += gs_layer_states(t->net);
     t->host_x = device_values(d, t->inputs, SALT_X, 1, &t->x);
     t->host_weights = device_values(d, t->params, SALT_PARAMETERS, 0.5f, &t->weights);
-    free(device_values(d, t->outputs, SALT_DY, 1, &t->dy));
-    assert_ok(d->ops->alloc(d, t->params * sizeof(float), &t->gradients));
+    device_values(d, t->outputs, SALT_DY, 1, &t->dy);
+    t->gradients = gs_test_alloc(d, t->params * sizeof(float));
     assert_ok(gs_layer_bind(t->net, d, t->weights, t->gradients, N, needs_dx));
     assert_ok(gs_layer_walk(t->net, fill_state, NULL));
-    t->host_y = malloc(t->outputs * sizeof *t->host_y);
-    assert_non_null(t->host_y);
-}
-
-static void network_close(network *t) {
-    gs_layer_free(t->net);
-    gs_mem own[] = {t->x, t->dy, t->weights, t->gradients};
-    for (int i = 0; i < 4; i++) t->device->ops->free(t->device, own[i]);
-    free(t->host_x);
-    free(t->host_weights);
-    free(t->host_y);
+    t->host_y = gs_test_malloc(t->outputs * sizeof *t->host_y);
 }
 
 /* sum of y dy, in double, so that only y itself is rounded to f32. */
@@ -111,11 +99,9 @@ static gs_status check_layer(gs_layer *l, void *context) {
     network *t = context;
     for (int p = 0; p < l->params && !l->param[p].state; p++) {
         size_t at = l->param[p].at, count = l->param[p].count;
-        float *got = malloc(count * sizeof *got);
-        assert_non_null(got);
+        float *got = gs_test_malloc(count * sizeof *got);
         assert_ok(t->device->ops->read(t->device, got, gs_at(t->gradients, at), count * sizeof *got));
         check_part(t, gs_at(t->weights, at), t->host_weights + at, got, count, l->param[p].name);
-        free(got);
     }
     return GS_OK;
 }
@@ -127,14 +113,11 @@ static void check_network(gs_device *d, const char *text, gs_shape in, float ste
     double before = scalar(&t);
     gs_mem dx;
     assert_ok(gs_layer_backward(t.net, &t.pass, t.dy, &dx));
-    float *got = malloc(t.inputs * sizeof *got);
-    assert_non_null(got);
+    float *got = gs_test_malloc(t.inputs * sizeof *got);
     assert_ok(d->ops->read(d, got, dx, t.inputs * sizeof *got));
     check_part(&t, t.x, t.host_x, got, t.inputs, "dx");
     gs_layer_walk(t.net, check_layer, &t);
     assert_true(scalar(&t) == before);
-    free(got);
-    network_close(&t);
 }
 
 TEST(gradients) {
@@ -215,8 +198,6 @@ TEST(gradients_without_dx) {
                 devices[d]->ops->read(devices[d], got[k], both[k]->gradients, all.params * sizeof(float)));
         }
         assert_memory_equal(got[0], got[1], all.params * sizeof(float));
-        network_close(&all);
-        network_close(&some);
     }
 }
 
@@ -233,7 +214,7 @@ TEST(dropout_does_not_depend_on_the_cut) {
         gs_mem x, y;
         assert_ok(gs_layer_plan(net, (gs_shape){SIZE, 1, 1, 0}, &params));
         assert_ok(gs_layer_bind(net, devices[d], GS_NONE, GS_NONE, N, false));
-        assert_ok(ops->alloc(devices[d], sizeof whole, &x));
+        x = gs_test_alloc(devices[d], sizeof whole);
         assert_ok(ops->fill(devices[d], x, 1, (size_t)N * SIZE));
         gs_pass pass = {.n = N, .training = true, .seed = 3, .step = 9};
         assert_ok(gs_layer_forward(net, &pass, x, &y));
@@ -263,7 +244,6 @@ TEST(dropout_does_not_depend_on_the_cut) {
         pass.training = false;
         assert_ok(gs_layer_forward(net, &pass, x, &y));
         assert_ptr_equal(y.base, x.base);
-        ops->free(devices[d], x);
         gs_layer_free(net);
     }
 }

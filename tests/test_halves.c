@@ -7,7 +7,7 @@
 #include "cpu/round16.h"
 #include "model/model.h"
 #include "sync/wire.h"
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/operators.h"
 #include "tests/test.h"
 #include "tests/training.h"
@@ -18,13 +18,9 @@ enum { AROUND = 32, OTHER = 0xabcd }; /* numbers before and after those of an ou
 
 static gs_mem new_halves(gs_device *d, size_t count) {
     const size_t all = (count + 1) / 2 * 2 + 2 * (size_t)AROUND, bytes = all * sizeof(uint16_t);
-    uint16_t *host = malloc(bytes);
-    gs_mem m;
-    assert_non_null(host);
+    uint16_t *host = gs_test_malloc(bytes);
     for (size_t i = 0; i < all; i++) host[i] = OTHER;
-    assert_ok(d->ops->alloc(d, bytes, &m));
-    assert_ok(d->ops->write(d, m, host, bytes));
-    free(host);
+    gs_mem m = gs_test_put(d, host, bytes);
     m.half = true;
     return gs_at_number(m, AROUND);
 }
@@ -42,10 +38,9 @@ static void round_tensor(instance *t, tensor which, gs_precision p) {
 static void compare_halves(const instance *a, const instance *b, tensor which, gs_precision p) {
     gs_device *d = b->device;
     const size_t count = a->count[which], all = (count + 1) / 2 * 2 + 2 * (size_t)AROUND;
-    uint16_t *halves = malloc(all * sizeof *halves);
-    float *got = malloc((count + 1) * sizeof *got);
+    uint16_t *halves = gs_test_malloc(all * sizeof *halves);
+    float *got = gs_test_malloc((count + 1) * sizeof *got);
     gs_mem from = b->place[which];
-    assert_true(halves && got);
     from.at -= AROUND / 2;
     assert_ok(d->ops->read(d, halves, from, all * sizeof *halves));
     gs_wire_widen(p == GS_PRECISION_BF16 ? GS_WIRE_BF16 : GS_WIRE_F16, got, halves + AROUND, count);
@@ -60,8 +55,6 @@ static void compare_halves(const instance *a, const instance *b, tensor which, g
                      operator_case_name(a->c), d->name, a->relu ? " with relu" : "", p, tensor_names[which],
                      i, (double)got[i], (double)want, (double)x);
     }
-    free(halves);
-    free(got);
 }
 
 static void compare_floats(instance *a, instance *b, tensor which) {
@@ -83,7 +76,6 @@ static void one_case(gs_device *d, const operator_case *c, bool relu, gs_precisi
     static const tensor flows[] = {X, DY, Y, DX};
     const bool tokens = strcmp(c->op, "embedding") == 0; /* x are their numbers */
     const int halves = float_dx ? 3 : 4;
-    gs_mem made[4] = {GS_NONE, GS_NONE, GS_NONE, GS_NONE};
     instance a, b;
     instance_open(&a, d, c, 0); /* Oclgrind 21.10 loses count of writes to the middle */
     instance_open(&b, d, c, 3);
@@ -94,7 +86,6 @@ static void one_case(gs_device *d, const operator_case *c, bool relu, gs_precisi
         const tensor t = flows[i];
         if (b.count[t] == 0 || (tokens && t == X)) continue;
         b.place[t] = i < 2 ? test_narrowed(d, a.place[t], b.count[t], false) : new_halves(d, b.count[t]);
-        made[i] = b.place[t];
     }
     instance_forward(&a);
     if (derives_from_y(c)) {
@@ -111,9 +102,6 @@ static void one_case(gs_device *d, const operator_case *c, bool relu, gs_precisi
     if (b.count[DX] && !float_dx) compare_halves(&a, &b, DX, p);
     if (b.count[DW]) compare_floats(&a, &b, DW);
     if (b.count[DB] && b.place[DB].base) compare_floats(&a, &b, DB);
-    for (int i = 0; i < 4; i++) d->ops->free(d, made[i]);
-    instance_close(&a);
-    instance_close(&b);
 }
 
 static const char *operator_tried;
@@ -137,29 +125,17 @@ static void in_16_bits(void **state) {
 
 /* ---- operators that have no cases ---- */
 
-enum { MOST = 16 };
-static gs_mem made[MOST];
-static int made_count;
-
 static gs_mem room(gs_device *d, size_t floats) {
-    assert_true(made_count < MOST);
-    assert_ok(d->ops->alloc(d, floats * sizeof(float), &made[made_count]));
-    return made[made_count++];
-}
-
-static void free_all(gs_device *d) {
-    while (made_count > 0) d->ops->free(d, made[--made_count]);
+    return gs_test_alloc(d, floats * sizeof(float));
 }
 
 /* Numbers that 16 bits have. */
 static gs_mem drawn(gs_device *d, gs_precision p, size_t count, uint32_t salt) {
-    float *x = malloc(count * sizeof *x);
+    float *x = gs_test_malloc(count * sizeof *x);
     const gs_mem m = room(d, count);
-    assert_non_null(x);
     for (size_t i = 0; i < count; i++) x[i] = test_value(i, salt);
     gs_round16(p, x, x, count);
     assert_ok(d->ops->write(d, m, x, count * sizeof *x));
-    free(x);
     return m;
 }
 
@@ -174,8 +150,8 @@ static gs_mem halved(gs_device *d, gs_mem x, size_t count) {
 /* want, in f32, is to be rounded; got lies in 16 bits. */
 static void assert_rounded(gs_device *d, gs_precision p, gs_mem want, gs_mem got, size_t count,
                            const char *what) {
-    float *x = malloc(count * sizeof *x), *y = malloc(count * sizeof *y);
-    uint16_t *halves = malloc((count + 1) / 2 * sizeof *x);
+    float *x = gs_test_malloc(count * sizeof *x), *y = gs_test_malloc(count * sizeof *y);
+    uint16_t *halves = gs_test_malloc((count + 1) / 2 * sizeof *x);
     assert_true(x && y && halves);
     assert_ok(d->ops->read(d, x, want, count * sizeof *x));
     assert_ok(d->ops->read(d, halves, got, (count + 1) / 2 * sizeof *x));
@@ -185,9 +161,6 @@ static void assert_rounded(gs_device *d, gs_precision p, gs_mem want, gs_mem got
         if (x[i] < y[i] || x[i] > y[i])
             fail_msg("%s on %s in precision %d: number %zu of %zu is %.9g, wanted %.9g", what, d->name, p, i,
                      count, (double)y[i], (double)x[i]);
-    free(x);
-    free(y);
-    free(halves);
 }
 
 static void add_and_dropout_on(gs_device *d, gs_precision p) {
@@ -202,7 +175,6 @@ static void add_and_dropout_on(gs_device *d, gs_precision p) {
     assert_ok(d->ops->dropout(d, y, a, COUNT, draw));
     assert_ok(d->ops->dropout(d, half_y, half_a, COUNT, draw));
     assert_rounded(d, p, y, half_y, COUNT, "dropout");
-    free_all(d);
 }
 
 TEST_AROUND(add_and_dropout, gs_test_to_f32, gs_test_to_f32) {
@@ -233,8 +205,8 @@ static double slope_of_sigmoid(double x) {
 
 static void derivatives_from_y_on(gs_device *d, gs_precision p) {
     enum { COUNT = 4001 };
-    float *x = malloc(COUNT * sizeof *x), *dx = malloc(COUNT * sizeof *dx);
-    uint16_t *halves = malloc((COUNT + 1) / 2 * sizeof *dx);
+    float *x = gs_test_malloc(COUNT * sizeof *x), *dx = gs_test_malloc(COUNT * sizeof *dx);
+    uint16_t *halves = gs_test_malloc((COUNT + 1) / 2 * sizeof *dx);
     const gs_mem on = room(d, COUNT), one = room(d, COUNT);
     const double unit = p == GS_PRECISION_BF16 ? 0x1p-8 : 0x1p-11;
     assert_true(x && dx && halves);
@@ -252,10 +224,6 @@ static void derivatives_from_y_on(gs_device *d, gs_precision p) {
         check_slope(x, dx, COUNT, sigmoid ? slope_of_sigmoid : slope_of_tanh, sigmoid ? 0.5 : 1, unit,
                     sigmoid ? "sigmoid" : "tanh");
     }
-    free_all(d);
-    free(x);
-    free(dx);
-    free(halves);
 }
 
 TEST_AROUND(derivatives_from_y, gs_test_to_f32, gs_test_to_f32) {
@@ -277,7 +245,6 @@ static void fused_on(gs_device *d, gs_precision p) {
                      dy = drawn(d, p, of_y, 4);
         gs_epilogue then = {.relu = true, .pool = &pool};
         if (!d->ops->fuses(d, &then)) {
-            free_all(d);
             return;
         }
         const gs_mem in[] = {x, halved(d, x, of_x)}, back[] = {dy, halved(d, dy, of_y)},
@@ -292,7 +259,6 @@ static void fused_on(gs_device *d, gs_precision p) {
         }
         assert_rounded(d, p, y[0], y[1], of_y, "y of conv, relu, max_pool");
         assert_rounded(d, p, dx[0], dx[1], of_x, "dx of conv, relu, max_pool");
-        free_all(d);
     }
 }
 
@@ -338,7 +304,6 @@ static void which_on(gs_device *d, gs_precision p) {
         assert_ok(gs_layer_walk(m->net, describe, text));
         if (strcmp(text, cases[i].wanted) != 0)
             fail_msg("%s: %s, wanted %s", cases[i].model, text, cases[i].wanted);
-        gs_model_free(m);
     }
 }
 

@@ -85,7 +85,6 @@ static void in_a_group_on(gs_device *d, gs_precision p) {
         if (strcmp(text, cases[i].wanted) != 0)
             fail_msg("case %zu, %s: %s, wanted %s", i, cases[i].model, text, cases[i].wanted);
         assert_int_equal(m->net->arena->sums.base != NULL, cases[i].sums);
-        gs_model_free(m);
     }
 }
 
@@ -115,10 +114,8 @@ static void in_stages_on(gs_device *d, gs_precision p) {
             assert_int_equal(before->y_half, half && m->net->child[cut]->x_half);
             assert_int_equal(after->x_half, before->y_half);
             assert_false(before->x_half || after->y_half);
-            for (int i = 0; i < 2; i++) gs_model_free(stage[i]);
         }
     d->one_by_one = false;
-    gs_model_free(m);
 }
 
 TEST_AROUND(in_stages, gs_test_to_f32, gs_test_to_f32) {
@@ -128,12 +125,9 @@ TEST_AROUND(in_stages, gs_test_to_f32, gs_test_to_f32) {
 /* ---- runs ---- */
 
 static gs_settings settings_of(const char *model, gs_precision p) {
-    gs_settings s = gs_test_settings("cl");
-    s.model = model;
+    gs_settings s =
+        gs_test_with(gs_test_settings("cl"), "--model '%s' --batch 26 --steps 3 --batch-norm ghost:2", model);
     s.precision = p;
-    s.batch = 26;
-    s.steps = 3;
-    s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 2};
     if (!strstr(model, "embedding")) return s;
     s.data = gs_test_format("text:%s", gs_test_text_file());
     s.context = 8;
@@ -148,13 +142,10 @@ TEST(stages_change_no_bit) {
     gs_test_need_whole();
     for (int i = 0; i < 2; i++)
         for (int p = 0; p < 2; p++) {
-            gs_settings s = settings_of(models[i], gs_test_16_bits[p]);
-            s.accumulate = 3;
+            gs_settings s = gs_test_with(settings_of(models[i], gs_test_16_bits[p]), "--accumulate 3");
             gs_result one = gs_test_train(&s);
+            s = gs_test_with(s, "--devices cl,cl --pipeline 2 --micro-batches 3");
             s.accumulate = 0;
-            s.devices = "cl,cl";
-            s.pipeline = 2;
-            s.micro_batches = 3;
             s.pipeline_cut = i == 0 ? "3" : "2";
             gs_result r = gs_test_train_as_planned(&s, s.devices);
             assert_same_bits(&one, &r, models[i]);
@@ -168,9 +159,7 @@ TEST(beside_a_cpu) {
     gs_test_need_whole();
     gs_settings s = settings_of(IMAGES, GS_PRECISION_F16);
     gs_result one = gs_test_train(&s);
-    s.devices = "cpu,cl";
-    s.pipeline = 2;
-    s.pipeline_cut = "3";
+    s = gs_test_with(s, "--devices cpu,cl --pipeline 2 --pipeline-cut 3");
     gs_result r = gs_test_train_as_planned(&s, s.devices);
     const double off = gs_test_difference(&one, &r);
     if (!(off < 2e-3)) fail_msg("the weights are off by %g", off);
@@ -186,17 +175,13 @@ TEST(groups_are_near_f32) {
     gs_test_need_opencl();
     gs_test_need_whole();
     for (int i = 0; i < 3; i++) {
-        gs_settings s = settings_of(models[i], GS_PRECISION_F32);
-        s.devices = "cl,cl";
-        s.tensor = 2;
-        s.verify = 1;
-        s.lr = 0.01f;
+        gs_settings s = gs_test_with(settings_of(models[i], GS_PRECISION_F32),
+                                     "--devices cl,cl --tensor 2 --verify 1 --lr 0.01");
         gs_result f32 = gs_test_train(&s);
         for (int p = 0; p < 2; p++) {
             s.precision = gs_test_16_bits[p];
             gs_result r = gs_test_train_as_planned(&s, s.devices);
-            gs_settings alone = s;
-            alone.devices = "cl";
+            gs_settings alone = gs_test_with(s, "--devices cl");
             alone.tensor = alone.verify = 0;
             gs_result one = gs_test_train(&alone);
             const double off = gs_test_difference(&f32, &r), usual = gs_test_difference(&f32, &one);
@@ -235,7 +220,6 @@ static double foreseen(const gs_settings *run, size_t batch) {
     gs_layout_cost cost;
     gs_model *plan = gs_test_plan(s.model, image);
     assert_ok(gs_layout_predict(&parts, &s, plan, batch, &cost));
-    gs_model_free(plan);
     return cost.sent;
 }
 
@@ -255,11 +239,9 @@ TEST(bytes_are_halved) {
     gs_test_need_opencl();
     gs_test_need_whole();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gs_settings s = settings_of(IMAGES, cases[i].precision);
+        gs_settings s = gs_test_with(settings_of(IMAGES, cases[i].precision),
+                                     "--pipeline 2 --pipeline-cut 3 --micro-batches 2");
         s.devices = cases[i].devices;
-        s.pipeline = 2;
-        s.pipeline_cut = "3";
-        s.micro_batches = 2;
         const double sent = NUMBERS * cases[i].bytes * (double)s.batch;
         gs_result r = gs_test_train(&s);
         assert_near(r.sent_most, sent, 0, 0);

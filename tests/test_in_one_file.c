@@ -1,6 +1,6 @@
 /* lessons/in-one-file/train.c is an independent witness: it shares no line with the library, and computes the same
  * weights. build/in-one-file is that file, compiled; build/fashion-mnist-small has the unpacked images. */
-#include "tests/program.h"
+#include "tests/training.h"
 
 #include <math.h>
 
@@ -24,9 +24,8 @@ static float *weights_of_the_file(const char *model, int workers, const char *sc
         gs_test_shell_output(0, "%s/in-one-file %s/fashion-mnist-small %s %d %s %g %d %s", GS_BUILD_DIR,
                              GS_BUILD_DIR, model, workers, scheme, (double)LEARNING_RATE, (int)STEPS, path);
     assert_has(output, "epoch 1  train loss");
-    float *weights = malloc((params + 1) * sizeof *weights);
+    float *weights = gs_test_malloc((params + 1) * sizeof *weights);
     FILE *file = fopen(path, "rb");
-    assert_non_null(weights);
     assert_non_null(file);
     assert_int_equal(fread(weights, sizeof *weights, params + 1, file), params);
     fclose(file);
@@ -35,16 +34,11 @@ static float *weights_of_the_file(const char *model, int workers, const char *sc
 
 static gs_result train(const char *model, int workers, const char *scheme) {
     static const char *const devices[] = {[1] = "cpu", [3] = "cpu,cpu,cpu"};
-    gs_settings s = gs_settings_default();
-    gs_result r;
-    s.model = model;
+    gs_settings s = gs_test_options("--model '%s' --steps %d --tests 0 --threads 1", model, STEPS);
     s.devices = devices[workers];
     s.sync = scheme;
     s.lr = LEARNING_RATE;
-    s.steps = STEPS;
-    s.tests = 0;
-    s.threads = 1;
-    assert_ok(gs_train(&s, NULL, &r));
+    gs_result r = gs_test_train(&s);
     assert_int_equal(r.steps, STEPS);
     return r;
 }
@@ -56,7 +50,6 @@ static void the_library_has_the_same_weights(const char *model, int workers, con
         if (!(fabs((double)weights[i] - (double)r.weights[i]) <= TOLERANCE))
             fail_msg("%s, %d workers, %s: after %d steps weight %zu is %.9g in one file, %.9g in the library",
                      model, workers, scheme, (int)STEPS, i, (double)weights[i], (double)r.weights[i]);
-    free(weights);
     gs_result_free(&r);
 }
 

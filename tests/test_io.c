@@ -210,8 +210,7 @@ TEST(full_disk) {
     const char *folder = gs_test_folder(), *path = in_folder(folder, "a");
     write_text(path, "kept");
     enum { FLOATS = 4096 };
-    float *big = calloc(FLOATS, sizeof *big);
-    assert_non_null(big);
+    float *big = gs_test_calloc(FLOATS, sizeof *big);
 
     struct rlimit before, small;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -236,7 +235,6 @@ TEST(full_disk) {
     snprintf(message[2], sizeof *message, "%s", gs_message());
     setrlimit(RLIMIT_FSIZE, &before);
     signal(SIGXFSZ, handler);
-    free(big);
 
     for (int i = 0; i < 3; i++) {
         assert_int_equal(st[i], GS_E_FILE);
@@ -371,9 +369,7 @@ TEST(files_that_are_others) {
 
 TEST(a_page_to_train_on) {
     const char *path = in_folder(gs_test_folder(), "page.html");
-    gs_dataset *d;
     write_times(path, PAGE, 40);
     const char *where = gs_test_format("text:%s", path);
-    assert_ok(gs_dataset_load(where, GS_TRAIN, &d));
-    gs_dataset_free(d);
+    gs_test_load(where, GS_TRAIN);
 }

@@ -4,7 +4,7 @@
 #include "layer/memory/dx_places.h"
 #include "cpu/round16.h"
 #include "model/model_text.h"
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/operators.h"
 #include "tests/test.h"
 #include "tests/training.h"
@@ -32,16 +32,12 @@ static void check_bits(gs_precision p, uint16_t got, float x, bool relu) {
 static void narrow_some(gs_device *d, gs_precision p, const float *x, size_t count, bool relu) {
     enum { OTHER = 0xabcd, AROUND = 8 };
     const size_t all = (count + 1) / 2 * 2 + 2 * (size_t)AROUND, bytes = all * sizeof(uint16_t);
-    uint16_t *halves = malloc(bytes);
-    float *later = calloc(count + 3, sizeof *later); /* Oclgrind 21.10 loses count of writes to the middle */
-    gs_mem from, to;
-    assert_true(halves && later);
+    uint16_t *halves = gs_test_malloc(bytes);
+    float *later =
+        gs_test_calloc(count + 3, sizeof *later); /* Oclgrind 21.10 loses count of writes to the middle */
     memcpy(later + 3, x, count * sizeof *x);
     for (size_t i = 0; i < all; i++) halves[i] = OTHER;
-    assert_ok(d->ops->alloc(d, (count + 3) * sizeof *x, &from));
-    assert_ok(d->ops->alloc(d, bytes, &to));
-    assert_ok(d->ops->write(d, from, later, (count + 3) * sizeof *x));
-    assert_ok(d->ops->write(d, to, halves, bytes));
+    gs_mem from = gs_test_put(d, later, (count + 3) * sizeof *x), to = gs_test_put(d, halves, bytes);
     gs_mem place = gs_at(to, AROUND / 2);
     place.half = true;
     assert_ok(d->ops->narrow(d, place, gs_at(from, 3), count, relu));
@@ -51,10 +47,6 @@ static void narrow_some(gs_device *d, gs_precision p, const float *x, size_t cou
             check_bits(p, halves[i], x[i - AROUND], relu);
         else
             assert_int_equal(halves[i], OTHER);
-    d->ops->free(d, from);
-    d->ops->free(d, to);
-    free(halves);
-    free(later);
 }
 
 /* Upper halves of a float, with lower halves at, beside and between ties; and all lengths of what is left over. */
@@ -62,16 +54,14 @@ static void as_rounded_on(gs_device *d, gs_precision p) {
     static const uint32_t lower[] = {0, 0x0fff, 0x1000, 0x1001, 0x3000, 0x7fff, 0x8000, 0x8001, 0xffff};
     enum { LOWER = sizeof lower / sizeof *lower };
     const uint32_t step = gs_test_small() ? 509 : 1;
-    float *x = malloc(((size_t)1 << 16) * LOWER * sizeof *x);
+    float *x = gs_test_malloc(((size_t)1 << 16) * LOWER * sizeof *x);
     size_t count = 0;
-    assert_non_null(x);
     for (uint32_t upper = 0; upper < 1u << 16; upper += step)
         for (int i = 0; i < LOWER; i++) x[count++] = gs_float_of(upper << 16 | lower[i]);
     narrow_some(d, p, x, count, false);
     for (size_t i = 0; i < count; i++) x[i] = fabsf(x[i]);
     narrow_some(d, p, x, count, true);
     for (size_t few = 0; few < 35; few++) narrow_some(d, p, x + count / 3, few, false);
-    free(x);
 }
 
 TEST_AROUND(as_rounded, gs_test_to_f32, gs_test_to_f32) {
@@ -95,15 +85,14 @@ static void one_case(gs_device *d, const operator_case *c, bool relu) {
     instance_open(&a, d, c, 3);
     instance_open(&b, d, c, 3);
     a.relu = b.relu = relu;
-    const gs_mem x = b.place[X] = test_narrowed(d, b.place[X], b.count[X], false);
-    gs_mem y = GS_NONE;
+    b.place[X] = test_narrowed(d, b.place[X], b.count[X], false);
     instance_forward(&a);
     instance_forward(&b);
     instance_read(&a, Y);
     instance_read(&b, Y);
     same(&a, &b, Y);
-    if (relu) y = b.place[Y] = test_narrowed(d, b.place[Y], b.count[Y], true);
-    if (strcmp(c->op, "attention") == 0) y = b.kept[Y] = test_narrowed(d, b.place[Y], b.count[Y], false);
+    if (relu) b.place[Y] = test_narrowed(d, b.place[Y], b.count[Y], true);
+    if (strcmp(c->op, "attention") == 0) b.kept[Y] = test_narrowed(d, b.place[Y], b.count[Y], false);
     instance_backward(&a);
     instance_backward(&b);
     for (int i = 0; i < 3; i++) {
@@ -112,10 +101,6 @@ static void one_case(gs_device *d, const operator_case *c, bool relu) {
         instance_read(&b, gradients[i]);
         same(&a, &b, gradients[i]);
     }
-    d->ops->free(d, x);
-    d->ops->free(d, y);
-    instance_close(&a);
-    instance_close(&b);
 }
 
 static const char *operator_tried;
@@ -148,16 +133,12 @@ static void signs_of_a_relu_on(gs_device *d, gs_precision p) {
         want[i] = y[i] > 0 ? dy[i] : 0;
     }
     for (int i = 0; i < 2; i++) {
-        assert_ok(d->ops->alloc(d, sizeof y, &on_device[i]));
-        assert_ok(d->ops->write(d, on_device[i], i ? dy : y, sizeof y));
+        on_device[i] = gs_test_put(d, i ? dy : y, sizeof y);
     }
     const gs_mem half = test_narrowed(d, on_device[0], COUNT, true);
     assert_ok(d->ops->relu_backward(d, on_device[1], on_device[1], half, COUNT));
     assert_ok(d->ops->read(d, got, on_device[1], sizeof got));
     assert_memory_equal(got, want, sizeof want);
-    d->ops->free(d, half);
-    d->ops->free(d, on_device[0]);
-    d->ops->free(d, on_device[1]);
 }
 
 TEST_AROUND(signs_of_a_relu, gs_test_to_f32, gs_test_to_f32) {
@@ -182,28 +163,20 @@ static const char gpt[] = "block layer = residual (layer_norm, linear 96, attent
                           "embedding 40 32 std 0.02, positions std 0.02, 2 x layer, layer_norm, tied";
 
 static gs_settings settings_of(const char *model, const char *devices, gs_precision p) {
-    gs_settings s = gs_test_settings(devices);
-    s.model = model;
+    gs_settings s =
+        gs_test_settings("%s --model '%s' --batch 48 --steps 6 --batch-norm local", devices, model);
     s.precision = p;
-    s.batch = 48;
-    s.steps = 6;
-    s.batch_norm.over = GS_BATCH_NORM_LOCAL;
     return s;
 }
 
 static gs_settings long_run(const char *model) {
-    gs_settings s = settings_of(model, "cl", GS_PRECISION_F32);
-    s.steps = 60;
+    gs_settings s = gs_test_with(settings_of(model, "cl", GS_PRECISION_F32), "--steps 60");
     s.lr = model == lenet ? 0.05f : 0.01f;
     if (model == lenet)
         s.momentum = 0.5f; /* with 0.9 runs part so early that their losses differ as two seeds' do */
     if (model != gpt) return s;
+    s = gs_test_with(s, "--context 16 --batch 12 --optimizer adamw --lr 0.003 --weight-decay 0");
     s.data = gs_test_format("text:%s", gs_test_text_file());
-    s.context = 16;
-    s.batch = 12;
-    s.optimizer = &gs_adamw;
-    s.lr = 0.003f;
-    s.weight_decay = 0;
     return s;
 }
 
@@ -285,7 +258,7 @@ static void needed_on(gs_device *d, gs_precision p) {
         if (keepers != cases[i].keepers)
             fail_msg("%s: %d layers' y are kept in 16 bits, wanted %d", cases[i].model, keepers,
                      cases[i].keepers);
-        gs_model_free(m);
+        gs_test_free(m); /* its layers' functions are those of the next one */
     }
 }
 

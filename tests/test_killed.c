@@ -44,7 +44,8 @@ static void *call_for_ever(void *argument) {
     const char *name = getenv("GS_TEST_SCHEME");
     const gs_sync_scheme *scheme;
     gs_sync *sync = NULL;
-    void *in = calloc((size_t)COUNT * MOST_RANKS, 4), *out = calloc((size_t)COUNT * MOST_RANKS, 4);
+    void *in = gs_test_calloc((size_t)COUNT * MOST_RANKS, 4),
+         *out = gs_test_calloc((size_t)COUNT * MOST_RANKS, 4);
     gs_status status = in && out ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for a test");
     if (status == GS_OK && name) status = gs_sync_find(name, &scheme);
     if (status == GS_OK && name) status = gs_sync_create(scheme, c, COUNT, &sync);
@@ -53,8 +54,6 @@ static void *call_for_ever(void *argument) {
     int length = snprintf(text, sizeof text, "survivor: %s: %s\n", gs_status_name(status), gs_message());
     if (write(STDOUT_FILENO, text, (size_t)length) != length) abort();
     gs_sync_free(sync);
-    free(in);
-    free(out);
     gs_comm_free(c);
     return NULL;
 }
@@ -115,7 +114,6 @@ static void kill_one_of(const char *transport, int processes, int local, const c
         fail_msg("%s over %s: %d survivors of %d: %s", name, transport, survivors, (processes - 1) * local,
                  output);
     if (access(folder, F_OK) == 0) fail_msg("%s: %s is still there", name, folder);
-    free(output);
 }
 
 static void kill_in_each_collective(const char *transport, int processes, int local, const char *dead) {

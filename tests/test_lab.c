@@ -52,8 +52,7 @@ static gs_status counted_ring(gs_sync *s, float *data, size_t count) {
 /* A replaced scheme sums the gradients of a real training run, and the run does not change. */
 TEST(training_sums_by_the_replaced_scheme) {
     static const gs_sync_scheme counted = {.name = "ring", .what = "a ring that counts", .sum = counted_ring};
-    gs_settings settings = gs_test_settings("cpu,cpu");
-    settings.sync = "ring";
+    gs_settings settings = gs_test_settings("cpu,cpu --sync ring");
     gs_result before = gs_test_train(&settings);
     sums = 0;
     assert_ok(gs_sync_replace("ring", &counted));

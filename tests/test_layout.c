@@ -66,8 +66,7 @@ TEST(ranks_are_places) {
 
 /* The weights are those of the same options one by one, to the bit. */
 TEST(it_stands_for_other_options) {
-    gs_settings s = gs_test_settings("cpu,cpu,cpu,cpu");
-    s.pipeline = 2;
+    gs_settings s = gs_test_settings("cpu,cpu,cpu,cpu --pipeline 2");
     gs_result apart = gs_test_train(&s);
     s.pipeline = 0;
     s.layout = "pp2,dp2";
@@ -175,10 +174,7 @@ TEST(formulas_hold) {
     static const char devices[] = "cpu,cpu,cpu,cpu";
     gs_settings s = gs_settings_default();
     gs_layout_plan plan;
-    s.model = "lenet";
-    s.batch = 96;
-    s.threads = 1;
-    s.optimizer = &gs_adam;
+    s = gs_test_with(s, "--model lenet --batch 96 --threads 1 --optimizer adam");
     assert_ok(gs_layout_plan_create(&s, devices, 4, NULL, NULL, &plan));
     /* dp4, dp2,tp2 and dp2,pp2, each with zero 0 to 3; tp4; tp2,pp2; pp4 */
     assert_int_equal(plan.costs, 15);

@@ -91,7 +91,6 @@ static double seconds_of_batch(size_t batch, const char *model, const char *layo
                              .loader = LOADER}};
     gs_model *plan = gs_test_plan(model, image);
     assert_ok(gs_layout_predict(&m->parts, &s, plan, batch, cost));
-    gs_model_free(plan);
     for (int i = 0; i < 2; i++) gs_layer_times_free(&m->times[i]);
     return cost->seconds;
 }
@@ -191,7 +190,6 @@ static double zero_calls(int zero, double *after) {
     }
     assert_true(zero == 1 ? units.count == 1 : units.count > 1);
     gs_holding_free(&units);
-    gs_model_free(plan);
     return beside;
 }
 

@@ -29,8 +29,7 @@ static counted of_a_run(const gs_settings *settings) {
     gs_result result;
     counted c = {0, 0};
     const gs_observer observer = {.context = &c, .timeline = count};
-    s.steps = 1;
-    s.record = true;
+    s = gs_test_with(s, "--steps 1 --log");
     s.trace = (gs_step_range){1, 1};
     assert_ok(gs_train(&s, &observer, &result));
     gs_result_free(&result);
@@ -71,12 +70,9 @@ static const char plain[] = "flatten, linear 16, relu, linear 16, relu, linear 4
 /* In a run all are as the prediction says: beside the layers, or none. */
 static void agree(const char *model, const char *devices, const char *layout, gs_batch_norm_over over,
                   bool beside) {
-    gs_settings s = gs_settings_default();
-    s.model = model;
+    gs_settings s = gs_test_options("--model '%s' --devices %s --batch 16", model, devices);
     s.data = gs_test_tiny_data();
-    s.devices = devices;
     s.layout = layout;
-    s.batch = 16;
     s.batch_norm.over = over;
     const counted predicted = of_the_prediction(&s), run = of_a_run(&s);
     if (predicted.all == 0 || run.all == 0) fail_msg("%s on %s: no call of a unit", layout, devices);
@@ -99,10 +95,8 @@ TEST(a_call_of_a_thread_is_measured_by_itself) {
     gs_settings s = gs_settings_default();
     gs_layout_plan plan;
     double seconds = 0;
-    s.model = plain;
+    s = gs_test_with(s, "--model '%s' --batch 16 --threads 1", plain);
     s.data = gs_test_tiny_data();
-    s.batch = 16;
-    s.threads = 1;
     assert_ok(gs_layout_plan_create(&s, "cpu,cpu", 2, NULL, NULL, &plan));
     gs_layout_parts *p = plan.parts;
     const size_t before = p->calls_known;

@@ -1,5 +1,5 @@
 /* The ledger of a device's memory: nothing escapes it, and activations share what they take. */
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/draw.h"
 #include "tests/program.h"
 
@@ -114,8 +114,7 @@ TEST(activations_share_their_memory) {
         const char *model;
         gs_shape in;
     } cases[] = {{"resnet20", {3, 32, 32, 0}}, {"gpt 65", {1, 1, 1, 64}}};
-    gs_device *cpu;
-    assert_ok(gs_device_open("cpu", 1, &cpu));
+    gs_device *cpu = gs_test_device("cpu", 1);
     gs_device_rehearse(cpu);
     for (size_t i = 0; i < 2; i++) {
         enum { BATCH = 128 };
@@ -126,7 +125,6 @@ TEST(activations_share_their_memory) {
         const double takes = cpu->memory.now[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS];
         print_message("%s: %.3f of the sum\n", cases[i].model, takes / (BATCH * own));
         assert_true(takes < 0.7 * BATCH * own);
-        gs_model_free(m);
+        gs_test_free(m);
     }
-    gs_device_close(cpu);
 }

@@ -13,7 +13,7 @@
 
 /* Blanks become one; a quotation loses its marks, a command the backslashes that lead to its next line. */
 static char *as_words(const char *text) {
-    char *words = malloc(strlen(text) + 1), *to = words;
+    char *words = gs_test_malloc(strlen(text) + 1), *to = words;
     bool begins = true, blank = false;
     for (; *text; text++) {
         bool skip =
@@ -46,12 +46,9 @@ static void append_typed(char *text, size_t size, const char *command) {
 /* Of one lesson; returns how many it has. */
 static int check_boxes(int number) {
     gs_boxes b;
-    char *readme;
-    size_t bytes;
     assert_ok(gs_boxes_read(gs_test_source("."), number, &b));
     const char *path = gs_test_format("%s/README.md", b.folder);
-    assert_ok(gs_file_read(gs_test_source(path), 1 << 20, &readme, &bytes));
-    char *words = as_words(readme);
+    char *words = as_words(gs_test_text(gs_test_source(path), NULL));
     for (int i = 0; i < b.count; i++) {
         const gs_box *box = &b.list[i];
         char want[4000];
@@ -64,8 +61,6 @@ static int check_boxes(int number) {
     int boxes = 0;
     for (const char *at = words; (at = strstr(at, "**Predict before you run** (")); at++) boxes++;
     if (boxes != b.count) fail_msg("%s has %d boxes, its predict.json %d", path, boxes, b.count);
-    free(words);
-    free(readme);
     gs_boxes_free(&b);
     return boxes;
 }

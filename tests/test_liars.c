@@ -132,5 +132,4 @@ TEST(spans_that_cannot_be) {
     }
     gs_loader_free(loader);
     gs_dataset_free(set);
-    gs_model_free(model);
 }

@@ -1,6 +1,6 @@
 /* What a program needs that uses the library and not the command line: a model of layers, data from memory, targets. */
 #include <math.h>
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/operators.h"
 #include "tests/test.h"
 #include "tests/training.h"
@@ -19,12 +19,10 @@ TEST(text_of_a_net) {
         "residual (conv 2 3x3 pad 1, relu), residual (residual (relu | tanh) | conv 2 1x1), global_avg_pool",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        gs_layer *net;
-        assert_ok(gs_model_parse(texts[i], &net));
+        gs_layer *net = gs_test_net(texts[i]);
         char *text = gs_model_text_of(net);
         assert_string_equal(text, texts[i]);
         free(text);
-        gs_layer_free(net);
     }
 }
 
@@ -47,8 +45,6 @@ TEST(model_of_layers_is_that_of_the_text) {
     assert_ok(gs_model_read_weights(b, w[1]));
     assert_memory_equal(w[0], w[1], a->params * sizeof(float));
     for (int p = 0; p < a->param_count; p++) assert_string_equal(a->param[p]->name, b->param[p]->name);
-    gs_model_free(a);
-    gs_model_free(b);
 }
 
 /* The net is the model's also where it fails: under the address sanitizer a leak ends this test. */
@@ -83,16 +79,8 @@ static void fit_open(fit *f, gs_device *d) {
     f->model = gs_test_model(d, .net = net, .in = {FIT_INPUTS, 1, 1, 0}, .max_batch = FIT_SAMPLES,
                              .loss = GS_REGRESSION, .seed = 3);
     assert_int_equal(f->model->params, FIT_PARAMS);
-    assert_ok(d->ops->alloc(d, sizeof x, &f->x));
-    assert_ok(d->ops->alloc(d, sizeof targets, &f->targets));
-    assert_ok(d->ops->write(d, f->x, x, sizeof x));
-    assert_ok(d->ops->write(d, f->targets, targets, sizeof targets));
-}
-
-static void fit_close(fit *f) {
-    f->device->ops->free(f->device, f->x);
-    f->device->ops->free(f->device, f->targets);
-    gs_model_free(f->model);
+    f->x = gs_test_put(d, x, sizeof x);
+    f->targets = gs_test_put(d, targets, sizeof targets);
 }
 
 /* Forward and loss; the outputs are read back, and the sum of losses is computed here once more, in double. */
@@ -139,7 +127,6 @@ TEST(targets_by_finite_differences) {
             double want = (8 * (value[2] - value[1]) - (value[3] - value[0])) / (12 * (double)h);
             assert_near(got[i], want, 2e-5, 1e-4); /* the rounding of y, divided by h */
         }
-        fit_close(&f);
     }
 }
 
@@ -156,21 +143,17 @@ static gs_dataset *plane(int outputs, size_t count, uint32_t salt) {
         if (outputs > 1) t[i * (size_t)outputs + 1] = a + b;
     }
     gs_dataset *set;
-    assert_ok(gs_dataset_from_targets("plane", count, (gs_shape){LINE_INPUTS, 1, 1, 0}, x, outputs, t, &set));
-    return set;
+    return gs_test_set(
+        gs_dataset_from_targets("plane", count, (gs_shape){LINE_INPUTS, 1, 1, 0}, x, outputs, t, &set), &set);
 }
 
 static gs_settings plane_settings(const gs_dataset *train, const gs_dataset *test, const char *devices) {
-    gs_settings s = gs_settings_default();
-    s.model = "linear 2";
+    gs_settings s = gs_test_options("--model 'linear 2' --devices %s --threads 1", devices);
     s.train_set = train;
     s.test_set = test;
     s.loss = GS_REGRESSION;
-    s.devices = devices;
-    s.threads = 1;
     s.batch = 30; /* the last batch of an epoch has 20 */
-    s.epochs = 60;
-    s.lr = 0.2f;
+    s = gs_test_with(s, "--epochs 60 --lr 0.2");
     return s;
 }
 
@@ -188,8 +171,6 @@ TEST(gs_train_finds_the_plane) {
         gs_result again = gs_test_train(&s);
         assert_same_bits(&result, &again, workers[k]);
     }
-    gs_dataset_free(train);
-    gs_dataset_free(test);
 }
 
 /* Two clouds that a line divides. */
@@ -204,8 +185,7 @@ TEST(labels_from_memory) {
     gs_dataset *set;
     assert_ok(gs_dataset_from_labels("clouds", LINE, (gs_shape){LINE_INPUTS, 1, 1, 0}, x, labels, &set));
     assert_int_equal(set->classes, 2);
-    gs_settings s = plane_settings(set, set, "cpu,cpu");
-    s.loss = GS_SOFTMAX_CROSS_ENTROPY;
+    gs_settings s = gs_test_with(plane_settings(set, set, "cpu,cpu"), "--loss cross_entropy");
     gs_result result = gs_test_train(&s);
     assert_near(result.test_accuracy, 1, 0, 0);
 
@@ -239,7 +219,7 @@ TEST(sets_that_cannot_be) {
 
 TEST(settings_that_do_not_fit_the_data) {
     gs_dataset *one = plane(1, LINE, 1), *images;
-    assert_ok(gs_dataset_load("fashion-mnist-small", GS_TEST, &images));
+    images = gs_test_load("fashion-mnist-small", GS_TEST);
     gs_result r;
     gs_settings s = plane_settings(one, NULL, "cpu");
     assert_fails(GS_E_USAGE, "there is a train_set but no test_set", gs_train(&s, NULL, &r));
@@ -248,15 +228,11 @@ TEST(settings_that_do_not_fit_the_data) {
                  gs_train(&s, NULL, &r));
     s.loss = GS_MEAN_SQUARED_ERROR;
     assert_fails(GS_E_USAGE, "plane has targets, but this loss needs labels", gs_train(&s, NULL, &r));
-    s = plane_settings(one, one, "cpu");
-    s.model = "linear 1";
-    s.confusion = true;
+    s = gs_test_with(plane_settings(one, one, "cpu"), "--model 'linear 1' --confusion");
     assert_fails(GS_E_USAGE, "a confusion matrix needs classes", gs_eval(&s, NULL, &r));
     s = plane_settings(images, images, "cpu");
     s.model = "softmax";
     assert_fails(GS_E_USAGE, "has labels, but this loss needs targets", gs_train(&s, NULL, &r));
     s = plane_settings(one, images, "cpu");
     assert_fails(GS_E_FORMAT, "training images are (2,1,1), test images (1,28,28)", gs_train(&s, NULL, &r));
-    gs_dataset_free(one);
-    gs_dataset_free(images);
 }

@@ -1,7 +1,7 @@
 /* linear_tree_*: the sums of linear layers that workers can share, in an order that does not depend on who has what. */
 #include <math.h>
 
-#include "tests/test.h"
+#include "tests/on_devices.h"
 
 #include "backend.h"
 
@@ -51,8 +51,7 @@ TEST(sums_do_not_depend_on_the_ranks) {
     static float y[N * OUT], dx[N * IN], dw[OUT * IN], db[OUT], part[4][N * (IN > OUT ? IN : OUT)];
     static double wanted[4][N * (IN > OUT ? IN : OUT)];
     float *x = numbers[0], *w = numbers[1], *dy = numbers[2];
-    gs_device *d;
-    assert_ok(gs_device_open("cpu", 1, &d));
+    gs_device *d = gs_test_device("cpu", 1);
     for (int a = 0; a < 3; a++)
         for (int i = 0; i < N * (IN > OUT ? IN : OUT); i++)
             numbers[a][i] = 0.3f * sinf((float)(i * (a + 2) + a));
@@ -83,5 +82,4 @@ TEST(sums_do_not_depend_on_the_ranks) {
                     for (int i = 0; i < count; i++) part[r][i] += part[r + distance][i];
             assert_memory_equal(part[0], backward ? dx : y, (size_t)count * sizeof(float));
         }
-    gs_device_close(d);
 }

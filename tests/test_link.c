@@ -275,8 +275,7 @@ TEST(training_gives_the_same_bits) {
 
 /* 20 steps of at least 2 latencies, in which 2 workers see 6000 + 333 samples; and the run says so. */
 TEST(a_run_over_links_takes_as_long) {
-    gs_settings s = gs_test_settings("cpu,cpu");
-    s.sync = "ps";
+    gs_settings s = gs_test_settings("cpu,cpu --sync ps");
     s.link = (gs_link){4e-3, 1e9};
     gs_result r = gs_test_train(&s);
     assert_true(r.samples_per_s <= (6000 + 333) / (GS_TEST_STEPS * 2 * 4e-3));

@@ -1,5 +1,5 @@
 /* The loader: which samples it brings, that they are whole, and how it keeps a pace. */
-#include "tests/program.h"
+#include "tests/training.h"
 
 #include <math.h>
 #include "data/loader.h"
@@ -242,21 +242,15 @@ TEST(a_throttled_loader_can_be_freed) {
 
 /* Nothing that decides when samples come decides what is learned. */
 TEST(throttling_changes_no_weight) {
-    gs_settings s = gs_settings_default();
+    gs_settings s = gs_test_options("--model 'flatten, linear 10' --devices cpu,cpu,cpu --threads 1 "
+                                    "--batch 100 --steps 10");
     gs_result fast, slow;
-    s.model = "flatten, linear 10";
-    s.devices = "cpu,cpu,cpu";
-    s.threads = 1;
-    s.batch = 100;
-    s.steps = 10;
-    assert_ok(gs_train(&s, NULL, &fast));
+    fast = gs_test_train(&s);
     s.throttle = 4;
-    assert_ok(gs_train(&s, NULL, &slow));
+    slow = gs_test_train(&s);
     assert_memory_equal(fast.weights, slow.weights, fast.params * sizeof(float));
     assert_true(fast.waited >= 0 && fast.waited <= 1);
     assert_true(slow.waited >= 0 && slow.waited <= 1);
-    gs_result_free(&fast);
-    gs_result_free(&slow);
 }
 
 TEST(the_program_throttles) {

@@ -13,8 +13,7 @@ TEST(local_sgd_with_h_1_is_synchronous) {
         gs_settings s = gs_test_settings("cpu");
         s.momentum = (float)momentum / 10;
         gs_result synchronous = gs_test_train(&s);
-        s.sync = "local";
-        s.every = 1;
+        s = gs_test_with(s, "--sync local --every 1");
         for (int i = 0; i < 4; i++) {
             s.devices = devices[i];
             gs_result r = gs_test_train(&s);
@@ -28,11 +27,8 @@ TEST(local_sgd_with_h_1_is_synchronous) {
 /* One step in parts of 3 and 2 samples, plain SGD, no weight decay: the average with weights 3/5 and 2/5 is the
  * step on all 5. Equal weights would give something else. */
 TEST(local_sgd_weighs_by_samples) {
-    gs_settings s = gs_test_settings("cpu,cpu");
-    s.model = "flatten, linear 10";
-    s.batch = 5;
-    s.steps = 1;
-    s.momentum = s.weight_decay = 0;
+    gs_settings s = gs_test_settings("cpu,cpu --model 'flatten, linear 10' --batch 5 --steps 1 --momentum 0 "
+                                     "--weight-decay 0");
     gs_result synchronous = gs_test_train(&s);
     s.sync = "local";
     s.every = 7; /* the end of the epoch comes first, and averages */
@@ -45,16 +41,11 @@ TEST(local_sgd_weighs_by_samples) {
 TEST(local_sgd_averages_and_learns) {
     gs_settings s = gs_test_settings("cpu,cpu,cpu");
     gs_result synchronous = gs_test_train(&s);
-    s.sync = "local";
-    s.every = s.verify = 4;
+    s = gs_test_with(s, "--sync local --every 4 --verify 4");
     gs_result a = gs_test_train(&s), b = gs_test_train(&s);
     assert_same_bits(&a, &b, "a second run");
     assert_true(gs_test_difference(&a, &synchronous) > 1e-4);
-    s = gs_settings_default();
-    s.devices = "cpu,cpu,cpu";
-    s.threads = s.epochs = 1;
-    s.sync = "local";
-    s.every = 8;
+    s = gs_test_options("--devices cpu,cpu,cpu --threads 1 --epochs 1 --sync local --every 8");
     a = gs_test_train(&s);
     assert_int_equal(a.steps, 47);
     assert_true(a.test_accuracy > 0.6);

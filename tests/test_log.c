@@ -219,9 +219,8 @@ TEST(a_comma_of_the_locale_changes_no_file) {
         if (k == 1) setenv("LOCPATH", folder, 1);
         if (k == 1) assert_non_null(setlocale(LC_ALL, "comma_DE"));
         if (k == 1) assert_string_equal(localeconv()->decimal_point, ",");
-        gs_settings s = gs_test_settings("cpu");
+        gs_settings s = gs_test_settings("cpu --save-state --log");
         s.save = in_folder(folder, k ? "b.safetensors" : "a.safetensors");
-        s.save_state = s.record = true;
         gs_log_options o = {.folder = in_folder(folder, k ? "b" : "a"), .argc = 1, .argv = args};
         gs_log *log;
         assert_ok(gs_log_open(&o, &log));

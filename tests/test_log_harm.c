@@ -146,9 +146,7 @@ static void tell_nobody(void *context, const char *problem) {
 TEST(a_failed_run_says_why) {
     char folder[600], *command[] = {"train"};
     snprintf(folder, sizeof folder, "%s", gs_test_new_log());
-    gs_settings s = gs_test_settings("cpu,cpu");
-    s.sync = "ring";
-    s.record = true;
+    gs_settings s = gs_test_settings("cpu,cpu --sync ring --log");
     s.trace.first = 5, s.trace.last = 9;
     s.test_hook = fail_at_step_6;
     gs_log_options options = {.folder = folder, .argc = 1, .argv = command, .tell = tell_nobody};

@@ -79,7 +79,7 @@ TEST(cut_traces_are_read) {
 /* Lines that are no JSON, too long, or have zeros in them; files that are folders; a run.json that is no JSON. */
 TEST(damage_is_told) {
     const char *folder = gs_made_log();
-    char *text = malloc(200000);
+    char *text = gs_test_malloc(200000);
     gs_logged log;
     memset(text, 'x', 100000);
     int used = snprintf(text + 100000, 100000, "\n%s\n{\"kind\":\"step\"\n\n[1]\n%s", gs_made_metrics,
@@ -98,7 +98,6 @@ TEST(damage_is_told) {
     assert_ok(gs_logged_read(folder, &log));
     assert_int_equal(log.steps.rows, 1);
     gs_logged_free(&log);
-    free(text);
 
     /* a 0 ends no line: neither the next one is lost, nor its own is taken for an empty one */
     static const char zeros[] =

@@ -53,14 +53,9 @@ TEST(ends_of_the_warm_up) {
 enum { STEPS = 24, BATCH = 333 };
 
 static gs_settings settings_for(const char *devices) {
-    gs_settings s = gs_settings_default();
-    s.model = "flatten, linear 16, tanh, linear 10";
-    s.devices = devices;
-    s.batch = BATCH;
-    s.steps = STEPS;
-    s.threads = 1;
-    s.lr_rule = GS_LR_LINEAR;
-    s.base_batch = 100;
+    gs_settings s = gs_test_options("--model 'flatten, linear 16, tanh, linear 10' --devices %s --batch %d "
+                                    "--steps %d --threads 1 --lr-rule linear --base-batch 100",
+                                    devices, BATCH, STEPS);
     s.warmup = 1.1; /* 20.9 steps */
     return s;
 }
@@ -85,13 +80,11 @@ TEST(steps_use_the_rates) {
 
 /* A rule alone is --lr with the scaled rate. */
 TEST(a_rule_is_another_lr) {
-    gs_settings s = settings_for("cpu");
-    s.warmup = 0;
+    gs_settings s = gs_test_with(settings_for("cpu"), "--warmup 0");
     s.batch = 400; /* x 4: the same float */
     gs_result scaled = gs_test_train(&s);
-    s.lr_rule = GS_LR_NONE;
+    s = gs_test_with(s, "--lr-rule none --lr 0.2");
     s.base_batch = 0;
-    s.lr = 0.2f;
     gs_result plain = gs_test_train(&s);
     assert_memory_equal(scaled.weights, plain.weights, plain.params * sizeof(float));
 }
@@ -104,9 +97,8 @@ TEST(workers_equal_one) {
     gs_result one = gs_test_train(&s);
     for (int i = 0; i < 3; i++) {
         s.devices = several[i];
-        assert_ok(gs_train(&s, NULL, &r));
+        r = gs_test_train(&s);
         assert_near(gs_test_difference(&one, &r), 0, 2e-6, 0);
-        gs_result_free(&r);
     }
     s.warmup = 1.1 + 1.0 / 19;
     gs_result off = gs_test_train(&s);
@@ -116,22 +108,15 @@ TEST(workers_equal_one) {
 /* The ways to train in which not all wait for all have the same rates: local SGD that averages after each step, and
  * the server that waits for everybody, are the synchronous step. */
 TEST(other_modes_use_the_rates) {
-    gs_settings s = settings_for("cpu,cpu");
-    gs_result ps;
-    s.sync = "ps";
-    assert_ok(gs_train(&s, NULL, &ps));
-    s.sync = "async";
-    s.staleness = 0;
+    gs_settings s = gs_test_with(settings_for("cpu,cpu"), "--sync ps");
+    gs_result ps = gs_test_train(&s);
+    s = gs_test_with(s, "--sync async --staleness 0");
     gs_result r = gs_test_train(&s);
     assert_memory_equal(ps.weights, r.weights, ps.params * sizeof(float));
-    gs_result_free(&r);
+    s = gs_test_with(s, "--sync local --every 1");
     s.staleness = -1;
-    s.sync = "local";
-    s.every = 1;
-    assert_ok(gs_train(&s, NULL, &r));
+    r = gs_test_train(&s);
     assert_near(gs_test_difference(&ps, &r), 0, 2e-6, 0);
-    gs_result_free(&r);
-    gs_result_free(&ps);
 }
 
 /* ---- the program ---- */

@@ -123,14 +123,9 @@ enum { STEPS = 24 };
 
 /* 19 steps an epoch. */
 static gs_settings settings_for(const char *devices, const char *schedule) {
-    gs_settings s = gs_settings_default();
-    s.model = "flatten, linear 16, tanh, linear 10";
-    s.devices = devices;
-    s.batch = 333;
-    s.steps = STEPS;
-    s.epochs = 3;
-    s.threads = 1;
-    s.lr = 0.25f;
+    gs_settings s = gs_test_options("--model 'flatten, linear 16, tanh, linear 10' --devices %s --batch 333 "
+                                    "--steps %d --epochs 3 --threads 1 --lr 0.25",
+                                    devices, STEPS);
     assert_true(gs_lr_schedule_read(schedule, &s.schedule));
     return s;
 }
@@ -145,9 +140,8 @@ static void record_rate(gs_worker *w) {
 TEST(steps_use_the_rates) {
     static const char *const schedules[] = {"linear", "cosine", "step:0.5,1@0.5"};
     for (int i = 0; i < 3; i++) {
-        gs_settings s = settings_for("cpu,cpu", schedules[i]);
+        gs_settings s = gs_test_with(settings_for("cpu,cpu", schedules[i]), "--warmup-steps 4");
         s.test_hook = record_rate;
-        s.warmup_steps = 4;
         if (i < 2) s.final_lr = 0.05f;
         gs_test_train(&s);
         for (int t = 0; t < STEPS; t++) {
@@ -168,10 +162,9 @@ static void record_epochs(gs_worker *w) {
 
 /* Without --steps the end is that of the last epoch; epochs of a warm-up are counted in steps. */
 TEST(epochs_end_it) {
-    gs_settings s = settings_for("cpu", "linear");
+    gs_settings s = gs_test_with(settings_for("cpu", "linear"), "--warmup 1");
     s.test_hook = record_epochs;
     s.steps = 0;
-    s.warmup = 1;
     gs_result r = gs_test_train(&s);
     assert_int_equal(r.steps, 57);
     assert_near((double)epoch_rates[0], 0.25 / 20, 0, 1e-7);
@@ -181,8 +174,7 @@ TEST(epochs_end_it) {
 }
 
 static gs_result train_as(const char *devices, const char *sync, int every, int staleness, bool exact) {
-    gs_settings s = settings_for(devices, "cosine");
-    s.warmup_steps = 3;
+    gs_settings s = gs_test_with(settings_for(devices, "cosine"), "--warmup-steps 3");
     s.zero = strcmp(sync, "zero") == 0;
     if (!s.zero) s.sync = sync;
     s.every = every;
@@ -209,8 +201,7 @@ TEST(all_ways_follow) {
         assert_near(gs_test_difference(&one, &r), 0, 2e-6, 0);
         gs_result_free(&r);
     }
-    gs_settings s = settings_for("cpu,cpu", "cosine");
-    s.accumulate = 3;
+    gs_settings s = gs_test_with(settings_for("cpu,cpu", "cosine"), "--accumulate 3");
     gs_result passes = gs_test_train(&s);
     s.accumulate = 1;
     gs_result whole = gs_test_train(&s);

@@ -1,4 +1,5 @@
 /* How much memory a process has used, and how values are copied between cores. */
+#include "tests/on_devices.h"
 #include "tests/files.h"
 #include "tests/program.h"
 
@@ -23,15 +24,13 @@ TEST(peak_memory_is_the_process_own) {
     char text[16384] = "";
     int status = -1;
     const char *file = gs_test_format("%s/out", gs_test_folder());
-    char *fat = malloc(FAT);
-    assert_non_null(fat);
+    char *fat = gs_test_malloc(FAT);
     memset(fat, 1, FAT);
     assert_true(gs_peak_memory() >= FAT);
     pid_t pid = fork();
     if (pid == 0) become_a_run(file);
     assert_true(pid > 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    free(fat);
     assert_int_equal(status, 0);
     read_raw(file, (unsigned char *)text, sizeof text - 1);
     const double reported = gs_test_number_after(text, "\"peak_memory_mb\":");
@@ -65,11 +64,9 @@ static size_t bytes_of_model(const char *block, int blocks, size_t batch) {
     gs_device *d;
     size_t bytes = 0;
     const char *text = gs_test_format("linear 64, %d x %s, linear 3", blocks, block);
-    assert_ok(gs_device_open("cpu", 1, &d));
+    d = gs_test_device("cpu", 1);
     gs_model *m = gs_test_model(d, .text = text, .in = {5, 1, 1, 0}, .max_batch = batch, .seed = 1);
     assert_ok(gs_layer_walk(m->net, add_bytes, &bytes));
-    gs_model_free(m);
-    gs_device_close(d);
     return bytes;
 }
 

@@ -8,12 +8,9 @@
 #include "train/memory/memory.h"
 
 static gs_settings wide_settings(const char *devices) {
-    gs_settings s = gs_test_settings(devices);
-    s.model = "flatten, linear 400, linear 400, linear 10";
-    s.optimizer = &gs_adam;
-    s.lr = 0.001f;
-    s.batch = 512;
-    s.steps = 2;
+    gs_settings s = gs_test_settings("%s --model 'flatten, linear 400, linear 400, linear 10' "
+                                     "--optimizer adam --lr 0.001 --batch 512 --steps 2",
+                                     devices);
     return s;
 }
 
@@ -61,9 +58,8 @@ TEST(the_cheapest_that_fits_is_chosen) {
         gs_settings larger = s;
         larger.micro_batch++;
         assert_true(most_with(&larger) > cases[i].limit * 1e6);
-        s = given;
+        s = gs_test_with(given, "--fit");
         s.max_memory = cases[i].limit;
-        s.fit = true;
         gs_result r = gs_test_train(&s);
         assert_int_equal(r.zero.stage, cases[i].zero);
         for (int w = 0; w < r.workers; w++) {
@@ -85,16 +81,14 @@ TEST(all_that_did_not_suffice_is_told) {
 /* A pipeline's batch is cut into more micro-batches. Where groups of batch_norm allow only some sizes, one of these. */
 TEST(other_runs_have_other_options) {
     char why[GS_FIT_TEXT];
-    gs_settings s = gs_test_settings("cpu,cpu");
-    s.model = "conv 16 3x3 pad 1, relu, conv 16 3x3 pad 1, relu, flatten, linear 10";
-    s.batch = 1024;
-    s.pipeline = 2;
+    gs_settings s =
+        gs_test_settings("cpu,cpu "
+                         "--model 'conv 16 3x3 pad 1, relu, conv 16 3x3 pad 1, relu, flatten, linear 10' "
+                         "--batch 1024 --pipeline 2");
     const int before = (int)(most_with(&s) / 1e6);
     const gs_settings cut = fitted(s, before, why, sizeof why);
     assert_true(cut.micro_batches > 8 && cut.micro_batches < 16 && cut.micro_batch == 0);
-    s = gs_test_settings("cpu");
-    s.model = "conv 16 3x3 pad 1, batch_norm, relu, flatten, linear 10";
-    s.batch = 256;
+    s = gs_test_settings("cpu --model 'conv 16 3x3 pad 1, batch_norm, relu, flatten, linear 10' --batch 256");
     s.batch_norm = (gs_batch_norm_groups){.over = GS_BATCH_NORM_GHOST, .group = 16};
     const gs_settings ghost = fitted(s, (int)(most_with(&s) / 1e6), why, sizeof why);
     assert_int_equal(ghost.micro_batch, 128);
@@ -141,11 +135,9 @@ TEST(what_does_not_fit_is_refused_or_made_to_fit) {
 /* A virtual shard in more passes would have other bits than --exact has where there is no limit. */
 TEST(exact_runs_keep_their_bits) {
     char why[300];
-    gs_settings s = gs_test_settings("cpu,cpu");
-    s.model = "flatten, linear 100, relu, linear 100, relu, linear 10";
-    s.batch = 512;
-    s.exact = true;
-    s.threads = 1;
+    gs_settings s = gs_test_settings("cpu,cpu "
+                                     "--model 'flatten, linear 100, relu, linear 100, relu, linear 10' "
+                                     "--batch 512 --exact --threads 1");
     const gs_settings chosen = fitted(s, (int)(most_with(&s) / 1e6), why, sizeof why);
     if (chosen.micro_batch != 0) fail_msg("chosen: %s", why);
 }

@@ -21,24 +21,6 @@ typedef struct run {
     char model[300], what[1000], file[400];
 } run;
 
-static gs_dataset *new_set(gs_shape shape, int classes, size_t count, bool tokens) {
-    gs_dataset *set;
-    const size_t floats = gs_shape_size(shape), each = tokens ? (size_t)shape.t : 1;
-    float *x = calloc(count * floats, sizeof *x);
-    int32_t *labels = calloc(count * each, sizeof *labels);
-    assert_true(x && labels);
-    for (size_t i = 0; i < count * floats; i++)
-        x[i] = tokens ? (float)(i % (size_t)classes) : (float)(i % 17) / 17;
-    for (size_t i = 0; i < count * each; i++) labels[i] = (int32_t)(i % (size_t)classes);
-    if (tokens)
-        assert_ok(gs_dataset_from_token_labels("drawn", count, shape, x, (int)each, labels, &set));
-    else
-        assert_ok(gs_dataset_from_labels("drawn", count, shape, x, labels, &set));
-    free(x);
-    free(labels);
-    return set;
-}
-
 static void draw_images(draw *d, run *r) {
     static const char *const models[] = {
         "flatten, linear 10",
@@ -61,8 +43,8 @@ static void draw_images(draw *d, run *r) {
     r->has_pair = kind == 1 || kind == 4;
     const gs_shape shape = {1 + 2 * one_of(d, 2), side, side, 0};
     const size_t count = 20 + (size_t)one_of(d, 200);
-    r->train = new_set(shape, 10, count, false);
-    r->test = new_set(shape, 10, 1 + (size_t)one_of(d, 300), false);
+    r->train = gs_test_made_set(shape, 10, count, false);
+    r->test = gs_test_made_set(shape, 10, 1 + (size_t)one_of(d, 300), false);
 }
 
 static void draw_tokens(draw *d, run *r) {
@@ -76,8 +58,8 @@ static void draw_tokens(draw *d, run *r) {
     r->pieces = 4;
     r->has_pair = true;
     const gs_shape shape = {1, 1, 1, length};
-    r->train = new_set(shape, rows, 20 + (size_t)one_of(d, 60), true);
-    r->test = new_set(shape, rows, 1 + (size_t)one_of(d, 80), true);
+    r->train = gs_test_made_set(shape, rows, 20 + (size_t)one_of(d, 60), true);
+    r->test = gs_test_made_set(shape, rows, 1 + (size_t)one_of(d, 80), true);
 }
 
 static void draw_options(draw *d, run *r) {
@@ -211,8 +193,8 @@ static void compare_with_plan(int number, int seen[6]) {
     assert_same_memory(&plan, &result, r.what);
     gs_result_free(&result);
     gs_memory_plan_free(&plan);
-    gs_dataset_free(r.train);
-    gs_dataset_free(r.test);
+    gs_test_free(r.train);
+    gs_test_free(r.test);
 }
 
 TEST(a_run_takes_what_its_plan_says) {
@@ -333,18 +315,17 @@ TEST(a_plan_takes_no_memory) {
                  {"conv 2048 3x3 pad 1, conv 8192 3x3 pad 1, max_pool 2, conv 4096 3x3 pad 1, "
                   "global_avg_pool, flatten, linear 10",
                   "cpu", false, 0, 0, 5}};
-    gs_dataset *set = new_set((gs_shape){3, 16, 16, 0}, 10, 200, false);
+    gs_dataset *set = gs_test_made_set((gs_shape){3, 16, 16, 0}, 10, 200, false);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gs_memory_plan plan;
         gs_settings s = gs_settings_default();
         s.train_set = s.test_set = set;
+        s = gs_test_with(s, "--threads 1 --batch 32");
         s.model = cases[i].model;
         s.devices = cases[i].devices;
         s.exact = cases[i].exact;
         s.zero = cases[i].zero;
         s.pipeline = cases[i].pipeline;
-        s.threads = 1;
-        s.batch = 32;
         const double before = gs_peak_memory();
         assert_ok(gs_memory_plan_create(&s, &plan));
         print_message("%.1f GB\n", gs_memory_most(&plan, NULL) / 1e9);
@@ -352,5 +333,4 @@ TEST(a_plan_takes_no_memory) {
         assert_true(gs_peak_memory() < before + 50e6);
         gs_memory_plan_free(&plan);
     }
-    gs_dataset_free(set);
 }

@@ -69,7 +69,6 @@ static updated update_twice(gs_device *d, const gs_optimizer_ops *ops, float sca
     u.updates = o->updates;
     u.norm = o->norm;
     gs_optimizer_free(o);
-    gs_model_free(m);
     return u;
 }
 
@@ -113,9 +112,8 @@ TEST(nothing_is_updated_by_infinity) {
 static const char FAR_APART[] = "flatten, linear 16 std 2, tanh, linear 16 std 50, linear 10 std 50";
 
 static gs_settings settings_of(gs_precision p, const char *devices) {
-    gs_settings s = gs_test_settings(devices);
+    gs_settings s = gs_test_settings("%s --batch 333 --steps 12", devices);
     s.precision = p;
-    s.steps = 12;
     return s;
 }
 
@@ -147,8 +145,8 @@ TEST(all_workers_skip_the_same) {
                 {.sync = "allreduce", .devices = "cpu,cl", .accumulate = 2}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         if (strstr(ways[i].devices, "cl") && !gs_test_has_opencl()) continue;
-        gs_settings s = settings_of(GS_PRECISION_F16, ways[i].devices);
-        s.model = FAR_APART;
+        gs_settings s = gs_test_with(settings_of(GS_PRECISION_F16, ways[i].devices),
+                                     "--model '%s' --verify 1", FAR_APART);
         s.sync = ways[i].sync;
         s.wire = ways[i].wire;
         s.bucket = ways[i].bucket;
@@ -156,7 +154,6 @@ TEST(all_workers_skip_the_same) {
         s.clip = ways[i].clip;
         s.exact = ways[i].exact;
         s.zero = ways[i].zero;
-        s.verify = 1;
         s.test_hook = look;
         skips = 0;
         gs_test_train(&s);
@@ -192,8 +189,7 @@ TEST(near_to_f32) {
 TEST(the_same_bits) {
     static const char *const counts[] = {"cpu,cpu", "cpu,cpu,cpu,cpu"};
     for (int p = GS_PRECISION_BF16; p <= GS_PRECISION_F16; p++) {
-        gs_settings s = settings_of((gs_precision)p, "cpu");
-        s.exact = true;
+        gs_settings s = gs_test_with(settings_of((gs_precision)p, "cpu"), "--exact");
         gs_result one = gs_test_train(&s);
         for (int i = 0; i < 2; i++) {
             s.devices = counts[i];
@@ -212,9 +208,7 @@ TEST(the_same_bits) {
 TEST(on_opencl_too) {
     gs_test_need_opencl();
     for (int p = GS_PRECISION_BF16; p <= GS_PRECISION_F16; p++) {
-        gs_settings s = settings_of((gs_precision)p, "cpu,cl");
-        s.verify = 1;
-        s.steps = 4;
+        gs_settings s = gs_test_with(settings_of((gs_precision)p, "cpu,cl"), "--verify 1 --steps 4");
         gs_result both = gs_test_train(&s);
         s.devices = "cpu,cpu";
         gs_result cpu = gs_test_train(&s);
@@ -234,8 +228,7 @@ static void end_after_6(gs_worker *w) {
 TEST(the_scale_is_kept) {
     gs_settings s = settings_of(GS_PRECISION_F16, "cpu,cpu");
     gs_state *kept;
-    s.model = FAR_APART;
-    s.save_state = true;
+    s = gs_test_with(s, "--model '%s' --save-state", FAR_APART);
     const char *half = gs_test_format("%s/half.st", gs_test_folder());
     const char *whole = gs_test_format("%s/whole.st", gs_test_folder());
     const char *both = gs_test_format("%s/both.st", gs_test_folder());
@@ -250,9 +243,8 @@ TEST(the_scale_is_kept) {
     assert_ok(gs_state_read(half, &kept));
     assert_true(kept->loss_scale > 0 && kept->loss_scale < GS_LOSS_SCALE_FIRST && kept->updates < kept->step);
     gs_state_free(kept);
+    s = gs_test_with(s, "--resume %s --save %s", half, both);
     s.test_hook = NULL;
-    s.resume = half;
-    s.save = both;
     gs_result rest = gs_test_train(&s);
     assert_same_bits(&all, &rest, "in two parts");
     s.precision = GS_PRECISION_BF16;
@@ -292,8 +284,7 @@ TEST(no_scale_will_do) {
     gs_settings s = settings_of(GS_PRECISION_F16, "cpu,cpu");
     s.model = "flatten, linear 64, tanh, linear 10";
     s.train_set = s.test_set = set;
-    s.batch = 8;
-    s.epochs = 20;
+    s = gs_test_with(s, "--batch 8 --epochs 20");
     s.steps = 0;
     assert_fails(GS_E_DIVERGED,
                  "diverged at step 63: gradients in f16 are not finite with the least loss scale",

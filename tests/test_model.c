@@ -2,7 +2,7 @@
 #include <math.h>
 #include "core/normal.h"
 #include "model/model_text.h"
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/test.h"
 
 static const gs_shape mnist = {1, 28, 28, 0};
@@ -45,7 +45,6 @@ TEST(named_models) {
         assert_near((m->flops_forward + m->flops_backward) / 1e6, want[i].flops, 0, want[i].about);
         assert_int_equal(m->out.c, want[i].classes);
         assert_null(m->device);
-        gs_model_free(m);
     }
 }
 
@@ -65,7 +64,6 @@ TEST(stages_of_resnet50) {
     assert_string_equal(list,
                         "256:56 256:56 256:56 512:28 512:28 512:28 512:28 1024:14 1024:14 1024:14 1024:14 "
                         "1024:14 1024:14 2048:7 2048:7 2048:7 ");
-    gs_model_free(m);
 }
 
 /* A number after a name is that of the classes, and the saved text has it. */
@@ -75,7 +73,6 @@ TEST(classes_of_a_name) {
     assert_string_equal(m->text,
                         "conv 6 5x5 pad 2, relu, max_pool 2, conv 16 5x5, relu, max_pool 2, flatten, "
                         "linear 120, relu, linear 84, relu, linear 26");
-    gs_model_free(m);
 }
 
 /* Of a language model it is the vocabulary, which stands at the beginning. */
@@ -97,7 +94,6 @@ TEST(language_models) {
     assert_int_equal(m->out.c, 9);
     assert_int_equal(m->out.t, 5);
     assert_int_equal(m->param[0]->dims[0], 9);
-    gs_model_free(m);
 }
 
 static gs_status list_layer(gs_layer *l, void *context) {
@@ -147,7 +143,6 @@ TEST(names_and_shapes) {
     assert_int_equal(m->param[4]->dims[0], 8);
     assert_int_equal(m->param[4]->dims[1], 4);
     assert_int_equal(m->param[4]->dims[2], 3);
-    gs_model_free(m);
 }
 
 TEST(shapes_that_do_not_fit) {
@@ -231,23 +226,20 @@ TEST(numbers_out_of_range) {
 /* ---- create ---- */
 
 TEST(create_fails) {
-    gs_device *cpu;
-    assert_ok(gs_device_open("cpu", 1, &cpu));
+    gs_device *cpu = gs_test_device("cpu", 1);
     assert_no_model(GS_E_SHAPE, "the model ends with (4,26,26) for each sample; a loss needs a flat vector",
                     cpu, .text = "conv 4 3x3", .in = mnist, .max_batch = 2);
     assert_no_model(GS_E_MODEL, "did you mean mlp?", cpu, .text = "mpl", .in = mnist, .max_batch = 2);
     /* the first that needs memory: relu and the pooling are done with it */
     assert_no_model(GS_E_MEMORY, "layer 0 (conv2d)", cpu, .text = "lenet", .in = mnist,
                     .max_batch = SIZE_MAX / 64);
-    gs_device_close(cpu);
 }
 
 /* "std S": normal weights, and a bias of 0. A layer without it has what it always has. */
 TEST(normal_initial_values) {
     gs_model *m = gs_test_plan("flatten, linear 40 std 0.02, linear 30, linear 10 no_bias std 1.5", mnist);
     const double std[] = {0.02, 0, 0, 0, 1.5};
-    float *w = malloc(m->params * sizeof *w);
-    assert_non_null(w);
+    float *w = gs_test_malloc(m->params * sizeof *w);
     gs_model_initial_values(m, 42, w);
     for (int p = 0; p < 5; p++) {
         const gs_param *param = m->param[p];
@@ -260,8 +252,6 @@ TEST(normal_initial_values) {
         if (p == 1) assert_true(squares == 0);
         if (p == 2) assert_near(squares, 1 / 120.0, 0, 0.2); /* without std: uniform, from 40 inputs */
     }
-    gs_model_free(m);
-    free(w);
 }
 
 TEST(initial_values) {
@@ -269,8 +259,8 @@ TEST(initial_values) {
     gs_device *const *devices = gs_test_devices(&count);
     const char *name = gs_test_small() ? "flatten, linear 3, linear 10" : "lenet";
     gs_model *plan = gs_test_plan(name, mnist);
-    float *want = malloc(plan->params * sizeof *want), *got = malloc(plan->params * sizeof *got);
-    assert_true(want && got);
+    float *want = gs_test_malloc(plan->params * sizeof *want),
+          *got = gs_test_malloc(plan->params * sizeof *got);
     gs_model_initial_values(plan, 42, want);
     for (int p = 0; p < plan->param_count; p++) {
         const gs_param *param = plan->param[p];
@@ -293,11 +283,7 @@ TEST(initial_values) {
         gs_model *m = gs_test_model(devices[d], .text = name, .in = mnist, .max_batch = 1, .seed = 42);
         assert_ok(gs_model_read_weights(m, got));
         assert_memory_equal(got, want, m->params * sizeof *got);
-        gs_model_free(m);
     }
     gs_model_initial_values(plan, 43, got);
     assert_memory_not_equal(got, want, plan->params * sizeof *got);
-    gs_model_free(plan);
-    free(want);
-    free(got);
 }

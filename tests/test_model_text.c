@@ -55,12 +55,10 @@ TEST(good_texts) {
          "sequential; conv 16 3x3 pad 1; sequential; conv 16 1x1; relu"},
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        gs_layer *net;
         char layers[1024] = "";
-        assert_ok(gs_model_parse(good[i].text, &net));
+        gs_layer *net = gs_test_net(good[i].text);
         gs_layer_walk(net, describe, layers);
         assert_string_equal(layers, good[i].layers);
-        gs_layer_free(net);
     }
 }
 
@@ -97,14 +95,12 @@ TEST(descriptions_can_be_parsed) {
                           gs_gelu(true)};
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
         char text[128], again[128];
-        gs_layer *net;
         gs_layer_describe(layers[i], text, sizeof text);
-        assert_ok(gs_model_parse(text, &net));
+        gs_layer *net = gs_test_net(text);
         gs_layer_describe(net->child[0], again, sizeof again);
         assert_string_equal(again, text);
         assert_ptr_equal(net->child[0]->ops, layers[i]->ops);
         assert_true(net->child[0]->std == layers[i]->std);
-        gs_layer_free(net);
         gs_layer_free(layers[i]);
     }
 }
@@ -276,13 +272,11 @@ TEST(nesting) {
                 gs_model_parse(text, &net));
         gs_layer_free(net);
     }
-    char *open = malloc(900001); /* an attack on the stack */
-    assert_non_null(open);
+    char *open = gs_test_malloc(900001); /* an attack on the stack */
     for (int i = 0; i < 100000; i++) memcpy(open + 9 * i, "residual(", 9);
     open[900000] = '\0';
     gs_layer *net;
     assert_fails(GS_E_MODEL, "nested more than 32 deep", gs_model_parse(open, &net));
-    free(open);
 
     /* Blocks in blocks, each twice the one before. */
     char text[2048] = "block b0 = relu;";

@@ -1,5 +1,5 @@
 /* Whole models, trained for a few steps beside PyTorch. */
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/golden.h"
 #include "tests/operators.h"
 #include "tests/test.h"
@@ -35,11 +35,10 @@ static void trainer_open(trainer *t, gs_device *device, const model_case *c, siz
     t->model =
         gs_test_model(device, .text = c->text, .in = c->in, .max_batch = part, .loss = c->loss, .seed = 1);
     assert_ok(gs_optimizer_create(&gs_sgd, t->model, 0.1f, 0.9f, 0.01f, &t->optimizer));
-    assert_ok(device->ops->alloc(device, c->n * gs_shape_size(c->in) * sizeof(float), &t->x));
-    assert_ok(device->ops->alloc(device, c->n * sizeof(int32_t), &t->labels));
-    t->logits = malloc(c->n * gs_shape_size(t->model->out) * sizeof(float));
-    t->floats = malloc((t->model->saved + GS_STATS) * sizeof(float));
-    assert_true(t->logits && t->floats);
+    t->x = gs_test_alloc(device, c->n * gs_shape_size(c->in) * sizeof(float));
+    t->labels = gs_test_alloc(device, c->n * sizeof(int32_t));
+    t->logits = gs_test_malloc(c->n * gs_shape_size(t->model->out) * sizeof(float));
+    t->floats = gs_test_malloc((t->model->saved + GS_STATS) * sizeof(float));
     gs_model_initial_values(t->model, 1, t->floats); /* of the state */
     for (int p = 0; p < t->model->param_count; p++)
         for (size_t i = 0; i < t->model->param[p]->count; i++)
@@ -48,28 +47,20 @@ static void trainer_open(trainer *t, gs_device *device, const model_case *c, siz
 }
 
 static void trainer_close(trainer *t) {
-    t->device->ops->free(t->device, t->x);
-    t->device->ops->free(t->device, t->labels);
     gs_optimizer_free(t->optimizer);
-    gs_model_free(t->model);
-    free(t->logits);
-    free(t->floats);
 }
 
 /* Forward and backward of the batch of this step, in parts; `logits` are read back. */
 static void trainer_gradients(trainer *t, uint32_t step) {
     size_t size = gs_shape_size(t->c->in), classes = gs_shape_size(t->model->out), n = t->c->n;
-    float *x = malloc(n * size * sizeof *x);
-    int32_t *labels = malloc(n * sizeof *labels);
-    assert_true(x && labels);
+    float *x = gs_test_malloc(n * size * sizeof *x);
+    int32_t *labels = gs_test_malloc(n * sizeof *labels);
     const uint32_t vocabulary = (uint32_t)gs_layer_vocabulary(t->model->net), salt = SALT_X + 10 * step;
     for (size_t i = 0; i < n * size; i++)
         x[i] = vocabulary > 0 ? (float)(test_hash(i, salt) % vocabulary) : test_value(i, salt);
     for (size_t i = 0; i < n; i++) labels[i] = (int32_t)(test_hash(i, SALT_LABELS + 10 * step) % classes);
     assert_ok(t->device->ops->write(t->device, t->x, x, n * size * sizeof *x));
     assert_ok(t->device->ops->write(t->device, t->labels, labels, n * sizeof *labels));
-    free(x);
-    free(labels);
     assert_ok(gs_model_clear_gradients(t->model));
     for (size_t first = 0; first < n; first += t->part) {
         gs_pass pass = {
@@ -114,10 +105,8 @@ static void check_training(gs_device *device, const model_case *c, size_t part) 
 }
 
 static bool is_of_batch(const model_case *c) {
-    gs_layer *net;
-    assert_ok(gs_model_parse(c->text, &net));
+    gs_layer *net = gs_test_net(c->text);
     bool found = gs_layer_of_batch(net);
-    gs_layer_free(net);
     return found;
 }
 

@@ -59,12 +59,8 @@ TEST(large_samples_in_small_pieces) {
 
 /* What it is for: the device holds a part of the samples at a time. 6000 / 2 / 4 = 750. */
 TEST(accumulation_saves_memory) {
-    gs_settings s = gs_test_settings("cpu,cpu");
-    s.model = "flatten, linear 10";
-    s.batch = 0;
-    s.steps = 1;
-    s.micro_batch = 100000;
-    s.accumulate = 4;
+    gs_settings s = gs_test_settings("cpu,cpu --model 'flatten, linear 10' --batch all --steps 1 "
+                                     "--micro-batch 100000 --accumulate 4");
     gs_result r;
     assert_ok(gs_train(&s, &(gs_observer){.start = look_at_micro_batch}, &r));
     assert_int_equal(micro_batch_seen, 750);

@@ -135,13 +135,10 @@ TEST(mpirun_trains_as_one_worker_does) {
         int processes;
         const char *devices, *sync;
     } cases[] = {{2, "cpu", "allreduce"}, {3, "cpu", "ring"}, {2, "cpu,cpu", "allreduce"}, {2, "cpu", "ps"}};
-    gs_settings s = gs_settings_default();
-    s.model = "flatten, linear 24, tanh, linear 10";
-    s.batch = 101;
-    s.steps = 6;
-    s.threads = 1;
+    gs_settings s = gs_test_options("--model 'flatten, linear 24, tanh, linear 10' --batch 101 --steps 6 "
+                                    "--threads 1");
     gs_result alone = gs_test_train(&s);
-    float *weights = malloc(alone.params * sizeof *weights);
+    float *weights = gs_test_malloc(alone.params * sizeof *weights);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
         gs_test_shell_output(0,
@@ -151,10 +148,8 @@ TEST(mpirun_trains_as_one_worker_does) {
                              path);
         gs_model *plan = gs_test_plan(s.model, (gs_shape){1, 28, 28, 0});
         assert_ok(gs_safetensors_load(path, plan, weights));
-        gs_model_free(plan);
         for (size_t k = 0; k < alone.params; k++) assert_near(weights[k], alone.weights[k], 2e-6, 0);
     }
-    free(weights);
 }
 
 /* Slow links need nothing of MPI. */

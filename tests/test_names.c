@@ -35,7 +35,6 @@ TEST(names_are_torchvisions) {
         }
         fclose(golden);
         assert_int_equal(found, m->saved_count);
-        gs_model_free(m);
     }
 }
 
@@ -77,7 +76,6 @@ TEST(stages_and_blocks) {
     gs_model *m = small(GS_NAMES_TORCHVISION, values);
     assert_int_equal(m->param_count, sizeof want / sizeof *want);
     for (int i = 0; i < m->param_count; i++) assert_string_equal(m->param[i]->name, want[i]);
-    gs_model_free(m);
 }
 
 /* A file with either names gives the model the same numbers, whatever stands in front of them. */
@@ -97,9 +95,7 @@ TEST(either_names_load) {
         memset(back, 0, sizeof back);
         assert_ok(gs_safetensors_load(path, own, back));
         assert_memory_equal(back, values, own->saved * sizeof *values);
-        gs_model_free(m);
     }
-    gs_model_free(own);
 }
 
 /* The counter that PyTorch keeps is no parameter; another unknown tensor is refused. */
@@ -129,7 +125,6 @@ TEST(counters_of_pytorch) {
             assert_fails(GS_E_SHAPE, "1.num_batches () is in", gs_safetensors_load(path, m, &back));
         assert_true(!extra[i].taken || back == one);
     }
-    gs_model_free(m);
 }
 
 /* ---- models that have no such names ---- */
@@ -146,6 +141,5 @@ TEST(models_without_names) {
         gs_model *m = gs_test_plan(wrong[i][0], (gs_shape){1, 3, 3, 0});
         assert_fails(GS_E_USAGE, wrong[i][1], gs_names_rename(m, GS_NAMES_TORCHVISION));
         assert_true(strncmp(m->param[0]->name, "layer", 5) != 0); /* nothing is renamed */
-        gs_model_free(m);
     }
 }

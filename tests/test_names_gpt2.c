@@ -151,8 +151,6 @@ static void logits_of_transformers_on(gs_device *d) {
         assert_ok(d->ops->read(d, got, logits, sizeof got));
         golden_check("gpt2", "logits", "logits", got, sizeof got / sizeof *got, 1e-5, d->name);
     }
-    d->ops->free(d, from);
-    gs_model_free(m);
 }
 ON_EVERY_DEVICE(logits_of_transformers)
 
@@ -189,8 +187,6 @@ TEST(saved_as_it_was) {
         assert_ok(gs_safetensors_load(path, ours, back));
         assert_memory_equal(back, w, sizeof w);
     }
-    gs_model_free(m);
-    gs_model_free(ours);
 }
 
 /* A model that is planned for fewer tokens takes the first places of the table. */
@@ -201,7 +197,6 @@ TEST(a_shorter_context) {
     assert_int_equal(m->param[1]->count, 5 * WIDTH);
     for (size_t k = 0; k < m->param[1]->count; k++) assert_true(w[m->param[1]->at + k] == value(1, k));
     assert_true(w[m->param[2]->at + 1] == value(2, 1));
-    gs_model_free(m);
 }
 
 /* An output layer of its own is a tensor of the model. */
@@ -228,7 +223,6 @@ TEST(an_output_of_its_own) {
                  gs_safetensors_load(write_file((extra){.output = true, .drop = "wte.weight"}), m, w));
     assert_fails(GS_E_SHAPE, "lm_head.weight is missing in",
                  gs_safetensors_load(write_file((extra){.prefix = NULL}), m, w));
-    gs_model_free(m);
 }
 
 /* ---- refused ---- */
@@ -257,21 +251,17 @@ TEST(wrong_files) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         gs_model *m = plan(wrong[i].end, wrong[i].context);
         assert_fails(GS_E_SHAPE, wrong[i].message, gs_safetensors_load(write_file(wrong[i].file), m, w));
-        gs_model_free(m);
     }
     /* of other sizes: the first one that differs */
     gs_model *m = gs_test_plan("gpt", (gs_shape){1, 1, 1, CONTEXT});
     assert_fails(GS_E_SHAPE, "wte.weight is (40,32) in",
                  gs_safetensors_check(write_file((extra){.prefix = NULL}), m));
-    gs_model_free(m);
     m = gs_test_plan("gpt 40", (gs_shape){1, 1, 1, CONTEXT});
     assert_fails(GS_E_SHAPE, "; the model has (40,128)",
                  gs_safetensors_check(write_file((extra){.prefix = NULL}), m));
-    gs_model_free(m);
     m = gs_test_plan("mlp", (gs_shape){1, 28, 28, 0});
     assert_fails(GS_E_SHAPE, "1.weight is missing in",
                  gs_safetensors_check(write_file((extra){.prefix = NULL}), m));
-    gs_model_free(m);
 }
 
 #define EMBEDDED "embedding 9 4, positions, "

@@ -1,6 +1,7 @@
 /* In steady state a step of training allocates no memory, and neither does a collective between threads. (Between
  * processes Gloo allocates in each call, and OpenCL has memory of its own: see src/comm/gloo/gloo_c.h.)
  */
+#include "tests/training.h"
 #include "tests/heap.h"
 #include "tests/ranks.h"
 
@@ -57,11 +58,8 @@ static void count_some_steps(gs_worker *w) {
 }
 
 static gs_settings settings_for(const char *devices) {
-    gs_settings s = gs_settings_default();
-    s.model = MODEL;
-    s.devices = devices;
-    s.batch = 300;
-    s.epochs = s.threads = 1;
+    gs_settings s =
+        gs_test_options("--devices %s --batch 300 --epochs 1 --threads 1 --model '%s'", devices, MODEL);
     s.test_hook = count_some_steps;
     return s;
 }
@@ -82,8 +80,7 @@ TEST(a_step_of_one_worker_allocates_nothing) {
     s.measure = true;
     s.accumulate = 3;
     assert_steps_allocate_nothing(&s, "1 worker, measured, --accumulate 3");
-    s = settings_for("cpu");
-    s.model = "lenet";
+    s = gs_test_with(settings_for("cpu"), "--model lenet");
     assert_steps_allocate_nothing(&s, "1 worker, lenet");
 }
 
@@ -123,8 +120,7 @@ TEST(a_step_with_a_large_gradient_allocates_nothing) {
     for (const gs_sync_scheme *const *scheme = gs_sync_schemes(); *scheme; scheme++) {
         gs_settings s = settings_for("cpu,cpu,cpu");
         warm = 3, end = 6;
-        s.model = "flatten, linear 4096, linear 10";
-        s.batch = 12;
+        s = gs_test_with(s, "--model 'flatten, linear 4096, linear 10' --batch 12");
         s.steps = end + 1;
         s.sync = (*scheme)->name;
         assert_steps_allocate_nothing(&s, s.sync);
@@ -133,34 +129,24 @@ TEST(a_step_with_a_large_gradient_allocates_nothing) {
 }
 
 TEST(a_step_of_every_mode_allocates_nothing) {
-    gs_settings s = settings_for("cpu,cpu");
-    s.accumulate = 4;
-    s.verify = 1;
+    gs_settings s = gs_test_with(settings_for("cpu,cpu"), "--accumulate 4 --verify 1");
     assert_steps_allocate_nothing(&s, "--accumulate 4 --verify 1");
-    s = settings_for("cpu,cpu");
-    s.bucket = 1;
-    s.wire = GS_WIRE_BF16;
+    s = gs_test_with(settings_for("cpu,cpu"), "--bucket 1 --wire bf16");
     assert_steps_allocate_nothing(&s, "--bucket 1 --wire bf16");
-    s = settings_for("cpu,cpu");
-    s.exact = true;
+    s = gs_test_with(settings_for("cpu,cpu"), "--exact");
     assert_steps_allocate_nothing(&s, "--exact");
     s = settings_for("cpu,cpu,cpu");
     for (s.zero = 1; s.zero <= 3; s.zero++) assert_steps_allocate_nothing(&s, "--zero 1 to 3");
     s.zero = 0;
-    s = settings_for("cpu,cpu");
-    s.model = "flatten, linear 32, relu, linear 16, linear 10";
-    s.tensor = 2;
-    s.clip = 1;
+    s = gs_test_with(settings_for("cpu,cpu"), "--model 'flatten, linear 32, relu, linear 16, linear 10' "
+                                              "--tensor 2 --clip 1");
     assert_steps_allocate_nothing(&s, "--tensor 2");
     s.exact = true;
     assert_steps_allocate_nothing(&s, "--tensor 2 --exact");
-    s = settings_for("cpu,cpu");
-    s.sync = "local";
-    s.every = 2;
+    s = gs_test_with(settings_for("cpu,cpu"), "--sync local --every 2");
     assert_steps_allocate_nothing(&s, "--sync local --every 2");
     for (int k = 0; k <= 2; k += 2) {
-        s = settings_for("cpu,cpu");
-        s.sync = "async";
+        s = gs_test_with(settings_for("cpu,cpu"), "--sync async");
         s.staleness = k;
         assert_steps_allocate_nothing(&s, k ? "--sync async --staleness 2" : "--sync async --staleness 0");
     }

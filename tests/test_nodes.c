@@ -36,7 +36,6 @@ static void run_scripts(int count, const char *const *script, char **output) {
         fclose(f);
     }
     gs_test_shell(&all, "cd %s; for s in script*; do sh $s >$s.out 2>&1 & done; wait", folder);
-    free(all);
     for (int i = 0; i < count; i++) gs_test_shell(&output[i], "cat %s/script%d.out", folder, i);
 }
 

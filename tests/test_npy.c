@@ -209,9 +209,8 @@ static void write_split(const char *folder, const char *name, int count, const c
 }
 
 static void check_split(const char *where, gs_split split, gs_shape shape, bool of_floats) {
-    gs_dataset *d;
     const int count = split == GS_TRAIN ? TRAIN : TEST;
-    assert_ok(gs_dataset_load(where, split, &d));
+    gs_dataset *d = gs_test_load(where, split);
     assert_int_equal(d->count, count);
     assert_true(gs_shape_same(d->shape, shape));
     assert_int_equal(d->classes, split == GS_TRAIN ? 10 : 4);
@@ -221,7 +220,6 @@ static void check_split(const char *where, gs_split split, gs_shape shape, bool 
         assert_int_equal((int)value, pixel(i));
     }
     for (int i = 0; i < count; i++) assert_int_equal(d->labels[i], 3 * i % 10);
-    gs_dataset_free(d);
 }
 
 TEST(sets_load) {

@@ -1,5 +1,5 @@
 /* --offload: the same bits with what is needed now and then in a file, or in the host's memory. */
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/files.h"
 #include "tests/training.h"
 
@@ -81,8 +81,7 @@ static gs_status read_block(gs_device *d, void *to, gs_mem from, size_t bytes) {
 }
 
 TEST(a_block_of_weights_goes_before_the_next_is_copied) {
-    gs_device *cpu;
-    assert_ok(gs_device_open("cpu", 1, &cpu));
+    gs_device *cpu = gs_test_device("cpu", 1);
     cpu->offload = GS_OFFLOAD_WEIGHTS;
     cpu->offload_folder = gs_test_folder();
     gs_model *m = gs_test_model(cpu, .text = "mlp", .in = {1, 28, 28, 0}, .max_batch = 1, .seed = 1);
@@ -98,20 +97,17 @@ TEST(a_block_of_weights_goes_before_the_next_is_copied) {
     copies.waits = true; /* what is left may go on */
     assert_true(!copies.early && copies.copied == 3 && moved == 6);
     cpu->ops = copies.inner;
-    gs_model_free(m);
-    gs_device_close(cpu);
 }
 
 /* ---- the same bits ---- */
 
 /* The update has three blocks, the last one smaller, and the model eight layers. */
 static gs_settings settings(const char *devices) {
-    gs_settings s = gs_test_settings(devices);
-    s.model = "flatten, linear 512, relu, linear 512, dropout 0.2, tanh, linear 60, linear 10";
-    s.batch = 60;
-    s.steps = 5;
-    s.epochs = s.threads = 1;
-    s.optimizer = &gs_adam;
+    gs_settings s = gs_test_with(
+        gs_test_settings("%s", devices),
+        "--model 'flatten, linear 512, relu, linear 512, dropout 0.2, tanh, linear 60, linear 10' "
+        "--batch 60 --steps 5 --epochs 1 --threads 1 "
+        "--optimizer adam");
     s.lr = s.momentum = (float)NAN;
     return s;
 }
@@ -142,8 +138,7 @@ TEST(the_same_bits_on_cpu) {
     gs_settings s = settings("cpu");
     s.model = "conv 4 3x3 pad 1, batch_norm, relu, max_pool 2, residual (conv 4 3x3 pad 1, batch_norm | "
               "conv 4 1x1), relu, global_avg_pool, flatten, linear 10";
-    s.batch_norm.over = GS_BATCH_NORM_LOCAL;
-    s.threads = 2;
+    s = gs_test_with(s, "--batch-norm local --threads 2");
     assert_same_with(s, GS_OFFLOADS, "a network with pooling, a residual and running statistics");
     s.threads = 1;
     s.micro_batch = 25; /* several passes in a step */
@@ -156,13 +151,11 @@ TEST(the_same_bits_with_several_workers) {
     assert_same_with(s, GS_OFFLOADS, "two workers");
     s.bucket = 100;
     assert_same_with(s, GS_OFFLOADS, "with buckets");
-    s.bucket = 0;
-    s.zero = 1;
+    s = gs_test_with(s, "--bucket 0 --zero 1");
     assert_same_with(s, GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_ACTIVATIONS, "--zero 1");
     s.zero = 3;
     assert_same_with(s, GS_OFFLOAD_OPTIMIZER, "--zero 3");
-    s.zero = 0;
-    s.exact = true;
+    s = gs_test_with(s, "--zero 0 --exact");
     assert_same_with(s, GS_OFFLOADS, "--exact");
     s.model = "conv 4 3x3 pad 1, batch_norm, relu, flatten, linear 10";
     s.batch_norm.over = GS_BATCH_NORM_GLOBAL;
@@ -171,16 +164,13 @@ TEST(the_same_bits_with_several_workers) {
 
 /* Each worker puts away what it has of the divided layers. */
 TEST(the_same_bits_with_tensor) {
-    gs_settings s = settings("cpu,cpu");
-    s.tensor = 2;
-    s.clip = 0.1f;
+    gs_settings s = gs_test_with(settings("cpu,cpu"), "--tensor 2 --clip 0.1");
     gs_result without = gs_test_train(&s);
     for (unsigned offload = 1; offload <= GS_OFFLOADS; offload++)
         assert_same_as(&without, s, offload, "--tensor 2");
     s.recompute = 2;
     assert_same_with(s, GS_OFFLOADS, "--tensor 2 --recompute 2");
-    s.devices = "cpu,cpu,cpu,cpu";
-    s.exact = true;
+    s = gs_test_with(s, "--devices cpu,cpu,cpu,cpu --exact");
     assert_same_with(s, GS_OFFLOADS, "--tensor 2 --recompute 2 --exact, two groups");
 }
 
@@ -195,9 +185,8 @@ TEST(the_same_bits_with_recompute) {
     for (size_t m = 0; m < sizeof models / sizeof *models; m++)
         for (size_t i = 0; i < sizeof segments / sizeof *segments; i++) {
             char text[16];
-            gs_settings s = settings(i % 2 ? "cpu,cpu" : "cpu");
+            gs_settings s = gs_test_with(settings(i % 2 ? "cpu,cpu" : "cpu"), "--batch-norm local");
             s.model = models[m];
-            s.batch_norm.over = GS_BATCH_NORM_LOCAL;
             gs_result plain = gs_test_train(&s);
             s.recompute = segments[i];
             const char *what = gs_test_format("--recompute %s, %s",
@@ -205,10 +194,8 @@ TEST(the_same_bits_with_recompute) {
             assert_same_as(&plain, s, GS_OFFLOAD_ACTIVATIONS, what);
             assert_same_as(&plain, s, GS_OFFLOAD_ACTIVATIONS | GS_OFFLOAD_WEIGHTS, what);
         }
-    gs_settings s = settings("cpu,cpu");
+    gs_settings s = gs_test_with(settings("cpu,cpu"), "--exact --batch-norm global");
     s.model = models[1];
-    s.exact = true;
-    s.batch_norm.over = GS_BATCH_NORM_GLOBAL;
     s.recompute = 2;
     assert_same_with(s, GS_OFFLOADS, "--recompute with --exact");
 }
@@ -256,14 +243,11 @@ TEST(a_run_is_resumed) {
         const char *half = gs_test_format("%s/half.st", gs_test_folder());
         gs_result whole = gs_test_train(&s);
         for (unsigned both = 0; both < 2; both++) {
-            s.steps = 2;
-            s.save = half;
-            s.save_state = true;
+            s = gs_test_with(s, "--steps 2 --save %s --save-state", half);
             s.resume = NULL;
             s.offload = both ? 0 : GS_OFFLOAD_OPTIMIZER;
             (void)gs_test_train(&s);
-            s.resume = half;
-            s.steps = 5;
+            s = gs_test_with(s, "--resume %s --steps 5", half);
             s.offload = GS_OFFLOAD_OPTIMIZER;
             const gs_result second = gs_test_train(&s);
             assert_same_bits(&whole, &second, "resumed");

@@ -11,14 +11,11 @@
 
 /* Nine units, and an update of three blocks. */
 static gs_settings settings(const char *devices) {
-    gs_settings s = gs_test_settings(devices);
+    gs_settings s = gs_test_settings("%s", devices);
     s.model =
         "flatten, linear 512, relu, linear 512, dropout 0.2, tanh, linear 60, layer_norm, linear 50, gelu, "
         "linear 40, tanh, linear 30, linear 10";
-    s.batch = 60;
-    s.steps = 5;
-    s.epochs = 1;
-    s.optimizer = &gs_adam;
+    s = gs_test_with(s, "--batch 60 --steps 5 --epochs 1 --optimizer adam");
     s.lr = s.momentum = (float)NAN;
     return s;
 }
@@ -63,8 +60,7 @@ TEST(the_same_bits_of_other_layers) {
                   "batch_norm | conv C 1x1 stride 2, batch_norm), relu; conv 4 3x3 pad 1, batch_norm, relu, "
                   "max_pool 2, 2 x down 6, conv 6 3x3 pad 1, relu, global_avg_pool, flatten, dropout 0.1, "
                   "linear 10";
-        s.batch_norm.over = GS_BATCH_NORM_LOCAL;
-        s.steps = 3;
+        s = gs_test_with(s, "--batch-norm local --steps 3");
         s.recompute = segments[i];
         assert_same_with(s, GS_OFFLOADS, "pooling, residuals and running statistics");
     }
@@ -72,15 +68,13 @@ TEST(the_same_bits_of_other_layers) {
     s.data = gs_test_format("text:%s", gs_test_text_file());
     s.model = "embedding 40 16, positions, 2 x (residual (layer_norm, linear 48, attention 2), residual "
               "(layer_norm, linear 32, gelu, linear 16)), layer_norm, tied";
-    s.steps = 3;
-    s.batch = 4;
+    s = gs_test_with(s, "--steps 3 --batch 4");
     assert_same_with(s, GS_OFFLOADS, "a table that two layers share");
 }
 
 TEST(the_same_bits_with_several_workers) {
     gs_test_need_opencl();
-    gs_settings s = settings("cl,cl");
-    s.verify = 2;
+    gs_settings s = gs_test_with(settings("cl,cl"), "--verify 2");
     assert_same_with(s, GS_OFFLOADS, "two workers");
     s.devices = "cpu,cl";
     assert_same_with(s, GS_OFFLOADS, "cpu and cl");
@@ -88,8 +82,7 @@ TEST(the_same_bits_with_several_workers) {
     assert_same_with(s, GS_OFFLOAD_OPTIMIZER, "sgd on cpu and cl");
     s.devices = "cl,cl";
     assert_same_with(s, GS_OFFLOAD_OPTIMIZER, "sgd on two cl devices");
-    s.zero = 1;
-    s.optimizer = &gs_adam;
+    s = gs_test_with(s, "--zero 1 --optimizer adam");
     assert_same_with(s, GS_OFFLOAD_ACTIVATIONS, "--zero 1");
 }
 
@@ -102,9 +95,9 @@ TEST(it_takes_less) {
         double most;
     } cases[] = {{GS_OFFLOAD_ACTIVATIONS, GS_MEMORY_ACTIVATIONS, 0.5},
                  {GS_OFFLOAD_WEIGHTS, GS_MEMORY_WEIGHTS, 0.7}};
-    gs_settings s = settings("cl");
-    s.model = "flatten, linear 700, 9 x (linear 700, tanh), linear 10";
-    s.batch = 200;
+    gs_settings s =
+        gs_test_with(settings("cl"), "--model 'flatten, linear 700, 9 x (linear 700, tanh), linear 10' "
+                                     "--batch 200");
     for (int i = 0; i < 2; i++) {
         double took[2];
         for (int with = 0; with < 2; with++) {

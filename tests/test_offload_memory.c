@@ -12,11 +12,7 @@
 /* What is elsewhere is all of it, and here is less. */
 TEST(the_ledger_says_what_is_elsewhere) {
     static const gs_memory_kind kinds[] = {GS_MEMORY_OPTIMIZER, GS_MEMORY_ACTIVATIONS, GS_MEMORY_WEIGHTS};
-    gs_settings s = gs_test_settings("cpu");
-    s.batch = 60;
-    s.steps = 2;
-    s.epochs = 1;
-    s.optimizer = &gs_adam;
+    gs_settings s = gs_test_settings("cpu --batch 60 --steps 2 --epochs 1 --optimizer adam");
     s.lr = s.momentum = (float)NAN;
     s.model = "flatten, linear 600, 9 x linear 600, linear 10";
     const gs_result plain = gs_test_train_as_planned(&s, "nothing elsewhere");
@@ -56,7 +52,7 @@ TEST(models_take_what_is_planned) {
     static const size_t batches[] = {64, 333, 256}, counts[] = {700, 200, 7, 3};
     gs_dataset *set[4];
     for (int i = 0; i < 4; i++) {
-        assert_ok(gs_dataset_load(data[i / 2], (gs_split)(i % 2), &set[i]));
+        set[i] = gs_test_load(data[i / 2], (gs_split)(i % 2));
         set[i]->count = counts[i];
     }
     for (unsigned n = 0; n < 6 * GS_OFFLOADS; n++) {
@@ -74,7 +70,6 @@ TEST(models_take_what_is_planned) {
         gs_test_train_as_planned(&s,
                                  gs_test_format("%s --batch %zu --offload %u", s.model, s.batch, s.offload));
     }
-    for (int i = 0; i < 4; i++) gs_dataset_free(set[i]);
 }
 
 /* The process's memory falls by what the plan says, but for a tenth. */
@@ -137,11 +132,9 @@ TEST(the_ledger_holds_what_the_process_holds) {
     gs_test_need_whole();
     for (int i = 0; i < 2; i++) {
         watch x = {.kind = i ? GS_MEMORY_WEIGHTS : GS_MEMORY_ACTIVATIONS};
-        gs_settings s = gs_test_settings("cpu");
-        s.batch = s.micro_batch = 500;
-        s.steps = 2;
-        s.epochs = s.threads = 1;
-        s.model = "flatten, 8 x (linear 1000, tanh), linear 10";
+        gs_settings s = gs_test_settings("cpu --batch 500 --micro-batch 500 --steps 2 --epochs 1 "
+                                         "--threads 1 "
+                                         "--model 'flatten, 8 x (linear 1000, tanh), linear 10'");
         s.offload = i ? GS_OFFLOAD_WEIGHTS : GS_OFFLOAD_ACTIVATIONS;
         gs_result r;
         assert_ok(gs_train(&s, &(gs_observer){.context = &x, .start = watch_turns}, &r));

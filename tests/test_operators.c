@@ -3,7 +3,7 @@
  * loop: test_operators_plain.c. */
 #include <float.h>
 #include <math.h>
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/golden.h"
 #include "tests/operators.h"
 #include "tests/test.h"
@@ -34,7 +34,6 @@ static void golden(void **state) {
                 else
                     golden_check(op, name, tensor_names[i], t.host[i], t.count[i], TOLERANCE, device);
             }
-            instance_close(&t);
         }
 }
 
@@ -111,7 +110,6 @@ static void finite_differences(void **state) {
             check_gradient(&t, X, DX);
             check_gradient(&t, W, DW);
             check_gradient(&t, B, DB);
-            instance_close(&t);
         }
 }
 
@@ -139,9 +137,7 @@ static void like_cpu(void **state) {
     gs_test_need_whole();
     int count;
     gs_device *const *devices = gs_test_devices(&count);
-    gs_device *cpu, *threads;
-    assert_ok(gs_device_open("cpu", 1, &cpu));
-    assert_ok(gs_device_open("cpu", 5, &threads));
+    gs_device *cpu = gs_test_device("cpu", 1), *threads = gs_test_device("cpu", 5);
     for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
         instance want;
         instance_open(&want, cpu, c, 0);
@@ -151,20 +147,14 @@ static void like_cpu(void **state) {
             instance_open(&t, d < count ? devices[d] : threads, c, 0);
             instance_run(&t);
             check_same(&t, &want, 1, d < count ? "beside the cpu" : "with 5 threads");
-            instance_close(&t);
         }
-        instance_close(&want);
     }
-    gs_device_close(threads);
-    gs_device_close(cpu);
 }
 
 /* conv2d_groups cuts its work by the sizes alone: the same bits for any number of threads. */
 static void same_bits_with_threads(void **state) {
     gs_test_need_whole();
-    gs_device *one, *five;
-    assert_ok(gs_device_open("cpu", 1, &one));
-    assert_ok(gs_device_open("cpu", 5, &five));
+    gs_device *one = gs_test_device("cpu", 1), *five = gs_test_device("cpu", 5);
     for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
         instance want, t;
         instance_open(&want, one, c, 0);
@@ -174,11 +164,7 @@ static void same_bits_with_threads(void **state) {
         for (int i = Y; i < TENSORS; i++)
             if (t.count[i] && memcmp(t.host[i], want.host[i], t.count[i] * sizeof(float)) != 0)
                 fail_msg("%s: %s has other bits with 5 threads", operator_case_name(c), tensor_names[i]);
-        instance_close(&t);
-        instance_close(&want);
     }
-    gs_device_close(five);
-    gs_device_close(one);
 }
 
 static void check_offsets(const instance *want) {
@@ -186,7 +172,6 @@ static void check_offsets(const instance *want) {
     instance_open(&t, want->device, want->c, 5);
     instance_run(&t);
     check_same(&t, want, 1, "5 elements into its memory");
-    instance_close(&t);
 }
 
 /* With `add` dw and db are added to, stats always; the other outputs are written. */
@@ -197,7 +182,6 @@ static void check_adds_up(const instance *want) {
     t.add = true;
     instance_run(&t);
     check_same(&t, want, 2, "a second time");
-    instance_close(&t);
 }
 
 /* A first layer: nobody wants dx. */
@@ -207,7 +191,6 @@ static void check_without_dx(const instance *want) {
     t.place[DX] = GS_NONE;
     instance_run(&t);
     check_same(&t, want, 1, "without dx");
-    instance_close(&t);
 }
 
 static void check_in_place(const instance *want) {
@@ -224,7 +207,6 @@ static void check_in_place(const instance *want) {
     instance_read(&t, DY);
     memcpy(t.host[DX], t.host[DY], t.count[X] * sizeof(float));
     check_same(&t, want, 1, "in place");
-    instance_close(&t);
 }
 
 static void check_no_sums(const instance *t) {
@@ -247,7 +229,6 @@ static void any_call(void **state) {
             if (want.count[DW]) check_without_dx(&want);
             if (want.op->element_wise) check_in_place(&want);
             if (c->arg[0] == 0) check_no_sums(&want);
-            instance_close(&want);
         }
 }
 
@@ -275,8 +256,6 @@ static void with_relu(void **state) {
             t.add = true;
             instance_run(&t);
             check_same(&t, &want, 2, "with relu, a second time");
-            instance_close(&t);
-            instance_close(&want);
         }
     }
 }

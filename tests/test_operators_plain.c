@@ -1,6 +1,6 @@
 /* Every operator on every device against its plain loop (cpu/plain/plain.h). */
 #include <math.h>
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/operators.h"
 #include "tests/test.h"
 
@@ -43,11 +43,8 @@ static void like_plain(void **state) {
             instance_open(&t, devices[d], c, 0);
             instance_run(&t);
             check_beside_plain(&t, &want);
-            instance_close(&t);
         }
-        instance_close(&want);
     }
-    gs_device_close(plain);
 }
 
 /* The two that are in no table of cases. */
@@ -65,24 +62,18 @@ TEST(like_plain_without_a_case) {
     for (int d = 0; d < count; d++) all[d + 1] = devices[d];
     for (int d = 0; d <= count; d++) {
         const gs_backend *ops = all[d]->ops;
-        gs_mem a, b;
-        assert_ok(ops->alloc(all[d], sizeof bytes, &a));
-        assert_ok(ops->alloc(all[d], sizeof x, &b));
-        assert_ok(ops->write(all[d], a, bytes, sizeof bytes));
+        gs_mem b = gs_test_alloc(all[d], sizeof x), a = gs_test_put(all[d], bytes, sizeof bytes);
         assert_ok(ops->bytes_to_float(all[d], b, a, &scale, N));
         assert_ok(ops->read(all[d], got[0], b, sizeof x));
         assert_ok(ops->write(all[d], a, x, sizeof x));
         assert_ok(ops->add(all[d], b, a, b, N));
         assert_ok(ops->read(all[d], got[1], b, sizeof x));
-        ops->free(all[d], a);
-        ops->free(all[d], b);
         if (d == 0) memcpy(want, got, sizeof got);
         for (size_t i = 0; i < N; i++) { /* sums of two: a product and the shift, and one number more */
             assert_near(got[0][i], want[0][i], FACTOR * sqrt(2) * 0x1p-24, 0);
             assert_near(got[1][i], want[1][i], FACTOR * sqrt(3) * 0x1p-24, 0);
         }
     }
-    gs_device_close(all[0]);
 }
 
 #define OPERATOR(op) {"like plain " #op, like_plain, NULL, NULL, #op},

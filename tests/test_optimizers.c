@@ -3,7 +3,7 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/golden.h"
 #include "tests/operators.h"
 #include "tests/training.h"
@@ -42,19 +42,15 @@ enum { CASES = sizeof cases / sizeof *cases };
 /* ---- against PyTorch ---- */
 
 static void write_values(gs_device *d, gs_mem to, size_t count, uint32_t salt) {
-    float *x = malloc((count + 1) * sizeof *x);
-    assert_non_null(x);
+    float *x = gs_test_malloc((count + 1) * sizeof *x);
     for (size_t i = 0; i < count; i++) x[i] = test_value(i, salt);
     assert_ok(d->ops->write(d, to, x, count * sizeof *x));
-    free(x);
 }
 
 static void check_values(gs_device *d, const updates *u, const char *tensor, gs_mem from, size_t count) {
-    float *x = malloc((count + 1) * sizeof *x);
-    assert_non_null(x);
+    float *x = gs_test_malloc((count + 1) * sizeof *x);
     assert_ok(d->ops->read(d, x, from, count * sizeof *x));
     golden_check("optimizers", u->name, tensor, x, count, TOLERANCE, d->name);
-    free(x);
 }
 
 /* In two parts, cut where no vector ends, or whole. */
@@ -88,7 +84,6 @@ static void update_five_times(gs_device *d, const updates *u, bool parts) {
     check_values(d, u, "w", m->weights, m->params);
     for (int i = 0; i < o->vectors; i++) check_values(d, u, u->ops->vector[i], o->vector[i], m->params);
     gs_optimizer_free(o);
-    gs_model_free(m);
 }
 
 TEST(as_pytorch) {
@@ -101,7 +96,6 @@ TEST(as_pytorch) {
                 update_five_times(devices[d], &cases[i], parts);
         update_five_times(plain, &cases[i], !cases[i].ops->whole);
     }
-    gs_device_close(plain);
 }
 
 /* ---- moments and velocities end at 0 ---- */
@@ -140,7 +134,7 @@ TEST(vectors_end_at_zero) {
         float x[N];
         for (int i = 0; i < N; i++) x[i] = near_the_end(i);
         for (int i = 0; i < 4; i++) {
-            assert_ok(ops->alloc(devices[d], sizeof x, &place[i]));
+            place[i] = gs_test_alloc(devices[d], sizeof x);
             assert_ok(ops->fill(devices[d], place[i], 0, N));
         }
         assert_ok(ops->write(devices[d], place[1], x, sizeof x));
@@ -152,7 +146,6 @@ TEST(vectors_end_at_zero) {
         assert_ok(ops->adam_update(devices[d], place[0], place[1], place[2], place[3], N, step));
         assert_ok(ops->read(devices[d], x, place[1], sizeof x));
         check_end(x, "first_moment", devices[d]->name, 0.9f);
-        for (int i = 0; i < 4; i++) ops->free(devices[d], place[i]);
     }
 }
 
@@ -162,7 +155,7 @@ static const gs_optimizer_ops *const all[] = {&gs_nesterov, &gs_adam, &gs_adamw,
 enum { ALL = sizeof all / sizeof *all };
 
 static gs_settings settings_for(const gs_optimizer_ops *ops, const char *devices) {
-    gs_settings s = gs_test_settings(devices);
+    gs_settings s = gs_test_settings("%s", devices);
     s.optimizer = ops;
     return s;
 }
@@ -173,9 +166,7 @@ TEST(several_workers) {
     for (int i = 0; i < ALL; i++) {
         gs_settings s = settings_for(all[i], "cpu");
         gs_result one = gs_test_train(&s);
-        s.devices = "cpu,cpu,cpu";
-        s.verify = s.bucket = 1;
-        s.accumulate = 2;
+        s = gs_test_with(s, "--devices cpu,cpu,cpu --verify 1 --bucket 1 --accumulate 2");
         gs_result several = gs_test_train(&s);
         assert_near(several.train_loss, one.train_loss, 0, 1e-3);
         s.bucket = s.accumulate = 0;
@@ -191,8 +182,7 @@ TEST(several_workers) {
 TEST(exact) {
     gs_test_need_whole();
     for (int i = 0; i < ALL; i++) {
-        gs_settings s = settings_for(all[i], "cpu");
-        s.exact = true;
+        gs_settings s = gs_test_with(settings_for(all[i], "cpu"), "--exact");
         gs_result one = gs_test_train(&s);
         s.devices = "cpu,cpu,cpu,cpu";
         gs_result four = gs_test_train(&s);
@@ -206,13 +196,11 @@ TEST(local_and_async) {
     for (int i = 0; i < ALL; i++) {
         gs_settings s = settings_for(all[i], "cpu,cpu");
         gs_result r = {0};
-        s.sync = "local";
-        s.every = s.verify = 4;
+        s = gs_test_with(s, "--sync local --every 4 --verify 4");
         r = gs_test_train(&s);
         assert_true(isfinite(r.train_loss) && r.train_loss < log(10));
         s.verify = s.every = 0;
-        s.sync = "async";
-        s.staleness = 1;
+        s = gs_test_with(s, "--sync async --staleness 1");
         assert_fails(GS_E_USAGE, "which is defined only for sgd; the optimiser is", gs_train(&s, NULL, &r));
     }
 }
@@ -222,9 +210,7 @@ TEST(mixed_devices) {
     gs_test_need_whole();
     gs_test_need_opencl();
     for (int i = 0; i < ALL; i++) {
-        gs_settings s = settings_for(all[i], "cpu,cl");
-        s.verify = 1;
-        s.steps = 6;
+        gs_settings s = gs_test_with(settings_for(all[i], "cpu,cl"), "--verify 1 --steps 6");
         gs_test_train(&s);
     }
 }
@@ -238,13 +224,10 @@ static void check_numbers(gs_worker *w) {
 }
 
 TEST(numbers_reach_the_optimiser) {
-    gs_settings s = settings_for(&gs_adam, "cpu");
-    s.lr = 0.125f;
-    s.weight_decay = 0.5f;
+    gs_settings s =
+        gs_test_with(settings_for(&gs_adam, "cpu"), "--lr 0.125 --weight-decay 0.5 --epsilon 0.25 --steps 2");
     s.beta1 = 0.75f;
     s.beta2 = 0.875f;
-    s.epsilon = 0.25f;
-    s.steps = 2;
     s.test_hook = check_numbers;
     gs_test_train(&s);
 }

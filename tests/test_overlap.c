@@ -1,6 +1,6 @@
 /* --bucket: sums that begin during backward. The weights are those of one sum after it, whatever is summed when.
  * The group overlap is short enough for ThreadSanitizer too; bucket is not. */
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/training.h"
 
 #include <math.h>
@@ -14,8 +14,7 @@ enum { BATCH = 333, STEPS = GS_TEST_STEPS, BUCKETS = 2 };
 static const double TOLERANCE = 1e-6; /* rounding only: see test_train.c */
 
 static gs_settings settings_for(const char *devices, const char *sync) {
-    gs_settings s = gs_test_settings(devices);
-    s.model = MODEL;
+    gs_settings s = gs_test_settings("%s --model '%s'", devices, MODEL);
     s.sync = sync;
     return s;
 }
@@ -52,8 +51,7 @@ TEST(passes_and_ragged_batches) {
     compare(s, BUCKETS);
     s.accumulate = 3;
     compare(s, BUCKETS);
-    s = settings_for("cpu,cpu", "allreduce");
-    s.accumulate = 4;
+    s = gs_test_with(settings_for("cpu,cpu", "allreduce"), "--accumulate 4");
     compare(s, BUCKETS);
     s.accumulate = 1;
     s.batch = 800; /* a worker's 400 in micro-batches of 128 */
@@ -64,15 +62,11 @@ TEST(passes_and_ragged_batches) {
 
 /* With 16 bits on the wire too: by ps each element is rounded on its own. The counts are not rounded. */
 TEST_IN(bucket, buckets_go_with_wire) {
-    gs_settings s = settings_for("cpu,cpu,cpu", "ps");
-    s.wire = GS_WIRE_BF16;
-    s.verify = 1;
+    gs_settings s = gs_test_with(settings_for("cpu,cpu,cpu", "ps"), "--wire bf16 --verify 1");
     compare(s, BUCKETS);
-    s.sync = "recursive_doubling";
-    s.wire = GS_WIRE_F16;
+    s = gs_test_with(s, "--sync recursive_doubling --wire f16");
     compare(s, BUCKETS);
-    s.bucket = 1;
-    s.sync = "ps";
+    s = gs_test_with(s, "--bucket 1 --sync ps");
     gs_result r = gs_test_train(&s); /* each message of rank 0: all parameters as 2 bytes, the counts as 4 */
     assert_near(r.sent_most, 2 * (2.0 * (double)r.params + 4 * GS_STATS), 1e-6, 0);
 }
@@ -81,8 +75,7 @@ TEST_IN(bucket, opencl_devices_too) {
     gs_test_need_opencl();
     compare(settings_for("cl,cl", "allreduce"), BUCKETS);
     compare(settings_for("cl,cpu,cl", "ps"), BUCKETS);
-    gs_settings s = settings_for("cl,cl", "ring");
-    s.accumulate = 2;
+    gs_settings s = gs_test_with(settings_for("cl,cl", "ring"), "--accumulate 2");
     compare(s, BUCKETS);
 }
 
@@ -101,10 +94,9 @@ TEST_IN(bucket, buckets_end_at_layers) {
         {"residual (conv 4 3x3 pad 1 | conv 4 1x1), flatten, linear 10", 1, 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gs_settings s = settings_for("cpu,cpu", "allreduce");
+        gs_settings s = gs_test_with(settings_for("cpu,cpu", "allreduce"), "--steps 2");
         s.model = cases[i].model;
         s.bucket = cases[i].kb;
-        s.steps = 2;
         gs_result r = gs_test_train(&s);
         if (r.overlap.buckets != cases[i].buckets)
             fail_msg("%s in buckets of %d KB: %d, wanted %d", cases[i].model, cases[i].kb, r.overlap.buckets,
@@ -139,15 +131,14 @@ TEST(what_is_final_stays) {
     for (int i = 0; i < count; i++) {
         enum { N = 3 };
         gs_device *d = devices[i];
-        gs_mem x, labels, logits;
         told t = {0};
         float *after;
         t.model = gs_test_model(d, .text = MODEL, .in = {1, 28, 28, 0}, .max_batch = N, .seed = 1);
         size_t all = t.model->params + GS_STATS;
         t.final = calloc(all, sizeof *t.final);
         after = calloc(all, sizeof *after);
-        assert_ok(d->ops->alloc(d, N * 784 * sizeof(float), &x));
-        assert_ok(d->ops->alloc(d, N * sizeof(int32_t), &labels));
+        gs_mem x = gs_test_alloc(d, N * 784 * sizeof(float)), labels = gs_test_alloc(d, N * sizeof(int32_t)),
+               logits;
         assert_ok(d->ops->fill(d, x, 0.5f, N * 784));
         gs_pass pass = {.n = N, .training = true, .final = take_final, .final_context = &t};
         t.last = all;
@@ -161,9 +152,6 @@ TEST(what_is_final_stays) {
         assert_ok(d->ops->read(d, after, t.model->gradients, all * sizeof *after));
         assert_memory_equal(after, t.final, all * sizeof *after);
         assert_true(after[t.model->params + GS_STAT_SAMPLES] == N && after[0] != 0);
-        d->ops->free(d, x);
-        d->ops->free(d, labels);
-        gs_model_free(t.model);
         free(t.final);
         free(after);
     }
@@ -180,7 +168,6 @@ static void train_by_program(const char *launch, const gs_result *like, float *w
     gs_model *plan = gs_test_plan(MODEL, (gs_shape){1, 28, 28, 0});
     assert_int_equal(plan->params, like->params);
     assert_ok(gs_safetensors_load(path, plan, weights));
-    gs_model_free(plan);
 }
 
 TEST_IN(bucket, processes_give_the_same_weights) {
@@ -236,9 +223,7 @@ TEST(a_failed_sum_ends_the_run) {
     }
     gs_settings s = settings_for("cpu,cpu", "allreduce");
     gs_result r;
-    s.bucket = 1;
-    s.timeout = 0.3;
-    s.slow = (gs_slow){1, 2000};
+    s = gs_test_with(s, "--bucket 1 --timeout 0.3 --slow 1:2000");
     assert_fails(GS_E_PEER, "did not arrive within 0.3 s", gs_train(&s, NULL, &r));
 }
 

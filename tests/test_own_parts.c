@@ -2,7 +2,7 @@
  * them must count neither two parameters for each layer nor one velocity. */
 #include <inttypes.h>
 #include <math.h>
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/test.h"
 #include "tests/training.h"
 
@@ -44,9 +44,8 @@ static const gs_optimizer_ops own_optimizer = {
     .name = "own", .vector = {"mean", "squares", "seen"}, .update = own_update};
 
 static gs_result train_own(const char *devices, const char *sync) {
-    gs_settings s = gs_test_settings(devices);
+    gs_settings s = gs_test_settings("%s --lr 0.001", devices);
     s.optimizer = &own_optimizer;
-    s.lr = 0.001f;
     s.exact = strcmp(sync, "exact") == 0;
     s.zero = strcmp(sync, "zero") == 0;
     if (!s.exact && !s.zero) s.sync = sync;
@@ -69,9 +68,8 @@ TEST(an_optimiser_in_every_way_to_train) {
 TEST(async_wants_sgd) {
     gs_settings s = gs_test_settings("cpu,cpu");
     gs_result r = {0};
+    s = gs_test_with(s, "--sync async --staleness 1");
     s.optimizer = &own_optimizer;
-    s.sync = "async";
-    s.staleness = 1;
     assert_fails(GS_E_USAGE, "defined only for sgd; the optimiser is 'own'", gs_train(&s, NULL, &r));
     gs_result_free(&r);
 }
@@ -152,19 +150,16 @@ static void state_lies_behind_the_parameters(gs_model *m, const float *initial) 
 /* One step: parameters move by -lr, state by what the layer does, nothing else touches it. */
 static void step(gs_device *d, gs_model *m) {
     gs_optimizer *optimizer;
-    gs_mem x, labels, logits;
     gs_pass pass = {.n = 2, .training = true, .fresh = true};
     assert_ok(gs_optimizer_create(&gs_sgd, m, 0.25f, 0.9f, 0, &optimizer));
-    assert_ok(d->ops->alloc(d, 2 * INPUTS * sizeof(float), &x));
-    assert_ok(d->ops->alloc(d, 2 * sizeof(int32_t), &labels));
+    gs_mem x = gs_test_alloc(d, 2 * INPUTS * sizeof(float)), labels = gs_test_alloc(d, 2 * sizeof(int32_t)),
+           logits;
     assert_ok(d->ops->fill(d, x, 0.5f, 2 * INPUTS));
     assert_ok(gs_model_clear_stats(m));
     assert_ok(gs_model_forward(m, &pass, x, &logits));
     assert_ok(gs_model_loss(m, &pass, logits, labels));
     assert_ok(gs_model_backward(m, &pass, logits, labels));
     assert_ok(gs_optimizer_update(optimizer, 2));
-    d->ops->free(d, x);
-    d->ops->free(d, labels);
     gs_optimizer_free(optimizer);
 }
 
@@ -190,8 +185,6 @@ TEST(state_is_saved_and_not_trained) {
         assert_ok(gs_model_write_weights(other, back));
         assert_ok(gs_model_read_weights(other, before));
         assert_memory_equal(after, before, sizeof before);
-        gs_model_free(m);
-        gs_model_free(other);
     }
 }
 

@@ -28,8 +28,7 @@ static unsigned char *golden_bytes(const char *name, size_t *bytes) {
     while (strncmp(line, of, (size_t)length) != 0);
     fclose(f);
     *bytes = strcspn(line + length, "\n") / 2;
-    unsigned char *out = malloc(*bytes);
-    assert_non_null(out);
+    unsigned char *out = gs_test_malloc(*bytes);
     for (size_t i = 0; i < *bytes; i++) {
         unsigned x;
         assert_int_equal(sscanf(line + length + 2 * i, "%2x", &x), 1);
@@ -61,8 +60,6 @@ TEST(decoded_as_pillow_does) {
         assert_int_equal(wanted, 13 * 11 * 3);
         /* within 1: another version of libjpeg may round otherwise */
         for (size_t i = 0; i < wanted; i++) assert_true(abs(rgb[i] - want[i]) <= 1);
-        free(file);
-        free(want);
     }
 }
 
@@ -80,8 +77,6 @@ TEST(resized_as_pillow_does) {
         const gs_view v = gs_view_centre(w, h, n);
         assert_true(gs_resize(&r, x, w, v.across, v.down, n, out));
         assert_memory_equal(out, want, bytes);
-        free(want);
-        free(x);
     }
     gs_resizer_free(&r);
 }
@@ -113,8 +108,6 @@ TEST(pillow_13_is_one_level_away) {
         differ += own[i] != want[i];
     }
     assert_true(differ > 0);
-    free(want);
-    free(x);
     gs_resizer_free(&r);
 }
 
@@ -135,7 +128,6 @@ TEST(shrunk) {
             assert_int_equal(h, (H + shrink - 1) / shrink);
             for (int i = 0; i < w * h * 3; i++) assert_true(abs(rgb[i] - 77) <= 1);
         }
-        free(file);
     }
 }
 
@@ -180,7 +172,6 @@ static void check_png(int type, int depth, bool interlaced) {
                                          : channels <= 2                ? byte_of(v[0], depth)
                                                                         : byte_of(v[c], depth));
         }
-    free(file);
 }
 
 TEST(every_form_of_png) {
@@ -234,8 +225,6 @@ TEST(cut_off) {
         int w, h;
         assert_ok(decode(file, bytes, 1, &rgb, &w, &h));
         assert_int_equal(w * h, 480);
-        free(file);
-        free(x);
     }
 }
 
@@ -263,7 +252,6 @@ TEST(too_large) {
     for (size_t i = 0; i + 9 < bytes; i++)
         if (jpeg[i] == 0xff && jpeg[i + 1] == 0xc0) memcpy(jpeg + i + 5, "\x3a\x98\x3a\x98", 4);
     assert_broken("the JPEG says that it is 15000 x 15000", jpeg, bytes);
-    free(jpeg);
 }
 
 /* ---- which part is shown ---- */

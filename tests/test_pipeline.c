@@ -62,9 +62,7 @@ TEST(every_schedule_gives_the_weights_of_one_worker) {
 
 /* The same micro-batches as --accumulate: without --exact too the bits are the same, where only layers are split. */
 TEST(micro_batches_are_passes) {
-    gs_settings s = gs_test_settings("cpu");
-    s.accumulate = 6;
-    s.clip = 0.5f;
+    gs_settings s = gs_test_settings("cpu --accumulate 6 --clip 0.5");
     gs_result one = gs_test_train(&s);
     s.accumulate = 0;
     gs_settings in_stages = with_layout(s, &(layout){two, 2, "1f1b", 6, 0});
@@ -78,8 +76,7 @@ TEST(micro_batches_are_passes) {
 TEST(devices_may_be_mixed) {
     int count;
     gs_device *const *devices = gs_test_devices(&count);
-    gs_settings s = gs_test_settings("cpu");
-    s.steps = 6;
+    gs_settings s = gs_test_settings("cpu --steps 6");
     gs_result one = gs_test_train(&s);
     for (int d = 0; d < count; d++) {
         if (strcmp(devices[d]->name, "cpu") == 0) continue;
@@ -144,10 +141,8 @@ TEST(exact_gives_the_bits_of_one_worker) {
 
 /* Batches that nothing divides, the last with fewer samples than virtual shards; dropout; state, in the test loss. */
 TEST(exact_holds_for_ragged_batches) {
-    gs_settings s = gs_test_settings("cpu");
-    s.exact = true;
+    gs_settings s = gs_test_settings("cpu --exact --batch-norm local");
     s.model = "dropout 0.1, " NORM;
-    s.batch_norm.over = GS_BATCH_NORM_LOCAL;
     gs_result one = gs_test_train(&s);
     const layout layouts[] = {
         {two, 2, "1f1b", 0, 0}, {four, 2, "gpipe", 0, 0}, {"cpu,cpu,cpu", 3, "1f1b", 0, 0}};
@@ -188,11 +183,7 @@ static double held(const gs_result *r, int worker, gs_memory_kind kind) {
 TEST(each_holds_its_own) {
     enum { FIRST = 156, SLACK = 32 };
     static const char *const layouts[] = {"dp2,pp2", "dp2,pp2,zero1"};
-    gs_settings s = gs_test_settings(four);
-    s.steps = 3;
-    s.model = "lenet";
-    s.optimizer = &gs_adam;
-    s.pipeline_cut = "3";
+    gs_settings s = gs_test_settings("%s --steps 3 --model lenet --optimizer adam --pipeline-cut 3", four);
     for (int i = 0; i < 2; i++) {
         s.layout = layouts[i];
         gs_result r = gs_test_train(&s);
@@ -320,13 +311,8 @@ TEST(replicas_of_a_stage_are_verified) {
                  {3, 2416, "step 4: worker 3's 7.weight differs from worker 4's"}};
     gs_settings s = gs_test_settings("cpu,cpu,cpu,cpu,cpu,cpu");
     gs_result r;
-    s.model = "lenet";
-    s.pipeline = 2;
-    s.pipeline_cut = "3";
-    s.batch = 96;
-    s.steps = 5;
-    s.micro_batches = 2;
-    s.verify = 1;
+    s = gs_test_with(s, "--model lenet --pipeline 2 --pipeline-cut 3 --batch 96 --steps 5 --micro-batches 2 "
+                        "--verify 1");
     r = gs_test_train(&s);
     s.test_hook = do_harm;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,5 +1,5 @@
 /* A model cut into runs of layers (train/pipeline/cut.h), and a model of which only a run is computed. */
-#include "tests/test.h"
+#include "tests/on_devices.h"
 
 #include "train/pipeline/cut.h"
 #include "train/pipeline/times.h"
@@ -13,7 +13,6 @@ static void cut(const char *text, gs_shape in, int runs, const int *wanted) {
     for (int r = 0; r <= runs; r++)
         if (first[r] != wanted[r])
             fail_msg("%s in %d: run %d begins at %d, wanted %d", text, runs, r, first[r], wanted[r]);
-    gs_model_free(plan);
 }
 
 TEST(runs_are_balanced) {
@@ -58,7 +57,6 @@ TEST(no_cut_is_better) {
             }
         assert_true(most_of(cost, first, 3) == best);
     }
-    gs_model_free(plan);
 }
 
 /* Each piece has taken some time, and a layer that stays with another one none of its own; in one part of the model
@@ -90,7 +88,6 @@ TEST(too_many_runs_are_refused) {
     int first[9];
     gs_model *plan = gs_test_plan("lenet", image);
     assert_fails(GS_E_USAGE, "has 5 layers with parameters", gs_pipeline_cut(plan, NULL, 6, first));
-    gs_model_free(plan);
 }
 
 TEST(tied_layers_are_found) {
@@ -104,12 +101,10 @@ TEST(tied_layers_are_found) {
     assert_ok(gs_pipeline_cut(plan, NULL, 1, first));
     assert_ok(gs_pipeline_tied(plan, 1, first, &tied));
     assert_null(tied.table);
-    gs_model_free(plan);
     plan = gs_test_plan("embedding 9 4, linear 4, tied, linear 9", tokens);
     assert_ok(gs_pipeline_cut(plan, NULL, 3, first));
     assert_fails(GS_E_USAGE, "layer 2 (tied) uses the table of layer 0",
                  gs_pipeline_tied(plan, 3, first, &tied));
-    gs_model_free(plan);
 }
 
 /* ---- a stage ---- */
@@ -123,21 +118,18 @@ TEST(stages_compute_what_the_whole_does) {
                                         "batch_norm, relu, global_avg_pool, linear 10"};
     enum { N = 6 };
     for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
-        gs_device *d;
         gs_model *whole, *stage[2];
-        gs_mem x, answers, logits, y, dx;
         int first[3];
-        assert_ok(gs_device_open("cpu", 1, &d));
+        gs_device *d = gs_test_device("cpu", 1);
         whole = gs_test_model(d, .text = texts[t], .in = image, .max_batch = N, .seed = 3);
         const size_t pixels = N * gs_shape_size(image), floats = whole->saved + GS_STATS;
-        assert_ok(d->ops->alloc(d, pixels * sizeof(float), &x));
-        assert_ok(d->ops->alloc(d, N * sizeof(int32_t), &answers));
-        float *host = malloc(pixels * sizeof *host), *wanted = malloc(floats * sizeof *wanted),
-              *got = malloc(floats * sizeof *got);
+        gs_mem x = gs_test_alloc(d, pixels * sizeof(float)), answers, logits, y, dx;
+        float *host = gs_test_malloc(pixels * sizeof *host),
+              *wanted = gs_test_malloc(floats * sizeof *wanted), *got = gs_test_malloc(floats * sizeof *got);
         assert_true(host && wanted && got);
         for (size_t i = 0; i < pixels; i++) host[i] = (float)(i % 17) / 17 - 0.4f;
         assert_ok(d->ops->write(d, x, host, pixels * sizeof *host));
-        assert_ok(d->ops->write(d, answers, (int32_t[]){0, 3, 9, 1, 1, 5}, N * sizeof(int32_t)));
+        answers = gs_test_put(d, (int32_t[]){0, 3, 9, 1, 1, 5}, N * sizeof(int32_t));
         const gs_pass pass = {.n = N, .training = true, .fresh = true, .seed = 5, .step = 2, .first = 12};
         assert_ok(gs_model_clear_gradients(whole));
         assert_ok(gs_model_forward(whole, &pass, x, &logits));
@@ -159,13 +151,5 @@ TEST(stages_compute_what_the_whole_does) {
         assert_null(dx.base);
         assert_ok(d->ops->read(d, got, whole->gradients, floats * sizeof *got));
         if (memcmp(wanted, got, floats * sizeof *got) != 0) fail_msg("%s: other gradients", texts[t]);
-        for (int s = 0; s < 2; s++) gs_model_free(stage[s]);
-        gs_model_free(whole);
-        d->ops->free(d, x);
-        d->ops->free(d, answers);
-        gs_device_close(d);
-        free(host);
-        free(wanted);
-        free(got);
     }
 }

@@ -222,11 +222,8 @@ TEST(a_bad_schedule_has_a_longer_path) {
 
 /* The same in a run: its path goes through all passes of both stages, whatever they take. */
 TEST(a_bad_schedule_is_seen_in_a_run) {
-    gs_settings s = gs_test_settings("cpu,cpu");
-    s.pipeline = 2;
-    s.micro_batches = 4;
-    s.pipeline_schedule = "gpipe";
-    s.steps = 4;
+    gs_settings s = gs_test_settings("cpu,cpu --pipeline 2 --micro-batches 4 --pipeline-schedule gpipe "
+                                     "--steps 4");
     assert_ok(gs_pipeline_schedule_replace("gpipe", &slow[0]));
     gs_result r = {0};
     const gs_status status = gs_train(&s, NULL, &r);

@@ -1,6 +1,6 @@
 #include <math.h>
 #include "cpu/round16.h"
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/operators.h"
 #include "tests/test.h"
 
@@ -54,9 +54,7 @@ static void like_f32_of_rounded(void **state) {
     gs_test_need_whole();
     int count;
     gs_device *const *devices = gs_test_devices(&count);
-    gs_device *cpu, *threads;
-    assert_ok(gs_device_open("cpu", 1, &cpu));
-    assert_ok(gs_device_open("cpu", 3, &threads));
+    gs_device *cpu = gs_test_device("cpu", 1), *threads = gs_test_device("cpu", 3);
     const bool grouped = strcmp(*state, "conv2d_groups") == 0;
     for (size_t p = 0; p < 2; p++)
         for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
@@ -76,12 +74,8 @@ static void like_f32_of_rounded(void **state) {
                 instance_run(&t);
                 device->precision = GS_PRECISION_F32;
                 check(&t, &want, NULL, 0, gs_test_16_bits[p], "beside f32 of rounded inputs");
-                instance_close(&t);
             }
-            instance_close(&want);
         }
-    gs_device_close(threads);
-    gs_device_close(cpu);
 }
 
 static float size_of_it(gs_precision p, float x) {
@@ -101,8 +95,7 @@ static void near_f32(void **state) {
     gs_test_need_whole();
     int count;
     gs_device *const *devices = gs_test_devices(&count);
-    gs_device *cpu;
-    assert_ok(gs_device_open("cpu", 1, &cpu));
+    gs_device *cpu = gs_test_device("cpu", 1);
     for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
         instance want, sizes;
         instance_open(&want, cpu, c, 0);
@@ -122,12 +115,8 @@ static void near_f32(void **state) {
                 instance_run(&t);
                 devices[d]->precision = GS_PRECISION_F32;
                 check(&t, &want, &sizes, 2 * u + u * u, gs_test_16_bits[p], "beside f32");
-                instance_close(&t);
             }
-        instance_close(&sizes);
-        instance_close(&want);
     }
-    gs_device_close(cpu);
 }
 
 /* It is not f32 with another name: somewhere it is off by a tenth of a unit at least. */
@@ -152,8 +141,6 @@ static void is_rounded(void **state) {
                     const double off = fabs((double)t.host[DX][k] - (double)want.host[DX][k]);
                     if (off > most) most = off;
                 }
-                instance_close(&t);
-                instance_close(&want);
             }
             if (most < 0.1 * unit_of(gs_test_16_bits[p]))
                 fail_msg("%s on %s in %s differs from f32 by %g at most", (const char *)*state,
@@ -189,8 +176,7 @@ static void one_query(const heads *t, int sample, int head, int i, double u) {
     const size_t at =
         ((size_t)sample * (size_t)t->length + (size_t)i) * (size_t)t->width + (size_t)(head * t->d);
     const float *dy = t->dy + at;
-    double *p = calloc((size_t)end, sizeof *p), sum = 0, dy_y = 0, dy_y_off = 0;
-    assert_non_null(p);
+    double *p = gs_test_calloc((size_t)end, sizeof *p), sum = 0, dy_y = 0, dy_y_off = 0;
     for (int j = 0; j < end; j++)
         sum += p[j] = exp(dot(q, token(t, sample, j, 1, head), t->d, false) * scale);
     for (int j = 0; j < end; j++) {
@@ -219,7 +205,6 @@ static void one_query(const heads *t, int sample, int head, int i, double u) {
             t->dx_off[to_v + (size_t)k] += u * p[j] * fabs((double)dy[k]);
         }
     }
-    free(p);
 }
 
 static void check_attention(const instance *t, tensor which, const double *want, const double *off,
@@ -250,8 +235,8 @@ TEST_AROUND(attention_as_in_double, gs_test_to_f32, gs_test_to_f32) {
                 instance_open(&t, devices[d], c, 0);
                 instance_run(&t);
                 devices[d]->precision = GS_PRECISION_F32;
-                float *x = malloc(t.count[X] * sizeof *x), *dy = malloc(t.count[DY] * sizeof *dy);
-                assert_true(x && dy);
+                float *x = gs_test_malloc(t.count[X] * sizeof *x),
+                      *dy = gs_test_malloc(t.count[DY] * sizeof *dy);
                 for (size_t i = 0; i < t.count[X]; i++) x[i] = rounded(gs_test_16_bits[p], t.host[X][i]);
                 for (size_t i = 0; i < t.count[DY]; i++) dy[i] = rounded(gs_test_16_bits[p], t.host[DY][i]);
                 heads h = {.n = c->arg[0],
@@ -273,8 +258,7 @@ TEST_AROUND(attention_as_in_double, gs_test_to_f32, gs_test_to_f32) {
                             one_query(&h, n, head, i, unit_of(gs_test_16_bits[p]));
                 check_attention(&t, Y, h.y, h.y_off, gs_test_16_bits[p]);
                 check_attention(&t, DX, h.dx, h.dx_off, gs_test_16_bits[p]);
-                free(x), free(dy), free(h.y), free(h.y_off), free(h.dx), free(h.dx_off);
-                instance_close(&t);
+                free(h.y), free(h.y_off), free(h.dx), free(h.dx_off);
             }
 }
 

@@ -1,10 +1,10 @@
 /* gradsum profile: the device's limits as operators, what follows from them, and the table. Nothing here asks how long
  * anything took. */
-#include "tests/program.h"
+#include "tests/training.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 
 /* ---- the operators that measure ---- */
 
@@ -13,13 +13,6 @@ static void fill_random(float *x, size_t count, unsigned seed) {
         seed = seed * 1664525u + 1013904223u;
         x[i] = (float)(seed >> 8) / (float)(1 << 23) - 1;
     }
-}
-
-static gs_mem on_device(gs_device *d, const float *x, size_t count) {
-    gs_mem m;
-    assert_ok(d->ops->alloc(d, count * sizeof *x, &m));
-    assert_ok(d->ops->write(d, m, x, count * sizeof *x));
-    return m;
 }
 
 enum { MOST = 5000 };
@@ -36,7 +29,7 @@ TEST(fma_loop_computes) {
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
             for (size_t rounds = 0; rounds <= 6; rounds += 3) {
                 gs_device *d = devices[k];
-                gs_mem m = on_device(d, x, MOST);
+                gs_mem m = gs_test_new_mem(d, x, MOST);
                 assert_ok(d->ops->fma_loop(d, gs_at(m, 3), 0.75f, -0.5f, counts[c], rounds));
                 assert_ok(d->ops->read(d, y, m, sizeof y));
                 for (size_t i = 0; i < MOST; i++) {
@@ -45,7 +38,6 @@ TEST(fma_loop_computes) {
                     for (size_t r = 0; inside && r < rounds; r++) want = 0.75 * want - 0.5;
                     assert_near(y[i], want, inside ? 1e-6 : 0, 0);
                 }
-                d->ops->free(d, m);
             }
 }
 
@@ -58,7 +50,8 @@ TEST(triad_computes) {
     for (int k = 0; k < device_count; k++)
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
             gs_device *d = devices[k];
-            gs_mem ma = on_device(d, a, MOST), mb = on_device(d, b, MOST), my = on_device(d, a, MOST);
+            gs_mem ma = gs_test_new_mem(d, a, MOST), mb = gs_test_new_mem(d, b, MOST),
+                   my = gs_test_new_mem(d, a, MOST);
             assert_ok(d->ops->triad(d, gs_at(my, 1), gs_at(ma, 2), gs_at(mb, 3), 0.5f, counts[c]));
             assert_ok(d->ops->read(d, y, my, sizeof y));
             for (size_t i = 0; i < MOST; i++) {
@@ -66,9 +59,6 @@ TEST(triad_computes) {
                 double want = inside ? (double)a[i + 1] + 0.5 * (double)b[i + 2] : (double)a[i];
                 assert_near(y[i], want, inside ? 1e-6 : 0, 0);
             }
-            d->ops->free(d, ma);
-            d->ops->free(d, mb);
-            d->ops->free(d, my);
         }
 }
 
@@ -129,10 +119,8 @@ static const gs_profile_row *row_of(const gs_profile *p, const char *name) {
 static gs_profile profile_of(const char *model, const char *device, size_t batch) {
     gs_settings s = gs_settings_default();
     gs_profile p;
-    s.model = model;
-    s.devices = device;
+    s = gs_test_with(s, "--model '%s' --devices %s --threads 1", model, device);
     s.batch = batch;
-    s.threads = 1;
     assert_ok(gs_profile_run(&s, 0.001, &p));
     return p;
 }
@@ -248,9 +236,9 @@ TEST(the_program_profiles) {
 TEST(plain_loops_are_beside_the_layers) {
     gs_settings s = gs_settings_default();
     gs_profile p;
-    s.model = "conv 3 3x3 pad 1, relu, max_pool 2, flatten, residual (linear 588, tanh), linear 10";
-    s.batch = 20;
-    s.threads = 1;
+    s = gs_test_with(
+        s, "--model 'conv 3 3x3 pad 1, relu, max_pool 2, flatten, residual (linear 588, tanh), linear 10' "
+           "--batch 20 --threads 1");
     assert_ok(gs_profile_run(&s, 0.001, &p));
     assert_ok(gs_profile_plain(&s, 0.001, &p));
     for (int i = 0; i < p.row_count; i++)
@@ -265,10 +253,8 @@ TEST(plain_loops_are_beside_the_layers) {
     for (int i = 0; i < 3; i++)
         for (int k = 0; k < GS_DIRECTIONS; k++) assert_true(row_of(&p, learn[i])->plain[k] > 0);
     gs_profile_free(&p);
-    gs_device *cpu; /* later devices have the library's own operators again */
-    assert_ok(gs_device_open("cpu", 1, &cpu));
+    gs_device *cpu = gs_test_device("cpu", 1); /* later devices have the library's own operators again */
     assert_true(cpu->ops->fuses(cpu, &(gs_epilogue){.relu = true}));
-    gs_device_close(cpu);
 }
 
 TEST(the_program_profiles_plain_loops) {

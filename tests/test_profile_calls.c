@@ -1,6 +1,6 @@
 /* gradsum profile with a layout: what workers send each other, and what of it is hidden. Nothing here asks how long
  * anything took. */
-#include "tests/program.h"
+#include "tests/training.h"
 
 #include "train/profile/profile_calls.h"
 
@@ -51,8 +51,7 @@ TEST(layouts_send_what_they_must) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gs_settings s = gs_settings_default();
         gs_profile_calls c;
-        s.devices = "cpu,cpu";
-        s.model = "lenet";
+        s = gs_test_with(s, "--devices cpu,cpu --model lenet");
         s.batch = i == 0 ? 6000 : 32; /* an epoch of one step */
         s.layout = cases[i].layout;
         assert_ok(gs_layout_settle(&s));

@@ -1,6 +1,6 @@
 /* --recompute: the same bits with less memory. */
 #include "layer/memory/recompute.h"
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/operators.h"
 #include "tests/training.h"
 #include "train/memory/memory.h"
@@ -34,49 +34,19 @@ typedef struct data {
     gs_dataset *images, *tokens;
 } data;
 
-static gs_dataset *new_set(gs_shape shape, int classes, bool tokens) {
-    enum { COUNT = 60 };
-    gs_dataset *set;
-    const size_t floats = COUNT * gs_shape_size(shape), each = tokens ? (size_t)shape.t : 1;
-    float *x = calloc(floats, sizeof *x);
-    int32_t *labels = calloc(COUNT * each, sizeof *labels);
-    assert_true(x && labels);
-    for (size_t i = 0; i < floats; i++)
-        x[i] = tokens ? (float)(test_hash(i, 1) % (unsigned)classes) : test_value(i, 2);
-    for (size_t i = 0; i < COUNT * each; i++) labels[i] = (int32_t)(test_hash(i, 3) % (unsigned)classes);
-    if (tokens)
-        assert_ok(gs_dataset_from_token_labels("made", COUNT, shape, x, (int)each, labels, &set));
-    else
-        assert_ok(gs_dataset_from_labels("made", COUNT, shape, x, labels, &set));
-    free(x);
-    free(labels);
-    return set;
-}
-
 static int make_sets(void **state) {
     static data sets;
-    sets = (data){new_set((gs_shape){3, 8, 8, 0}, 10, false), new_set((gs_shape){1, 1, 1, 8}, 23, true)};
+    sets = (data){gs_test_made_set((gs_shape){3, 8, 8, 0}, 10, 60, false),
+                  gs_test_made_set((gs_shape){1, 1, 1, 8}, 23, 60, true)};
     *state = &sets;
-    return 0;
-}
-
-static int free_sets(void **state) {
-    const data *sets = *state;
-    gs_dataset_free(sets->images);
-    gs_dataset_free(sets->tokens);
     return 0;
 }
 
 /* Batches of 24 of 60 samples: the third has 12. */
 static gs_settings settings_of(const data *sets, const char *model, const char *devices) {
-    gs_settings s = gs_settings_default();
-    s.model = model;
+    gs_settings s = gs_test_options("--model '%s'", model);
     s.train_set = s.test_set = model == gpt ? sets->tokens : sets->images;
-    s.devices = devices;
-    s.threads = 1;
-    s.batch = 24;
-    s.steps = 4;
-    s.batch_norm.over = GS_BATCH_NORM_LOCAL;
+    s = gs_test_with(s, "--devices %s --threads 1 --batch 24 --steps 4 --batch-norm local", devices);
     return s;
 }
 
@@ -90,7 +60,6 @@ static void same_outcome(const gs_settings *s, const gs_result *plain, const gs_
                      i, plan->saved, (double)again->weights[i], (double)plain->weights[i]);
     assert_near(again->train_loss, plain->train_loss, 0, 0);
     assert_near(again->test_loss, plain->test_loss, 0, 0);
-    gs_model_free(plan);
 }
 
 static void same_bits(gs_settings s, const char *what) {
@@ -105,7 +74,7 @@ static void same_bits(gs_settings s, const char *what) {
     }
 }
 
-TEST_AROUND(every_model_gets_the_same_bits, make_sets, free_sets) {
+TEST_AROUND(every_model_gets_the_same_bits, make_sets, NULL) {
     static const char *const models[] = {lenet, resnet, gpt, endings};
     int count;
     gs_device *const *devices = gs_test_devices(&count);
@@ -115,76 +84,60 @@ TEST_AROUND(every_model_gets_the_same_bits, make_sets, free_sets) {
 
 /* ---- in all ways to train ---- */
 
-TEST_AROUND(passes_and_precision, make_sets, free_sets) {
-    gs_settings s = settings_of(*state, resnet, "cpu");
-    s.accumulate = 3;
-    s.micro_batch = 4;
-    s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 2};
+TEST_AROUND(passes_and_precision, make_sets, NULL) {
+    gs_settings s = gs_test_with(settings_of(*state, resnet, "cpu"),
+                                 "--accumulate 3 --micro-batch 4 --batch-norm ghost:2");
     same_bits(s, " --accumulate 3 --micro-batch 4 --batch-norm ghost:2");
-    s = settings_of(*state, gpt, "cpu");
-    s.precision = GS_PRECISION_BF16;
-    s.optimizer = &gs_adamw;
-    s.lr = 0.001f;
-    s.clip = 0.5f;
+    s = gs_test_with(settings_of(*state, gpt, "cpu"), "--precision bf16 --optimizer adamw --lr 0.001 "
+                                                      "--clip 0.5");
     same_bits(s, " --precision bf16 --optimizer adamw --clip 0.5");
     s.precision = GS_PRECISION_F16;
     same_bits(s, " --precision f16 --optimizer adamw --clip 0.5");
 }
 
 /* With --bucket sums begin while backward still runs. Global statistics: what the workers sum has one order. */
-TEST_AROUND(several_workers, make_sets, free_sets) {
-    gs_settings s = settings_of(*state, endings, "cpu,cpu");
-    s.bucket = 1;
+TEST_AROUND(several_workers, make_sets, NULL) {
+    gs_settings s = gs_test_with(settings_of(*state, endings, "cpu,cpu"), "--bucket 1");
     same_bits(s, " --bucket 1");
-    s = settings_of(*state, resnet, "cpu,cpu,cpu");
-    s.batch_norm.over = GS_BATCH_NORM_GLOBAL;
+    s = gs_test_with(settings_of(*state, resnet, "cpu,cpu,cpu"), "--batch-norm global");
     same_bits(s, " --batch-norm global");
     if (!gs_test_has_opencl()) return;
     s.devices = "cpu,cl";
     same_bits(s, " --batch-norm global");
 }
 
-TEST_AROUND(exact, make_sets, free_sets) {
-    gs_settings s = settings_of(*state, resnet, "cpu,cpu");
-    s.exact = true;
-    s.batch_norm.over = GS_BATCH_NORM_GLOBAL;
+TEST_AROUND(exact, make_sets, NULL) {
+    gs_settings s = gs_test_with(settings_of(*state, resnet, "cpu,cpu"), "--exact --batch-norm global");
     same_bits(s, " --exact --batch-norm global");
-    s = settings_of(*state, gpt, "cpu,cpu");
-    s.exact = true;
+    s = gs_test_with(settings_of(*state, gpt, "cpu,cpu"), "--exact");
     same_bits(s, " --exact");
 }
 
 /* The layers of a segment are in one unit, whose weights are there while its forward is run again. */
-TEST_AROUND(zero, make_sets, free_sets) {
+TEST_AROUND(zero, make_sets, NULL) {
     gs_settings s = settings_of(*state, gpt, "cpu,cpu,cpu");
     for (s.zero = 1; s.zero <= 3; s.zero++) same_bits(s, " --zero 1, 2, 3");
-    s = settings_of(*state, endings, "cpu,cpu");
-    s.zero = 3;
-    s.accumulate = 2;
+    s = gs_test_with(settings_of(*state, endings, "cpu,cpu"), "--zero 3 --accumulate 2");
     same_bits(s, " --zero 3 --accumulate 2");
+    s = gs_test_with(s, "--exact --batch-norm ghost:1 --model '%s'", resnet);
     s.accumulate = 0;
-    s.exact = true;
-    s.model = resnet;
-    s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 1};
     same_bits(s, " --zero 3 --exact");
 }
 
 /* Each stage has segments of its own layers. */
-TEST_AROUND(pipelines, make_sets, free_sets) {
+TEST_AROUND(pipelines, make_sets, NULL) {
     static const char *const schedules[] = {"1f1b", "gpipe", "interleaved"};
     for (int i = 0; i < 3; i++) {
-        gs_settings s = settings_of(*state, i == 1 ? resnet : gpt, "cpu,cpu");
-        s.pipeline = 2;
+        gs_settings s = gs_test_with(settings_of(*state, i == 1 ? resnet : gpt, "cpu,cpu"),
+                                     "--pipeline 2 --micro-batches 6");
         s.pipeline_schedule = schedules[i];
-        s.micro_batches = 6;
         same_bits(s, schedules[i]);
     }
 }
 
 /* What is computed again is summed again in the group. */
-TEST_AROUND(tensor_parallel, make_sets, free_sets) {
-    gs_settings s = settings_of(*state, gpt, "cpu,cpu,cpu,cpu");
-    s.tensor = 2;
+TEST_AROUND(tensor_parallel, make_sets, NULL) {
+    gs_settings s = gs_test_with(settings_of(*state, gpt, "cpu,cpu,cpu,cpu"), "--tensor 2");
     same_bits(s, " --tensor 2");
     s.exact = true;
     same_bits(s, " --tensor 2 --exact");
@@ -197,7 +150,7 @@ TEST_AROUND(tensor_parallel, make_sets, free_sets) {
 /* ---- memory ---- */
 
 /* Measured by the ledger in a run, and planned before it. */
-TEST_AROUND(it_takes_less_memory, make_sets, free_sets) {
+TEST_AROUND(it_takes_less_memory, make_sets, NULL) {
     static const char *const models[] = {resnet, gpt};
     int count;
     gs_device *const *devices = gs_test_devices(&count);
@@ -229,23 +182,21 @@ TEST(memory_of_a_deep_model) {
     enum { N = 16, WIDTH = 64 };
     static const char model[] = "linear 64, tanh, 64 x (linear 64, silu), linear 3";
     double takes[2];
-    gs_device *cpu;
-    assert_ok(gs_device_open("cpu", 1, &cpu));
+    gs_device *cpu = gs_test_device("cpu", 1);
     gs_device_rehearse(cpu);
     for (int on = 0; on < 2; on++) {
         gs_model *m = gs_test_model(cpu, .text = model, .in = {5, 1, 1, 0}, .max_batch = N, .seed = 1,
                                     .recompute = on ? 16 : 0);
         takes[on] = cpu->memory.now[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS] / (N * WIDTH * sizeof(float));
-        gs_model_free(m);
+        gs_test_free(m);
     }
-    gs_device_close(cpu);
     assert_true(takes[0] > 128); /* y of 64 linear and 64 silu, in buffers of their own */
     assert_true(takes[1] < 1.1 * (128.0 / 16 + 16 + 4)); /* dx and the loss's */
 }
 
 /* ---- the option ---- */
 
-TEST_AROUND(bad_values_get_a_sentence, make_sets, free_sets) {
+TEST_AROUND(bad_values_get_a_sentence, make_sets, NULL) {
     static const char *const bad[] = {"0", "-1", "1.5", "10000000", "block", "all,blocks", "4x"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char sentence[200];

@@ -31,8 +31,7 @@ TEST(segments_are_what_is_said) {
         /* layers 0 to 2 and the tanh that writes over y of 2; 4 and 5 keep one y; 6 and 7 end the model */
         {"linear 9, tanh, linear 9, tanh, linear 8, tanh, linear 9, linear 2", {5, 1, 1, 0}, 3, 1},
     };
-    gs_device *cpu;
-    assert_ok(gs_device_open("cpu", 1, &cpu));
+    gs_device *cpu = gs_test_device("cpu", 1);
     gs_device_rehearse(cpu);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const shape_case *c = &cases[i];
@@ -41,9 +40,7 @@ TEST(segments_are_what_is_said) {
         if (gs_recompute_segments(m->net) != c->segments)
             fail_msg("%s --recompute %d: %d segments, wanted %d", c->model, c->recompute,
                      gs_recompute_segments(m->net), c->segments);
-        gs_model_free(m);
     }
-    gs_device_close(cpu);
 }
 
 /* Backward of a linear layer reads its x alone: the last one of a segment is not run again; nor is a sum. */
@@ -62,17 +59,14 @@ TEST(what_nobody_reads_is_not_repeated) {
          "no_bias",
          128 + 128},
     };
-    gs_device *cpu;
-    assert_ok(gs_device_open("cpu", 1, &cpu));
+    gs_device *cpu = gs_test_device("cpu", 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gs_model *m = gs_test_model(cpu, .text = cases[i].model, .in = {8, 1, 1, 0}, .max_batch = 2,
                                     .seed = 1, .recompute = GS_RECOMPUTE_ALL);
         const double flops = gs_recompute_flops(m->net);
         if (fabs(flops - cases[i].flops) > 0)
             fail_msg("%s: %g operations are repeated, wanted %g", cases[i].model, flops, cases[i].flops);
-        gs_model_free(m);
     }
-    gs_device_close(cpu);
 }
 
 /* ---- statistics are summed over the workers once ---- */
@@ -97,7 +91,7 @@ static size_t sums_of(gs_device *d, int recompute) {
     gs_mem logits;
     gs_model *m = gs_test_model(d, .text = with_statistics, .in = in, .max_batch = N, .seed = 1,
                                 .recompute = recompute);
-    float *host = calloc(N * gs_shape_size(in), sizeof *host);
+    float *host = gs_test_calloc(N * gs_shape_size(in), sizeof *host);
     for (size_t i = 0; i < N * gs_shape_size(in); i++) host[i] = test_value(i, 1);
     gs_mem x = gs_test_new_mem(d, host, N * gs_shape_size(in)), answers = gs_test_new_mem(d, NULL, N);
     assert_ok(d->ops->write(d, answers, labels, sizeof labels));
@@ -106,10 +100,6 @@ static size_t sums_of(gs_device *d, int recompute) {
     assert_ok(gs_model_forward(m, &pass, x, &logits));
     assert_ok(gs_model_loss(m, &pass, logits, answers));
     assert_ok(gs_model_backward(m, &pass, logits, answers));
-    d->ops->free(d, x);
-    d->ops->free(d, answers);
-    gs_model_free(m);
-    free(host);
     return sums;
 }
 
@@ -182,9 +172,6 @@ static void gradients_of_own_net(gs_device *d, int recompute, float *gradients, 
     assert_ok(gs_model_backward(m, &pass, logits, wanted));
     assert_ok(d->ops->read(d, gradients, m->gradients, m->params * sizeof *gradients));
     *params = m->params;
-    d->ops->free(d, at);
-    d->ops->free(d, wanted);
-    gs_model_free(m);
 }
 
 static void unknown_containers_are_repeated_whole_on(gs_device *d) {

@@ -143,10 +143,9 @@ TEST(harm_stays_text) {
 /* Also texts that are no UTF-8, whose bytes would all belong to the character before; and names as well as values. */
 TEST(long_texts_are_cut) {
     enum { LONG = 300000, SIZE = 3 * LONG };
-    char *json = malloc(SIZE);
+    char *json = gs_test_malloc(SIZE);
     const char *folder = gs_made_log();
     cJSON *data;
-    assert_non_null(json);
     int used = snprintf(json, SIZE, "{\"format\":\"gradsum-run\",\"version\":1,\"model\":\"");
     memset(json + used, 0x80, 2001);
     used += 2001;
@@ -167,7 +166,6 @@ TEST(long_texts_are_cut) {
     assert_non_null(names);
     assert_int_equal(strspn(names, "k"), 200);
     assert_int_equal(strspn(strstr(names, "mmmmm"), "m"), 200);
-    free(json);
 }
 
 static void write_long(const char *folder, int steps) {
@@ -206,7 +204,7 @@ TEST(the_largest_page_is_small) {
     char command[300] = "report";
     cJSON *data;
     write_long(folder, 1000);
-    char *events = malloc(64 * 5000), *output;
+    char *events = gs_test_malloc(64 * 5000), *output;
     size_t used = (size_t)sprintf(events, "[");
     for (int i = 0; i < 4000; i++)
         used += (size_t)sprintf(events + used,
@@ -214,7 +212,6 @@ TEST(the_largest_page_is_small) {
                                 i ? "," : "", i % 8, 1000000 + 9 * i);
     sprintf(events + used, "]");
     GS_MADE_TEXT(folder, "trace.json", events);
-    free(events);
     for (int i = 0; i < 64; i++) strcat(command, " .");
     strcat(command, " -o " PAGE);
     page_of(folder, command, &data, &output);

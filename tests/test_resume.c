@@ -12,21 +12,6 @@ static const char *file(const char *name) {
     return gs_test_format("%s/%s", folder, name);
 }
 
-static char *bytes_of(const char *path, size_t *size) {
-    char *bytes;
-    assert_ok(gs_file_read(path, 1 << 24, &bytes, size));
-    return bytes;
-}
-
-/* Weights, running statistics, the optimiser's vectors, step and options. */
-static void assert_same_files(const char *a, const char *b, const char *what) {
-    size_t size_a, size_b;
-    char *in_a = bytes_of(a, &size_a), *in_b = bytes_of(b, &size_b);
-    if (size_a != size_b || memcmp(in_a, in_b, size_a) != 0) fail_msg("%s: other weights or state", what);
-    free(in_a);
-    free(in_b);
-}
-
 /* Called by each worker after each step: the run ends after the step that follows this one. */
 static uint64_t stop_after;
 
@@ -36,21 +21,17 @@ static void stop(gs_worker *w) {
 
 /* Train up to about step `at`, as after Ctrl-C. */
 static void train_up_to(gs_settings s, uint64_t at, const char *save) {
-    gs_result r;
     stop_after = at - 1;
+    s = gs_test_with(s, "--save %s --save-state", save);
     s.test_hook = stop;
-    s.save = save;
-    s.save_state = true;
-    assert_ok(gs_train(&s, NULL, &r));
+    gs_result r = gs_test_train(&s);
     gs_stop_requested = 0;
     assert_true(r.interrupted && r.steps >= at && r.steps < s.steps);
-    gs_result_free(&r);
 }
 
 static void train_from(gs_settings s, const char *resume, const char *save) {
     s.resume = resume;
-    s.save = save;
-    s.save_state = true;
+    s = gs_test_with(s, "--save %s --save-state", save);
     gs_test_train(&s);
 }
 
@@ -61,7 +42,8 @@ static void assert_goes_on(gs_settings s, const char *others, uint64_t at, const
     train_up_to(s, at, half);
     if (others) s.devices = others;
     train_from(s, half, both);
-    assert_same_files(whole, both, what);
+    /* weights, running statistics, the optimiser's vectors, step and options */
+    check_same(whole, both, what);
 }
 
 TEST(each_optimizer) {
@@ -117,7 +99,7 @@ TEST(each_way) {
          .at = 19},
     };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        gs_settings s = gs_test_settings(ways[i].devices);
+        gs_settings s = gs_test_settings("%s", ways[i].devices);
         s.sync = ways[i].sync;
         s.accumulate = ways[i].accumulate;
         s.bucket = ways[i].bucket;
@@ -134,20 +116,15 @@ TEST(each_way) {
 
 TEST(on_an_opencl_device) {
     gs_test_need_opencl();
-    gs_settings s = gs_test_settings("cl");
-    s.optimizer = &gs_adam;
-    s.steps = 6;
+    gs_settings s = gs_test_settings("cl --optimizer adam --steps 6");
     assert_goes_on(s, NULL, 3, "cl");
-    s.devices = "cpu,cl";
-    s.optimizer = &gs_sgd;
+    s = gs_test_with(s, "--devices cpu,cl --optimizer sgd");
     assert_goes_on(s, NULL, 3, "cpu,cl");
 }
 
 /* Each worker has a part of the moments: another number of workers gets other parts of the same ones. */
 TEST(sharded_with_other_workers) {
-    gs_settings s = gs_test_settings("cpu,cpu,cpu");
-    s.zero = 1;
-    s.optimizer = &gs_adam;
+    gs_settings s = gs_test_settings("cpu,cpu,cpu --zero 1 --optimizer adam");
     gs_result whole = gs_test_train(&s);
     train_up_to(s, 7, file("half.st"));
     s.devices = "cpu,cpu";
@@ -159,9 +136,7 @@ TEST(sharded_with_other_workers) {
 /* What is drawn, and what follows the step: rates, dropout (in gs_test_settings), changed images, running
  * statistics. */
 TEST(what_follows_the_step) {
-    gs_settings s = gs_test_settings("cpu,cpu");
-    s.schedule.kind = GS_SCHEDULE_COSINE;
-    s.warmup_steps = 9;
+    gs_settings s = gs_test_settings("cpu,cpu --schedule cosine --warmup-steps 9");
     assert_true(gs_augment_read("crop:4,flip", &s.augment));
     assert_goes_on(s, NULL, 7, "in the warm-up");
     assert_goes_on(s, NULL, 12, "behind it");
@@ -241,14 +216,13 @@ TEST(what_does_not_go_together) {
 static const char *changed(const char *path, const char *behind, const char *from, const char *to) {
     const char *other = file("changed.st");
     size_t size;
-    char *bytes = bytes_of(path, &size), *at = memmem(bytes, size, behind, strlen(behind));
+    char *bytes = gs_test_text(path, &size), *at = memmem(bytes, size, behind, strlen(behind));
     assert_non_null(at);
     at = memmem(at, size - (size_t)(at - bytes), from, strlen(from));
     assert_non_null(at);
     assert_int_equal(strlen(from), strlen(to));
     memcpy(at, to, strlen(to));
     write_raw(other, bytes, size);
-    free(bytes);
     return other;
 }
 
@@ -297,7 +271,7 @@ TEST(damaged_files) {
 
 /* A library's caller, with settings of its own. */
 TEST(by_the_library) {
-    gs_settings s = gs_test_settings("cpu");
+    gs_settings s = gs_test_settings("cpu --batch 333");
     gs_result r;
     gs_state *kept;
     train_up_to(s, 7, file("half.st"));
@@ -313,15 +287,13 @@ TEST(by_the_library) {
     gs_result_free(&r);
     s.batch = 333;
     gs_dataset *train, *test;
-    assert_ok(gs_dataset_load(s.data, GS_TRAIN, &train));
-    assert_ok(gs_dataset_load(s.data, GS_TEST, &test));
+    train = gs_test_load(s.data, GS_TRAIN);
+    test = gs_test_load(s.data, GS_TEST);
     s.train_set = train;
     s.test_set = test;
     gs_test_train(&s);
     train->images[1000] ^= 1;
     assert_fails(GS_E_USAGE, "are not those of the run in ", gs_train(&s, NULL, &r));
     gs_result_free(&r);
-    gs_dataset_free(train);
-    gs_dataset_free(test);
     s.train_set = s.test_set = NULL;
 }

@@ -43,17 +43,6 @@ TEST(from_another_folder) {
 
 /* ---- a run that has ended ---- */
 
-static void assert_same_files(const char *a, const char *b) {
-    char *in_a, *in_b;
-    size_t bytes_a, bytes_b;
-    assert_ok(gs_file_read(a, 1 << 24, &in_a, &bytes_a));
-    assert_ok(gs_file_read(b, 1 << 24, &in_b, &bytes_b));
-    assert_int_equal(bytes_a, bytes_b);
-    assert_memory_equal(in_a, in_b, bytes_a);
-    free(in_a);
-    free(in_b);
-}
-
 /* 6 steps make an epoch. */
 TEST(no_more_is_asked_for) {
     static const struct {
@@ -97,7 +86,7 @@ TEST(it_is_saved) {
         output = gs_test_output(0, "%s --resume %s --save %s --save-state", ways[i], a, b);
         assert_has(output, "done     12 steps, test accuracy ");
         assert_null(strstr(output, "samples/s"));
-        assert_same_files(a, b);
+        check_same(a, b, "a run that has ended");
     }
     char *sum;
     output = gs_test_output(0, RUN "--epochs 1 --save %s --save-state", a);
@@ -130,15 +119,13 @@ TEST(it_is_checked) {
 
 /* A library's caller gets the same. */
 TEST(by_the_library) {
-    gs_settings s = gs_test_settings("cpu,cpu");
+    gs_settings s = gs_test_settings("cpu,cpu --batch 333");
     const char *a = in_folder(gs_test_folder(), "a.st");
-    s.save = a;
-    s.save_state = true;
+    s = gs_test_with(s, "--save %s --save-state", a);
     gs_result first = gs_test_train(&s);
-    s.resume = a;
+    s = gs_test_with(s, "--resume %s --steps 1", a);
     s.save = NULL;
     s.save_state = false;
-    s.steps = 1;
     gs_result again;
     assert_ok(gs_train(&s, NULL, &again));
     assert_int_equal(again.steps, first.steps);

@@ -25,12 +25,9 @@ static void run(instance *t) {
 
 static void keep_rounded(instance *t, gs_precision p) {
     const size_t bytes = t->count[X] * sizeof(float);
-    float *x = malloc(bytes + 1);
-    assert_non_null(x);
+    float *x = gs_test_malloc(bytes + 1);
     gs_round16(p, x, t->host[X], t->count[X]);
-    assert_ok(t->device->ops->alloc(t->device, bytes, &t->kept[X]));
-    assert_ok(t->device->ops->write(t->device, t->kept[X], x, bytes));
-    free(x);
+    t->kept[X] = gs_test_put(t->device, x, bytes);
 }
 
 static void check(const instance *t, const instance *want, tensor which, gs_precision p) {
@@ -50,9 +47,7 @@ static void like_f32_of_rounded(void **state) {
     gs_test_need_whole();
     int count;
     gs_device *const *devices = gs_test_devices(&count);
-    gs_device *cpu, *threads;
-    assert_ok(gs_device_open("cpu", 1, &cpu));
-    assert_ok(gs_device_open("cpu", 3, &threads));
+    gs_device *cpu = gs_test_device("cpu", 1), *threads = gs_test_device("cpu", 3);
     for (size_t p = 0; p < 2; p++)
         for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
             instance want;
@@ -68,13 +63,8 @@ static void like_f32_of_rounded(void **state) {
                 device->precision = GS_PRECISION_F32;
                 check(&t, &want, Y, gs_test_16_bits[p]);
                 for (int i = 0; i < 3; i++) check(&t, &want, gradients[i], gs_test_16_bits[p]);
-                instance_close(&t);
             }
-            cpu->ops->free(cpu, want.kept[X]);
-            instance_close(&want);
         }
-    gs_device_close(threads);
-    gs_device_close(cpu);
 }
 
 /* ---- 16 bits in memory ---- */
@@ -109,10 +99,6 @@ static double one_case(gs_device *d, const operator_case *c, gs_precision p) {
             if (off > most) most = off; /* gcc 12 for arm64 ends with an internal error at fmax() here */
         }
     }
-    d->ops->free(d, b.kept[X]);
-    instance_close(&exact);
-    instance_close(&a);
-    instance_close(&b);
     return most;
 }
 

@@ -20,20 +20,15 @@ static const char tied[] = "embedding 40 8, " BLOCKS "tied",
                   words[] = "embedding 43 8, " BLOCKS "tanh, linear 43";
 
 static gs_settings settings_of(const char *model) {
-    gs_settings s = gs_test_settings("cpu");
-    s.model = model;
+    gs_settings s = gs_test_with(gs_test_settings("cpu"),
+                                 "--model '%s' --context 8 --batch 24 --steps 4 --clip 0.1", model);
     s.data = gs_test_format("text:%s", gs_test_text_file());
-    s.context = 8;
-    s.batch = 24;
-    s.steps = 4;
-    s.clip = 0.1f;
     return s;
 }
 
 static gs_result train_in(gs_settings s, const char *devices, const char *layout) {
-    s.devices = devices;
+    s = gs_test_with(s, "--devices %s --sequence", devices);
     s.layout = layout;
-    s.sequence = true;
     return gs_test_train(&s);
 }
 
@@ -42,8 +37,7 @@ TEST(the_weights_of_one_worker) {
         const char *devices, *layout;
     } runs[] = {{two, "tp2"}, {four, "tp4"}, {four, "dp2,tp2,zero3"}, {four, "pp2,tp2"}};
     for (int m = 0; m < 2; m++) {
-        gs_settings s = settings_of(m ? words : tied);
-        s.verify = 2;
+        gs_settings s = gs_test_with(settings_of(m ? words : tied), "--verify 2");
         gs_result one = gs_test_train(&s);
         for (int i = 0; i < 4; i++) {
             s.micro_batch = i == 0 ? 5 : 0;
@@ -66,10 +60,7 @@ TEST(exact_has_the_bits_of_one_worker) {
                 {four, "pp2,tp2", tied, GS_RECOMPUTE_NONE, GS_PRECISION_F32},
                 {two, "tp2", words, GS_RECOMPUTE_NONE, GS_PRECISION_BF16}};
     for (int i = 0; i < 5; i++) {
-        gs_settings s = settings_of(runs[i].model);
-        s.exact = true;
-        s.optimizer = &gs_adamw;
-        s.lr = 0.01f;
+        gs_settings s = gs_test_with(settings_of(runs[i].model), "--exact --optimizer adamw --lr 0.01");
         s.precision = runs[i].precision;
         s.recompute = runs[i].recompute;
         gs_result one = gs_test_train(&s), r = train_in(s, runs[i].devices, runs[i].layout);
@@ -80,8 +71,7 @@ TEST(exact_has_the_bits_of_one_worker) {
 
 TEST(on_opencl_too) {
     gs_test_need_opencl();
-    gs_settings s = settings_of(words);
-    s.steps = 2;
+    gs_settings s = gs_test_with(settings_of(words), "--steps 2");
     gs_result one = gs_test_train(&s), r = train_in(s, "cl,cl", "tp2");
     assert_same_within_rounding(&one, &r, "cl");
 }
@@ -115,8 +105,8 @@ TEST(bytes_are_those_of_the_formula) {
         s->sequence = true;
         s->clip = 0;
         s->steps = 3;
-        assert_ok(gs_load_set(s, GS_TRAIN, &t.train));
-        assert_ok(gs_load_set(s, GS_TEST, &t.test));
+        gs_test_set(gs_load_set(s, GS_TRAIN, &t.train), &t.train);
+        gs_test_set(gs_load_set(s, GS_TEST, &t.test), &t.test);
         gs_counted_train(&t, s->tensor);
         const double table = i % 2 ? 1 : 2, head = 3, loss = 2 * (n + 3) * TOKENS,
                      gradients = 2 * 2.0 * WIDTH * NORMS + WIDTH * CONTEXT,
@@ -126,8 +116,6 @@ TEST(bytes_are_those_of_the_formula) {
         /* pairs, head, table; two of the loss, one for each norm */
         assert_near(t.result.tensor.sums, 4 * BLOCKS_THERE + 1 + (table - 1) + 2 + NORMS, 1e-9, 0);
         assert_near(t.result.tensor.gathers, 6 * BLOCKS_THERE + 2 + 1 + 1, 1e-9, 0);
-        gs_dataset_free(t.train);
-        gs_dataset_free(t.test);
     }
 }
 
@@ -139,8 +127,7 @@ TEST(memory_is_foreseen) {
     for (int exact = 0; exact < 2; exact++) {
         double most[3], activations[3];
         for (int i = 0; i < 3; i++) {
-            gs_settings s = settings_of(tied);
-            s.devices = two;
+            gs_settings s = gs_test_with(settings_of(tied), "--devices %s", two);
             s.exact = exact;
             s.tensor = i > 0 ? 2 : 0;
             s.batch = i > 0 ? 96 : 192; /* as many samples for a worker */
@@ -163,10 +150,7 @@ TEST(layouts_have_it) {
     gs_settings s = settings_of(words);
     gs_layout_plan plan;
     int found = 0;
-    s.sequence = true;
-    s.threads = 1;
-    s.micro_batches = 2;
-    s.pipeline_cut = "flops";
+    s = gs_test_with(s, "--sequence --threads 1 --micro-batches 2 --pipeline-cut flops");
     assert_ok(gs_layout_plan_create(&s, four, 4, NULL, NULL, &plan));
     for (int i = 0; i < plan.costs; i++) {
         const gs_layout_cost *c = &plan.cost[i];
@@ -200,8 +184,7 @@ TEST(it_goes_with_offload) {
         gs_settings s = settings_of(words);
         if (runs[i].cl && !gs_test_has_opencl()) continue;
         const char *devices = runs[i].cl ? "cl,cl" : two;
-        s.steps = 2;
-        s.optimizer = &gs_adamw;
+        s = gs_test_with(s, "--steps 2 --optimizer adamw");
         s.exact = runs[i].exact;
         gs_result without = train_in(s, devices, "tp2");
         s.offload = runs[i].offload;
@@ -217,10 +200,7 @@ TEST(it_goes_with_offload) {
 TEST(bad_use_is_told) {
     const char *on = "--data jargon --steps 1 --devices cpu,cpu";
     gs_test_program_prints(2, "it needs --tensor T", "train --model gpt %s --sequence", on);
-    gs_settings s = gs_test_settings(two);
-    s.model = "linear 4, relu, linear 10";
-    s.tensor = 2;
-    s.sequence = true;
+    gs_settings s = gs_test_settings("%s --model 'linear 4, relu, linear 10' --tensor 2 --sequence", two);
     assert_fails(GS_E_USAGE, "--sequence: the model takes no sequences",
                  gs_tensor_check_workers(&s, &(gs_dataset){.shape = {6, 1, 1, 0}}, 2));
     gs_test_program_prints(2, "layer 0 (flatten): with --sequence each worker",

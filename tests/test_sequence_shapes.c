@@ -5,7 +5,6 @@ static void check_out(const char *text, gs_shape in, gs_shape want, size_t param
     gs_model *m = gs_test_plan(text, in);
     if (!gs_shape_same(m->out, want)) fail_msg("%s: the output is %s", text, gs_shape_tuple(m->out).text);
     assert_int_equal(m->params, params);
-    gs_model_free(m);
 }
 
 /* Token numbers may be a row, or tokens of one number each. */

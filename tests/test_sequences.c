@@ -30,8 +30,6 @@ static void same_bits_of(const operator_case *c, gs_device *first, gs_device *se
     keep_outputs(&want);
     keep_outputs(&t);
     check_bits(&t, &want, how);
-    instance_close(&t);
-    instance_close(&want);
 }
 
 /* Of linear layers too, where their products are our own and not OpenBLAS's (cpu/linear.h). */
@@ -56,14 +54,11 @@ static void the_same_bits_twice_on(gs_device *d) {
 ON_EVERY_DEVICE(the_same_bits_twice)
 
 TEST(the_same_bits_with_any_number_of_threads) {
-    gs_device *one, *some;
-    assert_ok(gs_device_open("cpu", 1, &one));
+    gs_device *one = gs_test_device("cpu", 1), *some;
     for (int threads = 2; threads <= 5; threads += 3) {
-        assert_ok(gs_device_open("cpu", threads, &some));
+        some = gs_test_device("cpu", threads);
         same_bits(one, some, "with more threads");
-        gs_device_close(some);
     }
-    gs_device_close(one);
 }
 
 /* ---- layer_norm ---- */
@@ -94,8 +89,6 @@ static void layer_norm_of_odd_rows_on(gs_device *d) {
         assert_near(y[1][k], 0.5, 1e-3, 0); /* 7.3 - 7.3, times 1 / sqrt(1e-5) */
         assert_true(isnan(y[2][k]));
     }
-    gs_mem all[] = {mx, mw, mb, my, mk};
-    for (int i = 0; i < 5; i++) d->ops->free(d, all[i]);
 }
 ON_EVERY_DEVICE(layer_norm_of_odd_rows)
 
@@ -123,8 +116,6 @@ static void tokens_without_a_row_on(gs_device *d) {
     gs_test_check_floats(d, gs_at(mdw, GUARD), &want[0][0], (size_t)(ROWS * C), "embedding_backward");
     gs_test_check_floats(d, mdw, dw, GUARD, "before dw");
     gs_test_check_floats(d, gs_at(mdw, GUARD + ROWS * C), dw, GUARD, "after dw");
-    gs_mem all[] = {mx, mw, my, mdy, mdw};
-    for (int i = 0; i < 5; i++) d->ops->free(d, all[i]);
 }
 ON_EVERY_DEVICE(tokens_without_a_row)
 
@@ -145,8 +136,6 @@ static void tokens_have_no_gradient_on(gs_device *d) {
     assert_ok(d->ops->read(d, dx, out, sizeof dx));
     for (int i = 0; i < 3; i++) assert_true(dx[i] == 0);
     gs_layer_free(l);
-    gs_mem all[] = {w, dw, from, dy};
-    for (int i = 0; i < 4; i++) d->ops->free(d, all[i]);
 }
 ON_EVERY_DEVICE(tokens_have_no_gradient)
 
@@ -161,8 +150,6 @@ static void attend(gs_device *d, const float *x, int length, int causal, float *
            softmax = gs_test_new_mem(d, NULL, (size_t)(length * 2 * HEADS));
     assert_ok(d->ops->attention_forward(d, to, softmax, from, 1, &s));
     assert_ok(d->ops->read(d, y, to, out * sizeof *y));
-    gs_mem all[] = {from, to, softmax};
-    for (int i = 0; i < 3; i++) d->ops->free(d, all[i]);
 }
 
 /* Scores up to about 30, as those of a trained network, beside sums in double. */
@@ -263,8 +250,6 @@ static void gradients_of_huge_scores_on(gs_device *d) {
         for (size_t i = 0; i < 3 * out; i++) largest = fmax(largest, fabs((&want[0][0][0])[i]));
         for (size_t i = 0; i < 3 * out; i++)
             assert_near((&dx[0][0][0])[i], (&want[0][0][0])[i], 2e-6 * largest, 0);
-        gs_mem all[] = {from, y, softmax, mdy, to};
-        for (int i = 0; i < 5; i++) d->ops->free(d, all[i]);
     }
 }
 ON_EVERY_DEVICE(gradients_of_huge_scores)
@@ -317,9 +302,9 @@ static gs_dataset *make_set(size_t harmed, float harm) {
         x[i] = (float)token;
     }
     if (harm != 0) x[harmed] = harm;
-    assert_ok(
-        gs_dataset_from_token_labels("text", SAMPLES, (gs_shape){LENGTH, 1, 1, 0}, x, LENGTH, label, &set));
-    return set;
+    return gs_test_set(
+        gs_dataset_from_token_labels("text", SAMPLES, (gs_shape){LENGTH, 1, 1, 0}, x, LENGTH, label, &set),
+        &set);
 }
 
 static const char MODEL[] = "embedding 7 12, positions, residual (layer_norm, linear 36, attention 3 "
@@ -327,20 +312,15 @@ static const char MODEL[] = "embedding 7 12, positions, residual (layer_norm, li
                             "0.1, layer_norm, linear 7";
 
 static gs_settings settings_of(const gs_dataset *set, const char *devices) {
-    gs_settings s = gs_settings_default();
-    s.model = MODEL;
-    s.devices = devices;
+    gs_settings s = gs_test_options("--model '%s' --devices %s", MODEL, devices);
     s.train_set = s.test_set = set;
-    s.batch = 13;
-    s.epochs = 3;
-    s.threads = 1;
+    s = gs_test_with(s, "--batch 13 --epochs 3 --threads 1");
     return s;
 }
 
 TEST(exact_for_sequences) {
     gs_dataset *set = make_set(0, 0);
     gs_test_exact(settings_of(set, "cpu"));
-    gs_dataset_free(set);
 }
 
 /* A block of inference is GS_EVAL_BLOCK samples, or a half, a quarter, ... of them: the outputs of all layers have at
@@ -377,7 +357,6 @@ TEST(tokens_are_checked_where_they_enter) {
         gs_dataset *set = make_set(wrong[i].place, wrong[i].harm);
         gs_settings s = settings_of(set, "cpu");
         assert_fails(GS_E_FORMAT, wrong[i].message, gs_train(&s, NULL, &r));
-        gs_dataset_free(set);
     }
     gs_test_program_prints(1, "embedding needs a row of token numbers", "train --model 'embedding 9 4'");
 }

@@ -78,9 +78,7 @@ TEST(values_that_are_none) {
 
 /* What the command line cannot say, and defaults that mean off: both may be set. */
 TEST(values_that_only_a_program_sets) {
-    gs_settings s = gs_test_settings("cpu");
-    s.steps = 2;
-    s.model = "softmax";
+    gs_settings s = gs_test_settings("cpu --steps 2 --model softmax");
     s.accumulate = s.bucket = s.every = s.tests = 0;
     s.base_batch = s.verify = 0;
     s.throttle = 0;
@@ -102,21 +100,15 @@ TEST(values_that_only_a_program_sets) {
 
 /* Without a file to save, the best epoch's weights are those of the result. */
 TEST(the_best_weights_in_memory) {
-    gs_settings s = gs_test_settings("cpu,cpu");
-    gs_result best;
-    s.model = "softmax";
+    gs_settings s = gs_test_settings("cpu,cpu --model softmax --batch 128 --lr 0.5 --keep best");
     s.steps = 0;
-    s.batch = 128;
-    s.lr = 0.5f;
-    s.keep.best = true;
-    assert_ok(gs_train(&s, NULL, &best));
+    gs_result best = gs_test_train(&s);
     assert_in_range(best.kept_epoch, 1, s.epochs - 1); /* or this test would tell nothing */
     s.keep.best = false;
     s.epochs = best.kept_epoch;
     gs_result same = gs_test_train(&s);
     assert_same_bits(&best, &same, "the kept epoch");
     assert_near(same.test_accuracy, best.kept_accuracy, 0, 0);
-    gs_result_free(&best);
 }
 
 /* All pairs of the table, by their options, are refused with the table's words. */
@@ -159,9 +151,8 @@ static gs_status is_not_written(gs_worker *w, gs_score *score) {
 TEST(a_strategy_is_replaced) {
     static const gs_strategy mine = {.name = "zero", .option = "--zero", .step = is_not_written},
                              other = {.name = "other"};
-    gs_settings s = gs_test_settings("cpu,cpu");
+    gs_settings s = gs_test_settings("cpu,cpu --zero 1");
     gs_result r;
-    s.zero = 1;
     assert_fails(GS_E_USAGE, "'other' cannot replace 'zero'", gs_strategy_replace("zero", &other));
     assert_fails(GS_E_USAGE, "no strategy is called 'other'", gs_strategy_replace("other", &other));
     assert_ok(gs_strategy_replace("zero", &mine));

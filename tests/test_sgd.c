@@ -1,7 +1,7 @@
 /* The optimiser's step, which has no backward: against PyTorch, on every device and by the plain loop. */
 #include <float.h>
 #include <math.h>
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/golden.h"
 #include "tests/operators.h"
 #include "tests/test.h"
@@ -10,9 +10,7 @@
 static const double TOLERANCE = 1e-5;
 
 static float *new_floats(size_t count) {
-    float *v = calloc(count + 1, sizeof *v);
-    assert_non_null(v);
-    return v;
+    return gs_test_calloc(count + 1, sizeof(float));
 }
 
 static void update_three_times(gs_device *device, const operator_case *c, size_t offset) {
@@ -23,12 +21,11 @@ static void update_three_times(gs_device *device, const operator_case *c, size_t
     gs_mem w, v = GS_NONE, dw;
     float *all = new_floats(offset + count),
           *host = all + offset; /* written in one piece: see write_guarded */
-    assert_ok(ops->alloc(device, bytes + offset * sizeof(float), &w));
-    assert_ok(ops->alloc(device, bytes + offset * sizeof(float), &dw));
-    if (momentum > 0) assert_ok(ops->alloc(device, bytes + offset * sizeof(float), &v));
+    dw = gs_test_alloc(device, bytes + offset * sizeof(float));
+    if (momentum > 0) v = gs_test_alloc(device, bytes + offset * sizeof(float));
     gs_mem v_here = momentum > 0 ? gs_at(v, offset) : GS_NONE;
     for (size_t i = 0; i < count; i++) host[i] = test_value(i, SALT_W);
-    assert_ok(ops->write(device, w, all, bytes + offset * sizeof(float)));
+    w = gs_test_put(device, all, bytes + offset * sizeof(float));
     for (uint32_t step = 0; step < 3; step++) {
         for (size_t i = 0; i < count; i++) host[i] = test_value(i, SALT_DY + 10 * step);
         assert_ok(ops->write(device, dw, all, bytes + offset * sizeof(float)));
@@ -42,10 +39,6 @@ static void update_three_times(gs_device *device, const operator_case *c, size_t
         assert_ok(ops->read(device, host, v_here, bytes));
         if (count > 0) golden_check("sgd_update", name, "v", host, count, TOLERANCE, device->name);
     }
-    ops->free(device, w);
-    ops->free(device, v);
-    ops->free(device, dw);
-    free(all);
 }
 
 TEST(sgd_update) {
@@ -59,7 +52,6 @@ TEST(sgd_update) {
     gs_device *plain = gs_test_open_plain();
     for (const operator_case *c = next_case("sgd_update", NULL); c; c = next_case("sgd_update", c))
         update_three_times(plain, c, 3);
-    gs_device_close(plain);
 }
 
 /* Without a gradient the velocity falls by a tenth each step, and ends: 19 elements, so vectors and single ones. */
@@ -69,16 +61,13 @@ TEST(velocity_ends_at_zero) {
     gs_device *const *devices = gs_test_devices(&count);
     for (int d = 0; d < count; d++) {
         const gs_backend *ops = devices[d]->ops;
-        gs_mem w, v, dw;
         float x[N], y[N];
         for (int i = 0; i < N; i++) x[i] = (i % 2 ? -1.0f : 1.0f) * FLT_MIN * (i % 3 ? 1.05f : 1.25f);
         x[N - 1] = NAN; /* is to be seen, not cleared */
-        assert_ok(ops->alloc(devices[d], sizeof x, &w));
-        assert_ok(ops->alloc(devices[d], sizeof x, &v));
-        assert_ok(ops->alloc(devices[d], sizeof x, &dw));
+        gs_mem w = gs_test_alloc(devices[d], sizeof x), dw = gs_test_alloc(devices[d], sizeof x), v;
         assert_ok(ops->fill(devices[d], w, 0, N));
         assert_ok(ops->fill(devices[d], dw, 0, N));
-        assert_ok(ops->write(devices[d], v, x, sizeof x));
+        v = gs_test_put(devices[d], x, sizeof x);
         assert_ok(ops->sgd_update(devices[d], w, v, dw, N, 1, 0.05f, 0.9f, 0));
         assert_ok(ops->read(devices[d], y, v, sizeof y));
         for (int i = 0; i < N - 1; i++) {
@@ -86,8 +75,5 @@ TEST(velocity_ends_at_zero) {
             if (i % 3 == 0) assert_near(y[i], 0.9f * x[i], 0.01 * FLT_MIN, 0);
         }
         assert_true(isnan(y[N - 1]));
-        ops->free(devices[d], w);
-        ops->free(devices[d], v);
-        ops->free(devices[d], dw);
     }
 }

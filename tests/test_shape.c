@@ -1,7 +1,7 @@
 /* Shapes of up to four dimensions: what prints, reads, compares and plans them. */
 #include <limits.h>
 #include <string.h>
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/test.h"
 
 TEST(a_shape_may_end_early) {
@@ -42,7 +42,6 @@ TEST(shapes_as_texts) {
 static gs_shape out_of(const char *text, gs_shape in) {
     gs_model *m = gs_test_plan(text, in);
     gs_shape out = m->out;
-    gs_model_free(m);
     return out;
 }
 
@@ -55,7 +54,6 @@ TEST(layers_keep_the_tokens) {
     gs_model *m = gs_test_plan("linear 5", vectors);
     assert_int_equal(m->params, 25);
     assert_near(m->flops_forward, 7 * (2 * 4 * 5 + 5), 0, 0);
-    gs_model_free(m);
     assert_no_model(GS_E_SHAPE, "the input is (3,2,6,6), linear needs", NULL, .text = "linear 5",
                     .in = images);
     assert_no_model(GS_E_SHAPE, "the input is (7,0,1,1); each", NULL, .text = "relu", .in = {0, 1, 1, 7});
@@ -71,18 +69,14 @@ TEST(tokens_are_computed_as_samples) {
     gs_device *const *devices = gs_test_devices(&count);
     for (int k = 0; k < count; k++) {
         gs_device *d = devices[k];
-        gs_mem place, logits;
-        assert_ok(d->ops->alloc(d, sizeof x, &place));
-        assert_ok(d->ops->write(d, place, x, sizeof x));
+        gs_mem place = gs_test_put(d, x, sizeof x), logits;
         for (int with = 0; with < 2; with++) {
             gs_pass pass = {.n = with ? N : N * T};
             gs_model *m =
                 gs_test_model(d, .text = TEXT, .in = {2, 6, 6, with ? T : 0}, .max_batch = pass.n, .seed = 1);
             assert_ok(gs_model_forward(m, &pass, place, &logits));
             assert_ok(d->ops->read(d, y[with], logits, sizeof y[with]));
-            gs_model_free(m);
         }
         assert_memory_equal(y[0], y[1], sizeof y[0]);
-        d->ops->free(d, place);
     }
 }

@@ -53,12 +53,10 @@ TEST(known_orders) {
     }
 
     enum { MNIST = 60000 };
-    uint32_t *all = malloc(MNIST * sizeof *all);
-    assert_non_null(all);
+    uint32_t *all = gs_test_malloc(MNIST * sizeof *all);
     gs_epoch_order(1, 0, MNIST, all);
     assert_memory_equal(all, ((uint32_t[]){16939, 5460, 58740, 5818}), 16);
     assert_memory_equal(all + MNIST - 4, ((uint32_t[]){19683, 44557, 4064, 37866}), 16);
-    free(all);
 }
 
 /* A forgotten epoch seed (the same order every epoch) is a classic mistake of data-parallel training. */

@@ -1,7 +1,7 @@
 /* Signals lose nothing and leave nothing: weights are saved, folders are removed, and the exit status is the shell's,
  * 128 + N. */
 #include "tests/launched.h"
-#include "tests/program.h"
+#include "tests/training.h"
 #include "train/train.h"
 
 #include <signal.h>
@@ -139,11 +139,8 @@ static void ask_to_stop(void *context, int epoch, uint64_t done, uint64_t of, co
 TEST(a_test_is_stopped) {
     static const gs_observer observer = {.step = ask_to_stop};
     for (int zero = 0; zero <= 3; zero += 3) {
-        gs_settings s = gs_settings_default();
+        gs_settings s = gs_test_options("--model softmax --devices cpu,cpu,cpu --steps 1");
         gs_result r;
-        s.model = "softmax";
-        s.devices = "cpu,cpu,cpu";
-        s.steps = 1;
         s.zero = zero;
         assert_ok(gs_train(&s, &observer, &r));
         gs_stop_requested = 0;

@@ -62,7 +62,7 @@ static sum sum_on(const gs_virtual_cluster *cluster, const gs_sync_scheme *schem
     gs_virtual *v;
     sum s = {0};
     gs_virtual_item *item = calloc((size_t)ranks, sizeof *item);
-    gs_virtual_script *script = calloc((size_t)ranks, sizeof *script);
+    gs_virtual_script *script = gs_test_calloc((size_t)ranks, sizeof *script);
     assert_ok(gs_lists_of(&lists, &key, &list));
     assert_ok(gs_virtual_create(cluster, &v));
     for (int r = 0; r < ranks; r++) {
@@ -82,7 +82,6 @@ static sum sum_on(const gs_virtual_cluster *cluster, const gs_sync_scheme *schem
     gs_virtual_free(v);
     gs_lists_free(&lists);
     free(item);
-    free(script);
     return s;
 }
 

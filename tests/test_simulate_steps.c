@@ -106,12 +106,11 @@ TEST(layouts_together_send_what_train_sends) {
     const char *data = gs_test_format("text:%s", gs_test_text_file());
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         gs_simulation s = lenet(gs_devices_count(all[i].devices), fabric);
-        gs_settings run = gs_test_settings(all[i].devices);
+        gs_settings run = gs_test_settings("%s", all[i].devices);
         s.settings.layout = run.layout = all[i].layout;
         s.settings.pipeline_schedule = run.pipeline_schedule = all[i].schedule;
         s.settings.batch = run.batch = 64;
-        run.model = "lenet";
-        run.steps = 2;
+        run = gs_test_with(run, "--model lenet --steps 2");
         if (all[i].sequence) {
             run.model = s.settings.model = text;
             run.data = data;

@@ -19,9 +19,6 @@ static void max_pool2d_ties_and_nan_on(gs_device *d) {
         assert_int_equal(got_index[i], want_index[i]);
         assert_true(got[i] == x[want_index[i]] || (isnan(got[i]) && isnan(x[want_index[i]])));
     }
-    d->ops->free(d, from);
-    d->ops->free(d, y);
-    d->ops->free(d, index);
 }
 ON_EVERY_DEVICE(max_pool2d_ties_and_nan)
 
@@ -59,8 +56,6 @@ static void pool_2x2_of(gs_device *d, int height, int width) {
     for (size_t i = 0; i < out; i++) assert_int_equal(got[i], want[i]);
     assert_ok(d->ops->max_pool2d_backward(d, dx, above, index, 1, &s));
     gs_test_check_floats(d, dx, want_dx, in, "max_pool2d_backward");
-    const gs_mem all[] = {from, y, index, above, dx};
-    for (int i = 0; i < 5; i++) d->ops->free(d, all[i]);
 }
 
 static void max_pool2d_2x2_on(gs_device *d) {
@@ -95,10 +90,6 @@ static void softmax_extremes_on(gs_device *d) {
     assert_ok(d->ops->read(d, sums, stats, sizeof sums));
     assert_near(sums[GS_STAT_CORRECT], 3, 0, 0);
     assert_near(sums[GS_STAT_SAMPLES], 4, 0, 0);
-    d->ops->free(d, from);
-    d->ops->free(d, p);
-    d->ops->free(d, stats);
-    d->ops->free(d, to);
 }
 ON_EVERY_DEVICE(softmax_extremes)
 
@@ -123,8 +114,6 @@ static void largest_of_many_classes(gs_device *d, int classes, float largest, fl
     if (sums[GS_STAT_CORRECT] != (float)n)
         fail_msg("%s: %d classes, the largest is %g: found %g times", d->name, classes, (double)largest,
                  (double)sums[GS_STAT_CORRECT]);
-    const gs_mem all[] = {from, p, stats, to};
-    for (int i = 0; i < 4; i++) d->ops->free(d, all[i]);
 }
 
 static void softmax_of_many_classes_on(gs_device *d) {

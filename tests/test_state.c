@@ -17,7 +17,7 @@ static gs_status centre_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
     const gs_param *p = &l->param[0];
     float mean[WIDTH], next[WIDTH], each = 1 / (float)gs_shape_tokens(l->in);
     size_t bytes = gs_layer_tokens(l, pass) * sizeof mean;
-    float *v = malloc(bytes);
+    float *v = gs_test_malloc(bytes);
     if (!v) return gs_fail(GS_E_MEMORY, "no memory for a test");
     gs_device *d = l->device;
     gs_status status = d->ops->read(d, mean, p->w, sizeof mean);
@@ -30,7 +30,6 @@ static gs_status centre_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
     }
     if (status == GS_OK) status = d->ops->write(d, l->y, v, bytes);
     if (status == GS_OK && pass->training) status = d->ops->write(d, p->dw, next, sizeof next);
-    free(v);
     *y = l->y;
     return status;
 }
@@ -74,8 +73,7 @@ static gs_dataset *make_set(int tokens) {
     for (size_t i = 0; i < LABELS; i++) labels[i] = (int32_t)(i * i % CLASSES);
     gs_shape in = {WIDTH, 1, 1, tokens};
     size_t count = SAMPLES / (size_t)tokens;
-    assert_ok(gs_dataset_from_token_labels("waves", count, in, x, tokens, labels, &set));
-    return set;
+    return gs_test_set(gs_dataset_from_token_labels("waves", count, in, x, tokens, labels, &set), &set);
 }
 
 /* A worker whose model is another than the settings can say. */
@@ -110,9 +108,7 @@ static gs_status train(gs_comm *comm, void *context) {
 static gs_settings plain(void) {
     gs_settings s = gs_settings_default();
     s.model = "linear 4"; /* until change_model */
-    s.batch = BATCH;
-    s.epochs = EPOCHS;
-    s.threads = 1;
+    s = gs_test_with(s, "--batch %d --epochs %d --threads 1", BATCH, EPOCHS);
     return s;
 }
 
@@ -129,7 +125,6 @@ static void run_tokens(gs_settings settings, int workers, int tokens, float weig
     }
     memcpy(weights, t.result[0].weights, SAVED * sizeof(float));
     for (int r = 0; r < workers; r++) gs_result_free(&t.result[r]);
-    gs_dataset_free(t.set);
 }
 
 static void run(gs_settings settings, int workers, float weights[SAVED]) {
@@ -179,24 +174,18 @@ TEST(state_is_the_mean_over_all_samples) {
     s.accumulate = 0;
     s.bucket = 1;
     is_close(s, WORKERS, alone, 0, SAVED);
-    s.bucket = 0;
-    s.sync = "ring";
+    s = gs_test_with(s, "--bucket 0 --sync ring");
     s.wire = GS_WIRE_F16; /* which must not round it */
     is_close(s, WORKERS, alone, PARAMS, PARAMS + WIDTH);
     s.bucket = 1;
     is_close(s, WORKERS, alone, PARAMS, PARAMS + WIDTH);
-    s.bucket = 0;
-    s.wire = GS_WIRE_F32;
-    s.sync = "allreduce";
-    s.zero = 1;
+    s = gs_test_with(s, "--bucket 0 --wire f32 --sync allreduce --zero 1");
     is_close(s, WORKERS, alone, 0, SAVED);
 }
 
 TEST(state_to_the_bit) {
     float one[SAVED], two[SAVED], mean[WIDTH];
-    gs_settings s = plain();
-    s.exact = true;
-    s.verify = 1;
+    gs_settings s = gs_test_with(plain(), "--exact --verify 1");
     run(s, 1, one);
     run(s, 2, two);
     assert_memory_equal(one, two, sizeof one);
@@ -208,14 +197,12 @@ TEST(state_of_workers_that_are_apart) {
     float alone[SAVED], other[SAVED];
     gs_settings s = plain();
     run(s, 1, alone);
-    s.sync = "async";
-    s.staleness = 0;
+    s = gs_test_with(s, "--sync async --staleness 0");
     is_close(s, WORKERS, alone, 0, SAVED);
     s.staleness = 2;
     run(s, WORKERS, other);
-    s.sync = "local";
+    s = gs_test_with(s, "--sync local --every 1 --verify 1");
     s.staleness = -1;
-    s.every = s.verify = 1;
     is_close(s, WORKERS, alone, 0, SAVED);
     s.every = s.verify = 4;
     run(s, WORKERS, other);
@@ -231,9 +218,8 @@ TEST(state_of_samples_with_tokens) {
     s.verify = 1;
     run_tokens(s, WORKERS, TOKENS, other);
     assert_close(other, alone, 0, SAVED);
+    s = gs_test_with(s, "--sync async --staleness 0");
     s.verify = 0;
-    s.sync = "async";
-    s.staleness = 0;
     run_tokens(s, WORKERS, TOKENS, other);
     assert_close(other, alone, 0, SAVED);
 }

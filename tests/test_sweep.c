@@ -1,4 +1,5 @@
 /* A sweep: the list of batches, runs that reach their target and runs that do not, side by side and in turn. */
+#include "tests/training.h"
 #include "tests/tiny_set.h"
 
 #include <math.h>
@@ -145,20 +146,15 @@ TEST(divergence_is_seen) {
 
 /* Looking at the test set changes nothing in the training. */
 TEST(looks_change_nothing) {
-    gs_settings s = gs_settings_default();
-    s.model = "conv 4 3x3 stride 2 pad 1, relu, flatten, dropout 0.25, linear 10";
-    s.devices = "cpu,cpu";
-    s.threads = 1;
-    s.batch = 333;
-    s.steps = 25;
+    gs_settings s =
+        gs_test_options("--model 'conv 4 3x3 stride 2 pad 1, relu, flatten, dropout 0.25, linear 10' "
+                        "--devices cpu,cpu --threads 1 --batch 333 --steps 25");
     gs_result plain, looked;
-    assert_ok(gs_train(&s, NULL, &plain));
+    plain = gs_test_train(&s);
     s.tests = 5;
-    assert_ok(gs_train(&s, NULL, &looked));
+    looked = gs_test_train(&s);
     assert_memory_equal(plain.weights, looked.weights, plain.params * sizeof(float));
     assert_true(plain.test_accuracy == looked.test_accuracy);
-    gs_result_free(&plain);
-    gs_result_free(&looked);
 }
 
 /* Runs side by side give what runs in turn give, and are shown in their order. */

@@ -1,5 +1,5 @@
 /* tanh: how exact it is, on all kinds of floats, and that it is the same on cpu and on OpenCL. */
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/test.h"
 
 #include <float.h>
@@ -17,14 +17,9 @@ static double ulps_off(float y, float x) {
 }
 
 static void forward(gs_device *d, float *y, const float *x, size_t n) {
-    gs_mem from, to;
-    assert_ok(d->ops->alloc(d, n * sizeof *x, &from));
-    assert_ok(d->ops->alloc(d, n * sizeof *x, &to));
-    assert_ok(d->ops->write(d, from, x, n * sizeof *x));
+    gs_mem to = gs_test_alloc(d, n * sizeof *x), from = gs_test_put(d, x, n * sizeof *x);
     assert_ok(d->ops->tanh_forward(d, to, from, n));
     assert_ok(d->ops->read(d, y, to, n * sizeof *y));
-    d->ops->free(d, from);
-    d->ops->free(d, to);
 }
 
 /* A GPU may round a division otherwise, which OpenCL 1.2 allows within 2.5 ulp. */
@@ -47,7 +42,7 @@ TEST(within_2_ulp_and_the_same_on_all_devices) {
     static float x[BLOCK], y[BLOCK], on_cpu[BLOCK];
     int count;
     gs_device *const *devices = gs_test_devices(&count), *cpu;
-    assert_ok(gs_device_open("cpu", 1, &cpu));
+    cpu = gs_test_device("cpu", 1);
     bool exact[GS_TEST_MAX_DEVICES];
     for (int i = 0; i < count; i++) exact[i] = divides_exactly(devices[i]);
     double worst = 0;
@@ -76,7 +71,6 @@ TEST(within_2_ulp_and_the_same_on_all_devices) {
             }
         }
     }
-    gs_device_close(cpu);
     assert_true(worst > 0.4); /* the check has compared something that is rounded */
 }
 
@@ -109,16 +103,10 @@ TEST(the_derivative_becomes_0) {
     }
     for (int i = 0; i < count; i++) {
         gs_device *d = devices[i];
-        gs_mem a, b;
         forward(d, y, x, N);
-        assert_ok(d->ops->alloc(d, sizeof y, &a));
-        assert_ok(d->ops->alloc(d, sizeof y, &b));
-        assert_ok(d->ops->write(d, a, y, sizeof y));
-        assert_ok(d->ops->write(d, b, dy, sizeof y));
+        gs_mem a = gs_test_put(d, y, sizeof y), b = gs_test_put(d, dy, sizeof y);
         assert_ok(d->ops->tanh_backward(d, b, b, a, N));
         assert_ok(d->ops->read(d, dx, b, sizeof dx));
         for (int k = 0; k < N; k++) assert_true(dx[k] == 0);
-        d->ops->free(d, a);
-        d->ops->free(d, b);
     }
 }

@@ -38,12 +38,8 @@ static gs_result train_with(gs_settings s, const layout *l) {
     "residual (layer_norm, linear 32, gelu, linear 8)), layer_norm, tied"
 
 static gs_settings text_settings(void) {
-    gs_settings s = gs_test_settings("cpu");
-    s.model = BLOCKS;
+    gs_settings s = gs_test_settings("cpu --context 8 --batch 24 --steps 4 --model '" BLOCKS "'");
     s.data = gs_test_format("text:%s", gs_test_text_file());
-    s.context = 8;
-    s.batch = 24;
-    s.steps = 4;
     return s;
 }
 
@@ -67,16 +63,11 @@ static void same_within_rounding(const gs_settings *s, const layout *layouts, in
 
 TEST(the_weights_of_one_worker) {
     static const layout layouts[] = {{two, 2}, {"cpu,cpu,cpu", 3}, {four, 4}, {four, 2}, {six, 3}, {six, 2}};
-    gs_settings s = gs_test_settings("cpu");
-    s.model = CHAIN;
-    s.clip = 0.5f;
-    s.verify = 3;
+    gs_settings s = gs_test_settings("cpu --clip 0.5 --verify 3 --model '" CHAIN "'");
     same_within_rounding(&s, layouts, 6);
     s.accumulate = 3;
     same_within_rounding(&s, layouts, 1);
-    s = text_settings();
-    s.verify = 2;
-    s.clip = s.label_smoothing = 0.1f;
+    s = gs_test_with(text_settings(), "--verify 2 --clip 0.1 --label-smoothing 0.1");
     static const layout by_heads[] = {{two, 2}, {four, 4}, {four, 2}};
     same_within_rounding(&s, by_heads, 3);
     s.micro_batch = 5;
@@ -90,16 +81,11 @@ TEST(other_updates) {
     static const gs_optimizer_ops *const optimizer[] = {&gs_lars, &gs_lamb, &gs_adam};
     static const layout layouts[] = {{two, 2}, {six, 3}};
     for (int i = 0; i < 3; i++) {
-        gs_settings s = gs_test_settings("cpu");
-        s.model = CHAIN;
+        gs_settings s = gs_test_settings("cpu --lr 0.001 --steps 4 --model '" CHAIN "'");
         s.optimizer = optimizer[i];
-        s.lr = 0.001f;
-        s.steps = 4;
         same_within_rounding(&s, layouts, 2);
     }
-    gs_settings s = gs_test_settings("cpu");
-    s.model = CHAIN;
-    s.steps = 6;
+    gs_settings s = gs_test_settings("cpu --steps 6 --model '" CHAIN "'");
     s.precision = GS_PRECISION_F16; /* of 16 bits a last one may round otherwise */
     gs_result one = gs_test_train(&s), r = train_with(s, &layouts[0]);
     if (!(gs_test_difference(&one, &r) < 1e-3)) fail_msg("f16: %g", gs_test_difference(&one, &r));
@@ -108,10 +94,10 @@ TEST(other_updates) {
 /* Statistics of the global batch are those of the samples, not of the samples times the workers of a group. */
 TEST(with_batch_norm) {
     static const layout layouts[] = {{two, 2}, {four, 2}};
-    gs_settings s = gs_test_settings("cpu");
-    s.model = "conv 4 3x3 stride 2, batch_norm, tanh, flatten, linear 16, tanh, linear 10";
-    s.batch = 30;
-    s.steps = 5;
+    gs_settings s = gs_test_settings(
+        "cpu "
+        "--model 'conv 4 3x3 stride 2, batch_norm, tanh, flatten, linear 16, tanh, linear 10' "
+        "--batch 30 --steps 5");
     same_within_rounding(&s, layouts, 2);
 }
 
@@ -124,13 +110,8 @@ TEST(with_batch_norm) {
 
 TEST(pairs_of_convolutions) {
     static const layout layouts[] = {{two, 2}, {"cpu,cpu,cpu", 3}, {four, 2}};
-    gs_settings s = gs_test_settings("cpu");
-    s.model = CONVOLUTIONS;
-    s.batch = 24;
-    s.steps = 4;
-    s.lr = 0.01f;
-    s.verify = 2;
-    s.clip = 0.5f;
+    gs_settings s = gs_test_settings("cpu --batch 24 --steps 4 --lr 0.01 --verify 2 --clip 0.5 "
+                                     "--model '" CONVOLUTIONS "'");
     same_within_rounding(&s, layouts, 3);
     s.batch_norm = (gs_batch_norm_groups){.over = GS_BATCH_NORM_GHOST, .group = 6};
     s.recompute = GS_RECOMPUTE_ALL;
@@ -139,13 +120,9 @@ TEST(pairs_of_convolutions) {
 
 TEST(on_opencl_too) {
     gs_test_need_opencl();
-    gs_settings s = gs_test_settings("cpu");
-    s.model = CHAIN;
-    s.steps = 3;
+    gs_settings s = gs_test_settings("cpu --steps 3 --model '" CHAIN "'");
     same_within_rounding(&s, &(layout){"cl,cl", 2}, 1);
-    s.model = CONVOLUTIONS;
-    s.batch = 12;
-    s.steps = 2;
+    s = gs_test_with(s, "--batch 12 --steps 2 --model '" CONVOLUTIONS "'");
     same_within_rounding(&s, &(layout){"cl,cl", 2}, 1);
     s = text_settings();
     s.steps = 2;
@@ -157,8 +134,7 @@ TEST(on_opencl_too) {
 static const layout exact_layouts[] = {{two, 2}, {four, 4}, {four, 2}, {eight, 8}, {eight, 4}, {two, 0}};
 
 static void same_bits(const gs_settings *settings, int layouts) {
-    gs_settings s = *settings;
-    s.exact = true;
+    gs_settings s = gs_test_with(*settings, "--exact");
     gs_result one = gs_test_train(&s);
     for (int i = 0; i < layouts; i++) {
         gs_result r = train_with(s, &exact_layouts[i]);
@@ -173,32 +149,21 @@ TEST(exact_has_the_bits_of_one_worker) {
     same_bits(&s, 6);
     s.model = "conv 2 3x3 stride 2, batch_norm, relu, flatten, linear 72, relu, linear 20, linear 10";
     s.batch_norm = (gs_batch_norm_groups){.over = GS_BATCH_NORM_GHOST, .group = 2};
-    s.batch = 32;
-    s.optimizer = &gs_lamb;
-    s.lr = 0.01f;
-    s.steps = 4;
+    s = gs_test_with(s, "--batch 32 --optimizer lamb --lr 0.01 --steps 4");
     same_bits(&s, 6);
-    s = text_settings();
-    s.optimizer = &gs_adamw;
-    s.lr = 0.01f;
-    s.clip = 0.1f;
+    s = gs_test_with(text_settings(), "--optimizer adamw --lr 0.01 --clip 0.1");
     same_bits(&s, 3); /* 4 heads */
     s.precision = GS_PRECISION_BF16;
     same_bits(&s, 2);
-    s.precision = GS_PRECISION_F32;
-    s.label_smoothing = 0.1f;
-    s.model = WORDS;
+    s = gs_test_with(s, "--precision f32 --label-smoothing 0.1 --model '" WORDS "'");
     same_bits(&s, 4);
 }
 
 /* A pipeline and ZeRO, too: what they compute are the same sums. */
 TEST(the_other_exact_ways) {
-    gs_settings s = gs_test_settings("cpu");
-    s.exact = true;
-    s.steps = 4;
+    gs_settings s = gs_test_settings("cpu --exact --steps 4");
     gs_result r = train_with(s, &(layout){two, 2});
-    s.devices = two;
-    s.pipeline = 2;
+    s = gs_test_with(s, "--devices %s --pipeline 2", two);
     gs_result stages = gs_test_train(&s);
     assert_same_bits(&r, &stages, "--pipeline");
     s.pipeline = 0;
@@ -234,8 +199,8 @@ TEST(bytes_are_those_of_the_formula) {
     gs_settings *s = &t.settings;
     s->steps = 3;
     s->test_hook = gs_counted_step_2;
-    assert_ok(gs_load_set(s, GS_TRAIN, &t.train));
-    assert_ok(gs_load_set(s, GS_TEST, &t.test));
+    gs_test_set(gs_load_set(s, GS_TRAIN, &t.train), &t.train);
+    gs_test_set(gs_load_set(s, GS_TEST, &t.test), &t.test);
     for (int i = 0; i < 4; i++) {
         s->tensor = i % 2 ? 4 : 2;
         s->exact = i >= 2;
@@ -251,8 +216,6 @@ TEST(bytes_are_those_of_the_formula) {
                      whole = t.result.tensor.model / sizeof(float);
         assert_near(t.result.tensor.held / sizeof(float), whole - shared * (n - 1) / n, 1e-6, 0);
     }
-    gs_dataset_free(t.train);
-    gs_dataset_free(t.test);
 }
 
 /* For each pair of convolutions its y, and the first one's dx where something before it learns. */
@@ -267,8 +230,8 @@ TEST(bytes_of_convolutions) {
     s->steps = 3;
     s->tensor = T;
     s->test_hook = gs_counted_step_2;
-    assert_ok(gs_load_set(s, GS_TRAIN, &t.train));
-    assert_ok(gs_load_set(s, GS_TEST, &t.test));
+    gs_test_set(gs_load_set(s, GS_TRAIN, &t.train), &t.train);
+    gs_test_set(gs_load_set(s, GS_TEST, &t.test), &t.test);
     gs_counted_train(&t, T);
     const double pixels = 28 * 28, summed = SAMPLES * (2 * pixels + (2 + 3) * pixels / 4) * sizeof(float);
     for (int r = 0; r < T; r++) assert_near(t.bytes[r], summed, 0, 0);
@@ -277,8 +240,6 @@ TEST(bytes_of_convolutions) {
     const double one = 4.0 * 9 + 4 + 2 * 4 * 9, other = 2 * 5 + 5 + 3 * 5 + 2 * 5,
                  whole = t.result.tensor.model / sizeof(float);
     assert_near(t.result.tensor.held / sizeof(float), whole - one / 2 - other * 3 / 5, 1e-6, 0);
-    gs_dataset_free(t.train);
-    gs_dataset_free(t.test);
 }
 
 TEST(what_it_says) {

@@ -14,33 +14,23 @@ TEST(saved_and_resumed) {
     static const gs_test_change runs[] = {{{two, NULL, 2, 0}, {"cpu", NULL, 0, 0}},
                                           {{"cpu", NULL, 0, 0}, {four, NULL, 4, 0}},
                                           {{four, NULL, 2, 0}, {eight, NULL, 8, 0}}};
-    gs_settings s = gs_test_settings("cpu");
-    s.exact = true;
-    s.optimizer = &gs_adam;
-    s.lr = 0.001f;
-    s.steps = 8;
+    gs_settings s = gs_test_settings("cpu --exact --optimizer adam --lr 0.001 --steps 8");
     gs_test_goes_on(&s, 5, runs, 3);
 }
 
 TEST(the_best_epoch_is_kept) {
     const char *path = gs_test_format("%s/best.safetensors", gs_test_folder());
-    gs_settings s = gs_test_settings(two);
-    s.exact = true;
+    gs_settings s = gs_test_settings("%s --exact --epochs 2 --batch 500 --keep best --tests 2 --save %s "
+                                     "--model 'flatten, linear 16, tanh, linear 10'",
+                                     two, path);
     s.steps = 0;
-    s.epochs = 2;
-    s.batch = 500;
-    s.keep.best = true;
-    s.tests = 2;
-    s.save = path;
-    s.model = "flatten, linear 16, tanh, linear 10";
     gs_result whole = gs_test_train(&s), divided = train_divided(s);
     assert_int_equal(whole.kept_epoch, divided.kept_epoch);
     assert_same_bits(&whole, &divided, "--keep best");
     gs_result_free(&divided);
+    s = gs_test_with(s, "--load %s --epochs 1", path);
     s.keep.best = false;
     s.save = NULL;
-    s.load = path;
-    s.epochs = 1;
     gs_result loaded = gs_test_train(&s), by_parts = train_divided(s);
     assert_same_bits(&loaded, &by_parts, "--load");
     gs_result_free(&by_parts);

@@ -32,13 +32,8 @@ static gs_result train_with(gs_settings s, const division *d) {
     "layer_norm, tied"
 
 static gs_settings words(void) {
-    gs_settings s = gs_test_settings("cpu");
-    s.model = WORDS;
+    gs_settings s = gs_test_settings("cpu --context 32 --batch 24 --steps 6 --verify 1 --model '" WORDS "'");
     s.data = gs_test_format("text:%s", gs_test_text_file());
-    s.context = 32;
-    s.batch = 24;
-    s.steps = 6;
-    s.verify = 1;
     return s;
 }
 
@@ -59,21 +54,12 @@ TEST(the_weights_of_one_worker) {
     static const division all[] = {
         {four, "tp2,pp2"},      {eight, "dp2,tp2,pp2"},  {eight, "dp2,tp2,pp2,zero1"},
         {six, "tp3,dp2,zero1"}, {four, "dp2,tp2,zero2"}, {four, "dp2,tp2,zero3"}};
-    gs_settings s = gs_test_settings("cpu");
-    s.model = CHAIN;
-    s.clip = 0.5f;
-    s.verify = 3;
+    gs_settings s = gs_test_settings("cpu --clip 0.5 --verify 3 --model '" CHAIN "'");
     same_within_rounding(&s, all, 6);
-    s.optimizer = &gs_lamb;
-    s.lr = 0.001f;
+    s = gs_test_with(s, "--optimizer lamb --lr 0.001 --steps 4");
     s.clip = 0;
-    s.steps = 4;
     same_within_rounding(&s, &all[2], 4);
-    s = gs_test_settings("cpu");
-    s.model = CONVOLUTIONS;
-    s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 4};
-    s.batch = 32;
-    s.steps = 4;
+    s = gs_test_settings("cpu --batch-norm ghost:4 --batch 32 --steps 4 --model '" CONVOLUTIONS "'");
     same_within_rounding(&s, all, 2);
     same_within_rounding(&s, &all[4], 2);
 }
@@ -113,19 +99,16 @@ static void spoil(gs_worker *w) {
 
 /* Of a divided tensor, the same part of the other replica; of another one, all of them. */
 TEST(verify_finds_what_is_not_alike) {
-    gs_settings s = gs_test_settings(eight);
+    gs_settings s = gs_test_settings("%s --layout dp2,tp2,pp2 --pipeline-cut flops --verify 1 "
+                                     "--model '" CHAIN "'",
+                                     eight);
     gs_result r;
-    s.model = CHAIN;
-    s.layout = "dp2,tp2,pp2";
-    s.pipeline_cut = "flops";
-    s.verify = 1;
     s.test_hook = spoil;
     spoiler = 5;
     spoils_what_is_cut = true;
     assert_fails(GS_E_DIFFER, "worker 7's 3.weight differs from worker 5's", gs_train(&s, NULL, &r));
     gs_result_free(&r);
-    s.devices = four;
-    s.layout = "tp2,pp2";
+    s = gs_test_with(s, "--devices %s --layout tp2,pp2", four);
     spoiler = 3;
     spoils_what_is_cut = false;
     assert_fails(GS_E_DIFFER, "worker 3's", gs_train(&s, NULL, &r));
@@ -139,10 +122,7 @@ TEST(saved_and_resumed) {
                                           {{four, "dp2,tp2,zero2", 0, 0}, {four, "tp2,pp2", 0, 0}},
                                           {{four, "tp2,pp2", 0, 0}, {"cpu", "dp1", 0, 0}},
                                           {{"cpu", "dp1", 0, 0}, {eight, "dp2,tp2,pp2,zero1", 0, 0}}};
-    gs_settings s = words();
-    s.exact = true;
-    s.optimizer = &gs_adam;
-    s.lr = 0.001f;
+    gs_settings s = gs_test_with(words(), "--exact --optimizer adam --lr 0.001");
     gs_test_goes_on(&s, 4, runs, 4);
 }
 
@@ -154,9 +134,7 @@ TEST(memory_is_as_rehearsed) {
                                    {four, "dp2,tp2,zero1"},
                                    {four, "dp2,tp2,zero3"},
                                    {six, "dp3,tp2,zero1"}};
-    gs_settings s = words();
-    s.optimizer = &gs_adam;
-    s.lr = 0.001f;
+    gs_settings s = gs_test_with(words(), "--optimizer adam --lr 0.001");
     s.verify = 0;
     for (int i = 0; i < 10; i++) {
         const division *d = &all[i % 5];

@@ -39,8 +39,6 @@ TEST(parts_and_windows) {
     gs_dataset_gather(train, order, 0, 2, x, y);
     for (int k = 0; k < CONTEXT; k++) assert_int_equal(x[0][k], train->text->token[50 + k]);
     for (int k = 0; k < CONTEXT; k++) assert_int_equal(y[1][k], train->text->token[21 + k]);
-    gs_dataset_free(train);
-    gs_dataset_free(test);
 }
 
 /* By Python's philox; and each shift leaves every window its last label. */
@@ -65,7 +63,6 @@ TEST(shifts_follow_from_seed_and_epoch) {
         for (int k = 0; k < CONTEXT; k++) assert_true((int)x[k] == token[k] && y[k] == token[k + 1]);
     }
     for (int s = 0; s < CONTEXT; s++) assert_true(seen[s]);
-    gs_dataset_free(set);
 }
 
 TEST(zipped_or_not) {
@@ -75,8 +72,6 @@ TEST(zipped_or_not) {
     gs_dataset *a = load_text(plain, GS_TRAIN, SMALL), *b = load_text(zipped, GS_TRAIN, SMALL);
     assert_int_equal(a->text->count, b->text->count);
     assert_memory_equal(a->text->token, b->text->token, a->text->count * sizeof(uint16_t));
-    gs_dataset_free(a);
-    gs_dataset_free(b);
     const gs_text_options bytes = {.tokens = GS_TOKENS_BYTES, .context = 5};
     a = load_text(plain, GS_TRAIN, bytes);
     assert_int_equal(a->text->count, BYTES - BYTES / 10);
@@ -84,7 +79,6 @@ TEST(zipped_or_not) {
     char text[4 * LENGTH + 1];
     make_text(text);
     for (size_t i = 0; i < a->text->count; i++) assert_int_equal(a->text->token[i], (unsigned char)text[i]);
-    gs_dataset_free(a);
 }
 
 TEST(the_jargon_file) {

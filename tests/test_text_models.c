@@ -26,12 +26,9 @@ TEST(a_model_carries_its_vocabulary) {
     assert_true(gs_vocabulary_same(saved.vocabulary, &set->text->vocabulary));
     assert_int_equal(saved.in.t, CONTEXT);
     gs_saved_free(&saved);
-    gs_dataset_free(set);
 
     /* Evaluated without a word of the context. */
-    gs_settings s = gs_settings_default();
-    s.data = where;
-    s.load = path;
+    gs_settings s = gs_test_options("--data %s --load %s", where, path);
     gs_result r;
     assert_ok(gs_eval(&s, NULL, &r));
     assert_int_equal(r.tokens, CONTEXT);
@@ -71,17 +68,14 @@ TEST(a_model_takes_its_own_text_alone) {
     FILE *f = fopen(other + 5, "wb");
     for (int i = 0; i < 300; i++) fputs(i == 200 ? "\n\xc3\x84" : "a", f);
     fclose(f);
-    gs_settings s = gs_settings_default();
+    gs_settings s = gs_test_options("--load %s --data %s", path, other);
     gs_result r;
-    s.load = path;
-    s.data = other;
     assert_fails(
         GS_E_FORMAT,
         "x.txt: byte 202 (line 2) is the character '\xc3\x84' (U+00C4), which is not among the 28 that "
         "the model has seen",
         gs_eval(&s, NULL, &r));
-    s.data = where;
-    s.tokens = GS_TOKENS_BYTES;
+    s = gs_test_with(s, "--data %s --tokens bytes", where);
     assert_fails(GS_E_USAGE, "--tokens bytes: the model was trained on characters; wanted --tokens chars",
                  gs_eval(&s, NULL, &r));
     s.tokens = GS_TOKENS_UNSAID;
@@ -95,11 +89,9 @@ TEST(a_model_takes_its_own_text_alone) {
     gs_dataset *set = load_text(other, GS_TRAIN, SMALL); /* a program's own, with another vocabulary */
     s.train_set = s.test_set = set;
     assert_fails(GS_E_FORMAT, "trained with another vocabulary", gs_eval(&s, NULL, &r));
-    gs_dataset_free(set);
 
-    s = gs_settings_default();
+    s = gs_test_options("--data %s", other);
     s.load = trained(where, GS_TOKENS_BYTES);
-    s.data = other;
     assert_ok(gs_eval(&s, NULL, &r)); /* any file */
     assert_int_equal(r.token, GS_TOKENS_BYTES);
     gs_result_free(&r);
@@ -175,8 +167,7 @@ TEST(models_that_do_not_fit) {
     s.augment.flip = false;
     s.labels = GS_LABELS_COARSE;
     assert_fails(GS_E_USAGE, "only CIFAR-100 has coarse labels", gs_train(&s, NULL, &r));
-    s = gs_settings_default();
-    s.context = 5;
+    s = gs_test_options("--context 5");
     assert_fails(GS_E_USAGE,
                  "--context is for a text (--data text:FILE), but the data are fashion-mnist-small",
                  gs_train(&s, NULL, &r));
@@ -190,9 +181,7 @@ TEST(a_bare_name_takes_the_vocabulary) {
     assert_false(gs_model_is_language("mlp"));
     assert_false(gs_model_is_language("embedding 28 28"));
     assert_true(gs_model_is_language("gpt 28") && gs_model_is_language("gpt"));
-    gs_settings s = text_settings(text_file(), "cpu");
-    s.model = "gpt";
-    s.steps = 1;
+    gs_settings s = gs_test_with(text_settings(text_file(), "cpu"), "--model gpt --steps 1");
     gs_result r = gs_test_train(&s), other;
     s.model = "gpt 28";
     other = gs_test_train(&s);

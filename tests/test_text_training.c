@@ -61,7 +61,6 @@ TEST(as_a_plain_loop) {
     assert_int_not_equal(train->count % BATCH, 0);
     gs_model *plan = gs_test_plan(s.model, train->shape);
     gs_model_initial_values(plan, s.seed, initial);
-    gs_model_free(plan);
     for (int i = 0; i < WEIGHTS; i++) m.w[i] = (double)initial[i];
     train_plain(&m, &s, train);
     test_plain(&m, test);
@@ -72,8 +71,6 @@ TEST(as_a_plain_loop) {
         for (int k = 0; k < WEIGHTS; k++) assert_near(r.weights[k], m.w[k], 1e-5, 0);
         assert_near(r.test_loss, m.loss, 1e-5, 0);
     }
-    gs_dataset_free(train);
-    gs_dataset_free(test);
 }
 
 TEST(the_same_for_all_numbers_of_workers) {
@@ -81,10 +78,8 @@ TEST(the_same_for_all_numbers_of_workers) {
     const char *where = text_file();
     gs_result plain = {0}, exact = {0};
     for (int i = 0; i < 4; i++) {
-        gs_settings s = text_settings(where, devices[i]);
+        gs_settings s = gs_test_with(text_settings(where, devices[i]), "--optimizer sgd --lr 0.05");
         s.model = TRANSFORMER;
-        s.optimizer = &gs_sgd;
-        s.lr = 0.05f;
         gs_result r = gs_test_train(&s);
         if (i == 0)
             plain = r;
@@ -119,9 +114,7 @@ TEST(keeps_the_lowest_loss) {
     const gs_observer observer = {.epoch = note_epoch};
     gs_result r;
     int lowest = 1, most_accurate = 1;
-    s.epochs = 12;
-    s.lr = 3;
-    s.keep.best = true;
+    s = gs_test_with(s, "--epochs 12 --lr 3 --keep best");
     assert_ok(gs_train(&s, &observer, &r));
     for (int e = 2; e <= s.epochs; e++) {
         if (losses[e] < losses[lowest]) lowest = e;

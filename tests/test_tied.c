@@ -28,13 +28,6 @@ static small open_small(gs_device *d) {
     return s;
 }
 
-static void close_small(small *s) {
-    gs_device *d = s->model->device;
-    d->ops->free(d, s->x);
-    d->ops->free(d, s->labels);
-    gs_model_free(s->model);
-}
-
 /* The loss of the batch; with backward, its gradients are added, or written if the pass is fresh. */
 static float run(const small *s, gs_pass pass, bool backward) {
     float stats[GS_STATS];
@@ -49,8 +42,7 @@ static float run(const small *s, gs_pass pass, bool backward) {
 }
 
 static float *gradients(const small *s) {
-    float *g = malloc(s->model->params * sizeof *g);
-    assert_non_null(g);
+    float *g = gs_test_malloc(s->model->params * sizeof *g);
     assert_ok(
         s->model->device->ops->read(s->model->device, g, s->model->gradients, s->model->params * sizeof *g));
     return g;
@@ -67,8 +59,6 @@ TEST(it_is_counted_once) {
     assert_int_equal(tied->out.c, VOCABULARY);
     /* the work is that of two layers */
     assert_true(tied->flops_forward == own->flops_forward && tied->flops_backward == own->flops_backward);
-    gs_model_free(tied);
-    gs_model_free(own);
 }
 
 TEST(it_needs_an_embedding) {
@@ -102,8 +92,7 @@ TEST(it_is_planned_twice) {
 static void gradients_of_both_uses_on(gs_device *d) {
     small s = open_small(d);
     run(&s, (gs_pass){.training = true, .fresh = true}, true);
-    float *got = gradients(&s), *w = malloc(s.model->saved * sizeof *w);
-    assert_non_null(w);
+    float *got = gradients(&s), *w = gs_test_malloc(s.model->saved * sizeof *w);
     assert_ok(gs_model_read_weights(s.model, w));
     const float step = 1 / 64.0f;
     for (int i = 0; i < TABLE; i++) {
@@ -117,9 +106,6 @@ static void gradients_of_both_uses_on(gs_device *d) {
         w[i] = before;
         assert_near(got[i], (loss[1] - loss[0]) / (2 * (double)step), 2e-3, 2e-3);
     }
-    free(w);
-    free(got);
-    close_small(&s);
 }
 ON_EVERY_DEVICE(gradients_of_both_uses)
 
@@ -138,10 +124,6 @@ static void fresh_and_added_on(gs_device *d) {
         assert_near(fresh[i], (double)added[i], 1e-6, 1e-6);
         assert_near(twice[i], 2 * (double)added[i], 1e-5, 1e-5);
     }
-    free(added);
-    free(fresh);
-    free(twice);
-    close_small(&s);
 }
 ON_EVERY_DEVICE(fresh_and_added)
 
@@ -168,9 +150,7 @@ static void final_after_both_on(gs_device *d) {
     float *after = gradients(&s);
     assert_int_equal(t.last, 0);
     assert_memory_equal(after, t.final, s.model->params * sizeof *after);
-    free(after);
     free(t.final);
-    close_small(&s);
 }
 ON_EVERY_DEVICE(final_after_both)
 
@@ -185,8 +165,7 @@ static gs_dataset *make_set(void) {
         label[i] = i % LENGTH > 0 ? (int32_t)x[i - 1] : 0;
         x[i] = (float)(test_hash(i, SALT_X) % VOCABULARY);
     }
-    assert_ok(gs_dataset_from_token_labels("text", SAMPLES, SEQUENCE, x, LENGTH, label, &set));
-    return set;
+    return gs_test_set(gs_dataset_from_token_labels("text", SAMPLES, SEQUENCE, x, LENGTH, label, &set), &set);
 }
 
 /* Workers, buckets that are summed during backward, micro-batches, a clipped norm and a norm for each tensor: the same
@@ -207,16 +186,9 @@ TEST(any_number_of_workers) {
                 {"--exact, 2 workers", "cpu,cpu", true, 0, 1, NULL},
                 {"--exact, 8 workers", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", true, 0, 1, NULL}};
     gs_dataset *set = make_set();
-    gs_settings s = gs_settings_default();
-    s.model = MODEL;
-    s.devices = "cpu";
+    gs_settings s = gs_test_options("--devices cpu --model '%s'", MODEL);
     s.train_set = s.test_set = set;
-    s.batch = 12;
-    s.epochs = 2;
-    s.threads = 1;
-    s.optimizer = &gs_lamb;
-    s.clip = 1;
-    s.lr = 0.01f;
+    s = gs_test_with(s, "--batch 12 --epochs 2 --threads 1 --optimizer lamb --clip 1 --lr 0.01");
     s.momentum = s.weight_decay = NAN;
     gs_result plain = gs_test_train(&s), exact = {0};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
@@ -232,5 +204,4 @@ TEST(any_number_of_workers) {
         if (s.exact && exact.weights) assert_same_bits(&exact, &r, ways[i].what);
         if (s.exact && !exact.weights) exact = r;
     }
-    gs_dataset_free(set);
 }

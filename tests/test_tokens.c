@@ -19,18 +19,14 @@ static gs_dataset *make_set(void) {
                 x[s][t][i] = sinf((float)(s * 11 + t * 5 + i)) + 0.3f * (float)(label[s][t] == i);
         }
     gs_shape in = {INPUTS, 1, 1, TOKENS};
-    assert_ok(gs_dataset_from_token_labels("words", SAMPLES, in, &x[0][0][0], TOKENS, &label[0][0], &set));
-    return set;
+    return gs_test_set(
+        gs_dataset_from_token_labels("words", SAMPLES, in, &x[0][0][0], TOKENS, &label[0][0], &set), &set);
 }
 
 static gs_settings settings_of(const gs_dataset *set, const char *devices) {
-    gs_settings s = gs_settings_default();
-    s.model = "linear 5";
-    s.devices = devices;
+    gs_settings s = gs_test_options("--model 'linear 5' --devices %s", devices);
     s.train_set = s.test_set = set;
-    s.batch = BATCH;
-    s.epochs = EPOCHS;
-    s.threads = 1;
+    s = gs_test_with(s, "--batch %d --epochs %d --threads 1", BATCH, EPOCHS);
     return s;
 }
 
@@ -88,7 +84,6 @@ static plain train_plain(const gs_settings *s) {
     gs_model *plan = gs_test_plan(s->model, s->train_set->shape);
     assert_int_equal(plan->params, PARAMS);
     gs_model_initial_values(plan, s->seed, initial);
-    gs_model_free(plan);
     for (int i = 0; i < PARAMS; i++) m.w[i] = (double)initial[i];
     const gs_optimizer_numbers number = gs_settings_numbers(s);
     for (uint64_t epoch = 1; epoch <= EPOCHS; epoch++) {
@@ -125,30 +120,21 @@ TEST(many_labels_in_every_way_to_train) {
     gs_settings alone = settings_of(set, "cpu"), three = settings_of(set, "cpu,cpu,cpu");
     assert_as_plain(&alone, "1 worker");
     assert_as_plain(&three, "3 workers");
-    gs_settings s = three;
-    s.zero = 1;
+    gs_settings s = gs_test_with(three, "--zero 1");
     assert_as_plain(&s, "--zero 1");
-    s = three;
-    s.sync = "async";
-    s.staleness = 0;
+    s = gs_test_with(three, "--sync async --staleness 0");
     assert_as_plain(&s, "async");
-    s = three;
-    s.sync = "local";
-    s.every = 1;
+    s = gs_test_with(three, "--sync local --every 1");
     assert_as_plain(&s, "local");
-    s = three;
-    s.bucket = 1;
-    s.accumulate = 2;
+    s = gs_test_with(three, "--bucket 1 --accumulate 2");
     assert_as_plain(&s, "bucket, accumulate");
-    s = settings_of(set, "cpu,cpu");
-    s.exact = true;
+    s = gs_test_with(settings_of(set, "cpu,cpu"), "--exact");
     assert_as_plain(&s, "exact, 2 workers");
     gs_result two = gs_test_train(&s);
     s.devices = "cpu";
     assert_as_plain(&s, "exact, 1 worker");
     gs_result one = gs_test_train(&s);
     assert_same_bits(&one, &two, "exact");
-    gs_dataset_free(set);
 }
 
 /* Accuracy and confusion count labels; the file says the shape. */
@@ -164,10 +150,9 @@ TEST(many_labels_are_tested_and_saved) {
     assert_true(gs_shape_same(saved.in, (gs_shape){INPUTS, 1, 1, TOKENS}));
     gs_saved_free(&saved);
 
+    s = gs_test_with(s, "--load %s --confusion", path);
     s.save = NULL;
-    s.load = path;
-    s.confusion = true;
-    assert_ok(gs_eval(&s, NULL, &r));
+    r = gs_test_eval(&s);
     double all = 0, diagonal = 0;
     for (int i = 0; i < CLASSES * CLASSES; i++) {
         all += r.confusion[i];
@@ -176,7 +161,6 @@ TEST(many_labels_are_tested_and_saved) {
     assert_near(all, SAMPLES * TOKENS, 0, 0);
     assert_near(diagonal / all, expected.correct, 1e-9, 0);
     assert_near(r.test_accuracy, expected.correct, 1e-9, 0);
-    gs_result_free(&r);
     float *logits;
     size_t rows;
     int columns;
@@ -188,7 +172,6 @@ TEST(many_labels_are_tested_and_saved) {
     for (int k = 0; k < CLASSES; k++) y[k] = (double)logits[SAMPLES * TOKENS * CLASSES - CLASSES + k];
     for (int k = 1; k < CLASSES; k++) assert_near(y[k] - y[0], log(p[k] / p[0]), 1e-4, 0);
     free(logits);
-    gs_dataset_free(set);
 }
 
 TEST(labels_must_suit_the_model) {
@@ -206,5 +189,4 @@ TEST(labels_must_suit_the_model) {
     int32_t bad[] = {0, 1, 2, 3, 256, 0};
     assert_fails(GS_E_FORMAT, "bad: the label of sample 1 is 256",
                  gs_dataset_from_token_labels("bad", 2, in, &x[0][0][0], TOKENS, bad, &wrong));
-    gs_dataset_free(set);
 }

@@ -20,8 +20,7 @@ enum { BATCH = 333, STEPS = GS_TEST_STEPS };
 static const double TOLERANCE = 1e-6;
 
 static gs_settings settings_for(const char *devices, const char *sync) {
-    gs_settings s = gs_test_settings(devices);
-    s.model = MODEL;
+    gs_settings s = gs_test_settings("%s --batch 333 --model '%s'", devices, MODEL);
     s.sync = sync;
     return s;
 }
@@ -101,7 +100,6 @@ static void load_weights(const char *path, const gs_result *like, float *weights
     gs_model *plan = gs_test_plan(MODEL, (gs_shape){1, 28, 28, 0});
     assert_int_equal(plan->params, like->params);
     assert_ok(gs_safetensors_load(path, plan, weights));
-    gs_model_free(plan);
 }
 
 static void compare_processes(const gs_result *alone, int processes, const char *devices, const char *sync) {
@@ -110,10 +108,9 @@ static void compare_processes(const gs_result *alone, int processes, const char 
                    "launch -n %d -- train --model '%s' --devices %s --sync %s --batch %d --steps %d "
                    "--weight-decay 1e-3 --threads 1 --tests 0 --save %s",
                    processes, MODEL, devices, sync, BATCH, STEPS, path);
-    float *weights = malloc(alone->params * sizeof(float));
+    float *weights = gs_test_malloc(alone->params * sizeof(float));
     load_weights(path, alone, weights);
     assert_same_weights(alone, weights, devices);
-    free(weights);
 }
 
 TEST(processes_equal_one) {
@@ -144,8 +141,7 @@ TEST(processes_equal_one_on_opencl) {
 TEST(a_run_repeats_to_the_bit) {
     gs_result a = train("cpu,cpu", "allreduce"), b = train("cpu,cpu", "allreduce");
     assert_memory_equal(a.weights, b.weights, a.params * sizeof(float));
-    gs_settings s = settings_for("cpu,cpu", "allreduce");
-    s.seed = 2;
+    gs_settings s = gs_test_with(settings_for("cpu,cpu", "allreduce"), "--seed 2");
     gs_result c = gs_test_train(&s);
     assert_true(largest_difference(a.weights, c.weights, a.params) > 1e-3);
 }
@@ -155,15 +151,13 @@ TEST(micro_batches_change_nothing) {
     gs_settings s = settings_for("cpu", "allreduce");
     gs_result whole = train("cpu", "allreduce"), parts;
     s.micro_batch = 130; /* 333 = 130 + 130 + 73 */
-    assert_ok(gs_train(&s, NULL, &parts));
+    parts = gs_test_train(&s);
     assert_same_weights(&whole, parts.weights, "micro-batches of 130");
-    gs_result_free(&parts);
 }
 
 /* --batch all is one step an epoch, over all samples. */
 TEST(batch_all_is_gradient_descent) {
-    gs_settings s = settings_for("cpu", "allreduce");
-    s.model = "flatten, linear 10";
+    gs_settings s = gs_test_with(settings_for("cpu", "allreduce"), "--model 'flatten, linear 10'");
     s.batch = s.steps = 0;
     s.epochs = 2;
     gs_result one = gs_test_train(&s);
@@ -175,11 +169,9 @@ TEST(batch_all_is_gradient_descent) {
 
 /* Squared error learns too, on several workers as on one. */
 TEST(squared_error_trains) {
-    gs_settings s = settings_for("cpu", "allreduce");
-    s.loss = GS_MEAN_SQUARED_ERROR;
-    s.lr = 0.2f;
+    gs_settings s =
+        gs_test_with(settings_for("cpu", "allreduce"), "--loss squared_error --lr 0.2 --epochs 1");
     s.steps = 0;
-    s.epochs = 1;
     gs_result one = gs_test_train(&s);
     assert_true(one.test_accuracy > 0.3);
     s.devices = "cpu,cpu";
@@ -193,8 +185,7 @@ TEST(label_smoothing_is_for_training) {
     gs_settings s = settings_for("cpu", "allreduce");
     gs_result exact, evaluated;
     gs_result plain = gs_test_train(&s);
-    s.label_smoothing = 0.3f;
-    s.save = path;
+    s = gs_test_with(s, "--label-smoothing 0.3 --save %s", path);
     gs_result one = gs_test_train(&s);
     s.save = NULL;
     assert_true(one.train_loss >
@@ -202,27 +193,23 @@ TEST(label_smoothing_is_for_training) {
     s.devices = "cpu,cpu";
     gs_result two = gs_test_train(&s);
     assert_same_weights(&one, two.weights, "smooth labels on 2 workers");
-    gs_result_free(&two);
     s.exact = true;
-    assert_ok(gs_train(&s, NULL, &two));
+    two = gs_test_train(&s);
     s.devices = "cpu";
-    assert_ok(gs_train(&s, NULL, &exact));
+    exact = gs_test_train(&s);
     assert_memory_equal(exact.weights, two.weights, exact.params * sizeof(float));
     s.exact = false;
     s.label_smoothing = 0; /* the test loss is the same whether it is set or not */
     s.load = path;
     assert_ok(gs_eval(&s, NULL, &evaluated));
     assert_true(evaluated.test_loss == one.test_loss);
-    gs_result_free(&two);
-    gs_result_free(&exact);
     gs_result_free(&evaluated);
 }
 
 /* Inference gives the same result, to the bit, for any number of workers, and predict agrees with eval. */
 TEST(eval_is_the_same_for_any_workers) {
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
-    gs_settings s = settings_for("cpu", "allreduce");
-    s.save = path;
+    gs_settings s = gs_test_with(settings_for("cpu", "allreduce"), "--save %s", path);
     gs_result trained = gs_test_train(&s);
     s.save = NULL;
     s.load = path;
@@ -233,11 +220,9 @@ TEST(eval_is_the_same_for_any_workers) {
     static const char *const sets[] = {"cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu"};
     for (int i = 0; i < 3; i++) {
         s.devices = sets[i];
-        gs_result r;
-        assert_ok(gs_eval(&s, NULL, &r));
+        gs_result r = gs_test_eval(&s);
         assert_true(r.test_accuracy == one.test_accuracy);
         assert_true(r.test_loss == one.test_loss);
-        gs_result_free(&r);
     }
     float *logits;
     size_t rows, right = 0;
@@ -245,8 +230,7 @@ TEST(eval_is_the_same_for_any_workers) {
     assert_ok(gs_predict_all(&s, NULL, &logits, &rows, &columns));
     assert_int_equal(rows, 1000);
     assert_int_equal(columns, 10);
-    gs_dataset *test;
-    assert_ok(gs_dataset_load(s.data, GS_TEST, &test));
+    gs_dataset *test = gs_test_load(s.data, GS_TEST);
     for (size_t i = 0; i < rows; i++) {
         int largest = 0;
         for (int k = 1; k < columns; k++)
@@ -254,7 +238,6 @@ TEST(eval_is_the_same_for_any_workers) {
         right += largest == test->labels[i];
     }
     assert_true((double)right / (double)rows == one.test_accuracy);
-    gs_dataset_free(test);
     free(logits);
     gs_result_free(&one);
 }

@@ -278,14 +278,11 @@ static const char MODEL[] =
     "conv 4 3x3 stride 2 pad 1, relu, max_pool 2, flatten, linear 16, tanh, linear 10";
 
 static gs_settings settings_for(const char *devices, const char *sync, gs_wire wire) {
-    gs_settings s = gs_settings_default();
-    s.model = MODEL;
-    s.devices = devices;
+    gs_settings s = gs_test_options("--devices %s --model '%s'", devices, MODEL);
     s.sync = sync;
     s.wire = wire;
     s.batch = 333; /* step 19 has 6 samples, step 20 begins epoch 2 */
-    s.steps = 20;
-    s.threads = 1;
+    s = gs_test_with(s, "--steps 20 --threads 1");
     return s;
 }
 

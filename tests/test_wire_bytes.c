@@ -1,5 +1,5 @@
 /* How many bytes travel with 16 bits: what is counted, what the formulas say, and what the transport is handed. */
-#include "tests/program.h"
+#include "tests/training.h"
 #include "tests/ranks.h"
 
 #include <string.h>
@@ -142,15 +142,11 @@ TEST(train_tells_what_the_formula_says) {
         for (int f = 0; f < 2; f++) {
             if (gs_sync_schemes()[i] == &gs_sync_auto) continue; /* one of the others */
             gs_settings s = gs_settings_default();
-            gs_result r;
             double sum = 0, most = 0;
-            s.model = MODEL;
-            s.devices = "cpu,cpu,cpu";
+            s = gs_test_with(s, "--devices cpu,cpu,cpu --steps 3 --threads 1 --model '%s'", MODEL);
             s.sync = gs_sync_schemes()[i]->name;
             s.wire = formats[f];
-            s.steps = 3;
-            s.threads = 1;
-            assert_ok(gs_train(&s, NULL, &r));
+            gs_result r = gs_test_train(&s);
             for (int rank = 0; rank < 3; rank++) {
                 gs_sync_cost cost;
                 gs_sync_array a = {r.params + GS_STATS, s.wire, GS_STATS};
@@ -160,34 +156,25 @@ TEST(train_tells_what_the_formula_says) {
             }
             assert_near(r.sent, sum / 3, 1e-6, 0);
             assert_near(r.sent_most, most, 1e-6, 0);
-            gs_result_free(&r);
         }
 }
 
 TEST(bytes_are_told) {
-    gs_settings s = gs_settings_default();
-    gs_result r;
-    s.model = MODEL;
-    s.devices = "cpu,cpu,cpu";
-    s.steps = 3;
-    s.threads = 1;
-    s.sync = "ps";
-    s.wire = GS_WIRE_BF16;
-    assert_ok(gs_train(&s, NULL, &r));
+    gs_settings s = gs_test_options("--devices cpu,cpu,cpu --steps 3 --threads 1 --sync ps --wire bf16 "
+                                    "--model '%s'",
+                                    MODEL);
+    gs_result r = gs_test_train(&s);
     double message = 2 * (double)r.params + 4 * GS_STATS; /* rank 0 sends two, each of the others one */
     assert_near(r.sent, 4 * message / 3, 1e-6, 0);
     assert_near(r.sent_most, 2 * message, 1e-6, 0);
-    gs_result_free(&r);
     s.sync = "allreduce";
-    assert_ok(gs_train(&s, NULL, &r));
+    r = gs_test_train(&s);
     double chunk = (double)((r.params + 2) / 3); /* to each of two others a chunk of a third, twice */
     assert_near(r.sent, 2 * (2 * 2 * chunk + 4 * GS_STATS), 1e-6, 0);
     assert_near(r.sent_most, r.sent, 1e-6, 0);
-    gs_result_free(&r);
     s.wire = GS_WIRE_F32;
-    assert_ok(gs_train(&s, NULL, &r));
+    r = gs_test_train(&s);
     assert_true(r.sent == 0); /* the messages of the transport's own sum are not counted */
-    gs_result_free(&r);
 }
 
 TEST(bytes_are_printed) {

@@ -29,12 +29,11 @@ TEST(the_same_bits_as_allreduce) {
     static const gs_optimizer_ops *const optimizer[] = {&gs_sgd, &gs_adam, &gs_nesterov, &gs_adamw};
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu,cpu"};
     for (int i = 0; i < 4; i++) {
-        gs_settings s = gs_test_settings(devices[i]);
+        gs_settings s = gs_test_settings("%s", devices[i]);
         s.optimizer = optimizer[i];
         s.lr = i == 0 ? 0.05f : 0.001f;
-        s.weight_decay = 0.01f;
+        s = gs_test_with(s, "--weight-decay 0.01 --verify 7");
         s.clip = i % 2 ? 0.5f : 0;
-        s.verify = 7;
         if (i == 0) s.batch = 250; /* a worker computes 256 samples at once: one pass */
         same_as(&s, devices[i], true);
     }
@@ -44,21 +43,13 @@ TEST(the_same_bits_as_allreduce) {
 TEST(rates_by_tensor) {
     static const gs_optimizer_ops *const optimizer[] = {&gs_lars, &gs_lamb};
     for (int i = 0; i < 2; i++) {
-        gs_settings s = gs_test_settings("cpu,cpu,cpu");
+        gs_settings s = gs_test_settings("cpu,cpu,cpu --lr 0.01 --weight-decay 0.01 --clip 0.5 --steps 6");
         s.optimizer = optimizer[i];
-        s.lr = s.weight_decay = 0.01f;
-        s.clip = 0.5f;
-        s.steps = 6;
         same_as(&s, optimizer[i]->name, true);
     }
-    gs_settings s = gs_test_settings("cpu");
-    s.optimizer = &gs_lamb;
-    s.lr = 0.01f;
-    s.exact = true;
-    s.steps = 3;
+    gs_settings s = gs_test_settings("cpu --optimizer lamb --lr 0.01 --exact --steps 3");
     gs_result alone = gs_test_train(&s);
-    s.devices = "cpu,cpu,cpu,cpu";
-    s.zero = 3;
+    s = gs_test_with(s, "--devices cpu,cpu,cpu,cpu --zero 3");
     gs_result divided = gs_test_train(&s);
     assert_same_bits(&alone, &divided, "lamb, exact");
 }
@@ -70,9 +61,7 @@ TEST(few_samples_and_few_parameters) {
     same_as(&s, "5 samples for 7 workers", true);
     char devices[24 * 4 + 1] = "cpu";
     for (int i = 1; i < 24; i++) strcat(devices, ",cpu");
-    s = gs_test_settings(devices);
-    s.model = "global_avg_pool, flatten, linear 10";
-    s.steps = 3;
+    s = gs_test_settings("%s --model 'global_avg_pool, flatten, linear 10' --steps 3", devices);
     same_as(&s, "20 parameters for 24 workers", true);
 }
 
@@ -80,22 +69,17 @@ TEST(with_batch_norm) {
     gs_settings s = gs_test_settings("cpu,cpu,cpu");
     s.model =
         "conv 4 3x3 stride 2, batch_norm, relu, residual(conv 4 3x3 pad 1, batch_norm), flatten, linear 10";
-    s.batch = 30;
-    s.steps = 5;
+    s = gs_test_with(s, "--batch 30 --steps 5");
     same_as(&s, "statistics of the global batch", true);
     s.batch_norm = (gs_batch_norm_groups){.over = GS_BATCH_NORM_LOCAL};
     same_as(&s, "of a worker's part", true);
 }
 
 static gs_settings text_settings(const char *devices) {
-    gs_settings s = gs_test_settings(devices);
-    s.model = TIED;
+    gs_settings s = gs_test_settings("%s --context 8 --batch 24 --steps 4 --optimizer adamw --lr 0.01 "
+                                     "--model '" TIED "'",
+                                     devices);
     s.data = gs_test_format("text:%s", gs_test_text_file());
-    s.context = 8;
-    s.batch = 24;
-    s.steps = 4;
-    s.optimizer = &gs_adamw;
-    s.lr = 0.01f;
     return s;
 }
 
@@ -109,10 +93,7 @@ TEST(a_tensor_of_two_layers) {
 
 /* Pieces of 20 samples: worker 0 has 41, and so one pass more than worker 1. */
 TEST(several_passes) {
-    gs_settings s = gs_test_settings("cpu,cpu");
-    s.batch = 81;
-    s.micro_batch = 20;
-    s.steps = 6;
+    gs_settings s = gs_test_settings("cpu,cpu --batch 81 --micro-batch 20 --steps 6");
     same_as(&s, "passes of different number", false);
     s.micro_batch = 0;
     s.accumulate = 3;
@@ -124,9 +105,7 @@ TEST(several_passes) {
 static void exact_as_one_worker(const gs_settings *settings, const char *what) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu",
                                           "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
-    gs_settings s = *settings;
-    s.exact = true;
-    s.devices = "cpu";
+    gs_settings s = gs_test_with(*settings, "--exact --devices cpu");
     gs_result alone = gs_test_train(&s);
     for (int i = 0; i < 4; i++)
         for (s.zero = 1; s.zero <= 3 && (i == 2 || !gs_test_small()); s.zero++) {
@@ -137,16 +116,13 @@ static void exact_as_one_worker(const gs_settings *settings, const char *what) {
 }
 
 TEST(exact_has_the_bits_of_one_worker) {
-    gs_settings s = gs_test_settings("cpu");
-    s.clip = 0.5f;
+    gs_settings s = gs_test_settings("cpu --clip 0.5");
     exact_as_one_worker(&s, "dropout, and a last batch of 6 samples");
     s = text_settings("cpu");
     exact_as_one_worker(&s, "a tied table");
-    s = gs_test_settings("cpu");
-    s.model = "conv 4 3x3 stride 2, batch_norm, relu, flatten, linear 10";
+    s = gs_test_settings("cpu --model 'conv 4 3x3 stride 2, batch_norm, relu, flatten, linear 10'");
     s.batch_norm = (gs_batch_norm_groups){.over = GS_BATCH_NORM_GHOST, .group = 2};
-    s.batch = 32;
-    s.steps = 3;
+    s = gs_test_with(s, "--batch 32 --steps 3");
     exact_as_one_worker(&s, "ghost batch norm");
 }
 
@@ -170,8 +146,7 @@ TEST(on_opencl_too) {
     gs_device *const *device = gs_test_devices(&count);
     if (strncmp(device[count - 1]->name, "cl", 2) != 0)
         skip_because("the last of GRADSUM_TEST_DEVICES is no OpenCL device");
-    gs_settings s = gs_test_settings("cl,cpu,cl");
-    s.steps = 3;
+    gs_settings s = gs_test_settings("cl,cpu,cl --steps 3");
     same_as(&s, "cl,cpu,cl", true);
 }
 
@@ -182,22 +157,15 @@ TEST(resumed_with_another_number_of_workers) {
                                           {{"cpu,cpu,cpu,cpu", NULL, 0, 3}, {"cpu,cpu", NULL, 0, 1}},
                                           {{"cpu", NULL, 0, 2}, {"cpu,cpu", NULL, 0, 3}},
                                           {{"cpu,cpu", NULL, 0, 3}, {"cpu", NULL, 0, 0}}};
-    gs_settings s = gs_test_settings("cpu");
-    s.exact = true;
-    s.optimizer = &gs_adam;
-    s.lr = 0.001f;
-    s.steps = 8;
+    gs_settings s = gs_test_settings("cpu --exact --optimizer adam --lr 0.001 --steps 8");
     gs_test_goes_on(&s, 5, runs, 4);
 }
 
 TEST(the_best_epoch_is_kept) {
     const char *path = gs_test_format("%s/best.safetensors", gs_test_folder());
-    gs_settings s = gs_test_settings("cpu,cpu");
+    gs_settings s =
+        gs_test_with(gs_test_settings("cpu,cpu"), "--epochs 2 --batch 500 --keep best --save %s", path);
     s.steps = 0;
-    s.epochs = 2;
-    s.batch = 500;
-    s.keep.best = true;
-    s.save = path;
     gs_result whole = gs_test_train(&s);
     s.zero = 3;
     gs_result divided = gs_test_train(&s);
