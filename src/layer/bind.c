@@ -8,8 +8,7 @@
 #include "layer/memory/kept.h"
 #include "layer/make.h"
 #include "layer/memory/recompute.h"
-#include "layer/sequence.h"
-#include "layer/tensor.h"
+#include "layer/parallel/tensor.h"
 
 typedef struct binding {
     gs_device *device;
@@ -18,13 +17,7 @@ typedef struct binding {
     bool needs_dx;
 } binding;
 
-/* What is to be summed over other workers, or to be added to a sum in its order, has none. */
-static bool ends_in_a_sum(const gs_layer *l) {
-    return l->role == GS_TENSOR_ROWS || (l->role != GS_TENSOR_WHOLE && l->tensor->leaves > 0);
-}
-
 gs_epilogue *gs_layer_epilogue(gs_layer *l) {
-    if (ends_in_a_sum(l)) return NULL;
     return l->ops->epilogue ? (gs_epilogue *)(void *)((char *)l + l->ops->epilogue) : NULL;
 }
 
@@ -204,8 +197,7 @@ static gs_status bind_activations(gs_layer *root, gs_dx_places *places) {
     GS_TRY(allocate_arena(root, &places->lives, y));
     placing p = {&places->lives, root->arena, root->device, places->max_batch};
     GS_TRY(gs_layer_walk(root, bind_y_and_dx, &p));
-    GS_TRY(gs_tensor_bind(root, places->max_batch));
-    return gs_sequence_bind(root, places->max_batch);
+    return gs_tensor_bind(root, places->max_batch);
 }
 
 gs_status gs_layer_bind(gs_layer *root, gs_device *device, gs_mem weights, gs_mem gradients, size_t max_batch,

@@ -8,8 +8,6 @@
 #include <string.h>
 #include "layer/make.h"
 #include "layer/memory/kept.h"
-#include "layer/sequence.h"
-#include "layer/tensor.h"
 #include "layer/watch.h"
 
 /* ---- making and freeing ---- */
@@ -43,6 +41,7 @@ void gs_layer_free(gs_layer *l) {
         if (l->arena) free(l->arena->away_at);
         free(l->arena);
     }
+    free(l->part);
     free(l->child);
     free(l);
 }
@@ -169,10 +168,9 @@ static gs_status plan_one(gs_layer *l, gs_shape in, bool needs_dx) {
     if (!(l->std >= 0 && isfinite(l->std)))
         return gs_layer_refuse(l, "the deviation of its initial weights is %g; it must be above 0",
                                (double)l->std);
-    GS_TRY(gs_sequence_check(l));
-    GS_TRY(gs_tensor_outputs_here(l, &l->here));
+    l->first = 0;
+    l->here = l->outputs;
     GS_TRY(l->ops->plan(l, in));
-    gs_tensor_plan(l);
     if (!gs_shape_fits(l->out))
         return gs_layer_refuse(l, "its output would be %s for each sample; at most %d numbers are allowed",
                                gs_shape_tuple(l->out).text, GS_SHAPE_MOST);

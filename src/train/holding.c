@@ -5,7 +5,7 @@
 
 #include "comm/device.h"
 #include "core/shard.h"
-#include "layer/tensor.h"
+#include "layer/parallel/tensor.h"
 #include "train/internal.h"
 #include "train/strategies/pipeline.h"
 

@@ -67,8 +67,8 @@ typedef struct readers {
 
 /* Statistics of some samples alone begin at a place of their own: so a sample of 16 bits has whole elements. */
 static bool can_keep(const gs_layer *l) {
-    return (l->ops->rounds_x || l->ops->leaves_x) && !l->joined && !l->elsewhere &&
-           l->role == GS_TENSOR_WHOLE && !l->sharded && !(l->ops->of_batch && gs_shape_size(l->in) % 2);
+    return (l->ops->rounds_x || l->ops->leaves_x) && !l->joined && !l->elsewhere && !l->part &&
+           !(l->ops->of_batch && gs_shape_size(l->in) % 2);
 }
 
 /* The layers that get the x of l. false: not all of them are content with 16 bits. */

@@ -1,6 +1,6 @@
 #include "train/digest/record.h"
 
-#include "layer/tensor.h"
+#include "layer/parallel/tensor.h"
 
 /* ---- arrays of samples ---- */
 
@@ -12,8 +12,8 @@ static const gs_layer *find(const gs_layer *l, int number) {
 
 /* In how many equal parts a token's numbers lie: 1, or 3 where q, k and v follow each other inside a pair. */
 static int blocks_of(const gs_layer *l, bool input) {
-    if (l->role == GS_TENSOR_COLUMNS) return input ? 1 : l->blocks;
-    return l->ops->tensor == GS_TENSOR_HEADS && l->pair && input ? l->pair->blocks : 1;
+    const bool has = l->part && input == (l->ops->tensor == GS_TENSOR_HEADS);
+    return has ? l->part->blocks : 1;
 }
 
 gs_digest_vector gs_digest_vector_of(const gs_model *m, const gs_layer *l, bool input) {
@@ -24,7 +24,7 @@ gs_digest_vector gs_digest_vector_of(const gs_model *m, const gs_layer *l, bool 
     const gs_layer *of_all = find(m->undivided->net, l->number);
     const gs_shape all = input ? of_all->in : of_all->out;
     const bool tokens =
-        gs_shape_tokens(all) != gs_shape_tokens(here); /* this member has some (layer/sequence.h) */
+        gs_shape_tokens(all) != gs_shape_tokens(here); /* this member has some (parallel/sequence.h) */
     v.elsewhere = all.c == here.c && !tokens && m->tensor.rank > 0;
     if (all.c == here.c && !tokens) return v;
     if (tokens) {

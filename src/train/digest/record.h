@@ -8,9 +8,9 @@
 #include "model/model.h"
 #include "train/digest/numbers.h"
 
-/* Where in whole arrays the numbers lie that a worker has: of a tensor group (layer/tensor.h) each member records its
- * part of what is divided, at its places in the whole, and the first one what all of them repeat. So the records of a
- * group add up to those of a worker alone. */
+/* Where in whole arrays the numbers lie that a worker has: of a tensor group (parallel/tensor.h) each member records
+ * its part of what is divided, at its places in the whole, and the first one what all of them repeat. So the records of
+ * a group add up to those of a worker alone. */
 
 /* An array of a sample, as a layer takes it or gives it. */
 typedef struct gs_digest_vector {
