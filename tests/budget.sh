@@ -8,8 +8,8 @@ src/comm            13122
 src/cli             12444
 src/explain          2901
 cpu+cl              17221
-the-rest-of-src     23899
-src+cpu+cl          89333
+the-rest-of-src     23895
+src+cpu+cl          89329
 tests               46655
 lessons             47955
 '

@@ -83,7 +83,7 @@ static gs_status attention_forward(gs_layer *l, const gs_pass *pass, gs_mem x, g
 static gs_status attention_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const attention *me = (const attention *)l;
     if (!l->needs_dx) return GS_OK;
-    const gs_mem y = l->keeper ? l->keeper->kept : l->y;
+    const gs_mem y = l->memory.keeper ? l->memory.keeper->memory.kept : l->y;
     return l->device->ops->attention_backward(l->device, *dx, dy, l->x, y, me->softmax, pass->n, &me->sizes);
 }
 

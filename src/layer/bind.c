@@ -45,7 +45,7 @@ static gs_status allocate_buffers(gs_layer *l, size_t max_batch) {
 static gs_status bind_one(gs_layer *l, void *context) {
     const binding *b = context;
     if (l->device) gs_bug("layer '%s' is already bound", l->name);
-    l->y_place = l->dx_place = l->kept_place = GS_DX_NONE;
+    l->memory.y_place = l->memory.dx_place = l->memory.kept_place = GS_DX_NONE;
     if (l->joined) return GS_OK;
     l->needs_dx = l->needs_dx || b->needs_dx; /* whoever wants the root's dx needs that of every layer */
     for (int i = 0; i < l->params; i++) {
@@ -164,16 +164,17 @@ static gs_status bind_y_and_dx(gs_layer *l, void *context) {
     const placing *p = context;
     gs_epilogue *then = gs_layer_epilogue(l);
     if (l->joined || l->elsewhere) return GS_OK;
-    if (l->y_place >= 0) l->y = place_of(p, l->y_place, l->y_half);
-    if (l->y_place >= 0 && !gs_life_has_gap(&p->lives->life[l->y_place]) && !gs_y_goes(l, p->lives))
-        l->bytes += p->lives->life[l->y_place].floats * sizeof(float);
-    if (l->kept_place >= 0) {
-        l->kept = place_of(p, l->kept_place, true);
-        if (!l->kept_there) l->bytes += p->lives->life[l->kept_place].floats * sizeof(float);
+    if (l->memory.y_place >= 0) l->y = place_of(p, l->memory.y_place, l->memory.y_half);
+    if (l->memory.y_place >= 0 && !gs_life_has_gap(&p->lives->life[l->memory.y_place]) &&
+        !gs_y_goes(l, p->lives))
+        l->bytes += p->lives->life[l->memory.y_place].floats * sizeof(float);
+    if (l->memory.kept_place >= 0) {
+        l->memory.kept = place_of(p, l->memory.kept_place, true);
+        if (!l->memory.kept_there) l->bytes += p->lives->life[l->memory.kept_place].floats * sizeof(float);
     }
-    if (then) then->y = l->keeper ? place_of(p, l->keeper->kept_place, true) : l->y;
-    if (l->dx_place >= 0)
-        l->dx = place_of(p, l->dx_place, l->x_half);
+    if (then) then->y = l->memory.keeper ? place_of(p, l->memory.keeper->memory.kept_place, true) : l->y;
+    if (l->memory.dx_place >= 0)
+        l->dx = place_of(p, l->memory.dx_place, l->memory.x_half);
     else if (l->ops->buffers != GS_VIEW && l->needs_dx && !l->dx_over_dy)
         GS_TRY(gs_layer_alloc(l, p->max_batch, l->in, &l->dx));
     return GS_OK;

@@ -30,7 +30,7 @@ void gs_layer_free(gs_layer *l) {
     if (l->device) {
         if (l->ops->unbind) l->ops->unbind(l);
         if (gs_layer_epilogue(l)) l->device->ops->free(l->device, gs_layer_epilogue(l)->index);
-        if (l->dx_place < 0) l->device->ops->free(l->device, l->dx);
+        if (l->memory.dx_place < 0) l->device->ops->free(l->device, l->dx);
         for (int i = 0; l->arena && i < GS_ARENA_PIECES; i++)
             l->device->ops->free(l->device, l->arena->piece[i]);
         for (int i = 0; l->arena && i < GS_WHOLES; i++) l->device->ops->free(l->device, l->arena->whole[i]);
@@ -95,14 +95,9 @@ bool gs_layer_of_batch(const gs_layer *l) {
     return found;
 }
 
-typedef struct caching {
-    size_t max_batch;
-} caching;
-
 static gs_status cache_one(gs_layer *l, void *context) {
-    const caching *c = context;
     if (l->joined) return GS_OK;
-    if (l->ops->cache) return l->ops->cache(l, c->max_batch);
+    if (l->ops->cache) return l->ops->cache(l, *(const size_t *)context);
     if (l->ops->in_parts) return GS_OK;
     return gs_layer_refuse(l,
                            "it cannot take the tokens of a sequence one after the other: what it gives for "
@@ -110,7 +105,7 @@ static gs_status cache_one(gs_layer *l, void *context) {
 }
 
 gs_status gs_layer_cache(gs_layer *root, size_t max_batch) {
-    return gs_layer_walk(root, cache_one, &(caching){max_batch});
+    return gs_layer_walk(root, cache_one, &max_batch);
 }
 
 int gs_layer_vocabulary(const gs_layer *l) {

@@ -12,6 +12,7 @@
 
 #include "backend.h"
 #include "core/shape.h"
+#include "layer/memory/plan.h"
 #include "layer/parallel/kinds.h"
 
 enum { GS_PARAM_NAME = 64 }; /* bytes of a tensor's name, its end included */
@@ -68,10 +69,6 @@ typedef struct gs_pass {
     void *final_context;
 } gs_pass;
 
-typedef struct gs_layer gs_layer;
-typedef struct gs_arena gs_arena;         /* memory/dx_places.h */
-typedef struct gs_dx_places gs_dx_places; /* there too */
-
 /* Told where the layers of the outermost sequence have their turn, in every pass: layer `child` begins its forward or
  * its backward, or has ended its backward. (A layer whose work another one does is told of too.) */
 typedef struct gs_turns {
@@ -79,13 +76,6 @@ typedef struct gs_turns {
     gs_status (*ended)(void *context, const gs_pass *, int child);
     void *context;
 } gs_turns;
-
-/* What backward runs again of a layer's forward (recompute.h). */
-typedef enum gs_again {
-    GS_AGAIN_NOT,
-    GS_AGAIN_INSIDE, /* of a container: some layers in it; its own y is not made */
-    GS_AGAIN_WHOLE
-} gs_again;
 
 /* Where a layer's y and dx lie. A `sequential` lets element-wise layers work in place (sequential.c). */
 typedef enum gs_buffers {
@@ -184,24 +174,13 @@ struct gs_layer {
     /* bound */
     gs_device *device;
     gs_mem y, dx;          /* buffers for max_batch samples; GS_NONE if there is none. y is its own */
-    int y_place, dx_place; /* numbers of the two among the root's lives; below 0: its own buffer, or none */
-    int backward_step;     /* how many steps of backward are done once its own is (gs_dx_places.now) */
     gs_arena *arena;       /* the root's */
     const gs_turns *turns; /* the root's, not owned; NULL: nobody is told */
     gs_mem x;              /* of the last forward, or what is kept of it */
     struct gs_layer_watcher *watchers; /* of the root: the last that began (watch.h); NULL: none */
-    bool x_half, y_half; /* x and dx lie in 16 bits; y and dy do (memory/halves.h); so do a net's ends */
-    /* kept.h: */
-    gs_mem kept;            /* x in 16 bits; GS_NONE: it keeps none */
-    int kept_place;         /* its number among the root's lives, or GS_DX_NONE */
-    bool kept_there;        /* it is in memory already: a layer before this one keeps it for both */
-    bool kept_relu;         /* x is the y of a relu */
-    const gs_layer *keeper; /* the layer that keeps the y of this one; NULL: none, y stays */
-    size_t bytes;           /* of its buffers; of the root also what dx takes that lies over no y */
-    int segment; /* of a layer in the root: one more than the number of the first child in its segment; 0: none */
-    int unit; /* of a layer in the root: what is put away together with it, from 1 (away.h); 0: nothing */
-    gs_again again; /* within a segment */
-    bool joined;    /* a layer before it does its work (sequential.c): it is not bound and not called */
+    gs_layer_memory memory;
+    size_t bytes; /* of its buffers; of the root also what dx takes that lies over no y */
+    bool joined;  /* a layer before it does its work (sequential.c): it is not bound and not called */
     /* Another stage of a pipeline computes it (gs_model_wishes): not bound, not called. It has w and dw. */
     bool elsewhere;
 };

@@ -21,15 +21,15 @@ static gs_status linear_plan(gs_layer *l, gs_shape in) {
     return me->bias ? gs_layer_parameter(l, "bias", 1, (int[]){out}, in.c) : GS_OK;
 }
 
-static gs_status linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
-    const gs_param *w = &l->param[0], *b = &l->param[1];
+gs_status gs_layer_linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    const gs_param *w = gs_layer_weight(l), *b = &l->param[1];
     return l->device->ops->linear_forward(l->device, *y, x, w->w, b->w, gs_layer_tokens(l, pass), l->in.c,
                                           l->out.c, gs_layer_epilogue(l));
 }
 
 /* Of y = x w^T + b: dx = dy w, dw = dy^T x, db = the sum of dy over the samples. */
-static gs_status linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
-    const gs_param *w = &l->param[0], *b = &l->param[1];
+gs_status gs_layer_linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    const gs_param *w = gs_layer_weight(l), *b = &l->param[1];
     return l->device->ops->linear_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w,
                                            gs_layer_tokens(l, pass), l->in.c, l->out.c, !pass->fresh,
                                            gs_layer_epilogue(l));
@@ -47,8 +47,8 @@ static const gs_layer_ops linear_ops = {
     .in_parts = true,
     .rounds_x = GS_ROUNDS_IN_BOTH,
     .plan = linear_plan,
-    .forward = linear_forward,
-    .backward = linear_backward,
+    .forward = gs_layer_linear_forward,
+    .backward = gs_layer_linear_backward,
     .epilogue = offsetof(linear, then),
     .describe = linear_describe,
 };

@@ -76,8 +76,8 @@ static int through(values *v, gs_layer *l, int x) {
 static gs_status tell_layer(gs_layer *l, void *context) {
     const values *v = context;
     if (v->x[l->number] < 0) return GS_OK;
-    l->x_half = !v->floats[first_of(v, v->x[l->number])];
-    l->y_half = !v->floats[first_of(v, v->y[l->number])];
+    l->memory.x_half = !v->floats[first_of(v, v->x[l->number])];
+    l->memory.y_half = !v->floats[first_of(v, v->y[l->number])];
     return GS_OK;
 }
 

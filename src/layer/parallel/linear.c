@@ -6,10 +6,6 @@ static int own_leaves(const gs_layer *l) {
     return l->part->group->leaves / l->part->group->size;
 }
 
-static const gs_param *weight_of(const gs_layer *l) {
-    return l->borrowed ? l->borrowed : &l->param[0];
-}
-
 /* ---- some of the outputs: no sum in forward ---- */
 
 /* *n: the tokens that it multiplies. What is gathered lies there until the next one is. */
@@ -24,7 +20,7 @@ static gs_status gather_x(const gs_layer *l, const gs_pass *pass, gs_mem *x, siz
 
 static gs_status column_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const gs_backend *ops = l->device->ops;
-    const gs_param *w = weight_of(l), *b = &l->param[1];
+    const gs_param *w = gs_layer_weight(l), *b = &l->param[1];
     size_t n;
     GS_TRY(gather_x(l, pass, &x, &n));
     if (!l->part->group->leaves)
@@ -38,7 +34,7 @@ static gs_status column_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
 static gs_status column_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const gs_backend *ops = l->device->ops;
     const gs_part *p = l->part;
-    const gs_param *w = weight_of(l), *b = &l->param[1];
+    const gs_param *w = gs_layer_weight(l), *b = &l->param[1];
     const gs_mem sums = gs_tensor_unsummed(l, *dx);
     const bool words = p->role == GS_TENSOR_OUTPUTS;
     const gs_share share = gs_tensor_share(p->group, words ? l->outputs : 0);

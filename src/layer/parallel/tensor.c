@@ -234,8 +234,8 @@ size_t gs_tensor_floats(const gs_layer *l, bool half) {
     if (!p || p->group->size < 2 || l->elsewhere) return 0;
     const bool divided = gs_sequence_is_divided(l), table = l->ops->tensor == GS_TENSOR_TABLE,
                whole = p->role == GS_TENSOR_TOKENS && (table || (p->group->leaves > 0 && l->params > 0)),
-               x = has_columns(p) && (divided || l->needs_dx) && (l->x_half || !half),
-               y = (has_rows(p) || whole) && (l->y_half || !half);
+               x = has_columns(p) && (divided || l->needs_dx) && (l->memory.x_half || !half),
+               y = (has_rows(p) || whole) && (l->memory.y_half || !half);
     const size_t ranks = divided ? (size_t)p->group->size : 1;
     return x ? ranks * gs_shape_size(l->in) : y ? ranks * gs_shape_size(l->out) : 0;
 }
