@@ -120,7 +120,7 @@ typedef struct gs_backend {
                                  size_t n, int in, int out, bool add, const gs_epilogue *then);
 
     /* linear_*, whose sums have an order that follows from `leaves` and `blocks` alone, whatever n, in and out are. So
-     * what workers that divide such a layer compute has the bits of one worker (layer/tensor.h). One thread.
+     * what workers that divide such a layer compute has the bits of one worker (parallel/tensor.h). One thread.
      *
      * y = x w^T: the sum over the inputs is cut into `leaves` parts, a power of two. Part i begins at input
      * floor(i in / leaves). Each is added in order, and the parts in a binary tree, neighbours first. */
@@ -270,8 +270,8 @@ typedef struct gs_backend {
     gs_status (*softmax_cross_entropy_backward)(gs_device *, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
                                                 int classes, float smoothing);
 
-    /* The same where each rank of a group has some of the classes, its columns of x and p (layer/tensor.h); `classes`
-     * is how many. Three operators, with a sum over the ranks after the first two, which the caller makes:
+    /* The same where each rank of a group has some of the classes, its columns of x and p (parallel/tensor.h);
+     * `classes` is how many. Three operators, with a sum over the ranks after the first two, which the caller makes:
      *
      *     largest   most[rank][i] = the largest x[i][k] here, NaN if one is; most (ranks, n) is left alone elsewhere
      *     sums      with M[i] = the largest most[.][i]:  p[i][k] = exp(x[i][k] - M[i]);

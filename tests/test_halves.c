@@ -271,9 +271,9 @@ TEST_AROUND(fused, gs_test_to_f32, gs_test_to_f32) {
 /* Of each leaf that is called, in order: what of x and y lies in 16 bits: "-": none, "x", "y", "b": both. */
 static gs_status describe(gs_layer *l, void *text) {
     if (l->joined || l->children > 0) return GS_OK;
-    const char c = l->x_half ? (l->y_half ? 'b' : 'x') : l->y_half ? 'y' : '-';
-    assert_true(l->y_place < 0 || l->y.half == l->y_half);
-    assert_true(l->dx_place < 0 || l->dx.half == l->x_half);
+    const char c = l->memory.x_half ? (l->memory.y_half ? 'b' : 'x') : l->memory.y_half ? 'y' : '-';
+    assert_true(l->memory.y_place < 0 || l->y.half == l->memory.y_half);
+    assert_true(l->memory.dx_place < 0 || l->dx.half == l->memory.x_half);
     *strchr(text, '\0') = c; /* there is room, and zeros follow */
     return GS_OK;
 }

@@ -29,9 +29,9 @@ static const gs_shape tokens = {1, 1, 1, 8}, image = {1, 28, 28, 0};
 /* As in test_halves.c; of other stages' layers nothing. */
 static gs_status describe(gs_layer *l, void *text) {
     if (l->joined || l->elsewhere || l->children > 0) return GS_OK;
-    assert_true(l->y_place < 0 || l->y.half == l->y_half);
-    assert_true(l->dx_place < 0 || l->dx.half == l->x_half);
-    *strchr(text, '\0') = l->x_half ? (l->y_half ? 'b' : 'x') : l->y_half ? 'y' : '-';
+    assert_true(l->memory.y_place < 0 || l->y.half == l->memory.y_half);
+    assert_true(l->memory.dx_place < 0 || l->dx.half == l->memory.x_half);
+    *strchr(text, '\0') = l->memory.x_half ? (l->memory.y_half ? 'b' : 'x') : l->memory.y_half ? 'y' : '-';
     return GS_OK;
 }
 
@@ -111,9 +111,9 @@ static void in_stages_on(gs_device *d, gs_precision p) {
             for (int i = 0; i < 2; i++) assert_ok(gs_layer_walk(stage[i]->net, describe, text));
             if (half && strcmp(text, whole) != 0)
                 fail_msg("cut before layer %d: %s, wanted %s", cut, text, whole);
-            assert_int_equal(before->y_half, half && m->net->child[cut]->x_half);
-            assert_int_equal(after->x_half, before->y_half);
-            assert_false(before->x_half || after->y_half);
+            assert_int_equal(before->memory.y_half, half && m->net->child[cut]->memory.x_half);
+            assert_int_equal(after->memory.x_half, before->memory.y_half);
+            assert_false(before->memory.x_half || after->memory.y_half);
         }
     d->one_by_one = false;
 }

@@ -207,16 +207,16 @@ static int keepers;
  * backward of both. */
 static gs_status needed_long_enough(gs_layer *l, void *context) {
     const gs_lives *lives = &l->root->arena->lives;
-    const gs_layer *keeper = l->keeper;
+    const gs_layer *keeper = l->memory.keeper;
     (void)context;
     if (!keeper) return GS_OK;
     keepers++;
-    const gs_life *kept = &lives->life[keeper->kept_place];
+    const gs_life *kept = &lives->life[keeper->memory.kept_place];
     const int step = keeper->number - (int)gs_layer_count(l->root);
-    assert_true(keeper->kept.half && keeper->kept.base);
+    assert_true(keeper->memory.kept.half && keeper->memory.kept.base);
     assert_int_equal(kept->born, step);
-    assert_true(kept->dies >= l->backward_step && kept->dies >= keeper->backward_step);
-    if (l->y_place >= 0) assert_in_range(lives->life[l->y_place].dies + 1000, step + 1000, 999);
+    assert_true(kept->dies >= l->memory.backward_step && kept->dies >= keeper->memory.backward_step);
+    if (l->memory.y_place >= 0) assert_in_range(lives->life[l->memory.y_place].dies + 1000, step + 1000, 999);
     return GS_OK;
 }
 

@@ -1,4 +1,4 @@
-/* --tensor T --sequence: a group divides the tokens of what it does not divide otherwise (layer/sequence.h). */
+/* --tensor T --sequence: a group divides the tokens of what it does not divide otherwise (parallel/sequence.h). */
 #include <math.h>
 
 #include "tests/counted.h"

@@ -5,7 +5,7 @@
 
 #include "core/clock.h"
 #include "train/pipeline/schedule.h"
-#include "layer/tensor.h"
+#include "layer/parallel/tensor.h"
 #include "train/timeline/timeline.h"
 
 static const char transformer[] =

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cpu/cpu.h"
-#include "layer/tensor.h"
+#include "layer/parallel/tensor.h"
 #include "train/internal.h"
 
 /* ---- 18.1: what of a tensor is whose ---- */
@@ -57,7 +57,7 @@ static _Thread_local gs_comm *group; /* of the worker of this thread */
 
 /* False where nothing is to be computed: in a rehearsal, and before the group has met, in a warm-up. */
 static bool is_real(const gs_layer *l) {
-    const gs_worker *w = l->tensor->context;
+    const gs_worker *w = l->part->group->context;
     group = w->groups.met ? w->groups.comm[GS_TP] : NULL;
     return !l->device->rehearses && group;
 }
@@ -77,34 +77,49 @@ static gs_status check_device(const gs_device *d) {
     return gs_fail(GS_E_USAGE, "lab 18 computes in f32; wanted no --precision");
 }
 
-gs_status gs_tensor_linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y,
-                                   const gs_epilogue *then) {
-    (void)then; /* always empty: no activation is fused into the student's layers */
+typedef gs_status (*student_forward)(gs_comm *, const lab_layer *, const float *x, float *y);
+typedef gs_status (*student_backward)(gs_comm *, const lab_layer *, const float *dy, const float *x,
+                                      float *dx, float *dw, float *db);
+
+/* No activation is fused into the student's layers. */
+static gs_status forward_by(student_forward theirs, gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem y) {
     GS_TRY(check_device(l->device));
     const lab_layer mine = layer_of(l, pass);
-    *y = l->y;
-    if (!is_real(l)) return GS_OK;
-    const bool second = l->role == GS_TENSOR_ROWS;
-    return (second ? lab_second_forward : lab_first_forward)(group, &mine, gs_cpu_floats(x),
-                                                             gs_cpu_floats(l->y));
+    return is_real(l) ? theirs(group, &mine, gs_cpu_floats(x), gs_cpu_floats(y)) : GS_OK;
 }
 
-gs_status gs_tensor_linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx,
-                                    const gs_epilogue *then) {
-    (void)then;
+static gs_status backward_by(student_backward theirs, gs_layer *l, const gs_pass *pass, gs_mem dy,
+                             gs_mem dx) {
     const gs_backend *ops = l->device->ops;
     const lab_layer mine = layer_of(l, pass);
     const gs_param *w = l->borrowed ? l->borrowed : &l->param[0];
     float *db = l->params > 1 ? gs_cpu_floats(l->param[1].dw) : NULL;
-    *dx = l->dx;
     if (!is_real(l)) return GS_OK;
     if (pass->fresh) GS_TRY(ops->fill(l->device, w->dw, 0, mine.out * mine.in));
     if (pass->fresh && db) GS_TRY(ops->fill(l->device, l->param[1].dw, 0, mine.out));
-    const bool second = l->role == GS_TENSOR_ROWS;
-    return (second ? lab_second_backward
-                   : lab_first_backward)(group, &mine, gs_cpu_floats(dy), gs_cpu_floats(l->x),
-                                         l->needs_dx ? gs_cpu_floats(l->dx) : NULL, gs_cpu_floats(w->dw), db);
+    return theirs(group, &mine, gs_cpu_floats(dy), gs_cpu_floats(l->x),
+                  l->needs_dx ? gs_cpu_floats(dx) : NULL, gs_cpu_floats(w->dw), db);
 }
+
+static gs_status first_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    return forward_by(lab_first_forward, l, pass, x, *y);
+}
+
+static gs_status second_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    return forward_by(lab_second_forward, l, pass, x, *y);
+}
+
+static gs_status first_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    return backward_by(lab_first_backward, l, pass, dy, *dx);
+}
+
+static gs_status second_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    return backward_by(lab_second_backward, l, pass, dy, *dx);
+}
+
+/* In place of the library's. */
+const gs_layer_ops gs_column_linear = {.forward = first_forward, .backward = first_backward},
+                   gs_row_linear = {.forward = second_forward, .backward = second_backward};
 
 /* ---- 18.4: the loss ---- */
 

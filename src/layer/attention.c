@@ -17,7 +17,6 @@
 
 typedef struct attention {
     gs_layer base;
-    int heads;
     bool causal;
     gs_attention_sizes sizes;
     gs_mem softmax; /* of each sample and head: what backward needs of each token's (backend.h) */
@@ -27,22 +26,17 @@ typedef struct attention {
 
 static gs_status attention_plan(gs_layer *l, gs_shape in) {
     attention *me = (attention *)l;
-    const int width = in.c / 3, length = gs_shape_tokens(in),
-              ranks = l->role == GS_TENSOR_INNER ? l->tensor->size : 1, heads = me->heads / ranks;
-    if (me->heads < 1)
-        return gs_layer_refuse(l, "the number of heads is %d; it must be at least 1", me->heads);
+    const int width = in.c / 3, length = gs_shape_tokens(in), heads = l->here;
+    if (heads < 1) return gs_layer_refuse(l, "the number of heads is %d; it must be at least 1", heads);
     if (in.h != 1 || in.w != 1)
         return gs_layer_refuse(l, "the input is %s, attention needs a sequence of vectors",
                                gs_shape_tuple(in).text);
-    if (me->heads % ranks != 0)
-        return gs_layer_refuse(l, "its %d head%s cannot be divided among %d workers; wanted a multiple of %d",
-                               me->heads, me->heads > 1 ? "s" : "", ranks, ranks);
     if (in.c % 3 != 0 || width % heads != 0)
         return gs_layer_refuse(
             l,
             "its tokens have %d numbers; they are q, k and v, each divided among %d head%s: "
             "wanted a multiple of %d",
-            in.c * ranks, me->heads, me->heads > 1 ? "s" : "", 3 * me->heads);
+            in.c, heads, heads > 1 ? "s" : "", 3 * heads);
     me->sizes = (gs_attention_sizes){length, width, heads, me->causal};
     l->out = (gs_shape){width, 1, 1, in.t};
     /* q k and p v are 2 length^2 width each; the softmax, with its scaling, about 6 for each of its numbers */
@@ -70,7 +64,7 @@ static gs_status attention_cache(gs_layer *l, size_t max_batch) {
         return gs_layer_refuse(l,
                                "it cannot take the tokens of a sequence one after the other: each of "
                                "them attends to those that come later too: wanted attention %d causal",
-                               me->heads);
+                               l->outputs);
     if (!me->keys.base) GS_TRY(gs_layer_alloc(l, max_batch, l->out, &me->keys));
     return me->values.base ? GS_OK : gs_layer_alloc(l, max_batch, l->out, &me->values);
 }
@@ -89,13 +83,12 @@ static gs_status attention_forward(gs_layer *l, const gs_pass *pass, gs_mem x, g
 static gs_status attention_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const attention *me = (const attention *)l;
     if (!l->needs_dx) return GS_OK;
-    const gs_mem y = l->keeper ? l->keeper->kept : l->y;
+    const gs_mem y = l->memory.keeper ? l->memory.keeper->memory.kept : l->y;
     return l->device->ops->attention_backward(l->device, *dx, dy, l->x, y, me->softmax, pass->n, &me->sizes);
 }
 
 static void attention_describe(const gs_layer *l, char *text, size_t size) {
-    const attention *me = (const attention *)l;
-    snprintf(text, size, "attention %d%s", me->heads, me->causal ? " causal" : "");
+    snprintf(text, size, "attention %d%s", l->outputs, ((const attention *)l)->causal ? " causal" : "");
 }
 
 static const gs_layer_ops attention_ops = {
@@ -118,7 +111,7 @@ static const gs_layer_ops attention_ops = {
 gs_layer *gs_attention(int heads, bool causal) {
     attention *me = (attention *)gs_layer_new(&attention_ops, sizeof(attention), 0);
     if (!me) return NULL;
-    me->heads = heads;
+    me->base.outputs = heads;
     me->causal = causal;
     return &me->base;
 }

@@ -8,8 +8,7 @@
 #include "layer/memory/kept.h"
 #include "layer/make.h"
 #include "layer/memory/recompute.h"
-#include "layer/sequence.h"
-#include "layer/tensor.h"
+#include "layer/parallel/tensor.h"
 
 typedef struct binding {
     gs_device *device;
@@ -18,13 +17,7 @@ typedef struct binding {
     bool needs_dx;
 } binding;
 
-/* What is to be summed over other workers, or to be added to a sum in its order, has none. */
-static bool ends_in_a_sum(const gs_layer *l) {
-    return l->role == GS_TENSOR_ROWS || (l->role != GS_TENSOR_WHOLE && l->tensor->leaves > 0);
-}
-
 gs_epilogue *gs_layer_epilogue(gs_layer *l) {
-    if (ends_in_a_sum(l)) return NULL;
     return l->ops->epilogue ? (gs_epilogue *)(void *)((char *)l + l->ops->epilogue) : NULL;
 }
 
@@ -52,7 +45,7 @@ static gs_status allocate_buffers(gs_layer *l, size_t max_batch) {
 static gs_status bind_one(gs_layer *l, void *context) {
     const binding *b = context;
     if (l->device) gs_bug("layer '%s' is already bound", l->name);
-    l->y_place = l->dx_place = l->kept_place = GS_DX_NONE;
+    l->memory.y_place = l->memory.dx_place = l->memory.kept_place = GS_DX_NONE;
     if (l->joined) return GS_OK;
     l->needs_dx = l->needs_dx || b->needs_dx; /* whoever wants the root's dx needs that of every layer */
     for (int i = 0; i < l->params; i++) {
@@ -171,16 +164,17 @@ static gs_status bind_y_and_dx(gs_layer *l, void *context) {
     const placing *p = context;
     gs_epilogue *then = gs_layer_epilogue(l);
     if (l->joined || l->elsewhere) return GS_OK;
-    if (l->y_place >= 0) l->y = place_of(p, l->y_place, l->y_half);
-    if (l->y_place >= 0 && !gs_life_has_gap(&p->lives->life[l->y_place]) && !gs_y_goes(l, p->lives))
-        l->bytes += p->lives->life[l->y_place].floats * sizeof(float);
-    if (l->kept_place >= 0) {
-        l->kept = place_of(p, l->kept_place, true);
-        if (!l->kept_there) l->bytes += p->lives->life[l->kept_place].floats * sizeof(float);
+    if (l->memory.y_place >= 0) l->y = place_of(p, l->memory.y_place, l->memory.y_half);
+    if (l->memory.y_place >= 0 && !gs_life_has_gap(&p->lives->life[l->memory.y_place]) &&
+        !gs_y_goes(l, p->lives))
+        l->bytes += p->lives->life[l->memory.y_place].floats * sizeof(float);
+    if (l->memory.kept_place >= 0) {
+        l->memory.kept = place_of(p, l->memory.kept_place, true);
+        if (!l->memory.kept_there) l->bytes += p->lives->life[l->memory.kept_place].floats * sizeof(float);
     }
-    if (then) then->y = l->keeper ? place_of(p, l->keeper->kept_place, true) : l->y;
-    if (l->dx_place >= 0)
-        l->dx = place_of(p, l->dx_place, l->x_half);
+    if (then) then->y = l->memory.keeper ? place_of(p, l->memory.keeper->memory.kept_place, true) : l->y;
+    if (l->memory.dx_place >= 0)
+        l->dx = place_of(p, l->memory.dx_place, l->memory.x_half);
     else if (l->ops->buffers != GS_VIEW && l->needs_dx && !l->dx_over_dy)
         GS_TRY(gs_layer_alloc(l, p->max_batch, l->in, &l->dx));
     return GS_OK;
@@ -204,8 +198,7 @@ static gs_status bind_activations(gs_layer *root, gs_dx_places *places) {
     GS_TRY(allocate_arena(root, &places->lives, y));
     placing p = {&places->lives, root->arena, root->device, places->max_batch};
     GS_TRY(gs_layer_walk(root, bind_y_and_dx, &p));
-    GS_TRY(gs_tensor_bind(root, places->max_batch));
-    return gs_sequence_bind(root, places->max_batch);
+    return gs_tensor_bind(root, places->max_batch);
 }
 
 gs_status gs_layer_bind(gs_layer *root, gs_device *device, gs_mem weights, gs_mem gradients, size_t max_batch,

@@ -2,13 +2,11 @@
  * everywhere. With groups, of the input channels of its own group alone; with as many groups as channels each channel
  * has weights of its own ("depthwise"). With dilation, of pixels that lie apart: a large window with few weights. */
 #include <stdio.h>
-#include "layer/tensor.h"
 #include "layer/window.h"
 
 typedef struct conv2d {
     gs_layer base;
     gs_conv2d_sizes sizes; /* in and out are known after plan */
-    int out_c;             /* of all workers, where a group divides them */
     bool bias;
     gs_epilogue then;
 } conv2d;
@@ -16,9 +14,9 @@ typedef struct conv2d {
 static gs_status conv2d_plan(gs_layer *l, gs_shape in) {
     conv2d *me = (conv2d *)l;
     gs_conv2d_sizes *s = &me->sizes;
-    if (me->out_c < 1)
-        return gs_layer_refuse(l, "the number of output channels is %d; it must be at least 1", me->out_c);
-    s->out_c = l->role == GS_TENSOR_COLUMNS ? l->here : me->out_c;
+    if (l->here < 1)
+        return gs_layer_refuse(l, "the number of output channels is %d; it must be at least 1", l->here);
+    s->out_c = l->here;
     s->in_c = in.c;
     s->in_h = in.h;
     s->in_w = in.w;
@@ -44,20 +42,10 @@ static gs_status conv2d_plan(gs_layer *l, gs_shape in) {
     return me->bias ? gs_layer_parameter(l, "bias", 1, dims, window) : GS_OK;
 }
 
-/* The bias counts once in a sum over the ranks of a group. */
-static gs_mem bias_here(const gs_layer *l) {
-    const bool first = !gs_tensor_sums_y(l) || l->tensor->rank == 0;
-    return first ? l->param[1].w : (gs_mem)GS_NONE;
-}
-
 static gs_status conv2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const conv2d *me = (const conv2d *)l;
-    const size_t n = gs_layer_tokens(l, pass);
-    const bool summed = gs_tensor_sums_y(l);
-    const gs_mem here = summed ? gs_tensor_unsummed(l, *y) : *y;
-    GS_TRY(l->device->ops->conv2d_forward(l->device, here, x, l->param[0].w, bias_here(l), n, &me->sizes,
-                                          summed ? NULL : &me->then));
-    return summed ? gs_tensor_sum_to(l, here, *y, gs_layer_numbers(pass, l->out)) : GS_OK;
+    return l->device->ops->conv2d_forward(l->device, *y, x, l->param[0].w, l->param[1].w,
+                                          gs_layer_tokens(l, pass), &me->sizes, &me->then);
 }
 
 /* Of y = x * w + b: a pixel's dx gathers dy times w over the windows that contain it; dw and db sum over all
@@ -65,12 +53,8 @@ static gs_status conv2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
 static gs_status conv2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const conv2d *me = (const conv2d *)l;
     const gs_param *w = &l->param[0], *b = &l->param[1];
-    const bool summed = gs_tensor_sums_dx(l);
-    const gs_mem here = summed ? gs_tensor_unsummed(l, *dx) : *dx;
-    GS_TRY(l->device->ops->conv2d_backward(l->device, here, w->dw, b->dw, dy, l->x, w->w,
-                                           gs_layer_tokens(l, pass), &me->sizes, !pass->fresh,
-                                           gs_tensor_sums_y(l) ? NULL : &me->then));
-    return summed ? gs_tensor_sum_to(l, here, *dx, gs_layer_numbers(pass, l->in)) : GS_OK;
+    return l->device->ops->conv2d_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w,
+                                           gs_layer_tokens(l, pass), &me->sizes, !pass->fresh, &me->then);
 }
 
 static void conv2d_describe(const gs_layer *l, char *text, size_t size) {
@@ -83,7 +67,7 @@ static void conv2d_describe(const gs_layer *l, char *text, size_t size) {
     if (s->groups != 1) snprintf(groups, sizeof groups, " groups %d", s->groups);
     if (s->dilation_h != 1 || s->dilation_w != 1)
         gs_layer_describe_size(" dilation", s->dilation_h, s->dilation_w, dilation, sizeof dilation);
-    snprintf(text, size, "conv %d %dx%d%s%s%s%s%s", me->out_c, s->kernel_h, s->kernel_w, stride, pad, groups,
+    snprintf(text, size, "conv %d %dx%d%s%s%s%s%s", l->outputs, s->kernel_h, s->kernel_w, stride, pad, groups,
              dilation, me->bias ? "" : " no_bias");
 }
 
@@ -113,8 +97,7 @@ gs_layer *gs_conv2d_grouped(int out_c, int kernel_h, int kernel_w, int stride_h,
     conv2d *me = (conv2d *)gs_layer_new(ops, sizeof(conv2d), 0);
     if (!me) return NULL;
     me->sizes = sizes;
-    me->out_c = out_c;
-    me->base.outputs = groups == 1 ? out_c : 0;
+    me->base.outputs = out_c;
     me->bias = bias;
     return &me->base;
 }

@@ -33,32 +33,21 @@ static gs_dropout_draw draw(const gs_layer *l, const gs_pass *pass) {
     };
 }
 
-/* Of a layer that is sharded the tokens of each sample lie among those of other ranks. */
 static gs_status drop(const gs_layer *l, const gs_pass *pass, gs_mem to, gs_mem from) {
-    const gs_backend *ops = l->device->ops;
-    const size_t each = gs_shape_size(l->in);
-    gs_dropout_draw d = draw(l, pass);
-    if (!l->sharded) return ops->dropout(l->device, to, from, gs_layer_numbers(pass, l->in), d);
-    for (size_t i = 0; i < pass->n; i++) {
-        d.first = ((pass->first + i) * (size_t)l->tensor->size + (size_t)l->tensor->rank) * each;
-        GS_TRY(ops->dropout(l->device, gs_at(to, i * each), gs_at(from, i * each), each, d));
-    }
-    return GS_OK;
+    return l->device->ops->dropout(l->device, to, from, gs_layer_numbers(pass, l->in), draw(l, pass));
 }
 
 static gs_status dropout_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
-    *y = pass->training ? gs_layer_y(l, x) : x;
-    if (!pass->training) return GS_OK;
-    return drop(l, pass, *y, x);
+    if (pass->training) return drop(l, pass, *y, x);
+    *y = x;
+    return GS_OK;
 }
 
 /* Of y = mask x / (1 - p): dx = mask dy / (1 - p). */
 static gs_status dropout_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
-    *dx = GS_NONE;
-    if (!l->needs_dx) return GS_OK;
-    *dx = pass->training ? gs_layer_dx(l, dy) : dy;
-    if (!pass->training) return GS_OK;
-    return drop(l, pass, *dx, dy);
+    if (l->needs_dx && pass->training) return drop(l, pass, *dx, dy);
+    *dx = l->needs_dx ? dy : GS_NONE;
+    return GS_OK;
 }
 
 static void dropout_describe(const gs_layer *l, char *text, size_t size) {
@@ -71,7 +60,7 @@ static const gs_layer_ops dropout_ops = {
     .storage = GS_ALIKE,
     .leaves_y = true,
     .in_parts = true,
-    .shards = true,
+    .tensor = GS_TENSOR_DRAWS,
     .plan = dropout_plan,
     .forward = dropout_forward,
     .backward = dropout_backward,

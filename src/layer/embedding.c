@@ -18,15 +18,12 @@
 #include <math.h>
 #include <stdio.h>
 #include "layer/make.h"
-#include "layer/sequence.h"
-#include "layer/tensor.h"
 
 enum { MOST = 1 << 24 /* up to here a float holds every whole number */ };
 
 typedef struct embedding {
     gs_layer base;
-    int rows, width;
-    int first, here; /* planned: the rows that this worker has, where a group divides them (tensor.h) */
+    int width;
 } embedding;
 
 /* Layers are numbered depth first: only those that hold it come before the first one. */
@@ -36,21 +33,11 @@ static bool is_first(const gs_layer *l) {
     return l->number == holders;
 }
 
-static gs_status rows_here(embedding *me) {
-    const gs_tensor_group *t = me->base.tensor;
-    const gs_share share = gs_tensor_share(t, me->rows);
-    me->first = gs_share_first(&share);
-    me->here = gs_share_count(&share);
-    if (me->rows >= t->size) return GS_OK;
-    return gs_layer_refuse(&me->base, "its %d vectors cannot be divided among %d workers; wanted at least %d",
-                           me->rows, t->size, t->size);
-}
-
 static gs_status embedding_plan(gs_layer *l, gs_shape in) {
-    embedding *me = (embedding *)l;
+    const embedding *me = (const embedding *)l;
     const int tokens = gs_shape_tokens(in);
-    if (me->rows < 1 || me->rows > MOST)
-        return gs_layer_refuse(l, "the number of vectors is %d; wanted 1 to %d", me->rows, MOST);
+    if (l->outputs < 1 || l->outputs > MOST)
+        return gs_layer_refuse(l, "the number of vectors is %d; wanted 1 to %d", l->outputs, MOST);
     if (me->width < 1)
         return gs_layer_refuse(l, "the width of the vectors is %d; it must be at least 1", me->width);
     if (in.h != 1 || in.w != 1 || (in.c != 1 && tokens != 1))
@@ -60,70 +47,33 @@ static gs_status embedding_plan(gs_layer *l, gs_shape in) {
     if (!is_first(l))
         return gs_layer_refuse(
             l, "another layer comes before it, but only data hold token numbers: put it first");
-    int tokens_here;
-    GS_TRY(gs_sequence_tokens_here(l, in.c * tokens, &tokens_here));
-    l->out = (gs_shape){me->width, 1, 1, tokens_here};
-    me->first = 0;
-    me->here = me->rows;
-    if (l->role == GS_TENSOR_TABLE_ROWS) GS_TRY(rows_here(me));
-    return gs_layer_parameter(l, "weight", 2, (int[]){me->here, me->width}, me->width);
+    l->out = (gs_shape){me->width, 1, 1, in.c * tokens};
+    return gs_layer_parameter(l, "weight", 2, (int[]){l->here, me->width}, me->width);
 }
 
-/* The vectors of n numbers. Where a rank has none it gives -0, which changes no number in a sum, not even -0. */
-static gs_status look_up(const gs_layer *l, gs_mem y, gs_mem x, size_t n) {
-    const embedding *me = (const embedding *)l;
-    return l->device->ops->embedding_forward(l->device, y, x, l->param[0].w, n, me->here, me->width,
-                                             me->first, me->here == me->rows ? NAN : -0.0f);
-}
-
-/* y has this rank's tokens of each sequence alone: of a table that all ranks have, it looks up no others. */
-static gs_status forward_of_part(gs_layer *l, const gs_pass *pass, gs_mem x) {
-    const size_t each = (size_t)l->out.t, all = gs_shape_size(l->in), own = each * (size_t)l->tensor->rank;
-    if (l->role == GS_TENSOR_TABLE_ROWS) {
-        const gs_mem whole = gs_sequence_whole(l, GS_WHOLE_DY);
-        GS_TRY(look_up(l, whole, x, pass->n * all));
-        return gs_sequence_reduce(l, pass, l->out, whole, l->y);
-    }
-    for (size_t i = 0; i < pass->n; i++)
-        GS_TRY(look_up(l, gs_at(l->y, i * gs_shape_size(l->out)), gs_at(x, i * all + own), each));
-    return GS_OK;
-}
-
-/* A group adds up the vectors. */
+/* Of a number whose row it does not have (gs_layer.here) it gives -0, which changes no number in a sum, not even -0. */
 static gs_status embedding_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
-    const embedding *me = (const embedding *)l;
     const size_t n = pass->n * (pass->tokens ? pass->tokens : gs_shape_size(l->in));
-    const bool whole = me->here == me->rows;
-    const gs_mem here = whole ? l->y : gs_tensor_unsummed(l, l->y);
-    *y = l->y;
-    if (gs_sequence_is_divided(l)) return forward_of_part(l, pass, x);
-    GS_TRY(look_up(l, here, x, n));
-    return whole ? GS_OK : gs_tensor_sum_to(l, here, l->y, n * (size_t)me->width);
+    return l->device->ops->embedding_forward(l->device, *y, x, l->param[0].w, n, l->here, l->out.c, l->first,
+                                             l->here == l->outputs ? NAN : -0.0f);
 }
 
 /* Of y = w[x]: dw[r] = the sum of dy over the tokens x = r. Between two whole numbers there is nothing: dx is 0, if
  * somebody asks for it. */
 static gs_status embedding_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
-    const embedding *me = (const embedding *)l;
     const size_t count = pass->n * gs_shape_size(l->in);
     *dx = l->dx;
     if (l->needs_dx) GS_TRY(l->device->ops->fill(l->device, l->dx, 0, count));
-    if (gs_sequence_is_divided(l)) {
-        const gs_mem whole = gs_sequence_whole(l, GS_WHOLE_DY);
-        GS_TRY(gs_sequence_gather(l, pass, l->out, dy, whole));
-        dy = whole;
-    }
-    return l->device->ops->embedding_backward(l->device, l->param[0].dw, dy, l->x, count, me->here, me->width,
-                                              me->first, !pass->fresh || l->lent);
+    return l->device->ops->embedding_backward(l->device, l->param[0].dw, dy, l->x, count, l->here, l->out.c,
+                                              l->first, !pass->fresh || l->lent);
 }
 
 static void embedding_describe(const gs_layer *l, char *text, size_t size) {
-    const embedding *me = (const embedding *)l;
-    snprintf(text, size, "embedding %d %d", me->rows, me->width);
+    snprintf(text, size, "embedding %d %d", l->outputs, ((const embedding *)l)->width);
 }
 
 static int embedding_vocabulary(const gs_layer *l) {
-    return ((const embedding *)l)->rows;
+    return l->outputs;
 }
 
 static const gs_layer_ops embedding_ops = {
@@ -131,7 +81,6 @@ static const gs_layer_ops embedding_ops = {
     .buffers = GS_OWN,
     .storage = GS_EITHER,
     .in_parts = true,
-    .shards = true,
     .plan = embedding_plan,
     .forward = embedding_forward,
     .backward = embedding_backward,
@@ -144,7 +93,7 @@ static const gs_layer_ops embedding_ops = {
 gs_layer *gs_embedding(int rows, int width) {
     embedding *me = (embedding *)gs_layer_new(&embedding_ops, sizeof(embedding), 0);
     if (!me) return NULL;
-    me->rows = me->base.outputs = rows;
+    me->base.outputs = rows;
     me->width = width;
     return &me->base;
 }

@@ -8,8 +8,6 @@
 #include <string.h>
 #include "layer/make.h"
 #include "layer/memory/kept.h"
-#include "layer/sequence.h"
-#include "layer/tensor.h"
 #include "layer/watch.h"
 
 /* ---- making and freeing ---- */
@@ -32,7 +30,7 @@ void gs_layer_free(gs_layer *l) {
     if (l->device) {
         if (l->ops->unbind) l->ops->unbind(l);
         if (gs_layer_epilogue(l)) l->device->ops->free(l->device, gs_layer_epilogue(l)->index);
-        if (l->dx_place < 0) l->device->ops->free(l->device, l->dx);
+        if (l->memory.dx_place < 0) l->device->ops->free(l->device, l->dx);
         for (int i = 0; l->arena && i < GS_ARENA_PIECES; i++)
             l->device->ops->free(l->device, l->arena->piece[i]);
         for (int i = 0; l->arena && i < GS_WHOLES; i++) l->device->ops->free(l->device, l->arena->whole[i]);
@@ -43,6 +41,7 @@ void gs_layer_free(gs_layer *l) {
         if (l->arena) free(l->arena->away_at);
         free(l->arena);
     }
+    free(l->part);
     free(l->child);
     free(l);
 }
@@ -96,14 +95,9 @@ bool gs_layer_of_batch(const gs_layer *l) {
     return found;
 }
 
-typedef struct caching {
-    size_t max_batch;
-} caching;
-
 static gs_status cache_one(gs_layer *l, void *context) {
-    const caching *c = context;
     if (l->joined) return GS_OK;
-    if (l->ops->cache) return l->ops->cache(l, c->max_batch);
+    if (l->ops->cache) return l->ops->cache(l, *(const size_t *)context);
     if (l->ops->in_parts) return GS_OK;
     return gs_layer_refuse(l,
                            "it cannot take the tokens of a sequence one after the other: what it gives for "
@@ -111,7 +105,7 @@ static gs_status cache_one(gs_layer *l, void *context) {
 }
 
 gs_status gs_layer_cache(gs_layer *root, size_t max_batch) {
-    return gs_layer_walk(root, cache_one, &(caching){max_batch});
+    return gs_layer_walk(root, cache_one, &max_batch);
 }
 
 int gs_layer_vocabulary(const gs_layer *l) {
@@ -169,10 +163,9 @@ static gs_status plan_one(gs_layer *l, gs_shape in, bool needs_dx) {
     if (!(l->std >= 0 && isfinite(l->std)))
         return gs_layer_refuse(l, "the deviation of its initial weights is %g; it must be above 0",
                                (double)l->std);
-    GS_TRY(gs_sequence_check(l));
-    GS_TRY(gs_tensor_outputs_here(l, &l->here));
+    l->first = 0;
+    l->here = l->outputs;
     GS_TRY(l->ops->plan(l, in));
-    gs_tensor_plan(l);
     if (!gs_shape_fits(l->out))
         return gs_layer_refuse(l, "its output would be %s for each sample; at most %d numbers are allowed",
                                gs_shape_tuple(l->out).text, GS_SHAPE_MOST);

@@ -12,33 +12,10 @@
 
 #include "backend.h"
 #include "core/shape.h"
+#include "layer/memory/plan.h"
+#include "layer/parallel/kinds.h"
 
 enum { GS_PARAM_NAME = 64 }; /* bytes of a tensor's name, its end included */
-
-/* What of a tensor a rank of a tensor group has: all of it, some of its rows (dims[0]), or some columns (dims[1]). */
-typedef enum gs_cut { GS_UNCUT, GS_CUT_ROWS, GS_CUT_COLUMNS } gs_cut;
-
-/* What layers of a kind can do in a pair of layers that a tensor group divides (tensor.h). */
-typedef enum gs_tensor_kind {
-    GS_TENSOR_NOTHING,
-    GS_TENSOR_LINEAR,   /* begin or end it */
-    GS_TENSOR_CONV,     /* begin or end one of convolutions */
-    GS_TENSOR_CHANNELS, /* between two convolutions: each channel of y follows from that channel of x */
-    GS_TENSOR_ELEMENTS, /* between the two: each number of y follows from one number of x */
-    GS_TENSOR_HEADS,    /* between the two: each head's y follows from its part of q, k and v */
-    GS_TENSOR_TABLE,    /* not in a pair: an embedding's vocabulary */
-    GS_TENSOR_TIED,     /* nor this one: the outputs of its table */
-} gs_tensor_kind;
-
-/* What a layer is in such a pair, or of a vocabulary that is divided. */
-typedef enum gs_tensor_role {
-    GS_TENSOR_WHOLE,      /* it is in none */
-    GS_TENSOR_COLUMNS,    /* its first layer, with some of the outputs */
-    GS_TENSOR_INNER,      /* between the two */
-    GS_TENSOR_ROWS,       /* its last layer, with some of the inputs */
-    GS_TENSOR_TABLE_ROWS, /* an embedding, with some of the rows */
-    GS_TENSOR_OUTPUTS,    /* the model's last layer, linear or tied, with some of the outputs */
-} gs_tensor_role;
 
 /* One tensor of a layer, its name and shape as PyTorch has them: a parameter, which is trained, or state, which is not
  * (running statistics), but saved with the parameters. In training, forward adds to the state's dw, or writes there if
@@ -57,7 +34,7 @@ typedef struct gs_param {
     int fan_in; /* how many inputs feed one output: sets the range of initial values; 0: all of them are ... */
     float initial; /* ... this */
     bool state;
-    gs_cut cut; /* what of it a rank of a tensor group has (tensor.h); then dims and count are of that part */
+    gs_cut cut; /* what of it a rank of a tensor group has (parallel/tensor.h); its dims and count: of that */
     int cut_blocks;  /* then: so many equal parts of dims[0] are each cut: 3 for q, k and v */
     int cut_whole;   /* then: how many of those rows or columns the whole tensor has */
     bool longer;     /* a file may hold more rows than dims[0]: the first ones are loaded */
@@ -92,25 +69,6 @@ typedef struct gs_pass {
     void *final_context;
 } gs_pass;
 
-typedef struct gs_layer gs_layer;
-typedef struct gs_arena gs_arena;         /* memory/dx_places.h */
-typedef struct gs_dx_places gs_dx_places; /* there too */
-
-/* A group of workers that share the work of each pair (tensor.h). */
-typedef struct gs_tensor_group {
-    int size, rank; /* size 1: this worker is alone */
-    int leaves; /* sums that a group divides are cut into so many parts, however large it is; 0: it does not matter */
-    bool outputs; /* a vocabulary is divided too: the loss can be computed from parts of the outputs */
-    /* x[i] = the sum of all ranks' x[i]. Not asked where size is 1. */
-    gs_status (*sum)(void *context, gs_device *, gs_mem x, size_t count);
-    bool sequence; /* outside of pairs a rank has some tokens of each sequence (sequence.h); size > 1 */
-    /* Then: whole (n, size, each) = the parts (n, each) of all ranks; and part = this rank's of the sum of all ranks'
-     * whole, which is overwritten. */
-    gs_status (*gather)(void *context, gs_device *, gs_mem whole, gs_mem part, size_t n, size_t each);
-    gs_status (*reduce)(void *context, gs_device *, gs_mem part, gs_mem whole, size_t n, size_t each);
-    void *context;
-} gs_tensor_group;
-
 /* Told where the layers of the outermost sequence have their turn, in every pass: layer `child` begins its forward or
  * its backward, or has ended its backward. (A layer whose work another one does is told of too.) */
 typedef struct gs_turns {
@@ -118,13 +76,6 @@ typedef struct gs_turns {
     gs_status (*ended)(void *context, const gs_pass *, int child);
     void *context;
 } gs_turns;
-
-/* What backward runs again of a layer's forward (recompute.h). */
-typedef enum gs_again {
-    GS_AGAIN_NOT,
-    GS_AGAIN_INSIDE, /* of a container: some layers in it; its own y is not made */
-    GS_AGAIN_WHOLE
-} gs_again;
 
 /* Where a layer's y and dx lie. A `sequential` lets element-wise layers work in place (sequential.c). */
 typedef enum gs_buffers {
@@ -137,9 +88,11 @@ typedef enum gs_buffers {
 
 /* In 16 bits, what may lie so in memory of x and dx, and of y and dy (memory/halves.h). */
 typedef enum gs_storage {
-    GS_IN_FLOATS, /* nothing */
-    GS_ALIKE,     /* all four, or none */
-    GS_EITHER     /* x and dx, or none of the two; and y and dy likewise. Or y alone, if there is no dx */
+    GS_IN_FLOATS,   /* nothing */
+    GS_ALIKE,       /* all four, or none */
+    GS_EITHER,      /* x and dx, or none of the two; and y and dy likewise. Or y alone, if there is no dx */
+    GS_X_IN_FLOATS, /* y and dy, or nothing */
+    GS_Y_IN_FLOATS, /* x and dx, or nothing */
 } gs_storage;
 
 typedef enum gs_rounds { GS_ROUNDS_NEVER, GS_ROUNDS_IN_BACKWARD, GS_ROUNDS_IN_BOTH } gs_rounds;
@@ -177,7 +130,6 @@ typedef struct gs_layer_ops {
     bool of_batch; /* in training a sample's y depends on the samples beside it (gs_pass.group) */
     gs_tensor_kind tensor;
     bool in_parts; /* forward can have a part of each sequence (gs_pass.tokens) */
-    bool shards;   /* training can (gs_layer.sharded); so can all of GS_TENSOR_ELEMENTS */
     /* Likewise, if it keeps something of earlier tokens: allocate that, once. GS_E_SHAPE: it cannot. NULL: nothing. */
     gs_status (*cache)(gs_layer *, size_t max_batch);
     /* For `profile`: arrays as large as y that forward writes beside y, and that backward reads beside dy. */
@@ -191,27 +143,23 @@ struct gs_layer {
     gs_layer **child; /* sequential: its layers; residual: body, then shortcut (or only body) */
     int children;
 
-    float std;   /* of its initial weights (gs_layer_with_std); 0: they are not normal */
-    int outputs; /* of all ranks of a group: what such layers can divide; 0: not this one */
-    int here;    /* planned: how many of them this rank has */
-    int block;   /* the block of a model text that it came from, from 1 on, each use counted; 0: none */
+    float std; /* of its initial weights (gs_layer_with_std); 0: they are not normal */
+    int outputs; /* how many outputs, channels, heads or rows of a table it was made with; 0: it has none of these */
+    int block; /* the block of a model text that it came from, from 1 on, each use counted; 0: none */
 
     int recompute; /* of the root, before it is bound: see recompute.h */
     /* Likewise, of a stage of a pipeline: the stages beside it take and give 16 bits too (memory/halves.h). */
     bool half_ends;
 
-    /* before plan: gs_tensor_divide */
-    const gs_tensor_group *tensor; /* not owned; NULL unless it has a role, or is sharded: */
-    gs_tensor_role role;
-    bool sharded;         /* it is in no pair, and has some tokens of each sequence (sequence.h) */
-    int blocks;           /* of GS_TENSOR_COLUMNS: so many equal parts of the outputs are each divided */
-    const gs_layer *pair; /* of layers in a pair: its first one */
+    /* before plan: of a layer that a tensor group divides (parallel/tensor.h); NULL: it is whole */
+    struct gs_part *part;
 
     /* planned */
     gs_layer *root; /* the model's outermost layer */
     char name[48];  /* its place, as PyTorch's Sequential has it: "0", "3.body.1"; "" for the model's root */
     int number;     /* counting from 0 through the whole model, in the order of gs_layer_walk, for dropout */
     gs_shape in, out;
+    int first, here; /* of its outputs it has so many, from the first on: all, unless it is a part */
     gs_param param[GS_LAYER_PARAMS];
     int params;
     const gs_param *borrowed; /* the tensor of another layer, its weight; NULL: it has its own */
@@ -226,24 +174,13 @@ struct gs_layer {
     /* bound */
     gs_device *device;
     gs_mem y, dx;          /* buffers for max_batch samples; GS_NONE if there is none. y is its own */
-    int y_place, dx_place; /* numbers of the two among the root's lives; below 0: its own buffer, or none */
-    int backward_step;     /* how many steps of backward are done once its own is (gs_dx_places.now) */
     gs_arena *arena;       /* the root's */
     const gs_turns *turns; /* the root's, not owned; NULL: nobody is told */
     gs_mem x;              /* of the last forward, or what is kept of it */
     struct gs_layer_watcher *watchers; /* of the root: the last that began (watch.h); NULL: none */
-    bool x_half, y_half; /* x and dx lie in 16 bits; y and dy do (memory/halves.h); so do a net's ends */
-    /* kept.h: */
-    gs_mem kept;            /* x in 16 bits; GS_NONE: it keeps none */
-    int kept_place;         /* its number among the root's lives, or GS_DX_NONE */
-    bool kept_there;        /* it is in memory already: a layer before this one keeps it for both */
-    bool kept_relu;         /* x is the y of a relu */
-    const gs_layer *keeper; /* the layer that keeps the y of this one; NULL: none, y stays */
-    size_t bytes;           /* of its buffers; of the root also what dx takes that lies over no y */
-    int segment; /* of a layer in the root: one more than the number of the first child in its segment; 0: none */
-    int unit; /* of a layer in the root: what is put away together with it, from 1 (away.h); 0: nothing */
-    gs_again again; /* within a segment */
-    bool joined;    /* a layer before it does its work (sequential.c): it is not bound and not called */
+    gs_layer_memory memory;
+    size_t bytes; /* of its buffers; of the root also what dx takes that lies over no y */
+    bool joined;  /* a layer before it does its work (sequential.c): it is not bound and not called */
     /* Another stage of a pipeline computes it (gs_model_wishes): not bound, not called. It has w and dw. */
     bool elsewhere;
 };

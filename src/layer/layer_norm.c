@@ -7,16 +7,7 @@
  *
  * Source: Ba, Kiros, Hinton, "Layer normalization" (arXiv 1607.06450, 2016).
  */
-#include "layer/make.h"
-#include "layer/sequence.h"
-
-typedef struct layer_norm {
-    gs_layer base;
-    gs_mem mean, rstd; /* of each vector: mean, 1 / sqrt(var + eps) */
-    gs_mem sums;       /* of a layer that is sharded: gs_sequence_norm */
-} layer_norm;
-
-enum { WEIGHT, BIAS };
+#include "layer/layer_norm.h"
 
 static gs_status layer_norm_plan(gs_layer *l, gs_shape in) {
     const int dims[] = {in.c};
@@ -30,35 +21,29 @@ static gs_status layer_norm_plan(gs_layer *l, gs_shape in) {
 }
 
 static gs_status layer_norm_bind(gs_layer *l, size_t max_batch) {
-    layer_norm *me = (layer_norm *)l;
+    gs_norm *me = (gs_norm *)l;
     const gs_shape one = {gs_shape_tokens(l->in), 1, 1, 0};
     GS_TRY(gs_layer_alloc(l, max_batch, one, &me->mean));
-    GS_TRY(gs_layer_alloc(l, max_batch, one, &me->rstd));
-    const size_t sums = gs_sequence_norm_sums(l, max_batch);
-    l->bytes += sums * sizeof(float);
-    return sums ? gs_alloc(l->device, GS_MEMORY_ACTIVATIONS, sums * sizeof(float), &me->sums) : GS_OK;
+    return gs_layer_alloc(l, max_batch, one, &me->rstd);
 }
 
 static void layer_norm_unbind(gs_layer *l) {
-    const layer_norm *me = (const layer_norm *)l;
+    const gs_norm *me = (const gs_norm *)l;
     l->device->ops->free(l->device, me->mean);
     l->device->ops->free(l->device, me->rstd);
-    l->device->ops->free(l->device, me->sums);
 }
 
 static gs_status layer_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
-    const layer_norm *me = (const layer_norm *)l;
-    return l->device->ops->layer_norm_forward(l->device, *y, me->mean, me->rstd, x, l->param[WEIGHT].w,
-                                              l->param[BIAS].w, gs_layer_tokens(l, pass), l->in.c, 1e-5f);
+    const gs_norm *me = (const gs_norm *)l;
+    return l->device->ops->layer_norm_forward(l->device, *y, me->mean, me->rstd, x,
+                                              l->param[GS_NORM_WEIGHT].w, l->param[GS_NORM_BIAS].w,
+                                              gs_layer_tokens(l, pass), l->in.c, 1e-5f);
 }
 
 /* Of y = w u + b, where mean and var depend on x too: see layer_norm_backward in backend.h. */
 static gs_status layer_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
-    const layer_norm *me = (const layer_norm *)l;
-    const gs_param *w = &l->param[WEIGHT], *b = &l->param[BIAS];
-    if (l->sharded)
-        return gs_sequence_norm_backward(
-            l, pass, dy, &(gs_sequence_norm){me->mean, me->rstd, l->x, w->w, w->dw, b->dw, me->sums});
+    const gs_norm *me = (const gs_norm *)l;
+    const gs_param *w = &l->param[GS_NORM_WEIGHT], *b = &l->param[GS_NORM_BIAS];
     return l->device->ops->layer_norm_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w, me->mean,
                                                me->rstd, gs_layer_tokens(l, pass), l->in.c, !pass->fresh);
 }
@@ -68,7 +53,7 @@ static const gs_layer_ops layer_norm_ops = {
     .buffers = GS_OWN,
     .storage = GS_ALIKE,
     .in_parts = true,
-    .shards = true,
+    .tensor = GS_TENSOR_VECTORS,
     .rounds_x = GS_ROUNDS_IN_BACKWARD,
     .also_reads = 1, /* x */
     .plan = layer_norm_plan,
@@ -79,5 +64,5 @@ static const gs_layer_ops layer_norm_ops = {
 };
 
 gs_layer *gs_layer_norm(void) {
-    return gs_layer_new(&layer_norm_ops, sizeof(layer_norm), 0);
+    return gs_layer_new(&layer_norm_ops, sizeof(gs_norm), 0);
 }

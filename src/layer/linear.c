@@ -1,7 +1,6 @@
 /* Every output is a weighted sum of all inputs: y = x w^T + b. */
 #include <stdio.h>
 #include "layer/make.h"
-#include "layer/tensor.h"
 
 typedef struct linear {
     gs_layer base;
@@ -22,27 +21,22 @@ static gs_status linear_plan(gs_layer *l, gs_shape in) {
     return me->bias ? gs_layer_parameter(l, "bias", 1, (int[]){out}, in.c) : GS_OK;
 }
 
-static gs_status linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
-    const linear *me = (const linear *)l;
-    const gs_param *w = &l->param[0], *b = &l->param[1];
-    if (l->role != GS_TENSOR_WHOLE) return gs_tensor_linear_forward(l, pass, x, y, &me->then);
+gs_status gs_layer_linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    const gs_param *w = gs_layer_weight(l), *b = &l->param[1];
     return l->device->ops->linear_forward(l->device, *y, x, w->w, b->w, gs_layer_tokens(l, pass), l->in.c,
-                                          l->out.c, &me->then);
+                                          l->out.c, gs_layer_epilogue(l));
 }
 
 /* Of y = x w^T + b: dx = dy w, dw = dy^T x, db = the sum of dy over the samples. */
-static gs_status linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
-    const linear *me = (const linear *)l;
-    const gs_param *w = &l->param[0], *b = &l->param[1];
-    if (l->role != GS_TENSOR_WHOLE) return gs_tensor_linear_backward(l, pass, dy, dx, &me->then);
+gs_status gs_layer_linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    const gs_param *w = gs_layer_weight(l), *b = &l->param[1];
     return l->device->ops->linear_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w,
                                            gs_layer_tokens(l, pass), l->in.c, l->out.c, !pass->fresh,
-                                           &me->then);
+                                           gs_layer_epilogue(l));
 }
 
 static void linear_describe(const gs_layer *l, char *text, size_t size) {
-    const linear *me = (const linear *)l;
-    snprintf(text, size, "linear %d%s", l->outputs, me->bias ? "" : " no_bias");
+    snprintf(text, size, "linear %d%s", l->outputs, ((const linear *)l)->bias ? "" : " no_bias");
 }
 
 static const gs_layer_ops linear_ops = {
@@ -53,8 +47,8 @@ static const gs_layer_ops linear_ops = {
     .in_parts = true,
     .rounds_x = GS_ROUNDS_IN_BOTH,
     .plan = linear_plan,
-    .forward = linear_forward,
-    .backward = linear_backward,
+    .forward = gs_layer_linear_forward,
+    .backward = gs_layer_linear_backward,
     .epilogue = offsetof(linear, then),
     .describe = linear_describe,
 };

@@ -67,6 +67,18 @@ static inline bool gs_layer_is_residual(const gs_layer *l) {
     return strcmp(l->ops->name, "residual") == 0;
 }
 
+/* False: a layer before it does its work, or another stage of a pipeline. */
+static inline bool gs_layer_is_called(const gs_layer *l) {
+    return !l->joined && !l->elsewhere;
+}
+
+/* What it multiplies by: its first tensor, or the one that it borrows. Then linear and `tied` do the same. */
+static inline const gs_param *gs_layer_weight(const gs_layer *l) {
+    return l->borrowed ? l->borrowed : &l->param[0];
+}
+gs_status gs_layer_linear_forward(gs_layer *, const gs_pass *, gs_mem x, gs_mem *y);
+gs_status gs_layer_linear_backward(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);
+
 /* True if the layer or one inside it has parameters. */
 bool gs_layer_learns(const gs_layer *l);
 

@@ -6,7 +6,6 @@
  * Source: Gehring, Auli, Grangier, Yarats, Dauphin, "Convolutional sequence to sequence learning" (ICML 2017).
  */
 #include "layer/make.h"
-#include "layer/sequence.h"
 
 static gs_status positions_plan(gs_layer *l, gs_shape in) {
     if (in.h != 1 || in.w != 1)
@@ -14,31 +13,22 @@ static gs_status positions_plan(gs_layer *l, gs_shape in) {
                                gs_shape_tuple(in).text);
     l->out = in;
     l->flops = (double)gs_shape_size(in);
-    const int all = gs_shape_tokens(in) * (l->sharded ? l->tensor->size : 1);
-    GS_TRY(gs_layer_parameter(l, "weight", 2, (int[]){all, in.c}, in.c));
+    GS_TRY(gs_layer_parameter(l, "weight", 2, (int[]){gs_shape_tokens(in), in.c}, in.c));
     l->param[0].longer = true;
     return GS_OK;
 }
 
-/* The place of the first token in its sequence: of a layer that is sharded, of the rank's part. */
-static size_t first_of(const gs_layer *l, const gs_pass *pass) {
-    return l->sharded ? (size_t)l->tensor->rank * (size_t)l->in.t : pass->past;
-}
-
 static gs_status positions_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const size_t width = (size_t)l->in.c, tokens = gs_layer_tokens(l, pass) / (pass->n ? pass->n : 1);
-    return l->device->ops->positions_forward(
-        l->device, *y, x, gs_at(l->param[0].w, first_of(l, pass) * width), pass->n, tokens * width);
+    return l->device->ops->positions_forward(l->device, *y, x, gs_at(l->param[0].w, pass->past * width),
+                                             pass->n, tokens * width);
 }
 
-/* Of y = x + w: dx = dy, which is handed on; dw = the sum of dy over the samples. (past is 0 in training.) */
+/* Of y = x + w: dx = dy, which is handed on; dw = the sum of dy over the samples. (In training past is 0.) */
 static gs_status positions_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     *dx = l->needs_dx ? dy : GS_NONE;
-    const size_t each = gs_shape_size(l->in);
-    const gs_mem dw = l->param[0].dw, own = gs_at(dw, first_of(l, pass) * (size_t)l->in.c);
-    GS_TRY(l->device->ops->positions_backward(l->device, own, dy, pass->n, each, !pass->fresh));
-    if (!l->sharded) return GS_OK;
-    return l->tensor->gather(l->tensor->context, l->device, dw, own, 1, each);
+    const gs_mem dw = gs_at(l->param[0].dw, pass->past * (size_t)l->in.c);
+    return l->device->ops->positions_backward(l->device, dw, dy, pass->n, gs_shape_size(l->in), !pass->fresh);
 }
 
 static const gs_layer_ops positions_ops = {
@@ -47,7 +37,7 @@ static const gs_layer_ops positions_ops = {
     .storage = GS_ALIKE,
     .leaves_y = true,
     .in_parts = true,
-    .shards = true,
+    .tensor = GS_TENSOR_PLACES,
     .plan = positions_plan,
     .forward = positions_forward,
     .backward = positions_backward,

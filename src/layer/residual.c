@@ -36,7 +36,7 @@ static gs_status residual_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs
     GS_TRY(gs_layer_forward(l->child[0], pass, x, &body));
     if (l->children > 1) GS_TRY(gs_layer_forward(l->child[1], pass, x, &shortcut));
     *y = gs_layer_y(l, body);
-    if (pass->again && l->again != GS_AGAIN_WHOLE) return GS_OK; /* what lies inside was wanted */
+    if (pass->again && l->memory.again != GS_AGAIN_WHOLE) return GS_OK; /* what lies inside was wanted */
     return l->device->ops->add(l->device, *y, body, shortcut, gs_layer_numbers(pass, l->out));
 }
 
@@ -57,7 +57,7 @@ static int residual_place_dx(gs_layer *l, gs_dx_places *places, int dy) {
     const bool over_body = l->needs_dx && body >= 0 && body != dy;
     int mine = GS_DX_NONE;
     if (over_body)
-        l->dx_place = mine = body;
+        l->memory.dx_place = mine = body;
     else if (l->needs_dx)
         mine = gs_dx_take(places, l);
     if (body != dy && body != mine) gs_dx_release(places, body);
@@ -69,7 +69,7 @@ static const gs_layer_ops residual_ops = {
     .name = "residual",
     .buffers = GS_OWN,
     .in_parts = true,
-    .shards = true,
+    .tensor = GS_TENSOR_AROUND,
     .plan = residual_plan,
     .forward = residual_forward,
     .backward = residual_backward,

@@ -71,17 +71,13 @@ static gs_status sequential_bind(gs_layer *l, size_t max_batch) {
     return GS_OK;
 }
 
-static bool is_called(const gs_layer *l) {
-    return !l->joined && !l->elsewhere;
-}
-
 static gs_status sequential_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     *y = x;
     for (int i = 0; i < l->children; i++) {
         gs_layer *c = l->child[i];
         if (c->elsewhere) continue;
         if (l->turns) GS_TRY(l->turns->begins(l->turns->context, pass, i, false));
-        if (!is_called(c) || (pass->again && !c->again)) continue;
+        if (!gs_layer_is_called(c) || (pass->again && !c->memory.again)) continue;
         GS_TRY(gs_layer_forward(c, pass, *y, y));
     }
     return GS_OK;
@@ -91,8 +87,8 @@ static gs_status sequential_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
 
 /* Child i is the last one of its segment. */
 static bool ends_segment(const gs_layer *l, int i) {
-    const int segment = l->child[i]->segment;
-    return segment && (i + 1 == l->children || l->child[i + 1]->segment != segment);
+    const int segment = l->child[i]->memory.segment;
+    return segment && (i + 1 == l->children || l->child[i + 1]->memory.segment != segment);
 }
 
 static gs_status run_again(gs_layer *l, const gs_pass *pass, int first, int last) {
@@ -100,7 +96,7 @@ static gs_status run_again(gs_layer *l, const gs_pass *pass, int first, int last
     gs_mem y = l->child[first]->x;
     again.again = true;
     for (int i = first; i <= last; i++)
-        if (is_called(l->child[i]) && l->child[i]->again)
+        if (gs_layer_is_called(l->child[i]) && l->child[i]->memory.again)
             GS_TRY(gs_layer_forward(l->child[i], &again, y, &y));
     return GS_OK;
 }
@@ -108,8 +104,8 @@ static gs_status run_again(gs_layer *l, const gs_pass *pass, int first, int last
 /* Forward needs the weights of the whole segment: so all its layers have their turn together. */
 static gs_status begin_backward(gs_layer *l, const gs_pass *pass, int i) {
     const bool ends = ends_segment(l, i);
-    const int first = ends ? l->child[i]->segment - 1 : i;
-    if (l->child[i]->elsewhere || (l->child[i]->segment && !ends)) return GS_OK;
+    const int first = ends ? l->child[i]->memory.segment - 1 : i;
+    if (l->child[i]->elsewhere || (l->child[i]->memory.segment && !ends)) return GS_OK;
     for (int k = i; k >= first && l->turns; k--) GS_TRY(l->turns->begins(l->turns->context, pass, k, true));
     return ends ? run_again(l, pass, first, i) : GS_OK;
 }
@@ -123,7 +119,7 @@ static gs_status sequential_backward(gs_layer *l, const gs_pass *pass, gs_mem dy
     *dx = dy;
     for (int i = l->children - 1; i >= 0; i--) {
         GS_TRY(begin_backward(l, pass, i));
-        if (is_called(l->child[i])) GS_TRY(gs_layer_backward(l->child[i], pass, *dx, dx));
+        if (gs_layer_is_called(l->child[i])) GS_TRY(gs_layer_backward(l->child[i], pass, *dx, dx));
         if (l->turns && !l->child[i]->elsewhere) GS_TRY(l->turns->ended(l->turns->context, pass, i));
         if (pass->final && !l->name[0]) GS_TRY(pass->final(pass->final_context, l->child[i]->at));
         if (!l->child[i]->needs_dx) break;
@@ -146,9 +142,9 @@ static int sequential_place_dx(gs_layer *l, gs_dx_places *places, int dy) {
         if (l == l->root) gs_away_back(places, l, i);
         if (ends_segment(l, i)) {
             places->again = ++places->now;
-            for (int k = c->segment - 1; k <= i; k++) gs_y_again(places, l->child[k]);
+            for (int k = c->memory.segment - 1; k <= i; k++) gs_y_again(places, l->child[k]);
         }
-        if (is_called(c)) here = gs_dx_place(c, places, before);
+        if (gs_layer_is_called(c)) here = gs_dx_place(c, places, before);
         if (before != here && before != dy && !passes_on(c)) gs_dx_release(places, before);
         if (!c->needs_dx) break;
     }
@@ -161,7 +157,7 @@ static const gs_layer_ops sequential_ops = {
     .name = "sequential",
     .buffers = GS_VIEW,
     .in_parts = true,
-    .shards = true,
+    .tensor = GS_TENSOR_AROUND,
     .plan = sequential_plan,
     .bind = sequential_bind,
     .forward = sequential_forward,

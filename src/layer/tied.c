@@ -11,7 +11,6 @@
  * Source: Press, Wolf, "Using the output embedding to improve language models" (EACL 2017).
  */
 #include "layer/make.h"
-#include "layer/tensor.h"
 
 /* The layer of the model that has a table to lend. */
 static gs_layer *find_lender(gs_layer *l) {
@@ -38,19 +37,6 @@ static gs_status tied_plan(gs_layer *l, gs_shape in) {
     return GS_OK;
 }
 
-static gs_status tied_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
-    if (l->role != GS_TENSOR_WHOLE) return gs_tensor_linear_forward(l, pass, x, y, NULL);
-    return l->device->ops->linear_forward(l->device, *y, x, l->borrowed->w, GS_NONE, gs_layer_tokens(l, pass),
-                                          l->in.c, l->out.c, NULL);
-}
-
-/* Of y = x w^T: dx = dy w, dw = dy^T x. */
-static gs_status tied_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
-    if (l->role != GS_TENSOR_WHOLE) return gs_tensor_linear_backward(l, pass, dy, dx, NULL);
-    return l->device->ops->linear_backward(l->device, *dx, l->borrowed->dw, GS_NONE, dy, l->x, l->borrowed->w,
-                                           gs_layer_tokens(l, pass), l->in.c, l->out.c, !pass->fresh, NULL);
-}
-
 static const gs_layer_ops tied_ops = {
     .name = "tied",
     .buffers = GS_OWN,
@@ -59,8 +45,8 @@ static const gs_layer_ops tied_ops = {
     .in_parts = true,
     .rounds_x = GS_ROUNDS_IN_BOTH,
     .plan = tied_plan,
-    .forward = tied_forward,
-    .backward = tied_backward,
+    .forward = gs_layer_linear_forward,
+    .backward = gs_layer_linear_backward,
 };
 
 gs_layer *gs_tied(void) {

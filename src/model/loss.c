@@ -1,5 +1,5 @@
 /* The losses, between the logits and the tail of the gradients. */
-#include "layer/tensor.h"
+#include "layer/parallel/tensor.h"
 #include "model/model.h"
 
 /* The floats that the outputs should become: the answers themselves, or what one_hot made of the labels. */
@@ -12,7 +12,7 @@ static float smoothing_of(const gs_model *m, const gs_pass *pass) {
     return pass->training ? m->label_smoothing : 0;
 }
 
-/* ---- of outputs that a group divides (layer/tensor.h) ---- */
+/* ---- of outputs that a group divides (parallel/tensor.h) ---- */
 
 static bool is_divided(const gs_model *m) {
     return m->loss_sums.base != NULL;

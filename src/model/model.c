@@ -5,8 +5,7 @@
 #include <string.h>
 #include "core/normal.h"
 #include "core/philox.h"
-#include "layer/sequence.h"
-#include "layer/tensor.h"
+#include "layer/parallel/sequence.h"
 #include "model/model_text.h"
 
 /* ---- plan ---- */
@@ -63,7 +62,7 @@ static gs_status plan(gs_model *m, const gs_model_wishes *w) {
     GS_TRY(find_net(m, w));
     m->scaling = GS_NOT_SCALED;
     m->tensor = w->tensor;
-    if (m->tensor.size > 0) gs_tensor_divide(m->net, &m->tensor);
+    if (m->tensor.size > 0) GS_TRY(gs_tensor_divide(m->net, &m->tensor));
     GS_TRY(gs_layer_plan(m->net, w->in, &m->params));
     GS_TRY(gs_sequence_check_end(m->net));
     m->net->recompute = w->recompute;

@@ -13,7 +13,7 @@
 
 #include "core/scaling.h"
 #include "data/vocabulary.h"
-#include "layer/layer.h"
+#include "layer/parallel/tensor.h"
 
 /* The loss of a sample, and what its answers are: labels (one int32 for each sample, or for each of its tokens) or
  * targets (floats, as many for each sample as the model has outputs). y: the model's outputs for it, k of them. */
@@ -45,7 +45,7 @@ typedef struct gs_model {
     /* Then, where operators cannot work there: `weights` holds the state alone, at its usual place, and layers find
      * their weights in windows (train/offload/offload_windows.h). */
     bool weights_in_windows;
-    /* The group of workers that divides the pairs of linear layers, and this worker's place in it (layer/tensor.h).
+    /* The group of workers that divides the pairs of linear layers, and this worker's place in it (parallel/tensor.h).
      * size 0: none. Where it is more than 1, `params`, `saved`, `param` and the arrays are those of this worker's part,
      * and `undivided` plans the whole model; else that is NULL. */
     gs_tensor_group tensor;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
-#include "layer/tensor.h"
+#include "layer/parallel/tensor.h"
 #include "model/model.h"
 
 enum { CHUNK = 1 << 18 /* floats of weights elsewhere that are in memory at once */ };

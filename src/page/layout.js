@@ -136,7 +136,7 @@ function zero() {
 
 const COLOURS = { '': 'same', columns: 'columns', inner: 'inner', rows: 'rows', outputs: 'columns', table: 'rows', tokens: 'tokens' };
 const SHARES = { '': 'all of it, as every worker', inner: 'between columns and rows', outputs: 'some of the words', table: 'some of the words' };
-// gs_tensor_act of src/layer/tensor.h
+// gs_tensor_act of src/layer/parallel/tensor.h
 const ACTS = [['+', 'sum in the group'], ['g', 'all-gather in the group'], ['s', 'reduce-scatter in the group']];
 
 function tensorLanes(id, from, to, name) {

@@ -5,7 +5,7 @@
 
 #include "comm/device.h"
 #include "core/shard.h"
-#include "layer/tensor.h"
+#include "layer/parallel/tensor.h"
 #include "train/internal.h"
 #include "train/strategies/pipeline.h"
 
@@ -33,7 +33,8 @@ static size_t largest_layer(const gs_model *m, int begin, int end) {
 
 /* What backward runs again must have its weights together (layer/memory/recompute.h). */
 static bool of_one_segment(const gs_model *m, int a, int b) {
-    return m->net->child[a]->segment && m->net->child[a]->segment == m->net->child[b]->segment;
+    return m->net->child[a]->memory.segment &&
+           m->net->child[a]->memory.segment == m->net->child[b]->memory.segment;
 }
 
 /* The layers begin .. end - 1 one after the other: into the unit before, or a new one. */

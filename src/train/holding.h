@@ -1,7 +1,7 @@
 /* What a worker holds: which of the model's parameters it has, sums and updates. It follows from the layout by
  * arithmetic, so each worker knows it of all others (train/groups.h says which these are).
  *
- *     tensor groups    cut the model's tensors: a worker's model is its part already (layer/tensor.h)
+ *     tensor groups    cut the model's tensors: a worker's model is its part already (parallel/tensor.h)
  *     pipelines        cut the layers of that model: a unit for each run of layers of this worker's stage
  *     ZeRO             cuts each unit among the replicas; with ZeRO 2 and 3 a run has several units, which take turns
  *                      in memory

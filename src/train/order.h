@@ -30,9 +30,9 @@
  *     after leaf 2: level 1 holds 0+1, level 0 holds 2
  *     after leaf 3: the array of leaf 3 is (0+1)+(2+3), if that is the last one; else level 2 holds it
  *
- * Linear layers that workers can share (layer/tensor.h) add their longest sums in 8 parts too, in such a tree, whether
- * they are shared or not: so --tensor gives the same bits. batch_norm with statistics of the global batch needs all
- * leaves at once: see lockstep.c.
+ * Linear layers that workers can share (parallel/tensor.h) add their longest sums in 8 parts too, in such a tree,
+ * whether they are shared or not: so --tensor gives the same bits. batch_norm with statistics of the global batch needs
+ * all leaves at once: see lockstep.c.
  *
  * The price: products of an eighth of the batch, which are slower than larger ones; an addition of all gradients for
  * each leaf but the first; log2 N rounds with the whole array, where a ring sends less than two arrays.

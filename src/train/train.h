@@ -151,7 +151,7 @@ typedef struct gs_settings {
     int micro_batches;             /* of --pipeline: how many a batch is cut into; 0: four for each stage */
     gs_precision precision;        /* of the layers' products (device.h), in training and its tests */
     int tensor;    /* workers that share each pair of linear layers (tensor/tensor.c); 0: none do */
-    bool sequence; /* with tensor: and the tokens of each sequence (layer/sequence.h) */
+    bool sequence; /* with tensor: and the tokens of each sequence (parallel/sequence.h) */
     int recompute; /* what backward computes again instead of keeping it (layer/memory/recompute.h) */
     int bucket;    /* KB of whole layers that are summed together during backward; 0: one sum after it */
     gs_wire wire;  /* how gradients travel (sync/wire.h) */

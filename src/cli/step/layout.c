@@ -145,18 +145,16 @@ static void add_spans(cJSON *o, const gs_step_layout *l) {
 }
 
 static void add_layers(cJSON *o, const gs_step_layout *l) {
-    static const char *const roles[] = {
-        [GS_TENSOR_WHOLE] = "",    [GS_TENSOR_COLUMNS] = "columns",  [GS_TENSOR_INNER] = "inner",
-        [GS_TENSOR_ROWS] = "rows", [GS_TENSOR_TABLE_ROWS] = "table", [GS_TENSOR_OUTPUTS] = "outputs"};
+    static const char *const roles[] = {"", "columns", "inner", "rows", "table", "outputs", "tokens"};
     cJSON *layers = cJSON_AddArrayToObject(o, "layers");
     const size_t count = gs_layer_count((l->divided ? l->divided : l->plan)->net);
     for (size_t i = 0; i < count; i++) {
         const gs_layer *y = l->layer[i];
         char name[100];
         snprintf(name, sizeof name, "%s%s%s", y->name, y->name[0] ? "." : "", y->ops->name);
-        cJSON_AddItemToArray(layers, GS_JSON_ARRAY(GS_JSON((const char *)name),
-                                                   GS_JSON(y->sharded ? "tokens" : roles[y->role]),
-                                                   GS_JSON((bool)(y->children > 0))));
+        cJSON_AddItemToArray(layers,
+                             GS_JSON_ARRAY(GS_JSON((const char *)name), GS_JSON(roles[gs_tensor_role_of(y)]),
+                                           GS_JSON((bool)(y->children > 0))));
     }
 }
 

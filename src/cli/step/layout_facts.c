@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "cli/step/layout.h"
 #include "core/text.h"
-#include "layer/tensor.h"
+#include "layer/parallel/tensor.h"
 
 static const double MB = 1e6;
 
@@ -79,7 +79,7 @@ const char *gs_step_place_text(const gs_layout *l, int rank, char text[GS_STEP_P
 int gs_step_tokens_of(const gs_step_layout *l, int *each) {
     const int layers = l->divided ? (int)gs_layer_count(l->divided->net) : 0;
     for (int i = 0; i < layers; i++)
-        if (l->layer[i]->sharded && l->layer[i]->children == 0)
+        if (gs_tensor_role_of(l->layer[i]) == GS_TENSOR_TOKENS && l->layer[i]->children == 0)
             return (*each = gs_shape_tokens(l->layer[i]->out)) * l->layout.tp;
     return *each = 0;
 }
@@ -284,8 +284,8 @@ static void tensor(const gs_step_layout *l, gs_step_facts *f) {
     head(f, sequence ? of_tokens : words);
     for (int i = 0; i < layers; i++) {
         const gs_layer *y = l->layer[i];
-        if (y->role == GS_TENSOR_COLUMNS) columns = i;
-        if (y->role != GS_TENSOR_ROWS || columns < 0) continue;
+        if (gs_tensor_role_of(y) == GS_TENSOR_COLUMNS) columns = i;
+        if (gs_tensor_role_of(y) != GS_TENSOR_ROWS || columns < 0) continue;
         const group_sums a = together(sums_of_layer(l, columns), sums_of_layer(l, i));
         int c = 0;
         in_pairs += a.sums + a.gathers;

@@ -3,7 +3,7 @@
 
 #include "cli/cli.h"
 #include "cli/step/layout.h"
-#include "layer/tensor.h"
+#include "layer/parallel/tensor.h"
 
 enum { LABEL = 12, WIDTH = 66 };
 
@@ -160,15 +160,12 @@ static void show_zero(const gs_step_layout *s) {
 /* ---- tensor parallelism ---- */
 
 static void paint_layers(const gs_step_layout *s, const gs_timeline_part *p, line *l) {
-    static const char
-        marks[] = {[GS_TENSOR_WHOLE] = '=', [GS_TENSOR_COLUMNS] = 'c',    [GS_TENSOR_INNER] = 'i',
-                   [GS_TENSOR_ROWS] = 'r',  [GS_TENSOR_TABLE_ROWS] = 'w', [GS_TENSOR_OUTPUTS] = 'w'},
-        acts[] = {[GS_TENSOR_ADDS] = '+', [GS_TENSOR_GATHERS] = 'g', [GS_TENSOR_SCATTERS] = 's'};
+    static const char marks[] = "=cirwwt", acts[] = "+gs"; /* of gs_tensor_role, gs_tensor_act */
     for (size_t i = 0; i < p->count; i++) {
         const gs_span *t = &p->span[i];
         if (t->kind != GS_SPAN_FORWARD_LAYER && t->kind != GS_SPAN_BACKWARD_LAYER) continue;
         const gs_layer *y = s->layer[t->index];
-        if (y->children == 0) paint(l, t->start, t->end, y->sharded ? 't' : marks[y->role], 0);
+        if (y->children == 0) paint(l, t->start, t->end, marks[gs_tensor_role_of(y)], 0);
     }
     for (size_t i = 0; i < p->count; i++) {
         const gs_span *t = &p->span[i];
@@ -201,8 +198,8 @@ static void show_tensor(const gs_step_layout *s) {
     const int layers = (int)gs_layer_count(s->divided->net);
     int columns = 0, rows, each;
     const int tokens = gs_step_tokens_of(s, &each);
-    while (columns < layers && s->layer[columns]->role != GS_TENSOR_COLUMNS) columns++;
-    for (rows = columns; rows + 1 < layers && s->layer[rows]->role != GS_TENSOR_ROWS;) rows++;
+    while (columns < layers && gs_tensor_role_of(s->layer[columns]) != GS_TENSOR_COLUMNS) columns++;
+    for (rows = columns; rows + 1 < layers && gs_tensor_role_of(s->layer[rows]) != GS_TENSOR_ROWS;) rows++;
     printf("c  columns: the first layer of a pair     i  between, on the worker's part\n"
            "r  rows: the second layer of a pair       +  sum in the group, with its wait\n"
            "%-42s.  sums gradients, updates, loads\n",

@@ -14,7 +14,7 @@
 
 #include "layer/memory/dx_places.h"
 
-/* Number the units of the root's children (gs_layer.unit). Returns how many there are. */
+/* Number the units of the root's children (gs_layer_memory.unit). Returns how many there are. */
 int gs_away_units(gs_layer *root);
 
 /* In gs_layer_bind, when all y have lives and gs_recompute_plan has chosen segments: let those y go that are to be put

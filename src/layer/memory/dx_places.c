@@ -8,13 +8,13 @@ static int take(gs_dx_places *p, gs_shape sample, bool half, int born) {
 }
 
 int gs_y_take(gs_dx_places *p, gs_layer *l) {
-    l->y_place = GS_DX_NONE;
+    l->memory.y_place = GS_DX_NONE;
     if (l->ops->buffers == GS_VIEW || l->y_over_x) return GS_DX_NONE;
-    return l->y_place = take(p, gs_layer_y_shape(l), l->y_half, 0);
+    return l->memory.y_place = take(p, gs_layer_y_shape(l), l->memory.y_half, 0);
 }
 
 int gs_dx_take(gs_dx_places *p, gs_layer *l) {
-    return l->dx_place = take(p, l->in, l->x_half, p->now);
+    return l->memory.dx_place = take(p, l->in, l->memory.x_half, p->now);
 }
 
 void gs_dx_release(gs_dx_places *p, int place) {
@@ -30,8 +30,8 @@ bool gs_y_is_read(const gs_layer *l) {
 
 static gs_status come_back(gs_layer *l, void *context) {
     const gs_dx_places *p = context;
-    if (l->y_place < 0 || l->again != GS_AGAIN_WHOLE) return GS_OK;
-    gs_life *life = &p->lives.life[l->y_place];
+    if (l->memory.y_place < 0 || l->memory.again != GS_AGAIN_WHOLE) return GS_OK;
+    gs_life *life = &p->lives.life[l->memory.y_place];
     if (gs_life_has_gap(life)) life->back = p->now;
     return GS_OK;
 }
@@ -43,12 +43,12 @@ void gs_y_again(gs_dx_places *p, gs_layer *l) {
 int gs_dx_place(gs_layer *l, gs_dx_places *p, int dy) {
     const bool first = p->again > 0 && p->again == p->now; /* after a second forward */
     /* its y was not made again, so it was last read in the step before the second forward */
-    const int before = first && l->again != GS_AGAIN_WHOLE ? p->now - 1 : p->now;
+    const int before = first && l->memory.again != GS_AGAIN_WHOLE ? p->now - 1 : p->now;
     if (l->children == 0 || !l->ops->place_dx) p->now++;
-    l->backward_step = p->now;
+    l->memory.backward_step = p->now;
     gs_kept_read(l, p);
-    if (l->y_place >= 0 && !gs_y_goes(l, &p->lives) && (l->children == 0 || l->ops->place_dx))
-        p->lives.life[l->y_place].dies = gs_y_is_read(l) ? p->now : before;
+    if (l->memory.y_place >= 0 && !gs_y_goes(l, &p->lives) && (l->children == 0 || l->ops->place_dx))
+        p->lives.life[l->memory.y_place].dies = gs_y_is_read(l) ? p->now : before;
     if (l->ops->place_dx) return l->ops->place_dx(l, p, dy);
     if (l->ops->buffers == GS_VIEW || l->dx_over_dy) return l->needs_dx ? dy : GS_DX_NONE;
     if (!l->needs_dx || l->children > 0) return GS_DX_NONE;

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "layer/make.h"
-#include "layer/sequence.h"
 
 /* What goes from layer to layer, by numbers; those that must lie alike are joined to sets. */
 typedef struct values {
@@ -42,16 +41,11 @@ static bool begins_inside_a_float(const gs_layer *l) {
 
 static int through(values *v, gs_layer *l, int x);
 
-static bool has_floats(const gs_layer *l) {
-    const bool ordered = l->role != GS_TENSOR_WHOLE && l->tensor->leaves > 0;
-    return l->ops->storage == GS_IN_FLOATS || ordered || l->sharded || begins_inside_a_float(l);
-}
-
 static int through_leaf(values *v, const gs_layer *l, int x) {
-    const int y = l->ops->storage == GS_EITHER ? new_value(v) : x;
-    const bool floats = has_floats(l);
-    if (floats || gs_sequence_gathers_x(l)) in_floats(v, x);
-    if (floats || gs_sequence_reduces_y(l)) in_floats(v, y);
+    const gs_storage storage = begins_inside_a_float(l) ? GS_IN_FLOATS : l->ops->storage;
+    const int y = storage == GS_ALIKE || storage == GS_IN_FLOATS ? x : new_value(v);
+    if (storage == GS_IN_FLOATS || storage == GS_X_IN_FLOATS) in_floats(v, x);
+    if (storage == GS_Y_IN_FLOATS) in_floats(v, y);
     return y;
 }
 
@@ -82,8 +76,8 @@ static int through(values *v, gs_layer *l, int x) {
 static gs_status tell_layer(gs_layer *l, void *context) {
     const values *v = context;
     if (v->x[l->number] < 0) return GS_OK;
-    l->x_half = !v->floats[first_of(v, v->x[l->number])];
-    l->y_half = !v->floats[first_of(v, v->y[l->number])];
+    l->memory.x_half = !v->floats[first_of(v, v->x[l->number])];
+    l->memory.y_half = !v->floats[first_of(v, v->y[l->number])];
     return GS_OK;
 }
 

@@ -50,7 +50,7 @@ static gs_layer *buffer_of(gs_layer *l, const gs_layer *sequence, int i) {
         i = maker_of(sequence, i);
         under = i < 0 ? NULL : sequence->child[i];
     } else {
-        return (l->children == 0 || gs_layer_is_residual(l)) && l->y_place >= 0 ? l : NULL;
+        return (l->children == 0 || gs_layer_is_residual(l)) && l->memory.y_place >= 0 ? l : NULL;
     }
     return !under || reads_y(under) ? NULL : buffer_of(under, sequence, i);
 }
@@ -67,8 +67,8 @@ typedef struct readers {
 
 /* Statistics of some samples alone begin at a place of their own: so a sample of 16 bits has whole elements. */
 static bool can_keep(const gs_layer *l) {
-    return (l->ops->rounds_x || l->ops->leaves_x) && !l->joined && !l->elsewhere &&
-           l->role == GS_TENSOR_WHOLE && !l->sharded && !(l->ops->of_batch && gs_shape_size(l->in) % 2);
+    return (l->ops->rounds_x || l->ops->leaves_x) && !l->joined && !l->elsewhere && !l->part &&
+           !(l->ops->of_batch && gs_shape_size(l->in) % 2);
 }
 
 /* The layers that get the x of l. false: not all of them are content with 16 bits. */
@@ -102,15 +102,15 @@ static gs_status keep(planning *p, const gs_layer *l, const readers *all, gs_lay
     const int steps = (int)gs_layer_count(p->root), last = l->number + (int)gs_layer_count(l) - 1;
     if (!p->births) gs_births_by_number(p->root, lives);
     p->births = true;
-    lives->life[owner->y_place].dies = last - steps;
+    lives->life[owner->memory.y_place].dies = last - steps;
     const size_t numbers = p->places->max_batch * gs_shape_size(all->layer[0]->in);
     const int place = gs_lives_add(lives, numbers, true, all->layer[0]->number - steps, GS_FOREVER);
     if (place < 0) return gs_fail(GS_E_MEMORY, "no memory for a list of buffers");
-    maker->keeper = all->layer[0];
+    maker->memory.keeper = all->layer[0];
     for (int i = 0; i < all->count; i++) {
-        all->layer[i]->kept_place = place;
-        all->layer[i]->kept_there = i > 0;
-        all->layer[i]->kept_relu = gives_signs(maker);
+        all->layer[i]->memory.kept_place = place;
+        all->layer[i]->memory.kept_there = i > 0;
+        all->layer[i]->memory.kept_relu = gives_signs(maker);
     }
     return GS_OK;
 }
@@ -120,7 +120,7 @@ static gs_status plan_sequence(gs_layer *l, void *context) {
     if (!gs_layer_is_sequence(l)) return GS_OK;
     for (int i = 1; i < l->children; i++) {
         readers all = {.count = 0};
-        if (l->child[i]->x_half) continue; /* what flows is what is kept */
+        if (l->child[i]->memory.x_half) continue; /* what flows is what is kept */
         const int at = find_readers(l->child[i], &all) ? maker_of(l, i) : -1;
         gs_layer *maker = at >= 0 ? l->child[at] : NULL;
         if (!maker || (gives_signs(maker) && all.element_wise)) continue;
@@ -140,20 +140,21 @@ gs_status gs_kept_plan(gs_layer *root, gs_dx_places *places) {
 }
 
 void gs_kept_read(const gs_layer *l, gs_dx_places *p) {
-    if (l->kept_place >= 0) p->lives.life[l->kept_place].dies = p->now;
-    if (l->keeper) p->lives.life[l->keeper->kept_place].dies = p->now;
+    if (l->memory.kept_place >= 0) p->lives.life[l->memory.kept_place].dies = p->now;
+    if (l->memory.keeper) p->lives.life[l->memory.keeper->memory.kept_place].dies = p->now;
 }
 
 /* ---- in forward ---- */
 
 gs_status gs_keep_x(gs_layer *l, const gs_pass *pass, gs_mem *x) {
-    if (l->kept.base && l->device->precision == GS_PRECISION_F32 && pass->training)
+    if (l->memory.kept.base && l->device->precision == GS_PRECISION_F32 && pass->training)
         gs_bug("layer '%s' was bound for products in 16 bits, and is trained in f32", l->name);
     l->x = *x;
-    if (!l->kept.base || pass->tokens || l->device->precision == GS_PRECISION_F32) return GS_OK;
-    l->x = l->kept;
-    if (!l->kept_there)
-        GS_TRY(l->device->ops->narrow(l->device, l->kept, *x, gs_layer_numbers(pass, l->in), l->kept_relu));
-    if (l->ops->rounds_x == GS_ROUNDS_IN_BOTH) *x = l->kept;
+    if (!l->memory.kept.base || pass->tokens || l->device->precision == GS_PRECISION_F32) return GS_OK;
+    l->x = l->memory.kept;
+    if (!l->memory.kept_there)
+        GS_TRY(l->device->ops->narrow(l->device, l->memory.kept, *x, gs_layer_numbers(pass, l->in),
+                                      l->memory.kept_relu));
+    if (l->ops->rounds_x == GS_ROUNDS_IN_BOTH) *x = l->memory.kept;
     return GS_OK;
 }

@@ -28,7 +28,7 @@
 
 #include "layer/memory/dx_places.h"
 
-/* In gs_layer_bind, when all y have lives: who keeps what (gs_layer.keeper), and when those y are needed. Where
+/* In gs_layer_bind, when all y have lives: who keeps what (gs_layer_memory.keeper), and when those y are needed. Where
  * somebody does, the y live from their own step of forward on. GS_E_MEMORY. */
 gs_status gs_kept_plan(gs_layer *root, gs_dx_places *);
 
@@ -37,7 +37,7 @@ void gs_kept_read(const gs_layer *l, gs_dx_places *p);
 
 /* The y of l goes after forward. */
 static inline bool gs_y_goes(const gs_layer *l, const gs_lives *lives) {
-    return l->y_place >= 0 && lives->life[l->y_place].dies < 0;
+    return l->memory.y_place >= 0 && lives->life[l->memory.y_place].dies < 0;
 }
 
 /* Before forward of any layer: l->x = what it keeps, or x itself where it keeps nothing. *x: what forward reads. */

@@ -36,10 +36,6 @@ const char *gs_recompute_text(int which, char *text, size_t size) {
 
 /* ---- kinds of layers ---- */
 
-static bool is_called(const gs_layer *l) {
-    return !l->joined && !l->elsewhere;
-}
-
 /* Its y is that of the layer before it, or lies over that. */
 static bool has_no_y(const gs_layer *l) {
     return l->children == 0 && (l->ops->buffers == GS_VIEW || l->y_over_x);
@@ -49,7 +45,7 @@ static bool has_no_y(const gs_layer *l) {
 
 static gs_status mark_one(gs_layer *l, void *context) {
     (void)context;
-    l->again = GS_AGAIN_WHOLE;
+    l->memory.again = GS_AGAIN_WHOLE;
     return GS_OK;
 }
 
@@ -72,7 +68,7 @@ static bool leaves_y(const gs_layer *l, bool there) {
 static int tail_of(gs_layer *const *child, int first, int end, bool there) {
     for (int i = end; i > first;) {
         const gs_layer *l = child[--i];
-        if (!is_called(l)) continue;
+        if (!gs_layer_is_called(l)) continue;
         if (!leaves_y(l, there)) return end;
         if (!has_no_y(l)) return i;
         there = there && l->ops->buffers == GS_VIEW; /* else it is overwritten, and so was not read */
@@ -86,7 +82,7 @@ static void mark_children(gs_layer *const *child, int first, int end, bool there
     const int tail = tail_of(child, first, end, there);
     for (int i = first; i < tail; i++) mark_whole(child[i]);
     for (int i = tail; i < end; i++)
-        if (is_called(child[i])) mark_inside(child[i], there);
+        if (gs_layer_is_called(child[i])) mark_inside(child[i], there);
 }
 
 /* What backward reads inside of l, but not its y. Of a container that is not the library's: everything. */
@@ -96,7 +92,7 @@ static void mark_inside(gs_layer *l, bool there) {
         mark_whole(l);
         return;
     }
-    l->again = GS_AGAIN_INSIDE;
+    l->memory.again = GS_AGAIN_INSIDE;
     if (gs_layer_is_sequence(l)) mark_children(l->child, 0, l->children, there);
     for (int i = 0; gs_layer_is_residual(l) && i < l->children; i++) mark_inside(l->child[i], false);
 }
@@ -137,7 +133,7 @@ typedef struct dropping {
 static bool keep_y(gs_layer *const *child, int first, int end, dropping *d) {
     for (int i = end - 1; i >= first; i--) {
         const gs_layer *l = child[i];
-        if (!is_called(l) || has_no_y(l)) continue;
+        if (!gs_layer_is_called(l) || has_no_y(l)) continue;
         if (gs_layer_is_residual(l) && l->y_over_x) return keep_y(l->child, 0, 1, d);
         if (l->children > 0 && l->ops->buffers == GS_VIEW) {
             if (!gs_layer_is_sequence(l)) { /* nobody can say where it lies */
@@ -147,7 +143,7 @@ static bool keep_y(gs_layer *const *child, int first, int end, dropping *d) {
             if (keep_y(l->child, 0, l->children, d)) return true;
             continue;
         }
-        if (l->y_place >= 0) d->kept[l->y_place] = true;
+        if (l->memory.y_place >= 0) d->kept[l->memory.y_place] = true;
         d->count++;
         if (l->ops->buffers != GS_ELEMENT_WISE) return true;
     }
@@ -157,8 +153,8 @@ static bool keep_y(gs_layer *const *child, int first, int end, dropping *d) {
 /* Gone when the segment's forward has ended; and never back, until gs_y_again says when. */
 static gs_status drop_y(gs_layer *l, void *context) {
     dropping *d = context;
-    if (l->y_place < 0 || d->kept[l->y_place]) return GS_OK;
-    gs_life *life = &d->lives->life[l->y_place];
+    if (l->memory.y_place < 0 || d->kept[l->memory.y_place]) return GS_OK;
+    gs_life *life = &d->lives->life[l->memory.y_place];
     life->away = d->end;
     life->back = INT_MAX;
     d->count++;
@@ -169,7 +165,7 @@ static gs_status drop_y(gs_layer *l, void *context) {
  * The children of an unknown container may have any order. */
 static void move_births(gs_layer *l, gs_lives *lives, int born) {
     const bool known = l->children == 0 || gs_layer_is_sequence(l) || gs_layer_is_residual(l);
-    gs_life *y = l->y_place >= 0 ? &lives->life[l->y_place] : NULL;
+    gs_life *y = l->memory.y_place >= 0 ? &lives->life[l->memory.y_place] : NULL;
     if (y) y->born = born;
     if (y && !gs_life_has_gap(y)) y->away = y->back = born;
     for (int i = 0; i < l->children; i++)
@@ -190,7 +186,7 @@ static void make_segment(gs_layer *root, gs_lives *lives, bool *kept, int first,
     d.count = 0;
     for (int i = first; i < end; i++) (void)gs_layer_walk(root->child[i], drop_y, &d);
     if (d.count == 0) return;
-    for (int i = first; i < end; i++) root->child[i]->segment = first + 1;
+    for (int i = first; i < end; i++) root->child[i]->memory.segment = first + 1;
     mark_children(root->child, first, end, true);
 }
 
@@ -212,7 +208,7 @@ gs_status gs_recompute_plan(gs_layer *root, gs_lives *lives) {
 /* ---- what it costs ---- */
 
 static gs_status add_flops(gs_layer *l, void *sum) {
-    *(double *)sum += l->again == GS_AGAIN_WHOLE ? l->flops : 0;
+    *(double *)sum += l->memory.again == GS_AGAIN_WHOLE ? l->flops : 0;
     return GS_OK;
 }
 
@@ -224,6 +220,6 @@ double gs_recompute_flops(gs_layer *root) {
 
 int gs_recompute_segments(const gs_layer *root) {
     int count = 0;
-    for (int i = 0; i < root->children; i++) count += root->child[i]->segment == i + 1;
+    for (int i = 0; i < root->children; i++) count += root->child[i]->memory.segment == i + 1;
     return count;
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "layer/tensor.h"
+#include "layer/parallel/tensor.h"
 #include "layer/watch.h"
 #include "model/model.h"
 #include "sync/wire.h"
@@ -21,7 +21,7 @@
 
 /* ---- what is kept ----
  *
- * Where in whole arrays the numbers lie that a worker has: of a tensor group (layer/tensor.h) each member records its
+ * Where in whole arrays the numbers lie that a worker has: of a tensor group (layer/parallel/tensor.h) each member records its
  * part of what is divided, at its places in the whole, and the first one what all of them repeat. So the records of a
  * group add up to those of a worker alone. */
 
@@ -88,8 +88,8 @@ static const gs_layer *layer_numbered(const gs_layer *l, int number) {
 
 /* In how many equal parts a token's numbers lie: 1, or 3 where q, k and v follow each other inside a pair. */
 static int blocks_of(const gs_layer *l, bool input) {
-    if (l->role == GS_TENSOR_COLUMNS) return input ? 1 : l->blocks;
-    return l->ops->tensor == GS_TENSOR_HEADS && l->pair && input ? l->pair->blocks : 1;
+    const bool has = l->part && input == (l->ops->tensor == GS_TENSOR_HEADS);
+    return has ? l->part->blocks : 1;
 }
 
 /* Of a layer of m, or of a stage or a replica of m: its input, or its output. */
@@ -101,7 +101,7 @@ static vector vector_of(const gs_model *m, const gs_layer *l, bool input) {
     const gs_layer *of_all = layer_numbered(m->undivided->net, l->number);
     const gs_shape all = input ? of_all->in : of_all->out;
     const bool tokens =
-        gs_shape_tokens(all) != gs_shape_tokens(here); /* this member has some (layer/sequence.h) */
+        gs_shape_tokens(all) != gs_shape_tokens(here); /* this member has some (parallel/sequence.h) */
     v.elsewhere = all.c == here.c && !tokens && m->tensor.rank > 0;
     if (all.c == here.c && !tokens) return v;
     if (tokens) {

@@ -82,10 +82,10 @@ static gs_status ended(void *context, const gs_pass *pass, int child) {
 static gs_status add_y(gs_layer *l, void *context) {
     const gs_arena *a = l->arena ? l->arena : l->root->arena;
     span *y = context;
-    if (l->joined || l->elsewhere || !gs_arena_is_away(a, l->y_place)) return GS_OK;
-    char *begin = (char *)(a->away + a->away_at[l->y_place]);
+    if (l->joined || l->elsewhere || !gs_arena_is_away(a, l->memory.y_place)) return GS_OK;
+    char *begin = (char *)(a->away + a->away_at[l->memory.y_place]);
     if (!y->begin) y->begin = begin; /* the layers of a child lie one after the other */
-    y->bytes = (size_t)(begin - y->begin) + a->away_floats[l->y_place] * sizeof(float);
+    y->bytes = (size_t)(begin - y->begin) + a->away_floats[l->memory.y_place] * sizeof(float);
     return GS_OK;
 }
 
@@ -112,8 +112,8 @@ static gs_status look_at(gs_offload_layers *o, int child, int end) {
 
 static int end_of_unit(const gs_layer *net, int child) {
     int end = child + 1;
-    while (net->child[child]->segment && end < net->children &&
-           net->child[end]->segment == net->child[child]->segment)
+    while (net->child[child]->memory.segment && end < net->children &&
+           net->child[end]->memory.segment == net->child[child]->memory.segment)
         end++;
     return end;
 }

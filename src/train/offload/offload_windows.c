@@ -102,7 +102,7 @@ static gs_status begin_backward(gs_offload_windows *o, const gs_pass *pass, int 
 
 static gs_status begins(void *context, const gs_pass *pass, int child, bool backward) {
     gs_offload_windows *o = context;
-    const int i = o->model->net->child[child]->unit;
+    const int i = o->model->net->child[child]->memory.unit;
     if (!backward && child == 0) o->now = 0;
     if (i == 0 || (i == o->now && backward == o->backward)) return GS_OK;
     if (i == 1 && !backward) GS_TRY(first_begins(o));
@@ -122,9 +122,9 @@ static gs_status ended(void *context, const gs_pass *pass, int child) {
 static gs_status add_y(gs_layer *l, void *context) {
     gs_offload_windows *o = context;
     const gs_arena *a = l->root->arena;
-    if (l->joined || l->elsewhere || !gs_arena_is_away(a, l->y_place)) return GS_OK;
+    if (l->joined || l->elsewhere || !gs_arena_is_away(a, l->memory.y_place)) return GS_OK;
     o->piece[o->pieces++] =
-        (piece){l->y, a->away + a->away_at[l->y_place], gs_shape_size(gs_layer_y_shape(l))};
+        (piece){l->y, a->away + a->away_at[l->memory.y_place], gs_shape_size(gs_layer_y_shape(l))};
     return GS_OK;
 }
 
@@ -138,10 +138,10 @@ static gs_status look_at_children(gs_offload_windows *o) {
     gs_layer *net = o->model->net;
     for (int c = 0; c < net->children; c++) {
         gs_layer *l = net->child[c];
-        unit *u = &o->unit[l->unit];
+        unit *u = &o->unit[l->memory.unit];
         const size_t end = c + 1 < net->children ? net->child[c + 1]->at : o->model->params;
-        if (l->unit == 0) continue;
-        if (c == 0 || net->child[c - 1]->unit != l->unit)
+        if (l->memory.unit == 0) continue;
+        if (c == 0 || net->child[c - 1]->memory.unit != l->memory.unit)
             *u = (unit){.y = o->piece + o->pieces, .first = l->at};
         const int before = o->pieces;
         GS_TRY(gs_layer_walk(l, add_y, o));
@@ -182,7 +182,7 @@ static gs_status bind_weights(gs_layer *l, void *context) {
     const gs_layer *child = l;
     for (int c = 0; c < o->model->net->children; c++) /* the last one that begins at it or before it */
         if (o->model->net->child[c]->number <= l->number) child = o->model->net->child[c];
-    const unit *u = &o->unit[child->unit];
+    const unit *u = &o->unit[child->memory.unit];
     for (int i = 0; i < l->params; i++) {
         gs_param *p = &l->param[i];
         if (!p->state) p->w = gs_at(o->window[u->window], p->at - u->first);

@@ -196,7 +196,7 @@ static gs_status measure_piece(bench *b, int first, int last, result *out) {
     gs_mem dy = GS_NONE, y, next = GS_NONE;
     const gs_model_wishes piece = {.of = b->whole, .max_batch = b->samples, .first = first, .last = last};
     GS_TRY(gs_model_create(b->device, &piece, &m));
-    const bool half = m->net->y_half;
+    const bool half = m->net->memory.y_half;
     const size_t bytes = gs_bytes_of(b->samples * gs_shape_size(m->out), half),
                  floats = (bytes + sizeof(float) - 1) / sizeof(float);
     gs_status status = bind_gradients(b, m, first, last);

@@ -34,7 +34,7 @@ static double floats(bool half, double numbers) {
 
 /* A container's own work is a sum, y = a + b. */
 static double bytes_of_sum(const gs_layer *l, double n) {
-    return 3 * 4 * floats(l->y_half, n * (double)gs_shape_size(l->out));
+    return 3 * 4 * floats(l->memory.y_half, n * (double)gs_shape_size(l->out));
 }
 
 /* What the layer does of those after it (backend.h). */
@@ -44,17 +44,17 @@ static gs_epilogue epilogue_of(const gs_layer *l) {
 }
 
 static double bytes_forward(const gs_layer *l, double n) {
-    const double in = floats(l->x_half, n * (double)gs_shape_size(l->in)),
+    const double in = floats(l->memory.x_half, n * (double)gs_shape_size(l->in)),
                  numbers = n * (double)gs_shape_size(gs_layer_y_shape(l));
     if (gs_layer_is_view(l)) return 0;
     if (l->children) return bytes_of_sum(l, n);
-    const double out = floats(l->y_half, numbers) +
+    const double out = floats(l->memory.y_half, numbers) +
                        numbers * (l->ops->also_writes + (epilogue_of(l).pool != NULL)); /* y, the index */
     return 4 * (in + out + (double)gs_layer_weights(l));
 }
 
 static double bytes_backward(const gs_layer *l, double n) {
-    const double in = floats(l->x_half, n * (double)gs_shape_size(l->in)),
+    const double in = floats(l->memory.x_half, n * (double)gs_shape_size(l->in)),
                  numbers = n * (double)gs_shape_size(gs_layer_y_shape(l));
     const gs_epilogue then = epilogue_of(l);
     double weights = (double)(l->borrowed ? l->borrowed : l->param)->count,
@@ -63,7 +63,7 @@ static double bytes_backward(const gs_layer *l, double n) {
     if (l->children) return l->needs_dx ? bytes_of_sum(l, n) : 0;
     const int index = l->ops->also_writes + (then.pool != NULL);
     const double out =
-        floats(l->y_half, numbers) * (1 + l->ops->also_reads - l->ops->also_writes + then.relu) +
+        floats(l->memory.y_half, numbers) * (1 + l->ops->also_reads - l->ops->also_writes + then.relu) +
         numbers * index; /* dy, y, the index */
     /* dy and x are read for dw, which is added to; w is read and dx written for dx */
     if (params > 0) return 4 * (out + in + 2 * params + (l->needs_dx ? in + weights : 0));
@@ -104,7 +104,7 @@ static gs_status after(void *context, const gs_layer *l, gs_direction direction,
     GS_TRY(all->device->ops->finish(all->device));
     double took = gs_seconds() - t->start, n = (double)pass->n, flops = flops_of(l, direction, n);
     double bytes = direction == GS_FORWARD ? bytes_forward(l, n) : bytes_backward(l, n);
-    if (pass->again && l->again == GS_AGAIN_INSIDE)
+    if (pass->again && l->memory.again == GS_AGAIN_INSIDE)
         flops = bytes = 0; /* the layers in it have counted theirs */
     c->seconds += took - all->inside;
     c->flops += flops;

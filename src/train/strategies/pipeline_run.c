@@ -176,7 +176,7 @@ static size_t bytes_in(const gs_pipeline_worker *p, const gs_instruction *sent, 
     const bool forward = sent->action == GS_DO_SEND_ACTIVATION;
     if (!forward && sent->action != GS_DO_SEND_GRADIENT) return p->tied.table->count * sizeof(float);
     const gs_layer *after = p->chunk[0].slot[0].model->net->child[p->first[forward ? run + 1 : run]];
-    return gs_bytes_of(p->piece[sent->micro_batch].n * gs_shape_size(after->in), after->x_half);
+    return gs_bytes_of(p->piece[sent->micro_batch].n * gs_shape_size(after->in), after->memory.x_half);
 }
 
 static gs_status send(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {

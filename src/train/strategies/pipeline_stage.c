@@ -62,12 +62,12 @@ static gs_status make_slot(const gs_worker *w, const gs_pipeline_worker *p, cons
     s->model->scaling = w->model->scaling;
     GS_HOOKS(model, w, s->model->net);
     const gs_layer *net = s->model->net;
-    const size_t in = gs_bytes_of(most * gs_shape_size(s->model->in), net->x_half),
-                 out = gs_bytes_of(w->schedule.most * gs_shape_size(s->model->out), net->y_half);
+    const size_t in = gs_bytes_of(most * gs_shape_size(s->model->in), net->memory.x_half),
+                 out = gs_bytes_of(w->schedule.most * gs_shape_size(s->model->out), net->memory.y_half);
     if (c->run > 0) GS_TRY(gs_alloc(w->device, GS_MEMORY_ACTIVATIONS, in, &s->x));
     if (c->run < p->runs - 1) GS_TRY(gs_alloc(w->device, GS_MEMORY_ACTIVATIONS, out, &s->dy));
-    s->x.half = net->x_half;
-    s->dy.half = net->y_half;
+    s->x.half = net->memory.x_half;
+    s->dy.half = net->memory.y_half;
     return GS_OK;
 }
 

@@ -1,5 +1,5 @@
-/* What a group sends where sequences are divided (layer/sequence.h): a rank's tokens lie among those of the others in
- * each sample, but a message is one piece. So they are put in the order of ranks before, or after:
+/* What a group sends where sequences are divided (parallel/sequence.h): a rank's tokens lie among those of the others
+ * in each sample, but a message is one piece. So they are put in the order of ranks before, or after:
  *
  *     whole     sample 0: rank 0, rank 1     sample 1: rank 0, rank 1
  *     in order  rank 0: sample 0, sample 1   rank 1: sample 0, sample 1

@@ -1,4 +1,4 @@
-/* --tensor T: T workers share the work of each pair of linear layers (layer/tensor.h), and see the same samples.
+/* --tensor T: T workers share the work of each pair of linear layers (parallel/tensor.h), and see the same samples.
  *
  *     group 0    worker 0: part 0, worker 1: part 1        samples of part 0 of the batch
  *     group 1    worker 2: part 0, worker 3: part 1        samples of part 1
@@ -33,7 +33,7 @@
 
 #include "core/clock.h"
 #include "core/text.h"
-#include "layer/tensor.h"
+#include "layer/parallel/tensor.h"
 #include "train/internal.h"
 #include "train/timeline/timeline.h"
 #include "train/strategies/pipeline.h"
@@ -124,11 +124,13 @@ gs_tensor_group gs_tensor_place(gs_worker *w) {
 
 /* ---- making and freeing ---- */
 
+/* Of a sample: of a layer, and of the loss (model/loss.c). */
 static gs_status find_largest(gs_layer *l, void *most) {
-    gs_tensor_call call[GS_TENSOR_CALLS];
-    if (l->elsewhere) return GS_OK;
-    for (int i = gs_tensor_calls(l, call) - 1; i >= 0; i--)
-        if (!call[i].once && call[i].floats > *(size_t *)most) *(size_t *)most = call[i].floats;
+    size_t floats = gs_tensor_floats(l, false), loss = 0, ranks = l->part ? (size_t)l->part->group->size : 0;
+    if (gs_tensor_role_of(l) == GS_TENSOR_OUTPUTS && !l->elsewhere)
+        loss = (size_t)gs_shape_tokens(l->out) * (ranks > 3 ? ranks : 3);
+    if (loss > floats) floats = loss;
+    if (floats > *(size_t *)most) *(size_t *)most = floats;
     return GS_OK;
 }
 
@@ -196,15 +198,12 @@ static gs_status check_devices(const gs_settings *s) {
     return GS_OK;
 }
 
-static gs_status check_sequence(const gs_settings *s) {
-    if (!s->sequence || s->tensor > 1) return GS_OK;
-    return gs_fail(GS_E_USAGE,
-                   "--sequence divides sequences among the workers of a group: it needs --tensor T");
-}
-
 gs_status gs_tensor_check(const gs_settings *s) {
-    GS_TRY(check_sequence(s));
-    return s->tensor > 1 ? check_devices(s) : GS_OK;
+    if (s->tensor > 1) return check_devices(s);
+    return s->sequence
+               ? gs_fail(GS_E_USAGE,
+                         "--sequence divides sequences among the workers of a group: it needs --tensor T")
+               : GS_OK;
 }
 
 static gs_status check_part(const gs_settings *s, const gs_model *part) {

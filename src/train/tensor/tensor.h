@@ -25,8 +25,7 @@ typedef struct gs_token_parts {
     size_t n, each;
 } gs_token_parts;
 
-/* gs_tensor_group.gather and reduce; with n 1 the part may be its place in the whole. summed: whole is the sum already.
- */
+/* gs_tensor_group.gather and reduce; with n 1 the part may lie in the whole. summed: whole is the sum already. */
 gs_status gs_token_parts_gather(const gs_token_parts *, gs_device *, gs_mem whole, gs_mem part);
 gs_status gs_token_parts_reduce(const gs_token_parts *, gs_device *, gs_mem part, gs_mem whole, bool summed);
 

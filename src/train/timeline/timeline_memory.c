@@ -57,19 +57,19 @@ static void keeps(gs_timeline_memory *m, const gs_arena *a, const gs_layer *l) {
     const int step = l->number - (int)gs_layer_count(l->root);
     for (size_t i = 0; i < a->lives.count; i++)
         if (a->lives.life[i].dies <= step) m->there[i] = false;
-    now_holds(m, a, l->kept_place);
+    now_holds(m, a, l->memory.kept_place);
 }
 
 /* After backward of a layer: what none of those before it reads. */
 static void forget(gs_timeline_memory *m, const gs_arena *a, const gs_layer *l) {
     for (size_t i = 0; i < a->lives.count; i++)
-        if (a->lives.life[i].dies <= l->backward_step || l == l->root) m->there[i] = false;
+        if (a->lives.life[i].dies <= l->memory.backward_step || l == l->root) m->there[i] = false;
 }
 
 void gs_timeline_memory_sample(gs_timeline_memory *m, const gs_worker *w, double at, uint64_t step, size_t n,
                                const gs_layer *l, gs_direction direction) {
     const gs_arena *a = w->model->net->arena;
-    if (l && a) now_holds(m, a, direction == GS_FORWARD ? l->y_place : l->dx_place);
+    if (l && a) now_holds(m, a, direction == GS_FORWARD ? l->memory.y_place : l->memory.dx_place);
     if (!gs_grow(&m->sample, m->count, &m->room, sizeof *m->sample)) {
         m->lost++;
         return;

@@ -41,14 +41,57 @@
  */
 #pragma once
 
-#include "layer/layer.h"
+#include "layer/make.h"
 
-/* Before plan: the pairs of the net get their roles, and its outputs if they are to be divided. Returns how many these
- * are together. A pair lies in one sequence, and nothing in it draws numbers, as dropout does. plan then refuses sizes
- * that do not divide, GS_E_SHAPE. `tensor` must live as long as the net. */
-int gs_tensor_divide(gs_layer *net, const gs_tensor_group *tensor);
+/* A group of workers that share the work of each pair. */
+typedef struct gs_tensor_group {
+    int size, rank; /* size 1: this worker is alone */
+    int leaves; /* sums that a group divides are cut into so many parts, however large it is; 0: it does not matter */
+    bool outputs; /* a vocabulary is divided too: the loss can be computed from parts of the outputs */
+    /* x[i] = the sum of all ranks' x[i]. Not asked where size is 1. */
+    gs_status (*sum)(void *context, gs_device *, gs_mem x, size_t count);
+    bool sequence; /* outside of pairs a rank has some tokens of each sequence (sequence.h); size > 1 */
+    /* Then: whole (n, size, each) = the parts (n, each) of all ranks; and part = this rank's of the sum of all ranks'
+     * whole, which is overwritten. */
+    gs_status (*gather)(void *context, gs_device *, gs_mem whole, gs_mem part, size_t n, size_t each);
+    gs_status (*reduce)(void *context, gs_device *, gs_mem part, gs_mem whole, size_t n, size_t each);
+    void *context;
+} gs_tensor_group;
 
-/* The same number, of a net that has been through that. */
+/* What a layer is in a pair, or of a vocabulary that is divided, or where sequences are. */
+typedef enum gs_tensor_role {
+    GS_TENSOR_WHOLE,      /* none of it */
+    GS_TENSOR_COLUMNS,    /* a pair's first layer, with some of the outputs */
+    GS_TENSOR_INNER,      /* between the two */
+    GS_TENSOR_ROWS,       /* its last layer, with some of the inputs */
+    GS_TENSOR_TABLE_ROWS, /* an embedding, with some of the rows */
+    GS_TENSOR_OUTPUTS,    /* the model's last layer, linear or tied, with some of the outputs */
+    GS_TENSOR_TOKENS,     /* in no pair, with some tokens of each sequence */
+} gs_tensor_role;
+
+/* What a layer has that is a part of one. Its table is that of the plain layer, which knows of no group, except where a
+ * part does something else: plan makes it smaller, and forward and backward send, and call those of the plain one. */
+typedef struct gs_part {
+    const gs_tensor_group *group; /* not owned */
+    gs_tensor_role role;
+    int blocks; /* so many equal parts of its outputs, of attention of its inputs, are each divided: q, k and v */
+    const gs_layer *first; /* of layers in a pair: its first one */
+    const gs_layer_ops *plain;
+    gs_layer_ops ops;
+    gs_status (*plan)(gs_layer *, gs_shape in); /* of this kind, or the plain one */
+    gs_mem sums;                                /* layer_norm.c */
+} gs_part;
+
+static inline gs_tensor_role gs_tensor_role_of(const gs_layer *l) {
+    return l->part ? l->part->role : GS_TENSOR_WHOLE;
+}
+
+/* Before plan: the layers of the pairs of the net become parts, and its outputs, and with sequence all others. A pair
+ * lies in one sequence, and nothing in it draws numbers, as dropout does. plan then refuses sizes that do not divide,
+ * GS_E_SHAPE. `group` must live as long as the net. GS_E_MEMORY. */
+gs_status gs_tensor_divide(gs_layer *net, const gs_tensor_group *group);
+
+/* How many pairs a net has that has been through that, and 1 more if its outputs are divided. */
 int gs_tensor_divided(const gs_layer *net);
 
 /* The layer whose outputs are divided: the last one of the net; NULL: they are not. */
@@ -57,21 +100,13 @@ const gs_layer *gs_tensor_outputs(const gs_layer *net);
 /* What this rank has of `whole` words, or of what else is divided. */
 gs_share gs_tensor_share(const gs_tensor_group *, int whole);
 
-/* What a group sends for this layer, and for the loss after it: in the order in which forward and backward ask for it.
- * gs_tensor_times_sent says how often a rank sends that. */
+/* What a group does. */
 typedef enum gs_tensor_act {
     GS_TENSOR_ADDS,    /* an all-reduce */
     GS_TENSOR_GATHERS, /* with sequence (sequence.h): an all-gather, */
     GS_TENSOR_SCATTERS /* a reduce-scatter */
 } gs_tensor_act;
-typedef struct gs_tensor_call {
-    gs_tensor_act act;
-    bool backward, once; /* once: of a pass, not of each of its samples */
-    size_t floats;       /* of all ranks together, of a sample or of a pass */
-} gs_tensor_call;
 extern const char *const gs_tensor_act_words[]; /* "sum", "all-gather", "reduce-scatter" */
-enum { GS_TENSOR_CALLS = 5 };
-int gs_tensor_calls(const gs_layer *, gs_tensor_call call[GS_TENSOR_CALLS]);
 
 /* How many times all floats a rank sends: (T - 1) / T, and of an all-reduce by a ring twice that, or by recursive
  * doubling (leaves) log2(T). */
@@ -94,31 +129,26 @@ gs_tensor_rows gs_tensor_rows_of(const gs_param *part, int rank, int size);
 /* How many elements rank r has of it. */
 size_t gs_tensor_count(const gs_param *part, int rank, int size);
 
-/* ---- for layers that may have a role ---- */
+/* ---- for the layers that are parts ---- */
 
-/* Before ops->plan: how many of its outputs this rank has, if it has any. GS_E_SHAPE: the message names the layer. */
-gs_status gs_tensor_outputs_here(const gs_layer *, int *out);
-
-/* After it, when the parameters, weight first, are there: how they are cut. And with sequence, what ops->plan has found
- * for this rank's tokens becomes that of the tokens which the layer gathers, or leaves to this rank. */
-void gs_tensor_plan(gs_layer *);
-
-/* Is its y, or its dx, a sum over the ranks of the group? */
-bool gs_tensor_sums_y(const gs_layer *);
-bool gs_tensor_sums_dx(const gs_layer *);
-
-/* ---- for linear.c and tied.c ---- */
-
-gs_status gs_tensor_linear_forward(gs_layer *l, const gs_pass *, gs_mem x, gs_mem *y, const gs_epilogue *);
-gs_status gs_tensor_linear_backward(gs_layer *l, const gs_pass *, gs_mem dy, gs_mem *dx, const gs_epilogue *);
-
-/* x = the sum of all ranks' x, of a layer with a role. */
+/* x = the sum of all ranks' x, of a layer that is a part. */
 gs_status gs_tensor_sum(const gs_layer *l, gs_mem x, size_t count);
 
-/* Where x lies in 16 bits, its sum is made in f32, in a place of its own: here each rank puts what it has. Then x = the
- * sum, rounded. Else the place is x itself. */
+/* Where each rank puts what it has of a sum: x itself; where that lies in 16 bits, a place in f32; where sequences are
+ * divided, the room for all tokens. Then x, of `shape` for each sample, = the sum of all ranks', or this rank's tokens
+ * of it, + b, rounded once. */
 gs_mem gs_tensor_unsummed(const gs_layer *l, gs_mem x);
-gs_status gs_tensor_sum_to(const gs_layer *l, gs_mem unsummed, gs_mem x, size_t count);
+gs_status gs_tensor_sum_to(const gs_layer *, const gs_pass *, gs_shape shape, gs_mem unsummed, gs_mem b,
+                           gs_mem x);
 
-/* The end of bind: that place, in the root's arena. GS_E_MEMORY. */
+/* The most floats of a sample that the layer's ranks add up or gather at once, or of those in 16 bits (half) alone. */
+size_t gs_tensor_floats(const gs_layer *, bool half);
+
+/* The end of bind: room for such sums, and for all tokens, in the root's arena. GS_E_MEMORY. */
 gs_status gs_tensor_bind(gs_layer *root, size_t max_batch);
+
+/* What each of them does otherwise than the plain layer; what it does alike is NULL. A table lies in the file with the
+ * layer's name; column_linear is also that of `tied`. */
+extern const gs_layer_ops gs_column_linear, gs_row_linear, gs_column_conv2d, gs_row_conv2d,
+    gs_heads_attention, gs_row_embedding, gs_token_embedding, gs_token_layer_norm, gs_token_positions,
+    gs_token_dropout;
