@@ -1,6 +1,7 @@
 #!/bin/bash
 # What is predicted, beside what happens: memory against malloc, the step of layouts against steps that are made, steps
-# over --link, and how long a large cluster is simulated. Usage: tests/bench_predict.sh build [memory|layouts|links|large]
+# over --link, and how long a large cluster is simulated.
+# Usage: tests/bench_predict.sh build [memory|layouts|links|large]
 set -euo pipefail
 build=$1
 gradsum=$build/gradsum
@@ -20,8 +21,8 @@ if [[ layouts =~ $only ]]; then
         layouts=$("$gradsum" layout --workers 2 --threads 1 $run --json 2>/dev/null)
         while read -r layout predicted; do
             # shellcheck disable=SC2086
-            measured=$("$gradsum" train --devices cpu,cpu --threads 1 --layout "$layout" --steps 40 $run --json 2>/dev/null |
-                tail -1 | grep -o '"step_median_ms":[0-9.]*' | cut -d: -f2)
+            measured=$("$gradsum" train --devices cpu,cpu --threads 1 --layout "$layout" --steps 40 $run --json \
+                2>/dev/null | tail -1 | grep -o '"step_median_ms":[0-9.]*' | cut -d: -f2)
             errors+=$(awk -v m="$measured" -v p="$predicted" -v w="$run $layout" 'BEGIN {
                 printf "%-44.44s %7.2f ms %7.2f ms %+6.1f %%\n", substr(w, 9), m, p, 100 * (p - m) / m > "/dev/stderr"
                 e = 100 * (p - m) / m; print e < 0 ? -e : e }')$'\n'

@@ -209,8 +209,8 @@ TEST(a_run_takes_what_its_plan_says) {
 }
 
 #ifdef GS_TEST_HEAP
-/* A run of some MB, on the CPU. Stages and tensor groups send messages, of which threads keep copies under way: these are
- * in no plan. */
+/* A run of some MB, on the CPU. Stages and tensor groups send messages, of which threads keep copies under way: these
+ * are in no plan. */
 static const char *draw_large(int number, gs_settings *s) {
     static const char *const models[] = {
         "mlp", "lenet", "flatten, 6 x (linear 700, relu), linear 10",
