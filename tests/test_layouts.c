@@ -1,5 +1,5 @@
-/* One hash: with --exact, however the work is divided, the weights have the bits of one worker, and the test set has its
- * loss. `make test` tries the first layouts of each model, `make test-layouts` 200 drawn ones besides. */
+/* One hash: with --exact, however the work is divided, the weights have the bits of one worker, and the losses are its
+ * own. `make test` tries the first layouts of each model, `make test-layouts` 200 drawn ones besides. */
 #include "tests/draw.h"
 #include "tests/some_text.h"
 #include "tests/tiny_set.h"

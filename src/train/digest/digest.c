@@ -21,9 +21,9 @@
 
 /* ---- what is kept ----
  *
- * Where in whole arrays the numbers lie that a worker has: of a tensor group (layer/parallel/tensor.h) each member records its
- * part of what is divided, at its places in the whole, and the first one what all of them repeat. So the records of a
- * group add up to those of a worker alone. */
+ * Where in whole arrays the numbers lie that a worker has: of a tensor group (layer/parallel/tensor.h) each member
+ * records its part of what is divided, at its places in the whole, and the first one what all of them repeat. So the
+ * records of a group add up to those of a worker alone. */
 
 /* An array of a sample, as a layer takes it or gives it. */
 typedef struct vector {

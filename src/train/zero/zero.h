@@ -41,9 +41,9 @@
  * allreduce within rounding. With one pass they are the same to the bit, between threads. All workers make as many
  * passes as the one with most samples.
  *
- * In a pipeline (../strategies/pipeline.c) the replicas of a stage do the same with what the stage holds, and without a
- * thread. Each micro-batch is a pass, with sums, and in stage 3 gathers, of its own. So stage 1, which sums once, is the
- * usual choice there.
+ * In a pipeline (../strategies/pipeline.c) the replicas of a stage do the same with what it holds, without a thread.
+ * Each micro-batch is a pass, with sums, and in stage 3 gathers, of its own. So stage 1, which sums once, is the usual
+ * choice there.
  *
  * With --exact the sums are those of its tree (../order.h): a worker adds the gradients of its virtual shards pair by
  * pair, sends each part of the sum to whom it belongs, and the owner adds what comes from all workers in the order of
