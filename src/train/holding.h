@@ -16,8 +16,8 @@
  * With ZeRO 2 and 3 a unit is some whole layers of the model's outermost sequence. Small layers are joined, but no unit
  * is larger than the largest layer: that one must be whole in memory at some moment anyway, and fewer units need fewer
  * messages. With --recompute the layers of a segment are in one unit, however large; in a stage, whose segments are not
- * known before it is made, those of a run. A layer that lends its tensor to another one (gs_layer.lent) is a unit of its
- * own, because it is needed for longer.
+ * known before it is made, those of a run. A layer that lends its tensor to another one (gs_layer.lent) is a unit by
+ * itself, because it is needed for longer.
  */
 #pragma once
 
