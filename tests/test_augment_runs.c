@@ -17,12 +17,12 @@ static gs_settings tiny(const char *devices) {
 
 TEST(workers_change_no_bit) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu"};
-    gs_result one, r;
+    gs_result one = {0}, r;
     for (int i = 0; i < 3; i++) {
         gs_settings s = gs_test_with(tiny(devices[i]), "--exact");
         s.micro_batch = i == 1 ? 3 : 0;
-        assert_ok(gs_train(&s, NULL, i ? &r : &one));
-        if (i == 0) continue;
+        r = gs_test_train(&s);
+        if (i == 0) one = r;
         assert_int_equal(one.params, r.params);
         if (s.micro_batch == 0) assert_memory_equal(one.weights, r.weights, r.params * sizeof(float));
         for (size_t k = 0; k < r.params; k++) assert_near(one.weights[k], r.weights[k], 1e-5, 1e-4);
@@ -31,7 +31,6 @@ TEST(workers_change_no_bit) {
     plain.augment = (gs_augment){0};
     r = gs_test_train(&plain);
     assert_true(memcmp(one.weights, r.weights, r.params * sizeof(float)) != 0);
-    gs_result_free(&one);
 }
 
 /* Two processes, two threads, one worker: one SHA-256 of the weights. */

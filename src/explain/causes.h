@@ -1,5 +1,5 @@
-/* Mistakes that training programs are known to have made, each with the question that recognises it. One function for
- * each quantity asks them, the more special ones first, and the first yes names the difference. */
+/* Mistakes that training programs are known to have made, each with the question that recognises it (cause_*.c). One
+ * function for each quantity asks them, the more specific ones first, and the first yes names the difference. */
 #pragma once
 
 #include "explain/explain.h"

@@ -1,5 +1,5 @@
 /* Least squares: what an array is made of. y = c[0] x[0] + ... + c[count-1] x[count-1] + rest, for arrays that are
- * known by their numbers alone. Linear, so it is asked of `along`: four equations for each parameter. */
+ * known by their numbers alone. It is linear, so it holds for `along` too: four equations for each parameter. */
 #pragma once
 
 #include <stdbool.h>

@@ -20,7 +20,7 @@ bool gs_holds(const gs_digests *, int rank, uint64_t step, int kind, int param);
  * tensor group, those that the step's forward reads, in part 1 a borrowed table. False: it has none of it. */
 bool gs_of_rank(const gs_digests *, int rank, uint64_t step, int kind, int param, int part, gs_numbers *out);
 
-/* All of a quantity: of all ranks together, or as the first rank has it that has it. False: there is none, or no such
+/* All of a quantity: of all ranks together, or as the first rank that has it has it. False: there is none, or no such
  * step. */
 bool gs_of_run(const gs_digests *, uint64_t step, int kind, int number, gs_numbers *out);
 

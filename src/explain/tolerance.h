@@ -1,8 +1,8 @@
-/* What rounding makes of right runs that are not exact: a difference up to the tolerance of its quantity is called
- * rounding. --exact needs none of this: there the bits are compared. One rule for each kind of quantity, as a share of
- * the right run's norm:
+/* How far rounding takes right runs apart that are not exact: a difference up to the tolerance of its quantity is
+ * called rounding. --exact needs none of this: there the bits are compared. One rule for each kind of quantity, as a
+ * share of the right run's norm:
  *
- *     samples, answers, rates, counts                  GS_AS_WRITTEN: the ten digits of a record
+ *     samples, answers, rates, counts                  GS_AS_WRITTEN, as a record writes them
  *     x, y, dy, loss, state                            forward
  *     dx, dw, norm, factor, vectors                    backward; the second vector, of squares, twice that
  *     summed dw                                        rounding, from what the ranks of the same run have to add

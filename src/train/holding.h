@@ -1,5 +1,5 @@
-/* What a worker holds: which of the model's parameters it has, sums and updates. It follows from the layout by
- * arithmetic, so each worker knows it of all others (train/groups.h says which these are).
+/* What a worker holds: which of the model's parameters it keeps, and which it updates. It follows from the layout by
+ * arithmetic, so each worker can work out what all others hold (train/groups.h says who these are).
  *
  *     tensor groups    cut the model's tensors: a worker's model is its part already (parallel/tensor.h)
  *     pipelines        cut the layers of that model: a unit for each run of layers of this worker's stage
@@ -37,7 +37,7 @@ typedef struct gs_held_unit {
     gs_mem weights, gradients; /* of this worker: where its layers find them, whole */
 } gs_held_unit;
 
-/* Running numbers of layers, which all replicas have. */
+/* Running statistics of layers, which all replicas have. */
 typedef struct gs_held_state {
     size_t first, count; /* in the model's flat arrays */
     size_t at;           /* in model->weights, and in model->gradients behind those of the parameters */
@@ -56,7 +56,7 @@ typedef struct gs_holding {
      *
      *     | parameters | a copy of a tied table, in the last stage | state | of gradients: counts |                 */
     size_t params, copied, counts; /* the copy begins at params, the state at copied, the counts at counts */
-    const gs_param *copy;          /* the table, in the last of several stages; else NULL */
+    const gs_param *copy;          /* in the last of several stages the table of a tied layer; else NULL */
     /* Of this worker, once they are divided; else those of its model. */
     gs_mem weights, gradients;
     bool weights_cut, gradients_cut;
@@ -64,7 +64,7 @@ typedef struct gs_holding {
     gs_held update;
 } gs_holding;
 
-/* Has this worker all parameters, so that it updates them in one piece? */
+/* Does this worker update all parameters, in one piece? (With ZeRO 1 it has them all, and updates its part.) */
 bool gs_holds_all(const struct gs_worker *);
 
 /* Do replicas, or stages, update different parameters? */
@@ -94,8 +94,8 @@ gs_status gs_holding_cut(const gs_model *, int zero, int replicas, int replica, 
 gs_status gs_holding_plan(const struct gs_worker *, int rank, gs_holding *);
 void gs_holding_free(gs_holding *);
 
-/* The model's arrays become those of this worker: with stages, and with ZeRO 2 and 3. A whole one goes as soon as its
- * parts are kept. GS_E_MEMORY, GS_E_OPENCL. */
+/* The model's arrays become those of this worker: both with stages and with ZeRO 3, the gradients with ZeRO 2. A whole
+ * one goes as soon as its parts are kept. GS_E_MEMORY, GS_E_OPENCL. */
 gs_status gs_holding_divide(struct gs_worker *);
 
 /* The parameters and the state of these layers find their places in this worker's units. */

@@ -1,8 +1,8 @@
-/* Who watches a run without being a part of it. Each hook is a table in a file of its own; hooks.c lists them. The step
- * and the epochs call them all, and name none.
+/* Who watches a run without being a part of it. Each hook is a table, in the file of what watches; hooks.c lists them.
+ * Whoever makes a step, an epoch or a model calls them all, and names none.
  *
- * Which of them do anything follows from the settings, which all ranks share: so a hook may make collective calls. What
- * it keeps is a member of the worker.
+ * Which of them do anything follows from the settings, which all ranks share: so a hook may make collective calls, but
+ * in `loaded`, since ranks have different numbers of pieces, and in `wish`.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ typedef struct gs_event {
 typedef struct gs_hook {
     gs_status (*create)(gs_worker *);                     /* before gs_prepare_steps */
     gs_status (*model)(const gs_worker *, gs_layer *net); /* which makes this one: a stage, a replica */
-    gs_status (*book)(gs_worker *);  /* after it: takes memory, which a rehearsal books alone */
+    gs_status (*book)(gs_worker *);  /* after gs_prepare_steps: takes memory. A rehearsal calls it too */
     gs_status (*begin)(gs_worker *); /* all workers are ready for the first step */
     gs_status (*before_step)(gs_worker *);
     gs_status (*loaded)(gs_worker *, const struct gs_loaded *); /* a piece, as worker->piece says */
@@ -37,7 +37,7 @@ typedef struct gs_hook {
     gs_status (*after_test)(gs_worker *, gs_event *);  /* that went on to its end */
     gs_status (*after_epoch)(gs_worker *, gs_event *);
     gs_status (*end)(gs_worker *, gs_event *);
-    void (*free)(gs_worker *); /* after all else of the worker, even if nothing was made */
+    void (*free)(gs_worker *); /* after the model, even if nothing was made */
 } gs_hook;
 
 extern const gs_hook gs_hook_rehearsal, gs_hook_digest, gs_hook_carry, gs_hook_verify, gs_hook_divergence,

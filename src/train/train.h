@@ -360,7 +360,7 @@ gs_status gs_eval(const gs_settings *, const gs_observer *, gs_result *);
 gs_status gs_predict_all(const gs_settings *, const gs_observer *, float **logits, size_t *rows,
                          int *columns);
 
-/* How many devices a list names, and number i of them; NULL after the last. The text is copied to `name`. */
+/* How many devices a list names, and number i of them, which is copied to `name`. */
 int gs_devices_count(const char *list);
 gs_status gs_devices_name(const char *list, int i, char name[48]);
 

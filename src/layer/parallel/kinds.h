@@ -9,13 +9,13 @@ typedef enum gs_cut { GS_UNCUT, GS_CUT_ROWS, GS_CUT_COLUMNS } gs_cut;
 typedef enum gs_tensor_kind {
     GS_TENSOR_NOTHING,
     GS_TENSOR_LINEAR,   /* begin or end a pair */
-    GS_TENSOR_CONV,     /* begin or end one of convolutions */
+    GS_TENSOR_CONV,     /* begin or end a pair of convolutions */
     GS_TENSOR_CHANNELS, /* between two convolutions: each channel of y follows from that channel of x */
-    GS_TENSOR_HEADS,    /* between the two: each head's y follows from its part of q, k and v */
+    GS_TENSOR_HEADS,    /* between two linear layers: each head's y follows from its part of q, k and v */
     GS_TENSOR_TIED,     /* not in a pair: the outputs of an embedding's table */
     /* From here on a layer can have some tokens of each sequence: */
-    GS_TENSOR_TABLE,    /* nor in a pair: an embedding's vocabulary */
-    GS_TENSOR_ELEMENTS, /* between the two: each number of y follows from one number of x */
+    GS_TENSOR_TABLE,    /* not in a pair: an embedding's vocabulary */
+    GS_TENSOR_ELEMENTS, /* between two of a pair: each number of y follows from one number of x */
     GS_TENSOR_VECTORS,  /* each token's y follows from its x, and the gradients are sums over tokens */
     GS_TENSOR_PLACES,   /* each token's y follows from its x and its place in the sequence */
     GS_TENSOR_DRAWS, /* each number of y follows from one number of x, and from what is drawn for its place */

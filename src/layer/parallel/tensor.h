@@ -45,7 +45,7 @@
 
 /* A group of workers that share the work of each pair. */
 typedef struct gs_tensor_group {
-    int size, rank; /* size 1: this worker is alone */
+    int size, rank; /* size 0: nothing is divided; 1: this worker is alone */
     int leaves; /* sums that a group divides are cut into so many parts, however large it is; 0: it does not matter */
     bool outputs; /* a vocabulary is divided too: the loss can be computed from parts of the outputs */
     /* x[i] = the sum of all ranks' x[i]. Not asked where size is 1. */
@@ -69,8 +69,8 @@ typedef enum gs_tensor_role {
     GS_TENSOR_TOKENS,     /* in no pair, with some tokens of each sequence */
 } gs_tensor_role;
 
-/* What a layer has that is a part of one. Its table is that of the plain layer, which knows of no group, except where a
- * part does something else: plan makes it smaller, and forward and backward send, and call those of the plain one. */
+/* What a layer has that is a part of one. Its table is a copy of the plain layer's, which knows of no group, with other
+ * functions where a part differs: plan makes it smaller; forward and backward send, and most call the plain ones. */
 typedef struct gs_part {
     const gs_tensor_group *group; /* not owned */
     gs_tensor_role role;
@@ -91,7 +91,7 @@ static inline gs_tensor_role gs_tensor_role_of(const gs_layer *l) {
  * GS_E_SHAPE. `group` must live as long as the net. GS_E_MEMORY. */
 gs_status gs_tensor_divide(gs_layer *net, const gs_tensor_group *group);
 
-/* How many pairs a net has that has been through that, and 1 more if its outputs are divided. */
+/* How many pairs gs_tensor_divide has made in a net, and 1 more if its outputs are divided. */
 int gs_tensor_divided(const gs_layer *net);
 
 /* The layer whose outputs are divided: the last one of the net; NULL: they are not. */
@@ -108,8 +108,8 @@ typedef enum gs_tensor_act {
 } gs_tensor_act;
 extern const char *const gs_tensor_act_words[]; /* "sum", "all-gather", "reduce-scatter" */
 
-/* How many times all floats a rank sends: (T - 1) / T, and of an all-reduce by a ring twice that, or by recursive
- * doubling (leaves) log2(T). */
+/* What a rank sends, as a multiple of all floats: (T - 1) / T, and of an all-reduce by a ring twice that, or by
+ * recursive doubling (leaves) log2(T). */
 double gs_tensor_times_sent(gs_tensor_act, int size, bool leaves);
 
 /* Copy the part of rank r of `size` between a tensor of a divided net and the whole one; `part` describes the former. A
@@ -147,7 +147,7 @@ size_t gs_tensor_floats(const gs_layer *, bool half);
 /* The end of bind: room for such sums, and for all tokens, in the root's arena. GS_E_MEMORY. */
 gs_status gs_tensor_bind(gs_layer *root, size_t max_batch);
 
-/* What each of them does otherwise than the plain layer; what it does alike is NULL. A table lies in the file with the
+/* What each of them does differently from the plain layer; NULL: the same. A table lies in the file with the
  * layer's name; column_linear is also that of `tied`. */
 extern const gs_layer_ops gs_column_linear, gs_row_linear, gs_column_conv2d, gs_row_conv2d,
     gs_heads_attention, gs_row_embedding, gs_token_embedding, gs_token_layer_norm, gs_token_positions,

@@ -1,7 +1,7 @@
 /* ZeRO: what the N workers of data parallelism all hold is divided among them, stage by stage.
  *
  * In plain data parallelism each worker holds all weights, all gradients and all vectors of the optimiser: N times the
- * same. But no worker needs all of them at any moment:
+ * same. But at no moment does a worker need all of them:
  *
  *     --zero 1   the optimiser's vectors     each worker updates its part of the weights, and needs its part of the
  *                                            vectors for that
@@ -16,8 +16,8 @@
  *     --zero 2    P            P / N + W    K P / N     2 P     the same, unit by unit
  *     --zero 3    P / N + W    P / N + W    K P / N     3 P     all-gather before forward, and again before backward
  *
- * W: two windows, which units of layers take in turns (../holding.h); each is as large as the largest of its units. So
- * the largest layer is the bound: one that is most of a model, such as the first one of mlp, leaves little to be saved.
+ * W: two windows, which units of layers take in turns (../holding.h), each as large as the largest of its units; and one
+ * for each unit that stays. So the largest layer is the bound: the first one of mlp, most of it, leaves little to save.
  *
  * A step of stage 1 (an all-reduce is a reduce-scatter and an all-gather, and the update fits in between):
  *
@@ -41,13 +41,13 @@
  * allreduce within rounding. With one pass they are the same to the bit, between threads. All workers make as many
  * passes as the one with most samples.
  *
- * In a pipeline (../strategies/pipeline.c) the replicas of a stage do the same with what it holds, without a thread.
- * Each micro-batch is a pass, with sums, and in stage 3 gathers, of its own. So stage 1, which sums once, is the usual
- * choice there.
+ * In a pipeline (../strategies/pipeline.c) the replicas of each of its stages do the same with what they hold, without
+ * a thread. Each micro-batch is a pass, with sums of its own, and with --zero 3 gathers of its own. So --zero 1, which
+ * sums once, is the usual choice there.
  *
  * With --exact the sums are those of its tree (../order.h): a worker adds the gradients of its virtual shards pair by
  * pair, sends each part of the sum to whom it belongs, and the owner adds what comes from all workers in the order of
- * the tree. Where a worker has several virtual shards, it holds log2 of their number whole sums besides.
+ * the tree. Where a worker has n virtual shards, it also holds log2(n) whole sums.
  *
  * Source: Rajbhandari, Rasley, Ruwase, He, "ZeRO: memory optimizations toward training trillion parameter models"
  * (SC 2020); gathering ahead as in Zhao et al., "PyTorch FSDP: experiences on scaling fully sharded data parallel"
