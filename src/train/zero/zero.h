@@ -16,8 +16,8 @@
  *     --zero 2    P            P / N + W    K P / N     2 P     the same, unit by unit
  *     --zero 3    P / N + W    P / N + W    K P / N     3 P     all-gather before forward, and again before backward
  *
- * W: two windows, which units of layers take in turns (../holding.h), each as large as the largest of its units; one more
- * for each unit that stays. So the largest layer is the bound: the first one of mlp, most of it, leaves little to save.
+ * W: two windows, which units of layers take in turns (../holding.h), each as large as the largest of its units; more
+ * for units that stay. So the largest layer is the bound: the first one of mlp, most of it, leaves little to save.
  *
  * A step of stage 1 (an all-reduce is a reduce-scatter and an all-gather, and the update fits in between):
  *
