@@ -4,6 +4,7 @@
 #include "comm/comm.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 #include "core/nearest.h"
 
@@ -52,8 +53,18 @@ gs_status gs_process_transport_find(const char *name, bool launched, const gs_pr
     return gs_no_such("transport", name, names);
 }
 
+/* A process has up to four for each of the others; a shell's usual limit, 1,024, is no more than a wish. */
+static void ask_for_descriptors(int processes) {
+    const rlim_t wanted = 4 * (rlim_t)processes + 256;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+    limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 gs_status gs_comm_processes_create(const gs_rendezvous *r, gs_comm **out) {
     const gs_process_transport *transport;
+    ask_for_descriptors(r->size);
     GS_TRY(gs_process_transport_find(r->transport ? r->transport : "auto", false, &transport));
     GS_TRY(transport->create(r, out));
     if (r->met) r->met();

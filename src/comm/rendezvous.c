@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH = 4200, TEXT = 1200, FAULT = -1 /* in place of a rank: what one that fails tells */ };
+enum { PATH = 4200, TEXT = 1000, FAULT = -1 /* in place of a rank: what one that fails tells */ };
 static const double LOOK = 0.01, LINGER = 1; /* seconds */
 
 /* ---- a rank that fails before the meeting ----

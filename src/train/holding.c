@@ -554,10 +554,11 @@ static gs_status read_unit(gs_worker *w, const gs_held_unit *u, float *to) {
 }
 
 static gs_status share(gs_worker *w, int stage, float *x, size_t count) {
-    enum { AT_ONCE = 1 << 15 }; /* floats: what is under way is in memory once more */
+    enum { LEAST = 1 << 15 }; /* floats: what is under way is in memory once more */
     gs_comm *stages = w->groups.comm[GS_PP];
-    for (size_t at = 0; at < count && stages->size > 1; at += AT_ONCE) {
-        const size_t some = count - at < AT_ONCE ? count - at : AT_ONCE;
+    const size_t piece = count / 64 > LEAST ? count / 64 : LEAST;
+    for (size_t at = 0; at < count && stages->size > 1; at += piece) {
+        const size_t some = count - at < piece ? count - at : piece;
         GS_TRY(gs_comm_broadcast(stages, x + at, some, GS_F32, stage));
         GS_TRY(gs_comm_barrier(stages));
     }

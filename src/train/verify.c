@@ -3,9 +3,9 @@
  * Data parallelism rests on all copies of the model being the same. A copy that is damaged, or a worker that
  * updates differently, shows in no loss curve for a long time. So each worker computes a checksum of its
  * weights (CRC-32, from zlib) and shows it to all: 4 bytes per worker. Only when they differ are the tensors
- * compared one by one, to name the layer. In pipelines that are side by side the copies are those of a stage, and with
- * them the last stage's copy of a table that `tied` shares; of a single pipeline there is nothing to compare. Where a
- * stage has parts too (--tensor), these are compared part by part, and what all parts hold, over all of them.
+ * compared one by one, to name the layer. In pipelines that are side by side the copies are those of a stage, and (but
+ * for --zero 3) with them the last stage's copy of a table that `tied` shares; of a single pipeline there is nothing to
+ * compare. Where a stage has parts too (--tensor), these are compared part by part, and what all parts hold, over all.
  */
 #include "comm/device.h"
 #include "train/hooks.h"
@@ -69,7 +69,9 @@ static uint32_t checksum_of(const gs_worker *w, const float *weights, const gs_p
 
 /* The weights differ somewhere: fails with the name of the first tensor that does. */
 static gs_status name_difference(gs_worker *w, const float *weights) {
-    const gs_model *m = gs_has_stages(w) ? w->model : gs_model_whole(w->model);
+    const bool own =
+        gs_has_stages(w) && !w->holding.weights_cut; /* else each has put the whole model together */
+    const gs_model *m = own ? w->model : gs_model_whole(w->model);
     size_t count = (size_t)m->saved_count;
     uint32_t *mine = calloc(count, sizeof *mine);
     uint32_t *all = calloc(count * (size_t)w->comm->size, sizeof *all);

@@ -18,7 +18,8 @@ static void count_sent(gs_worker *w, double floats) {
 
 /* After the last leaf x is the sum of all: it needs no place. */
 static void add_leaf(const gs_zero *z, float *x, size_t at, size_t count, int leaf) {
-    if (z->worker->order.leaves > 1) (void)gs_order_add(&z->worker->order, at, count, leaf, x);
+    const bool added = z->stage == 1 && gs_has_stages(z->worker); /* by the pipeline itself */
+    if (z->worker->order.leaves > 1 && !added) (void)gs_order_add(&z->worker->order, at, count, leaf, x);
 }
 
 /* ---- gradients ---- */

@@ -137,7 +137,7 @@ static gs_status bring_weights(gs_zero *z, int unit, const gs_pass *pass, bool b
 static gs_status make_room(gs_zero *z, int unit, const gs_pass *pass) {
     gs_zero_window *window = z->unit[unit].window;
     gs_device *d = z->worker->device;
-    if (gs_zero_adds_up(z, unit)) return GS_OK;
+    if (gs_zero_adds_up(z, unit) && (pass->fresh || z->unit[unit].passes > 0)) return GS_OK;
     GS_TRY(gs_jobs_wait(z->jobs, window->reading));
     window->gradients_since = gs_seconds();
     return pass->fresh ? GS_OK : d->ops->fill(d, window->gradients, 0, z->own->unit[unit].count);
