@@ -233,7 +233,7 @@ static void on_timeline(void *context, const gs_timeline_part *parts, int worker
 
 /* Where workers do not sum gradients, or have parts of them, there are none to show. */
 static gs_status write_epoch(gs_log *log, const gs_epoch_report *r) {
-    bool shown = !log->rank0->strategy->apart && gs_holds_all(log->rank0) &&
+    bool shown = !log->rank0->strategy->apart && gs_updates_all(log->rank0) &&
                  !log->rank0->optimizer->ops->spends_gradient && log->last_samples > 0;
     float scale = shown ? (float)(1 / log->last_samples) : 0;
     GS_TRY(gs_metrics_epoch(log->metrics, log->time, r));

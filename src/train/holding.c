@@ -319,7 +319,7 @@ bool gs_updates_are_divided(const gs_worker *w) {
     return w->settings->zero > 0 || w->groups.layout.pp > 1;
 }
 
-bool gs_holds_all(const gs_worker *w) {
+bool gs_updates_all(const gs_worker *w) {
     return !gs_updates_are_divided(w) && w->groups.layout.tp == 1;
 }
 

@@ -65,7 +65,7 @@ typedef struct gs_holding {
 } gs_holding;
 
 /* Does this worker update all parameters, in one piece? (With ZeRO 1 it has them all, and updates its part.) */
-bool gs_holds_all(const struct gs_worker *);
+bool gs_updates_all(const struct gs_worker *);
 
 /* Do replicas, or stages, update different parameters? */
 bool gs_updates_are_divided(const struct gs_worker *);

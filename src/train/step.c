@@ -58,7 +58,7 @@ gs_status gs_update(gs_worker *w, double samples) {
     const gs_held *own = &w->holding.update;
     bool may_update;
     if (w->settings->rehearsal) samples = 1; /* nothing was counted */
-    if (gs_holds_all(w)) return gs_optimizer_update(o, samples);
+    if (gs_updates_all(w)) return gs_optimizer_update(o, samples);
     GS_TRY(gs_optimizer_clip_held(o, samples, own, &may_update));
     if (!may_update) return GS_OK;
     if (gs_updates_are_divided(w) || o->ops->whole)
