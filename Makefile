@@ -155,7 +155,7 @@ $(B)/libgradsum.so: $(B)/$(SO)
 	@ln -sfn $(SO) $(B)/$(SO_NAME) && ln -sfn $(SO_NAME) $@
 
 $(B)/tests/program_main.o: $(B)/src/cli/main.o
-	@$(COMPILE_C) $(EXTRA) -Dmain=gs_program_main -c -o $@ src/cli/main.c
+	@$(COMPILE_C) $(EXTRA) -Wno-missing-prototypes -Dmain=gs_program_main -c -o $@ src/cli/main.c
 $(B)/gradsum-test: $(OBJ_TEST) $(B)/libgradsum.a
 	@echo "LINK $@"
 	@$(CC) $(FLAGS) -o $@ $(OBJ_TEST) $(B)/libgradsum.a -lcmocka $(PKG_LIBS) $(LDFLAGS)
