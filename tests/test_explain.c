@@ -328,7 +328,7 @@ TEST(all_ranks_of_a_wrong_sum_are_named) {
 }
 
 /* Where no cause is it, and where a rank alone made the mistake: there is a sentence, and it says nothing that is not
- * so. Two ranks of a record by hand, of which each has what its row says. */
+ * so. Two ranks of a record by hand, and each has what its row says. */
 TEST(every_difference_gets_a_sentence) {
     static const struct {
         const char *right[2], *wrong[2];

@@ -90,7 +90,7 @@ typedef enum gs_buffers {
 typedef enum gs_storage {
     GS_IN_FLOATS,   /* nothing */
     GS_ALIKE,       /* all four, or none */
-    GS_EITHER,      /* x and dx, or none of the two; and y and dy likewise. Or y alone, if there is no dx */
+    GS_EITHER,      /* x and dx, or neither; y and dy, or neither. Or y alone, if there is no dx */
     GS_X_IN_FLOATS, /* y and dy, or nothing */
     GS_Y_IN_FLOATS, /* x and dx, or nothing */
 } gs_storage;

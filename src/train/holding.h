@@ -32,7 +32,7 @@ typedef struct gs_held_unit {
     size_t own_at;  /* where the own part is in an array of parts: | own parts of all units | all rests |, */
     size_t rest_at; /* and the rest. Each vector of the optimiser is such an array */
     int begin, end; /* the layers begin .. end - 1 of the outermost sequence */
-    int run;        /* of this worker's runs of layers, of which each unit is a part; 0 without stages */
+    int run;        /* which of this worker's runs of layers it is a part of; 0 without stages */
     bool stays;     /* from its first use to its last one; another window holds it (zero/zero.h) */
     gs_mem weights, gradients; /* of this worker: where its layers find them, whole */
 } gs_held_unit;

@@ -3,8 +3,8 @@
  * Data parallelism rests on all copies of the model being the same. A copy that is damaged, or a worker that
  * updates differently, shows in no loss curve for a long time. So each worker computes a checksum of its
  * weights (CRC-32, from zlib) and shows it to all: 4 bytes per worker. Only when they differ are the tensors
- * compared one by one, to name the layer. In pipelines that are side by side the copies are those of a stage, and (but
- * for --zero 3) with them the last stage's copy of a table that `tied` shares; of a single pipeline there is nothing to
+ * compared one by one, to name the layer. In pipelines that are side by side the copies are those of a stage, and
+ * (not with --zero 3) the last stage's copy of a table that `tied` shares; of a single pipeline there is nothing to
  * compare. Where a stage has parts too (--tensor), these are compared part by part, and what all parts hold, over all.
  */
 #include "comm/device.h"
