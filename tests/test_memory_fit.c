@@ -38,7 +38,7 @@ static gs_settings fitted(gs_settings s, int max_memory, char *why, size_t size)
     return s;
 }
 
-/* Smaller pieces first, and only as small as they must be; then ZeRO too; and the run keeps to it. How much operators
+/* Smaller pieces first, halved no more often than they must be; then ZeRO too; and the run keeps to it. How much operators
  * need as scratch memory depends on the CPU: about 16 MB, 13.1 with pieces of 1 sample, 9.3 with these and --zero 1. */
 TEST(the_cheapest_that_fits_is_chosen) {
     static const struct {
@@ -56,7 +56,7 @@ TEST(the_cheapest_that_fits_is_chosen) {
         if (strncmp(why, begins, strlen(begins)) != 0 || !strstr(why, cases[i].why))
             fail_msg("--max-memory %d: %s", cases[i].limit, why);
         gs_settings larger = s;
-        larger.micro_batch++;
+        larger.micro_batch *= 2;
         assert_true(most_with(&larger) > cases[i].limit * 1e6);
         s = gs_test_with(given, "--fit");
         s.max_memory = cases[i].limit;
@@ -87,7 +87,7 @@ TEST(other_runs_have_other_options) {
                          "--batch 1024 --pipeline 2");
     const int before = (int)(most_with(&s) / 1e6);
     const gs_settings cut = fitted(s, before, why, sizeof why);
-    assert_true(cut.micro_batches > 8 && cut.micro_batches < 16 && cut.micro_batch == 0);
+    assert_true(cut.micro_batches == 16 && cut.micro_batch == 0);
     s = gs_test_settings("cpu --model 'conv 16 3x3 pad 1, batch_norm, relu, flatten, linear 10' --batch 256");
     s.batch_norm = (gs_batch_norm_groups){.over = GS_BATCH_NORM_GHOST, .group = 16};
     const gs_settings ghost = fitted(s, (int)(most_with(&s) / 1e6), why, sizeof why);
@@ -158,7 +158,7 @@ TEST(a_refusal_says_what_would_help) {
 
 /* ---- theory ---- */
 
-TEST(theory_goes_on_from_the_stage_of_the_run) {
+TEST(bytes_of_a_parameter_follow_from_the_stage) {
     static const struct {
         const char *sync;
         int zero;
@@ -169,27 +169,15 @@ TEST(theory_goes_on_from_the_stage_of_the_run) {
                 {"allreduce", 1, 12, "8 + 8/2"},
                 {"allreduce", 2, 10, "4 + 12/2"},
                 {"allreduce", 3, 8, "16/2"}};
-    static const double theory[] = {16, 12, 10, 8};
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         gs_memory_plan plan;
-        gs_memory_options list;
         char sum[40];
-        int rows = 0;
         gs_settings s = wide_settings("cpu,cpu");
         s.sync = runs[i].sync;
         s.zero = runs[i].zero;
         assert_ok(gs_memory_plan_create(&s, &plan));
         assert_near(gs_memory_bytes_each(&plan, sum, sizeof sum), runs[i].each, 0, 0);
         assert_string_equal(sum, runs[i].sum);
-        gs_memory_options_find(&plan, &list);
-        for (int k = 0; k < list.count; k++) {
-            const gs_memory_option *o = &list.of[k];
-            if (!o->in_theory) continue;
-            const int stage = plan.zero + ++rows;
-            assert_near(o->saves, (runs[i].each - theory[stage]) * (double)plan.params, 0, 0);
-            assert_near(o->peak, gs_memory_most(&plan, NULL) - o->saves, 0, 0);
-        }
-        assert_int_equal(rows, 3 - plan.zero);
         gs_memory_plan_free(&plan);
     }
 }

@@ -62,13 +62,9 @@ static void print_options(const gs_memory_options *o) {
         OPTION = 22,
         FORMULA = 80 - 44 /* columns; where one is longer, the formula has a line of its own */
     };
-    bool theory = false;
     if (o->count > 0) printf("\n%9s %9s  with each of these alone\n", "saves MB", "peak MB");
     for (int i = 0; i < o->count; i++) {
         const gs_memory_option *one = &o->of[i];
-        if (one->in_theory && !theory)
-            printf("in theory (ZeRO: Rajbhandari et al. 2020), without the windows of --zero:\n");
-        theory = one->in_theory;
         if (one->saves < 0.005 * MB) continue; /* "0.00" */
         const bool is_long = strlen(one->option) > OPTION || strlen(one->formula) > FORMULA;
         printf("%9.2f %9.2f  %-*s%s%s\n", one->saves / MB, one->peak / MB, is_long ? 0 : OPTION + 1,
@@ -134,8 +130,7 @@ static void print_json(const gs_memory_plan *p, const gs_memory_options *o, bool
         cJSON_AddItemToArray(options, GS_JSON_OBJECT(GS_FIELD("option", (const char *)o->of[i].option),
                                                      GS_FIELD("saves_bytes", o->of[i].saves),
                                                      GS_FIELD("peak_bytes", o->of[i].peak),
-                                                     GS_FIELD("formula", (const char *)o->of[i].formula),
-                                                     GS_FIELD("in_theory", o->of[i].in_theory)));
+                                                     GS_FIELD("formula", (const char *)o->of[i].formula)));
     gs_json_print(all);
 }
 

@@ -57,15 +57,19 @@ gs_status gs_memory_plan_again(const gs_memory_plan *, const gs_settings *, gs_m
 /* The largest need of a device among the workers, and which worker's it is (NULL: nobody asks). */
 double gs_memory_most(const gs_memory_plan *, int *worker);
 
+/* Workers that hold the same, unless ZeRO divides it. */
+static inline int gs_memory_replicas(const gs_memory_plan *p) {
+    return p->all_workers / p->stages / p->tensor;
+}
+
 /* ---- memory_options.c ---- */
 
 /* What one change of the settings would save, in bytes on the worker that needs most. */
 typedef struct gs_memory_option {
-    char option[64];    /* as it can be typed; or the name of a theory */
+    char option[64];    /* as it can be typed */
     char formula[100];  /* of what is saved */
     const char *costs;  /* what it costs in time; NULL: nothing, or that is not what matters */
     double saves, peak; /* peak: what that worker then takes */
-    bool in_theory;     /* a formula; else the plan was made again with it */
 } gs_memory_option;
 
 enum { GS_MEMORY_OPTIONS = 24 };
@@ -74,17 +78,15 @@ typedef struct gs_memory_options {
     int count;
 } gs_memory_options;
 
-/* Each alone, in the order of memory_levers.c: those that leave the training as it is but for rounding, cheapest in
- * time first; those that give up what was asked for, or change the training; theory. The theory is ZeRO (Rajbhandari,
- * Rasley, Ruwase, He, "ZeRO: memory optimizations toward training trillion parameter models", SC 2020): N workers hold
- * 1/N each of the optimiser's vectors (stage 1), also of the gradients (2), also of the weights (3). Of K vectors, in
- * f32, a worker has 4 (2 + K) bytes for each parameter; 8 + 4 K/N; 4 + 4 (1 + K)/N; 4 (2 + K)/N. */
+/* Each alone, rehearsed: those that leave the training as it is but for rounding, cheapest in time first; then those
+ * that give up what was asked for, or change the training. */
 void gs_memory_options_find(const gs_memory_plan *, gs_memory_options *);
 
-/* Those bytes for the plan's own stage, and the sum as text: "8 + 4/2". */
+/* The bytes that a worker holds for each parameter, all of them f32, and the sum as text: "8 + 4/2". With K vectors of
+ * the optimiser these are 4 (2 + K). With ZeRO (Rajbhandari, Rasley, Ruwase, He, "ZeRO: memory optimizations toward
+ * training trillion parameter models", SC 2020) N workers hold 1/N each of the vectors (stage 1), also of the gradients
+ * (2), also of the weights (3): 8 + 4 K/N; 4 + 4 (1 + K)/N; 4 (2 + K)/N. */
 double gs_memory_bytes_each(const gs_memory_plan *, char *text, size_t size);
-
-/* ---- memory_fit.c ---- */
 
 /* As long as `why` can be: five levers, each with what it costs and what it would take with those before it. */
 enum { GS_FIT_TEXT = 900 };
