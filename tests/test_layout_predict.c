@@ -50,11 +50,9 @@ static gs_status layers(gs_layout_parts *p, const gs_settings *s, size_t samples
     gs_model *plan;
     GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = image}, &plan));
     gs_layer_times_free(t);
+    assert_ok(gs_layer_times_create(plan->net->children, t));
     t->samples = samples;
     t->uneven = uneven;
-    t->layers = plan->net->children;
-    double **const arrays[] = {&t->forward, &t->backward, &t->both, &t->slowest};
-    for (int k = 0; k < 4; k++) assert_non_null(*arrays[k] = calloc((size_t)t->layers, sizeof(double)));
     for (int i = 0; i < t->layers; i++) {
         const double one = LAYER * (double)samples * (s->tensor > 1 ? HALF : 1);
         if (gs_layer_params(plan->net->child[i]) == 0) continue;

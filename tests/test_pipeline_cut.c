@@ -2,7 +2,7 @@
 #include "tests/on_devices.h"
 
 #include "train/pipeline/cut.h"
-#include "train/pipeline/times.h"
+#include "train/profile/times.h"
 
 static const gs_shape image = {1, 28, 28, 0};
 
@@ -67,7 +67,7 @@ TEST(layers_are_measured) {
     unsigned char pixels[4] = {0}, labels[1] = {0};
     gs_dataset set = {.shape = {4, 1, 1, 0}, .images = pixels, .labels = labels, .count = 1, .classes = 2};
     s.model = "linear 8, relu, linear 1000, tanh, linear 1000, linear 2";
-    assert_ok(gs_layer_times_of(&(gs_layer_bench){&s, &set, "cpu", 1, 16, NULL, NULL}, &t));
+    assert_ok(gs_layer_times_of(&(gs_layer_bench){&s, &set, "cpu", 1, 16, NULL, NULL, true}, &t));
     assert_int_equal(t.layers, 6);
     assert_int_equal(t.samples, 16);
     for (int i = 0; i < 6; i++) {
@@ -75,11 +75,12 @@ TEST(layers_are_measured) {
         assert_true(stays ? t.both[i] == 0 : t.forward[i] > 0 && t.backward[i] > 0);
         assert_true(i == 4 || t.both[i] < t.both[4]);
     }
+    assert_true(t.update > 0);
     gs_layer_times_free(&t);
     s.model = "embedding 9 4, linear 4, layer_norm, tied";
     set.shape = (gs_shape){1, 1, 1, 8};
     s.devices = "no device";
-    assert_int_equal(gs_layer_times_of(&(gs_layer_bench){&s, &set, s.devices, 1, 2, NULL, NULL}, &t),
+    assert_int_equal(gs_layer_times_of(&(gs_layer_bench){&s, &set, s.devices, 1, 2, NULL, NULL, false}, &t),
                      GS_E_USAGE);
     gs_layer_times_free(&t);
 }

@@ -1,6 +1,6 @@
 /* Where a pipeline is cut, which all workers must know before they begin.
  *
- * Times differ from worker to worker and from run to run. So the process of rank 0 measures (pipeline/times.h), cuts
+ * Times differ from worker to worker and from run to run. So the process of rank 0 measures (profile/times.h), cuts
  * the model, and tells the other processes where. From then on the cut is a setting like any other: the same run again
  * is the one with --pipeline-cut set to it. No result depends on it, only who computes what.
  */
@@ -9,7 +9,7 @@
 
 #include "train/internal.h"
 #include "train/pipeline/cut.h"
-#include "train/pipeline/times.h"
+#include "train/profile/times.h"
 #include "train/run.h"
 #include "train/strategies/pipeline.h"
 

@@ -30,8 +30,6 @@ static void bind(const gs_layout_parts *p, int rank, int ranks) {
 
 /* ---- layers ---- */
 
-enum { TURNS = 3 };
-
 typedef struct crew {
     const gs_layout_parts *parts;
     const gs_settings *settings;
@@ -56,38 +54,19 @@ static gs_status measure_layers(void *context, int rank, gs_comm **comm) {
                                                .threads = c->parts->threads,
                                                .samples = c->samples,
                                                .group = group.size > 0 ? &group : NULL,
-                                               .beside = *comm},
+                                               .beside = *comm,
+                                               .updates = true},
                              &c->times[rank]);
 }
 
-/* *out: empty, or the least times so far. Where it is empty it takes what *t holds. */
-static void keep_least(gs_layer_times *t, gs_layer_times *out) {
-    if (!out->both) {
-        *out = *t;
-        *t = (gs_layer_times){0};
-        return;
-    }
-    for (int i = 0; i < out->layers; i++) {
-        out->forward[i] = fmin(out->forward[i], t->forward[i]);
-        out->backward[i] = fmin(out->backward[i], t->backward[i]);
-        out->both[i] = out->forward[i] + out->backward[i];
-        out->slowest[i] = fmin(out->slowest[i], t->slowest[i]);
-    }
-    out->uneven = fmin(out->uneven, t->uneven);
-}
-
-/* Measured in several turns: so what disturbs the machine for longer than a layer takes does not count either. */
 static gs_status measure_all(const gs_layout_parts *p, const gs_settings *s, size_t samples,
                              gs_layer_times *out) {
     crew c = {p, s, samples, at_once(p), NULL};
     if (!(c.times = calloc((size_t)c.ranks, sizeof *c.times)))
         return gs_fail(GS_E_MEMORY, "no memory to measure layers on %d workers", c.ranks);
-    gs_status status = GS_OK;
-    for (int turn = 0; turn < TURNS && status == GS_OK; turn++) {
-        status = gs_ranks_run(c.ranks, GS_TIMEOUT, measure_layers, &c);
-        if (status == GS_OK) keep_least(&c.times[0], out);
-        for (int i = 0; i < c.ranks; i++) gs_layer_times_free(&c.times[i]);
-    }
+    const gs_status status = gs_ranks_run(c.ranks, GS_TIMEOUT, measure_layers, &c);
+    *out = c.times[0];
+    for (int i = 1; i < c.ranks; i++) gs_layer_times_free(&c.times[i]);
     free(c.times);
     return status;
 }
@@ -276,7 +255,8 @@ static gs_status measure_worker(gs_layout_parts *p, size_t batch) {
     static const double SECONDS = 0.2;
     enum { MOST = 64 };
     gs_settings s = *p->settings;
-    gs_profile profile = {0};
+    gs_profile profile;
+    const gs_layer_times *t;
     char device[48];
     GS_TRY(gs_devices_name(p->devices, 0, device));
     s.devices = device;
@@ -286,13 +266,16 @@ static gs_status measure_worker(gs_layout_parts *p, size_t batch) {
     s.batch = batch > MOST ? MOST : batch;
     s.exact = s.sequence = false;
     s.accumulate = 1;
-    GS_TRY(gs_profile_run_at_once(&s, at_once(p), SECONDS, &profile));
-    const gs_profile_row *data = &profile.rows[0], *update = &profile.rows[profile.row_count - 1];
-    p->samples_per_s = profile.step;
-    p->data = data->cell[GS_FORWARD].seconds / (double)s.batch;
-    p->update = update->cell[GS_BACKWARD].seconds / (double)profile.params;
+    GS_TRY(gs_profile_run(&s, SECONDS, &profile));
+    const double n = (double)s.batch, params = (double)profile.params;
+    p->data = profile.rows[0].cell[GS_FORWARD].seconds / n;
     p->loader = profile.loader > 0 ? 1 / profile.loader : 0;
     gs_profile_free(&profile);
+    GS_TRY(layers(p, &s, s.batch, &t));
+    double step = t->update + p->data * n;
+    for (int i = 0; i < t->layers; i++) step += t->both[i];
+    p->samples_per_s = n / step;
+    p->update = t->update / params;
     return GS_OK;
 }
 

@@ -16,7 +16,7 @@
 
 #include "sync/sync.h"
 #include "train/memory/memory.h"
-#include "train/pipeline/times.h"
+#include "train/profile/times.h"
 #include "train/strategies/pipeline.h"
 
 /* ---- calls between workers ---- */

@@ -8,7 +8,7 @@
  *               + sums + c (update + data)
  *
  *     f         seconds of a pass: forward and backward of the layers that a worker has, each measured with exactly as
- *               many samples (pipeline/times.h). In a tensor group a worker's part is measured: half of a convolution's
+ *               many samples (profile/times.h). In a tensor group a worker's part is measured: half of a convolution's
  *               channels do not take half the time, and what is not divided takes all of it. As many workers measure
  *               at the same time as would compute. Where they meet in each layer, f is that of the slowest: with T > 1,
  *               and where batch_norm has statistics of all. Replicas that meet in the sum, each on a core of its own,

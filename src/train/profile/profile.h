@@ -57,10 +57,6 @@ typedef struct gs_profile {
 gs_status gs_profile_run(const gs_settings *, double seconds, gs_profile *out);
 void gs_profile_free(gs_profile *);
 
-/* The same of so many workers at once, in threads that share the cores: a busy core is slower while the others are busy
- * too. *out is what the first one measured; but its `step` is the mean of all. */
-gs_status gs_profile_run_at_once(const gs_settings *, int workers, double seconds, gs_profile *out);
-
 /* Measure the same layers by the plain loops, with one thread of the cpu, into the rows' `plain`. The settings are
  * those of gs_profile_run, which comes first. Takes about `seconds`, but at least three steps, which may be minutes. To
  * be called where gs_backend_replace may be. */

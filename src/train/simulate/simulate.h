@@ -54,7 +54,6 @@ gs_status gs_simulation_settle(gs_simulation *);
 
 /* A layer of the model's outermost sequence; seconds of a worker's part of the batch. */
 typedef struct gs_simulated_layer {
-    size_t at; /* where its parameters begin */
     double forward, backward;
 } gs_simulated_layer;
 

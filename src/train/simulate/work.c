@@ -9,14 +9,13 @@
 #include "model/model_text.h"
 #include "train/internal.h"
 #include "train/memory/memory.h"
-#include "train/profile/profile.h"
+#include "train/profile/times.h"
 #include "train/simulate/simulate.h"
 
 static gs_status allocate(gs_simulated_work *w) {
     const int layers = w->plan->net->children;
     w->layer = calloc((size_t)layers + 1, sizeof *w->layer);
     if (!w->layer) return gs_fail(GS_E_MEMORY, "no memory for %d layers", layers);
-    for (int i = 0; i < layers; i++) w->layer[i].at = w->plan->net->child[i]->at;
     return GS_OK;
 }
 
@@ -58,49 +57,26 @@ static double measure_gamma(void) {
     return there ? best / (FLOATS * sizeof(float)) : 0;
 }
 
-/* Rows of layers are named by their place, "34.body.0"; what is around the layers counts as a part of their ends. */
-static gs_status spread(const gs_profile *p, double batch, gs_simulated_work *w) {
-    const int layers = w->plan->net->children;
-    double all = 0;
-    for (int r = 0; r < p->row_count; r++) {
-        const gs_profile_row *row = &p->rows[r];
-        const double forward = fmax(0, row->cell[GS_FORWARD].seconds),
-                     backward = fmax(0, row->cell[GS_BACKWARD].seconds);
-        all += forward + backward;
-        if (strcmp(row->name, "update") == 0) {
-            w->update += forward + backward;
-            continue;
-        }
-        const int i = strcmp(row->name, "data") == 0   ? 0
-                      : strcmp(row->name, "loss") == 0 ? layers - 1
-                                                       : (int)strtol(row->name, NULL, 10);
-        if (i < 0 || i >= layers) gs_bug("a row of the profile is called '%s'", row->name);
-        w->layer[i].forward += forward;
-        w->layer[i].backward += backward;
-    }
-    if (!(all > 0) || !(p->step > 0))
-        return gs_fail(GS_E_USAGE, "a step takes no time that could be measured");
-    /* The rows wait for the device after each layer; the step alone does not. */
-    const double scale = batch / p->step / all;
-    for (int i = 0; i < layers; i++) {
-        w->layer[i].forward *= scale * w->samples / batch;
-        w->layer[i].backward *= scale * w->samples / batch;
-    }
-    w->update *= scale;
-    return GS_OK;
-}
-
-static gs_status measure(const gs_settings *settings, gs_simulated_work *w) {
+static gs_status measure(const gs_settings *s, gs_simulated_work *w) {
     enum { MOST = 64, LEAST = 4 /* samples */ };
-    static const double FLOPS = 4e9 /* of a step: about a tenth of a second on a core */, SECONDS = 0.2;
+    static const double FLOPS = 4e9; /* of a step: about a tenth of a second on a core */
     const double enough =
         fmin(MOST, fmax(LEAST, FLOPS / (w->plan->flops_forward + w->plan->flops_backward + 1)));
-    gs_settings s = *settings;
-    gs_profile profile = {0};
-    s.batch = (size_t)ceil(fmin(w->samples, enough));
-    gs_status status = gs_profile_run_at_once(&s, 1, SECONDS, &profile);
-    if (status == GS_OK) status = spread(&profile, (double)s.batch, w);
-    gs_profile_free(&profile);
+    gs_layer_times t;
+    const gs_status status =
+        gs_layer_times_of(&(gs_layer_bench){.settings = s,
+                                            .data = s->train_set,
+                                            .device = s->devices,
+                                            .threads = 1,
+                                            .samples = (size_t)ceil(fmin(w->samples, enough)),
+                                            .updates = true},
+                          &t);
+    for (int i = 0; i < t.layers; i++) {
+        w->layer[i].forward = t.forward[i] * w->samples / (double)t.samples;
+        w->layer[i].backward = t.backward[i] * w->samples / (double)t.samples;
+    }
+    w->update = t.update;
+    gs_layer_times_free(&t);
     return status;
 }
 

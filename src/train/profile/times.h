@@ -1,15 +1,14 @@
-/* What the layers of a model take, measured: forward and backward of one micro-batch, piece by piece (cut.h).
+/* What the layers of a model take, measured: forward and backward of one micro-batch, piece by piece (pipeline/cut.h).
  *
- * Each piece is a stage of its own on a device that is opened for this, and takes the output of the piece before it, of
- * images drawn at random (of a text: of the first token again and again). After one turn that warms up it makes 3 to 50
- * more, for about 5 ms. Of these the fastest forward and the fastest backward count, so a turn that was disturbed has
- * no effect. Memory holds at any time the weights of the whole model, and the gradients and activations of one piece.
+ * The whole model goes forward and backward again and again, on a device that is opened for this, with images drawn at
+ * random (of a text: the first token again and again). The clock is read around each layer, once the device has
+ * finished. After one turn that warms up, 5 to 50 more are measured, for about 10 ms a piece. Of each layer the median
+ * turn counts: a step is made of such turns, and one that was disturbed has no effect. Meanwhile the device has the
+ * weights and gradients of the whole model, and the activations of one micro-batch.
  *
  * Cores of one machine share its memory, and some of its caches: a busy core is slower while the others are busy too.
- * So several threads can measure the same pieces at the same time (beside). All begin each forward and each backward
- * together. Each turn gives two times: the mean of all threads, and that of the slowest one. Here the median turn
- * counts, not the fastest: a step is made of such turns, and with two busy cores the fastest one was 4 to 10 % faster.
- * Nor does a layer find its weights in its core's own caches here: in a step all other layers come in between.
+ * So several threads can measure the same layers at the same time (beside). All begin each forward and each backward
+ * together. Each turn gives two times: the mean of all threads, and that of the slowest one.
  */
 #pragma once
 
@@ -25,6 +24,7 @@ typedef struct gs_layer_times {
     double *slowest;
     /* A thread's time for all layers, by its median turns: the slowest thread's, divided by the mean. Alone: 1. */
     double uneven;
+    double update; /* seconds, of all parameters; 0: not measured */
 } gs_layer_times;
 
 /* What is measured, and who else measures it. */
@@ -36,9 +36,12 @@ typedef struct gs_layer_bench {
     size_t samples;
     const gs_tensor_group *group; /* measures this worker's part, without the group's sums; NULL: all */
     gs_comm *beside;              /* other threads that make the same call; NULL: none */
+    bool updates;                 /* also an update, by the optimiser of the settings */
 } gs_layer_bench;
 
 /* *out is to be freed in any case. */
 gs_status gs_layer_times_of(const gs_layer_bench *, gs_layer_times *out);
 
+/* Times of 0. GS_E_MEMORY. */
+gs_status gs_layer_times_create(int layers, gs_layer_times *out);
 void gs_layer_times_free(gs_layer_times *);
