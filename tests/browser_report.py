@@ -217,26 +217,6 @@ def real_logs():
     no_complaints("a trained run")
 
 
-def on_the_page(x):
-    """A speed as a page shows it: of the five digits that it holds, those before the point, half rounded up."""
-    return f"{math.floor(float(f'{x:.5g}') + 0.5) if x < 1e4 else round(x):,}"
-
-
-def a_comparison():
-    path = f"{folder}/compare.html"
-    text = program("compare", "--model", "softmax", "--threads", "1", "--epochs", "1", "--devices-list", "cpu; cpu,cpu", "--report", path, "--json")
-    wanted = [json.loads(line) for line in text.splitlines()]
-    visit(path)
-    for want, row in zip(wanted, rows()):
-        equal(row[:6], [want["devices"], str(want["workers"]), "128", on_the_page(want["samples_per_s"]), f"{want['speed_up']:.2f}", f"{100 * want['efficiency']:.0f} %"],
-              "as the terminal says")
-    shares = chart("time", "data.datasets.map((d) => d.data[0])")
-    check(abs(shares[2] / sum(shares) - wanted[0]["share"]["backward"]) < 1e-3, "share of backward")
-    check("--devices-list 'cpu; cpu,cpu'" in one("#command").text, one("#command").text)
-    in_all_looks(path, "compare")
-    no_complaints("a comparison")
-
-
 def training_is_thin_and_the_test_set_bold():
     three()
     lines = chart("loss-step", "data.datasets.map((d) => [d.label, d.borderWidth, d.pointRadius, d.borderColor.length])")
@@ -382,4 +362,4 @@ def screenshots():
 
 run([training_is_thin_and_the_test_set_bold, a_slider_smooths, speed_is_a_median_over_windows, a_colour_has_one_meaning, best_only_beyond_the_spread,
      speed_up_wants_two_runs, each_kind_of_device_has_its_measure, on_paper, tables_say_that_they_scroll, the_table_says_what_is_in_the_logs, charts_show_the_logs, chips_and_switches, the_timeline_zooms, ten_thousand_steps_are_thinned,
-     harm_stays_text, what_is_missing_is_said, real_logs, a_comparison, screenshots])
+     harm_stays_text, what_is_missing_is_said, real_logs, screenshots])

@@ -240,35 +240,6 @@ TEST(a_real_log_becomes_a_page) {
                      4 * 2 * 2); /* steps, workers, rounds */
 }
 
-TEST(a_comparison_becomes_a_page) {
-    const char *folder = gs_test_folder();
-    char *output;
-    cJSON *data;
-    page_of(
-        folder,
-        "compare --model softmax --threads 1 --steps 9 --devices-list 'cpu; cpu,cpu' --json --report " PAGE,
-        &data, &output);
-    const cJSON *runs = get(data, "runs");
-    char *line = strtok(output, "\n");
-    for (int i = 0; i < 2; i++, line = strtok(NULL, "\n")) {
-        const cJSON *run = cJSON_GetArrayItem(runs, i);
-        cJSON *row = gs_test_parse(line);
-        assert_string_equal(get(run, "name")->valuestring, get(row, "devices")->valuestring);
-        assert_near(get(run, "samples_per_s")->valuedouble, get(row, "samples_per_s")->valuedouble, 0, 1e-4);
-        assert_near(get(run, "difference")->valuedouble, get(row, "largest_difference")->valuedouble, 0,
-                    1e-4);
-        assert_near(number_at(get(run, "share"), 1), get(get(row, "share"), "forward")->valuedouble, 1e-4, 0);
-        assert_int_equal(cJSON_GetArraySize(get(get(run, "steps"), "loss")), 9);
-    }
-    cJSON_Delete(data);
-    output = gs_test_shell_output(0, "ls %s", folder);
-    assert_string_equal(output, PAGE "\n"); /* the logs are gone */
-    gs_test_program_prints(1, "cannot write", "compare --report %s/no/x.html", folder);
-    output = gs_test_shell_output(1, "TMPDIR=%s/no %s/gradsum compare --report %s/x.html", folder,
-                                  GS_BUILD_DIR, folder);
-    assert_has(output, "cannot make a folder in ");
-}
-
 TEST(a_sweep_becomes_a_page) {
     const char *folder = gs_test_folder();
     cJSON *data;

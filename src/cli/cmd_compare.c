@@ -1,10 +1,6 @@
 #include "cli/cli.h"
 #include "cli/draw/compare_chart.h"
-#include "core/clock.h"
-#include "io/file.h"
 #include "io/json.h"
-#include "log/log.h"
-#include "page/report.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
@@ -20,100 +16,6 @@ typedef struct gs_row {
     double difference; /* largest |weight - weight of the first row| */
     int base;          /* the row that it is compared with in speed */
 } gs_row;
-
-/* ---- the page ---- */
-
-/* Of `compare --report`: each run leaves a log in a folder that lasts as long as the comparison. */
-typedef struct runs_page {
-    const char *path; /* of the page */
-    int argc;         /* the command that makes it */
-    char *const *argv;
-    int runs; /* that it will have */
-    int done;
-    char folder[400];
-    cJSON *report;
-    char problem[600]; /* why a log is not whole; "" */
-} runs_page;
-
-enum { TRACE_FIRST = 4, TRACE_LAST = 7 };
-
-static gs_status page_open(runs_page *p, const char *path, int argc, char *const *argv, int runs) {
-    *p = (runs_page){.path = path, .argc = argc, .argv = argv, .runs = runs};
-    if (runs > GS_REPORT_MOST)
-        return gs_fail(GS_E_USAGE, "%d sets of devices; a page takes at most %d", runs, GS_REPORT_MOST);
-    GS_TRY(gs_file_check_target(path, GS_FILE_PAGE));
-    GS_TRY(gs_temporary_folder("gradsum-compare-XXXXXX", p->folder, sizeof p->folder));
-    p->report = gs_report_create(argc, argv);
-    return GS_OK;
-}
-
-static void keep_problem(void *context, const char *problem) {
-    runs_page *p = context;
-    snprintf(p->problem, sizeof p->problem, "%s", problem);
-}
-
-static void folder_of_log(const runs_page *p, char *folder, size_t size) {
-    snprintf(folder, size, "%s/%d", p->folder, p->done);
-}
-
-static gs_status page_train(runs_page *p, const gs_settings *settings, gs_result *result) {
-    char folder[sizeof p->folder + 16];
-    gs_settings s = *settings;
-    gs_log *log;
-    s.record = s.measure = true;
-    s.trace.first = TRACE_FIRST;
-    s.trace.last = TRACE_LAST;
-    folder_of_log(p, folder, sizeof folder);
-    GS_TRY(gs_log_open(
-        &(gs_log_options){
-            .folder = folder, .argc = p->argc, .argv = p->argv, .tell = keep_problem, .context = p},
-        &log));
-    gs_observer observer = gs_log_observer(log);
-    gs_status status = gs_train(&s, &observer, result);
-    gs_log_end(log, status, result);
-    gs_log_free(log);
-    return status;
-}
-
-/* The numbers of the table take the place of those of the log, so that the page says what the terminal says. */
-static void add_result(cJSON *run, const gs_result *r, double difference, int base) {
-    double all = 0;
-    cJSON *share = cJSON_CreateArray();
-    for (int p = 0; p < GS_PHASES; p++) all += r->phase[p];
-    for (int p = 0; p < GS_PHASES; p++) cJSON_AddItemToArray(share, gs_report_number(r->phase[p] / all));
-    cJSON_ReplaceItemInObject(run, "samples_per_s", gs_report_number(r->samples_per_s));
-    all > 0 ? (void)cJSON_ReplaceItemInObject(run, "share", share) : cJSON_Delete(share);
-    cJSON_AddItemToObject(run, "difference", gs_report_number(difference));
-    cJSON_AddNumberToObject(run, "base", base);
-    if (r->overlap.buckets > 0)
-        cJSON_AddItemToObject(run, "hidden", gs_report_number(gs_overlap_hidden(r->overlap)));
-}
-
-static gs_status page_add(runs_page *p, const char *name, const gs_result *result, double difference,
-                          int base) {
-    char folder[sizeof p->folder + 16];
-    gs_logged log;
-    folder_of_log(p, folder, sizeof folder);
-    p->done++;
-    GS_TRY(gs_logged_read(folder, &log));
-    gs_status status = gs_report_add(p->report, name, &log, p->runs);
-    gs_logged_free(&log);
-    GS_TRY(status);
-    add_result(gs_report_last(p->report), result, difference, base);
-    return GS_OK;
-}
-
-static gs_status page_write(runs_page *p) {
-    cJSON_AddTrueToObject(p->report, "compare");
-    GS_TRY(gs_report_write(p->report, "gradsum: a comparison", p->path));
-    return p->problem[0] ? gs_fail(GS_E_FILE, "%s is not whole: %s", p->path, p->problem) : GS_OK;
-}
-
-static void page_free(runs_page *p) {
-    if (*p->folder) gs_file_remove_folder(p->folder);
-    cJSON_Delete(p->report);
-    *p = (runs_page){0};
-}
 
 /* Cut "cpu; cpu,cpu" into rows. */
 static gs_status rows_of(const char *list, gs_row **out, int *count) {
@@ -321,8 +223,7 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
                x->sets, epoch);
 }
 
-/* page: NULL, or where the runs are shown too. */
-static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json, runs_page *page) {
+static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json) {
     shown now = {.sets = count, .settings = s, .work.tells = !json};
     const gs_observer observer = {.context = &now, .step = on_step};
     for (int i = 0; i < count && !gs_stop_requested; i++) {
@@ -330,12 +231,11 @@ static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json, run
         now.devices = s->devices = rows[i].devices;
         now.set = i + 1;
         gs_working(NULL, 0, "%s (%d of %d)", rows[i].devices, i + 1, count);
-        gs_status status = page ? page_train(page, s, r) : gs_train(s, &observer, r);
+        const gs_status status = gs_train(s, &observer, r);
         gs_working(NULL, 0, NULL);
         GS_TRY(gs_context(status, "%s", rows[i].devices));
         if (r->interrupted) return gs_fail(GS_E_INTERRUPTED, "stopped by a signal");
         rows[i].difference = largest_difference(r, &rows[0].result);
-        if (page) GS_TRY(page_add(page, rows[i].devices, r, rows[i].difference, rows[i].base));
         if (json)
             print_json(rows, i);
         else
@@ -372,29 +272,23 @@ static gs_status check_sets(const gs_settings *s, const gs_row *rows, int count)
     return status;
 }
 
-/* All runs, and what is made of them; report: the page's file, or NULL. */
-static gs_status run(gs_settings *s, gs_row *rows, int count, bool json, const char *report, int argc,
-                     char **argv) {
-    runs_page page = {0};
-    gs_status status = report ? page_open(&page, report, argc, argv, count) : GS_OK;
+/* All runs, and what is made of them. */
+static gs_status run(gs_settings *s, gs_row *rows, int count, bool json) {
     bool chosen = s->threads > 0 || s->exact;
     if (!chosen) s->threads = equal_threads(rows, count);
-    if (status == GS_OK) status = check_sets(s, rows, count);
+    gs_status status = check_sets(s, rows, count);
     if (status == GS_OK && !json) print_threads(s, chosen);
     if (status == GS_OK && !json) print_header(s->bucket > 0);
-    if (status == GS_OK) status = compare(s, rows, count, json, report ? &page : NULL);
+    if (status == GS_OK) status = compare(s, rows, count, json);
     if (status == GS_OK && !json) print_busy(rows, count);
     if (status == GS_OK && !json) print_sent(rows, count, s->bucket > 0);
     if (status == GS_OK && !json) status = draw(rows, count);
-    if (status == GS_OK && report) status = page_write(&page);
-    if (status == GS_OK && report && !json) gs_print_line("\n%s: open it in a browser", report);
-    page_free(&page);
     return status;
 }
 
 int gs_cmd_compare(int argc, char **argv) {
     gs_settings s = gs_settings_default();
-    const char *list = "cpu; cpu,cpu", *report = NULL;
+    const char *list = "cpu; cpu,cpu";
     bool json = false;
     int count = 0, exit_status;
     gs_row *rows = NULL;
@@ -402,7 +296,6 @@ int gs_cmd_compare(int argc, char **argv) {
     const gs_option own[] = {
         {"devices-list", GS_OPTION_TEXT, &list, 0, 0, "LISTS", "sets of devices, with ';' between them"},
         GS_RUN_OPTION("threads", "CPU threads per worker; 0: the cores divided by the largest set"),
-        {"report", GS_OPTION_TEXT, &report, 0, 0, "FILE", "also write a page (.html) of all runs"},
         GS_REFUSED("device", "compare trains on several sets of devices; use --devices-list \"cpu; cl\""),
         GS_REFUSED("devices",
                    "compare trains on several sets of devices; use --devices-list \"cpu; cpu,cpu\""),
@@ -427,7 +320,7 @@ int gs_cmd_compare(int argc, char **argv) {
     }
     s.measure = true;
     gs_stop_on_signals();
-    status = run(&s, rows, count, json, report, argc, argv);
+    status = run(&s, rows, count, json);
     for (int i = 0; i < count; i++) gs_result_free(&rows[i].result);
     free(rows);
     if (status != GS_OK && json) gs_json_failed(status, NULL);

@@ -11,7 +11,6 @@
  *                      events: [[row, kind, name, start, length, step]], by their starts; in us,
  *                      flows: [[row, time, row, time]],
  *                      memory: {kinds: [text], samples: [[which of the workers, time, bytes of each kind]]}}}]
- *     compare    true: the runs of `gradsum compare`, measured by the first
  *     sweep      {target, seeds, runs}: of `gradsum sweep` (src/cli/cmd_sweep.c)
  *
  * A curve has no more points than a screen shows: where a run has more steps, equally many of them, one after the

@@ -10,7 +10,7 @@ const firstOf = (list) => [...new Set(list.filter((x) => x !== ''))];
 
 function lead() {
   const models = firstOf(runs.map((r) => text(r.about.model))), sets = firstOf(runs.map((r) => text(r.about.data)));
-  const what = data.sweep ? 'A sweep over the global batch' : data.compare ? 'A comparison of devices' : runs.length === 1 ? runs[0].name : `${runs.length} runs side by side`;
+  const what = data.sweep ? 'A sweep over the global batch' : runs.length === 1 ? runs[0].name : `${runs.length} runs side by side`;
   $('head').textContent = what;
   const parts = [];
   if (models.length > 0) parts.push('Training of ', element('b', {}, models.join(', ')), ...(sets.length > 0 ? [' on ', element('b', {}, sets.join(', '))] : []), '. ');
@@ -61,8 +61,6 @@ const COLUMNS = [
   ['training loss', (r) => fixed(r.loss, 4)],
   ['test accuracy', (r) => percent(r.accuracy, 2), (r) => r.accuracy, accuracySpread],
   ['bytes sent per step', (r) => bytesSent(r.about.ended ?? {})],
-  ['sync hidden', (r) => typeof r.hidden === 'number' ? percent(r.hidden) : null],
-  ['weights differ by', (r) => typeof r.difference === 'number' ? r.difference.toExponential(1) : null],
 ];
 
 /* The run that is better than all others by more than both spreads; null where chance may have made the difference, or
@@ -111,7 +109,7 @@ function table() {
   const bases = firstOf(runs.filter((r) => r.base && r.speedUp !== null).map((r) => r.base.name));
   $('base').textContent = [
     best.some((run) => run !== null) ? 'Bold: better than the next by more than the spread: for samples/s, from window to window; for an accuracy, twice its standard error with that many test images.' : '',
-    compared ? `Speed-up: samples/s compared with the ${data.compare ? 'first run of the same' : 'run with the fewest workers of the same model, data,'} kind of device and threads (${bases.join('; ')}). Efficiency: speed-up divided by the ratio of the numbers of workers.` : '',
+    compared ? `Speed-up: samples/s compared with the run with the fewest workers of the same model, data, kind of device and threads (${bases.join('; ')}). Efficiency: speed-up divided by the ratio of the numbers of workers.` : '',
   ].filter(Boolean).join(' ');
 }
 

@@ -33,12 +33,12 @@ const runs = data.runs.map(prepare);
 
 /* Runs can be compared where they train the same model on the same data, on the same kind of device with as many threads:
  * an OpenCL device has all cores, and beside one thread it would be more than 100 % efficient. The one with the fewest
- * workers is the measure of the others; `compare` says which it is. The runs of a sweep differ by their batch alone. */
+ * workers is the measure of the others. The runs of a sweep differ by their batch alone. */
 const kindOf = (run) => JSON.stringify([run.about.model_text ?? run.about.model ?? null, run.about.data ?? null,
   ...new Set(run.devices.map((d) => `${String(d.device).slice(0, 3)} ${d.name}`).sort())]); // a name has its threads
 for (const run of runs) {
   const alike = runs.filter((r) => kindOf(r) === kindOf(run) && r.samplesPerSecond);
-  run.base = data.compare ? runs[run.base] : alike.reduce((a, b) => (b.workers < a.workers ? b : a), alike[0]);
+  run.base = alike.reduce((a, b) => (b.workers < a.workers ? b : a), alike[0]);
   const good = run.base && run.base.samplesPerSecond && run.samplesPerSecond && !data.sweep;
   run.speedUp = good ? run.samplesPerSecond / run.base.samplesPerSecond : null;
   run.efficiency = good ? run.speedUp * run.base.workers / run.workers : null;
