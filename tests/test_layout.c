@@ -220,10 +220,6 @@ TEST(tables_fit_80_columns) {
              gs_test_text_file());
     fits_80_columns(command, "tp4 --sequence ", 1);
     snprintf(command, sizeof command,
-             "profile %s --seconds 0.05 --batch 32 --data text:%s --layout dp2,tp2,pp2,zero1", GPT,
-             gs_test_text_file());
-    fits_80_columns(command, "what each of 8", 1);
-    snprintf(command, sizeof command,
              "simulate %s --batch 32 --data text:%s --layout dp2,tp2,zero3 --workers 4 --link 5us,12GB/s",
              GPT, gs_test_text_file());
     fits_80_columns(command, "sums  ", 1);

@@ -276,7 +276,7 @@ TEST(wrong_use_of_profile_is_explained) {
     gs_test_program_prints(0, "example:", "profile --help");
     gs_test_program_prints(2,
                            "profile measures one device at a time, and 'cpu,cpu,cpu' names 3; wanted one of "
-                           "them, as --device cpu, or a layout for several (--zero 1 to 3, --layout dp3)",
+                           "them, as --device cpu",
                            "profile --devices cpu,cpu,cpu");
     gs_test_program_prints(2, "'0' is not a number from 0.01 to 60", "profile --seconds 0");
     gs_test_program_prints(2, "there are: cpu", "profile --device gpu");

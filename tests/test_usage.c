@@ -154,6 +154,9 @@ TEST(options_of_other_commands) {
         {"profile", "--load", "the weights do not matter"},
         {"profile", "--mean", "how images are scaled"},
         {"profile", "--std", "how images are scaled"},
+        {"profile", "--timeout", "waits for nobody"},
+        {"profile", "--bind", "bound to no core"},
+        {"profile", "--zero", "gradsum step --zero 3 -o FILE"},
         {"layout", "--lr", ": train takes it, and here it has no effect"},
         {"simulate", "--tests", ": train takes it, and here it has no effect"},
     };
@@ -168,10 +171,6 @@ TEST(options_of_other_commands) {
         gs_test_program_prints(2, cases[i].says, "%s %s 1", cases[i].command, cases[i].option);
     }
     gs_test_program_prints(2, "did you mean --devices-list?", "compare --device-list cpu");
-    gs_test_program_prints(2, "or a layout for several",
-                           "profile --devices cpu,cpu"); /* what profile takes with one */
-    gs_test_program_prints(2, "--timeout is for several workers, and profile has one", "profile --timeout 5");
-    gs_test_program_prints(2, "--bind is for several workers, and profile has one", "profile --bind none");
 }
 
 /* An example that is copied works. */
@@ -342,7 +341,6 @@ TEST(long_work_is_shown) {
         {"train --model mlp --data fashion-mnist-small --steps 9", "] step 2/9 loss "},
         {"explain d", "] one worker makes the run again"},
         {"schemes -n 2 --seconds 1", " of 5 sizes), turn "},
-        {"profile --model softmax --seconds 0.01 --layout dp2", "running dp2, to measure its messages"},
         {"profile --model softmax --seconds 0.01", "measuring the loader and the step, then each layer"},
     };
     const char *folder = gs_test_folder();

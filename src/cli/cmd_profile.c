@@ -1,109 +1,11 @@
 #include "cli/cli.h"
 #include "io/json.h"
-#include "train/profile/profile_calls.h"
+#include "train/profile/profile.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* gradsum profile with a layout: beside what one worker takes alone, what several send each other. */
-
-enum { WORKERS = 64 }; /* of a layout, at most */
-
-typedef struct profile_layout {
-    bool wanted;
-    char name[GS_LAYOUT_TEXT]; /* "dp2,zero3" */
-    gs_profile_calls calls;
-} profile_layout;
-
-/* Is there one in these settings? Settles it. workers: 0, or as --workers says. GS_E_USAGE: options that need a
- * layout, without one. */
-static gs_status settle_layout(gs_settings *s, int workers, int argc, char **argv, profile_layout *l) {
-    static const char *const options[] = {"workers",           "bind",         "timeout",      "sequence",
-                                          "pipeline-schedule", "pipeline-cut", "micro-batches"};
-    *l = (profile_layout){.wanted = s->layout || s->zero || s->pipeline || s->tensor};
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (!l->wanted && gs_option_is_given(options[i], argc, argv))
-            return gs_fail(
-                GS_E_USAGE,
-                "--%s is for several workers, and profile has one; wanted a layout with it: --zero 1 "
-                "to 3, --pipeline P, --tensor T, or --layout LIST",
-                options[i]);
-    GS_TRY(gs_layout_settle(s));
-    if (!l->wanted) return GS_OK;
-    const gs_layout layout = gs_layout_of(s, gs_layout_workers(s, workers));
-    gs_layout_text(&layout, l->name);
-    return GS_OK;
-}
-
-/* The same settings for one worker, on the first device. device: room for its name. */
-static gs_status settings_alone(const gs_settings *s, char device[48], gs_settings *one) {
-    GS_TRY(gs_devices_name(s->devices, 0, device));
-    *one = *s;
-    one->devices = device;
-    one->layout = one->pipeline_schedule = one->pipeline_cut = NULL;
-    one->zero = one->pipeline = one->tensor = one->micro_batches = 0;
-    one->sequence = false;
-    return GS_OK;
-}
-
-/* Make the run. Fails as gs_train would. */
-static gs_status run_layout(const gs_settings *settings, int workers, profile_layout *l) {
-    gs_settings s = *settings;
-    char *devices = NULL;
-    GS_TRY(gs_devices_for(&s, gs_layout_workers(&s, workers), WORKERS, &devices));
-    s.devices = devices;
-    const gs_status status = gs_context(gs_profile_calls_run(&s, &l->calls), "--layout %s", l->name);
-    free(devices);
-    return status;
-}
-
-static double percent(double part, double of) {
-    return of > 0 ? 100 * part / of : 0;
-}
-
-static void print_layout(const profile_layout *l) {
-    const gs_profile_calls *c = &l->calls;
-    double seconds = 0, bytes = 0, hidden = 0;
-    printf("\n");
-    gs_print_fact("layout", "%s: what each of %d workers sends in a step, the mean of %d steps", l->name,
-                  c->workers, c->steps);
-    printf("\n");
-    printf("%-28s %7s %9s %9s %9s\n", "", "calls", "ms", "MB sent", "hidden");
-    for (int i = 0; i < GS_PROFILE_ACTS; i++) {
-        if (!(c->act[i].calls > 0)) continue;
-        printf("%-28s %7.1f %9.3f %9.3f %7.0f %%\n", gs_profile_act_names[i], c->act[i].calls,
-               1e3 * c->act[i].seconds, c->act[i].bytes / 1e6, percent(c->act[i].hidden, c->act[i].seconds));
-        seconds += c->act[i].seconds;
-        bytes += c->act[i].bytes;
-        hidden += c->act[i].hidden;
-    }
-    printf("%-28s %7s %9.3f %9.3f %7.0f %%\n\n", "all", "", 1e3 * seconds, bytes / 1e6,
-           percent(hidden, seconds));
-    char text[160];
-    snprintf(text, sizeof text,
-             "Layers take %.3f ms of a step of %.3f ms. Hidden: while the worker computes a layer; what it "
-             "sends itself is not.",
-             1e3 * c->layers, 1e3 * c->step);
-    gs_print_wrapped(0, text);
-}
-
-static cJSON *json_layout(const profile_layout *l) {
-    const gs_profile_calls *c = &l->calls;
-    cJSON *o = GS_JSON_OBJECT(GS_FIELD("layout", l->name), GS_FIELD("workers", c->workers),
-                              GS_FIELD("steps", c->steps), GS_FIELD("step_seconds", c->step),
-                              GS_FIELD("layers_seconds", c->layers));
-    cJSON *calls = cJSON_AddArrayToObject(o, "calls");
-    for (int i = 0; i < GS_PROFILE_ACTS; i++)
-        if (c->act[i].calls > 0)
-            cJSON_AddItemToArray(calls, GS_JSON_OBJECT(GS_FIELD("what", gs_profile_act_names[i]),
-                                                       GS_FIELD("calls", c->act[i].calls),
-                                                       GS_FIELD("seconds", c->act[i].seconds),
-                                                       GS_FIELD("bytes", c->act[i].bytes),
-                                                       GS_FIELD("hidden_seconds", c->act[i].hidden)));
-    return o;
-}
 
 static const char *const directions[GS_DIRECTIONS] = {"forward", "backward"};
 
@@ -236,7 +138,7 @@ static void add_cell(cJSON *o, const char *name, const gs_profile_cell *c, const
     if (plain) cJSON_AddNumberToObject(cell, "plain_seconds", *plain);
 }
 
-static void print_json(const gs_profile *p, bool plain, const profile_layout *l) {
+static void print_json(const gs_profile *p, bool plain) {
     cJSON *o =
         GS_JSON_OBJECT(GS_FIELD("model", p->model), GS_FIELD("device", p->device),
                        GS_FIELD("precision", precisions[p->precision]), GS_FIELD("parameters", p->params),
@@ -262,7 +164,6 @@ static void print_json(const gs_profile *p, bool plain, const profile_layout *l)
             add_cell(row, directions[k], &p->rows[i].cell[k], plain ? &p->rows[i].plain[k] : NULL);
         cJSON_AddItemToArray(rows, row);
     }
-    if (l->wanted) cJSON_AddItemToObject(o, "layout", json_layout(l));
     gs_json_print(o);
 }
 
@@ -270,38 +171,26 @@ static void print_json(const gs_profile *p, bool plain, const profile_layout *l)
 
 typedef struct question {
     gs_settings settings;
-    int workers;    /* of a layout; 0: as many as it needs */
     double seconds; /* that each measurement takes */
     bool plain, json;
 } question;
 
-static gs_status answer(question *q, int argc, char **argv) {
-    gs_settings one;
+static gs_status answer(const question *q) {
     gs_profile profile;
-    profile_layout layout;
-    char device[48];
-    GS_TRY(settle_layout(&q->settings, q->workers, argc, argv, &layout));
-    one = q->settings;
-    if (layout.wanted) {
-        if (!q->json) gs_working(NULL, 0, "running %s, to measure its messages", layout.name);
-        GS_TRY(run_layout(&q->settings, q->workers, &layout));
-        GS_TRY(settings_alone(&q->settings, device, &one));
-    }
     if (!q->json) gs_working(NULL, 0, "measuring the loader and the step, then each layer");
-    GS_TRY(gs_profile_run(&one, q->seconds, &profile));
-    const gs_status status = q->plain ? gs_profile_plain(&one, q->seconds, &profile) : GS_OK;
+    GS_TRY(gs_profile_run(&q->settings, q->seconds, &profile));
+    const gs_status status = q->plain ? gs_profile_plain(&q->settings, q->seconds, &profile) : GS_OK;
     gs_working(NULL, 0, NULL);
     if (status != GS_OK) {
         gs_profile_free(&profile);
         return status;
     }
     if (q->json) {
-        print_json(&profile, q->plain, &layout);
+        print_json(&profile, q->plain);
     } else {
         print_speeds(&profile);
         print_rows(&profile);
         if (q->plain) print_plain(&profile);
-        if (layout.wanted) print_layout(&layout);
     }
     gs_profile_free(&profile);
     return GS_OK;
@@ -320,16 +209,13 @@ int gs_cmd_profile(int argc, char **argv) {
         GS_RUN_OPTION("precision",
                       "f32, bf16 or f16: what is multiplied (train --help); the limit stays that of f32"),
         GS_RUN_OPTION("throttle", "limit the loader to this rate, to see the effect"),
-        GS_RUN_OPTION("devices", "of a layout: one worker on each"),
-        GS_RUN_OPTION("layout",
-                      "after the layers of one worker: what the workers of such a layout send each other"),
-        GS_RUN_OPTION("zero",
-                      "the same with --zero 1, 2 or 3; of stages 2 and 3 most is hidden behind layers"),
-        GS_RUN_OPTION("batch-norm", NULL),
-        {"workers", GS_OPTION_INT, &q.workers, 1, WORKERS, "N",
-         "of a layout: how many share the run (default: as many as it needs)"},
         {"seconds", GS_OPTION_DOUBLE, &q.seconds, 0.01, 60, "S",
          "how long each measurement takes; the longer, the steadier"},
+        GS_REFUSED("timeout", "profile has one worker, which waits for nobody"),
+        GS_REFUSED("bind", "profile has one worker, which is bound to no core"),
+        GS_REFUSED("zero", "profile has one worker; gradsum step --zero 3 -o FILE shows what several send"),
+        GS_REFUSED("layout",
+                   "profile has one worker; gradsum step --layout dp2,tp2 -o FILE shows what several send"),
         GS_REFUSED("load", "profile learns nothing; the weights do not matter"),
         GS_REFUSED("mean", "profile learns nothing; how images are scaled does not matter"),
         GS_REFUSED("std", "profile learns nothing; how images are scaled does not matter"),
@@ -338,12 +224,12 @@ int gs_cmd_profile(int argc, char **argv) {
         {"json", GS_OPTION_FLAG, &q.json, 0, 0, NULL, "one JSON object"},
         {0},
     };
-    const gs_option *options = gs_run_options(&q.settings, GS_BY_PROFILE, own);
+    const gs_option *options = gs_run_options(&q.settings, GS_ALL_RUNS, own);
     const gs_help help = {"profile [options]",
                           "Measure where training time goes. First the loader and the training step, each\n"
                           "alone: the slower of the two bounds a run. Then each layer, forward and\n"
                           "backward: its time, and how near it comes to what the device could do at most.",
                           "gradsum profile --model lenet --device cpu --threads 1", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
-    return gs_exit_status("profile", answer(&q, argc, argv));
+    return gs_exit_status("profile", answer(&q));
 }

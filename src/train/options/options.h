@@ -52,7 +52,7 @@ typedef enum gs_option_kind {
  * is learned, or how long; those below; only those that name it in their own table, which any command can do. */
 enum { GS_ALL_RUNS = 0, GS_TRAINING = 1, GS_LEARNING = 256, GS_IF_NAMED = 128 };
 enum { GS_BY_TRAIN = 2, GS_BY_MEMORY = 4, GS_BY_LAYOUT = 8 };
-enum { GS_BY_STEP = 16, GS_BY_SIMULATE = 32, GS_BY_PROFILE = 64 };
+enum { GS_BY_STEP = 16, GS_BY_SIMULATE = 32 };
 
 /* May ranks be started with different values? */
 typedef enum gs_option_agreement {

@@ -209,8 +209,8 @@ static gs_status check(const gs_settings *s, const gs_dataset *set) {
     if (devices != 1)
         return gs_fail(GS_E_USAGE,
                        "profile measures one device at a time, and '%s' names %d; wanted one of them, as "
-                       "--device %.*s, or a layout for several (--zero 1 to 3, --layout dp%d)",
-                       s->devices, devices, (int)strcspn(s->devices, ","), s->devices, devices);
+                       "--device %.*s",
+                       s->devices, devices, (int)strcspn(s->devices, ","), s->devices);
     if (s->batch > set->count)
         return gs_fail(GS_E_USAGE,
                        "--batch %zu is larger than the training set, which has %zu sample%s (--batch all)",
