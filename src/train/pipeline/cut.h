@@ -3,9 +3,9 @@
  * Only between children of the outermost sequence, and only before one that has parameters: a relu, a pooling or a
  * dropout stays with the layer before it, so that what one operator can do together stays so (layer/sequential.c). Of
  * all cuts that is taken whose most expensive run is cheapest; of several with the same, the one with the longest first
- * runs. What a layer costs is measured (profile/times.h), or counted: the FLOPs of a sample, forward and backward. A byte that
- * must be moved is not a FLOP, so these differ: of resnet20 a block of the first third takes about 1.15 times as long
- * as one of the last, for the same FLOPs.
+ * runs. What a layer costs is measured (profile/times.h), or counted: the FLOPs of a sample, forward and backward. A
+ * byte that must be moved is not a FLOP, so these differ: of resnet20 a block of the first third takes about 1.15 times
+ * as long as one of the last, for the same FLOPs.
  */
 #pragma once
 
