@@ -1,8 +1,7 @@
 #include "train/sweep/sweep.h"
-#include "core/memory.h"
-#include "core/thread.h"
-
+#include "comm/ranks.h"
 #include "core/cores.h"
+#include "core/memory.h"
 #include "train/internal.h"
 
 #include <inttypes.h>
@@ -93,13 +92,10 @@ gs_status gs_sweep_batches(gs_sweep *s, const char *text) {
 /* What the threads of the jobs share. */
 typedef struct queue {
     gs_sweep *sweep;
-    pthread_mutex_t lock; /* of all that follows */
-    pthread_cond_t changed;
-    bool bind; /* each job keeps to cores of its own: else the first workers of all jobs would meet on one */
-    int numbered;   /* jobs that have their number */
-    int next;       /* the run that is to begin next */
-    gs_error error; /* of the first run that failed */
-    bool *over;     /* of each run: it ran, or was left out */
+    pthread_mutex_t lock; /* of all that follows, and of `done` */
+    int next;             /* the run that is to begin next */
+    int shown;            /* all before this one were shown, or have failed */
+    bool failed;
 } queue;
 
 /* The observer of one run, in its thread. */
@@ -148,64 +144,26 @@ static gs_status train_one(const gs_sweep *s, gs_sweep_run *r) {
     return GS_OK;
 }
 
-/* One job: the next run, as long as there is one. */
-static void *job_main(void *argument) {
-    queue *q = argument;
+/* One job: the next run, as long as there is one. They are shown in their order. */
+static gs_status do_job(void *context, int job, gs_comm **comm) {
+    queue *q = context;
+    gs_sweep *s = q->sweep;
+    gs_status status = GS_OK;
+    (void)comm;
+    if (s->jobs > 1 && s->settings.bind)
+        gs_cores_bind_share(job, s->jobs); /* which its workers divide further */
     pthread_mutex_lock(&q->lock);
-    int job = q->numbered++;
-    if (q->bind) gs_cores_bind_share(job, q->sweep->jobs); /* which its workers divide further */
-    while (q->next < q->sweep->count) {
-        int i = q->next++;
-        bool wanted = q->error.status == GS_OK && !gs_stop_requested;
+    while (q->next < s->count && !q->failed && !gs_stop_requested) {
+        gs_sweep_run *r = &s->run[q->next++];
         pthread_mutex_unlock(&q->lock);
-        gs_status status = wanted ? train_one(q->sweep, &q->sweep->run[i]) : GS_OK;
+        status = train_one(s, r);
         pthread_mutex_lock(&q->lock);
-        gs_error_keep(&q->error, status);
-        q->over[i] = true;
-        pthread_cond_broadcast(&q->changed);
+        q->failed |= status != GS_OK;
+        for (r->over = true; q->shown < s->count && s->run[q->shown].over; q->shown++)
+            if (s->run[q->shown].ran && s->done) s->done(s->context, s, &s->run[q->shown]);
     }
     pthread_mutex_unlock(&q->lock);
-    return NULL;
-}
-
-/* Wait for one run after the other, and show them in their order. */
-static void show_all(queue *q) {
-    gs_sweep *s = q->sweep;
-    for (int i = 0; i < s->count; i++) {
-        pthread_mutex_lock(&q->lock);
-        while (!q->over[i]) pthread_cond_wait(&q->changed, &q->lock);
-        pthread_mutex_unlock(&q->lock);
-        if (s->run[i].ran && s->done) s->done(s->context, s, &s->run[i]);
-    }
-}
-
-/* One run at a time, in this thread: so the observers of its steps are called from here too. */
-static gs_status run_in_turn(gs_sweep *s) {
-    for (int i = 0; i < s->count && !gs_stop_requested; i++) {
-        GS_TRY(train_one(s, &s->run[i]));
-        if (s->run[i].ran && s->done) s->done(s->context, s, &s->run[i]);
-    }
-    return GS_OK;
-}
-
-static gs_status run_side_by_side(gs_sweep *s) {
-    int threads = s->jobs * gs_devices_count(s->settings.devices) * s->settings.threads;
-    queue q = {.sweep = s, .over = calloc((size_t)s->count, sizeof *q.over)};
-    if (!q.over) return gs_fail(GS_E_MEMORY, "no memory for a sweep of %d runs", s->count);
-    q.bind = s->settings.bind && threads <= gs_cpu_cores();
-    if (!q.bind) s->settings.bind = false;
-    pthread_t thread[GS_SWEEP_MOST];
-    int started = 0;
-    pthread_mutex_init(&q.lock, NULL);
-    pthread_cond_init(&q.changed, NULL);
-    while (started < s->jobs && gs_thread_start(&thread[started], job_main, &q) == 0) started++;
-    if (started > 0) show_all(&q);
-    for (int i = 0; i < started; i++) pthread_join(thread[i], NULL);
-    pthread_cond_destroy(&q.changed);
-    pthread_mutex_destroy(&q.lock);
-    free(q.over);
-    if (started == 0) return gs_fail(GS_E_MEMORY, "cannot start a thread");
-    return gs_error_again(&q.error);
+    return status;
 }
 
 static gs_status check_jobs(const gs_sweep *s) {
@@ -263,7 +221,15 @@ gs_status gs_sweep_prepare(gs_sweep *s) {
 }
 
 gs_status gs_sweep_train(gs_sweep *s) {
-    return s->jobs == 1 ? run_in_turn(s) : run_side_by_side(s);
+    const int threads = s->jobs * gs_devices_count(s->settings.devices) * s->settings.threads;
+    queue q = {.sweep = s};
+    /* Each job keeps to cores of its own: else the first workers of all jobs would meet on one. */
+    if (s->jobs > 1) s->settings.bind &= threads <= gs_cpu_cores();
+    pthread_mutex_init(&q.lock, NULL);
+    const gs_status status =
+        s->jobs == 1 ? do_job(&q, 0, NULL) : gs_ranks_run(s->jobs, GS_TIMEOUT, do_job, &q);
+    pthread_mutex_destroy(&q.lock);
+    return status;
 }
 
 void gs_sweep_free(gs_sweep *s) {

@@ -24,6 +24,7 @@ typedef struct gs_sweep_run {
     uint64_t seed;
     gs_lr_course rates;
     gs_result result; /* without weights */
+    bool over;        /* it ran, or failed */
     bool ran;         /* to its end */
     bool diverged;    /* its loss became infinite or no number */
     bool reached;     /* the target, at: */
@@ -43,7 +44,7 @@ typedef struct gs_sweep {
     /* `count` of them, made by gs_sweep_prepare: all seeds of the first batch, then of the next. */
     gs_sweep_run *run;
     int count;
-    /* after each run, in their order, from the thread that called gs_sweep_train */
+    /* after each run, in their order, one call at a time; of several jobs from the thread of one */
     void (*done)(void *context, const struct gs_sweep *, const gs_sweep_run *);
     void *context;
     const gs_observer *observer; /* of the steps of a run, where one runs at a time; or NULL */
