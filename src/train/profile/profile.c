@@ -3,6 +3,7 @@
 #include "core/clock.h"
 #include "core/usable.h"
 #include "data/folder_set.h"
+#include "layer/make.h"
 #include "model/model_text.h"
 #include "train/internal.h"
 
@@ -14,6 +15,13 @@
 
 enum { ROW_DATA, ROW_LOSS, ROW_UPDATE, ROWS /* besides the layers */ };
 
+/* A layer whose clock is read before and after its forward and its backward. */
+typedef struct timed {
+    const gs_layer *layer;
+    double start, outside; /* of the run that is under way: when it began, and `inside` of what it lies in */
+    gs_profile_cell cell[GS_DIRECTIONS];
+} timed;
+
 /* What the measurements share. */
 typedef struct profiler {
     gs_profile *out;
@@ -23,26 +31,155 @@ typedef struct profiler {
     char *model; /* its text, where it was made to fit the data */
     gs_comm *comm;
     double seconds;
-    size_t pieces;           /* of a step */
-    void *inputs, *answers;  /* a piece that is used again and again */
-    size_t again;            /* its samples; 0: the loader's next one is taken */
-    gs_timed_layers *layers; /* while rows are measured */
+    size_t pieces;          /* of a step */
+    void *inputs, *answers; /* a piece that is used again and again */
+    size_t again;           /* its samples; 0: the loader's next one is taken */
+    gs_layer_watcher watcher;
+    timed *layer; /* [layers], by its number, while rows are measured; else NULL */
+    int layers;
+    double inside; /* seconds of the layers inside of the one that runs: its own time is the rest */
     gs_profile_cell own[ROWS][GS_DIRECTIONS];
     double mark;
     double waited; /* for the loader, when the clock of `steps` started */
 } profiler;
 
+/* ---- bytes that must at least be moved: each operand once ---- */
+
+/* What activations take, which may lie in 16 bits (memory/halves.h). */
+static double floats(bool half, double numbers) {
+    return half ? numbers / 2 : numbers;
+}
+
+/* A container's own work is a sum, y = a + b. */
+static double bytes_of_sum(const gs_layer *l, double n) {
+    return 3 * 4 * floats(l->memory.y_half, n * (double)gs_shape_size(l->out));
+}
+
+/* What the layer does of those after it (backend.h). */
+static gs_epilogue epilogue_of(const gs_layer *l) {
+    const gs_epilogue *then = gs_layer_epilogue((gs_layer *)l);
+    return then ? *then : (gs_epilogue){.relu = false};
+}
+
+static double bytes_forward(const gs_layer *l, double n) {
+    const double in = floats(l->memory.x_half, n * (double)gs_shape_size(l->in)),
+                 numbers = n * (double)gs_shape_size(gs_layer_y_shape(l));
+    if (gs_layer_is_view(l)) return 0;
+    if (l->children) return bytes_of_sum(l, n);
+    const double out = floats(l->memory.y_half, numbers) +
+                       numbers * (l->ops->also_writes + (epilogue_of(l).pool != NULL)); /* y, the index */
+    return 4 * (in + out + (double)gs_layer_weights(l));
+}
+
+static double bytes_backward(const gs_layer *l, double n) {
+    const double in = floats(l->memory.x_half, n * (double)gs_shape_size(l->in)),
+                 numbers = n * (double)gs_shape_size(gs_layer_y_shape(l));
+    const gs_epilogue then = epilogue_of(l);
+    double weights = (double)(l->borrowed ? l->borrowed : l->param)->count,
+           params = (double)gs_layer_weights(l);
+    if (gs_layer_is_view(l)) return 0;
+    if (l->children) return l->needs_dx ? bytes_of_sum(l, n) : 0;
+    const int index = l->ops->also_writes + (then.pool != NULL);
+    const double out =
+        floats(l->memory.y_half, numbers) * (1 + l->ops->also_reads - l->ops->also_writes + then.relu) +
+        numbers * index; /* dy, y, the index */
+    /* dy and x are read for dw, which is added to; w is read and dx written for dx */
+    if (params > 0) return 4 * (out + in + 2 * params + (l->needs_dx ? in + weights : 0));
+    return 4 * (out + in);
+}
+
+/* As gs_model counts them: as much as forward for dx, and again for dw and db. If a layer does the relu or the pooling
+ * that follows it, they are counted in that layer. */
+static double flops_of(const gs_layer *l, int direction, double n) {
+    bool learns = gs_layer_weights(l) > 0;
+    const gs_epilogue then = epilogue_of(l);
+    double too = then.relu ? (double)gs_shape_size(l->out) : 0;
+    if (then.pool)
+        too += (double)gs_shape_size(gs_layer_y_shape(l)) * then.pool->kernel_h * then.pool->kernel_w;
+    return n * (l->flops * (direction == GS_FORWARD ? 1 : l->needs_dx + learns) + too);
+}
+
+/* ---- the clock around each layer ---- */
+
+static gs_status before(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
+                        gs_mem in) {
+    (void)direction, (void)pass, (void)in;
+    profiler *p = context;
+    timed *t = &p->layer[l->number];
+    GS_TRY(p->worker.device->ops->finish(p->worker.device));
+    t->outside = p->inside;
+    p->inside = 0;
+    t->start = gs_seconds();
+    return GS_OK;
+}
+
+static gs_status after(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
+                       gs_mem out) {
+    (void)out;
+    profiler *p = context;
+    timed *t = &p->layer[l->number];
+    gs_profile_cell *c = &t->cell[direction];
+    GS_TRY(p->worker.device->ops->finish(p->worker.device));
+    double took = gs_seconds() - t->start, n = (double)pass->n, flops = flops_of(l, direction, n);
+    double bytes = direction == GS_FORWARD ? bytes_forward(l, n) : bytes_backward(l, n);
+    if (pass->again && l->memory.again == GS_AGAIN_INSIDE)
+        flops = bytes = 0; /* the layers in it have counted theirs */
+    c->seconds += took - p->inside;
+    c->flops += flops;
+    c->bytes += bytes;
+    c->least += gs_roofline_seconds(&p->out->roofline, flops, bytes);
+    p->inside = t->outside + took;
+    return GS_OK;
+}
+
+static gs_status note_one(gs_layer *l, void *context) {
+    profiler *p = context;
+    p->layer[l->number].layer = l;
+    return GS_OK;
+}
+
+/* From now on every layer of the worker's model is measured. */
+static gs_status time_layers(profiler *p) {
+    gs_layer *net = p->worker.model->net;
+    p->layers = (int)gs_layer_count(net);
+    p->layer = calloc((size_t)p->layers, sizeof *p->layer);
+    if (!p->layer) return gs_fail(GS_E_MEMORY, "no memory to measure %d layers", p->layers);
+    p->watcher = (gs_layer_watcher){p, before, after, NULL};
+    gs_layer_watch_begin(net, &p->watcher);
+    return gs_layer_walk(net, note_one, p);
+}
+
+/* Seconds that the model's layers have taken since the last call. */
+static double layers_took(profiler *p) {
+    const double took = p->inside; /* the root's, with all inside of it */
+    p->inside = 0;
+    return took;
+}
+
+/* What was measured, of one of `steps` steps; returns the row behind the last. */
+static gs_profile_row *layer_rows(const profiler *p, double steps, gs_profile_row *r) {
+    for (int i = 0; i < p->layers; i++) {
+        const timed *t = &p->layer[i];
+        if (gs_layer_is_view(t->layer)) continue;
+        snprintf(r->name, sizeof r->name, "%s", *t->layer->name ? t->layer->name : "0");
+        gs_layer_describe(t->layer, r->what, sizeof r->what);
+        for (int k = 0; k < GS_DIRECTIONS; k++) r->cell[k] = gs_profile_cell_of(&t->cell[k], steps);
+        r++;
+    }
+    return r;
+}
+
 /* ---- the clock between the parts of a step, while rows are measured ---- */
 
 static gs_status mark(profiler *p) {
-    if (!p->layers) return GS_OK;
+    if (!p->layer) return GS_OK;
     GS_TRY(p->worker.device->ops->finish(p->worker.device));
     p->mark = gs_seconds();
     return GS_OK;
 }
 
 static gs_status part_ends(profiler *p, int row, int direction, double flops, double bytes) {
-    if (!p->layers) return GS_OK;
+    if (!p->layer) return GS_OK;
     gs_profile_cell *c = &p->own[row][direction];
     double began = p->mark;
     GS_TRY(mark(p));
@@ -84,11 +221,11 @@ static gs_status piece(profiler *p, size_t left, size_t *n) {
     GS_TRY(mark(p));
     GS_TRY(gs_model_loss(w->model, &pass, logits, w->input.answers));
     GS_TRY(part_ends(p, ROW_LOSS, GS_FORWARD, 0, 2 * outputs));
-    if (p->layers) gs_timed_layers_took(p->layers);
+    (void)layers_took(p);
     GS_TRY(gs_model_backward(w->model, &pass, logits, w->input.answers));
     GS_TRY(part_ends(p, ROW_LOSS, GS_BACKWARD, 0, 2 * outputs));
     /* the layers' backward is inside of the model's: the rest is the loss's */
-    if (p->layers) p->own[ROW_LOSS][GS_BACKWARD].seconds -= gs_timed_layers_took(p->layers);
+    p->own[ROW_LOSS][GS_BACKWARD].seconds -= layers_took(p);
     return GS_OK;
 }
 
@@ -186,17 +323,16 @@ static gs_status measure_rows(profiler *p) {
     double count, took, samples;
     gs_profile *out = p->out;
     p->again = p->worker.schedule.most;
-    GS_TRY(gs_timed_layers_begin(&p->worker, &out->roofline, &p->layers));
+    GS_TRY(time_layers(p));
     GS_TRY(steps(p, &count, &took, &samples));
     count++; /* the first one was measured too */
-    int layers = gs_timed_layers_rows(p->layers, count, NULL);
-    out->rows = calloc((size_t)layers + ROWS, sizeof *out->rows);
-    if (!out->rows) return gs_fail(GS_E_MEMORY, "no memory for %d rows", layers + ROWS);
-    out->row_count = layers + ROWS;
-    own_row(p, ROW_DATA, "data", count, &out->rows[0]);
-    gs_timed_layers_rows(p->layers, count, out->rows + 1);
-    own_row(p, ROW_LOSS, "loss", count, &out->rows[layers + 1]);
-    own_row(p, ROW_UPDATE, "update", count, &out->rows[layers + 2]);
+    gs_profile_row *row = out->rows = calloc((size_t)p->layers + ROWS, sizeof *out->rows);
+    if (!row) return gs_fail(GS_E_MEMORY, "no memory for %d rows", p->layers + ROWS);
+    own_row(p, ROW_DATA, "data", count, row);
+    row = layer_rows(p, count, row + 1);
+    own_row(p, ROW_LOSS, "loss", count, row);
+    own_row(p, ROW_UPDATE, "update", count, row + 1);
+    out->row_count = (int)(row + 2 - out->rows);
     return GS_OK;
 }
 
@@ -275,13 +411,13 @@ static gs_status run(const gs_settings *settings, double seconds, gs_status (*me
     profiler p = {.out = out, .seconds = seconds};
     gs_status status = prepare(&p, &s);
     if (status == GS_OK) status = measure(&p);
-    gs_timed_layers_end(p.layers);
     gs_worker_free(&p.worker);
     gs_comm_free(p.comm);
     gs_dataset_free(p.loaded);
     free(p.model);
     free(p.inputs);
     free(p.answers);
+    free(p.layer);
     if (status != GS_OK) gs_profile_free(out);
     return status;
 }

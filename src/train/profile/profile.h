@@ -67,18 +67,3 @@ void gs_profile_verdict(const gs_profile *, char *text, size_t size);
 
 /* The sum of all rows, both directions in cell[GS_FORWARD]. */
 gs_profile_cell gs_profile_total(const gs_profile *);
-
-/* ---- profile_layers.c; used by profile.c ---- */
-
-/* Layers whose forward and backward are measured. */
-typedef struct gs_timed_layers gs_timed_layers;
-
-/* From now on every layer of the worker's model is measured, until gs_timed_layers_end, which frees *t too. */
-gs_status gs_timed_layers_begin(gs_worker *, const gs_roofline *, gs_timed_layers **t);
-void gs_timed_layers_end(gs_timed_layers *);
-
-/* Seconds that the model's layers have taken since the last call. */
-double gs_timed_layers_took(gs_timed_layers *);
-
-/* Add what was measured, divided by `steps`, to rows; returns how many rows there are. rows NULL: only count. */
-int gs_timed_layers_rows(const gs_timed_layers *, double steps, gs_profile_row *rows);

@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "core/median.h"
+#include "core/memory.h"
 #include "train/internal.h"
-#include "train/simulate/scripts.h"
+#include "train/rehearsal.h"
+#include "train/simulate/lists.h"
+#include "train/simulate/simulate.h"
 #include "train/tensor/tensor.h"
 #include "train/strategy.h"
 
@@ -68,16 +71,240 @@ gs_status gs_simulation_settle(gs_simulation *s) {
     return GS_OK;
 }
 
+/* ---- what the workers do ---- */
+
+/* What each worker does in a step, for comm/virtual/play.h: what a rehearsal of its stage and its part has written down
+ * (train/rehearsal.h), with seconds, and with the ranks that it is among. The replicas of a part do the same as the
+ * first one, which has as many samples as any. */
+typedef struct scripts {
+    gs_virtual_script *script; /* [workers] */
+    gs_virtual_item **item; /* [workers]: those of the scripts; the first one of each is GS_VIRTUAL_BEGIN */
+    int workers;
+    gs_lists lists;
+    int buckets;
+    double *compute; /* [workers]: seconds */
+    double formula;  /* seconds of the sums of gradients, by the scheme's formula; NAN: there is none */
+} scripts;
+
+/* What is being written: a worker's script. */
+typedef struct writer {
+    scripts *scripts;
+    const gs_simulation *sim;
+    const gs_simulated_work *work;
+    gs_layout layout;
+    gs_rehearsal *role; /* [pp * tp]: of the first replica */
+    /* of the rank at hand */
+    int rank;
+    bool in_job;
+    gs_virtual_item compute; /* layers one after the other are one item */
+} writer;
+
+static void add(writer *w, gs_virtual_item item) {
+    w->scripts->item[w->rank][w->scripts->script[w->rank].items++] = item;
+}
+
+/* ---- seconds ---- */
+
+static double seconds_of_layers(const gs_simulated_work *w, const gs_rehearsed_item *i) {
+    double seconds = 0, flops = 0;
+    for (int k = i->first; k < i->end; k++) {
+        seconds += i->backward ? w->layer[k].backward : w->layer[k].forward;
+        flops += gs_rehearsed_flops(w->plan->net->child[k]);
+    }
+    return seconds * ((double)i->samples / w->samples) * (flops > 0 ? i->flops / flops : 1);
+}
+
+static void flush(writer *w) {
+    if (w->compute.seconds > 0) add(w, w->compute);
+    w->compute.seconds = 0;
+}
+
+/* Beside a thread that has the messages a worker's own time is another one. */
+static void add_compute(writer *w, double seconds, gs_simulated_kind kind, bool beside) {
+    if (w->compute.kind != (int)kind) flush(w);
+    w->compute.what = beside ? GS_VIRTUAL_WORK : GS_VIRTUAL_PASS;
+    w->compute.kind = (int)kind;
+    w->compute.seconds += seconds;
+    w->scripts->compute[w->rank] += seconds;
+}
+
+/* ---- calls to others ---- */
+
+static gs_status add_call(writer *w, const gs_rehearsed_item *i, bool beside) {
+    const gs_layout *l = &w->layout;
+    const int stride = i->axis == GS_DP ? l->tp : i->axis == GS_PP ? l->dp * l->tp : 1;
+    const gs_virtual_list *list;
+    gs_place first = gs_place_of(l, w->rank);
+    if (i->axis == GS_DP || i->axis == GS_WORLD) first.replica = 0;
+    if (i->axis == GS_TP || i->axis == GS_WORLD) first.part = 0;
+    if (i->axis == GS_PP || i->axis == GS_WORLD) first.stage = 0;
+    const int base = gs_rank_at(l, first);
+    const gs_virtual_item join = {.what = GS_VIRTUAL_JOIN};
+    GS_TRY(gs_lists_of(&w->scripts->lists, &i->key, &list));
+    if (beside && !w->in_job) add(w, join);
+    add(w, (gs_virtual_item){.what = GS_VIRTUAL_LIST,
+                             .base = base,
+                             .stride = stride,
+                             .list = &list[(w->rank - base) / stride],
+                             .kind = GS_SIM_SUM});
+    if (beside && !w->in_job) add(w, join);
+    return GS_OK;
+}
+
+/* Within the rank's own replica. */
+static void add_message(writer *w, const gs_call *message) {
+    const gs_place mine = gs_place_of(&w->layout, w->rank);
+    gs_place other = gs_place_of(&w->layout, message->root);
+    other.replica = mine.replica;
+    add(w,
+        (gs_virtual_item){.what = message->operation == GS_SEND ? GS_VIRTUAL_SEND_ONE : GS_VIRTUAL_RECV_ONE,
+                          .base = gs_rank_at(&w->layout, other),
+                          .bytes = message->count,
+                          .kind = GS_SIM_MESSAGE});
+}
+
+/* ---- a worker ---- */
+
+static gs_status add_item(writer *w, const gs_rehearsed_item *i, bool beside) {
+    static const gs_virtual_what marks[] = {[GS_REHEARSED_ASK] = GS_VIRTUAL_ASK,
+                                            [GS_REHEARSED_NOTE] = GS_VIRTUAL_NOTE,
+                                            [GS_REHEARSED_AWAIT] = GS_VIRTUAL_AWAIT,
+                                            [GS_REHEARSED_JOIN] = GS_VIRTUAL_JOIN};
+    if (i->what == GS_REHEARSED_LAYERS) {
+        const gs_simulated_kind kind = i->backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD;
+        add_compute(w, seconds_of_layers(w->work, i), kind, beside);
+        return GS_OK;
+    }
+    if (i->what == GS_REHEARSED_UPDATE) {
+        const double share = (double)i->params / (double)w->work->plan->params;
+        add_compute(w, w->work->update * share, GS_SIM_UPDATE, false);
+        return GS_OK;
+    }
+    flush(w);
+    if (i->what == GS_REHEARSED_CALL) return add_call(w, i, beside);
+    if (i->what == GS_REHEARSED_ASK || i->what == GS_REHEARSED_NOTE) w->in_job = i->what == GS_REHEARSED_ASK;
+    if (i->what == GS_REHEARSED_MESSAGE)
+        add_message(w, &i->message);
+    else
+        add(w, (gs_virtual_item){.what = marks[i->what], .base = (int)(i->ticket % GS_VIRTUAL_SLOTS)});
+    return GS_OK;
+}
+
+static gs_status add_worker(writer *w, int rank) {
+    const gs_place at = gs_place_of(&w->layout, rank);
+    const gs_rehearsal *r = &w->role[at.stage * w->layout.tp + at.part];
+    enum { MOST = 4 /* of a rehearsed one: layers before it, and a call between two joins */ };
+    gs_virtual_item *all = malloc((MOST * r->items + 2) * sizeof *all);
+    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the steps of %d workers", w->scripts->workers);
+    w->scripts->script[rank].item = w->scripts->item[rank] = all;
+    w->rank = rank;
+    w->in_job = false;
+    add(w, (gs_virtual_item){.what = GS_VIRTUAL_BEGIN, .kind = GS_SIM_PAUSE});
+    for (size_t i = 0; i < r->items; i++) GS_TRY(add_item(w, &r->item[i], r->beside));
+    flush(w);
+    all = realloc(all, (size_t)w->scripts->script[rank].items * sizeof *all); /* there are many workers */
+    if (all) w->scripts->script[rank].item = w->scripts->item[rank] = all;
+    return GS_OK;
+}
+
+/* ---- what the sums are ---- */
+
+/* What the formula of the scheme gives for it, on links between hosts. */
+static double formula_of(const gs_simulation *sim, const gs_simulated_work *w, const gs_lists_key *key) {
+    const gs_link *l = sim->hosts > 1 ? &sim->settings.link : &sim->inside;
+    const gs_sync_model m = {l->latency, l->bandwidth > 0 ? 1 / l->bandwidth : 0, w->gamma};
+    if (!key->scheme || !key->scheme->time || key->array.wire != GS_WIRE_F32) return NAN;
+    return key->scheme->time(key->ranks, (double)key->array.count * sizeof(float), &m);
+}
+
+static void describe_sums(writer *w) {
+    const gs_rehearsal *r = &w->role[0];
+    const gs_layout *l = &w->layout;
+    scripts *s = w->scripts;
+    for (size_t i = 0; i < r->items; i++) {
+        const gs_rehearsed_item *item = &r->item[i];
+        if (item->what != GS_REHEARSED_CALL || item->axis != GS_DP) continue;
+        if (l->zero ? item->key.call.operation == GS_REDUCE_SCATTER : item->key.scheme != NULL) s->buckets++;
+        s->formula += formula_of(w->sim, w->work, &item->key);
+    }
+    if (l->pp > 1 || (l->tp > 1 && !l->zero) || s->buckets == 0) s->buckets = 1;
+    if (l->pp > 1 || l->tp > 1 || l->zero) s->formula = NAN;
+}
+
+/* ---- all ---- */
+
+static gs_status allocate(scripts *s) {
+    const size_t n = (size_t)s->workers;
+    s->script = calloc(n, sizeof *s->script);
+    s->item = calloc(n, sizeof *s->item);
+    s->compute = calloc(n, sizeof *s->compute);
+    if (!s->script || !s->item || !s->compute)
+        return gs_fail(GS_E_MEMORY, "no memory for the steps of %d workers", s->workers);
+    return GS_OK;
+}
+
+static gs_status rehearse(writer *w) {
+    const gs_layout *l = &w->layout;
+    const gs_model *plan = w->work->plan;
+    gs_settings s = w->sim->settings;
+    s.model = plan->text;
+    if (s.micro_batch == 0) s.micro_batch = s.batch; /* a worker's part at once */
+    s.batch_norm.over = GS_BATCH_NORM_LOCAL;
+    if (l->pp > 1) s.pipeline_cut = "flops";
+    for (int stage = 0; stage < l->pp; stage++)
+        for (int part = 0; part < l->tp; part++)
+            GS_TRY(gs_rehearsal_create(&s, plan->in, gs_model_answers(plan), w->sim->workers,
+                                       gs_rank_at(l, (gs_place){0, part, stage}),
+                                       &w->role[stage * l->tp + part]));
+    return GS_OK;
+}
+
+static gs_status write_scripts(writer *w) {
+    GS_TRY(rehearse(w));
+    describe_sums(w);
+    for (int r = 0; r < w->sim->workers; r++) GS_TRY(add_worker(w, r));
+    return GS_OK;
+}
+
+static void tell_recorded(const void *context, double share) {
+    const gs_simulation *sim = context;
+    sim->progress(sim->context, sim->workers, 0, share);
+}
+
+/* *s is to be freed in any case. GS_E_USAGE: the layout does not fit the model. */
+static gs_status create_scripts(const gs_simulation *sim, const gs_simulated_work *work, scripts *s) {
+    writer w = {.scripts = s, .sim = sim, .work = work, .layout = gs_layout_of(&sim->settings, sim->workers)};
+    const int roles = w.layout.pp * w.layout.tp;
+    *s = (scripts){.workers = sim->workers};
+    s->lists.progress = sim->progress ? tell_recorded : NULL;
+    s->lists.context = sim;
+    GS_TRY(allocate(s));
+    w.role = calloc((size_t)roles, sizeof *w.role);
+    if (!w.role) return gs_fail(GS_E_MEMORY, "no memory for the steps of %d stages", roles);
+    const gs_status status = write_scripts(&w);
+    for (int i = 0; i < roles; i++) gs_rehearsal_free(&w.role[i]);
+    free(w.role);
+    return status == GS_E_SHAPE ? gs_fail(GS_E_USAGE, "%s", gs_message()) : status;
+}
+
+static void free_scripts(scripts *s) {
+    for (int r = 0; s->item && r < s->workers; r++) free(s->item[r]);
+    free(s->script);
+    free(s->item);
+    free(s->compute);
+    gs_lists_free(&s->lists);
+}
+
 /* ---- the timeline ---- */
 
 typedef struct run {
     const gs_simulation *sim;
     const gs_simulated_work *work;
     gs_simulated *out;
-    gs_scripts scripts;
+    scripts scripts;
     gs_virtual *virtual;
     int made; /* steps */
-    int room;
+    size_t room;
     gs_status failed;
     double last; /* when worker 0 ended the step before */
     double step[GS_SIMULATED_STEPS + STEPS_MOST];
@@ -92,17 +319,10 @@ static bool is_shown(const gs_simulation *s, int rank) {
 static void keep(run *r, int rank, gs_simulated_kind kind, double from, double to) {
     gs_simulated *o = r->out;
     if (!(to > from)) return;
-    if (o->spans == r->room) {
-        const int room = r->room ? 2 * r->room : 64;
-        gs_simulated_span *more = realloc(o->span, (size_t)room * sizeof *more);
-        if (!more) {
-            r->failed = GS_E_MEMORY;
-            return;
-        }
-        o->span = more;
-        r->room = room;
-    }
-    o->span[o->spans++] = (gs_simulated_span){rank, kind, from, to};
+    if (!gs_grow(&o->span, (size_t)o->spans, &r->room, sizeof *o->span))
+        r->failed = GS_E_MEMORY;
+    else
+        o->span[o->spans++] = (gs_simulated_span){rank, kind, from, to};
 }
 
 static void watch(void *context, int rank, const gs_virtual_item *item, double from, double to) {
@@ -250,7 +470,7 @@ gs_status gs_simulate(const gs_simulation *s, const gs_simulated_work *w, gs_sim
                                         .inside = s->inside,
                                         .gamma = w->gamma};
     gs_status status = gs_virtual_create(&cluster, &r->virtual);
-    if (status == GS_OK) status = gs_scripts_create(s, w, &r->scripts);
+    if (status == GS_OK) status = create_scripts(s, w, &r->scripts);
     if (status == GS_OK) {
         gs_virtual_watched(r->virtual, watch, r);
         if (s->progress) gs_virtual_told(r->virtual, tell, r);
@@ -258,7 +478,7 @@ gs_status gs_simulate(const gs_simulation *s, const gs_simulated_work *w, gs_sim
     }
     if (status == GS_OK) summarise(r);
     gs_virtual_free(r->virtual);
-    gs_scripts_free(&r->scripts);
+    free_scripts(&r->scripts);
     free(r);
     return status;
 }
