@@ -6,7 +6,7 @@
 #include "model/model_text.h"
 #include "page/page.h"
 #include "page/strings.h"
-#include "train/layout/layout_cut.h"
+#include "train/layout/layout_plan.h"
 #include "train/pipeline/schedule.h"
 #include "train/tensor/tensor.h"
 

@@ -1,5 +1,3 @@
-#include "train/layout/layout_cut.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -52,6 +52,10 @@ typedef struct gs_layout_share {
 gs_status gs_layout_share_of(const gs_settings *, const gs_model *plan, int workers, int rank,
                              gs_layout_share *out);
 
+/* What worker `rank` of a tensor group has of the model `plan`; to be freed. GS_E_USAGE: it cannot be divided so;
+ * GS_E_MEMORY. */
+gs_status gs_layout_part(const gs_settings *, const gs_model *plan, int rank, gs_model **part);
+
 /* Settle the settings of a run of so many workers, without the run. memory->settings are the settled ones, with open
  * data; *memory is to be freed in any case. *plan is the model. Fails as gs_train would. */
 gs_status gs_layout_settled(const gs_settings *, int workers, gs_memory_plan *memory, gs_model **plan);

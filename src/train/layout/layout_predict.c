@@ -18,8 +18,7 @@ typedef struct prediction {
     double busy;  /* workers that take turns on a core, or on an OpenCL device; or 1 */
     double batch; /* samples that a worker sees in a step */
     /* In stages: of each run, the mean of its micro-batches; and over the stages. */
-    gs_pipeline shape;
-    int first[GS_RUNS + 1];
+    gs_pipeline_worker pipeline;
     double forward[GS_RUNS], backward[GS_RUNS];
     double work, calls, rest; /* all work of layers, the most calls within it, the most that comes after */
 } prediction;
@@ -106,8 +105,8 @@ static bool meets_in_layers(const gs_rehearsal *r, size_t last) {
 
 static void add_to_run(prediction *p, const gs_rehearsed_item *layers, double seconds) {
     int run = 0;
-    while (p->first[run + 1] <= layers->first) run++;
-    (layers->backward ? p->backward : p->forward)[run] += seconds / p->shape.micro_batches;
+    while (p->pipeline.first[run + 1] <= layers->first) run++;
+    (layers->backward ? p->backward : p->forward)[run] += seconds / p->pipeline.shape.micro_batches;
 }
 
 /* Which layers a message is for: those before it if it is sent, else those after it. */
@@ -183,19 +182,13 @@ static gs_status cut_by_times(const gs_settings *s, const gs_model *m, const gs_
     return GS_OK;
 }
 
-/* As strategies/pipeline_stage.c has it. */
+/* Of a worker as far as gs_stage_cut looks at it. */
 static gs_status find_shape(prediction *p) {
     const gs_settings *s = p->settings;
-    const gs_pipeline_schedule *schedule;
-    gs_tied_runs tied;
-    p->shape = (gs_pipeline){.stages = p->layout.pp, .micro_batches = gs_passes(s)};
-    if (s->exact) p->shape.micro_batches = gs_parts_of(s, p->parts->workers) / p->layout.dp;
-    GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &p->shape.chunks));
-    const int runs = p->shape.stages * p->shape.chunks;
-    GS_TRY(gs_pipeline_cut(p->model, s->pipeline_cut, runs, p->first));
-    GS_TRY(gs_pipeline_tied(p->model, runs, p->first, &tied));
-    if (tied.table) p->shape.tied = s->exact ? GS_TIED_EACH : GS_TIED_ONCE;
-    return GS_OK;
+    gs_worker w = {.settings = s, .groups.layout = p->layout, .model = (gs_model *)(uintptr_t)p->model};
+    w.schedule.mine = gs_parts_of(s, p->parts->workers) / p->layout.dp;
+    w.schedule.passes = gs_passes(s);
+    return gs_stage_cut(&w, 0, &p->pipeline);
 }
 
 /* The instructions of all stages, in virtual time. */
@@ -205,13 +198,14 @@ static gs_status play(const prediction *p, double *seconds) {
     gs_pipeline_run run = {0};
     int chunks;
     GS_TRY(gs_pipeline_read(p->settings->pipeline_schedule, &schedule, &chunks));
-    gs_instructions *list = calloc((size_t)p->shape.stages + 1, sizeof *list);
-    if (!list) return gs_fail(GS_E_MEMORY, "no memory for the schedules of %d stages", p->shape.stages);
+    gs_instructions *list = calloc((size_t)p->pipeline.shape.stages + 1, sizeof *list);
+    if (!list)
+        return gs_fail(GS_E_MEMORY, "no memory for the schedules of %d stages", p->pipeline.shape.stages);
     gs_status status = GS_OK;
-    for (int s = 0; s < p->shape.stages && status == GS_OK; s++)
-        status = gs_instructions_create(schedule, &p->shape, s, &list[s]);
-    if (status == GS_OK) status = gs_pipeline_in_virtual_time(&p->shape, list, &times, &run);
-    for (int s = 0; s < p->shape.stages; s++) gs_instructions_free(&list[s]);
+    for (int s = 0; s < p->pipeline.shape.stages && status == GS_OK; s++)
+        status = gs_instructions_create(schedule, &p->pipeline.shape, s, &list[s]);
+    if (status == GS_OK) status = gs_pipeline_in_virtual_time(&p->pipeline.shape, list, &times, &run);
+    for (int s = 0; s < p->pipeline.shape.stages; s++) gs_instructions_free(&list[s]);
     free(list);
     *seconds = run.took;
     return status;
@@ -245,7 +239,7 @@ static gs_status predict(prediction *p, gs_layout_cost *out) {
     for (int i = 0; i < l->pp; i++) GS_TRY(add_stage(p, i, out));
     const double alone = p->work * p->busy / p->parts->workers + p->calls;
     if (l->pp > 1) GS_TRY(play(p, &played));
-    if (l->pp > 1) out->bubble = gs_pipeline_bubble(&p->shape);
+    if (l->pp > 1) out->bubble = gs_pipeline_bubble(&p->pipeline.shape);
     out->seconds = fmax(played, alone) + p->rest;
     return GS_OK;
 }

@@ -147,25 +147,21 @@ const char *gs_pipeline_cut_text(int runs, const int *first, char text[GS_CUT_TE
 
 /* ---- how it is asked for ---- */
 
-static gs_status cut_at(const gs_model *plan, const char *how, const double *cost, int runs, int *place,
-                        int *first) {
-    const int pieces = gs_pipeline_places(plan, place);
-    GS_TRY(check_pieces(pieces, runs));
-    const bool is_list = !cost && how && *how >= '0' && *how <= '9';
-    if (is_list) return cut_as_told(how, place, pieces, runs, first);
-    if (cost) return cut_best(cost, place, pieces, runs, first);
-    double *flops = malloc((size_t)plan->net->children * sizeof *flops);
-    if (!flops) return no_memory();
-    gs_pipeline_flops(plan, flops);
-    const gs_status status = cut_best(flops, place, pieces, runs, first);
-    free(flops);
-    return status;
-}
-
 static gs_status cut(const gs_model *plan, const char *how, const double *cost, int runs, int *first) {
-    int *place = malloc(((size_t)plan->net->children + 2) * sizeof *place);
-    const gs_status status = place ? cut_at(plan, how, cost, runs, place, first) : no_memory();
+    const size_t children = (size_t)plan->net->children;
+    int *place = malloc((children + 2) * sizeof *place);
+    double *flops = malloc(children * sizeof *flops);
+    gs_status status = place && flops ? GS_OK : no_memory();
+    const int pieces = status == GS_OK ? gs_pipeline_places(plan, place) : 0;
+    if (status == GS_OK) status = check_pieces(pieces, runs);
+    if (status == GS_OK && !cost && how && *how >= '0' && *how <= '9') {
+        status = cut_as_told(how, place, pieces, runs, first);
+    } else if (status == GS_OK) {
+        if (!cost) gs_pipeline_flops(plan, flops);
+        status = cut_best(cost ? cost : flops, place, pieces, runs, first);
+    }
     free(place);
+    free(flops);
     return status;
 }
 
@@ -179,13 +175,8 @@ gs_status gs_pipeline_cut_by(const gs_model *plan, const double *cost, int runs,
 
 /* ---- a table that two runs use ---- */
 
-typedef struct search {
-    const gs_layer *found;
-} search;
-
-static gs_status find_borrower(gs_layer *l, void *context) {
-    search *s = context;
-    if (l->borrowed) s->found = l;
+static gs_status find_borrower(gs_layer *l, void *found) {
+    if (l->borrowed) *(const gs_layer **)found = l;
     return GS_OK;
 }
 
@@ -203,19 +194,19 @@ static const gs_layer *owner_of(const gs_model *plan, gs_layer *l, const gs_para
 }
 
 gs_status gs_pipeline_tied(const gs_model *plan, int runs, const int *first, gs_tied_runs *out) {
-    search s = {NULL};
+    const gs_layer *borrower = NULL;
     *out = (gs_tied_runs){NULL, 0, 0};
-    GS_TRY(gs_layer_walk(plan->net, find_borrower, &s));
-    if (!s.found) return GS_OK;
-    const gs_layer *owner = owner_of(plan, plan->net, s.found->borrowed);
+    GS_TRY(gs_layer_walk(plan->net, find_borrower, &borrower));
+    if (!borrower) return GS_OK;
+    const gs_layer *owner = owner_of(plan, plan->net, borrower->borrowed);
     out->lender = run_with(plan, runs, first, owner->number);
-    out->borrower = run_with(plan, runs, first, s.found->number);
+    out->borrower = run_with(plan, runs, first, borrower->number);
     if (out->lender == out->borrower) return GS_OK;
-    out->table = s.found->borrowed;
+    out->table = borrower->borrowed;
     if (out->lender == 0 && out->borrower == runs - 1) return GS_OK;
     return gs_fail(
         GS_E_USAGE,
         "layer %s (%s) uses the table of layer %s, and a cut lies between them; wanted one of them in "
         "the first of %d runs of layers and the other in the last; they are in %d and %d",
-        s.found->name, s.found->ops->name, owner->name, runs, out->borrower + 1, out->lender + 1);
+        borrower->name, borrower->ops->name, owner->name, runs, out->borrower + 1, out->lender + 1);
 }

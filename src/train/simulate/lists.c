@@ -1,13 +1,12 @@
 #include "train/simulate/lists.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "comm/ranks.h"
 #include "core/cores.h"
-#include "core/thread.h"
 
 typedef struct gs_lists_entry {
     gs_lists_key key;
@@ -17,12 +16,11 @@ typedef struct gs_lists_entry {
 
 enum { CREW = 16 /* threads at most: ranks are recorded independently of each other */ };
 
+/* One of `each` threads, which records ranks first, first + each, ... */
 typedef struct member {
     entry *e;
     const gs_lists *lists; /* where progress is told; NULL: by another member */
-    int first, each;       /* ranks first, first + each, ... */
-    pthread_t thread;
-    gs_error error;
+    int first, each;
 } member;
 
 /* Buffers that nobody looks into: addresses, and memory only where a scheme copies. */
@@ -82,28 +80,24 @@ static gs_status record(member *m) {
     return status;
 }
 
-static void *thread_main(void *argument) {
-    member *m = argument;
-    gs_error_keep(&m->error, record(m));
-    return NULL;
+typedef struct recording {
+    entry *e;
+    const gs_lists *lists;
+    int threads;
+} recording;
+
+static gs_status record_some(void *context, int number, gs_comm **comm) {
+    const recording *all = context;
+    member m = {all->e, number == 0 ? all->lists : NULL, number, all->threads};
+    (void)comm;
+    return record(&m);
 }
 
 static gs_status record_all(const gs_lists *lists, entry *e) {
-    member crew[CREW];
-    const int cores = gs_cpu_cores(), wanted = e->key.ranks < 64 ? 1 : cores < CREW ? cores : CREW;
-    int started = 0;
-    for (; started < wanted; started++) {
-        crew[started] =
-            (member){.e = e, .lists = started == 0 ? lists : NULL, .first = started, .each = wanted};
-        if (gs_thread_start(&crew[started].thread, thread_main, &crew[started]) != 0) break;
-    }
-    for (int i = started; i < wanted; i++) {
-        crew[i] = (member){.e = e, .first = i, .each = wanted};
-        thread_main(&crew[i]);
-    }
-    for (int i = 0; i < started; i++) pthread_join(crew[i].thread, NULL);
-    for (int i = 0; i < wanted; i++) GS_TRY(gs_error_again(&crew[i].error));
-    return GS_OK;
+    const int cores = gs_cpu_cores();
+    recording all = {e, lists, e->key.ranks < 64 ? 1 : cores < CREW ? cores : CREW};
+    return all.threads == 1 ? record_some(&all, 0, NULL)
+                            : gs_ranks_run(all.threads, GS_TIMEOUT, record_some, &all);
 }
 
 static bool is_same(const gs_lists_key *a, const gs_lists_key *b) {

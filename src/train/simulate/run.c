@@ -108,7 +108,7 @@ static void add(writer *w, gs_virtual_item item) {
 static double seconds_of_layers(const gs_simulated_work *w, const gs_rehearsed_item *i) {
     double seconds = 0, flops = 0;
     for (int k = i->first; k < i->end; k++) {
-        seconds += i->backward ? w->layer[k].backward : w->layer[k].forward;
+        seconds += (i->backward ? w->times.backward : w->times.forward)[k];
         flops += gs_rehearsed_flops(w->plan->net->child[k]);
     }
     return seconds * ((double)i->samples / w->samples) * (flops > 0 ? i->flops / flops : 1);
@@ -177,7 +177,7 @@ static gs_status add_item(writer *w, const gs_rehearsed_item *i, bool beside) {
     }
     if (i->what == GS_REHEARSED_UPDATE) {
         const double share = (double)i->params / (double)w->work->plan->params;
-        add_compute(w, w->work->update * share, GS_SIM_UPDATE, false);
+        add_compute(w, w->work->times.update * share, GS_SIM_UPDATE, false);
         return GS_OK;
     }
     flush(w);

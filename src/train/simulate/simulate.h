@@ -26,6 +26,7 @@
 
 #include "comm/virtual/play.h"
 #include "train/layout/layout.h"
+#include "train/profile/times.h"
 #include "train/train.h"
 
 enum { GS_SIMULATED_STEPS = 50, GS_SIMULATED_WORKERS = 65536 };
@@ -52,15 +53,10 @@ gs_status gs_simulation_settle(gs_simulation *);
 
 /* ---- work.c: what a worker computes ---- */
 
-/* A layer of the model's outermost sequence; seconds of a worker's part of the batch. */
-typedef struct gs_simulated_layer {
-    double forward, backward;
-} gs_simulated_layer;
-
 typedef struct gs_simulated_work {
     gs_model *plan;
-    gs_simulated_layer *layer; /* [plan->net->children] */
-    double update, gamma;
+    gs_layer_times times; /* forward, backward and update, of a worker's part of the batch */
+    double gamma;
     double samples; /* of a worker: a number that need not be whole */
     bool measured;
 } gs_simulated_work;

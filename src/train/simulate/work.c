@@ -12,13 +12,6 @@
 #include "train/profile/times.h"
 #include "train/simulate/simulate.h"
 
-static gs_status allocate(gs_simulated_work *w) {
-    const int layers = w->plan->net->children;
-    w->layer = calloc((size_t)layers + 1, sizeof *w->layer);
-    if (!w->layer) return gs_fail(GS_E_MEMORY, "no memory for %d layers", layers);
-    return GS_OK;
-}
-
 /* ---- from FLOPs ---- */
 
 static gs_status from_flops(const gs_simulation *s, gs_simulated_work *w) {
@@ -29,11 +22,11 @@ static gs_status from_flops(const gs_simulation *s, gs_simulated_work *w) {
         gs_model_usual_input(model, &in);
     }
     GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = model, .in = in}, &w->plan));
-    GS_TRY(allocate(w));
-    for (int i = 0; i < w->plan->net->children; i++) {
+    GS_TRY(gs_layer_times_create(w->plan->net->children, &w->times));
+    for (int i = 0; i < w->times.layers; i++) {
         const gs_layer_flops flops = gs_layer_flops_of(w->plan->net->child[i]);
-        w->layer[i].forward = flops.forward * (w->samples / s->flops);
-        w->layer[i].backward = flops.backward * (w->samples / s->flops);
+        w->times.forward[i] = flops.forward * (w->samples / s->flops);
+        w->times.backward[i] = flops.backward * (w->samples / s->flops);
     }
     w->gamma = s->gamma > 0 ? s->gamma : 0;
     return GS_OK;
@@ -62,22 +55,19 @@ static gs_status measure(const gs_settings *s, gs_simulated_work *w) {
     static const double FLOPS = 4e9; /* of a step: about a tenth of a second on a core */
     const double enough =
         fmin(MOST, fmax(LEAST, FLOPS / (w->plan->flops_forward + w->plan->flops_backward + 1)));
-    gs_layer_times t;
-    const gs_status status =
-        gs_layer_times_of(&(gs_layer_bench){.settings = s,
-                                            .data = s->train_set,
-                                            .device = s->devices,
-                                            .threads = 1,
-                                            .samples = (size_t)ceil(fmin(w->samples, enough)),
-                                            .updates = true},
-                          &t);
-    for (int i = 0; i < t.layers; i++) {
-        w->layer[i].forward = t.forward[i] * w->samples / (double)t.samples;
-        w->layer[i].backward = t.backward[i] * w->samples / (double)t.samples;
+    gs_layer_times *t = &w->times;
+    GS_TRY(gs_layer_times_of(&(gs_layer_bench){.settings = s,
+                                               .data = s->train_set,
+                                               .device = s->devices,
+                                               .threads = 1,
+                                               .samples = (size_t)ceil(fmin(w->samples, enough)),
+                                               .updates = true},
+                             t));
+    for (int i = 0; i < t->layers; i++) {
+        t->forward[i] *= w->samples / (double)t->samples;
+        t->backward[i] *= w->samples / (double)t->samples;
     }
-    w->update = t.update;
-    gs_layer_times_free(&t);
-    return status;
+    return GS_OK;
 }
 
 static gs_status measured(const gs_simulation *sim, gs_simulated_work *w) {
@@ -103,7 +93,6 @@ static gs_status measured(const gs_simulation *sim, gs_simulated_work *w) {
     if (status == GS_OK)
         status =
             gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = s->train_set->shape}, &w->plan);
-    if (status == GS_OK) status = allocate(w);
     if (status == GS_OK) status = measure(s, w);
     gs_memory_plan_free(&memory);
     w->gamma = sim->gamma >= 0 ? sim->gamma : measure_gamma();
@@ -118,12 +107,12 @@ gs_status gs_simulated_work_create(const gs_simulation *s, gs_simulated_work *w)
 
 void gs_simulated_work_free(gs_simulated_work *w) {
     gs_model_free(w->plan);
-    free(w->layer);
+    gs_layer_times_free(&w->times);
     *w = (gs_simulated_work){0};
 }
 
 double gs_simulated_compute(const gs_simulated_work *w) {
-    double all = w->update;
-    for (int i = 0; i < w->plan->net->children; i++) all += w->layer[i].forward + w->layer[i].backward;
+    double all = w->times.update;
+    for (int i = 0; i < w->times.layers; i++) all += w->times.forward[i] + w->times.backward[i];
     return all;
 }
