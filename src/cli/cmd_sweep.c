@@ -243,30 +243,13 @@ static cJSON *row_of(const gs_sweep_line *l) {
         GS_FIELD("samples_per_s", gs_report_number(l->samples_per_s.median)));
 }
 
-/* What a device of the list is: "cl:0.0/1of2" is a part of "cl:0.0", and "cl" is the first of its kind. */
-static void add_device(cJSON *devices, int worker, const char *name, const gs_device_info *list, int known) {
-    size_t length = strcspn(name, "/");
-    char text[400];
-    int k = 0;
-    cJSON *device = GS_JSON_OBJECT(GS_FIELD("worker", worker), GS_FIELD("device", name));
-    while (k < known && strncmp(list[k].name, name, length) != 0) k++;
-    if (k < known) {
-        snprintf(text, sizeof text, "%s, %s", list[k].description, list[k].note);
-        cJSON_AddStringToObject(device, "name", text);
-    }
-    cJSON_AddItemToArray(devices, device);
-}
-
 static void add_devices(cJSON *about, const gs_settings *s) {
     cJSON *devices = cJSON_AddArrayToObject(about, "devices");
-    gs_device_info *list = NULL;
-    const char *problem;
     char name[48];
-    int known = 0;
-    if (gs_device_list(&list, &known, &problem) != GS_OK) known = 0;
     for (int i = 0; i < gs_devices_count(s->devices); i++)
-        if (gs_devices_name(s->devices, i, name) == GS_OK) add_device(devices, i, name, list, known);
-    free(list);
+        if (gs_devices_name(s->devices, i, name) == GS_OK)
+            cJSON_AddItemToArray(
+                devices, GS_JSON_OBJECT(GS_FIELD("worker", i), GS_FIELD("device", (const char *)name)));
 }
 
 /* What a log's run.json would say. */
