@@ -65,9 +65,9 @@ struct gs_layout_parts {
     int workers, threads, cores; /* threads: of each worker */
     double samples_per_s;        /* of a worker with the whole model, while the other cores are busy */
     double update;               /* seconds of the update, for each parameter */
-    double data, loader;         /* seconds of a sample: to bring it to the device; in the loader's thread */
-    double bandwidth;            /* bytes/s, of long messages between two workers; 0: there is one worker */
-    gs_layout_times **times;     /* [times_known]: pointers, since the source gives them away */
+    double data, loader; /* seconds of a sample, alone: to bring it to the device; in the loader's thread */
+    double bandwidth;    /* bytes/s, of long messages between two workers; 0: there is one worker */
+    gs_layout_times **times; /* [times_known]: pointers, since the source gives them away */
     size_t times_known, times_room;
     gs_layout_known *known; /* [calls_known] */
     size_t calls_known, calls_room;
