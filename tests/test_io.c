@@ -321,11 +321,6 @@ static gs_status read_a_text(const char *path) {
     return gs_dataset_load(where, GS_TRAIN, &d);
 }
 
-static gs_status read_archive(const char *path) {
-    gs_dataset *d;
-    return gs_dataset_load(path, GS_TRAIN, &d);
-}
-
 /* Every reader says what it has, and where to get the file. */
 TEST(files_that_are_others) {
     const struct {
@@ -346,7 +341,6 @@ TEST(files_that_are_others) {
         {"a.npy", "one array, as numpy.save writes it", read_npy},
         {"train-images-idx3-ubyte.gz", "an IDX file", read_idx},
         {"t.txt", "text", read_a_text},
-        {"cifar-10-binary.tar.gz", "an archive of CIFAR-10", read_archive},
     };
     const char *folder = gs_test_folder();
     for (size_t r = 0; r < sizeof readers / sizeof *readers; r++)

@@ -3,159 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-#include <inttypes.h>
 #include "io/file.h"
-#include "core/text.h"
-#include "io/unzip.h"
 
 enum { PATH_SIZE = 4096, PIXELS = 3 * 32 * 32, FILES = 6, MOST_FILES = 5, NAMES_MOST = 1 << 16 };
-
-/* ---- archives ---- */
-
-/* The files in a tar archive, one after the other, gzipped or not.
- *
- * Format: POSIX.1-2001 (ustar and pax) and GNU tar. Blocks of 512 bytes: for each entry a header, then its bytes,
- * filled up with zeros; two blocks of zeros end the archive. A header holds
- *
- *     offset 0: name (100)   124: size, octal (12)   148: sum of all bytes, octal (8), itself counted as spaces
- *     offset 156: kind, '0' or 0 a file   257: "ustar"   345: what comes before the name and a slash (155)
- *
- * Entries of other kinds (folders, links, long names, pax records) are passed over. Nothing is ever written to a disk,
- * so no name can do harm.
- */
-enum { BLOCK = 512, NAME_AT = 0, SIZE_AT = 124, SUM_AT = 148, KIND_AT = 156, NAME = 100, SUM = 8 };
-
-static const uint64_t most_in_all = (uint64_t)4
-                                    << 30; /* a small archive of zeros would keep us busy for hours */
-
-typedef struct tar {
-    const char *path;
-    gs_unzip *file;
-    uint64_t total; /* bytes of all entries so far */
-    uint64_t rest;  /* bytes up to the next header */
-    size_t bytes;   /* of the file that was found */
-    bool whole;     /* nothing of it was read */
-    char name[NAME + 1];
-} tar;
-
-static void tar_close(tar *t) {
-    if (!t) return;
-    gs_unzip_close(t->file);
-    free(t);
-}
-
-static gs_status tar_open(const char *path, tar **out) {
-    *out = NULL;
-    tar *t = calloc(1, sizeof *t);
-    if (!t) return gs_fail(GS_E_MEMORY, "%s: no memory to read it", path);
-    t->path = path;
-    gs_status status = gs_unzip_open(path, &t->file);
-    if (status == GS_OK)
-        *out = t;
-    else
-        tar_close(t);
-    return status;
-}
-
-static gs_status pass_over(tar *t) {
-    char bytes[16 * BLOCK];
-    while (t->rest > 0) {
-        size_t now = t->rest < sizeof bytes ? (size_t)t->rest : sizeof bytes;
-        GS_TRY(gs_unzip_read(t->file, bytes, now, "an entry"));
-        t->rest -= now;
-    }
-    return GS_OK;
-}
-
-/* Up to the end, so that the gzip stream's checksum is known to be right. */
-static gs_status read_end(tar *t) {
-    enum { FILL = 1 << 20 }; /* bytes of zeros that may fill up the last record */
-    bool more = true;
-    for (int i = 0; more && i <= FILL; i++) GS_TRY(gs_unzip_has_more(t->file, &more));
-    return more ? gs_fail(GS_E_FORMAT, "%s has more than %d bytes behind the end of its archive", t->path,
-                          FILL)
-                : GS_OK;
-}
-
-/* An octal number, as long as spaces or zeros do not end it. */
-static bool octal(const unsigned char *field, size_t length, uint64_t *out) {
-    size_t i = 0;
-    *out = 0;
-    while (i < length && field[i] == ' ') i++;
-    const size_t first = i;
-    for (; i < length && field[i] >= '0' && field[i] <= '7'; i++)
-        *out = *out * 8 + (uint64_t)(field[i] - '0');
-    return i > first && (i == length || field[i] == ' ' || field[i] == '\0');
-}
-
-static bool sum_is_right(const unsigned char header[BLOCK]) {
-    uint64_t stated, sum = 0;
-    for (int i = 0; i < BLOCK; i++) sum += i >= SUM_AT && i < SUM_AT + SUM ? ' ' : header[i];
-    return octal(header + SUM_AT, SUM, &stated) && stated == sum;
-}
-
-static bool is_zero(const unsigned char header[BLOCK]) {
-    for (int i = 0; i < BLOCK; i++)
-        if (header[i]) return false;
-    return true;
-}
-
-static gs_status read_header(tar *t, const unsigned char header[BLOCK], bool *is_file) {
-    uint64_t bytes;
-    if (!sum_is_right(header))
-        return gs_fail(GS_E_FORMAT, "%s: a block is no header of a tar archive: its checksum is wrong",
-                       t->path);
-    memcpy(t->name, header + NAME_AT, NAME);
-    if (!octal(header + SIZE_AT, 12, &bytes))
-        return gs_fail(GS_E_FORMAT, "%s: %s has no size that can be read", t->path, gs_printable(t->name));
-    if (bytes > INT32_MAX)
-        return gs_fail(GS_E_FORMAT, "%s: %s has %" PRIu64 " bytes; at most %d are allowed", t->path,
-                       gs_printable(t->name), bytes, INT32_MAX);
-    t->total += bytes;
-    if (t->total > most_in_all)
-        return gs_fail(GS_E_FORMAT, "%s: its files have more than %" PRIu64 " bytes together", t->path,
-                       most_in_all);
-    t->bytes = (size_t)bytes;
-    t->rest = (bytes + BLOCK - 1) / BLOCK * BLOCK;
-    t->whole = true;
-    *is_file = header[KIND_AT] == '0' || header[KIND_AT] == '\0';
-    return GS_OK;
-}
-
-static gs_status tar_next(tar *t, const char **name, size_t *bytes) {
-    unsigned char header[BLOCK];
-    bool is_file = false;
-    *name = NULL;
-    *bytes = 0;
-    while (!is_file) {
-        GS_TRY(pass_over(t));
-        t->total += BLOCK; /* entries without bytes are no way around the limit either */
-        GS_TRY(gs_unzip_read(t->file, header, BLOCK, "a header, or the end of the archive"));
-        if (is_zero(header)) return read_end(t);
-        GS_TRY(read_header(t, header, &is_file));
-    }
-    const char *slash = strrchr(t->name, '/');
-    *name = slash ? slash + 1 : t->name;
-    *bytes = t->bytes;
-    return GS_OK;
-}
-
-static gs_status tar_read(tar *t, unsigned char **data) {
-    *data = NULL;
-    if (!t->whole) gs_bug("tar_read: %s was read already", t->name);
-    GS_TRY(gs_unzip_check_room(t->file, t->bytes, gs_printable(t->name)));
-    *data = malloc(t->bytes + 1);
-    if (!*data) return gs_fail(GS_E_MEMORY, "%s: no memory for %s", t->path, gs_printable(t->name));
-    gs_status status = gs_unzip_read(t->file, *data, t->bytes, gs_printable(t->name));
-    t->whole = false;
-    t->rest -= t->bytes;
-    if (status == GS_OK) return GS_OK;
-    free(*data);
-    *data = NULL;
-    return status;
-}
 
 /* ---- the sets ---- */
 
@@ -212,12 +63,6 @@ typedef struct content {
     size_t names_bytes;
 } content;
 
-static void choose_files(const family *f, gs_split split, content *c) {
-    c->of = f;
-    c->file = split == GS_TEST ? &f->file[f->test] : f->file;
-    c->files = split == GS_TEST ? 1 : f->test;
-}
-
 /* ---- where ---- */
 
 static bool is_there(const char *folder, const char *name) {
@@ -231,25 +76,13 @@ static bool has_files(const char *folder, const family *f) {
     return false;
 }
 
-static bool is_archive(const char *where) {
-    struct stat s;
-    const char *slash = strrchr(where, '/');
-    return stat(where, &s) == 0 && S_ISREG(s.st_mode) && strstr(slash ? slash : where, ".tar") != NULL;
-}
-
-/* Where the set lies; *of NULL: it is an archive, whose files will say what it is. */
+/* Where the set lies: in the folder, or in the one that its archive makes there. */
 static bool find(const char *where, char path[PATH_SIZE], const family **of) {
-    *of = NULL;
     if (snprintf(path, PATH_SIZE, "%s", where) >= PATH_SIZE) return false;
-    if (is_archive(where)) return true;
     for (*of = families; *of < families + FAMILIES; (*of)++)
         if (has_files(where, *of)) return true;
     for (*of = families; *of < families + FAMILIES; (*of)++)
         if (snprintf(path, PATH_SIZE, "%s/%s", where, (*of)->folder) < PATH_SIZE && has_files(path, *of))
-            return true;
-    *of = NULL;
-    for (int i = 0; i < FAMILIES; i++)
-        if (snprintf(path, PATH_SIZE, "%s/%s", where, families[i].archive) < PATH_SIZE && is_archive(path))
             return true;
     return false;
 }
@@ -261,22 +94,22 @@ bool gs_cifar_is_at(const char *where) {
 }
 
 /* Python's pickles of the same images have these names: not even the files of CIFAR-100 have an end of their own. */
-static gs_status is_python(const char *where, const family *f) {
-    return gs_fail(
-        GS_E_FORMAT,
-        "%s has the Python version of %s; wanted the binary version, which is published beside it: %s", where,
-        f->name, f->archive);
-}
-
 gs_status gs_cifar_explain(const char *where) {
     static const struct {
         const char *folder, *archive, *file[2];
     } python[FAMILIES] = {{"cifar-10-batches-py", "cifar-10-python.tar.gz", {"data_batch_1", "test_batch"}},
                           {"cifar-100-python", "cifar-100-python.tar.gz", {"meta", "test"}}};
-    for (int i = 0; i < FAMILIES; i++)
+    for (int i = 0; i < FAMILIES; i++) {
+        if (is_there(where, families[i].archive))
+            return gs_fail(GS_E_FILE, "%s has %s as it is published; unpack it there: tar xf %s", where,
+                           families[i].archive, families[i].archive);
         if (is_there(where, python[i].folder) || is_there(where, python[i].archive) ||
             (is_there(where, python[i].file[0]) && is_there(where, python[i].file[1])))
-            return is_python(where, &families[i]);
+            return gs_fail(GS_E_FORMAT,
+                           "%s has the Python version of %s; wanted the binary version, which is published "
+                           "beside it: %s",
+                           where, families[i].name, families[i].archive);
+    }
     return GS_OK;
 }
 
@@ -297,75 +130,6 @@ static gs_status read_folder(const char *folder, content *c) {
     snprintf(path, sizeof path, "%s/%s", folder, names ? names : "");
     if (names && is_there(folder, names)) GS_TRY(gs_file_read(path, NAMES_MOST, &c->names, &c->names_bytes));
     return GS_OK;
-}
-
-/* Which set has a file of this name? */
-static const family *family_of(const char *name) {
-    for (int f = 0; f < FAMILIES; f++)
-        for (int i = 0; i <= families[f].test; i++)
-            if (strcmp(families[f].file[i].name, name) == 0) return &families[f];
-    return NULL;
-}
-
-/* The names of either set: which one it is, need not be known yet. */
-static bool has_names(const char *name, gs_labels labels) {
-    for (int f = 0; f < FAMILIES; f++)
-        if (families[f].names[labels] && strcmp(families[f].names[labels], name) == 0) return true;
-    return false;
-}
-
-static gs_status take_names(tar *tar, size_t bytes, content *c) {
-    unsigned char *names;
-    if (c->names || bytes > NAMES_MOST) return GS_OK;
-    GS_TRY(tar_read(tar, &names));
-    c->names = (char *)names;
-    c->names_bytes = bytes;
-    return GS_OK;
-}
-
-/* A file of the archive: of the split, of the other one, or none of ours. */
-static gs_status take(tar *tar, const char *path, const char *name, size_t bytes, gs_split split,
-                      content *c) {
-    const family *of = family_of(name);
-    if (!of) return has_names(name, c->labels) ? take_names(tar, bytes, c) : GS_OK;
-    if (!c->of) choose_files(of, split, c);
-    if (c->of != of)
-        return gs_fail(GS_E_FORMAT, "%s has files of %s and of %s; wanted one set", path, c->of->name,
-                       of->name);
-    for (int i = 0; i < c->files; i++) {
-        if (strcmp(c->file[i].name, name) != 0) continue;
-        if (c->data[i]) return gs_fail(GS_E_FORMAT, "%s has two files %s; wanted one", path, c->file[i].name);
-        c->bytes[i] = bytes;
-        return tar_read(tar, &c->data[i]);
-    }
-    return GS_OK;
-}
-
-static gs_status read_entries(tar *tar, const char *path, gs_split split, content *c) {
-    const char *name;
-    size_t bytes;
-    do {
-        GS_TRY(tar_next(tar, &name, &bytes));
-        if (name && strcmp(name, "data_batch_1") == 0) return is_python(path, &families[0]);
-        if (name && strcmp(name, "meta") == 0) return is_python(path, &families[1]);
-        if (name) GS_TRY(take(tar, path, name, bytes, split, c));
-    } while (name);
-    if (!c->of)
-        return gs_fail(GS_E_FORMAT, "%s has no file of CIFAR-10 or CIFAR-100, such as %s or %s", path,
-                       families[0].file[0].name, families[1].file[0].name);
-    for (int i = 0; i < c->files; i++)
-        if (!c->data[i])
-            return gs_fail(GS_E_FORMAT, "%s has no %s, one of the files of %s", path, c->file[i].name,
-                           c->of->name);
-    return GS_OK;
-}
-
-static gs_status read_archive(const char *path, gs_split split, content *c) {
-    tar *tar;
-    GS_TRY(tar_open(path, &tar));
-    gs_status status = read_entries(tar, path, split, c);
-    tar_close(tar);
-    return gs_foreign_explain(status, path, "an archive of CIFAR-10 or CIFAR-100 (tar, gzipped or not)");
 }
 
 /* ---- from records to samples ---- */
@@ -447,9 +211,11 @@ gs_status gs_cifar_load(const char *where, gs_split split, gs_labels labels, gs_
     char path[PATH_SIZE];
     const family *of;
     if (!find(where, path, &of)) return gs_fail(GS_E_FILE, "%s has no files of CIFAR-10 or CIFAR-100", where);
-    content c = {.labels = labels};
-    if (of) choose_files(of, split, &c);
-    gs_status status = of ? read_folder(path, &c) : read_archive(path, split, &c);
+    content c = {.of = of,
+                 .file = split == GS_TEST ? &of->file[of->test] : of->file,
+                 .files = split == GS_TEST ? 1 : of->test,
+                 .labels = labels};
+    gs_status status = read_folder(path, &c);
     if (status == GS_OK) status = make_samples(path, &c, labels, d);
     if (status == GS_OK && c.names)
         d->names = gs_class_names_of_lines(c.names, c.names_bytes, c.of->classes[labels]);

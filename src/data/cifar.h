@@ -7,23 +7,22 @@
  *     CIFAR-100: coarse label (0-19), fine label (0-99), 1024 bytes red, 1024 green, 1024 blue             3,074 bytes
  *
  * CIFAR-10 has the files data_batch_1.bin to data_batch_5.bin, and test_batch.bin; CIFAR-100 has train.bin and
- * test.bin. They are read from a folder, or from the archive as it is published, cifar-10-binary.tar.gz or
- * cifar-100-binary.tar.gz, which need not be unpacked. Any number of records will do. The
- * classes' names are in batches.meta.txt, or in fine_label_names.txt and coarse_label_names.txt, if they are there.
+ * test.bin, in a folder. The archives as they are published, cifar-10-binary.tar.gz and cifar-100-binary.tar.gz, are to
+ * be unpacked. Any number of records will do. The classes' names are in batches.meta.txt, or in fine_label_names.txt and
+ * coarse_label_names.txt, if they are there.
  */
 #pragma once
 
 #include "data/dataset.h"
 
-/* Are there such files in this folder, in the one that the archive makes in it, or an archive? Or is it an archive (a
- * file with ".tar" in its name)? */
+/* Are there such files in this folder, or in the one that the archive makes in it? */
 bool gs_cifar_is_at(const char *where);
 
-/* GS_E_FORMAT: there is the Python version of such a set, which is not read; the message names the archive that is. */
+/* GS_E_FILE: the folder has an archive, which is to be unpacked. GS_E_FORMAT: it has the Python version of such a set,
+ * which is not read; the message names the archive that is. */
 gs_status gs_cifar_explain(const char *where);
 
 /* Load one split: images, labels, and d->kind, which says whether all its files are those that were published (by their
  * SHA-256). GS_E_FILE: a file is missing or cannot be read. GS_E_USAGE: coarse labels of CIFAR-10. GS_E_FORMAT: a file
- * that is not a row of whole records, a label out of range (the sample is named), an archive that is damaged (tar.h) or
- * that holds files of both sets. */
+ * that is not a row of whole records, or a label out of range (the sample is named). */
 gs_status gs_cifar_load(const char *where, gs_split split, gs_labels labels, gs_dataset *d);

@@ -103,8 +103,9 @@ static gs_status find_folder(const char *where, char folder[PATH_SIZE]) {
             GS_E_FILE,
             "no data at '%s' (%s); wanted fashion-mnist, fashion-mnist-small, colour-fashion, "
             "colour-fashion-small, jargon, text:FILE, or a folder with pictures (train/CLASS/*.jpg), "
-            ".npy files, MNIST-format files or those of CIFAR (also as .tar.gz)%s",
-            where, strerror(error), gs_did_you_mean(where, set_names));
+            ".npy files, MNIST-format files or those of CIFAR%s%s",
+            where, strerror(error), gs_did_you_mean(where, set_names),
+            error == ENOTDIR && strstr(where, ".tar") ? "; an archive is to be unpacked (tar xf)" : "");
     snprintf(folder, PATH_SIZE, "%s", where);
     return GS_OK;
 }

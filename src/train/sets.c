@@ -48,10 +48,9 @@ gs_status gs_open_set(const gs_settings *s, gs_split split, gs_dataset **loaded,
     return check_folder_options(s, *set);
 }
 
-/* Not an archive, which may be a set of images. */
 static bool is_one_file(const char *path) {
     struct stat s;
-    return path && stat(path, &s) == 0 && S_ISREG(s.st_mode) && !strstr(path, ".tar");
+    return path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
 }
 
 gs_status gs_load_set(const gs_settings *s, gs_split split, gs_dataset **set) {
