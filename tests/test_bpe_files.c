@@ -106,7 +106,11 @@ TEST(files_that_are_none) {
     assert_fails(GS_E_FILE, "Not a directory",
                  gs_bpe_load(in_folder(folder_of(whole, NULL), "vocab.json"), &b));
     assert_fails(GS_E_FILE, "none/vocab.json: No such file", gs_bpe_load("none", &b));
-    const char *folder;
+    const char *folder = folder_of(NULL, NULL);
+    write_text(in_folder(folder, "tokenizer.json"), "{}");
+    assert_fails(GS_E_FILE,
+                 "pairs has tokenizer.json, but no vocab.json and merges.txt; if it has byte pairs",
+                 gs_bpe_load(folder, &b));
     assert_fails(GS_E_FORMAT, "vocab.json is empty; wanted a list of tokens in JSON",
                  gs_bpe_load(folder_of("", "a b"), &b));
     assert_fails(GS_E_FORMAT, "vocab.json: wanted an object", gs_bpe_load(folder_of("[1]", "a b"), &b));
@@ -133,133 +137,6 @@ TEST(files_that_are_none) {
     lines[1 << 20] = '\0';
     assert_fails(GS_E_FORMAT, "merges.txt has 1048577 lines; wanted one for each merge, at most 1048576",
                  gs_bpe_load(folder_of(whole, lines), &b));
-}
-
-/* ---- tokenizer.json, and what adds to either ---- */
-
-/* The golden lists as a tokenizer.json of tokenizers 0.23, with `to` in place of `from`. */
-static const char *whole_folder(const char *from, const char *to) {
-    static const char before[] =
-        "{\"version\": \"1.0\", \"truncation\": null, \"padding\": null, \"added_tokens\": "
-        "[{\"id\": 0, \"content\": \"<|endoftext|>\", \"single_word\": false, \"lstrip\": "
-        "false, \"rstrip\": false, \"normalized\": false, \"special\": true}], "
-        "\"normalizer\": null, \"pre_tokenizer\": {\"type\": \"ByteLevel\", "
-        "\"add_prefix_space\": false, \"trim_offsets\": true, \"use_regex\": true}, "
-        "\"post_processor\": {\"type\": \"ByteLevel\"}, \"decoder\": {\"type\": "
-        "\"ByteLevel\"}, \"model\": {\"type\": \"BPE\", \"dropout\": null, \"unk_token\": "
-        "null, \"continuing_subword_prefix\": \"\", \"end_of_word_suffix\": \"\", "
-        "\"fuse_unk\": false, \"ignore_merges\": false, \"vocab\": ";
-    char *text = NULL, *save = NULL;
-    const char *folder = folder_of(NULL, NULL);
-    const char *vocabulary = gs_test_text(gs_test_source("tests/golden/bpe/vocab.json"), NULL);
-    char *merges = gs_test_text(gs_test_source("tests/golden/bpe/merges.txt"), NULL);
-    cJSON *list = cJSON_CreateArray();
-    strtok_r(merges, "\n", &save); /* #version */
-    for (const char *line; (line = strtok_r(NULL, "\n", &save));)
-        cJSON_AddItemToArray(list, cJSON_CreateString(line));
-    char *lines = cJSON_PrintUnformatted(list);
-    assert_true(asprintf(&text, "%s%s, \"merges\": %s}}", before, vocabulary, lines) > 0);
-    char *at = strstr(text, from);
-    assert_non_null(at);
-    FILE *f = fopen(in_folder(folder, "tokenizer.json"), "w");
-    assert_non_null(f);
-    fprintf(f, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
-    assert_int_equal(fclose(f), 0);
-    cJSON_Delete(list);
-    free(lines);
-    free(text);
-    return folder;
-}
-
-TEST(a_tokenizer_in_one_file) {
-    static const char *const same[][2] = {
-        {"", ""},
-        {"\"merges\": [\"\xc4\xa0 \xc4\xa0\"", "\"merges\": [[\"\xc4\xa0\", \"\xc4\xa0\"]"},
-        {"\"normalizer\": null", "\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": []}"},
-        {"\"post_processor\": {\"type\": \"ByteLevel\"}", "\"post_processor\": null"},
-        {", \"use_regex\": true", ""},
-    };
-    gs_bpe *golden, *b;
-    assert_ok(gs_bpe_load(gs_test_source("tests/golden/bpe"), &golden));
-    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
-        assert_ok(gs_bpe_load(whole_folder(same[i][0], same[i][1]), &b));
-        assert_true(gs_bpe_same(golden, b));
-        assert_int_equal(gs_bpe_end(b), gs_bpe_end(golden));
-        gs_bpe_free(b);
-    }
-    gs_bpe_free(golden);
-}
-
-/* What gives other tokens is refused by its name. */
-TEST(tokenizers_of_other_kinds) {
-    static const char words[] =
-        "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true, "
-        "\"use_regex\": true}";
-    char digits[400], twice[400], none[40] = "null";
-    snprintf(digits, sizeof digits,
-             "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Digits\", \"individual_digits\": "
-             "true}, %s]}",
-             words);
-    snprintf(twice, sizeof twice, "{\"type\": \"Sequence\", \"pretokenizers\": [%s, %s]}", words, words);
-    const char *const wrong[][3] = {
-        {"\"normalizer\": null", "\"normalizer\": {\"type\": \"Lowercase\"}",
-         "tokenizer.json: normalizer is {\"type\":\"Lowercase\"}; wanted none"},
-        {"\"normalizer\": null",
-         "\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFC\"}]}",
-         "normalizer is {\"type\":\"NFC\"}; wanted none"},
-        {words, digits,
-         "pre_tokenizer is {\"type\":\"Digits\",\"individual_digits\":true}; wanted ByteLevel"},
-        {words, twice, "pre_tokenizer is {\"type\":\"Sequence\""},
-        {words, none, "it has no pre_tokenizer; wanted ByteLevel"},
-        {"\"add_prefix_space\": false", "\"add_prefix_space\": true",
-         "pre_tokenizer.add_prefix_space is true; wanted false"},
-        {"\"use_regex\": true", "\"use_regex\": false", "pre_tokenizer.use_regex is false; wanted true"},
-        {"\"post_processor\": {\"type\": \"ByteLevel\"}",
-         "\"post_processor\": {\"type\": \"RobertaProcessing\"}",
-         "post_processor is {\"type\":\"RobertaProcessing\"}; wanted ByteLevel"},
-        {"\"truncation\": null", "\"truncation\": {\"max_length\": 8}",
-         "truncation is {\"max_length\":8}; wanted none"},
-        {"\"padding\": null", "\"padding\": {}", "padding is {}; wanted none"},
-        {"\"dropout\": null", "\"dropout\": 0.1", "model.dropout is 0.1; wanted none"},
-        {"\"end_of_word_suffix\": \"\"", "\"end_of_word_suffix\": \"</w>\"",
-         "model.end_of_word_suffix is \"</w>\"; wanted none"},
-        {"\"continuing_subword_prefix\": \"\"", "\"continuing_subword_prefix\": \"##\"",
-         "model.continuing_subword_prefix is \"##\""},
-        {"\"ignore_merges\": false", "\"ignore_merges\": true", "model.ignore_merges is true"},
-        {"\"type\": \"BPE\"", "\"type\": \"WordPiece\"", "wanted a \"model\" of type BPE"},
-        {"\"added_tokens\": [", "\"added_tokens\": [{\"id\": 512, \"content\": \"<s>\"}, ",
-         "tokenizer.json: it adds the token '<s>' (512) to the vocabulary; wanted none but <|endoftext|>"},
-        {"\"added_tokens\": [{\"id\": 0,", "\"added_tokens\": [{\"id\": 5,", "it adds <|endoftext|> as 5"},
-        {"\"lstrip\": false", "\"lstrip\": true", "<|endoftext|>.lstrip is true"},
-        {"\"added_tokens\": [", "\"added_tokens\": [], \"other\": [",
-         "<|endoftext|> is in its vocabulary, but not in its added_tokens"},
-        {"\"merges\": [", "\"merges\": [[\"a\"], ", "line 1 is 'a '; wanted two tokens"},
-    };
-    static const char *const beside[][3] = {
-        {"added_tokens.json", "{\"<mask>\": 512}", "added_tokens.json: it adds the token '<mask>' (512)"},
-        {"tokenizer_config.json", "{\"add_prefix_space\": true}",
-         "tokenizer_config.json: add_prefix_space is true; wanted none"},
-        {"tokenizer_config.json", "{\"added_tokens_decoder\": {\"512\": {\"content\": \"[PAD]\"}}}",
-         "tokenizer_config.json: it adds the token '[PAD]' (512)"},
-    };
-    gs_bpe *b;
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_fails(GS_E_FORMAT, wrong[i][2], gs_bpe_load(whole_folder(wrong[i][0], wrong[i][1]), &b));
-    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
-        for (int whole = 0; whole < 2; whole++) {
-            const char *folder = whole ? whole_folder("", "") : pairs_of(AB, "a b\n");
-            write_text(in_folder(folder, beside[i][0]), beside[i][1]);
-            assert_fails(GS_E_FORMAT, beside[i][2], gs_bpe_load(folder, &b));
-        }
-    /* the token between texts may be added there, and may have been there before */
-    const char *folder = pairs_of(AB, "a b\n");
-    write_text(in_folder(folder, "added_tokens.json"), "{\"<|endoftext|>\": 257}");
-    write_text(in_folder(folder, "tokenizer_config.json"),
-               "{\"add_prefix_space\": false, \"added_tokens_decoder\": {\"257\": {\"content\": "
-               "\"<|endoftext|>\", \"lstrip\": false}}}");
-    assert_ok(gs_bpe_load(folder, &b));
-    assert_int_equal(gs_bpe_end(b), 257);
-    gs_bpe_free(b);
 }
 
 /* One token more than 16 bits can count. */

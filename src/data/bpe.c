@@ -6,9 +6,486 @@
  * Most words of a text have been there before: their tokens are copied. A table remembers by their hash where in the
  * text they were, and where their tokens are. (With GPT-2's list, jargon takes 53 ms instead of 83, on one core.)
  */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include "core/text.h"
 #include "data/bpe_parts.h"
+#include "io/file.h"
+#include "io/json.h"
+
+/* ---- a text becomes words, by GPT-2's regular expression and PCRE2 ---- */
+
+/* White space, as Unicode has it (White_Space). PCRE2's \s also has U+180E, which was one until 2013. */
+#define WHITE "\\t-\\r\\x{85}\\p{Z}"
+
+/* The last but one leaves the last white space of several to the word behind it: " a" is one word. */
+static const char WORD[] = "'s|'t|'re|'ve|'m|'ll|'d"
+                           "| ?\\p{L}+| ?\\p{N}+| ?[^" WHITE "\\p{L}\\p{N}]+"
+                           "|[" WHITE "]+(?![^" WHITE "])|[" WHITE "]+";
+
+/* NULL: no memory. */
+static void *compile_words(void) {
+    int error;
+    PCRE2_SIZE at;
+    pcre2_code *code = pcre2_compile((PCRE2_SPTR)WORD, PCRE2_ZERO_TERMINATED,
+                                     PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED, &error, &at, NULL);
+    if (!code && error != PCRE2_ERROR_NOMEMORY && error != PCRE2_ERROR_HEAP_FAILED)
+        gs_bug("PCRE2 refuses the expression of a word: error %d at %zu", error, at);
+    /* 134 MB/s of words instead of 34 (jargon, one core). Where memory may not become code, PCRE2 goes on
+     * without. */
+    if (code) pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
+    return code;
+}
+
+gs_status gs_bpe_walk_begin(gs_bpe_walk *walk, const void *words) {
+    *walk = (gs_bpe_walk){words, pcre2_match_data_create(1, NULL)};
+    return walk->match ? GS_OK : gs_fail(GS_E_MEMORY, "no memory to look for words");
+}
+
+void gs_bpe_walk_end(gs_bpe_walk *walk) {
+    pcre2_match_data_free(walk->match);
+}
+
+gs_status gs_bpe_walk_next(gs_bpe_walk *walk, const char *text, size_t bytes, size_t at, size_t *length) {
+    const int found =
+        pcre2_match(walk->words, (PCRE2_SPTR)text, bytes, at, PCRE2_NO_UTF_CHECK, walk->match, NULL);
+    const PCRE2_SIZE end = pcre2_get_ovector_pointer(walk->match)[1];
+    *length = end - at;
+    if (found > 0 && end > at) return GS_OK;
+    if (found == PCRE2_ERROR_NOMATCH)
+        gs_bug("gs_bpe: no word begins at byte %zu", at); /* every character is in one */
+    return gs_fail(GS_E_MEMORY, "the word at byte %zu of the text is too long for PCRE2 (error %d)", at,
+                   found);
+}
+
+/* ---- the alphabet of files ---- */
+
+/* Those that cannot be seen: 0 to 32, 127 to 160, 173. They follow each other from U+0100 on. */
+enum { SPACE = ' ', DELETE = 127, NO_BREAK = 160, HYPHEN = 173, LAST = 255, FIRST_MOVED = 256 };
+enum { DELETE_MOVED = FIRST_MOVED + SPACE + 1, HYPHEN_MOVED = DELETE_MOVED + NO_BREAK - DELETE + 1 };
+
+uint32_t gs_bpe_character(unsigned char byte) {
+    if (byte <= SPACE) return FIRST_MOVED + byte;
+    if (byte >= DELETE && byte <= NO_BREAK) return DELETE_MOVED + byte - DELETE;
+    return byte == HYPHEN ? HYPHEN_MOVED : byte;
+}
+
+int gs_bpe_byte(uint32_t character) {
+    const int c = character <= HYPHEN_MOVED ? (int)character : 0;
+    if (c == HYPHEN_MOVED) return HYPHEN;
+    if (c >= DELETE_MOVED) return DELETE + c - DELETE_MOVED;
+    if (c >= FIRST_MOVED) return c - FIRST_MOVED;
+    return gs_bpe_character((unsigned char)c) == character ? c : GS_BPE_NONE;
+}
+
+/* ---- making one ---- */
+
+/* While its merges come. Tokens are found by their text in the alphabet of files. */
+typedef struct maker {
+    gs_bpe *bpe;
+    const char *const *token; /* by number, not owned */
+    uint32_t *found;          /* a table of 2^bits numbers + 1, by the hash of the text; 0: empty */
+    int bits;
+    size_t merges_most;
+} maker;
+
+/* The least number of bits for a table at most half full. */
+static int bits_for(size_t count) {
+    int bits = 8;
+    while (((size_t)1 << bits) < 2 * count) bits++;
+    return bits;
+}
+
+static uint32_t *slot_of(const maker *m, const char *text, size_t bytes) {
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (size_t i = 0; i < bytes; i++) hash = (hash ^ (unsigned char)text[i]) * 16777619u;
+    uint32_t at = hash * 0x9e3779b1u >> (32 - m->bits);
+    for (; m->found[at]; at = (at + 1) & ((1u << m->bits) - 1)) {
+        const char *token = m->token[m->found[at] - 1];
+        if (strnlen(token, bytes + 1) == bytes && memcmp(token, text, bytes) == 0) break;
+    }
+    return &m->found[at];
+}
+
+static int find(const maker *m, const char *text, size_t bytes) {
+    return (int)*slot_of(m, text, bytes) - 1;
+}
+
+/* ---- tokens ---- */
+
+/* Token i as bytes, behind those of the tokens before it. */
+static gs_status add_token(maker *m, const char *where, size_t i) {
+    gs_bpe *b = m->bpe;
+    const char *token = m->token[i];
+    uint32_t *slot = slot_of(m, token, strlen(token)), used = b->begin[i];
+    if (!*token) return gs_fail(GS_E_FORMAT, "%s: token %zu is empty", where, i);
+    if (*slot)
+        return gs_fail(GS_E_FORMAT, "%s: tokens %u and %zu are both '%s'", where, *slot - 1, i,
+                       gs_printable(token));
+    *slot = (uint32_t)i + 1;
+    for (const char *at = token; *at;) {
+        uint32_t code;
+        const int length = gs_utf8_read(at, &code), byte = length ? gs_bpe_byte(code) : GS_BPE_NONE;
+        if (byte == GS_BPE_NONE)
+            return gs_fail(
+                GS_E_FORMAT,
+                "%s: token %zu, '%s', has a character that stands for no byte (at its byte %td); wanted "
+                "byte pairs in GPT-2's alphabet, where Ġ is the space",
+                where, i, gs_printable(token), at - token);
+        b->bytes[used++] = (char)byte;
+        at += length;
+    }
+    b->begin[i + 1] = used;
+    return GS_OK;
+}
+
+static gs_status add_tokens(maker *m, const char *where) {
+    gs_bpe *b = m->bpe;
+    for (size_t i = 0; i < (size_t)b->size; i++) GS_TRY(add_token(m, where, i));
+    for (unsigned byte = 0; byte <= LAST; byte++) {
+        char text[5];
+        const int length = gs_utf8_write(gs_bpe_character((unsigned char)byte), text);
+        const int token = find(m, text, (size_t)length);
+        if (token < 0)
+            return gs_fail(GS_E_FORMAT,
+                           "%s: no token is byte 0x%02x ('%s'); wanted one for each of the 256 bytes", where,
+                           byte, text);
+        b->of_byte[byte] = (uint16_t)token;
+    }
+    b->end = find(m, GS_BPE_END, sizeof GS_BPE_END - 1);
+    return GS_OK;
+}
+
+static gs_status maker_begin(maker *m, const char *where, const char *const *token, size_t size,
+                             size_t merges) {
+    size_t bytes = 0;
+    *m = (maker){.token = token, .bits = bits_for(size), .merges_most = merges};
+    if (size < GS_BPE_LEAST || size > GS_BPE_MOST)
+        return gs_fail(GS_E_FORMAT, "%s has %zu token%s; wanted %d to %d", where, size, gs_s(size),
+                       GS_BPE_LEAST, GS_BPE_MOST);
+    for (size_t i = 0; i < size; i++) bytes += strlen(token[i]);
+    gs_bpe *b = m->bpe = calloc(1, sizeof *b);
+    m->found = calloc((size_t)1 << m->bits, sizeof *m->found);
+    if (b) {
+        *b = (gs_bpe){.users = 1, .size = (int)size, .bits = bits_for(merges)};
+        b->bytes = malloc(bytes + 1);
+        b->begin = calloc(size + 1, sizeof *b->begin);
+        b->merge = calloc(merges + 1, sizeof *b->merge);
+        b->pair = calloc((size_t)1 << b->bits, sizeof *b->pair);
+        b->words = compile_words();
+    }
+    if (!b || !m->found || !b->bytes || !b->begin || !b->merge || !b->pair || !b->words)
+        return gs_fail(GS_E_MEMORY, "%s: no memory for %zu tokens and %zu merges", where, size, merges);
+    return add_tokens(m, where);
+}
+
+/* ---- merges ---- */
+
+static gs_status no_token(const char *where, size_t line, const char *what, const char *text, size_t bytes) {
+    char name[96];
+    snprintf(name, sizeof name, "%.*s", (int)(bytes < sizeof name ? bytes : sizeof name - 1), text);
+    return gs_fail(GS_E_FORMAT, "%s: line %zu: %s '%s', which is not in the vocabulary", where, line, what,
+                   gs_printable(name));
+}
+
+/* The token that both make. */
+static int find_joined(const maker *m, int left, int right, char *text, size_t size) {
+    const int bytes = snprintf(text, size, "%s%s", m->token[left], m->token[right]);
+    return bytes > 0 && (size_t)bytes < size ? find(m, text, (size_t)bytes) : GS_BPE_NONE;
+}
+
+static gs_status maker_merge(maker *m, const char *where, size_t line, const char *left, size_t left_bytes,
+                             const char *right, size_t right_bytes) {
+    gs_bpe *b = m->bpe;
+    const int l = find(m, left, left_bytes), r = find(m, right, right_bytes);
+    if (l < 0) return no_token(where, line, "it joins", left, left_bytes);
+    if (r < 0) return no_token(where, line, "it joins", right, right_bytes);
+    const size_t size = left_bytes + right_bytes + 1;
+    char *joined = malloc(size);
+    if (!joined || b->merges == m->merges_most) {
+        free(joined);
+        return gs_fail(GS_E_MEMORY, "%s: no memory for the merge of line %zu", where, line);
+    }
+    const int made = find_joined(m, l, r, joined, size);
+    const gs_status status = made < 0 ? no_token(where, line, "it makes", joined, size - 1) : GS_OK;
+    free(joined);
+    GS_TRY(status);
+    if (gs_bpe_rank(b, l, r) != GS_BPE_NONE)
+        return gs_fail(GS_E_FORMAT, "%s: line %zu joins '%s' and '%s', as an earlier line does", where, line,
+                       gs_printable(m->token[l]), gs_printable(m->token[r]));
+    uint32_t at = gs_bpe_slot(b, l, r);
+    while (b->pair[at]) at = (at + 1) & ((1u << b->bits) - 1);
+    b->merge[b->merges++] = (gs_bpe_merge){(uint16_t)l, (uint16_t)r, (uint16_t)made};
+    b->pair[at] = b->merges;
+    return GS_OK;
+}
+
+static gs_status maker_end(maker *m, gs_status status, gs_bpe **out) {
+    free(m->found);
+    *out = status == GS_OK ? m->bpe : NULL;
+    if (status != GS_OK) gs_bpe_free(m->bpe);
+    return status;
+}
+
+/* ---- owners ---- */
+
+gs_bpe *gs_bpe_share(gs_bpe *b) {
+    if (b) __atomic_fetch_add(&b->users, 1, __ATOMIC_RELAXED);
+    return b;
+}
+
+void gs_bpe_free(gs_bpe *b) {
+    if (!b || __atomic_sub_fetch(&b->users, 1, __ATOMIC_ACQ_REL) > 0) return;
+    pcre2_code_free(b->words);
+    free(b->bytes);
+    free(b->begin);
+    free(b->merge);
+    free(b->pair);
+    free(b);
+}
+
+/* ---- what is asked of one ---- */
+
+int gs_bpe_size(const gs_bpe *b) {
+    return b->size;
+}
+
+int gs_bpe_end(const gs_bpe *b) {
+    return b->end;
+}
+
+const char *gs_bpe_piece(const gs_bpe *b, int token, size_t *bytes) {
+    if (token < 0 || token >= b->size) gs_bug("gs_bpe: token %d of %d", token, b->size);
+    *bytes = b->begin[token + 1] - b->begin[token];
+    return b->bytes + b->begin[token];
+}
+
+bool gs_bpe_same(const gs_bpe *a, const gs_bpe *b) {
+    if (a == b) return true;
+    if (a->size != b->size || a->merges != b->merges) return false;
+    return memcmp(a->begin, b->begin, ((size_t)a->size + 1) * sizeof *a->begin) == 0 &&
+           memcmp(a->bytes, b->bytes, a->begin[a->size]) == 0 &&
+           memcmp(a->merge, b->merge, a->merges * sizeof *a->merge) == 0;
+}
+
+enum {
+    FILE_MOST = 16 << 20, /* bytes; GPT-2's have 1 MB and 0.5 MB */
+    LINES_MOST = 1 << 20
+};
+
+/* ---- merges ---- */
+
+/* "l o": one space, with something on both sides. */
+static gs_status add_line(maker *m, const char *where, size_t number, const char *line, size_t bytes) {
+    const char *space = memchr(line, ' ', bytes);
+    const size_t left = space ? (size_t)(space - line) : 0, right = space ? bytes - left - 1 : 0;
+    if (left == 0 || right == 0 || memchr(space + 1, ' ', right)) {
+        char shown[96];
+        snprintf(shown, sizeof shown, "%.*s", (int)(bytes < sizeof shown ? bytes : sizeof shown - 1), line);
+        return gs_fail(GS_E_FORMAT, "%s: line %zu is '%s'; wanted two tokens with a space between", where,
+                       number, gs_printable(shown));
+    }
+    return maker_merge(m, where, number, line, left, space + 1, right);
+}
+
+/* Lines may end as Windows has them; empty ones are passed over. */
+static gs_status add_lines(maker *m, const char *where, const char *text, size_t bytes) {
+    size_t number = 0;
+    for (const char *at = text, *end = text + bytes, *next; at < end; at = next) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        size_t length = (size_t)((newline ? newline : end) - at);
+        next = newline ? newline + 1 : end;
+        number++;
+        if (length > 0 && at[length - 1] == '\r') length--;
+        if (length == 0 || (number == 1 && strncmp(at, "#version", 8) == 0)) continue;
+        GS_TRY(add_line(m, where, number, at, length));
+    }
+    if (m->bpe->merges == 0)
+        return gs_fail(GS_E_FORMAT, "%s has no merges; tokens that are bytes need none: --tokens bytes",
+                       where);
+    return GS_OK;
+}
+
+static size_t count_lines(const char *text, size_t bytes) {
+    size_t lines = 1;
+    for (size_t i = 0; i < bytes; i++) lines += text[i] == '\n';
+    return lines;
+}
+
+/* What both kinds of tokens have in common. Two names for messages: of the tokens, and of the merges. */
+static gs_status make(const char *const *token, size_t size, const char *tokens_where, const char *merges,
+                      size_t merges_bytes, const char *merges_where, gs_bpe **out) {
+    maker m;
+    const size_t lines = count_lines(merges, merges_bytes);
+    if (lines > LINES_MOST)
+        return gs_fail(GS_E_FORMAT, "%s has %zu lines; wanted one for each merge, at most %d", merges_where,
+                       lines, LINES_MOST);
+    gs_status status = maker_begin(&m, tokens_where, token, size, lines);
+    if (status == GS_OK) status = add_lines(&m, merges_where, merges, merges_bytes);
+    return maker_end(&m, status, out);
+}
+
+/* ---- the files of a folder ---- */
+
+static gs_status parse(const char *path, const char *text, size_t bytes, cJSON **json) {
+    const char *end = text;
+    *json = gs_json_parse(text, bytes, &end);
+    size_t at = (size_t)(end - text);
+    if (*json) at += strspn(end, " \t\r\n");
+    if (!*json || at < bytes)
+        return gs_fail(GS_E_FORMAT, "%s is not valid JSON: wrong at byte %zu of %zu", path, at, bytes);
+    return cJSON_IsObject(*json) ? GS_OK
+                                 : gs_fail(GS_E_FORMAT, "%s: wanted an object: {\"!\": 0, ...}", path);
+}
+
+static gs_status read_json(const char *path, cJSON **json) {
+    char *text = NULL;
+    size_t bytes;
+    gs_status status = gs_file_read(path, FILE_MOST, &text, &bytes);
+    if (status == GS_OK) status = parse(path, text, bytes, json);
+    free(text);
+    return gs_foreign_explain(status, path, "a list of tokens in JSON");
+}
+
+/* {"a": 0, "b": 1} -> token[0] = "a", ... */
+static gs_status list_tokens(const char *path, const cJSON *json, size_t size, const char **token) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, json) {
+        const double number = cJSON_IsNumber(item) ? item->valuedouble : -1;
+        const char *suffix = strstr(item->string, "</w>");
+        if (!(number >= 0 && number < (double)size) || number != (double)(size_t)number) {
+            char *value = gs_json_to_text(item, false);
+            const gs_status status =
+                gs_fail(GS_E_FORMAT, "%s: the number of '%s' is %s; wanted 0 to %zu, for %zu tokens", path,
+                        gs_printable(item->string), value ? gs_printable(value) : "?", size - 1, size);
+            cJSON_free(value);
+            return status;
+        }
+        if (suffix && !suffix[4]) /* GPT-2's words end before the w, and again behind it */
+            return gs_fail(
+                GS_E_FORMAT,
+                "%s: the token '%s' ends its word by </w>, as CLIP's do; wanted GPT-2's words, where "
+                "Ġ is the space before",
+                path, gs_printable(item->string));
+        const char **place = &token[(size_t)number];
+        if (*place)
+            return gs_fail(GS_E_FORMAT, "%s: '%s' and '%s' both have the number %.0f", path,
+                           gs_printable(*place), gs_printable(item->string), number);
+        *place = item->string;
+    }
+    return GS_OK;
+}
+
+/* token[] lives as long as the JSON. */
+static gs_status make_from_files(const char *vocab, const char *merges, const cJSON *json, gs_bpe **out) {
+    const size_t size = (size_t)cJSON_GetArraySize(json);
+    const char **token = calloc(size + 1, sizeof *token);
+    char *text = NULL;
+    size_t bytes;
+    gs_status status = token ? GS_OK : gs_fail(GS_E_MEMORY, "%s: no memory for %zu tokens", vocab, size);
+    if (status == GS_OK) status = gs_file_read(merges, FILE_MOST, &text, &bytes);
+    if (status == GS_OK) status = list_tokens(vocab, json, size, token);
+    if (status == GS_OK)
+        status = gs_foreign_explain(make(token, size, vocab, text, bytes, merges, out), merges,
+                                    "a list of merges (tokens that are bytes need none: --tokens bytes)");
+    free(text);
+    free(token);
+    return status;
+}
+
+/* tokenizer.json holds both lists, and much that would give other tokens. */
+static gs_status explain_whole(gs_status status, const char *folder, const char *vocab, const char *whole) {
+    if (access(vocab, F_OK) == 0 || access(whole, F_OK) != 0) return status;
+    return gs_fail(
+        GS_E_FILE,
+        "%s has tokenizer.json, but no vocab.json and merges.txt; if it has byte pairs, write these "
+        "in Python: tokenizers.Tokenizer.from_file('%s').model.save('%s')",
+        folder, whole, folder);
+}
+
+gs_status gs_bpe_load(const char *folder, gs_bpe **out) {
+    static const char *const names[] = {"vocab.json", "merges.txt", "tokenizer.json"};
+    char path[3][4096];
+    cJSON *json = NULL;
+    *out = NULL;
+    for (int i = 0; i < 3; i++)
+        if (snprintf(path[i], sizeof path[i], "%s/%s", folder, names[i]) >= (int)sizeof path[i])
+            return gs_fail(GS_E_FILE, "%s: the path is too long", folder);
+    gs_status status = explain_whole(read_json(path[0], &json), folder, path[0], path[2]);
+    if (status == GS_OK) status = make_from_files(path[0], path[1], json, out);
+    cJSON_Delete(json);
+    return status;
+}
+
+/* ---- texts ---- */
+
+/* "a b c", which is cut up, becomes its `size` tokens. */
+static void cut_tokens(char *text, const char **token, size_t size) {
+    for (size_t i = 0; i < size; i++) {
+        token[i] = text;
+        text += strcspn(text, " ");
+        *text++ = '\0';
+    }
+}
+
+gs_status gs_bpe_read(const char *tokens, const char *merges, const char *where, gs_bpe **out) {
+    char in_tokens[160], in_merges[160];
+    size_t size = 1;
+    *out = NULL;
+    snprintf(in_tokens, sizeof in_tokens, "the vocabulary in %s", where);
+    snprintf(in_merges, sizeof in_merges, "the merges in %s", where);
+    for (const char *at = tokens; *at; at++) size += *at == ' ';
+    char *text = strdup(tokens);
+    const char **token = calloc(size, sizeof *token);
+    if (text && token) cut_tokens(text, token, size);
+    const gs_status status = text && token
+                                 ? make(token, size, in_tokens, merges, strlen(merges), in_merges, out)
+                                 : gs_fail(GS_E_MEMORY, "%s: no memory for %zu tokens", where, size);
+    free(text);
+    free(token);
+    return status;
+}
+
+/* A token in the alphabet of files, and `after`. Returns the place behind. */
+static char *write_token(const gs_bpe *b, int token, char after, char *to) {
+    for (uint32_t i = b->begin[token]; i < b->begin[token + 1]; i++)
+        to += gs_utf8_write(gs_bpe_character((unsigned char)b->bytes[i]), to);
+    *to = after;
+    return to + 1;
+}
+
+static size_t token_room(const gs_bpe *b, int token) {
+    return 2 * (size_t)(b->begin[token + 1] - b->begin[token]) +
+           1; /* no character of the alphabet has 3 bytes */
+}
+
+gs_status gs_bpe_texts(const gs_bpe *b, char **tokens, char **merges) {
+    size_t room = 0, merges_room = 1;
+    for (int i = 0; i < b->size; i++) room += token_room(b, i);
+    for (uint32_t i = 0; i < b->merges; i++)
+        merges_room += token_room(b, b->merge[i].left) + token_room(b, b->merge[i].right);
+    /* gs_utf8_write puts a 0 behind each character */
+    char *to = *tokens = malloc(room + 1), *line = *merges = malloc(merges_room + 1);
+    if (!to || !line) {
+        free(to);
+        free(line);
+        *tokens = *merges = NULL;
+        return gs_fail(GS_E_MEMORY, "no memory for the text of %d tokens", b->size);
+    }
+    for (int i = 0; i < b->size; i++) to = write_token(b, i, i + 1 < b->size ? ' ' : '\0', to);
+    for (uint32_t i = 0; i < b->merges; i++) {
+        line = write_token(b, b->merge[i].left, ' ', line);
+        line = write_token(b, b->merge[i].right, '\n', line);
+    }
+    *line = '\0';
+    return GS_OK;
+}
+
+/* ---- words become tokens ---- */
 
 enum {
     TABLE_BITS = 16,
@@ -121,14 +598,14 @@ static gs_status encode_word(encoder *e, const char *word, size_t bytes) {
 
 /* ---- words that are known ---- */
 
-static known *find(const encoder *e, const char *word, size_t bytes) {
+static known *known_at(const encoder *e, const char *word, size_t bytes) {
     uint64_t hash = bytes;
     for (size_t i = 0; i < bytes; i++) hash = (hash ^ (unsigned char)word[i]) * 0x9e3779b97f4a7c15u;
     return &e->table[hash >> (64 - TABLE_BITS)];
 }
 
 static gs_status encode_short(encoder *e, const char *word, size_t bytes) {
-    known *k = find(e, word, bytes);
+    known *k = known_at(e, word, bytes);
     if (k->length == bytes && memcmp(e->text + k->at, word, bytes) == 0) {
         memcpy(e->tokens + e->count, e->tokens + k->tokens_at, k->count * sizeof *e->tokens);
         e->count += k->count;
