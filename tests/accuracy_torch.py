@@ -3,10 +3,10 @@
 
     accuracy_torch.py FOLDER [--seed 1] [--epochs 10] [--threads 1] [--compile]
 
-FOLDER holds CIFAR-10's binary files, as `gradsum dataset colour-fashion FOLDER` writes them. The model, its initial
-values, the scaling of the bytes, what crops and mirror images do, the optimiser and the schedule are those of
+FOLDER is gradsum's cache, where colour-fashion is. The model, its initial values, the scaling of the bytes, what crops
+and mirror images do, the optimiser and the schedule are those of
 
-    gradsum train --model resnet20 --data FOLDER --epochs 10 --lr 0.1 --weight-decay 1e-4 --schedule cosine \\
+    gradsum train --model resnet20 --data colour-fashion --epochs 10 --lr 0.1 --weight-decay 1e-4 --schedule cosine \\
         --augment crop:4,flip
 
 The random numbers are PyTorch's own. Prints the test accuracy after each epoch; the last line is the result.
@@ -31,9 +31,13 @@ torch.manual_seed(a.seed)
 draw = np.random.default_rng(a.seed)
 
 
-def read(names):
-    records = np.concatenate([np.fromfile(os.path.join(a.folder, n), np.uint8).reshape(-1, 3073) for n in names])
-    return records[:, 1:].reshape(-1, 3, 32, 32), torch.from_numpy(records[:, 0].astype(np.int64))
+def read(split):
+    """A line of text, then all images, then a byte for each label."""
+    with open(os.path.join(a.folder, "colour-fashion-1-" + split), "rb") as f:
+        f.readline()
+        data = np.frombuffer(f.read(), np.uint8)
+    images = len(data) // 3073 * 3072
+    return data[:images].reshape(-1, 3, 32, 32), torch.from_numpy(data[images:].astype(np.int64))
 
 
 def augmented(pictures):
@@ -47,8 +51,8 @@ def augmented(pictures):
     return out
 
 
-train, train_labels = read(["data_batch_%d.bin" % i for i in range(1, 6)])
-test, test_labels = read(["test_batch.bin"])
+train, train_labels = read("train")
+test, test_labels = read("test")
 scaled = train.astype(np.float32) / 255
 mean, std = (torch.tensor(f(scaled, axis=(0, 2, 3), dtype=np.float64), dtype=torch.float32).view(1, 3, 1, 1) for f in (np.mean, np.std))
 del scaled

@@ -1,4 +1,4 @@
-/* Pictures in colour made of grey ones: their bytes, what can be learned from them, the cache, the command. */
+/* Pictures in colour made of grey ones: their bytes, what can be learned from them, the cache. */
 #include "tests/files.h"
 #include "tests/training.h"
 
@@ -212,89 +212,9 @@ TEST_AROUND(made_by_several_at_once, NULL, no_cache) {
     assert_string_equal(hex, "56594d4ad73a88aeb785216df02e386bdc5a872d4cee0120dd3c4e606c40278b");
 }
 
-/* ---- the command ---- */
-
-static void check_file(const char *folder, const char *name, const char *sha256) {
-    char *bytes, hex[65];
-    size_t size;
-    assert_ok(gs_file_read(in_folder(folder, name), 1 << 23, &bytes, &size));
-    gs_sha256(bytes, size, hex);
-    free(bytes);
-    if (strcmp(hex, sha256) != 0) fail_msg("%s: %s", name, hex);
-}
-
-TEST_AROUND(writes_files_of_cifar, NULL, no_cache) {
-    new_cache();
-    const char *folder = gs_test_format("%s/new/data", gs_test_folder());
-    gs_test_program_prints(0, "made     colour-fashion-small of seed 1, as CIFAR-10's files in ",
-                           "dataset colour-fashion-small %s", folder);
-    assert_int_equal(entries(folder), 8);
-    check_file(folder, "data_batch_1.bin",
-               "b50ce68662a07eb1ddd90fcb9eb09f277f50318964cf7dac9f95cad9ea777e54");
-    check_file(folder, "data_batch_5.bin",
-               "825e237a355ff15eb054b4a062389ddafd00ae3a4bfa7df7e66d880736c504d2");
-    check_file(folder, "test_batch.bin", "6a05598d3971331412fbbd4bf0abcddc350a6d63ac7f9ffb2aa0fb36be49136c");
-    check_file(folder, "batches.meta.txt",
-               "c05cbe764897f8f34d28f45aa4669357a728c2bd56e7610475ae1594e478a8c7");
-    for (int split = 0; split < 2; split++) {
-        gs_dataset *made, *read;
-        made = gs_test_load("colour-fashion-small", split ? GS_TEST : GS_TRAIN);
-        read = gs_test_load(folder, split ? GS_TEST : GS_TRAIN);
-        assert_int_equal(made->count, read->count);
-        assert_memory_equal(made->images, read->images, made->count * PICTURE);
-        assert_memory_equal(made->labels, read->labels, made->count);
-    }
-    gs_test_program_prints(0, "6,000 images to train on, 1,000 to test",
-                           "train --data %s --model softmax --steps 1", folder);
-    /* another seed, other pictures, the same labels */
-    gs_test_shell_output(
-        0,
-        "cd %s && mkdir two && %s/gradsum dataset --seed 2 colour-fashion-small two && "
-        "cmp two/batches.meta.txt batches.meta.txt && ! cmp -s two/test_batch.bin test_batch.bin "
-        "&& cmp -n 1 two/test_batch.bin test_batch.bin",
-        folder, GS_BUILD_DIR);
-}
-
 TEST(bad_words) {
-    const char *folder = gs_test_folder();
-    write_text(in_folder(folder, "file"), "mine");
-    gs_test_program_prints(
-        2, "a data set and a folder are required, as in gradsum dataset colour-fashion DIR", "dataset");
-    gs_test_program_prints(2, "a folder is required, as in gradsum dataset", "dataset colour-fashion");
-    gs_test_program_prints(2, "'x' is too much: wanted a data set and a folder",
-                           "dataset colour-fashion %s/d x", folder);
-    gs_test_program_prints(2, "the name of the folder is empty", "dataset colour-fashion ''");
-    gs_test_program_prints(
-        2,
-        "unknown data set 'color-fashion'; choose one of: colour-fashion, colour-fashion-small; "
-        "did you mean colour-fashion?",
-        "dataset color-fashion %s/d", folder);
-    gs_test_program_prints(2, "--seed: '-1' is not a whole number from 0",
-                           "dataset colour-fashion d --seed=-1");
-    gs_test_program_prints(2, "--seed needs a value: N", "dataset colour-fashion d --seed");
-    gs_test_program_prints(1, "is not empty: it has file; wanted a new or an empty one",
-                           "dataset colour-fashion-small %s", folder);
-    gs_test_program_prints(1, "/file: it is not a folder; wanted a new or an empty one",
-                           "dataset colour-fashion-small %s/file", folder);
-    gs_test_program_prints(1, "/file/d: Not a directory", "dataset colour-fashion-small %s/file/d", folder);
-    assert_int_equal(entries(folder), 1);
-    check_holds(in_folder(folder, "file"), "mine");
     gs_test_program_prints(1, "did you mean colour-fashion?", "train --data color-fashion");
     gs_test_program_prints(
         2, "colour-fashion-small has one label for each image: only CIFAR-100 has coarse labels",
         "train --data colour-fashion-small --labels coarse");
-    gs_test_program_prints(2, "gradsum dataset NAME DIR", "launch -n 2 -- dataset colour-fashion d");
-}
-
-/* A disk that is full half-way (a limit on the size of files): no file stays, nor a folder that was not there. */
-TEST(a_full_disk) {
-    const char *folder = gs_test_folder();
-    for (int there = 0; there < 2; there++) {
-        gs_test_shell_prints(1, "cannot write d/data_batch_1.bin: File too large",
-                             "cd %s && if [ %d = 1 ]; then mkdir d; fi; ulimit -f 100; "
-                             "%s/gradsum dataset colour-fashion-small d",
-                             folder, there, GS_BUILD_DIR);
-        assert_int_equal(entries(folder), there);
-        if (there) assert_int_equal(entries(in_folder(folder, "d")), 0);
-    }
 }

@@ -20,7 +20,6 @@ enum { GS_EXIT_OK = 0, GS_EXIT_FAILED = 1, GS_EXIT_USAGE = 2 };
 int gs_cmd_devices(int argc, char **argv);
 int gs_cmd_doctor(int argc, char **argv);
 int gs_cmd_model(int argc, char **argv);
-int gs_cmd_dataset(int argc, char **argv);
 int gs_cmd_train(int argc, char **argv);
 int gs_cmd_eval(int argc, char **argv);
 int gs_cmd_predict(int argc, char **argv);

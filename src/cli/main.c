@@ -26,8 +26,6 @@ const gs_command gs_commands[] = {
      "the ways to share a run among workers: time, memory and bytes"},
     {"simulate", gs_cmd_simulate, COMPUTES, "gradsum simulate --workers N",
      "what a step takes on a cluster that is not there, in virtual time"},
-    {"dataset", gs_cmd_dataset, NOTHING, "gradsum dataset NAME DIR",
-     "make a data set in colour, in CIFAR-10's format"},
     {"train", gs_cmd_train, COMPUTES, NULL, "train a model on one worker or several"},
     {"eval", gs_cmd_eval, COMPUTES, NULL, "accuracy of saved weights on the test set"},
     {"predict", gs_cmd_predict, COMPUTES, "gradsum predict --load FILE -o OUT.npy",

@@ -1,4 +1,4 @@
-/* Pictures in colour, made of grey ones: a set in CIFAR-10's format for machines that have no CIFAR-10.
+/* Pictures in colour, made of grey ones: a set of CIFAR-10's sizes for machines that have no CIFAR-10.
  *
  * A picture of 28 x 28 is laid somewhere into 32 x 32. White becomes a colour, and black the background, whose pattern
  * lies between two other colours:
@@ -23,23 +23,15 @@ enum {
 void gs_colour_picture(uint64_t seed, gs_split split, uint32_t number,
                        const unsigned char grey[GS_COLOUR_GREY], unsigned char out[GS_COLOUR_PICTURE]);
 
-/* ---- whole sets (colour_set.c) ---- */
+/* ---- whole sets ---- */
 
-/* colour-fashion, of fashion-mnist: 50,000 + 10,000; colour-fashion-small, of fashion-mnist-small: 6,000 + 1,000. NULL
- * ends them. */
-extern const char *const gs_colour_names[];
-
+/* colour-fashion, of fashion-mnist: 50,000 + 10,000; colour-fashion-small, of fashion-mnist-small: 6,000 + 1,000. */
 bool gs_colour_is_name(const char *);
 
 enum { GS_COLOUR_SEED = 1 }; /* of --data */
 
-/* One split with this seed. GS_E_FILE: the grey pictures are not installed; GS_E_USAGE: no such name; GS_E_MEMORY. */
+/* One split with this seed. GS_E_FILE: the grey pictures are not installed; GS_E_MEMORY. */
 gs_status gs_colour_make(const char *name, gs_split, uint64_t seed, gs_dataset *d);
 
 /* The same with GS_COLOUR_SEED, from the cache (io/cache.h) if it is there, else made and put there. */
 gs_status gs_colour_load(const char *name, gs_split, gs_dataset *d);
-
-/* Write both splits as CIFAR-10's files: data_batch_1.bin to data_batch_5.bin, test_batch.bin, batches.meta.txt, and
- * the LICENSE of the grey pictures. The folder is made; one that holds something is GS_E_FILE. Where a file cannot be
- * written, all are removed again. */
-gs_status gs_colour_write(const char *name, uint64_t seed, const char *folder);
