@@ -1,14 +1,298 @@
-/* A recursive-descent parser of the grammar in model_text.h: one function for each rule, and one word of lookahead. */
+/* A recursive-descent parser of the grammar in model_text.h: one function for each rule, and one word of lookahead. At
+ * the end the other way round, from a net to its text. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "core/text.h"
-#include "model/model_text.h"
 #include "core/memory.h"
+#include "core/nearest.h"
+#include "core/text.h"
 #include "layer/make.h"
-#include "model/words.h"
+#include "model/model_text.h"
+
+/* ---- words ---- */
+
+/* A word ends at a space or at a sign: one of , ( ) | ; =. Within the body of a block a word that names one of its
+ * parameters is replaced by the number that was given for it, so whoever reads words need not know of blocks. */
+
+enum {
+    NUMBER_MOST = 1000000, /* the largest */
+    BLOCK_PARAMS = 8,      /* at most, of one block */
+};
+
+/* A word of the text: not ended by '\0'. */
+typedef struct gs_word {
+    const char *at;
+    size_t length;
+} gs_word;
+
+/* "block NAME PARAM ... = body ;" */
+typedef struct gs_block {
+    gs_word name, param[BLOCK_PARAMS];
+    int params;
+    const char *body; /* its first character */
+    bool used;
+} gs_block;
+
+typedef struct gs_words {
+    const char *text;
+    gs_word here;     /* the lookahead: a word, a sign, or the end (length 0) */
+    const char *next; /* what follows it */
+    /* Whose body is being read, and what its parameters stand for; NULL: none. */
+    const gs_block *block;
+    gs_word value[BLOCK_PARAMS];
+} gs_words;
+
+static bool is_sign(char c) {
+    return c != '\0' && strchr(",()|;=", c) != NULL;
+}
+
+static bool is_space(char c) {
+    return c != '\0' && strchr(" \t\r\n", c) != NULL;
+}
+
+/* The word or sign that begins after spaces at `from`. */
+static gs_word word_at(const char *from) {
+    while (is_space(*from)) from++;
+    const char *end = from;
+    if (is_sign(*end)) return (gs_word){from, 1};
+    while (*end && !is_sign(*end) && !is_space(*end)) end++;
+    return (gs_word){from, (size_t)(end - from)};
+}
+
+static bool word_same(gs_word a, gs_word b) {
+    return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
+}
+
+static void words_advance(gs_words *w) {
+    w->here = word_at(w->next);
+    w->next = w->here.at + w->here.length;
+    for (int i = 0; w->block && i < w->block->params; i++)
+        if (word_same(w->here, w->block->param[i])) {
+            w->here = w->value[i];
+            return;
+        }
+}
+
+/* Begin to read at `from`, a place in words->text. */
+static void words_begin(gs_words *w, const char *from) {
+    w->next = from;
+    words_advance(w);
+}
+
+static bool word_is(gs_word word, const char *text) {
+    return word.length == strlen(text) && memcmp(word.at, text, word.length) == 0;
+}
+
+/* Is it a sign, and not a word? The end is neither. */
+static bool word_is_sign(gs_word word) {
+    return word.length > 0 && is_sign(*word.at);
+}
+
+/* If the lookahead is this word or sign, go on behind it. */
+static bool words_accept(gs_words *w, const char *word) {
+    bool found = word_is(w->here, word);
+    if (found) words_advance(w);
+    return found;
+}
+
+/* ---- saying what is wrong ---- */
+
+/* The lookahead for people: cut when it is long, and with \x.. for what is not a printable character. */
+static void quote(gs_word word, char *out, size_t size) {
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < word.length; i++) {
+        if (used + 9 > size) {
+            snprintf(out + used, size - used, "...");
+            return;
+        }
+        unsigned char c = (unsigned char)word.at[i];
+        used += (size_t)snprintf(out + used, size - used, c > ' ' && c < 0x7f ? "%c" : "\\x%02x", c);
+    }
+}
+
+/* How many words, signs not counted, begin up to this place. */
+static int number_of(const char *text, const char *place) {
+    int words = 0;
+    for (gs_word w = word_at(text); w.length > 0 && w.at <= place; w = word_at(w.at + w.length))
+        words += !is_sign(*w.at);
+    return words;
+}
+
+/* GS_E_MODEL: "model text: word 5 ('rellu', column 19): ..." */
+static gs_status GS_PRINTF(2, 3) words_wrong(const gs_words *w, const char *format, ...) {
+    char problem[600], word[48], place[128];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(problem, sizeof problem, format, args);
+    va_end(args);
+    quote(w->here, word, sizeof word);
+    int column = (int)(w->here.at - w->text) + 1, number = number_of(w->text, w->here.at);
+    if (w->here.length == 0)
+        snprintf(place, sizeof place, "the end (column %d)", column);
+    else if (is_sign(*w->here.at))
+        snprintf(place, sizeof place, "'%s' after word %d (column %d)", word, number, column);
+    else
+        snprintf(place, sizeof place, "word %d ('%s', column %d)", number, word, column);
+    return gs_fail(GS_E_MODEL, "model text: %s: %s", place, problem);
+}
+
+/* The nearest of `words` (ending with NULL), if it is near enough to be meant: "did you mean relu? ", else "". */
+static void words_suggest(const gs_words *w, const char *const *words, char *out, size_t size) {
+    const char *nearest = gs_nearest(w->here.at, w->here.length, words);
+    out[0] = '\0';
+    if (nearest) snprintf(out, size, "did you mean %s? ", nearest);
+}
+
+/* ---- numbers; `what` is for the message ---- */
+
+typedef struct gs_size2d {
+    int h, w;
+} gs_size2d;
+
+/* Digits alone, as a number up to NUMBER_MOST; -1 for anything else. */
+static int whole_number(const char *digits, size_t length) {
+    int number = 0;
+    if (length == 0) return -1;
+    for (size_t i = 0; i < length; i++) {
+        if (digits[i] < '0' || digits[i] > '9') return -1;
+        number = number * 10 + (digits[i] - '0');
+        if (number > NUMBER_MOST) return -1;
+    }
+    return number;
+}
+
+static bool words_at_count(const gs_words *w, int *out) {
+    *out = whole_number(w->here.at, w->here.length);
+    return *out >= 1;
+}
+
+static gs_status words_count(gs_words *w, const char *what, int *out) {
+    if (!words_at_count(w, out))
+        return words_wrong(w, "expected %s, a whole number from 1 to %d", what, NUMBER_MOST);
+    words_advance(w);
+    return GS_OK;
+}
+
+/* K or HxW, both from `least` on. */
+static gs_status words_size(gs_words *w, const char *what, int least, gs_size2d *out) {
+    const char *at = w->here.at, *x = w->here.length ? memchr(at, 'x', w->here.length) : NULL;
+    size_t first = x ? (size_t)(x - at) : w->here.length;
+    out->h = whole_number(at, first);
+    out->w = x ? whole_number(x + 1, w->here.length - first - 1) : out->h;
+    if (out->h < least || out->w < least)
+        return words_wrong(w, "expected %s, K or HxW with whole numbers from %d to %d", what, least,
+                           NUMBER_MOST);
+    words_advance(w);
+    return GS_OK;
+}
+
+static size_t digits_at(const char *text, size_t length) {
+    size_t digits = 0;
+    while (digits < length && text[digits] >= '0' && text[digits] <= '9') digits++;
+    return digits;
+}
+
+/* By hand, since strtod depends on the user's language. */
+static bool decimal(gs_word word, size_t most, float *out) {
+    size_t used = digits_at(word.at, word.length), digits = used;
+    double value = 0, unit = 1;
+    for (size_t i = 0; i < digits; i++) value = 10 * value + (word.at[i] - '0');
+    if (used < word.length && word.at[used] == '.') {
+        size_t fraction = digits_at(word.at + used + 1, word.length - used - 1);
+        for (size_t i = 1; i <= fraction; i++, unit *= 10) value = 10 * value + (word.at[used + i] - '0');
+        used += 1 + fraction;
+        digits += fraction;
+    }
+    *out = (float)(value / unit);
+    return used == word.length && digits >= 1 && digits <= most;
+}
+
+static gs_status words_chance(gs_words *w, const char *what, float *out) {
+    if (!decimal(w->here, 9, out) || !(*out < 1))
+        return words_wrong(w, "expected %s: a decimal from 0 to below 1, such as 0.5", what);
+    words_advance(w);
+    return GS_OK;
+}
+
+/* A decimal from 0.0001 to 100. */
+static gs_status words_deviation(gs_words *w, const char *what, float *out) {
+    if (!decimal(w->here, 15, out) || !(*out >= 1e-4f && *out <= 100))
+        return words_wrong(w, "expected %s: a decimal from 0.0001 to 100, such as 0.02", what);
+    words_advance(w);
+    return GS_OK;
+}
+
+/* ---- names ---- */
+
+/* The model whose name is the text's first word; -1: there is none. What follows it is *rest. */
+static int find_model(const char *text, gs_words *rest) {
+    *rest = (gs_words){.text = text};
+    words_begin(rest, text);
+    for (int i = 0; gs_model_names()[i]; i++)
+        if (words_accept(rest, gs_model_names()[i])) return i;
+    return -1;
+}
+
+bool gs_model_is_name(const char *name_or_text) {
+    gs_words rest;
+    return find_model(name_or_text, &rest) >= 0;
+}
+
+/* The models from here on are language models. */
+static bool is_language(int i) {
+    return i >= 0 && strncmp(gs_model_names()[i], "gpt", 3) == 0;
+}
+
+bool gs_model_is_language(const char *name_or_text) {
+    gs_words rest;
+    return is_language(find_model(name_or_text, &rest));
+}
+
+bool gs_model_usual_input(const char *name_or_text, gs_shape *in) {
+    gs_words rest;
+    const int i = find_model(name_or_text, &rest);
+    if (is_language(i)) *in = (gs_shape){1, 1, 1, strcmp(gs_model_names()[i], "gpt2") == 0 ? 1024 : 64};
+    return is_language(i);
+}
+
+/* Where in a copy of text i the number is that "gpt 96" or "resnet20 100" replaces. */
+static char *number_in(char *text, int i) {
+    static const char before[] = "embedding ";
+    return is_language(i) ? strstr(text, before) + sizeof before - 1 : strrchr(text, ' ') + 1;
+}
+
+gs_status gs_model_full_text(const char *name_or_text, char **text) {
+    gs_words rest;
+    const int i = find_model(name_or_text, &rest);
+    const char *from = i < 0 ? name_or_text : gs_model_text(gs_model_names()[i]);
+    int classes = 0;
+    *text = NULL;
+    if (i >= 0 && rest.here.length > 0) {
+        const char *what = is_language(i) ? "the size of the vocabulary" : "the number of classes";
+        char expected[64];
+        snprintf(expected, sizeof expected, "the end, or %s", what);
+        GS_TRY(words_count(&rest, expected, &classes));
+        if (rest.here.length > 0) return words_wrong(&rest, "expected the end after %s", what);
+    }
+    enum { DIGITS = 12 };
+    const size_t room = strlen(from) + DIGITS;
+    char *copy = malloc(room);
+    if (!copy) return gs_fail(GS_E_MEMORY, "no memory for the text of a model, %zu characters", strlen(from));
+    memcpy(copy, from, strlen(from) + 1);
+    if (classes > 0) {
+        char *number = number_in(copy, i);
+        const char *after = from + (number - copy) + strspn(number, "0123456789");
+        snprintf(number, room - (size_t)(number - copy), "%d%s", classes, after);
+    }
+    *text = copy;
+    return GS_OK;
+}
+
+/* ---- the parser ---- */
 
 enum { BLOCKS_MOST = 64 };
 
@@ -34,8 +318,8 @@ static void append(char *text, size_t size, const char *separator, const char *w
 
 static gs_status parse_linear(parser *p, gs_layer **l) {
     int out;
-    GS_TRY(gs_words_count(&p->words, "the number of outputs of linear", &out));
-    bool bias = !gs_words_accept(&p->words, "no_bias");
+    GS_TRY(words_count(&p->words, "the number of outputs of linear", &out));
+    bool bias = !words_accept(&p->words, "no_bias");
     *l = gs_linear(out, bias);
     return GS_OK;
 }
@@ -44,15 +328,14 @@ static gs_status parse_conv(parser *p, gs_layer **l) {
     int out;
     int groups = 1;
     gs_size2d kernel, stride = {1, 1}, pad = {0, 0}, dilation = {1, 1};
-    GS_TRY(gs_words_count(&p->words, "the number of output channels of conv", &out));
-    GS_TRY(gs_words_size(&p->words, "the size of conv's kernel", 1, &kernel));
-    if (gs_words_accept(&p->words, "stride")) GS_TRY(gs_words_size(&p->words, "conv's stride", 1, &stride));
-    if (gs_words_accept(&p->words, "pad")) GS_TRY(gs_words_size(&p->words, "conv's padding", 0, &pad));
-    if (gs_words_accept(&p->words, "groups"))
-        GS_TRY(gs_words_count(&p->words, "the number of groups of conv", &groups));
-    if (gs_words_accept(&p->words, "dilation"))
-        GS_TRY(gs_words_size(&p->words, "conv's dilation", 1, &dilation));
-    bool bias = !gs_words_accept(&p->words, "no_bias");
+    GS_TRY(words_count(&p->words, "the number of output channels of conv", &out));
+    GS_TRY(words_size(&p->words, "the size of conv's kernel", 1, &kernel));
+    if (words_accept(&p->words, "stride")) GS_TRY(words_size(&p->words, "conv's stride", 1, &stride));
+    if (words_accept(&p->words, "pad")) GS_TRY(words_size(&p->words, "conv's padding", 0, &pad));
+    if (words_accept(&p->words, "groups"))
+        GS_TRY(words_count(&p->words, "the number of groups of conv", &groups));
+    if (words_accept(&p->words, "dilation")) GS_TRY(words_size(&p->words, "conv's dilation", 1, &dilation));
+    bool bias = !words_accept(&p->words, "no_bias");
     *l = gs_conv2d_grouped(out, kernel.h, kernel.w, stride.h, stride.w, pad.h, pad.w, groups, dilation.h,
                            dilation.w, bias);
     return GS_OK;
@@ -60,11 +343,10 @@ static gs_status parse_conv(parser *p, gs_layer **l) {
 
 static gs_status parse_pool(parser *p, __typeof__(gs_max_pool2d) *make, gs_layer **l) {
     gs_size2d kernel, stride, pad = {0, 0};
-    GS_TRY(gs_words_size(&p->words, "the size of the pooling's window", 1, &kernel));
+    GS_TRY(words_size(&p->words, "the size of the pooling's window", 1, &kernel));
     stride = kernel;
-    if (gs_words_accept(&p->words, "stride"))
-        GS_TRY(gs_words_size(&p->words, "the pooling's stride", 1, &stride));
-    if (gs_words_accept(&p->words, "pad")) GS_TRY(gs_words_size(&p->words, "the pooling's padding", 0, &pad));
+    if (words_accept(&p->words, "stride")) GS_TRY(words_size(&p->words, "the pooling's stride", 1, &stride));
+    if (words_accept(&p->words, "pad")) GS_TRY(words_size(&p->words, "the pooling's padding", 0, &pad));
     *l = make(kernel.h, kernel.w, stride.h, stride.w, pad.h, pad.w);
     return GS_OK;
 }
@@ -79,42 +361,42 @@ static gs_status parse_avg_pool(parser *p, gs_layer **l) {
 
 static gs_status parse_attention(parser *p, gs_layer **l) {
     int heads;
-    GS_TRY(gs_words_count(&p->words, "the number of heads of attention", &heads));
-    *l = gs_attention(heads, gs_words_accept(&p->words, "causal"));
+    GS_TRY(words_count(&p->words, "the number of heads of attention", &heads));
+    *l = gs_attention(heads, words_accept(&p->words, "causal"));
     return GS_OK;
 }
 
 static gs_status parse_embedding(parser *p, gs_layer **l) {
     int rows, width;
-    GS_TRY(gs_words_count(&p->words, "the number of vectors of embedding", &rows));
-    GS_TRY(gs_words_count(&p->words, "the width of embedding's vectors", &width));
+    GS_TRY(words_count(&p->words, "the number of vectors of embedding", &rows));
+    GS_TRY(words_count(&p->words, "the width of embedding's vectors", &width));
     *l = gs_embedding(rows, width);
     return GS_OK;
 }
 
 static gs_status parse_gelu(parser *p, gs_layer **l) {
-    *l = gs_gelu(gs_words_accept(&p->words, "tanh"));
+    *l = gs_gelu(words_accept(&p->words, "tanh"));
     return GS_OK;
 }
 
 static gs_status parse_dropout(parser *p, gs_layer **l) {
     float chance;
-    GS_TRY(gs_words_chance(&p->words, "the probability that dropout clears a number", &chance));
+    GS_TRY(words_chance(&p->words, "the probability that dropout clears a number", &chance));
     *l = gs_dropout(chance);
     return GS_OK;
 }
 
 static gs_status parse_residual(parser *p, gs_layer **l) {
     gs_layer *body, *shortcut = NULL;
-    if (!gs_word_is(p->words.here, "("))
-        return gs_words_wrong(&p->words, "expected '(' and the layers of the residual block");
+    if (!word_is(p->words.here, "("))
+        return words_wrong(&p->words, "expected '(' and the layers of the residual block");
     GS_TRY(go_deeper(p));
-    gs_words_advance(&p->words);
+    words_advance(&p->words);
     GS_TRY(parse_model(p, "'|' or ')'", &body));
     gs_status st = GS_OK;
-    if (gs_words_accept(&p->words, "|")) st = parse_model(p, "')'", &shortcut);
-    if (st == GS_OK && !gs_words_accept(&p->words, ")"))
-        st = gs_words_wrong(&p->words, "expected ')' to end the residual block");
+    if (words_accept(&p->words, "|")) st = parse_model(p, "')'", &shortcut);
+    if (st == GS_OK && !words_accept(&p->words, ")"))
+        st = words_wrong(&p->words, "expected ')' to end the residual block");
     if (st != GS_OK) {
         gs_layer_free(shortcut);
         gs_layer_free(body);
@@ -185,36 +467,34 @@ static gs_status no_such_layer(const parser *p) {
     vocabulary_of(p, &v);
     for (const char **word = v.names; *word; word++) append(list, sizeof list, ", ", *word);
     const gs_word here = p->words.here;
-    if (here.length == 0) return gs_words_wrong(&p->words, "expected one of %s", list);
-    if (gs_word_is_sign(here)) return gs_words_wrong(&p->words, "expected a layer, one of %s", list);
-    if (gs_word_is(here, "block"))
-        return gs_words_wrong(&p->words, "blocks are defined before the model, and each ends with ';'");
-    if (p->words.block && gs_word_same(p->words.block->name, here))
-        return gs_words_wrong(&p->words, "a block cannot use itself");
-    gs_words_suggest(&p->words, v.names, hint, sizeof hint);
+    if (here.length == 0) return words_wrong(&p->words, "expected one of %s", list);
+    if (word_is_sign(here)) return words_wrong(&p->words, "expected a layer, one of %s", list);
+    if (word_is(here, "block"))
+        return words_wrong(&p->words, "blocks are defined before the model, and each ends with ';'");
+    if (p->words.block && word_same(p->words.block->name, here))
+        return words_wrong(&p->words, "a block cannot use itself");
+    words_suggest(&p->words, v.names, hint, sizeof hint);
 
     /* A text of one word may have been meant as the name of a model. */
     gs_words first = {.text = p->words.text}, next = p->words;
-    gs_words_begin(&first, first.text);
-    gs_words_advance(&next);
+    words_begin(&first, first.text);
+    words_advance(&next);
     if (here.at != first.here.at || next.here.length > 0)
-        return gs_words_wrong(&p->words, "unknown layer; %sexpected one of %s", hint, list);
+        return words_wrong(&p->words, "unknown layer; %sexpected one of %s", hint, list);
     if (access(first.text, R_OK) == 0)
-        return gs_words_wrong(&p->words,
-                              "it is a file; to pass its text, write \"$(cat %s)\", with the quotes",
-                              gs_printable(first.text));
-    if (!hint[0]) gs_words_suggest(&p->words, gs_model_names(), hint, sizeof hint);
+        return words_wrong(&p->words, "it is a file; to pass its text, write \"$(cat %s)\", with the quotes",
+                           gs_printable(first.text));
+    if (!hint[0]) words_suggest(&p->words, gs_model_names(), hint, sizeof hint);
     for (const char *const *name = gs_model_names(); *name; name++) append(names, sizeof names, ", ", *name);
-    return gs_words_wrong(&p->words,
-                          "unknown model or layer; %sexpected a model (%s) or layers, each one of %s", hint,
-                          names, list);
+    return words_wrong(&p->words, "unknown model or layer; %sexpected a model (%s) or layers, each one of %s",
+                       hint, names, list);
 }
 
 /* The end of every layer that may have "std S" there. A failure frees the layer. */
 static gs_status parse_std(parser *p, int kind, gs_layer *l) {
     float std;
-    if (!strstr(layers[kind].usage, "[std S]") || !gs_words_accept(&p->words, "std")) return GS_OK;
-    gs_status st = gs_words_deviation(&p->words, "the standard deviation of the initial weights", &std);
+    if (!strstr(layers[kind].usage, "[std S]") || !words_accept(&p->words, "std")) return GS_OK;
+    gs_status st = words_deviation(&p->words, "the standard deviation of the initial weights", &std);
     if (st == GS_OK)
         gs_layer_with_std(l, std);
     else
@@ -224,7 +504,7 @@ static gs_status parse_std(parser *p, int kind, gs_layer *l) {
 
 static gs_status parse_layer(parser *p, int *kind, gs_layer **l) {
     for (*kind = 0; *kind < LAYERS; ++*kind) {
-        if (!gs_words_accept(&p->words, layers[*kind].word)) continue;
+        if (!words_accept(&p->words, layers[*kind].word)) continue;
         *l = NULL;
         if (layers[*kind].make)
             *l = layers[*kind].make();
@@ -238,7 +518,7 @@ static gs_status parse_layer(parser *p, int *kind, gs_layer **l) {
 }
 
 static bool is_end(const parser *p) {
-    return p->words.here.length == 0 || gs_word_is_sign(p->words.here);
+    return p->words.here.length == 0 || word_is_sign(p->words.here);
 }
 
 static const char *const options[] = {"stride", "pad",  "groups", "dilation", "no_bias",
@@ -250,15 +530,15 @@ static gs_status check_layer_ends(const parser *p, const char *end, int kind) {
     if (is_end(p)) return GS_OK;
     char hint[64];
     bool has_options = strchr(layers[kind].usage, '[') && layers[kind].parse != parse_residual;
-    gs_words_suggest(&p->words, has_options ? options : no_options, hint, sizeof hint);
-    return gs_words_wrong(&p->words, "%sexpected ',' or %s; this layer is written: %s", hint, end,
-                          layers[kind].usage);
+    words_suggest(&p->words, has_options ? options : no_options, hint, sizeof hint);
+    return words_wrong(&p->words, "%sexpected ',' or %s; this layer is written: %s", hint, end,
+                       layers[kind].usage);
 }
 
 static bool is_reserved(gs_word word) {
-    bool is = gs_word_is(word, "x") || gs_word_is(word, "block");
-    for (int i = 0; i < LAYERS; i++) is = is || gs_word_is(word, layers[i].word);
-    for (const char *const *option = options; *option; option++) is = is || gs_word_is(word, *option);
+    bool is = word_is(word, "x") || word_is(word, "block");
+    for (int i = 0; i < LAYERS; i++) is = is || word_is(word, layers[i].word);
+    for (const char *const *option = options; *option; option++) is = is || word_is(word, *option);
     return is;
 }
 
@@ -281,7 +561,7 @@ typedef struct list {
 static gs_status add(parser *p, list *a, gs_layer *l) {
     if (++p->layers > MAX_LAYERS) {
         gs_layer_free(l);
-        return gs_words_wrong(&p->words, "the model has more than %d layers", MAX_LAYERS);
+        return words_wrong(&p->words, "the model has more than %d layers", MAX_LAYERS);
     }
     if (!gs_grow(&a->layer, (size_t)a->count, &a->room, sizeof *a->layer)) {
         gs_layer_free(l);
@@ -296,24 +576,24 @@ static gs_status parse_item(parser *p, const char *end, list *a);
 
 static gs_status go_deeper(parser *p) {
     if (p->depth++ < MAX_DEPTH) return GS_OK;
-    return gs_words_wrong(&p->words, "parentheses and blocks are nested more than %d deep", MAX_DEPTH);
+    return words_wrong(&p->words, "parentheses and blocks are nested more than %d deep", MAX_DEPTH);
 }
 
 /* "3 x ITEM" or "3 x ( LIST )": what follows the x is read so many times. */
 static gs_status parse_repeated(parser *p, const char *end, int times, list *a) {
-    gs_words_advance(&p->words);
-    gs_words_advance(&p->words);
+    words_advance(&p->words);
+    words_advance(&p->words);
     const gs_words what = p->words;
     GS_TRY(go_deeper(p));
     for (int i = 0; i < times; i++) {
         p->words = what;
-        if (!gs_words_accept(&p->words, "(")) {
+        if (!words_accept(&p->words, "(")) {
             GS_TRY(parse_item(p, end, a));
             continue;
         }
         GS_TRY(parse_list(p, "')'", a));
-        if (!gs_words_accept(&p->words, ")")) return gs_words_wrong(&p->words, "expected ',' or ')'");
-        if (!is_end(p)) return gs_words_wrong(&p->words, "expected ',' or %s", end);
+        if (!words_accept(&p->words, ")")) return words_wrong(&p->words, "expected ',' or ')'");
+        if (!is_end(p)) return words_wrong(&p->words, "expected ',' or %s", end);
     }
     p->depth--;
     return GS_OK;
@@ -324,25 +604,25 @@ static gs_status parse_block(parser *p, const char *end, int number, list *a) {
     gs_block *block = &p->block[number];
     gs_words body = {.text = p->words.text, .block = block};
     block->used = true;
-    gs_words_advance(&p->words);
+    words_advance(&p->words);
     for (int i = 0; i < block->params; i++) {
         if (is_end(p))
-            return gs_words_wrong(&p->words, "expected %.*s of block %.*s", (int)block->param[i].length,
-                                  block->param[i].at, (int)block->name.length, block->name.at);
+            return words_wrong(&p->words, "expected %.*s of block %.*s", (int)block->param[i].length,
+                               block->param[i].at, (int)block->name.length, block->name.at);
         body.value[i] = p->words.here;
-        gs_words_advance(&p->words);
+        words_advance(&p->words);
     }
     if (!is_end(p))
-        return gs_words_wrong(&p->words, "expected ',' or %s: block %.*s has %d parameter%s", end,
-                              (int)block->name.length, block->name.at, block->params, gs_s(block->params));
+        return words_wrong(&p->words, "expected ',' or %s: block %.*s has %d parameter%s", end,
+                           (int)block->name.length, block->name.at, block->params, gs_s(block->params));
     const gs_words after = p->words;
     const int named = p->blocks, first = a->count, use = ++p->uses;
     GS_TRY(go_deeper(p));
     p->words = body;
     p->blocks = number; /* a block knows those before it, so none holds itself */
-    gs_words_begin(&p->words, block->body);
+    words_begin(&p->words, block->body);
     GS_TRY(parse_list(p, "';'", a));
-    if (!gs_word_is(p->words.here, ";")) return gs_words_wrong(&p->words, "expected ',' or ';'");
+    if (!word_is(p->words.here, ";")) return words_wrong(&p->words, "expected ',' or ';'");
     for (int i = first; i < a->count; i++)
         a->layer[i]->block = use; /* the outermost block has the last word */
     p->words = after;
@@ -355,13 +635,12 @@ static gs_status parse_item(parser *p, const char *end, list *a) {
     gs_words next = p->words;
     gs_layer *l;
     int times, kind;
-    gs_words_advance(&next);
-    if (gs_words_at_count(&p->words, &times) && gs_word_is(next.here, "x"))
-        return parse_repeated(p, end, times, a);
-    if (gs_word_is(p->words.here, "0") && gs_word_is(next.here, "x"))
-        return gs_words_wrong(&p->words, "expected how many times, a whole number from 1 up");
+    words_advance(&next);
+    if (words_at_count(&p->words, &times) && word_is(next.here, "x")) return parse_repeated(p, end, times, a);
+    if (word_is(p->words.here, "0") && word_is(next.here, "x"))
+        return words_wrong(&p->words, "expected how many times, a whole number from 1 up");
     for (int i = 0; i < p->blocks; i++)
-        if (gs_word_same(p->block[i].name, p->words.here)) return parse_block(p, end, i, a);
+        if (word_same(p->block[i].name, p->words.here)) return parse_block(p, end, i, a);
     GS_TRY(parse_layer(p, &kind, &l));
     GS_TRY(add(p, a, l));
     return check_layer_ends(p, end, kind);
@@ -369,7 +648,7 @@ static gs_status parse_item(parser *p, const char *end, list *a) {
 
 static gs_status parse_list(parser *p, const char *end, list *a) {
     do GS_TRY(parse_item(p, end, a));
-    while (gs_words_accept(&p->words, ","));
+    while (words_accept(&p->words, ","));
     return GS_OK;
 }
 
@@ -393,48 +672,47 @@ static gs_status parse_new_word(parser *p, const gs_block *b, const char *what, 
     const gs_word here = p->words.here;
     bool letter =
         here.length > 0 && ((*here.at >= 'a' && *here.at <= 'z') || (*here.at >= 'A' && *here.at <= 'Z'));
-    if (!letter) return gs_words_wrong(&p->words, "expected %s, a word that begins with a letter", what);
+    if (!letter) return words_wrong(&p->words, "expected %s, a word that begins with a letter", what);
     bool taken = is_reserved(here);
-    for (int i = 0; i < p->blocks; i++) taken = taken || gs_word_same(here, p->block[i].name);
-    for (int i = 0; i < b->params; i++) taken = taken || gs_word_same(here, b->param[i]);
-    taken = taken || (b->name.at && gs_word_same(here, b->name));
-    if (taken) return gs_words_wrong(&p->words, "expected %s, but this word has a meaning already", what);
+    for (int i = 0; i < p->blocks; i++) taken = taken || word_same(here, p->block[i].name);
+    for (int i = 0; i < b->params; i++) taken = taken || word_same(here, b->param[i]);
+    taken = taken || (b->name.at && word_same(here, b->name));
+    if (taken) return words_wrong(&p->words, "expected %s, but this word has a meaning already", what);
     *out = here;
-    gs_words_advance(&p->words);
+    words_advance(&p->words);
     return GS_OK;
 }
 
 /* Behind "block": "NAME PARAM ... = body ;". The body is read where the block is used. */
 static gs_status define_block(parser *p) {
     gs_block b = {0};
-    if (p->blocks == BLOCKS_MOST)
-        return gs_words_wrong(&p->words, "there are more than %d blocks", BLOCKS_MOST);
+    if (p->blocks == BLOCKS_MOST) return words_wrong(&p->words, "there are more than %d blocks", BLOCKS_MOST);
     GS_TRY(parse_new_word(p, &b, "the name of a block", &b.name));
     while (!is_end(p)) {
-        if (b.params == GS_BLOCK_PARAMS)
-            return gs_words_wrong(&p->words, "a block has at most %d parameters", GS_BLOCK_PARAMS);
+        if (b.params == BLOCK_PARAMS)
+            return words_wrong(&p->words, "a block has at most %d parameters", BLOCK_PARAMS);
         GS_TRY(parse_new_word(p, &b, "a parameter of the block", &b.param[b.params]));
         b.params++;
     }
-    if (!gs_word_is(p->words.here, "="))
-        return gs_words_wrong(&p->words, "expected '=' and the layers of the block");
+    if (!word_is(p->words.here, "="))
+        return words_wrong(&p->words, "expected '=' and the layers of the block");
     b.body = p->words.next;
-    while (!gs_word_is(p->words.here, ";")) {
-        gs_words_advance(&p->words);
+    while (!word_is(p->words.here, ";")) {
+        words_advance(&p->words);
         if (p->words.here.length == 0)
-            return gs_words_wrong(&p->words, "expected ';' to end block %.*s", (int)b.name.length, b.name.at);
+            return words_wrong(&p->words, "expected ';' to end block %.*s", (int)b.name.length, b.name.at);
     }
-    gs_words_advance(&p->words);
+    words_advance(&p->words);
     p->block[p->blocks++] = b;
     return GS_OK;
 }
 
 static gs_status parse_text(parser *p, gs_layer **net) {
-    while (gs_words_accept(&p->words, "block")) GS_TRY(define_block(p));
+    while (words_accept(&p->words, "block")) GS_TRY(define_block(p));
     GS_TRY(parse_model(p, "the end", net));
     if (p->words.here.length > 0)
-        return gs_words_wrong(&p->words, "expected ',' or the end%s",
-                              *p->words.here.at == ')' ? "; no '(' is open" : "");
+        return words_wrong(&p->words, "expected ',' or the end%s",
+                           *p->words.here.at == ')' ? "; no '(' is open" : "");
     for (int i = 0; i < p->blocks; i++) {
         gs_word name = p->block[i].name;
         if (!p->block[i].used)
@@ -448,11 +726,64 @@ gs_status gs_model_parse(const char *name_or_text, gs_layer **net) {
     *net = NULL;
     GS_TRY(gs_model_full_text(name_or_text, &text));
     parser p = {.words.text = text};
-    gs_words_begin(&p.words, text);
+    words_begin(&p.words, text);
     gs_status st = parse_text(&p, net);
     free(text);
     if (st == GS_OK) return GS_OK;
     gs_layer_free(*net);
     *net = NULL;
     return st;
+}
+
+/* ---- the text of a net ---- */
+
+static bool is(const gs_layer *l, const char *name) {
+    return strcmp(l->ops->name, name) == 0;
+}
+
+static void write_layer(FILE *f, const gs_layer *l);
+
+static void write_list(FILE *f, const gs_layer *l, const char *between) {
+    for (int i = 0; i < l->children; i++) {
+        if (i > 0) fputs(between, f);
+        write_layer(f, l->child[i]);
+    }
+}
+
+/* What stands where the grammar says "model": a sequence is its layers. */
+static void write_model(FILE *f, const gs_layer *l) {
+    if (is(l, "sequential"))
+        write_list(f, l, ", ");
+    else
+        write_layer(f, l);
+}
+
+static void write_layer(FILE *f, const gs_layer *l) {
+    if (is(l, "residual")) {
+        fputs("residual (", f);
+        write_model(f, l->child[0]);
+        if (l->children > 1) fputs(" | ", f);
+        if (l->children > 1) write_model(f, l->child[1]);
+        fputs(")", f);
+    } else if (is(l, "sequential")) {
+        fputs("(", f);
+        write_list(f, l, ", ");
+        fputs(")", f);
+    } else {
+        char what[128];
+        gs_layer_describe(l, what, sizeof what);
+        fputs(what, f);
+    }
+}
+
+char *gs_model_text_of(const gs_layer *net) {
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    if (!f) return NULL;
+    write_model(f, net);
+    bool failed = ferror(f) != 0;
+    if (fclose(f) == 0 && !failed) return text;
+    free(text);
+    return NULL;
 }

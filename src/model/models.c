@@ -1,9 +1,6 @@
 /* The models that have a name. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "model/model_text.h"
-#include "model/words.h"
 
 enum { MODELS = 11 };
 
@@ -86,68 +83,4 @@ const char *gs_model_text(const char *name) {
     for (int i = 0; i < MODELS; i++)
         if (strcmp(name, names[i]) == 0) return texts[i];
     return NULL;
-}
-
-/* The model whose name is the text's first word; -1: there is none. What follows it is *rest. */
-static int find(const char *text, gs_words *rest) {
-    *rest = (gs_words){.text = text};
-    gs_words_begin(rest, text);
-    for (int i = 0; i < MODELS; i++)
-        if (gs_words_accept(rest, names[i])) return i;
-    return -1;
-}
-
-bool gs_model_is_name(const char *name_or_text) {
-    gs_words rest;
-    return find(name_or_text, &rest) >= 0;
-}
-
-/* The models from here on are language models. */
-static bool is_language(int i) {
-    return i >= 0 && strncmp(names[i], "gpt", 3) == 0;
-}
-
-bool gs_model_is_language(const char *name_or_text) {
-    gs_words rest;
-    return is_language(find(name_or_text, &rest));
-}
-
-bool gs_model_usual_input(const char *name_or_text, gs_shape *in) {
-    gs_words rest;
-    const int i = find(name_or_text, &rest);
-    if (is_language(i)) *in = (gs_shape){1, 1, 1, strcmp(names[i], "gpt2") == 0 ? 1024 : 64};
-    return is_language(i);
-}
-
-/* Where in a copy of text i the number is that "gpt 96" or "resnet20 100" replaces. */
-static char *number_in(char *text, int i) {
-    static const char before[] = "embedding ";
-    return is_language(i) ? strstr(text, before) + sizeof before - 1 : strrchr(text, ' ') + 1;
-}
-
-gs_status gs_model_full_text(const char *name_or_text, char **text) {
-    gs_words rest;
-    const int i = find(name_or_text, &rest);
-    const char *from = i < 0 ? name_or_text : texts[i];
-    int classes = 0;
-    *text = NULL;
-    if (i >= 0 && rest.here.length > 0) {
-        const char *what = is_language(i) ? "the size of the vocabulary" : "the number of classes";
-        char expected[64];
-        snprintf(expected, sizeof expected, "the end, or %s", what);
-        GS_TRY(gs_words_count(&rest, expected, &classes));
-        if (rest.here.length > 0) return gs_words_wrong(&rest, "expected the end after %s", what);
-    }
-    enum { DIGITS = 12 };
-    const size_t room = strlen(from) + DIGITS;
-    char *copy = malloc(room);
-    if (!copy) return gs_fail(GS_E_MEMORY, "no memory for the text of a model, %zu characters", strlen(from));
-    memcpy(copy, from, strlen(from) + 1);
-    if (classes > 0) {
-        char *number = number_in(copy, i);
-        const char *after = from + (number - copy) + strspn(number, "0123456789");
-        snprintf(number, room - (size_t)(number - copy), "%d%s", classes, after);
-    }
-    *text = copy;
-    return GS_OK;
 }

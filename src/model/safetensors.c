@@ -2,15 +2,496 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <limits.h>
-#include <math.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/nettle.h"
 #include "core/text.h"
-#include "model/match.h"
-#include "model/safetensors_file.h"
+#include "core/version.h"
+#include "io/file.h"
+#include "io/json.h"
+#include "model/names.h"
 #include "sync/wire.h" /* the conversions */
+
+#define STATE_KEY "state"          /* in the metadata: without it, all tensors are weights */
+#define BESIDE_PREFIX "optimizer." /* of the names of those that are not */
+
+/* How a tensor's numbers are written. */
+typedef enum gs_tensor_type { GS_TENSOR_F32, GS_TENSOR_F16, GS_TENSOR_BF16, GS_TENSOR_OTHER } gs_tensor_type;
+
+/* A tensor as the header describes it, checked against the file's size but not yet against a model. */
+typedef struct gs_tensor {
+    const char *name;
+    const cJSON *shape;
+    gs_tensor_type type;
+    const char *dtype;   /* its name in the file; GS_TENSOR_OTHER is one that cannot be read */
+    uint64_t begin, end; /* bytes from the start of the data */
+} gs_tensor;
+
+typedef struct gs_tensor_file {
+    const char *path;
+    FILE *file;
+    uint64_t data_at, data_bytes;
+    cJSON *header;
+    const cJSON *metadata; /* NULL: none */
+    gs_tensor *tensors;    /* the weights, in the order of their data */
+    size_t count;
+    gs_tensor *beside; /* then what lies beside them (gs_beside) */
+    size_t besides;
+} gs_tensor_file;
+
+/* "optimizer.velocity.3.weight"; `name` has GS_BESIDE_NAME bytes. */
+static void beside_name(const char *vector, const char *parameter, char *name) {
+    snprintf(name, GS_BESIDE_NAME, BESIDE_PREFIX "%s.%s", vector, parameter);
+}
+
+/* ---- a file that is open to be read: its header, checked ---- */
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file holds numbers as they lie in memory");
+
+enum { LENGTH_BYTES = 8, MAX_HEADER = 100000000 }; /* the format's own limit: 100 MB */
+
+static void tensor_file_close(gs_tensor_file *f) {
+    if (f->file) fclose(f->file);
+    cJSON_Delete(f->header);
+    free(f->tensors);
+}
+
+/* The next `bytes` bytes. */
+static gs_status tensor_file_read(gs_tensor_file *f, void *data, size_t bytes) {
+    errno = 0;
+    if (fread(data, 1, bytes, f->file) == bytes) return GS_OK;
+    return gs_fail(GS_E_FILE, "cannot read %s: %s", f->path,
+                   errno ? strerror(errno) : "it shrank while it was read");
+}
+
+static gs_status parse(gs_tensor_file *f, const char *text, size_t length) {
+    const char *end = text;
+    f->header = gs_json_parse(text, length, &end);
+    size_t at = (size_t)(end - text);
+    if (f->header)
+        while (at < length && text[at] == ' ') at++;
+    if (!f->header || at < length)
+        return gs_fail(GS_E_FORMAT, "%s: the header is not valid JSON: wrong at byte %zu of %zu", f->path, at,
+                       length);
+    if (!cJSON_IsObject(f->header))
+        return gs_fail(GS_E_FORMAT, "%s: the header is not a JSON object", f->path);
+    return GS_OK;
+}
+
+static gs_status read_header(gs_tensor_file *f, uint64_t size) {
+    uint64_t length;
+    if (size < LENGTH_BYTES)
+        return gs_fail(GS_E_FORMAT, "%s is truncated: it has %" PRIu64 " bytes; wanted at least %d", f->path,
+                       size, LENGTH_BYTES);
+    GS_TRY(tensor_file_read(f, &length, sizeof length));
+    if (length > MAX_HEADER)
+        return gs_fail(GS_E_FORMAT,
+                       "%s is not a safetensors file: the header's length is %" PRIu64
+                       "; at most %d is allowed",
+                       f->path, length, MAX_HEADER);
+    if (length > size - LENGTH_BYTES)
+        return gs_fail(GS_E_FORMAT,
+                       "%s is truncated: the header's length is %" PRIu64 ", but only %" PRIu64
+                       " bytes follow",
+                       f->path, length, size - LENGTH_BYTES);
+    f->data_at = LENGTH_BYTES + length;
+    f->data_bytes = size - f->data_at;
+
+    char *text = malloc(length + 1);
+    if (!text)
+        return gs_fail(GS_E_MEMORY, "%s: no memory for a header of %" PRIu64 " bytes", f->path, length);
+    gs_status st = tensor_file_read(f, text, length);
+    if (st == GS_OK) st = parse(f, text, length);
+    free(text);
+    return st;
+}
+
+/* A whole number from 0 to 2^53, up to which a JSON number (a double) is exact. */
+static bool is_size(const cJSON *item) {
+    double v = cJSON_IsNumber(item) ? item->valuedouble : -1;
+    return v >= 0 && v <= 9007199254740992.0 && v == (double)(uint64_t)v;
+}
+
+/* "(32,1,3,3)", in `text`. */
+static const char *tensor_shape(const cJSON *shape, char *text, size_t size) {
+    const cJSON *dim;
+    size_t used = 1;
+    strcpy(text, "(");
+    cJSON_ArrayForEach(dim, shape) {
+        int n = snprintf(text + used, size - used, "%s%.0f", used > 1 ? "," : "", dim->valuedouble);
+        if (used + (size_t)n + 2 > size) break; /* many more than any model has */
+        used += (size_t)n;
+    }
+    strcpy(text + used, ")");
+    return text;
+}
+
+static gs_tensor_type find_type(const char *name) {
+    static const char *const names[] = {
+        [GS_TENSOR_F32] = "F32", [GS_TENSOR_F16] = "F16", [GS_TENSOR_BF16] = "BF16"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(name, names[i]) == 0) return (gs_tensor_type)i;
+    return GS_TENSOR_OTHER;
+}
+
+static gs_status read_tensor(const gs_tensor_file *f, const cJSON *item, gs_tensor *t) {
+    const cJSON *dtype = cJSON_GetObjectItemCaseSensitive(item, "dtype");
+    const cJSON *shape = cJSON_GetObjectItemCaseSensitive(item, "shape");
+    const cJSON *offsets = cJSON_GetObjectItemCaseSensitive(item, "data_offsets");
+    const cJSON *begin = cJSON_GetArrayItem(offsets, 0), *end = cJSON_GetArrayItem(offsets, 1), *dim;
+    const char *name = gs_printable(item->string);
+    bool whole = cJSON_IsString(dtype) && cJSON_IsArray(shape) && cJSON_IsArray(offsets) &&
+                 cJSON_GetArraySize(offsets) == 2 && is_size(begin) && is_size(end);
+    double bytes = 1;
+    cJSON_ArrayForEach(dim, shape) {
+        whole = whole && is_size(dim);
+        bytes *= dim->valuedouble;
+    }
+    if (!whole)
+        return gs_fail(GS_E_FORMAT, "%s: '%s' has no proper dtype, shape and data_offsets", f->path, name);
+    *t = (gs_tensor){.name = item->string,
+                     .shape = shape,
+                     .type = find_type(dtype->valuestring),
+                     .dtype = dtype->valuestring,
+                     .begin = (uint64_t)begin->valuedouble,
+                     .end = (uint64_t)end->valuedouble};
+    bytes *= t->type == GS_TENSOR_F32 ? 4 : 2;
+    if (t->begin > t->end || t->end > f->data_bytes)
+        return gs_fail(GS_E_FORMAT,
+                       "%s is truncated or damaged: %s lies at bytes %" PRIu64 " to %" PRIu64
+                       " of the data, which has %" PRIu64,
+                       f->path, name, t->begin, t->end, f->data_bytes);
+    if (t->type != GS_TENSOR_OTHER && bytes != (double)(t->end - t->begin)) {
+        char text[200];
+        return gs_fail(GS_E_FORMAT, "%s: %s is %s, %.0f bytes, but has %" PRIu64 " bytes of data", f->path,
+                       name, tensor_shape(shape, text, sizeof text), bytes, t->end - t->begin);
+    }
+    return GS_OK;
+}
+
+static int by_place(const void *a, const void *b) {
+    const gs_tensor *s = a, *t = b;
+    if (s->begin != t->begin) return s->begin < t->begin ? -1 : 1;
+    return (s->end > t->end) - (s->end < t->end);
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const gs_tensor *)a)->name, ((const gs_tensor *)b)->name);
+}
+
+/* Every tensor on its own, then all together: they fill the data without overlap or gap, as the format
+ * demands. */
+static gs_status read_tensors(gs_tensor_file *f) {
+    f->tensors = calloc((size_t)cJSON_GetArraySize(f->header) + 1, sizeof *f->tensors);
+    if (!f->tensors) return gs_fail(GS_E_MEMORY, "%s: no memory for the list of tensors", f->path);
+    const cJSON *item;
+    cJSON_ArrayForEach(item, f->header) {
+        if (strcmp(item->string, "__metadata__") == 0)
+            f->metadata = item;
+        else
+            GS_TRY(read_tensor(f, item, &f->tensors[f->count++]));
+    }
+
+    qsort(f->tensors, f->count, sizeof *f->tensors, by_name);
+    for (size_t i = 1; i < f->count; i++)
+        if (by_name(&f->tensors[i - 1], &f->tensors[i]) == 0)
+            return gs_fail(GS_E_FORMAT, "%s: %s appears twice", f->path, gs_printable(f->tensors[i].name));
+
+    qsort(f->tensors, f->count, sizeof *f->tensors, by_place);
+    uint64_t at = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        const gs_tensor *t = &f->tensors[i];
+        if (t->begin != at)
+            return gs_fail(GS_E_FORMAT,
+                           "%s: %s begins at byte %" PRIu64
+                           " of the data, but the tensor before it ends at %" PRIu64,
+                           f->path, gs_printable(t->name), t->begin, at);
+        at = t->end;
+    }
+    if (at != f->data_bytes)
+        return gs_fail(GS_E_FORMAT, "%s: the tensors end at byte %" PRIu64 " of the data, which has %" PRIu64,
+                       f->path, at, f->data_bytes);
+    return GS_OK;
+}
+
+static bool is_beside(const gs_tensor *t) {
+    return strncmp(t->name, BESIDE_PREFIX, strlen(BESIDE_PREFIX)) == 0;
+}
+
+static int weights_first(const void *a, const void *b) {
+    const bool s = is_beside(a), t = is_beside(b);
+    return s != t ? s - t : by_place(a, b);
+}
+
+/* A run's state lies beside the weights only where the metadata says so: a model may have a layer of that name. */
+static void set_aside(gs_tensor_file *f) {
+    const size_t all = f->count;
+    if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(f->metadata, STATE_KEY))) return;
+    qsort(f->tensors, all, sizeof *f->tensors, weights_first);
+    while (f->count > 0 && is_beside(&f->tensors[f->count - 1])) f->count--;
+    f->beside = f->tensors + f->count;
+    f->besides = all - f->count;
+}
+
+/* Close the file even after a failure. */
+static gs_status tensor_file_open(const char *path, gs_tensor_file *f) {
+    static const char wanted[] = "a safetensors file (in Python: safetensors.torch.save_model)";
+    uint64_t size;
+    *f = (gs_tensor_file){.path = path};
+    GS_TRY(gs_file_open_stream(path, &f->file, &size));
+    GS_TRY(gs_foreign_explain(read_header(f, size), path, wanted));
+    GS_TRY(read_tensors(f));
+    set_aside(f);
+    return GS_OK;
+}
+
+/* ---- which tensor is which parameter, under its own names or those of others (names.h) ---- */
+
+/* What all names of a file begin with, such as "model." in "model.0.weight". It ends with a dot and is `length` bytes
+ * long; 0: nothing. */
+typedef struct gs_prefix {
+    const char *text;
+    size_t length;
+} gs_prefix;
+
+typedef struct gs_match {
+    const gs_tensor_file *file;
+    const gs_model *model;
+    gs_name *name; /* of each parameter */
+    gs_prefix before;
+} gs_match;
+
+/* The shape that a parameter has in a file. */
+static void match_dims(const gs_param *p, bool transposed, int dims[4]) {
+    for (int d = 0; d < p->ndim; d++) dims[d] = p->dims[transposed ? p->ndim - 1 - d : d];
+}
+
+void gs_match_shape(const gs_param *p, bool transposed, char *text, size_t size) {
+    int dims[4];
+    match_dims(p, transposed, dims);
+    *text = '\0';
+    for (int d = 0; d < p->ndim; d++)
+        gs_append(text, size, "%s%d%s", d ? "," : "(", dims[d], d + 1 < p->ndim ? "" : ")");
+}
+
+/* Hugging Face's output layer has a name of its own even where its weight is the embedding's. Its prefix is where the
+ * others' begins: "_orig_mod.lm_head.weight" beside "_orig_mod.transformer.wte.weight". */
+static const char OUTPUT[] = "lm_head.weight", TABLE[] = "wte.weight";
+
+/* How long the prefix is that a tensor's name has before this name of the model; -1: it does not end with that. */
+static int length_in_front(const char *name, const char *of) {
+    size_t length = strlen(name), end = strlen(of);
+    if (length < end || strcmp(name + length - end, of) != 0) return -1;
+    return length == end || name[length - end - 1] == '.' ? (int)(length - end) : -1;
+}
+
+/* Is `full` the name in the file for `name`? */
+static bool is_named(const char *full, gs_prefix before, const char *name) {
+    const int length = length_in_front(full, name);
+    if (length < 0 || (size_t)length > before.length || strncmp(full, before.text, (size_t)length) != 0)
+        return false;
+    return (size_t)length == before.length || strcmp(name, OUTPUT) == 0;
+}
+
+/* Of tensors that share their memory safetensors.torch.save_model writes one; the metadata name it for each other. */
+static const gs_tensor *find_tensor(const gs_tensor_file *f, gs_prefix before, const char *name) {
+    const cJSON *shared = f->metadata ? f->metadata->child : NULL;
+    for (size_t i = 0; i < f->count; i++)
+        if (is_named(f->tensors[i].name, before, name)) return &f->tensors[i];
+    for (; shared; shared = shared->next)
+        for (size_t i = 0; i < f->count && cJSON_IsString(shared); i++)
+            if (is_named(shared->string, before, name) &&
+                strcmp(f->tensors[i].name, shared->valuestring) == 0)
+                return &f->tensors[i];
+    return NULL;
+}
+
+static bool is_parameter(const gs_match *m, const char *name) {
+    for (int i = 0; i < m->model->saved_count; i++)
+        if (strcmp(m->name[i].text, name) == 0) return true;
+    return false;
+}
+
+static bool is_gpt2(const gs_match *m) {
+    return m->model->saved_count > 0 && strcmp(m->name[0].text, TABLE) == 0;
+}
+
+/* For a model whose output layer is tied: the tensor of the output layer that a GPT-2 file of Hugging Face may have
+ * too. It must be equal to the embedding's table, the model's first tensor. NULL: the file has none, as is usual. */
+static const gs_tensor *match_tied_output(const gs_match *m) {
+    return is_gpt2(m) && !is_parameter(m, OUTPUT) ? find_tensor(m->file, m->before, OUTPUT) : NULL;
+}
+
+/* The tensor of this name, which is without the prefix; NULL: there is none. A tied table may have the output layer's
+ * name alone. */
+static const gs_tensor *match_find(const gs_match *m, const char *name) {
+    const gs_tensor *t = find_tensor(m->file, m->before, name);
+    return t || strcmp(name, TABLE) != 0 ? t : match_tied_output(m);
+}
+
+static bool all_begin_with(const gs_tensor_file *f, gs_prefix before) {
+    for (size_t i = 0; i < f->count; i++)
+        if (strncmp(f->tensors[i].name, before.text, before.length) != 0 &&
+            !is_named(f->tensors[i].name, before, OUTPUT))
+            return false;
+    return true;
+}
+
+/* The prefix of all tensors: the shortest one after which a tensor has the name of the first parameter. False: there is
+ * none. */
+static bool find_prefix(const gs_tensor_file *f, const char *first, gs_prefix *best) {
+    *best = (gs_prefix){"", 0};
+    bool found = false;
+    for (size_t i = 0; i < f->count; i++) {
+        const char *name = f->tensors[i].name;
+        int length = length_in_front(name, first);
+        gs_prefix here = {name, (size_t)length};
+        if (length < 0 || !all_begin_with(f, here)) continue;
+        if (!found || here.length < best->length) *best = here;
+        found = true;
+    }
+    return found;
+}
+
+static bool shape_is(const gs_tensor *t, const gs_param *p, bool transposed) {
+    char wanted[64], found[200];
+    gs_match_shape(p, transposed, wanted, sizeof wanted);
+    return strcmp(tensor_shape(t->shape, found, sizeof found), wanted) == 0;
+}
+
+/* nanoGPT has GPT-2's names, but its linear layers are (out, in) as ours. The first c_attn tells, (3n,n) or (n,3n): the
+ * others may be square. */
+static void find_transposed(gs_match *m) {
+    bool as_ours = false;
+    for (int i = 0; i < m->model->saved_count; i++) {
+        const gs_tensor *t =
+            strcmp(m->name[i].text, "h.0.attn.c_attn.weight") == 0 ? match_find(m, m->name[i].text) : NULL;
+        if (t) as_ours = shape_is(t, m->model->param[i], false);
+    }
+    for (int i = 0; i < m->model->saved_count && as_ours; i++) m->name[i].transposed = false;
+}
+
+/* Which names has the file? The model's own, unless the first parameter is there under another one alone. GPT-2's first
+ * one may be there as the output layer; then the second one tells. free(m->name) afterwards, even after a failure. */
+static gs_status match_begin(gs_match *m, const gs_tensor_file *f, const gs_model *model) {
+    const int count = model->saved_count;
+    *m = (gs_match){f, model, calloc((size_t)count + 1, sizeof *m->name), {"", 0}};
+    if (!m->name) return gs_fail(GS_E_MEMORY, "%s: no memory for the names of %d tensors", f->path, count);
+    GS_TRY(gs_names_of(model, GS_NAMES_OWN, m->name));
+    if (count == 0 || find_prefix(f, m->name[0].text, &m->before)) return GS_OK;
+    for (gs_names which = GS_NAMES_TORCHVISION; model->net && which <= GS_NAMES_HUGGINGFACE; which++)
+        if (gs_names_of(model, which, m->name) == GS_OK &&
+            (find_prefix(f, m->name[0].text, &m->before) ||
+             (which == GS_NAMES_HUGGINGFACE && find_prefix(f, m->name[1].text, &m->before)))) {
+            find_transposed(m);
+            return GS_OK;
+        }
+    m->before.length = 0;
+    return gs_names_of(model, GS_NAMES_OWN, m->name);
+}
+
+static bool ends_with(const char *name, const char *end) {
+    const size_t length = strlen(name), most = strlen(end);
+    return length >= most && strcmp(name + length - most, end) == 0;
+}
+
+/* Tensors from which nothing is computed that the model does not know: how many batches PyTorch's batch_norm has seen;
+ * in GPT-2, which tokens are in a token's past. */
+static bool is_left_out(const gs_match *m, const char *name) {
+    return ends_with(name, ".num_batches_tracked") ||
+           (is_gpt2(m) && (ends_with(name, ".attn.bias") || ends_with(name, ".attn.masked_bias")));
+}
+
+/* "(3,4)", or of a sequence's places a table with more rows. */
+static bool shape_fits(const gs_param *p, const gs_tensor *t, const char *wanted) {
+    char found[200];
+    if (strcmp(tensor_shape(t->shape, found, sizeof found), wanted) == 0) return true;
+    const cJSON *rows = cJSON_GetArrayItem(t->shape, 0), *width = cJSON_GetArrayItem(t->shape, 1);
+    return p->longer && cJSON_GetArraySize(t->shape) == 2 && rows->valuedouble > p->dims[0] &&
+           width->valuedouble == p->dims[1];
+}
+
+/* The same for a tensor and any of the model's parameters, whose shape it must have too. */
+static int front_of(const gs_match *m, const gs_tensor *t) {
+    int length = -1;
+    for (int i = 0; i < m->model->saved_count && length < 0; i++) {
+        char wanted[64];
+        gs_match_shape(m->model->param[i], m->name[i].transposed, wanted, sizeof wanted);
+        if (shape_fits(m->model->param[i], t, wanted)) length = length_in_front(t->name, m->name[i].text);
+    }
+    return length;
+}
+
+/* "model.1.weight", "module.1.bias": GS_E_SHAPE. Not where a tensor is none of the model's: the file is of another. */
+static gs_status check_fronts(const gs_match *m) {
+    const gs_tensor_file *f = m->file;
+    for (size_t i = 0; i < f->count; i++)
+        if (front_of(m, &f->tensors[i]) < 0) return GS_OK;
+    const char *first = NULL;
+    int length = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        const char *name = f->tensors[i].name;
+        int here = front_of(m, &f->tensors[i]);
+        bool same = first && here == length && strncmp(first, name, (size_t)length) == 0;
+        if (same) continue;
+        if (first)
+            return gs_fail(GS_E_SHAPE,
+                           "%s: %s and %s have different prefixes; wanted the same prefix for all of the "
+                           "model's names, or none (%s)",
+                           f->path, gs_printable(first), gs_printable(name), name + here);
+        first = name;
+        length = here;
+    }
+    return GS_OK;
+}
+
+static gs_status missing(const gs_match *m, const char *name, const char *wanted) {
+    const gs_tensor_file *f = m->file;
+    char others[300] = "", found[200];
+    GS_TRY(check_fronts(m));
+    if (f->count > 0)
+        snprintf(others, sizeof others, "; what is there begins with %.80s %s",
+                 gs_printable(f->tensors[0].name), tensor_shape(f->tensors[0].shape, found, sizeof found));
+    return gs_fail(GS_E_SHAPE, "%s is missing in %s; the model has %s%s", name, f->path, wanted, others);
+}
+
+/* Does tensor t (NULL: there is none) fit parameter i? */
+static gs_status check_tensor(const gs_match *m, int i, const gs_tensor *t) {
+    const gs_param *p = m->model->param[i];
+    char wanted[64], found[200];
+    gs_match_shape(p, m->name[i].transposed, wanted, sizeof wanted);
+    if (!t) return missing(m, m->name[i].text, wanted);
+    if (!shape_fits(p, t, wanted))
+        return gs_fail(GS_E_SHAPE, "%s is %s in %s; the model has %s", gs_printable(t->name),
+                       tensor_shape(t->shape, found, sizeof found), m->file->path, wanted);
+    if (t->type == GS_TENSOR_OTHER)
+        return gs_fail(GS_E_FORMAT, "%s: %s is %s; wanted F32, F16 or BF16", m->file->path,
+                       gs_printable(t->name), gs_printable(t->dtype));
+    return GS_OK;
+}
+
+/* Are the file's tensors exactly the model's? The message names the first that does not fit. */
+static gs_status match_check(const gs_match *m) {
+    const gs_tensor_file *f = m->file;
+    char found[200];
+    for (int i = 0; i < m->model->saved_count; i++) {
+        GS_TRY(check_tensor(m, i, match_find(m, m->name[i].text)));
+    }
+    for (size_t i = 0; i < f->count; i++) {
+        const gs_tensor *t = &f->tensors[i];
+        if (t == match_tied_output(m)) {
+            GS_TRY(check_tensor(m, 0, t));
+            continue;
+        }
+        const char *name = is_named(t->name, m->before, OUTPUT) ? OUTPUT : t->name + m->before.length;
+        if (!is_parameter(m, name) && !is_left_out(m, t->name))
+            return gs_fail(GS_E_SHAPE, "%s %s is in %s, but the model has no such parameter",
+                           gs_printable(t->name), tensor_shape(t->shape, found, sizeof found), f->path);
+    }
+    return GS_OK;
+}
 
 /* ---- what the metadata says ---- */
 
@@ -88,7 +569,7 @@ static gs_status read_about(const gs_tensor_file *f, gs_saved *s) {
     GS_TRY(read_number(f, "mean", -GS_MEAN_MOST, GS_MEAN_MOST, &s->scaling.mean, &s->has_mean));
     GS_TRY(read_number(f, "std", GS_STD_LEAST, GS_STD_MOST, &s->scaling.std, &s->has_std));
     GS_TRY(read_vocabulary(f, s));
-    const cJSON *state = cJSON_GetObjectItemCaseSensitive(f->metadata, GS_STATE_KEY);
+    const cJSON *state = cJSON_GetObjectItemCaseSensitive(f->metadata, STATE_KEY);
     if (cJSON_IsString(state) && !(s->state = strdup(state->valuestring)))
         return gs_fail(GS_E_MEMORY, "%s: no memory for the state's text", f->path);
     const cJSON *model = cJSON_GetObjectItemCaseSensitive(f->metadata, "model");
@@ -108,9 +589,9 @@ static gs_status read_about(const gs_tensor_file *f, gs_saved *s) {
 gs_status gs_safetensors_about(const char *path, gs_saved *out) {
     gs_tensor_file f;
     *out = (gs_saved){.scaling = GS_NOT_SCALED};
-    gs_status st = gs_tensor_file_open(path, &f);
+    gs_status st = tensor_file_open(path, &f);
     if (st == GS_OK) st = read_about(&f, out);
-    gs_tensor_file_close(&f);
+    tensor_file_close(&f);
     return st;
 }
 
@@ -128,10 +609,10 @@ void gs_saved_free(gs_saved *s) {
 static gs_status read_values(gs_tensor_file *f, const gs_tensor *t, float *to, size_t count) {
     if (fseeko(f->file, (off_t)(f->data_at + t->begin), SEEK_SET) != 0)
         return gs_fail(GS_E_FILE, "cannot read %s: %s", f->path, strerror(errno));
-    if (t->type == GS_TENSOR_F32) return gs_tensor_file_read(f, to, count * sizeof *to);
+    if (t->type == GS_TENSOR_F32) return tensor_file_read(f, to, count * sizeof *to);
     uint16_t *half = malloc(count * sizeof *half + 1);
     if (!half) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu numbers", f->path, count);
-    gs_status st = gs_tensor_file_read(f, half, count * sizeof *half);
+    gs_status st = tensor_file_read(f, half, count * sizeof *half);
     if (st == GS_OK) gs_wire_widen(t->type == GS_TENSOR_F16 ? GS_WIRE_F16 : GS_WIRE_BF16, to, half, count);
     free(half);
     return st;
@@ -150,7 +631,7 @@ static gs_status transpose(float *w, size_t rows, size_t columns) {
 
 /* If the file has an output layer of its own, though the model's is tied. */
 static gs_status check_tied_output(gs_tensor_file *f, const gs_match *m, const float *table) {
-    const gs_tensor *t = gs_match_tied_output(m);
+    const gs_tensor *t = match_tied_output(m);
     const size_t count = m->model->param[0]->count;
     if (!t) return GS_OK;
     float *output = malloc(count * sizeof *output);
@@ -169,29 +650,29 @@ static gs_status check_tied_output(gs_tensor_file *f, const gs_match *m, const f
 gs_status gs_safetensors_check(const char *path, const gs_model *model) {
     gs_tensor_file f;
     gs_match m = {0};
-    gs_status st = gs_tensor_file_open(path, &f);
-    if (st == GS_OK) st = gs_match_begin(&m, &f, model);
-    if (st == GS_OK) st = gs_match_check(&m);
+    gs_status st = tensor_file_open(path, &f);
+    if (st == GS_OK) st = match_begin(&m, &f, model);
+    if (st == GS_OK) st = match_check(&m);
     free(m.name);
-    gs_tensor_file_close(&f);
+    tensor_file_close(&f);
     return st;
 }
 
 gs_status gs_safetensors_load(const char *path, const gs_model *model, float *host) {
     gs_tensor_file f;
     gs_match m = {0};
-    gs_status st = gs_tensor_file_open(path, &f);
-    if (st == GS_OK) st = gs_match_begin(&m, &f, model);
-    if (st == GS_OK) st = gs_match_check(&m);
+    gs_status st = tensor_file_open(path, &f);
+    if (st == GS_OK) st = match_begin(&m, &f, model);
+    if (st == GS_OK) st = match_check(&m);
     for (int i = 0; st == GS_OK && i < model->saved_count; i++) {
         const gs_param *p = model->param[i];
-        st = read_values(&f, gs_match_find(&m, m.name[i].text), host + p->at, p->count);
+        st = read_values(&f, match_find(&m, m.name[i].text), host + p->at, p->count);
         if (st == GS_OK && m.name[i].transposed)
             st = transpose(host + p->at, (size_t)p->dims[0], (size_t)p->dims[1]);
     }
     if (st == GS_OK && model->saved_count > 0) st = check_tied_output(&f, &m, host + model->param[0]->at);
     free(m.name);
-    gs_tensor_file_close(&f);
+    tensor_file_close(&f);
     return st;
 }
 
@@ -208,13 +689,13 @@ static gs_status read_beside(const gs_match *m, gs_tensor_file *f, const gs_besi
     const gs_param *p = m->model->param[i];
     const bool transposed = m->name[i].transposed;
     char name[GS_BESIDE_NAME], found[200], wanted[200];
-    gs_beside_name(b->name[v], m->name[i].text, name);
+    beside_name(b->name[v], m->name[i].text, name);
     const gs_tensor *t = find_beside(f, name);
     gs_match_shape(p, transposed, wanted, sizeof wanted);
     if (!t)
         return gs_fail(GS_E_SHAPE, "%s is missing in %s; wanted %s, the state of %s", name, f->path, wanted,
                        m->name[i].text);
-    if (strcmp(gs_tensor_shape(t->shape, found, sizeof found), wanted) != 0)
+    if (strcmp(tensor_shape(t->shape, found, sizeof found), wanted) != 0)
         return gs_fail(GS_E_SHAPE, "%s is %s in %s; wanted %s, the shape of %s", gs_printable(t->name), found,
                        f->path, wanted, m->name[i].text);
     if (t->type != GS_TENSOR_F32)
@@ -237,10 +718,168 @@ static gs_status read_all_beside(const gs_match *m, gs_tensor_file *f, const gs_
 gs_status gs_safetensors_load_beside(const char *path, const gs_model *model, const gs_beside *b) {
     gs_tensor_file f;
     gs_match m = {0};
-    gs_status st = gs_tensor_file_open(path, &f);
-    if (st == GS_OK) st = gs_match_begin(&m, &f, model);
+    gs_status st = tensor_file_open(path, &f);
+    if (st == GS_OK) st = match_begin(&m, &f, model);
     if (st == GS_OK) st = read_all_beside(&m, &f, b);
     free(m.name);
-    gs_tensor_file_close(&f);
+    tensor_file_close(&f);
     return st;
+}
+
+/* ---- save ---- */
+
+/* "0.1" or "0.1,0.2,0.3"; nine digits give the same float back. */
+static void print_numbers(const gs_by_channel *x, char *text, size_t size) {
+    *text = '\0';
+    for (int c = 0; c < x->count; c++) gs_append(text, size, "%s%.9g", c ? "," : "", (double)x->of[c]);
+}
+
+static char *text_of_characters(const gs_vocabulary *v) {
+    uint16_t *all = malloc((size_t)v->size * sizeof *all);
+    char *text = NULL;
+    size_t bytes;
+    for (int i = 0; all && i < v->size; i++) all[i] = (uint16_t)i;
+    if (all && gs_vocabulary_decode(v, all, (size_t)v->size, &text, &bytes) != GS_OK) text = NULL;
+    free(all);
+    return text;
+}
+
+/* What each token is: a byte; a character of this row; or bytes that were joined. */
+static bool add_vocabulary(cJSON *metadata, const gs_vocabulary *v) {
+    char *vocabulary = NULL, *merges = NULL;
+    if (!v) return true;
+    bool ok = cJSON_AddStringToObject(metadata, "tokens", gs_tokens_name(v->kind)) != NULL;
+    if (v->kind == GS_TOKENS_BYTES) return ok;
+    if (v->kind == GS_TOKENS_BPE)
+        ok = ok && gs_bpe_texts(v->bpe, &vocabulary, &merges) == GS_OK;
+    else
+        vocabulary = text_of_characters(v);
+    ok = ok && vocabulary && cJSON_AddStringToObject(metadata, "vocabulary", vocabulary) &&
+         (!merges || cJSON_AddStringToObject(metadata, "merges", merges));
+    free(vocabulary);
+    free(merges);
+    return ok;
+}
+
+/* It lies at byte *at of the data. */
+static bool add_tensor(cJSON *header, const char *name, const gs_param *p, double *at) {
+    const double begin = *at, end = *at += 4.0 * (double)p->count;
+    int dims[4];
+    match_dims(p, p->transposed, dims);
+    cJSON *tensor = cJSON_AddObjectToObject(header, name);
+    return cJSON_AddStringToObject(tensor, "dtype", "F32") &&
+           cJSON_AddItemToObject(tensor, "shape", cJSON_CreateIntArray(dims, p->ndim)) &&
+           cJSON_AddItemToObject(tensor, "data_offsets", cJSON_CreateDoubleArray((double[]){begin, end}, 2));
+}
+
+/* The header's text, with spaces at its end so that the data begins at a multiple of 8; NULL: out of memory. */
+static char *header_text(const gs_model *model, const gs_beside *beside) {
+    char mean[GS_BY_CHANNEL_TEXT], std[GS_BY_CHANNEL_TEXT], *text = NULL, *padded = NULL;
+    print_numbers(&model->scaling.mean, mean, sizeof mean);
+    print_numbers(&model->scaling.std, std, sizeof std);
+    cJSON *header = cJSON_CreateObject();
+    cJSON *metadata = cJSON_AddObjectToObject(header, "__metadata__");
+    bool ok = cJSON_AddStringToObject(metadata, "format", "pt") &&
+              cJSON_AddStringToObject(metadata, "input", gs_shape_product(model->in).text) &&
+              cJSON_AddStringToObject(metadata, "mean", mean) &&
+              cJSON_AddStringToObject(metadata, "std", std) &&
+              cJSON_AddStringToObject(metadata, "model", model->text) &&
+              add_vocabulary(metadata, model->vocabulary) &&
+              cJSON_AddStringToObject(metadata, "gradsum", GRADSUM_VERSION);
+
+    if (ok && beside->about) ok = cJSON_AddStringToObject(metadata, STATE_KEY, beside->about) != NULL;
+
+    double at = 0;
+    for (int i = 0; ok && i < model->saved_count; i++)
+        ok = add_tensor(header, model->param[i]->name, model->param[i], &at);
+    for (int v = 0; ok && v < beside->count; v++)
+        for (int i = 0; ok && i < model->param_count; i++) {
+            char name[GS_BESIDE_NAME];
+            beside_name(beside->name[v], model->param[i]->name, name);
+            ok = add_tensor(header, name, model->param[i], &at);
+        }
+    if (ok) text = gs_json_to_text(header, false);
+    cJSON_Delete(header);
+    if (!text) return NULL;
+
+    const int spaces = (int)(-strlen(text) % 8);
+    if (asprintf(&padded, "%s%*s", text, spaces, "") < 0) padded = NULL;
+    free(text);
+    return padded;
+}
+
+/* Where the bytes go: to the file, and where it is wanted, into their hash. */
+typedef struct sink {
+    FILE *file;
+    struct sha256_ctx *hash;
+    uint64_t bytes;
+} sink;
+
+static bool put(sink *s, const void *data, size_t bytes) {
+    if (s->hash) sha256_update(s->hash, bytes, data);
+    s->bytes += bytes;
+    return fwrite(data, 1, bytes, s->file) == bytes;
+}
+
+/* (out, in) as (in, out): a column at a time. */
+static bool write_transposed(sink *s, const gs_param *p, const float *w) {
+    const size_t rows = (size_t)p->dims[0], columns = (size_t)p->dims[1];
+    float *column = malloc(rows * sizeof *column);
+    bool ok = column != NULL;
+    for (size_t c = 0; ok && c < columns; c++) {
+        for (size_t r = 0; r < rows; r++) column[r] = w[r * columns + c];
+        ok = put(s, column, rows * sizeof *column);
+    }
+    free(column);
+    return ok;
+}
+
+/* The first `count` parameters, or state. */
+static bool write_values(sink *s, const gs_model *model, int count, const float *host) {
+    for (int i = 0; i < count; i++) {
+        const gs_param *p = model->param[i];
+        const float *w = host + p->at;
+        if (!(p->transposed ? write_transposed(s, p, w) : put(s, w, p->count * sizeof *w))) return false;
+    }
+    return true;
+}
+
+static bool write_all(sink *s, const gs_model *model, const char *header, const float *host,
+                      const gs_beside *beside) {
+    const uint64_t length = strlen(header);
+    if (!put(s, &length, sizeof length) || !put(s, header, length)) return false;
+    if (!write_values(s, model, model->saved_count, host)) return false;
+    for (int v = 0; v < beside->count; v++)
+        if (!write_values(s, model, model->param_count, beside->vector[v])) return false;
+    return true;
+}
+
+static void tell(sink *s, gs_written *written) {
+    written->bytes = s->bytes;
+    gs_sha256_end(s->hash, written->sha256);
+}
+
+gs_status gs_safetensors_save_beside(const char *path, const gs_model *model, const float *host,
+                                     const gs_beside *beside) {
+    char *header = header_text(model, beside);
+    if (!header) return gs_fail(GS_E_MEMORY, "cannot write %s: %s", path, strerror(ENOMEM));
+    gs_file_writer w;
+    struct sha256_ctx hash;
+    gs_status st = gs_file_writer_open(path, &w);
+    sink s = {w.file, beside->written ? &hash : NULL, 0};
+    sha256_init(&hash);
+    if (st == GS_OK && !write_all(&s, model, header, host, beside))
+        st = gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
+    if (st == GS_OK)
+        st = gs_file_writer_commit(&w);
+    else
+        gs_file_writer_discard(&w);
+    if (st == GS_OK && beside->written) tell(&s, beside->written);
+    free(header);
+    return st;
+}
+
+gs_status gs_safetensors_save(const char *path, const gs_model *model, const float *host) {
+    const gs_beside nothing = {0};
+    return gs_safetensors_save_beside(path, model, host, &nothing);
 }
