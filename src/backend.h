@@ -102,9 +102,8 @@ typedef struct gs_backend {
 
     /* ---- numbers of 16 bits ---- */
 
-    /* to = x, rounded to device->precision, which is not f32, two numbers in an element: what is kept for backward in
-     * half the memory (memory/kept.h). Operators that round x or y (see above) take such a one too, with the bits that
-     * they give for x itself. to.half is set by the caller.
+    /* to = x, rounded to device->precision, which is not f32, two numbers in an element. Operators that round x or y
+     * (see above) take such a one too, with the bits that they give for x itself. to.half is set by the caller.
      * `relu`: x is the y of a relu. Then the relu's backward, its own or an epilogue's, takes such a y: where y is 0,
      * `to` is -0, so that a positive y that is rounded to 0 still lets dy pass.
      * NULL: this backend keeps f32. */

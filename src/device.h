@@ -15,7 +15,7 @@ typedef struct gs_device gs_device;
 
 /* What the products of linear, conv2d and attention are made of. In 16 bits their inputs are rounded, to the nearest,
  * before they are multiplied; sums stay f32. So is what backward of other operators reads of forward (backend.h). A
- * backend that can stores activations and their gradients so, too (layer/memory/halves.h, layer/memory/kept.h). All
+ * backend that can stores activations and their gradients so, too (layer/memory/halves.h). All
  * else in memory stays f32. The precision is set before a model is bound to the device. */
 typedef enum gs_precision {
     GS_PRECISION_F32,

@@ -83,8 +83,8 @@ static gs_status attention_forward(gs_layer *l, const gs_pass *pass, gs_mem x, g
 static gs_status attention_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const attention *me = (const attention *)l;
     if (!l->needs_dx) return GS_OK;
-    const gs_mem y = l->memory.keeper ? l->memory.keeper->memory.kept : l->y;
-    return l->device->ops->attention_backward(l->device, *dx, dy, l->x, y, me->softmax, pass->n, &me->sizes);
+    return l->device->ops->attention_backward(l->device, *dx, dy, l->x, l->y, me->softmax, pass->n,
+                                              &me->sizes);
 }
 
 static void attention_describe(const gs_layer *l, char *text, size_t size) {
@@ -95,8 +95,6 @@ static const gs_layer_ops attention_ops = {
     .name = "attention",
     .buffers = GS_READS_Y,
     .storage = GS_EITHER,
-    .rounds_x = GS_ROUNDS_IN_BOTH,
-    .rounds_y = true,
     .tensor = GS_TENSOR_HEADS,
     .also_reads = 2, /* x and y */
     .plan = attention_plan,

@@ -209,7 +209,6 @@ static const gs_layer_ops batch_norm_ops = {
     .name = "batch_norm",
     .buffers = GS_OWN,
     .storage = GS_ALIKE,
-    .rounds_x = GS_ROUNDS_IN_BACKWARD,
     .also_reads = 1, /* x */
     .of_batch = true,
     .tensor = GS_TENSOR_CHANNELS,

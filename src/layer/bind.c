@@ -5,7 +5,6 @@
 #include "layer/memory/away.h"
 #include "layer/memory/dx_places.h"
 #include "layer/memory/halves.h"
-#include "layer/memory/kept.h"
 #include "layer/make.h"
 #include "layer/memory/recompute.h"
 #include "layer/parallel/tensor.h"
@@ -45,7 +44,7 @@ static gs_status allocate_buffers(gs_layer *l, size_t max_batch) {
 static gs_status bind_one(gs_layer *l, void *context) {
     const binding *b = context;
     if (l->device) gs_bug("layer '%s' is already bound", l->name);
-    l->memory.y_place = l->memory.dx_place = l->memory.kept_place = GS_DX_NONE;
+    l->memory.y_place = l->memory.dx_place = GS_DX_NONE;
     if (l->joined) return GS_OK;
     l->needs_dx = l->needs_dx || b->needs_dx; /* whoever wants the root's dx needs that of every layer */
     for (int i = 0; i < l->params; i++) {
@@ -165,14 +164,9 @@ static gs_status bind_y_and_dx(gs_layer *l, void *context) {
     gs_epilogue *then = gs_layer_epilogue(l);
     if (l->joined || l->elsewhere) return GS_OK;
     if (l->memory.y_place >= 0) l->y = place_of(p, l->memory.y_place, l->memory.y_half);
-    if (l->memory.y_place >= 0 && !gs_life_has_gap(&p->lives->life[l->memory.y_place]) &&
-        !gs_y_goes(l, p->lives))
+    if (l->memory.y_place >= 0 && !gs_life_has_gap(&p->lives->life[l->memory.y_place]))
         l->bytes += p->lives->life[l->memory.y_place].floats * sizeof(float);
-    if (l->memory.kept_place >= 0) {
-        l->memory.kept = place_of(p, l->memory.kept_place, true);
-        if (!l->memory.kept_there) l->bytes += p->lives->life[l->memory.kept_place].floats * sizeof(float);
-    }
-    if (then) then->y = l->memory.keeper ? place_of(p, l->memory.keeper->memory.kept_place, true) : l->y;
+    if (then) then->y = l->y;
     if (l->memory.dx_place >= 0)
         l->dx = place_of(p, l->memory.dx_place, l->memory.x_half);
     else if (l->ops->buffers != GS_VIEW && l->needs_dx && !l->dx_over_dy)
@@ -189,10 +183,8 @@ static gs_status bind_activations(gs_layer *root, gs_dx_places *places) {
     GS_TRY(gs_recompute_plan(root, &places->lives));
     const size_t away = root->device->offload & GS_OFFLOAD_ACTIVATIONS ? places->lives.count : 0;
     if (away) GS_TRY(allocate_away(root, &places->lives, away));
-    GS_TRY(gs_kept_plan(root, places));
     for (size_t i = 0; i < places->lives.count; i++)
-        if (!works_away(root->arena, (int)i) && !gs_life_has_gap(&places->lives.life[i]) &&
-            places->lives.life[i].dies >= 0)
+        if (!works_away(root->arena, (int)i) && !gs_life_has_gap(&places->lives.life[i]))
             y += places->lives.life[i].floats;
     gs_dx_place(root, places, GS_DX_NONE);
     GS_TRY(allocate_arena(root, &places->lives, y));

@@ -72,8 +72,8 @@ static void conv2d_describe(const gs_layer *l, char *text, size_t size) {
 }
 
 #define CONV2D                                                                                               \
-    .name = "conv2d", .buffers = GS_OWN, .storage = GS_EITHER, .rounds_x = GS_ROUNDS_IN_BOTH,                \
-    .plan = conv2d_plan, .forward = conv2d_forward, .backward = conv2d_backward, .describe = conv2d_describe
+    .name = "conv2d", .buffers = GS_OWN, .storage = GS_EITHER, .plan = conv2d_plan,                          \
+    .forward = conv2d_forward, .backward = conv2d_backward, .describe = conv2d_describe
 
 static const gs_layer_ops conv2d_ops = {CONV2D, .tensor = GS_TENSOR_CONV, .epilogue = offsetof(conv2d, then)};
 /* gs_conv2d_is_grouped: its operator takes no epilogue. */

@@ -58,7 +58,6 @@ static const gs_layer_ops dropout_ops = {
     .name = "dropout",
     .buffers = GS_ELEMENT_WISE,
     .storage = GS_ALIKE,
-    .leaves_y = true,
     .in_parts = true,
     .tensor = GS_TENSOR_DRAWS,
     .plan = dropout_plan,

@@ -33,7 +33,6 @@ static const gs_layer_ops gelu_ops = {
     .name = "gelu",
     .buffers = GS_READS_X,
     GS_LAYER_OF_ELEMENTS,
-    .rounds_x = GS_ROUNDS_IN_BACKWARD,
     .forward = gelu_forward,
     .backward = gelu_backward,
     .describe = gelu_describe,

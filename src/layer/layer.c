@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "layer/make.h"
-#include "layer/memory/kept.h"
+#include "layer/memory/dx_places.h"
 #include "layer/watch.h"
 
 /* ---- making and freeing ---- */
@@ -313,7 +313,7 @@ static gs_status run(gs_layer *l, gs_direction direction, const gs_pass *pass, g
     }
     *out = direction == GS_FORWARD ? gs_layer_y(l, in) : gs_layer_dx(l, in);
     if (direction == GS_BACKWARD) return l->ops->backward(l, pass, in, out);
-    GS_TRY(gs_keep_x(l, pass, &in));
+    l->x = in;
     return l->ops->forward(l, pass, in, out);
 }
 

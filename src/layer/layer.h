@@ -95,8 +95,6 @@ typedef enum gs_storage {
     GS_Y_IN_FLOATS, /* x and dx, or nothing */
 } gs_storage;
 
-typedef enum gs_rounds { GS_ROUNDS_NEVER, GS_ROUNDS_IN_BACKWARD, GS_ROUNDS_IN_BOTH } gs_rounds;
-
 typedef struct gs_layer_ops {
     const char *name; /* the operator's name everywhere: "conv2d" */
     gs_buffers buffers;
@@ -121,11 +119,6 @@ typedef struct gs_layer_ops {
     bool (*join)(const gs_layer *, gs_epilogue *);
     /* The layer takes token numbers: whole numbers from 0 to this - 1. NULL: it takes any numbers. */
     int (*vocabulary)(const gs_layer *);
-    /* In 16 bits backward reads x, or y, only as rounded numbers: it may be kept so (kept.h). */
-    gs_rounds rounds_x;
-    bool rounds_y;
-    bool leaves_x; /* backward does not read x, which a relu before it may need */
-    bool leaves_y; /* element-wise, and backward does not read y */
     bool lends;    /* its first tensor may be the weight of another layer too (gs_layer.lent) */
     bool of_batch; /* in training a sample's y depends on the samples beside it (gs_pass.group) */
     gs_tensor_kind tensor;
@@ -176,7 +169,7 @@ struct gs_layer {
     gs_mem y, dx;          /* buffers for max_batch samples; GS_NONE if there is none. y is its own */
     gs_arena *arena;       /* the root's */
     const gs_turns *turns; /* the root's, not owned; NULL: nobody is told */
-    gs_mem x;              /* of the last forward, or what is kept of it */
+    gs_mem x;              /* of the last forward */
     struct gs_layer_watcher *watchers; /* of the root: the last that began (watch.h); NULL: none */
     gs_layer_memory memory;
     size_t bytes; /* of its buffers; of the root also what dx takes that lies over no y */

@@ -54,7 +54,6 @@ static const gs_layer_ops layer_norm_ops = {
     .storage = GS_ALIKE,
     .in_parts = true,
     .tensor = GS_TENSOR_VECTORS,
-    .rounds_x = GS_ROUNDS_IN_BACKWARD,
     .also_reads = 1, /* x */
     .plan = layer_norm_plan,
     .bind = layer_norm_bind,

@@ -45,7 +45,6 @@ static const gs_layer_ops linear_ops = {
     .storage = GS_EITHER,
     .tensor = GS_TENSOR_LINEAR,
     .in_parts = true,
-    .rounds_x = GS_ROUNDS_IN_BOTH,
     .plan = linear_plan,
     .forward = gs_layer_linear_forward,
     .backward = gs_layer_linear_backward,

@@ -35,7 +35,6 @@ static const gs_layer_ops positions_ops = {
     .name = "positions",
     .buffers = GS_ELEMENT_WISE,
     .storage = GS_ALIKE,
-    .leaves_y = true,
     .in_parts = true,
     .tensor = GS_TENSOR_PLACES,
     .plan = positions_plan,

@@ -8,8 +8,8 @@ static gs_status relu_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem
 /* Of y = max(x, 0): dx = dy where y > 0, else 0. */
 static gs_status relu_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     if (!l->needs_dx) return GS_OK;
-    const gs_mem y = l->memory.keeper ? l->memory.keeper->memory.kept : gs_layer_y(l, l->x);
-    return l->device->ops->relu_backward(l->device, *dx, dy, y, pass->n * gs_shape_size(l->in));
+    return l->device->ops->relu_backward(l->device, *dx, dy, gs_layer_y(l, l->x),
+                                         pass->n * gs_shape_size(l->in));
 }
 
 /* An epilogue has one relu, and it comes before a pooling. */

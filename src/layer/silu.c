@@ -19,7 +19,6 @@ static const gs_layer_ops silu_ops = {
     .name = "silu",
     .buffers = GS_READS_X,
     GS_LAYER_OF_ELEMENTS,
-    .rounds_x = GS_ROUNDS_IN_BACKWARD,
     .forward = silu_forward,
     .backward = silu_backward,
 };

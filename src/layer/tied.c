@@ -43,7 +43,6 @@ static const gs_layer_ops tied_ops = {
     .storage = GS_EITHER,
     .tensor = GS_TENSOR_TIED,
     .in_parts = true,
-    .rounds_x = GS_ROUNDS_IN_BOTH,
     .plan = tied_plan,
     .forward = gs_layer_linear_forward,
     .backward = gs_layer_linear_backward,

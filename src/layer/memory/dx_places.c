@@ -1,6 +1,5 @@
 #include "layer/memory/dx_places.h"
 
-#include "layer/memory/kept.h"
 #include "layer/make.h"
 
 static int take(gs_dx_places *p, gs_shape sample, bool half, int born) {
@@ -46,8 +45,7 @@ int gs_dx_place(gs_layer *l, gs_dx_places *p, int dy) {
     const int before = first && l->memory.again != GS_AGAIN_WHOLE ? p->now - 1 : p->now;
     if (l->children == 0 || !l->ops->place_dx) p->now++;
     l->memory.backward_step = p->now;
-    gs_kept_read(l, p);
-    if (l->memory.y_place >= 0 && !gs_y_goes(l, &p->lives) && (l->children == 0 || l->ops->place_dx))
+    if (l->memory.y_place >= 0 && (l->children == 0 || l->ops->place_dx))
         p->lives.life[l->memory.y_place].dies = gs_y_is_read(l) ? p->now : before;
     if (l->ops->place_dx) return l->ops->place_dx(l, p, dy);
     if (l->ops->buffers == GS_VIEW || l->dx_over_dy) return l->needs_dx ? dy : GS_DX_NONE;

@@ -19,8 +19,7 @@
  * stage lies and travels in 16 bits where the layers on both sides would have it so. Between two devices of which one
  * has no such memory, it is f32.
  *
- * Weights, their gradients, statistics and sums stay f32. What lies in f32 may still be kept in 16 bits for backward:
- * kept.h.
+ * Weights, their gradients, statistics and sums stay f32.
  *
  * tanh and sigmoid: backward has y as it was rounded, so 1 - y^2 is off by 2^-8 at most in bf16, and by 2^-11 in f16:
  * twice as much as rounding dy to as many bits may change dx. Where y rounds to 1, it is 0: of tanh from |x| = 3.5 on

@@ -19,12 +19,6 @@ typedef struct gs_layer_memory {
     int y_place, dx_place; /* numbers of the two among the root's lives; below 0: its own buffer, or none */
     int backward_step;     /* how many steps of backward are done once its own is (gs_dx_places.now) */
     bool x_half, y_half;   /* x and dx lie in 16 bits; y and dy do (halves.h); so do a net's ends */
-    /* kept.h: */
-    gs_mem kept;            /* x in 16 bits; GS_NONE: it keeps none */
-    int kept_place;         /* its number among the root's lives, or GS_DX_NONE */
-    bool kept_there;        /* it is in memory already: a layer before this one keeps it for both */
-    bool kept_relu;         /* x is the y of a relu */
-    const gs_layer *keeper; /* the layer that keeps the y of this one; NULL: none, y stays */
     int segment; /* of a layer in the root: one more than the number of the first child in its segment; 0: none */
     int unit; /* of a layer in the root: what is put away together with it, from 1 (away.h); 0: nothing */
     gs_again again; /* within a segment */

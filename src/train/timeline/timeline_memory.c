@@ -52,14 +52,6 @@ void gs_timeline_memory_begins(gs_timeline_memory *m, const gs_layer *l, gs_dire
         memset(m->there, 0, l->arena->lives.count * sizeof *m->there);
 }
 
-/* After forward of a layer: it keeps its x in 16 bits (layer/memory/kept.h), and those y that no backward reads go. */
-static void keeps(gs_timeline_memory *m, const gs_arena *a, const gs_layer *l) {
-    const int step = l->number - (int)gs_layer_count(l->root);
-    for (size_t i = 0; i < a->lives.count; i++)
-        if (a->lives.life[i].dies <= step) m->there[i] = false;
-    now_holds(m, a, l->memory.kept_place);
-}
-
 /* After backward of a layer: what none of those before it reads. */
 static void forget(gs_timeline_memory *m, const gs_arena *a, const gs_layer *l) {
     for (size_t i = 0; i < a->lives.count; i++)
@@ -85,6 +77,5 @@ void gs_timeline_memory_sample(gs_timeline_memory *m, const gs_worker *w, double
     s->needed = needed(m, w->model, n ? n : w->piece.n);
     const double most = s->use.bytes[GS_MEMORY_ACTIVATIONS];
     if (s->needed > most) s->needed = most;
-    if (l && a && direction == GS_FORWARD) keeps(m, a, l);
     if (l && a && direction == GS_BACKWARD) forget(m, a, l);
 }

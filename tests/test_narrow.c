@@ -1,9 +1,7 @@
-/* What layers keep in 16 bits (memory/kept.h), on the devices that can: the bits of operators and of whole runs stay as
- * they are without, and it takes less memory. */
+/* Numbers in 16 bits (memory/halves.h), on the devices that can: the bits of operators that read them, the loss of whole
+ * runs, and their memory. */
 #include <math.h>
-#include "layer/memory/dx_places.h"
 #include "cpu/round16.h"
-#include "model/model_text.h"
 #include "tests/on_devices.h"
 #include "tests/operators.h"
 #include "tests/test.h"
@@ -151,26 +149,12 @@ static const char mlp[] = "flatten, linear 60, relu, linear 50, relu, linear 10"
 static const char lenet[] =
     "conv 6 5x5 pad 2, relu, max_pool 2, conv 8 3x3 pad 1, relu, max_pool 2, flatten, "
     "linear 20, relu, linear 12, dropout 0.2, relu, linear 10";
-/* what joins what, and lies over what, in all ways */
-static const char mixed[] =
-    "conv 4 3x3 stride 2 pad 1, batch_norm, relu, max_pool 3 stride 1 pad 1, conv 6 3x3 pad 1, gelu, "
-    "residual (conv 8 3x3 pad 1, batch_norm, relu, conv 6 3x3 pad 1, batch_norm | conv 6 1x1), relu, "
-    "conv 4 3x3 pad 1 groups 2, tanh, avg_pool 2, conv 5 1x1, relu, residual (conv 5 3x3 pad 1, relu), "
-    "flatten, linear 30, "
-    "linear 20, relu, linear 10";
 static const char gpt[] = "block layer = residual (layer_norm, linear 96, attention 2 causal, linear 32), "
                           "residual (layer_norm, linear 128, gelu, linear 32); "
                           "embedding 40 32 std 0.02, positions std 0.02, 2 x layer, layer_norm, tied";
 
-static gs_settings settings_of(const char *model, const char *devices, gs_precision p) {
-    gs_settings s =
-        gs_test_settings("%s --model '%s' --batch 48 --steps 6 --batch-norm local", devices, model);
-    s.precision = p;
-    return s;
-}
-
 static gs_settings long_run(const char *model) {
-    gs_settings s = gs_test_with(settings_of(model, "cl", GS_PRECISION_F32), "--steps 60");
+    gs_settings s = gs_test_settings("cl --model '%s' --batch 48 --steps 60 --batch-norm local", model);
     s.lr = model == lenet ? 0.05f : 0.01f;
     if (model == lenet)
         s.momentum = 0.5f; /* with 0.9 runs part so early that their losses differ as two seeds' do */
@@ -178,92 +162,6 @@ static gs_settings long_run(const char *model) {
     s = gs_test_with(s, "--context 16 --batch 12 --optimizer adamw --lr 0.003 --weight-decay 0");
     s.data = gs_test_format("text:%s", gs_test_text_file());
     return s;
-}
-
-/* As with --recompute, which keeps nothing: activations lie in 16 bits anyway (memory/halves.h). */
-TEST(runs_give_the_same_bits) {
-    gs_test_need_whole();
-    static const char *const models[] = {mlp, lenet, mixed, gpt};
-    gs_test_need_opencl();
-    for (size_t m = 0; m < 4; m++)
-        for (int p = 0; p < 2; p++) {
-            gs_settings s = models[m] == gpt ? long_run(gpt) : settings_of(models[m], "cl", 0);
-            s.precision = gs_test_16_bits[p];
-            s.steps = 6;
-            if (p == 1) s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 16};
-            gs_result kept = gs_test_train(&s);
-            s.recompute = 1000;
-            gs_result f32 = gs_test_train(&s);
-            assert_same_bits(&f32, &kept, models[m]);
-            assert_true(gs_memory_total(&kept.worker[0].memory[GS_ON_DEVICE]) > 0);
-        }
-}
-
-/* ---- when it is needed ---- */
-
-static int keepers;
-
-/* f32 until the keeper's forward has ended, or that of the residual that it begins; 16 bits from its forward on, to the
- * backward of both. */
-static gs_status needed_long_enough(gs_layer *l, void *context) {
-    const gs_lives *lives = &l->root->arena->lives;
-    const gs_layer *keeper = l->memory.keeper;
-    (void)context;
-    if (!keeper) return GS_OK;
-    keepers++;
-    const gs_life *kept = &lives->life[keeper->memory.kept_place];
-    const int step = keeper->number - (int)gs_layer_count(l->root);
-    assert_true(keeper->memory.kept.half && keeper->memory.kept.base);
-    assert_int_equal(kept->born, step);
-    assert_true(kept->dies >= l->memory.backward_step && kept->dies >= keeper->memory.backward_step);
-    if (l->memory.y_place >= 0) assert_in_range(lives->life[l->memory.y_place].dies + 1000, step + 1000, 999);
-    return GS_OK;
-}
-
-/* As layers are that are not the library's: what goes between them lies in f32. */
-enum { LAYERS = 40 };
-static gs_layer_ops in_floats[LAYERS];
-static int in_floats_count;
-
-static gs_status put_in_floats(gs_layer *l, void *context) {
-    (void)context;
-    if (l->children > 0) return GS_OK;
-    assert_true(in_floats_count < LAYERS);
-    gs_layer_ops *ops = &in_floats[in_floats_count++];
-    *ops = *l->ops;
-    ops->storage = GS_IN_FLOATS;
-    l->ops = ops;
-    return GS_OK;
-}
-
-static void needed_on(gs_device *d, gs_precision p) {
-    static const struct {
-        const char *model;
-        int keepers;
-    } cases[] = {{lenet, 4},
-                 {mixed, 14},
-                 {"batch_norm, conv 2 1x1, flatten, linear 10", 2},
-                 {"conv 2 1x1, residual (residual (conv 2 3x3 pad 1)), residual (tanh, conv 2 1x1), flatten, "
-                  "linear 10",
-                  2}};
-    (void)p;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gs_layer *net;
-        in_floats_count = 0;
-        assert_ok(gs_model_parse(cases[i].model, &net));
-        assert_ok(gs_layer_walk(net, put_in_floats, NULL));
-        gs_model *m = gs_test_model(d, .net = net, .in = {2, 28, 28, 0}, .max_batch = 2, .seed = 1);
-        keepers = 0;
-        assert_ok(gs_layer_walk(m->net, needed_long_enough, NULL));
-        if (keepers != cases[i].keepers)
-            fail_msg("%s: %d layers' y are kept in 16 bits, wanted %d", cases[i].model, keepers,
-                     cases[i].keepers);
-        gs_test_free(m); /* its layers' functions are those of the next one */
-    }
-}
-
-TEST_AROUND(needed_to_the_end, gs_test_to_f32, gs_test_to_f32) {
-    gs_test_on_each_with_16_bits(needed_on);
 }
 
 /* ---- what it costs and saves ---- */
@@ -295,7 +193,7 @@ TEST(near_the_loss_of_f32_in_less_memory) {
     }
 }
 
-GS_TESTS(kept,
+GS_TESTS(narrow,
          {"operators_give_the_same_bits of linear", operators_give_the_same_bits, gs_test_to_f32,
           gs_test_to_f32, (void *)(uintptr_t) "linear"},
          {"operators_give_the_same_bits of conv2d", operators_give_the_same_bits, gs_test_to_f32,
