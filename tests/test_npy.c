@@ -160,8 +160,6 @@ TEST(files_that_are_none) {
         write_raw(path, cases[i].bytes, (size_t)cases[i].count);
         assert_fails(GS_E_FORMAT, cases[i].says, gs_npy_load(path, &a));
     }
-    gs_test_program_prints(2, "a.npy would replace a file of --data npy:",
-                           "predict --load x --data npy:%s,y.npy -o $(dirname %s)/./a.npy", path, path);
     unlink(path);
     assert_fails(GS_E_FILE, "a.npy: No such file", gs_npy_load(path, &a));
     assert_int_equal(mkfifo(path, 0600), 0); /* opening it would wait forever */
@@ -232,20 +230,13 @@ TEST(sets_load) {
         {"|u1", "7", "<u2", {7, 1, 1, 0}},       {"<f4", "7", "<u8", {7, 1, 1, 0}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char list[2000], test[1000];
         const int size = (int)gs_shape_size(cases[i].is);
         const bool of_floats = cases[i].type[1] == 'f';
         const char *folder = gs_test_folder();
         write_split(folder, "train", TRAIN, cases[i].type, cases[i].shape, size, cases[i].label_type);
         write_split(folder, "test", TEST, cases[i].type, cases[i].shape, size, cases[i].label_type);
-        snprintf(test, sizeof test, "%s/test-images.npy,%s/test-labels.npy", folder, folder);
-        snprintf(list, sizeof list, "npy:%s/train-images.npy,%s/train-labels.npy,%s", folder, folder, test);
-        for (int split = 0; split < 2; split++) {
+        for (int split = 0; split < 2; split++)
             check_split(folder, split ? GS_TEST : GS_TRAIN, cases[i].is, of_floats);
-            check_split(list, split ? GS_TEST : GS_TRAIN, cases[i].is, of_floats);
-        }
-        snprintf(list, sizeof list, "npy:%s", test);
-        check_split(list, GS_TEST, cases[i].is, of_floats);
     }
 }
 
@@ -311,23 +302,6 @@ TEST(sets_that_do_not_load) {
                  gs_dataset_load(folder, GS_TEST, &d));
 }
 
-TEST(lists_that_are_wrong) {
-    gs_dataset *d;
-    static const char *const wrong[] = {"npy:", "npy:a", "npy:a,b,c", "npy:a,b,c,d,e", "npy:,,,,,,,"};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_fails(
-            GS_E_USAGE,
-            ": wanted npy: and four files with commas between (images and labels to train on, images "
-            "and labels to test), or two (to test)",
-            gs_dataset_load(wrong[i], GS_TEST, &d));
-    assert_fails(GS_E_USAGE, "--data npy:a,b: these two files are a test set; to train wanted four",
-                 gs_dataset_load("npy:a,b", GS_TRAIN, &d));
-    assert_fails(GS_E_USAGE, "--data npy:a,: the name of file 2 is empty",
-                 gs_dataset_load("npy:a,", GS_TEST, &d));
-    assert_fails(GS_E_USAGE, "the name of file 4 is empty", gs_dataset_load("npy:a,b,c,", GS_TEST, &d));
-    assert_fails(GS_E_FILE, "cannot read a: No such file", gs_dataset_load("npy:a,b", GS_TEST, &d));
-}
-
 /* ---- runs ---- */
 
 TEST(program) {
@@ -335,11 +309,12 @@ TEST(program) {
     gs_test_program_prints(0, "5 images to train on, 2 to test",
                            "train --data %s --model softmax --batch 2 --epochs 1 --save %s/w", folder,
                            folder);
-    gs_test_program_prints(0, "test accuracy",
-                           "eval --load %s/w --data npy:%s/test-images.npy,%s/test-labels.npy", folder,
-                           folder, folder);
-    gs_test_program_prints(2, "these two files are a test set",
-                           "train --data npy:%s/test-images.npy,%s/test-labels.npy", folder, folder);
+    gs_test_program_prints(2, "test-images.npy would replace a file of --data ",
+                           "predict --load x --data %s -o %s/./test-images.npy", folder, folder);
+    const char *alone = gs_test_folder();
+    write_split(alone, "test", TEST, "|u1", "4, 4", 16, "<i8");
+    gs_test_program_prints(0, "test accuracy", "eval --load %s/w --data %s", folder, alone);
+    gs_test_program_prints(1, "has no train-images.npy", "train --data %s", alone);
     gs_test_program_prints(0, "5 images to train on, 2 to test",
                            "train --data %s --model softmax --batch 2 --epochs 1 --augment flip,crop:1",
                            folder);

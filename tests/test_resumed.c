@@ -37,7 +37,6 @@ TEST(from_another_folder) {
     assert_false(gs_dataset_is_relative("/data"));
     assert_false(gs_dataset_is_relative("text:/data/a.txt"));
     assert_false(gs_dataset_is_relative("jargon"));
-    assert_true(gs_dataset_is_relative("npy:a.npy,b.npy"));
     assert_true(gs_dataset_is_relative("text:a.txt"));
 }
 

@@ -7,9 +7,9 @@
  *     CIFAR-100: coarse label (0-19), fine label (0-99), 1024 bytes red, 1024 green, 1024 blue             3,074 bytes
  *
  * CIFAR-10 has the files data_batch_1.bin to data_batch_5.bin, and test_batch.bin; CIFAR-100 has train.bin and
- * test.bin, in a folder. The archives as they are published, cifar-10-binary.tar.gz and cifar-100-binary.tar.gz, are to
- * be unpacked. Any number of records will do. The classes' names are in batches.meta.txt, or in fine_label_names.txt and
- * coarse_label_names.txt, if they are there.
+ * test.bin, in a folder. The archives as they are published, cifar-10-binary.tar.gz and cifar-100-binary.tar.gz, are
+ * to be unpacked. Any number of records will do. The classes' names are in batches.meta.txt, or in
+ * fine_label_names.txt and coarse_label_names.txt, if they are there.
  */
 #pragma once
 

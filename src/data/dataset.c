@@ -132,11 +132,9 @@ static gs_status load_mnist(const char *folder, gs_split split, gs_dataset *d) {
 }
 
 bool gs_dataset_is_relative(const char *where) {
-    const char *const prefixes[] = {"text:", "npy:"};
     for (const char *const *name = set_names; *name; name++)
         if (strcmp(where, *name) == 0) return false;
-    for (int i = 0; i < 2; i++)
-        if (strncmp(where, prefixes[i], strlen(prefixes[i])) == 0) where += strlen(prefixes[i]);
+    if (strncmp(where, "text:", 5) == 0) where += 5;
     return *where != '/';
 }
 

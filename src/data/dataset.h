@@ -85,7 +85,7 @@ typedef struct gs_text_options {
 
 /* Load one split. `where`: "fashion-mnist" (the full set from Debian's dataset-fashion-mnist; GS_E_FILE names the
  * package if it is not installed), "fashion-mnist-small" (the subset that comes with gradsum: 6,000 + 1,000),
- * "colour-fashion" or "colour-fashion-small" (colour.h), a folder, "npy:" and files (npy_set.h),
+ * "colour-fashion" or "colour-fashion-small" (colour.h), a folder,
  * "text:" and a file, or "jargon" (text_set.h). A folder with train or val in it is an image folder (folder_set.h).
  * GS_E_FILE: cannot be read. GS_E_FORMAT: the message names the file, what was found and what was wanted (truncated,
  * empty, wrong magic, counts that differ, sizes of 0 or absurd, a damaged gzip stream, trailing bytes). */

@@ -9,9 +9,8 @@
 #include "io/file.h"
 #include "io/npy.h"
 
-enum { PATH_SIZE = 4096, FILES = 4 };
+enum { PATH_SIZE = 4096 };
 
-static const char prefix[] = "npy:";
 static const char *const file_names[2][2] = {[GS_TRAIN] = {"train-images.npy", "train-labels.npy"},
                                              [GS_TEST] = {"test-images.npy", "test-labels.npy"}};
 
@@ -21,17 +20,13 @@ typedef struct pair {
 
 /* ---- where ---- */
 
-static bool is_list(const char *where) {
-    return strncmp(where, prefix, sizeof prefix - 1) == 0;
-}
-
-bool gs_npy_is_at(const char *where) {
+bool gs_npy_is_at(const char *folder) {
     char path[PATH_SIZE];
-    for (int i = 0; i < 4 && !is_list(where); i++)
-        if (snprintf(path, sizeof path, "%s/%s", where, file_names[i / 2][i % 2]) < PATH_SIZE &&
+    for (int i = 0; i < 4; i++)
+        if (snprintf(path, sizeof path, "%s/%s", folder, file_names[i / 2][i % 2]) < PATH_SIZE &&
             access(path, F_OK) == 0)
             return true;
-    return is_list(where);
+    return false;
 }
 
 static gs_status files_of_folder(const char *folder, gs_split split, pair *p) {
@@ -44,45 +39,12 @@ static gs_status files_of_folder(const char *folder, gs_split split, pair *p) {
     return GS_OK;
 }
 
-/* "npy:a,b,c,d" */
-static gs_status files_of_list(const char *where, gs_split split, pair *p) {
-    const char *name[FILES + 1] = {NULL}, *at = where + sizeof prefix - 1;
-    int length[FILES + 1] = {0}, files = 0;
-    for (bool more = true; more && files <= FILES; files++) {
-        name[files] = at;
-        length[files] = (int)strcspn(at, ",");
-        more = at[length[files]] == ',';
-        at += length[files] + more;
-    }
-    if (files != 2 && files != FILES)
-        return gs_fail(
-            GS_E_USAGE,
-            "--data %.200s: wanted npy: and four files with commas between (images and labels to train on, "
-            "images and labels to test), or two (to test)",
-            where);
-    if (files == 2 && split == GS_TRAIN)
-        return gs_fail(
-            GS_E_USAGE,
-            "--data %.200s: these two files are a test set; to train wanted four: images and labels to train "
-            "on, images and labels to test",
-            where);
-    const int first = files == FILES && split == GS_TEST ? 2 : 0;
-    for (int i = first; i < first + 2; i++)
-        if (length[i] == 0 || length[i] >= PATH_SIZE)
-            return gs_fail(GS_E_USAGE, "--data %.200s: the name of file %d is %s", where, i + 1,
-                           length[i] ? "too long" : "empty");
-    snprintf(p->images, PATH_SIZE, "%.*s", length[first], name[first]);
-    snprintf(p->labels, PATH_SIZE, "%.*s", length[first + 1], name[first + 1]);
-    return GS_OK;
-}
-
-bool gs_npy_reads(const char *where, const char *file) {
+bool gs_npy_reads(const char *folder, const char *file) {
     bool reads = false;
     pair p = {.images = ""};
     for (int i = 0; i < 2 && !reads; i++)
-        reads =
-            (is_list(where) ? files_of_list : files_of_folder)(where, i ? GS_TRAIN : GS_TEST, &p) == GS_OK &&
-            (gs_file_is_same(p.images, file) || gs_file_is_same(p.labels, file));
+        reads = files_of_folder(folder, i ? GS_TRAIN : GS_TEST, &p) == GS_OK &&
+                (gs_file_is_same(p.images, file) || gs_file_is_same(p.labels, file));
     return reads;
 }
 
@@ -182,10 +144,10 @@ static gs_status take_labels(const char *path, const char *images, const gs_npy 
     return GS_OK;
 }
 
-gs_status gs_npy_set_load(const char *where, gs_split split, gs_dataset *d) {
+gs_status gs_npy_set_load(const char *folder, gs_split split, gs_dataset *d) {
     pair p;
     gs_npy labels;
-    GS_TRY(is_list(where) ? files_of_list(where, split, &p) : files_of_folder(where, split, &p));
+    GS_TRY(files_of_folder(folder, split, &p));
     GS_TRY(load_images(p.images, d));
     GS_TRY(gs_npy_load(p.labels, &labels));
     gs_status status = take_labels(p.labels, p.images, &labels, d);

@@ -3,10 +3,7 @@
  *     numpy.save("mine/train-images.npy", x)      uint8 or float32; (n,h,w), (n,c,h,w) or (n,features)
  *     numpy.save("mine/train-labels.npy", y)      whole numbers from 0 to 255; (n)
  *
- * and test-images.npy, test-labels.npy. --data takes such a folder; or the files themselves, with commas between:
- *
- *     npy:TRAIN-IMAGES,TRAIN-LABELS,TEST-IMAGES,TEST-LABELS
- *     npy:IMAGES,LABELS                           a test set alone, for eval and predict
+ * and test-images.npy, test-labels.npy. --data takes such a folder; a test set alone will do for eval and predict.
  *
  * Bytes are scaled as those of other images are (core/scaling.h). float32 numbers are taken as they are.
  */
@@ -14,12 +11,12 @@
 
 #include "data/dataset.h"
 
-/* Does `where` begin with "npy:", or is it a folder with such files? */
-bool gs_npy_is_at(const char *where);
+/* Does the folder have such files? */
+bool gs_npy_is_at(const char *folder);
 /* Is `file` one of those that are read there? */
-bool gs_npy_reads(const char *where, const char *file);
+bool gs_npy_reads(const char *folder, const char *file);
 
-/* Load one split. GS_E_USAGE: there are not two or four files, or no training set. GS_E_FILE: a file is missing or
+/* Load one split. GS_E_FILE: a file is missing or
  * cannot be read. GS_E_FORMAT: as gs_npy_load; elements or sizes other than those above; as many labels as images are
  * wanted; a label outside of 0 to 255, or a float that is not finite (the sample is named). */
-gs_status gs_npy_set_load(const char *where, gs_split split, gs_dataset *d);
+gs_status gs_npy_set_load(const char *folder, gs_split split, gs_dataset *d);
