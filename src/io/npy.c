@@ -1,11 +1,241 @@
 #include "io/npy.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include "core/text.h"
 #include "io/file.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file holds floats as they lie in memory");
+
+enum { MAGIC = 6, START = 12 /* bytes before the text: 10 in version 1.0 */, MOST_TEXT = 1 << 20 };
+
+/* What is being read. */
+typedef struct reader {
+    const char *path;
+    FILE *file;
+    uint64_t file_bytes, data_at;
+    const char *at; /* in the text */
+    bool fortran;
+    gs_npy *out;
+} reader;
+
+gs_npy_text gs_npy_describe(const gs_npy *a) {
+    gs_npy_text t = {""};
+    gs_append(t.text, sizeof t.text, "%s%d (",
+              a->kind == 'f'   ? "float"
+              : a->kind == 'u' ? "uint"
+                               : "int",
+              8 * a->bytes);
+    for (int i = 0; i < a->sizes; i++) gs_append(t.text, sizeof t.text, "%s%zu", i ? "," : "", a->size[i]);
+    gs_append(t.text, sizeof t.text, ")");
+    return t;
+}
+
+/* ---- the text: a dictionary of Python ---- */
+
+static gs_status damaged(const reader *r) {
+    char rest[24];
+    snprintf(rest, sizeof rest, "%s", r->at);
+    return gs_fail(
+        GS_E_FORMAT,
+        "%s: its header is damaged at '%s'; wanted {'descr': TYPE, 'fortran_order': False, 'shape': SIZES}",
+        r->path, gs_printable(rest));
+}
+
+static bool accept(reader *r, const char *word) {
+    r->at += strspn(r->at, " \t\r\n");
+    const size_t length = strlen(word);
+    if (strncmp(r->at, word, length) != 0) return false;
+    r->at += length;
+    return true;
+}
+
+/* 'text' or "text" */
+static bool read_string(reader *r, char *to, size_t size) {
+    const char quote[] = {accept(r, "'") ? '\'' : accept(r, "\"") ? '"' : '\0', '\0'};
+    const size_t length = *quote ? strcspn(r->at, quote) : 0;
+    if (!*quote || !r->at[length] || length >= size) return false;
+    memcpy(to, r->at, length);
+    to[length] = '\0';
+    r->at += length + 1;
+    return true;
+}
+
+/* "<f4": how its bytes lie, what they are, how many. */
+static gs_status read_type(reader *r) {
+    char type[24];
+    if (accept(r, "["))
+        return gs_fail(GS_E_FORMAT, "%s: the elements are records; wanted plain numbers", r->path);
+    if (!read_string(r, type, sizeof type)) return damaged(r);
+    const char order = type[0], kind = order ? type[1] : '\0', *digits = kind ? type + 2 : "";
+    const bool number = strchr("uif", kind) && kind && strlen(digits) == 1 && strchr("1248", *digits);
+    if (kind == 'O')
+        return gs_fail(GS_E_FORMAT, "%s: the elements are Python objects; wanted numbers", r->path);
+    if (!number || !strchr("<>|=", order) || (kind == 'f' && *digits == '1'))
+        return gs_fail(GS_E_FORMAT,
+                       "%s: the elements are of type '%s'; wanted whole or floating-point numbers of 1 to 8 "
+                       "bytes, such as '|u1' or '<f4'",
+                       r->path, gs_printable(type));
+    if (order == '>' && *digits != '1')
+        return gs_fail(GS_E_FORMAT, "%s: the elements are big-endian, '%s'; wanted little-endian, '<%s'",
+                       r->path, type, type + 1);
+    r->out->kind = kind;
+    r->out->bytes = *digits - '0';
+    return GS_OK;
+}
+
+static gs_status read_order(reader *r) {
+    r->fortran = accept(r, "True");
+    return r->fortran || accept(r, "False") ? GS_OK : damaged(r);
+}
+
+/* A number that does not fit becomes the largest one, of which there are never so many elements. */
+static size_t read_number(reader *r) {
+    size_t n = 0;
+    for (; *r->at >= '0' && *r->at <= '9'; r->at++)
+        if (__builtin_mul_overflow(n, (size_t)10, &n) ||
+            __builtin_add_overflow(n, (size_t)(*r->at - '0'), &n))
+            n = SIZE_MAX;
+    return n;
+}
+
+static gs_status read_shape(reader *r) {
+    gs_npy *a = r->out;
+    bool more = true;
+    if (!accept(r, "(")) return damaged(r);
+    for (a->sizes = 0; more && !accept(r, ")"); more = accept(r, ",")) {
+        if (*r->at < '0' || *r->at > '9') return damaged(r);
+        if (a->sizes == GS_NPY_SIZES)
+            return gs_fail(GS_E_FORMAT, "%s: the array has more than %d sizes", r->path, GS_NPY_SIZES);
+        a->size[a->sizes++] = read_number(r);
+    }
+    return more || accept(r, ")") ? GS_OK : damaged(r);
+}
+
+static gs_status read_dictionary(reader *r) {
+    static const char *const keys[] = {"descr", "fortran_order", "shape"};
+    static gs_status (*const values[])(reader *) = {read_type, read_order, read_shape};
+    bool seen[3] = {false}, more = true;
+    char key[24];
+    if (!accept(r, "{")) return damaged(r);
+    for (; more && !accept(r, "}"); more = accept(r, ",")) {
+        const char *begin = r->at;
+        int k = 0;
+        if (!read_string(r, key, sizeof key) || !accept(r, ":")) return damaged(r);
+        while (k < 3 && strcmp(key, keys[k]) != 0) k++;
+        if (k == 3 || seen[k]) r->at = begin;
+        if (k == 3 || seen[k]) return damaged(r);
+        seen[k] = true;
+        GS_TRY(values[k](r));
+    }
+    if (!more && !accept(r, "}")) return damaged(r);
+    accept(r, "");
+    return !*r->at && seen[0] && seen[1] && seen[2] ? GS_OK : damaged(r);
+}
+
+/* ---- the file ---- */
+
+static gs_status read_bytes(reader *r, void *to, size_t bytes) {
+    if (fread(to, 1, bytes, r->file) == bytes) return GS_OK;
+    return gs_fail(GS_E_FILE, "cannot read %s: it has become shorter", r->path);
+}
+
+static gs_status too_short(const reader *r, uint64_t wanted, const char *what) {
+    return gs_fail(GS_E_FORMAT, "%s is truncated: it has %" PRIu64 " bytes; wanted %" PRIu64 " (%s)", r->path,
+                   r->file_bytes, wanted, what);
+}
+
+/* *bytes = the length of the text. */
+static gs_status read_start(reader *r, size_t *bytes) {
+    unsigned char start[START] = {0};
+    if (r->file_bytes == 0) return gs_fail(GS_E_FORMAT, "%s is empty: 0 bytes", r->path);
+    if (r->file_bytes < START) return too_short(r, START, "the header alone");
+    GS_TRY(read_bytes(r, start, START));
+    if (memcmp(start, "\x93NUMPY", MAGIC) != 0)
+        return gs_fail(GS_E_FORMAT,
+                       "%s: the first bytes are %02x %02x %02x %02x %02x %02x; wanted 93 4e 55 4d 50 59, as "
+                       "of each .npy file",
+                       r->path, start[0], start[1], start[2], start[3], start[4], start[5]);
+    if (start[6] < 1 || start[6] > 3 || start[7] != 0)
+        return gs_fail(GS_E_FORMAT, "%s: it is of version %d.%d of the format; wanted 1.0, 2.0 or 3.0",
+                       r->path, start[6], start[7]);
+    const bool first = start[6] == 1;
+    *bytes = start[8] | (size_t)start[9] << 8;
+    if (!first) *bytes |= (size_t)start[10] << 16 | (size_t)start[11] << 24;
+    r->data_at = (first ? START - 2 : START) + (uint64_t)*bytes;
+    if (first && fseek(r->file, START - 2, SEEK_SET) != 0)
+        return gs_fail(GS_E_FILE, "cannot read %s: it cannot be read twice", r->path);
+    if (*bytes > MOST_TEXT)
+        return gs_fail(GS_E_FORMAT, "%s: its header has %zu bytes; at most %d are allowed", r->path, *bytes,
+                       MOST_TEXT);
+    return r->data_at <= r->file_bytes ? GS_OK : too_short(r, r->data_at, "the header alone");
+}
+
+static gs_status read_header(reader *r) {
+    size_t bytes = 0;
+    GS_TRY(read_start(r, &bytes));
+    char *text = calloc(bytes + 1, 1);
+    if (!text) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes", r->path, bytes);
+    gs_status status = read_bytes(r, text, bytes);
+    r->at = text;
+    if (status == GS_OK) status = read_dictionary(r);
+    if (status == GS_OK && strlen(text) != bytes) status = damaged(r);
+    free(text);
+    return status;
+}
+
+/* How many bytes the elements have; each product is checked, and memory asked for only where the file can fill it. */
+static gs_status check_sizes(const reader *r, size_t *bytes) {
+    gs_npy *a = r->out;
+    const gs_npy_text text = gs_npy_describe(a);
+    bool absurd = false, empty = false;
+    a->count = 1;
+    for (int i = 0; i < a->sizes; i++) {
+        empty = empty || a->size[i] == 0;
+        absurd = absurd || __builtin_mul_overflow(a->count, a->size[i], &a->count);
+    }
+    absurd = absurd || __builtin_mul_overflow(a->count, (size_t)a->bytes, bytes) || *bytes > INT64_MAX / 2;
+    if (r->fortran && a->sizes > 1)
+        return gs_fail(GS_E_FORMAT, "%s: %s is in Fortran order; wanted C order (numpy.ascontiguousarray)",
+                       r->path, text.text);
+    if (empty) return gs_fail(GS_E_FORMAT, "%s: it is %s; no size may be 0", r->path, text.text);
+    if (absurd)
+        return gs_fail(GS_E_FORMAT, "%s: it is %s: more bytes than a file can have", r->path, text.text);
+    const uint64_t wanted = r->data_at + *bytes;
+    if (r->file_bytes < wanted) return too_short(r, wanted, text.text);
+    if (r->file_bytes == wanted) return GS_OK;
+    return gs_fail(GS_E_FORMAT, "%s has %" PRIu64 " bytes; wanted %" PRIu64 ", as its header states (%s)",
+                   r->path, r->file_bytes, wanted, text.text);
+}
+
+static gs_status read_array(reader *r) {
+    size_t bytes = 0;
+    GS_TRY(read_header(r));
+    GS_TRY(check_sizes(r, &bytes));
+    r->out->data = malloc(bytes + 1);
+    if (!r->out->data) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes", r->path, bytes);
+    return read_bytes(r, r->out->data, bytes);
+}
+
+gs_status gs_npy_load(const char *path, gs_npy *out) {
+    reader r = {.path = path, .out = out};
+    *out = (gs_npy){0};
+    GS_TRY(gs_file_open_stream(path, &r.file, &r.file_bytes));
+    gs_status status = gs_foreign_explain(read_array(&r), path, "one array, as numpy.save writes it");
+    fclose(r.file);
+    if (status != GS_OK) {
+        free(out->data);
+        *out = (gs_npy){0};
+    }
+    return status;
+}
+
+/* ---- save ---- */
 
 gs_status gs_npy_save(const char *path, const float *data, size_t rows, size_t columns) {
     /* Magic (6 bytes), version (2), length of the text (2), text; spaces and a newline fill up to 64 x k

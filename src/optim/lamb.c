@@ -7,14 +7,13 @@
  *     w = w - lr trust r
  *
  * So each step moves a tensor by the share lr of its norm, in Adam's direction. Parameters of one dimension have trust
- * 1 and no weight decay: trust.h. r takes the place of dw in model->gradients.
+ * 1 and no weight decay: tensors.h. r takes the place of dw in model->gradients.
  *
  * Source: You et al., "Large batch optimization for deep learning: training BERT in 76 minutes" (ICLR 2020), algorithm
  * 2, with phi(z) = z.
  */
 #include "optim/adam.h"
 #include "optim/tensors.h"
-#include "optim/trust.h"
 
 /* |w| / |r| */
 static double trust_of(double weights, double direction) {

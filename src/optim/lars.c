@@ -10,13 +10,12 @@
  * what large batches with their large rates meet first.
  *
  * The paper's rate is a product, a global rate times a "trust coefficient" (0.001 there): lr is that product.
- * Parameters of one dimension have trust 1 and no weight decay: trust.h.
+ * Parameters of one dimension have trust 1 and no weight decay: tensors.h.
  *
  * Source: You, Gitman, Ginsburg, "Large batch training of convolutional networks" (arXiv:1708.03888, 2017), algorithm
  * 1; as in sgd.c, lr multiplies v, and not what is added to it.
  */
 #include "optim/tensors.h"
-#include "optim/trust.h"
 
 static bool needs_velocity(const gs_optimizer *o) {
     return o->momentum != 0;

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "optim/norm.h"
-#include "optim/trust.h"
 
 /* Without gs_held: all, or in a warm-up as much as there are vectors for. */
 static bool part_of(const gs_optimizer *o, int i, gs_held_part *out) {

@@ -5,6 +5,13 @@
 
 #include "optim/optimizer.h"
 
+/* Has this parameter a rate of its own, and weight decay? Weights do. Parameters of one dimension do not: biases, and
+ * scale and shift of a normalisation. They are few, their norms say little about how far they may move, and many begin
+ * at 0. So did the authors' programs, and so does what trains large batches since. */
+static inline bool gs_is_adapted(const gs_param *p) {
+    return p->ndim > 1;
+}
+
 /* A part of a tensor, or all of it. */
 typedef struct gs_tensor_part {
     const gs_param *param;
@@ -20,5 +27,5 @@ typedef struct gs_tensor_part {
 bool gs_next_tensor_part(const gs_optimizer *, gs_tensor_part *);
 
 /* norm[i] = the Euclidean norm of the weights of model->param[i], or of its gradients as they lie there: the same bits
- * however the tensors are divided (optim/norm.h). Parameters of one dimension are left out: trust.h. */
+ * however the tensors are divided (optim/norm.h). Parameters of one dimension are left out. */
 gs_status gs_tensor_norms(gs_optimizer *, bool of_gradients, double *norm);
