@@ -54,7 +54,8 @@ def augmented(pictures):
 train, train_labels = read("train")
 test, test_labels = read("test")
 scaled = train.astype(np.float32) / 255
-mean, std = (torch.tensor(f(scaled, axis=(0, 2, 3), dtype=np.float64), dtype=torch.float32).view(1, 3, 1, 1) for f in (np.mean, np.std))
+mean, std = (torch.tensor(f(scaled, axis=(0, 2, 3), dtype=np.float64), dtype=torch.float32).view(1, 3, 1, 1)
+             for f in (np.mean, np.std))
 del scaled
 numbers = lambda pictures: (torch.from_numpy(pictures).float() / 255 - mean) / std
 
@@ -75,7 +76,8 @@ for epoch in range(a.epochs):
         step += 1
     net.eval()
     with torch.no_grad():
-        correct = sum(int((net(numbers(test[i:i + 500])).argmax(1) == test_labels[i:i + 500]).sum()) for i in range(0, len(test), 500))
+        correct = sum(int((net(numbers(test[i:i + 500])).argmax(1) == test_labels[i:i + 500]).sum())
+                      for i in range(0, len(test), 500))
     accuracy = 100 * correct / len(test)
     print("epoch %2d  test accuracy %.2f %%  %.0f s" % (epoch + 1, accuracy, time.time() - start), flush=True)
 print("PyTorch %s, seed %d: %.2f %%" % (torch.__version__, a.seed, accuracy))

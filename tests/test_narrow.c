@@ -1,5 +1,5 @@
-/* Numbers in 16 bits (memory/halves.h), on the devices that can: the bits of operators that read them, the loss of whole
- * runs, and their memory. */
+/* Numbers in 16 bits (memory/halves.h), on the devices that can: the bits of operators that read them, the loss of
+ * whole runs, and their memory. */
 #include <math.h>
 #include "cpu/round16.h"
 #include "tests/on_devices.h"

@@ -167,7 +167,10 @@ static gs_status maker_begin(maker *m, const char *where, const char *const *tok
     if (size < GS_BPE_LEAST || size > GS_BPE_MOST)
         return gs_fail(GS_E_FORMAT, "%s has %zu token%s; wanted %d to %d", where, size, gs_s(size),
                        GS_BPE_LEAST, GS_BPE_MOST);
-    for (size_t i = 0; i < size; i++) bytes += strlen(token[i]);
+    for (size_t i = 0; i < size; i++) {
+        if (!token[i]) gs_bug("%s: no token %zu", where, i);
+        bytes += strlen(token[i]);
+    }
     gs_bpe *b = m->bpe = calloc(1, sizeof *b);
     m->found = calloc((size_t)1 << m->bits, sizeof *m->found);
     if (b) {

@@ -83,7 +83,7 @@ static void words_begin(gs_words *w, const char *from) {
 }
 
 static bool word_is(gs_word word, const char *text) {
-    return word.length == strlen(text) && memcmp(word.at, text, word.length) == 0;
+    return word.at && word.length == strlen(text) && memcmp(word.at, text, word.length) == 0;
 }
 
 /* Is it a sign, and not a word? The end is neither. */

@@ -476,6 +476,7 @@ static gs_status check_tensor(const gs_match *m, int i, const gs_tensor *t) {
 static gs_status match_check(const gs_match *m) {
     const gs_tensor_file *f = m->file;
     char found[200];
+    if (!m->name) gs_bug("match_check: match_begin comes first");
     for (int i = 0; i < m->model->saved_count; i++) {
         GS_TRY(check_tensor(m, i, match_find(m, m->name[i].text)));
     }
