@@ -10,17 +10,12 @@ enum { PATH_SIZE = 4096, PIXELS = 3 * 32 * 32, FILES = 6, MOST_FILES = 5, NAMES_
 
 /* ---- the sets ---- */
 
-/* One file, and its SHA-256 as loaders of the sets state it: other programs, since the authors give none. */
-typedef struct cifar_file {
-    const char *name, *sha256;
-} cifar_file;
-
 typedef struct family {
     const char *name, *folder, *archive;
     int labels;           /* bytes before the pixels */
     int classes[2];       /* by gs_labels, */
     const char *names[2]; /* and the files with their names, a line each */
-    cifar_file file[FILES];
+    const char *file[FILES];
     int test; /* file[0 .. test - 1] are for training */
 } family;
 
@@ -31,12 +26,8 @@ static const family families[] = {
      1,
      {10, 0},
      {"batches.meta.txt", NULL},
-     {{"data_batch_1.bin", "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"},
-      {"data_batch_2.bin", "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"},
-      {"data_batch_3.bin", "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"},
-      {"data_batch_4.bin", "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"},
-      {"data_batch_5.bin", "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"},
-      {"test_batch.bin", "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"}},
+     {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin",
+      "test_batch.bin"},
      5},
     {"CIFAR-100",
      "cifar-100-binary",
@@ -44,8 +35,7 @@ static const family families[] = {
      2,
      {100, 20},
      {"fine_label_names.txt", "coarse_label_names.txt"},
-     {{"train.bin", "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29"},
-      {"test.bin", "d8b1e6b7b3bee4020055f0699b111f60b1af1e262aeb93a0b659061746f8224a"}},
+     {"train.bin", "test.bin"},
      1},
 };
 
@@ -54,7 +44,7 @@ enum { FAMILIES = sizeof families / sizeof *families };
 /* The files of a split, as they were read. */
 typedef struct content {
     const family *of;
-    const cifar_file *file; /* the split's first */
+    const char *const *file; /* the split's first */
     int files;
     unsigned char *data[MOST_FILES];
     size_t bytes[MOST_FILES];
@@ -72,7 +62,7 @@ static bool is_there(const char *folder, const char *name) {
 
 static bool has_files(const char *folder, const family *f) {
     for (int i = 0; i <= f->test; i++)
-        if (is_there(folder, f->file[i].name)) return true;
+        if (is_there(folder, f->file[i])) return true;
     return false;
 }
 
@@ -118,10 +108,10 @@ gs_status gs_cifar_explain(const char *where) {
 static gs_status read_folder(const char *folder, content *c) {
     for (int i = 0; i < c->files; i++) {
         char path[PATH_SIZE + 32], *data;
-        if (!is_there(folder, c->file[i].name))
-            return gs_fail(GS_E_FILE, "%s has no %s, one of the files of %s", folder, c->file[i].name,
+        if (!is_there(folder, c->file[i]))
+            return gs_fail(GS_E_FILE, "%s has no %s, one of the files of %s", folder, c->file[i],
                            c->of->name);
-        snprintf(path, sizeof path, "%s/%s", folder, c->file[i].name);
+        snprintf(path, sizeof path, "%s/%s", folder, c->file[i]);
         GS_TRY(gs_file_read(path, INT32_MAX, &data, &c->bytes[i]));
         c->data[i] = (unsigned char *)data;
     }
@@ -134,11 +124,11 @@ static gs_status read_folder(const char *folder, content *c) {
 
 /* ---- from records to samples ---- */
 
-static gs_status check_label(const char *path, const cifar_file *file, size_t record, const char *what,
-                             int label, int classes) {
+static gs_status check_label(const char *path, const char *file, size_t record, const char *what, int label,
+                             int classes) {
     if (label < classes) return GS_OK;
     return gs_fail(GS_E_FORMAT, "%s: the %slabel of sample %zu in %s is %d; wanted 0 to %d", path, what,
-                   record, file->name, label, classes - 1);
+                   record, file, label, classes - 1);
 }
 
 /* CIFAR-100 has the coarse label first. */
@@ -148,9 +138,9 @@ static gs_status copy_record(const char *path, const content *c, int file, size_
     const unsigned char *from = c->data[file] + record * (size_t)(f->labels + PIXELS);
     const bool two = f->labels == 2;
     const int fine = from[two ? 1 : 0];
-    GS_TRY(check_label(path, &c->file[file], record, two ? "fine " : "", fine, f->classes[GS_LABELS_FINE]));
+    GS_TRY(check_label(path, c->file[file], record, two ? "fine " : "", fine, f->classes[GS_LABELS_FINE]));
     if (two)
-        GS_TRY(check_label(path, &c->file[file], record, "coarse ", from[0], f->classes[GS_LABELS_COARSE]));
+        GS_TRY(check_label(path, c->file[file], record, "coarse ", from[0], f->classes[GS_LABELS_COARSE]));
     const int label = labels == GS_LABELS_COARSE ? from[0] : fine;
     d->labels[d->count] = (unsigned char)label;
     if (label >= d->classes) d->classes = label + 1;
@@ -165,26 +155,16 @@ static gs_status count_records(const char *path, const content *c, size_t *sampl
     for (int i = 0; i < c->files; i++) {
         const gs_foreign *foreign = gs_foreign_of(c->data[i], c->bytes[i]);
         const bool whole = c->bytes[i] > 0 && c->bytes[i] % record == 0;
-        if (!whole && foreign)
-            return gs_context(gs_foreign_fail(foreign, c->file[i].name, "samples"), "%s", path);
+        if (!whole && foreign) return gs_context(gs_foreign_fail(foreign, c->file[i], "samples"), "%s", path);
         if (!whole)
             return gs_fail(GS_E_FORMAT,
                            "%s: %s has %zu bytes; wanted a multiple of the %zu that a sample of %s has", path,
-                           c->file[i].name, c->bytes[i], record, c->of->name);
+                           c->file[i], c->bytes[i], record, c->of->name);
         *samples += c->bytes[i] / record;
     }
     if (*samples * PIXELS <= INT32_MAX) return GS_OK;
     return gs_fail(GS_E_FORMAT, "%s: %zu samples; at most %d are allowed", path, *samples,
                    INT32_MAX / PIXELS);
-}
-
-static bool is_as_published(const content *c) {
-    char hex[65];
-    for (int i = 0; i < c->files; i++) {
-        gs_sha256(c->data[i], c->bytes[i], hex);
-        if (strcmp(hex, c->file[i].sha256) != 0) return false;
-    }
-    return true;
 }
 
 static gs_status make_samples(const char *path, const content *c, gs_labels labels, gs_dataset *d) {
@@ -201,8 +181,7 @@ static gs_status make_samples(const char *path, const content *c, gs_labels labe
     for (int i = 0; i < c->files; i++)
         for (size_t r = 0; r < c->bytes[i] / ((size_t)c->of->labels + PIXELS); r++)
             GS_TRY(copy_record(path, c, i, r, labels, d));
-    snprintf(d->kind, sizeof d->kind, "%s%s%s", c->of->name,
-             is_as_published(c) ? ", as published" : "'s format, other images",
+    snprintf(d->kind, sizeof d->kind, "%s's format%s", c->of->name,
              labels == GS_LABELS_COARSE ? ", coarse labels" : "");
     return GS_OK;
 }

@@ -22,7 +22,7 @@ bool gs_cifar_is_at(const char *where);
  * which is not read; the message names the archive that is. */
 gs_status gs_cifar_explain(const char *where);
 
-/* Load one split: images, labels, and d->kind, which says whether all its files are those that were published (by their
- * SHA-256). GS_E_FILE: a file is missing or cannot be read. GS_E_USAGE: coarse labels of CIFAR-10. GS_E_FORMAT: a file
- * that is not a row of whole records, or a label out of range (the sample is named). */
+/* Load one split: images, labels, and d->kind. GS_E_FILE: a file is missing or cannot be read. GS_E_USAGE: coarse
+ * labels of CIFAR-10. GS_E_FORMAT: a file that is not a row of whole records, or a label out of range (the sample is
+ * named). */
 gs_status gs_cifar_load(const char *where, gs_split split, gs_labels labels, gs_dataset *d);

@@ -59,7 +59,7 @@ struct gs_source;
 
 typedef struct gs_dataset {
     char name[256]; /* "fashion-mnist (train)" */
-    char kind[64];  /* "CIFAR-10, as published"; empty where the name says it all */
+    char kind[64];  /* "CIFAR-10's format"; empty where the name says it all */
     size_t count;
     gs_shape shape;        /* (1, 28, 28) */
     int classes;           /* largest label + 1; 0 where there are targets */
