@@ -178,7 +178,7 @@ judge() {
             if $finished; then
                 judge_finished
             else
-                each_says "(no answer within|sent nothing within|did not arrive within)"
+                each_says "no answer within"
             fi ;;
         corrupt)
             judge_time $((LONG / 4))

@@ -144,7 +144,7 @@ static gs_status wait_for_each_other(gs_comm *c, void *context) {
     if (c->rank == 0) c->timeout = 0.3;
     RANK_CHECK(c->rank > 1 || gs_comm_recv(c, &x, 4, 1 - c->rank) == GS_E_PEER, "a message came");
     RANK_CHECK(c->rank != 1 || strstr(gs_message(), "rank 1 waits for message 1 from rank 0 (4 bytes), and "
-                                                    "rank 0 gave up: rank 1 sent nothing within 0.3 s"),
+                                                    "rank 0 gave up: no answer within 0.3 s from rank 1"),
                "%s", gs_message());
     return GS_OK;
 }

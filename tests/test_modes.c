@@ -98,7 +98,7 @@ TEST(a_slow_worker_changes_nothing_but_time) {
 /* The other one tells the time-out when it has come, and not when the sleeper wakes. */
 static const char *sleeper_is_not_named(double timeout, void *context) {
     (void)context;
-    const char *wanted = gs_test_format("rank 0 did not arrive within %g s", timeout);
+    const char *wanted = gs_test_format("no answer within %g s from rank 0", timeout);
     char *output;
     const int status = gs_test_program(
         &output, "train --model softmax --devices cpu,cpu --slow 0:1000000 --timeout %g", timeout);

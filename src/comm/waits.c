@@ -15,7 +15,7 @@ enum { TOLD = 4 /* processes whose state a message tells */ };
 static int mark_gone(const gs_waits *w, bool *mark) {
     int count = 0;
     for (int r = 0; r < w->size; r++) {
-        mark[r] = r != w->rank && w->pid[r] > 0 &&
+        mark[r] = r != w->rank && w->pid && w->pid[r] > 0 &&
                   (gs_process_is_stopped(w->pid[r]) || gs_process_has_ended(w->pid[r]));
         count += mark[r];
     }
@@ -127,7 +127,7 @@ static int count_of(const gs_waits *w, const bool *mark) {
 /* " (process 4711 is stopped, process 4712 computes)" */
 static void append_states(const gs_waits *w, const bool *blamed, char *text, size_t size) {
     int told = 0;
-    for (int r = 0; r < w->size && told < TOLD; r++) {
+    for (int r = 0; w->pid && r < w->size && told < TOLD; r++) {
         char does[80];
         if (!blamed[r] || w->pid[r] <= 0 || w->pid[r] == getpid()) continue;
         gs_process_does(w->pid[r], does, sizeof does);
@@ -162,9 +162,8 @@ void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
         gs_append(text, size, ", which wait%s for ", count_of(w, w->awaited) > 1 ? "" : "s");
         gs_append_ranks(text, size, w->noun, w->first, w->size, blamed);
     } else if (count == 0 && blamed) {
-        gs_append(
-            text, size,
-            "; all are alive and waiting for others: a connection is cut, or they call different operations");
+        gs_append(text, size, "; all are alive and waiting for others: %sthey call different operations",
+                  w->pid ? "a connection is cut, or " : "");
         gs_waits_append_all(w, text, size);
     }
     if (count > 0) {

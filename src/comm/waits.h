@@ -9,7 +9,7 @@
  *
  * Which file does what:
  *
- *     waits.c        whom to blame, and the sentence that says so, for Gloo, shared memory and MPI alike
+ *     waits.c        whom to blame, and the sentence that says so, for all transports
  *     gloo/watch.c   over Gloo: wakes a wait at its deadline, or when a connection has broken
  *     gloo/lost.c    over Gloo: asks TCP whether anything gets through to a rank, leaves this rank's waits in a file
  *                    and reads the others', finds the cause of a failed operation, and tells the others
@@ -35,7 +35,8 @@ typedef struct gs_waits {
     bool one_of;         /* or for only one of them: the library does not say which */
     /* [size * size] age[a * size + b]: seconds that rank a has waited for rank b; 0: it does not */
     const double *age;
-    const long *pid;    /* [size] processes of this machine; 0: it runs elsewhere */
+    const long
+        *pid; /* [size] processes of this machine; 0: it runs elsewhere; NULL: all are threads of one */
     const bool *silent; /* [size * size] nothing that rank a sends gets through to rank b; NULL: not known */
     const char (*address)[GS_ADDRESS]; /* [size] of each rank, where `silent` is known */
     const char (*host)[GS_HOST];       /* [size] where each rank runs; NULL: not known */

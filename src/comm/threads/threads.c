@@ -15,23 +15,241 @@
  *               rank 0
  *
  * Each sum is computed once, in the order of the ranks, so every rank gets the same bits.
+ *
+ * Ranks wait for each other by spinning for a moment (core/wait.h), then asleep, never longer than the timeout. A
+ * meeting is a barrier: a waiting rank looks only at the meeting's number, which the last rank to arrive increments.
+ * The sender of a message leaves a copy in a mailbox, so it never waits:
+ *
+ *     rank 0   take a spare copy, fill it with the message  ->  mailbox 0 -> 1  ->  read it          rank 1
+ *                     ^                                                               |
+ *                     +----------------- then it is a spare one again ----------------+
+ *
+ * Where the messages repeat, as in training steps, no memory is allocated. How many copies are under way at once varies
+ * from run to run, and the maximum may occur late. But it is the sum over all ranks of the messages each has sent less
+ * those it has received. The scheme alone determines how far ahead a rank is in this sense at each of its sends. So
+ * whenever a rank is further ahead than ever before, one more copy is made, even if one is spare. This happens in the
+ * first steps. After that a spare copy is there whenever one is needed. All have room for the longest message so far,
+ * of which the system gives those pages that are used.
  */
-#include "core/shard.h"
-#include "comm/threads/team.h"
 #include "comm/transports.h"
+#include "comm/waits.h"
+#include "core/clock.h"
+#include "core/shard.h"
+#include "core/text.h"
+#include "core/wait.h"
 
-#include <stdlib.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
+
+enum { LINE = 64 /* bytes of a cache line */ };
 
 /* Bytes. A reduction is built up in a block that stays in the first-level cache. With blocks of 8 KiB, a core had often
  * lost a line of another core's again between reading and writing it: 2 MiB between two threads took 120 us, against 85
  * us with this size. */
 enum { BLOCK = 1024 };
 
+static const double LOOK = 0.2; /* seconds between two looks at the clock (gs_awake_seconds) */
+
+/* What a rank shows to the others, in cache lines of its own. */
+typedef struct seat {
+    _Alignas(LINE) gs_call call;
+    const void *read;
+    void *write;
+    _Atomic uint64_t arrivals; /* how often this rank has arrived at a meeting */
+    bool left;                 /* its comm was freed; under the lock */
+    int ahead, most_ahead;     /* messages sent, less those received: now, most so far; under the lock */
+} seat;
+
+/* The copy of a message that is under way, or room for one. */
+typedef struct copy {
+    struct copy *next;
+    size_t bytes, room; /* room: how long it may be */
+    _Alignas(LINE) unsigned char data[];
+} copy;
+
+/* From one rank to another. All is changed under the lock. */
+typedef struct mailbox {
+    _Alignas(LINE) _Atomic(copy *) first; /* the oldest message; the receiver looks without the lock */
+    copy *last;
+} mailbox;
+
+typedef struct team {
+    int size;
+    int first_rank;                     /* messages call thread i "rank first_rank + i" */
+    bool crowded;                       /* more ranks than cores */
+    _Alignas(LINE) atomic_int arrived;  /* ranks at the current meeting */
+    _Alignas(LINE) atomic_uint meeting; /* its number: counts up when all have come */
+    atomic_bool failed;                 /* once true, `message` does not change */
+    char message[GS_LAST_WORDS];
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* meeting, failed, left, or a mailbox */
+    int members;            /* comms that are not freed yet; under the lock */
+    seat *seats;            /* [size] */
+    mailbox *mailboxes;     /* [(part of a collective * size + from) * size + to] */
+    /* Under the lock: */
+    double *since;    /* [size * size] when rank a went to sleep for rank b; 0: it does not */
+    copy *spare;      /* copies to be used again, */
+    size_t room;      /* each of this room; */
+    int made, wanted; /* how many there are, spare or under way; the sum of most_ahead */
+} team;
+
+/* ---- failing ---- */
+
+static gs_status failure(const team *t) {
+    return gs_fail(GS_E_PEER, "%s", t->message);
+}
+
+/* From here on everything fails with `message`; the first one stays. The caller holds the lock. */
+static void fail_locked(team *t, const char *message) {
+    if (!atomic_load(&t->failed)) {
+        snprintf(t->message, sizeof t->message, "%s", message);
+        atomic_store(&t->failed, true);
+    }
+    pthread_cond_broadcast(&t->changed);
+}
+
+static void fail(team *t, const char *message) {
+    pthread_mutex_lock(&t->lock);
+    fail_locked(t, message);
+    pthread_mutex_unlock(&t->lock);
+}
+
+/* ---- waiting ---- */
+
+/* What a rank waits for: the others at a meeting, or a message. */
+typedef struct waiting {
+    const gs_comm *c;
+    const gs_call *call; /* for messages of failures: what waits */
+    unsigned meeting;
+    /* The meeting at the end of an operation that all have begun and that only moves memory. That bounds the wait, not
+     * the timeout, and a failure does not end it: a rank that went on alone would take its buffers away from under the
+     * others. */
+    bool leaving;
+    const mailbox *box; /* of the message; NULL: a meeting */
+    int peer;
+} waiting;
+
+static bool has_come(const waiting *w) {
+    return w->box ? atomic_load(&w->box->first) != NULL
+                  : atomic_load(&((team *)w->c->state)->meeting) != w->meeting;
+}
+
+static bool is_over(const waiting *w) {
+    return has_come(w) || (!w->leaving && atomic_load(&((team *)w->c->state)->failed));
+}
+
+static bool is_awaited(const waiting *w, int rank) {
+    const seat *seats = ((team *)w->c->state)->seats;
+    if (w->box) return rank == w->peer;
+    return atomic_load(&seats[rank].arrivals) < atomic_load(&seats[w->c->rank].arrivals);
+}
+
+/* Sleep until something changes, or for a moment; false: it is `until` by gs_awake_seconds. */
+static bool sleep_locked(team *t, double until) {
+    const double left = until - gs_awake_seconds();
+    const struct timespec look = gs_timespec(gs_seconds() + fmax(0, fmin(left, LOOK)));
+    pthread_cond_clockwait(&t->changed, &t->lock, CLOCK_MONOTONIC, &look);
+    return gs_awake_seconds() < until;
+}
+
+/* "rank 0: all_reduce of 5 f32: rank 1 ended without it", or who does not answer, and why (waits.h). */
+static void give_up_locked(const waiting *w, bool gone) {
+    team *t = w->c->state;
+    const size_t n = (size_t)t->size;
+    const double now = gs_seconds();
+    char message[GS_LAST_WORDS];
+    bool *awaited = calloc(n, sizeof *awaited);
+    double *age = calloc(n * n, sizeof *age);
+    for (int r = 0; awaited && r < t->size; r++) awaited[r] = is_awaited(w, r) && (!gone || t->seats[r].left);
+    for (size_t i = 0; age && i < n * n; i++) age[i] = t->since[i] > 0 ? now - t->since[i] : 0;
+    snprintf(message, sizeof message, "rank %d: %s: ", t->first_rank + w->c->rank,
+             gs_call_text(w->call, false));
+    if (awaited && gone) {
+        gs_append_ranks(message, sizeof message, "rank", t->first_rank, t->size, awaited);
+        gs_append(message, sizeof message, " ended without it");
+    } else if (awaited && age) {
+        gs_waits_explain(&(gs_waits){.noun = "rank",
+                                     .first = t->first_rank,
+                                     .size = t->size,
+                                     .rank = w->c->rank,
+                                     .timeout = w->c->timeout,
+                                     .awaited = awaited,
+                                     .age = age},
+                         message, sizeof message);
+    }
+    fail_locked(t, message);
+    free(awaited);
+    free(age);
+}
+
+/* Several threads of a rank may wait (async.c), each for its own peer. So what is shown is renewed at each look. */
+static bool show_locked(const waiting *w, double begin) {
+    team *t = w->c->state;
+    bool gone = false;
+    for (int r = 0; r < t->size; r++) {
+        double *since = &t->since[w->c->rank * t->size + r];
+        if (!is_awaited(w, r)) continue;
+        gone |= t->seats[r].left;
+        if (*since <= 0) *since = begin;
+    }
+    return gone;
+}
+
+/* The slow part: sleep. */
+static void sleep_until_over(const waiting *w) {
+    team *t = w->c->state;
+    const double begin = gs_seconds(), until = w->leaving ? INFINITY : gs_awake_seconds() + w->c->timeout;
+    bool in_time = true;
+    pthread_mutex_lock(&t->lock);
+    while (!is_over(w)) {
+        const bool gone = show_locked(w, begin);
+        if (w->leaving || (in_time && !gone))
+            in_time = sleep_locked(t, until);
+        else
+            give_up_locked(w, gone);
+    }
+    for (int r = 0; r < t->size; r++)
+        if (!w->box || r == w->peer) t->since[w->c->rank * t->size + r] = 0;
+    pthread_mutex_unlock(&t->lock);
+}
+
+/* Return when it has come. Fails if a rank it waits for does not come within the timeout, or never can; then all ranks
+ * fail. */
+static gs_status wait_for(const waiting *w) {
+    const team *t = w->c->state;
+    gs_wait wait = gs_wait_begin(t->crowded);
+    while (!is_over(w))
+        if (!gs_wait_a_moment(&wait)) sleep_until_over(w);
+    return has_come(w) ? GS_OK : failure(t);
+}
+
 /* ---- meeting ---- */
 
+/* Wait until all ranks are here. Either all return GS_OK or none does: the last rank to arrive and a rank that gives up
+ * both decide under the lock. */
+static gs_status meet(const gs_comm *c, bool leaving) {
+    team *t = c->state;
+    if (!leaving && atomic_load(&t->failed)) return failure(t);
+    const waiting w = {
+        .c = c, .call = &t->seats[c->rank].call, .meeting = atomic_load(&t->meeting), .leaving = leaving};
+    atomic_fetch_add(&t->seats[c->rank].arrivals, 1);
+    if (atomic_fetch_add(&t->arrived, 1) + 1 < t->size) return wait_for(&w);
+    pthread_mutex_lock(&t->lock);
+    const bool too_late = !leaving && atomic_load(&t->failed);
+    if (!too_late) {
+        atomic_store(&t->arrived, 0);
+        atomic_store(&t->meeting, w.meeting + 1);
+        pthread_cond_broadcast(&t->changed);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return too_late ? failure(t) : GS_OK;
+}
+
 static void show(gs_comm *c, const gs_call *call, const void *read, void *write) {
-    gs_seat *mine = &((gs_team *)c->state)->seats[c->rank];
+    seat *mine = &((team *)c->state)->seats[c->rank];
     mine->call = *call;
     mine->read = read;
     mine->write = write;
@@ -40,9 +258,9 @@ static void show(gs_comm *c, const gs_call *call, const void *read, void *write)
 /* Show what this rank brings, meet, and check that all call the same: anything else is a mistake in the
  * program. */
 static gs_status begin(gs_comm *c, const gs_call *call, const void *read, void *write) {
-    gs_team *t = c->state;
+    team *t = c->state;
     show(c, call, read, write);
-    GS_TRY(gs_team_meet(c, false));
+    GS_TRY(meet(c, false));
     for (int r = 0; r < t->size; r++)
         gs_call_compare(call, &t->seats[r].call, "rank", t->first_rank + c->rank, t->first_rank + r);
     return GS_OK;
@@ -50,7 +268,7 @@ static gs_status begin(gs_comm *c, const gs_call *call, const void *read, void *
 
 /* All have done their part. */
 static gs_status end(gs_comm *c) {
-    return gs_team_meet(c, true);
+    return meet(c, true);
 }
 
 static void *place(const void *buffer, size_t at) {
@@ -61,9 +279,9 @@ static void *place(const void *buffer, size_t at) {
 
 /* Reduce elements first .. last-1 over all ranks, in the order of the ranks. Ranks lowest .. highest get the result,
  * from element first - shift of their buffers on. */
-static void reduce_slice(const gs_team *t, const gs_call *call, size_t first, size_t last, int lowest,
+static void reduce_slice(const team *t, const gs_call *call, size_t first, size_t last, int lowest,
                          int highest, size_t shift) {
-    _Alignas(GS_LINE) unsigned char block[BLOCK];
+    _Alignas(LINE) unsigned char block[BLOCK];
     size_t width = gs_type_size(call->type), most = BLOCK / width;
     gs_combine combine = gs_combine_of(call->type, call->reduction);
     for (size_t at = first; at < last; at += most) {
@@ -77,9 +295,9 @@ static void reduce_slice(const gs_team *t, const gs_call *call, size_t first, si
 
 /* Each rank reduces one slice and writes it to the ranks lowest .. highest. */
 static void reduce_own_slice(const gs_comm *c, const gs_call *call, int lowest, int highest) {
-    const gs_team *t = c->state;
+    const team *t = c->state;
     /* Slices end at cache-line boundaries; otherwise two cores would contend for a line. */
-    size_t line = GS_LINE / gs_type_size(call->type), lines = (call->count + line - 1) / line;
+    size_t line = LINE / gs_type_size(call->type), lines = (call->count + line - 1) / line;
     size_t first = lines * (size_t)c->rank / (size_t)t->size * line;
     size_t last = lines * ((size_t)c->rank + 1) / (size_t)t->size * line;
     if (t->size > 1)
@@ -96,8 +314,8 @@ static void reduce_own_part(const gs_comm *c, const gs_call *call, const void *a
 
 /* This rank's part of a collective that all have begun. */
 static void take_part(const gs_comm *c, const gs_call *call, const void *in, void *out) {
-    const gs_team *t = c->state;
-    const gs_seat *seats = t->seats;
+    const team *t = c->state;
+    const seat *seats = t->seats;
     size_t bytes = call->count * gs_type_size(call->type), own = (size_t)c->rank * bytes;
     switch (call->operation) {
     case GS_ALL_REDUCE:
@@ -131,7 +349,7 @@ static void take_part(const gs_comm *c, const gs_call *call, const void *in, voi
 static gs_status threads_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
     if (call->operation == GS_BARRIER) {
         show(c, call, NULL, NULL);
-        return gs_team_meet(c, false);
+        return meet(c, false);
     }
     GS_TRY(begin(c, call, in, out));
     take_part(c, call, in, out);
@@ -147,47 +365,210 @@ gs_status gs_threads_reduce_to_first(gs_comm *c, const gs_call *call, const void
 
 gs_status gs_threads_with_first(gs_comm *c, const gs_call *call, void *shared, gs_threads_move move,
                                 void *context) {
-    const gs_team *t = c->state;
+    const team *t = c->state;
     GS_TRY(begin(c, call, NULL, shared));
     if (move) move(context, t->seats[0].write);
     return end(c);
 }
 
+/* ---- messages ---- */
+
+static mailbox *mailbox_of(const team *t, const gs_envelope *e, int from, int to) {
+    return &t->mailboxes[(gs_is_part(e) * t->size + from) * t->size + to];
+}
+
+static copy *new_copy(size_t room) {
+    size_t lines = (sizeof(copy) + room + LINE - 1) / LINE;
+    copy *k = lines * LINE > room ? aligned_alloc(LINE, lines * LINE) : NULL;
+    if (k) *k = (copy){.room = room};
+    return k;
+}
+
+static void free_copies(copy *k) {
+    while (k) {
+        copy *next = k->next;
+        free(k);
+        k = next;
+    }
+}
+
+/* For a message from `rank`. NULL: out of memory. */
+static copy *take_copy(team *t, int rank, size_t bytes) {
+    seat *s = &t->seats[rank];
+    copy *outgrown = NULL, *k = NULL;
+    pthread_mutex_lock(&t->lock);
+    /* One that sends and hardly receives would get further and further ahead. */
+    if (++s->ahead > s->most_ahead && s->most_ahead < 2 * t->size) {
+        s->most_ahead++;
+        t->wanted++;
+    }
+    if (bytes > t->room) { /* longer than all before; those under way are freed when they are back */
+        outgrown = t->spare;
+        t->spare = NULL;
+        t->room = bytes;
+        t->made = 0;
+    }
+    if (t->made >= t->wanted && (k = t->spare))
+        t->spare = k->next;
+    else
+        t->made++;
+    const size_t room = t->room;
+    pthread_mutex_unlock(&t->lock);
+    free_copies(outgrown);
+    return k ? k : new_copy(room);
+}
+
+/* `rank` has read the message. */
+static void give_back(team *t, int rank, copy *k) {
+    pthread_mutex_lock(&t->lock);
+    t->seats[rank].ahead--;
+    const bool is_outgrown = k->room < t->room;
+    if (!is_outgrown) {
+        k->next = t->spare;
+        t->spare = k;
+    }
+    pthread_mutex_unlock(&t->lock);
+    if (is_outgrown) free(k);
+}
+
+static gs_status threads_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
+    team *t = c->state;
+    mailbox *m = mailbox_of(t, e, c->rank, e->peer);
+    if (atomic_load(&t->failed)) return failure(t);
+    copy *k = take_copy(t, c->rank, bytes);
+    if (!k)
+        return gs_fail(GS_E_MEMORY, "rank %d: no memory for a message of %zu bytes to rank %d",
+                       t->first_rank + c->rank, bytes, t->first_rank + e->peer);
+    k->next = NULL;
+    k->bytes = bytes;
+    gs_copy(k->data, data, bytes);
+    pthread_mutex_lock(&t->lock);
+    if (atomic_load(&m->first))
+        m->last->next = k;
+    else
+        atomic_store(&m->first, k);
+    m->last = k;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+    return GS_OK;
+}
+
+/* One before it was lost, or the ranks make other calls: it cannot be told here, and all say it. */
+static gs_status has_other_length(const gs_comm *c, const gs_envelope *e, size_t bytes, size_t sent) {
+    team *t = c->state;
+    char message[GS_LAST_WORDS];
+    const char *what = gs_is_part(e) ? gs_call_text(e->call, false) : gs_operation_name(e->call->operation);
+    snprintf(message, sizeof message, "rank %d: %s: " GS_OTHER_LENGTH, t->first_rank + c->rank, what, bytes,
+             "rank", t->first_rank + e->peer, sent);
+    fail(t, message);
+    return failure(t);
+}
+
+static gs_status threads_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
+    team *t = c->state;
+    mailbox *m = mailbox_of(t, e, e->peer, c->rank);
+    if (atomic_load(&t->failed)) return failure(t);
+    GS_TRY(wait_for(&(waiting){.c = c, .call = e->call, .box = m, .peer = e->peer}));
+    pthread_mutex_lock(&t->lock);
+    copy *k = atomic_load(&m->first);
+    atomic_store(&m->first, k->next);
+    pthread_mutex_unlock(&t->lock);
+    const size_t sent = k->bytes;
+    if (sent == bytes) gs_copy(data, k->data, bytes);
+    give_back(t, c->rank, k);
+    return sent == bytes ? GS_OK : has_other_length(c, e, bytes, sent);
+}
+
 /* ---- failing, making and freeing ---- */
 
 gs_status gs_threads_failed(const gs_comm *c) {
-    return gs_team_failed(c->state);
+    return failure(c->state);
 }
 
 static void threads_abort(gs_comm *c, const char *message) {
-    gs_team_fail(c->state, message);
+    fail(c->state, message);
+}
+
+static void free_team(team *t) {
+    for (int i = 0; t->mailboxes && i < 2 * t->size * t->size; i++)
+        free_copies(atomic_load(&t->mailboxes[i].first));
+    free_copies(t->spare);
+    free(t->mailboxes);
+    free(t->seats);
+    free(t->since);
+    pthread_cond_destroy(&t->changed);
+    pthread_mutex_destroy(&t->lock);
+    free(t);
+}
+
+/* A rank leaves; the last one frees the team. Any rank that still waits for this one fails. */
+static void leave(team *t, int rank) {
+    pthread_mutex_lock(&t->lock);
+    t->seats[rank].left = true;
+    bool last = --t->members == 0;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+    if (last) free_team(t);
 }
 
 static void threads_free(gs_comm *c) {
-    gs_team_leave(c->state, c->rank);
+    leave(c->state, c->rank);
     free(c);
 }
 
 static const gs_transport transport_threads = {
     .name = "threads",
-    .send = gs_team_send,
-    .recv = gs_team_recv,
+    .send = threads_send,
+    .recv = threads_recv,
     .collective = threads_collective,
     .abort = threads_abort,
     .free = threads_free,
 };
 
+static void create_lock(team *t) {
+    pthread_mutexattr_t adaptive; /* it is held for moments only: look again before sleeping */
+    pthread_mutexattr_init(&adaptive);
+    pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(&t->lock, &adaptive);
+    pthread_mutexattr_destroy(&adaptive);
+    pthread_cond_init(&t->changed, NULL);
+}
+
+/* All bytes 0, in cache lines of its own. */
+static void *lines(size_t bytes) {
+    void *memory = aligned_alloc(LINE, bytes); /* a multiple of the alignment, as every sizeof here is */
+    return memory ? memset(memory, 0, bytes) : NULL;
+}
+
+/* NULL: out of memory. */
+static team *create_team(int size, int first_rank) {
+    const size_t n = (size_t)size;
+    team *t = lines(sizeof *t);
+    if (!t) return NULL;
+    t->size = size;
+    t->first_rank = first_rank;
+    t->members = size;
+    t->crowded = gs_wait_is_crowded(size);
+    create_lock(t);
+    t->seats = lines(n * sizeof *t->seats);
+    t->mailboxes = lines(2 * n * n * sizeof *t->mailboxes);
+    t->since = calloc(n * n, sizeof *t->since);
+    if (t->seats && t->mailboxes && t->since) return t;
+    free_team(t);
+    return NULL;
+}
+
 gs_status gs_threads_create(int size, int first, double timeout, gs_comm **comms) {
     if (size < 1) gs_bug("gs_comm_threads_create: size is %d", size);
     if (!(timeout > 0)) return gs_fail(GS_E_USAGE, "the timeout is %g s; it must be more than 0", timeout);
-    gs_team *t = gs_team_create(size, first);
+    team *t = create_team(size, first);
     int made = 0;
     while (t && made < size && (comms[made] = malloc(sizeof *comms[made]))) {
         *comms[made] = (gs_comm){&transport_threads, made, size, timeout, t};
         made++;
     }
     if (made == size) return GS_OK;
-    for (int r = 0; t && r < size; r++) gs_team_leave(t, r);
+    for (int r = 0; t && r < size; r++) leave(t, r);
     while (made > 0) free(comms[--made]);
     return gs_fail(GS_E_MEMORY, "no memory for a team of %d threads", size);
 }
