@@ -256,7 +256,7 @@ static gs_status join_processes(rank *r) {
     gs_table *t = r->t;
     uint8_t has_cl = t->has_cl;
     GS_TRY(gs_comm_processes_create(&t->mpirun, &r->comm[FIRST]));
-    GS_TRY(gs_comm_agree_on_link(r->comm[FIRST], &t->link));
+    GS_TRY(gs_comm_agree(r->comm[FIRST], &t->link));
     GS_TRY(gs_comm_all_reduce(r->comm[FIRST], &has_cl, 1, GS_U8, GS_MIN));
     t->has_cl = has_cl;
     return GS_OK;

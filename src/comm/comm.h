@@ -279,12 +279,6 @@ gs_status gs_comm_world_create(int local, gs_comm *processes, double timeout, gs
  * `inner`. It is taken over, except on failure (GS_E_MEMORY). */
 gs_status gs_comm_linked_create(gs_comm *inner, const gs_link *, gs_comm **out);
 
-/* Do all processes have the same link, and, if there is one, the same clock? One collective on the comm between the
- * processes, before it becomes part of a world. GS_E_USAGE on every process: "process 1 and process 0 differ in --link
- * (none versus 50us,125MB/s)"; "--link needs all processes on one machine: process 1 runs on another than process 0".
- */
-gs_status gs_comm_agree_on_link(gs_comm *processes, const gs_link *);
-
 /* The checking mode: *out does what `inner` does, but first checks whether all ranks make the same call. If not, every
  * rank fails with GS_E_USAGE, "rank 1 calls broadcast of 7 f32, rank 0 all_reduce of 8 f32, call 12". A message must
  * have the length that its receiver expects; else the receiver fails with GS_E_USAGE, and all others with GS_E_PEER,
@@ -303,8 +297,8 @@ gs_status gs_comm_sealed_create(gs_comm *inner, gs_comm **out);
  * freed by the caller. */
 gs_status gs_comm_check_if_wanted(int count, gs_comm **comms);
 
-/* Do all processes have the same GRADSUM_CHECK? If not, a rank that checks would wait for one that does not. This is
- * one collective on the comm between the processes, before it becomes part of a world; call it once per process.
- * GS_E_USAGE on every process: "process 1 has 1 in GRADSUM_CHECK, process 0 has 0 or nothing: set the same for all
- * processes". */
-gs_status gs_comm_agree_on_check(gs_comm *processes);
+/* Do all processes have the same GRADSUM_CHECK, GRADSUM_FAULT (inject/inject.h) and link, and if there is a link, the
+ * same clock? Else a rank that checks would wait for one that does not. This is one collective on the comm between the
+ * processes, before it becomes part of a world. GS_E_USAGE on every process: "process 1 and process 0 differ in --link
+ * (none versus 50us,125MB/s)". */
+gs_status gs_comm_agree(gs_comm *processes, const gs_link *);

@@ -13,12 +13,10 @@
  */
 #include "comm/transports.h"
 #include "core/clock.h"
-#include "core/machine.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 
 typedef struct linked {
@@ -104,39 +102,4 @@ gs_status gs_comm_linked_create(gs_comm *inner, const gs_link *link, gs_comm **o
     gs_around_begin(&k->around, inner, &transport_linked);
     *out = &k->around.comm;
     return GS_OK;
-}
-
-/* ---- before: the same on all processes ---- */
-
-typedef struct wish {
-    gs_link link;
-    double machine; /* core/machine.h: then its clock is the same too */
-} wish;
-
-static gs_status compare(const wish *all, int size) {
-    for (int p = 1; p < size; p++) {
-        const gs_link *link = &all[p].link, *first = &all[0].link;
-        char theirs[80], ours[80];
-        gs_link_text(link, theirs, sizeof theirs);
-        gs_link_text(first, ours, sizeof ours);
-        if (strcmp(theirs, ours) != 0)
-            return gs_fail(
-                GS_E_USAGE,
-                "process %d and process 0 differ in --link (%s versus %s): start all with the same options",
-                p, theirs, ours);
-        if (gs_link_is_there(first) && all[p].machine != all[0].machine)
-            return gs_fail(
-                GS_E_USAGE,
-                "--link needs all processes on one machine: process %d runs on another than process 0", p);
-    }
-    return GS_OK;
-}
-
-gs_status gs_comm_agree_on_link(gs_comm *processes, const gs_link *link) {
-    wish mine = {*link, gs_machine()}, *all = calloc((size_t)processes->size, sizeof *all);
-    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the links of %d processes", processes->size);
-    gs_status status = gs_comm_all_gather(processes, &mine, all, sizeof mine, GS_U8);
-    if (status == GS_OK) status = compare(all, processes->size);
-    free(all);
-    return status;
 }

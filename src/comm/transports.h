@@ -95,9 +95,6 @@ gs_status gs_threads_reduce_to_first(gs_comm *, const gs_call *call, const void 
 typedef void (*gs_threads_move)(void *context, void *shared);
 gs_status gs_threads_with_first(gs_comm *, const gs_call *call, void *shared, gs_threads_move, void *context);
 
-/* After a failure: GS_E_PEER with the first message. */
-gs_status gs_threads_failed(const gs_comm *);
-
 /* ---- pairwise_reduce_scatter.c ---- */
 
 /* mine = this rank's part of `all` of all ranks, reduced as `call` says. all stays as it is, and mine may be this
@@ -106,6 +103,42 @@ gs_status gs_threads_failed(const gs_comm *);
  * entries. */
 gs_status gs_pairwise_reduce_scatter(gs_comm *, const gs_call *call, const void *all, void *mine,
                                      const int *first, gs_scratch *received);
+
+/* ---- levels.c: what hosts/ and world/ share ----
+ *
+ *     group 0               group 1
+ *     rank 0 === rank 1     rank 2 === rank 3 === rank 4       === inside of a group
+ *       |                     |
+ *       +---------------------+                                --- between the groups: the first rank of each leads it
+ */
+
+/* The first member of what such a comm has. Its groups have neighbouring ranks. */
+typedef struct gs_levels {
+    gs_comm comm;
+    gs_comm *inside; /* the ranks of this group; NULL: this one alone */
+    gs_comm
+        patient; /* inside, with a longer timeout, for who waits for the leader: a copy of a comm is the same comm */
+    gs_comm *leaders; /* NULL: this rank is none */
+    gs_comm *outside; /* all ranks, or one for each group: for messages to other groups */
+    int *first;       /* [groups + 1]: first rank of each; the last entry is the number of ranks */
+} gs_levels;
+
+int gs_group_of(const gs_levels *, int rank);
+
+/* The result of a step of an operation. A failure becomes that of all; GS_E_PEER gets the first message inside. */
+gs_status gs_levels_finish(const gs_levels *, gs_status);
+
+/* In steps: inside, between the leaders, inside. */
+gs_status gs_levels_broadcast(gs_levels *, const gs_call *, void *data);
+gs_status gs_levels_barrier(gs_levels *, const gs_call *);
+
+/* See gs_transport. */
+gs_status gs_levels_send(gs_comm *, const gs_envelope *, const void *data, size_t bytes);
+gs_status gs_levels_recv(gs_comm *, const gs_envelope *, void *data, size_t bytes);
+void gs_levels_abort(gs_comm *, const char *message);
+
+/* How many seconds longer a rank waits for one that may itself wait elsewhere: else it would blame its neighbour. */
+double gs_levels_patience(double timeout);
 
 /* ---- mpi/mpi.c ---- */
 

@@ -48,9 +48,7 @@ static gs_status connect_processes(const gs_settings *s, const char *purpose, gs
 
 /* On what must be the same before the first message; and on rank 0's step. */
 static gs_status agree(gs_comm *processes, const gs_link *link, int64_t *step) {
-    GS_TRY(gs_comm_agree_on_check(processes));
-    GS_TRY(gs_comm_agree_on_faults(processes));
-    GS_TRY(gs_comm_agree_on_link(processes, link));
+    GS_TRY(gs_comm_agree(processes, link));
     return gs_comm_broadcast(processes, step, 1, GS_I64, 0);
 }
 

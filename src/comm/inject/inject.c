@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
 enum { USAGE = 2 /* the program's exit status after wrong usage */ };
 
@@ -311,20 +310,4 @@ gs_status gs_comm_inject_if_wanted(int count, gs_comm **comms) {
                            all.fault[i].rank, comms[0]->size > 1 ? "are" : "is", comms[0]->size);
     for (int i = 0; i < count && all.count > 0; i++) GS_TRY(create(&all, comms[i], &comms[i]));
     return GS_OK;
-}
-
-gs_status gs_comm_agree_on_faults(gs_comm *processes) {
-    const char *text = value();
-    gs_faults faults;
-    int32_t mine = (int32_t)crc32_z(0, (const void *)text, strlen(text));
-    int32_t *all = calloc((size_t)processes->size, sizeof *all);
-    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the faults of %d processes", processes->size);
-    gs_status status = gs_comm_all_gather(processes, &mine, all, 1, GS_I32);
-    if (status == GS_OK) status = gs_faults_read(text, &faults);
-    for (int p = 1; p < processes->size && status == GS_OK; p++)
-        if (all[p] != all[0])
-            status = gs_fail(GS_E_USAGE,
-                             "process %d and process 0 differ in GRADSUM_FAULT: set it for all alike", p);
-    free(all);
-    return status;
 }

@@ -74,10 +74,6 @@ gs_status gs_faults_read(const char *text, gs_faults *);
  * makes no sense does nothing here: all say so once they have met. */
 void gs_inject_before_meeting(int rank);
 
-/* Do all processes have the same GRADSUM_FAULT, and does it make sense? One collective on the comm between the
- * processes, before it becomes part of a world. GS_E_USAGE on every process. */
-gs_status gs_comm_agree_on_faults(gs_comm *processes);
-
 /* Put each of the comms, which are the workers of this process, behind the faults of GRADSUM_FAULT; without it they
  * stay as they are. GS_E_USAGE: the value makes no sense, or names a rank that the first generation has not. On failure
  * the comms are still to be freed by the caller. */

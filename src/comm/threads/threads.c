@@ -481,10 +481,6 @@ static gs_status threads_recv(gs_comm *c, const gs_envelope *e, void *data, size
 
 /* ---- failing, making and freeing ---- */
 
-gs_status gs_threads_failed(const gs_comm *c) {
-    return failure(c->state);
-}
-
 static void threads_abort(gs_comm *c, const char *message) {
     fail(c->state, message);
 }

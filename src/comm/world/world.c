@@ -6,14 +6,13 @@
  *       +========= Gloo ======+                                the first thread of each process is its leader
  *
  * A collective goes in three steps: within each process to its leader, between the leaders, back within each
- * process. So only one gradient of each process travels, however many threads it holds. gather and scatter, which no
- * training needs, are made of messages (collectives.c). all_to_all is not: over Gloo, two processes of two workers each
- * (--model mlp --sync allreduce --wire f16) then made 7,077 samples/s instead of 8,564 (medians of seven runs,
- * alternately).
+ * process. So only one gradient of each process travels, however many threads it holds. reduce, gather and scatter,
+ * which no training needs, are made of messages (collectives.c). all_to_all is not: over Gloo, two processes of two
+ * workers each (--model mlp --sync allreduce --wire f16) then made 7,077 samples/s instead of 8,564 (medians of seven
+ * runs, alternately).
  */
 #include "comm/transports.h"
 
-#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,37 +27,12 @@ typedef struct gs_world {
 } gs_world;
 
 typedef struct member {
-    gs_comm comm;
+    gs_levels levels; /* inside: the threads of this process */
     gs_world *w;
-    gs_comm *local; /* this thread among those of its process */
 } member;
 
-static int process_of(const gs_world *w, int rank) {
-    int p = 0;
-    while (rank >= w->first[p + 1]) p++;
-    return p;
-}
-
-static bool is_leader(const member *m) {
-    return m->local->rank == 0;
-}
-
-/* A failure in one step is the failure of all: whoever waits in the other transport must not wait on. */
-static void fail_all(const member *m, const char *message) {
-    m->local->ops->abort(m->local, message);
-    m->w->processes->ops->abort(m->w->processes, message);
-}
-
-static gs_status finish(const member *m, gs_status status) {
-    if (status == GS_OK) return GS_OK;
-    fail_all(m, gs_message());
-    return status == GS_E_PEER ? gs_threads_failed(m->local) : status;
-}
-
-/* Within a process all wait longer than between processes. A thread may wait for one that itself waits for another
- * process. It must not give up first, for it would blame its neighbour. */
-static double patience(double timeout) {
-    return timeout + fmin(timeout, 3) + 0.5;
+static gs_status finish(member *m, gs_status status) {
+    return gs_levels_finish(&m->levels, status);
 }
 
 /* ---- the last step: the leader shows its memory, and every thread takes its part ---- */
@@ -74,44 +48,22 @@ static void take(void *context, void *shared) {
     if (p->to) gs_copy_unless_there(p->to, from + p->at, p->bytes);
 }
 
-/* The leader's time between the processes is bounded there: the same timeout applies to each wait. A failure wakes the
- * threads that wait here. */
-static gs_status from_leader(const member *m, const gs_call *call, void *shared, gs_threads_move move,
-                             void *own) {
-    double timeout = m->local->timeout;
-    if (!is_leader(m)) m->local->timeout = INFINITY;
-    gs_status status = gs_threads_with_first(m->local, call, shared, move, own);
-    m->local->timeout = timeout;
-    return finish(m, status);
+static gs_status from_leader(member *m, const gs_call *call, void *shared, gs_threads_move move, void *own) {
+    return finish(m, gs_threads_with_first(&m->levels.patient, call, shared, move, own));
 }
 
 /* ---- collectives ---- */
 
-static gs_status all_reduce(const member *m, const gs_call *call, void *data) {
-    GS_TRY(finish(m, gs_threads_reduce_to_first(m->local, call, data, data)));
-    if (is_leader(m)) GS_TRY(finish(m, gs_call_run(m->w->processes, call, NULL, data)));
-    return from_leader(m, call, data, take, &(part){data, 0, call->count * gs_type_size(call->type)});
-}
-
-static gs_status broadcast(const member *m, const gs_call *call, void *data) {
-    gs_comm *processes = m->w->processes;
-    int owner = process_of(m->w, call->root);
-    gs_call within = *call, between = *call;
-    within.root -= m->w->first[owner];
-    between.root = owner;
-    if (owner == processes->rank)
-        GS_TRY(finish(m, gs_call_run(m->local, &within, NULL, data)));
-    else /* all are here: none waits for a leader that never comes */
-        GS_TRY(finish(m, gs_threads_with_first(m->local, call, NULL, NULL, NULL)));
-    if (is_leader(m)) GS_TRY(finish(m, gs_call_run(processes, &between, NULL, data)));
-    if (owner == processes->rank) return GS_OK;
+static gs_status all_reduce(member *m, const gs_call *call, void *data) {
+    GS_TRY(finish(m, gs_threads_reduce_to_first(m->levels.inside, call, data, data)));
+    if (m->levels.leaders) GS_TRY(finish(m, gs_call_run(m->w->processes, call, NULL, data)));
     return from_leader(m, call, data, take, &(part){data, 0, call->count * gs_type_size(call->type)});
 }
 
 /* Between the leaders, in pairs as in pairwise_reduce_scatter.c. The part of process p begins at first[p] * unit. Each
  * gives every other its part of `out` (own: the giver's part), and gets what the other gives into that one's part of
  * `in`. */
-static gs_status exchange(const member *m, const gs_call *call, const unsigned char *out, unsigned char *in,
+static gs_status exchange(member *m, const gs_call *call, const unsigned char *out, unsigned char *in,
                           size_t unit, bool own) {
     gs_comm *processes = m->w->processes;
     const int *first = m->w->first;
@@ -126,38 +78,27 @@ static gs_status exchange(const member *m, const gs_call *call, const unsigned c
     return GS_OK;
 }
 
-static gs_status all_gather(const member *m, const gs_call *call, const void *mine, unsigned char *all) {
+static gs_status all_gather(member *m, const gs_call *call, const void *mine, unsigned char *all) {
     size_t bytes = call->count * gs_type_size(call->type);
     const int *first = m->w->first;
     unsigned char *own = bytes > 0 ? all + (size_t)first[m->w->processes->rank] * bytes : all;
-    GS_TRY(finish(m, gs_call_run(m->local, call, mine, own)));
-    if (is_leader(m)) GS_TRY(finish(m, exchange(m, call, all, all, bytes, true)));
+    GS_TRY(finish(m, gs_call_run(m->levels.inside, call, mine, own)));
+    if (m->levels.leaders) GS_TRY(finish(m, exchange(m, call, all, all, bytes, true)));
     return from_leader(m, call, all, take, &(part){all, 0, (size_t)first[m->w->processes->size] * bytes});
 }
 
 /* The leader's memory for a collective. What it reads or writes between the processes is its own, so no failure can
  * take it away. The memory is kept for the next collective. The other threads get NULL. */
-static gs_status leaders_memory(const member *m, const gs_call *call, size_t bytes, void **out) {
+static gs_status leaders_memory(member *m, const gs_call *call, size_t bytes, void **out) {
     *out = NULL;
-    if (!is_leader(m)) return GS_OK;
+    if (!m->levels.leaders) return GS_OK;
     GS_TRY(finish(m, gs_scratch_for(&m->w->shared, call, bytes)));
     *out = m->w->shared.memory;
     return GS_OK;
 }
 
-static gs_status reduce(const member *m, const gs_call *call, void *data, bool is_root) {
-    gs_call between = *call;
-    size_t bytes = call->count * gs_type_size(call->type);
-    void *shared;
-    between.root = process_of(m->w, call->root);
-    GS_TRY(leaders_memory(m, call, bytes, &shared));
-    GS_TRY(finish(m, gs_threads_reduce_to_first(m->local, call, data, shared)));
-    if (is_leader(m)) GS_TRY(finish(m, gs_call_run(m->w->processes, &between, NULL, shared)));
-    return from_leader(m, call, shared, take, &(part){is_root ? data : NULL, 0, bytes});
-}
-
 /* Between the leaders: the part of a process is that of all its ranks together, and ends in its place. */
-static gs_status reduce_scatter_parts(const member *m, const gs_call *call, unsigned char *shared) {
+static gs_status reduce_scatter_parts(member *m, const gs_call *call, unsigned char *shared) {
     gs_comm *processes = m->w->processes;
     const int *first = m->w->first;
     size_t at = gs_shard_of(call->count, first[processes->rank], first[processes->size]).first;
@@ -165,13 +106,12 @@ static gs_status reduce_scatter_parts(const member *m, const gs_call *call, unsi
                                       &m->w->received);
 }
 
-static gs_status reduce_scatter(const member *m, const gs_call *call, const void *all, void *mine,
-                                gs_shard own) {
+static gs_status reduce_scatter(member *m, const gs_call *call, const void *all, void *mine, gs_shard own) {
     size_t width = gs_type_size(call->type);
     void *shared;
     GS_TRY(leaders_memory(m, call, call->count * width, &shared));
-    GS_TRY(finish(m, gs_threads_reduce_to_first(m->local, call, all, shared)));
-    if (is_leader(m)) GS_TRY(finish(m, reduce_scatter_parts(m, call, shared)));
+    GS_TRY(finish(m, gs_threads_reduce_to_first(m->levels.inside, call, all, shared)));
+    if (m->levels.leaders) GS_TRY(finish(m, reduce_scatter_parts(m, call, shared)));
     return from_leader(m, call, shared, take, &(part){mine, own.first * width, own.count * width});
 }
 
@@ -183,23 +123,24 @@ static gs_status reduce_scatter(const member *m, const gs_call *call, const void
  */
 
 typedef struct blocks {
-    const member *m;
+    member *m;
     const unsigned char *from;
     unsigned char *to;
     size_t bytes; /* of a block */
 } blocks;
 
 /* How many blocks lie before those for process p. */
-static size_t before(const member *m, int p) {
-    return (size_t)m->local->size * (size_t)m->w->first[p];
+static size_t before(member *m, int p) {
+    return (size_t)m->levels.inside->size * (size_t)m->w->first[p];
 }
 
 static void give(void *context, void *shared) {
     const blocks *b = context;
-    const member *m = b->m;
+    member *m = b->m;
     const int *first = m->w->first;
     for (int p = 0; p < m->w->processes->size && b->bytes > 0; p++) {
-        size_t row = (size_t)(first[p + 1] - first[p]), at = before(m, p) + (size_t)m->local->rank * row;
+        size_t row = (size_t)(first[p + 1] - first[p]),
+               at = before(m, p) + (size_t)m->levels.inside->rank * row;
         memcpy((unsigned char *)shared + at * b->bytes, b->from + (size_t)first[p] * b->bytes,
                row * b->bytes);
     }
@@ -207,88 +148,53 @@ static void give(void *context, void *shared) {
 
 static void get(void *context, void *shared) {
     const blocks *b = context;
-    const member *m = b->m;
+    member *m = b->m;
     const int *first = m->w->first;
     for (int p = 0; p < m->w->processes->size && b->bytes > 0; p++)
         for (int r = first[p]; r < first[p + 1]; r++) {
-            size_t at =
-                before(m, p) + (size_t)(r - first[p]) * (size_t)m->local->size + (size_t)m->local->rank;
+            size_t at = before(m, p) + (size_t)(r - first[p]) * (size_t)m->levels.inside->size +
+                        (size_t)m->levels.inside->rank;
             memcpy(b->to + (size_t)r * b->bytes, (unsigned char *)shared + at * b->bytes, b->bytes);
         }
 }
 
-static gs_status all_to_all(const member *m, const gs_call *call, const void *from, void *to) {
+static gs_status all_to_all(member *m, const gs_call *call, const void *from, void *to) {
     blocks own = {m, from, to, call->count * gs_type_size(call->type)};
     size_t bytes = before(m, m->w->processes->size) * own.bytes;
     void *out;
     GS_TRY(leaders_memory(m, call, 2 * bytes, &out));
     unsigned char *in = out ? (unsigned char *)out + bytes : NULL;
-    GS_TRY(finish(m, gs_threads_with_first(m->local, call, out, give, &own)));
-    if (is_leader(m)) {
+    GS_TRY(finish(m, gs_threads_with_first(m->levels.inside, call, out, give, &own)));
+    if (m->levels.leaders) {
         size_t mine = before(m, m->w->processes->rank) * own.bytes;
         gs_copy_unless_there(in + mine, (unsigned char *)out + mine,
-                             (size_t)m->local->size * (size_t)m->local->size * own.bytes);
-        GS_TRY(finish(m, exchange(m, call, out, in, (size_t)m->local->size * own.bytes, false)));
+                             (size_t)m->levels.inside->size * (size_t)m->levels.inside->size * own.bytes);
+        GS_TRY(finish(m, exchange(m, call, out, in, (size_t)m->levels.inside->size * own.bytes, false)));
     }
     return from_leader(m, call, in, get, &own);
 }
 
-static gs_status barrier(const member *m, const gs_call *call) {
-    GS_TRY(finish(m, gs_comm_barrier(m->local)));
-    if (is_leader(m)) GS_TRY(finish(m, gs_comm_barrier(m->w->processes)));
-    return from_leader(m, call, NULL, take, &(part){0});
-}
-
 static gs_status world_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
-    const member *m = c->state;
+    member *m = c->state;
     switch (call->operation) {
     case GS_ALL_REDUCE:
         return all_reduce(m, call, out);
-    case GS_REDUCE:
-        return reduce(m, call, out, c->rank == call->root);
     case GS_REDUCE_SCATTER:
         return reduce_scatter(m, call, in, out, gs_shard_of(call->count, c->rank, c->size));
     case GS_BROADCAST:
-        return broadcast(m, call, out);
+        return gs_levels_broadcast(&m->levels, call, out);
     case GS_ALL_GATHER:
         return all_gather(m, call, in, out);
     case GS_ALL_TO_ALL:
         return all_to_all(m, call, in, out);
     case GS_BARRIER:
-        return barrier(m, call);
+        return gs_levels_barrier(&m->levels, call);
     default:
         return gs_collective_by_messages(c, call, in, out);
     }
 }
 
-/* ---- messages ---- */
-
-/* The transport that leads to the peer; *inner is addressed for it. */
-static gs_comm *way_to_peer(const member *m, const gs_envelope *e, gs_envelope *inner) {
-    *inner = *e;
-    inner->peer = process_of(m->w, e->peer);
-    if (inner->peer != m->w->processes->rank) return m->w->processes;
-    inner->peer = e->peer - m->w->first[inner->peer];
-    return m->local;
-}
-
-static gs_status world_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
-    gs_envelope inner;
-    gs_comm *way = way_to_peer(c->state, e, &inner);
-    return finish(c->state, way->ops->send(way, &inner, data, bytes));
-}
-
-static gs_status world_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
-    gs_envelope inner;
-    gs_comm *way = way_to_peer(c->state, e, &inner);
-    return finish(c->state, way->ops->recv(way, &inner, data, bytes));
-}
-
-/* ---- failing, making, freeing ---- */
-
-static void world_abort(gs_comm *c, const char *message) {
-    fail_all(c->state, message);
-}
+/* ---- making, freeing ---- */
 
 static void free_world(gs_world *w) {
     gs_comm_free(w->processes);
@@ -300,17 +206,17 @@ static void free_world(gs_world *w) {
 static void world_free(gs_comm *c) {
     member *m = c->state;
     gs_world *w = m->w;
-    gs_comm_free(m->local);
+    gs_comm_free(m->levels.inside);
     free(m);
     if (atomic_fetch_sub(&w->members, 1) == 1) free_world(w);
 }
 
 static const gs_transport transport_world = {
     .name = "world",
-    .send = world_send,
-    .recv = world_recv,
+    .send = gs_levels_send,
+    .recv = gs_levels_recv,
     .collective = world_collective,
-    .abort = world_abort,
+    .abort = gs_levels_abort,
     .free = world_free,
 };
 
@@ -331,13 +237,20 @@ static gs_status count_ranks(gs_world *w, int local) {
 static gs_status create_members(gs_world *w, int local, double timeout, gs_comm **comms) {
     int first = w->first[w->processes->rank], size = w->first[w->processes->size];
     gs_comm **locals = calloc((size_t)local, sizeof *locals);
-    gs_status status = locals ? gs_threads_create(local, first, patience(timeout), locals)
+    gs_status status = locals ? gs_threads_create(local, first, timeout + gs_levels_patience(timeout), locals)
                               : gs_fail(GS_E_MEMORY, "no memory for %d workers", local);
     for (int i = 0; status == GS_OK && i < local; i++) {
         member *m = malloc(sizeof *m);
         if (m) {
-            *m = (member){{&transport_world, first + i, size, timeout, m}, w, locals[i]};
-            comms[i] = &m->comm;
+            *m = (member){.w = w};
+            m->levels = (gs_levels){.comm = {&transport_world, first + i, size, timeout, m},
+                                    .inside = locals[i],
+                                    .patient = *locals[i],
+                                    .leaders = i == 0 ? w->processes : NULL,
+                                    .outside = w->processes,
+                                    .first = w->first};
+            m->levels.patient.timeout += gs_levels_patience(timeout);
+            comms[i] = &m->levels.comm;
             continue;
         }
         status = gs_fail(GS_E_MEMORY, "no memory for %d workers", local);
