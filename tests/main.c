@@ -49,7 +49,6 @@ static const char *const failures[] = {
     "an_abort_reaches_everyone",
     "nothing_hangs_when_a_rank_is_killed",
     "a_failing_process_ends_the_run",
-    "a_stopped_process_is_named_by_who_waits_in_init",
     "a_timeout_names_the_ranks_of_the_parent",
     "a_failure_names_the_rank_of_the_parent",
     /* cl_tune, cli, ended */ "the_search_can_be_stopped",

@@ -188,7 +188,6 @@ TEST(all_processes_check_or_none) {
     static const char *const cases[][3] = {
         {"1", "0", "process 1 and process 0 differ in GRADSUM_CHECK (none versus 1)"},
         {"", "1", "process 1 and process 0 differ in GRADSUM_CHECK (1 versus none)"},
-        {"wire", "1", "process 1 and process 0 differ in GRADSUM_CHECK (1 versus wire)"},
         {"1", "maybe", "process 1 and process 0 differ in GRADSUM_CHECK (maybe versus 1)"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -162,20 +162,6 @@ TEST(over_links_the_bits_are_the_same) {
     assert_has(output, without, "link     200us,1GB/s");
 }
 
-/* A process that is stopped before MPI_Init: MPI names nobody. */
-/* mpirun gives its processes a terminal, where messages are wrapped: hence cat. */
-TEST(a_stopped_process_is_named_by_who_waits_in_init) {
-    need_mpi();
-    char *output;
-    gs_test_shell(&output,
-                  "timeout -k 1 200 env " MPIRUN
-                  "-n 2 sh -c 'if [ $OMPI_COMM_WORLD_RANK = 1 ]; then kill -STOP $$; fi; "
-                  "%s/gradsum train --model softmax --steps 1 --threads 1 --timeout 1 2>&1 | cat'",
-                  GS_BUILD_DIR);
-    assert_has(output, "MPI_Init waited 1 s for the other processes of mpirun: rank 1 (process ",
-               ") is stopped");
-}
-
 /* Two processes that are not started alike: mpirun ends with status `wanted`, and nobody waits for the other. (Not by
  * `mpirun -n 1 true : -n 1 true`: even that crashes the mpirun of Open MPI 5.0.7.) */
 static void two_differ(int wanted, const char *message, const char *second) {

@@ -11,9 +11,8 @@
  *
  *     virtual/   no workers: what they would send is written down, and executed in virtual time
  *
- * and around any of them linked.c, which makes messages slow, checked.c, which finds calls that do not fit together,
- * sealed.c, which finds bytes that have changed, and inject/, which makes faults for tests. split.h makes comms of some
- * of the ranks of another.
+ * and around any of them linked.c, which makes messages slow, checked.c, which finds calls that do not fit together, and
+ * inject/, which makes faults for tests. split.h makes comms of some of the ranks of another.
  *
  * Buffers are host memory; a device's buffer is mapped first (device.h). All ranks call the same
  * collectives in the same order with the same counts, types, reductions and roots. Reductions are done in a
@@ -286,15 +285,8 @@ gs_status gs_comm_linked_create(gs_comm *inner, const gs_link *, gs_comm **out);
  * comm check, or none. `inner` is taken over, except on failure (GS_E_MEMORY). */
 gs_status gs_comm_checked_create(gs_comm *inner, gs_comm **out);
 
-/* *out does what `inner` does, with a checksum (CRC-32) behind each message, and collectives made of messages
- * (collectives.c). recv fails with GS_E_PEER where the bytes are not those that were sent, and tells all other ranks,
- * "rank 1: all_reduce of 8 f32: the 32 bytes from rank 0 to rank 1 changed on the way: ...". All ranks of a comm do so,
- * or none. Where there is one rank, *out is `inner`. It is taken over, except on failure (GS_E_MEMORY). */
-gs_status gs_comm_sealed_create(gs_comm *inner, gs_comm **out);
-
-/* Put each of the comms into the checking mode if the environment says GRADSUM_CHECK=1; with GRADSUM_CHECK=wire,
- * messages are sealed too. GS_E_USAGE: the variable is none of 1, wire and 0. On failure the comms are still to be
- * freed by the caller. */
+/* Put each of the comms into the checking mode if the environment says GRADSUM_CHECK=1. GS_E_USAGE: the variable is
+ * neither 1 nor 0. On failure the comms are still to be freed by the caller. */
 gs_status gs_comm_check_if_wanted(int count, gs_comm **comms);
 
 /* Do all processes have the same GRADSUM_CHECK, GRADSUM_FAULT (inject/inject.h) and link, and if there is a link, the

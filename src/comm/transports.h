@@ -54,7 +54,7 @@ static inline void gs_copy_unless_there(void *to, const void *from, size_t bytes
     if (bytes > 0 && to != from) gs_copy(to, from, bytes);
 }
 
-/* ---- a comm around another: linked.c, checked.c, sealed.c, inject/ ---- */
+/* ---- a comm around another: linked.c, checked.c, inject/ ---- */
 
 /* The first member of what such a comm has. */
 typedef struct gs_around {

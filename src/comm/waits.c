@@ -44,7 +44,9 @@ static int follow(const gs_waits *w, bool *reached, bool *blamed) {
     return count;
 }
 
-int gs_waits_blame(const gs_waits *w, bool *blamed) {
+/* Mark the ranks to blame in blamed[size]; returns how many. 0: each waits for another, so a message was lost on its
+ * way. */
+static int blame(const gs_waits *w, bool *blamed) {
     int count = mark_gone(w, blamed);
     bool *reached = count == 0 ? malloc((size_t)w->size * sizeof *reached) : NULL;
     if (!reached) return count;
@@ -105,7 +107,8 @@ static void append_cut(const gs_waits *w, int hub, char *text, size_t size) {
 
 /* ---- saying so ---- */
 
-void gs_waits_append_all(const gs_waits *w, char *text, size_t size) {
+/* Append " (rank 0 waits for rank 2, rank 1 for rank 0)", all waits that are old enough to be a cause. */
+static void append_all(const gs_waits *w, char *text, size_t size) {
     int told = 0, pairs = 0;
     for (int a = 0; a < w->size; a++) {
         for (int b = 0; b < w->size; b++) {
@@ -150,7 +153,7 @@ void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
     bool *blamed = calloc((size_t)w->size, sizeof *blamed), among = true;
     int count = blamed ? mark_gone(w, blamed) : 0;
     const int hub = count == 0 && w->silent && w->address ? find_hub(w) : -1;
-    if (blamed && hub < 0) count = gs_waits_blame(w, blamed);
+    if (blamed && hub < 0) count = blame(w, blamed);
     for (int r = 0; r < w->size && count > 0; r++) among = among && (!blamed[r] || w->awaited[r]);
     const bool exact = count > 0 && among;
     gs_append(text, size, "no answer within %g s from %s", w->timeout,
@@ -164,7 +167,7 @@ void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
     } else if (count == 0 && blamed) {
         gs_append(text, size, "; all are alive and waiting for others: %sthey call different operations",
                   w->pid ? "a connection is cut, or " : "");
-        gs_waits_append_all(w, text, size);
+        append_all(w, text, size);
     }
     if (count > 0) {
         append_states(w, blamed, text, size);

@@ -44,13 +44,6 @@ typedef struct gs_waits {
     const char *did;      /* how it is known: "last began" */
 } gs_waits;
 
-/* Mark the ranks to blame in blamed[size]; returns how many. 0: each waits for another, so a message was lost on its
- * way. */
-int gs_waits_blame(const gs_waits *, bool *blamed);
-
-/* Append " (rank 0 waits for rank 2, rank 1 for rank 0)", all waits that are old enough to be a cause. */
-void gs_waits_append_all(const gs_waits *, char *text, size_t size);
-
 /* Append "no answer within 2 s from rank 1, which waits for rank 2 (process 4711 is stopped) on host anna; rank 2 last
  * began all_reduce of 8 f32", or "no answer within 2 s from rank 1; nothing gets through between rank 0 (10.0.0.1) and
  * rank 1 (10.0.0.2): the network is cut there". */

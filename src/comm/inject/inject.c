@@ -23,7 +23,6 @@ typedef struct injected {
     /* Several threads may send and receive at once, each with its own peer (async.c). */
     _Atomic uint64_t operations;
     atomic_bool cut;
-    atomic_int corrupts;           /* messages that are still to be changed */
     atomic_bool struck[GS_FAULTS]; /* of each fault */
 } injected;
 
@@ -36,16 +35,12 @@ enum { FAULT = 120 /* bytes of the longest that makes sense, with its 0 */ };
 
 static const char *const names[GS_FAULT_KINDS] = {
     [GS_FAULT_KILL] = "kill",   [GS_FAULT_USAGE] = "usage", [GS_FAULT_STOP] = "stop",
-    [GS_FAULT_DELAY] = "delay", [GS_FAULT_DROP] = "drop",   [GS_FAULT_CORRUPT] = "corrupt",
+    [GS_FAULT_DELAY] = "delay", [GS_FAULT_DROP] = "drop",
 };
-
-const char *gs_fault_name(gs_fault_kind kind) {
-    return names[kind];
-}
 
 static gs_status wrong(const char *fault, const char *why) {
     return gs_fail(GS_E_USAGE,
-                   "GRADSUM_FAULT has '%s', %s; wanted kill, usage, stop, delay, drop or corrupt, as in "
+                   "GRADSUM_FAULT has '%s', %s; wanted kill, usage, stop, delay or drop, as in "
                    "kill:rank=1,operation=57 or delay:rank=0,operation=3,seconds=0.5, with a ';' between two",
                    gs_printable(fault), why);
 }
@@ -65,13 +60,8 @@ static bool read_seconds(const char *text, double *value) {
     return !*end && *value > 0 && *value <= 1000;
 }
 
-/* Which members a fault has. */
-typedef struct given {
-    bool rank, operation;
-} given;
-
 /* What "rank=1" says; NULL, or why it makes no sense. */
-static const char *read_member(char *member, gs_fault *f, given *has) {
+static const char *read_member(char *member, gs_fault *f) {
     uint64_t rank;
     char *value = strchr(member, '=');
     if (!value) return "where a name has no value";
@@ -79,13 +69,11 @@ static const char *read_member(char *member, gs_fault *f, given *has) {
     if (strcmp(member, "rank") == 0) {
         if (!read_whole(value, INT_MAX, &rank)) return "whose rank is no number";
         f->rank = (int)rank;
-        has->rank = true;
     } else if (strcmp(member, "operation") == 0) {
         if (!read_whole(value, UINT64_MAX / 2, &f->operation))
             return "whose operation is no number from 0 on";
-        if (f->operation == 0 && (f->kind == GS_FAULT_DROP || f->kind == GS_FAULT_CORRUPT))
+        if (f->operation == 0 && f->kind == GS_FAULT_DROP)
             return "whose operation is 0, when nothing is sent yet";
-        has->operation = true;
     } else if (strcmp(member, "generation") == 0) {
         uint64_t generation = 0;
         if (strcmp(value, "all") != 0 && (!read_whole(value, 1000, &generation) || generation == 0))
@@ -101,20 +89,19 @@ static const char *read_member(char *member, gs_fault *f, given *has) {
 
 /* One fault, of which the text is used up; `whole` is for the message. */
 static gs_status read_fault(char *text, const char *whole, gs_fault *f) {
-    given has = {false, false};
     char *member = strchr(text, ':'), *rest = NULL;
     if (!member) return wrong(whole, "which has no ':'");
     *member++ = '\0';
     int kind = 0;
     while (kind < GS_FAULT_KINDS && strcmp(names[kind], text) != 0) kind++;
     if (kind == GS_FAULT_KINDS) return wrong(whole, "which is none of its kinds");
-    *f = (gs_fault){.kind = (gs_fault_kind)kind, .generation = 1};
+    *f = (gs_fault){.kind = (gs_fault_kind)kind, .rank = -1, .operation = UINT64_MAX, .generation = 1};
     for (char *one = strtok_r(member, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
-        const char *why = read_member(one, f, &has);
+        const char *why = read_member(one, f);
         if (why) return wrong(whole, why);
     }
-    if (!has.rank) return wrong(whole, "which has no rank");
-    if (!has.operation) return wrong(whole, "which has no operation");
+    if (f->rank < 0) return wrong(whole, "which has no rank");
+    if (f->operation == UINT64_MAX) return wrong(whole, "which has no operation");
     if (f->kind == GS_FAULT_DELAY && !(f->seconds > 0)) return wrong(whole, "which has no seconds");
     return GS_OK;
 }
@@ -159,7 +146,7 @@ static void say(int rank, const char *format, ...) {
 
 /* doing: what the rank was about to do */
 static void say_struck(const gs_fault *f, const char *doing) {
-    say(f->rank, ": %s at operation %" PRIu64 ", %s", gs_fault_name(f->kind), f->operation, doing);
+    say(f->rank, ": %s at operation %" PRIu64 ", %s", names[f->kind], f->operation, doing);
 }
 
 /* What needs no comm. */
@@ -176,7 +163,6 @@ static void strike(injected *k, int i, const gs_call *call) {
     say_struck(f, gs_call_text(call, true));
     strike_process(f);
     if (f->kind == GS_FAULT_DROP) atomic_store(&k->cut, true);
-    if (f->kind == GS_FAULT_CORRUPT) atomic_fetch_add(&k->corrupts, 1);
 }
 
 /* Every operation of the rank begins here. */
@@ -188,30 +174,12 @@ static gs_comm *begin(const gs_comm *c, const gs_call *call) {
     return gs_around_inner(c);
 }
 
-static bool is_to_be_changed(injected *k) {
-    int left = atomic_load(&k->corrupts);
-    while (left > 0)
-        if (atomic_compare_exchange_weak(&k->corrupts, &left, left - 1)) return true;
-    return false;
-}
-
-static gs_status send_changed(gs_comm *inner, const gs_envelope *e, const void *data, size_t bytes) {
-    unsigned char *other = malloc(bytes);
-    if (!other) return gs_fail(GS_E_MEMORY, "no memory to change a message of %zu bytes", bytes);
-    memcpy(other, data, bytes);
-    other[bytes / 2] ^= 0x10;
-    gs_status status = inner->ops->send(inner, e, other, bytes);
-    free(other);
-    return status;
-}
-
 /* ---- operations ---- */
 
 static gs_status injected_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
     injected *k = c->state;
     gs_comm *inner = begin(c, e->call);
     if (atomic_load(&k->cut)) return GS_OK;
-    if (bytes > 0 && is_to_be_changed(k)) return send_changed(inner, e, data, bytes);
     return inner->ops->send(inner, e, data, bytes);
 }
 
@@ -230,9 +198,8 @@ static void injected_free(gs_comm *c) {
         const gs_fault *f = &k->faults.fault[i];
         if (atomic_load(&k->struck[i])) continue;
         say(f->rank, " made %" PRIu64 " operations: no %s at operation %" PRIu64, atomic_load(&k->operations),
-            gs_fault_name(f->kind), f->operation);
+            names[f->kind], f->operation);
     }
-    if (atomic_load(&k->corrupts) > 0) say(c->rank, ": no message was left to be changed");
     gs_comm_free(k->around.inner);
     free(k);
 }
@@ -282,21 +249,15 @@ void gs_inject_before_meeting(int rank) {
     }
 }
 
-static bool needs_messages(const gs_faults *all) {
-    bool needs = false;
-    for (int i = 0; i < all->count; i++)
-        needs |= all->fault[i].kind == GS_FAULT_DROP || all->fault[i].kind == GS_FAULT_CORRUPT;
-    return needs;
-}
-
 static gs_status create(const gs_faults *all, gs_comm *inner, gs_comm **out) {
     injected *k = calloc(1, sizeof *k);
     if (!k) return gs_fail(GS_E_MEMORY, "no memory for the faults of rank %d", inner->rank);
-    for (int i = 0; i < all->count; i++)
-        if (all->fault[i].rank == inner->rank && all->fault[i].operation > 0)
-            k->faults.fault[k->faults.count++] = all->fault[i];
     gs_around_begin(&k->around, inner, &transport_injected);
-    if (needs_messages(all)) k->around.ops.collective = gs_collective_by_messages;
+    for (int i = 0; i < all->count; i++) {
+        const gs_fault *f = &all->fault[i];
+        if (f->kind == GS_FAULT_DROP) k->around.ops.collective = gs_collective_by_messages;
+        if (f->rank == inner->rank && f->operation > 0) k->faults.fault[k->faults.count++] = *f;
+    }
     *out = &k->around.comm;
     return GS_OK;
 }

@@ -1,8 +1,8 @@
-/* Faults made on purpose, for tests only: what a run does when a rank is killed, hangs, is slow, is cut off, or sends
- * wrong bytes, at a place that is the same in each run. Not for training: whoever sets the variable loses the run.
+/* Faults made on purpose, for tests only: what a run does when a rank is killed, hangs, is slow or is cut off, at a place
+ * that is the same in each run. Not for training: whoever sets the variable loses the run.
  *
  *     GRADSUM_FAULT="kill:rank=1,operation=57"
- *     GRADSUM_FAULT="delay:rank=0,operation=3,seconds=0.5;corrupt:rank=2,operation=40"
+ *     GRADSUM_FAULT="delay:rank=0,operation=3,seconds=0.5;drop:rank=2,operation=40"
  *     GRADSUM_FAULT="kill:rank=2,operation=60,generation=2"
  *
  *     kill      SIGKILL to the rank's process
@@ -10,12 +10,11 @@
  *     stop      SIGSTOP to it
  *     delay     the rank sleeps so many seconds before the operation
  *     drop      from this operation on nothing that the rank sends arrives, as if its line out were cut
- *     corrupt   one bit of the next message that the rank sends changes on its way
  *
  * Operations are counted from 1 on each rank, as they go to the transport: messages sent or received, and collectives.
  * Those before and after training count too. With --link and GRADSUM_CHECK there are more of them, since notes go ahead
- * of messages. If drop or corrupt is among the faults, all ranks make collectives of messages (collectives.c), so that
- * there are some to lose.
+ * of messages. If drop is among the faults, all ranks make collectives of messages (collectives.c), so that there are some
+ * to lose.
  *
  * Operation 0 is before the processes of a training meet; `rank` is the number of the process then. It takes kill,
  * usage, stop and delay.
@@ -43,7 +42,6 @@ typedef enum gs_fault_kind {
     GS_FAULT_STOP,
     GS_FAULT_DELAY,
     GS_FAULT_DROP,
-    GS_FAULT_CORRUPT,
     GS_FAULT_KINDS
 } gs_fault_kind;
 
@@ -61,8 +59,6 @@ typedef struct gs_faults {
     int count;
     gs_fault fault[GS_FAULTS];
 } gs_faults;
-
-const char *gs_fault_name(gs_fault_kind); /* "kill" */
 
 /* Prints "gradsum: " and such a sentence on standard error. The program has another, which wraps it on a terminal. */
 extern void (*gs_faults_tell)(const char *sentence);

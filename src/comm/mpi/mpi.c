@@ -2,7 +2,6 @@
 #include "comm/comm.h"
 
 #ifdef GRADSUM_MPI
-#include "comm/process.h"
 #include "comm/rendezvous.h"
 #include "comm/transports.h"
 #include "comm/waits.h"
@@ -11,7 +10,6 @@
 #include "core/shard.h"
 #include "core/thread.h"
 
-#include <dirent.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
@@ -77,44 +75,7 @@ typedef struct gs_mpi {
     int *place, *count; /* [size] of the collective under way: where a part begins, and how long it is */
 } gs_mpi;
 
-/* ---- MPI of this process: begun once, ended once ----
- *
- * The processes of one mpirun have the same PMIX_NAMESPACE.
- */
-
-/* The rank of a process of the same mpirun; -1: it is none, or another user's. */
-static int rank_of(long pid, const char *name_space) {
-    static const char rank_is[] = "OMPI_COMM_WORLD_RANK=", space_is[] = "PMIX_NAMESPACE=";
-    char path[64], *one = NULL;
-    size_t room = 0;
-    int rank = -1;
-    bool same = false;
-    snprintf(path, sizeof path, "/proc/%ld/environ", pid);
-    FILE *f = fopen(path, "re");
-    while (f && getdelim(&one, &room, '\0', f) > 0) {
-        if (strncmp(one, rank_is, sizeof rank_is - 1) == 0) rank = atoi(one + sizeof rank_is - 1);
-        if (strncmp(one, space_is, sizeof space_is - 1) == 0)
-            same = strcmp(one + sizeof space_is - 1, name_space) == 0;
-    }
-    free(one);
-    if (f) fclose(f);
-    return same ? rank : -1;
-}
-
-/* MPI_Init does not say for whom it waits. This finds a process of the same mpirun on this machine that is stopped
- * (SIGSTOP): its rank and its process number. False: there is none. Processes on other machines cannot be seen. */
-static bool mpi_stopped_sibling(int *rank, long *pid) {
-    const char *name_space = getenv("PMIX_NAMESPACE");
-    DIR *all = name_space ? opendir("/proc") : NULL;
-    bool found = false;
-    for (const struct dirent *e; all && !found && (e = readdir(all));) {
-        *pid = atol(e->d_name);
-        found = *pid > 0 && *pid != getpid() && gs_process_is_stopped(*pid) &&
-                (*rank = rank_of(*pid, name_space)) >= 0;
-    }
-    if (all) closedir(all);
-    return found;
-}
+/* ---- MPI of this process: begun once, ended once ---- */
 
 /* MPI_Init_thread and MPI_Finalize wait for the other processes with no limit of their own. So one thread makes both
  * calls (MPI wants them from the same thread). Whoever needs them waits for that thread, but not forever. */
@@ -173,20 +134,6 @@ static void end_session(void) {
     pthread_mutex_unlock(&session.lock);
 }
 
-static gs_status waited_too_long(double timeout) {
-    long pid;
-    int rank;
-    if (mpi_stopped_sibling(&rank, &pid))
-        return gs_fail(
-            GS_E_PEER,
-            "MPI_Init waited %g s for the other processes of mpirun: rank %d (process %ld) is stopped",
-            timeout, rank, pid);
-    return gs_fail(GS_E_PEER,
-                   "MPI_Init waited %g s for the other processes of mpirun; it does not say which, and none "
-                   "on this machine is stopped",
-                   timeout);
-}
-
 static gs_status begin_locked(double timeout) {
     pthread_t thread;
     session.timeout = timeout;
@@ -198,7 +145,10 @@ static gs_status begin_locked(double timeout) {
         session.phase = BEGINNING;
     }
     if (session.broken) return gs_fail(GS_E_PEER, "MPI has already failed in this process");
-    if (session.phase != BEGUN && !wait_locked(BEGUN)) return waited_too_long(timeout);
+    if (session.phase != BEGUN && !wait_locked(BEGUN))
+        return gs_fail(GS_E_PEER,
+                       "MPI_Init waited %g s for the other processes of mpirun; it does not say for which",
+                       timeout);
     if (session.error != MPI_SUCCESS)
         return gs_fail(GS_E_PEER, "MPI_Init_thread failed with error %d", session.error);
     return GS_OK;

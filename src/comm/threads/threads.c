@@ -498,17 +498,14 @@ static void free_team(team *t) {
 }
 
 /* A rank leaves; the last one frees the team. Any rank that still waits for this one fails. */
-static void leave(team *t, int rank) {
+static void threads_free(gs_comm *c) {
+    team *t = c->state;
     pthread_mutex_lock(&t->lock);
-    t->seats[rank].left = true;
+    t->seats[c->rank].left = true;
     bool last = --t->members == 0;
     pthread_cond_broadcast(&t->changed);
     pthread_mutex_unlock(&t->lock);
     if (last) free_team(t);
-}
-
-static void threads_free(gs_comm *c) {
-    leave(c->state, c->rank);
     free(c);
 }
 
@@ -564,7 +561,7 @@ gs_status gs_threads_create(int size, int first, double timeout, gs_comm **comms
         made++;
     }
     if (made == size) return GS_OK;
-    for (int r = 0; t && r < size; r++) leave(t, r);
+    if (t) free_team(t);
     while (made > 0) free(comms[--made]);
     return gs_fail(GS_E_MEMORY, "no memory for a team of %d threads", size);
 }
