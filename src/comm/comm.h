@@ -11,8 +11,8 @@
  *
  *     virtual/   no workers: what they would send is written down, and executed in virtual time
  *
- * and around any of them linked.c, which makes messages slow, checked.c, which finds calls that do not fit together, and
- * inject/, which makes faults for tests. split.h makes comms of some of the ranks of another.
+ * and around any of them linked.c, which makes messages slow, checked.c, which finds calls that do not fit together,
+ * and inject/, which makes faults for tests. split.h makes comms of some of the ranks of another.
  *
  * Buffers are host memory; a device's buffer is mapped first (device.h). All ranks call the same
  * collectives in the same order with the same counts, types, reductions and roots. Reductions are done in a
