@@ -1,5 +1,5 @@
-/* Faults made on purpose, for tests only: what a run does when a rank is killed, hangs, is slow or is cut off, at a place
- * that is the same in each run. Not for training: whoever sets the variable loses the run.
+/* Faults made on purpose, for tests only: what a run does when a rank is killed, hangs, is slow or is cut off, at a
+ * place that is the same in each run. Not for training: whoever sets the variable loses the run.
  *
  *     GRADSUM_FAULT="kill:rank=1,operation=57"
  *     GRADSUM_FAULT="delay:rank=0,operation=3,seconds=0.5;drop:rank=2,operation=40"
@@ -13,8 +13,8 @@
  *
  * Operations are counted from 1 on each rank, as they go to the transport: messages sent or received, and collectives.
  * Those before and after training count too. With --link and GRADSUM_CHECK there are more of them, since notes go ahead
- * of messages. If drop is among the faults, all ranks make collectives of messages (collectives.c), so that there are some
- * to lose.
+ * of messages. If drop is among the faults, all ranks make collectives of messages (collectives.c), so that there are
+ * some to lose.
  *
  * Operation 0 is before the processes of a training meet; `rank` is the number of the process then. It takes kill,
  * usage, stop and delay.

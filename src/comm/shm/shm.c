@@ -26,6 +26,7 @@
 #include "core/clock.h"
 #include "core/memory.h"
 #include "core/shard.h"
+#include "core/text.h"
 #include "core/usable.h"
 #include "core/wait.h"
 
@@ -200,27 +201,8 @@ static void sleep_once(const shm_wait *w) {
 
 /* ---- who is missing, and why ---- */
 
-static bool has_ended(const gs_shm *m, int rank) {
-    return gs_process_watched_has_ended(m->watch[rank]);
-}
-
-/* Those that w waits for and that are `gone`, or all of them; how many. */
-static int missing(const shm_wait *w, bool (*gone)(const gs_shm *, int), char *text, size_t size) {
-    const gs_shm *m = w->shm;
-    int count = 0;
-    bool mark[GS_SHM_RANKS] = {false};
-    for (int r = 0; r < m->size; r++) {
-        bool looked_at = w->from < 0 || w->from == r;
-        mark[r] = looked_at && r != m->rank && (!gone || gone(m, r)) && !w->is(w, r);
-        count += mark[r];
-    }
-    text[0] = '\0';
-    if (count > 0) gs_append_ranks(text, size, m->noun, m->first, m->size, mark);
-    return count;
-}
-
-static bool has_left(const gs_shm *m, int rank) {
-    return atomic_load(&m->header->seats[rank].left);
+static bool is_awaited(const shm_wait *w, int rank) {
+    return rank != w->shm->rank && (w->from < 0 || w->from == rank) && !w->is(w, rank);
 }
 
 /* ---- who waits for whom ---- */
@@ -245,10 +227,9 @@ static void hide_waits(const shm_wait *w) {
         if (w->from < 0 || w->from == r) atomic_store(&m->waits[m->rank * m->size + r], 0);
 }
 
-static void explain_late(const shm_wait *w, const char *what, char *message, size_t size) {
+static void explain_late(const shm_wait *w, const bool *awaited, char *message, size_t size) {
     const gs_shm *m = w->shm;
     size_t pairs = (size_t)m->size * (size_t)m->size;
-    bool awaited[GS_SHM_RANKS] = {false};
     uint64_t last[GS_SHM_RANKS];
     char(*host)[GS_HOST] = gs_hosts_here(m->size, m->pid);
     double now = gs_seconds(), *age = calloc(pairs, sizeof *age);
@@ -257,9 +238,6 @@ static void explain_late(const shm_wait *w, const char *what, char *message, siz
         age[i] = since == 0 ? 0 : now - (double)since * 1e-9;
     }
     for (int r = 0; r < m->size; r++) last[r] = atomic_load(&m->header->seats[r].last);
-    for (int r = 0; r < m->size; r++)
-        awaited[r] = r != m->rank && (w->from < 0 || w->from == r) && !w->is(w, r);
-    snprintf(message, size, "%s %d: %s: ", m->noun, m->first + m->rank, what);
     const gs_waits late = {.noun = m->noun,
                            .first = m->first,
                            .size = m->size,
@@ -283,7 +261,7 @@ static bool is_late(const shm_wait *w, double waited, bool *told) {
     bool stopped = false;
     if (waited < w->timeout && waited < m->comm.timeout) return false;
     for (int r = 0; r < m->size && m->late; r++) {
-        if (r == m->rank || (w->from >= 0 && w->from != r) || w->is(w, r)) continue;
+        if (!is_awaited(w, r)) continue;
         stopped = stopped || gs_process_is_stopped(m->pid[r]);
         if (!*told) m->late(m->all, m->first + r);
     }
@@ -295,20 +273,28 @@ static bool is_late(const shm_wait *w, double waited, bool *told) {
 /* Can what w waits for still happen? If not, all ranks fail. */
 static void look_for_losses(const shm_wait *w, bool late) {
     gs_shm *m = w->shm;
-    char who[200], where[GS_HOST] = "?", message[GS_LAST_WORDS];
-    const char *what = gs_call_text(w->call, false);
-    int lost;
-    if (missing(w, has_left, who, sizeof who) > 0)
-        snprintf(message, sizeof message, "%s %d: %s: %s ended without it", m->noun, m->first + m->rank, what,
-                 who);
-    else if ((lost = missing(w, has_ended, who, sizeof who)) > 0) {
+    bool awaited[GS_SHM_RANKS], left[GS_SHM_RANKS], ended[GS_SHM_RANKS];
+    int missing = 0, gone = 0, lost = 0;
+    char where[GS_HOST] = "?", message[GS_LAST_WORDS];
+    for (int r = 0; r < m->size; r++) {
+        missing += awaited[r] = is_awaited(w, r);
+        gone += left[r] = awaited[r] && atomic_load(&m->header->seats[r].left);
+        lost += ended[r] = awaited[r] && gs_process_watched_has_ended(m->watch[r]);
+    }
+    if (gone + lost == 0 && !(late && missing > 0)) return;
+    snprintf(message, sizeof message, "%s %d: %s: ", m->noun, m->first + m->rank,
+             gs_call_text(w->call, false));
+    if (gone > 0) {
+        gs_append_ranks(message, sizeof message, m->noun, m->first, m->size, left);
+        gs_append(message, sizeof message, " ended without it");
+    } else if (lost > 0) {
         gethostname(where, sizeof where - 1);
-        snprintf(message, sizeof message, "%s %d: %s: %s %s lost (the process has ended) on host %s", m->noun,
-                 m->first + m->rank, what, who, lost > 1 ? "were" : "was", where);
-    } else if (late && missing(w, NULL, who, sizeof who) > 0)
-        explain_late(w, what, message, sizeof message);
-    else
-        return;
+        gs_append_ranks(message, sizeof message, m->noun, m->first, m->size, ended);
+        gs_append(message, sizeof message, " %s lost (the process has ended) on host %s",
+                  lost > 1 ? "were" : "was", where);
+    } else {
+        explain_late(w, awaited, message, sizeof message);
+    }
     fail(m, GS_E_PEER, message);
 }
 
@@ -509,10 +495,6 @@ static gs_status shm_recv(gs_comm *c, const gs_envelope *e, void *data, size_t b
 
 /* ---- blocks ---- */
 
-static gs_shm *shm_of(const gs_comm *c) {
-    return c->state;
-}
-
 /* The half of a rank's stage that the current block goes through. */
 static unsigned char *half_of(const gs_shm *m, int rank) {
     return m->stage + ((size_t)rank * 2 + m->blocks % 2) * m->half;
@@ -524,7 +506,7 @@ static unsigned char *place(const void *buffer, size_t at) {
 
 /* All have put their part of a block; `at` is where in the array the block begins. */
 static gs_status all_have_put(gs_comm *c, const gs_call *call, size_t at) {
-    gs_shm *m = shm_of(c);
+    gs_shm *m = c->state;
     if (at == 0) show(m, call);
     GS_TRY(meet(m, call, c->timeout));
     if (at == 0) compare(m, call);
@@ -563,7 +545,7 @@ static gs_shard slice_of(const gs_shm *m, size_t bytes, int r) {
 /* One block: each rank reduces its slice, then those that `take` collect all slices. */
 static gs_status reduce_block(gs_comm *c, const gs_call *call, unsigned char *data, size_t at, size_t bytes,
                               bool take) {
-    gs_shm *m = shm_of(c);
+    gs_shm *m = c->state;
     unsigned char *mine = half_of(m, m->rank);
     gs_shard own = slice_of(m, bytes, m->rank);
     for (int r = 0; r < m->size; r++) {
@@ -583,7 +565,7 @@ static gs_status reduce_block(gs_comm *c, const gs_call *call, unsigned char *da
 }
 
 static gs_status reduce_short(gs_comm *c, const gs_call *call, unsigned char *data, size_t bytes, bool take) {
-    gs_shm *m = shm_of(c);
+    gs_shm *m = c->state;
     gs_copy_unless_there(half_of(m, m->rank), data, bytes);
     GS_TRY(all_have_put(c, call, 0));
     if (take) reduce_stages(m, call, data, 0, data, NULL, bytes);
@@ -592,7 +574,7 @@ static gs_status reduce_short(gs_comm *c, const gs_call *call, unsigned char *da
 }
 
 static gs_status reduce(gs_comm *c, const gs_call *call, void *data, bool take) {
-    const gs_shm *m = shm_of(c);
+    const gs_shm *m = c->state;
     size_t bytes = call->count * gs_type_size(call->type);
     if (bytes <= SHORT) return reduce_short(c, call, data, bytes, take);
     for (size_t at = 0; at < bytes; at += m->half)
@@ -606,7 +588,7 @@ static size_t part_of_half(const gs_shm *m) {
 }
 
 static gs_status reduce_scatter(gs_comm *c, const gs_call *call, const void *all, void *mine) {
-    gs_shm *m = shm_of(c);
+    gs_shm *m = c->state;
     size_t total = call->count, width = gs_type_size(call->type);
     size_t step = part_of_half(m), longest = gs_shard_of(total, 0, m->size).count;
     gs_shard own = gs_shard_of(total, m->rank, m->size);
@@ -629,59 +611,34 @@ static gs_status reduce_scatter(gs_comm *c, const gs_call *call, const void *all
 
 /* ---- moving ---- */
 
-static gs_status broadcast(gs_comm *c, const gs_call *call, void *data) {
-    gs_shm *m = shm_of(c);
-    size_t bytes = call->count * gs_type_size(call->type);
-    int root = call->root;
-    for (size_t at = 0; at < bytes; at += m->half) {
-        size_t n = gs_smaller(bytes - at, m->half);
-        if (m->rank == root) gs_copy_unless_there(half_of(m, root), place(data, at), n);
+/* What a rank gives to others goes through its half: the same for all, or a part for each. Only the root gives in
+ * broadcast and scatter, and only the root takes in gather. */
+static gs_status move(gs_comm *c, const gs_call *call, const void *in, void *out) {
+    gs_shm *m = c->state;
+    const gs_operation o = call->operation;
+    const bool each = o == GS_SCATTER || o == GS_ALL_TO_ALL, of_root = o == GS_SCATTER || o == GS_BROADCAST;
+    const bool gives = !of_root || m->rank == call->root, takes = o != GS_GATHER || m->rank == call->root;
+    const size_t bytes = call->count * gs_type_size(call->type), step = each ? part_of_half(m) : m->half;
+    for (size_t at = 0; at < bytes; at += step) {
+        const size_t n = gs_smaller(bytes - at, step);
+        for (int r = 0; gives && r < (each ? m->size : 1); r++)
+            gs_copy_unless_there(half_of(m, m->rank) + (size_t)r * step, place(in, (size_t)r * bytes + at),
+                                 n);
         GS_TRY(all_have_put(c, call, at));
-        if (m->rank != root) gs_copy_unless_there(place(data, at), half_of(m, root), n);
-        m->blocks++;
-    }
-    return GS_OK;
-}
-
-/* all_gather, and gather where only the root takes */
-static gs_status gather(gs_comm *c, const gs_call *call, const void *mine, void *all, bool take) {
-    gs_shm *m = shm_of(c);
-    size_t bytes = call->count * gs_type_size(call->type);
-    for (size_t at = 0; at < bytes; at += m->half) {
-        size_t n = gs_smaller(bytes - at, m->half);
-        gs_copy_unless_there(half_of(m, m->rank), place(mine, at), n);
-        GS_TRY(all_have_put(c, call, at));
-        for (int r = 0; take && r < m->size; r++) {
-            unsigned char *to = place(all, (size_t)r * bytes + at);
-            gs_copy_unless_there(to, r == m->rank ? place(mine, at) : half_of(m, r), n);
+        for (int r = 0; takes && r < m->size; r++) {
+            const unsigned char *from = each           ? half_of(m, r) + (size_t)m->rank * step
+                                        : r == m->rank ? place(in, at)
+                                                       : half_of(m, r);
+            if (!of_root || r == call->root)
+                gs_copy_unless_there(place(out, (of_root ? 0 : (size_t)r * bytes) + at), from, n);
         }
         m->blocks++;
     }
     return GS_OK;
 }
 
-/* all_to_all, and scatter where only the root puts: the part for each rank has a place in a half */
-static gs_status spread(gs_comm *c, const gs_call *call, const void *from, void *to) {
-    gs_shm *m = shm_of(c);
-    size_t bytes = call->count * gs_type_size(call->type), step = part_of_half(m);
-    bool one = call->operation == GS_SCATTER;
-    for (size_t at = 0; at < bytes; at += step) {
-        size_t n = gs_smaller(bytes - at, step);
-        bool puts = !one || call->root == m->rank;
-        for (int r = 0; puts && r < m->size; r++)
-            gs_copy_unless_there(half_of(m, m->rank) + (size_t)r * step, place(from, (size_t)r * bytes + at),
-                                 n);
-        GS_TRY(all_have_put(c, call, at));
-        for (int r = one ? call->root : 0; r < (one ? call->root + 1 : m->size); r++)
-            gs_copy_unless_there(place(to, (one ? 0 : (size_t)r * bytes) + at),
-                                 half_of(m, r) + (size_t)m->rank * step, n);
-        m->blocks++;
-    }
-    return GS_OK;
-}
-
 static gs_status shm_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
-    const gs_shm *m = shm_of(c);
+    const gs_shm *m = c->state;
     if (has_failed(m)) return failure(m);
     begin(m, call);
     if (call->operation == GS_BARRIER) return all_have_put(c, call, 0);
@@ -692,13 +649,8 @@ static gs_status shm_collective(gs_comm *c, const gs_call *call, const void *in,
         return reduce(c, call, out, call->operation == GS_ALL_REDUCE || c->rank == call->root);
     case GS_REDUCE_SCATTER:
         return reduce_scatter(c, call, in, out);
-    case GS_BROADCAST:
-        return broadcast(c, call, out);
-    case GS_ALL_GATHER:
-    case GS_GATHER:
-        return gather(c, call, in, out, call->operation == GS_ALL_GATHER || c->rank == call->root);
     default:
-        return spread(c, call, in, out);
+        return move(c, call, in, out);
     }
 }
 
@@ -854,15 +806,15 @@ static gs_status open_shared(gs_comm *gloo, gs_shm **out, char *why, size_t size
 /* ---- failing, making and freeing ---- */
 
 static void shm_abort(gs_comm *c, const char *message) {
-    fail(shm_of(c), GS_E_PEER, message);
+    fail(c->state, GS_E_PEER, message);
 }
 
 static void shm_of_processes(gs_comm *c) {
-    shm_of(c)->noun = "process";
+    ((gs_shm *)c->state)->noun = "process";
 }
 
 static void shm_free(gs_comm *c) {
-    gs_shm *m = shm_of(c);
+    gs_shm *m = c->state;
     atomic_store(&m->header->seats[m->rank].left, true);
     wake(m);
     close_shared(m);
