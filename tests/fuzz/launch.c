@@ -9,7 +9,7 @@
 const gs_command gs_commands[] = {
     {.name = "train"}, {.name = "eval"}, {.name = "sweep", .instead = "gradsum sweep"}, {0}};
 
-/* Instead of the launcher's: nothing is started, here or elsewhere. */
+/* Instead of the launcher's: nothing is started. */
 gs_status gs_launch_start_one(gs_launch_state *s, const gs_launch_place *place, int seat, int size) {
     (void)s, (void)place, (void)seat, (void)size;
     fuzz_wrong("a process is started");
@@ -30,11 +30,6 @@ void gs_launch_tell_absent(const gs_launch_state *s, int seat) {
 void gs_launch_status_text(const gs_launch_state *s, int seat, char *text, size_t size) {
     (void)s, (void)seat, (void)size;
     *text = '\0';
-}
-
-int gs_launch_hosts(const gs_launch *l) {
-    if (!l->hosts || !l->command || !*l->command) fuzz_wrong("--hosts without a list, or without a command");
-    return 0;
 }
 
 int gs_launch_run(const gs_launch *l) {
