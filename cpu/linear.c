@@ -16,33 +16,29 @@
  * its longer side, and each thread calls OpenBLAS for its own block.
  */
 typedef struct gs_linear_work {
-    float *y, *dx, *dw, *db;
-    const float *x, *w, *b, *dy;
-    const float *relu_y; /* backward: dy counts where this is above 0; NULL: everywhere */
-    float *passed;       /* backward with relu_y: the dy that counts */
-    bool relu;           /* forward: y = max(y, 0) */
-    bool add;            /* backward: to what dw and db hold */
-    int n, in, out, parts, dw_parts;
+    gs_linear_task l;
+    float *passed; /* backward with relu_y: the dy that counts */
+    int parts, dw_parts;
 } gs_linear_work;
 
 static void forward_part(void *context, int part) {
     const gs_linear_work *t = context;
-    bool by_rows = t->n >= t->out;
-    gs_range r = gs_cpu_range((size_t)(by_rows ? t->n : t->out), part, t->parts);
+    bool by_rows = t->l.n >= t->l.out;
+    gs_range r = gs_cpu_range((size_t)(by_rows ? t->l.n : t->l.out), part, t->parts);
     int begin = (int)r.begin, count = (int)(r.end - r.begin);
-    int rows = by_rows ? count : t->n, columns = by_rows ? t->out : count;
-    const float *x = by_rows ? t->x + (size_t)begin * (size_t)t->in : t->x;
-    const float *w = by_rows ? t->w : t->w + (size_t)begin * (size_t)t->in;
-    float *y = by_rows ? t->y + (size_t)begin * (size_t)t->out : t->y + begin;
+    int rows = by_rows ? count : t->l.n, columns = by_rows ? t->l.out : count;
+    const float *x = by_rows ? t->l.x + (size_t)begin * (size_t)t->l.in : t->l.x;
+    const float *w = by_rows ? t->l.w : t->l.w + (size_t)begin * (size_t)t->l.in;
+    float *y = by_rows ? t->l.y + (size_t)begin * (size_t)t->l.out : t->l.y + begin;
     if (count == 0) return;
-    for (int i = 0; i < rows && t->b; i++) {
-        const float *b = by_rows ? t->b : t->b + begin;
-        for (int o = 0; o < columns; o++) y[(size_t)i * (size_t)t->out + (size_t)o] = b[o];
+    for (int i = 0; i < rows && t->l.b; i++) {
+        const float *b = by_rows ? t->l.b : t->l.b + begin;
+        for (int o = 0; o < columns; o++) y[(size_t)i * (size_t)t->l.out + (size_t)o] = b[o];
     }
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, columns, t->in, 1, x, t->in, w, t->in,
-                t->b ? 1.0f : 0.0f, y, t->out);
-    for (int i = 0; i < rows && t->relu; i++) {
-        float *row = y + (size_t)i * (size_t)t->out;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, columns, t->l.in, 1, x, t->l.in, w, t->l.in,
+                t->l.b ? 1.0f : 0.0f, y, t->l.out);
+    for (int i = 0; i < rows && t->l.relu; i++) {
+        float *row = y + (size_t)i * (size_t)t->l.out;
         for (int o = 0; o < columns; o++) row[o] = row[o] < 0.0f ? 0.0f : row[o];
     }
 }
@@ -58,22 +54,20 @@ static int forward_parts(gs_device *d, size_t longer) {
 
 gs_status GS_ISA(linear_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
                                  int out, const gs_epilogue *then) {
-    const bool relu = gs_epilogue_of(d, then, NULL).relu;
     if (n == 0) return GS_OK;
-    if (d->precision != GS_PRECISION_F32) return GS_ISA(linear_16_forward)(d, y, x, w, b, n, in, out, relu);
-    if (n == 1) return GS_ISA(linear_one_forward)(d, y, x, w, b, in, out, relu);
-    if (gs_linear_is_small(n, in, out)) return GS_ISA(linear_small_forward)(d, y, x, w, b, n, in, out, relu);
-    if (gs_linear_is_large(n, in, out)) return GS_ISA(linear_large_forward)(d, y, x, w, b, n, in, out, relu);
-    int longer = (int)n >= out ? (int)n : out;
-    gs_linear_work t = {.y = gs_cpu_floats(y),
-                        .x = gs_cpu_floats(x),
-                        .w = gs_cpu_floats(w),
-                        .b = gs_cpu_floats(b),
-                        .relu = relu,
-                        .n = (int)n,
-                        .in = in,
-                        .out = out,
-                        .parts = forward_parts(d, (size_t)longer)};
+    gs_linear_work t = {.l = {.y = gs_cpu_floats(y),
+                              .x = gs_cpu_floats(x),
+                              .w = gs_cpu_floats(w),
+                              .b = gs_cpu_floats(b),
+                              .relu = gs_epilogue_of(d, then, NULL).relu,
+                              .n = (int)n,
+                              .in = in,
+                              .out = out}};
+    if (d->precision != GS_PRECISION_F32) return GS_ISA(linear_16_forward)(d, &t.l);
+    if (n == 1) return GS_ISA(linear_one_forward)(d, &t.l);
+    if (gs_linear_is_small(n, in, out)) return GS_ISA(linear_small_forward)(d, &t.l);
+    if (gs_linear_is_large(n, in, out)) return GS_ISA(linear_large_forward)(d, &t.l);
+    t.parts = forward_parts(d, (int)n >= out ? n : (size_t)out);
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
     return GS_OK;
 }
@@ -81,46 +75,47 @@ gs_status GS_ISA(linear_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_
 /* For some columns of dy: what passes the relu, and db. */
 static void dy_part(void *context, int part) {
     const gs_linear_work *t = context;
-    gs_range r = gs_cpu_range((size_t)t->out, part, t->parts);
-    for (size_t o = r.begin; o < r.end && t->db && !t->add; o++) t->db[o] = 0;
-    for (size_t row = 0; row < (size_t)t->n; row++) {
-        const float *dy = t->dy + row * (size_t)t->out;
-        if (t->relu_y) {
-            const float *y = t->relu_y + row * (size_t)t->out;
-            float *restrict passed = t->passed + row * (size_t)t->out;
+    gs_range r = gs_cpu_range((size_t)t->l.out, part, t->parts);
+    for (size_t o = r.begin; o < r.end && t->l.db && !t->l.add; o++) t->l.db[o] = 0;
+    for (size_t row = 0; row < (size_t)t->l.n; row++) {
+        const float *dy = t->l.dy + row * (size_t)t->l.out;
+        if (t->l.relu_y) {
+            const float *y = t->l.relu_y + row * (size_t)t->l.out;
+            float *restrict passed = t->passed + row * (size_t)t->l.out;
             for (size_t o = r.begin; o < r.end; o++) passed[o] = y[o] > 0.0f ? dy[o] : 0.0f;
             dy = passed;
         }
-        float *restrict db = t->db;
+        float *restrict db = t->l.db;
         for (size_t o = r.begin; o < r.end && db; o++) db[o] += dy[o];
     }
 }
 
 static void dw_part(const gs_linear_work *t, int part) {
-    bool by_rows = t->out >= t->in;
-    gs_range r = gs_cpu_range((size_t)(by_rows ? t->out : t->in), part, t->dw_parts);
+    bool by_rows = t->l.out >= t->l.in;
+    gs_range r = gs_cpu_range((size_t)(by_rows ? t->l.out : t->l.in), part, t->dw_parts);
     int begin = (int)r.begin, count = (int)(r.end - r.begin);
     if (count == 0) return;
     if (by_rows)
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, count, t->in, t->n, 1, t->dy + begin, t->out,
-                    t->x, t->in, t->add ? 1.0f : 0.0f, t->dw + (size_t)begin * (size_t)t->in, t->in);
+        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, count, t->l.in, t->l.n, 1, t->l.dy + begin,
+                    t->l.out, t->l.x, t->l.in, t->l.add ? 1.0f : 0.0f,
+                    t->l.dw + (size_t)begin * (size_t)t->l.in, t->l.in);
     else
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, t->out, count, t->n, 1, t->dy, t->out,
-                    t->x + begin, t->in, t->add ? 1.0f : 0.0f, t->dw + begin, t->in);
+        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, t->l.out, count, t->l.n, 1, t->l.dy, t->l.out,
+                    t->l.x + begin, t->l.in, t->l.add ? 1.0f : 0.0f, t->l.dw + begin, t->l.in);
 }
 
 static void dx_part(const gs_linear_work *t, int part) {
-    bool by_rows = t->n >= t->in;
-    gs_range r = gs_cpu_range((size_t)(by_rows ? t->n : t->in), part, t->parts - t->dw_parts);
+    bool by_rows = t->l.n >= t->l.in;
+    gs_range r = gs_cpu_range((size_t)(by_rows ? t->l.n : t->l.in), part, t->parts - t->dw_parts);
     int begin = (int)r.begin, count = (int)(r.end - r.begin);
     if (count == 0) return;
     if (by_rows)
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, count, t->in, t->out, 1,
-                    t->dy + (size_t)begin * (size_t)t->out, t->out, t->w, t->in, 0,
-                    t->dx + (size_t)begin * (size_t)t->in, t->in);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, count, t->l.in, t->l.out, 1,
+                    t->l.dy + (size_t)begin * (size_t)t->l.out, t->l.out, t->l.w, t->l.in, 0,
+                    t->l.dx + (size_t)begin * (size_t)t->l.in, t->l.in);
     else
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, t->n, count, t->out, 1, t->dy, t->out,
-                    t->w + begin, t->in, 0, t->dx + begin, t->in);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, t->l.n, count, t->l.out, 1, t->l.dy, t->l.out,
+                    t->l.w + begin, t->l.in, 0, t->l.dx + begin, t->l.in);
 }
 
 /* All parts of dw, then all of dx: neither needs the other, so no thread waits between them. */
@@ -135,32 +130,28 @@ static void product_part(void *context, int part) {
 gs_status GS_ISA(linear_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                   gs_mem w, size_t n, int in, int out, bool add, const gs_epilogue *then) {
     const gs_epilogue e = gs_epilogue_of(d, then, NULL);
-    const gs_mem relu_y = e.relu ? e.y : GS_NONE;
     if (n == 0) return add ? GS_OK : gs_cpu_clear(d, dw, (size_t)in * (size_t)out, db, (size_t)out);
-    if (d->precision != GS_PRECISION_F32)
-        return GS_ISA(linear_16_backward)(d, dx, dw, db, dy, relu_y, x, w, n, in, out, add);
-    if (gs_linear_is_small(n, in, out))
-        return GS_ISA(linear_small_backward)(d, dx, dw, db, dy, relu_y, x, w, n, in, out, add);
-    if (gs_linear_is_large(n, in, out))
-        return GS_ISA(linear_large_backward)(d, dx, dw, db, dy, relu_y, x, w, n, in, out, add);
-    gs_linear_work t = {.dx = gs_cpu_floats(dx),
-                        .dw = gs_cpu_floats(dw),
-                        .db = gs_cpu_floats(db),
-                        .dy = gs_cpu_floats(dy),
-                        .x = gs_cpu_floats(x),
-                        .w = gs_cpu_floats(w),
-                        .relu_y = gs_cpu_floats(relu_y),
-                        .add = add,
-                        .n = (int)n,
-                        .in = in,
-                        .out = out};
+    gs_linear_work t = {.l = {.dx = gs_cpu_floats(dx),
+                              .dw = gs_cpu_floats(dw),
+                              .db = gs_cpu_floats(db),
+                              .dy = gs_cpu_floats(dy),
+                              .x = gs_cpu_floats(x),
+                              .w = gs_cpu_floats(w),
+                              .relu_y = e.relu ? gs_cpu_floats(e.y) : NULL,
+                              .add = add,
+                              .n = (int)n,
+                              .in = in,
+                              .out = out}};
+    if (d->precision != GS_PRECISION_F32) return GS_ISA(linear_16_backward)(d, &t.l);
+    if (gs_linear_is_small(n, in, out)) return GS_ISA(linear_small_backward)(d, &t.l);
+    if (gs_linear_is_large(n, in, out)) return GS_ISA(linear_large_backward)(d, &t.l);
     gs_pool *pool = gs_cpu_of(d)->pool;
-    if (t.relu_y) GS_TRY(gs_cpu_scratch(d, n * (size_t)out, &t.passed));
+    if (t.l.relu_y) GS_TRY(gs_cpu_scratch(d, n * (size_t)out, &t.passed));
     t.parts = gs_cpu_parts(d, (size_t)out, 64);
-    if (t.db || t.relu_y) gs_pool_run(pool, t.parts, dy_part, &t);
-    if (t.relu_y) t.dy = t.passed;
+    if (t.l.db || t.l.relu_y) gs_pool_run(pool, t.parts, dy_part, &t);
+    if (t.l.relu_y) t.l.dy = t.passed;
     t.parts = t.dw_parts = gs_cpu_parts(d, (size_t)(out >= in ? out : in), 32);
-    if (t.dx) t.parts += gs_cpu_parts(d, (size_t)((int)n >= in ? (int)n : in), 32);
+    if (t.l.dx) t.parts += gs_cpu_parts(d, (size_t)((int)n >= in ? (int)n : in), 32);
     gs_pool_run(pool, t.parts, product_part, &t);
     return GS_OK;
 }

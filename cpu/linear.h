@@ -11,6 +11,17 @@
 
 #include "cpu/cpu.h"
 
+/* The arrays and sizes of a layer, as in backend.h; NULL: the operator has no such array. */
+typedef struct gs_linear_task {
+    float *y, *dx, *dw, *db;
+    const float *x, *w, *b, *dy;
+    const float *
+        relu_y; /* backward, the y of the layer and its relu: dy counts where this is above 0; NULL: everywhere */
+    bool relu; /* forward: y = max(y, 0) */
+    bool add;  /* backward: to what dw and db hold */
+    int n, in, out;
+} gs_linear_task;
+
 /* Where linear_small.c is the faster way. On one core of a Xeon (AVX-512), forward took 0.4 to 0.9 of OpenBLAS's time
  * for 16 to 128 samples and layers of 64 to 1024 inputs and 64 to 1024 outputs, backward 0.8 to 1.15; with 256 samples
  * both were equal, with 512 OpenBLAS was ahead. For 2048 or 4096 inputs and as many outputs all took 0.87 to 0.95 of
@@ -24,18 +35,6 @@ static inline bool gs_linear_is_small(size_t n, int in, int out) {
     return false;
 #endif
 }
-
-/* n = 1: the same bits for any number of threads. */
-gs_status GS_ISA(linear_one_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, int in, int out,
-                                     bool relu);
-
-/* relu: y = max(y, 0). relu_y: the y of the layer and its relu, dy counts where it is above 0; GS_NONE: everywhere. The
- * rest as in backend.h. */
-gs_status GS_ISA(linear_small_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
-                                       int out, bool relu);
-gs_status GS_ISA(linear_small_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
-                                        gs_mem relu_y, gs_mem x, gs_mem w, size_t n, int in, int out,
-                                        bool add);
 
 /* Where linear_large.c is the faster way. On one core of an EPYC (Zen 4, 116 GFLOP/s at most) forward ran at 110 to 114
  * GFLOP/s for 144 to 1024 samples and layers from 128 -> 128 to 784 -> 512, where OpenBLAS ran at 101 to 105, and
@@ -51,15 +50,14 @@ static inline bool gs_linear_is_large(size_t n, int in, int out) {
 #endif
 }
 
-/* As linear_small. */
-gs_status GS_ISA(linear_large_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
-                                       int out, bool relu);
-gs_status GS_ISA(linear_large_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
-                                        gs_mem relu_y, gs_mem x, gs_mem w, size_t n, int in, int out,
-                                        bool add);
+/* n = 1: the same bits for any number of threads. */
+gs_status GS_ISA(linear_one_forward)(gs_device *, const gs_linear_task *);
 
-/* As linear_small; in 16 bits, for any n. */
-gs_status GS_ISA(linear_16_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
-                                    int out, bool relu);
-gs_status GS_ISA(linear_16_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y,
-                                     gs_mem x, gs_mem w, size_t n, int in, int out, bool add);
+gs_status GS_ISA(linear_small_forward)(gs_device *, const gs_linear_task *);
+gs_status GS_ISA(linear_small_backward)(gs_device *, const gs_linear_task *);
+gs_status GS_ISA(linear_large_forward)(gs_device *, const gs_linear_task *);
+gs_status GS_ISA(linear_large_backward)(gs_device *, const gs_linear_task *);
+
+/* For any n. */
+gs_status GS_ISA(linear_16_forward)(gs_device *, const gs_linear_task *);
+gs_status GS_ISA(linear_16_backward)(gs_device *, const gs_linear_task *);

@@ -15,13 +15,9 @@
 typedef struct gs_linear_work {
     gs_precision precision;
     bool instruction;
-    float *y, *dx, *dw, *db;
-    const float *x, *w, *b, *dy;
-    const float *relu_y; /* backward: dy counts where this is above 0; NULL: everywhere */
-    float *passed;       /* backward with relu_y: the dy that counts */
-    bool relu;           /* forward: y = max(y, 0) */
-    bool add;            /* backward: to what dw and db hold */
-    int n, in, out, parts, dw_parts;
+    gs_linear_task l;
+    int parts, dw_parts;
+    float *passed; /* backward with relu_y: the dy that counts */
     float *memory; /* of each part memory_part floats */
     size_t memory_part;
 } gs_linear_work;
@@ -46,34 +42,29 @@ static void multiply(const gs_linear_work *t, gs_product16 p, int part, int part
 
 static void forward_part(void *context, int part) {
     const gs_linear_work *t = context;
-    const size_t in = (size_t)t->in;
+    const size_t in = (size_t)t->l.in;
     multiply(t,
-             (gs_product16){.rows = t->n,
-                            .depth = t->in,
-                            .columns = t->out,
-                            .a = {t->x, in, NULL, true},
-                            .b = {t->w, in, NULL, true},
-                            .c = t->y,
-                            .c_row = (size_t)t->out,
-                            .bias = t->b,
-                            .relu = t->relu},
+             (gs_product16){.rows = t->l.n,
+                            .depth = t->l.in,
+                            .columns = t->l.out,
+                            .a = {t->l.x, in, NULL, true},
+                            .b = {t->l.w, in, NULL, true},
+                            .c = t->l.y,
+                            .c_row = (size_t)t->l.out,
+                            .bias = t->l.b,
+                            .relu = t->l.relu},
              part, t->parts, t->memory + (size_t)part * t->memory_part);
 }
 
-gs_status GS_ISA(linear_16_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
-                                    int out, bool relu) {
-    gs_linear_work t = {.precision = d->precision,
-                        .instruction = d->precision == GS_PRECISION_BF16 && gs_cpu_of(d)->bf16,
-                        .y = gs_cpu_floats(y),
-                        .x = gs_cpu_floats(x),
-                        .w = gs_cpu_floats(w),
-                        .b = gs_cpu_floats(b),
-                        .relu = relu,
-                        .n = (int)n,
-                        .in = in,
-                        .out = out,
-                        .parts = gs_cpu_parts(d, (size_t)longer((int)n, out), 32),
-                        .memory_part = GS_ISA(product16_memory)((int)n, out)};
+static gs_linear_work work_of(gs_device *d, const gs_linear_task *l) {
+    const bool instruction = d->precision == GS_PRECISION_BF16 && gs_cpu_of(d)->bf16;
+    return (gs_linear_work){.precision = d->precision, .instruction = instruction, .l = *l};
+}
+
+gs_status GS_ISA(linear_16_forward)(gs_device *d, const gs_linear_task *l) {
+    gs_linear_work t = work_of(d, l);
+    t.parts = gs_cpu_parts(d, (size_t)longer(l->n, l->out), 32);
+    t.memory_part = GS_ISA(product16_memory)(l->n, l->out);
     GS_TRY(gs_cpu_scratch(d, (size_t)t.parts * t.memory_part, &t.memory));
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
     return GS_OK;
@@ -82,14 +73,14 @@ gs_status GS_ISA(linear_16_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, 
 /* For some columns of dy: what passes the relu, and db. */
 static void dy_part(void *context, int part) {
     const gs_linear_work *t = context;
-    gs_range r = gs_cpu_range((size_t)t->out, part, t->parts);
-    float *restrict db = t->db;
-    for (size_t o = r.begin; o < r.end && db && !t->add; o++) db[o] = 0;
-    for (size_t row = 0; row < (size_t)t->n; row++) {
-        const float *dy = t->dy + row * (size_t)t->out;
-        if (t->relu_y) {
-            const float *y = t->relu_y + row * (size_t)t->out;
-            float *restrict passed = t->passed + row * (size_t)t->out;
+    gs_range r = gs_cpu_range((size_t)t->l.out, part, t->parts);
+    float *restrict db = t->l.db;
+    for (size_t o = r.begin; o < r.end && db && !t->l.add; o++) db[o] = 0;
+    for (size_t row = 0; row < (size_t)t->l.n; row++) {
+        const float *dy = t->l.dy + row * (size_t)t->l.out;
+        if (t->l.relu_y) {
+            const float *y = t->l.relu_y + row * (size_t)t->l.out;
+            float *restrict passed = t->passed + row * (size_t)t->l.out;
             for (size_t o = r.begin; o < r.end; o++) passed[o] = y[o] > 0.0f ? dy[o] : 0.0f;
             dy = passed;
         }
@@ -104,56 +95,45 @@ static void dy_part(void *context, int part) {
 /* All parts of dw, then all of dx: neither needs the other, so no thread waits between them. */
 static void product_part(void *context, int part) {
     const gs_linear_work *t = context;
-    const size_t in = (size_t)t->in, out = (size_t)t->out;
+    const size_t in = (size_t)t->l.in, out = (size_t)t->l.out;
     float *memory = t->memory + (size_t)part * t->memory_part;
     if (part < t->dw_parts)
         multiply(t,
-                 (gs_product16){.rows = t->out,
-                                .depth = t->n,
-                                .columns = t->in,
-                                .a = {t->dy, out, NULL, false},
-                                .b = {t->x, in, NULL, false},
-                                .c = t->dw,
+                 (gs_product16){.rows = t->l.out,
+                                .depth = t->l.n,
+                                .columns = t->l.in,
+                                .a = {t->l.dy, out, NULL, false},
+                                .b = {t->l.x, in, NULL, false},
+                                .c = t->l.dw,
                                 .c_row = in,
-                                .add = t->add},
+                                .add = t->l.add},
                  part, t->dw_parts, memory);
     else
         multiply(t,
-                 (gs_product16){.rows = t->n,
-                                .depth = t->out,
-                                .columns = t->in,
-                                .a = {t->dy, out, NULL, true},
-                                .b = {t->w, in, NULL, false},
-                                .c = t->dx,
+                 (gs_product16){.rows = t->l.n,
+                                .depth = t->l.out,
+                                .columns = t->l.in,
+                                .a = {t->l.dy, out, NULL, true},
+                                .b = {t->l.w, in, NULL, false},
+                                .c = t->l.dx,
                                 .c_row = in},
                  part - t->dw_parts, t->parts - t->dw_parts, memory);
 }
 
-gs_status GS_ISA(linear_16_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem relu_y,
-                                     gs_mem x, gs_mem w, size_t n, int in, int out, bool add) {
-    gs_linear_work t = {.precision = d->precision,
-                        .instruction = d->precision == GS_PRECISION_BF16 && gs_cpu_of(d)->bf16,
-                        .dx = gs_cpu_floats(dx),
-                        .dw = gs_cpu_floats(dw),
-                        .db = gs_cpu_floats(db),
-                        .dy = gs_cpu_floats(dy),
-                        .x = gs_cpu_floats(x),
-                        .w = gs_cpu_floats(w),
-                        .relu_y = gs_cpu_floats(relu_y),
-                        .add = add,
-                        .n = (int)n,
-                        .in = in,
-                        .out = out,
-                        .dw_parts = gs_cpu_parts(d, (size_t)longer(out, in), 32),
-                        .memory_part = GS_ISA(product16_memory)(longer((int)n, out), in)};
+gs_status GS_ISA(linear_16_backward)(gs_device *d, const gs_linear_task *l) {
+    const size_t n = (size_t)l->n;
+    const int in = l->in, out = l->out;
+    gs_linear_work t = work_of(d, l);
+    t.dw_parts = gs_cpu_parts(d, (size_t)longer(out, in), 32);
+    t.memory_part = GS_ISA(product16_memory)(longer(l->n, out), in);
     gs_pool *pool = gs_cpu_of(d)->pool;
-    const int parts = t.dw_parts + (t.dx ? gs_cpu_parts(d, (size_t)longer((int)n, in), 32) : 0);
-    const size_t passed = t.relu_y ? (n * (size_t)out + 15) / 16 * 16 : 0;
+    const int parts = t.dw_parts + (t.l.dx ? gs_cpu_parts(d, (size_t)longer((int)n, in), 32) : 0);
+    const size_t passed = t.l.relu_y ? (n * (size_t)out + 15) / 16 * 16 : 0;
     GS_TRY(gs_cpu_scratch(d, passed + (size_t)parts * t.memory_part, &t.passed));
     t.memory = t.passed + passed;
     t.parts = gs_cpu_parts(d, (size_t)out, 64);
-    if (t.db || t.relu_y) gs_pool_run(pool, t.parts, dy_part, &t);
-    if (t.relu_y) t.dy = t.passed;
+    if (t.l.db || t.l.relu_y) gs_pool_run(pool, t.parts, dy_part, &t);
+    if (t.l.relu_y) t.l.dy = t.passed;
     t.parts = parts;
     gs_pool_run(pool, parts, product_part, &t);
     return GS_OK;

@@ -15,12 +15,7 @@
  * pieces of y and dx nor the threads change: y and dx have the bits of linear_small.c, whatever n is.
  */
 typedef struct gs_linear_work {
-    float *y, *dx, *dw, *db;
-    const float *x, *w, *b, *dy;
-    const float *relu_y; /* backward: dy counts where this is above 0; NULL: everywhere */
-    bool relu;           /* forward: y = max(y, 0) */
-    bool add;            /* backward: to what dw and db hold */
-    int n, in, out;
+    gs_linear_task l;
     int parts, dw_parts, dx_parts;
     int shares;   /* of equal size, into which dw_parts and dx_parts are dealt */
     float *strip; /* forward: of each thread, w^T in strips and whether it is there; backward: of each part */
@@ -47,12 +42,12 @@ static int strip_width(int columns, int j) {
 static const float *pack(const gs_linear_work *t) {
     const int thread = gs_pool_thread();
     float *strips = t->strip + (size_t)thread * t->strip_part,
-          *packed = strips + (size_t)t->in * (size_t)t->out;
+          *packed = strips + (size_t)t->l.in * (size_t)t->l.out;
     if (*packed != 0) return strips;
-    for (int j = 0, width; j < t->out; j += width) {
-        width = strip_width(t->out, j);
-        const size_t at = (size_t)j * (size_t)t->in;
-        GS_ISA(transpose)(strips + at, (size_t)width, t->w + at, (size_t)t->in, width, t->in);
+    for (int j = 0, width; j < t->l.out; j += width) {
+        width = strip_width(t->l.out, j);
+        const size_t at = (size_t)j * (size_t)t->l.in;
+        GS_ISA(transpose)(strips + at, (size_t)width, t->l.w + at, (size_t)t->l.in, width, t->l.in);
     }
     *packed = 1;
     return strips;
@@ -60,19 +55,19 @@ static const float *pack(const gs_linear_work *t) {
 
 static void forward_part(void *context, int part) {
     const gs_linear_work *t = context;
-    const size_t in = (size_t)t->in, out = (size_t)t->out;
-    gs_range r = gs_cpu_range((size_t)t->n, part, t->parts);
+    const size_t in = (size_t)t->l.in, out = (size_t)t->l.out;
+    gs_range r = gs_cpu_range((size_t)t->l.n, part, t->parts);
     const float *strips = pack(t);
     for (size_t i = r.begin; i < r.end; i += ROWS) {
         const int rows = (int)(r.end - i < ROWS ? r.end - i : ROWS);
-        float *y = t->y + i * out;
-        for (int j = 0, width; j < t->out; j += width) {
-            width = strip_width(t->out, j);
+        float *y = t->l.y + i * out;
+        for (int j = 0, width; j < t->l.out; j += width) {
+            width = strip_width(t->l.out, j);
             GS_ISA(matmul)
             (&(gs_matmul){.rows = rows,
-                          .depth = t->in,
+                          .depth = t->l.in,
                           .columns = width,
-                          .a = t->x + i * in,
+                          .a = t->l.x + i * in,
                           .a_ahead = j == 0 && i + ROWS < r.end ? ROWS * in : 0,
                           .a_block = GS_TILE_ROWS * in,
                           .a_row = in,
@@ -81,29 +76,21 @@ static void forward_part(void *context, int part) {
                           .b_row = (size_t)width,
                           .c = y + j,
                           .c_row = out,
-                          .bias = t->b ? t->b + j : NULL});
+                          .bias = t->l.b ? t->l.b + j : NULL});
         }
-        for (size_t k = 0; k < (size_t)rows * out && t->relu; k++) y[k] = y[k] < 0.0f ? 0.0f : y[k];
+        for (size_t k = 0; k < (size_t)rows * out && t->l.relu; k++) y[k] = y[k] < 0.0f ? 0.0f : y[k];
     }
 }
 
-gs_status GS_ISA(linear_large_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
-                                       int out, bool relu) {
+gs_status GS_ISA(linear_large_forward)(gs_device *d, const gs_linear_task *l) {
     gs_pool *pool = gs_cpu_of(d)->pool;
-    gs_linear_work t = {.y = gs_cpu_floats(y),
-                        .x = gs_cpu_floats(x),
-                        .w = gs_cpu_floats(w),
-                        .b = gs_cpu_floats(b),
-                        .relu = relu,
-                        .n = (int)n,
-                        .in = in,
-                        .out = out};
+    gs_linear_work t = {.l = *l};
     const int threads = gs_pool_threads(pool);
-    const size_t strips = (size_t)in * (size_t)out;
+    const size_t strips = (size_t)l->in * (size_t)l->out;
     t.strip_part = strips + GS_VECTOR;
     GS_TRY(gs_cpu_scratch(d, (size_t)threads * t.strip_part, &t.strip));
     for (int i = 0; i < threads; i++) t.strip[(size_t)i * t.strip_part + strips] = 0; /* not packed yet */
-    t.parts = gs_cpu_fine_parts(d, n, 32, 3 * ROWS);
+    t.parts = gs_cpu_fine_parts(d, (size_t)l->n, 32, 3 * ROWS);
     gs_pool_run(pool, t.parts, forward_part, &t);
     return GS_OK;
 }
@@ -113,23 +100,23 @@ gs_status GS_ISA(linear_large_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem 
 /* The dy of some samples that the relu lets through. */
 static void pass_part(void *context, int part) {
     const gs_linear_work *t = context;
-    gs_range r = gs_cpu_range((size_t)t->n * (size_t)t->out, part, t->parts);
-    for (size_t i = r.begin; i < r.end; i++) t->passed[i] = t->relu_y[i] > 0.0f ? t->dy[i] : 0.0f;
+    gs_range r = gs_cpu_range((size_t)t->l.n * (size_t)t->l.out, part, t->parts);
+    for (size_t i = r.begin; i < r.end; i++) t->passed[i] = t->l.relu_y[i] > 0.0f ? t->l.dy[i] : 0.0f;
 }
 
 /* Some rows of dw, or some columns where it has more of them: a part copies only those of x. And some of db. */
 static void dw_part(const gs_linear_work *t, int part) {
-    const bool by_rows = t->out >= t->in;
-    const gs_range all = {0, (size_t)(by_rows ? t->in : t->out)},
-                   cut = gs_cpu_range((size_t)(by_rows ? t->out : t->in), part, t->dw_parts),
+    const bool by_rows = t->l.out >= t->l.in;
+    const gs_range all = {0, (size_t)(by_rows ? t->l.in : t->l.out)},
+                   cut = gs_cpu_range((size_t)(by_rows ? t->l.out : t->l.in), part, t->dw_parts),
                    o = by_rows ? cut : all, k = by_rows ? all : cut,
-                   b = gs_cpu_range((size_t)t->out, part, t->dw_parts);
-    const size_t in = (size_t)t->in, out = (size_t)t->out;
-    for (int s = 0; s < t->n; s += SAMPLES) {
-        const int samples = t->n - s < SAMPLES ? t->n - s : SAMPLES;
-        const float *dy = t->dy + (size_t)s * out;
-        float *restrict db = t->db;
-        for (size_t j = b.begin; j < b.end && db && s == 0 && !t->add; j++) db[j] = 0;
+                   b = gs_cpu_range((size_t)t->l.out, part, t->dw_parts);
+    const size_t in = (size_t)t->l.in, out = (size_t)t->l.out;
+    for (int s = 0; s < t->l.n; s += SAMPLES) {
+        const int samples = t->l.n - s < SAMPLES ? t->l.n - s : SAMPLES;
+        const float *dy = t->l.dy + (size_t)s * out;
+        float *restrict db = t->l.db;
+        for (size_t j = b.begin; j < b.end && db && s == 0 && !t->l.add; j++) db[j] = 0;
         for (size_t i = 0; i < (size_t)samples && db; i++)
             for (size_t j = b.begin; j < b.end; j++) db[j] += dy[i * out + j];
         GS_ISA(matmul)
@@ -140,32 +127,32 @@ static void dw_part(const gs_linear_work *t, int part) {
                       .a_block = GS_TILE_ROWS,
                       .a_row = 1,
                       .a_column = out,
-                      .b = t->x + (size_t)s * in + k.begin,
+                      .b = t->l.x + (size_t)s * in + k.begin,
                       .b_row = in,
-                      .next_b = s + SAMPLES < t->n ? t->x + (size_t)(s + SAMPLES) * in + k.begin : NULL,
-                      .c = t->dw + o.begin * in + k.begin,
+                      .next_b = s + SAMPLES < t->l.n ? t->l.x + (size_t)(s + SAMPLES) * in + k.begin : NULL,
+                      .c = t->l.dw + o.begin * in + k.begin,
                       .c_row = in,
-                      .add = t->add || s > 0,
+                      .add = t->l.add || s > 0,
                       .by_columns = true,
                       .strip = t->strip + (size_t)part * t->strip_part});
     }
 }
 
 static void dx_part(const gs_linear_work *t, int part) {
-    gs_range r = gs_cpu_range((size_t)t->n, part, t->dx_parts);
-    const size_t in = (size_t)t->in, out = (size_t)t->out;
+    gs_range r = gs_cpu_range((size_t)t->l.n, part, t->dx_parts);
+    const size_t in = (size_t)t->l.in, out = (size_t)t->l.out;
     GS_ISA(matmul)
     (&(gs_matmul){.rows = (int)(r.end - r.begin),
-                  .depth = t->out,
-                  .columns = t->in,
-                  .a = t->dy + r.begin * out,
+                  .depth = t->l.out,
+                  .columns = t->l.in,
+                  .a = t->l.dy + r.begin * out,
                   .a_ahead = GS_TILE_ROWS * out,
                   .a_block = GS_TILE_ROWS * out,
                   .a_row = out,
                   .a_column = 1,
-                  .b = t->w,
+                  .b = t->l.w,
                   .b_row = in,
-                  .c = t->dx + r.begin * in,
+                  .c = t->l.dx + r.begin * in,
                   .c_row = in,
                   .by_columns = true,
                   .strip = t->strip + (size_t)(t->dw_parts + part) * t->strip_part});
@@ -189,34 +176,23 @@ static int whole_shares(int parts, int threads) {
     return parts > threads ? parts / threads * threads : parts;
 }
 
-gs_status GS_ISA(linear_large_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
-                                        gs_mem relu_y, gs_mem x, gs_mem w, size_t n, int in, int out,
-                                        bool add) {
+gs_status GS_ISA(linear_large_backward)(gs_device *d, const gs_linear_task *l) {
     gs_pool *pool = gs_cpu_of(d)->pool;
-    gs_linear_work t = {.dx = gs_cpu_floats(dx),
-                        .dw = gs_cpu_floats(dw),
-                        .db = gs_cpu_floats(db),
-                        .dy = gs_cpu_floats(dy),
-                        .x = gs_cpu_floats(x),
-                        .w = gs_cpu_floats(w),
-                        .relu_y = gs_cpu_floats(relu_y),
-                        .add = add,
-                        .n = (int)n,
-                        .in = in,
-                        .out = out,
-                        .strip_part = GS_STRIP * (size_t)(out > SAMPLES ? out : SAMPLES)};
+    const size_t n = (size_t)l->n;
+    const int in = l->in, out = l->out;
+    gs_linear_work t = {.l = *l, .strip_part = GS_STRIP * (size_t)(out > SAMPLES ? out : SAMPLES)};
     const int threads = gs_pool_threads(pool);
     t.dw_parts = whole_shares(gs_cpu_fine_parts(d, (size_t)(out >= in ? out : in), 32, LEAST), threads);
-    t.dx_parts = t.dx ? whole_shares(gs_cpu_fine_parts(d, n, 32, LEAST), threads) : 0;
+    t.dx_parts = t.l.dx ? whole_shares(gs_cpu_fine_parts(d, n, 32, LEAST), threads) : 0;
     t.shares = t.dw_parts % threads == 0 && t.dx_parts % threads == 0 ? threads : 1;
     const int parts = t.dw_parts + t.dx_parts;
-    const size_t passed = t.relu_y ? n * (size_t)out : 0;
+    const size_t passed = t.l.relu_y ? n * (size_t)out : 0;
     GS_TRY(gs_cpu_scratch(d, passed + (size_t)parts * t.strip_part, &t.passed));
     t.strip = t.passed + passed;
-    if (t.relu_y) {
+    if (t.l.relu_y) {
         t.parts = gs_cpu_parts(d, n * (size_t)out, 1 << 14);
         gs_pool_run(pool, t.parts, pass_part, &t);
-        t.dy = t.passed;
+        t.l.dy = t.passed;
     }
     t.parts = parts;
     gs_pool_run(pool, t.parts, product_part, &t);

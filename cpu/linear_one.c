@@ -16,10 +16,8 @@
  *     d0 d1 d2 d3
  */
 typedef struct gs_linear_work {
-    float *y;
-    const float *x, *w, *b;
+    gs_linear_task l;
     size_t in, out;
-    bool relu;
     int parts;
 } gs_linear_work;
 
@@ -28,13 +26,13 @@ static gs_vector neighbours(gs_vector a, gs_vector b) {
 }
 
 static void finish(const gs_linear_work *t, size_t o, float sum) {
-    if (t->b) sum += t->b[o];
-    t->y[o] = t->relu && sum < 0.0f ? 0.0f : sum;
+    if (t->l.b) sum += t->l.b[o];
+    t->l.y[o] = t->l.relu && sum < 0.0f ? 0.0f : sum;
 }
 
 /* Outputs o .. o + GS_VECTOR - 1. */
 static void rows_at(const gs_linear_work *t, size_t o) {
-    const float *w = t->w + o * t->in, *x = t->x;
+    const float *w = t->l.w + o * t->in, *x = t->l.x;
     gs_vector sum[GS_VECTOR] = {{0}};
     size_t k = 0;
     for (; k + GS_VECTOR <= t->in; k += GS_VECTOR) {
@@ -54,13 +52,13 @@ static void rows_at(const gs_linear_work *t, size_t o) {
 
 /* Output o: one of the last ones, fewer than GS_VECTOR. */
 static void row_at(const gs_linear_work *t, size_t o) {
-    const float *w = t->w + o * t->in;
+    const float *w = t->l.w + o * t->in;
     gs_vector sum = {0};
     size_t k = 0;
     float all = 0;
-    for (; k + GS_VECTOR <= t->in; k += GS_VECTOR) sum += gs_load(w + k) * gs_load(t->x + k);
+    for (; k + GS_VECTOR <= t->in; k += GS_VECTOR) sum += gs_load(w + k) * gs_load(t->l.x + k);
     for (int i = 0; i < GS_VECTOR; i++) all += sum[i];
-    for (; k < t->in; k++) all += w[k] * t->x[k];
+    for (; k < t->in; k++) all += w[k] * t->l.x[k];
     finish(t, o, all);
 }
 
@@ -73,15 +71,8 @@ static void forward_part(void *context, int part) {
     for (; o < r.end; o++) row_at(t, o);
 }
 
-gs_status GS_ISA(linear_one_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, int in, int out,
-                                     bool relu) {
-    gs_linear_work t = {.y = gs_cpu_floats(y),
-                        .x = gs_cpu_floats(x),
-                        .w = gs_cpu_floats(w),
-                        .b = gs_cpu_floats(b),
-                        .in = (size_t)in,
-                        .out = (size_t)out,
-                        .relu = relu};
+gs_status GS_ISA(linear_one_forward)(gs_device *d, const gs_linear_task *l) {
+    gs_linear_work t = {.l = *l, .in = (size_t)l->in, .out = (size_t)l->out};
     t.parts = gs_cpu_parts(d, t.in * t.out, 1 << 15);
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
     return GS_OK;

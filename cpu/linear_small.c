@@ -23,12 +23,7 @@
  * cut the other way only where there are too few outputs for all threads.
  */
 typedef struct gs_linear_work {
-    float *y, *dx, *dw, *db;
-    const float *x, *w, *b, *dy;
-    const float *relu_y; /* backward: dy counts where this is above 0; NULL: everywhere */
-    bool relu;           /* forward: y = max(y, 0) */
-    bool add;            /* backward: to what dw and db hold */
-    int n, in, out;
+    gs_linear_task l;
     int parts;       /* how often the work that runs is cut; in backward dy, then dw */
     int dx_parts;    /* and dx */
     bool by_outputs; /* how y and dw are cut */
@@ -68,10 +63,10 @@ static bool enough_outputs(int out, int threads) {
 /* Some rows of x^T, with zeros behind the last sample. */
 static void transpose_part(void *context, int part) {
     const gs_linear_work *t = context;
-    gs_range r = gs_cpu_range((size_t)t->in, part, t->parts);
-    size_t n = (size_t)t->n, padded = t->padded;
+    gs_range r = gs_cpu_range((size_t)t->l.in, part, t->parts);
+    size_t n = (size_t)t->l.n, padded = t->padded;
     float *xt = t->xt + r.begin * padded;
-    GS_ISA(transpose)(xt, padded, t->x + r.begin, (size_t)t->in, t->n, (int)(r.end - r.begin));
+    GS_ISA(transpose)(xt, padded, t->l.x + r.begin, (size_t)t->l.in, t->l.n, (int)(r.end - r.begin));
     for (size_t k = r.begin; k < r.end && n < padded; k++, xt += padded)
         memset(xt + n, 0, (padded - n) * sizeof *xt);
 }
@@ -79,18 +74,18 @@ static void transpose_part(void *context, int part) {
 /* All samples and some outputs, or all outputs and some samples. */
 static void forward_part(void *context, int part) {
     const gs_linear_work *t = context;
-    gs_range s = {0, (size_t)t->n}, o = {0, (size_t)t->out};
-    *(t->by_outputs ? &o : &s) = gs_cpu_range((size_t)(t->by_outputs ? t->out : t->n), part, t->parts);
-    size_t in = (size_t)t->in, out = (size_t)t->out, width = gs_round_up(s.end - s.begin);
+    gs_range s = {0, (size_t)t->l.n}, o = {0, (size_t)t->l.out};
+    *(t->by_outputs ? &o : &s) = gs_cpu_range((size_t)(t->by_outputs ? t->l.out : t->l.n), part, t->parts);
+    size_t in = (size_t)t->l.in, out = (size_t)t->l.out, width = gs_round_up(s.end - s.begin);
     float *yt = t->scratch + (size_t)part * t->scratch_part;
-    for (size_t step = (size_t)rows_for(t->in); o.begin < o.end; o.begin += step) {
+    for (size_t step = (size_t)rows_for(t->l.in); o.begin < o.end; o.begin += step) {
         int rows = (int)(o.end - o.begin < step ? o.end - o.begin : step);
-        for (int k = 0, depth; k < t->in; k += depth) {
-            depth = depth_at(k, t->in);
+        for (int k = 0, depth; k < t->l.in; k += depth) {
+            depth = depth_at(k, t->l.in);
             gs_matmul m = {.rows = rows,
                            .depth = depth,
                            .columns = (int)width,
-                           .a = t->w + o.begin * in + (size_t)k,
+                           .a = t->l.w + o.begin * in + (size_t)k,
                            .a_block = GS_TILE_ROWS * in,
                            .a_row = in,
                            .a_column = 1,
@@ -102,26 +97,19 @@ static void forward_part(void *context, int part) {
             GS_ISA(matmul)(&m);
         }
         for (int i = 0; i < rows; i++) {
-            float *row = yt + (size_t)i * width, b = t->b ? t->b[o.begin + (size_t)i] : 0.0f;
-            for (size_t j = 0; j < width && t->b; j++) row[j] += b;
-            for (size_t j = 0; j < width && t->relu; j++) row[j] = row[j] < 0.0f ? 0.0f : row[j];
+            float *row = yt + (size_t)i * width, b = t->l.b ? t->l.b[o.begin + (size_t)i] : 0.0f;
+            for (size_t j = 0; j < width && t->l.b; j++) row[j] += b;
+            for (size_t j = 0; j < width && t->l.relu; j++) row[j] = row[j] < 0.0f ? 0.0f : row[j];
         }
-        GS_ISA(transpose)(t->y + s.begin * out + o.begin, out, yt, width, rows, (int)(s.end - s.begin));
+        GS_ISA(transpose)(t->l.y + s.begin * out + o.begin, out, yt, width, rows, (int)(s.end - s.begin));
     }
 }
 
-gs_status GS_ISA(linear_small_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
-                                       int out, bool relu) {
-    if (n == 0) return GS_OK;
+gs_status GS_ISA(linear_small_forward)(gs_device *d, const gs_linear_task *l) {
     gs_pool *pool = gs_cpu_of(d)->pool;
-    gs_linear_work t = {.y = gs_cpu_floats(y),
-                        .x = gs_cpu_floats(x),
-                        .w = gs_cpu_floats(w),
-                        .b = gs_cpu_floats(b),
-                        .relu = relu,
-                        .n = (int)n,
-                        .in = in,
-                        .out = out,
+    const size_t n = (size_t)l->n;
+    const int in = l->in, out = l->out;
+    gs_linear_work t = {.l = *l,
                         .by_outputs = enough_outputs(out, gs_pool_threads(pool)),
                         .padded = gs_round_up(n),
                         .scratch_part = (size_t)rows_for(in) * gs_round_up(n)};
@@ -140,15 +128,15 @@ gs_status GS_ISA(linear_small_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem 
 
 /* For some columns of dy, at most COLUMNS: what passes the relu, packed too, and db. */
 static void dy_columns(const gs_linear_work *t, size_t begin, size_t end) {
-    size_t n = (size_t)t->n, out = (size_t)t->out, count = end - begin;
-    float *restrict db = t->db ? t->db + begin : NULL;
-    for (size_t o = 0; o < count && db && !t->add; o++) db[o] = 0;
+    size_t n = (size_t)t->l.n, out = (size_t)t->l.out, count = end - begin;
+    float *restrict db = t->l.db ? t->l.db + begin : NULL;
+    for (size_t o = 0; o < count && db && !t->l.add; o++) db[o] = 0;
     float row[COLUMNS] = {0}, *packed = t->packed + begin / GS_TILE_ROWS * t->block;
     for (size_t s = 0; s < n; s++, packed += GS_TILE_ROWS) {
-        const float *dy = t->dy + s * out + begin;
-        if (t->relu_y) {
-            const float *y = t->relu_y + s * out + begin;
-            float *restrict passed = t->dx ? t->passed + s * out + begin : row;
+        const float *dy = t->l.dy + s * out + begin;
+        if (t->l.relu_y) {
+            const float *y = t->l.relu_y + s * out + begin;
+            float *restrict passed = t->l.dx ? t->passed + s * out + begin : row;
             for (size_t o = 0; o < count; o++) passed[o] = y[o] > 0.0f ? dy[o] : 0.0f;
             dy = passed;
         }
@@ -162,30 +150,30 @@ static void dy_columns(const gs_linear_work *t, size_t begin, size_t end) {
 
 static void dy_part(void *context, int part) {
     const gs_linear_work *t = context;
-    gs_range r = gs_cpu_range((size_t)t->out, part, t->parts);
+    gs_range r = gs_cpu_range((size_t)t->l.out, part, t->parts);
     for (size_t o = r.begin; o < r.end; o += COLUMNS)
         dy_columns(t, o, r.end - o < COLUMNS ? r.end : o + COLUMNS);
 }
 
 static void dw_part(const gs_linear_work *t, int part) {
     bool by_rows = t->by_outputs;
-    gs_range r = gs_cpu_range((size_t)(by_rows ? t->out : t->in), part, t->parts);
-    size_t n = (size_t)t->n, in = (size_t)t->in;
+    gs_range r = gs_cpu_range((size_t)(by_rows ? t->l.out : t->l.in), part, t->parts);
+    size_t n = (size_t)t->l.n, in = (size_t)t->l.in;
     int count = (int)(r.end - r.begin);
-    gs_matmul m = {.rows = by_rows ? count : t->out,
-                   .depth = t->n,
-                   .columns = by_rows ? t->in : count,
+    gs_matmul m = {.rows = by_rows ? count : t->l.out,
+                   .depth = t->l.n,
+                   .columns = by_rows ? t->l.in : count,
                    .a = by_rows ? t->packed + r.begin / GS_TILE_ROWS * t->block : t->packed,
                    .a_block = t->block,
                    .a_row = 1,
                    .a_column = GS_TILE_ROWS,
-                   .b = by_rows ? t->x : t->x + r.begin,
+                   .b = by_rows ? t->l.x : t->l.x + r.begin,
                    .b_row = in,
-                   .c = by_rows ? t->dw + r.begin * in : t->dw + r.begin,
+                   .c = by_rows ? t->l.dw + r.begin * in : t->l.dw + r.begin,
                    .c_row = in,
-                   .add = t->add,
+                   .add = t->l.add,
                    .strip = t->scratch + (size_t)part * t->scratch_part};
-    if (!by_rows || t->in <= WIDE) {
+    if (!by_rows || t->l.in <= WIDE) {
         GS_ISA(matmul)(&m);
         return;
     }
@@ -198,28 +186,28 @@ static void dw_part(const gs_linear_work *t, int part) {
     for (size_t j = 0; j < in; j += WIDE_COLUMNS, m.c += WIDE_COLUMNS) {
         m.columns = (int)(in - j < WIDE_COLUMNS ? in - j : WIDE_COLUMNS);
         for (size_t s = 0; s < n; s++)
-            memcpy(block + s * WIDE_COLUMNS, t->x + s * in + j, (size_t)m.columns * sizeof *block);
+            memcpy(block + s * WIDE_COLUMNS, t->l.x + s * in + j, (size_t)m.columns * sizeof *block);
         GS_ISA(matmul)(&m);
     }
 }
 
 static void dx_part(const gs_linear_work *t, int part) {
-    bool by_rows = t->n >= t->in;
-    gs_range r = gs_cpu_range((size_t)(by_rows ? t->n : t->in), part, t->dx_parts);
-    size_t in = (size_t)t->in, out = (size_t)t->out;
+    bool by_rows = t->l.n >= t->l.in;
+    gs_range r = gs_cpu_range((size_t)(by_rows ? t->l.n : t->l.in), part, t->dx_parts);
+    size_t in = (size_t)t->l.in, out = (size_t)t->l.out;
     int count = (int)(r.end - r.begin);
-    for (int k = 0, depth; k < t->out; k += depth) {
-        depth = depth_at(k, t->out);
-        gs_matmul m = {.rows = by_rows ? count : t->n,
+    for (int k = 0, depth; k < t->l.out; k += depth) {
+        depth = depth_at(k, t->l.out);
+        gs_matmul m = {.rows = by_rows ? count : t->l.n,
                        .depth = depth,
-                       .columns = by_rows ? t->in : count,
-                       .a = (by_rows ? t->dy + r.begin * out : t->dy) + (size_t)k,
+                       .columns = by_rows ? t->l.in : count,
+                       .a = (by_rows ? t->l.dy + r.begin * out : t->l.dy) + (size_t)k,
                        .a_block = GS_TILE_ROWS * out,
                        .a_row = out,
                        .a_column = 1,
-                       .b = (by_rows ? t->w : t->w + r.begin) + (size_t)k * in,
+                       .b = (by_rows ? t->l.w : t->l.w + r.begin) + (size_t)k * in,
                        .b_row = in,
-                       .c = by_rows ? t->dx + r.begin * in : t->dx + r.begin,
+                       .c = by_rows ? t->l.dx + r.begin * in : t->l.dx + r.begin,
                        .c_row = in,
                        .add = k > 0,
                        .by_columns = true,
@@ -237,29 +225,18 @@ static void product_part(void *context, int part) {
         dx_part(t, part - t->parts);
 }
 
-gs_status GS_ISA(linear_small_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
-                                        gs_mem relu_y, gs_mem x, gs_mem w, size_t n, int in, int out,
-                                        bool add) {
+gs_status GS_ISA(linear_small_backward)(gs_device *d, const gs_linear_task *l) {
     gs_pool *pool = gs_cpu_of(d)->pool;
+    const size_t n = (size_t)l->n;
+    const int in = l->in, out = l->out;
     bool by_outputs = enough_outputs(out, gs_pool_threads(pool));
-    gs_linear_work t = {.dx = gs_cpu_floats(dx),
-                        .dw = gs_cpu_floats(dw),
-                        .db = gs_cpu_floats(db),
-                        .dy = gs_cpu_floats(dy),
-                        .x = gs_cpu_floats(x),
-                        .w = gs_cpu_floats(w),
-                        .relu_y = gs_cpu_floats(relu_y),
-                        .add = add,
-                        .n = (int)n,
-                        .in = in,
-                        .out = out,
+    gs_linear_work t = {.l = *l,
                         .by_outputs = by_outputs,
                         .block = GS_TILE_ROWS * n + GS_VECTOR,
-                        .dx_parts =
-                            dx.base ? gs_cpu_fine_parts(d, (int)n >= in ? n : (size_t)in, 16, 128) : 0};
+                        .dx_parts = l->dx ? gs_cpu_fine_parts(d, (int)n >= in ? n : (size_t)in, 16, 128) : 0};
     int dw_parts = gs_cpu_fine_parts(d, (size_t)(by_outputs ? out : in), 16, 64);
     size_t blocks = ((size_t)out + GS_TILE_ROWS - 1) / GS_TILE_ROWS;
-    size_t passed = t.relu_y ? gs_round_up(n * (size_t)out) : 0, packed = gs_round_up(blocks * t.block);
+    size_t passed = t.l.relu_y ? gs_round_up(n * (size_t)out) : 0, packed = gs_round_up(blocks * t.block);
     size_t for_dw = n * (GS_STRIP + (in > WIDE ? WIDE_COLUMNS : 0)),
            for_dx = GS_STRIP * (size_t)depth_at(0, out);
     t.scratch_part = gs_round_up(for_dw > for_dx ? for_dw : for_dx);
@@ -268,7 +245,7 @@ gs_status GS_ISA(linear_small_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_m
     t.scratch = t.packed + packed;
     t.parts = gs_cpu_parts(d, (size_t)out, 64);
     gs_pool_run(pool, t.parts, dy_part, &t);
-    if (t.relu_y) t.dy = t.passed;
+    if (t.l.relu_y) t.l.dy = t.passed;
     t.parts = dw_parts;
     gs_pool_run(pool, t.parts + t.dx_parts, product_part, &t);
     return GS_OK;
