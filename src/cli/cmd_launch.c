@@ -85,12 +85,42 @@ static gs_status check_command(const char *name) {
     return gs_fail(GS_E_USAGE, "unknown command '%s'; launch can start: %s", name, list);
 }
 
+/* "2:4" or "2": MIN and MAX of --elastic. False: it is neither. */
+static bool read_sizes(const char *text, int *min, int *max) {
+    int used = 0;
+    *max = 0;
+    if (sscanf(text, "%6d%n", min, &used) == 1 && text[used] == '\0') return *min >= 1;
+    used = 0;
+    if (sscanf(text, "%6d:%6d%n", min, max, &used) != 2 || used == 0 || text[used] != '\0') return false;
+    return *min >= 1 && *max >= *min;
+}
+
 static gs_status check_one_node(const gs_launch *l, const char *option) {
     if (l->nodes == 1) return GS_OK;
     return gs_fail(GS_E_USAGE,
                    "%s is for the processes of one machine; on several, torchrun --max-restarts N or Slurm's "
                    "--requeue starts train again, which goes on with --checkpoint DIR --resume auto",
                    option);
+}
+
+static gs_status check_elastic(gs_launch *l, const char *sizes) {
+    if (!sizes) return GS_OK;
+    GS_TRY(check_one_node(l, "--elastic"));
+    if (!read_sizes(sizes, &l->fewest, &l->most))
+        return gs_fail(GS_E_USAGE, "--elastic: '%s' is not MIN or MIN:MAX, the fewest processes and the most",
+                       sizes);
+    if (l->meet)
+        return gs_fail(GS_E_USAGE,
+                       "--elastic: the processes meet again in a folder of their own; leave --meet out");
+    if (l->fewest > l->size || l->most > l->size)
+        return gs_fail(GS_E_USAGE, "--elastic %s: more than the %d processes of -n", sizes, l->size);
+    if (l->restarts > 0)
+        return gs_fail(GS_E_USAGE,
+                       "--elastic goes on with the processes that are left, --restarts starts all again; use "
+                       "only one of them");
+    if (strcmp(l->command[0], "train") != 0)
+        return gs_fail(GS_E_USAGE, "--elastic is for train; '%s' has nothing to go on with", l->command[0]);
+    return GS_OK;
 }
 
 static gs_status check_restarts(const gs_launch *l) {
@@ -113,7 +143,8 @@ static gs_status check_restarts(const gs_launch *l) {
 }
 
 /* argv[0 .. words]: what stands before "--" besides the options. argv[end]: "--", or the end. */
-static gs_status take_command(int argc, char **argv, int words, int end, gs_launch *launch) {
+static gs_status take_command(int argc, char **argv, int words, int end, const char *elastic,
+                              gs_launch *launch) {
     if (words > 0)
         return gs_fail(GS_E_USAGE, "'%s' is not an option; put '--' before the command: -- %s", argv[1],
                        argv[1]);
@@ -123,8 +154,7 @@ static gs_status take_command(int argc, char **argv, int words, int end, gs_laun
     launch->command = argv + end + 1;
     launch->bind = launch->bind && may_bind(launch);
     GS_TRY(check_command(launch->command[0]));
-    if (launch->elastic) GS_TRY(check_one_node(launch, "--elastic"));
-    GS_TRY(gs_elastic_check(launch));
+    GS_TRY(check_elastic(launch, elastic));
     return check_restarts(launch);
 }
 
@@ -159,6 +189,7 @@ static gs_status check_nodes(gs_launch *l) {
 int gs_cmd_launch(int argc, char **argv) {
     const char *transport = getenv("GRADSUM_TRANSPORT");
     gs_launch launch = {.bind = true, .transport = transport ? transport : "auto", .nodes = 1, .node = -1};
+    char *elastic = NULL;
     const double usual = gs_launch_timeout(&launch);
     double timeout = usual;
     const gs_option options[] = {
@@ -172,7 +203,7 @@ int gs_cmd_launch(int argc, char **argv) {
         {"interface", GS_OPTION_TEXT, &launch.interface, 0, 0, "NAME",
          "interface or address by which the others reach these processes: eth0, 10.0.0.7"},
         {"secret-file", GS_OPTION_TEXT, &launch.secret_file, 0, 0, "FILE", "file with the secret of the run"},
-        {"elastic", GS_OPTION_TEXT, &launch.elastic, 0, 0, "MIN:MAX",
+        {"elastic", GS_OPTION_TEXT, &elastic, 0, 0, "MIN:MAX",
          "when a process is lost, go on with those that are left, MIN at least, and new ones, up to MAX"},
         {"restarts", GS_OPTION_INT, &launch.restarts, 0, 1000, "N",
          "when a process is lost, start all again from the last checkpoint, at most N times"},
@@ -192,7 +223,7 @@ int gs_cmd_launch(int argc, char **argv) {
     launch.timeout = timeout < usual || timeout > usual ? timeout : 0;
     if (status == GS_OK) status = check_transport(launch.transport);
     if (status == GS_OK) status = check_nodes(&launch);
-    if (status == GS_OK) status = take_command(argc, argv, words, end, &launch);
+    if (status == GS_OK) status = take_command(argc, argv, words, end, elastic, &launch);
     if (status == GS_OK) return gs_launch_run(&launch);
     gs_launch_say("%s", gs_message());
     fprintf(stderr, "for example: gradsum launch -n 2 -- train --model lenet\n");

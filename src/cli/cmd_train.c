@@ -44,7 +44,7 @@ static gs_status begin_record(record *r, gs_settings *s, int argc, char **argv, 
     return gs_log_open(&options, &r->log);
 }
 
-/* Train, in an elastic launch from generation to generation (launch/elastic.c), and finish the log. *let_go: the others
+/* Train, in an elastic launch from generation to generation (launch/launch.c), and finish the log. *let_go: the others
  * go on without this process; *logged: there was no log to be written, or all of it was. */
 static gs_status train(gs_settings *s, record *r, const gs_observer *progress, gs_result *result,
                        bool *logged, bool *let_go) {

@@ -10,28 +10,6 @@ const gs_command gs_commands[] = {
     {.name = "train"}, {.name = "eval"}, {.name = "sweep", .instead = "gradsum sweep"}, {0}};
 
 /* Instead of the launcher's: nothing is started. */
-gs_status gs_launch_start_one(gs_launch_state *s, const gs_launch_place *place, int seat, int size) {
-    (void)s, (void)place, (void)seat, (void)size;
-    fuzz_wrong("a process is started");
-}
-
-void gs_launch_note_hanging(gs_launch_child *c) {
-    (void)c;
-}
-
-void gs_launch_note_failure(gs_launch_state *s, int seat) {
-    (void)s, (void)seat;
-}
-
-void gs_launch_tell_absent(const gs_launch_state *s, int seat) {
-    (void)s, (void)seat;
-}
-
-void gs_launch_status_text(const gs_launch_state *s, int seat, char *text, size_t size) {
-    (void)s, (void)seat, (void)size;
-    *text = '\0';
-}
-
 int gs_launch_run(const gs_launch *l) {
     if (l->size < 1 || l->size > GS_LAUNCH_MOST || !l->command || !*l->command || !(l->timeout >= 0))
         fuzz_wrong("%d processes, time-out %g, and %s", l->size, l->timeout,

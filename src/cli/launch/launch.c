@@ -182,8 +182,51 @@ static bool plan_restart(gs_restarts *r, const gs_launch_failure *f, char *what,
     return true;
 }
 
-/* When one process has failed, the others normally find out by themselves, and each says what it has seen. */
-static const double GRACE = 2; /* seconds until they are told to end, and then until they are killed */
+/* ---- the processes, while they run ---- */
+
+typedef struct gs_launch_child {
+    pid_t pid;            /* 0: not running */
+    int status;           /* as waitpid says, once it has ended */
+    double stopped_since; /* seen stopped since then, while others had ended; 0: it is not */
+    /* What it was doing when others failed for lack of it: "process 4711 is stopped"; "": it does not hang. */
+    char hangs[80];
+} gs_launch_child;
+
+typedef struct gs_elastic {
+    double since;          /* the first loss of this generation was noticed; 0: there was none */
+    int lost;              /* the child that was lost first, or has ended for wrong usage; -1: none was */
+    bool misused;          /* one has ended for wrong usage, as each of the next generation would */
+    bool idle;             /* the generation before made no step */
+    bool over;             /* there is no other generation */
+    gs_launch_place place; /* of the generations after the first */
+    bool placed;
+} gs_elastic;
+
+typedef struct gs_launch_state {
+    const gs_launch *launch;
+    gs_launch_place place;
+    double timeout; /* seconds that a rank may be stopped once others have ended */
+    gs_launch_child child[GS_LAUNCH_MOST];
+    int rank[GS_LAUNCH_MOST]; /* of each in the world; -1: it was let go (--elastic) */
+    gs_shared *shared;
+    gs_elastic elastic;
+    bool misused; /* an elastic launch ended because a rank had ended for wrong usage */
+    int running;
+    int failed; /* the child (a seat) that failed first, or -1 */
+    int hung;   /* the child (a seat) that failed by being stopped too long after others ended; or -1 */
+    int failed_others; /* how many were running then, */
+    bool told;         /* and whether they had to be told to end */
+    int stopped_by;    /* the signal that asked us to stop, or 0 */
+    double stopped_at;
+    int next;       /* the next signal for those that still run: 0 none, SIGTERM or SIGKILL, */
+    double next_at; /* and when it is due */
+    sigset_t waited, before;
+} gs_launch_state;
+
+/* When one process has failed, the others normally find out by themselves, and each says what it has seen. So many
+ * seconds until they are told to end, and then until they are killed; with --elastic, beyond the time-out, until one that
+ * does not ask for the next generation is killed. */
+static const double GRACE = 2;
 
 static const double GRACE_STOP = 10; /* the same after Ctrl-C: they end after their step, and save */
 
@@ -228,7 +271,7 @@ static gs_status make_argv(const gs_launch *launch, char ***argv) {
     return GS_OK;
 }
 
-gs_status gs_launch_start_one(gs_launch_state *s, const gs_launch_place *place, int seat, int size) {
+static gs_status start_one(gs_launch_state *s, const gs_launch_place *place, int seat, int size) {
     const gs_launch *l = s->launch;
     char **argv;
     cpu_set_t share;
@@ -249,7 +292,7 @@ gs_status gs_launch_start_one(gs_launch_state *s, const gs_launch_place *place, 
 static gs_status start(gs_launch_state *s, const gs_launch_place *place) {
     const gs_launch *l = s->launch;
     for (int r = 0; r < l->size; r++) s->rank[r] = l->node * l->size + r;
-    for (int r = 0; r < l->size; r++) GS_TRY(gs_launch_start_one(s, place, r, gs_launch_world(l)));
+    for (int r = 0; r < l->size; r++) GS_TRY(start_one(s, place, r, gs_launch_world(l)));
     return GS_OK;
 }
 
@@ -289,7 +332,9 @@ static gs_rendezvous place_of(const gs_launch_state *s, int seat) {
     return r;
 }
 
-void gs_launch_tell_absent(const gs_launch_state *s, int seat) {
+/* Where it has not met the ranks of other nodes yet, and has not said why it failed, these are told at their meeting
+ * place; that takes 2 s at most. */
+static void tell_absent(const gs_launch_state *s, int seat) {
     char why[300];
     if (s->launch->nodes == 1 || s->rank[seat] < 0 || atomic_load(&s->shared->met)) return;
     if (!s->stopped_by && gs_shared_has_told(s->shared, seat)) return;
@@ -317,25 +362,240 @@ static void note_hanging(gs_launch_child *c, bool only_stopped) {
     snprintf(c->hangs, sizeof c->hangs, "process %d %s", (int)c->pid, does);
 }
 
-void gs_launch_note_hanging(gs_launch_child *c) {
-    note_hanging(c, false);
-}
-
 static void note_all_hanging(gs_launch_state *s, bool only_stopped) {
     for (int r = 0; r < s->launch->size && !s->stopped_by; r++) note_hanging(&s->child[r], only_stopped);
 }
 
 /* A rank has failed. The first one to fail is to blame. But a rank that was killed is the cause even if another was
  * seen first: one that merely exits may have done so because it noticed the loss. */
-void gs_launch_note_failure(gs_launch_state *s, int seat) {
+static void note_failure(gs_launch_state *s, int seat) {
     bool worse =
         s->failed >= 0 && WIFEXITED(s->child[s->failed].status) && WIFSIGNALED(s->child[seat].status);
     if (s->failed < 0) s->failed_others = s->running;
     if (s->failed < 0) note_all_hanging(s, true);
-    if (s->failed < 0) gs_launch_tell_absent(s, seat);
+    if (s->failed < 0) tell_absent(s, seat);
     if (s->failed < 0 || (worse && s->next != SIGKILL)) s->failed = seat;
     if (s->next == 0) plan(s, SIGTERM, GRACE);
 }
+
+/* "rank 2 was killed by signal 9 (Killed)" */
+static void status_text(const gs_launch_state *s, int seat, char *text, size_t size) {
+    const int status = s->child[seat].status, rank = s->rank[seat];
+    if (WIFSIGNALED(status) && s->told && seat != s->failed)
+        snprintf(text, size, "rank %d failed", rank); /* by its own account; the signal was the launcher's */
+    else if (WIFSIGNALED(status))
+        snprintf(text, size, "rank %d was killed by signal %d (%s)", rank, WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(text, size, "rank %d failed with exit status %d", rank, WEXITSTATUS(status));
+}
+
+/* ---- launch --elastic MIN:MAX: when a rank was lost, the processes that are left go on, without a checkpoint ----
+ *
+ *     generation 1   processes a b c d    ranks 0 1 2 3      c is killed in step 57
+ *     generation 2   processes a b d      ranks 0 1 2        the others repeat it (train/elastic/carry.h)
+ *                    process  e           rank  3            new, where MAX allows: it gets the state from rank 0
+ *
+ * The launcher waits until every process has noticed the loss (shared.h); one that hangs is killed. Then it begins the
+ * next generation with those that are left, and starts new ones until there are MAX. With --exact there must be 1, 2, 4
+ * or 8 of them: surplus ones are let go, and end with 0. The run ends as without --elastic if fewer than MIN are left,
+ * if some have done their work already, if two generations in turn make no step, or if a rank ends for wrong usage,
+ * which the next generation would repeat.
+ */
+
+#define CUT_OFF "a rank was cut off"
+
+static bool is_elastic(const gs_launch *l) {
+    return l->fewest > 0;
+}
+
+/* How many ranks the next generation has, with so many survivors and room for so many new ones; 0: too few. exact: the
+ * run is. */
+static int next_size(const gs_launch *l, bool exact, int survivors, int room) {
+    if (survivors < l->fewest) return 0;
+    int size = survivors >= l->most ? survivors : survivors + room < l->most ? survivors + room : l->most;
+    while (exact && size > 0 && (size & (size - 1)) != 0) size--;
+    while (exact && size > 8) size /= 2;
+    return size < l->fewest ? 0 : size;
+}
+
+/* Not one that was let go. */
+static bool survives(const gs_launch_state *s, int seat) {
+    return s->child[seat].pid > 0 && s->rank[seat] >= 0;
+}
+
+static int count_survivors(const gs_launch_state *s) {
+    int survivors = 0;
+    for (int i = 0; i < s->launch->size; i++) survivors += survives(s, i);
+    return survivors;
+}
+
+/* Number the ranks: the survivors in the order of before, then new ones. *more: how many are to be
+ * started. */
+static void number(gs_launch_state *s, int count, int *more) {
+    int order[GS_LAUNCH_MOST], survivors = 0, next = 0;
+    for (int i = 0; i < s->launch->size; i++) {
+        int at = survivors;
+        if (!survives(s, i)) continue;
+        for (; at > 0 && s->rank[order[at - 1]] > s->rank[i]; at--) order[at] = order[at - 1];
+        order[at] = i;
+        survivors++;
+    }
+    for (int i = 0; i < s->launch->size; i++) s->rank[i] = -1;
+    while (next < survivors && next < count) s->rank[order[next]] = next, next++;
+    *more = count - next;
+    for (int i = 0; i < s->launch->size && next < count; i++)
+        if (s->child[i].pid == 0) s->rank[i] = next++;
+}
+
+static gs_status start_new(gs_launch_state *s, const gs_launch_place *place, int size) {
+    for (int i = 0; i < s->launch->size; i++)
+        if (s->child[i].pid == 0 && s->rank[i] >= 0) GS_TRY(start_one(s, place, i, size));
+    return GS_OK;
+}
+
+static gs_status begin(gs_launch_state *s, int size, int *more) {
+    gs_elastic *e = &s->elastic;
+    if (e->placed) gs_launch_place_remove(&e->place, 0);
+    gs_launch_place_forget(&s->place);
+    e->placed = true;
+    GS_TRY(gs_launch_place_create(s->launch, &e->place));
+    number(s, size, more);
+    gs_shared_begin(s->shared, size, s->rank, e->place.meet);
+    return start_new(s, &e->place, size);
+}
+
+/* Who was lost first; "": nobody that is known. */
+static void describe_lost(const gs_launch_state *s, char *text, size_t size) {
+    const int seat = s->hung >= 0 ? s->hung : s->elastic.lost;
+    *text = '\0';
+    if (seat >= 0 && s->child[seat].hangs[0])
+        snprintf(text, size, "rank %d hangs: %s", s->rank[seat], s->child[seat].hangs);
+    else if (seat >= 0)
+        status_text(s, seat, text, size);
+}
+
+/* lost: who was, "": nobody that is known; size: ranks of the generation; kept: how many of the survivors go on. */
+static void say_generation(const char *lost, int generation, int size, int kept, int survivors) {
+    char text[500];
+    snprintf(text, sizeof text, "%s; generation %d: %d go%s on", *lost ? lost : CUT_OFF, generation, kept,
+             kept == 1 ? "es" : "");
+    if (size > kept) gs_append(text, sizeof text, ", %d new", size - kept);
+    if (kept < survivors) gs_append(text, sizeof text, ", %d let go, for --exact", survivors - kept);
+    gs_launch_say("%s", text);
+}
+
+/* The launch fails, as it would have without --elastic. why NULL: nobody is left who could go on. */
+static void end(gs_launch_state *s, const char *why) {
+    gs_elastic *e = &s->elastic;
+    char lost[200];
+    e->over = true;
+    s->misused = e->misused;
+    atomic_store(&s->shared->over, 1);
+    describe_lost(s, lost, sizeof lost);
+    if (why && s->running > 0) gs_launch_say("%s; the others do not go on: %s", *lost ? lost : CUT_OFF, why);
+    if (e->lost >= 0) note_failure(s, e->lost);
+}
+
+static void go_on(gs_launch_state *s) {
+    gs_elastic *e = &s->elastic;
+    const int survivors = count_survivors(s), size = next_size(s->launch, atomic_load(&s->shared->exact) != 0,
+                                                               survivors, s->launch->size - survivors);
+    const bool idle = atomic_load(&s->shared->stepped) < atomic_load(&s->shared->generation);
+    const char *why = e->misused        ? "wrong usage would fail again"
+                      : idle && e->idle ? "two generations in turn made no step"
+                      : size == 0       ? "they are too few"
+                                        : NULL;
+    char text[200];
+    int more = 0;
+    if (why) {
+        end(s, why);
+        return;
+    }
+    describe_lost(s, text, sizeof text);
+    const gs_status status = begin(s, size, &more);
+    if (status == GS_OK)
+        say_generation(text, atomic_load(&s->shared->generation), size, size - more, survivors);
+    else
+        gs_launch_say("%s", *text ? text : CUT_OFF);
+    e->idle = idle;
+    e->since = 0;
+    const int lost = e->lost;
+    e->lost = -1;
+    if (status == GS_OK) return;
+    gs_launch_say("%s", gs_message());
+    e->lost = lost >= 0 ? lost : 0;
+    end(s, NULL);
+}
+
+/* This child has ended in another way than with 0. Others may merely have lost one that has ended for wrong usage: that one is the cause, even if it was seen later. */
+static void lose(gs_launch_state *s, int seat) {
+    gs_elastic *e = &s->elastic;
+    const int status = s->child[seat].status;
+    const bool misused = WIFEXITED(status) && WEXITSTATUS(status) == GS_EXIT_USAGE;
+    if (s->rank[seat] < 0) return; /* it was let go */
+    if (e->over || s->stopped_by) {
+        note_failure(s, seat);
+        return;
+    }
+    if (e->lost < 0) tell_absent(s, seat);
+    if (e->lost < 0 || (misused && !e->misused)) e->lost = seat;
+    e->misused |= misused;
+    if (e->since <= 0) e->since = gs_awake_seconds();
+    if (s->running == 0) end(s, NULL); /* nobody is left */
+}
+
+/* Is there a process that is still to ask? One that hangs is killed. */
+static bool wait_for_all(gs_launch_state *s) {
+    const bool late = gs_awake_seconds() - s->elastic.since > s->timeout + GRACE;
+    bool waits = false;
+    for (int i = 0; i < s->launch->size; i++) {
+        gs_launch_child *c = &s->child[i];
+        if (c->pid <= 0 || gs_shared_asks(s->shared, i)) continue;
+        waits = true;
+        if (!late && !gs_process_is_stopped(c->pid)) continue;
+        if (s->elastic.lost < 0 && s->rank[i] >= 0) s->elastic.lost = i;
+        note_hanging(c, false);
+        kill(c->pid, SIGKILL);
+    }
+    return waits;
+}
+
+/* Have some processes ended with 0, their work being done? */
+static bool is_ending(const gs_launch_state *s) {
+    for (int i = 0; i < s->launch->size; i++)
+        if (s->child[i].pid == 0 && s->rank[i] >= 0 && s->child[i].status == 0) return true;
+    return false;
+}
+
+static int count_asking(const gs_launch_state *s) {
+    int asking = 0;
+    for (int i = 0; i < s->launch->size; i++) asking += survives(s, i) && gs_shared_asks(s->shared, i);
+    return asking;
+}
+
+/* No process is left. If one was lost at the end, when others had done their work, that is a failure. */
+static void close_elastic(gs_launch_state *s) {
+    const gs_elastic *e = &s->elastic;
+    if (e->lost >= 0 && s->failed < 0 && !s->stopped_by) end(s, NULL);
+}
+
+/* Now and then. Is a generation about to begin, so that this should be called again soon? */
+static bool look_at_generation(gs_launch_state *s) {
+    gs_elastic *e = &s->elastic;
+    if (e->over || s->stopped_by || s->failed >= 0 || s->running == 0) return false;
+    if (count_asking(s) == 0 && e->lost < 0) return false;
+    if (e->since <= 0) e->since = gs_awake_seconds();
+    if (is_ending(s)) {
+        end(s, "some have done their work");
+        return false;
+    }
+    if (wait_for_all(s)) return true;
+    go_on(s);
+    return true;
+}
+
+/* ---- watching: stopped and hanging processes, signals, the loop ---- */
 
 /* SIGTERM has no effect on a stopped process. If only stopped ones are left, nobody needs time to end. But after
  * Ctrl-C, which may find one that is stopped for a moment, they have the time-out. */
@@ -354,7 +614,7 @@ static void look_for_stopped(gs_launch_state *s) {
 static void look_for_hanging(gs_launch_state *s) {
     const double now = gs_awake_seconds();
     if (s->failed >= 0 || s->stopped_by || s->running == s->launch->size) return;
-    if (s->elastic && !gs_elastic_is_ending(s)) return; /* the others notice it */
+    if (is_elastic(s->launch) && !is_ending(s)) return; /* the others notice it */
     for (int r = 0; r < s->launch->size && s->failed < 0; r++) {
         gs_launch_child *c = &s->child[r];
         if (c->pid <= 0 || !gs_process_is_stopped(c->pid)) {
@@ -388,10 +648,10 @@ static void reap(gs_launch_state *s) {
             s->child[r].pid = 0;
             s->child[r].status = status;
             s->running--;
-            if (status != 0 && s->elastic)
-                gs_elastic_lost(s, r);
+            if (status != 0 && is_elastic(s->launch))
+                lose(s, r);
             else if (status != 0)
-                gs_launch_note_failure(s, r);
+                note_failure(s, r);
         }
     }
     look_for_hanging(s);
@@ -447,7 +707,7 @@ static void end_those_left(gs_launch_state *s) {
 static void watch(gs_launch_state *s) {
     while (s->running > 0) {
         double most = until_hanging(s);
-        if (s->elastic) most = gs_elastic_look(s) ? 0.01 : 0.05;
+        if (is_elastic(s->launch)) most = look_at_generation(s) ? 0.01 : 0.05;
         if (s->next) {
             double left = s->next_at - gs_awake_seconds();
             if (left <= 0) {
@@ -487,17 +747,6 @@ static void take_signals(gs_launch_state *s) {
 
 enum { SAID = 2500 /* bytes of what is said of a failure */ };
 
-void gs_launch_status_text(const gs_launch_state *s, int seat, char *text, size_t size) {
-    const int status = s->child[seat].status, rank = s->rank[seat];
-    if (WIFSIGNALED(status) && s->told && seat != s->failed)
-        snprintf(text, size, "rank %d failed", rank); /* by its own account; the signal was the launcher's */
-    else if (WIFSIGNALED(status))
-        snprintf(text, size, "rank %d was killed by signal %d (%s)", rank, WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
-    else
-        snprintf(text, size, "rank %d failed with exit status %d", rank, WEXITSTATUS(status));
-}
-
 /* "rank 2 hangs: process 4711 is stopped" */
 static void append_hanging(const gs_launch_state *s, int seat, char *text, size_t size) {
     gs_append(text, size, "rank %d hangs: %s", s->rank[seat], s->child[seat].hangs);
@@ -528,7 +777,7 @@ static void describe_failure(const gs_launch_state *s, char *text, size_t size) 
     if (told && why->code == GS_E_PEER)
         append_why(s, why, text, size);
     else
-        gs_launch_status_text(s, told ? why->seat : s->failed, text, size);
+        status_text(s, told ? why->seat : s->failed, text, size);
     if (s->failed_others > 0)
         gs_append(text, size, s->told ? "; ended the other %d" : "; the other %d ended too",
                   s->failed_others);
@@ -606,34 +855,35 @@ static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
     *s = (gs_launch_state){.launch = launch,
                            .failed = -1,
                            .hung = -1,
+                           .elastic = {.lost = -1},
                            .timeout = gs_launch_timeout(launch),
                            .shared = s->shared,
                            .waited = s->waited,
                            .before = s->before};
     gs_shared_clear(s->shared);
     gs_status status = gs_launch_place_create(launch, &s->place);
-    if (status == GS_OK) status = gs_elastic_create(s);
     if (status == GS_OK) {
         if (first) take_signals(s);
         status = start(s, &s->place);
         if (status == GS_OK) status = gs_launch_place_open(&s->place);
         if (status != GS_OK) {
-            gs_elastic_give_up(s);
+            s->elastic.over = true;
+            atomic_store(&s->shared->over, 1);
             send_all(s, SIGKILL);
         }
         watch(s);
-        gs_elastic_close(s);
+        close_elastic(s);
     }
     const bool awaited = launch->nodes > 1 && s->failed >= 0 && !s->stopped_by;
     gs_launch_place_remove(&s->place, awaited ? gs_launch_world(launch) : 0);
-    gs_elastic_free(s);
+    if (s->elastic.placed) gs_launch_place_remove(&s->elastic.place, 0);
     if (status == GS_OK) return outcome(s, restarts, again);
     gs_launch_say("%s", gs_message());
     return GS_EXIT_FAILED;
 }
 
 int gs_launch_run(const gs_launch *launch) {
-    gs_launch_state s = {.shared = gs_shared_create(launch->elastic != NULL)};
+    gs_launch_state s = {.shared = gs_shared_create(is_elastic(launch))};
     gs_restarts restarts = begin_restarts(launch);
     int exit_status = GS_EXIT_FAILED;
     bool again = s.shared != NULL;

@@ -1,7 +1,6 @@
 /* Several processes of this program at once: `gradsum launch`. */
 #pragma once
 
-#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -17,9 +16,9 @@ typedef struct gs_launch {
     double timeout;          /* seconds, for GRADSUM_TIMEOUT; 0: as it is in the environment */
     const char *transport;   /* for GRADSUM_TRANSPORT */
     bool bind;               /* each process keeps to cores of its own, where there are enough */
-    const char *elastic;     /* "2:4" (launch/elastic.c); NULL: a lost process ends all */
-    int restarts;            /* how often all may start again, when one was lost (launch.c) */
-    char **command;          /* the words after "--", ending with NULL */
+    int fewest, most; /* --elastic: so many go on when one was lost; fewest 0: a lost process ends all */
+    int restarts;     /* how often all may start again, when one was lost (launch.c) */
+    char **command;   /* the words after "--", ending with NULL */
 } gs_launch;
 
 /* Start the processes, wait for them, and return the exit status of `gradsum launch`: 0 if all ended with 0, 2 if all
@@ -78,76 +77,3 @@ void gs_launch_place_remove(gs_launch_place *, int members);
 /* Processes that mpirun has started are not launched here, but share PoCL's cache just as well: give this one a
  * cache of its own, where there is a place for it. */
 void gs_launch_cache_under_mpirun(void);
-
-/* ---- the processes, while they run: what launch.c and elastic.c share ---- */
-
-struct gs_elastic;
-
-typedef struct gs_launch_child {
-    pid_t pid;            /* 0: not running */
-    int status;           /* as waitpid says, once it has ended */
-    double stopped_since; /* seen stopped since then, while others had ended; 0: it is not */
-    /* What it was doing when others failed for lack of it: "process 4711 is stopped"; "": it does not hang. */
-    char hangs[80];
-} gs_launch_child;
-
-typedef struct gs_launch_state {
-    const gs_launch *launch;
-    gs_launch_place place;
-    double timeout; /* seconds that a rank may be stopped once others have ended */
-    gs_launch_child child[GS_LAUNCH_MOST];
-    int rank[GS_LAUNCH_MOST]; /* of each in the world; -1: it was let go (elastic.c) */
-    gs_shared *shared;
-    struct gs_elastic *elastic; /* NULL: the launch is not elastic */
-    bool misused;               /* an elastic launch ended because a rank had ended for wrong usage */
-    int running;
-    int failed; /* the child (a seat) that failed first, or -1 */
-    int hung;   /* the child (a seat) that failed by being stopped too long after others ended; or -1 */
-    int failed_others; /* how many were running then, */
-    bool told;         /* and whether they had to be told to end */
-    int stopped_by;    /* the signal that asked us to stop, or 0 */
-    double stopped_at;
-    int next;       /* the next signal for those that still run: 0 none, SIGTERM or SIGKILL, */
-    double next_at; /* and when it is due */
-    sigset_t waited, before;
-} gs_launch_state;
-
-/* Start the process child[seat], in an elastic launch as rank s->rank[seat] of `size`. GS_E_MEMORY, GS_E_FILE. */
-gs_status gs_launch_start_one(gs_launch_state *, const gs_launch_place *, int seat, int size);
-
-/* What it does now, for messages. */
-void gs_launch_note_hanging(gs_launch_child *);
-
-/* This child has failed, and with it the launch: the others are told to end, if they do not by themselves. */
-void gs_launch_note_failure(gs_launch_state *, int seat);
-
-/* This child has failed. Where it has not met the ranks of other nodes yet, and has not said why it failed, these are
- * told at their meeting place; that takes 2 s at most. */
-void gs_launch_tell_absent(const gs_launch_state *, int seat);
-
-/* "rank 2 was killed by signal 9 (Killed)" */
-void gs_launch_status_text(const gs_launch_state *, int seat, char *text, size_t size);
-
-/* ---- elastic.c ---- */
-
-/* GS_E_USAGE: --elastic does not go with the rest of the launch. */
-gs_status gs_elastic_check(const gs_launch *);
-
-/* Before the processes are started: s->elastic. GS_E_MEMORY. */
-gs_status gs_elastic_create(gs_launch_state *);
-void gs_elastic_free(gs_launch_state *); /* with the folder of its last generation */
-
-/* Not all processes could be started: none of them goes on. Nothing happens without --elastic. */
-void gs_elastic_give_up(gs_launch_state *);
-
-/* This child has ended in another way than with 0. */
-void gs_elastic_lost(gs_launch_state *, int seat);
-
-/* Have some processes ended with 0, their work being done? */
-bool gs_elastic_is_ending(const gs_launch_state *);
-
-/* No process is left. If one was lost at the end, when others had done their work, that is a failure. */
-void gs_elastic_close(gs_launch_state *);
-
-/* Now and then. Is a generation about to begin, so that this should be called again soon? */
-bool gs_elastic_look(gs_launch_state *);
