@@ -224,8 +224,8 @@ typedef struct gs_launch_state {
 } gs_launch_state;
 
 /* When one process has failed, the others normally find out by themselves, and each says what it has seen. So many
- * seconds until they are told to end, and then until they are killed; with --elastic, beyond the time-out, until one that
- * does not ask for the next generation is killed. */
+ * seconds until they are told to end, and then until they are killed; with --elastic, beyond the time-out, until one
+ * that does not ask for the next generation is killed. */
 static const double GRACE = 2;
 
 static const double GRACE_STOP = 10; /* the same after Ctrl-C: they end after their step, and save */
@@ -528,7 +528,8 @@ static void go_on(gs_launch_state *s) {
     end(s, NULL);
 }
 
-/* This child has ended in another way than with 0. Others may merely have lost one that has ended for wrong usage: that one is the cause, even if it was seen later. */
+/* This child has ended in another way than with 0. Others may merely have lost one that has ended for wrong usage: that
+ * one is the cause, even if it was seen later. */
 static void lose(gs_launch_state *s, int seat) {
     gs_elastic *e = &s->elastic;
     const int status = s->child[seat].status;
