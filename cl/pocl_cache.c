@@ -1,9 +1,6 @@
 /* A place for PoCL's compiled kernels. PoCL writes them to a folder while it compiles: without one it shows no device,
  * and where the disk is full its compiler ends the process. So the folder is tried beforehand. If it does not serve,
- * PoCL gets a temporary one.
- *
- * A second process removes the temporary folder. It waits at the end of a pipe until this process has gone, so the
- * folder goes too when this process is killed.
+ * PoCL gets a temporary one, which goes when the program ends. (One that is killed leaves it, at most 3 MB.)
  */
 #include "backend.h"
 #include "cl/platforms.h"
@@ -11,18 +8,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { PATH = 4096, NEEDED = 8 << 20 /* bytes: all kernels of all models take less than 3 MB */ };
 
 static char problem[2 * PATH]; /* why PoCL has no folder; "" if it has one */
-static pid_t remover;
-static int pipe_end = -1;
+static char temporary[PATH];
+static pid_t owner; /* a process that this one has forked leaves the folder alone */
 
 /* ---- is it a place to write to? ---- */
 
@@ -56,54 +51,20 @@ static void default_folder(char *path, size_t size) {
 
 /* ---- a temporary one ---- */
 
-/* It holds nothing open but its end of the pipe: whoever reads the program's output sees its end. */
-static void remove_when_closed(const char *folder, int pipe) {
-    char byte;
-    setsid();
-    signal(SIGINT, SIG_IGN);
-    signal(SIGTERM, SIG_IGN);
-    signal(SIGHUP, SIG_IGN);
-    if (dup2(pipe, 0) != 0) _exit(1);
-    close_range(1, ~0u, 0);
-    while (read(0, &byte, 1) < 0 && errno == EINTR) continue;
-    gs_file_remove_folder(folder);
-    _exit(0);
-}
-
-static void end_remover(void) {
-    close(pipe_end);
-    waitpid(remover, NULL, 0);
-}
-
-static gs_status remove_at_the_end(const char *folder) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return gs_fail(GS_E_FILE, "no pipe: %s", strerror(errno));
-    remover = fork();
-    if (remover == 0) {
-        close(ends[1]);
-        remove_when_closed(folder, ends[0]);
-    }
-    close(ends[0]);
-    pipe_end = ends[1];
-    if (remover > 0 && atexit(end_remover) == 0) return GS_OK;
-    return gs_fail(GS_E_MEMORY, "cannot start a process to remove %s at the end", folder);
+static void remove_temporary(void) {
+    if (getpid() == owner) gs_file_remove_folder(temporary);
 }
 
 static gs_status use_temporary(void) {
     const char *tmp = getenv("TMPDIR");
-    char folder[PATH];
-    snprintf(folder, sizeof folder, "%s/gradsum-pocl-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(folder)) return gs_fail(GS_E_FILE, "%s: %s", folder, strerror(errno));
-    if (!can_hold(folder)) {
-        int error = errno;
-        gs_file_remove_folder(folder);
-        return gs_fail(GS_E_FILE, "%s: %s", folder, strerror(error));
-    }
-    gs_status status = remove_at_the_end(folder);
-    if (status == GS_OK && setenv("POCL_CACHE_DIR", folder, 1) != 0)
-        status = gs_fail(GS_E_MEMORY, "no memory for the environment");
-    if (status != GS_OK) gs_file_remove_folder(folder);
-    return status;
+    snprintf(temporary, sizeof temporary, "%s/gradsum-pocl-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(temporary)) return gs_fail(GS_E_FILE, "%s: %s", temporary, strerror(errno));
+    owner = getpid();
+    if (can_hold(temporary) && setenv("POCL_CACHE_DIR", temporary, 1) == 0 && atexit(remove_temporary) == 0)
+        return GS_OK;
+    const int error = errno;
+    remove_temporary();
+    return gs_fail(GS_E_FILE, "%s: %s", temporary, strerror(error));
 }
 
 /* ---- for others ---- */
