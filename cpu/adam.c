@@ -2,16 +2,8 @@
  * loops with it become vectors. Its results stay the same. */
 #include "cpu/optimizer.h"
 
-typedef struct gs_adam_work {
-    float *w, *m, *v;
-    const float *dw;
-    size_t count;
-    int parts;
-    gs_adam_step step;
-} gs_adam_work;
-
 static void update_part(void *context, int part) {
-    const gs_adam_work t = *(const gs_adam_work *)context;
+    const gs_update_work t = *(const gs_update_work *)context;
     const gs_adam_step s = t.step;
     gs_range r = gs_cpu_range(t.count, part, t.parts);
     float *restrict w = t.w, *restrict m = t.m, *restrict v = t.v;
@@ -26,13 +18,11 @@ static void update_part(void *context, int part) {
 
 gs_status GS_ISA(adam_update)(gs_device *d, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count,
                               gs_adam_step step) {
-    gs_adam_work t = {gs_cpu_floats(w),
-                      gs_cpu_floats(m),
-                      gs_cpu_floats(v),
-                      gs_cpu_floats(dw),
-                      count,
-                      gs_cpu_fine_parts(d, count, 1 << 15, 1 << 16),
-                      step};
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, update_part, &t);
-    return GS_OK;
+    const gs_update_work t = {.w = gs_cpu_floats(w),
+                              .m = gs_cpu_floats(m),
+                              .v = gs_cpu_floats(v),
+                              .dw = gs_cpu_floats(dw),
+                              .count = count,
+                              .step = step};
+    return gs_cpu_update(d, t, update_part);
 }

@@ -179,8 +179,7 @@ static gs_status run(gs_device *d, attention_work *t, size_t n, void (*work)(voi
         gs_cpu_fine_parts(d, n * (size_t)s->length * (size_t)s->length * (size_t)s->width, 1 << 14, 1 << 20);
     if ((size_t)t->parts > t->tasks) t->parts = t->tasks > 0 ? (int)t->tasks : 1;
     GS_TRY(gs_cpu_scratch(d, (size_t)t->parts * t->each, &t->scratch));
-    gs_pool_run(gs_cpu_of(d)->pool, t->parts, work, t);
-    return GS_OK;
+    return gs_cpu_run(d, t->parts, work, t);
 }
 
 gs_status GS_ISA(attention_forward)(gs_device *d, gs_mem y, gs_mem softmax, gs_mem x, size_t n,

@@ -120,6 +120,5 @@ gs_status GS_ISA(attention_cached_forward)(gs_device *d, gs_mem y, gs_mem keys, 
     t.parts = gs_cpu_parts(d, n * tokens * (past + tokens) * (size_t)s->width, 1 << 15);
     if ((size_t)t.parts > t.tasks) t.parts = t.tasks > 0 ? (int)t.tasks : 1;
     GS_TRY(gs_cpu_scratch(d, (size_t)t.parts * t.each, &t.scratch));
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, cached_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, cached_part, &t);
 }

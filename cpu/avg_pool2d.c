@@ -45,8 +45,7 @@ static void forward_part(void *context, int part) {
 static gs_status run(gs_device *d, average_work *t, void (*work)(void *, int)) {
     t->parts = gs_cpu_parts(d, t->planes * (size_t)(t->s->in_h * t->s->in_w), 1 << 12);
     if ((size_t)t->parts > t->planes) t->parts = t->planes > 0 ? (int)t->planes : 1;
-    gs_pool_run(gs_cpu_of(d)->pool, t->parts, work, t);
-    return GS_OK;
+    return gs_cpu_run(d, t->parts, work, t);
 }
 
 gs_status GS_ISA(avg_pool2d_forward)(gs_device *d, gs_mem y, gs_mem x, size_t n, const gs_pool2d_sizes *s) {

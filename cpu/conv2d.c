@@ -176,8 +176,7 @@ static gs_status fast_forward(gs_device *d, gs_conv_work *t) {
     if (d->rehearses) return GS_OK;
     t->winograd.u = t->packed;
     GS_ISA(winograd_kernels)(d, &t->winograd, t->packed, t->w, (size_t)t->depth, 9, false);
-    gs_pool_run(gs_cpu_of(d)->pool, t->parts, fast_forward_part, t);
-    return GS_OK;
+    return gs_cpu_run(d, t->parts, fast_forward_part, t);
 }
 
 gs_status GS_ISA(conv2d_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
@@ -200,8 +199,7 @@ gs_status GS_ISA(conv2d_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_
     list_patch_rows(&t, t.x_at, t.w_at);
     for (size_t o = 0; o < (size_t)s->out_c; o++) row_at[o] = o * depth;
     GS_ISA(pack)(t.packed, t.w, s->out_c, t.depth, row_at, t.w_at);
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
 /* ---- backward ---- */
@@ -380,6 +378,5 @@ gs_status GS_ISA(conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db,
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);
     t.adding = gs_cpu_parts(d, weights, 1 << 10);
     if ((size_t)t.adding > out_c) t.adding = (int)out_c;
-    gs_pool_run(gs_cpu_of(d)->pool, t.adding, add_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.adding, add_part, &t);
 }

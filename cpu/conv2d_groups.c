@@ -196,8 +196,7 @@ gs_status GS_ISA(conv2d_groups_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem
     for (size_t o = 0; o < out_c; o++) row_at[o] = o * depth;
     for (size_t g = 0; g < (size_t)s->groups; g++) GS_ISA(pack)
     (t.packed + g * out_c * depth, t.w + g * out_c * depth, t.out_c, t.depth, row_at, column_at);
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
 /* ---- backward ---- */

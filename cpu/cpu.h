@@ -78,6 +78,12 @@ static inline int gs_cpu_fine_parts(gs_device *d, size_t count, size_t least, si
     return fine < 4 * (size_t)threads ? (int)fine : 4 * threads;
 }
 
+/* An operator's last, or only, work on the device's threads. */
+static inline gs_status gs_cpu_run(gs_device *d, int parts, void (*work)(void *, int), void *context) {
+    gs_pool_run(gs_cpu_of(d)->pool, parts, work, context);
+    return GS_OK;
+}
+
 /* Sixteen floats at once, at any address: one AVX-512 register, two of AVX2, four of SSE or NEON. */
 typedef float gs_float16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef float gs_float8 __attribute__((vector_size(32), aligned(4), may_alias));

@@ -29,8 +29,7 @@ gs_status GS_ISA(bytes_to_float)(gs_device *d, gs_mem y, gs_mem bytes, const gs_
                                  size_t count) {
     gs_bytes_work t = {gs_cpu_floats(y), bytes.base, scale, count,
                        gs_cpu_fine_parts(d, count, 1 << 14, 1 << 14)};
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, bytes_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, bytes_part, &t);
 }
 
 gs_status GS_ISA(one_hot)(gs_device *d, gs_mem y, gs_mem labels, size_t n, int classes) {

@@ -37,8 +37,7 @@ static inline gs_status gs_cpu_elementwise_of(gs_device *d, gs_mem to, gs_mem a,
     gs_element_work t = {
         loop,   gs_cpu_floats(to), gs_cpu_floats(a), gs_cpu_floats(b), count, gs_cpu_parts(d, count, 1 << 14),
         rounded};
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, gs_element_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, gs_element_part, &t);
 }
 
 static inline gs_status gs_cpu_elementwise(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,

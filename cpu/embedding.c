@@ -43,8 +43,7 @@ gs_status GS_ISA(embedding_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, 
                         .first = first,
                         .other = other,
                         .parts = gs_cpu_parts(d, n * (size_t)c, 1 << 14)};
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
 static void backward_part(void *context, int part) {
@@ -70,6 +69,5 @@ gs_status GS_ISA(embedding_backward)(gs_device *d, gs_mem dw, gs_mem dy, gs_mem 
                         .first = first,
                         .parts = gs_cpu_parts(d, n * (size_t)c, 1 << 14)};
     if (!add) GS_TRY(gs_cpu_fill(d, dw, 0, (size_t)rows * t.c));
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, backward_part, &t);
 }

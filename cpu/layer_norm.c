@@ -91,8 +91,7 @@ gs_status GS_ISA(layer_norm_forward)(gs_device *d, gs_mem y, gs_mem mean, gs_mem
                     .rstd = gs_cpu_floats(rstd),
                     .eps = eps,
                     .parts = gs_cpu_parts(d, n * (size_t)c, 1 << 13)};
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
 /* ---- backward ---- */

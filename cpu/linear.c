@@ -68,8 +68,7 @@ gs_status GS_ISA(linear_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_
     if (gs_linear_is_small(n, in, out)) return GS_ISA(linear_small_forward)(d, &t.l);
     if (gs_linear_is_large(n, in, out)) return GS_ISA(linear_large_forward)(d, &t.l);
     t.parts = forward_parts(d, (int)n >= out ? n : (size_t)out);
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
 /* For some columns of dy: what passes the relu, and db. */
@@ -152,6 +151,5 @@ gs_status GS_ISA(linear_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db,
     if (t.l.relu_y) t.l.dy = t.passed;
     t.parts = t.dw_parts = gs_cpu_parts(d, (size_t)(out >= in ? out : in), 32);
     if (t.l.dx) t.parts += gs_cpu_parts(d, (size_t)((int)n >= in ? (int)n : in), 32);
-    gs_pool_run(pool, t.parts, product_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, product_part, &t);
 }

@@ -66,8 +66,7 @@ gs_status GS_ISA(linear_16_forward)(gs_device *d, const gs_linear_task *l) {
     t.parts = gs_cpu_parts(d, (size_t)longer(l->n, l->out), 32);
     t.memory_part = GS_ISA(product16_memory)(l->n, l->out);
     GS_TRY(gs_cpu_scratch(d, (size_t)t.parts * t.memory_part, &t.memory));
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
 /* For some columns of dy: what passes the relu, and db. */
@@ -135,6 +134,5 @@ gs_status GS_ISA(linear_16_backward)(gs_device *d, const gs_linear_task *l) {
     if (t.l.db || t.l.relu_y) gs_pool_run(pool, t.parts, dy_part, &t);
     if (t.l.relu_y) t.l.dy = t.passed;
     t.parts = parts;
-    gs_pool_run(pool, parts, product_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, parts, product_part, &t);
 }

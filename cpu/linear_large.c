@@ -91,8 +91,7 @@ gs_status GS_ISA(linear_large_forward)(gs_device *d, const gs_linear_task *l) {
     GS_TRY(gs_cpu_scratch(d, (size_t)threads * t.strip_part, &t.strip));
     for (int i = 0; i < threads; i++) t.strip[(size_t)i * t.strip_part + strips] = 0; /* not packed yet */
     t.parts = gs_cpu_fine_parts(d, (size_t)l->n, 32, 3 * ROWS);
-    gs_pool_run(pool, t.parts, forward_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
 /* ---- backward ---- */
@@ -195,6 +194,5 @@ gs_status GS_ISA(linear_large_backward)(gs_device *d, const gs_linear_task *l) {
         t.l.dy = t.passed;
     }
     t.parts = parts;
-    gs_pool_run(pool, t.parts, product_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, product_part, &t);
 }

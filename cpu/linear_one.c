@@ -74,6 +74,5 @@ static void forward_part(void *context, int part) {
 gs_status GS_ISA(linear_one_forward)(gs_device *d, const gs_linear_task *l) {
     gs_linear_work t = {.l = *l, .in = (size_t)l->in, .out = (size_t)l->out};
     t.parts = gs_cpu_parts(d, t.in * t.out, 1 << 15);
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, forward_part, &t);
 }

@@ -120,8 +120,7 @@ gs_status GS_ISA(linear_small_forward)(gs_device *d, const gs_linear_task *l) {
     t.parts = gs_cpu_parts(d, (size_t)in, 64);
     gs_pool_run(pool, t.parts, transpose_part, &t);
     t.parts = parts;
-    gs_pool_run(pool, t.parts, forward_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
 /* ---- backward ---- */
@@ -247,6 +246,5 @@ gs_status GS_ISA(linear_small_backward)(gs_device *d, const gs_linear_task *l) {
     gs_pool_run(pool, t.parts, dy_part, &t);
     if (t.l.relu_y) t.l.dy = t.passed;
     t.parts = dw_parts;
-    gs_pool_run(pool, t.parts + t.dx_parts, product_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts + t.dx_parts, product_part, &t);
 }

@@ -96,8 +96,7 @@ gs_status GS_ISA(linear_tree_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w
                         .out = o,
                         .leaves = leaves};
     GS_TRY(gs_cpu_scratch(d, (i + ROWS * (size_t)(1 + levels_of(leaves))) * width, &t.memory));
-    gs_pool_run(gs_cpu_of(d)->pool, 1, forward, &t);
-    return GS_OK;
+    return gs_cpu_run(d, 1, forward, &t);
 }
 
 /* ---- backward ---- */
@@ -204,6 +203,5 @@ gs_status GS_ISA(linear_tree_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_me
     const size_t for_dw = GS_STRIP * SAMPLES,
                  for_dx = DX_ROWS * i * (size_t)(1 + levels_of(leaves)) + GS_STRIP * (o / (size_t)blocks + 1);
     GS_TRY(gs_cpu_scratch(d, for_dw > for_dx ? for_dw : for_dx, &t.memory));
-    gs_pool_run(gs_cpu_of(d)->pool, 1, backward, &t);
-    return GS_OK;
+    return gs_cpu_run(d, 1, backward, &t);
 }

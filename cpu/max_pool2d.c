@@ -177,8 +177,7 @@ gs_status GS_ISA(max_pool2d_forward)(gs_device *d, gs_mem y, gs_mem index, gs_me
                           .s = s,
                           .planes = planes,
                           .parts = gs_cpu_fine_parts(d, planes, 16, 64)};
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
 static void backward_part(void *context, int part) {
@@ -199,6 +198,5 @@ gs_status GS_ISA(max_pool2d_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem
                           .s = s,
                           .planes = planes,
                           .parts = gs_cpu_fine_parts(d, planes, 16, 64)};
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, backward_part, &t);
 }

@@ -89,8 +89,7 @@ static void fill_part(void *context, int part) {
 
 gs_status gs_cpu_fill(gs_device *d, gs_mem x, float value, size_t count) {
     gs_fill_work t = {gs_cpu_floats(x), value, count, gs_cpu_parts(d, count, 1 << 15)};
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, fill_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, fill_part, &t);
 }
 
 gs_status gs_cpu_clear(gs_device *d, gs_mem dw, size_t dw_count, gs_mem db, size_t db_count) {

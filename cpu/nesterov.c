@@ -1,16 +1,8 @@
 #include "cpu/optimizer.h"
 
 /* As sgd.c, but for the step. */
-typedef struct gs_nesterov_work {
-    float *w, *v;
-    const float *dw;
-    size_t count;
-    int parts;
-    float scale, lr, momentum, weight_decay;
-} gs_nesterov_work;
-
 static void update_part(void *context, int part) {
-    const gs_nesterov_work t = *(const gs_nesterov_work *)context;
+    const gs_update_work t = *(const gs_update_work *)context;
     gs_range r = gs_cpu_range(t.count, part, t.parts);
     float *restrict w = t.w, *restrict v = t.v;
     const float *restrict dw = t.dw;
@@ -23,15 +15,13 @@ static void update_part(void *context, int part) {
 
 gs_status GS_ISA(nesterov_update)(gs_device *d, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale,
                                   float lr, float momentum, float weight_decay) {
-    gs_nesterov_work t = {gs_cpu_floats(w),
-                          gs_cpu_floats(v),
-                          gs_cpu_floats(dw),
-                          count,
-                          gs_cpu_fine_parts(d, count, 1 << 15, 1 << 16),
-                          scale,
-                          lr,
-                          momentum,
-                          weight_decay};
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, update_part, &t);
-    return GS_OK;
+    const gs_update_work t = {.w = gs_cpu_floats(w),
+                              .v = gs_cpu_floats(v),
+                              .dw = gs_cpu_floats(dw),
+                              .count = count,
+                              .scale = scale,
+                              .lr = lr,
+                              .momentum = momentum,
+                              .weight_decay = weight_decay};
+    return gs_cpu_update(d, t, update_part);
 }

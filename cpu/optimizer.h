@@ -13,3 +13,18 @@
 static inline float or_zero(float v) {
     return fabsf(v) < FLT_MIN ? 0.0f : v;
 }
+
+/* One pass over the arrays: an update is bound by memory, so nothing is read or written twice. Of what an optimiser has
+ * not, the place stays empty. */
+typedef struct gs_update_work {
+    float *w, *m, *v, *dw;
+    size_t count;
+    int parts;
+    float scale, lr, momentum, weight_decay;
+    gs_adam_step step;
+} gs_update_work;
+
+static inline gs_status gs_cpu_update(gs_device *d, gs_update_work t, void (*part)(void *, int)) {
+    t.parts = gs_cpu_fine_parts(d, t.count, 1 << 15, 1 << 16);
+    return gs_cpu_run(d, t.parts, part, &t);
+}

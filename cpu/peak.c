@@ -55,8 +55,7 @@ gs_status GS_ISA(fma_loop)(gs_device *d, gs_mem y, float scale, float shift, siz
     gs_peak_work t = {
         .y = gs_cpu_floats(y), .scale = scale, .shift = shift, .count = count, .rounds = rounds};
     t.parts = gs_cpu_parts(d, count, 16 * BLOCK);
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, fma_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, fma_part, &t);
 }
 
 static void triad_part(void *context, int part) {
@@ -71,6 +70,5 @@ gs_status GS_ISA(triad)(gs_device *d, gs_mem y, gs_mem a, gs_mem b, float scale,
     gs_peak_work t = {
         .y = gs_cpu_floats(y), .a = gs_cpu_floats(a), .b = gs_cpu_floats(b), .scale = scale, .count = count};
     t.parts = gs_cpu_parts(d, count, 1024);
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, triad_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, triad_part, &t);
 }

@@ -27,8 +27,7 @@ gs_status GS_ISA(positions_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, 
                         .n = n,
                         .count = count,
                         .parts = gs_cpu_parts(d, n * count, 1 << 14)};
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, forward_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
 /* In the order of the samples, whatever the number of threads. */
@@ -51,6 +50,5 @@ gs_status GS_ISA(positions_backward)(gs_device *d, gs_mem dw, gs_mem dy, size_t 
                         .count = count,
                         .add = add,
                         .parts = gs_cpu_parts(d, n * count, 1 << 14)};
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, backward_part, &t);
 }

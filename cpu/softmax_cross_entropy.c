@@ -127,6 +127,5 @@ gs_status GS_ISA(softmax_cross_entropy_backward)(gs_device *d, gs_mem dx, gs_mem
                        .at_label = 1 - smoothing,
                        .everywhere = smoothing / (float)classes,
                        .parts = gs_cpu_parts(d, n * (size_t)classes, 1 << 14)};
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, gradient_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, gradient_part, &t);
 }

@@ -38,8 +38,7 @@ gs_status GS_ISA(softmax_part_largest)(gs_device *d, gs_mem most, gs_mem x, size
                       .n = n,
                       .classes = classes,
                       .parts = gs_cpu_parts(d, n * (size_t)classes, 512)};
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, largest_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, largest_part, &t);
 }
 
 /* ---- the sums ---- */
@@ -112,8 +111,7 @@ gs_status GS_ISA(softmax_part_sums)(gs_device *d, gs_mem p, gs_mem sums, gs_mem 
                       .at_label = 1 - smoothing,
                       .everywhere = smoothing / (float)of->whole,
                       .parts = gs_cpu_parts(d, n * (size_t)classes, 512)};
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, sums_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, sums_part, &t);
 }
 
 /* ---- after the sum over the ranks ---- */
@@ -176,6 +174,5 @@ gs_status GS_ISA(softmax_part_backward)(gs_device *d, gs_mem dx, gs_mem p, gs_me
                       .at_label = 1 - smoothing,
                       .everywhere = smoothing / (float)of->whole,
                       .parts = gs_cpu_parts(d, n * (size_t)classes, 1 << 14)};
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, gradient_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, gradient_part, &t);
 }

@@ -53,6 +53,5 @@ gs_status GS_ISA(squares)(gs_device *d, gs_mem x, size_t count, uint32_t top, gs
     *out = (gs_squares){.top = top > 1 ? top : 1};
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, largest_part, &t);
     if (out->largest >> 23 > out->top) out->top = out->largest >> 23;
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, sum_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.parts, sum_part, &t);
 }

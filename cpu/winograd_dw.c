@@ -288,6 +288,5 @@ gs_status GS_ISA(winograd_backward)(gs_device *d, float *dx, float *dw, const fl
     if (dx) GS_ISA(winograd_kernels)(d, &t.dx_of, t.scratch, w, 9, 9 * in_c, true);
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);
     t.finishing = gs_cpu_parts(d, in_c * out_c, 1 << 8);
-    gs_pool_run(gs_cpu_of(d)->pool, t.finishing, finish_part, &t);
-    return GS_OK;
+    return gs_cpu_run(d, t.finishing, finish_part, &t);
 }
