@@ -2,10 +2,7 @@
  * planes need little memory. On a CPU: conv2d_rows.c; with kernels of 3x3: winograd.c. With groups or dilation:
  * conv2d_groups.c. */
 #include "cl/conv2d_common.h"
-#include "cl/conv2d_groups.h"
-#include "cl/conv2d_rows.h"
 #include "cl/round16.h"
-#include "cl/winograd.h"
 
 #include <limits.h>
 

@@ -1,4 +1,4 @@
-/* What both ways to compute a convolution use: conv2d.c on a GPU, conv2d_rows.c on a CPU. */
+/* The ways to compute a convolution, of which conv2d.c chooses, and what they share. */
 #pragma once
 
 #include "cl/cl.h"
@@ -13,3 +13,26 @@ gs_status gs_cl_conv2d_table(gs_device *, const gs_conv2d_sizes *, size_t count,
  * that has the kernel (conv2d_sum.clh). */
 gs_status gs_cl_conv2d_weights_sum(gs_device *, const char *file, gs_mem dw, gs_mem db, gs_mem part,
                                    size_t groups, const gs_conv2d_sizes *, bool add);
+
+/* ---- n > 0 images, but of groups; otherwise as in backend.h ---- */
+
+/* On a CPU. x, dy and w as they are stored: backward rounds them. */
+gs_status gs_cl_conv2d_rows_forward(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                                    const gs_conv2d_sizes *, const gs_epilogue *);
+gs_status gs_cl_conv2d_rows_backward(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
+                                     gs_mem w, size_t n, const gs_conv2d_sizes *, bool add,
+                                     const gs_epilogue *);
+
+/* On a CPU, with kernels of 3x3 and stride 1, in fewer multiplications (winograd.cl): can it, and does it pay? Backward
+ * has no bias and no epilogue, and rounds x, dy and w itself. */
+bool gs_cl_winograd_pays(gs_device *, const gs_conv2d_sizes *);
+gs_status gs_cl_winograd_forward(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                                 const gs_conv2d_sizes *, const gs_epilogue *);
+gs_status gs_cl_winograd_backward(gs_device *, gs_mem dx, gs_mem dw, gs_mem dy, gs_mem x, gs_mem w, size_t n,
+                                  const gs_conv2d_sizes *, bool add);
+
+/* With groups or dilation (gs_conv2d_is_grouped). No epilogue. */
+gs_status gs_cl_conv2d_groups_forward(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                                      const gs_conv2d_sizes *);
+gs_status gs_cl_conv2d_groups_backward(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
+                                       gs_mem w, size_t n, const gs_conv2d_sizes *, bool add);

@@ -1,5 +1,4 @@
 /* Convolution with groups or dilation: conv2d_groups.cl tells how. */
-#include "cl/conv2d_groups.h"
 #include "cl/conv2d_common.h"
 #include "cl/round16.h"
 

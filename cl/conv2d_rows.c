@@ -1,6 +1,5 @@
 /* Convolution on a CPU, image by image; conv2d_rows.cl explains how. There are two kernels, and each does all the work
  * for some images. So a core finds what it wrote in its own cache, and there is little waiting between kernels. */
-#include "cl/conv2d_rows.h"
 #include "cl/conv2d_common.h"
 #include "cl/round16.h"
 

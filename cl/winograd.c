@@ -1,5 +1,4 @@
 /* Two kernels, each of which does all the work for some images, as in conv2d_rows.c; and one for the weights before. */
-#include "cl/winograd.h"
 #include "cl/conv2d_common.h"
 #include "cl/round16.h"
 

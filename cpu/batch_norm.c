@@ -316,10 +316,10 @@ static void forward_part(void *context, int part) {
     }
 }
 
-static void run_samples(gs_device *d, norm_work *t, void (*work)(void *, int)) {
+static gs_status run_samples(gs_device *d, norm_work *t, void (*work)(void *, int)) {
     t->parts = gs_cpu_parts(d, t->n * (size_t)t->s->c * (size_t)t->s->plane, 1 << 14);
     if ((size_t)t->parts > t->n) t->parts = t->n > 0 ? (int)t->n : 1;
-    gs_pool_run(gs_cpu_of(d)->pool, t->parts, work, t);
+    return gs_cpu_run(d, t->parts, work, t);
 }
 
 /* y = w u + b */
@@ -336,8 +336,7 @@ gs_status GS_ISA(batch_norm_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w_
                    .first = gs_cpu_floats(b),
                    .to = gs_cpu_floats(y),
                    .factor = scale};
-    run_samples(d, &t, forward_part);
-    return GS_OK;
+    return run_samples(d, &t, forward_part);
 }
 
 /* dx = scale (dy - of_dy - (x - mean) of_x), where of_dy and of_x lie behind scale */
@@ -380,6 +379,5 @@ gs_status GS_ISA(batch_norm_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem
                    .mean = gs_cpu_floats(mean),
                    .to = gs_cpu_floats(dx),
                    .factor = factor};
-    run_samples(d, &t, backward_part);
-    return GS_OK;
+    return run_samples(d, &t, backward_part);
 }

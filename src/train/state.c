@@ -30,20 +30,6 @@ static gs_status make_vectors(gs_state *s, int count, size_t params) {
 
 /* ---- options as text ---- */
 
-/* With the numbers that the optimiser takes where none is set, and a batch of all samples as a number. */
-static gs_settings with_numbers(const gs_settings *given, size_t samples) {
-    gs_settings s = *given;
-    const gs_optimizer_numbers n = gs_settings_numbers(given);
-    s.lr = n.lr;
-    s.momentum = n.momentum;
-    s.weight_decay = n.weight_decay;
-    s.beta1 = n.beta1;
-    s.beta2 = n.beta2;
-    s.epsilon = n.epsilon;
-    if (!s.batch) s.batch = samples;
-    return s;
-}
-
 static const char *text_of(const gs_run_option *o, const gs_settings *s, char room[GS_OPTION_TEXT_MOST]) {
     return gs_option_text(o->kind, (const char *)s + o->at, room, GS_OPTION_TEXT_MOST);
 }
@@ -67,7 +53,7 @@ const char *gs_state_option(const gs_state *s, const char *name) {
 gs_status gs_state_create(gs_worker *w, gs_state **out) {
     *out = NULL;
     if (w->comm->rank != 0) return GS_OK;
-    const gs_settings settings = with_numbers(w->settings, w->train_set->count);
+    const gs_settings settings = gs_settings_with_numbers(w->settings, w->train_set->count);
     gs_state *s = *out = calloc(1, sizeof *s);
     if (!s) return gs_fail(GS_E_MEMORY, "no memory for the state of a run");
     s->samples = w->train_set->count;
@@ -210,7 +196,7 @@ gs_status gs_state_load(const char *path, const gs_model *model, const gs_settin
 
 gs_status gs_state_check_option(const char *path, const gs_state *state, const gs_run_option *o,
                                 const gs_settings *given) {
-    const gs_settings usual = gs_settings_default(), s = with_numbers(given, state->samples);
+    const gs_settings usual = gs_settings_default(), s = gs_settings_with_numbers(given, state->samples);
     char room[GS_OPTION_TEXT_MOST], usual_room[GS_OPTION_TEXT_MOST];
     const char *kept = gs_state_option(state, o->name), *now = text_of(o, &s, room);
     if (o->resume != GS_RESUME_AGREES) return GS_OK;

@@ -305,16 +305,22 @@ bool gs_run_option_is_default(const gs_run_option *o, const gs_settings *s) {
                   gs_option_text(o->kind, (const char *)&usual + o->at, usual_text, sizeof usual_text)) == 0;
 }
 
-gs_settings gs_settings_in_use(const gs_worker *w) {
-    gs_settings s = *w->settings;
-    const gs_optimizer_numbers n = gs_settings_numbers(&s);
+gs_settings gs_settings_with_numbers(const gs_settings *given, size_t batch) {
+    gs_settings s = *given;
+    const gs_optimizer_numbers n = gs_settings_numbers(given);
     s.lr = n.lr;
     s.momentum = n.momentum;
     s.weight_decay = n.weight_decay;
     s.beta1 = n.beta1;
     s.beta2 = n.beta2;
     s.epsilon = n.epsilon;
-    s.batch = w->batch;
+    if (!s.batch) s.batch = batch;
+    return s;
+}
+
+gs_settings gs_settings_in_use(const gs_worker *w) {
+    gs_settings s = gs_settings_with_numbers(w->settings, w->batch);
+    s.batch = w->batch; /* of an evaluation 0 */
     const gs_dataset *data = w->train_set ? w->train_set : w->test_set;
     if (data->text) s.tokens = data->text->vocabulary.kind;
     if (data->text) s.context = data->text->context;

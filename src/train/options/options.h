@@ -99,6 +99,9 @@ const gs_run_option *gs_run_option_named(const char *name);
 
 bool gs_run_option_is_default(const gs_run_option *, const gs_settings *);
 
+/* With the numbers that the optimiser takes where none is set, and a batch of all samples as this number. */
+gs_settings gs_settings_with_numbers(const gs_settings *, size_t batch);
+
 /* The settings of a worker's run with what they leave open filled in, such as the size of a batch of all samples. */
 gs_settings gs_settings_in_use(const gs_worker *);
 

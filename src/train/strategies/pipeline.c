@@ -24,7 +24,7 @@
  *
  * A worker holds the weights, the gradients and the optimiser's vectors of its stage alone (../holding.h). When the
  * run begins it has all weights for a moment; they become whole again, on the host, to be saved. The test set goes
- * through the stages too (pipeline_score.c).
+ * through the stages too.
  *
  * With --zero the replicas of a stage, one in each pipeline, divide its vectors (../zero/zero.h): gradients are
  * reduce-scattered among them, each updates its part, and the weights are all-gathered. --zero 2 and 3 do so unit by
@@ -38,6 +38,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/device.h"
 #include "train/internal.h"
 #include "train/reducer.h"
 
@@ -210,6 +211,40 @@ static gs_model *model_of(const gs_worker *w, int i) {
     return i < p->shape.chunks ? p->chunk[i].slot[0].model : NULL;
 }
 
+/* ---- the test set ---- */
+
+/* Blocks follow each other as micro-batches do, so stages that have different blocks work at the same time. */
+
+/* Messages go round the stages, as often as a stage has chunks. */
+static gs_status receive(gs_worker *w, const gs_pipeline_worker *p, gs_mem x, size_t numbers) {
+    const int before = (p->stage + p->shape.stages - 1) % p->shape.stages;
+    const gs_call call = {GS_RECV, gs_bytes_of(numbers, x.half), GS_U8, GS_SUM, before};
+    return gs_call_run_on_device(w->groups.comm[GS_PP], w->device, &call, GS_NONE, x);
+}
+
+static gs_status send(gs_worker *w, const gs_pipeline_worker *p, gs_mem y, size_t numbers) {
+    const int after = (p->stage + 1) % p->shape.stages;
+    const gs_call call = {GS_SEND, gs_bytes_of(numbers, y.half), GS_U8, GS_SUM, after};
+    return gs_call_run_on_device(w->groups.comm[GS_PP], w->device, &call, y, GS_NONE);
+}
+
+static gs_status score(gs_worker *w, const gs_pass *pass, bool *scored) {
+    const gs_pipeline_worker *p = w->strategy_state;
+    *scored = p->stage == p->shape.stages - 1;
+    for (int c = 0; c < p->shape.chunks; c++) {
+        const gs_stage_slot *s = &p->chunk[c].slot[0];
+        const bool first = p->chunk[c].run == 0, last = p->chunk[c].run == p->runs - 1;
+        gs_mem y;
+        if (!first) GS_TRY(receive(w, p, s->x, pass->n * gs_shape_size(s->model->in)));
+        GS_TRY(gs_model_forward(s->model, pass, first ? w->input.x : s->x, &y));
+        if (!last) GS_TRY(send(w, p, y, pass->n * gs_shape_size(s->model->out)));
+        if (!last) continue;
+        GS_TRY(gs_model_clear_stats(w->model));
+        GS_TRY(gs_model_loss(s->model, pass, y, w->input.answers));
+    }
+    return GS_OK;
+}
+
 const gs_strategy gs_strategy_pipeline = {
     .name = "pipeline",
     .option = "--pipeline",
@@ -218,7 +253,7 @@ const gs_strategy gs_strategy_pipeline = {
     .describe = describe,
     .create = create,
     .step = step,
-    .score = gs_stage_score,
+    .score = score,
     .model = model_of,
     .report = gs_stage_report,
     .free = free_stage,

@@ -98,8 +98,3 @@ void gs_stage_record_step(gs_pipeline_worker *);
 
 /* result->bubble, bubble_last: the same on all workers, which all call it. */
 gs_status gs_stage_report(gs_worker *, gs_result *);
-
-/* ---- pipeline_score.c ---- */
-
-/* Of gs_strategy. */
-gs_status gs_stage_score(gs_worker *, const gs_pass *, bool *scored);
