@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "io/cache.h"
 #include "io/file.h"
@@ -80,10 +81,31 @@ static gs_status build_failed(const gs_cl *cl, cl_program program, cl_int error,
     return st;
 }
 
+/* PoCL 3.1 has clang link each kernel that it compiles, and clang looks for `ld` in the folders of PATH. Where it finds
+ * none PoCL ends the process. */
+static bool has_linker(const char *path) {
+    while (*path) {
+        char file[4096];
+        const int length = (int)strcspn(path, ":");
+        snprintf(file, sizeof file, "%.*s/ld", length, path);
+        if (length > 0 && access(file, R_OK | X_OK) == 0) return true;
+        path += length + (path[length] == ':');
+    }
+    return false;
+}
+
+static gs_status check_linker(const gs_cl *cl) {
+    const char *path = getenv("PATH");
+    if (!strstr(cl->identity, "PoCL 3.") || (path && has_linker(path))) return GS_OK;
+    return gs_fail(GS_E_OPENCL,
+                   "PoCL needs the linker ld to compile kernels, but no folder in PATH (%.300s) has it",
+                   path ? path : "not set");
+}
+
 static gs_status compile(const gs_cl *cl, const char *file, const char *source, const char *options,
                          cl_program *out) {
     cl_int error;
-    GS_TRY(gs_context(gs_cl_check_linker(cl), "%s", file));
+    GS_TRY(gs_context(check_linker(cl), "%s", file));
     cl_program program = clCreateProgramWithSource(cl->context, 1, &source, NULL, &error);
     GS_TRY(gs_cl_check(error, "%s: clCreateProgramWithSource", file));
     error = clBuildProgram(program, 1, &cl->id, options, NULL, NULL);

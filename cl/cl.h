@@ -1,7 +1,6 @@
 /* The OpenCL backend: kernels in files, and host functions of a few lines that enqueue them.
  *
- *     platforms.c  what platforms and devices there are; pocl_cache.c, pocl_linker.c, pocl_copies.c: what
- *                  PoCL needs
+ *     platforms.c  what platforms and devices there are; pocl_cache.c, pocl_copies.c: what PoCL needs
  *     open.c       devices and their parts by name; the table of functions
  *     program.c    finds a kernel's file, has it built once for each open device, and runs it
  *     build.c      compiles a program, or takes it from the user's cache directory

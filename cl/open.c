@@ -59,33 +59,26 @@ static gs_status parse(const char *name, place *p) {
 /* ---- opening ---- */
 
 static gs_status find(const char *name, const place *p, cl_device_id *out) {
-    cl_platform_id *platform;
-    cl_uint platform_count, device_count = 0;
-    GS_TRY(gs_cl_platforms(&platform, &platform_count));
-    gs_status st = GS_OK;
-    if (platform_count == 0)
-        st = gs_fail(GS_E_DEVICE, "device '%s': no OpenCL platform is installed", name);
-    else if (p->platform >= (int)platform_count)
-        st =
-            gs_fail(GS_E_DEVICE, "device '%s': there is no OpenCL platform %d; there are %u, numbered from 0",
-                    name, p->platform, platform_count);
-    for (cl_uint i = 0; i < platform_count && st == GS_OK && device_count == 0; i++) {
+    cl_platform_id platform[GS_CL_MOST];
+    cl_device_id device[GS_CL_MOST];
+    cl_uint platforms, devices = 0;
+    GS_TRY(gs_cl_platforms(platform, &platforms));
+    if (platforms == 0) return gs_fail(GS_E_DEVICE, "device '%s': no OpenCL platform is installed", name);
+    if (p->platform >= (int)platforms)
+        return gs_fail(GS_E_DEVICE,
+                       "device '%s': there is no OpenCL platform %d; there are %u, numbered from 0", name,
+                       p->platform, platforms);
+    for (cl_uint i = 0; i < platforms && devices == 0; i++) {
         if (p->platform >= 0 && p->platform != (int)i) continue;
-        cl_device_id *device;
-        st = gs_cl_devices_of(platform[i], (int)i, &device, &device_count);
-        if (st != GS_OK) break;
-        if (p->device < (int)device_count)
+        GS_TRY(gs_cl_devices_of(platform[i], (int)i, device, &devices));
+        if (p->device < (int)devices)
             *out = device[p->device];
         else if (p->platform >= 0)
-            st = gs_fail(GS_E_DEVICE,
-                         "device '%s': OpenCL platform %u has no device %d; it has %u, numbered from 0", name,
-                         i, p->device, device_count);
-        free(device);
+            return gs_fail(GS_E_DEVICE,
+                           "device '%s': OpenCL platform %u has no device %d; it has %u, numbered from 0",
+                           name, i, p->device, devices);
     }
-    if (st == GS_OK && device_count == 0)
-        st = gs_fail(GS_E_DEVICE, "device '%s': there is no OpenCL device", name);
-    free(platform);
-    return st;
+    return devices > 0 ? GS_OK : gs_fail(GS_E_DEVICE, "device '%s': there is no OpenCL device", name);
 }
 
 /* Replace cl->id, a whole device, by part p->part of it. */

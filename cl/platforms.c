@@ -26,7 +26,6 @@ bool gs_cl_has_all_cores(const cpu_set_t *mine, long online) {
 
 void gs_cl_choose_settings(bool alone) {
     cpu_set_t mine;
-    gs_cl_choose_path();
     setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
     if (!alone || getenv("POCL_MAX_PTHREAD_COUNT")) return; /* fewer threads, for others' sake */
     if (sched_getaffinity(0, sizeof mine, &mine) == 0 &&
@@ -34,46 +33,29 @@ void gs_cl_choose_settings(bool alone) {
         setenv("POCL_AFFINITY", "1", 0);
 }
 
-gs_status gs_cl_platforms(cl_platform_id **out, cl_uint *count) {
-    *out = NULL;
-    *count = 0;
-    gs_thread_enlarge_default();
-    cl_int error = clGetPlatformIDs(0, NULL, count);
-    if (error == CL_PLATFORM_NOT_FOUND_KHR || (error == CL_SUCCESS && *count == 0)) {
-        *count = 0; /* no OpenCL is installed: no failure, there are just no devices */
-        return GS_OK;
-    }
-    GS_TRY(gs_cl_check(error, "cl: clGetPlatformIDs"));
-    cl_platform_id *ids = calloc(*count, sizeof *ids);
-    if (!ids) return gs_fail(GS_E_MEMORY, "cl: no memory for %u platforms", *count);
-    error = clGetPlatformIDs(*count, ids, NULL);
-    if (error != CL_SUCCESS) {
-        free(ids);
-        return gs_cl_check(error, "cl: clGetPlatformIDs");
-    }
-    *out = ids;
-    return GS_OK;
+/* Of a call that has listed some; `none`: the error by which it says that there are none. */
+static gs_status listed(cl_int error, cl_int none, cl_uint *count, const char *what) {
+    if (error != CL_SUCCESS) *count = 0;
+    if (error == none) error = CL_SUCCESS;
+    if (*count > GS_CL_MOST) *count = GS_CL_MOST;
+    return gs_cl_check(error, "%s", what);
 }
 
-gs_status gs_cl_devices_of(cl_platform_id platform, int number, cl_device_id **out, cl_uint *count) {
-    *out = NULL;
+gs_status gs_cl_platforms(cl_platform_id out[GS_CL_MOST], cl_uint *count) {
+    *count = 0;
+    gs_thread_enlarge_default();
+    return listed(clGetPlatformIDs(GS_CL_MOST, out, count), CL_PLATFORM_NOT_FOUND_KHR, count,
+                  "cl: clGetPlatformIDs");
+}
+
+gs_status gs_cl_devices_of(cl_platform_id platform, int number, cl_device_id out[GS_CL_MOST],
+                           cl_uint *count) {
+    char what[40];
     *count = 0;
     GS_TRY(gs_cl_check_cache(platform));
-    cl_int error = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, count);
-    if (error == CL_DEVICE_NOT_FOUND || (error == CL_SUCCESS && *count == 0)) {
-        *count = 0;
-        return GS_OK;
-    }
-    GS_TRY(gs_cl_check(error, "cl:%d: clGetDeviceIDs", number));
-    cl_device_id *ids = calloc(*count, sizeof *ids);
-    if (!ids) return gs_fail(GS_E_MEMORY, "cl:%d: no memory for %u devices", number, *count);
-    error = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, *count, ids, NULL);
-    if (error != CL_SUCCESS) {
-        free(ids);
-        return gs_cl_check(error, "cl:%d: clGetDeviceIDs", number);
-    }
-    *out = ids;
-    return GS_OK;
+    snprintf(what, sizeof what, "cl:%d: clGetDeviceIDs", number);
+    return listed(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, GS_CL_MOST, out, count), CL_DEVICE_NOT_FOUND,
+                  count, what);
 }
 
 static void trim(char *text) {
@@ -115,60 +97,56 @@ int gs_cl_most_parts(cl_device_id id) {
     return equally && most > 1 ? (int)most : 0;
 }
 
+static void describe(cl_platform_id platform, cl_device_id device, gs_device_info *info) {
+    char platform_name[64], version[64], driver[48];
+    const cl_device_type type = gs_cl_device_number(device, CL_DEVICE_TYPE);
+    info->units = (int)gs_cl_device_number(device, CL_DEVICE_MAX_COMPUTE_UNITS);
+    info->memory = gs_cl_device_number(device, CL_DEVICE_GLOBAL_MEM_SIZE);
+    info->sub_devices = gs_cl_most_parts(device);
+    gs_cl_device_text(device, CL_DEVICE_NAME, info->description, sizeof info->description);
+    snprintf(info->kind, sizeof info->kind, "%s",
+             type & CL_DEVICE_TYPE_CPU   ? "cpu"
+             : type & CL_DEVICE_TYPE_GPU ? "gpu"
+                                         : "accelerator");
+    gs_cl_platform_text(platform, CL_PLATFORM_NAME, platform_name, sizeof platform_name);
+    gs_cl_platform_text(platform, CL_PLATFORM_VERSION, version, sizeof version);
+    char *options = strstr(version, "  "); /* PoCL goes on with how it was compiled */
+    if (options) *options = '\0';
+    gs_cl_device_text(device, CL_DRIVER_VERSION, driver, sizeof driver);
+    snprintf(info->note, sizeof info->note, "%s, %s, driver %s", platform_name, version, driver);
+}
+
 static gs_status list(gs_device_info **out, int *count, const char **problem) {
     static _Thread_local char trouble[300];
+    cl_platform_id platform[GS_CL_MOST];
+    cl_device_id device[GS_CL_MOST];
+    cl_uint platforms, devices;
     trouble[0] = '\0';
     *out = NULL;
     *count = 0;
     if (problem) *problem = trouble;
-    cl_platform_id *platform;
-    cl_uint platform_count;
-    gs_status st = gs_cl_platforms(&platform, &platform_count);
-    if (st == GS_E_MEMORY) return st;
-    if (st != GS_OK) snprintf(trouble, sizeof trouble, "%s", gs_message());
-    for (cl_uint p = 0; p < platform_count; p++) {
-        cl_device_id *device;
-        cl_uint device_count;
-        st = gs_cl_devices_of(platform[p], (int)p, &device, &device_count);
-        if (st != GS_OK) { /* the others may still be of use */
+    if (gs_cl_platforms(platform, &platforms) != GS_OK) snprintf(trouble, sizeof trouble, "%s", gs_message());
+    for (cl_uint p = 0; p < platforms; p++) {
+        /* the others may still be of use */
+        if (gs_cl_devices_of(platform[p], (int)p, device, &devices) != GS_OK) {
             snprintf(trouble, sizeof trouble, "%s", gs_message());
             continue;
         }
-        gs_device_info *grown =
-            device_count ? realloc(*out, ((size_t)*count + device_count) * sizeof *grown) : *out;
-        if (device_count && !grown) {
-            free(device);
-            free(platform);
+        gs_device_info *grown = realloc(*out, ((size_t)*count + devices + 1) * sizeof *grown);
+        if (!grown) {
             free(*out);
             *out = NULL;
             *count = 0;
             return gs_fail(GS_E_MEMORY, "cl: no memory for a list of devices");
         }
         *out = grown;
-        for (cl_uint i = 0; i < device_count; i++) {
+        for (cl_uint i = 0; i < devices; i++) {
             gs_device_info *info = &(*out)[(*count)++];
-            *info =
-                (gs_device_info){.units = (int)gs_cl_device_number(device[i], CL_DEVICE_MAX_COMPUTE_UNITS),
-                                 .memory = gs_cl_device_number(device[i], CL_DEVICE_GLOBAL_MEM_SIZE),
-                                 .sub_devices = gs_cl_most_parts(device[i])};
-            cl_device_type type = gs_cl_device_number(device[i], CL_DEVICE_TYPE);
+            *info = (gs_device_info){.units = 0};
             snprintf(info->name, sizeof info->name, "cl:%u.%u", p, i);
-            gs_cl_device_text(device[i], CL_DEVICE_NAME, info->description, sizeof info->description);
-            snprintf(info->kind, sizeof info->kind, "%s",
-                     type & CL_DEVICE_TYPE_CPU   ? "cpu"
-                     : type & CL_DEVICE_TYPE_GPU ? "gpu"
-                                                 : "accelerator");
-            char platform_name[64], version[64], driver[48];
-            gs_cl_platform_text(platform[p], CL_PLATFORM_NAME, platform_name, sizeof platform_name);
-            gs_cl_platform_text(platform[p], CL_PLATFORM_VERSION, version, sizeof version);
-            char *options = strstr(version, "  "); /* PoCL goes on with how it was compiled */
-            if (options) *options = '\0';
-            gs_cl_device_text(device[i], CL_DRIVER_VERSION, driver, sizeof driver);
-            snprintf(info->note, sizeof info->note, "%s, %s, driver %s", platform_name, version, driver);
+            describe(platform[p], device[i], info);
         }
-        free(device);
     }
-    free(platform);
     return GS_OK;
 }
 

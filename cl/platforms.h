@@ -8,20 +8,16 @@
 /* Are `mine` all of a machine's cores, 0 .. online - 1? */
 bool gs_cl_has_all_cores(const cpu_set_t *mine, long online);
 
-/* The ids of all platforms, to be freed with free(); *count may be 0 (then *out is NULL): no OpenCL is no failure. */
-gs_status gs_cl_platforms(cl_platform_id **out, cl_uint *count);
+enum { GS_CL_MOST = 64 /* platforms, and devices of one, that are looked at */ };
+
+/* The ids of all platforms; *count may be 0: no OpenCL is no failure. */
+gs_status gs_cl_platforms(cl_platform_id out[GS_CL_MOST], cl_uint *count);
 
 /* The same for the devices of one platform; its number is for messages. */
-gs_status gs_cl_devices_of(cl_platform_id, int number, cl_device_id **out, cl_uint *count);
+gs_status gs_cl_devices_of(cl_platform_id, int number, cl_device_id out[GS_CL_MOST], cl_uint *count);
 
 /* GS_E_FILE: the platform is PoCL, and has no place for its compiled kernels (gs_cl_choose_cache). */
 gs_status gs_cl_check_cache(cl_platform_id);
-
-/* Where no folder of PATH has a linker, and the usual ones have, they come at its end. */
-void gs_cl_choose_path(void);
-
-/* Before a kernel is compiled. GS_E_OPENCL: PoCL would not find a linker, and would end the process. */
-gs_status gs_cl_check_linker(const gs_cl *);
 
 /* The smallest number, from 0, that no open device has; the last of them is all further devices' together. Between
  * gs_cl_lock and gs_cl_unlock. Why devices have numbers: pocl_copies.c. */

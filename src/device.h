@@ -103,9 +103,7 @@ bool gs_cpu_has_avx512(void);
 int gs_cpu_cores(void);
 
 /* Set PoCL's environment variables, where they are not set yet, to what suits us best. Call this too at the
- * beginning of main(); without it everything works if PATH leads to a linker, but more slowly.
- *   PATH=...:/usr/local/bin:/usr/bin:/bin
- *       Only where no folder of PATH has the linker `ld`, which PoCL starts.
+ * beginning of main(); without it everything works, but more slowly.
  *   POCL_WORK_GROUP_SPECIALIZATION=0
  *       Otherwise PoCL compiles a kernel anew for each work-group size it meets. One version for all sizes is as fast
  *       here, and the binary that is kept for the next run is complete.
@@ -118,7 +116,7 @@ void gs_cl_choose_settings(bool alone);
 /* Make sure that PoCL can write its compiled kernels: call this at the beginning of main(), before any thread is
  * started. If its folder (POCL_CACHE_DIR, else one in XDG_CACHE_HOME or HOME) cannot be written to or has no 8 MB free,
  * or if POCL_CACHE_DIR is empty, POCL_CACHE_DIR becomes a new folder in TMPDIR, which is removed when this process
- * ends. Where that fails too, opening a device of PoCL is GS_E_FILE and says why. */
+ * ends in order. Where that fails too, opening a device of PoCL is GS_E_FILE and says why. */
 void gs_cl_choose_cache(void);
 
 /* Devices "cpu" that are opened later get a copy of their table in which `edit` has put functions of the caller's;
