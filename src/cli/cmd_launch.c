@@ -3,6 +3,7 @@
 #include "comm/meet/route.h"
 #include "comm/meet/store.h"
 #include "core/cores.h"
+#include "core/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,12 +51,9 @@ static gs_status check_transport(const char *name) {
 
 /* "auto: shm where it works, else gloo; shm: shared memory; ..." */
 static const char *transport_help(char *text, size_t size) {
-    size_t used = 0;
     text[0] = '\0';
-    for (const gs_process_transport *t = gs_process_transports; t->name && used < size; t++)
-        if (t->what)
-            used +=
-                (size_t)snprintf(text + used, size - used, "%s%s: %s", used ? "; " : "", t->name, t->what);
+    for (const gs_process_transport *t = gs_process_transports; t->name; t++)
+        if (t->what) gs_append(text, size, "%s%s: %s", *text ? "; " : "", t->name, t->what);
     return text;
 }
 
@@ -68,10 +66,10 @@ static gs_status check_command(const char *name) {
     if (*name == '-') return GS_OK;
     for (const gs_command *c = gs_commands; c->name && n < 39; c++) {
         names[n++] = c->name;
-        if (!c->instead) launched[k++] = c->name;
+        if (c->instead) continue;
+        launched[k++] = c->name;
+        gs_append(list, sizeof list, "%s%s", *list ? ", " : "", c->name);
     }
-    for (int i = 0; i < k; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", launched[i]);
     for (const gs_command *c = gs_commands; c->name; c++) {
         if (strcmp(name, c->name) != 0) continue;
         if (!c->instead) return GS_OK;

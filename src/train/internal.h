@@ -125,7 +125,7 @@ gs_status gs_check_pauses(const gs_settings *,
  * fit another model either. */
 gs_status gs_state_check_model(const gs_settings *, const gs_saved *, gs_shape in);
 
-/* Checks all else, and reads the vectors. GS_E_USAGE, or as gs_state_load. */
+/* Checks all else, and reads the vectors. GS_E_USAGE, GS_E_SHAPE, GS_E_FORMAT, GS_E_MEMORY. */
 gs_status gs_state_check_run(const gs_settings *, const gs_saved *, const gs_dataset *train_set,
                              struct gs_state *);
 

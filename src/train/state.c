@@ -181,7 +181,8 @@ gs_status gs_state_read(const char *path, gs_state **out) {
     return status;
 }
 
-gs_status gs_state_load(const char *path, const gs_model *model, const gs_settings *settings, gs_state *s) {
+/* The vectors that the settings' optimiser keeps. GS_E_SHAPE: one is missing or has another shape, or there are others. */
+static gs_status load(const char *path, const gs_model *model, const gs_settings *settings, gs_state *s) {
     const gs_optimizer_ops *ops = settings->optimizer;
     gs_beside beside = {.count = gs_optimizer_keeps(ops, gs_settings_numbers(settings).momentum)};
     GS_TRY(make_vectors(s, beside.count, model->params));
@@ -306,7 +307,7 @@ gs_status gs_state_check_run(const gs_settings *s, const gs_saved *saved, const 
     GS_TRY(check_same_scaling(s, "std", &s->std, &saved->scaling.std));
     GS_TRY(check(s->resume, state, s, train_set));
     GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = train_set->shape}, &plan));
-    gs_status status = gs_state_load(s->resume, plan, s, state);
+    gs_status status = load(s->resume, plan, s, state);
     gs_model_free(plan);
     return status;
 }

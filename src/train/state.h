@@ -61,10 +61,6 @@ gs_status gs_state_save(const char *path, const gs_model *, const gs_optimizer_o
 /* Read all but the vectors. GS_E_FILE; GS_E_FORMAT: the file is damaged, or holds weights alone. */
 gs_status gs_state_read(const char *path, gs_state **out);
 
-/* Read the vectors that the settings' optimiser keeps. The model may be a plan. GS_E_SHAPE: one is missing or has
- * another shape, or there are others; GS_E_FORMAT; GS_E_MEMORY. */
-gs_status gs_state_load(const char *path, const gs_model *, const gs_settings *, gs_state *);
-
 /* The text of an option of the run; NULL: it had its default. */
 const char *gs_state_option(const gs_state *, const char *name);
 

@@ -378,6 +378,11 @@ static void note_failure(gs_launch_state *s, int seat) {
     if (s->next == 0) plan(s, SIGTERM, GRACE);
 }
 
+/* "rank 2 hangs: process 4711 is stopped" */
+static void append_hanging(const gs_launch_state *s, int seat, char *text, size_t size) {
+    gs_append(text, size, "rank %d hangs: %s", s->rank[seat], s->child[seat].hangs);
+}
+
 /* "rank 2 was killed by signal 9 (Killed)" */
 static void status_text(const gs_launch_state *s, int seat, char *text, size_t size) {
     const int status = s->child[seat].status, rank = s->rank[seat];
@@ -470,7 +475,7 @@ static void describe_lost(const gs_launch_state *s, char *text, size_t size) {
     const int seat = s->hung >= 0 ? s->hung : s->elastic.lost;
     *text = '\0';
     if (seat >= 0 && s->child[seat].hangs[0])
-        snprintf(text, size, "rank %d hangs: %s", s->rank[seat], s->child[seat].hangs);
+        append_hanging(s, seat, text, size);
     else if (seat >= 0)
         status_text(s, seat, text, size);
 }
@@ -747,11 +752,6 @@ static void take_signals(gs_launch_state *s) {
 /* ---- how it has ended: what is said of it, and its exit status ---- */
 
 enum { SAID = 2500 /* bytes of what is said of a failure */ };
-
-/* "rank 2 hangs: process 4711 is stopped" */
-static void append_hanging(const gs_launch_state *s, int seat, char *text, size_t size) {
-    gs_append(text, size, "rank %d hangs: %s", s->rank[seat], s->child[seat].hangs);
-}
 
 /* "rank 2 hangs: process 4711 is stopped; rank 0: ..." */
 static void append_why(const gs_launch_state *s, const gs_launch_why *why, char *text, size_t size) {

@@ -13,7 +13,7 @@
  *     worker       forward 0 | forward 1     | forward 2 | ... | backward 2 | backward 1    | backward 0
  *     its thread   bring 1   | bring 2       | put 0     | ... | bring 1    | bring 0, put 2 | put 1
  *
- * On OpenCL devices copies do that, in a queue of their own (offload_windows.h; memory/away.h says which y go). On cpu
+ * On OpenCL devices copies do that, in a queue of their own (offload_windows.c; memory/away.h says which y go). On cpu
  * operators work in the mapped file itself. So nothing is copied that is in memory anyway: as long as memory is
  * free the system keeps the pages that a worker has put away, and brings them back at the cost of a page fault each.
  * Where it is short, it writes them to the disk.
@@ -42,3 +42,9 @@ gs_status gs_report_offload(gs_worker *, gs_offload_report *);
 struct gs_offload_layers;
 gs_status gs_offload_layers_create(gs_model *, struct gs_offload_layers **out);
 void gs_offload_layers_free(struct gs_offload_layers *); /* NULL is allowed; the model must still be there */
+
+/* ---- offload_windows.c: the same on a device whose operators work in its own memory alone (cl) ---- */
+
+typedef struct gs_offload_windows gs_offload_windows;
+gs_status gs_offload_windows_create(gs_model *, gs_offload_windows **out);
+void gs_offload_windows_free(gs_offload_windows *);

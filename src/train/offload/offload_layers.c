@@ -1,7 +1,7 @@
 #include <stdlib.h>
 
+#include "layer/memory/away.h"
 #include "train/offload/offload.h"
-#include "train/offload/offload_windows.h"
 
 /* Bytes of a file that is mapped. */
 typedef struct span {
