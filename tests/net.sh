@@ -7,6 +7,7 @@
 #   ipv6      the same hosts by IPv6
 #   loopback  rank 0 holds the store at 127.0.0.1 or 127.0.1.1, where the others cannot come: it says so, and where to
 #   doctor    all well; a rank that is absent, a wrong interface, a way that is closed
+#   ssh       launch --hosts, from the first of them
 #   lines     delay, jitter, loss, reordering, corruption, a low rate: by the kernel's netem, else by RELAY
 #   cable     pulled, and put back before the time-out: the run goes on; not put back: all ranks say why they end; and a
 #             rank that is stopped beside another on its machine
@@ -34,7 +35,7 @@ if [ "${NET_INSIDE:-}" != 1 ]; then
 fi
 
 shift 2
-parts=${*:-schemes ipv6 loopback doctor lines cable}
+parts=${*:-schemes ipv6 loopback doctor ssh lines cable}
 work=$NET_WORK hosts=3 relay_id=
 mount -t tmpfs none /run && mkdir /run/netns && ip link set lo up
 for name in $(env | grep -o '^GRADSUM_[A-Z_]*'); do unset "$name"; done
@@ -300,6 +301,58 @@ cable() {
         echo "net: right: a stopped rank, $options: $(grep -h '^gradsum launch' "$work/err2" | tail -1)"
     done
     steps=3 timeout=20
+    remove_hosts
+}
+
+# launch --hosts, with an ssh that runs its command on one of the hosts here.
+ssh() {
+    local starter i hosts_of="--hosts $(address 0),host1:1,host2:3"
+    new_hosts && plug_in
+    cat >"$work/ssh" <<'end'
+#!/bin/sh
+while :; do case $1 in -o) shift 2 ;; -*) shift ;; *) break ;; esac; done
+host=$1
+shift
+ip netns list | grep -q "^$host\b" || { echo "ssh: no route to $host" >&2; exit 255; }
+exec 3<&0 # what runs there is no child of ssh's that would end with it: it sees the end of its standard input
+setsid ip netns exec "$host" unshare --uts --pid --fork --mount-proc --kill-child sh -c "hostname $host; $*" <&3 &
+exec 3<&- </dev/null
+wait $!
+end
+    chmod +x "$work/ssh"
+    rm -rf "$work/run"
+    from_host0() { exec timeout -k 1 100 ip netns exec host0 env PATH="$work:$PATH" "$program" launch "$@"; }
+    ( from_host0 $hosts_of -n 2 --bind none --timeout $timeout -- $train --steps $steps --digest "$work/run" ) \
+        >"$work/out0" 2>"$work/err0"
+    status=($? 0 0)
+    is_as_one_worker "launch --hosts with 2, 1 and 3 processes"
+    grep -q "ssh host2 cd .* --node-rank 2 --ranks 2,1,3 " "$work/err0" ||
+        fail "it does not say what it runs" "$work/err0"
+
+    ( from_host0 --hosts $(address 0),host7 -n 1 --timeout 1 -- $train ) >"$work/out0" 2>"$work/err0" &&
+        fail "a machine that is not there" "$work/err0"
+    grep -q "node rank 1 (host7) failed with exit status 255: ssh could not reach it" "$work/err0" ||
+        fail "a machine that is not there is not named" "$work/err0"
+    ( from_host0 --hosts $(address 0),host1 -n 1 --program /no/such --timeout 1 -- $train ) >"$work/out0" 2>"$work/err0"
+    grep -q "gradsum could not be started there; --program" "$work/err0" || fail "no gradsum there" "$work/err0"
+    echo "net: right: launch --hosts names a machine that cannot be reached, and one without gradsum"
+
+    rm -rf "$work/run"
+    ( from_host0 $hosts_of -n 2 --bind none --timeout 60 -- $train --steps 1000000 --epochs 100000 --slow 0:5 \
+        --digest "$work/run" ) >"$work/out0" 2>"$work/err0" &
+    await_training
+    for i in $(process_of 5) $(process_of 0); do [ -d /proc/$i ] || fail "the ranks do not run" "$work/err0"; done
+    starter=$(pgrep -f "^$program launch --hosts" | head -1)
+    kill -KILL $starter
+    disown -a
+    for ((i = 0; i < 300; i++)); do
+        [ -z "$(process_of 0)$(process_of 2)$(process_of 5)" ] && break
+        sleep 0.05
+    done
+    [ -z "$(process_of 0)$(process_of 2)$(process_of 5)" ] ||
+        fail "ranks outlive the launch that started them" "$work/err0"
+    echo "net: right: all ranks end when the launch that started them is killed"
+    wait
     remove_hosts
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const gs_help help = {
     "launch -n N [options] -- COMMAND [its options]",
@@ -31,8 +32,10 @@ static const gs_help help = {
     "the same secret, by which they recognise each other: that of GRADSUM_SECRET, of\n"
     "--secret-file, or of ~/.config/gradsum/secret, which the first launch makes.\n"
     "Copy this file to machines that do not share the home folder. With --meet\n"
-    "file:DIR they meet in a new folder that all machines see; keep it private.\n"
-    "mpirun, torchrun and Slurm's srun start gradsum train on several machines too.",
+    "file:DIR they meet in a new folder that all machines see; keep it private.\n\n"
+    "--hosts does all that from one machine, the first that it names. The others are\n"
+    "reached by ssh, with keys; what is run there is printed:\n"
+    "  gradsum launch --hosts anna,berta:4,carl -n 2 -- train",
     "gradsum launch -n 2 -- train --model lenet --epochs 3", NULL};
 
 /* By their transport, or that of --sync (core/cores.h). The command's own --bind none counts too: a process cannot undo
@@ -94,7 +97,7 @@ static bool read_sizes(const char *text, int *min, int *max) {
 }
 
 static gs_status check_one_node(const gs_launch *l, const char *option) {
-    if (l->nodes == 1) return GS_OK;
+    if (l->nodes == 1 && !l->hosts) return GS_OK;
     return gs_fail(GS_E_USAGE,
                    "%s is for the processes of one machine; on several, torchrun --max-restarts N or Slurm's "
                    "--requeue starts train again, which goes on with --checkpoint DIR --resume auto",
@@ -146,7 +149,8 @@ static gs_status take_command(int argc, char **argv, int words, int end, const c
     if (words > 0)
         return gs_fail(GS_E_USAGE, "'%s' is not an option; put '--' before the command: -- %s", argv[1],
                        argv[1]);
-    if (launch->size == 0) return gs_fail(GS_E_USAGE, "-n N is required: the number of processes");
+    if (launch->size == 0 && !launch->hosts)
+        return gs_fail(GS_E_USAGE, "-n N is required: the number of processes");
     if (end >= argc - 1)
         return gs_fail(GS_E_USAGE, "a command is required after '--': what each process runs");
     launch->command = argv + end + 1;
@@ -156,9 +160,61 @@ static gs_status take_command(int argc, char **argv, int words, int end, const c
     return check_restarts(launch);
 }
 
-/* node: -1: not given */
-static gs_status check_nodes(gs_launch *l) {
+/* "2,4,2": how many processes each node has. */
+static gs_status take_ranks(gs_launch *l, const char *list) {
+    int node = 0;
+    if (l->size > 0)
+        return gs_fail(GS_E_USAGE, "--ranks says how many processes each node has: leave out -n");
+    l->world = 0;
+    for (const char *at = list;; node++) {
+        char *end;
+        const long n = strtol(at, &end, 10);
+        if (end == at || n < 1 || n > GS_LAUNCH_MOST || (*end && *end != ','))
+            return gs_fail(GS_E_USAGE,
+                           "--ranks: '%s' is not a list of numbers from 1 to %d, one for each node", list,
+                           GS_LAUNCH_MOST);
+        if (node == l->node) l->first = l->world;
+        if (node == l->node) l->size = (int)n;
+        l->world += (int)n;
+        if (!*end) break;
+        at = end + 1;
+    }
+    if (node + 1 == l->nodes) return GS_OK;
+    return gs_fail(GS_E_USAGE, "--ranks %s has %d number%s for %d node%s", list, node + 1,
+                   gs_s((unsigned)node + 1), l->nodes, gs_s((unsigned)l->nodes));
+}
+
+/* The secret comes by standard input, from a launch of --hosts. */
+static gs_status read_secret(gs_launch *l) {
+    char text[1026];
+    size_t n = 0;
+    if (!l->secret_file || strcmp(l->secret_file, "-") != 0) return GS_OK;
+    while (n < sizeof text - 1 && read(STDIN_FILENO, text + n, 1) == 1 && text[n] != '\n') n++;
+    text[n] = '\0';
+    l->secret_file = NULL;
+    l->starter = true;
+    if (n == 0) return gs_fail(GS_E_USAGE, "--secret-file -: there is no secret in standard input");
+    return setenv("GRADSUM_SECRET", text, 1) == 0 ? GS_OK
+                                                  : gs_fail(GS_E_MEMORY, "no memory for the environment");
+}
+
+/* What --hosts sees to by itself. */
+static gs_status check_hosts(const gs_launch *l, const char *ranks) {
     gs_meet_place place;
+    if (!l->hosts && l->program) return gs_fail(GS_E_USAGE, "--program is for the other machines of --hosts");
+    if (!l->hosts) return GS_OK;
+    if (l->nodes > 1 || l->node >= 0 || ranks || l->secret_file)
+        return gs_fail(GS_E_USAGE,
+                       "--hosts sees to --nodes, --node-rank, --ranks and --secret-file by itself");
+    if (l->meet) GS_TRY(gs_context(gs_meet_place_read(l->meet, &place), "--meet"));
+    return GS_OK;
+}
+
+/* node: -1: not given */
+static gs_status check_nodes(gs_launch *l, const char *ranks) {
+    gs_meet_place place;
+    GS_TRY(check_hosts(l, ranks));
+    if (l->hosts) return GS_OK;
     if (l->meet) GS_TRY(gs_context(gs_meet_place_read(l->meet, &place), "--meet"));
     if (l->nodes > 1 && !l->meet)
         return gs_fail(GS_E_USAGE,
@@ -166,7 +222,7 @@ static gs_status check_nodes(gs_launch *l) {
                        "address of node rank 0",
                        l->nodes);
     const bool folder = l->meet && gs_meet_is_folder(l->meet);
-    if (l->secret_file && (!l->meet || folder))
+    if (l->secret_file && (!l->meet || (folder && strcmp(l->secret_file, "-") != 0))) /* "-": of --hosts */
         return gs_fail(GS_E_USAGE,
                        "--secret-file %s: no secret is needed %s; it is for --meet tcp://HOST:PORT",
                        l->secret_file, folder ? "in a folder" : "on one machine without --meet");
@@ -181,13 +237,16 @@ static gs_status check_nodes(gs_launch *l) {
         char address[64];
         GS_TRY(gs_context(gs_route_address(l->interface, address, sizeof address), "--interface"));
     }
-    return GS_OK;
+    l->first = l->node * l->size;
+    l->world = l->nodes * l->size;
+    if (ranks) GS_TRY(take_ranks(l, ranks));
+    return read_secret(l);
 }
 
 int gs_cmd_launch(int argc, char **argv) {
     const char *transport = getenv("GRADSUM_TRANSPORT");
     gs_launch launch = {.bind = true, .transport = transport ? transport : "auto", .nodes = 1, .node = -1};
-    char *elastic = NULL;
+    char *elastic = NULL, *ranks = NULL;
     const double usual = gs_launch_timeout(&launch);
     double timeout = usual;
     const gs_option options[] = {
@@ -196,11 +255,19 @@ int gs_cmd_launch(int argc, char **argv) {
         {"transport", GS_OPTION_TEXT, &launch.transport, 0, 0, "T", transport_help((char[400]){0}, 400)},
         {"nodes", GS_OPTION_INT, &launch.nodes, 1, 1024, "N", "machines, each with a launch of its own"},
         {"node-rank", GS_OPTION_INT, &launch.node, 0, 1023, "R", "which of them this is, from 0"},
+        {"ranks", GS_OPTION_TEXT, &ranks, 0, 0, "LIST",
+         "in place of -n: the processes of each node, as 2,4,2"},
+        {"hosts", GS_OPTION_TEXT, &launch.hosts, 0, 0, "LIST",
+         "start a launch on each of these machines over ssh, the first of which is this one; HOST:N: N "
+         "processes there"},
+        {"program", GS_OPTION_TEXT, &launch.program, 0, 0, "PATH",
+         "with --hosts: where gradsum is on the other machines (default: as here)"},
         {"meet", GS_OPTION_TEXT, &launch.meet, 0, 0, "PLACE",
          "where the processes meet: tcp://HOST:PORT (node rank 0), file:DIR"},
         {"interface", GS_OPTION_TEXT, &launch.interface, 0, 0, "NAME",
          "interface or address by which the others reach these processes: eth0, 10.0.0.7"},
-        {"secret-file", GS_OPTION_TEXT, &launch.secret_file, 0, 0, "FILE", "file with the secret of the run"},
+        {"secret-file", GS_OPTION_TEXT, &launch.secret_file, 0, 0, "FILE",
+         "file with the secret of the run; -: standard input"},
         {"elastic", GS_OPTION_TEXT, &elastic, 0, 0, "MIN:MAX",
          "when a process is lost, go on with those that are left, MIN at least, and new ones, up to MAX"},
         {"restarts", GS_OPTION_INT, &launch.restarts, 0, 1000, "N",
@@ -220,9 +287,9 @@ int gs_cmd_launch(int argc, char **argv) {
     }
     launch.timeout = timeout < usual || timeout > usual ? timeout : 0;
     if (status == GS_OK) status = check_transport(launch.transport);
-    if (status == GS_OK) status = check_nodes(&launch);
+    if (status == GS_OK) status = check_nodes(&launch, ranks);
     if (status == GS_OK) status = take_command(argc, argv, words, end, elastic, &launch);
-    if (status == GS_OK) return gs_launch_run(&launch);
+    if (status == GS_OK) return launch.hosts ? gs_launch_hosts(&launch) : gs_launch_run(&launch);
     gs_launch_say("%s", gs_message());
     fprintf(stderr, "for example: gradsum launch -n 2 -- train --model lenet\n");
     return GS_EXIT_USAGE;

@@ -9,7 +9,12 @@
 const gs_command gs_commands[] = {
     {.name = "train"}, {.name = "eval"}, {.name = "sweep", .instead = "gradsum sweep"}, {0}};
 
-/* Instead of the launcher's: nothing is started. */
+/* Instead of the launcher's: nothing is started, here or elsewhere. */
+int gs_launch_hosts(const gs_launch *l) {
+    if (!l->hosts || !l->command || !*l->command) fuzz_wrong("--hosts without a list, or without a command");
+    return 0;
+}
+
 int gs_launch_run(const gs_launch *l) {
     if (l->size < 1 || l->size > GS_LAUNCH_MOST || !l->command || !*l->command || !(l->timeout >= 0))
         fuzz_wrong("%d processes, time-out %g, and %s", l->size, l->timeout,

@@ -14,7 +14,9 @@
 #include "train/checkpoint/folder.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -245,6 +247,8 @@ static void become_rank(const gs_launch_state *s, char **argv, pid_t launcher, c
     setpgid(0, 0);
     signal(SIGTTOU, SIG_IGN);
     sigprocmask(SIG_SETMASK, &s->before, NULL);
+    const int nothing = s->launch->starter ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+    if (nothing >= 0) dup2(nothing, STDIN_FILENO); /* standard input is the launcher's */
     if (!share || !gs_cores_bind(share) || setenv("GRADSUM_OWN_CPUS", "1", 1) != 0)
         unsetenv("GRADSUM_OWN_CPUS");
     execv("/proc/self/exe", argv);
@@ -291,8 +295,8 @@ static gs_status start_one(gs_launch_state *s, const gs_launch_place *place, int
 
 static gs_status start(gs_launch_state *s, const gs_launch_place *place) {
     const gs_launch *l = s->launch;
-    for (int r = 0; r < l->size; r++) s->rank[r] = l->node * l->size + r;
-    for (int r = 0; r < l->size; r++) GS_TRY(start_one(s, place, r, gs_launch_world(l)));
+    for (int r = 0; r < l->size; r++) s->rank[r] = l->first + r;
+    for (int r = 0; r < l->size; r++) GS_TRY(start_one(s, place, r, l->world));
     return GS_OK;
 }
 
@@ -320,7 +324,7 @@ static void describe_absent(const gs_launch_state *s, int seat, char *why, size_
 static gs_rendezvous place_of(const gs_launch_state *s, int seat) {
     const gs_launch *l = s->launch;
     gs_rendezvous r = {.rank = s->rank[seat],
-                       .size = gs_launch_world(l),
+                       .size = l->world,
                        .timeout = s->timeout,
                        .ports = 1,
                        .nodes = l->nodes,
@@ -664,16 +668,19 @@ static void reap(gs_launch_state *s) {
     look_for_stopped(s);
 }
 
-/* Ctrl-Z. As the ranks are in groups of their own, the terminal has stopped none of them. This process stops too, until
- * SIGCONT; in a group that no shell watches the system lets nobody stop, and it goes on at once. */
-static void stand_still(const gs_launch_state *s) {
+void gs_launch_stand_still(void) {
     sigset_t one;
-    send_all(s, SIGTSTP);
     sigemptyset(&one);
     sigaddset(&one, SIGTSTP);
     raise(SIGTSTP);
-    sigprocmask(SIG_UNBLOCK, &one, NULL); /* here it stops */
+    sigprocmask(SIG_UNBLOCK, &one, NULL); /* here it stops, and goes on at SIGCONT */
     sigprocmask(SIG_BLOCK, &one, NULL);
+}
+
+/* Ctrl-Z. As the ranks are in groups of their own, the terminal has stopped none of them. */
+static void stand_still(const gs_launch_state *s) {
+    send_all(s, SIGTSTP);
+    gs_launch_stand_still();
     send_all(s, SIGCONT);
 }
 
@@ -699,6 +706,17 @@ static void stop(gs_launch_state *s, int number) {
         s->stopped_by = number;
         s->stopped_at = now;
     }
+}
+
+/* Its end is the end of standard input; what it writes there are the signals that stop its ranks for a while. */
+static bool starter_has_gone(const gs_launch_state *s) {
+    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+    char c;
+    while (s->launch->starter && !s->stopped_by && poll(&p, 1, 0) > 0) {
+        if (read(STDIN_FILENO, &c, 1) <= 0) return true;
+        if (c == GS_LAUNCH_HALT || c == GS_LAUNCH_GO_ON) send_all(s, c == GS_LAUNCH_HALT ? SIGTSTP : SIGCONT);
+    }
+    return false;
 }
 
 static void end_those_left(gs_launch_state *s) {
@@ -727,22 +745,26 @@ static void watch(gs_launch_state *s) {
         int number = sigtimedwait(&s->waited, NULL, &wait);
         if (number == SIGCHLD || number < 0) reap(s);
         if (number > 0 && number != SIGCHLD) stop(s, number);
+        if (starter_has_gone(s)) stop(s, SIGTERM);
     }
 }
 
-/* From here on these signals wait until sigtimedwait takes one. One that is ignored (nohup) stays ignored. */
-static void take_signals(gs_launch_state *s) {
+void gs_launch_take_signals(sigset_t *waited, sigset_t *before) {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGTSTP};
-    sigset_t pipe;
-    sigemptyset(&s->waited);
-    sigaddset(&s->waited, SIGCHLD);
+    sigemptyset(waited);
+    sigaddset(waited, SIGCHLD);
     signal(SIGCHLD, SIG_DFL);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         struct sigaction now;
         if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            sigaddset(&s->waited, numbers[i]); /* a signal that is blocked waits even where it is ignored */
+            sigaddset(waited, numbers[i]); /* a signal that is blocked waits even where it is ignored */
     }
-    sigprocmask(SIG_BLOCK, &s->waited, &s->before);
+    sigprocmask(SIG_BLOCK, waited, before);
+}
+
+static void take_signals(gs_launch_state *s) {
+    sigset_t pipe;
+    gs_launch_take_signals(&s->waited, &s->before);
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
     /* The store where an absence is told may hang up. */
@@ -876,7 +898,7 @@ static int attempt(gs_launch_state *s, gs_restarts *restarts, bool *again) {
         close_elastic(s);
     }
     const bool awaited = launch->nodes > 1 && s->failed >= 0 && !s->stopped_by;
-    gs_launch_place_remove(&s->place, awaited ? gs_launch_world(launch) : 0);
+    gs_launch_place_remove(&s->place, awaited ? launch->world : 0);
     if (s->elastic.placed) gs_launch_place_remove(&s->elastic.place, 0);
     if (status == GS_OK) return outcome(s, restarts, again);
     gs_launch_say("%s", gs_message());

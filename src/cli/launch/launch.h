@@ -8,9 +8,13 @@
 #include "core/error.h"
 
 typedef struct gs_launch {
-    int size;                /* how many processes on this machine */
-    int nodes, node;         /* how many machines, each with a launch of its own; which one this is */
-    const char *meet;        /* where they meet (comm/meet/store.h): tcp://HOST:PORT; NULL: here */
+    int size;            /* how many processes on this machine */
+    int nodes, node;     /* how many machines, each with a launch of its own; which one this is */
+    int first, world;    /* the first of these processes among all, and how many there are on all machines */
+    const char *hosts;   /* start a launch on each of these machines (hosts.c); NULL: here alone */
+    const char *program; /* of those; NULL: where this one is */
+    bool starter;        /* --hosts has started this launch: its processes end with its standard input */
+    const char *meet;    /* where they meet (comm/meet/store.h): tcp://HOST:PORT; NULL: here */
     const char *interface;   /* by which they are reached, for GRADSUM_INTERFACE; NULL: by the route */
     const char *secret_file; /* for GRADSUM_SECRET_FILE; NULL: as it is in the environment */
     double timeout;          /* seconds, for GRADSUM_TIMEOUT; 0: as it is in the environment */
@@ -27,10 +31,22 @@ typedef struct gs_launch {
  * for longer than the time-out after another has ended counts as failed; after a signal, it is killed then. */
 int gs_launch_run(const gs_launch *);
 
-/* How many processes there are on all machines. */
-static inline int gs_launch_world(const gs_launch *l) {
-    return l->nodes * l->size;
-}
+/* From here on the signals of a launch, and SIGCHLD, wait until sigtimedwait takes one of *waited. One that is ignored
+ * (nohup) stays ignored. *before: for the processes that are started. */
+void gs_launch_take_signals(sigset_t *waited, sigset_t *before);
+
+/* SIGTSTP has been taken: stop, as if it had not been, until SIGCONT. In a group that no shell watches the system lets
+ * nobody stop: then this returns at once. */
+void gs_launch_stand_still(void);
+
+/* What a launch of several hosts writes to those that it has started: their ranks stop, as at Ctrl-Z, and go on. */
+enum { GS_LAUNCH_HALT = 'z', GS_LAUNCH_GO_ON = 'c' };
+
+/* ---- hosts.c ---- */
+
+/* Start a launch on each of launch->hosts, over ssh on all but the first, which is this machine; wait for them, and
+ * return the exit status. Prints what it runs. */
+int gs_launch_hosts(const gs_launch *);
 
 /* ---- launch_place.c: what the processes find around them ---- */
 
