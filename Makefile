@@ -4,7 +4,7 @@
 # and for its authors: make test-labs | make test-oclgrind | make test-asan | make test-tsan | make test-kill |
 #          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
 #          make bench-generate | make bench-gpt | make bench-product16 | make accuracy | make fuzz SECONDS=60 |
-#          make bench-half | make bench-simulate | make bench-predict | make bench-layouts | make test-torch |
+#          make bench-simulate | make bench-predict | make bench-layouts | make test-torch |
 #          make test-memory | make test-layouts | make test-faults | make test-right | make test-engines |
 #          make test-net | make trials SEED=1
 #
@@ -35,7 +35,7 @@ PACKAGES_handout  = $(if $(filter aarch64,$(ELSEWHERE)),gcc-aarch64-linux-gnu li
                     $(if $(filter x86_64,$(ELSEWHERE)),gcc-x86-64-linux-gnu libc6-dev-amd64-cross)
 PACKAGES_install  = mandoc zsh
 PACKAGES_torch    = python3-torch python3-torchvision
-PACKAGES_kill     = iproute2 procps
+PACKAGES_kill     = procps
 PACKAGES_net      = iproute2 procps
 PACKAGES_browser  = chromium chromium-driver python3-selenium
 # Open MPI is optional: it is compiled in where pkg-config finds it, and only the tests try to install it.
@@ -124,7 +124,7 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(filter-out %/main.o,$(OBJ_CLI)) $(B)/tests
 .PHONY: all demo test test-failures trials test-programs test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
         test-torch test-memory test-layouts test-faults test-right test-engines test-net \
         fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-images bench-sync \
-        bench-log bench-layouts bench-product16 bench-half bench-simulate bench-predict lint install uninstall clean packages
+        bench-log bench-layouts bench-product16 bench-simulate bench-predict lint install uninstall clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
 
 # A program in a build folder elsewhere finds the kernels and the data sets of this tree by a link to it
@@ -311,11 +311,9 @@ test-tsan:
 	$(MAKE) B=build/tsan SANITIZE=thread build/tsan/gradsum-test build/tsan/gradsum
 	tests/sanitize.sh tsan build/tsan/gradsum-test
 
-# Processes are killed and stopped at random moments, and links between hosts are cut; KILL_DRAWS=all KILL_SEED=1,
-# LINKS_DRAWS=all and more: see the scripts. Says why where no hosts can be made (with GRADSUM_LINKS=required: fails).
+# Runs are killed while they write checkpoints, and while they are started again; KILL_DRAWS=all KILL_SEED=1: see the
+# scripts. test-faults strikes runs that only have to end.
 test-kill: all
-	tests/kill.sh $(B)/gradsum
-	tests/links.sh $(B)/gradsum
 	tests/checkpoint.sh $(B)/gradsum
 	tests/restarts.sh $(B)/gradsum
 
@@ -328,13 +326,15 @@ trials:
 	@[ "$(SEED)" ] || { echo "gradsum: make trials SEED=N: there is no seed" >&2; exit 2; }
 	$(MAKE) test-faults
 	$(MAKE) test-kill
+	$(MAKE) test-net PARTS=links
 	$(MAKE) test-torch
 
 # Slurm, torchrun and mpirun start the processes. What is not there is left out, and said (with GRADSUM_ENGINES=required: fails; torchrun: TORCHRUN=/path/to/torchrun).
 test-engines: all
 	tests/engines.sh $(B)/gradsum
 
-# Three hosts, made of name spaces, with two ranks each: all schemes, over good lines and bad ones, and `gradsum doctor`.
+# Three hosts, made of name spaces, with two ranks each: all schemes, over good lines and bad ones, links that are cut
+# (LINKS_DRAWS=all: in all ways), and `gradsum doctor`.
 # Says why where no hosts can be made (with GRADSUM_NET=required: fails). PARTS="schemes cable": these alone.
 test-net: all $(B)/net-relay
 	tests/net.sh $(B)/gradsum $(B)/net-relay $(PARTS)
@@ -393,7 +393,7 @@ $(FUZZERS): $(B)/bin/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/fuzz.o $(B)/libfuzze
 $(B)/tests/fuzz/%.o: EXTRA = -Ilessons
 .SECONDARY: $(FUZZERS:$(B)/bin/%=$(B)/tests/fuzz/%.o)
 
-bench: all $(B)/bench-sgemm $(B)/bench-first $(B)/bench-gpt
+bench: all $(B)/bench-sgemm $(B)/bench-gpt
 	tests/bench.sh $(B)/gradsum
 	tests/bench_cl.sh $(B)
 	tests/bench_gpt.sh $(B)
@@ -407,7 +407,7 @@ bench-scale: all
 	tests/bench_scale.sh $(B)/gradsum
 
 # sgemm on OpenCL beside OpenBLAS, and how long a first step takes.
-bench-cl: all $(B)/bench-sgemm $(B)/bench-first
+bench-cl: all $(B)/bench-sgemm
 	tests/bench_cl.sh $(B)
 
 # JPEGs a second that a core decodes, beside Pillow.
@@ -421,10 +421,6 @@ bench-layouts: all
 # A product of matrices in 16 bits beside OpenBLAS's in f32.
 bench-product16: $(B)/bench-product16
 	$(B)/bench-product16
-
-# Arithmetic on OpenCL's half beside f32, on DEVICE.
-bench-half: $(B)/bench-half
-	$(B)/bench-half $(DEVICE)
 
 # A small GPT.
 bench-gpt: all $(B)/bench-gpt
@@ -472,7 +468,7 @@ $(B)/bench-log: $(B)/tests/bench_log.o $(B)/libgradsum.a
 	@echo "LINK $@"
 	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
 
-$(B)/bench-sgemm $(B)/bench-first $(B)/bench-gpt $(B)/bench-jpeg $(B)/bench-product16 $(B)/bench-half: $(B)/bench-%: $(B)/tests/bench_%.o $(B)/libgradsum.a
+$(B)/bench-sgemm $(B)/bench-gpt $(B)/bench-jpeg $(B)/bench-product16: $(B)/bench-%: $(B)/tests/bench_%.o $(B)/libgradsum.a
 	@echo "LINK $@"
 	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
 

@@ -48,11 +48,15 @@ if [[ $with_mpi == *"transport: mpi"* ]]; then
 else
     echo "failures: over MPI: left out: there is no mpirun, or this gradsum was built without MPI"
 fi
-ways=("--sync allreduce" "--sync ring" "--sync tree" "--sync ps" "--sync sharded_ps" "--sync recursive_doubling"
-      "--sync halving_doubling" "--sync ring --bucket 1" "--sync ring --wire bf16" "--sync allreduce --verify 1"
-      "--sync allreduce --accumulate 3" "--zero 1" "--zero 2" "--zero 3" "--sync local --every 2"
-      "--sync async --staleness 2" "--exact" "--tensor 2" "--tensor 2 --exact" "--pipeline 2 --pipeline-cut flops"
-      "--pipeline 2 --pipeline-cut flops --exact")
+schemes=$("$program" train --sync ? --steps 1 2>&1 | sed -n 's/.*choose one of: //p' | tr -d ,)
+[ -n "$schemes" ] || { echo "failures: no schemes are known"; exit 1; }
+ways=("--sync ring --bucket 1" "--sync ring --wire bf16" "--sync halving_doubling --wire bf16"
+      "--sync allreduce --verify 1" "--sync tree --verify 1" "--sync allreduce --accumulate 3" "--zero 1" "--zero 2"
+      "--zero 3" "--sync local --every 2" "--sync async --staleness 2" "--exact" "--tensor 2" "--tensor 2 --exact"
+      "--pipeline 2 --pipeline-cut flops" "--pipeline 2 --pipeline-cut flops --exact")
+for way in $schemes; do
+    case $way in auto | local | async) ;; *) ways+=("--sync $way") ;; esac # a choice among others; two ways above
+done
 
 # Into `run`: the words of a run; `size`: how many workers it has.
 make_run() { # place way
@@ -224,7 +228,10 @@ while [ ${#runs[@]} -lt $((draws < 30 ? draws : draws < 600 ? 30 : draws / 20)) 
     one_of places && place=$drawn
     way=${ways[${#runs[@]} % ${#ways[@]}]}
     make_run "$place" "$way"
-    case "$way" in *--tensor* | *--exact* | *--pipeline*) [ $size != 3 ] || continue ;; esac
+    case "$way" in
+        *--tensor* | *--exact* | *--pipeline*) [ $size != 3 ] || continue ;;
+        "--sync gloo") [[ $place == gloo:* ]] || continue ;;
+    esac
     runs+=("$place $way")
 done
 

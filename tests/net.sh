@@ -11,6 +11,7 @@
 #   lines     delay, jitter, loss, reordering, corruption, a low rate: by the kernel's netem, else by RELAY
 #   cable     pulled, and put back before the time-out: the run goes on; not put back: all ranks say why they end; and a
 #             rank that is stopped beside another on its machine
+#   links     one rank on each host, and the link between two of them cut, in any of three ways (net/links.sh)
 #
 # The hosts are name spaces of Linux, made as root (or where users may make them). Elsewhere the test is skipped, and
 # says why; with GRADSUM_NET=required it fails. All is made in name spaces of the test's own, so nothing is left of it,
@@ -35,7 +36,7 @@ if [ "${NET_INSIDE:-}" != 1 ]; then
 fi
 
 shift 2
-parts=${*:-schemes ipv6 loopback doctor ssh lines cable}
+parts=${*:-schemes ipv6 loopback doctor ssh lines cable links}
 work=$NET_WORK hosts=3 relay_id=
 mount -t tmpfs none /run && mkdir /run/netns && ip link set lo up
 for name in $(env | grep -o '^GRADSUM_[A-Z_]*'); do unset "$name"; done
@@ -205,6 +206,7 @@ loopback() {
 }
 
 . "$(dirname "$0")/net/doctor.sh"
+. "$(dirname "$0")/net/links.sh"
 
 # What the lines do, for tc's netem and for the relay.
 bad_lines=("delay 3ms 1ms|--delay 3 --jitter 1" "loss 2%|--loss 2" "delay 2ms reorder 25%|--delay 2 --reorder 25"
