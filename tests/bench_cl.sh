@@ -1,8 +1,8 @@
 #!/bin/sh
 # bench_cl.sh BUILD: two things that decide whether OpenCL on a CPU is worth it, on cl:0.0.
 #   1. sgemm beside OpenBLAS with all cores, and both beside the FMA peak (bench_sgemm.c)
-#   2. the first training step: with nothing compiled yet (our cache and PoCL's are empty), and again (bench_first.c)
-# A figure is the best of several turns. The first step's time is that from the start of the program.
+#   2. a training of one step: with nothing compiled yet (our cache and PoCL's are empty), and again
+# A figure is the best of several turns.
 set -u
 build=$1 gradsum=$1/gradsum
 unset OPENBLAS_CORETYPE # OpenBLAS is to run with the kernels that suit the CPU best, which gradsum chooses
@@ -21,6 +21,12 @@ export GRADSUM_CACHE="$work/gradsum" POCL_CACHE_DIR="$work/pocl"
 
 # best FILE: the least number in it
 best() { sort -g "$1" | head -n 1; }
+first() { # MODEL: seconds
+    begin=$(date +%s%N)
+    "$gradsum" train --model "$1" --device cl:0.0 --steps 1 --tests 0 >"$work/out" 2>&1 ||
+        { cat "$work/out" >&2; return 1; }
+    echo "$(($(date +%s%N) - begin))" | awk '{ printf "%.3f\n", $1 / 1e9 }'
+}
 
 printf '\n%-24s %12s %12s\n' "first step on cl:0.0, s" "cold cache" "warm cache"
 for model in mlp lenet cnn; do
@@ -29,8 +35,8 @@ for model in mlp lenet cnn; do
     for turn in 1 2 3; do
         rm -rf "$GRADSUM_CACHE" "$POCL_CACHE_DIR"
         mkdir "$GRADSUM_CACHE" "$POCL_CACHE_DIR"
-        "$build/bench-first" $model cl:0.0 >>"$work/cold" || failed=1
-        "$build/bench-first" $model cl:0.0 >>"$work/warm" || failed=1
+        first $model >>"$work/cold" || failed=1
+        first $model >>"$work/warm" || failed=1
     done
     printf '%-24s %12s %12s\n' $model "$(best "$work/cold")" "$(best "$work/warm")"
 done
