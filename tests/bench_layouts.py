@@ -17,7 +17,7 @@ os.environ["GLOO_SOCKET_IFNAME"] = "lo"
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch_peers import network, resnet20, samples
+from torch_peers import network, samples
 
 BATCH = {"pipeline": 128}.get(a.what, 12)
 MICRO = 8
@@ -78,11 +78,11 @@ def plain(net, x, y, optimiser):
 
 def pipeline(rank):
     """The whole net on one rank; else its two halves, cut where their times are about the same, by 1F1B."""
-    net, (x, y) = resnet20(), samples("resnet20", BATCH)
+    net, (x, y) = network("resnet20"), samples("resnet20", BATCH)
     if a.ranks == 1:
         return plain(net, x, y, torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9))
     from torch.distributed.pipelining import PipelineStage, Schedule1F1B
-    half = nn.Sequential(*list(net)[:7]) if rank == 0 else nn.Sequential(*list(net)[7:])
+    half = net[:11] if rank == 0 else net[11:]
     optimiser = torch.optim.SGD(half.parameters(), lr=0.01, momentum=0.9)
     schedule = Schedule1F1B(PipelineStage(half, rank, 2, torch.device("cpu")), MICRO, nn.functional.cross_entropy)
 

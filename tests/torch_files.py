@@ -1,17 +1,19 @@
-"""What the comparisons of weights share (torch_names.py, torch_gpt2.py): files of safetensors, and runs of gradsum."""
+"""What the comparisons of weights share: files of safetensors, and runs of gradsum."""
 import json, os, struct, subprocess, sys
 
 import numpy as np
+import torch
+
+KINDS = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64"}
 
 
-def save_tensors(path, tensors, kind="F32"):
-    """Tensors by name, which are of f32 or i64. BF16: the upper half of each f32."""
-    header, data = {"__metadata__": {"format": "pt"}}, b""
+def save_tensors(path, tensors, metadata={"format": "pt"}):
+    """Tensors by name, each in the type that it has. No metadata: None."""
+    header, data = {"__metadata__": metadata} if metadata else {}, b""
     for k, v in tensors.items():
-        numbers = v.contiguous().numpy()
-        numbers = (numbers.view(np.uint32) >> 16).astype(np.uint16) if kind == "BF16" else numbers
-        bytes_of = numbers.tobytes()
-        header[k] = {"dtype": "I64" if numbers.dtype == np.int64 else kind, "shape": list(v.shape),
+        numbers = v.detach().contiguous()
+        bytes_of = (numbers.view(torch.int16) if v.element_size() == 2 else numbers).numpy().tobytes()
+        header[k] = {"dtype": KINDS[v.dtype], "shape": list(v.shape),
                      "data_offsets": [len(data), len(data) + len(bytes_of)]}
         data += bytes_of
     text = json.dumps(header).encode()

@@ -10,7 +10,6 @@ differ."""
 import argparse
 import json
 import os
-import struct
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,7 @@ os.environ["OMP_NUM_THREADS"] = str(o.threads)
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch_files import save_tensors
 
 torch.set_num_threads(o.threads)
 PROMPT = [1, 2, 3, 5, 8, 13, 21, 34]
@@ -99,18 +99,9 @@ class Model(nn.Module):
 
 
 def save(model, path):
-    """As safetensors; token i is the character U+0100 + i."""
-    header = {"__metadata__": {"model": model.text(), "input": f"{o.context}x1x1", "tokens": "chars",
-                               "vocabulary": "".join(character(i) for i in range(o.vocabulary))}}
-    at, tensors = 0, model.named()
-    for name, p in tensors.items():
-        header[name] = {"dtype": "F32", "shape": list(p.shape), "data_offsets": [at, at + 4 * p.numel()]}
-        at += 4 * p.numel()
-    text = json.dumps(header, ensure_ascii=False).encode()
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text)
-        for p in tensors.values():
-            f.write(p.contiguous().numpy().tobytes())
+    """Token i is the character U+0100 + i."""
+    save_tensors(path, model.named(), {"model": model.text(), "input": f"{o.context}x1x1", "tokens": "chars",
+                                       "vocabulary": "".join(character(i) for i in range(o.vocabulary))})
 
 
 def character(token):

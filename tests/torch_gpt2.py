@@ -143,7 +143,7 @@ def hand_written(c):
     if list(saved) != list(w) or any(not np.array_equal(saved[k], w[k].numpy()) for k in w):
         sys.exit("torch_gpt2.py: what is saved is not what was loaded")
     half = {k: (v.numpy().view(np.uint32) & 0xffff0000).view(np.float32) for k, v in w.items()}
-    save_tensors(theirs, w, "BF16")
+    save_tensors(theirs, {k: torch.tensor(v).bfloat16() for k, v in half.items()})
     c.logits("BF16", theirs, by_hand({k: torch.tensor(v) for k, v in half.items()}, tokens))
     c.refused("another output layer", {**w, "lm_head.weight": w["wte.weight"] + 1}, "lm_head.weight differs from wte")
     c.refused("another width", {k: torch.zeros(s) for k, s in shapes(16)}, "wte.weight is (40,16) in")

@@ -5,71 +5,43 @@
 import torch
 import torch.nn.functional as F
 from torch import nn
+import torch_network
 
 SHAPE = {"mlp": (1, 28, 28), "lenet": (1, 28, 28), "cnn": (1, 28, 28), "resnet20": (3, 32, 32), "resnet50": (3, 224, 224)}
 CONTEXT, VOCABULARY = 64, 96  # of gpt
 
 
-def mlp():
-    return nn.Sequential(nn.Flatten(), nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10))
-
-
-def lenet():
-    return nn.Sequential(
-        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))
-
-
-def cnn():
-    return nn.Sequential(
-        nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(64 * 14 * 14, 128), nn.ReLU(), nn.Linear(128, 10))
-
-
-# ---- ResNet ----
-class Block(nn.Module):
-    def __init__(self, inputs, outputs, stride):
-        super().__init__()
-        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
-        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
-        self.bn1, self.bn2 = nn.BatchNorm2d(outputs), nn.BatchNorm2d(outputs)
-        self.shortcut = nn.Sequential() if stride == 1 else nn.Sequential(
-            nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
-
-    def forward(self, x):
-        return F.relu(self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x))))) + self.shortcut(x))
+# ---- from their texts ----
+def normed(outputs, size, stride):
+    return "conv %d %dx%d stride %d pad %d no_bias, batch_norm" % (outputs, size, size, stride, size // 2)
 
 
 def resnet20():
-    layers, inputs = [nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU()], 16
-    for outputs, stride in ((16, 1), (32, 2), (64, 2)):
-        for i in range(3):
-            layers.append(Block(inputs, outputs, stride if i == 0 else 1))
-            inputs = outputs
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
-
-
-class Bottleneck(nn.Module):
-    def __init__(self, inputs, width, stride):
-        super().__init__()
-        normed = lambda i, o, k, s: [nn.Conv2d(i, o, k, s, k // 2, bias=False), nn.BatchNorm2d(o)]
-        self.body = nn.Sequential(*normed(inputs, width, 1, 1), nn.ReLU(inplace=True),
-                                  *normed(width, width, 3, stride), nn.ReLU(inplace=True), *normed(width, 4 * width, 1, 1))
-        self.shortcut = nn.Sequential() if inputs == 4 * width else nn.Sequential(*normed(inputs, 4 * width, 1, stride))
-        self.relu = nn.ReLU(inplace=True)
-
-    def forward(self, x):
-        return self.relu(self.body(x) + self.shortcut(x))
+    text, inputs = normed(16, 3, 1) + ", relu", 16
+    for outputs in (16, 16, 16, 32, 32, 32, 64, 64, 64):
+        stride = outputs // inputs
+        shortcut = " | " + normed(outputs, 1, stride) if stride > 1 else ""
+        text += ", residual (%s, relu, %s%s), relu" % (normed(outputs, 3, stride), normed(outputs, 3, 1), shortcut)
+        inputs = outputs
+    return text + ", global_avg_pool, linear 10"
 
 
 def resnet50():
-    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
-    inputs = 64
-    for width, stride, blocks in ((64, 1, 3), (128, 2, 4), (256, 2, 6), (512, 2, 3)):
-        for i in range(blocks):
-            layers.append(Bottleneck(inputs, width, stride if i == 0 else 1))
+    text, inputs = "conv 64 7x7 stride 2 pad 3 no_bias, batch_norm, relu, max_pool 3 stride 2 pad 1", 64
+    for width, first, blocks in ((64, 1, 3), (128, 2, 4), (256, 2, 6), (512, 2, 3)):
+        for stride in [first] + [1] * (blocks - 1):
+            shortcut = "" if inputs == 4 * width else " | " + normed(4 * width, 1, stride)
+            text += ", residual (%s, relu, %s, relu, %s%s), relu" % (
+                normed(width, 1, 1), normed(width, 3, stride), normed(4 * width, 1, 1), shortcut)
             inputs = 4 * width
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
+    return text + ", global_avg_pool, linear 1000"
+
+
+TEXTS = {"mlp": "flatten, linear 512, relu, linear 256, relu, linear 10",
+         "lenet": "conv 6 5x5 pad 2, relu, max_pool 2, conv 16 5x5, relu, max_pool 2, flatten, linear 120, relu, "
+                  "linear 84, relu, linear 10",
+         "cnn": "conv 32 3x3 pad 1, relu, conv 64 3x3 pad 1, relu, max_pool 2, flatten, linear 128, relu, linear 10",
+         "resnet20": resnet20(), "resnet50": resnet50()}
 
 
 # ---- GPT, as nanoGPT has it ----
@@ -116,7 +88,13 @@ class GPT(nn.Module):
 
 
 def network(name):
-    return {"mlp": mlp, "lenet": lenet, "cnn": cnn, "resnet20": resnet20, "resnet50": resnet50, "gpt": GPT}[name]()
+    if name == "gpt":
+        return GPT()
+    net = torch_network.network(TEXTS[name], SHAPE[name])[0].float()
+    for layer in net.modules():
+        if isinstance(layer, nn.ReLU):
+            layer.inplace = name == "resnet50"
+    return net
 
 
 def samples(name, n):

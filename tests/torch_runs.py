@@ -20,38 +20,16 @@ that the samples are taken for (argmax, where a NaN is the largest), as a confus
 import argparse, json, os, random, struct, subprocess, sys
 
 from torch_models import AS_TORCH, FLOOR, MARGIN, TOLERANCE, Kinks, draw_model, error_of, np, torch, F
+from torch_files import load_tensors, save_tensors
 from torch_network import network
+from torch_text import order_of
 
 EPOCHS = 2
 SCORES = "train_loss", "train_accuracy", "test_loss", "test_accuracy"
-DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+DTYPES = torch.float32, torch.float16, torch.bfloat16
 
 
 # ---- files ---------------------------------------------------------------------------------------------------------
-def save_weights(path, tensors, metadata):
-    """A safetensors file of {name: (dtype, tensor)}."""
-    header, data = {}, b""
-    if metadata:
-        header["__metadata__"] = metadata
-    for name, (dtype, tensor) in tensors.items():
-        tensor = tensor.to(DTYPES[dtype])
-        begin, shape = len(data), list(tensor.shape)
-        data += (tensor if dtype == "F32" else tensor.view(torch.int16)).numpy().tobytes()
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, len(data)]}
-    text = json.dumps(header).encode()
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + data)
-
-
-def load_weights(path):
-    with open(path, "rb") as f:
-        header = json.loads(f.read(*struct.unpack("<Q", f.read(8))))
-        data = f.read()
-    header.pop("__metadata__")
-    array = lambda t: np.frombuffer(data[slice(*t["data_offsets"])], np.float32).reshape(t["shape"])
-    return {name: array(t) for name, t in header.items()}
-
-
 def save_idx(folder, split, images, labels):
     for name, array in (("images-idx3", images), ("labels-idx1", labels)):
         with open("%s/%s-%s-ubyte" % (folder, split, name), "wb") as f:
@@ -83,11 +61,10 @@ class Case:
         tensors = {}
         with torch.no_grad():
             for name, p in self.net.named_parameters():
-                dtype = random.choice(list(DTYPES))
-                p.copy_(p.to(DTYPES[dtype]))
-                tensors[prefix + name] = dtype, p.detach()
+                tensors[prefix + name] = p.detach().to(random.choice(DTYPES))
+                p.copy_(tensors[prefix + name])
         metadata = {"mean": "%.9g" % self.mean, "std": "%.9g" % self.std} if told == "by file" else {}
-        save_weights(self.folder + "/first.safetensors", tensors, metadata or random.choice([None, {"format": "pt"}]))
+        save_tensors(self.folder + "/first.safetensors", tensors, metadata or random.choice([None, {"format": "pt"}]))
         save_idx(self.folder, "train", *self.train)
         save_idx(self.folder, "t10k", *self.test)
         options = ["--model", self.text, "--data", self.folder, "--load", self.folder + "/first.safetensors",
@@ -108,22 +85,6 @@ class Case:
             return F.cross_entropy(logits, labels.long(), reduction="none")
         target = F.one_hot(labels.long(), self.classes).to(logits.dtype)
         return F.mse_loss(logits, target, reduction="none").mean(1)
-
-
-def order_of(seed, epoch, count):
-    """The order of an epoch: Fisher-Yates with numbers of Philox4x32-10 (src/core/philox.h, src/data/order.h)."""
-    block = np.arange((count + 3) // 4, dtype=np.uint64)
-    c = [block & 0xFFFFFFFF, block >> 32, np.full_like(block, epoch), np.full_like(block, 2 << 24)]
-    k = [seed & 0xFFFFFFFF, seed >> 32]
-    for _ in range(10):
-        a, b = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
-        c = [(b >> 32) ^ c[1] ^ k[0], b & 0xFFFFFFFF, (a >> 32) ^ c[3] ^ k[1], a & 0xFFFFFFFF]
-        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
-    words, order = np.stack(c, 1).reshape(-1), list(range(count))
-    for i in range(count - 1, 0, -1):
-        j = int(words[i]) * (i + 1) >> 32
-        order[i], order[j] = order[j], order[i]
-    return order
 
 
 def gradsum(program, words):
@@ -220,7 +181,7 @@ class Training(Case):
         torchs = max(error for name, error in self.errors(*single[:2], exact) if is_rounded(name))
         Training.as_torch += AS_TORCH * torchs > TOLERANCE
         scores = [[line[name] for name in SCORES] for line in epochs]
-        for name, error in self.errors(scores, load_weights(self.folder + "/last.safetensors"), exact):
+        for name, error in self.errors(scores, load_tensors(self.folder + "/last.safetensors"), exact):
             allowed = max(TOLERANCE, AS_TORCH * torchs) if is_rounded(name) else 1e-7
             Training.worst = max(Training.worst, error)
             if not error <= allowed:

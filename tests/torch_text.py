@@ -17,6 +17,7 @@ weights are drawn as gradsum draws them, uniform in +-1 / sqrt(inputs), but with
 import argparse, gzip, math, time
 
 import numpy as np, torch, torch.nn as nn, torch.nn.functional as F
+from torch_network import network
 
 CONTEXT, LAYERS, HEADS, WIDTH, BATCH = 64, 4, 4, 128, 12
 LR, FINAL_LR, WARMUP, DECAY, BETAS, CLIP = 1e-3, 1e-4, 100, 0.1, (0.9, 0.99), 1.0
@@ -54,48 +55,26 @@ def shift_of(seed, epoch):
 
 # ---- the model -----------------------------------------------------------------------------------------------------
 def model_text(vocabulary):
-    return ("block b C W H = residual (layer_norm, linear W, attention %d causal, linear C), "
-            "residual (layer_norm, linear H, gelu, linear C); embedding %d %d, positions, %d x b %d %d %d, "
-            "layer_norm, linear %d" % (HEADS, vocabulary, WIDTH, LAYERS, WIDTH, 3 * WIDTH, 4 * WIDTH, vocabulary))
+    block = "residual (layer_norm, linear %d, attention %d causal, linear %d), residual (layer_norm, linear %d, gelu, linear %d)"
+    return ("embedding %d %d, positions, " % (vocabulary, WIDTH) + (block % (3 * WIDTH, HEADS, WIDTH, 4 * WIDTH, WIDTH) + ", ") *
+            LAYERS + "layer_norm, linear %d" % vocabulary)
 
 
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
-        self.register_buffer("later", torch.ones(CONTEXT, CONTEXT).triu(1).bool())
-
-    def forward(self, x):
-        b, t, c = x.shape
-        q, k, v = (y.view(b, t, HEADS, c // HEADS).transpose(1, 2) for y in self.qkv(self.norm1(x)).split(c, 2))
-        score = (q @ k.transpose(2, 3) / math.sqrt(c // HEADS)).masked_fill(self.later[:t, :t], -math.inf)
-        x = x + self.out((score.softmax(3) @ v).transpose(1, 2).reshape(b, t, c))
-        return x + self.down(F.gelu(self.up(self.norm2(x))))
-
-
-class Transformer(nn.Module):
-    def __init__(self, vocabulary, init):
-        super().__init__()
-        self.tokens, self.places = nn.Embedding(vocabulary, WIDTH), nn.Embedding(CONTEXT, WIDTH)
-        self.blocks = nn.Sequential(*(Block() for _ in range(LAYERS)))
-        self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, vocabulary)
-        for name, w in self.named_parameters():
-            if "norm" in name:
-                continue  # 1 and 0
-            if init == "gradsum":  # that of a bias is as nn.Linear has it
-                if w.dim() == 2:
-                    nn.init.uniform_(w, -1 / math.sqrt(w.shape[1]), 1 / math.sqrt(w.shape[1]))
-            elif w.dim() == 1:
-                nn.init.zeros_(w)
-            else:
-                into_sum = name.endswith(("out.weight", "down.weight"))
-                nn.init.normal_(w, 0, 0.02 / math.sqrt(2 * LAYERS) if into_sum else 0.02)
-
-    def forward(self, x):
-        x = self.tokens(x) + self.places.weight[: x.shape[1]]
-        return self.head(self.norm(self.blocks(x)))
+def transformer(vocabulary, init):
+    net = network(model_text(vocabulary), (CONTEXT,))[0].float()
+    norms = [id(w) for m in net.modules() if isinstance(m, nn.LayerNorm) for w in m.parameters()]
+    for name, w in net.named_parameters():
+        if id(w) in norms:
+            continue  # 1 and 0
+        if init == "gradsum":  # that of a bias is as nn.Linear has it
+            if w.dim() == 2:
+                nn.init.uniform_(w, -1 / math.sqrt(w.shape[1]), 1 / math.sqrt(w.shape[1]))
+        elif w.dim() == 1:
+            nn.init.zeros_(w)
+        else:
+            into_sum = name.endswith("body.3.weight")
+            nn.init.normal_(w, 0, 0.02 / math.sqrt(2 * LAYERS) if into_sum else 0.02)
+    return net
 
 
 def loss_of(model, x, y):
@@ -144,7 +123,7 @@ def main():
     tokens = torch.tensor([number[c] for c in text])
     train, test = tokens[: len(tokens) - len(tokens) // 10], tokens[len(tokens) - len(tokens) // 10 :]
 
-    model = Transformer(len(vocabulary), o.init)
+    model = transformer(len(vocabulary), o.init)
     optimizer = torch.optim.AdamW(model.parameters(), lr=LR, betas=BETAS, eps=1e-8, weight_decay=DECAY)
     print("%d parameters, %d characters, %d windows to test" %
           (sum(w.numel() for w in model.parameters()), len(vocabulary), (len(test) - 1) // CONTEXT), flush=True)
