@@ -64,54 +64,26 @@ TEST(each_optimizer) {
 
 TEST(each_way) {
     static const struct {
-        const char *sync, *devices, *others;
-        int accumulate, bucket;
-        gs_wire wire;
-        bool exact;
-        int zero;
-        float clip;
-        int every;
-        const gs_optimizer_ops *optimizer;
+        const char *options, *others;
         uint64_t at;
     } ways[] = {
-        {.sync = "ps", .devices = "cpu,cpu,cpu", .at = 7},
-        {.sync = "ring", .devices = "cpu,cpu,cpu", .clip = 0.5f, .optimizer = &gs_lamb, .at = 18},
-        {.sync = "ring", .devices = "cpu,cpu", .wire = GS_WIRE_F16, .at = 3},
-        {.sync = "allreduce", .devices = "cpu,cpu", .bucket = 1, .optimizer = &gs_adamw, .at = 7},
-        {.sync = "allreduce", .devices = "cpu,cpu", .accumulate = 3, .at = 7},
-        {.sync = "allreduce", .zero = 1, .devices = "cpu,cpu,cpu", .clip = 0.5f, .at = 7},
-        {.sync = "allreduce", .zero = 1, .devices = "cpu,cpu", .optimizer = &gs_adam, .at = 19},
-        {.sync = "local", .devices = "cpu,cpu", .every = 5, .optimizer = &gs_adam, .at = 7},
-        {.sync = "local", .devices = "cpu,cpu", .every = 7, .at = 15},
-        {.sync = "local",
-         .devices = EIGHT,
-         .every = 1,
-         .optimizer = &gs_adam,
-         .at = 18}, /* the last batch, of 6, */
-        {.sync = "local", .devices = EIGHT, .every = 1, .optimizer = &gs_lamb, .at = 19}, /* leaves out two */
-        {.sync = "allreduce", .devices = "cpu", .exact = true, .others = "cpu,cpu", .at = 7},
-        {.sync = "allreduce", .devices = "cpu,cpu,cpu,cpu", .exact = true, .optimizer = &gs_lars, .at = 18},
-        {.sync = "allreduce",
-         .devices = "cpu,cpu",
-         .exact = true,
-         .others = "cpu",
-         .optimizer = &gs_adam,
-         .at = 19},
+        {"cpu,cpu,cpu --sync ps", NULL, 7},
+        {"cpu,cpu,cpu --sync ring --clip 0.5 --optimizer lamb", NULL, 18},
+        {"cpu,cpu --sync ring --wire f16", NULL, 3},
+        {"cpu,cpu --bucket 1 --optimizer adamw", NULL, 7},
+        {"cpu,cpu --accumulate 3", NULL, 7},
+        {"cpu,cpu,cpu --zero 1 --clip 0.5", NULL, 7},
+        {"cpu,cpu --zero 1 --optimizer adam", NULL, 19},
+        {"cpu,cpu --sync local --every 5 --optimizer adam", NULL, 7},
+        {"cpu,cpu --sync local --every 7", NULL, 15},
+        {EIGHT " --sync local --every 1 --optimizer adam", NULL, 18}, /* the last batch, of 6, */
+        {EIGHT " --sync local --every 1 --optimizer lamb", NULL, 19}, /* leaves out two */
+        {"cpu --exact", "cpu,cpu", 7},
+        {"cpu,cpu,cpu,cpu --exact --optimizer lars", NULL, 18},
+        {"cpu,cpu --exact --optimizer adam", "cpu", 19},
     };
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        gs_settings s = gs_test_settings("%s", ways[i].devices);
-        s.sync = ways[i].sync;
-        s.accumulate = ways[i].accumulate;
-        s.bucket = ways[i].bucket;
-        s.wire = ways[i].wire;
-        s.exact = ways[i].exact;
-        s.zero = ways[i].zero;
-        s.clip = ways[i].clip;
-        s.every = ways[i].every;
-        if (ways[i].optimizer) s.optimizer = ways[i].optimizer;
-        const char *what = gs_test_format("%s, row %zu", s.sync, i);
-        assert_goes_on(s, ways[i].others, ways[i].at, what);
-    }
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        assert_goes_on(gs_test_settings("%s", ways[i].options), ways[i].others, ways[i].at, ways[i].options);
 }
 
 TEST(on_an_opencl_device) {

@@ -28,13 +28,13 @@ enum { EXHIBITS = 10, SEEDS = 5, LONGER = 120 };
 /* clang-format off */
 static const struct {
     fault fault;
-    void (*settings)(gs_settings *);
+    const fault_run *settings;
 } exhibits[EXHIBITS + 1] = {
-    {BUCKET_MISSED, settings_three},
-    {RANK_MISSING, settings_three}, {NORM_BY_RANK, settings_clip_zero}, {SAME_PART, settings_two},
-    {STALE_WEIGHT, settings_two}, {MEAN_OF_MEANS, settings_three}, {SUMMED_TWICE, settings_three},
-    {DROPOUT_RANKS, settings_two_dropout}, {RAGGED, settings_two}, {DECAY_BY_RANK, settings_decay_three},
-    {LOSS_BY_WORKERS, settings_three}};
+    {BUCKET_MISSED, &settings_three},
+    {RANK_MISSING, &settings_three}, {NORM_BY_RANK, &settings_clip_zero}, {SAME_PART, &settings_two},
+    {STALE_WEIGHT, &settings_two}, {MEAN_OF_MEANS, &settings_three}, {SUMMED_TWICE, &settings_three},
+    {DROPOUT_RANKS, &settings_two_dropout}, {RAGGED, &settings_two}, {DECAY_BY_RANK, &settings_decay_three},
+    {LOSS_BY_WORKERS, &settings_three}};
 /* clang-format on */
 
 /* Fisher and Yates; without --draw they hang as above. */
@@ -53,7 +53,7 @@ static bool even; /* --even */
 
 static gs_settings settings_of(int exhibit) {
     gs_settings s = fault_settings();
-    exhibits[exhibit].settings(&s);
+    fault_apply(exhibits[exhibit].settings, &s);
     if (even) fault_make_even(&s);
     return s;
 }

@@ -5,6 +5,7 @@
 
 #include "explain/explain.h"
 #include "gradsum.h"
+#include "tests/faults/settings.h"
 #include "train/train.h"
 #include "train/strategy.h"
 
@@ -82,19 +83,17 @@ gs_status fault_after_backward(gs_model *, const gs_pass *,
 
 typedef struct fault_case {
     fault fault;
-    const char *name;                /* "SUMMED_TWICE" */
-    const char *what;                /* what was wrong */
-    const char *source;              /* where it happened: "pytorch/torchtitan 596" */
-    void (*settings)(gs_settings *); /* of the run with the mistake; the other one is of one worker */
-    int kind;                        /* the quantity that differs first */
-    uint64_t step;                   /* and the step */
-    const char *cause;               /* what `gradsum explain` calls it */
-    int rank;                        /* ALL, or the one rank that is named */
-    bool same_layout;                /* compared with a right run of the same layout */
-    bool resumed;                    /* the run goes on where another one stopped */
+    const char *name;          /* "SUMMED_TWICE" */
+    const char *what;          /* what was wrong */
+    const char *source;        /* where it happened: "pytorch/torchtitan 596" */
+    const fault_run *settings; /* of the run with the mistake; the other one is of one worker */
+    int kind;                  /* the quantity that differs first */
+    uint64_t step;             /* and the step */
+    const char *cause;         /* what `gradsum explain` calls it */
+    bool on_rank_1;            /* explain must name this rank, and no other */
+    bool same_layout;          /* compared with a right run of the same layout */
+    bool resumed;              /* the run goes on where another one stopped */
 } fault_case;
-
-enum { ALL = -1, UNKNOWN = -2 };
 
 extern const fault_case fault_table[];
 extern const int fault_cases;

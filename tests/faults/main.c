@@ -15,115 +15,95 @@
 #include "tests/faults/settings.h"
 #include "gradsum.h"
 
-/* Of one run: the training, by a name of settings.h, and how it is divided. */
-typedef struct layout {
-    void (*training)(gs_settings *);
-    const char *devices, *sync;
-    int zero, pipeline, accumulate;
-    const char *schedule;
-    bool exact;
-    int bucket;
-    gs_wire wire;
-    size_t micro_batch;
-    int tensor;
-    bool sequence;
-    uint64_t seed, steps; /* 0: as usual */
-} layout;
+#define PLAIN &settings_one
+#define DROPOUT &settings_two_dropout
+#define NORM &settings_two_norm
+#define TIED &settings_two_tied
 
-#define D1 "cpu"
-#define D2 "cpu,cpu"
-#define D3 "cpu,cpu,cpu"
-#define D4 "cpu,cpu,cpu,cpu"
-#define D8 D4 "," D4
-#define PLAIN settings_one
-#define DROPOUT settings_two_dropout
-#define NORM settings_two_norm
-#define TIED settings_two_tied
-
-static const layout layouts[] = {
+static const fault_run layouts[] = {
     /* workers and schemes */
-    {.training = PLAIN, .devices = D2, .sync = "ps"},
-    {.training = PLAIN, .devices = D3, .sync = "sharded_ps"},
-    {.training = PLAIN, .devices = D4, .sync = "ring"},
-    {.training = PLAIN, .devices = D3, .sync = "tree"},
-    {.training = PLAIN, .devices = D4, .sync = "recursive_doubling"},
-    {.training = PLAIN, .devices = D3, .sync = "halving_doubling"},
-    {.training = PLAIN, .devices = D8},
-    {.training = DROPOUT, .devices = D2, .sync = "ring"},
-    {.training = DROPOUT, .devices = D3},
-    {.training = DROPOUT, .devices = D8},
-    {.training = NORM, .devices = D2},
-    {.training = NORM, .devices = D3, .sync = "ps"},
-    {.training = NORM, .devices = D4},
-    {.training = TIED, .devices = D2},
-    {.training = TIED, .devices = D3, .sync = "tree"},
-    {.training = TIED, .devices = D4},
+    {.base = PLAIN, .workers = 2, .sync = "ps"},
+    {.base = PLAIN, .workers = 3, .sync = "sharded_ps"},
+    {.base = PLAIN, .workers = 4, .sync = "ring"},
+    {.base = PLAIN, .workers = 3, .sync = "tree"},
+    {.base = PLAIN, .workers = 4, .sync = "recursive_doubling"},
+    {.base = PLAIN, .workers = 3, .sync = "halving_doubling"},
+    {.base = PLAIN, .workers = 8},
+    {.base = DROPOUT, .workers = 2, .sync = "ring"},
+    {.base = DROPOUT, .workers = 3},
+    {.base = DROPOUT, .workers = 8},
+    {.base = NORM, .workers = 2},
+    {.base = NORM, .workers = 3, .sync = "ps"},
+    {.base = NORM, .workers = 4},
+    {.base = TIED, .workers = 2},
+    {.base = TIED, .workers = 3, .sync = "tree"},
+    {.base = TIED, .workers = 4},
     /* accumulation and pieces */
-    {.training = PLAIN, .devices = D1, .accumulate = 3},
-    {.training = DROPOUT, .devices = D2, .accumulate = 2},
-    {.training = TIED, .devices = D1, .accumulate = 4},
-    {.training = DROPOUT, .devices = D3, .accumulate = 5},
-    {.training = PLAIN, .devices = D1, .micro_batch = 10},
-    {.training = TIED, .devices = D2, .micro_batch = 7},
-    {.training = DROPOUT, .devices = D1, .micro_batch = 48},
+    {.base = PLAIN, .workers = 1, .accumulate = 3},
+    {.base = DROPOUT, .workers = 2, .accumulate = 2},
+    {.base = TIED, .workers = 1, .accumulate = 4},
+    {.base = DROPOUT, .workers = 3, .accumulate = 5},
+    {.base = PLAIN, .workers = 1, .micro_batch = 10},
+    {.base = TIED, .workers = 2, .micro_batch = 7},
+    {.base = DROPOUT, .workers = 1, .micro_batch = 48},
     /* ZeRO */
-    {.training = PLAIN, .devices = D2, .zero = 1},
-    {.training = PLAIN, .devices = D3, .zero = 2},
-    {.training = PLAIN, .devices = D4, .zero = 3},
-    {.training = TIED, .devices = D2, .zero = 1},
-    {.training = TIED, .devices = D3, .zero = 2},
-    {.training = TIED, .devices = D2, .zero = 3},
-    {.training = NORM, .devices = D2, .zero = 3},
-    {.training = DROPOUT, .devices = D3, .zero = 3, .accumulate = 2},
-    {.training = settings_clip_two, .devices = D3, .zero = 2},
-    {.training = settings_lamb_zero, .devices = D3, .zero = 1},
-    {.training = settings_adam, .devices = D2, .zero = 3},
+    {.base = PLAIN, .workers = 2, .zero = 1},
+    {.base = PLAIN, .workers = 3, .zero = 2},
+    {.base = PLAIN, .workers = 4, .zero = 3},
+    {.base = TIED, .workers = 2, .zero = 1},
+    {.base = TIED, .workers = 3, .zero = 2},
+    {.base = TIED, .workers = 2, .zero = 3},
+    {.base = NORM, .workers = 2, .zero = 3},
+    {.base = DROPOUT, .workers = 3, .zero = 3, .accumulate = 2},
+    {.base = &settings_clip_two, .workers = 3, .zero = 2},
+    {.base = &settings_lamb_zero, .workers = 3, .zero = 1},
+    {.base = &settings_adam, .workers = 2, .zero = 3},
     /* pipelines */
-    {.training = PLAIN, .devices = D2, .pipeline = 2},
-    {.training = PLAIN, .devices = D3, .pipeline = 3, .schedule = "gpipe"},
-    {.training = PLAIN, .devices = D2, .pipeline = 2, .schedule = "interleaved"},
-    {.training = PLAIN, .devices = D4, .pipeline = 2},
-    {.training = DROPOUT, .devices = D2, .pipeline = 2, .schedule = "gpipe"},
-    {.training = TIED, .devices = D2, .pipeline = 2},
-    {.training = TIED, .devices = D4, .pipeline = 2, .schedule = "gpipe"},
-    {.training = settings_clip_two, .devices = D2, .pipeline = 2},
-    {.training = settings_adamw, .devices = D4, .pipeline = 2},
-    {.training = TIED, .devices = D4, .pipeline = 2, .zero = 1},
-    {.training = settings_clip_two, .devices = D4, .pipeline = 2, .zero = 1},
-    {.training = settings_lamb_zero, .devices = D4, .pipeline = 2, .zero = 1},
+    {.base = PLAIN, .workers = 2, .pipeline = 2},
+    {.base = PLAIN, .workers = 3, .pipeline = 3, .pipeline_schedule = "gpipe"},
+    {.base = PLAIN, .workers = 2, .pipeline = 2, .pipeline_schedule = "interleaved"},
+    {.base = PLAIN, .workers = 4, .pipeline = 2},
+    {.base = DROPOUT, .workers = 2, .pipeline = 2, .pipeline_schedule = "gpipe"},
+    {.base = TIED, .workers = 2, .pipeline = 2},
+    {.base = TIED, .workers = 4, .pipeline = 2, .pipeline_schedule = "gpipe"},
+    {.base = &settings_clip_two, .workers = 2, .pipeline = 2},
+    {.base = &settings_adamw, .workers = 4, .pipeline = 2},
+    {.base = TIED, .workers = 4, .pipeline = 2, .zero = 1},
+    {.base = &settings_clip_two, .workers = 4, .pipeline = 2, .zero = 1},
+    {.base = &settings_lamb_zero, .workers = 4, .pipeline = 2, .zero = 1},
     /* one fixed tree */
-    {.training = PLAIN, .devices = D2, .exact = true},
-    {.training = DROPOUT, .devices = D4, .exact = true},
-    {.training = NORM, .devices = D2, .exact = true},
-    {.training = TIED, .devices = D8, .exact = true},
-    {.training = PLAIN, .devices = D2, .exact = true, .zero = 2},
-    {.training = DROPOUT, .devices = D2, .exact = true, .pipeline = 2},
-    {.training = TIED, .devices = D2, .exact = true, .pipeline = 2},
+    {.base = PLAIN, .workers = 2, .exact = true},
+    {.base = DROPOUT, .workers = 4, .exact = true},
+    {.base = NORM, .workers = 2, .exact = true},
+    {.base = TIED, .workers = 8, .exact = true},
+    {.base = PLAIN, .workers = 2, .exact = true, .zero = 2},
+    {.base = DROPOUT, .workers = 2, .exact = true, .pipeline = 2},
+    {.base = TIED, .workers = 2, .exact = true, .pipeline = 2},
     /* sums during backward; 16 bits */
-    {.training = PLAIN, .devices = D2, .bucket = 1},
-    {.training = TIED, .devices = D3, .bucket = 1, .sync = "ring"},
-    {.training = PLAIN, .devices = D2, .wire = GS_WIRE_F16},
-    {.training = DROPOUT, .devices = D3, .wire = GS_WIRE_BF16},
-    {.training = settings_f16, .devices = D3},
+    {.base = PLAIN, .workers = 2, .bucket = 1},
+    {.base = TIED, .workers = 3, .bucket = 1, .sync = "ring"},
+    {.base = PLAIN, .workers = 2, .wire = GS_WIRE_F16},
+    {.base = DROPOUT, .workers = 3, .wire = GS_WIRE_BF16},
+    {.base = &settings_f16, .workers = 3},
     /* rates and optimisers */
-    {.training = settings_scheduled_two, .devices = D3},
-    {.training = settings_adam, .devices = D3},
-    {.training = settings_decay, .devices = D4, .sync = "ring"},
-    {.training = settings_smoothed, .devices = D3},
-    {.training = settings_images, .devices = D3},
+    {.base = &settings_scheduled_two, .workers = 3},
+    {.base = &settings_adam, .workers = 3},
+    {.base = &settings_decay, .workers = 4, .sync = "ring"},
+    {.base = &settings_smoothed, .workers = 3},
+    {.base = &settings_images, .workers = 3},
     /* kinks: resnet20 with AdamW, max pooling */
-    {.training = settings_resnet, .devices = D2},
-    {.training = settings_resnet, .devices = D2, .steps = 3},
-    {.training = settings_pool, .devices = D2, .steps = 4},
-    {.training = settings_pool, .devices = D3, .sync = "ring", .steps = 4, .seed = 2},
-    {.training = settings_pool, .devices = D1, .accumulate = 3},
+    {.base = &settings_resnet, .workers = 2},
+    {.base = &settings_resnet, .workers = 2, .steps = 3},
+    {.base = &settings_pool, .workers = 2, .steps = 4},
+    {.base = &settings_pool, .workers = 3, .sync = "ring", .steps = 4, .seed = 2},
+    {.base = &settings_pool, .workers = 1, .accumulate = 3},
 /* a gpt with AdamW, which enlarges the rounding of gradients near 0 */
 #define GPT(seed_)                                                                                           \
-    {.training = settings_gpt, .devices = D2, .tensor = 2, .seed = seed_},                                   \
-        {.training = settings_gpt, .devices = D2, .tensor = 2, .sequence = true, .seed = seed_},             \
-        {.training = settings_gpt, .devices = D2, .pipeline = 2, .seed = seed_},                             \
-        {.training = settings_gpt, .devices = D2, .seed = seed_}, {                                          \
-        .training = settings_gpt, .devices = D2, .zero = 1, .seed = seed_                                    \
+    {.base = &settings_gpt, .workers = 2, .tensor = 2, .seed = seed_},                                       \
+        {.base = &settings_gpt, .workers = 2, .tensor = 2, .sequence = true, .seed = seed_},                 \
+        {.base = &settings_gpt, .workers = 2, .pipeline = 2, .seed = seed_},                                 \
+        {.base = &settings_gpt, .workers = 2, .seed = seed_}, {                                              \
+        .base = &settings_gpt, .workers = 2, .zero = 1, .seed = seed_                                        \
     }
     GPT(1),
     GPT(2),
@@ -132,30 +112,16 @@ static const layout layouts[] = {
 static const int right_runs = sizeof layouts / sizeof *layouts;
 
 static void right_settings(int i, gs_settings *s, char *name, size_t size) {
-    const layout *l = &layouts[i];
-    l->training(s);
-    s->devices = l->devices;
-    if (l->sync) s->sync = l->sync;
-    s->zero = l->zero;
-    s->pipeline = l->pipeline;
-    s->pipeline_schedule = l->schedule;
-    s->micro_batches = 0;
-    s->accumulate = l->accumulate > 1 ? l->accumulate : 1;
-    s->exact = l->exact;
-    s->bucket = l->bucket;
-    s->wire = l->wire;
-    s->micro_batch = l->micro_batch;
-    s->tensor = l->tensor;
-    s->sequence = l->sequence;
-    if (l->seed) s->seed = l->seed;
-    if (l->steps) s->steps = l->steps;
+    const fault_run *l = &layouts[i];
+    fault_apply(l, s);
+    s->exact = l->exact; /* some of the trainings are exact to be caught to the bit */
     snprintf(name, size,
              "%d: %.40s... on %s, sync %s, zero %d, tensor %d%s, pipeline %d %s, accumulate %d, "
              "micro-batch %zu%s%s%s, seed %d",
-             i, s->model, s->devices, s->sync, s->zero, s->tensor, l->sequence ? " sequence" : "",
-             s->pipeline, l->schedule ? l->schedule : "", s->accumulate, l->micro_batch,
-             l->exact ? ", exact" : "", l->bucket ? ", buckets" : "",
-             l->wire != GS_WIRE_F32 ? ", 16 bits on the wire" : "", (int)s->seed);
+             i, s->model, s->devices, s->sync, s->zero, s->tensor, s->sequence ? " sequence" : "",
+             s->pipeline, s->pipeline_schedule ? s->pipeline_schedule : "", s->accumulate, s->micro_batch,
+             s->exact ? ", exact" : "", s->bucket ? ", buckets" : "",
+             s->wire != GS_WIRE_F32 ? ", 16 bits on the wire" : "", (int)s->seed);
 }
 
 static char folder[200];
@@ -240,7 +206,7 @@ static void fail(const char *name, const char *what, const gs_difference *d) {
 
 static void check(const fault_case *c) {
     gs_settings wrong = fault_settings();
-    c->settings(&wrong);
+    fault_apply(c->settings, &wrong);
     gs_settings right = c->same_layout ? wrong : alone(wrong);
     const char *a = new_folder(), *b = new_folder();
     gs_difference d = {0};
@@ -250,8 +216,8 @@ static void check(const fault_case *c) {
     if (!d.found) return fail(c->name, "it was not caught", NULL);
     if (strcmp(d.cause, c->cause) != 0) return fail(c->name, "it was given another name", &d);
     if (d.kind != c->kind || d.step != c->step) return fail(c->name, "it was caught elsewhere", &d);
-    for (int r = 0; c->rank >= 0 && r < GS_DIGEST_RANKS; r++)
-        if (d.rank[r] != (r == c->rank)) return fail(c->name, "other ranks were named", &d);
+    for (int r = 0; c->on_rank_1 && r < GS_DIGEST_RANKS; r++)
+        if (d.rank[r] != (r == 1)) return fail(c->name, "other ranks were named", &d);
     printf("caught %-18s step %llu, %s%s%s: %s\n       %s\n", c->name, (unsigned long long)d.step, d.quantity,
            *d.where ? " of " : "", d.where, d.cause, d.sentence);
 }

@@ -90,164 +90,85 @@ gs_settings fault_settings(void) {
     return s;
 }
 
-static void workers(gs_settings *s, int count) {
-    static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu"};
-    s->devices = devices[count - 1];
+void fault_apply(const fault_run *r, gs_settings *s) {
+    static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu",
+                                          "cpu,cpu,cpu,cpu", [7] = "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
+    if (r->base) fault_apply(r->base, s);
+    if (r->workers) s->devices = devices[r->workers - 1];
+    if (r->set) s->train_set = s->test_set = r->set();
+    if (r->ghost) s->batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, r->ghost};
+    if (r->cosine && !gs_lr_schedule_read("cosine", &s->schedule)) gs_bug("no schedule");
+#define APPLY(field)                                                                                         \
+    if (r->field) s->field = r->field
+    APPLY(model);
+    APPLY(sync);
+    APPLY(pipeline_cut);
+    APPLY(pipeline_schedule);
+    APPLY(zero);
+    APPLY(pipeline);
+    APPLY(micro_batches);
+    APPLY(accumulate);
+    APPLY(bucket);
+    APPLY(tensor);
+    APPLY(epochs);
+    APPLY(sequence);
+    APPLY(exact);
+    APPLY(batch);
+    APPLY(micro_batch);
+    APPLY(steps);
+    APPLY(seed);
+    APPLY(clip);
+    APPLY(weight_decay);
+    APPLY(label_smoothing);
+    APPLY(offload);
+    APPLY(wire);
+    APPLY(precision);
+    APPLY(optimizer);
 }
 
-static void of_tokens(gs_settings *s) {
-    s->model = TIED;
-    s->train_set = s->test_set = fault_tokens();
-}
-
-void settings_one(gs_settings *s) {
-    (void)s;
-}
-void settings_two(gs_settings *s) {
-    workers(s, 2);
-}
-void settings_three(gs_settings *s) {
-    workers(s, 3);
-}
-void settings_four(gs_settings *s) {
-    workers(s, 4);
-}
-void settings_two_epochs(gs_settings *s) {
-    workers(s, 2);
-    s->steps = 5;
-}
-void settings_images(gs_settings *s) {
-    workers(s, 2);
-    s->train_set = s->test_set = fault_images();
-    s->steps = 2;
-}
-void settings_zero1(gs_settings *s) {
-    workers(s, 2);
-    s->zero = 1;
-}
-void settings_tied_pipeline(gs_settings *s) {
-    workers(s, 2);
-    of_tokens(s);
-    s->pipeline = 2;
-    s->pipeline_cut = "flops"; /* to measure, layers run where there is no worker yet */
-    s->micro_batches = 4;
-}
-void settings_two_rounded(gs_settings *s) {
-    workers(s, 2);
-}
-void settings_two_dropout(gs_settings *s) {
-    workers(s, 2);
-    s->model = DROPOUT;
-}
-void settings_accumulate_dropout(gs_settings *s) {
-    s->model = DROPOUT;
-    s->accumulate = 2;
-}
-void settings_two_norm(gs_settings *s) {
-    workers(s, 2);
-    s->model = NORM;
-}
-void settings_two_tied(gs_settings *s) {
-    workers(s, 2);
-    of_tokens(s);
-}
-void settings_accumulate(gs_settings *s) {
-    s->accumulate = 4;
-}
-void settings_accumulate_two(gs_settings *s) {
-    workers(s, 2);
-    s->accumulate = 2;
-}
-void settings_accumulate_three(gs_settings *s) {
-    workers(s, 2);
-    s->accumulate = 3;
-}
-void settings_pieces(gs_settings *s) {
-    s->micro_batch = 48;
-}
-void settings_smoothed(gs_settings *s) {
-    workers(s, 2);
-    s->label_smoothing = 0.1f;
-}
-void settings_clip_two(gs_settings *s) {
-    workers(s, 2);
-    s->clip = 0.1f;
-}
-void settings_clip_three(gs_settings *s) {
-    workers(s, 3);
-    s->clip = 0.1f;
-}
-void settings_clip_zero(gs_settings *s) {
-    workers(s, 2);
-    s->clip = 0.1f;
-    s->zero = 2;
-}
-void settings_clip_f16(gs_settings *s) {
-    workers(s, 2);
-    s->clip = 0.1f;
-    s->precision = GS_PRECISION_F16;
-}
-void settings_f16(gs_settings *s) {
-    workers(s, 2);
-    s->precision = GS_PRECISION_F16;
-}
-static void scheduled(gs_settings *s) {
-    s->steps = 6;
-    s->epochs = 4;
-    if (!gs_lr_schedule_read("cosine", &s->schedule)) gs_bug("no schedule");
-}
-void settings_scheduled_accumulate(gs_settings *s) {
-    scheduled(s);
-    s->accumulate = 2;
-}
-void settings_scheduled_two(gs_settings *s) {
-    workers(s, 2);
-    scheduled(s);
-}
-void settings_adam(gs_settings *s) {
-    s->exact = true;
-    workers(s, 2);
-    s->optimizer = &gs_adam;
-}
-void settings_adamw(gs_settings *s) {
-    s->exact = true;
-    workers(s, 2);
-    s->optimizer = &gs_adamw;
-    s->weight_decay = 1;
-}
-void settings_gpt(gs_settings *s) {
-    of_tokens(s);
-    s->model = "gpt 16";
-    s->batch = 16;
-    s->steps = 2;
-    s->optimizer = &gs_adamw;
-}
-void settings_resnet(gs_settings *s) {
-    settings_images(s);
-    s->exact = true;
-    s->batch_norm =
-        (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 2}; /* else leaves have threads of their own */
-    s->model = "resnet20";
-    s->batch = 16;
-    s->steps = 1;
-    s->optimizer = &gs_adamw;
-}
-void settings_pool(gs_settings *s) {
-    s->exact = true;
-    settings_images(s);
-    s->model = "conv 4 3x3 pad 1, relu, max_pool 2, flatten, linear 10";
-}
-void settings_decay(gs_settings *s) {
-    workers(s, 2);
-    s->weight_decay = 0.1f;
-}
-void settings_decay_three(gs_settings *s) {
-    workers(s, 3);
-    s->weight_decay = 0.1f;
-}
-void settings_lamb_zero(gs_settings *s) {
-    s->exact = true;
-    workers(s, 2);
-    s->optimizer = &gs_lamb;
-    s->zero = 1;
-}
+const fault_run settings_one = {0}, settings_two = {.workers = 2}, settings_three = {.workers = 3},
+                settings_four = {.workers = 4}, settings_two_epochs = {.workers = 2, .steps = 5},
+                settings_images = {.workers = 2, .set = fault_images, .steps = 2},
+                settings_zero1 = {.workers = 2, .zero = 1},
+                /* a cut of its own: to measure one, layers run where there is no worker yet */
+    settings_tied_pipeline = {.base = &settings_two_tied,
+                              .pipeline = 2,
+                              .pipeline_cut = "flops",
+                              .micro_batches = 4},
+                settings_two_dropout = {.workers = 2, .model = DROPOUT},
+                settings_accumulate_dropout = {.model = DROPOUT, .accumulate = 2},
+                settings_two_norm = {.workers = 2, .model = NORM},
+                settings_two_tied = {.workers = 2, .model = TIED, .set = fault_tokens},
+                settings_accumulate = {.accumulate = 4},
+                settings_accumulate_two = {.workers = 2, .accumulate = 2},
+                settings_accumulate_three = {.workers = 2, .accumulate = 3},
+                settings_pieces = {.micro_batch = 48},
+                settings_smoothed = {.workers = 2, .label_smoothing = 0.1f},
+                settings_clip_two = {.workers = 2, .clip = 0.1f},
+                settings_clip_three = {.workers = 3, .clip = 0.1f},
+                settings_clip_zero = {.workers = 2, .clip = 0.1f, .zero = 2},
+                settings_clip_f16 = {.workers = 2, .clip = 0.1f, .precision = GS_PRECISION_F16},
+                settings_f16 = {.workers = 2, .precision = GS_PRECISION_F16},
+                settings_scheduled_accumulate = {.steps = 6, .epochs = 4, .cosine = true, .accumulate = 2},
+                settings_scheduled_two = {.workers = 2, .steps = 6, .epochs = 4, .cosine = true},
+                settings_adam = {.workers = 2, .exact = true, .optimizer = &gs_adam},
+                settings_adamw = {.workers = 2, .exact = true, .optimizer = &gs_adamw, .weight_decay = 1},
+                settings_gpt = {.model = "gpt 16",
+                                .set = fault_tokens,
+                                .batch = 16,
+                                .steps = 2,
+                                .optimizer = &gs_adamw},
+                /* without groups leaves have threads of their own */
+    settings_resnet = {.base = &settings_images,
+                       .exact = true,
+                       .ghost = 2,
+                       .model = "resnet20",
+                       .batch = 16,
+                       .steps = 1,
+                       .optimizer = &gs_adamw},
+                settings_pool = {.base = &settings_images,
+                                 .exact = true,
+                                 .model = "conv 4 3x3 pad 1, relu, max_pool 2, flatten, linear 10"},
+                settings_decay = {.workers = 2, .weight_decay = 0.1f},
+                settings_decay_three = {.workers = 3, .weight_decay = 0.1f},
+                settings_lamb_zero = {.workers = 2, .exact = true, .optimizer = &gs_lamb, .zero = 1};

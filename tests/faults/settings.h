@@ -1,17 +1,31 @@
-/* The runs in which mistakes are planted: name, settings that differ from fault_settings(). */
+/* The runs in which mistakes are planted, and those that are right: what differs from fault_settings(). */
 #pragma once
 
 #include "gradsum.h"
 
-/* clang-format off */
-#define FAULT_SETTINGS(X) \
-    X(one) X(two) X(three) X(four) X(two_epochs) X(images) X(zero1) X(tied_pipeline) X(two_rounded) \
-    X(two_dropout) X(accumulate_dropout) X(two_norm) X(two_tied) X(accumulate) X(accumulate_two) \
-    X(accumulate_three) X(pieces) X(smoothed) X(clip_two) X(clip_three) X(clip_zero) X(clip_f16) X(f16) \
-    X(scheduled_accumulate) X(scheduled_two) X(adam) X(adamw) X(decay) X(decay_three) X(lamb_zero) X(gpt) \
-    X(resnet) X(pool)
-/* clang-format on */
+typedef struct fault_run {
+    const struct fault_run *base; /* differs from this one; NULL: from fault_settings() */
+    int workers;                  /* on cpu */
+    const char *model, *sync, *pipeline_cut, *pipeline_schedule;
+    const gs_dataset *(*set)(void);
+    int zero, pipeline, micro_batches, accumulate, bucket, tensor, epochs, ghost;
+    bool sequence, exact, cosine;
+    size_t batch, micro_batch;
+    uint64_t steps, seed;
+    float clip, weight_decay, label_smoothing;
+    unsigned offload;
+    gs_wire wire;
+    gs_precision precision;
+    const gs_optimizer_ops *optimizer;
+} fault_run;
 
-#define FAULT_DECLARE(name) void settings_##name(gs_settings *);
-FAULT_SETTINGS(FAULT_DECLARE)
-#undef FAULT_DECLARE
+/* What is not 0. */
+void fault_apply(const fault_run *, gs_settings *);
+
+extern const fault_run settings_one, settings_two, settings_three, settings_four, settings_two_epochs,
+    settings_images, settings_zero1, settings_tied_pipeline, settings_two_dropout,
+    settings_accumulate_dropout, settings_two_norm, settings_two_tied, settings_accumulate,
+    settings_accumulate_two, settings_accumulate_three, settings_pieces, settings_smoothed, settings_clip_two,
+    settings_clip_three, settings_clip_zero, settings_clip_f16, settings_f16, settings_scheduled_accumulate,
+    settings_scheduled_two, settings_adam, settings_adamw, settings_decay, settings_decay_three,
+    settings_lamb_zero, settings_gpt, settings_resnet, settings_pool;
