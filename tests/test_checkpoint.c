@@ -44,88 +44,50 @@ static gs_result go_on(gs_settings s, const char *folder, const char *devices, u
     return gs_test_train(&s);
 }
 
-typedef struct way {
-    const char *what, *devices, *others;
-    uint64_t every; /* the first checkpoint: in the middle of an epoch, or at its end (19) */
-    gs_settings with;
-} way;
-
-/* What a row of the table does not say is as in the other tests of training. */
-static gs_settings settings_of(const way *w) {
-    gs_settings s = gs_test_settings("%s", w->devices);
-    const gs_settings *with = &w->with;
-    s.exact = with->exact;
-    s.zero = with->zero;
-    s.pipeline = with->pipeline;
-    s.pipeline_schedule = with->pipeline_schedule;
-    s.micro_batches = with->micro_batches;
-    s.tensor = with->tensor;
-    s.layout = with->layout;
-    s.accumulate = with->accumulate;
-    s.bucket = with->bucket;
-    s.wire = with->wire;
-    s.precision = with->precision;
-    s.recompute = with->recompute;
-    s.offload = with->offload;
-    s.every = with->every;
-    s.clip = with->clip;
-    if (with->model) s.model = with->model;
-    if (with->sync) s.sync = with->sync;
-    if (with->optimizer) s.optimizer = with->optimizer;
-    return s;
-}
-
 #define NORMED                                                                                               \
-    "conv 4 3x3 stride 2 pad 1 no_bias, batch_norm, tanh, avg_pool 2, dropout 0.25, flatten, linear 10"
+    "--model 'conv 4 3x3 stride 2 pad 1 no_bias, batch_norm, tanh, avg_pool 2, dropout 0.25, flatten, "      \
+    "linear 10'"
 
-#define DEEP "conv 4 3x3 stride 4 pad 1, tanh, flatten, linear 16, tanh, linear 12, tanh, linear 10"
+#define DEEP "--model 'conv 4 3x3 stride 4 pad 1, tanh, flatten, linear 16, tanh, linear 12, tanh, linear 10'"
 
-static const way ways[] = {
-    {"one worker", "cpu", NULL, 7, {.optimizer = &gs_adam}},
-    {"ps", "cpu,cpu,cpu", NULL, 7, {.sync = "ps"}},
-    {"batch_norm", "cpu,cpu", NULL, 7, {.model = NORMED, .clip = 0.5f}},
-    {"ring, f16 on the wire, at the end of an epoch",
-     "cpu,cpu",
-     NULL,
-     19,
-     {.sync = "ring", .wire = GS_WIRE_F16}},
-    {"buckets", "cpu,cpu", NULL, 7, {.bucket = 1, .optimizer = &gs_adamw}},
-    {"accumulate", "cpu,cpu", NULL, 7, {.accumulate = 3}},
-    {"exact, other workers", "cpu,cpu", "cpu", 7, {.exact = true, .model = NORMED}},
-    {"zero 1", "cpu,cpu,cpu", NULL, 7, {.zero = 1, .optimizer = &gs_lamb}},
-    {"zero 2", "cpu,cpu", NULL, 7, {.zero = 2, .optimizer = &gs_adam}},
-    {"zero 3", "cpu,cpu,cpu", NULL, 7, {.zero = 3, .clip = 0.5f}},
-    {"zero 3, exact, other workers", "cpu,cpu,cpu,cpu", "cpu", 7, {.zero = 3, .exact = true}},
-    {"pipeline", "cpu,cpu", NULL, 7, {.pipeline = 2, .micro_batches = 3}},
-    {"pipelines, interleaved",
-     "cpu,cpu,cpu,cpu",
-     NULL,
-     7,
-     {.layout = "dp2,pp2,zero1", .pipeline_schedule = "interleaved", .model = DEEP, .optimizer = &gs_adam}},
-    {"pipeline, exact, two and then one", "cpu,cpu,cpu,cpu", "cpu,cpu", 7, {.pipeline = 2, .exact = true}},
-    {"tensor", "cpu,cpu", NULL, 7, {.tensor = 2, .optimizer = &gs_adam}},
-    {"tensor, groups", "cpu,cpu,cpu,cpu", NULL, 7, {.tensor = 2, .clip = 0.5f}},
-    {"tensor, exact, other workers", "cpu,cpu,cpu,cpu", "cpu,cpu", 7, {.tensor = 2, .exact = true}},
-    {"local SGD", "cpu,cpu", NULL, 5, {.sync = "local", .every = 5, .optimizer = &gs_adam}},
-    {"bf16", "cpu,cpu", NULL, 7, {.precision = GS_PRECISION_BF16}},
-    {"f16", "cpu,cpu", NULL, 7, {.precision = GS_PRECISION_F16}},
-    {"recomputed, offloaded",
-     "cpu",
-     NULL,
-     7,
-     {.recompute = 2, .offload = GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_WEIGHTS}},
+static const struct {
+    const char *devices, *options, *others;
+    uint64_t every; /* the first checkpoint: in the middle of an epoch, or at its end (19) */
+} ways[] = {
+    {"cpu", "--optimizer adam", NULL, 7},
+    {"cpu,cpu,cpu", "--sync ps", NULL, 7},
+    {"cpu,cpu", NORMED " --clip 0.5", NULL, 7},
+    {"cpu,cpu", "--sync ring --wire f16", NULL, 19},
+    {"cpu,cpu", "--bucket 1 --optimizer adamw", NULL, 7},
+    {"cpu,cpu", "--accumulate 3", NULL, 7},
+    {"cpu,cpu", "--exact " NORMED, "cpu", 7},
+    {"cpu,cpu,cpu", "--zero 1 --optimizer lamb", NULL, 7},
+    {"cpu,cpu", "--zero 2 --optimizer adam", NULL, 7},
+    {"cpu,cpu,cpu", "--zero 3 --clip 0.5", NULL, 7},
+    {"cpu,cpu,cpu,cpu", "--zero 3 --exact", "cpu", 7},
+    {"cpu,cpu", "--pipeline 2 --micro-batches 3", NULL, 7},
+    {"cpu,cpu,cpu,cpu", "--layout dp2,pp2,zero1 --pipeline-schedule interleaved --optimizer adam " DEEP, NULL,
+     7},
+    {"cpu,cpu,cpu,cpu", "--pipeline 2 --exact", "cpu,cpu", 7},
+    {"cpu,cpu", "--tensor 2 --optimizer adam", NULL, 7},
+    {"cpu,cpu,cpu,cpu", "--tensor 2 --clip 0.5", NULL, 7},
+    {"cpu,cpu,cpu,cpu", "--tensor 2 --exact", "cpu,cpu", 7},
+    {"cpu,cpu", "--sync local --every 5 --optimizer adam", NULL, 5},
+    {"cpu,cpu", "--precision bf16", NULL, 7},
+    {"cpu,cpu", "--precision f16", NULL, 7},
+    {"cpu", "--recompute 2 --offload optimizer,weights", NULL, 7},
 };
 
 TEST(each_way) {
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         const char *folder = gs_test_format("%s/checkpoints", gs_test_folder());
-        const gs_settings s = settings_of(&ways[i]);
+        const gs_settings s = gs_test_settings("%s %s", ways[i].devices, ways[i].options);
         gs_result whole = train_with_checkpoints(s, ways[i].every, folder);
         gs_result both = go_on(s, folder, ways[i].others, ways[i].every);
-        assert_same_bits(&whole, &both, ways[i].what);
+        assert_same_bits(&whole, &both, ways[i].options);
         if (i % 7 == 0) { /* checkpoints change nothing */
             gs_result without = gs_test_train(&s);
-            assert_same_bits(&whole, &without, ways[i].what);
+            assert_same_bits(&whole, &without, ways[i].options);
         }
     }
 }
@@ -247,7 +209,6 @@ TEST(wrong_use) {
     gs_test_program_prints(0, "1 checkpoint", "train --resume %s --steps 7 --epochs 2 --checkpoint %s/later",
                            at, folder);
     write_text(in_folder(folder, "file"), "text");
-    char arguments[1200];
     const char *first = gs_test_format("%s", file_of(at, 5));
     const struct {
         int status;
@@ -265,28 +226,22 @@ TEST(wrong_use) {
          "work "
          "with --checkpoint",
          "--checkpoint x --sync async --staleness 1"},
-        {1, "cannot make this folder: there is a file of that name", "--checkpoint FOLDER/file"},
-        {1, "cannot make this folder", "--checkpoint FOLDER/file/in"},
-        {2, "it has a checkpoint of another run, after step 5", "--checkpoint FOLDER/c"},
-        {1, "there is no checkpoint in", "--resume FOLDER"},
-        {1, "cannot read", "--resume FOLDER/nothing"},
+        {1, "cannot make this folder: there is a file of that name", "--checkpoint $FOLDER/file"},
+        {1, "cannot make this folder", "--checkpoint $FOLDER/file/in"},
+        {2, "it has a checkpoint of another run, after step 5", "--checkpoint $FOLDER/c"},
+        {1, "there is no checkpoint in", "--resume $FOLDER"},
+        {1, "cannot read", "--resume $FOLDER/nothing"},
         {2, "has another one: 1.weight is (8,784) there, and (16,784) in --model",
-         "--resume FOLDER/c --steps 6 --model \"flatten, linear 16, tanh, linear 10\""},
+         "--resume $FOLDER/c --steps 6 --model \"flatten, linear 16, tanh, linear 10\""},
         {2, "has another one: its 3.weight is missing in --model",
-         "--resume FOLDER/c --steps 6 --model \"flatten, linear 8\""},
-        {2, "it has a checkpoint of another run", "--resume FOLDER/c --steps 9 --checkpoint FOLDER/later"},
+         "--resume $FOLDER/c --steps 6 --model \"flatten, linear 8\""},
+        {2, "it has a checkpoint of another run", "--resume $FOLDER/c --steps 9 --checkpoint $FOLDER/later"},
     };
+    setenv("FOLDER", folder, 1);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        const char *place = strstr(wrong[i].arguments, "FOLDER");
-        snprintf(arguments, sizeof arguments, "%.*s%s%s", place ? (int)(place - wrong[i].arguments) : 0,
-                 wrong[i].arguments, place ? folder : wrong[i].arguments, place ? place + 6 : "");
-        char *second = strstr(arguments, "FOLDER"), more[1200];
-        if (second) {
-            snprintf(more, sizeof more, "%.*s%s%s", (int)(second - arguments), arguments, folder, second + 6);
-            snprintf(arguments, sizeof arguments, "%s", more);
-        }
-        gs_test_program_prints(wrong[i].status, wrong[i].message, "train --threads 1 %s", arguments);
+        gs_test_program_prints(wrong[i].status, wrong[i].message, "train --threads 1 %s", wrong[i].arguments);
     }
+    unsetenv("FOLDER");
     gs_test_program_prints(0, "the last of step 7", "train --resume %s --steps 7 --epochs 2 --checkpoint %s",
                            at, at);
     gs_test_program_prints(2, "it has a later checkpoint than", "train --resume %s --steps 9 --checkpoint %s",

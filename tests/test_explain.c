@@ -1,4 +1,5 @@
 /* --digest and `gradsum explain`. Mistakes that it must name are in tests/faults/, which is a program of its own. */
+#include "tests/devices.h"
 #include "tests/files.h"
 #include "tests/program.h"
 #include "tests/training.h"
@@ -193,9 +194,15 @@ TEST(one_worker_makes_the_run_that_is_right) {
         "--warmup-steps 2 --batch-norm local --devices cpu,cpu --threads 1", /* without batch_norm */
         "train --model gpt --data text:%s --context 16 --batch 8 --steps 2 --optimizer adam --devices "
         "cpu,cpu "
-        "--layout dp2,zero1"};
+        "--layout dp2,zero1",
+        "launch -n 2 -- train --model lenet --batch 60 --steps 4 --layout dp2,zero2 --optimizer adam",
+        "launch -n 3 -- train --model mlp --batch 64 --steps 6 --sync halving_doubling --optimizer nesterov",
+        "train --model mlp --batch 64 --devices cl,cl --steps 4 --optimizer adamw", /* from here on OpenCL */
+        "train --model resnet20 --batch 16 --devices cpu,cl --steps 2 --optimizer adamw",
+        "train --model gpt --data text:%s --context 16 --batch 8 --devices cl,cpu --steps 4 --optimizer "
+        "adamw"};
     char folder[300];
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < (gs_test_has_opencl() ? 7 : 4); i++) {
         snprintf(folder, sizeof folder, "%s/alone%d", gs_test_folder(), i);
         const char *run = gs_test_format(runs[i], gs_test_text_file());
         gs_test_program_prints(0, "sha256", "%s --digest %s", run, folder);
@@ -391,5 +398,7 @@ TEST(wrong_use_gets_a_sentence) {
     gs_test_program_prints(1, "cannot read", "explain %s %s", folder, folder);
     gs_test_program_prints(2, "does not work with --sync local", "%s --sync local --every 2 --digest %s/a",
                            RUN, folder);
+    gs_test_program_prints(2, "does not work with --sync async", "%s --sync async --digest %s/a", RUN,
+                           folder);
     gs_test_program_prints(1, "cannot make the folder", "%s --digest %s/none/c", RUN, folder);
 }

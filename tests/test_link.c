@@ -246,24 +246,20 @@ TEST(longer_than_the_timeout_is_an_error) {
 
 /* Every way to train, and the way in which a rank waits for its own thread. */
 TEST(training_gives_the_same_bits) {
-    static const struct {
-        const char *sync;
-        int bucket, every, staleness;
-        bool exact;
-    } cases[] = {{"ps", 0, 0, -1, false},   {"ring", 1, 0, -1, false},      {"allreduce", 0, 0, -1, false},
-                 {"auto", 0, 0, -1, true},  {"local", 0, 3, -1, false},     {"async", 0, 0, 0, false},
-                 {"tree", 0, 0, -1, false}, {"sharded_ps", 0, 0, -1, false}};
+    static const char *const cases[] = {"cpu,cpu,cpu --sync ps",
+                                        "cpu,cpu,cpu --sync ring --bucket 1",
+                                        "cpu,cpu,cpu",
+                                        "cpu,cpu --exact",
+                                        "cpu,cpu,cpu --sync local --every 3",
+                                        "cpu,cpu,cpu --sync async --staleness 0",
+                                        "cpu,cpu,cpu --sync tree",
+                                        "cpu,cpu,cpu --sync sharded_ps"};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gs_settings s = gs_test_settings(cases[i].exact ? "cpu,cpu" : "cpu,cpu,cpu");
-        s.sync = cases[i].exact ? "allreduce" : cases[i].sync;
-        s.bucket = cases[i].bucket;
-        s.every = cases[i].every;
-        s.staleness = cases[i].staleness;
-        s.exact = cases[i].exact;
+        gs_settings s = gs_test_settings("%s", cases[i]);
         gs_result without = gs_test_train(&s), with;
         s.link = (gs_link){1e-4, 1e9};
         with = gs_test_train(&s);
-        assert_same_bits(&without, &with, cases[i].sync);
+        assert_same_bits(&without, &with, cases[i]);
     }
     const char *threads =
         gs_test_sha256("train --model softmax --steps 10 --devices cpu,cpu,cpu --threads 1 --sync ring");

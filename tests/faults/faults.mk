@@ -8,10 +8,6 @@ $(B)/gradsum-faults: $(OBJ_FAULTS) $(B)/libgradsum.a
 
 -include $(OBJ_FAULTS:.o=.d)
 
-# Many right runs, of which nothing must be said. By hand: it takes some minutes. RIGHT_ONLY=resnet20, RIGHT_EVERY=5.
-test-right: $(B)/gradsum
-	tests/right_runs.sh $(B)/gradsum
-
 # All planted mistakes are caught and named, and nothing is said of right runs; `make test` does every 7th. Then runs of
 # which a rank is killed, hangs, is slow or cut off, or sends wrong bytes: make test-faults DRAWS=1000.
 test-faults: $(B)/gradsum-faults $(B)/gradsum

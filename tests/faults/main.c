@@ -14,6 +14,8 @@
 #include "tests/faults/wraps.h"
 #include "tests/faults/settings.h"
 #include "gradsum.h"
+#include "layer/memory/recompute.h"
+#include "train/offload/offload.h"
 
 #define PLAIN &settings_one
 #define DROPOUT &settings_two_dropout
@@ -108,6 +110,62 @@ static const fault_run layouts[] = {
     GPT(1),
     GPT(2),
     GPT(3),
+    {.base = &settings_gpt, .workers = 2, .steps = 6, .optimizer = &gs_lars, .seed = 407},
+    {.base = &settings_gpt, .workers = 2, .steps = 6, .tensor = 2, .optimizer = &gs_adam, .seed = 302},
+    {.base = &settings_gpt, .workers = 2, .steps = 6, .pipeline = 2, .optimizer = &gs_lamb, .exact = true},
+    {.base = &settings_gpt, .workers = 2, .steps = 6, .zero = 3, .exact = true},
+    {.base = &settings_gpt, .workers = 2, .steps = 4, .precision = GS_PRECISION_BF16},
+    {.base = &settings_gpt, .workers = 4, .steps = 4, .pipeline = 2, .zero = 1, .clip = 1},
+    {.base = &settings_gpt, .workers = 1, .steps = 4, .recompute = 1, .accumulate = 2, .offload = 1},
+#define MODEL(model_, workers_, steps_, optimizer_, ...)                                                     \
+    {                                                                                                        \
+        .base = &settings_images, .model = #model_, .batch = 60, .workers = workers_, .steps = steps_,       \
+        .optimizer = &gs_##optimizer_, __VA_ARGS__                                                           \
+    }
+    /* relu after linear */
+    MODEL(mlp, 2, 10, sgd, .exact = true),
+    MODEL(mlp, 3, 10, nesterov, .sync = "ring"),
+    MODEL(mlp, 2, 10, adam, .seed = 3),
+    MODEL(mlp, 4, 10, adamw, .tensor = 2, .zero = 1),
+    MODEL(mlp, 2, 10, lars, .seed = 5),
+    MODEL(mlp, 2, 10, lamb, .zero = 3),
+    MODEL(mlp, 2, 6, adam, .pipeline = 2, .clip = 0.5f),
+    MODEL(mlp, 3, 6, sgd, .accumulate = 3, .weight_decay = 0.01f),
+    MODEL(mlp, 2, 6, sgd, .precision = GS_PRECISION_BF16),
+    MODEL(mlp, 2, 6, adam, .precision = GS_PRECISION_F16),
+    MODEL(mlp, 2, 6, sgd, .wire = GS_WIRE_BF16),
+    MODEL(mlp, 2, 6, adam, .zero = 1, .offload = GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_ACTIVATIONS),
+    MODEL(mlp, 3, 6, nesterov, .sync = "halving_doubling"),
+    MODEL(mlp, 4, 6, adam, .exact = true),
+    MODEL(mlp, 2, 6, sgd, .bucket = 1, .label_smoothing = 0.1f),
+    /* max pooling after relu */
+    MODEL(lenet, 2, 10, sgd, .exact = true),
+    MODEL(lenet, 3, 6, adamw, .sync = "tree"),
+    MODEL(lenet, 2, 6, nesterov, .seed = 3),
+    MODEL(lenet, 2, 6, adam, .tensor = 2),
+    MODEL(lenet, 2, 6, lamb, .pipeline = 2),
+    MODEL(lenet, 4, 6, adamw, .tensor = 2, .zero = 3),
+    MODEL(lenet, 2, 6, lars, .epochs = 4, .cosine = true),
+    MODEL(lenet, 2, 6, adam, .recompute = GS_RECOMPUTE_ALL),
+    MODEL(lenet, 1, 6, sgd, .accumulate = 4, .offload = GS_OFFLOADS),
+    MODEL(lenet, 2, 4, adamw, .precision = GS_PRECISION_BF16),
+    MODEL(lenet, 2, 4, sgd, .precision = GS_PRECISION_F16),
+    MODEL(lenet, 2, 6, adam, .zero = 2, .exact = true),
+    /* relu after batch norm and after sums */
+    MODEL(resnet20, 2, 3, adamw, .seed = 2),
+    MODEL(resnet20, 2, 3, adamw, .weight_decay = 0.05f, .exact = true),
+    MODEL(resnet20, 2, 4, sgd, .seed = 4),
+    MODEL(resnet20, 2, 4, nesterov, .seed = 5),
+    MODEL(resnet20, 2, 3, lars, .seed = 6),
+    MODEL(resnet20, 2, 3, lamb, .seed = 7),
+    MODEL(resnet20, 2, 3, adam, .zero = 3, .ghost = 4, .exact = true),
+    MODEL(resnet20, 2, 3, sgd, .tensor = 2),
+    MODEL(resnet20, 2, 3, sgd, .pipeline = 2, .ghost = 4, .exact = true),
+    MODEL(resnet20, 2, 3, adamw, .recompute = GS_RECOMPUTE_BLOCKS),
+    MODEL(resnet20, 2, 2, adamw, .precision = GS_PRECISION_BF16),
+    MODEL(resnet20, 2, 2, sgd, .precision = GS_PRECISION_F16),
+    MODEL(resnet20, 1, 2, adam, .ghost = 4, .accumulate = 4),
+    MODEL(resnet20, 3, 2, adamw, .seed = 16),
 };
 static const int right_runs = sizeof layouts / sizeof *layouts;
 
@@ -159,6 +217,8 @@ static gs_settings alone(gs_settings s) {
     s.devices = "cpu";
     s.pipeline = s.zero = s.tensor = s.micro_batches = 0;
     s.sequence = false;
+    s.offload = 0;
+    s.recompute = GS_RECOMPUTE_NONE;
     s.accumulate = 1;
     s.micro_batch = 0;
     s.bucket = 0;

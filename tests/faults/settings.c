@@ -111,6 +111,7 @@ void fault_apply(const fault_run *r, gs_settings *s) {
     APPLY(bucket);
     APPLY(tensor);
     APPLY(epochs);
+    APPLY(recompute);
     APPLY(sequence);
     APPLY(exact);
     APPLY(batch);

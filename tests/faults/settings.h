@@ -8,7 +8,7 @@ typedef struct fault_run {
     int workers;                  /* on cpu */
     const char *model, *sync, *pipeline_cut, *pipeline_schedule;
     const gs_dataset *(*set)(void);
-    int zero, pipeline, micro_batches, accumulate, bucket, tensor, epochs, ghost;
+    int zero, pipeline, micro_batches, accumulate, bucket, tensor, epochs, ghost, recompute;
     bool sequence, exact, cosine;
     size_t batch, micro_batch;
     uint64_t steps, seed;
