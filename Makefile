@@ -1,11 +1,11 @@
 # gradsum: make | make demo | make test | make test-failures | make in-one-file | make lab-07 | make labs |
-#          make lessons-html | make slides | make bench | make bench-scale | make bench-cl | make bench-images |
+#          make lessons-html | make slides | make bench | make bench-scale | make bench-cl |
 #          make lint | make install | make uninstall | make clean
 # and for its authors: make test-labs | make test-oclgrind | make test-asan | make test-tsan | make test-kill |
 #          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
-#          make bench-generate | make bench-gpt | make bench-product16 | make accuracy | make fuzz SECONDS=60 |
+#          make bench-generate | make bench-gpt | make accuracy | make fuzz SECONDS=60 |
 #          make bench-simulate | make bench-predict | make bench-layouts | make test-torch |
-#          make test-memory | make test-layouts | make test-faults | make test-right | make test-engines |
+#          make test-memory | make test-layouts | make test-faults | make test-engines |
 #          make test-net | make trials SEED=1
 #
 # Every target first looks for the Debian packages that it needs, and is silent when none is missing. As root it installs
@@ -122,9 +122,9 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(filter-out %/main.o,$(OBJ_CLI)) $(B)/tests
 
 # ---- build -----------------------------------------------------------------------------------------------------------
 .PHONY: all demo test test-failures trials test-programs test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
-        test-torch test-memory test-layouts test-faults test-right test-engines test-net \
-        fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-images bench-sync \
-        bench-log bench-layouts bench-product16 bench-simulate bench-predict lint install uninstall clean packages
+        test-torch test-memory test-layouts test-faults test-engines test-net \
+        fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-sync \
+        bench-log bench-layouts bench-simulate bench-predict lint install uninstall clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
 
 # A program in a build folder elsewhere finds the kernels and the data sets of this tree by a link to it
@@ -410,17 +410,9 @@ bench-scale: all
 bench-cl: all $(B)/bench-sgemm
 	tests/bench_cl.sh $(B)
 
-# JPEGs a second that a core decodes, beside Pillow.
-bench-images: all $(B)/bench-jpeg
-	tests/bench_jpeg.sh $(B)
-
 # Pipeline, tensor parallelism and ZeRO beside one core, or an all-reduce. NEWEST=PYTHON adds that PyTorch's own.
 bench-layouts: all
 	tests/bench_layouts.sh $(B)/gradsum
-
-# A product of matrices in 16 bits beside OpenBLAS's in f32.
-bench-product16: $(B)/bench-product16
-	$(B)/bench-product16
 
 # A small GPT.
 bench-gpt: all $(B)/bench-gpt
@@ -446,8 +438,8 @@ bench-generate: all
 	    --heads 12 --width 768 --context 128 --vocabulary 50257 --length 40 || exit 1; done
 
 # What train --log costs.
-bench-log: all $(B)/bench-log
-	env -u OPENBLAS_CORETYPE $(B)/bench-log
+bench-log: all
+	tests/bench_log.sh $(B)/gradsum
 
 # Random models, and whole runs of train and eval, beside PyTorch; says that it skips where there is none (with
 # GRADSUM_TORCH=required: fails). MODELS=600 draws more; GRADSUM_TORCH_SEED=N draws those of an earlier run.
@@ -464,11 +456,7 @@ $(B)/torch-models: $(B)/tests/torch_models.o $(B)/libgradsum.a
 	@echo "LINK $@"
 	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
 
-$(B)/bench-log: $(B)/tests/bench_log.o $(B)/libgradsum.a
-	@echo "LINK $@"
-	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
-
-$(B)/bench-sgemm $(B)/bench-gpt $(B)/bench-jpeg $(B)/bench-product16: $(B)/bench-%: $(B)/tests/bench_%.o $(B)/libgradsum.a
+$(B)/bench-sgemm $(B)/bench-gpt: $(B)/bench-%: $(B)/tests/bench_%.o $(B)/libgradsum.a
 	@echo "LINK $@"
 	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
 

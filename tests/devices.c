@@ -120,3 +120,15 @@ gs_mem gs_test_put(gs_device *d, const void *data, size_t bytes) {
 gs_mem gs_test_new_mem(gs_device *d, const void *data, size_t count) {
     return data ? gs_test_put(d, data, count * sizeof(float)) : gs_test_alloc(d, count * sizeof(float));
 }
+
+bool gs_test_divides_exactly(const gs_device *d) {
+    gs_device_info *all;
+    const char *problem;
+    int count, i = 0;
+    assert_ok(gs_device_list(&all, &count, &problem));
+    while (i < count && strncmp(all[i].name, d->name, strlen(d->name)) != 0)
+        i++; /* "cl": the first of "cl:P.D" */
+    const bool is_cpu = i < count && strcmp(all[i].kind, "cpu") == 0;
+    free(all);
+    return is_cpu;
+}

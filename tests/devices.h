@@ -23,6 +23,9 @@ void gs_test_on_each_with_16_bits(void (*test)(gs_device *, gs_precision));
 /* A teardown: all devices compute in f32 again, also after a test that has failed. */
 int gs_test_to_f32(void **state);
 
+/* A GPU may round a division otherwise, which OpenCL 1.2 allows within 2.5 ulp. */
+bool gs_test_divides_exactly(const gs_device *);
+
 /* Is an OpenCL device among them? The second skips the test if not. */
 bool gs_test_has_opencl(void);
 void gs_test_need_opencl(void);

@@ -66,18 +66,6 @@ static void run(gs_device *d, const unit *u, float *y, float *dx, const float *x
     assert_ok(d->ops->read(d, dx, b, n * sizeof *dx));
 }
 
-/* A GPU may round a division otherwise, which OpenCL 1.2 allows within 2.5 ulp. */
-static bool divides_exactly(const gs_device *d) {
-    gs_device_info *all;
-    const char *problem;
-    int count, i = 0;
-    assert_ok(gs_device_list(&all, &count, &problem));
-    while (i < count && strncmp(all[i].name, d->name, strlen(d->name)) != 0) i++;
-    bool is_cpu = i < count && strcmp(all[i].kind, "cpu") == 0;
-    free(all);
-    return is_cpu;
-}
-
 static void check(const gs_device *d, const unit *u, float x, float y, float dx) {
     const truth t = u->f((double)x);
     const double deep = t.deep, slope = t.first + t.second;
@@ -109,7 +97,7 @@ static void exact_and_the_same_on_all_devices(void **state) {
         }
         run(cpu, u, cpu_y, cpu_dx, x, n);
         for (int i = 0; i < count; i++) {
-            const bool exact = divides_exactly(devices[i]);
+            const bool exact = gs_test_divides_exactly(devices[i]);
             run(devices[i], u, y, dx, x, n);
             for (size_t k = 0; k < n; k++) {
                 check(devices[i], u, x[k], y[k], dx[k]);

@@ -58,7 +58,11 @@ TEST(as_tokenizers_does) {
 
 /* ---- the drawing in bpe.h, and small lists ---- */
 
-/* The bytes as tokens 0 to 255, then `more`, with spaces between. */
+static void free_bpe(void *b) {
+    gs_bpe_free(b);
+}
+
+/* The bytes as tokens 0 to 255, then `more`, with spaces between. The test owns it. */
 static gs_bpe *made_of(const char *more, const char *merges) {
     char tokens[2000], *to = tokens;
     for (int byte = 0; byte < 256; byte++) {
@@ -69,7 +73,7 @@ static gs_bpe *made_of(const char *more, const char *merges) {
     if (!*more) to[-1] = '\0';
     gs_bpe *b;
     assert_ok(gs_bpe_read(tokens, merges, "a list", &b));
-    return b;
+    return gs_test_own(b, free_bpe);
 }
 
 /* The tokens of a text, each between |. */
@@ -92,20 +96,16 @@ TEST(earlier_merges_come_first) {
     cut_is(b, "lower", "|low|er|");
     cut_is(b, "slower  low", "|s|low|er| | low|");
     cut_is(b, "", "|");
-    gs_bpe_free(b);
     /* of the same pair several times, the first: aaa is aa a */
     b = made_of("aa aaaa", "a a\naa aa\n");
     cut_is(b, "aaa", "|aa|a|");
     cut_is(b, "aaaaaaa", "|aaaa|aa|a|");
-    gs_bpe_free(b);
     /* what a merge makes may be joined before other pairs of that merge are */
     b = made_of("aa aaa", "aa a\na a\n");
     cut_is(b, "aaaaa", "|aaa|aa|");
-    gs_bpe_free(b);
     /* two ways to the same token */
     b = made_of("ab bc abc", "b c\na bc\na b\nab c\n");
     cut_is(b, "abcabab", "|abc|ab|ab|");
-    gs_bpe_free(b);
 }
 
 /* In a text "<|endoftext|>" is one token; without such a token, its signs are words like others. */
@@ -114,11 +114,9 @@ TEST(the_token_between_texts) {
     assert_int_equal(gs_bpe_end(b), 257);
     cut_is(b, "ab<|endoftext|>ab", "|ab|<|endoftext|>|ab|");
     cut_is(b, "<|endoftext|><|endoftext", "|<|endoftext|>|<|||e|n|d|o|f|t|e|x|t|");
-    gs_bpe_free(b);
     b = made_of("ab", "a b\n");
     assert_int_equal(gs_bpe_end(b), -1);
     cut_is(b, "<|endoftext|>", "|<|||e|n|d|o|f|t|e|x|t|||>|");
-    gs_bpe_free(b);
 }
 
 /* U+180E was white space until Unicode 6.3, and is in PCRE2's \s: here it is a sign, which takes a space before it. */
@@ -135,7 +133,6 @@ TEST(words) {
     }
     assert_int_equal(at, sizeof text - 1);
     gs_bpe_walk_end(&walk);
-    gs_bpe_free(b);
 }
 
 /* ---- against a plain loop ---- */
@@ -201,7 +198,6 @@ TEST(as_a_plain_loop) {
             assert_int_equal(count, plainly(b, text, bytes, want));
             assert_memory_equal(got, want, count * sizeof *got);
         }
-        gs_bpe_free(b);
     }
 }
 
@@ -248,7 +244,6 @@ TEST(long_words) {
     memset(text, '=', BYTES);
     assert_ok(gs_bpe_encode(b, text, BYTES, tokens, &count));
     assert_int_equal(count, BYTES);
-    gs_bpe_free(b);
 }
 
 /* More different words than are remembered at once, each of them again. */
@@ -277,7 +272,6 @@ TEST(many_words) {
         at += each;
     }
     assert_int_equal(at, count);
-    gs_bpe_free(b);
 }
 
 /* ---- the alphabet, and one list as texts ---- */

@@ -304,28 +304,21 @@ TEST(bad_use_gets_a_sentence) {
 TEST(a_plan_takes_no_memory) {
     static const char WIDE[] = "flatten, linear 40000, linear 40000, linear 10";
     static const struct {
-        const char *model, *devices;
-        bool exact;
-        int zero, pipeline;
+        const char *model, *options;
         double least; /* GB */
-    } cases[] = {{WIDE, "cpu,cpu", true, 0, 0, 45},
-                 {WIDE, "cpu,cpu", true, 3, 0, 32},
-                 {WIDE, "cpu,cpu", true, 0, 2, 51},
-                 {WIDE, "cpu,cpu", false, 0, 2, 25},
+    } cases[] = {{WIDE, "--devices cpu,cpu --exact", 45},
+                 {WIDE, "--devices cpu,cpu --exact --zero 3", 32},
+                 {WIDE, "--devices cpu,cpu --exact --pipeline 2", 51},
+                 {WIDE, "--devices cpu,cpu --pipeline 2", 25},
                  {"conv 2048 3x3 pad 1, conv 8192 3x3 pad 1, max_pool 2, conv 4096 3x3 pad 1, "
                   "global_avg_pool, flatten, linear 10",
-                  "cpu", false, 0, 0, 5}};
+                  "--devices cpu", 5}};
     gs_dataset *set = gs_test_made_set((gs_shape){3, 16, 16, 0}, 10, 200, false);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gs_memory_plan plan;
         gs_settings s = gs_settings_default();
         s.train_set = s.test_set = set;
-        s = gs_test_with(s, "--threads 1 --batch 32");
-        s.model = cases[i].model;
-        s.devices = cases[i].devices;
-        s.exact = cases[i].exact;
-        s.zero = cases[i].zero;
-        s.pipeline = cases[i].pipeline;
+        s = gs_test_with(s, "--threads 1 --batch 32 --model '%s' %s", cases[i].model, cases[i].options);
         const double before = gs_peak_memory();
         assert_ok(gs_memory_plan_create(&s, &plan));
         print_message("%.1f GB\n", gs_memory_most(&plan, NULL) / 1e9);

@@ -193,12 +193,10 @@ TEST(near_the_loss_of_f32_in_less_memory) {
     }
 }
 
-GS_TESTS(narrow,
-         {"operators_give_the_same_bits of linear", operators_give_the_same_bits, gs_test_to_f32,
-          gs_test_to_f32, (void *)(uintptr_t) "linear"},
-         {"operators_give_the_same_bits of conv2d", operators_give_the_same_bits, gs_test_to_f32,
-          gs_test_to_f32, (void *)(uintptr_t) "conv2d"},
-         {"operators_give_the_same_bits of conv2d_groups", operators_give_the_same_bits, gs_test_to_f32,
-          gs_test_to_f32, (void *)(uintptr_t) "conv2d_groups"},
-         {"operators_give_the_same_bits of attention", operators_give_the_same_bits, gs_test_to_f32,
-          gs_test_to_f32, (void *)(uintptr_t) "attention"})
+#define OF(op)                                                                                               \
+    {                                                                                                        \
+        "operators_give_the_same_bits of " op, operators_give_the_same_bits, gs_test_to_f32, gs_test_to_f32, \
+            (void *)(uintptr_t)op                                                                            \
+    }
+
+GS_TESTS(narrow, OF("linear"), OF("conv2d"), OF("conv2d_groups"), OF("attention"))

@@ -22,19 +22,6 @@ static void forward(gs_device *d, float *y, const float *x, size_t n) {
     assert_ok(d->ops->read(d, y, to, n * sizeof *y));
 }
 
-/* A GPU may round a division otherwise, which OpenCL 1.2 allows within 2.5 ulp. */
-static bool divides_exactly(const gs_device *d) {
-    gs_device_info *all;
-    const char *problem;
-    int count, i = 0;
-    assert_ok(gs_device_list(&all, &count, &problem));
-    while (i < count && strncmp(all[i].name, d->name, strlen(d->name)) != 0)
-        i++; /* "cl" is the first of "cl:P.D" */
-    bool is_cpu = i < count && strcmp(all[i].kind, "cpu") == 0;
-    free(all);
-    return is_cpu;
-}
-
 /* Both signs of every STEP-th float of all 2^32, and of every DENSE-th where tanh(x) is neither x nor 1. */
 TEST(within_2_ulp_and_the_same_on_all_devices) {
     enum { STEP = 65521, DENSE = 1009 };
@@ -44,7 +31,7 @@ TEST(within_2_ulp_and_the_same_on_all_devices) {
     gs_device *const *devices = gs_test_devices(&count), *cpu;
     cpu = gs_test_device("cpu", 1);
     bool exact[GS_TEST_MAX_DEVICES];
-    for (int i = 0; i < count; i++) exact[i] = divides_exactly(devices[i]);
+    for (int i = 0; i < count; i++) exact[i] = gs_test_divides_exactly(devices[i]);
     double worst = 0;
     for (uint32_t next = 0; next < 0x7f800000;) {
         size_t n = 0;
@@ -74,39 +61,33 @@ TEST(within_2_ulp_and_the_same_on_all_devices) {
     assert_true(worst > 0.4); /* the check has compared something that is rounded */
 }
 
-TEST(special_values) {
+static void special_values_on(gs_device *d) {
     static const float x[] = {0,       -0.0f,   INFINITY, -INFINITY, FLT_TRUE_MIN, -FLT_TRUE_MIN,
                               FLT_MIN, FLT_MAX, -FLT_MAX, 20,        -1e30f,       NAN};
     static const float want[] = {0, -0.0f, 1, -1, FLT_TRUE_MIN, -FLT_TRUE_MIN, FLT_MIN, 1, -1, 1, -1, NAN};
     enum { N = sizeof x / sizeof *x };
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int i = 0; i < count; i++)
-        for (size_t first = 0; first < N; first++) { /* each at the beginning too, and alone at the end */
-            float y[N];
-            forward(devices[i], y, x + first, N - first);
-            for (size_t k = first; k < N; k++)
-                if (isnan(want[k]) ? !isnan(y[k - first]) : bits_of(y[k - first]) != bits_of(want[k]))
-                    fail_msg("%s: tanh(%g) is %a", devices[i]->name, (double)x[k], (double)y[k - first]);
-        }
+    for (size_t first = 0; first < N; first++) { /* each at the beginning too, and alone at the end */
+        float y[N];
+        forward(d, y, x + first, N - first);
+        for (size_t k = first; k < N; k++)
+            if (isnan(want[k]) ? !isnan(y[k - first]) : bits_of(y[k - first]) != bits_of(want[k]))
+                fail_msg("%s: tanh(%g) is %a", d->name, (double)x[k], (double)y[k - first]);
+    }
 }
+ON_EVERY_DEVICE(special_values)
 
 /* Where tanh is 1 its derivative is 0: what is saturated learns nothing from a gradient of any size. */
-TEST(the_derivative_becomes_0) {
+static void the_derivative_becomes_0_on(gs_device *d) {
     enum { N = 19 };
     float x[N], y[N], dy[N], dx[N];
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
     for (int k = 0; k < N; k++) {
         x[k] = (k % 2 ? -9.02f : 9.02f) * (float)(1 + k);
         dy[k] = 1e30f;
     }
-    for (int i = 0; i < count; i++) {
-        gs_device *d = devices[i];
-        forward(d, y, x, N);
-        gs_mem a = gs_test_put(d, y, sizeof y), b = gs_test_put(d, dy, sizeof y);
-        assert_ok(d->ops->tanh_backward(d, b, b, a, N));
-        assert_ok(d->ops->read(d, dx, b, sizeof dx));
-        for (int k = 0; k < N; k++) assert_true(dx[k] == 0);
-    }
+    forward(d, y, x, N);
+    gs_mem a = gs_test_put(d, y, sizeof y), b = gs_test_put(d, dy, sizeof y);
+    assert_ok(d->ops->tanh_backward(d, b, b, a, N));
+    assert_ok(d->ops->read(d, dx, b, sizeof dx));
+    for (int k = 0; k < N; k++) assert_true(dx[k] == 0);
 }
+ON_EVERY_DEVICE(the_derivative_becomes_0)

@@ -171,20 +171,13 @@ static gs_dataset *make_set(void) {
 /* Workers, buckets that are summed during backward, micro-batches, a clipped norm and a norm for each tensor: the same
  * weights as with one worker; with --exact the same bits. */
 TEST(any_number_of_workers) {
-    const struct {
-        const char *what, *devices;
-        bool exact;
-        int bucket, accumulate;
-        const char *layout; /* of stages: the table is in the first and the last one */
-    } ways[] = {{"2 workers", "cpu,cpu", false, 0, 1, NULL},
-                {"2 workers, --bucket 1", "cpu,cpu", false, 1, 1, NULL},
-                {"--accumulate 3", "cpu", false, 0, 3, NULL},
-                {"stages", "cpu,cpu,cpu,cpu", false, 0, 1, "dp2,pp2"},
-                {"stages, --zero 2", "cpu,cpu,cpu,cpu", false, 0, 1, "dp2,pp2,zero2"},
-                {"stages, --zero 3", "cpu,cpu,cpu,cpu", false, 0, 1, "dp2,pp2,zero3"},
-                {"--exact", "cpu", true, 0, 1, NULL},
-                {"--exact, 2 workers", "cpu,cpu", true, 0, 1, NULL},
-                {"--exact, 8 workers", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", true, 0, 1, NULL}};
+    static const char *const ways[] = {
+        "--devices cpu,cpu", "--devices cpu,cpu --bucket 1", "--devices cpu --accumulate 3",
+        /* of stages: the table is in the first and the last one */
+        "--devices cpu,cpu,cpu,cpu --micro-batches 3 --layout dp2,pp2",
+        "--devices cpu,cpu,cpu,cpu --micro-batches 3 --layout dp2,pp2,zero2",
+        "--devices cpu,cpu,cpu,cpu --micro-batches 3 --layout dp2,pp2,zero3", "--devices cpu --exact",
+        "--devices cpu,cpu --exact", "--devices cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu --exact"};
     gs_dataset *set = make_set();
     gs_settings s = gs_test_options("--devices cpu --model '%s'", MODEL);
     s.train_set = s.test_set = set;
@@ -192,16 +185,10 @@ TEST(any_number_of_workers) {
     s.momentum = s.weight_decay = NAN;
     gs_result plain = gs_test_train(&s), exact = {0};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        s.devices = ways[i].devices;
-        s.exact = ways[i].exact;
-        s.bucket = ways[i].bucket;
-        s.accumulate = ways[i].accumulate;
-        s.layout = ways[i].layout;
-        s.micro_batches = s.layout ? 3 : 0;
-        s.pipeline = s.zero = 0;
-        gs_result r = gs_test_train(&s);
-        assert_same_within_rounding(&plain, &r, ways[i].what);
-        if (s.exact && exact.weights) assert_same_bits(&exact, &r, ways[i].what);
-        if (s.exact && !exact.weights) exact = r;
+        const gs_settings way = gs_test_with(s, "%s", ways[i]);
+        gs_result r = gs_test_train(&way);
+        assert_same_within_rounding(&plain, &r, ways[i]);
+        if (way.exact && exact.weights) assert_same_bits(&exact, &r, ways[i]);
+        if (way.exact && !exact.weights) exact = r;
     }
 }

@@ -134,34 +134,20 @@ def attention_cached(n, tokens, past, length, width, heads):
     return {"y": y.transpose(1, 2).reshape(n, tokens, width)}
 
 
-def relu(count):
-    x = leaf(away_from_0(count, X), count)
-    return F.relu(x), {"dx": x}
+def element_wise(f, inputs):
+    def of(count):
+        x = leaf(inputs(count, X), count)
+        return f(x), {"dx": x}
+    return of
 
 
-def tanh(count):
-    x = leaf(4 * values(count, X), count)
-    return torch.tanh(x), {"dx": x}
+def wide(count, salt):
+    return 4 * values(count, salt)
 
 
-def sigmoid(count):
-    x = leaf(4 * values(count, X), count)
-    return torch.sigmoid(x), {"dx": x}
-
-
-def gelu(count):
-    x = leaf(4 * values(count, X), count)
-    return F.gelu(x), {"dx": x}
-
-
-def gelu_tanh(count):
-    x = leaf(4 * values(count, X), count)
-    return F.gelu(x, approximate="tanh"), {"dx": x}
-
-
-def silu(count):
-    x = leaf(4 * values(count, X), count)
-    return F.silu(x), {"dx": x}
+relu = element_wise(F.relu, away_from_0)
+tanh, sigmoid, gelu, silu = (element_wise(f, wide) for f in (torch.tanh, torch.sigmoid, F.gelu, F.silu))
+gelu_tanh = element_wise(lambda x: F.gelu(x, approximate="tanh"), wide)
 
 
 def softmax_cross_entropy(n, classes, smoothing):
