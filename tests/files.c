@@ -93,3 +93,20 @@ void write_text(const char *path, const char *text) {
     assert_ok(gs_file_writer_commit(&w));
     gs_file_writer_discard(&w); /* harmless after commit */
 }
+
+void write_idx(const char *folder, const char *split, int count, int side, int (*pixel)(int, int),
+               int (*label)(int)) {
+    const unsigned char n = (unsigned char)count, edge = (unsigned char)side,
+                        images[] = {0, 0, 8, 3, 0, 0, 0, n, 0, 0, 0, edge, 0, 0, 0, edge},
+                        labels[] = {0, 0, 8, 1, 0, 0, 0, n};
+    for (int is_label = 0; is_label < 2; is_label++) {
+        FILE *f = fopen(
+            gs_test_format("%s/%s-%s-ubyte", folder, split, is_label ? "labels-idx1" : "images-idx3"), "wb");
+        assert_non_null(f);
+        fwrite(is_label ? labels : images, 1, is_label ? sizeof labels : sizeof images, f);
+        for (int i = 0; i < count; i++)
+            for (int at = 0; at < (is_label ? 1 : side * side); at++)
+                fputc(is_label ? label(i) : pixel(i, at), f);
+        assert_int_equal(fclose(f), 0);
+    }
+}

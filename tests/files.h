@@ -30,6 +30,10 @@ void write_safetensors(const char *path, const char *header, const void *data, s
 int byte_at(const char *path, long offset);
 void set_byte(const char *path, long offset, int byte);
 
+/* Images and labels in MNIST's format: `split` is train or t10k. At most 255 samples of side x side bytes. */
+void write_idx(const char *folder, const char *split, int count, int side, int (*pixel)(int sample, int at),
+               int (*label)(int sample));
+
 /* The first `size` bytes of a file; returns how many there are. */
 size_t read_raw(const char *path, unsigned char *bytes, size_t size);
 

@@ -102,29 +102,24 @@ TEST(batches_that_cannot_be) {
     gs_test_program_prints(2, "cannot be divided among 2 workers", "launch -n 2 -- train --batch 1");
 }
 
+static int last, last_label; /* of small_data */
+
+static int pixel(int i, int at) {
+    return (i * 28 * 28 + at) % 251;
+}
+
+static int label(int i) {
+    return i == last ? last_label : i % 10;
+}
+
 /* A folder of MNIST-format files with few samples, for what 6,000 cannot show. */
 static const char *small_data(int train_count, int largest_label) {
-    static char folder[400];
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
-    static const struct {
-        const char *images, *labels;
-    } names[] = {{"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
-                 {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}};
+    const char *folder = gs_test_folder();
+    last_label = largest_label;
     for (int i = 0; i < 2; i++) {
-        int count = i == 0 ? train_count : 2;
-        char path[512];
-        snprintf(path, sizeof path, "%s/%s", folder, names[i].images);
-        FILE *f = fopen(path, "wb");
-        const unsigned char head[] = {0, 0, 8, 3, 0, 0, 0, (unsigned char)count, 0, 0, 0, 28, 0, 0, 0, 28};
-        fwrite(head, 1, sizeof head, f);
-        for (int k = 0; k < count * 28 * 28; k++) fputc(k % 251, f);
-        fclose(f);
-        snprintf(path, sizeof path, "%s/%s", folder, names[i].labels);
-        f = fopen(path, "wb");
-        const unsigned char label_head[] = {0, 0, 8, 1, 0, 0, 0, (unsigned char)count};
-        fwrite(label_head, 1, sizeof label_head, f);
-        for (int k = 0; k < count; k++) fputc(k == count - 1 ? largest_label : k % 10, f);
-        fclose(f);
+        const int count = i == 0 ? train_count : 2;
+        last = count - 1;
+        write_idx(folder, i == 0 ? "train" : "t10k", count, 28, pixel, label);
     }
     return folder;
 }

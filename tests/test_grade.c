@@ -31,6 +31,19 @@ static void make_link(const char *to, const char *folder, const char *name) {
     assert_int_equal(symlink(to, path), 0);
 }
 
+static void free_hand_ins(void *all) {
+    gs_hand_ins_free(all);
+    free(all);
+}
+
+/* So many; the test owns them. */
+static gs_hand_ins *hand_ins_in(const char *folder, int count) {
+    gs_hand_ins *all = gs_test_own(calloc(1, sizeof *all), free_hand_ins);
+    assert_ok(gs_hand_ins_find(folder, all));
+    assert_int_equal(all->count, count);
+    return all;
+}
+
 static void assert_hand_in(const gs_hand_in *h, const char *student, const char *lab, const char *problem) {
     if (strcmp(h->student, student) != 0 || strcmp(h->lab, lab) != 0 || !strstr(h->problem, problem) ||
         !*problem != !*h->problem)
@@ -58,8 +71,7 @@ TEST(hand_ins_are_found_in_order) {
     make_folder(folder, "dave");
     make_link("bob", folder, "eve");
     write_file(folder, "list.csv", 3);
-    gs_hand_ins all = {0};
-    assert_ok(gs_hand_ins_find(folder, &all));
+    const gs_hand_ins *all = hand_ins_in(folder, 10);
     static const struct {
         const char *student, *lab, *problem;
     } wanted[] = {
@@ -74,23 +86,17 @@ TEST(hand_ins_are_found_in_order) {
         {"dave", "", ""},
         {"eve", "", "the folder is a link, not a folder"},
     };
-    int count = sizeof wanted / sizeof *wanted;
-    for (int i = 0; i < all.count && i < count; i++)
-        assert_hand_in(&all.list[i], wanted[i].student, wanted[i].lab, wanted[i].problem);
-    assert_int_equal(all.count, count);
-    gs_hand_ins_free(&all);
+    for (int i = 0; i < 10; i++)
+        assert_hand_in(&all->list[i], wanted[i].student, wanted[i].lab, wanted[i].problem);
 }
 
 TEST(a_folder_of_labs_is_one_student) {
     char folder[600];
     snprintf(folder, sizeof folder, "%s/", gs_test_folder());
     write_file(folder, "lab-07.c", 9);
-    gs_hand_ins all = {0};
-    assert_ok(gs_hand_ins_find(folder, &all));
-    assert_int_equal(all.count, 1);
+    const gs_hand_ins *all = hand_ins_in(folder, 1);
     folder[strlen(folder) - 1] = '\0';
-    assert_hand_in(&all.list[0], strrchr(folder, '/') + 1, "07", "");
-    gs_hand_ins_free(&all);
+    assert_hand_in(&all->list[0], strrchr(folder, '/') + 1, "07", "");
 }
 
 TEST(without_hand_ins_it_says_so) {
@@ -186,14 +192,11 @@ TEST(a_lab_that_is_there_twice) {
     write_file(folder, "alice/lab-07.c", 9);
     make_folder(folder, "bob");
     write_file(folder, "bob/lab-07.c", 9);
-    gs_hand_ins all = {0};
-    assert_ok(gs_hand_ins_find(folder, &all));
-    assert_int_equal(all.count, 3);
-    assert_int_equal(all.students, 2);
-    assert_hand_in(&all.list[0], "alice", "07", "handed in more than once, the last time as lab-07.c");
-    assert_hand_in(&all.list[1], "alice", "06", "");
-    assert_hand_in(&all.list[2], "bob", "07", "");
-    gs_hand_ins_free(&all);
+    const gs_hand_ins *all = hand_ins_in(folder, 3);
+    assert_int_equal(all->students, 2);
+    assert_hand_in(&all->list[0], "alice", "07", "handed in more than once, the last time as lab-07.c");
+    assert_hand_in(&all->list[1], "alice", "06", "");
+    assert_hand_in(&all->list[2], "bob", "07", "");
 }
 
 static void assert_is(const gs_hand_in *h, const char *student, const char *name, const char *others) {
@@ -224,15 +227,12 @@ TEST(names_that_course_systems_give) {
                                         "emil/lab-06-final.c"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) make_folder(folder, folders[i]);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) write_file(folder, files[i], 9);
-    gs_hand_ins all = {0};
-    assert_ok(gs_hand_ins_find(folder, &all));
-    assert_int_equal(all.count, 5);
-    assert_is(&all.list[0], "Ann Lee_123_assignsubmission_file", "file/lab-07.c", "");
-    assert_is(&all.list[1], "bob", "bob/zip/lab-07/LAB.C", "");
-    assert_is(&all.list[2], "carl", "lab-07 (10).c", "");
-    assert_is(&all.list[3], "dora", "07/Lab 7.c", "");
-    assert_is(&all.list[4], "emil", "LAB-07.C", "lab-06-final.c");
-    gs_hand_ins_free(&all);
+    const gs_hand_ins *all = hand_ins_in(folder, 5);
+    assert_is(&all->list[0], "Ann Lee_123_assignsubmission_file", "file/lab-07.c", "");
+    assert_is(&all->list[1], "bob", "bob/zip/lab-07/LAB.C", "");
+    assert_is(&all->list[2], "carl", "lab-07 (10).c", "");
+    assert_is(&all->list[3], "dora", "07/Lab 7.c", "");
+    assert_is(&all->list[4], "emil", "LAB-07.C", "lab-06-final.c");
 }
 
 /* Two students of one name; one's second attempt; one whose file is no lab's. */
@@ -241,14 +241,11 @@ TEST(all_in_one_folder) {
     static const char *const files[] = {"doeJane_4711_1_lab-07.c", "doeJane_5000_3_lab-07.c",
                                         "doeJane_LATE_4711_2_lab-07-1.c", "roeRick_7_8_mine.c", "list.csv"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) write_file(folder, files[i], 9);
-    gs_hand_ins all = {0};
-    assert_ok(gs_hand_ins_find(folder, &all));
-    assert_int_equal(all.count, 3);
-    assert_int_equal(all.students, 3);
-    assert_is(&all.list[0], "doeJane", "doeJane_LATE_4711_2_lab-07-1.c", "");
-    assert_is(&all.list[1], "doeJane", "doeJane_5000_3_lab-07.c", "");
-    assert_is(&all.list[2], "roeRick", "", "roeRick_7_8_mine.c");
-    gs_hand_ins_free(&all);
+    const gs_hand_ins *all = hand_ins_in(folder, 3);
+    assert_int_equal(all->students, 3);
+    assert_is(&all->list[0], "doeJane", "doeJane_LATE_4711_2_lab-07-1.c", "");
+    assert_is(&all->list[1], "doeJane", "doeJane_5000_3_lab-07.c", "");
+    assert_is(&all->list[2], "roeRick", "", "roeRick_7_8_mine.c");
 }
 
 TEST(a_tree_is_a_hand_in_too) {
@@ -260,13 +257,10 @@ TEST(a_tree_is_a_hand_in_too) {
     write_file(folder, "alice/lessons/07-all-reduce/lab.c", 9);
     write_file(folder, "alice/lessons/04-a-k/lab.c", 9);
     write_file(folder, "alice/lessons/04-a-k/lab.cl", 9);
-    gs_hand_ins all = {0};
-    assert_ok(gs_hand_ins_find(folder, &all));
-    assert_int_equal(all.count, 2);
-    assert_hand_in(&all.list[0], "alice", "04", "");
-    assert_non_null(strstr(all.list[0].path, "04-a-k/lab.cl"));
-    assert_hand_in(&all.list[1], "alice", "07", "");
-    gs_hand_ins_free(&all);
+    const gs_hand_ins *all = hand_ins_in(folder, 2);
+    assert_hand_in(&all->list[0], "alice", "04", "");
+    assert_non_null(strstr(all->list[0].path, "04-a-k/lab.cl"));
+    assert_hand_in(&all->list[1], "alice", "07", "");
 }
 
 /* As another user where this one may read everything; in the folder, as those above it are closed to others. */
