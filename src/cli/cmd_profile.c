@@ -30,13 +30,6 @@ static void print_speeds(const gs_profile *p) {
     printf("\n%-14s %13s %13.1f\n", "step alone", gs_thousands(p->step), p->step * p->sample_bytes / 1e6);
     printf("%-14s %13s %13.1f   waits %.1f %% of the time\n\n", "together", gs_thousands(p->together),
            p->together * p->sample_bytes / 1e6, 100 * p->waited);
-    if (!isnan(p->decoded)) {
-        printf("decoding       %13s pictures/s a core", gs_thousands(p->decoded));
-        if (isnan(p->cached))
-            printf("; --cache memory shows what a cache brings\n\n");
-        else
-            printf("; from the cache %s\n\n", gs_thousands(p->cached));
-    }
     char verdict[400];
     gs_profile_verdict(p, verdict, sizeof verdict);
     printf("%s\n\n", verdict);
@@ -154,7 +147,6 @@ static void print_json(const gs_profile *p, bool plain) {
                 GS_FIELD("step_samples_per_s", p->step),
                 GS_FIELD("step_bytes_per_s", p->step * p->sample_bytes),
                 GS_FIELD("together_samples_per_s", p->together), GS_FIELD("loader_wait", p->waited),
-                GS_FIELD("decoded_per_s", p->decoded), GS_FIELD("cached_per_s", p->cached),
                 GS_FIELD("bound", p->loader < p->step ? "loader" : "step"));
     if (*p->busy) cJSON_AddStringToObject(o, "busy", p->busy);
     cJSON *rows = cJSON_AddArrayToObject(o, "layers");

@@ -263,14 +263,23 @@ gs_status gs_dataset_check_tokens(const gs_dataset *d, int vocabulary) {
     return GS_OK;
 }
 
+gs_scaling gs_scaling_of_sums(int channels, double pixels, const uint64_t *sum, const uint64_t *squares) {
+    gs_scaling out = {.mean.count = channels, .std.count = channels};
+    for (int c = 0; c < channels; c++) {
+        const double mean = (double)sum[c] / pixels, variance = (double)squares[c] / pixels - mean * mean;
+        out.mean.of[c] = (float)(mean / 255);
+        out.std.of[c] = variance > 0 ? (float)(sqrt(variance) / 255) : 1.0f;
+    }
+    return out;
+}
+
 gs_scaling gs_dataset_scaling(const gs_dataset *d) {
     if (gs_dataset_is_numbers(d)) return GS_NOT_SCALED;
-    if (d->inputs) return GS_NOT_SCALED;
     if (d->source) return d->source->scaling;
     const int channels = d->shape.c <= GS_CHANNELS ? d->shape.c : 1;
     const size_t bytes = d->count * gs_shape_size(d->shape);
     const size_t plane = channels > 1 ? (size_t)d->shape.h * (size_t)d->shape.w : bytes;
-    uint64_t sum[GS_CHANNELS] = {0}, squares[GS_CHANNELS] = {0}; /* whole numbers: no rounding */
+    uint64_t sum[GS_CHANNELS] = {0}, squares[GS_CHANNELS] = {0};
     for (size_t first = 0; first < bytes; first += plane) {
         const size_t c = first / plane % (size_t)channels;
         uint64_t s = 0, q = 0;
@@ -281,15 +290,7 @@ gs_scaling gs_dataset_scaling(const gs_dataset *d) {
         sum[c] += s;
         squares[c] += q;
     }
-    gs_scaling out = {.mean.count = channels, .std.count = channels};
-    for (int c = 0; c < channels; c++) {
-        const size_t plane_bytes = bytes / (size_t)channels;
-        const double pixels = (double)plane_bytes, mean = (double)sum[c] / pixels;
-        const double variance = (double)squares[c] / pixels - mean * mean;
-        out.mean.of[c] = (float)(mean / 255);
-        out.std.of[c] = variance > 0 ? (float)(sqrt(variance) / 255) : 1.0f;
-    }
-    return out;
+    return gs_scaling_of_sums(channels, (double)(bytes / (size_t)channels), sum, squares);
 }
 
 gs_status gs_dataset_gather(const gs_dataset *d, const uint32_t *order, size_t first, size_t n, void *inputs,

@@ -2,13 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 #include <zlib.h>
 #include "data/crew.h"
@@ -359,13 +357,7 @@ static gs_status measure_scaling(folder_set *f, const gs_dataset *d) {
     free(order);
     free(pictures);
     GS_TRY(status);
-    f->source.scaling = (gs_scaling){.mean.count = 3, .std.count = 3};
-    for (int c = 0; c < 3; c++) {
-        const double pixels = (double)drawn * (double)plane, mean = (double)sum[c] / pixels,
-                     variance = (double)squares[c] / pixels - mean * mean;
-        f->source.scaling.mean.of[c] = (float)(mean / 255);
-        f->source.scaling.std.of[c] = variance > 0 ? (float)(sqrt(variance) / 255) : 1.0f;
-    }
+    f->source.scaling = gs_scaling_of_sums(3, (double)drawn * (double)plane, sum, squares);
     return GS_OK;
 }
 
@@ -398,48 +390,4 @@ gs_status gs_folder_set_load(const char *where, gs_split split, const gs_folder_
         gs_crew_create(o->loaders > 0 ? o->loaders : 1, (gs_crew_tools){create_tools, free_tools}, &f->crew));
     GS_TRY(open_cache(f, o->cache, split));
     return split == GS_TRAIN ? measure_scaling(f, d) : GS_OK;
-}
-
-/* ---- what decoding costs ---- */
-
-static double cpu_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* Pictures a second from the cache, or decoded; each is read once before the clock starts, to fill the cache. */
-static gs_status speed_of(folder_set *f, const gs_dataset *d, folder_tools *t, double seconds, bool cached,
-                          double *speed) {
-    enum { MOST = 64 };
-    unsigned char *out = malloc(gs_dataset_input_bytes(d));
-    size_t n = 0, i;
-    double took = 0;
-    gs_status status = out ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for a sample");
-    for (i = 0; i < MOST && status == GS_OK; i++) {
-        size_t k = i % d->count;
-        status = bring_good(f, t, &k, NULL, out);
-    }
-    for (const double start = cpu_seconds(); status == GS_OK && took < seconds;
-         took = cpu_seconds() - start) {
-        size_t k = n++ % MOST % d->count;
-        while (is_marked(f, k)) k = (k + 1) % d->count;
-        status = cached ? bring(f, t, k, NULL, k, out) : decode_file(t, &f->list, k, f->size, NULL, k, out);
-    }
-    free(out);
-    *speed = (double)n / took;
-    return status;
-}
-
-gs_status gs_folder_measure(const gs_dataset *d, double seconds, double *decoded, double *cached) {
-    void *t;
-    *decoded = *cached = NAN;
-    if (!d->source || d->source->read != read_samples)
-        return gs_fail(GS_E_USAGE, "%s is no image folder", d->name);
-    folder_set *f = (folder_set *)d->source;
-    GS_TRY(create_tools(&t));
-    gs_status status = speed_of(f, d, t, seconds, false, decoded);
-    if (status == GS_OK && f->cache) status = speed_of(f, d, t, seconds, true, cached);
-    free_tools(t);
-    return status;
 }

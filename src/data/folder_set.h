@@ -22,7 +22,3 @@ enum {
 /* Load one split. GS_E_USAGE: an option out of its range. Otherwise as gs_folder_list_read; and in a training set, a
  * broken file may be found already here. */
 gs_status gs_folder_set_load(const char *where, gs_split, const gs_folder_options *, gs_dataset *d);
-
-/* What decoding costs: pictures a second and core, by CPU time, one after the other for about `seconds`; and the same
- * from the cache, NAN without one. GS_E_USAGE: the set is no image folder. */
-gs_status gs_folder_measure(const gs_dataset *, double seconds, double *decoded, double *cached);

@@ -2,13 +2,11 @@
 
 #include "core/clock.h"
 #include "core/usable.h"
-#include "data/folder_set.h"
 #include "layer/make.h"
 #include "model/model_text.h"
 #include "train/internal.h"
 
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -285,12 +283,6 @@ static gs_status measure_loader(profiler *p) {
     return status;
 }
 
-static gs_status measure_decoding(profiler *p) {
-    p->out->decoded = p->out->cached = NAN;
-    if (!p->set->source) return GS_OK;
-    return gs_folder_measure(p->set, p->seconds, &p->out->decoded, &p->out->cached);
-}
-
 static gs_status measure_step(profiler *p) {
     double count, took, samples;
     p->again = p->worker.schedule.most;
@@ -390,7 +382,6 @@ static gs_status measure_all(profiler *p) {
         .cpus = may.cpus,
         .quota = may.quota};
     GS_TRY(gs_roofline_measure(p->worker.device, p->seconds, &p->out->roofline));
-    GS_TRY(measure_decoding(p));
     GS_TRY(measure_loader(p));
     GS_TRY(measure_step(p));
     GS_TRY(measure_together(p));

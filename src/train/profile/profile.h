@@ -45,7 +45,6 @@ typedef struct gs_profile {
     double throttle;        /* bytes/s of the loader, 0: none */
     gs_roofline roofline;
     double loader, step, together; /* samples/s */
-    double decoded, cached;        /* image folders: pictures a second and core, and from --cache; NaN */
     char busy[200];                /* as in gs_result */
     double waited;                 /* together: share of the time that the step waited for the loader */
     gs_profile_row *rows;
