@@ -34,6 +34,6 @@ static inline size_t gs_wanted_sample(const gs_wanted *w, size_t i) {
     return w->order ? w->order[i] : w->first + i;
 }
 
-/* The scaling of so many pixels in each channel, from the sums of their bytes and of the squares: whole numbers, so that
- * the order of the sums does not matter. */
+/* The scaling of so many pixels in each channel, from the sums of their bytes and of the squares: whole numbers, so
+ * that the order of the sums does not matter. */
 gs_scaling gs_scaling_of_sums(int channels, double pixels, const uint64_t *sum, const uint64_t *squares);
