@@ -290,7 +290,8 @@ gs_scaling gs_dataset_scaling(const gs_dataset *d) {
         sum[c] += s;
         squares[c] += q;
     }
-    return gs_scaling_of_sums(channels, (double)(bytes / (size_t)channels), sum, squares);
+    const size_t pixels = bytes / (size_t)channels;
+    return gs_scaling_of_sums(channels, (double)pixels, sum, squares);
 }
 
 gs_status gs_dataset_gather(const gs_dataset *d, const uint32_t *order, size_t first, size_t n, void *inputs,
