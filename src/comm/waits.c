@@ -74,26 +74,17 @@ static int find_hub(const gs_waits *w) {
     return hub;
 }
 
-static bool has_told(const gs_waits *w, int rank) {
-    bool told = rank == w->rank;
-    for (int r = 0; r < w->size; r++)
-        told = told || w->age[rank * w->size + r] > 0 || w->silent[rank * w->size + r];
-    return told;
-}
-
 static void append_address(const gs_waits *w, const char *before, int rank, char *text, size_t size) {
     gs_append(text, size, "%s%s %d (%s)", before, w->noun, w->first + rank, w->address[rank]);
 }
 
 /* Where several links are cut, name those of the rank that has the most: they describe the cut best. */
 static void append_cut(const gs_waits *w, int hub, char *text, size_t size) {
-    int cuts = 0, nth = 0, mute = has_told(w, hub) ? -1 : hub;
+    int cuts = 0, nth = 0;
     for (int r = 0; r < w->size; r++) cuts += is_cut(w, hub, r);
     append_address(w, "; nothing gets through between ", hub, text, size);
     for (int r = 0; r < w->size; r++) {
-        if (!is_cut(w, hub, r)) continue;
-        if (mute < 0 && !has_told(w, r)) mute = r;
-        if (++nth > TOLD) continue;
+        if (!is_cut(w, hub, r) || ++nth > TOLD) continue;
         append_address(w,
                        nth == 1      ? (cuts == 1 ? " and " : " and each of ")
                        : nth == cuts ? " and "
@@ -101,8 +92,7 @@ static void append_cut(const gs_waits *w, int hub, char *text, size_t size) {
                        r, text, size);
     }
     if (cuts > TOLD) gs_append(text, size, " and %d others", cuts - TOLD);
-    gs_append(text, size, ": the network is cut there");
-    if (mute >= 0) gs_append(text, size, ", or the machine of %s %d is down", w->noun, w->first + mute);
+    gs_append(text, size, ": the network is cut there, or a machine is down");
 }
 
 /* ---- saying so ---- */

@@ -11,8 +11,8 @@
  *
  *     waits.c        whom to blame, and the sentence that says so, for all transports
  *     gloo/watch.c   over Gloo: wakes a wait at its deadline, or when a connection has broken
- *     gloo/lost.c    over Gloo: asks TCP whether anything gets through to a rank, leaves this rank's waits in a file
- *                    and reads the others', finds the cause of a failed operation, and tells the others
+ *     gloo/lost.c    over Gloo: asks TCP whether anything gets through to a rank, sends the others a note for whom
+ *                    this rank waits, takes theirs, finds the cause of a failed operation, and tells the others
  *
  * Only for src/comm/. */
 #pragma once
@@ -46,7 +46,7 @@ typedef struct gs_waits {
 
 /* Append "no answer within 2 s from rank 1, which waits for rank 2 (process 4711 is stopped) on host anna; rank 2 last
  * began all_reduce of 8 f32", or "no answer within 2 s from rank 1; nothing gets through between rank 0 (10.0.0.1) and
- * rank 1 (10.0.0.2): the network is cut there". */
+ * rank 1 (10.0.0.2): the network is cut there, or a machine is down". */
 void gs_waits_explain(const gs_waits *, char *text, size_t size);
 
 /* ---- ranks in messages: "rank 1", "ranks 0, 2 and 3"; and where they run: " on host anna" ---- */

@@ -212,11 +212,8 @@ static gs_status gloo_recv(gs_comm *c, const gs_envelope *envelope, void *data, 
 /* All but the connections. */
 static void free_state(gs_comm *c) {
     gs_gloo_state *s = c->state;
-    gs_gloo_forget_wait(c);
     pthread_mutex_destroy(&s->waits);
     pthread_mutex_destroy(&s->lock);
-    free(s->folder);
-    free(s->late);
     gs_scratch_free(&s->scratch);
     free(s);
 }
@@ -254,14 +251,9 @@ gs_status gs_comm_gloo_create(const gs_rendezvous *r, gs_comm **out) {
     if (!s) return gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
     s->comm = (gs_comm){&transport_gloo, r->rank, r->size, r->timeout, s};
     s->noun = "rank";
-    s->folder = r->size > 1 && r->directory ? strdup(r->directory) : NULL;
-    s->late = calloc(2 * (size_t)r->size, sizeof *s->late);
-    s->silent = s->late + r->size;
     pthread_mutex_init(&s->waits, NULL);
     pthread_mutex_init(&s->lock, NULL);
-    gs_status status = (s->folder || r->size == 1 || !r->directory) && s->late
-                           ? connect_to_others(r, &s->comm)
-                           : gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
+    gs_status status = connect_to_others(r, &s->comm);
     if (status == GS_OK)
         *out = &s->comm;
     else

@@ -118,6 +118,7 @@ gs_gloo_code gs_gloo_collective(gs_gloo *, const gs_call *, const void *in, void
 #define GS_GLOO_MESSAGE_SLOTS GS_GLOO_SLOT(0x20)
 #define GS_GLOO_WORDS_SLOT GS_GLOO_SLOT(0x21)
 #define GS_GLOO_WATCH_SLOT GS_GLOO_SLOT(0x22)
+#define GS_GLOO_NOTES_SLOT GS_GLOO_SLOT(0x23)
 
 /* `watched`: waits for it end when any connection breaks, not only the one that it uses. */
 gs_gloo_code gs_gloo_buffer_create(gs_gloo *, void *data, size_t bytes, bool watched, gs_gloo_buffer **out,

@@ -18,8 +18,6 @@
 #include "core/clock.h"
 #include "core/text.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
@@ -27,10 +25,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-enum { WHAT = 96, PATH = 4200, TEXT = 2 * 6 * 4096 /* twice a number and a blank for each rank */ };
+enum { WHAT = 96, ALL = -1 /* in place of a count */ };
 
 /* ---- what a sentence of Gloo means ---- */
 
@@ -59,6 +55,8 @@ struct gs_gloo_ear {
     char words[GS_LAST_WORDS];
     gs_gloo_buffer *buffer; /* over words; NULL: of this rank itself */
     bool arrived;
+    gs_gloo_note note; /* see "who waits for whom" */
+    gs_gloo_buffer *note_buffer;
 };
 
 gs_gloo_code gs_gloo_listen(gs_gloo_state *s, int rank, int size, gs_gloo_error *error) {
@@ -70,13 +68,21 @@ gs_gloo_code gs_gloo_listen(gs_gloo_state *s, int rank, int size, gs_gloo_error 
         if (r == rank) continue;
         code = gs_gloo_buffer_create(s->gloo, ear->words, sizeof ear->words, false, &ear->buffer, error);
         if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(ear->buffer, r, GS_GLOO_WORDS_SLOT, error);
+        if (code == GS_GLOO_OK)
+            code =
+                gs_gloo_buffer_create(s->gloo, &ear->note, sizeof ear->note, true, &ear->note_buffer, error);
+        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(ear->note_buffer, r, GS_GLOO_NOTES_SLOT, error);
     }
     s->listens = code == GS_GLOO_OK;
     return code;
 }
 
 void gs_gloo_free_ears(gs_gloo_state *s, int size) {
-    for (int r = 0; s->ears && r < size; r++) gs_gloo_buffer_free(s->ears[r].buffer);
+    gs_gloo_buffer_free(s->note_buffer);
+    for (int r = 0; s->ears && r < size; r++) {
+        gs_gloo_buffer_free(s->ears[r].buffer);
+        gs_gloo_buffer_free(s->ears[r].note_buffer);
+    }
     free(s->ears);
 }
 
@@ -186,89 +192,41 @@ static void close_all(const gs_comm *c, const char *last_words) {
 
 /* ---- who waits for whom ----
  *
- * Before a rank gives up, it tells for whom it waits, and to whom nothing gets through. It does so in a file
- * in the folder where the ranks met, which it creates again. A file reaches the others even where the connection to
- * them is cut.
+ * Before a rank gives up, it sends a note to all others: for whom it waits, and to whom nothing gets through. The
+ * connections stand, and a note passes what waits on them, because each rank has asked for it from the start.
  *
- *     waits-0   "1 / "      rank 0 waits for rank 1
- *     waits-1   "2 / "      rank 1 waits for rank 2, which has left no file: rank 2 is to blame
- *     waits-1   "2 / 0 "    but so nobody is: rank 0 has not received what rank 1 sent
- *
- * The folder is trusted only if it belongs to this user. Without a folder a rank names those that it waits for itself.
- * But one that cannot see why they are late first gives the others a moment to fail: they may know, and tell it.
+ *     rank 0   "1, "     rank 0 waits for rank 1
+ *     rank 1   "2, "     rank 1 waits for rank 2, which has sent no note: rank 2 is to blame
+ *     rank 1   "2, 0"    but so nobody is: rank 0 has not received what rank 1 sent
  */
 
-/* Seconds to wait for the files of the others, which give up at about the same time. */
+/* Seconds to wait for the notes of the others, which give up at about the same time. */
 static double grace(double timeout) {
     return timeout / 2 < 0.2 ? 0.2 : timeout / 2 > 2 ? 2 : timeout / 2;
 }
 
-static void path_of(const gs_gloo_state *s, int rank, char path[PATH]) {
-    snprintf(path, PATH, "%s/waits-%d", s->folder, rank);
+static void add(gs_gloo_few *few, int rank) {
+    if (few->count < GS_GLOO_FEW) few->rank[few->count++] = rank;
 }
 
-static bool folder_is_ours(const gs_gloo_state *s) {
-    struct stat st;
-    if (mkdir(s->folder, 0700) != 0 && errno != EEXIST) return false;
-    return lstat(s->folder, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
-}
-
-/* ---- this rank's own file ---- */
-
-/* Look at the connections again; true if something new was found. */
-static bool look_at_links(const gs_comm *c) {
-    const gs_gloo_state *s = c->state;
-    bool found = false;
-    for (int r = 0; r < c->size; r++) {
-        if (r == c->rank || s->silent[r] || !is_silent(s, r)) continue;
-        s->silent[r] = found = true;
-    }
-    return found;
-}
-
-static void write_file(const gs_comm *c, const char *text) {
-    const gs_gloo_state *s = c->state;
-    char path[PATH], draft[PATH + 8];
-    path_of(s, c->rank, path);
-    snprintf(draft, sizeof draft, "%s.new", path);
-    FILE *f = folder_is_ours(s) ? fopen(draft, "we") : NULL;
-    if (!f) return;
-    bool whole = fputs(text, f) >= 0;
-    if (fclose(f) != 0 || !whole || rename(draft, path) != 0) unlink(draft);
-}
-
-static void write_own(const gs_comm *c) {
-    const gs_gloo_state *s = c->state;
-    char text[TEXT] = "";
-    for (int r = 0; r < c->size; r++)
-        if (s->late[r]) gs_append(text, sizeof text, "%d ", r);
-    gs_append(text, sizeof text, "/ ");
-    for (int r = 0; r < c->size; r++)
-        if (s->silent[r]) gs_append(text, sizeof text, "%d ", r);
-    write_file(c, text);
-}
-
-void gs_gloo_tell_wait(gs_comm *c, int peer) {
+void gs_gloo_tell_wait(gs_comm *c, const int *peers, int count) {
     gs_gloo_state *s = c->state;
+    gs_gloo_error error;
     pthread_mutex_lock(&s->waits);
-    for (int r = 0; r < c->size; r++)
-        if (r != c->rank && (peer < 0 || peer == r)) s->late[r] = true;
-    look_at_links(c);
-    if (s->folder) write_own(c);
+    const bool first = !s->told;
     s->told = true;
+    for (int i = 0; first && i < count; i++) add(&s->note.late, peers[i]);
+    if (first && count == 0) s->note.late.count = ALL;
+    for (int r = 0; first && r < c->size; r++)
+        if (r != c->rank && is_silent(s, r)) add(&s->note.silent, r);
+    if (first && s->listens &&
+        gs_gloo_buffer_create(s->gloo, &s->note, sizeof s->note, false, &s->note_buffer, &error) ==
+            GS_GLOO_OK)
+        for (int r = 0; r < c->size; r++)
+            if (r != c->rank)
+                gs_gloo_begin_send(s->note_buffer, r, GS_GLOO_NOTES_SLOT, 0, sizeof s->note, &error);
     pthread_mutex_unlock(&s->waits);
 }
-
-void gs_gloo_forget_wait(const gs_comm *c) {
-    const gs_gloo_state *s = c->state;
-    char path[PATH];
-    if (!s->told || !s->folder) return;
-    path_of(s, c->rank, path);
-    unlink(path);
-    rmdir(s->folder); /* fails as long as others have files in it */
-}
-
-/* ---- those of the others ---- */
 
 /* What the ranks say about their waits: both arrays are as in waits.h. */
 typedef struct wait_notes {
@@ -276,77 +234,41 @@ typedef struct wait_notes {
     bool *silent;
 } wait_notes;
 
-/* "1 3 / 2 ": a rank waits for ranks 1 and 3, and rank 2 is silent. */
-static void read_text(const char *text, const gs_comm *c, double *age, bool *silent) {
-    char *end;
-    for (long r; (r = strtol(text, &end, 10)), end != text; text = end)
-        if (r >= 0 && r < c->size) age[r] = c->timeout;
-    text += strspn(text, " ");
-    if (*text++ != '/') return;
-    for (long r; (r = strtol(text, &end, 10)), end != text; text = end)
-        if (r >= 0 && r < c->size) silent[r] = true;
+static bool is_in(const gs_gloo_few *few, int rank) {
+    bool found = false;
+    for (int i = 0; i < few->count && i < GS_GLOO_FEW; i++) found = found || few->rank[i] == rank;
+    return found || few->count == ALL;
 }
 
-/* Read what a waiting rank has left; false: it has left no file. A file of another user does not count, nor does a
- * pipe, which would block this rank. */
-static bool read_file(const gs_comm *c, int rank, const wait_notes *notes) {
-    const size_t row = (size_t)rank * (size_t)c->size;
+static void take_note(const gs_comm *c, int from, const gs_gloo_note *note, const wait_notes *notes) {
+    for (int r = 0; r < c->size; r++) {
+        if (r == from) continue;
+        if (is_in(&note->late, r)) notes->age[from * c->size + r] = c->timeout;
+        if (is_in(&note->silent, r)) notes->silent[from * c->size + r] = true;
+    }
+}
+
+static bool one_is_stopped(const gs_comm *c) {
     const gs_gloo_state *s = c->state;
-    char path[PATH], text[TEXT];
-    struct stat st;
-    if (!s->folder) return false;
-    path_of(s, rank, path);
-    int f = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-    if (f < 0) return false;
-    bool ours = fstat(f, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
-    ssize_t n = ours ? read(f, text, sizeof text - 1) : -1;
-    close(f);
-    if (n < 0) return false;
-    text[n] = '\0';
-    read_text(text, c, notes->age + row, notes->silent + row);
-    return true;
-}
-
-/* Has another rank left the connection, with last words or without? */
-static bool somebody_has_gone(const gs_comm *c) {
-    char text[GS_LAST_WORDS];
     for (int r = 0; r < c->size; r++)
-        if (r != c->rank && look_at_peer(c->state, r, text, sizeof text) != CONNECTED) return true;
+        if (r != c->rank && s->pid[r] > 0 && gs_process_is_stopped(s->pid[r])) return true;
     return false;
 }
 
-/* Fill in this rank's own row, and write its file again if there is more to tell. Does nothing get through to some
- * rank? */
-static bool note_own(const gs_comm *c, const wait_notes *notes) {
-    gs_gloo_state *s = c->state;
-    const size_t row = (size_t)c->rank * (size_t)c->size;
-    pthread_mutex_lock(&s->waits);
-    bool cut = false;
-    if (s->told && look_at_links(c) && s->folder) write_own(c);
-    for (int r = 0; r < c->size; r++) {
-        notes->age[row + (size_t)r] = s->late[r] ? c->timeout : 0;
-        notes->silent[row + (size_t)r] = s->silent[r];
-        cut = cut || s->silent[r];
-    }
-    pthread_mutex_unlock(&s->waits);
-    return cut;
-}
-
-/* Wait until all have left a file; or without a folder until the network is seen to be cut; or until a rank is known to
- * be gone or stopped: then there is nothing more to find out. */
-static void wait_for_files(const gs_comm *c, const wait_notes *notes) {
+/* Take the notes that come in time. Where a rank has gone, its last words say more, and where one is stopped, nothing
+ * more is to be found out. A wait for a note closes no connection: the watch ends it. */
+static void take_notes(const gs_comm *c, const wait_notes *notes) {
     const gs_gloo_state *s = c->state;
-    for (double end = gs_awake_seconds() + grace(c->timeout);
-         gs_awake_seconds() < end && !somebody_has_gone(c);) {
-        bool all = true;
-        if (note_own(c, notes) && !s->folder) return;
-        for (int r = 0; r < c->size; r++) {
-            if (r == c->rank) continue;
-            if (s->pid[r] > 0 && gs_process_is_stopped(s->pid[r])) return;
-            all = read_file(c, r, notes) && all;
-        }
-        if (all) return;
-        gs_nap(0.01);
+    const double end = gs_awake_seconds() + grace(c->timeout);
+    gs_gloo_error error;
+    if (one_is_stopped(c)) return;
+    for (int r = 0; r < c->size; r++) {
+        const double left = end - gs_awake_seconds();
+        if (r == c->rank || is_silent(s, r)) continue;
+        const gs_gloo_code code =
+            gs_gloo_wait_recv(s->ears[r].note_buffer, gs_gloo_milliseconds(left), &error);
+        if (code == GS_GLOO_OK) take_note(c, r, &s->ears[r].note, notes);
+        if (code == GS_GLOO_LOST || left < -1) return;
     }
 }
 
@@ -356,8 +278,10 @@ static wait_notes hear_waits(const gs_comm *c) {
     const size_t squares = (size_t)c->size * (size_t)c->size;
     wait_notes notes = {calloc(squares, sizeof *notes.age), calloc(squares, sizeof *notes.silent)};
     if (!notes.age || !notes.silent) return notes;
-    note_own(c, &notes);
-    if (s->told) wait_for_files(c, &notes);
+    if (s->note_buffer) take_notes(c, &notes);
+    take_note(c, c->rank, &s->note, &notes);
+    for (int r = 0; r < c->size; r++) /* in the meantime more may be known */
+        if (r != c->rank && is_silent(s, r)) notes.silent[c->rank * c->size + r] = true;
     return notes;
 }
 
@@ -491,7 +415,7 @@ gs_status gs_gloo_lost(gs_comm *c, const gs_gloo_error *e, int peer, const char 
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    if (e->code == GS_GLOO_TIMEOUT) gs_gloo_tell_wait(c, peer);
+    if (e->code == GS_GLOO_TIMEOUT) gs_gloo_tell_wait(c, &peer, peer >= 0);
     pthread_mutex_lock(&s->lock);
     if (!atomic_load(&s->failed)) {
         find_cause(c, e, peer, what, message, sizeof message);

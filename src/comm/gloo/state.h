@@ -12,6 +12,15 @@
 typedef struct gs_gloo_mailbox gs_gloo_mailbox;
 typedef struct gs_gloo_ear gs_gloo_ear;
 
+/* What a rank tells before it gives up: for whom it waits, and to whom nothing gets through. */
+enum { GS_GLOO_FEW = 14 };
+typedef struct gs_gloo_few {
+    int32_t count, rank[GS_GLOO_FEW]; /* as many as have room; count -1: all others */
+} gs_gloo_few;
+typedef struct gs_gloo_note {
+    gs_gloo_few late, silent;
+} gs_gloo_note;
+
 typedef struct gs_gloo_state {
     gs_comm comm;
     gs_gloo *gloo; /* NULL for a lone process, which has none of the next three either */
@@ -27,16 +36,16 @@ typedef struct gs_gloo_state {
     gs_status code;
     char message[GS_LAST_WORDS];
     gs_scratch scratch;          /* of the collective under way */
-    char *folder;                /* where the ranks have met; NULL: in none */
     char (*address)[GS_ADDRESS]; /* [size] */
     char (*host)[GS_HOST];       /* [size] */
     _Atomic uint64_t *heard;     /* [size] the last operation that ended with each rank (gs_call_pack) */
     int *socket; /* [lines * size] each connection, as gs_mesh_connect made it; -1: of this rank */
     int lines;
     pthread_mutex_t waits; /* of the next three: */
-    bool *late, *silent;   /* [size] those for whom this rank waited too long; to whom nothing gets through */
-    bool told;             /* it has said so */
-    long *pid;             /* [size] of processes of this machine; 0: of another */
+    bool told;             /* a wait was too long, and note says which */
+    gs_gloo_note note;
+    gs_gloo_buffer *note_buffer; /* over note; NULL: it was not sent */
+    long *pid;                   /* [size] of processes of this machine; 0: of another */
     int *process; /* [size] a descriptor that says when the process has ended; -1: of another machine */
 } gs_gloo_state;
 
@@ -62,9 +71,9 @@ void gs_gloo_free_mailboxes(gs_gloo_state *);
 gs_gloo_code gs_gloo_listen(gs_gloo_state *, int rank, int size, gs_gloo_error *);
 void gs_gloo_free_ears(gs_gloo_state *, int size);
 
-/* This rank's wait for `peer` (-1: for any) was too long: note it, and say so in the folder. From any thread. */
-void gs_gloo_tell_wait(gs_comm *, int peer);
-void gs_gloo_forget_wait(const gs_comm *);
+/* This rank's wait for these peers (count 0: for any of the others) was too long: tell the others. From any thread; only
+ * the first such wait is told. */
+void gs_gloo_tell_wait(gs_comm *, const int *peers, int count);
 
 /* Gloo failed with `e` in an operation with `peer`, or with all (-1). Finds the cause if this is the first failure,
  * tells it to the others, and returns it. `format` says what the operation was. */

@@ -259,12 +259,14 @@ static void explain_late(const shm_wait *w, const bool *awaited, char *message, 
 static bool is_late(const shm_wait *w, double waited, bool *told) {
     gs_shm *m = w->shm;
     bool stopped = false;
+    int awaited[GS_SHM_RANKS], count = 0;
     if (waited < w->timeout && waited < m->comm.timeout) return false;
     for (int r = 0; r < m->size && m->late; r++) {
         if (!is_awaited(w, r)) continue;
         stopped = stopped || gs_process_is_stopped(m->pid[r]);
-        if (!*told) m->late(m->all, m->first + r);
+        awaited[count++] = m->first + r;
     }
+    if (!*told && count > 0) m->late(m->all, awaited, count);
     *told = true;
     if (m->heed && m->heed(m->all) != GS_OK) fail(m, GS_E_PEER, gs_message());
     return stopped || waited >= w->timeout + m->grace;

@@ -77,14 +77,14 @@ typedef struct gs_shm {
      * others, and waits for so many seconds more, unless the one that it waits for is stopped, or ranks elsewhere have
      * ended the run. */
     double grace;
-    void (*late)(gs_comm *all, int rank); /* rank: with `first` */
-    gs_status (*heed)(gs_comm *all);      /* fails once the run has ended elsewhere: then so does the wait */
-    gs_comm *all;                         /* of all machines */
-    const char *noun;                     /* what messages call a rank: "rank" or "process" */
-    bool spins;                           /* there is a core for each process */
-    int *watch;                           /* [size] descriptors that say when a process has ended */
-    long *pid;                            /* [size] */
-    uint32_t meetings;                    /* that this process has reached */
-    uint32_t calls;                       /* collectives begun */
-    uint32_t blocks; /* that have gone through its stage: they take turns in the halves */
+    void (*late)(gs_comm *all, const int *ranks, int count); /* ranks: with `first` */
+    gs_status (*heed)(gs_comm *all); /* fails once the run has ended elsewhere: then so does the wait */
+    gs_comm *all;                    /* of all machines */
+    const char *noun;                /* what messages call a rank: "rank" or "process" */
+    bool spins;                      /* there is a core for each process */
+    int *watch;                      /* [size] descriptors that say when a process has ended */
+    long *pid;                       /* [size] */
+    uint32_t meetings;               /* that this process has reached */
+    uint32_t calls;                  /* collectives begun */
+    uint32_t blocks;                 /* that have gone through its stage: they take turns in the halves */
 } gs_shm;
