@@ -49,6 +49,15 @@ long gs_frame_read(gs_frames *f, const unsigned char *in, size_t have, gs_frame_
     return HEAD + (long)head[0] + GS_PROOF;
 }
 
+bool gs_frame_receive(int socket, gs_frames *f, double until, unsigned char *in, gs_frame_kind *kind,
+                      const char **body, size_t *bytes) {
+    uint32_t length;
+    if (!gs_socket_move(socket, false, in, HEAD, until)) return false;
+    memcpy(&length, in, sizeof length);
+    return length <= GS_FRAME_BODY && gs_socket_move(socket, false, in + HEAD, length + GS_PROOF, until) &&
+           gs_frame_read(f, in, HEAD + length + GS_PROOF, kind, body, bytes) > 0;
+}
+
 int gs_frame_pair(const char *body, size_t bytes, const char **key, const char **value) {
     const size_t length = bytes > 0 ? strlen(body) : 0;
     if (length == 0 || length >= GS_STORE_KEY || length + 1 >= bytes) return 0;

@@ -14,20 +14,23 @@
 #include "comm/proof.h"
 
 enum {
-    GS_FRAME_BODY = 2100,                   /* bytes at most */
+    GS_FRAME_BODY = 16384,                  /* bytes at most */
     GS_FRAME_MOST = 8 + GS_FRAME_BODY + 32, /* with head and HMAC */
     GS_STORE_LINE = 0x73746f72,             /* the line of a hello to a store */
 };
 #define GS_STORE_NUMBER 0xffffffffu
 
-typedef enum gs_frame_kind {
-    GS_FRAME_PUT = 'p',   /* to the store: key, 0, value, 0 */
-    GS_FRAME_COUNT = 'c', /* to the store: how many strangers came? */
-    GS_FRAME_BYE = 'b',   /* to the store: this process is done */
-    GS_FRAME_DONE = 'd',  /* from it: the pair is there now */
-    GS_FRAME_THERE = 't', /* from it: the key was there; its value, 0 */
-    GS_FRAME_ENTRY = 'e', /* from it, unasked: key, 0, value, 0 */
-    GS_FRAME_NUMBER = 'n' /* from it: a text that says who else came, 0 */
+typedef enum gs_frame_kind { /* of each pair the first goes to the store, and the others are its answers */
+                             GS_FRAME_PUT = 'p',   /* key, 0, value, 0 */
+                             GS_FRAME_DONE = 'd',  /* the pair is there now */
+                             GS_FRAME_THERE = 't', /* the key was there; its value, 0 */
+                             GS_FRAME_NEWS =
+                                 'n', /* a number, a blank, milliseconds, 0: what came behind so many pairs? */
+                             GS_FRAME_PAIRS =
+                                 'e', /* key, 0, value, 0 of the next ones; nothing, where none came in that time */
+                             GS_FRAME_COUNT = 'c',  /* how many strangers came? */
+                             GS_FRAME_NUMBER = 'm', /* a text that says so, 0 */
+                             GS_FRAME_BYE = 'b'     /* this process is done: no answer */
 } gs_frame_kind;
 
 typedef struct gs_frames {
@@ -46,6 +49,11 @@ size_t gs_frame_write(gs_frames *, gs_frame_kind, const void *body, size_t bytes
  * body is a part of `in`; if not empty it ends with 0. */
 long gs_frame_read(gs_frames *, const unsigned char *in, size_t have, gs_frame_kind *kind, const char **body,
                    size_t *bytes);
+
+/* The next frame from a socket, in `in` (GS_FRAME_MOST bytes), where the body stays. False: until then (of
+ * gs_awake_seconds) none has come, or one that is not of the other end. */
+bool gs_frame_receive(int socket, gs_frames *, double until, unsigned char *in, gs_frame_kind *kind,
+                      const char **body, size_t *bytes);
 
 /* Split "key 0 value 0". False: it is none. */
 int gs_frame_pair(const char *body, size_t bytes, const char **key, const char **value);

@@ -107,10 +107,8 @@ struct gs_store {
     char address[64]; /* of this end */
     char name[GS_STORE_HOST + 40];
     gs_frames frames;
-    char **entry; /* [entries] key, 0, value, 0; those before `shown` have been seen */
-    int entries, shown;
-    size_t have;
-    unsigned char in[8 * GS_FRAME_MOST];
+    int shown; /* pairs of the store that have been seen */
+    unsigned char frame[GS_FRAME_MOST];
 };
 
 /* ---- moving bytes ---- */
@@ -170,7 +168,14 @@ static bool prove(gs_store *t, uint32_t rank, const unsigned char key[GS_SECRET]
 
 /* ---- frames ---- */
 
-static gs_status lost(const gs_store *t) {
+/* The body of the answer stays in t->frame. */
+static gs_status ask(gs_store *t, gs_frame_kind kind, const void *body, size_t bytes, gs_frame_kind *answer,
+                     const char **said, size_t *length) {
+    const double until = gs_awake_seconds() + ANSWER;
+    const size_t all = gs_frame_write(&t->frames, kind, body, bytes, t->frame);
+    if (gs_socket_move(t->socket, true, t->frame, all, until) &&
+        gs_frame_receive(t->socket, &t->frames, until, t->frame, answer, said, length))
+        return GS_OK;
     return gs_fail(
         GS_E_PEER,
         "the connection to %s, where the ranks meet, was lost: the process that holds it has ended, or the "
@@ -178,113 +183,60 @@ static gs_status lost(const gs_store *t) {
         t->name);
 }
 
-static gs_status say(gs_store *t, gs_frame_kind kind, const void *body, size_t bytes) {
-    unsigned char frame[GS_FRAME_MOST];
-    const size_t length = gs_frame_write(&t->frames, kind, body, bytes, frame);
-    return gs_socket_move(t->socket, true, frame, length, gs_awake_seconds() + ANSWER) ? GS_OK : lost(t);
-}
-
-typedef struct frame {
-    gs_frame_kind kind;
-    char body[GS_FRAME_BODY];
-    size_t bytes;
-} frame;
-
-/* The next frame. *came is false if none has come until then. */
-static gs_status next_frame(gs_store *t, double until, frame *f, bool *came) {
-    const char *body;
-    *came = false;
-    for (;;) {
-        const long length = gs_frame_read(&t->frames, t->in, t->have, &f->kind, &body, &f->bytes);
-        if (length < 0) return lost(t);
-        if (length > 0) {
-            memcpy(f->body, body, f->bytes);
-            memmove(t->in, t->in + length, t->have - (size_t)length);
-            t->have -= (size_t)length;
-            *came = true;
-            return GS_OK;
-        }
-        if (!wait_for(t->socket, POLLIN, until)) return GS_OK;
-        const ssize_t n = recv(t->socket, t->in + t->have, sizeof t->in - t->have, MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return lost(t);
-        if (n > 0) t->have += (size_t)n;
-    }
-}
-
 /* ---- the store's functions ---- */
 
-/* Entries come unasked, also ahead of an answer. They are kept until a look. */
-static gs_status keep(gs_store *t, const frame *f) {
-    const char *key, *value;
-    if (!gs_frame_pair(f->body, f->bytes, &key, &value)) return GS_OK;
-    char **more = realloc(t->entry, ((size_t)t->entries + 1) * sizeof *more);
-    if (more) t->entry = more;
-    char *pair = more ? malloc(f->bytes) : NULL;
-    if (!pair) return gs_fail(GS_E_MEMORY, "no memory for what the other ranks say");
-    memcpy(pair, f->body, f->bytes);
-    t->entry[t->entries++] = pair;
-    return GS_OK;
-}
-
-static gs_status answer_to(gs_store *t, frame *f) {
-    const double until = gs_awake_seconds() + ANSWER;
-    for (bool came;;) {
-        GS_TRY(next_frame(t, until, f, &came));
-        if (!came) return lost(t);
-        if (f->kind != GS_FRAME_ENTRY) return GS_OK;
-        GS_TRY(keep(t, f));
-    }
-}
-
 gs_status gs_store_put(gs_store *t, const char *key, char *value, bool *there) {
-    char body[GS_FRAME_BODY];
-    frame f;
+    char body[GS_STORE_KEY + GS_STORE_VALUE];
+    const char *old;
+    size_t bytes;
+    gs_frame_kind answer;
     const size_t k = strlen(key) + 1, v = strlen(value) + 1;
     memcpy(body, key, k);
     memcpy(body + k, value, v);
-    GS_TRY(say(t, GS_FRAME_PUT, body, k + v));
-    GS_TRY(answer_to(t, &f));
-    *there = f.kind == GS_FRAME_THERE;
-    if (*there) snprintf(value, GS_STORE_VALUE, "%.*s", GS_STORE_VALUE - 1, f.bytes > 0 ? f.body : "");
-    return *there || f.kind == GS_FRAME_DONE ? GS_OK : lost(t);
+    GS_TRY(ask(t, GS_FRAME_PUT, body, k + v, &answer, &old, &bytes));
+    *there = answer == GS_FRAME_THERE;
+    if (*there) snprintf(value, GS_STORE_VALUE, "%s", bytes > 0 ? old : "");
+    return GS_OK;
 }
 
 gs_status gs_store_look(gs_store *t, double seconds, gs_store_seen *seen, void *context) {
-    const int before = t->shown;
-    frame f;
-    gs_status status = GS_OK;
-    double until = before < t->entries ? 0 : gs_awake_seconds() + seconds;
-    /* All that has come: one who looks only now and then must not fall behind. */
-    for (bool came = true; came && status == GS_OK;) {
-        status = next_frame(t, until, &f, &came);
-        if (status == GS_OK && came && f.kind == GS_FRAME_ENTRY) status = keep(t, &f);
-        if (t->entries > before) until = 0;
+    char body[40], pairs[GS_FRAME_BODY];
+    const char *said;
+    gs_frame_kind answer;
+    size_t bytes = 1;
+    while (bytes > 0) { /* all that has come: one who looks only now and then must not fall behind */
+        snprintf(body, sizeof body, "%d %d", t->shown, (int)(seconds * 1000));
+        GS_TRY(ask(t, GS_FRAME_NEWS, body, strlen(body) + 1, &answer, &said, &bytes));
+        memcpy(pairs, said, bytes); /* `seen` may ask the store for more */
+        for (const char *key = pairs, *end = pairs + bytes, *value; key < end;
+             key = value + strlen(value) + 1) {
+            value = key + strlen(key) + 1;
+            if (value >= end) break;
+            t->shown++;
+            GS_TRY(seen(context, key, value));
+        }
+        seconds = 0;
     }
-    while (t->shown < t->entries) {
-        const char *pair = t->entry[t->shown++];
-        GS_TRY(seen(context, pair, pair + strlen(pair) + 1));
-    }
-    return status == GS_E_PEER && t->shown > before ? GS_OK : status; /* a loss comes after the last words */
+    return GS_OK;
 }
 
 void gs_store_strangers(gs_store *t, char *text, size_t size) {
-    frame f;
+    const char *said;
+    gs_frame_kind answer;
+    size_t bytes;
     text[0] = '\0';
-    if (say(t, GS_FRAME_COUNT, NULL, 0) == GS_OK && answer_to(t, &f) == GS_OK && f.kind == GS_FRAME_NUMBER)
-        snprintf(text, size, "%s", f.bytes > 0 ? f.body : "");
+    if (ask(t, GS_FRAME_COUNT, NULL, 0, &answer, &said, &bytes) == GS_OK && bytes > 0)
+        snprintf(text, size, "%s", said);
 }
 
 void gs_store_leave(gs_store *t) {
-    unsigned char frame[GS_FRAME_MOST];
-    gs_socket_move(t->socket, true, frame, gs_frame_write(&t->frames, GS_FRAME_BYE, NULL, 0, frame),
+    gs_socket_move(t->socket, true, t->frame, gs_frame_write(&t->frames, GS_FRAME_BYE, NULL, 0, t->frame),
                    gs_awake_seconds() + ANSWER);
 }
 
 void gs_store_free(gs_store *t) {
     if (!t) return;
     if (t->socket >= 0) close(t->socket);
-    for (int i = 0; i < t->entries; i++) free(t->entry[i]);
-    free(t->entry);
     free(t);
 }
 

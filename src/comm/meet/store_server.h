@@ -1,17 +1,18 @@
 /* The store of a run (store.h): a list of pairs in the memory of one process, the launcher of node rank 0, or rank 0
- * where something else has started the processes. A thread of its own talks to all callers at once:
+ * where something else has started the processes. A thread accepts callers, and each has a thread of its own:
  *
  *     caller                                              store
  *     proof of proof.h, both ways         <->
- *                                         <-   every pair that is there, and later each new one
  *     put "rank-1", its passport           ->
  *                                         <-   done; or: it is there already
+ *     news?                                ->
+ *                                         <-   the pairs that it has not seen, as soon as there are any
  *     bye                                  ->
  *
- * Whoever connects is a stranger until it has proven that it knows the run's key. A stranger that is silent for 2 s, or
- * says anything else, is dropped and counted; of more than 64 at once the oldest goes, of those first that have not
- * greeted. A member that leaves without a
- * word, as when it is killed, is told to the others: the store itself puts "gone-R" for the "rank-R" that it had put.
+ * Whoever connects is a stranger until it has proven that it knows the run's key. A stranger that has not done so in
+ * 2 s, or says anything else, is dropped and counted; of more than 64 at once the oldest goes, of those first that have
+ * not greeted. A member that leaves without a word, as when it is killed, is told to the others: the store itself puts
+ * "gone-R" for the "rank-R" that it had put.
  *
  * Only for src/comm/ and the launcher.
  */
@@ -22,7 +23,7 @@
 typedef struct gs_store_server gs_store_server;
 
 /* Listen at the first free one of `ports` ports from place->port on (0: any free one). GS_E_USAGE: the host is not this
- * machine; or the ports are in use, and the message says if by a run with the same key. */
+ * machine; or the ports are in use. */
 gs_status gs_store_server_create(const gs_meet_place *, int ports, const unsigned char key[GS_SECRET],
                                  gs_store_server **out);
 
@@ -35,7 +36,7 @@ int gs_store_server_port(const gs_store_server *);
 void gs_store_server_where(const gs_store_server *, char *text, size_t size);
 
 /* How many connections were turned away. */
-long gs_store_server_strangers(const gs_store_server *);
+long gs_store_server_strangers(gs_store_server *);
 
 /* Wait until `members` have connected and gone again, for `seconds` at most. */
 void gs_store_server_linger(gs_store_server *, int members, double seconds);
