@@ -18,7 +18,7 @@
 #include "core/median.h"
 #include "comm/gloo/gloo_c.h"
 #include "comm/mesh.h"
-#include "comm/rendezvous.h"
+#include "comm/meet/meeting.h"
 #include "sync/sync.h"
 
 enum { BATCHES = 7, MOST_WAYS = 24, MOST_RANKS = 16, MOST_FLOATS = 1 << 24 };
@@ -146,18 +146,20 @@ static void be_threads(int ranks) {
 /* Gloo alone, over connections of its own. */
 static gs_gloo *connect_raw_gloo(gs_rendezvous r, const char *folder) {
     gs_passport all[MOST_RANKS];
+    gs_meeting *m;
     int listener, socket[MOST_RANKS];
     gs_gloo *raw;
     gs_gloo_error e;
     r.directory = folder;
     if (r.size > MOST_RANKS) stop("at most 16 ranks");
-    must(gs_passport_create(&r, &all[r.rank]));
+    must(gs_meeting_open(&r, &m));
+    must(gs_meeting_passport(m, &all[r.rank]));
     must(gs_mesh_listen("127.0.0.1", &all[r.rank], &listener));
-    must(gs_rendezvous_meet(&r, all));
+    must(gs_meeting_meet(m, all));
     must(gs_mesh_connect(&r, all, listener, NULL, 1, socket));
     if (gs_gloo_connect(r.rank, r.size, socket, 60000, &raw, &e) != GS_GLOO_OK) stop(e.text);
     gs_mesh_close(r.size, socket);
-    gs_rendezvous_leave(&r);
+    gs_meeting_close(m);
     return raw;
 }
 

@@ -1,7 +1,7 @@
 #include "tests/rank_process.h"
 #include "tests/files.h"
 #include "comm/mesh.h"
-#include "comm/rendezvous.h"
+#include "comm/meet/meeting.h"
 #include "tests/launched.h"
 
 #include <fcntl.h>
@@ -25,14 +25,16 @@ static gs_status connect_and_raise(int signal) {
     enum { MOST = 8 };
     gs_rendezvous r;
     gs_passport all[MOST] = {{0}};
+    gs_meeting *m;
     int listener, socket[MOST];
     GS_TRY(gs_rendezvous_from_environment(&r));
     if (r.size < 3 || r.size > MOST) return gs_fail(GS_E_USAGE, "%d ranks", r.size);
-    GS_TRY(gs_passport_create(&r, &all[r.rank]));
+    GS_TRY(gs_meeting_open(&r, &m));
+    GS_TRY(gs_meeting_passport(m, &all[r.rank]));
     GS_TRY(gs_mesh_listen("127.0.0.1", &all[r.rank], &listener));
-    GS_TRY(gs_rendezvous_meet(&r, all));
+    GS_TRY(gs_meeting_meet(m, all));
     GS_TRY(gs_mesh_connect(&r, all, listener, NULL, 1, socket));
-    gs_rendezvous_leave(&r);
+    gs_meeting_close(m);
     raise(signal);
     return GS_OK;
 }

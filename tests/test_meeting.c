@@ -2,7 +2,7 @@
 #include "tests/files.h"
 #include "tests/program.h"
 #include "tests/rank_process.h"
-#include "comm/rendezvous.h"
+#include "comm/meet/meeting.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -84,8 +84,9 @@ TEST(a_rank_that_died_at_the_meeting_is_named) {
 
 /* Two machines of one name, as clones of a disk are: the numbers of their processes mean nothing to each other. */
 TEST(a_machine_of_the_same_name_is_another) {
-    char folder[400], path[500], boot[40] = "";
+    char folder[400], text[1024], boot[40] = "";
     gs_passport all[2];
+    gs_meeting *m;
     gs_test_new_folder(folder);
     gs_rendezvous r = {.rank = 1, .size = 2, .directory = folder, .timeout = 60};
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -96,11 +97,13 @@ TEST(a_machine_of_the_same_name_is_another) {
     if (!other) fail_msg("no '%s' in '%s'", boot, all[1].place);
     *other = *other == '0' ? '1' : '0';
     all[1].pid = 1 << 30; /* no process here has this number */
-    snprintf(path, sizeof path, "%s/rank-1", folder);
-    assert_ok(gs_passport_write(&all[1], path));
+    gs_passport_text(&all[1], true, text, sizeof text);
+    write_file(folder, "rank-1", gs_test_format("%s\n", text));
     r.rank = 0;
-    assert_ok(gs_passport_create(&r, &all[0]));
-    assert_ok(gs_rendezvous_meet(&r, all));
+    assert_ok(gs_meeting_open(&r, &m));
+    assert_ok(gs_meeting_passport(m, &all[0]));
+    assert_ok(gs_meeting_meet(m, all));
+    gs_meeting_close(m);
     assert_int_equal(all[1].pid, 0);
 }
 

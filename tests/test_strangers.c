@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "comm/meet/store.h"
 #include "comm/mesh.h"
 
 /* ---- who listens where ---- */
@@ -247,23 +248,30 @@ TEST(hosts_without_an_address_are_told_what_to_set) {
         assert_has(output, r ? ": rank 1 runs on" : ": rank 0 runs on", "set GRADSUM_ADDRESS for each rank");
 }
 
+static gs_status keep(void *context, const char *key, const char *value) {
+    (void)key;
+    snprintf(context, 20, "%s", value);
+    return GS_OK;
+}
+
 /* A file that another user has left in the folder is not believed. */
 TEST(a_file_of_another_user_is_refused) {
-    char folder[400];
-    gs_passport its;
-    bool come;
+    char folder[400], value[GS_STORE_VALUE] = "mine", heard[20] = "";
+    bool there;
     if (geteuid() != 0) skip_because("only root can make a file of another user");
     gs_test_new_folder(folder);
-    member m[2];
-    meet(m, 1);
+    const gs_rendezvous r[] = {{.rank = 0, .size = 2, .directory = folder},
+                               {.rank = 1, .size = 2, .directory = folder}};
+    gs_store *s[2];
+    for (int i = 0; i < 2; i++) assert_ok(gs_store_open_folder(&r[i], &s[i]));
+    assert_ok(gs_store_put(s[1], "rank-1", value, &there));
     const char *path = gs_test_format("%s/rank-1", folder);
-    assert_ok(gs_passport_write(&m[1].all[1], path));
-    m[0].all[0].owner = m[1].all[1].owner;
-    assert_ok(gs_passport_read(&m[0].all[0], 1, path, &come, &its));
-    assert_true(come);
-    assert_memory_equal(its.secret, m[1].all[1].secret, GS_SECRET);
     assert_int_equal(chown(path, 65534, 65534), 0);
     assert_fails(GS_E_FILE, "belongs to user 65534, but user 0 runs this rank",
-                 gs_passport_read(&m[0].all[0], 1, path, &come, &its));
-    for (int r = 0; r < 2; r++) close(m[r].listener);
+                 gs_store_look(s[0], 0, keep, heard));
+    assert_string_equal(heard, "");
+    assert_int_equal(chown(path, 0, 0), 0);
+    assert_ok(gs_store_look(s[0], 0, keep, heard));
+    assert_string_equal(heard, "mine");
+    for (int i = 0; i < 2; i++) gs_store_free(s[i]);
 }

@@ -3,14 +3,10 @@
 #include "comm/meet/secret.h"
 #include "core/text.h"
 #include "core/version.h"
-#include "comm/rendezvous.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { TEXT = 1024 };
@@ -79,50 +75,7 @@ void gs_passport_text(const gs_passport *p, bool secret, char *text, size_t size
     gs_append(text, size, "\n");
 }
 
-gs_status gs_passport_write(gs_passport *p, const char *path) {
-    struct stat s;
-    char text[TEXT];
-    gs_passport_text(p, true, text, sizeof text);
-    const ssize_t length = (ssize_t)strlen(text);
-    int f = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (f < 0 && errno == EEXIST)
-        return gs_fail(GS_E_FILE,
-                       "%s already exists: either rank %d was started twice, or the folder is left from an "
-                       "earlier run; use a new one for each run",
-                       path, p->rank);
-    if (f < 0) return gs_fail(GS_E_FILE, "cannot make %s: %s", path, strerror(errno));
-    bool whole = fstat(f, &s) == 0 && write(f, text, strlen(text)) == length;
-    p->owner = whole ? (long)s.st_uid : -1;
-    if (close(f) != 0 || !whole) {
-        gs_status status = gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
-        unlink(path);
-        return status;
-    }
-    return GS_OK;
-}
-
 /* ---- reading ---- */
-
-/* Read the file; "" if it is not there yet. Only a file of the expected user is believed. */
-static gs_status read_text(const char *path, long owner, char text[TEXT]) {
-    struct stat s;
-    text[0] = '\0';
-    int f = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (f < 0 && errno == ENOENT) return GS_OK;
-    if (f < 0) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
-    gs_status status = GS_OK;
-    ssize_t n = 0;
-    if (fstat(f, &s) != 0 || !S_ISREG(s.st_mode))
-        status = gs_fail(GS_E_FILE, "%s is not a regular file, so it is not a rank's file", path);
-    else if ((long)s.st_uid != owner)
-        status = gs_fail(GS_E_FILE, "%s belongs to user %ld, but user %ld runs this rank", path,
-                         (long)s.st_uid, owner);
-    else if ((n = read(f, text, TEXT - 1)) < 0)
-        status = gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
-    close(f);
-    text[n > 0 ? n : 0] = '\0';
-    return status;
-}
 
 static bool read_secret(const char *hex, unsigned char secret[GS_SECRET]) {
     for (int i = 0; i < GS_SECRET; i++) {
@@ -143,17 +96,14 @@ static bool read_rest(char *line[4], gs_passport *p) {
 }
 
 gs_status gs_passport_parse(const gs_passport *mine, int rank, const char *words, const char *source,
-                            bool *arrived, gs_passport *p) {
+                            gs_passport *p) {
     char text[TEXT], *line[4] = {text, NULL, NULL, NULL};
     int lines = 0, used = 0;
-    *arrived = false;
     snprintf(text, sizeof text, "%s", words);
     for (char *end; lines < 4 && (end = strchr(line[lines], '\n'));) {
         *end = '\0';
         if (++lines < 4) line[lines] = end + 1;
     }
-    if (lines == 0) return GS_OK; /* its writer has not finished, or not begun */
-
     if (sscanf(line[0], "rank %d of %d, process %ld on %n", &p->rank, &p->size, &p->pid, &used) != 3 ||
         used == 0 || p->rank != rank)
         return gs_fail(GS_E_FILE, "%s holds '%.80s'; it is not a rank's file", source, line[0]);
@@ -161,19 +111,8 @@ gs_status gs_passport_parse(const gs_passport *mine, int rank, const char *words
     if (p->size != mine->size)
         return gs_fail(GS_E_PEER, "rank %d is one of %d process%s, but rank %d is one of %d", mine->rank,
                        mine->size, gs_es(mine->size), rank, p->size);
-    if (lines < 4) return GS_OK;
-    if (!read_rest(line, p))
-        return gs_fail(GS_E_FILE, "%s is not a rank's file of gradsum %s", source, mine->version);
-    *arrived = true;
-    return GS_OK;
-}
-
-gs_status gs_passport_read(const gs_passport *mine, int rank, const char *path, bool *arrived,
-                           gs_passport *p) {
-    char text[TEXT];
-    *arrived = false;
-    GS_TRY(read_text(path, mine->owner, text));
-    return gs_passport_parse(mine, rank, text, path, arrived, p);
+    if (lines == 4 && read_rest(line, p)) return GS_OK;
+    return gs_fail(GS_E_FILE, "%s is not a rank's file of gradsum %s", source, mine->version);
 }
 
 /* ---- comparing ---- */

@@ -20,14 +20,13 @@
 typedef struct gs_passport {
     int rank, size;
     long pid;
-    char place[256];    /* where process numbers mean the same: gs_rendezvous_place */
+    char place[256];    /* gs_rendezvous_place */
     char version[32];   /* of gradsum */
     char purpose[16];   /* "train"; "work" where nobody said what for */
     char transport[64]; /* its name, and what else must be the same */
     char network[128];  /* where 127.0.0.1 means the same: a running kernel, and in it a network namespace */
     char address[GS_ADDRESS]; /* in numbers: where it listens */
     int port;                 /* 0: it does not */
-    long owner;               /* of the file: the user number that the folder's file system reports */
     unsigned char secret[GS_SECRET], nonce[GS_NONCE];
 } gs_passport;
 
@@ -37,20 +36,17 @@ gs_status gs_passport_create(const gs_rendezvous *, gs_passport *);
 /* Its four lines, with the secret or with the nonce. */
 void gs_passport_text(const gs_passport *, bool secret, char *text, size_t size);
 
-/* Read the text, `words`, of the passport of `rank`; messages call it `source`. Else as gs_passport_read. */
+/* Read the text, `words`, of the passport of `rank`, and compare its world with that of `mine`; messages call the text
+ * `source`. GS_E_FILE: it is not what a rank tells. GS_E_PEER: it is of a world of another size. */
 gs_status gs_passport_parse(const gs_passport *mine, int rank, const char *words, const char *source,
-                            bool *arrived, gs_passport *);
+                            gs_passport *);
 
 /* Its secret is HMAC-SHA256(key of the run; rank, nonce). */
 void gs_passport_derive(gs_passport *, const unsigned char key[GS_SECRET]);
 
-/* GS_E_FILE: among others, the file is there already. */
-gs_status gs_passport_write(gs_passport *, const char *path);
-
-/* Read the passport of `rank`, and compare its world with that of `mine`. *arrived is false if the file is not there
- * yet, or not complete. GS_E_FILE: it is not a rank's file, or it is another user's. GS_E_PEER: it is of a world
- * of another size. */
-gs_status gs_passport_read(const gs_passport *mine, int rank, const char *path, bool *arrived, gs_passport *);
+/* Where process numbers mean the same: a host, its running kernel, and in that a process namespace. The kernel's number
+ * tells machines apart that have the same name, as clones of one disk do. */
+void gs_rendezvous_place(char *text, size_t size);
 
 /* Can the two belong to one run? GS_E_PEER: they differ in version or transport. GS_E_USAGE: they cannot be connected
  * at the addresses that they name, and GRADSUM_ADDRESS must say more. The message names both. */

@@ -2,7 +2,7 @@
 #include "lessons/grade/hand_ins.c"
 #include "fuzz.h"
 #include "io/temporary.c"
-#include "comm/rendezvous.c"
+#include "comm/meet/folder.c"
 
 #include <fcntl.h>
 
@@ -33,13 +33,13 @@ static void hand_in(const char *name) {
     if (strchr(last, '/') && strspn(last, "/") != strlen(last)) fuzz_wrong("'%s' of '%s'", last, name);
 }
 
-/* What the ranks of a run write: "rank-0"; one that stays away "absent-for-0". */
+/* What the ranks of a run write: "rank-0"; one that stays away "absent-0". */
 static bool is_written_by_ranks(const char *name, int size) {
     char own[64];
     for (int i = 0; i < size; i++) {
         snprintf(own, sizeof own, "rank-%d", i);
         if (strcmp(name, own) == 0) return true;
-        snprintf(own, sizeof own, "absent-for-%d", i);
+        snprintf(own, sizeof own, "absent-%d", i);
         if (strcmp(name, own) == 0) return true;
     }
     return false;

@@ -4,7 +4,6 @@
 #include "comm/meet/meeting.h"
 #include "comm/mesh.h"
 #include "comm/process.h"
-#include "comm/rendezvous.h"
 
 #include <errno.h>
 #include <signal.h>

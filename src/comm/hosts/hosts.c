@@ -14,7 +14,7 @@
  * each other (as some job schedulers number them) leaves the run on Gloo alone.
  */
 #include "comm/gloo/state.h"
-#include "comm/rendezvous.h"
+#include "comm/passport.h"
 #include "comm/shm/shm.h"
 #include "comm/split.h"
 #include "comm/transports.h"

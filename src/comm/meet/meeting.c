@@ -3,9 +3,12 @@
 #include "comm/meet/secret.h"
 #include "comm/meet/store_server.h"
 #include "comm/waits.h"
-#include "comm/rendezvous.h"
 #include "core/clock.h"
 #include "core/text.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,17 +21,29 @@ struct gs_meeting {
     char address[256];
     unsigned char key[GS_SECRET];
     gs_store_server *server; /* where this process holds the store */
-    gs_store *store;         /* NULL: they meet in a folder, or there is one process alone */
+    gs_store *store;         /* NULL: there is one process alone, which has no folder */
+    bool by_store;           /* the store is no folder */
     gs_passport *all;
     bool *missing;
     int left;
-    bool met, failed;
+    bool here, met, failed; /* here: it has put its passport */
 };
+
+static atomic_bool comes; /* this process has reached a meeting */
 
 /* ---- opening ---- */
 
-static bool by_store(const gs_rendezvous *r) {
-    return r->meet[0] && r->size > 1;
+gs_status gs_rendezvous_check(const gs_rendezvous *r, bool folder) {
+    if (r->size < 1 || r->rank < 0 || r->rank >= r->size)
+        return gs_fail(GS_E_USAGE, "rank %d of %d process%s: ranks are 0 to %d", r->rank, r->size,
+                       gs_es(r->size), r->size - 1);
+    if (!(r->timeout > 0))
+        return gs_fail(GS_E_USAGE, "the timeout is %g s; it must be more than 0", r->timeout);
+    if (folder && (!r->directory || strlen(r->directory) > 4096 - 32))
+        return gs_fail(GS_E_USAGE, "%s",
+                       r->directory ? "the rendezvous folder's name is too long"
+                                    : "no folder was given for the processes to meet in");
+    return GS_OK;
 }
 
 /* An address that the user names, else that of the route to the others; on one machine the machine itself. */
@@ -39,9 +54,9 @@ static gs_status choose_address(gs_meeting *m) {
     snprintf(m->address, size, "%s", "127.0.0.1");
     if (r->address)
         snprintf(m->address, size, "%s", r->address);
-    else if (m->store && r->nodes != 1)
+    else if (m->by_store && r->nodes != 1)
         snprintf(m->address, size, "%s", gs_store_address(m->store));
-    else if (!m->store && r->nodes > 1)
+    else if (!m->by_store && r->nodes > 1)
         gs_route_default(m->address, size);
     return GS_OK;
 }
@@ -50,6 +65,9 @@ static gs_status open_store(gs_meeting *m) {
     const gs_rendezvous *r = m->r;
     const double until = gs_awake_seconds() + r->timeout;
     gs_meet_place place;
+    m->by_store = r->meet[0] && r->size > 1;
+    if (!r->meet[0]) return gs_store_open_folder(r, &m->store);
+    if (!m->by_store) return GS_OK;
     GS_TRY(gs_meet_place_read(r->meet, &place));
     GS_TRY(gs_run_key(r->run, m->key));
     if (r->hosts) {
@@ -61,7 +79,7 @@ static gs_status open_store(gs_meeting *m) {
 
 static void tell_place(const gs_meeting *m) {
     char text[500], interface[40], node[40] = "the processes", where[200];
-    if (!m->store || !m->r->tell || m->r->local > 0) return;
+    if (!m->by_store || !m->r->tell || m->r->local > 0) return;
     if (m->r->nodes != 1) snprintf(node, sizeof node, "the processes on the node of rank %d", m->r->rank);
     snprintf(text, sizeof text, "%s listen at %s%s", node, m->address,
              gs_route_interface(m->address, interface, sizeof interface));
@@ -77,8 +95,9 @@ gs_status gs_meeting_open(const gs_rendezvous *r, gs_meeting **out) {
     *out = NULL;
     if (!m) return gs_fail(GS_E_MEMORY, "no memory to meet %d processes", r->size);
     m->r = r;
-    gs_status status = by_store(r) ? open_store(m) : GS_OK;
-    if (status != GS_OK) gs_absence_arrived(); /* a second try to reach the others would end as this one */
+    gs_status status = open_store(m);
+    if (status != GS_OK)
+        atomic_store(&comes, true); /* a second try to reach the others would end as this one */
     if (status == GS_OK) status = choose_address(m);
     if (status != GS_OK) {
         gs_meeting_close(m);
@@ -101,32 +120,52 @@ const char *gs_meeting_address(const gs_meeting *m) {
 
 gs_status gs_meeting_passport(const gs_meeting *m, gs_passport *p) {
     GS_TRY(gs_passport_create(m->r, p));
-    if (m->store) gs_passport_derive(p, m->key);
+    if (m->by_store) gs_passport_derive(p, m->key);
     return GS_OK;
 }
 
-/* ---- meeting at a store ---- */
+/* ---- meeting ---- */
 
 static const char *key_of(const char *what, int rank, char key[GS_STORE_KEY]) {
     snprintf(key, GS_STORE_KEY, "%s-%d", what, rank);
     return key;
 }
 
+static const char *place_of(const gs_meeting *m) {
+    return m->by_store ? m->r->meet : m->r->directory;
+}
+
 static gs_status take_passport(gs_meeting *m, int rank, const char *value) {
     const gs_passport *mine = &m->all[m->r->rank];
     gs_passport its = {.rank = rank};
-    bool arrived;
-    gs_status status = gs_passport_parse(mine, rank, value, "the store", &arrived, &its);
+    char source[5000];
+    snprintf(source, sizeof source, "%s/rank-%d", place_of(m), rank);
+    gs_status status = gs_passport_parse(mine, rank, value, source, &its);
     if (status == GS_E_PEER) gs_fail(status, "%s: all nodes need the same --nodes and -n", gs_message());
     GS_TRY(status);
-    if (!arrived) return gs_fail(GS_E_FORMAT, "rank %d has put half a passport into the store", rank);
-    gs_passport_derive(&its, m->key);
+    const bool here = strcmp(its.place, mine->place) == 0;
+    if (!m->by_store && here && kill((pid_t)its.pid, 0) != 0 && errno == ESRCH)
+        return gs_fail(GS_E_PEER,
+                       "rank %d (process %ld) has already ended: it failed, or the folder %s is left from an "
+                       "earlier run; use a new one for each run",
+                       rank, its.pid, place_of(m));
+    if (m->by_store) gs_passport_derive(&its, m->key);
     GS_TRY(gs_passport_compare(mine, &its));
-    if (strcmp(its.place, mine->place) != 0) its.pid = 0;
+    if (!here) its.pid = 0;
     m->all[rank] = its;
     m->left -= m->missing[rank];
     m->missing[rank] = false;
     return GS_OK;
+}
+
+/* Fail as the rank did that has left this text; `absent`: before it joined. */
+static gs_status fail_as(const gs_rendezvous *r, const char *text, bool absent) {
+    int from = -1, status = GS_E_PEER, used = 0;
+    sscanf(text, "%d %d %n", &from, &status, &used);
+    const bool known = status > GS_OK && status <= GS_E_DIVERGED;
+    const gs_status code = known ? (gs_status)status : GS_E_PEER;
+    if (!absent) return gs_fail(code, "%s", text + used);
+    return gs_fail(code, "rank %d: rank %d failed before it joined: %s", r->rank, from, text + used);
 }
 
 static gs_status see(void *context, const char *key, const char *value) {
@@ -134,8 +173,8 @@ static gs_status see(void *context, const char *key, const char *value) {
     const int size = m->r->size;
     int rank = gs_rank_in(key, "rank", size);
     if (rank >= 0 && rank != m->r->rank) return m->missing[rank] ? take_passport(m, rank, value) : GS_OK;
-    if (strcmp(key, "fault") == 0) return gs_absence_fail_as(m->r, value, false);
-    if (gs_rank_in(key, "absent", size) >= 0) return gs_absence_fail_as(m->r, value, true);
+    if (strcmp(key, "fault") == 0) return fail_as(m->r, value, false);
+    if (gs_rank_in(key, "absent", size) >= 0) return fail_as(m->r, value, true);
     /* A rank of a world of another size counts too: it has said so before. */
     rank = gs_rank_in(key, "gone", size);
     if (rank >= 0 && rank != m->r->rank && m->left > 0)
@@ -147,7 +186,8 @@ static gs_status see(void *context, const char *key, const char *value) {
 static const char *only_here(const gs_meeting *m, char *text, size_t size) {
     gs_meet_place place;
     text[0] = '\0';
-    if (m->r->nodes == 1 || gs_meet_place_read(m->r->meet, &place) != GS_OK || place.kind != GS_MEET_TCP)
+    if (!m->by_store || m->r->nodes == 1 || gs_meet_place_read(m->r->meet, &place) != GS_OK ||
+        place.kind != GS_MEET_TCP)
         return text;
     return gs_route_only_here(place.host, place.port, true, text, size);
 }
@@ -157,7 +197,7 @@ static gs_status never_came(gs_meeting *m) {
     gs_store_strangers(m->store, strangers, sizeof strangers);
     gs_append_ranks(ranks, sizeof ranks, "rank", 0, m->r->size, m->missing);
     return gs_fail(GS_E_PEER, "rank %d waited %g s for %s of %d, which never arrived (at %s)%s%s%s",
-                   m->r->rank, m->r->timeout, ranks, m->r->size, m->r->meet, strangers,
+                   m->r->rank, m->r->timeout, ranks, m->r->size, place_of(m), strangers,
                    *only_here(m, here, sizeof here) ? "; " : "", here);
 }
 
@@ -184,8 +224,13 @@ static gs_status wait_for_all(gs_meeting *m) {
 static gs_status came_twice(const gs_meeting *m, const char *value) {
     const gs_passport *mine = &m->all[m->r->rank];
     gs_passport its = {.rank = mine->rank};
-    bool arrived;
-    GS_TRY(gs_passport_parse(mine, mine->rank, value, "the store", &arrived, &its));
+    if (!m->by_store)
+        return gs_fail(
+            GS_E_FILE,
+            "%s/rank-%d already exists: either rank %d was started twice, or the folder is left from an "
+            "earlier run; use a new one for each run",
+            place_of(m), mine->rank, mine->rank);
+    GS_TRY(gs_passport_parse(mine, mine->rank, value, "the store", &its));
     return gs_fail(
         GS_E_USAGE,
         "rank %d has arrived twice: process %ld on %.*s, and process %ld on %.*s: give each node a node "
@@ -197,7 +242,7 @@ static gs_status came_twice(const gs_meeting *m, const char *value) {
 static gs_status put_passport(const gs_meeting *m) {
     char key[GS_STORE_KEY], value[GS_STORE_VALUE];
     bool there = false;
-    gs_passport_text(&m->all[m->r->rank], false, value, sizeof value);
+    gs_passport_text(&m->all[m->r->rank], !m->by_store, value, sizeof value);
     GS_TRY(gs_store_put(m->store, key_of("rank", m->r->rank, key), value, &there));
     return there ? came_twice(m, value) : GS_OK;
 }
@@ -205,36 +250,37 @@ static gs_status put_passport(const gs_meeting *m) {
 gs_status gs_meeting_fail(const gs_meeting *m, gs_status status) {
     char value[GS_STORE_VALUE];
     bool there;
-    if (!m->store) return gs_rendezvous_fail(m->r, status);
-    if (status == GS_OK || status == GS_E_INTERRUPTED) return status;
+    if (!m->store || status == GS_OK || status == GS_E_INTERRUPTED) return status;
     snprintf(value, sizeof value, "%d %d %s", m->r->rank, (int)status, gs_message());
     gs_store_put(m->store, "fault", value, &there);
-    return gs_absence_fail_as(m->r, value, false);
+    return fail_as(m->r, value, false);
 }
 
-static gs_status meet_at_store(gs_meeting *m) {
+static gs_status meet(gs_meeting *m) {
     m->missing = calloc((size_t)m->r->size, sizeof *m->missing);
     if (!m->missing) return gs_fail(GS_E_MEMORY, "no memory for %d ranks", m->r->size);
     for (int i = 0; i < m->r->size; i++) m->missing[i] = i != m->r->rank;
     m->left = m->r->size - 1;
-    gs_status status = put_passport(m);
-    if (status == GS_OK) status = wait_for_all(m);
-    return gs_meeting_fail(m, status);
+    GS_TRY(put_passport(m));
+    m->here = true;
+    return wait_for_all(m);
 }
 
 gs_status gs_meeting_meet(gs_meeting *m, gs_passport *all) {
-    gs_absence_arrived();
+    atomic_store(&comes, true);
     m->all = all;
-    gs_status status = m->store ? meet_at_store(m) : m->r->meet[0] ? GS_OK : gs_rendezvous_meet(m->r, all);
+    gs_status status = m->store ? meet(m) : GS_OK;
+    if (m->by_store) status = gs_meeting_fail(m, status); /* in a folder each sees for itself what is wrong */
     m->met = status == GS_OK;
     m->failed = !m->met;
+    /* leave the others time, on busy machines too, to find that this rank cannot be of their run */
+    if (m->failed && !m->by_store && status != GS_E_INTERRUPTED) gs_nap(2 * LINGER);
     return status;
 }
 
 void gs_meeting_close(gs_meeting *m) {
     if (!m) return;
-    if (!m->store && !m->r->meet[0] && m->met) gs_rendezvous_leave(m->r);
-    if (m->store && m->met) gs_store_leave(m->store);
+    if (m->store && (m->by_store ? m->met : m->here)) gs_store_leave(m->store);
     gs_store_free(m->store);
     /* The others may not have read yet what this process holds for them. */
     if (m->server && (m->met || m->failed)) gs_store_server_linger(m->server, m->r->size, LINGER);
@@ -245,15 +291,16 @@ void gs_meeting_close(gs_meeting *m) {
 
 /* ---- staying away ---- */
 
-void gs_meeting_stay_away(const gs_rendezvous *r, gs_status status, const char *why) {
+void gs_comm_stay_away(const gs_rendezvous *r, gs_status status, const char *why) {
     gs_rendezvous brief = *r;
     gs_meeting *m;
     char key[GS_STORE_KEY], value[GS_STORE_VALUE], message[1200];
     bool there;
+    if (r->size < 2 || atomic_load(&comes) || !(r->meet[0] || r->directory)) return;
     if (brief.timeout > 2) brief.timeout = 2;
     brief.tell = NULL;
     snprintf(message, sizeof message, "%s", why);
-    if (gs_meeting_open(&brief, &m) == GS_OK && m->store) {
+    if (gs_meeting_open(&brief, &m) == GS_OK) {
         snprintf(value, sizeof value, "%d %d %s", r->rank, (int)status, message);
         gs_store_put(m->store, key_of("absent", r->rank, key), value, &there);
         gs_store_free(m->store);

@@ -1,17 +1,20 @@
-/* How a process meets the others, whatever the place: a folder (rendezvous.h) or a store (store.h).
+/* How a process meets the others, in a folder or at tcp://HOST:PORT: either is a store (store.h).
  *
- *     open        connect to the store, and choose the address at which this process is to listen
+ *     open        open the store, and choose the address at which this process is to listen
  *     meet        tell who this is, and learn who and where the others are (passport.h)
  *     close       all are connected, or this one has failed: clean up
  *
- * At a store a rank that fails before all have met says why, and every other rank fails with the same sentence; one
- * that ends without a word is named by the store. Only for src/comm/.
+ * A rank that fails before all have met says why, and every other rank fails with the same sentence. One that ends
+ * without a word is named by the store or, in a folder, by those who come later. Only for src/comm/.
  */
 #pragma once
 
 #include "comm/passport.h"
 
 typedef struct gs_meeting gs_meeting;
+
+/* GS_E_USAGE: rank, size or timeout make no sense; or the folder, where one is wanted. */
+gs_status gs_rendezvous_check(const gs_rendezvous *, bool folder);
 
 /* Errors: those of the store and of the secret; GS_E_USAGE: there is no such interface. */
 gs_status gs_meeting_open(const gs_rendezvous *, gs_meeting **out);
@@ -21,7 +24,9 @@ const char *gs_meeting_address(const gs_meeting *);
 /* This process's passport, complete but for address and port. */
 gs_status gs_meeting_passport(const gs_meeting *, gs_passport *);
 
-/* As gs_rendezvous_meet. */
+/* Return when all ranks have come: all[0..size-1] says what they tell. The caller has filled in this rank's own.
+ * GS_E_PEER: a rank did not arrive within the timeout, or arrived and ended, or cannot be of the same run. GS_E_FILE: the
+ * folder cannot be used. The pid of ranks that run elsewhere becomes 0. */
 gs_status gs_meeting_meet(gs_meeting *, gs_passport *all);
 
 /* This rank fails with `status` after the meeting, and tells why before it closes its connections: else those that see
@@ -32,6 +37,3 @@ gs_status gs_meeting_fail(const gs_meeting *, gs_status status);
 struct gs_store *gs_meeting_store(gs_meeting *, const unsigned char **key);
 
 void gs_meeting_close(gs_meeting *); /* NULL is allowed */
-
-/* See gs_comm_stay_away, for a store. */
-void gs_meeting_stay_away(const gs_rendezvous *, gs_status status, const char *why);

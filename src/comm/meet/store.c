@@ -103,6 +103,7 @@ static const double patience = 2 /* s for a proof */, again = 0.1 /* s until the
                     CALL = 1 /* s for a connection */, LOOK = 0.2 /* s between two looks at the clock */;
 
 struct gs_store {
+    gs_folder *folder; /* NULL: all of the rest */
     int socket;
     char address[64]; /* of this end */
     char name[GS_STORE_HOST + 40];
@@ -191,6 +192,7 @@ gs_status gs_store_put(gs_store *t, const char *key, char *value, bool *there) {
     size_t bytes;
     gs_frame_kind answer;
     const size_t k = strlen(key) + 1, v = strlen(value) + 1;
+    if (t->folder) return gs_folder_put(t->folder, key, value, there);
     memcpy(body, key, k);
     memcpy(body + k, value, v);
     GS_TRY(ask(t, GS_FRAME_PUT, body, k + v, &answer, &old, &bytes));
@@ -204,6 +206,7 @@ gs_status gs_store_look(gs_store *t, double seconds, gs_store_seen *seen, void *
     const char *said;
     gs_frame_kind answer;
     size_t bytes = 1;
+    if (t->folder) return gs_folder_look(t->folder, seconds, seen, context);
     while (bytes > 0) { /* all that has come: one who looks only now and then must not fall behind */
         snprintf(body, sizeof body, "%d %d", t->shown, (int)(seconds * 1000));
         GS_TRY(ask(t, GS_FRAME_NEWS, body, strlen(body) + 1, &answer, &said, &bytes));
@@ -225,17 +228,22 @@ void gs_store_strangers(gs_store *t, char *text, size_t size) {
     gs_frame_kind answer;
     size_t bytes;
     text[0] = '\0';
-    if (ask(t, GS_FRAME_COUNT, NULL, 0, &answer, &said, &bytes) == GS_OK && bytes > 0)
+    if (!t->folder && ask(t, GS_FRAME_COUNT, NULL, 0, &answer, &said, &bytes) == GS_OK && bytes > 0)
         snprintf(text, size, "%s", said);
 }
 
 void gs_store_leave(gs_store *t) {
+    if (t->folder) {
+        gs_folder_leave(t->folder);
+        return;
+    }
     gs_socket_move(t->socket, true, t->frame, gs_frame_write(&t->frames, GS_FRAME_BYE, NULL, 0, t->frame),
                    gs_awake_seconds() + ANSWER);
 }
 
 void gs_store_free(gs_store *t) {
     if (!t) return;
+    gs_folder_free(t->folder);
     if (t->socket >= 0) close(t->socket);
     free(t);
 }
@@ -290,6 +298,19 @@ static gs_status cannot_connect(const gs_rendezvous *r, const gs_meet_place *p, 
         "%s: nobody could be reached at %s within %g s (%s), where the ranks meet: start %s, and see "
         "that no firewall closes the port%s",
         who, place, r->timeout, strerror(error), r->engine ? "rank 0" : "the launch of node rank 0", here);
+}
+
+gs_status gs_store_open_folder(const gs_rendezvous *r, gs_store **out) {
+    gs_store *t = calloc(1, sizeof *t);
+    gs_status status =
+        t ? gs_folder_open(r, &t->folder) : gs_fail(GS_E_MEMORY, "no memory to meet the other ranks");
+    if (t) t->socket = -1;
+    if (status != GS_OK) {
+        gs_store_free(t);
+        t = NULL;
+    }
+    *out = t;
+    return status;
 }
 
 gs_status gs_store_open(const gs_rendezvous *r, const gs_meet_place *p, const unsigned char key[GS_SECRET],

@@ -1,6 +1,6 @@
-/* A store is where processes meet that share no folder: each puts its passport under a key, and sees what the others
- * have put. It is a small list of pairs, key and value, both texts. What is put stays, unchanged. The launcher of node
- * rank 0 holds it (store_server.h). Whoever puts knows the run's secret (secret.h): entries of others are not seen.
+/* A store is where processes meet: each puts its passport under a key, and sees what the others have put. It is a small
+ * list of pairs, key and value, both texts. What is put stays, unchanged. It is a folder (folder.c); or the launcher of
+ * node rank 0 holds it (store_server.h), and whoever puts knows the run's secret (secret.h).
  * Only for src/comm/ and the launcher.
  */
 #pragma once
@@ -46,8 +46,11 @@ typedef struct gs_store gs_store;
 gs_status gs_store_open(const gs_rendezvous *, const gs_meet_place *, const unsigned char key[GS_SECRET],
                         double until, gs_store **out);
 
+/* The folder of the rendezvous as a store. GS_E_FILE: it cannot be used, or is not new. */
+gs_status gs_store_open_folder(const gs_rendezvous *, gs_store **out);
+
 /* *there: the key was there already, and `value` (GS_STORE_VALUE bytes) is what it holds; nothing has changed.
- * GS_E_PEER: the store cannot be reached. */
+ * GS_E_PEER: the store cannot be reached. GS_E_FILE: the file cannot be written. */
 gs_status gs_store_put(gs_store *, const char *key, char *value, bool *there);
 
 /* For each entry that was not seen before. */
@@ -59,9 +62,22 @@ gs_status gs_store_look(gs_store *, double seconds, gs_store_seen *seen, void *c
 /* What else came to the store: " (3 callers did not know the run's secret)"; "" where nothing did. */
 void gs_store_strangers(gs_store *, char *text, size_t size);
 
-/* The address of this machine, in numbers, by which this process reaches the store. */
+/* The address of this machine, in numbers, by which this process reaches the store, which is no folder. */
 const char *gs_store_address(const gs_store *);
 
-/* This process is done. Else the others may learn that it has gone without a word. */
+/* This process is done. Else the others may learn that it has gone without a word. In a folder its file goes, and with
+ * the last one the folder. */
 void gs_store_leave(gs_store *);
 void gs_store_free(gs_store *); /* NULL is allowed */
+
+/* The rank in "rank-1", where `what` is "rank"; -1: it is another name, or no rank of this run. */
+int gs_rank_in(const char *name, const char *what, int size);
+
+/* ---- folder.c: the same functions, for store.c ---- */
+
+typedef struct gs_folder gs_folder;
+gs_status gs_folder_open(const gs_rendezvous *, gs_folder **out);
+gs_status gs_folder_put(gs_folder *, const char *key, char *value, bool *there);
+gs_status gs_folder_look(gs_folder *, double seconds, gs_store_seen *seen, void *context);
+void gs_folder_leave(const gs_folder *);
+void gs_folder_free(gs_folder *);

@@ -2,7 +2,7 @@
 #include "comm/comm.h"
 
 #ifdef GRADSUM_MPI
-#include "comm/rendezvous.h"
+#include "comm/meet/meeting.h"
 #include "comm/transports.h"
 #include "comm/waits.h"
 #include "core/clock.h"

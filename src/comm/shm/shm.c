@@ -19,7 +19,7 @@
  * and copies (N - 1) / N B in.
  */
 #include "comm/process.h"
-#include "comm/rendezvous.h"
+#include "comm/passport.h"
 #include "comm/shm/shm.h"
 #include "comm/transports.h"
 #include "comm/waits.h"

@@ -1,0 +1,192 @@
+/* A folder that all processes see, as a store (store.h): each pair is a file, whose name is the key. Nobody holds it.
+ *
+ *     rank-1      what rank 1 tells (passport.h), with its secret: only its owner can read it
+ *     fault       what the first rank that fails tells
+ *     absent-2    what rank 2 tells that fails before it comes
+ *
+ * So several mistakes are found and named at once, instead of being waited for: a folder left over from an earlier run,
+ * two runs in one folder, ranks that were started differently, and a rank that came and died.
+ */
+#include "comm/meet/store.h"
+#include "core/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH = 4200 };
+static const double LOOK = 0.01; /* s; polling works on network folders too */
+
+struct gs_folder {
+    const gs_rendezvous *r;
+    long
+        owner; /* of this rank's files, as the folder's file system reports it: only files of this user count */
+    double since; /* when this rank came, by the clock of that file system */
+    char **seen;  /* [seens] names */
+    int seens;
+};
+
+int gs_rank_in(const char *name, const char *what, int size) {
+    char own[80];
+    const size_t length = strlen(what);
+    if (strncmp(name, what, length) != 0 || name[length] != '-') return -1;
+    const long rank = strtol(name + length + 1, NULL, 10);
+    snprintf(own, sizeof own, "%s-%ld", what, rank);
+    return rank >= 0 && rank < size && strcmp(name, own) == 0 ? (int)rank : -1;
+}
+
+static void path_of(const gs_rendezvous *r, const char *name, char path[PATH]) {
+    snprintf(path, PATH, "%s/%s", r->directory, name);
+}
+
+static void remove_file(const gs_rendezvous *r, const char *what, int rank) {
+    char path[PATH];
+    snprintf(path, PATH, rank < 0 ? "%s/%s" : "%s/%s-%d", r->directory, what, rank);
+    unlink(path);
+}
+
+/* ---- opening ---- */
+
+/* GS_E_FILE if the folder holds anything that no rank of this run can have put there before this one arrived. */
+static gs_status check_folder(const gs_rendezvous *r) {
+    DIR *folder = opendir(r->directory);
+    if (!folder) return gs_fail(GS_E_FILE, "rendezvous folder %s: %s", r->directory, strerror(errno));
+    gs_status status = GS_OK;
+    for (const struct dirent *e; status == GS_OK && (e = readdir(folder));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        if (gs_rank_in(e->d_name, "rank", r->size) >= 0 || gs_rank_in(e->d_name, "absent", r->size) >= 0)
+            continue;
+        status = gs_fail(GS_E_FILE,
+                         "rendezvous folder %s holds '%s'; use a new folder for each run, with nothing in it "
+                         "but the files of its %d ranks",
+                         r->directory, e->d_name, r->size);
+    }
+    closedir(folder);
+    return status;
+}
+
+gs_status gs_folder_open(const gs_rendezvous *r, gs_folder **out) {
+    GS_TRY(check_folder(r));
+    gs_folder *f = *out = calloc(1, sizeof *f);
+    if (!f) return gs_fail(GS_E_MEMORY, "no memory to meet the other ranks");
+    f->r = r;
+    f->owner = (long)geteuid();
+    remove_file(r, "absent", r->rank); /* it comes after all */
+    return GS_OK;
+}
+
+void gs_folder_free(gs_folder *f) {
+    if (!f) return;
+    for (int i = 0; i < f->seens; i++) free(f->seen[i]);
+    free(f->seen);
+    free(f);
+}
+
+/* ---- files: a value, and the end of a line ---- */
+
+/* *whole: the file is there, and its writer has finished. Word of an absent rank that is older than the timeout is left
+ * from an earlier run, in which nobody read it. */
+static gs_status read_file(const gs_folder *f, const char *name, char value[GS_STORE_VALUE], bool *whole) {
+    char path[PATH];
+    struct stat s;
+    path_of(f->r, name, path);
+    *whole = false;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0 && errno == ENOENT) return GS_OK;
+    if (file < 0) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
+    gs_status status = GS_OK;
+    ssize_t n = 0;
+    if (fstat(file, &s) != 0 || !S_ISREG(s.st_mode))
+        status = gs_fail(GS_E_FILE, "%s is not a regular file, so it is not a rank's file", path);
+    else if ((long)s.st_uid != f->owner)
+        status = gs_fail(GS_E_FILE, "%s belongs to user %ld, but user %ld runs this rank", path,
+                         (long)s.st_uid, f->owner);
+    else if ((n = read(file, value, GS_STORE_VALUE)) < 0)
+        status = gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
+    close(file);
+    const bool old =
+        gs_rank_in(name, "absent", f->r->size) >= 0 && f->since - (double)s.st_mtime > f->r->timeout;
+    *whole = n > 0 && value[n - 1] == '\n' && !old;
+    value[n > 0 ? n - 1 : 0] = '\0';
+    return status;
+}
+
+gs_status gs_folder_put(gs_folder *f, const char *key, char *value, bool *there) {
+    char path[PATH], text[GS_STORE_VALUE + 1];
+    struct stat s;
+    path_of(f->r, key, path);
+    const int length = snprintf(text, sizeof text, "%s\n", value);
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    *there = file < 0 && errno == EEXIST;
+    if (*there) {
+        bool whole = false;
+        for (int ms = 0; ms < 100 && !whole; ms++) {
+            if (ms > 0) gs_nap(1e-3); /* another rank is about to write it */
+            GS_TRY(read_file(f, key, value, &whole));
+        }
+        return GS_OK;
+    }
+    if (file < 0) return gs_fail(GS_E_FILE, "cannot make %s: %s", path, strerror(errno));
+    const bool whole = fstat(file, &s) == 0 && write(file, text, (size_t)length) == length;
+    if (close(file) != 0 || !whole) {
+        gs_status status = gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
+        unlink(path);
+        return status;
+    }
+    f->owner = (long)s.st_uid;
+    if (f->since <= 0) f->since = (double)s.st_mtime;
+    return GS_OK;
+}
+
+/* ---- looking ---- */
+
+static bool is_seen(const gs_folder *f, const char *name) {
+    bool seen = false;
+    for (int i = 0; i < f->seens && !seen; i++) seen = strcmp(f->seen[i], name) == 0;
+    return seen;
+}
+
+static gs_status note_seen(gs_folder *f, const char *name) {
+    char **more = realloc(f->seen, ((size_t)f->seens + 1) * sizeof *more);
+    if (more) f->seen = more;
+    if (more && (f->seen[f->seens] = strdup(name))) f->seens++;
+    return more && f->seen[f->seens - 1] ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for what the ranks tell");
+}
+
+gs_status gs_folder_look(gs_folder *f, double seconds, gs_store_seen *seen, void *context) {
+    char value[GS_STORE_VALUE];
+    DIR *folder = opendir(f->r->directory);
+    if (!folder)
+        return gs_fail(GS_E_FILE, "rank %d: rendezvous folder %s is gone", f->r->rank, f->r->directory);
+    gs_status status = GS_OK;
+    bool whole, any = false;
+    for (const struct dirent *e; status == GS_OK && (e = readdir(folder));) {
+        if (e->d_name[0] == '.' || is_seen(f, e->d_name)) continue;
+        status = read_file(f, e->d_name, value, &whole);
+        if (status != GS_OK || !whole) continue;
+        any = true;
+        status = note_seen(f, e->d_name);
+        if (status == GS_OK) status = seen(context, e->d_name, value);
+    }
+    closedir(folder);
+    if (!any && status == GS_OK) gs_nap(seconds < LOOK ? seconds : LOOK);
+    return status;
+}
+
+void gs_folder_leave(const gs_folder *f) {
+    const gs_rendezvous *r = f->r;
+    char path[PATH];
+    remove_file(r, "rank", r->rank);
+    for (int k = 0; k < r->size; k++) {
+        snprintf(path, PATH, "%s/rank-%d", r->directory, k);
+        if (access(path, F_OK) == 0) return; /* the last one tidies up */
+    }
+    for (int k = 0; k < r->size; k++) remove_file(r, "absent", k);
+    remove_file(r, "fault", -1);
+    rmdir(r->directory);
+}
