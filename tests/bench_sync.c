@@ -145,7 +145,6 @@ static void be_threads(int ranks) {
 
 /* Gloo alone, over connections of its own. */
 static gs_gloo *connect_raw_gloo(gs_rendezvous r, const char *folder) {
-    gs_passport all[MOST_RANKS];
     gs_meeting *m;
     int listener, socket[MOST_RANKS];
     gs_gloo *raw;
@@ -153,9 +152,8 @@ static gs_gloo *connect_raw_gloo(gs_rendezvous r, const char *folder) {
     r.directory = folder;
     if (r.size > MOST_RANKS) stop("at most 16 ranks");
     must(gs_meeting_open(&r, &m));
-    must(gs_meeting_passport(m, &all[r.rank]));
-    must(gs_mesh_listen("127.0.0.1", &all[r.rank], &listener));
-    must(gs_meeting_meet(m, all));
+    must(gs_meeting_meet(m));
+    const gs_passport *all = gs_meeting_all(m, &listener);
     must(gs_mesh_connect(&r, all, listener, NULL, 1, socket));
     if (gs_gloo_connect(r.rank, r.size, socket, 60000, &raw, &e) != GS_GLOO_OK) stop(e.text);
     gs_mesh_close(r.size, socket);

@@ -24,15 +24,13 @@ static gs_status join(void) {
 static gs_status connect_and_raise(int signal) {
     enum { MOST = 8 };
     gs_rendezvous r;
-    gs_passport all[MOST] = {{0}};
     gs_meeting *m;
     int listener, socket[MOST];
     GS_TRY(gs_rendezvous_from_environment(&r));
     if (r.size < 3 || r.size > MOST) return gs_fail(GS_E_USAGE, "%d ranks", r.size);
     GS_TRY(gs_meeting_open(&r, &m));
-    GS_TRY(gs_meeting_passport(m, &all[r.rank]));
-    GS_TRY(gs_mesh_listen("127.0.0.1", &all[r.rank], &listener));
-    GS_TRY(gs_meeting_meet(m, all));
+    GS_TRY(gs_meeting_meet(m));
+    const gs_passport *all = gs_meeting_all(m, &listener);
     GS_TRY(gs_mesh_connect(&r, all, listener, NULL, 1, socket));
     gs_meeting_close(m);
     raise(signal);

@@ -170,7 +170,7 @@ static void take(int socket, void *to, size_t bytes) {
 
 /* One that has greeted is not pushed out by a crowd of silent ones. */
 TEST(a_crowd_pushes_out_no_member) {
-    enum { MANY = 150 };
+    enum { MANY = 300 };
     const unsigned char key[GS_SECRET] = {3};
     gs_store_server *server = new_server(key);
     struct {

@@ -23,12 +23,11 @@ FUZZ(in) {
                                         "MASTER_ADDR",
                                         "MASTER_PORT",
                                         "SLURM_PROCID",
-                                        "SLURM_NTASKS",
+                                        "SLURM_STEP_NUM_TASKS",
                                         "SLURM_STEP_NODELIST",
                                         "GRADSUM_FAULT",
                                         "PMI_RANK",
-                                        "PMI_SIZE",
-                                        "PMIX_RANK"};
+                                        "PMI_SIZE"};
     enum { NAMES = sizeof names / sizeof *names };
     char *text = fuzz_text(in), *value[FUZZ_WORDS + 1];
     int count = fuzz_words(text, value);

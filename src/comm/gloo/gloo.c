@@ -70,8 +70,9 @@ static gs_status explain(gs_comm *c, const gs_gloo_error *e) {
 }
 
 /* No connection ends, as the others see it, before this rank has told why it fails. */
-static gs_status connect_all(const gs_rendezvous *r, const gs_meeting *m, const gs_passport *all,
-                             int listener, gs_comm *c) {
+static gs_status connect_all(const gs_rendezvous *r, const gs_meeting *m, gs_comm *c) {
+    int listener;
+    const gs_passport *all = gs_meeting_all(m, &listener);
     gs_gloo_state *s = c->state;
     gs_gloo_error e;
     s->socket = malloc((size_t)(lines_of(r) * r->size) * sizeof *s->socket);
@@ -100,28 +101,12 @@ static gs_status note_passports(const gs_passport *all, int size, gs_gloo_state 
     return s->process ? GS_OK : gs_fail(GS_E_MEMORY, "no memory to watch %d processes", size);
 }
 
-static gs_status meet_and_connect(const gs_rendezvous *r, gs_meeting *m, gs_passport *all, int listener,
-                                  gs_comm *c) {
-    GS_TRY(gs_meeting_meet(m, all));
+static gs_status meet_and_connect(const gs_rendezvous *r, gs_meeting *m, gs_comm *c) {
+    int listener;
+    GS_TRY(gs_meeting_meet(m));
     signal(SIGPIPE, SIG_IGN); /* writing to a peer that has gone fails, and does not end the process */
-    gs_status status = note_passports(all, r->size, c->state);
-    if (status == GS_OK && r->size > 1) status = connect_all(r, m, all, listener, c);
-    return status;
-}
-
-static gs_status listen_and_meet(const gs_rendezvous *r, gs_meeting *m, gs_comm *c) {
-    int listener = -1;
-    gs_passport mine, *all;
-    GS_TRY(gs_meeting_passport(m, &mine));
-    GS_TRY(gs_mesh_listen(gs_meeting_address(m), &mine, &listener));
-    gs_status status = gs_fail(GS_E_MEMORY, "no memory for what %d processes tell", r->size);
-    if ((all = calloc((size_t)r->size, sizeof *all))) {
-        all[r->rank] = mine;
-        status = meet_and_connect(r, m, all, listener, c);
-    }
-    free(all);
-    close(listener);
-    return status;
+    GS_TRY(note_passports(gs_meeting_all(m, &listener), r->size, c->state));
+    return r->size > 1 ? connect_all(r, m, c) : GS_OK;
 }
 
 /* Connect to the others: all of the comm's state that connections need is filled in. On failure it is empty again.
@@ -131,7 +116,7 @@ static gs_status connect_to_others(const gs_rendezvous *r, gs_comm *c) {
     gs_meeting *m;
     GS_TRY(gs_meeting_open(r, &m));
     pthread_mutex_init(&s->list, NULL);
-    gs_status status = listen_and_meet(r, m, c);
+    gs_status status = meet_and_connect(r, m, c);
     gs_meeting_close(m);
     if (status != GS_OK) disconnect(s, r->size);
     return status;

@@ -2,6 +2,7 @@
 #include "comm/meet/route.h"
 #include "comm/meet/secret.h"
 #include "comm/meet/store_server.h"
+#include "comm/mesh.h"
 #include "comm/waits.h"
 #include "core/clock.h"
 #include "core/text.h"
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const double LOOK = 0.05, LINGER = 1, LINGER_AWAY = 3; /* seconds */
 
@@ -23,7 +25,8 @@ struct gs_meeting {
     gs_store_server *server; /* where this process holds the store */
     gs_store *store;         /* NULL: there is one process alone, which has no folder */
     bool by_store;           /* the store is no folder */
-    gs_passport *all;
+    int listener;
+    gs_passport *all; /* [size] */
     bool *missing;
     int left;
     bool here, met, failed; /* here: it has put its passport */
@@ -90,22 +93,36 @@ static void tell_place(const gs_meeting *m) {
     m->r->tell(text);
 }
 
-gs_status gs_meeting_open(const gs_rendezvous *r, gs_meeting **out) {
-    gs_meeting *m = calloc(1, sizeof *m);
-    *out = NULL;
+/* What this process tells, and a socket where it listens. */
+static gs_status prepare(gs_meeting *m) {
+    gs_passport *mine = &m->all[m->r->rank];
+    GS_TRY(choose_address(m));
+    tell_place(m);
+    GS_TRY(gs_passport_create(m->r, mine));
+    if (m->by_store) gs_passport_derive(mine, m->key);
+    return gs_mesh_listen(m->address, mine, &m->listener);
+}
+
+static gs_status make(const gs_rendezvous *r, gs_meeting **out) {
+    gs_meeting *m = *out = calloc(1, sizeof *m);
     if (!m) return gs_fail(GS_E_MEMORY, "no memory to meet %d processes", r->size);
     m->r = r;
-    gs_status status = open_store(m);
+    m->listener = -1;
+    m->all = calloc((size_t)r->size, sizeof *m->all);
+    m->missing = calloc((size_t)r->size, sizeof *m->missing);
+    if (!m->all || !m->missing) return gs_fail(GS_E_MEMORY, "no memory to meet %d processes", r->size);
+    return open_store(m);
+}
+
+gs_status gs_meeting_open(const gs_rendezvous *r, gs_meeting **out) {
+    gs_status status = make(r, out);
     if (status != GS_OK)
         atomic_store(&comes, true); /* a second try to reach the others would end as this one */
-    if (status == GS_OK) status = choose_address(m);
-    if (status != GS_OK) {
-        gs_meeting_close(m);
-        return status;
-    }
-    tell_place(m);
-    *out = m;
-    return GS_OK;
+    if (status == GS_OK) status = prepare(*out);
+    if (status == GS_OK) return GS_OK;
+    gs_meeting_close(*out);
+    *out = NULL;
+    return status;
 }
 
 gs_store *gs_meeting_store(gs_meeting *m, const unsigned char **key) {
@@ -114,14 +131,9 @@ gs_store *gs_meeting_store(gs_meeting *m, const unsigned char **key) {
     return m->store;
 }
 
-const char *gs_meeting_address(const gs_meeting *m) {
-    return m->address;
-}
-
-gs_status gs_meeting_passport(const gs_meeting *m, gs_passport *p) {
-    GS_TRY(gs_passport_create(m->r, p));
-    if (m->by_store) gs_passport_derive(p, m->key);
-    return GS_OK;
+const gs_passport *gs_meeting_all(const gs_meeting *m, int *listener) {
+    *listener = m->listener;
+    return m->all;
 }
 
 /* ---- meeting ---- */
@@ -257,8 +269,6 @@ gs_status gs_meeting_fail(const gs_meeting *m, gs_status status) {
 }
 
 static gs_status meet(gs_meeting *m) {
-    m->missing = calloc((size_t)m->r->size, sizeof *m->missing);
-    if (!m->missing) return gs_fail(GS_E_MEMORY, "no memory for %d ranks", m->r->size);
     for (int i = 0; i < m->r->size; i++) m->missing[i] = i != m->r->rank;
     m->left = m->r->size - 1;
     GS_TRY(put_passport(m));
@@ -266,9 +276,8 @@ static gs_status meet(gs_meeting *m) {
     return wait_for_all(m);
 }
 
-gs_status gs_meeting_meet(gs_meeting *m, gs_passport *all) {
+gs_status gs_meeting_meet(gs_meeting *m) {
     atomic_store(&comes, true);
-    m->all = all;
     gs_status status = m->store ? meet(m) : GS_OK;
     if (m->by_store) status = gs_meeting_fail(m, status); /* in a folder each sees for itself what is wrong */
     m->met = status == GS_OK;
@@ -285,6 +294,8 @@ void gs_meeting_close(gs_meeting *m) {
     /* The others may not have read yet what this process holds for them. */
     if (m->server && (m->met || m->failed)) gs_store_server_linger(m->server, m->r->size, LINGER);
     gs_store_server_free(m->server);
+    if (m->listener >= 0) close(m->listener);
+    free(m->all);
     free(m->missing);
     free(m);
 }
@@ -300,13 +311,13 @@ void gs_comm_stay_away(const gs_rendezvous *r, gs_status status, const char *why
     if (brief.timeout > 2) brief.timeout = 2;
     brief.tell = NULL;
     snprintf(message, sizeof message, "%s", why);
-    if (gs_meeting_open(&brief, &m) == GS_OK) {
+    if (make(&brief, &m) == GS_OK) {
         snprintf(value, sizeof value, "%d %d %s", r->rank, (int)status, message);
         gs_store_put(m->store, key_of("absent", r->rank, key), value, &there);
         gs_store_free(m->store);
         m->store = NULL;
         if (m->server) gs_store_server_linger(m->server, r->size, LINGER_AWAY);
-        gs_meeting_close(m);
     }
+    gs_meeting_close(m);
     gs_fail(status, "%s", message);
 }

@@ -1,6 +1,6 @@
 /* How a process meets the others, in a folder or at tcp://HOST:PORT: either is a store (store.h).
  *
- *     open        open the store, and choose the address at which this process is to listen
+ *     open        open the store, choose an address, and listen there
  *     meet        tell who this is, and learn who and where the others are (passport.h)
  *     close       all are connected, or this one has failed: clean up
  *
@@ -19,15 +19,13 @@ gs_status gs_rendezvous_check(const gs_rendezvous *, bool folder);
 /* Errors: those of the store and of the secret; GS_E_USAGE: there is no such interface. */
 gs_status gs_meeting_open(const gs_rendezvous *, gs_meeting **out);
 
-const char *gs_meeting_address(const gs_meeting *);
+/* Return when all ranks have come. GS_E_PEER: a rank did not arrive within the timeout, or arrived and ended, or cannot be
+ * of the same run. GS_E_FILE: the folder cannot be used. */
+gs_status gs_meeting_meet(gs_meeting *);
 
-/* This process's passport, complete but for address and port. */
-gs_status gs_meeting_passport(const gs_meeting *, gs_passport *);
-
-/* Return when all ranks have come: all[0..size-1] says what they tell. The caller has filled in this rank's own.
- * GS_E_PEER: a rank did not arrive within the timeout, or arrived and ended, or cannot be of the same run. GS_E_FILE: the
- * folder cannot be used. The pid of ranks that run elsewhere becomes 0. */
-gs_status gs_meeting_meet(gs_meeting *, gs_passport *all);
+/* [size] What the ranks tell: this process's from the start, that of all once they have met; the pid of those that run
+ * elsewhere is 0. And the socket where this process listens. Both belong to the meeting. */
+const gs_passport *gs_meeting_all(const gs_meeting *, int *listener);
 
 /* This rank fails with `status` after the meeting, and tells why before it closes its connections: else those that see
  * them end take it for the one that was lost. The first to tell is heard: all later ones fail with its sentence. */

@@ -17,18 +17,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { STRANGERS = 64, TICK_MS = 100, WHERE = 160, WAIT_MS = 250 /* most that a request for news waits */ };
-static const double patience = 2 /* s for a proof */, ANSWER = 10 /* s for a member to read */,
-                    TURN = 0.1 /* s that a caller has before it is pushed out */;
+enum { STRANGERS = 256, TICK_MS = 100, WHERE = 160, WAIT_MS = 250 /* most that a request for news waits */ };
+static const double patience = 2 /* s for a proof */, ANSWER = 10 /* s for a member to read */;
 
 /* Whoever is connected, with a thread of its own. */
 typedef struct visitor {
     gs_store_server *server;
     pthread_t thread;
     int socket;
-    double since;             /* its coming */
     bool greets, member, bye; /* it has said a hello of this version; has proven itself; is done */
-    bool goes, ended;         /* pushed out; its thread has ended */
+    bool ended;               /* its thread has */
     char rank[GS_STORE_KEY];  /* "rank-1", which it has put; "" */
     struct visitor *next;
     unsigned char in[GS_FRAME_MOST], out[GS_FRAME_MOST];
@@ -230,22 +228,13 @@ static void forget_those_who_left(gs_store_server *s, bool all) {
     }
 }
 
-/* Is there room for one more stranger? Where there are too many, the oldest goes, of those first that have not greeted,
- * so that a flood of silent ones pushes out no member. Each has its turn first. */
-static bool has_room(gs_store_server *s, int most) {
-    visitor *silent = NULL, *greeted = NULL;
+/* Is there room for one more stranger? Each leaves after a moment, whatever it does. */
+static bool has_room(gs_store_server *s) {
     int strangers = 0;
     pthread_mutex_lock(&s->lock);
-    for (visitor *v = s->visitors; v; v = v->next) {
-        if (v->member || v->ended || v->goes) continue;
-        strangers++;
-        if (gs_seconds() - v->since >= TURN) *(v->greets ? &greeted : &silent) = v;
-    }
-    visitor *goes = strangers < most ? NULL : silent ? silent : greeted;
-    if (goes) goes->goes = true;
-    if (goes) shutdown(goes->socket, SHUT_RDWR); /* its thread sees that */
+    for (const visitor *v = s->visitors; v; v = v->next) strangers += !v->member && !v->ended;
     pthread_mutex_unlock(&s->lock);
-    return strangers < most || goes;
+    return strangers < STRANGERS;
 }
 
 static void welcome(gs_store_server *s, int socket) {
@@ -255,7 +244,6 @@ static void welcome(gs_store_server *s, int socket) {
     if (v) {
         v->server = s;
         v->socket = socket;
-        v->since = gs_seconds();
     }
     if (v && gs_thread_start(&v->thread, attend, v) == 0) {
         v->next = s->visitors;
@@ -272,16 +260,12 @@ static void *serve(void *argument) {
         struct pollfd p = {s->listener, POLLIN, 0};
         const bool calls = poll(&p, 1, TICK_MS) > 0;
         forget_those_who_left(s, false);
-        if (calls && !has_room(s, STRANGERS))
-            gs_nap(0.01); /* those who call stay there */
-        else if (calls) {
-            const int socket = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-            if (socket >= 0) welcome(s, socket);
-            if (socket < 0 && errno != EAGAIN && errno != EINTR) {
-                has_room(s, 1); /* no descriptor is left */
-                gs_nap(0.05);
-            }
-        }
+        const int socket =
+            calls && has_room(s) ? accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+        if (socket >= 0)
+            welcome(s, socket);
+        else if (calls)
+            gs_nap(0.02); /* there is no room, or no descriptor is left: those who call stay there */
     }
     forget_those_who_left(s, true);
     return NULL;

@@ -10,8 +10,7 @@
  *     bye                                  ->
  *
  * Whoever connects is a stranger until it has proven that it knows the run's key. A stranger that has not done so in
- * 2 s, or says anything else, is dropped and counted; of more than 64 at once the oldest goes, of those first that have
- * not greeted. A member that leaves without a word, as when it is killed, is told to the others: the store itself puts
+ * 2 s, or says anything else, is dropped and counted; where there are 256 of them, others wait. A member that leaves without a word, as when it is killed, is told to the others: the store itself puts
  * "gone-R" for the "rank-R" that it had put.
  *
  * Only for src/comm/ and the launcher.

@@ -244,15 +244,12 @@ static gs_status connect_and_measure(probing *x, int listener) {
 /* ---- all of it ---- */
 
 static gs_status look_around(probing *x, const char *facts) {
-    int listener = -1;
-    gs_passport *mine = &x->all[x->r->rank];
-    GS_TRY(gs_meeting_passport(x->m, mine));
-    GS_TRY(gs_mesh_listen(gs_meeting_address(x->m), mine, &listener));
-    gs_status status = put_host(x, facts);
-    if (status == GS_OK) status = wait_for_all(x);
-    if (status == GS_OK) status = connect_and_measure(x, listener);
-    close(listener);
-    return status;
+    int listener;
+    x->store = gs_meeting_store(x->m, &x->key);
+    x->all[x->r->rank] = gs_meeting_all(x->m, &listener)[x->r->rank];
+    GS_TRY(put_host(x, facts));
+    GS_TRY(wait_for_all(x));
+    return connect_and_measure(x, listener);
 }
 
 static gs_status make(const gs_rendezvous *r, gs_probe *p, probing *x) {
@@ -274,11 +271,8 @@ gs_status gs_probe_run(const gs_rendezvous *r, const char *facts, gs_probe_waits
     probing x = {.r = r, .waits = waits, .context = context, .p = p, .end = gs_seconds() + r->timeout};
     gs_status status = p ? make(r, p, &x) : gs_fail(GS_E_MEMORY, "no memory for %d machines", r->size);
     if (status == GS_OK) status = gs_meeting_open(r, &x.m);
-    if (status == GS_OK) {
-        x.store = gs_meeting_store(x.m, &x.key);
-        status = look_around(&x, facts);
-        gs_meeting_close(x.m);
-    }
+    if (status == GS_OK) status = look_around(&x, facts);
+    gs_meeting_close(x.m);
     free(x.all);
     free(x.socket);
     free(x.present);
