@@ -238,11 +238,19 @@ static gs_status wait_and_fail(gs_comm *c, failure *f) {
     return gs_fail(status, "%s", message);
 }
 
-static void run_failure(const gs_test_layout *layout, gs_operation operation, int bad, double timeout,
-                        gs_test_body body, gs_test_outcome *outcome) {
+/* Processes over Gloo, or over shared memory. */
+static void run_failure_over(const char *transport, const gs_test_layout *layout, gs_operation operation,
+                             int bad, double timeout, gs_test_body body, gs_test_outcome *outcome) {
     failure f = {.operation = operation, .bad = bad, .size = gs_test_layout_size(layout)};
     memset(outcome, 0, GS_TEST_RANKS * sizeof *outcome);
+    gs_test_transport = transport;
     gs_test_run_ranks(layout, timeout, body, &f, outcome);
+    gs_test_transport = NULL;
+}
+
+static void run_failure(const gs_test_layout *layout, gs_operation operation, int bad, double timeout,
+                        gs_test_body body, gs_test_outcome *outcome) {
+    run_failure_over(NULL, layout, operation, bad, timeout, body, outcome);
 }
 
 static gs_status one_aborts(gs_comm *c, void *context) {
@@ -253,25 +261,26 @@ static gs_status one_aborts(gs_comm *c, void *context) {
 }
 
 /* Everyone, whatever it waits in, fails with what the rank that failed has said. */
+static void abort_of(const char *transport, const gs_test_layout *l, int bad) {
+    const char *wanted = gs_test_format("rank %d: the disk is full", bad);
+    for (int o = GS_RECV; o <= GS_BARRIER; o++) {
+        gs_test_outcome outcome[GS_TEST_RANKS];
+        run_failure_over(transport, l, (gs_operation)o, bad, 60, one_aborts, outcome);
+        for (int r = 0; r < gs_test_layout_size(l); r++)
+            if (outcome[r].status != GS_E_PEER || strcmp(outcome[r].message, wanted) != 0)
+                fail_msg("%s, rank %d aborts in operation %d, rank %d: %s: '%s'", l->name, bad, o, r,
+                         gs_status_name(outcome[r].status), outcome[r].message);
+    }
+}
+
 TEST(abort_reaches_everyone) {
     static const gs_test_layout some[] = {{"3 threads", 0, {3}},
                                           {"3 processes", 3, {1, 1, 1}},
                                           {"2 processes of 2 threads", 2, {2, 2}},
                                           {"processes of 1 and 3 threads", 2, {1, 3}}};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
-        int size = gs_test_layout_size(&some[i]);
-        for (int bad = 0; bad < size; bad++) {
-            char wanted[80];
-            snprintf(wanted, sizeof wanted, "rank %d: the disk is full", bad);
-            for (int o = GS_RECV; o <= GS_BARRIER; o++) {
-                gs_test_outcome outcome[GS_TEST_RANKS];
-                run_failure(&some[i], (gs_operation)o, bad, 60, one_aborts, outcome);
-                for (int r = 0; r < size; r++)
-                    if (outcome[r].status != GS_E_PEER || strcmp(outcome[r].message, wanted) != 0)
-                        fail_msg("%s, rank %d aborts in operation %d, rank %d: %s: '%s'", some[i].name, bad,
-                                 o, r, gs_status_name(outcome[r].status), outcome[r].message);
-            }
-        }
+        for (int bad = 0; bad < gs_test_layout_size(&some[i]); bad++) abort_of(NULL, &some[i], bad);
+        if (some[i].processes > 0) abort_of("shm", &some[i], 1);
     }
 }
 
@@ -293,6 +302,7 @@ typedef struct late_rank {
     int bad;
     const char *message; /* with the time-out in it */
     double more;         /* what is added to the time-out there */
+    const char *transport;
 } late_rank;
 
 /* A rank says so, and all fail. */
@@ -302,7 +312,8 @@ static const char *late_rank_is_not_named(double timeout, void *context) {
     char wanted[200];
     int named = 0;
     snprintf(wanted, sizeof wanted, late->message, timeout + late->more * (timeout + 0.5));
-    run_failure(&late->layout, late->operation, late->bad, timeout, one_is_late, outcome);
+    run_failure_over(late->transport, &late->layout, late->operation, late->bad, timeout, one_is_late,
+                     outcome);
     for (int r = 0; r < gs_test_layout_size(&late->layout); r++) {
         if (outcome[r].status != GS_E_PEER)
             return gs_test_wrong("%s, rank %d: %s", late->layout.name, r, gs_status_name(outcome[r].status));
@@ -319,22 +330,32 @@ TEST(a_late_rank_is_named) {
          GS_ALL_REDUCE,
          1,
          "all_reduce of 100 f32: no answer within %g s from rank 1",
-         0},
+         0,
+         NULL},
         {{"4 threads", 0, {4}},
          GS_ALL_REDUCE,
          3,
          "all_reduce of 100 f32: no answer within %g s from rank 3",
-         0},
+         0,
+         NULL},
         {{"2 processes", 2, {1, 1}},
          GS_ALL_REDUCE,
          1,
          "rank 0: all_reduce of 100 f32: no answer within %g s from rank 1",
-         0},
+         0,
+         NULL},
         {{"processes of 1 and 3 threads", 2, {1, 3}},
          GS_ALL_REDUCE,
          2,
          "all_reduce of 100 f32: no answer within %g s from rank 2",
-         1}, /* threads wait longer for each other there */
+         1,
+         NULL}, /* threads wait longer for each other there */
+        {{"3 processes", 3, {1, 1, 1}},
+         GS_ALL_REDUCE,
+         2,
+         "all_reduce of 100 f32: no answer within %g s from rank 2",
+         0,
+         "shm"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         gs_test_patiently(2, late_rank_is_not_named, &cases[i]);
@@ -350,6 +371,10 @@ TEST(recv_names_the_silent_rank) {
         "rank 0: recv of 400 bytes from rank 1: no answer within 0.2 s from rank 1 on host ";
     if (strncmp(outcome[0].message, wanted, strlen(wanted)) != 0) fail_msg("%s", outcome[0].message);
     if (!strstr(outcome[0].message, "; rank 1 was last heard of in ")) fail_msg("%s", outcome[0].message);
+    run_failure_over("shm", &(gs_test_layout){"2 processes", 2, {1, 1}}, GS_RECV, 1, 0.2, one_is_late,
+                     outcome);
+    if (strncmp(outcome[0].message, wanted, strlen(wanted)) != 0) fail_msg("%s", outcome[0].message);
+    if (!strstr(outcome[0].message, "; rank 1 last began ")) fail_msg("%s", outcome[0].message);
 }
 
 typedef struct blame {
@@ -410,14 +435,16 @@ static gs_status one_leaves(gs_comm *c, void *context) {
 }
 
 TEST(who_waits_for_a_rank_that_left_fails) {
-    static const gs_test_layout threads = {"3 threads", 0, {3}};
+    static const gs_test_layout layout[] = {{"3 threads", 0, {3}}, {"3 processes", 3, {1, 1, 1}}};
     gs_test_outcome outcome[GS_TEST_RANKS];
-    run_failure(&threads, GS_ALL_REDUCE, 2, 60, one_leaves, outcome);
-    for (int r = 0; r < 2; r++) {
-        assert_int_equal(outcome[r].status, GS_E_PEER);
-        if (!strstr(outcome[r].message, "all_reduce of 100 f32: rank 2 ended without it"))
-            fail_msg("rank %d: %s", r, outcome[r].message);
+    for (int i = 0; i < 2; i++) {
+        run_failure_over("shm", &layout[i], GS_ALL_REDUCE, 2, 60, one_leaves, outcome);
+        for (int r = 0; r < 2; r++) {
+            assert_int_equal(outcome[r].status, GS_E_PEER);
+            if (!strstr(outcome[r].message, "all_reduce of 100 f32: rank 2 ended without it"))
+                fail_msg("%s, rank %d: %s", layout[i].name, r, outcome[r].message);
+        }
     }
-    run_failure(&threads, GS_RECV, 0, 60, one_leaves, outcome);
+    run_failure(&layout[0], GS_RECV, 0, 60, one_leaves, outcome);
     if (!strstr(outcome[1].message, "rank 0 ended without it")) fail_msg("rank 1: %s", outcome[1].message);
 }
