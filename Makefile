@@ -5,7 +5,7 @@
 #          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
 #          make bench-generate | make bench-gpt | make accuracy | make fuzz SECONDS=60 |
 #          make bench-simulate | make bench-predict | make bench-layouts | make test-torch |
-#          make test-memory | make test-layouts | make test-faults | make test-engines |
+#          make test-memory | make test-layouts | make test-faults | make test-right | make test-engines |
 #          make test-net | make trials SEED=1
 #
 # Every target first looks for the Debian packages that it needs, and is silent when none is missing. As root it installs
@@ -122,7 +122,7 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(filter-out %/main.o,$(OBJ_CLI)) $(B)/tests
 
 # ---- build -----------------------------------------------------------------------------------------------------------
 .PHONY: all demo test test-failures trials test-programs test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
-        test-torch test-memory test-layouts test-faults test-engines test-net \
+        test-torch test-memory test-layouts test-faults test-right test-engines test-net \
         fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-sync \
         bench-log bench-layouts bench-simulate bench-predict lint install uninstall clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so

@@ -1,4 +1,4 @@
-/* Faults made on purpose (comm/inject/), . What a whole run does when it is struck: tests/failures.sh. */
+/* Faults made on purpose (comm/inject/). What a whole run does when it is struck: tests/failures.sh. */
 #include "tests/program.h"
 #include "tests/ranks.h"
 

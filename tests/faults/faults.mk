@@ -8,8 +8,12 @@ $(B)/gradsum-faults: $(OBJ_FAULTS) $(B)/libgradsum.a
 
 -include $(OBJ_FAULTS:.o=.d)
 
+# The right runs alone.
+test-right: $(B)/gradsum-faults
+	$(B)/gradsum-faults right
+
 # All planted mistakes are caught and named, and nothing is said of right runs; `make test` does every 7th. Then runs of
-# which a rank is killed, hangs, is slow or cut off, or sends wrong bytes: make test-faults DRAWS=1000.
+# which a rank is killed, hangs, is slow or is cut off: make test-faults DRAWS=1000.
 test-faults: $(B)/gradsum-faults $(B)/gradsum
 	$(B)/gradsum-faults
 	tests/failures.sh $(B)/gradsum
