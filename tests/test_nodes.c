@@ -342,7 +342,8 @@ TEST(a_faked_torchrun_and_slurm_train) {
         "launch 0 -n 4 -- $T",
         "export WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 GROUP_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$P; "
         "for r in 3 2 1 0; do RANK=$r LOCAL_RANK=$((r % 2)) $G $T & done",
-        "export SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=localhost,other SLURM_JOB_ID=$P "
+        "export SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=localhost,other "
+        "SLURM_JOB_ID=$P "
         "SLURM_STEP_ID=0; for r in 3 2 1 0; do SLURM_PROCID=$r SLURM_LOCALID=$((r % 2)) $G $T & done",
     };
     char first[65] = "", hash[65] = "", *output;

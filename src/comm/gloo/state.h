@@ -71,8 +71,8 @@ void gs_gloo_free_mailboxes(gs_gloo_state *);
 gs_gloo_code gs_gloo_listen(gs_gloo_state *, int rank, int size, gs_gloo_error *);
 void gs_gloo_free_ears(gs_gloo_state *, int size);
 
-/* This rank's wait for these peers (count 0: for any of the others) was too long: tell the others. From any thread; only
- * the first such wait is told. */
+/* This rank's wait for these peers (count 0: for any of the others) was too long: tell the others. From any thread;
+ * only the first such wait is told. */
 void gs_gloo_tell_wait(gs_comm *, const int *peers, int count);
 
 /* Gloo failed with `e` in an operation with `peer`, or with all (-1). Finds the cause if this is the first failure,

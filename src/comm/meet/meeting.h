@@ -19,8 +19,8 @@ gs_status gs_rendezvous_check(const gs_rendezvous *, bool folder);
 /* Errors: those of the store and of the secret; GS_E_USAGE: there is no such interface. */
 gs_status gs_meeting_open(const gs_rendezvous *, gs_meeting **out);
 
-/* Return when all ranks have come. GS_E_PEER: a rank did not arrive within the timeout, or arrived and ended, or cannot be
- * of the same run. GS_E_FILE: the folder cannot be used. */
+/* Return when all ranks have come. GS_E_PEER: a rank did not arrive within the timeout, or arrived and ended, or cannot
+ * be of the same run. GS_E_FILE: the folder cannot be used. */
 gs_status gs_meeting_meet(gs_meeting *);
 
 /* [size] What the ranks tell: this process's from the start, that of all once they have met; the pid of those that run
