@@ -10,6 +10,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "comm/meet/frames.h"
 #include "comm/meet/store_server.h"
 #include "core/clock.h"
 
@@ -311,4 +312,49 @@ TEST(a_port_in_use_is_named) {
     assert_fails(GS_E_USAGE, "no address of this machine is 192.0.2.77",
                  gs_store_server_create(&p, 1, key, &second));
     gs_store_server_free(server);
+}
+
+/* ---- frames ---- */
+
+TEST(frames_that_are_changed_or_repeated_are_noticed) {
+    unsigned char key[GS_SECRET] = {7}, one[GS_FRAME_MOST], two[GS_FRAME_MOST];
+    gs_hello caller, listener;
+    gs_frames a, b, again;
+    gs_frame_kind kind;
+    const char *body, *name, *value;
+    size_t bytes;
+    assert_ok(gs_hello_make(1, GS_STORE_NUMBER, GS_STORE_LINE, &caller));
+    assert_ok(gs_hello_make(GS_STORE_NUMBER, 1, GS_STORE_LINE, &listener));
+    gs_frames_begin(&a, key, &caller, &listener, 1);
+    gs_frames_begin(&b, key, &caller, &listener, 0);
+    const size_t first = gs_frame_write(&a, GS_FRAME_PUT, "rank-1\0value", 13, one);
+    const size_t second = gs_frame_write(&a, GS_FRAME_BYE, NULL, 0, two);
+    again = b;
+    for (size_t have = 0; have < first; have++) { /* cut anywhere: not yet complete */
+        b = again;
+        assert_int_equal(gs_frame_read(&b, one, have, &kind, &body, &bytes), 0);
+    }
+    b = again;
+    assert_int_equal(gs_frame_read(&b, one, first, &kind, &body, &bytes), first);
+    assert_int_equal(kind, GS_FRAME_PUT);
+    assert_true(gs_frame_pair(body, bytes, &name, &value));
+    assert_string_equal(name, "rank-1");
+    assert_string_equal(value, "value");
+    gs_frames after = b;
+    assert_int_equal(gs_frame_read(&b, one, first, &kind, &body, &bytes), -1); /* repeated */
+    b = again;
+    assert_int_equal(gs_frame_read(&b, two, second, &kind, &body, &bytes),
+                     -1); /* the one before is missing */
+    assert_int_equal(gs_frame_read(&after, two, second, &kind, &body, &bytes), second);
+    for (size_t i = 0; i < first; i++) { /* a bit of any byte */
+        b = again;
+        one[i] ^= 1;
+        assert_true(gs_frame_read(&b, one, first, &kind, &body, &bytes) <= 0);
+        one[i] ^= 1;
+    }
+    gs_frames_begin(&b, key, &listener, &caller, 0); /* of another connection */
+    assert_int_equal(gs_frame_read(&b, one, first, &kind, &body, &bytes), -1);
+    assert_false(gs_frame_pair("key", 4, &name, &value));
+    assert_false(gs_frame_pair("\0value", 7, &name, &value));
+    assert_false(gs_frame_pair("", 0, &name, &value));
 }

@@ -1,4 +1,5 @@
-#include "comm/meet/store_server.h"
+#include "comm/meet/store.h"
+#include "comm/meet/frames.h"
 #include "comm/meet/route.h"
 #include "comm/meet/secret.h"
 #include "core/clock.h"
@@ -106,8 +107,9 @@ struct gs_store {
     int socket;
     char address[64]; /* of this end */
     char name[GS_STORE_HOST + 40];
-    int shown;      /* pairs of the store that have been seen */
-    gs_frame frame; /* the last request or answer */
+    gs_frames frames;
+    int shown; /* pairs of the store that have been seen */
+    unsigned char frame[GS_FRAME_MOST];
 };
 
 /* ---- moving bytes ---- */
@@ -161,26 +163,19 @@ static bool prove(gs_store *t, uint32_t rank, const unsigned char key[GS_SECRET]
     if (!gs_socket_move(t->socket, true, wanted, sizeof wanted, until) ||
         !gs_socket_move(t->socket, false, &nod, 1, until))
         return false;
+    gs_frames_begin(&t->frames, key, &mine, &answer.hello, 1);
     return nod == GS_PROOF_NOD;
 }
 
 /* ---- frames ---- */
 
-bool gs_frame_move(int socket, bool out, gs_frame *f, double until) {
-    const size_t head = offsetof(gs_frame, body);
-    if (out) return gs_socket_move(socket, true, f, head + f->bytes, until);
-    return gs_socket_move(socket, false, f, head, until) && f->bytes <= sizeof f->body &&
-           gs_socket_move(socket, false, f->body, f->bytes, until) &&
-           (f->bytes == 0 || f->body[f->bytes - 1] == '\0');
-}
-
-/* The request's body is in t->frame, and the answer will be. */
-static gs_status ask(gs_store *t, gs_frame_kind kind, size_t bytes, gs_frame_kind wanted) {
+/* The body of the answer stays in t->frame. */
+static gs_status ask(gs_store *t, gs_frame_kind kind, const void *body, size_t bytes, gs_frame_kind *answer,
+                     const char **said, size_t *length) {
     const double until = gs_awake_seconds() + ANSWER;
-    t->frame.kind = (uint32_t)kind;
-    t->frame.bytes = (uint32_t)bytes;
-    if (gs_frame_move(t->socket, true, &t->frame, until) &&
-        gs_frame_move(t->socket, false, &t->frame, until) && t->frame.kind == (uint32_t)wanted)
+    const size_t all = gs_frame_write(&t->frames, kind, body, bytes, t->frame);
+    if (gs_socket_move(t->socket, true, t->frame, all, until) &&
+        gs_frame_receive(t->socket, &t->frames, until, t->frame, answer, said, length))
         return GS_OK;
     return gs_fail(
         GS_E_PEER,
@@ -192,39 +187,49 @@ static gs_status ask(gs_store *t, gs_frame_kind kind, size_t bytes, gs_frame_kin
 /* ---- the store's functions ---- */
 
 gs_status gs_store_put(gs_store *t, const char *key, char *value, bool *there) {
+    char body[GS_STORE_KEY + GS_STORE_VALUE];
+    const char *old;
+    size_t bytes;
+    gs_frame_kind answer;
     const size_t k = strlen(key) + 1, v = strlen(value) + 1;
     if (t->folder) return gs_folder_put(t->folder, key, value, there);
-    memcpy(t->frame.body, key, k);
-    memcpy(t->frame.body + k, value, v);
-    GS_TRY(ask(t, GS_FRAME_PUT, k + v, GS_FRAME_DONE));
-    *there = t->frame.bytes > 0;
-    if (*there) snprintf(value, GS_STORE_VALUE, "%s", t->frame.body);
+    memcpy(body, key, k);
+    memcpy(body + k, value, v);
+    GS_TRY(ask(t, GS_FRAME_PUT, body, k + v, &answer, &old, &bytes));
+    *there = answer == GS_FRAME_THERE;
+    if (*there) snprintf(value, GS_STORE_VALUE, "%s", bytes > 0 ? old : "");
     return GS_OK;
 }
 
 gs_status gs_store_look(gs_store *t, double seconds, gs_store_seen *seen, void *context) {
+    char body[40], pairs[GS_FRAME_BODY];
+    const char *said;
+    gs_frame_kind answer;
+    size_t bytes = 1;
     if (t->folder) return gs_folder_look(t->folder, seconds, seen, context);
-    gs_frame news;
-    do { /* all that has come: one who looks only now and then must not fall behind */
-        snprintf(t->frame.body, sizeof t->frame.body, "%d %d", t->shown, (int)(seconds * 1000));
-        GS_TRY(ask(t, GS_FRAME_NEWS, strlen(t->frame.body) + 1, GS_FRAME_PAIRS));
-        news = t->frame; /* `seen` may ask the store for more */
-        const char *end = news.body + news.bytes;
-        for (const char *key = news.body, *value; key < end; key = value + strlen(value) + 1) {
+    while (bytes > 0) { /* all that has come: one who looks only now and then must not fall behind */
+        snprintf(body, sizeof body, "%d %d", t->shown, (int)(seconds * 1000));
+        GS_TRY(ask(t, GS_FRAME_NEWS, body, strlen(body) + 1, &answer, &said, &bytes));
+        memcpy(pairs, said, bytes); /* `seen` may ask the store for more */
+        for (const char *key = pairs, *end = pairs + bytes, *value; key < end;
+             key = value + strlen(value) + 1) {
             value = key + strlen(key) + 1;
             if (value >= end) break;
             t->shown++;
             GS_TRY(seen(context, key, value));
         }
         seconds = 0;
-    } while (news.bytes > 0);
+    }
     return GS_OK;
 }
 
 void gs_store_strangers(gs_store *t, char *text, size_t size) {
-    const bool known =
-        !t->folder && ask(t, GS_FRAME_COUNT, 0, GS_FRAME_NUMBER) == GS_OK && t->frame.bytes > 0;
-    snprintf(text, size, "%s", known ? t->frame.body : "");
+    const char *said;
+    gs_frame_kind answer;
+    size_t bytes;
+    text[0] = '\0';
+    if (!t->folder && ask(t, GS_FRAME_COUNT, NULL, 0, &answer, &said, &bytes) == GS_OK && bytes > 0)
+        snprintf(text, size, "%s", said);
 }
 
 void gs_store_leave(gs_store *t) {
@@ -232,9 +237,8 @@ void gs_store_leave(gs_store *t) {
         gs_folder_leave(t->folder);
         return;
     }
-    t->frame.kind = GS_FRAME_BYE;
-    t->frame.bytes = 0;
-    gs_frame_move(t->socket, true, &t->frame, gs_awake_seconds() + ANSWER);
+    gs_socket_move(t->socket, true, t->frame, gs_frame_write(&t->frames, GS_FRAME_BYE, NULL, 0, t->frame),
+                   gs_awake_seconds() + ANSWER);
 }
 
 void gs_store_free(gs_store *t) {

@@ -1,4 +1,5 @@
 #include "comm/meet/store_server.h"
+#include "comm/meet/frames.h"
 #include "comm/meet/route.h"
 #include "core/clock.h"
 #include "core/thread.h"
@@ -28,7 +29,7 @@ typedef struct visitor {
     bool ended;               /* its thread has */
     char rank[GS_STORE_KEY];  /* "rank-1", which it has put; "" */
     struct visitor *next;
-    gs_frame frame; /* its request, and the answer */
+    unsigned char in[GS_FRAME_MOST], out[GS_FRAME_MOST];
 } visitor;
 
 struct gs_store_server {
@@ -79,80 +80,79 @@ static bool add_pair(gs_store_server *s, const char *key, const char *value) {
 
 /* ---- one visitor ---- */
 
-static bool answer(visitor *v, gs_frame_kind kind, size_t bytes) {
-    v->frame.kind = (uint32_t)kind;
-    v->frame.bytes = (uint32_t)bytes;
-    return gs_frame_move(v->socket, true, &v->frame, gs_awake_seconds() + ANSWER);
+static bool answer(visitor *v, gs_frames *f, gs_frame_kind kind, const void *body, size_t bytes) {
+    const size_t all = gs_frame_write(f, kind, body, bytes, v->out);
+    return gs_socket_move(v->socket, true, v->out, all, gs_awake_seconds() + ANSWER);
 }
 
-static bool put(visitor *v) {
+static bool put(visitor *v, gs_frames *f, const char *body, size_t bytes) {
     gs_store_server *s = v->server;
-    const char *key = v->frame.body;
-    const size_t k = strlen(key) + 1, bytes = v->frame.bytes;
-    const char *value = key + k;
-    if (k == 1 || k > GS_STORE_KEY || k >= bytes || k + strlen(value) + 1 != bytes ||
-        bytes - k > GS_STORE_VALUE)
-        return false;
+    const char *key, *value;
+    char old[GS_STORE_VALUE];
+    if (!gs_frame_pair(body, bytes, &key, &value)) return false;
     pthread_mutex_lock(&s->lock);
     const char *there = find_pair(s, key);
+    if (there) snprintf(old, sizeof old, "%s", there);
     const bool stays = there || add_pair(s, key, value); /* no memory: it has to be told somehow */
-    const size_t length = there ? strlen(there) + 1 : 0;
-    if (there) memcpy(v->frame.body, there, length);
     pthread_mutex_unlock(&s->lock);
-    if (!there && strncmp(key, "rank-", 5) == 0) snprintf(v->rank, sizeof v->rank, "%s", key);
-    return stays && answer(v, GS_FRAME_DONE, length);
+    if (there) return answer(v, f, GS_FRAME_THERE, old, strlen(old) + 1);
+    if (strncmp(key, "rank-", 5) == 0) snprintf(v->rank, sizeof v->rank, "%s", key);
+    return stays && answer(v, f, GS_FRAME_DONE, NULL, 0);
 }
 
 /* As many pairs as fit. */
-static bool tell_news(visitor *v) {
+static bool tell_news(visitor *v, gs_frames *f, const char *request) {
     gs_store_server *s = v->server;
+    char body[GS_FRAME_BODY];
     size_t used = 0, more;
     int shown = 0, wait = 0;
-    if (sscanf(v->frame.body, "%d %d", &shown, &wait) != 2 || shown < 0) return false;
+    if (sscanf(request, "%d %d", &shown, &wait) != 2 || shown < 0) return false;
     const struct timespec end = gs_timespec(gs_seconds() + (wait < WAIT_MS ? wait : WAIT_MS) * 1e-3);
     pthread_mutex_lock(&s->lock);
     while (wait > 0 && shown >= s->pairs && !atomic_load(&s->ends) &&
            pthread_cond_clockwait(&s->news, &s->lock, CLOCK_MONOTONIC, &end) == 0)
         continue;
-    for (; shown < s->pairs && used + (more = pair_bytes(s->pair[shown])) <= GS_FRAME_BODY; used += more)
-        memcpy(v->frame.body + used, s->pair[shown++], more);
+    for (; shown < s->pairs && used + (more = pair_bytes(s->pair[shown])) <= sizeof body; used += more)
+        memcpy(body + used, s->pair[shown++], more);
     pthread_mutex_unlock(&s->lock);
-    return answer(v, GS_FRAME_PAIRS, used);
+    return answer(v, f, GS_FRAME_PAIRS, body, used);
 }
 
-static bool tell_strangers(visitor *v) {
+static bool tell_strangers(visitor *v, gs_frames *f) {
     gs_store_server *s = v->server;
-    char *text = v->frame.body;
-    text[0] = '\0';
+    char text[240] = "";
     pthread_mutex_lock(&s->lock);
     const long all = s->strangers, unknowing = s->unknowing;
     pthread_mutex_unlock(&s->lock);
     if (unknowing > 0)
-        snprintf(text, GS_FRAME_BODY,
+        snprintf(text, sizeof text,
                  "; %ld call%s turned away there, of gradsum with another secret: it must be the same on all "
                  "machines",
                  unknowing, unknowing == 1 ? " was" : "s were");
     else if (all > 0)
-        snprintf(text, GS_FRAME_BODY, "; %ld stranger%s turned away there", all,
-                 all == 1 ? " was" : "s were");
-    return answer(v, GS_FRAME_NUMBER, strlen(text) + 1);
+        snprintf(text, sizeof text, "; %ld stranger%s turned away there", all, all == 1 ? " was" : "s were");
+    return answer(v, f, GS_FRAME_NUMBER, text, strlen(text) + 1);
 }
 
 /* Its requests, until it leaves. */
-static void serve_member(visitor *v) {
+static void serve_member(visitor *v, gs_frames *f) {
+    gs_frame_kind kind;
+    const char *body;
+    size_t bytes;
     bool stays = true;
-    while (stays && !v->bye && gs_frame_move(v->socket, false, &v->frame, INFINITY)) {
-        v->bye = v->frame.kind == GS_FRAME_BYE;
-        if (v->frame.kind == GS_FRAME_COUNT)
-            stays = tell_strangers(v);
+    while (stays && !v->bye && gs_frame_receive(v->socket, f, INFINITY, v->in, &kind, &body, &bytes)) {
+        v->bye = kind == GS_FRAME_BYE;
+        if (kind == GS_FRAME_PUT)
+            stays = put(v, f, body, bytes);
+        else if (kind == GS_FRAME_NEWS && bytes > 0)
+            stays = tell_news(v, f, body);
         else
-            stays = v->frame.bytes > 0 &&
-                    (v->frame.kind == GS_FRAME_PUT ? put(v) : v->frame.kind == GS_FRAME_NEWS && tell_news(v));
+            stays = kind == GS_FRAME_COUNT && tell_strangers(v, f);
     }
 }
 
 /* The store's side of the proof. */
-static bool prove(visitor *v) {
+static bool prove(visitor *v, gs_frames *f) {
     static char nod = GS_PROOF_NOD;
     gs_store_server *s = v->server;
     const double until = gs_awake_seconds() + patience;
@@ -171,6 +171,7 @@ static bool prove(visitor *v) {
     pthread_mutex_unlock(&s->lock);
     gs_proof_make(s->key, s->key, GS_STORE_NUMBER, &theirs, &mine.hello, mine.proof);
     gs_proof_make(s->key, s->key, theirs.from, &theirs, &mine.hello, wanted);
+    gs_frames_begin(f, s->key, &theirs, &mine.hello, 0);
     return gs_socket_move(v->socket, true, &mine, sizeof mine, until) &&
            gs_socket_move(v->socket, false, proof, sizeof proof, until) && gs_proof_equal(wanted, proof) &&
            gs_socket_move(v->socket, true, &nod, 1, until);
@@ -194,13 +195,14 @@ static void part(visitor *v) {
 static void *attend(void *argument) {
     visitor *v = argument;
     gs_store_server *s = v->server;
-    const bool proven = prove(v);
+    gs_frames f;
+    const bool proven = prove(v, &f);
     pthread_mutex_lock(&s->lock);
     v->member = proven;
     s->came += proven;
     s->present += proven;
     pthread_mutex_unlock(&s->lock);
-    if (proven) serve_member(v);
+    if (proven) serve_member(v, &f);
     pthread_mutex_lock(&s->lock);
     part(v);
     pthread_mutex_unlock(&s->lock);

@@ -19,41 +19,6 @@
 
 #include "comm/meet/store.h"
 
-/* ---- what is said on a connection: between store.c and store_server.c ----
- *
- * The proof of proof.h, with the run's key as both secrets, and then frames. As on the connections between ranks, what
- * follows the proof is neither encrypted nor signed: no secret is in it.
- */
-
-#define GS_STORE_NUMBER 0xffffffffu /* of the store, in a hello */
-enum {
-    GS_FRAME_BODY = 16384,      /* bytes at most */
-    GS_STORE_LINE = 0x73746f73, /* the line of a hello to a store */
-};
-
-typedef enum gs_frame_kind { /* the first of each pair goes to the store, and the other is its answer */
-                             GS_FRAME_PUT = 'p', /* key, 0, value, 0 */
-                             GS_FRAME_DONE =
-                                 'd', /* the value, 0, that was there; nothing: the pair is there now */
-                             GS_FRAME_NEWS =
-                                 'n', /* a number, a blank, milliseconds, 0: what came behind so many pairs? */
-                             GS_FRAME_PAIRS =
-                                 'e', /* key, 0, value, 0 of the next ones; nothing, where none came in that time */
-                             GS_FRAME_COUNT = 'c',  /* how many strangers came? */
-                             GS_FRAME_NUMBER = 'm', /* a text that says so, 0 */
-                             GS_FRAME_BYE = 'b'     /* this process is done: no answer */
-} gs_frame_kind;
-
-typedef struct gs_frame {
-    uint32_t bytes, kind;
-    char body[GS_FRAME_BODY]; /* [bytes]; ends with 0, if it is not empty */
-} gs_frame;
-
-/* False: the connection has ended, until then nothing came, or no frame. */
-bool gs_frame_move(int socket, bool out, gs_frame *, double until);
-
-/* ---- the server ---- */
-
 typedef struct gs_store_server gs_store_server;
 
 /* Listen at the first free one of `ports` ports from place->port on (0: any free one). GS_E_USAGE: the host is not this

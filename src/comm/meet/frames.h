@@ -1,0 +1,59 @@
+/* What is said on a connection to the store (store_server.h), once both ends have proven that they know the run's key.
+ * The proof is that of proof.h, with the run's key as both secrets; the store's number is GS_STORE_NUMBER. From then on
+ * each message is a frame:
+ *
+ *     length of the body (4 bytes), kind (4 bytes), body, HMAC-SHA256(key of this direction; number, head, body)
+ *
+ * Frames are numbered from 0 in each direction, and the keys come from the nonces of both. So a frame that is changed,
+ * sent twice, left out, or taken from another connection is noticed, and ends the connection. Frames are not encrypted:
+ * no secret is in them.
+ */
+#pragma once
+
+#include <stddef.h>
+#include "comm/proof.h"
+
+enum {
+    GS_FRAME_BODY = 16384,                  /* bytes at most */
+    GS_FRAME_MOST = 8 + GS_FRAME_BODY + 32, /* with head and HMAC */
+    GS_STORE_LINE = 0x73746f72,             /* the line of a hello to a store */
+};
+#define GS_STORE_NUMBER 0xffffffffu
+
+typedef enum gs_frame_kind { /* of each pair the first goes to the store, and the others are its answers */
+                             GS_FRAME_PUT = 'p',   /* key, 0, value, 0 */
+                             GS_FRAME_DONE = 'd',  /* the pair is there now */
+                             GS_FRAME_THERE = 't', /* the key was there; its value, 0 */
+                             GS_FRAME_NEWS =
+                                 'n', /* a number, a blank, milliseconds, 0: what came behind so many pairs? */
+                             GS_FRAME_PAIRS =
+                                 'e', /* key, 0, value, 0 of the next ones; nothing, where none came in that time */
+                             GS_FRAME_COUNT = 'c',  /* how many strangers came? */
+                             GS_FRAME_NUMBER = 'm', /* a text that says so, 0 */
+                             GS_FRAME_BYE = 'b'     /* this process is done: no answer */
+} gs_frame_kind;
+
+typedef struct gs_frames {
+    unsigned char out_key[GS_SECRET], in_key[GS_SECRET];
+    unsigned long long out, in; /* the next numbers */
+} gs_frames;
+
+/* caller: this end is the caller. */
+void gs_frames_begin(gs_frames *, const unsigned char key[GS_SECRET], const gs_hello *caller,
+                     const gs_hello *listener, int is_caller);
+
+/* to: GS_FRAME_MOST bytes. Returns how many the frame has. */
+size_t gs_frame_write(gs_frames *, gs_frame_kind, const void *body, size_t bytes, unsigned char *to);
+
+/* The first frame in in[0 .. have-1]: how many bytes it has; 0: it is not complete; -1: it is not of the other end. The
+ * body is a part of `in`; if not empty it ends with 0. */
+long gs_frame_read(gs_frames *, const unsigned char *in, size_t have, gs_frame_kind *kind, const char **body,
+                   size_t *bytes);
+
+/* The next frame from a socket, in `in` (GS_FRAME_MOST bytes), where the body stays. False: until then (of
+ * gs_awake_seconds) none has come, or one that is not of the other end. */
+bool gs_frame_receive(int socket, gs_frames *, double until, unsigned char *in, gs_frame_kind *kind,
+                      const char **body, size_t *bytes);
+
+/* Split "key 0 value 0". False: it is none. */
+int gs_frame_pair(const char *body, size_t bytes, const char **key, const char **value);
