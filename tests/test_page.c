@@ -11,29 +11,28 @@
 TEST(parts_take_the_place_of_marks) {
     cJSON *json = cJSON_CreateObject();
     cJSON_AddStringToObject(json, "a", "</script><!-- {{b}}");
-    const gs_page_part parts[] = {
-        {"text", GS_PAGE_TEXT, "<b> & \"'{{b}}\xff", NULL},
-        {"style", GS_PAGE_STYLE, "a > b { c: '&' }", NULL},
-        {"script", GS_PAGE_SCRIPT, "if (1 < 2 && '\xc3\xa9') ;", NULL},
-        {"json", GS_PAGE_JSON, NULL, json},
-        {0},
-    };
+    const gs_page page = {.title = "<b> & \"'{{b}}\xff",
+                          .style = {"a > b { c: '&' }", "d { }"},
+                          .body = "<p>{{title}} &amp; {x} {{</p>",
+                          .script = {"if (1 < 2 && '\xc3\xa9') ;", "f()"}};
     const char *path = in_folder(gs_test_folder(), "page.html");
-    assert_ok(gs_page_write(path, "{{text}}|{{json}}|{{style}}|{{script}}|{{text}}}} {x} {{", parts));
+    assert_ok(gs_page_write(path, &page, json));
     size_t length;
     char *text = gs_test_text(path, &length);
-    assert_string_equal(
-        text, "&lt;b&gt; &amp; &quot;&#39;{{b}}\\xff|{\"a\":\"\\u003c/script>\\u003c!-- {{b}}\"}|"
-              "a > b { c: '&' }|if (1 < 2 && '\xc3\xa9') ;|&lt;b&gt; &amp; &quot;&#39;{{b}}\\xff}} {x} {{");
+    assert_has(text, "<title>&lt;b&gt; &amp; &quot;&#39;{{b}}\\xff</title>",
+               "a > b { c: '&' }d { }\n</style>");
+    assert_has(text, "<p>{{title}} &amp; {x} {{</p>\n", "if (1 < 2 && '\xc3\xa9') ;f()\n</script>");
+    assert_has(text, ">{\"a\":\"\\u003c/script>\\u003c!-- {{b}}\"}</script>", "</html>\n");
     cJSON_Delete(json);
 }
 
 TEST(a_bad_target_is_explained) {
-    const gs_page_part none[] = {{0}};
+    const gs_page none = {.title = "", .body = ""};
     const char *folder = gs_test_folder();
-    assert_fails(GS_E_FILE, "Is a directory", gs_page_write(folder, "x", none));
-    assert_fails(GS_E_FILE, "No such file", gs_page_write(in_folder(folder, "no/page.html"), "x", none));
-    assert_fails(GS_E_FILE, "not a regular file", gs_page_write("/dev/null", "x", none));
+    const cJSON json = {.type = cJSON_Object};
+    assert_fails(GS_E_FILE, "Is a directory", gs_page_write(folder, &none, &json));
+    assert_fails(GS_E_FILE, "No such file", gs_page_write(in_folder(folder, "no/page.html"), &none, &json));
+    assert_fails(GS_E_FILE, "not a regular file", gs_page_write("/dev/null", &none, &json));
     gs_test_program_prints(1, "Is a directory", "step -o %s", folder);
     gs_test_program_prints(1, "cannot write", "step -o %s/no/page.html", folder);
     write_times(in_folder(folder, "text"), "some text\n", 1);

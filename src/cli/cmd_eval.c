@@ -342,18 +342,11 @@ static gs_status write_page(const gs_settings *s, const gs_result *r, const char
     as_run.folder.size = r->folder_size;
     GS_TRY(gs_load_set(&as_run, GS_TEST, &set));
     cJSON *o = data_of(s, r, set, argc, argv);
-    const gs_page_part parts[] = {
-        {"title", GS_PAGE_TEXT, "gradsum: an evaluation", NULL},
-        {"style", GS_PAGE_STYLE, gs_page_base_css, NULL},
-        {"style", GS_PAGE_STYLE, gs_page_eval_css, NULL},
-        {"body", GS_PAGE_HTML, gs_page_eval_html, NULL},
-        {"data", GS_PAGE_JSON, NULL, o},
-        {"chart", GS_PAGE_SCRIPT, "", NULL},
-        {"script", GS_PAGE_SCRIPT, gs_page_base_js, NULL},
-        {"script", GS_PAGE_SCRIPT, gs_page_eval_js, NULL},
-        {NULL, GS_PAGE_TEXT, NULL, NULL},
-    };
-    gs_status status = gs_page_write(path, gs_page_base_html, parts);
+    const gs_page page = {.title = "gradsum: an evaluation",
+                          .style = {gs_page_eval_css},
+                          .body = gs_page_eval_html,
+                          .script = {gs_page_eval_js}};
+    gs_status status = gs_page_write(path, &page, o);
     cJSON_Delete(o);
     gs_dataset_free(set);
     return status;

@@ -241,19 +241,12 @@ static cJSON *json_answer(const simulate_answer *a, bool timeline) {
 /* GS_E_FILE: it cannot be written. */
 static gs_status write_page(const simulate_answer *a, const char *path) {
     cJSON *data = json_answer(a, true);
-    const gs_page_part parts[] = {
-        {"title", GS_PAGE_TEXT, "gradsum: a cluster in virtual time", NULL},
-        {"style", GS_PAGE_STYLE, gs_page_base_css, NULL},
-        {"style", GS_PAGE_STYLE, gs_page_report_css, NULL},
-        {"style", GS_PAGE_STYLE, gs_page_simulate_css, NULL},
-        {"body", GS_PAGE_HTML, gs_page_simulate_html, NULL},
-        {"data", GS_PAGE_JSON, NULL, data},
-        {"chart", GS_PAGE_SCRIPT, gs_page_chart_js, NULL},
-        {"script", GS_PAGE_SCRIPT, gs_page_base_js, NULL},
-        {"script", GS_PAGE_SCRIPT, gs_page_simulate_js, NULL},
-        {NULL, GS_PAGE_TEXT, NULL, NULL},
-    };
-    const gs_status status = gs_page_write(path, gs_page_base_html, parts);
+    const gs_page page = {.title = "gradsum: a cluster in virtual time",
+                          .style = {gs_page_report_css, gs_page_simulate_css},
+                          .body = gs_page_simulate_html,
+                          .has_charts = true,
+                          .script = {gs_page_simulate_js}};
+    const gs_status status = gs_page_write(path, &page, data);
     cJSON_Delete(data);
     return status;
 }

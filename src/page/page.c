@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "page/strings.h"
 
 /* ---- parts; `f` is memory, and whether there was enough is asked once, in gs_page_write ---- */
 
@@ -36,54 +37,46 @@ static gs_status put_json(FILE *f, const cJSON *json) {
     return GS_OK;
 }
 
-static void put_source(FILE *f, const gs_page_part *part, const char *end) {
-    if (strcasestr(part->text, end) || strstr(part->text, "<!--"))
-        gs_bug("the part %s of a page has '%s' or a comment of HTML in it", part->mark, end);
-    fputs(part->text, f);
-}
-
-static gs_status put(FILE *f, const gs_page_part *part) {
-    switch (part->kind) {
-    case GS_PAGE_TEXT:
-        put_text(f, part->text);
-        break;
-    case GS_PAGE_HTML:
-        fputs(part->text, f);
-        break;
-    case GS_PAGE_STYLE:
-        put_source(f, part, "</style");
-        break;
-    case GS_PAGE_SCRIPT:
-        put_source(f, part, "</script");
-        break;
-    case GS_PAGE_JSON:
-        return put_json(f, part->json);
-    }
-    return GS_OK;
+static void put_source(FILE *f, const char *text, const char *end) {
+    if (strcasestr(text, end) || strstr(text, "<!--"))
+        gs_bug("a style or script of a page has '%s' or a comment of HTML in it", end);
+    fputs(text, f);
 }
 
 /* ---- the page ---- */
 
-/* The parts of this mark. */
-static gs_status put_all(FILE *f, const gs_page_part *parts, const char *mark, size_t length) {
-    bool found = false;
-    for (; parts->mark; parts++) {
-        if (strlen(parts->mark) != length || memcmp(parts->mark, mark, length) != 0) continue;
-        GS_TRY(put(f, parts));
-        found = true;
+static bool is_mark(const char *mark, const char *name) {
+    return strncmp(mark, name, strlen(name)) == 0;
+}
+
+static gs_status put(FILE *f, const char *mark, const gs_page *page, const cJSON *data) {
+    if (is_mark(mark, "{{title}}")) {
+        put_text(f, page->title);
+    } else if (is_mark(mark, "{{style}}")) {
+        put_source(f, gs_page_base_css, "</style");
+        for (const char *const *style = page->style; *style; style++) put_source(f, *style, "</style");
+    } else if (is_mark(mark, "{{body}}")) {
+        fputs(page->body, f);
+    } else if (is_mark(mark, "{{data}}")) {
+        return put_json(f, data);
+    } else if (is_mark(mark, "{{chart}}")) {
+        if (page->has_charts) put_source(f, gs_page_chart_js, "</script");
+    } else if (is_mark(mark, "{{script}}")) {
+        put_source(f, gs_page_base_js, "</script");
+        for (const char *const *script = page->script; *script; script++) put_source(f, *script, "</script");
+    } else {
+        gs_bug("base.html has an unknown mark: %.12s", mark);
     }
-    if (!found) gs_bug("a page has no part '%.*s'", (int)length, mark);
     return GS_OK;
 }
 
-static gs_status compose(FILE *f, const char *page, const gs_page_part *parts) {
-    const char *mark, *end;
-    while ((mark = strstr(page, "{{")) && (end = strstr(mark, "}}"))) {
-        fwrite(page, 1, (size_t)(mark - page), f);
-        GS_TRY(put_all(f, parts, mark + 2, (size_t)(end - mark - 2)));
-        page = end + 2;
+static gs_status compose(FILE *f, const gs_page *page, const cJSON *data) {
+    const char *at = gs_page_base_html, *mark, *end;
+    for (; (mark = strstr(at, "{{")) && (end = strstr(mark, "}}")); at = end + 2) {
+        fwrite(at, 1, (size_t)(mark - at), f);
+        GS_TRY(put(f, mark, page, data));
     }
-    fputs(page, f);
+    fputs(at, f);
     return GS_OK;
 }
 
@@ -97,11 +90,11 @@ static gs_status write_file(const char *path, const char *text, size_t length) {
     return status;
 }
 
-gs_status gs_page_write(const char *path, const char *page, const gs_page_part *parts) {
+gs_status gs_page_write(const char *path, const gs_page *page, const cJSON *data) {
     char *text = NULL;
     size_t length;
     FILE *memory = open_memstream(&text, &length);
-    gs_status status = memory ? compose(memory, page, parts) : GS_OK;
+    gs_status status = memory ? compose(memory, page, data) : GS_OK;
     bool whole = memory && !ferror(memory);
     if (memory && fclose(memory) != 0) whole = false;
     if (status == GS_OK && !whole) status = gs_fail(GS_E_MEMORY, "no memory to put %s together", path);

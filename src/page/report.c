@@ -317,21 +317,12 @@ cJSON *gs_report_last(const cJSON *report) {
 }
 
 gs_status gs_report_write(const cJSON *report, const char *title, const char *path) {
-    const gs_page_part parts[] = {
-        {"title", GS_PAGE_TEXT, title, NULL},
-        {"style", GS_PAGE_STYLE, gs_page_base_css, NULL},
-        {"style", GS_PAGE_STYLE, gs_page_report_css, NULL},
-        {"body", GS_PAGE_HTML, gs_page_report_html, NULL},
-        {"data", GS_PAGE_JSON, NULL, report},
-        {"chart", GS_PAGE_SCRIPT, gs_page_chart_js, NULL},
-        {"script", GS_PAGE_SCRIPT, gs_page_base_js, NULL},
-        {"script", GS_PAGE_SCRIPT, gs_page_report_runs_js, NULL},
-        {"script", GS_PAGE_SCRIPT, gs_page_report_charts_js, NULL},
-        {"script", GS_PAGE_SCRIPT, gs_page_report_sweep_js, NULL},
-        {"script", GS_PAGE_SCRIPT, gs_page_report_memory_js, NULL},
-        {"script", GS_PAGE_SCRIPT, gs_page_report_timeline_js, NULL},
-        {"script", GS_PAGE_SCRIPT, gs_page_report_js, NULL},
-        {NULL, GS_PAGE_TEXT, NULL, NULL},
-    };
-    return gs_page_write(path, gs_page_base_html, parts);
+    const gs_page page = {.title = title,
+                          .style = {gs_page_report_css},
+                          .body = gs_page_report_html,
+                          .has_charts = true,
+                          .script = {gs_page_report_runs_js, gs_page_report_charts_js,
+                                     gs_page_report_sweep_js, gs_page_report_memory_js,
+                                     gs_page_report_timeline_js, gs_page_report_js}};
+    return gs_page_write(path, &page, report);
 }

@@ -236,18 +236,11 @@ static gs_status write_page(const gs_step_layout *l, const char *path) {
     char title[200], name[GS_LAYOUT_TEXT];
     cJSON *data = json_of_layout(l);
     snprintf(title, sizeof title, "gradsum: a step of %s", gs_layout_text(&l->layout, name));
-    const gs_page_part parts[] = {
-        {"title", GS_PAGE_TEXT, title, NULL},
-        {"style", GS_PAGE_STYLE, gs_page_base_css, NULL},
-        {"style", GS_PAGE_STYLE, gs_page_layout_css, NULL},
-        {"body", GS_PAGE_HTML, gs_page_layout_html, NULL},
-        {"data", GS_PAGE_JSON, NULL, data},
-        {"chart", GS_PAGE_SCRIPT, "", NULL},
-        {"script", GS_PAGE_SCRIPT, gs_page_base_js, NULL},
-        {"script", GS_PAGE_SCRIPT, gs_page_layout_js, NULL},
-        {NULL, GS_PAGE_TEXT, NULL, NULL},
-    };
-    const gs_status status = gs_page_write(path, gs_page_base_html, parts);
+    const gs_page page = {.title = title,
+                          .style = {gs_page_layout_css},
+                          .body = gs_page_layout_html,
+                          .script = {gs_page_layout_js}};
+    const gs_status status = gs_page_write(path, &page, data);
     cJSON_Delete(data);
     return status;
 }

@@ -321,20 +321,11 @@ static gs_status write_page(const char *path, page *p, const gs_sync_scheme *fir
     add_step(p, data);
     GS_JSON_ADD(data, GS_FIELD("show", first->name), GS_FIELD("rows", json_rows(p)));
     snprintf(title, sizeof title, "gradsum: %s over %d workers", first->name, p->gradients->workers);
-    const gs_page_part parts[] = {
-        {"title", GS_PAGE_TEXT, title, NULL},
-        {"style", GS_PAGE_STYLE, gs_page_base_css, NULL},
-        {"style", GS_PAGE_STYLE, gs_page_step_css, NULL},
-        {"body", GS_PAGE_HTML, gs_page_step_html, NULL},
-        {"data", GS_PAGE_JSON, NULL, data},
-        {"chart", GS_PAGE_SCRIPT, "", NULL},
-        {"script", GS_PAGE_SCRIPT, gs_page_base_js, NULL},
-        {"script", GS_PAGE_SCRIPT, gs_page_step_record_js, NULL},
-        {"script", GS_PAGE_SCRIPT, gs_page_step_draw_js, NULL},
-        {"script", GS_PAGE_SCRIPT, gs_page_step_js, NULL},
-        {NULL, GS_PAGE_TEXT, NULL, NULL},
-    };
-    return gs_page_write(path, gs_page_base_html, parts);
+    const gs_page shown = {.title = title,
+                           .style = {gs_page_step_css},
+                           .body = gs_page_step_html,
+                           .script = {gs_page_step_record_js, gs_page_step_draw_js, gs_page_step_js}};
+    return gs_page_write(path, &shown, data);
 }
 
 static gs_status check(const gs_sync_scheme *first, int workers) {
