@@ -156,10 +156,26 @@ static cJSON *floats(int count, const float *x) {
 
 /* ---- rows ---- */
 
+static bool same_number(double x, double y) {
+    return x == y || (isnan(x) && isnan(y));
+}
+
+static bool all_same(int count, const float *x, const float *y) {
+    int i = 0;
+    while (i < count && same_number(x[i], y[i])) i++;
+    return i == count;
+}
+
+static bool same_values(const gs_step_values *a, const gs_step_values *b) {
+    return same_number(a->norm, b->norm) && same_number(a->min, b->min) && same_number(a->max, b->max) &&
+           a->shown == b->shown && a->bars == b->bars && all_same(a->shown, a->some, b->some) &&
+           all_same(a->bars, a->bar, b->bar);
+}
+
 /* The number of a row with these values; -1 where there is no memory. The same are kept once. */
 static int row_of(page *p, const gs_step_values *v) {
     for (int i = 0; i < p->rows; i++)
-        if (gs_step_values_same(&p->row[i], v)) return i;
+        if (same_values(&p->row[i], v)) return i;
     if (!gs_grow(&p->row, (size_t)p->rows, &p->room, sizeof *p->row)) return -1;
     p->row[p->rows] = *v;
     return p->rows++;
@@ -235,7 +251,7 @@ static void add_cells(page *p, cJSON *start, cJSON *changes, const pair *t) {
         for (int c = 0; c < t->chunks; c++) {
             uint32_t in = gs_step_part_at(m, t->bounds[c])->workers;
             const gs_step_values *values = &s->values[c];
-            bool same = sum[r] && gs_step_values_same(values, &sum[r]->values[c]) &&
+            bool same = sum[r] && same_values(values, &sum[r]->values[c]) &&
                         in == gs_step_part_at(mark[r], t->bounds[c])->workers;
             if (same) continue;
             int row = row_of(p, values);

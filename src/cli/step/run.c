@@ -20,6 +20,43 @@ typedef struct worker {
     gs_status status;
 } worker;
 
+/* ---- chunks ---- */
+
+static int compare_sizes(const void *a, const void *b) {
+    size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+gs_status gs_step_chunks(const gs_step_record *s, size_t **bounds, int *chunks) {
+    size_t room = 1, used = 0, unique = 0;
+    for (int i = 0; i < s->count; i++) room += (size_t)s->events[i].count + 1;
+    size_t *b = malloc(room * sizeof *b);
+    if (!b) return gs_fail(GS_E_MEMORY, "no memory for the chunks of a step");
+    for (int i = 0; i < s->count; i++) {
+        const gs_step_event *e = &s->events[i];
+        for (int p = 0; p < e->count; p++) b[used++] = e->parts[p].first;
+        b[used++] = e->parts[e->count - 1].first + e->parts[e->count - 1].count;
+    }
+    qsort(b, used, sizeof *b, compare_sizes);
+    for (size_t i = 0; i < used; i++)
+        if (i == 0 || b[i] != b[unique - 1]) b[unique++] = b[i];
+    *bounds = b;
+    *chunks = (int)unique - 1;
+    return GS_OK;
+}
+
+int gs_step_chunk_at(const size_t *bounds, size_t element) {
+    int c = 0;
+    while (bounds[c] < element) c++;
+    return c;
+}
+
+const gs_step_part *gs_step_part_at(const gs_step_event *e, size_t element) {
+    int p = 0;
+    while (e->parts[p].first + e->parts[p].count <= element) p++;
+    return &e->parts[p];
+}
+
 /* ---- recording ---- */
 
 /* A value that is no sum of 2^r comes from a scheme that is wrong: the bits that it has are shown. */
@@ -54,6 +91,28 @@ static gs_status equal_parts(gs_step_event *e, size_t first, size_t count, const
     return GS_OK;
 }
 
+/* Of data[0 .. count-1], with `bars` bars, or one for each element where there are fewer. */
+static void values_of(const float *data, size_t count, int bars, gs_step_values *out) {
+    double squares = 0;
+    *out = (gs_step_values){.min = data[0], .max = data[0]};
+    for (size_t i = 0; i < count; i++) {
+        if (data[i] < out->min) out->min = data[i];
+        if (data[i] > out->max) out->max = data[i];
+        squares += (double)data[i] * data[i];
+    }
+    out->norm = sqrt(squares);
+    out->shown = count < GS_STEP_SOME ? (int)count : GS_STEP_SOME;
+    for (int i = 0; i < out->shown; i++)
+        out->some[i] = data[out->shown > 1 ? (count - 1) * (size_t)i / (size_t)(out->shown - 1) : 0];
+    out->bars = count < (size_t)bars ? (int)count : bars;
+    for (int b = 0; b < out->bars; b++) {
+        gs_shard part = gs_shard_of(count, b, out->bars);
+        double sum = 0;
+        for (size_t i = part.first; i < part.first + part.count; i++) sum += data[i];
+        out->bar[b] = (float)(sum / (double)part.count);
+    }
+}
+
 /* What gradients have become: chunks with their values. Messages begin and end where chunks do. */
 static gs_status chunk_parts(const gs_step_record *step, gs_step_event *e, size_t first, size_t count,
                              const float *data) {
@@ -66,7 +125,7 @@ static gs_status chunk_parts(const gs_step_record *step, gs_step_event *e, size_
     for (int p = 0; p < e->count; p++) {
         size_t begin = step->bounds[from + p], n = step->bounds[from + p + 1] - begin;
         e->parts[p] = (gs_step_part){begin, n, 0};
-        gs_step_values_of(data + (begin - first), n, bars > 3 ? bars : 3, &e->values[p]);
+        values_of(data + (begin - first), n, bars > 3 ? bars : 3, &e->values[p]);
     }
     return GS_OK;
 }

@@ -3,10 +3,8 @@
  * Worker r begins with 2^r in every element. So each sum says which gradients are in it: 5 = 2^0 + 2^2 is the
  * sum of workers 0 and 2. Nothing else is known of a scheme than the messages that it really sends.
  *
- *     run.c        run a scheme over threads, and record it
- *     chunks.c     into which chunks it cuts the array
+ *     run.c        run a scheme over threads, record it, and find the chunks into which it cuts the array
  *     table.c      the record as tables
- *     values.c     what a page shows of the values of a chunk
  *     page.c       the records of all schemes, with the gradients of a real step of a model, as a page (-o)
  *     layout*.c    a step of a pipeline, of ZeRO or of tensor parallelism: layout.h
  */
@@ -18,8 +16,6 @@
 
 enum { GS_STEP_WORKERS = 16, GS_STEP_FLOATS = 1000000, GS_STEP_PAGE_FLOATS = 10000000 };
 
-/* ---- values.c ---- */
-
 enum { GS_STEP_BARS = 48, GS_STEP_SOME = 5 };
 
 /* A chunk in few numbers: what a page shows of it. */
@@ -30,12 +26,6 @@ typedef struct gs_step_values {
     float some[GS_STEP_SOME]; /* shown of them: the first, the last, and some between at equal distances */
     float bar[GS_STEP_BARS];  /* means of equal parts: they add up as the gradients do */
 } gs_step_values;
-
-/* Of data[0 .. count-1], with `bars` bars, or one for each element where there are fewer. */
-void gs_step_values_of(const float *data, size_t count, int bars, gs_step_values *out);
-
-/* The same numbers? */
-bool gs_step_values_same(const gs_step_values *, const gs_step_values *);
 
 /* ---- run.c ---- */
 
@@ -92,8 +82,6 @@ gs_status gs_step_check(const gs_step_record *);
 
 /* Counts and formulas agree, or there is no formula. */
 bool gs_step_counts_agree(const gs_step_record *);
-
-/* ---- chunks.c ---- */
 
 /* A chunk ends wherever a message or a part begins or ends. Chunk c is bounds[c] .. bounds[c + 1] - 1; *bounds is
  * to be freed. GS_E_MEMORY. */
