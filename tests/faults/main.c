@@ -175,10 +175,10 @@ static void right_settings(int i, gs_settings *s, char *name, size_t size) {
     s->exact = l->exact; /* some of the trainings are exact to be caught to the bit */
     snprintf(name, size,
              "%d: %.40s... on %s, sync %s, zero %d, tensor %d%s, pipeline %d %s, accumulate %d, "
-             "micro-batch %zu%s%s%s, seed %d",
+             "micro-batch %d%s%s%s, seed %d",
              i, s->model, s->devices, s->sync, s->zero, s->tensor, s->sequence ? " sequence" : "",
-             s->pipeline, s->pipeline_schedule ? s->pipeline_schedule : "", s->accumulate, s->micro_batch,
-             s->exact ? ", exact" : "", s->bucket ? ", buckets" : "",
+             s->pipeline, s->pipeline_schedule ? s->pipeline_schedule : "", s->accumulate,
+             (int)s->micro_batch, s->exact ? ", exact" : "", s->bucket ? ", buckets" : "",
              s->wire != GS_WIRE_F32 ? ", 16 bits on the wire" : "", (int)s->seed);
 }
 

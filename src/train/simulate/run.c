@@ -202,8 +202,8 @@ static gs_status add_worker(writer *w, int rank) {
     add(w, (gs_virtual_item){.what = GS_VIRTUAL_BEGIN, .kind = GS_SIM_PAUSE});
     for (size_t i = 0; i < r->items; i++) GS_TRY(add_item(w, &r->item[i], r->beside));
     flush(w);
-    all = realloc(all, (size_t)w->scripts->script[rank].items * sizeof *all); /* there are many workers */
-    if (all) w->scripts->script[rank].item = w->scripts->item[rank] = all;
+    gs_virtual_item *trimmed = realloc(all, (size_t)w->scripts->script[rank].items * sizeof *all);
+    if (trimmed) w->scripts->script[rank].item = w->scripts->item[rank] = trimmed;
     return GS_OK;
 }
 
