@@ -85,6 +85,9 @@ TEST(a_rank_that_fails_before_the_meeting_tells_the_others) {
     stay_away(1, folder);
     assert_fails(GS_E_FILE, "rank 0: rank 1 failed before it joined: no data at '/no/such'",
                  meet(0, folder, LONG));
+    assert_int_equal(access(folder, F_OK), 0); /* there is word for rank 2 too */
+    assert_fails(GS_E_FILE, "rank 2: rank 1 failed before it joined: no data at '/no/such'",
+                 meet(2, folder, LONG));
     assert_int_not_equal(access(folder, F_OK), 0); /* the next run can make it anew */
 }
 

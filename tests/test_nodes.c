@@ -229,12 +229,15 @@ TEST(environments_of_others_are_understood) {
         WRONG("RANK=0 WORLD_SIZE=2 MASTER_ADDR=a", "but MASTER_PORT is not set"),
         WRONG("PMI_RANK=0 PMI_SIZE=4 PMI_FD=6 MPI_LOCALRANKID=0",
               "PMI_RANK is 0 and PMI_SIZE is 4, as MPICH sets them, but nothing says where they meet"),
-        WRONG("OMPI_COMM_WORLD_RANK=1", "set GRADSUM_RANK, GRADSUM_WORLD_SIZE and GRADSUM_RENDEZVOUS=tcp"),
-        WRONG("OMPI_COMM_WORLD_RANK=1", "to train alone, unset OMPI_COMM_WORLD_RANK"),
-        WRONG("SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2", "but SLURM_STEP_NODELIST is not set"),
+        WRONG("MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=2", "MV2_COMM_WORLD_RANK is 1 and"),
+        WRONG("FLUX_TASK_RANK=1 FLUX_JOB_SIZE=2", "FLUX_TASK_RANK is 1 and FLUX_JOB_SIZE is 2"),
+        WRONG("PALS_RANKID=0", "PALS_RANKID is 0, as PALS sets it, but nothing says how many"),
+        WRONG("PMIX_RANK=1", "for each, set GRADSUM_RANK, GRADSUM_WORLD_SIZE and"),
+        WRONG("OMPI_COMM_WORLD_RANK=0", "to train alone, unset OMPI_COMM_WORLD_RANK"),
+        WRONG("SLURM_PROCID=1 SLURM_NTASKS=2", "but SLURM_STEP_NODELIST is not set"),
         WRONG("SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_NUM_TASKS is 2"),
         WRONG("SLURM_PROCID=1", "SLURM_PROCID is 1, as Slurm sets it"),
-        WRONG("RANK=1", "RANK is 1, as torchrun sets it, but WORLD_SIZE is not set"),
+        WRONG("RANK=1", "RANK is 1, as torchrun sets it, but nothing says how many"),
         WRONG("WORLD_SIZE=2 SLURM_NTASKS=4 SLURM_JOB_ID=12 GRADSUM_RENDEZVOUS=tcp://b:1",
               "WORLD_SIZE is 2, as torchrun sets it, but RANK is not set"),
         {"RANK=2 PMI_RANK=3 PMI_SIZE=4 GRADSUM_RENDEZVOUS=tcp://b:1", 3, 4, -1, 0, "MPICH", "tcp://b:1", ""},
@@ -246,8 +249,8 @@ TEST(environments_of_others_are_understood) {
         /* MPICH's processes in a job of Slurm's, which counts the nodes; and Slurm's own PMI. */
         WRONG("PMI_RANK=3 PMI_SIZE=4 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NODELIST=n1",
               "PMI_RANK is 3"),
-        {"PMI_RANK=1 PMI_SIZE=2 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NODELIST=n1", 1, 2, -1, 0,
-         "Slurm", "tcp://n1:20000", "Slurm 0.0"},
+        {"PMI_RANK=1 PMI_SIZE=2 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NODELIST=n1 PMIX_RANK=1", 1,
+         2, -1, 0, "Slurm", "tcp://n1:20000", "Slurm 0.0"},
         /* The user says where. */
         {"PMI_RANK=3 PMI_SIZE=4 MPI_LOCALRANKID=1 GRADSUM_RENDEZVOUS=tcp://b:1", 3, 4, 1, 0, "MPICH",
          "tcp://b:1", ""},
@@ -263,11 +266,11 @@ TEST(environments_of_others_are_understood) {
         {"SLURM_PROCID=2 SLURM_NTASKS=9 SLURM_STEP_NUM_TASKS=4 SLURM_LOCALID=0 SLURM_STEP_NODELIST=n[07-08] "
          "SLURM_STEP_NUM_NODES=2 SLURM_JOB_ID=12 SLURM_STEP_ID=3",
          2, 4, 0, 2, "Slurm", "tcp://n07:21212", "Slurm 12.3"},
-        {"SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NODELIST=n1 SLURM_STEP_NUM_NODES=1 "
-         "SLURM_JOB_ID=12 SLURM_STEP_ID=0",
+        {"SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_NODELIST=n1 SLURM_STEP_NUM_NODES=1 SLURM_JOB_ID=12 "
+         "SLURM_STEP_ID=0",
          0, 2, -1, 1, "Slurm", "tcp://127.0.0.1:21164", "Slurm 12.0"},
         {"SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_JOB_ID=12", 0, 1, -1, 0, NULL, "", ""}, /* a batch script */
-        WRONG("SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=x SLURM_STEP_NODELIST=n1", "SLURM_STEP_NUM_TASKS is 'x'"),
+        WRONG("SLURM_PROCID=0 SLURM_NTASKS=x SLURM_STEP_NODELIST=n1", "SLURM_NTASKS is 'x'"),
         {"RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1 GRADSUM_RENDEZVOUS=tcp://b:6379", 0, 2, -1, 0,
          "torchrun", "tcp://b:6379", "torchrun  1, start 0"},
     };
@@ -342,8 +345,7 @@ TEST(a_faked_torchrun_and_slurm_train) {
         "launch 0 -n 4 -- $T",
         "export WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 GROUP_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$P; "
         "for r in 3 2 1 0; do RANK=$r LOCAL_RANK=$((r % 2)) $G $T & done",
-        "export SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=localhost,other "
-        "SLURM_JOB_ID=$P "
+        "export SLURM_NTASKS=4 SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=localhost,other SLURM_JOB_ID=$P "
         "SLURM_STEP_ID=0; for r in 3 2 1 0; do SLURM_PROCID=$r SLURM_LOCALID=$((r % 2)) $G $T & done",
     };
     char first[65] = "", hash[65] = "", *output;

@@ -73,7 +73,7 @@ TEST(a_store_tells_all_what_each_has_put) {
     assert_ok(join(server, 2, key, 10, &s[2]));
     for (int i = 0; i < 3; i++) assert_heard(s[i], &h[i], "rank-0=zero;rank-1=one;");
     assert_string_equal(gs_store_address(s[2]), "127.0.0.1");
-    gs_store_leave(s[0]); /* it takes its leave, */
+    gs_store_leave(s[0], true); /* it takes its leave, */
     gs_store_free(s[0]);
     gs_store_free(s[1]); /* and this one is gone without a word */
     assert_heard(s[2], &h[2], "gone-1=;");
@@ -273,7 +273,7 @@ TEST(what_was_overheard_is_useless) {
             status = gs_store_open(&(gs_rendezvous){.rank = 1, .timeout = 10}, &p, key,
                                    gs_awake_seconds() + 10, &s);
         if (status == GS_OK) status = gs_store_put(s, "rank-1", value, &there);
-        if (status == GS_OK) gs_store_leave(s);
+        if (status == GS_OK) gs_store_leave(s, true);
         _exit(status != GS_OK);
     }
     ends[0] = accept(one, NULL, NULL);

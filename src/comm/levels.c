@@ -29,8 +29,10 @@ gs_status gs_levels_broadcast(gs_levels *l, const gs_call *call, void *data) {
     const int owner = gs_group_of(l, call->root), mine = gs_group_of(l, l->comm.rank);
     gs_call inside = *call, between = *call;
     inside.root = owner == mine ? call->root - l->first[mine] : 0;
+    inside.count = owner == mine ? call->count : 0; /* none is to wait for a leader that never comes */
     between.root = owner;
-    if (l->inside && owner == mine) GS_TRY(gs_levels_finish(l, gs_call_run(l->inside, &inside, NULL, data)));
+    if (l->inside) GS_TRY(gs_levels_finish(l, gs_call_run(l->inside, &inside, NULL, data)));
+    inside.count = call->count;
     if (l->leaders) GS_TRY(gs_levels_finish(l, gs_call_run(l->leaders, &between, NULL, data)));
     if (!l->inside || owner == mine) return GS_OK;
     return gs_levels_finish(l, gs_call_run(&l->patient, &inside, NULL, data));

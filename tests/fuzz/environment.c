@@ -23,11 +23,12 @@ FUZZ(in) {
                                         "MASTER_ADDR",
                                         "MASTER_PORT",
                                         "SLURM_PROCID",
-                                        "SLURM_STEP_NUM_TASKS",
+                                        "SLURM_NTASKS",
                                         "SLURM_STEP_NODELIST",
                                         "GRADSUM_FAULT",
                                         "PMI_RANK",
-                                        "PMI_SIZE"};
+                                        "PMI_SIZE",
+                                        "PMIX_RANK"};
     enum { NAMES = sizeof names / sizeof *names };
     char *text = fuzz_text(in), *value[FUZZ_WORDS + 1];
     int count = fuzz_words(text, value);

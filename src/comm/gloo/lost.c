@@ -274,12 +274,16 @@ static void take_notes(const gs_comm *c, const wait_notes *notes) {
 
 /* Both arrays are freed by the caller; NULL: out of memory. */
 static wait_notes hear_waits(const gs_comm *c) {
-    const gs_gloo_state *s = c->state;
+    gs_gloo_state *s = c->state;
     const size_t squares = (size_t)c->size * (size_t)c->size;
     wait_notes notes = {calloc(squares, sizeof *notes.age), calloc(squares, sizeof *notes.silent)};
     if (!notes.age || !notes.silent) return notes;
-    if (s->note_buffer) take_notes(c, &notes);
-    take_note(c, c->rank, &s->note, &notes);
+    pthread_mutex_lock(&s->waits);
+    const gs_gloo_note own = s->note;
+    const bool others_hear = s->note_buffer;
+    pthread_mutex_unlock(&s->waits);
+    if (others_hear) take_notes(c, &notes);
+    take_note(c, c->rank, &own, &notes);
     for (int r = 0; r < c->size; r++) /* in the meantime more may be known */
         if (r != c->rank && is_silent(s, r)) notes.silent[c->rank * c->size + r] = true;
     return notes;

@@ -105,93 +105,119 @@ static gs_status from_slurm(gs_rendezvous *r) {
 
 /* ---- the table ---- */
 
-/* mpirun and torchrun come before Slurm, in whose jobs they run. All but the name are variables. */
+/* mpirun and torchrun come before Slurm, in whose jobs they run. All but the name are variables; of two sizes the first
+ * that is set counts. */
 typedef struct engine {
-    const char *name, *rank, *size, *local, *needs[3];
+    const char *name, *rank, *size[2], *local, *needs[3];
     gs_status (*take)(gs_rendezvous *); /* where the ranks meet; NULL: only GRADSUM_RENDEZVOUS says that */
+    bool common;                        /* others use these names too */
 } engine;
 
 static const engine engines[] = {
     {"Open MPI",
      "OMPI_COMM_WORLD_RANK",
-     "OMPI_COMM_WORLD_SIZE",
-     "OMPI_COMM_WORLD_LOCAL_RANK",
-     {NULL},
-     from_mpirun},
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", {"MASTER_ADDR", "MASTER_PORT"}, from_torchrun},
-    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", {NULL}, NULL}, /* and Intel MPI, MVAPICH, Flux */
-    {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", {"SLURM_STEP_NODELIST"}, from_slurm},
+     {"OMPI_COMM_WORLD_SIZE"},
+     .local = "OMPI_COMM_WORLD_LOCAL_RANK",
+     .take = from_mpirun},
+    {"torchrun",
+     "RANK",
+     {"WORLD_SIZE"},
+     .local = "LOCAL_RANK",
+     .needs = {"MASTER_ADDR", "MASTER_PORT"},
+     .take = from_torchrun,
+     .common = true},
+    {"MVAPICH", "MV2_COMM_WORLD_RANK", {"MV2_COMM_WORLD_SIZE"}, .local = "MV2_COMM_WORLD_LOCAL_RANK"},
+    {"MPICH", "PMI_RANK", {"PMI_SIZE"}, .local = "MPI_LOCALRANKID"}, /* and Intel MPI */
+    {"Flux", "FLUX_TASK_RANK", {"FLUX_JOB_SIZE"}, .local = "FLUX_TASK_LOCAL_ID"},
+    {"Slurm",
+     "SLURM_PROCID",
+     {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
+     .local = "SLURM_LOCALID",
+     .needs = {"SLURM_STEP_NODELIST"},
+     .take = from_slurm},
+    {"PALS", "PALS_RANKID", .local = "PALS_LOCAL_RANKID"},
+    {"PMIx", "PMIX_RANK", .local = "PMIX_LOCAL_RANK"},
 };
 
-static int rank_in(const engine *e) {
-    return number_or(e->rank, 0, 1 << 30, -1);
+/* What an engine has set; of numbers -1: none. */
+typedef struct seen {
+    const engine *engine;
+    const char *size_name, *missing; /* variables; NULL: none */
+    int rank, size;
+} seen;
+
+static seen look_at(const engine *e) {
+    seen s = {.engine = e, .rank = number_or(e->rank, 0, 1 << 30, -1), .size = -1};
+    for (int i = 1; i >= 0; i--)
+        if (e->size[i] && getenv(e->size[i])) s.size_name = e->size[i];
+    if (s.size_name) s.size = number_or(s.size_name, 1, 1 << 30, -1);
+    for (const char *const *v = e->needs; *v && !s.missing; v++)
+        if (!getenv(*v)) s.missing = *v;
+    return s;
 }
 
-static int size_in(const engine *e) {
-    return number_or(e->size, 1, 1 << 30, -1);
+/* Certainly one of several processes. SLURM_NTASKS is the job's: its shell has no rank, its batch script rank 0. */
+static bool is_one_of_several(const seen *s) {
+    const bool script = s->rank <= 0 && s->engine->size[1] && s->size_name != s->engine->size[0];
+    if (s->rank < 0) return s->size > 1 && !script;
+    return s->size != 1 && !script;
 }
 
-/* The first of its variables that is not set, NULL: all are. */
-static const char *missing_of(const engine *e) {
-    const char *missing = !getenv(e->size) ? e->size : NULL;
-    if (!getenv(e->rank)) missing = e->rank;
-    for (const char *const *v = e->needs; *v && !missing; v++)
-        if (!getenv(*v)) missing = *v;
-    return missing;
+static bool is_whole(const seen *s) {
+    return s->engine->take && getenv(s->engine->rank) && s->size_name && !s->missing;
 }
 
-static bool has_both(const engine *e) {
-    return getenv(e->rank) && getenv(e->size);
-}
-
-/* Certainly one of several processes. */
-static bool is_one_of_several(const engine *e) {
-    return size_in(e) > 1 || (size_in(e) < 0 && (rank_in(e) > 0 || (rank_in(e) == 0 && has_both(e))));
-}
-
-static gs_status take(const engine *e, gs_rendezvous *r) {
+static gs_status take(const seen *s, gs_rendezvous *r) {
+    const engine *e = s->engine;
     r->engine = e->name;
-    GS_TRY(whole_number(e->size, text_of(e->size), 1, PROCESSES, &r->size));
+    GS_TRY(whole_number(s->size_name, text_of(s->size_name), 1, PROCESSES, &r->size));
     GS_TRY(whole_number(e->rank, text_of(e->rank), 0, r->size - 1, &r->rank));
     r->local = number_or(e->local, 0, PROCESSES, -1);
-    return e->take && !missing_of(e) ? e->take(r) : GS_OK;
+    return is_whole(s) ? e->take(r) : GS_OK;
 }
 
 /* Processes that each train alone would all write the same files. */
-static gs_status refuse(const engine *e) {
-    const char *missing = missing_of(e), *one = getenv(e->rank) ? e->rank : e->size;
-    char set[200];
-    int size = 1 << 30, rank = 0;
-    if (getenv(e->size)) GS_TRY(whole_number(e->size, text_of(e->size), 1, PROCESSES, &size));
-    if (getenv(e->rank)) GS_TRY(whole_number(e->rank, text_of(e->rank), 0, size - 1, &rank));
-    if (has_both(e))
-        snprintf(set, sizeof set, "%s is %d and %s is %d, as %s sets them", e->rank, rank, e->size, size,
-                 e->name);
-    else
-        snprintf(set, sizeof set, "%s is %.20s, as %s sets it", one, text_of(one), e->name);
+static gs_status refuse(const seen *s) {
+    const char *name = s->engine->name, *rank = s->engine->rank, *missing = s->missing;
+    int number;
+    if (s->size_name) GS_TRY(whole_number(s->size_name, text_of(s->size_name), 1, PROCESSES, &number));
+    if (s->size > 0 && getenv(rank)) GS_TRY(whole_number(rank, text_of(rank), 0, s->size - 1, &number));
+    if (s->size < 0)
+        return gs_fail(
+            GS_E_USAGE,
+            "%s is %d, as %s sets it, but nothing says how many processes there are: for each, set "
+            "GRADSUM_RANK, GRADSUM_WORLD_SIZE and GRADSUM_RENDEZVOUS=tcp://HOST:PORT, or use gradsum launch; "
+            "to train alone, unset %s",
+            rank, s->rank, name, rank);
+    if (s->rank < 0)
+        return gs_fail(
+            GS_E_USAGE,
+            "%s is %d, as %s sets it, but %s is not set: nothing says which of them this process is; to "
+            "train alone, unset %s",
+            s->size_name, s->size, name, rank, s->size_name);
     return gs_fail(
         GS_E_USAGE,
-        "%s, but %s%s: set %sGRADSUM_RENDEZVOUS=tcp://HOST:PORT for all, HOST being rank 0's, or use "
-        "gradsum launch; to train alone, unset %s",
-        set, missing ? missing : "nothing says where they meet", missing ? " is not set" : "",
-        has_both(e) ? "" : "GRADSUM_RANK, GRADSUM_WORLD_SIZE and ", one);
+        "%s is %d and %s is %d, as %s sets them, but %s%s: set GRADSUM_RENDEZVOUS=tcp://HOST:PORT for all, "
+        "HOST being rank 0's, or use gradsum launch; to train alone, unset %s",
+        rank, s->rank, s->size_name, s->size, name, missing ? missing : "nothing says where they meet",
+        missing ? " is not set" : "", rank);
 }
 
 /* Fill in rank, size, and how to meet, if one of them has started this process; else nothing changes. GS_E_USAGE: its
  * variables make no sense, or this is one of several processes and neither they nor GRADSUM_RENDEZVOUS say where these
  * meet. */
 static gs_status look_for_engine(gs_rendezvous *r) {
-    const engine *half = NULL;
+    seen half = {.rank = -1};
     for (size_t i = 0; i < sizeof engines / sizeof *engines; i++) {
-        const engine *e = &engines[i];
+        const seen s = look_at(&engines[i]);
         /* MPICH starts its processes from one process of Slurm's on each node, whose rank is not theirs. */
-        const bool other =
-            half && !half->take && (rank_in(half) != rank_in(e) || size_in(half) != size_in(e));
-        if (e->take && !missing_of(e) && !other) return take(e, r);
-        if (!(half && has_both(half)) && is_one_of_several(e)) half = e;
+        const bool other = half.engine && !half.engine->common && half.size > 0 &&
+                           (half.rank != s.rank || half.size != s.size);
+        if (is_whole(&s) && !other) return take(&s, r);
+        if ((half.size < 0 || half.rank < 0) && is_one_of_several(&s)) half = s;
     }
-    if (!half) return GS_OK;
-    return has_both(half) && getenv("GRADSUM_RENDEZVOUS") ? take(half, r) : refuse(half);
+    if (!half.engine) return GS_OK;
+    return half.size > 0 && half.rank >= 0 && getenv("GRADSUM_RENDEZVOUS") ? take(&half, r) : refuse(&half);
 }
 
 /* ---- what gradsum itself says ---- */

@@ -3,6 +3,7 @@
  *     rank-1      what rank 1 tells (passport.h), with its secret: only its owner can read it
  *     fault       what the first rank that fails tells
  *     absent-2    what rank 2 tells that fails before it comes
+ *     left-1      rank 1 has been here, and needs nothing any more
  *
  * So several mistakes are found and named at once, instead of being waited for: a folder left over from an earlier run,
  * two runs in one folder, ranks that were started differently, and a rank that came and died.
@@ -59,7 +60,8 @@ static gs_status check_folder(const gs_rendezvous *r) {
     gs_status status = GS_OK;
     for (const struct dirent *e; status == GS_OK && (e = readdir(folder));) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        if (gs_rank_in(e->d_name, "rank", r->size) >= 0 || gs_rank_in(e->d_name, "absent", r->size) >= 0)
+        if (gs_rank_in(e->d_name, "rank", r->size) >= 0 || gs_rank_in(e->d_name, "absent", r->size) >= 0 ||
+            gs_rank_in(e->d_name, "left", r->size) >= 0)
             continue;
         status = gs_fail(GS_E_FILE,
                          "rendezvous folder %s holds '%s'; use a new folder for each run, with nothing in it "
@@ -77,6 +79,7 @@ gs_status gs_folder_open(const gs_rendezvous *r, gs_folder **out) {
     f->r = r;
     f->owner = (long)geteuid();
     remove_file(r, "absent", r->rank); /* it comes after all */
+    remove_file(r, "left", r->rank);
     return GS_OK;
 }
 
@@ -100,19 +103,20 @@ static gs_status read_file(const gs_folder *f, const char *name, char value[GS_S
     if (file < 0 && errno == ENOENT) return GS_OK;
     if (file < 0) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
     gs_status status = GS_OK;
+    char text[GS_STORE_VALUE];
     ssize_t n = 0;
     if (fstat(file, &s) != 0 || !S_ISREG(s.st_mode))
         status = gs_fail(GS_E_FILE, "%s is not a regular file, so it is not a rank's file", path);
     else if ((long)s.st_uid != f->owner)
         status = gs_fail(GS_E_FILE, "%s belongs to user %ld, but user %ld runs this rank", path,
                          (long)s.st_uid, f->owner);
-    else if ((n = read(file, value, GS_STORE_VALUE)) < 0)
+    else if ((n = read(file, text, sizeof text)) < 0)
         status = gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
     close(file);
     const bool old =
         gs_rank_in(name, "absent", f->r->size) >= 0 && f->since - (double)s.st_mtime > f->r->timeout;
-    *whole = n > 0 && value[n - 1] == '\n' && !old;
-    value[n > 0 ? n - 1 : 0] = '\0';
+    *whole = n > 0 && text[n - 1] == '\n' && !old;
+    if (*whole) snprintf(value, GS_STORE_VALUE, "%.*s", (int)n - 1, text);
     return status;
 }
 
@@ -178,15 +182,31 @@ gs_status gs_folder_look(gs_folder *f, double seconds, gs_store_seen *seen, void
     return status;
 }
 
-void gs_folder_leave(const gs_folder *f) {
-    const gs_rendezvous *r = f->r;
+static bool holds(const gs_rendezvous *r, const char *what, int rank) {
     char path[PATH];
-    remove_file(r, "rank", r->rank);
+    snprintf(path, PATH, "%s/%s-%d", r->directory, what, rank);
+    return access(path, F_OK) == 0;
+}
+
+/* The last one tidies up. But word of an absent rank stays until all others have been here. */
+void gs_folder_leave(const gs_folder *f, bool met) {
+    const gs_rendezvous *r = f->r;
+    char path[PATH], left[PATH];
+    bool word = false, unread = false;
+    snprintf(path, PATH, "%s/rank-%d", r->directory, r->rank);
+    snprintf(left, PATH, "%s/left-%d", r->directory, r->rank);
+    rename(path, left);
     for (int k = 0; k < r->size; k++) {
-        snprintf(path, PATH, "%s/rank-%d", r->directory, k);
-        if (access(path, F_OK) == 0) return; /* the last one tidies up */
+        if (holds(r, "rank", k)) return;
+        const bool absent = holds(r, "absent", k);
+        word |= absent;
+        unread |= !absent && !holds(r, "left", k);
     }
-    for (int k = 0; k < r->size; k++) remove_file(r, "absent", k);
+    if (!met && word && unread) return;
+    for (int k = 0; k < r->size; k++) {
+        remove_file(r, "absent", k);
+        remove_file(r, "left", k);
+    }
     remove_file(r, "fault", -1);
     rmdir(r->directory);
 }

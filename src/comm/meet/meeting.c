@@ -283,13 +283,13 @@ gs_status gs_meeting_meet(gs_meeting *m) {
     m->met = status == GS_OK;
     m->failed = !m->met;
     /* leave the others time, on busy machines too, to find that this rank cannot be of their run */
-    if (m->failed && !m->by_store && status != GS_E_INTERRUPTED) gs_nap(2 * LINGER);
+    if (m->failed && m->here && !m->by_store && status != GS_E_INTERRUPTED) gs_nap(2 * LINGER);
     return status;
 }
 
 void gs_meeting_close(gs_meeting *m) {
     if (!m) return;
-    if (m->store && (m->by_store ? m->met : m->here)) gs_store_leave(m->store);
+    if (m->store && (m->by_store ? m->met : m->here)) gs_store_leave(m->store, m->met);
     gs_store_free(m->store);
     /* The others may not have read yet what this process holds for them. */
     if (m->server && (m->met || m->failed)) gs_store_server_linger(m->server, m->r->size, LINGER);

@@ -105,6 +105,7 @@ static const double patience = 2 /* s for a proof */, again = 0.1 /* s until the
 struct gs_store {
     gs_folder *folder; /* NULL: all of the rest */
     int socket;
+    double timeout;   /* s that it may be silent, stopped with its process, say */
     char address[64]; /* of this end */
     char name[GS_STORE_HOST + 40];
     gs_frames frames;
@@ -172,15 +173,15 @@ static bool prove(gs_store *t, uint32_t rank, const unsigned char key[GS_SECRET]
 /* The body of the answer stays in t->frame. */
 static gs_status ask(gs_store *t, gs_frame_kind kind, const void *body, size_t bytes, gs_frame_kind *answer,
                      const char **said, size_t *length) {
-    const double until = gs_awake_seconds() + ANSWER;
+    const double until = gs_awake_seconds() + (kind == GS_FRAME_NEWS ? fmax(ANSWER, t->timeout) : ANSWER);
     const size_t all = gs_frame_write(&t->frames, kind, body, bytes, t->frame);
     if (gs_socket_move(t->socket, true, t->frame, all, until) &&
         gs_frame_receive(t->socket, &t->frames, until, t->frame, answer, said, length))
         return GS_OK;
     return gs_fail(
         GS_E_PEER,
-        "the connection to %s, where the ranks meet, was lost: the process that holds it has ended, or the "
-        "network is cut",
+        "the connection to %s, where the ranks meet, was lost: the process that holds it has ended or is "
+        "stopped, or the network is cut",
         t->name);
 }
 
@@ -232,9 +233,9 @@ void gs_store_strangers(gs_store *t, char *text, size_t size) {
         snprintf(text, size, "%s", said);
 }
 
-void gs_store_leave(gs_store *t) {
+void gs_store_leave(gs_store *t, bool met) {
     if (t->folder) {
-        gs_folder_leave(t->folder);
+        gs_folder_leave(t->folder, met);
         return;
     }
     gs_socket_move(t->socket, true, t->frame, gs_frame_write(&t->frames, GS_FRAME_BYE, NULL, 0, t->frame),
@@ -326,6 +327,7 @@ gs_status gs_store_open(const gs_rendezvous *r, const gs_meet_place *p, const un
     bool told = !r->tell || r->local > 0 || r->nodes == 1;
     outcome last = NOBODY_THERE;
     t->socket = -1;
+    t->timeout = r->timeout;
     snprintf(t->name, sizeof t->name, "%s port %d", p->host, p->port);
     for (int i = 0;; i = (i + 1) % ports) {
         const outcome now = try_port(t, p, p->port + i, r, key, until, &error, &why);

@@ -66,8 +66,8 @@ void gs_store_strangers(gs_store *, char *text, size_t size);
 const char *gs_store_address(const gs_store *);
 
 /* This process is done. Else the others may learn that it has gone without a word. In a folder its file goes, and with
- * the last one the folder. */
-void gs_store_leave(gs_store *);
+ * the last one the folder. met: all ranks did; else what is left for those that have yet to come stays. */
+void gs_store_leave(gs_store *, bool met);
 void gs_store_free(gs_store *); /* NULL is allowed */
 
 /* The rank in "rank-1", where `what` is "rank"; -1: it is another name, or no rank of this run. */
@@ -79,5 +79,5 @@ typedef struct gs_folder gs_folder;
 gs_status gs_folder_open(const gs_rendezvous *, gs_folder **out);
 gs_status gs_folder_put(gs_folder *, const char *key, char *value, bool *there);
 gs_status gs_folder_look(gs_folder *, double seconds, gs_store_seen *seen, void *context);
-void gs_folder_leave(const gs_folder *);
+void gs_folder_leave(const gs_folder *, bool met);
 void gs_folder_free(gs_folder *);

@@ -228,11 +228,17 @@ static void forget_those_who_left(gs_store_server *s, bool all) {
     }
 }
 
-/* Is there room for one more stranger? Each leaves after a moment, whatever it does. */
+/* Is there room for one more stranger? If not, the one that came first leaves. */
 static bool has_room(gs_store_server *s) {
+    const visitor *first = NULL;
     int strangers = 0;
     pthread_mutex_lock(&s->lock);
-    for (const visitor *v = s->visitors; v; v = v->next) strangers += !v->member && !v->ended;
+    for (const visitor *v = s->visitors; v; v = v->next) {
+        if (v->member || v->ended) continue;
+        strangers++;
+        first = v;
+    }
+    if (strangers >= STRANGERS) shutdown(first->socket, SHUT_RDWR);
     pthread_mutex_unlock(&s->lock);
     return strangers < STRANGERS;
 }
@@ -265,7 +271,7 @@ static void *serve(void *argument) {
         if (socket >= 0)
             welcome(s, socket);
         else if (calls)
-            gs_nap(0.02); /* there is no room, or no descriptor is left: those who call stay there */
+            gs_nap(1e-3); /* there is no room yet, or no descriptor is left: those who call stay there */
     }
     forget_those_who_left(s, true);
     return NULL;

@@ -279,9 +279,13 @@ static void look_for_losses(const shm_wait *w, bool late) {
     int missing = 0, gone = 0, lost = 0;
     char where[GS_HOST] = "?", message[GS_LAST_WORDS];
     for (int r = 0; r < m->size; r++) {
-        missing += awaited[r] = is_awaited(w, r);
-        gone += left[r] = awaited[r] && atomic_load(&m->header->seats[r].left);
-        lost += ended[r] = awaited[r] && gs_process_watched_has_ended(m->watch[r]);
+        awaited[r] = is_awaited(w, r);
+        left[r] = awaited[r] && atomic_load(&m->header->seats[r].left);
+        ended[r] = awaited[r] && gs_process_watched_has_ended(m->watch[r]);
+        awaited[r] = awaited[r] && is_awaited(w, r); /* again: what it did before it left counts */
+        missing += awaited[r];
+        gone += left[r] = left[r] && awaited[r];
+        lost += ended[r] = ended[r] && awaited[r];
     }
     if (gone + lost == 0 && !(late && missing > 0)) return;
     snprintf(message, sizeof message, "%s %d: %s: ", m->noun, m->first + m->rank,

@@ -347,7 +347,9 @@ static void take_part(const gs_comm *c, const gs_call *call, const void *in, voi
 }
 
 static gs_status threads_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
+    const team *t = c->state;
     if (call->operation == GS_BARRIER) {
+        if (atomic_load(&t->failed)) return failure(t); /* others of this rank may be here too */
         show(c, call, NULL, NULL);
         return meet(c, false);
     }

@@ -13,6 +13,7 @@
  */
 #include "comm/transports.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -262,7 +263,8 @@ static gs_status create_members(gs_world *w, int local, double timeout, gs_comm 
                                     .leaders = i == 0 ? w->processes : NULL,
                                     .outside = w->processes,
                                     .first = w->first};
-            m->levels.patient.timeout += gs_levels_patience(timeout);
+            /* The leader's waits between the processes are bounded there, each by the timeout; a failure wakes us. */
+            m->levels.patient.timeout = i == 0 ? locals[i]->timeout + gs_levels_patience(timeout) : INFINITY;
             comms[i] = &m->levels.comm;
             continue;
         }
