@@ -128,6 +128,8 @@ TEST(archives) {
     write_text(archive, "");
     assert_fails(GS_E_FILE, "has cifar-10-binary.tar.gz as it is published; unpack it there: tar xf",
                  gs_dataset_load(folder, GS_TRAIN, &d));
+    assert_fails(GS_E_FILE, "has cifar-10-binary.tar.gz as it is published",
+                 gs_dataset_load_labels(folder, GS_TRAIN, GS_LABELS_COARSE, &d));
     assert_fails(GS_E_FILE, "(Not a directory); wanted fashion-mnist",
                  gs_dataset_load(archive, GS_TRAIN, &d));
     assert_non_null(strstr(gs_message(), "; an archive is to be unpacked (tar xf)"));

@@ -93,6 +93,9 @@ TEST_AROUND(passes_and_precision, make_sets, NULL) {
     same_bits(s, " --precision bf16 --optimizer adamw --clip 0.5");
     s.precision = GS_PRECISION_F16;
     same_bits(s, " --precision f16 --optimizer adamw --clip 0.5");
+    if (!gs_test_has_opencl()) return;
+    s.devices = "cl"; /* where activations lie in 16 bits */
+    same_bits(s, " --precision f16 --optimizer adamw --clip 0.5, OpenCL");
 }
 
 /* With --bucket sums begin while backward still runs. Global statistics: what the workers sum has one order. */

@@ -208,6 +208,8 @@ int gs_cmd_profile(int argc, char **argv) {
         GS_REFUSED("zero", "profile has one worker; gradsum step --zero 3 -o FILE shows what several send"),
         GS_REFUSED("layout",
                    "profile has one worker; gradsum step --layout dp2,tp2 -o FILE shows what several send"),
+        GS_REFUSED("pipeline", "profile has one worker; gradsum step --pipeline 2 -o FILE shows several"),
+        GS_REFUSED("tensor", "profile has one worker; gradsum step --tensor 2 -o FILE shows several"),
         GS_REFUSED("load", "profile learns nothing; the weights do not matter"),
         GS_REFUSED("mean", "profile learns nothing; how images are scaled does not matter"),
         GS_REFUSED("std", "profile learns nothing; how images are scaled does not matter"),

@@ -401,13 +401,47 @@ static gs_status make_from_files(const char *vocab, const char *merges, const cJ
 }
 
 /* tokenizer.json holds both lists, and much that would give other tokens. */
-static gs_status explain_whole(gs_status status, const char *folder, const char *vocab, const char *whole) {
-    if (access(vocab, F_OK) == 0 || access(whole, F_OK) != 0) return status;
+static gs_status explain_whole(const char *folder, char path[3][4096]) {
+    if ((access(path[0], F_OK) == 0 && access(path[1], F_OK) == 0) || access(path[2], F_OK) != 0)
+        return GS_OK;
     return gs_fail(
         GS_E_FILE,
-        "%s has tokenizer.json, but no vocab.json and merges.txt; if it has byte pairs, write these "
-        "in Python: tokenizers.Tokenizer.from_file('%s').model.save('%s')",
-        folder, whole, folder);
+        "%s has tokenizer.json, but not both vocab.json and merges.txt; if it cuts texts as GPT-2's "
+        "does, write these in Python: tokenizers.Tokenizer.from_file('%s').model.save('%s')",
+        folder, path[2], folder);
+}
+
+/* What may lie beside the two lists, and must not ask for other tokens than they give: none of these is set. */
+static gs_status check_beside(const char *folder) {
+    static const struct {
+        const char *file, *in, *name; /* name NULL: anything */
+    } unset[] = {{"added_tokens.json", NULL, NULL},
+                 {"tokenizer_config.json", NULL, "add_prefix_space"},
+                 {"tokenizer_config.json", NULL, "add_bos_token"},
+                 {"tokenizer_config.json", NULL, "do_lower_case"},
+                 {"tokenizer.json", NULL, "normalizer"},
+                 {"tokenizer.json", "pre_tokenizer", "add_prefix_space"},
+                 {"tokenizer.json", "pre_tokenizer", "individual_digits"},
+                 {"tokenizer.json", "pre_tokenizer", "pretokenizers"}};
+    gs_status status = GS_OK;
+    for (size_t i = 0; i < sizeof unset / sizeof *unset && status == GS_OK; i++) {
+        char path[4200];
+        cJSON *json = NULL;
+        snprintf(path, sizeof path, "%s/%s", folder, unset[i].file);
+        if (access(path, F_OK) != 0) continue;
+        status = read_json(path, &json);
+        const cJSON *in = unset[i].in ? cJSON_GetObjectItemCaseSensitive(json, unset[i].in) : json,
+                    *found =
+                        !unset[i].name ? json->child : cJSON_GetObjectItemCaseSensitive(in, unset[i].name);
+        if (status == GS_OK && found && !cJSON_IsNull(found) && !cJSON_IsFalse(found))
+            status =
+                gs_fail(GS_E_FORMAT,
+                        "%s sets %s: that gives other tokens than vocab.json and merges.txt alone, which are "
+                        "all that is read; wanted it unset, as GPT-2's tokenizer has it",
+                        path, gs_printable(found->string));
+        cJSON_Delete(json);
+    }
+    return status;
 }
 
 gs_status gs_bpe_load(const char *folder, gs_bpe **out) {
@@ -418,7 +452,9 @@ gs_status gs_bpe_load(const char *folder, gs_bpe **out) {
     for (int i = 0; i < 3; i++)
         if (snprintf(path[i], sizeof path[i], "%s/%s", folder, names[i]) >= (int)sizeof path[i])
             return gs_fail(GS_E_FILE, "%s: the path is too long", folder);
-    gs_status status = explain_whole(read_json(path[0], &json), folder, path[0], path[2]);
+    gs_status status = explain_whole(folder, path);
+    if (status == GS_OK) status = read_json(path[0], &json);
+    if (status == GS_OK) status = check_beside(folder);
     if (status == GS_OK) status = make_from_files(path[0], path[1], json, out);
     cJSON_Delete(json);
     return status;

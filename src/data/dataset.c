@@ -160,6 +160,8 @@ static gs_status load_from(const char *where, gs_split split, gs_labels labels, 
     if (cifar && !is_mnist(where)) return gs_cifar_load(where, split, labels, d);
     if (cifar)
         return gs_fail(GS_E_FORMAT, "%s has files of MNIST's format and of CIFAR's; wanted one set", where);
+    if (!colour && !npy && !is_mnist(folder))
+        GS_TRY(gs_cifar_explain(folder)); /* one that is still packed, say */
     if (labels == GS_LABELS_COARSE)
         return gs_fail(GS_E_USAGE, "%s has one label for each image: only CIFAR-100 has coarse labels",
                        where);

@@ -55,6 +55,9 @@ static gs_status measure(gs_run *run, gs_cut_report *out) {
     gs_status status = gs_layer_times_of(&bench, &times);
     if (status == GS_OK) status = cut(s, run->train_set, &times, out);
     gs_layer_times_free(&times);
+    if (status == GS_E_MEMORY)
+        return gs_fail(status, "--pipeline-cut measured: %s (--pipeline-cut flops measures nothing)",
+                       gs_message());
     return gs_context(status, "--pipeline-cut measured");
 }
 

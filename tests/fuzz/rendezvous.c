@@ -2,6 +2,9 @@
 #include "fuzz.h"
 #include "comm/passport.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 enum { RANKS = 4 };
 
 static void passport(fuzz_input *in, const char *address) {

@@ -55,7 +55,7 @@ static gs_status measure_layers(void *context, int rank, gs_comm **comm) {
                                                .samples = c->samples,
                                                .group = group.size > 0 ? &group : NULL,
                                                .beside = *comm,
-                                               .updates = true},
+                                               .updates = c->parts->update <= 0},
                              &c->times[rank]);
 }
 

@@ -51,11 +51,11 @@ static bool set_micro_batch(const gs_memory_plan *p, int degree, gs_settings *s,
     return true;
 }
 
-/* Twice as many micro-batches in a pipeline, four times, eight times. */
+/* Twice as many micro-batches in a pipeline, four times, eight times; at most one for each sample. */
 static bool set_micro_batches(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     const int now = gs_passes(&p->settings), share = (int)(p->batch / (size_t)gs_memory_replicas(p));
-    if (p->stages == 1 || p->settings.exact || degree > 2 || now << (degree + 1) > share) return false;
-    s->micro_batches = now << (degree + 1);
+    if (p->stages == 1 || p->settings.exact || degree > 2 || now << degree >= share) return false;
+    s->micro_batches = now << (degree + 1) < share ? now << (degree + 1) : share;
     o->costs = smaller;
     snprintf(o->option, sizeof o->option, "--micro-batches %d", s->micro_batches);
     snprintf(o->formula, sizeof o->formula, "a batch in %d parts instead of %d", s->micro_batches, now);

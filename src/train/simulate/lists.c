@@ -89,7 +89,7 @@ typedef struct recording {
 static gs_status record_some(void *context, int number, gs_comm **comm) {
     const recording *all = context;
     member m = {all->e, number == 0 ? all->lists : NULL, number, all->threads};
-    (void)comm;
+    if (comm) GS_TRY(gs_comm_barrier(*comm)); /* all have a thread, or none goes on */
     return record(&m);
 }
 

@@ -149,7 +149,7 @@ static gs_status do_job(void *context, int job, gs_comm **comm) {
     queue *q = context;
     gs_sweep *s = q->sweep;
     gs_status status = GS_OK;
-    (void)comm;
+    if (comm) GS_TRY(gs_comm_barrier(*comm)); /* all jobs have a thread, or none begins */
     if (s->jobs > 1 && s->settings.bind)
         gs_cores_bind_share(job, s->jobs); /* which its workers divide further */
     pthread_mutex_lock(&q->lock);
