@@ -103,7 +103,7 @@ static gs_status read_file(const gs_folder *f, const char *name, char value[GS_S
     if (file < 0 && errno == ENOENT) return GS_OK;
     if (file < 0) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
     gs_status status = GS_OK;
-    char text[GS_STORE_VALUE];
+    char text[GS_STORE_VALUE] = "";
     ssize_t n = 0;
     if (fstat(file, &s) != 0 || !S_ISREG(s.st_mode))
         status = gs_fail(GS_E_FILE, "%s is not a regular file, so it is not a rank's file", path);
