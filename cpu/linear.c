@@ -12,8 +12,8 @@
  * With a relu after it, forward puts it on each block of y while that is in the cache, and backward first writes
  * the dy that the relu lets through.
  *
- * Here each product is OpenBLAS's; small batches take another way (linear.h). A product is cut over the threads along
- * its longer side, and each thread calls OpenBLAS for its own block.
+ * Here each product is OpenBLAS's; the two functions below first choose among the other ways (linear.h). A product is
+ * cut over the threads along its longer side, and each thread calls OpenBLAS for its own block.
  */
 typedef struct gs_linear_work {
     gs_linear_task l;

@@ -201,7 +201,7 @@ typedef struct gs_rendezvous {
     int local; /* the process's number on its machine; -1: not known */
     /* What has started the processes: "torchrun", "Slurm", "Open MPI"; NULL: `gradsum launch`, or the user. */
     const char *engine;
-    void (*tell)(const char *sentence); /* told where this process listens; NULL: nobody is */
+    void (*tell)(const char *sentence); /* hears where this process listens, and hints; may be NULL */
     void (*met)(void); /* called by gs_comm_processes_create once all are connected; may be NULL */
 } gs_rendezvous;
 
@@ -220,7 +220,7 @@ gs_status gs_rendezvous_from_environment(gs_rendezvous *);
  * The files hold secrets that only the owner can read; of a store's entries, those who know the run's secret can make
  * them (meet/secret.h). With these secrets the ranks prove to each other that they belong to the run; any other caller
  * is turned away (proof.h). Ranks with different transports or versions fail with a message that names both sides. Once
- * all are connected, each rank removes its file, and the last one removes the folder. The set of blocked signals is not
+ * all are connected, each rank renames its file, and the last one removes the folder. The set of blocked signals is not
  * changed; SIGPIPE is ignored from here on. */
 gs_status gs_comm_gloo_create(const gs_rendezvous *, gs_comm **out);
 

@@ -1,4 +1,6 @@
-/* Words become tokens: pairs of neighbours are joined, the earliest merge first.
+/* Byte pairs: vocabulary and merges are read from files or texts; a text becomes words, and these become tokens.
+ *
+ * In a word pairs of neighbours are joined, the earliest merge first.
  *
  * A word is a list of tokens, linked in both directions. A heap has every pair that may be joined, as (rank, place of
  * its left token); one that is no longer there is dropped when it comes up. So n bytes cost n log n.
@@ -659,7 +661,7 @@ static gs_status encode_short(encoder *e, const char *word, size_t bytes) {
 
 /* ---- a text ---- */
 
-/* A part without the token between texts, beginning at `at`. */
+/* A part of a text, without the token between texts. */
 static gs_status encode_part(encoder *e, gs_bpe_walk *walk, const char *text, size_t bytes) {
     for (size_t at = 0, length; at < bytes; at += length) {
         GS_TRY(gs_bpe_walk_next(walk, text, bytes, at, &length));

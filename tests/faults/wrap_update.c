@@ -32,10 +32,11 @@ gs_status __wrap_gs_norm(gs_device *d, gs_mem x, size_t count, double *out) {
     return GS_OK;
 }
 
-void __wrap_gs_optimizer_clip(gs_optimizer *o, double sum_norm, double samples) {
-    __real_gs_optimizer_clip(o, is_on(NORM_BY_RANK) ? sum_norm * sqrt((double)fault_workers()) : sum_norm,
-                             samples);
+gs_status __wrap_gs_optimizer_clip_held(gs_optimizer *o, double samples, const gs_held *h, bool *may_update) {
+    GS_TRY(__real_gs_optimizer_clip_held(o, samples, h, may_update));
+    if (is_on(NORM_BY_RANK)) gs_optimizer_clip(o, o->norm * samples * sqrt((double)fault_workers()), samples);
     if (is_on(NOT_CLIPPED)) o->shrink = 1;
+    return GS_OK;
 }
 
 /* ---- an update ---- */

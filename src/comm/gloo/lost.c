@@ -195,9 +195,9 @@ static void close_all(const gs_comm *c, const char *last_words) {
  * Before a rank gives up, it sends a note to all others: for whom it waits, and to whom nothing gets through. The
  * connections stand, and a note passes what waits on them, because each rank has asked for it from the start.
  *
- *     rank 0   "1, "     rank 0 waits for rank 1
- *     rank 1   "2, "     rank 1 waits for rank 2, which has sent no note: rank 2 is to blame
- *     rank 1   "2, 0"    but so nobody is: rank 0 has not received what rank 1 sent
+ *     rank 0   late: 1               rank 0 waits for rank 1
+ *     rank 1   late: 2               rank 1 waits for rank 2, which has sent no note: rank 2 is to blame
+ *     rank 1   late: 2, silent: 0    but so nobody is: rank 0 has not received what rank 1 sent
  */
 
 /* Seconds to wait for the notes of the others, which give up at about the same time. */

@@ -28,8 +28,8 @@ enum { PLACE = 256, SHORT = 16 * 1024 /* bytes of an array that one leader sums 
 
 /* When a wait was too long, the ranks tell each other for whom they wait (gloo/lost.c), also within a machine: else a
  * rank would blame one that itself waits for the lost one. Who waits for a rank elsewhere finds the cause, within 2 s,
- * and tells it to all. Ranks of one machine give it this time, and those that wait for their leader some more: it may
- * wait for several others, one after the other. */
+ * and tells it to all. Ranks of one machine give it this time (shm's grace), and those that wait for their leader some
+ * more (levels.patient): it may wait for several others, one after the other. */
 typedef struct hosts {
     gs_levels levels;    /* inside: shared memory; outside: gloo, all ranks */
     gs_scratch received; /* a leader's, for the collective under way */

@@ -158,8 +158,10 @@ static bool is_seen(const gs_folder *f, const char *name) {
 static gs_status note_seen(gs_folder *f, const char *name) {
     char **more = realloc(f->seen, ((size_t)f->seens + 1) * sizeof *more);
     if (more) f->seen = more;
-    if (more && (f->seen[f->seens] = strdup(name))) f->seens++;
-    return more && f->seen[f->seens - 1] ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for what the ranks tell");
+    if (!more || !(f->seen[f->seens] = strdup(name)))
+        return gs_fail(GS_E_MEMORY, "no memory for what the ranks tell");
+    f->seens++;
+    return GS_OK;
 }
 
 gs_status gs_folder_look(gs_folder *f, double seconds, gs_store_seen *seen, void *context) {

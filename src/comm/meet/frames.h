@@ -38,7 +38,7 @@ typedef struct gs_frames {
     unsigned long long out, in; /* the next numbers */
 } gs_frames;
 
-/* caller: this end is the caller. */
+/* is_caller: this end is. */
 void gs_frames_begin(gs_frames *, const unsigned char key[GS_SECRET], const gs_hello *caller,
                      const gs_hello *listener, int is_caller);
 
@@ -55,5 +55,5 @@ long gs_frame_read(gs_frames *, const unsigned char *in, size_t have, gs_frame_k
 bool gs_frame_receive(int socket, gs_frames *, double until, unsigned char *in, gs_frame_kind *kind,
                       const char **body, size_t *bytes);
 
-/* Split "key 0 value 0". False: it is none. */
+/* Split "key 0 value 0". 0: it is no such pair. */
 int gs_frame_pair(const char *body, size_t bytes, const char **key, const char **value);

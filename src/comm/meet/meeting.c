@@ -187,7 +187,6 @@ static gs_status see(void *context, const char *key, const char *value) {
     if (rank >= 0 && rank != m->r->rank) return m->missing[rank] ? take_passport(m, rank, value) : GS_OK;
     if (strcmp(key, "fault") == 0) return fail_as(m->r, value, false);
     if (gs_rank_in(key, "absent", size) >= 0) return fail_as(m->r, value, true);
-    /* A rank of a world of another size counts too: it has said so before. */
     rank = gs_rank_in(key, "gone", size);
     if (rank >= 0 && rank != m->r->rank && m->left > 0)
         return gs_fail(GS_E_PEER, "rank %d has ended while the ranks waited for others", rank);

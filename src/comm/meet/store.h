@@ -59,14 +59,14 @@ typedef gs_status gs_store_seen(void *context, const char *key, const char *valu
 /* Call `seen` for what is new; wait for that for `seconds` at most, or less. */
 gs_status gs_store_look(gs_store *, double seconds, gs_store_seen *seen, void *context);
 
-/* What else came to the store: " (3 callers did not know the run's secret)"; "" where nothing did. */
+/* Who else called the store: "; 3 strangers were turned away there"; "" where nobody did. */
 void gs_store_strangers(gs_store *, char *text, size_t size);
 
 /* The address of this machine, in numbers, by which this process reaches the store, which is no folder. */
 const char *gs_store_address(const gs_store *);
 
-/* This process is done. Else the others may learn that it has gone without a word. In a folder its file goes, and with
- * the last one the folder. met: all ranks did; else what is left for those that have yet to come stays. */
+/* This process is done. Else the others may learn that it has gone without a word. In a folder
+ * the last rank removes the folder, unless (met false) a rank has yet to come and read why another one failed. */
 void gs_store_leave(gs_store *, bool met);
 void gs_store_free(gs_store *); /* NULL is allowed */
 

@@ -554,7 +554,7 @@ static team *create_team(int size, int first_rank) {
 }
 
 gs_status gs_threads_create(int size, int first, double timeout, gs_comm **comms) {
-    if (size < 1) gs_bug("gs_comm_threads_create: size is %d", size);
+    if (size < 1) gs_bug("gs_threads_create: size is %d", size);
     if (!(timeout > 0)) return gs_fail(GS_E_USAGE, "the timeout is %g s; it must be more than 0", timeout);
     team *t = create_team(size, first);
     int made = 0;

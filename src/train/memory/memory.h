@@ -66,7 +66,7 @@ static inline int gs_memory_replicas(const gs_memory_plan *p) {
 
 /* What one change of the settings would save, in bytes on the worker that needs most. */
 typedef struct gs_memory_option {
-    char option[64];    /* as it can be typed */
+    char option[64];    /* "--zero 1", "no --bucket" */
     char formula[100];  /* of what is saved */
     const char *costs;  /* what it costs in time; NULL: nothing, or that is not what matters */
     double saves, peak; /* peak: what that worker then takes */

@@ -314,7 +314,7 @@ static bool choose(choice *c, char *before, size_t size) {
     return last < LEVERS;
 }
 
-/* "--micro-batch 8, with 20.1 MB instead of 80.2; it costs smaller products" */
+/* "--micro-batch 8, with 20.1 MB instead of 80.2; the cost: smaller products" */
 static void tell(const choice *c, const char *before, double peak, char *why, size_t size) {
     int count = 0;
     *why = '\0';
