@@ -58,7 +58,7 @@ jobs() {
     for group in special_values sgd optimizers clip batch_norm; do
         for tiles in cpu16 gpu; do echo "$tiles $group"; done
     done
-    echo "cpu16 kept" # numbers in 16 bits
+    echo "cpu16 narrow" # numbers in 16 bits
     [ -n "$few" ] || echo "cpu16 halves" # likewise, of what goes from layer to layer
     echo "cpu16 precision" # the kernels are those of the groups above, after one that rounds
 }

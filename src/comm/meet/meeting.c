@@ -281,8 +281,8 @@ gs_status gs_meeting_meet(gs_meeting *m) {
     if (m->by_store) status = gs_meeting_fail(m, status); /* in a folder each sees for itself what is wrong */
     m->met = status == GS_OK;
     m->failed = !m->met;
-    /* leave the others time, on busy machines too, to find that this rank cannot be of their run */
-    if (m->failed && m->here && !m->by_store && status != GS_E_INTERRUPTED) gs_nap(2 * LINGER);
+    /* Leave the others time to find that this rank cannot be of their run. */
+    if (m->failed && m->here && !m->by_store && status != GS_E_INTERRUPTED) gs_nap(LINGER);
     return status;
 }
 

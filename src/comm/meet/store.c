@@ -142,8 +142,9 @@ bool gs_socket_move(int socket, bool out, void *data, size_t bytes, double until
 
 /* ---- the proof ---- */
 
-/* Is the store at the other end one of this run, and does it know that this is a member? */
-static bool prove(gs_store *t, uint32_t rank, const unsigned char key[GS_SECRET]) {
+/* Is the store at the other end one of this run, and does it know that this is a member? *silent: it has not answered,
+ * as one whose process is stopped. */
+static bool prove(gs_store *t, uint32_t rank, const unsigned char key[GS_SECRET], bool *silent) {
     const double until = gs_awake_seconds() + patience;
     struct {
         gs_hello hello;
@@ -153,9 +154,12 @@ static bool prove(gs_store *t, uint32_t rank, const unsigned char key[GS_SECRET]
     unsigned char wanted[GS_PROOF];
     char nod = 0;
     if (gs_hello_make(rank, GS_STORE_NUMBER, GS_STORE_LINE, &mine) != GS_OK ||
-        !gs_socket_move(t->socket, true, &mine, sizeof mine, until) ||
-        !gs_socket_move(t->socket, false, &answer, sizeof answer, until))
+        !gs_socket_move(t->socket, true, &mine, sizeof mine, until))
         return false;
+    if (!gs_socket_move(t->socket, false, &answer, sizeof answer, until)) {
+        *silent = gs_awake_seconds() >= until;
+        return false;
+    }
     gs_proof_make(key, key, GS_STORE_NUMBER, &mine, &answer.hello, wanted);
     if (!gs_hello_fits(&answer.hello, rank) || answer.hello.from != GS_STORE_NUMBER ||
         !gs_proof_equal(wanted, answer.proof))
@@ -266,15 +270,17 @@ static double call_time(double until) {
 static outcome try_port(gs_store *t, const gs_meet_place *p, int port, const gs_rendezvous *r,
                         const unsigned char key[GS_SECRET], double until, int *error, const char **why) {
     int own_port;
+    bool silent = false;
     t->socket = call_host(p->host, port, call_time(until), error, why);
     if (t->socket < 0) return *why ? NO_SUCH_HOST : NOBODY_THERE;
-    if (prove(t, (uint32_t)r->rank, key)) {
+    if (prove(t, (uint32_t)r->rank, key, &silent)) {
         gs_route_of(t->socket, t->address, sizeof t->address, &own_port);
         return CONNECTED;
     }
     close(t->socket);
     t->socket = -1;
-    return NOT_OF_THIS_RUN;
+    if (silent) *error = ETIMEDOUT;
+    return silent ? NOBODY_THERE : NOT_OF_THIS_RUN;
 }
 
 static gs_status cannot_connect(const gs_rendezvous *r, const gs_meet_place *p, int ports, outcome last,
