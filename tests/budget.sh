@@ -5,11 +5,11 @@
 limits='
 src/train           19077
 src/comm            11856
-src/cli             12025
+src/cli             12026
 src/explain          2310
 cpu+cl              16965
 the-rest-of-src     22892
-src+cpu+cl          85125
+src+cpu+cl          85126
 tests               44062
 lessons             47955
 '

@@ -59,7 +59,7 @@ int gs_bpe_end(const gs_bpe *); /* the token "<|endoftext|>"; -1: there is none 
 /* The bytes of a token, 0 <= token < size. There is no 0 after them. */
 const char *gs_bpe_piece(const gs_bpe *, int token, size_t *bytes);
 
-/* The tokens of a text, which must be UTF-8. There are at most as many as bytes, and `tokens` has room for them. n bytes
- * take time n log n, also if they are one word. What letters and digits are, PCRE2 says by its version of
+/* The tokens of a text, which must be UTF-8. There are at most as many as bytes, and `tokens` has room for them. n
+ * bytes take time n log n, also if they are one word. What letters and digits are, PCRE2 says by its version of
  * Unicode. GS_E_MEMORY. */
 gs_status gs_bpe_encode(const gs_bpe *, const char *text, size_t bytes, uint16_t *tokens, size_t *count);

@@ -27,8 +27,9 @@ typedef struct gs_launch {
 
 /* Start the processes, wait for them, and return the exit status of `gradsum launch`: 0 if all ended with 0, 2 if all
  * ended with 2, 128 + N if signal N stopped them, else 1; with one message on standard error. When one process fails,
- * the others are stopped, and all start again where launch->restarts says so; where it is elastic, they go on. A rank that stays stopped (SIGSTOP)
- * for longer than the time-out after another has ended counts as failed; after a signal, it is killed then. */
+ * the others are stopped, and all start again where launch->restarts says so; where it is elastic, they go on. A rank
+ * that stays stopped (SIGSTOP) for longer than the time-out after another has ended counts as failed; after a signal,
+ * it is killed then. */
 int gs_launch_run(const gs_launch *);
 
 /* From here on the signals of a launch, and SIGCHLD, wait until sigtimedwait takes one of *waited. One that is ignored

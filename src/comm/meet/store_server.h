@@ -10,9 +10,9 @@
  *     bye                                  ->
  *
  * Whoever connects is a stranger until it has proven that it knows the run's key. A stranger that has not done so in 2
- * s, or says anything else, is dropped and counted. Where there are 256 of them, the oldest is dropped. A member that leaves
- * without a word, as when it is killed, is told to the others: the store itself puts "gone-R" for the "rank-R" that it
- * had put.
+ * s, or says anything else, is dropped and counted. Where there are 256 of them, the oldest is dropped. A member that
+ * leaves without a word, as when it is killed, is told to the others: the store itself puts "gone-R" for the "rank-R"
+ * that it had put.
  *
  * Only for src/comm/ and the launcher.
  */
