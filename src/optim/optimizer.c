@@ -185,7 +185,7 @@ gs_status gs_optimizer_write_vector(gs_optimizer *o, int i, const float *from) {
     return d->ops->write(d, o->vector[i], from, o->held * sizeof *from);
 }
 
-/* ---- the norm of gradients of which each worker holds parts (gs_held) ---- */
+/* ---- the norm of gradients whose parts the workers hold (gs_held) ---- */
 
 /* The bits of the largest |x| of all parts of all workers. */
 static gs_status find_largest(gs_device *d, const gs_held *h, int64_t *largest) {

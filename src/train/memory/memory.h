@@ -78,7 +78,7 @@ typedef struct gs_memory_options {
     int count;
 } gs_memory_options;
 
-/* Each alone, rehearsed: those that leave the training as it is but for rounding, cheapest in time first; then those
+/* Each alone, rehearsed: those that change the training by rounding at most, cheapest in time first; then those
  * that give up what was asked for, or change the training. */
 void gs_memory_options_find(const gs_memory_plan *, gs_memory_options *);
 
