@@ -30,6 +30,7 @@ for ((k = 0; k < draws; k++)); do
     "$program" launch $size -- "${run[@]}" >"$work/whole" 2>"$work/err" || wrong "$way"
     mkdir "$work/tmp" && segments >"$work/shm"
     timeout=30 && [ $how = kill ] || timeout=2 # nobody may wait for it after a kill
+    : >"$work/out"
     slow=(--slow 0:25) again=(--restarts 5) said="restart 1 of 5: it"
     case $from in
         checkpoint) slow+=(--checkpoint "$work/$k" --checkpoint-every 1) ;;
