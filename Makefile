@@ -158,7 +158,7 @@ $(B)/tests/program_main.o: $(B)/src/cli/main.o
 	@$(COMPILE_C) $(EXTRA) -Wno-missing-prototypes -Dmain=gs_program_main -c -o $@ src/cli/main.c
 $(B)/gradsum-test: $(OBJ_TEST) $(B)/libgradsum.a
 	@echo "LINK $@"
-	@$(CC) $(FLAGS) -o $@ $(OBJ_TEST) $(B)/libgradsum.a -lcmocka $(PKG_LIBS) $(LDFLAGS)
+	@$(CC) $(FLAGS) -o $@ -Wl,--wrap=gs_call_run $(OBJ_TEST) $(B)/libgradsum.a -lcmocka $(PKG_LIBS) $(LDFLAGS)
 
 define ISA_RULE
 $$(B)/cpu/%_$(1).o: cpu/%.c | packages

@@ -3,9 +3,12 @@
  * With names, of groups or with * of tests: these tests run here, in this process. Without: every group runs in a
  * process of its own, as many at a time as there are cores, and one summary closes the run. --tests is what `make
  * test` runs, --failures what `make test-failures` runs; without either, all tests run.
+ *
+ *     gradsum-test --wrong all_to_all ...      `gradsum collectives ...` where this collective gives wrong results
  */
 #include "core/clock.h"
 #include "tests/devices.h"
+#include "tests/ranks.h"
 #include "tests/test.h"
 
 #include <fcntl.h>
@@ -360,6 +363,7 @@ int main(int argc, char **argv) {
            0); /* nothing here takes so long; a busy machine may take more than the usual */
     setenv("POCL_SIGFPE_HANDLER", "0", 0); /* PoCL's could hide a division by zero */
     int set = ANY, first = 1;
+    if (argc > 2 && strcmp(argv[1], "--wrong") == 0) return gs_test_wrong_collectives(argc - 2, argv + 2);
     for (; first < argc && strncmp(argv[first], "--", 2) == 0; first++) {
         const char *const names[] = {"--all", "--tests", "--failures"};
         for (set = ANY; set <= FAILURES && strcmp(argv[first], names[set]) != 0; set++) {

@@ -51,6 +51,8 @@ typedef struct gs_test_check {
     gs_test_body body;
 } gs_test_check;
 extern const gs_test_check gs_test_collective_checks[]; /* test_collectives.c */
+/* `gradsum collectives` of the arguments behind argv[0], the collective whose results are wrong. */
+int gs_test_wrong_collectives(int argc, char **argv);
 extern char gs_test_few; /* as their context: not every pair of a type and a reduction */
 extern const gs_test_check gs_test_comm_checks[]; /* test_comm.c */
 

@@ -82,7 +82,6 @@ TEST(values_that_are_nearly_right) {
          "unknown --keep 'bets'; choose one of: last, best; did you mean best?"},
         {"schemes --over thread",
          "unknown --over 'thread'; choose one of: threads, shm, gloo; did you mean threads?"},
-        {"collectives --spoil allreduce", ", all_to_all; did you mean all_reduce?"},
         {"launch -n 1 --transport glo -- devices", "choose one of: auto, shm, gloo; did you mean gloo?"},
         {"launch -n 2 --bind non -- devices",
          "unknown --bind 'non'; choose one of: cores, none; did you mean none?"},

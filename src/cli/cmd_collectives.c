@@ -41,7 +41,6 @@ typedef struct gs_table {
     uint64_t size; /* bytes */
     double timeout;
     const char *device; /* OpenCL's name, for the second table */
-    const char *spoil;  /* the operation whose results are made wrong; NULL: none */
     gs_link link;
     bool json, has_cl; /* has_cl: here, then on all ranks */
     bool bind;         /* each rank keeps to CPUs of its own */
@@ -199,9 +198,7 @@ static gs_status run_once(rank *r, gs_table_column at, gs_operation operation, d
     if (operation == GS_SEND) *seconds = gs_seconds() - start;
     GS_TRY(run_call(r, at, &call));
     if (operation != GS_SEND) *seconds = gs_seconds() - start;
-    GS_TRY(from_device(r, at, bytes));
-    if (t->spoil && strcmp(t->spoil, gs_operation_name(operation)) == 0 && bytes.out > 0) r->host_out[0] ^= 1;
-    return GS_OK;
+    return from_device(r, at, bytes);
 }
 
 /* Ranks that wait for each other on one core may need some milliseconds until the system has given them a core each, so
@@ -368,15 +365,6 @@ static gs_status find_cl(gs_table *t) {
     return GS_OK;
 }
 
-static gs_status check_spoil(const char *name) {
-    const char *names[GS_BARRIER + 1] = {NULL};
-    for (int o = GS_BROADCAST; o < GS_BARRIER; o++) {
-        names[o - GS_BROADCAST] = gs_operation_name((gs_operation)o);
-        if (strcmp(names[o - GS_BROADCAST], name) == 0) return GS_OK;
-    }
-    return gs_context(gs_no_such("collective", name, names), "--spoil");
-}
-
 /* Who are the ranks? n is what -n says, 0 if nothing. */
 static gs_status find_ranks(gs_table *t, int n) {
     GS_TRY(gs_rendezvous_from_environment(&t->mpirun));
@@ -405,8 +393,6 @@ int gs_cmd_collectives(int argc, char **argv) {
         {"n", GS_OPTION_INT, &n, 1, GS_TABLE_RANKS, "RANKS", "number of ranks (default 4)"},
         {"size", GS_OPTION_COUNT, &t.size, 4, 1e9, "BYTES", "size of the array that is moved or reduced"},
         {"device", GS_OPTION_TEXT, &t.device, 0, 0, "NAME", "the OpenCL device for cl buffers"},
-        {"spoil", GS_OPTION_TEXT, &t.spoil, 0, 0, "NAME",
-         "make this collective's results wrong, to test the check"},
         {"seconds", GS_OPTION_DOUBLE, &t.seconds, 0, 60, "S",
          "how long a short call is made again and again, without --link"},
         {"timeout", GS_OPTION_DOUBLE, &t.timeout, 0.1, 86400, "S", "seconds to wait for another rank"},
@@ -426,7 +412,6 @@ int gs_cmd_collectives(int argc, char **argv) {
         "gradsum collectives -n 4 --size 65536", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     gs_status status = find_ranks(&t, n);
-    if (status == GS_OK && t.spoil) status = check_spoil(t.spoil);
     if (status == GS_OK && strncmp(t.device, "cl", 2) != 0)
         status = gs_fail(GS_E_USAGE, "--device: '%s': wanted an OpenCL device: cl, cl:P.D or cl:P.D/KofN",
                          t.device);
