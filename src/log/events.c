@@ -113,6 +113,60 @@ static GsTb__Value scalar(const char *tag, double value) {
     return v;
 }
 
+/* ---- histograms: a float's first 12 bits are its bin ---- */
+
+enum { SHIFT = 32 - 12, SIGN = GS_BINS / 2, INFINITE = 0x7f8 /* all bits of the exponent */ };
+_Static_assert(1 << 12 == GS_BINS, "12 bits");
+
+/* Where the bin of a positive value begins. */
+static double bin_begins(uint32_t bin) {
+    uint32_t bits = bin << SHIFT;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return bin >= INFINITE ? ldexp(1, 128) : (double)x;
+}
+
+void gs_histogram_of(gs_histogram *h, const float *x, size_t count, float scale) {
+    *h = (gs_histogram){.min = INFINITY, .max = -INFINITY};
+    for (size_t i = 0; i < count; i++) {
+        const float v = x[i] * scale;
+        uint32_t bits;
+        memcpy(&bits, &v, sizeof bits);
+        if (!isfinite(v)) continue;
+        h->bin[bits >> SHIFT]++;
+        h->num++;
+        h->sum += (double)v;
+        h->sum_squares += (double)v * (double)v;
+        h->min = (double)v < h->min ? (double)v : h->min;
+        h->max = (double)v > h->max ? (double)v : h->max;
+    }
+    if (!(h->num > 0)) h->min = h->max = 0;
+}
+
+typedef struct buckets {
+    double *limit, *count;
+    size_t used;
+} buckets;
+
+/* Where the bin does not begin where the last bucket ended, an empty bucket fills the gap. */
+static void add_bucket(buckets *b, double begin, double end, uint32_t count) {
+    if (count == 0) return;
+    if (b->used == 0 || b->limit[b->used - 1] < begin) {
+        b->limit[b->used] = begin;
+        b->count[b->used++] = 0;
+    }
+    b->limit[b->used] = end;
+    b->count[b->used++] = (double)count;
+}
+
+size_t gs_histogram_buckets(const gs_histogram *h, double *limit, double *bucket) {
+    buckets b = {limit, bucket, 0};
+    for (uint32_t i = INFINITE; i-- > 0;)
+        add_bucket(&b, -bin_begins(i + 1), -bin_begins(i), h->bin[SIGN + i]);
+    for (uint32_t i = 0; i < INFINITE; i++) add_bucket(&b, bin_begins(i), bin_begins(i + 1), h->bin[i]);
+    return b.used;
+}
+
 /* ---- what is told ---- */
 
 gs_status gs_events_step(gs_events *e, const gs_log_step *s) {

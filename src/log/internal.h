@@ -6,40 +6,7 @@
 #include "log/log.h"
 #include "train/timeline/timeline.h"
 
-/* ---- run.c: run.json ---- */
-
-typedef struct gs_log_run {
-    const gs_log_options *options;
-    const gs_worker *rank0;
-    const gs_device_report *devices; /* one for each worker */
-    int workers;
-    int cores;        /* that the process may use: rank 0 itself may be bound to one of them */
-    char started[32]; /* "2026-11-21T13:31:56Z" */
-} gs_log_run;
-
-typedef struct gs_log_end_of_run {
-    const char *why; /* "done", "interrupted", "failed: ..." */
-    double seconds, test_accuracy;
-    double sent, sent_most; /* as in gs_result */
-    uint64_t steps;
-    const char *busy;    /* as in gs_result; NULL: it was not */
-    const char *problem; /* why the rest of the log ends earlier; NULL: it does not */
-} gs_log_end_of_run;
-
-/* Bytes of one worker (rank 0), by what they are for. */
-typedef struct gs_log_memory {
-    double weights, gradients, optimizer, activations, data, peak_resident;
-} gs_log_memory;
-
-gs_log_memory gs_log_memory_of(const gs_worker *);
-
-/* Write or replace it; `end` and `memory` NULL while the run goes. */
-gs_status gs_log_write_run(const char *path, const gs_log_run *, char **text);
-gs_status gs_log_write_end(const char *path, const char *text, const gs_log_end_of_run *,
-                           const gs_log_memory *);
-
-/* ---- metrics.c: metrics.jsonl ---- */
-
+/* A line of metrics.jsonl. */
 typedef struct gs_log_step {
     uint64_t step;
     int epoch, worker; /* worker: -1, or the one that the numbers are of alone */
@@ -50,12 +17,6 @@ typedef struct gs_log_step {
     bool has_share;
     double share[GS_PHASES];
 } gs_log_step;
-
-gs_status gs_metrics_open(const char *path, FILE **);
-gs_status gs_metrics_step(FILE *, const gs_log_step *);
-gs_status gs_metrics_worker(FILE *, int epoch, int worker, const gs_worker_report *);
-gs_status gs_metrics_epoch(FILE *, double time, const gs_epoch_report *);
-gs_status gs_metrics_close(FILE *);
 
 /* ---- events.c: TensorBoard ---- */
 
@@ -72,8 +33,6 @@ gs_status gs_events_close(gs_events *);
 void gs_events_discard(gs_events *); /* and the file is removed */
 
 uint32_t gs_crc32c(const void *data, size_t bytes);
-
-/* ---- histogram.c ---- */
 
 enum { GS_BINS = 4096 };
 

@@ -1,6 +1,7 @@
 #include "log/internal.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,6 +13,11 @@
 #include "core/clock.h"
 #include "core/decimal.h"
 #include "core/memory.h"
+#include "core/version.h"
+#include "io/file.h"
+#include "io/json.h"
+#include "model/model_text.h"
+#include "train/options/options.h"
 #include "train/strategy.h"
 
 struct gs_log {
@@ -24,10 +30,12 @@ struct gs_log {
     bool failed;
     char problem[1000]; /* if so: why */
 
-    gs_log_run run;
-    gs_device_report *devices;
-    char *run_text; /* run.json as it was written at the beginning */
-    gs_log_memory memory;
+    gs_device_report *devices; /* one for each worker */
+    int workers;
+    int cores;            /* that the process may use: rank 0 itself may be bound to one of them */
+    struct cJSON *about;  /* run.json as it was written at the beginning */
+    gs_memory_use memory; /* of rank 0 */
+    double bytes_of_data;
     gs_worker *rank0; /* from start to the end of training */
 
     /* Seconds of training, in which evaluations do not count: now - `paused`. */
@@ -71,6 +79,192 @@ static const char *path_of(gs_log *log, const char *name) {
     return log->path;
 }
 
+/* ---- metrics.jsonl. A line is put together by hand: cJSON would take longer for it than all else that a log does
+ * in a step ---- */
+
+/* JSON has no NaN and no infinity: a diverged loss is null. */
+static void add_number(FILE *f, const char *name, double value) {
+    if (isfinite(value))
+        fprintf(f, ",\"%s\":%.9g", name, value);
+    else
+        fprintf(f, ",\"%s\":null", name);
+}
+
+static void add_share(FILE *f, const double share[GS_PHASES]) {
+    for (int p = 0; p < GS_PHASES; p++)
+        fprintf(f, "%s\"%s\":%.4f", p == 0 ? ",\"share\":{" : ",", gs_phase_names[p], share[p]);
+    fprintf(f, "}");
+}
+
+/* Each line goes to the system at once, so that a run that is killed leaves it. */
+static gs_status end_line(FILE *f) {
+    fputs("}\n", f);
+    if (fflush(f) == 0 && !ferror(f)) return GS_OK;
+    return gs_fail(GS_E_FILE, "cannot write metrics.jsonl: %s", strerror(errno));
+}
+
+static gs_status write_step_line(FILE *f, const gs_log_step *s) {
+    fprintf(f, "{\"kind\":\"step\",\"step\":%" PRIu64 ",\"epoch\":%d", s->step, s->epoch);
+    if (s->worker >= 0) fprintf(f, ",\"worker\":%d", s->worker);
+    add_number(f, "time", s->time);
+    add_number(f, "loss", s->loss);
+    add_number(f, "accuracy", s->accuracy);
+    add_number(f, "lr", s->lr);
+    add_number(f, "samples_per_s", s->samples_per_s);
+    if (!(s->gradient_norm < 0)) add_number(f, "gradient_norm", s->gradient_norm);
+    if (s->loss_scale > 0) {
+        add_number(f, "loss_scale", s->loss_scale);
+        fprintf(f, ",\"skipped\":%" PRIu64, s->skipped);
+    }
+    if (s->has_share) add_share(f, s->share);
+    return end_line(f);
+}
+
+static gs_status write_worker_line(FILE *f, int epoch, int worker, const gs_worker_report *r) {
+    fprintf(f, "{\"kind\":\"worker\",\"epoch\":%d,\"worker\":%d", epoch, worker);
+    add_number(f, "samples_per_s", r->samples_per_s);
+    double sum = 0;
+    for (int p = 0; p < GS_PHASES; p++) sum += r->share[p];
+    if (sum > 0) add_share(f, r->share);
+    return end_line(f);
+}
+
+static gs_status write_epoch_line(FILE *f, double time, const gs_epoch_report *r) {
+    fprintf(f, "{\"kind\":\"epoch\",\"epoch\":%d,\"step\":%" PRIu64, r->epoch, r->steps);
+    add_number(f, "time", time);
+    add_number(f, "train_loss", r->train_loss);
+    add_number(f, "train_accuracy", r->train_accuracy);
+    add_number(f, "test_loss", r->test_loss);
+    add_number(f, "test_accuracy", r->test_accuracy);
+    add_number(f, "samples_per_s", r->samples_per_s);
+    if (!isnan(r->gradient_norm)) add_number(f, "gradient_norm", r->gradient_norm);
+    return end_line(f);
+}
+
+/* ---- run.json ---- */
+
+static double bytes_of_set(const gs_dataset *set) {
+    return set ? (double)set->count * (double)gs_sample_bytes(set) : 0;
+}
+
+static void add_word(cJSON *array, const char *word) {
+    cJSON_AddItemToArray(array, cJSON_CreateString(word));
+}
+
+/* As it can be typed again. What started several processes is known by what it has set up for them. */
+static void add_command(cJSON *o, const gs_log *log) {
+    const gs_rendezvous *p = log->rank0->settings->processes;
+    cJSON *command = cJSON_AddArrayToObject(o, "command");
+    char size[16];
+    if (p && p->size > 1) {
+        bool mpi = p->transport && strcmp(p->transport, "mpi") == 0;
+        snprintf(size, sizeof size, "%d", p->size);
+        if (!mpi) add_word(command, "gradsum");
+        add_word(command, mpi ? "mpirun" : "launch");
+        add_word(command, "-n");
+        add_word(command, size);
+        if (!mpi && p->transport) add_word(command, "--transport");
+        if (!mpi && p->transport) add_word(command, p->transport);
+        if (!mpi) add_word(command, "--");
+    }
+    if (!p || p->size <= 1 || strcmp(cJSON_GetArrayItem(command, 0)->valuestring, "mpirun") == 0)
+        add_word(command, "gradsum");
+    for (int i = 0; i < log->options.argc; i++) add_word(command, log->options.argv[i]);
+}
+
+static void add_devices(cJSON *o, const gs_log *log) {
+    cJSON *devices = cJSON_AddArrayToObject(o, "devices");
+    for (int r = 0; r < log->workers; r++)
+        cJSON_AddItemToArray(devices,
+                             GS_JSON_OBJECT(GS_FIELD("worker", r), GS_FIELD("device", log->devices[r].device),
+                                            GS_FIELD("name", log->devices[r].description),
+                                            GS_FIELD("host", log->devices[r].host)));
+}
+
+/* Those that share memory have met over Gloo too. */
+static bool meet_over_gloo(const gs_rendezvous *p) {
+    return p && p->size > 1 && !(p->transport && strcmp(p->transport, "mpi") == 0);
+}
+
+/* OpenBLAS's kernels are in the description of the device. */
+static void add_versions(cJSON *o, const gs_log *log) {
+    cJSON *versions = cJSON_AddObjectToObject(o, "versions");
+    gs_device_info *list;
+    const char *problem;
+    int count, r = 0;
+    GS_JSON_ADD(versions, GS_FIELD("gradsum", GRADSUM_VERSION), GS_FIELD("compiler", __VERSION__));
+    if (meet_over_gloo(log->rank0->settings->processes))
+        cJSON_AddStringToObject(versions, "gloo", gs_comm_gloo_version());
+    while (r < log->workers && strncmp(log->devices[r].device, "cl", 2) != 0) r++;
+    if (r == log->workers || gs_device_list(&list, &count, &problem) != GS_OK) return;
+    for (int i = 0; i < count; i++)
+        if (strncmp(list[i].name, "cl", 2) == 0 && !cJSON_GetObjectItem(versions, "opencl"))
+            cJSON_AddStringToObject(versions, "opencl", list[i].note);
+    free(list);
+}
+
+static cJSON *describe(const gs_log *log) {
+    const gs_worker *w = log->rank0;
+    const gs_settings *s = w->settings, in_use = gs_settings_in_use(w);
+    size_t batch = w->batch, count = w->train_set->count, steps = (count + batch - 1) / batch;
+    char sums[GS_SUMS_TEXT], started[32];
+    const time_t now = time(NULL);
+    struct tm utc;
+    cJSON *o = GS_JSON_OBJECT(GS_FIELD("format", "gradsum-run"), GS_FIELD("version", 1),
+                              GS_FIELD("program", "gradsum " GRADSUM_VERSION));
+    add_command(o, log);
+    strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    GS_JSON_ADD(o, GS_FIELD("started", started), GS_FIELD("host_cores", log->cores));
+    bool named = s->model && gs_model_is_name(s->model);
+    GS_JSON_ADD(o, GS_FIELD("model", named ? s->model : w->model->text),
+                GS_FIELD("model_text", w->model->text),
+                GS_FIELD("parameters", gs_model_whole(w->model)->params), GS_FIELD("train_samples", count),
+                GS_FIELD("test_samples", w->test_set->count), GS_FIELD("steps_per_epoch", steps),
+                GS_FIELD("workers", log->workers),
+                GS_FIELD("processes", s->processes && s->processes->size > 0 ? s->processes->size : 1),
+                GS_FIELD("sync_chosen", w->sync->scheme->name), GS_FIELD("sums", gs_sums_text(w, sums)),
+                GS_FIELD("transport", w->comm->ops->name),
+                GS_FIELD("log_every", log->options.every ? log->options.every : 1));
+    gs_run_options_json(&in_use, GS_JSON_LOG, o);
+    add_devices(o, log);
+    add_versions(o, log);
+    return o;
+}
+
+static gs_status write_run(gs_log *log) {
+    gs_file_writer w;
+    char *text = gs_json_to_text(log->about, true);
+    gs_status status = text ? gs_file_writer_open(path_of(log, "run.json"), &w)
+                            : gs_fail(GS_E_MEMORY, "no memory for run.json");
+    if (status == GS_OK) fprintf(w.file, "%s\n", text);
+    if (status == GS_OK) status = gs_file_writer_commit(&w);
+    cJSON_free(text);
+    return status;
+}
+
+/* How the run ended: it is told even where the rest of the log has failed. r: where it ended well. */
+static gs_status write_end_of_run(gs_log *log, const char *failure, const gs_result *r) {
+    char why[1100] = "done";
+    if (!r) snprintf(why, sizeof why, "failed: %s", failure);
+    if (r && r->interrupted) snprintf(why, sizeof why, "interrupted");
+    cJSON *e = cJSON_AddObjectToObject(log->about, "ended");
+    GS_JSON_ADD(e, GS_FIELD("why", (const char *)why), GS_FIELD("seconds", log->time),
+                GS_FIELD("steps", log->total));
+    if (r && !r->interrupted && r->test_accuracy >= 0)
+        cJSON_AddNumberToObject(e, "test_accuracy", r->test_accuracy);
+    if (r && *r->busy) cJSON_AddStringToObject(e, "busy", r->busy);
+    if (log->failed) cJSON_AddStringToObject(e, "log", log->problem);
+    if (r && r->sent > 0)
+        GS_JSON_ADD(e, GS_FIELD("sent_bytes_a_step", r->sent),
+                    GS_FIELD("sent_bytes_a_step_most", r->sent_most));
+    cJSON *m = cJSON_AddObjectToObject(log->about, "memory");
+    for (int k = 0; k < GS_MEMORY_KINDS; k++)
+        if (k != GS_MEMORY_DATA)
+            GS_JSON_ADD(m, GS_FIELD(gs_memory_word((gs_memory_kind)k), log->memory.bytes[k]));
+    GS_JSON_ADD(m, GS_FIELD("data", log->bytes_of_data), GS_FIELD("peak_resident", gs_peak_memory()));
+    return write_run(log);
+}
+
 /* ---- the beginning ---- */
 
 static gs_status check_folder(gs_log *log) {
@@ -94,7 +288,9 @@ static gs_status begin(gs_log *log) {
     log->path = malloc(log->path_size);
     if (!log->path) return gs_fail(GS_E_MEMORY, "no memory for a log");
     GS_TRY(check_folder(log));
-    GS_TRY(gs_context(gs_metrics_open(path_of(log, "metrics.jsonl"), &log->metrics), "--log %s", folder));
+    log->metrics = fopen(path_of(log, "metrics.jsonl"), "axe");
+    if (!log->metrics)
+        return gs_fail(GS_E_FILE, "--log %s: cannot write %s: %s", folder, log->path, strerror(errno));
     return gs_context(gs_events_open(folder, &log->events), "--log %s", folder);
 }
 
@@ -114,7 +310,7 @@ gs_status gs_log_open(const gs_log_options *options, gs_log **out) {
     *out = log;
     if (!log) return gs_fail(GS_E_MEMORY, "no memory for a log");
     log->options = *options;
-    log->run.cores = gs_cpu_cores();
+    log->cores = gs_cpu_cores();
     if (options->next) log->next = *options->next;
     gs_status status = begin(log);
     if (status == GS_OK) return GS_OK;
@@ -135,23 +331,20 @@ static void on_devices(void *context, const gs_device_report *devices, int worke
         return;
     }
     memcpy(log->devices, devices, bytes);
-    log->run.workers = workers;
+    log->workers = workers;
 }
 
 static void on_start(void *context, const gs_worker *w) {
     gs_log *log = context;
-    time_t now = time(NULL);
-    struct tm utc;
     log->rank0 = (gs_worker *)w;
-    log->run.options = &log->options;
-    log->run.rank0 = w;
-    log->run.devices = log->devices;
     log->alone = w->strategy->apart;
-    strftime(log->run.started, sizeof log->run.started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    if (is_open(log)) check(log, gs_log_write_run(path_of(log, "run.json"), &log->run, &log->run_text));
+    cJSON_Delete(log->about); /* of an elastic run that began anew */
+    log->about = describe(log);
+    log->bytes_of_data = bytes_of_set(w->train_set) + bytes_of_set(w->test_set);
+    if (is_open(log)) check(log, write_run(log));
     if (log->next.start) log->next.start(log->next.context, w);
     log->paused = gs_seconds();
-    log->memory = gs_log_memory_of(w);
+    gs_ledger_now(&log->rank0->device->memory, GS_ON_DEVICE, &log->memory);
 }
 
 /* The shares of the phases since the last line, if a step was measured there. */
@@ -166,7 +359,7 @@ static bool take_share(gs_log *log, double share[GS_PHASES]) {
 static void write_step(gs_log *log) {
     gs_log_step s = {.step = log->rank0->step,
                      .epoch = log->epoch,
-                     .worker = log->alone && log->run.workers > 1 ? 0 : -1,
+                     .worker = log->alone && log->workers > 1 ? 0 : -1,
                      .time = log->time,
                      .loss = log->loss / log->samples,
                      .accuracy = log->correct / log->samples,
@@ -177,7 +370,7 @@ static void write_step(gs_log *log) {
     s.loss_scale = (double)log->loss_scale;
     s.skipped = log->skipped;
     s.has_share = take_share(log, s.share);
-    gs_status status = gs_metrics_step(log->metrics, &s);
+    gs_status status = write_step_line(log->metrics, &s);
     if (status == GS_OK) status = gs_events_step(log->events, &s);
     check(log, status);
     log->since = log->time;
@@ -219,7 +412,7 @@ static void on_workers(void *context, int epoch, const gs_worker_report *reports
     gs_log *log = context;
     gs_status status = GS_OK;
     for (int r = 0; r < workers && status == GS_OK && is_open(log); r++)
-        status = gs_metrics_worker(log->metrics, epoch, r, &reports[r]);
+        status = write_worker_line(log->metrics, epoch, r, &reports[r]);
     check(log, status);
     if (log->next.workers) log->next.workers(log->next.context, epoch, reports, workers);
 }
@@ -236,7 +429,7 @@ static gs_status write_epoch(gs_log *log, const gs_epoch_report *r) {
     bool shown = !log->rank0->strategy->apart && gs_updates_all(log->rank0) &&
                  !log->rank0->optimizer->ops->spends_gradient && log->last_samples > 0;
     float scale = shown ? (float)(1 / log->last_samples) : 0;
-    GS_TRY(gs_metrics_epoch(log->metrics, log->time, r));
+    GS_TRY(write_epoch_line(log->metrics, log->time, r));
     GS_TRY(gs_events_epoch(log->events, r));
     if (log->rank0->model->weights_apart || log->rank0->model->undivided)
         return GS_OK; /* rank 0 has a part of them */
@@ -247,7 +440,7 @@ static void on_epoch(void *context, const gs_epoch_report *r) {
     gs_log *log = context;
     if (is_open(log)) check(log, write_epoch(log, r));
     if (log->next.epoch) log->next.epoch(log->next.context, r);
-    log->memory = gs_log_memory_of(log->rank0);
+    gs_ledger_now(&log->rank0->device->memory, GS_ON_DEVICE, &log->memory);
     log->paused = gs_seconds() - log->time; /* the next epoch's clock starts now */
 }
 
@@ -271,23 +464,12 @@ gs_observer gs_log_observer(gs_log *log) {
 
 /* ---- the end ---- */
 
-/* How the run ended: it is told in run.json even where the rest of the log has failed. */
-static gs_status write_end_of_run(gs_log *log, gs_status ended, const char *message, const gs_result *r) {
-    char why[1100] = "done";
-    if (ended != GS_OK) snprintf(why, sizeof why, "failed: %s", message);
-    if (ended == GS_OK && r->interrupted) snprintf(why, sizeof why, "interrupted");
-    gs_log_end_of_run end = {.why = why, .seconds = log->time, .test_accuracy = -1};
-    if (log->failed) end.problem = log->problem;
-    end.steps = log->total;
-    if (ended == GS_OK && !r->interrupted) end.test_accuracy = r->test_accuracy;
-    if (ended == GS_OK && *r->busy) end.busy = r->busy;
-    if (ended == GS_OK) end.sent = r->sent, end.sent_most = r->sent_most;
-    return gs_log_write_end(path_of(log, "run.json"), log->run_text, &end, &log->memory);
-}
-
-static gs_status write_end(gs_log *log, gs_status ended, const char *message, const gs_result *r) {
-    GS_TRY(write_end_of_run(log, ended, message, r));
-    gs_status status = gs_metrics_close(log->metrics);
+static gs_status write_end(gs_log *log, const char *failure, const gs_result *r) {
+    GS_TRY(write_end_of_run(log, failure, r));
+    gs_status status = GS_OK;
+    if (fsync(fileno(log->metrics)) != 0)
+        status = gs_fail(GS_E_FILE, "cannot write metrics.jsonl: %s", strerror(errno));
+    fclose(log->metrics);
     log->metrics = NULL;
     GS_TRY(status);
     status = gs_events_close(log->events);
@@ -299,14 +481,14 @@ void gs_log_end(gs_log *log, gs_status status, const gs_result *result) {
     gs_error run = {0};
     gs_error_keep(&run, status);
     log->rank0 = NULL;
-    log->memory.peak_resident = gs_peak_memory();
-    if (!log->run.rank0) /* it failed before the first step */
+    if (status != GS_OK) result = NULL;
+    if (!log->about) /* it failed before the first step */
         discard(log);
     else if (is_open(log))
-        check(log, write_end(log, status, run.message, result));
-    else if (log->run_text)
-        write_end_of_run(log, status, run.message, result); /* that the log has failed was said */
-    gs_error_again(&run);                                   /* the run's message stays the last one */
+        check(log, write_end(log, run.message, result));
+    else
+        write_end_of_run(log, run.message, result); /* that the log has failed was said */
+    gs_error_again(&run);                           /* the run's message stays the last one */
 }
 
 bool gs_log_failed(const gs_log *log) {
@@ -318,7 +500,7 @@ void gs_log_free(gs_log *log) {
     if (log->metrics) fclose(log->metrics);
     if (log->events) gs_events_close(log->events);
     free(log->devices);
-    free(log->run_text);
+    cJSON_Delete(log->about);
     free(log->path);
     free(log);
 }

@@ -1,7 +1,7 @@
 /* A record of a run: `gradsum train --log DIR` writes, as it goes, into a folder:
  *
  *     run.json          what was run: command, model, data, settings, devices; at the end: how it ended, memory
- *     metrics.jsonl     one JSON object per line: "step", "worker" and "epoch" (metrics.c)
+ *     metrics.jsonl     one JSON object per line: "step", "worker" and "epoch"
  *     trace.json        some steps, thread by thread, for Perfetto and chrome://tracing (trace.c)
  *     events.out.tfevents.*   the curves and histograms of weights and gradients, for TensorBoard (events.c)
  *
