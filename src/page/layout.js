@@ -1,4 +1,4 @@
-/* A step whose workers share the model, as it was traced: a pipeline, ZeRO, tensor parallelism (src/cli/step/layout.h). */
+/* A step whose workers share the model, as it was traced: a pipeline, ZeRO, tensor parallelism (src/cli/step/layout.c). */
 'use strict';
 
 /* gs_span_kind, gs_phase and rows of src/train/timeline/timeline.h */

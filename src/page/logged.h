@@ -46,8 +46,6 @@ enum {
 }; /* after step, time */
 enum { GS_LOGGED_WORKER, GS_LOGGED_WORKER_SPEED, GS_LOGGED_WORKER_SHARE };
 
-/* An empty table with these columns. */
-gs_logged_table gs_logged_table_of(const char *const *columns);
 /* One more row, all NaN, to be filled; NULL: no memory. Valid until the next row. */
 double *gs_logged_row(gs_logged_table *);
 static inline double gs_logged_cell(const gs_logged_table *t, size_t row, int column) {
@@ -110,15 +108,3 @@ gs_logged gs_logged_empty(void);
  * After an error there is nothing to free. */
 gs_status gs_logged_read(const char *folder, gs_logged *);
 void gs_logged_free(gs_logged *);
-
-/* Add a note; those beyond GS_LOGGED_NOTES are left out. */
-void gs_logged_say(gs_logged *, const char *format, ...) GS_PRINTF(2, 3);
-
-/* ---- parts of gs_logged_read ---- */
-
-/* Larger files are not read (gs_file_read). */
-enum { GS_LOGGED_MOST = 256 << 20 };
-
-/* logged_trace.c: the events of a trace's text, as many as are whole. */
-gs_status gs_logged_read_trace(gs_logged *, const char *text, size_t length);
-void gs_logged_trace_free(gs_logged_trace *);

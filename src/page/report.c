@@ -119,53 +119,9 @@ static gs_status add_trace(cJSON *run, const gs_logged_trace *t, int of) {
     return GS_OK;
 }
 
-/* ---- numbers and text ---- */
-
 cJSON *gs_report_number(double x) {
     if (fabs(x) >= 1e4 && fabs(x) < 1e15) x = round(x);
     return x == floor(x) ? gs_json_number(x) : gs_json_rounded(x, 5);
-}
-
-enum { MOST_TEXT = 2000, MOST_KEY = 200, MOST_ITEMS = 256 };
-
-/* The text, or its first `most` bytes and an ellipsis. A character of UTF-8, four bytes at most, is not cut in two.
- * */
-static const char *cut(const char *from, size_t most, char text[MOST_TEXT + 8]) {
-    size_t length = strlen(from);
-    if (length <= most) return from;
-    length = most;
-    for (int i = 0; i < 3 && ((unsigned char)from[length] & 0xc0) == 0x80; i++) length--;
-    snprintf(text, MOST_TEXT + 8, "%.*s \xe2\x80\xa6", (int)length, from);
-    return text;
-}
-
-static cJSON *cut_text(const char *from) {
-    char text[MOST_TEXT + 8];
-    return cJSON_CreateString(cut(from, MOST_TEXT, text));
-}
-
-static void add_item(cJSON *to, const char *key, cJSON *item) {
-    char text[MOST_TEXT + 8];
-    cJSON_AddItemToObject(to, cut(key, MOST_KEY, text), item);
-}
-
-/* A copy that cannot make the page huge, whatever is in the file. */
-static cJSON *cut_copy(const cJSON *from, int depth) {
-    if (cJSON_IsString(from)) return cut_text(from->valuestring);
-    if (cJSON_IsNumber(from)) return cJSON_CreateNumber(from->valuedouble);
-    if (cJSON_IsBool(from)) return cJSON_CreateBool(cJSON_IsTrue(from));
-    if (depth == 0 || !(cJSON_IsArray(from) || cJSON_IsObject(from))) return cJSON_CreateNull();
-    cJSON *to = cJSON_IsArray(from) ? cJSON_CreateArray() : cJSON_CreateObject();
-    const cJSON *item;
-    int items = 0;
-    cJSON_ArrayForEach(item, from) {
-        if (items++ == MOST_ITEMS) break;
-        if (item->string && cJSON_IsObject(to))
-            add_item(to, item->string, cut_copy(item, depth - 1));
-        else
-            cJSON_AddItemToArray(to, cut_copy(item, depth - 1));
-    }
-    return to;
 }
 
 /* ---- curves ---- */
@@ -272,23 +228,14 @@ static void add_workers(cJSON *o, const gs_logged_table *t) {
 
 /* ---- a run ---- */
 
-static void add_about(cJSON *o, const cJSON *run) {
-    cJSON *about = cJSON_AddObjectToObject(o, "about");
-    const cJSON *item;
-    int items = 0;
-    cJSON_ArrayForEach(item, run) {
-        if (items++ < MOST_ITEMS) add_item(about, item->string, cut_copy(item, 3));
-    }
-}
-
 gs_status gs_report_add(cJSON *report, const char *name, const gs_logged *log, int of) {
     cJSON *o = cJSON_CreateObject();
     if (!o) return gs_fail(GS_E_MEMORY, "no memory for the data of %s", name);
     cJSON_AddItemToArray(cJSON_GetObjectItem(report, "runs"), o);
-    cJSON_AddItemToObject(o, "name", cut_text(name));
+    cJSON_AddStringToObject(o, "name", name);
     cJSON *notes = cJSON_AddArrayToObject(o, "notes");
     for (int i = 0; i < log->notes; i++) cJSON_AddItemToArray(notes, cJSON_CreateString(log->note[i]));
-    add_about(o, log->run);
+    cJSON_AddItemToObject(o, "about", log->run ? cJSON_Duplicate(log->run, true) : cJSON_CreateObject());
     size_t points = room_of(ALL_POINTS, of, LEAST_POINTS, MOST_POINTS);
     add_curves(o, "steps", &log->steps, GS_LOGGED_SHARE, points);
     add_curves(o, "epochs", &log->epochs, log->epochs.columns, points / 2);
@@ -306,7 +253,7 @@ cJSON *gs_report_create(int argc, char *const *argv) {
     cJSON *report = GS_JSON_OBJECT(GS_FIELD("version", GRADSUM_VERSION));
     cJSON *command = argc > 0 ? cJSON_AddArrayToObject(report, "command") : NULL;
     if (command) cJSON_AddItemToArray(command, cJSON_CreateString("gradsum"));
-    for (int i = 0; i < argc; i++) cJSON_AddItemToArray(command, cut_text(argv[i]));
+    for (int i = 0; i < argc; i++) cJSON_AddItemToArray(command, cJSON_CreateString(argv[i]));
     cJSON_AddArrayToObject(report, "runs");
     return report;
 }
