@@ -1,25 +1,46 @@
-#include "cli/step/layout.h"
+/* A real step of a run whose workers share the model, recorded and shown: `gradsum step --pipeline 2`, `--zero 3`,
+ * `--tensor 2`, with the options of train. The run makes a few steps, of which the last is traced
+ * (train/timeline/timeline.h). It is shown in 80 columns, as JSON, and as a page (src/page/layout.js).
+ */
 #include "cli/cli.h"
 #include "cli/step/step.h"
+#include "core/text.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "layer/parallel/tensor.h"
 #include "model/model_text.h"
 #include "page/page.h"
 #include "page/strings.h"
 #include "train/layout/layout_plan.h"
 #include "train/pipeline/schedule.h"
 #include "train/tensor/tensor.h"
+#include "train/timeline/timeline.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the run ---- */
+/* What of a layout is shown: the first of these that it has. */
+typedef enum kind { PIPELINE, TENSOR, ZERO } kind;
 
-typedef struct catcher {
-    gs_step_layout *to;
-    gs_status status;
-} catcher;
+typedef struct traced {
+    gs_settings settings; /* settled */
+    kind kind;
+    gs_layout layout;
+    char name[GS_LAYOUT_TEXT]; /* "pp2" */
+    int workers;
+    gs_memory_plan memory;
+    gs_model *plan;         /* the whole model */
+    gs_model *divided;      /* with tp: whose layers have roles; else NULL */
+    gs_layer **layer;       /* of the one that is trained, by number */
+    gs_timeline_part *part; /* [workers] */
+    bool whole;             /* all of it was kept */
+    gs_result result;
+    double start, end; /* of the traced step, over all workers */
+} traced;
+
+/* ---- the run ---- */
 
 static void *copy_of(const void *array, size_t bytes) {
     void *copy = malloc(bytes + 1);
@@ -29,30 +50,25 @@ static void *copy_of(const void *array, size_t bytes) {
 
 /* Called once, in the thread of worker 0. */
 static void on_timeline(void *context, const gs_timeline_part *parts, int workers) {
-    catcher *c = context;
-    c->to->part = calloc((size_t)workers, sizeof *c->to->part);
-    bool whole = c->to->part != NULL;
-    for (int r = 0; r < workers && whole; r++) {
-        gs_timeline_part *p = &c->to->part[r];
-        p->span = copy_of(parts[r].span, parts[r].count * sizeof *p->span);
-        p->memory = copy_of(parts[r].memory, parts[r].samples * sizeof *p->memory);
-        p->count = parts[r].count;
-        p->samples = parts[r].samples;
-        p->lost = parts[r].lost;
-        whole = p->span && p->memory && p->lost == 0;
+    traced *l = context;
+    l->part = calloc((size_t)workers, sizeof *l->part);
+    l->whole = l->part != NULL;
+    for (int r = 0; r < workers && l->whole; r++) {
+        gs_timeline_part *p = &l->part[r];
+        *p = parts[r];
+        p->span = copy_of(parts[r].span, p->count * sizeof *p->span);
+        p->memory = copy_of(parts[r].memory, p->samples * sizeof *p->memory);
+        l->whole = p->span && p->memory && p->lost == 0;
     }
-    c->status = whole ? GS_OK : GS_E_MEMORY;
 }
 
-static gs_status run(gs_step_layout *l) {
-    catcher c = {l, GS_E_MEMORY};
-    const gs_observer observer = {.context = &c, .timeline = on_timeline};
+static gs_status run(traced *l) {
+    const gs_observer observer = {.context = l, .timeline = on_timeline};
     gs_settings s = l->settings;
     s.record = true;
     s.trace = (gs_step_range){s.steps, s.steps};
     GS_TRY(gs_train(&s, &observer, &l->result));
-    return c.status == GS_OK ? GS_OK
-                             : gs_fail(c.status, "no memory for the timelines of %d workers", l->workers);
+    return l->whole ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the timelines of %d workers", l->workers);
 }
 
 /* ---- its model ---- */
@@ -62,7 +78,7 @@ static gs_status note_one(gs_layer *layer, void *context) {
     return GS_OK;
 }
 
-static gs_status name_layers(gs_step_layout *l) {
+static gs_status name_layers(traced *l) {
     if (l->layout.tp > 1) GS_TRY(gs_layout_part(&l->settings, l->plan, 0, &l->divided));
     gs_layer *net = (l->divided ? l->divided : l->plan)->net;
     l->layer = calloc(gs_layer_count(net) + 1, sizeof *l->layer);
@@ -70,35 +86,33 @@ static gs_status name_layers(gs_step_layout *l) {
     return gs_layer_walk(net, note_one, l->layer);
 }
 
-static gs_status find_kind(gs_step_layout *l) {
+static gs_status find_kind(traced *l) {
     const gs_layout *y = &l->layout;
     if (l->workers % (y->pp * y->tp) != 0)
         return gs_fail(GS_E_USAGE,
                        "there are %d workers; wanted a multiple of %d (--pipeline %d, --tensor %d)",
                        l->workers, y->pp * y->tp, y->pp, y->tp);
-    l->kind = y->pp > 1 ? GS_STEP_PIPELINE : y->tp > 1 ? GS_STEP_TENSOR : GS_STEP_ZERO;
+    l->kind = y->pp > 1 ? PIPELINE : y->tp > 1 ? TENSOR : ZERO;
     if (y->pp > 1 || y->tp > 1 || y->zero > 0) return GS_OK;
     return gs_fail(GS_E_USAGE,
                    "every worker holds the whole model, and there is no layout to be shown; wanted "
                    "--pipeline P, --tensor T, --zero 1 to 3, or a --layout with one of them");
 }
 
-static void find_bounds(gs_step_layout *l) {
-    l->start = INFINITY;
-    l->end = -INFINITY;
+/* From the first beginning to the last end of spans of a kind, over all workers. index -1: of all of the kind. */
+static void widen(const traced *l, gs_span_kind kind, int index, double *from, double *to) {
     for (int r = 0; r < l->workers; r++)
-        for (size_t i = 0; i < l->part[r].count; i++) {
-            const gs_span *s = &l->part[r].span[i];
-            if (s->kind != GS_SPAN_STEP) continue;
-            l->start = fmin(l->start, s->start);
-            l->end = fmax(l->end, s->end);
+        for (const gs_span *s = l->part[r].span, *end = s + l->part[r].count; s < end; s++) {
+            if (s->kind != (int32_t)kind || (index >= 0 && s->index != index)) continue;
+            *from = fmin(*from, s->start);
+            *to = fmax(*to, s->end);
         }
 }
 
 /* settings: of train; steps is how many are made. To be freed in any case. Fails as gs_train would; GS_E_USAGE:
  * every worker holds the whole model. */
-static gs_status create(const gs_settings *settings, int workers, gs_step_layout *l) {
-    *l = (gs_step_layout){.settings = *settings, .workers = workers};
+static gs_status create(const gs_settings *settings, int workers, traced *l) {
+    *l = (traced){.settings = *settings, .workers = workers};
     GS_TRY(gs_layout_settle(&l->settings));
     l->layout = gs_layout_of(&l->settings, workers);
     GS_TRY(find_kind(l));
@@ -107,18 +121,592 @@ static gs_status create(const gs_settings *settings, int workers, gs_step_layout
     GS_TRY(run(l));
     if (!l->settings.model) l->settings.model = l->memory.settings.model; /* the usual one, or --load's */
     GS_TRY(name_layers(l));
-    find_bounds(l);
+    l->start = INFINITY;
+    l->end = -INFINITY;
+    widen(l, GS_SPAN_STEP, -1, &l->start, &l->end);
     return GS_OK;
 }
 
-static void free_layout(gs_step_layout *l) {
+static void free_layout(traced *l) {
     gs_timeline_parts_free(l->part, l->workers);
     gs_result_free(&l->result);
     gs_model_free(l->plan);
     gs_model_free(l->divided);
     gs_memory_plan_free(&l->memory);
     free(l->layer);
-    *l = (gs_step_layout){.workers = 0};
+    *l = (traced){.workers = 0};
+}
+
+/* ---- what is counted in it ---- */
+
+static const double MB = 1e6;
+
+/* What is counted in the step, beside the formulas: {head: [text], rows: [[text]], sentences: [text]}. */
+typedef struct facts {
+    cJSON *head, *rows, *sentences;
+    double measured, formula; /* a pipeline's bubble, a share; else bytes that worker 0 sent */
+    const gs_bubble *bubble;  /* of a pipeline: the same by cause; else NULL */
+} facts;
+
+static void head(facts *f, const char *const *words) {
+    for (; *words; words++) cJSON_AddItemToArray(f->head, cJSON_CreateString(*words));
+}
+
+/* The next cell of a row. */
+GS_PRINTF(2, 3) static void cell(cJSON *to, const char *format, ...) {
+    char text[400];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    cJSON_AddItemToArray(to, cJSON_CreateString(text));
+}
+
+static cJSON *new_row(facts *f) {
+    cJSON *row = cJSON_CreateArray();
+    cJSON_AddItemToArray(f->rows, row);
+    return row;
+}
+
+/* Of a worker's spans of one kind: how many, seconds and bytes. */
+typedef struct sum {
+    int count;
+    double seconds, bytes;
+} sum;
+
+static sum sum_of(const traced *l, int rank, gs_span_kind kind) {
+    sum all = {0};
+    for (const gs_span *s = l->part[rank].span, *end = s + l->part[rank].count; s < end; s++) {
+        if (s->kind != (int32_t)kind || s->row == GS_ROW_LOADER) continue;
+        all.count++;
+        all.seconds += s->end - s->start;
+        all.bytes += (double)s->bytes;
+    }
+    return all;
+}
+
+/* The children of the outermost sequence that have parameters first .. first + count - 1: "1", "2-4". */
+static void children_of(const traced *l, uint64_t first, uint64_t count, char *text, size_t size) {
+    const gs_model *m = l->divided ? l->divided : l->plan;
+    const gs_layer *net = m->net;
+    int begin = -1, last = -1;
+    for (int i = 0; i < net->children; i++) {
+        const size_t at = net->child[i]->at, end = i + 1 < net->children ? net->child[i + 1]->at : m->params;
+        if (at == end || at < first || at >= first + count) continue;
+        if (begin < 0) begin = i;
+        last = i;
+    }
+    if (begin == last)
+        snprintf(text, size, "%d", begin);
+    else
+        snprintf(text, size, "%d-%d", begin, last);
+}
+
+enum { PLACE = 32 };
+
+/* Where a worker is, with what a layout has several of: "3, stage 1"; "3, s1 r0 p1" (stage, replica, part). */
+static const char *place_text(const gs_layout *l, int rank, char text[PLACE]) {
+    const gs_place place = gs_place_of(l, rank);
+    const bool alone = l->dp == 1 && l->tp == 1;
+    snprintf(text, PLACE, alone ? "%d, stage %d" : "%d, s%d", rank, place.stage);
+    if (l->dp > 1) gs_append(text, PLACE, " r%d", place.replica);
+    if (l->tp > 1) gs_append(text, PLACE, " p%d", place.part);
+    return text;
+}
+
+/* With --sequence: each sequence has so many tokens, and part r of a group has *each, from r times *each on. 0: they
+ * are not divided. */
+static int tokens_of(const traced *l, int *each) {
+    const int layers = l->divided ? (int)gs_layer_count(l->divided->net) : 0;
+    for (int i = 0; i < layers; i++)
+        if (gs_tensor_role_of(l->layer[i]) == GS_TENSOR_TOKENS && l->layer[i]->children == 0)
+            return (*each = gs_shape_tokens(l->layer[i]->out)) * l->layout.tp;
+    return *each = 0;
+}
+
+/* Which part has which, of at most so many. */
+static void say_tokens(const traced *l, facts *f) {
+    enum { NAMED = 4 };
+    char text[200] = "";
+    int each;
+    const int tokens = tokens_of(l, &each), parts = l->layout.tp;
+    if (tokens == 0) return;
+    for (int r = 0; r < parts && r < NAMED; r++)
+        gs_append(text, sizeof text, "%spart %d has %d to %d", r > 0 ? ", " : "", r, r * each,
+                  (r + 1) * each - 1);
+    cell(f->sentences, "Outside of pairs a worker has some of the %d tokens of each sequence: %s%s.", tokens,
+         text, parts > NAMED ? ", and so on" : "");
+}
+
+/* ---- pipelines ---- */
+
+/* From the first forward to the last backward of all stages: what the formula is about. */
+static double time_of_pipeline(const traced *l) {
+    double from = INFINITY, to = -INFINITY;
+    widen(l, GS_SPAN_STAGE_FORWARD, -1, &from, &to);
+    widen(l, GS_SPAN_STAGE_BACKWARD, -1, &from, &to);
+    return to > from ? to - from : 0;
+}
+
+/* Runs of layers in each stage. */
+static int chunks_of(const traced *l) {
+    int most = 0;
+    for (const gs_span *s = l->part[0].span, *end = s + l->part[0].count; s < end; s++) {
+        if (s->kind == GS_SPAN_STAGE_FORWARD && s->round > most) most = s->round;
+    }
+    return most + 1;
+}
+
+/* micro: forward passes of a stage. */
+static void say_bubble(const traced *l, facts *f, int micro) {
+    const gs_bubble *b = &l->result.bubble_last;
+    const int chunks = chunks_of(l);
+    f->measured = b->measured;
+    f->formula = b->formula;
+    f->bubble = b;
+    cell(
+        f->sentences,
+        "The bubble, in which stages wait: %.1f %% of the time of forward and backward in this step, the sum "
+        "of: fill and drain %.1f %%, stages of unequal times %.1f %%, uneven times of a pass %.1f %%, "
+        "messages, wake-ups and loads %.1f %%.",
+        gs_percent(b->measured), gs_percent(b->fill), gs_percent(b->unequal), gs_percent(b->uneven),
+        gs_percent(b->messages));
+    cell(
+        f->sentences,
+        "Fill and drain alone would be %.1f %%; by the formula (p - 1) / (%sm + p - 1), with p = %d stages%s "
+        "and m = %d micro-batches, %.1f %%. With the mean times of these stages and messages that take none, "
+        "stages wait %.1f %% in virtual time.",
+        gs_percent(b->alone), chunks > 1 ? "v " : "", l->layout.pp, chunks > 1 ? " of v runs" : "",
+        micro / chunks, gs_percent(b->formula), gs_percent(b->virtual_time));
+}
+
+static void pipeline(const traced *l, facts *f) {
+    const bool groups = l->layout.tp > 1; /* which send beside that what their sums take */
+    const char *const words[] = {"worker",
+                                 "layers",
+                                 "forward ms",
+                                 "backward ms",
+                                 "waits ms",
+                                 "sends B",
+                                 groups ? "group sums B" : NULL,
+                                 NULL};
+    const double all = time_of_pipeline(l);
+    char place[PLACE];
+    int micro = 0;
+    head(f, words);
+    for (int r = 0; r < l->workers; r++) {
+        gs_layout_share share;
+        const sum forward = sum_of(l, r, GS_SPAN_STAGE_FORWARD),
+                  backward = sum_of(l, r, GS_SPAN_STAGE_BACKWARD);
+        if (forward.count > micro) micro = forward.count;
+        if (gs_layout_share_of(&l->settings, l->plan, l->workers, r, &share) != GS_OK) continue;
+        cJSON *row = new_row(f);
+        cell(row, "%s", place_text(&l->layout, r, place));
+        cell(row, "%.20s", share.layers);
+        cell(row, "%.1f", 1e3 * forward.seconds);
+        cell(row, "%.1f", 1e3 * backward.seconds);
+        cell(row, "%.1f", 1e3 * (all - forward.seconds - backward.seconds));
+        cell(row, "%s", gs_thousands(sum_of(l, r, GS_SPAN_SEND).bytes));
+        if (groups) cell(row, "%s", gs_thousands(sum_of(l, r, GS_SPAN_GROUP_CALL).bytes));
+    }
+    say_bubble(l, f, micro);
+    say_tokens(l, f);
+}
+
+/* ---- ZeRO ---- */
+
+static void zero(const traced *l, facts *f) {
+    static const char *const words[] = {"worker",     "all-gathers", "bytes sent", "reduce-scatters",
+                                        "bytes sent", "together",    NULL};
+    const gs_zero_report *z = &l->result.zero;
+    head(f, words);
+    for (int r = 0; r < l->workers; r++) {
+        cJSON *row = new_row(f);
+        const sum gathers = sum_of(l, r, GS_SPAN_UNIT_GATHER), sums = sum_of(l, r, GS_SPAN_UNIT_REDUCE);
+        cell(row, "%d", r);
+        cell(row, "%d", gathers.count);
+        cell(row, "%s", gs_thousands(gathers.bytes));
+        cell(row, "%d", sums.count);
+        cell(row, "%s", gs_thousands(sums.bytes));
+        cell(row, "%s", gs_thousands(gathers.bytes + sums.bytes));
+        if (r == 0) f->measured = gathers.bytes + sums.bytes;
+    }
+    f->formula = z->formula;
+    cell(
+        f->sentences,
+        "By the formula a worker sends %d (N - 1) / N times the %s bytes of the weights, with N = %d: %s. "
+        "What does not divide by N, the layers' state and the counts are summed besides: all in all %s bytes "
+        "a step.",
+        z->stage > 2 ? 3 : 2, gs_thousands(z->model), l->workers, gs_thousands(z->formula),
+        gs_thousands(l->result.sent));
+    cell(f->sentences,
+         "A worker holds at most %.3f MB of weights, %.3f MB of gradients (windows included) and %.3f MB of "
+         "the optimiser's vectors; alone it would hold %.3f MB of each.",
+         z->weights / MB, z->gradients / MB, z->vectors / MB, z->model / MB);
+}
+
+/* ---- tensor parallelism ---- */
+
+/* What worker 0 sends to its group. */
+typedef struct group_sums {
+    int sums, gathers;
+    double floats, bytes, formula;
+} group_sums;
+
+static group_sums together(group_sums a, group_sums b) {
+    return (group_sums){a.sums + b.sums, a.gathers + b.gathers, a.floats + b.floats, a.bytes + b.bytes,
+                        a.formula + b.formula};
+}
+
+/* Within the spans of one layer. */
+static group_sums sums_in(const traced *l, int number, gs_span_kind kind) {
+    group_sums all = {0};
+    const gs_timeline_part *p = &l->part[0];
+    for (const gs_span *layer = p->span; layer < p->span + p->count; layer++) {
+        if (layer->kind != (int32_t)kind || layer->index != number) continue;
+        for (const gs_span *s = p->span; s < p->span + p->count; s++) {
+            if (s->kind != GS_SPAN_GROUP_CALL || s->start < layer->start || s->end > layer->end) continue;
+            *(s->index == GS_TENSOR_GATHERS ? &all.gathers : &all.sums) += 1;
+            all.bytes += (double)s->bytes;
+            all.floats += (double)s->count;
+            all.formula += gs_tensor_times_sent((gs_tensor_act)s->index, l->layout.tp, l->settings.exact) *
+                           (double)s->count * sizeof(float);
+        }
+    }
+    return all;
+}
+
+static group_sums sums_of_layer(const traced *l, int number) {
+    return together(sums_in(l, number, GS_SPAN_FORWARD_LAYER), sums_in(l, number, GS_SPAN_BACKWARD_LAYER));
+}
+
+static void say_pairs(const traced *l, facts *f) {
+    static const char parts[] =
+        "In the first layer of a pair a worker computes some of the outputs, and in the second layer these "
+        "are its inputs. With y = x w^T it has rows of the first w (columns of w^T), and columns of the "
+        "second "
+        "(rows of w^T). So each pair ";
+    if (!l->settings.sequence)
+        cell(f->sentences,
+             "%stakes a sum of y in forward and, where a layer before it learns, one of dx in backward.",
+             parts);
+    else
+        cell(f->sentences,
+             "%stakes an all-gather of x in forward and one more in backward, an all-gather of dy, and %s y "
+             "and, where a layer before it learns, of dx.",
+             parts, l->settings.exact ? "sums of" : "reduce-scatters of");
+}
+
+static void say_others(const traced *l, facts *f, int in_pairs) {
+    const sum all = sum_of(l, 0, GS_SPAN_GROUP_CALL);
+    const bool sequence = l->settings.sequence;
+    if (all.count > in_pairs)
+        cell(f->sentences, "Layers outside of pairs (%s), and the loss, take %d more%s, of %s bytes sent.",
+             sequence ? "an embedding, positions, layer_norm, the last layer"
+                      : "an embedding, the layer tied to it",
+             all.count - in_pairs, sequence ? "" : " sums", gs_thousands(all.bytes - f->measured));
+}
+
+static void tensor(const traced *l, facts *f) {
+    const bool sequence = l->settings.sequence;
+    const char *const words[] = {"columns",    "rows",           "sums", "floats summed",
+                                 "bytes sent", "by the formula", NULL},
+                      *const of_tokens[] = {"columns", "rows",       "sums",           "all-gathers",
+                                            "floats",  "bytes sent", "by the formula", NULL};
+    const int layers = (int)gs_layer_count(l->divided->net);
+    int columns = -1, in_pairs = 0;
+    head(f, sequence ? of_tokens : words);
+    for (int i = 0; i < layers; i++) {
+        const gs_layer *y = l->layer[i];
+        if (gs_tensor_role_of(y) == GS_TENSOR_COLUMNS) columns = i;
+        if (gs_tensor_role_of(y) != GS_TENSOR_ROWS || columns < 0) continue;
+        const group_sums a = together(sums_of_layer(l, columns), sums_of_layer(l, i));
+        in_pairs += a.sums + a.gathers;
+        f->measured += a.bytes;
+        f->formula += a.formula;
+        cJSON *row = new_row(f);
+        cell(row, "%s", l->layer[columns]->name);
+        cell(row, "%s", y->name);
+        cell(row, "%d", a.sums);
+        if (sequence) cell(row, "%d", a.gathers);
+        cell(row, "%s", gs_thousands(a.floats));
+        cell(row, "%s", gs_thousands(a.bytes));
+        cell(row, "%s", gs_thousands(a.formula));
+    }
+    say_pairs(l, f);
+    say_tokens(l, f);
+    cell(f->sentences, "By the formula a worker sends %s times what is %s: %s bytes here; %s were counted.",
+         sequence            ? "(T - 1) / T"
+         : l->settings.exact ? "log2 T"
+                             : "2 (T - 1) / T",
+         !sequence           ? "summed"
+         : l->settings.exact ? "gathered, and log2 T times what is summed"
+                             : "gathered or summed",
+         gs_thousands(f->formula), gs_thousands(f->measured));
+    say_others(l, f, in_pairs);
+    cell(f->sentences, "A worker holds %.3f MB of weights, of the model's %.3f MB.",
+         l->result.tensor.held / MB, l->result.tensor.model / MB);
+}
+
+static facts facts_of(const traced *l) {
+    facts all = {.head = cJSON_CreateArray(), .rows = cJSON_CreateArray(), .sentences = cJSON_CreateArray()};
+    facts *f = &all;
+    if (l->kind == PIPELINE)
+        pipeline(l, f);
+    else if (l->kind == TENSOR)
+        tensor(l, f);
+    else
+        zero(l, f);
+    return all;
+}
+
+/* ---- pictures in 80 columns ---- */
+
+enum { LABEL = 12, WIDTH = 66 };
+
+/* A line of the picture: one character for each of WIDTH equal parts of the time from..to. */
+typedef struct line {
+    double from, to;
+    char text[WIDTH + 1];
+} line;
+
+static line line_of(double from, double to, char with) {
+    line l = {.from = from, .to = to};
+    memset(l.text, with, WIDTH);
+    return l;
+}
+
+/* The cell in which a moment lies. */
+static int cell_of(const line *l, double at) {
+    const double part = (at - l->from) / (l->to > l->from ? l->to - l->from : 1);
+    return part <= 0 ? 0 : part >= 1 ? WIDTH - 1 : (int)(part * WIDTH);
+}
+
+/* At least one cell, so that nothing is lost; `mark` stands in the first one. */
+static void paint(line *l, double start, double end, char with, char mark) {
+    if (end < l->from || start > l->to) return;
+    const int first = cell_of(l, start), behind = cell_of(l, end), last = behind > first ? behind - 1 : first;
+    for (int i = first; i <= last; i++) l->text[i] = with;
+    if (mark) l->text[first] = mark;
+}
+
+static void print(const char *label, line *l) {
+    int end = WIDTH;
+    while (end > 0 && l->text[end - 1] == ' ') end--;
+    l->text[end] = 0;
+    printf("%-*s%s%s\n", end > 0 ? LABEL : 0, label, end > 0 ? " " : "", l->text);
+}
+
+static void print_scale(const traced *s, double from, double to) {
+    printf("%-*s from %.1f ms of the step to %.1f ms, a place is %.2f ms\n", LABEL, "time",
+           1e3 * (from - s->start), 1e3 * (to - s->start), 1e3 * (to - from) / WIDTH);
+}
+
+static char digit(int n) {
+    static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+    return digits[n % 36];
+}
+
+/* ---- pipelines ---- */
+
+static void show_pipeline(const traced *s) {
+    printf("0>>  forward of micro-batch 0     0<<  its backward     .  waits\n"
+           "s    sums gradients               u    update           l  loads samples\n");
+    if (s->layout.dp > 1 || s->layout.tp > 1)
+        printf("s1%s%s  stage 1%s%s\n", s->layout.dp > 1 ? " r0" : "", s->layout.tp > 1 ? " p0" : "",
+               s->layout.dp > 1 ? ", replica 0" : "",
+               s->layout.tp > 1 ? ", part 0 of its layers, with the sums in their group" : "");
+    printf("\n");
+    print_scale(s, s->start, s->end);
+    for (int r = 0; r < s->workers; r++) {
+        static const char marks[GS_PHASES] = {'l', '.', '.', '.', 'u'};
+        line l = line_of(s->start, s->end, '.');
+        char label[PLACE];
+        const gs_timeline_part *p = &s->part[r];
+        double computed = s->start;
+        for (const gs_span *t = p->span; t < p->span + p->count; t++) {
+            if (t->kind == GS_SPAN_PHASE && marks[t->index] != '.')
+                paint(&l, t->start, t->end, marks[t->index], 0);
+            if (t->kind == GS_SPAN_STAGE_BACKWARD) computed = fmax(computed, t->end);
+        }
+        for (const gs_span *t = p->span; t < p->span + p->count; t++) {
+            if (t->kind == GS_SPAN_PHASE && t->index == GS_PHASE_SYNC && t->start >= computed &&
+                s->layout.dp > 1)
+                paint(&l, t->start, t->end, 's', 0);
+        }
+        for (const gs_span *t = p->span; t < p->span + p->count; t++) {
+            if (t->kind == GS_SPAN_STAGE_FORWARD || t->kind == GS_SPAN_STAGE_BACKWARD)
+                paint(&l, t->start, t->end, t->kind == GS_SPAN_STAGE_FORWARD ? '>' : '<', digit(t->index));
+        }
+        print(place_text(&s->layout, r, label), &l);
+    }
+}
+
+/* ---- ZeRO ---- */
+
+/* One line for all that a worker does with a unit. */
+static line line_of_unit(const traced *s, const gs_timeline_part *p, int unit) {
+    /* in the order in which they are painted: what comes later hides what is below */
+    static const struct {
+        gs_span_kind kind;
+        char with;
+    } paints[] = {{GS_SPAN_UNIT_GRADIENTS, '%'},
+                  {GS_SPAN_UNIT_WEIGHTS, '#'},
+                  {GS_SPAN_UNIT_GATHER, 'g'},
+                  {GS_SPAN_UNIT_REDUCE, 's'}};
+    line l = line_of(s->start, s->end, s->layout.zero > 2 ? '.' : ' ');
+    for (size_t k = 0; k < sizeof paints / sizeof *paints; k++)
+        for (const gs_span *t = p->span; t < p->span + p->count; t++) {
+            if (t->kind == (int32_t)paints[k].kind && t->index == unit)
+                paint(&l, t->start, t->end, paints[k].with, 0);
+        }
+    return l;
+}
+
+static const gs_span *first_of_unit(const gs_timeline_part *p, int unit) {
+    for (const gs_span *t = p->span; t < p->span + p->count; t++) {
+        if ((t->kind == GS_SPAN_UNIT_REDUCE || t->kind == GS_SPAN_UNIT_GATHER) && t->index == unit) return t;
+    }
+    return NULL;
+}
+
+static line line_of_phases(const traced *s, const gs_timeline_part *p) {
+    static const char marks[GS_PHASES] = {'l', '>', '<', 's', 'u'};
+    line l = line_of(s->start, s->end, '.');
+    bool updated = false; /* then all-gathers follow */
+    for (const gs_span *t = p->span; t < p->span + p->count; t++) {
+        if (t->kind != GS_SPAN_PHASE) continue;
+        paint(&l, t->start, t->end,
+              updated && t->index == GS_PHASE_SYNC && s->layout.zero < 3 ? 'g' : marks[t->index], 0);
+        updated |= t->index == GS_PHASE_UPDATE;
+    }
+    return l;
+}
+
+static void show_zero(const traced *s) {
+    printf("worker  >  forward  <  backward  s  sums what all hold  u  update  l  loads\n");
+    if (s->layout.zero > 2)
+        printf("layer   .  has its own part of the weights   g  all-gather   #  has a window\n");
+    else
+        printf("both    g  all-gather of updated weights\n");
+    printf("%-7s s  reduce-scatter of its gradients%s\n\n", s->layout.zero > 2 ? "" : "layer",
+           s->layout.zero > 1 ? "   %  a window has all its gradients" : "");
+    print_scale(s, s->start, s->end);
+    for (int r = 0; r < s->workers; r++) {
+        char label[32];
+        snprintf(label, sizeof label, "worker %d", r);
+        line l = line_of_phases(s, &s->part[r]);
+        print(label, &l);
+        const gs_span *first;
+        for (int u = 0; (first = first_of_unit(&s->part[r], u)); u++) {
+            char layers[16];
+            children_of(s, first->first, first->count, layers, sizeof layers);
+            snprintf(label, sizeof label, " layer %.5s", layers);
+            l = line_of_unit(s, &s->part[r], u);
+            print(label, &l);
+        }
+    }
+}
+
+/* ---- tensor parallelism ---- */
+
+static void paint_layers(const traced *s, const gs_timeline_part *p, line *l) {
+    static const char marks[] = "=cirwwt", acts[] = "+gs"; /* of gs_tensor_role, gs_tensor_act */
+    for (const gs_span *t = p->span; t < p->span + p->count; t++) {
+        if (t->kind != GS_SPAN_FORWARD_LAYER && t->kind != GS_SPAN_BACKWARD_LAYER) continue;
+        const gs_layer *y = s->layer[t->index];
+        if (y->children == 0) paint(l, t->start, t->end, marks[gs_tensor_role_of(y)], 0);
+    }
+    for (const gs_span *t = p->span; t < p->span + p->count; t++) {
+        if (t->kind == GS_SPAN_GROUP_CALL) paint(l, t->start, t->end, acts[t->index], 0);
+    }
+}
+
+static void show_lines(const traced *s, double from, double to) {
+    print_scale(s, from, to);
+    for (int r = 0; r < s->workers; r++) {
+        char label[32];
+        line l = line_of(from, to, '.');
+        paint_layers(s, &s->part[r], &l);
+        snprintf(label, sizeof label, "worker %d", r);
+        print(label, &l);
+    }
+}
+
+static void show_tensor(const traced *s) {
+    const int layers = (int)gs_layer_count(s->divided->net);
+    int columns = 0, rows, each;
+    const int tokens = tokens_of(s, &each);
+    while (columns < layers && gs_tensor_role_of(s->layer[columns]) != GS_TENSOR_COLUMNS) columns++;
+    for (rows = columns; rows + 1 < layers && gs_tensor_role_of(s->layer[rows]) != GS_TENSOR_ROWS;) rows++;
+    printf("c  columns: the first layer of a pair     i  between, on the worker's part\n"
+           "r  rows: the second layer of a pair       +  sum in the group, with its wait\n"
+           "%-42s.  sums gradients, updates, loads\n",
+           tokens > 0 ? "t  computed for the worker's own tokens" : "=  computed by all workers alike");
+    if (tokens > 0)
+        printf("%-42s%s\n", "g  all-gather of what the others have", "s  reduce-scatter: a sum in parts");
+    if (gs_tensor_outputs(s->divided->net)) printf("w  some of the words\n");
+    printf("\n");
+    show_lines(s, s->start, s->end);
+    for (int back = 0; back < 2; back++) {
+        double from = INFINITY, to = -INFINITY;
+        const gs_span_kind kind = back ? GS_SPAN_BACKWARD_LAYER : GS_SPAN_FORWARD_LAYER;
+        widen(s, kind, columns, &from, &to);
+        widen(s, kind, rows, &from, &to);
+        if (from > to) continue;
+        printf("\n%s of the first pair, layers %s to %s\n", back ? "backward" : "forward",
+               s->layer[columns]->name, s->layer[rows]->name);
+        show_lines(s, from, to);
+    }
+}
+
+/* ---- all ---- */
+
+/* Columns as wide as their widest cell, two blanks apart; numbers to the right. */
+static void print_table(facts *f) {
+    enum { COLUMNS = 8 };
+    int width[COLUMNS] = {0};
+    const cJSON *row, *c;
+    cJSON_InsertItemInArray(f->rows, 0, f->head);
+    cJSON_ArrayForEach(row, f->rows) {
+        int *w = width;
+        cJSON_ArrayForEach(c, row) {
+            const int n = (int)strlen(c->valuestring);
+            if (n > *w) *w = n;
+            w++;
+        }
+    }
+    cJSON_ArrayForEach(row, f->rows) {
+        const int *w = width;
+        cJSON_ArrayForEach(c, row) {
+            printf("%*s%s", w == width ? -*w : *w + 2, c->valuestring, c->next ? "" : "\n");
+            w++;
+        }
+    }
+}
+
+static void print_all(const traced *s) {
+    facts f = facts_of(s);
+    char name[GS_LAYOUT_TEXT];
+    const cJSON *sentence;
+    printf("%s: step %llu of %s, global batch %zu, %d workers\n\n", gs_layout_text(&s->layout, name),
+           (unsigned long long)s->settings.steps,
+           gs_model_is_name(s->settings.model) ? s->settings.model : "the model", s->memory.batch,
+           s->workers);
+    if (s->kind == PIPELINE)
+        show_pipeline(s);
+    else if (s->kind == TENSOR)
+        show_tensor(s);
+    else
+        show_zero(s);
+    printf("\n");
+    print_table(&f);
+    cJSON_ArrayForEach(sentence, f.sentences) {
+        printf("\n");
+        gs_print_wrapped(0, sentence->valuestring);
+    }
+    cJSON_Delete(f.rows);
+    cJSON_Delete(f.sentences);
 }
 
 /* ---- as JSON, and as a page ---- */
@@ -126,16 +714,15 @@ static void free_layout(gs_step_layout *l) {
 static const char *const kinds[] = {"pipeline", "tensor", "zero"};
 
 /* Microseconds from the beginning of the step, in tenths. */
-static cJSON *time_of(const gs_step_layout *l, double at) {
+static cJSON *time_of(const traced *l, double at) {
     return cJSON_CreateNumber(round(1e7 * (at - l->start)) / 10);
 }
 
 /* [worker, row, kind, index, round, start, end, bytes, count] */
-static void add_spans(cJSON *o, const gs_step_layout *l) {
+static void add_spans(cJSON *o, const traced *l) {
     cJSON *spans = cJSON_AddArrayToObject(o, "spans");
     for (int r = 0; r < l->workers; r++)
-        for (size_t i = 0; i < l->part[r].count; i++) {
-            const gs_span *s = &l->part[r].span[i];
+        for (const gs_span *s = l->part[r].span, *end = s + l->part[r].count; s < end; s++) {
             if (s->row == GS_ROW_LOADER) continue;
             cJSON_AddItemToArray(spans,
                                  GS_JSON_ARRAY(GS_JSON(r), GS_JSON(s->row), GS_JSON(s->kind),
@@ -144,7 +731,7 @@ static void add_spans(cJSON *o, const gs_step_layout *l) {
         }
 }
 
-static void add_layers(cJSON *o, const gs_step_layout *l) {
+static void add_layers(cJSON *o, const traced *l) {
     static const char *const roles[] = {"", "columns", "inner", "rows", "table", "outputs", "tokens"};
     cJSON *layers = cJSON_AddArrayToObject(o, "layers");
     const size_t count = gs_layer_count((l->divided ? l->divided : l->plan)->net);
@@ -158,10 +745,10 @@ static void add_layers(cJSON *o, const gs_step_layout *l) {
     }
 }
 
-static void add_workers(cJSON *o, const gs_step_layout *l) {
+static void add_workers(cJSON *o, const traced *l) {
     cJSON *workers = cJSON_AddArrayToObject(o, "workers");
     int each;
-    const bool sequence = gs_step_tokens_of(l, &each) > 0;
+    const bool sequence = tokens_of(l, &each) > 0;
     for (int r = 0; r < l->workers; r++) {
         const gs_place place = gs_place_of(&l->layout, r);
         gs_layout_share share = {.layers = ""};
@@ -176,33 +763,22 @@ static void add_workers(cJSON *o, const gs_step_layout *l) {
 }
 
 /* The layers of each unit, by number. */
-static void add_units(cJSON *o, const gs_step_layout *l) {
+static void add_units(cJSON *o, const traced *l) {
     cJSON *units = cJSON_AddArrayToObject(o, "units");
-    for (size_t i = 0; i < l->part[0].count; i++) {
-        const gs_span *s = &l->part[0].span[i];
+    for (const gs_span *s = l->part[0].span, *end = s + l->part[0].count; s < end; s++) {
         char layers[16];
         if (s->kind != GS_SPAN_UNIT_REDUCE) continue;
         while (cJSON_GetArraySize(units) <= s->index) cJSON_AddItemToArray(units, cJSON_CreateNull());
-        gs_step_children_of(l, s->first, s->count, layers, sizeof layers);
+        children_of(l, s->first, s->count, layers, sizeof layers);
         cJSON_ReplaceItemInArray(
             units, s->index,
             GS_JSON_OBJECT(GS_FIELD("layers", (const char *)layers), GS_FIELD("floats", s->count)));
     }
 }
 
-static cJSON *texts(const char *first, size_t step, int count) {
-    cJSON *list = cJSON_CreateArray();
-    for (int i = 0; i < count; i++) cJSON_AddItemToArray(list, cJSON_CreateString(first + (size_t)i * step));
-    return list;
-}
-
-static void add_facts(cJSON *o, const gs_step_layout *l) {
-    static gs_step_facts f;
-    gs_step_facts_of(l, &f);
-    cJSON *rows = cJSON_CreateArray();
-    for (int i = 0; i < f.rows; i++) cJSON_AddItemToArray(rows, texts(f.cell[i][0], GS_STEP_CELL, f.columns));
-    GS_JSON_ADD(o, GS_FIELD("head", texts(f.head[0], GS_STEP_CELL, f.columns)), GS_FIELD("rows", rows),
-                GS_FIELD("sentences", texts(f.sentence[0], GS_STEP_SENTENCE, f.sentences)),
+static void add_facts(cJSON *o, const traced *l) {
+    const facts f = facts_of(l);
+    GS_JSON_ADD(o, GS_FIELD("head", f.head), GS_FIELD("rows", f.rows), GS_FIELD("sentences", f.sentences),
                 GS_FIELD("measured", f.measured), GS_FIELD("formula", f.formula));
     if (f.bubble)
         GS_JSON_ADD(o, GS_FIELD("fill_and_drain", f.bubble->fill),
@@ -211,7 +787,7 @@ static void add_facts(cJSON *o, const gs_step_layout *l) {
                     GS_FIELD("messages", f.bubble->messages));
 }
 
-static cJSON *json_of_layout(const gs_step_layout *l) {
+static cJSON *json_of_layout(const traced *l) {
     char name[GS_LAYOUT_TEXT];
     const char *const schedule = l->settings.pipeline_schedule ? l->settings.pipeline_schedule : "1f1b";
     const gs_pipeline_schedule *const *named = gs_pipeline_schedules();
@@ -232,7 +808,7 @@ static cJSON *json_of_layout(const gs_step_layout *l) {
     return o;
 }
 
-static gs_status write_page(const gs_step_layout *l, const char *path) {
+static gs_status write_page(const traced *l, const char *path) {
     char title[200], name[GS_LAYOUT_TEXT];
     cJSON *data = json_of_layout(l);
     snprintf(title, sizeof title, "gradsum: a step of %s", gs_layout_text(&l->layout, name));
@@ -278,7 +854,7 @@ static void fill_in(wish *w, int argc, char **argv) {
 }
 
 static gs_status show(const wish *w, const gs_settings *s, int workers) {
-    gs_step_layout step;
+    traced step;
     gs_status status = create(s, workers, &step);
     if (status == GS_OK && w->json) {
         gs_json_print(json_of_layout(&step));
@@ -286,7 +862,7 @@ static gs_status show(const wish *w, const gs_settings *s, int workers) {
         status = write_page(&step, w->out);
         if (status == GS_OK) gs_print_line("%s: a step of %d workers; open it in a browser", w->out, workers);
     } else if (status == GS_OK) {
-        gs_step_layout_show(&step);
+        print_all(&step);
     }
     free_layout(&step);
     return status;

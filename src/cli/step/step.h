@@ -6,7 +6,7 @@
  *     run.c        run a scheme over threads, record it, and find the chunks into which it cuts the array
  *     table.c      the record as tables
  *     page.c       the records of all schemes, with the gradients of a real step of a model, as a page (-o)
- *     layout*.c    a step of a pipeline, of ZeRO or of tensor parallelism: layout.h
+ *     layout.c     a step of a pipeline, of ZeRO or of tensor parallelism
  */
 #pragma once
 
@@ -100,7 +100,7 @@ void gs_step_show(const gs_step_record *, bool pause);
 
 /* ---- layout.c ---- */
 
-/* Does the command line ask for a step of a run whose workers share the model (layout.h)? Then this is the command. */
+/* Does the command line ask for a step of a run whose workers share the model? Then this is the command. */
 bool gs_step_is_of_layout(int argc, char **argv);
 int gs_step_layout_command(int argc, char **argv);
 /* All that it takes; for completion. */
