@@ -108,16 +108,13 @@ static void assert_head(const char *w, const char *folder, int columns, const ch
 
 TEST(classes_have_their_names) {
     const char *folder = make_set(), *w = train(folder);
-    assert_head(w, folder, 80, "\nlabel   taken for\n       ant  b\xc3\xa4r  accuracy\nant  ");
+    assert_head(w, folder, 80, "\nlabel   taken for\n         0    1  accuracy\n0 ant  ");
     assert_head(w, folder, 24, "\nlabel  samples  accuracy  most often taken for\nant          2 ");
-    /* longer names: too wide for columns, and then for rows too */
+    /* a longer name, and then one that is too long for a row */
     assert_int_equal(
         rename(in_folder(folder, "train/ant"), in_folder(folder, "train/a\x1b little black ant")), 0);
     assert_int_equal(rename(in_folder(folder, "val/ant"), in_folder(folder, "val/a\x1b little black ant")),
                      0);
-    assert_head(w, folder, 80,
-                "\nlabel                    taken for\n                       a\\x1b little black ant "
-                "                   b\xc3\xa4r  accuracy\na\\x1b little black ant  ");
     assert_head(w, folder, 45,
                 "\nlabel                      taken for\n                            0    1  accuracy\n"
                 "0 a\\x1b little black ant ");

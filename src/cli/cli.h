@@ -56,21 +56,7 @@ extern const gs_command gs_commands[]; /* all; a NULL name ends them */
 
 /* ---- options.c ---- */
 
-/* An option of a command. Those of a run come from the one table in train/options/options.h. */
-typedef struct gs_option {
-    const char *name; /* without "--", or one letter for "-n"; NULL ends a table */
-    gs_option_kind kind;
-    void *value;
-    double min, max;      /* for numbers, both allowed */
-    const char *argument; /* for --help: "N" */
-    const char *help;
-} gs_option;
-
 enum { GS_OPTIONS_MOST = 96 }; /* in one table */
-
-static inline const char *gs_option_dashes(const gs_option *o) {
-    return o->name[1] ? "--" : "-";
-}
 
 /* Read "--name value" and "--name=value", and "-n 3" and "-n3". Other words are moved to argv[1..*words]. With --help
  * or -h anywhere, sets *help and reads nothing. GS_E_USAGE: an unknown option (the nearest one is named), a missing or
@@ -99,6 +85,18 @@ bool gs_options_taken(const gs_option *, const gs_help *, int argc, char **argv,
 
 /* "usage: gradsum train [options]" and for each option a line or more with its default, in 80 columns. */
 void gs_options_help(const gs_help *, const gs_option *options);
+
+/* The same help for other readers: manual pages, and the words that a shell completes. Hidden from `gradsum help`,
+ * because make install and the shells ask for it:
+ *
+ *     gradsum help --man [COMMAND]      a page for man, in roff
+ *     gradsum help --words [COMMAND]    the commands, or the options of one: word, tab, what it takes, tab, what it is
+ *
+ * argv[0] is "--man" or "--words", argv[1] a command's name or nothing. */
+int gs_manual(int argc, char **argv);
+
+/* The command has another form, with a table of its own: completion has its options, too. */
+void gs_words_also(const gs_option *(*form)(void));
 
 /* ---- options.c ---- */
 
@@ -150,13 +148,6 @@ void gs_tell_skipped(const char *command, const gs_result *);
 
 /* ---- layout.c ---- */
 
-/* Which worker of this run holds what, a line for each; at most 64 of them. */
-void gs_print_layout(const gs_worker *);
-
-/* How the stages of a pipeline were measured. */
-struct gs_cut_report;
-void gs_print_cut(const gs_settings *, const struct gs_cut_report *);
-
 /* *list = settings->devices, or its only device `workers` times: to be freed. GS_E_USAGE: settings->devices names
  * another number of them; or there are more workers than `most`. */
 gs_status gs_devices_for(const gs_settings *, int workers, int most, char **list);
@@ -164,9 +155,6 @@ gs_status gs_devices_for(const gs_settings *, int workers, int most, char **list
 /* How many workers a layout, settled, is shown with: `given`, or as many as there are devices, or as it needs; of ZeRO
  * alone two. */
 int gs_layout_workers(const gs_settings *, int given);
-
-/* A line for each device of the run where the workers know each other's, each once; else for this worker's. */
-void gs_print_devices(const gs_worker *);
 
 /* ---- output.c ---- */
 
@@ -204,7 +192,12 @@ void gs_working(gs_work *, double share, const char *format, ...) __attribute__(
 /* How much of a training is done, for an observer's step. */
 double gs_share_of_run(const gs_settings *, int epoch, uint64_t done, uint64_t of);
 
-/* What `train` and `compare` show while a run goes. */
+/* {"weights": bytes, ..., "total": bytes} */
+struct cJSON *gs_memory_json(const gs_memory_use *);
+
+/* ---- progress.c ---- */
+
+/* What `train` shows while a run goes. */
 typedef struct gs_progress {
     const gs_settings *settings;
     const char *tells_scaling; /* the command that says what it assumes of the file --load; or NULL */
@@ -225,21 +218,7 @@ typedef struct gs_progress {
 
 gs_observer gs_progress_observer(gs_progress *);
 
-/* ---- modes.c: the options of training that are not its default ---- */
-
-/* What becomes of the gradients: "gradients summed by allreduce". Static. */
-const char *gs_modes_sum(const gs_settings *);
-/* A line for each other option that was chosen. */
-void gs_modes_print(const gs_settings *, int workers);
-/* A line with the learning rates, where there is a rule, a warm-up or a schedule. */
-void gs_modes_print_rates(const gs_settings *, const gs_worker *);
-void gs_modes_print_recompute(const gs_settings *, const gs_worker *); /* nothing without --recompute */
-
-/* At the end, with --sync async: the distribution of staleness, as text and as fields of the last JSON line. */
-void gs_modes_print_end(const gs_result *);
-void gs_modes_json_end(const gs_result *, struct cJSON *);
-
-/* output.c: the last JSON line or the last lines of a training run. */
+/* The last JSON line or the last lines of a training run. */
 void gs_progress_end(gs_progress *, const gs_result *);
 
 /* The last JSON line of one that failed, before gs_exit_status: {"event":"end","status":"diverged","steps":7,

@@ -1,5 +1,4 @@
 #include "cli/cli.h"
-#include "cli/draw/compare_chart.h"
 #include "io/json.h"
 
 #include <cjson/cJSON.h>
@@ -244,21 +243,52 @@ static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json) {
     return GS_OK;
 }
 
-/* Speed-up and shares of time of all rows as bars. */
-static gs_status draw(const gs_row *rows, int count) {
-    gs_screen screen = gs_screen_of(stdout);
-    gs_compare_bar *bars = calloc((size_t)count, sizeof *bars);
-    if (!bars) return gs_fail(GS_E_MEMORY, "no memory for %d bars", count);
+/* ---- bars ---- */
+
+enum { LONGEST = 20, NUMBER = 8 };
+_Static_assert((int)GS_PHASES == (int)GS_SHARES, "a sign for each phase");
+
+static void draw_speed_ups(const gs_screen *s, const gs_row *rows, int count, int width, int cells) {
+    double most = 0, efficiency;
     for (int i = 0; i < count; i++) {
-        const gs_result *r = &rows[i].result;
-        double efficiency;
         const double faster = speed_up(rows, i, &efficiency);
-        bars[i] = (gs_compare_bar){rows[i].devices, faster, faster / efficiency, {0}};
-        for (int p = 0; p < GS_PHASES; p++) bars[i].share[p] = share(r, (gs_phase)p);
+        most = fmax(most, fmax(faster, faster / efficiency));
     }
-    gs_compare_chart(stdout, &screen, bars, count);
-    free(bars);
-    return GS_OK;
+    printf("\nspeed-up        | if it grew with the workers\n");
+    for (int i = 0; i < count; i++) {
+        gs_bar bar;
+        const double faster = speed_up(rows, i, &efficiency);
+        gs_bar_draw(&bar, s, faster, most, faster / efficiency, cells);
+        gs_print_name(stdout, rows[i].devices, width);
+        printf(" %s %*.2f\n", bar.text, NUMBER - 1, faster);
+    }
+}
+
+static void draw_shares(const gs_screen *s, const gs_row *rows, int count, int width, int cells) {
+    printf("\nshares of time ");
+    for (int p = 0; p < GS_PHASES; p++) printf(" %s %s", gs_share_sign(s, p), gs_phase_names[p]);
+    printf("\n");
+    for (int i = 0; i < count; i++) {
+        gs_bar bar;
+        double shares[GS_PHASES];
+        for (int p = 0; p < GS_PHASES; p++) shares[p] = share(&rows[i].result, (gs_phase)p);
+        gs_bar_shares(&bar, s, shares, cells);
+        gs_print_name(stdout, rows[i].devices, width);
+        printf(" %s\n", bar.text);
+    }
+}
+
+/* Two bars for each row: speed-up, and shares of time. */
+static void draw(const gs_row *rows, int count) {
+    const gs_screen screen = gs_screen_of(stdout);
+    int width = 0;
+    for (int i = 0; i < count; i++) {
+        const int length = (int)strlen(rows[i].devices);
+        if (length > width && length <= LONGEST) width = length;
+    }
+    const int room = gs_screen_columns(&screen) - width - 1 - NUMBER, cells = room < 1 ? 1 : room;
+    draw_speed_ups(&screen, rows, count, width, cells);
+    draw_shares(&screen, rows, count, width, cells);
 }
 
 /* A mistake in the last set is told before the first one trains. */
@@ -282,7 +312,7 @@ static gs_status run(gs_settings *s, gs_row *rows, int count, bool json) {
     if (status == GS_OK) status = compare(s, rows, count, json);
     if (status == GS_OK && !json) print_busy(rows, count);
     if (status == GS_OK && !json) print_sent(rows, count, s->bucket > 0);
-    if (status == GS_OK && !json) status = draw(rows, count);
+    if (status == GS_OK && !json) draw(rows, count);
     return status;
 }
 

@@ -88,26 +88,21 @@ static void print_name(FILE *out, const char *name, int width) {
             "");
 }
 
-/* What a row begins with: "cow", or where the columns have numbers, "2 cow". */
-static void print_label(FILE *out, const gs_result *r, int label, bool numbered, int width) {
+/* What a row begins with: "cow", or in a table, whose columns have numbers, "2 cow". */
+static void print_label(FILE *out, const gs_result *r, int label, bool in_table, int width) {
     char name[GS_CLASS_NAME], row[GS_CLASS_NAME + 16];
     gs_class_name(&r->names, label, name);
     snprintf(row, sizeof row, "%*d %s", snprintf(NULL, 0, "%d", r->classes - 1), label, name);
-    print_name(out, numbered ? row : name, r->names.count ? width : -width);
+    print_name(out, in_table && r->names.count ? row : name, r->names.count ? width : -width);
 }
 
-/* first: columns for the label; each: for a class, which is headed by its name or, if numbered, by its number. */
-static void print_table(FILE *out, const gs_result *r, bool numbered, int first, int each) {
-    char room[GS_CLASS_NAME];
+/* first: columns for the label; each: for a class. */
+static void print_table(FILE *out, const gs_result *r, int first, int each) {
     fprintf(out, "\n%-*s   taken for\n%*s", first, "label", first, "");
-    for (int k = 0; k < r->classes; k++)
-        if (numbered)
-            fprintf(out, "%*d", each, k);
-        else
-            print_name(out, gs_class_name(&r->names, k, room), -each);
+    for (int k = 0; k < r->classes; k++) fprintf(out, "%*d", each, k);
     fprintf(out, "%10s\n", "accuracy");
     for (int label = 0; label < r->classes; label++) {
-        print_label(out, r, label, numbered, first);
+        print_label(out, r, label, true, first);
         for (int k = 0; k < r->classes; k++)
             fprintf(out, "%*.0f", each, r->confusion[label * r->classes + k]);
         print_accuracy(out, r, label);
@@ -143,24 +138,19 @@ static int larger(int a, int b) {
     return a > b ? a : b;
 }
 
-/* A row for each label: how many of its samples were taken for which class, and its accuracy. Classes with names
- * are shown by them; where these are too wide for columns, columns have numbers, and so have the
- * rows beside the name. Where that is wider than the screen too: a line for each label that has samples, with its
- * accuracy and what it was most often taken for. */
+/* A row for each label: how many of its samples were taken for which class, and its accuracy. Where that is wider than
+ * the screen: a line for each label that has samples, with its accuracy and what it was most often taken for. */
 static void print_confusion(FILE *out, const gs_screen *screen, const gs_result *r) {
     enum { LABEL = 5, ACCURACY = 10 };
     double most = 0;
     for (int i = 0; i < r->classes * r->classes; i++) most = fmax(most, r->confusion[i]);
     const int number = snprintf(NULL, 0, "%d", r->classes) + 1, name = widest_name(r);
     const int count = larger(larger(snprintf(NULL, 0, "%.0f", most) + 1, number), 5);
-    const int named = larger(count, name + 1), first = larger(LABEL, name);
-    const int numbered_first = r->names.count ? larger(LABEL, number + name) : LABEL;
-    if (r->names.count && first + r->classes * named + ACCURACY <= screen->width)
-        print_table(out, r, false, first, named);
-    else if (numbered_first + r->classes * count + ACCURACY <= screen->width)
-        print_table(out, r, r->names.count > 0, numbered_first, count);
+    const int first = r->names.count ? larger(LABEL, number + name) : LABEL;
+    if (first + r->classes * count + ACCURACY <= screen->width)
+        print_table(out, r, first, count);
     else
-        print_list(out, r, first);
+        print_list(out, r, larger(LABEL, name));
 }
 
 /* JSON has escapes of its own for control characters. */

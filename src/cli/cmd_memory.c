@@ -1,5 +1,4 @@
 #include "cli/cli.h"
-#include "cli/draw/compare_chart.h"
 #include "io/json.h"
 #include "train/memory/memory.h"
 #include "train/pipeline/cut.h"

@@ -1,9 +1,10 @@
 #include "cli/cli.h"
-#include "cli/options/manual.h"
 #include "cli/step/step.h"
 #include "io/json.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ---- JSON: one object a line ---- */
@@ -61,6 +62,265 @@ static void show_json(const gs_step_record *s) {
     json_totals(s);
 }
 
+/* ---- tables that fit 80 columns: a row a worker, a column a chunk ---- */
+
+enum { COLUMNS = 80, CELL = 64 };
+
+typedef struct table {
+    const gs_step_record *step;
+    size_t *bounds; /* chunk c is bounds[c] .. bounds[c + 1] - 1 */
+    int chunks;
+    bool counts; /* cells say how many gradients are in a sum, because which ones would be too wide */
+    int label;   /* width of "worker 12" */
+    int width;   /* of a cell, with the space before it */
+    const gs_step_event *held[GS_STEP_WORKERS]; /* what each worker holds, last shown */
+} table;
+
+/* ---- words ---- */
+
+static uint32_t all_workers(const table *t) {
+    return ((uint32_t)1 << t->step->workers) - 1;
+}
+
+/* 0b1011 -> "0+1+3"; three and more in a row: "0-2" */
+static void workers_text(uint32_t workers, char text[CELL]) {
+    int used = 0;
+    if (!workers) snprintf(text, CELL, "?");
+    for (int r = 0; r < GS_STEP_WORKERS; r++) {
+        if (!(workers >> r & 1)) continue;
+        int last = r;
+        while (workers >> (last + 1) & 1) last++;
+        const char *plus = used ? "+" : "";
+        if (last - r < 2) {
+            used += snprintf(text + used, (size_t)(CELL - used), "%s%d", plus, r);
+        } else {
+            used += snprintf(text + used, (size_t)(CELL - used), "%s%d-%d", plus, r, last);
+            r = last;
+        }
+    }
+}
+
+static void cell_text(const table *t, uint32_t workers, char text[CELL]) {
+    if (t->counts)
+        snprintf(text, CELL, "%d", __builtin_popcount(workers));
+    else if (workers == all_workers(t) && t->step->workers > 1)
+        snprintf(text, CELL, "all");
+    else
+        workers_text(workers, text);
+}
+
+/* a, b, ..., z, a1, b1, ... */
+static void chunk_name(int chunk, char text[16]) {
+    if (chunk < 26)
+        snprintf(text, 16, "%c", 'a' + chunk);
+    else
+        snprintf(text, 16, "%c%d", 'a' + chunk % 26, chunk / 26);
+}
+
+/* Words in lines of 80 columns, with two spaces between them. */
+typedef struct line {
+    int margin, column;
+    int padding; /* that the last word still wants */
+} line;
+
+static void print_word(line *l, const char *word, int width) {
+    if (l->column > l->margin && l->column + l->padding + 2 + width > COLUMNS) {
+        printf("\n");
+        l->column = l->padding = 0;
+    }
+    int gap = l->column > l->margin ? l->padding + 2 : l->margin - l->column;
+    int length = printf("%*s%s", gap, "", word) - gap;
+    l->column += gap + length;
+    l->padding = width - length;
+}
+
+/* ---- cells ---- */
+
+static uint32_t content(const table *t, const gs_step_event *e, int chunk) {
+    return gs_step_part_at(e, t->bounds[chunk])->workers;
+}
+
+/* The widest cell decides for all tables. */
+static void find_width(table *t) {
+    const gs_step_record *s = t->step;
+    int widest = t->counts ? 1 : 3; /* "all" */
+    char text[CELL];
+    for (int i = 0; i < s->count; i++)
+        for (int p = 0; p < s->events[i].count; p++) {
+            cell_text(t, s->events[i].parts[p].workers, text);
+            if ((int)strlen(text) > widest) widest = (int)strlen(text);
+        }
+    t->width = widest + 2; /* a space before it, and perhaps a star behind it */
+    t->label = s->workers > 10 ? 9 : 8;
+    int room = COLUMNS - t->label - t->width * t->chunks;
+    if (room >= 2) t->label += 2;
+    if (room >= 0 || t->counts) return;
+    t->counts = true;
+    find_width(t);
+}
+
+/* ---- what is shown ---- */
+
+static void show_head(const table *t) {
+    const gs_step_record *s = t->step;
+    line l = {.margin = 8};
+    printf("%s: %s\n", s->scheme->name, s->scheme->what);
+    if (s->asked != s->scheme) {
+        const char *more = strstr(s->why, " ("); /* on a line of its own */
+        int half = more ? (int)(more - s->why) : (int)strlen(s->why);
+        printf("chosen by %s: %.*s\n", s->asked->name, half, s->why);
+        if (more) printf("       %s\n", more);
+    }
+    printf("%d worker%s, %zu float%s; each worker begins with its own gradient\n", s->workers,
+           s->workers == 1 ? "" : "s", s->size, s->size == 1 ? "" : "s");
+    if (s->wire != GS_WIRE_F32)
+        printf("values travel as %s, in 2 bytes each; they are summed in f32\n", gs_wire_name(s->wire));
+    l.column = printf(t->chunks == 1 ? "chunk" : "chunks");
+    for (int c = 0; c < t->chunks; c++) {
+        char name[16], word[80];
+        size_t first = t->bounds[c], last = t->bounds[c + 1] - 1;
+        chunk_name(c, name);
+        if (first == last)
+            snprintf(word, sizeof word, "%s = %zu", name, first);
+        else
+            snprintf(word, sizeof word, "%s = %zu..%zu", name, first, last);
+        print_word(&l, word, (int)strlen(word));
+    }
+    if (s->workers == 1)
+        printf("\ncells   0: the gradient of worker 0, which is the sum\n");
+    else if (t->counts)
+        printf("\ncells   5: the sum of 5 workers' gradients   *: just changed\n");
+    else
+        printf("\ncells   0+1: the sum of these workers' gradients   all: of all   *: just changed\n");
+}
+
+/* What every worker holds after a round. */
+static void show_holds(table *t, int round) {
+    const gs_step_record *s = t->step;
+    const gs_step_event *now[GS_STEP_WORKERS] = {0};
+    for (int i = 0; i < s->count; i++)
+        if (s->events[i].to < 0 && s->events[i].round == round) now[s->events[i].from] = &s->events[i];
+    int fit = (COLUMNS - t->label) / t->width;
+    for (int from = 0; from < t->chunks; from += fit) {
+        int to = from + fit < t->chunks ? from + fit : t->chunks;
+        printf("%-*s", t->label, round == 0 ? "before" : "after");
+        for (int c = from; c < to; c++) {
+            char name[16];
+            chunk_name(c, name);
+            printf(" %-*s", c + 1 < to ? t->width - 1 : 0, name);
+        }
+        printf("\n");
+        for (int r = 0; r < s->workers && now[r]; r++) {
+            char label[24];
+            snprintf(label, sizeof label, "worker %d", r);
+            printf("%-*s", t->label, label);
+            for (int c = from; c < to; c++) {
+                char text[CELL];
+                cell_text(t, content(t, now[r], c), text);
+                bool changed = round > 0 && content(t, now[r], c) != content(t, t->held[r], c);
+                int padding = c + 1 < to ? t->width - 1 - (int)strlen(text) - changed : 0;
+                printf(" %s%s%*s", text, changed ? "*" : "", padding, "");
+            }
+            printf("\n");
+        }
+    }
+    memcpy(t->held, now, sizeof now);
+}
+
+/* "0 -> 1  a-b" for each message of a round, as many in a line as fit. */
+static void show_messages(const table *t, int round) {
+    const gs_step_record *s = t->step;
+    int widest = 0;
+    line l = {.margin = 2};
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < s->count; i++) {
+            const gs_step_event *e = &s->events[i];
+            if (e->to < 0 || e->round != round) continue;
+            const gs_step_part *end = &e->parts[e->count - 1];
+            int first = gs_step_chunk_at(t->bounds, e->parts[0].first),
+                last = gs_step_chunk_at(t->bounds, end->first + end->count) - 1;
+            char from[16], to[16], word[80];
+            chunk_name(first, from);
+            chunk_name(last, to);
+            int length = snprintf(word, sizeof word, "%d -> %d: %s%s%s", e->from, e->to, from,
+                                  first < last ? "-" : "", first < last ? to : "");
+            if (length > widest) widest = length;
+            if (pass == 1) print_word(&l, word, widest);
+        }
+    printf(l.column > 0 ? "\n" : "  nobody sends\n");
+}
+
+static void show_rounds(table *t, bool pause) {
+    const gs_step_record *s = t->step;
+    if (!s->scheme->cost)
+        printf("\nThe transport makes these two exchanges: all workers hand each owner its "
+               "chunk\n(all_to_all), each owner sums its chunk, and all get all sums (all_gather). "
+               "The\nmessages show what is handed over, not how the transport moves it.\n");
+    for (int round = 1; round <= s->rounds; round++) {
+        if (pause) {
+            printf("\nEnter: next round ");
+            fflush(stdout);
+            for (int c = getchar(); c != '\n' && pause; c = getchar()) pause = c != EOF;
+        }
+        printf("\nround %d of %d\n", round, s->rounds);
+        show_messages(t, round);
+        show_holds(t, round);
+    }
+}
+
+/* Nothing was sent through gs_sync_send. */
+static void show_unwatched(table *t) {
+    if (t->step->workers == 1) {
+        printf("\nOne worker has nothing to sum: no message is sent.\n");
+        return;
+    }
+    printf(
+        "\nThis is the transport's own all_reduce: there are no messages to show.\nThese workers are threads "
+        "of one process, so none is sent at all: each thread\nsums one slice of all arrays in shared memory, "
+        "and writes the sum to all.\nProcesses of one machine pass slices through memory that they share. "
+        "Over Gloo,\ntwo exchange their arrays, and more send in a ring: --sync ring shows how.\n\n");
+    show_holds(t, 1);
+}
+
+static void show_totals(const table *t) {
+    const gs_step_record *s = t->step;
+    gs_sync_cost formula;
+    if (!gs_sync_cost_of(s->scheme, s->workers, 0, gs_step_array(s), &formula)) {
+        printf("\nThreads send nothing here: there are no rounds, messages or bytes to count.\n");
+        return;
+    }
+    printf("\n%-*s %15s  %17s  %25s\n", t->label, "sent by", "rounds", "messages", "bytes");
+    printf("%-*s %7s %7s  %8s %8s  %12s %12s\n", t->label, "", "counted", "formula", "counted", "formula",
+           "counted", "formula");
+    for (int r = 0; r < s->workers; r++) {
+        const gs_sync_cost *c = &s->counted[r];
+        char label[24];
+        snprintf(label, sizeof label, "worker %d", r);
+        gs_sync_cost_of(s->scheme, s->workers, r, gs_step_array(s), &formula);
+        printf("%-*s %7zu %7zu  %8zu %8zu  %12zu %12zu\n", t->label, label, c->rounds, formula.rounds,
+               c->messages, formula.messages, c->bytes, formula.bytes);
+    }
+}
+
+/* Show it in 80 columns; with `pause` wait for Enter between the rounds. */
+static void show_text(const gs_step_record *step, bool pause) {
+    table t = {.step = step};
+    if (gs_step_chunks(step, &t.bounds, &t.chunks) != GS_OK) {
+        fprintf(stderr, "gradsum step: %s\n", gs_message());
+        return;
+    }
+    find_width(&t);
+    show_head(&t);
+    printf("\n");
+    show_holds(&t, 0);
+    if (step->watched)
+        show_rounds(&t, pause);
+    else
+        show_unwatched(&t);
+    show_totals(&t);
+    free(t.bounds);
+}
+
 /* ---- the command ---- */
 
 static gs_status show(gs_step_record *s, bool json, bool pause) {
@@ -68,7 +328,7 @@ static gs_status show(gs_step_record *s, bool json, bool pause) {
     if (json)
         show_json(s);
     else
-        gs_step_show(s, pause);
+        show_text(s, pause);
     if (!s->correct)
         return gs_fail(GS_E_SHAPE, "%s is wrong: not every worker has the sum of all", s->scheme->name);
     if (!gs_step_counts_agree(s))

@@ -1,6 +1,5 @@
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
-#include "cli/options/manual.h"
 #include "comm/comm.h"
 #include "comm/inject/inject.h"
 
@@ -135,8 +134,7 @@ static int run_command(int argc, char **argv) {
 /* "help", "help train" (which is "train --help"), and for manual pages and completion "help --man train". */
 static int run_help(int argc, char **argv) {
     const char *name = argv[1], *about = argc > 2 ? argv[2] : "help";
-    if (strcmp(about, "--man") == 0 || strcmp(about, "--words") == 0)
-        return gs_manual(argc - 2, argv + 2, gs_commands);
+    if (strcmp(about, "--man") == 0 || strcmp(about, "--words") == 0) return gs_manual(argc - 2, argv + 2);
     if (argc > 3) return unexpected(name, argv[3], "it takes at most one command, as in gradsum help train");
     if (is_help(about)) {
         help(stdout);

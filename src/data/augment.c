@@ -11,10 +11,6 @@
 
 /* ---- as text ---- */
 
-bool gs_augment_is_valid(const gs_augment *a) {
-    return a->crop >= 0 && a->crop <= GS_AUGMENT_MOST && a->cutout >= 0 && a->cutout <= GS_AUGMENT_MOST;
-}
-
 /* A word that stands alone. */
 static bool read_word(const char **text, const char *word, bool *on) {
     const size_t length = strlen(word);

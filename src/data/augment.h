@@ -32,9 +32,6 @@ static inline bool gs_augment_is_on(const gs_augment *a) {
     return a->crop || a->flip || a->cutout || a->resized_crop;
 }
 
-/* Are the numbers in their ranges? */
-bool gs_augment_is_valid(const gs_augment *);
-
 /* "resized_crop,crop:4,flip,cutout:8", in any order and each once at most; or "none". False: it is not. */
 bool gs_augment_read(const char *text, gs_augment *);
 

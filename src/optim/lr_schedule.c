@@ -11,9 +11,8 @@ enum { EPOCHS_MOST = 1000000 };
 static const char *const names[] = {"constant", "step", "linear", "cosine"};
 enum { KINDS = sizeof names / sizeof *names };
 
-bool gs_lr_schedule_is_valid(const gs_lr_schedule *s) {
-    if ((unsigned)s->kind >= KINDS) return false;
-    if (s->kind != GS_SCHEDULE_STEP) return s->drops == 0;
+static bool is_valid(const gs_lr_schedule *s) {
+    if (s->kind != GS_SCHEDULE_STEP) return true;
     bool valid = s->factor > 0 && s->factor <= 1 && s->drops >= 1 && s->drops <= GS_LR_DROPS;
     for (int i = 0; valid && i < s->drops; i++)
         valid = s->drop[i] > (i > 0 ? s->drop[i - 1] : 0) && s->drop[i] <= EPOCHS_MOST;
@@ -48,7 +47,7 @@ bool gs_lr_schedule_read(const char *text, gs_lr_schedule *out) {
     s.kind = (gs_lr_schedule_kind)kind;
     bool step = s.kind == GS_SCHEDULE_STEP;
     if ((text[length] == ':') != step || (step && !read_drops(text + length + 1, &s))) return false;
-    if (!gs_lr_schedule_is_valid(&s)) return false;
+    if (!is_valid(&s)) return false;
     *out = s;
     return true;
 }

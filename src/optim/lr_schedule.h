@@ -52,9 +52,6 @@ typedef struct gs_lr_schedule {
     double drop[GS_LR_DROPS]; /* these epochs: above 0, growing; they need not be whole */
 } gs_lr_schedule;
 
-/* Are the numbers in their ranges? */
-bool gs_lr_schedule_is_valid(const gs_lr_schedule *);
-
 /* "constant", "linear", "cosine", "step:30,60@0.1". False: it is none of these. */
 bool gs_lr_schedule_read(const char *text, gs_lr_schedule *);
 

@@ -21,7 +21,7 @@ bool gs_batch_norm_read(const char *text, gs_batch_norm_groups *out) {
     size_t length = strlen(digits);
     if (length < 1 || length > 10 || strspn(digits, "0123456789") != length) return false;
     out->group = strtoul(digits, NULL, 10);
-    return gs_batch_norm_is_valid(out);
+    return out->group >= 1 && out->group <= GROUP_MOST;
 }
 
 const char *gs_batch_norm_text(const gs_batch_norm_groups *g, char *text, size_t size) {
@@ -29,11 +29,6 @@ const char *gs_batch_norm_text(const gs_batch_norm_groups *g, char *text, size_t
     if (g->over == GS_BATCH_NORM_LOCAL) return "local";
     snprintf(text, size, "ghost:%zu", g->group);
     return text;
-}
-
-bool gs_batch_norm_is_valid(const gs_batch_norm_groups *g) {
-    if (g->over == GS_BATCH_NORM_GLOBAL || g->over == GS_BATCH_NORM_LOCAL) return g->group == 0;
-    return g->over == GS_BATCH_NORM_GHOST && g->group >= 1 && g->group <= GROUP_MOST;
 }
 
 /* ---- what goes together ---- */

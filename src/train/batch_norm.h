@@ -31,5 +31,3 @@ typedef struct gs_batch_norm_groups {
 bool gs_batch_norm_read(const char *text, gs_batch_norm_groups *out);
 /* The other way round; `text` is room for it. */
 const char *gs_batch_norm_text(const gs_batch_norm_groups *, char *text, size_t size);
-/* A program may have set anything. */
-bool gs_batch_norm_is_valid(const gs_batch_norm_groups *);

@@ -13,8 +13,8 @@ static bool is_named_before(const gs_jitter *j, int i) {
     return false;
 }
 
-bool gs_jitter_is_valid(const gs_jitter *j) {
-    bool valid = j->count >= 0 && j->count <= GS_PAUSES;
+static bool is_valid(const gs_jitter *j) {
+    bool valid = true;
     for (int i = 0; valid && i < j->count; i++) {
         const gs_pause *p = &j->pause[i];
         valid = p->rank >= 0 && p->seconds > 0 && p->seconds <= 1000 && p->share > 0 && p->share <= 1 &&
@@ -42,7 +42,7 @@ bool gs_jitter_read(const char *text, gs_jitter *j) {
         if (read.count == GS_PAUSES || !read_pause(&text, &read.pause[read.count])) return false;
         read.count++;
     } while (*text++ == ',');
-    if (text[-1] || !gs_jitter_is_valid(&read)) return false;
+    if (text[-1] || !is_valid(&read)) return false;
     *j = read;
     return true;
 }

@@ -24,9 +24,6 @@ typedef struct gs_jitter {
     gs_pause pause[GS_PAUSES];
 } gs_jitter;
 
-/* Are the numbers in their ranges? */
-bool gs_jitter_is_valid(const gs_jitter *);
-
 /* "3:20ms@5%", and several with commas between: RANK:TIME@SHARE%, the time in us, ms or s. False: it is not. */
 bool gs_jitter_read(const char *text, gs_jitter *);
 

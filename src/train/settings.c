@@ -12,92 +12,48 @@
 
 /* ---- each setting by itself ---- */
 
-/* What the command line says of such a value. */
-static gs_status is_not(const gs_run_option *o, const char *value) {
-    char wanted[96];
-    return gs_fail(GS_E_USAGE, "--%s: '%s' is not %s", o->name, value,
-                   gs_option_wanted(o->kind, o->min, o->max, wanted, sizeof wanted));
-}
-
-/* A default may lie outside of what can be typed: it is off, or found out later (NAN). */
-static gs_status check_number(const gs_run_option *o, const void *value) {
-    double x = gs_option_number(o->kind, value);
-    bool allowed = x >= o->min && x <= o->max;
-    bool all = o->kind == GS_OPTION_BATCH && *(const size_t *)value == 0;
-    bool usual = isnan(o->usual) ? isnan(x) : x >= o->usual && x <= o->usual;
-    char text[64];
-    return allowed || all || usual ? GS_OK : is_not(o, gs_option_text(o->kind, value, text, sizeof text));
-}
-
-static gs_status needs_value(const gs_run_option *o) {
-    return gs_fail(GS_E_USAGE, "--%s needs a value: %s", o->name, o->argument);
-}
-
 /* A text without a default may be NULL; so may the name of data that come from memory. */
 static gs_status check_text(const gs_settings *s, const gs_run_option *o, const char *text) {
     bool data_in_memory = o->at == offsetof(gs_settings, data) && (s->train_set || s->test_set);
-    return text || !o->usual_text || data_in_memory ? GS_OK : needs_value(o);
+    if (text || !o->usual_text || data_in_memory) return GS_OK;
+    return gs_fail(GS_E_USAGE, "--%s needs a value: %s", o->name, o->argument);
 }
 
 static gs_status check_name(const gs_run_option *o, const void *value) {
     char text[64];
     if (gs_option_has_name(o->kind, value)) return GS_OK;
-    if (o->kind == GS_OPTION_OPTIM) return needs_value(o);
+    if (o->kind == GS_OPTION_OPTIM)
+        return gs_fail(GS_E_USAGE, "--%s needs a value: %s", o->name, o->argument);
     return gs_fail(GS_E_USAGE, "unknown --%s '%s'; choose one of: %s", o->name,
                    gs_option_text(o->kind, value, text, sizeof text), gs_option_names_of(o->kind)->wanted);
 }
 
-static gs_status check_slow(const gs_run_option *o, const gs_slow *slow) {
-    char text[64];
-    if (slow->rank >= 0 && slow->ms >= 0 && slow->ms <= 1e6) return GS_OK;
-    snprintf(text, sizeof text, "%d:%g", slow->rank, slow->ms);
-    return is_not(o, text);
-}
-
-static gs_status check_pair(const gs_run_option *o, const void *value) {
+/* What could not be typed is not allowed, except for a default: it is off, or found out later (NAN). */
+static gs_status check_setting(const gs_settings *s, const gs_run_option *o) {
+    gs_settings unused;
+    const void *value = (const char *)s + o->at;
+    const gs_option option = gs_run_option_of(o, &unused);
     char text[GS_OPTION_TEXT_MOST];
-    bool valid = o->kind == GS_OPTION_LINK       ? gs_link_is_valid(value)
-                 : o->kind == GS_OPTION_NORM     ? gs_batch_norm_is_valid(value)
-                 : o->kind == GS_OPTION_AUGMENT  ? gs_augment_is_valid(value)
-                 : o->kind == GS_OPTION_EVERY    ? gs_checkpoint_every_is_valid(value)
-                 : o->kind == GS_OPTION_SEGMENTS ? gs_recompute_is_valid(*(const int *)value)
-                 : o->kind == GS_OPTION_SCHEDULE ? gs_lr_schedule_is_valid(value)
-                                                 : gs_jitter_is_valid(value);
-    return valid ? GS_OK : is_not(o, gs_option_text(o->kind, value, text, sizeof text));
-}
-
-static gs_status check_by_channel(const gs_run_option *o, const gs_by_channel *x) {
-    char text[GS_BY_CHANNEL_TEXT];
-    if (x->count < 0 || x->count > GS_CHANNELS)
-        return gs_fail(GS_E_USAGE, "--%s: %d numbers; wanted one for each channel, at most %d", o->name,
-                       x->count, GS_CHANNELS);
-    if (gs_by_channel_within(x, o->min, o->max)) return GS_OK;
-    return is_not(o, gs_by_channel_text(x, text, sizeof text));
-}
-
-static gs_status check_range(const gs_run_option *o, const gs_step_range *r) {
-    char text[64];
-    if (r->first ? r->first <= r->last : !r->last) return GS_OK;
-    return is_not(o, gs_option_text(o->kind, r, text, sizeof text));
+    if (o->kind == GS_OPTION_TEXT) return check_text(s, o, *(const char *const *)value);
+    if (gs_option_names_of(o->kind)) return check_name(o, value);
+    if (o->kind == GS_OPTION_CHANNELS) {
+        const int count = ((const gs_by_channel *)value)->count;
+        if (count < 0 || count > GS_CHANNELS)
+            return gs_fail(GS_E_USAGE, "--%s: %d numbers; wanted one for each channel, at most %d", o->name,
+                           count, GS_CHANNELS);
+    }
+    const bool all = o->kind == GS_OPTION_BATCH && *(const size_t *)value == 0;
+    if (o->kind == GS_OPTION_FLAG || all || gs_run_option_is_default(o, s)) return GS_OK;
+    return gs_option_read(&option, gs_option_text(o->kind, value, text, sizeof text));
 }
 
 gs_status gs_check_each_setting(const gs_settings *s) {
     for (const gs_run_option *o = gs_run_table; o->name; o++) {
-        const void *value = (const char *)s + o->at;
         /* GRADSUM_TIMEOUT is not limited to the range of --timeout: see below */
         if (o->at == offsetof(gs_settings, timeout)) continue;
         /* of two options for one field the one with its name: --devices */
         if (o[1].name && o->at == o[1].at) continue;
-        if (gs_option_is_number(o->kind)) GS_TRY(check_number(o, value));
-        if (gs_option_names_of(o->kind)) GS_TRY(check_name(o, value));
-        if (o->kind == GS_OPTION_TEXT) GS_TRY(check_text(s, o, *(const char *const *)value));
-        if (o->kind == GS_OPTION_SLOW) GS_TRY(check_slow(o, value));
-        if (o->kind == GS_OPTION_LINK || o->kind == GS_OPTION_JITTER || o->kind == GS_OPTION_NORM ||
-            o->kind == GS_OPTION_SCHEDULE || o->kind == GS_OPTION_AUGMENT || o->kind == GS_OPTION_SEGMENTS ||
-            o->kind == GS_OPTION_EVERY)
-            GS_TRY(check_pair(o, value));
-        if (o->kind == GS_OPTION_CHANNELS) GS_TRY(check_by_channel(o, value));
-        if (o->kind == GS_OPTION_RANGE) GS_TRY(check_range(o, value));
+        GS_TRY(check_setting(s, o));
     }
     if (!(s->timeout > 0) || isinf(s->timeout))
         return gs_fail(GS_E_USAGE, "the timeout is %g s; it must be more than 0", s->timeout);

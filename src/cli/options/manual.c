@@ -1,4 +1,4 @@
-#include "cli/options/manual.h"
+#include "cli/cli.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -124,10 +124,10 @@ static void page_of_command(const gs_help *h, const gs_option *options) {
     if (h->more) h->more();
 }
 
-static void page_of_program(const gs_command *commands) {
+static void page_of_program(void) {
     page_begins("gradsum", "learn data-parallel training by running it");
     printf(".B gradsum\nCOMMAND [options]\n.PP\n.B gradsum\nCOMMAND \\-\\-help\n.SH COMMANDS\n");
-    for (const gs_command *c = commands; c->name; c++) {
+    for (const gs_command *c = gs_commands; c->name; c++) {
         printf(".TP\n.BR gradsum\\-%s (1)\n", c->name);
         put(c->what);
         printf("\n");
@@ -174,13 +174,13 @@ void gs_options_help(const gs_help *h, const gs_option *options) {
     if (h->more) h->more();
 }
 
-int gs_manual(int argc, char **argv, const gs_command *commands) {
+int gs_manual(int argc, char **argv) {
     reader = strcmp(argv[0], "--man") == 0 ? FOR_MAN : FOR_SHELLS;
-    if (argc < 2 && reader == FOR_MAN) page_of_program(commands);
-    for (of = commands; argc < 2 && reader == FOR_SHELLS && of->name; of++)
+    if (argc < 2 && reader == FOR_MAN) page_of_program();
+    for (of = gs_commands; argc < 2 && reader == FOR_SHELLS && of->name; of++)
         printf("%s\t\t%s\n", of->name, of->what);
     if (argc < 2) return GS_EXIT_OK;
-    for (of = commands; of->name && strcmp(of->name, argv[1]) != 0;) of++;
+    for (of = gs_commands; of->name && strcmp(of->name, argv[1]) != 0;) of++;
     if (!of->name) {
         fprintf(stderr, "gradsum help: unknown command '%s'\n", argv[1]);
         return GS_EXIT_USAGE;

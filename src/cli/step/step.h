@@ -4,7 +4,6 @@
  * sum of workers 0 and 2. Nothing else is known of a scheme than the messages that it really sends.
  *
  *     run.c        run a scheme over threads, record it, and find the chunks into which it cuts the array
- *     table.c      the record as tables
  *     page.c       the records of all schemes, with the gradients of a real step of a model, as a page (-o)
  *     layout.c     a step of a pipeline, of ZeRO or of tensor parallelism
  */
@@ -92,11 +91,6 @@ int gs_step_chunk_at(const size_t *bounds, size_t element);
 
 /* The part of an event in which an element lies. */
 const gs_step_part *gs_step_part_at(const gs_step_event *, size_t element);
-
-/* ---- table.c ---- */
-
-/* Show it in 80 columns; with `pause` wait for Enter between the rounds. */
-void gs_step_show(const gs_step_record *, bool pause);
 
 /* ---- layout.c ---- */
 

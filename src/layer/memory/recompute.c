@@ -9,10 +9,6 @@
 
 /* ---- as text ---- */
 
-bool gs_recompute_is_valid(int which) {
-    return which >= GS_RECOMPUTE_BLOCKS && which <= GS_RECOMPUTE_MOST;
-}
-
 bool gs_recompute_read(const char *text, int *out) {
     const size_t length = strlen(text);
     *out = GS_RECOMPUTE_NONE;

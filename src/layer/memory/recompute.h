@@ -34,7 +34,6 @@ enum {
 /* "none", "all", "blocks", "4". false: it is none of these. */
 bool gs_recompute_read(const char *text, int *out);
 const char *gs_recompute_text(int, char *text, size_t size);
-bool gs_recompute_is_valid(int);
 
 /* In gs_layer_bind, when all y have lives: set `segment` and `again` of the layers of root->recompute, and let the y
  * inside of segments go between their two forwards. Segments do not depend on the device. GS_E_MEMORY. */

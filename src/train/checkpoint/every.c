@@ -10,7 +10,7 @@
 static const uint64_t STEPS_MOST = 1000000000000000; /* as of --steps */
 static const double SECONDS_LEAST = 0.001, SECONDS_MOST = 1e6;
 
-bool gs_checkpoint_every_is_valid(const gs_checkpoint_every *e) {
+static bool is_valid(const gs_checkpoint_every *e) {
     if (e->steps > 0) return e->steps <= STEPS_MOST && !(e->seconds > 0);
     return !(e->seconds > 0) ? e->seconds >= 0 : e->seconds >= SECONDS_LEAST && e->seconds <= SECONDS_MOST;
 }
@@ -22,7 +22,7 @@ bool gs_checkpoint_every_read(const char *text, gs_checkpoint_every *out) {
         e.steps = strtoull(text, NULL, 10);
     else if (!gs_unit_read(&text, gs_units_time, &e.seconds) || *text)
         return false;
-    if ((e.steps == 0 && !(e.seconds > 0)) || !gs_checkpoint_every_is_valid(&e)) return false;
+    if ((e.steps == 0 && !(e.seconds > 0)) || !is_valid(&e)) return false;
     *out = e;
     return true;
 }

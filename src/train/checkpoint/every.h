@@ -15,5 +15,3 @@ typedef struct gs_checkpoint_every {
 /* "100", "60s", "500ms". False: it is neither, or out of range. */
 bool gs_checkpoint_every_read(const char *text, gs_checkpoint_every *);
 const char *gs_checkpoint_every_text(const gs_checkpoint_every *, char *text, size_t size);
-/* What a program may have set. */
-bool gs_checkpoint_every_is_valid(const gs_checkpoint_every *);

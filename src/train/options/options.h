@@ -4,7 +4,7 @@
  *     options.c                                   the defaults of gs_settings
  *     ../settings.c                               is what a program has set allowed?
  *     agreement.c                                 what all ranks must have been started with
- *     options_json.c                              the first line of train --json, and run.json of a log
+ *     options.c                                   the first line of train --json, and run.json of a log
  *
  * To add an option, add a field to gs_settings and a row to the table. An option that is not a setting of a run, such
  * as --json, belongs to the table of its command.
@@ -45,6 +45,20 @@ typedef enum gs_option_kind {
     GS_OPTION_KEEP,     /* gs_keep: best, last, 3, best,3 */
     GS_OPTION_OPTIM,    /* const gs_optimizer_ops *: one of GS_OPTIMIZERS, or the caller's */
 } gs_option_kind;
+
+/* An option of a command, with its place in memory. */
+typedef struct gs_option {
+    const char *name; /* without "--", or one letter for "-n"; NULL ends a table */
+    gs_option_kind kind;
+    void *value;
+    double min, max;      /* for numbers, both allowed */
+    const char *argument; /* for --help: "N" */
+    const char *help;
+} gs_option;
+
+static inline const char *gs_option_dashes(const gs_option *o) {
+    return o->name[1] ? "--" : "-";
+}
 
 /* ---- the table ---- */
 
@@ -97,6 +111,9 @@ extern const gs_run_option gs_run_table[];
 /* gs_bug if there is none. */
 const gs_run_option *gs_run_option_named(const char *name);
 
+/* As an option of a command that sets these. */
+gs_option gs_run_option_of(const gs_run_option *, gs_settings *);
+
 bool gs_run_option_is_default(const gs_run_option *, const gs_settings *);
 
 /* With the numbers that the optimiser takes where none is set, and a batch of all samples as this number. */
@@ -124,8 +141,9 @@ void gs_option_set_number(gs_option_kind, void *value, double);
  * result, which may also be a constant. */
 const char *gs_option_text(gs_option_kind, const void *value, char *text, size_t size);
 
-/* What a value must be, where another one is refused: "a whole number from 1 to 1000". `text` as above. */
-const char *gs_option_wanted(gs_option_kind, double min, double max, char *text, size_t size);
+/* Set the value from a text that was typed. GS_E_USAGE: "--size: '0' is not a whole number from 1 to 1000". A text itself
+ * is not copied. */
+gs_status gs_option_read(const gs_option *, const char *text);
 
 /* The names of a kind that has a few. */
 typedef struct gs_option_names {
