@@ -60,24 +60,18 @@ static void assert_plain_and_within(const char *output, size_t columns) {
     }
 }
 
-/* In a pipe the bars are plain, and as wide as COLUMNS says, at most 80. */
-TEST(compare_ends_with_bars) {
+/* On a narrow screen the shares of time are left out. */
+TEST(compare_fits_the_screen) {
     static const char *const widths[] = {"60", "80", "200"};
     static const size_t most[] = {60, 80, 80};
     for (int i = 0; i < 3; i++) {
         setenv("COLUMNS", widths[i], 1);
-        setenv("LC_ALL", "C.UTF-8", 1);
         char *output = gs_test_output(0, "compare --model softmax --steps 12 --threads 1 "
                                          "--devices-list 'cpu; cpu,cpu; cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu'");
         assert_plain_and_within(output, most[i]);
-        const char *bars = strstr(output, "\nspeed-up"),
-                   *shares = strstr(output, "\nshares of time  d data f forward");
-        if (!bars || !shares || !strstr(bars, "\ncpu     =")) fail_msg("no bars in: %s", output);
-        const char *bar = strstr(shares, "\ncpu,cpu ");
-        if (!bar || strspn(bar + 9, "dfbsu") != most[i] - 16) fail_msg("no shares in: %s", output);
+        assert_int_equal(strstr(output, "share of time in %") != NULL, i > 0);
     }
     unsetenv("COLUMNS");
-    unsetenv("LC_ALL");
 }
 
 /* `train` tells who did what: each rank of all processes, and all together. */

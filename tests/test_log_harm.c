@@ -9,6 +9,9 @@
 TEST(wrong_use_is_explained) {
     gs_test_program_prints(2, "--log-every needs --log DIR", "train --log-every 5");
     gs_test_program_prints(2, "--trace-steps needs --log DIR", "train --trace-steps 1-2");
+    gs_test_program_prints(2, "--log: '-' is no folder", "train --log -");
+    gs_test_program_prints(2, "--digest: '-' is no folder", "train --digest -");
+    gs_test_program_prints(2, "--checkpoint: '-' is no folder", "train --checkpoint=-");
     static const char *const ranges[] = {"0-3", "4-3",   "a",   "1-",
                                          "-3",  "1-2-3", "1,2", "99999999999999999999"};
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)

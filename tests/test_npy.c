@@ -264,7 +264,7 @@ TEST(sets_that_do_not_load) {
          "train-labels.npy: the label of sample 1 is -1; wanted 0 to 255"},
         {"train-labels.npy", "<i8", "(5,)", numbers + 1, 40, "the label of sample 0 is -1; wanted 0 to 255"},
         {"train-labels.npy", "<u8", "(5,)", large, 40,
-         "the label of sample 2 is 9223372036854775807; wanted 0 to 255"},
+         "the label of sample 2 is 18446744073709551615; wanted 0 to 255"},
         {"train-labels.npy", "<f4", "(5,)", bad, 20,
          "train-labels.npy is float32 (5); wanted whole numbers of shape (n)"},
         {"train-labels.npy", "|u1", "(5, 1)", bad, 5,

@@ -61,7 +61,10 @@ TEST(table_and_chart) {
     from = strstr(output, "batch       lr");
     assert_non_null(from);
     assert_width(from, 80);
-    assert_has(output, "never: not within 4 epochs", "no chart: not reached, or diverged", "  not reached\n");
+    assert_has(output, "never: not within 4 epochs.", "no chart: not reached, or diverged",
+               "  not reached\n");
+    tiny_program(&output, "--target 100 --lr 0 --steps 2");
+    assert_has(output, "never: not within 4 epochs, or 2 steps.");
 }
 
 TEST(json) {

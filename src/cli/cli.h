@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include "cli/draw/bars.h"
 #include "cli/draw/wrapped.h"
 #include "core/nearest.h"
 #include "gradsum.h"

@@ -104,7 +104,7 @@ static int name_width(bool buckets) {
     return buckets ? 11 : 15;
 }
 
-/* Where there are fewer columns, the shares of time are left to the bars below the table. */
+/* Where there are fewer columns, the shares of time are left out. */
 static bool is_narrow(void) {
     return gs_screen_of(stdout).width < GS_SCREEN_DEFAULT;
 }
@@ -243,54 +243,6 @@ static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json) {
     return GS_OK;
 }
 
-/* ---- bars ---- */
-
-enum { LONGEST = 20, NUMBER = 8 };
-_Static_assert((int)GS_PHASES == (int)GS_SHARES, "a sign for each phase");
-
-static void draw_speed_ups(const gs_screen *s, const gs_row *rows, int count, int width, int cells) {
-    double most = 0, efficiency;
-    for (int i = 0; i < count; i++) {
-        const double faster = speed_up(rows, i, &efficiency);
-        most = fmax(most, fmax(faster, faster / efficiency));
-    }
-    printf("\nspeed-up        | if it grew with the workers\n");
-    for (int i = 0; i < count; i++) {
-        gs_bar bar;
-        const double faster = speed_up(rows, i, &efficiency);
-        gs_bar_draw(&bar, s, faster, most, faster / efficiency, cells);
-        gs_print_name(stdout, rows[i].devices, width);
-        printf(" %s %*.2f\n", bar.text, NUMBER - 1, faster);
-    }
-}
-
-static void draw_shares(const gs_screen *s, const gs_row *rows, int count, int width, int cells) {
-    printf("\nshares of time ");
-    for (int p = 0; p < GS_PHASES; p++) printf(" %s %s", gs_share_sign(s, p), gs_phase_names[p]);
-    printf("\n");
-    for (int i = 0; i < count; i++) {
-        gs_bar bar;
-        double shares[GS_PHASES];
-        for (int p = 0; p < GS_PHASES; p++) shares[p] = share(&rows[i].result, (gs_phase)p);
-        gs_bar_shares(&bar, s, shares, cells);
-        gs_print_name(stdout, rows[i].devices, width);
-        printf(" %s\n", bar.text);
-    }
-}
-
-/* Two bars for each row: speed-up, and shares of time. */
-static void draw(const gs_row *rows, int count) {
-    const gs_screen screen = gs_screen_of(stdout);
-    int width = 0;
-    for (int i = 0; i < count; i++) {
-        const int length = (int)strlen(rows[i].devices);
-        if (length > width && length <= LONGEST) width = length;
-    }
-    const int room = gs_screen_columns(&screen) - width - 1 - NUMBER, cells = room < 1 ? 1 : room;
-    draw_speed_ups(&screen, rows, count, width, cells);
-    draw_shares(&screen, rows, count, width, cells);
-}
-
 /* A mistake in the last set is told before the first one trains. */
 static gs_status check_sets(const gs_settings *s, const gs_row *rows, int count) {
     gs_status status = GS_OK;
@@ -312,7 +264,6 @@ static gs_status run(gs_settings *s, gs_row *rows, int count, bool json) {
     if (status == GS_OK) status = compare(s, rows, count, json);
     if (status == GS_OK && !json) print_busy(rows, count);
     if (status == GS_OK && !json) print_sent(rows, count, s->bucket > 0);
-    if (status == GS_OK && !json) draw(rows, count);
     return status;
 }
 

@@ -153,14 +153,6 @@ static void print_confusion(FILE *out, const gs_screen *screen, const gs_result 
         print_list(out, r, larger(LABEL, name));
 }
 
-/* JSON has escapes of its own for control characters. */
-static const char *name_for_json(const gs_class_names *n, int k, char room[GS_CLASS_NAME]) {
-    static const char controls[] =
-        "\1\2\3\4\5\6\7\b\t\n\v\f\r\16\17\20\21\22\23\24\25\26\27\30\31\32\33\34\35\36\37\177";
-    if (k >= n->count) return gs_class_name(n, k, room);
-    return gs_printable_into(room, GS_CLASS_NAME, n->name[k], controls);
-}
-
 /* "confusion": rows of counts; "class_accuracy": 0 to 1, null for a class without samples; "class_names"
  * where there are some. */
 static void confusion_json(const gs_result *r, cJSON *o) {
@@ -172,7 +164,10 @@ static void confusion_json(const gs_result *r, cJSON *o) {
         double samples, accuracy = accuracy_of(r, label, &samples);
         cJSON *row = cJSON_CreateDoubleArray(r->confusion + (size_t)label * (size_t)r->classes, r->classes);
         cJSON_AddItemToArray(matrix, row);
-        if (names) cJSON_AddItemToArray(names, cJSON_CreateString(name_for_json(&r->names, label, room)));
+        if (names)
+            cJSON_AddItemToArray(names, cJSON_CreateString(label < r->names.count
+                                                               ? r->names.name[label]
+                                                               : gs_class_name(&r->names, label, room)));
         cJSON_AddItemToArray(by_class, samples > 0 ? cJSON_CreateNumber(accuracy) : cJSON_CreateNull());
     }
 }

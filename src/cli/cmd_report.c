@@ -3,8 +3,6 @@
 #include "page/report.h"
 
 #include <cjson/cJSON.h>
-#include <dirent.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,46 +36,12 @@ static gs_status add_all(cJSON *report, char **folders, int count) {
     return GS_OK;
 }
 
-static bool is_of_log(const char *name) {
-    static const char *const names[] = {"run.json", "metrics.jsonl", "trace.json"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0) return true;
-    static const char events[] = "events.out.tfevents."; /* TensorBoard's */
-    return strncmp(name, events, strlen(events)) == 0;
-}
-
-/* Which file of the log in `folder` is `out`, even through a link or under another name; NULL: none. */
-static const char *find_in_log(const char *folder, const char *out, char name[256]) {
-    char path[PATH_MAX];
-    DIR *d = opendir(folder);
-    bool found = false;
-    for (struct dirent *e; d && !found && (e = readdir(d));) {
-        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        found = is_of_log(e->d_name) && gs_file_is_same(path, out);
-        if (found) snprintf(name, 256, "%s", e->d_name);
-    }
-    if (d) closedir(d);
-    return found ? name : NULL;
-}
-
-/* The page must not replace a file of a log, also not one that this log happens to lack. */
-static gs_status check_not_of_log(const char *folder, const char *out) {
-    const char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out;
-    char found[256], parent[PATH_MAX];
-    snprintf(parent, sizeof parent, "%.*s", slash ? (int)(slash - out) + 1 : 1, slash ? out : ".");
-    if (!is_of_log(name) || !gs_file_is_same(folder, parent)) name = find_in_log(folder, out, found);
-    if (!name) return GS_OK;
-    return gs_fail(GS_E_USAGE, "-o %s is %s of the log %s; choose another name for the page", out, name,
-                   folder);
-}
-
 static gs_status report(char **folders, int count, const char *out) {
     char title[200];
     if (count == 0) return gs_fail(GS_E_USAGE, "a log is required: gradsum train --log DIR writes one");
     if (count > GS_REPORT_MOST)
         return gs_fail(GS_E_USAGE, "%d logs; a page takes at most %d", count, GS_REPORT_MOST);
     if (!out) return gs_fail(GS_E_USAGE, "-o FILE is required: where the page goes");
-    for (int i = 0; i < count; i++) GS_TRY(check_not_of_log(folders[i], out));
     GS_TRY(gs_file_check_target(out, GS_FILE_PAGE));
     for (int i = 0; i < count; i++) cut_slashes(folders[i]);
     cJSON *data = gs_report_create(0, NULL);

@@ -173,7 +173,9 @@ static void text_notes(const gs_sweep *w, int never, int diverged) {
     }
     int threads = s->exact ? 1 : s->threads, all = threads * gs_devices_count(s->devices) * w->jobs;
     printf("\nseconds: training only; the test set was evaluated\n%d times per epoch.", GS_SWEEP_TESTS);
-    if (never > 0) printf(" never: not within %d epoch%s.", s->epochs, gs_s(s->epochs));
+    if (never > 0) printf(" never: not within %d epoch%s", s->epochs, gs_s(s->epochs));
+    if (never > 0 && s->steps) printf(", or %llu steps", (unsigned long long)s->steps);
+    if (never > 0) printf(".");
     if (diverged > 0) printf(" NaN: the loss is not a number.");
     printf("\n");
     if (w->jobs == 1) return;

@@ -1,5 +1,6 @@
 #include "data/npy_set.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -114,14 +115,13 @@ static gs_status load_images(const char *path, gs_dataset *d) {
 
 /* ---- labels ---- */
 
-/* Number i, of any width; one that does not fit into 64 signed bits becomes the largest that does. */
-static int64_t whole(const gs_npy *a, size_t i) {
+/* Number i, of any width, in 64 bits; of a signed one two's complement. */
+static uint64_t whole(const gs_npy *a, size_t i) {
     uint64_t word = 0;
     memcpy(&word, (const unsigned char *)a->data + i * (size_t)a->bytes,
            (size_t)a->bytes); /* little-endian */
     const int above = 64 - 8 * a->bytes;
-    if (a->kind == 'u') return word > INT64_MAX ? INT64_MAX : (int64_t)word;
-    return (int64_t)(word << above) >> above;
+    return a->kind == 'u' ? word : (uint64_t)((int64_t)(word << above) >> above);
 }
 
 static gs_status take_labels(const char *path, const char *images, const gs_npy *a, gs_dataset *d) {
@@ -134,12 +134,13 @@ static gs_status take_labels(const char *path, const char *images, const gs_npy 
     d->labels = malloc(d->count);
     if (!d->labels) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu labels", path, d->count);
     for (size_t i = 0; i < d->count; i++) {
-        const int64_t label = whole(a, i);
-        if (label < 0 || label > UCHAR_MAX)
-            return gs_fail(GS_E_FORMAT, "%s: the label of sample %zu is %lld; wanted 0 to %d", path, i,
-                           (long long)label, UCHAR_MAX);
+        const uint64_t label = whole(a, i);
+        const bool negative = a->kind != 'u' && (int64_t)label < 0;
+        if (label > UCHAR_MAX)
+            return gs_fail(GS_E_FORMAT, "%s: the label of sample %zu is %s%" PRIu64 "; wanted 0 to %d", path,
+                           i, negative ? "-" : "", negative ? -label : label, UCHAR_MAX);
         d->labels[i] = (unsigned char)label;
-        if (label >= d->classes) d->classes = (int)label + 1;
+        if ((int)label >= d->classes) d->classes = (int)label + 1;
     }
     return GS_OK;
 }

@@ -25,6 +25,7 @@ static const kind kinds[] = {
      {"a git-annex pointer", "fetch the file that it stands for: git annex get"}},
     {BEGINS(0, "\x89HDF\r\n\x1a\n"), {"an HDF5 file", NULL}},
     {BEGINS(0, "GGUF"), {"a GGUF file", NULL}},
+    {BEGINS(4, "TFL3"), {"a model of TensorFlow Lite", NULL}},
     {BEGINS(0, "%PDF-"), {"a PDF file", NULL}},
     {BEGINS(0, "GIF8"), {"a GIF picture", NULL}},
     {BEGINS(8, "WEBP"), {"a WebP picture", NULL}},

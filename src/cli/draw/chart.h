@@ -17,7 +17,7 @@
  */
 #pragma once
 
-#include "cli/draw/bars.h"
+#include "cli/draw/wrapped.h"
 
 typedef struct gs_chart_point {
     double x, y;        /* > 0; y: infinite or no number for a point in the row "never" */

@@ -6,12 +6,46 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cli/draw/bars.h"
 #include "core/text.h"
 
 enum { COLUMNS = GS_SCREEN_DEFAULT };
+
+/* ---- the screen ---- */
+
+static bool names_utf8(const char *locale) {
+    for (; *locale; locale++)
+        if (strncasecmp(locale, "utf-8", 5) == 0 || strncasecmp(locale, "utf8", 4) == 0) return true;
+    return false;
+}
+
+static bool locale_is_utf8(void) {
+    static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (int i = 0; i < 3; i++) {
+        const char *locale = getenv(variables[i]);
+        if (locale && *locale) return names_utf8(locale);
+    }
+    return false;
+}
+
+gs_screen gs_screen_of(FILE *file) {
+    int fd = fileno(file);
+    bool terminal = isatty(fd);
+    gs_screen s = {.width = GS_SCREEN_DEFAULT, .utf8 = terminal && locale_is_utf8()};
+    const char *columns = getenv("COLUMNS");
+    struct winsize size;
+    long asked = columns ? strtol(columns, NULL, 10) : 0;
+    if (asked <= 0 && terminal && ioctl(fd, TIOCGWINSZ, &size) == 0) asked = size.ws_col;
+    if (asked > 0) s.width = asked < GS_SCREEN_LEAST ? GS_SCREEN_LEAST : asked < 1000 ? (int)asked : 1000;
+    return s;
+}
+
+int gs_screen_columns(const gs_screen *s) {
+    return s->width < GS_SCREEN_DEFAULT ? s->width : GS_SCREEN_DEFAULT;
+}
 
 /* ---- what is not divided: how many bytes of a text ---- */
 

@@ -1,9 +1,25 @@
 /* Text in lines of at most 80 columns, and numbers as people read them. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "core/error.h"
+
+/* What there is to print on. */
+typedef struct gs_screen {
+    int width; /* columns, at least GS_SCREEN_LEAST */
+    bool utf8;
+} gs_screen;
+
+enum { GS_SCREEN_LEAST = 20, GS_SCREEN_DEFAULT = 80 };
+
+/* Of a stream: COLUMNS, else the terminal's width, else 80 columns. UTF-8: a terminal, and LC_ALL, LC_CTYPE or LANG
+ * (the first of them that is set) names it. */
+gs_screen gs_screen_of(FILE *);
+
+/* At most 80 columns are used, and fewer on a narrower screen. */
+int gs_screen_columns(const gs_screen *);
 
 /* Print words, and begin a new line at `margin` where one of 80 columns is full; "(default ...)" is one word. The first
  * line has been begun and is at `margin`. */

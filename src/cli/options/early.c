@@ -91,17 +91,9 @@ static void interrupted(int number, siginfo_t *info, void *context) {
         raise(number);
         return;
     }
-    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
-    getrlimit(RLIMIT_NPROC, &limit);
-    if (limit.rlim_cur == RLIM_INFINITY)
-        snprintf(sentence, sizeof sentence,
-                 "gradsum: no room for OpenBLAS's threads; continuing without them: none is needed\n");
-    else
-        snprintf(sentence, sizeof sentence,
-                 "gradsum: no room for OpenBLAS's threads among this user's %llu processes and threads "
-                 "(ulimit -u); "
-                 "continuing without them: none is needed\n",
-                 (unsigned long long)limit.rlim_cur);
+    snprintf(
+        sentence, sizeof sentence,
+        "gradsum: no room for OpenBLAS's threads (ulimit -u); continuing without them: none is needed\n");
     if (write(STDERR_FILENO, sentence, strlen(sentence)) < 0) _exit(1);
     start_without_threads(our_argv, our_environment);
     _exit(1);

@@ -1,7 +1,6 @@
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
 #include "data/npy_set.h"
-#include "io/file.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -143,18 +142,25 @@ gs_status gs_option_set(const gs_option *options, const char *name, const char *
     return GS_OK;
 }
 
-/* What is written takes the place of nothing that is read, under whatever name. */
+static const char *text_of(const gs_option *options, const char *name) {
+    const gs_option *o = option_named(options, name);
+    return o && o->kind == GS_OPTION_TEXT ? *(const char *const *)o->value : NULL;
+}
+
+/* What the checks of targets (io/file.h) cannot see: an array takes the place of none that is read, and folders have
+ * names. */
 static gs_status check_outputs(const gs_option *options) {
-    static const char *const outputs[] = {"out", "report", "save"}, text[] = "text:";
-    const gs_option *data = option_named(options, "data");
-    const char *from = data && data->value ? *(const char *const *)data->value : NULL;
-    const char *file = from && strncmp(from, text, strlen(text)) == 0 ? from + strlen(text) : "";
-    for (int i = 0; i < 3 && from; i++) {
-        const gs_option *o = option_named(options, outputs[i]);
-        const char *to = o && o->value ? *(const char *const *)o->value : NULL;
-        if (to && (gs_file_is_same(to, file) || gs_npy_reads(from, to)))
-            return gs_fail(GS_E_USAGE, "--%s %s would replace a file of --data %s; choose another name",
-                           o->name, to, from);
+    static const char *const folders[] = {"log", "digest", "checkpoint"};
+    const char *from = text_of(options, "data"), *to = text_of(options, "out");
+    if (from && to && gs_npy_reads(from, to))
+        return gs_fail(GS_E_USAGE, "--out %s would replace a file of --data %s; choose another name", to,
+                       from);
+    for (int i = 0; i < 3; i++) {
+        to = text_of(options, folders[i]);
+        if (to && strcmp(to, "-") == 0)
+            return gs_fail(GS_E_USAGE,
+                           "--%s: '-' is no folder, and nothing goes to standard output; give a name",
+                           folders[i]);
     }
     return GS_OK;
 }

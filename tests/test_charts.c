@@ -5,7 +5,6 @@
 #include <math.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-#include "cli/draw/bars.h"
 #include "cli/draw/chart.h"
 #include "cli/draw/wrapped.h"
 
@@ -16,70 +15,6 @@ static int columns_of(const char *text) {
     int n = 0;
     for (; *text; text++) n += ((unsigned char)*text & 0xC0) != 0x80;
     return n;
-}
-
-static const char *bar(const gs_screen *s, double value, double most, double mark, int cells) {
-    static gs_bar b;
-    gs_bar_draw(&b, s, value, most, mark, cells);
-    assert_int_equal(columns_of(b.text), cells);
-    return b.text;
-}
-
-TEST(plain_bars) {
-    assert_string_equal(bar(&PLAIN, 5, 10, -1, 10), "=====     ");
-    assert_string_equal(bar(&PLAIN, 10, 10, -1, 10), "==========");
-    assert_string_equal(bar(&PLAIN, 0, 10, -1, 10), "          ");
-    assert_string_equal(bar(&PLAIN, 0.001, 10, -1, 10), "=         "); /* little is not nothing */
-    assert_string_equal(bar(&PLAIN, 5, 10, 8, 10), "=====  |  ");
-    assert_string_equal(bar(&PLAIN, 5, 10, 10, 10), "=====    |");
-    assert_string_equal(bar(&PLAIN, 9, 10, 8, 10), "========= "); /* the mark is behind the bar */
-    assert_string_equal(bar(&PLAIN, 5, 10, 11, 10), "=====     ");
-    assert_string_equal(bar(&PLAIN, 1, 1, -1, 0), "");
-}
-
-TEST(utf8_bars) {
-    assert_string_equal(bar(&UTF8, 4, 4, -1, 4), "████");
-    assert_string_equal(bar(&UTF8, 1.5, 4, -1, 4), "█▌  ");
-    assert_string_equal(bar(&UTF8, 2.125, 4, 3.9, 4), "██▏|");
-    assert_string_equal(bar(&UTF8, 1e-9, 4, -1, 4), "▏   ");
-    assert_string_equal(bar(&UTF8, 0, 4, -1, 4), "    ");
-}
-
-TEST(values_of_every_size) {
-    static const double values[] = {0, -1, 1e-300, 1, 1e300, INFINITY, -INFINITY, NAN};
-    enum { VALUES = sizeof values / sizeof *values };
-    for (int i = 0; i < VALUES; i++)
-        for (int k = 0; k < VALUES; k++)
-            for (int m = 0; m < VALUES; m++) { /* bar() looks at the width of each */
-                bar(&PLAIN, values[i], values[k], values[m], 37);
-                bar(&UTF8, values[i], values[k], values[m], GS_BAR_MOST);
-            }
-    assert_string_equal(bar(&PLAIN, 1e300, 1, -1, 4), "====");
-    assert_string_equal(bar(&PLAIN, INFINITY, 1, -1, 4), "====");
-    assert_string_equal(bar(&PLAIN, NAN, 1, -1, 4), "    ");
-    assert_string_equal(bar(&PLAIN, 1, 0, -1, 4), "    ");
-    assert_string_equal(bar(&PLAIN, 1, NAN, -1, 4), "    ");
-}
-
-static const char *shares(const gs_screen *s, const double share[GS_SHARES], int cells) {
-    static gs_bar b;
-    gs_bar_shares(&b, s, share, cells);
-    assert_int_equal(columns_of(b.text), cells);
-    return b.text;
-}
-
-TEST(bars_of_shares) {
-    assert_string_equal(shares(&PLAIN, (double[]){1, 2, 4, 2, 1}, 10), "dffbbbbssu");
-    assert_string_equal(shares(&UTF8, (double[]){1, 2, 4, 2, 1}, 10), "·░░▒▒▒▒██▓");
-    /* 1/3 each of 10: 3 each, and the one that is left for the first */
-    assert_string_equal(shares(&PLAIN, (double[]){1, 1, 1, 0, 0}, 10), "ddddfffbbb");
-    /* due: 0.3 8.6 0.3 0.5 0.3: 8, then the largest rests */
-    assert_string_equal(shares(&PLAIN, (double[]){3, 86, 3, 5, 3}, 10), "fffffffffs");
-    assert_string_equal(shares(&PLAIN, (double[]){0, 0, 0, 0, 0}, 4), "    ");
-    assert_string_equal(shares(&PLAIN, (double[]){-1, NAN, 0, 2, INFINITY}, 4), "ssss");
-    assert_string_equal(shares(&PLAIN, (double[]){1e308, 1e308, 1e308, 1e308, 0}, 4), "dfbs");
-    assert_string_equal(shares(&PLAIN, (double[]){1e-308, 0, 0, 0, 1e-308}, 4), "dduu");
-    assert_string_equal(shares(&PLAIN, (double[]){1, 1, 1, 1, 1}, 0), "");
 }
 
 /* ---- the screen ---- */
@@ -234,7 +169,8 @@ TEST(perfect_scaling_is_the_diagonal) {
         find(text, from, 'o', &line[i], &column[i]);
         from = line[i] + 1;
     }
-    assert_int_equal(line[0], 1); /* below the title */
+    assert_has(chart(&UTF8, points, 3), "│●", "└──", "· ideal"); /* checked for its width */
+    assert_int_equal(line[0], 1);                                /* below the title */
     assert_int_equal(line[2], 12);
     assert_int_equal(column[0], 10);
     assert_int_equal(column[2], 78);
