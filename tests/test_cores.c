@@ -293,8 +293,8 @@ static void the_run_says_so(void) {
     gs_test_program_prints(0, bound, "train --model softmax --steps 1 --devices cpu,cpu");
     gs_test_program_prints(0, bound, "launch -n 2 -- train --model softmax --steps 1");
     gs_test_program_prints(0, "each rank is bound", "schemes -n 2 --over shm --seconds 0");
-    gs_test_program_prints(2, "unknown --bind 'sockets'; choose one of: cores, none", "train --bind sockets");
-    gs_test_program_prints(2, "unknown --bind 'sockets'; choose one of: cores, none",
+    gs_test_program_prints(2, "unknown --bind 'sockets'; choose one of: none, cores", "train --bind sockets");
+    gs_test_program_prints(2, "unknown --bind 'sockets'; choose one of: none, cores",
                            "launch -n 2 --bind sockets -- train");
     static const char *const free_runs[] = {"train --model softmax --steps 1 --devices cpu,cpu --bind none",
                                             "launch -n 2 -- train --model softmax --steps 1 --bind none",

@@ -61,7 +61,7 @@ TEST(values_that_are_nearly_right) {
         {"train --loss cross-entropy", "unknown --loss 'cross-entropy'; choose one of: cross_entropy, "
                                        "squared_error; did you mean cross_entropy?"},
         {"train --wire fp16", "unknown --wire 'fp16'; choose one of: f32, f16, bf16; did you mean f16?"},
-        {"train --bind core", "unknown --bind 'core'; choose one of: cores, none; did you mean cores?"},
+        {"train --bind core", "unknown --bind 'core'; choose one of: none, cores; did you mean cores?"},
         {"train --sync sharded-update", "unknown --sync 'sharded-update'; here it is called --zero 1"},
         {"train --momentum 1", "a number from 0 to 0.999999"},
         {"train --seed -1", "a whole number from 0 to 1000000000000000000"},
@@ -84,7 +84,7 @@ TEST(values_that_are_nearly_right) {
          "unknown --over 'thread'; choose one of: threads, shm, gloo; did you mean threads?"},
         {"launch -n 1 --transport glo -- devices", "choose one of: auto, shm, gloo; did you mean gloo?"},
         {"launch -n 2 --bind non -- devices",
-         "unknown --bind 'non'; choose one of: cores, none; did you mean none?"},
+         "unknown --bind 'non'; choose one of: none, cores; did you mean none?"},
         {"launch -n 2 --tiemout 3 -- devices", "unknown option --tiemout; did you mean --timeout?"},
         {"train -zero 2", "unknown option -zero; did you mean --zero?"},
         {"train ---sync=ring", "unknown option ---sync; did you mean --sync?"},

@@ -40,21 +40,25 @@ typedef struct job {
     double prompt_seconds, seconds; /* until the first token; for all after it */
     char held[HELD];                /* of a character whose last bytes have not come */
     size_t held_bytes;
-    bool terminal, line_open;
+    FILE *out;
+    bool terminal, json, line_open; /* json: for a string in it */
 } job;
 
 /* ---- text, on its way out ---- */
 
-/* A terminal gets nothing that it would obey. */
-static void put(job *j, const char *text, size_t bytes) {
+/* A terminal gets nothing that it would obey. JSON is UTF-8, and a string of C has no 0 in it: bytes that are no UTF-8,
+ * and 0, become U+FFFD. */
+static void put(job *j, const char *text, size_t bytes, bool is_utf8) {
     char whole[HELD + 1] = {0}, shown[16];
     if (bytes == 0) return;
     memcpy(whole, text, bytes);
     j->line_open = text[bytes - 1] != '\n';
-    if (j->terminal)
-        fputs(*whole ? gs_printable_into(shown, sizeof shown, whole, "\n\t") : "\\x00", stdout);
+    if (j->json && (!is_utf8 || !*whole))
+        fputs("\xef\xbf\xbd", j->out);
+    else if (j->terminal && !j->json)
+        fputs(*whole ? gs_printable_into(shown, sizeof shown, whole, "\n\t") : "\\x00", j->out);
     else
-        fwrite(text, 1, bytes, stdout);
+        fwrite(text, 1, bytes, j->out);
 }
 
 /* Characters, as soon as they are whole; bytes that are no characters, as they are. */
@@ -65,7 +69,7 @@ static void put_held(job *j, bool last) {
         const int length = gs_utf8_read_part(j->held + at, j->held_bytes - at, &code);
         if (length < 0 && !last) break;
         const size_t bytes = length > 0 ? (size_t)length : 1;
-        put(j, j->held + at, bytes);
+        put(j, j->held + at, bytes, length > 0);
         at += bytes;
     }
     j->held_bytes -= at;
@@ -88,32 +92,22 @@ static void put_token(job *j, int token) {
 
 static void end_text(job *j) {
     put_held(j, true);
-    if (j->line_open) putchar('\n');
+    if (j->line_open) fputc('\n', j->out);
     j->line_open = false;
 }
 
-/* JSON is UTF-8, and a string of C has no 0 in it: bytes that are no UTF-8, and 0, become U+FFFD. */
-static char *json_text(const job *j, size_t number) {
-    static const char none[] = "\xef\xbf\xbd";
-    enum { NONE = 3 };
-    size_t bytes = 0, used = 0, length;
-    uint16_t *drawn = malloc(j->drawn * sizeof *drawn + 1);
-    char *raw = NULL, *text = NULL;
-    for (size_t i = 0; drawn && i < j->drawn; i++)
-        drawn[i] = (uint16_t)j->tokens[i * (size_t)j->ask->texts + number];
-    if (drawn && gs_vocabulary_decode(j->vocabulary, drawn, j->drawn, &raw, &bytes) == GS_OK)
-        text = malloc(NONE * bytes + 1);
-    free(drawn);
-    for (size_t at = 0; text && at < bytes; at += length) {
-        uint32_t code;
-        const int found = gs_utf8_read_part(raw + at, bytes - at, &code);
-        const bool whole = found > 0 && code > 0;
-        length = whole ? (size_t)found : 1;
-        memcpy(text + used, whole ? raw + at : none, whole ? length : NONE);
-        used += whole ? length : NONE;
-    }
-    if (text) text[used] = '\0';
-    free(raw);
+static void put_drawn(job *j, int number) {
+    for (size_t i = 0; i < j->drawn; i++) put_token(j, j->tokens[i * (size_t)j->ask->texts + (size_t)number]);
+}
+
+/* To be freed; NULL: no memory. */
+static char *json_text(job *j, int number) {
+    char *text = NULL;
+    size_t bytes;
+    if (!(j->out = open_memstream(&text, &bytes))) return NULL;
+    put_drawn(j, number);
+    put_held(j, true);
+    fclose(j->out);
     return text;
 }
 
@@ -289,7 +283,7 @@ static void print_texts(job *j) {
     for (int t = 0; t < j->ask->texts; t++) {
         printf("--- text %d ---\n", t + 1);
         put_bytes(j, j->prompt, j->prompt_bytes);
-        for (size_t i = 0; i < j->drawn; i++) put_token(j, j->tokens[i * (size_t)j->ask->texts + (size_t)t]);
+        put_drawn(j, t);
         end_text(j);
     }
 }
@@ -298,10 +292,10 @@ static double rate(const job *j) {
     return j->drawn > 1 ? (double)(j->drawn - 1) * j->ask->texts / j->seconds : NAN;
 }
 
-static void print_json(const job *j) {
+static void print_json(job *j) {
     cJSON *texts = cJSON_CreateArray();
     for (int t = 0; t < j->ask->texts; t++) {
-        char *text = json_text(j, (size_t)t);
+        char *text = json_text(j, t);
         cJSON_AddItemToArray(texts, gs_json_text(text));
         free(text);
     }
@@ -380,7 +374,7 @@ int gs_cmd_generate(int argc, char **argv) {
                                                         : NULL;
     if (wrong) return gs_exit_status("generate", gs_fail(GS_E_USAGE, "%s", wrong));
     gs_stop_on_signals();
-    job j = {.ask = &ask, .terminal = isatty(STDOUT_FILENO) == 1};
+    job j = {.ask = &ask, .out = stdout, .terminal = isatty(STDOUT_FILENO) == 1, .json = ask.json};
     exit_status = run(&j);
     close_all(&j);
     return exit_status;

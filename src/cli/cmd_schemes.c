@@ -206,9 +206,9 @@ static void print_json(const table *t) {
 
 static gs_status run(table *t) {
     static const char *const names[] = {"threads", "shm", "gloo", NULL};
-    if (strcmp(t->over, "threads") != 0 && strcmp(t->over, "shm") != 0 && strcmp(t->over, "gloo") != 0)
-        return gs_fail(GS_E_USAGE, "unknown --over '%s'; choose one of: threads, shm, gloo%s", t->over,
-                       gs_did_you_mean(t->over, names));
+    int over = 0;
+    while (names[over] && strcmp(names[over], t->over) != 0) over++;
+    if (!names[over]) return gs_no_such("--over", t->over, names);
     t->bind = t->bind && t->ranks <= gs_cpu_cores() && gs_cores_may_bind(t->over);
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++)
         if (*s == &gs_sync_allreduce || (*s)->cost)

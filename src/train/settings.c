@@ -12,20 +12,14 @@
 
 /* ---- each setting by itself ---- */
 
-/* A text without a default may be NULL; so may the name of data that come from memory. */
-static gs_status check_text(const gs_settings *s, const gs_run_option *o, const char *text) {
-    bool data_in_memory = o->at == offsetof(gs_settings, data) && (s->train_set || s->test_set);
-    if (text || !o->usual_text || data_in_memory) return GS_OK;
+static gs_status needs_value(const gs_run_option *o) {
     return gs_fail(GS_E_USAGE, "--%s needs a value: %s", o->name, o->argument);
 }
 
-static gs_status check_name(const gs_run_option *o, const void *value) {
-    char text[64];
-    if (gs_option_has_name(o->kind, value)) return GS_OK;
-    if (o->kind == GS_OPTION_OPTIM)
-        return gs_fail(GS_E_USAGE, "--%s needs a value: %s", o->name, o->argument);
-    return gs_fail(GS_E_USAGE, "unknown --%s '%s'; choose one of: %s", o->name,
-                   gs_option_text(o->kind, value, text, sizeof text), gs_option_names_of(o->kind)->wanted);
+/* A text without a default may be NULL; so may the name of data that come from memory. */
+static gs_status check_text(const gs_settings *s, const gs_run_option *o, const char *text) {
+    bool data_in_memory = o->at == offsetof(gs_settings, data) && (s->train_set || s->test_set);
+    return text || !o->usual_text || data_in_memory ? GS_OK : needs_value(o);
 }
 
 /* What could not be typed is not allowed, except for a default: it is off, or found out later (NAN). */
@@ -35,7 +29,8 @@ static gs_status check_setting(const gs_settings *s, const gs_run_option *o) {
     const gs_option option = gs_run_option_of(o, &unused);
     char text[GS_OPTION_TEXT_MOST];
     if (o->kind == GS_OPTION_TEXT) return check_text(s, o, *(const char *const *)value);
-    if (gs_option_names_of(o->kind)) return check_name(o, value);
+    if (gs_option_names_of(o->kind) && gs_option_has_name(o->kind, value)) return GS_OK;
+    if (o->kind == GS_OPTION_OPTIM) return needs_value(o);
     if (o->kind == GS_OPTION_CHANNELS) {
         const int count = ((const gs_by_channel *)value)->count;
         if (count < 0 || count > GS_CHANNELS)

@@ -42,23 +42,17 @@ typedef struct traced {
 
 /* ---- the run ---- */
 
-static void *copy_of(const void *array, size_t bytes) {
-    void *copy = malloc(bytes + 1);
-    if (copy && bytes > 0) memcpy(copy, array, bytes);
-    return copy;
-}
-
 /* Called once, in the thread of worker 0. */
 static void on_timeline(void *context, const gs_timeline_part *parts, int workers) {
     traced *l = context;
     l->part = calloc((size_t)workers, sizeof *l->part);
     l->whole = l->part != NULL;
     for (int r = 0; r < workers && l->whole; r++) {
-        gs_timeline_part *p = &l->part[r];
-        *p = parts[r];
-        p->span = copy_of(parts[r].span, p->count * sizeof *p->span);
-        p->memory = copy_of(parts[r].memory, p->samples * sizeof *p->memory);
-        l->whole = p->span && p->memory && p->lost == 0;
+        const size_t bytes = parts[r].count * sizeof(gs_span);
+        gs_span *copy = malloc(bytes + 1);
+        if (copy && bytes > 0) memcpy(copy, parts[r].span, bytes);
+        l->part[r] = (gs_timeline_part){.span = copy, .count = copy ? parts[r].count : 0};
+        l->whole = copy && parts[r].lost == 0;
     }
 }
 
@@ -853,22 +847,8 @@ static void fill_in(wish *w, int argc, char **argv) {
     }
 }
 
-static gs_status show(const wish *w, const gs_settings *s, int workers) {
+static gs_status show(wish *w, int argc, char **argv) {
     traced step;
-    gs_status status = create(s, workers, &step);
-    if (status == GS_OK && w->json) {
-        gs_json_print(json_of_layout(&step));
-    } else if (status == GS_OK && w->out) {
-        status = write_page(&step, w->out);
-        if (status == GS_OK) gs_print_line("%s: a step of %d workers; open it in a browser", w->out, workers);
-    } else if (status == GS_OK) {
-        print_all(&step);
-    }
-    free_layout(&step);
-    return status;
-}
-
-static gs_status answer(wish *w, int argc, char **argv) {
     char *devices = NULL;
     if (w->json && w->out) return gs_fail(GS_E_USAGE, "--json is for the terminal: -o writes a page");
     if (w->out) GS_TRY(gs_file_check_target(w->out, GS_FILE_PAGE));
@@ -876,9 +856,14 @@ static gs_status answer(wish *w, int argc, char **argv) {
     fill_in(w, argc, argv);
     const int workers = gs_layout_workers(&w->settings, w->workers);
     GS_TRY(gs_devices_for(&w->settings, workers, WORKERS_MOST, &devices));
-    gs_settings s = w->settings;
-    s.devices = devices;
-    const gs_status status = show(w, &s, workers);
+    w->settings.devices = devices;
+    gs_status status = create(&w->settings, workers, &step);
+    if (status == GS_OK && w->json) gs_json_print(json_of_layout(&step));
+    if (status == GS_OK && w->out) status = write_page(&step, w->out);
+    if (status == GS_OK && w->out)
+        gs_print_line("%s: a step of %d workers; open it in a browser", w->out, workers);
+    if (status == GS_OK && !w->json && !w->out) print_all(&step);
+    free_layout(&step);
     free(devices);
     return status;
 }
@@ -918,5 +903,5 @@ int gs_step_layout_command(int argc, char **argv) {
                           "with the bubble and the bytes beside the formulas. With -o as a page.",
                           "gradsum step --model gpt --pipeline 2 --micro-batches 4", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
-    return gs_exit_status("step", answer(&w, argc, argv));
+    return gs_exit_status("step", show(&w, argc, argv));
 }

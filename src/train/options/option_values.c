@@ -33,25 +33,21 @@ void gs_option_set_number(gs_option_kind kind, void *value, double number) {
 /* ---- names ---- */
 
 #define NAME(name) #name,
-#define WORD(name) ", " #name
 #define TABLE(name) &gs_##name,
 
 static const gs_optimizer_ops *const optimizers[] = {GS_OPTIMIZERS(TABLE)};
 
 static const gs_option_names names[] = {
-    [GS_OPTION_LOSS] = {{"cross_entropy", "squared_error", "regression"}, 2, "cross_entropy, squared_error"},
-    [GS_OPTION_LABELS] = {{"fine", "coarse"}, 2, "fine, coarse"},
-    [GS_OPTION_NAMES] = {{"own", "torchvision", "huggingface"}, 3, "own, torchvision, huggingface"},
-    [GS_OPTION_TOKENS] = {{"chars", "bytes", "bpe", "none"}, 3, "chars, bytes, bpe"},
-    [GS_OPTION_WIRE] = {{"f32", "f16", "bf16"}, 3, "f32, f16, bf16"},
-    [GS_OPTION_PRODUCTS] = {{"f32", "bf16", "f16"}, 3, "f32, bf16, f16"},
-    [GS_OPTION_RULE] = {{"none", "linear", "sqrt"}, 3, "none, linear, sqrt"},
-    [GS_OPTION_BIND] = {{"none", "cores"}, 2, "cores, none"},
-    [GS_OPTION_KEEP] = {{"last", "best"}, 2, "last, best"},
-    /* [2]: without the comma before the first */
-    [GS_OPTION_OPTIM] = {{GS_OPTIMIZERS(NAME)},
-                         sizeof optimizers / sizeof *optimizers,
-                         &GS_OPTIMIZERS(WORD)[2]},
+    [GS_OPTION_LOSS] = {{"cross_entropy", "squared_error", "regression"}, 2},
+    [GS_OPTION_LABELS] = {{"fine", "coarse"}, 2},
+    [GS_OPTION_NAMES] = {{"own", "torchvision", "huggingface"}, 3},
+    [GS_OPTION_TOKENS] = {{"chars", "bytes", "bpe", "none"}, 3},
+    [GS_OPTION_WIRE] = {{"f32", "f16", "bf16"}, 3},
+    [GS_OPTION_PRODUCTS] = {{"f32", "bf16", "f16"}, 3},
+    [GS_OPTION_RULE] = {{"none", "linear", "sqrt"}, 3},
+    [GS_OPTION_BIND] = {{"none", "cores"}, 2},
+    [GS_OPTION_KEEP] = {{"last", "best"}, 2},
+    [GS_OPTION_OPTIM] = {{GS_OPTIMIZERS(NAME)}, sizeof optimizers / sizeof *optimizers},
 };
 
 const gs_option_names *gs_option_names_of(gs_option_kind kind) {
@@ -246,13 +242,13 @@ static gs_status parse_range(const gs_option *o, const char *text) {
 static gs_status parse_name(const gs_option *o, const char *text) {
     const gs_option_names *names = gs_option_names_of(o->kind);
     const char *typed[sizeof names->name / sizeof *names->name + 1] = {NULL};
-    char room[SHOWN];
+    char what[48], room[SHOWN];
     for (int i = 0; i < names->typed; i++) {
         typed[i] = names->name[i];
         if (strcmp(text, typed[i]) == 0) return gs_option_set_name(o->kind, o->value, i), GS_OK;
     }
-    return gs_fail(GS_E_USAGE, "unknown %s%s '%s'; choose one of: %s%s", gs_option_dashes(o), o->name,
-                   shown(text, room), names->wanted, gs_did_you_mean(text, typed));
+    snprintf(what, sizeof what, "%s%s", gs_option_dashes(o), o->name);
+    return gs_no_such(what, shown(text, room), typed);
 }
 
 /* "best", "3", or both with a comma: the number is of checkpoints. */

@@ -149,7 +149,6 @@ gs_status gs_option_read(const gs_option *, const char *text);
 typedef struct gs_option_names {
     const char *name[8]; /* by value */
     int typed;           /* how many of them the command line takes; a program can set the others */
-    const char *wanted;  /* "unknown --loss 'mse'; choose one of: ..." */
 } gs_option_names;
 
 /* NULL: the kind has none. */
