@@ -38,8 +38,7 @@ typedef struct gs_table {
     int transport_count;
     gs_rendezvous mpirun; /* size > 1: the ranks are processes, and this is one of them */
     int ranks;
-    uint64_t size; /* bytes */
-    double timeout;
+    uint64_t size;      /* bytes */
     const char *device; /* OpenCL's name, for the second table */
     gs_link link;
     bool json, has_cl; /* has_cl: here, then on all ranks */
@@ -262,7 +261,7 @@ static gs_status join_processes(rank *r) {
 static gs_status meet(rank *r) {
     const gs_table *t = r->t;
     gs_rendezvous meeting = {
-        .rank = r->number, .size = t->ranks, .directory = t->folder, .timeout = t->timeout};
+        .rank = r->number, .size = t->ranks, .directory = t->folder, .timeout = GS_TIMEOUT};
     char why[256];
     GS_TRY(gs_comm_gloo_create(&meeting, &r->comm[GLOO]));
     GS_TRY(gs_comm_shm_create(r->comm[GLOO], &r->comm[SHM], why, sizeof why));
@@ -339,7 +338,7 @@ static gs_status run_rank(void *context, int number, gs_comm **thread) {
 
 static gs_status run_in_folder(gs_table *t) {
     GS_TRY(gs_temporary_folder("gradsum-collectives-XXXXXX", t->folder, sizeof t->folder));
-    gs_status status = gs_ranks_run(t->ranks, t->timeout, run_rank, t);
+    gs_status status = gs_ranks_run(t->ranks, GS_TIMEOUT, run_rank, t);
     rmdir(t->folder); /* the last rank to come has done it already, if all came */
     return status;
 }
@@ -378,7 +377,7 @@ static gs_status find_ranks(gs_table *t, int n) {
         return gs_fail(GS_E_USAGE, "mpirun started %d processes; wanted at most %d", t->mpirun.size,
                        GS_TABLE_RANKS);
     t->ranks = mpirun ? t->mpirun.size : n > 0 ? n : 4;
-    t->mpirun.timeout = t->timeout;
+    t->mpirun.timeout = GS_TIMEOUT;
     t->transports = mpirun ? between_processes : between_threads;
     t->transport_count = mpirun ? 1 : GS_TABLE_TRANSPORTS;
     return GS_OK;
@@ -387,7 +386,7 @@ static gs_status find_ranks(gs_table *t, int n) {
 int gs_cmd_collectives(int argc, char **argv) {
     static gs_table t;
     int n = 0;
-    t = (gs_table){.size = 1 << 20, .timeout = GS_TIMEOUT, .device = "cl", .bind = true, .seconds = 20e-3};
+    t = (gs_table){.size = 1 << 20, .device = "cl", .bind = true, .seconds = 20e-3};
     int exit_status;
     const gs_option options[] = {
         {"n", GS_OPTION_INT, &n, 1, GS_TABLE_RANKS, "RANKS", "number of ranks (default 4)"},
@@ -395,7 +394,6 @@ int gs_cmd_collectives(int argc, char **argv) {
         {"device", GS_OPTION_TEXT, &t.device, 0, 0, "NAME", "the OpenCL device for cl buffers"},
         {"seconds", GS_OPTION_DOUBLE, &t.seconds, 0, 60, "S",
          "how long a short call is made again and again, without --link"},
-        {"timeout", GS_OPTION_DOUBLE, &t.timeout, 0.1, 86400, "S", "seconds to wait for another rank"},
         {"link", GS_OPTION_LINK, &t.link, 0, 0, "LATENCY,BANDWIDTH", GS_LINK_HELP},
         {"bind", GS_OPTION_BIND, &t.bind, 0, 0, "WHAT", GS_BIND_HELP_RANKS},
         {"json", GS_OPTION_FLAG, &t.json, 0, 0, NULL, "one JSON object per cell"},

@@ -7,15 +7,13 @@
 #include "comm/meet/store.h"
 #include "comm/probe/probe.h"
 #include "core/busy.h"
-#include "core/nettle.h"
 #include "core/text.h"
 #include "core/usable.h"
 #include "core/version.h"
 #include "data/dataset.h"
-#include "data/source.h"
 #include "device.h"
-#include "io/file.h"
 #include "io/json.h"
+#include "train/internal.h"
 
 #include <cblas.h>
 #include <stdarg.h>
@@ -28,8 +26,6 @@
 enum {
     MARGIN = 18,
     LEAST_MB = 256, /* of memory for a process: a small model and its data */
-    HASH = 12,      /* digits that are shown */
-    SOME = 64,      /* samples of a set */
     FACT = 200
 };
 
@@ -149,34 +145,15 @@ static void look_at_devices(doctor *d) {
     free(all);
 }
 
-/* Over samples and answers as a model gets them; of a source, which reads them from files, over some of them. */
-static gs_status hash_set(const gs_dataset *set, char hex[65]) {
-    const size_t in = gs_dataset_input_bytes(set), out = gs_dataset_answer_bytes(set);
-    const size_t step = set->source && set->count > SOME ? set->count / SOME : 1;
-    unsigned char *sample = malloc(in + out);
-    gs_status status = sample ? GS_OK : gs_fail(GS_E_MEMORY, "no memory to read the data");
-    struct sha256_ctx sum;
-    sha256_init(&sum);
-    sha256_update(&sum, sizeof set->count, (const uint8_t *)&set->count);
-    for (size_t at = 0; status == GS_OK && at < set->count; at += step) {
-        status = gs_dataset_gather(set, NULL, at, 1, sample, sample + in);
-        if (status == GS_OK) sha256_update(&sum, in + out, sample);
-    }
-    gs_sha256_end(&sum, hex);
-    free(sample);
-    return status;
-}
-
+/* With the checksum that the ranks of a run compare. */
 static void look_at_data(doctor *d) {
     gs_dataset *set = NULL;
-    char hex[65];
-    gs_status status = gs_dataset_load(d->data, GS_TRAIN, &set);
-    if (status == GS_OK) status = hash_set(set, hex);
-    if (status == GS_OK) {
-        gs_append(d->facts, sizeof d->facts, "data %.80s, %zu samples, SHA-256 %.*s\n", d->data, set->count,
-                  HASH, hex);
-        say(d, WELL, "data", NULL, "%s: %zu samples of %s, SHA-256 %.*s", d->data, set->count,
-            gs_shape_product(set->shape).text, HASH, hex);
+    if (gs_dataset_load(d->data, GS_TRAIN, &set) == GS_OK) {
+        const uint32_t sum = gs_data_checksum(set);
+        gs_append(d->facts, sizeof d->facts, "data %.80s, %zu samples, checksum %08x\n", d->data, set->count,
+                  sum);
+        say(d, WELL, "data", NULL, "%s: %zu samples of %s, checksum %08x", d->data, set->count,
+            gs_shape_product(set->shape).text, sum);
     } else {
         gs_append(d->facts, sizeof d->facts, "data none\n");
         say(d, WRONG, "data", "--data names what the run will take", "%s", gs_message());

@@ -1,7 +1,6 @@
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
 #include "core/text.h"
-#include "core/version.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "page/page.h"
@@ -304,15 +303,12 @@ static void add_worst(cJSON *o, const gs_result *r, const gs_dataset *set) {
 
 static cJSON *data_of(const gs_settings *s, const gs_result *r, const gs_dataset *set, int argc,
                       char *const *argv) {
-    cJSON *o = GS_JSON_OBJECT(GS_FIELD("version", GRADSUM_VERSION), GS_FIELD("load", s->load),
-                              GS_FIELD("data", s->data), GS_FIELD("workers", r->workers),
-                              GS_FIELD("samples", set->count), GS_FIELD("classes", r->classes),
-                              GS_FIELD("accuracy", gs_report_number(r->test_accuracy)),
-                              GS_FIELD("top5", gs_report_number(r->top_accuracy)),
-                              GS_FIELD("loss", gs_report_number(r->test_loss)));
-    cJSON *command = cJSON_AddArrayToObject(o, "command");
-    cJSON_AddItemToArray(command, cJSON_CreateString("gradsum"));
-    for (int i = 0; i < argc; i++) cJSON_AddItemToArray(command, cJSON_CreateString(argv[i]));
+    cJSON *o = gs_report_create(argc, argv);
+    GS_JSON_ADD(o, GS_FIELD("load", s->load), GS_FIELD("data", s->data), GS_FIELD("workers", r->workers),
+                GS_FIELD("samples", set->count), GS_FIELD("classes", r->classes),
+                GS_FIELD("accuracy", gs_report_number(r->test_accuracy)),
+                GS_FIELD("top5", gs_report_number(r->top_accuracy)),
+                GS_FIELD("loss", gs_report_number(r->test_loss)));
     add_names(o, r);
     add_confusion(o, r);
     add_worst(o, r, set);

@@ -25,13 +25,6 @@ void gs_tell_sentence(const char *sentence) {
     gs_tell("", "%s", sentence);
 }
 
-static bool is_constant(const gs_dataset *set) {
-    size_t bytes = set->count * gs_shape_size(set->shape);
-    for (size_t i = 1; i < bytes && !set->source; i++)
-        if (set->images[i] != set->images[0]) return false;
-    return !set->source;
-}
-
 /* Of a model that gs_names_rename has taken. */
 static void config_of(const gs_layer *net, char *text, size_t size) {
     const int *table = net->child[0]->param[0].dims, places = net->child[1]->param[0].dims[0];
@@ -127,9 +120,6 @@ void gs_tell_of_data(const char *command, const gs_worker *w) {
     if (w->settings->names == GS_NAMES_TORCHVISION && w->settings->save) tell_names(command, w->settings);
     if (w->settings->names == GS_NAMES_HUGGINGFACE && w->settings->save) tell_config(command, w);
     gs_tell_usual_images(command, w->settings->model, set->shape);
-    if (w->input.scales && is_constant(set))
-        gs_tell(command, "note: all bytes of %s are %d: nothing can be learned from these images", set->name,
-                set->images[0]);
 }
 
 void gs_tell_skipped(const char *command, const gs_result *r) {
