@@ -102,7 +102,7 @@ SRC_LIB  = $(filter-out src/cli/%,$(wildcard src/*.c src/*/*.c src/*/*/*.c)) $(C
 SRC_CXX  = src/comm/gloo/gloo_c.cc
 SRC_TEST = $(filter-out tests/bench_% tests/torch_%,$(wildcard tests/*.c))
 
-# Templates, styles and scripts of pages become strings of the program (src/page/strings.h).
+# Templates, styles and scripts of pages become strings of the program (src/page/page.h).
 PAGE_PARTS = $(wildcard src/page/*.html src/page/*.css src/page/*.js) src/page/chart.js
 CHART_JS   = /usr/share/javascript/chart.js/chart.min.js
 

@@ -11,16 +11,11 @@ static void cut_slashes(char *folder) {
     while (length > 1 && folder[length - 1] == '/') folder[--length] = 0;
 }
 
-static const char *last_part(const char *folder) {
-    const char *slash = strrchr(folder, '/');
-    return slash && slash[1] ? slash + 1 : folder;
-}
-
 /* "runs/ring" is named "ring", unless another of the logs would have that name too. */
 static const char *name_of(char **folders, int count, int i) {
-    const char *name = last_part(folders[i]);
+    const char *name = basename(folders[i]);
     for (int k = 0; k < count; k++)
-        if (k != i && strcmp(last_part(folders[k]), name) == 0) return folders[i];
+        if (k != i && strcmp(basename(folders[k]), name) == 0) return folders[i];
     return name;
 }
 
@@ -46,7 +41,7 @@ static gs_status report(char **folders, int count, const char *out) {
     for (int i = 0; i < count; i++) cut_slashes(folders[i]);
     cJSON *data = gs_report_create(0, NULL);
     gs_status status = add_all(data, folders, count);
-    snprintf(title, sizeof title, "gradsum: %s%s", last_part(folders[0]), count > 1 ? " and others" : "");
+    snprintf(title, sizeof title, "gradsum: %s%s", basename(folders[0]), count > 1 ? " and others" : "");
     if (status == GS_OK) status = gs_report_write(data, title, out);
     cJSON_Delete(data);
     if (status == GS_OK)

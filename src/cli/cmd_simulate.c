@@ -5,7 +5,6 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "page/page.h"
-#include "page/strings.h"
 #include "train/simulate/failures.h"
 #include "train/simulate/simulate.h"
 

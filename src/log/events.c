@@ -221,26 +221,18 @@ static gs_status write_all(gs_events *e, uint64_t step, gs_model *m, const char 
     return status;
 }
 
-static gs_status write_weights(gs_events *e, uint64_t step, gs_model *m) {
-    float *host;
-    GS_TRY(gs_model_map_weights(m, &host));
-    const gs_status status = write_all(e, step, m, "weights", host, 1),
-                    unmapped = gs_model_unmap_weights(m, host);
-    return status == GS_OK ? unmapped : status;
-}
-
-static gs_status write_gradients(gs_events *e, uint64_t step, gs_model *m, float scale) {
-    const gs_backend *ops = m->device->ops;
-    void *host;
-    GS_TRY(ops->map(m->device, m->gradients, m->params * sizeof(float), &host));
-    const gs_status status = write_all(e, step, m, "gradients", host, scale),
-                    unmapped = ops->unmap(m->device, m->gradients, host);
-    return status == GS_OK ? unmapped : status;
-}
-
 gs_status gs_events_layers(gs_events *e, uint64_t step, gs_model *m, float scale) {
-    GS_TRY(write_weights(e, step, m));
-    return scale > 0 ? write_gradients(e, step, m, scale) : GS_OK;
+    const gs_backend *ops = m->device->ops;
+    float *host;
+    void *mapped;
+    GS_TRY(gs_model_map_weights(m, &host));
+    gs_status status = write_all(e, step, m, "weights", host, 1), unmapped = gs_model_unmap_weights(m, host);
+    if (status == GS_OK) status = unmapped;
+    if (status != GS_OK || !(scale > 0)) return status;
+    GS_TRY(ops->map(m->device, m->gradients, m->params * sizeof(float), &mapped));
+    status = write_all(e, step, m, "gradients", mapped, scale);
+    unmapped = ops->unmap(m->device, m->gradients, mapped);
+    return status == GS_OK ? unmapped : status;
 }
 
 /* ---- open, close ---- */

@@ -92,18 +92,16 @@ static gs_status read_run(gs_logged *log, const char *path) {
     size_t length;
     gs_status status = gs_file_read(path, MOST_OF_RUN, &text, &length);
     if (status == GS_E_MEMORY) return status;
-    if (!text) {
-        say(log, "run.json cannot be read: the model, the workers and the devices are not known.");
-        return GS_OK;
-    }
-    log->run = gs_json_parse(text, length, NULL);
-    free(text);
+    if (text) log->run = gs_json_parse(text, length, NULL);
     if (!cJSON_IsObject(log->run)) {
         cJSON_Delete(log->run);
         log->run = NULL;
-        say(log, "run.json is damaged: the model, the workers and the devices are not known.");
+        say(log, "run.json %s: the model, the workers and the devices are not known.",
+            text ? "is damaged" : "cannot be read");
+        free(text);
         return GS_OK;
     }
+    free(text);
     GS_TRY(check_format(path, log->run));
     const cJSON *ended = cJSON_GetObjectItemCaseSensitive(log->run, "ended");
     const cJSON *problem = cJSON_GetObjectItemCaseSensitive(ended, "log");

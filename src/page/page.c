@@ -9,7 +9,6 @@
 #include "core/text.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "page/strings.h"
 
 /* ---- parts; `f` is memory, and whether there was enough is asked once, in gs_page_write ---- */
 

@@ -3,7 +3,6 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "page/page.h"
-#include "page/strings.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -154,21 +153,20 @@ static cJSON *add_curves(cJSON *o, const char *name, const gs_logged_table *t, i
     cJSON *curves = cJSON_AddObjectToObject(o, name);
     size_t each = t->rows > most ? (t->rows + most - 1) / most : 1; /* rows a point */
     for (int c = 0; c < columns; c++) {
-        cJSON *mean = cJSON_CreateArray(), *min = cJSON_CreateArray(), *max = cJSON_CreateArray();
-        char text[64];
+        const bool extremes = each > 1 && c >= 2;
+        char low[64], high[64];
+        snprintf(low, sizeof low, "%s_min", t->column[c]);
+        snprintf(high, sizeof high, "%s_max", t->column[c]);
+        cJSON *mean = cJSON_AddArrayToObject(curves, t->column[c]),
+              *min = extremes ? cJSON_AddArrayToObject(curves, low) : NULL,
+              *max = extremes ? cJSON_AddArrayToObject(curves, high) : NULL;
         for (size_t first = 0; first < t->rows; first += each) {
             size_t end = first + each < t->rows ? first + each : t->rows;
             spread s = spread_of(t, c, first, end);
             cJSON_AddItemToArray(mean, gs_report_number(s.mean));
-            if (each == 1 || c < 2) continue;
-            cJSON_AddItemToArray(min, gs_report_number(s.min));
-            cJSON_AddItemToArray(max, gs_report_number(s.max));
+            if (extremes) cJSON_AddItemToArray(min, gs_report_number(s.min));
+            if (extremes) cJSON_AddItemToArray(max, gs_report_number(s.max));
         }
-        cJSON_AddItemToObject(curves, t->column[c], mean);
-        snprintf(text, sizeof text, "%s_min", t->column[c]);
-        each > 1 && c >= 2 ? cJSON_AddItemToObject(curves, text, min) : cJSON_Delete(min);
-        snprintf(text, sizeof text, "%s_max", t->column[c]);
-        each > 1 && c >= 2 ? cJSON_AddItemToObject(curves, text, max) : cJSON_Delete(max);
     }
     GS_JSON_ADD(curves, GS_FIELD("rows", t->rows), GS_FIELD("each", each));
     return curves;

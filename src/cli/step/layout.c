@@ -10,7 +10,6 @@
 #include "layer/parallel/tensor.h"
 #include "model/model_text.h"
 #include "page/page.h"
-#include "page/strings.h"
 #include "train/layout/layout_plan.h"
 #include "train/pipeline/schedule.h"
 #include "train/tensor/tensor.h"

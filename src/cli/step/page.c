@@ -15,7 +15,6 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "page/page.h"
-#include "page/strings.h"
 
 #include <stddef.h>
 #include <stdio.h>
