@@ -128,6 +128,23 @@ TEST(classes_have_their_names) {
     assert_has(output, "\"names\":[\"a\\\\x1b little black ant\",\"b\xc3\xa4r\"]");
 }
 
+/* On the page of eval a picture has at most 96 pixels a side: of 224 each third one. */
+TEST(large_pictures_are_shown_small) {
+    const char *folder = make_set(), *to = gs_test_folder();
+    gs_test_program_prints(0, "saved",
+                           "train --model 'softmax 2' --steps 1 --batch 4 --threads 1 --data %s --save "
+                           "%s/w.safetensors --size 224",
+                           folder, to);
+    gs_test_program_prints(0, "test accuracy", "eval --load %s/w.safetensors --data %s --report %s/r.html",
+                           to, folder, to);
+    char *page = gs_test_shell_output(0, "cat %s/r.html", to);
+    const cJSON *worst = gs_test_field(gs_test_page_data(page), "worst");
+    const cJSON *picture = gs_test_field(cJSON_GetArrayItem(worst, 0), "picture");
+    assert_int_equal(gs_test_field(picture, "h")->valueint, 74);
+    assert_int_equal(gs_test_field(picture, "w")->valueint, 74);
+    assert_int_equal(strlen(gs_test_field(picture, "bytes")->valuestring), (3 * 74 * 74 + 2) / 3 * 4);
+}
+
 /* .jfif is a JPEG; what cannot be read is counted, and a class that has nothing else is named. */
 TEST(pictures_left_out_are_counted) {
     const char *folder = gs_test_folder();

@@ -262,9 +262,10 @@ static gs_status run(gs_settings *s, gs_row *rows, int count, bool json) {
     if (status == GS_OK && !json) print_threads(s, chosen);
     if (status == GS_OK && !json) print_header(s->bucket > 0);
     if (status == GS_OK) status = compare(s, rows, count, json);
-    if (status == GS_OK && !json) print_busy(rows, count);
-    if (status == GS_OK && !json) print_sent(rows, count, s->bucket > 0);
-    return status;
+    if (status != GS_OK || json) return status;
+    print_busy(rows, count);
+    print_sent(rows, count, s->bucket > 0);
+    return GS_OK;
 }
 
 int gs_cmd_compare(int argc, char **argv) {

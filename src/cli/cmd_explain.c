@@ -141,18 +141,15 @@ static gs_status train_one_worker(const gs_digests *a, const char *folder) {
 }
 
 static gs_status explain_alone(const char *of_a, bool *differ) {
-    char folder[400], file[440];
-    gs_digests a;
+    char folder[400] = "", file[440];
+    gs_digests a = {0};
     gs_stop_on_signals(); /* the folder is to be removed */
     gs_status status = gs_digests_read(of_a, &a);
     if (status == GS_OK) status = gs_temporary_folder("gradsum-explain-XXXXXX", folder, sizeof folder);
-    if (status != GS_OK) {
-        gs_digests_free(&a);
-        return status;
-    }
-    status = train_one_worker(&a, folder);
+    if (status == GS_OK) status = train_one_worker(&a, folder);
     gs_digests_free(&a);
     if (status == GS_OK) status = explain(of_a, folder, differ);
+    if (!*folder) return status;
     snprintf(file, sizeof file, "%s/rank-0.digest", folder);
     (void)unlink(file);
     (void)rmdir(folder);

@@ -413,16 +413,15 @@ static void print_step(const gs_settings *s, const gs_worker *w) {
 }
 
 static void print_data(const gs_settings *s, const gs_worker *w) {
-    char what[64] = "images", numbers[2][32];
+    char what[64] = "images";
     const char *kind = w->train_set->kind;
     const gs_text *t = w->train_set->text;
     if (t)
         snprintf(what, sizeof what, "windows of %d %s", t->context,
                  gs_tokens_word(t->vocabulary.kind, (size_t)t->context));
-    snprintf(numbers[0], sizeof numbers[0], "%s", gs_thousands((double)w->train_set->count));
-    snprintf(numbers[1], sizeof numbers[1], "%s", gs_thousands((double)w->test_set->count));
     gs_print_fact("data", "%s%s%s%s: %s %s to train on, %s to test", s->data, *kind ? " (" : "", kind,
-                  *kind ? ")" : "", numbers[0], what, numbers[1]);
+                  *kind ? ")" : "", gs_thousands((double)w->train_set->count), what,
+                  gs_thousands((double)w->test_set->count));
 }
 
 static void text_start(const gs_progress *p, const gs_worker *w) {

@@ -27,7 +27,7 @@ struct gs_log {
     size_t path_size;
     FILE *metrics; /* NULL: none */
     gs_events *events;
-    bool failed;
+    bool failed;        /* nothing is written any more */
     char problem[1000]; /* if so: why */
 
     gs_device_report *devices; /* one for each worker */
@@ -55,23 +55,15 @@ struct gs_log {
 
 /* ---- errors ---- */
 
-static void fail(gs_log *log) {
+/* The first failure is told, and ends the log. */
+static void check(gs_log *log, gs_status status) {
     char problem[1200];
-    if (log->failed) return;
+    if (status == GS_OK || log->failed) return;
     log->failed = true;
     snprintf(log->problem, sizeof log->problem, "%s", gs_message());
     snprintf(problem, sizeof problem, "--log %s: %s; the log stops here, training continues",
              log->options.folder, gs_message());
     if (log->options.tell) log->options.tell(log->options.context, problem);
-}
-
-/* Is there a log to write to? After a failure nothing is written any more. */
-static bool is_open(const gs_log *log) {
-    return !log->failed;
-}
-
-static void check(gs_log *log, gs_status status) {
-    if (status != GS_OK) fail(log);
 }
 
 static const char *path_of(gs_log *log, const char *name) {
@@ -341,7 +333,7 @@ static void on_start(void *context, const gs_worker *w) {
     cJSON_Delete(log->about); /* of an elastic run that began anew */
     log->about = describe(log);
     log->bytes_of_data = bytes_of_set(w->train_set) + bytes_of_set(w->test_set);
-    if (is_open(log)) check(log, write_run(log));
+    if (!log->failed) check(log, write_run(log));
     if (log->next.start) log->next.start(log->next.context, w);
     log->paused = gs_seconds();
     gs_ledger_now(&log->rank0->device->memory, GS_ON_DEVICE, &log->memory);
@@ -391,7 +383,7 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     log->loss_scale = score->loss_scale;
     log->skipped += score->skipped;
     uint64_t every = log->options.every ? log->options.every : 1;
-    if (is_open(log) && (log->steps == every || done == of || score->stop)) write_step(log);
+    if (!log->failed && (log->steps == every || done == of || score->stop)) write_step(log);
     if (log->next.step) log->next.step(log->next.context, epoch, done, of, score);
 }
 
@@ -411,7 +403,7 @@ static void on_testing(void *context, size_t done, size_t of) {
 static void on_workers(void *context, int epoch, const gs_worker_report *reports, int workers) {
     gs_log *log = context;
     gs_status status = GS_OK;
-    for (int r = 0; r < workers && status == GS_OK && is_open(log); r++)
+    for (int r = 0; r < workers && status == GS_OK && !log->failed; r++)
         status = write_worker_line(log->metrics, epoch, r, &reports[r]);
     check(log, status);
     if (log->next.workers) log->next.workers(log->next.context, epoch, reports, workers);
@@ -419,7 +411,7 @@ static void on_workers(void *context, int epoch, const gs_worker_report *reports
 
 static void on_timeline(void *context, const gs_timeline_part *parts, int workers) {
     gs_log *log = context;
-    if (is_open(log))
+    if (!log->failed)
         check(log, gs_trace_write(path_of(log, "trace.json"), log->rank0, log->devices, parts, workers));
     if (log->next.timeline) log->next.timeline(log->next.context, parts, workers);
 }
@@ -438,7 +430,7 @@ static gs_status write_epoch(gs_log *log, const gs_epoch_report *r) {
 
 static void on_epoch(void *context, const gs_epoch_report *r) {
     gs_log *log = context;
-    if (is_open(log)) check(log, write_epoch(log, r));
+    if (!log->failed) check(log, write_epoch(log, r));
     if (log->next.epoch) log->next.epoch(log->next.context, r);
     gs_ledger_now(&log->rank0->device->memory, GS_ON_DEVICE, &log->memory);
     log->paused = gs_seconds() - log->time; /* the next epoch's clock starts now */
@@ -484,7 +476,7 @@ void gs_log_end(gs_log *log, gs_status status, const gs_result *result) {
     if (status != GS_OK) result = NULL;
     if (!log->about) /* it failed before the first step */
         discard(log);
-    else if (is_open(log))
+    else if (!log->failed)
         check(log, write_end(log, run.message, result));
     else
         write_end_of_run(log, run.message, result); /* that the log has failed was said */

@@ -127,7 +127,6 @@ static void free_layout(traced *l) {
     gs_model_free(l->divided);
     gs_memory_plan_free(&l->memory);
     free(l->layer);
-    *l = (traced){.workers = 0};
 }
 
 /* ---- what is counted in it ---- */
@@ -680,9 +679,8 @@ static void print_table(facts *f) {
 
 static void print_all(const traced *s) {
     facts f = facts_of(s);
-    char name[GS_LAYOUT_TEXT];
     const cJSON *sentence;
-    printf("%s: step %llu of %s, global batch %zu, %d workers\n\n", gs_layout_text(&s->layout, name),
+    printf("%s: step %llu of %s, global batch %zu, %d workers\n\n", s->name,
            (unsigned long long)s->settings.steps,
            gs_model_is_name(s->settings.model) ? s->settings.model : "the model", s->memory.batch,
            s->workers);
@@ -781,12 +779,11 @@ static void add_facts(cJSON *o, const traced *l) {
 }
 
 static cJSON *json_of_layout(const traced *l) {
-    char name[GS_LAYOUT_TEXT];
     const char *const schedule = l->settings.pipeline_schedule ? l->settings.pipeline_schedule : "1f1b";
     const gs_pipeline_schedule *const *named = gs_pipeline_schedules();
     while (strncmp((*named)->name, schedule, strcspn(schedule, ":")) != 0) named++; /* the run has read it */
     cJSON *o = GS_JSON_OBJECT(
-        GS_FIELD("kind", kinds[l->kind]), GS_FIELD("layout", gs_layout_text(&l->layout, name)),
+        GS_FIELD("kind", kinds[l->kind]), GS_FIELD("layout", l->name),
         GS_FIELD("model", gs_model_is_name(l->settings.model) ? l->settings.model : "a model of your own"),
         GS_FIELD("data", l->settings.data), GS_FIELD("batch", l->memory.batch),
         GS_FIELD("step", l->settings.steps), GS_FIELD("zero", l->layout.zero), GS_FIELD("pp", l->layout.pp),
@@ -802,9 +799,9 @@ static cJSON *json_of_layout(const traced *l) {
 }
 
 static gs_status write_page(const traced *l, const char *path) {
-    char title[200], name[GS_LAYOUT_TEXT];
+    char title[200];
     cJSON *data = json_of_layout(l);
-    snprintf(title, sizeof title, "gradsum: a step of %s", gs_layout_text(&l->layout, name));
+    snprintf(title, sizeof title, "gradsum: a step of %s", l->name);
     const gs_page page = {.title = title,
                           .style = {gs_page_layout_css},
                           .body = gs_page_layout_html,
