@@ -1,5 +1,4 @@
-/* What `train` shows of a run: its beginning, its epochs, and what was measured at its end; as lines of text, or of JSON.
- */
+/* What `train` shows of a run, as text or as lines of JSON: its beginning, its epochs, what was measured at its end. */
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
 #include "core/clock.h"

@@ -170,8 +170,8 @@ static gs_status read_metrics(gs_logged *log, const char *path) {
     return gs_context(status, "%s", path);
 }
 
-/* ---- trace.json: the events of a trace in Chrome's format, read one by one, so that of a file that was cut off all that
- * is whole is found. What is read: complete events ("X"), names of processes and threads ("M"), counters ("C") of
+/* ---- trace.json: the events of a trace in Chrome's format, read one by one, so that of a file that was cut off all
+ * that is whole is found. What is read: complete events ("X"), names of processes and threads ("M"), counters ("C") of
  * memory, and the two ends of arrows ("s", "f"). Source: "Trace Event Format" of the Chromium project, which Perfetto
  * and chrome://tracing read ---- */
 

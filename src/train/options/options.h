@@ -141,8 +141,8 @@ void gs_option_set_number(gs_option_kind, void *value, double);
  * result, which may also be a constant. */
 const char *gs_option_text(gs_option_kind, const void *value, char *text, size_t size);
 
-/* Set the value from a text that was typed. GS_E_USAGE: "--size: '0' is not a whole number from 1 to 1000". A text itself
- * is not copied. */
+/* Set the value from a text that was typed. GS_E_USAGE: "--size: '0' is not a whole number from 1 to 1000". Of a text
+ * the pointer is taken. */
 gs_status gs_option_read(const gs_option *, const char *text);
 
 /* The names of a kind that has a few. */
