@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/memory.h"
 
 /* Beyond what one buffer may have it is ordinary memory. */
 static gs_status take_memory(gs_device *d, size_t bytes, gs_cl_away *a) {
@@ -51,14 +52,16 @@ static gs_status make_queue(gs_device *d) {
 gs_status gs_cl_alloc_away(gs_device *d, size_t bytes, void **host) {
     gs_cl *cl = gs_cl_of(d);
     const size_t whole = bytes ? bytes : 1;
-    int i = 0;
+    size_t i = 0;
     *host = NULL;
     if (d->rehearses && !(*host = gs_rehearsed_alloc(whole)))
         return gs_fail(GS_E_MEMORY, "%s: no addresses for %zu bytes", d->name, whole);
     if (!d->rehearses) {
-        while (i < GS_CL_AWAYS && cl->away[i].host) i++;
-        if (i == GS_CL_AWAYS) gs_bug("%s: more than %d pieces of memory elsewhere", d->name, GS_CL_AWAYS);
         GS_TRY(make_queue(d));
+        while (i < cl->aways && cl->away[i].host) i++;
+        if (i == cl->aways && !gs_grow(&cl->away, cl->aways, &cl->away_room, sizeof *cl->away))
+            return gs_fail(GS_E_MEMORY, "--offload: no memory for a list of %zu pieces of memory", i + 1);
+        if (i == cl->aways) cl->away[cl->aways++] = (gs_cl_away){0};
         const gs_status status = take_memory(d, whole, &cl->away[i]);
         if (status != GS_OK) give_memory(cl, &cl->away[i]);
         GS_TRY(status);
@@ -75,7 +78,7 @@ void gs_cl_free_away(gs_device *d, void *host) {
     if (d->rehearses && host) gs_rehearsed_free(host, bytes);
     if (d->rehearses || !host) return;
     gs_cl_settle(d);
-    for (int i = 0; i < GS_CL_AWAYS; i++)
+    for (size_t i = 0; i < cl->aways; i++)
         if (cl->away[i].host == host) give_memory(cl, &cl->away[i]);
 }
 
@@ -191,4 +194,5 @@ void gs_cl_away_close(gs_device *d) {
     gs_cl_settle(d);
     if (cl->copies) clReleaseCommandQueue(cl->copies);
     cl->copies = NULL;
+    free(cl->away);
 }

@@ -97,7 +97,7 @@ typedef struct gs_cl_table {
 
 /* What device->state points to. */
 /* Memory of the host that the device can copy fast (away.c), and a copy on its way. */
-enum { GS_CL_AWAYS = 8, GS_CL_COPIES = 64 };
+enum { GS_CL_COPIES = 64 };
 typedef struct gs_cl_away {
     void *host;
     cl_mem buffer; /* NULL: ordinary memory */
@@ -136,7 +136,8 @@ typedef struct gs_cl {
 
     /* away.c */
     cl_command_queue copies; /* runs beside `queue`; NULL: there is none yet */
-    gs_cl_away away[GS_CL_AWAYS];
+    gs_cl_away *away;        /* `aways` of them; one that is free has no host memory */
+    size_t aways, away_room;
     gs_cl_transfer copy[GS_CL_COPIES]; /* number n is at n % GS_CL_COPIES */
     uint64_t copied;                   /* so far */
 

@@ -70,7 +70,15 @@ static const char *draw_schedule(draw *d, int model, int stages, int micro_batch
 static bool draw_layout(draw *d, int model, layout *l) {
     static const char *const again[] = {
         "", "", "", " --recompute all", " --recompute blocks", " --recompute 2"};
-    static char options[160];
+    static const char *const offload[] = {"",
+                                          "",
+                                          "",
+                                          " --offload activations",
+                                          " --offload optimizer",
+                                          " --offload optimizer,activations",
+                                          " --offload weights",
+                                          " --offload optimizer,activations,weights"};
+    static char options[200];
     const int dp = 1 << one_of(d, 4), tp = models[model].pairs ? 1 << one_of(d, 3) : 1, pp = 1 + one_of(d, 4),
               zero = one_of(d, 4), leaves = 8 / dp, passes = 1 << one_of(d, 4);
     const bool verified = one_of(d, 4) == 0, sequence = one_of(d, 2);
@@ -85,7 +93,8 @@ static bool draw_layout(draw *d, int model, layout *l) {
         end += sprintf(end, " --accumulate %d", passes);
     end += sprintf(end, "%s", again[one_of(d, 6)]);
     if (verified && l->workers > 1) end += sprintf(end, " --verify 1");
-    if (tp > 1 && models[model].tied && sequence) sprintf(end, " --sequence");
+    if (tp > 1 && models[model].tied && sequence) end += sprintf(end, " --sequence");
+    sprintf(end, "%s", offload[one_of(d, zero || pp > 1 ? 6 : 8)]);
     return true;
 }
 

@@ -156,7 +156,7 @@ static void draw_run(int number, run *r) {
     const bool alone = strcmp(s->sync, "local") == 0 || strcmp(s->sync, "async") == 0; /* not with f16 */
     s->precision = (gs_precision)one_of(&d, alone ? 2 : 3);
     s->offload = (unsigned)one_of(&d, GS_OFFLOADS + 1);
-    if (gs_check_offload(s) != GS_OK || gs_check_pairs(s) != GS_OK) s->offload = 0;
+    if (gs_check_pairs(s) != GS_OK) s->offload &= GS_OFFLOAD_ACTIVATIONS;
     s->model = r->model;
     s->train_set = r->train;
     s->test_set = r->test;
@@ -227,7 +227,8 @@ static const char *draw_large(int number, gs_settings *s) {
     s->layout = layouts[one_of(&d, 5)];
     s->devices = s->layout ? "cpu,cpu" : "cpu";
     s->recompute = recompute[one_of(&d, 4)];
-    s->offload = s->layout ? 0 : (unsigned)one_of(&d, GS_OFFLOADS + 1);
+    s->offload = (unsigned)one_of(&d, GS_OFFLOADS + 1);
+    if (s->layout) s->offload &= GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_ACTIVATIONS;
     s->threads = 1;
     s->steps = 3;
     return gs_test_format(

@@ -151,15 +151,46 @@ TEST(the_same_bits_with_several_workers) {
     assert_same_with(s, GS_OFFLOADS, "two workers");
     s.bucket = 100;
     assert_same_with(s, GS_OFFLOADS, "with buckets");
-    s = gs_test_with(s, "--bucket 0 --zero 1");
-    assert_same_with(s, GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_ACTIVATIONS, "--zero 1");
-    s.zero = 3;
-    assert_same_with(s, GS_OFFLOAD_OPTIMIZER, "--zero 3");
-    s = gs_test_with(s, "--zero 0 --exact");
+    s = gs_test_with(s, "--bucket 0 --exact");
     assert_same_with(s, GS_OFFLOADS, "--exact");
     s.model = "conv 4 3x3 pad 1, batch_norm, relu, flatten, linear 10";
     s.batch_norm.over = GS_BATCH_NORM_GLOBAL;
     assert_same_with(s, GS_OFFLOADS, "--exact with batch_norm over the global batch");
+}
+
+/* Stages and ZeRO: a worker puts away the vectors that it updates, and the activations that it computes. */
+TEST(the_same_bits_where_workers_hold_parts) {
+    static const char *const runs[] = {
+        "--devices cpu,cpu --zero 1",
+        "--devices cpu,cpu --zero 2 --accumulate 3 --recompute 2",
+        "--devices cpu,cpu,cpu --zero 3 --clip 0.1 --verify 2",
+        "--devices cpu,cpu --zero 3 --exact",
+        "--devices cpu,cpu --pipeline 2",
+        "--devices cpu,cpu --pipeline 2 --pipeline-schedule gpipe --precision bf16 --recompute 2",
+        "--devices cpu,cpu --pipeline 2 --pipeline-schedule interleaved --verify 2",
+        "--devices cpu,cpu,cpu,cpu --layout dp2,pp2,zero1 --clip 0.1",
+        "--devices cpu,cpu,cpu,cpu --layout dp2,pp2,zero3 --exact",
+        "--devices cpu,cpu,cpu,cpu --layout tp2,pp2 --precision f16",
+        "--devices cpu,cpu --sync local --every 2",
+    };
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        const gs_settings s = gs_test_with(settings("cpu"), "%s", runs[i]);
+        const bool local = strcmp(s.sync, "local") == 0;
+        assert_same_with(s, GS_OFFLOAD_ACTIVATIONS | (local ? 0 : GS_OFFLOAD_OPTIMIZER), runs[i]);
+    }
+}
+
+/* The same between processes. */
+TEST(processes_give_the_same_bits) {
+    static const char RUN[] =
+        "launch -n 2 -- train --model 'flatten, 6 x (linear 200, tanh), linear 10' --steps 3 "
+        "--batch 24 --threads 1 --optimizer adam --device %s %s %s";
+    static const char *const layouts[] = {"--zero 3", "--pipeline 2"};
+    for (int i = 0; i < (gs_test_has_opencl() ? 4 : 2); i++) {
+        const char *device = i < 2 ? "cpu" : "cl", *layout = layouts[i % 2];
+        assert_string_equal(gs_test_sha256(RUN, device, layout, ""),
+                            gs_test_sha256(RUN, device, layout, "--offload optimizer,activations"));
+    }
 }
 
 /* Each worker puts away what it has of the divided layers. */
@@ -236,10 +267,16 @@ TEST(two_runs_share_a_folder) {
 
 /* A run goes on where another one stopped, either of them with its vectors elsewhere. */
 TEST(a_run_is_resumed) {
-    const char *devices[] = {"cpu", "cpu,cpu", "cl"};
-    for (int i = 0; i < (gs_test_has_opencl() ? 3 : 2); i++) {
-        gs_settings s = settings(devices[i]);
-        s.tensor = i == 1 ? 2 : 0;
+    static const char *const runs[] = {"--devices cpu",
+                                       "--devices cpu,cpu --tensor 2",
+                                       "--devices cpu,cpu --zero 2",
+                                       "--devices cpu,cpu --pipeline 2",
+                                       "--devices cl",
+                                       "--devices cl,cl --zero 1",
+                                       "--devices cl,cl --zero 3",
+                                       "--devices cl,cpu --pipeline 2 --pipeline-cut flops"};
+    for (int i = 0; i < (gs_test_has_opencl() ? 8 : 4); i++) {
+        gs_settings s = gs_test_with(settings("cpu"), "%s", runs[i]);
         const char *half = gs_test_format("%s/half.st", gs_test_folder());
         gs_result whole = gs_test_train(&s);
         for (unsigned both = 0; both < 2; both++) {
@@ -250,7 +287,7 @@ TEST(a_run_is_resumed) {
             s = gs_test_with(s, "--resume %s --steps 5", half);
             s.offload = GS_OFFLOAD_OPTIMIZER;
             const gs_result second = gs_test_train(&s);
-            assert_same_bits(&whole, &second, "resumed");
+            assert_same_bits(&whole, &second, runs[i]);
         }
     }
 }
@@ -331,17 +368,10 @@ TEST(bad_use_gets_a_sentence) {
          "--offload: 'momentum' is not none, or some of optimizer, activations and weights"},
         {"--offload-dir /tmp",
          "--offload-dir /tmp says where --offload puts its files; wanted --offload too"},
-        {"--offload optimizer --optimizer lamb",
-         "--optimizer lamb needs whole tensors; wanted another optimiser"},
-        {"--offload weights --devices cpu,cpu --zero 1",
-         "--zero gathers all weights in each step: it does not work with --offload weights"},
-        {"--offload activations --devices cpu,cpu --zero 2", "wanted --zero 1, or --offload optimizer"},
-        {"--offload optimizer --devices cl,cl --zero 1",
-         "with an OpenCL device it does not work with --offload optimizer"},
-        {"--offload weights --devices cl,cl --zero 3",
-         "--zero gathers all weights in each step: it does not work with --offload weights"},
+        {"--offload optimizer --optimizer lars",
+         "lamb, or lars, needs whole tensors, and an update goes block by block then"},
         {"--offload weights --devices cpu,cpu,cpu,cpu --layout tp2,pp2",
-         "--pipeline gives each worker its stage of the layers and of the vectors already"},
+         "--pipeline would bring all weights of a stage again for each micro-batch"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         gs_test_program_prints(2, cases[i].says, "train --steps 1 %s", cases[i].options);

@@ -82,8 +82,30 @@ TEST(the_same_bits_with_several_workers) {
     assert_same_with(s, GS_OFFLOAD_OPTIMIZER, "sgd on cpu and cl");
     s.devices = "cl,cl";
     assert_same_with(s, GS_OFFLOAD_OPTIMIZER, "sgd on two cl devices");
-    s = gs_test_with(s, "--zero 1 --optimizer adam");
-    assert_same_with(s, GS_OFFLOAD_ACTIVATIONS, "--zero 1");
+}
+
+/* Stages and ZeRO: a worker puts away the vectors that it updates, and the activations that it computes. */
+TEST(the_same_bits_where_workers_hold_parts) {
+    gs_test_need_opencl();
+    static const struct {
+        const char *run;
+        unsigned offload;
+    } cases[] = {
+        {"--devices cl,cl --zero 1", GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_ACTIVATIONS},
+        {"--devices cl,cpu --zero 2 --accumulate 2 --recompute 3",
+         GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_ACTIVATIONS},
+        {"--devices cl,cl --zero 3 --clip 0.1 --precision f16",
+         GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_ACTIVATIONS},
+        {"--devices cl,cl --pipeline 2 --pipeline-cut flops --precision bf16",
+         GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_ACTIVATIONS},
+        {"--devices cpu,cl --pipeline 2 --pipeline-cut flops --pipeline-schedule gpipe --micro-batches 12",
+         GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_ACTIVATIONS},
+        {"--devices cl,cl,cl,cl --layout dp2,pp2,zero3 --pipeline-cut flops",
+         GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_ACTIVATIONS},
+        {"--devices cl,cl --tensor 2 --clip 0.1 --verify 2", GS_OFFLOADS},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_same_with(gs_test_with(settings("cl"), "%s", cases[i].run), cases[i].offload, cases[i].run);
 }
 
 /* Three of ten layers are there at once, and a few of their weights. */
@@ -150,9 +172,4 @@ TEST(fit_offloads) {
             if (!strstr(text, cases[c].chosen)) fail_msg("%s: %s", line, text);
         }
     }
-}
-
-TEST(bad_use_gets_a_sentence) {
-    gs_test_program_prints(2, "--tensor updates tensors one by one",
-                           "train --steps 1 --devices cl,cl --tensor 2 --offload weights");
 }

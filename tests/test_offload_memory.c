@@ -45,6 +45,31 @@ TEST(the_ledger_says_what_is_elsewhere) {
     for (s.tensor = 0; s.tensor <= 2; s.tensor += 2) gs_test_train_as_planned(&s, "all, with --recompute 3");
 }
 
+/* Where workers hold parts: a stage's micro-batches keep their y elsewhere, and so do the passes of ZeRO. */
+TEST(parts_take_what_is_planned_and_less) {
+    static const char *const layouts[] = {"dp2,zero1", "dp2,zero2", "dp2,zero3", "pp2,dp1 --pipeline-cut flops"};
+    for (int i = 0; i < 4; i++) {
+        gs_settings s =
+            gs_test_settings("cpu,cpu --model 'flatten, linear 500, 12 x (linear 500, tanh), linear 10' "
+                             "--batch 512 --steps 3 --epochs 1 --optimizer adam --layout %s",
+                             layouts[i]);
+        s.lr = s.momentum = (float)NAN;
+        const gs_result plain = gs_test_train_as_planned(&s, layouts[i]);
+        s.offload = GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_ACTIVATIONS;
+        const gs_result r = gs_test_train_as_planned(&s, layouts[i]);
+        assert_same_bits(&plain, &r, layouts[i]);
+        static const gs_memory_kind kinds[] = {GS_MEMORY_OPTIMIZER, GS_MEMORY_ACTIVATIONS};
+        for (int k = 0; k < 2; k++) {
+            const double here = r.worker[0].memory[GS_ON_DEVICE].bytes[kinds[k]],
+                         before = plain.worker[0].memory[GS_ON_DEVICE].bytes[kinds[k]],
+                         there = r.worker[0].memory[GS_OFFLOADED].bytes[kinds[k]];
+            if (!(before - here > 0.3 * before) || !(there > 0))
+                fail_msg("%s, %s: %.0f bytes here instead of %.0f, and %.0f elsewhere", layouts[i],
+                         gs_memory_word(kinds[k]), here, before, there);
+        }
+    }
+}
+
 /* To the byte: neighbours share pages, and a step finds those that a step or a test has left. */
 TEST(models_take_what_is_planned) {
     static const char *const models[] = {"mlp", "lenet", "gpt"}, *const data[] = {"fashion-mnist-small",
@@ -96,7 +121,7 @@ TEST(the_process_takes_less) {
 
 typedef struct watch {
     gs_device *device;
-    gs_turns inner, own;
+    gs_turns turns;
     gs_memory_kind kind;
     double first, worst, most; /* its error at first, the largest change since, and the most it holds */
     int calls;
@@ -106,7 +131,7 @@ static gs_status before_a_layer(void *context, const gs_pass *pass, int child, b
     watch *x = context;
     gs_memory_use now;
     char status[4096] = "";
-    GS_TRY(x->inner.begins(x->inner.context, pass, child, backward));
+    (void)pass, (void)child, (void)backward;
     GS_TRY(x->device->ops->settle(x->device));
     gs_ledger_now(&x->device->memory, GS_ON_DEVICE, &now);
     read_raw("/proc/self/status", (unsigned char *)status, sizeof status - 1);
@@ -122,9 +147,8 @@ static gs_status before_a_layer(void *context, const gs_pass *pass, int child, b
 static void watch_turns(void *context, const gs_worker *w) {
     watch *x = context;
     x->device = w->device;
-    x->inner = *w->model->net->turns;
-    x->own = (gs_turns){before_a_layer, x->inner.ended, x}; /* which does nothing on the cpu */
-    w->model->net->turns = &x->own;
+    x->turns = (gs_turns){.begins = before_a_layer, .context = x};
+    gs_layer_add_turns(w->model->net, &x->turns);
 }
 
 /* Before each layer, forward and backward. A fault may map some pages around the one that was wanted: 64 kB. */

@@ -126,7 +126,9 @@ TEST(what_does_not_go_together_is_refused) {
                {"--wire", "--wire f16"},
                {"--precision f16", NULL},
                {"--save-state", "--save x.st --save-state"},
-               {"--offload", "--offload optimizer"}};
+               {"--optimizer", "--optimizer lamb"},
+               {"--offload optimizer", NULL},
+               {"--offload weights", NULL}};
     enum { ALL = sizeof all / sizeof *all };
     gs_refusal r;
     int pairs = 0;

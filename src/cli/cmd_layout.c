@@ -134,8 +134,8 @@ static void print_json(const question *q, const gs_layout_plan *p, const measure
 static int print_pairs(void) {
     gs_refusal r;
     for (int i = 0; gs_refusal_of(i, &r); i++) {
-        printf("%-12s not with %-15s ", r.option, r.other);
-        gs_print_wrapped(38, r.why);
+        printf("%-12s not with %-19s ", r.option, r.other);
+        gs_print_wrapped(42, r.why);
     }
     return GS_EXIT_OK;
 }

@@ -52,6 +52,12 @@ gs_status gs_layer_walk(gs_layer *l, gs_status (*visit)(gs_layer *, void *contex
     return GS_OK;
 }
 
+void gs_layer_add_turns(gs_layer *root, gs_turns *last) {
+    gs_turns **end = &root->turns;
+    while (*end) end = &(*end)->next;
+    *end = last;
+}
+
 size_t gs_layer_params(const gs_layer *l) {
     size_t count = 0;
     for (int i = 0; i < l->params; i++) count += l->param[i].state ? 0 : l->param[i].count;

@@ -70,11 +70,12 @@ typedef struct gs_pass {
 } gs_pass;
 
 /* Told where the layers of the outermost sequence have their turn, in every pass: layer `child` begins its forward or
- * its backward, or has ended its backward. (A layer whose work another one does is told of too.) */
+ * its backward, or has ended its backward (NULL: nobody asks). (A layer whose work another one does is told of too.) */
 typedef struct gs_turns {
     gs_status (*begins)(void *context, const gs_pass *, int child, bool backward);
     gs_status (*ended)(void *context, const gs_pass *, int child);
     void *context;
+    struct gs_turns *next; /* told after this one */
 } gs_turns;
 
 /* Where a layer's y and dx lie. A `sequential` lets element-wise layers work in place (sequential.c). */
@@ -166,10 +167,10 @@ struct gs_layer {
 
     /* bound */
     gs_device *device;
-    gs_mem y, dx;          /* buffers for max_batch samples; GS_NONE if there is none. y is its own */
-    gs_arena *arena;       /* the root's */
-    const gs_turns *turns; /* the root's, not owned; NULL: nobody is told */
-    gs_mem x;              /* of the last forward */
+    gs_mem y, dx;    /* buffers for max_batch samples; GS_NONE if there is none. y is its own */
+    gs_arena *arena; /* the root's */
+    gs_turns *turns; /* the root's, not owned; NULL: nobody is told */
+    gs_mem x;        /* of the last forward */
     struct gs_layer_watcher *watchers; /* of the root: the last that began (watch.h); NULL: none */
     gs_layer_memory memory;
     size_t bytes; /* of its buffers; of the root also what dx takes that lies over no y */
@@ -223,6 +224,10 @@ void gs_layer_free(gs_layer *);
 
 /* Call visit for the layer and, depth first and in order, for all inside it; stops at the first failure. */
 gs_status gs_layer_walk(gs_layer *root, gs_status (*visit)(gs_layer *, void *context), void *context);
+
+/* Told after those that the root tells already. It must live as long as the root is used, and may be other roots'
+ * last one too. */
+void gs_layer_add_turns(gs_layer *root, gs_turns *);
 
 /* ops->forward and ops->backward, and what is done around them: watchers (watch.h), and x is remembered. */
 gs_status gs_layer_forward(gs_layer *, const gs_pass *, gs_mem x, gs_mem *y);

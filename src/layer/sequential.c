@@ -71,12 +71,23 @@ static gs_status sequential_bind(gs_layer *l, size_t max_batch) {
     return GS_OK;
 }
 
+static gs_status begins(const gs_layer *l, const gs_pass *pass, int i, bool backward) {
+    for (const gs_turns *t = l->turns; t; t = t->next) GS_TRY(t->begins(t->context, pass, i, backward));
+    return GS_OK;
+}
+
+static gs_status ended(const gs_layer *l, const gs_pass *pass, int i) {
+    for (const gs_turns *t = l->turns; t; t = t->next)
+        if (t->ended) GS_TRY(t->ended(t->context, pass, i));
+    return GS_OK;
+}
+
 static gs_status sequential_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     *y = x;
     for (int i = 0; i < l->children; i++) {
         gs_layer *c = l->child[i];
         if (c->elsewhere) continue;
-        if (l->turns) GS_TRY(l->turns->begins(l->turns->context, pass, i, false));
+        GS_TRY(begins(l, pass, i, false));
         if (!gs_layer_is_called(c) || (pass->again && !c->memory.again)) continue;
         GS_TRY(gs_layer_forward(c, pass, *y, y));
     }
@@ -106,7 +117,7 @@ static gs_status begin_backward(gs_layer *l, const gs_pass *pass, int i) {
     const bool ends = ends_segment(l, i);
     const int first = ends ? l->child[i]->memory.segment - 1 : i;
     if (l->child[i]->elsewhere || (l->child[i]->memory.segment && !ends)) return GS_OK;
-    for (int k = i; k >= first && l->turns; k--) GS_TRY(l->turns->begins(l->turns->context, pass, k, true));
+    for (int k = i; k >= first && l->turns; k--) GS_TRY(begins(l, pass, k, true));
     return ends ? run_again(l, pass, first, i) : GS_OK;
 }
 
@@ -120,7 +131,7 @@ static gs_status sequential_backward(gs_layer *l, const gs_pass *pass, gs_mem dy
     for (int i = l->children - 1; i >= 0; i--) {
         GS_TRY(begin_backward(l, pass, i));
         if (gs_layer_is_called(l->child[i])) GS_TRY(gs_layer_backward(l->child[i], pass, *dx, dx));
-        if (l->turns && !l->child[i]->elsewhere) GS_TRY(l->turns->ended(l->turns->context, pass, i));
+        if (!l->child[i]->elsewhere) GS_TRY(ended(l, pass, i));
         if (pass->final && !l->name[0]) GS_TRY(pass->final(pass->final_context, l->child[i]->at));
         if (!l->child[i]->needs_dx) break;
     }

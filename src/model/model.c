@@ -6,6 +6,7 @@
 #include "core/normal.h"
 #include "core/philox.h"
 #include "layer/parallel/sequence.h"
+#include "model/away.h"
 #include "model/model_text.h"
 
 /* ---- plan ---- */
@@ -127,6 +128,7 @@ static gs_status bind(gs_model *m) {
         GS_TRY(allocate_like_weights(m, GS_MEMORY_WEIGHTS, 0, &m->weights));
     if (!m->stage) GS_TRY(allocate_like_weights(m, GS_MEMORY_GRADIENTS, GS_STATS, &m->gradients));
     GS_TRY(gs_layer_bind(m->net, m->device, m->weights, m->gradients, m->max_batch, false));
+    GS_TRY(gs_model_away_create(m));
     if (!m->has_loss) return GS_OK;
     size_t logits = m->max_batch * gs_shape_size(m->out);
     if (m->loss == GS_SOFTMAX_CROSS_ENTROPY) GS_TRY(allocate(m, logits, &m->probability));
@@ -221,6 +223,7 @@ gs_status gs_model_create(gs_device *device, const gs_model_wishes *wishes, gs_m
 
 void gs_model_free(gs_model *m) {
     if (!m) return;
+    gs_model_away_free(m);
     gs_layer_free(m->net);
     gs_model_free(m->undivided);
     if (m->device) {

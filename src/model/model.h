@@ -43,8 +43,9 @@ typedef struct gs_model {
     gs_mem weights;      /* `saved` floats */
     float *weights_away; /* where they lie with GS_OFFLOAD_WEIGHTS (alloc_away), else NULL */
     /* Then, where operators cannot work there: `weights` holds the state alone, at its usual place, and layers find
-     * their weights in windows (train/offload/offload_windows.c). */
+     * their weights in windows (away.h). */
     bool weights_in_windows;
+    struct gs_model_away *away; /* what is put away of it; NULL: nothing */
     /* The group of workers that divides the pairs of linear layers, and this worker's place in it (parallel/tensor.h).
      * size 0: none. Where it is more than 1, `params`, `saved`, `param` and the arrays are those of this worker's part,
      * and `undivided` plans the whole model; else that is NULL. */

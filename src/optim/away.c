@@ -149,21 +149,15 @@ bool gs_vectors_are_away(const gs_optimizer *o) {
     return o->away && o->away->host[0];
 }
 
-/* ---- all of a vector ---- */
+/* ---- for the host ---- */
 
-gs_status gs_vectors_away_copy(gs_optimizer *o, int i, float *to, const float *from) {
+gs_status gs_vectors_away_map(gs_optimizer *o, int i, float **host) {
+    o->away->ahead.count = 0; /* what was brought may become another one */
+    *host = o->away->host[i];
+    return o->model->device->ops->settle(o->model->device);
+}
+
+gs_status gs_vectors_away_unmap(gs_optimizer *o, float *host, size_t count) {
     gs_device *d = o->model->device;
-    gs_vectors_away *a = o->away;
-    uint64_t number;
-    if (from || a->in_place) a->ahead.count = 0; /* what was brought is another one, or goes */
-    for (size_t at = 0; at < o->held; at += GS_AWAY_BLOCK) {
-        const size_t bytes = gs_smaller(GS_AWAY_BLOCK, o->held - at) * sizeof(float);
-        float *host = a->host[i] + at;
-        if (a->in_place) GS_TRY(d->ops->fetch(d, (gs_mem)GS_NONE, host, bytes, &number));
-        GS_TRY(d->ops->settle(d));
-        if (to && !d->rehearses) memcpy(to + at, host, bytes);
-        if (from && !d->rehearses) memcpy(host, from + at, bytes);
-        if (a->in_place) GS_TRY(d->ops->put_away(d, host, (gs_mem)GS_NONE, bytes, NULL));
-    }
-    return d->ops->settle(d);
+    return o->away->in_place ? d->ops->put_away(d, host, (gs_mem)GS_NONE, count * sizeof *host, NULL) : GS_OK;
 }

@@ -38,5 +38,6 @@ gs_status gs_vectors_away_bring_first(gs_optimizer *o);
 /* Are the vectors themselves elsewhere? */
 bool gs_vectors_are_away(const gs_optimizer *o);
 
-/* Then: vector i to the host, or from there; o->held floats. */
-gs_status gs_vectors_away_copy(gs_optimizer *o, int i, float *to, const float *from);
+/* Then: where vector i lies, for the host to read and write. `count` floats that it has seen need not stay in memory. */
+gs_status gs_vectors_away_map(gs_optimizer *o, int i, float **host);
+gs_status gs_vectors_away_unmap(gs_optimizer *o, float *host, size_t count);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/shard.h"
 #include "optim/away.h"
 #include "optim/norm.h"
 
@@ -173,16 +174,39 @@ gs_status gs_optimizer_warm_up(gs_optimizer *o) {
     return st;
 }
 
-gs_status gs_optimizer_read_vector(gs_optimizer *o, int i, float *to) {
+/* ---- vectors for the host ---- */
+
+gs_status gs_optimizer_map_vector(gs_optimizer *o, int i, size_t at, size_t count, float **host) {
     gs_device *d = o->model->device;
-    if (gs_vectors_are_away(o)) return gs_vectors_away_copy(o, i, to, NULL);
-    return d->ops->read(d, to, o->vector[i], o->held * sizeof *to);
+    void *mapped;
+    if (gs_vectors_are_away(o)) {
+        GS_TRY(gs_vectors_away_map(o, i, host));
+        *host += at;
+        return GS_OK;
+    }
+    GS_TRY(d->ops->map(d, gs_at(o->vector[i], at), count * sizeof **host, &mapped));
+    *host = mapped;
+    return GS_OK;
 }
 
-gs_status gs_optimizer_write_vector(gs_optimizer *o, int i, const float *from) {
+gs_status gs_optimizer_unmap_vector(gs_optimizer *o, int i, size_t at, size_t count, float *host) {
     gs_device *d = o->model->device;
-    if (gs_vectors_are_away(o)) return gs_vectors_away_copy(o, i, NULL, from);
-    return d->ops->write(d, o->vector[i], from, o->held * sizeof *from);
+    if (gs_vectors_are_away(o)) return gs_vectors_away_unmap(o, host, count);
+    return d->ops->unmap(d, gs_at(o->vector[i], at), host);
+}
+
+/* Block by block: of what lies elsewhere no more is in memory at once. */
+gs_status gs_optimizer_copy_vector(gs_optimizer *o, int i, size_t at, size_t count, float *to,
+                                   const float *from) {
+    for (size_t done = 0; done < count; done += GS_AWAY_BLOCK) {
+        const size_t some = gs_smaller(GS_AWAY_BLOCK, count - done);
+        float *host;
+        GS_TRY(gs_optimizer_map_vector(o, i, at + done, some, &host));
+        if (to) memcpy(to + done, host, some * sizeof *host);
+        if (from) memcpy(host, from + done, some * sizeof *host);
+        GS_TRY(gs_optimizer_unmap_vector(o, i, at + done, some, host));
+    }
+    return GS_OK;
 }
 
 /* ---- the norm of gradients whose parts the workers hold (gs_held) ---- */

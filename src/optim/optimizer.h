@@ -133,9 +133,12 @@ int gs_optimizer_keeps(const gs_optimizer_ops *, float momentum);
  * On OpenCL it has the kernels built. */
 gs_status gs_optimizer_warm_up(gs_optimizer *);
 
-/* Vector i to the host, and from there: `held` floats. */
-gs_status gs_optimizer_read_vector(gs_optimizer *, int i, float *to);
-gs_status gs_optimizer_write_vector(gs_optimizer *, int i, const float *from);
+/* `count` elements of vector i, from `at` on, for the host to read and write until unmap; wherever they lie. */
+gs_status gs_optimizer_map_vector(gs_optimizer *, int i, size_t at, size_t count, float **host);
+gs_status gs_optimizer_unmap_vector(gs_optimizer *, int i, size_t at, size_t count, float *host);
+/* The same elements to the host, or from there; the other one is NULL. */
+gs_status gs_optimizer_copy_vector(gs_optimizer *, int i, size_t at, size_t count, float *to,
+                                   const float *from);
 
 /* Vector i from parameter `first` on; GS_NONE if it keeps none. */
 static inline gs_mem gs_optimizer_vector(const gs_optimizer *o, int i, size_t first) {

@@ -6,6 +6,7 @@
 #include "comm/device.h"
 #include "core/shard.h"
 #include "layer/parallel/tensor.h"
+#include "optim/away.h"
 #include "train/internal.h"
 #include "train/strategies/pipeline.h"
 
@@ -327,6 +328,7 @@ gs_status gs_holding_end_update(gs_worker *w, double samples) {
     const gs_holding *h = &w->holding;
     if (w->groups.layout.pp == 1) return gs_optimizer_end_update(w->optimizer, samples);
     w->optimizer->updates++;
+    if (w->optimizer->away) GS_TRY(gs_vectors_away_bring_first(w->optimizer));
     for (int i = 0; i < h->states; i++)
         GS_TRY(gs_model_update_state_of(w->model, gs_held_tail(h, h->weights, h->weights_cut, h->state[i].at),
                                         gs_held_tail(h, h->gradients, h->gradients_cut, h->state[i].at),
@@ -408,6 +410,11 @@ static gs_status read_weights(const gs_model *m, size_t at, size_t bytes, float 
     const gs_backend *ops = m->device->ops;
     uint64_t number;
     if (bytes == 0) return GS_OK;
+    if (m->weights_in_windows && at < m->params) { /* behind them the state is on the device */
+        GS_TRY(ops->settle(m->device));
+        if (!m->device->rehearses) memcpy(to, m->weights_away + at, bytes);
+        return GS_OK;
+    }
     if (m->weights_away) GS_TRY(ops->fetch(m->device, (gs_mem)GS_NONE, m->weights_away + at, bytes, &number));
     if (m->weights_away) GS_TRY(ops->settle(m->device)); /* the last one has gone */
     if (!m->device->rehearses) GS_TRY(ops->read(m->device, to, gs_at(m->weights, at), bytes));
@@ -458,32 +465,31 @@ static gs_status put_together(gs_worker *w, const float *mine, int count, float 
 
 /* ---- vectors ---- */
 
-/* `count` floats that the world's rank `rank` has of a vector come to the first rank that has the same part of the
- * tensors. */
-static gs_status move_range(gs_worker *w, int rank, gs_mem from, size_t count, float *to) {
-    gs_device *d = w->device;
+/* `count` floats that the world's rank `rank` has of vector i, from `at` on, come to the first rank that has the same
+ * part of the tensors. */
+static gs_status move_range(gs_worker *w, int rank, int i, size_t at, size_t count, float *to) {
     const int first = w->groups.place.part;
     const size_t bytes = count * sizeof *to;
-    void *own;
+    float *own;
     if (count == 0) return GS_OK;
-    if (rank == first) return d->ops->read(d, to, from, bytes);
+    if (rank == first) return gs_optimizer_copy_vector(w->optimizer, i, at, count, to, NULL);
     if (w->comm->rank == first) return gs_comm_recv(w->comm, to, bytes, rank);
-    GS_TRY(d->ops->map(d, from, bytes, &own));
-    return gs_device_unmap_after(d, from, own, gs_comm_send(w->comm, own, bytes, first));
+    GS_TRY(gs_optimizer_map_vector(w->optimizer, i, at, count, &own));
+    const gs_status sent = gs_comm_send(w->comm, own, bytes, first),
+                    unmapped = gs_optimizer_unmap_vector(w->optimizer, i, at, count, own);
+    return sent == GS_OK ? unmapped : sent;
 }
 
 /* Of the rests, the first replica's. */
-static gs_status move(gs_worker *w, int rank, gs_mem vector, float *whole) {
+static gs_status move(gs_worker *w, int rank, int i, float *whole) {
     gs_holding h;
     gs_status status = gs_holding_plan(w, rank, &h);
     for (int k = 0; k < h.count && status == GS_OK; k++) {
         const gs_held_unit *u = &h.unit[k];
         float *to = whole ? whole + u->first : NULL;
-        status = move_range(w, rank, gs_at(vector, u->own_at), u->own,
-                            to ? to + u->own * (size_t)h.replica : NULL);
+        status = move_range(w, rank, i, u->own_at, u->own, to ? to + u->own * (size_t)h.replica : NULL);
         if (status == GS_OK && h.replica == 0)
-            status =
-                move_range(w, rank, gs_at(vector, u->rest_at), u->rest, to ? to + u->count - u->rest : NULL);
+            status = move_range(w, rank, i, u->rest_at, u->rest, to ? to + u->count - u->rest : NULL);
     }
     gs_holding_free(&h);
     return status;
@@ -492,9 +498,8 @@ static gs_status move(gs_worker *w, int rank, gs_mem vector, float *whole) {
 /* As gs_holding_gather, of this worker's part of the tensors, to the first rank that has the same part. */
 static gs_status gather_part(gs_worker *w, int i, float *whole) {
     const int mine = w->comm->rank, first = w->groups.place.part;
-    if (!gs_updates_are_divided(w)) return whole ? gs_optimizer_read_vector(w->optimizer, i, whole) : GS_OK;
     for (int rank = first; rank < w->comm->size; rank += w->groups.layout.tp)
-        if (mine == first || mine == rank) GS_TRY(move(w, rank, w->optimizer->vector[i], whole));
+        if (mine == first || mine == rank) GS_TRY(move(w, rank, i, whole));
     return GS_OK;
 }
 
@@ -512,16 +517,12 @@ gs_status gs_holding_gather(gs_worker *w, int i, float *whole) {
 
 static gs_status scatter_part(gs_worker *w, int i, const float *whole) {
     const gs_holding *h = &w->holding;
-    const gs_backend *ops = w->device->ops;
-    const gs_mem vector = w->optimizer->vector[i];
-    if (!gs_updates_are_divided(w)) return gs_optimizer_write_vector(w->optimizer, i, whole);
     for (int k = 0; k < h->count; k++) {
         const gs_held_unit *u = &h->unit[k];
-        const float *from = whole + u->first;
-        GS_TRY(ops->write(w->device, gs_at(vector, u->own_at), from + u->own * (size_t)h->replica,
-                          u->own * sizeof *from));
-        GS_TRY(ops->write(w->device, gs_at(vector, u->rest_at), from + u->count - u->rest,
-                          u->rest * sizeof *from));
+        const float *own = whole + u->first + u->own * (size_t)h->replica,
+                    *rest = whole + u->first + u->count - u->rest;
+        GS_TRY(gs_optimizer_copy_vector(w->optimizer, i, u->own_at, u->own, NULL, own));
+        GS_TRY(gs_optimizer_copy_vector(w->optimizer, i, u->rest_at, u->rest, NULL, rest));
     }
     return GS_OK;
 }

@@ -202,10 +202,7 @@ static gs_status make_replica(shard *s) {
     gs_device *d = w->device;
     const size_t most = w->schedule.most;
     s->input = (gs_input){.most = most, .answer_bytes = w->input.answer_bytes, .scales = w->input.scales};
-    d->offload &= ~(unsigned)GS_OFFLOAD_ACTIVATIONS; /* it goes by turns of its own */
-    gs_status made = gs_model_create(d, &(gs_model_wishes){.of = w->model, .max_batch = most}, &s->model);
-    d->offload = w->settings->offload;
-    GS_TRY(made);
+    GS_TRY(gs_model_create(d, &(gs_model_wishes){.of = w->model, .max_batch = most}, &s->model));
     GS_HOOKS(model, w, s->model->net);
     s->model->scaling = w->model->scaling;
     GS_TRY(gs_alloc(d, GS_MEMORY_DATA, most * gs_shape_size(w->model->in) * sizeof(float), &s->input.x));

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "core/shard.h"
-#include "optim/away.h"
 #include "train/hooks.h"
 #include "train/internal.h"
 #include "train/memory/memory.h"
@@ -88,9 +87,6 @@ static gs_status rehearse(gs_worker *w) {
     }
     if (s->save_state && w->comm->rank == 0)
         GS_TRY(gs_book_host(w, GS_MEMORY_OPTIMIZER, o, (size_t)o->vectors * whole->params * sizeof(float)));
-    if ((s->save_state || s->checkpoint) && w->comm->rank == 0 && gs_vectors_are_away(o) &&
-        !gs_updates_are_divided(w))
-        for (int i = 0; i < o->vectors; i++) GS_TRY(gs_optimizer_read_vector(o, i, NULL));
     return keeps ? GS_OK : rehearse_weights(w);
 }
 

@@ -3,7 +3,6 @@
 #include "layer/memory/recompute.h"
 #include "train/internal.h"
 #include "train/tensor/tensor.h"
-#include "train/offload/offload.h"
 #include "train/options/options.h"
 
 #include <math.h>
@@ -150,6 +149,16 @@ static gs_status check_state(const gs_settings *s) {
     return GS_OK;
 }
 
+static gs_status check_offload(const gs_settings *s) {
+    if (s->offload_dir && !s->offload)
+        return gs_fail(GS_E_USAGE,
+                       "--offload-dir %s says where --offload puts its files; wanted --offload too",
+                       s->offload_dir);
+    if (s->offload <= GS_OFFLOADS) return GS_OK;
+    return gs_fail(GS_E_USAGE, "offload is %u; wanted at most %d, a sum of gs_offload", s->offload,
+                   GS_OFFLOADS);
+}
+
 /* Where each worker goes on by itself, steps are not those of one. */
 static gs_status check_digest(const gs_settings *s) {
     const gs_strategy *chosen = gs_strategy_of(s);
@@ -161,13 +170,36 @@ static gs_status check_digest(const gs_settings *s) {
 
 /* ---- what does not go together ---- */
 
-enum { TENSOR, PIPELINE, ZERO, EXACT, LOCAL, ASYNC, SCHEME, BUCKET, WIRE, F16, STATE, OFFLOAD, CHOICES };
-static const char *const option[CHOICES] = {"--tensor",     "--pipeline",      "--zero",       "--exact",
-                                            "--sync local", "--sync async",    "--sync",       "--bucket",
-                                            "--wire",       "--precision f16", "--save-state", "--offload"};
+/* A choice, its option, and where it is made in the settings s. */
+#define TABLE(X)                                                                                             \
+    X(TENSOR, "--tensor", s->tensor > 1)                                                                     \
+    X(PIPELINE, "--pipeline", s->pipeline > 1)                                                               \
+    X(ZERO, "--zero", s->zero > 0)                                                                           \
+    X(EXACT, "--exact", s->exact)                                                                            \
+    X(LOCAL, "--sync local", strcmp(s->sync, gs_strategy_local.name) == 0)                                   \
+    X(ASYNC, "--sync async", strcmp(s->sync, gs_strategy_async.name) == 0)                                   \
+    X(SCHEME, "--sync", strcmp(s->sync, gs_settings_default().sync) != 0)                                    \
+    X(BUCKET, "--bucket", s->bucket > 0)                                                                     \
+    X(WIRE, "--wire", s->wire != GS_WIRE_F32)                                                                \
+    X(F16, "--precision f16", s->precision == GS_PRECISION_F16)                                              \
+    X(STATE, "--save-state", s->resume || s->save_state || s->checkpoint)                                    \
+    X(WHOLE, "--optimizer", s->optimizer->whole)                                                             \
+    X(VECTORS, "--offload optimizer", (s->offload & GS_OFFLOAD_OPTIMIZER) != 0)                              \
+    X(WEIGHTS, "--offload weights", (s->offload & GS_OFFLOAD_WEIGHTS) != 0)
+#define CHOICE(choice, name, is) choice,
+#define OPTION(choice, name, is) name,
+#define IS(choice, name, is) is,
+enum { TABLE(CHOICE) CHOICES };
+static const char *const option[CHOICES] = {TABLE(OPTION)};
+
+static bool is_chosen(const gs_settings *s, int choice) {
+    const bool chosen[CHOICES] = {TABLE(IS)};
+    return chosen[choice];
+}
 
 #define NO_SUM "does not sum gradients in each step, so there is nothing to sum during backward"
 #define ALONE "lets each worker update by itself, so no worker knows whether the others skip an update"
+#define BLOCKS "lamb, or lars, needs whole tensors, and an update goes block by block then"
 static const struct {
     int a, b;
     const char *why;
@@ -178,22 +210,27 @@ static const struct {
     {PIPELINE, SCHEME, "sums the gradients of each stage among the workers that have it, by messages"},
     {PIPELINE, BUCKET, "sums the gradients of a stage when all its micro-batches are done"},
     {PIPELINE, WIRE, "sends activations too, which are not rounded"},
-    {PIPELINE, OFFLOAD, "gives each worker its stage of the layers and of the vectors already"},
+    {PIPELINE, WEIGHTS, "would bring all weights of a stage again for each micro-batch"},
     {ZERO, SCHEME, "divides the sum of gradients among the workers, by a reduce-scatter"},
     {ZERO, BUCKET, "cuts the gradients among the workers, by layers as it suits that"},
     {ZERO, WIRE, "sends weights too, which must not be rounded"},
+    {ZERO, WEIGHTS, "gathers all new weights at once in each step; --zero 3 is what divides them"},
     {EXACT, SCHEME, "adds in its own order"},
     {EXACT, BUCKET, "adds in one fixed tree after backward"},
     {EXACT, WIRE, "needs values that are not rounded on the way"},
     {LOCAL, BUCKET, NO_SUM},
     {LOCAL, WIRE, "sends weights, which must not be rounded"},
     {LOCAL, F16, ALONE},
-    {LOCAL, OFFLOAD, "averages the optimiser's vectors too, each in one piece"},
+    {LOCAL, VECTORS, "averages the optimiser's vectors too, each in one piece"},
+    {LOCAL, WEIGHTS, "averages the weights in one piece"},
     {ASYNC, BUCKET, NO_SUM},
     {ASYNC, WIRE, "sends weights too, which must not be rounded"},
     {ASYNC, F16, ALONE},
     {ASYNC, STATE, "is never at the same step on all workers, so there is no state to go on from exactly"},
-    {ASYNC, OFFLOAD, "updates the weights of a server, as gradients come"},
+    {ASYNC, VECTORS, "updates at a server, which alone has the vectors"},
+    {ASYNC, WEIGHTS, "replaces all weights in each step by those of a server"},
+    {WHOLE, VECTORS, BLOCKS},
+    {WHOLE, WEIGHTS, BLOCKS},
 };
 enum { REFUSALS = sizeof refusals / sizeof *refusals };
 
@@ -201,22 +238,6 @@ bool gs_refusal_of(int i, gs_refusal *out) {
     if (i >= REFUSALS) return false;
     *out = (gs_refusal){option[refusals[i].a], option[refusals[i].b], refusals[i].why};
     return true;
-}
-
-static bool is_chosen(const gs_settings *s, int choice) {
-    const bool is[CHOICES] = {[TENSOR] = s->tensor > 1,
-                              [PIPELINE] = s->pipeline > 1,
-                              [ZERO] = s->zero > 0,
-                              [EXACT] = s->exact,
-                              [LOCAL] = strcmp(s->sync, gs_strategy_local.name) == 0,
-                              [ASYNC] = strcmp(s->sync, gs_strategy_async.name) == 0,
-                              [SCHEME] = strcmp(s->sync, gs_settings_default().sync) != 0,
-                              [BUCKET] = s->bucket > 0,
-                              [WIRE] = s->wire != GS_WIRE_F32,
-                              [F16] = s->precision == GS_PRECISION_F16,
-                              [STATE] = s->resume || s->save_state || s->checkpoint,
-                              [OFFLOAD] = s->offload != 0};
-    return is[choice];
 }
 
 gs_status gs_check_pairs(const gs_settings *s) {
@@ -243,7 +264,7 @@ gs_status gs_check_settings(const gs_settings *s) {
     GS_TRY(gs_check_optimizer(s));
     GS_TRY(gs_check_lr(s));
     GS_TRY(check_link(s));
-    GS_TRY(gs_check_offload(s));
+    GS_TRY(check_offload(s));
     GS_TRY(gs_tensor_check(s));
     GS_TRY(gs_exact_check(s));
     for (const gs_strategy *const *other = gs_strategies(); *other; other++)

@@ -258,12 +258,11 @@ typedef struct gs_worker {
     gs_device *device;
     gs_model *model;
     gs_input input;
-    struct gs_offload_layers *offload; /* of activations and weights; NULL: these stay */
-    gs_optimizer *optimizer;           /* NULL where nothing is trained */
-    gs_lr_course rates;                /* of its steps */
-    const gs_sync_scheme *scheme;      /* as asked for; sync->scheme is what `auto` made of it */
-    gs_sync *sync;                     /* NULL until training begins */
-    size_t sync_most;                  /* floats in the largest sum that it makes */
+    gs_optimizer *optimizer;      /* NULL where nothing is trained */
+    gs_lr_course rates;           /* of its steps */
+    const gs_sync_scheme *scheme; /* as asked for; sync->scheme is what `auto` made of it */
+    gs_sync *sync;                /* NULL until training begins */
+    size_t sync_most;             /* floats in the largest sum that it makes */
     /* Told where gradients become final in the last backward of a step: gs_pass.final. NULL: nobody is */
     gs_status (*final)(void *final_context, size_t first);
     void *final_context;

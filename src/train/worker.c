@@ -7,7 +7,6 @@
 #include "train/internal.h"
 #include "train/reducer.h"
 #include "train/rehearsal.h"
-#include "train/offload/offload.h"
 #include "train/state.h"
 #include "train/timeline/timeline.h"
 #include "train/tensor/tensor.h"
@@ -133,7 +132,6 @@ static gs_status create(gs_worker *w, const char *device, int threads) {
     w->device->offload_folder = s->offload_dir;
     GS_TRY(create_model(w, data->shape));
     w->model->label_smoothing = s->label_smoothing;
-    GS_TRY(gs_offload_layers_create(w->model, &w->offload));
     GS_TRY(make_buffers(w, data));
     if (!s->rehearsal) GS_TRY(load_weights(w));
     return w->train_set ? create_for_training(w) : GS_OK;
@@ -165,7 +163,6 @@ void gs_worker_free(gs_worker *w) {
     gs_loader_free(w->loader);
     gs_sync_free(w->sync);
     gs_optimizer_free(w->optimizer);
-    gs_offload_layers_free(w->offload);
     gs_model_free(w->model);
     if (w->device) {
         w->device->ops->free(w->device, w->input.bytes);

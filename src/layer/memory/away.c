@@ -7,7 +7,10 @@
 /* ---- units ---- */
 
 static gs_status look_for_buffers(gs_layer *l, void *found) {
-    if (!l->joined && !l->elsewhere && (l->memory.y_place >= 0 || l->params > 0)) *(bool *)found = true;
+    const unsigned offload = l->root->device->offload;
+    const bool y = (offload & GS_OFFLOAD_ACTIVATIONS) && l->memory.y_place >= 0,
+               weights = (offload & GS_OFFLOAD_WEIGHTS) && l->params > 0;
+    if (!l->joined && !l->elsewhere && (y || weights)) *(bool *)found = true;
     return GS_OK;
 }
 

@@ -103,7 +103,8 @@ static gs_status keep(gs_worker *w) {
     new->valid = false;
     GS_TRY(make_copy(new, w->model->saved, w->model->params, o->vectors));
     GS_TRY(gs_model_read_weights(w->model, new->weights));
-    for (int i = 0; i < o->vectors; i++) GS_TRY(gs_optimizer_read_vector(o, i, new->state.vector[i]));
+    for (int i = 0; i < o->vectors; i++)
+        GS_TRY(gs_optimizer_copy_vector(o, i, 0, o->held, new->state.vector[i], NULL));
     new->state.step = w->step;
     new->state.updates = o->updates;
     new->state.loss_scale = o->loss_scale.scale;

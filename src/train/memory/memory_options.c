@@ -100,8 +100,7 @@ static bool set_offload(const gs_memory_plan *p, unsigned what, gs_settings *s, 
     char text[GS_OFFLOAD_TEXT];
     gs_settings alone = p->settings;
     alone.offload |= what;
-    if (p->settings.offload & what || gs_check_offload(&alone) != GS_OK || gs_check_pairs(&alone) != GS_OK)
-        return false;
+    if (p->settings.offload & what || gs_check_pairs(&alone) != GS_OK) return false;
     s->offload |= what;
     snprintf(o->option, sizeof o->option, "--offload %s", gs_offload_text(s->offload, text, sizeof text));
     snprintf(o->formula, sizeof o->formula, "%s", formula);

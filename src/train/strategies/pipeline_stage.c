@@ -48,7 +48,7 @@ static gs_status bind_slot(const gs_worker *w, const gs_pipeline_worker *p, cons
         table->w = gs_held_tail(own, own->weights, own->weights_cut, own->params);
         table->dw = gs_held_tail(own, own->gradients, own->gradients_cut, own->params);
     }
-    m->net->turns = w->model->net->turns;
+    if (w->model->net->turns) gs_layer_add_turns(m->net, w->model->net->turns); /* the windows of --zero */
     return GS_OK;
 }
 

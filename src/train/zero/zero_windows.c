@@ -56,8 +56,8 @@ gs_status gs_zero_make_windows(gs_zero *z) {
     GS_TRY(make_windows(z));
     m->gradients_apart = z->held_gradients;
     if (z->stage > 2) m->weights_apart = z->held_weights;
-    z->turns = (gs_turns){begins, ended, z};
-    m->net->turns = &z->turns;
+    z->turns = (gs_turns){.begins = begins, .ended = ended, .context = z};
+    gs_layer_add_turns(m->net, &z->turns);
     return gs_has_stages(z->worker) ? GS_OK : gs_holding_bind(z->own, m->net);
 }
 

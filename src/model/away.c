@@ -1,0 +1,264 @@
+#include "model/away.h"
+
+#include <stdlib.h>
+
+#include "layer/make.h"
+#include "layer/memory/away.h"
+
+/* A y that goes away: here, and there. */
+typedef struct piece {
+    gs_mem here;
+    float *there;
+    size_t sample, whole; /* floats of a sample; of all of them, up to the end of a page */
+} piece;
+
+typedef struct unit {
+    piece *y; /* in the list of all */
+    int pieces;
+    size_t first, params;  /* its weights in the flat array */
+    const gs_param *table; /* of another unit, which is tied to this one */
+    int window;            /* of its weights */
+    bool stays;            /* in that window */
+    uint64_t number;       /* of what was asked for last */
+} unit;
+
+typedef struct gs_model_away {
+    gs_model *model;
+    gs_turns turns;
+    unit *unit; /* 1 .. units */
+    int units;
+    piece *piece; /* all */
+    int pieces;
+    gs_mem *
+        window; /* two, and one for each unit that stays; where operators work in place, places that are none */
+    int *holds; /* which unit's weights: 0: none that are up to date */
+    int windows;
+    int now; /* the unit whose turn it is */
+    bool backward;
+    uint64_t last; /* copy */
+} gs_model_away;
+
+static bool works_in_place(const gs_model_away *o) {
+    return o->model->device->ops->host_memory;
+}
+
+/* ---- to there and back ---- */
+
+static gs_status move(gs_model_away *o, unit *u, gs_mem here, float *there, size_t bytes, bool bring) {
+    gs_device *d = o->model->device;
+    GS_TRY(bring ? d->ops->fetch(d, here, there, bytes, &u->number)
+                 : d->ops->put_away(d, there, here, bytes, &u->number));
+    o->last = u->number;
+    return GS_OK;
+}
+
+static bool is_unit(const gs_model_away *o, int i) {
+    return i >= 1 && i <= o->units;
+}
+
+static gs_status move_weights(gs_model_away *o, int i, bool bring) {
+    float *weights = o->model->weights_away;
+    if (!is_unit(o, i) || !weights) return GS_OK;
+    unit *u = &o->unit[i];
+    if (u->table && works_in_place(o)) /* else it stays in a window */
+        GS_TRY(move(o, u, (gs_mem)GS_NONE, weights + u->table->at, u->table->count * sizeof(float), bring));
+    if (u->params == 0) return GS_OK;
+    return move(o, u, o->window[u->window], weights + u->first, u->params * sizeof(float), bring);
+}
+
+static gs_status move_y(gs_model_away *o, int i, size_t samples, bool bring) {
+    unit *u = &o->unit[is_unit(o, i) ? i : 0]; /* which has none */
+    for (int k = 0; k < u->pieces; k++) {
+        const piece *y = &u->y[k];
+        const size_t floats = works_in_place(o) ? y->whole
+                              : y->here.half    ? (samples * y->sample + 1) / 2
+                                                : samples * y->sample;
+        GS_TRY(move(o, u, y->here, y->there, floats * sizeof(float), bring));
+    }
+    return GS_OK;
+}
+
+static gs_status await(gs_model_away *o, int i) {
+    gs_device *d = o->model->device;
+    return is_unit(o, i) ? d->ops->await(d, o->unit[i].number) : GS_OK;
+}
+
+/* ---- where operators work in place ---- */
+
+static gs_status hint(gs_model_away *o, int i, bool bring) {
+    GS_TRY(move_weights(o, i, bring));
+    return move_y(o, i, 0, bring);
+}
+
+/* A unit reads the y of the one before it. What an inference has left at the end goes when the first one begins. */
+static gs_status begin_in_place(gs_model_away *o, int i, bool backward) {
+    const bool first = i == 1 && !backward;
+    for (int k = o->units; first && k > 2 && k > o->units - 2; k--) GS_TRY(hint(o, k, false));
+    GS_TRY(hint(o, backward ? i + 1 : i - 2, false));
+    if (first) GS_TRY(hint(o, 1, true)); /* the others come ahead */
+    GS_TRY(hint(o, backward ? i - 2 : i + 1, true));
+    GS_TRY(await(o, i));
+    return backward ? await(o, i - 1) : GS_OK;
+}
+
+/* ---- where they need copies ---- */
+
+static gs_status bring_weights(gs_model_away *o, int i) {
+    if (!is_unit(o, i) || !o->model->weights_in_windows) return GS_OK;
+    const unit *u = &o->unit[i];
+    if (u->params == 0 || o->holds[u->window] == i) return GS_OK;
+    o->holds[u->window] = i;
+    return move_weights(o, i, true);
+}
+
+/* Weights may have changed since they were brought. A backward that ended early has left copies on their way. */
+static gs_status first_begins(gs_model_away *o) {
+    gs_device *d = o->model->device;
+    GS_TRY(d->ops->await(d, o->last));
+    for (int w = 0; w < o->windows; w++) o->holds[w] = 0;
+    for (int i = 1; i <= o->units; i++)
+        if (i == 1 || o->unit[i].stays) GS_TRY(bring_weights(o, i));
+    for (int i = 1; i <= o->units; i++)
+        if (o->unit[i].stays) GS_TRY(await(o, i));
+    return GS_OK;
+}
+
+/* When unit i begins, that of unit i - 1 is made, and that of i - 3 makes room. */
+static gs_status begin_forward(gs_model_away *o, const gs_pass *pass, int i) {
+    if (i == 1) GS_TRY(first_begins(o));
+    if (pass->training) GS_TRY(move_y(o, i - 1, pass->n, false));
+    GS_TRY(bring_weights(o, i + 1));
+    GS_TRY(await(o, i - 3));
+    return await(o, i);
+}
+
+static gs_status begin_backward(gs_model_away *o, const gs_pass *pass, int i) {
+    GS_TRY(bring_weights(o, i - 1));
+    GS_TRY(move_y(o, i - 2, pass->n, true));
+    GS_TRY(await(o, i));
+    return i > 1 && o->unit[i - 1].pieces ? await(o, i - 1) : GS_OK;
+}
+
+/* The first layer that is here begins a pass. */
+static gs_status begins(void *context, const gs_pass *pass, int child, bool backward) {
+    gs_model_away *o = context;
+    gs_layer *const *l = o->model->net->child;
+    const int i = l[child]->memory.unit;
+    if (!backward && (child == 0 || l[child - 1]->elsewhere)) o->now = 0;
+    if (i == 0 || (i == o->now && backward == o->backward)) return GS_OK;
+    o->now = i;
+    o->backward = backward;
+    if (works_in_place(o)) return begin_in_place(o, i, backward);
+    return backward ? begin_backward(o, pass, i) : begin_forward(o, pass, i);
+}
+
+/* ---- who has what ---- */
+
+static gs_status add_y(gs_layer *l, void *context) {
+    gs_model_away *o = context;
+    const gs_arena *a = l->root->arena;
+    const int place = l->memory.y_place;
+    if (l->joined || l->elsewhere || !gs_arena_is_away(a, place)) return GS_OK;
+    o->piece[o->pieces++] =
+        (piece){l->y, a->away + a->away_at[place], gs_shape_size(gs_layer_y_shape(l)), a->away_floats[place]};
+    return GS_OK;
+}
+
+static gs_status look_for_table(gs_layer *l, void *context) {
+    unit *u = context;
+    if (l->lent) u->stays = true;
+    if (l->borrowed) u->table = l->borrowed;
+    return GS_OK;
+}
+
+/* Layers lie in the flat array in their order. Those before the first unit have no weights. */
+static gs_status look_at_children(gs_model_away *o) {
+    gs_layer *net = o->model->net;
+    for (int c = 0; c < net->children; c++) {
+        gs_layer *l = net->child[c];
+        unit *u = &o->unit[l->memory.unit];
+        const size_t end = c + 1 < net->children ? net->child[c + 1]->at : o->model->params;
+        if (l->memory.unit == 0) continue;
+        if (c == 0 || net->child[c - 1]->memory.unit != l->memory.unit)
+            *u = (unit){.y = o->piece + o->pieces, .first = l->at};
+        const int before = o->pieces;
+        GS_TRY(gs_layer_walk(l, add_y, o));
+        u->pieces += o->pieces - before;
+        u->params = end - u->first;
+        GS_TRY(gs_layer_walk(l, look_for_table, u));
+    }
+    return GS_OK;
+}
+
+/* ---- the windows of weights ---- */
+
+static gs_status make_window(gs_model_away *o, size_t floats) {
+    return gs_alloc(o->model->device, GS_MEMORY_WEIGHTS, floats * sizeof(float), &o->window[o->windows++]);
+}
+
+static gs_status make_windows(gs_model_away *o) {
+    size_t most[2] = {0, 0};
+    int turns = 0;
+    for (int i = 1; i <= o->units; i++) {
+        unit *u = &o->unit[i];
+        if (u->stays || u->params == 0) continue;
+        u->window = turns++ % 2;
+        if (u->params > most[u->window]) most[u->window] = u->params;
+    }
+    for (int w = 0; w < 2; w++) GS_TRY(make_window(o, most[w]));
+    for (int i = 1; i <= o->units; i++) {
+        unit *u = &o->unit[i];
+        if (!u->stays) continue;
+        u->window = o->windows;
+        GS_TRY(make_window(o, u->params));
+    }
+    return GS_OK;
+}
+
+static gs_status bind_weights(gs_layer *l, void *context) {
+    const gs_model_away *o = context;
+    const gs_layer *child = l;
+    for (int c = 0; c < o->model->net->children; c++) /* the last one that begins at it or before it */
+        if (o->model->net->child[c]->number <= l->number) child = o->model->net->child[c];
+    const unit *u = &o->unit[child->memory.unit];
+    for (int i = 0; i < l->params; i++) {
+        gs_param *p = &l->param[i];
+        if (!p->state) p->w = gs_at(o->window[u->window], p->at - u->first);
+    }
+    return GS_OK;
+}
+
+/* ---- making and freeing ---- */
+
+gs_status gs_model_away_create(gs_model *m) {
+    gs_layer *net = m->net;
+    if (!m->weights_away && !net->arena->away) return GS_OK;
+    gs_model_away *o = m->away = calloc(1, sizeof *o);
+    if (!o) return gs_fail(GS_E_MEMORY, "--offload: no memory for a list of layers");
+    const size_t layers = gs_layer_count(net);
+    *o = (gs_model_away){.model = m, .turns = {.begins = begins, .context = o}, .units = gs_away_units(net)};
+    o->unit = calloc((size_t)o->units + 1, sizeof *o->unit);
+    o->piece = calloc(layers + 1, sizeof *o->piece);
+    o->window = calloc((size_t)o->units + 2, sizeof *o->window);
+    o->holds = calloc((size_t)o->units + 2, sizeof *o->holds);
+    if (!o->unit || !o->piece || !o->window || !o->holds)
+        return gs_fail(GS_E_MEMORY, "--offload: no memory for a list of %zu layers", layers);
+    GS_TRY(look_at_children(o));
+    if (m->weights_in_windows) {
+        GS_TRY(make_windows(o));
+        GS_TRY(gs_layer_walk(net, bind_weights, o));
+    }
+    gs_layer_add_turns(net, &o->turns);
+    return GS_OK;
+}
+
+void gs_model_away_free(gs_model *m) {
+    gs_model_away *o = m->away;
+    if (!o) return;
+    for (int w = 0; w < o->windows; w++) m->device->ops->free(m->device, o->window[w]);
+    free(o->unit);
+    free(o->piece);
+    free(o->window);
+    free(o->holds);
+    free(o);
+}
