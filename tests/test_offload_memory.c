@@ -47,7 +47,8 @@ TEST(the_ledger_says_what_is_elsewhere) {
 
 /* Where workers hold parts: a stage's micro-batches keep their y elsewhere, and so do the passes of ZeRO. */
 TEST(parts_take_what_is_planned_and_less) {
-    static const char *const layouts[] = {"dp2,zero1", "dp2,zero2", "dp2,zero3", "pp2,dp1 --pipeline-cut flops"};
+    static const char *const layouts[] = {"dp2,zero1", "dp2,zero2", "dp2,zero3",
+                                          "pp2,dp1 --pipeline-cut flops"};
     for (int i = 0; i < 4; i++) {
         gs_settings s =
             gs_test_settings("cpu,cpu --model 'flatten, linear 500, 12 x (linear 500, tanh), linear 10' "

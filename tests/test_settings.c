@@ -126,6 +126,8 @@ TEST(what_does_not_go_together_is_refused) {
                {"--wire", "--wire f16"},
                {"--precision f16", NULL},
                {"--save-state", "--save x.st --save-state"},
+               {"--digest", "--digest x"},
+               {"--accumulate", "--accumulate 2"},
                {"--optimizer", "--optimizer lamb"},
                {"--offload optimizer", NULL},
                {"--offload weights", NULL}};

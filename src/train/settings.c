@@ -159,15 +159,6 @@ static gs_status check_offload(const gs_settings *s) {
                    GS_OFFLOADS);
 }
 
-/* Where each worker goes on by itself, steps are not those of one. */
-static gs_status check_digest(const gs_settings *s) {
-    const gs_strategy *chosen = gs_strategy_of(s);
-    if (!s->digest || !chosen->apart) return GS_OK;
-    return gs_fail(GS_E_USAGE,
-                   "--digest records steps that all workers make together: it does not work with %s",
-                   chosen->option);
-}
-
 /* ---- what does not go together ---- */
 
 /* A choice, its option, and where it is made in the settings s. */
@@ -183,6 +174,8 @@ static gs_status check_digest(const gs_settings *s) {
     X(WIRE, "--wire", s->wire != GS_WIRE_F32)                                                                \
     X(F16, "--precision f16", s->precision == GS_PRECISION_F16)                                              \
     X(STATE, "--save-state", s->resume || s->save_state || s->checkpoint)                                    \
+    X(DIGEST, "--digest", s->digest != NULL)                                                                 \
+    X(ACCUMULATE, "--accumulate", s->accumulate > 1)                                                         \
     X(WHOLE, "--optimizer", s->optimizer->whole)                                                             \
     X(VECTORS, "--offload optimizer", (s->offload & GS_OFFLOAD_OPTIMIZER) != 0)                              \
     X(WEIGHTS, "--offload weights", (s->offload & GS_OFFLOAD_WEIGHTS) != 0)
@@ -199,6 +192,7 @@ static bool is_chosen(const gs_settings *s, int choice) {
 
 #define NO_SUM "does not sum gradients in each step, so there is nothing to sum during backward"
 #define ALONE "lets each worker update by itself, so no worker knows whether the others skip an update"
+#define STEPS "lets each worker go on by itself, and a record is of steps that all make together"
 #define BLOCKS "lamb, or lars, needs whole tensors, and an update goes block by block then"
 static const struct {
     int a, b;
@@ -210,6 +204,7 @@ static const struct {
     {PIPELINE, SCHEME, "sums the gradients of each stage among the workers that have it, by messages"},
     {PIPELINE, BUCKET, "sums the gradients of a stage when all its micro-batches are done"},
     {PIPELINE, WIRE, "sends activations too, which are not rounded"},
+    {PIPELINE, ACCUMULATE, "accumulates over its micro-batches, as many as --micro-batches says"},
     {PIPELINE, WEIGHTS, "would bring all weights of a stage again for each micro-batch"},
     {ZERO, SCHEME, "divides the sum of gradients among the workers, by a reduce-scatter"},
     {ZERO, BUCKET, "cuts the gradients among the workers, by layers as it suits that"},
@@ -221,12 +216,14 @@ static const struct {
     {LOCAL, BUCKET, NO_SUM},
     {LOCAL, WIRE, "sends weights, which must not be rounded"},
     {LOCAL, F16, ALONE},
+    {LOCAL, DIGEST, STEPS},
     {LOCAL, VECTORS, "averages the optimiser's vectors too, each in one piece"},
     {LOCAL, WEIGHTS, "averages the weights in one piece"},
     {ASYNC, BUCKET, NO_SUM},
     {ASYNC, WIRE, "sends weights too, which must not be rounded"},
     {ASYNC, F16, ALONE},
     {ASYNC, STATE, "is never at the same step on all workers, so there is no state to go on from exactly"},
+    {ASYNC, DIGEST, STEPS},
     {ASYNC, VECTORS, "updates at a server, which alone has the vectors"},
     {ASYNC, WEIGHTS, "replaces all weights in each step by those of a server"},
     {WHOLE, VECTORS, BLOCKS},
@@ -260,7 +257,6 @@ gs_status gs_check_settings(const gs_settings *s) {
     GS_TRY(gs_check_pairs(s));
     GS_TRY(check_loss(s));
     GS_TRY(check_state(s));
-    GS_TRY(check_digest(s));
     GS_TRY(gs_check_optimizer(s));
     GS_TRY(gs_check_lr(s));
     GS_TRY(check_link(s));

@@ -80,13 +80,7 @@ static gs_status check(const gs_settings *s, bool chosen) {
     int chunks;
     if (!chosen) return check_others(s);
     GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
-    GS_TRY(gs_pipeline_cut_check(s->pipeline_cut));
-    if (s->accumulate > 1)
-        return gs_fail(
-            GS_E_USAGE,
-            "--accumulate %d: a pipeline accumulates over its micro-batches; wanted --micro-batches",
-            s->accumulate);
-    return GS_OK;
+    return gs_pipeline_cut_check(s->pipeline_cut);
 }
 
 static gs_status check_model(const gs_settings *s, const gs_model *plan, gs_pipeline *p) {
