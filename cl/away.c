@@ -52,20 +52,19 @@ static gs_status make_queue(gs_device *d) {
 gs_status gs_cl_alloc_away(gs_device *d, size_t bytes, void **host) {
     gs_cl *cl = gs_cl_of(d);
     const size_t whole = bytes ? bytes : 1;
-    size_t i = 0;
+    gs_cl_away a = {0};
     *host = NULL;
     if (d->rehearses && !(*host = gs_rehearsed_alloc(whole)))
         return gs_fail(GS_E_MEMORY, "%s: no addresses for %zu bytes", d->name, whole);
     if (!d->rehearses) {
         GS_TRY(make_queue(d));
-        while (i < cl->aways && cl->away[i].host) i++;
-        if (i == cl->aways && !gs_grow(&cl->away, cl->aways, &cl->away_room, sizeof *cl->away))
-            return gs_fail(GS_E_MEMORY, "--offload: no memory for a list of %zu pieces of memory", i + 1);
-        if (i == cl->aways) cl->away[cl->aways++] = (gs_cl_away){0};
-        const gs_status status = take_memory(d, whole, &cl->away[i]);
-        if (status != GS_OK) give_memory(cl, &cl->away[i]);
+        if (!gs_grow(&cl->away, cl->aways, &cl->away_room, sizeof a))
+            return gs_fail(GS_E_MEMORY, "--offload: no memory for a list of %zu arrays", cl->aways + 1);
+        const gs_status status = take_memory(d, whole, &a);
+        if (status != GS_OK) give_memory(cl, &a);
         GS_TRY(status);
-        *host = cl->away[i].host;
+        cl->away[cl->aways++] = a;
+        *host = a.host;
     }
     const gs_status status = gs_ledger_add(&d->memory, GS_OFFLOADED, d->kind, *host, whole);
     if (status != GS_OK) gs_cl_free_away(d, *host);
@@ -76,8 +75,7 @@ void gs_cl_free_away(gs_device *d, void *host) {
     gs_cl *cl = gs_cl_of(d);
     const size_t bytes = gs_ledger_remove(&d->memory, host);
     if (d->rehearses && host) gs_rehearsed_free(host, bytes);
-    if (d->rehearses || !host) return;
-    gs_cl_settle(d);
+    if (host) gs_cl_settle(d);
     for (size_t i = 0; i < cl->aways; i++)
         if (cl->away[i].host == host) give_memory(cl, &cl->away[i]);
 }

@@ -136,7 +136,7 @@ typedef struct gs_cl {
 
     /* away.c */
     cl_command_queue copies; /* runs beside `queue`; NULL: there is none yet */
-    gs_cl_away *away;        /* `aways` of them; one that is free has no host memory */
+    gs_cl_away *away;        /* `aways` of them; one that was freed has no host memory */
     size_t aways, away_room;
     gs_cl_transfer copy[GS_CL_COPIES]; /* number n is at n % GS_CL_COPIES */
     uint64_t copied;                   /* so far */

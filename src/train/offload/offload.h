@@ -4,8 +4,8 @@
  *
  *     optimizer     the optimiser's vectors, block by block during the update: those of the range that a worker updates
  *                   (optim/away.h)
- *     activations   y of the layers, from their forward to their backward (model/away.h); of a pipeline's stage those of
- *                   each micro-batch
+ *     activations   y of the layers, from their forward to their backward (model/away.h); in a pipeline those of each
+ *                   micro-batch
  *     weights       those of a layer, while it computes and while it is updated (there too)
  *
  * What each does not go with is in the table of settings.c.
