@@ -52,7 +52,6 @@ extern "C" {
 #include "train/layout/layout_plan.h"
 #include "train/pipeline/schedule.h"
 #include "train/pipeline/virtual_time.h"
-#include "train/pipeline/waits.h"
 
 #ifdef __cplusplus
 }

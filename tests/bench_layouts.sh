@@ -2,8 +2,8 @@
 # bench_layouts.sh PROGRAM [bubble] [pipeline] [tensor] [zero]: what a layout gains or costs, as ratios of steps in one
 # run:
 #
-#     bubble     how long two stages wait, to the formula: by cause (src/train/pipeline/waits.h), the run of TURNS that
-#                waited least; a model of equal stages (with --pipeline-schedule eager too), resnet20 and gpt
+#     bubble     how long two stages wait, to the formula: by cause (src/train/strategies/pipeline_waits.c), the run of
+#                TURNS that waited least; a model of equal stages (with --pipeline-schedule eager too), resnet20, gpt
 #     pipeline   resnet20, batch 128 in 8 micro-batches: two stages on two cores, to one core
 #     tensor     a GPT of two blocks of width 512, 12 sequences: a group of two on two cores, to one core
 #     zero       gpt, 12 sequences, AdamW: --zero 1, 2, 3 on two workers, to an all-reduce
@@ -36,8 +36,8 @@ waits() {
     "$gradsum" train --threads 1 --json --epochs 1000 --devices cpu,cpu --pipeline 2 --micro-batches "$m" "$@" |
         sed -n '/"event":"end"/s/[",{}]/ /gp' | awk -v name="$name" -v m="$m" '{
             for (i = 1; i < NF; i++) if (sub(/^bubble/, "", $i)) v[$i] = 100 * substr($(i + 1), 2)
-            if (v["_formula"] > 0) printf "%s|%d|%g|%g|%g|%g|%g|%g|%g\n", name, m, v[""], v["_fill_and_drain"],
-                v["_unequal_stages"], v["_uneven_times"], v["_messages"], v["_fill_and_drain_alone"], v["_formula"] }'
+            if (v["_formula"] > 0) printf "%s|%d|%g|%g|%g|%g|%g|%g\n", name, m, v[""], v["_fill_and_drain"],
+                v["_unequal_stages"], v["_rest"], v["_fill_and_drain_alone"], v["_formula"] }'
 }
 
 # show_waits NAME M: the run that waited least
@@ -45,8 +45,8 @@ show_waits() {
     sort -t '|' -k 3 -g "$work/waits" | awk -F '|' -v n="$1" -v m="$2" '
         $1 == n && $2 == m && !found {
             found = 1
-            printf "  %-12s %3d %6.1f = %5.1f %+5.1f %+5.1f %+5.1f %7.1f %7.1f %5.2f %5.2f\n", n, m, $3, $4, $5, $6,
-                $7, $8, $9, $8 / $9, $3 / $9
+            printf "  %-12s %3d %6.1f = %5.1f %+5.1f %+5.1f %7.1f %7.1f %5.2f %5.2f\n", n, m, $3, $4, $5, $6,
+                $7, $8, $7 / $8, $3 / $8
         }
         END { if (!found) { printf "  %-12s %3d failed\n", n, m; exit 1 } }' || failed=1
 }
@@ -117,10 +117,10 @@ for part in ${*:-bubble pipeline tensor zero}; do
     case $part in
     bubble)
         echo "two stages on two cores: % of the time of forward and backward that they wait, by cause"
-        columns="  %-12s %3s %6s   %5s %5s %5s %5s %7s %7s %5s %5s\n"
+        columns="  %-12s %3s %6s   %5s %5s %5s %7s %7s %5s %5s\n"
         # shellcheck disable=SC2059
-        printf "$columns" "" "" all fill, un- un- mes- fill "" fill all \
-            "" m waits drain equal even sages alone formula /for. /for.
+        printf "$columns" "" "" all fill, un- "" fill "" fill all \
+            "" m waits drain equal rest alone formula /for. /for.
         for m in 4 8 16; do show_waits equal $m; done
         show_waits "equal, eager" 8
         show_waits resnet20 8

@@ -160,7 +160,7 @@ TEST(no_schedule_waits_for_ever) {
         }
         draw_times(forward, 36, 2 * i);
         draw_times(backward, 36, 2 * i + 1);
-        const gs_pipeline_times times = {forward, backward, i % 2 ? 0.3 : 0, NULL};
+        const gs_pipeline_times times = {forward, backward, i % 2 ? 0.3 : 0};
         if (gs_pipeline_in_virtual_time(&d.pipeline, d.list, &times, &run) != GS_OK) {
             explain(&d, -1);
             fail_msg("%s", gs_message());
@@ -183,8 +183,8 @@ static void assert_bubble(drawn *d) {
     gs_pipeline_run run = {.end = end, .busy = busy};
     for (int r = 0; r < p * v; r++) forward[r] = 1.0 / v, backward[r] = 2.0 / v;
     make(d);
-    assert_ok(gs_pipeline_in_virtual_time(&d->pipeline, d->list,
-                                          &(gs_pipeline_times){forward, backward, 0, NULL}, &run));
+    assert_ok(
+        gs_pipeline_in_virtual_time(&d->pipeline, d->list, &(gs_pipeline_times){forward, backward, 0}, &run));
     const double wanted = gs_pipeline_bubble(&d->pipeline), work = 3.0 * m;
     if (fabs(run.bubble - wanted) > 0.01 * wanted + 1e-12) {
         explain(d, -1);
@@ -232,13 +232,13 @@ TEST(virtual_time_by_hand) {
     gs_pipeline_run run = {.end = end, .busy = busy};
     make(&d);
     /* stage 0: F0 0-1, F1 1-2; stage 1: F0 1-4, B0 4-9, F1 9-12, B1 12-17; stage 0: B0 9-11, B1 17-19 */
-    assert_ok(gs_pipeline_in_virtual_time(
-        &d.pipeline, d.list, &(gs_pipeline_times){(double[]){1, 3}, (double[]){2, 5}, 0, NULL}, &run));
+    assert_ok(gs_pipeline_in_virtual_time(&d.pipeline, d.list,
+                                          &(gs_pipeline_times){(double[]){1, 3}, (double[]){2, 5}, 0}, &run));
     assert_true(end[0] == 19 && end[1] == 17 && busy[0] == 6 && busy[1] == 16 && run.took == 19);
     gs_test_near(run.bubble, 1 - 22.0 / 38, 1e-12, 0, "bubble", __FILE__, __LINE__);
     /* messages that take 1: F0 0-1, at stage 1 2-5, B0 5-10, back at 11; F1 10-13, B1 13-18, back at 19 */
-    assert_ok(gs_pipeline_in_virtual_time(
-        &d.pipeline, d.list, &(gs_pipeline_times){(double[]){1, 3}, (double[]){2, 5}, 1, NULL}, &run));
+    assert_ok(gs_pipeline_in_virtual_time(&d.pipeline, d.list,
+                                          &(gs_pipeline_times){(double[]){1, 3}, (double[]){2, 5}, 1}, &run));
     assert_true(end[0] == 21 && end[1] == 18);
     free_lists(&d);
 }

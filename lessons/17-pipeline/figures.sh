@@ -78,15 +78,14 @@ measured() {
         echo "MODEL  $model"
         echo "C      $cut"
         echo
-        echo "        waits    fill and   unequal   uneven             fill and        the"
-        echo "   M   in all       drain    stages    times  messages  drain alone  formula"
+        echo "        waits    fill and  the other  fill and        the"
+        echo "   M   in all       drain     causes  drain alone  formula"
         for m in 4 8 16; do
             for _ in 1 2 3; do
                 "$gradsum" train --model "$model" --devices cpu,cpu --threads 1 --pipeline 2 --pipeline-cut $cut \
                     --micro-batches $m --batch $((64 * m)) --steps 6 | sed -n '/^bubble/,$p' | tr '\n' ' ' |
                     awk -v m=$m '{ for (i = 1; i < NF; i++) if ($(i + 1) ~ /^%/) v[++n] = $i
-                        printf "%4d %7s %% %9s %% %7s %% %6s %% %7s %% %10s %% %6s %%\n",
-                            m, v[1], v[2], v[5], v[6], v[7], v[3], v[4] }'
+                        printf "%4d %7s %% %9s %% %8.1f %% %10s %% %6s %%\n", m, v[1], v[2], v[5] + v[6], v[3], v[4] }'
             done | sort -k 2 -n | head -n 1
         done
     done
@@ -99,7 +98,7 @@ cut() {
         echo "      --steps 24 --pipeline-cut $cut          (of five runs the one that waited least)"
         least "bubble" 5 "$gradsum" train --model lenet --devices cpu,cpu --threads 1 --pipeline 2 --micro-batches 8 \
             --batch 512 --steps 24 --pipeline-cut $cut |
-            awk '/^stage +layers/ { on = 1 } /^bound/ { on = 0 } /^bubble/ { on = 7 }
+            awk '/^stage +layers/ { on = 1 } /^bound/ { on = 0 } /^bubble/ { on = 6 }
                  on || /^   [01] cpu .* all$/ { print; if (on > 1 && --on == 1) on = 0 }'
         echo
     done

@@ -138,14 +138,12 @@ static void add_measured(const gs_result *r, cJSON *o) {
                     GS_FIELD("checkpoint_copy_share", c->share),
                     GS_FIELD("checkpoint_write_ms", 1e3 * c->wrote));
     if (r->bubble.stages > 0)
-        GS_JSON_ADD(o, GS_FIELD("bubble", r->bubble.measured),
-                    GS_FIELD("bubble_virtual_time", r->bubble.virtual_time),
-                    GS_FIELD("bubble_formula", r->bubble.formula),
-                    GS_FIELD("bubble_fill_and_drain", r->bubble.fill),
-                    GS_FIELD("bubble_fill_and_drain_alone", r->bubble.alone),
-                    GS_FIELD("bubble_unequal_stages", r->bubble.unequal),
-                    GS_FIELD("bubble_uneven_times", r->bubble.uneven),
-                    GS_FIELD("bubble_messages", r->bubble.messages));
+        GS_JSON_ADD(
+            o, GS_FIELD("bubble", r->bubble.measured),
+            GS_FIELD("bubble_virtual_time", r->bubble.virtual_time),
+            GS_FIELD("bubble_formula", r->bubble.formula), GS_FIELD("bubble_fill_and_drain", r->bubble.fill),
+            GS_FIELD("bubble_fill_and_drain_alone", r->bubble.alone),
+            GS_FIELD("bubble_unequal_stages", r->bubble.unequal), GS_FIELD("bubble_rest", r->bubble.rest));
     if (!s->count) return;
     add_array(o, "staleness", s->count, s->counts);
     add_array(o, "steps_ahead", s->lead, s->leads);
@@ -665,18 +663,16 @@ static void print_checkpoints(const gs_checkpoint_report *c) {
         1e3 * c->copied, 1e3 * c->longest, 100 * c->share, 1e3 * c->wrote);
 }
 
-/* By cause: pipeline/waits.h. */
+/* By cause: strategies/pipeline_waits.c. */
 static void print_bubble(const gs_bubble *b) {
     if (b->stages == 0) return;
     printf("bubble   %.1f %% of the time of forward and backward the %d stages waited:\n"
            "         %6.1f %%  fill and drain; alone %.1f %%, %.1f %% by the formula\n"
            "         %6.1f %%  stages of unequal times\n"
-           "         %6.1f %%  uneven times of a pass\n"
-           "         %6.1f %%  messages, wake-ups and loads\n"
+           "         %6.1f %%  messages, wake-ups, loads, and uneven times of a pass\n"
            "         in virtual time, with the mean times of these stages: %.1f %%\n",
            gs_percent(b->measured), b->stages, gs_percent(b->fill), gs_percent(b->alone),
-           gs_percent(b->formula), gs_percent(b->unequal), gs_percent(b->uneven), gs_percent(b->messages),
-           gs_percent(b->virtual_time));
+           gs_percent(b->formula), gs_percent(b->unequal), gs_percent(b->rest), gs_percent(b->virtual_time));
 }
 
 static void print_measured(const gs_result *r) {

@@ -97,13 +97,13 @@ static inline double gs_overlap_hidden(gs_overlap_times t) {
 }
 
 /* How long the stages of a pipeline waited, as shares of the time from the first forward to the last backward of a
- * step: measured, and by cause (pipeline/waits.h); in virtual time, where stages take what theirs took on average and
+ * step: measured, and by cause (strategies/pipeline_waits.c); in virtual time, where stages take what theirs took on average and
  * messages nothing; and by the formula for stages that take equal times. */
 typedef struct gs_bubble {
     int stages; /* 0: there is no pipeline */
     double measured, virtual_time, formula;
-    double fill, unequal, uneven, messages; /* add up to `measured` */
-    double alone; /* of fill and drain if there were no other waits: the formula's */
+    double fill, unequal, rest; /* add up to `measured` */
+    double alone;               /* of fill and drain if there were no other waits: the formula's */
 } gs_bubble;
 
 /* What each worker holds with --zero, in bytes: windows included, activations not; and what theory says of the bytes
@@ -170,8 +170,8 @@ typedef struct gs_result {
     int kept_epoch; /* with keep_best: the epoch, from 1, that the weights are of; 0: the last weights */
     double kept_accuracy, kept_loss; /* on the test set after it */
     gs_overlap_times overlap;        /* mean over this process's workers */
-    gs_bubble bubble; /* over all workers; of all steps but the first, of a long run of the last of them */
-    gs_bubble bubble_last; /* of the last step */
+    gs_bubble bubble;                /* over all workers; of all steps but the first */
+    gs_bubble bubble_last;           /* of the last step */
     gs_zero_report zero;
     gs_tensor_report tensor;
     gs_offload_report offload;

@@ -259,10 +259,9 @@ static void say_bubble(const traced *l, facts *f, int micro) {
     cell(
         f->sentences,
         "The bubble, in which stages wait: %.1f %% of the time of forward and backward in this step, the sum "
-        "of: fill and drain %.1f %%, stages of unequal times %.1f %%, uneven times of a pass %.1f %%, "
-        "messages, wake-ups and loads %.1f %%.",
-        gs_percent(b->measured), gs_percent(b->fill), gs_percent(b->unequal), gs_percent(b->uneven),
-        gs_percent(b->messages));
+        "of: fill and drain %.1f %%, stages of unequal times %.1f %%, messages, wake-ups, loads and uneven "
+        "times of a pass %.1f %%.",
+        gs_percent(b->measured), gs_percent(b->fill), gs_percent(b->unequal), gs_percent(b->rest));
     cell(
         f->sentences,
         "Fill and drain alone would be %.1f %%; by the formula (p - 1) / (%sm + p - 1), with p = %d stages%s "
@@ -774,8 +773,7 @@ static void add_facts(cJSON *o, const traced *l) {
     if (f.bubble)
         GS_JSON_ADD(o, GS_FIELD("fill_and_drain", f.bubble->fill),
                     GS_FIELD("fill_and_drain_alone", f.bubble->alone),
-                    GS_FIELD("unequal_stages", f.bubble->unequal), GS_FIELD("uneven_times", f.bubble->uneven),
-                    GS_FIELD("messages", f.bubble->messages));
+                    GS_FIELD("unequal_stages", f.bubble->unequal), GS_FIELD("rest", f.bubble->rest));
 }
 
 static cJSON *json_of_layout(const traced *l) {

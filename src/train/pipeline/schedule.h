@@ -133,15 +133,6 @@ int gs_instructions_alive(const gs_instructions *, int chunk);
 /* The bubble of equal stages, by the formula above: a share of the time. */
 double gs_pipeline_bubble(const gs_pipeline *);
 
-/* When a pass, forward or backward, was made: seconds. */
-typedef struct gs_pass_time {
-    double start, end;
-} gs_pass_time;
-
-/* How many passes a stage makes in a step, in the order of its list. */
-static inline size_t gs_passes_of_stage(const gs_pipeline *p) {
-    return 2 * (size_t)p->micro_batches * (size_t)p->chunks;
-}
 static inline bool gs_action_computes(gs_action a) {
     return a == GS_DO_FORWARD || a == GS_DO_BACKWARD;
 }

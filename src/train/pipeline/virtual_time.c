@@ -21,9 +21,7 @@ typedef struct simulation {
     const gs_pipeline *pipeline;
     const gs_instructions *lists;
     const gs_pipeline_times *times;
-    gs_pass_time *pass; /* [stage][passes], or NULL */
-    size_t *next;       /* [stage] */
-    size_t *made;       /* [stage]: passes so far */
+    size_t *next; /* [stage] */
     double *clock, *busy;
     channel *channels; /* [from][to] */
     size_t early;
@@ -34,23 +32,17 @@ static channel *channel_of(const simulation *s, int from, int to) {
     return &s->channels[from * s->pipeline->stages + to];
 }
 
-/* Of the next pass of this stage. */
 static double duration(const simulation *s, const gs_instruction *i, int stage) {
     const gs_pipeline_times *t = s->times;
     const int run = i->chunk * s->pipeline->stages + stage;
-    if (t->each) return t->each[(size_t)stage * gs_passes_of_stage(s->pipeline) + s->made[stage]];
     if (i->action == GS_DO_FORWARD) return t->forward ? t->forward[run] : 1;
     return t->backward ? t->backward[run] : 2;
 }
 
 static void compute(simulation *s, const gs_instruction *i, int stage) {
-    const double takes = duration(s, i, stage), start = s->clock[stage];
+    const double takes = duration(s, i, stage);
     s->clock[stage] += takes;
     s->busy[stage] += takes;
-    if (s->pass)
-        s->pass[(size_t)stage * gs_passes_of_stage(s->pipeline) + s->made[stage]] =
-            (gs_pass_time){start, s->clock[stage]};
-    s->made[stage]++;
 }
 
 static bool try_send(simulation *s, int stage, const gs_instruction *i) {
@@ -109,11 +101,10 @@ static gs_status is_stuck(const simulation *s) {
 static gs_status make(simulation *s) {
     const size_t p = (size_t)s->pipeline->stages;
     s->next = calloc(p, sizeof *s->next);
-    s->made = calloc(p, sizeof *s->made);
     s->clock = calloc(p, sizeof *s->clock);
     s->busy = calloc(p, sizeof *s->busy);
     s->channels = calloc(p * p, sizeof *s->channels);
-    if (!s->next || !s->made || !s->clock || !s->busy || !s->channels)
+    if (!s->next || !s->clock || !s->busy || !s->channels)
         return gs_fail(GS_E_MEMORY, "no memory for a pipeline of %zu stages", p);
     for (size_t from = 0; from < p; from++)
         for (size_t i = 0; i < s->lists[from].count; i++) {
@@ -131,7 +122,6 @@ static void free_simulation(simulation *s) {
     for (int c = 0; s->channels && c < p * p; c++) free(s->channels[c].messages);
     free(s->channels);
     free(s->next);
-    free(s->made);
     free(s->clock);
     free(s->busy);
 }
@@ -152,7 +142,7 @@ static void tell(const simulation *s, gs_pipeline_run *out) {
 
 gs_status gs_pipeline_in_virtual_time(const gs_pipeline *pipeline, const gs_instructions *lists,
                                       const gs_pipeline_times *times, gs_pipeline_run *out) {
-    simulation s = {.pipeline = pipeline, .lists = lists, .times = times, .pass = out->pass};
+    simulation s = {.pipeline = pipeline, .lists = lists, .times = times};
     gs_status status = make(&s);
     s.moved = status == GS_OK;
     while (s.moved) {

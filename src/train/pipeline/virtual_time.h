@@ -12,21 +12,17 @@ typedef struct gs_pipeline_times {
     /* [run], run r = chunk x p + stage: seconds of a micro-batch; NULL: 1 and 2. */
     const double *forward, *backward;
     double message; /* from a send to the moment when it can be received; the sender's clock does not move */
-    /* [stage][passes]: seconds of each pass by itself, in the order of the stage's list; NULL: forward and backward. */
-    const double *each;
 } gs_pipeline_times;
 
 typedef struct gs_pipeline_run {
-    double *end;        /* of each stage: when it has executed its last instruction; NULL: not wanted */
-    double *busy;       /* how long it computed; NULL: not wanted */
-    double took;        /* the largest end */
-    double bubble;      /* 1 - (the sum of busy) / (p x took) */
-    gs_pass_time *pass; /* [stage][passes]: when each was made; NULL: not wanted */
-    size_t early;       /* messages that came before one from the same stage that was wanted first */
+    double *end;   /* of each stage: when it has executed its last instruction; NULL: not wanted */
+    double *busy;  /* how long it computed; NULL: not wanted */
+    double took;   /* the largest end */
+    double bubble; /* 1 - (the sum of busy) / (p x took) */
+    size_t early;  /* messages that came before one from the same stage that was wanted first */
 } gs_pipeline_run;
 
-/* Execute the lists of all stages. out->end and out->busy: NULL, or room for p numbers; out->pass: NULL, or for p x
- * gs_passes_of_stage times. GS_E_USAGE: they end in a deadlock; the message names a stage and what it waits for.
+/* Execute the lists of all stages. out->end and out->busy: NULL, or room for p numbers. GS_E_USAGE: they end in a deadlock; the message names a stage and what it waits for.
  * GS_E_MEMORY. */
 gs_status gs_pipeline_in_virtual_time(const gs_pipeline *, const gs_instructions *lists,
                                       const gs_pipeline_times *, gs_pipeline_run *out);

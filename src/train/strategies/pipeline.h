@@ -39,14 +39,18 @@ typedef struct gs_kept_message {
     unsigned char data[];
 } gs_kept_message;
 
-/* When a worker made the passes of the last steps, for a report of its waits. A step is in place step % room; the first
- * one of a run is left out where there are others. */
+/* Seconds of some steps. */
+typedef struct gs_stage_times {
+    double span; /* from the first forward of a step to its last backward: of stage 0, else 0 */
+    double seconds[2][GS_RUNS]; /* of the passes of each run, forward and backward; 0: of another stage */
+} gs_stage_times;
+
+/* For a report of what the stages waited. */
 typedef struct gs_stage_record {
-    size_t room, steps;  /* steps that have a place, and all so far */
-    size_t passes, made; /* in a step, and in this one so far */
-    double *data;        /* all that follows, as it travels: a number for the machine, then */
-    double *met;         /* [room]: the moment after the step at which all stages had met, */
-    gs_pass_time *time;  /* [room][passes]: in the order of the list */
+    gs_stage_times all, last; /* of all steps, but for the first if there are others; of the last one */
+    size_t steps;
+    bool in_step; /* `last` has begun: */
+    double began;
 } gs_stage_record;
 
 typedef struct gs_pipeline_worker {
@@ -89,12 +93,13 @@ gs_status gs_stage_run_after(gs_worker *, gs_pipeline_worker *);
 
 /* ---- pipeline_waits.c: how long the stages waited, and why ---- */
 
-gs_status gs_stage_record_create(gs_pipeline_worker *);
-void gs_stage_record_free(gs_pipeline_worker *);
-
-/* A pass of this step that has just ended; then the moment when all stages have met, at its end. */
-void gs_stage_record_pass(gs_pipeline_worker *, double start);
+/* A pass of this step that has just ended; then the end of the step. */
+void gs_stage_record_pass(gs_pipeline_worker *, const gs_instruction *, double start);
 void gs_stage_record_step(gs_pipeline_worker *);
+
+/* By cause, from the sums over all stages of one or more pipelines. GS_E_USAGE: a deadlock; GS_E_MEMORY. */
+gs_status gs_bubble_of(const gs_pipeline *, const gs_instructions *lists, const gs_stage_times *,
+                       gs_bubble *out);
 
 /* result->bubble, bubble_last: the same on all workers, which all call it. */
 gs_status gs_stage_report(gs_worker *, gs_result *);

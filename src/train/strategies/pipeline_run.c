@@ -141,7 +141,7 @@ static gs_status compute(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
     const double start = gs_seconds();
     GS_TRY(goes_forward ? forward(w, p, i) : backward(w, p, i));
     GS_TRY(w->device->ops->finish(w->device));
-    gs_stage_record_pass(p, start);
+    gs_stage_record_pass(p, i, start);
     if (w->recorded)
         gs_timeline_stage(w, !goes_forward, i->micro_batch, i->chunk,
                           activations_of(slot_of(p, i), p->piece[i->micro_batch].n), start);

@@ -183,8 +183,7 @@ gs_status gs_stage_create(gs_worker *w, gs_pipeline_worker *p) {
     GS_TRY(make_lists(w, p));
     for (int c = 0; c < p->shape.chunks; c++) GS_TRY(make_slots(w, p, c));
     GS_TRY(make_inputs(w, p));
-    GS_TRY(make_sums(w, p));
-    return gs_stage_record_create(p);
+    return make_sums(w, p);
 }
 
 static void free_chunk(const gs_worker *w, gs_stage_chunk *c) {
@@ -214,5 +213,4 @@ void gs_stage_free(gs_worker *w, gs_pipeline_worker *p) {
     free(p->input);
     free(p->piece);
     free(p->whole);
-    gs_stage_record_free(p);
 }
