@@ -62,11 +62,11 @@ static inline int gs_memory_replicas(const gs_memory_plan *p) {
     return p->all_workers / p->stages / p->tensor;
 }
 
-/* ---- memory_options.c ---- */
+/* ---- which settings take less ---- */
 
 /* What one change of the settings would save, in bytes on the worker that needs most. */
 typedef struct gs_memory_option {
-    char option[64];    /* "--zero 1", "no --bucket" */
+    char option[64];    /* "--zero 1" */
     char formula[100];  /* of what is saved */
     const char *costs;  /* what it costs in time; NULL: nothing, or that is not what matters */
     double saves, peak; /* peak: what that worker then takes */
@@ -78,8 +78,8 @@ typedef struct gs_memory_options {
     int count;
 } gs_memory_options;
 
-/* Each alone, rehearsed: those that change the training by rounding at most, cheapest in time first; then those
- * that give up what was asked for, or change the training. */
+/* Each alone, rehearsed: those that change the training by rounding at most, cheapest in time first; then another
+ * optimiser. */
 void gs_memory_options_find(const gs_memory_plan *, gs_memory_options *);
 
 /* The bytes that a worker holds for each parameter, all of them f32, and the sum as text: "8 + 4/2". With K vectors of

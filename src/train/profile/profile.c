@@ -5,6 +5,7 @@
 #include "layer/make.h"
 #include "model/model_text.h"
 #include "train/internal.h"
+#include "train/strategy.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -22,17 +23,19 @@ typedef struct timed {
 
 /* What the measurements share. */
 typedef struct profiler {
+    gs_worker worker; /* first: its `next` finds the rest */
     gs_profile *out;
-    gs_worker worker;
     gs_dataset *loaded; /* NULL where the set is the caller's */
     const gs_dataset *set;
     char *model; /* its text, where it was made to fit the data */
     gs_comm *comm;
     double seconds;
-    size_t pieces;          /* of a step */
-    void *inputs, *answers; /* a piece that is used again and again */
-    size_t again;           /* its samples; 0: the loader's next one is taken */
+    void *inputs, *answers; /* of a piece that is used again and again, */
+    gs_loaded again;        /* as large as the schedule says */
+    gs_schedule_place at;
+    gs_status (*from_loader)(gs_worker *, const gs_loaded **); /* the worker's own `next` */
     gs_layer_watcher watcher;
+    gs_update_watcher updates;
     timed *layer; /* [layers], by its number, while rows are measured; else NULL */
     int layers;
     double inside; /* seconds of the layers inside of the one that runs: its own time is the rest */
@@ -97,14 +100,34 @@ static double flops_of(const gs_layer *l, int direction, double n) {
     return n * (l->flops * (direction == GS_FORWARD ? 1 : l->needs_dx + learns) + too);
 }
 
-/* ---- the clock around each layer ---- */
+/* ---- the clock around each layer, and between the parts of a step ---- */
 
+/* What has passed since the last mark is the time of this row. */
+static gs_status part_ends(profiler *p, int row, int direction, double flops, double bytes) {
+    gs_profile_cell *c = &p->own[row][direction];
+    GS_TRY(p->worker.device->ops->finish(p->worker.device));
+    const double now = gs_seconds();
+    c->seconds += now - p->mark;
+    c->flops += flops;
+    c->bytes += bytes;
+    c->least += gs_roofline_seconds(&p->out->roofline, flops, bytes);
+    p->mark = now;
+    return GS_OK;
+}
+
+/* Before the model's forward the samples come; between it and the model's backward is the loss, with its gradient. */
 static gs_status before(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                         gs_mem in) {
-    (void)direction, (void)pass, (void)in;
+    (void)in;
     profiler *p = context;
     timed *t = &p->layer[l->number];
+    const double pixels = (double)pass->n * (double)gs_shape_size(l->in),
+                 outputs = 4 * (double)pass->n * (double)gs_shape_size(l->out);
     GS_TRY(p->worker.device->ops->finish(p->worker.device));
+    /* bytes: read and written once on their way to the device, read again, and written as floats */
+    if (l == l->root && direction == GS_FORWARD)
+        GS_TRY(part_ends(p, ROW_DATA, GS_FORWARD, 2 * pixels, 7 * pixels));
+    if (l == l->root && direction == GS_BACKWARD) GS_TRY(part_ends(p, ROW_LOSS, GS_FORWARD, 0, 4 * outputs));
     t->outside = p->inside;
     p->inside = 0;
     t->start = gs_seconds();
@@ -127,7 +150,21 @@ static gs_status after(void *context, const gs_layer *l, gs_direction direction,
     c->bytes += bytes;
     c->least += gs_roofline_seconds(&p->out->roofline, flops, bytes);
     p->inside = t->outside + took;
+    p->mark = t->start + took;
     return GS_OK;
+}
+
+static gs_status before_update(void *context, const gs_optimizer *o, size_t first, size_t count,
+                               float scale) {
+    (void)context, (void)o, (void)first, (void)count, (void)scale;
+    return GS_OK;
+}
+
+/* Since the model's backward: a search for the largest gradient counts too. */
+static gs_status after_update(void *context, const gs_optimizer *o, size_t first, size_t count) {
+    (void)first;
+    return part_ends(context, ROW_UPDATE, GS_BACKWARD, o->ops->flops * (double)count,
+                     o->ops->bytes * (double)count);
 }
 
 static gs_status note_one(gs_layer *l, void *context) {
@@ -144,14 +181,9 @@ static gs_status time_layers(profiler *p) {
     if (!p->layer) return gs_fail(GS_E_MEMORY, "no memory to measure %d layers", p->layers);
     p->watcher = (gs_layer_watcher){p, before, after, NULL};
     gs_layer_watch_begin(net, &p->watcher);
+    p->updates = (gs_update_watcher){p, before_update, after_update};
+    p->worker.optimizer->watcher = &p->updates;
     return gs_layer_walk(net, note_one, p);
-}
-
-/* Seconds that the model's layers have taken since the last call. */
-static double layers_took(profiler *p) {
-    const double took = p->inside; /* the root's, with all inside of it */
-    p->inside = 0;
-    return took;
 }
 
 /* What was measured, of one of `steps` steps; returns the row behind the last. */
@@ -167,100 +199,45 @@ static gs_profile_row *layer_rows(const profiler *p, double steps, gs_profile_ro
     return r;
 }
 
-/* ---- the clock between the parts of a step, while rows are measured ---- */
+/* ---- steps: those of training (step.c), on one worker ---- */
 
-static gs_status mark(profiler *p) {
-    if (!p->layer) return GS_OK;
-    GS_TRY(p->worker.device->ops->finish(p->worker.device));
+/* Of the first step, again and again. */
+static gs_status next_again(gs_worker *w, const gs_loaded **next) {
+    profiler *p = (profiler *)w;
+    if (!gs_schedule_next(&w->schedule, &p->at, &p->again.piece)) gs_bug("a step has no more pieces");
+    p->again.inputs = p->inputs;
+    p->again.answers = p->answers;
+    *next = &p->again;
+    return GS_OK;
+}
+
+static gs_status step(profiler *p) {
+    gs_worker *w = &p->worker;
+    gs_score unused;
+    p->at = gs_schedule_begin(&w->schedule);
+    GS_TRY(w->device->ops->finish(w->device));
     p->mark = gs_seconds();
-    return GS_OK;
-}
-
-static gs_status part_ends(profiler *p, int row, int direction, double flops, double bytes) {
-    if (!p->layer) return GS_OK;
-    gs_profile_cell *c = &p->own[row][direction];
-    double began = p->mark;
-    GS_TRY(mark(p));
-    c->seconds += p->mark - began;
-    c->flops += flops;
-    c->bytes += bytes;
-    c->least += gs_roofline_seconds(&p->out->roofline, flops, bytes);
-    return GS_OK;
-}
-
-/* ---- a step, as step.c makes it on one worker ---- */
-
-/* The next piece; if pieces are used again and again, at most `left` samples of it. */
-static gs_status bring_samples(profiler *p, size_t left, size_t *n) {
-    gs_worker *w = &p->worker;
-    GS_TRY(mark(p));
-    if (p->again) {
-        *n = p->again < left ? p->again : left;
-        GS_TRY(gs_worker_write(w, p->inputs, p->answers, *n));
-    } else {
-        const gs_loaded *next;
-        GS_TRY(gs_loader_next(w->loader, &next));
-        *n = next->piece.n;
-        GS_TRY(gs_worker_write(w, next->inputs, next->answers, *n));
-    }
-    double pixels = (double)*n * (double)gs_shape_size(w->model->in);
-    /* bytes: read and written once on their way to the device, read again, and written as floats */
-    return part_ends(p, ROW_DATA, GS_FORWARD, 2 * pixels, 7 * pixels);
-}
-
-static gs_status piece(profiler *p, size_t left, size_t *n) {
-    gs_worker *w = &p->worker;
-    gs_pass pass = {.training = true, .fresh = left == w->batch, .seed = w->settings->seed, .step = w->step};
-    gs_mem logits;
-    GS_TRY(bring_samples(p, left, n));
-    pass.n = *n;
-    double outputs = 4 * (double)*n * (double)gs_shape_size(w->model->out);
-    GS_TRY(gs_model_forward(w->model, &pass, w->input.x, &logits));
-    GS_TRY(mark(p));
-    GS_TRY(gs_model_loss(w->model, &pass, logits, w->input.answers));
-    GS_TRY(part_ends(p, ROW_LOSS, GS_FORWARD, 0, 2 * outputs));
-    (void)layers_took(p);
-    GS_TRY(gs_model_backward(w->model, &pass, logits, w->input.answers));
-    GS_TRY(part_ends(p, ROW_LOSS, GS_BACKWARD, 0, 2 * outputs));
-    /* the layers' backward is inside of the model's: the rest is the loss's */
-    p->own[ROW_LOSS][GS_BACKWARD].seconds -= layers_took(p);
-    return GS_OK;
-}
-
-static gs_status step(profiler *p, double *samples) {
-    gs_worker *w = &p->worker;
-    double params = (double)w->model->params;
-    float sum[GS_STATS];
-    size_t all = 0, n;
-    GS_TRY(mark(p));
-    GS_TRY(gs_model_clear_stats(w->model));
-    for (size_t i = 0; i < p->pieces; i++, all += n) GS_TRY(piece(p, w->batch - all, &n));
-    GS_TRY(w->device->ops->read(w->device, sum, gs_model_stats(w->model), sizeof sum)); /* the score */
-    GS_TRY(mark(p));
-    GS_TRY(gs_optimizer_update(w->optimizer, (double)all * gs_model_answers(w->model)));
-    const gs_optimizer_ops *optimizer = w->optimizer->ops;
-    GS_TRY(part_ends(p, ROW_UPDATE, GS_BACKWARD, optimizer->flops * params, optimizer->bytes * params));
+    GS_TRY(gs_strategy_synchronous.step(w, &unused));
     w->step++;
-    *samples = (double)all;
     return GS_OK;
 }
 
 /* Steps for p->seconds, at least one: how many, how long, how many samples. */
 static gs_status steps(profiler *p, double *count, double *took, double *samples) {
-    double n;
-    GS_TRY(step(p, &n)); /* what is used for the first time now was not in the caches */
-    GS_TRY(p->worker.device->ops->finish(p->worker.device));
-    p->waited = p->worker.loader ? gs_loader_waited(p->worker.loader) : 0;
-    double start = gs_seconds();
-    *count = *samples = 0;
+    gs_worker *w = &p->worker;
+    GS_TRY(step(p)); /* what is used for the first time now was not in the caches */
+    GS_TRY(w->device->ops->finish(w->device));
+    p->waited = gs_loader_waited(w->loader);
+    const double start = gs_seconds(), before_them = w->measured.samples;
+    *count = 0;
     do {
-        GS_TRY(step(p, &n));
+        GS_TRY(step(p));
         ++*count;
-        *samples += n;
         *took = gs_seconds() - start;
     } while (*took < p->seconds);
-    GS_TRY(p->worker.device->ops->finish(p->worker.device));
+    GS_TRY(w->device->ops->finish(w->device));
     *took = gs_seconds() - start;
+    *samples = w->measured.samples - before_them;
     return GS_OK;
 }
 
@@ -285,7 +262,7 @@ static gs_status measure_loader(profiler *p) {
 
 static gs_status measure_step(profiler *p) {
     double count, took, samples;
-    p->again = p->worker.schedule.most;
+    p->worker.next = next_again;
     GS_TRY(steps(p, &count, &took, &samples));
     p->out->step = samples / took;
     return GS_OK;
@@ -299,7 +276,7 @@ static gs_status measure_together(profiler *p) {
     /* What was loaded before the clock started is not bandwidth. */
     for (int i = 0; i < GS_LOADER_MOST_PLACES && gs_loader_waited(loader) == waited; i++)
         GS_TRY(gs_loader_next(loader, &next));
-    p->again = 0;
+    p->worker.next = p->from_loader;
     GS_TRY(steps(p, &count, &took, &samples));
     p->out->together = samples / took;
     p->out->waited = (gs_loader_waited(loader) - p->waited) / took;
@@ -314,7 +291,7 @@ static void own_row(const profiler *p, int row, const char *name, double count, 
 static gs_status measure_rows(profiler *p) {
     double count, took, samples;
     gs_profile *out = p->out;
-    p->again = p->worker.schedule.most;
+    p->worker.next = next_again;
     GS_TRY(time_layers(p));
     GS_TRY(steps(p, &count, &took, &samples));
     count++; /* the first one was measured too */
@@ -361,7 +338,7 @@ static gs_status prepare(profiler *p, gs_settings *s) {
     p->answers = malloc(piece * gs_dataset_answer_bytes(p->set));
     if (!p->inputs || !p->answers) return gs_fail(GS_E_MEMORY, "no memory for %zu samples", piece);
     GS_TRY(gs_dataset_gather(p->set, NULL, 0, piece, p->inputs, p->answers));
-    p->pieces = (w->batch + piece - 1) / piece;
+    p->from_loader = w->next;
     gs_profile *out = p->out;
     bool named = gs_model_is_name(s->model);
     snprintf(out->model, sizeof out->model, "%s", named ? s->model : w->model->text);
@@ -371,7 +348,8 @@ static gs_status prepare(profiler *p, gs_settings *s) {
     out->sample_bytes = (double)gs_sample_bytes(p->set);
     out->precision = s->precision;
     out->throttle = 1e6 * s->throttle;
-    return gs_warm_up(w);
+    GS_TRY(gs_warm_up(w));
+    return gs_prepare_steps(w);
 }
 
 static gs_status measure_all(profiler *p) {
@@ -398,6 +376,9 @@ static gs_status run(const gs_settings *settings, double seconds, gs_status (*me
     s.lr = 0;
     s.epochs = INT_MAX; /* a schedule that does not end */
     s.steps = 0;
+    s.sync = gs_settings_default().sync;
+    s.bucket = 0;
+    s.measure = false;
     if (!s.model) s.model = "mlp";
     profiler p = {.out = out, .seconds = seconds};
     gs_status status = prepare(&p, &s);
