@@ -61,14 +61,11 @@ static sum sum_on(const gs_virtual_cluster *cluster, const gs_sync_scheme *schem
     gs_lists lists = {0};
     gs_virtual *v;
     sum s = {0};
-    gs_virtual_item *item = calloc((size_t)ranks, sizeof *item);
     gs_virtual_script *script = gs_test_calloc((size_t)ranks, sizeof *script);
     assert_ok(gs_lists_of(&lists, &key, &list));
     assert_ok(gs_virtual_create(cluster, &v));
-    for (int r = 0; r < ranks; r++) {
-        item[r] = (gs_virtual_item){.what = GS_VIRTUAL_LIST, .stride = 1, .list = &list[r]};
-        script[r] = (gs_virtual_script){&item[r], 1};
-    }
+    const gs_virtual_item item = {.what = GS_VIRTUAL_LIST, .stride = 1, .list = list};
+    for (int r = 0; r < ranks; r++) script[r] = (gs_virtual_script){&item, 1, 0};
     assert_ok(gs_virtual_play(v, script));
     for (int r = 0; r < ranks; r++) {
         const gs_virtual_account *k = &gs_virtual_accounts(v)[r];
@@ -81,7 +78,6 @@ static sum sum_on(const gs_virtual_cluster *cluster, const gs_sync_scheme *schem
     }
     gs_virtual_free(v);
     gs_lists_free(&lists);
-    free(item);
     return s;
 }
 
@@ -150,8 +146,8 @@ TEST(a_host_has_one_line) {
 
 TEST(what_waits_for_ever_is_told) {
     const gs_virtual_cluster cluster = {.ranks = 2, .hosts = 2, .between = fabric};
-    const gs_virtual_item waits = {.what = GS_VIRTUAL_RECV_ONE, .base = 1, .bytes = 4};
-    const gs_virtual_script scripts[] = {{&waits, 1}, {NULL, 0}};
+    const gs_virtual_item waits = {.what = GS_VIRTUAL_RECV_ONE, .peer = 1, .bytes = 4};
+    const gs_virtual_script scripts[] = {{&waits, 1, 0}, {NULL, 0, 0}};
     gs_virtual *v;
     assert_ok(gs_virtual_create(&cluster, &v));
     assert_int_equal(gs_virtual_play(v, scripts), GS_E_USAGE);

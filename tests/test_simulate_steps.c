@@ -135,19 +135,19 @@ TEST(two_threads_wait_for_each_other) {
     gs_virtual_item mine[ITEMS] = {
         {.what = GS_VIRTUAL_BEGIN},
         {.what = GS_VIRTUAL_ASK},
-        {.what = GS_VIRTUAL_RECV_ONE, .base = 1}, /* 0 .. 10 */
-        {.what = GS_VIRTUAL_NOTE, .base = 1},
+        {.what = GS_VIRTUAL_RECV_ONE, .peer = 1}, /* 0 .. 10 */
+        {.what = GS_VIRTUAL_NOTE, .slot = 1},
         {.what = GS_VIRTUAL_WORK, .seconds = 4}, /* 0 .. 4 */
-        {.what = GS_VIRTUAL_AWAIT, .base = 1},
+        {.what = GS_VIRTUAL_AWAIT, .slot = 1},
         {.what = GS_VIRTUAL_WORK, .seconds = 7}, /* 10 .. 17 */
         {.what = GS_VIRTUAL_ASK},
-        {.what = GS_VIRTUAL_RECV_ONE, .base = 1}, /* 17, as it has come at 10 */
+        {.what = GS_VIRTUAL_RECV_ONE, .peer = 1}, /* 17, as it has come at 10 */
         {.what = GS_VIRTUAL_WORK, .seconds = 2},  /* 17 .. 19 */
         {.what = GS_VIRTUAL_JOIN},
     };
-    const gs_virtual_item its[2] = {{.what = GS_VIRTUAL_SEND_ONE, .base = 0, .bytes = 4},
-                                    {.what = GS_VIRTUAL_SEND_ONE, .base = 0, .bytes = 4}};
-    const gs_virtual_script scripts[] = {{mine, ITEMS}, {its, 2}};
+    const gs_virtual_item its[2] = {{.what = GS_VIRTUAL_SEND_ONE, .peer = -1, .bytes = 4},
+                                    {.what = GS_VIRTUAL_SEND_ONE, .peer = -1, .bytes = 4}};
+    const gs_virtual_script scripts[] = {{mine, ITEMS, 0}, {its, 2, 0}};
     gs_virtual *v;
     assert_ok(gs_virtual_create(&cluster, &v));
     assert_ok(gs_virtual_play(v, scripts));

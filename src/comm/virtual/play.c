@@ -335,9 +335,13 @@ static outcome receive(gs_virtual *v, virtual_rank *k, int r, int from) {
     return WAITS;
 }
 
+static const gs_virtual_list *list_of(const gs_virtual_item *item, int r) {
+    return &item->list[r / item->stride % item->list->ranks];
+}
+
 static outcome play_list(gs_virtual *v, virtual_rank *k, int r, const gs_virtual_item *item, int *left) {
-    const gs_virtual_list *l = item->list;
-    const int size = l->ranks;
+    const gs_virtual_list *l = list_of(item, r);
+    const int size = l->ranks, base = r - r / item->stride % size * item->stride;
     for (; k->run < l->runs; k->run++, k->turn = 0) {
         const gs_virtual_run *u = &l->run[k->run];
         const gs_virtual_move *moves = l->move + u->first;
@@ -351,7 +355,7 @@ static outcome play_list(gs_virtual *v, virtual_rank *k, int r, const gs_virtual
                 }
                 int peer = m->peer;
                 if (m->step) peer = (int)(((uint64_t)peer + k->turn * (uint64_t)m->step) % (uint64_t)size);
-                peer = item->base + peer * item->stride;
+                peer = base + peer * item->stride;
                 --*left;
                 const outcome o =
                     m->deed == GS_VIRTUAL_SEND ? send(v, r, peer, (double)m->bytes) : receive(v, k, r, peer);
@@ -368,9 +372,10 @@ static outcome play_list(gs_virtual *v, virtual_rank *k, int r, const gs_virtual
 /* Seconds pass for the rank, or for its thread that works. */
 static void pass(gs_virtual *v, virtual_rank *k, int r, const gs_virtual_item *item) {
     double *clock = item->what == GS_VIRTUAL_WORK ? &k->work : &k->clock;
-    const double began = *clock;
-    *clock += whole_ps(item->seconds * PS);
-    k->account.passed += item->seconds;
+    const double began = *clock,
+                 seconds = item->what == GS_VIRTUAL_BEGIN ? v->script[r].pause : item->seconds;
+    *clock += whole_ps(seconds * PS);
+    k->account.passed += seconds;
     if (item->what == GS_VIRTUAL_BEGIN) k->work = k->clock;
     if (item->what == GS_VIRTUAL_WORK && v->watch && *clock > began)
         v->watch(v->context, r, item, began / PS, *clock / PS);
@@ -379,9 +384,9 @@ static void pass(gs_virtual *v, virtual_rank *k, int r, const gs_virtual_item *i
 /* The two threads of a rank. */
 static void meet(virtual_rank *k, const gs_virtual_item *item) {
     if (item->what == GS_VIRTUAL_NOTE)
-        k->noted[item->base] = k->clock;
+        k->noted[item->slot] = k->clock;
     else if (item->what == GS_VIRTUAL_AWAIT)
-        k->work = k->work < k->noted[item->base] ? k->noted[item->base] : k->work;
+        k->work = k->work < k->noted[item->slot] ? k->noted[item->slot] : k->work;
     else if (k->clock < k->work) /* ASK, JOIN */
         k->clock = k->work;
     if (item->what == GS_VIRTUAL_JOIN) k->work = k->clock;
@@ -403,9 +408,9 @@ static outcome play_item(gs_virtual *v, virtual_rank *k, int r, const gs_virtual
     case GS_VIRTUAL_LIST:
         return play_list(v, k, r, item, left);
     case GS_VIRTUAL_SEND_ONE:
-        return send(v, r, item->base, (double)item->bytes);
+        return send(v, r, r + item->peer, (double)item->bytes);
     default:
-        return receive(v, k, r, item->base);
+        return receive(v, k, r, r + item->peer);
     }
 }
 
@@ -440,7 +445,8 @@ static double count_moves(const gs_virtual *v) {
     double moves = 0;
     for (int r = 0; r < v->ranks; r++)
         for (int i = 0; i < v->script[r].items; i++) {
-            const gs_virtual_list *l = v->script[r].item[i].list;
+            const gs_virtual_item *item = &v->script[r].item[i];
+            const gs_virtual_list *l = item->list ? list_of(item, r) : NULL;
             for (uint32_t k = 0; l && k < l->runs; k++) moves += (double)l->run[k].times * l->run[k].period;
         }
     return moves;

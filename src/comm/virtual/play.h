@@ -34,35 +34,36 @@ typedef struct gs_virtual_cluster {
 } gs_virtual_cluster;
 
 typedef enum gs_virtual_what {
-    GS_VIRTUAL_BEGIN, /* of a step: `seconds` pass, and its clock starts after them */
+    GS_VIRTUAL_BEGIN, /* of a step: the pause of the script passes, and the rank's clock starts after it */
     GS_VIRTUAL_PASS,  /* `seconds` pass */
     /* Of a rank with two threads: one works, the other has the messages, and does them in the order in which the first
      * one asks for them. */
     GS_VIRTUAL_WORK,  /* `seconds` pass for the thread that works */
     GS_VIRTUAL_ASK,   /* what follows begins when this moment of the working thread has come */
-    GS_VIRTUAL_NOTE,  /* what came before is done: noted in slot `base`, below GS_VIRTUAL_SLOTS */
-    GS_VIRTUAL_AWAIT, /* the working thread waits for what slot `base` notes */
+    GS_VIRTUAL_NOTE,  /* what came before is done: noted in `slot`, below GS_VIRTUAL_SLOTS */
+    GS_VIRTUAL_AWAIT, /* the working thread waits for what `slot` notes */
     GS_VIRTUAL_JOIN,  /* each thread waits for the other */
-    GS_VIRTUAL_LIST,  /* a list, in which rank i is rank base + i * stride of the cluster */
+    GS_VIRTUAL_LIST,  /* the rank's own list of those of a group, whose ranks are `stride` apart */
     GS_VIRTUAL_SEND_ONE,
-    GS_VIRTUAL_RECV_ONE, /* one message to or from rank `base`, of `bytes` */
+    GS_VIRTUAL_RECV_ONE, /* one message to or from the rank that is `peer` further, of `bytes` */
 } gs_virtual_what;
 
 typedef struct gs_virtual_item {
     gs_virtual_what what;
-    int base, stride;
+    int slot, stride, peer;
     double seconds;
     size_t bytes;
-    const gs_virtual_list *list;
-    int kind; /* the caller's: what it is, for who watches */
+    const gs_virtual_list *list; /* [ranks of the group] */
+    int kind;                    /* the caller's: what it is, for who watches */
 } gs_virtual_item;
 
 enum { GS_VIRTUAL_SLOTS = 64 };
 
-/* What a rank does in a step. */
+/* What a rank does in a step. Ranks may share items. */
 typedef struct gs_virtual_script {
     const gs_virtual_item *item;
     int items;
+    double pause; /* seconds, of BEGIN */
 } gs_virtual_script;
 
 /* Of one rank, since the last gs_virtual_play began; seconds, but for sent. */

@@ -51,7 +51,7 @@ enum { GS_SIMULATED_BATCH = 32 };
 /* GS_E_USAGE: numbers that make no sense, or what is not simulated. Fills in what is left open. */
 gs_status gs_simulation_settle(gs_simulation *);
 
-/* ---- work.c: what a worker computes ---- */
+/* ---- what a worker computes ---- */
 
 typedef struct gs_simulated_work {
     gs_model *plan;
@@ -66,7 +66,7 @@ gs_status gs_simulated_work_create(const gs_simulation *, gs_simulated_work *out
 void gs_simulated_work_free(gs_simulated_work *);
 double gs_simulated_compute(const gs_simulated_work *); /* seconds: forward, backward and update */
 
-/* ---- run.c ---- */
+/* ---- a step ---- */
 
 typedef enum gs_simulated_kind {
     GS_SIM_PAUSE,

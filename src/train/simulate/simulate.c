@@ -3,14 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/median.h"
 #include "core/memory.h"
+#include "layer/make.h"
+#include "model/model_text.h"
 #include "train/internal.h"
+#include "train/memory/memory.h"
 #include "train/rehearsal.h"
 #include "train/simulate/lists.h"
 #include "train/simulate/simulate.h"
-#include "train/tensor/tensor.h"
 #include "train/strategy.h"
+#include "train/tensor/tensor.h"
 
 const char *const gs_simulated_kinds[GS_SIM_KINDS] = {"pause", "forward", "backward",
                                                       "sum",   "message", "update"};
@@ -71,36 +75,144 @@ gs_status gs_simulation_settle(gs_simulation *s) {
     return GS_OK;
 }
 
+/* ---- what a worker computes, layer by layer: from FLOPs, or measured ---- */
+
+static gs_status from_flops(const gs_simulation *s, gs_simulated_work *w) {
+    gs_shape in = s->input;
+    const char *model = s->settings.model ? s->settings.model : "mlp";
+    if (in.c == 0) {
+        in = (gs_shape){1, 28, 28, 0};
+        gs_model_usual_input(model, &in);
+    }
+    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = model, .in = in}, &w->plan));
+    GS_TRY(gs_layer_times_create(w->plan->net->children, &w->times));
+    for (int i = 0; i < w->times.layers; i++) {
+        const gs_layer_flops flops = gs_layer_flops_of(w->plan->net->child[i]);
+        w->times.forward[i] = flops.forward * (w->samples / s->flops);
+        w->times.backward[i] = flops.backward * (w->samples / s->flops);
+    }
+    w->gamma = s->gamma > 0 ? s->gamma : 0;
+    return GS_OK;
+}
+
+/* Seconds to add a byte to another. */
+static double measure_gamma(void) {
+    enum { FLOATS = 1 << 20, TIMES = 5 };
+    float *sum = calloc(FLOATS, sizeof *sum), *x = calloc(FLOATS, sizeof *x);
+    double best = 1;
+    for (int i = 0; i < TIMES && sum && x; i++) {
+        const double start = gs_seconds();
+        for (int k = 0; k < FLOATS; k++) sum[k] += x[k] + (float)i;
+        best = fmin(best, gs_seconds() - start);
+    }
+    const bool there = sum && x && sum[FLOATS / 2] >= 0;
+    free(sum);
+    free(x);
+    return there ? best / (FLOATS * sizeof(float)) : 0;
+}
+
+static gs_status measure(const gs_settings *s, gs_simulated_work *w) {
+    enum { MOST = 64, LEAST = 4 /* samples */ };
+    static const double FLOPS = 4e9; /* of a step: about a tenth of a second on a core */
+    const double enough =
+        fmin(MOST, fmax(LEAST, FLOPS / (w->plan->flops_forward + w->plan->flops_backward + 1)));
+    gs_layer_times *t = &w->times;
+    GS_TRY(gs_layer_times_of(&(gs_layer_bench){.settings = s,
+                                               .data = s->train_set,
+                                               .device = s->devices,
+                                               .threads = 1,
+                                               .samples = (size_t)ceil(fmin(w->samples, enough)),
+                                               .updates = true},
+                             t));
+    for (int i = 0; i < t->layers; i++) {
+        t->forward[i] *= w->samples / (double)t->samples;
+        t->backward[i] *= w->samples / (double)t->samples;
+    }
+    return GS_OK;
+}
+
+static gs_status measured(const gs_simulation *sim, gs_simulated_work *w) {
+    gs_memory_plan memory = {0};
+    char device[48];
+    const gs_settings *s = &memory.settings;
+    gs_settings one = sim->settings;
+    one.layout = NULL;
+    one.pipeline_schedule = NULL;
+    one.pipeline = one.tensor = one.zero = one.micro_batches = one.bucket = 0;
+    one.sequence = false;
+    one.wire = GS_WIRE_F32;
+    one.link = (gs_link){0, 0};
+    one.jitter.count = 0;
+    one.sync = "allreduce";
+    one.steps = 0;
+    one.batch = 1;
+    one.threads = 1;
+    one.accumulate = 1;
+    GS_TRY(gs_devices_name(one.devices, 0, device));
+    one.devices = device;
+    gs_status status = gs_memory_plan_create(&one, &memory);
+    if (status == GS_OK)
+        status =
+            gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = s->train_set->shape}, &w->plan);
+    if (status == GS_OK) status = measure(s, w);
+    gs_memory_plan_free(&memory);
+    w->gamma = sim->gamma >= 0 ? sim->gamma : measure_gamma();
+    w->measured = true;
+    return status;
+}
+
+gs_status gs_simulated_work_create(const gs_simulation *s, gs_simulated_work *w) {
+    *w = (gs_simulated_work){.samples = (double)s->settings.batch / s->workers};
+    return s->flops > 0 ? from_flops(s, w) : measured(s, w);
+}
+
+void gs_simulated_work_free(gs_simulated_work *w) {
+    gs_model_free(w->plan);
+    gs_layer_times_free(&w->times);
+    *w = (gs_simulated_work){0};
+}
+
+double gs_simulated_compute(const gs_simulated_work *w) {
+    double all = w->times.update;
+    for (int i = 0; i < w->times.layers; i++) all += w->times.forward[i] + w->times.backward[i];
+    return all;
+}
+
 /* ---- what the workers do ---- */
 
 /* What each worker does in a step, for comm/virtual/play.h: what a rehearsal of its stage and its part has written down
- * (train/rehearsal.h), with seconds, and with the ranks that it is among. The replicas of a part do the same as the
- * first one, which has as many samples as any. */
+ * (train/rehearsal.h), with seconds. The replicas of a part share a script: they do the same as the first one, which has
+ * as many samples as any. */
+typedef struct role {
+    gs_rehearsal rehearsal; /* of the first replica */
+    gs_virtual_item *item;  /* the first one is GS_VIRTUAL_BEGIN */
+    int items;
+    double compute; /* seconds */
+} role;
+
 typedef struct scripts {
     gs_virtual_script *script; /* [workers] */
-    gs_virtual_item **item; /* [workers]: those of the scripts; the first one of each is GS_VIRTUAL_BEGIN */
-    int workers;
+    role *role;                /* [stage][part] */
+    int roles;
     gs_lists lists;
     int buckets;
-    double *compute; /* [workers]: seconds */
-    double formula;  /* seconds of the sums of gradients, by the scheme's formula; NAN: there is none */
+    double formula; /* seconds of the sums of gradients, by the scheme's formula; NAN: there is none */
 } scripts;
 
-/* What is being written: a worker's script. */
+/* What is being written: the script of a role. */
 typedef struct writer {
     scripts *scripts;
     const gs_simulation *sim;
     const gs_simulated_work *work;
     gs_layout layout;
-    gs_rehearsal *role; /* [pp * tp]: of the first replica */
-    /* of the rank at hand */
-    int rank;
+    role *role; /* at hand */
+    int rank;   /* of its first replica */
     bool in_job;
     gs_virtual_item compute; /* layers one after the other are one item */
 } writer;
 
 static void add(writer *w, gs_virtual_item item) {
-    w->scripts->item[w->rank][w->scripts->script[w->rank].items++] = item;
+    w->role->item[w->role->items++] = item;
 }
 
 /* ---- seconds ---- */
@@ -125,27 +237,22 @@ static void add_compute(writer *w, double seconds, gs_simulated_kind kind, bool 
     w->compute.what = beside ? GS_VIRTUAL_WORK : GS_VIRTUAL_PASS;
     w->compute.kind = (int)kind;
     w->compute.seconds += seconds;
-    w->scripts->compute[w->rank] += seconds;
+    w->role->compute += seconds;
 }
 
 /* ---- calls to others ---- */
 
 static gs_status add_call(writer *w, const gs_rehearsed_item *i, bool beside) {
     const gs_layout *l = &w->layout;
-    const int stride = i->axis == GS_DP ? l->tp : i->axis == GS_PP ? l->dp * l->tp : 1;
     const gs_virtual_list *list;
-    gs_place first = gs_place_of(l, w->rank);
-    if (i->axis == GS_DP || i->axis == GS_WORLD) first.replica = 0;
-    if (i->axis == GS_TP || i->axis == GS_WORLD) first.part = 0;
-    if (i->axis == GS_PP || i->axis == GS_WORLD) first.stage = 0;
-    const int base = gs_rank_at(l, first);
     const gs_virtual_item join = {.what = GS_VIRTUAL_JOIN};
     GS_TRY(gs_lists_of(&w->scripts->lists, &i->key, &list));
     if (beside && !w->in_job) add(w, join);
     add(w, (gs_virtual_item){.what = GS_VIRTUAL_LIST,
-                             .base = base,
-                             .stride = stride,
-                             .list = &list[(w->rank - base) / stride],
+                             .stride = i->axis == GS_DP   ? l->tp
+                                       : i->axis == GS_PP ? l->dp * l->tp
+                                                          : 1,
+                             .list = list,
                              .kind = GS_SIM_SUM});
     if (beside && !w->in_job) add(w, join);
     return GS_OK;
@@ -153,17 +260,14 @@ static gs_status add_call(writer *w, const gs_rehearsed_item *i, bool beside) {
 
 /* Within the rank's own replica. */
 static void add_message(writer *w, const gs_call *message) {
-    const gs_place mine = gs_place_of(&w->layout, w->rank);
-    gs_place other = gs_place_of(&w->layout, message->root);
-    other.replica = mine.replica;
     add(w,
         (gs_virtual_item){.what = message->operation == GS_SEND ? GS_VIRTUAL_SEND_ONE : GS_VIRTUAL_RECV_ONE,
-                          .base = gs_rank_at(&w->layout, other),
+                          .peer = message->root - w->rank,
                           .bytes = message->count,
                           .kind = GS_SIM_MESSAGE});
 }
 
-/* ---- a worker ---- */
+/* ---- a role ---- */
 
 static gs_status add_item(writer *w, const gs_rehearsed_item *i, bool beside) {
     static const gs_virtual_what marks[] = {[GS_REHEARSED_ASK] = GS_VIRTUAL_ASK,
@@ -186,24 +290,20 @@ static gs_status add_item(writer *w, const gs_rehearsed_item *i, bool beside) {
     if (i->what == GS_REHEARSED_MESSAGE)
         add_message(w, &i->message);
     else
-        add(w, (gs_virtual_item){.what = marks[i->what], .base = (int)(i->ticket % GS_VIRTUAL_SLOTS)});
+        add(w, (gs_virtual_item){.what = marks[i->what], .slot = (int)(i->ticket % GS_VIRTUAL_SLOTS)});
     return GS_OK;
 }
 
-static gs_status add_worker(writer *w, int rank) {
-    const gs_place at = gs_place_of(&w->layout, rank);
-    const gs_rehearsal *r = &w->role[at.stage * w->layout.tp + at.part];
+static gs_status write_role(writer *w) {
+    role *o = w->role;
+    const gs_rehearsal *r = &o->rehearsal;
     enum { MOST = 4 /* of a rehearsed one: layers before it, and a call between two joins */ };
-    gs_virtual_item *all = malloc((MOST * r->items + 2) * sizeof *all);
-    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the steps of %d workers", w->scripts->workers);
-    w->scripts->script[rank].item = w->scripts->item[rank] = all;
-    w->rank = rank;
+    if (!(o->item = malloc((MOST * r->items + 2) * sizeof *o->item)))
+        return gs_fail(GS_E_MEMORY, "no memory for the steps of %d workers", w->sim->workers);
     w->in_job = false;
     add(w, (gs_virtual_item){.what = GS_VIRTUAL_BEGIN, .kind = GS_SIM_PAUSE});
     for (size_t i = 0; i < r->items; i++) GS_TRY(add_item(w, &r->item[i], r->beside));
     flush(w);
-    gs_virtual_item *trimmed = realloc(all, (size_t)w->scripts->script[rank].items * sizeof *all);
-    if (trimmed) w->scripts->script[rank].item = w->scripts->item[rank] = trimmed;
     return GS_OK;
 }
 
@@ -218,7 +318,7 @@ static double formula_of(const gs_simulation *sim, const gs_simulated_work *w, c
 }
 
 static void describe_sums(writer *w) {
-    const gs_rehearsal *r = &w->role[0];
+    const gs_rehearsal *r = &w->scripts->role[0].rehearsal;
     const gs_layout *l = &w->layout;
     scripts *s = w->scripts;
     for (size_t i = 0; i < r->items; i++) {
@@ -233,16 +333,7 @@ static void describe_sums(writer *w) {
 
 /* ---- all ---- */
 
-static gs_status allocate(scripts *s) {
-    const size_t n = (size_t)s->workers;
-    s->script = calloc(n, sizeof *s->script);
-    s->item = calloc(n, sizeof *s->item);
-    s->compute = calloc(n, sizeof *s->compute);
-    if (!s->script || !s->item || !s->compute)
-        return gs_fail(GS_E_MEMORY, "no memory for the steps of %d workers", s->workers);
-    return GS_OK;
-}
-
+/* The step of the first replica of each part of each stage. */
 static gs_status rehearse(writer *w) {
     const gs_layout *l = &w->layout;
     const gs_model *plan = w->work->plan;
@@ -251,18 +342,27 @@ static gs_status rehearse(writer *w) {
     if (s.micro_batch == 0) s.micro_batch = s.batch; /* a worker's part at once */
     s.batch_norm.over = GS_BATCH_NORM_LOCAL;
     if (l->pp > 1) s.pipeline_cut = "flops";
-    for (int stage = 0; stage < l->pp; stage++)
-        for (int part = 0; part < l->tp; part++)
-            GS_TRY(gs_rehearsal_create(&s, plan->in, gs_model_answers(plan), w->sim->workers,
-                                       gs_rank_at(l, (gs_place){0, part, stage}),
-                                       &w->role[stage * l->tp + part]));
+    for (int i = 0; i < w->scripts->roles; i++)
+        GS_TRY(gs_rehearsal_create(&s, plan->in, gs_model_answers(plan), w->sim->workers,
+                                   gs_rank_at(l, (gs_place){0, i % l->tp, i / l->tp}),
+                                   &w->scripts->role[i].rehearsal));
     return GS_OK;
 }
 
 static gs_status write_scripts(writer *w) {
+    scripts *s = w->scripts;
     GS_TRY(rehearse(w));
     describe_sums(w);
-    for (int r = 0; r < w->sim->workers; r++) GS_TRY(add_worker(w, r));
+    for (int i = 0; i < s->roles; i++) {
+        w->role = &s->role[i];
+        w->rank = gs_rank_at(&w->layout, (gs_place){0, i % w->layout.tp, i / w->layout.tp});
+        GS_TRY(write_role(w));
+    }
+    for (int r = 0; r < w->sim->workers; r++) {
+        const gs_place at = gs_place_of(&w->layout, r);
+        const role *o = &s->role[at.stage * w->layout.tp + at.part];
+        s->script[r] = (gs_virtual_script){o->item, o->items, 0};
+    }
     return GS_OK;
 }
 
@@ -274,24 +374,24 @@ static void tell_recorded(const void *context, double share) {
 /* *s is to be freed in any case. GS_E_USAGE: the layout does not fit the model. */
 static gs_status create_scripts(const gs_simulation *sim, const gs_simulated_work *work, scripts *s) {
     writer w = {.scripts = s, .sim = sim, .work = work, .layout = gs_layout_of(&sim->settings, sim->workers)};
-    const int roles = w.layout.pp * w.layout.tp;
-    *s = (scripts){.workers = sim->workers};
+    *s = (scripts){.roles = w.layout.pp * w.layout.tp};
     s->lists.progress = sim->progress ? tell_recorded : NULL;
     s->lists.context = sim;
-    GS_TRY(allocate(s));
-    w.role = calloc((size_t)roles, sizeof *w.role);
-    if (!w.role) return gs_fail(GS_E_MEMORY, "no memory for the steps of %d stages", roles);
+    s->script = calloc((size_t)sim->workers, sizeof *s->script);
+    s->role = calloc((size_t)s->roles, sizeof *s->role);
+    if (!s->script || !s->role)
+        return gs_fail(GS_E_MEMORY, "no memory for the steps of %d workers", sim->workers);
     const gs_status status = write_scripts(&w);
-    for (int i = 0; i < roles; i++) gs_rehearsal_free(&w.role[i]);
-    free(w.role);
     return status == GS_E_SHAPE ? gs_fail(GS_E_USAGE, "%s", gs_message()) : status;
 }
 
 static void free_scripts(scripts *s) {
-    for (int r = 0; s->item && r < s->workers; r++) free(s->item[r]);
+    for (int i = 0; s->role && i < s->roles; i++) {
+        gs_rehearsal_free(&s->role[i].rehearsal);
+        free(s->role[i].item);
+    }
     free(s->script);
-    free(s->item);
-    free(s->compute);
+    free(s->role);
     gs_lists_free(&s->lists);
 }
 
@@ -351,7 +451,7 @@ static gs_status make_step(run *r, int step) {
     const gs_settings *s = &r->sim->settings;
     for (int i = 0; i < s->jitter.count; i++) {
         const int rank = s->jitter.pause[i].rank;
-        r->scripts.item[rank][0].seconds = gs_jitter_seconds(&s->jitter, s->seed, rank, (uint64_t)step);
+        r->scripts.script[rank].pause = gs_jitter_seconds(&s->jitter, s->seed, rank, (uint64_t)step);
     }
     r->out->spans = 0;
     GS_TRY(gs_virtual_play(r->virtual, r->scripts.script));
@@ -437,8 +537,8 @@ static void summarise(run *r) {
     const gs_virtual_account *a = gs_virtual_accounts(r->virtual);
     double from = INFINITY, to = 0;
     summarise_steps(r);
+    for (int i = 0; i < r->scripts.roles; i++) o->compute = fmax(o->compute, r->scripts.role[i].compute);
     for (int w = 0; w < o->workers; w++) {
-        o->compute = fmax(o->compute, r->scripts.compute[w]);
         o->communication = fmax(o->communication, a[w].communicating);
         o->sent_most = fmax(o->sent_most, a[w].sent[0] + a[w].sent[1]);
         o->between += a[w].sent[0];
