@@ -49,7 +49,7 @@ extern "C" {
 #include "core/version.h"           /* GRADSUM_VERSION */
 
 /* pipelines: who computes what when, and how long that takes */
-#include "train/layout/layout_plan.h"
+#include "train/layout/layout.h"
 #include "train/pipeline/schedule.h"
 #include "train/pipeline/virtual_time.h"
 

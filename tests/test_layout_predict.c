@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "train/layout/layout_parts.h"
+#include "train/layout/layout_plan.h"
 #include "train/holding.h"
 
 static const gs_shape image = {1, 28, 28, 0};

@@ -3,7 +3,6 @@
 #include "tests/tiny_set.h"
 #include "tests/training.h"
 
-#include "train/layout/layout_parts.h"
 #include "train/layout/layout_plan.h"
 #include "train/rehearsal.h"
 #include "train/timeline/timeline.h"

@@ -1,7 +1,6 @@
 /* gradsum layout: the ways to share a run among N workers, with what each costs. */
 #include "cli/cli.h"
 #include "io/json.h"
-#include "train/layout/layout_parts.h"
 #include "train/layout/layout_plan.h"
 #include "train/strategy.h"
 

@@ -1,4 +1,13 @@
-/* How long the parts of a step take on this machine: layout_parts.h. */
+/* How long the parts of a step take on this machine: layers, and one call between workers.
+ *
+ * Everything is measured while as many cores are busy as in a run: layers by min(N, C / t) of the N workers at once
+ * (t threads each, on C cores), calls by all N of them, in as many groups as the run has, with its schemes, its --link,
+ * and its threads on their cores. So it contains what workers on one machine cost each other: they share its memory, a
+ * call waits for the last one who comes, and where threads outnumber cores they take turns. A call beside layers is
+ * given to a thread, as in a run (core/jobs.h): waking that thread and waiting for it takes longer than a short
+ * call. The median of rounds and turns counts: a step is made of such ones, and a few that were disturbed have no
+ * effect.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +19,8 @@
 #include "core/median.h"
 #include "core/memory.h"
 #include "train/internal.h"
-#include "train/layout/layout_parts.h"
+#include "train/layout/layout_plan.h"
+#include "train/tensor/tensor.h"
 #include "train/profile/profile.h"
 #include "core/jobs.h"
 

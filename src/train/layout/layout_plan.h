@@ -16,7 +16,7 @@
  *     c         how many threads take turns on a core: N t / C; or workers on an OpenCL device, if they are more; or 1
  *     g         seconds of a pass: what a tensor group sums and gathers, batch_norm's sums over replicas, and messages
  *               between stages, of which sender and receiver each have half an exchange. Each call is measured, of that
- *               size, by all N workers at once (layout_parts.h). Which there are a rehearsal of the step says
+ *               size, by all N workers at once (layout_measure.c). Which there are a rehearsal of the step says
  *               (train/rehearsal.h)
  *     V         the instructions of the schedule in virtual time (pipeline/virtual_time.h), with each stage's own f + g
  *     f_s       of stage s: where cores are fewer than workers, the work of all stages bounds the step
@@ -37,8 +37,10 @@
  */
 #pragma once
 
+#include "sync/sync.h"
 #include "train/memory/memory.h"
 #include "train/pipeline/cut.h"
+#include "train/profile/times.h"
 
 /* What a worker of a run holds. */
 typedef struct gs_layout_share {
@@ -69,15 +71,79 @@ typedef struct gs_layout_cost {
     char cut[GS_CUT_TEXT]; /* as --pipeline-cut has it; "": there is none, or it is that of the settings */
 } gs_layout_cost;
 
-struct gs_layout_parts;
+/* ---- the measured parts: layout_measure.c ---- */
+
+typedef struct gs_layout_call {
+    const gs_sync_scheme *scheme; /* an all-reduce by this scheme; NULL: a collective of comm.h */
+    /* That collective: GS_ALL_REDUCE, GS_REDUCE_SCATTER, GS_ALL_GATHER; GS_SEND: a message to the next rank, and one
+     * from the rank before. */
+    gs_operation operation;
+    int ranks;     /* how many make it; the other workers make the same in groups of their own */
+    bool whole;    /* on the comm of all workers; else on a part of that (comm/split.h) */
+    size_t floats; /* of the array of all ranks, or of the message */
+    size_t pieces; /* with --sequence: samples, in each of which a rank's tokens are one run; else 0 */
+    bool beside;   /* made by a thread beside the worker, which takes longer */
+} gs_layout_call;
+
+typedef struct gs_layout_parts gs_layout_parts;
+
+/* Where they come from. A test may have made them up. */
+typedef struct gs_layout_source {
+    /* Of the model that such settings give a worker, `samples` at once. *out belongs to the parts. */
+    gs_status (*layers)(gs_layout_parts *, const gs_settings *, size_t samples, const gs_layer_times **out);
+    gs_status (*call)(gs_layout_parts *, const gs_layout_call *, double *seconds);
+} gs_layout_source;
+
+/* What layers take, as it was measured. */
+typedef struct gs_layout_times {
+    size_t samples; /* at once */
+    int parts;      /* of --tensor; 1: the whole model */
+    bool sequence;
+    gs_layer_times times;
+} gs_layout_times;
+
+/* What a call takes. */
+typedef struct gs_layout_known {
+    gs_layout_call call;
+    double seconds;
+} gs_layout_known;
+
+struct gs_layout_parts {
+    const gs_layout_source *source;
+    const gs_settings *settings; /* of one worker, with data and model */
+    const char *devices;         /* of all workers */
+    int workers, threads, cores; /* threads: of each worker */
+    double samples_per_s;        /* of a worker with the whole model, while the other cores are busy */
+    double update;               /* seconds of the update, for each parameter */
+    double data, loader; /* seconds of a sample, alone: to bring it to the device; in the loader's thread */
+    double bandwidth;    /* bytes/s, of long messages between two workers; 0: there is one worker */
+    gs_layout_times **times; /* [times_known]: pointers, since the source gives them away */
+    size_t times_known, times_room;
+    gs_layout_known *known; /* [calls_known] */
+    size_t calls_known, calls_room;
+};
+
+/* Fill in the rest of the parts; settings, devices, workers, threads and cores are there already. source then measures
+ * layers and calls when they are first asked for. Takes about a second. Fails as gs_train would with one worker. To be
+ * freed in any case. */
+gs_status gs_layout_parts_measure(gs_layout_parts *, size_t batch);
+void gs_layout_parts_free(gs_layout_parts *);
+
+/* Fill in *out, all but memory, for settled settings, the plan of a model, and a global batch. If the model is cut by
+ * measured times, out->cut says where. */
+gs_status gs_layout_predict(gs_layout_parts *, const gs_settings *, const gs_model *, size_t batch,
+                            gs_layout_cost *out);
+
+/* ---- all layouts ---- */
+
 typedef void (*gs_layout_tell)(void *context, int done, int of);
 
 typedef struct gs_layout_plan {
     gs_memory_plan memory; /* of one worker: settings with data and model, as gs_train takes them */
     const char *devices;   /* of all workers */
     int workers;
-    struct gs_layout_parts *parts; /* what was measured: layout_parts.h */
-    gs_layout_cost *cost;          /* those that can run and fit, fastest first */
+    gs_layout_parts *parts; /* what was measured */
+    gs_layout_cost *cost;   /* those that can run and fit, fastest first */
     int costs;
     int too_large;       /* how many need more than settings->max_memory */
     gs_layout_tell tell; /* NULL: nobody asks */
