@@ -3,7 +3,7 @@
 #include "tests/tiny_set.h"
 
 #include <math.h>
-#include "train/sweep/sweep_line.h"
+#include "train/sweep/sweep.h"
 
 /* ---- the list ---- */
 

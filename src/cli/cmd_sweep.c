@@ -4,7 +4,7 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "page/report.h"
-#include "train/sweep/sweep_line.h"
+#include "train/sweep/sweep.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -70,16 +70,16 @@ static cJSON *json_spread(gs_spread s) {
     return GS_JSON_OBJECT(GS_FIELD("median", s.median), GS_FIELD("least", s.least), GS_FIELD("most", s.most));
 }
 
-/* All seeds of one batch. */
-static void json_line(const gs_sweep_line *l) {
-    gs_json_print(GS_JSON_OBJECT(GS_FIELD("event", "batch"), GS_FIELD("batch", l->batch),
-                                 GS_FIELD("runs", l->runs), GS_FIELD("reached", l->reached),
-                                 GS_FIELD("diverged", l->diverged),
-                                 GS_FIELD("steps_to_target", json_spread(l->steps)),
-                                 GS_FIELD("epochs_to_target", json_spread(l->epochs)),
-                                 GS_FIELD("seconds_to_target", json_spread(l->seconds)),
-                                 GS_FIELD("test_accuracy", json_spread(l->accuracy)),
-                                 GS_FIELD("samples_per_s", json_spread(l->samples_per_s))));
+/* All seeds of one batch; also a row of the page (report_sweep.js). */
+static cJSON *json_line(const gs_sweep_line *l) {
+    return GS_JSON_OBJECT(GS_FIELD("event", "batch"), GS_FIELD("batch", l->batch),
+                          GS_FIELD("lr", gs_decimal((float)l->rates.plan.scaled)), GS_FIELD("runs", l->runs),
+                          GS_FIELD("reached", l->reached), GS_FIELD("diverged", l->diverged),
+                          GS_FIELD("steps_to_target", json_spread(l->steps)),
+                          GS_FIELD("epochs_to_target", json_spread(l->epochs)),
+                          GS_FIELD("seconds_to_target", json_spread(l->seconds)),
+                          GS_FIELD("test_accuracy", json_spread(l->accuracy)),
+                          GS_FIELD("samples_per_s", json_spread(l->samples_per_s)));
 }
 
 /* A sweep that was stopped has whole runs all the same. Of one that failed gs_json_failed tells. */
@@ -229,22 +229,7 @@ static void text_chart(const gs_sweep *w, const gs_screen *screen) {
 /* ---- the page ---- */
 
 /* Of `sweep --report`: the table, its picture, and the curves of all batches: of several seeds that of the run with the
- * median steps. A figure of all seeds: the median (null: never), the least and the most. */
-static cJSON *spread_of(gs_spread s) {
-    return GS_JSON_ARRAY(gs_report_number(s.median), gs_report_number(s.least), gs_report_number(s.most));
-}
-
-/* A row of the table: what report_sweep.js reads. */
-static cJSON *row_of(const gs_sweep_line *l) {
-    return GS_JSON_OBJECT(
-        GS_FIELD("batch", l->batch), GS_FIELD("lr", gs_report_number(l->rates.plan.scaled)),
-        GS_FIELD("seeds", l->runs), GS_FIELD("seeds_reached", l->reached),
-        GS_FIELD("seeds_diverged", l->diverged), GS_FIELD("reached", (bool)isfinite(l->steps.median)),
-        GS_FIELD("steps", spread_of(l->steps)), GS_FIELD("epochs", spread_of(l->epochs)),
-        GS_FIELD("seconds", spread_of(l->seconds)), GS_FIELD("test_accuracy", spread_of(l->accuracy)),
-        GS_FIELD("samples_per_s", gs_report_number(l->samples_per_s.median)));
-}
-
+ * median steps. */
 static void add_devices(cJSON *about, const gs_settings *s) {
     cJSON *devices = cJSON_AddArrayToObject(about, "devices");
     char name[48];
@@ -309,7 +294,7 @@ static gs_status write_page(const gs_sweep *w, const char *path, int argc, char 
     for (int i = 0; i < w->batches && status == GS_OK; i++) {
         gs_sweep_line line = gs_sweep_line_of(w, i);
         if (line.runs == 0) continue;
-        cJSON_AddItemToArray(runs, row_of(&line));
+        cJSON_AddItemToArray(runs, json_line(&line));
         status = add_run(report, w, line.middle); /* one curve a batch, or nothing could be seen */
     }
     if (status == GS_OK) status = gs_report_write(report, "gradsum: a sweep over the global batch", path);
@@ -346,7 +331,7 @@ static void name_run(shown *s, const gs_sweep *w) {
 static void show_lines(shown *s, const gs_sweep *w, int end) {
     for (; s->lines < end; s->lines++) {
         gs_sweep_line line = gs_sweep_line_of(w, s->lines);
-        if (line.runs > 0) s->json ? json_line(&line) : text_line(&line, &s->screen);
+        if (line.runs > 0) s->json ? gs_json_print(json_line(&line)) : text_line(&line, &s->screen);
     }
 }
 

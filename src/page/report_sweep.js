@@ -1,5 +1,6 @@
-/* The sweep over global batches: steps and seconds to the target, both axes logarithmic, beside the ideal. A figure of a
- * row is [median, least, most] of its seeds; the median is null where half of them or more never reached the target. */
+/* The sweep over global batches: steps and seconds to the target, both axes logarithmic, beside the ideal. A row is what
+ * `sweep --json` says of a batch. Its figures have the median, the least and the most of its seeds; the median is null
+ * where half of them or more never reached the target. */
 'use strict';
 
 /* 1, 2, 5, 10, ... of an axis, or 1, 10, ... where those are many; and "never" at its top. */
@@ -16,7 +17,7 @@ function sweepTicks(low, high, top) {
 /* The colour that the run has in the curves. */
 const colourOf = (r) => runs[data.sweep.runs.indexOf(r)]?.colour ?? look.ink;
 
-const MEDIAN = 0, LEAST = 1, MOST = 2;
+const MEDIAN = 'median', LEAST = 'least', MOST = 'most';
 
 /* `name`: what a run needed, steps or seconds; a row that never got there is a cross at the top. */
 function sweepChart(id, name) {
@@ -98,6 +99,9 @@ function sweepTable() {
 
 function drawSweep() {
   if (!data.sweep || data.sweep.runs.length === 0) return;
+  for (const r of data.sweep.runs.filter((r) => !r.steps))
+    Object.assign(r, { seeds: r.runs, seeds_reached: r.reached, seeds_diverged: r.diverged, reached: r.steps_to_target[MEDIAN] !== null,
+      steps: r.steps_to_target, epochs: r.epochs_to_target, seconds: r.seconds_to_target, samples_per_s: r.samples_per_s[MEDIAN] });
   $('sweep').hidden = false;
   $('sweep-seeds').hidden = data.sweep.seeds === 1;
   $('runs').hidden = true; // the sweep has a table of its own
