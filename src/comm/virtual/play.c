@@ -535,18 +535,6 @@ void gs_virtual_told(gs_virtual *v, gs_virtual_progress progress, void *context)
 
 /* ---- making and freeing ---- */
 
-static gs_status check(const gs_virtual_cluster *c) {
-    if (c->ranks < 1) return gs_fail(GS_E_USAGE, "a cluster of %d workers; wanted 1 or more", c->ranks);
-    if (c->hosts < 1 || c->hosts > c->ranks || c->ranks % c->hosts != 0)
-        return gs_fail(
-            GS_E_USAGE,
-            "%d workers on %d hosts: every host has as many workers, so the hosts must divide them", c->ranks,
-            c->hosts);
-    if (!gs_link_is_valid(&c->between) || !gs_link_is_valid(&c->inside) || !(c->gamma >= 0))
-        return gs_fail(GS_E_USAGE, "a link takes at most 10 s, and 1 to 10^12 bytes a second");
-    return GS_OK;
-}
-
 static void set_link(const gs_link *l, double *alpha, double *beta) {
     *alpha = whole_ps(l->latency * PS);
     *beta = l->bandwidth > 0 ? PS / l->bandwidth : 0;
@@ -566,7 +554,6 @@ static bool allocate(gs_virtual *v) {
 }
 
 gs_status gs_virtual_create(const gs_virtual_cluster *c, gs_virtual **out) {
-    GS_TRY(check(c));
     gs_virtual *v = calloc(1, sizeof *v);
     if (!v) return gs_fail(GS_E_MEMORY, "no memory for a cluster of %d workers", c->ranks);
     v->cluster = *c;

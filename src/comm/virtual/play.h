@@ -27,7 +27,7 @@
 #include "comm/virtual/list.h"
 
 typedef struct gs_virtual_cluster {
-    int ranks, hosts; /* hosts divides ranks; neighbouring ranks share one */
+    int ranks, hosts; /* hosts divides ranks; neighbouring ranks share one. Callers have checked that */
     gs_link between;  /* hosts */
     gs_link inside;   /* of a host; none: no time at all */
     double gamma;     /* seconds to add a byte to another */
@@ -88,7 +88,7 @@ typedef void (*gs_virtual_watch)(void *context, int rank, const gs_virtual_item 
 /* Called now and then: which share of the messages and additions of this gs_virtual_play is done, 0 to 1. */
 typedef void (*gs_virtual_progress)(void *context, double share);
 
-/* GS_E_USAGE: numbers out of range; GS_E_MEMORY. */
+/* GS_E_MEMORY. */
 gs_status gs_virtual_create(const gs_virtual_cluster *, gs_virtual **out);
 void gs_virtual_free(gs_virtual *); /* NULL is allowed */
 void gs_virtual_watched(gs_virtual *, gs_virtual_watch, void *context);

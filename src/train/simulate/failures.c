@@ -62,18 +62,7 @@ static void draw_runs(const gs_failures *f, gs_failures_cost *c) {
 
 /* ---- what is expected ---- */
 
-static gs_status check(const gs_failures *f) {
-    if (f->hosts < 1) return gs_fail(GS_E_USAGE, "%d hosts: wanted 1 or more", f->hosts);
-    if (!(f->mtbf > 0)) return gs_fail(GS_E_USAGE, "--mtbf %g s: wanted more than 0", f->mtbf);
-    if (!(f->checkpoint > 0))
-        return gs_fail(GS_E_USAGE, "--checkpoint-cost %g s: wanted more than 0", f->checkpoint);
-    if (!(f->restart >= 0)) return gs_fail(GS_E_USAGE, "--restart-cost %g s: wanted 0 or more", f->restart);
-    if (!(f->work > 0)) return gs_fail(GS_E_USAGE, "--work %g s: wanted more than 0", f->work);
-    return GS_OK;
-}
-
 gs_status gs_failures_expect(const gs_failures *f, gs_failures_cost *c) {
-    GS_TRY(check(f));
     const double m = f->mtbf / f->hosts;
     *c = (gs_failures_cost){
         .mtbf = m, .young = sqrt(2 * f->checkpoint * m), .daly = gs_failures_daly(f->checkpoint, m)};

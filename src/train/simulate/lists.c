@@ -34,28 +34,13 @@ static void tell(const member *m, int rank) {
     if (m->lists && m->lists->progress) m->lists->progress(m->lists->context, (rank + 1.0) / m->e->key.ranks);
 }
 
-static gs_status record_scheme(member *m, gs_recorder *r, void *data) {
-    const gs_lists_key *k = &m->e->key;
-    gs_sync *sync;
-    GS_TRY(gs_sync_create_wire(k->scheme, &r->comm, k->array, &sync));
-    gs_status status = GS_OK;
-    for (int rank = m->first; rank < k->ranks && status == GS_OK; rank += m->each) {
-        r->comm.rank = rank;
-        r->list = &m->e->list[rank];
-        status = gs_sync_run(sync, data, k->array.count);
-        if (status == GS_OK) status = gs_virtual_list_end(r->list);
-        tell(m, rank);
-    }
-    gs_sync_free(sync);
-    return status;
-}
-
-static gs_status record_call(member *m, gs_recorder *r, void *in, void *out) {
+/* sync NULL: the collective. */
+static gs_status record_ranks(member *m, gs_recorder *r, gs_sync *sync, void *in, void *out) {
     const gs_lists_key *k = &m->e->key;
     for (int rank = m->first; rank < k->ranks; rank += m->each) {
         r->comm.rank = rank;
         r->list = &m->e->list[rank];
-        GS_TRY(gs_call_run(&r->comm, &k->call, in, out));
+        GS_TRY(sync ? gs_sync_run(sync, in, k->array.count) : gs_call_run(&r->comm, &k->call, in, out));
         GS_TRY(gs_virtual_list_end(r->list));
         tell(m, rank);
     }
@@ -65,6 +50,7 @@ static gs_status record_call(member *m, gs_recorder *r, void *in, void *out) {
 static gs_status record(member *m) {
     const gs_lists_key *k = &m->e->key;
     gs_recorder r;
+    gs_sync *sync = NULL;
     gs_recorder_begin(&r, k->ranks);
     const gs_call_bytes call = gs_call_bytes_of(&k->call, 0, k->ranks);
     const size_t wanted = k->scheme            ? k->array.count * sizeof(float)
@@ -74,7 +60,9 @@ static gs_status record(member *m) {
     void *data = addresses(bytes), *other = addresses(bytes);
     gs_status status =
         data && other ? GS_OK : gs_fail(GS_E_MEMORY, "no addresses for %zu bytes to simulate", bytes);
-    if (status == GS_OK) status = k->scheme ? record_scheme(m, &r, data) : record_call(m, &r, data, other);
+    if (status == GS_OK && k->scheme) status = gs_sync_create_wire(k->scheme, &r.comm, k->array, &sync);
+    if (status == GS_OK) status = record_ranks(m, &r, sync, data, other);
+    gs_sync_free(sync);
     if (data) munmap(data, bytes);
     if (other) munmap(other, bytes);
     return status;

@@ -199,15 +199,8 @@ static gs_status list_runs(gs_sweep *s) {
     return GS_OK;
 }
 
-static gs_status check_number(const char *option, int value) {
-    if (value >= 1 && value <= GS_SWEEP_MOST) return GS_OK;
-    return gs_fail(GS_E_USAGE, "--%s: '%d' is not a whole number from 1 to %d", option, value, GS_SWEEP_MOST);
-}
-
 gs_status gs_sweep_prepare(gs_sweep *s) {
     if (s->batches < 1) return gs_fail(GS_E_USAGE, "a sweep needs at least one batch");
-    GS_TRY(check_number("jobs", s->jobs));
-    GS_TRY(check_number("seeds", s->seeds));
     GS_TRY(gs_check_each_setting(&s->settings));
     GS_TRY(gs_check_settings(&s->settings));
     GS_TRY(check_jobs(s));
