@@ -12,7 +12,7 @@ static void refuse(const gs_settings *s, const char *says) {
     float *logits;
     size_t rows;
     int columns;
-    gs_sweep sweep = {.settings = *s, .jobs = 1, .seeds = 1, .batch = {8}, .batches = 1};
+    gs_sweep sweep = {.settings = *s, .seeds = 1, .batch = {8}, .batches = 1};
     assert_fails(GS_E_USAGE, says, gs_train(s, NULL, &r));
     assert_null(r.weights);
     assert_fails(GS_E_USAGE, says, gs_eval(s, NULL, &r));
@@ -88,12 +88,9 @@ TEST(values_that_only_a_program_sets) {
     s.timeout = 1e6; /* as GRADSUM_TIMEOUT may be */
     gs_result r = gs_test_train(&s);
     assert_int_equal(r.steps, 2);
-    gs_sweep none = {.settings = s, .jobs = 1, .seeds = 1};
+    gs_sweep none = {.settings = s, .seeds = 1};
     assert_fails(GS_E_USAGE, "a sweep needs at least one batch", gs_sweep_prepare(&none));
     none.batches = 1;
-    none.jobs = 0;
-    assert_fails(GS_E_USAGE, "--jobs: '0' is not a whole number from 1 to 64", gs_sweep_prepare(&none));
-    none.jobs = 1;
     none.seeds = 65;
     assert_fails(GS_E_USAGE, "--seeds: '65' is not a whole number from 1 to 64", gs_sweep_prepare(&none));
 }

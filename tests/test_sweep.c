@@ -8,7 +8,7 @@
 /* ---- the list ---- */
 
 static gs_sweep sweep_of(size_t samples) {
-    return (gs_sweep){.settings = gs_settings_default(), .jobs = 1, .seeds = 1, .samples = samples};
+    return (gs_sweep){.settings = gs_settings_default(), .seeds = 1, .samples = samples};
 }
 
 static void assert_batches(const char *text, size_t samples, const size_t *wanted, int count) {
@@ -84,9 +84,8 @@ static gs_sweep tiny_sweep(const char *batches, double target) {
     return s;
 }
 
-static gs_sweep trained(const char *batches, double target, int jobs) {
+static gs_sweep trained(const char *batches, double target) {
     gs_sweep s = tiny_sweep(batches, target);
-    s.jobs = jobs;
     assert_ok(gs_sweep_prepare(&s));
     assert_ok(gs_sweep_train(&s));
     return s;
@@ -94,7 +93,7 @@ static gs_sweep trained(const char *batches, double target, int jobs) {
 
 /* The target is seen at the first look that shows it; every look is in the curve. */
 TEST(targets_are_seen) {
-    gs_sweep s = trained("10,20,...,80", 0.99, 1);
+    gs_sweep s = trained("10,20,...,80", 0.99);
     for (int i = 0; i < s.count; i++) {
         const gs_sweep_run *r = &s.run[i];
         uint64_t an_epoch = (GS_TINY_TRAIN + r->batch - 1) / r->batch;
@@ -157,40 +156,9 @@ TEST(looks_change_nothing) {
     assert_true(plain.test_accuracy == looked.test_accuracy);
 }
 
-/* Runs side by side give what runs in turn give, and are shown in their order. */
-static int shown;
-
-static void in_order(void *context, const gs_sweep *s, const gs_sweep_run *r) {
-    (void)context;
-    assert_ptr_equal(r, &s->run[shown++]);
-}
-
-TEST(side_by_side_is_the_same) {
-    gs_sweep one = trained("8,16,...,128", 0.9, 1), more = tiny_sweep("8,16,...,128", 0.9);
-    more.jobs = 3;
-    more.done = in_order;
-    shown = 0;
-    assert_ok(gs_sweep_prepare(&more));
-    assert_ok(gs_sweep_train(&more));
-    assert_int_equal(shown, 5);
-    for (int i = 0; i < 5; i++) {
-        const gs_sweep_run *a = &one.run[i], *b = &more.run[i];
-        assert_int_equal(a->count, b->count);
-        assert_int_equal(a->reached, b->reached);
-        assert_int_equal(a->at.step, b->at.step);
-        assert_true(a->result.train_loss == b->result.train_loss);
-        for (size_t k = 0; k < a->count; k++) {
-            assert_int_equal(a->tests[k].step, b->tests[k].step);
-            assert_true(a->tests[k].accuracy == b->tests[k].accuracy);
-        }
-    }
-    gs_sweep_free(&one);
-    gs_sweep_free(&more);
-}
-
 /* Several workers reach the target after as many steps as one. */
 TEST(workers_equal_one) {
-    gs_sweep one = trained("16,32,64", 0.9, 1), more = tiny_sweep("16,32,64", 0.9);
+    gs_sweep one = trained("16,32,64", 0.9), more = tiny_sweep("16,32,64", 0.9);
     more.settings.devices = "cpu,cpu,cpu";
     assert_ok(gs_sweep_prepare(&more));
     assert_ok(gs_sweep_train(&more));
@@ -205,28 +173,21 @@ TEST(workers_equal_one) {
 TEST(cores_are_divided) {
     gs_sweep s = tiny_sweep("16,32,64", 0.9);
     s.settings.threads = 0;
-    s.jobs = 64;
+    s.settings.devices = "cpu,cpu,cpu";
     assert_ok(gs_sweep_prepare(&s));
-    assert_int_equal(s.jobs, 3); /* as many as there are runs */
-    int threads = gs_cpu_cores() / 3;
+    const int threads = gs_cpu_cores() / 3;
     assert_int_equal(s.settings.threads, threads > 0 ? threads : 1);
-    s.settings.devices = "cpu,cl";
-    assert_fails(GS_E_USAGE, "all of them would use device 'cl' at once", gs_sweep_prepare(&s));
     gs_sweep_free(&s);
 }
 
 /* A run that fails is named, and ends the sweep. */
 TEST(failures_are_told) {
-    for (int jobs = 1; jobs <= 2; jobs++) {
-        gs_sweep s = tiny_sweep("2,4,8", 0.9);
-        s.settings.devices = "cpu,cpu,cpu";
-        s.jobs = jobs;
-        assert_ok(gs_sweep_prepare(&s));
-        assert_fails(GS_E_USAGE,
-                     "batch 2: --batch 2 is the global batch: it cannot be divided among 3 workers",
-                     gs_sweep_train(&s));
-        gs_sweep_free(&s);
-    }
+    gs_sweep s = tiny_sweep("2,4,8", 0.9);
+    s.settings.devices = "cpu,cpu,cpu";
+    assert_ok(gs_sweep_prepare(&s));
+    assert_fails(GS_E_USAGE, "batch 2: --batch 2 is the global batch: it cannot be divided among 3 workers",
+                 gs_sweep_train(&s));
+    gs_sweep_free(&s);
 }
 
 /* The runs that were whole are shown. */
@@ -248,33 +209,30 @@ TEST(what_is_done_stays) {
 
 /* ---- several seeds ---- */
 
-/* Each seed's run is the one that a sweep of that seed alone gives, side by side too. */
+/* Each seed's run is the one that a sweep of that seed alone gives. */
 TEST(each_seed_is_a_run) {
-    for (int jobs = 1; jobs <= 2; jobs++) {
-        gs_sweep all = tiny_sweep("20,40", 0.9);
-        all.settings.seed = 5;
-        all.seeds = 3;
-        all.jobs = jobs;
-        assert_ok(gs_sweep_prepare(&all));
-        assert_int_equal(all.count, 6);
-        assert_ok(gs_sweep_train(&all));
-        for (int k = 0; k < 3; k++) {
-            gs_sweep one = tiny_sweep("20,40", 0.9);
-            one.settings.seed = 5 + (uint64_t)k;
-            assert_ok(gs_sweep_prepare(&one));
-            assert_ok(gs_sweep_train(&one));
-            for (int i = 0; i < 2; i++) {
-                const gs_sweep_run *a = &all.run[i * 3 + k], *b = &one.run[i];
-                assert_int_equal(a->seed, b->seed);
-                assert_int_equal(a->batch, b->batch);
-                assert_true(a->result.train_loss == b->result.train_loss);
-                assert_int_equal(a->at.step, b->at.step);
-            }
-            gs_sweep_free(&one);
+    gs_sweep all = tiny_sweep("20,40", 0.9);
+    all.settings.seed = 5;
+    all.seeds = 3;
+    assert_ok(gs_sweep_prepare(&all));
+    assert_int_equal(all.count, 6);
+    assert_ok(gs_sweep_train(&all));
+    for (int k = 0; k < 3; k++) {
+        gs_sweep one = tiny_sweep("20,40", 0.9);
+        one.settings.seed = 5 + (uint64_t)k;
+        assert_ok(gs_sweep_prepare(&one));
+        assert_ok(gs_sweep_train(&one));
+        for (int i = 0; i < 2; i++) {
+            const gs_sweep_run *a = &all.run[i * 3 + k], *b = &one.run[i];
+            assert_int_equal(a->seed, b->seed);
+            assert_int_equal(a->batch, b->batch);
+            assert_true(a->result.train_loss == b->result.train_loss);
+            assert_int_equal(a->at.step, b->at.step);
         }
-        assert_true(all.run[0].result.train_loss != all.run[1].result.train_loss);
-        gs_sweep_free(&all);
+        gs_sweep_free(&one);
     }
+    assert_true(all.run[0].result.train_loss != all.run[1].result.train_loss);
+    gs_sweep_free(&all);
 }
 
 static void assert_spread(const double *values, int count, double least, double median, double most) {

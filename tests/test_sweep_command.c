@@ -22,10 +22,8 @@ TEST(wrong_usage) {
     gs_test_program_prints(2, "--base-batch 64 needs --lr-rule", "sweep --batch 32 --base-batch 64");
     gs_test_program_prints(2, "unknown --lr-rule 'cube'; choose one of: none, linear, sqrt",
                            "sweep --batch 32 --lr-rule cube");
-    gs_test_program_prints(2, "--jobs: '0' is not", "sweep --batch 32 --jobs 0");
     gs_test_program_prints(2, "--seeds: '0' is not", "sweep --batch 32 --seeds 0");
     gs_test_program_prints(2, "--seeds: '65' is not", "sweep --batch 32 --seeds 65");
-    gs_test_program_prints(2, "wanted only cpu", "sweep --batch 32,64 --jobs 2 --devices cl");
     gs_test_program_prints(2, "--save: sweep keeps no weights; to keep", "sweep --batch 32 --save x");
     gs_test_program_prints(2, "did you mean --target?", "sweep --batch 32 --taget 5");
     gs_test_program_prints(1, "no data at", "sweep --batch 32 --data /no/such/folder");
@@ -50,12 +48,12 @@ static void assert_width(const char *output, size_t most) {
 TEST(table_and_chart) {
     setenv("COLUMNS", "60", 1);
     char *output;
-    tiny_program(&output, "--target 99 --jobs 2");
+    tiny_program(&output, "--target 99");
     unsetenv("COLUMNS");
     char *from = strstr(output, "batch       lr"); /* before it is the folder's name */
     assert_non_null(from);
     assert_width(from, 60);
-    assert_has(output, "2 runs side by side, 1 thread per worker", "steps to 99 % by global batch");
+    assert_has(output, "steps to 99 % by global batch");
     for (const char *c = output; *c; c++) assert_true((unsigned char)*c < 128 && *c != '\033');
     tiny_program(&output, "--target 100 --lr 0");
     from = strstr(output, "batch       lr");
@@ -152,7 +150,7 @@ TEST(json_of_seeds) {
 }
 
 /* Ctrl-C: what is done is shown, with its chart, and the exit status says so. */
-static void interrupted(const char *jobs) {
+TEST(ctrl_c_ends_it) {
     char *text;
     const char *log = gs_test_format("%s/log", gs_test_folder());
     const char *data = gs_test_tiny_data();
@@ -161,7 +159,7 @@ static void interrupted(const char *jobs) {
     if (child == 0) {
         if (!freopen(log, "w", stdout) || dup2(STDOUT_FILENO, STDERR_FILENO) < 0) _exit(99);
         execl(GS_BUILD_DIR "/gradsum", "gradsum", "sweep", "--data", data, "--model", "flatten, linear 4",
-              "--batch", "120,240", "--epochs", "1000000", "--jobs", jobs, (char *)NULL);
+              "--batch", "120,240", "--epochs", "1000000", (char *)NULL);
         _exit(99);
     }
     /* when the head of the table is there it listens to signals */
@@ -172,9 +170,4 @@ static void interrupted(const char *jobs) {
     text = gs_test_text(log, NULL);
     if (WEXITSTATUS(status) != 128 + SIGINT || !strstr(text, "stopped by a signal after 0 of 2 runs"))
         fail_msg("exit %d: %s", WEXITSTATUS(status), text);
-}
-
-TEST(ctrl_c_ends_it) {
-    interrupted("1");
-    interrupted("2");
 }

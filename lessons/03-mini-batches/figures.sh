@@ -1,6 +1,6 @@
 #!/bin/sh
 # The figures of this lesson, from runs on this machine: sh figures.sh [sweep] [all] [seeds] [noise] [curves];
-# without a word all of them, in about five minutes. $GRADSUM: the program, if it is not build/gradsum.
+# without a word all of them, in about ten minutes. $GRADSUM: the program, if it is not build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/03-mini-batches
 wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
@@ -34,9 +34,9 @@ wanted all && {
 
 # both with 7 seeds: steps to 80 %, and the test accuracy of softmax after each epoch
 wanted seeds && {
-    COLUMNS=70 $gradsum sweep --batch 16,32,...,2048 --seeds 7 --threads 1 --jobs 2 > "$here/figure-sweep-seeds.txt" ||
+    COLUMNS=70 $gradsum sweep --batch 16,32,...,2048 --seeds 7 --threads 1 > "$here/figure-sweep-seeds.txt" ||
         exit 1
-    COLUMNS=70 $gradsum sweep --batch 16 --lr 0.01 --seeds 7 --threads 1 --jobs 2 | grep "^rate\|^ *16" \
+    COLUMNS=70 $gradsum sweep --batch 16 --lr 0.01 --seeds 7 --threads 1 | grep "^rate\|^ *16" \
         >> "$here/figure-sweep-seeds.txt"
     echo "$runs" | tr ';' '\n' | while read -r run; do
         for seed in 1 2 3 4 5 6 7; do

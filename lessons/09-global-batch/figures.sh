@@ -1,6 +1,6 @@
 #!/bin/sh
 # The figures of this lesson, from runs on this machine: sh figures.sh [sweeps] [rates] [warmup] [losses] [curves];
-# without a word all of them, in about six minutes on two cores. $GRADSUM: the program, if it is not build/gradsum.
+# without a word all of them, in about twelve minutes. $GRADSUM: the program, if it is not build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/09-global-batch
 work=$(mktemp -d) || exit 1
@@ -13,7 +13,7 @@ export COLUMNS=70 # without the column `seconds`, which are another machine's
 sweep() {
     file=$1
     shift
-    { echo "\$ gradsum sweep $*"; $gradsum sweep "$@" --jobs 2 --threads 1; } > "$here/$file" || exit 1
+    { echo "\$ gradsum sweep $*"; $gradsum sweep "$@" --threads 1; } > "$here/$file" || exit 1
 }
 batches="--batch 32,64,...,2048 --seeds 7 --lr 0.0125"
 wanted sweeps && {
@@ -26,7 +26,7 @@ wanted sweeps && {
 wanted rates && {
     for lr in 0.1 0.2 0.3; do
         echo "\$ gradsum sweep --batch 1024 --seeds 5 --lr $lr"
-        $gradsum sweep --batch 1024 --seeds 5 --lr $lr --jobs 2 --threads 1 > "$work/sweep" || exit 1
+        $gradsum sweep --batch 1024 --seeds 5 --lr $lr --threads 1 > "$work/sweep" || exit 1
         sed -n '/^  batch/,/^$/p' "$work/sweep"
     done
 } > "$here/figure-rates.txt"
@@ -36,7 +36,7 @@ warmup() { # FILE, MODEL AS TYPED, OPTIONS...
     file=$1 model=$2
     shift 2
     for warmup in 0 1 2; do
-        eval "$gradsum sweep --model $model $* --warmup $warmup --jobs 2 --threads 1" > "$work/sweep" || exit 1
+        eval "$gradsum sweep --model $model $* --warmup $warmup --threads 1" > "$work/sweep" || exit 1
         echo "\$ gradsum sweep --model $model $* --warmup $warmup"
         sed -n '/^  batch/,/^$/p' "$work/sweep"
     done > "$here/$file"

@@ -25,12 +25,11 @@ static void json_start(const gs_sweep *w) {
     cJSON *o = GS_JSON_OBJECT(
         GS_FIELD("event", "start"), GS_FIELD("version", GRADSUM_VERSION), GS_FIELD("model", s->model),
         GS_FIELD("data", s->data), GS_FIELD("train_samples", w->samples), GS_FIELD("devices", s->devices),
-        GS_FIELD("sync", s->sync), GS_FIELD("jobs", w->jobs), GS_FIELD("threads", s->threads),
-        GS_FIELD("target_accuracy", w->target), GS_FIELD("epochs", s->epochs),
-        GS_FIELD("tests_an_epoch", GS_SWEEP_TESTS), GS_FIELD("seed", s->seed), GS_FIELD("seeds", w->seeds),
-        GS_FIELD("optimizer", s->optimizer->name), GS_FIELD("lr", gs_decimal(n.lr)),
-        GS_FIELD("lr_rule", gs_lr_rule_name(s->lr_rule)), GS_FIELD("base_batch", base_batch_of(s)),
-        GS_FIELD("warmup_epochs", s->warmup),
+        GS_FIELD("sync", s->sync), GS_FIELD("threads", s->threads), GS_FIELD("target_accuracy", w->target),
+        GS_FIELD("epochs", s->epochs), GS_FIELD("tests_an_epoch", GS_SWEEP_TESTS), GS_FIELD("seed", s->seed),
+        GS_FIELD("seeds", w->seeds), GS_FIELD("optimizer", s->optimizer->name),
+        GS_FIELD("lr", gs_decimal(n.lr)), GS_FIELD("lr_rule", gs_lr_rule_name(s->lr_rule)),
+        GS_FIELD("base_batch", base_batch_of(s)), GS_FIELD("warmup_epochs", s->warmup),
         GS_FIELD("schedule", gs_lr_schedule_text(&s->schedule, schedule, sizeof schedule)),
         GS_FIELD("final_lr", isnan(s->final_lr) ? 0 : gs_decimal(s->final_lr)),
         GS_FIELD("momentum", gs_decimal(n.momentum)), GS_FIELD("weight_decay", gs_decimal(n.weight_decay)));
@@ -171,21 +170,12 @@ static void text_notes(const gs_sweep *w, int never, int diverged) {
                gs_s((unsigned)s->epochs), GS_SWEEP_TESTS);
         return;
     }
-    int threads = s->exact ? 1 : s->threads, all = threads * gs_devices_count(s->devices) * w->jobs;
     printf("\nseconds: training only; the test set was evaluated\n%d times per epoch.", GS_SWEEP_TESTS);
     if (never > 0) printf(" never: not within %d epoch%s", s->epochs, gs_s(s->epochs));
     if (never > 0 && s->steps) printf(", or %llu steps", (unsigned long long)s->steps);
     if (never > 0) printf(".");
     if (diverged > 0) printf(" NaN: the loss is not a number.");
     printf("\n");
-    if (w->jobs == 1) return;
-    printf("%d runs side by side, %d thread%s per worker: seconds and\nsamples/s come from runs that shared "
-           "the machine",
-           w->jobs, threads, gs_s((unsigned)threads));
-    if (all > gs_cpu_cores())
-        printf(",\nwith %d threads on %d core%s: longer than alone", all, gs_cpu_cores(),
-               gs_s(gs_cpu_cores()));
-    printf(".\n");
 }
 
 static int points_of(const gs_sweep *w, gs_chart_point *points) {
@@ -386,7 +376,7 @@ static const gs_help help = {
     "Train once with each global batch, and show how many steps and seconds each\n"
     "needs to reach a target, as a table and as a chart. \"32,64,...,2048\" continues\n"
     "by the same factor. --lr is the rate for a batch of --base-batch; --lr-rule says\n"
-    "what it becomes for the others. --jobs divides the cores among concurrent runs.\n"
+    "what it becomes for the others.\n"
     "One run is an anecdote: with --seeds 5 each batch is trained with 5 seeds, from\n"
     "--seed on. Shown are then the median, the fewest and the most steps, and how\n"
     "many of the seeds reached the target.",
@@ -398,14 +388,13 @@ int gs_cmd_sweep(int argc, char **argv) {
     const char *batches = NULL;
     double target = 80;
     int exit_status;
-    w = (gs_sweep){.settings = gs_settings_default(), .jobs = 1, .seeds = 1};
+    w = (gs_sweep){.settings = gs_settings_default(), .seeds = 1};
     w.settings.epochs = 10;
     const gs_option own[] = {
         {"batch", GS_OPTION_TEXT, &batches, 0, 0, "LIST", "the global batches: 32,64,...,2048"},
         {"target", GS_OPTION_DOUBLE, &target, 1, 100, "ACC", "target test accuracy in percent"},
         {"seeds", GS_OPTION_INT, &w.seeds, 1, GS_SWEEP_MOST, "N",
          "train each batch with N seeds, and show medians"},
-        {"jobs", GS_OPTION_INT, &w.jobs, 1, GS_SWEEP_MOST, "J", "runs side by side, on cpu"},
         {"report", GS_OPTION_TEXT, &s.report, 0, 0, "FILE", "also write a page (.html) of all runs"},
         GS_REFUSED("save",
                    "sweep keeps no weights; to keep those of one batch, use train --batch B --save FILE"),
@@ -420,7 +409,7 @@ int gs_cmd_sweep(int argc, char **argv) {
     if (status == GS_OK) status = gs_sweep_batches(&w, batches);
     w.target = target / 100;
     s.screen = gs_screen_of(stdout);
-    s.progress.json = s.json || w.jobs > 1; /* no bar where several runs go */
+    s.progress.json = s.json;
     if (status == GS_OK && s.report) status = gs_file_check_target(s.report, GS_FILE_PAGE);
     if (status == GS_OK) status = sweep(&w, &s);
     gs_sweep_free(&w);

@@ -1,13 +1,10 @@
 #include "train/sweep/sweep.h"
-#include "comm/ranks.h"
-#include "core/cores.h"
 #include "core/median.h"
 #include "core/memory.h"
 #include "train/internal.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,16 +87,7 @@ gs_status gs_sweep_batches(gs_sweep *s, const char *text) {
 
 /* ---- the runs ---- */
 
-/* What the threads of the jobs share. */
-typedef struct queue {
-    gs_sweep *sweep;
-    pthread_mutex_t lock; /* of all that follows, and of `done` */
-    int next;             /* the run that is to begin next */
-    int shown;            /* all before this one were shown, or have failed */
-    bool failed;
-} queue;
-
-/* The observer of one run, in its thread. */
+/* The observer of one run. */
 typedef struct watcher {
     gs_sweep_run *run;
     double target;
@@ -129,7 +117,7 @@ static gs_status train_one(const gs_sweep *s, gs_sweep_run *r) {
     gs_settings settings = s->settings;
     watcher w = {.run = r, .target = s->target, .forward = s->observer};
     gs_observer observer = {.context = &w, .test = on_test};
-    if (s->jobs == 1 && s->observer && s->observer->step) observer.step = on_step;
+    if (s->observer && s->observer->step) observer.step = on_step;
     settings.batch = r->batch;
     settings.seed = r->seed;
     settings.tests = GS_SWEEP_TESTS;
@@ -142,41 +130,6 @@ static gs_status train_one(const gs_sweep *s, gs_sweep_run *r) {
     if (w.no_memory) return gs_fail(GS_E_MEMORY, "batch %zu: no memory for its curve", r->batch);
     r->diverged = !isfinite(r->result.train_loss) || !isfinite(r->result.test_loss);
     r->ran = !r->result.interrupted;
-    return GS_OK;
-}
-
-/* One job: the next run, as long as there is one. They are shown in their order. */
-static gs_status do_job(void *context, int job, gs_comm **comm) {
-    queue *q = context;
-    gs_sweep *s = q->sweep;
-    gs_status status = GS_OK;
-    if (comm) GS_TRY(gs_comm_barrier(*comm)); /* all jobs have a thread, or none begins */
-    if (s->jobs > 1 && s->settings.bind)
-        gs_cores_bind_share(job, s->jobs); /* which its workers divide further */
-    pthread_mutex_lock(&q->lock);
-    while (q->next < s->count && !q->failed && !gs_stop_requested) {
-        gs_sweep_run *r = &s->run[q->next++];
-        pthread_mutex_unlock(&q->lock);
-        status = train_one(s, r);
-        pthread_mutex_lock(&q->lock);
-        q->failed |= status != GS_OK;
-        for (r->over = true; q->shown < s->count && s->run[q->shown].over; q->shown++)
-            if (s->run[q->shown].ran && s->done) s->done(s->context, s, &s->run[q->shown]);
-    }
-    pthread_mutex_unlock(&q->lock);
-    return status;
-}
-
-static gs_status check_jobs(const gs_sweep *s) {
-    for (int i = 0; i < gs_devices_count(s->settings.devices); i++) {
-        char name[48];
-        GS_TRY(gs_devices_name(s->settings.devices, i, name));
-        if (s->jobs > 1 && strcmp(name, "cpu") != 0)
-            return gs_fail(GS_E_USAGE,
-                           "--jobs %d: runs side by side divide the cores, but all of them would use device "
-                           "'%s' at once; wanted only cpu",
-                           s->jobs, name);
-    }
     return GS_OK;
 }
 
@@ -201,29 +154,23 @@ static gs_status list_runs(gs_sweep *s) {
 
 gs_status gs_sweep_prepare(gs_sweep *s) {
     if (s->batches < 1) return gs_fail(GS_E_USAGE, "a sweep needs at least one batch");
+    if (s->seeds < 1 || s->seeds > GS_SWEEP_MOST)
+        return gs_fail(GS_E_USAGE, "--seeds: '%d' is not a whole number from 1 to %d", s->seeds,
+                       GS_SWEEP_MOST);
     GS_TRY(gs_check_each_setting(&s->settings));
     GS_TRY(gs_check_settings(&s->settings));
-    GS_TRY(check_jobs(s));
     GS_TRY(list_runs(s));
-    if (s->jobs > s->count) s->jobs = s->count;
-    int workers = gs_devices_count(s->settings.devices);
-    if (s->settings.threads == 0 && !s->settings.exact) {
-        int threads = gs_cpu_cores() / (workers * s->jobs);
-        s->settings.threads = threads > 0 ? threads : 1;
-    }
+    if (s->settings.threads == 0 && !s->settings.exact)
+        s->settings.threads = gs_worker_threads(&s->settings, gs_devices_count(s->settings.devices));
     return GS_OK;
 }
 
 gs_status gs_sweep_train(gs_sweep *s) {
-    const int threads = s->jobs * gs_devices_count(s->settings.devices) * s->settings.threads;
-    queue q = {.sweep = s};
-    /* Each job keeps to cores of its own: else the first workers of all jobs would meet on one. */
-    if (s->jobs > 1) s->settings.bind &= threads <= gs_cpu_cores();
-    pthread_mutex_init(&q.lock, NULL);
-    const gs_status status =
-        s->jobs == 1 ? do_job(&q, 0, NULL) : gs_ranks_run(s->jobs, GS_TIMEOUT, do_job, &q);
-    pthread_mutex_destroy(&q.lock);
-    return status;
+    for (int i = 0; i < s->count && !gs_stop_requested; i++) {
+        GS_TRY(train_one(s, &s->run[i]));
+        if (s->run[i].ran && s->done) s->done(s->context, s, &s->run[i]);
+    }
+    return GS_OK;
 }
 
 void gs_sweep_free(gs_sweep *s) {

@@ -24,7 +24,6 @@ typedef struct gs_sweep_run {
     uint64_t seed;
     gs_lr_course rates;
     gs_result result; /* without weights */
-    bool over;        /* it ran, or failed */
     bool ran;         /* to its end */
     bool diverged;    /* its loss became infinite or no number */
     bool reached;     /* the target, at: */
@@ -36,7 +35,6 @@ typedef struct gs_sweep_run {
 typedef struct gs_sweep {
     gs_settings settings; /* of every run, but for `batch`, `seed` and `tests` */
     double target;        /* accuracy on the test set, 0 .. 1 */
-    int jobs;             /* runs at once; more than 1 on cpu alone, where the cores can be divided */
     int seeds;            /* runs of each batch: with the seeds settings.seed, settings.seed + 1, ... */
     size_t samples;       /* of the training set */
     size_t batch[GS_SWEEP_MOST];
@@ -44,10 +42,10 @@ typedef struct gs_sweep {
     /* `count` of them, made by gs_sweep_prepare: all seeds of the first batch, then of the next. */
     gs_sweep_run *run;
     int count;
-    /* after each run, in their order, one call at a time; of several jobs from the thread of one */
+    /* after each run */
     void (*done)(void *context, const struct gs_sweep *, const gs_sweep_run *);
     void *context;
-    const gs_observer *observer; /* of the steps of a run, where one runs at a time; or NULL */
+    const gs_observer *observer; /* of the steps of a run; or NULL */
 } gs_sweep;
 
 /* The batches of `text`, into batch[]: numbers that grow, with commas between them. "..." stands for what lies
@@ -56,9 +54,8 @@ typedef struct gs_sweep {
  * than sweep->samples. */
 gs_status gs_sweep_batches(gs_sweep *, const char *text);
 
-/* Makes the list of runs, limits the jobs to their number and, where settings.threads is 0, divides the cores among the
- * jobs and their workers. GS_E_USAGE: settings that do not go together; several jobs on devices that cannot be
- * divided. */
+/* Makes the list of runs and, where settings.threads is 0, divides the cores among the workers. GS_E_USAGE: settings
+ * that do not go together. */
 gs_status gs_sweep_prepare(gs_sweep *);
 
 /* Train all runs, after gs_sweep_prepare. Ends early, with GS_OK, where gs_stop_requested is set: run[].ran tells which
