@@ -63,7 +63,7 @@ static sum sum_on(const gs_virtual_cluster *cluster, const gs_sync_scheme *schem
     sum s = {0};
     gs_virtual_script *script = gs_test_calloc((size_t)ranks, sizeof *script);
     assert_ok(gs_lists_of(&lists, &key, &list));
-    assert_ok(gs_virtual_create(cluster, &v));
+    assert_ok(gs_virtual_create(cluster, (gs_virtual_watch){0}, &v));
     const gs_virtual_item item = {.what = GS_VIRTUAL_LIST, .stride = 1, .list = list};
     for (int r = 0; r < ranks; r++) script[r] = (gs_virtual_script){&item, 1, 0};
     assert_ok(gs_virtual_play(v, script));
@@ -149,7 +149,7 @@ TEST(what_waits_for_ever_is_told) {
     const gs_virtual_item waits = {.what = GS_VIRTUAL_RECV_ONE, .peer = 1, .bytes = 4};
     const gs_virtual_script scripts[] = {{&waits, 1, 0}, {NULL, 0, 0}};
     gs_virtual *v;
-    assert_ok(gs_virtual_create(&cluster, &v));
+    assert_ok(gs_virtual_create(&cluster, (gs_virtual_watch){0}, &v));
     assert_int_equal(gs_virtual_play(v, scripts), GS_E_USAGE);
     assert_string_equal(gs_message(), "a deadlock: rank 0 waits forever for a message from rank 1");
     gs_virtual_free(v);

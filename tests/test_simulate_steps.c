@@ -149,7 +149,7 @@ TEST(two_threads_wait_for_each_other) {
                                     {.what = GS_VIRTUAL_SEND_ONE, .peer = -1, .bytes = 4}};
     const gs_virtual_script scripts[] = {{mine, ITEMS, 0}, {its, 2, 0}};
     gs_virtual *v;
-    assert_ok(gs_virtual_create(&cluster, &v));
+    assert_ok(gs_virtual_create(&cluster, (gs_virtual_watch){0}, &v));
     assert_ok(gs_virtual_play(v, scripts));
     assert_near(gs_virtual_accounts(v)[0].ended, 19, 0, 1e-9);
     assert_near(gs_virtual_accounts(v)[0].passed, 13, 0, 1e-12);

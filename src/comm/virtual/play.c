@@ -75,9 +75,6 @@ struct gs_virtual {
     gs_virtual_line *line;
     gs_virtual_account *account; /* [ranks], for who asks */
     gs_virtual_watch watch;
-    void *context;
-    gs_virtual_progress progress;
-    void *progress_context;
     double moves, moved, told; /* of this play; moved, when progress was told last */
     gs_status failed;
 };
@@ -377,8 +374,8 @@ static void pass(gs_virtual *v, virtual_rank *k, int r, const gs_virtual_item *i
     *clock += whole_ps(seconds * PS);
     k->account.passed += seconds;
     if (item->what == GS_VIRTUAL_BEGIN) k->work = k->clock;
-    if (item->what == GS_VIRTUAL_WORK && v->watch && *clock > began)
-        v->watch(v->context, r, item, began / PS, *clock / PS);
+    if (item->what == GS_VIRTUAL_WORK && v->watch.passed && *clock > began)
+        v->watch.passed(v->watch.context, r, item, began / PS, *clock / PS);
 }
 
 /* The two threads of a rank. */
@@ -432,8 +429,9 @@ static outcome play_rank(gs_virtual *v, int r) {
             if (k->account.first_sum < 0) k->account.first_sum = k->item_began / PS;
             k->account.communicating += (k->clock - k->item_began) / PS;
         }
-        if (v->watch && k->clock > k->item_began && (communicates(item) || item->what <= GS_VIRTUAL_PASS))
-            v->watch(v->context, r, item, k->item_began / PS, k->clock / PS);
+        if (v->watch.passed && k->clock > k->item_began &&
+            (communicates(item) || item->what <= GS_VIRTUAL_PASS))
+            v->watch.passed(v->watch.context, r, item, k->item_began / PS, k->clock / PS);
         k->item_began = -1;
     }
     return DONE;
@@ -453,9 +451,9 @@ static double count_moves(const gs_virtual *v) {
 }
 
 static void tell_progress(gs_virtual *v) {
-    if (!v->progress || v->moved < v->told + TOLD) return;
+    if (!v->watch.progress || v->moved < v->told + TOLD) return;
     v->told = v->moved;
-    v->progress(v->progress_context, v->moved / v->moves);
+    v->watch.progress(v->watch.context, v->moved / v->moves);
 }
 
 static gs_status is_stuck(const gs_virtual *v) {
@@ -477,7 +475,7 @@ static int next_ready(gs_virtual *v) {
 static void begin(gs_virtual *v, const gs_virtual_script *scripts) {
     v->script = scripts;
     v->failed = GS_OK;
-    v->moves = v->progress ? count_moves(v) : 0;
+    v->moves = v->watch.progress ? count_moves(v) : 0;
     v->moved = v->told = 0;
     for (int h = 0; h < v->cluster.hosts; h++) v->line[h] = (gs_virtual_line){0, 0};
     for (int r = 0; r < v->ranks; r++) {
@@ -523,16 +521,6 @@ const gs_virtual_line *gs_virtual_lines(const gs_virtual *v) {
     return v->line;
 }
 
-void gs_virtual_watched(gs_virtual *v, gs_virtual_watch watch, void *context) {
-    v->watch = watch;
-    v->context = context;
-}
-
-void gs_virtual_told(gs_virtual *v, gs_virtual_progress progress, void *context) {
-    v->progress = progress;
-    v->progress_context = context;
-}
-
 /* ---- making and freeing ---- */
 
 static void set_link(const gs_link *l, double *alpha, double *beta) {
@@ -553,10 +541,11 @@ static bool allocate(gs_virtual *v) {
     return v->rank && v->ready && v->out_free && v->in_free && v->source && v->heap && v->line && v->account;
 }
 
-gs_status gs_virtual_create(const gs_virtual_cluster *c, gs_virtual **out) {
+gs_status gs_virtual_create(const gs_virtual_cluster *c, gs_virtual_watch watch, gs_virtual **out) {
     gs_virtual *v = calloc(1, sizeof *v);
     if (!v) return gs_fail(GS_E_MEMORY, "no memory for a cluster of %d workers", c->ranks);
     v->cluster = *c;
+    v->watch = watch;
     v->ranks = c->ranks;
     v->each = c->ranks / c->hosts;
     set_link(&c->between, &v->alpha, &v->beta);

@@ -82,17 +82,18 @@ typedef struct gs_virtual_line {
 
 typedef struct gs_virtual gs_virtual;
 
-/* Called after each item of a rank that takes time. */
-typedef void (*gs_virtual_watch)(void *context, int rank, const gs_virtual_item *, double from, double to);
-
-/* Called now and then: which share of the messages and additions of this gs_virtual_play is done, 0 to 1. */
-typedef void (*gs_virtual_progress)(void *context, double share);
+/* Both may be NULL. */
+typedef struct gs_virtual_watch {
+    /* After each item of a rank that takes time. */
+    void (*passed)(void *context, int rank, const gs_virtual_item *, double from, double to);
+    /* Now and then: which share of the messages and additions of this gs_virtual_play is done, 0 to 1. */
+    void (*progress)(void *context, double share);
+    void *context;
+} gs_virtual_watch;
 
 /* GS_E_MEMORY. */
-gs_status gs_virtual_create(const gs_virtual_cluster *, gs_virtual **out);
+gs_status gs_virtual_create(const gs_virtual_cluster *, gs_virtual_watch, gs_virtual **out);
 void gs_virtual_free(gs_virtual *); /* NULL is allowed */
-void gs_virtual_watched(gs_virtual *, gs_virtual_watch, void *context);
-void gs_virtual_told(gs_virtual *, gs_virtual_progress, void *context);
 
 /* Execute a script for each rank, from where their clocks stand. GS_E_USAGE: they end in a deadlock, of which the
  * message names a rank; GS_E_MEMORY. */

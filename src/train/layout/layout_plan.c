@@ -231,7 +231,7 @@ static gs_status cut_by_times(const gs_settings *s, const gs_model *m, const gs_
     const gs_pipeline_schedule *schedule;
     int chunks, first[GS_RUNS + 1];
     GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
-    GS_TRY(gs_pipeline_cut_by(m, times->both, s->pipeline * chunks, first));
+    GS_TRY(gs_pipeline_cut(m, NULL, times->both, s->pipeline * chunks, first));
     gs_pipeline_cut_text(s->pipeline * chunks, first, text);
     return GS_OK;
 }

@@ -147,7 +147,7 @@ const char *gs_pipeline_cut_text(int runs, const int *first, char text[GS_CUT_TE
 
 /* ---- how it is asked for ---- */
 
-static gs_status cut(const gs_model *plan, const char *how, const double *cost, int runs, int *first) {
+gs_status gs_pipeline_cut(const gs_model *plan, const char *how, const double *cost, int runs, int *first) {
     const size_t children = (size_t)plan->net->children;
     int *place = malloc((children + 2) * sizeof *place);
     double *flops = malloc(children * sizeof *flops);
@@ -163,14 +163,6 @@ static gs_status cut(const gs_model *plan, const char *how, const double *cost, 
     free(place);
     free(flops);
     return status;
-}
-
-gs_status gs_pipeline_cut(const gs_model *plan, const char *how, int runs, int *first) {
-    return cut(plan, how, NULL, runs, first);
-}
-
-gs_status gs_pipeline_cut_by(const gs_model *plan, const double *cost, int runs, int *first) {
-    return cut(plan, NULL, cost, runs, first);
 }
 
 /* ---- a table that two runs use ---- */

@@ -569,13 +569,10 @@ gs_status gs_simulate(const gs_simulation *s, const gs_simulated_work *w, gs_sim
                                         .between = s->settings.link,
                                         .inside = s->inside,
                                         .gamma = w->gamma};
-    gs_status status = gs_virtual_create(&cluster, &r->virtual);
+    const gs_virtual_watch watcher = {watch, s->progress ? tell : NULL, r};
+    gs_status status = gs_virtual_create(&cluster, watcher, &r->virtual);
     if (status == GS_OK) status = create_scripts(s, w, &r->scripts);
-    if (status == GS_OK) {
-        gs_virtual_watched(r->virtual, watch, r);
-        if (s->progress) gs_virtual_told(r->virtual, tell, r);
-        status = make_steps(r);
-    }
+    if (status == GS_OK) status = make_steps(r);
     if (status == GS_OK) summarise(r);
     gs_virtual_free(r->virtual);
     free_scripts(&r->scripts);

@@ -88,7 +88,7 @@ static gs_status check_model(const gs_settings *s, const gs_model *plan, gs_pipe
     int *first = malloc((GS_RUNS + 1) * sizeof *first);
     gs_tied_runs tied = {NULL, 0, 0};
     if (!first) return gs_fail(GS_E_MEMORY, "no memory to cut a model");
-    gs_status status = gs_pipeline_cut(plan, s->pipeline_cut, runs, first);
+    gs_status status = gs_pipeline_cut(plan, s->pipeline_cut, NULL, runs, first);
     if (status == GS_OK) status = gs_pipeline_tied(plan, runs, first, &tied);
     if (tied.table) p->tied = s->exact ? GS_TIED_EACH : GS_TIED_ONCE;
     free(first);

@@ -17,8 +17,8 @@ gs_status gs_stage_cut(const gs_worker *w, int stage, gs_pipeline_worker *p) {
     GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &p->shape.chunks));
     p->stage = stage;
     p->runs = p->shape.stages * p->shape.chunks;
-    GS_TRY(
-        gs_pipeline_cut(gs_model_whole(w->model), s->pipeline_cut, p->runs, p->first)); /* as all parts do */
+    GS_TRY(gs_pipeline_cut(gs_model_whole(w->model), s->pipeline_cut, NULL, p->runs,
+                           p->first)); /* as all parts do */
     GS_TRY(gs_pipeline_tied(w->model, p->runs, p->first, &p->tied));
     if (p->tied.table) p->shape.tied = s->exact ? GS_TIED_EACH : GS_TIED_ONCE;
     return GS_OK;

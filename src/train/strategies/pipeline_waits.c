@@ -75,7 +75,7 @@ gs_status gs_bubble_of(const gs_pipeline *p, const gs_instructions *lists, const
 gs_status gs_stage_report(gs_worker *w, gs_result *result) {
     const gs_pipeline_worker *p = w->strategy_state;
     gs_stage_times sum[] = {p->record.all, p->record.last}; /* of the workers of all pipelines */
-    GS_TRY(gs_comm_all_reduce(w->comm, sum, sizeof sum / sizeof(double), GS_F64, GS_SUM));
+    GS_TRY(gs_comm_all_reduce(w->comm, sum, sizeof sum / (sizeof(double)), GS_F64, GS_SUM));
     GS_TRY(gs_bubble_of(&p->shape, p->list, &sum[0], &result->bubble));
     return gs_bubble_of(&p->shape, p->list, &sum[1], &result->bubble_last);
 }
