@@ -369,10 +369,8 @@ static outcome play_list(gs_virtual *v, virtual_rank *k, int r, const gs_virtual
 /* Seconds pass for the rank, or for its thread that works. */
 static void pass(gs_virtual *v, virtual_rank *k, int r, const gs_virtual_item *item) {
     double *clock = item->what == GS_VIRTUAL_WORK ? &k->work : &k->clock;
-    const double began = *clock,
-                 seconds = item->what == GS_VIRTUAL_BEGIN ? v->script[r].pause : item->seconds;
-    *clock += whole_ps(seconds * PS);
-    k->account.passed += seconds;
+    const double began = *clock;
+    *clock += whole_ps((item->what == GS_VIRTUAL_BEGIN ? v->script[r].pause : item->seconds) * PS);
     if (item->what == GS_VIRTUAL_BEGIN) k->work = k->clock;
     if (item->what == GS_VIRTUAL_WORK && v->watch.passed && *clock > began)
         v->watch.passed(v->watch.context, r, item, began / PS, *clock / PS);

@@ -70,7 +70,6 @@ typedef struct gs_virtual_script {
 typedef struct gs_virtual_account {
     double began, ended;  /* since the very beginning */
     double first_sum;     /* when its first list or message began */
-    double passed;        /* BEGIN, PASS and WORK */
     double communicating; /* in lists and messages */
     double sent[2];       /* bytes: to other hosts, inside its own */
 } gs_virtual_account;

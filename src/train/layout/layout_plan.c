@@ -28,13 +28,19 @@ static void name_layers(const gs_holding *own, char *text, size_t size) {
     }
 }
 
-/* Of a worker as far as gs_holding_plan looks at it. */
+/* Of a worker as far as plans look at it: gs_holding_plan, gs_stage_cut. */
+static gs_worker planned_worker(const gs_settings *s, const gs_model *plan, int workers) {
+    const gs_layout l = gs_layout_of(s, workers);
+    return (gs_worker){.settings = s,
+                       .groups.layout = l,
+                       .model = (gs_model *)(uintptr_t)plan,
+                       .schedule.mine = gs_parts_of(s, workers) / l.dp,
+                       .schedule.passes = gs_passes(s)};
+}
+
 static gs_status share_of_stage(const gs_settings *s, const gs_model *plan, int workers, int rank,
                                 gs_layout_share *out) {
-    const gs_layout l = gs_layout_of(s, workers);
-    gs_worker w = {.settings = s, .groups.layout = l, .model = (gs_model *)(uintptr_t)plan};
-    w.schedule.mine = gs_parts_of(s, workers) / l.dp;
-    w.schedule.passes = gs_passes(s);
+    gs_worker w = planned_worker(s, plan, workers);
     const gs_status status = gs_holding_plan(&w, rank, &w.holding);
     if (status == GS_OK) {
         out->params = w.holding.params;
@@ -236,15 +242,6 @@ static gs_status cut_by_times(const gs_settings *s, const gs_model *m, const gs_
     return GS_OK;
 }
 
-/* Of a worker as far as gs_stage_cut looks at it. */
-static gs_status find_shape(prediction *p) {
-    const gs_settings *s = p->settings;
-    gs_worker w = {.settings = s, .groups.layout = p->layout, .model = (gs_model *)(uintptr_t)p->model};
-    w.schedule.mine = gs_parts_of(s, p->parts->workers) / p->layout.dp;
-    w.schedule.passes = gs_passes(s);
-    return gs_stage_cut(&w, 0, &p->pipeline);
-}
-
 /* The instructions of all stages, in virtual time. */
 static gs_status play(const prediction *p, double *seconds) {
     const gs_pipeline_schedule *schedule;
@@ -289,7 +286,8 @@ static double turns_taken(const gs_layout_parts *m) {
 static gs_status predict(prediction *p, gs_layout_cost *out) {
     const gs_layout *l = &p->layout;
     double played = 0;
-    if (l->pp > 1) GS_TRY(find_shape(p));
+    const gs_worker w = planned_worker(p->settings, p->model, p->parts->workers);
+    if (l->pp > 1) GS_TRY(gs_stage_cut(&w, 0, &p->pipeline));
     for (int i = 0; i < l->pp; i++) GS_TRY(add_stage(p, i, out));
     const double alone = p->work * p->busy / p->parts->workers + p->calls;
     if (l->pp > 1) GS_TRY(play(p, &played));

@@ -186,6 +186,11 @@ static gs_status time_layers(profiler *p) {
     return gs_layer_walk(net, note_one, p);
 }
 
+/* The part of one of `count` steps. */
+static gs_profile_cell one_of(const gs_profile_cell *c, double count) {
+    return (gs_profile_cell){c->seconds / count, c->flops / count, c->bytes / count, c->least / count};
+}
+
 /* What was measured, of one of `steps` steps; returns the row behind the last. */
 static gs_profile_row *layer_rows(const profiler *p, double steps, gs_profile_row *r) {
     for (int i = 0; i < p->layers; i++) {
@@ -193,7 +198,7 @@ static gs_profile_row *layer_rows(const profiler *p, double steps, gs_profile_ro
         if (gs_layer_is_view(t->layer)) continue;
         snprintf(r->name, sizeof r->name, "%s", *t->layer->name ? t->layer->name : "0");
         gs_layer_describe(t->layer, r->what, sizeof r->what);
-        for (int k = 0; k < GS_DIRECTIONS; k++) r->cell[k] = gs_profile_cell_of(&t->cell[k], steps);
+        for (int k = 0; k < GS_DIRECTIONS; k++) r->cell[k] = one_of(&t->cell[k], steps);
         r++;
     }
     return r;
@@ -285,7 +290,7 @@ static gs_status measure_together(profiler *p) {
 
 static void own_row(const profiler *p, int row, const char *name, double count, gs_profile_row *out) {
     snprintf(out->name, sizeof out->name, "%s", name);
-    for (int k = 0; k < GS_DIRECTIONS; k++) out->cell[k] = gs_profile_cell_of(&p->own[row][k], count);
+    for (int k = 0; k < GS_DIRECTIONS; k++) out->cell[k] = one_of(&p->own[row][k], count);
 }
 
 static gs_status measure_rows(profiler *p) {

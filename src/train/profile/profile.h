@@ -24,11 +24,6 @@ typedef struct gs_profile_cell {
     double least; /* seconds by the roofline */
 } gs_profile_cell;
 
-/* The part of one of `count` steps. */
-static inline gs_profile_cell gs_profile_cell_of(const gs_profile_cell *c, double count) {
-    return (gs_profile_cell){c->seconds / count, c->flops / count, c->bytes / count, c->least / count};
-}
-
 /* A layer; or "data" (bytes to the device, bytes to numbers), "loss", "update". */
 typedef struct gs_profile_row {
     char name[48], what[96];

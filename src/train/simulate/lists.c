@@ -14,76 +14,57 @@ typedef struct gs_lists_entry {
     struct gs_lists_entry *next;
 } entry;
 
-enum { CREW = 16 /* threads at most: ranks are recorded independently of each other */ };
+enum { THREADS = 16 /* at most: ranks are recorded independently of each other */ };
 
-/* One of `each` threads, which records ranks first, first + each, ... */
-typedef struct member {
-    entry *e;
-    const gs_lists *lists; /* where progress is told; NULL: by another member */
-    int first, each;
-} member;
-
-/* Buffers that nobody looks into: addresses, and memory only where a scheme copies. */
-static void *addresses(size_t bytes) {
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
-
-/* All members go on alike. */
-static void tell(const member *m, int rank) {
-    if (m->lists && m->lists->progress) m->lists->progress(m->lists->context, (rank + 1.0) / m->e->key.ranks);
-}
-
-/* sync NULL: the collective. */
-static gs_status record_ranks(member *m, gs_recorder *r, gs_sync *sync, void *in, void *out) {
-    const gs_lists_key *k = &m->e->key;
-    for (int rank = m->first; rank < k->ranks; rank += m->each) {
-        r->comm.rank = rank;
-        r->list = &m->e->list[rank];
-        GS_TRY(sync ? gs_sync_run(sync, in, k->array.count) : gs_call_run(&r->comm, &k->call, in, out));
-        GS_TRY(gs_virtual_list_end(r->list));
-        tell(m, rank);
-    }
-    return GS_OK;
-}
-
-static gs_status record(member *m) {
-    const gs_lists_key *k = &m->e->key;
-    gs_recorder r;
-    gs_sync *sync = NULL;
-    gs_recorder_begin(&r, k->ranks);
-    const gs_call_bytes call = gs_call_bytes_of(&k->call, 0, k->ranks);
-    const size_t wanted = k->scheme            ? k->array.count * sizeof(float)
-                          : call.in > call.out ? call.in
-                                               : call.out,
-                 bytes = (k->call.operation == GS_REDUCE_SCATTER ? k->call.count * 8 : wanted) + 4096;
-    void *data = addresses(bytes), *other = addresses(bytes);
-    gs_status status =
-        data && other ? GS_OK : gs_fail(GS_E_MEMORY, "no addresses for %zu bytes to simulate", bytes);
-    if (status == GS_OK && k->scheme) status = gs_sync_create_wire(k->scheme, &r.comm, k->array, &sync);
-    if (status == GS_OK) status = record_ranks(m, &r, sync, data, other);
-    gs_sync_free(sync);
-    if (data) munmap(data, bytes);
-    if (other) munmap(other, bytes);
-    return status;
-}
-
+/* Thread t records the ranks t, t + threads, ... */
 typedef struct recording {
     entry *e;
     const gs_lists *lists;
     int threads;
 } recording;
 
-static gs_status record_some(void *context, int number, gs_comm **comm) {
+/* sync NULL: the collective. All threads go on alike, so the first one tells. */
+static gs_status record_ranks(const recording *all, int first, gs_recorder *r, gs_sync *sync, void *in,
+                              void *out) {
+    const gs_lists_key *k = &all->e->key;
+    for (int rank = first; rank < k->ranks; rank += all->threads) {
+        r->comm.rank = rank;
+        r->list = &all->e->list[rank];
+        GS_TRY(sync ? gs_sync_run(sync, in, k->array.count) : gs_call_run(&r->comm, &k->call, in, out));
+        GS_TRY(gs_virtual_list_end(r->list));
+        if (first == 0 && all->lists->progress)
+            all->lists->progress(all->lists->context, (rank + 1.0) / k->ranks);
+    }
+    return GS_OK;
+}
+
+/* Nobody looks into the buffers: they are addresses, and memory only where a scheme copies. */
+static gs_status record_some(void *context, int first, gs_comm **comm) {
     const recording *all = context;
-    member m = {all->e, number == 0 ? all->lists : NULL, number, all->threads};
+    const gs_lists_key *k = &all->e->key;
+    gs_recorder r;
+    gs_sync *sync = NULL;
+    gs_recorder_begin(&r, k->ranks);
     if (comm) GS_TRY(gs_comm_barrier(*comm)); /* all have a thread, or none goes on */
-    return record(&m);
+    const gs_call_bytes call = gs_call_bytes_of(&k->call, 0, k->ranks);
+    const size_t wanted = k->scheme            ? k->array.count * sizeof(float)
+                          : call.in > call.out ? call.in
+                                               : call.out,
+                 bytes = (k->call.operation == GS_REDUCE_SCATTER ? k->call.count * 8 : wanted) / 4096 * 4096 +
+                         8192;
+    char *data =
+        mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data == MAP_FAILED) return gs_fail(GS_E_MEMORY, "no addresses for %zu bytes to simulate", 2 * bytes);
+    gs_status status = k->scheme ? gs_sync_create_wire(k->scheme, &r.comm, k->array, &sync) : GS_OK;
+    if (status == GS_OK) status = record_ranks(all, first, &r, sync, data, data + bytes);
+    gs_sync_free(sync);
+    munmap(data, 2 * bytes);
+    return status;
 }
 
 static gs_status record_all(const gs_lists *lists, entry *e) {
     const int cores = gs_cpu_cores();
-    recording all = {e, lists, e->key.ranks < 64 ? 1 : cores < CREW ? cores : CREW};
+    recording all = {e, lists, e->key.ranks < 64 ? 1 : cores < THREADS ? cores : THREADS};
     return all.threads == 1 ? record_some(&all, 0, NULL)
                             : gs_ranks_run(all.threads, GS_TIMEOUT, record_some, &all);
 }
