@@ -190,14 +190,10 @@ static bool holds(const gs_rendezvous *r, const char *what, int rank) {
     return access(path, F_OK) == 0;
 }
 
-/* The last one tidies up. But word of an absent rank stays until all others have been here. */
-void gs_folder_leave(const gs_folder *f, bool met) {
-    const gs_rendezvous *r = f->r;
-    char path[PATH], left[PATH];
-    bool word = false, unread = false;
-    snprintf(path, PATH, "%s/rank-%d", r->directory, r->rank);
-    snprintf(left, PATH, "%s/left-%d", r->directory, r->rank);
-    rename(path, left);
+/* Remove all, once each rank has been here. But word of an absent rank stays until all others have read it; without any
+ * (word false), or where all have met, nobody else is awaited. */
+static void tidy(const gs_rendezvous *r, bool met, bool word) {
+    bool unread = false;
     for (int k = 0; k < r->size; k++) {
         if (holds(r, "rank", k)) return;
         const bool absent = holds(r, "absent", k);
@@ -211,4 +207,26 @@ void gs_folder_leave(const gs_folder *f, bool met) {
     }
     remove_file(r, "fault", -1);
     rmdir(r->directory);
+}
+
+static bool mark_left(const gs_rendezvous *r, int rank, char left[PATH]) {
+    char path[PATH];
+    snprintf(path, PATH, "%s/rank-%d", r->directory, rank);
+    snprintf(left, PATH, "%s/left-%d", r->directory, rank);
+    return rename(path, left) == 0;
+}
+
+void gs_folder_leave(const gs_folder *f, bool met) {
+    char left[PATH];
+    mark_left(f->r, f->r->rank, left);
+    tidy(f->r, met, false);
+}
+
+void gs_store_leave_folder(const char *folder, int size, int first, int count) {
+    const gs_rendezvous r = {.directory = folder, .size = size};
+    char left[PATH];
+    for (int k = first; k < first + count; k++)
+        if (!mark_left(&r, k, left) && !holds(&r, "absent", k))
+            close(open(left, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    tidy(&r, false, true);
 }

@@ -120,6 +120,9 @@ gs_status gs_meeting_open(const gs_rendezvous *r, gs_meeting **out) {
         atomic_store(&comes, true); /* a second try to reach the others would end as this one */
     if (status == GS_OK) status = prepare(*out);
     if (status == GS_OK) return GS_OK;
+    if (r->stop && *r->stop) /* others that were stopped too may have removed the folder */
+        status =
+            gs_fail(GS_E_INTERRUPTED, "rank %d: stopped by a signal before it met the other ranks", r->rank);
     gs_meeting_close(*out);
     *out = NULL;
     return status;
@@ -261,7 +264,7 @@ static gs_status put_passport(const gs_meeting *m) {
 gs_status gs_meeting_fail(const gs_meeting *m, gs_status status) {
     char value[GS_STORE_VALUE];
     bool there;
-    if (!m->store || status == GS_OK || status == GS_E_INTERRUPTED) return status;
+    if (!m->store || status == GS_OK) return status;
     snprintf(value, sizeof value, "%d %d %s", m->r->rank, (int)status, gs_message());
     gs_store_put(m->store, "fault", value, &there);
     return fail_as(m->r, value, false);

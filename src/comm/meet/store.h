@@ -68,6 +68,10 @@ const char *gs_store_address(const gs_store *);
 /* This process is done. Else the others may learn that it has gone without a word. In a folder
  * the last rank removes the folder, unless (met false) a rank has yet to come and read why another one failed. */
 void gs_store_leave(gs_store *, bool met);
+
+/* In such a folder, of `size` ranks, `count` from `first` on have ended, however that was: by their launcher. So word of
+ * one that failed is not left for the next run once all launchers have ended. */
+void gs_store_leave_folder(const char *folder, int size, int first, int count);
 void gs_store_free(gs_store *); /* NULL is allowed */
 
 /* The rank in "rank-1", where `what` is "rank"; -1: it is another name, or no rank of this run. */
