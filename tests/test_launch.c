@@ -1,5 +1,7 @@
 /* The launcher: what it refuses, what it hands on, and that it leaves nothing behind, neither processes
  * nor files. */
+#include "cli/launch/shared.h"
+#include "tests/disturbed.h"
 #include "tests/files.h"
 #include "tests/launched.h"
 #include "tests/program.h"
@@ -45,8 +47,8 @@ TEST(commands_whose_processes_would_not_meet_are_refused) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char wanted[120], *output;
         snprintf(wanted, sizeof wanted,
-                 "gradsum launch: processes of '%s' would not work together; use: gradsum %s", names[i],
-                 names[i]);
+                 "gradsum launch: '%s' is for one process, so launch cannot start it; use: gradsum %s",
+                 names[i], names[i]);
         int status = gs_test_program(&output, "launch -n 2 -- %s --help", names[i]);
         if (status != 2 || strstr(output, wanted) != output || strstr(output, "usage:"))
             fail_msg("exit status %d, wanted 2 and '%s': %s", status, wanted, output);
@@ -62,6 +64,39 @@ TEST(statuses_are_handed_on) {
     assert_int_equal(gs_test_count(output, "gradsum launch: all 2 processes failed with this error\n"), 1);
     gs_test_program_prints(1, "gradsum launch: rank ", "launch -n 2 -- train --data /no/such/folder");
     gs_test_program_prints(1, "failed with exit status 1", "launch -n 2 -- train --data /no/such/folder");
+    output = gs_test_shell_output(2,
+                                  "GRADSUM_FAULT=usage:rank=2,operation=12 %s/gradsum launch -n 3 -- train "
+                                  "--model softmax --threads 1 --steps 12",
+                                  GS_BUILD_DIR); /* the others have merely lost it */
+    assert_has(output, "gradsum launch: rank 2 failed with exit status 2; ");
+}
+
+TEST(the_cause_is_a_reason_of_its_own) {
+    static const gs_status codes[] = {GS_E_INTERRUPTED, GS_E_PEER, GS_E_PEER, GS_E_FILE, GS_E_FILE};
+    static const int wanted[] = {-1, 0, 1, 1, 3, 3};
+    gs_shared *s;
+    assert_ok(gs_shared_create(false, &s));
+    for (int n = 0; n <= 5; n++) {
+        const gs_launch_report *cause = gs_shared_cause(s);
+        assert_int_equal(cause ? cause->slot : -1, wanted[n]);
+        if (n == 5) break;
+        s->report[n] = (gs_launch_report){.slot = n, .code = codes[n]};
+        atomic_store(&s->reports, n + 1);
+    }
+    gs_shared_free(s);
+}
+
+/* A signal comes when one rank waits in the folder, and the other has not come to it. */
+TEST(stopped_before_all_have_met) {
+    disturbed d;
+    setenv("GRADSUM_FAULT", "delay:rank=1,operation=0,seconds=1", 1);
+    gs_test_disturbed_start(&d, "-n 2 -- train --model softmax --threads 1");
+    unsetenv("GRADSUM_FAULT");
+    gs_test_disturbed_wait(d.err, "delay at operation 0");
+    usleep(300000);
+    kill(d.launcher, SIGINT);
+    gs_test_disturbed_end(&d, 128 + SIGINT);
+    assert_null(strstr(d.said, "rendezvous folder"));
 }
 
 /* Each rank is told who it is, and has a cache for PoCL of its own. */

@@ -160,6 +160,14 @@ TEST(no_room_for_processes) {
         as, GS_BUILD_DIR);
     check(output, status, 1, "gradsum launch: cannot start process ");
     if (strstr(output, "the others do not go on")) fail_msg("%s", output);
+    /* With several nodes the others are told, at their meeting place. */
+    status = gs_test_shell(
+        &output,
+        "D=$(mktemp -u) && %s prlimit --nproc=2 %s/gradsum launch -n 4 --nodes 2 --node-rank 0 --meet "
+        "file:$D -- train --model softmax 2>&1; s=$?; cat $D/absent-*; rm -rf $D; exit $s",
+        as, GS_BUILD_DIR);
+    check(output, status, 1, "gradsum launch: cannot start process ");
+    if (!strstr(output, ", on node rank 0 (host ")) fail_msg("%s", output);
 }
 
 /* A worker's stack is its own, and so is that of PoCL's threads; the main thread's alone is the shell's. */

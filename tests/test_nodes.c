@@ -131,6 +131,40 @@ TEST(nodes_that_do_not_fit_are_named) {
     for (int i = 0; i < CASES; i++) gs_test_has(output[i], cases[i].wanted, __FILE__, __LINE__);
 }
 
+/* Rank 3 is killed before it joins, and rank 1 is ended before it comes to the folder. So nobody reads there that rank 3
+ * has failed, and another run can meet there at once. */
+TEST(a_failed_run_leaves_its_folder_to_the_next) {
+    static const char *const wanted[] = {
+        "rank 3 failed before it joined: it was killed by signal 9 (Killed), on node rank 1 (host ",
+        "n0: exit 1",
+        "n1: exit 1",
+        "n0: exit 0",
+        "n1: exit 0",
+        NULL};
+    assert_says("F=--meet=file:$HOME/meet; "
+                "both() { launch 1 --nodes 2 $F -n 2 -- $T & launch 0 --nodes 2 $F -n 2 -- $T; wait; }; "
+                "GRADSUM_FAULT='kill:rank=3,operation=0;delay:rank=1,operation=0,seconds=100'; "
+                "export GRADSUM_FAULT; both; ls $HOME/meet; unset GRADSUM_FAULT; both",
+                wanted);
+}
+
+/* Node 1 is stopped while it waits for node 2; then both of them train, and it is stopped again. */
+TEST(a_node_that_is_stopped_is_named) {
+    static const char *const wanted[] = {
+        "n0: gradsum launch: rank 1: stopped by a signal while it waited for the other ranks",
+        "n0: gradsum launch: stopped by a signal that another rank received", NULL};
+#define UNTIL(file, text)                                                                                    \
+    "for i in $(seq 6000); do grep -q '" text "' $HOME/" file " && break; sleep 0.05; done; "
+    assert_says("node1() { exec $G launch --node-rank 1 $M -n 1 \"$@\" >$HOME/n1 2>&1; }; "
+                "launch 0 --nodes 3 $M -n 1 -- $T & node1 --nodes 3 -- $T & " UNTIL(
+                    "n1", "rank 1 listen") "kill -TERM $!; wait; rm $HOME/n1; "
+                                           "launch 0 --nodes 2 $M -n 1 -- $T --steps 10000 --slow 0:25 "
+                                           ">$HOME/n0 & node1 --nodes 2 -- $T "
+                                           "--steps 10000 --slow 0:25 & " UNTIL(
+                                               "n0", "step ") "kill -TERM $!; wait; cat $HOME/n0",
+                wanted);
+}
+
 TEST(wrong_usage) {
     gs_test_program_prints(2, "--nodes 2 needs --meet", "launch --nodes 2 --node-rank 0 -n 1 -- train");
     gs_test_program_prints(2, "--nodes 2 needs --node-rank",

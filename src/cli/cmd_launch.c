@@ -77,8 +77,8 @@ static gs_status check_command(const char *name) {
         if (strcmp(name, c->name) != 0) continue;
         if (!c->instead) return GS_OK;
         return gs_fail(GS_E_USAGE,
-                       "processes of '%s' would not work together; use: %s\n(launch can start: %s)", name,
-                       c->instead, list);
+                       "'%s' is for one process, so launch cannot start it; use: %s\n(launch can start: %s)",
+                       name, c->instead, list);
     }
     const char *nearest = gs_nearest(name, strlen(name), launched);
     if (!nearest) nearest = gs_nearest(name, strlen(name), names);
@@ -107,13 +107,13 @@ static gs_status check_one_node(const gs_launch *l, const char *option) {
 static gs_status check_elastic(gs_launch *l, const char *sizes) {
     if (!sizes) return GS_OK;
     GS_TRY(check_one_node(l, "--elastic"));
-    if (!read_sizes(sizes, &l->fewest, &l->most))
+    if (!read_sizes(sizes, &l->elastic_min, &l->elastic_max))
         return gs_fail(GS_E_USAGE, "--elastic: '%s' is not MIN or MIN:MAX, the fewest processes and the most",
                        sizes);
     if (l->meet)
         return gs_fail(GS_E_USAGE,
                        "--elastic: the processes meet again in a folder of their own; leave --meet out");
-    if (l->fewest > l->size || l->most > l->size)
+    if (l->elastic_min > l->size || l->elastic_max > l->size)
         return gs_fail(GS_E_USAGE, "--elastic %s: more than the %d processes of -n", sizes, l->size);
     if (l->restarts > 0)
         return gs_fail(GS_E_USAGE,

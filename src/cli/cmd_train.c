@@ -44,7 +44,7 @@ static gs_status begin_record(record *r, gs_settings *s, int argc, char **argv, 
     return gs_log_open(&options, &r->log);
 }
 
-/* Train, in an elastic launch from generation to generation (launch/launch.c), and finish the log. *let_go: the others
+/* Train, in an elastic launch from generation to generation (launch/elastic.c), and finish the log. *let_go: the others
  * go on without this process; *logged: there was no log to be written, or all of it was. */
 static gs_status train(gs_settings *s, record *r, const gs_observer *progress, gs_result *result,
                        bool *logged, bool *let_go) {
@@ -52,15 +52,14 @@ static gs_status train(gs_settings *s, record *r, const gs_observer *progress, g
     const gs_observer observer = r->log ? gs_log_observer(r->log) : *progress;
     gs_launch_answer answer = GS_LAUNCH_GOES_ON;
     gs_status status;
-    if (gs_launch_is_elastic()) {
+    if (gs_launch_generation() > 0) {
         GS_TRY(gs_carry_create(&s->carry));
-        if (s->exact) gs_launch_say_exact();
         processes = *s->processes;
         s->processes = &processes;
-        s->regrouped = gs_launch_is_later();
+        s->regrouped = gs_launch_generation() > 1;
     }
     while ((status = gs_train(s, &observer, result)) == GS_E_PEER && s->carry &&
-           (answer = gs_launch_next(&processes)) == GS_LAUNCH_GOES_ON) {
+           (answer = gs_launch_next(&processes, s->exact)) == GS_LAUNCH_GOES_ON) {
         s->regrouped = true;
         gs_result_free(result);
     }
@@ -208,7 +207,7 @@ static gs_status take_up(gs_settings *s, const gs_option *options, int argc, cha
     GS_TRY(find_checkpoint(s, t));
     const bool chosen = t->file || !s->resume;
     GS_TRY(read_checkpoint(s, options, argc, argv, t));
-    if (!chosen || s->processes->size == 1 || gs_launch_is_elastic()) return GS_OK;
+    if (!chosen || s->processes->size == 1 || gs_launch_generation() > 0) return GS_OK;
     return follow_rank_0(s, &given, options, argc, argv, t);
 }
 
@@ -293,9 +292,9 @@ static void tell_stopped(const gs_settings *s, const gs_result *r) {
 static int run(gs_settings *s, record *log, gs_progress *progress, int argc, char **argv) {
     gs_observer observer = gs_progress_observer(progress);
     gs_result result = {0};
-    bool logged = true, let_go = false;
+    bool logged = true, let_go = false, said;
     s->record = log->folder != NULL;
-    gs_status status = gs_launch_is_elastic() ? gs_carry_check(s) : GS_OK;
+    gs_status status = gs_launch_generation() > 0 ? gs_carry_check(s) : GS_OK;
     if (status == GS_OK) status = begin_record(log, s, argc, argv, &observer);
     if (status != GS_OK) return fail(progress, status, &result);
     gs_stop_on_signals();
@@ -310,6 +309,8 @@ static int run(gs_settings *s, record *log, gs_progress *progress, int argc, cha
     if (result.rank == 0) gs_progress_end(progress, &result);
     gs_tell_skipped("train", &result);
     if (result.interrupted && result.rank == 0) tell_stopped(s, &result);
+    if (result.interrupted && !gs_stop_requested)
+        gs_launch_tell(GS_E_INTERRUPTED, "stopped by a signal that another rank received", &said);
     const bool failed = result.interrupted || !logged || result.checkpoints.lost || result.digest_lost;
     gs_result_free(&result);
     return failed ? GS_EXIT_FAILED : GS_EXIT_OK;

@@ -117,37 +117,24 @@ static void append_word(char *text, size_t size, const char *word) {
     gs_append(text, size, "'");
 }
 
-/* What must be the same on all machines. */
-static void append_settings(char *text, size_t size) {
-    static const char *const names[] = {"GRADSUM_CHECK", "GRADSUM_TIMEOUT"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *value = getenv(names[i]);
-        if (!value) continue;
-        gs_append(text, size, "%s%s=", *text ? " " : "", names[i]);
-        char word[256] = "";
-        append_word(word, sizeof word, value);
-        gs_append(text, size, "%s", word);
-    }
-}
-
 /* "cd DIR && PROGRAM launch --nodes 3 ..."; GS_E_USAGE: it is too long. */
 static gs_status command_of(const fleet *f, int node, char text[COMMAND]) {
     const gs_launch *l = f->launch;
-    char folder[2048], program[2048] = "", number[32], settings[600] = "";
+    const char *check = getenv("GRADSUM_CHECK"); /* must be the same on all machines, as the time-out */
+    char folder[2048], program[2048] = "", setting[256];
     const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n > 0 ? n : 0] = '\0';
     if (!getcwd(folder, sizeof folder))
         return gs_fail(GS_E_FILE, "cannot tell this folder: %s", strerror(errno));
     snprintf(text, COMMAND, "cd");
     append_word(text, COMMAND, folder);
-    append_settings(settings, sizeof settings);
-    gs_append(text, COMMAND, " && %s%sexec", settings, *settings ? " " : "");
+    gs_append(text, COMMAND, " && exec%s", check ? " env" : "");
+    snprintf(setting, sizeof setting, "GRADSUM_CHECK=%s", check ? check : "");
+    if (check) append_word(text, COMMAND, setting);
     append_word(text, COMMAND, l->program && node > 0 ? l->program : program);
     gs_append(text, COMMAND, " launch --nodes %d --node-rank %d --ranks %s --meet", f->count, node, f->ranks);
     append_word(text, COMMAND, f->meet);
-    if (l->timeout > 0) snprintf(number, sizeof number, "%.9g", l->timeout);
-    if (l->timeout > 0) gs_append(text, COMMAND, " --timeout %s", number);
-    gs_append(text, COMMAND, " --transport");
+    gs_append(text, COMMAND, " --timeout %.9g --transport", gs_launch_timeout(l));
     append_word(text, COMMAND, l->transport);
     if (l->interface) gs_append(text, COMMAND, " --interface");
     if (l->interface) append_word(text, COMMAND, l->interface);

@@ -1,5 +1,6 @@
 #include "cli/launch/launch.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "core/clock.h"
 #include "train/train.h"
 
-#define VARIABLE "GRADSUM_LAUNCH" /* "FILE SEAT GENERATION" */
+#define VARIABLE "GRADSUM_LAUNCH" /* "FILE SLOT GENERATION" */
 #define NAME "gradsum-launch"
 
 static const double LOOK = 0.005,
@@ -23,16 +24,20 @@ static gs_shared *map(int file) {
     return s == MAP_FAILED ? NULL : s;
 }
 
-gs_shared *gs_shared_create(bool elastic) {
-    const int file = memfd_create(NAME, 0);
-    const bool whole = file >= 0 && ftruncate(file, sizeof(gs_shared)) == 0; /* not within ulimit -f */
-    gs_shared *s = whole || !elastic ? map(whole ? file : -1) : NULL;
-    if (!s) return NULL;
-    s->alone = !whole;
+gs_status gs_shared_create(bool elastic, gs_shared **out) {
+    int file = memfd_create(NAME, 0);
+    if (file >= 0 &&
+        ftruncate(file, sizeof(gs_shared)) != 0) { /* not within ulimit -f: no process finds it */
+        close(file);
+        file = -1;
+    }
+    gs_shared *s = file >= 0 || !elastic ? map(file) : NULL;
+    if (!(*out = s))
+        return gs_fail(GS_E_MEMORY, "no memory that the processes could share: %s", strerror(errno));
     s->file = file;
     s->elastic = elastic;
     gs_shared_clear(s);
-    return s;
+    return GS_OK;
 }
 
 void gs_shared_free(gs_shared *s) {
@@ -42,138 +47,133 @@ void gs_shared_free(gs_shared *s) {
 }
 
 void gs_shared_clear(gs_shared *s) {
-    atomic_store(&s->failures, 0);
+    atomic_store(&s->reports, 0);
     atomic_store(&s->met, 0);
     atomic_store(&s->stepped, 0);
     atomic_store(&s->generation, 1);
 }
 
-bool gs_shared_set(const gs_shared *s, int seat) {
+bool gs_shared_set_environment(const gs_shared *s, int slot) {
     char text[64];
     const int generation = atomic_load(&s->generation);
-    snprintf(text, sizeof text, "%d %d %d", s->file, seat, generation);
-    return s->alone ? unsetenv(VARIABLE) == 0
-                    : (setenv(VARIABLE, text, 1) == 0 &&
-                       (!s->elastic || gs_launch_set_number("GRADSUM_GENERATION", generation)));
+    snprintf(text, sizeof text, "%d %d %d", s->file, slot, generation);
+    return setenv(VARIABLE, text, 1) == 0 &&
+           (!s->elastic || gs_launch_set_number("GRADSUM_GENERATION", generation));
 }
 
-bool gs_shared_has_told(const gs_shared *s, int seat) {
-    for (int i = 0; i < atomic_load(&s->failures); i++)
-        if (s->failure[i].seat == seat) return true;
+bool gs_shared_has_reported(const gs_shared *s, int slot) {
+    for (int i = 0; i < atomic_load(&s->reports); i++)
+        if (s->report[i].slot == slot) return true;
     return false;
 }
 
-const gs_launch_why *gs_shared_first(const gs_shared *s) {
-    const int failures = atomic_load(&s->failures);
-    for (int i = 0; i < failures; i++)
-        if (s->failure[i].code != GS_E_PEER) return &s->failure[i];
-    return failures > 0 ? &s->failure[0] : NULL;
+const gs_launch_report *gs_shared_cause(const gs_shared *s) {
+    const int reports = atomic_load(&s->reports);
+    const gs_launch_report *own = NULL, *lost = NULL, *stopped = NULL;
+    for (int i = reports - 1; i >= 0; i--) {
+        const gs_launch_report *r = &s->report[i];
+        *(r->code == GS_E_INTERRUPTED ? &stopped : r->code == GS_E_PEER ? &lost : &own) = r;
+    }
+    return own ? own : lost ? lost : stopped;
 }
 
-bool gs_shared_asks(const gs_shared *s, int seat) {
-    return atomic_load(&s->seat[seat].asks) > atomic_load(&s->generation);
+bool gs_shared_has_asked(const gs_shared *s, int slot) {
+    return atomic_load(&s->slot[slot].asks) > atomic_load(&s->generation);
 }
 
-void gs_shared_begin(gs_shared *s, int size, const int *rank, const char *meet) {
-    atomic_store(&s->failures, 0);
+void gs_shared_begin_generation(gs_shared *s, int size, const int *rank, const char *where) {
+    atomic_store(&s->reports, 0);
     atomic_store(&s->met, 0);
     s->size = size;
-    for (int i = 0; i < GS_LAUNCH_MOST; i++) s->seat[i].rank = rank[i];
-    snprintf(s->meet, sizeof s->meet, "%s", meet);
+    for (int i = 0; i < GS_LAUNCH_MOST; i++) s->slot[i].rank = rank[i];
+    snprintf(s->where, sizeof s->where, "%s", where);
     atomic_fetch_add(&s->generation, 1); /* last: who sees it finds the rest */
 }
 
 /* ---- a process ---- */
 
-typedef struct place {
+typedef struct membership {
     gs_shared *shared; /* NULL: no launch has started this process */
-    int file, seat, generation;
-} place;
+    int file, slot, generation;
+} membership;
 
 /* The launcher's memory, if that is what the variable names: it may be left over from elsewhere. */
-static place find_place(void) {
+static membership find_launcher(void) {
     const char *text = getenv(VARIABLE);
     char path[64], target[64] = "";
-    place p = {0};
-    if (!text || sscanf(text, "%d %d %d", &p.file, &p.seat, &p.generation) != 3) return p;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", p.file);
-    if (readlink(path, target, sizeof target - 1) < 0) return p;
-    if (strncmp(target, "/memfd:" NAME, strlen("/memfd:" NAME)) == 0 && p.seat >= 0 &&
-        p.seat < GS_LAUNCH_MOST)
-        p.shared = map(p.file);
-    return p;
+    membership m = {0};
+    if (!text || sscanf(text, "%d %d %d", &m.file, &m.slot, &m.generation) != 3) return m;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", m.file);
+    if (readlink(path, target, sizeof target - 1) < 0) return m;
+    if (strncmp(target, "/memfd:" NAME, strlen("/memfd:" NAME)) == 0 && m.slot >= 0 &&
+        m.slot < GS_LAUNCH_MOST)
+        m.shared = map(m.file);
+    return m;
 }
 
-static place *here(void) {
-    static place p;
+static membership *mine(void) {
+    static membership m;
     static bool looked;
-    if (!looked) p = find_place();
+    if (!looked) m = find_launcher();
     looked = true;
-    return &p;
+    return &m;
 }
 
 /* The lock, which ends with a process that is killed, makes one of those that say the same the first. */
 bool gs_launch_tell(gs_status code, const char *message, bool *said) {
-    const place *p = here();
+    const membership *m = mine();
     *said = false;
-    if (!p->shared || lockf(p->file, F_LOCK, 0) != 0) return false;
-    const int n = atomic_load(&p->shared->failures);
-    gs_launch_why why = {.seat = p->seat, .code = code};
-    snprintf(why.message, sizeof why.message, "%s", message);
-    for (char *c = why.message; *c; c++)
+    if (!m->shared || lockf(m->file, F_LOCK, 0) != 0) return false;
+    const int n = atomic_load(&m->shared->reports);
+    gs_launch_report own = {.slot = m->slot, .code = code};
+    snprintf(own.message, sizeof own.message, "%s", message);
+    for (char *c = own.message; *c; c++)
         if (*c == '\n') *c = ' ';
     for (int i = 0; i < n; i++) {
-        const gs_launch_why *other = &p->shared->failure[i];
-        *said = *said || (other->code == code && strcmp(other->message, why.message) == 0);
+        const gs_launch_report *other = &m->shared->report[i];
+        *said = *said || (other->code == code && strcmp(other->message, own.message) == 0);
     }
-    if (n < GS_LAUNCH_MOST) p->shared->failure[n] = why;
-    if (n < GS_LAUNCH_MOST) atomic_store(&p->shared->failures, n + 1);
-    return lockf(p->file, F_ULOCK, 0) == 0 && n < GS_LAUNCH_MOST;
+    if (n < GS_LAUNCH_MOST) m->shared->report[n] = own;
+    if (n < GS_LAUNCH_MOST) atomic_store(&m->shared->reports, n + 1);
+    return lockf(m->file, F_ULOCK, 0) == 0 && n < GS_LAUNCH_MOST;
 }
 
 void gs_launch_has_met(void) {
-    if (here()->shared) atomic_store(&here()->shared->met, 1);
+    if (mine()->shared) atomic_store(&mine()->shared->met, 1);
 }
 
 void gs_launch_has_stepped(void) {
-    if (here()->shared) atomic_store(&here()->shared->stepped, here()->generation);
+    if (mine()->shared) atomic_store(&mine()->shared->stepped, mine()->generation);
 }
 
-bool gs_launch_is_elastic(void) {
-    return here()->shared && here()->shared->elastic;
+int gs_launch_generation(void) {
+    return mine()->shared && mine()->shared->elastic ? mine()->generation : 0;
 }
 
-static gs_launch_answer take(const place *p, gs_rendezvous *r) {
-    static char meet[GS_LAUNCH_MEET];
-    const int rank = p->shared->seat[p->seat].rank;
+static gs_launch_answer enter_generation(const membership *m, gs_rendezvous *r) {
+    static char where[GS_LAUNCH_WHERE];
+    const int rank = m->shared->slot[m->slot].rank;
     if (rank < 0) return GS_LAUNCH_LETS_GO;
-    memcpy(meet, p->shared->meet, sizeof meet);
+    memcpy(where, m->shared->where, sizeof where);
     r->rank = rank;
-    r->size = p->shared->size;
-    r->directory = meet;
+    r->size = m->shared->size;
+    r->directory = where;
     gs_launch_set_number("GRADSUM_RANK", rank);
-    gs_launch_set_number("GRADSUM_GENERATION", p->generation);
+    gs_launch_set_number("GRADSUM_GENERATION", m->generation);
     return GS_LAUNCH_GOES_ON;
 }
 
-gs_launch_answer gs_launch_next(gs_rendezvous *r) {
-    place *p = here();
-    if (!gs_launch_is_elastic()) return GS_LAUNCH_ENDS;
+gs_launch_answer gs_launch_next(gs_rendezvous *r, bool exact) {
+    membership *m = mine();
+    if (gs_launch_generation() == 0) return GS_LAUNCH_ENDS;
     const double until = gs_awake_seconds() + 2 * r->timeout + MARGIN;
-    atomic_store(&p->shared->seat[p->seat].asks, p->generation + 1);
-    while (atomic_load(&p->shared->generation) <= p->generation) {
-        if (atomic_load(&p->shared->over) || gs_stop_requested || gs_awake_seconds() > until)
+    if (exact) atomic_store(&m->shared->exact, 1);
+    atomic_store(&m->shared->slot[m->slot].asks, m->generation + 1);
+    while (atomic_load(&m->shared->generation) <= m->generation) {
+        if (atomic_load(&m->shared->over) || gs_stop_requested || gs_awake_seconds() > until)
             return GS_LAUNCH_ENDS;
         gs_nap(LOOK);
     }
-    p->generation = atomic_load(&p->shared->generation);
-    return take(p, r);
-}
-
-void gs_launch_say_exact(void) {
-    if (here()->shared) atomic_store(&here()->shared->exact, 1);
-}
-
-bool gs_launch_is_later(void) {
-    return gs_launch_is_elastic() && here()->generation > 1;
+    m->generation = atomic_load(&m->shared->generation);
+    return enter_generation(m, r);
 }

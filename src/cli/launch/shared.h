@@ -15,56 +15,56 @@
 
 #include "comm/comm.h"
 
-enum { GS_LAUNCH_MOST = 256, GS_LAUNCH_MEET = 3010 };
+enum { GS_LAUNCH_MOST = 256, GS_LAUNCH_WHERE = 3010 };
 
-typedef struct gs_launch_why {
-    int seat; /* the launcher's child */
+typedef struct gs_launch_report {
+    int slot; /* of the launcher's */
     gs_status code;
     char message[1200];
-} gs_launch_why;
+} gs_launch_report;
 
 typedef struct gs_shared {
     atomic_int generation;
-    atomic_int stepped;  /* the last generation that has made a step; 0: none */
-    atomic_int over;     /* there is no other generation */
-    atomic_int exact;    /* a process has said that the run is */
-    atomic_int met;      /* all ranks have */
-    bool elastic, alone; /* alone: no process finds it */
-    int file;            /* the launcher's */
+    atomic_int stepped; /* the last generation that has made a step; 0: none */
+    atomic_int over;    /* there is no other generation */
+    atomic_int exact;   /* the run is, as a process says that asks */
+    atomic_int met;     /* all ranks have */
+    bool elastic;
+    int file; /* the launcher's; -1: no process finds this memory */
     int size;
-    char meet[GS_LAUNCH_MEET];
+    char where[GS_LAUNCH_WHERE];
     struct {
         atomic_int asks; /* for this generation */
         int rank;        /* in `generation` */
-    } seat[GS_LAUNCH_MOST];
-    atomic_int failures;
-    gs_launch_why failure[GS_LAUNCH_MOST]; /* in the order in which they were told */
+    } slot[GS_LAUNCH_MOST];
+    atomic_int reports;
+    gs_launch_report report[GS_LAUNCH_MOST]; /* in the order in which they came */
 } gs_shared;
 
 /* ---- the launcher ---- */
 
-/* Processes that it starts inherit it. NULL: it cannot be made. */
-gs_shared *gs_shared_create(bool elastic);
+/* Processes that it starts inherit it. GS_E_MEMORY. */
+gs_status gs_shared_create(bool elastic, gs_shared **);
 void gs_shared_free(gs_shared *); /* NULL is allowed */
 
 /* Forget all, for another attempt. */
 void gs_shared_clear(gs_shared *);
 
-/* Put into the environment what the process that is started next, as child `seat`, finds there. */
-bool gs_shared_set(const gs_shared *, int seat);
+/* Put into this process's environment what the one of `slot` is to find there. False: no memory. */
+bool gs_shared_set_environment(const gs_shared *, int slot);
 
-/* Has child `seat` reported why it fails? */
-bool gs_shared_has_told(const gs_shared *, int seat);
+/* Has the process of this slot reported why it fails? */
+bool gs_shared_has_reported(const gs_shared *, int slot);
 
-/* The first failure. Those of ranks that merely lost another one (GS_E_PEER) count last. NULL: none has been
- * reported. */
-const gs_launch_why *gs_shared_first(const gs_shared *);
+/* The first report of a reason of its own; else of a rank that merely lost another one (GS_E_PEER); else of one that
+ * was stopped. NULL: there is none. */
+const gs_launch_report *gs_shared_cause(const gs_shared *);
 
-/* Has the process that is child `seat` asked for the generation after this one? */
-bool gs_shared_asks(const gs_shared *, int seat);
+/* Has the process of this slot asked for the generation after this one? */
+bool gs_shared_has_asked(const gs_shared *, int slot);
 
-/* Begin the next generation. rank[seat]: -1: this process is let go. meet: a folder. */
-void gs_shared_begin(gs_shared *, int size, const int *rank, const char *meet);
+/* Begin the next generation. rank[slot]: -1: this process is let go. where: a folder. */
+void gs_shared_begin_generation(gs_shared *, int size, const int *rank, const char *where);
 
 /* ---- a process; nothing happens in one that no launch has started ---- */
 
@@ -77,16 +77,11 @@ void gs_launch_has_met(void);
 /* Rank 0 has made a step. */
 void gs_launch_has_stepped(void);
 
-/* Was it started by an elastic launch? */
-bool gs_launch_is_elastic(void);
+/* The generation of an elastic launch that it belongs to; 0: no such launch has started it. */
+int gs_launch_generation(void);
 
 typedef enum gs_launch_answer { GS_LAUNCH_ENDS, GS_LAUNCH_GOES_ON, GS_LAUNCH_LETS_GO } gs_launch_answer;
 
-/* It has lost a rank. GS_LAUNCH_GOES_ON: *r is what it is in the next generation; its texts are static. */
-gs_launch_answer gs_launch_next(gs_rendezvous *r);
-
-/* The run is exact, and goes on with as many ranks as that takes. --resume may take it from a file. */
-void gs_launch_say_exact(void);
-
-/* Does this generation have other ranks than the launch began with? */
-bool gs_launch_is_later(void);
+/* It has lost a rank. GS_LAUNCH_GOES_ON: *r is what it is in the next generation; its texts are static. exact: the run
+ * is, and goes on with as many ranks as that takes. */
+gs_launch_answer gs_launch_next(gs_rendezvous *r, bool exact);

@@ -19,7 +19,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH = 4096 };
 static const double LINGER = 1; /* s for other nodes to hear why this one has failed */
 
 void gs_launch_say(const char *format, ...) {
@@ -32,16 +31,16 @@ void gs_launch_say(const char *format, ...) {
     gs_print_sentence(stderr, text);
 }
 
-/* Processes that share PoCL's cache of compiled kernels damage each other's files (pocl issue 1480), so each
- * rank has a cache of its own, which stays for the next time. "": no place for it, so the rank makes itself a temporary
- * one (gs_cl_choose_cache). NULL: no memory. */
-static char *cache_of(const gs_launch_place *place, const gs_launch *launch, int rank) {
-    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+/* Processes that share PoCL's cache of compiled kernels damage each other's files (pocl issue 1480), so each of `size`
+ * ranks has a cache of its own, beside the user's, which stays for the next time. "": no place for it, so the rank makes
+ * itself a temporary one (gs_cl_choose_cache). NULL: no memory. */
+static char *cache_of(int rank, int size) {
+    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"), *users = getenv("POCL_CACHE_DIR");
     char *path = NULL;
     int length = 0;
-    if (place->cache && launch->size == 1) return strdup(place->cache);
-    if (place->cache)
-        length = asprintf(&path, "%s/rank-%d", place->cache, rank);
+    if (users && *users && size == 1) return strdup(users);
+    if (users && *users)
+        length = asprintf(&path, "%s/rank-%d", users, rank);
     else if (xdg && *xdg)
         length = asprintf(&path, "%s/gradsum/pocl-rank-%d", xdg, rank);
     else if (home && *home)
@@ -54,10 +53,8 @@ static char *cache_of(const gs_launch_place *place, const gs_launch *launch, int
 
 void gs_launch_cache_under_mpirun(void) {
     gs_rendezvous r;
-    char *cache = getenv("POCL_CACHE_DIR");
     if (gs_rendezvous_from_environment(&r) != GS_OK || r.size == 1 || !r.engine) return;
-    gs_launch_place place = {.cache = cache && *cache ? cache : NULL};
-    cache = cache_of(&place, &(gs_launch){.size = r.size}, r.rank);
+    char *cache = cache_of(r.rank, r.size);
     if (cache) setenv("POCL_CACHE_DIR", cache, 1);
     free(cache);
 }
@@ -83,11 +80,11 @@ double gs_launch_timeout(const gs_launch *launch) {
 }
 
 /* A folder that the user names, which all launchers see: the first of them makes it. */
-static gs_status use_folder(const char *folder, gs_launch_place *place) {
-    if (snprintf(place->meet, sizeof place->meet, "%s", folder) >= (int)sizeof place->meet)
+static gs_status use_folder(const char *folder, gs_launch_rendezvous *r) {
+    if (snprintf(r->where, sizeof r->where, "%s", folder) >= (int)sizeof r->where)
         return gs_fail(GS_E_USAGE, "--meet: the name of the folder is too long");
-    if (mkdir(place->meet, 0700) != 0 && errno != EEXIST)
-        return gs_fail(GS_E_FILE, "--meet: cannot make the folder %s: %s", place->meet, strerror(errno));
+    if (mkdir(r->where, 0700) != 0 && errno != EEXIST)
+        return gs_fail(GS_E_FILE, "--meet: cannot make the folder %s: %s", r->where, strerror(errno));
     return GS_OK;
 }
 
@@ -105,7 +102,7 @@ static gs_status check_reach(const gs_launch *l, const gs_meet_place *m) {
     return GS_OK;
 }
 
-static gs_status use_store(const gs_launch *l, gs_meet_place *m, gs_launch_place *place) {
+static gs_status use_store(const gs_launch *l, gs_meet_place *m, gs_launch_rendezvous *r) {
     unsigned char key[GS_SECRET];
     char where[200];
     GS_TRY(check_reach(l, m));
@@ -113,29 +110,40 @@ static gs_status use_store(const gs_launch *l, gs_meet_place *m, gs_launch_place
         return gs_fail(GS_E_MEMORY, "no memory for the environment");
     GS_TRY(gs_run_key("", key));
     if (l->node == 0) {
-        GS_TRY(gs_store_server_create(m, 1, key, &place->server));
-        m->port = gs_store_server_port(place->server);
-        gs_store_server_where(place->server, where, sizeof where);
+        GS_TRY(gs_store_server_create(m, 1, key, &r->server));
+        m->port = gs_store_server_port(r->server);
+        gs_store_server_where(r->server, where, sizeof where);
         gs_launch_say("the ranks meet at %s", where);
     }
-    snprintf(place->meet, sizeof place->meet, strchr(m->host, ':') ? "tcp://[%s]:%d" : "tcp://%s:%d", m->host,
+    snprintf(r->where, sizeof r->where, strchr(m->host, ':') ? "tcp://[%s]:%d" : "tcp://%s:%d", m->host,
              m->port);
     return GS_OK;
 }
 
-gs_status gs_launch_place_create(const gs_launch *l, gs_launch_place *place) {
-    const char *cache = getenv("POCL_CACHE_DIR");
+gs_status gs_launch_rendezvous_create(const gs_launch *l, gs_launch_rendezvous *r) {
     gs_meet_place m;
-    *place = (gs_launch_place){.cache = cache && *cache ? strdup(cache) : NULL};
-    if (!l->meet) GS_TRY(gs_temporary_folder("gradsum-XXXXXX", place->folder, sizeof place->folder));
-    snprintf(place->meet, sizeof place->meet, "%s", place->folder);
-    if (!l->meet) return GS_OK;
+    *r = (gs_launch_rendezvous){.own_folder = !l->meet};
+    if (!l->meet) return gs_temporary_folder("gradsum-XXXXXX", r->where, sizeof r->where);
     GS_TRY(gs_meet_place_read(l->meet, &m));
-    return m.kind == GS_MEET_FILE ? use_folder(m.folder, place) : use_store(l, &m, place);
+    return m.kind == GS_MEET_FILE ? use_folder(m.folder, r) : use_store(l, &m, r);
 }
 
-gs_status gs_launch_place_open(const gs_launch_place *place) {
-    return place->server ? gs_store_server_start(place->server) : GS_OK;
+static void end_store(gs_store_server *server, int members) {
+    const long strangers = gs_store_server_strangers(server);
+    if (strangers > 0)
+        gs_launch_say("%ld connection%s turned away, which did not prove to know the run's secret", strangers,
+                      strangers == 1 ? " was" : "s were");
+    if (members > 0) gs_store_server_linger(server, members, LINGER);
+    gs_store_server_free(server);
+}
+
+void gs_launch_rendezvous_remove(gs_launch_rendezvous *r, const gs_launch *l, bool awaited) {
+    if (r->server) end_store(r->server, awaited ? l->world : 0);
+    if (!*r->where || !gs_meet_is_folder(r->where)) return;
+    if (r->own_folder)
+        gs_file_remove_folder(r->where);
+    else
+        gs_store_leave_folder(r->where, l->world, l->first, l->size);
 }
 
 bool gs_launch_set_number(const char *name, int value) {
@@ -144,15 +152,13 @@ bool gs_launch_set_number(const char *name, int value) {
     return setenv(name, text, 1) == 0;
 }
 
-gs_status gs_launch_place_for(const gs_launch_place *place, const gs_launch *launch, int rank) {
+gs_status gs_launch_set_environment(const gs_launch_rendezvous *r, const gs_launch *launch, int rank) {
     char timeout[32];
-    char *cache = cache_of(place, launch, rank);
-    if (!cache) return gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", rank);
+    char *cache = cache_of(rank, launch->size);
     snprintf(timeout, sizeof timeout, "%.9g", launch->timeout);
-    bool set = gs_launch_set_number("GRADSUM_NODES", launch->nodes) &&
+    bool set = cache && gs_launch_set_number("GRADSUM_NODES", launch->nodes) &&
                gs_launch_set_number("GRADSUM_LOCAL_RANK", rank) &&
-               setenv("GRADSUM_RENDEZVOUS", place->meet, 1) == 0 &&
-               setenv("GRADSUM_STORE", "launch", 1) == 0 &&
+               setenv("GRADSUM_RENDEZVOUS", r->where, 1) == 0 && setenv("GRADSUM_STORE", "launch", 1) == 0 &&
                (!launch->interface || setenv("GRADSUM_INTERFACE", launch->interface, 1) == 0) &&
                setenv("POCL_CACHE_DIR", cache, 1) == 0 &&
                setenv("OPENBLAS_NUM_THREADS", "1", 1) == 0 && /* its threads are never used: cpu/pool.h */
@@ -160,24 +166,4 @@ gs_status gs_launch_place_for(const gs_launch_place *place, const gs_launch *lau
                setenv("GRADSUM_TRANSPORT", launch->transport, 1) == 0;
     free(cache);
     return set ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", rank);
-}
-
-void gs_launch_place_forget(const gs_launch_place *place) {
-    if (!place->cache || setenv("POCL_CACHE_DIR", place->cache, 1) != 0) unsetenv("POCL_CACHE_DIR");
-}
-
-static void end_store(gs_store_server *server, int members) {
-    const long strangers = server ? gs_store_server_strangers(server) : 0;
-    if (strangers > 0)
-        gs_launch_say("%ld connection%s turned away, which did not prove to know the run's secret", strangers,
-                      strangers == 1 ? " was" : "s were");
-    if (server && members > 0) gs_store_server_linger(server, members, LINGER);
-    gs_store_server_free(server);
-}
-
-void gs_launch_place_remove(gs_launch_place *place, int members) {
-    end_store(place->server, members);
-    if (place->folder[0]) gs_file_remove_folder(place->folder);
-    gs_launch_place_forget(place);
-    free(place->cache);
 }

@@ -1,0 +1,155 @@
+/* launch --elastic MIN:MAX: when a rank was lost, the processes that are left go on, without a checkpoint.
+ *
+ *     generation 1   processes a b c d    ranks 0 1 2 3      c is killed in step 57
+ *     generation 2   processes a b d      ranks 0 1 2        the others repeat it (train/elastic/carry.h)
+ *                    process  e           rank  3            new, where MAX allows: it gets the state from rank 0
+ *
+ * The launcher waits until every process has noticed the loss (shared.h); one that hangs is killed. Then it begins the
+ * next generation with those that are left, and starts new ones until there are MAX. With --exact there must be 1, 2, 4
+ * or 8 of them: surplus ones are let go, and end with 0. The run ends as without --elastic if fewer than MIN are left,
+ * if some have done their work already, if two generations in turn make no step, or if a rank ends for wrong usage,
+ * which the next generation would repeat.
+ */
+#include "cli/launch/launch.h"
+#include "comm/process.h"
+#include "core/clock.h"
+#include "core/text.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static const double GRACE = 2; /* seconds beyond the time-out, until one that does not ask is killed */
+
+/* ---- the processes now ---- */
+
+/* Survivors have not been let go. */
+typedef struct census {
+    int survivors, asking, done, vacant; /* vacant: slots */
+} census;
+
+static census count(const gs_launch_processes *p) {
+    census n = {0};
+    for (int i = 0; i < p->launch->size; i++) {
+        const bool runs = p->child[i].pid > 0, ranked = p->rank[i] >= 0;
+        n.survivors += runs && ranked;
+        n.asking += runs && ranked && gs_shared_has_asked(p->shared, i);
+        n.done += !runs && ranked && p->child[i].status == 0;
+        n.vacant += !runs;
+    }
+    return n;
+}
+
+bool gs_elastic_is_ending(const gs_launch_processes *p) {
+    return count(p).done > 0;
+}
+
+/* Is there a process that is still to ask? One that hangs is killed. */
+static bool wait_for_all(gs_elastic *e, gs_launch_processes *p) {
+    const bool late = gs_awake_seconds() - e->lost_at > p->timeout + GRACE;
+    bool waits = false;
+    for (int i = 0; i < p->launch->size; i++) {
+        gs_launch_child *c = &p->child[i];
+        if (c->pid <= 0 || gs_shared_has_asked(p->shared, i)) continue;
+        waits = true;
+        if (!late && !gs_process_is_stopped(c->pid)) continue;
+        if (e->lost < 0 && p->rank[i] >= 0) e->lost = i;
+        gs_launch_note_hanging(c);
+        kill(c->pid, SIGKILL);
+    }
+    return waits;
+}
+
+/* ---- the next generation ---- */
+
+/* How many ranks it has, with so many survivors and so many vacant slots for new ones; 0: too few. */
+static int choose_size(const gs_launch *l, bool exact, int survivors, int vacant) {
+    const int most = survivors + vacant < l->elastic_max ? survivors + vacant : l->elastic_max;
+    int size = survivors > most ? survivors : most;
+    if (survivors < l->elastic_min) return 0;
+    while (exact && size > 0 && (size & (size - 1)) != 0) size--;
+    while (exact && size > 8) size /= 2;
+    return size < l->elastic_min ? 0 : size;
+}
+
+/* Number the ranks: the survivors in the order of before, then new ones in vacant slots. *kept: how many survive. */
+static void renumber(gs_launch_processes *p, int size, int *kept) {
+    int before[GS_LAUNCH_MOST], next = 0;
+    memcpy(before, p->rank, sizeof before);
+    for (int i = 0; i < GS_LAUNCH_MOST; i++) p->rank[i] = -1;
+    for (int rank = 0; rank < p->launch->size; rank++)
+        for (int i = 0; i < p->launch->size && next < size; i++)
+            if (before[i] == rank && p->child[i].pid > 0) p->rank[i] = next++;
+    *kept = next;
+    for (int i = 0; i < p->launch->size && next < size; i++)
+        if (p->child[i].pid == 0) p->rank[i] = next++;
+}
+
+static gs_status begin_generation(gs_elastic *e, gs_launch_processes *p, int size, int *kept) {
+    if (e->regrouped) gs_launch_rendezvous_remove(&e->rendezvous, p->launch, false);
+    e->regrouped = true;
+    GS_TRY(gs_launch_rendezvous_create(p->launch, &e->rendezvous));
+    renumber(p, size, kept);
+    gs_shared_begin_generation(p->shared, size, p->rank, e->rendezvous.where);
+    for (int i = 0; i < p->launch->size; i++)
+        if (p->child[i].pid == 0 && p->rank[i] >= 0)
+            GS_TRY(gs_launch_start_process(p, &e->rendezvous, i, size));
+    return GS_OK;
+}
+
+static void say_generation(const char *lost, int generation, int size, int kept, int survivors) {
+    char text[500];
+    snprintf(text, sizeof text, "%s; generation %d: %d go%s on", lost, generation, kept,
+             kept == 1 ? "es" : "");
+    if (size > kept) gs_append(text, sizeof text, ", %d new", size - kept);
+    if (kept < survivors) gs_append(text, sizeof text, ", %d let go, for --exact", survivors - kept);
+    gs_launch_say("%s", text);
+}
+
+/* NULL: the survivors may go on. */
+static const char *why_not(const gs_elastic *e, const gs_launch_processes *p, bool idle, int size) {
+    if (e->lost >= 0 && gs_launch_blame_of(p->child[e->lost].status) == GS_BLAME_USAGE)
+        return "wrong usage would fail again";
+    if (idle && e->idle) return "two generations in turn made no step";
+    return size == 0 ? "they are too few" : NULL;
+}
+
+/* Go on, or end as a launch does that is not elastic. */
+static gs_elastic_state decide(gs_elastic *e, gs_launch_processes *p, const census *n) {
+    gs_shared *s = p->shared;
+    const int size = choose_size(p->launch, atomic_load(&s->exact) != 0, n->survivors, n->vacant);
+    const bool idle = atomic_load(&s->stepped) < atomic_load(&s->generation);
+    const char *no = n->done > 0 ? "some have done their work" : why_not(e, p, idle, size);
+    char lost[200] = "";
+    int kept = 0;
+    if (e->lost >= 0) gs_launch_append_end(p, e->lost, lost, sizeof lost);
+    if (!*lost) snprintf(lost, sizeof lost, "a rank was cut off");
+    if (!no && begin_generation(e, p, size, &kept) != GS_OK) no = gs_message();
+    if (no) {
+        atomic_store(&s->over, 1);
+        gs_launch_say("%s; the others do not go on: %s", lost, no);
+        return GS_ELASTIC_FAILS;
+    }
+    say_generation(lost, atomic_load(&s->generation), size, kept, n->survivors);
+    e->idle = idle;
+    e->lost_at = 0;
+    e->lost = -1;
+    return GS_ELASTIC_WAITS;
+}
+
+/* ---- what the launcher sees ---- */
+
+void gs_elastic_note_loss(gs_elastic *e, const gs_launch_processes *p, int slot) {
+    const gs_launch_child *c = p->child;
+    if (e->lost < 0 || gs_launch_blame_of(c[slot].status) > gs_launch_blame_of(c[e->lost].status))
+        e->lost = slot;
+    if (e->lost_at <= 0) e->lost_at = gs_awake_seconds();
+}
+
+gs_elastic_state gs_elastic_look(gs_elastic *e, gs_launch_processes *p) {
+    const census n = count(p);
+    if (atomic_load(&p->shared->over) || p->running == 0 || (n.asking == 0 && e->lost < 0))
+        return GS_ELASTIC_RUNS;
+    if (e->lost_at <= 0) e->lost_at = gs_awake_seconds();
+    return n.done == 0 && wait_for_all(e, p) ? GS_ELASTIC_WAITS : decide(e, p, &n);
+}
