@@ -131,8 +131,8 @@ TEST(nodes_that_do_not_fit_are_named) {
     for (int i = 0; i < CASES; i++) gs_test_has(output[i], cases[i].wanted, __FILE__, __LINE__);
 }
 
-/* Rank 3 is killed before it joins, and rank 1 is ended before it comes to the folder. So nobody reads there that rank 3
- * has failed, and another run can meet there at once. */
+/* Rank 3 is killed before it joins, and rank 1 is ended before it comes to the folder. So nobody reads there that rank
+ * 3 has failed; all the same another run can meet there at once. */
 TEST(a_failed_run_leaves_its_folder_to_the_next) {
     static const char *const wanted[] = {
         "rank 3 failed before it joined: it was killed by signal 9 (Killed), on node rank 1 (host ",

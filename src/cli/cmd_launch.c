@@ -63,25 +63,23 @@ static const char *transport_help(char *text, size_t size) {
 /* Would the processes of this command work together? A word that begins with a dash is no command: each process
  * answers it for itself (--version). */
 static gs_status check_command(const char *name) {
-    const char *names[40] = {NULL}, *launched[40] = {NULL};
+    const char *launched[40] = {NULL};
     char list[200] = "";
-    int n = 0, k = 0;
+    int n = 0;
     if (*name == '-') return GS_OK;
     for (const gs_command *c = gs_commands; c->name && n < 39; c++) {
-        names[n++] = c->name;
+        if (strcmp(name, c->name) == 0 && !c->instead) return GS_OK;
         if (c->instead) continue;
-        launched[k++] = c->name;
+        launched[n++] = c->name;
         gs_append(list, sizeof list, "%s%s", *list ? ", " : "", c->name);
     }
-    for (const gs_command *c = gs_commands; c->name; c++) {
-        if (strcmp(name, c->name) != 0) continue;
-        if (!c->instead) return GS_OK;
-        return gs_fail(GS_E_USAGE,
-                       "'%s' is for one process, so launch cannot start it; use: %s\n(launch can start: %s)",
-                       name, c->instead, list);
-    }
+    for (const gs_command *c = gs_commands; c->name; c++)
+        if (strcmp(name, c->name) == 0)
+            return gs_fail(
+                GS_E_USAGE,
+                "'%s' is for one process, so launch cannot start it; use: %s\n(launch can start: %s)", name,
+                c->instead, list);
     const char *nearest = gs_nearest(name, strlen(name), launched);
-    if (!nearest) nearest = gs_nearest(name, strlen(name), names);
     if (nearest) return gs_fail(GS_E_USAGE, "unknown command '%s'; did you mean '%s'?", name, nearest);
     return gs_fail(GS_E_USAGE, "unknown command '%s'; launch can start: %s", name, list);
 }

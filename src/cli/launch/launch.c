@@ -44,7 +44,6 @@ typedef struct gs_attempt {
     gs_launch_rendezvous rendezvous;
     gs_elastic elastic;
     int failed;        /* the slot that is to blame, or -1 */
-    int hung;          /* the slot that failed by being stopped too long after others ended; or -1 */
     int failed_others; /* how many were running when the first failed, */
     bool told;         /* and whether they had to be told to end */
     int stopped_by;    /* the signal that asked us to stop, or 0 */
@@ -67,7 +66,7 @@ static gs_status set_environment(const gs_launch_processes *p, const gs_launch_r
     return set ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", p->rank[slot]);
 }
 
-/* In the new process: die with the launcher, ignore the terminal, become gradsum again. Returns only where it cannot. */
+/* In the new process: die with the launcher, ignore the terminal, become gradsum again. Returns only if that fails. */
 static gs_status become_rank(const gs_launch_processes *p, const gs_launch_rendezvous *r, int slot, int size,
                              pid_t launcher) {
     const gs_launch *l = p->launch;
@@ -240,7 +239,7 @@ static void look_for_hanging(gs_attempt *a) {
             c->stopped_since = now;
         } else if (now - c->stopped_since >= p->timeout) {
             gs_launch_note_hanging(c);
-            a->failed = a->hung = i;
+            a->failed = i;
             a->failed_others = p->running - 1;
             plan_signal(a, SIGTERM, 0);
         }
@@ -291,15 +290,10 @@ void gs_launch_stand_still(void) {
 
 static void take_signal(gs_attempt *a, int number) {
     const double now = gs_awake_seconds();
-    if (number ==
-        SIGTSTP) { /* as the ranks are in groups of their own, the terminal has stopped none of them */
-        send_all(a, SIGTSTP);
-        gs_launch_stand_still();
-        send_all(a, SIGCONT);
-        return;
-    }
-    if (number == SIGUSR1) { /* they make a checkpoint, and go on */
+    if (number == SIGTSTP || number == SIGUSR1) { /* Ctrl-Z has stopped none of them; a checkpoint */
         send_all(a, number);
+        if (number == SIGTSTP) gs_launch_stand_still();
+        if (number == SIGTSTP) send_all(a, SIGCONT);
         return;
     }
     if (number == SIGQUIT || (a->stopped_by && now - a->stopped_at > AGAIN)) {
@@ -394,9 +388,9 @@ void gs_launch_append_end(const gs_launch_processes *p, int slot, char *text, si
 
 /* What a rank has reported, where that says more than how one has ended. */
 static const gs_launch_report *report_of(const gs_attempt *a) {
-    if (a->hung >= 0 || gs_launch_blame_of(a->processes.child[a->failed].status) != GS_BLAME_EXIT)
-        return NULL;
-    return gs_shared_cause(a->processes.shared);
+    const gs_launch_child *c = &a->processes.child[a->failed];
+    const bool merely_exits = !c->hangs[0] && gs_launch_blame_of(c->status) == GS_BLAME_EXIT;
+    return merely_exits ? gs_shared_cause(a->processes.shared) : NULL;
 }
 
 /* Why it failed. A rank that was killed, or failed for a reason of its own, is to blame. If all ranks merely lost
@@ -417,7 +411,7 @@ static int describe_failure(const gs_attempt *a, char *text, size_t size) {
         gs_launch_append_end(p, slot, text, size);
     if (a->failed_others > 0)
         gs_append(text, size, a->told ? "; ended the other %d%s" : "; the other %d ended too",
-                  a->failed_others, a->hung >= 0 ? " that still ran" : "");
+                  a->failed_others, p->child[slot].hangs[0] ? " that still ran" : "");
     return slot;
 }
 
@@ -474,35 +468,27 @@ static int judge(const gs_attempt *a, char text[SAID]) {
  * DIR-restart-1 and so on, because the first attempt has written into DIR.
  */
 
-enum { MORE = 6 }; /* words that an attempt adds: --resume, --log and --digest, each with its value */
+/* MORE: words that an attempt adds: --resume, --log and --digest, each with its value. */
+enum { MORE = 6, FOLDER = 4200 };
 
 typedef struct gs_restarts {
     const gs_launch *first;
     gs_launch attempt;
-    int done;  /* restarts */
-    bool idle; /* the attempt before made no step */
-    bool ours; /* an attempt has made one, so train has found no checkpoints of another run in its folder */
-    char **words;       /* of this attempt's command; NULL: it is the first one's */
-    char *file;         /* the checkpoint that it goes on from; NULL: none */
-    char *log, *digest; /* its folders; NULL: none */
+    int done;                         /* restarts */
+    bool idle;                        /* the attempt before made no step */
+    bool ours;                        /* one has made a step, so train has found no other run's checkpoints */
+    char **words;                     /* of this attempt's command; NULL: it is the first one's */
+    char log[FOLDER], digest[FOLDER]; /* its folders */
 } gs_restarts;
-
-static void forget_attempt(gs_restarts *r) {
-    free(r->words);
-    free(r->file);
-    free(r->log);
-    free(r->digest);
-    r->words = NULL;
-    r->file = r->log = r->digest = NULL;
-}
 
 /* NULL: another attempt may do better. */
 static const char *why_not_again(const gs_restarts *r, const gs_attempt *a, bool stepped) {
     const gs_launch_report *report = gs_shared_cause(a->processes.shared);
-    const gs_launch_blame blame = gs_launch_blame_of(a->processes.child[a->failed].status);
+    const gs_launch_child *failed = &a->processes.child[a->failed];
+    const gs_launch_blame blame = gs_launch_blame_of(failed->status);
     const gs_status code = report ? report->code : GS_OK;
     if (blame == GS_BLAME_USAGE) return "it would fail again";
-    if (a->hung >= 0 || blame == GS_BLAME_KILLED || code == GS_E_PEER)
+    if (failed->hangs[0] || blame == GS_BLAME_KILLED || code == GS_E_PEER)
         return !stepped && r->idle ? "twice in turn no step was made" : NULL;
     if (code == GS_OK) return "no rank was lost";
     if (code == GS_E_USAGE || code == GS_E_MODEL) return "it would fail again";
@@ -511,45 +497,45 @@ static const char *why_not_again(const gs_restarts *r, const gs_attempt *a, bool
     return stepped ? NULL : "it failed before its first step, and would again";
 }
 
-/* DIR -> DIR-restart-2. */
-static bool rename_folder(const gs_restarts *r, const char *option, char **name) {
-    const char *folder = gs_launch_option(r->first, option);
-    if (!folder) return true;
-    size_t length = strlen(folder);
-    while (length > 1 && folder[length - 1] == '/') length--;
-    if (asprintf(name, "%.*s-restart-%d", (int)length, folder, r->done) >= 0) return true;
-    *name = NULL;
-    return false;
-}
-
-static int add_option(char **words, int n, const char *option, const char *value) {
-    if (!value) return n;
-    words[n++] = (char *)option;
-    words[n++] = (char *)value;
+static int add_option(gs_restarts *r, int n, const char *option, const char *value) {
+    r->words[n++] = (char *)option;
+    r->words[n++] = (char *)value;
     return n;
 }
 
+/* DIR -> DIR-restart-2, where the option is given. */
+static int rename_folder(gs_restarts *r, int n, const char *option, char name[FOLDER]) {
+    const char *folder = gs_launch_option(r->first, option);
+    size_t length = folder ? strlen(folder) : 0;
+    if (!folder) return n;
+    while (length > 1 && folder[length - 1] == '/') length--;
+    snprintf(name, FOLDER, "%.*s-restart-%d", (int)length, folder, r->done);
+    return add_option(r, n, option, name);
+}
+
 /* The command of the first attempt, and what is new; of an option that is given twice the last one counts. */
-static bool make_command(gs_restarts *r) {
+static bool make_command(gs_restarts *r, bool resume) {
     int n = 0;
     while (r->first->command[n]) n++;
+    free(r->words);
     r->words = calloc((size_t)n + MORE + 1, sizeof *r->words);
-    if (!r->words || !rename_folder(r, "--log", &r->log) || !rename_folder(r, "--digest", &r->digest))
-        return false;
+    if (!r->words) return false;
     memcpy(r->words, r->first->command, (size_t)n * sizeof *r->words);
-    n = add_option(r->words, n, "--resume", r->file ? "auto" : NULL);
-    n = add_option(r->words, n, "--log", r->log);
-    add_option(r->words, n, "--digest", r->digest);
+    if (resume) n = add_option(r, n, "--resume", "auto");
+    n = rename_folder(r, n, "--log", r->log);
+    rename_folder(r, n, "--digest", r->digest);
     r->attempt.command = r->words;
     return true;
 }
 
-static void find_checkpoint(gs_restarts *r, const char *folder) {
-    char note[GS_CHECKPOINT_NOTE] = "";
-    if (!folder || !r->ours || gs_checkpoint_is_empty(folder)) return;
-    if (gs_checkpoint_find(folder, &r->file, note) != GS_OK) snprintf(note, sizeof note, "%s", gs_message());
+/* The checkpoint that an attempt goes on from, to be freed; NULL: none. */
+static char *find_checkpoint(const gs_restarts *r, const char *folder) {
+    char note[GS_CHECKPOINT_NOTE] = "", *file = NULL;
+    if (!folder || !r->ours || gs_checkpoint_is_empty(folder)) return NULL;
+    if (gs_checkpoint_find(folder, &file, note) != GS_OK) snprintf(note, sizeof note, "%s", gs_message());
     gs_checkpoint_let_go(); /* nobody else writes there now */
     if (*note) gs_launch_say("%s", note);
+    return file;
 }
 
 /* An attempt has failed: is there another? Appends to the text of the failure where that goes on, or why there is none:
@@ -569,21 +555,22 @@ static bool plan_restart(gs_restarts *r, const gs_attempt *a, char text[SAID]) {
     r->done++;
     r->idle = !stepped;
     r->ours |= stepped;
-    forget_attempt(r);
-    find_checkpoint(r, folder);
-    if (!make_command(r)) {
+    char *file = find_checkpoint(r, folder);
+    if (!make_command(r, file != NULL)) {
         gs_append(text, SAID, "; no memory to start it again");
+        free(file);
         return false;
     }
     gs_append(text, SAID, "; restart %d of %d: ", r->done, r->first->restarts);
-    if (r->file)
-        gs_append(text, SAID, "it goes on after step %" PRIu64 " (%s)", gs_checkpoint_step(r->file), r->file);
+    if (file)
+        gs_append(text, SAID, "it goes on after step %" PRIu64 " (%s)", gs_checkpoint_step(file), file);
     else if (folder)
         gs_append(text, SAID, "it begins as before, because there is no checkpoint of this run in %s",
                   folder);
     else
         gs_append(text, SAID, "it begins as before, because the command has no --checkpoint");
-    if (r->log) gs_append(text, SAID, "; its log is in %s", r->log);
+    free(file);
+    if (*r->log) gs_append(text, SAID, "; its log is in %s", r->log);
     return true;
 }
 
@@ -613,7 +600,6 @@ static gs_status attempt(gs_attempt *a, const gs_launch *launch) {
                                     .blocked = p->blocked},
                       .elastic = {.lost = -1},
                       .failed = -1,
-                      .hung = -1,
                       .waited = a->waited};
     gs_shared_clear(p->shared);
     gs_status status = gs_launch_rendezvous_create(launch, &a->rendezvous);
@@ -650,7 +636,7 @@ int gs_launch_run(const gs_launch *launch) {
         again = *text && plan_restart(&restarts, &a, text);
         if (*text) gs_launch_say("%s", text);
     }
-    forget_attempt(&restarts);
+    free(restarts.words);
     gs_shared_free(a.processes.shared);
     return exit_status;
 }

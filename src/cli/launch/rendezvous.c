@@ -32,8 +32,8 @@ void gs_launch_say(const char *format, ...) {
 }
 
 /* Processes that share PoCL's cache of compiled kernels damage each other's files (pocl issue 1480), so each of `size`
- * ranks has a cache of its own, beside the user's, which stays for the next time. "": no place for it, so the rank makes
- * itself a temporary one (gs_cl_choose_cache). NULL: no memory. */
+ * ranks has a cache of its own, beside the user's, which stays for the next time. "": no place for it, so the rank
+ * makes itself a temporary one (gs_cl_choose_cache). NULL: no memory. */
 static char *cache_of(int rank, int size) {
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"), *users = getenv("POCL_CACHE_DIR");
     char *path = NULL;

@@ -69,8 +69,8 @@ const char *gs_store_address(const gs_store *);
  * the last rank removes the folder, unless (met false) a rank has yet to come and read why another one failed. */
 void gs_store_leave(gs_store *, bool met);
 
-/* In such a folder, of `size` ranks, `count` from `first` on have ended, however that was: by their launcher. So word of
- * one that failed is not left for the next run once all launchers have ended. */
+/* The processes of `count` ranks from `first` on, of `size`, have ended, as their launcher sees. Once all launchers say
+ * so, the folder is removed: the next run finds no word there of a rank that failed in this one. */
 void gs_store_leave_folder(const char *folder, int size, int first, int count);
 void gs_store_free(gs_store *); /* NULL is allowed */
 
