@@ -132,47 +132,34 @@ TEST(the_folder_of_a_launch_is_removed) {
 /* ---- a launch that is watched from here ---- */
 
 typedef struct watched {
-    pid_t launcher, rank[2];
-    char folder[400], log[500];
+    disturbed d;
+    pid_t rank[2];
 } watched;
 
-static void find_ranks(watched *w) {
-    for (int r = 0; r < 2; r++) {
-        const pid_t pid = gs_test_rank_of(w->launcher, r);
-        if (pid) w->rank[r] = pid;
-    }
-}
-
-/* Two ranks that train until they are ended; returns when both run. `wait`: until they are past the
- * meeting too. */
-static void start(watched *w, bool wait) {
-    memset(w, 0, sizeof *w);
-    snprintf(w->folder, sizeof w->folder, "%s", gs_test_folder());
-    snprintf(w->log, sizeof w->log, "%s/log", gs_test_folder());
-    w->launcher = fork();
-    if (w->launcher == 0) {
-        int log = open(w->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        if (log < 0 || dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0) _exit(99);
-        setenv("TMPDIR", w->folder, 1);
-        execl(GS_BUILD_DIR "/gradsum", "gradsum", "launch", "-n", "2", "--", "train", "--model", "softmax",
-              "--threads", "1", "--batch", "12", "--epochs", "1000000", (char *)NULL);
-        _exit(99);
-    }
-    assert_true(w->launcher > 0);
-    char meet[400] = "";
-    for (int i = 0; i < 30000 && !(w->rank[0] && w->rank[1]); i++, usleep(10000)) find_ranks(w);
+static void start(watched *w, const char *options) {
+    memset(w->rank, 0, sizeof w->rank);
+    gs_test_disturbed_start(&w->d, options);
+    for (int i = 0; i < 30000 && !(w->rank[0] && w->rank[1]); i++, usleep(10000))
+        for (int r = 0; r < 2; r++)
+            if (!w->rank[r]) w->rank[r] = gs_test_rank_of(w->d.launcher, r);
     assert_true(w->rank[0] > 0 && w->rank[1] > 0);
-    assert_true(gs_test_variable_of(w->rank[0], "GRADSUM_RENDEZVOUS", meet, sizeof meet));
-    assert_int_equal(strncmp(meet, w->folder, strlen(w->folder)), 0);
-    for (int i = 0; wait && i < 30000 && access(meet, F_OK) == 0; i++) usleep(10000);
 }
 
-/* The launcher's exit status; the log holds `part` in its last line; no process and no file is left. */
+/* Two ranks that train until they are ended; returns when they have met. */
+static void start_training(watched *w) {
+    char meet[400] = "";
+    start(w, "-n 2 -- train --model softmax --threads 1 --batch 12 --epochs 1000000");
+    assert_true(gs_test_variable_of(w->rank[0], "GRADSUM_RENDEZVOUS", meet, sizeof meet));
+    assert_int_equal(strncmp(meet, w->d.tmp, strlen(w->d.tmp)), 0);
+    for (int i = 0; i < 30000 && access(meet, F_OK) == 0; i++) usleep(10000);
+}
+
+/* The launcher's exit status; its last line holds `part`; no process and no file is left. */
 static const char *ended_wrongly(const watched *w, int wanted, const char *part) {
-    const int status = gs_test_launcher_end(w->launcher);
-    char *text = gs_test_text(w->log, NULL);
+    const int status = gs_test_launcher_end(w->d.launcher);
+    char *text = gs_test_text(w->d.err, NULL);
     for (int r = 0; r < 2; r++) assert_false(gs_test_lives(w->rank[r]));
-    assert_int_equal(entries(w->folder), 0);
+    assert_int_equal(entries(w->d.tmp), 0);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != wanted)
         return gs_test_wrong("wait status %d: %s", status, text);
     size_t length = strlen(text);
@@ -188,7 +175,7 @@ static void assert_ended(const watched *w, int wanted, const char *part) {
 
 TEST(a_killed_rank_ends_all) {
     watched w;
-    start(&w, true);
+    start_training(&w);
     kill(w.rank[1], SIGKILL);
     assert_ended(&w, 1, "gradsum launch: rank 1 was killed by signal 9 (Killed); ");
 }
@@ -196,7 +183,7 @@ TEST(a_killed_rank_ends_all) {
 /* Nothing that it would do on its own ends the other one: it is stopped, as by a debugger. */
 TEST(a_rank_that_hangs_is_killed) {
     watched w;
-    start(&w, true);
+    start_training(&w);
     kill(w.rank[0], SIGSTOP);
     kill(w.rank[1], SIGKILL);
     assert_ended(&w, 1, "gradsum launch: rank 1 was killed by signal 9 (Killed); ended the other 1");
@@ -211,7 +198,7 @@ static const char *another_is_named_last(double timeout, void *context) {
     snprintf(text, sizeof text, "%g", timeout);
     setenv("GRADSUM_TIMEOUT", text, 1);
     setenv("GRADSUM_TRANSPORT", transports[i], 1);
-    start(&w, true);
+    start_training(&w);
     unsetenv("GRADSUM_TIMEOUT");
     unsetenv("GRADSUM_TRANSPORT");
     kill(w.rank[i], SIGSTOP);
@@ -226,7 +213,7 @@ TEST(a_stopped_rank_is_named_last) {
 /* A pipe that is full: who writes into it waits. */
 static void full_pipe(int ends[2]) {
     static const char bytes[4096];
-    assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
     while (write(ends[1], bytes, sizeof bytes) > 0) continue;
     assert_int_equal(fcntl(ends[1], F_SETFL, 0), 0);
 }
@@ -236,27 +223,14 @@ static void full_pipe(int ends[2]) {
 static void check_stopped_at_its_end(const char *timeout, const char *own) {
     static char bytes[4096];
     int ends[2];
-    watched w = {0};
+    watched w;
     full_pipe(ends);
-    snprintf(w.folder, sizeof w.folder, "%s", gs_test_folder());
-    snprintf(w.log, sizeof w.log, "%s/log", gs_test_folder());
-    w.launcher = fork();
-    if (w.launcher == 0) {
-        int log = open(w.log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        if (log < 0 || dup2(ends[1], STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0) _exit(99);
-        setenv("TMPDIR", w.folder, 1);
-        execl(GS_BUILD_DIR "/gradsum", "gradsum", "launch", "-n", "2", "--timeout", timeout, "--",
-              "--version", "--timeout", own, (char *)NULL);
-        _exit(99);
-    }
-    for (int i = 0; i < 30000 && !(w.rank[0] && w.rank[1]); i++, usleep(10000)) find_ranks(&w);
-    assert_true(w.rank[0] > 0 && w.rank[1] > 0);
+    start(&w, gs_test_format("-n 2 --timeout %s -- --version --timeout %s >&%d", timeout, own, ends[1]));
     kill(w.rank[0], SIGSTOP);
     for (int i = 0; i < 30000 && gs_test_lives(w.rank[1]); i++, usleep(10000))
         while (read(ends[0], bytes, sizeof bytes) > 0) continue;
-    const char *wanted =
-        gs_test_format("gradsum launch: rank 0 hangs: process %d is stopped", (int)w.rank[0]);
-    assert_ended(&w, 1, wanted);
+    assert_ended(&w, 1,
+                 gs_test_format("gradsum launch: rank 0 hangs: process %d is stopped", (int)w.rank[0]));
     close(ends[0]);
     close(ends[1]);
 }
@@ -270,8 +244,8 @@ TEST(signals_are_passed_on) {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     for (int i = 0; i < 3; i++) {
         watched w;
-        start(&w, true);
-        kill(w.launcher, numbers[i]);
+        start_training(&w);
+        kill(w.d.launcher, numbers[i]);
         const char *wanted = gs_test_format("gradsum launch: stopped by signal %d", numbers[i]);
         assert_ended(&w, 128 + numbers[i], wanted);
     }
@@ -284,12 +258,12 @@ static const char *stopped_one_lives(double timeout, void *context) {
     char text[120];
     snprintf(text, sizeof text, "%g", timeout);
     setenv("GRADSUM_TIMEOUT", text, 1); /* busy machines start one rank later than the other */
-    start(&w, true);
+    start_training(&w);
     unsetenv("GRADSUM_TIMEOUT");
-    kill(w.launcher, SIGSTOP); /* it passes the signal on when rank 0 is stopped, and not before */
-    kill(w.launcher, SIGTERM);
+    kill(w.d.launcher, SIGSTOP); /* it passes the signal on when rank 0 is stopped, and not before */
+    kill(w.d.launcher, SIGTERM);
     kill(w.rank[0], SIGSTOP);
-    kill(w.launcher, SIGCONT);
+    kill(w.d.launcher, SIGCONT);
     snprintf(text, sizeof text, "stopped by signal 15 (Terminated); rank 0 hangs: process %d is stopped",
              (int)w.rank[0]);
     return ended_wrongly(&w, 128 + SIGTERM, text);
@@ -301,24 +275,24 @@ TEST(one_that_stays_stopped_is_killed) {
 
 TEST(a_second_signal_kills) {
     watched w;
-    start(&w, true);
+    start_training(&w);
     kill(w.rank[0], SIGSTOP);
     kill(w.rank[1], SIGSTOP);
-    kill(w.launcher, SIGINT);
-    while (gs_test_signal_waits(w.launcher, SIGINT)) usleep(1000); /* else the two would be one */
-    kill(w.launcher, SIGINT);
+    kill(w.d.launcher, SIGINT);
+    while (gs_test_signal_waits(w.d.launcher, SIGINT)) usleep(1000); /* else the two would be one */
+    kill(w.d.launcher, SIGINT);
     assert_ended(&w, 128 + SIGINT, "gradsum launch: stopped by signal 2");
 }
 
 /* The launcher itself is killed: its processes do not live on, and leave nothing. */
 TEST(ranks_die_with_the_launcher) {
     watched w;
-    start(&w, true);
-    kill(w.launcher, SIGKILL);
-    waitpid(w.launcher, NULL, 0);
+    start_training(&w);
+    kill(w.d.launcher, SIGKILL);
+    waitpid(w.d.launcher, NULL, 0);
     for (int r = 0; r < 2; r++) {
         for (int i = 0; i < 30000 && gs_test_lives(w.rank[r]); i++) usleep(10000);
         assert_false(gs_test_lives(w.rank[r]));
     }
-    assert_int_equal(entries(w.folder), 0);
+    assert_int_equal(entries(w.d.tmp), 0);
 }
