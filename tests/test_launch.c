@@ -213,7 +213,7 @@ TEST(a_stopped_rank_is_named_last) {
 /* A pipe that is full: who writes into it waits. */
 static void full_pipe(int ends[2]) {
     static const char bytes[4096];
-    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+    assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
     while (write(ends[1], bytes, sizeof bytes) > 0) continue;
     assert_int_equal(fcntl(ends[1], F_SETFL, 0), 0);
 }
@@ -225,7 +225,8 @@ static void check_stopped_at_its_end(const char *timeout, const char *own) {
     int ends[2];
     watched w;
     full_pipe(ends);
-    start(&w, gs_test_format("-n 2 --timeout %s -- --version --timeout %s >&%d", timeout, own, ends[1]));
+    start(&w, gs_test_format("-n 2 --timeout %s -- --version --timeout %s >/proc/%d/fd/%d", timeout, own,
+                             (int)getpid(), ends[1]));
     kill(w.rank[0], SIGSTOP);
     for (int i = 0; i < 30000 && gs_test_lives(w.rank[1]); i++, usleep(10000))
         while (read(ends[0], bytes, sizeof bytes) > 0) continue;
