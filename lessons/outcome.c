@@ -63,7 +63,7 @@ static const char *hint_for(const lab_task *task, const lab_verdict *v) {
         return "inf (infinite) is what a number divided by 0 gives, or one that is too large for its type: "
                "is a "
                "divisor 0 in this case?";
-    if (strstr(v->message, " waits for message "))
+    if (strstr(v->message, ": recv of ") && strstr(v->message, "no answer within"))
         return "who sends this message, and in which round? Write down for each rank what it sends and "
                "receives, in "
                "order: a message that nobody sends never comes.";

@@ -56,31 +56,7 @@ TEST(every_rank_names_both_sides) {
             gs_test_ranks_checked_ok(&layouts[i], call_something_else, (void *)&mismatches[m]);
 }
 
-/* After two messages that fit rank 0 sends 300 bytes, and the last rank wants 400: both fail, and so do all others. */
-static gs_status receive_more(gs_comm *c, void *context) {
-    (void)context;
-    char data[400] = {0}, wanted[160];
-    int last = c->size - 1;
-    for (size_t bytes = 0; bytes < 200; bytes += 100) {
-        if (c->rank == 0) GS_TRY(gs_comm_send(c, data, bytes, last));
-        if (c->rank == last) GS_TRY(gs_comm_recv(c, data, bytes, 0));
-    }
-    gs_status status = GS_OK; /* rank 0 may be told before its send returns */
-    if (c->rank == 0) status = gs_comm_send(c, data, 300, last);
-    if (status == GS_OK) status = c->rank == last ? gs_comm_recv(c, data, 400, 0) : gs_comm_barrier(c);
-    snprintf(wanted, sizeof wanted,
-             "rank %d calls recv of 400 bytes from rank 0, rank 0 send of 300 bytes to rank %d, message 3",
-             last, last);
-    RANK_CHECK(status == (c->rank == last ? GS_E_USAGE : GS_E_PEER), "%s", gs_status_name(status));
-    RANK_CHECK(strstr(gs_message(), wanted) != NULL, "wanted '%s', got '%s'", wanted, gs_message());
-    return GS_OK;
-}
-
-TEST(messages_of_other_lengths_end_both_sides) {
-    for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_checked_ok(&layouts[i], receive_more, NULL);
-}
-
-/* Two messages may be under way, also with their lengths. */
+/* Two messages may be under way. */
 static gs_status send_twice_first(gs_comm *c, void *context) {
     (void)context;
     static const size_t sizes[] = {1, 8, 64, 65, 1000};
@@ -118,43 +94,6 @@ static gs_status one_aborts(gs_comm *c, void *context) {
                first);
     RANK_CHECK(gs_comm_barrier(c) == GS_E_PEER && strcmp(gs_message(), first) == 0, "then %s", gs_message());
     return GS_OK;
-}
-
-/* The last rank wants a second message of rank 0, which sends only one. */
-static gs_status wait_in_vain(gs_comm *c, void *context) {
-    (void)context;
-    char data[400] = {0}, wanted[120];
-    const int last = c->size - 1;
-    if (c->rank == 0) GS_TRY(gs_comm_send(c, data, 100, last));
-    if (c->rank != last) return GS_OK;
-    GS_TRY(gs_comm_recv(c, data, 100, 0));
-    c->timeout = 0.3; /* not before: the first one may come late */
-    snprintf(wanted, sizeof wanted, "rank %d waits for message 2 from rank 0 (400 bytes): ", last);
-    RANK_CHECK(gs_comm_recv(c, data, 400, 0) == GS_E_PEER, "a second message came");
-    RANK_CHECK(strncmp(gs_message(), wanted, strlen(wanted)) == 0, "wanted '%s', got '%s'", wanted,
-               gs_message());
-    RANK_CHECK(!strstr(gs_message(), "recv of 16"), "it speaks of the note: '%s'", gs_message());
-    return GS_OK;
-}
-
-/* Each waits for the other, and the one that gives up first blames the other. */
-static gs_status wait_for_each_other(gs_comm *c, void *context) {
-    float x;
-    (void)context;
-    if (c->rank == 0) c->timeout = 0.3;
-    RANK_CHECK(c->rank > 1 || gs_comm_recv(c, &x, 4, 1 - c->rank) == GS_E_PEER, "a message came");
-    RANK_CHECK(c->rank != 1 ||
-                   strstr(gs_message(),
-                          "rank 1 waits for message 1 from rank 0 (4 bytes): "
-                          "rank 0: recv of 4 bytes from rank 1: no answer within 0.3 s from rank 1"),
-               "%s", gs_message());
-    return GS_OK;
-}
-
-TEST(who_waits_in_vain_says_for_what) {
-    gs_test_ranks_checked_ok(&layouts[0], wait_for_each_other, NULL);
-    gs_test_ranks_checked_ok(&layouts[0], wait_in_vain, NULL);
-    gs_test_ranks_checked_ok(&layouts[1], wait_in_vain, NULL);
 }
 
 TEST(failures_pass_through) {

@@ -43,8 +43,7 @@ TEST(what_is_no_number_gets_a_hint_of_its_own) {
 }
 
 TEST(who_waits_for_ever_gets_a_hint_of_its_own) {
-    const char *const waits =
-        "rank 0: rank 0 waits for message 1 from rank 1 (4 bytes): no answer within 8 s from rank 1";
+    const char *const waits = "rank 0: rank 0: recv of 4 bytes from rank 1: no answer within 8 s from rank 1";
     assert_has(judge_failure(waits, "").hint, "who sends this message");
 }
 

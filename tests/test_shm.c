@@ -83,17 +83,19 @@ static gs_status receive_another_length(gs_comm *c, void *context) {
 }
 
 TEST(a_lost_message_is_an_error) {
-    for (int i = 0; i < 3; i++) {
-        static const gs_test_layout layout[] = {
-            {"3 threads", 0, {3}}, {"3 processes", 3, {1, 1, 1}}, {"1 and 2 threads", 2, {2, 1}}};
+    for (int i = 0; i < 4; i++) {
+        static const gs_test_layout layout[] = {{"3 threads", 0, {3}},
+                                                {"3 processes", 3, {1, 1, 1}},
+                                                {"1 and 2 threads", 2, {2, 1}},
+                                                {"3 processes over Gloo", 3, {1, 1, 1}}};
         gs_test_outcome outcome[GS_TEST_RANKS];
         memset(outcome, 0, sizeof outcome);
-        gs_test_transport = "shm";
+        gs_test_transport = i == 3 ? "gloo" : "shm";
         gs_test_run_ranks(&layout[i], 60, receive_another_length, NULL, outcome);
         gs_test_transport = NULL;
         for (int r = 0; r < 3; r += 2) {
             assert_int_equal(outcome[r].status, GS_E_PEER);
-            if (!strstr(outcome[r].message, "recv: 800 bytes are wanted from ") ||
+            if (!strstr(outcome[r].message, "800 bytes are wanted from ") ||
                 !strstr(outcome[r].message, " 1, which sent 400: a message was lost or damaged"))
                 fail_msg("%s, rank %d: %s", layout[i].name, r, outcome[r].message);
         }

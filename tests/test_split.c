@@ -194,25 +194,3 @@ TEST(a_timeout_names_the_ranks_of_the_parent) {
             if (outcome[r].status != GS_OK) fail_msg("rank %d: %s", r, outcome[r].message);
     }
 }
-
-/* In the checking mode, calls that do not fit together on a part of the ranks. */
-static gs_status other_call(gs_comm *c, void *context) {
-    (void)context;
-    gs_comm *half;
-    float x[4] = {1};
-    GS_TRY(pair_of(c, &half));
-    gs_status status = c->rank < 2    ? gs_comm_barrier(c)
-                       : c->rank == 2 ? gs_comm_all_reduce(half, x, 4, GS_F32, GS_SUM)
-                                      : gs_comm_all_reduce(half, x, 4, GS_F32, GS_MAX);
-    gs_comm_free(half);
-    RANK_CHECK(status == (c->rank == 2 ? GS_E_USAGE : GS_E_PEER), "rank %d: %s", c->rank,
-               gs_status_name(status));
-    RANK_CHECK(
-        strstr(gs_message(), "rank 2 calls all_reduce of 4 f32 (sum), rank 3 all_reduce of 4 f32 (max)"),
-        "%s", gs_message());
-    return GS_OK;
-}
-
-TEST(calls_of_a_part_are_checked) {
-    gs_test_ranks_checked_ok(&layouts[2], other_call, NULL);
-}

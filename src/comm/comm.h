@@ -278,11 +278,9 @@ gs_status gs_comm_world_create(int local, gs_comm *processes, double timeout, gs
  * `inner`. It is taken over, except on failure (GS_E_MEMORY). */
 gs_status gs_comm_linked_create(gs_comm *inner, const gs_link *, gs_comm **out);
 
-/* The checking mode: *out does what `inner` does, but first checks whether all ranks make the same call. If not, every
- * rank fails with GS_E_USAGE, "rank 1 calls broadcast of 7 f32, rank 0 all_reduce of 8 f32, call 12". A message must
- * have the length that its receiver expects; else the receiver fails with GS_E_USAGE, and all others with GS_E_PEER,
- * "rank 1 calls recv of 400 bytes from rank 0, rank 0 send of 300 bytes to rank 1, message 7". Either all ranks of a
- * comm check, or none. `inner` is taken over, except on failure (GS_E_MEMORY). */
+/* The checking mode: *out does what `inner` does, but before a collective checks whether all ranks call the same. If
+ * not, every rank fails with GS_E_USAGE, "rank 1 calls broadcast of 7 f32, rank 0 all_reduce of 8 f32, call 12". Either
+ * all ranks of a comm check, or none. `inner` is taken over, except on failure (GS_E_MEMORY). */
 gs_status gs_comm_checked_create(gs_comm *inner, gs_comm **out);
 
 /* Put each of the comms into the checking mode if the environment says GRADSUM_CHECK=1. GS_E_USAGE: the variable is

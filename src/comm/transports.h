@@ -9,11 +9,10 @@
 
 enum { GS_LAST_WORDS = 640 /* bytes of the message of a failure, with its 0 */ };
 
-/* Of a message of another length than its receiver wants: bytes (size_t), "rank", which one, bytes (size_t). Nobody but
- * the checking mode (comm.h) can tell a message that was lost from a call that does not fit. */
+/* Of a message of another length than its receiver wants: bytes (size_t), "rank", which one, bytes (size_t). */
 #define GS_OTHER_LENGTH                                                                                      \
     "%zu bytes are wanted from %s %d, which sent %zu: a message was lost or damaged, or the ranks make "     \
-    "different calls (GRADSUM_CHECK=1 names them)"
+    "different calls"
 
 /* ---- memory that an operation needs for a moment ---- */
 
@@ -69,16 +68,19 @@ static inline void gs_around_begin(gs_around *a, gs_comm *inner, const gs_transp
     a->comm = (gs_comm){&a->ops, inner->rank, inner->size, inner->timeout, a};
 }
 
-/* The inner one, for the next operation. */
 static inline gs_comm *gs_around_inner(const gs_comm *c) {
-    const gs_around *a = c->state;
-    if (a->inner->timeout != c->timeout) a->inner->timeout = c->timeout; /* somebody has changed it */
-    return a->inner;
+    return ((const gs_around *)c->state)->inner;
 }
 
+/* What the inner one does. */
+static inline gs_status gs_around_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
+    return gs_around_inner(c)->ops->send(gs_around_inner(c), e, data, bytes);
+}
+static inline gs_status gs_around_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
+    return gs_around_inner(c)->ops->recv(gs_around_inner(c), e, data, bytes);
+}
 static inline void gs_around_abort(gs_comm *c, const char *message) {
-    const gs_around *a = c->state;
-    a->inner->ops->abort(a->inner, message);
+    gs_around_inner(c)->ops->abort(gs_around_inner(c), message);
 }
 
 /* ---- threads/threads.c ---- */

@@ -162,8 +162,8 @@ static gs_gloo_code receive_in_spares(spares_of_sender *s, gs_gloo *g, bool ahea
  * the oldest one.
  *
  * The copies in a mailbox take turns. Their memory, and the Gloo buffers over it, are reused as long as the messages
- * have the same length. Short messages have copies of their own, twice as many, because the checking mode sends a
- * length before each message.
+ * have the same length. Short messages have copies of their own, twice as many, because over slow links
+ * (linked.c) a note goes ahead of each message.
  */
 
 enum { COPIES = 2, SHORT_COPIES = 2 * COPIES, SHORT = 64 /* bytes */ };

@@ -47,8 +47,8 @@ typedef struct gs_mpi_copy {
     int count, pieces_room; /* 0: not under way */
 } gs_mpi_copy;
 
-/* Messages from one rank to another. Short ones have copies of their own, twice as many: the checking mode
- * sends a length before each message. Only one thread sends by it. */
+/* Messages from one rank to another. Short ones have copies of their own, twice as many: over slow links
+ * (linked.c) a note goes ahead of each message. Only one thread sends by it. */
 typedef struct gs_mpi_mailbox {
     struct gs_mpi_mailbox *next;
     gs_mpi_channel channel;
