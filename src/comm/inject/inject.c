@@ -4,9 +4,9 @@
 #include "core/clock.h"
 #include "core/text.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -45,64 +45,50 @@ static gs_status wrong(const char *fault, const char *why) {
                    gs_printable(fault), why);
 }
 
-static bool read_whole(const char *text, uint64_t most, uint64_t *value) {
-    char *end;
-    if (*text < '0' || *text > '9') return false;
-    errno = 0;
-    *value = strtoull(text, &end, 10);
-    return !*end && errno == 0 && *value <= most;
-}
+/* What a fault has, and the range of its number. */
+enum { RANK, OPERATION, GENERATION, SECONDS, MEMBERS };
+static char *const members[] = {"rank", "operation", "generation", "seconds", NULL};
+static const double least[MEMBERS] = {0, 0, 1, 1e-9}, most[MEMBERS] = {INT_MAX, 1e15, 1000, 1000};
 
-static bool read_seconds(const char *text, double *value) {
+/* False: it is no number of this member. */
+static bool read_number(const char *value, int member, double *out) {
     char *end;
-    if ((*text < '0' || *text > '9') && *text != '.') return false;
-    *value = strtod(text, &end);
-    return !*end && *value > 0 && *value <= 1000;
-}
-
-/* What "rank=1" says; NULL, or why it makes no sense. */
-static const char *read_member(char *member, gs_fault *f) {
-    uint64_t rank;
-    char *value = strchr(member, '=');
-    if (!value) return "where a name has no value";
-    *value++ = '\0';
-    if (strcmp(member, "rank") == 0) {
-        if (!read_whole(value, INT_MAX, &rank)) return "whose rank is no number";
-        f->rank = (int)rank;
-    } else if (strcmp(member, "operation") == 0) {
-        if (!read_whole(value, UINT64_MAX / 2, &f->operation))
-            return "whose operation is no number from 0 on";
-        if (f->operation == 0 && f->kind == GS_FAULT_DROP)
-            return "whose operation is 0, when nothing is sent yet";
-    } else if (strcmp(member, "generation") == 0) {
-        uint64_t generation = 0;
-        if (strcmp(value, "all") != 0 && (!read_whole(value, 1000, &generation) || generation == 0))
-            return "whose generation is no number from 1 to 1000, and not all";
-        f->generation = (int)generation;
-    } else if (strcmp(member, "seconds") == 0 && f->kind == GS_FAULT_DELAY) {
-        if (!read_seconds(value, &f->seconds)) return "whose seconds are not above 0, 1000 at most";
-    } else {
-        return "which has a name that it does not take";
-    }
-    return NULL;
+    if (!strchr("0123456789.", *value)) return false;
+    *out = strtod(value, &end);
+    return end != value && !*end && *out >= least[member] && *out <= most[member] &&
+           (member == SECONDS || *out == floor(*out));
 }
 
 /* One fault, of which the text is used up; `whole` is for the message. */
 static gs_status read_fault(char *text, const char *whole, gs_fault *f) {
-    char *member = strchr(text, ':'), *rest = NULL;
-    if (!member) return wrong(whole, "which has no ':'");
-    *member++ = '\0';
+    double got[MEMBERS] = {[RANK] = NAN, [OPERATION] = NAN, [GENERATION] = 1, [SECONDS] = NAN};
+    char *rest = strchr(text, ':'), why[80], *value;
     int kind = 0;
+    if (!rest) return wrong(whole, "which has no ':'");
+    *rest++ = '\0';
     while (kind < GS_FAULT_KINDS && strcmp(names[kind], text) != 0) kind++;
     if (kind == GS_FAULT_KINDS) return wrong(whole, "which is none of its kinds");
-    *f = (gs_fault){.kind = (gs_fault_kind)kind, .rank = -1, .operation = UINT64_MAX, .generation = 1};
-    for (char *one = strtok_r(member, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
-        const char *why = read_member(one, f);
-        if (why) return wrong(whole, why);
+    while (*rest) {
+        const int member = getsubopt(&rest, members, &value);
+        if (member < 0 || (member == SECONDS && kind != GS_FAULT_DELAY))
+            return wrong(whole, "which has a name that it does not take");
+        if (value && member == GENERATION && strcmp(value, "all") == 0)
+            got[member] = 0;
+        else if (!value || !read_number(value, member, &got[member])) {
+            snprintf(why, sizeof why, "whose %s is no number from %g to %g", members[member], least[member],
+                     most[member]);
+            return wrong(whole, why);
+        }
     }
-    if (f->rank < 0) return wrong(whole, "which has no rank");
-    if (f->operation == UINT64_MAX) return wrong(whole, "which has no operation");
-    if (f->kind == GS_FAULT_DELAY && !(f->seconds > 0)) return wrong(whole, "which has no seconds");
+    for (int i = 0; i < MEMBERS; i++)
+        if (isnan(got[i]) && (i != SECONDS || kind == GS_FAULT_DELAY)) {
+            snprintf(why, sizeof why, "which has no %s", members[i]);
+            return wrong(whole, why);
+        }
+    if (kind == GS_FAULT_DROP && got[OPERATION] < 1)
+        return wrong(whole, "whose operation is 0, when nothing is sent yet");
+    *f = (gs_fault){(gs_fault_kind)kind, (int)got[RANK], (uint64_t)got[OPERATION], (int)got[GENERATION],
+                    got[SECONDS]};
     return GS_OK;
 }
 
