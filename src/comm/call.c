@@ -143,7 +143,6 @@ gs_call_bytes gs_call_bytes_of(const gs_call *c, int rank, int size) {
  * true for a NaN alone; if b is the NaN then both comparisons are false and b is what remains. */
 #define LOOPS(name, type, wide)                                                                              \
     LOOP(name##_sum, type, (wide)a + (wide)b)                                                                \
-    LOOP(name##_product, type, (wide)a *(wide)b)                                                             \
     LOOP(name##_min, type, a < b || a != a ? a : b)                                                          \
     LOOP(name##_max, type, a > b || a != a ? a : b)
 
@@ -154,7 +153,7 @@ LOOPS(i64, int64_t, uint64_t)
 LOOPS(u8, uint8_t, unsigned)
 
 #define ROW(name)                                                                                            \
-    { name##_sum, name##_product, name##_min, name##_max }
+    { name##_sum, name##_min, name##_max }
 static const struct {
     const char *name;
     size_t size;
@@ -179,7 +178,7 @@ const char *gs_type_name(gs_type type) {
 }
 
 const char *gs_reduction_name(gs_reduction reduction) {
-    static const char *const names[GS_REDUCTIONS] = {"sum", "product", "min", "max"};
+    static const char *const names[GS_REDUCTIONS] = {"sum", "min", "max"};
     if ((unsigned)reduction >= GS_REDUCTIONS) gs_bug("there is no reduction %d", (int)reduction);
     return names[reduction];
 }

@@ -6,12 +6,8 @@
 
 #include "core/shard.h"
 
-/* An element of any type, or the result of a reduction on the way. */
-typedef union value {
-    double real;
-    uint64_t whole; /* the lower bits are those of an integer, two's complement */
-} value;
-
+/* Elements are whole numbers, of which a type keeps the lower bits (two's complement). Reals have small ones, whose
+ * sums are exact. */
 static bool is_real(gs_type type) {
     return type == GS_F32 || type == GS_F64;
 }
@@ -24,47 +20,28 @@ static uint64_t mix(uint64_t x) {
     return x ^ x >> 31;
 }
 
-static value element(const gs_call *c, int rank, size_t i) {
-    static const double factors[] = {-2, -1, 1, 2, 0.5, -0.5}; /* products of up to 100 are exact in f32 */
-    uint64_t word = mix(((uint64_t)rank << 40) + i + 1);
-    if (!is_real(c->type)) return (value){.whole = word};
-    if (gs_operation_reduces(c->operation) && c->reduction == GS_PRODUCT)
-        return (value){.real = factors[word % 6]};
-    return (value){.real = (double)(word % 2001) - 1000};
+static uint64_t element(const gs_call *c, int rank, size_t i) {
+    const uint64_t word = mix(((uint64_t)rank << 40) + i + 1);
+    return is_real(c->type) ? word % 2001 - 1000 : word;
 }
 
-static int64_t as_signed(gs_type type, uint64_t whole) {
-    return type == GS_I32 ? (int32_t)whole : type == GS_U8 ? (uint8_t)whole : (int64_t)whole;
+static int64_t as_signed(gs_type type, uint64_t x) {
+    return type == GS_I32 ? (int32_t)x : type == GS_U8 ? (uint8_t)x : (int64_t)x;
 }
 
-static bool less(gs_type type, value a, value b) {
-    return is_real(type) ? a.real < b.real : as_signed(type, a.whole) < as_signed(type, b.whole);
+static uint64_t combine(const gs_call *c, uint64_t a, uint64_t b) {
+    const bool less = as_signed(c->type, a) < as_signed(c->type, b);
+    return c->reduction == GS_SUM ? a + b : less == (c->reduction == GS_MIN) ? a : b;
 }
 
-static value combine(const gs_call *c, value a, value b) {
-    bool real = is_real(c->type);
-    switch (c->reduction) {
-    case GS_SUM:
-        if (real) return (value){.real = a.real + b.real};
-        return (value){.whole = a.whole + b.whole};
-    case GS_PRODUCT:
-        if (real) return (value){.real = a.real * b.real};
-        return (value){.whole = a.whole * b.whole};
-    case GS_MIN:
-        return less(c->type, b, a) ? b : a;
-    default:
-        return less(c->type, a, b) ? b : a;
-    }
-}
-
-static value reduced(const gs_call *c, int size, size_t i) {
-    value v = element(c, size - 1, i);
+static uint64_t reduced(const gs_call *c, int size, size_t i) {
+    uint64_t v = element(c, size - 1, i);
     for (int r = size - 2; r >= 0; r--) v = combine(c, v, element(c, r, i));
     return v;
 }
 
 /* What element i of this rank's `out` must be. */
-static value result(const gs_call *c, int rank, int size, size_t i) {
+static uint64_t result(const gs_call *c, int rank, int size, size_t i) {
     size_t n = c->count, mine = (size_t)rank * n;
     switch (c->operation) {
     case GS_RECV:
@@ -86,33 +63,28 @@ static value result(const gs_call *c, int rank, int size, size_t i) {
 }
 
 /* The bits of a value in memory. */
-static void store(gs_type type, value v, void *to) {
-    float f32 = (float)v.real;
-    int32_t i32 = (int32_t)(uint32_t)v.whole;
-    uint8_t u8 = (uint8_t)v.whole;
-    const void *from = type == GS_F32   ? (void *)&f32
-                       : type == GS_F64 ? (void *)&v.real
-                       : type == GS_I32 ? (void *)&i32
-                       : type == GS_U8  ? (void *)&u8
-                                        : (void *)&v.whole;
-    memcpy(to, from, gs_type_size(type));
+static void store(gs_type type, uint64_t v, void *to) {
+    const double f64 = (double)(int64_t)v;
+    const float f32 = (float)f64;
+    const int32_t i32 = (int32_t)(uint32_t)v;
+    const uint8_t u8 = (uint8_t)v;
+    const void *const from[GS_TYPES] = {
+        [GS_F32] = &f32, [GS_F64] = &f64, [GS_I32] = &i32, [GS_I64] = &v, [GS_U8] = &u8};
+    memcpy(to, from[type], gs_type_size(type));
 }
 
 static void print(gs_type type, const void *from, char *text, size_t size) {
-    float f32;
-    double f64;
-    int32_t i32;
-    int64_t i64;
-    if (type == GS_F32)
-        snprintf(text, size, "%.9g", (double)*(float *)memcpy(&f32, from, 4));
-    else if (type == GS_F64)
-        snprintf(text, size, "%.17g", *(double *)memcpy(&f64, from, 8));
-    else if (type == GS_I32)
-        snprintf(text, size, "%d", *(int32_t *)memcpy(&i32, from, 4));
-    else if (type == GS_I64)
-        snprintf(text, size, "%lld", (long long)*(int64_t *)memcpy(&i64, from, 8));
+    float f32 = 0;
+    double f64 = 0;
+    uint64_t bits = 0;
+    memcpy(type == GS_F32   ? (void *)&f32
+           : type == GS_F64 ? (void *)&f64
+                            : (void *)&bits,
+           from, gs_type_size(type)); /* the lower bytes come first, as everywhere here */
+    if (is_real(type))
+        snprintf(text, size, "%.17g", type == GS_F32 ? (double)f32 : f64);
     else
-        snprintf(text, size, "%d", *(const uint8_t *)from);
+        snprintf(text, size, "%lld", (long long)as_signed(type, bits));
 }
 
 void gs_call_fill(const gs_call *c, int rank, int size, void *in, void *out) {
@@ -128,7 +100,7 @@ void gs_call_fill(const gs_call *c, int rank, int size, void *in, void *out) {
     }
 }
 
-static gs_status verify(const gs_call *c, int rank, size_t i, size_t of, value wanted, const void *buffer,
+static gs_status verify(const gs_call *c, int rank, size_t i, size_t of, uint64_t wanted, const void *buffer,
                         const char *where) {
     unsigned char bits[8];
     const unsigned char *got = (const unsigned char *)buffer + i * gs_type_size(c->type);

@@ -1,7 +1,7 @@
 /* Did a collective give the right result? Every buffer is filled by a rule that gives element i of rank r. So the right
  * value of any place follows from the rule alone, without moving anything; for reductions it is computed in wide
  * arithmetic, from the last rank to the first. The values are chosen so that no order of summation rounds, and so that
- * sums and products of integers overflow. Every result is compared to the bit.
+ * sums of integers overflow. Every result is compared to the bit.
  */
 #pragma once
 
