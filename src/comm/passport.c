@@ -1,6 +1,7 @@
 #include "comm/passport.h"
 #include "comm/meet/route.h"
 #include "comm/meet/secret.h"
+#include "core/shard.h"
 #include "core/text.h"
 #include "core/version.h"
 
@@ -9,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXT = 1024 };
 static const char BOOT[] = "/proc/sys/kernel/random/boot_id"; /* of the running kernel */
 
 /* ---- who this is ---- */
@@ -78,40 +78,30 @@ void gs_passport_text(const gs_passport *p, bool secret, char *text, size_t size
 /* ---- reading ---- */
 
 static bool read_secret(const char *hex, unsigned char secret[GS_SECRET]) {
-    for (int i = 0; i < GS_SECRET; i++) {
-        unsigned byte;
-        if (sscanf(hex + 2 * i, "%2x", &byte) != 1) return false;
-        secret[i] = (unsigned char)byte;
-    }
-    return hex[(size_t)2 * GS_SECRET] == '\0';
-}
-
-/* The three lines after the first. */
-static bool read_rest(char *line[4], gs_passport *p) {
-    if (sscanf(line[1], "gradsum %31s to %15s over %63[^\n]", p->version, p->purpose, p->transport) != 3 ||
-        sscanf(line[2], "network %127[^,], port %d at %63s", p->network, &p->port, p->address) != 3)
-        return false;
-    if (strncmp(line[3], "nonce ", 6) == 0) return read_secret(line[3] + 6, p->nonce);
-    return strncmp(line[3], "secret ", 7) == 0 && read_secret(line[3] + 7, p->secret);
+    const size_t digits = (size_t)2 * GS_SECRET;
+    if (strspn(hex, "0123456789abcdef") != digits || hex[digits] != '\n') return false;
+    for (int i = 0; i < GS_SECRET; i++) sscanf(hex + (size_t)2 * (size_t)i, "%2hhx", &secret[i]);
+    return true;
 }
 
 gs_status gs_passport_parse(const gs_passport *mine, int rank, const char *words, const char *source,
                             gs_passport *p) {
-    char text[TEXT], *line[4] = {text, NULL, NULL, NULL};
-    int lines = 0, used = 0;
-    snprintf(text, sizeof text, "%s", words);
-    for (char *end; lines < 4 && (end = strchr(line[lines], '\n'));) {
-        *end = '\0';
-        if (++lines < 4) line[lines] = end + 1;
-    }
-    if (sscanf(line[0], "rank %d of %d, process %ld on %n", &p->rank, &p->size, &p->pid, &used) != 3 ||
-        used == 0 || p->rank != rank)
-        return gs_fail(GS_E_FILE, "%s holds '%.80s'; it is not a rank's file", source, line[0]);
-    snprintf(p->place, sizeof p->place, "%s", line[0] + used);
+    char kind[8] = "";
+    int first = 0, rest = 0;
+    sscanf(words, "rank %d of %d, process %ld on %255[^\n]%n", &p->rank, &p->size, &p->pid, p->place, &first);
+    if (first == 0 || p->rank != rank)
+        return gs_fail(GS_E_FILE, "%s holds '%.*s'; it is not a rank's file", source,
+                       (int)gs_smaller(strcspn(words, "\n"), 80), words);
     if (p->size != mine->size)
         return gs_fail(GS_E_PEER, "rank %d is one of %d process%s, but rank %d is one of %d", mine->rank,
                        mine->size, gs_es(mine->size), rank, p->size);
-    if (lines == 4 && read_rest(line, p)) return GS_OK;
+    sscanf(words + first,
+           "\ngradsum %31s to %15s over %63[^\n]\nnetwork %127[^,\n], port %d at %63s\n%7[a-z] %n",
+           p->version, p->purpose, p->transport, p->network, &p->port, p->address, kind, &rest);
+    const bool nonce = strcmp(kind, "nonce") == 0;
+    if (rest > 0 && (nonce || strcmp(kind, "secret") == 0) &&
+        read_secret(words + first + rest, nonce ? p->nonce : p->secret))
+        return GS_OK;
     return gs_fail(GS_E_FILE, "%s is not a rank's file of gradsum %s", source, mine->version);
 }
 
