@@ -173,10 +173,7 @@ TEST(a_crowd_pushes_out_no_member) {
     enum { MANY = 300 };
     const unsigned char key[GS_SECRET] = {3};
     gs_store_server *server = new_server(key);
-    struct {
-        gs_hello hello;
-        unsigned char proof[GS_PROOF];
-    } answer;
+    gs_proven_hello answer;
     gs_hello mine;
     unsigned char proof[GS_PROOF];
     char nod;
@@ -316,45 +313,65 @@ TEST(a_port_in_use_is_named) {
 
 /* ---- frames ---- */
 
+/* The bytes of the next frame. */
+static size_t frame_of(gs_frames *f, gs_frame_kind kind, const void *body, size_t bytes, unsigned char *out) {
+    int ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    f->socket = ends[0];
+    assert_true(gs_frame_send(f, kind, body, bytes, gs_awake_seconds()));
+    const ssize_t n = recv(ends[1], out, GS_FRAME_MOST, 0);
+    close(ends[0]), close(ends[1]);
+    return (size_t)n;
+}
+
+/* Is it a frame for this end? */
+static bool takes(gs_frames *f, const unsigned char *frame, size_t bytes) {
+    int ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    assert_int_equal(send(ends[1], frame, bytes, 0), bytes);
+    shutdown(ends[1], SHUT_WR);
+    f->socket = ends[0];
+    const bool taken = gs_frame_receive(f, gs_awake_seconds() + 100);
+    close(ends[0]), close(ends[1]);
+    return taken;
+}
+
 TEST(frames_that_are_changed_or_repeated_are_noticed) {
     unsigned char key[GS_SECRET] = {7}, one[GS_FRAME_MOST], two[GS_FRAME_MOST];
     gs_hello caller, listener;
-    gs_frames a, b, again;
-    gs_frame_kind kind;
-    const char *body, *name, *value;
-    size_t bytes;
+    static gs_frames a, b, again, after;
+    const char *name, *value;
     assert_ok(gs_hello_make(1, GS_STORE_NUMBER, GS_STORE_LINE, &caller));
     assert_ok(gs_hello_make(GS_STORE_NUMBER, 1, GS_STORE_LINE, &listener));
-    gs_frames_begin(&a, key, &caller, &listener, 1);
-    gs_frames_begin(&b, key, &caller, &listener, 0);
-    const size_t first = gs_frame_write(&a, GS_FRAME_PUT, "rank-1\0value", 13, one);
-    const size_t second = gs_frame_write(&a, GS_FRAME_BYE, NULL, 0, two);
+    gs_frames_begin(&a, -1, key, &caller, &listener, true);
+    gs_frames_begin(&b, -1, key, &caller, &listener, false);
+    const size_t first = frame_of(&a, GS_FRAME_PUT, "rank-1\0value", 13, one);
+    const size_t second = frame_of(&a, GS_FRAME_BYE, NULL, 0, two);
     again = b;
-    for (size_t have = 0; have < first; have++) { /* cut anywhere: not yet complete */
+    for (size_t have = 0; have < first; have++) { /* cut anywhere */
         b = again;
-        assert_int_equal(gs_frame_read(&b, one, have, &kind, &body, &bytes), 0);
+        assert_false(takes(&b, one, have));
     }
     b = again;
-    assert_int_equal(gs_frame_read(&b, one, first, &kind, &body, &bytes), first);
-    assert_int_equal(kind, GS_FRAME_PUT);
-    assert_true(gs_frame_pair(body, bytes, &name, &value));
+    assert_true(takes(&b, one, first));
+    assert_int_equal(b.kind, GS_FRAME_PUT);
+    assert_true(gs_frame_pair(&b, &name, &value));
     assert_string_equal(name, "rank-1");
     assert_string_equal(value, "value");
-    gs_frames after = b;
-    assert_int_equal(gs_frame_read(&b, one, first, &kind, &body, &bytes), -1); /* repeated */
+    after = b;
+    assert_false(takes(&b, one, first)); /* repeated */
     b = again;
-    assert_int_equal(gs_frame_read(&b, two, second, &kind, &body, &bytes),
-                     -1); /* the one before is missing */
-    assert_int_equal(gs_frame_read(&after, two, second, &kind, &body, &bytes), second);
+    assert_false(takes(&b, two, second)); /* the one before is missing */
+    assert_true(takes(&after, two, second));
     for (size_t i = 0; i < first; i++) { /* a bit of any byte */
         b = again;
         one[i] ^= 1;
-        assert_true(gs_frame_read(&b, one, first, &kind, &body, &bytes) <= 0);
+        assert_false(takes(&b, one, first));
         one[i] ^= 1;
     }
-    gs_frames_begin(&b, key, &listener, &caller, 0); /* of another connection */
-    assert_int_equal(gs_frame_read(&b, one, first, &kind, &body, &bytes), -1);
-    assert_false(gs_frame_pair("key", 4, &name, &value));
-    assert_false(gs_frame_pair("\0value", 7, &name, &value));
-    assert_false(gs_frame_pair("", 0, &name, &value));
+    gs_frames_begin(&b, -1, key, &listener, &caller, false); /* of another connection */
+    assert_false(takes(&b, one, first));
+    assert_false(gs_frame_pair(&(gs_frames){.body = "key", .bytes = 4}, &name, &value));
+    assert_false(gs_frame_pair(&(gs_frames){.body = "\0value", .bytes = 7}, &name, &value));
+    assert_false(gs_frame_pair(&(gs_frames){.body = "", .bytes = 0}, &name, &value));
 }

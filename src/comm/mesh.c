@@ -52,7 +52,7 @@ typedef struct talk {
     int error;    /* why the last one with this callee failed: an errno, or one of those below; 0: none has */
     gs_hello mine, theirs;
     size_t got; /* bytes of what is wanted */
-    unsigned char in[sizeof(gs_hello) + GS_PROOF];
+    unsigned char in[sizeof(gs_proven_hello)];
 } talk;
 
 typedef struct mesh {
@@ -121,7 +121,7 @@ static bool proves(const mesh *m, const talk *t, const unsigned char *proof) {
 }
 
 static size_t wanted_bytes(stage s) {
-    return s == WANTS_ANSWER  ? sizeof(gs_hello) + GS_PROOF
+    return s == WANTS_ANSWER  ? sizeof(gs_proven_hello)
            : s == WANTS_HELLO ? sizeof(gs_hello)
            : s == WANTS_PROOF ? GS_PROOF
                               : 1;
@@ -134,10 +134,7 @@ static bool is_wanted(const mesh *m, int rank) {
 /* ---- answers to complete messages; false: the caller is not of this run ---- */
 
 static bool answer_hello(mesh *m, talk *t) {
-    struct {
-        gs_hello hello;
-        unsigned char proof[GS_PROOF];
-    } answer;
+    gs_proven_hello answer;
     memcpy(&t->theirs, t->in, sizeof t->theirs);
     const gs_hello *h = &t->theirs;
     uint32_t me = (uint32_t)m->r->rank;

@@ -35,6 +35,12 @@ typedef struct gs_hello {
     unsigned char nonce[GS_NONCE];
 } gs_hello;
 
+/* What the listener answers. */
+typedef struct gs_proven_hello {
+    gs_hello hello;
+    unsigned char proof[GS_PROOF];
+} gs_proven_hello;
+
 /* Random bytes that nobody can guess. GS_E_FILE: the system gives none. */
 gs_status gs_secret_make(unsigned char *secret, int bytes);
 

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include "comm/proof.h"
 
@@ -20,40 +21,38 @@ enum {
 };
 #define GS_STORE_NUMBER 0xffffffffu
 
-typedef enum gs_frame_kind { /* of each pair the first goes to the store, and the others are its answers */
-                             GS_FRAME_PUT = 'p',   /* key, 0, value, 0 */
-                             GS_FRAME_DONE = 'd',  /* the pair is there now */
-                             GS_FRAME_THERE = 't', /* the key was there; its value, 0 */
-                             GS_FRAME_NEWS =
-                                 'n', /* a number, a blank, milliseconds, 0: what came behind so many pairs? */
-                             GS_FRAME_PAIRS =
-                                 'e', /* key, 0, value, 0 of the next ones; nothing, where none came in that time */
-                             GS_FRAME_COUNT = 'c',  /* how many strangers came? */
-                             GS_FRAME_NUMBER = 'm', /* a text that says so, 0 */
-                             GS_FRAME_BYE = 'b'     /* this process is done: no answer */
+/* Of each pair the first goes to the store, and the others are its answers. */
+typedef enum gs_frame_kind {
+    GS_FRAME_PUT = 'p',    /* key, 0, value, 0 */
+    GS_FRAME_DONE = 'd',   /* the pair is there now */
+    GS_FRAME_THERE = 't',  /* the key was there; its value, 0 */
+    GS_FRAME_NEWS = 'n',   /* a number, a blank, milliseconds, 0: what came behind so many pairs? */
+    GS_FRAME_PAIRS = 'e',  /* key, 0, value, 0 of the next ones; nothing, where none came in that time */
+    GS_FRAME_COUNT = 'c',  /* how many strangers came? */
+    GS_FRAME_NUMBER = 'm', /* a text that says so, 0 */
+    GS_FRAME_BYE = 'b',    /* this process is done: no answer */
 } gs_frame_kind;
 
+/* One end. */
 typedef struct gs_frames {
+    int socket; /* does not block */
     unsigned char out_key[GS_SECRET], in_key[GS_SECRET];
     unsigned long long out, in; /* the next numbers */
+    unsigned char frame[GS_FRAME_MOST];
+    /* Of the one that came last, in `frame`: */
+    gs_frame_kind kind;
+    const char *body; /* ends with 0, if it is not empty */
+    size_t bytes;
 } gs_frames;
 
-/* is_caller: this end is. */
-void gs_frames_begin(gs_frames *, const unsigned char key[GS_SECRET], const gs_hello *caller,
-                     const gs_hello *listener, int is_caller);
+/* Of a connection at `socket` whose ends have proven themselves. is_caller: this end is. */
+void gs_frames_begin(gs_frames *, int socket, const unsigned char key[GS_SECRET], const gs_hello *caller,
+                     const gs_hello *listener, bool is_caller);
 
-/* to: GS_FRAME_MOST bytes. Returns how many the frame has. */
-size_t gs_frame_write(gs_frames *, gs_frame_kind, const void *body, size_t bytes, unsigned char *to);
+/* False: until then (of gs_awake_seconds) it could not be sent, or none has come, or one that is not of the other
+ * end. */
+bool gs_frame_send(gs_frames *, gs_frame_kind, const void *body, size_t bytes, double until);
+bool gs_frame_receive(gs_frames *, double until);
 
-/* The first frame in in[0 .. have-1]: how many bytes it has; 0: it is not complete; -1: it is not of the other end. The
- * body is a part of `in`; if not empty it ends with 0. */
-long gs_frame_read(gs_frames *, const unsigned char *in, size_t have, gs_frame_kind *kind, const char **body,
-                   size_t *bytes);
-
-/* The next frame from a socket, in `in` (GS_FRAME_MOST bytes), where the body stays. False: until then (of
- * gs_awake_seconds) none has come, or one that is not of the other end. */
-bool gs_frame_receive(int socket, gs_frames *, double until, unsigned char *in, gs_frame_kind *kind,
-                      const char **body, size_t *bytes);
-
-/* Split "key 0 value 0". 0: it is no such pair. */
-int gs_frame_pair(const char *body, size_t bytes, const char **key, const char **value);
+/* Split the body, "key 0 value 0". False: it is no such pair. */
+bool gs_frame_pair(const gs_frames *, const char **key, const char **value);

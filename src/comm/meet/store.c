@@ -104,13 +104,11 @@ static const double patience = 2 /* s for a proof */, again = 0.1 /* s until the
 
 struct gs_store {
     gs_folder *folder; /* NULL: all of the rest */
-    int socket;
+    gs_frames frames;
     double timeout;   /* s that it may be silent, stopped with its process, say */
     char address[64]; /* of this end */
     char name[GS_STORE_HOST + 40];
-    gs_frames frames;
     int shown; /* pairs of the store that have been seen */
-    unsigned char frame[GS_FRAME_MOST];
 };
 
 /* ---- moving bytes ---- */
@@ -144,19 +142,16 @@ bool gs_socket_move(int socket, bool out, void *data, size_t bytes, double until
 
 /* Is the store at the other end one of this run, and does it know that this is a member? *silent: it has not answered,
  * as one whose process is stopped. */
-static bool prove(gs_store *t, uint32_t rank, const unsigned char key[GS_SECRET], bool *silent) {
+static bool prove(gs_store *t, int socket, uint32_t rank, const unsigned char key[GS_SECRET], bool *silent) {
     const double until = gs_awake_seconds() + patience;
-    struct {
-        gs_hello hello;
-        unsigned char proof[GS_PROOF];
-    } answer;
+    gs_proven_hello answer;
     gs_hello mine;
     unsigned char wanted[GS_PROOF];
     char nod = 0;
     if (gs_hello_make(rank, GS_STORE_NUMBER, GS_STORE_LINE, &mine) != GS_OK ||
-        !gs_socket_move(t->socket, true, &mine, sizeof mine, until))
+        !gs_socket_move(socket, true, &mine, sizeof mine, until))
         return false;
-    if (!gs_socket_move(t->socket, false, &answer, sizeof answer, until)) {
+    if (!gs_socket_move(socket, false, &answer, sizeof answer, until)) {
         *silent = gs_awake_seconds() >= until;
         return false;
     }
@@ -165,22 +160,19 @@ static bool prove(gs_store *t, uint32_t rank, const unsigned char key[GS_SECRET]
         !gs_proof_equal(wanted, answer.proof))
         return false;
     gs_proof_make(key, key, rank, &mine, &answer.hello, wanted);
-    if (!gs_socket_move(t->socket, true, wanted, sizeof wanted, until) ||
-        !gs_socket_move(t->socket, false, &nod, 1, until))
+    if (!gs_socket_move(socket, true, wanted, sizeof wanted, until) ||
+        !gs_socket_move(socket, false, &nod, 1, until))
         return false;
-    gs_frames_begin(&t->frames, key, &mine, &answer.hello, 1);
+    if (nod == GS_PROOF_NOD) gs_frames_begin(&t->frames, socket, key, &mine, &answer.hello, true);
     return nod == GS_PROOF_NOD;
 }
 
 /* ---- frames ---- */
 
-/* The body of the answer stays in t->frame. */
-static gs_status ask(gs_store *t, gs_frame_kind kind, const void *body, size_t bytes, gs_frame_kind *answer,
-                     const char **said, size_t *length) {
+/* The answer is in t->frames. */
+static gs_status ask(gs_store *t, gs_frame_kind kind, const void *body, size_t bytes) {
     const double until = gs_awake_seconds() + (kind == GS_FRAME_NEWS ? fmax(ANSWER, t->timeout) : ANSWER);
-    const size_t all = gs_frame_write(&t->frames, kind, body, bytes, t->frame);
-    if (gs_socket_move(t->socket, true, t->frame, all, until) &&
-        gs_frame_receive(t->socket, &t->frames, until, t->frame, answer, said, length))
+    if (gs_frame_send(&t->frames, kind, body, bytes, until) && gs_frame_receive(&t->frames, until))
         return GS_OK;
     return gs_fail(
         GS_E_PEER,
@@ -193,29 +185,24 @@ static gs_status ask(gs_store *t, gs_frame_kind kind, const void *body, size_t b
 
 gs_status gs_store_put(gs_store *t, const char *key, char *value, bool *there) {
     char body[GS_STORE_KEY + GS_STORE_VALUE];
-    const char *old;
-    size_t bytes;
-    gs_frame_kind answer;
     const size_t k = strlen(key) + 1, v = strlen(value) + 1;
     if (t->folder) return gs_folder_put(t->folder, key, value, there);
     memcpy(body, key, k);
     memcpy(body + k, value, v);
-    GS_TRY(ask(t, GS_FRAME_PUT, body, k + v, &answer, &old, &bytes));
-    *there = answer == GS_FRAME_THERE;
-    if (*there) snprintf(value, GS_STORE_VALUE, "%s", bytes > 0 ? old : "");
+    GS_TRY(ask(t, GS_FRAME_PUT, body, k + v));
+    *there = t->frames.kind == GS_FRAME_THERE;
+    if (*there) snprintf(value, GS_STORE_VALUE, "%s", t->frames.bytes > 0 ? t->frames.body : "");
     return GS_OK;
 }
 
 gs_status gs_store_look(gs_store *t, double seconds, gs_store_seen *seen, void *context) {
     char body[40], pairs[GS_FRAME_BODY];
-    const char *said;
-    gs_frame_kind answer;
     size_t bytes = 1;
     if (t->folder) return gs_folder_look(t->folder, seconds, seen, context);
     while (bytes > 0) { /* all that has come: one who looks only now and then must not fall behind */
         snprintf(body, sizeof body, "%d %d", t->shown, (int)(seconds * 1000));
-        GS_TRY(ask(t, GS_FRAME_NEWS, body, strlen(body) + 1, &answer, &said, &bytes));
-        memcpy(pairs, said, bytes); /* `seen` may ask the store for more */
+        GS_TRY(ask(t, GS_FRAME_NEWS, body, strlen(body) + 1));
+        memcpy(pairs, t->frames.body, bytes = t->frames.bytes); /* `seen` may ask the store for more */
         for (const char *key = pairs, *end = pairs + bytes, *value; key < end;
              key = value + strlen(value) + 1) {
             value = key + strlen(key) + 1;
@@ -229,27 +216,22 @@ gs_status gs_store_look(gs_store *t, double seconds, gs_store_seen *seen, void *
 }
 
 void gs_store_strangers(gs_store *t, char *text, size_t size) {
-    const char *said;
-    gs_frame_kind answer;
-    size_t bytes;
     text[0] = '\0';
-    if (!t->folder && ask(t, GS_FRAME_COUNT, NULL, 0, &answer, &said, &bytes) == GS_OK && bytes > 0)
-        snprintf(text, size, "%s", said);
+    if (!t->folder && ask(t, GS_FRAME_COUNT, NULL, 0) == GS_OK && t->frames.bytes > 0)
+        snprintf(text, size, "%s", t->frames.body);
 }
 
 void gs_store_leave(gs_store *t, bool met) {
-    if (t->folder) {
+    if (t->folder)
         gs_folder_leave(t->folder, met);
-        return;
-    }
-    gs_socket_move(t->socket, true, t->frame, gs_frame_write(&t->frames, GS_FRAME_BYE, NULL, 0, t->frame),
-                   gs_awake_seconds() + ANSWER);
+    else
+        gs_frame_send(&t->frames, GS_FRAME_BYE, NULL, 0, gs_awake_seconds() + ANSWER);
 }
 
 void gs_store_free(gs_store *t) {
     if (!t) return;
     gs_folder_free(t->folder);
-    if (t->socket >= 0) close(t->socket);
+    if (t->frames.socket >= 0) close(t->frames.socket);
     free(t);
 }
 
@@ -271,14 +253,13 @@ static outcome try_port(gs_store *t, const gs_meet_place *p, int port, const gs_
                         const unsigned char key[GS_SECRET], double until, int *error, const char **why) {
     int own_port;
     bool silent = false;
-    t->socket = call_host(p->host, port, call_time(until), error, why);
-    if (t->socket < 0) return *why ? NO_SUCH_HOST : NOBODY_THERE;
-    if (prove(t, (uint32_t)r->rank, key, &silent)) {
-        gs_route_of(t->socket, t->address, sizeof t->address, &own_port);
+    const int socket = call_host(p->host, port, call_time(until), error, why);
+    if (socket < 0) return *why ? NO_SUCH_HOST : NOBODY_THERE;
+    if (prove(t, socket, (uint32_t)r->rank, key, &silent)) {
+        gs_route_of(socket, t->address, sizeof t->address, &own_port);
         return CONNECTED;
     }
-    close(t->socket);
-    t->socket = -1;
+    close(socket);
     if (silent) *error = ETIMEDOUT;
     return silent ? NOBODY_THERE : NOT_OF_THIS_RUN;
 }
@@ -311,7 +292,7 @@ gs_status gs_store_open_folder(const gs_rendezvous *r, gs_store **out) {
     gs_store *t = calloc(1, sizeof *t);
     gs_status status =
         t ? gs_folder_open(r, &t->folder) : gs_fail(GS_E_MEMORY, "no memory to meet the other ranks");
-    if (t) t->socket = -1;
+    if (t) t->frames.socket = -1;
     if (status != GS_OK) {
         gs_store_free(t);
         t = NULL;
@@ -332,7 +313,7 @@ gs_status gs_store_open(const gs_rendezvous *r, const gs_meet_place *p, const un
     const double begin = gs_awake_seconds();
     bool told = !r->tell || r->local > 0 || r->nodes == 1;
     outcome last = NOBODY_THERE;
-    t->socket = -1;
+    t->frames.socket = -1;
     t->timeout = r->timeout;
     snprintf(t->name, sizeof t->name, "%s port %d", p->host, p->port);
     for (int i = 0;; i = (i + 1) % ports) {

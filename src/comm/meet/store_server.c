@@ -24,12 +24,11 @@ static const double patience = 2 /* s for a proof */, ANSWER = 10 /* s for a mem
 typedef struct visitor {
     gs_store_server *server;
     pthread_t thread;
-    int socket;
+    gs_frames frames;         /* its socket is there from the start */
     bool greets, member, bye; /* it has said a hello of this version; has proven itself; is done */
     bool ended;               /* its thread has */
     char rank[GS_STORE_KEY];  /* "rank-1", which it has put; "" */
     struct visitor *next;
-    unsigned char in[GS_FRAME_MOST], out[GS_FRAME_MOST];
 } visitor;
 
 struct gs_store_server {
@@ -80,33 +79,33 @@ static bool add_pair(gs_store_server *s, const char *key, const char *value) {
 
 /* ---- one visitor ---- */
 
-static bool answer(visitor *v, gs_frames *f, gs_frame_kind kind, const void *body, size_t bytes) {
-    const size_t all = gs_frame_write(f, kind, body, bytes, v->out);
-    return gs_socket_move(v->socket, true, v->out, all, gs_awake_seconds() + ANSWER);
+static bool answer(visitor *v, gs_frame_kind kind, const void *body, size_t bytes) {
+    return gs_frame_send(&v->frames, kind, body, bytes, gs_awake_seconds() + ANSWER);
 }
 
-static bool put(visitor *v, gs_frames *f, const char *body, size_t bytes) {
+static bool put(visitor *v) {
     gs_store_server *s = v->server;
     const char *key, *value;
     char old[GS_STORE_VALUE];
-    if (!gs_frame_pair(body, bytes, &key, &value)) return false;
+    if (!gs_frame_pair(&v->frames, &key, &value)) return false;
     pthread_mutex_lock(&s->lock);
     const char *there = find_pair(s, key);
     if (there) snprintf(old, sizeof old, "%s", there);
     const bool stays = there || add_pair(s, key, value); /* no memory: it has to be told somehow */
     pthread_mutex_unlock(&s->lock);
-    if (there) return answer(v, f, GS_FRAME_THERE, old, strlen(old) + 1);
+    if (there) return answer(v, GS_FRAME_THERE, old, strlen(old) + 1);
     if (strncmp(key, "rank-", 5) == 0) snprintf(v->rank, sizeof v->rank, "%s", key);
-    return stays && answer(v, f, GS_FRAME_DONE, NULL, 0);
+    return stays && answer(v, GS_FRAME_DONE, NULL, 0);
 }
 
 /* As many pairs as fit. */
-static bool tell_news(visitor *v, gs_frames *f, const char *request) {
+static bool tell_news(visitor *v) {
     gs_store_server *s = v->server;
     char body[GS_FRAME_BODY];
     size_t used = 0, more;
     int shown = 0, wait = 0;
-    if (sscanf(request, "%d %d", &shown, &wait) != 2 || shown < 0) return false;
+    if (v->frames.bytes == 0 || sscanf(v->frames.body, "%d %d", &shown, &wait) != 2 || shown < 0)
+        return false;
     const struct timespec end = gs_timespec(gs_seconds() + (wait < WAIT_MS ? wait : WAIT_MS) * 1e-3);
     pthread_mutex_lock(&s->lock);
     while (wait > 0 && shown >= s->pairs && !atomic_load(&s->ends) &&
@@ -115,10 +114,10 @@ static bool tell_news(visitor *v, gs_frames *f, const char *request) {
     for (; shown < s->pairs && used + (more = pair_bytes(s->pair[shown])) <= sizeof body; used += more)
         memcpy(body + used, s->pair[shown++], more);
     pthread_mutex_unlock(&s->lock);
-    return answer(v, f, GS_FRAME_PAIRS, body, used);
+    return answer(v, GS_FRAME_PAIRS, body, used);
 }
 
-static bool tell_strangers(visitor *v, gs_frames *f) {
+static bool tell_strangers(visitor *v) {
     gs_store_server *s = v->server;
     char text[240] = "";
     pthread_mutex_lock(&s->lock);
@@ -131,38 +130,31 @@ static bool tell_strangers(visitor *v, gs_frames *f) {
                  unknowing, unknowing == 1 ? " was" : "s were");
     else if (all > 0)
         snprintf(text, sizeof text, "; %ld stranger%s turned away there", all, all == 1 ? " was" : "s were");
-    return answer(v, f, GS_FRAME_NUMBER, text, strlen(text) + 1);
+    return answer(v, GS_FRAME_NUMBER, text, strlen(text) + 1);
 }
 
 /* Its requests, until it leaves. */
-static void serve_member(visitor *v, gs_frames *f) {
-    gs_frame_kind kind;
-    const char *body;
-    size_t bytes;
+static void serve_member(visitor *v) {
     bool stays = true;
-    while (stays && !v->bye && gs_frame_receive(v->socket, f, INFINITY, v->in, &kind, &body, &bytes)) {
+    while (stays && !v->bye && gs_frame_receive(&v->frames, INFINITY)) {
+        const gs_frame_kind kind = v->frames.kind;
         v->bye = kind == GS_FRAME_BYE;
-        if (kind == GS_FRAME_PUT)
-            stays = put(v, f, body, bytes);
-        else if (kind == GS_FRAME_NEWS && bytes > 0)
-            stays = tell_news(v, f, body);
-        else
-            stays = kind == GS_FRAME_COUNT && tell_strangers(v, f);
+        stays = kind == GS_FRAME_PUT    ? put(v)
+                : kind == GS_FRAME_NEWS ? tell_news(v)
+                                        : kind == GS_FRAME_COUNT && tell_strangers(v);
     }
 }
 
 /* The store's side of the proof. */
-static bool prove(visitor *v, gs_frames *f) {
+static bool prove(visitor *v) {
     static char nod = GS_PROOF_NOD;
     gs_store_server *s = v->server;
     const double until = gs_awake_seconds() + patience;
-    struct {
-        gs_hello hello;
-        unsigned char proof[GS_PROOF];
-    } mine;
+    const int socket = v->frames.socket;
+    gs_proven_hello mine;
     gs_hello theirs;
     unsigned char proof[GS_PROOF], wanted[GS_PROOF];
-    if (!gs_socket_move(v->socket, false, &theirs, sizeof theirs, until) ||
+    if (!gs_socket_move(socket, false, &theirs, sizeof theirs, until) ||
         !gs_hello_fits(&theirs, GS_STORE_NUMBER) || theirs.line != GS_STORE_LINE ||
         gs_hello_make(GS_STORE_NUMBER, theirs.from, GS_STORE_LINE, &mine.hello) != GS_OK)
         return false;
@@ -171,10 +163,10 @@ static bool prove(visitor *v, gs_frames *f) {
     pthread_mutex_unlock(&s->lock);
     gs_proof_make(s->key, s->key, GS_STORE_NUMBER, &theirs, &mine.hello, mine.proof);
     gs_proof_make(s->key, s->key, theirs.from, &theirs, &mine.hello, wanted);
-    gs_frames_begin(f, s->key, &theirs, &mine.hello, 0);
-    return gs_socket_move(v->socket, true, &mine, sizeof mine, until) &&
-           gs_socket_move(v->socket, false, proof, sizeof proof, until) && gs_proof_equal(wanted, proof) &&
-           gs_socket_move(v->socket, true, &nod, 1, until);
+    gs_frames_begin(&v->frames, socket, s->key, &theirs, &mine.hello, false);
+    return gs_socket_move(socket, true, &mine, sizeof mine, until) &&
+           gs_socket_move(socket, false, proof, sizeof proof, until) && gs_proof_equal(wanted, proof) &&
+           gs_socket_move(socket, true, &nod, 1, until);
 }
 
 /* One that has gone without a word is told to the others. */
@@ -188,21 +180,20 @@ static void part(visitor *v) {
     s->present -= v->member;
     s->strangers += !v->member;
     s->unknowing += !v->member && v->greets;
-    close(v->socket);
+    close(v->frames.socket);
     v->ended = true;
 }
 
 static void *attend(void *argument) {
     visitor *v = argument;
     gs_store_server *s = v->server;
-    gs_frames f;
-    const bool proven = prove(v, &f);
+    const bool proven = prove(v);
     pthread_mutex_lock(&s->lock);
     v->member = proven;
     s->came += proven;
     s->present += proven;
     pthread_mutex_unlock(&s->lock);
-    if (proven) serve_member(v, &f);
+    if (proven) serve_member(v);
     pthread_mutex_lock(&s->lock);
     part(v);
     pthread_mutex_unlock(&s->lock);
@@ -215,7 +206,7 @@ static void *attend(void *argument) {
 static void forget_those_who_left(gs_store_server *s, bool all) {
     for (visitor **at = &s->visitors, *v; (v = *at);) {
         pthread_mutex_lock(&s->lock);
-        if (all && !v->ended) shutdown(v->socket, SHUT_RDWR);
+        if (all && !v->ended) shutdown(v->frames.socket, SHUT_RDWR);
         const bool ended = all || v->ended;
         pthread_mutex_unlock(&s->lock);
         if (ended) {
@@ -238,7 +229,7 @@ static bool has_room(gs_store_server *s) {
         strangers++;
         first = v;
     }
-    if (strangers >= STRANGERS) shutdown(first->socket, SHUT_RDWR);
+    if (strangers >= STRANGERS) shutdown(first->frames.socket, SHUT_RDWR);
     pthread_mutex_unlock(&s->lock);
     return strangers < STRANGERS;
 }
@@ -249,7 +240,7 @@ static void welcome(gs_store_server *s, int socket) {
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     if (v) {
         v->server = s;
-        v->socket = socket;
+        v->frames.socket = socket;
     }
     if (v && gs_thread_start(&v->thread, attend, v) == 0) {
         v->next = s->visitors;
