@@ -118,8 +118,8 @@ gs_status gs_pairwise_reduce_scatter(gs_comm *, const gs_call *call, const void 
 typedef struct gs_levels {
     gs_comm comm;
     gs_comm *inside; /* the ranks of this group; NULL: this one alone */
-    gs_comm
-        patient; /* inside, with a longer timeout, for who waits for the leader: a copy of a comm is the same comm */
+    /* inside, with a longer timeout, for who waits for the leader: a copy of a comm is the same comm */
+    gs_comm patient;
     gs_comm *leaders; /* NULL: this rank is none */
     gs_comm *outside; /* all ranks, or one for each group: for messages to other groups */
     int *first;       /* [groups + 1]: first rank of each; the last entry is the number of ranks */

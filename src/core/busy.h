@@ -11,8 +11,8 @@
 typedef struct gs_busy {
     int threads, cpus; /* that compute at once on this machine; and for how many there is time (usable.h) */
     double quota;      /* as in gs_usable */
-    double
-        waited; /* share of the time that one of them had no core since others had it; 0 where it is unknown */
+    /* Share of the time that one of them had no core since others had it; 0 where it is unknown. */
+    double waited;
 } gs_busy;
 
 enum { GS_BUSY_TEXT = 200 };

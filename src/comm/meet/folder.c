@@ -25,8 +25,8 @@ static const double LOOK = 0.01; /* s; polling works on network folders too */
 
 struct gs_folder {
     const gs_rendezvous *r;
-    long
-        owner; /* of this rank's files, as the folder's file system reports it: only files of this user count */
+    /* Of this rank's files, as the folder's file system reports it: only files of this user count. */
+    long owner;
     double since; /* when this rank came, by the clock of that file system */
     char **seen;  /* [seens] names */
     int seens;

@@ -128,7 +128,7 @@ gs_status gs_meeting_open(const gs_rendezvous *r, gs_meeting **out) {
     return status;
 }
 
-gs_store *gs_meeting_store(gs_meeting *m, const unsigned char **key) {
+gs_store *gs_meeting_use_store(gs_meeting *m, const unsigned char **key) {
     m->met = true;
     *key = m->key;
     return m->store;

@@ -31,7 +31,7 @@ const gs_passport *gs_meeting_all(const gs_meeting *, int *listener);
  * them end take it for the one that was lost. The first to tell is heard: all later ones fail with its sentence. */
 gs_status gs_meeting_fail(const gs_meeting *, gs_status status);
 
-/* For a meeting of another kind (probe/probe.h): the store, and the run's key. Then gs_meeting_meet is not called. */
-struct gs_store *gs_meeting_store(gs_meeting *, const unsigned char **key);
+/* In place of gs_meeting_meet, for a meeting of another kind (probe/probe.h): the store, and the run's key. */
+struct gs_store *gs_meeting_use_store(gs_meeting *, const unsigned char **key);
 
 void gs_meeting_close(gs_meeting *); /* NULL is allowed */

@@ -245,7 +245,7 @@ static gs_status connect_and_measure(probing *x, int listener) {
 
 static gs_status look_around(probing *x, const char *facts) {
     int listener;
-    x->store = gs_meeting_store(x->m, &x->key);
+    x->store = gs_meeting_use_store(x->m, &x->key);
     x->all[x->r->rank] = gs_meeting_all(x->m, &listener)[x->r->rank];
     GS_TRY(put_host(x, facts));
     GS_TRY(wait_for_all(x));
