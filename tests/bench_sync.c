@@ -67,12 +67,11 @@ static void add_raw_gloo(bench *b, gs_gloo *g) {
 }
 
 static void sum(const bench *b, const way *w, size_t count) {
-    gs_gloo_error e;
     if (w->sync)
         must(gs_sync_run(w->sync, b->data, count));
     else if (gs_gloo_collective(w->gloo, &(gs_call){GS_ALL_REDUCE, count, GS_F32, GS_SUM, 0}, NULL, b->data,
-                                60000, &e) != GS_GLOO_OK)
-        stop(e.text);
+                                60000) != GS_GLOO_OK)
+        stop(gs_gloo_said());
 }
 
 /* ---- measuring ---- */
@@ -148,14 +147,13 @@ static gs_gloo *connect_raw_gloo(gs_rendezvous r, const char *folder) {
     gs_meeting *m;
     int listener, socket[MOST_RANKS];
     gs_gloo *raw;
-    gs_gloo_error e;
     r.directory = folder;
     if (r.size > MOST_RANKS) stop("at most 16 ranks");
     must(gs_meeting_open(&r, &m));
     must(gs_meeting_meet(m));
     const gs_passport *all = gs_meeting_all(m, &listener);
     must(gs_mesh_connect(&r, all, listener, NULL, 1, socket));
-    if (gs_gloo_connect(r.rank, r.size, socket, 60000, &raw, &e) != GS_GLOO_OK) stop(e.text);
+    if (gs_gloo_connect(r.rank, r.size, socket, 60000, &raw) != GS_GLOO_OK) stop(gs_gloo_said());
     gs_mesh_close(r.size, socket);
     gs_meeting_close(m);
     return raw;

@@ -24,22 +24,20 @@ struct gs_direct {
 /* ---- exchanging ---- */
 
 /* A read or a write returned `moved` <= 0. */
-static gs_gloo_code broken(ssize_t moved, gs_gloo_error *error) {
-    if (moved == 0 || errno == EPIPE) return gs_gloo_explain(error, GS_GLOO_LOST, "connection closed");
-    if (errno == ECONNRESET) return gs_gloo_explain(error, GS_GLOO_LOST, "connection reset");
-    if (errno == EAGAIN || errno == EWOULDBLOCK)
-        return gs_gloo_explain(error, GS_GLOO_TIMEOUT, "no answer in time");
-    return gs_gloo_explain(error, GS_GLOO_LOST, strerror(errno));
+static gs_gloo_code broken(ssize_t moved) {
+    if (moved == 0 || errno == EPIPE) return gs_gloo_explain(GS_GLOO_LOST, "connection closed");
+    if (errno == ECONNRESET) return gs_gloo_explain(GS_GLOO_LOST, "connection reset");
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return gs_gloo_explain(GS_GLOO_TIMEOUT, "no answer in time");
+    return gs_gloo_explain(GS_GLOO_LOST, strerror(errno));
 }
 
-static gs_gloo_code write_all(const gs_direct *d, const void *data, size_t bytes, int flags,
-                              gs_gloo_error *error) {
+static gs_gloo_code write_all(const gs_direct *d, const void *data, size_t bytes, int flags) {
     for (size_t done = 0; done < bytes;) {
         ssize_t moved = send(d->socket, (const char *)data + done, bytes - done, MSG_NOSIGNAL | flags);
         if (moved > 0)
             done += (size_t)moved;
         else if (moved == 0 || errno != EINTR)
-            return broken(moved, error);
+            return broken(moved);
     }
     return GS_GLOO_OK;
 }
@@ -54,22 +52,22 @@ static ssize_t read_some(const gs_direct *d, void *data, size_t bytes) {
     return recv(d->socket, data, bytes, 0);
 }
 
-static gs_gloo_code read_all(const gs_direct *d, void *data, size_t bytes, gs_gloo_error *error) {
+static gs_gloo_code read_all(const gs_direct *d, void *data, size_t bytes) {
     for (size_t done = 0; done < bytes;) {
         ssize_t moved = read_some(d, (char *)data + done, bytes - done);
         if (moved > 0)
             done += (size_t)moved;
         else if (moved == 0 || errno != EINTR)
-            return broken(moved, error);
+            return broken(moved);
     }
     return GS_GLOO_OK;
 }
 
 /* What came before it was damaged, or the processes make other calls. */
-static gs_gloo_code has_other_length(size_t bytes, uint64_t theirs, gs_gloo_error *error) {
+static gs_gloo_code has_other_length(size_t bytes, uint64_t theirs) {
     char text[200];
     snprintf(text, sizeof text, "%zu bytes here, but %zu there; wanted the same call", bytes, (size_t)theirs);
-    return gs_gloo_explain(error, GS_GLOO_OTHER, text);
+    return gs_gloo_explain(GS_GLOO_OTHER, text);
 }
 
 static void set_timeout(gs_direct *d, int timeout_ms) {
@@ -80,20 +78,19 @@ static void set_timeout(gs_direct *d, int timeout_ms) {
     d->timeout_ms = timeout_ms;
 }
 
-gs_gloo_code gs_direct_all_reduce(gs_direct *d, const gs_call *call, void *data, int timeout_ms,
-                                  gs_gloo_error *error) {
+gs_gloo_code gs_direct_all_reduce(gs_direct *d, const gs_call *call, void *data, int timeout_ms) {
     const size_t width = gs_type_size(call->type), bytes = call->count * width;
     const gs_combine combine = gs_combine_of(call->type, call->reduction);
     uint64_t mine = bytes, theirs = bytes;
     set_timeout(d, timeout_ms);
-    gs_gloo_code code = write_all(d, &mine, sizeof mine, MSG_MORE, error); /* in one packet with the piece */
+    gs_gloo_code code = write_all(d, &mine, sizeof mine, MSG_MORE); /* in one packet with the piece */
     for (size_t at = 0, n; code == GS_GLOO_OK && at < bytes; at += n) {
         char *piece = (char *)data + at;
         n = bytes - at < d->piece ? bytes - at : d->piece;
-        code = write_all(d, piece, n, 0, error);
-        if (code == GS_GLOO_OK && at == 0) code = read_all(d, &theirs, sizeof theirs, error);
-        if (code == GS_GLOO_OK && theirs != mine) code = has_other_length(bytes, theirs, error);
-        if (code == GS_GLOO_OK) code = read_all(d, d->room, n, error);
+        code = write_all(d, piece, n, 0);
+        if (code == GS_GLOO_OK && at == 0) code = read_all(d, &theirs, sizeof theirs);
+        if (code == GS_GLOO_OK && theirs != mine) code = has_other_length(bytes, theirs);
+        if (code == GS_GLOO_OK) code = read_all(d, d->room, n);
         if (code != GS_GLOO_OK) break;
         if (d->rank == 0)
             combine(piece, piece, d->room, n / width);
@@ -117,23 +114,22 @@ static uint64_t set_up(int socket) {
     return (uint64_t)(allowed / 2 < PIECE ? allowed / 2 : PIECE) / LINE * LINE;
 }
 
-static gs_gloo_code agree_on_piece(gs_direct *d, gs_gloo *g, int timeout_ms, gs_gloo_error *error) {
+static gs_gloo_code agree_on_piece(gs_direct *d, gs_gloo *g, int timeout_ms) {
     uint64_t piece[2];
     piece[d->rank] = set_up(d->socket);
     const gs_call call = {GS_ALL_GATHER, 1, GS_I64, GS_SUM, 0};
-    gs_gloo_code code = gs_gloo_collective(g, &call, &piece[d->rank], piece, timeout_ms, error);
+    gs_gloo_code code = gs_gloo_collective(g, &call, &piece[d->rank], piece, timeout_ms);
     if (code != GS_GLOO_OK) return code;
     d->piece = piece[0] < piece[1] ? piece[0] : piece[1];
     d->room = malloc(d->piece);
-    return d->room ? GS_GLOO_OK : gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
+    return d->room ? GS_GLOO_OK : gs_gloo_explain(GS_GLOO_MEMORY, "out of memory");
 }
 
-gs_gloo_code gs_direct_create(gs_gloo *g, int socket, int rank, int timeout_ms, gs_direct **out,
-                              gs_gloo_error *error) {
+gs_gloo_code gs_direct_create(gs_gloo *g, int socket, int rank, int timeout_ms, gs_direct **out) {
     gs_direct *d = malloc(sizeof *d);
-    if (!d) return gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
+    if (!d) return gs_gloo_explain(GS_GLOO_MEMORY, "out of memory");
     *d = (gs_direct){.rank = rank, .socket = socket, .crowded = gs_wait_is_crowded(2)};
-    gs_gloo_code code = agree_on_piece(d, g, timeout_ms, error);
+    gs_gloo_code code = agree_on_piece(d, g, timeout_ms);
     if (code == GS_GLOO_OK)
         *out = d;
     else

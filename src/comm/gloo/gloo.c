@@ -43,30 +43,29 @@ static int lines_of(const gs_rendezvous *r) {
     return r->size == 2 && !r->library ? 2 : 1;
 }
 
-/* On failure *e holds what Gloo says. */
-static gs_gloo_code use_connections(const gs_rendezvous *r, gs_gloo_state *s, gs_gloo_error *e) {
+static gs_gloo_code use_connections(const gs_rendezvous *r, gs_gloo_state *s) {
     const int timeout = gs_gloo_milliseconds(r->timeout);
-    gs_gloo_code code = gs_gloo_connect(r->rank, r->size, &s->socket[GLOO * r->size], timeout, &s->gloo, e);
-    if (code == GS_GLOO_OK) code = gs_watch_create(s->gloo, r->rank, r->size, &s->watch, e);
-    if (code == GS_GLOO_OK) code = gs_gloo_listen(s, r->rank, r->size, e);
+    gs_gloo_code code = gs_gloo_connect(r->rank, r->size, &s->socket[GLOO * r->size], timeout, &s->gloo);
+    if (code == GS_GLOO_OK) code = gs_watch_create(s->gloo, r->rank, r->size, &s->watch);
+    if (code == GS_GLOO_OK) code = gs_gloo_listen(s, r->rank, r->size);
     if (code == GS_GLOO_OK && s->lines > 1)
         code = gs_direct_create(s->gloo, s->socket[DIRECT * r->size + 1 - r->rank], r->rank, timeout,
-                                &s->direct, e);
+                                &s->direct);
     if (code == GS_GLOO_OK)
-        code = gs_gloo_collective(s->gloo, &(gs_call){.operation = GS_BARRIER}, NULL, NULL, timeout, e);
+        code = gs_gloo_collective(s->gloo, &(gs_call){.operation = GS_BARRIER}, NULL, NULL, timeout);
     return code;
 }
 
-/* Gloo has failed with `e`, although all are connected. */
-static gs_status explain(gs_comm *c, const gs_gloo_error *e) {
-    if (e->code == GS_GLOO_MEMORY) return gs_fail(GS_E_MEMORY, "rank %d: no memory for Gloo", c->rank);
-    if (strstr(e->text, strerror(EMFILE))) /* only Gloo's text tells this */
+/* Gloo has failed, although all are connected. */
+static gs_status explain(gs_comm *c, gs_gloo_code code) {
+    if (code == GS_GLOO_MEMORY) return gs_fail(GS_E_MEMORY, "rank %d: no memory for Gloo", c->rank);
+    if (strstr(gs_gloo_said(), strerror(EMFILE))) /* only Gloo's text tells this */
         return gs_fail_descriptor(EMFILE, "rank %d: all %d ranks are connected, but Gloo cannot start",
                                   c->rank, c->size);
-    if (e->code == GS_GLOO_LOST || e->code == GS_GLOO_TIMEOUT)
-        return gs_gloo_lost(c, e, -1, "the start of %d ranks", c->size);
+    if (code == GS_GLOO_LOST || code == GS_GLOO_TIMEOUT)
+        return gs_gloo_lost(c, code, -1, "the start of %d ranks", c->size);
     return gs_fail(GS_E_PEER, "rank %d: all %d ranks are connected, but Gloo cannot start: %s", c->rank,
-                   c->size, e->text);
+                   c->size, gs_gloo_said());
 }
 
 /* No connection ends, as the others see it, before this rank has told why it fails. */
@@ -74,12 +73,12 @@ static gs_status connect_all(const gs_rendezvous *r, const gs_meeting *m, gs_com
     int listener;
     const gs_passport *all = gs_meeting_all(m, &listener);
     gs_gloo_state *s = c->state;
-    gs_gloo_error e;
     s->socket = malloc((size_t)(lines_of(r) * r->size) * sizeof *s->socket);
     if (!s->socket) return gs_fail(GS_E_MEMORY, "no memory to connect %d ranks", r->size);
     s->lines = lines_of(r);
     gs_status status = gs_mesh_connect(r, all, listener, s->process, s->lines, s->socket);
-    if (status == GS_OK && use_connections(r, s, &e) != GS_GLOO_OK) status = explain(c, &e);
+    const gs_gloo_code code = status == GS_OK ? use_connections(r, s) : GS_GLOO_OK;
+    if (code != GS_GLOO_OK) status = explain(c, code);
     status = gs_meeting_fail(m, status);
     if (status != GS_OK) hang_up(s, r->size);
     return status;
@@ -132,16 +131,15 @@ static void hear(const gs_comm *c, int peer, const gs_call *call) {
         atomic_store_explicit(&s->heard[r], word, memory_order_relaxed);
 }
 
-static gs_status lost(gs_comm *c, const gs_call *call, const gs_gloo_error *e) {
+static gs_status lost(gs_comm *c, const gs_call *call, gs_gloo_code code) {
     const gs_gloo_state *s = c->state;
     const char *what = gs_call_text(call, false);
-    if (!gs_operation_has_root(call->operation)) return gs_gloo_lost(c, e, -1, "%s", what);
-    return gs_gloo_lost(c, e, -1, "%s from %s %d", what, s->noun, call->root);
+    if (!gs_operation_has_root(call->operation)) return gs_gloo_lost(c, code, -1, "%s", what);
+    return gs_gloo_lost(c, code, -1, "%s from %s %d", what, s->noun, call->root);
 }
 
 static gs_status gloo_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
     gs_gloo_state *s = c->state;
-    gs_gloo_error e;
     gs_gloo_code code;
     const int timeout = gs_gloo_milliseconds(c->timeout);
     if (atomic_load(&s->failed)) return gs_gloo_failed(s);
@@ -156,11 +154,11 @@ static gs_status gloo_collective(gs_comm *c, const gs_call *call, const void *in
         return gs_collective_by_messages(c, call, in, out);
     default:
         if (call->operation == GS_ALL_REDUCE && s->direct)
-            code = gs_direct_all_reduce(s->direct, call, out, timeout, &e);
+            code = gs_direct_all_reduce(s->direct, call, out, timeout);
         else
-            code = gs_gloo_collective(s->gloo, call, in, out, timeout, &e);
+            code = gs_gloo_collective(s->gloo, call, in, out, timeout);
     }
-    if (code != GS_GLOO_OK) return lost(c, call, &e);
+    if (code != GS_GLOO_OK) return lost(c, call, code);
     hear(c, -1, call);
     return GS_OK;
 }
@@ -169,26 +167,24 @@ static gs_status gloo_collective(gs_comm *c, const gs_call *call, const void *in
 
 static gs_status gloo_send(gs_comm *c, const gs_envelope *envelope, const void *data, size_t bytes) {
     gs_gloo_state *s = c->state;
-    gs_gloo_error e;
     if (atomic_load(&s->failed)) return gs_gloo_failed(s);
-    if (bytes == 0 ||
-        gs_gloo_send(s, envelope, data, bytes, gs_gloo_milliseconds(c->timeout), &e) == GS_GLOO_OK)
-        return GS_OK;
-    return gs_gloo_lost(c, &e, envelope->peer, "%s", gs_call_text(envelope->call, false));
+    if (bytes == 0) return GS_OK;
+    const gs_gloo_code code = gs_gloo_send(s, envelope, data, bytes, gs_gloo_milliseconds(c->timeout));
+    if (code == GS_GLOO_OK) return GS_OK;
+    return gs_gloo_lost(c, code, envelope->peer, "%s", gs_call_text(envelope->call, false));
 }
 
 static gs_status gloo_recv(gs_comm *c, const gs_envelope *envelope, void *data, size_t bytes) {
     gs_gloo_state *s = c->state;
-    gs_gloo_error e;
     if (atomic_load(&s->failed)) return gs_gloo_failed(s);
     if (bytes == 0) return GS_OK;
-    if (gs_gloo_recv(s, envelope, data, bytes, gs_gloo_milliseconds(c->timeout), &e) == GS_GLOO_OK) {
-        gs_call theirs = *envelope->call; /* a message was sent by the other */
-        if (!gs_is_part(envelope)) theirs.operation = GS_SEND, theirs.root = c->rank;
-        hear(c, envelope->peer, &theirs);
-        return GS_OK;
-    }
-    return gs_gloo_lost(c, &e, envelope->peer, "%s", gs_call_text(envelope->call, false));
+    const gs_gloo_code code = gs_gloo_recv(s, envelope, data, bytes, gs_gloo_milliseconds(c->timeout));
+    if (code != GS_GLOO_OK)
+        return gs_gloo_lost(c, code, envelope->peer, "%s", gs_call_text(envelope->call, false));
+    gs_call theirs = *envelope->call; /* a message was sent by the other */
+    if (!gs_is_part(envelope)) theirs.operation = GS_SEND, theirs.root = c->rank;
+    hear(c, envelope->peer, &theirs);
+    return GS_OK;
 }
 
 /* ---- making and freeing ---- */
@@ -204,13 +200,12 @@ static void free_state(gs_comm *c) {
 
 static void gloo_free(gs_comm *c) {
     gs_gloo_state *s = c->state;
-    gs_gloo_error e;
     /* A rank that closed its connections now could cut off data that the others have yet to read. If a rank has already
      * gone, the barrier fails at once. That failure is ignored: this is the end, and there is nothing left to
      * report. */
     if (s->gloo && !atomic_load(&s->failed))
         gs_gloo_collective(s->gloo, &(gs_call){.operation = GS_BARRIER}, NULL, NULL,
-                           gs_gloo_milliseconds(c->timeout), &e);
+                           gs_gloo_milliseconds(c->timeout));
     disconnect(s, c->size);
     free_state(c);
 }

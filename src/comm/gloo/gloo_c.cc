@@ -46,18 +46,18 @@ using milliseconds = std::chrono::milliseconds;
 namespace {
 
 // Run f and turn every exception into a code.
-template <typename F> gs_gloo_code guarded(gs_gloo_error *error, F f) {
+template <typename F> gs_gloo_code guarded(F f) {
     try {
         f();
         return GS_GLOO_OK;
     } catch (const gloo::IoException &e) {
-        return gs_gloo_explain(error, GS_GLOO_LOST, e.what());
+        return gs_gloo_explain(GS_GLOO_LOST, e.what());
     } catch (const std::bad_alloc &) {
-        return gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
+        return gs_gloo_explain(GS_GLOO_MEMORY, "out of memory");
     } catch (const std::exception &e) {
-        return gs_gloo_explain(error, GS_GLOO_OTHER, e.what());
+        return gs_gloo_explain(GS_GLOO_OTHER, e.what());
     } catch (...) {
-        return gs_gloo_explain(error, GS_GLOO_OTHER, "an exception that is not a std::exception");
+        return gs_gloo_explain(GS_GLOO_OTHER, "an exception that is not a std::exception");
     }
 }
 
@@ -106,9 +106,9 @@ class WatchedBuffer final : public UnboundBuffer {
         Entry entry(watch_, inner_.get(), sends, timeout);
         for (;;) { // a wake that came too late for the wait before this one means nothing
             if (inner_wait()) return true;
-            gs_gloo_error found;
-            gs_watch_found(watch_, &found);
-            if (found.text[0]) throw gloo::IoException(found.text);
+            char found[GS_GLOO_SAID];
+            gs_watch_found(watch_, found);
+            if (found[0]) throw gloo::IoException(found);
             if (entry.late)
                 throw gloo::IoException("Timed out waiting " + std::to_string(timeout.count()) + "ms");
         }
@@ -274,9 +274,8 @@ const char *gs_comm_gloo_version(void) {
     return version.c_str();
 }
 
-gs_gloo_code gs_gloo_connect(int rank, int size, const int *socket, int timeout_ms, gs_gloo **out,
-                             gs_gloo_error *error) {
-    return guarded(error, [&] {
+gs_gloo_code gs_gloo_connect(int rank, int size, const int *socket, int timeout_ms, gs_gloo **out) {
+    return guarded([&] {
         auto g = std::make_unique<gs_gloo>();
         g->mesh = std::make_shared<Mesh>(rank, size);
         g->mesh->setTimeout(milliseconds(timeout_ms));
@@ -285,8 +284,8 @@ gs_gloo_code gs_gloo_connect(int rank, int size, const int *socket, int timeout_
     });
 }
 
-gs_gloo_code gs_gloo_be_watched(gs_gloo *g, gs_watch *watch, gs_gloo_error *error) {
-    return guarded(error, [&] { g->mesh->be_watched(watch); });
+gs_gloo_code gs_gloo_be_watched(gs_gloo *g, gs_watch *watch) {
+    return guarded([&] { g->mesh->be_watched(watch); });
 }
 
 void gs_gloo_free(gs_gloo *g) {
@@ -350,9 +349,8 @@ static void run(const std::shared_ptr<Mesh> &mesh, const gs_call *call, const vo
     }
 }
 
-gs_gloo_code gs_gloo_collective(gs_gloo *g, const gs_call *call, const void *in, void *out, int timeout_ms,
-                                gs_gloo_error *error) {
-    return guarded(error, [&] { run(g->mesh, call, in, out, timeout_ms); });
+gs_gloo_code gs_gloo_collective(gs_gloo *g, const gs_call *call, const void *in, void *out, int timeout_ms) {
+    return guarded([&] { run(g->mesh, call, in, out, timeout_ms); });
 }
 
 // ---- messages ----
@@ -361,32 +359,29 @@ static UnboundBuffer *of(gs_gloo_buffer *buffer) {
     return reinterpret_cast<UnboundBuffer *>(buffer);
 }
 
-gs_gloo_code gs_gloo_buffer_create(gs_gloo *g, void *data, size_t bytes, bool watched, gs_gloo_buffer **out,
-                                   gs_gloo_error *error) {
-    return guarded(error, [&] {
-        *out = reinterpret_cast<gs_gloo_buffer *>(g->mesh->buffer(data, bytes, watched).release());
-    });
+gs_gloo_code gs_gloo_buffer_create(gs_gloo *g, void *data, size_t bytes, bool watched, gs_gloo_buffer **out) {
+    return guarded(
+        [&] { *out = reinterpret_cast<gs_gloo_buffer *>(g->mesh->buffer(data, bytes, watched).release()); });
 }
 
 void gs_gloo_buffer_free(gs_gloo_buffer *buffer) {
     delete of(buffer);
 }
 
-gs_gloo_code gs_gloo_begin_send(gs_gloo_buffer *buffer, int to, uint64_t slot, size_t at, size_t bytes,
-                                gs_gloo_error *error) {
-    return guarded(error, [&] { of(buffer)->send(to, slot, at, bytes); });
+gs_gloo_code gs_gloo_begin_send(gs_gloo_buffer *buffer, int to, uint64_t slot, size_t at, size_t bytes) {
+    return guarded([&] { of(buffer)->send(to, slot, at, bytes); });
 }
 
-gs_gloo_code gs_gloo_begin_recv(gs_gloo_buffer *buffer, int from, uint64_t slot, gs_gloo_error *error) {
-    return guarded(error, [&] { of(buffer)->recv(from, slot); });
+gs_gloo_code gs_gloo_begin_recv(gs_gloo_buffer *buffer, int from, uint64_t slot) {
+    return guarded([&] { of(buffer)->recv(from, slot); });
 }
 
-gs_gloo_code gs_gloo_wait_send(gs_gloo_buffer *buffer, int timeout_ms, gs_gloo_error *error) {
-    return guarded(error, [&] { of(buffer)->waitSend(milliseconds(timeout_ms)); });
+gs_gloo_code gs_gloo_wait_send(gs_gloo_buffer *buffer, int timeout_ms) {
+    return guarded([&] { of(buffer)->waitSend(milliseconds(timeout_ms)); });
 }
 
-gs_gloo_code gs_gloo_wait_recv(gs_gloo_buffer *buffer, int timeout_ms, gs_gloo_error *error) {
-    return guarded(error, [&] { of(buffer)->waitRecv(milliseconds(timeout_ms)); });
+gs_gloo_code gs_gloo_wait_recv(gs_gloo_buffer *buffer, int timeout_ms) {
+    return guarded([&] { of(buffer)->waitRecv(milliseconds(timeout_ms)); });
 }
 
 void gs_gloo_wake(gs_gloo_buffer *buffer, bool sends) {

@@ -8,7 +8,7 @@
  *     direct.c    two ranks exchange arrays on a connection of their own, without Gloo
  *
  * Declares only what these files and gloo.c need. Each function returns GS_GLOO_OK, or a code for what went wrong,
- * with a sentence in *error. Counts are at least 1 (an empty all_gather divides by zero in Gloo 0.5.0). A timeout
+ * with a sentence in gs_gloo_said(). Counts are at least 1 (an empty all_gather divides by zero in Gloo 0.5.0). A timeout
  * limits one wait, in milliseconds, and is at least 1. All ranks must make the same calls with the same counts: when a
  * message does not fit, a thread of Gloo's own ends the process.
  *
@@ -33,22 +33,20 @@ typedef enum gs_gloo_code {
     GS_GLOO_OTHER,
 } gs_gloo_code;
 
-typedef struct gs_gloo_error {
-    gs_gloo_code code;
-    char text[400];
-} gs_gloo_error;
+/* Interpret a sentence of Gloo's. Keeps it for this thread, without the leading "[/path/of/a/file.cc:123] ", and returns
+ * the code: GS_GLOO_LOST becomes GS_GLOO_TIMEOUT if the sentence reports a wait that was too long. In lost.c. */
+gs_gloo_code gs_gloo_explain(gs_gloo_code code, const char *what);
 
-/* Interpret a sentence of Gloo's. Puts it into *error without the leading "[/path/of/a/file.cc:123] ", and returns the
- * code: GS_GLOO_LOST becomes GS_GLOO_TIMEOUT if the sentence reports a wait that was too long. In lost.c. */
-gs_gloo_code gs_gloo_explain(gs_gloo_error *error, gs_gloo_code code, const char *what);
+/* This thread's last one. (Not gs_message(): some failures are expected, and must not hide why a rank leaves.) */
+const char *gs_gloo_said(void);
+enum { GS_GLOO_SAID = 400 /* bytes of it, with its 0 */ };
 
 /* ---- connections ---- */
 
 /* Let Gloo use existing connections: socket[r] leads to rank r of `size` >= 2, and is -1 for r = rank. Gloo gets
  * duplicates; the caller closes its own. (Gloo alone would take the first caller for its peer, and end the process if
  * that is a stranger who talks nonsense.) */
-gs_gloo_code gs_gloo_connect(int rank, int size, const int *socket, int timeout_ms, gs_gloo **out,
-                             gs_gloo_error *error);
+gs_gloo_code gs_gloo_connect(int rank, int size, const int *socket, int timeout_ms, gs_gloo **out);
 
 /* ---- socket.c: descriptors of sockets that Gloo keeps to itself ----
  *
@@ -85,21 +83,21 @@ typedef struct gs_gloo_wait {
 typedef struct gs_watch gs_watch;
 
 /* Watches the connections of a rank; must be freed before they are closed. */
-gs_gloo_code gs_watch_create(gs_gloo *, int rank, int size, gs_watch **out, gs_gloo_error *error);
+gs_gloo_code gs_watch_create(gs_gloo *, int rank, int size, gs_watch **out);
 void gs_watch_free(gs_watch *); /* NULL is allowed */
 
-/* GS_GLOO_OK: the connection to `peer` stands. Else what Gloo says of its end is in *error. */
-gs_gloo_code gs_watch_look(gs_watch *, int peer, gs_gloo_error *error);
+/* GS_GLOO_OK: the connection to `peer` stands. Else gs_gloo_said() is what Gloo says of its end. */
+gs_gloo_code gs_watch_look(gs_watch *, int peer);
 
-/* A wait begins or ends, in any thread. After it was woken: gs_watch_found writes what Gloo says of the connection that
- * broke, or "". */
+/* A wait begins or ends, in any thread. After it was woken: `found` is what Gloo says of the connection that broke,
+ * or "". */
 void gs_watch_begin(gs_watch *, gs_gloo_wait *);
 void gs_watch_end(gs_watch *, gs_gloo_wait *);
-void gs_watch_found(gs_watch *, gs_gloo_error *found);
+void gs_watch_found(gs_watch *, char found[GS_GLOO_SAID]);
 
 /* From here on the watch is told of each wait, of collectives too, when it begins and ends. It must live as long as the
  * connections. */
-gs_gloo_code gs_gloo_be_watched(gs_gloo *, gs_watch *, gs_gloo_error *error);
+gs_gloo_code gs_gloo_be_watched(gs_gloo *, gs_watch *);
 
 /* Close all connections, and wait for Gloo's thread. NULL is allowed. */
 void gs_gloo_free(gs_gloo *);
@@ -107,8 +105,7 @@ void gs_gloo_free(gs_gloo *);
 /* ---- collectives ---- */
 
 /* Gloo's own: all_reduce by a ring, broadcast, all_gather, all_to_all, barrier. Buffers as in gs_call_run. */
-gs_gloo_code gs_gloo_collective(gs_gloo *, const gs_call *, const void *in, void *out, int timeout_ms,
-                                gs_gloo_error *error);
+gs_gloo_code gs_gloo_collective(gs_gloo *, const gs_call *, const void *in, void *out, int timeout_ms);
 
 /* ---- messages ---- */
 
@@ -121,19 +118,17 @@ gs_gloo_code gs_gloo_collective(gs_gloo *, const gs_call *, const void *in, void
 #define GS_GLOO_NOTES_SLOT GS_GLOO_SLOT(0x23)
 
 /* `watched`: waits for it end when any connection breaks, not only the one that it uses. */
-gs_gloo_code gs_gloo_buffer_create(gs_gloo *, void *data, size_t bytes, bool watched, gs_gloo_buffer **out,
-                                   gs_gloo_error *error);
+gs_gloo_code gs_gloo_buffer_create(gs_gloo *, void *data, size_t bytes, bool watched, gs_gloo_buffer **out);
 void gs_gloo_buffer_free(gs_gloo_buffer *); /* NULL is allowed */
 
 /* bytes[at .. at + bytes - 1] of the buffer as one message. What receives it may be longer. */
-gs_gloo_code gs_gloo_begin_send(gs_gloo_buffer *, int to, uint64_t slot, size_t at, size_t bytes,
-                                gs_gloo_error *error);
-gs_gloo_code gs_gloo_begin_recv(gs_gloo_buffer *, int from, uint64_t slot, gs_gloo_error *error);
+gs_gloo_code gs_gloo_begin_send(gs_gloo_buffer *, int to, uint64_t slot, size_t at, size_t bytes);
+gs_gloo_code gs_gloo_begin_recv(gs_gloo_buffer *, int from, uint64_t slot);
 
 /* Return when the message has been sent or received, or when woken. A wait that is too long closes all connections, and
  * all operations on them fail. */
-gs_gloo_code gs_gloo_wait_send(gs_gloo_buffer *, int timeout_ms, gs_gloo_error *error);
-gs_gloo_code gs_gloo_wait_recv(gs_gloo_buffer *, int timeout_ms, gs_gloo_error *error);
+gs_gloo_code gs_gloo_wait_send(gs_gloo_buffer *, int timeout_ms);
+gs_gloo_code gs_gloo_wait_recv(gs_gloo_buffer *, int timeout_ms);
 
 /* End the wait for this buffer that is under way; if there is none, the next one returns at once. */
 void gs_gloo_wake(gs_gloo_buffer *, bool sends);
@@ -161,11 +156,9 @@ typedef struct gs_direct gs_direct;
 
 /* Both ranks call it: they tell each other over Gloo how long a piece can be. `socket` connects them, and must stay
  * open as long. Whoever shuts it down ends all writing and reading at either end. */
-gs_gloo_code gs_direct_create(gs_gloo *, int socket, int rank, int timeout_ms, gs_direct **out,
-                              gs_gloo_error *error);
+gs_gloo_code gs_direct_create(gs_gloo *, int socket, int rank, int timeout_ms, gs_direct **out);
 void gs_direct_free(gs_direct *); /* NULL is allowed */
 
 /* data[i] = data[i] of rank 0 combined with data[i] of rank 1, on both. GS_GLOO_TIMEOUT if for `timeout_ms` nothing
  * comes from the other rank, or it takes nothing. A different count there is a mistake in the program. */
-gs_gloo_code gs_direct_all_reduce(gs_direct *, const gs_call *, void *data, int timeout_ms,
-                                  gs_gloo_error *error);
+gs_gloo_code gs_direct_all_reduce(gs_direct *, const gs_call *, void *data, int timeout_ms);

@@ -34,15 +34,20 @@ enum { WHAT = 96, ALL = -1 /* in place of a count */ };
  * (or after close_all let one time out). */
 static const char CLOSED_HERE[] = "Application timeout";
 
-gs_gloo_code gs_gloo_explain(gs_gloo_error *error, gs_gloo_code code, const char *what) {
+static _Thread_local char said[GS_GLOO_SAID];
+
+const char *gs_gloo_said(void) {
+    return said;
+}
+
+gs_gloo_code gs_gloo_explain(gs_gloo_code code, const char *what) {
     const char *end = what[0] == '[' ? strstr(what, "] ") : NULL;
     const char *text = end ? end + 2 : what;
     if (strncmp(text, "Connection closed by peer", 25) == 0) text = "connection closed";
     if (strstr(text, "reset by peer")) text = "connection reset";
     bool late = (strstr(text, "Timed out") || strstr(text, "timeout")) && !strstr(text, CLOSED_HERE);
-    error->code = code == GS_GLOO_LOST && late ? GS_GLOO_TIMEOUT : code;
-    snprintf(error->text, sizeof error->text, "%s", text);
-    return error->code;
+    snprintf(said, sizeof said, "%s", text);
+    return code == GS_GLOO_LOST && late ? GS_GLOO_TIMEOUT : code;
 }
 
 /* ---- listening ----
@@ -59,19 +64,18 @@ struct gs_gloo_ear {
     gs_gloo_buffer *note_buffer;
 };
 
-gs_gloo_code gs_gloo_listen(gs_gloo_state *s, int rank, int size, gs_gloo_error *error) {
+gs_gloo_code gs_gloo_listen(gs_gloo_state *s, int rank, int size) {
     s->ears = calloc((size_t)size, sizeof *s->ears);
-    if (!s->ears) return gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
+    if (!s->ears) return gs_gloo_explain(GS_GLOO_MEMORY, "out of memory");
     gs_gloo_code code = GS_GLOO_OK;
     for (int r = 0; code == GS_GLOO_OK && r < size; r++) {
         gs_gloo_ear *ear = &s->ears[r];
         if (r == rank) continue;
-        code = gs_gloo_buffer_create(s->gloo, ear->words, sizeof ear->words, false, &ear->buffer, error);
-        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(ear->buffer, r, GS_GLOO_WORDS_SLOT, error);
+        code = gs_gloo_buffer_create(s->gloo, ear->words, sizeof ear->words, false, &ear->buffer);
+        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(ear->buffer, r, GS_GLOO_WORDS_SLOT);
         if (code == GS_GLOO_OK)
-            code =
-                gs_gloo_buffer_create(s->gloo, &ear->note, sizeof ear->note, true, &ear->note_buffer, error);
-        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(ear->note_buffer, r, GS_GLOO_NOTES_SLOT, error);
+            code = gs_gloo_buffer_create(s->gloo, &ear->note, sizeof ear->note, true, &ear->note_buffer);
+        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(ear->note_buffer, r, GS_GLOO_NOTES_SLOT);
     }
     s->listens = code == GS_GLOO_OK;
     return code;
@@ -132,13 +136,12 @@ static peer_state peer_by_line(const gs_gloo_state *s, int peer, char *text, siz
 /* One thread at a time. */
 static peer_state look_at_peer(gs_gloo_state *s, int peer, char *text, size_t size) {
     if (!s->listens) return peer_by_line(s, peer, text, size);
-    gs_gloo_error error;
     gs_gloo_ear *ear = &s->ears[peer];
     peer_state state = CONNECTED;
-    if (gs_watch_look(s->watch, peer, &error) != GS_GLOO_OK) {
-        state = strstr(error.text, CLOSED_HERE) ? CLOSED_BY_US : BROKEN;
-        snprintf(text, size, "%s", error.text);
-        if (!ear->arrived) ear->arrived = gs_gloo_wait_recv(ear->buffer, 1, &error) == GS_GLOO_OK;
+    if (gs_watch_look(s->watch, peer) != GS_GLOO_OK) {
+        state = strstr(said, CLOSED_HERE) ? CLOSED_BY_US : BROKEN;
+        snprintf(text, size, "%s", said);
+        if (!ear->arrived) ear->arrived = gs_gloo_wait_recv(ear->buffer, 1) == GS_GLOO_OK;
     }
     if (ear->arrived) {
         state = SAID_WHY;
@@ -153,19 +156,16 @@ static peer_state look_at_peer(gs_gloo_state *s, int peer, char *text, size_t si
  * them. */
 static void hang_up(gs_gloo *g) {
     char nothing;
-    gs_gloo_error error;
     gs_gloo_buffer *buffer = NULL;
-    if (gs_gloo_buffer_create(g, &nothing, 1, false, &buffer, &error) == GS_GLOO_OK)
-        gs_gloo_wait_recv(buffer, 1, &error);
+    if (gs_gloo_buffer_create(g, &nothing, 1, false, &buffer) == GS_GLOO_OK) gs_gloo_wait_recv(buffer, 1);
     gs_gloo_buffer_free(buffer);
 }
 
 /* NULL: the peer cannot be told any more. */
 static gs_gloo_buffer *tell(gs_gloo *g, char *words, int peer) {
-    gs_gloo_error error;
     gs_gloo_buffer *buffer = NULL;
-    if (gs_gloo_buffer_create(g, words, GS_LAST_WORDS, false, &buffer, &error) == GS_GLOO_OK &&
-        gs_gloo_begin_send(buffer, peer, GS_GLOO_WORDS_SLOT, 0, GS_LAST_WORDS, &error) == GS_GLOO_OK)
+    if (gs_gloo_buffer_create(g, words, GS_LAST_WORDS, false, &buffer) == GS_GLOO_OK &&
+        gs_gloo_begin_send(buffer, peer, GS_GLOO_WORDS_SLOT, 0, GS_LAST_WORDS) == GS_GLOO_OK)
         return buffer;
     gs_gloo_buffer_free(buffer);
     return NULL;
@@ -175,14 +175,13 @@ static gs_gloo_buffer *tell(gs_gloo *g, char *words, int peer) {
  * here, in any thread, fails; so does every operation of a peer that waits for this rank. */
 static void close_all(const gs_comm *c, const char *last_words) {
     gs_gloo_state *s = c->state;
-    gs_gloo_error error;
     char words[GS_LAST_WORDS] = "";
     gs_gloo_buffer **told = calloc((size_t)c->size, sizeof *told);
     snprintf(words, sizeof words, "%s", last_words);
     for (int r = 0; told && r < c->size; r++)
         if (r != c->rank) told[r] = tell(s->gloo, words, r);
     for (int r = 0; told && r < c->size; r++)
-        if (told[r]) gs_gloo_wait_send(told[r], 500, &error);
+        if (told[r]) gs_gloo_wait_send(told[r], 500);
     hang_up(s->gloo);
     for (int r = 0; told && r < c->size; r++) gs_gloo_buffer_free(told[r]);
     free(told);
@@ -211,7 +210,6 @@ static void add(gs_gloo_few *few, int rank) {
 
 void gs_gloo_tell_wait(gs_comm *c, const int *peers, int count) {
     gs_gloo_state *s = c->state;
-    gs_gloo_error error;
     pthread_mutex_lock(&s->waits);
     const bool first = !s->told;
     s->told = true;
@@ -220,11 +218,9 @@ void gs_gloo_tell_wait(gs_comm *c, const int *peers, int count) {
     for (int r = 0; first && r < c->size; r++)
         if (r != c->rank && is_silent(s, r)) add(&s->note.silent, r);
     if (first && s->listens &&
-        gs_gloo_buffer_create(s->gloo, &s->note, sizeof s->note, false, &s->note_buffer, &error) ==
-            GS_GLOO_OK)
+        gs_gloo_buffer_create(s->gloo, &s->note, sizeof s->note, false, &s->note_buffer) == GS_GLOO_OK)
         for (int r = 0; r < c->size; r++)
-            if (r != c->rank)
-                gs_gloo_begin_send(s->note_buffer, r, GS_GLOO_NOTES_SLOT, 0, sizeof s->note, &error);
+            if (r != c->rank) gs_gloo_begin_send(s->note_buffer, r, GS_GLOO_NOTES_SLOT, 0, sizeof s->note);
     pthread_mutex_unlock(&s->waits);
 }
 
@@ -260,13 +256,11 @@ static bool one_is_stopped(const gs_comm *c) {
 static void take_notes(const gs_comm *c, const wait_notes *notes) {
     const gs_gloo_state *s = c->state;
     const double end = gs_awake_seconds() + grace(c->timeout);
-    gs_gloo_error error;
     if (one_is_stopped(c)) return;
     for (int r = 0; r < c->size; r++) {
         const double left = end - gs_awake_seconds();
         if (r == c->rank || is_silent(s, r)) continue;
-        const gs_gloo_code code =
-            gs_gloo_wait_recv(s->ears[r].note_buffer, gs_gloo_milliseconds(left), &error);
+        const gs_gloo_code code = gs_gloo_wait_recv(s->ears[r].note_buffer, gs_gloo_milliseconds(left));
         if (code == GS_GLOO_OK) take_note(c, r, &s->ears[r].note, notes);
         if (code == GS_GLOO_LOST || left < -1) return;
     }
@@ -374,24 +368,24 @@ static void explain_late(const gs_comm *c, const bool *awaited, bool one_of, con
     free(last);
 }
 
-/* Why `what` failed with `e`, in one sentence. `peer` is the other rank of the operation, or -1. The caller holds the
+/* Why `what` failed with this code, of which Gloo says `how`, in one sentence. `peer` is the other rank of the operation, or -1. The caller holds the
  * lock. */
-static void find_cause(gs_comm *c, const gs_gloo_error *e, int peer, const char *what, char *message,
-                       size_t size) {
+static void find_cause(gs_comm *c, gs_gloo_code code, const char *how, int peer, const char *what,
+                       char *message, size_t size) {
     gs_gloo_state *s = c->state;
     bool *lost = calloc((size_t)c->size, sizeof *lost);
     int losses = 0;
     wait_notes notes = {0};
-    if (e->code == GS_GLOO_LOST) wait_for_the_end_of_one(c);
-    if (e->code == GS_GLOO_TIMEOUT) notes = hear_waits(c);
-    char how[GS_LAST_WORDS] = "", words[GS_LAST_WORDS] = "";
+    if (code == GS_GLOO_LOST) wait_for_the_end_of_one(c);
+    if (code == GS_GLOO_TIMEOUT) notes = hear_waits(c);
+    char seen[GS_LAST_WORDS] = "", words[GS_LAST_WORDS] = "";
     for (int r = 0; lost && r < c->size; r++) {
         char text[GS_LAST_WORDS];
         peer_state state = r == c->rank ? CLOSED_BY_US : look_at_peer(s, r, text, sizeof text);
         if (state == SAID_WHY) snprintf(words, sizeof words, "%s", text);
         if (state != BROKEN) continue;
         lost[r] = true;
-        if (losses++ == 0) snprintf(how, sizeof how, "%s", text);
+        if (losses++ == 0) snprintf(seen, sizeof seen, "%s", text);
     }
     if (losses > 1 && !words[0]) losses = only_ended(s, c->size, lost);
     snprintf(message, size, "%s %d: %s: ", s->noun, c->rank, what);
@@ -399,31 +393,32 @@ static void find_cause(gs_comm *c, const gs_gloo_error *e, int peer, const char 
         snprintf(message, size, "%s", words);
     } else if (losses > 0) {
         gs_append_ranks(message, size, s->noun, 0, c->size, lost);
-        gs_append(message, size, " %s lost (%s)", losses > 1 ? "were" : "was", how);
+        gs_append(message, size, " %s lost (%s)", losses > 1 ? "were" : "was", seen);
         gs_append_hosts(message, size, c->size, lost, (const char(*)[GS_HOST])s->host);
-    } else if (e->code == GS_GLOO_TIMEOUT && lost) {
+    } else if (code == GS_GLOO_TIMEOUT && lost) {
         for (int r = 0; r < c->size; r++) lost[r] = peer < 0 ? r != c->rank : r == peer;
         explain_late(c, lost, peer < 0, &notes, message, size);
     } else {
-        gs_append(message, size, "%s", e->text);
+        gs_append(message, size, "%s", how);
     }
     free(lost);
     free(notes.age);
     free(notes.silent);
 }
 
-gs_status gs_gloo_lost(gs_comm *c, const gs_gloo_error *e, int peer, const char *format, ...) {
+gs_status gs_gloo_lost(gs_comm *c, gs_gloo_code code, int peer, const char *format, ...) {
     gs_gloo_state *s = c->state;
-    char what[WHAT], message[GS_LAST_WORDS];
+    char what[WHAT], how[GS_GLOO_SAID], message[GS_LAST_WORDS];
     va_list args;
+    snprintf(how, sizeof how, "%s", said);
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    if (e->code == GS_GLOO_TIMEOUT) gs_gloo_tell_wait(c, &peer, peer >= 0);
+    if (code == GS_GLOO_TIMEOUT) gs_gloo_tell_wait(c, &peer, peer >= 0);
     pthread_mutex_lock(&s->lock);
     if (!atomic_load(&s->failed)) {
-        find_cause(c, e, peer, what, message, sizeof message);
-        set_failed(c, e->code == GS_GLOO_MEMORY ? GS_E_MEMORY : GS_E_PEER, message);
+        find_cause(c, code, how, peer, what, message, sizeof message);
+        set_failed(c, code == GS_GLOO_MEMORY ? GS_E_MEMORY : GS_E_PEER, message);
     }
     pthread_mutex_unlock(&s->lock);
     return gs_gloo_failed(s);

@@ -58,17 +58,22 @@ typedef struct spares_of_sender {
     size_t count, idles;
 } spares_of_sender;
 
-static spare_piece *create(gs_gloo *g, gs_gloo_error *e) {
+/* Make one more, which is idle. */
+static gs_gloo_code add_spare(spares_of_sender *s, gs_gloo *g) {
     spare_piece *spare = malloc(sizeof *spare); /* not calloc, which may touch all of it */
-    if (!spare) {
-        gs_gloo_explain(e, GS_GLOO_MEMORY, "out of memory");
-        return NULL;
-    }
+    if (!spare) return gs_gloo_explain(GS_GLOO_MEMORY, "out of memory");
     spare->buffer = NULL;
-    if (gs_gloo_buffer_create(g, spare->piece, sizeof spare->piece, true, &spare->buffer, e) == GS_GLOO_OK)
-        return spare;
-    free(spare);
-    return NULL;
+    spare->next = s->idle;
+    const gs_gloo_code code =
+        gs_gloo_buffer_create(g, spare->piece, sizeof spare->piece, true, &spare->buffer);
+    if (code != GS_GLOO_OK) {
+        free(spare);
+        return code;
+    }
+    s->idle = spare;
+    s->idles++;
+    s->count++;
+    return GS_GLOO_OK;
 }
 
 static void free_list(spare_piece *spare) {
@@ -87,10 +92,10 @@ static void free_spares(spares_of_sender *s) {
 }
 
 /* Ask for what is to come into idle spares, until `wanted` pieces have been asked for. */
-static gs_gloo_code ask(spares_of_sender *s, size_t wanted, int from, uint64_t slot, gs_gloo_error *e) {
+static gs_gloo_code ask(spares_of_sender *s, size_t wanted, int from, uint64_t slot) {
     while (s->idle && s->count - s->idles < wanted) {
         spare_piece *spare = s->idle;
-        gs_gloo_code code = gs_gloo_begin_recv(spare->buffer, from, slot, e);
+        gs_gloo_code code = gs_gloo_begin_recv(spare->buffer, from, slot);
         if (code != GS_GLOO_OK) return code;
         s->idle = spare->next;
         s->idles--;
@@ -102,15 +107,10 @@ static gs_gloo_code ask(spares_of_sender *s, size_t wanted, int from, uint64_t s
 }
 
 /* Have spares for so many pieces, or for some of them. */
-static gs_gloo_code make(spares_of_sender *s, gs_gloo *g, size_t wanted, gs_gloo_error *e) {
-    for (; s->count < wanted && s->count < SPARES; s->count++) {
-        spare_piece *one = create(g, e);
-        if (!one) break;
-        one->next = s->idle;
-        s->idle = one;
-        s->idles++;
-    }
-    return s->count == 0 ? e->code : GS_GLOO_OK;
+static gs_gloo_code make(spares_of_sender *s, gs_gloo *g, size_t wanted) {
+    gs_gloo_code code = GS_GLOO_OK;
+    while (code == GS_GLOO_OK && s->count < wanted && s->count < SPARES) code = add_spare(s, g);
+    return s->count == 0 ? code : GS_GLOO_OK;
 }
 
 /* The first spare has been emptied. */
@@ -122,33 +122,32 @@ static void retire_first(spares_of_sender *s) {
     s->idles++;
 }
 
-static gs_gloo_code check_length(const spare_piece *spare, int from, size_t bytes, gs_gloo_error *e) {
+static gs_gloo_code check_length(const spare_piece *spare, int from, size_t bytes) {
     uint64_t theirs;
-    char text[sizeof e->text];
+    char text[300];
     memcpy(&theirs, spare->piece, sizeof theirs);
     if (theirs == bytes) return GS_GLOO_OK;
     snprintf(text, sizeof text, GS_OTHER_LENGTH, bytes, "rank", from, (size_t)theirs);
-    return gs_gloo_explain(e, GS_GLOO_OTHER, text);
+    return gs_gloo_explain(GS_GLOO_OTHER, text);
 }
 
-/* ahead: ask for the next message too. */
 /* Emptied spares are asked for again by the next receive, as if it asked for its own message; in the middle of a long
  * one, many at once. Each request takes the lock of the connection, for which Gloo's thread polls while data come in.
  * Where no more can be asked for, because the sender has gone, the spares that have been filled still count.
  *
- * Ahead: for two messages, and for the short ones before them (checked.c, linked.c). */
+ * ahead: ask for two messages, and for the short ones before them (checked.c, linked.c). */
 static gs_gloo_code receive_in_spares(spares_of_sender *s, gs_gloo *g, bool ahead, int from, uint64_t slot,
-                                      void *data, size_t bytes, int timeout_ms, gs_gloo_error *e) {
+                                      void *data, size_t bytes, int timeout_ms) {
     unsigned char *to = data;
     const size_t pieces = pieces_of(bytes), wanted = ahead ? 2 * (pieces + 1) : pieces;
-    gs_gloo_code code = make(s, g, wanted, e);
-    if (code == GS_GLOO_OK) code = ask(s, wanted, from, slot, e);
+    gs_gloo_code code = make(s, g, wanted);
+    if (code == GS_GLOO_OK) code = ask(s, wanted, from, slot);
     for (size_t i = 0; i < pieces; i++) {
         if (i > 0 && (!s->first || s->idles >= SPARES / 4))
-            code = ask(s, ahead ? wanted : pieces - i, from, slot, e);
+            code = ask(s, ahead ? wanted : pieces - i, from, slot);
         if (!s->first) return code;
-        code = gs_gloo_wait_recv(s->first->buffer, timeout_ms, e);
-        if (code == GS_GLOO_OK) code = check_length(s->first, from, bytes, e);
+        code = gs_gloo_wait_recv(s->first->buffer, timeout_ms);
+        if (code == GS_GLOO_OK) code = check_length(s->first, from, bytes);
         if (code != GS_GLOO_OK) return code;
         memcpy(to + i * GS_GLOO_LOAD, s->first->piece + HEAD, load_of(bytes, i));
         retire_first(s);
@@ -227,50 +226,49 @@ static copy *next_copy(gs_gloo_mailbox *box, size_t bytes) {
     return &box->copies[bytes > SHORT ? box->next++ % COPIES : COPIES + box->next_short++ % SHORT_COPIES];
 }
 
-static gs_gloo_code make_room(gs_gloo *g, copy *k, size_t bytes, gs_gloo_error *e) {
+static gs_gloo_code make_room(gs_gloo *g, copy *k, size_t bytes) {
     if (k->buffer && k->bytes == bytes) return GS_GLOO_OK;
     const size_t size = bytes + pieces_of(bytes) * HEAD;
     empty(k);
     k->pieces = malloc(size);
     k->bytes = bytes;
-    if (!k->pieces) return gs_gloo_explain(e, GS_GLOO_MEMORY, "out of memory");
-    return gs_gloo_buffer_create(g, k->pieces, size, true, &k->buffer, e);
+    if (!k->pieces) return gs_gloo_explain(GS_GLOO_MEMORY, "out of memory");
+    return gs_gloo_buffer_create(g, k->pieces, size, true, &k->buffer);
 }
 
-static gs_gloo_code wait_for_copy(copy *k, int timeout_ms, gs_gloo_error *e) {
+static gs_gloo_code wait_for_copy(copy *k, int timeout_ms) {
     for (; k->under_way > 0; k->under_way--) {
-        gs_gloo_code code = gs_gloo_wait_send(k->buffer, timeout_ms, e);
+        gs_gloo_code code = gs_gloo_wait_send(k->buffer, timeout_ms);
         if (code != GS_GLOO_OK) return code;
     }
     return GS_GLOO_OK;
 }
 
 gs_gloo_code gs_gloo_send(gs_gloo_state *s, const gs_envelope *envelope, const void *data, size_t bytes,
-                          int timeout_ms, gs_gloo_error *e) {
+                          int timeout_ms) {
     const uint32_t slot = slot_of(envelope);
     const uint64_t head = bytes;
     gs_gloo_mailbox *box = mailbox_of(s, envelope->peer, slot);
-    if (!box) return gs_gloo_explain(e, GS_GLOO_MEMORY, "out of memory");
+    if (!box) return gs_gloo_explain(GS_GLOO_MEMORY, "out of memory");
     copy *k = next_copy(box, bytes);
-    gs_gloo_code code = wait_for_copy(k, timeout_ms, e);
-    if (code == GS_GLOO_OK) code = make_room(s->gloo, k, bytes, e);
+    gs_gloo_code code = wait_for_copy(k, timeout_ms);
+    if (code == GS_GLOO_OK) code = make_room(s->gloo, k, bytes);
     for (size_t i = 0; code == GS_GLOO_OK && i < pieces_of(bytes); i++) {
         const size_t at = i * PIECE, load = load_of(bytes, i);
         memcpy(k->pieces + at, &head, HEAD);
         memcpy(k->pieces + at + HEAD, (const char *)data + i * GS_GLOO_LOAD, load);
-        code =
-            gs_gloo_begin_send(k->buffer, envelope->peer, GS_GLOO_MESSAGE_SLOTS | slot, at, HEAD + load, e);
+        code = gs_gloo_begin_send(k->buffer, envelope->peer, GS_GLOO_MESSAGE_SLOTS | slot, at, HEAD + load);
         k->under_way += code == GS_GLOO_OK;
     }
     return code;
 }
 
 gs_gloo_code gs_gloo_recv(gs_gloo_state *s, const gs_envelope *envelope, void *data, size_t bytes,
-                          int timeout_ms, gs_gloo_error *e) {
+                          int timeout_ms) {
     const uint32_t slot = slot_of(envelope);
     gs_gloo_mailbox *box = mailbox_of(s, envelope->peer, slot);
-    if (!box) return gs_gloo_explain(e, GS_GLOO_MEMORY, "out of memory");
+    if (!box) return gs_gloo_explain(GS_GLOO_MEMORY, "out of memory");
     const bool ahead = s->process[envelope->peer] < 0; /* on another machine */
     return receive_in_spares(&box->spares, s->gloo, ahead, envelope->peer, GS_GLOO_MESSAGE_SLOTS | slot, data,
-                             bytes, timeout_ms, e);
+                             bytes, timeout_ms);
 }

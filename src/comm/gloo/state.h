@@ -60,24 +60,23 @@ enum { GS_GLOO_LOAD = 256 * 1024 /* bytes of a message in a piece */ };
 
 /* Different mailboxes may be used by several threads at once. */
 gs_gloo_code gs_gloo_send(gs_gloo_state *, const gs_envelope *, const void *data, size_t bytes,
-                          int timeout_ms, gs_gloo_error *);
-gs_gloo_code gs_gloo_recv(gs_gloo_state *, const gs_envelope *, void *data, size_t bytes, int timeout_ms,
-                          gs_gloo_error *);
+                          int timeout_ms);
+gs_gloo_code gs_gloo_recv(gs_gloo_state *, const gs_envelope *, void *data, size_t bytes, int timeout_ms);
 void gs_gloo_free_mailboxes(gs_gloo_state *);
 
 /* ---- lost.c ---- */
 
 /* Listen to the last words of all, from the start. */
-gs_gloo_code gs_gloo_listen(gs_gloo_state *, int rank, int size, gs_gloo_error *);
+gs_gloo_code gs_gloo_listen(gs_gloo_state *, int rank, int size);
 void gs_gloo_free_ears(gs_gloo_state *, int size);
 
 /* This rank's wait for these peers (count 0: for any of the others) was too long: tell the others. From any thread;
  * only the first such wait is told. */
 void gs_gloo_tell_wait(gs_comm *, const int *peers, int count);
 
-/* Gloo failed with `e` in an operation with `peer`, or with all (-1). Finds the cause if this is the first failure,
+/* Gloo failed with this code, and gs_gloo_said(), in an operation with `peer`, or with all (-1). Finds the cause if this is the first failure,
  * tells it to the others, and returns it. `format` says what the operation was. */
-gs_status gs_gloo_lost(gs_comm *, const gs_gloo_error *e, int peer, const char *format, ...) GS_PRINTF(4, 5);
+gs_status gs_gloo_lost(gs_comm *, gs_gloo_code, int peer, const char *format, ...) GS_PRINTF(4, 5);
 
 /* Another rank's last words, once they have come: this rank has failed with them then. Else GS_OK. For who waits
  * outside of Gloo; from any thread. */

@@ -24,7 +24,9 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const double TICK = 0.02; /* seconds */
 
@@ -38,7 +40,7 @@ struct gs_watch {
     bool ends;
     gs_gloo_wait *waiting;
     bool broken; /* once true, found does not change */
-    gs_gloo_error found;
+    char found[GS_GLOO_SAID];
 };
 
 /* ---- who waits ---- */
@@ -59,9 +61,9 @@ void gs_watch_end(gs_watch *w, gs_gloo_wait *one) {
     pthread_mutex_unlock(&w->lock);
 }
 
-void gs_watch_found(gs_watch *w, gs_gloo_error *found) {
+void gs_watch_found(gs_watch *w, char found[GS_GLOO_SAID]) {
     pthread_mutex_lock(&w->lock);
-    *found = w->found;
+    memcpy(found, w->found, sizeof w->found);
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -69,14 +71,14 @@ void gs_watch_found(gs_watch *w, gs_gloo_error *found) {
 
 /* A wait that has been woken beforehand only looks: it returns at once, or fails. Only one thread may do so at a time.
  * The wakes of two could count as one, but both would wait, and a wait in vain closes all connections. */
-static gs_gloo_code look_locked(gs_watch *w, int peer, gs_gloo_error *error) {
+static gs_gloo_code look_locked(gs_watch *w, int peer) {
     gs_gloo_wake(w->line[peer], false);
-    return gs_gloo_wait_recv(w->line[peer], 1, error);
+    return gs_gloo_wait_recv(w->line[peer], 1);
 }
 
-gs_gloo_code gs_watch_look(gs_watch *w, int peer, gs_gloo_error *error) {
+gs_gloo_code gs_watch_look(gs_watch *w, int peer) {
     pthread_mutex_lock(&w->lock);
-    gs_gloo_code code = look_locked(w, peer, error);
+    gs_gloo_code code = look_locked(w, peer);
     pthread_mutex_unlock(&w->lock);
     return code;
 }
@@ -84,7 +86,8 @@ gs_gloo_code gs_watch_look(gs_watch *w, int peer, gs_gloo_error *error) {
 static void tick_locked(gs_watch *w) {
     const double now = gs_awake_seconds();
     for (int r = 0; w->waiting && !w->broken && r < w->size; r++)
-        w->broken = w->line[r] && look_locked(w, r, &w->found) != GS_GLOO_OK;
+        w->broken = w->line[r] && look_locked(w, r) != GS_GLOO_OK;
+    if (w->broken && !w->found[0]) snprintf(w->found, sizeof w->found, "%s", gs_gloo_said());
     for (gs_gloo_wait *one = w->waiting; one; one = one->next) {
         one->late = one->late || (one->deadline > 0 && now >= one->deadline);
         if (one->late || (w->broken && one->long_ago)) gs_gloo_wake(one->buffer, one->sends);
@@ -107,23 +110,23 @@ static void *watch_main(void *argument) {
 
 /* ---- making and freeing ---- */
 
-gs_gloo_code gs_watch_create(gs_gloo *g, int rank, int size, gs_watch **out, gs_gloo_error *error) {
+gs_gloo_code gs_watch_create(gs_gloo *g, int rank, int size, gs_watch **out) {
     gs_watch *w = calloc(1, sizeof *w);
-    if (!w) return gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
+    if (!w) return gs_gloo_explain(GS_GLOO_MEMORY, "out of memory");
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->end, NULL);
     w->size = size;
     w->line = calloc((size_t)size, sizeof *w->line);
-    gs_gloo_code code = w->line ? GS_GLOO_OK : gs_gloo_explain(error, GS_GLOO_MEMORY, "out of memory");
+    gs_gloo_code code = w->line ? GS_GLOO_OK : gs_gloo_explain(GS_GLOO_MEMORY, "out of memory");
     for (int r = 0; code == GS_GLOO_OK && r < size; r++) {
         if (r == rank) continue;
-        code = gs_gloo_buffer_create(g, NULL, 0, false, &w->line[r], error);
-        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(w->line[r], r, GS_GLOO_WATCH_SLOT, error);
+        code = gs_gloo_buffer_create(g, NULL, 0, false, &w->line[r]);
+        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(w->line[r], r, GS_GLOO_WATCH_SLOT);
     }
     if (code == GS_GLOO_OK) w->running = gs_thread_start(&w->thread, watch_main, w) == 0;
     if (code == GS_GLOO_OK && !w->running)
-        code = gs_gloo_explain(error, GS_GLOO_OTHER, "cannot start a thread to watch the connections");
-    if (code == GS_GLOO_OK) code = gs_gloo_be_watched(g, w, error);
+        code = gs_gloo_explain(GS_GLOO_OTHER, "cannot start a thread to watch the connections");
+    if (code == GS_GLOO_OK) code = gs_gloo_be_watched(g, w);
     if (code == GS_GLOO_OK)
         *out = w;
     else
