@@ -35,8 +35,8 @@ typedef struct gs_waits {
     bool one_of;         /* or for only one of them: the library does not say which */
     /* [size * size] age[a * size + b]: seconds that rank a has waited for rank b; 0: it does not */
     const double *age;
-    const long
-        *pid; /* [size] processes of this machine; 0: it runs elsewhere; NULL: all are threads of one */
+    /* [size] processes of this machine; 0: it runs elsewhere; NULL: all are threads of one */
+    const long *pid;
     const bool *silent; /* [size * size] nothing that rank a sends gets through to rank b; NULL: not known */
     const char (*address)[GS_ADDRESS]; /* [size] of each rank, where `silent` is known */
     const char (*host)[GS_HOST];       /* [size] where each rank runs; NULL: not known */

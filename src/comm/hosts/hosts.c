@@ -36,10 +36,6 @@ typedef struct hosts {
     int machines;
 } hosts;
 
-static gs_status finish(const hosts *h, gs_status status) {
-    return gs_levels_finish(&h->levels, status);
-}
-
 /* ---- collectives ---- */
 
 /* Between the leaders: each sums a part of the array, and gives it to the others. */
@@ -63,12 +59,15 @@ static gs_status all_reduce(hosts *h, const gs_call *call, void *data) {
         call->count * gs_type_size(call->type) <= SHORT || call->count < (size_t)h->machines;
     inside.root = 0;
     inside.operation = GS_REDUCE;
-    if (h->levels.inside) GS_TRY(finish(h, gs_call_run(h->levels.inside, &inside, NULL, data)));
+    if (h->levels.inside)
+        GS_TRY(gs_levels_finish(&h->levels, gs_call_run(h->levels.inside, &inside, NULL, data)));
     if (h->levels.leaders)
-        GS_TRY(finish(h, is_short ? gs_call_run(h->levels.leaders, call, NULL, data)
-                                  : sum_of_parts(h, call, data)));
+        GS_TRY(gs_levels_finish(&h->levels, is_short ? gs_call_run(h->levels.leaders, call, NULL, data)
+                                                     : sum_of_parts(h, call, data)));
     inside.operation = GS_BROADCAST;
-    return h->levels.inside ? finish(h, gs_call_run(&h->levels.patient, &inside, NULL, data)) : GS_OK;
+    return h->levels.inside
+               ? gs_levels_finish(&h->levels, gs_call_run(&h->levels.patient, &inside, NULL, data))
+               : GS_OK;
 }
 
 static gs_status hosts_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {

@@ -23,46 +23,40 @@
 #include <unistd.h>
 
 enum {
-    GS_MPI_COPIES = 2, /* messages of a pair of ranks that may be under way */
-    GS_MPI_SHORT_COPIES = 2 * GS_MPI_COPIES,
-    GS_MPI_SHORT = 64,    /* bytes of a message that is kept apart */
-    GS_MPI_TAG_BITS = 11, /* of a rank in a tag: a process holds at most 2048 workers */
+    COPIES = 2, /* messages of a pair of ranks that may be under way */
+    SHORT_COPIES = 2 * COPIES,
+    SHORT_MESSAGE = 64, /* bytes of a message that is kept apart */
+    TAG_BITS = 11,      /* of a rank in a tag: a process holds at most 2048 workers */
+    EXCHANGE = 0,       /* a tag that no pair of ranks has: see tag_of */
 };
 
-/* Each has a communicator of its own, so that none takes what was meant for another. */
-typedef enum gs_mpi_channel {
-    GS_MPI_MESSAGES,
-    GS_MPI_COLLECTIVES,
-    GS_MPI_LAST_WORDS,
-    GS_MPI_CHANNELS
-} gs_mpi_channel;
-
-enum { GS_MPI_EXCHANGE = 0 /* a tag that no pair of ranks has: see tag_of */ };
+/* Channels. Each has a communicator of its own, so that none takes what was meant for another. */
+enum { MESSAGES, COLLECTIVES, OF_LAST_WORDS, CHANNELS };
 
 /* A message that was sent, and is kept until the peer has it: in pieces of at most gs_mpi_most bytes. */
-typedef struct gs_mpi_copy {
+typedef struct copy {
     unsigned char *data;
     size_t room;
     MPI_Request *pieces;
     int count, pieces_room; /* 0: not under way */
-} gs_mpi_copy;
+} copy;
 
 /* Messages from one rank to another. Short ones have copies of their own, twice as many: over slow links
  * (linked.c) a note goes ahead of each message. Only one thread sends by it. */
-typedef struct gs_mpi_mailbox {
-    struct gs_mpi_mailbox *next;
-    gs_mpi_channel channel;
+typedef struct mailbox {
+    struct mailbox *next;
+    int channel;
     int tag;
-    gs_mpi_copy copies[GS_MPI_COPIES + GS_MPI_SHORT_COPIES];
+    copy copies[COPIES + SHORT_COPIES];
     unsigned turn, short_turn;
-} gs_mpi_mailbox;
+} mailbox;
 
-typedef struct gs_mpi {
+typedef struct mpi_state {
     gs_comm comm;
     const char *noun; /* what messages call a rank: "rank" or "process" */
     long *pid;        /* [size] processes of this machine; 0: elsewhere */
     int level;        /* what MPI allows to threads */
-    MPI_Comm channel[GS_MPI_CHANNELS];
+    MPI_Comm channel[CHANNELS];
     atomic_int waiting;   /* threads that let MPI work */
     pthread_mutex_t lock; /* guards all that follows but `failed` and the last two lines */
     atomic_bool failed;   /* once true, code and message do not change */
@@ -70,10 +64,10 @@ typedef struct gs_mpi {
     char message[GS_LAST_WORDS];
     MPI_Request ear; /* where the last words of any rank arrive */
     char heard[GS_LAST_WORDS];
-    gs_mpi_mailbox **mailboxes; /* [size], a list for each peer */
-    gs_scratch scratch;         /* of the collective under way */
-    int *place, *count; /* [size] of the collective under way: where a part begins, and how long it is */
-} gs_mpi;
+    mailbox **mailboxes; /* [size], a list for each peer */
+    gs_scratch scratch;  /* of the collective under way */
+    int *place, *count;  /* [size] of the collective under way: where a part begins, and how long it is */
+} mpi_state;
 
 /* ---- MPI of this process: begun once, ended once ---- */
 
@@ -197,19 +191,19 @@ static const double SLEEPLESS = 5e-3, TELLING = 0.5, LAST_WORDS = 0.05; /* secon
 /* ---- failing ---- */
 
 /* GS_E_PEER (or what it was) with the first message. */
-static gs_status mpi_failed(const gs_mpi *s) {
+static gs_status mpi_failed(const mpi_state *s) {
     return gs_fail(s->code, "%s", s->message);
 }
 
 /* Send the message to all and give it a moment to leave. */
 static void tell_all(gs_comm *c) {
-    gs_mpi *s = c->state;
+    mpi_state *s = c->state;
     double end = gs_seconds() + TELLING;
     for (int r = 0; r < c->size; r++) {
         MPI_Request request = MPI_REQUEST_NULL;
         int done = 0;
-        if (r == c->rank || MPI_Isend(s->message, GS_LAST_WORDS, MPI_BYTE, r, 0,
-                                      s->channel[GS_MPI_LAST_WORDS], &request) != MPI_SUCCESS)
+        if (r == c->rank || MPI_Isend(s->message, GS_LAST_WORDS, MPI_BYTE, r, 0, s->channel[OF_LAST_WORDS],
+                                      &request) != MPI_SUCCESS)
             continue;
         while (MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done && gs_seconds() < end)
             sched_yield();
@@ -217,7 +211,7 @@ static void tell_all(gs_comm *c) {
 }
 
 static void fail_locked(gs_comm *c, gs_status code, const char *message, bool tell) {
-    gs_mpi *s = c->state;
+    mpi_state *s = c->state;
     if (atomic_load(&s->failed)) return;
     snprintf(s->message, sizeof s->message, "%s", message);
     s->code = code;
@@ -230,7 +224,7 @@ static void fail_locked(gs_comm *c, gs_status code, const char *message, bool te
 
 /* From here on everything fails with `message`, here and, if `tell`, on all other ranks; the first one stays. */
 static void mpi_fail(gs_comm *c, gs_status code, const char *message, bool tell) {
-    gs_mpi *s = c->state;
+    mpi_state *s = c->state;
     pthread_mutex_lock(&s->lock);
     fail_locked(c, code, message, tell);
     pthread_mutex_unlock(&s->lock);
@@ -238,7 +232,7 @@ static void mpi_fail(gs_comm *c, gs_status code, const char *message, bool tell)
 
 /* Has another rank failed? Then so has this one. Only one thread looks at a time. */
 static void mpi_listen(gs_comm *c) {
-    gs_mpi *s = c->state;
+    mpi_state *s = c->state;
     if (pthread_mutex_trylock(&s->lock) != 0) return;
     int heard = 0;
     atomic_fetch_add(&s->waiting, 1);
@@ -255,7 +249,7 @@ static void mpi_listen(gs_comm *c) {
 
 /* As mpi_fail, for a call of this rank: "rank 0: all_reduce of 5 f32: why". Returns the first failure. */
 static gs_status mpi_fail_call(gs_comm *c, const gs_call *call, const char *why) {
-    const gs_mpi *s = c->state;
+    const mpi_state *s = c->state;
     char message[GS_LAST_WORDS];
     snprintf(message, sizeof message, "%s %d: %s: %s", s->noun, c->rank, gs_call_text(call, false), why);
     mpi_fail(c, GS_E_PEER, message, true);
@@ -264,7 +258,7 @@ static gs_status mpi_fail_call(gs_comm *c, const gs_call *call, const char *why)
 
 /* `error` is what a call of MPI returned: anything but MPI_SUCCESS becomes a failure of `call`. */
 static gs_status mpi_check(gs_comm *c, const gs_call *call, int error) {
-    const gs_mpi *s = c->state;
+    const mpi_state *s = c->state;
     char text[MPI_MAX_ERROR_STRING] = "", why[MPI_MAX_ERROR_STRING + 16];
     int length;
     if (error == MPI_SUCCESS) return GS_OK;
@@ -277,7 +271,7 @@ static gs_status mpi_check(gs_comm *c, const gs_call *call, int error) {
 }
 
 static gs_status fail_late(gs_comm *c, const gs_call *call, int peer) {
-    const gs_mpi *s = c->state;
+    const mpi_state *s = c->state;
     char why[GS_LAST_WORDS / 2] = "";
     size_t n = (size_t)(unsigned)c->size;
     bool *late = calloc(n, sizeof *late);
@@ -314,7 +308,7 @@ static int test_all(int count, MPI_Request *requests, bool *done, MPI_Status *st
 
 static gs_status wait_inside(gs_comm *c, const gs_call *call, int peer, int count, MPI_Request *requests,
                              MPI_Status *status) {
-    gs_mpi *s = c->state;
+    mpi_state *s = c->state;
     double start = 0;
     for (unsigned tests = 1;; tests++) {
         bool done;
@@ -337,7 +331,7 @@ static gs_status wait_inside(gs_comm *c, const gs_call *call, int peer, int coun
  * last request, or MPI_STATUS_IGNORE. */
 static gs_status mpi_wait(gs_comm *c, const gs_call *call, int peer, int count, MPI_Request *requests,
                           MPI_Status *status) {
-    gs_mpi *s = c->state;
+    mpi_state *s = c->state;
     atomic_fetch_add(&s->waiting, 1);
     gs_status result = wait_inside(c, call, peer, count, requests, status);
     atomic_fetch_sub(&s->waiting, 1);
@@ -358,8 +352,8 @@ static MPI_Datatype mpi_unit(gs_type type) {
 
 /* broadcast (of `out`), all_gather, all_to_all, barrier */
 static gs_status mpi_move(gs_comm *c, const gs_call *call, const void *in, void *out) {
-    const gs_mpi *s = c->state;
-    MPI_Comm comm = s->channel[GS_MPI_COLLECTIVES];
+    const mpi_state *s = c->state;
+    MPI_Comm comm = s->channel[COLLECTIVES];
     MPI_Datatype unit = mpi_unit(call->type);
     MPI_Request request;
     const int count = (int)call->count;
@@ -405,7 +399,7 @@ static bool is_short(const gs_comm *c, const gs_call *call) {
 }
 
 static gs_status all_reduce_short(gs_comm *c, const gs_call *call, void *data) {
-    gs_mpi *s = c->state;
+    mpi_state *s = c->state;
     size_t bytes = call->count * gs_type_size(call->type);
     int count = (int)call->count;
     MPI_Datatype unit = mpi_unit(call->type);
@@ -413,7 +407,7 @@ static gs_status all_reduce_short(gs_comm *c, const gs_call *call, void *data) {
     GS_TRY(gs_scratch_for(&s->scratch, call, SHORT));
     GS_TRY(mpi_check(c, call,
                      MPI_Iallgather(data, count, unit, s->scratch.memory, count, unit,
-                                    s->channel[GS_MPI_COLLECTIVES], &request)));
+                                    s->channel[COLLECTIVES], &request)));
     GS_TRY(mpi_wait(c, call, -1, 1, &request, MPI_STATUS_IGNORE));
     memcpy(data, s->scratch.memory, bytes);
     for (int r = 1; r < c->size; r++)
@@ -427,8 +421,8 @@ static gs_status all_reduce_short(gs_comm *c, const gs_call *call, void *data) {
 /* Leaves this rank's part of `all` of all ranks, reduced, at the beginning of the scratch memory; `all` stays as it
  * is. */
 static gs_status exchange(gs_comm *c, const gs_call *call, const unsigned char *all) {
-    gs_mpi *s = c->state;
-    MPI_Comm comm = s->channel[GS_MPI_COLLECTIVES];
+    mpi_state *s = c->state;
+    MPI_Comm comm = s->channel[COLLECTIVES];
     MPI_Datatype unit = mpi_unit(call->type);
     const gs_shard own = gs_shard_of(call->count, c->rank, c->size);
     const size_t width = gs_type_size(call->type), bytes = own.count * width;
@@ -439,11 +433,10 @@ static gs_status exchange(gs_comm *c, const gs_call *call, const unsigned char *
         const int to = (c->rank + k) % c->size, from = (c->rank - k + c->size) % c->size;
         const gs_shard theirs = gs_shard_of(call->count, to, c->size);
         MPI_Request both[2];
-        GS_TRY(mpi_check(c, call,
-                         MPI_Irecv(received, (int)own.count, unit, from, GS_MPI_EXCHANGE, comm, &both[0])));
-        GS_TRY(mpi_check(c, call,
-                         MPI_Isend(all + theirs.first * width, (int)theirs.count, unit, to, GS_MPI_EXCHANGE,
-                                   comm, &both[1])));
+        GS_TRY(mpi_check(c, call, MPI_Irecv(received, (int)own.count, unit, from, EXCHANGE, comm, &both[0])));
+        GS_TRY(mpi_check(
+            c, call,
+            MPI_Isend(all + theirs.first * width, (int)theirs.count, unit, to, EXCHANGE, comm, &both[1])));
         GS_TRY(mpi_wait(c, call, -1, 2, both, MPI_STATUS_IGNORE));
         gs_combine_of(call->type, call->reduction)(sum, sum, received, own.count);
     }
@@ -451,7 +444,7 @@ static gs_status exchange(gs_comm *c, const gs_call *call, const unsigned char *
 }
 
 static gs_status mpi_all_reduce(gs_comm *c, const gs_call *call, unsigned char *data) {
-    gs_mpi *s = c->state;
+    mpi_state *s = c->state;
     const size_t width = gs_type_size(call->type);
     MPI_Request request;
     if (is_short(c, call)) return all_reduce_short(c, call, data);
@@ -464,12 +457,12 @@ static gs_status mpi_all_reduce(gs_comm *c, const gs_call *call, unsigned char *
     memcpy(data + (size_t)s->place[c->rank] * width, s->scratch.memory, (size_t)s->count[c->rank] * width);
     GS_TRY(mpi_check(c, call,
                      MPI_Iallgatherv(MPI_IN_PLACE, 0, mpi_unit(call->type), data, s->count, s->place,
-                                     mpi_unit(call->type), s->channel[GS_MPI_COLLECTIVES], &request)));
+                                     mpi_unit(call->type), s->channel[COLLECTIVES], &request)));
     return mpi_wait(c, call, -1, 1, &request, MPI_STATUS_IGNORE);
 }
 
 static gs_status mpi_reduce_scatter(gs_comm *c, const gs_call *call, const void *all, void *mine) {
-    const gs_mpi *s = c->state;
+    const mpi_state *s = c->state;
     const size_t count = gs_shard_of(call->count, c->rank, c->size).count;
     GS_TRY(exchange(c, call, all));
     if (count > 0) memcpy(mine, s->scratch.memory, count * gs_type_size(call->type));
@@ -484,21 +477,21 @@ static gs_status mpi_reduce_scatter(gs_comm *c, const gs_call *call, const void 
  * one, which may be the call that frees the comm.
  */
 
-static gs_mpi_channel channel_of(const gs_envelope *e) {
-    return gs_is_part(e) ? GS_MPI_COLLECTIVES : GS_MPI_MESSAGES;
+static int channel_of(const gs_envelope *e) {
+    return gs_is_part(e) ? COLLECTIVES : MESSAGES;
 }
 
 static int tag_of(const gs_envelope *e) {
-    int mask = (1 << GS_MPI_TAG_BITS) - 1;
-    return (e->from & mask) << GS_MPI_TAG_BITS | (e->to & mask);
+    int mask = (1 << TAG_BITS) - 1;
+    return (e->from & mask) << TAG_BITS | (e->to & mask);
 }
 
 /* NULL: no memory. */
-static gs_mpi_mailbox *mailbox_of(gs_mpi *s, const gs_envelope *e) {
-    gs_mpi_channel channel = channel_of(e);
+static mailbox *mailbox_of(mpi_state *s, const gs_envelope *e) {
+    int channel = channel_of(e);
     int tag = tag_of(e);
     pthread_mutex_lock(&s->lock);
-    gs_mpi_mailbox *box = s->mailboxes[e->peer];
+    mailbox *box = s->mailboxes[e->peer];
     while (box && (box->channel != channel || box->tag != tag)) box = box->next;
     if (!box && (box = calloc(1, sizeof *box))) {
         box->channel = channel;
@@ -511,61 +504,60 @@ static gs_mpi_mailbox *mailbox_of(gs_mpi *s, const gs_envelope *e) {
 }
 
 /* Room for a message of that many bytes in that many pieces; false: no memory. */
-static bool make_room(gs_mpi_copy *copy, size_t bytes, size_t pieces) {
-    if (copy->room < bytes) {
-        free(copy->data);
-        copy->data = malloc(bytes);
-        copy->room = copy->data ? bytes : 0;
+static bool make_room(copy *k, size_t bytes, size_t pieces) {
+    if (k->room < bytes) {
+        free(k->data);
+        k->data = malloc(bytes);
+        k->room = k->data ? bytes : 0;
     }
-    if (copy->pieces_room < (int)pieces) {
-        free(copy->pieces);
-        copy->pieces = malloc(pieces * sizeof(MPI_Request));
-        copy->pieces_room = copy->pieces ? (int)pieces : 0;
+    if (k->pieces_room < (int)pieces) {
+        free(k->pieces);
+        k->pieces = malloc(pieces * sizeof(MPI_Request));
+        k->pieces_room = k->pieces ? (int)pieces : 0;
     }
-    return copy->data && copy->pieces;
+    return k->data && k->pieces;
 }
 
 static size_t piece_of(size_t bytes, size_t at) {
     return bytes - at < gs_mpi_most ? bytes - at : gs_mpi_most;
 }
 
-static gs_status wait_for_copy(gs_comm *c, const gs_call *call, int process, gs_mpi_copy *copy) {
-    if (copy->count > 0) GS_TRY(mpi_wait(c, call, process, copy->count, copy->pieces, MPI_STATUS_IGNORE));
-    copy->count = 0;
+static gs_status wait_for_copy(gs_comm *c, const gs_call *call, int process, copy *k) {
+    if (k->count > 0) GS_TRY(mpi_wait(c, call, process, k->count, k->pieces, MPI_STATUS_IGNORE));
+    k->count = 0;
     return GS_OK;
 }
 
 /* Has another rank failed? */
 static gs_status look(gs_comm *c) {
-    const gs_mpi *s = c->state;
+    const mpi_state *s = c->state;
     mpi_listen(c);
     return atomic_load(&s->failed) ? mpi_failed(s) : GS_OK;
 }
 
 static gs_status mpi_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
-    gs_mpi *s = c->state;
+    mpi_state *s = c->state;
     GS_TRY(look(c));
     if (bytes == 0) return GS_OK;
-    gs_mpi_mailbox *box = mailbox_of(s, e);
+    mailbox *box = mailbox_of(s, e);
     if (!box) return gs_fail(GS_E_MEMORY, "no memory for messages to %s %d", s->noun, e->peer);
-    gs_mpi_copy *copy =
-        &box->copies[bytes > GS_MPI_SHORT ? box->turn++ % GS_MPI_COPIES
-                                          : GS_MPI_COPIES + box->short_turn++ % GS_MPI_SHORT_COPIES];
-    GS_TRY(wait_for_copy(c, e->call, e->peer, copy));
-    if (!make_room(copy, bytes, (bytes + gs_mpi_most - 1) / gs_mpi_most))
+    copy *k = &box->copies[bytes > SHORT_MESSAGE ? box->turn++ % COPIES
+                                                 : COPIES + box->short_turn++ % SHORT_COPIES];
+    GS_TRY(wait_for_copy(c, e->call, e->peer, k));
+    if (!make_room(k, bytes, (bytes + gs_mpi_most - 1) / gs_mpi_most))
         return gs_fail(GS_E_MEMORY, "no memory for a copy of a message of %zu bytes", bytes);
-    memcpy(copy->data, data, bytes);
+    memcpy(k->data, data, bytes);
     for (size_t at = 0; at < bytes; at += gs_mpi_most) {
-        int error = MPI_Isend(copy->data + at, (int)piece_of(bytes, at), MPI_BYTE, e->peer, tag_of(e),
-                              s->channel[channel_of(e)], &copy->pieces[copy->count]);
+        int error = MPI_Isend(k->data + at, (int)piece_of(bytes, at), MPI_BYTE, e->peer, tag_of(e),
+                              s->channel[channel_of(e)], &k->pieces[k->count]);
         GS_TRY(mpi_check(c, e->call, error));
-        copy->count++;
+        k->count++;
     }
     return GS_OK;
 }
 
 static gs_status mpi_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
-    const gs_mpi *s = c->state;
+    const mpi_state *s = c->state;
     GS_TRY(look(c));
     for (size_t at = 0; at < bytes; at += gs_mpi_most) {
         MPI_Request request;
@@ -583,22 +575,22 @@ static gs_status mpi_recv(gs_comm *c, const gs_envelope *e, void *data, size_t b
 
 /* Wait until all that was sent has left. */
 static gs_status mpi_flush(gs_comm *c) {
-    gs_mpi *s = c->state;
+    mpi_state *s = c->state;
     for (int r = 0; r < c->size; r++) {
         gs_call call = {GS_SEND, 0, GS_U8, 0, r};
-        for (gs_mpi_mailbox *box = s->mailboxes[r]; box; box = box->next)
-            for (int i = 0; i < GS_MPI_COPIES + GS_MPI_SHORT_COPIES; i++)
+        for (mailbox *box = s->mailboxes[r]; box; box = box->next)
+            for (int i = 0; i < COPIES + SHORT_COPIES; i++)
                 GS_TRY(wait_for_copy(c, &call, r, &box->copies[i]));
     }
     return GS_OK;
 }
 
-static void mpi_free_mailboxes(gs_mpi *s, int size) {
+static void mpi_free_mailboxes(mpi_state *s, int size) {
     for (int r = 0; s->mailboxes && r < size; r++) {
         while (s->mailboxes[r]) {
-            gs_mpi_mailbox *box = s->mailboxes[r];
+            mailbox *box = s->mailboxes[r];
             s->mailboxes[r] = box->next;
-            for (int i = 0; i < GS_MPI_COPIES + GS_MPI_SHORT_COPIES; i++) {
+            for (int i = 0; i < COPIES + SHORT_COPIES; i++) {
                 free(box->copies[i].data);
                 free(box->copies[i].pieces);
             }
@@ -611,7 +603,7 @@ static void mpi_free_mailboxes(gs_mpi *s, int size) {
 /* ---- collectives ---- */
 
 static gs_status mpi_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
-    const gs_mpi *s = c->state;
+    const mpi_state *s = c->state;
     if (c->size > 1) mpi_listen(c);
     if (atomic_load(&s->failed)) return mpi_failed(s);
     if (call->count == 0 && call->operation != GS_BARRIER) return GS_OK;
@@ -638,7 +630,7 @@ static void mpi_abort(gs_comm *c, const char *message) {
 
 /* A process is about to hold several workers, each a thread that calls MPI. */
 static void mpi_of_processes(gs_comm *c) {
-    gs_mpi *s = c->state;
+    mpi_state *s = c->state;
     s->noun = "process";
     if (c->size > 1 && s->level < MPI_THREAD_MULTIPLE)
         mpi_fail(c, GS_E_DEVICE,
@@ -647,7 +639,7 @@ static void mpi_of_processes(gs_comm *c) {
                  true);
 }
 
-static void free_state(gs_mpi *s, int size) {
+static void free_state(mpi_state *s, int size) {
     mpi_free_mailboxes(s, size);
     pthread_mutex_destroy(&s->lock);
     gs_scratch_free(&s->scratch);
@@ -659,16 +651,16 @@ static void free_state(gs_mpi *s, int size) {
 
 /* All ranks have sent and received everything: nothing is under way when the communicators are freed. */
 static void close_communicators(gs_comm *c) {
-    gs_mpi *s = c->state;
+    mpi_state *s = c->state;
     if (c->size == 1 || mpi_flush(c) != GS_OK || gs_comm_barrier(c) != GS_OK) return;
     int error = MPI_Cancel(&s->ear);
     if (error == MPI_SUCCESS) error = MPI_Wait(&s->ear, MPI_STATUS_IGNORE);
-    for (int i = 0; i < GS_MPI_CHANNELS && error == MPI_SUCCESS; i++) error = MPI_Comm_free(&s->channel[i]);
+    for (int i = 0; i < CHANNELS && error == MPI_SUCCESS; i++) error = MPI_Comm_free(&s->channel[i]);
     mpi_check(c, &(gs_call){.operation = GS_BARRIER}, error);
 }
 
 static void mpi_free(gs_comm *c) {
-    gs_mpi *s = c->state;
+    mpi_state *s = c->state;
     close_communicators(c);
     /* After a failure MPI may still use memory of this comm. So it is not freed; the process is about to end. */
     if (!atomic_load(&s->failed)) free_state(s, c->size);
@@ -708,15 +700,14 @@ static gs_status agree_with(const gs_rendezvous *r, int *level) {
                        "or MPI_THREAD_MULTIPLE for several workers in a process",
                        *level);
     if (MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, (void *)&most_tag, &known) != MPI_SUCCESS || !known ||
-        *most_tag < (1 << 2 * GS_MPI_TAG_BITS) - 1)
-        return gs_fail(GS_E_DEVICE, "this MPI has too few tags for messages; wanted %d",
-                       1 << 2 * GS_MPI_TAG_BITS);
+        *most_tag < (1 << 2 * TAG_BITS) - 1)
+        return gs_fail(GS_E_DEVICE, "this MPI has too few tags for messages; wanted %d", 1 << 2 * TAG_BITS);
     return GS_OK;
 }
 
 /* Learn the processes of all ranks; those elsewhere count as 0. Places are compared by a hash of what names them. */
 static gs_status learn_processes(gs_comm *c) {
-    gs_mpi *s = c->state;
+    mpi_state *s = c->state;
     char place[512];
     uint64_t mine[2] = {(uint64_t)getpid(), 14695981039346656037u},
              *all = calloc((size_t)c->size, sizeof mine);
@@ -731,18 +722,18 @@ static gs_status learn_processes(gs_comm *c) {
 
 /* The communicators are made by all ranks together. */
 static gs_status open_communicators(gs_comm *c) {
-    gs_mpi *s = c->state;
+    mpi_state *s = c->state;
     gs_call call = {.operation = GS_BARRIER};
-    for (int i = 0; i < GS_MPI_CHANNELS; i++) {
+    for (int i = 0; i < CHANNELS; i++) {
         MPI_Request request;
         GS_TRY(mpi_check(c, &call, MPI_Comm_idup(MPI_COMM_WORLD, &s->channel[i], &request)));
         GS_TRY(mpi_wait(c, &call, -1, 1, &request, MPI_STATUS_IGNORE));
         GS_TRY(mpi_check(c, &call, MPI_Comm_set_errhandler(s->channel[i], MPI_ERRORS_RETURN)));
     }
     GS_TRY(learn_processes(c));
-    return mpi_check(c, &call,
-                     MPI_Irecv(s->heard, GS_LAST_WORDS, MPI_BYTE, MPI_ANY_SOURCE, 0,
-                               s->channel[GS_MPI_LAST_WORDS], &s->ear));
+    return mpi_check(
+        c, &call,
+        MPI_Irecv(s->heard, GS_LAST_WORDS, MPI_BYTE, MPI_ANY_SOURCE, 0, s->channel[OF_LAST_WORDS], &s->ear));
 }
 
 gs_status gs_comm_mpi_create(const gs_rendezvous *r, gs_comm **out) {
@@ -750,7 +741,7 @@ gs_status gs_comm_mpi_create(const gs_rendezvous *r, gs_comm **out) {
     int level = MPI_THREAD_MULTIPLE;
     if (r->size > 1) GS_TRY(agree_with(r, &level));
     size_t size = (size_t)r->size;
-    gs_mpi *s = calloc(1, sizeof *s);
+    mpi_state *s = calloc(1, sizeof *s);
     if (!s) return gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
     pthread_mutex_init(&s->lock, NULL);
     s->comm = (gs_comm){&transport_mpi, r->rank, r->size, r->timeout, s};

@@ -20,16 +20,16 @@
 
 #include "core/shard.h"
 
-typedef struct gs_world {
+typedef struct world {
     gs_comm *processes;
     atomic_int members;          /* threads of this process that are not freed yet */
     gs_scratch shared, received; /* the leader's, for the collective under way */
     int first[]; /* [processes + 1]: first rank of each process; the last entry is the world's size */
-} gs_world;
+} world;
 
 typedef struct member {
     gs_levels levels; /* inside: the threads of this process */
-    gs_world *w;
+    world *w;
 } member;
 
 static gs_status finish(member *m, gs_status status) {
@@ -181,7 +181,8 @@ static gs_status all_to_all(member *m, const gs_call *call, const void *from, vo
         size_t mine = before(m, m->w->processes->rank) * own.bytes;
         gs_copy_unless_there(in + mine, (unsigned char *)out + mine,
                              (size_t)m->levels.inside->size * (size_t)m->levels.inside->size * own.bytes);
-        GS_TRY(finish(m, exchange(m, call, out, in, (size_t)m->levels.inside->size * own.bytes, false)));
+        GS_TRY(gs_levels_finish(
+            &m->levels, exchange(m, call, out, in, (size_t)m->levels.inside->size * own.bytes, false)));
     }
     return from_leader(m, call, in, get, &own);
 }
@@ -210,7 +211,7 @@ static gs_status world_collective(gs_comm *c, const gs_call *call, const void *i
 
 /* ---- making, freeing ---- */
 
-static void free_world(gs_world *w) {
+static void free_world(world *w) {
     gs_comm_free(w->processes);
     gs_scratch_free(&w->shared);
     gs_scratch_free(&w->received);
@@ -219,7 +220,7 @@ static void free_world(gs_world *w) {
 
 static void world_free(gs_comm *c) {
     member *m = c->state;
-    gs_world *w = m->w;
+    world *w = m->w;
     gs_comm_free(m->levels.inside);
     free(m);
     if (atomic_fetch_sub(&w->members, 1) == 1) free_world(w);
@@ -235,7 +236,7 @@ static const gs_transport transport_world = {
 };
 
 /* first[p] = sum of the counts of the processes before p */
-static gs_status count_ranks(gs_world *w, int local) {
+static gs_status count_ranks(world *w, int local) {
     enum { MOST = 4096 };
     int processes = w->processes->size;
     GS_TRY(gs_comm_all_gather(w->processes, &local, w->first + 1, 1, GS_I32));
@@ -248,7 +249,7 @@ static gs_status count_ranks(gs_world *w, int local) {
     return GS_OK;
 }
 
-static gs_status create_members(gs_world *w, int local, double timeout, gs_comm **comms) {
+static gs_status create_members(world *w, int local, double timeout, gs_comm **comms) {
     int first = w->first[w->processes->rank], size = w->first[w->processes->size];
     gs_comm **locals = calloc((size_t)local, sizeof *locals);
     gs_status status = locals ? gs_threads_create(local, first, timeout + gs_levels_patience(timeout), locals)
@@ -282,7 +283,7 @@ gs_status gs_comm_world_create(int local, gs_comm *processes, double timeout, gs
     if (!processes) return gs_comm_threads_create(local, timeout, comms);
     if (!processes->ops->of_processes)
         gs_bug("gs_comm_world_create: '%s' does not connect processes", processes->ops->name);
-    gs_world *w = calloc(1, sizeof *w + ((size_t)processes->size + 1) * sizeof *w->first);
+    world *w = calloc(1, sizeof *w + ((size_t)processes->size + 1) * sizeof *w->first);
     if (!w) {
         gs_comm_free(processes);
         return gs_fail(GS_E_MEMORY, "no memory for %d workers", local);
