@@ -117,7 +117,7 @@ TEST(nodes_that_do_not_fit_are_named) {
           "n0: gradsum launch: rank ", "n1: gradsum launch: rank ", "n1: exit 1"}},
         {"launch 0 --nodes 2 --meet redis://127.0.0.1:$P/x -n 1 -- $T",
          {"n0: gradsum launch: --meet: the place to meet is 'redis://127.0.0.1:",
-          "in place of a server of Redis use one of these two: tcp://HOST:PORT, ", "n0: exit 2"}},
+          "it must be one of these two: tcp://HOST:PORT, ", "n0: exit 2"}},
         {"launch 1 --nodes 2 $M -n 1 --timeout 0.5 -- $T",
          {"rank 1: nobody could be reached at 127.0.0.1 port ",
           "(Connection refused), where the ranks meet: start the "

@@ -39,7 +39,7 @@ TEST(places_to_meet_are_read) {
                      gs_meet_place_read(wrong[i], &p));
     assert_fails(
         GS_E_USAGE,
-        "the place to meet is 'redis://10.0.0.7:6379/ann'; in place of a server of Redis use one of these "
+        "the place to meet is 'redis://10.0.0.7:6379/ann'; it must be one of these "
         "two: tcp://HOST:PORT, with the address of node rank 0, or file:DIR, a folder that all machines see",
         gs_meet_place_read("redis://10.0.0.7:6379/ann", &p));
     assert_ok(gs_meet_place_read("file:/a/b", &p));

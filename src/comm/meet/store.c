@@ -46,12 +46,11 @@ gs_status gs_meet_place_read(const char *text, gs_meet_place *p) {
         p->kind = GS_MEET_TCP;
         if (read_host(text + 6, p)) return GS_OK;
     }
-    return gs_fail(GS_E_USAGE,
-                   "the place to meet is '%.200s'; %s: tcp://HOST:PORT, with the address of node rank 0, or "
-                   "file:DIR, a folder that all machines see",
-                   text,
-                   strncmp(text, "redis:", 6) == 0 ? "in place of a server of Redis use one of these two"
-                                                   : "it must be one of these two");
+    return gs_fail(
+        GS_E_USAGE,
+        "the place to meet is '%.200s'; it must be one of these two: tcp://HOST:PORT, with the address "
+        "of node rank 0, or file:DIR, a folder that all machines see",
+        text);
 }
 
 bool gs_meet_is_folder(const char *text) {
