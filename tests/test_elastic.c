@@ -44,9 +44,9 @@ TEST(a_new_one_takes_its_place) {
 TEST(exact_until_one_is_left) {
     disturbed d;
     kill_in_epoch_2(&d, "-n 4 --transport gloo --elastic 1 -- train --exact " NORMED " --steps 18", 3,
-                    "delay:rank=3,operation=148," HELD ";delay:rank=1,operation=30,generation=2," HELD);
+                    "delay:rank=3,operation=101," HELD ";delay:rank=1,operation=25,generation=2," HELD);
     gs_test_disturbed_wait(d.out, "elastic  2 workers go on after step 1");
-    gs_test_disturbed_wait(d.err, "rank 1: delay at operation 30");
+    gs_test_disturbed_wait(d.err, "rank 1: delay at operation 25");
     gs_test_disturbed_send(&d, 1, SIGKILL);
     gs_test_disturbed_end(&d, 0);
     gs_test_disturbed_said(
@@ -73,7 +73,7 @@ TEST(exact_by_a_file) {
         0, "saved", "train --exact " SMALL " --steps 2 --save %s/exact.safetensors --save-state", folder);
     snprintf(options, sizeof options,
              "-n 4 --elastic 1 -- train --threads 1 --resume %s/exact.safetensors --steps 18", folder);
-    kill_in_epoch_2(&d, options, 3, "delay:rank=3,operation=95," HELD);
+    kill_in_epoch_2(&d, options, 3, "delay:rank=3,operation=52," HELD);
     gs_test_disturbed_end(&d, 0);
     gs_test_disturbed_said(
         &d, "rank 3 was killed by signal 9 (Killed); generation 2: 2 go on, 1 let go, for --exact\n");

@@ -3,7 +3,7 @@
  *
  * Before a collective the ranks show each other what they are about to do, with one small all_gather. If one rank
  * receives while the others are in a collective, only the timeout shows it, as without the checking mode. Messages, of
- * which the collectives of some of the ranks (split.h) are made, pass as they are: each transport finds those of another
+ * which the collectives of some of the ranks (split.h) are made, pass unchecked: each transport finds those of another
  * length than their receiver wants.
  */
 #include "comm/transports.h"

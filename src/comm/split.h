@@ -4,8 +4,8 @@
  *     first 0, apart 2: ranks 0, 2, 4 of the world are ranks 0, 1, 2;  first 1: ranks 1, 3, 5 are
  *
  * To make one nothing is sent: each of its ranks knows who the others are. Its messages and collectives are made of the
- * messages of the parent, whatever its transport is: a parent over a slow link has children that are slow. Their collectives are those of collectives.c, so two children of one parent with the same
- * size give the same bits.
+ * messages of the parent, whatever its transport is: a parent over a slow link has children that are slow. Their
+ * collectives are those of collectives.c, so two children of one parent with the same size give the same bits.
  *
  * A message is a message between two ranks of the parent, whichever comm it was sent on. So the order of each pair of
  * ranks is one order for all comms that the two share, the parent included, and each of the two kinds of messages

@@ -8,9 +8,9 @@
  *     direct.c    two ranks exchange arrays on a connection of their own, without Gloo
  *
  * Declares only what these files and gloo.c need. Each function returns GS_GLOO_OK, or a code for what went wrong,
- * with a sentence in gs_gloo_said(). Counts are at least 1 (an empty all_gather divides by zero in Gloo 0.5.0). A timeout
- * limits one wait, in milliseconds, and is at least 1. All ranks must make the same calls with the same counts: when a
- * message does not fit, a thread of Gloo's own ends the process.
+ * with a sentence in gs_gloo_said(). Counts are at least 1 (an empty all_gather divides by zero in Gloo 0.5.0). A
+ * timeout limits one wait, in milliseconds, and is at least 1. All ranks must make the same calls with the same counts:
+ * when a message does not fit, a thread of Gloo's own ends the process.
  *
  * The library allocates memory in each call: buffers for its collectives, and its record of each operation.
  *
@@ -33,8 +33,8 @@ typedef enum gs_gloo_code {
     GS_GLOO_OTHER,
 } gs_gloo_code;
 
-/* Interpret a sentence of Gloo's. Keeps it for this thread, without the leading "[/path/of/a/file.cc:123] ", and returns
- * the code: GS_GLOO_LOST becomes GS_GLOO_TIMEOUT if the sentence reports a wait that was too long. In lost.c. */
+/* Interpret a sentence of Gloo's. Keeps it for this thread, without the leading "[/path/of/a/file.cc:123] ", and
+ * returns the code: GS_GLOO_LOST becomes GS_GLOO_TIMEOUT if it reports a wait that was too long. In lost.c. */
 gs_gloo_code gs_gloo_explain(gs_gloo_code code, const char *what);
 
 /* This thread's last one. (Not gs_message(): some failures are expected, and must not hide why a rank leaves.) */

@@ -368,8 +368,8 @@ static void explain_late(const gs_comm *c, const bool *awaited, bool one_of, con
     free(last);
 }
 
-/* Why `what` failed with this code, of which Gloo says `how`, in one sentence. `peer` is the other rank of the operation, or -1. The caller holds the
- * lock. */
+/* Why `what` failed with this code, of which Gloo says `how`, in one sentence. `peer` is the other rank of the
+ * operation, or -1. The caller holds the lock. */
 static void find_cause(gs_comm *c, gs_gloo_code code, const char *how, int peer, const char *what,
                        char *message, size_t size) {
     gs_gloo_state *s = c->state;

@@ -135,7 +135,7 @@ static gs_gloo_code check_length(const spare_piece *spare, int from, size_t byte
  * one, many at once. Each request takes the lock of the connection, for which Gloo's thread polls while data come in.
  * Where no more can be asked for, because the sender has gone, the spares that have been filled still count.
  *
- * ahead: ask for two messages, and for the short ones before them (checked.c, linked.c). */
+ * ahead: ask for two messages, and for the short ones before them (linked.c). */
 static gs_gloo_code receive_in_spares(spares_of_sender *s, gs_gloo *g, bool ahead, int from, uint64_t slot,
                                       void *data, size_t bytes, int timeout_ms) {
     unsigned char *to = data;

@@ -74,8 +74,8 @@ void gs_gloo_free_ears(gs_gloo_state *, int size);
  * only the first such wait is told. */
 void gs_gloo_tell_wait(gs_comm *, const int *peers, int count);
 
-/* Gloo failed with this code, and gs_gloo_said(), in an operation with `peer`, or with all (-1). Finds the cause if this is the first failure,
- * tells it to the others, and returns it. `format` says what the operation was. */
+/* Gloo failed with this code, and gs_gloo_said(), in an operation with `peer`, or with all (-1). Finds the cause if
+ * this is the first failure, tells it to the others, and returns it. `format` says what the operation was. */
 gs_status gs_gloo_lost(gs_comm *, gs_gloo_code, int peer, const char *format, ...) GS_PRINTF(4, 5);
 
 /* Another rank's last words, once they have come: this rank has failed with them then. Else GS_OK. For who waits

@@ -13,8 +13,8 @@
  *
  * Operations are counted from 1 on each rank, as they go to the transport: messages sent or received, and collectives.
  * Those before and after training count too. With --link and GRADSUM_CHECK there are more of them: a note goes ahead of
- * each message, and of each collective. If drop is among the faults, all ranks make collectives of messages (collectives.c), so that there are
- * some to lose.
+ * each message, and of each collective. If drop is among the faults, all ranks make collectives of messages
+ * (collectives.c), so that there are some to lose.
  *
  * Operation 0 is before the processes of a training meet; `rank` is the number of the process then. It takes kill,
  * usage, stop and delay.
