@@ -6,7 +6,7 @@
  *     build.c      compiles a program, or takes it from the user's cache directory
  *     memory.c     buffers, and the scratch memory that operators share
  *     away.c       memory of the host beside that of the device (--offload)
- *     tiles.c      the sizes of tiles; tune.c: the search for the fastest; error.c: OpenCL's error codes by name
+ *     tiles.c      the sizes of tiles; error.c: OpenCL's error codes by name
  *     NAME.c       the operator NAME: sizes in, kernels of NAME.cl enqueued
  *
  * Operators enqueue and return; the queue is in order, so each kernel sees what the one before it wrote. A device is
@@ -33,7 +33,7 @@ enum {
 };
 
 /* The shapes of the tiles by which products and convolutions are computed: defaults by the kind of device, or what
- * `gradsum tune` found. cl/tiles.c; the words in quotes are those of GRADSUM_CL_TILES. */
+ * GRADSUM_CL_TILES says; the words in quotes are its own. cl/tiles.c. */
 typedef struct gs_cl_tiles {
     /* "gpu": kernels in GPU style: neighbouring work-items read neighbouring addresses, tiles lie in __local memory.
      * "cpu": one work-item computes a tile of vectors in its registers. */
@@ -58,11 +58,9 @@ static inline int gs_cl_rows_low(const gs_cl_tiles *t) {
     return t->rows > 1 ? t->rows * 3 / 4 : 1;
 }
 
-/* "cpu vector=16 rows=8 dot_rows=6 unroll=1 pack=1200" or "gpu tile=64 each=4 step=16". */
-enum { GS_CL_TILES_TEXT = 80 };
-void gs_cl_tiles_print(const gs_cl_tiles *, char text[GS_CL_TILES_TEXT]);
-/* The other way round; what the text does not name stays as it is. "cpu4", "cpu8", "cpu16": that vector and the other
- * sizes' defaults for it. false: not such a text, or a number that is not allowed. */
+/* From a text, "cpu vector=16 rows=8 dot_rows=6 unroll=1 pack=1200" or "gpu tile=64 each=4 step=16"; what it does not
+ * name stays as it is. "cpu4", "cpu8", "cpu16": that vector and the other sizes' defaults for it. false: not such a text,
+ * or a number that is not allowed. */
 bool gs_cl_tiles_parse(const char *text, gs_cl_tiles *);
 /* The defaults for a vector of that many floats. */
 gs_cl_tiles gs_cl_tiles_default(bool gpu, int vector);
@@ -156,12 +154,6 @@ static inline gs_cl *gs_cl_of(gs_device *device) {
  * would otherwise meet inside OpenCL, where its first call sets up everything (PoCL 3.1 then crashes). */
 void gs_cl_lock(void);
 void gs_cl_unlock(void); /* both: platforms.c */
-
-/* cl->tiles = what `gradsum tune` kept for this device and driver, if it did. A damaged or a
- * senseless entry is ignored, with a line on standard error. cl/tiles.c. */
-void gs_cl_tuned_read(gs_cl *);
-/* Keep cl->tiles. false: there is no place for it. */
-bool gs_cl_tuned_write(const gs_cl *);
 
 /* ---- errors ---- */
 

@@ -119,8 +119,7 @@ static gs_status take_part(gs_cl *cl, const char *name, const place *p) {
     return gs_cl_check(error, "device '%s': clCreateSubDevices", name);
 }
 
-/* The tiles: as GRADSUM_CL_TILES says, so that all can be tested anywhere; else as `gradsum tune` found them; else by
- * the kind of device. */
+/* The tiles: as GRADSUM_CL_TILES says, so that all can be tried anywhere; else by the kind of device. */
 static gs_status choose_tiles(gs_cl *cl) {
     enum { GROUP = 256 }; /* work-items that the default tiles of a GPU want in a work-group */
     cl_device_type type = gs_cl_device_number(cl->id, CL_DEVICE_TYPE);
@@ -129,16 +128,11 @@ static gs_status choose_tiles(gs_cl *cl) {
                gs_cl_device_number(cl->id, CL_DEVICE_MAX_WORK_GROUP_SIZE) >= GROUP;
     cl->tiles = gs_cl_tiles_default(gpu, width >= 16 ? 16 : width >= 8 ? 8 : 4);
     const char *wanted = getenv("GRADSUM_CL_TILES");
-    if (!wanted || !*wanted) {
-        gs_cl_tuned_read(cl);
-        return GS_OK;
-    }
-    if (gs_cl_tiles_parse(wanted, &cl->tiles)) return GS_OK;
-    return gs_fail(
-        GS_E_USAGE,
-        "GRADSUM_CL_TILES is '%s'; it can be gpu, cpu, cpu4, cpu8, cpu16, or sizes as `gradsum tune` "
-        "prints them",
-        wanted);
+    if (!wanted || !*wanted || gs_cl_tiles_parse(wanted, &cl->tiles)) return GS_OK;
+    return gs_fail(GS_E_USAGE,
+                   "GRADSUM_CL_TILES is '%s'; it can be gpu, cpu, cpu4, cpu8, cpu16, or sizes such as "
+                   "'cpu vector=16 rows=8 dot_rows=6 unroll=1 pack=1200' or 'gpu tile=64 each=4 step=16'",
+                   wanted);
 }
 
 static void identify(gs_cl *cl) {

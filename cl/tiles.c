@@ -1,12 +1,8 @@
-/* The sizes of tiles: defaults, their text, and what is kept of `gradsum tune` in the user's cache directory. */
+/* The sizes of tiles: defaults, and others as a text. */
 #include "cl/cl.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "io/cache.h"
-#include "io/file.h"
 
 gs_cl_tiles gs_cl_tiles_default(bool gpu, int vector) {
     /* Sums for most vector registers: AVX-512 has 32, the others have 16. More are not better: they leave too few for
@@ -21,14 +17,6 @@ gs_cl_tiles gs_cl_tiles_default(bool gpu, int vector) {
                          .tile = 64,
                          .each = 4,
                          .step = 16};
-}
-
-void gs_cl_tiles_print(const gs_cl_tiles *t, char text[GS_CL_TILES_TEXT]) {
-    if (t->gpu)
-        snprintf(text, GS_CL_TILES_TEXT, "gpu tile=%d each=%d step=%d", t->tile, t->each, t->step);
-    else
-        snprintf(text, GS_CL_TILES_TEXT, "cpu vector=%d rows=%d dot_rows=%d unroll=%d pack=%d", t->vector,
-                 t->rows, t->dot_rows, t->unroll, t->pack);
 }
 
 static bool is_one_of(int value, int a, int b, int c) {
@@ -64,7 +52,7 @@ static bool assign(gs_cl_tiles *t, const char *word) {
 }
 
 bool gs_cl_tiles_parse(const char *text, gs_cl_tiles *out) {
-    char copy[2 * GS_CL_TILES_TEXT], *rest;
+    char copy[160], *rest;
     gs_cl_tiles t = *out;
     if (strlen(text) >= sizeof copy) return false;
     strcpy(copy, text);
@@ -83,31 +71,4 @@ bool gs_cl_tiles_parse(const char *text, gs_cl_tiles *out) {
     if (!allowed(&t)) return false;
     *out = t;
     return true;
-}
-
-/* ---- what is kept ---- */
-
-static void entry_name(const gs_cl *cl, char name[80]) {
-    char digest[65];
-    gs_sha256(cl->identity, strlen(cl->identity), digest);
-    snprintf(name, 80, "%s.tiles", digest);
-}
-
-void gs_cl_tuned_read(gs_cl *cl) {
-    char name[80];
-    void *text;
-    size_t bytes;
-    entry_name(cl, name);
-    gs_cache_state state = gs_cache_read(name, &text, &bytes);
-    if (state == GS_CACHE_FOUND && !gs_cl_tiles_parse(text, &cl->tiles)) state = GS_CACHE_DAMAGED;
-    if (state == GS_CACHE_DAMAGED)
-        fprintf(stderr, "gradsum: the result of `gradsum tune` in %s is damaged and ignored\n", name);
-    free(text);
-}
-
-bool gs_cl_tuned_write(const gs_cl *cl) {
-    char name[80], text[GS_CL_TILES_TEXT];
-    entry_name(cl, name);
-    gs_cl_tiles_print(&cl->tiles, text);
-    return gs_cache_write(name, text, strlen(text));
 }

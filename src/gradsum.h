@@ -26,7 +26,6 @@ extern "C" {
 #include "layer/layer.h"            /* layers: forward and backward */
 #include "layer/make.h"             /* a layer of your own */
 #include "layer/memory/recompute.h" /* activation checkpointing */
-#include "tune.h"                   /* the fastest tiles for an OpenCL device */
 #include "device.h"                 /* devices by name */
 #include "backend.h"                /* operators: one table of functions for each kind of device */
 #include "sync/sync.h"              /* sum: the schemes */

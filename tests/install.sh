@@ -114,9 +114,9 @@ completes() { # completes 'words that are found' WORD...: the last word is the o
     found=$(bash try.bash "$prefix/share/bash-completion/completions/gradsum" "$@")
     test "$found" = "$wanted" || fail "bash completes '$*' with '$found', not '$wanted'"
 }
-completes "train tune" gradsum t
+completes "train" gradsum t
 completes "help" gradsum h
-completes "train tune" gradsum help t
+completes "train" gradsum help t
 completes "--model --momentum" gradsum train --mo
 completes "--model --momentum" gradsum launch -n 2 -- train --mo
 completes "" gradsum train --load w # a file: left to bash

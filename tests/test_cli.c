@@ -23,9 +23,9 @@ TEST(help_shows_an_example) {
 
 TEST(help_fits_80_columns) {
     static const char *const commands[] = {
-        "devices",  "model",       "train",   "eval",   "predict",  "compare", "profile", "sweep",
-        "step",     "collectives", "schemes", "report", "tune",     "grade",   "lesson",  "launch",
-        "generate", "memory",      "explain", "layout", "simulate", "doctor"};
+        "devices", "model",    "train",       "eval",    "predict", "compare",  "profile",
+        "sweep",   "step",     "collectives", "schemes", "report",  "grade",    "lesson",
+        "launch",  "generate", "memory",      "explain", "layout",  "simulate", "doctor"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands + 3; i++) {
         static const char *const others[] = {"help", "model softmax", "model cnn"};
         size_t all = sizeof commands / sizeof *commands;

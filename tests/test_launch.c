@@ -40,10 +40,9 @@ TEST(wrong_usage) {
 
 /* One line for all of them, and what to use; no process is started. */
 TEST(commands_whose_processes_would_not_meet_are_refused) {
-    static const char *const names[] = {"devices", "model",  "predict",  "compare", "profile",
-                                        "sweep",   "report", "step",     "tune",    "collectives",
-                                        "schemes", "grade",  "lesson",   "launch",  "generate",
-                                        "memory",  "layout", "simulate", "doctor"};
+    static const char *const names[] = {
+        "devices", "model", "predict", "compare", "profile",  "sweep",  "report", "step",     "collectives",
+        "schemes", "grade", "lesson",  "launch",  "generate", "memory", "layout", "simulate", "doctor"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char wanted[120], *output;
         snprintf(wanted, sizeof wanted,

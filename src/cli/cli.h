@@ -34,7 +34,6 @@ int gs_cmd_profile(int argc, char **argv);
 int gs_cmd_report(int argc, char **argv);
 int gs_cmd_explain(int argc, char **argv);
 int gs_cmd_step(int argc, char **argv);
-int gs_cmd_tune(int argc, char **argv);
 int gs_cmd_grade(int argc, char **argv);
 int gs_cmd_lesson(int argc, char **argv);
 int gs_cmd_launch(int argc, char **argv);

@@ -47,8 +47,6 @@ const gs_command gs_commands[] = {
      "run and check every collective, as a table"},
     {"schemes", gs_cmd_schemes, COMPUTES, "gradsum schemes -n N --over shm",
      "time every way to sum gradients, by size"},
-    {"tune", gs_cmd_tune, COMPUTES, "gradsum tune",
-     "find the fastest tiles for an OpenCL device, and keep them"},
     {"lesson", gs_cmd_lesson, NOTHING, "gradsum lesson N",
      "predict what a lesson's experiments give, then run them"},
     {"grade", gs_cmd_grade, COMPUTES, "gradsum grade DIR", "grade a folder of hand-ins to the labs"},
