@@ -179,7 +179,7 @@ TEST(damaged_files) {
         size_t count;
         unsigned char bytes[32];
     } bad[] = {
-        {TRAIN_IMAGES, "train-images-idx3-ubyte is empty: 0 bytes", 0, {0}},
+        {TRAIN_IMAGES, "train-images-idx3-ubyte is empty; wanted an IDX file, gzipped or not", 0, {0}},
         {TRAIN_IMAGES,
          "train-images-idx3-ubyte is truncated: it has 7 bytes; wanted 16",
          7,
@@ -277,10 +277,9 @@ TEST(promises_too_much) {
 
     folder = good_folder();
     unlink(in_folder(folder, TRAIN_LABELS));
-    size_t size = write_gzip(folder, "train-labels-idx1-ubyte.gz", labels, sizeof labels);
-    const char *wanted =
-        gs_test_format("is truncated: it has at most %zu bytes; wanted 2147483655", 1032 * size);
-    assert_fails(GS_E_FORMAT, wanted, gs_dataset_load(folder, GS_TRAIN, &d));
+    write_gzip(folder, "train-labels-idx1-ubyte.gz", labels, sizeof labels);
+    assert_fails(GS_E_FORMAT, "is truncated: it has 11 bytes; wanted 2147483655 (2147483647)",
+                 gs_dataset_load(folder, GS_TRAIN, &d));
 }
 
 /* A gzip file that ends early or has one wrong byte is never taken for data: every place is tried. */
@@ -303,7 +302,7 @@ TEST(damaged_gzip) {
                 strstr(gs_message(),
                        "train-images-idx3-ubyte.gz: damaged gzip stream: unexpected end of file after "));
         if (cut == size - 8) /* all of the data, but not its checksum */
-            assert_non_null(strstr(gs_message(), "after 2000 bytes; wanted 2000"));
+            assert_non_null(strstr(gs_message(), "after 2000 bytes"));
     }
     for (size_t at = 0; at < size; at++) {
         gz[at] ^= 0x10;

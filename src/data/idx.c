@@ -1,69 +1,65 @@
 #include "data/idx.h"
 
-#include <inttypes.h>
 #include <stdbool.h>
-#include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "io/file.h"
-#include "io/unzip.h"
 
 static uint32_t big_endian(const unsigned char *b) {
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
-static gs_status read_idx(gs_unzip *file, const char *path, int sizes, gs_idx *out) {
-    unsigned char header[4 + 4 * GS_IDX_MAX_SIZES] = {0}, *at = header + 4;
-    size_t header_bytes = 4 + 4 * (size_t)sizes;
-    GS_TRY(gs_unzip_read(file, header, header_bytes, "the header alone"));
-
-    uint32_t magic = big_endian(header), wanted = 0x800 | (uint32_t)sizes;
+/* Of a file with `bytes` bytes, which become those of the array. */
+static gs_status read_idx(const char *path, unsigned char *file, size_t bytes, int sizes, gs_idx *out) {
+    const size_t header = 4 + 4 * (size_t)sizes;
+    if (bytes < header)
+        return gs_fail(GS_E_FORMAT, "%s is truncated: it has %zu bytes; wanted %zu (the header alone)", path,
+                       bytes, header);
+    uint32_t magic = big_endian(file), wanted = 0x800 | (uint32_t)sizes;
     if (magic != wanted)
         return gs_fail(GS_E_FORMAT, "%s: the magic number is 0x%08x; wanted 0x%08x (%s)", path, magic, wanted,
                        sizes == 3 ? "images" : "labels");
 
-    uint64_t bytes = 1;
+    size_t count = 1;
     char text[64] = ""; /* "60000 x 28 x 28", for messages */
     bool empty = false, absurd = false;
-    for (int i = 0; i < sizes; i++, at += 4) {
-        uint32_t size = big_endian(at);
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%u", i ? " x " : "", size);
+    for (int i = 0; i < sizes; i++) {
+        uint32_t size = big_endian(file + 4 + 4 * i);
+        gs_append(text, sizeof text, "%s%u", i ? " x " : "", size);
         empty = empty || size == 0;
-        if (!absurd) bytes *= size; /* both below 2^32: no overflow */
-        absurd = absurd || bytes > INT32_MAX;
+        if (!absurd) count *= size; /* both below 2^32: no overflow */
+        absurd = absurd || count > INT32_MAX;
         out->size[i] = (int)size;
     }
     if (empty) return gs_fail(GS_E_FORMAT, "%s: the sizes are %s; none may be 0", path, text);
     if (absurd)
         return gs_fail(GS_E_FORMAT, "%s: the sizes are %s; at most %d bytes are allowed", path, text,
                        INT32_MAX);
-
-    /* Memory is asked for only where the file can fill it. */
-    GS_TRY(gs_unzip_check_room(file, bytes, text));
-    out->data = malloc(bytes);
-    if (!out->data) return gs_fail(GS_E_MEMORY, "%s: no memory for %s bytes", path, text);
-    GS_TRY(gs_unzip_read(file, out->data, bytes, text));
-
-    /* Asking for one byte more also checks the sum at the end of a gzip stream, and what lies behind it. */
-    bool more;
-    GS_TRY(gs_unzip_has_more(file, &more));
-    if (more)
-        return gs_fail(GS_E_FORMAT, "%s has more than the %" PRIu64 " bytes that its header states (%s)",
-                       path, header_bytes + bytes, text);
+    if (bytes < header + count)
+        return gs_fail(GS_E_FORMAT, "%s is truncated: it has %zu bytes; wanted %zu (%s)", path, bytes,
+                       header + count, text);
+    if (bytes > header + count)
+        return gs_fail(GS_E_FORMAT, "%s has more than the %zu bytes that its header states (%s)", path,
+                       header + count, text);
+    memmove(file, file + header, count);
     return GS_OK;
 }
 
 gs_status gs_idx_load(const char *path, int sizes, gs_idx *out) {
+    enum { HEADER_MOST = 4 + 4 * GS_IDX_MAX_SIZES };
+    char *file = NULL;
+    size_t bytes;
     if (sizes < 1 || sizes > GS_IDX_MAX_SIZES) gs_bug("gs_idx_load: %d sizes", sizes);
-    gs_unzip *file;
     *out = (gs_idx){0};
-    GS_TRY(gs_unzip_open(path, &file));
-    gs_status st = gs_foreign_explain(read_idx(file, path, sizes, out), path, "an IDX file, gzipped or not");
-    gs_unzip_close(file);
-    if (st != GS_OK) {
-        free(out->data);
-        *out = (gs_idx){0};
-    }
-    return st;
+    gs_status status = gs_file_unzip(path, (size_t)INT32_MAX + HEADER_MOST, &file, &bytes);
+    if (status == GS_OK) status = read_idx(path, (unsigned char *)file, bytes, sizes, out);
+    status = gs_foreign_explain(status, path, "an IDX file, gzipped or not");
+    out->data = (unsigned char *)file;
+    if (status == GS_OK) return GS_OK;
+    free(file);
+    *out = (gs_idx){0};
+    return status;
 }

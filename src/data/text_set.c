@@ -7,7 +7,6 @@
 #include "core/philox.h"
 #include "core/text.h"
 #include "io/file.h"
-#include "io/unzip.h"
 
 /* Where Debian's package jargon-text puts the Jargon File. */
 static const char JARGON[] = "/usr/share/doc/jargon-text/jargon.txt.gz", PREFIX[] = "text:";
@@ -31,15 +30,6 @@ static gs_status find_file(const char *where, const char **path) {
                        "your own: text:FILE",
                        JARGON);
     return GS_OK;
-}
-
-gs_status gs_text_read(const char *path, size_t most, char **text, size_t *bytes) {
-    gs_unzip *file;
-    *text = NULL;
-    GS_TRY(gs_unzip_open(path, &file));
-    const gs_status status = gs_unzip_rest(file, most, text, bytes);
-    gs_unzip_close(file);
-    return status;
 }
 
 /* ---- its tokens ---- */
@@ -107,7 +97,7 @@ static gs_status load(const char *path, gs_split split, const gs_text_options *o
     char *text;
     size_t bytes;
     t->context = o->context > 0 ? o->context : GS_CONTEXT;
-    GS_TRY(gs_text_read(path, GS_TEXT_MOST, &text, &bytes));
+    GS_TRY(gs_file_unzip(path, GS_TEXT_MOST, &text, &bytes));
     gs_status status = gs_foreign_check_text(path, text, bytes);
     if (status == GS_OK) status = make_vocabulary(o, text, bytes, path, &t->vocabulary);
     if (status == GS_OK)

@@ -50,10 +50,6 @@ void gs_text_free(gs_text *);
  * another. Else as gs_bpe_load. */
 gs_status gs_text_tokenizer(const char *folder, const gs_vocabulary *of_model, gs_vocabulary *out);
 
-/* The whole of a file, gzipped or not, with a 0 after it; to be freed. GS_E_FILE: also where it has more than `most`
- * bytes. */
-gs_status gs_text_read(const char *path, size_t most, char **text, size_t *bytes);
-
 /* How many tokens later the windows of training begin in this epoch (from 1). */
 int gs_text_shift(const gs_text *, uint64_t seed, uint64_t epoch);
 
