@@ -178,8 +178,8 @@ static network network_open(gs_device *d, const char *text, gs_shape in) {
 }
 
 /* Does the convolution do the pooling after its relu? */
-static bool is_pooled(gs_layer *conv) {
-    return gs_layer_epilogue(conv)->pool;
+static bool is_pooled(const gs_layer *conv) {
+    return conv->then.pool;
 }
 
 /* As a backend that leaves poolings to their own operator. */

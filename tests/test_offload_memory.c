@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "layer/memory/recompute.h"
+#include "layer/watch.h"
 #include "train/memory/memory.h"
 #include "train/offload/offload.h"
 

@@ -16,14 +16,9 @@ typedef struct binding {
     bool needs_dx;
 } binding;
 
-gs_epilogue *gs_layer_epilogue(gs_layer *l) {
-    return l->ops->epilogue ? (gs_epilogue *)(void *)((char *)l + l->ops->epilogue) : NULL;
-}
-
 gs_shape gs_layer_y_shape(const gs_layer *l) {
-    const gs_epilogue *then = gs_layer_epilogue((gs_layer *)l);
-    if (!then || !then->pool) return l->out;
-    return (gs_shape){then->pool->c, then->pool->out_h, then->pool->out_w, l->out.t};
+    const gs_pool2d_sizes *pool = l->then.pool;
+    return pool ? (gs_shape){pool->c, pool->out_h, pool->out_w, l->out.t} : l->out;
 }
 
 gs_status gs_layer_alloc(gs_layer *l, size_t max_batch, gs_shape sample, gs_mem *out) {
@@ -36,8 +31,7 @@ gs_status gs_layer_alloc(gs_layer *l, size_t max_batch, gs_shape sample, gs_mem 
 
 /* All but y and dx. */
 static gs_status allocate_buffers(gs_layer *l, size_t max_batch) {
-    gs_epilogue *then = gs_layer_epilogue(l);
-    if (then && then->pool) GS_TRY(gs_layer_alloc(l, max_batch, gs_layer_y_shape(l), &then->index));
+    if (l->then.pool) GS_TRY(gs_layer_alloc(l, max_batch, gs_layer_y_shape(l), &l->then.index));
     return l->ops->bind ? l->ops->bind(l, max_batch) : GS_OK;
 }
 
@@ -161,12 +155,11 @@ static gs_mem place_of(const placing *p, int place, bool half) {
 
 static gs_status bind_y_and_dx(gs_layer *l, void *context) {
     const placing *p = context;
-    gs_epilogue *then = gs_layer_epilogue(l);
     if (l->joined || l->elsewhere) return GS_OK;
     if (l->memory.y_place >= 0) l->y = place_of(p, l->memory.y_place, l->memory.y_half);
     if (l->memory.y_place >= 0 && !gs_life_has_gap(&p->lives->life[l->memory.y_place]))
         l->bytes += p->lives->life[l->memory.y_place].floats * sizeof(float);
-    if (then) then->y = l->y;
+    l->then.y = l->y; /* read where there is an epilogue */
     if (l->memory.dx_place >= 0)
         l->dx = place_of(p, l->memory.dx_place, l->memory.x_half);
     else if (l->ops->buffers != GS_VIEW && l->needs_dx && !l->dx_over_dy)

@@ -8,7 +8,6 @@ typedef struct conv2d {
     gs_layer base;
     gs_conv2d_sizes sizes; /* in and out are known after plan */
     bool bias;
-    gs_epilogue then;
 } conv2d;
 
 static gs_status conv2d_plan(gs_layer *l, gs_shape in) {
@@ -45,7 +44,7 @@ static gs_status conv2d_plan(gs_layer *l, gs_shape in) {
 static gs_status conv2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const conv2d *me = (const conv2d *)l;
     return l->device->ops->conv2d_forward(l->device, *y, x, l->param[0].w, l->param[1].w,
-                                          gs_layer_tokens(l, pass), &me->sizes, &me->then);
+                                          gs_layer_tokens(l, pass), &me->sizes, &l->then);
 }
 
 /* Of y = x * w + b: a pixel's dx gathers dy times w over the windows that contain it; dw and db sum over all
@@ -54,7 +53,7 @@ static gs_status conv2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs
     const conv2d *me = (const conv2d *)l;
     const gs_param *w = &l->param[0], *b = &l->param[1];
     return l->device->ops->conv2d_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w,
-                                           gs_layer_tokens(l, pass), &me->sizes, !pass->fresh, &me->then);
+                                           gs_layer_tokens(l, pass), &me->sizes, !pass->fresh, &l->then);
 }
 
 static void conv2d_describe(const gs_layer *l, char *text, size_t size) {
@@ -75,7 +74,7 @@ static void conv2d_describe(const gs_layer *l, char *text, size_t size) {
     .name = "conv2d", .buffers = GS_OWN, .storage = GS_EITHER, .plan = conv2d_plan,                          \
     .forward = conv2d_forward, .backward = conv2d_backward, .describe = conv2d_describe
 
-static const gs_layer_ops conv2d_ops = {CONV2D, .tensor = GS_TENSOR_CONV, .epilogue = offsetof(conv2d, then)};
+static const gs_layer_ops conv2d_ops = {CONV2D, .tensor = GS_TENSOR_CONV, .fuses = true};
 /* gs_conv2d_is_grouped: its operator takes no epilogue. */
 static const gs_layer_ops conv2d_grouped_ops = {CONV2D};
 

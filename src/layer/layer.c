@@ -29,7 +29,7 @@ void gs_layer_free(gs_layer *l) {
     for (int i = 0; i < l->children; i++) gs_layer_free(l->child[i]);
     if (l->device) {
         if (l->ops->unbind) l->ops->unbind(l);
-        if (gs_layer_epilogue(l)) l->device->ops->free(l->device, gs_layer_epilogue(l)->index);
+        l->device->ops->free(l->device, l->then.index);
         if (l->memory.dx_place < 0) l->device->ops->free(l->device, l->dx);
         for (int i = 0; l->arena && i < GS_ARENA_PIECES; i++)
             l->device->ops->free(l->device, l->arena->piece[i]);

@@ -13,7 +13,7 @@
 #include "backend.h"
 #include "core/shape.h"
 #include "layer/memory/plan.h"
-#include "layer/parallel/kinds.h"
+#include "layer/traits.h"
 
 enum { GS_PARAM_NAME = 64 }; /* bytes of a tensor's name, its end included */
 
@@ -69,33 +69,6 @@ typedef struct gs_pass {
     void *final_context;
 } gs_pass;
 
-/* Told where the layers of the outermost sequence have their turn, in every pass: layer `child` begins its forward or
- * its backward, or has ended its backward (NULL: nobody asks). (A layer whose work another one does is told of too.) */
-typedef struct gs_turns {
-    gs_status (*begins)(void *context, const gs_pass *, int child, bool backward);
-    gs_status (*ended)(void *context, const gs_pass *, int child);
-    void *context;
-    struct gs_turns *next; /* told after this one */
-} gs_turns;
-
-/* Where a layer's y and dx lie. A `sequential` lets element-wise layers work in place (sequential.c). */
-typedef enum gs_buffers {
-    GS_OWN,          /* in buffers of its own; backward does not read y: the next layer may overwrite it */
-    GS_READS_Y,      /* in buffers of its own; backward reads y: it stays */
-    GS_ELEMENT_WISE, /* in buffers of its own, or over x and dy where nobody needs these any more */
-    GS_READS_X,      /* the same, but y is in a buffer of its own: backward reads x, and does not read y */
-    GS_VIEW,         /* it has none: y is x, or belongs to a layer inside it */
-} gs_buffers;
-
-/* In 16 bits, what may lie so in memory of x and dx, and of y and dy (memory/halves.h). */
-typedef enum gs_storage {
-    GS_IN_FLOATS,   /* nothing */
-    GS_ALIKE,       /* all four, or none */
-    GS_EITHER,      /* x and dx, or neither; y and dy, or neither. Or y alone, if there is no dx */
-    GS_X_IN_FLOATS, /* y and dy, or nothing */
-    GS_Y_IN_FLOATS, /* x and dx, or nothing */
-} gs_storage;
-
 typedef struct gs_layer_ops {
     const char *name; /* the operator's name everywhere: "conv2d" */
     gs_buffers buffers;
@@ -114,8 +87,7 @@ typedef struct gs_layer_ops {
     int (*place_dx)(gs_layer *, gs_dx_places *, int dy);
     /* Frees what bind made; NULL: nothing. */
     void (*unbind)(gs_layer *);
-    /* Where in the layer the epilogue of its operator lies (backend.h), which a sequential fills; 0: it has none. */
-    size_t epilogue;
+    bool fuses; /* its operator takes an epilogue (backend.h), which a sequential fills */
     /* Add what this layer does to the epilogue of a layer before it. false: that cannot be said there. NULL: never. */
     bool (*join)(const gs_layer *, gs_epilogue *);
     /* The layer takes token numbers: whole numbers from 0 to this - 1. NULL: it takes any numbers. */
@@ -167,10 +139,11 @@ struct gs_layer {
 
     /* bound */
     gs_device *device;
-    gs_mem y, dx;    /* buffers for max_batch samples; GS_NONE if there is none. y is its own */
-    gs_arena *arena; /* the root's */
-    gs_turns *turns; /* the root's, not owned; NULL: nobody is told */
-    gs_mem x;        /* of the last forward */
+    gs_epilogue then;       /* what its operator does besides: the work of layers that joined it */
+    gs_mem y, dx;           /* buffers for max_batch samples; GS_NONE if there is none. y is its own */
+    gs_arena *arena;        /* the root's */
+    struct gs_turns *turns; /* the root's, not owned (watch.h); NULL: nobody is told */
+    gs_mem x;               /* of the last forward */
     struct gs_layer_watcher *watchers; /* of the root: the last that began (watch.h); NULL: none */
     gs_layer_memory memory;
     size_t bytes; /* of its buffers; of the root also what dx takes that lies over no y */
@@ -224,10 +197,6 @@ void gs_layer_free(gs_layer *);
 
 /* Call visit for the layer and, depth first and in order, for all inside it; stops at the first failure. */
 gs_status gs_layer_walk(gs_layer *root, gs_status (*visit)(gs_layer *, void *context), void *context);
-
-/* Told after those that the root tells already. It must live as long as the root is used, and may be other roots'
- * last one too. */
-void gs_layer_add_turns(gs_layer *root, gs_turns *);
 
 /* ops->forward and ops->backward, and what is done around them: watchers (watch.h), and x is remembered. */
 gs_status gs_layer_forward(gs_layer *, const gs_pass *, gs_mem x, gs_mem *y);

@@ -5,7 +5,6 @@
 typedef struct linear {
     gs_layer base;
     bool bias;
-    gs_epilogue then;
 } linear;
 
 static gs_status linear_plan(gs_layer *l, gs_shape in) {
@@ -24,7 +23,7 @@ static gs_status linear_plan(gs_layer *l, gs_shape in) {
 gs_status gs_layer_linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const gs_param *w = gs_layer_weight(l), *b = &l->param[1];
     return l->device->ops->linear_forward(l->device, *y, x, w->w, b->w, gs_layer_tokens(l, pass), l->in.c,
-                                          l->out.c, gs_layer_epilogue(l));
+                                          l->out.c, &l->then);
 }
 
 /* Of y = x w^T + b: dx = dy w, dw = dy^T x, db = the sum of dy over the samples. */
@@ -32,7 +31,7 @@ gs_status gs_layer_linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, 
     const gs_param *w = gs_layer_weight(l), *b = &l->param[1];
     return l->device->ops->linear_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w,
                                            gs_layer_tokens(l, pass), l->in.c, l->out.c, !pass->fresh,
-                                           gs_layer_epilogue(l));
+                                           &l->then);
 }
 
 static void linear_describe(const gs_layer *l, char *text, size_t size) {
@@ -48,7 +47,7 @@ static const gs_layer_ops linear_ops = {
     .plan = linear_plan,
     .forward = gs_layer_linear_forward,
     .backward = gs_layer_linear_backward,
-    .epilogue = offsetof(linear, then),
+    .fuses = true,
     .describe = linear_describe,
 };
 

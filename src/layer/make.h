@@ -85,9 +85,6 @@ bool gs_layer_learns(const gs_layer *l);
 /* In bind: memory for max_batch samples of this shape, 4 bytes for each number. Free it in unbind. */
 gs_status gs_layer_alloc(gs_layer *l, size_t max_batch, gs_shape sample, gs_mem *out);
 
-/* The epilogue of the layer's operator (ops->epilogue); NULL: it cannot have one. */
-gs_epilogue *gs_layer_epilogue(gs_layer *l);
-
 /* The shape of a sample of l->y: l->out, or what a pooling in the epilogue leaves of it. */
 gs_shape gs_layer_y_shape(const gs_layer *l);
 

@@ -22,6 +22,7 @@
 #include "layer/memory/away.h"
 #include "layer/memory/dx_places.h"
 #include "layer/make.h"
+#include "layer/watch.h"
 
 static void plan_places(gs_layer *l) {
     for (int i = 0; i < l->children; i++) {
@@ -50,14 +51,14 @@ static gs_status sequential_plan(gs_layer *l, gs_shape in) {
 
 /* Layers after child i join it, as long as it can take one more. */
 static void fuse(gs_layer *l, int i) {
-    gs_epilogue *then = l->device->one_by_one ? NULL : gs_layer_epilogue(l->child[i]);
-    for (int k = i + 1; then && k < l->children; k++) {
+    gs_layer *c = l->child[i];
+    for (int k = i + 1; c->ops->fuses && !l->device->one_by_one && k < l->children; k++) {
         gs_layer *next = l->child[k];
-        gs_epilogue more = *then;
+        gs_epilogue more = c->then;
         if (next->elsewhere || !next->ops->join || !next->ops->join(next, &more) ||
             !l->device->ops->fuses(l->device, &more))
             return;
-        *then = more;
+        c->then = more;
         next->joined = true;
         if (k + 1 < l->children) l->child[k + 1]->y_over_x = false;
     }

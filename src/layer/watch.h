@@ -34,3 +34,16 @@ static inline void gs_layer_watch_end(gs_layer *root) {
 static inline bool gs_layer_is_view(const gs_layer *l) {
     return l->ops->buffers == GS_VIEW;
 }
+
+/* Told where the layers of the outermost sequence have their turn, in every pass: layer `child` begins its forward or
+ * its backward, or has ended its backward (NULL: nobody asks). (A layer whose work another one does is told of too.) */
+typedef struct gs_turns {
+    gs_status (*begins)(void *context, const gs_pass *, int child, bool backward);
+    gs_status (*ended)(void *context, const gs_pass *, int child);
+    void *context;
+    struct gs_turns *next; /* told after this one */
+} gs_turns;
+
+/* Told after those that the root tells already. It must live as long as the root is used, and may be other roots'
+ * last one too. */
+void gs_layer_add_turns(gs_layer *root, gs_turns *);

@@ -4,6 +4,7 @@
 
 #include "layer/make.h"
 #include "layer/memory/away.h"
+#include "layer/watch.h"
 
 /* A y that goes away: here, and there. */
 typedef struct piece {

@@ -47,9 +47,8 @@ void gs_dx_release(gs_dx_places *p, int place) {
 
 /* Containers do not read their y. An element-wise layer may: GS_ELEMENT_WISE does not tell. */
 bool gs_y_is_read(const gs_layer *l) {
-    const gs_epilogue *then = gs_layer_epilogue((gs_layer *)l);
-    if (then && (then->relu || then->pool)) return true;
-    return l->ops->buffers == GS_READS_Y || l->ops->buffers == GS_ELEMENT_WISE;
+    return l->then.relu || l->then.pool || l->ops->buffers == GS_READS_Y ||
+           l->ops->buffers == GS_ELEMENT_WISE;
 }
 
 static gs_status come_back(gs_layer *l, void *context) {

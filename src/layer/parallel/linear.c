@@ -24,7 +24,7 @@ static gs_status column_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
     size_t n;
     GS_TRY(gather_x(l, pass, &x, &n));
     if (!l->part->group->leaves)
-        return ops->linear_forward(l->device, *y, x, w->w, b->w, n, l->in.c, l->out.c, gs_layer_epilogue(l));
+        return ops->linear_forward(l->device, *y, x, w->w, b->w, n, l->in.c, l->out.c, &l->then);
     GS_TRY(ops->linear_tree_forward(l->device, *y, x, w->w, n, l->in.c, l->out.c, 1));
     return b->w.base ? ops->positions_forward(l->device, *y, *y, b->w, n, (size_t)l->out.c) : GS_OK;
 }
@@ -45,7 +45,7 @@ static gs_status column_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs
                ? ops->linear_tree_backward(l->device, sums, w->dw, b->dw, dy, x, w->w, n, l->in.c, l->out.c,
                                            !pass->fresh, own_leaves(l), p->blocks, words ? &share : NULL)
                : ops->linear_backward(l->device, sums, w->dw, b->dw, dy, x, w->w, n, l->in.c, l->out.c,
-                                      !pass->fresh, gs_layer_epilogue(l)));
+                                      !pass->fresh, &l->then));
     return l->needs_dx ? gs_tensor_sum_to(l, pass, l->in, sums, GS_NONE, *dx) : GS_OK;
 }
 

@@ -77,7 +77,7 @@ static gs_status become_part(gs_layer *l, const gs_tensor_group *t, gs_tensor_ro
     }
     ops->plan = plan_part;
     l->ops = ops;
-    if (role == GS_TENSOR_ROWS || t->leaves > 0) ops->epilogue = 0;
+    if (role == GS_TENSOR_ROWS || t->leaves > 0) ops->fuses = false;
     if (role == GS_TENSOR_TOKENS || t->leaves > 0)
         ops->storage = GS_IN_FLOATS;
     else if (gs_sequence_is_divided(l) && role != GS_TENSOR_INNER)

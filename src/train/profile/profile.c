@@ -56,26 +56,20 @@ static double bytes_of_sum(const gs_layer *l, double n) {
     return 3 * 4 * floats(l->memory.y_half, n * (double)gs_shape_size(l->out));
 }
 
-/* What the layer does of those after it (backend.h). */
-static gs_epilogue epilogue_of(const gs_layer *l) {
-    const gs_epilogue *then = gs_layer_epilogue((gs_layer *)l);
-    return then ? *then : (gs_epilogue){.relu = false};
-}
-
 static double bytes_forward(const gs_layer *l, double n) {
     const double in = floats(l->memory.x_half, n * (double)gs_shape_size(l->in)),
                  numbers = n * (double)gs_shape_size(gs_layer_y_shape(l));
     if (gs_layer_is_view(l)) return 0;
     if (l->children) return bytes_of_sum(l, n);
     const double out = floats(l->memory.y_half, numbers) +
-                       numbers * (l->ops->also_writes + (epilogue_of(l).pool != NULL)); /* y, the index */
+                       numbers * (l->ops->also_writes + (l->then.pool != NULL)); /* y, the index */
     return 4 * (in + out + (double)gs_layer_weights(l));
 }
 
 static double bytes_backward(const gs_layer *l, double n) {
     const double in = floats(l->memory.x_half, n * (double)gs_shape_size(l->in)),
                  numbers = n * (double)gs_shape_size(gs_layer_y_shape(l));
-    const gs_epilogue then = epilogue_of(l);
+    const gs_epilogue then = l->then;
     double weights = (double)(l->borrowed ? l->borrowed : l->param)->count,
            params = (double)gs_layer_weights(l);
     if (gs_layer_is_view(l)) return 0;
@@ -93,7 +87,7 @@ static double bytes_backward(const gs_layer *l, double n) {
  * that follows it, they are counted in that layer. */
 static double flops_of(const gs_layer *l, int direction, double n) {
     bool learns = gs_layer_weights(l) > 0;
-    const gs_epilogue then = epilogue_of(l);
+    const gs_epilogue then = l->then;
     double too = then.relu ? (double)gs_shape_size(l->out) : 0;
     if (then.pool)
         too += (double)gs_shape_size(gs_layer_y_shape(l)) * then.pool->kernel_h * then.pool->kernel_w;

@@ -6,6 +6,7 @@
 
 #include "train/hooks.h"
 #include "train/internal.h"
+#include "layer/watch.h"
 
 /* ---- the cut ---- */
 

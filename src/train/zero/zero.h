@@ -56,6 +56,7 @@
 #pragma once
 
 #include "core/jobs.h"
+#include "layer/watch.h"
 #include "train/reducer.h"
 #include "train/strategy.h"
 

@@ -1,6 +1,24 @@
-/* How layers can be divided among the workers of a tensor group (tensor.h): what kinds there are, and what of a tensor
- * a rank has. */
+/* What layers of a kind say of themselves, for those who decide where memory lies (layer/memory) and how layers are
+ * divided among the workers of a tensor group (parallel/tensor.h). */
 #pragma once
+
+/* Where a layer's y and dx lie. A `sequential` lets element-wise layers work in place (sequential.c). */
+typedef enum gs_buffers {
+    GS_OWN,          /* in buffers of its own; backward does not read y: the next layer may overwrite it */
+    GS_READS_Y,      /* in buffers of its own; backward reads y: it stays */
+    GS_ELEMENT_WISE, /* in buffers of its own, or over x and dy where nobody needs these any more */
+    GS_READS_X,      /* the same, but y is in a buffer of its own: backward reads x, and does not read y */
+    GS_VIEW,         /* it has none: y is x, or belongs to a layer inside it */
+} gs_buffers;
+
+/* In 16 bits, what may lie so in memory of x and dx, and of y and dy (memory/halves.h). */
+typedef enum gs_storage {
+    GS_IN_FLOATS,   /* nothing */
+    GS_ALIKE,       /* all four, or none */
+    GS_EITHER,      /* x and dx, or neither; y and dy, or neither. Or y alone, if there is no dx */
+    GS_X_IN_FLOATS, /* y and dy, or nothing */
+    GS_Y_IN_FLOATS, /* x and dx, or nothing */
+} gs_storage;
 
 /* What of a tensor a rank of a tensor group has: all of it, some of its rows (dims[0]), or some columns (dims[1]). */
 typedef enum gs_cut { GS_UNCUT, GS_CUT_ROWS, GS_CUT_COLUMNS } gs_cut;
