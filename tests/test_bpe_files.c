@@ -107,7 +107,7 @@ TEST(what_asks_for_other_tokens) {
         {"tokenizer.json", "{\"normalizer\": {\"type\": \"Lowercase\"}}", "tokenizer.json sets normalizer"},
         {"tokenizer.json", "{\"pre_tokenizer\": {\"type\": \"Digits\", \"individual_digits\": true}}",
          "tokenizer.json sets individual_digits"},
-        {"tokenizer.json", "[1]", "tokenizer.json: wanted an object"}};
+        {"tokenizer.json", "[1]", "tokenizer.json is not a JSON object"}};
     static const char *const right[][2] = {
         {"added_tokens.json", "{}"},
         {"tokenizer_config.json", "{\"add_prefix_space\": false, \"model_max_length\": 1024}"},
@@ -142,7 +142,7 @@ TEST(files_that_are_none) {
         gs_bpe_load(folder, &b));
     assert_fails(GS_E_FORMAT, "vocab.json is empty; wanted a list of tokens in JSON",
                  gs_bpe_load(folder_of("", "a b"), &b));
-    assert_fails(GS_E_FORMAT, "vocab.json: wanted an object", gs_bpe_load(folder_of("[1]", "a b"), &b));
+    assert_fails(GS_E_FORMAT, "vocab.json is not a JSON object", gs_bpe_load(folder_of("[1]", "a b"), &b));
     assert_fails(GS_E_FORMAT, "vocab.json has 0 tokens; wanted 256 to 65536",
                  gs_bpe_load(folder_of("{}", "a b"), &b));
     assert_fails(GS_E_FORMAT, "vocab.json has 1 token; wanted",

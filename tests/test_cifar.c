@@ -42,7 +42,7 @@ static void write_hundred(const char *folder) {
 
 static void check(const char *where, gs_split split, gs_labels labels, int first, int count, bool hundred) {
     gs_dataset *d;
-    assert_ok(gs_dataset_load_labels(where, split, labels, &d));
+    assert_ok(gs_dataset_load_with(where, split, labels, NULL, NULL, &d));
     assert_int_equal(d->count, count);
     assert_true(gs_shape_same(d->shape, (gs_shape){3, 32, 32, 0}));
     int classes = 0;
@@ -76,9 +76,9 @@ TEST(folders) {
     check_ten(folder);
     assert_fails(GS_E_USAGE,
                  "is CIFAR-10, which has one label for each image: only CIFAR-100 has coarse labels",
-                 gs_dataset_load_labels(folder, GS_TRAIN, GS_LABELS_COARSE, &d));
+                 gs_dataset_load_with(folder, GS_TRAIN, GS_LABELS_COARSE, NULL, NULL, &d));
     assert_fails(GS_E_USAGE, "fashion-mnist-small has one label for each image",
-                 gs_dataset_load_labels("fashion-mnist-small", GS_TRAIN, GS_LABELS_COARSE, &d));
+                 gs_dataset_load_with("fashion-mnist-small", GS_TRAIN, GS_LABELS_COARSE, NULL, NULL, &d));
     const char *above = gs_test_folder();
     assert_int_equal(mkdir(in_folder(above, "cifar-100-binary"), 0700), 0);
     write_hundred(in_folder(above, "cifar-100-binary"));
@@ -88,7 +88,7 @@ TEST(folders) {
 
 static void assert_names(const char *where, gs_labels labels, int count, const char *third) {
     gs_dataset *d;
-    assert_ok(gs_dataset_load_labels(where, GS_TEST, labels, &d));
+    assert_ok(gs_dataset_load_with(where, GS_TEST, labels, NULL, NULL, &d));
     assert_int_equal(d->names.count, count);
     if (count) assert_string_equal(d->names.name[2], third);
     gs_dataset_free(d);
@@ -129,7 +129,7 @@ TEST(archives) {
     assert_fails(GS_E_FILE, "has cifar-10-binary.tar.gz as it is published; unpack it there: tar xf",
                  gs_dataset_load(folder, GS_TRAIN, &d));
     assert_fails(GS_E_FILE, "has cifar-10-binary.tar.gz as it is published",
-                 gs_dataset_load_labels(folder, GS_TRAIN, GS_LABELS_COARSE, &d));
+                 gs_dataset_load_with(folder, GS_TRAIN, GS_LABELS_COARSE, NULL, NULL, &d));
     assert_fails(GS_E_FILE, "(Not a directory); wanted fashion-mnist",
                  gs_dataset_load(archive, GS_TRAIN, &d));
     assert_non_null(strstr(gs_message(), "; an archive is to be unpacked (tar xf)"));

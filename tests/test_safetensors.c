@@ -129,15 +129,10 @@ TEST(names_with_a_prefix) {
         /* not all names have it; what is there is none of the model's */
         {"{\"model.0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]},"
          "\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}}",
-         ": model.0.weight and 0.bias have different prefixes; wanted the same prefix for all of the "
-         "model's names, "
-         "or none (0.bias)"},
+         "0.weight is missing in "},
         {"{\"model.0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]},"
          "\"module.0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}}",
-         ": model.0.weight and module.0.bias have different prefixes; "},
-        {"{\"net.0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]},"
-         "\"net.net.0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}}",
-         ": net.0.weight and net.net.0.bias have different prefixes; "},
+         "what is there begins with model.0.weight (2,1,1,3)"},
         {"{\"model.0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]}}",
          "0.bias is missing in "},
         {"{\"conv.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]}}",
@@ -151,7 +146,7 @@ TEST(names_with_a_prefix) {
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const char *path = hand_made_path();
-        hand_made_write(path, wrong[i][0], i < 3 ? 32 : 24);
+        hand_made_write(path, wrong[i][0], i < 2 ? 32 : 24);
         assert_fails(GS_E_SHAPE, wrong[i][1], gs_safetensors_check(path, &hand_made));
     }
 }

@@ -336,22 +336,11 @@ static gs_status make(const char *const *token, size_t size, const char *tokens_
 
 /* ---- the files of a folder ---- */
 
-static gs_status parse(const char *path, const char *text, size_t bytes, cJSON **json) {
-    const char *end = text;
-    *json = gs_json_parse(text, bytes, &end);
-    size_t at = (size_t)(end - text);
-    if (*json) at += strspn(end, " \t\r\n");
-    if (!*json || at < bytes)
-        return gs_fail(GS_E_FORMAT, "%s is not valid JSON: wrong at byte %zu of %zu", path, at, bytes);
-    return cJSON_IsObject(*json) ? GS_OK
-                                 : gs_fail(GS_E_FORMAT, "%s: wanted an object: {\"!\": 0, ...}", path);
-}
-
 static gs_status read_json(const char *path, cJSON **json) {
     char *text = NULL;
     size_t bytes;
     gs_status status = gs_file_read(path, FILE_MOST, &text, &bytes);
-    if (status == GS_OK) status = parse(path, text, bytes, json);
+    if (status == GS_OK) status = gs_json_object(path, text, bytes, json);
     free(text);
     return gs_foreign_explain(status, path, "a list of tokens in JSON");
 }
@@ -433,8 +422,9 @@ static gs_status check_beside(const char *folder) {
         if (access(path, F_OK) != 0) continue;
         status = read_json(path, &json);
         const cJSON *in = unset[i].in ? cJSON_GetObjectItemCaseSensitive(json, unset[i].in) : json,
-                    *found =
-                        !unset[i].name ? json->child : cJSON_GetObjectItemCaseSensitive(in, unset[i].name);
+                    *found = unset[i].name ? cJSON_GetObjectItemCaseSensitive(in, unset[i].name)
+                             : json        ? json->child
+                                           : NULL;
         if (status == GS_OK && found && !cJSON_IsNull(found) && !cJSON_IsFalse(found))
             status =
                 gs_fail(GS_E_FORMAT,

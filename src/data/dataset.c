@@ -181,11 +181,7 @@ static void name_classes(const char *where, gs_dataset *d) {
 }
 
 gs_status gs_dataset_load(const char *where, gs_split split, gs_dataset **out) {
-    return gs_dataset_load_labels(where, split, GS_LABELS_FINE, out);
-}
-
-gs_status gs_dataset_load_labels(const char *where, gs_split split, gs_labels labels, gs_dataset **out) {
-    return gs_dataset_load_with(where, split, labels, NULL, NULL, out);
+    return gs_dataset_load_with(where, split, GS_LABELS_FINE, NULL, NULL, out);
 }
 
 gs_status gs_dataset_load_with(const char *where, gs_split split, gs_labels labels,

@@ -91,9 +91,8 @@ typedef struct gs_text_options {
  * empty, wrong magic, counts that differ, sizes of 0 or absurd, a damaged gzip stream, trailing bytes). */
 gs_status gs_dataset_load(const char *where, gs_split split, gs_dataset **out);
 
-/* The same with coarse labels too: GS_E_USAGE where the images have but one. */
-gs_status gs_dataset_load_labels(const char *where, gs_split split, gs_labels labels, gs_dataset **out);
-/* The same, with options for a text and for an image folder. NULL: as usual. */
+/* The same with coarse labels too, GS_E_USAGE where the images have but one; and with options for a text and for an
+ * image folder. NULL: as usual. */
 gs_status gs_dataset_load_with(const char *where, gs_split split, gs_labels labels, const gs_text_options *,
                                const gs_folder_options *, gs_dataset **out);
 /* Is it a path that begins in the folder where the program runs? */

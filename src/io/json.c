@@ -18,6 +18,17 @@ cJSON *gs_json_parse(const char *text, size_t length, const char **end) {
     return parsed;
 }
 
+gs_status gs_json_object(const char *where, const char *text, size_t length, cJSON **json) {
+    const char *end = text;
+    *json = gs_json_parse(text, length, &end);
+    if (*json) end += strspn(end, " \t\r\n");
+    if (!*json || end < text + length)
+        return gs_fail(GS_E_FORMAT, "%s is not valid JSON: wrong at byte %td of %zu", where, end - text,
+                       length);
+    if (cJSON_IsObject(*json)) return GS_OK;
+    return gs_fail(GS_E_FORMAT, "%s is not a JSON object, such as {\"a\": 0}", where);
+}
+
 /* In place of each byte that is not UTF-8: such a byte can only be in a string. */
 static char *escaped(char *text) {
     enum { LONGEST = 5 };

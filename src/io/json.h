@@ -12,6 +12,7 @@
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
+#include "core/error.h"
 
 typedef struct gs_json_field {
     const char *name;
@@ -47,6 +48,10 @@ cJSON *gs_json_array(size_t count, cJSON *const *items);
 /* As cJSON_ParseWithLengthOpts, but in any locale, and several threads may parse at once: cJSON keeps the place of its
  * last error in a variable that all share. `end` may be NULL. */
 cJSON *gs_json_parse(const char *text, size_t length, const char **end);
+
+/* A whole text, with a 0 behind it, that is one object; `where` it stands is for messages. Free *json afterwards, also
+ * after a failure. GS_E_FORMAT. */
+gs_status gs_json_object(const char *where, const char *text, size_t length, cJSON **json);
 
 /* The JSON's text, to be freed; NULL: no memory. In any locale, and always UTF-8: another byte of a string, as of a
  * path, becomes the four characters \xNN, as in messages. */

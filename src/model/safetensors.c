@@ -66,20 +66,6 @@ static gs_status tensor_file_read(gs_tensor_file *f, void *data, size_t bytes) {
                    errno ? strerror(errno) : "it shrank while it was read");
 }
 
-static gs_status parse(gs_tensor_file *f, const char *text, size_t length) {
-    const char *end = text;
-    f->header = gs_json_parse(text, length, &end);
-    size_t at = (size_t)(end - text);
-    if (f->header)
-        while (at < length && text[at] == ' ') at++;
-    if (!f->header || at < length)
-        return gs_fail(GS_E_FORMAT, "%s: the header is not valid JSON: wrong at byte %zu of %zu", f->path, at,
-                       length);
-    if (!cJSON_IsObject(f->header))
-        return gs_fail(GS_E_FORMAT, "%s: the header is not a JSON object", f->path);
-    return GS_OK;
-}
-
 static gs_status read_header(gs_tensor_file *f, uint64_t size) {
     uint64_t length;
     if (size < LENGTH_BYTES)
@@ -99,11 +85,11 @@ static gs_status read_header(gs_tensor_file *f, uint64_t size) {
     f->data_at = LENGTH_BYTES + length;
     f->data_bytes = size - f->data_at;
 
-    char *text = malloc(length + 1);
+    char *text = calloc(length + 1, 1);
     if (!text)
         return gs_fail(GS_E_MEMORY, "%s: no memory for a header of %" PRIu64 " bytes", f->path, length);
     gs_status st = tensor_file_read(f, text, length);
-    if (st == GS_OK) st = parse(f, text, length);
+    if (st == GS_OK) st = gs_context(gs_json_object("the header", text, length, &f->header), "%s", f->path);
     free(text);
     return st;
 }
@@ -413,44 +399,9 @@ static bool shape_fits(const gs_param *p, const gs_tensor *t, const char *wanted
            width->valuedouble == p->dims[1];
 }
 
-/* The same for a tensor and any of the model's parameters, whose shape it must have too. */
-static int front_of(const gs_match *m, const gs_tensor *t) {
-    int length = -1;
-    for (int i = 0; i < m->model->saved_count && length < 0; i++) {
-        char wanted[64];
-        gs_match_shape(m->model->param[i], m->name[i].transposed, wanted, sizeof wanted);
-        if (shape_fits(m->model->param[i], t, wanted)) length = length_in_front(t->name, m->name[i].text);
-    }
-    return length;
-}
-
-/* "model.1.weight", "module.1.bias": GS_E_SHAPE. Not where a tensor is none of the model's: the file is of another. */
-static gs_status check_fronts(const gs_match *m) {
-    const gs_tensor_file *f = m->file;
-    for (size_t i = 0; i < f->count; i++)
-        if (front_of(m, &f->tensors[i]) < 0) return GS_OK;
-    const char *first = NULL;
-    int length = 0;
-    for (size_t i = 0; i < f->count; i++) {
-        const char *name = f->tensors[i].name;
-        int here = front_of(m, &f->tensors[i]);
-        bool same = first && here == length && strncmp(first, name, (size_t)length) == 0;
-        if (same) continue;
-        if (first)
-            return gs_fail(GS_E_SHAPE,
-                           "%s: %s and %s have different prefixes; wanted the same prefix for all of the "
-                           "model's names, or none (%s)",
-                           f->path, gs_printable(first), gs_printable(name), name + here);
-        first = name;
-        length = here;
-    }
-    return GS_OK;
-}
-
 static gs_status missing(const gs_match *m, const char *name, const char *wanted) {
     const gs_tensor_file *f = m->file;
     char others[300] = "", found[200];
-    GS_TRY(check_fronts(m));
     if (f->count > 0)
         snprintf(others, sizeof others, "; what is there begins with %.80s %s",
                  gs_printable(f->tensors[0].name), tensor_shape(f->tensors[0].shape, found, sizeof found));
