@@ -1,12 +1,12 @@
 #include "cpu/cpu.h"
 
 /* The part of a window that lies inside the image: places begin..end-1 of one axis. */
-typedef struct gs_window {
+typedef struct mean_window {
     int begin, end;
-} gs_window;
+} mean_window;
 
-static gs_window window_of(int out, int stride, int pad, int kernel, int in) {
-    gs_window r = {out * stride - pad, out * stride - pad + kernel};
+static mean_window window_of(int out, int stride, int pad, int kernel, int in) {
+    mean_window r = {out * stride - pad, out * stride - pad + kernel};
     if (r.begin < 0) r.begin = 0;
     if (r.end > in) r.end = in;
     return r;
@@ -33,8 +33,8 @@ static void forward_part(void *context, int part) {
     for (size_t plane = first; plane < end; plane++, from += in)
         for (int r = 0; r < s->out_h; r++)
             for (int o = 0; o < s->out_w; o++) {
-                gs_window h = window_of(r, s->stride_h, s->pad_h, s->kernel_h, s->in_h);
-                gs_window w = window_of(o, s->stride_w, s->pad_w, s->kernel_w, s->in_w);
+                mean_window h = window_of(r, s->stride_h, s->pad_h, s->kernel_h, s->in_h);
+                mean_window w = window_of(o, s->stride_w, s->pad_w, s->kernel_w, s->in_w);
                 float sum = 0;
                 for (int u = h.begin; u < h.end; u++)
                     for (int v = w.begin; v < w.end; v++) sum += from[u * s->in_w + v];
@@ -67,8 +67,8 @@ static void backward_part(void *context, int part) {
         for (int i = 0; i < s->in_h * s->in_w; i++) to[i] = 0;
         for (int r = 0; r < s->out_h; r++)
             for (int o = 0; o < s->out_w; o++) {
-                gs_window h = window_of(r, s->stride_h, s->pad_h, s->kernel_h, s->in_h);
-                gs_window w = window_of(o, s->stride_w, s->pad_w, s->kernel_w, s->in_w);
+                mean_window h = window_of(r, s->stride_h, s->pad_h, s->kernel_h, s->in_h);
+                mean_window w = window_of(o, s->stride_w, s->pad_w, s->kernel_w, s->in_w);
                 float share = *from++ * scale;
                 for (int u = h.begin; u < h.end; u++)
                     for (int v = w.begin; v < w.end; v++) to[u * s->in_w + v] += share;

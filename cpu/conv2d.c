@@ -26,7 +26,7 @@
  *
  * Images are cut over the threads; each sums its own dw and db, and they are added in the order of the parts.
  */
-typedef struct gs_conv_work {
+typedef struct conv_work {
     const gs_conv2d_sizes *s;
     gs_conv_rows rows;
     float *y, *dx, *dw, *db;
@@ -49,29 +49,29 @@ typedef struct gs_conv_work {
     gs_winograd winograd;
     float *scratch; /* parts of scratch_part floats */
     size_t scratch_part;
-} gs_conv_work;
+} conv_work;
 
 /* About this many floats of image rows stay in a core's second-level cache, and of dy in its first-level cache. Adding
  * up the vectors of a tile of dw takes as long as some four vectors of positions: so these should be this LONG
  * together, even if the rows of so many images do not stay there. */
 enum { CACHED_FLOATS = 1 << 17, NEAR_FLOATS = 6 << 10, LONG = 512 };
 
-static gs_conv_work work_of(gs_device *d, const gs_conv2d_sizes *s, const gs_pool2d_sizes *pool, size_t n) {
+static conv_work work_of(gs_device *d, const gs_conv2d_sizes *s, const gs_pool2d_sizes *pool, size_t n) {
     size_t out = (size_t)s->out_c * (size_t)s->out_h * (size_t)s->out_w;
-    return (gs_conv_work){.s = s,
-                          .rows = gs_conv_rows_of(s),
-                          .pool = pool,
-                          .n = n,
-                          .in = (size_t)s->in_c * (size_t)s->in_h * (size_t)s->in_w,
-                          .out = out,
-                          .pooled = pool ? (size_t)s->out_c * (size_t)pool->out_h * (size_t)pool->out_w : out,
-                          .depth = s->in_c * s->kernel_h * s->kernel_w,
-                          .positions = s->out_h * s->out_w,
-                          .parts = gs_cpu_parts(d, n, 1)};
+    return (conv_work){.s = s,
+                       .rows = gs_conv_rows_of(s),
+                       .pool = pool,
+                       .n = n,
+                       .in = (size_t)s->in_c * (size_t)s->in_h * (size_t)s->in_w,
+                       .out = out,
+                       .pooled = pool ? (size_t)s->out_c * (size_t)pool->out_h * (size_t)pool->out_w : out,
+                       .depth = s->in_c * s->kernel_h * s->kernel_w,
+                       .positions = s->out_h * s->out_w,
+                       .parts = gs_cpu_parts(d, n, 1)};
 }
 
 /* Reserve the scratch memory: `tables` places for shared tables, the packed weights, and each part's own. */
-static gs_status reserve(gs_device *d, gs_conv_work *t, size_t tables, size_t **table) {
+static gs_status reserve(gs_device *d, conv_work *t, size_t tables, size_t **table) {
     size_t kernel = t->fast ? GS_WINOGRAD_PLACES : (size_t)(t->s->kernel_h * t->s->kernel_w);
     size_t weights = gs_round_up((size_t)t->s->out_c * (size_t)t->s->in_c * kernel);
     size_t shared = gs_round_up(tables * sizeof(size_t) / sizeof(float)) + weights;
@@ -86,7 +86,7 @@ static gs_status reserve(gs_device *d, gs_conv_work *t, size_t tables, size_t **
 
 /* The places of the kernel are taken in the order (c, v, u), in which neighbours share a plane of X: at[k] is
  * where row k of the patches begins in X, w_at[k] where it is in a row of w. */
-static void list_patch_rows(const gs_conv_work *t, size_t *at, size_t *w_at) {
+static void list_patch_rows(const conv_work *t, size_t *at, size_t *w_at) {
     const gs_conv2d_sizes *s = t->s;
     for (int c = 0; c < s->in_c; c++)
         for (int v = 0; v < s->kernel_w; v++)
@@ -105,17 +105,17 @@ bool GS_ISA(fuses)(gs_device *d, const gs_epilogue *e) {
 /* ---- forward ---- */
 
 /* Where there is a pooling, this many images of y are made before they are pooled ... */
-static size_t images_to_pool(const gs_conv_work *t) {
+static size_t images_to_pool(const conv_work *t) {
     size_t fit = t->fast ? CACHED_FLOATS / 2 / t->out : 1;
     return fit < 1 ? 1 : fit < t->n ? fit : t->n;
 }
 
 /* ... here. */
-static size_t own_y_floats(const gs_conv_work *t) {
+static size_t own_y_floats(const conv_work *t) {
     return t->pool ? gs_round_up(images_to_pool(t) * t->out) : 0;
 }
 
-static void pool_images(const gs_conv_work *t, size_t first, size_t images, const float *y) {
+static void pool_images(const conv_work *t, size_t first, size_t images, const float *y) {
     size_t from = (size_t)t->positions, to = t->pooled / (size_t)t->s->out_c;
     for (size_t plane = first * (size_t)t->s->out_c; images-- > 0;)
         for (int o = 0; o < t->s->out_c; o++, plane++, y += from)
@@ -123,7 +123,7 @@ static void pool_images(const gs_conv_work *t, size_t first, size_t images, cons
 }
 
 static void forward_part(void *context, int part) {
-    const gs_conv_work *t = context;
+    const conv_work *t = context;
     size_t begin = t->n * (size_t)part / (size_t)t->parts, end = t->n * (size_t)(part + 1) / (size_t)t->parts;
     float *memory = t->scratch + t->scratch_part * (size_t)part, *rows = memory + t->rows.slack;
     float *own_y = rows + t->rows.size + t->rows.slack;
@@ -144,7 +144,7 @@ static void forward_part(void *context, int part) {
 
 /* The same with fewer multiplications (winograd.h). */
 static void fast_forward_part(void *context, int part) {
-    const gs_conv_work *t = context;
+    const conv_work *t = context;
     size_t begin = t->n * (size_t)part / (size_t)t->parts, end = t->n * (size_t)(part + 1) / (size_t)t->parts;
     float *own_y = t->scratch + t->scratch_part * (size_t)part, *memory = own_y + own_y_floats(t);
     size_t some = t->pool ? images_to_pool(t) : t->n;
@@ -156,7 +156,7 @@ static void fast_forward_part(void *context, int part) {
     }
 }
 
-static gs_status fast_forward(gs_device *d, gs_conv_work *t) {
+static gs_status fast_forward(gs_device *d, conv_work *t) {
     const gs_conv2d_sizes *s = t->s;
     size_t *no_table;
     t->fast = true;
@@ -186,7 +186,7 @@ gs_status GS_ISA(conv2d_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_
     const gs_operand products[] = {{&x, n * gs_conv2d_x(s)}, {&w, gs_conv2d_w(s)}};
     GS_TRY(GS_ISA(rounded)(d, 2, products));
     if (gs_conv2d_is_grouped(s)) return GS_ISA(conv2d_groups_forward)(d, y, x, w, b, n, s);
-    gs_conv_work t = work_of(d, s, e.pool, n);
+    conv_work t = work_of(d, s, e.pool, n);
     t.y = gs_cpu_floats(y), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w), t.b = gs_cpu_floats(b);
     t.index = gs_cpu_ints(e.index);
     t.relu = e.relu;
@@ -205,21 +205,21 @@ gs_status GS_ISA(conv2d_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_
 /* ---- backward ---- */
 
 /* One phase of dX: which rows of it are wanted, and which rows of the kernel they see. */
-typedef struct gs_phase {
+typedef struct dx_phase {
     int first, end; /* rows of the phase that belong to the image, not to its padding */
     int taps;       /* u = phase, phase + stride_h, ... below kernel_h */
-} gs_phase;
+} dx_phase;
 
-static gs_phase phase_of(const gs_conv2d_sizes *s, int phase) {
+static dx_phase phase_of(const gs_conv2d_sizes *s, int phase) {
     int before = s->pad_h - phase, last = s->in_h - 1 + before;
-    return (gs_phase){.first = before > 0 ? (before + s->stride_h - 1) / s->stride_h : 0,
+    return (dx_phase){.first = before > 0 ? (before + s->stride_h - 1) / s->stride_h : 0,
                       .end = last < 0 ? 0 : last / s->stride_h + 1,
                       .taps = phase < s->kernel_h ? (s->kernel_h - 1 - phase) / s->stride_h + 1 : 0};
 }
 
 /* For each phase: the packed matrix of rows (c, v) and columns (o, u), and where in the copy of dy the rows of
  * its columns begin. */
-static void prepare_dx(gs_conv_work *t, size_t *row_at, size_t *column_at) {
+static void prepare_dx(conv_work *t, size_t *row_at, size_t *column_at) {
     const gs_conv2d_sizes *s = t->s;
     size_t *at = t->dx_at;
     float *packed = t->packed;
@@ -228,7 +228,7 @@ static void prepare_dx(gs_conv_work *t, size_t *row_at, size_t *column_at) {
         for (int v = 0; v < s->kernel_w; v++, i++)
             row_at[i] = (size_t)c * (size_t)(s->kernel_h * s->kernel_w) + (size_t)v;
     for (int phase = 0; phase < s->stride_h; phase++) {
-        gs_phase f = phase_of(s, phase);
+        dx_phase f = phase_of(s, phase);
         for (int k = 0; k < s->out_c * f.taps; k++) {
             int o = k / f.taps, tap = k % f.taps;
             column_at[k] = (size_t)o * (size_t)t->depth + (size_t)((phase + tap * s->stride_h) * s->kernel_w);
@@ -241,11 +241,11 @@ static void prepare_dx(gs_conv_work *t, size_t *row_at, size_t *column_at) {
     }
 }
 
-static void image_gradient(const gs_conv_work *t, float *dx, const float *dy, float *drows) {
+static void image_gradient(const conv_work *t, float *dx, const float *dy, float *drows) {
     const gs_conv2d_sizes *s = t->s;
     gs_product product = {.rows = s->in_c * s->kernel_w, .a = t->packed, .at = t->dx_at};
     for (int phase = 0; phase < s->stride_h; phase++) {
-        gs_phase f = phase_of(s, phase);
+        dx_phase f = phase_of(s, phase);
         product.depth = s->out_c * f.taps;
         product.columns = (f.end - f.first) * s->out_w;
         float *to = drows + (size_t)phase * t->rows.phase + (size_t)f.first * (size_t)s->out_w;
@@ -258,7 +258,7 @@ static void image_gradient(const gs_conv_work *t, float *dx, const float *dy, fl
 
 /* Copy one image of dy between its margins of zeros, from behind the pooling if there is one, without what a relu after
  * y holds back; db += its sums. */
-static void copy_dy(const gs_conv_work *t, float *to, size_t image, float *db) {
+static void copy_dy(const conv_work *t, float *to, size_t image, float *db) {
     size_t positions = (size_t)t->positions, pooled = t->pooled / (size_t)t->s->out_c;
     size_t plane = image * (size_t)t->s->out_c;
     to += t->margin;
@@ -289,7 +289,7 @@ static void copy_dy(const gs_conv_work *t, float *to, size_t image, float *db) {
 }
 
 static void backward_part(void *context, int part) {
-    const gs_conv_work *t = context;
+    const conv_work *t = context;
     const gs_conv2d_sizes *s = t->s;
     size_t begin = t->n * (size_t)part / (size_t)t->parts, end = t->n * (size_t)(part + 1) / (size_t)t->parts;
     float *dw = t->scratch + t->scratch_part * (size_t)part, *db = dw + (size_t)s->out_c * (size_t)t->depth;
@@ -320,7 +320,7 @@ static void backward_part(void *context, int part) {
 
 /* dw and db of some channels of y += what the parts before have found, in their order. */
 static void add_part(void *context, int part) {
-    const gs_conv_work *t = context;
+    const conv_work *t = context;
     const size_t out_c = (size_t)t->s->out_c, depth = (size_t)t->depth;
     const size_t end = out_c * (size_t)(part + 1) / (size_t)t->adding;
     for (size_t o = out_c * (size_t)part / (size_t)t->adding; o < end; o++)
@@ -339,7 +339,7 @@ gs_status GS_ISA(conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db,
         {&x, n * gs_conv2d_x(s)}, {&w, gs_conv2d_w(s)}, {&dy, n * gs_conv2d_y(s, e.pool)}};
     GS_TRY(GS_ISA(rounded)(d, 3, products));
     if (gs_conv2d_is_grouped(s)) return GS_ISA(conv2d_groups_backward)(d, dx, dw, db, dy, x, w, n, s, add);
-    gs_conv_work t = work_of(d, s, e.pool, n);
+    conv_work t = work_of(d, s, e.pool, n);
     size_t depth = (size_t)t.depth, out_c = (size_t)s->out_c, weights = out_c * depth, *row_at;
     if (!add) GS_TRY(gs_cpu_clear(d, dw, weights, db, out_c));
     if (n == 0) return GS_OK;

@@ -28,7 +28,7 @@
 /* ---- the products on the planes of one image, in whichever of three ways wastes least ---- */
 
 /* In vectors, the last of which is laid over the one before; where that does not fit, in smaller ones. */
-static inline void gs_copy_row(float *to, const float *from, size_t count) {
+static inline void copy_row(float *to, const float *from, size_t count) {
     if (count >= GS_VECTOR) {
         for (size_t i = 0; i + GS_VECTOR < count; i += GS_VECTOR) gs_store(to + i, gs_load(from + i));
         gs_store(to + count - GS_VECTOR, gs_load(from + count - GS_VECTOR));
@@ -47,14 +47,14 @@ static inline void gs_copy_row(float *to, const float *from, size_t count) {
 
 /* `height` rows of `width` numbers y, of `rows` planes each: what a gs_product says of windows on planes of x, whose
  * rows begin grid_w apart. */
-typedef struct gs_windows {
+typedef struct group_windows {
     gs_product product; /* without columns */
     int height, width;
     float *y;
     size_t row, plane; /* floats from row to row of y, from plane to plane */
     size_t grid_w,
         wide; /* from row to row of x; from plane to plane of scratch memory for `rows` planes like x's */
-} gs_windows;
+} group_windows;
 
 /* Of one plane from few: the sums of up to four rows of a vector in registers. */
 ALWAYS_INLINE void gs_windows_rows(const gs_product *p, const int rows, gs_vector *sum, const float *x,
@@ -67,7 +67,7 @@ ALWAYS_INLINE void gs_windows_rows(const gs_product *p, const int rows, gs_vecto
     }
 }
 
-static inline void gs_windows_one_plane(const gs_windows *w, const float *x) {
+static inline void windows_one_plane(const group_windows *w, const float *x) {
     enum { ROWS = 4 };
     const size_t width = (size_t)w->width, grid_w = w->grid_w;
     for (size_t s = 0; s < width; s += GS_VECTOR) {
@@ -87,18 +87,18 @@ static inline void gs_windows_one_plane(const gs_windows *w, const float *x) {
                 if (width >= GS_VECTOR)
                     gs_store(y, sum[i]);
                 else
-                    gs_copy_row(y, (const float *)&sum[i], width);
+                    copy_row(y, (const float *)&sum[i], width);
             }
         }
     }
 }
 
 /* Row by row, where that wastes less than all rows at once with what lies between them, which go to `wide` first. */
-static inline void gs_windows_product(gs_windows *w, const float *x, float *wide) {
+static inline void windows_product(group_windows *w, const float *x, float *wide) {
     gs_product *p = &w->product;
     const size_t grid_w = w->grid_w, width = (size_t)w->width, height = (size_t)w->height;
     if (p->rows == 1 && p->depth <= 64) {
-        gs_windows_one_plane(w, x);
+        windows_one_plane(w, x);
         return;
     }
     if (gs_round_up(width) <= grid_w) {
@@ -110,18 +110,18 @@ static inline void gs_windows_product(gs_windows *w, const float *x, float *wide
     GS_ISA(product)(p, wide, w->wide, x);
     for (size_t i = 0; i < (size_t)p->rows; i++)
         for (size_t r = 0; r < height; r++)
-            gs_copy_row(w->y + i * w->plane + r * w->row, wide + i * w->wide + r * grid_w, width);
+            copy_row(w->y + i * w->plane + r * w->row, wide + i * w->wide + r * grid_w, width);
 }
 
 /* ---- the work ---- */
 
 /* Of a phase along one axis: the rows of its plane that are pixels, and the rows of the kernel that see them. */
-typedef struct gs_group_phase {
+typedef struct group_phase {
     int first, end;
     int taps; /* of the kernel's rows u = 0, 1, ...: those with u dilation = phase modulo stride */
-} gs_group_phase;
+} group_phase;
 
-typedef struct gs_group_work {
+typedef struct group_work {
     gs_conv2d_sizes s;
     int in_c, out_c, depth; /* of one group: channels, and places of a kernel */
     int grid_h, grid_w, positions;
@@ -133,10 +133,10 @@ typedef struct gs_group_work {
     int chunks, parts, samples; /* samples: images that backward has in the cache together */
     float *packed, *sums;       /* weights for `product`; dw and db of each chunk */
     size_t *x_at, *dx_at, weights;
-    const gs_group_phase *phase_h, *phase_w; /* backward: one for each phase */
-    float *scratch;                          /* parts of scratch_part floats */
+    const group_phase *phase_h, *phase_w; /* backward: one for each phase */
+    float *scratch;                       /* parts of scratch_part floats */
     size_t scratch_part;
-} gs_group_work;
+} group_work;
 
 /* A core's caches hold about this many floats of planes, and of those of dy that stay in the nearest one; a chunk is
  * worth its own sums up to this many floats of all chunks. */
@@ -146,8 +146,8 @@ static int larger(int a, int b) {
     return a > b ? a : b;
 }
 
-static gs_group_work work_of(const gs_conv2d_sizes *sizes, size_t n) {
-    gs_group_work t = {.s = gs_conv2d_full(sizes), .n = n};
+static group_work work_of(const gs_conv2d_sizes *sizes, size_t n) {
+    group_work t = {.s = gs_conv2d_full(sizes), .n = n};
     const gs_conv2d_sizes *s = &t.s;
     t.in_c = s->in_c / s->groups, t.out_c = s->out_c / s->groups;
     t.depth = t.in_c * s->kernel_h * s->kernel_w;
@@ -170,7 +170,7 @@ static gs_group_work work_of(const gs_conv2d_sizes *sizes, size_t n) {
 }
 
 /* Reserve the scratch memory: `tables` places, `sums` floats, the packed weights, and each part's own. */
-static gs_status reserve(gs_device *d, gs_group_work *t, int tasks, size_t tables, size_t sums) {
+static gs_status reserve(gs_device *d, group_work *t, int tasks, size_t tables, size_t sums) {
     float *memory;
     const size_t places = gs_round_up(tables * sizeof(size_t) / sizeof(float));
     t->parts = (int)gs_smaller((size_t)tasks, (size_t)gs_pool_threads(gs_cpu_of(d)->pool));
@@ -185,7 +185,7 @@ static gs_status reserve(gs_device *d, gs_group_work *t, int tasks, size_t table
     return GS_OK;
 }
 
-static void list_x(const gs_group_work *t, size_t *at) {
+static void list_x(const group_work *t, size_t *at) {
     const gs_conv2d_sizes *s = &t->s;
     for (int c = 0; c < t->in_c; c++)
         for (int u = 0; u < s->kernel_h; u++)
@@ -198,7 +198,7 @@ static void list_x(const gs_group_work *t, size_t *at) {
 }
 
 /* to[phase, place] of a row with stride_w: every stride_w-th number of x, from each of the first ones on. */
-static void split_row(const gs_group_work *t, float *to, const float *x) {
+static void split_row(const group_work *t, float *to, const float *x) {
     const size_t stride = (size_t)t->s.stride_w, pad = (size_t)t->s.pad_w, width = (size_t)t->s.in_w;
     for (size_t first = 0; first < stride && first < width; first++) {
         float *place = to + (first + pad) % stride * t->plane + (first + pad) / stride;
@@ -207,7 +207,7 @@ static void split_row(const gs_group_work *t, float *to, const float *x) {
 }
 
 /* The planes of a group of one image; zeros lie around them already. */
-static void planes_from_image(const gs_group_work *t, float *planes, const float *x) {
+static void planes_from_image(const group_work *t, float *planes, const float *x) {
     const gs_conv2d_sizes *s = &t->s;
     const size_t phase = (size_t)s->stride_w * t->plane, width = (size_t)s->in_w, grid_w = (size_t)t->grid_w;
     const int first = s->pad_h % s->stride_h;
@@ -216,7 +216,7 @@ static void planes_from_image(const gs_group_work *t, float *planes, const float
         float *row = planes + (size_t)first * phase + first_row;
         for (int h = 0, a = first; h < s->in_h; h++, x += width) {
             if (s->stride_w == 1)
-                gs_copy_row(row + s->pad_w, x, width);
+                copy_row(row + s->pad_w, x, width);
             else
                 split_row(t, row, x);
             row += phase; /* the next row: of the next phase, or the next one of the first */
@@ -229,8 +229,8 @@ static void planes_from_image(const gs_group_work *t, float *planes, const float
 }
 
 /* Call one(t, scratch, group, chunk) for the tasks of this part. */
-static void each_task(const gs_group_work *t, int part,
-                      void (*one)(const gs_group_work *, float *scratch, int group, int chunk)) {
+static void each_task(const group_work *t, int part,
+                      void (*one)(const group_work *, float *scratch, int group, int chunk)) {
     const size_t tasks = (size_t)t->s.groups * (size_t)t->chunks, parts = (size_t)t->parts;
     float *scratch = t->scratch + t->scratch_part * (size_t)part;
     memset(scratch, 0, t->scratch_part * sizeof *scratch);
@@ -239,31 +239,31 @@ static void each_task(const gs_group_work *t, int part,
 }
 
 /* The first image of a chunk; that of the next is behind its last one. */
-static size_t first_image(const gs_group_work *t, int chunk) {
+static size_t first_image(const group_work *t, int chunk) {
     return t->n * (size_t)chunk / (size_t)t->chunks;
 }
 
 /* ---- forward ---- */
 
-static void forward_task(const gs_group_work *t, float *scratch, int group, int chunk) {
+static void forward_task(const group_work *t, float *scratch, int group, int chunk) {
     const gs_conv2d_sizes *s = &t->s;
     float *planes = scratch, *wide = scratch + t->x_planes;
     const size_t plane = (size_t)s->out_h * (size_t)s->out_w, g = (size_t)group, out_c = (size_t)t->out_c;
-    gs_windows w = {.product = {.rows = t->out_c,
-                                .depth = t->depth,
-                                .a = t->packed + g * out_c * (size_t)t->depth,
-                                .at = t->x_at,
-                                .bias = t->b ? t->b + g * out_c : NULL},
-                    .height = s->out_h,
-                    .width = s->out_w,
-                    .row = (size_t)s->out_w,
-                    .plane = plane,
-                    .grid_w = (size_t)t->grid_w,
-                    .wide = t->plane};
+    group_windows w = {.product = {.rows = t->out_c,
+                                   .depth = t->depth,
+                                   .a = t->packed + g * out_c * (size_t)t->depth,
+                                   .at = t->x_at,
+                                   .bias = t->b ? t->b + g * out_c : NULL},
+                       .height = s->out_h,
+                       .width = s->out_w,
+                       .row = (size_t)s->out_w,
+                       .plane = plane,
+                       .grid_w = (size_t)t->grid_w,
+                       .wide = t->plane};
     for (size_t i = first_image(t, chunk); i < first_image(t, chunk + 1); i++) {
         planes_from_image(t, planes, t->x + i * t->in + g * (t->in / (size_t)s->groups));
         w.y = t->y + i * t->out + g * out_c * plane;
-        gs_windows_product(&w, planes, wide);
+        windows_product(&w, planes, wide);
     }
 }
 
@@ -273,7 +273,7 @@ static void forward_part(void *context, int part) {
 
 gs_status GS_ISA(conv2d_groups_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                                         const gs_conv2d_sizes *sizes) {
-    gs_group_work t = work_of(sizes, n);
+    group_work t = work_of(sizes, n);
     const gs_conv2d_sizes *s = &t.s;
     const size_t depth = (size_t)t.depth, out_c = (size_t)t.out_c;
     t.y = gs_cpu_floats(y), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w), t.b = gs_cpu_floats(b);
@@ -291,16 +291,16 @@ gs_status GS_ISA(conv2d_groups_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem
 
 /* ---- backward ---- */
 
-static gs_group_phase phase_of(int phase, int in, int pad, int stride, int kernel, int dilation) {
+static group_phase phase_of(int phase, int in, int pad, int stride, int kernel, int dilation) {
     const int before = pad - phase, last = in - 1 + before;
-    gs_group_phase f = {.first = before > 0 ? (before + stride - 1) / stride : 0,
-                        .end = last < 0 ? 0 : last / stride + 1};
+    group_phase f = {.first = before > 0 ? (before + stride - 1) / stride : 0,
+                     .end = last < 0 ? 0 : last / stride + 1};
     for (int u = 0; u < kernel; u++) f.taps += u * dilation % stride == phase;
     return f;
 }
 
 /* Those of all rows, then those of all columns. */
-static void list_phases(const gs_conv2d_sizes *s, gs_group_phase *phase) {
+static void list_phases(const gs_conv2d_sizes *s, group_phase *phase) {
     for (int a = 0; a < s->stride_h; a++)
         *phase++ = phase_of(a, s->in_h, s->pad_h, s->stride_h, s->kernel_h, s->dilation_h);
     for (int b = 0; b < s->stride_w; b++)
@@ -308,7 +308,7 @@ static void list_phases(const gs_conv2d_sizes *s, gs_group_phase *phase) {
 }
 
 /* The columns (o, u, v) of the matrix of phase (a, b): where they are in a group's w, and how far before p in dy. */
-static void list_phase(const gs_group_work *t, int a, int b, size_t *column_at, size_t *at) {
+static void list_phase(const group_work *t, int a, int b, size_t *column_at, size_t *at) {
     const gs_conv2d_sizes *s = &t->s;
     for (int o = 0; o < t->out_c; o++)
         for (int u = 0; u < s->kernel_h; u++)
@@ -322,7 +322,7 @@ static void list_phase(const gs_group_work *t, int a, int b, size_t *column_at, 
 }
 
 /* For each phase: its matrix of rows c, of all groups one after the other. */
-static void prepare_dx(const gs_group_work *t, size_t *row_at, size_t *column_at) {
+static void prepare_dx(const group_work *t, size_t *row_at, size_t *column_at) {
     const gs_conv2d_sizes *s = &t->s;
     const size_t group = (size_t)t->out_c * (size_t)t->depth;
     size_t *at = t->dx_at, done = 0; /* floats of a group's matrices */
@@ -339,10 +339,10 @@ static void prepare_dx(const gs_group_work *t, size_t *row_at, size_t *column_at
 }
 
 /* dx of phase (a, b) of one image, `w` of its size: its pixels lie stride_h rows and stride_w columns apart. */
-static void phase_gradient(const gs_group_work *t, gs_windows *w, int a, int b, float *dx, const float *dy,
+static void phase_gradient(const group_work *t, group_windows *w, int a, int b, float *dx, const float *dy,
                            float *memory) {
     const gs_conv2d_sizes *s = &t->s;
-    const gs_group_phase rows = t->phase_h[a], columns = t->phase_w[b];
+    const group_phase rows = t->phase_h[a], columns = t->phase_w[b];
     const size_t first = (size_t)rows.first * (size_t)t->grid_w + (size_t)columns.first;
     const size_t image = (size_t)s->in_h * (size_t)s->in_w, width = (size_t)w->width,
                  stride = (size_t)s->stride_w;
@@ -353,7 +353,7 @@ static void phase_gradient(const gs_group_work *t, gs_windows *w, int a, int b, 
     w->plane = is_together ? image : width * (size_t)w->height;
     w->y = is_together ? dx : memory;
     if (w->product.depth > 0)
-        gs_windows_product(w, dy + first, memory + (size_t)t->in_c * t->plane);
+        windows_product(w, dy + first, memory + (size_t)t->in_c * t->plane);
     else /* no window sees these pixels */
         memset(memory, 0, (size_t)t->in_c * w->plane * sizeof *memory);
     if (is_together) return;
@@ -364,13 +364,13 @@ static void phase_gradient(const gs_group_work *t, gs_windows *w, int a, int b, 
         }
 }
 
-static void image_gradient(const gs_group_work *t, float *dx, const float *dy, size_t group, float *memory) {
+static void image_gradient(const group_work *t, float *dx, const float *dy, size_t group, float *memory) {
     const gs_conv2d_sizes *s = &t->s;
-    gs_windows w = {.product = {.rows = t->in_c,
-                                .a = t->packed + group * (size_t)t->out_c * (size_t)t->depth,
-                                .at = t->dx_at},
-                    .grid_w = (size_t)t->grid_w,
-                    .wide = t->plane};
+    group_windows w = {.product = {.rows = t->in_c,
+                                   .a = t->packed + group * (size_t)t->out_c * (size_t)t->depth,
+                                   .at = t->dx_at},
+                       .grid_w = (size_t)t->grid_w,
+                       .wide = t->plane};
     for (int a = 0; a < s->stride_h; a++)
         for (int b = 0; b < s->stride_w; b++) {
             gs_product *p = &w.product;
@@ -384,12 +384,12 @@ static void image_gradient(const gs_group_work *t, float *dx, const float *dy, s
 }
 
 /* A group of one image of dy, in rows of grid_w between its zeros; db += its sums. */
-static void copy_dy(const gs_group_work *t, float *to, const float *dy, float *db) {
+static void copy_dy(const group_work *t, float *to, const float *dy, float *db) {
     const size_t width = (size_t)t->s.out_w;
     to += t->margin;
     for (int o = 0; o < t->out_c; o++, to += t->dy_plane) {
         for (int r = 0; r < t->s.out_h; r++, dy += width)
-            gs_copy_row(to + (size_t)r * (size_t)t->grid_w, dy, width);
+            copy_row(to + (size_t)r * (size_t)t->grid_w, dy, width);
         gs_vector sums = {0}; /* zeros lie behind the last row */
         for (size_t p = 0; p < (size_t)t->positions; p += GS_VECTOR) sums += gs_load(to + p);
         float sum = 0;
@@ -398,7 +398,7 @@ static void copy_dy(const gs_group_work *t, float *to, const float *dy, float *d
     }
 }
 
-static void backward_task(const gs_group_work *t, float *scratch, int group, int chunk) {
+static void backward_task(const group_work *t, float *scratch, int group, int chunk) {
     const gs_conv2d_sizes *s = &t->s;
     const size_t g = (size_t)group, out_c = (size_t)t->out_c, some = (size_t)t->samples;
     const size_t x_group = t->in / (size_t)s->groups, dy_group = t->out / (size_t)s->groups;
@@ -440,7 +440,7 @@ static void backward_part(void *context, int part) {
 
 gs_status GS_ISA(conv2d_groups_backward)(gs_device *d, gs_mem dx, gs_mem dw_, gs_mem db_, gs_mem dy, gs_mem x,
                                          gs_mem w, size_t n, const gs_conv2d_sizes *sizes, bool add) {
-    gs_group_work t = work_of(sizes, n);
+    group_work t = work_of(sizes, n);
     const gs_conv2d_sizes *s = &t.s;
     const size_t out_c = (size_t)s->out_c, depth = (size_t)t.depth;
     if (!add) GS_TRY(gs_cpu_clear(d, dw_, t.weights, db_, out_c));
@@ -463,7 +463,7 @@ gs_status GS_ISA(conv2d_groups_backward)(gs_device *d, gs_mem dx, gs_mem dw_, gs
     t.dx_at = t.x_at + depth;
     list_x(&t, t.x_at);
     size_t *row_at = t.dx_at + 2 * columns;
-    gs_group_phase *phase = (gs_group_phase *)(void *)(row_at + t.in_c);
+    group_phase *phase = (group_phase *)(void *)(row_at + t.in_c);
     list_phases(s, phase);
     t.phase_h = phase, t.phase_w = phase + s->stride_h;
     if (t.dx) prepare_dx(&t, row_at, t.dx_at + columns);

@@ -3,14 +3,14 @@
 #include <string.h>
 
 /* The outputs o for which o stride_w + v - pad_w lies in the image: first..end-1. */
-typedef struct gs_span {
+typedef struct output_span {
     int first, end;
-} gs_span;
+} output_span;
 
-static gs_span outputs_inside(const gs_conv2d_sizes *s, int v) {
+static output_span outputs_inside(const gs_conv2d_sizes *s, int v) {
     int before = s->pad_w - v, room = s->in_w - 1 + before;
-    gs_span span = {before > 0 ? (before + s->stride_w - 1) / s->stride_w : 0,
-                    room < 0 ? 0 : room / s->stride_w + 1};
+    output_span span = {before > 0 ? (before + s->stride_w - 1) / s->stride_w : 0,
+                        room < 0 ? 0 : room / s->stride_w + 1};
     if (span.end > s->out_w) span.end = s->out_w;
     if (span.first > span.end) span.first = span.end;
     return span;
@@ -33,8 +33,8 @@ static __attribute__((noinline)) void copy_lanes(float *to, const float *from, i
 /* With stride 1: one plane, whole vectors at a time. Lanes outside of the span are written as zeros. A row's last
  * vector reaches into the next row, or into the zeros below the last one; so the last vectors of all rows come first,
  * and those before them, down to the rows' beginnings, after them. x to x_end is all that may be read. */
-static void shift_plane(const gs_conv2d_sizes *s, float *to, const float *from, gs_span span, const float *x,
-                        const float *x_end) {
+static void shift_plane(const gs_conv2d_sizes *s, float *to, const float *from, output_span span,
+                        const float *x, const float *x_end) {
     int last = (s->out_w - 1) / GS_VECTOR * GS_VECTOR;
     for (int o = last; o >= 0; o -= GS_VECTOR) {
         gs_vector_int lane = lanes_from(o), inside = (lane >= span.first) & (lane < span.end);
@@ -51,8 +51,8 @@ static void shift_plane(const gs_conv2d_sizes *s, float *to, const float *from, 
 
 /* With stride_w 2, in the same way: every second float of two vectors. What is written behind a phase's last row lies
  * in the next phase, which comes after it. */
-static void halve_plane(const gs_conv_rows *r, float *plane, const float *from, gs_span span, const float *x,
-                        const float *x_end) {
+static void halve_plane(const gs_conv_rows *r, float *plane, const float *from, output_span span,
+                        const float *x, const float *x_end) {
     const gs_conv2d_sizes *s = r->s;
     const int out_w = s->out_w, step = s->stride_h, last = (out_w - 1) / GS_VECTOR * GS_VECTOR;
     const ptrdiff_t next = (ptrdiff_t)step * s->in_w;
@@ -81,7 +81,7 @@ void GS_ISA(conv_rows_from_image)(const gs_conv_rows *shape, float *rows, const 
     const float *begin = x, *end = x + (size_t)s.in_c * (size_t)s.in_h * (size_t)s.in_w;
     for (int c = 0; c < s.in_c; c++, x += (size_t)s.in_h * (size_t)s.in_w)
         for (int v = 0; v < s.kernel_w; v++, rows += r.plane) {
-            gs_span span = outputs_inside(&s, v);
+            output_span span = outputs_inside(&s, v);
             if (s.stride_h == 1 && s.stride_w == 1) {
                 shift_plane(&s, rows + s.pad_h * s.out_w, x + v - s.pad_w, span, begin, end);
                 continue;
@@ -169,7 +169,7 @@ void GS_ISA(conv_image_from_rows)(const gs_conv_rows *r, float *dx, const float 
     memset(dx, 0, (size_t)s->in_c * (size_t)s->in_h * (size_t)s->in_w * sizeof(float));
     for (int c = 0; c < s->in_c; c++, dx += (size_t)s->in_h * (size_t)s->in_w)
         for (int v = 0; v < s->kernel_w; v++, drows += r->plane) {
-            gs_span span = outputs_inside(s, v);
+            output_span span = outputs_inside(s, v);
             gs_conv_walk walk = gs_conv_walk_from(r, s->pad_h);
             for (int h = 0; h < s->in_h; h++, gs_conv_walk_on(r, &walk)) {
                 const float *from = drows + walk.at;

@@ -2,16 +2,16 @@
 
 /* bytes_to_float and one_hot: from stored samples to tensors. */
 
-typedef struct gs_bytes_work {
+typedef struct bytes_work {
     float *to;
     const unsigned char *from;
     const gs_byte_scale *scale;
     size_t count;
     int parts;
-} gs_bytes_work;
+} bytes_work;
 
 static void bytes_part(void *context, int part) {
-    const gs_bytes_work *t = context;
+    const bytes_work *t = context;
     const gs_byte_scale *s = t->scale;
     gs_range r = gs_cpu_range(t->count, part, t->parts);
     float *restrict to = t->to;
@@ -27,8 +27,8 @@ static void bytes_part(void *context, int part) {
 
 gs_status GS_ISA(bytes_to_float)(gs_device *d, gs_mem y, gs_mem bytes, const gs_byte_scale *scale,
                                  size_t count) {
-    gs_bytes_work t = {gs_cpu_floats(y), bytes.base, scale, count,
-                       gs_cpu_fine_parts(d, count, 1 << 14, 1 << 14)};
+    bytes_work t = {gs_cpu_floats(y), bytes.base, scale, count,
+                    gs_cpu_fine_parts(d, count, 1 << 14, 1 << 14)};
     return gs_cpu_run(d, t.parts, bytes_part, &t);
 }
 

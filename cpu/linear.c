@@ -15,14 +15,14 @@
  * Here each product is OpenBLAS's; the two functions below first choose among the other ways (linear.h). A product is
  * cut over the threads along its longer side, and each thread calls OpenBLAS for its own block.
  */
-typedef struct gs_linear_work {
+typedef struct linear_work {
     gs_linear_task l;
     float *passed; /* backward with relu_y: the dy that counts */
     int parts, dw_parts;
-} gs_linear_work;
+} linear_work;
 
 static void forward_part(void *context, int part) {
-    const gs_linear_work *t = context;
+    const linear_work *t = context;
     bool by_rows = t->l.n >= t->l.out;
     gs_range r = gs_cpu_range((size_t)(by_rows ? t->l.n : t->l.out), part, t->parts);
     int begin = (int)r.begin, count = (int)(r.end - r.begin);
@@ -55,14 +55,14 @@ static int forward_parts(gs_device *d, size_t longer) {
 gs_status GS_ISA(linear_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
                                  int out, const gs_epilogue *then) {
     if (n == 0) return GS_OK;
-    gs_linear_work t = {.l = {.y = gs_cpu_floats(y),
-                              .x = gs_cpu_floats(x),
-                              .w = gs_cpu_floats(w),
-                              .b = gs_cpu_floats(b),
-                              .relu = gs_epilogue_of(d, then, NULL).relu,
-                              .n = (int)n,
-                              .in = in,
-                              .out = out}};
+    linear_work t = {.l = {.y = gs_cpu_floats(y),
+                           .x = gs_cpu_floats(x),
+                           .w = gs_cpu_floats(w),
+                           .b = gs_cpu_floats(b),
+                           .relu = gs_epilogue_of(d, then, NULL).relu,
+                           .n = (int)n,
+                           .in = in,
+                           .out = out}};
     if (d->precision != GS_PRECISION_F32) return GS_ISA(linear_16_forward)(d, &t.l);
     if (n == 1) return GS_ISA(linear_one_forward)(d, &t.l);
     if (gs_linear_is_small(n, in, out)) return GS_ISA(linear_small_forward)(d, &t.l);
@@ -73,7 +73,7 @@ gs_status GS_ISA(linear_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_
 
 /* For some columns of dy: what passes the relu, and db. */
 static void dy_part(void *context, int part) {
-    const gs_linear_work *t = context;
+    const linear_work *t = context;
     gs_range r = gs_cpu_range((size_t)t->l.out, part, t->parts);
     for (size_t o = r.begin; o < r.end && t->l.db && !t->l.add; o++) t->l.db[o] = 0;
     for (size_t row = 0; row < (size_t)t->l.n; row++) {
@@ -89,7 +89,7 @@ static void dy_part(void *context, int part) {
     }
 }
 
-static void dw_part(const gs_linear_work *t, int part) {
+static void dw_part(const linear_work *t, int part) {
     bool by_rows = t->l.out >= t->l.in;
     gs_range r = gs_cpu_range((size_t)(by_rows ? t->l.out : t->l.in), part, t->dw_parts);
     int begin = (int)r.begin, count = (int)(r.end - r.begin);
@@ -103,7 +103,7 @@ static void dw_part(const gs_linear_work *t, int part) {
                     t->l.x + begin, t->l.in, t->l.add ? 1.0f : 0.0f, t->l.dw + begin, t->l.in);
 }
 
-static void dx_part(const gs_linear_work *t, int part) {
+static void dx_part(const linear_work *t, int part) {
     bool by_rows = t->l.n >= t->l.in;
     gs_range r = gs_cpu_range((size_t)(by_rows ? t->l.n : t->l.in), part, t->parts - t->dw_parts);
     int begin = (int)r.begin, count = (int)(r.end - r.begin);
@@ -119,7 +119,7 @@ static void dx_part(const gs_linear_work *t, int part) {
 
 /* All parts of dw, then all of dx: neither needs the other, so no thread waits between them. */
 static void product_part(void *context, int part) {
-    const gs_linear_work *t = context;
+    const linear_work *t = context;
     if (part < t->dw_parts)
         dw_part(t, part);
     else
@@ -130,17 +130,17 @@ gs_status GS_ISA(linear_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db,
                                   gs_mem w, size_t n, int in, int out, bool add, const gs_epilogue *then) {
     const gs_epilogue e = gs_epilogue_of(d, then, NULL);
     if (n == 0) return add ? GS_OK : gs_cpu_clear(d, dw, (size_t)in * (size_t)out, db, (size_t)out);
-    gs_linear_work t = {.l = {.dx = gs_cpu_floats(dx),
-                              .dw = gs_cpu_floats(dw),
-                              .db = gs_cpu_floats(db),
-                              .dy = gs_cpu_floats(dy),
-                              .x = gs_cpu_floats(x),
-                              .w = gs_cpu_floats(w),
-                              .relu_y = e.relu ? gs_cpu_floats(e.y) : NULL,
-                              .add = add,
-                              .n = (int)n,
-                              .in = in,
-                              .out = out}};
+    linear_work t = {.l = {.dx = gs_cpu_floats(dx),
+                           .dw = gs_cpu_floats(dw),
+                           .db = gs_cpu_floats(db),
+                           .dy = gs_cpu_floats(dy),
+                           .x = gs_cpu_floats(x),
+                           .w = gs_cpu_floats(w),
+                           .relu_y = e.relu ? gs_cpu_floats(e.y) : NULL,
+                           .add = add,
+                           .n = (int)n,
+                           .in = in,
+                           .out = out}};
     if (d->precision != GS_PRECISION_F32) return GS_ISA(linear_16_backward)(d, &t.l);
     if (gs_linear_is_small(n, in, out)) return GS_ISA(linear_small_backward)(d, &t.l);
     if (gs_linear_is_large(n, in, out)) return GS_ISA(linear_large_backward)(d, &t.l);

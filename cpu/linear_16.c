@@ -12,7 +12,7 @@
  *
  * A product is cut over the threads along its longer side; each copies what it needs.
  */
-typedef struct gs_linear_work {
+typedef struct linear_16_work {
     gs_precision precision;
     bool instruction;
     gs_linear_task l;
@@ -20,14 +20,14 @@ typedef struct gs_linear_work {
     float *passed; /* backward with relu_y: the dy that counts */
     float *memory; /* of each part memory_part floats */
     size_t memory_part;
-} gs_linear_work;
+} linear_16_work;
 
 static int longer(int a, int b) {
     return a > b ? a : b;
 }
 
 /* Part `part` of `parts` of a product whose sizes, matrices and result are those of the whole. */
-static void multiply(const gs_linear_work *t, gs_product16 p, int part, int parts, float *memory) {
+static void multiply(const linear_16_work *t, gs_product16 p, int part, int parts, float *memory) {
     const bool by_rows = p.rows >= p.columns;
     const gs_range r = gs_cpu_range((size_t)(by_rows ? p.rows : p.columns), part, parts);
     if (r.begin == r.end) return;
@@ -41,7 +41,7 @@ static void multiply(const gs_linear_work *t, gs_product16 p, int part, int part
 }
 
 static void forward_part(void *context, int part) {
-    const gs_linear_work *t = context;
+    const linear_16_work *t = context;
     const size_t in = (size_t)t->l.in;
     multiply(t,
              (gs_product16){.rows = t->l.n,
@@ -56,13 +56,13 @@ static void forward_part(void *context, int part) {
              part, t->parts, t->memory + (size_t)part * t->memory_part);
 }
 
-static gs_linear_work work_of(gs_device *d, const gs_linear_task *l) {
+static linear_16_work work_of(gs_device *d, const gs_linear_task *l) {
     const bool instruction = d->precision == GS_PRECISION_BF16 && gs_cpu_of(d)->bf16;
-    return (gs_linear_work){.precision = d->precision, .instruction = instruction, .l = *l};
+    return (linear_16_work){.precision = d->precision, .instruction = instruction, .l = *l};
 }
 
 gs_status GS_ISA(linear_16_forward)(gs_device *d, const gs_linear_task *l) {
-    gs_linear_work t = work_of(d, l);
+    linear_16_work t = work_of(d, l);
     t.parts = gs_cpu_parts(d, (size_t)longer(l->n, l->out), 32);
     t.memory_part = GS_ISA(product16_memory)(l->n, l->out);
     GS_TRY(gs_cpu_scratch(d, (size_t)t.parts * t.memory_part, &t.memory));
@@ -71,7 +71,7 @@ gs_status GS_ISA(linear_16_forward)(gs_device *d, const gs_linear_task *l) {
 
 /* For some columns of dy: what passes the relu, and db. */
 static void dy_part(void *context, int part) {
-    const gs_linear_work *t = context;
+    const linear_16_work *t = context;
     gs_range r = gs_cpu_range((size_t)t->l.out, part, t->parts);
     float *restrict db = t->l.db;
     for (size_t o = r.begin; o < r.end && db && !t->l.add; o++) db[o] = 0;
@@ -93,7 +93,7 @@ static void dy_part(void *context, int part) {
 
 /* All parts of dw, then all of dx: neither needs the other, so no thread waits between them. */
 static void product_part(void *context, int part) {
-    const gs_linear_work *t = context;
+    const linear_16_work *t = context;
     const size_t in = (size_t)t->l.in, out = (size_t)t->l.out;
     float *memory = t->memory + (size_t)part * t->memory_part;
     if (part < t->dw_parts)
@@ -122,7 +122,7 @@ static void product_part(void *context, int part) {
 gs_status GS_ISA(linear_16_backward)(gs_device *d, const gs_linear_task *l) {
     const size_t n = (size_t)l->n;
     const int in = l->in, out = l->out;
-    gs_linear_work t = work_of(d, l);
+    linear_16_work t = work_of(d, l);
     t.dw_parts = gs_cpu_parts(d, (size_t)longer(out, in), 32);
     t.memory_part = GS_ISA(product16_memory)(longer(l->n, out), in);
     gs_pool *pool = gs_cpu_of(d)->pool;

@@ -14,14 +14,14 @@
  * Samples are cut into pieces that stay in the core's second-level cache. Each sum has one order, which neither the
  * pieces of y and dx nor the threads change: y and dx have the bits of linear_small.c, whatever n is.
  */
-typedef struct gs_linear_work {
+typedef struct large_work {
     gs_linear_task l;
     int parts, dw_parts, dx_parts;
     int shares;   /* of equal size, into which dw_parts and dx_parts are dealt */
     float *strip; /* forward: of each thread, w^T in strips and whether it is there; backward: of each part */
     size_t strip_part; /* floats from one to the next */
     float *passed;     /* backward with relu_y: the dy that counts */
-} gs_linear_work;
+} large_work;
 
 /* ROWS of x meet all strips of w^T, and SAMPLES of dy^T meet all of x, while they are in the cache. A part of
  * backward has LEAST rows or columns, since each copies all strips again, and one of forward 3 ROWS. A step of gpt with
@@ -39,7 +39,7 @@ static int strip_width(int columns, int j) {
 /* All strips of w^T, by each thread for itself when it comes to its first part: another core's would have to be fetched
  * from that core's cache, line by line, which takes longer. With two threads on an EPYC, 768 tokens and 128 -> 512
  * forward took 552 us with strips that both had packed together, and 473 us so. */
-static const float *pack(const gs_linear_work *t) {
+static const float *pack(const large_work *t) {
     const int thread = gs_pool_thread();
     float *strips = t->strip + (size_t)thread * t->strip_part,
           *packed = strips + (size_t)t->l.in * (size_t)t->l.out;
@@ -54,7 +54,7 @@ static const float *pack(const gs_linear_work *t) {
 }
 
 static void forward_part(void *context, int part) {
-    const gs_linear_work *t = context;
+    const large_work *t = context;
     const size_t in = (size_t)t->l.in, out = (size_t)t->l.out;
     gs_range r = gs_cpu_range((size_t)t->l.n, part, t->parts);
     const float *strips = pack(t);
@@ -84,7 +84,7 @@ static void forward_part(void *context, int part) {
 
 gs_status GS_ISA(linear_large_forward)(gs_device *d, const gs_linear_task *l) {
     gs_pool *pool = gs_cpu_of(d)->pool;
-    gs_linear_work t = {.l = *l};
+    large_work t = {.l = *l};
     const int threads = gs_pool_threads(pool);
     const size_t strips = (size_t)l->in * (size_t)l->out;
     t.strip_part = strips + GS_VECTOR;
@@ -98,13 +98,13 @@ gs_status GS_ISA(linear_large_forward)(gs_device *d, const gs_linear_task *l) {
 
 /* The dy of some samples that the relu lets through. */
 static void pass_part(void *context, int part) {
-    const gs_linear_work *t = context;
+    const large_work *t = context;
     gs_range r = gs_cpu_range((size_t)t->l.n * (size_t)t->l.out, part, t->parts);
     for (size_t i = r.begin; i < r.end; i++) t->passed[i] = t->l.relu_y[i] > 0.0f ? t->l.dy[i] : 0.0f;
 }
 
 /* Some rows of dw, or some columns where it has more of them: a part copies only those of x. And some of db. */
-static void dw_part(const gs_linear_work *t, int part) {
+static void dw_part(const large_work *t, int part) {
     const bool by_rows = t->l.out >= t->l.in;
     const gs_range all = {0, (size_t)(by_rows ? t->l.in : t->l.out)},
                    cut = gs_cpu_range((size_t)(by_rows ? t->l.out : t->l.in), part, t->dw_parts),
@@ -137,7 +137,7 @@ static void dw_part(const gs_linear_work *t, int part) {
     }
 }
 
-static void dx_part(const gs_linear_work *t, int part) {
+static void dx_part(const large_work *t, int part) {
     gs_range r = gs_cpu_range((size_t)t->l.n, part, t->dx_parts);
     const size_t in = (size_t)t->l.in, out = (size_t)t->l.out;
     GS_ISA(matmul)
@@ -161,7 +161,7 @@ static void dx_part(const gs_linear_work *t, int part) {
  * waits between them. Its rows of dx are those that the layer before will give to it too, and lie in its core's cache
  * then. */
 static void product_part(void *context, int part) {
-    const gs_linear_work *t = context;
+    const large_work *t = context;
     const int dw_each = t->dw_parts / t->shares, dx_each = t->dx_parts / t->shares;
     const int share = part / (dw_each + dx_each), i = part % (dw_each + dx_each);
     if (i < dw_each)
@@ -179,7 +179,7 @@ gs_status GS_ISA(linear_large_backward)(gs_device *d, const gs_linear_task *l) {
     gs_pool *pool = gs_cpu_of(d)->pool;
     const size_t n = (size_t)l->n;
     const int in = l->in, out = l->out;
-    gs_linear_work t = {.l = *l, .strip_part = GS_STRIP * (size_t)(out > SAMPLES ? out : SAMPLES)};
+    large_work t = {.l = *l, .strip_part = GS_STRIP * (size_t)(out > SAMPLES ? out : SAMPLES)};
     const int threads = gs_pool_threads(pool);
     t.dw_parts = whole_shares(gs_cpu_fine_parts(d, (size_t)(out >= in ? out : in), 32, LEAST), threads);
     t.dx_parts = t.l.dx ? whole_shares(gs_cpu_fine_parts(d, n, 32, LEAST), threads) : 0;

@@ -15,23 +15,23 @@
  *     c0 c1 c2 c3        c0+c1 c2+c3 d0+d1 d2+d3
  *     d0 d1 d2 d3
  */
-typedef struct gs_linear_work {
+typedef struct one_work {
     gs_linear_task l;
     size_t in, out;
     int parts;
-} gs_linear_work;
+} one_work;
 
 static gs_vector neighbours(gs_vector a, gs_vector b) {
     return gs_even(a, b) + gs_odd(a, b);
 }
 
-static void finish(const gs_linear_work *t, size_t o, float sum) {
+static void finish(const one_work *t, size_t o, float sum) {
     if (t->l.b) sum += t->l.b[o];
     t->l.y[o] = t->l.relu && sum < 0.0f ? 0.0f : sum;
 }
 
 /* Outputs o .. o + GS_VECTOR - 1. */
-static void rows_at(const gs_linear_work *t, size_t o) {
+static void rows_at(const one_work *t, size_t o) {
     const float *w = t->l.w + o * t->in, *x = t->l.x;
     gs_vector sum[GS_VECTOR] = {{0}};
     size_t k = 0;
@@ -51,7 +51,7 @@ static void rows_at(const gs_linear_work *t, size_t o) {
 }
 
 /* Output o: one of the last ones, fewer than GS_VECTOR. */
-static void row_at(const gs_linear_work *t, size_t o) {
+static void row_at(const one_work *t, size_t o) {
     const float *w = t->l.w + o * t->in;
     gs_vector sum = {0};
     size_t k = 0;
@@ -64,7 +64,7 @@ static void row_at(const gs_linear_work *t, size_t o) {
 
 /* The parts are whole blocks of 16 outputs, so that which of them are the last ones does not depend on the cut. */
 static void forward_part(void *context, int part) {
-    const gs_linear_work *t = context;
+    const one_work *t = context;
     const gs_range r = gs_cpu_range(t->out, part, t->parts);
     size_t o = r.begin;
     for (; o + GS_VECTOR <= r.end; o += GS_VECTOR) rows_at(t, o);
@@ -72,7 +72,7 @@ static void forward_part(void *context, int part) {
 }
 
 gs_status GS_ISA(linear_one_forward)(gs_device *d, const gs_linear_task *l) {
-    gs_linear_work t = {.l = *l, .in = (size_t)l->in, .out = (size_t)l->out};
+    one_work t = {.l = *l, .in = (size_t)l->in, .out = (size_t)l->out};
     t.parts = gs_cpu_parts(d, t.in * t.out, 1 << 15);
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }

@@ -22,7 +22,7 @@
  * cut by samples and dw by inputs, and 1396 us as it is here; the update's part of that was 167 and 109 us. The work is
  * cut the other way only where there are too few outputs for all threads.
  */
-typedef struct gs_linear_work {
+typedef struct small_work {
     gs_linear_task l;
     int parts;       /* how often the work that runs is cut; in backward dy, then dw */
     int dx_parts;    /* and dx */
@@ -34,7 +34,7 @@ typedef struct gs_linear_work {
     size_t padded;   /* forward: n, rounded up to whole vectors */
     float *scratch;  /* of each part: rows of y^T; or gs_matmul's strip, perhaps after columns of x */
     size_t scratch_part;
-} gs_linear_work;
+} small_work;
 
 /* What the first-level cache still holds when it is used again: this many rows of y^T, and this many columns of dy,
  * whose blocks would otherwise evict each other. */
@@ -62,7 +62,7 @@ static bool enough_outputs(int out, int threads) {
 
 /* Some rows of x^T, with zeros behind the last sample. */
 static void transpose_part(void *context, int part) {
-    const gs_linear_work *t = context;
+    const small_work *t = context;
     gs_range r = gs_cpu_range((size_t)t->l.in, part, t->parts);
     size_t n = (size_t)t->l.n, padded = t->padded;
     float *xt = t->xt + r.begin * padded;
@@ -73,7 +73,7 @@ static void transpose_part(void *context, int part) {
 
 /* All samples and some outputs, or all outputs and some samples. */
 static void forward_part(void *context, int part) {
-    const gs_linear_work *t = context;
+    const small_work *t = context;
     gs_range s = {0, (size_t)t->l.n}, o = {0, (size_t)t->l.out};
     *(t->by_outputs ? &o : &s) = gs_cpu_range((size_t)(t->by_outputs ? t->l.out : t->l.n), part, t->parts);
     size_t in = (size_t)t->l.in, out = (size_t)t->l.out, width = gs_round_up(s.end - s.begin);
@@ -109,10 +109,10 @@ gs_status GS_ISA(linear_small_forward)(gs_device *d, const gs_linear_task *l) {
     gs_pool *pool = gs_cpu_of(d)->pool;
     const size_t n = (size_t)l->n;
     const int in = l->in, out = l->out;
-    gs_linear_work t = {.l = *l,
-                        .by_outputs = enough_outputs(out, gs_pool_threads(pool)),
-                        .padded = gs_round_up(n),
-                        .scratch_part = (size_t)rows_for(in) * gs_round_up(n)};
+    small_work t = {.l = *l,
+                    .by_outputs = enough_outputs(out, gs_pool_threads(pool)),
+                    .padded = gs_round_up(n),
+                    .scratch_part = (size_t)rows_for(in) * gs_round_up(n)};
     int parts = gs_cpu_fine_parts(d, t.by_outputs ? (size_t)out : n, 16, 64);
     size_t xt = (size_t)in * t.padded;
     GS_TRY(gs_cpu_scratch(d, xt + (size_t)parts * t.scratch_part, &t.xt));
@@ -126,7 +126,7 @@ gs_status GS_ISA(linear_small_forward)(gs_device *d, const gs_linear_task *l) {
 /* ---- backward ---- */
 
 /* For some columns of dy, at most COLUMNS: what passes the relu, packed too, and db. */
-static void dy_columns(const gs_linear_work *t, size_t begin, size_t end) {
+static void dy_columns(const small_work *t, size_t begin, size_t end) {
     size_t n = (size_t)t->l.n, out = (size_t)t->l.out, count = end - begin;
     float *restrict db = t->l.db ? t->l.db + begin : NULL;
     for (size_t o = 0; o < count && db && !t->l.add; o++) db[o] = 0;
@@ -148,13 +148,13 @@ static void dy_columns(const gs_linear_work *t, size_t begin, size_t end) {
 }
 
 static void dy_part(void *context, int part) {
-    const gs_linear_work *t = context;
+    const small_work *t = context;
     gs_range r = gs_cpu_range((size_t)t->l.out, part, t->parts);
     for (size_t o = r.begin; o < r.end; o += COLUMNS)
         dy_columns(t, o, r.end - o < COLUMNS ? r.end : o + COLUMNS);
 }
 
-static void dw_part(const gs_linear_work *t, int part) {
+static void dw_part(const small_work *t, int part) {
     bool by_rows = t->by_outputs;
     gs_range r = gs_cpu_range((size_t)(by_rows ? t->l.out : t->l.in), part, t->parts);
     size_t n = (size_t)t->l.n, in = (size_t)t->l.in;
@@ -190,7 +190,7 @@ static void dw_part(const gs_linear_work *t, int part) {
     }
 }
 
-static void dx_part(const gs_linear_work *t, int part) {
+static void dx_part(const small_work *t, int part) {
     bool by_rows = t->l.n >= t->l.in;
     gs_range r = gs_cpu_range((size_t)(by_rows ? t->l.n : t->l.in), part, t->dx_parts);
     size_t in = (size_t)t->l.in, out = (size_t)t->l.out;
@@ -217,7 +217,7 @@ static void dx_part(const gs_linear_work *t, int part) {
 
 /* All parts of dw, then all of dx. With two threads, one makes dw and the other dx, and they share nothing. */
 static void product_part(void *context, int part) {
-    const gs_linear_work *t = context;
+    const small_work *t = context;
     if (part < t->parts)
         dw_part(t, part);
     else
@@ -229,10 +229,10 @@ gs_status GS_ISA(linear_small_backward)(gs_device *d, const gs_linear_task *l) {
     const size_t n = (size_t)l->n;
     const int in = l->in, out = l->out;
     bool by_outputs = enough_outputs(out, gs_pool_threads(pool));
-    gs_linear_work t = {.l = *l,
-                        .by_outputs = by_outputs,
-                        .block = GS_TILE_ROWS * n + GS_VECTOR,
-                        .dx_parts = l->dx ? gs_cpu_fine_parts(d, (int)n >= in ? n : (size_t)in, 16, 128) : 0};
+    small_work t = {.l = *l,
+                    .by_outputs = by_outputs,
+                    .block = GS_TILE_ROWS * n + GS_VECTOR,
+                    .dx_parts = l->dx ? gs_cpu_fine_parts(d, (int)n >= in ? n : (size_t)in, 16, 128) : 0};
     int dw_parts = gs_cpu_fine_parts(d, (size_t)(by_outputs ? out : in), 16, 64);
     size_t blocks = ((size_t)out + GS_TILE_ROWS - 1) / GS_TILE_ROWS;
     size_t passed = t.l.relu_y ? gs_round_up(n * (size_t)out) : 0, packed = gs_round_up(blocks * t.block);

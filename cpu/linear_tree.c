@@ -14,7 +14,7 @@
  *                     \       /
  *                      0 .. 3
  */
-typedef struct gs_linear_work {
+typedef struct tree_work {
     float *y, *dx, *dw, *db;
     const float *x, *w, *dy, *db_dy; /* db_dy: the dy that is not rounded */
     size_t n, in, out;
@@ -22,7 +22,7 @@ typedef struct gs_linear_work {
     const gs_share *share; /* NULL: the outputs are all */
     bool add;
     float *memory;
-} gs_linear_work;
+} tree_work;
 
 /* What the caches hold: SAMPLES of x^T and a leaf of ROWS outputs; DX_ROWS samples of dx on each level. */
 enum { SAMPLES = 128, ROWS = 16, DX_ROWS = 64 };
@@ -47,8 +47,8 @@ static size_t first_of(size_t terms, int leaf, int leaves) {
 /* ---- forward ---- */
 
 /* Some outputs of the samples whose x^T (in, width) is there: (rows, width), in `to`. */
-static void forward_rows(const gs_linear_work *t, const float *xt, size_t width, size_t first, int rows,
-                         float *to, float *sums) {
+static void forward_rows(const tree_work *t, const float *xt, size_t width, size_t first, int rows, float *to,
+                         float *sums) {
     for (int leaf = 0; leaf < t->leaves; leaf++) {
         const size_t k = first_of(t->in, leaf, t->leaves), end = first_of(t->in, leaf + 1, t->leaves);
         GS_ISA(matmul)
@@ -68,7 +68,7 @@ static void forward_rows(const gs_linear_work *t, const float *xt, size_t width,
 }
 
 static void forward(void *context, int part) {
-    const gs_linear_work *t = context;
+    const tree_work *t = context;
     (void)part;
     for (size_t s = 0; s < t->n; s += SAMPLES) {
         const size_t n = t->n - s < SAMPLES ? t->n - s : SAMPLES, width = gs_round_up(n);
@@ -88,13 +88,13 @@ gs_status GS_ISA(linear_tree_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w
     const size_t i = (size_t)in, o = (size_t)out, width = gs_round_up(n < SAMPLES ? n : SAMPLES);
     if (n == 0) return GS_OK;
     GS_TRY(GS_ISA(rounded)(d, 2, (gs_operand[]){{&x, n * i}, {&w, i * o}}));
-    gs_linear_work t = {.y = gs_cpu_floats(y),
-                        .x = gs_cpu_floats(x),
-                        .w = gs_cpu_floats(w),
-                        .n = n,
-                        .in = i,
-                        .out = o,
-                        .leaves = leaves};
+    tree_work t = {.y = gs_cpu_floats(y),
+                   .x = gs_cpu_floats(x),
+                   .w = gs_cpu_floats(w),
+                   .n = n,
+                   .in = i,
+                   .out = o,
+                   .leaves = leaves};
     GS_TRY(gs_cpu_scratch(d, (i + ROWS * (size_t)(1 + levels_of(leaves))) * width, &t.memory));
     return gs_cpu_run(d, 1, forward, &t);
 }
@@ -102,12 +102,12 @@ gs_status GS_ISA(linear_tree_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w
 /* ---- backward ---- */
 
 /* Of a block. */
-static size_t first_output(const gs_linear_work *t, size_t block, int leaf) {
+static size_t first_output(const tree_work *t, size_t block, int leaf) {
     return t->share ? (size_t)gs_share_leaf(t->share, leaf) : first_of(block, leaf, t->leaves);
 }
 
 /* A leaf has its part of each block. */
-static void dx_leaf(const gs_linear_work *t, size_t s, int rows, int leaf, float *to, float *strip) {
+static void dx_leaf(const tree_work *t, size_t s, int rows, int leaf, float *to, float *strip) {
     const size_t block = t->out / (size_t)t->blocks, first = first_output(t, block, leaf),
                  depth = first_output(t, block, leaf + 1) - first;
     for (int b = 0; b < t->blocks; b++) {
@@ -131,7 +131,7 @@ static void dx_leaf(const gs_linear_work *t, size_t s, int rows, int leaf, float
 }
 
 /* Where a leaf is all, its sum is written to its place at once. */
-static void dx_of(const gs_linear_work *t) {
+static void dx_of(const tree_work *t) {
     float *to = t->memory, *sums = to + DX_ROWS * t->in,
           *strip = sums + DX_ROWS * t->in * (size_t)levels_of(t->leaves);
     for (size_t s = 0; s < t->n; s += DX_ROWS) {
@@ -146,7 +146,7 @@ static void dx_of(const gs_linear_work *t) {
     }
 }
 
-static void dw_and_db_of(const gs_linear_work *t) {
+static void dw_and_db_of(const tree_work *t) {
     for (size_t o = 0; o < t->out && t->db && !t->add; o++) t->db[o] = 0;
     for (size_t s = 0; s < t->n; s += SAMPLES) {
         const size_t samples = t->n - s < SAMPLES ? t->n - s : SAMPLES;
@@ -172,7 +172,7 @@ static void dw_and_db_of(const gs_linear_work *t) {
 }
 
 static void backward(void *context, int part) {
-    const gs_linear_work *t = context;
+    const tree_work *t = context;
     (void)part;
     dw_and_db_of(t);
     if (t->dx) dx_of(t);
@@ -186,20 +186,20 @@ gs_status GS_ISA(linear_tree_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_me
     const float *whole_dy = gs_cpu_floats(dy);
     if (n == 0) return add ? GS_OK : gs_cpu_clear(d, dw, i * o, db, o);
     GS_TRY(GS_ISA(rounded)(d, 3, (gs_operand[]){{&x, n * i}, {&w, i * o}, {&dy, n * o}}));
-    gs_linear_work t = {.dx = gs_cpu_floats(dx),
-                        .dw = gs_cpu_floats(dw),
-                        .db = gs_cpu_floats(db),
-                        .dy = gs_cpu_floats(dy),
-                        .db_dy = whole_dy,
-                        .x = gs_cpu_floats(x),
-                        .w = gs_cpu_floats(w),
-                        .n = n,
-                        .in = i,
-                        .out = o,
-                        .leaves = leaves,
-                        .blocks = blocks,
-                        .share = share,
-                        .add = add};
+    tree_work t = {.dx = gs_cpu_floats(dx),
+                   .dw = gs_cpu_floats(dw),
+                   .db = gs_cpu_floats(db),
+                   .dy = gs_cpu_floats(dy),
+                   .db_dy = whole_dy,
+                   .x = gs_cpu_floats(x),
+                   .w = gs_cpu_floats(w),
+                   .n = n,
+                   .in = i,
+                   .out = o,
+                   .leaves = leaves,
+                   .blocks = blocks,
+                   .share = share,
+                   .add = add};
     const size_t for_dw = GS_STRIP * SAMPLES,
                  for_dx = DX_ROWS * i * (size_t)(1 + levels_of(leaves)) + GS_STRIP * (o / (size_t)blocks + 1);
     GS_TRY(gs_cpu_scratch(d, for_dw > for_dx ? for_dw : for_dx, &t.memory));

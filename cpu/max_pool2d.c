@@ -3,14 +3,14 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct gs_max_pool_work {
+typedef struct max_pool_work {
     float *y, *dx;
     const float *x, *dy;
     int32_t *index;
     const gs_pool2d_sizes *s;
     size_t planes;
     int parts;
-} gs_max_pool_work;
+} max_pool_work;
 
 /* One row of outputs: look at the window's places one after the other, each for the whole row, so that the
  * inner loop runs over neighbouring outputs and the compiler can use vectors. stride_w is a constant at each
@@ -160,7 +160,7 @@ void GS_ISA(max_unpool2d_plane)(const gs_pool2d_sizes *s, float *dx, const float
 /* ---- all planes ---- */
 
 static void forward_part(void *context, int part) {
-    const gs_max_pool_work *t = context;
+    const max_pool_work *t = context;
     size_t in = (size_t)t->s->in_h * (size_t)t->s->in_w, out = (size_t)t->s->out_h * (size_t)t->s->out_w;
     size_t begin = t->planes * (size_t)part / (size_t)t->parts,
            end = t->planes * (size_t)(part + 1) / (size_t)t->parts;
@@ -171,17 +171,17 @@ static void forward_part(void *context, int part) {
 gs_status GS_ISA(max_pool2d_forward)(gs_device *d, gs_mem y, gs_mem index, gs_mem x, size_t n,
                                      const gs_pool2d_sizes *s) {
     size_t planes = n * (size_t)s->c;
-    gs_max_pool_work t = {.y = gs_cpu_floats(y),
-                          .x = gs_cpu_floats(x),
-                          .index = gs_cpu_ints(index),
-                          .s = s,
-                          .planes = planes,
-                          .parts = gs_cpu_fine_parts(d, planes, 16, 64)};
+    max_pool_work t = {.y = gs_cpu_floats(y),
+                       .x = gs_cpu_floats(x),
+                       .index = gs_cpu_ints(index),
+                       .s = s,
+                       .planes = planes,
+                       .parts = gs_cpu_fine_parts(d, planes, 16, 64)};
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
 static void backward_part(void *context, int part) {
-    const gs_max_pool_work *t = context;
+    const max_pool_work *t = context;
     size_t in = (size_t)t->s->in_h * (size_t)t->s->in_w, out = (size_t)t->s->out_h * (size_t)t->s->out_w;
     size_t begin = t->planes * (size_t)part / (size_t)t->parts,
            end = t->planes * (size_t)(part + 1) / (size_t)t->parts;
@@ -192,11 +192,11 @@ static void backward_part(void *context, int part) {
 gs_status GS_ISA(max_pool2d_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem index, size_t n,
                                       const gs_pool2d_sizes *s) {
     size_t planes = n * (size_t)s->c;
-    gs_max_pool_work t = {.dx = gs_cpu_floats(dx),
-                          .dy = gs_cpu_floats(dy),
-                          .index = gs_cpu_ints(index),
-                          .s = s,
-                          .planes = planes,
-                          .parts = gs_cpu_fine_parts(d, planes, 16, 64)};
+    max_pool_work t = {.dx = gs_cpu_floats(dx),
+                       .dy = gs_cpu_floats(dy),
+                       .index = gs_cpu_ints(index),
+                       .s = s,
+                       .planes = planes,
+                       .parts = gs_cpu_fine_parts(d, planes, 16, 64)};
     return gs_cpu_run(d, t.parts, backward_part, &t);
 }

@@ -75,20 +75,20 @@ gs_status gs_cpu_unmap(gs_device *d, gs_mem m, void *host) {
     return GS_OK;
 }
 
-typedef struct gs_fill_work {
+typedef struct fill_work {
     float *x, value;
     size_t count;
     int parts;
-} gs_fill_work;
+} fill_work;
 
 static void fill_part(void *context, int part) {
-    const gs_fill_work *t = context;
+    const fill_work *t = context;
     gs_range r = gs_cpu_range(t->count, part, t->parts);
     for (size_t i = r.begin; i < r.end; i++) t->x[i] = t->value;
 }
 
 gs_status gs_cpu_fill(gs_device *d, gs_mem x, float value, size_t count) {
-    gs_fill_work t = {gs_cpu_floats(x), value, count, gs_cpu_parts(d, count, 1 << 15)};
+    fill_work t = {gs_cpu_floats(x), value, count, gs_cpu_parts(d, count, 1 << 15)};
     return gs_cpu_run(d, t.parts, fill_part, &t);
 }
 

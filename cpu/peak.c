@@ -23,13 +23,13 @@ enum { BLOCK = 2 }; /* 8 of 16 registers of 4 floats */
 #define GS_FUSED
 #endif
 
-typedef struct gs_peak_work {
+typedef struct peak_work {
     float *y;
     const float *a, *b;
     float scale, shift;
     size_t count, rounds;
     int parts;
-} gs_peak_work;
+} peak_work;
 
 GS_FUSED static void fma_block(gs_float16 *y, float scale, float shift, size_t rounds) {
     gs_float16 v[BLOCK], a = (gs_float16){0} + scale, b = (gs_float16){0} + shift;
@@ -42,7 +42,7 @@ GS_FUSED static void fma_block(gs_float16 *y, float scale, float shift, size_t r
 }
 
 static void fma_part(void *context, int part) {
-    const gs_peak_work *t = context;
+    const peak_work *t = context;
     gs_range r = gs_cpu_range(t->count, part, t->parts);
     size_t i = r.begin;
     for (; i + 16 * BLOCK <= r.end; i += 16 * BLOCK)
@@ -52,14 +52,13 @@ static void fma_part(void *context, int part) {
 }
 
 gs_status GS_ISA(fma_loop)(gs_device *d, gs_mem y, float scale, float shift, size_t count, size_t rounds) {
-    gs_peak_work t = {
-        .y = gs_cpu_floats(y), .scale = scale, .shift = shift, .count = count, .rounds = rounds};
+    peak_work t = {.y = gs_cpu_floats(y), .scale = scale, .shift = shift, .count = count, .rounds = rounds};
     t.parts = gs_cpu_parts(d, count, 16 * BLOCK);
     return gs_cpu_run(d, t.parts, fma_part, &t);
 }
 
 static void triad_part(void *context, int part) {
-    const gs_peak_work *t = context;
+    const peak_work *t = context;
     gs_range r = gs_cpu_range(t->count, part, t->parts);
     float *restrict y = t->y;
     const float *restrict a = t->a, *restrict b = t->b;
@@ -67,7 +66,7 @@ static void triad_part(void *context, int part) {
 }
 
 gs_status GS_ISA(triad)(gs_device *d, gs_mem y, gs_mem a, gs_mem b, float scale, size_t count) {
-    gs_peak_work t = {
+    peak_work t = {
         .y = gs_cpu_floats(y), .a = gs_cpu_floats(a), .b = gs_cpu_floats(b), .scale = scale, .count = count};
     t.parts = gs_cpu_parts(d, count, 1024);
     return gs_cpu_run(d, t.parts, triad_part, &t);

@@ -8,14 +8,14 @@
 enum { DEPTH = 256, BLOCK_ROWS = 256, COLUMNS = 1536 };
 
 /* In floats; a pair of bf16 takes one. */
-typedef struct gs_layout {
+typedef struct line_layout {
     int tile_rows, strip, vector;
     size_t depth; /* floats for each row or column of a block */
-} gs_layout;
+} line_layout;
 
-static gs_layout layout_of(bool instruction) {
-    return instruction ? (gs_layout){GS_BF16_ROWS, GS_BF16_STRIP, 16, DEPTH / 2}
-                       : (gs_layout){GS_TILE_ROWS, GS_STRIP, GS_VECTOR, DEPTH};
+static line_layout layout_of(bool instruction) {
+    return instruction ? (line_layout){GS_BF16_ROWS, GS_BF16_STRIP, 16, DEPTH / 2}
+                       : (line_layout){GS_TILE_ROWS, GS_STRIP, GS_VECTOR, DEPTH};
 }
 
 static int least(int a, int b) {
@@ -77,7 +77,7 @@ static void finish_block(const gs_product16 *t, float *c, const float *bias, int
 /* A block of a and a strip of b, `columns` wide, in memory `width` wide. */
 static void multiply(const gs_product16 *t, float *c, const float *a, const float *b, int rows, int columns,
                      int width, int depth, bool add, float *spare) {
-    const gs_layout l = layout_of(t->instruction);
+    const line_layout l = layout_of(t->instruction);
     const size_t a_block = (size_t)l.tile_rows * l.depth;
     if (!t->instruction) {
         GS_ISA(matmul)
@@ -102,7 +102,7 @@ static void multiply(const gs_product16 *t, float *c, const float *a, const floa
 }
 
 static void block_of_columns(const gs_product16 *t, int column, int columns, int k, float *memory) {
-    const gs_layout l = layout_of(t->instruction);
+    const line_layout l = layout_of(t->instruction);
     const int depth = least(DEPTH, t->depth - k), strip = l.strip;
     float *packed_a = memory, *packed_b = packed_a + floats_of_a(t->rows),
           *spare = packed_b + floats_of_b(t->columns);

@@ -8,23 +8,23 @@
  * The largest x is taken off first: exp never overflows, and the loss, log(sum) - (x[label] - max), is exact
  * even where p[label] rounds to 0. With smoothing e, (1 - e) (x[label] - max) + e mean(x - max) takes the place of
  * x[label] - max: the loss is linear in log p. */
-typedef struct gs_sample_loss {
+typedef struct sample_loss {
     double loss;
     bool correct;
-} gs_sample_loss;
+} sample_loss;
 
-typedef struct gs_loss_work {
+typedef struct loss_work {
     float *p;
     const float *x;
     const int32_t *label;
-    gs_sample_loss *losses;
+    sample_loss *losses;
     size_t n;
     int classes, parts;
     float smoothing;
-} gs_loss_work;
+} loss_work;
 
 /* What log(sum) is compared with, of this x. */
-static float of_labels(const gs_loss_work *t, const float *x, size_t label, size_t largest) {
+static float of_labels(const loss_work *t, const float *x, size_t label, size_t largest) {
     const float at_label = x[label] - x[largest];
     if (t->smoothing == 0) return at_label; /* not 0 times a sum that may be infinite */
     float sum = 0;
@@ -52,7 +52,7 @@ static float exponentials_of(float *restrict p, const float *restrict x, size_t 
 }
 
 static void loss_part(void *context, int part) {
-    const gs_loss_work *t = context;
+    const loss_work *t = context;
     gs_range r = gs_cpu_range(t->n, part, t->parts);
     size_t classes = (size_t)t->classes;
     for (size_t i = r.begin; i < r.end; i++) {
@@ -61,8 +61,7 @@ static void loss_part(void *context, int part) {
         size_t label = (size_t)t->label[i], largest = largest_of(x, classes);
         const float sum = exponentials_of(p, x, classes, x[largest]);
         for (size_t k = 0; k < classes; k++) p[k] /= sum;
-        t->losses[i] =
-            (gs_sample_loss){(double)(logf(sum) - of_labels(t, x, label, largest)), label == largest};
+        t->losses[i] = (sample_loss){(double)(logf(sum) - of_labels(t, x, label, largest)), label == largest};
     }
 }
 
@@ -70,15 +69,15 @@ static void loss_part(void *context, int part) {
 gs_status GS_ISA(softmax_cross_entropy_forward)(gs_device *d, gs_mem p, gs_mem stats, gs_mem x, gs_mem labels,
                                                 size_t n, int classes, float smoothing) {
     float *scratch, *stat = gs_cpu_floats(stats);
-    GS_TRY(gs_cpu_scratch(d, n * sizeof(gs_sample_loss) / sizeof *scratch, &scratch));
-    gs_loss_work t = {.p = gs_cpu_floats(p),
-                      .x = gs_cpu_floats(x),
-                      .label = gs_cpu_ints(labels),
-                      .losses = (gs_sample_loss *)scratch,
-                      .n = n,
-                      .classes = classes,
-                      .smoothing = smoothing,
-                      .parts = gs_cpu_parts(d, n * (size_t)classes, 512)};
+    GS_TRY(gs_cpu_scratch(d, n * sizeof(sample_loss) / sizeof *scratch, &scratch));
+    loss_work t = {.p = gs_cpu_floats(p),
+                   .x = gs_cpu_floats(x),
+                   .label = gs_cpu_ints(labels),
+                   .losses = (sample_loss *)scratch,
+                   .n = n,
+                   .classes = classes,
+                   .smoothing = smoothing,
+                   .parts = gs_cpu_parts(d, n * (size_t)classes, 512)};
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, loss_part, &t);
     if (d->rehearses) return GS_OK; /* nothing was computed */
     double loss = 0;

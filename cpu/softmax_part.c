@@ -6,7 +6,7 @@
 /* softmax_cross_entropy of which a rank has some of the classes: backend.h says what the operators give. A sum over the
  * classes goes leaf by leaf, each in the order of its classes, and the leaves in a binary tree, neighbours first. So a
  * rank has a subtree, and if the group too adds neighbours first, the bits do not depend on who has what. */
-typedef struct gs_loss_part {
+typedef struct part_work {
     float *p, *sums, *most;
     const float *x;
     const int32_t *label;
@@ -14,16 +14,16 @@ typedef struct gs_loss_part {
     size_t n;
     int classes, parts;
     float at_label, everywhere; /* q of the label, beside what each class has */
-} gs_loss_part;
+} part_work;
 
-static gs_range rows_of(const gs_loss_part *t, int part) {
+static gs_range rows_of(const part_work *t, int part) {
     return gs_cpu_range(t->n, part, t->parts);
 }
 
 /* ---- the largest ---- */
 
 static void largest_part(void *context, int part) {
-    const gs_loss_part *t = context;
+    const part_work *t = context;
     const gs_range r = rows_of(t, part);
     for (size_t i = r.begin; i < r.end; i++) {
         const float *x = t->x + i * (size_t)t->classes;
@@ -33,18 +33,18 @@ static void largest_part(void *context, int part) {
 
 gs_status GS_ISA(softmax_part_largest)(gs_device *d, gs_mem most, gs_mem x, size_t n, int classes,
                                        const gs_share *of) {
-    gs_loss_part t = {.most = gs_cpu_floats(most) + n * (size_t)of->rank,
-                      .x = gs_cpu_floats(x),
-                      .n = n,
-                      .classes = classes,
-                      .parts = gs_cpu_parts(d, n * (size_t)classes, 512)};
+    part_work t = {.most = gs_cpu_floats(most) + n * (size_t)of->rank,
+                   .x = gs_cpu_floats(x),
+                   .n = n,
+                   .classes = classes,
+                   .parts = gs_cpu_parts(d, n * (size_t)classes, 512)};
     return gs_cpu_run(d, t.parts, largest_part, &t);
 }
 
 /* ---- the sums ---- */
 
 /* The first rank with the largest number of row i. */
-static int rank_of_largest(const gs_loss_part *t, size_t i) {
+static int rank_of_largest(const part_work *t, size_t i) {
     int best = 0;
     for (int r = 1; r < t->share->ranks; r++) {
         const float most = t->most[(size_t)r * t->n + i], top = t->most[(size_t)best * t->n + i];
@@ -66,7 +66,7 @@ static float exponentials_of(float *restrict p, const float *restrict x, int cou
 }
 
 /* sums[0] and sums[1] of leaf .. leaf + leaves - 1. */
-static void sum_leaves(const gs_loss_part *t, float *p, const float *x, float top, int label, int leaf,
+static void sum_leaves(const part_work *t, float *p, const float *x, float top, int label, int leaf,
                        int leaves, float sums[2]) {
     if (leaves == 1) {
         const int first = gs_share_leaf(t->share, leaf), end = gs_share_leaf(t->share, leaf + 1);
@@ -82,7 +82,7 @@ static void sum_leaves(const gs_loss_part *t, float *p, const float *x, float to
 }
 
 static void sums_part(void *context, int part) {
-    const gs_loss_part *t = context;
+    const part_work *t = context;
     const gs_range r = rows_of(t, part);
     for (size_t i = r.begin; i < r.end; i++) {
         const float *x = t->x + i * (size_t)t->classes;
@@ -100,24 +100,24 @@ static void sums_part(void *context, int part) {
 
 gs_status GS_ISA(softmax_part_sums)(gs_device *d, gs_mem p, gs_mem sums, gs_mem most, gs_mem x, gs_mem labels,
                                     size_t n, int classes, float smoothing, const gs_share *of) {
-    gs_loss_part t = {.p = gs_cpu_floats(p),
-                      .sums = gs_cpu_floats(sums),
-                      .most = gs_cpu_floats(most),
-                      .x = gs_cpu_floats(x),
-                      .label = gs_cpu_ints(labels),
-                      .share = of,
-                      .n = n,
-                      .classes = classes,
-                      .at_label = 1 - smoothing,
-                      .everywhere = smoothing / (float)of->whole,
-                      .parts = gs_cpu_parts(d, n * (size_t)classes, 512)};
+    part_work t = {.p = gs_cpu_floats(p),
+                   .sums = gs_cpu_floats(sums),
+                   .most = gs_cpu_floats(most),
+                   .x = gs_cpu_floats(x),
+                   .label = gs_cpu_ints(labels),
+                   .share = of,
+                   .n = n,
+                   .classes = classes,
+                   .at_label = 1 - smoothing,
+                   .everywhere = smoothing / (float)of->whole,
+                   .parts = gs_cpu_parts(d, n * (size_t)classes, 512)};
     return gs_cpu_run(d, t.parts, sums_part, &t);
 }
 
 /* ---- after the sum over the ranks ---- */
 
 static void end_part(void *context, int part) {
-    const gs_loss_part *t = context;
+    const part_work *t = context;
     const gs_range r = rows_of(t, part);
     for (size_t i = r.begin; i < r.end; i++) {
         float *p = t->p + i * (size_t)t->classes;
@@ -127,11 +127,11 @@ static void end_part(void *context, int part) {
 
 /* The losses are added in order: the same sum for any number of threads. */
 gs_status GS_ISA(softmax_part_end)(gs_device *d, gs_mem p, gs_mem stats, gs_mem sums, size_t n, int classes) {
-    gs_loss_part t = {.p = gs_cpu_floats(p),
-                      .sums = gs_cpu_floats(sums),
-                      .n = n,
-                      .classes = classes,
-                      .parts = gs_cpu_parts(d, n * (size_t)classes, 512)};
+    part_work t = {.p = gs_cpu_floats(p),
+                   .sums = gs_cpu_floats(sums),
+                   .n = n,
+                   .classes = classes,
+                   .parts = gs_cpu_parts(d, n * (size_t)classes, 512)};
     float *stat = gs_cpu_floats(stats);
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, end_part, &t);
     if (d->rehearses) return GS_OK; /* nothing was computed */
@@ -149,7 +149,7 @@ gs_status GS_ISA(softmax_part_end)(gs_device *d, gs_mem p, gs_mem stats, gs_mem 
 /* ---- backward ---- */
 
 static void gradient_part(void *context, int part) {
-    const gs_loss_part *t = context;
+    const part_work *t = context;
     const gs_range r = rows_of(t, part);
     const int first = gs_share_first(t->share);
     for (size_t i = r.begin; i < r.end; i++) {
@@ -165,14 +165,14 @@ static void gradient_part(void *context, int part) {
 
 gs_status GS_ISA(softmax_part_backward)(gs_device *d, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
                                         int classes, float smoothing, const gs_share *of) {
-    gs_loss_part t = {.p = gs_cpu_floats(dx),
-                      .x = gs_cpu_floats(p),
-                      .label = gs_cpu_ints(labels),
-                      .share = of,
-                      .n = n,
-                      .classes = classes,
-                      .at_label = 1 - smoothing,
-                      .everywhere = smoothing / (float)of->whole,
-                      .parts = gs_cpu_parts(d, n * (size_t)classes, 1 << 14)};
+    part_work t = {.p = gs_cpu_floats(dx),
+                   .x = gs_cpu_floats(p),
+                   .label = gs_cpu_ints(labels),
+                   .share = of,
+                   .n = n,
+                   .classes = classes,
+                   .at_label = 1 - smoothing,
+                   .everywhere = smoothing / (float)of->whole,
+                   .parts = gs_cpu_parts(d, n * (size_t)classes, 1 << 14)};
     return gs_cpu_run(d, t.parts, gradient_part, &t);
 }

@@ -4,12 +4,12 @@
 
 #include <string.h>
 
-typedef struct gs_squares_work {
+typedef struct squares_work {
     const float *x;
     size_t count;
     int parts;
     gs_squares *out;
-} gs_squares_work;
+} squares_work;
 
 static inline uint32_t bits_of(float x) {
     uint32_t bits;
@@ -18,7 +18,7 @@ static inline uint32_t bits_of(float x) {
 }
 
 static void largest_part(void *context, int part) {
-    const gs_squares_work *t = context;
+    const squares_work *t = context;
     const gs_range r = gs_cpu_range(t->count, part, t->parts);
     const float *restrict x = t->x;
     uint32_t mine = 0;
@@ -31,7 +31,7 @@ static void largest_part(void *context, int part) {
 
 /* No branches, so that the compiler makes vectors of it. */
 static void sum_part(void *context, int part) {
-    const gs_squares_work *t = context;
+    const squares_work *t = context;
     const gs_range r = gs_cpu_range(t->count, part, t->parts);
     const float *restrict x = t->x;
     const uint32_t top = t->out->top;
@@ -49,7 +49,7 @@ static void sum_part(void *context, int part) {
 }
 
 gs_status GS_ISA(squares)(gs_device *d, gs_mem x, size_t count, uint32_t top, gs_squares *out) {
-    gs_squares_work t = {gs_cpu_floats(x), count, gs_cpu_fine_parts(d, count, 1 << 15, 1 << 16), out};
+    squares_work t = {gs_cpu_floats(x), count, gs_cpu_fine_parts(d, count, 1 << 15, 1 << 16), out};
     *out = (gs_squares){.top = top > 1 ? top : 1};
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, largest_part, &t);
     if (out->largest >> 23 > out->top) out->top = out->largest >> 23;

@@ -7,14 +7,14 @@
  *
  * Where a row of tiles fills half of a vector at most, or a quarter, the vector holds 2 or 4 rows, one after the other
  * through all images that are computed together: each has its own lanes, some of which may be idle. */
-typedef struct gs_tiles {
+typedef struct tile_grid {
     int rows, columns; /* of tiles in an image */
     int share, lanes;  /* rows of tiles that share a vector: 1, 2 or 4; and from one of them to the next */
     int band, images;  /* at a time: `band` rows of one image, or all rows of `images` */
     size_t pitch;      /* of the padded plane that tiles are taken from: zeros around a plane of x */
     size_t row;        /* floats from a row (of a channel) of v or m to the next */
     size_t v, m;       /* floats from one of the 16 matrices to the next */
-} gs_tiles;
+} tile_grid;
 
 /* About this many floats of v stay in a core's second-level cache, and with them m. */
 enum { CACHED_FLOATS = 104 << 10, BLOCK = 2 * GS_TILE_ROWS };
@@ -33,8 +33,8 @@ static size_t matrix_floats(size_t floats) {
     return floats / CACHE_SETS * CACHE_SETS + CACHE_SETS + GS_VECTOR;
 }
 
-static gs_tiles tiles_of(const gs_winograd *t) {
-    gs_tiles p = {.rows = (t->out_h + 1) / 2, .columns = (t->out_w + 1) / 2};
+static tile_grid tiles_of(const gs_winograd *t) {
+    tile_grid p = {.rows = (t->out_h + 1) / 2, .columns = (t->out_w + 1) / 2};
     p.share = gs_winograd_share(p.columns);
     p.lanes = p.share > 1 ? GS_VECTOR / p.share : p.columns;
     int most = CACHED_FLOATS / GS_WINOGRAD_PLACES / t->in_c, tiles = p.rows * p.lanes;
@@ -59,16 +59,16 @@ static size_t table_floats(const gs_winograd *t) {
 }
 
 /* One image, with the zeros around it, or its rows for some rows of tiles; of all images where these share vectors. */
-static size_t padded_image(const gs_tiles *p) {
+static size_t padded_image(const tile_grid *p) {
     return (size_t)(2 * p->band + 2) * p->pitch;
 }
 
-static size_t padded_floats(const gs_tiles *p) {
+static size_t padded_floats(const tile_grid *p) {
     return padded_image(p) * (size_t)(p->share > 1 ? p->images : 1) + GS_VECTOR;
 }
 
 size_t GS_ISA(winograd_memory)(const gs_winograd *t) {
-    gs_tiles p = tiles_of(t);
+    tile_grid p = tiles_of(t);
     return table_floats(t) + padded_floats(&p) + GS_WINOGRAD_PLACES * (p.v + p.m);
 }
 
@@ -114,7 +114,7 @@ ALWAYS_INLINE void tiles_to_places(float *v, const float *const *d, size_t pitch
 
 /* One row of tiles from four rows of the padded plane. What is written after its last tile will be written again: by
  * the next row, or by the next image; or there is room for it. */
-static void to_places(const gs_tiles *p, float *v, const float *d) {
+static void to_places(const tile_grid *p, float *v, const float *d) {
     /* The compiler would read what p points to again after each store, which might have changed it. */
     const size_t pitch = p->pitch, matrix = p->v;
     const int columns = p->columns;
@@ -124,7 +124,7 @@ static void to_places(const gs_tiles *p, float *v, const float *d) {
 
 /* All rows of tiles of some padded planes, `share` to a vector. After the last row the last vector sees it again: there
  * idle lanes are computed too. */
-ALWAYS_INLINE void shared_to_places(const gs_tiles *p, float *v, const float *padded, int images,
+ALWAYS_INLINE void shared_to_places(const tile_grid *p, float *v, const float *padded, int images,
                                     const int share) {
     const size_t pitch = p->pitch, matrix = p->v, image = padded_image(p);
     const int rows = p->rows, count = images * rows;
@@ -159,7 +159,7 @@ static inline void copy_row(float *to, const float *from, int n) {
 
 /* A plane of x between zeros: what rows first to first + rows - 1 of its tiles see. Memory is told of a plane that will
  * be wanted soon. */
-static void pad_plane(const gs_winograd *t, const gs_tiles *p, float *padded, const float *x, int first,
+static void pad_plane(const gs_winograd *t, const tile_grid *p, float *padded, const float *x, int first,
                       int rows) {
     for (int r = 0; r < 2 * rows + 2; r++) {
         int h = 2 * first + r - t->pad_h;
@@ -174,7 +174,7 @@ static void pad_plane(const gs_winograd *t, const gs_tiles *p, float *padded, co
 }
 
 /* Rows first to first + rows - 1 of the tiles of an image. */
-static void image_to_places(const gs_winograd *t, const gs_tiles *p, float *v, const float *x, int first,
+static void image_to_places(const gs_winograd *t, const tile_grid *p, float *v, const float *x, int first,
                             int rows, float *padded) {
     for (int c = 0; c < t->in_c; c++, x += t->x_plane, v += p->row) {
         pad_plane(t, p, padded, x, first, rows);
@@ -183,7 +183,7 @@ static void image_to_places(const gs_winograd *t, const gs_tiles *p, float *v, c
 }
 
 /* All tiles of some images, whose rows share vectors. */
-static void images_to_places(const gs_winograd *t, const gs_tiles *p, float *v, const float *x,
+static void images_to_places(const gs_winograd *t, const tile_grid *p, float *v, const float *x,
                              size_t x_image, int images, float *padded) {
     for (int c = 0; c < t->in_c; c++, x += t->x_plane, v += p->row) {
         for (int i = 0; i < images; i++)
@@ -230,7 +230,7 @@ static inline gs_vector_int always_of(const gs_winograd *t) {
 }
 
 /* The same rows of one plane of y. The last vectors of a row reach into the next row: so they come first. */
-static void plane_from_places(const gs_winograd *t, const gs_tiles *p, float *y, const float *m, int first,
+static void plane_from_places(const gs_winograd *t, const tile_grid *p, float *y, const float *m, int first,
                               int rows, float bias) {
     const size_t matrix = p->m;
     const int out_h = t->out_h, out_w = t->out_w, columns = p->columns,
@@ -249,13 +249,13 @@ static void plane_from_places(const gs_winograd *t, const gs_tiles *p, float *y,
 /* ---- all of it ---- */
 
 /* The parts of the memory. */
-typedef struct gs_places {
+typedef struct memory_parts {
     size_t *at; /* where the rows of a matrix of v begin */
     float *padded, *v, *m;
-} gs_places;
+} memory_parts;
 
 /* All channels of y, for the tiles that v holds: first the products of BLOCK channels with all tiles. */
-static void outputs_by_channels(const gs_winograd *t, const gs_tiles *p, const gs_places *work, float *y,
+static void outputs_by_channels(const gs_winograd *t, const tile_grid *p, const memory_parts *work, float *y,
                                 int images, int first, int rows) {
     int tiles = rows * p->columns;
     size_t plane = (size_t)t->out_h * (size_t)t->out_w, y_image = (size_t)t->out_c * plane;
@@ -275,14 +275,14 @@ static void outputs_by_channels(const gs_winograd *t, const gs_tiles *p, const g
 }
 
 /* Where a row of tiles of a vector goes: `rows` rows of outputs, at y[at] of each channel; the plane ends at y[end]. */
-typedef struct gs_outputs {
+typedef struct row_outputs {
     size_t at, end;
     int rows;
-} gs_outputs;
+} row_outputs;
 
 /* One vector of tiles of one channel. A row's store may reach into the next row, which comes later, but not beyond the
  * plane. */
-ALWAYS_INLINE void vector_outputs(const gs_winograd *t, float *y, const gs_outputs *where, const float *m,
+ALWAYS_INLINE void vector_outputs(const gs_winograd *t, float *y, const row_outputs *where, const float *m,
                                   float bias, gs_vector_int always, const int share) {
     const size_t out_w = (size_t)t->out_w, width = (size_t)(2 * GS_VECTOR / share);
     gs_vector out[2][2];
@@ -306,8 +306,8 @@ ALWAYS_INLINE void vector_outputs(const gs_winograd *t, float *y, const gs_outpu
 
 /* The same where each vector of tiles has its own place in y: a few vectors at a time, so that m stays in the first
  * level of the cache. */
-ALWAYS_INLINE void outputs_by_tiles(const gs_winograd *t, const gs_tiles *p, const gs_places *work, float *y,
-                                    int images, int first, int rows, const int share) {
+ALWAYS_INLINE void outputs_by_tiles(const gs_winograd *t, const tile_grid *p, const memory_parts *work,
+                                    float *y, int images, int first, int rows, const int share) {
     const size_t plane = (size_t)t->out_h * (size_t)t->out_w, y_image = (size_t)t->out_c * plane;
     const gs_vector_int always = always_of(t);
     int vectors = (int)(gs_round_up((size_t)images * (size_t)rows * (size_t)p->lanes) / GS_VECTOR), image = 0,
@@ -316,13 +316,13 @@ ALWAYS_INLINE void outputs_by_tiles(const gs_winograd *t, const gs_tiles *p, con
     for (int v = 0, some; v < vectors; v += some) {
         int left = vectors - v;
         some = left == 4 ? 2 : left < GS_TILE_VECTORS ? left : GS_TILE_VECTORS; /* 4 are 2 + 2, not 3 + 1 */
-        gs_outputs where[GS_TILE_VECTORS * 4];
+        row_outputs where[GS_TILE_VECTORS * 4];
         for (int i = 0; i < some * share; i++) {
             const int r = 2 * (first + row), left = image < images ? t->out_h - r : 0; /* 0: idle lanes */
             where[i] =
-                (gs_outputs){.at = (size_t)image * y_image + (size_t)r * (size_t)t->out_w + (size_t)column,
-                             .end = (size_t)image * y_image + plane,
-                             .rows = left < 2 ? left : 2};
+                (row_outputs){.at = (size_t)image * y_image + (size_t)r * (size_t)t->out_w + (size_t)column,
+                              .end = (size_t)image * y_image + plane,
+                              .rows = left < 2 ? left : 2};
             if (share == 1 && (column += 2 * GS_VECTOR) < t->out_w) continue;
             column = 0;
             if (++row == rows) row = 0, image++;
@@ -350,7 +350,7 @@ ALWAYS_INLINE void outputs_by_tiles(const gs_winograd *t, const gs_tiles *p, con
 }
 
 /* Some rows of tiles of an image, or all of them of some images. */
-static void some_tiles(const gs_winograd *t, const gs_tiles *p, const gs_places *work, float *y,
+static void some_tiles(const gs_winograd *t, const tile_grid *p, const memory_parts *work, float *y,
                        const float *x, size_t x_image, int images, int first, int rows) {
     int tiles = rows * p->columns;
     if (p->share > 1) images_to_places(t, p, work->v, x, x_image, images, work->padded);
@@ -368,8 +368,8 @@ static void some_tiles(const gs_winograd *t, const gs_tiles *p, const gs_places 
 
 void GS_ISA(winograd)(const gs_winograd *t, float *y, const float *x, size_t x_image, size_t images,
                       float *memory) {
-    gs_tiles p = tiles_of(t);
-    gs_places work = {.at = (size_t *)(void *)memory, .padded = memory + table_floats(t)};
+    tile_grid p = tiles_of(t);
+    memory_parts work = {.at = (size_t *)(void *)memory, .padded = memory + table_floats(t)};
     work.v = work.padded + padded_floats(&p);
     work.m = work.v + GS_WINOGRAD_PLACES * p.v;
     for (size_t c = 0; c < (size_t)t->in_c; c++) work.at[c] = c * p.row;

@@ -7,14 +7,14 @@ enum { CACHED_FLOATS = 128 << 10, LEAST_TILES = 64 };
 
 /* Images whose channels lie side by side, with zeros around: (blocks of GS_VECTOR channels, height, width, GS_VECTOR).
  * Two of them: one of x, and one of dy. */
-typedef struct gs_beside {
+typedef struct beside {
     int c, plane; /* channels, and pixels of one without the zeros */
     size_t width, block;
     uint32_t *place; /* of each pixel: where it goes */
     float *at;
-} gs_beside;
+} beside;
 
-typedef struct gs_dw_work {
+typedef struct dw_work {
     const gs_conv2d_sizes *s;
     float *dx, *dw;
     const float *dy, *x;
@@ -26,33 +26,33 @@ typedef struct gs_dw_work {
     float *scratch, *part_memory;   /* a part's begins with its du */
     size_t scratch_part;
     int finishing; /* parts of the last pass */
-} gs_dw_work;
+} dw_work;
 
 /* What a part has in its memory. du is (16, out_c, in_c); v is (16, tiles, in_c); n is (16, blocks of GS_TILE_ROWS
  * channels, tiles, GS_TILE_ROWS), as gs_product wants its matrix. */
-typedef struct gs_dw_part {
-    gs_beside x, dy;
+typedef struct dw_part {
+    beside x, dy;
     float *du, *product, *v, *n, *dx_memory;
     size_t *at; /* where the tiles begin in v */
     int tiles;  /* that v and n hold */
-} gs_dw_part;
+} dw_part;
 
 /* ---- the memory of a part ---- */
 
 /* Where the next floats lie in the memory; NULL where only their number is wanted. */
-typedef struct gs_taker {
+typedef struct taker {
     float *memory;
     size_t used;
-} gs_taker;
+} taker;
 
-static float *take(gs_taker *from, size_t floats) {
+static float *take(taker *from, size_t floats) {
     float *it = from->memory ? from->memory + from->used : NULL;
     from->used += gs_round_up(floats);
     return it;
 }
 
-static gs_beside take_beside(gs_taker *from, int c, int plane, int height, int width) {
-    gs_beside b = {.c = c, .plane = plane, .width = (size_t)width * GS_VECTOR};
+static beside take_beside(taker *from, int c, int plane, int height, int width) {
+    beside b = {.c = c, .plane = plane, .width = (size_t)width * GS_VECTOR};
     b.block = (size_t)height * b.width;
     b.place = (uint32_t *)(void *)take(from, (size_t)plane);
     b.at = take(from, (size_t)(c / GS_VECTOR) * b.block);
@@ -60,11 +60,11 @@ static gs_beside take_beside(gs_taker *from, int c, int plane, int height, int w
 }
 
 /* *floats: how many they are. */
-static gs_dw_part lay_out(const gs_dw_work *t, float *memory, size_t *floats) {
+static dw_part lay_out(const dw_work *t, float *memory, size_t *floats) {
     const gs_conv2d_sizes *s = t->s;
     const size_t in_c = (size_t)s->in_c, out_c = (size_t)s->out_c, room = (size_t)t->room;
-    gs_taker next = {memory, 0};
-    gs_dw_part p = {.du = take(&next, GS_WINOGRAD_PLACES * out_c * in_c)};
+    taker next = {memory, 0};
+    dw_part p = {.du = take(&next, GS_WINOGRAD_PLACES * out_c * in_c)};
     p.product = take(&next, GS_TILE_ROWS * in_c);
     p.v = take(&next, GS_WINOGRAD_PLACES * t->v_place);
     p.n = take(&next, GS_WINOGRAD_PLACES * t->n_place);
@@ -91,14 +91,14 @@ ALWAYS_INLINE void transpose(gs_vector *v) {
     }
 }
 
-static void list_places(const gs_beside *b, int height, int width, int pad_h, int pad_w) {
+static void list_places(const beside *b, int height, int width, int pad_h, int pad_w) {
     for (int h = 0, p = 0; h < height; h++)
         for (int w = 0; w < width; w++, p++)
             b->place[p] = (uint32_t)((size_t)(h + pad_h) * b->width + (size_t)(w + pad_w) * GS_VECTOR);
 }
 
 /* One image. The last pixels are moved together with some of those before them. */
-static void put_beside(const gs_beside *b, const float *from) {
+static void put_beside(const beside *b, const float *from) {
     const size_t plane = (size_t)b->plane;
     float *to = b->at;
     for (int c = 0; c < b->c; c += GS_VECTOR, from += GS_VECTOR * plane, to += b->block) {
@@ -165,7 +165,7 @@ static void tile_of_dy(float *to, size_t matrix, size_t block, const float *dy, 
     }
 }
 
-static void row_of_tiles(const gs_dw_work *t, gs_dw_part *p, int row) {
+static void row_of_tiles(const dw_work *t, dw_part *p, int row) {
     const size_t in_c = (size_t)t->s->in_c, room = (size_t)t->room, block = room * GS_TILE_ROWS;
     const float *x = p->x.at + (size_t)(2 * row) * p->x.width,
                 *dy = p->dy.at + (size_t)(2 * row) * p->dy.width;
@@ -183,7 +183,7 @@ static void row_of_tiles(const gs_dw_work *t, gs_dw_part *p, int row) {
 
 /* ---- du = n v, dw += G^T du G ---- */
 
-static void add_products(const gs_dw_work *t, gs_dw_part *p) {
+static void add_products(const dw_work *t, dw_part *p) {
     const size_t in_c = (size_t)t->s->in_c, out_c = (size_t)t->s->out_c, room = (size_t)t->room;
     gs_product product = {.rows = GS_TILE_ROWS, .depth = p->tiles, .columns = t->s->in_c, .at = p->at};
     float *du = p->du;
@@ -219,11 +219,11 @@ static void finish_pairs(float *dw, const float *du, size_t pairs) {
 /* ---- all of it ---- */
 
 static void backward_part(void *context, int part) {
-    const gs_dw_work *t = context;
+    const dw_work *t = context;
     const gs_conv2d_sizes *s = t->s;
     size_t begin = t->n * (size_t)part / (size_t)t->parts, end = t->n * (size_t)(part + 1) / (size_t)t->parts,
            floats;
-    gs_dw_part p = lay_out(t, t->part_memory + t->scratch_part * (size_t)part, &floats);
+    dw_part p = lay_out(t, t->part_memory + t->scratch_part * (size_t)part, &floats);
     if (!p.du) gs_bug("winograd_dw: no memory"); /* for the analyser: lay_out gives NULL for NULL alone */
     memset(p.du, 0, GS_WINOGRAD_PLACES * (size_t)s->out_c * (size_t)s->in_c * sizeof *p.du);
     memset(p.x.at, 0, (size_t)(s->in_c / GS_VECTOR) * p.x.block * sizeof *p.x.at);
@@ -248,7 +248,7 @@ static void backward_part(void *context, int part) {
 
 /* Some pairs: what the parts before have found, in their order. */
 static void finish_part(void *context, int part) {
-    const gs_dw_work *t = context;
+    const dw_work *t = context;
     const size_t pairs = (size_t)t->s->out_c * (size_t)t->s->in_c, vectors = pairs / GS_VECTOR;
     const size_t end = vectors * (size_t)(part + 1) / (size_t)t->finishing * GS_VECTOR;
     for (size_t i = vectors * (size_t)part / (size_t)t->finishing * GS_VECTOR; i < end; i += GS_VECTOR)
@@ -260,18 +260,18 @@ gs_status GS_ISA(winograd_backward)(gs_device *d, float *dx, float *dw, const fl
                                     const float *w, size_t n, const gs_conv2d_sizes *s) {
     const size_t in_c = (size_t)s->in_c, out_c = (size_t)s->out_c,
                  positions = (size_t)s->out_h * (size_t)s->out_w;
-    gs_dw_work t = {.s = s,
-                    .dx = dx,
-                    .dw = dw,
-                    .dy = dy,
-                    .x = x,
-                    .dx_of = gs_winograd_dx(s, positions),
-                    .n = n,
-                    .in = in_c * (size_t)(s->in_h * s->in_w),
-                    .out = out_c * positions,
-                    .rows = (s->out_h + 1) / 2,
-                    .columns = (s->out_w + 1) / 2,
-                    .parts = gs_cpu_parts(d, n, 1)};
+    dw_work t = {.s = s,
+                 .dx = dx,
+                 .dw = dw,
+                 .dy = dy,
+                 .x = x,
+                 .dx_of = gs_winograd_dx(s, positions),
+                 .n = n,
+                 .in = in_c * (size_t)(s->in_h * s->in_w),
+                 .out = out_c * positions,
+                 .rows = (s->out_h + 1) / 2,
+                 .columns = (s->out_w + 1) / 2,
+                 .parts = gs_cpu_parts(d, n, 1)};
     int fit = CACHED_FLOATS / GS_WINOGRAD_PLACES / (s->in_c + s->out_c);
     if (fit < LEAST_TILES) fit = LEAST_TILES;
     t.room = fit < t.columns ? t.columns : fit;

@@ -23,27 +23,27 @@ enum {
 };
 
 /* A word of the text: not ended by '\0'. */
-typedef struct gs_word {
+typedef struct text_word {
     const char *at;
     size_t length;
-} gs_word;
+} text_word;
 
 /* "block NAME PARAM ... = body ;" */
-typedef struct gs_block {
-    gs_word name, param[BLOCK_PARAMS];
+typedef struct text_block {
+    text_word name, param[BLOCK_PARAMS];
     int params;
     const char *body; /* its first character */
     bool used;
-} gs_block;
+} text_block;
 
-typedef struct gs_words {
+typedef struct text_words {
     const char *text;
-    gs_word here;     /* the lookahead: a word, a sign, or the end (length 0) */
+    text_word here;   /* the lookahead: a word, a sign, or the end (length 0) */
     const char *next; /* what follows it */
     /* Whose body is being read, and what its parameters stand for; NULL: none. */
-    const gs_block *block;
-    gs_word value[BLOCK_PARAMS];
-} gs_words;
+    const text_block *block;
+    text_word value[BLOCK_PARAMS];
+} text_words;
 
 static bool is_sign(char c) {
     return c != '\0' && strchr(",()|;=", c) != NULL;
@@ -54,19 +54,19 @@ static bool is_space(char c) {
 }
 
 /* The word or sign that begins after spaces at `from`. */
-static gs_word word_at(const char *from) {
+static text_word word_at(const char *from) {
     while (is_space(*from)) from++;
     const char *end = from;
-    if (is_sign(*end)) return (gs_word){from, 1};
+    if (is_sign(*end)) return (text_word){from, 1};
     while (*end && !is_sign(*end) && !is_space(*end)) end++;
-    return (gs_word){from, (size_t)(end - from)};
+    return (text_word){from, (size_t)(end - from)};
 }
 
-static bool word_same(gs_word a, gs_word b) {
+static bool word_same(text_word a, text_word b) {
     return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
 }
 
-static void words_advance(gs_words *w) {
+static void words_advance(text_words *w) {
     w->here = word_at(w->next);
     w->next = w->here.at + w->here.length;
     for (int i = 0; w->block && i < w->block->params; i++)
@@ -77,22 +77,22 @@ static void words_advance(gs_words *w) {
 }
 
 /* Begin to read at `from`, a place in words->text. */
-static void words_begin(gs_words *w, const char *from) {
+static void words_begin(text_words *w, const char *from) {
     w->next = from;
     words_advance(w);
 }
 
-static bool word_is(gs_word word, const char *text) {
+static bool word_is(text_word word, const char *text) {
     return word.at && word.length == strlen(text) && memcmp(word.at, text, word.length) == 0;
 }
 
 /* Is it a sign, and not a word? The end is neither. */
-static bool word_is_sign(gs_word word) {
+static bool word_is_sign(text_word word) {
     return word.length > 0 && is_sign(*word.at);
 }
 
 /* If the lookahead is this word or sign, go on behind it. */
-static bool words_accept(gs_words *w, const char *word) {
+static bool words_accept(text_words *w, const char *word) {
     bool found = word_is(w->here, word);
     if (found) words_advance(w);
     return found;
@@ -101,7 +101,7 @@ static bool words_accept(gs_words *w, const char *word) {
 /* ---- saying what is wrong ---- */
 
 /* The lookahead for people: cut when it is long, and with \x.. for what is not a printable character. */
-static void quote(gs_word word, char *out, size_t size) {
+static void quote(text_word word, char *out, size_t size) {
     size_t used = 0;
     out[0] = '\0';
     for (size_t i = 0; i < word.length; i++) {
@@ -117,13 +117,13 @@ static void quote(gs_word word, char *out, size_t size) {
 /* How many words, signs not counted, begin up to this place. */
 static int number_of(const char *text, const char *place) {
     int words = 0;
-    for (gs_word w = word_at(text); w.length > 0 && w.at <= place; w = word_at(w.at + w.length))
+    for (text_word w = word_at(text); w.length > 0 && w.at <= place; w = word_at(w.at + w.length))
         words += !is_sign(*w.at);
     return words;
 }
 
 /* GS_E_MODEL: "model text: word 5 ('rellu', column 19): ..." */
-static gs_status GS_PRINTF(2, 3) words_wrong(const gs_words *w, const char *format, ...) {
+static gs_status GS_PRINTF(2, 3) words_wrong(const text_words *w, const char *format, ...) {
     char problem[600], word[48], place[128];
     va_list args;
     va_start(args, format);
@@ -141,7 +141,7 @@ static gs_status GS_PRINTF(2, 3) words_wrong(const gs_words *w, const char *form
 }
 
 /* The nearest of `words` (ending with NULL), if it is near enough to be meant: "did you mean relu? ", else "". */
-static void words_suggest(const gs_words *w, const char *const *words, char *out, size_t size) {
+static void words_suggest(const text_words *w, const char *const *words, char *out, size_t size) {
     const char *nearest = gs_nearest(w->here.at, w->here.length, words);
     out[0] = '\0';
     if (nearest) snprintf(out, size, "did you mean %s? ", nearest);
@@ -149,9 +149,9 @@ static void words_suggest(const gs_words *w, const char *const *words, char *out
 
 /* ---- numbers; `what` is for the message ---- */
 
-typedef struct gs_size2d {
+typedef struct size2d {
     int h, w;
-} gs_size2d;
+} size2d;
 
 /* Digits alone, as a number up to NUMBER_MOST; -1 for anything else. */
 static int whole_number(const char *digits, size_t length) {
@@ -165,12 +165,12 @@ static int whole_number(const char *digits, size_t length) {
     return number;
 }
 
-static bool words_at_count(const gs_words *w, int *out) {
+static bool words_at_count(const text_words *w, int *out) {
     *out = whole_number(w->here.at, w->here.length);
     return *out >= 1;
 }
 
-static gs_status words_count(gs_words *w, const char *what, int *out) {
+static gs_status words_count(text_words *w, const char *what, int *out) {
     if (!words_at_count(w, out))
         return words_wrong(w, "expected %s, a whole number from 1 to %d", what, NUMBER_MOST);
     words_advance(w);
@@ -178,7 +178,7 @@ static gs_status words_count(gs_words *w, const char *what, int *out) {
 }
 
 /* K or HxW, both from `least` on. */
-static gs_status words_size(gs_words *w, const char *what, int least, gs_size2d *out) {
+static gs_status words_size(text_words *w, const char *what, int least, size2d *out) {
     const char *at = w->here.at, *x = w->here.length ? memchr(at, 'x', w->here.length) : NULL;
     size_t first = x ? (size_t)(x - at) : w->here.length;
     out->h = whole_number(at, first);
@@ -197,7 +197,7 @@ static size_t digits_at(const char *text, size_t length) {
 }
 
 /* By hand, since strtod depends on the user's language. */
-static bool decimal(gs_word word, size_t most, float *out) {
+static bool decimal(text_word word, size_t most, float *out) {
     size_t used = digits_at(word.at, word.length), digits = used;
     double value = 0, unit = 1;
     for (size_t i = 0; i < digits; i++) value = 10 * value + (word.at[i] - '0');
@@ -211,7 +211,7 @@ static bool decimal(gs_word word, size_t most, float *out) {
     return used == word.length && digits >= 1 && digits <= most;
 }
 
-static gs_status words_chance(gs_words *w, const char *what, float *out) {
+static gs_status words_chance(text_words *w, const char *what, float *out) {
     if (!decimal(w->here, 9, out) || !(*out < 1))
         return words_wrong(w, "expected %s: a decimal from 0 to below 1, such as 0.5", what);
     words_advance(w);
@@ -219,7 +219,7 @@ static gs_status words_chance(gs_words *w, const char *what, float *out) {
 }
 
 /* A decimal from 0.0001 to 100. */
-static gs_status words_deviation(gs_words *w, const char *what, float *out) {
+static gs_status words_deviation(text_words *w, const char *what, float *out) {
     if (!decimal(w->here, 15, out) || !(*out >= 1e-4f && *out <= 100))
         return words_wrong(w, "expected %s: a decimal from 0.0001 to 100, such as 0.02", what);
     words_advance(w);
@@ -229,8 +229,8 @@ static gs_status words_deviation(gs_words *w, const char *what, float *out) {
 /* ---- names ---- */
 
 /* The model whose name is the text's first word; -1: there is none. What follows it is *rest. */
-static int find_model(const char *text, gs_words *rest) {
-    *rest = (gs_words){.text = text};
+static int find_model(const char *text, text_words *rest) {
+    *rest = (text_words){.text = text};
     words_begin(rest, text);
     for (int i = 0; gs_model_names()[i]; i++)
         if (words_accept(rest, gs_model_names()[i])) return i;
@@ -238,7 +238,7 @@ static int find_model(const char *text, gs_words *rest) {
 }
 
 bool gs_model_is_name(const char *name_or_text) {
-    gs_words rest;
+    text_words rest;
     return find_model(name_or_text, &rest) >= 0;
 }
 
@@ -248,12 +248,12 @@ static bool is_language(int i) {
 }
 
 bool gs_model_is_language(const char *name_or_text) {
-    gs_words rest;
+    text_words rest;
     return is_language(find_model(name_or_text, &rest));
 }
 
 bool gs_model_usual_input(const char *name_or_text, gs_shape *in) {
-    gs_words rest;
+    text_words rest;
     const int i = find_model(name_or_text, &rest);
     if (is_language(i)) *in = (gs_shape){1, 1, 1, strcmp(gs_model_names()[i], "gpt2") == 0 ? 1024 : 64};
     return is_language(i);
@@ -266,7 +266,7 @@ static char *number_in(char *text, int i) {
 }
 
 gs_status gs_model_full_text(const char *name_or_text, char **text) {
-    gs_words rest;
+    text_words rest;
     const int i = find_model(name_or_text, &rest);
     const char *from = i < 0 ? name_or_text : gs_model_text(gs_model_names()[i]);
     int classes = 0;
@@ -297,8 +297,8 @@ gs_status gs_model_full_text(const char *name_or_text, char **text) {
 enum { BLOCKS_MOST = 64 };
 
 typedef struct parser {
-    gs_words words;
-    gs_block block[BLOCKS_MOST];
+    text_words words;
+    text_block block[BLOCKS_MOST];
     int blocks; /* that the present place may name: those before it */
     int depth, layers;
     int uses; /* of blocks, so far */
@@ -327,7 +327,7 @@ static gs_status parse_linear(parser *p, gs_layer **l) {
 static gs_status parse_conv(parser *p, gs_layer **l) {
     int out;
     int groups = 1;
-    gs_size2d kernel, stride = {1, 1}, pad = {0, 0}, dilation = {1, 1};
+    size2d kernel, stride = {1, 1}, pad = {0, 0}, dilation = {1, 1};
     GS_TRY(words_count(&p->words, "the number of output channels of conv", &out));
     GS_TRY(words_size(&p->words, "the size of conv's kernel", 1, &kernel));
     if (words_accept(&p->words, "stride")) GS_TRY(words_size(&p->words, "conv's stride", 1, &stride));
@@ -342,7 +342,7 @@ static gs_status parse_conv(parser *p, gs_layer **l) {
 }
 
 static gs_status parse_pool(parser *p, __typeof__(gs_max_pool2d) *make, gs_layer **l) {
-    gs_size2d kernel, stride, pad = {0, 0};
+    size2d kernel, stride, pad = {0, 0};
     GS_TRY(words_size(&p->words, "the size of the pooling's window", 1, &kernel));
     stride = kernel;
     if (words_accept(&p->words, "stride")) GS_TRY(words_size(&p->words, "the pooling's stride", 1, &stride));
@@ -466,7 +466,7 @@ static gs_status no_such_layer(const parser *p) {
     char list[600] = "", names[120] = "", hint[64] = "";
     vocabulary_of(p, &v);
     for (const char **word = v.names; *word; word++) append(list, sizeof list, ", ", *word);
-    const gs_word here = p->words.here;
+    const text_word here = p->words.here;
     if (here.length == 0) return words_wrong(&p->words, "expected one of %s", list);
     if (word_is_sign(here)) return words_wrong(&p->words, "expected a layer, one of %s", list);
     if (word_is(here, "block"))
@@ -476,7 +476,7 @@ static gs_status no_such_layer(const parser *p) {
     words_suggest(&p->words, v.names, hint, sizeof hint);
 
     /* A text of one word may have been meant as the name of a model. */
-    gs_words first = {.text = p->words.text}, next = p->words;
+    text_words first = {.text = p->words.text}, next = p->words;
     words_begin(&first, first.text);
     words_advance(&next);
     if (here.at != first.here.at || next.here.length > 0)
@@ -535,7 +535,7 @@ static gs_status check_layer_ends(const parser *p, const char *end, int kind) {
                        layers[kind].usage);
 }
 
-static bool is_reserved(gs_word word) {
+static bool is_reserved(text_word word) {
     bool is = word_is(word, "x") || word_is(word, "block");
     for (int i = 0; i < LAYERS; i++) is = is || word_is(word, layers[i].word);
     for (const char *const *option = options; *option; option++) is = is || word_is(word, *option);
@@ -583,7 +583,7 @@ static gs_status go_deeper(parser *p) {
 static gs_status parse_repeated(parser *p, const char *end, int times, list *a) {
     words_advance(&p->words);
     words_advance(&p->words);
-    const gs_words what = p->words;
+    const text_words what = p->words;
     GS_TRY(go_deeper(p));
     for (int i = 0; i < times; i++) {
         p->words = what;
@@ -601,8 +601,8 @@ static gs_status parse_repeated(parser *p, const char *end, int times, list *a) 
 
 /* "same 16": the layers of the block's body, in which its parameters stand for these words. */
 static gs_status parse_block(parser *p, const char *end, int number, list *a) {
-    gs_block *block = &p->block[number];
-    gs_words body = {.text = p->words.text, .block = block};
+    text_block *block = &p->block[number];
+    text_words body = {.text = p->words.text, .block = block};
     block->used = true;
     words_advance(&p->words);
     for (int i = 0; i < block->params; i++) {
@@ -615,7 +615,7 @@ static gs_status parse_block(parser *p, const char *end, int number, list *a) {
     if (!is_end(p))
         return words_wrong(&p->words, "expected ',' or %s: block %.*s has %d parameter%s", end,
                            (int)block->name.length, block->name.at, block->params, gs_s(block->params));
-    const gs_words after = p->words;
+    const text_words after = p->words;
     const int named = p->blocks, first = a->count, use = ++p->uses;
     GS_TRY(go_deeper(p));
     p->words = body;
@@ -632,7 +632,7 @@ static gs_status parse_block(parser *p, const char *end, int number, list *a) {
 }
 
 static gs_status parse_item(parser *p, const char *end, list *a) {
-    gs_words next = p->words;
+    text_words next = p->words;
     gs_layer *l;
     int times, kind;
     words_advance(&next);
@@ -668,8 +668,8 @@ static gs_status parse_model(parser *p, const char *end, gs_layer **net) {
 /* ---- the blocks before the model ---- */
 
 /* A word that nothing else is called: of block `b`, its name or one of its parameters. */
-static gs_status parse_new_word(parser *p, const gs_block *b, const char *what, gs_word *out) {
-    const gs_word here = p->words.here;
+static gs_status parse_new_word(parser *p, const text_block *b, const char *what, text_word *out) {
+    const text_word here = p->words.here;
     bool letter =
         here.length > 0 && ((*here.at >= 'a' && *here.at <= 'z') || (*here.at >= 'A' && *here.at <= 'Z'));
     if (!letter) return words_wrong(&p->words, "expected %s, a word that begins with a letter", what);
@@ -685,7 +685,7 @@ static gs_status parse_new_word(parser *p, const gs_block *b, const char *what, 
 
 /* Behind "block": "NAME PARAM ... = body ;". The body is read where the block is used. */
 static gs_status define_block(parser *p) {
-    gs_block b = {0};
+    text_block b = {0};
     if (p->blocks == BLOCKS_MOST) return words_wrong(&p->words, "there are more than %d blocks", BLOCKS_MOST);
     GS_TRY(parse_new_word(p, &b, "the name of a block", &b.name));
     while (!is_end(p)) {
@@ -714,7 +714,7 @@ static gs_status parse_text(parser *p, gs_layer **net) {
         return words_wrong(&p->words, "expected ',' or the end%s",
                            *p->words.here.at == ')' ? "; no '(' is open" : "");
     for (int i = 0; i < p->blocks; i++) {
-        gs_word name = p->block[i].name;
+        text_word name = p->block[i].name;
         if (!p->block[i].used)
             return gs_fail(GS_E_MODEL, "model text: block %.*s is not used", (int)name.length, name.at);
     }

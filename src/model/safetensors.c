@@ -18,28 +18,28 @@
 #define BESIDE_PREFIX "optimizer." /* of the names of those that are not */
 
 /* How a tensor's numbers are written. */
-typedef enum gs_tensor_type { GS_TENSOR_F32, GS_TENSOR_F16, GS_TENSOR_BF16, GS_TENSOR_OTHER } gs_tensor_type;
+typedef enum tensor_type { TENSOR_F32, TENSOR_F16, TENSOR_BF16, TENSOR_OTHER } tensor_type;
 
 /* A tensor as the header describes it, checked against the file's size but not yet against a model. */
-typedef struct gs_tensor {
+typedef struct file_tensor {
     const char *name;
     const cJSON *shape;
-    gs_tensor_type type;
-    const char *dtype;   /* its name in the file; GS_TENSOR_OTHER is one that cannot be read */
+    tensor_type type;
+    const char *dtype;   /* its name in the file; TENSOR_OTHER is one that cannot be read */
     uint64_t begin, end; /* bytes from the start of the data */
-} gs_tensor;
+} file_tensor;
 
-typedef struct gs_tensor_file {
+typedef struct tensor_file {
     const char *path;
     FILE *file;
     uint64_t data_at, data_bytes;
     cJSON *header;
     const cJSON *metadata; /* NULL: none */
-    gs_tensor *tensors;    /* the weights, in the order of their data */
+    file_tensor *tensors;  /* the weights, in the order of their data */
     size_t count;
-    gs_tensor *beside; /* then what lies beside them (gs_beside) */
+    file_tensor *beside; /* then what lies beside them (gs_beside) */
     size_t besides;
-} gs_tensor_file;
+} tensor_file;
 
 /* "optimizer.velocity.3.weight"; `name` has GS_BESIDE_NAME bytes. */
 static void beside_name(const char *vector, const char *parameter, char *name) {
@@ -52,21 +52,21 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file holds number
 
 enum { LENGTH_BYTES = 8, MAX_HEADER = 100000000 }; /* the format's own limit: 100 MB */
 
-static void tensor_file_close(gs_tensor_file *f) {
+static void tensor_file_close(tensor_file *f) {
     if (f->file) fclose(f->file);
     cJSON_Delete(f->header);
     free(f->tensors);
 }
 
 /* The next `bytes` bytes. */
-static gs_status tensor_file_read(gs_tensor_file *f, void *data, size_t bytes) {
+static gs_status tensor_file_read(tensor_file *f, void *data, size_t bytes) {
     errno = 0;
     if (fread(data, 1, bytes, f->file) == bytes) return GS_OK;
     return gs_fail(GS_E_FILE, "cannot read %s: %s", f->path,
                    errno ? strerror(errno) : "it shrank while it was read");
 }
 
-static gs_status read_header(gs_tensor_file *f, uint64_t size) {
+static gs_status read_header(tensor_file *f, uint64_t size) {
     uint64_t length;
     if (size < LENGTH_BYTES)
         return gs_fail(GS_E_FORMAT, "%s is truncated: it has %" PRIu64 " bytes; wanted at least %d", f->path,
@@ -114,15 +114,14 @@ static const char *tensor_shape(const cJSON *shape, char *text, size_t size) {
     return text;
 }
 
-static gs_tensor_type find_type(const char *name) {
-    static const char *const names[] = {
-        [GS_TENSOR_F32] = "F32", [GS_TENSOR_F16] = "F16", [GS_TENSOR_BF16] = "BF16"};
+static tensor_type find_type(const char *name) {
+    static const char *const names[] = {[TENSOR_F32] = "F32", [TENSOR_F16] = "F16", [TENSOR_BF16] = "BF16"};
     for (int i = 0; i < 3; i++)
-        if (strcmp(name, names[i]) == 0) return (gs_tensor_type)i;
-    return GS_TENSOR_OTHER;
+        if (strcmp(name, names[i]) == 0) return (tensor_type)i;
+    return TENSOR_OTHER;
 }
 
-static gs_status read_tensor(const gs_tensor_file *f, const cJSON *item, gs_tensor *t) {
+static gs_status read_tensor(const tensor_file *f, const cJSON *item, file_tensor *t) {
     const cJSON *dtype = cJSON_GetObjectItemCaseSensitive(item, "dtype");
     const cJSON *shape = cJSON_GetObjectItemCaseSensitive(item, "shape");
     const cJSON *offsets = cJSON_GetObjectItemCaseSensitive(item, "data_offsets");
@@ -137,19 +136,19 @@ static gs_status read_tensor(const gs_tensor_file *f, const cJSON *item, gs_tens
     }
     if (!whole)
         return gs_fail(GS_E_FORMAT, "%s: '%s' has no proper dtype, shape and data_offsets", f->path, name);
-    *t = (gs_tensor){.name = item->string,
-                     .shape = shape,
-                     .type = find_type(dtype->valuestring),
-                     .dtype = dtype->valuestring,
-                     .begin = (uint64_t)begin->valuedouble,
-                     .end = (uint64_t)end->valuedouble};
-    bytes *= t->type == GS_TENSOR_F32 ? 4 : 2;
+    *t = (file_tensor){.name = item->string,
+                       .shape = shape,
+                       .type = find_type(dtype->valuestring),
+                       .dtype = dtype->valuestring,
+                       .begin = (uint64_t)begin->valuedouble,
+                       .end = (uint64_t)end->valuedouble};
+    bytes *= t->type == TENSOR_F32 ? 4 : 2;
     if (t->begin > t->end || t->end > f->data_bytes)
         return gs_fail(GS_E_FORMAT,
                        "%s is truncated or damaged: %s lies at bytes %" PRIu64 " to %" PRIu64
                        " of the data, which has %" PRIu64,
                        f->path, name, t->begin, t->end, f->data_bytes);
-    if (t->type != GS_TENSOR_OTHER && bytes != (double)(t->end - t->begin)) {
+    if (t->type != TENSOR_OTHER && bytes != (double)(t->end - t->begin)) {
         char text[200];
         return gs_fail(GS_E_FORMAT, "%s: %s is %s, %.0f bytes, but has %" PRIu64 " bytes of data", f->path,
                        name, tensor_shape(shape, text, sizeof text), bytes, t->end - t->begin);
@@ -158,18 +157,18 @@ static gs_status read_tensor(const gs_tensor_file *f, const cJSON *item, gs_tens
 }
 
 static int by_place(const void *a, const void *b) {
-    const gs_tensor *s = a, *t = b;
+    const file_tensor *s = a, *t = b;
     if (s->begin != t->begin) return s->begin < t->begin ? -1 : 1;
     return (s->end > t->end) - (s->end < t->end);
 }
 
 static int by_name(const void *a, const void *b) {
-    return strcmp(((const gs_tensor *)a)->name, ((const gs_tensor *)b)->name);
+    return strcmp(((const file_tensor *)a)->name, ((const file_tensor *)b)->name);
 }
 
 /* Every tensor on its own, then all together: they fill the data without overlap or gap, as the format
  * demands. */
-static gs_status read_tensors(gs_tensor_file *f) {
+static gs_status read_tensors(tensor_file *f) {
     f->tensors = calloc((size_t)cJSON_GetArraySize(f->header) + 1, sizeof *f->tensors);
     if (!f->tensors) return gs_fail(GS_E_MEMORY, "%s: no memory for the list of tensors", f->path);
     const cJSON *item;
@@ -188,7 +187,7 @@ static gs_status read_tensors(gs_tensor_file *f) {
     qsort(f->tensors, f->count, sizeof *f->tensors, by_place);
     uint64_t at = 0;
     for (size_t i = 0; i < f->count; i++) {
-        const gs_tensor *t = &f->tensors[i];
+        const file_tensor *t = &f->tensors[i];
         if (t->begin != at)
             return gs_fail(GS_E_FORMAT,
                            "%s: %s begins at byte %" PRIu64
@@ -202,7 +201,7 @@ static gs_status read_tensors(gs_tensor_file *f) {
     return GS_OK;
 }
 
-static bool is_beside(const gs_tensor *t) {
+static bool is_beside(const file_tensor *t) {
     return strncmp(t->name, BESIDE_PREFIX, strlen(BESIDE_PREFIX)) == 0;
 }
 
@@ -212,7 +211,7 @@ static int weights_first(const void *a, const void *b) {
 }
 
 /* A run's state lies beside the weights only where the metadata says so: a model may have a layer of that name. */
-static void set_aside(gs_tensor_file *f) {
+static void set_aside(tensor_file *f) {
     const size_t all = f->count;
     if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(f->metadata, STATE_KEY))) return;
     qsort(f->tensors, all, sizeof *f->tensors, weights_first);
@@ -222,10 +221,10 @@ static void set_aside(gs_tensor_file *f) {
 }
 
 /* Close the file even after a failure. */
-static gs_status tensor_file_open(const char *path, gs_tensor_file *f) {
+static gs_status tensor_file_open(const char *path, tensor_file *f) {
     static const char wanted[] = "a safetensors file (in Python: safetensors.torch.save_model)";
     uint64_t size;
-    *f = (gs_tensor_file){.path = path};
+    *f = (tensor_file){.path = path};
     GS_TRY(gs_file_open_stream(path, &f->file, &size));
     GS_TRY(gs_foreign_explain(read_header(f, size), path, wanted));
     GS_TRY(read_tensors(f));
@@ -237,17 +236,17 @@ static gs_status tensor_file_open(const char *path, gs_tensor_file *f) {
 
 /* What all names of a file begin with, such as "model." in "model.0.weight". It ends with a dot and is `length` bytes
  * long; 0: nothing. */
-typedef struct gs_prefix {
+typedef struct name_prefix {
     const char *text;
     size_t length;
-} gs_prefix;
+} name_prefix;
 
-typedef struct gs_match {
-    const gs_tensor_file *file;
+typedef struct match {
+    const tensor_file *file;
     const gs_model *model;
     gs_name *name; /* of each parameter */
-    gs_prefix before;
-} gs_match;
+    name_prefix before;
+} match;
 
 /* The shape that a parameter has in a file. */
 static void match_dims(const gs_param *p, bool transposed, int dims[4]) {
@@ -274,7 +273,7 @@ static int length_in_front(const char *name, const char *of) {
 }
 
 /* Is `full` the name in the file for `name`? */
-static bool is_named(const char *full, gs_prefix before, const char *name) {
+static bool is_named(const char *full, name_prefix before, const char *name) {
     const int length = length_in_front(full, name);
     if (length < 0 || (size_t)length > before.length || strncmp(full, before.text, (size_t)length) != 0)
         return false;
@@ -282,7 +281,7 @@ static bool is_named(const char *full, gs_prefix before, const char *name) {
 }
 
 /* Of tensors that share their memory safetensors.torch.save_model writes one; the metadata name it for each other. */
-static const gs_tensor *find_tensor(const gs_tensor_file *f, gs_prefix before, const char *name) {
+static const file_tensor *find_tensor(const tensor_file *f, name_prefix before, const char *name) {
     const cJSON *shared = f->metadata ? f->metadata->child : NULL;
     for (size_t i = 0; i < f->count; i++)
         if (is_named(f->tensors[i].name, before, name)) return &f->tensors[i];
@@ -294,30 +293,30 @@ static const gs_tensor *find_tensor(const gs_tensor_file *f, gs_prefix before, c
     return NULL;
 }
 
-static bool is_parameter(const gs_match *m, const char *name) {
+static bool is_parameter(const match *m, const char *name) {
     for (int i = 0; i < m->model->saved_count; i++)
         if (strcmp(m->name[i].text, name) == 0) return true;
     return false;
 }
 
-static bool is_gpt2(const gs_match *m) {
+static bool is_gpt2(const match *m) {
     return m->model->saved_count > 0 && strcmp(m->name[0].text, TABLE) == 0;
 }
 
 /* For a model whose output layer is tied: the tensor of the output layer that a GPT-2 file of Hugging Face may have
  * too. It must be equal to the embedding's table, the model's first tensor. NULL: the file has none, as is usual. */
-static const gs_tensor *match_tied_output(const gs_match *m) {
+static const file_tensor *match_tied_output(const match *m) {
     return is_gpt2(m) && !is_parameter(m, OUTPUT) ? find_tensor(m->file, m->before, OUTPUT) : NULL;
 }
 
 /* The tensor of this name, which is without the prefix; NULL: there is none. A tied table may have the output layer's
  * name alone. */
-static const gs_tensor *match_find(const gs_match *m, const char *name) {
-    const gs_tensor *t = find_tensor(m->file, m->before, name);
+static const file_tensor *match_find(const match *m, const char *name) {
+    const file_tensor *t = find_tensor(m->file, m->before, name);
     return t || strcmp(name, TABLE) != 0 ? t : match_tied_output(m);
 }
 
-static bool all_begin_with(const gs_tensor_file *f, gs_prefix before) {
+static bool all_begin_with(const tensor_file *f, name_prefix before) {
     for (size_t i = 0; i < f->count; i++)
         if (strncmp(f->tensors[i].name, before.text, before.length) != 0 &&
             !is_named(f->tensors[i].name, before, OUTPUT))
@@ -327,13 +326,13 @@ static bool all_begin_with(const gs_tensor_file *f, gs_prefix before) {
 
 /* The prefix of all tensors: the shortest one after which a tensor has the name of the first parameter. False: there is
  * none. */
-static bool find_prefix(const gs_tensor_file *f, const char *first, gs_prefix *best) {
-    *best = (gs_prefix){"", 0};
+static bool find_prefix(const tensor_file *f, const char *first, name_prefix *best) {
+    *best = (name_prefix){"", 0};
     bool found = false;
     for (size_t i = 0; i < f->count; i++) {
         const char *name = f->tensors[i].name;
         int length = length_in_front(name, first);
-        gs_prefix here = {name, (size_t)length};
+        name_prefix here = {name, (size_t)length};
         if (length < 0 || !all_begin_with(f, here)) continue;
         if (!found || here.length < best->length) *best = here;
         found = true;
@@ -341,7 +340,7 @@ static bool find_prefix(const gs_tensor_file *f, const char *first, gs_prefix *b
     return found;
 }
 
-static bool shape_is(const gs_tensor *t, const gs_param *p, bool transposed) {
+static bool shape_is(const file_tensor *t, const gs_param *p, bool transposed) {
     char wanted[64], found[200];
     gs_match_shape(p, transposed, wanted, sizeof wanted);
     return strcmp(tensor_shape(t->shape, found, sizeof found), wanted) == 0;
@@ -349,10 +348,10 @@ static bool shape_is(const gs_tensor *t, const gs_param *p, bool transposed) {
 
 /* nanoGPT has GPT-2's names, but its linear layers are (out, in) as ours. The first c_attn tells, (3n,n) or (n,3n): the
  * others may be square. */
-static void find_transposed(gs_match *m) {
+static void find_transposed(match *m) {
     bool as_ours = false;
     for (int i = 0; i < m->model->saved_count; i++) {
-        const gs_tensor *t =
+        const file_tensor *t =
             strcmp(m->name[i].text, "h.0.attn.c_attn.weight") == 0 ? match_find(m, m->name[i].text) : NULL;
         if (t) as_ours = shape_is(t, m->model->param[i], false);
     }
@@ -361,9 +360,9 @@ static void find_transposed(gs_match *m) {
 
 /* Which names has the file? The model's own, unless the first parameter is there under another one alone. GPT-2's first
  * one may be there as the output layer; then the second one tells. free(m->name) afterwards, even after a failure. */
-static gs_status match_begin(gs_match *m, const gs_tensor_file *f, const gs_model *model) {
+static gs_status match_begin(match *m, const tensor_file *f, const gs_model *model) {
     const int count = model->saved_count;
-    *m = (gs_match){f, model, calloc((size_t)count + 1, sizeof *m->name), {"", 0}};
+    *m = (match){f, model, calloc((size_t)count + 1, sizeof *m->name), {"", 0}};
     if (!m->name) return gs_fail(GS_E_MEMORY, "%s: no memory for the names of %d tensors", f->path, count);
     GS_TRY(gs_names_of(model, GS_NAMES_OWN, m->name));
     if (count == 0 || find_prefix(f, m->name[0].text, &m->before)) return GS_OK;
@@ -385,13 +384,13 @@ static bool ends_with(const char *name, const char *end) {
 
 /* Tensors from which nothing is computed that the model does not know: how many batches PyTorch's batch_norm has seen;
  * in GPT-2, which tokens are in a token's past. */
-static bool is_left_out(const gs_match *m, const char *name) {
+static bool is_left_out(const match *m, const char *name) {
     return ends_with(name, ".num_batches_tracked") ||
            (is_gpt2(m) && (ends_with(name, ".attn.bias") || ends_with(name, ".attn.masked_bias")));
 }
 
 /* "(3,4)", or of a sequence's places a table with more rows. */
-static bool shape_fits(const gs_param *p, const gs_tensor *t, const char *wanted) {
+static bool shape_fits(const gs_param *p, const file_tensor *t, const char *wanted) {
     char found[200];
     if (strcmp(tensor_shape(t->shape, found, sizeof found), wanted) == 0) return true;
     const cJSON *rows = cJSON_GetArrayItem(t->shape, 0), *width = cJSON_GetArrayItem(t->shape, 1);
@@ -399,8 +398,8 @@ static bool shape_fits(const gs_param *p, const gs_tensor *t, const char *wanted
            width->valuedouble == p->dims[1];
 }
 
-static gs_status missing(const gs_match *m, const char *name, const char *wanted) {
-    const gs_tensor_file *f = m->file;
+static gs_status missing(const match *m, const char *name, const char *wanted) {
+    const tensor_file *f = m->file;
     char others[300] = "", found[200];
     if (f->count > 0)
         snprintf(others, sizeof others, "; what is there begins with %.80s %s",
@@ -409,7 +408,7 @@ static gs_status missing(const gs_match *m, const char *name, const char *wanted
 }
 
 /* Does tensor t (NULL: there is none) fit parameter i? */
-static gs_status check_tensor(const gs_match *m, int i, const gs_tensor *t) {
+static gs_status check_tensor(const match *m, int i, const file_tensor *t) {
     const gs_param *p = m->model->param[i];
     char wanted[64], found[200];
     gs_match_shape(p, m->name[i].transposed, wanted, sizeof wanted);
@@ -417,22 +416,22 @@ static gs_status check_tensor(const gs_match *m, int i, const gs_tensor *t) {
     if (!shape_fits(p, t, wanted))
         return gs_fail(GS_E_SHAPE, "%s is %s in %s; the model has %s", gs_printable(t->name),
                        tensor_shape(t->shape, found, sizeof found), m->file->path, wanted);
-    if (t->type == GS_TENSOR_OTHER)
+    if (t->type == TENSOR_OTHER)
         return gs_fail(GS_E_FORMAT, "%s: %s is %s; wanted F32, F16 or BF16", m->file->path,
                        gs_printable(t->name), gs_printable(t->dtype));
     return GS_OK;
 }
 
 /* Are the file's tensors exactly the model's? The message names the first that does not fit. */
-static gs_status match_check(const gs_match *m) {
-    const gs_tensor_file *f = m->file;
+static gs_status match_check(const match *m) {
+    const tensor_file *f = m->file;
     char found[200];
     if (!m->name) gs_bug("match_check: match_begin comes first");
     for (int i = 0; i < m->model->saved_count; i++) {
         GS_TRY(check_tensor(m, i, match_find(m, m->name[i].text)));
     }
     for (size_t i = 0; i < f->count; i++) {
-        const gs_tensor *t = &f->tensors[i];
+        const file_tensor *t = &f->tensors[i];
         if (t == match_tied_output(m)) {
             GS_TRY(check_tensor(m, 0, t));
             continue;
@@ -452,7 +451,7 @@ static const char *text_of(const cJSON *item) {
 }
 
 /* A number in the metadata, or one for each channel; it holds only strings. *has false if there is none. */
-static gs_status read_number(const gs_tensor_file *f, const char *name, double low, double high,
+static gs_status read_number(const tensor_file *f, const char *name, double low, double high,
                              gs_by_channel *out, bool *has) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(f->metadata, name);
     const char *text = text_of(item);
@@ -489,7 +488,7 @@ static gs_status characters_of(const char *text, gs_vocabulary *v) {
                    where);
 }
 
-static gs_status vocabulary_of(const gs_tensor_file *f, const char *tokens, gs_vocabulary *v) {
+static gs_status vocabulary_of(const tensor_file *f, const char *tokens, gs_vocabulary *v) {
     const cJSON *vocabulary = cJSON_GetObjectItemCaseSensitive(f->metadata, "vocabulary");
     const cJSON *merges = cJSON_GetObjectItemCaseSensitive(f->metadata, "merges");
     const bool bpe = strcmp(tokens, "bpe") == 0;
@@ -509,7 +508,7 @@ static gs_status vocabulary_of(const gs_tensor_file *f, const char *tokens, gs_v
     return GS_OK;
 }
 
-static gs_status read_vocabulary(const gs_tensor_file *f, gs_saved *s) {
+static gs_status read_vocabulary(const tensor_file *f, gs_saved *s) {
     const cJSON *tokens = cJSON_GetObjectItemCaseSensitive(f->metadata, "tokens");
     if (!tokens) return GS_OK;
     s->vocabulary = calloc(1, sizeof *s->vocabulary);
@@ -517,7 +516,7 @@ static gs_status read_vocabulary(const gs_tensor_file *f, gs_saved *s) {
     return gs_context(vocabulary_of(f, text_of(tokens), s->vocabulary), "%s", f->path);
 }
 
-static gs_status read_about(const gs_tensor_file *f, gs_saved *s) {
+static gs_status read_about(const tensor_file *f, gs_saved *s) {
     GS_TRY(read_number(f, "mean", -GS_MEAN_MOST, GS_MEAN_MOST, &s->scaling.mean, &s->has_mean));
     GS_TRY(read_number(f, "std", GS_STD_LEAST, GS_STD_MOST, &s->scaling.std, &s->has_std));
     GS_TRY(read_vocabulary(f, s));
@@ -539,7 +538,7 @@ static gs_status read_about(const gs_tensor_file *f, gs_saved *s) {
 }
 
 gs_status gs_safetensors_about(const char *path, gs_saved *out) {
-    gs_tensor_file f;
+    tensor_file f;
     *out = (gs_saved){.scaling = GS_NOT_SCALED};
     gs_status st = tensor_file_open(path, &f);
     if (st == GS_OK) st = read_about(&f, out);
@@ -558,14 +557,14 @@ void gs_saved_free(gs_saved *s) {
 /* ---- check and load ---- */
 
 /* A parameter as f32, which holds every number of 16 bits exactly. */
-static gs_status read_values(gs_tensor_file *f, const gs_tensor *t, float *to, size_t count) {
+static gs_status read_values(tensor_file *f, const file_tensor *t, float *to, size_t count) {
     if (fseeko(f->file, (off_t)(f->data_at + t->begin), SEEK_SET) != 0)
         return gs_fail(GS_E_FILE, "cannot read %s: %s", f->path, strerror(errno));
-    if (t->type == GS_TENSOR_F32) return tensor_file_read(f, to, count * sizeof *to);
+    if (t->type == TENSOR_F32) return tensor_file_read(f, to, count * sizeof *to);
     uint16_t *half = malloc(count * sizeof *half + 1);
     if (!half) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu numbers", f->path, count);
     gs_status st = tensor_file_read(f, half, count * sizeof *half);
-    if (st == GS_OK) gs_wire_widen(t->type == GS_TENSOR_F16 ? GS_WIRE_F16 : GS_WIRE_BF16, to, half, count);
+    if (st == GS_OK) gs_wire_widen(t->type == TENSOR_F16 ? GS_WIRE_F16 : GS_WIRE_BF16, to, half, count);
     free(half);
     return st;
 }
@@ -582,8 +581,8 @@ static gs_status transpose(float *w, size_t rows, size_t columns) {
 }
 
 /* If the file has an output layer of its own, though the model's is tied. */
-static gs_status check_tied_output(gs_tensor_file *f, const gs_match *m, const float *table) {
-    const gs_tensor *t = match_tied_output(m);
+static gs_status check_tied_output(tensor_file *f, const match *m, const float *table) {
+    const file_tensor *t = match_tied_output(m);
     const size_t count = m->model->param[0]->count;
     if (!t) return GS_OK;
     float *output = malloc(count * sizeof *output);
@@ -600,8 +599,8 @@ static gs_status check_tied_output(gs_tensor_file *f, const gs_match *m, const f
 }
 
 gs_status gs_safetensors_check(const char *path, const gs_model *model) {
-    gs_tensor_file f;
-    gs_match m = {0};
+    tensor_file f;
+    match m = {0};
     gs_status st = tensor_file_open(path, &f);
     if (st == GS_OK) st = match_begin(&m, &f, model);
     if (st == GS_OK) st = match_check(&m);
@@ -611,8 +610,8 @@ gs_status gs_safetensors_check(const char *path, const gs_model *model) {
 }
 
 gs_status gs_safetensors_load(const char *path, const gs_model *model, float *host) {
-    gs_tensor_file f;
-    gs_match m = {0};
+    tensor_file f;
+    match m = {0};
     gs_status st = tensor_file_open(path, &f);
     if (st == GS_OK) st = match_begin(&m, &f, model);
     if (st == GS_OK) st = match_check(&m);
@@ -630,19 +629,19 @@ gs_status gs_safetensors_load(const char *path, const gs_model *model, float *ho
 
 /* ---- vectors beside the weights ---- */
 
-static const gs_tensor *find_beside(const gs_tensor_file *f, const char *name) {
+static const file_tensor *find_beside(const tensor_file *f, const char *name) {
     for (size_t i = 0; i < f->besides; i++)
         if (strcmp(f->beside[i].name, name) == 0) return &f->beside[i];
     return NULL;
 }
 
 /* Vector v of parameter i. */
-static gs_status read_beside(const gs_match *m, gs_tensor_file *f, const gs_beside *b, int v, int i) {
+static gs_status read_beside(const match *m, tensor_file *f, const gs_beside *b, int v, int i) {
     const gs_param *p = m->model->param[i];
     const bool transposed = m->name[i].transposed;
     char name[GS_BESIDE_NAME], found[200], wanted[200];
     beside_name(b->name[v], m->name[i].text, name);
-    const gs_tensor *t = find_beside(f, name);
+    const file_tensor *t = find_beside(f, name);
     gs_match_shape(p, transposed, wanted, sizeof wanted);
     if (!t)
         return gs_fail(GS_E_SHAPE, "%s is missing in %s; wanted %s, the state of %s", name, f->path, wanted,
@@ -650,7 +649,7 @@ static gs_status read_beside(const gs_match *m, gs_tensor_file *f, const gs_besi
     if (strcmp(tensor_shape(t->shape, found, sizeof found), wanted) != 0)
         return gs_fail(GS_E_SHAPE, "%s is %s in %s; wanted %s, the shape of %s", gs_printable(t->name), found,
                        f->path, wanted, m->name[i].text);
-    if (t->type != GS_TENSOR_F32)
+    if (t->type != TENSOR_F32)
         return gs_fail(GS_E_FORMAT, "%s: %s is %s; wanted F32", f->path, gs_printable(t->name),
                        gs_printable(t->dtype));
     float *to = b->vector[v] + p->at;
@@ -658,7 +657,7 @@ static gs_status read_beside(const gs_match *m, gs_tensor_file *f, const gs_besi
     return transposed ? transpose(to, (size_t)p->dims[0], (size_t)p->dims[1]) : GS_OK;
 }
 
-static gs_status read_all_beside(const gs_match *m, gs_tensor_file *f, const gs_beside *b) {
+static gs_status read_all_beside(const match *m, tensor_file *f, const gs_beside *b) {
     const size_t wanted = (size_t)b->count * (size_t)m->model->param_count;
     for (int v = 0; v < b->count; v++)
         for (int i = 0; i < m->model->param_count; i++) GS_TRY(read_beside(m, f, b, v, i));
@@ -668,8 +667,8 @@ static gs_status read_all_beside(const gs_match *m, gs_tensor_file *f, const gs_
 }
 
 gs_status gs_safetensors_load_beside(const char *path, const gs_model *model, const gs_beside *b) {
-    gs_tensor_file f;
-    gs_match m = {0};
+    tensor_file f;
+    match m = {0};
     gs_status st = tensor_file_open(path, &f);
     if (st == GS_OK) st = match_begin(&m, &f, model);
     if (st == GS_OK) st = read_all_beside(&m, &f, b);
