@@ -49,10 +49,10 @@ typedef enum gs_labels { GS_LABELS_FINE, GS_LABELS_COARSE } gs_labels;
 
 /* How an image folder is read. All zero: as usual. */
 typedef struct gs_folder_options {
-    int size;          /* of a sample, which is (3, size, size); 0: GS_FOLDER_SIZE */
-    int loaders;       /* threads that decode; 0: 1 */
-    bool skip_broken;  /* another file takes the place of one that cannot be decoded */
-    const char *cache; /* keep decoded pictures: "memory", or a folder; NULL: no */
+    int size;         /* of a sample, which is (3, size, size); 0: GS_FOLDER_SIZE */
+    int loaders;      /* threads that decode; 0: 1 */
+    bool skip_broken; /* another file takes the place of one that cannot be decoded */
+    bool cache;       /* keep decoded pictures in memory */
 } gs_folder_options;
 
 struct gs_source;

@@ -5,11 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
-#include "data/crew.h"
+#include "data/decode_pool.h"
 #include "data/decoded.h"
 #include "data/folder_list.h"
 #include "data/order.h"
@@ -27,7 +26,7 @@ typedef struct folder_set {
     gs_folder_list list;
     int size;
     bool skip_broken;
-    gs_crew *crew;
+    gs_decode_pool *pool;
     gs_decoded *cache; /* NULL: none */
 } folder_set;
 
@@ -113,7 +112,7 @@ static unsigned char *room_for_sample(folder_tools *t, size_t bytes) {
 
 /* Which part of the file's picture is wanted. */
 static gs_view view_of(int size, const gs_wanted *w, size_t sample, int width, int height) {
-    if (!w || !w->augment || !w->augment->resized_crop) return gs_view_centre(width, height, size);
+    if (!w->augment || !w->augment->resized_crop) return gs_view_centre(width, height, size);
     return gs_view_resized(width, height, size, w->seed, w->epoch, sample);
 }
 
@@ -132,7 +131,7 @@ static gs_status decode(folder_tools *t, const char *path, int size, const gs_wa
 }
 
 /* File `i` of the list becomes out[3][size][size], as it is shown to sample `sample`: with resized_crop a part of it,
- * else, or where `w` is NULL, its middle. The message of a failure has its path and its number. */
+ * else its middle. The message of a failure has its path and its number. */
 static gs_status decode_file(folder_tools *t, const gs_folder_list *list, size_t i, int size,
                              const gs_wanted *w, size_t sample, unsigned char *out) {
     char path[PATH_SIZE], shown[700];
@@ -152,9 +151,9 @@ static bool is_marked(const folder_set *f, size_t i) {
 /* File `i` from the cache, or decoded, and then kept. */
 static gs_status bring(folder_set *f, folder_tools *t, size_t i, const gs_wanted *w, size_t sample,
                        unsigned char *out) {
-    const bool resized = w && w->augment && w->augment->resized_crop;
+    const bool resized = w->augment && w->augment->resized_crop;
     gs_decoded *cache = resized ? NULL : f->cache;
-    if (cache && gs_decoded_get(cache, i, out) == GS_DECODED_HERE) return GS_OK;
+    if (cache && gs_decoded_get(cache, i, out)) return GS_OK;
     GS_TRY(decode_file(t, &f->list, i, f->size, w, sample, out));
     if (cache) gs_decoded_put(cache, i, out);
     return GS_OK;
@@ -218,89 +217,9 @@ static gs_status read_samples(gs_source *source, const gs_dataset *set, const gs
                               unsigned char *inputs, int32_t *answers) {
     folder_set *f = (folder_set *)source;
     reading r = {f, set, w, inputs, answers};
-    if (inputs) return gs_crew_do(f->crew, w->n, read_sample, &r);
+    if (inputs) return gs_decode_pool_do(f->pool, w->n, read_sample, &r);
     for (size_t k = 0; answers && k < w->n; k++) answers[k] = f->list.files[gs_wanted_sample(w, k)].label;
     return GS_OK;
-}
-
-/* ---- the cache ---- */
-
-/* What the pictures of a file in the cache depend on: the files' names, sizes and times, and the size of a sample. */
-static gs_status make_key(const folder_set *f, char key[65]) {
-    char *text = NULL, path[PATH_SIZE];
-    size_t bytes;
-    FILE *m = open_memstream(&text, &bytes);
-    if (!m) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu files", f->list.count);
-    fprintf(m, "%d %d", f->size, f->skip_broken);
-    for (size_t i = 0; i < f->list.count; i++) {
-        struct stat s = {0};
-        if (gs_folder_path(&f->list, i, path, sizeof path) && stat(path, &s) != 0) s = (struct stat){0};
-        fprintf(m, "%s %lld %lld.%09ld\n", gs_folder_name(&f->list, i), (long long)s.st_size,
-                (long long)s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
-    }
-    const bool failed = ferror(m) != 0;
-    if (fclose(m) != 0 || failed) {
-        free(text);
-        return gs_fail(GS_E_MEMORY, "no memory for a list of %zu files", f->list.count);
-    }
-    gs_sha256(text, bytes, key);
-    free(text);
-    return GS_OK;
-}
-
-typedef struct filling {
-    folder_set *f;
-    size_t first;
-    unsigned char *pictures, *states;
-} filling;
-
-static gs_status fill_one(void *context, void *tools_of, size_t k) {
-    const filling *x = context;
-    const size_t i = x->first + k, bytes = 3 * (size_t)x->f->size * (size_t)x->f->size;
-    gs_status status = decode_file(tools_of, &x->f->list, i, x->f->size, NULL, i, x->pictures + k * bytes);
-    x->states[k] = status == GS_OK ? GS_DECODED_HERE : GS_DECODED_BROKEN;
-    return may_be_skipped(x->f, status) ? GS_OK : with_advice(x->f, status);
-}
-
-static gs_status fill_block(void *context, size_t first, size_t n, unsigned char *pictures,
-                            unsigned char *states) {
-    filling x = {context, first, pictures, states};
-    return gs_crew_do(x.f->crew, n, fill_one, &x);
-}
-
-/* The first process decodes and writes, and others wait for it; its lock ends with it. */
-static gs_status open_or_write(folder_set *f, const char *path, const char *key, size_t bytes) {
-    char lock_path[PATH_SIZE + 16];
-    GS_TRY(gs_decoded_open(path, key, f->list.count, bytes, &f->cache));
-    if (f->cache) return GS_OK;
-    snprintf(lock_path, sizeof lock_path, "%s.lock", path);
-    const int lock = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    while (lock >= 0 && flock(lock, LOCK_EX) != 0 && errno == EINTR) {
-    }
-    gs_status status = gs_decoded_open(path, key, f->list.count, bytes, &f->cache);
-    if (status == GS_OK && !f->cache) {
-        status = gs_decoded_write(path, key, f->list.count, bytes, fill_block, f);
-        if (status == GS_OK) status = gs_decoded_open(path, key, f->list.count, bytes, &f->cache);
-    }
-    if (lock >= 0) close(lock);
-    return status;
-}
-
-static gs_status open_cache(folder_set *f, const char *cache, gs_split split) {
-    char path[PATH_SIZE], key[65], folder[65], whole[PATH_SIZE];
-    const size_t bytes = 3 * (size_t)f->size * (size_t)f->size;
-    if (!cache) return GS_OK;
-    if (strcmp(cache, "memory") == 0) return gs_decoded_in_memory(f->list.count, bytes, &f->cache);
-    if (!gs_file_make_folders(cache)) return gs_fail(GS_E_FILE, "--cache %s: %s", cache, strerror(errno));
-    char *real = realpath(f->list.folder, NULL);
-    snprintf(whole, sizeof whole, "%s", real ? real : f->list.folder);
-    free(real);
-    gs_sha256(whole, strlen(whole), folder); /* one DIR may serve several sets */
-    if (snprintf(path, sizeof path, "%s/%s-%d-%.8s.pictures", cache, split == GS_TRAIN ? "train" : "test",
-                 f->size, folder) >= (int)sizeof path)
-        return gs_fail(GS_E_FILE, "--cache %.80s...: the path is too long", cache);
-    GS_TRY(make_key(f, key));
-    return gs_context(open_or_write(f, path, key, bytes), "--cache");
 }
 
 /* ---- create, free ---- */
@@ -311,7 +230,7 @@ static const char *name_of(const gs_source *source, size_t sample) {
 
 static void free_set(gs_source *source) {
     folder_set *f = (folder_set *)source;
-    gs_crew_free(f->crew);
+    gs_decode_pool_free(f->pool);
     gs_decoded_free(f->cache);
     gs_folder_list_free(&f->list);
     free(f->source.is_broken);
@@ -386,8 +305,8 @@ gs_status gs_folder_set_load(const char *where, gs_split split, const gs_folder_
     f->list.classes = (gs_class_names){0};
     d->shape = (gs_shape){3, f->size, f->size, 0};
     snprintf(d->kind, sizeof d->kind, "pictures in %d folders", d->classes);
-    GS_TRY(
-        gs_crew_create(o->loaders > 0 ? o->loaders : 1, (gs_crew_tools){create_tools, free_tools}, &f->crew));
-    GS_TRY(open_cache(f, o->cache, split));
+    GS_TRY(gs_decode_pool_create(o->loaders > 0 ? o->loaders : 1,
+                                 (gs_decode_pool_tools){create_tools, free_tools}, &f->pool));
+    if (o->cache) GS_TRY(gs_decoded_create(d->count, gs_shape_size(d->shape), &f->cache));
     return split == GS_TRAIN ? measure_scaling(f, d) : GS_OK;
 }

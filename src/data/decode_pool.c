@@ -1,4 +1,4 @@
-#include "data/crew.h"
+#include "data/decode_pool.h"
 #include "core/thread.h"
 
 #include <pthread.h>
@@ -20,8 +20,8 @@ typedef struct spare {
     struct spare *behind;
 } spare;
 
-struct gs_crew {
-    gs_crew_tools tools;
+struct gs_decode_pool {
+    gs_decode_pool_tools tools;
     int helpers;
     pthread_t *thread;
     void **own;           /* tools of the helpers */
@@ -35,7 +35,7 @@ struct gs_crew {
 
 /* Take one number after the other. Called with the lock, which is free during the work. Numbers are given in order, so
  * after a failure at i all below i have been begun, and their failures count before it. */
-static void take_part(gs_crew *c, job *j, void *tools) {
+static void take_part(gs_decode_pool *c, job *j, void *tools) {
     while (j->next < j->n && j->error.status == GS_OK) {
         const size_t i = j->next++;
         pthread_mutex_unlock(&c->lock);
@@ -48,20 +48,20 @@ static void take_part(gs_crew *c, job *j, void *tools) {
     }
 }
 
-static job *job_with_work(gs_crew *c) {
+static job *job_with_work(gs_decode_pool *c) {
     job *j = c->jobs;
     while (j && (j->next == j->n || j->error.status != GS_OK)) j = j->behind;
     return j;
 }
 
-static void remove_job(gs_crew *c, job *j) {
+static void remove_job(gs_decode_pool *c, job *j) {
     job **at = &c->jobs;
     while (*at != j) at = &(*at)->behind;
     *at = j->behind;
 }
 
 static void *helper_main(void *argument) {
-    gs_crew *c = argument;
+    gs_decode_pool *c = argument;
     pthread_mutex_lock(&c->lock);
     void *tools = c->own[c->ready++];
     while (!c->quit) {
@@ -80,7 +80,7 @@ static void *helper_main(void *argument) {
 
 /* ---- those who call ---- */
 
-static gs_status take_tools(gs_crew *c, spare **out) {
+static gs_status take_tools(gs_decode_pool *c, spare **out) {
     pthread_mutex_lock(&c->lock);
     spare *s = *out = c->spares;
     if (s) c->spares = s->behind;
@@ -94,8 +94,8 @@ static gs_status take_tools(gs_crew *c, spare **out) {
     return status;
 }
 
-gs_status gs_crew_do(gs_crew *c, size_t n, gs_status (*work)(void *context, void *tools, size_t i),
-                     void *context) {
+gs_status gs_decode_pool_do(gs_decode_pool *c, size_t n,
+                            gs_status (*work)(void *context, void *tools, size_t i), void *context) {
     spare *mine;
     job j = {.work = work, .context = context, .n = n};
     GS_TRY(take_tools(c, &mine));
@@ -114,7 +114,7 @@ gs_status gs_crew_do(gs_crew *c, size_t n, gs_status (*work)(void *context, void
 
 /* ---- create, free ---- */
 
-static gs_status start_helper(gs_crew *c) {
+static gs_status start_helper(gs_decode_pool *c) {
     GS_TRY(c->tools.create(&c->own[c->helpers]));
     if (gs_thread_start(&c->thread[c->helpers], helper_main, c) == 0) {
         c->helpers++;
@@ -124,8 +124,8 @@ static gs_status start_helper(gs_crew *c) {
     return gs_fail(GS_E_MEMORY, "cannot start thread %d of --loaders", c->helpers + 2);
 }
 
-gs_status gs_crew_create(int threads, gs_crew_tools tools, gs_crew **out) {
-    gs_crew *c = *out = calloc(1, sizeof *c);
+gs_status gs_decode_pool_create(int threads, gs_decode_pool_tools tools, gs_decode_pool **out) {
+    gs_decode_pool *c = *out = calloc(1, sizeof *c);
     if (!c) return gs_fail(GS_E_MEMORY, "no memory for %d loaders", threads);
     c->tools = tools;
     pthread_mutex_init(&c->lock, NULL);
@@ -137,12 +137,12 @@ gs_status gs_crew_create(int threads, gs_crew_tools tools, gs_crew **out) {
         c->thread && c->own ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for %d loaders", threads);
     for (int i = 1; i < threads && status == GS_OK; i++) status = start_helper(c);
     if (status == GS_OK) return GS_OK;
-    gs_crew_free(c);
+    gs_decode_pool_free(c);
     *out = NULL;
     return status;
 }
 
-void gs_crew_free(gs_crew *c) {
+void gs_decode_pool_free(gs_decode_pool *c) {
     if (!c) return;
     pthread_mutex_lock(&c->lock);
     c->quit = true;
