@@ -22,6 +22,9 @@ gs_status gs_file_read(const char *path, uint64_t most, char **text, size_t *byt
  * for one, whatever its name is. Several streams one after the other are one file, as for gzip, and zeros may fill up the
  * last block. GS_E_FORMAT: a stream that is damaged, ends early, or has other bytes behind it. unzip.c. */
 gs_status gs_file_unzip(const char *path, size_t most, char **text, size_t *bytes);
+/* The same of such a stream in memory; its name is for messages. */
+gs_status gs_unzip(const char *name, const void *data, size_t bytes, size_t most, char **text,
+                   size_t *unzipped);
 
 /* ---- files that are not what their names say (foreign.c) ---- */
 

@@ -7,14 +7,14 @@
 
 /* Not zlib's gzread: it takes whatever lies behind a stream for nothing, and does not say that it did. */
 typedef struct unzipping {
-    const char *path;
+    const char *name;
     z_stream z; /* next_in: the rest of the file */
     size_t most, room, bytes;
     char *text;
 } unzipping;
 
 static gs_status damaged(const unzipping *u, const char *what) {
-    return gs_fail(GS_E_FORMAT, "%s: damaged gzip stream: %s after %zu bytes", u->path, what, u->bytes);
+    return gs_fail(GS_E_FORMAT, "%s: damaged gzip stream: %s after %zu bytes", u->name, what, u->bytes);
 }
 
 /* Behind a stream: another one, or zeros up to the end. *more: another one. */
@@ -25,7 +25,7 @@ static gs_status next_stream(unzipping *u, size_t file_bytes, bool *more) {
     if (!*more) return GS_OK;
     if (zeros || *u->z.next_in != 0x1f)
         return gs_fail(GS_E_FORMAT, "%s has other bytes after the end of its gzip stream, from byte %zu",
-                       u->path, file_bytes - u->z.avail_in);
+                       u->name, file_bytes - u->z.avail_in);
     return inflateReset(&u->z) == Z_OK ? GS_OK : damaged(u, "zlib cannot restart");
 }
 
@@ -33,11 +33,11 @@ static gs_status next_stream(unzipping *u, size_t file_bytes, bool *more) {
 static gs_status grow(unzipping *u) {
     if (u->bytes > u->most)
         return gs_fail(GS_E_FILE, "%s has more than %zu bytes when unzipped, the most that can be read",
-                       u->path, u->most);
+                       u->name, u->most);
     u->room = u->room ? 2 * u->room : 1 << 16;
     if (u->room > u->most) u->room = u->most + 1; /* the byte too many tells that there are more */
     char *larger = realloc(u->text, u->room + 1);
-    if (!larger) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes", u->path, u->room);
+    if (!larger) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes", u->name, u->room);
     u->text = larger;
     return GS_OK;
 }
@@ -50,7 +50,7 @@ static gs_status inflate_all(unzipping *u, size_t file_bytes) {
         u->z.avail_out = (uInt)some;
         const int code = inflate(&u->z, Z_NO_FLUSH);
         u->bytes += some - u->z.avail_out;
-        if (code == Z_MEM_ERROR) return gs_fail(GS_E_MEMORY, "%s: no memory to unzip it", u->path);
+        if (code == Z_MEM_ERROR) return gs_fail(GS_E_MEMORY, "%s: no memory to unzip it", u->name);
         if (code == Z_BUF_ERROR) return damaged(u, "unexpected end of file");
         if (code != Z_OK && code != Z_STREAM_END)
             return damaged(u, u->z.msg ? u->z.msg : "it needs a dictionary");
@@ -59,13 +59,27 @@ static gs_status inflate_all(unzipping *u, size_t file_bytes) {
     return u->bytes > u->most ? grow(u) : GS_OK;
 }
 
-static gs_status unzip(unzipping *u, char *file, size_t bytes) {
-    u->z = (z_stream){.next_in = (Bytef *)file, .avail_in = (uInt)bytes};
-    if (inflateInit2(&u->z, 15 + 16) != Z_OK) /* 16: gzip's header, not zlib's */
-        return gs_fail(GS_E_MEMORY, "%s: no memory to unzip it", u->path);
-    const gs_status status = inflate_all(u, bytes);
-    inflateEnd(&u->z);
-    return status;
+gs_status gs_unzip(const char *name, const void *data, size_t bytes, size_t most, char **text,
+                   size_t *unzipped) {
+    unzipping u = {.name = name,
+                   .z = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)bytes}, /* it is only read */
+                   .most = most};
+    *text = NULL;
+    if (bytes > UINT_MAX)
+        return gs_fail(GS_E_FILE, "%s has %zu bytes; at most %u can be unzipped", name, bytes, UINT_MAX);
+    if (inflateInit2(&u.z, 15 + 16) != Z_OK) /* 16: gzip's header, not zlib's */
+        return gs_fail(GS_E_MEMORY, "%s: no memory to unzip it", name);
+    const gs_status status = inflate_all(&u, bytes);
+    inflateEnd(&u.z);
+    if (status != GS_OK) {
+        free(u.text);
+        return status;
+    }
+    char *fitted = realloc(u.text, u.bytes + 1);
+    *text = fitted ? fitted : u.text;
+    (*text)[u.bytes] = '\0';
+    *unzipped = u.bytes;
+    return GS_OK;
 }
 
 gs_status gs_file_unzip(const char *path, size_t most, char **text, size_t *bytes) {
@@ -77,13 +91,8 @@ gs_status gs_file_unzip(const char *path, size_t most, char **text, size_t *byte
     fclose(f);
     GS_TRY(gs_file_read(path, zipped ? UINT_MAX : most, text, bytes));
     if (!zipped) return GS_OK;
-    unzipping u = {.path = path, .most = most};
-    const gs_status status = unzip(&u, *text, *bytes);
-    free(*text);
-    *text = status == GS_OK ? realloc(u.text, u.bytes + 1) : NULL;
-    if (!*text) free(u.text);
-    if (!*text) return status;
-    *bytes = u.bytes;
-    (*text)[u.bytes] = '\0';
-    return GS_OK;
+    char *file = *text;
+    const gs_status status = gs_unzip(path, file, *bytes, most, text, bytes);
+    free(file);
+    return status;
 }
