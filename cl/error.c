@@ -3,7 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* OpenCL 1.2's error codes, and that of the loader where no platform is installed. */
+/* OpenCL 1.2's error codes, except those of images, samplers and graphics, which are not used; and that of the loader where
+ * no platform is installed. */
 #define ERRORS(X)                                                                                            \
     X(CL_DEVICE_NOT_FOUND)                                                                                   \
     X(CL_DEVICE_NOT_AVAILABLE)                                                                               \
@@ -13,17 +14,12 @@
     X(CL_OUT_OF_HOST_MEMORY)                                                                                 \
     X(CL_PROFILING_INFO_NOT_AVAILABLE)                                                                       \
     X(CL_MEM_COPY_OVERLAP)                                                                                   \
-    X(CL_IMAGE_FORMAT_MISMATCH)                                                                              \
-    X(CL_IMAGE_FORMAT_NOT_SUPPORTED)                                                                         \
     X(CL_BUILD_PROGRAM_FAILURE)                                                                              \
     X(CL_MAP_FAILURE)                                                                                        \
-    X(CL_MISALIGNED_SUB_BUFFER_OFFSET)                                                                       \
     X(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)                                                          \
-    X(CL_COMPILE_PROGRAM_FAILURE)                                                                            \
     X(CL_LINKER_NOT_AVAILABLE)                                                                               \
     X(CL_LINK_PROGRAM_FAILURE)                                                                               \
     X(CL_DEVICE_PARTITION_FAILED)                                                                            \
-    X(CL_KERNEL_ARG_INFO_NOT_AVAILABLE)                                                                      \
     X(CL_INVALID_VALUE)                                                                                      \
     X(CL_INVALID_DEVICE_TYPE)                                                                                \
     X(CL_INVALID_PLATFORM)                                                                                   \
@@ -33,9 +29,6 @@
     X(CL_INVALID_COMMAND_QUEUE)                                                                              \
     X(CL_INVALID_HOST_PTR)                                                                                   \
     X(CL_INVALID_MEM_OBJECT)                                                                                 \
-    X(CL_INVALID_IMAGE_FORMAT_DESCRIPTOR)                                                                    \
-    X(CL_INVALID_IMAGE_SIZE)                                                                                 \
-    X(CL_INVALID_SAMPLER)                                                                                    \
     X(CL_INVALID_BINARY)                                                                                     \
     X(CL_INVALID_BUILD_OPTIONS)                                                                              \
     X(CL_INVALID_PROGRAM)                                                                                    \
@@ -54,14 +47,9 @@
     X(CL_INVALID_EVENT_WAIT_LIST)                                                                            \
     X(CL_INVALID_EVENT)                                                                                      \
     X(CL_INVALID_OPERATION)                                                                                  \
-    X(CL_INVALID_GL_OBJECT)                                                                                  \
     X(CL_INVALID_BUFFER_SIZE)                                                                                \
-    X(CL_INVALID_MIP_LEVEL)                                                                                  \
     X(CL_INVALID_GLOBAL_WORK_SIZE)                                                                           \
     X(CL_INVALID_PROPERTY)                                                                                   \
-    X(CL_INVALID_IMAGE_DESCRIPTOR)                                                                           \
-    X(CL_INVALID_COMPILER_OPTIONS)                                                                           \
-    X(CL_INVALID_LINKER_OPTIONS)                                                                             \
     X(CL_INVALID_DEVICE_PARTITION_COUNT)                                                                     \
     X(CL_PLATFORM_NOT_FOUND_KHR)
 
