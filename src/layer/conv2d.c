@@ -7,7 +7,6 @@
 typedef struct conv2d {
     gs_layer base;
     gs_conv2d_sizes sizes; /* in and out are known after plan */
-    bool bias;
 } conv2d;
 
 static gs_status conv2d_plan(gs_layer *l, gs_shape in) {
@@ -35,10 +34,10 @@ static gs_status conv2d_plan(gs_layer *l, gs_shape in) {
     const int group_c = in.c / s->groups;
     double window = (double)group_c * s->kernel_h * s->kernel_w;
     double pixels = (double)s->out_c * s->out_h * s->out_w;
-    l->flops = gs_shape_tokens(in) * (2 * window * pixels + (me->bias ? pixels : 0));
+    l->flops = gs_shape_tokens(in) * (2 * window * pixels + (l->bias ? pixels : 0));
     int dims[] = {s->out_c, group_c, s->kernel_h, s->kernel_w};
     GS_TRY(gs_layer_parameter(l, "weight", 4, dims, window));
-    return me->bias ? gs_layer_parameter(l, "bias", 1, dims, window) : GS_OK;
+    return l->bias ? gs_layer_parameter(l, "bias", 1, dims, window) : GS_OK;
 }
 
 static gs_status conv2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
@@ -67,7 +66,7 @@ static void conv2d_describe(const gs_layer *l, char *text, size_t size) {
     if (s->dilation_h != 1 || s->dilation_w != 1)
         gs_layer_describe_size(" dilation", s->dilation_h, s->dilation_w, dilation, sizeof dilation);
     snprintf(text, size, "conv %d %dx%d%s%s%s%s%s", l->outputs, s->kernel_h, s->kernel_w, stride, pad, groups,
-             dilation, me->bias ? "" : " no_bias");
+             dilation, l->bias ? "" : " no_bias");
 }
 
 #define CONV2D                                                                                               \
@@ -97,7 +96,7 @@ gs_layer *gs_conv2d_grouped(int out_c, int kernel_h, int kernel_w, int stride_h,
     if (!me) return NULL;
     me->sizes = sizes;
     me->base.outputs = out_c;
-    me->bias = bias;
+    me->base.bias = bias;
     return &me->base;
 }
 

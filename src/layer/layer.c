@@ -254,14 +254,12 @@ gs_status gs_layer_state(gs_layer *l, const char *label, int ndim, const int dim
     return add_tensor(l, label, ndim, dims, 0, (gs_param){.state = true, .initial = initial});
 }
 
+/* The root is the first. */
 static gs_status number_one(gs_layer *l, void *context) {
-    int *next = context;
-    l->number = (*next)++;
-    return GS_OK;
-}
-
-static gs_status tell_root(gs_layer *l, void *root) {
-    l->root = root;
+    gs_layer **last = context;
+    l->root = *last ? (*last)->root : l;
+    l->number = *last ? (*last)->number + 1 : 0;
+    *last = l;
     return GS_OK;
 }
 
@@ -297,11 +295,10 @@ gs_status gs_layer_plan(gs_layer *root, gs_shape in, size_t *params) {
     if (!gs_shape_fits(in))
         return gs_fail(GS_E_SHAPE, "the input is %s; at most %d numbers are allowed for each sample",
                        gs_shape_tuple(in).text, GS_SHAPE_MOST);
-    int next = 0;
+    gs_layer *last = NULL;
     *params = 0;
     root->name[0] = '\0';
-    GS_TRY(gs_layer_walk(root, number_one, &next));
-    GS_TRY(gs_layer_walk(root, tell_root, root));
+    GS_TRY(gs_layer_walk(root, number_one, &last));
     GS_TRY(plan_one(root, in, false));
     GS_TRY(gs_layer_walk(root, place_parameters, params));
     size_t end = *params;

@@ -111,6 +111,7 @@ struct gs_layer {
 
     float std; /* of its initial weights (gs_layer_with_std); 0: they are not normal */
     int outputs; /* how many outputs, channels, heads or rows of a table it was made with; 0: it has none of these */
+    bool bias; /* linear and conv2d: made with one */
     int block; /* the block of a model text that it came from, from 1 on, each use counted; 0: none */
 
     int recompute; /* of the root, before it is bound: see recompute.h */

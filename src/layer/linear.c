@@ -2,22 +2,16 @@
 #include <stdio.h>
 #include "layer/make.h"
 
-typedef struct linear {
-    gs_layer base;
-    bool bias;
-} linear;
-
 static gs_status linear_plan(gs_layer *l, gs_shape in) {
-    const linear *me = (const linear *)l;
     const int out = l->here;
     if (out < 1) return gs_layer_refuse(l, "the number of outputs is %d; it must be at least 1", out);
     if (in.h != 1 || in.w != 1)
         return gs_layer_refuse(l, "the input is %s, linear needs a flat vector: put flatten before it",
                                gs_shape_tuple(in).text);
     l->out = (gs_shape){out, 1, 1, in.t};
-    l->flops = gs_shape_tokens(in) * (2.0 * in.c * out + (me->bias ? out : 0));
+    l->flops = gs_shape_tokens(in) * (2.0 * in.c * out + (l->bias ? out : 0));
     GS_TRY(gs_layer_parameter(l, "weight", 2, (int[]){out, in.c}, in.c));
-    return me->bias ? gs_layer_parameter(l, "bias", 1, (int[]){out}, in.c) : GS_OK;
+    return l->bias ? gs_layer_parameter(l, "bias", 1, (int[]){out}, in.c) : GS_OK;
 }
 
 gs_status gs_layer_linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
@@ -35,26 +29,26 @@ gs_status gs_layer_linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, 
 }
 
 static void linear_describe(const gs_layer *l, char *text, size_t size) {
-    snprintf(text, size, "linear %d%s", l->outputs, ((const linear *)l)->bias ? "" : " no_bias");
+    snprintf(text, size, "linear %d%s", l->outputs, l->bias ? "" : " no_bias");
 }
 
 static const gs_layer_ops linear_ops = {
     .name = "linear",
+    .plan = linear_plan,
+    .forward = gs_layer_linear_forward,
+    .backward = gs_layer_linear_backward,
+    .describe = linear_describe,
     .buffers = GS_OWN,
     .storage = GS_EITHER,
     .tensor = GS_TENSOR_LINEAR,
     .in_parts = true,
-    .plan = linear_plan,
-    .forward = gs_layer_linear_forward,
-    .backward = gs_layer_linear_backward,
     .fuses = true,
-    .describe = linear_describe,
 };
 
 gs_layer *gs_linear(int out, bool bias) {
-    linear *me = (linear *)gs_layer_new(&linear_ops, sizeof(linear), 0);
-    if (!me) return NULL;
-    me->base.outputs = out;
-    me->bias = bias;
-    return &me->base;
+    gs_layer *l = gs_layer_new(&linear_ops, sizeof *l, 0);
+    if (!l) return NULL;
+    l->outputs = out;
+    l->bias = bias;
+    return l;
 }
