@@ -59,8 +59,8 @@ static inline int gs_cl_rows_low(const gs_cl_tiles *t) {
 }
 
 /* From a text, "cpu vector=16 rows=8 dot_rows=6 unroll=1 pack=1200" or "gpu tile=64 each=4 step=16"; what it does not
- * name stays as it is. "cpu4", "cpu8", "cpu16": that vector and the other sizes' defaults for it. false: not such a text,
- * or a number that is not allowed. */
+ * name stays as it is. "cpu4", "cpu8", "cpu16": that vector and the other sizes' defaults for it. false: not such a
+ * text, or a number that is not allowed. */
 bool gs_cl_tiles_parse(const char *text, gs_cl_tiles *);
 /* The defaults for a vector of that many floats. */
 gs_cl_tiles gs_cl_tiles_default(bool gpu, int vector);

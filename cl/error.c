@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* OpenCL 1.2's error codes, except those of images, samplers and graphics, which are not used; and that of the loader where
- * no platform is installed. */
+/* OpenCL 1.2's error codes, except those of images, samplers and graphics, which are not used; and that of the loader
+ * where no platform is installed. */
 #define ERRORS(X)                                                                                            \
     X(CL_DEVICE_NOT_FOUND)                                                                                   \
     X(CL_DEVICE_NOT_AVAILABLE)                                                                               \

@@ -18,9 +18,9 @@ gs_status gs_file_open_stream(const char *path, FILE **file, uint64_t *size);
  * bytes. */
 gs_status gs_file_read(const char *path, uint64_t most, char **text, size_t *bytes);
 
-/* The same of a file that may be gzipped (RFC 1952), and is unzipped then: one that begins as a gzip stream does is taken
- * for one, whatever its name is. Several streams one after the other are one file, as for gzip, and zeros may fill up the
- * last block. GS_E_FORMAT: a stream that is damaged, ends early, or has other bytes behind it. unzip.c. */
+/* The same of a file that may be gzipped (RFC 1952), and is unzipped then: by its first bytes, not by its name. Several
+ * streams one after the other are one file, as for gzip, and zeros may fill up the last block. GS_E_FORMAT: a stream
+ * that is damaged, ends early, or has other bytes behind it. unzip.c. */
 gs_status gs_file_unzip(const char *path, size_t most, char **text, size_t *bytes);
 /* The same of such a stream in memory; its name is for messages. */
 gs_status gs_unzip(const char *name, const void *data, size_t bytes, size_t most, char **text,
