@@ -192,7 +192,7 @@ TEST(broken_files) {
                              : k == 5 ? symlink("/no/such/file", path)
                                       : mkfifo(path, 0666),
                              0);
-        static const char *const kinds[] = {"cannot be read: it is a folder", "cannot be read: No such file",
+        static const char *const kinds[] = {"cannot be read: Is a directory", "cannot be read: No such file",
                                             "cannot be read: it is no regular file"};
         const char *wanted =
             gs_test_format("train/cow/2.jpg, file 10 of 12: %s", k < 4 ? files[k].part : kinds[k - 4]);

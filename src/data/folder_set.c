@@ -1,12 +1,9 @@
 #include "data/folder_set.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 #include "data/decode_pool.h"
 #include "data/decoded.h"
@@ -36,8 +33,7 @@ typedef struct folder_set {
 typedef struct folder_tools {
     gs_picture_reader *reader;
     gs_resizer resizer;
-    unsigned char *file, *picture; /* bytes of the file; a sample before it is changed */
-    size_t file_room, picture_room;
+    unsigned char *picture; /* a sample before it is changed */
 } folder_tools;
 
 static void free_tools(void *of) {
@@ -45,7 +41,6 @@ static void free_tools(void *of) {
     if (!t) return;
     gs_picture_reader_free(t->reader);
     gs_resizer_free(&t->resizer);
-    free(t->file);
     free(t->picture);
     free(t);
 }
@@ -60,54 +55,16 @@ static gs_status create_tools(void **out) {
     return status;
 }
 
-static bool make_room(unsigned char **memory, size_t *room, size_t bytes) {
-    if (bytes <= *room) return true;
-    free(*memory);
-    *memory = malloc(bytes);
-    *room = *memory ? bytes : 0;
-    return *memory != NULL;
-}
-
-/* Messages here leave the name out: decode_file puts it before them. */
-static gs_status read_all(int fd, unsigned char *to, size_t *bytes) {
-    size_t got = 0;
-    while (got < *bytes) {
-        const ssize_t n = read(fd, to + got, *bytes - got);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return gs_fail(GS_E_FILE, "cannot be read: %s", strerror(errno));
-        if (n == 0) break; /* it has become shorter */
-        got += (size_t)n;
-    }
-    *bytes = got;
-    return GS_OK;
-}
-
-static gs_status read_file(const char *path, folder_tools *t, size_t *bytes) {
-    struct stat s;
-    const int fd =
-        open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); /* waits for nothing: io/read.c */
-    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+/* The messages of a file leave its name out: decode_file puts it before them. */
+static gs_status read_file(const char *path, char **file, size_t *bytes) {
+    errno = 0;
+    const gs_status status = gs_file_read(path, GS_FOLDER_FILE, file, bytes);
+    if (status != GS_E_FILE) return status;
+    if (errno == 0) return gs_fail(GS_E_FORMAT, "the file has more than %d bytes", GS_FOLDER_FILE);
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
         return gs_fail(GS_E_MEMORY, "cannot be opened: %s", strerror(errno)); /* not the file's fault */
-    gs_status status = GS_OK;
-    if (fd < 0 || fstat(fd, &s) != 0)
-        status = gs_fail(GS_E_FILE, "cannot be read: %s", strerror(errno));
-    else if (!S_ISREG(s.st_mode))
-        status = gs_fail(GS_E_FILE, "cannot be read: it is %s",
-                         S_ISDIR(s.st_mode) ? "a folder" : "no regular file");
-    else if (s.st_size > GS_FOLDER_FILE)
-        status = gs_fail(GS_E_FORMAT, "the file has %lld bytes; at most %d are allowed", (long long)s.st_size,
-                         GS_FOLDER_FILE);
-    else if (!make_room(&t->file, &t->file_room, (size_t)s.st_size + 1))
-        status = gs_fail(GS_E_MEMORY, "no memory for a file of %lld bytes", (long long)s.st_size);
-    *bytes = status == GS_OK ? (size_t)s.st_size : 0;
-    if (status == GS_OK) status = read_all(fd, t->file, bytes);
-    if (fd >= 0) close(fd);
-    return status;
-}
-
-/* Room for one sample, which is valid until the next call; NULL: no memory. */
-static unsigned char *room_for_sample(folder_tools *t, size_t bytes) {
-    return make_room(&t->picture, &t->picture_room, bytes) ? t->picture : NULL;
+    return gs_fail(GS_E_FILE, "cannot be read: %s",
+                   errno == EINVAL ? "it is no regular file" : strerror(errno));
 }
 
 /* Which part of the file's picture is wanted. */
@@ -116,13 +73,11 @@ static gs_view view_of(int size, const gs_wanted *w, size_t sample, int width, i
     return gs_view_resized(width, height, size, w->seed, w->epoch, sample);
 }
 
-static gs_status decode(folder_tools *t, const char *path, int size, const gs_wanted *w, size_t sample,
-                        unsigned char *out) {
+static gs_status decode(folder_tools *t, const void *file, size_t bytes, int size, const gs_wanted *w,
+                        size_t sample, unsigned char *out) {
     const unsigned char *rgb;
-    size_t bytes = 0;
     int width, height, small_width, small_height;
-    GS_TRY(read_file(path, t, &bytes));
-    GS_TRY(gs_picture_begin(t->reader, t->file, bytes, &width, &height));
+    GS_TRY(gs_picture_begin(t->reader, file, bytes, &width, &height));
     const gs_view whole = view_of(size, w, sample, width, height);
     GS_TRY(gs_picture_decode(t->reader, gs_view_shrink(&whole), &rgb, &small_width, &small_height));
     const gs_view view = gs_view_of_small(&whole, width, height, small_width, small_height);
@@ -134,10 +89,13 @@ static gs_status decode(folder_tools *t, const char *path, int size, const gs_wa
  * else its middle. The message of a failure has its path and its number. */
 static gs_status decode_file(folder_tools *t, const gs_folder_list *list, size_t i, int size,
                              const gs_wanted *w, size_t sample, unsigned char *out) {
-    char path[PATH_SIZE], shown[700];
-    const bool fits = gs_folder_path(list, i, path, sizeof path);
-    gs_status status =
-        fits ? decode(t, path, size, w, sample, out) : gs_fail(GS_E_FILE, "the path is too long");
+    char path[PATH_SIZE], shown[700], *file = NULL;
+    size_t bytes;
+    gs_status status = gs_folder_path(list, i, path, sizeof path)
+                           ? read_file(path, &file, &bytes)
+                           : gs_fail(GS_E_FILE, "the path is too long");
+    if (status == GS_OK) status = decode(t, file, bytes, size, w, sample, out);
+    free(file);
     return gs_context(status, "%s, file %zu of %zu", gs_printable_into(shown, sizeof shown, path, ""), i + 1,
                       list->count);
 }
@@ -205,7 +163,8 @@ static gs_status read_sample(void *context, void *tools_of, size_t k) {
     if (sample >= r->set->count) gs_bug("gs_dataset_gather: sample %zu of %zu", sample, r->set->count);
     unsigned char *out = r->inputs + k * bytes;
     const bool changed = is_changed(w->augment);
-    unsigned char *cut = changed ? room_for_sample(t, bytes) : out;
+    if (changed && !t->picture) t->picture = malloc(bytes); /* all samples of a set have the same size */
+    unsigned char *cut = changed ? t->picture : out;
     if (!cut) return gs_fail(GS_E_MEMORY, "no memory for a sample of %zu bytes", bytes);
     GS_TRY(bring_good(r->f, t, &i, w, cut));
     if (changed) gs_augment_picture(w->augment, r->set->shape, 1, w->seed, w->epoch, sample, cut, out);
