@@ -26,7 +26,7 @@ typedef struct gs_cpu {
     size_t scratch_count;
     float *rounded; /* copies of inputs (rounded.h) */
     size_t rounded_count;
-    struct gs_fetcher *fetcher; /* of memory in files (away.c); NULL: there is none yet */
+    struct gs_cpu_away *away; /* memory in files (away.c); NULL: nothing was brought yet */
     bool bf16; /* the processor multiplies bf16 by an instruction (product_bf16.c), and may be asked to */
 } gs_cpu;
 
@@ -103,6 +103,7 @@ GS_DECLARE(linear_tree_backward)
 GS_MEMORY_FUNCTIONS(GS_DECLARE)
 #undef GS_DECLARE
 gs_mem gs_cpu_host_memory(const void *host);
+void gs_cpu_away_close(gs_cpu *); /* what away.c keeps */
 /* dw and db, which may be GS_NONE, become zeros. */
 gs_status gs_cpu_clear(gs_device *, gs_mem dw, size_t dw_count, gs_mem db, size_t db_count);
 

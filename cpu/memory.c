@@ -4,8 +4,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "io/fetcher.h"
-
 enum { CACHE_LINE = 64, LARGE = 4 << 20 };
 
 /* Ask for pages of 2 MB instead of 4 kB, where the system has them: a core then looks up fewer addresses. If it has
@@ -110,7 +108,7 @@ void gs_cpu_close(gs_device *d) {
     gs_cpu *cpu = gs_cpu_of(d);
     if (!cpu) return;
     gs_cpu_give_openblas_memory(gs_pool_threads(cpu->pool));
-    gs_fetcher_free(cpu->fetcher);
+    gs_cpu_away_close(cpu);
     gs_pool_free(cpu->pool);
     gs_cpu_free(d, (gs_mem){.base = cpu->scratch});
     gs_cpu_free(d, (gs_mem){.base = cpu->rounded});

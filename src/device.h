@@ -5,10 +5,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include "core/error.h"
 #include "core/ledger.h"
-#include "io/fetcher.h"
 
 typedef struct gs_backend gs_backend;
 typedef struct gs_device gs_device;
@@ -31,6 +31,22 @@ typedef enum gs_offload {
     GS_OFFLOAD_WEIGHTS = 4,
     GS_OFFLOADS = 7 /* all of them */
 } gs_offload;
+
+/* Something that was brought or let go: by gs_seconds(). */
+typedef struct gs_away_move {
+    double start, end;
+    size_t bytes;
+    int kind; /* what it is used for: a gs_memory_kind */
+    bool brought;
+} gs_away_move;
+
+/* Called when the copy is known to be done: in the thread that copies (cpu/away.c), with an OpenCL
+ * device in the worker's. `step` is that in which the copy was asked for. moved NULL: nobody watches. */
+typedef struct gs_away_watch {
+    void (*moved)(void *context, uint64_t step, const gs_away_move *);
+    void *context;
+    uint64_t step;
+} gs_away_watch;
 
 /* What that cost: seconds in which something was brought or put back, and in which the worker waited for it; and the
  * bytes that were brought. */
@@ -58,7 +74,7 @@ struct gs_device {
     unsigned offload; /* what lies outside of its memory (backend.h: alloc_away); 0: nothing */
     const char *offload_folder; /* for the files of cpu (io/mapped.h); NULL: the usual one */
     gs_away_times away;         /* so far */
-    gs_away_watch away_watch;   /* told of what is fetched and put away next (io/fetcher.h) */
+    gs_away_watch away_watch;   /* told of what is fetched and put away next */
     void *state;                /* the backend's own */
 };
 

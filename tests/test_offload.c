@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 
-#include "io/fetcher.h"
 #include "io/mapped.h"
 #include "layer/memory/recompute.h"
 #include "train/memory/memory.h"
@@ -31,24 +30,24 @@ TEST(a_file_has_no_name) {
 /* Whatever is dropped, at any moment, it holds the same numbers. */
 TEST(what_is_dropped_comes_back) {
     enum { COUNT = 100000, PIECE = 7001 };
-    gs_fetcher *f;
+    gs_device *cpu = gs_test_device("cpu", 1);
     void *memory;
-    assert_ok(gs_mapped_create(gs_test_folder(), COUNT * sizeof(uint32_t), &memory));
-    assert_ok(gs_fetcher_create(&f));
+    cpu->offload_folder = gs_test_folder();
+    assert_ok(cpu->ops->alloc_away(cpu, COUNT * sizeof(uint32_t), &memory));
     uint32_t *x = memory;
     for (uint32_t round = 1; round < 4; round++)
         for (size_t at = 0; at < COUNT; at += PIECE) {
             const size_t count = COUNT - at < PIECE ? COUNT - at : PIECE;
-            const uint64_t number = gs_fetcher_fetch(f, x + at, count * sizeof *x);
-            if (at % 2) gs_fetcher_wait(f, number);
+            uint64_t number;
+            assert_ok(cpu->ops->fetch(cpu, (gs_mem)GS_NONE, x + at, count * sizeof *x, &number));
+            if (at % 2) assert_ok(cpu->ops->await(cpu, number));
             for (size_t i = at; i < at + count; i++) x[i] += (uint32_t)i * round;
-            gs_fetcher_drop(f, x + at, count * sizeof *x);
+            assert_ok(cpu->ops->put_away(cpu, x + at, (gs_mem)GS_NONE, count * sizeof *x, NULL));
         }
     for (size_t i = 0; i < COUNT; i++) assert_int_equal(x[i], (uint32_t)i * 6);
-    gs_fetcher_settle(f);
-    assert_true(gs_fetcher_measured(f).bytes >= 3 * COUNT * sizeof *x);
-    gs_fetcher_free(f);
-    gs_mapped_free(memory, COUNT * sizeof *x);
+    assert_ok(cpu->ops->settle(cpu));
+    assert_true(cpu->away.bytes >= 3 * COUNT * sizeof *x);
+    cpu->ops->free_away(cpu, memory);
 }
 
 /* ---- all weights to the host ---- */
@@ -60,7 +59,7 @@ static struct {
     atomic_int moved, copied;
 } copies;
 
-/* Called in the fetcher's thread, which is as slow as it may be: nothing is done before the owner waits for it. */
+/* Called in the thread that brings, which is as slow as it may be: nothing is done before the owner waits for it. */
 static void move(void *context, uint64_t step, const gs_away_move *moved) {
     (void)context, (void)step, (void)moved;
     while (!copies.waits) sched_yield();

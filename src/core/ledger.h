@@ -64,7 +64,7 @@ void gs_ledger_now(gs_ledger *, gs_memory_place, gs_memory_use *out);
 gs_memory_kind gs_ledger_away_kind(gs_ledger *, const void *address);
 
 /* The pages (4 kB) of these bytes of GS_OFFLOADED come into the device's memory too, or leave it. Pages that they share
- * with other bytes come with them, and stay (io/fetcher.h). */
+ * with other bytes come with them, and stay (cpu/away.c). */
 void gs_ledger_pages(gs_ledger *, const void *memory, size_t bytes, bool here);
 
 /* They are freed. Returns how many bytes they were; 0: they were never booked, which is allowed. */
