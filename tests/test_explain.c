@@ -8,7 +8,6 @@
 
 #include "explain/explain.h"
 #include "explain/fit.h"
-#include "explain/tolerance.h"
 
 static const char RUN[] = "train --model \"flatten, linear 10\" --steps 2 --threads 1";
 
@@ -18,6 +17,7 @@ typedef struct by_hand {
     const char *options, *op; /* NULL: none; linear */
     const char *rows[4];      /* [rank]; NULL: none */
     const char *score[4];     /* [rank]; NULL: of a step in f32 */
+    const char *later;        /* what follows in each file; NULL: nothing */
 } by_hand;
 
 static void read_by_hand(const by_hand *h, gs_digests *run) {
@@ -30,9 +30,9 @@ static void read_by_hand(const by_hand *h, gs_digests *run) {
                    *score = h->score[r] ? h->score[r] : "1 1 8 1 1 1 1 0 0 8";
         write_text(gs_test_format("%s/rank-%d.digest", folder, r),
                    gs_test_format("gradsum digest 3 rank %d of %d\n%slayer 0 %s 0\nparam 0 0 4 0 0 0.w\nset "
-                                  "8\nstart\n%sscore 1 %s\nend 1\n",
+                                  "8\nstart\n%sscore 1 %s\nend 1\n%s",
                                   r, ranks, h->options ? h->options : "", h->op ? h->op : "linear", rows,
-                                  score));
+                                  score, h->later ? h->later : ""));
     }
     assert_ok(gs_digests_read(folder, run));
 }
@@ -280,32 +280,70 @@ TEST(one_bit_is_a_difference) {
     }
 }
 
-/* The rules of explain/tolerance.h, of runs that are not exact. */
-TEST(tolerances_follow_from_what_was_seen) {
+/* A run that is not exact: the first step is compared whole, up to the table in explain.c. */
+TEST(a_tolerance_for_each_quantity) {
     static const struct {
-        const char *head, *op;
-        double rounding, dx_of_none, dx_of_much; /* where y differs by 0 and by 0.03 */
-    } cases[] = {{"", "tanh", 1e-4, 1e-4, 0.3},
-                 {"", "relu", 1e-4, 0.25, 0.4},
-                 {"", "max_pool2d", 1e-4, 0.25, 0.4},
-                 {"option wire f16\n", "tanh", 3e-3, 3e-3, 0.3},
-                 {"option precision bf16\n", "relu", 2e-2, 0.25, 0.4}};
+        const char *options, *op, *quantity, *along; /* of a norm of 1, in the right run 0 */
+        int kind;                                    /* -1: it is rounding */
+    } cases[] = {{"", "tanh", "y", "9e-5", -1},
+                 {"", "tanh", "y", "2e-4", GS_DIGEST_y},
+                 {"", "relu", "y", "2e-4", GS_DIGEST_y},
+                 {"", "tanh", "dx", "2e-4", GS_DIGEST_dx},
+                 {"", "relu", "dx", "0.2", -1},
+                 {"", "max_pool2d", "dw", "0.2", -1},
+                 {"", "relu", "dw", "0.3", GS_DIGEST_dw},
+                 {"", "relu", "sum", "2e-4", GS_DIGEST_sum},
+                 {"option wire f16\n", "tanh", "sum", "2e-3", -1},
+                 {"option wire f16\n", "tanh", "sum", "4e-3", GS_DIGEST_sum},
+                 {"option precision bf16\n", "tanh", "y", "0.09", -1},
+                 {"option precision bf16\n", "tanh", "y", "0.2", GS_DIGEST_y},
+                 {"", "tanh", "samples", "2e-8", GS_DIGEST_samples}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gs_digests run;
-        gs_tolerance t;
-        read_by_hand(&(by_hand){.options = cases[i].head, .op = cases[i].op}, &run);
-        gs_tolerance_begin(&t, &run, &run);
-        assert_near(gs_tolerance_of(&t, GS_DIGEST_y), cases[i].rounding, 1e-9, 0);
-        assert_near(gs_tolerance_of(&t, GS_DIGEST_dx), cases[i].dx_of_none, 1e-9, 0);
-        gs_tolerance_saw(&t, GS_DIGEST_y, 0.03);
-        assert_near(gs_tolerance_of(&t, GS_DIGEST_y), 0.3, 1e-9, 0);
-        assert_near(gs_tolerance_of(&t, GS_DIGEST_dx), cases[i].dx_of_much, 1e-9, 0);
-        assert_near(gs_tolerance_of(&t, GS_DIGEST_sum), cases[i].rounding, 1e-9, 0);
-        assert_near(gs_tolerance_of(&t, GS_DIGEST_samples), GS_AS_WRITTEN, 1e-15, 0);
-        gs_tolerance_next(&t); /* what was seen in one step is no reason for y in the next */
-        assert_near(gs_tolerance_of(&t, GS_DIGEST_y), cases[i].rounding, 1e-9, 0);
-        assert_near(gs_tolerance_of(&t, GS_DIGEST_vector0), cases[i].dx_of_much, 1e-9, 0);
-        gs_digests_free(&run);
+        by_hand of[2];
+        for (int wrong = 0; wrong < 2; wrong++)
+            of[wrong] = (by_hand){.options = cases[i].options,
+                                  .op = cases[i].op,
+                                  .rows = {gs_test_format("%s 1 0 0 4 0 1 %s 0 0 0 %d\n", cases[i].quantity,
+                                                          wrong ? cases[i].along : "0", wrong)}};
+        const gs_difference d = explain_by_hand(&of[1], &of[0]);
+        if (d.found != (cases[i].kind >= 0) || (d.found && d.kind != cases[i].kind))
+            fail_msg("case %zu: found %d, kind %d; wanted kind %d", i, d.found, d.kind, cases[i].kind);
+    }
+}
+
+/* Step 2 of a record, of 4 numbers for each quantity, of which the first projection is: */
+static const char *second_step(const char *samples, const char *weight, const char *y, const char *dw,
+                               const char *sum, const char *rate) {
+    return gs_test_format("samples 2 0 0 4 0 1 %s 0 0 0 0\nweight 2 0 0 4 0 1e4 %s 0 0 0 0\n"
+                          "y 2 0 0 4 0 1 %s 0 0 0 0\ndw 2 0 0 4 0 1 %s 0 0 0 0\nsum 2 0 0 4 0 1 %s 0 0 0 0\n"
+                          "score 2 1 1 8 %s 1 1 1 0 0 8\nend 2\n",
+                          samples, weight, y, dw, sum, rate);
+}
+
+/* Rounding grows: so later steps are compared where it does not reach, and with what follows from the same run. */
+TEST(later_steps_are_compared_where_rounding_does_not_reach) {
+    static const struct {
+        const char *samples, *weight, *y, *dw, *sum, *rate; /* of A; in the right run 0, and a rate of 1 */
+        int kind;                                           /* -1: it is no difference */
+    } cases[] = {{"0", "1", "0", "0", "0", "1", -1},        /* its update made these weights */
+                 {"0", "1", "1", "0", "0", "1", -1},
+                 {"0", "1", "0", "1", "1", "1", -1}, /* the sum of what its rank adds */
+                 {"1", "1", "0", "0", "0", "1", GS_DIGEST_samples},
+                 {"0", "3", "0", "0", "0", "1", GS_DIGEST_weight},
+                 {"0", "1", "0", "0", "1", "1", GS_DIGEST_sum},
+                 {"0", "1", "0", "0", "0", "2", GS_DIFFERS_lr}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const by_hand a = {.options = "option optimizer adam\n",
+                           .rows = {"updated 1 0 0 4 0 1e4 1 0 0 0 0\n"},
+                           .later = second_step(cases[i].samples, cases[i].weight, cases[i].y, cases[i].dw,
+                                                cases[i].sum, cases[i].rate)},
+                      b = {.options = a.options,
+                           .rows = {"updated 1 0 0 4 0 1e4 0 0 0 0 0\n"},
+                           .later = second_step("0", "0", "0", "0", "0", "1")};
+        const gs_difference d = explain_by_hand(&a, &b);
+        if (d.found != (cases[i].kind >= 0) || (d.found && (d.kind != cases[i].kind || d.step != 2)))
+            fail_msg("case %zu: found %d, kind %d; wanted kind %d", i, d.found, d.kind, cases[i].kind);
+        assert_int_equal(d.grown, 2);
     }
 }
 

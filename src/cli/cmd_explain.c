@@ -25,6 +25,11 @@ static void print(const gs_digests *a, const gs_digests *b, const gs_difference 
     if (!d->found) {
         printf("steps %" PRIu64 " to %" PRIu64 ": %s\n", first, end - 1,
                d->rounded ? "no difference beyond rounding" : "the same, to the bit");
+        if (d->grown)
+            printf("  From step %" PRIu64
+                   " on, as rounding had grown, only samples, rates, counts, sums and\n"
+                   "  what updates hand on were compared.\n",
+                   d->grown);
         if (d->rounded) print_inexact(a, b);
         return;
     }

@@ -7,16 +7,18 @@
 #include "core/text.h"
 #include "explain/causes.h"
 #include "explain/sums.h"
-#include "explain/tolerance.h"
 
 /* A comparison, at one step. */
 typedef struct search {
     const gs_digests *a, *b;
     uint64_t step;
-    bool exact;              /* all is compared to the bit */
-    gs_tolerance *tolerance; /* else up to this */
-    bool divided_alike;      /* each rank of A has what that rank of B has */
-    bool left_out;           /* both left this step's update out, as its gradients in f16 were not finite */
+    bool exact;         /* all is compared to the bit; else up to rounding: */
+    int bits;           /* column of `tolerances` */
+    bool kinks;         /* the net has relu or max_pool2d */
+    bool divides;       /* the optimiser does, by the gradient's size */
+    bool begins_alike;  /* the runs have the same weights in this step, but for a little rounding */
+    bool divided_alike; /* each rank of A has what that rank of B has */
+    bool left_out;      /* both left this step's update out, as its gradients in f16 were not finite */
     gs_difference *out;
 } search;
 
@@ -52,8 +54,56 @@ gs_status gs_explain_check(const gs_digests *a, const gs_digests *b) {
     return gs_fail(GS_E_USAGE, "%s and %s have no step in common", a->folder, b->folder);
 }
 
+/* ---- rounding ----
+ *
+ * How far it takes right runs apart that are not exact, as a share of the right array's norm. In relu and max_pool2d it
+ * may put an input on the other side of a kink, and then dx differs by all of dy. Seen in the first steps of the right
+ * runs of tests/faults, in f32 and bf16: 8e-6 and 0.03 of y, 0.02 and 0.45 of dx.
+ *
+ * An update hands the rounding of a step on to the next, where it grows, without a bound that a table could state (to
+ * 3.9 of dx in the third step of resnet20). So a step is compared whole if it begins with the same weights, up to SAME.
+ * Of others it is what rounding does not reach, and what follows from the same run: the sum, from what its ranks add,
+ * and the weights that forward reads, from the update before. */
+enum { AS_WRITTEN, ROUNDING, ARRAY, GRADIENT, UPDATE };
+
+static const double tolerances[][3] = {
+    /* f32, f16, bf16, multiplied or sent */
+    [AS_WRITTEN] = {1e-8, 1e-8, 1e-8}, /* by a record */
+    [ROUNDING] = {1e-4, 3e-3, 2e-2},   [ARRAY] = {1e-4, 1e-2, 0.1},
+    [GRADIENT] = {0.25, 0.5, 1}, /* with relu or max_pool2d; else ARRAY */
+    [UPDATE] = {0.05, 0.1, 0.2}, /* likewise, and with Adam: a whole step up or down where the gradient is near 0 */
+};
+static const double SAME = 1e-5;
+
+static const int tolerance_of[GS_DIFFERS_KINDS] = {
+    [GS_DIGEST_weight] = ROUNDING, [GS_DIGEST_x] = ROUNDING,       [GS_DIGEST_y] = ARRAY,
+    [GS_DIGEST_dy] = ARRAY,        [GS_DIGEST_dw] = GRADIENT,      [GS_DIGEST_dx] = GRADIENT,
+    [GS_DIGEST_sum] = ROUNDING,    [GS_DIGEST_vector0] = GRADIENT, [GS_DIGEST_vector1] = GRADIENT,
+    [GS_DIGEST_updated] = UPDATE,  [GS_DIGEST_state] = ARRAY,      [GS_DIFFERS_loss] = ARRAY,
+    [GS_DIFFERS_norm] = GRADIENT,  [GS_DIFFERS_scale] = GRADIENT};
+
 static double limit_of(const search *s, int kind) {
-    return s->exact ? GS_AS_WRITTEN : gs_tolerance_of(s->tolerance, kind);
+    const int of = s->exact ? AS_WRITTEN : tolerance_of[kind];
+    const bool as_array = (of == GRADIENT && !s->kinks) || (of == UPDATE && !s->kinks && !s->divides);
+    return tolerances[as_array ? ARRAY : of][s->bits];
+}
+
+static bool is_compared(const search *s, int kind) {
+    if (s->exact || s->begins_alike) return true;
+    if (kind == GS_DIFFERS_scale) return !(gs_digests_number(s->b, "clip") > 0); /* 1 / samples */
+    return tolerance_of[kind] <= ROUNDING;
+}
+
+static void find_rounding(search *s) {
+    const char *optimizer = gs_digests_option(s->b, "optimizer");
+    s->divides = strncmp(optimizer, "adam", 4) == 0 || strcmp(optimizer, "lamb") == 0;
+    for (int l = 0; l < s->b->layers; l++)
+        s->kinks |= strcmp(s->b->layer[l].op, "relu") == 0 || strcmp(s->b->layer[l].op, "max_pool2d") == 0;
+    for (int i = 0; i < 4; i++) {
+        const char *bits = gs_digests_option(i < 2 ? s->a : s->b, i % 2 ? "wire" : "precision");
+        const int column = strcmp(bits, "bf16") == 0 ? 2 : strcmp(bits, "f16") == 0;
+        if (column > s->bits) s->bits = column;
+    }
 }
 
 /* ---- sizes ---- */
@@ -71,6 +121,18 @@ static double size_of_all(const search *s, int kind) {
     return 0.01 * sqrt(squares);
 }
 
+static bool begins_alike(const search *s) {
+    const double least = size_of_all(s, GS_DIGEST_weight);
+    for (int p = 0; p < s->b->params; p++) {
+        gs_numbers a, b;
+        if (gs_of_run(s->a, s->step, GS_DIGEST_weight, p, &a) &&
+            gs_of_run(s->b, s->step, GS_DIGEST_weight, p, &b) &&
+            !(gs_apart(&a, &b) <= SAME * fmax(sqrt(b.squares), least)))
+            return false;
+    }
+    return true;
+}
+
 /* An eighth of the batch: its norm, or a share of that of all eighths (its squares). */
 static double size_of_eighth(const gs_numbers *a, const gs_numbers *b, double squares_of_all) {
     return fmax(sqrt(fmax(a->squares, b->squares)), 0.05 * sqrt(squares_of_all));
@@ -83,20 +145,15 @@ static bool is_left_out(const search *s, double of_a, double of_b) {
     return s->left_out && !(isfinite(of_a) && isfinite(of_b));
 }
 
-/* As a share of the size, of which the largest is kept; `more` is a norm, which is added to the limit. */
-static bool differ(const search *s, int kind, const gs_numbers *a, const gs_numbers *b, double size,
-                   double more) {
+/* As a share of the size, of which the largest is kept. */
+static bool differ(const search *s, int kind, const gs_numbers *a, const gs_numbers *b, double size) {
     const double apart = gs_apart(a, b);
     const bool as_many = !(fabs(a->n - b->n) > 0.5);
     double relative = apart > 0 || !as_many ? 1 : 0;
     if (as_many && is_left_out(s, a->squares, b->squares)) return false;
     if (as_many && (size > 0 || isnan(apart))) relative = apart / size;
     s->out->rounded |= a->bits != b->bits;
-    if (as_many &&
-        (s->exact ? a->bits == b->bits : relative <= limit_of(s, kind) + (more > 0 ? more / size : 0))) {
-        gs_tolerance_saw(s->tolerance, kind, relative);
-        return false;
-    }
+    if (as_many && (s->exact ? a->bits == b->bits : relative <= limit_of(s, kind))) return false;
     if (!(relative <= s->out->relative)) s->out->relative = relative;
     return true;
 }
@@ -121,7 +178,7 @@ static void ranks_alike_divided(const search *s, int kind, int number, int part)
         gs_numbers a, b;
         const bool in_a = gs_total(s->a, r, s->step, kind, number, part, &a),
                    in_b = gs_total(s->b, r, s->step, kind, number, part, &b);
-        s->out->rank[r] |= in_a && in_b && differ(s, kind, &a, &b, sqrt(fmax(a.squares, b.squares)), 0);
+        s->out->rank[r] |= in_a && in_b && differ(s, kind, &a, &b, sqrt(fmax(a.squares, b.squares)));
     }
     s->out->relative = of_all;
 }
@@ -141,12 +198,13 @@ static bool samples_differ(const search *s, int kind, int number) {
     gs_numbers a, b;
     bool bad[GS_DIGEST_EIGHTHS] = {false}, any = false;
     const double all = squares_of_samples(s, kind, number);
-    if (!gs_of_run(s->a, s->step, kind, number, &a) || !gs_of_run(s->b, s->step, kind, number, &b))
+    if (!is_compared(s, kind) || !gs_of_run(s->a, s->step, kind, number, &a) ||
+        !gs_of_run(s->b, s->step, kind, number, &b))
         return false;
     for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
         gs_total(s->a, GS_ALL_RANKS, s->step, kind, number, e, &a);
         gs_total(s->b, GS_ALL_RANKS, s->step, kind, number, e, &b);
-        bad[e] = differ(s, kind, &a, &b, size_of_eighth(&a, &b, all), 0);
+        bad[e] = differ(s, kind, &a, &b, size_of_eighth(&a, &b, all));
         any |= bad[e];
     }
     if (!any) return false;
@@ -161,19 +219,20 @@ static bool samples_differ(const search *s, int kind, int number) {
 
 static bool local_dw_differs(const search *s, int p) {
     gs_numbers a, b;
-    if (!gs_of_run(s->a, s->step, GS_DIGEST_dw, p, &a) || !gs_of_run(s->b, s->step, GS_DIGEST_dw, p, &b))
+    if (!is_compared(s, GS_DIGEST_dw) || !gs_of_run(s->a, s->step, GS_DIGEST_dw, p, &a) ||
+        !gs_of_run(s->b, s->step, GS_DIGEST_dw, p, &b))
         return false;
     a.n = b.n; /* as many for each pass */
     const double size = fmax(sqrt(fmax(a.squares, b.squares)), size_of_all(s, GS_DIGEST_dw));
-    if (!differ(s, GS_DIGEST_dw, &a, &b, size, 0)) return false;
+    if (!differ(s, GS_DIGEST_dw, &a, &b, size)) return false;
     if (s->divided_alike) ranks_alike_divided(s, GS_DIGEST_dw, p, GS_ALL_PARTS);
     return found(s, GS_DIGEST_dw, p);
 }
 
-/* Without --exact dw may differ from B's. So A's sum is held to what A's ranks have to add, if it is that in B. */
-static void hold_to_own(const search *s, int p, gs_numbers *b) {
+/* What A's ranks have to add, if B's sum is what its ranks have to add. */
+static void own_sum(const search *s, int p, gs_numbers *b) {
     gs_numbers of_a, of_b;
-    if (s->exact || !gs_of_run(s->a, s->step, GS_DIGEST_dw, p, &of_a) ||
+    if (!gs_of_run(s->a, s->step, GS_DIGEST_dw, p, &of_a) ||
         !gs_of_run(s->b, s->step, GS_DIGEST_dw, p, &of_b) ||
         !(gs_apart(&of_b, b) <= limit_of(s, GS_DIGEST_sum) * sqrt(b->squares)))
         return;
@@ -183,19 +242,26 @@ static void hold_to_own(const search *s, int p, gs_numbers *b) {
     *b = of_a;
 }
 
+/* What A's array must be. False: nobody knows, as rounding has reached it. */
+static bool reference(const search *s, int kind, int p, gs_numbers *b) {
+    if (!s->exact && kind == GS_DIGEST_weight && s->step > s->a->first)
+        return gs_of_run(s->a, s->step - 1, GS_DIGEST_updated, p, b);
+    if (!s->exact && kind == GS_DIGEST_weight && s->step > s->b->first) return false;
+    if (!is_compared(s, kind) || !gs_of_run(s->b, s->step, kind, p, b)) return false;
+    if (!s->exact && kind == GS_DIGEST_sum) own_sum(s, p, b);
+    return true;
+}
+
 /* What an update works with: it is compared on each rank that holds it. */
 static bool held_differs_of(const search *s, int kind, int p, double least_size) {
     gs_numbers b;
     bool any = false;
-    if (!gs_of_run(s->b, s->step, kind, p, &b)) return false;
-    if (kind == GS_DIGEST_sum) hold_to_own(s, p, &b);
-    const double size = fmax(sqrt(b.squares), least_size),
-                 more = s->exact ? 0 : gs_tolerance_of_path(s->tolerance, s->b, s->step, kind, p);
+    if (!reference(s, kind, p, &b)) return false;
+    const double size = fmax(sqrt(b.squares), least_size);
     for (int part = 0; part < (kind == GS_DIGEST_weight ? 2 : 1) && !any; part++)
         for (int r = 0; r < s->a->workers; r++) {
             gs_numbers a;
-            if (!gs_of_rank(s->a, r, s->step, kind, p, part, &a) || !differ(s, kind, &a, &b, size, more))
-                continue;
+            if (!gs_of_rank(s->a, r, s->step, kind, p, part, &a) || !differ(s, kind, &a, &b, size)) continue;
             s->out->rank[r] = any = true;
             s->out->part = part;
         }
@@ -215,7 +281,7 @@ static bool held_differs(const search *s, int kind) {
 static bool score_differs(const search *s, int kind) {
     const double b = gs_score_number(gs_digests_score(s->b, 0, s->step), kind), limit = limit_of(s, kind);
     bool any = false;
-    for (int r = 0; r < s->a->workers; r++) {
+    for (int r = 0; r < s->a->workers && is_compared(s, kind); r++) {
         const double a = gs_score_number(gs_digests_score(s->a, r, s->step), kind),
                      relative = fabs(a - b) / fmax(fabs(b), 1e-30);
         if (relative <= limit || (isnan(a) && isnan(b)) || is_left_out(s, a, b)) continue;
@@ -280,20 +346,19 @@ static bool are_divided_alike(const gs_digests *a, const gs_digests *b) {
 
 void gs_explain(const gs_digests *a, const gs_digests *b, gs_difference *out) {
     *out = (gs_difference){0};
-    gs_tolerance tolerance;
-    gs_tolerance_begin(&tolerance, a, b);
     search s = {.a = a,
                 .b = b,
                 .exact = gs_digests_is_exact(a) && gs_digests_is_exact(b),
                 .divided_alike = are_divided_alike(a, b),
-                .tolerance = &tolerance,
                 .out = out};
+    find_rounding(&s);
     for (s.step = a->first > b->first ? a->first : b->first; gs_has_step(a, s.step) && gs_has_step(b, s.step);
          s.step++) {
         s.left_out =
             gs_digests_score(a, 0, s.step)->skipped > 0 && gs_digests_score(b, 0, s.step)->skipped > 0;
+        s.begins_alike = begins_alike(&s);
+        if (!s.exact && !s.begins_alike && !out->grown) out->grown = s.step;
         if (step_differs(&s)) break;
-        gs_tolerance_next(&tolerance);
     }
     if (!out->found) return;
     out->allowed = s.exact ? 0 : limit_of(&s, out->kind);

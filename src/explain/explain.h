@@ -3,8 +3,8 @@
  * A step is a chain: samples, weights, y of each layer, loss, dx and dw of each layer, their sum, the update. What
  * differs first in it is where the mistake is; all that follows differs too. So the two records are compared in the
  * order of the chain, and the comparison ends at the first difference. Runs with --exact are compared to the bit;
- * others with a tolerance for each quantity (tolerance.h). How a batch is divided among ranks and passes is
- * no difference: parts add up to the whole (train/digest/numbers.h).
+ * others with one tolerance for each quantity, which explain.c has in a table. How a batch is divided among ranks and
+ * passes is no difference: parts add up to the whole (train/digest/numbers.h).
  *
  * Then come questions about the difference (causes.h): is it twice the sum, one rank's gradient, the weights times a
  * constant? Most are about arrays that are linear in others, and least squares answers them (fit.h). */
@@ -33,6 +33,7 @@ enum {
 typedef struct gs_difference {
     bool found;
     bool rounded; /* the bits of an array differ, if only by rounding */
+    uint64_t grown; /* the first step of which, as rounding has grown, not all was compared; 0: there is none */
     uint64_t step;
     int kind;   /* gs_digest_kind, or one of the above */
     int number; /* layer or parameter, as that says */
