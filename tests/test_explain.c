@@ -154,20 +154,14 @@ TEST(parts_add_up_to_the_whole) {
     }
 }
 
-/* Line `begins` of a record: its numbers from there on are made others. Steps then end without their checks. */
+/* Line `begins` of a record: its numbers from there on are made others. */
 static void change_record(const char *folder, int rank, const char *begins) {
     const char *path = gs_test_format("%s/rank-%d.digest", folder, rank);
     char *text = gs_test_text(path, NULL), *line = strstr(text, begins);
     assert_non_null(line);
     for (char *c = line + strlen(begins); *c != '\n'; c++)
         if (*c >= '1' && *c <= '8') ++*c;
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    for (char *l = strtok(text, "\n"); l; l = strtok(NULL, "\n")) {
-        const bool ends = strncmp(l, "end ", 4) == 0;
-        fprintf(file, "%.*s\n", (int)(ends ? 4 + strcspn(l + 4, " ") : strlen(l)), l);
-    }
-    fclose(file);
+    write_text(path, text);
 }
 
 /* With --sequence each of a group records its own tokens: what one of them has wrong is found. */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "core/memory.h"
 #include "core/text.h"
@@ -17,13 +16,9 @@ typedef struct reader {
     const char *path;
     int of_rank; /* whose it is */
     size_t line;
-    size_t begun; /* rows before this step */
-    bool scored;  /* this step's score was read */
-    bool first;   /* it is rank 0's, which says what all have alike */
-    /* CRC-32 of the lines before this one: without it, a line that was left out would be compared with nothing, and
-     * called the same. */
-    uint32_t check;
-    bool checked; /* steps end with their check; records by hand may have none */
+    size_t begun;                               /* rows before this step */
+    bool scored;                                /* this step's score was read */
+    bool first;                                 /* it is rank 0's, which says what all have alike */
     size_t option_room, layer_room, param_room; /* of the run's arrays */
 } reader;
 
@@ -145,18 +140,17 @@ static gs_status read_score(reader *r, const char *line) {
     return GS_OK;
 }
 
+/* A row that was left out would be compared with nothing, and called the same. Records by hand may have no count. */
 static gs_status read_end(reader *r, const char *line) {
+    const size_t rows = r->rank->rows - r->begun;
     uint64_t step;
-    uint32_t check;
-    int end = 0, end_of_step = 0;
-    const int read = sscanf(line, "end %" SCNu64 "%n %" SCNx32 "%n", &step, &end_of_step, &check, &end);
+    size_t wanted;
+    const int read = sscanf(line, "end %" SCNu64 " %zu", &step, &wanted);
     if (!r->scored) return wrong(r, "ends a step that has no score");
-    if (read < 1 || line[read == 1 ? end_of_step : end] || step != r->run->first + r->rank->steps)
-        return wrong(r, "is not 'end STEP CHECK' of the step that it ends");
-    if (read == 1 ? r->checked : check != r->check)
-        return wrong(
-            r, "has the wrong check of the lines before it: the file was changed after the run wrote it");
-    r->checked = read == 2;
+    if (read < 1 || step != r->run->first + r->rank->steps)
+        return wrong(r, "is not 'end STEP ROWS' of the step that it ends");
+    if (read == 2 && wanted != rows)
+        return wrong(r, "counts other rows than there are: the file was changed");
     r->scored = false;
     r->rank->steps++;
     r->begun = r->rank->rows;
@@ -198,7 +192,6 @@ static gs_status read_lines(reader *r, FILE *file) {
     while (status == GS_OK && (length = getline(&line, &room, file)) > 0) {
         r->line++;
         if (line[length - 1] != '\n') break; /* the writer was killed here */
-        const uint32_t check = (uint32_t)crc32_z(r->check, (const void *)line, (size_t)length);
         line[length - 1] = 0;
         if (r->line == 1)
             status = read_first_line(r, line);
@@ -206,7 +199,6 @@ static gs_status read_lines(reader *r, FILE *file) {
             status = read_step_line(r, line);
         else
             status = read_head(r, line, &started);
-        r->check = check;
     }
     free(line);
     if (status == GS_OK && !started)

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "layer/parallel/tensor.h"
 #include "layer/watch.h"
@@ -50,10 +49,6 @@ typedef struct param_record {
 struct gs_digest {
     gs_worker *worker;
     FILE *file;
-    FILE *text;     /* what is to be written to it next, in memory */
-    char *bytes;    /* of text, */
-    size_t size;    /* and how many */
-    uint32_t check; /* CRC-32 of all that was written */
     char path[4096];
     char stopped[GS_DIGEST_WHY]; /* why nothing more is written to the file, which is closed; else "" */
     bool told;
@@ -153,29 +148,9 @@ const char *const gs_digest_names[] = {
 #undef GS_NAME
 };
 
-static gs_status begin_text(gs_digest *d) {
-    d->text = open_memstream(&d->bytes, &d->size);
-    return d->text ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the text of --digest");
-}
-
-/* What text holds goes to the file. */
-static gs_status end_text(gs_digest *d) {
-    const bool whole = fclose(d->text) == 0;
-    d->text = NULL;
-    if (whole) {
-        d->check = (uint32_t)crc32_z(d->check, (const void *)d->bytes, d->size);
-        if (d->file) fwrite(d->bytes, 1, d->size, d->file);
-    }
-    free(d->bytes);
-    d->bytes = NULL;
-    return whole ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the text of --digest");
-}
-
 /* What was written is there, also if the process is killed next. */
 static gs_status flush(gs_digest *d) {
     struct stat s;
-    GS_TRY(end_text(d));
-    if (!d->file) return GS_OK; /* it has stopped */
     if (fflush(d->file) != 0 || ferror(d->file))
         return gs_fail(GS_E_FILE, "--digest: cannot write %s: %s", d->path, strerror(errno));
     const bool nameless = fstat(fileno(d->file), &s) == 0 && s.st_nlink == 0;
@@ -199,7 +174,7 @@ static gs_status open_new(gs_digest *d) {
 
 static gs_status write_layer(gs_layer *l, void *context) {
     const gs_digest *d = context;
-    fprintf(d->text, "layer %d %s %s\n", l->number, l->ops->name, l->name[0] ? l->name : "-");
+    fprintf(d->file, "layer %d %s %s\n", l->number, l->ops->name, l->name[0] ? l->name : "-");
     return GS_OK;
 }
 
@@ -207,12 +182,12 @@ static gs_status write_layer(gs_layer *l, void *context) {
 static void write_options(const gs_digest *d) {
     const gs_settings s = gs_settings_in_use(d->worker);
     char room[GS_OPTION_TEXT_MOST];
-    fprintf(d->text, "option model %s\n", d->worker->model->text);
+    fprintf(d->file, "option model %s\n", d->worker->model->text);
     for (const gs_run_option *o = gs_run_table; o->name; o++) {
         const bool decides = o->resume != GS_RESUME_FREE || o->json[GS_JSON_START] || o->json[GS_JSON_LOG];
         if (strcmp(o->name, "model") == 0 || !decides) continue;
         const char *text = gs_option_text(o->kind, (const char *)&s + o->at, room, sizeof room);
-        fprintf(d->text, "option %s %s\n", o->name, text ? text : "");
+        fprintf(d->file, "option %s %s\n", o->name, text ? text : "");
     }
 }
 
@@ -221,57 +196,40 @@ static gs_status write_start(gs_digest *d) {
     const gs_worker *w = d->worker;
     const gs_model *m = w->model, *whole = gs_model_whole(m);
     GS_TRY(open_new(d));
-    GS_TRY(begin_text(d));
-    d->check = 0;
-    fprintf(d->text, "gradsum digest %d rank %d of %d\n", GS_DIGEST_VERSION, w->comm->rank, w->comm->size);
+    fprintf(d->file, "gradsum digest %d rank %d of %d\n", GS_DIGEST_VERSION, w->comm->rank, w->comm->size);
     write_options(d);
-    fprintf(d->text, "set %zu\n", w->train_set->count);
+    fprintf(d->file, "set %zu\n", w->train_set->count);
     GS_TRY(gs_layer_walk(m->net, write_layer, d));
     for (int p = 0; p < m->saved_count; p++)
-        fprintf(d->text, "param %d %zu %zu %d %d %s\n", p, whole->param[p]->at, whole->param[p]->count,
+        fprintf(d->file, "param %d %zu %zu %d %d %s\n", p, whole->param[p]->at, whole->param[p]->count,
                 m->param[p]->state, d->param[p].layer, m->param[p]->name);
-    fprintf(d->text, "start\n");
+    fprintf(d->file, "start\n");
     return flush(d);
 }
 
-static void write_numbers(FILE *file, const gs_numbers *x) {
-    fprintf(file, "%.0f %.10g %.10g", x->n, x->sum, x->squares);
-    for (int k = 0; k < GS_ALONG; k++) fprintf(file, " %.10g", x->along[k]);
-    fprintf(file, " %" PRIx64 "\n", x->bits);
-}
-
-static gs_status write_whole_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
-    GS_TRY(begin_text(d));
-    for (size_t i = 0; i < cells_of(d); i++) {
+static void write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
+    size_t rows = 0;
+    for (size_t i = 0; i < cells_of(d) && d->file; i++) {
         const size_t number = i / GS_DIGEST_PARTS;
-        if (!(d->table[i].n > 0)) continue;
-        fprintf(d->text, "%s %" PRIu64 " %zu %zu ", gs_digest_names[number / (size_t)d->numbers], step,
-                number % (size_t)d->numbers, i % GS_DIGEST_PARTS);
-        write_numbers(d->text, &d->table[i]);
+        const gs_numbers *x = &d->table[i];
+        if (!(x->n > 0)) continue;
+        rows++;
+        fprintf(d->file, "%s %" PRIu64 " %zu %zu %.0f %.10g %.10g",
+                gs_digest_names[number / (size_t)d->numbers], step, number % (size_t)d->numbers,
+                i % GS_DIGEST_PARTS, x->n, x->sum, x->squares);
+        for (int k = 0; k < GS_ALONG; k++) fprintf(d->file, " %.10g", x->along[k]);
+        fprintf(d->file, " %" PRIx64 "\n", x->bits);
     }
-    fprintf(d->text, "score %" PRIu64 " %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g\n", step,
+    if (!d->file) return; /* it has stopped */
+    fprintf(d->file, "score %" PRIu64 " %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g\n", step,
             s->loss, s->correct, s->samples, s->lr, s->scale, s->norm, s->updates, s->loss_scale, s->skipped,
             s->held);
-    GS_TRY(end_text(d));
-    GS_TRY(begin_text(d));
-    fprintf(d->text, "end %" PRIu64 " %08" PRIx32 "\n", step, d->check);
-    return flush(d);
-}
-
-static gs_status write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
-    const gs_status status = write_whole_step(d, step, s);
-    if (status != GS_E_FILE) return status;
+    fprintf(d->file, "end %" PRIu64 " %zu\n", step, rows);
+    if (flush(d) == GS_OK) return;
     snprintf(d->stopped, sizeof d->stopped,
              "%.900s; this record stops before step %" PRIu64 ", training continues", gs_message(), step);
     fclose(d->file);
     d->file = NULL;
-    return GS_OK;
-}
-
-static void close_file(gs_digest *d) {
-    if (d->file) fclose(d->file);
-    if (d->text) fclose(d->text); /* an error came in between */
-    free(d->bytes);
 }
 
 /* ---- what lies on the device ---- */
@@ -539,7 +497,7 @@ static gs_status after_step(gs_worker *w, gs_event *e) {
                                    .loss_scale = (double)of->loss_scale,
                                    .skipped = of->skipped,
                                    .held = (double)d->own};
-    GS_TRY(write_step(d, w->step, &score));
+    write_step(d, w->step, &score);
     memset(d->table, 0, cells_of(d) * sizeof *d->table);
     for (int i = 0; i < d->numbers; i++) {
         d->layer[i].masks = d->param[i].passes = 0;
@@ -629,7 +587,7 @@ static gs_status create(gs_worker *w) {
 static void free_digest(gs_worker *w) {
     gs_digest *d = w->digest;
     if (!d) return;
-    close_file(d);
+    if (d->file) fclose(d->file);
     free(d->table);
     free(d->layer);
     free(d->param);

@@ -13,7 +13,7 @@
  *     y 1 3 0 320 12.5 80.25 3.1 -4 0.5 2.25 9f3a      quantity, step, number, part, then n, sum, squares, along[4]
  *                                                      and bits, in base 16
  *     score 1 80.5 12 64 0.05 0.0156 0 1 0 0 32        step, then gs_digest_score in its order
- *     end 1 9f0b7e55                                   step 1 is whole; the CRC-32 of all that comes before this line
+ *     end 1 57                                         step 1 is whole: 57 rows before its score
  *
  * What `number` and `part` are depends on the quantity (gs_digest_kind). The first line of the steps of a run that was
  * resumed says a later step than 1.
