@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "explain/explain.h"
-#include "explain/fit.h"
+#include "explain/sums.h"
 
 static const char RUN[] = "train --model \"flatten, linear 10\" --steps 2 --threads 1";
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "explain/explain.h"
-#include "explain/fit.h"
 #include "explain/sums.h"
 
 size_t lab_first(size_t rows, const lab_row *row, double tolerance) {

@@ -69,15 +69,6 @@ static gs_status explain(const char *of_a, const char *of_b, bool *differ) {
 
 /* ---- the run that is right, made here ---- */
 
-/* What decides a training, but not how it is divided. */
-static const char *const deciding[] = {
-    "model",  "data",         "labels",     "tokens",       "tokenizer", "context",
-    "size",   "mean",         "std",        "loss",         "precision", "load",
-    "batch",  "epochs",       "steps",      "optimizer",    "lr",        "momentum",
-    "beta1",  "beta2",        "epsilon",    "weight-decay", "clip",      "label-smoothing",
-    "seed",   "augment",      "lr-rule",    "base-batch",   "schedule",  "final-lr",
-    "warmup", "warmup-steps", "batch-norm", "exact"};
-
 static bool is_usual(const gs_run_option *o, const char *value) {
     const gs_settings usual = gs_settings_default();
     char room[GS_OPTION_TEXT_MOST];
@@ -104,13 +95,13 @@ static gs_status take_settings(const gs_digests *a, const gs_option *options) {
             "%s has --batch-norm local, whose statistics are those of what a worker computes at once: one "
             "worker would compute something else; wanted global or ghost:G, or a second folder",
             a->folder);
-    for (size_t i = 0; i < sizeof deciding / sizeof *deciding; i++) {
-        const gs_run_option *o = gs_run_option_named(deciding[i]);
-        const char *value = gs_digests_option(a, deciding[i]);
+    for (size_t i = 0; i < GS_DIGESTS_DECIDING; i++) {
+        const char *name = gs_digests_deciding[i], *value = gs_digests_option(a, name);
+        const gs_run_option *o = gs_run_option_named(name);
         const bool unused =
-            strcmp(deciding[i], "base-batch") == 0 && strcmp(gs_digests_option(a, "lr-rule"), "none") == 0;
+            strcmp(name, "base-batch") == 0 && strcmp(gs_digests_option(a, "lr-rule"), "none") == 0;
         if (!*value || unused || is_usual(o, value)) continue;
-        GS_TRY(gs_context(gs_option_set(options, deciding[i], value), "%s", a->folder));
+        GS_TRY(gs_context(gs_option_set(options, name, value), "%s", a->folder));
     }
     return GS_OK;
 }

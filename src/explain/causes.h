@@ -3,7 +3,6 @@
 #pragma once
 
 #include "explain/explain.h"
-#include "explain/fit.h"
 #include "explain/sums.h"
 
 /* What the questions are about. */
@@ -24,12 +23,12 @@ typedef struct gs_case {
 /* Names the difference if it is a known mistake in this quantity. False: it is none. */
 bool gs_cause_of_samples(const gs_case *);  /* cause_samples.c: samples, answers, input */
 bool gs_cause_of_weights(const gs_case *);  /* cause_samples.c: what forward reads */
-bool gs_cause_of_y(const gs_case *);        /* cause_forward.c */
-bool gs_cause_of_loss(const gs_case *);     /* cause_loss.c: dy of the loss */
-bool gs_cause_of_backward(const gs_case *); /* cause_backward.c: dx, dw */
+bool gs_cause_of_y(const gs_case *);        /* cause_layers.c: y */
+bool gs_cause_of_loss(const gs_case *);     /* dy of the loss */
+bool gs_cause_of_backward(const gs_case *); /* dx, dw */
 bool gs_cause_of_sum(const gs_case *);      /* cause_sum.c */
-bool gs_cause_of_scores(const gs_case *);   /* cause_scores.c: lr, norm, scale, counts */
-bool gs_cause_of_update(const gs_case *);   /* cause_update.c: vectors, weights after it, state */
+bool gs_cause_of_scores(const gs_case *);   /* cause_update.c: lr, norm, scale, counts */
+bool gs_cause_of_update(const gs_case *);   /* vectors, weights after it, state */
 
 /* Fills in cause, quantity, where and sentence of a difference that was found. */
 void gs_causes_name(const gs_digests *a, const gs_digests *b, gs_difference *);
@@ -40,7 +39,7 @@ bool gs_name(const gs_case *, const char *cause, const char *format, ...) GS_PRI
 /* Of parameter p: y, and what it may be made of. False: it has no such arrays. */
 typedef bool gs_arrays(const gs_case *, int p, gs_numbers *y, gs_numbers *x);
 
-/* Least squares (fit.h) over all parameters: y = factor[0] x[0] + ... + factor[count - 1] x[count - 1]. False: more
+/* Least squares (sums.h) over all parameters: y = factor[0] x[0] + ... + factor[count - 1] x[count - 1]. False: more
  * than the share `most` of y is left, or no factors follow. */
 bool gs_fit_params(const gs_case *c, int count, gs_arrays *arrays, double most, double *factor);
 

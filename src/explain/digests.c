@@ -248,6 +248,13 @@ void gs_digests_free(gs_digests *run) {
 
 /* ---- what is in it ---- */
 
+const char *const gs_digests_deciding[] = {
+    "model", "data", "labels", "tokens", "context", "size", "loss", "precision", "batch", "optimizer",
+    "momentum", "beta1", "beta2", "epsilon", "weight-decay", "clip", "label-smoothing", "seed", "augment",
+    "lr", "lr-rule", "schedule", "final-lr", "warmup", "warmup-steps", "batch-norm",
+    /* GS_DIGESTS_EQUAL */
+    "tokenizer", "mean", "std", "load", "epochs", "steps", "base-batch", "exact"};
+
 const char *gs_digests_option(const gs_digests *run, const char *name) {
     for (int i = 0; i < run->options; i++)
         if (strcmp(run->option[i].name, name) == 0) return run->option[i].value;

@@ -59,6 +59,10 @@ typedef struct gs_digests {
 gs_status gs_digests_read(const char *folder, gs_digests *);
 void gs_digests_free(gs_digests *);
 
+/* Options that decide a training, but not how it is divided. Two runs that are compared have the first ones alike. */
+enum { GS_DIGESTS_EQUAL = 26, GS_DIGESTS_DECIDING = 34 };
+extern const char *const gs_digests_deciding[GS_DIGESTS_DECIDING];
+
 /* "" where the run has none. */
 const char *gs_digests_option(const gs_digests *, const char *name);
 /* 0 where it is no number. */

@@ -32,15 +32,9 @@ static bool found(const search *s, int kind, int number) {
 
 /* ---- may they be compared? ---- */
 
-static const char *const must_be_equal[] = {
-    "model",        "data",     "labels",          "tokens",       "context",   "size",  "loss",
-    "precision",    "batch",    "optimizer",       "momentum",     "beta1",     "beta2", "epsilon",
-    "weight-decay", "clip",     "label-smoothing", "seed",         "augment",   "lr",    "lr-rule",
-    "schedule",     "final-lr", "warmup",          "warmup-steps", "batch-norm"};
-
 gs_status gs_explain_check(const gs_digests *a, const gs_digests *b) {
-    for (size_t i = 0; i < sizeof must_be_equal / sizeof *must_be_equal; i++) {
-        const char *name = must_be_equal[i], *of_a = gs_digests_option(a, name),
+    for (size_t i = 0; i < GS_DIGESTS_EQUAL; i++) {
+        const char *name = gs_digests_deciding[i], *of_a = gs_digests_option(a, name),
                    *of_b = gs_digests_option(b, name);
         if (strcmp(of_a, of_b) != 0)
             return gs_fail(GS_E_USAGE, "the runs are not of one training: --%s is '%s' in %s, and '%s' in %s",

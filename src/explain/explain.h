@@ -7,7 +7,7 @@
  * passes is no difference: parts add up to the whole (train/digest/numbers.h).
  *
  * Then come questions about the difference (causes.h): is it twice the sum, one rank's gradient, the weights times a
- * constant? Most are about arrays that are linear in others, and least squares answers them (fit.h). */
+ * constant? Most are about arrays that are linear in others, and least squares answers them (sums.h). */
 #pragma once
 
 #include "explain/digests.h"
@@ -33,7 +33,8 @@ enum {
 typedef struct gs_difference {
     bool found;
     bool rounded; /* the bits of an array differ, if only by rounding */
-    uint64_t grown; /* the first step of which, as rounding has grown, not all was compared; 0: there is none */
+    uint64_t
+        grown; /* the first step of which, as rounding has grown, not all was compared; 0: there is none */
     uint64_t step;
     int kind;   /* gs_digest_kind, or one of the above */
     int number; /* layer or parameter, as that says */

@@ -1,4 +1,4 @@
-/* The numbers of a quantity, whole: parts of ranks and passes added up. */
+/* The numbers of a quantity, whole: parts of ranks and passes added up; and what they are made of. */
 #pragma once
 
 #include "explain/digests.h"
@@ -42,3 +42,21 @@ bool gs_ratio(const gs_numbers *a, const gs_numbers *b, double *c);
 
 /* Is x within 1e-3 of `wanted`? */
 bool gs_is_near(double x, double wanted);
+
+/* ---- least squares ----
+ *
+ * What an array is made of: y = c[0] x[0] + ... + c[count-1] x[count-1] + rest, for arrays that are
+ * known by their numbers alone. It is linear, so it holds for `along` too: four equations for each parameter. */
+enum { GS_FIT_MOST = 64 };
+
+typedef struct gs_fit {
+    int count;
+    double xx[GS_FIT_MOST][GS_FIT_MOST], xy[GS_FIT_MOST], yy; /* the normal equations */
+    int equations;
+} gs_fit;
+
+/* Of one parameter: y, and x[i] or NULL for one that has none. */
+void gs_fit_add(gs_fit *, const gs_numbers *y, const gs_numbers *const *x);
+
+/* False: some x are 0 or depend on others, or there are fewer equations than unknowns. *rest: |rest| / |y|. */
+bool gs_fit_solve(const gs_fit *, double *c, double *rest);

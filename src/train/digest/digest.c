@@ -32,9 +32,7 @@ typedef struct vector {
     bool elsewhere;           /* another member of the group records it */
 } vector;
 
-/* Of a layer with those that are joined to it. */
 typedef struct layer_record {
-    int last; /* number of the last one */
     vector y, dx;
     int masks; /* passes of this step that drew a mask */
 } layer_record;
@@ -393,10 +391,9 @@ static gs_status after_layer(void *context, const gs_layer *l, gs_direction dire
         return add_on_device(d, GS_DIGEST_dx, l->number, out, &d->layer[l->number].dx, pass);
     }
     if (gs_layer_is_view(l)) return GS_OK;
-    const layer_record *joined = &d->layer[l->number];
-    GS_TRY(add_on_device(d, GS_DIGEST_y, joined->last, out, &joined->y, pass));
-    if (strcmp(l->ops->name, "dropout") == 0 && !joined->y.elsewhere)
-        add_mask(d, l->number, pass->n, &joined->y);
+    const vector *y = &d->layer[l->number].y;
+    GS_TRY(add_on_device(d, GS_DIGEST_y, l->number, out, y, pass));
+    if (strcmp(l->ops->name, "dropout") == 0 && !y->elsewhere) add_mask(d, l->number, pass->n, y);
     return GS_OK;
 }
 
@@ -531,15 +528,6 @@ static gs_status end(gs_worker *w, gs_event *e) {
 
 /* ---- making and freeing ---- */
 
-/* Of layers that are joined, y is that of the last one. */
-static void join(gs_digest *d, const gs_layer *first, const gs_layer *last) {
-    const gs_model *m = d->worker->model;
-    layer_record *to = &d->layer[first->number];
-    to->last = last->number;
-    to->y = vector_of(m, last, false);
-    to->dx = vector_of(m, first, true);
-}
-
 static gs_status place_layer(gs_layer *l, void *context) {
     gs_digest *d = context;
     for (int i = 0; i < l->params; i++) {
@@ -547,12 +535,8 @@ static gs_status place_layer(gs_layer *l, void *context) {
         d->param[p].layer = l->number;
         if (!l->elsewhere) d->param[p].place = l->param[i].w;
     }
-    if (d->layer[l->number].y.each == 0) join(d, l, l);
-    for (int i = 0; i < l->children; i++) {
-        int last = i;
-        while (last + 1 < l->children && l->child[last + 1]->joined) last++;
-        join(d, l->child[i], l->child[last]);
-    }
+    d->layer[l->number].y = vector_of(d->worker->model, l, false);
+    d->layer[l->number].dx = vector_of(d->worker->model, l, true);
     return GS_OK;
 }
 

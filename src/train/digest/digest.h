@@ -34,11 +34,11 @@ struct gs_loaded;
     X(own, "own samples")           /* samples again, by their places in the rank's own part; number 0 */    \
     X(weight, "weights in forward") /* what the first forward reads; number: parameter; part 1: borrowed */  \
     X(x, "input")                   /* of the first layer; number 0; part: eighth of the batch */            \
-    X(y, "y")                       /* number: layer, of joined ones the last; part as above */              \
+    X(y, "y")                       /* number: layer; none does another's work; part as above */             \
     X(mask, "mask")                 /* dropout: where y is not 0, by own places; part: pass */               \
     X(dy, "dy of the loss")         /* number 0; part: eighth of the batch */                                \
     X(dw, "dw before the sum")      /* what a pass adds; number: parameter; part: pass */                    \
-    X(dx, "dx")                     /* number: layer, of joined ones the first; part: eighth */              \
+    X(dx, "dx")                     /* number: layer; part: eighth of the batch */                           \
     X(sum, "summed dw")        /* number: parameter; part 1: held by all ranks where they divide them */     \
     X(vector0, "first vector") /* the optimiser's, after the update; likewise */                             \
     X(vector1, "second vector")                                                                              \

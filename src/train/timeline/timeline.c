@@ -367,30 +367,17 @@ static gs_status send(gs_comm *c, const gs_timeline_part *mine) {
     return send_array(c, mine->memory, mine->samples, sizeof *mine->memory);
 }
 
-/* How many values the index of a span may have: programs that show a span look up a name by it. */
-static size_t indices_of(int kind, size_t workers, size_t layers) {
-    switch (kind) {
-    case GS_SPAN_PHASE:
-        return GS_PHASES;
-    case GS_SPAN_FORWARD_LAYER:
-    case GS_SPAN_BACKWARD_LAYER:
-        return layers;
-    case GS_SPAN_SEND:
-    case GS_SPAN_RECEIVE:
-        return workers;
-    case GS_SPAN_FETCH:
-    case GS_SPAN_PUT_AWAY:
-        return GS_MEMORY_KINDS;
-    default:
-        return INT32_MAX;
-    }
-}
-
-static bool can_be(const gs_span *s, int workers, size_t layers) {
-    static const double most = 1e9; /* seconds */
-    return s->kind >= GS_SPAN_STEP && s->kind < GS_SPANS && s->row >= 0 && s->row < GS_ROW_SERVER + workers &&
-           s->index >= 0 && (size_t)s->index < indices_of(s->kind, (size_t)workers, layers) &&
-           fabs(s->start) < most && fabs(s->end) < most;
+/* The index too: programs that show a span look up a name by it. */
+static bool can_be(const gs_span *s, size_t workers, size_t layers) {
+    const size_t indices[GS_SPANS] = {[GS_SPAN_PHASE] = GS_PHASES,         [GS_SPAN_FORWARD_LAYER] = layers,
+                                      [GS_SPAN_BACKWARD_LAYER] = layers,   [GS_SPAN_SEND] = workers,
+                                      [GS_SPAN_RECEIVE] = workers,         [GS_SPAN_FETCH] = GS_MEMORY_KINDS,
+                                      [GS_SPAN_PUT_AWAY] = GS_MEMORY_KINDS}; /* 0: any */
+    static const double most = 1e9;                                          /* seconds */
+    return s->kind >= GS_SPAN_STEP && s->kind < GS_SPANS && s->row >= 0 &&
+           s->row < GS_ROW_SERVER + (int)workers && s->index >= 0 &&
+           (indices[s->kind] == 0 || (size_t)s->index < indices[s->kind]) && fabs(s->start) < most &&
+           fabs(s->end) < most;
 }
 
 static bool is_amount(double x) {
@@ -407,7 +394,7 @@ static gs_status check(const gs_worker *w, int rank, const gs_timeline_part *par
     size_t layers = gs_layer_count(w->model->net);
     for (size_t i = 0; i < part->count; i++) {
         const gs_span *s = &part->span[i];
-        if (!can_be(s, w->comm->size, layers))
+        if (!can_be(s, (size_t)w->comm->size, layers))
             return gs_fail(GS_E_PEER,
                            "worker %d sent a span that cannot be: kind %d, index %d, row %d, %g s to %g s",
                            rank, s->kind, s->index, s->row, s->start, s->end);
@@ -421,33 +408,22 @@ static gs_status check(const gs_worker *w, int rank, const gs_timeline_part *par
 
 gs_status gs_timeline_gather(gs_worker *w, gs_timeline_part **parts) {
     gs_comm *c = w->comm;
-    gs_timeline_part mine, *all = NULL;
+    const int count = c->rank == 0 ? c->size : 1;
+    gs_timeline_part *all = calloc((size_t)count, sizeof *all);
     *parts = NULL;
     gs_loader_watch(w->loader, NULL); /* a run may end before the last recorded step */
     settle(w);
-    gs_status status = join(w->timeline, &mine);
-    if (c->rank != 0) {
-        if (status == GS_OK) status = send(c, &mine);
-        free(mine.span);
-        free(mine.memory);
-        return status;
-    }
-    if (status == GS_OK && !(all = calloc((size_t)c->size, sizeof *all)))
-        status = gs_fail(GS_E_MEMORY, "no memory for the timelines of %d workers", c->size);
-    if (!all) {
-        free(mine.span);
-        free(mine.memory);
-        return status;
-    }
-    all[0] = mine;
-    for (int r = 1; r < c->size && status == GS_OK; r++) {
+    gs_status status = all ? join(w->timeline, all)
+                           : gs_fail(GS_E_MEMORY, "no memory for the timelines of %d workers", count);
+    if (status == GS_OK && c->rank != 0) status = send(c, all);
+    for (int r = 1; r < count && status == GS_OK; r++) {
         status = receive(c, r, &all[r]);
         if (status == GS_OK) status = check(w, r, &all[r]);
     }
-    if (status == GS_OK)
+    if (status == GS_OK && c->rank == 0)
         *parts = all;
     else
-        gs_timeline_parts_free(all, c->size);
+        gs_timeline_parts_free(all, count);
     return status;
 }
 
