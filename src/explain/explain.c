@@ -12,13 +12,12 @@
 typedef struct search {
     const gs_digests *a, *b;
     uint64_t step;
-    bool exact;         /* all is compared to the bit; else up to rounding: */
-    int bits;           /* column of `tolerances` */
-    bool kinks;         /* the net has relu or max_pool2d */
-    bool divides;       /* the optimiser does, by the gradient's size */
-    bool begins_alike;  /* the runs have the same weights in this step, but for a little rounding */
-    bool divided_alike; /* each rank of A has what that rank of B has */
-    bool left_out;      /* both left this step's update out, as its gradients in f16 were not finite */
+    bool exact;        /* all is compared to the bit; else up to rounding: */
+    int bits;          /* column of `tolerances` */
+    bool kinks;        /* the net has relu or max_pool2d */
+    bool divides;      /* the optimiser does, by the gradient's size */
+    bool begins_alike; /* the runs have the same weights in this step, but for a little rounding */
+    bool left_out;     /* both left this step's update out, as its gradients in f16 were not finite */
     gs_difference *out;
 } search;
 
@@ -166,47 +165,21 @@ static void ranks_of_eighths(const search *s, int kind, int number, const bool *
     }
 }
 
-static void ranks_alike_divided(const search *s, int kind, int number, int part) {
-    const double of_all = s->out->relative;
-    for (int r = 0; r < s->a->workers; r++) {
-        gs_numbers a, b;
-        const bool in_a = gs_total(s->a, r, s->step, kind, number, part, &a),
-                   in_b = gs_total(s->b, r, s->step, kind, number, part, &b);
-        s->out->rank[r] |= in_a && in_b && differ(s, kind, &a, &b, sqrt(fmax(a.squares, b.squares)));
-    }
-    s->out->relative = of_all;
-}
-
-/* Of B's numbers that are finite. */
-static double squares_of_samples(const search *s, int kind, int number) {
-    double squares = 0;
-    for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
-        gs_numbers x;
-        if (gs_total(s->b, GS_ALL_RANKS, s->step, kind, number, e, &x) && isfinite(x.squares))
-            squares += x.squares;
-    }
-    return squares;
-}
-
 static bool samples_differ(const search *s, int kind, int number) {
     gs_numbers a, b;
-    bool bad[GS_DIGEST_EIGHTHS] = {false}, any = false;
-    const double all = squares_of_samples(s, kind, number);
+    bool bad[GS_DIGEST_EIGHTHS], any = false;
     if (!is_compared(s, kind) || !gs_of_run(s->a, s->step, kind, number, &a) ||
         !gs_of_run(s->b, s->step, kind, number, &b))
         return false;
+    const double all = isfinite(b.squares) ? b.squares : 0;
     for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
         gs_total(s->a, GS_ALL_RANKS, s->step, kind, number, e, &a);
         gs_total(s->b, GS_ALL_RANKS, s->step, kind, number, e, &b);
         bad[e] = differ(s, kind, &a, &b, size_of_eighth(&a, &b, all));
         any |= bad[e];
     }
-    if (!any) return false;
-    if (s->divided_alike)
-        for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) ranks_alike_divided(s, kind, number, e);
-    else
-        ranks_of_eighths(s, kind, number, bad);
-    return found(s, kind, number);
+    if (any) ranks_of_eighths(s, kind, number, bad);
+    return any && found(s, kind, number);
 }
 
 /* ---- arrays of parameters ---- */
@@ -218,9 +191,7 @@ static bool local_dw_differs(const search *s, int p) {
         return false;
     a.n = b.n; /* as many for each pass */
     const double size = fmax(sqrt(fmax(a.squares, b.squares)), size_of_all(s, GS_DIGEST_dw));
-    if (!differ(s, GS_DIGEST_dw, &a, &b, size)) return false;
-    if (s->divided_alike) ranks_alike_divided(s, GS_DIGEST_dw, p, GS_ALL_PARTS);
-    return found(s, GS_DIGEST_dw, p);
+    return differ(s, GS_DIGEST_dw, &a, &b, size) && found(s, GS_DIGEST_dw, p);
 }
 
 /* What A's ranks have to add, if B's sum is what its ranks have to add. */
@@ -330,21 +301,9 @@ static bool step_differs(const search *s) {
            held_differs(s, GS_DIGEST_state);
 }
 
-static bool are_divided_alike(const gs_digests *a, const gs_digests *b) {
-    static const char *const how[] = {"pipeline", "tensor",     "micro-batches", "zero",
-                                      "exact",    "accumulate", "micro-batch"};
-    for (size_t i = 0; i < sizeof how / sizeof *how; i++)
-        if (strcmp(gs_digests_option(a, how[i]), gs_digests_option(b, how[i])) != 0) return false;
-    return a->workers == b->workers;
-}
-
 void gs_explain(const gs_digests *a, const gs_digests *b, gs_difference *out) {
     *out = (gs_difference){0};
-    search s = {.a = a,
-                .b = b,
-                .exact = gs_digests_is_exact(a) && gs_digests_is_exact(b),
-                .divided_alike = are_divided_alike(a, b),
-                .out = out};
+    search s = {.a = a, .b = b, .exact = gs_digests_is_exact(a) && gs_digests_is_exact(b), .out = out};
     find_rounding(&s);
     for (s.step = a->first > b->first ? a->first : b->first; gs_has_step(a, s.step) && gs_has_step(b, s.step);
          s.step++) {
