@@ -49,8 +49,8 @@ TEST(arrays_load) {
     } cases[] = {
         {"{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3, 4), }", "uint8 (2,3,4)", 24, 24},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 1, 3), }", "float32 (1,2,1,3)", 6, 24},
-        {"{'descr':'<i8','fortran_order':False,'shape':(3,)}", "int64 (3)", 3, 24},
-        {"{ 'descr' : '<u2' , 'fortran_order' : False , 'shape' : ( 12 , ) }", "uint16 (12)", 12, 24},
+        {"{\"shape\":(3,),\"fortran_order\":False,\"descr\":\"<i8\"}", "int64 (3)", 3, 24},
+        {"{ 'fortran_order' : False , 'descr':'<u2' , 'shape' : ( 12 , ) }", "uint16 (12)", 12, 24},
         {"{'descr': '|i1', 'fortran_order': True, 'shape': (24,)}", "int8 (24)", 24,
          24}, /* one size: one order */
         {"{'descr': '<f8', 'fortran_order': False, 'shape': ()}", "float64 ()", 1, 8},
@@ -93,7 +93,7 @@ TEST(headers_that_are_wrong) {
         {"{'descr': '<f16', 'fortran_order': False, 'shape': (2, 3), }", "are of type '<f16'"},
         {"{'descr': '<f3', 'fortran_order': False, 'shape': (2, 3), }", "are of type '<f3'"},
         {"{'descr': '|f1', 'fortran_order': False, 'shape': (2, 3), }", "are of type '|f1'"},
-        {"{'descr': '', 'fortran_order': False, 'shape': (2, 3), }", "a.npy: its header is damaged: "},
+        {"{'descr': '', 'fortran_order': False, 'shape': (2, 3), }", "are of type ''"},
         {"{'descr': '|u1', 'fortran_order': False, 'shape': (0, 3), }",
          "a.npy: it is uint8 (0,3); no size may be 0"},
         {"{'descr': '|u1', 'fortran_order': False, 'shape': (4294967296, 4294967296, 2), }",
@@ -108,20 +108,23 @@ TEST(headers_that_are_wrong) {
          "a.npy is truncated: it has 134 bytes; wanted 6128 (uint8 (2,3,1000))"},
         {"{'descr': '|u1', 'fortran_order': False, 'shape': (5,), }",
          "a.npy has 134 bytes; wanted 133, as its header states (uint8 (5))"},
-        {"", "a.npy: its header is damaged: "},
-        {"{}", "a.npy: its header is damaged: "},
-        {"['descr']", "a.npy: its header is damaged: "},
-        {"{'descr': '|u1', 'fortran_order': False}", "a.npy: its header is damaged: "},
-        {"{'descr': '|u1', 'fortran_order': 0, 'shape': (6,)}", "a.npy: its header is damaged: "},
-        {"{'descr': '|u1', 'fortran_order': False, 'shape': [6]}", "a.npy: its header is damaged: "},
-        {"{'descr': '|u1', 'fortran_order': False, 'shape': (-6,)}", "a.npy: its header is damaged: "},
-        {"{'descr': '|u1', 'fortran_order': False, 'shape': (6 2)}", "a.npy: its header is damaged: "},
-        {"{'descr': '|u1', 'fortran_order': False, 'shape': (6,)", "a.npy: its header is damaged: "},
-        {"{'descr': '|u1', 'descr': '|u1', 'shape': (6,)}", "a.npy: its header is damaged: "},
+        {"", "its header is damaged at ''"},
+        {"{}", "its header is damaged at ''"},
+        {"['descr']", "its header is damaged at '['descr']"},
+        {"{'descr': '|u1', 'fortran_order': False}", "its header is damaged at ''"},
+        {"{'descr': '|u1', 'fortran_order': 0, 'shape': (6,)}",
+         "its header is damaged at '0, 'shape': (6,)}"},
+        {"{'descr': '|u1', 'fortran_order': False, 'shape': [6]}", "its header is damaged at '[6]}"},
+        {"{'descr': '|u1', 'fortran_order': False, 'shape': (-6,)}", "its header is damaged at '-6,)}"},
+        {"{'descr': '|u1', 'fortran_order': False, 'shape': (6 2)}", "its header is damaged at '2)}"},
+        {"{'descr': '|u1', 'fortran_order': False, 'shape': (6,)", "its header is damaged at ''"},
+        {"{'descr': '|u1', 'descr': '|u1', 'shape': (6,)}",
+         "its header is damaged at ''descr': '|u1', 'shape'"},
         {"{'more': 1, 'descr': '|u1', 'fortran_order': False, 'shape': (6,)}",
-         "a.npy: its header is damaged: "},
-        {"{'descr': '|u1', 'fortran_order': False, 'shape': (6,)} x", "a.npy: its header is damaged: "},
-        {"{'descr': '|u1, 'fortran_order': False, 'shape': (6,)}", "a.npy: its header is damaged: "},
+         "its header is damaged at ''more': 1"},
+        {"{'descr': '|u1', 'fortran_order': False, 'shape': (6,)} x", "its header is damaged at 'x"},
+        {"{'descr': '|u1, 'fortran_order': False, 'shape': (6,)}",
+         "the elements are of type '|u1, '; wanted whole"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gs_npy a;
@@ -291,7 +294,7 @@ TEST(sets_that_do_not_load) {
     }
     const char *folder = good_folder();
     assert_fails(GS_E_USAGE, "has one label for each image: only CIFAR-100 has coarse labels",
-                 gs_dataset_load_with(folder, GS_TRAIN, GS_LABELS_COARSE, NULL, NULL, &d));
+                 gs_dataset_load_labels(folder, GS_TRAIN, GS_LABELS_COARSE, &d));
     unlink(in_folder(folder, "train-labels.npy"));
     assert_fails(GS_E_FILE, " has no train-labels.npy", gs_dataset_load(folder, GS_TRAIN, &d));
     write_text(in_folder(folder, "train-images-idx3-ubyte"), "");

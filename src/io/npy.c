@@ -19,6 +19,7 @@ typedef struct reader {
     const char *path;
     FILE *file;
     uint64_t file_bytes, data_at;
+    const char *at; /* in the text */
     bool fortran;
     gs_npy *out;
 } reader;
@@ -35,19 +36,42 @@ gs_npy_text gs_npy_describe(const gs_npy *a) {
     return t;
 }
 
-/* ---- the text: a dictionary of Python, whose keys NumPy writes in this order ---- */
+/* ---- the text: a dictionary of Python ---- */
 
-static gs_status damaged(const reader *r, const char *text) {
-    char shown[100];
-    snprintf(shown, sizeof shown, "%s", text);
+static gs_status damaged(const reader *r) {
+    char rest[24];
+    snprintf(rest, sizeof rest, "%s", r->at);
     return gs_fail(
         GS_E_FORMAT,
-        "%s: its header is damaged: '%s'; wanted {'descr': TYPE, 'fortran_order': False, 'shape': SIZES, }",
-        r->path, gs_printable(shown));
+        "%s: its header is damaged at '%s'; wanted {'descr': TYPE, 'fortran_order': False, 'shape': SIZES}",
+        r->path, gs_printable(rest));
+}
+
+static bool accept(reader *r, const char *word) {
+    r->at += strspn(r->at, " \t\r\n");
+    const size_t length = strlen(word);
+    if (strncmp(r->at, word, length) != 0) return false;
+    r->at += length;
+    return true;
+}
+
+/* 'text' or "text" */
+static bool read_string(reader *r, char *to, size_t size) {
+    const char quote[] = {accept(r, "'") ? '\'' : accept(r, "\"") ? '"' : '\0', '\0'};
+    const size_t length = *quote ? strcspn(r->at, quote) : 0;
+    if (!*quote || !r->at[length] || length >= size) return false;
+    memcpy(to, r->at, length);
+    to[length] = '\0';
+    r->at += length + 1;
+    return true;
 }
 
 /* "<f4": how its bytes lie, what they are, how many. */
-static gs_status read_type(reader *r, const char *type) {
+static gs_status read_type(reader *r) {
+    char type[24];
+    if (accept(r, "["))
+        return gs_fail(GS_E_FORMAT, "%s: the elements are records; wanted plain numbers", r->path);
+    if (!read_string(r, type, sizeof type)) return damaged(r);
     const char order = type[0], kind = order ? type[1] : '\0', *digits = kind ? type + 2 : "";
     const bool number = strchr("uif", kind) && kind && strlen(digits) == 1 && strchr("1248", *digits);
     if (kind == 'O')
@@ -65,39 +89,53 @@ static gs_status read_type(reader *r, const char *type) {
     return GS_OK;
 }
 
-/* "(60000, 28, 28" of `text`. A number that does not fit becomes the largest one, of which there are never so many
- * elements. */
-static gs_status read_shape(reader *r, const char *shape, const char *text) {
-    gs_npy *a = r->out;
-    const char *at = shape + strspn(shape, "(");
-    if (at != shape + 1) return damaged(r, text);
-    for (at += strspn(at, " "); *at; at += strspn(at, " ")) {
-        char *end;
-        if (a->sizes == GS_NPY_SIZES)
-            return gs_fail(GS_E_FORMAT, "%s: the array has more than %d sizes", r->path, GS_NPY_SIZES);
-        a->size[a->sizes++] = strtoull(at, &end, 10);
-        if (end == at) return damaged(r, text); /* two commas */
-        at = end + strspn(end, " ");
-        if (*at && *at++ != ',') return damaged(r, text);
-    }
-    return GS_OK;
+static gs_status read_order(reader *r) {
+    r->fortran = accept(r, "True");
+    return r->fortran || accept(r, "False") ? GS_OK : damaged(r);
 }
 
-static gs_status read_dictionary(reader *r, const char *text) {
-    char type[24], order[6], shape[120];
-    int records = 0, end = 0;
-    sscanf(text, " { 'descr' : [%n", &records);
-    if (records > 0)
-        return gs_fail(GS_E_FORMAT, "%s: the elements are records; wanted plain numbers", r->path);
-    sscanf(text, " { 'descr' : '%23[^']' , 'fortran_order' : %5[a-zA-Z] , 'shape' : %119[(0-9, ])%n", type,
-           order, shape, &end);
-    const char *rest = text + end + strspn(text + end, ", ");
-    r->fortran = end > 0 && strcmp(order, "True") == 0;
-    if (end == 0 || (!r->fortran && strcmp(order, "False") != 0) || *rest != '}' ||
-        rest[1 + strspn(rest + 1, " \n")])
-        return damaged(r, text);
-    GS_TRY(read_type(r, type));
-    return read_shape(r, shape, text);
+/* A number that does not fit becomes the largest one, of which there are never so many elements. */
+static size_t read_number(reader *r) {
+    size_t n = 0;
+    for (; *r->at >= '0' && *r->at <= '9'; r->at++)
+        if (__builtin_mul_overflow(n, (size_t)10, &n) ||
+            __builtin_add_overflow(n, (size_t)(*r->at - '0'), &n))
+            n = SIZE_MAX;
+    return n;
+}
+
+static gs_status read_shape(reader *r) {
+    gs_npy *a = r->out;
+    bool more = true;
+    if (!accept(r, "(")) return damaged(r);
+    for (a->sizes = 0; more && !accept(r, ")"); more = accept(r, ",")) {
+        if (*r->at < '0' || *r->at > '9') return damaged(r);
+        if (a->sizes == GS_NPY_SIZES)
+            return gs_fail(GS_E_FORMAT, "%s: the array has more than %d sizes", r->path, GS_NPY_SIZES);
+        a->size[a->sizes++] = read_number(r);
+    }
+    return more || accept(r, ")") ? GS_OK : damaged(r);
+}
+
+static gs_status read_dictionary(reader *r) {
+    static const char *const keys[] = {"descr", "fortran_order", "shape"};
+    static gs_status (*const values[])(reader *) = {read_type, read_order, read_shape};
+    bool seen[3] = {false}, more = true;
+    char key[24];
+    if (!accept(r, "{")) return damaged(r);
+    for (; more && !accept(r, "}"); more = accept(r, ",")) {
+        const char *begin = r->at;
+        int k = 0;
+        if (!read_string(r, key, sizeof key) || !accept(r, ":")) return damaged(r);
+        while (k < 3 && strcmp(key, keys[k]) != 0) k++;
+        if (k == 3 || seen[k]) r->at = begin;
+        if (k == 3 || seen[k]) return damaged(r);
+        seen[k] = true;
+        GS_TRY(values[k](r));
+    }
+    if (!more && !accept(r, "}")) return damaged(r);
+    accept(r, "");
+    return !*r->at && seen[0] && seen[1] && seen[2] ? GS_OK : damaged(r);
 }
 
 /* ---- the file ---- */
@@ -144,7 +182,9 @@ static gs_status read_header(reader *r) {
     char *text = calloc(bytes + 1, 1);
     if (!text) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes", r->path, bytes);
     gs_status status = read_bytes(r, text, bytes);
-    if (status == GS_OK) status = strlen(text) == bytes ? read_dictionary(r, text) : damaged(r, text);
+    r->at = text;
+    if (status == GS_OK) status = read_dictionary(r);
+    if (status == GS_OK && strlen(text) != bytes) status = damaged(r);
     free(text);
     return status;
 }
