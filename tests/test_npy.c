@@ -294,7 +294,7 @@ TEST(sets_that_do_not_load) {
     }
     const char *folder = good_folder();
     assert_fails(GS_E_USAGE, "has one label for each image: only CIFAR-100 has coarse labels",
-                 gs_dataset_load_labels(folder, GS_TRAIN, GS_LABELS_COARSE, &d));
+                 gs_dataset_load_with(folder, GS_TRAIN, GS_LABELS_COARSE, NULL, NULL, &d));
     unlink(in_folder(folder, "train-labels.npy"));
     assert_fails(GS_E_FILE, " has no train-labels.npy", gs_dataset_load(folder, GS_TRAIN, &d));
     write_text(in_folder(folder, "train-images-idx3-ubyte"), "");
