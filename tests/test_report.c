@@ -236,20 +236,21 @@ TEST(a_sweep_becomes_a_page) {
             NULL);
     const cJSON *rows = get(get(data, "sweep"), "runs");
     assert_int_equal(cJSON_GetArraySize(rows), 2);
-    assert_true(cJSON_IsTrue(get(cJSON_GetArrayItem(rows, 0), "reached")));
-    assert_true(cJSON_GetArrayItem(get(cJSON_GetArrayItem(rows, 0), "steps"), 0)->valueint > 0);
-    assert_false(cJSON_IsTrue(get(cJSON_GetArrayItem(rows, 1), "reached")));
+    assert_int_equal(get(cJSON_GetArrayItem(rows, 0), "reached")->valueint, 1);
+    assert_true(get(get(cJSON_GetArrayItem(rows, 0), "steps_to_target"), "median")->valueint > 0);
+    assert_int_equal(get(cJSON_GetArrayItem(rows, 1), "reached")->valueint, 0);
     const cJSON *curves = get(cJSON_GetArrayItem(get(data, "runs"), 0), "epochs");
     assert_int_equal(cJSON_GetArraySize(get(curves, "test_accuracy")), 4); /* looks at the test set */
     page_of(folder, "sweep --model softmax --batch 128,3000 --epochs 1 --target 70 --seeds 3 --report " PAGE,
             &data, NULL);
     assert_int_equal(get(get(data, "sweep"), "seeds")->valueint, 3);
-    const cJSON *row = cJSON_GetArrayItem(get(get(data, "sweep"), "runs"), 0), *steps = get(row, "steps");
+    const cJSON *row = cJSON_GetArrayItem(get(get(data, "sweep"), "runs"), 0),
+                *steps = get(row, "steps_to_target");
     assert_int_equal(cJSON_GetArraySize(get(get(data, "sweep"), "runs")), 2);
-    assert_int_equal(get(row, "seeds")->valueint, 3);
-    assert_int_equal(get(row, "seeds_reached")->valueint, 3);
-    assert_true(cJSON_GetArrayItem(steps, 1)->valuedouble <= cJSON_GetArrayItem(steps, 0)->valuedouble);
-    assert_true(cJSON_GetArrayItem(steps, 2)->valuedouble >= cJSON_GetArrayItem(steps, 0)->valuedouble);
+    assert_int_equal(get(row, "runs")->valueint, 3);
+    assert_int_equal(get(row, "reached")->valueint, 3);
+    assert_true(get(steps, "least")->valuedouble <= get(steps, "median")->valuedouble);
+    assert_true(get(steps, "most")->valuedouble >= get(steps, "median")->valuedouble);
     assert_int_equal(cJSON_GetArraySize(get(data, "runs")), 2); /* a curve for each batch */
     assert_non_null(
         strstr(get(cJSON_GetArrayItem(get(data, "runs"), 0), "name")->valuestring, "batch 128, seed "));

@@ -20,11 +20,19 @@ static uint64_t base_batch_of(const gs_settings *s) {
 
 static void json_start(const gs_sweep *w) {
     const gs_settings *s = &w->settings;
-    cJSON *o = GS_JSON_OBJECT(GS_FIELD("event", "start"), GS_FIELD("version", GRADSUM_VERSION),
-                              GS_FIELD("model", s->model), GS_FIELD("train_samples", w->samples),
-                              GS_FIELD("target_accuracy", w->target), GS_FIELD("seeds", w->seeds),
-                              GS_FIELD("tests_an_epoch", GS_SWEEP_TESTS));
-    gs_run_options_json(s, GS_JSON_START, o);
+    const gs_optimizer_numbers n = gs_settings_numbers(s);
+    char schedule[GS_LR_SCHEDULE_TEXT];
+    cJSON *o = GS_JSON_OBJECT(
+        GS_FIELD("event", "start"), GS_FIELD("version", GRADSUM_VERSION), GS_FIELD("model", s->model),
+        GS_FIELD("data", s->data), GS_FIELD("train_samples", w->samples), GS_FIELD("devices", s->devices),
+        GS_FIELD("sync", s->sync), GS_FIELD("threads", s->threads), GS_FIELD("target_accuracy", w->target),
+        GS_FIELD("epochs", s->epochs), GS_FIELD("tests_an_epoch", GS_SWEEP_TESTS), GS_FIELD("seed", s->seed),
+        GS_FIELD("seeds", w->seeds), GS_FIELD("optimizer", s->optimizer->name),
+        GS_FIELD("lr", gs_decimal(n.lr)), GS_FIELD("lr_rule", gs_lr_rule_name(s->lr_rule)),
+        GS_FIELD("base_batch", base_batch_of(s)), GS_FIELD("warmup_epochs", s->warmup),
+        GS_FIELD("schedule", gs_lr_schedule_text(&s->schedule, schedule, sizeof schedule)),
+        GS_FIELD("final_lr", isnan(s->final_lr) ? 0 : gs_decimal(s->final_lr)),
+        GS_FIELD("momentum", gs_decimal(n.momentum)), GS_FIELD("weight_decay", gs_decimal(n.weight_decay)));
     cJSON *batches = cJSON_AddArrayToObject(o, "batches");
     for (int i = 0; i < w->batches; i++) cJSON_AddItemToArray(batches, GS_JSON(w->batch[i]));
     gs_json_print(o);

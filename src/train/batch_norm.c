@@ -25,9 +25,11 @@ bool gs_batch_norm_read(const char *text, gs_batch_norm_groups *out) {
 }
 
 const char *gs_batch_norm_text(const gs_batch_norm_groups *g, char *text, size_t size) {
-    if (g->over == GS_BATCH_NORM_GLOBAL) return "global";
-    if (g->over == GS_BATCH_NORM_LOCAL) return "local";
-    snprintf(text, size, "ghost:%zu", g->group);
+    const char *name = g->over == GS_BATCH_NORM_GLOBAL  ? "global"
+                       : g->over == GS_BATCH_NORM_LOCAL ? "local"
+                                                        : "ghost";
+    if (g->over != GS_BATCH_NORM_GHOST && g->group == 0) return name;
+    snprintf(text, size, "%s:%zu", name, g->group);
     return text;
 }
 
