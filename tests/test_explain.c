@@ -430,7 +430,6 @@ TEST(wrong_use_gets_a_sentence) {
     gs_test_program_prints(1, "cannot read", "explain %s %s", folder, folder);
     gs_test_program_prints(2, "it does not work with --digest", "%s --sync local --every 2 --digest %s/a",
                            RUN, folder);
-    gs_test_program_prints(2, "it does not work with --digest", "%s --sync async --digest %s/a", RUN,
-                           folder);
+    gs_test_program_prints(2, "it does not work with --digest", "%s --sync async --digest %s/a", RUN, folder);
     gs_test_program_prints(1, "cannot make the folder", "%s --digest %s/none/c", RUN, folder);
 }

@@ -97,8 +97,8 @@ static inline double gs_overlap_hidden(gs_overlap_times t) {
 }
 
 /* How long the stages of a pipeline waited, as shares of the time from the first forward to the last backward of a
- * step: measured, and by cause (strategies/pipeline_waits.c); in virtual time, where stages take what theirs took on average and
- * messages nothing; and by the formula for stages that take equal times. */
+ * step: measured, and by cause (strategies/pipeline_waits.c); in virtual time, where stages take what theirs took on
+ * average and messages nothing; and by the formula for stages that take equal times. */
 typedef struct gs_bubble {
     int stages; /* 0: there is no pipeline */
     double measured, virtual_time, formula;

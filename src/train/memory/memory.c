@@ -67,8 +67,8 @@ double gs_memory_most(const gs_memory_plan *p, int *worker) {
 /* ---- which settings take less ----
  *
  * The rows of one table, cheapest in time first. `gradsum memory` lists what each would save, --fit goes through them
- * in this order, and a run that --max-memory refuses names those that would do. Each is put into a copy of the settings,
- * and the plan is made again with it. A new option joins by its row below. */
+ * in this order, and a run that --max-memory refuses names those that would do. Each is put into a copy of the
+ * settings, and the plan is made again with it. A new option joins by its row below. */
 
 static const double MB = 1e6;
 

@@ -22,8 +22,8 @@ typedef struct gs_tied_runs {
 
 /* Run r has the children first[r] .. first[r + 1] - 1 of plan->net; `first` has room for runs + 1. how: as
  * --pipeline-cut has it, "3,6" for runs that begin at layers 0, 3 and 6; else, and where it is yet to be measured, by
- * FLOPs. cost: what each child costs, [children], instead of `how`; or NULL. GS_E_USAGE: there are not so many layers with
- * parameters, or more than GS_RUNS are wanted; or no such cut is possible. */
+ * FLOPs. cost: what each child costs, [children], instead of `how`; or NULL. GS_E_USAGE: there are not so many layers
+ * with parameters, or more than GS_RUNS are wanted; or no such cut is possible. */
 gs_status gs_pipeline_cut(const gs_model *plan, const char *how, const double *cost, int runs, int *first);
 
 /* GS_E_USAGE: not measured, flops, or a list of numbers. how NULL: measured. */

@@ -22,7 +22,7 @@ typedef struct gs_pipeline_run {
     size_t early;  /* messages that came before one from the same stage that was wanted first */
 } gs_pipeline_run;
 
-/* Execute the lists of all stages. out->end and out->busy: NULL, or room for p numbers. GS_E_USAGE: they end in a deadlock; the message names a stage and what it waits for.
- * GS_E_MEMORY. */
+/* Execute the lists of all stages. out->end and out->busy: NULL, or room for p numbers. GS_E_USAGE: they end in a
+ * deadlock; the message names a stage and what it waits for. GS_E_MEMORY. */
 gs_status gs_pipeline_in_virtual_time(const gs_pipeline *, const gs_instructions *lists,
                                       const gs_pipeline_times *, gs_pipeline_run *out);

@@ -45,5 +45,6 @@ typedef struct gs_failures_cost {
 double gs_failures_time(const gs_failures *, double mtbf, double every);
 double gs_failures_daly(double checkpoint, double mtbf);
 
-/* All numbers are above 0, those of `restart` and `every` not below. GS_E_USAGE: no checkpoint would ever be reached. */
+/* All numbers are above 0, those of `restart` and `every` not below. GS_E_USAGE: no checkpoint would ever be
+ * reached. */
 gs_status gs_failures_expect(const gs_failures *, gs_failures_cost *out);

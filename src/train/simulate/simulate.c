@@ -180,9 +180,9 @@ double gs_simulated_compute(const gs_simulated_work *w) {
 
 /* ---- what the workers do ---- */
 
-/* What each worker does in a step, for comm/virtual/play.h: what a rehearsal of its stage and its part has written down
- * (train/rehearsal.h), with seconds. The replicas of a part share a script: they do the same as the first one, which has
- * as many samples as any. */
+/* What each worker does in a step, for comm/virtual/play.h: what a rehearsal of its stage and its part has written
+ * down (train/rehearsal.h), with seconds. The replicas of a part share a script: they do the same as the first one,
+ * which has as many samples as any. */
 typedef struct role {
     gs_rehearsal rehearsal; /* of the first replica */
     gs_virtual_item *item;  /* the first one is GS_VIRTUAL_BEGIN */
