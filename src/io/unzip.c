@@ -76,8 +76,9 @@ gs_status gs_unzip(const char *name, const void *data, size_t bytes, size_t most
         return status;
     }
     char *fitted = realloc(u.text, u.bytes + 1);
-    *text = fitted ? fitted : u.text;
-    (*text)[u.bytes] = '\0';
+    if (fitted) u.text = fitted;
+    u.text[u.bytes] = '\0';
+    *text = u.text;
     *unzipped = u.bytes;
     return GS_OK;
 }
