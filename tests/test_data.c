@@ -282,6 +282,25 @@ TEST(promises_too_much) {
                  gs_dataset_load(folder, GS_TRAIN, &d));
 }
 
+/* What lies behind the array costs no memory: of 16 MB of zeros 4 bytes are unzipped. */
+TEST(holds_too_much) {
+    const size_t bytes = 1 << 24;
+    unsigned char *labels = calloc(bytes, 1);
+    assert_non_null(labels);
+    memcpy(labels, (unsigned char[]){0, 0, 8, 1, 0, 0, 0, 3}, 8);
+    const char *folder = good_folder();
+    gs_dataset *d;
+    unlink(in_folder(folder, TRAIN_LABELS));
+    write_gzip(folder, "train-labels-idx1-ubyte.gz", labels, bytes);
+    assert_fails(GS_E_FORMAT, "its header states 3: ", gs_dataset_load(folder, GS_TRAIN, &d));
+    assert_non_null(strstr(gs_message(), "has more than 12 bytes when unzipped"));
+    unlink(in_folder(folder, "train-labels-idx1-ubyte.gz"));
+    write_raw(in_folder(folder, TRAIN_LABELS), labels, bytes);
+    assert_fails(GS_E_FILE, "its header states 3: ", gs_dataset_load(folder, GS_TRAIN, &d));
+    assert_non_null(strstr(gs_message(), "has 16777216 bytes; at most 12 can be read"));
+    free(labels);
+}
+
 /* A gzip file that ends early or has one wrong byte is never taken for data: every place is tried. */
 TEST(damaged_gzip) {
     const char *folder = gs_test_folder(), *name = "train-images-idx3-ubyte.gz";

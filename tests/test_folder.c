@@ -172,6 +172,16 @@ TEST(wrong_folders) {
     assert_fails(GS_E_FILE, "neither val nor test", try_load(folder, GS_TEST, (gs_folder_options){0}));
 }
 
+/* By its size, before anything is read. */
+TEST(a_file_that_is_too_large) {
+    const char *folder = make_set();
+    const char *path = gs_test_format("%s/train/cow/2.jpg", folder);
+    assert_int_equal(truncate(path, 300000000), 0);
+    assert_fails(GS_E_FORMAT,
+                 "2.jpg, file 10 of 12: the file has 300000000 bytes; at most 268435456 are allowed",
+                 try_load(folder, GS_TRAIN, (gs_folder_options){.cache = true}));
+}
+
 /* Whatever a file is, the message has its name and its number. */
 TEST(broken_files) {
     static const struct {

@@ -57,14 +57,24 @@ static gs_status create_tools(void **out) {
 
 /* The messages of a file leave its name out: decode_file puts it before them. */
 static gs_status read_file(const char *path, char **file, size_t *bytes) {
-    errno = 0;
-    const gs_status status = gs_file_read(path, GS_FOLDER_FILE, file, bytes);
-    if (status != GS_E_FILE) return status;
-    if (errno == 0) return gs_fail(GS_E_FORMAT, "the file has more than %d bytes", GS_FOLDER_FILE);
-    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+    FILE *f;
+    uint64_t size;
+    const gs_status opened = gs_file_open_stream(path, &f, &size);
+    if (opened == GS_E_MEMORY || (opened != GS_OK && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)))
         return gs_fail(GS_E_MEMORY, "cannot be opened: %s", strerror(errno)); /* not the file's fault */
-    return gs_fail(GS_E_FILE, "cannot be read: %s",
-                   errno == EINVAL ? "it is no regular file" : strerror(errno));
+    if (opened != GS_OK)
+        return gs_fail(GS_E_FILE, "cannot be read: %s",
+                       errno == EINVAL ? "it is no regular file" : strerror(errno));
+    gs_status status = GS_OK;
+    if (size > GS_FOLDER_FILE)
+        status = gs_fail(GS_E_FORMAT, "the file has %llu bytes; at most %d are allowed",
+                         (unsigned long long)size, GS_FOLDER_FILE);
+    else if (!(*file = malloc((size_t)size + 1)))
+        status = gs_fail(GS_E_MEMORY, "no memory for its %llu bytes", (unsigned long long)size);
+    else if ((*bytes = fread(*file, 1, (size_t)size, f)) < size && ferror(f))
+        status = gs_fail(GS_E_FILE, "cannot be read: %s", strerror(errno));
+    fclose(f);
+    return status;
 }
 
 /* Which part of the file's picture is wanted. */
@@ -90,7 +100,7 @@ static gs_status decode(folder_tools *t, const void *file, size_t bytes, int siz
 static gs_status decode_file(folder_tools *t, const gs_folder_list *list, size_t i, int size,
                              const gs_wanted *w, size_t sample, unsigned char *out) {
     char path[PATH_SIZE], shown[700], *file = NULL;
-    size_t bytes;
+    size_t bytes = 0;
     gs_status status = gs_folder_path(list, i, path, sizeof path)
                            ? read_file(path, &file, &bytes)
                            : gs_fail(GS_E_FILE, "the path is too long");

@@ -12,32 +12,47 @@ static uint32_t big_endian(const unsigned char *b) {
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
-/* Of a file with `bytes` bytes, which become those of the array. */
-static gs_status read_idx(const char *path, unsigned char *file, size_t bytes, int sizes, gs_idx *out) {
-    const size_t header = 4 + 4 * (size_t)sizes;
-    if (bytes < header)
-        return gs_fail(GS_E_FORMAT, "%s is truncated: it has %zu bytes; wanted %zu (the header alone)", path,
-                       bytes, header);
-    uint32_t magic = big_endian(file), wanted = 0x800 | (uint32_t)sizes;
+enum { TEXT = 64 };
+
+/* The array's sizes, from the header; *count: its bytes. text: "60000 x 28 x 28", for messages. */
+static gs_status read_sizes(const char *path, const unsigned char *header, int sizes, gs_idx *out,
+                            size_t *count, char text[TEXT]) {
+    const uint32_t magic = big_endian(header), wanted = 0x800 | (uint32_t)sizes;
     if (magic != wanted)
         return gs_fail(GS_E_FORMAT, "%s: the magic number is 0x%08x; wanted 0x%08x (%s)", path, magic, wanted,
                        sizes == 3 ? "images" : "labels");
-
-    size_t count = 1;
-    char text[64] = ""; /* "60000 x 28 x 28", for messages */
     bool empty = false, absurd = false;
+    *count = 1;
     for (int i = 0; i < sizes; i++) {
-        uint32_t size = big_endian(file + 4 + 4 * i);
-        gs_append(text, sizeof text, "%s%u", i ? " x " : "", size);
+        uint32_t size = big_endian(header + 4 + 4 * i);
+        gs_append(text, TEXT, "%s%u", i ? " x " : "", size);
         empty = empty || size == 0;
-        if (!absurd) count *= size; /* both below 2^32: no overflow */
-        absurd = absurd || count > INT32_MAX;
+        if (!absurd) *count *= size; /* both below 2^32: no overflow */
+        absurd = absurd || *count > INT32_MAX;
         out->size[i] = (int)size;
     }
     if (empty) return gs_fail(GS_E_FORMAT, "%s: the sizes are %s; none may be 0", path, text);
     if (absurd)
         return gs_fail(GS_E_FORMAT, "%s: the sizes are %s; at most %d bytes are allowed", path, text,
                        INT32_MAX);
+    return GS_OK;
+}
+
+/* The header comes first: of a file that holds more than it states no more than that is unzipped. */
+static gs_status read_idx(const char *path, int sizes, gs_idx *out) {
+    const size_t header = 4 + 4 * (size_t)sizes;
+    unsigned char head[4 + 4 * GS_IDX_MAX_SIZES];
+    char text[TEXT] = "", *file;
+    size_t bytes, count = 0;
+    GS_TRY(gs_file_unzip_head(path, head, header, &bytes));
+    if (bytes == header) GS_TRY(read_sizes(path, head, sizes, out, &count, text));
+    const size_t most = count ? header + count + 1 : INT32_MAX; /* without a header it says what is wrong */
+    const gs_status status = gs_file_unzip(path, most, &file, &bytes);
+    if (status != GS_OK) return count ? gs_context(status, "its header states %s", text) : status;
+    out->data = (unsigned char *)file;
+    if (bytes < header)
+        return gs_fail(GS_E_FORMAT, "%s is truncated: it has %zu bytes; wanted %zu (the header alone)", path,
+                       bytes, header);
     if (bytes < header + count)
         return gs_fail(GS_E_FORMAT, "%s is truncated: it has %zu bytes; wanted %zu (%s)", path, bytes,
                        header + count, text);
@@ -49,17 +64,12 @@ static gs_status read_idx(const char *path, unsigned char *file, size_t bytes, i
 }
 
 gs_status gs_idx_load(const char *path, int sizes, gs_idx *out) {
-    enum { HEADER_MOST = 4 + 4 * GS_IDX_MAX_SIZES };
-    char *file = NULL;
-    size_t bytes;
     if (sizes < 1 || sizes > GS_IDX_MAX_SIZES) gs_bug("gs_idx_load: %d sizes", sizes);
     *out = (gs_idx){0};
-    gs_status status = gs_file_unzip(path, (size_t)INT32_MAX + HEADER_MOST, &file, &bytes);
-    if (status == GS_OK) status = read_idx(path, (unsigned char *)file, bytes, sizes, out);
-    status = gs_foreign_explain(status, path, "an IDX file, gzipped or not");
-    out->data = (unsigned char *)file;
+    const gs_status status =
+        gs_foreign_explain(read_idx(path, sizes, out), path, "an IDX file, gzipped or not");
     if (status == GS_OK) return GS_OK;
-    free(file);
+    free(out->data);
     *out = (gs_idx){0};
     return status;
 }

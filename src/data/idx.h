@@ -15,7 +15,7 @@ typedef struct gs_idx {
     unsigned char *data;        /* to be freed with free() */
 } gs_idx;
 
-/* Load a file that has `sizes` sizes: 3 for images, 1 for labels. GS_E_FILE, GS_E_MEMORY; GS_E_FORMAT:
- * truncated, empty, another magic number, a size of 0, 2^31 bytes or more, a damaged gzip stream, bytes after
- * the last one. */
+/* Load a file that has `sizes` sizes: 3 for images, 1 for labels. GS_E_FILE, also if it has many more bytes than its
+ * header states; GS_E_MEMORY; GS_E_FORMAT: truncated, empty, another magic number, a size of 0, 2^31 bytes or more, a
+ * damaged gzip stream, bytes after the last one. */
 gs_status gs_idx_load(const char *path, int sizes, gs_idx *out);

@@ -20,8 +20,10 @@ gs_status gs_file_read(const char *path, uint64_t most, char **text, size_t *byt
 
 /* The same of a file that may be gzipped (RFC 1952), and is unzipped then: by its first bytes, not by its name. Several
  * streams one after the other are one file, as for gzip, and zeros may fill up the last block. GS_E_FORMAT: a stream
- * that is damaged, ends early, or has other bytes behind it. unzip.c. */
+ * that is damaged, ends early, has other bytes behind it, or more than `most` bytes. unzip.c. */
 gs_status gs_file_unzip(const char *path, size_t most, char **text, size_t *bytes);
+/* The first bytes of such a file, at most `most`; *bytes: how many could be read. GS_E_FILE, GS_E_MEMORY. */
+gs_status gs_file_unzip_head(const char *path, void *head, size_t most, size_t *bytes);
 /* The same of such a stream in memory; its name is for messages. */
 gs_status gs_unzip(const char *name, const void *data, size_t bytes, size_t most, char **text,
                    size_t *unzipped);

@@ -50,7 +50,7 @@ gs_status gs_file_read(const char *path, uint64_t most, char **text, size_t *byt
         status = gs_fail(GS_E_FILE, "%s has %llu bytes; at most %llu can be read", path,
                          (unsigned long long)size, (unsigned long long)most);
     else if (!(all = malloc((size_t)size + 1)))
-        status = gs_fail(GS_E_MEMORY, "no memory for %s", path);
+        status = gs_fail(GS_E_MEMORY, "no memory for the %llu bytes of %s", (unsigned long long)size, path);
     else {
         errno = 0;
         *bytes = fread(all, 1, (size_t)size, f);

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 /* Not zlib's gzread: it takes whatever lies behind a stream for nothing, and does not say that it did. */
@@ -32,7 +33,7 @@ static gs_status next_stream(unzipping *u, size_t file_bytes, bool *more) {
 /* More room, and one byte behind it for the 0. */
 static gs_status grow(unzipping *u) {
     if (u->bytes > u->most)
-        return gs_fail(GS_E_FILE, "%s has more than %zu bytes when unzipped, the most that can be read",
+        return gs_fail(GS_E_FORMAT, "%s has more than %zu bytes when unzipped, the most that can be read",
                        u->name, u->most);
     u->room = u->room ? 2 * u->room : 1 << 16;
     if (u->room > u->most) u->room = u->most + 1; /* the byte too many tells that there are more */
@@ -80,6 +81,21 @@ gs_status gs_unzip(const char *name, const void *data, size_t bytes, size_t most
     u.text[u.bytes] = '\0';
     *text = u.text;
     *unzipped = u.bytes;
+    return GS_OK;
+}
+
+gs_status gs_file_unzip_head(const char *path, void *head, size_t most, size_t *bytes) {
+    int fd;
+    uint64_t size;
+    GS_TRY(gs_file_open(path, &fd, &size));
+    gzFile f = gzdopen(fd, "rb");
+    if (!f) {
+        close(fd);
+        return gs_fail(GS_E_MEMORY, "%s: no memory to unzip it", path);
+    }
+    const int got = gzread(f, head, (unsigned)most);
+    gzclose(f);
+    *bytes = got < 0 ? 0 : (size_t)got; /* damaged: gs_file_unzip says how */
     return GS_OK;
 }
 
