@@ -100,6 +100,31 @@ TEST(failures_pass_through) {
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_checked_ok(&layouts[i], one_aborts, NULL);
 }
 
+/* As a time-out, which tells of the calls of others. */
+static gs_status tell_of_others(gs_comm *c, const gs_call *call, const void *in, void *out) {
+    (void)c, (void)in, (void)out;
+    const gs_call other = {GS_RECV, 400, GS_U8, 0, 1};
+    const char *mine = gs_call_text(call, false), *its = gs_call_text(&other, false);
+    return gs_fail(GS_E_PEER, "%s; rank 1 last began %s", mine, its);
+}
+
+TEST(a_failure_names_the_call_that_it_stopped) {
+    gs_comm *inner, *c;
+    float x = 1;
+    assert_ok(gs_comm_threads_create(1, 1, &inner));
+    const gs_transport *own = inner->ops;
+    gs_transport ops = *own;
+    ops.collective = tell_of_others;
+    inner->ops = &ops;
+    assert_ok(gs_comm_checked_create(inner, &c));
+    assert_fails(GS_E_PEER,
+                 "before all_reduce of 1 f32, call 1: all_gather of 6 i64; "
+                 "rank 1 last began recv of 400 bytes from rank 1",
+                 gs_comm_all_reduce(c, &x, 1, GS_F32, GS_SUM));
+    inner->ops = own;
+    gs_comm_free(c);
+}
+
 TEST(the_environment_turns_it_on) {
     gs_comm *c;
     const char *set = getenv("GRADSUM_CHECK");
