@@ -343,8 +343,8 @@ TEST(frames_that_are_changed_or_repeated_are_noticed) {
     const char *name, *value;
     assert_ok(gs_hello_make(1, GS_STORE_NUMBER, GS_STORE_LINE, &caller));
     assert_ok(gs_hello_make(GS_STORE_NUMBER, 1, GS_STORE_LINE, &listener));
-    gs_frames_begin(&a, -1, key, &caller, &listener, true);
-    gs_frames_begin(&b, -1, key, &caller, &listener, false);
+    gs_frames_begin(&a, key, &caller, &listener, true);
+    gs_frames_begin(&b, key, &caller, &listener, false);
     const size_t first = frame_of(&a, GS_FRAME_PUT, "rank-1\0value", 13, one);
     const size_t second = frame_of(&a, GS_FRAME_BYE, NULL, 0, two);
     again = b;
@@ -369,7 +369,7 @@ TEST(frames_that_are_changed_or_repeated_are_noticed) {
         assert_false(takes(&b, one, first));
         one[i] ^= 1;
     }
-    gs_frames_begin(&b, -1, key, &listener, &caller, false); /* of another connection */
+    gs_frames_begin(&b, key, &listener, &caller, false); /* of another connection */
     assert_false(takes(&b, one, first));
     assert_false(gs_frame_pair(&(gs_frames){.body = "key", .bytes = 4}, &name, &value));
     assert_false(gs_frame_pair(&(gs_frames){.body = "\0value", .bytes = 7}, &name, &value));

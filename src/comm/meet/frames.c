@@ -7,10 +7,9 @@
 
 enum { HEAD = 8 };
 
-void gs_frames_begin(gs_frames *f, int socket, const unsigned char key[GS_SECRET], const gs_hello *caller,
+void gs_frames_begin(gs_frames *f, const unsigned char key[GS_SECRET], const gs_hello *caller,
                      const gs_hello *listener, bool is_caller) {
     gs_hello both[2] = {*caller, *listener};
-    f->socket = socket;
     f->out = f->in = 0;
     gs_key_derive(key, "frames of the caller", both, sizeof both, is_caller ? f->out_key : f->in_key);
     gs_key_derive(key, "frames of the store", both, sizeof both, is_caller ? f->in_key : f->out_key);

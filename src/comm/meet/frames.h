@@ -35,7 +35,7 @@ typedef enum gs_frame_kind {
 
 /* One end. */
 typedef struct gs_frames {
-    int socket; /* does not block */
+    int socket; /* does not block; of whoever has the frames: gs_frames_begin leaves it alone */
     unsigned char out_key[GS_SECRET], in_key[GS_SECRET];
     unsigned long long out, in; /* the next numbers */
     unsigned char frame[GS_FRAME_MOST];
@@ -45,8 +45,8 @@ typedef struct gs_frames {
     size_t bytes;
 } gs_frames;
 
-/* Of a connection at `socket` whose ends have proven themselves. is_caller: this end is. */
-void gs_frames_begin(gs_frames *, int socket, const unsigned char key[GS_SECRET], const gs_hello *caller,
+/* Of a connection whose ends have said these hellos. is_caller: this end is. */
+void gs_frames_begin(gs_frames *, const unsigned char key[GS_SECRET], const gs_hello *caller,
                      const gs_hello *listener, bool is_caller);
 
 /* False: until then (of gs_awake_seconds) it could not be sent, or none has come, or one that is not of the other

@@ -162,8 +162,10 @@ static bool prove(gs_store *t, int socket, uint32_t rank, const unsigned char ke
     if (!gs_socket_move(socket, true, wanted, sizeof wanted, until) ||
         !gs_socket_move(socket, false, &nod, 1, until))
         return false;
-    if (nod == GS_PROOF_NOD) gs_frames_begin(&t->frames, socket, key, &mine, &answer.hello, true);
-    return nod == GS_PROOF_NOD;
+    if (nod != GS_PROOF_NOD) return false;
+    t->frames.socket = socket;
+    gs_frames_begin(&t->frames, key, &mine, &answer.hello, true);
+    return true;
 }
 
 /* ---- frames ---- */

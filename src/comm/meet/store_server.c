@@ -163,7 +163,7 @@ static bool prove(visitor *v) {
     pthread_mutex_unlock(&s->lock);
     gs_proof_make(s->key, s->key, GS_STORE_NUMBER, &theirs, &mine.hello, mine.proof);
     gs_proof_make(s->key, s->key, theirs.from, &theirs, &mine.hello, wanted);
-    gs_frames_begin(&v->frames, socket, s->key, &theirs, &mine.hello, false);
+    gs_frames_begin(&v->frames, s->key, &theirs, &mine.hello, false);
     return gs_socket_move(socket, true, &mine, sizeof mine, until) &&
            gs_socket_move(socket, false, proof, sizeof proof, until) && gs_proof_equal(wanted, proof) &&
            gs_socket_move(socket, true, &nod, 1, until);
