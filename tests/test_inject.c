@@ -35,6 +35,9 @@ TEST(faults_are_read) {
     assert_int_equal(f.fault[1].generation, 0);
     assert_ok(gs_faults_read("kill:rank=1,operation=0", &f));
     assert_int_equal(f.fault[0].operation, 0);
+    assert_ok(gs_faults_read("kill:,rank=1,,operation=2,", &f));
+    assert_int_equal(f.fault[0].rank, 1);
+    assert_int_equal(f.fault[0].operation, 2);
     assert_ok(gs_faults_read("usage:rank=1,operation=7", &f));
     assert_int_equal(f.fault[0].kind, GS_FAULT_USAGE);
 }
@@ -49,7 +52,12 @@ TEST(other_values_are_refused) {
         {"kill:rank=1,operation=99999999999999999999", "whose operation is no number from 0 to 1e+15"},
         {"kill:rank=-1,operation=5", "whose rank is no number from 0 to 2.14748e+09"},
         {"kill:rank=99999999999,operation=5", "whose rank is no number"},
-        {"kill:rank=1,operation=5,generation=0", "whose generation is no number from 1 to 1000"},
+        {"kill:rank=0x1,operation=5", "whose rank is no number"},
+        {"kill:rank=1,operation=4e1", "whose operation is no number"},
+        {"kill:rank=1,operation=4.", "whose operation is no number"},
+        {"kill:rank=,operation=5", "whose rank is no number"},
+        {"kill:,", "which has no rank"},
+        {"kill:rank=1,operation=5,generation=0", "whose generation is no number from 1 to 1000, and not all"},
         {"kill:rank=1,operation=5,generation=each", "whose generation is no number"},
         {"kill:rank,operation=5", "whose rank is no number"},
         {"kill:rank=1,operation=5,step=3", "which has a name that it does not take"},

@@ -53,10 +53,10 @@ static const double least[MEMBERS] = {0, 0, 1, 1e-9}, most[MEMBERS] = {INT_MAX, 
 /* False: it is no number of this member. */
 static bool read_number(const char *value, int member, double *out) {
     char *end;
-    if (!strchr("0123456789.", *value)) return false;
+    const size_t digits = strspn(value, "0123456789");
+    if (member == SECONDS ? digits == 0 && *value != '.' : value[digits]) return false;
     *out = strtod(value, &end);
-    return end != value && !*end && *out >= least[member] && *out <= most[member] &&
-           (member == SECONDS || *out == floor(*out));
+    return end != value && !*end && *out >= least[member] && *out <= most[member];
 }
 
 /* One fault, of which the text is used up; `whole` is for the message. */
@@ -68,15 +68,15 @@ static gs_status read_fault(char *text, const char *whole, gs_fault *f) {
     *rest++ = '\0';
     while (kind < GS_FAULT_KINDS && strcmp(names[kind], text) != 0) kind++;
     if (kind == GS_FAULT_KINDS) return wrong(whole, "which is none of its kinds");
-    while (*rest) {
+    for (rest += strspn(rest, ","); *rest; rest += strspn(rest, ",")) {
         const int member = getsubopt(&rest, members, &value);
         if (member < 0 || (member == SECONDS && kind != GS_FAULT_DELAY))
             return wrong(whole, "which has a name that it does not take");
         if (value && member == GENERATION && strcmp(value, "all") == 0)
             got[member] = 0;
         else if (!value || !read_number(value, member, &got[member])) {
-            snprintf(why, sizeof why, "whose %s is no number from %g to %g", members[member], least[member],
-                     most[member]);
+            snprintf(why, sizeof why, "whose %s is no number from %g to %g%s", members[member], least[member],
+                     most[member], member == GENERATION ? ", and not all" : "");
             return wrong(whole, why);
         }
     }
