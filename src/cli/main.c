@@ -35,7 +35,7 @@ const gs_command gs_commands[] = {
      "the same training on several sets of devices, as a table"},
     {"profile", gs_cmd_profile, COMPUTES, "gradsum profile",
      "where the time goes: loader, step, and each layer of it"},
-    {"sweep", gs_cmd_sweep, COMPUTES, "gradsum sweep --batch LIST --jobs N",
+    {"sweep", gs_cmd_sweep, COMPUTES, "gradsum sweep --batch LIST",
      "steps and seconds to a target for several global batches"},
     {"report", gs_cmd_report, NOTHING, "gradsum report DIR -o FILE",
      "a page of training logs: curves, speed-up, a timeline"},

@@ -86,7 +86,7 @@ static void renumber(gs_launch_processes *p, int size, int *kept) {
 }
 
 static gs_status begin_generation(gs_elastic *e, gs_launch_processes *p, int size, int *kept) {
-    if (e->regrouped) gs_launch_rendezvous_remove(&e->rendezvous, p->launch, false);
+    if (e->regrouped) gs_launch_rendezvous_remove(&e->rendezvous, p->launch, true, false);
     e->regrouped = true;
     GS_TRY(gs_launch_rendezvous_create(p->launch, &e->rendezvous));
     renumber(p, size, kept);
@@ -141,7 +141,8 @@ static gs_elastic_state decide(gs_elastic *e, gs_launch_processes *p, const cens
 
 void gs_elastic_note_loss(gs_elastic *e, const gs_launch_processes *p, int slot) {
     const gs_launch_child *c = p->child;
-    if (e->lost < 0 || gs_launch_blame_of(c[slot].status) > gs_launch_blame_of(c[e->lost].status))
+    const bool ended = c[slot].hangs[0] && e->lost >= 0; /* by wait_for_all, because of another's loss */
+    if (e->lost < 0 || (!ended && gs_launch_blame_of(c[slot].status) > gs_launch_blame_of(c[e->lost].status)))
         e->lost = slot;
     if (e->lost_at <= 0) e->lost_at = gs_awake_seconds();
 }

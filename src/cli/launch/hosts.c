@@ -120,7 +120,7 @@ static void append_word(char *text, size_t size, const char *word) {
 /* "cd DIR && PROGRAM launch --nodes 3 ..."; GS_E_USAGE: it is too long. */
 static gs_status command_of(const fleet *f, int node, char text[COMMAND]) {
     const gs_launch *l = f->launch;
-    const char *check = getenv("GRADSUM_CHECK"); /* must be the same on all machines, as the time-out */
+    static const char *const same[] = {"GRADSUM_CHECK", "GRADSUM_TIMEOUT"}; /* on all machines */
     char folder[2048], program[2048] = "", setting[256];
     const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n > 0 ? n : 0] = '\0';
@@ -128,13 +128,17 @@ static gs_status command_of(const fleet *f, int node, char text[COMMAND]) {
         return gs_fail(GS_E_FILE, "cannot tell this folder: %s", strerror(errno));
     snprintf(text, COMMAND, "cd");
     append_word(text, COMMAND, folder);
-    gs_append(text, COMMAND, " && exec%s", check ? " env" : "");
-    snprintf(setting, sizeof setting, "GRADSUM_CHECK=%s", check ? check : "");
-    if (check) append_word(text, COMMAND, setting);
+    gs_append(text, COMMAND, " && exec env");
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        const char *value = getenv(same[i]);
+        snprintf(setting, sizeof setting, "%s=%s", same[i], value ? value : "");
+        if (value) append_word(text, COMMAND, setting);
+    }
     append_word(text, COMMAND, l->program && node > 0 ? l->program : program);
     gs_append(text, COMMAND, " launch --nodes %d --node-rank %d --ranks %s --meet", f->count, node, f->ranks);
     append_word(text, COMMAND, f->meet);
-    gs_append(text, COMMAND, " --timeout %.9g --transport", gs_launch_timeout(l));
+    if (l->timeout > 0) gs_append(text, COMMAND, " --timeout %.9g", l->timeout);
+    gs_append(text, COMMAND, " --transport");
     append_word(text, COMMAND, l->transport);
     if (l->interface) gs_append(text, COMMAND, " --interface");
     if (l->interface) append_word(text, COMMAND, l->interface);

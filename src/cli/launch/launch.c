@@ -474,9 +474,10 @@ enum { MORE = 6, FOLDER = 4200 };
 typedef struct gs_restarts {
     const gs_launch *first;
     gs_launch attempt;
-    int done;                         /* restarts */
-    bool idle;                        /* the attempt before made no step */
-    bool ours;                        /* one has made a step, so train has found no other run's checkpoints */
+    int done;  /* restarts */
+    bool idle; /* the attempt before made no step */
+    bool
+        ours; /* one has made a step, or the command resumes: so train has found no other run's checkpoints */
     char **words;                     /* of this attempt's command; NULL: it is the first one's */
     char log[FOLDER], digest[FOLDER]; /* its folders */
 } gs_restarts;
@@ -491,6 +492,7 @@ static const char *why_not_again(const gs_restarts *r, const gs_attempt *a, bool
     if (failed->hangs[0] || blame == GS_BLAME_KILLED || code == GS_E_PEER)
         return !stepped && r->idle ? "twice in turn no step was made" : NULL;
     if (code == GS_OK) return "no rank was lost";
+    if (code == GS_E_INTERRUPTED) return "it was asked to stop";
     if (code == GS_E_USAGE || code == GS_E_MODEL) return "it would fail again";
     if (code == GS_E_DIVERGED) return "it would diverge again";
     if (code == GS_E_DIFFER) return "the last checkpoint may have such weights";
@@ -611,15 +613,17 @@ static gs_status attempt(gs_attempt *a, const gs_launch *launch) {
         if (status != GS_OK) give_up(a);
         watch(a);
     }
-    gs_launch_rendezvous_remove(&a->rendezvous, launch,
+    const bool met = atomic_load(&p->shared->met) != 0;
+    gs_launch_rendezvous_remove(&a->rendezvous, launch, met,
                                 launch->nodes > 1 && (status != GS_OK || a->failed >= 0));
-    if (a->elastic.regrouped) gs_launch_rendezvous_remove(&a->elastic.rendezvous, launch, false);
+    if (a->elastic.regrouped) gs_launch_rendezvous_remove(&a->elastic.rendezvous, launch, met, false);
     return status;
 }
 
 int gs_launch_run(const gs_launch *launch) {
     gs_attempt a = {0};
-    gs_restarts restarts = {.first = launch, .attempt = *launch};
+    gs_restarts restarts = {
+        .first = launch, .attempt = *launch, .ours = gs_launch_option(launch, "--resume") != NULL};
     sigset_t pipe;
     int exit_status = GS_EXIT_FAILED;
     bool again = gs_shared_create(launch->elastic_min > 0, &a.processes.shared) == GS_OK;

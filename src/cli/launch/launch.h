@@ -70,9 +70,9 @@ typedef struct gs_launch_rendezvous {
 gs_status gs_launch_rendezvous_create(const gs_launch *, gs_launch_rendezvous *);
 
 /* All processes have ended. Remove the folder, if it is still there, with all that is in it; end the store, and tell of
- * strangers that came to it. In a folder that several launches share, say that these ranks need nothing any more.
- * awaited: after a failure, give those of other nodes a moment to hear of it. */
-void gs_launch_rendezvous_remove(gs_launch_rendezvous *, const gs_launch *, bool awaited);
+ * strangers that came to it. In a folder that several launches share, and whose ranks have not all met, say that
+ * these need nothing any more. awaited: after a failure, give those of other nodes a moment to hear of it. */
+void gs_launch_rendezvous_remove(gs_launch_rendezvous *, const gs_launch *, bool met, bool awaited);
 
 /* Set the environment of this process to what `rank` of this machine is to find. GS_E_MEMORY. */
 gs_status gs_launch_set_environment(const gs_launch_rendezvous *, const gs_launch *, int rank);

@@ -137,12 +137,12 @@ static void end_store(gs_store_server *server, int members) {
     gs_store_server_free(server);
 }
 
-void gs_launch_rendezvous_remove(gs_launch_rendezvous *r, const gs_launch *l, bool awaited) {
+void gs_launch_rendezvous_remove(gs_launch_rendezvous *r, const gs_launch *l, bool met, bool awaited) {
     if (r->server) end_store(r->server, awaited ? l->world : 0);
     if (!*r->where || !gs_meet_is_folder(r->where)) return;
     if (r->own_folder)
         gs_file_remove_folder(r->where);
-    else
+    else if (!met)
         gs_store_leave_folder(r->where, l->world, l->first, l->size);
 }
 

@@ -234,7 +234,9 @@ static void try_lever(const gs_memory_plan *plan, const lever *l, gs_memory_opti
         if (!l->set(plan, degree, &s, &o)) break;
         o.peak = peak_with(plan, &s, &again);
         o.saves = most - o.peak;
-        if (o.saves < 1 || fabs(o.saves - before) < 1) continue; /* less than a byte is nothing */
+        const bool kinds =
+            l->set == set_offload; /* each is another kind; elsewhere degrees take less and less */
+        if (o.saves < 1 || (kinds ? fabs(o.saves - before) < 1 : o.saves < before + 1)) continue;
         before = o.saves;
         if (again > plan->again)
             snprintf(o.formula, sizeof o.formula, "y inside of segments; backward repeats %.0f %% of forward",
