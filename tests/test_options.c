@@ -1,5 +1,5 @@
 /* The table of options (train/options/options.h): values as text, and defaults. */
-#include "tests/test.h"
+#include "tests/program.h"
 #include "train/options/options.h"
 
 #include <math.h>
@@ -34,4 +34,16 @@ TEST(defaults_are_allowed_or_off) {
         if (!allowed && value > o->min) fail_msg("--%s: the default is %g", o->name, value);
         assert_true(o->min < o->max);
     }
+}
+
+/* Also where the text begins as a page that may be replaced does. */
+TEST(no_text_to_train_on_is_replaced) {
+    const char *book = gs_test_format("%s/book.html", gs_test_folder());
+    FILE *f = fopen(book, "w");
+    assert_non_null(f);
+    fputs("<!doctype html>\n", f);
+    for (int i = 0; i < 200; i++) fputs("the quick brown fox jumps over the lazy dog\n", f);
+    assert_int_equal(fclose(f), 0);
+    gs_test_program_prints(2, "book.html would replace a file of --data text:", "step --data text:%s -o %s",
+                           book, book);
 }

@@ -1,9 +1,12 @@
 /* A program's settings are checked as the command line checks its options. */
+#include <limits.h>
 #include <math.h>
 #include "tests/training.h"
 #include "train/profile/profile.h"
 #include "train/sweep/sweep.h"
+#include "train/internal.h"
 #include "train/strategy.h"
+#include "train/options/options.h"
 
 /* All functions that take settings refuse them, with the sentence of the command line. */
 static void refuse(const gs_settings *s, const char *says) {
@@ -74,6 +77,66 @@ TEST(values_that_are_none) {
     REFUSED(jitter, ((gs_jitter){1, {{0, 1, NAN}}}), "--jitter: '0:1s@nan%' is not RANK:TIME@SHARE%");
     REFUSED(jitter, ((gs_jitter){9, {{0, 1, 1}}}), "is not RANK:TIME@SHARE%");
     REFUSED(trace, ((gs_step_range){7, 4}), "--trace-steps: '7-4' is not FIRST-LAST");
+}
+
+/* What a value holds is told, also where its text could be taken for another's, such as the default's. */
+TEST(values_that_look_like_others) {
+    const gs_by_channel nan = GS_ALL_CHANNELS(NAN);
+    REFUSED(mean, nan, "--mean: 'nan' is not a number");
+    REFUSED(std, nan, "--std: 'nan' is not a number");
+    REFUSED(link, ((gs_link){NAN, 0}), "--link: 'nanus,0B/s' is not LATENCY,BANDWIDTH");
+    REFUSED(link, ((gs_link){-1, 0}), "--link: '-1000000us,0B/s' is not LATENCY,BANDWIDTH");
+    REFUSED(jitter, ((gs_jitter){-1, {{0}}}), "--jitter: '-1 pauses' is not RANK:TIME@SHARE%");
+    REFUSED(jitter, ((gs_jitter){GS_PAUSES + 1, {{0, 1, 1}}}), "--jitter: '9 pauses' is not");
+    REFUSED(slow, ((gs_slow){-3, 0}), "--slow: '-3:0' is not RANK:MS");
+    REFUSED(slow, ((gs_slow){1, -5}), "--slow: '1:-5' is not RANK:MS");
+    REFUSED(checkpoint_every, ((gs_checkpoint_every){0, NAN}), "--checkpoint-every: 'nanus' is not");
+    REFUSED(checkpoint_every, ((gs_checkpoint_every){0, -1}), "--checkpoint-every: '-1000000us' is not");
+    REFUSED(checkpoint_every, ((gs_checkpoint_every){5, 60}), "--checkpoint-every: '5,60s' is not");
+    REFUSED(batch_norm, ((gs_batch_norm_groups){(gs_batch_norm_over)7, 4}), "'unknown:4' is not global");
+    REFUSED(schedule, ((gs_lr_schedule){.kind = GS_SCHEDULE_COSINE, .drops = 2}), "'cosine of 2 drops' is");
+    REFUSED(schedule, ((gs_lr_schedule){.kind = GS_SCHEDULE_STEP, .drops = -1, .factor = 1}),
+            "'step of -1 drops' is not constant");
+    REFUSED(schedule, ((gs_lr_schedule){.kind = GS_SCHEDULE_STEP, .drops = GS_LR_DROPS + 1, .factor = 1}),
+            "'step of 9 drops' is not constant");
+}
+
+/* What the command line takes is taken from a program too, and its text stands for the same value. */
+TEST(accepted_values_read_back) {
+    static const struct {
+        const char *option, *value[6];
+    } all[] = {{"checkpoint-every", {"1000000s", "1ms", "999999.999999s", "1000000000000000"}},
+               {"slow", {"1:0.00001", "1:1000000", "2147483647:123456.789012"}},
+               {"jitter", {"3:20ms@0.00001%", "3:1000s@100%", "2147483647:0.0000001us@33.3333333333333333%"}},
+               {"link", {"0.00001us,1GB/s", "10s,1000GB/s", "0us,1B/s", "0.3333333us,123456789.123B/s"}},
+               {"schedule", {"step:0.0000001,1000000@0.0000001", "step:30,30.000000000000004@1"}},
+               {"batch-norm", {"ghost:1000000000", "ghost:1"}},
+               {"augment", {"crop:9999,cutout:9999", "crop:1"}},
+               {"recompute", {"1000000", "1"}},
+               {"trace-steps", {"1-1", "1-18446744073709551615"}},
+               {"mean", {"0.0000001", "-1000000,1e-30,0.1"}}};
+    char text[GS_OPTION_TEXT_MOST];
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        for (int k = 0; k < 6 && all[i].value[k]; k++) {
+            gs_settings s = gs_settings_default(), other = s;
+            const gs_run_option *o = gs_run_option_named(all[i].option);
+            const gs_option one = gs_run_option_of(o, &s), two = gs_run_option_of(o, &other);
+            assert_ok(gs_option_read(&one, all[i].value[k]));
+            assert_ok(gs_check_each_setting(&s));
+            const char *shown = gs_option_text(o->kind, one.value, text, sizeof text);
+            if (gs_option_read(&two, shown) != GS_OK) fail_msg("%s: %s", all[i].value[k], gs_message());
+            assert_memory_equal(&s, &other, sizeof s);
+        }
+    for (const gs_run_option *o = gs_run_table; o->name; o++)
+        for (int end = 0; end < 2; end++) {
+            gs_settings s = gs_settings_default();
+            const gs_option one = gs_run_option_of(o, &s);
+            if (!gs_option_is_number(o->kind) || !isfinite(end ? o->max : o->min)) continue;
+            gs_option_set_number(o->kind, one.value, end ? o->max : o->min);
+            if (o->kind == GS_OPTION_INT && (end ? o->max : o->min) > INT_MAX) continue;
+            const char *shown = gs_option_text(o->kind, one.value, text, sizeof text);
+            if (gs_option_read(&one, shown) != GS_OK) fail_msg("--%s %s: %s", o->name, shown, gs_message());
+        }
 }
 
 /* What the command line cannot say, and defaults that mean off: both may be set. */

@@ -11,6 +11,7 @@
 #include "core/usable.h"
 #include "core/version.h"
 #include "data/dataset.h"
+#include "data/source.h"
 #include "device.h"
 #include "io/json.h"
 #include "train/internal.h"
@@ -26,6 +27,7 @@
 enum {
     MARGIN = 18,
     LEAST_MB = 256, /* of memory for a process: a small model and its data */
+    SOME = 64,      /* samples of a set */
     FACT = 200
 };
 
@@ -145,10 +147,21 @@ static void look_at_devices(doctor *d) {
     free(all);
 }
 
+/* Of a source, which reads samples from files, some of them: is none broken? */
+static gs_status read_some(const gs_dataset *set) {
+    const size_t step = set->count > SOME ? set->count / SOME : 1, in = gs_dataset_input_bytes(set);
+    unsigned char *sample = malloc(in + gs_dataset_answer_bytes(set));
+    gs_status status = sample ? GS_OK : gs_fail(GS_E_MEMORY, "no memory to read the data");
+    for (size_t at = 0; status == GS_OK && set->source && at < set->count; at += step)
+        status = gs_dataset_gather(set, NULL, at, 1, sample, sample + in);
+    free(sample);
+    return status;
+}
+
 /* With the checksum that the ranks of a run compare. */
 static void look_at_data(doctor *d) {
     gs_dataset *set = NULL;
-    if (gs_dataset_load(d->data, GS_TRAIN, &set) == GS_OK) {
+    if (gs_dataset_load(d->data, GS_TRAIN, &set) == GS_OK && read_some(set) == GS_OK) {
         const uint32_t sum = gs_data_checksum(set);
         gs_append(d->facts, sizeof d->facts, "data %.80s, %zu samples, checksum %08x\n", d->data, set->count,
                   sum);

@@ -25,6 +25,11 @@ void gs_tell_sentence(const char *sentence) {
     gs_tell("", "%s", sentence);
 }
 
+static bool is_constant(const gs_dataset *set) {
+    const size_t bytes = set->count * gs_shape_size(set->shape);
+    return !set->source && bytes > 0 && memcmp(set->images, set->images + 1, bytes - 1) == 0;
+}
+
 /* Of a model that gs_names_rename has taken. */
 static void config_of(const gs_layer *net, char *text, size_t size) {
     const int *table = net->child[0]->param[0].dims, places = net->child[1]->param[0].dims[0];
@@ -120,6 +125,9 @@ void gs_tell_of_data(const char *command, const gs_worker *w) {
     if (w->settings->names == GS_NAMES_TORCHVISION && w->settings->save) tell_names(command, w->settings);
     if (w->settings->names == GS_NAMES_HUGGINGFACE && w->settings->save) tell_config(command, w);
     gs_tell_usual_images(command, w->settings->model, set->shape);
+    if (w->input.scales && is_constant(set))
+        gs_tell(command, "note: all bytes of %s are %d: nothing can be learned from these images", set->name,
+                set->images[0]);
 }
 
 void gs_tell_skipped(const char *command, const gs_result *r) {

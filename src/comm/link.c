@@ -24,10 +24,10 @@ const char *gs_link_text(const gs_link *l, char *text, size_t size) {
     char latency[40], bandwidth[40];
     gs_unit_print(l->latency, gs_units_time, latency, sizeof latency);
     gs_unit_print(l->bandwidth, gs_units_rate, bandwidth, sizeof bandwidth);
-    if (gs_link_is_there(l))
-        snprintf(text, size, "%s,%s", latency, bandwidth);
-    else
+    if (!gs_link_is_there(l) && gs_link_is_valid(l))
         snprintf(text, size, "none");
+    else
+        snprintf(text, size, "%s,%s", latency, bandwidth);
     return text;
 }
 

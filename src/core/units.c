@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+const gs_unit gs_units_none[] = {{"", 1, 1}, {0}};
 const gs_unit gs_units_time[] = {{"us", 1, 1e6}, {"ms", 1, 1e3}, {"s", 1, 1}, {0}};
 const gs_unit gs_units_rate[] = {{"B/s", 1, 1}, {"kB/s", 1e3, 1}, {"MB/s", 1e6, 1}, {"GB/s", 1e9, 1}, {0}};
 const gs_unit gs_units_bits[] = {
@@ -28,11 +29,24 @@ bool gs_unit_read(const char **text, const gs_unit *units, double *value) {
     return false;
 }
 
+/* With so many digits, without an exponent, and without zeros at its end: gs_unit_read takes no others. */
+static void print_plain(double x, int digits, char *text, size_t size) {
+    char shown[32];
+    snprintf(shown, sizeof shown, "%.*e", digits - 1, x);
+    const char *exponent = strchr(shown, 'e'); /* not of inf and nan */
+    const int after = exponent ? digits - 1 - atoi(exponent + 1) : 0;
+    const bool written = snprintf(text, size, "%.*f", after > 0 ? after : 0, x) > 0;
+    size_t length = strlen(text);
+    if (!written || !strchr(text, '.')) return;
+    while (text[length - 1] == '0') length--;
+    text[text[length - 1] == '.' ? length - 1 : length] = '\0';
+}
+
 void gs_unit_print(double value, const gs_unit *units, char *text, size_t size) {
     char number[32];
     while (units[1].name && value >= units[1].times / units[1].per) units++;
     for (int digits = 6; digits <= 17; digits++) {
-        snprintf(number, sizeof number, "%.*g", digits, value * units->per / units->times);
+        print_plain(value * units->per / units->times, digits, number, sizeof number);
         double back = strtod(number, NULL) * units->times / units->per;
         if (back >= value && back <= value) break;
     }

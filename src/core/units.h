@@ -9,6 +9,7 @@ typedef struct gs_unit {
     double times, per; /* one of it is times / per, both whole: so 0.1ms and 100us are the same number */
 } gs_unit;
 
+extern const gs_unit gs_units_none[]; /* a number alone */
 extern const gs_unit gs_units_time[]; /* in seconds: us, ms, s; a NULL name ends each table */
 extern const gs_unit gs_units_rate[]; /* in bytes a second: B/s, kB/s, MB/s, GB/s */
 extern const gs_unit gs_units_bits[]; /* the same: bit/s, kbit/s, Mbit/s, Gbit/s */

@@ -317,6 +317,8 @@ gs_status gs_log_open(const gs_log_options *options, gs_log **out) {
 static void on_devices(void *context, const gs_device_report *devices, int workers) {
     gs_log *log = context;
     size_t bytes = (size_t)workers * sizeof *devices;
+    free(log->devices); /* of an elastic run that began anew */
+    log->workers = 0;
     log->devices = malloc(bytes);
     if (!log->devices) {
         check(log, gs_fail(GS_E_MEMORY, "no memory for the devices of %d workers", workers));
@@ -324,6 +326,15 @@ static void on_devices(void *context, const gs_device_report *devices, int worke
     }
     memcpy(log->devices, devices, bytes);
     log->workers = workers;
+}
+
+/* On the device, and what is offloaded from it. */
+static gs_memory_use memory_of(const gs_log *log) {
+    gs_memory_use use, away;
+    gs_ledger_now(&log->rank0->device->memory, GS_ON_DEVICE, &use);
+    gs_ledger_now(&log->rank0->device->memory, GS_OFFLOADED, &away);
+    for (int k = 0; k < GS_MEMORY_KINDS; k++) use.bytes[k] += away.bytes[k];
+    return use;
 }
 
 static void on_start(void *context, const gs_worker *w) {
@@ -336,7 +347,7 @@ static void on_start(void *context, const gs_worker *w) {
     if (!log->failed) check(log, write_run(log));
     if (log->next.start) log->next.start(log->next.context, w);
     log->paused = gs_seconds();
-    gs_ledger_now(&log->rank0->device->memory, GS_ON_DEVICE, &log->memory);
+    log->memory = memory_of(log);
 }
 
 /* The shares of the phases since the last line, if a step was measured there. */
@@ -432,7 +443,7 @@ static void on_epoch(void *context, const gs_epoch_report *r) {
     gs_log *log = context;
     if (!log->failed) check(log, write_epoch(log, r));
     if (log->next.epoch) log->next.epoch(log->next.context, r);
-    gs_ledger_now(&log->rank0->device->memory, GS_ON_DEVICE, &log->memory);
+    log->memory = memory_of(log);
     log->paused = gs_seconds() - log->time; /* the next epoch's clock starts now */
 }
 

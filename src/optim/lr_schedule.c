@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/decimal.h"
 #include "core/text.h"
 
 enum { EPOCHS_MOST = 1000000 };
@@ -54,11 +55,20 @@ bool gs_lr_schedule_read(const char *text, gs_lr_schedule *out) {
 
 const char *gs_lr_schedule_text(const gs_lr_schedule *s, char *text, size_t size) {
     if ((unsigned)s->kind >= KINDS) return "an unknown schedule";
-    if (s->kind != GS_SCHEDULE_STEP) return names[s->kind];
+    const bool step = s->kind == GS_SCHEDULE_STEP;
+    char number[32];
+    if (!step && s->drops == 0) return names[s->kind];
+    if (!step || s->drops < 1 || s->drops > GS_LR_DROPS) {
+        snprintf(text, size, "%s of %d drops", names[s->kind], s->drops);
+        return text;
+    }
     snprintf(text, size, "step");
-    for (int i = 0; i < s->drops && i < GS_LR_DROPS; i++)
-        gs_append(text, size, "%c%.15g", i > 0 ? ',' : ':', s->drop[i]);
-    gs_append(text, size, "@%.15g", s->factor);
+    for (int i = 0; i < s->drops; i++) {
+        gs_decimal_print(s->drop[i], number, sizeof number);
+        gs_append(text, size, "%c%s", i > 0 ? ',' : ':', number);
+    }
+    gs_decimal_print(s->factor, number, sizeof number);
+    gs_append(text, size, "@%s", number);
     return text;
 }
 

@@ -15,8 +15,9 @@
 #include "io/file.h"
 #include "io/json.h"
 
-/* Larger files are not read; a run.json is a few KB, and all of it goes into the page. */
-enum { MOST = 256 << 20, MOST_OF_RUN = 256 << 10 };
+/* Larger files are not read; all of a run.json goes into the page, and it holds a model's text three times. */
+enum { MOST = 256 << 20, MOST_OF_RUN = 4 << 20, LONGEST_LINE = 1 << 16 };
+static const uint64_t MOST_OF_METRICS = (uint64_t)4 << 30;
 
 /* ---- tables ---- */
 
@@ -90,6 +91,8 @@ static gs_status check_format(const char *path, const cJSON *run) {
 static gs_status read_run(gs_logged *log, const char *path) {
     char *text, why[400];
     size_t length;
+    struct stat s;
+    const bool too_large = stat(path, &s) == 0 && s.st_size > MOST_OF_RUN;
     gs_status status = gs_file_read(path, MOST_OF_RUN, &text, &length);
     if (status == GS_E_MEMORY) return status;
     if (text) log->run = gs_json_parse(text, length, NULL);
@@ -97,7 +100,9 @@ static gs_status read_run(gs_logged *log, const char *path) {
         cJSON_Delete(log->run);
         log->run = NULL;
         say(log, "run.json %s: the model, the workers and the devices are not known.",
-            text ? "is damaged" : "cannot be read");
+            text        ? "is damaged"
+            : too_large ? "is too large, above 4 MB"
+                        : "cannot be read");
         free(text);
         return GS_OK;
     }
@@ -129,25 +134,34 @@ typedef struct damage {
     bool cut; /* the last line has no end */
 } damage;
 
+/* The next line, with its newline if that fits, otherwise as much as fits; 0: there is none. Not by fgets, which does
+ * not say where a line ends that has a 0 in it, nor by getline, which takes memory for a line of any length. */
+static size_t read_line(FILE *f, char text[LONGEST_LINE]) {
+    size_t length = 0;
+    for (int c = 0; c != '\n' && length < LONGEST_LINE - 1 && (c = getc_unlocked(f)) != EOF;)
+        text[length++] = (char)c;
+    text[length] = 0;
+    return length;
+}
+
 static gs_status read_lines(gs_logged *log, FILE *f, damage *d) {
-    char *text = NULL;
-    size_t room = 0;
+    char text[LONGEST_LINE];
+    size_t length;
     gs_status status = GS_OK;
-    for (size_t number = 1; status == GS_OK; number++) {
-        const ssize_t read = getline(&text, &room, f);
-        if (read <= 0) break;
-        const size_t length = (size_t)read;
-        cJSON *line = memchr(text, 0, length) ? NULL : gs_json_parse(text, length, NULL);
+    for (size_t number = 1; status == GS_OK && (length = read_line(f, text)) > 0; number++) {
+        bool ends = text[length - 1] == '\n';
+        const bool whole = (ends || feof(f)) && !memchr(text, 0, length);
+        cJSON *line = whole ? gs_json_parse(text, length, NULL) : NULL;
         gs_logged_table *t = table_of(log, line);
         if (t) status = add_line(t, line);
         const bool good = cJSON_IsObject(line) || strspn(text, " \r\n") == length;
         cJSON_Delete(line);
         if (good) continue;
-        d->cut = text[length - 1] != '\n';
+        d->cut = !ends && feof(f);
         if (!d->cut && d->lines++ == 0) d->first = number;
+        while (!ends && (length = read_line(f, text)) > 0) ends = text[length - 1] == '\n'; /* its rest */
     }
-    free(text);
-    if (status == GS_OK && !feof(f)) return gs_fail(GS_E_FILE, "%s", strerror(errno));
+    if (status == GS_OK && ferror(f)) return gs_fail(GS_E_FILE, "%s", strerror(errno));
     return status;
 }
 
@@ -159,7 +173,8 @@ static gs_status read_metrics(gs_logged *log, const char *path) {
         say(log, "metrics.jsonl cannot be read: no curves.");
         return GS_OK;
     }
-    const gs_status status = read_lines(log, f, &d);
+    if (size > MOST_OF_METRICS) say(log, "metrics.jsonl is too large, above 4 GB: no curves.");
+    const gs_status status = size > MOST_OF_METRICS ? GS_OK : read_lines(log, f, &d);
     fclose(f);
     if (d.lines > 0)
         say(log, "metrics.jsonl is damaged: %zu line%s left out, the first of them line %zu.", d.lines,

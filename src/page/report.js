@@ -165,7 +165,7 @@ function words() {
     (runs.some((r) => r.about.zero > 1) ? ' With ZeRO 2 and 3, forward and backward include waits for a window and for weights.' : '');
   legend('phases', PHASES, look.phases);
   legend('kinds', KINDS.slice(0, 6), look.phases);
-  legend('memory-kinds', [...KINDS_OF_MEMORY, 'peak of the process'], look.memory, PATTERN_OF_MEMORY);
+  legend('memory-kinds', [...KINDS_OF_MEMORY, 'peak of the process'], tonesOfMemory(), PATTERN_OF_MEMORY);
 }
 
 /* ---- the timeline's menus ---- */

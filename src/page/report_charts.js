@@ -202,15 +202,17 @@ function drawTime() {
   (i) => rows[i]?.isPart);
 }
 
-const KINDS_OF_MEMORY = ['weights', 'gradients', 'optimizer', 'activations', 'data'];
-const PATTERN_OF_MEMORY = [3, 4, 5, 6, 7, 1]; // the last one is of the peak
+const KINDS_OF_MEMORY = ['weights', 'gradients', 'optimizer', 'activations', 'data', 'state', 'communication', 'workspace'];
+const PATTERN_OF_MEMORY = [3, 4, 5, 6, 7, 0, 2, 7, 1]; // the last one is of the peak
+const tonesOfMemory = () => [...look.memory, look.memory[5], look.memory[5], look.memory[5]];
 
 function drawMemory() {
   const known = (r) => r.about.memory && typeof r.about.memory === 'object', shown = runs.filter((r) => r.shown && known(r));
   $('memory').hidden = !runs.some(known);
   if ($('memory').hidden) return;
   const of = (r, kind) => typeof r.about.memory[kind] === 'number' ? r.about.memory[kind] : 0;
-  const sets = KINDS_OF_MEMORY.map((kind, k) => ({ ...bar(patterned(look.memory[k], PATTERN_OF_MEMORY[k]), shown.map((r) => of(r, kind)), kind, look.memory[k]), stack: 'kinds' }));
+  const tones = tonesOfMemory(), some = (kind, k) => k < 5 || shown.some((r) => of(r, kind) > 0);
+  const sets = KINDS_OF_MEMORY.map((kind, k) => ({ ...bar(patterned(tones[k], PATTERN_OF_MEMORY[k]), shown.map((r) => of(r, kind)), kind, tones[k]), stack: 'kinds' })).filter((set, k) => some(set.label, k));
   sets.push({ ...bar(look.memory[5], shown.map((r) => of(r, 'peak_resident')), 'peak of the process'), stack: 'peak', maxBarThickness: 7 });
   barChart('bytes', shown.map((r) => r.name), sets, { ticks: { callback: (v) => shortBytes(v) } }, (item) => ` ${item.dataset.label}: ${shortBytes(item.parsed.x)}`);
 }

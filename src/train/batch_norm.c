@@ -27,7 +27,8 @@ bool gs_batch_norm_read(const char *text, gs_batch_norm_groups *out) {
 const char *gs_batch_norm_text(const gs_batch_norm_groups *g, char *text, size_t size) {
     const char *name = g->over == GS_BATCH_NORM_GLOBAL  ? "global"
                        : g->over == GS_BATCH_NORM_LOCAL ? "local"
-                                                        : "ghost";
+                       : g->over == GS_BATCH_NORM_GHOST ? "ghost"
+                                                        : "unknown";
     if (g->over != GS_BATCH_NORM_GHOST && g->group == 0) return name;
     snprintf(text, size, "%s:%zu", name, g->group);
     return text;

@@ -23,9 +23,10 @@ static bool is_valid(const gs_jitter *j) {
     return valid;
 }
 
+static const gs_unit percent[] = {{"%", 1, 100}, {0}};
+
 /* "3:20ms@5%"; *text is moved behind it. */
 static bool read_pause(const char **text, gs_pause *p) {
-    static const gs_unit percent[] = {{"%", 1, 100}, {0}};
     char *colon;
     if (**text < '0' || **text > '9') return false;
     unsigned long rank = strtoul(*text, &colon, 10);
@@ -48,12 +49,15 @@ bool gs_jitter_read(const char *text, gs_jitter *j) {
 }
 
 const char *gs_jitter_text(const gs_jitter *j, char *text, size_t size) {
-    char seconds[40];
+    char seconds[40], share[40];
+    const bool valid = j->count >= 0 && j->count <= GS_PAUSES;
     snprintf(text, size, "%s", j->count > 0 ? "" : "none");
-    for (int i = 0; i < j->count && i < GS_PAUSES; i++) {
+    if (!valid) snprintf(text, size, "%d pauses", j->count);
+    for (int i = 0; valid && i < j->count; i++) {
         const gs_pause *p = &j->pause[i];
         gs_unit_print(p->seconds, gs_units_time, seconds, sizeof seconds);
-        gs_append(text, size, "%s%d:%s@%.12g%%", i > 0 ? "," : "", p->rank, seconds, 100 * p->share);
+        gs_unit_print(p->share, percent, share, sizeof share);
+        gs_append(text, size, "%s%d:%s@%s", i > 0 ? "," : "", p->rank, seconds, share);
     }
     return text;
 }

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { GS_PAUSES = 8, GS_JITTER_TEXT = 256 /* bytes of any as text */ };
+enum { GS_PAUSES = 8, GS_JITTER_TEXT = 768 /* bytes of any as text */ };
 
 typedef struct gs_pause {
     int rank;

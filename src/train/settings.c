@@ -37,7 +37,9 @@ static gs_status check_setting(const gs_settings *s, const gs_run_option *o) {
                            count, GS_CHANNELS);
     }
     const bool all = o->kind == GS_OPTION_BATCH && *(const size_t *)value == 0;
-    if (o->kind == GS_OPTION_FLAG || all || gs_run_option_is_default(o, s)) return GS_OK;
+    const bool given =
+        o->kind == GS_OPTION_CHANNELS && ((const gs_by_channel *)value)->count > 0; /* NAN too */
+    if (o->kind == GS_OPTION_FLAG || all || (!given && gs_run_option_is_default(o, s))) return GS_OK;
     return gs_option_read(&option, gs_option_text(o->kind, value, text, sizeof text));
 }
 

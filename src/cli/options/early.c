@@ -91,9 +91,12 @@ static void interrupted(int number, siginfo_t *info, void *context) {
         raise(number);
         return;
     }
+    struct rlimit limit = {0};
+    getrlimit(RLIMIT_NPROC, &limit);
     snprintf(
         sentence, sizeof sentence,
-        "gradsum: no room for OpenBLAS's threads (ulimit -u); continuing without them: none is needed\n");
+        "gradsum: no room for OpenBLAS's threads (ulimit -u %lld); continuing without them: none is needed\n",
+        (long long)limit.rlim_cur); /* -1: no limit */
     if (write(STDERR_FILENO, sentence, strlen(sentence)) < 0) _exit(1);
     start_without_threads(our_argv, our_environment);
     _exit(1);

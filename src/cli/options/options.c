@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
 #include "data/npy_set.h"
+#include "io/file.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -147,14 +148,19 @@ static const char *text_of(const gs_option *options, const char *name) {
     return o && o->kind == GS_OPTION_TEXT ? *(const char *const *)o->value : NULL;
 }
 
-/* What the checks of targets (io/file.h) cannot see: an array takes the place of none that is read, and folders have
+/* What the checks of targets (io/file.h) cannot see: nothing takes the place of data that are read, and folders have
  * names. */
 static gs_status check_outputs(const gs_option *options) {
+    static const char *const outputs[] = {"out", "report", "save"}, text[] = "text:";
     static const char *const folders[] = {"log", "digest", "checkpoint"};
-    const char *from = text_of(options, "data"), *to = text_of(options, "out");
-    if (from && to && gs_npy_reads(from, to))
-        return gs_fail(GS_E_USAGE, "--out %s would replace a file of --data %s; choose another name", to,
-                       from);
+    const char *from = text_of(options, "data"), *to;
+    const char *file = from && strncmp(from, text, strlen(text)) == 0 ? from + strlen(text) : "";
+    for (int i = 0; i < 3 && from; i++) {
+        to = text_of(options, outputs[i]);
+        if (to && (gs_file_is_same(to, file) || gs_npy_reads(from, to)))
+            return gs_fail(GS_E_USAGE, "--%s %s would replace a file of --data %s; choose another name",
+                           outputs[i], to, from);
+    }
     for (int i = 0; i < 3; i++) {
         to = text_of(options, folders[i]);
         if (to && strcmp(to, "-") == 0)

@@ -28,9 +28,12 @@ bool gs_checkpoint_every_read(const char *text, gs_checkpoint_every *out) {
 }
 
 const char *gs_checkpoint_every_text(const gs_checkpoint_every *e, char *text, size_t size) {
+    const bool timed = !(e->seconds <= 0 && e->seconds >= 0);
+    char time[40];
+    gs_unit_print(timed ? e->seconds : GS_CHECKPOINT_SECONDS, gs_units_time, time, sizeof time);
     if (e->steps > 0)
-        snprintf(text, size, "%" PRIu64, e->steps);
+        snprintf(text, size, "%" PRIu64 "%s%s", e->steps, timed ? "," : "", timed ? time : "");
     else
-        gs_unit_print(e->seconds > 0 ? e->seconds : GS_CHECKPOINT_SECONDS, gs_units_time, text, size);
+        snprintf(text, size, "%s", time);
     return text;
 }

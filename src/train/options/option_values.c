@@ -1,6 +1,7 @@
 /* Values of options: as numbers, names and text, and read from what was typed. */
 #include "core/decimal.h"
 #include "core/nearest.h"
+#include "core/units.h"
 #include "layer/memory/recompute.h"
 #include "train/offload/offload.h"
 #include "train/options/options.h"
@@ -99,17 +100,18 @@ static const char *name_or_number(gs_option_kind kind, const void *value, char *
 
 /* ---- text ---- */
 
-/* The shortest that reads back as x. */
-static void print_fraction(double x, char *text, size_t size) {
-    snprintf(text, size, "%.15g", x + 0.0); /* -0 is 0 */
-    if (strtod(text, NULL) < x || strtod(text, NULL) > x) snprintf(text, size, "%.17g", x);
+/* All who are not slow are one text. */
+static const char *slow_text(const gs_slow *slow, char *text, size_t size) {
+    const bool nobody = slow->rank >= 0 && slow->ms >= 0 && !(slow->ms > 0);
+    char ms[40];
+    gs_unit_print(slow->ms, gs_units_none, ms, sizeof ms);
+    snprintf(text, size, "%d:%s", nobody ? 0 : slow->rank, ms);
+    return text;
 }
 
 const char *gs_option_text(gs_option_kind kind, const void *value, char *text, size_t size) {
     const gs_shape *shape = value;
-    const gs_slow *slow = value;
     const gs_step_range *range = value;
-    char ms[32];
     if (kind == GS_OPTION_FLAG) return *(const bool *)value ? "yes" : "no";
     if (kind == GS_OPTION_TEXT) return *(const char *const *)value ? *(const char *const *)value : "";
     if (gs_option_names_of(kind)) return name_or_number(kind, value, text, size);
@@ -127,9 +129,7 @@ const char *gs_option_text(gs_option_kind kind, const void *value, char *text, s
     case GS_OPTION_CHANNELS:
         return gs_by_channel_text(value, text, size);
     case GS_OPTION_SLOW:
-        print_fraction(slow->ms, ms, sizeof ms);
-        snprintf(text, size, "%d:%s", slow->ms > 0 ? slow->rank : 0, ms);
-        break;
+        return slow_text(value, text, size);
     case GS_OPTION_RANGE:
         snprintf(text, size, "%" PRIu64 "-%" PRIu64, range->first, range->last);
         break;
@@ -150,7 +150,7 @@ const char *gs_option_text(gs_option_kind kind, const void *value, char *text, s
     case GS_OPTION_LINK:
         return gs_link_text(value, text, size);
     default:
-        print_fraction(gs_option_number(kind, value), text, size);
+        gs_decimal_print(gs_option_number(kind, value), text, size);
     }
     return text;
 }
