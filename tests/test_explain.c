@@ -11,9 +11,10 @@
 
 static const char RUN[] = "train --model \"flatten, linear 10\" --steps 2 --threads 1";
 
-/* Step 1 of a record by hand: a layer with a parameter of 4 numbers, and what each rank has of it. */
+/* The first step of a record by hand: a layer with a parameter of 4 numbers, and what each rank has of it. */
 typedef struct by_hand {
     int ranks;                /* 0: one */
+    int first;                /* step; 0: 1 */
     const char *options, *op; /* NULL: none; linear */
     const char *rows[4];      /* [rank]; NULL: none */
     const char *score[4];     /* [rank]; NULL: of a step in f32 */
@@ -23,16 +24,16 @@ typedef struct by_hand {
 static void read_by_hand(const by_hand *h, gs_digests *run) {
     static int made;
     const char *folder = gs_test_format("%s/hand%d", gs_test_folder(), made++);
-    const int ranks = h->ranks ? h->ranks : 1;
+    const int ranks = h->ranks ? h->ranks : 1, first = h->first ? h->first : 1;
     mkdir(folder, 0700);
     for (int r = 0; r < ranks; r++) {
         const char *rows = h->rows[r] ? h->rows[r] : "",
                    *score = h->score[r] ? h->score[r] : "1 1 8 1 1 1 1 0 0 8";
         write_text(gs_test_format("%s/rank-%d.digest", folder, r),
-                   gs_test_format("gradsum digest 3 rank %d of %d\n%slayer 0 %s 0\nparam 0 0 4 0 0 0.w\nset "
-                                  "8\nstart\n%sscore 1 %s\nend 1\n%s",
+                   gs_test_format("gradsum digest 4 rank %d of %d\n%slayer 0 %s 0\nparam 0 0 4 0 0 0.w\nset "
+                                  "8\nstart\n%sscore %d %s\nend %d\n%s",
                                   r, ranks, h->options ? h->options : "", h->op ? h->op : "linear", rows,
-                                  score, h->later ? h->later : ""));
+                                  first, score, first, h->later ? h->later : ""));
     }
     assert_ok(gs_digests_read(folder, run));
 }
@@ -328,16 +329,88 @@ TEST(later_steps_are_compared_where_rounding_does_not_reach) {
                  {"0", "1", "0", "0", "0", "2", GS_DIFFERS_lr}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const by_hand a = {.options = "option optimizer adam\n",
-                           .rows = {"updated 1 0 0 4 0 1e4 1 0 0 0 0\n"},
+                           .rows = {"weight 1 0 0 4 0 1e4 0.5 0 0 0 0\nupdated 1 0 0 4 0 1e4 1 0 0 0 0\n"},
                            .later = second_step(cases[i].samples, cases[i].weight, cases[i].y, cases[i].dw,
                                                 cases[i].sum, cases[i].rate)},
                       b = {.options = a.options,
-                           .rows = {"updated 1 0 0 4 0 1e4 0 0 0 0 0\n"},
+                           .rows = {"weight 1 0 0 4 0 1e4 0.5 0 0 0 0\nupdated 1 0 0 4 0 1e4 0 0 0 0 0\n"},
                            .later = second_step("0", "0", "0", "0", "0", "1")};
         const gs_difference d = explain_by_hand(&a, &b);
         if (d.found != (cases[i].kind >= 0) || (d.found && (d.kind != cases[i].kind || d.step != 2)))
             fail_msg("case %zu: found %d, kind %d; wanted kind %d", i, d.found, d.kind, cases[i].kind);
         assert_int_equal(d.grown, 2);
+    }
+}
+
+/* Weights of norm 1 that an update has moved by 0.01, or with a wrong update by another way. */
+TEST(an_update_is_measured_by_its_own_step) {
+    static const struct {
+        const char *options, *op, *updated;
+        bool found;
+    } cases[] = {{"option optimizer sgd\n", "relu", "0.0124", false},
+                 {"option optimizer sgd\n", "relu", "0", true}, /* no update */
+                 {"option optimizer sgd\n", "relu", "0.0127", true},
+                 {"option optimizer sgd\n", "tanh", "0.0100", false},
+                 {"option optimizer sgd\n", "tanh", "0.0102", true},
+                 {"option optimizer adam\n", "relu", "-0.009", false},
+                 {"option optimizer adam\n", "relu", "0.031", true},
+                 {"option optimizer sgd\noption exact yes\n", "relu", "0.0100001", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        by_hand of[2];
+        for (int wrong = 0; wrong < 2; wrong++)
+            of[wrong] = (by_hand){
+                .options = cases[i].options,
+                .op = cases[i].op,
+                .rows = {gs_test_format("weight 1 0 0 4 0 1 0 0 0 0 0\nupdated 1 0 0 4 0 1 %s 0 0 0 %d\n",
+                                        wrong ? cases[i].updated : "0.01", wrong)}};
+        const gs_difference d = explain_by_hand(&of[1], &of[0]);
+        if (d.found != cases[i].found || (d.found && d.kind != GS_DIGEST_updated))
+            fail_msg("case %zu: found %d, kind %d; wanted %d", i, d.found, d.kind, cases[i].found);
+    }
+}
+
+/* A begins at step 2, where B's weights of norm 1 have moved by 0.01 until then. */
+TEST(a_resumed_run_has_the_weights_that_were_saved) {
+    static const struct {
+        const char *options, *weight, *cause; /* NULL: it is rounding */
+    } cases[] = {{"option optimizer sgd\n", "0.01", NULL},
+                 {"option optimizer sgd\n", "0.0124", NULL},
+                 {"option optimizer sgd\n", "0.0127", "weights not restored"},
+                 {"option optimizer sgd\n", "1", "weights not restored"},
+                 {"option optimizer sgd\n", "0", "stale weight"},
+                 {"option optimizer adam\n", "-0.009", NULL},
+                 {"option optimizer adam\n", "0.5", "weights not restored"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static const char step[] = "weight 2 0 0 4 0 %s %s 0 0 0 0\n";
+        const by_hand a = {.first = 2,
+                           .options = cases[i].options,
+                           .rows = {gs_test_format(step, "2", cases[i].weight)}},
+                      b = {.options = a.options,
+                           .rows = {"weight 1 0 0 4 0 1 0 0 0 0 0\nupdated 1 0 0 4 0 1 0.01 0 0 0 0\n"},
+                           .later = gs_test_format("%sscore 2 1 1 8 1 1 1 1 0 0 8\nend 2\n",
+                                                   gs_test_format(step, "1", "0.01"))};
+        const gs_difference d = explain_by_hand(&a, &b);
+        if (d.found != (cases[i].cause != NULL) ||
+            (d.found && (d.kind != GS_DIGEST_weight || strcmp(d.cause, cases[i].cause) != 0)))
+            fail_msg("case %zu: found %d, kind %d: %s", i, d.found, d.kind, d.found ? d.cause : "none");
+    }
+}
+
+/* Two ranks, of which one has part of an eighth wrong that is not all of its own, and its gradient too. */
+TEST(ranks_that_are_divided_alike_are_compared_one_by_one) {
+    static const char right[] =
+        "y 1 0 %d 4 1 1 1 0 0 0 0\ny 1 0 %d 4 1 1 1 0 0 0 0\ndw 1 0 0 4 1 1 1 0 0 0 0\n",
+                      wrong[] =
+                          "y 1 0 %d 4 1 1 1 0 0 0 0\ny 1 0 %d 4 1 1 %s 0 0 0 0\ndw 1 0 0 4 1 1 %s 0 0 0 0\n";
+    for (int of_dw = 0; of_dw < 2; of_dw++) {
+        const by_hand b = {.ranks = 2, .rows = {gs_test_format(right, 0, 1), gs_test_format(right, 4, 5)}},
+                      a = {.ranks = 2,
+                           .rows = {b.rows[0], gs_test_format(wrong, 4, 5, of_dw ? "1" : "2", "2")}};
+        const gs_difference d = explain_by_hand(&a, &b);
+        assert_true(d.found);
+        assert_int_equal(d.kind, of_dw ? GS_DIGEST_dw : GS_DIGEST_y);
+        assert_false(d.rank[0]);
+        assert_true(d.rank[1]);
     }
 }
 

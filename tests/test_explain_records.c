@@ -1,4 +1,4 @@
-/* Records of --digest that are damaged: `gradsum explain` refuses them. */
+/* Records of --digest that are damaged, or were changed: `gradsum explain` refuses them. */
 #include "tests/files.h"
 #include "tests/program.h"
 #include "tests/training.h"
@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "explain/digests.h"
+#include "io/file.h"
 
 static void write_record(const char *folder, const char *text) {
     mkdir(folder, 0700);
@@ -20,19 +21,19 @@ TEST(damaged_records_are_refused) {
     } damaged[] = {
         {"", "is no record of gradsum train --digest"},
         {"hello\n", "is no record of gradsum train --digest"},
-        {"gradsum digest 3 rank 0 of 0\n", "is no record"},
-        {"gradsum digest 2 rank 0 of 1\n", "is a digest of version 2; wanted version 3"},
-        {"gradsum digest 4 rank 0 of 1\n", "is a digest of version 4; wanted version 3"},
-        {"gradsum digest 3 rank 0 of 1000\n", "is of 1000 workers; wanted at most 64"},
-        {"gradsum digest 3 rank 3 of 4\n", "is of rank 3 of 4; wanted rank 0"},
-        {"gradsum digest 3 rank 0 of 1\n", "ends before its first step"},
-        {"gradsum digest 3 rank 0 of 1\nstart\n", "line 2 comes before any layer"},
-        {"gradsum digest 3 rank 0 of 1\nlayer 1 linear 0\n", "line 2 is not 'layer NUMBER OPERATOR NAME'"},
-        {"gradsum digest 3 rank 0 of 1\nlayer 0 linear 0\033[31m\n", "line 2 is not 'layer"},
-        {"gradsum digest 3 rank 0 of 1\nlayer 0 linear\xff 0\n", "line 2 is not 'layer"},
-        {"gradsum digest 3 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.\033w\n", "line 3 is not 'param"},
-        {"gradsum digest 3 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 9 0.w\n", "line 3 is not 'param"},
-        {"gradsum digest 3 rank 0 of 1\nwhat\n", "line 2 begins with a word"},
+        {"gradsum digest 4 rank 0 of 0\n", "is no record"},
+        {"gradsum digest 3 rank 0 of 1\n", "is a digest of version 3; wanted version 4"},
+        {"gradsum digest 5 rank 0 of 1\n", "is a digest of version 5; wanted version 4"},
+        {"gradsum digest 4 rank 0 of 1000\n", "is of 1000 workers; wanted at most 64"},
+        {"gradsum digest 4 rank 3 of 4\n", "is of rank 3 of 4; wanted rank 0"},
+        {"gradsum digest 4 rank 0 of 1\n", "ends before its first step"},
+        {"gradsum digest 4 rank 0 of 1\nstart\n", "line 2 comes before any layer"},
+        {"gradsum digest 4 rank 0 of 1\nlayer 1 linear 0\n", "line 2 is not 'layer NUMBER OPERATOR NAME'"},
+        {"gradsum digest 4 rank 0 of 1\nlayer 0 linear 0\033[31m\n", "line 2 is not 'layer"},
+        {"gradsum digest 4 rank 0 of 1\nlayer 0 linear\xff 0\n", "line 2 is not 'layer"},
+        {"gradsum digest 4 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.\033w\n", "line 3 is not 'param"},
+        {"gradsum digest 4 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 9 0.w\n", "line 3 is not 'param"},
+        {"gradsum digest 4 rank 0 of 1\nwhat\n", "line 2 begins with a word"},
     };
     gs_digests run;
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
@@ -41,7 +42,7 @@ TEST(damaged_records_are_refused) {
         assert_fails(GS_E_FORMAT, damaged[i].part, gs_digests_read(folder, &run));
     }
     static const char head[] =
-        "gradsum digest 3 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n";
+        "gradsum digest 4 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n";
     static const struct {
         const char *text, *part;
     } steps[] = {
@@ -55,6 +56,9 @@ TEST(damaged_records_are_refused) {
         {"score 1 1 1 1 1 1 1 1 1 1 1\nend 2\n", "line 7 is not 'end STEP ROWS'"},
         {"y 1 0 0 4 1 1 1 1 1 1 0\nscore 1 1 1 1 1 1 1 1 1 1 1\nend 1 2\n",
          "line 8 counts other rows than there are"},
+        {"score 1 1 1 1 1 1 1 1 1 1 1\nend 1 0x\n", "line 7 is not 'end STEP ROWS'"},
+        {"score 1 1 1 1 1 1 1 1 1 1 1\nend 1 x\n", "line 7 is not 'end STEP ROWS'"},
+        {"score 1 1 1 1 1 1 1 1 1 1 1\nend 1x\n", "line 7 is not 'end STEP ROWS'"},
         {"score 1 2\n", "line 6 is not 'score STEP' and ten numbers"},
         {"y 2 0 0 4 1 1 1 1 1 1 0\nscore 1 1 1 1 1 1 1 1 1 1 1\n",
          "line 7 ends a step with rows of another one"},
@@ -69,11 +73,44 @@ TEST(damaged_records_are_refused) {
     }
 }
 
+/* The record without its line that begins so. */
+static void is_refused_without(const char *record, const char *cut, const char *part) {
+    const char *folder = gs_test_folder(), *at = strstr(record, cut), *rest = at ? strchr(at, '\n') : NULL;
+    gs_digests run;
+    assert_non_null(rest);
+    char *text = gs_test_malloc(strlen(record) + 1);
+    sprintf(text, "%.*s%s", (int)(at - record), record, rest + 1);
+    write_record(folder, text);
+    assert_fails(GS_E_FORMAT, part, gs_digests_read(folder, &run));
+}
+
+/* What is not in a record is compared with nothing: so rows that are gone must not look like a run that agrees. */
+TEST(records_that_were_changed_are_refused) {
+    static const char count[] = "counts other rows than there are: the file was changed";
+    char *record;
+    size_t bytes;
+    gs_digests run;
+    const char *folder = gs_test_format("%s/one", gs_test_folder());
+    const char *path = gs_test_format("%s/rank-0.digest", folder);
+    gs_test_program_prints(0, "sha256",
+                           "train --model \"flatten, linear 10\" --steps 2 --threads 1 --digest %s", folder);
+    assert_ok(gs_file_read(path, 1 << 20, &record, &bytes));
+    is_refused_without(record, "updated 1 0 0", count);
+    is_refused_without(record, "sum 2 1 0", count);
+    is_refused_without(record, "weight 2 1 0", count);
+    is_refused_without(record, "end 1 ", "ends a step with rows of another one");
+    is_refused_without(record, "score 2 ", "ends a step that has no score");
+    assert_ok(gs_digests_read(folder, &run));
+    assert_int_equal(run.steps, 2);
+    gs_digests_free(&run);
+    free(record);
+}
+
 /* What a killed run was writing is left out. */
 TEST(a_step_that_is_not_whole_is_left_out) {
     const char *folder = gs_test_folder();
     gs_digests run;
-    write_record(folder, "gradsum digest 3 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
+    write_record(folder, "gradsum digest 4 rank 0 of 1\nlayer 0 linear 0\nparam 0 0 4 0 0 0.w\nset 8\nstart\n"
                          "y 1 0 0 4 1 2 3 4 5 6 0\nscore 1 1 1 1 1 1 1 1 1 1 1\nend 1\ny 2 0 0 4 1 2 3");
     assert_ok(gs_digests_read(folder, &run));
     assert_int_equal(run.steps, 1);

@@ -145,9 +145,10 @@ static gs_status read_end(reader *r, const char *line) {
     const size_t rows = r->rank->rows - r->begun;
     uint64_t step;
     size_t wanted;
-    const int read = sscanf(line, "end %" SCNu64 " %zu", &step, &wanted);
+    int end = 0;
+    const int read = sscanf(line, "end %" SCNu64 "%n %zu%n", &step, &end, &wanted, &end);
     if (!r->scored) return wrong(r, "ends a step that has no score");
-    if (read < 1 || step != r->run->first + r->rank->steps)
+    if (read < 1 || line[end] || step != r->run->first + r->rank->steps)
         return wrong(r, "is not 'end STEP ROWS' of the step that it ends");
     if (read == 2 && wanted != rows)
         return wrong(r, "counts other rows than there are: the file was changed");

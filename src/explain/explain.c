@@ -57,34 +57,37 @@ gs_status gs_explain_check(const gs_digests *a, const gs_digests *b) {
  * 3.9 of dx in the third step of resnet20). So a step is compared whole if it begins with the same weights, up to SAME.
  * Of others it is what rounding does not reach, and what follows from the same run: the sum, from what its ranks add,
  * and the weights that forward reads, from the update before. */
-enum { AS_WRITTEN, ROUNDING, ARRAY, GRADIENT, UPDATE };
+enum { AS_WRITTEN, ROUNDING, ARRAY, GRADIENT };
 
 static const double tolerances[][3] = {
     /* f32, f16, bf16, multiplied or sent */
     [AS_WRITTEN] = {1e-8, 1e-8, 1e-8}, /* by a record */
-    [ROUNDING] = {1e-4, 3e-3, 2e-2},   [ARRAY] = {1e-4, 1e-2, 0.1},
+    [ROUNDING] = {1e-4, 3e-3, 2e-2},
+    [ARRAY] = {1e-4, 1e-2, 0.1},
     [GRADIENT] = {0.25, 0.5, 1}, /* with relu or max_pool2d; else ARRAY */
-    [UPDATE] = {0.05, 0.1, 0.2}, /* likewise, and with Adam: a whole step up or down where the gradient is near 0 */
 };
 static const double SAME = 1e-5;
 
+/* Updated weights may differ by a share of the way that B's have gone, too. With Adam that is a whole step up where
+ * B's is one down, in elements whose gradient is near 0. */
+static const double OF_WAY = 0.25, OF_WAY_DIVIDED = 2;
+
 static const int tolerance_of[GS_DIFFERS_KINDS] = {
-    [GS_DIGEST_weight] = ROUNDING, [GS_DIGEST_x] = ROUNDING,       [GS_DIGEST_y] = ARRAY,
-    [GS_DIGEST_dy] = ARRAY,        [GS_DIGEST_dw] = GRADIENT,      [GS_DIGEST_dx] = GRADIENT,
-    [GS_DIGEST_sum] = ROUNDING,    [GS_DIGEST_vector0] = GRADIENT, [GS_DIGEST_vector1] = GRADIENT,
-    [GS_DIGEST_updated] = UPDATE,  [GS_DIGEST_state] = ARRAY,      [GS_DIFFERS_loss] = ARRAY,
-    [GS_DIFFERS_norm] = GRADIENT,  [GS_DIFFERS_scale] = GRADIENT};
+    [GS_DIGEST_weight] = ROUNDING,  [GS_DIGEST_x] = ROUNDING,       [GS_DIGEST_y] = ARRAY,
+    [GS_DIGEST_dy] = ARRAY,         [GS_DIGEST_dw] = GRADIENT,      [GS_DIGEST_dx] = GRADIENT,
+    [GS_DIGEST_sum] = ROUNDING,     [GS_DIGEST_vector0] = GRADIENT, [GS_DIGEST_vector1] = GRADIENT,
+    [GS_DIGEST_updated] = ROUNDING, [GS_DIGEST_state] = ARRAY,      [GS_DIFFERS_loss] = ARRAY,
+    [GS_DIFFERS_norm] = GRADIENT,   [GS_DIFFERS_scale] = GRADIENT};
 
 static double limit_of(const search *s, int kind) {
     const int of = s->exact ? AS_WRITTEN : tolerance_of[kind];
-    const bool as_array = (of == GRADIENT && !s->kinks) || (of == UPDATE && !s->kinks && !s->divides);
-    return tolerances[as_array ? ARRAY : of][s->bits];
+    return tolerances[of == GRADIENT && !s->kinks ? ARRAY : of][s->bits];
 }
 
 static bool is_compared(const search *s, int kind) {
     if (s->exact || s->begins_alike) return true;
     if (kind == GS_DIFFERS_scale) return !(gs_digests_number(s->b, "clip") > 0); /* 1 / samples */
-    return tolerance_of[kind] <= ROUNDING;
+    return tolerance_of[kind] <= ROUNDING && kind != GS_DIGEST_updated;
 }
 
 static void find_rounding(search *s) {
@@ -138,17 +141,48 @@ static bool is_left_out(const search *s, double of_a, double of_b) {
     return s->left_out && !(isfinite(of_a) && isfinite(of_b));
 }
 
-/* As a share of the size, of which the largest is kept. */
-static bool differ(const search *s, int kind, const gs_numbers *a, const gs_numbers *b, double size) {
-    const double apart = gs_apart(a, b);
+/* As a share of the size, of which the largest is kept; `more` is a norm, which is added to the limit. */
+static bool differ(const search *s, int kind, const gs_numbers *a, const gs_numbers *b, double size,
+                   double more) {
+    const double apart = gs_apart(a, b), limit = limit_of(s, kind) + (more > 0 && size > 0 ? more / size : 0);
     const bool as_many = !(fabs(a->n - b->n) > 0.5);
     double relative = apart > 0 || !as_many ? 1 : 0;
     if (as_many && is_left_out(s, a->squares, b->squares)) return false;
     if (as_many && (size > 0 || isnan(apart))) relative = apart / size;
     s->out->rounded |= a->bits != b->bits;
-    if (as_many && (s->exact ? a->bits == b->bits : relative <= limit_of(s, kind))) return false;
+    if (as_many && (s->exact ? a->bits == b->bits : relative <= limit)) return false;
+    s->out->allowed = s->exact ? 0 : limit;
     if (!(relative <= s->out->relative)) s->out->relative = relative;
     return true;
+}
+
+/* Has each rank of A the same part of the batch, and of the model, as that rank of B? */
+static bool are_divided_alike(const search *s) {
+    static const char *const how[] = {"pipeline", "tensor", "sequence"};
+    for (size_t i = 0; i < sizeof how / sizeof *how; i++)
+        if (strcmp(gs_digests_option(s->a, how[i]), gs_digests_option(s->b, how[i])) != 0) return false;
+    if (s->a->workers != s->b->workers) return false;
+    for (int r = 0; r < s->a->workers; r++)
+        if (gs_digests_score(s->a, r, s->step)->held != gs_digests_score(s->b, r, s->step)->held)
+            return false;
+    return true;
+}
+
+/* Which ranks of A differ from those of B, where both are divided alike. least: of the size. False: none does. */
+static bool ranks_alike_divided(const search *s, int kind, int number, int part, double least) {
+    const double of_all = s->out->relative;
+    bool any = false;
+    for (int r = 0; r < s->a->workers; r++) {
+        gs_numbers a, b;
+        if (!gs_total(s->a, r, s->step, kind, number, part, &a) ||
+            !gs_total(s->b, r, s->step, kind, number, part, &b))
+            continue;
+        if (kind == GS_DIGEST_dw) a.n = b.n; /* as many for each pass */
+        if (differ(s, kind, &a, &b, fmax(sqrt(fmax(a.squares, b.squares)), least), 0))
+            s->out->rank[r] = any = true;
+    }
+    s->out->relative = of_all;
+    return any;
 }
 
 /* Which ranks of A computed samples of these eighths, and no others. */
@@ -175,11 +209,15 @@ static bool samples_differ(const search *s, int kind, int number) {
     for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
         gs_total(s->a, GS_ALL_RANKS, s->step, kind, number, e, &a);
         gs_total(s->b, GS_ALL_RANKS, s->step, kind, number, e, &b);
-        bad[e] = differ(s, kind, &a, &b, size_of_eighth(&a, &b, all));
+        bad[e] = differ(s, kind, &a, &b, size_of_eighth(&a, &b, all), 0);
         any |= bad[e];
     }
-    if (any) ranks_of_eighths(s, kind, number, bad);
-    return any && found(s, kind, number);
+    if (!any) return false;
+    bool named = false;
+    for (int e = 0; e < GS_DIGEST_EIGHTHS && are_divided_alike(s); e++)
+        named |= ranks_alike_divided(s, kind, number, e, 0.05 * sqrt(all));
+    if (!named) ranks_of_eighths(s, kind, number, bad);
+    return found(s, kind, number);
 }
 
 /* ---- arrays of parameters ---- */
@@ -190,8 +228,10 @@ static bool local_dw_differs(const search *s, int p) {
         !gs_of_run(s->b, s->step, GS_DIGEST_dw, p, &b))
         return false;
     a.n = b.n; /* as many for each pass */
-    const double size = fmax(sqrt(fmax(a.squares, b.squares)), size_of_all(s, GS_DIGEST_dw));
-    return differ(s, GS_DIGEST_dw, &a, &b, size) && found(s, GS_DIGEST_dw, p);
+    const double least = size_of_all(s, GS_DIGEST_dw), size = fmax(sqrt(fmax(a.squares, b.squares)), least);
+    if (!differ(s, GS_DIGEST_dw, &a, &b, size, 0)) return false;
+    if (are_divided_alike(s)) ranks_alike_divided(s, GS_DIGEST_dw, p, GS_ALL_PARTS, least);
+    return found(s, GS_DIGEST_dw, p);
 }
 
 /* What A's ranks have to add, if B's sum is what its ranks have to add. */
@@ -211,10 +251,26 @@ static void own_sum(const search *s, int p, gs_numbers *b) {
 static bool reference(const search *s, int kind, int p, gs_numbers *b) {
     if (!s->exact && kind == GS_DIGEST_weight && s->step > s->a->first)
         return gs_of_run(s->a, s->step - 1, GS_DIGEST_updated, p, b);
-    if (!s->exact && kind == GS_DIGEST_weight && s->step > s->b->first) return false;
     if (!is_compared(s, kind) || !gs_of_run(s->b, s->step, kind, p, b)) return false;
     if (!s->exact && kind == GS_DIGEST_sum) own_sum(s, p, b);
     return true;
+}
+
+/* How far rounding may take weights apart, besides: of an update's step, or from B's first weights to a resumed A's. */
+static double share_of_way(const search *s, int kind, int p) {
+    const bool updated = kind == GS_DIGEST_updated;
+    const double share = s->divides ? OF_WAY_DIVIDED
+                         : updated  ? fmin(OF_WAY, limit_of(s, GS_DIGEST_dw))
+                                    : OF_WAY;
+    double way = 0;
+    if (s->exact || !(updated || (kind == GS_DIGEST_weight && s->step == s->a->first))) return 0;
+    for (uint64_t step = updated ? s->step : s->b->first; step < s->step + updated; step++) {
+        gs_numbers from, to;
+        if (gs_of_run(s->b, step, GS_DIGEST_weight, p, &from) &&
+            gs_of_run(s->b, step, GS_DIGEST_updated, p, &to))
+            way += gs_apart(&from, &to);
+    }
+    return share * way;
 }
 
 /* What an update works with: it is compared on each rank that holds it. */
@@ -222,11 +278,12 @@ static bool held_differs_of(const search *s, int kind, int p, double least_size)
     gs_numbers b;
     bool any = false;
     if (!reference(s, kind, p, &b)) return false;
-    const double size = fmax(sqrt(b.squares), least_size);
+    const double size = fmax(sqrt(b.squares), least_size), more = share_of_way(s, kind, p);
     for (int part = 0; part < (kind == GS_DIGEST_weight ? 2 : 1) && !any; part++)
         for (int r = 0; r < s->a->workers; r++) {
             gs_numbers a;
-            if (!gs_of_rank(s->a, r, s->step, kind, p, part, &a) || !differ(s, kind, &a, &b, size)) continue;
+            if (!gs_of_rank(s->a, r, s->step, kind, p, part, &a) || !differ(s, kind, &a, &b, size, more))
+                continue;
             s->out->rank[r] = any = true;
             s->out->part = part;
         }
@@ -252,6 +309,7 @@ static bool score_differs(const search *s, int kind) {
         if (relative <= limit || (isnan(a) && isnan(b)) || is_left_out(s, a, b)) continue;
         s->out->rank[r] = any = true;
         s->out->relative = relative;
+        s->out->allowed = s->exact ? 0 : limit;
     }
     return any && found(s, kind, -1);
 }
@@ -313,7 +371,5 @@ void gs_explain(const gs_digests *a, const gs_digests *b, gs_difference *out) {
         if (!s.exact && !s.begins_alike && !out->grown) out->grown = s.step;
         if (step_differs(&s)) break;
     }
-    if (!out->found) return;
-    out->allowed = s.exact ? 0 : limit_of(&s, out->kind);
-    gs_causes_name(a, b, out);
+    if (out->found) gs_causes_name(a, b, out);
 }

@@ -138,6 +138,7 @@ const fault_run settings_one = {0}, settings_two = {.workers = 2}, settings_thre
                               .micro_batches = 4},
                 settings_two_dropout = {.workers = 2, .model = DROPOUT},
                 settings_accumulate_dropout = {.model = DROPOUT, .accumulate = 2},
+                settings_two_relu = {.workers = 2, .model = "flatten, linear 24, relu, linear 10"},
                 settings_two_norm = {.workers = 2, .model = NORM},
                 settings_two_tied = {.workers = 2, .model = TIED, .set = fault_tokens},
                 settings_accumulate = {.accumulate = 4},

@@ -24,7 +24,7 @@ void fault_apply(const fault_run *, gs_settings *);
 
 extern const fault_run settings_one, settings_two, settings_three, settings_four, settings_two_epochs,
     settings_images, settings_zero1, settings_tied_pipeline, settings_two_dropout,
-    settings_accumulate_dropout, settings_two_norm, settings_two_tied, settings_accumulate,
+    settings_accumulate_dropout, settings_two_norm, settings_two_relu, settings_two_tied, settings_accumulate,
     settings_accumulate_two, settings_accumulate_three, settings_pieces, settings_smoothed, settings_clip_two,
     settings_clip_three, settings_clip_zero, settings_clip_f16, settings_f16, settings_scheduled_accumulate,
     settings_scheduled_two, settings_adam, settings_adamw, settings_decay, settings_decay_three,

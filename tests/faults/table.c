@@ -190,6 +190,8 @@ const fault_case fault_table[] = {
         ARRAY(updated), 1, "decoupled decay"),
     ROW(TENSOR_NOT_UPDATED, "a tensor is not among those that are updated", "luxonis/luxonis-train 432",
         settings_two, ARRAY(updated), 1, "weights not updated"),
+    ROW(TENSOR_NOT_UPDATED, "a tensor is not updated, in a net with relu", "luxonis/luxonis-train 432",
+        settings_two_relu, ARRAY(updated), 1, "weights not updated"),
     ROW(UPDATE_SCALED, "the update is made twice from the same momentum", "mzolfaghari/ECO-pytorch 1",
         settings_two, ARRAY(updated), 1, "update scaled"),
     ROW(TRUST_OF_PARTS, "LAMB's norms are those of the parts that ranks hold", "intel/ipex-llm 2810",

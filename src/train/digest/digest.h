@@ -4,7 +4,7 @@
  * Each rank writes a file of its own, DIR/rank-0.digest and so on, line by line, as the run goes on: nothing is sent
  * between ranks, and what was done before a crash is there. All is text:
  *
- *     gradsum digest 3 rank 0 of 2                     the format's version: GS_DIGEST_VERSION
+ *     gradsum digest 4 rank 0 of 2                     the format's version: GS_DIGEST_VERSION
  *     option batch 64                                  settings, as they can be typed
  *     set 6000                                         samples of the training set
  *     layer 3 linear 0.body.1                          number, operator, name
@@ -55,7 +55,7 @@ typedef enum gs_digest_kind {
 extern const char *const gs_digest_names[GS_DIGEST_KINDS_COUNT]; /* in the file */
 
 enum {
-    GS_DIGEST_VERSION = 3, /* 2 had no bits: numbers.h */
+    GS_DIGEST_VERSION = 4, /* 3 ended a step with a CRC-32, in place of the number of its rows */
     GS_DIGEST_EIGHTHS = 8, /* of the global batch, by the places of samples */
     GS_DIGEST_PARTS = 16,  /* the most parts of a number; passes after that count to the last */
     GS_DIGEST_WHY = 1024,  /* of a note, at most */
