@@ -98,6 +98,49 @@ TEST(a_block_of_weights_goes_before_the_next_is_copied) {
     cpu->ops = copies.inner;
 }
 
+/* ---- a vector to the host ---- */
+
+static gs_status refuse_map(gs_device *d, gs_mem m, size_t bytes, void **host) {
+    (void)d, (void)m, (void)bytes, (void)host;
+    return gs_fail(GS_E_OPENCL, "a map copies all back");
+}
+
+TEST(a_vector_that_stays_is_copied_once) {
+    gs_device *cpu = gs_test_device("cpu", 1);
+    gs_model *m = gs_test_model(cpu, .text = "mlp", .in = {1, 28, 28, 0}, .max_batch = 1, .seed = 1);
+    gs_optimizer *o;
+    float from[5] = {1, 2, 3, 4, 5}, to[7] = {0};
+    assert_ok(gs_optimizer_create(&gs_adam, m, 0.1f, 0, 0, &o));
+    copies.inner = cpu->ops;
+    copies.ops = *cpu->ops;
+    copies.ops.map = refuse_map;
+    cpu->ops = &copies.ops;
+    const gs_status written = gs_optimizer_copy_vector(o, 1, 3, 5, NULL, from),
+                    read = gs_optimizer_copy_vector(o, 1, 2, 7, to, NULL);
+    cpu->ops = copies.inner;
+    gs_optimizer_free(o);
+    assert_ok(written);
+    assert_ok(read);
+    for (int i = 0; i < 7; i++) assert_true(to[i] == (i >= 1 && i < 6 ? (float)i : 0));
+}
+
+/* There nothing lies behind an address. */
+TEST(a_rehearsal_copies_no_vector) {
+    gs_device *cpu = gs_test_device("cpu", 1);
+    cpu->offload = GS_OFFLOAD_OPTIMIZER;
+    gs_device_rehearse(cpu);
+    gs_model *m = gs_test_model(cpu, .text = "mlp", .in = {1, 28, 28, 0}, .max_batch = 1, .seed = 1);
+    gs_optimizer *o;
+    float x = 3;
+    assert_ok(gs_optimizer_create(&gs_adam, m, 0.1f, 0, 0, &o));
+    const gs_status written = gs_optimizer_copy_vector(o, 0, 0, 1, NULL, &x),
+                    read = gs_optimizer_copy_vector(o, 0, 0, 1, &x, NULL);
+    gs_optimizer_free(o);
+    assert_ok(written);
+    assert_ok(read);
+    assert_true(x == 3);
+}
+
 /* ---- the same bits ---- */
 
 /* The update has three blocks, the last one smaller, and the model eight layers. */
@@ -368,7 +411,9 @@ TEST(bad_use_gets_a_sentence) {
         {"--offload-dir /tmp",
          "--offload-dir /tmp says where --offload puts its files; wanted --offload too"},
         {"--offload optimizer --optimizer lars",
-         "lamb, or lars, needs whole tensors, and an update goes block by block then"},
+         "--optimizer lars needs whole tensors (lamb and lars do), and an update goes block by block then: "
+         "it does "
+         "not work with --offload optimizer; wanted another optimiser, such as adam"},
         {"--offload weights --devices cpu,cpu,cpu,cpu --layout tp2,pp2",
          "--pipeline would bring all weights of a stage again for each micro-batch"},
     };

@@ -1,5 +1,5 @@
 /* --offload in the ledger: what is elsewhere, and what is here (test_offload.c: the same bits). */
-#include "tests/devices.h"
+#include "tests/on_devices.h"
 #include "tests/files.h"
 #include "tests/training.h"
 
@@ -7,6 +7,7 @@
 
 #include "layer/memory/recompute.h"
 #include "layer/watch.h"
+#include "optim/away.h"
 #include "train/memory/memory.h"
 #include "train/offload/offload.h"
 
@@ -70,6 +71,62 @@ TEST(parts_take_what_is_planned_and_less) {
                          gs_memory_word(kinds[k]), here, before, there);
         }
     }
+}
+
+/* A part of a vector comes for the host, and goes. */
+TEST(a_mapped_vector_is_booked) {
+    enum { PAGE = 4096 / sizeof(float) };
+    gs_device *cpu = gs_test_device("cpu", 1);
+    cpu->offload = GS_OFFLOAD_OPTIMIZER;
+    cpu->offload_folder = gs_test_folder();
+    gs_model *m = gs_test_model(cpu, .text = "mlp", .in = {1, 28, 28, 0}, .max_batch = 1, .seed = 1);
+    gs_optimizer *o;
+    gs_memory_use use[3];
+    float *host;
+    assert_ok(gs_optimizer_create(&gs_adam, m, 0.1f, 0, 0, &o));
+    gs_ledger_now(&cpu->memory, GS_ON_DEVICE, &use[0]);
+    assert_ok(gs_optimizer_map_vector(o, 1, 2 * PAGE, 10 * PAGE, &host));
+    gs_ledger_now(&cpu->memory, GS_ON_DEVICE, &use[1]);
+    assert_ok(gs_optimizer_unmap_vector(o, 1, 2 * PAGE, 10 * PAGE, host));
+    gs_ledger_now(&cpu->memory, GS_ON_DEVICE, &use[2]);
+    gs_optimizer_free(o);
+    assert_near(use[1].bytes[GS_MEMORY_OPTIMIZER] - use[0].bytes[GS_MEMORY_OPTIMIZER], 40960, 0, 0);
+    assert_near(use[2].bytes[GS_MEMORY_OPTIMIZER], use[0].bytes[GS_MEMORY_OPTIMIZER], 0, 0);
+}
+
+/* The messages that rank 0 has received. */
+static struct {
+    gs_transport ops;
+    const gs_transport *inner;
+    size_t largest, bytes;
+} messages;
+
+static gs_status note_message(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
+    if (e->call->operation == GS_RECV && bytes > messages.largest) messages.largest = bytes;
+    if (e->call->operation == GS_RECV) messages.bytes += bytes;
+    return messages.inner->recv(c, e, data, bytes);
+}
+
+static void watch_messages(void *context, const gs_worker *w) {
+    (void)context;
+    messages.inner = w->comm->ops;
+    messages.ops = *messages.inner;
+    messages.ops.recv = note_message;
+    w->comm->ops = &messages.ops;
+}
+
+TEST(vectors_are_sent_in_blocks) {
+    gs_settings s = gs_test_settings("cpu,cpu --batch 20 --steps 1 --epochs 1 --zero 1 --optimizer adam "
+                                     "--model 'flatten, linear 1000, linear 1000, linear 10' --save-state "
+                                     "--save %s/x.st",
+                                     gs_test_folder());
+    s.lr = s.momentum = (float)NAN;
+    s.offload = GS_OFFLOAD_OPTIMIZER;
+    gs_result r;
+    assert_ok(gs_train(&s, &(gs_observer){.context = NULL, .start = watch_messages}, &r));
+    assert_true(messages.bytes >= r.params * sizeof(float)); /* half of two vectors */
+    assert_int_equal(messages.largest, GS_AWAY_BLOCK * sizeof(float));
+    gs_result_free(&r);
 }
 
 /* To the byte: neighbours share pages, and a step finds those that a step or a test has left. */

@@ -57,7 +57,7 @@ TEST(bad_use_is_told) {
     gs_test_program_prints(2, "no run of layers can begin at layer 3 there",
                            "train --model lenet --devices cpu,cpu,cpu --pipeline 3 --pipeline-cut 7,3");
     gs_test_program_prints(2, "--pipeline: '1' is not a whole number from 2", "train --pipeline 1");
-    gs_test_program_prints(2, "as many as --micro-batches says: it does not work with --accumulate",
+    gs_test_program_prints(2, "as many as --micro-batches says: it does not work with --accumulate 4",
                            "train --pipeline 2 --accumulate 4");
     gs_test_program_prints(2, "wanted 8, or no --micro-batches",
                            "train --model lenet --devices cpu,cpu --pipeline 2 --exact --micro-batches 4");

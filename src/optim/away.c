@@ -151,10 +151,13 @@ bool gs_vectors_are_away(const gs_optimizer *o) {
 
 /* ---- for the host ---- */
 
-gs_status gs_vectors_away_map(gs_optimizer *o, int i, float **host) {
+gs_status gs_vectors_away_map(gs_optimizer *o, int i, size_t at, size_t count, float **host) {
+    gs_device *d = o->model->device;
+    uint64_t number;
     o->away->ahead.count = 0; /* what was brought may become another one */
-    *host = o->away->host[i];
-    return o->model->device->ops->settle(o->model->device);
+    *host = o->away->host[i] + at;
+    if (o->away->in_place) GS_TRY(d->ops->fetch(d, (gs_mem)GS_NONE, *host, count * sizeof **host, &number));
+    return d->ops->settle(d);
 }
 
 gs_status gs_vectors_away_unmap(gs_optimizer *o, float *host, size_t count) {

@@ -38,6 +38,7 @@ gs_status gs_vectors_away_bring_first(gs_optimizer *o);
 /* Are the vectors themselves elsewhere? */
 bool gs_vectors_are_away(const gs_optimizer *o);
 
-/* Then: where vector i lies, for the host to read and write. Of what it has seen `count` floats may leave memory. */
-gs_status gs_vectors_away_map(gs_optimizer *o, int i, float **host);
+/* Then: `count` floats of vector i, from `at` on, for the host to read and write until unmap. Where operators work in
+ * place they are in memory until then. */
+gs_status gs_vectors_away_map(gs_optimizer *o, int i, size_t at, size_t count, float **host);
 gs_status gs_vectors_away_unmap(gs_optimizer *o, float *host, size_t count);

@@ -179,11 +179,7 @@ gs_status gs_optimizer_warm_up(gs_optimizer *o) {
 gs_status gs_optimizer_map_vector(gs_optimizer *o, int i, size_t at, size_t count, float **host) {
     gs_device *d = o->model->device;
     void *mapped;
-    if (gs_vectors_are_away(o)) {
-        GS_TRY(gs_vectors_away_map(o, i, host));
-        *host += at;
-        return GS_OK;
-    }
+    if (gs_vectors_are_away(o)) return gs_vectors_away_map(o, i, at, count, host);
     GS_TRY(d->ops->map(d, gs_at(o->vector[i], at), count * sizeof **host, &mapped));
     *host = mapped;
     return GS_OK;
@@ -198,12 +194,17 @@ gs_status gs_optimizer_unmap_vector(gs_optimizer *o, int i, size_t at, size_t co
 /* Block by block: of what lies elsewhere no more is in memory at once. */
 gs_status gs_optimizer_copy_vector(gs_optimizer *o, int i, size_t at, size_t count, float *to,
                                    const float *from) {
+    gs_device *d = o->model->device;
+    const gs_mem here = gs_at(o->vector[i], at);
+    if (!gs_vectors_are_away(o))
+        return to ? d->ops->read(d, to, here, count * sizeof *to)
+                  : d->ops->write(d, here, from, count * sizeof *from);
     for (size_t done = 0; done < count; done += GS_AWAY_BLOCK) {
         const size_t some = gs_smaller(GS_AWAY_BLOCK, count - done);
         float *host;
         GS_TRY(gs_optimizer_map_vector(o, i, at + done, some, &host));
-        if (to) memcpy(to + done, host, some * sizeof *host);
-        if (from) memcpy(host, from + done, some * sizeof *host);
+        if (to && !d->rehearses) memcpy(to + done, host, some * sizeof *host);
+        if (from && !d->rehearses) memcpy(host, from + done, some * sizeof *host);
         GS_TRY(gs_optimizer_unmap_vector(o, i, at + done, some, host));
     }
     return GS_OK;

@@ -408,6 +408,7 @@ static void put_part(const gs_model *m, int i, int r, const float *from, float *
 /* As gs_model_read_weights, but some of them. */
 static gs_status read_weights(const gs_model *m, size_t at, size_t bytes, float *to) {
     const gs_backend *ops = m->device->ops;
+    const bool hints = m->weights_away && !m->weights_in_windows; /* operators work in place */
     uint64_t number;
     if (bytes == 0) return GS_OK;
     if (m->weights_in_windows && at < m->params) { /* behind them the state is on the device */
@@ -415,11 +416,10 @@ static gs_status read_weights(const gs_model *m, size_t at, size_t bytes, float 
         if (!m->device->rehearses) memcpy(to, m->weights_away + at, bytes);
         return GS_OK;
     }
-    if (m->weights_away) GS_TRY(ops->fetch(m->device, (gs_mem)GS_NONE, m->weights_away + at, bytes, &number));
-    if (m->weights_away) GS_TRY(ops->settle(m->device)); /* the last one has gone */
+    if (hints) GS_TRY(ops->fetch(m->device, (gs_mem)GS_NONE, m->weights_away + at, bytes, &number));
+    if (hints) GS_TRY(ops->settle(m->device)); /* the last one has gone */
     if (!m->device->rehearses) GS_TRY(ops->read(m->device, to, gs_at(m->weights, at), bytes));
-    return m->weights_away ? ops->put_away(m->device, m->weights_away + at, (gs_mem)GS_NONE, bytes, NULL)
-                           : GS_OK;
+    return hints ? ops->put_away(m->device, m->weights_away + at, (gs_mem)GS_NONE, bytes, NULL) : GS_OK;
 }
 
 /* Tensor i, of which own_part is what this worker has; NULL: that is in the device's weights, from `at` on. */
@@ -465,19 +465,28 @@ static gs_status put_together(gs_worker *w, const float *mine, int count, float 
 
 /* ---- vectors ---- */
 
-/* `count` floats that the world's rank `rank` has of vector i, from `at` on, come to the first rank that has the same
- * part of the tensors. */
-static gs_status move_range(gs_worker *w, int rank, int i, size_t at, size_t count, float *to) {
-    const int first = w->groups.place.part;
-    const size_t bytes = count * sizeof *to;
+static gs_status send_range(gs_worker *w, int to, int i, size_t at, size_t count) {
     float *own;
-    if (count == 0) return GS_OK;
-    if (rank == first) return gs_optimizer_copy_vector(w->optimizer, i, at, count, to, NULL);
-    if (w->comm->rank == first) return gs_comm_recv(w->comm, to, bytes, rank);
     GS_TRY(gs_optimizer_map_vector(w->optimizer, i, at, count, &own));
-    const gs_status sent = gs_comm_send(w->comm, own, bytes, first),
+    const gs_status sent = gs_comm_send(w->comm, own, count * sizeof *own, to),
                     unmapped = gs_optimizer_unmap_vector(w->optimizer, i, at, count, own);
     return sent == GS_OK ? unmapped : sent;
+}
+
+/* `count` floats that the world's rank `rank` has of vector i, from `at` on, come to the first rank that has the same
+ * part of the tensors. Of what lies elsewhere no more than a block is in memory at once. */
+static gs_status move_range(gs_worker *w, int rank, int i, size_t at, size_t count, float *to) {
+    const int first = w->groups.place.part;
+    const size_t piece = gs_vectors_are_away(w->optimizer) ? GS_AWAY_BLOCK : count;
+    if (rank == first) return gs_optimizer_copy_vector(w->optimizer, i, at, count, to, NULL);
+    for (size_t done = 0; done < count; done += piece) {
+        const size_t some = gs_smaller(piece, count - done);
+        if (w->comm->rank == first)
+            GS_TRY(gs_comm_recv(w->comm, to + done, some * sizeof *to, rank));
+        else
+            GS_TRY(send_range(w, first, i, at + done, some));
+    }
+    return GS_OK;
 }
 
 /* Of the rests, the first replica's. */

@@ -195,7 +195,7 @@ static bool is_chosen(const gs_settings *s, int choice) {
 #define NO_SUM "does not sum gradients in each step, so there is nothing to sum during backward"
 #define ALONE "lets each worker update by itself, so no worker knows whether the others skip an update"
 #define STEPS "lets each worker go on by itself, and a record is of steps that all make together"
-#define BLOCKS "lamb, or lars, needs whole tensors, and an update goes block by block then"
+#define BLOCKS "needs whole tensors (lamb and lars do), and an update goes block by block then"
 static const struct {
     int a, b;
     const char *why;
@@ -239,17 +239,27 @@ bool gs_refusal_of(int i, gs_refusal *out) {
     return true;
 }
 
+/* Its value, with a space before it, where the option alone does not say what was given. */
+static const char *value_of(const gs_settings *s, int choice, char text[64]) {
+    text[0] = '\0';
+    if (choice == SCHEME) snprintf(text, 64, " %s", s->sync);
+    if (choice == WIRE) snprintf(text, 64, " %s", gs_wire_name(s->wire));
+    if (choice == WHOLE) snprintf(text, 64, " %s", s->optimizer->name);
+    if (choice == ACCUMULATE) snprintf(text, 64, " %d", s->accumulate);
+    return text;
+}
+
 gs_status gs_check_pairs(const gs_settings *s) {
     for (int i = 0; i < REFUSALS; i++) {
-        const int b = refusals[i].b;
-        if (!is_chosen(s, refusals[i].a) || !is_chosen(s, b)) continue;
+        const int a = refusals[i].a, b = refusals[i].b;
+        char of_a[64], of_b[64];
+        if (!is_chosen(s, a) || !is_chosen(s, b)) continue;
         const char *state = s->resume ? "--resume" : s->checkpoint ? "--checkpoint" : option[STATE];
-        return gs_fail(GS_E_USAGE, "%s %s: it does not work with %s%s%s", option[refusals[i].a],
-                       refusals[i].why, b == STATE ? state : option[b], b == SCHEME || b == WIRE ? " " : "",
-                       b == SCHEME ? s->sync
-                       : b == WIRE ? gs_wire_name(s->wire)
-                       : b == F16  ? "; bf16 skips none"
-                                   : "");
+        return gs_fail(GS_E_USAGE, "%s%s %s: it does not work with %s%s%s", option[a], value_of(s, a, of_a),
+                       refusals[i].why, b == STATE ? state : option[b], value_of(s, b, of_b),
+                       a == WHOLE ? "; wanted another optimiser, such as adam"
+                       : b == F16 ? "; bf16 skips none"
+                                  : "");
     }
     return GS_OK;
 }

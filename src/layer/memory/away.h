@@ -1,7 +1,7 @@
 /* Where operators cannot work outside of the device's memory (cl), --offload activations gives each y that is put away
  * two lives at the same place, as recompute.h does, and a copy elsewhere in between. They go by units: the layers of
- * the outermost sequence that have a y or weights, each with those after it that have neither or work in place; or its
- * segments.
+ * the outermost sequence that have something to put away (a y with --offload activations, weights with --offload
+ * weights), each with those after it that have nothing or work in place; or its segments.
  *
  *     forward     unit i | i + 1          | i + 2              | i + 3: others may lie there
  *     its y       made   | read, put away | still on its way   |
