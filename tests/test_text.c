@@ -148,7 +148,8 @@ TEST(files_that_are_no_text) {
     assert_fails(GS_E_FORMAT, "zeros.gz has more than 199999 bytes when unzipped",
                  gs_file_unzip(zeros, 199999, &text, &bytes));
     assert_null(text);
-    assert_fails(GS_E_FORMAT, "has more than 10 bytes when unzipped", gs_file_unzip(zeros, 10, &text, &bytes));
+    assert_fails(GS_E_FORMAT, "has more than 10 bytes when unzipped",
+                 gs_file_unzip(zeros, 10, &text, &bytes));
     assert_fails(GS_E_FILE, "some.txt has 200000 bytes; at most 199999 can be read",
                  gs_file_unzip(path, 199999, &text, &bytes));
 }
