@@ -214,8 +214,7 @@ def operators():
 def trainings():
     """Three steps of SGD from known weights: the first logits, losses and gradients, and the last weights."""
     file = open(HERE + "/model.txt", "w")
-    source = re.sub(r'"\n +"', "", open(HERE + "/../model_cases.h").read())  # a text may have several lines
-    cases = re.findall(r'^MODEL\((\w+), (\d+), (\d+), (\d+), (\d+), (\w+),\s+"(.*)"\)', source, re.M)
+    cases = re.findall(r'^MODEL\((\w+), (\d+), (\d+), (\d+), (\d+), (\w+), "(.*)"\)', open(HERE + "/../model_cases.h").read(), re.M)
     for name, n, c, h, w, loss_name, text in cases:
         n, shape = int(n), (int(c), int(h), int(w))
         net, out = network(text, shape)
