@@ -39,11 +39,9 @@ TEST(numbers_out_of_range) {
     REFUSED(lr, INFINITY, "--lr: 'inf' is not");
     REFUSED(weight_decay, -5, "--weight-decay: '-5' is not");
     REFUSED(threads, -4, "--threads: '-4' is not a whole number from 0 to 1024");
-    REFUSED(accumulate, -3, "--accumulate: '-3' is not");
     REFUSED(throttle, -1, "--throttle: '-1' is not a number from 0.001 to 1000000");
     REFUSED(throttle, NAN, "--throttle: 'nan' is not");
     REFUSED(every, -2, "--every: '-2' is not a whole number from 1 to 1000000000");
-    REFUSED(staleness, -2, "--staleness: '-2' is not");
     REFUSED(steps, UINT64_MAX, "--steps: '18446744073709551615' is not");
     REFUSED(batch, SIZE_MAX,
             "--batch: '18446744073709551616' is not a whole number of samples from 1 up, or 'all'");
