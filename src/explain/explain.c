@@ -66,7 +66,7 @@ static const double tolerances[][3] = {
     [ARRAY] = {1e-4, 1e-2, 0.1},
     [GRADIENT] = {0.25, 0.5, 1}, /* with relu or max_pool2d; else ARRAY */
 };
-static const double SAME = 1e-5;
+static const double SAME = 1e-6;
 
 /* Updated weights may differ by a share of the way that B's have gone, too. With Adam that is a whole step up where
  * B's is one down, in elements whose gradient is near 0. */
