@@ -145,7 +145,7 @@ TEST(no_room_for_threads) {
                            "unset OPENBLAS_NUM_THREADS; exec %s prlimit --nproc=1 %s/gradsum model softmax",
                            as, GS_BUILD_DIR);
     check(output, status, 0, "linear 10");
-    if (gs_cpu_cores() > 1) check(output, status, 0, "(ulimit -u)");
+    if (gs_cpu_cores() > 1) check(output, status, 0, "(ulimit -u 1)");
 }
 
 /* Some processes of a launch, but not all. Those that were started are ended, and nobody is said to be lost. */
