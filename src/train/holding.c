@@ -411,7 +411,7 @@ static gs_status read_weights(const gs_model *m, size_t at, size_t bytes, float 
     const bool hints = m->weights_away && !m->weights_in_windows; /* operators work in place */
     uint64_t number;
     if (bytes == 0) return GS_OK;
-    if (m->weights_in_windows && at < m->params) { /* behind them the state is on the device */
+    if (m->weights_away && m->weights_in_windows && at < m->params) { /* behind: the state, on the device */
         GS_TRY(ops->settle(m->device));
         if (!m->device->rehearses) memcpy(to, m->weights_away + at, bytes);
         return GS_OK;
