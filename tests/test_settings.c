@@ -37,18 +37,34 @@ TEST(numbers_out_of_range) {
     REFUSED(beta1, 1, "--beta1: '1' is not a number from 0 to 0.999999");
     REFUSED(label_smoothing, 1, "--label-smoothing: '1' is not a number from 0 to 0.999999");
     REFUSED(lr, INFINITY, "--lr: 'inf' is not");
-    REFUSED(weight_decay, -5, "--weight-decay: '-5' is not");
     REFUSED(threads, -4, "--threads: '-4' is not a whole number from 0 to 1024");
     REFUSED(throttle, -1, "--throttle: '-1' is not a number from 0.001 to 1000000");
     REFUSED(throttle, NAN, "--throttle: 'nan' is not");
-    REFUSED(every, -2, "--every: '-2' is not a whole number from 1 to 1000000000");
     REFUSED(steps, UINT64_MAX, "--steps: '18446744073709551615' is not");
     REFUSED(batch, SIZE_MAX,
             "--batch: '18446744073709551616' is not a whole number of samples from 1 up, or 'all'");
     REFUSED(std, GS_ALL_CHANNELS(-1), "--std: '-1' is not a number from 1e-08 to 1000000");
     REFUSED(timeout, 0, "the timeout is 0 s; it must be more than 0");
     REFUSED(timeout, NAN, "the timeout is nan s");
-    REFUSED(tests, -1, "--tests: '-1' is not a whole number from 0 to 1000000");
+}
+
+/* Below the least number of each option, and above its most. None of these numbers is a default that means off. */
+TEST(numbers_beyond_the_range_of_each_option) {
+    char says[64];
+    int refused = 0;
+    for (const gs_run_option *o = gs_run_table; o->name; o++)
+        for (int above = 0; above < 2; above++) {
+            const bool has_no_sign = o->kind == GS_OPTION_COUNT || o->kind == GS_OPTION_BATCH;
+            gs_settings s = gs_test_settings("cpu");
+            if (!gs_option_is_number(o->kind) || o->at == offsetof(gs_settings, timeout)) continue;
+            if (above ? !isfinite(o->max) : has_no_sign) continue;
+            gs_option_set_number(o->kind, gs_run_option_of(o, &s).value, above ? 2 * o->max + 1 : o->min - 3);
+            snprintf(says, sizeof says, "--%s: '", o->name);
+            if (gs_check_each_setting(&s) != GS_E_USAGE) fail_msg("--%s is taken, above %d", o->name, above);
+            assert_non_null(strstr(gs_message(), says));
+            refused++;
+        }
+    assert_true(refused > 50);
 }
 
 TEST(values_that_are_none) {
