@@ -36,7 +36,7 @@ static inline gs_status gs_scratch_for(gs_scratch *s, const gs_call *call, size_
     return gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes", gs_operation_name(call->operation), bytes);
 }
 
-/* ---- collectives.c: a message that is a part of a collective ---- */
+/* ---- comm.c: a message that is a part of a collective ---- */
 
 gs_status gs_send_part(gs_comm *, const gs_call *call, const void *data, size_t bytes, int to);
 gs_status gs_recv_part(gs_comm *, const gs_call *call, void *data, size_t bytes, int from);
