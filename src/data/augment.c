@@ -2,8 +2,6 @@
 
 #include "core/philox.h"
 #include "core/text.h"
-#include "data/text_set.h"
-#include "data/source.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,19 +150,4 @@ void gs_augment_sample(const gs_augment *a, const gs_dataset *set, uint64_t seed
     if (sample >= set->count) gs_bug("gs_augment_sample: sample %zu of %zu", sample, set->count);
     gs_augment_picture(a, set->shape, set->inputs ? sizeof(float) : 1, seed, epoch, sample,
                        from + sample * gs_dataset_input_bytes(set), out);
-}
-
-gs_status gs_augment_gather(const gs_augment *a, const gs_dataset *set, uint64_t seed, uint64_t epoch,
-                            const uint32_t *order, size_t n, void *inputs, void *answers) {
-    const bool on = a && gs_augment_is_on(a);
-    const gs_wanted wanted = {.order = order, .n = n, .augment = on ? a : NULL, .seed = seed, .epoch = epoch};
-    if (set->source) return set->source->read(set->source, set, &wanted, inputs, answers);
-    if (set->text)
-        gs_text_gather(set->text, gs_text_shift(set->text, seed, epoch), order, 0, n, inputs, answers);
-    if (set->text) return GS_OK;
-    GS_TRY(gs_dataset_gather(set, order, 0, n, on ? NULL : inputs, answers));
-    for (size_t i = 0; on && i < n; i++)
-        gs_augment_sample(a, set, seed, epoch, order[i],
-                          (unsigned char *)inputs + i * gs_dataset_input_bytes(set));
-    return GS_OK;
 }

@@ -292,29 +292,6 @@ gs_scaling gs_dataset_scaling(const gs_dataset *d) {
     return gs_scaling_of_sums(channels, (double)pixels, sum, squares);
 }
 
-gs_status gs_dataset_gather(const gs_dataset *d, const uint32_t *order, size_t first, size_t n, void *inputs,
-                            void *answers) {
-    const gs_wanted wanted = {.order = order, .first = first, .n = n};
-    if (d->source) return d->source->read(d->source, d, &wanted, inputs, answers);
-    if (d->text) gs_text_gather(d->text, 0, order, first, n, inputs, answers);
-    if (d->text) return GS_OK;
-    const unsigned char *from = d->inputs ? (const unsigned char *)d->inputs : d->images;
-    size_t bytes = gs_dataset_input_bytes(d), k = (size_t)d->outputs,
-           each = (size_t)gs_dataset_labels_each(d);
-    for (size_t i = 0; i < n; i++) {
-        size_t sample = order ? order[i] : first + i;
-        if (sample >= d->count) gs_bug("gs_dataset_gather: sample %zu of %zu", sample, d->count);
-        if (inputs) memcpy((unsigned char *)inputs + i * bytes, from + sample * bytes, bytes);
-        if (!answers) continue;
-        if (d->targets)
-            memcpy((float *)answers + i * k, d->targets + sample * k, k * sizeof(float));
-        else
-            for (size_t j = 0; j < each; j++)
-                ((int32_t *)answers)[i * each + j] = d->labels[sample * each + j];
-    }
-    return GS_OK;
-}
-
 /* ---- the classes' names ---- */
 
 void gs_class_names_free(gs_class_names *n) {
