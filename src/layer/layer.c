@@ -8,7 +8,6 @@
 #include <string.h>
 #include "layer/make.h"
 #include "layer/memory/dx_places.h"
-#include "layer/watch.h"
 
 /* ---- making and freeing ---- */
 
@@ -50,12 +49,6 @@ gs_status gs_layer_walk(gs_layer *l, gs_status (*visit)(gs_layer *, void *contex
     GS_TRY(visit(l, context));
     for (int i = 0; i < l->children; i++) GS_TRY(gs_layer_walk(l->child[i], visit, context));
     return GS_OK;
-}
-
-void gs_layer_add_turns(gs_layer *root, gs_turns *last) {
-    gs_turns **end = &root->turns;
-    while (*end) end = &(*end)->next;
-    *end = last;
 }
 
 size_t gs_layer_params(const gs_layer *l) {
@@ -303,27 +296,4 @@ gs_status gs_layer_plan(gs_layer *root, gs_shape in, size_t *params) {
     GS_TRY(gs_layer_walk(root, place_parameters, params));
     size_t end = *params;
     return gs_layer_walk(root, place_state, &end);
-}
-
-/* ---- use ---- */
-
-static gs_status run(gs_layer *l, gs_direction direction, const gs_pass *pass, gs_mem in, gs_mem *out,
-                     const gs_layer_watcher *w) {
-    if (w) {
-        GS_TRY(w->before(w->context, l, direction, pass, in));
-        GS_TRY(run(l, direction, pass, in, out, w->next));
-        return w->after(w->context, l, direction, pass, *out);
-    }
-    *out = direction == GS_FORWARD ? gs_layer_y(l, in) : gs_layer_dx(l, in);
-    if (direction == GS_BACKWARD) return l->ops->backward(l, pass, in, out);
-    l->x = in;
-    return l->ops->forward(l, pass, in, out);
-}
-
-gs_status gs_layer_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
-    return run(l, GS_FORWARD, pass, x, y, l->root->watchers);
-}
-
-gs_status gs_layer_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
-    return run(l, GS_BACKWARD, pass, dy, dx, l->root->watchers);
 }
