@@ -241,7 +241,7 @@ void gs_model_free(gs_model *m) {
     free(m);
 }
 
-/* ---- use ---- */
+/* ---- initial values ---- */
 
 static float uniform(uint32_t word, float k) {
     return k * (2.0f * gs_uniform(word) - 1.0f);
@@ -262,35 +262,4 @@ void gs_model_initial_values(const gs_model *m, uint64_t seed, float *host) {
                 param->std > 0 ? param->std * gs_normal(word[i % 4]) : uniform(word[i % 4], k);
         }
     }
-}
-
-gs_status gs_model_forward(gs_model *m, const gs_pass *pass, gs_mem x, gs_mem *logits) {
-    if (pass->n > m->max_batch) gs_bug("%zu samples for a model made for %zu", pass->n, m->max_batch);
-    if (pass->tokens && (pass->training || pass->past + pass->tokens > (size_t)gs_model_answers(m)))
-        gs_bug("%zu tokens after %zu of a sequence of %d", pass->tokens, pass->past, gs_model_answers(m));
-    return gs_layer_forward(m->net, pass, x, logits);
-}
-
-gs_status gs_model_clear_stats(gs_model *m) {
-    return m->device->ops->fill(m->device, gs_model_stats(m), 0, GS_STATS);
-}
-
-gs_status gs_model_clear_gradients(gs_model *m) {
-    const size_t first = m->gradients_apart ? m->params : 0;
-    return m->device->ops->fill(m->device, gs_at(m->gradients, first), 0, m->saved + GS_STATS - first);
-}
-
-gs_status gs_model_update_state(gs_model *m, double samples) {
-    return gs_model_update_state_of(m, gs_at(m->weights, m->params), gs_at(m->gradients, m->params),
-                                    m->saved - m->params, samples);
-}
-
-gs_status gs_model_update_state_of(gs_model *m, gs_mem state, gs_mem sums, size_t count, double samples) {
-    const gs_backend *ops = m->device->ops;
-    void *host;
-    if (count == 0) return GS_OK;
-    GS_TRY(ops->copy(m->device, state, sums, count));
-    GS_TRY(ops->map(m->device, state, count * sizeof(float), &host));
-    for (size_t i = 0; i < count; i++) ((float *)host)[i] /= (float)(samples / gs_model_answers(m));
-    return ops->unmap(m->device, state, host);
 }

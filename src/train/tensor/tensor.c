@@ -124,7 +124,7 @@ gs_tensor_group gs_tensor_place(gs_worker *w) {
 
 /* ---- making and freeing ---- */
 
-/* Of a sample: of a layer, and of the loss (model/loss.c). */
+/* Of a sample: of a layer, and of the loss (model/pass.c). */
 static gs_status find_largest(gs_layer *l, void *most) {
     size_t floats = gs_tensor_floats(l, false), loss = 0, ranks = l->part ? (size_t)l->part->group->size : 0;
     if (gs_tensor_role_of(l) == GS_TENSOR_OUTPUTS && !l->elsewhere)

@@ -1,6 +1,18 @@
-/* The losses, between the logits and the tail of the gradients. */
+/* A pass of samples: forward to the logits, their loss, which goes to the tail of the gradients, and backward. Beside
+ * it, what is cleared before a step's passes, and the layers' state, which follows from them. */
 #include "layer/parallel/tensor.h"
 #include "model/model.h"
+
+/* ---- forward ---- */
+
+gs_status gs_model_forward(gs_model *m, const gs_pass *pass, gs_mem x, gs_mem *logits) {
+    if (pass->n > m->max_batch) gs_bug("%zu samples for a model made for %zu", pass->n, m->max_batch);
+    if (pass->tokens && (pass->training || pass->past + pass->tokens > (size_t)gs_model_answers(m)))
+        gs_bug("%zu tokens after %zu of a sequence of %d", pass->tokens, pass->past, gs_model_answers(m));
+    return gs_layer_forward(m->net, pass, x, logits);
+}
+
+/* ---- loss ---- */
 
 /* The floats that the outputs should become: the answers themselves, or what one_hot made of the labels. */
 static gs_mem targets_of(const gs_model *m, gs_mem answers) {
@@ -12,7 +24,7 @@ static float smoothing_of(const gs_model *m, const gs_pass *pass) {
     return pass->training ? m->label_smoothing : 0;
 }
 
-/* ---- of outputs that a group divides (parallel/tensor.h) ---- */
+/* ---- loss of outputs that a group divides (parallel/tensor.h) ---- */
 
 static bool is_divided(const gs_model *m) {
     return m->loss_sums.base != NULL;
@@ -45,7 +57,7 @@ static gs_status backward_of_parts(gs_model *m, const gs_pass *pass, gs_mem answ
                                                  smoothing_of(m, pass), &share);
 }
 
-/* ---- of any ---- */
+/* ---- loss of any, and backward ---- */
 
 gs_status gs_model_loss(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem answers) {
     const gs_backend *ops = m->device->ops;
@@ -89,4 +101,30 @@ gs_status gs_model_backward_stage(gs_model *m, const gs_pass *pass, gs_mem logit
                                   gs_mem *dx) {
     if (m->has_loss) GS_TRY(backward_of_loss(m, pass, logits, answers));
     return gs_layer_backward(m->net, pass, m->has_loss ? m->dlogits : dy, dx);
+}
+
+/* ---- beside the passes of a step ---- */
+
+gs_status gs_model_clear_stats(gs_model *m) {
+    return m->device->ops->fill(m->device, gs_model_stats(m), 0, GS_STATS);
+}
+
+gs_status gs_model_clear_gradients(gs_model *m) {
+    const size_t first = m->gradients_apart ? m->params : 0;
+    return m->device->ops->fill(m->device, gs_at(m->gradients, first), 0, m->saved + GS_STATS - first);
+}
+
+gs_status gs_model_update_state(gs_model *m, double samples) {
+    return gs_model_update_state_of(m, gs_at(m->weights, m->params), gs_at(m->gradients, m->params),
+                                    m->saved - m->params, samples);
+}
+
+gs_status gs_model_update_state_of(gs_model *m, gs_mem state, gs_mem sums, size_t count, double samples) {
+    const gs_backend *ops = m->device->ops;
+    void *host;
+    if (count == 0) return GS_OK;
+    GS_TRY(ops->copy(m->device, state, sums, count));
+    GS_TRY(ops->map(m->device, state, count * sizeof(float), &host));
+    for (size_t i = 0; i < count; i++) ((float *)host)[i] /= (float)(samples / gs_model_answers(m));
+    return ops->unmap(m->device, state, host);
 }
