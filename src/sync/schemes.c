@@ -1,0 +1,58 @@
+/* Schemes by name: a new one puts its name here. */
+#include "sync/sync.h"
+
+#include <string.h>
+#include "core/nearest.h"
+
+#define SCHEMES                                                                                              \
+    &gs_sync_allreduce, &gs_sync_gloo, &gs_sync_hierarchical, &gs_sync_ps, &gs_sync_sharded_ps,              \
+        &gs_sync_ring, &gs_sync_tree, &gs_sync_recursive_doubling, &gs_sync_halving_doubling, &gs_sync_auto, \
+        NULL
+
+static const gs_sync_scheme *const own[] = {SCHEMES};
+static const gs_sync_scheme *schemes[] = {SCHEMES}; /* the same but for those that were replaced */
+
+const gs_sync_scheme *const *gs_sync_schemes(void) {
+    return schemes;
+}
+
+gs_status gs_sync_replace(const char *name, const gs_sync_scheme *scheme) {
+    if (scheme && strcmp(scheme->name, name) != 0)
+        return gs_fail(GS_E_USAGE, "the scheme '%s' cannot replace '%s': they need the same name",
+                       scheme->name, name);
+    const gs_sync_scheme *now;
+    GS_TRY(gs_sync_find(name, &now));
+    for (int i = 0; own[i]; i++)
+        if (schemes[i] == now) schemes[i] = scheme ? scheme : own[i];
+    return GS_OK;
+}
+
+gs_status gs_sync_find(const char *name, const gs_sync_scheme **out) {
+    return gs_sync_find_or(name, (const char *const[]){NULL}, out);
+}
+
+gs_status gs_sync_find_or(const char *name, const char *const *others, const gs_sync_scheme **out) {
+    /* what others call them */
+    static const struct {
+        const char *theirs, *ours;
+    } aliases[] = {
+        {"parameter_server", "ps"},  {"parameter-server", "ps"},    {"server", "ps"},
+        {"all-reduce", "allreduce"}, {"all_reduce", "allreduce"},   {"rabenseifner", "halving_doubling"},
+        {"local-sgd", "local"},      {"local_sgd", "local"},        {"asynchronous", "async"},
+        {"zero", "--zero 1"},        {"sharded-update", "--zero 1"}};
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+        if (strcmp(name, aliases[i].theirs) == 0)
+            return gs_fail(GS_E_USAGE, "unknown --sync '%s'; here it is called %s", name, aliases[i].ours);
+    enum { MOST = 32 };
+    const char *names[MOST + 1] = {NULL};
+    int count = 0;
+    for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++) {
+        if (strcmp((*s)->name, name) == 0) {
+            *out = *s;
+            return GS_OK;
+        }
+        if (count < MOST) names[count++] = (*s)->name;
+    }
+    while (*others && count < MOST) names[count++] = *others++;
+    return gs_no_such("--sync", name, names);
+}
