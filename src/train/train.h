@@ -27,7 +27,7 @@
  *     confusion.c   which class is taken for which
  *     offload/      what lies outside of the device's memory (offload/offload.h)
  *     worst.c       the samples that a model gets most wrong
- *     worker.c      a worker: device, replica of the model, optimiser, its rank; binding.c: which cores it has
+ *     worker.h      a worker: device, replica of the model, optimiser, its rank; binding.c: which cores it has
  *     options/      the options that set all this: one table, with their defaults; do all workers have the same?
  *     layout/       which worker has which replica and stage (layout/layout.h); what that costs (layout/layout_plan.h)
  *     pipeline/     a model cut into stages: schedules, as lists of instructions
@@ -49,7 +49,6 @@
 #include <stdbool.h>
 #include "data/augment.h"
 #include "data/dataset.h"
-#include "data/loader.h"
 #include "model/model.h"
 #include "model/names.h"
 #include "optim/lr_schedule.h"
@@ -58,14 +57,9 @@
 #include "sync/sync.h"
 #include "train/batch_norm.h"
 #include "train/checkpoint/every.h"
-#include "train/groups.h"
-#include "train/holding.h"
-#include "train/order.h"
 #include "train/jitter.h"
 #include "train/result.h"
-#include "train/step_time.h"
-
-struct gs_worker;
+#include "train/worker.h"
 
 /* What --recompute costs a worker: operations of a sample, in its layers alone. */
 typedef struct gs_recomputed {
@@ -204,118 +198,12 @@ enum {
     GS_EVAL_BYTES = 3 << 25,  /* of the outputs of all layers in it, at most */
 };
 
-typedef struct gs_timeline gs_timeline;
-
-/* Samples on their way to a worker's device, and there. */
-typedef struct gs_input {
-    size_t most;                      /* samples at once that there is room for */
-    gs_mem bytes, x, answers;         /* (most, c, h, w) uint8, the same as f32, and labels or targets */
-    void *host_inputs, *host_answers; /* the same on the host, for inference */
-    size_t answer_bytes;              /* of one sample */
-    bool scales;                      /* the inputs are bytes, which the device turns into numbers */
-} gs_input;
-
-/* What a worker has done, and how long it took. */
-typedef struct gs_measured {
-    double samples;          /* that it has computed in all its steps */
-    double sent;             /* bytes, by its own messages, in all its steps */
-    double phase[GS_PHASES]; /* seconds in the steps that were measured */
-    uint64_t steps;          /* how many steps those were */
-    double norms;            /* with settings->clip: the sum of gs_optimizer.norm of all its steps */
-    double phase_start;
-    gs_step_times times; /* of its steps */
-} gs_measured;
-
-/* What a worker has seen that is not finite (diverged.c). */
-typedef struct gs_divergence {
-    bool loaded_bad;           /* the file settings->load holds such a value: */
-    char loaded_bad_value[80]; /* "nan in 1.bias" */
-    uint64_t step;             /* the first step with such a loss, from 1; 0: none */
-    double loss;               /* that loss */
-    bool together;             /* all workers know that the run has diverged */
-} gs_divergence;
-
-/* One worker's part of a run. */
-typedef struct gs_worker {
-    const struct gs_observer *observer; /* who is told of the run: on rank 0 alone; never NULL */
-    const gs_settings *settings;
-    const gs_dataset *train_set, *test_set; /* shared by the workers of a process, read only; may be NULL */
-    int cpus;                               /* that it is bound to; 0: it is not bound */
-    const struct gs_run *run;               /* of this process (run.h); NULL: it was made without one */
-    size_t batch;                           /* the global batch, after 0 was replaced */
-    size_t eval_block;                      /* samples that inference handles at once */
-    gs_comm *comm;                          /* of all workers */
-    gs_groups groups;                       /* and of those that share something with this one */
-    gs_holding holding;                     /* what it has of the model; of training alone */
-    gs_order order;                         /* with --exact, of the sums of its gradients, */
-    gs_lockstep *lockstep;                  /* where leaves are computed together (lockstep.c); else NULL */
-    bool in_step;                           /* else its group may be testing */
-    struct gs_tensor_worker *tensor;        /* with --tensor (tensor/tensor.c), else NULL */
-    const struct gs_strategy *strategy;     /* how it makes a step (strategy.h), */
-    void *strategy_state;                   /* and what that keeps: create, free */
-    const struct gs_reducer *reducer;       /* how gradients are summed (reducer.h); NULL: by the strategy, */
-    void *reducer_state;                    /* and what that keeps */
-    gs_device *device;
-    gs_model *model;
-    gs_input input;
-    gs_optimizer *optimizer;      /* NULL where nothing is trained */
-    gs_lr_course rates;           /* of its steps */
-    const gs_sync_scheme *scheme; /* as asked for; sync->scheme is what `auto` made of it */
-    gs_sync *sync;                /* NULL until training begins */
-    size_t sync_most;             /* floats in the largest sum that it makes */
-    /* Told where gradients become final in the last backward of a step: gs_pass.final. NULL: nobody is */
-    gs_status (*final)(void *final_context, size_t first);
-    void *final_context;
-    bool scores_early;      /* it asks for the score of a step before backward: gs_read_score then has it */
-    float counts[GS_STATS]; /* where that comes */
-    gs_schedule schedule;   /* what it computes; all zero where nothing is trained */
-    gs_loader *loader; /* of the training set's samples; NULL where nothing is trained, and in a rehearsal */
-    gs_status (*next)(struct gs_worker *, const struct gs_loaded **); /* as gs_loader_next */
-    gs_piece piece;           /* the samples that it computes, or has computed last */
-    uint64_t step;            /* steps done, */
-    uint64_t begun_at;        /* of which so many by earlier runs (settings->resume) */
-    gs_timeline *timeline;    /* of settings->trace, else NULL */
-    bool recorded;            /* in a step of that timeline: each phase waits for the device, and is told */
-    struct gs_digest *digest; /* with settings->digest, else NULL */
-    uint32_t *checksums;      /* one of each worker, for --verify */
-    const gs_memory_use *planned;    /* [GS_MEMORY_PLACES]: as rehearsed; all zero: there was no rehearsal */
-    const struct gs_cut_report *cut; /* how a pipeline's stages were measured; NULL: they were not */
-    const char *fit;                 /* what --fit chose for the run, and why; "": nothing */
-    gs_measured measured;
-    gs_away_times away_before; /* what of device->away is not of its steps */
-    gs_divergence diverged;
-    struct gs_checkpoints *checkpoints; /* with settings->checkpoint, during training; else NULL */
-    struct gs_device_report *devices;   /* of all workers, where these hold different parts; else NULL */
-} gs_worker;
-
 /* Load settings->data as the settings say: labels, tokens, context. As gs_dataset_load; GS_E_USAGE too: a
  * setting of texts with other data. */
 gs_status gs_load_set(const gs_settings *, gs_split, gs_dataset **out);
 
-/* The CPU threads of one of `local` workers of this process: settings->threads, or the CPUs of the calling thread
- * divided among all workers that use them. */
-int gs_worker_threads(const gs_settings *, int local);
-
-/* Open the device with `threads` CPU threads, make the replica and its buffers, load settings->load. Without a
- * training set, nothing that only training needs is made. */
-gs_status gs_worker_create(gs_worker *, const gs_settings *, const char *device, gs_comm *, int threads,
-                           gs_scaling, const gs_dataset *train_set, const gs_dataset *test_set);
-void gs_worker_free(gs_worker *);
-
-/* Copy n samples and their answers, as gs_dataset_gather wrote them, to the device; bytes are scaled. */
-gs_status gs_worker_write(gs_worker *, const void *inputs, const void *answers, size_t n);
-
-/* The same with samples first .. first + n - 1 of a set, in their order. */
-gs_status gs_worker_load(gs_worker *, const gs_dataset *, size_t first, size_t n);
-
-/* The same with the next samples of this worker's schedule, as worker->piece says; *pass goes through them. */
-gs_status gs_worker_next(gs_worker *, gs_pass *);
-
 /* One step over the next global batch. */
 gs_status gs_step(gs_worker *, gs_score *);
-
-/* Go through a step on zeros without changing anything, so that kernels are compiled before the clock runs. */
-gs_status gs_warm_up(gs_worker *);
 
 /* How the model ranks the classes. */
 typedef struct gs_ranking {

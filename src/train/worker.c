@@ -1,4 +1,4 @@
-#include "train/train.h"
+#include "train/worker.h"
 
 #include "model/safetensors.h"
 #include "train/digest/digest.h"
