@@ -49,7 +49,7 @@ gs_status gs_call_run(gs_comm *, const gs_call *, const void *in, void *out);
  * Messages between one pair of ranks arrive in order. Two of them may be under way before send waits for the receiver,
  * so all ranks may send first and receive after. */
 static inline gs_status gs_comm_send(gs_comm *c, const void *data, size_t bytes, int to) {
-    const gs_call call = {GS_SEND, bytes, GS_U8, GS_SUM, to};
+    const gs_call call = {GS_SEND, bytes, GS_U8, GS_SUM, to}; /* operation, count, type, reduction, root */
     return gs_call_run(c, &call, data, NULL);
 }
 static inline gs_status gs_comm_recv(gs_comm *c, void *data, size_t bytes, int from) {
