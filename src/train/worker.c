@@ -237,7 +237,7 @@ gs_status gs_worker_next(gs_worker *w, gs_pass *pass) {
 }
 
 gs_status gs_prepare_steps(gs_worker *w) {
-    gs_comm *replicas = w->groups.comm[GS_DP];
+    gs_comm *replicas = w->groups.comm[GS_DP]; /* of plain data parallelism: all workers */
     w->groups.met = true;
     if (w->groups.layout.tp > 1) GS_TRY(gs_tensor_create(w));
     GS_TRY(gs_holding_divide(w));
