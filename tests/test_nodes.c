@@ -2,7 +2,7 @@
  * And processes that torchrun, Slurm or the user has started, by their environment.
  */
 #include "tests/program.h"
-#include "comm/comm.h"
+#include "comm/rendezvous.h"
 #include "tests/launched.h"
 
 #include <unistd.h>

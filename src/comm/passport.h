@@ -13,7 +13,7 @@
 #pragma once
 
 #include <stdbool.h>
-#include "comm/comm.h"
+#include "comm/rendezvous.h"
 #include "comm/proof.h"
 #include "comm/waits.h"
 

@@ -1,7 +1,7 @@
 /* Which transport connects the processes: see gs_comm_processes_create in comm.h. Without mpirun they meet over Gloo;
  * if all are on one machine, they do not need it after that, and if some machines hold several, only between machines.
  */
-#include "comm/comm.h"
+#include "comm/rendezvous.h"
 #include "core/machine.h"
 #include "core/nearest.h"
 

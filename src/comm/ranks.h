@@ -2,6 +2,7 @@
 #pragma once
 
 #include "comm/comm.h"
+#include "comm/link.h"
 
 /* What one rank does. *comm is its comm as a thread; work may put another one there, and free the first. */
 typedef gs_status gs_rank_work(void *context, int rank, gs_comm **comm);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <stdlib.h>
-#include "comm/comm.h"
+#include "comm/rendezvous.h"
 #include "core/memory.h"
 
 enum { GS_LAST_WORDS = 640 /* bytes of the message of a failure, with its 0 */ };

@@ -53,7 +53,7 @@
 #include "model/names.h"
 #include "optim/lr_schedule.h"
 #include "optim/optimizer.h"
-#include "comm/comm.h"
+#include "comm/rendezvous.h"
 #include "sync/sync.h"
 #include "train/batch_norm.h"
 #include "train/checkpoint/every.h"

@@ -5,7 +5,7 @@
  */
 #include "cli/launch/launch.h"
 #include "cli/cli.h"
-#include "comm/comm.h"
+#include "comm/rendezvous.h"
 #include "comm/meet/store.h"
 #include "comm/meet/store_server.h"
 #include "comm/process.h"

@@ -2,7 +2,7 @@
  * environment that says who they are. */
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
-#include "comm/comm.h"
+#include "comm/rendezvous.h"
 #include "comm/meet/route.h"
 #include "comm/meet/secret.h"
 #include "comm/meet/store.h"

@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "comm/comm.h"
+#include "comm/rendezvous.h"
 
 enum { GS_LAUNCH_MOST = 256, GS_LAUNCH_WHERE = 3010 };
 

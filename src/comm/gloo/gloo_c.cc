@@ -35,7 +35,7 @@
 
 extern "C" {
 #include "core/clock.h"
-#include "comm/comm.h"
+#include "comm/rendezvous.h"
 #include "comm/gloo/gloo_c.h"
 }
 

@@ -8,7 +8,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <string.h>
-#include "comm/comm.h"
+#include "comm/rendezvous.h"
 #include "comm/proof.h"
 
 enum { GS_STORE_KEY = 32, GS_STORE_VALUE = 2000 /* bytes, with the 0 at the end */, GS_STORE_HOST = 256 };

@@ -1,5 +1,5 @@
 /* Ranks as processes that mpirun has started, over MPI (any of version 3; tried with Open MPI 4.1). */
-#include "comm/comm.h"
+#include "comm/rendezvous.h"
 
 #ifdef GRADSUM_MPI
 #include "comm/meet/meeting.h"

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "comm/comm.h"
+#include "comm/rendezvous.h"
 #include "comm/mesh.h"
 
 /* A machine, as it tells. */
