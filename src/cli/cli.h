@@ -144,6 +144,20 @@ void gs_tell_test_set(const char *command, const gs_settings *);
 /* On standard error, of rank 0: how many files were skipped (--skip-broken). */
 void gs_tell_skipped(const char *command, const gs_result *);
 
+/* ---- resume.c ---- */
+
+/* What --resume of train finds, and settings point into. */
+typedef struct gs_taken_up {
+    gs_state *state;
+    char *file;         /* in the folder of --resume */
+    gs_comm *processes; /* that have agreed on it; NULL: none, or the run has taken them */
+    bool automatic;     /* --resume auto */
+} gs_taken_up;
+
+/* settings->resume becomes a file, or NULL where a new run begins; options that are not given become that run's. */
+gs_status gs_take_up(gs_settings *, const gs_option *, int argc, char **argv, gs_taken_up *);
+void gs_taken_up_free(gs_taken_up *); /* also after a failure */
+
 /* ---- layout.c ---- */
 
 /* *list = settings->devices, or its only device `workers` times: to be freed. GS_E_USAGE: settings->devices names

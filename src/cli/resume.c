@@ -1,0 +1,126 @@
+/* --resume of train: which checkpoint a run goes on from, and the options that it takes up from there. */
+#include "cli/cli.h"
+#include "cli/launch/shared.h"
+#include "train/checkpoint/folder.h"
+#include "train/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Where the second is given, the first is not taken from the file: the two say the same, or do not go together. */
+static const struct {
+    const char *option, *replaced_by;
+} replaced[] = {{"steps", "epochs"},       {"every", "sync"},          {"final-lr", "schedule"},
+                {"base-batch", "lr-rule"}, {"warmup", "warmup-steps"}, {"warmup-steps", "warmup"},
+                {"zero", "layout"},        {"pipeline", "layout"},     {"tensor", "layout"},
+                {"zero", "tensor"},        {"pipeline", "tensor"},     {"tensor", "zero"},
+                {"tensor", "pipeline"}};
+
+static bool is_replaced(const char *option, int argc, char **argv) {
+    for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++)
+        if (strcmp(replaced[i].option, option) == 0 &&
+            gs_option_is_given(replaced[i].replaced_by, argc, argv))
+            return true;
+    return false;
+}
+
+/* Does it say how a pipeline or a tensor group works, and there is none? The table has these two first. */
+static bool is_without_use(const char *option, const gs_settings *s) {
+    gs_layout l = {.tp = s->tensor, .pp = s->pipeline};
+    const bool of_group = strcmp(option, "sequence") == 0;
+    if (!of_group && strcmp(option, "pipeline-schedule") != 0 && strcmp(option, "micro-batches") != 0)
+        return false;
+    return (s->layout && gs_layout_read(s->layout, &l) != GS_OK) || (of_group ? l.tp : l.pp) <= 1;
+}
+
+/* The options of the run that is resumed, where no others are given. Their texts belong to the state. */
+static gs_status take_up_options(const gs_state *state, const gs_settings *s, const gs_option *options,
+                                 int argc, char **argv) {
+    for (const gs_run_option *o = gs_run_table; o->name; o++) {
+        const char *kept = gs_state_option(state, o->name);
+        bool given = gs_option_is_given(o->name, argc, argv);
+        if (given) GS_TRY(gs_state_check_option(s->resume, state, o, s));
+        if (given || !kept || o->resume == GS_RESUME_FREE || is_replaced(o->name, argc, argv) ||
+            is_without_use(o->name, s))
+            continue;
+        GS_TRY(gs_context(gs_option_set(options, o->name, kept), "%s", s->resume));
+    }
+    return GS_OK;
+}
+
+/* A folder's newest checkpoint that is whole. With --resume auto, or --checkpoint of the same folder, a new run begins
+ * where there is none: so a job script has the same command for the first time and for all others. */
+static gs_status find_checkpoint(gs_settings *s, gs_taken_up *t) {
+    char note[GS_CHECKPOINT_NOTE] = "";
+    const bool first = s->processes->rank == 0;
+    const bool same = s->checkpoint && strcmp(s->resume, s->checkpoint) == 0;
+    if (same && gs_checkpoint_is_empty(s->resume)) {
+        if (first) gs_tell("train", "there is no checkpoint in %s yet: a new run begins", s->resume);
+        s->resume = NULL;
+        return GS_OK;
+    }
+    if (!gs_checkpoint_is_folder(s->resume)) return gs_checkpoint_check_file(s->resume);
+    const gs_status status = gs_checkpoint_find(s->resume, &t->file, note);
+    if (status == GS_E_FORMAT && t->automatic) {
+        if (first) gs_tell("train", "%s: a new run begins", gs_message());
+        s->resume = NULL;
+        return GS_OK;
+    }
+    GS_TRY(gs_context(status, "--resume"));
+    if (first && *note) gs_tell("train", "%s", note);
+    s->resume = t->file;
+    return GS_OK;
+}
+
+/* --load begins a run; --resume auto may go on with one. */
+static gs_status read_checkpoint(gs_settings *s, const gs_option *options, int argc, char **argv,
+                                 gs_taken_up *t) {
+    if (!s->resume) return GS_OK;
+    if (t->automatic) s->load = NULL;
+    GS_TRY(gs_state_read(s->resume, &t->state));
+    return take_up_options(t->state, s, options, argc, argv);
+}
+
+/* Another run may write there, and not all machines see a new file at once. So all ranks take the checkpoint that rank
+ * 0 has found. given: the settings before a file was read. */
+static gs_status follow_rank_0(gs_settings *s, const gs_settings *given, const gs_option *options, int argc,
+                               char **argv, gs_taken_up *t) {
+    const int64_t own = s->resume ? (int64_t)gs_checkpoint_step(s->resume) : 0;
+    int64_t step = own;
+    GS_TRY(gs_connect_processes(s, "train", &step, &t->processes));
+    s->connected = &t->processes;
+    if (step == own || step < 0) return GS_OK;
+    gs_state_free(t->state);
+    free(t->file);
+    t->state = NULL;
+    t->file = NULL;
+    *s = *given;
+    s->connected = &t->processes;
+    if (step > 0)
+        GS_TRY(gs_context(gs_checkpoint_find_step(given->resume, (uint64_t)step, &t->file), "--resume"));
+    s->resume = t->file;
+    return read_checkpoint(s, options, argc, argv, t);
+}
+
+gs_status gs_take_up(gs_settings *s, const gs_option *options, int argc, char **argv, gs_taken_up *t) {
+    if (!s->resume) return GS_OK;
+    t->automatic = strcmp(s->resume, "auto") == 0;
+    if (t->automatic && !s->checkpoint)
+        return gs_fail(GS_E_USAGE,
+                       "--resume auto goes on from the newest checkpoint in the folder of --checkpoint; add "
+                       "--checkpoint DIR");
+    if (t->automatic) s->resume = s->checkpoint;
+    const gs_settings given = *s;
+    GS_TRY(find_checkpoint(s, t));
+    const bool chosen = t->file || !s->resume;
+    GS_TRY(read_checkpoint(s, options, argc, argv, t));
+    if (!chosen || s->processes->size == 1 || gs_launch_generation() > 0) return GS_OK;
+    return follow_rank_0(s, &given, options, argc, argv, t);
+}
+
+void gs_taken_up_free(gs_taken_up *t) {
+    if (t->processes) gs_comm_abort(t->processes, gs_message()); /* it has failed before the run took them */
+    gs_comm_free(t->processes);
+    gs_state_free(t->state);
+    free(t->file);
+}
