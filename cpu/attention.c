@@ -155,15 +155,19 @@ static void forward_queries(const head *h, int i) {
     scale_rows(h, y, count, r.factor);
 }
 
-static void forward_part(void *context, int part) {
-    const attention_work *t = context;
-    const size_t end = t->tasks * (size_t)(part + 1) / (size_t)t->parts;
-    for (size_t task = t->tasks * (size_t)part / (size_t)t->parts; task < end; task++) {
-        const head next = head_of(t, task + 1 < end ? task + 1 : task, part);
+/* Call `tile` for the tiles of queries of each head of a part. */
+static void each_tile(const attention_work *t, int part, void (*tile)(const head *, int i)) {
+    const gs_range r = gs_cpu_tasks(t->tasks, part, t->parts);
+    for (size_t task = r.begin; task < r.end; task++) {
+        const head next = head_of(t, task + 1 < r.end ? task + 1 : task, part);
         head h = head_of(t, task, part);
-        if (task + 1 < end) h.next = &next;
-        for (int i = 0; i < h.length; i += TILE) forward_queries(&h, i);
+        if (task + 1 < r.end) h.next = &next;
+        for (int i = 0; i < h.length; i += TILE) tile(&h, i);
     }
+}
+
+static void forward_part(void *context, int part) {
+    each_tile(context, part, forward_queries);
 }
 
 static size_t tokens_floats(const gs_attention_sizes *s) {
@@ -175,9 +179,8 @@ static gs_status run(gs_device *d, attention_work *t, size_t n, void (*work)(voi
     t->precision = d->precision;
     t->tasks = n * (size_t)s->heads;
     t->each = scratch_of(s);
-    t->parts =
-        gs_cpu_fine_parts(d, n * (size_t)s->length * (size_t)s->length * (size_t)s->width, 1 << 14, 1 << 20);
-    if ((size_t)t->parts > t->tasks) t->parts = t->tasks > 0 ? (int)t->tasks : 1;
+    const size_t work_in_all = n * (size_t)s->length * (size_t)s->length * (size_t)s->width;
+    t->parts = gs_cpu_at_most(t->tasks, gs_cpu_fine_parts(d, work_in_all, 1 << 14, 1 << 20));
     GS_TRY(gs_cpu_scratch(d, (size_t)t->parts * t->each, &t->scratch));
     return gs_cpu_run(d, t->parts, work, t);
 }
@@ -248,14 +251,7 @@ static void backward_queries(const head *h, int i) {
 }
 
 static void backward_part(void *context, int part) {
-    const attention_work *t = context;
-    const size_t end = t->tasks * (size_t)(part + 1) / (size_t)t->parts;
-    for (size_t task = t->tasks * (size_t)part / (size_t)t->parts; task < end; task++) {
-        const head next = head_of(t, task + 1 < end ? task + 1 : task, part);
-        head h = head_of(t, task, part);
-        if (task + 1 < end) h.next = &next;
-        for (int i = 0; i < h.length; i += TILE) backward_queries(&h, i);
-    }
+    each_tile(context, part, backward_queries);
 }
 
 /* forward: y_i = sum_j p_ij v_j, p_i = softmax_j(q_i k_j / sqrt(d)); cpu/plain/attention.c derives what follows */

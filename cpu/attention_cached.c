@@ -98,10 +98,8 @@ static void one_head(const cached_work *t, size_t task, float *score) {
 
 static void cached_part(void *context, int part) {
     const cached_work *t = context;
-    const size_t end = t->tasks * (size_t)(part + 1) / (size_t)t->parts;
-    float *score = t->scratch + (size_t)part * t->each;
-    for (size_t task = t->tasks * (size_t)part / (size_t)t->parts; task < end; task++)
-        one_head(t, task, score);
+    const gs_range r = gs_cpu_tasks(t->tasks, part, t->parts);
+    for (size_t task = r.begin; task < r.end; task++) one_head(t, task, t->scratch + (size_t)part * t->each);
 }
 
 /* y_t = sum_j p_tj v_j over all places up to the token's own, past + t */
@@ -117,8 +115,8 @@ gs_status GS_ISA(attention_cached_forward)(gs_device *d, gs_mem y, gs_mem keys, 
                      .tokens = tokens,
                      .tasks = n * (size_t)s->heads,
                      .each = ((size_t)s->length + SIDE - 1) / SIDE * SIDE};
-    t.parts = gs_cpu_parts(d, n * tokens * (past + tokens) * (size_t)s->width, 1 << 15);
-    if ((size_t)t.parts > t.tasks) t.parts = t.tasks > 0 ? (int)t.tasks : 1;
+    t.parts =
+        gs_cpu_at_most(t.tasks, gs_cpu_parts(d, n * tokens * (past + tokens) * (size_t)s->width, 1 << 15));
     GS_TRY(gs_cpu_scratch(d, (size_t)t.parts * t.each, &t.scratch));
     return gs_cpu_run(d, t.parts, cached_part, &t);
 }

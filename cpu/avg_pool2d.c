@@ -26,14 +26,13 @@ static void forward_part(void *context, int part) {
     const average_work *t = context;
     const gs_pool2d_sizes *s = t->s;
     const size_t in = (size_t)s->in_h * (size_t)s->in_w, out = (size_t)s->out_h * (size_t)s->out_w;
-    const size_t first = t->planes * (size_t)part / (size_t)t->parts,
-                 end = t->planes * (size_t)(part + 1) / (size_t)t->parts;
-    const float *from = t->from + first * in, scale = 1.0f / (float)(s->kernel_h * s->kernel_w);
-    float *to = t->to + first * out;
-    for (size_t plane = first; plane < end; plane++, from += in)
-        for (int r = 0; r < s->out_h; r++)
+    const gs_range r = gs_cpu_tasks(t->planes, part, t->parts);
+    const float *from = t->from + r.begin * in, scale = 1.0f / (float)(s->kernel_h * s->kernel_w);
+    float *to = t->to + r.begin * out;
+    for (size_t plane = r.begin; plane < r.end; plane++, from += in)
+        for (int row = 0; row < s->out_h; row++)
             for (int o = 0; o < s->out_w; o++) {
-                mean_window h = window_of(r, s->stride_h, s->pad_h, s->kernel_h, s->in_h);
+                mean_window h = window_of(row, s->stride_h, s->pad_h, s->kernel_h, s->in_h);
                 mean_window w = window_of(o, s->stride_w, s->pad_w, s->kernel_w, s->in_w);
                 float sum = 0;
                 for (int u = h.begin; u < h.end; u++)
@@ -43,8 +42,8 @@ static void forward_part(void *context, int part) {
 }
 
 static gs_status run(gs_device *d, average_work *t, void (*work)(void *, int)) {
-    t->parts = gs_cpu_parts(d, t->planes * (size_t)(t->s->in_h * t->s->in_w), 1 << 12);
-    if ((size_t)t->parts > t->planes) t->parts = t->planes > 0 ? (int)t->planes : 1;
+    const size_t pixels = t->planes * (size_t)(t->s->in_h * t->s->in_w);
+    t->parts = gs_cpu_at_most(t->planes, gs_cpu_parts(d, pixels, 1 << 12));
     return gs_cpu_run(d, t->parts, work, t);
 }
 
@@ -59,15 +58,14 @@ static void backward_part(void *context, int part) {
     const average_work *t = context;
     const gs_pool2d_sizes *s = t->s;
     const size_t in = (size_t)s->in_h * (size_t)s->in_w, out = (size_t)s->out_h * (size_t)s->out_w;
-    const size_t first = t->planes * (size_t)part / (size_t)t->parts,
-                 end = t->planes * (size_t)(part + 1) / (size_t)t->parts;
-    const float *from = t->from + first * out, scale = 1.0f / (float)(s->kernel_h * s->kernel_w);
-    float *to = t->to + first * in;
-    for (size_t plane = first; plane < end; plane++, to += in) {
+    const gs_range r = gs_cpu_tasks(t->planes, part, t->parts);
+    const float *from = t->from + r.begin * out, scale = 1.0f / (float)(s->kernel_h * s->kernel_w);
+    float *to = t->to + r.begin * in;
+    for (size_t plane = r.begin; plane < r.end; plane++, to += in) {
         for (int i = 0; i < s->in_h * s->in_w; i++) to[i] = 0;
-        for (int r = 0; r < s->out_h; r++)
+        for (int row = 0; row < s->out_h; row++)
             for (int o = 0; o < s->out_w; o++) {
-                mean_window h = window_of(r, s->stride_h, s->pad_h, s->kernel_h, s->in_h);
+                mean_window h = window_of(row, s->stride_h, s->pad_h, s->kernel_h, s->in_h);
                 mean_window w = window_of(o, s->stride_w, s->pad_w, s->kernel_w, s->in_w);
                 float share = *from++ * scale;
                 for (int u = h.begin; u < h.end; u++)

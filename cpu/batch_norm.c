@@ -21,10 +21,6 @@ typedef struct norm_work {
     int parts;
 } norm_work;
 
-static int share(size_t count, int part, int parts) {
-    return (int)(count * (size_t)part / (size_t)parts);
-}
-
 /* ---- two sums of each channel ---- */
 
 /* Two sums of what one loop over numbers gives. */
@@ -140,34 +136,23 @@ static void sum_vectors(const norm_work *t, int c, int width, const float *middl
         sum_columns(t, c, width, middle, sum);
 }
 
-/* How many channels are summed together: all that share a vector, or planes side by side. */
-static int side_of(const gs_batch_norm_sizes *s) {
-    return s->plane > 1 ? BLOCK : SIDE;
-}
-
-/* The channels of a part: whole vectors of them, or any. */
-typedef struct channels {
-    int first, end;
-} channels;
-
 static int tasks_of(const gs_batch_norm_sizes *s) {
     return s->plane > 1 ? s->c : (s->c + SIDE - 1) / SIDE;
 }
 
-static channels channels_of(const norm_work *t, int part) {
-    const int tasks = tasks_of(t->s), each = t->s->plane > 1 ? 1 : SIDE;
-    channels of = {share((size_t)tasks, part, t->parts) * each,
-                   share((size_t)tasks, part + 1, t->parts) * each};
-    if (of.end > t->s->c) of.end = t->s->c;
-    return of;
+/* Call work(t, c, width) for the channels of a part, as many together as are summed together. */
+static void each_channel(const norm_work *t, int part, void (*work)(const norm_work *, int c, int width)) {
+    const gs_range r = gs_cpu_tasks((size_t)tasks_of(t->s), part, t->parts);
+    const int each = t->s->plane > 1 ? 1 : SIDE, side = t->s->plane > 1 ? BLOCK : SIDE,
+              last = (int)r.end * each, end = last < t->s->c ? last : t->s->c;
+    for (int c = (int)r.begin * each; c < end; c += side) work(t, c, end - c < side ? end - c : side);
 }
 
 /* Little work is done by the caller. */
 static void run_sums(gs_device *d, norm_work *t, void (*work)(void *, int)) {
     const gs_batch_norm_sizes *s = t->s;
-    int tasks = tasks_of(s);
-    t->parts = gs_cpu_parts(d, t->n * (size_t)s->c * (size_t)s->plane, 1 << 13);
-    if (t->parts > tasks) t->parts = tasks;
+    const size_t numbers = t->n * (size_t)s->c * (size_t)s->plane;
+    t->parts = gs_cpu_at_most((size_t)tasks_of(s), gs_cpu_parts(d, numbers, 1 << 13));
     gs_pool_run(gs_cpu_of(d)->pool, t->parts, work, t);
 }
 
@@ -219,15 +204,7 @@ static void statistics_of_planes(const norm_work *t, int c, int width) {
 
 static void statistics_part(void *context, int part) {
     const norm_work *t = context;
-    const channels of = channels_of(t, part);
-    const int side = side_of(t->s);
-    for (int c = of.first; c < of.end; c += side) {
-        const int width = of.end - c < side ? of.end - c : side;
-        if (t->s->plane > 1)
-            statistics_of_planes(t, c, width);
-        else
-            statistics_of_vectors(t, c, width);
-    }
+    each_channel(t, part, t->s->plane > 1 ? statistics_of_planes : statistics_of_vectors);
 }
 
 /* mean = sum x / m;  var = sum (x - mean)^2 / m */
@@ -258,23 +235,18 @@ gs_status GS_ISA(batch_norm_running)(gs_device *d, gs_mem dmean_, gs_mem dvar_, 
     return GS_OK;
 }
 
-static void sums_part(void *context, int part) {
-    const norm_work *t = context;
+static void sums_of(const norm_work *t, int c, int width) {
     const gs_batch_norm_sizes *s = t->s;
-    const channels of = channels_of(t, part);
-    const int side = side_of(s);
-    for (int c = of.first; c < of.end; c += side) {
-        const int width = of.end - c < side ? of.end - c : side;
-        two sum[BLOCK];
-        if (s->plane > 1)
-            sum_planes(t, c, width, t->mean + c, sum);
-        else
-            sum_vectors(t, c, width, t->mean + c, sum);
-        for (int k = 0; k < width; k++) {
-            t->to[c + k] = (float)sum[k].a;
-            t->to[s->c + c + k] = (float)(sum[k].b / sqrt((double)t->var[c + k] + (double)s->eps));
-        }
+    two sum[BLOCK];
+    (s->plane > 1 ? sum_planes : sum_vectors)(t, c, width, t->mean + c, sum);
+    for (int k = 0; k < width; k++) {
+        t->to[c + k] = (float)sum[k].a;
+        t->to[s->c + c + k] = (float)(sum[k].b / sqrt((double)t->var[c + k] + (double)s->eps));
     }
+}
+
+static void sums_part(void *context, int part) {
+    each_channel(context, part, sums_of);
 }
 
 /* forward: y = w u + b, so db = sum dy and dw = sum dy u */
@@ -304,8 +276,8 @@ static void forward_part(void *context, int part) {
     const norm_work *t = context;
     const size_t c = (size_t)t->s->c, plane = (size_t)t->s->plane;
     const float *scale = t->factor, *mean = t->mean, *b = t->first;
-    const size_t end = (size_t)share(t->n, part + 1, t->parts);
-    for (size_t i = (size_t)share(t->n, part, t->parts); i < end; i++) {
+    const gs_range r = gs_cpu_tasks(t->n, part, t->parts);
+    for (size_t i = r.begin; i < r.end; i++) {
         const float *x = t->x + i * c * plane;
         float *y = t->to + i * c * plane;
         if (plane == 1)
@@ -317,8 +289,8 @@ static void forward_part(void *context, int part) {
 }
 
 static gs_status run_samples(gs_device *d, norm_work *t, void (*work)(void *, int)) {
-    t->parts = gs_cpu_parts(d, t->n * (size_t)t->s->c * (size_t)t->s->plane, 1 << 14);
-    if ((size_t)t->parts > t->n) t->parts = t->n > 0 ? (int)t->n : 1;
+    const size_t numbers = t->n * (size_t)t->s->c * (size_t)t->s->plane;
+    t->parts = gs_cpu_at_most(t->n, gs_cpu_parts(d, numbers, 1 << 14));
     return gs_cpu_run(d, t->parts, work, t);
 }
 
@@ -344,8 +316,8 @@ static void backward_part(void *context, int part) {
     const norm_work *t = context;
     const size_t c = (size_t)t->s->c, plane = (size_t)t->s->plane;
     const float *scale = t->factor, *of_dy = scale + c, *of_x = of_dy + c, *mean = t->mean;
-    const size_t end = (size_t)share(t->n, part + 1, t->parts);
-    for (size_t i = (size_t)share(t->n, part, t->parts); i < end; i++) {
+    const gs_range r = gs_cpu_tasks(t->n, part, t->parts);
+    for (size_t i = r.begin; i < r.end; i++) {
         const float *x = t->x + i * c * plane, *dy = t->dy + i * c * plane;
         float *dx = t->to + i * c * plane;
         if (plane == 1)

@@ -124,7 +124,7 @@ static void pool_images(const conv_work *t, size_t first, size_t images, const f
 
 static void forward_part(void *context, int part) {
     const conv_work *t = context;
-    size_t begin = t->n * (size_t)part / (size_t)t->parts, end = t->n * (size_t)(part + 1) / (size_t)t->parts;
+    const gs_range r = gs_cpu_tasks(t->n, part, t->parts);
     float *memory = t->scratch + t->scratch_part * (size_t)part, *rows = memory + t->rows.slack;
     float *own_y = rows + t->rows.size + t->rows.slack;
     gs_product product = {.rows = t->s->out_c,
@@ -135,7 +135,7 @@ static void forward_part(void *context, int part) {
                           .bias = t->b,
                           .relu = t->relu};
     memset(memory, 0, (t->rows.size + 2 * t->rows.slack) * sizeof(float));
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = r.begin; i < r.end; i++) {
         GS_ISA(conv_rows_from_image)(&t->rows, rows, t->x + i * t->in);
         GS_ISA(product)(&product, t->pool ? own_y : t->y + i * t->out, (size_t)t->positions, rows);
         if (t->pool) pool_images(t, i, 1, own_y);
@@ -145,11 +145,11 @@ static void forward_part(void *context, int part) {
 /* The same with fewer multiplications (winograd.h). */
 static void fast_forward_part(void *context, int part) {
     const conv_work *t = context;
-    size_t begin = t->n * (size_t)part / (size_t)t->parts, end = t->n * (size_t)(part + 1) / (size_t)t->parts;
+    const gs_range r = gs_cpu_tasks(t->n, part, t->parts);
     float *own_y = t->scratch + t->scratch_part * (size_t)part, *memory = own_y + own_y_floats(t);
     size_t some = t->pool ? images_to_pool(t) : t->n;
-    for (size_t i = begin; i < end; i += some) {
-        size_t images = end - i < some ? end - i : some;
+    for (size_t i = r.begin; i < r.end; i += some) {
+        size_t images = r.end - i < some ? r.end - i : some;
         float *y = t->pool ? own_y : t->y + i * t->out;
         GS_ISA(winograd)(&t->winograd, y, t->x + i * t->in, t->in, images, memory);
         if (t->pool) pool_images(t, i, images, y);
@@ -291,7 +291,7 @@ static void copy_dy(const conv_work *t, float *to, size_t image, float *db) {
 static void backward_part(void *context, int part) {
     const conv_work *t = context;
     const gs_conv2d_sizes *s = t->s;
-    size_t begin = t->n * (size_t)part / (size_t)t->parts, end = t->n * (size_t)(part + 1) / (size_t)t->parts;
+    const gs_range r = gs_cpu_tasks(t->n, part, t->parts);
     float *dw = t->scratch + t->scratch_part * (size_t)part, *db = dw + (size_t)s->out_c * (size_t)t->depth;
     float *dy = dw + gs_round_up((size_t)s->out_c * (size_t)(t->depth + 1));
     float *rows = dy + (size_t)t->samples * (size_t)s->out_c * t->dy_plane + t->rows.slack;
@@ -303,8 +303,8 @@ static void backward_part(void *context, int part) {
                     .y_sample = (size_t)s->out_c * t->dy_plane,
                     .x_sample = t->rows.size};
     memset(dw, 0, t->scratch_part * sizeof(float));
-    for (size_t first = begin; first < end; first += (size_t)t->samples) {
-        dots.samples = end - first < (size_t)t->samples ? (int)(end - first) : t->samples;
+    for (size_t first = r.begin; first < r.end; first += (size_t)t->samples) {
+        dots.samples = r.end - first < (size_t)t->samples ? (int)(r.end - first) : t->samples;
         for (size_t i = 0; i < (size_t)dots.samples; i++) {
             GS_ISA(conv_rows_from_image)(&t->rows, rows + i * dots.x_sample, t->x + (first + i) * t->in);
             copy_dy(t, dy + i * dots.y_sample, first + i, db);
@@ -322,8 +322,8 @@ static void backward_part(void *context, int part) {
 static void add_part(void *context, int part) {
     const conv_work *t = context;
     const size_t out_c = (size_t)t->s->out_c, depth = (size_t)t->depth;
-    const size_t end = out_c * (size_t)(part + 1) / (size_t)t->adding;
-    for (size_t o = out_c * (size_t)part / (size_t)t->adding; o < end; o++)
+    const gs_range r = gs_cpu_tasks(out_c, part, t->adding);
+    for (size_t o = r.begin; o < r.end; o++)
         for (int i = 0; i < t->parts; i++) {
             const float *own = t->scratch + t->scratch_part * (size_t)i;
             for (size_t k = 0; k < depth; k++) t->dw[o * depth + t->w_at[k]] += own[o * depth + k];
@@ -376,7 +376,6 @@ gs_status GS_ISA(conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db,
         prepare_dx(&t, row_at, t.dx_at + taps);
 
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);
-    t.adding = gs_cpu_parts(d, weights, 1 << 10);
-    if ((size_t)t.adding > out_c) t.adding = (int)out_c;
+    t.adding = gs_cpu_at_most(out_c, gs_cpu_parts(d, weights, 1 << 10));
     return gs_cpu_run(d, t.adding, add_part, &t);
 }

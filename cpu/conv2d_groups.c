@@ -231,10 +231,10 @@ static void planes_from_image(const group_work *t, float *planes, const float *x
 /* Call one(t, scratch, group, chunk) for the tasks of this part. */
 static void each_task(const group_work *t, int part,
                       void (*one)(const group_work *, float *scratch, int group, int chunk)) {
-    const size_t tasks = (size_t)t->s.groups * (size_t)t->chunks, parts = (size_t)t->parts;
+    const gs_range r = gs_cpu_tasks((size_t)t->s.groups * (size_t)t->chunks, part, t->parts);
     float *scratch = t->scratch + t->scratch_part * (size_t)part;
     memset(scratch, 0, t->scratch_part * sizeof *scratch);
-    for (size_t i = tasks * (size_t)part / parts; i < tasks * ((size_t)part + 1) / parts; i++)
+    for (size_t i = r.begin; i < r.end; i++)
         one(t, scratch, (int)(i / (size_t)t->chunks), (int)(i % (size_t)t->chunks));
 }
 

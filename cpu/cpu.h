@@ -62,15 +62,25 @@ static inline gs_range gs_cpu_range(size_t count, int part, int parts) {
     return r;
 }
 
+/* The same of `count` tasks, each of which writes to places of its own. */
+static inline gs_range gs_cpu_tasks(size_t count, int part, int parts) {
+    return (gs_range){count * (size_t)part / (size_t)parts, count * (size_t)(part + 1) / (size_t)parts};
+}
+
 /* Into how many parts to cut work on `count` elements, when one part should have at least `least` of them. */
 static inline int gs_cpu_parts(gs_device *d, size_t count, size_t least) {
     size_t threads = (size_t)gs_pool_threads(gs_cpu_of(d)->pool), most = count / least;
     return most < 2 ? 1 : (int)(most < threads ? most : threads);
 }
 
-/* The same, but up to four parts for each thread where they have `enough` elements: when something else takes a core
- * for a moment, the other threads can take over what it has not begun (pool.c). The middle step of the model mlp on two
- * cores that others disturbed took 1974 us with one part for each, and 1712 us so. */
+/* No more parts than tasks. */
+static inline int gs_cpu_at_most(size_t tasks, int parts) {
+    return tasks > (size_t)parts ? parts : tasks > 0 ? (int)tasks : 1;
+}
+
+/* As gs_cpu_parts, but up to four parts for each thread where they have `enough` elements: when something else takes a
+ * core for a moment, the other threads can take over what it has not begun (pool.c). The middle step of the model mlp
+ * on two cores that others disturbed took 1974 us with one part for each, and 1712 us so. */
 static inline int gs_cpu_fine_parts(gs_device *d, size_t count, size_t least, size_t enough) {
     int threads = gs_pool_threads(gs_cpu_of(d)->pool), parts = gs_cpu_parts(d, count, least);
     size_t fine = count / enough;

@@ -20,8 +20,9 @@ typedef struct embedding_work {
 
 static void forward_part(void *context, int part) {
     const embedding_work *t = context;
-    const size_t c = t->c, end = t->n * (size_t)(part + 1) / (size_t)t->parts;
-    for (size_t i = t->n * (size_t)part / (size_t)t->parts; i < end; i++) {
+    const size_t c = t->c;
+    const gs_range r = gs_cpu_tasks(t->n, part, t->parts);
+    for (size_t i = r.begin; i < r.end; i++) {
         const int row = gs_token_row(t->x[i] - (float)t->first, t->rows);
         float *y = t->y + i * c;
         if (row >= 0)

@@ -26,10 +26,6 @@ static void cut_rows(layer_work *t) {
     t->chunks = (t->n + t->rows - 1) / t->rows;
 }
 
-static size_t share(size_t count, int part, int parts) {
-    return count * (size_t)part / (size_t)parts;
-}
-
 /* In pairs, and pairs of these: sixteen additions one after the other would take as long as all else of a short row. */
 static double sum_of(const gs_float16 *v) {
     double pair[SIDE / 2];
@@ -67,9 +63,10 @@ static void statistics_of_row(const float *x, size_t c, float eps, float *mean, 
 
 static void forward_part(void *context, int part) {
     const layer_work *t = context;
-    const size_t c = t->c, end = share(t->n, part + 1, t->parts);
+    const size_t c = t->c;
+    const gs_range r = gs_cpu_tasks(t->n, part, t->parts);
     const float *w = t->w, *b = t->b;
-    for (size_t i = share(t->n, part, t->parts); i < end; i++) {
+    for (size_t i = r.begin; i < r.end; i++) {
         const float *x = t->x + i * c;
         float *restrict y = t->y + i * c;
         statistics_of_row(x, c, t->eps, &t->mean[i], &t->rstd[i]);
@@ -140,8 +137,8 @@ static void chunk_of_rows(const layer_work *t, size_t chunk) {
 
 static void backward_part(void *context, int part) {
     const layer_work *t = context;
-    const size_t end = share(t->chunks, part + 1, t->parts);
-    for (size_t chunk = share(t->chunks, part, t->parts); chunk < end; chunk++) chunk_of_rows(t, chunk);
+    const gs_range r = gs_cpu_tasks(t->chunks, part, t->parts);
+    for (size_t chunk = r.begin; chunk < r.end; chunk++) chunk_of_rows(t, chunk);
 }
 
 gs_status GS_ISA(layer_norm_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
@@ -156,10 +153,9 @@ gs_status GS_ISA(layer_norm_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem
                     .mean = gs_cpu_floats(mean),
                     .rstd = gs_cpu_floats(rstd),
                     .dw = gs_cpu_floats(dw),
-                    .db = gs_cpu_floats(db),
-                    .parts = gs_cpu_parts(d, n * (size_t)c, 1 << 13)};
+                    .db = gs_cpu_floats(db)};
     cut_rows(&t);
-    if ((size_t)t.parts > t.chunks) t.parts = t.chunks > 0 ? (int)t.chunks : 1;
+    t.parts = gs_cpu_at_most(t.chunks, gs_cpu_parts(d, n * (size_t)c, 1 << 13));
     GS_TRY(gs_cpu_scratch(d, t.chunks * 2 * t.c, &t.part));
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);
     for (size_t k = 0; k < t.c; k++) {

@@ -162,9 +162,8 @@ void GS_ISA(max_unpool2d_plane)(const gs_pool2d_sizes *s, float *dx, const float
 static void forward_part(void *context, int part) {
     const max_pool_work *t = context;
     size_t in = (size_t)t->s->in_h * (size_t)t->s->in_w, out = (size_t)t->s->out_h * (size_t)t->s->out_w;
-    size_t begin = t->planes * (size_t)part / (size_t)t->parts,
-           end = t->planes * (size_t)(part + 1) / (size_t)t->parts;
-    for (size_t plane = begin; plane < end; plane++)
+    const gs_range r = gs_cpu_tasks(t->planes, part, t->parts);
+    for (size_t plane = r.begin; plane < r.end; plane++)
         GS_ISA(max_pool2d_plane)(t->s, t->y + plane * out, t->index + plane * out, t->x + plane * in);
 }
 
@@ -183,9 +182,8 @@ gs_status GS_ISA(max_pool2d_forward)(gs_device *d, gs_mem y, gs_mem index, gs_me
 static void backward_part(void *context, int part) {
     const max_pool_work *t = context;
     size_t in = (size_t)t->s->in_h * (size_t)t->s->in_w, out = (size_t)t->s->out_h * (size_t)t->s->out_w;
-    size_t begin = t->planes * (size_t)part / (size_t)t->parts,
-           end = t->planes * (size_t)(part + 1) / (size_t)t->parts;
-    for (size_t plane = begin; plane < end; plane++) GS_ISA(max_unpool2d_plane)
+    const gs_range r = gs_cpu_tasks(t->planes, part, t->parts);
+    for (size_t plane = r.begin; plane < r.end; plane++) GS_ISA(max_unpool2d_plane)
     (t->s, t->dx + plane * in, t->dy + plane * out, NULL, t->index + plane * out);
 }
 

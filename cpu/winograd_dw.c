@@ -221,8 +221,8 @@ static void finish_pairs(float *dw, const float *du, size_t pairs) {
 static void backward_part(void *context, int part) {
     const dw_work *t = context;
     const gs_conv2d_sizes *s = t->s;
-    size_t begin = t->n * (size_t)part / (size_t)t->parts, end = t->n * (size_t)(part + 1) / (size_t)t->parts,
-           floats;
+    const gs_range r = gs_cpu_tasks(t->n, part, t->parts);
+    size_t floats;
     dw_part p = lay_out(t, t->part_memory + t->scratch_part * (size_t)part, &floats);
     if (!p.du) gs_bug("winograd_dw: no memory"); /* for the analyser: lay_out gives NULL for NULL alone */
     memset(p.du, 0, GS_WINOGRAD_PLACES * (size_t)s->out_c * (size_t)s->in_c * sizeof *p.du);
@@ -231,14 +231,14 @@ static void backward_part(void *context, int part) {
     list_places(&p.x, s->in_h, s->in_w, s->pad_h, s->pad_w);
     list_places(&p.dy, s->out_h, s->out_w, 0, 0);
     for (size_t i = 0; i < (size_t)t->room; i++) p.at[i] = i * (size_t)s->in_c;
-    for (size_t i = begin, done = begin; i < end; i++) {
+    for (size_t i = r.begin, done = r.begin; i < r.end; i++) {
         put_beside(&p.x, t->x + i * t->in);
         put_beside(&p.dy, t->dy + i * t->out);
         for (int row = 0; row < t->rows; row++) {
             if (p.tiles + t->columns > t->room) add_products(t, &p);
             row_of_tiles(t, &p, row);
         }
-        if (!t->dx || (i + 1 < end && i + 1 - done < t->some)) continue;
+        if (!t->dx || (i + 1 < r.end && i + 1 - done < t->some)) continue;
         GS_ISA(winograd)
         (&t->dx_of, t->dx + done * t->in, t->dy + done * t->out, t->out, i + 1 - done, p.dx_memory);
         done = i + 1;
@@ -250,8 +250,8 @@ static void backward_part(void *context, int part) {
 static void finish_part(void *context, int part) {
     const dw_work *t = context;
     const size_t pairs = (size_t)t->s->out_c * (size_t)t->s->in_c, vectors = pairs / GS_VECTOR;
-    const size_t end = vectors * (size_t)(part + 1) / (size_t)t->finishing * GS_VECTOR;
-    for (size_t i = vectors * (size_t)part / (size_t)t->finishing * GS_VECTOR; i < end; i += GS_VECTOR)
+    const gs_range r = gs_cpu_tasks(vectors, part, t->finishing);
+    for (size_t i = r.begin * GS_VECTOR; i < r.end * GS_VECTOR; i += GS_VECTOR)
         for (int k = 0; k < t->parts; k++)
             finish_pairs(t->dw + 9 * i, t->part_memory + t->scratch_part * (size_t)k + i, pairs);
 }
