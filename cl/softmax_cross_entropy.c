@@ -13,6 +13,6 @@ gs_status gs_cl_softmax_cross_entropy_forward(gs_device *d, gs_mem p, gs_mem sta
 
 gs_status gs_cl_softmax_cross_entropy_backward(gs_device *d, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
                                                int classes, float smoothing) {
-    return GS_CL_RUN(d, "softmax_cross_entropy", "softmax_cross_entropy_backward", gs_cl_items(n, 8),
-                     GS_ARG(dx), GS_ARG(p), GS_ARG(labels), GS_ARG(n), GS_ARG(classes), GS_ARG(smoothing));
+    const gs_share all = {.ranks = 1, .whole = classes, .leaves = 1};
+    return gs_cl_softmax_part_backward(d, dx, p, labels, n, classes, smoothing, &all);
 }

@@ -34,15 +34,16 @@ __kernel void softmax_cross_entropy_forward(__global float *p, ulong p_at, __glo
 }
 
 /* forward: loss = -log softmax(x)[label], so dloss/dx[k] = p[k] - (k == label); with smoothing e the label's 1 becomes
- * 1 - e, and each class gets e / classes more; one work-item a sample */
+ * 1 - e, and each class gets e / classes more (`everywhere`); one work-item a sample. Here are the classes from `first`
+ * on: all, or in a group that divides them some. */
 __kernel void softmax_cross_entropy_backward(__global float *dx, ulong dx_at, __global const float *p,
                                              ulong p_at, __global const int *labels, ulong labels_at, ulong n,
-                                             int classes, float smoothing) {
+                                             int classes, int first, float smoothing, float everywhere) {
     size_t i = get_global_id(0);
     if (i >= n) return;
     dx += dx_at + i * classes;
     p += p_at + i * classes;
-    int label = labels[labels_at + i];
-    const float at_label = 1 - smoothing, everywhere = smoothing / classes;
+    const int label = labels[labels_at + i] - first;
+    const float at_label = 1 - smoothing;
     for (int k = 0; k < classes; k++) dx[k] = p[k] - (k == label ? at_label + everywhere : everywhere);
 }

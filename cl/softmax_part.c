@@ -31,7 +31,7 @@ gs_status gs_cl_softmax_part_backward(gs_device *d, gs_mem dx, gs_mem p, gs_mem 
                                       float smoothing, const gs_share *share) {
     const int first = gs_share_first(share);
     const float everywhere = smoothing / (float)share->whole;
-    return GS_CL_RUN(d, "softmax_part", "softmax_part_backward", gs_cl_items(n, 8), GS_ARG(dx), GS_ARG(p),
-                     GS_ARG(labels), GS_ARG(n), GS_ARG(classes), GS_ARG(first), GS_ARG(smoothing),
-                     GS_ARG(everywhere));
+    return GS_CL_RUN(d, "softmax_cross_entropy", "softmax_cross_entropy_backward", gs_cl_items(n, 8),
+                     GS_ARG(dx), GS_ARG(p), GS_ARG(labels), GS_ARG(n), GS_ARG(classes), GS_ARG(first),
+                     GS_ARG(smoothing), GS_ARG(everywhere));
 }

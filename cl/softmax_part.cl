@@ -59,15 +59,3 @@ __kernel void softmax_part_end(__global float *p, ulong p_at, __global float *pa
     part[i] = log(sums[i]) - sums[n + i];
     part[n + i] = sums[2 * n + i];
 }
-
-__kernel void softmax_part_backward(__global float *dx, ulong dx_at, __global const float *p, ulong p_at,
-                                    __global const int *labels, ulong labels_at, ulong n, int classes,
-                                    int first, float smoothing, float everywhere) {
-    size_t i = get_global_id(0);
-    if (i >= n) return;
-    dx += dx_at + i * classes;
-    p += p_at + i * classes;
-    const int label = labels[labels_at + i] - first;
-    const float at_label = 1 - smoothing;
-    for (int k = 0; k < classes; k++) dx[k] = p[k] - (k == label ? at_label + everywhere : everywhere);
-}

@@ -92,39 +92,10 @@ gs_status GS_ISA(softmax_cross_entropy_forward)(gs_device *d, gs_mem p, gs_mem s
     return GS_OK;
 }
 
-typedef struct gradient_work {
-    float *dx;
-    const float *p;
-    const int32_t *label;
-    size_t n, classes;
-    float at_label, everywhere;
-    int parts;
-} gradient_work;
-
-static void gradient_part(void *context, int part) {
-    const gradient_work *t = context;
-    const gs_range r = gs_cpu_range(t->n, part, t->parts);
-    for (size_t i = r.begin; i < r.end; i++) {
-        const float *p = t->p + i * t->classes; /* may be dx */
-        float *dx = t->dx + i * t->classes;
-        const size_t label = (size_t)t->label[i];
-        const float of_label = p[label] - (t->at_label + t->everywhere);
-        for (size_t k = 0; k < t->classes; k++) dx[k] = p[k] - t->everywhere;
-        dx[label] = of_label;
-    }
-}
-
 /* forward: loss = -log softmax(x)[label], so dloss/dx[k] = p[k] - (k == label); with smoothing e the label's 1 becomes
- * 1 - e, and each class gets e / classes more */
+ * 1 - e, and each class gets e / classes more. As of a rank that has all classes. */
 gs_status GS_ISA(softmax_cross_entropy_backward)(gs_device *d, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
                                                  int classes, float smoothing) {
-    gradient_work t = {.dx = gs_cpu_floats(dx),
-                       .p = gs_cpu_floats(p),
-                       .label = gs_cpu_ints(labels),
-                       .n = n,
-                       .classes = (size_t)classes,
-                       .at_label = 1 - smoothing,
-                       .everywhere = smoothing / (float)classes,
-                       .parts = gs_cpu_parts(d, n * (size_t)classes, 1 << 14)};
-    return gs_cpu_run(d, t.parts, gradient_part, &t);
+    const gs_share all = {.ranks = 1, .whole = classes, .leaves = 1};
+    return GS_ISA(softmax_part_backward)(d, dx, p, labels, n, classes, smoothing, &all);
 }
