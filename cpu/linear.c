@@ -1,4 +1,5 @@
 #include "cpu/linear.h"
+#include "cpu/round16.h"
 
 #include <cblas.h>
 
@@ -17,7 +18,6 @@
  */
 typedef struct linear_work {
     gs_linear_task l;
-    float *passed; /* backward with relu_y: the dy that counts */
     int parts, dw_parts;
 } linear_work;
 
@@ -71,22 +71,42 @@ gs_status GS_ISA(linear_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
-/* For some columns of dy: what passes the relu, and db. */
+typedef struct dy_work {
+    const gs_linear_task *l;
+    gs_precision precision;
+    float *passed;
+    int parts;
+} dy_work;
+
+/* Some columns of dy. */
 static void dy_part(void *context, int part) {
-    const linear_work *t = context;
-    gs_range r = gs_cpu_range((size_t)t->l.out, part, t->parts);
-    for (size_t o = r.begin; o < r.end && t->l.db && !t->l.add; o++) t->l.db[o] = 0;
-    for (size_t row = 0; row < (size_t)t->l.n; row++) {
-        const float *dy = t->l.dy + row * (size_t)t->l.out;
-        if (t->l.relu_y) {
-            const float *y = t->l.relu_y + row * (size_t)t->l.out;
-            float *restrict passed = t->passed + row * (size_t)t->l.out;
+    const dy_work *t = context;
+    const gs_linear_task *l = t->l;
+    const gs_range r = gs_cpu_range((size_t)l->out, part, t->parts);
+    float *restrict db = l->db;
+    for (size_t o = r.begin; o < r.end && db && !l->add; o++) db[o] = 0;
+    for (size_t row = 0; row < (size_t)l->n; row++) {
+        const float *dy = l->dy + row * (size_t)l->out;
+        if (l->relu_y) {
+            const float *y = l->relu_y + row * (size_t)l->out;
+            float *restrict passed = t->passed + row * (size_t)l->out;
             for (size_t o = r.begin; o < r.end; o++) passed[o] = y[o] > 0.0f ? dy[o] : 0.0f;
             dy = passed;
         }
-        float *restrict db = t->l.db;
-        for (size_t o = r.begin; o < r.end && db; o++) db[o] += dy[o];
+        if (!db) continue;
+        if (t->precision == GS_PRECISION_F32)
+            for (size_t o = r.begin; o < r.end; o++) db[o] += dy[o];
+        else if (t->precision == GS_PRECISION_BF16)
+            for (size_t o = r.begin; o < r.end; o++) db[o] += gs_round_bf16(dy[o]);
+        else
+            for (size_t o = r.begin; o < r.end; o++) db[o] += gs_round_f16(dy[o]);
     }
+}
+
+void GS_ISA(linear_dy)(gs_device *d, gs_linear_task *l, float *passed) {
+    dy_work t = {l, d->precision, passed, gs_cpu_parts(d, (size_t)l->out, 64)};
+    if (l->db || l->relu_y) gs_pool_run(gs_cpu_of(d)->pool, t.parts, dy_part, &t);
+    if (l->relu_y) l->dy = passed;
 }
 
 static void dw_part(const linear_work *t, int part) {
@@ -144,11 +164,9 @@ gs_status GS_ISA(linear_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db,
     if (d->precision != GS_PRECISION_F32) return GS_ISA(linear_16_backward)(d, &t.l);
     if (gs_linear_is_small(n, in, out)) return GS_ISA(linear_small_backward)(d, &t.l);
     if (gs_linear_is_large(n, in, out)) return GS_ISA(linear_large_backward)(d, &t.l);
-    gs_pool *pool = gs_cpu_of(d)->pool;
-    if (t.l.relu_y) GS_TRY(gs_cpu_scratch(d, n * (size_t)out, &t.passed));
-    t.parts = gs_cpu_parts(d, (size_t)out, 64);
-    if (t.l.db || t.l.relu_y) gs_pool_run(pool, t.parts, dy_part, &t);
-    if (t.l.relu_y) t.l.dy = t.passed;
+    float *passed = NULL;
+    if (t.l.relu_y) GS_TRY(gs_cpu_scratch(d, n * (size_t)out, &passed));
+    GS_ISA(linear_dy)(d, &t.l, passed);
     t.parts = t.dw_parts = gs_cpu_parts(d, (size_t)(out >= in ? out : in), 32);
     if (t.l.dx) t.parts += gs_cpu_parts(d, (size_t)((int)n >= in ? (int)n : in), 32);
     return gs_cpu_run(d, t.parts, product_part, &t);

@@ -1,6 +1,5 @@
 #include "cpu/linear.h"
 #include "cpu/product16.h"
-#include "cpu/round16.h"
 
 /* A linear layer in 16 bits (linear.h): its three products are those of product16.h, which rounds what they see. db is
  * the sum of the rounded dy, so that backward as a whole is what f32 gives for inputs that are rounded.
@@ -17,7 +16,6 @@ typedef struct linear_16_work {
     bool instruction;
     gs_linear_task l;
     int parts, dw_parts;
-    float *passed; /* backward with relu_y: the dy that counts */
     float *memory; /* of each part memory_part floats */
     size_t memory_part;
 } linear_16_work;
@@ -69,28 +67,6 @@ gs_status GS_ISA(linear_16_forward)(gs_device *d, const gs_linear_task *l) {
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
-/* For some columns of dy: what passes the relu, and db. */
-static void dy_part(void *context, int part) {
-    const linear_16_work *t = context;
-    gs_range r = gs_cpu_range((size_t)t->l.out, part, t->parts);
-    float *restrict db = t->l.db;
-    for (size_t o = r.begin; o < r.end && db && !t->l.add; o++) db[o] = 0;
-    for (size_t row = 0; row < (size_t)t->l.n; row++) {
-        const float *dy = t->l.dy + row * (size_t)t->l.out;
-        if (t->l.relu_y) {
-            const float *y = t->l.relu_y + row * (size_t)t->l.out;
-            float *restrict passed = t->passed + row * (size_t)t->l.out;
-            for (size_t o = r.begin; o < r.end; o++) passed[o] = y[o] > 0.0f ? dy[o] : 0.0f;
-            dy = passed;
-        }
-        if (!db) continue;
-        if (t->precision == GS_PRECISION_BF16)
-            for (size_t o = r.begin; o < r.end; o++) db[o] += gs_round_bf16(dy[o]);
-        else
-            for (size_t o = r.begin; o < r.end; o++) db[o] += gs_round_f16(dy[o]);
-    }
-}
-
 /* All parts of dw, then all of dx: neither needs the other, so no thread waits between them. */
 static void product_part(void *context, int part) {
     const linear_16_work *t = context;
@@ -125,14 +101,10 @@ gs_status GS_ISA(linear_16_backward)(gs_device *d, const gs_linear_task *l) {
     linear_16_work t = work_of(d, l);
     t.dw_parts = gs_cpu_parts(d, (size_t)longer(out, in), 32);
     t.memory_part = GS_ISA(product16_memory)(longer(l->n, out), in);
-    gs_pool *pool = gs_cpu_of(d)->pool;
-    const int parts = t.dw_parts + (t.l.dx ? gs_cpu_parts(d, (size_t)longer((int)n, in), 32) : 0);
+    t.parts = t.dw_parts + (t.l.dx ? gs_cpu_parts(d, (size_t)longer((int)n, in), 32) : 0);
     const size_t passed = t.l.relu_y ? (n * (size_t)out + 15) / 16 * 16 : 0;
-    GS_TRY(gs_cpu_scratch(d, passed + (size_t)parts * t.memory_part, &t.passed));
-    t.memory = t.passed + passed;
-    t.parts = gs_cpu_parts(d, (size_t)out, 64);
-    if (t.l.db || t.l.relu_y) gs_pool_run(pool, t.parts, dy_part, &t);
-    if (t.l.relu_y) t.l.dy = t.passed;
-    t.parts = parts;
-    return gs_cpu_run(d, parts, product_part, &t);
+    GS_TRY(gs_cpu_scratch(d, passed + (size_t)t.parts * t.memory_part, &t.memory));
+    GS_ISA(linear_dy)(d, &t.l, t.memory);
+    t.memory += passed;
+    return gs_cpu_run(d, t.parts, product_part, &t);
 }
