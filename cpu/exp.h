@@ -3,26 +3,13 @@
  *
  *     exp(x) = 2^n exp(r),  n = x / ln(2) to the nearest whole number,  |r| <= ln(2)/2
  *
- * Sizes of floats are compared by their bits, which are ordered as these are: a comparison of floats would keep the
- * compiler from computing in vectors.
+ * Sizes of floats are compared by their bits: a comparison of floats would keep the compiler from computing in vectors.
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-typedef union gs_bits {
-    float f;
-    uint32_t u;
-} gs_bits;
+#include "core/bits.h"
 
 enum { GS_SIGN = (int)0x80000000, GS_INFINITY = 0x7f800000 };
-
-/* a or b, without a branch */
-static inline uint32_t gs_choose(bool condition, uint32_t a, uint32_t b) {
-    const uint32_t all = -(uint32_t)condition;
-    return (a & all) | (b & ~all);
-}
 
 /* exp(x + more), where |more| <= 0.04 holds the digits of the exponent that x has no room for; the result is to be a
  * normal number. */

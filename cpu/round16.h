@@ -13,38 +13,23 @@
  */
 #pragma once
 
+#include "core/bits.h"
 #include "cpu/cpu.h"
 
-static inline uint32_t gs_bits_of(float x) {
-    union {
-        float f;
-        uint32_t u;
-    } v = {x};
-    return v.u;
-}
-
-static inline float gs_float_of(uint32_t bits) {
-    union {
-        uint32_t u;
-        float f;
-    } v = {bits};
-    return v.f;
-}
-
 static inline float gs_round_bf16(float x) {
-    const uint32_t bits = gs_bits_of(x), size = bits & 0x7fffffffu, sign = bits ^ size;
+    const uint32_t bits = gs_bits_of_float(x), size = bits & 0x7fffffffu, sign = bits ^ size;
     const uint32_t rounded = (size + 0x7fffu + (size >> 16 & 1)) & 0xffff0000u;
     const uint32_t number = size < 0x00800000u ? 0 : rounded;
     return gs_float_of(sign | (size > 0x7f800000u ? (size | 0x400000u) & 0xffff0000u : number));
 }
 
 static inline float gs_round_f16(float x) {
-    const uint32_t bits = gs_bits_of(x), size = bits & 0x7fffffffu, sign = bits ^ size;
+    const uint32_t bits = gs_bits_of_float(x), size = bits & 0x7fffffffu, sign = bits ^ size;
     const uint32_t rounded = (size + 0xfffu + (size >> 13 & 1)) & 0xffffe000u;
     const uint32_t infinity = 0x7f800000u, too_large = 0x47800000u; /* 2^16 */
     const uint32_t smallest = 0x38800000u;                          /* 2^-14 */
     const uint32_t multiple =
-        gs_bits_of((gs_float_of(size) + 0.5f) - 0.5f); /* of 2^-24: what 0.5 is exact to */
+        gs_bits_of_float((gs_float_of(size) + 0.5f) - 0.5f); /* of 2^-24: what 0.5 is exact to */
     const uint32_t number = size < smallest ? multiple : rounded >= too_large ? infinity : rounded;
     return gs_float_of(sign | (size > infinity ? (size | 0x400000u) & 0xffffe000u : number));
 }

@@ -1,8 +1,7 @@
 /* Largest element and sum of squares, in whole numbers: src/optim/norm.h. Any order gives the same sum, so each thread
  * adds its part to the result when it has it. */
+#include "core/bits.h"
 #include "cpu/cpu.h"
-
-#include <string.h>
 
 typedef struct squares_work {
     const float *x;
@@ -11,10 +10,8 @@ typedef struct squares_work {
     gs_squares *out;
 } squares_work;
 
-static inline uint32_t bits_of(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits & 0x7fffffff;
+static inline uint32_t size_of(float x) {
+    return gs_bits_of_float(x) & 0x7fffffff;
 }
 
 static void largest_part(void *context, int part) {
@@ -22,7 +19,7 @@ static void largest_part(void *context, int part) {
     const gs_range r = gs_cpu_range(t->count, part, t->parts);
     const float *restrict x = t->x;
     uint32_t mine = 0;
-    for (size_t i = r.begin; i < r.end; i++) mine = bits_of(x[i]) > mine ? bits_of(x[i]) : mine;
+    for (size_t i = r.begin; i < r.end; i++) mine = size_of(x[i]) > mine ? size_of(x[i]) : mine;
     uint32_t seen = __atomic_load_n(&t->out->largest, __ATOMIC_RELAXED);
     while (seen < mine && !__atomic_compare_exchange_n(&t->out->largest, &seen, mine, true, __ATOMIC_RELAXED,
                                                        __ATOMIC_RELAXED)) {
@@ -37,7 +34,7 @@ static void sum_part(void *context, int part) {
     const uint32_t top = t->out->top;
     uint64_t high = 0, low = 0;
     for (size_t i = r.begin; i < r.end; i++) {
-        const uint32_t bits = bits_of(x[i]), e = bits >> 23;
+        const uint32_t bits = size_of(x[i]), e = bits >> 23;
         const uint64_t m = (bits & 0x7fffff) | (e > 0 ? 0x800000 : 0);
         const uint32_t far = 2 * (top - (e > 0 ? e : 1)), shift = far < 63 ? far : 63; /* m^2 2^14 < 2^62 */
         const uint64_t square = (m * m << 14) >> shift;

@@ -1,7 +1,5 @@
 #include "cpu/elementwise.h"
 
-#include <stdint.h>
-
 /* tanh of our own: the same bits as cl/tanh.cl, within 1.46 ulp of all floats (tests/test_tanh.c), and exactly 1 from
  * 9.02 on, so that the derivative becomes 0. With a = |x|:
  *
@@ -9,39 +7,27 @@
  *     else       1 - 2 / (exp(2a) + 1)       exp(2a) = 2^n exp(r), |r| <= ln(2)/2; from 10 on a counts as 10
  *
  * Both are computed and one is taken by a mask: with a branch the loop below would not be computed in vectors. For the
- * same reason bits are compared: sizes of floats are ordered as these are. One core took 1.1 ns an element with AVX2
- * and 2.5 with SSE2, where tanhf took 14.8. */
-typedef union bits {
-    float f;
-    uint32_t u;
-} bits;
-
-/* a or b, without a branch */
-static inline uint32_t choose(bool condition, uint32_t a, uint32_t b) {
-    const uint32_t all = -(uint32_t)condition;
-    return (a & all) | (b & ~all);
-}
-
+ * same reason bits are compared. One core took 1.1 ns an element with AVX2 and 2.5 with SSE2, where tanhf took 14.8. */
 static inline float tanh_of(float x) {
     const uint32_t sign = 0x80000000, ten = 0x41200000, border = 0x3f0ccccd /* 0.55 */, infinity = 0x7f800000;
-    const bits given = {x};
-    bits size = {.u = given.u & ~sign}, scaled, result;
+    const gs_bits given = {x};
+    gs_bits size = {.u = given.u & ~sign}, scaled, result;
     /* unsigned, so true from ten to infinity alone: a NaN stays a NaN */
-    size.u = choose(size.u - ten <= infinity - ten, ten, size.u);
+    size.u = gs_choose(size.u - ten <= infinity - ten, ten, size.u);
     const float a = size.f, s = a * a;
     const float p = 0.13332471f + s * (-0.053839244f + s * (0.021014273f + s * -0.0061886325f));
-    const bits small = {a + a * (s * (-0.33333313f + s * p))};
+    const gs_bits small = {a + a * (s * (-0.33333313f + s * p))};
 
     const float a2 = a + a, round = 0x1.8p23f; /* of a sum with it the lowest bits are the whole number n */
-    const bits n = {a2 * 1.44269504f + round};
+    const gs_bits n = {a2 * 1.44269504f + round};
     const float whole = n.f - round;
     const float r = (a2 - whole * 0.693145752f) - whole * 1.42860677e-06f; /* ln(2) in two parts */
     const float q = 0.16666515f + r * (0.041668456f + r * (0.0083694188f + r * 0.0013813142f));
     scaled.f = 1.0f + (r + r * r * (0.49999994f + r * q));
     scaled.u += n.u << 23;
-    const bits large = {1.0f - 2.0f / (scaled.f + 1.0f)};
+    const gs_bits large = {1.0f - 2.0f / (scaled.f + 1.0f)};
 
-    result.u = choose(size.u < border, small.u, large.u) | (given.u & sign);
+    result.u = gs_choose(size.u < border, small.u, large.u) | (given.u & sign);
     return result.f;
 }
 

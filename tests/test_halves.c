@@ -60,7 +60,7 @@ static void compare_halves(const instance *a, const instance *b, tensor which, g
 static void compare_floats(instance *a, instance *b, tensor which) {
     instance_read(b, which);
     for (size_t i = 0; i < a->count[which]; i++)
-        if (gs_bits_of(a->host[which][i]) != gs_bits_of(b->host[which][i]))
+        if (bits_of(a->host[which][i]) != bits_of(b->host[which][i]))
             fail_msg("%s on %s%s: %s[%zu] is %.9g from 16 bits, and %.9g from f32", operator_case_name(a->c),
                      a->device->name, a->relu ? " with relu" : "", tensor_names[which], i,
                      (double)b->host[which][i], (double)a->host[which][i]);

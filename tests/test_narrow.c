@@ -22,7 +22,7 @@ static void check_bits(gs_precision p, uint16_t got, float x, bool relu) {
     const float want = p == GS_PRECISION_BF16 ? gs_round_bf16(x) : gs_round_f16(x), is = number_of(p, got);
     if (relu && x == 0) assert_int_equal(got, 0x8000);
     if (relu && x == 0) return;
-    if (isnan(x) ? !isnan(is) : gs_bits_of(is) != gs_bits_of(want))
+    if (isnan(x) ? !isnan(is) : bits_of(is) != bits_of(want))
         fail_msg("%a becomes %04x, which is %a; wanted %a", (double)x, got, (double)is, (double)want);
 }
 
@@ -70,7 +70,7 @@ TEST_AROUND(as_rounded, gs_test_to_f32, gs_test_to_f32) {
 
 static void same(const instance *a, const instance *b, tensor which) {
     for (size_t i = 0; i < a->count[which]; i++)
-        if (gs_bits_of(a->host[which][i]) != gs_bits_of(b->host[which][i]))
+        if (bits_of(a->host[which][i]) != bits_of(b->host[which][i]))
             fail_msg("%s on %s%s: %s[%zu] is %.9g from 16 bits, and %.9g from f32", operator_case_name(a->c),
                      a->device->name, a->relu ? " with relu" : "", tensor_names[which], i,
                      (double)b->host[which][i], (double)a->host[which][i]);

@@ -65,7 +65,7 @@ static double rounded(gs_precision precision, double x) {
 static void check_rounding(gs_precision precision, float x) {
     const float got = precision == GS_PRECISION_BF16 ? gs_round_bf16(x) : gs_round_f16(x),
                 want = (float)rounded(precision, (double)x);
-    if (isnan(x) ? !isnan(got) : gs_bits_of(got) != gs_bits_of(want))
+    if (isnan(x) ? !isnan(got) : bits_of(got) != bits_of(want))
         fail_msg("%a becomes %a in %s, wanted %a", (double)x, (double)got,
                  precision == GS_PRECISION_BF16 ? "bf16" : "f16", (double)want);
 }

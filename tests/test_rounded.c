@@ -71,7 +71,7 @@ static void like_f32_of_rounded(void **state) {
 
 static void same(const instance *a, const instance *b, tensor which) {
     for (size_t i = 0; i < a->count[which]; i++)
-        if (gs_bits_of(a->host[which][i]) != gs_bits_of(b->host[which][i]))
+        if (bits_of(a->host[which][i]) != bits_of(b->host[which][i]))
             fail_msg("%s on %s: %s[%zu] is %.9g from 16 bits, and %.9g from f32", operator_case_name(a->c),
                      a->device->name, tensor_names[which], i, (double)b->host[which][i],
                      (double)a->host[which][i]);

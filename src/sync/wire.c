@@ -3,8 +3,7 @@
  * instruction of their own for that: 18 GB/s. */
 #include "sync/wire.h"
 
-#include <stdbool.h>
-#include <string.h>
+#include "core/bits.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -17,30 +16,11 @@ const char *gs_wire_name(gs_wire wire) {
     return (unsigned)wire < 3 ? names[wire] : "an unknown type"; /* it may be another rank's word */
 }
 
-static inline uint32_t bits_of(float f) {
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return bits;
-}
-
-static inline float float_of(uint32_t bits) {
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
 /* Drop the last `dropped` bits, rounding to nearest even: add half of the last kept place, less the smallest bit unless
  * the kept part is odd. A carry runs into the exponent, which is right: 1.11..1 becomes 10.0. */
 static inline uint32_t round_off(uint32_t bits, int dropped) {
     uint32_t half = 1u << (dropped - 1), odd = bits >> dropped & 1;
     return (bits + half - 1 + odd) >> dropped;
-}
-
-/* a where the condition holds, else b. Not ?:, because the compiler would branch around the addition of floats in one
- * of the two, and could then not vectorise it. */
-static inline uint32_t choose(bool condition, uint32_t a, uint32_t b) {
-    uint32_t mask = -(uint32_t)condition;
-    return (a & mask) | (b & ~mask);
 }
 
 enum {
@@ -53,13 +33,13 @@ enum {
 /* ---- bf16: the upper half of an f32 ---- */
 
 static inline uint16_t to_bf16(float f) {
-    uint32_t bits = bits_of(f);
+    uint32_t bits = gs_bits_of_float(f);
     uint32_t nan = bits >> 16 | BF16_QUIET, number = round_off(bits, 16);
-    return (uint16_t)choose((bits & 0x7fffffff) > F32_INFINITY, nan, number);
+    return (uint16_t)gs_choose((bits & 0x7fffffff) > F32_INFINITY, nan, number);
 }
 
 static inline float from_bf16(uint16_t h) {
-    return float_of((uint32_t)h << 16);
+    return gs_float_of((uint32_t)h << 16);
 }
 
 /* ---- f16: 5 bits of exponent, whose bias is 15 where that of f32 is 127 ---- */
@@ -67,24 +47,24 @@ static inline float from_bf16(uint16_t h) {
 enum { REBIAS = (127 - 15) << 10, FIRST_NORMAL = (127 - 14) << 23, TOO_LARGE = (127 + 16) << 23 };
 
 static inline uint16_t to_f16(float f) {
-    uint32_t bits = bits_of(f), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
+    uint32_t bits = gs_bits_of_float(f), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
     uint32_t normal = round_off(size, 13) - REBIAS;
     /* 65520 and more round up to 65536, whose bits would be those of infinity; larger ones are capped */
-    normal = choose(size >= TOO_LARGE, F16_INFINITY, normal);
+    normal = gs_choose(size >= TOO_LARGE, F16_INFINITY, normal);
     /* below 2^-14 the last place is 2^-24 whatever the size, as that of an f32 between 1/2 and 1 */
-    uint32_t small = bits_of(float_of(size) + 0.5f) - bits_of(0.5f);
+    uint32_t small = gs_bits_of_float(gs_float_of(size) + 0.5f) - gs_bits_of_float(0.5f);
     uint32_t nan = F16_INFINITY | F16_QUIET | (size >> 13 & 0x03ff);
-    uint32_t number = choose(size < FIRST_NORMAL, small, normal);
-    return (uint16_t)(sign | choose(size > F32_INFINITY, nan, number));
+    uint32_t number = gs_choose(size < FIRST_NORMAL, small, normal);
+    return (uint16_t)(sign | gs_choose(size > F32_INFINITY, nan, number));
 }
 
 static inline float from_f16(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, size = h & 0x7fff;
     uint32_t normal = (size + REBIAS) << 13;
     uint32_t special = size << 13 | F32_INFINITY; /* infinity, NaN */
-    uint32_t small = bits_of((float)(int32_t)size * 0x1p-24f);
-    uint32_t number = choose(size < 0x0400, small, normal);
-    return float_of(sign | choose(size >= F16_INFINITY, special, number));
+    uint32_t small = gs_bits_of_float((float)(int32_t)size * 0x1p-24f);
+    uint32_t number = gs_choose(size < 0x0400, small, normal);
+    return gs_float_of(sign | gs_choose(size >= F16_INFINITY, special, number));
 }
 
 /* ---- f16 by the processor: all x86-64 processors since 2013 can do it, and all of arm64 ---- */
