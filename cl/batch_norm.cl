@@ -1,4 +1,5 @@
 #include "stored.clh"
+#include "sums.clh"
 
 /* Batch normalisation. The formulas stand in src/backend.h; u = (x - mean) / sqrt(var + eps).
  *
@@ -12,30 +13,8 @@ typedef struct batch_norm {
     float eps, momentum;
 } batch_norm;
 
-#ifdef GS_GPU
-#define SUMMERS GS_SUM_ITEMS
-#define OF_SUMMERS __attribute__((reqd_work_group_size(SUMMERS, 1, 1)))
-#else
-#define SUMMERS 1
-#define OF_SUMMERS
-#endif
 #define CHANNEL (get_global_id(0) / SUMMERS)
 #define SUMMER (get_global_id(0) % SUMMERS)
-
-typedef struct two {
-    float a, b;
-} two;
-
-static float sum_of(vec v) {
-#if GS_VECTOR == 1
-    return v;
-#else
-    float each[GS_VECTOR], sum = 0;
-    GS_PASTE(vstore, GS_VECTOR)(v, 0, each);
-    for (int j = 0; j < GS_VECTOR; j++) sum += each[j];
-    return sum;
-#endif
-}
 
 /* This work-item's part of (sum (x - middle), sum (x - middle)^2), or of (sum dy, sum dy (x - middle)), over all n
  * planes of a channel. The pointers are at the first of them. */
@@ -73,23 +52,6 @@ GS_ONCE two sum_mine(__global const stored *x, __global const flow *dy, int has_
     sum.a += sum_of(a);
     sum.b += sum_of(b);
     return sum;
-}
-
-/* The sum of all work-items' parts, in their order, for each of them. */
-static two sum_all(two mine, __local two *part, size_t id) {
-#ifdef GS_GPU
-    two sum = {0, 0};
-    barrier(CLK_LOCAL_MEM_FENCE); /* the last sum has been read */
-    part[id] = mine;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int k = 0; k < SUMMERS; k++) {
-        sum.a += part[k].a;
-        sum.b += part[k].b;
-    }
-    return sum;
-#else
-    return mine;
-#endif
 }
 
 #ifndef FLOATS_FLOW

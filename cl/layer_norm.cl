@@ -1,53 +1,15 @@
 #include "stored.clh"
+#include "sums.clh"
 
 /* Layer normalisation. The formulas stand in src/backend.h; u = (x - mean) rstd.
  *
  * One work-group for each row: on a GPU its SUMMERS work-items share the row, on a CPU it is one work-item, which goes
  * through it by vectors. dw and db: one work-item for each column of a chunk of rows, and then one for each column. */
 
-#ifdef GS_GPU
-#define SUMMERS GS_SUM_ITEMS
-#define OF_SUMMERS __attribute__((reqd_work_group_size(SUMMERS, 1, 1)))
-#else
-#define SUMMERS 1
-#define OF_SUMMERS
-#endif
 #define ROW (get_global_id(0) / SUMMERS)
 #define SUMMER ((int)(get_global_id(0) % SUMMERS))
 /* What of a row a work-item has: every SUMMERS-th vector, and on a CPU what is left after the last one. */
 #define EACH_VECTOR(k) for (k = id * GS_VECTOR; k + GS_VECTOR <= c; k += SUMMERS * GS_VECTOR)
-
-typedef struct two {
-    float a, b;
-} two;
-
-static float sum_of(vec v) {
-#if GS_VECTOR == 1
-    return v;
-#else
-    float each[GS_VECTOR], sum = 0;
-    GS_PASTE(vstore, GS_VECTOR)(v, 0, each);
-    for (int j = 0; j < GS_VECTOR; j++) sum += each[j];
-    return sum;
-#endif
-}
-
-/* The sum of all work-items' parts, in their order, for each of them. */
-static two sum_all(two mine, __local two *part, int id) {
-#ifdef GS_GPU
-    two sum = {0, 0};
-    barrier(CLK_LOCAL_MEM_FENCE); /* the last sum has been read */
-    part[id] = mine;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int k = 0; k < SUMMERS; k++) {
-        sum.a += part[k].a;
-        sum.b += part[k].b;
-    }
-    return sum;
-#else
-    return mine;
-#endif
-}
 
 #ifndef FLOATS_FLOW
 
