@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/decimal.h"
+#include "core/text.h"
 #include "layer/make.h"
 #include "layer/memory/dx_places.h"
 
@@ -115,23 +117,12 @@ int gs_layer_vocabulary(const gs_layer *l) {
 
 /* ---- plan ---- */
 
-/* As few digits as give the same number back. */
-static void describe_std(float std, char *text, size_t size) {
-    char number[32] = "";
-    const size_t used = strlen(text);
-    for (int digits = 6; digits <= 9; digits++) {
-        snprintf(number, sizeof number, "%.*g", digits, (double)std);
-        if (strtof(number, NULL) == std) break;
-    }
-    snprintf(text + used, size - used, " std %s", number);
-}
-
 void gs_layer_describe(const gs_layer *l, char *text, size_t size) {
     if (l->ops->describe)
         l->ops->describe(l, text, size);
     else
         snprintf(text, size, "%s", l->ops->name);
-    if (l->std != 0) describe_std(l->std, text, size);
+    if (l->std != 0) gs_append(text, size, " std %.9g", gs_decimal(l->std));
 }
 
 gs_status gs_layer_plan_element_wise(gs_layer *l, gs_shape in) {

@@ -9,6 +9,7 @@
 #include "core/memory.h"
 #include "core/nearest.h"
 #include "core/text.h"
+#include "core/units.h"
 #include "layer/make.h"
 #include "model/model_text.h"
 
@@ -190,29 +191,17 @@ static gs_status words_size(text_words *w, const char *what, int least, size2d *
     return GS_OK;
 }
 
-static size_t digits_at(const char *text, size_t length) {
-    size_t digits = 0;
-    while (digits < length && text[digits] >= '0' && text[digits] <= '9') digits++;
-    return digits;
-}
-
-/* By hand, since strtod depends on the user's language. */
-static bool decimal(text_word word, size_t most, float *out) {
-    size_t used = digits_at(word.at, word.length), digits = used;
-    double value = 0, unit = 1;
-    for (size_t i = 0; i < digits; i++) value = 10 * value + (word.at[i] - '0');
-    if (used < word.length && word.at[used] == '.') {
-        size_t fraction = digits_at(word.at + used + 1, word.length - used - 1);
-        for (size_t i = 1; i <= fraction; i++, unit *= 10) value = 10 * value + (word.at[used + i] - '0');
-        used += 1 + fraction;
-        digits += fraction;
-    }
-    *out = (float)(value / unit);
-    return used == word.length && digits >= 1 && digits <= most;
+/* Digits, perhaps with a point among them. */
+static bool decimal(text_word word, float *out) {
+    const char *end = word.at;
+    double value = 0;
+    const bool whole = gs_unit_read(&end, gs_units_none, &value) && end == word.at + word.length;
+    *out = (float)value;
+    return whole;
 }
 
 static gs_status words_chance(text_words *w, const char *what, float *out) {
-    if (!decimal(w->here, 9, out) || !(*out < 1))
+    if (!decimal(w->here, out) || !(*out < 1))
         return words_wrong(w, "expected %s: a decimal from 0 to below 1, such as 0.5", what);
     words_advance(w);
     return GS_OK;
@@ -220,7 +209,7 @@ static gs_status words_chance(text_words *w, const char *what, float *out) {
 
 /* A decimal from 0.0001 to 100. */
 static gs_status words_deviation(text_words *w, const char *what, float *out) {
-    if (!decimal(w->here, 15, out) || !(*out >= 1e-4f && *out <= 100))
+    if (!decimal(w->here, out) || !(*out >= 1e-4f && *out <= 100))
         return words_wrong(w, "expected %s: a decimal from 0.0001 to 100, such as 0.02", what);
     words_advance(w);
     return GS_OK;
@@ -308,11 +297,6 @@ typedef struct parser {
 static gs_status go_deeper(parser *);
 /* A list of layers as a `sequential`, up to a word that cannot follow. */
 static gs_status parse_model(parser *, const char *end, gs_layer **net);
-
-static void append(char *text, size_t size, const char *separator, const char *word) {
-    size_t used = strlen(text);
-    snprintf(text + used, size - used, "%s%s", used ? separator : "", word);
-}
 
 /* ---- layers ---- */
 
@@ -465,7 +449,8 @@ static gs_status no_such_layer(const parser *p) {
     vocabulary v;
     char list[600] = "", names[120] = "", hint[64] = "";
     vocabulary_of(p, &v);
-    for (const char **word = v.names; *word; word++) append(list, sizeof list, ", ", *word);
+    for (const char **word = v.names; *word; word++)
+        gs_append(list, sizeof list, "%s%s", *list ? ", " : "", *word);
     const text_word here = p->words.here;
     if (here.length == 0) return words_wrong(&p->words, "expected one of %s", list);
     if (word_is_sign(here)) return words_wrong(&p->words, "expected a layer, one of %s", list);
@@ -485,7 +470,8 @@ static gs_status no_such_layer(const parser *p) {
         return words_wrong(&p->words, "it is a file; to pass its text, write \"$(cat %s)\", with the quotes",
                            gs_printable(first.text));
     if (!hint[0]) words_suggest(&p->words, gs_model_names(), hint, sizeof hint);
-    for (const char *const *name = gs_model_names(); *name; name++) append(names, sizeof names, ", ", *name);
+    for (const char *const *name = gs_model_names(); *name; name++)
+        gs_append(names, sizeof names, "%s%s", *names ? ", " : "", *name);
     return words_wrong(&p->words, "unknown model or layer; %sexpected a model (%s) or layers, each one of %s",
                        hint, names, list);
 }
@@ -737,43 +723,27 @@ gs_status gs_model_parse(const char *name_or_text, gs_layer **net) {
 
 /* ---- the text of a net ---- */
 
-static bool is(const gs_layer *l, const char *name) {
-    return strcmp(l->ops->name, name) == 0;
-}
-
 static void write_layer(FILE *f, const gs_layer *l);
 
-static void write_list(FILE *f, const gs_layer *l, const char *between) {
-    for (int i = 0; i < l->children; i++) {
-        if (i > 0) fputs(between, f);
+/* What stands where the grammar says "model": a sequence is its layers. */
+static void write_model(FILE *f, const gs_layer *l) {
+    if (!gs_layer_is_sequence(l)) write_layer(f, l);
+    for (int i = 0; gs_layer_is_sequence(l) && i < l->children; i++) {
+        if (i > 0) fputs(", ", f);
         write_layer(f, l->child[i]);
     }
 }
 
-/* What stands where the grammar says "model": a sequence is its layers. */
-static void write_model(FILE *f, const gs_layer *l) {
-    if (is(l, "sequential"))
-        write_list(f, l, ", ");
-    else
-        write_layer(f, l);
-}
-
 static void write_layer(FILE *f, const gs_layer *l) {
-    if (is(l, "residual")) {
-        fputs("residual (", f);
-        write_model(f, l->child[0]);
-        if (l->children > 1) fputs(" | ", f);
-        if (l->children > 1) write_model(f, l->child[1]);
-        fputs(")", f);
-    } else if (is(l, "sequential")) {
-        fputs("(", f);
-        write_list(f, l, ", ");
-        fputs(")", f);
-    } else {
-        char what[128];
-        gs_layer_describe(l, what, sizeof what);
-        fputs(what, f);
-    }
+    char what[128];
+    gs_layer_describe(l, what, sizeof what);
+    const bool residual = gs_layer_is_residual(l), bracketed = residual || gs_layer_is_sequence(l);
+    if (!gs_layer_is_sequence(l)) fputs(what, f);
+    if (bracketed) fputs(residual ? " (" : "(", f);
+    if (bracketed) write_model(f, residual ? l->child[0] : l);
+    if (residual && l->children > 1) fputs(" | ", f);
+    if (residual && l->children > 1) write_model(f, l->child[1]);
+    if (bracketed) fputs(")", f);
 }
 
 char *gs_model_text_of(const gs_layer *net) {
