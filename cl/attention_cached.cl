@@ -136,10 +136,7 @@ __kernel GS_OF_VECTORS void attention_cached_forward(__global float *y, ulong y_
         vec all = 0;
         for (int i = 0; i < BLOCK; i += GS_VECTOR) all += VEC(weight + i) = exp(VEC(weight + i) - top);
         const float factor = exp(largest - top);
-        float each[GS_VECTOR], block = 0;
-        GS_PASTE(vstore, GS_VECTOR)(all, 0, each);
-        for (int i = 0; i < GS_VECTOR; i++) block += each[i];
-        sum = sum * factor + block;
+        sum = sum * factor + sum_of(all);
         largest = top;
         add_values(y, j > 0, factor, weight, values + j * d, count, d);
     }

@@ -25,18 +25,9 @@ enum { MOST = 4 }; /* channels of a block */
 static vec of_lanes(const float *lane) {
     return lane[0];
 }
-static float sum_of(vec v) {
-    return v;
-}
 #else
 static vec of_lanes(const float *lane) {
     return GS_PASTE(vload, GS_VECTOR)(0, lane);
-}
-static float sum_of(vec v) {
-    float lane[GS_VECTOR], sum = 0;
-    GS_PASTE(vstore, GS_VECTOR)(v, 0, lane);
-    for (int k = 0; k < GS_VECTOR; k++) sum += lane[k];
-    return sum;
 }
 #endif
 

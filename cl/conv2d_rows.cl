@@ -179,13 +179,11 @@ static void add_weights(__global float *part, __global const float *dy, __global
 }
 
 /* The sum of a plane of dy: by vectors, and then what is left. */
-static float sum_of(__global const float *from, int count) {
+static float sum_of_plane(__global const float *from, int count) {
     vec sums = 0;
-    float part[GS_VECTOR], sum = 0;
     int i = 0;
     for (; i + GS_VECTOR <= count; i += GS_VECTOR) sums += load(from + i);
-    GS_PASTE(vstore, GS_VECTOR)(sums, 0, part);
-    for (int j = 0; j < GS_VECTOR; j++) sum += part[j];
+    float sum = sum_of(sums);
     for (; i < count; i++) sum += from[i];
     return sum;
 }
@@ -224,7 +222,7 @@ static void copy_dy(__global float *to, __global const stored *dy, __global cons
             spread_plane(to, dy, relu_y, index, (s.out_c - o) * plane, s);
         else
             copy_plane(to, dy, relu_y, s);
-        if (s.bias) db[o * db_row] += sum_of(to, positions);
+        if (s.bias) db[o * db_row] += sum_of_plane(to, positions);
     }
 }
 
