@@ -35,6 +35,12 @@ static inline uint64_t gs_stream_hi(gs_stream stream, uint64_t sub) {
 /* out[0..3] = Philox4x32-10 of key (2 x 32 bits) and counter (4 x 32 bits: lo low, lo high, hi low, hi high). */
 void gs_philox(uint64_t key, uint64_t hi, uint64_t lo, uint32_t out[4]);
 
+/* A word as a whole number from 0 to below - 1: word / 2^32 is in [0, 1). No division, and no rejection: the error of
+ * each number's chance is less than below / 2^32. */
+static inline int gs_below(uint32_t word, int below) {
+    return (int)((uint64_t)word * (uint64_t)below >> 32);
+}
+
 /* A word as a float in [0, 1): its upper 24 bits times 2^-24, exact in f32, so the same on every device. */
 static inline float gs_uniform(uint32_t word) {
     return (float)(word >> 8) * (1.0f / 16777216.0f);

@@ -84,11 +84,6 @@ typedef struct change {
     int top, bottom, left, end; /* of the square: rows top .. bottom - 1, columns left .. end - 1 */
 } change;
 
-/* 0 to below - 1 */
-static int draw(uint32_t word, int below) {
-    return (int)((uint64_t)word * (uint64_t)below >> 32);
-}
-
 static int within(int x, int most) {
     return x < 0 ? 0 : x > most ? most : x;
 }
@@ -98,9 +93,9 @@ static change draw_change(const gs_augment *a, gs_shape s, uint64_t seed, uint64
     uint32_t word[8];
     gs_philox(seed, stream, 2 * (uint64_t)sample, word);
     gs_philox(seed, stream, 2 * (uint64_t)sample + 1, word + 4);
-    const int top = draw(word[4], s.h) - a->cutout / 2, left = draw(word[5], s.w) - a->cutout / 2;
-    return (change){.down = draw(word[0], 2 * a->crop + 1) - a->crop,
-                    .right = draw(word[1], 2 * a->crop + 1) - a->crop,
+    const int top = gs_below(word[4], s.h) - a->cutout / 2, left = gs_below(word[5], s.w) - a->cutout / 2;
+    return (change){.down = gs_below(word[0], 2 * a->crop + 1) - a->crop,
+                    .right = gs_below(word[1], 2 * a->crop + 1) - a->crop,
                     .flip = a->flip && word[2] >> 31,
                     .top = within(top, s.h),
                     .bottom = within(top + a->cutout, s.h),

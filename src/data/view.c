@@ -23,11 +23,6 @@ static gs_view cut(int left, int top, int w, int h, int size) {
     return (gs_view){{left, left + w, size, 0}, {top, top + h, size, 0}};
 }
 
-/* 0 to below - 1 */
-static int draw(uint32_t word, int below) {
-    return (int)((uint64_t)word * (uint64_t)below >> 32);
-}
-
 gs_view gs_view_resized(int width, int height, int size, uint64_t seed, uint64_t epoch, size_t sample) {
     const uint64_t stream = gs_stream_hi(GS_STREAM_AUGMENT, epoch);
     for (uint64_t attempt = 0; attempt < 10; attempt++) {
@@ -37,7 +32,7 @@ gs_view gs_view_resized(int width, int height, int size, uint64_t seed, uint64_t
                      ratio = exp(log(4.0 / 3) * (2 * (double)gs_uniform(word[1]) - 1));
         const double w = rint(sqrt(area * ratio)), h = rint(sqrt(area / ratio));
         if (w < 1 || h < 1 || w > width || h > height) continue;
-        const int left = draw(word[2], width - (int)w + 1), top = draw(word[3], height - (int)h + 1);
+        const int left = gs_below(word[2], width - (int)w + 1), top = gs_below(word[3], height - (int)h + 1);
         return cut(left, top, (int)w, (int)h, size);
     }
     int w = width, h = height;
