@@ -11,12 +11,6 @@
 
 /* ---- plan ---- */
 
-static gs_status count_layer(gs_layer *l, void *context) {
-    gs_model *m = context;
-    m->param_count += l->params;
-    return GS_OK;
-}
-
 static gs_status collect_parameters(gs_layer *l, void *context) {
     gs_model *m = context;
     for (int i = 0; i < l->params; i++)
@@ -74,10 +68,9 @@ static gs_status plan(gs_model *m, const gs_model_wishes *w) {
     const gs_layer_flops flops = gs_layer_flops_of(m->net);
     m->flops_forward = flops.forward;
     m->flops_backward = flops.backward;
-    GS_TRY(gs_layer_walk(m->net, count_layer, m));
-    m->param = calloc((size_t)m->param_count + 1, sizeof(gs_param *));
-    if (!m->param) return gs_fail(GS_E_MEMORY, "out of memory for a list of %d parameters", m->param_count);
-    m->param_count = 0;
+    const size_t layers = gs_layer_count(m->net);
+    m->param = calloc(layers * GS_LAYER_PARAMS, sizeof(gs_param *));
+    if (!m->param) return gs_fail(GS_E_MEMORY, "out of memory for the parameters of %zu layers", layers);
     GS_TRY(gs_layer_walk(m->net, collect_parameters, m));
     m->saved_count = m->param_count;
     GS_TRY(gs_layer_walk(m->net, collect_state, m));
