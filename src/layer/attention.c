@@ -28,9 +28,7 @@ static gs_status attention_plan(gs_layer *l, gs_shape in) {
     attention *me = (attention *)l;
     const int width = in.c / 3, length = gs_shape_tokens(in), heads = l->here;
     if (heads < 1) return gs_layer_refuse(l, "the number of heads is %d; it must be at least 1", heads);
-    if (in.h != 1 || in.w != 1)
-        return gs_layer_refuse(l, "the input is %s, attention needs a sequence of vectors",
-                               gs_shape_tuple(in).text);
+    GS_TRY(gs_layer_check_vectors(l, in, "attention needs a sequence of vectors"));
     if (in.c % 3 != 0 || width % heads != 0)
         return gs_layer_refuse(
             l,
@@ -107,9 +105,7 @@ static const gs_layer_ops attention_ops = {
 };
 
 gs_layer *gs_attention(int heads, bool causal) {
-    attention *me = (attention *)gs_layer_new(&attention_ops, sizeof(attention), 0);
-    if (!me) return NULL;
-    me->base.outputs = heads;
-    me->causal = causal;
-    return &me->base;
+    gs_layer *l = gs_layer_with_outputs(&attention_ops, sizeof(attention), heads);
+    if (l) ((attention *)l)->causal = causal;
+    return l;
 }

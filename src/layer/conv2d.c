@@ -92,12 +92,11 @@ gs_layer *gs_conv2d_grouped(int out_c, int kernel_h, int kernel_w, int stride_h,
         .dilation_w = dilation_w,
     };
     const gs_layer_ops *ops = gs_conv2d_is_grouped(&sizes) ? &conv2d_grouped_ops : &conv2d_ops;
-    conv2d *me = (conv2d *)gs_layer_new(ops, sizeof(conv2d), 0);
-    if (!me) return NULL;
-    me->sizes = sizes;
-    me->base.outputs = out_c;
-    me->base.bias = bias;
-    return &me->base;
+    gs_layer *l = gs_layer_with_outputs(ops, sizeof(conv2d), out_c);
+    if (!l) return NULL;
+    ((conv2d *)l)->sizes = sizes;
+    l->bias = bias;
+    return l;
 }
 
 gs_layer *gs_conv2d(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,

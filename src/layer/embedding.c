@@ -91,9 +91,7 @@ static const gs_layer_ops embedding_ops = {
 };
 
 gs_layer *gs_embedding(int rows, int width) {
-    embedding *me = (embedding *)gs_layer_new(&embedding_ops, sizeof(embedding), 0);
-    if (!me) return NULL;
-    me->base.outputs = rows;
-    me->width = width;
-    return &me->base;
+    gs_layer *l = gs_layer_with_outputs(&embedding_ops, sizeof(embedding), rows);
+    if (l) ((embedding *)l)->width = width;
+    return l;
 }

@@ -25,6 +25,12 @@ gs_layer *gs_layer_new(const gs_layer_ops *ops, size_t bytes, int children) {
     return NULL;
 }
 
+gs_layer *gs_layer_with_outputs(const gs_layer_ops *ops, size_t bytes, int outputs) {
+    gs_layer *l = gs_layer_new(ops, bytes, 0);
+    if (l) l->outputs = outputs;
+    return l;
+}
+
 void gs_layer_free(gs_layer *l) {
     if (!l) return;
     for (int i = 0; i < l->children; i++) gs_layer_free(l->child[i]);
@@ -96,19 +102,6 @@ bool gs_layer_of_batch(const gs_layer *l) {
     return found;
 }
 
-static gs_status cache_one(gs_layer *l, void *context) {
-    if (l->joined) return GS_OK;
-    if (l->ops->cache) return l->ops->cache(l, *(const size_t *)context);
-    if (l->ops->in_parts) return GS_OK;
-    return gs_layer_refuse(l,
-                           "it cannot take the tokens of a sequence one after the other: what it gives for "
-                           "one of them may depend on those that come later");
-}
-
-gs_status gs_layer_cache(gs_layer *root, size_t max_batch) {
-    return gs_layer_walk(root, cache_one, &max_batch);
-}
-
 int gs_layer_vocabulary(const gs_layer *l) {
     int found = l->ops->vocabulary ? l->ops->vocabulary(l) : 0;
     for (int i = 0; i < l->children && found == 0; i++) found = gs_layer_vocabulary(l->child[i]);
@@ -140,6 +133,11 @@ gs_status gs_layer_refuse(const gs_layer *l, const char *format, ...) {
     gs_layer_describe(l, what, sizeof what);
     if (!l->name[0]) return gs_fail(GS_E_SHAPE, "%s: %s", what, problem);
     return gs_fail(GS_E_SHAPE, "layer %s (%s): %s", l->name, what, problem);
+}
+
+gs_status gs_layer_check_vectors(const gs_layer *l, gs_shape in, const char *wanted) {
+    if (in.h == 1 && in.w == 1) return GS_OK;
+    return gs_layer_refuse(l, "the input is %s, %s", gs_shape_tuple(in).text, wanted);
 }
 
 static gs_status plan_one(gs_layer *l, gs_shape in, bool needs_dx) {

@@ -57,7 +57,7 @@ typedef struct gs_pass {
     /* The gradients are those of the loss times this (optim/loss_scale.h); 0: of the loss. */
     float loss_scale;
     size_t group; /* for batch_norm: so many samples share statistics; 0: all */
-    /* Inference, after gs_layer_cache: all x and y are (n, tokens, ...), and these tokens come after `past` others.
+    /* Inference, after gs_model_cache: all x and y are (n, tokens, ...), and these tokens come after `past` others.
      * tokens 0: whole samples. */
     size_t tokens, past;
     /* numbers[i] = the sum of all workers' numbers[i]. All workers make the same calls. NULL: none are shared. */
@@ -188,8 +188,6 @@ size_t gs_layer_count(const gs_layer *);
 /* The vocabulary of the layer or of one inside it (gs_layer_ops); 0: none has one. */
 int gs_layer_vocabulary(const gs_layer *);
 bool gs_layer_of_batch(const gs_layer *); /* is it, or is one inside it, of_batch? */
-/* Prepare for passes with `tokens`; again does nothing. GS_E_SHAPE: the message names a layer that cannot do that. */
-gs_status gs_layer_cache(gs_layer *root, size_t max_batch);
 /* How many floats of state lie after the parameters. */
 size_t gs_layer_states(const gs_layer *root);
 

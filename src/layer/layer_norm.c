@@ -11,9 +11,7 @@
 
 static gs_status layer_norm_plan(gs_layer *l, gs_shape in) {
     const int dims[] = {in.c};
-    if (in.h != 1 || in.w != 1)
-        return gs_layer_refuse(l, "the input is %s, layer_norm needs vectors: put flatten before it",
-                               gs_shape_tuple(in).text);
+    GS_TRY(gs_layer_check_vectors(l, in, "layer_norm needs vectors: put flatten before it"));
     l->out = in;
     l->flops = 8.0 * (double)gs_shape_size(in); /* mean, variance, y: 1 + 3 + 4 */
     GS_TRY(gs_layer_parameter_filled(l, "weight", 1, dims, 1));

@@ -5,9 +5,7 @@
 static gs_status linear_plan(gs_layer *l, gs_shape in) {
     const int out = l->here;
     if (out < 1) return gs_layer_refuse(l, "the number of outputs is %d; it must be at least 1", out);
-    if (in.h != 1 || in.w != 1)
-        return gs_layer_refuse(l, "the input is %s, linear needs a flat vector: put flatten before it",
-                               gs_shape_tuple(in).text);
+    GS_TRY(gs_layer_check_vectors(l, in, "linear needs a flat vector: put flatten before it"));
     l->out = (gs_shape){out, 1, 1, in.t};
     l->flops = gs_shape_tokens(in) * (2.0 * in.c * out + (l->bias ? out : 0));
     GS_TRY(gs_layer_parameter(l, "weight", 2, (int[]){out, in.c}, in.c));
@@ -46,9 +44,7 @@ static const gs_layer_ops linear_ops = {
 };
 
 gs_layer *gs_linear(int out, bool bias) {
-    gs_layer *l = gs_layer_new(&linear_ops, sizeof *l, 0);
-    if (!l) return NULL;
-    l->outputs = out;
-    l->bias = bias;
+    gs_layer *l = gs_layer_with_outputs(&linear_ops, sizeof *l, out);
+    if (l) l->bias = bias;
     return l;
 }

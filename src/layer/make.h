@@ -25,6 +25,9 @@
  * in unbind what bind has allocated. `ops` must live as long as the layer. NULL: no memory. */
 gs_layer *gs_layer_new(const gs_layer_ops *ops, size_t bytes, int children);
 
+/* One without children, made with so many outputs (gs_layer.outputs). */
+gs_layer *gs_layer_with_outputs(const gs_layer_ops *ops, size_t bytes, int outputs);
+
 /* In plan: the next parameter of l, l->param[0] first: its label ("weight"), its shape, and how many inputs feed one
  * output, from which the initial values follow (model/model.h); 0: all elements are 0 at first. Its place is decided
  * later. GS_E_SHAPE, of all three functions, with a message that names the layer, the value found and the one wanted:
@@ -46,6 +49,9 @@ gs_status gs_layer_state(gs_layer *l, const char *label, int ndim, const int dim
 
 /* In plan: GS_E_SHAPE with the message "layer <name> (<description>): ...". */
 gs_status gs_layer_refuse(const gs_layer *l, const char *format, ...) GS_PRINTF(2, 3);
+
+/* In plan of a layer that takes vectors alone: "the input is (1,28,28), <wanted>". */
+gs_status gs_layer_check_vectors(const gs_layer *l, gs_shape in, const char *wanted);
 
 /* The plan of an element-wise layer: an output for each input, one operation each. */
 gs_status gs_layer_plan_element_wise(gs_layer *l, gs_shape in);

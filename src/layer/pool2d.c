@@ -43,15 +43,15 @@ static gs_status pool2d_plan(gs_layer *l, gs_shape in) {
     return GS_OK;
 }
 
-/* "2", "3x2 stride 1 pad 1x0": the window as in a model text. */
-static void describe(const gs_layer *l, const char *word, char *text, size_t size) {
+/* "max_pool 2", "avg_pool 3x2 stride 1 pad 1x0": as in a model text, whose words have no 2d. */
+static void describe(const gs_layer *l, char *text, size_t size) {
     const gs_pool2d_sizes *s = &((const pool2d *)l)->sizes;
     char kernel[40], stride[40] = "", pad[40] = "";
     gs_layer_describe_size("", s->kernel_h, s->kernel_w, kernel, sizeof kernel);
     if (s->stride_h != s->kernel_h || s->stride_w != s->kernel_w)
         gs_layer_describe_size(" stride", s->stride_h, s->stride_w, stride, sizeof stride);
     if (s->pad_h != 0 || s->pad_w != 0) gs_layer_describe_size(" pad", s->pad_h, s->pad_w, pad, sizeof pad);
-    snprintf(text, size, "%s%s%s%s", word, kernel, stride, pad);
+    snprintf(text, size, "%.*s%s%s%s", (int)strcspn(l->ops->name, "2"), l->ops->name, kernel, stride, pad);
 }
 
 /* ---- max_pool2d ---- */
@@ -84,10 +84,6 @@ static bool max_pool2d_join(const gs_layer *l, gs_epilogue *then) {
     return true;
 }
 
-static void max_pool2d_describe(const gs_layer *l, char *text, size_t size) {
-    describe(l, "max_pool", text, size);
-}
-
 static const gs_layer_ops max_pool2d_ops = {
     .name = "max_pool2d",
     .buffers = GS_OWN,
@@ -101,7 +97,7 @@ static const gs_layer_ops max_pool2d_ops = {
     .backward = max_pool2d_backward,
     .unbind = max_pool2d_unbind,
     .join = max_pool2d_join,
-    .describe = max_pool2d_describe,
+    .describe = describe,
 };
 
 gs_layer *gs_max_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w) {
@@ -122,10 +118,6 @@ static gs_status avg_pool2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy
                                                &((const pool2d *)l)->sizes);
 }
 
-static void avg_pool2d_describe(const gs_layer *l, char *text, size_t size) {
-    describe(l, "avg_pool", text, size);
-}
-
 static const gs_layer_ops avg_pool2d_ops = {
     .name = "avg_pool2d",
     .buffers = GS_OWN,
@@ -134,7 +126,7 @@ static const gs_layer_ops avg_pool2d_ops = {
     .plan = pool2d_plan,
     .forward = avg_pool2d_forward,
     .backward = avg_pool2d_backward,
-    .describe = avg_pool2d_describe,
+    .describe = describe,
 };
 
 gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w) {

@@ -8,9 +8,7 @@
 #include "layer/make.h"
 
 static gs_status positions_plan(gs_layer *l, gs_shape in) {
-    if (in.h != 1 || in.w != 1)
-        return gs_layer_refuse(l, "the input is %s, positions needs a sequence of vectors",
-                               gs_shape_tuple(in).text);
+    GS_TRY(gs_layer_check_vectors(l, in, "positions needs a sequence of vectors"));
     l->out = in;
     l->flops = (double)gs_shape_size(in);
     GS_TRY(gs_layer_parameter(l, "weight", 2, (int[]){gs_shape_tokens(in), in.c}, in.c));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/philox.h"
+#include "layer/make.h"
 
 struct gs_generator {
     gs_model *model;
@@ -20,8 +21,17 @@ struct gs_generator {
     gs_mem input; /* x on the device */
 };
 
+static gs_status cache_one(gs_layer *l, void *max_batch) {
+    if (l->joined) return GS_OK;
+    if (l->ops->cache) return l->ops->cache(l, *(const size_t *)max_batch);
+    if (l->ops->in_parts) return GS_OK;
+    return gs_layer_refuse(l,
+                           "it cannot take the tokens of a sequence one after the other: what it gives for "
+                           "one of them may depend on those that come later");
+}
+
 gs_status gs_model_cache(gs_model *m) {
-    return gs_layer_cache(m->net, m->max_batch);
+    return gs_layer_walk(m->net, cache_one, &m->max_batch);
 }
 
 /* ---- create ---- */
