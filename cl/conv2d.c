@@ -80,8 +80,8 @@ static gs_status make_plan(const gs_conv2d_sizes *s, plan *p) {
                      .grid_h = grid_h,
                      .grid_w = grid_w};
     p->inputs = (size_t)s->in_c * (size_t)s->kernel_h * (size_t)s->kernel_w;
-    p->x_size = (size_t)s->in_c * (size_t)s->in_h * (size_t)s->in_w;
-    p->y_size = (size_t)s->out_c * (size_t)s->out_h * (size_t)s->out_w;
+    p->x_size = gs_conv2d_x(s);
+    p->y_size = gs_conv2d_y(s, NULL);
     size_t most = p->x.image > p->dy.image + lead ? p->x.image : p->dy.image + lead;
     if (most > INT_MAX)
         return gs_fail(GS_E_MEMORY,

@@ -57,14 +57,13 @@ typedef struct conv_work {
 enum { CACHED_FLOATS = 1 << 17, NEAR_FLOATS = 6 << 10, LONG = 512 };
 
 static conv_work work_of(gs_device *d, const gs_conv2d_sizes *s, const gs_pool2d_sizes *pool, size_t n) {
-    size_t out = (size_t)s->out_c * (size_t)s->out_h * (size_t)s->out_w;
     return (conv_work){.s = s,
                        .rows = gs_conv_rows_of(s),
                        .pool = pool,
                        .n = n,
-                       .in = (size_t)s->in_c * (size_t)s->in_h * (size_t)s->in_w,
-                       .out = out,
-                       .pooled = pool ? (size_t)s->out_c * (size_t)pool->out_h * (size_t)pool->out_w : out,
+                       .in = gs_conv2d_x(s),
+                       .out = gs_conv2d_y(s, NULL),
+                       .pooled = gs_conv2d_y(s, pool),
                        .depth = s->in_c * s->kernel_h * s->kernel_w,
                        .positions = s->out_h * s->out_w,
                        .parts = gs_cpu_parts(d, n, 1)};
@@ -204,17 +203,9 @@ gs_status GS_ISA(conv2d_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_
 
 /* ---- backward ---- */
 
-/* One phase of dX: which rows of it are wanted, and which rows of the kernel they see. */
-typedef struct dx_phase {
-    int first, end; /* rows of the phase that belong to the image, not to its padding */
-    int taps;       /* u = phase, phase + stride_h, ... below kernel_h */
-} dx_phase;
-
-static dx_phase phase_of(const gs_conv2d_sizes *s, int phase) {
-    int before = s->pad_h - phase, last = s->in_h - 1 + before;
-    return (dx_phase){.first = before > 0 ? (before + s->stride_h - 1) / s->stride_h : 0,
-                      .end = last < 0 ? 0 : last / s->stride_h + 1,
-                      .taps = phase < s->kernel_h ? (s->kernel_h - 1 - phase) / s->stride_h + 1 : 0};
+/* One phase of dX: which rows of it are wanted, and how many rows of the kernel they see. */
+static gs_conv_phase phase_of(const gs_conv2d_sizes *s, int phase) {
+    return gs_conv_phase_of(phase, s->in_h, s->pad_h, s->stride_h, s->kernel_h, 1);
 }
 
 /* For each phase: the packed matrix of rows (c, v) and columns (o, u), and where in the copy of dy the rows of
@@ -228,7 +219,7 @@ static void prepare_dx(conv_work *t, size_t *row_at, size_t *column_at) {
         for (int v = 0; v < s->kernel_w; v++, i++)
             row_at[i] = (size_t)c * (size_t)(s->kernel_h * s->kernel_w) + (size_t)v;
     for (int phase = 0; phase < s->stride_h; phase++) {
-        dx_phase f = phase_of(s, phase);
+        gs_conv_phase f = phase_of(s, phase);
         for (int k = 0; k < s->out_c * f.taps; k++) {
             int o = k / f.taps, tap = k % f.taps;
             column_at[k] = (size_t)o * (size_t)t->depth + (size_t)((phase + tap * s->stride_h) * s->kernel_w);
@@ -245,7 +236,7 @@ static void image_gradient(const conv_work *t, float *dx, const float *dy, float
     const gs_conv2d_sizes *s = t->s;
     gs_product product = {.rows = s->in_c * s->kernel_w, .a = t->packed, .at = t->dx_at};
     for (int phase = 0; phase < s->stride_h; phase++) {
-        dx_phase f = phase_of(s, phase);
+        gs_conv_phase f = phase_of(s, phase);
         product.depth = s->out_c * f.taps;
         product.columns = (f.end - f.first) * s->out_w;
         float *to = drows + (size_t)phase * t->rows.phase + (size_t)f.first * (size_t)s->out_w;

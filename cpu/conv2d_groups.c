@@ -115,12 +115,6 @@ static inline void windows_product(group_windows *w, const float *x, float *wide
 
 /* ---- the work ---- */
 
-/* Of a phase along one axis: the rows of its plane that are pixels, and the rows of the kernel that see them. */
-typedef struct group_phase {
-    int first, end;
-    int taps; /* of the kernel's rows u = 0, 1, ...: those with u dilation = phase modulo stride */
-} group_phase;
-
 typedef struct group_work {
     gs_conv2d_sizes s;
     int in_c, out_c, depth; /* of one group: channels, and places of a kernel */
@@ -133,8 +127,8 @@ typedef struct group_work {
     int chunks, parts, samples; /* samples: images that backward has in the cache together */
     float *packed, *sums;       /* weights for `product`; dw and db of each chunk */
     size_t *x_at, *dx_at, weights;
-    const group_phase *phase_h, *phase_w; /* backward: one for each phase */
-    float *scratch;                       /* parts of scratch_part floats */
+    const gs_conv_phase *phase_h, *phase_w; /* backward: one for each phase */
+    float *scratch;                         /* parts of scratch_part floats */
     size_t scratch_part;
 } group_work;
 
@@ -164,8 +158,8 @@ static group_work work_of(const gs_conv2d_sizes *sizes, size_t n) {
     t.margin = gs_round_up((size_t)reach_h * (size_t)t.grid_w + (size_t)reach_w);
     t.dy_plane = t.margin + t.plane;
     t.dy_planes = (size_t)t.out_c * t.dy_plane;
-    t.in = (size_t)s->in_c * (size_t)s->in_h * (size_t)s->in_w;
-    t.out = (size_t)s->out_c * (size_t)s->out_h * (size_t)s->out_w;
+    t.in = gs_conv2d_x(s);
+    t.out = gs_conv2d_y(s, NULL);
     return t;
 }
 
@@ -291,20 +285,12 @@ gs_status GS_ISA(conv2d_groups_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem
 
 /* ---- backward ---- */
 
-static group_phase phase_of(int phase, int in, int pad, int stride, int kernel, int dilation) {
-    const int before = pad - phase, last = in - 1 + before;
-    group_phase f = {.first = before > 0 ? (before + stride - 1) / stride : 0,
-                     .end = last < 0 ? 0 : last / stride + 1};
-    for (int u = 0; u < kernel; u++) f.taps += u * dilation % stride == phase;
-    return f;
-}
-
 /* Those of all rows, then those of all columns. */
-static void list_phases(const gs_conv2d_sizes *s, group_phase *phase) {
+static void list_phases(const gs_conv2d_sizes *s, gs_conv_phase *phase) {
     for (int a = 0; a < s->stride_h; a++)
-        *phase++ = phase_of(a, s->in_h, s->pad_h, s->stride_h, s->kernel_h, s->dilation_h);
+        *phase++ = gs_conv_phase_of(a, s->in_h, s->pad_h, s->stride_h, s->kernel_h, s->dilation_h);
     for (int b = 0; b < s->stride_w; b++)
-        *phase++ = phase_of(b, s->in_w, s->pad_w, s->stride_w, s->kernel_w, s->dilation_w);
+        *phase++ = gs_conv_phase_of(b, s->in_w, s->pad_w, s->stride_w, s->kernel_w, s->dilation_w);
 }
 
 /* The columns (o, u, v) of the matrix of phase (a, b): where they are in a group's w, and how far before p in dy. */
@@ -342,7 +328,7 @@ static void prepare_dx(const group_work *t, size_t *row_at, size_t *column_at) {
 static void phase_gradient(const group_work *t, group_windows *w, int a, int b, float *dx, const float *dy,
                            float *memory) {
     const gs_conv2d_sizes *s = &t->s;
-    const group_phase rows = t->phase_h[a], columns = t->phase_w[b];
+    const gs_conv_phase rows = t->phase_h[a], columns = t->phase_w[b];
     const size_t first = (size_t)rows.first * (size_t)t->grid_w + (size_t)columns.first;
     const size_t image = (size_t)s->in_h * (size_t)s->in_w, width = (size_t)w->width,
                  stride = (size_t)s->stride_w;
@@ -463,7 +449,7 @@ gs_status GS_ISA(conv2d_groups_backward)(gs_device *d, gs_mem dx, gs_mem dw_, gs
     t.dx_at = t.x_at + depth;
     list_x(&t, t.x_at);
     size_t *row_at = t.dx_at + 2 * columns;
-    group_phase *phase = (group_phase *)(void *)(row_at + t.in_c);
+    gs_conv_phase *phase = (gs_conv_phase *)(void *)(row_at + t.in_c);
     list_phases(s, phase);
     t.phase_h = phase, t.phase_w = phase + s->stride_h;
     if (t.dx) prepare_dx(&t, row_at, t.dx_at + columns);
