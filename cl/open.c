@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
+
 #define SLOT(name) .name = gs_cl_##name,
 static const gs_backend backend = {.name = "cl",
                                    .read_begin = gs_cl_read_begin,
@@ -91,10 +93,7 @@ static gs_status take_part(gs_cl *cl, const char *name, const place *p) {
     if (p->parts > most || units % p->parts != 0) {
         char can[200] = "1";
         for (int n = 2; n <= most; n++)
-            if (units % n == 0) {
-                size_t used = strlen(can);
-                snprintf(can + used, sizeof can - used, ", %d", n);
-            }
+            if (units % n == 0) gs_append(can, sizeof can, ", %d", n);
         return gs_fail(GS_E_DEVICE,
                        "device '%s': cl:%d.%d has %d unit%s; it can be split into %s equal parts, not %d",
                        name, p->platform, p->device, units, gs_s(units), can, p->parts);

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "core/nearest.h"
+#include "core/text.h"
 
 /* "..., there are: cpu, cl:0.0 (pthread-skylake, up to 2 parts)" behind the message of a failed open */
 static gs_status list_in_message(gs_status status) {
@@ -16,11 +17,8 @@ static gs_status list_in_message(gs_status status) {
     char failure[400];
     snprintf(failure, sizeof failure, "%s", gs_message());
     if (gs_device_list(&all, &count, &problem) != GS_OK) return gs_fail(status, "%s", failure);
-    for (int i = 0; i < count; i++) {
-        size_t used = strlen(text);
-        snprintf(text + used, sizeof text - used, "%s%s (%.60s)", i ? ", " : "", all[i].name,
-                 all[i].description);
-    }
+    for (int i = 0; i < count; i++)
+        gs_append(text, sizeof text, "%s%s (%.60s)", i ? ", " : "", all[i].name, all[i].description);
     free(all);
     size_t length = strlen(failure);
     bool asks = length > 0 && failure[length - 1] == '?';

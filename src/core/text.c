@@ -1,7 +1,6 @@
 #include "core/text.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +11,11 @@ void gs_append(char *text, size_t size, const char *format, ...) {
     va_start(rest, format);
     vsnprintf(text + used, size - used, format, rest);
     va_end(rest);
+}
+
+bool gs_ends_with(const char *text, size_t length, const char *end) {
+    const size_t most = strlen(end);
+    return length >= most && memcmp(text + length - most, end, most) == 0;
 }
 
 int gs_utf8_read_part(const char *text, size_t bytes, uint32_t *code) {

@@ -1,12 +1,16 @@
 /* Text that grows, and text of unknown origin on its way to a terminal. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "core/error.h"
 
 /* Append to `text`, which takes `size` bytes. What does not fit is cut off. */
 void gs_append(char *text, size_t size, const char *format, ...) GS_PRINTF(3, 4);
+
+/* Do the first `length` bytes of `text` end with these? */
+bool gs_ends_with(const char *text, size_t length, const char *end);
 
 /* Copy `from` so that a terminal shows it and obeys nothing in it. UTF-8 stays as it is. Control characters, characters
  * that change the direction of writing, and bytes that are not UTF-8 become \n, \t or \xNN, except the ASCII ones named

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/memory.h"
 #include "core/text.h"
 #include "data/bpe_parts.h"
 #include "io/file.h"
@@ -521,8 +522,7 @@ gs_status gs_bpe_texts(const gs_bpe *b, char **tokens, char **merges) {
 enum {
     TABLE_BITS = 16,
     TABLE = 1 << TABLE_BITS, /* words that are remembered, */
-    SHORT = 64,              /* of at most so many bytes */
-    FIRST_HEAP = 64
+    SHORT = 64               /* of at most so many bytes */
 };
 
 static const uint32_t NOTHING = UINT32_MAX;
@@ -546,19 +546,14 @@ typedef struct encoder {
     known *table;
     node *list;
     uint64_t *heap; /* rank << 32 | place */
-    size_t list_most, heap_count, heap_most;
+    size_t list_most, heap_count, heap_room;
 } encoder;
 
 /* ---- the heap ---- */
 
 static gs_status push(encoder *e, uint64_t item) {
-    if (e->heap_count == e->heap_most) {
-        const size_t most = 2 * e->heap_most + FIRST_HEAP;
-        uint64_t *larger = realloc(e->heap, most * sizeof *larger);
-        if (!larger) return gs_fail(GS_E_MEMORY, "no memory for %zu pairs of tokens", most);
-        e->heap = larger;
-        e->heap_most = most;
-    }
+    if (!gs_grow(&e->heap, e->heap_count, &e->heap_room, sizeof *e->heap))
+        return gs_fail(GS_E_MEMORY, "no memory for %zu pairs of tokens", e->heap_count + 1);
     size_t at = e->heap_count++;
     for (; at > 0 && e->heap[(at - 1) / 2] > item; at = (at - 1) / 2) e->heap[at] = e->heap[(at - 1) / 2];
     e->heap[at] = item;

@@ -4,7 +4,6 @@
 #include "core/thread.h"
 #include "data/order.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +43,7 @@ double gs_pace_through(gs_pace *p, double now, double bytes) {
 /* ---- the loader's thread ---- */
 
 static void sleep_until(gs_loader *l, double moment) {
-    double seconds = floor(moment);
-    struct timespec until = {.tv_sec = (time_t)seconds, .tv_nsec = (long)(1e9 * (moment - seconds))};
+    const struct timespec until = gs_timespec(moment);
     while (!l->quit && gs_seconds() < moment) pthread_cond_timedwait(&l->wake_loader, &l->lock, &until);
 }
 

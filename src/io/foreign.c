@@ -43,18 +43,13 @@ static const gs_foreign html = {"an HTML page", "such a page often comes in plac
                         hole = {"a file that begins with zeros, as a download that has not ended leaves one",
                                 NULL};
 
-static bool ends_with(const char *text, size_t length, const char *end) {
-    const size_t most = strlen(end);
-    return length >= most && memcmp(text + length - most, end, most) == 0;
-}
-
 /* The name of its first entry says which one it is. */
 static const gs_foreign *kind_of_zip(const char *head, size_t bytes) {
     size_t length = bytes > ZIP_NAME ? (unsigned char)head[ZIP_NAME_LENGTH] : 0;
     if (length > bytes - ZIP_NAME) length = 0;
-    return ends_with(head + ZIP_NAME, length, "data.pkl") ? &torch
-           : ends_with(head + ZIP_NAME, length, ".npy")   ? &npz
-                                                          : &zip;
+    return gs_ends_with(head + ZIP_NAME, length, "data.pkl") ? &torch
+           : gs_ends_with(head + ZIP_NAME, length, ".npy")   ? &npz
+                                                             : &zip;
 }
 
 /* "<!DOCTYPE html>", "<html lang=...>", after white space and a byte order mark. */
@@ -106,8 +101,8 @@ gs_status gs_foreign_explain(gs_status status, const char *path, const char *wan
 gs_status gs_foreign_check_text(const char *path, const char *text, size_t bytes) {
     const gs_foreign *f = gs_foreign_of(text, bytes);
     size_t length = strlen(path);
-    if (ends_with(path, length, ".gz")) length -= 3;
-    const bool named = ends_with(path, length, ".html") || ends_with(path, length, ".htm");
+    if (gs_ends_with(path, length, ".gz")) length -= 3;
+    const bool named = gs_ends_with(path, length, ".html") || gs_ends_with(path, length, ".htm");
     if (!f || !f->todo || (f == &html && named)) return GS_OK;
     return gs_foreign_fail(
         f, path, f == &html ? "the text; a page that is to be the text has a name with .html" : "the text");

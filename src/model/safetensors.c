@@ -268,7 +268,7 @@ static const char OUTPUT[] = "lm_head.weight", TABLE[] = "wte.weight";
 /* How long the prefix is that a tensor's name has before this name of the model; -1: it does not end with that. */
 static int length_in_front(const char *name, const char *of) {
     size_t length = strlen(name), end = strlen(of);
-    if (length < end || strcmp(name + length - end, of) != 0) return -1;
+    if (!gs_ends_with(name, length, of)) return -1;
     return length == end || name[length - end - 1] == '.' ? (int)(length - end) : -1;
 }
 
@@ -377,16 +377,13 @@ static gs_status match_begin(match *m, const tensor_file *f, const gs_model *mod
     return gs_names_of(model, GS_NAMES_OWN, m->name);
 }
 
-static bool ends_with(const char *name, const char *end) {
-    const size_t length = strlen(name), most = strlen(end);
-    return length >= most && strcmp(name + length - most, end) == 0;
-}
-
 /* Tensors from which nothing is computed that the model does not know: how many batches PyTorch's batch_norm has seen;
  * in GPT-2, which tokens are in a token's past. */
 static bool is_left_out(const match *m, const char *name) {
-    return ends_with(name, ".num_batches_tracked") ||
-           (is_gpt2(m) && (ends_with(name, ".attn.bias") || ends_with(name, ".attn.masked_bias")));
+    const size_t length = strlen(name);
+    return gs_ends_with(name, length, ".num_batches_tracked") ||
+           (is_gpt2(m) &&
+            (gs_ends_with(name, length, ".attn.bias") || gs_ends_with(name, length, ".attn.masked_bias")));
 }
 
 /* "(3,4)", or of a sequence's places a table with more rows. */
