@@ -167,18 +167,6 @@ static void forward_part(void *context, int part) {
         GS_ISA(max_pool2d_plane)(t->s, t->y + plane * out, t->index + plane * out, t->x + plane * in);
 }
 
-gs_status GS_ISA(max_pool2d_forward)(gs_device *d, gs_mem y, gs_mem index, gs_mem x, size_t n,
-                                     const gs_pool2d_sizes *s) {
-    size_t planes = n * (size_t)s->c;
-    max_pool_work t = {.y = gs_cpu_floats(y),
-                       .x = gs_cpu_floats(x),
-                       .index = gs_cpu_ints(index),
-                       .s = s,
-                       .planes = planes,
-                       .parts = gs_cpu_fine_parts(d, planes, 16, 64)};
-    return gs_cpu_run(d, t.parts, forward_part, &t);
-}
-
 static void backward_part(void *context, int part) {
     const max_pool_work *t = context;
     size_t in = (size_t)t->s->in_h * (size_t)t->s->in_w, out = (size_t)t->s->out_h * (size_t)t->s->out_w;
@@ -187,14 +175,22 @@ static void backward_part(void *context, int part) {
     (t->s, t->dx + plane * in, t->dy + plane * out, NULL, t->index + plane * out);
 }
 
+static gs_status run(gs_device *d, max_pool_work t, size_t n, void (*work)(void *, int)) {
+    t.planes = n * (size_t)t.s->c;
+    t.parts = gs_cpu_fine_parts(d, t.planes, 16, 64);
+    return gs_cpu_run(d, t.parts, work, &t);
+}
+
+gs_status GS_ISA(max_pool2d_forward)(gs_device *d, gs_mem y, gs_mem index, gs_mem x, size_t n,
+                                     const gs_pool2d_sizes *s) {
+    const max_pool_work t = {
+        .y = gs_cpu_floats(y), .x = gs_cpu_floats(x), .index = gs_cpu_ints(index), .s = s};
+    return run(d, t, n, forward_part);
+}
+
 gs_status GS_ISA(max_pool2d_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem index, size_t n,
                                       const gs_pool2d_sizes *s) {
-    size_t planes = n * (size_t)s->c;
-    max_pool_work t = {.dx = gs_cpu_floats(dx),
-                       .dy = gs_cpu_floats(dy),
-                       .index = gs_cpu_ints(index),
-                       .s = s,
-                       .planes = planes,
-                       .parts = gs_cpu_fine_parts(d, planes, 16, 64)};
-    return gs_cpu_run(d, t.parts, backward_part, &t);
+    const max_pool_work t = {
+        .dx = gs_cpu_floats(dx), .dy = gs_cpu_floats(dy), .index = gs_cpu_ints(index), .s = s};
+    return run(d, t, n, backward_part);
 }
