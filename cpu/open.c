@@ -9,12 +9,6 @@
 
 extern const gs_backend gs_cpu_backend_base, gs_cpu_backend_v3, gs_cpu_backend_v4;
 
-#if defined(GS_HAS_ISA_base)
-static bool runs_base(void) {
-    return true;
-}
-#endif
-
 #if defined(__aarch64__)
 #define BASE "NEON" /* all arm64 processors have it */
 #else
@@ -38,7 +32,7 @@ static bool runs_v4(void) {
 static const struct {
     const char *name;
     const gs_backend *backend;
-    bool (*runs)(void);
+    bool (*runs)(void); /* NULL: anywhere */
 } kernels[] = {
 #if defined(GS_HAS_ISA_v4)
     {"AVX-512", &gs_cpu_backend_v4, runs_v4},
@@ -47,14 +41,14 @@ static const struct {
     {"AVX2", &gs_cpu_backend_v3, runs_v3},
 #endif
 #if defined(GS_HAS_ISA_base)
-    {BASE, &gs_cpu_backend_base, runs_base},
+    {BASE, &gs_cpu_backend_base, NULL},
 #endif
 };
 
 static const gs_backend *best_backend(const char **name) {
     const size_t sets = sizeof kernels / sizeof *kernels;
     size_t i = 0;
-    while (i < sets && !kernels[i].runs()) i++;
+    while (i < sets && kernels[i].runs && !kernels[i].runs()) i++;
     if (i == sets) gs_bug("the kernels of this build are for another processor: make it with all ISAS");
     *name = kernels[i].name;
     return kernels[i].backend;
