@@ -595,18 +595,6 @@ static gs_status check_tied_output(tensor_file *f, const match *m, const float *
     return st;
 }
 
-/* Open the file, and find the model's names in it. Close both also after a failure. */
-static gs_status open_matched(const char *path, const gs_model *model, tensor_file *f, match *m) {
-    *m = (match){0};
-    GS_TRY(tensor_file_open(path, f));
-    return match_begin(m, f, model);
-}
-
-static void close_matched(tensor_file *f, match *m) {
-    free(m->name);
-    tensor_file_close(f);
-}
-
 /* host NULL: would they load? */
 static gs_status load(tensor_file *f, const match *m, float *host) {
     const gs_model *model = m->model;
@@ -617,19 +605,6 @@ static gs_status load(tensor_file *f, const match *m, float *host) {
         if (m->name[i].transposed) GS_TRY(transpose(host + p->at, (size_t)p->dims[0], (size_t)p->dims[1]));
     }
     return host && model->saved_count > 0 ? check_tied_output(f, m, host + model->param[0]->at) : GS_OK;
-}
-
-gs_status gs_safetensors_load(const char *path, const gs_model *model, float *host) {
-    tensor_file f;
-    match m;
-    gs_status st = open_matched(path, model, &f, &m);
-    if (st == GS_OK) st = load(&f, &m, host);
-    close_matched(&f, &m);
-    return st;
-}
-
-gs_status gs_safetensors_check(const char *path, const gs_model *model) {
-    return gs_safetensors_load(path, model, NULL);
 }
 
 /* ---- vectors beside the weights ---- */
@@ -671,13 +646,28 @@ static gs_status read_all_beside(const match *m, tensor_file *f, const gs_beside
                    wanted);
 }
 
-gs_status gs_safetensors_load_beside(const char *path, const gs_model *model, const gs_beside *b) {
+/* Open the file, find the model's names in it, and read the weights to `host`, or what lies beside them. */
+static gs_status read_file(const char *path, const gs_model *model, float *host, const gs_beside *b) {
     tensor_file f;
-    match m;
-    gs_status st = open_matched(path, model, &f, &m);
-    if (st == GS_OK) st = read_all_beside(&m, &f, b);
-    close_matched(&f, &m);
+    match m = {0};
+    gs_status st = tensor_file_open(path, &f);
+    if (st == GS_OK) st = match_begin(&m, &f, model);
+    if (st == GS_OK) st = b ? read_all_beside(&m, &f, b) : load(&f, &m, host);
+    free(m.name);
+    tensor_file_close(&f);
     return st;
+}
+
+gs_status gs_safetensors_load(const char *path, const gs_model *model, float *host) {
+    return read_file(path, model, host, NULL);
+}
+
+gs_status gs_safetensors_check(const char *path, const gs_model *model) {
+    return read_file(path, model, NULL, NULL);
+}
+
+gs_status gs_safetensors_load_beside(const char *path, const gs_model *model, const gs_beside *b) {
+    return read_file(path, model, NULL, b);
 }
 
 /* ---- save ---- */
