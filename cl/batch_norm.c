@@ -16,7 +16,7 @@ static gs_cl_grid vectors(const gs_batch_norm_sizes *s, size_t n) {
 
 gs_status gs_cl_batch_norm_statistics(gs_device *d, gs_mem mean, gs_mem var, gs_mem x, size_t n,
                                       const gs_batch_norm_sizes *s) {
-    if (n == 0) return gs_cl_clear(d, mean, (size_t)s->c, var, (size_t)s->c);
+    if (n == 0) return gs_clear(d, mean, (size_t)s->c, var, (size_t)s->c);
     return GS_CL_RUN(d, GS_CL_AS(d, x, "batch_norm"), "batch_norm_statistics", channels(d, s), GS_ARG(mean),
                      GS_ARG(var), GS_ARG(x), GS_ARG(n), GS_ARG_STRUCT(*s));
 }

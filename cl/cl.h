@@ -278,8 +278,6 @@ gs_status gs_cl_read_begin(gs_device *, void *to, gs_mem from, size_t bytes);
 gs_status gs_cl_read_end(gs_device *);
 void gs_cl_away_close(gs_device *);                                                /* what away.c keeps */
 gs_status gs_cl_narrow(gs_device *, gs_mem to, gs_mem x, size_t count, bool relu); /* round16.c */
-/* dw and db, which may be GS_NONE, become zeros. */
-gs_status gs_cl_clear(gs_device *, gs_mem dw, size_t dw_count, gs_mem db, size_t db_count);
 
 /* ---- operators ---- */
 

@@ -290,7 +290,7 @@ gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, g
     const char *file = GS_CL_FLOW(d, dx.base ? dx : dy, "conv2d");
     gs_mem x_planes, dy_planes, x_places, dy_places, w_t = GS_NONE;
     GS_TRY(make_plan(s, &p));
-    if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, (size_t)s->out_c * p.inputs, db, (size_t)s->out_c);
+    if (n == 0) return add ? GS_OK : gs_clear(d, dw, (size_t)s->out_c * p.inputs, db, (size_t)s->out_c);
     GS_TRY(find_places(d, s, &p, &x_places, &dy_places));
     product back = {.image = p.dy.image,
                     .m = s->in_c * s->stride_h * s->stride_w,

@@ -53,7 +53,7 @@ gs_status gs_cl_conv2d_groups_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_me
     const gs_conv2d_sizes s = gs_conv2d_full(sizes);
     const int channels = s.in_c / s.groups;
     const size_t weights = (size_t)s.out_c * (size_t)channels * (size_t)s.kernel_h * (size_t)s.kernel_w;
-    if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, weights, db, (size_t)s.out_c);
+    if (n == 0) return add ? GS_OK : gs_clear(d, dw, weights, db, (size_t)s.out_c);
     const char *file = GS_CL_FLOW(d, dx.base ? dx : dy, "conv2d_groups");
     GS_TRY(weights_gradient(d, file, dw, db, dy, x, n, &s, add));
     if (!dx.base) return GS_OK;

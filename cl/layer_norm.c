@@ -20,7 +20,7 @@ gs_status gs_cl_layer_norm_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem d
     const size_t width = (size_t)c, cut = gs_cl_parts(n, MOST_CHUNKS),
                  rows = cut > LEAST_ROWS ? cut : LEAST_ROWS, chunks = gs_cl_parts(n, rows);
     gs_mem part;
-    if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, width, db, width);
+    if (n == 0) return add ? GS_OK : gs_clear(d, dw, width, db, width);
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, chunks * 2 * width, &part));
     GS_TRY(gs_cl_halves(d, 1, &(gs_cl_operand){&x, n * width, false}));
     const char *file = GS_CL_FLOW(d, dy, "layer_norm");

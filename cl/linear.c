@@ -49,7 +49,7 @@ gs_status gs_cl_linear_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, g
     const gs_epilogue e = gs_epilogue_of(d, then, NULL);
     gs_mem relu_y = e.relu ? e.y : GS_NONE;
     size_t k = (size_t)in, m = (size_t)out;
-    if (n == 0) return add ? GS_OK : gs_cl_clear(d, dw, m * k, db, m);
+    if (n == 0) return add ? GS_OK : gs_clear(d, dw, m * k, db, m);
     if (d->precision != GS_PRECISION_F32) {
         if (relu_y.base) GS_TRY(pass(d, &dy, relu_y, n * m));
         relu_y = GS_NONE;

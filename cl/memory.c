@@ -148,11 +148,6 @@ gs_status gs_cl_fill(gs_device *d, gs_mem x, float value, size_t count) {
     return GS_CL_RUN(d, "memory", "fill", gs_cl_elements(d, count), GS_ARG(x), GS_ARG(value), GS_ARG(count));
 }
 
-gs_status gs_cl_clear(gs_device *d, gs_mem dw, size_t dw_count, gs_mem db, size_t db_count) {
-    GS_TRY(gs_cl_fill(d, dw, 0, dw_count));
-    return db.base ? gs_cl_fill(d, db, 0, db_count) : GS_OK;
-}
-
 gs_status gs_cl_copy(gs_device *d, gs_mem to, gs_mem from, size_t count) {
     if (count == 0 || d->rehearses) return GS_OK;
     size_t bytes = count * sizeof(cl_float);

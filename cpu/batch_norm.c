@@ -212,7 +212,7 @@ gs_status GS_ISA(batch_norm_statistics)(gs_device *d, gs_mem mean, gs_mem var, g
                                         const gs_batch_norm_sizes *s) {
     norm_work t = {
         .s = s, .n = n, .x = gs_cpu_floats(x), .first = gs_cpu_floats(mean), .second = gs_cpu_floats(var)};
-    if (n == 0) return gs_cpu_clear(d, mean, (size_t)s->c, var, (size_t)s->c);
+    if (n == 0) return gs_clear(d, mean, (size_t)s->c, var, (size_t)s->c);
     run_sums(d, &t, statistics_part);
     return GS_OK;
 }

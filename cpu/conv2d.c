@@ -332,7 +332,7 @@ gs_status GS_ISA(conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db,
     if (gs_conv2d_is_grouped(s)) return GS_ISA(conv2d_groups_backward)(d, dx, dw, db, dy, x, w, n, s, add);
     conv_work t = work_of(d, s, e.pool, n);
     size_t depth = (size_t)t.depth, out_c = (size_t)s->out_c, weights = out_c * depth, *row_at;
-    if (!add) GS_TRY(gs_cpu_clear(d, dw, weights, db, out_c));
+    if (!add) GS_TRY(gs_clear(d, dw, weights, db, out_c));
     if (n == 0) return GS_OK;
     t.dx = gs_cpu_floats(dx), t.dw = gs_cpu_floats(dw), t.db = gs_cpu_floats(db);
     t.dy = gs_cpu_floats(dy), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w);

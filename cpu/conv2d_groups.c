@@ -429,7 +429,7 @@ gs_status GS_ISA(conv2d_groups_backward)(gs_device *d, gs_mem dx, gs_mem dw_, gs
     group_work t = work_of(sizes, n);
     const gs_conv2d_sizes *s = &t.s;
     const size_t out_c = (size_t)s->out_c, depth = (size_t)t.depth;
-    if (!add) GS_TRY(gs_cpu_clear(d, dw_, t.weights, db_, out_c));
+    if (!add) GS_TRY(gs_clear(d, dw_, t.weights, db_, out_c));
     if (n == 0) return GS_OK;
     float *dw = gs_cpu_floats(dw_), *db = gs_cpu_floats(db_);
     t.dx = gs_cpu_floats(dx), t.dy = gs_cpu_floats(dy), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w);

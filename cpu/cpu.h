@@ -67,6 +67,14 @@ static inline gs_range gs_cpu_tasks(size_t count, int part, int parts) {
     return (gs_range){count * (size_t)part / (size_t)parts, count * (size_t)(part + 1) / (size_t)parts};
 }
 
+/* What a loss adds to the stats (backend.h). */
+static inline void gs_cpu_add_stats(gs_mem stats, double loss, double correct, size_t n) {
+    float *stat = gs_cpu_floats(stats);
+    stat[GS_STAT_LOSS] += (float)loss;
+    stat[GS_STAT_CORRECT] += (float)correct;
+    stat[GS_STAT_SAMPLES] += (float)n;
+}
+
 /* Into how many parts to cut work on `count` elements, when one part should have at least `least` of them. */
 static inline int gs_cpu_parts(gs_device *d, size_t count, size_t least) {
     size_t threads = (size_t)gs_pool_threads(gs_cpu_of(d)->pool), most = count / least;
@@ -114,8 +122,6 @@ GS_MEMORY_FUNCTIONS(GS_DECLARE)
 #undef GS_DECLARE
 gs_mem gs_cpu_host_memory(const void *host);
 void gs_cpu_away_close(gs_cpu *); /* what away.c keeps */
-/* dw and db, which may be GS_NONE, become zeros. */
-gs_status gs_cpu_clear(gs_device *, gs_mem dw, size_t dw_count, gs_mem db, size_t db_count);
 
 /* Before and after the life of a device with that many threads (openblas_memory.c). GS_E_MEMORY: too little address
  * space. */

@@ -149,7 +149,7 @@ static void product_part(void *context, int part) {
 gs_status GS_ISA(linear_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                   gs_mem w, size_t n, int in, int out, bool add, const gs_epilogue *then) {
     const gs_epilogue e = gs_epilogue_of(d, then, NULL);
-    if (n == 0) return add ? GS_OK : gs_cpu_clear(d, dw, (size_t)in * (size_t)out, db, (size_t)out);
+    if (n == 0) return add ? GS_OK : gs_clear(d, dw, (size_t)in * (size_t)out, db, (size_t)out);
     linear_work t = {.l = {.dx = gs_cpu_floats(dx),
                            .dw = gs_cpu_floats(dw),
                            .db = gs_cpu_floats(db),

@@ -184,7 +184,7 @@ gs_status GS_ISA(linear_tree_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_me
                                        const gs_share *share) {
     const size_t i = (size_t)in, o = (size_t)out;
     const float *whole_dy = gs_cpu_floats(dy);
-    if (n == 0) return add ? GS_OK : gs_cpu_clear(d, dw, i * o, db, o);
+    if (n == 0) return add ? GS_OK : gs_clear(d, dw, i * o, db, o);
     GS_TRY(GS_ISA(rounded)(d, 3, (gs_operand[]){{&x, n * i}, {&w, i * o}, {&dy, n * o}}));
     tree_work t = {.dx = gs_cpu_floats(dx),
                    .dw = gs_cpu_floats(dw),

@@ -5,7 +5,6 @@ gs_status GS_ISA(mean_squared_error_forward)(gs_device *d, gs_mem stats, gs_mem 
                                              int k) {
     (void)d;
     const float *from = gs_cpu_floats(x), *target = gs_cpu_floats(t);
-    float *stat = gs_cpu_floats(stats);
     double loss = 0;
     size_t correct = 0;
     for (size_t i = 0; i < n; i++, from += k, target += k) {
@@ -14,9 +13,7 @@ gs_status GS_ISA(mean_squared_error_forward)(gs_device *d, gs_mem stats, gs_mem 
         loss += (double)(sum / (float)k);
         correct += largest_of(from, (size_t)k) == largest_of(target, (size_t)k);
     }
-    stat[GS_STAT_LOSS] += (float)loss;
-    stat[GS_STAT_CORRECT] += (float)correct;
-    stat[GS_STAT_SAMPLES] += (float)n;
+    gs_cpu_add_stats(stats, loss, (double)correct, n);
     return GS_OK;
 }
 

@@ -90,11 +90,6 @@ gs_status gs_cpu_fill(gs_device *d, gs_mem x, float value, size_t count) {
     return gs_cpu_run(d, t.parts, fill_part, &t);
 }
 
-gs_status gs_cpu_clear(gs_device *d, gs_mem dw, size_t dw_count, gs_mem db, size_t db_count) {
-    GS_TRY(gs_cpu_fill(d, dw, 0, dw_count));
-    return db.base ? gs_cpu_fill(d, db, 0, db_count) : GS_OK;
-}
-
 gs_status gs_cpu_copy(gs_device *d, gs_mem to, gs_mem from, size_t count) {
     return gs_cpu_write(d, to, gs_cpu_floats(from), count * sizeof(float));
 }

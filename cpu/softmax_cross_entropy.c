@@ -68,7 +68,7 @@ static void loss_part(void *context, int part) {
 /* Each sample's loss is kept and added up afterwards: the same sum for any number of threads. */
 gs_status GS_ISA(softmax_cross_entropy_forward)(gs_device *d, gs_mem p, gs_mem stats, gs_mem x, gs_mem labels,
                                                 size_t n, int classes, float smoothing) {
-    float *scratch, *stat = gs_cpu_floats(stats);
+    float *scratch;
     GS_TRY(gs_cpu_scratch(d, n * sizeof(sample_loss) / sizeof *scratch, &scratch));
     loss_work t = {.p = gs_cpu_floats(p),
                    .x = gs_cpu_floats(x),
@@ -86,9 +86,7 @@ gs_status GS_ISA(softmax_cross_entropy_forward)(gs_device *d, gs_mem p, gs_mem s
         loss += t.losses[i].loss;
         correct += t.losses[i].correct;
     }
-    stat[GS_STAT_LOSS] += (float)loss;
-    stat[GS_STAT_CORRECT] += (float)correct;
-    stat[GS_STAT_SAMPLES] += (float)n;
+    gs_cpu_add_stats(stats, loss, (double)correct, n);
     return GS_OK;
 }
 

@@ -132,7 +132,6 @@ gs_status GS_ISA(softmax_part_end)(gs_device *d, gs_mem p, gs_mem stats, gs_mem 
                    .n = n,
                    .classes = classes,
                    .parts = gs_cpu_parts(d, n * (size_t)classes, 512)};
-    float *stat = gs_cpu_floats(stats);
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, end_part, &t);
     if (d->rehearses) return GS_OK; /* nothing was computed */
     double loss = 0, correct = 0;
@@ -140,9 +139,7 @@ gs_status GS_ISA(softmax_part_end)(gs_device *d, gs_mem p, gs_mem stats, gs_mem 
         loss += (double)(logf(t.sums[i]) - t.sums[n + i]);
         correct += (double)t.sums[2 * n + i];
     }
-    stat[GS_STAT_LOSS] += (float)loss;
-    stat[GS_STAT_CORRECT] += (float)correct;
-    stat[GS_STAT_SAMPLES] += (float)n;
+    gs_cpu_add_stats(stats, loss, correct, n);
     return GS_OK;
 }
 

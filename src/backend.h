@@ -346,6 +346,12 @@ static inline gs_status gs_alloc_away(gs_device *d, gs_memory_kind kind, size_t 
     return status;
 }
 
+/* For a backend: dw and db, which may be GS_NONE, become zeros. */
+static inline gs_status gs_clear(gs_device *d, gs_mem dw, size_t dw_count, gs_mem db, size_t db_count) {
+    GS_TRY(d->ops->fill(d, dw, 0, dw_count));
+    return db.base ? d->ops->fill(d, db, 0, db_count) : GS_OK;
+}
+
 /* For a backend: *then, or an empty epilogue for NULL. A bug (gs_bug) if the device does not take it, or if a pooling's
  * x is not the y of the convolution `sizes` (NULL: of a linear layer). */
 gs_epilogue gs_epilogue_of(gs_device *, const gs_epilogue *then, const gs_conv2d_sizes *sizes);

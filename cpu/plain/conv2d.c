@@ -44,8 +44,7 @@ gs_status gs_plain_conv2d_backward(gs_device *d, gs_mem dx_, gs_mem dw_, gs_mem 
     float(*dw)[each_in][z->kernel_h][z->kernel_w] = gs_plain_at(dw_), *db = gs_plain_at(db_);
     float(*w)[each_in][z->kernel_h][z->kernel_w] = gs_plain_at(w_);
     float(*dy)[z->out_c][z->out_h][z->out_w] = gs_plain_at(dy_);
-    if (!add)
-        GS_TRY(gs_cpu_clear(d, dw_, (size_t)z->out_c * sizeof *w / sizeof(float), db_, (size_t)z->out_c));
+    if (!add) GS_TRY(gs_clear(d, dw_, (size_t)z->out_c * sizeof *w / sizeof(float), db_, (size_t)z->out_c));
     if (dx) GS_TRY(gs_cpu_fill(d, dx_, 0, n * sizeof *x / sizeof(float)));
     for (size_t i = 0; i < n; i++)
         for (int o = 0; o < z->out_c; o++)

@@ -21,7 +21,7 @@ gs_status gs_plain_linear_backward(gs_device *d, gs_mem dx_, gs_mem dw_, gs_mem 
     (void)gs_epilogue_of(d, then, NULL);
     float(*dx)[in] = gs_plain_at(dx_), (*dw)[in] = gs_plain_at(dw_), *db = gs_plain_at(db_);
     float(*dy)[out] = gs_plain_at(dy_), (*x)[in] = gs_plain_at(x_), (*w)[in] = gs_plain_at(w_);
-    if (!add) GS_TRY(gs_cpu_clear(d, dw_, (size_t)out * (size_t)in, db_, (size_t)out));
+    if (!add) GS_TRY(gs_clear(d, dw_, (size_t)out * (size_t)in, db_, (size_t)out));
     for (size_t i = 0; i < n; i++) {
         for (int k = 0; k < in && dx; k++) dx[i][k] = 0;
         for (int o = 0; o < out; o++) {
