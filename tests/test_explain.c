@@ -238,7 +238,7 @@ static by_hand halves(const char *y0, const char *y1, const char *dw, int left_o
                      .score = {left_out ? "1 1 8 1 1 1 1 65536 1 8" : "1 1 8 1 1 1 1 65536 0 8"}};
 }
 
-/* What is finite is compared all the same, beside what is not; and one run alone that is not finite differs. */
+/* What is finite is compared all the same, beside what is not. One run alone that is not finite differs. */
 TEST(only_what_is_not_finite_is_left_out) {
     static const struct {
         const char *y1_of_a, *dw_of_a, *y0_of_b, *dw_of_b;
@@ -250,7 +250,7 @@ TEST(only_what_is_not_finite_is_left_out) {
         {"3", "nan", "inf", "nan", 1, 1, GS_DIGEST_y},
         {"2", "4", "4", "5", 1, 1, GS_DIGEST_dw},
         {"2", "nan", "4", "4", 1, 0, GS_DIGEST_dw},
-        {"2", "nan", "4", "nan", 0, 0, GS_DIGEST_dw},
+        {"2", "nan", "4", "nan", 0, 0, -1}, /* both diverged */
         {"2", "4", "4", "4", 1, 0, GS_DIFFERS_loss_scale},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -306,13 +306,16 @@ TEST(a_tolerance_for_each_quantity) {
     }
 }
 
-/* Step 2 of a record, of 4 numbers for each quantity, of which the first projection is: */
-static const char *second_step(const char *samples, const char *weight, const char *y, const char *dw,
-                               const char *sum, const char *rate) {
-    return gs_test_format("samples 2 0 0 4 0 1 %s 0 0 0 0\nweight 2 0 0 4 0 1e4 %s 0 0 0 0\n"
-                          "y 2 0 0 4 0 1 %s 0 0 0 0\ndw 2 0 0 4 0 1 %s 0 0 0 0\nsum 2 0 0 4 0 1 %s 0 0 0 0\n"
-                          "score 2 1 1 8 %s 1 1 1 0 0 8\nend 2\n",
-                          samples, weight, y, dw, sum, rate);
+/* A later step of a record, of 4 numbers for each quantity, of which the first projection is: */
+static const char *later_step(int step, const char *samples, const char *weight, const char *y,
+                              const char *dw, const char *sum, const char *rate) {
+    const bool finite = !strpbrk(y, "nf");
+    return gs_test_format(
+        "samples %d 0 0 4 0 1 %s 0 0 0 0\nweight %d 0 0 4 0 1e4 %s 0 0 0 0\n"
+        "y %d 0 0 4 0 %s %s 0 0 0 %d\ndw %d 0 0 4 0 1 %s 0 0 0 0\nsum %d 0 0 4 0 1 %s 0 0 0 0\n"
+        "score %d 1 1 8 %s 1 1 1 0 0 8\nend %d\n",
+        step, samples, step, weight, step, finite ? "1" : y, y, !finite, step, dw, step, sum, step, rate,
+        step);
 }
 
 /* Rounding grows: so later steps are compared where it does not reach, and with what follows from the same run. */
@@ -330,15 +333,85 @@ TEST(later_steps_are_compared_where_rounding_does_not_reach) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const by_hand a = {.options = "option optimizer adam\n",
                            .rows = {"weight 1 0 0 4 0 1e4 0.5 0 0 0 0\nupdated 1 0 0 4 0 1e4 1 0 0 0 0\n"},
-                           .later = second_step(cases[i].samples, cases[i].weight, cases[i].y, cases[i].dw,
-                                                cases[i].sum, cases[i].rate)},
+                           .later = later_step(2, cases[i].samples, cases[i].weight, cases[i].y, cases[i].dw,
+                                               cases[i].sum, cases[i].rate)},
                       b = {.options = a.options,
                            .rows = {"weight 1 0 0 4 0 1e4 0.5 0 0 0 0\nupdated 1 0 0 4 0 1e4 0 0 0 0 0\n"},
-                           .later = second_step("0", "0", "0", "0", "0", "1")};
+                           .later = later_step(2, "0", "0", "0", "0", "0", "1")};
         const gs_difference d = explain_by_hand(&a, &b);
         if (d.found != (cases[i].kind >= 0) || (d.found && (d.kind != cases[i].kind || d.step != 2)))
             fail_msg("case %zu: found %d, kind %d; wanted kind %d", i, d.found, d.kind, cases[i].kind);
         assert_int_equal(d.grown, 2);
+    }
+}
+
+/* A step that begins with other weights is compared whole up to a millionth of them: a step may enlarge a difference a
+ * hundredfold, to what the table allows. At 1e-5 right runs were accused. */
+TEST(a_step_is_compared_whole_up_to_a_millionth) {
+    for (int more = 0; more < 2; more++) {
+        const char *apart = more ? "2e-4" : "5e-5"; /* of weights with a norm of 100 */
+        const by_hand a = {.rows = {gs_test_format("updated 1 0 0 4 0 1e4 %s 0 0 0 0\n", apart)},
+                           .later = later_step(2, "0", apart, "0.5", "0", "0", "1")},
+                      b = {.rows = {"updated 1 0 0 4 0 1e4 0 0 0 0 0\n"},
+                           .later = later_step(2, "0", "0", "0", "0", "0", "1")};
+        const gs_difference d = explain_by_hand(&a, &b);
+        assert_int_equal(d.found, !more);
+        assert_int_equal(d.grown, more ? 2 : 0);
+    }
+}
+
+/* Outputs of a norm of 1000, and a dy of 1: their rounding is 1e-3 of dy. */
+TEST(backward_may_differ_as_the_outputs_do) {
+    static const struct {
+        const char *y, *dy, *dw;
+        int kind; /* -1: it is rounding */
+    } cases[] = {{"1e-3", "5e-3", "5e-3", -1},
+                 {"1e-3", "2e-2", "0", GS_DIGEST_dy},
+                 {"1e-3", "0", "2e-2", GS_DIGEST_dw},
+                 {"1e-6", "5e-3", "0", GS_DIGEST_dy},
+                 {"0.2", "0", "0", GS_DIGEST_y}};
+    static const char rows[] =
+        "y 1 0 0 4 0 1e6 %s 0 0 0 0\ndy 1 0 0 4 0 1 %s 0 0 0 0\ndw 1 0 0 4 0 1 %s 0 0 0 0\n";
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const gs_difference d = explain_by_hand(
+            &(by_hand){.op = "tanh", .rows = {gs_test_format(rows, cases[i].y, cases[i].dy, cases[i].dw)}},
+            &(by_hand){.op = "tanh", .rows = {gs_test_format(rows, "0", "0", "0")}});
+        if (d.found != (cases[i].kind >= 0) || (d.found && d.kind != cases[i].kind))
+            fail_msg("case %zu: found %d, kind %d; wanted kind %d", i, d.found, d.kind, cases[i].kind);
+    }
+}
+
+/* Adam with a rate of 1: the outputs are 1,000 times dy. */
+TEST(large_steps_are_no_difference) {
+    static const char *const layouts[] = {"cpu", "cpu,cpu,cpu --sync ring", "cpu,cpu,cpu,cpu --sync tree"};
+    const char *folder = gs_test_folder();
+    mkdir(folder, 0700);
+    for (int i = 0; i < 3; i++) {
+        gs_test_program_prints(0, "sha256",
+                               "train --model softmax --optimizer adam --lr 1 --seed 2 --steps 8 --threads 1 "
+                               "--digest %s/%d --devices %s",
+                               folder, i, layouts[i]);
+        if (i > 0)
+            gs_test_program_prints(0, "steps 1 to 8: no difference beyond rounding", "explain %s/%d %s/0",
+                                   folder, i, folder);
+    }
+}
+
+/* Two ranks add 1000 and -999.99: the sum is 0.01, with a rounding of what they add. In B it is as small. */
+TEST(a_sum_is_rounded_as_what_is_added) {
+    static const struct {
+        const char *sum;
+        bool found;
+    } cases[] = {{"0.02", false}, {"0.5", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *sum = gs_test_format("sum 1 0 0 4 0 1e-4 %s 0 0 0 0\n", cases[i].sum);
+        const by_hand a = {.ranks = 2,
+                           .rows = {gs_test_format("dw 1 0 0 4 0 1e6 1000 0 0 0 0\n%s", sum),
+                                    gs_test_format("dw 1 0 0 4 0 1e6 -999.99 0 0 0 0\n%s", sum)}},
+                      b = {.rows = {"dw 1 0 0 4 0 1e-4 0.01 0 0 0 0\nsum 1 0 0 4 0 1e-4 0.01 0 0 0 0\n"}};
+        const gs_difference d = explain_by_hand(&a, &b);
+        assert_int_equal(d.found, cases[i].found);
+        if (d.found) assert_int_equal(d.kind, GS_DIGEST_sum);
     }
 }
 
@@ -445,30 +518,47 @@ TEST(every_difference_gets_a_sentence) {
     static const struct {
         const char *right[2], *wrong[2];
         const char *score_of_wrong; /* of rank 1 */
+        int ranks;                  /* 1: rank 0, 2: rank 1, 3: both */
         const char *cause, *sentence;
     } cases[] = {
         {{"samples 1 0 0 4 1 4 1 1 1 1 0\n", "samples 1 0 1 4 1 4 1 1 1 1 0\n"},
          {"samples 1 0 0 4 9 9 9 1 2 7 0\n", "samples 1 0 1 4 9 9 9 1 2 7 0\n"},
          NULL,
+         3,
          "other samples or answers",
-         "are those of no step of the right run: another order is drawn, or other random changes"},
+         "the right run has these samples in no step: another order was drawn, or other random changes"},
         {{"answers 1 0 0 4 1 4 1 1 1 1 0\n", ""},
          {"answers 1 0 0 4 9 9 9 1 2 7 0\n", ""},
          NULL,
+         1,
          "other samples or answers",
-         "the samples are right, but the answers on"},
-        {{"", ""}, {"", ""}, "1 1 8 1 0 1 1 0 0 8", "update missing", "no update was made on rank 1"},
+         "the samples are right, but the answers are not"},
+        {{"", ""}, {"", ""}, "1 1 8 1 0 1 1 0 0 8", 2, "update missing", "no update was made"},
         /* the stage on rank 1 has no such tensor, and so no sum that is right */
         {{"sum 1 0 0 4 1 4 1 1 1 1 0\n", ""},
          {"sum 1 0 0 4 1 4 1 2 0 1 0\n", ""},
          NULL,
+         1,
          "another sum",
-         "the sum on rank 0 is not"},
+         "what the ranks add is right, but the sum is not"},
         {{"sum 1 0 0 4 1 4 1 1 1 1 0\n", "sum 1 0 0 4 1 4 1 1 1 1 0\n"},
          {"sum 1 0 0 4 1 4 1 2 0 1 0\n", "sum 1 0 0 4 1 4 1 1 1 1 0\n"},
          NULL,
+         1,
          "sum changed on a rank",
-         "the sum on rank 0 is not that of the other ranks, which is right"},
+         "the other ranks have the right sum"},
+        {{"dy 1 0 0 4 1 4 1 1 1 1 0\n", ""},
+         {"dy 1 0 0 4 1 4 1.0003 1.0003 1.0003 1.0003 0\n", ""},
+         NULL,
+         1,
+         "another loss",
+         "the outputs and the answers are right"},
+        {{"y 1 0 0 4 1 4 1 1 1 1 0\n", ""},
+         {"y 1 0 0 4 nan nan nan nan nan nan 0\n", ""},
+         NULL,
+         1,
+         "not finite",
+         "it holds NaN or infinity, and in the right run it does not"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         by_hand wrong = {.ranks = 2, .options = "option augment flip\n"}, right = wrong;
@@ -479,10 +569,71 @@ TEST(every_difference_gets_a_sentence) {
         wrong.score[1] = cases[i].score_of_wrong;
         const gs_difference d = explain_by_hand(&wrong, &right);
         assert_true(d.found);
+        assert_int_equal(d.rank[0] + 2 * d.rank[1], cases[i].ranks);
         if (strcmp(d.cause, cases[i].cause) != 0 || !strstr(d.sentence, cases[i].sentence))
             fail_msg("case %zu: %s: %s; wanted %s: %s", i, d.cause, d.sentence, cases[i].cause,
                      cases[i].sentence);
     }
+}
+
+/* Compared until then, and in that step what is finite. */
+TEST(runs_that_both_diverged_are_compared_until_then) {
+    static const struct {
+        const char *options, *weight;                /* of A, as rounding has left it */
+        const char *y_of_a[2], *y_of_b[2], *samples; /* y of steps 2 and 3; the samples of A in step 3 */
+        int found_in, a, b;                          /* a step; those of `diverged` */
+    } cases[] = {{"", "0", {"0", "nan"}, {"0", "nan"}, "0", 0, 3, 3},
+                 {"", "0", {"0", "inf"}, {"0", "nan"}, "0", 0, 3, 3},
+                 {"", "1", {"nan", "nan"}, {"0", "nan"}, "0", 0, 2, 3},
+                 {"", "1", {"0", "nan"}, {"nan", "nan"}, "0", 0, 3, 2},
+                 {"", "0", {"nan", "nan"}, {"0", "nan"}, "0", 2, 0, 0},
+                 {"", "0", {"0", "nan"}, {"0", "nan"}, "1", 3, 0, 0},
+                 {"", "0", {"0", "nan"}, {"0", "0"}, "0", 3, 0, 0},
+                 {"option exact yes\n", "0", {"0", "nan"}, {"0", "nan"}, "0", 0, 3, 3},
+                 {"option exact yes\n", "0", {"nan", "nan"}, {"0", "nan"}, "0", 2, 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *w = cases[i].weight, *const *a = cases[i].y_of_a, *const *b = cases[i].y_of_b;
+        const gs_difference d = explain_by_hand(
+            &(by_hand){.options = cases[i].options,
+                       .later = gs_test_format("%s%s", later_step(2, "0", w, a[0], "0", "0", "1"),
+                                               later_step(3, cases[i].samples, w, a[1], "0", "0", "1"))},
+            &(by_hand){.options = cases[i].options,
+                       .later = gs_test_format("%s%s", later_step(2, "0", "0", b[0], "0", "0", "1"),
+                                               later_step(3, "0", "0", b[1], "0", "0", "1"))});
+        if ((int)d.step != cases[i].found_in || (int)d.diverged[0] != cases[i].a ||
+            (int)d.diverged[1] != cases[i].b)
+            fail_msg("case %zu: found in step %d, diverged in %d and %d", i, (int)d.step, (int)d.diverged[0],
+                     (int)d.diverged[1]);
+    }
+    const char *one = gs_test_format("%s/wild1", gs_test_folder()),
+               *two = gs_test_format("%s/wild2", gs_test_folder());
+    static const char WILD[] = "train --model mlp --lr 1e6 --steps 8 --threads 1";
+    static const char both[] =
+        "both runs diverged, A in step 3 and B in step 3: nothing after step 3 was compared";
+    gs_test_program_prints(1, "diverged at step 3", "%s --digest %s", WILD, one);
+    gs_test_program_prints(1, "diverged at step 3", "%s --digest %s --devices cpu,cpu", WILD, two);
+    gs_test_program_prints(0, both, "explain %s %s", two, one);
+    gs_test_program_prints(0, both, "explain %s", two);
+}
+
+/* A record that was cut short is compared as far as it goes, and named. */
+TEST(steps_that_a_record_lacks_are_told) {
+    const char *one = gs_test_format("%s/whole", gs_test_folder()),
+               *two = gs_test_format("%s/cut", gs_test_folder());
+    const char *path = gs_test_format("%s/rank-1.digest", two);
+    gs_test_program_prints(0, "sha256", "%s --steps 5 --digest %s", RUN, one);
+    gs_test_program_prints(0, "sha256", "%s --steps 5 --digest %s --devices cpu,cpu", RUN, two);
+    char *text = gs_test_text(path, NULL), *cut = strstr(text, "\nscore 4 ");
+    assert_non_null(cut);
+    cut[1] = '\0';
+    write_text(path, text);
+    const char *told =
+        gs_test_format("steps 1 to 3: no difference beyond rounding\n  Steps 4 to 5 were not compared:\n"
+                       "  %s ends with step 3",
+                       path);
+    gs_test_program_prints(0, told, "explain %s %s", two, one);
+    gs_test_program_prints(0, told, "explain %s %s", one, two);
+    gs_test_program_prints(0, told, "explain %s", two);
 }
 
 TEST(runs_of_two_trainings_are_refused) {

@@ -87,7 +87,7 @@ static bool shares_of(const gs_digests *a, uint64_t step, int rank, double *shar
     double rest;
     if (a->workers > GS_FIT_MOST) return false;
     for (int p = 0; p < a->params; p++) {
-        if (a->param[p].state || !gs_whole(a, rank, step, GS_DIGEST_sum, p, &sum)) continue;
+        if (a->param[p].state || !gs_of_rank(a, rank, step, GS_DIGEST_sum, p, 0, &sum)) continue;
         for (int q = 0; q < a->workers; q++)
             of[q] = gs_total(a, q, step, GS_DIGEST_dw, p, GS_ALL_PARTS, &x[q]) ? &x[q] : NULL;
         gs_fit_add(&fit, &sum, of);

@@ -95,7 +95,7 @@ static void print_losses(const gs_digests *a, const gs_digests *b) {
         printf("%4llu %21.4f %18.4f\n", (unsigned long long)step, loss_of(a, step), loss_of(b, step));
 }
 
-/* What `gradsum explain` says, but for the cause. */
+/* What `gradsum explain` says, except the cause. */
 static void print_difference(const gs_digests *a, const gs_digests *b) {
     gs_difference d;
     gs_explain(a, b, &d);

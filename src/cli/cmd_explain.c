@@ -18,19 +18,49 @@ static void print_inexact(const gs_digests *a, const gs_digests *b) {
                "  the bit.\n");
 }
 
-static void print(const gs_digests *a, const gs_digests *b, const gs_difference *d) {
-    const uint64_t first = a->first > b->first ? a->first : b->first;
-    const uint64_t end_a = a->first + a->steps, end_b = b->first + b->steps,
-                   end = end_a < end_b ? end_a : end_b;
-    if (!d->found) {
+/* Steps from `end` on that some records have: the first record that lacks them is named. */
+static void print_missing(const gs_digests *a, const gs_digests *b, uint64_t end) {
+    char cut[4400] = "";
+    uint64_t last = 0;
+    for (int i = 0; i < a->workers + b->workers; i++) {
+        const gs_digests *run = i < a->workers ? a : b;
+        const int rank = i < a->workers ? i : i - a->workers;
+        const uint64_t has = run->first + run->rank[rank].steps - 1;
+        last = has > last ? has : last;
+        if (has < end && !*cut)
+            snprintf(cut, sizeof cut, "%s/rank-%d.digest ends with step %" PRIu64, run->folder, rank, has);
+    }
+    if (last < end) return;
+    printf("  Steps %" PRIu64 " to %" PRIu64 " were not compared:\n  ", end, last);
+    gs_print_wrapped(2, cut);
+}
+
+/* There is no difference in the steps that were compared: first .. end - 1, and what else there is to know. */
+static void print_same(const gs_digests *a, const gs_digests *b, const gs_difference *d, uint64_t first,
+                       uint64_t end) {
+    const uint64_t of_a = d->diverged[0], of_b = d->diverged[1], diverged = of_a < of_b ? of_a : of_b;
+    if (diverged) end = diverged;
+    if (end > first)
         printf("steps %" PRIu64 " to %" PRIu64 ": %s\n", first, end - 1,
                d->rounded ? "no difference beyond rounding" : "the same, to the bit");
-        if (d->grown)
-            printf("  From step %" PRIu64
-                   " on, as rounding had grown, only samples, rates, counts, sums and\n"
-                   "  what updates hand on were compared.\n",
-                   d->grown);
-        if (d->rounded) print_inexact(a, b);
+    if (diverged)
+        printf("both runs diverged, A in step %" PRIu64 " and B in step %" PRIu64
+               ": nothing after step %" PRIu64 " was compared\n",
+               of_a, of_b, diverged);
+    if (d->grown)
+        printf("  Rounding had grown by step %" PRIu64
+               ". From there on only samples, rates, counts, sums and\n"
+               "  what updates hand on were compared.\n",
+               d->grown);
+    if (!diverged) print_missing(a, b, end);
+    if (d->rounded) print_inexact(a, b);
+}
+
+static void print(const gs_digests *a, const gs_digests *b, const gs_difference *d) {
+    const uint64_t first = a->first > b->first ? a->first : b->first;
+    const uint64_t end_a = a->first + a->steps, end_b = b->first + b->steps;
+    if (!d->found) {
+        print_same(a, b, d, first, end_a < end_b ? end_a : end_b);
         return;
     }
     if (d->step > first) printf("steps %" PRIu64 " to %" PRIu64 ": no difference\n", first, d->step - 1);
@@ -128,6 +158,7 @@ static gs_status train_one_worker(const gs_digests *a, const char *folder) {
     const gs_observer observer = {.context = &x, .step = on_step};
     gs_status status = gs_train(&x.settings, &observer, &result);
     gs_working(NULL, 0, NULL);
+    if (status == GS_E_DIVERGED) status = GS_OK; /* as far as it went it can be compared */
     gs_context(status, "one worker, with the settings of %s", a->folder);
     if (status == GS_OK && result.interrupted)
         status = gs_fail(GS_E_INTERRUPTED, "the run of one worker was stopped by a signal after step %llu",

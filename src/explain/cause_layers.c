@@ -6,33 +6,30 @@
 
 /* ---- y ---- */
 
-/* True if rank r draws in that pass of that step what rank q draws in the first pass of this one. */
-static bool same_mask(const gs_case *c, int q, int r, uint64_t step, int pass) {
+/* Rank r draws in that pass of that step what it draws in the first pass of this one. */
+static bool same_mask(const gs_case *c, int r, uint64_t step, int pass) {
     if (!gs_has_step(c->a, step)) return false;
-    const gs_numbers *x = gs_digests_find(c->a, q, c->step, GS_DIGEST_mask, c->number, 0),
+    const gs_numbers *x = gs_digests_find(c->a, r, c->step, GS_DIGEST_mask, c->number, 0),
                      *y = gs_digests_find(c->a, r, step, GS_DIGEST_mask, c->number, pass);
     return x && y && gs_alike(x, y);
 }
 
 static bool mask_is_repeated(const gs_case *c) {
-    const int workers = c->a->workers;
-    for (int r = 0; r < workers; r++)
-        for (int q = r + 1; q < workers; q++)
-            if (same_mask(c, r, q, c->step, 0))
-                return gs_name(c, "same dropout on all ranks",
-                               "ranks %d and %d have the same mask: the random numbers do not depend on the "
-                               "sample's place in the global batch, nor on the rank",
-                               r, q);
-    for (int r = 0; r < workers; r++)
+    int first, second;
+    if (gs_two_ranks_drew(c, GS_DIGEST_mask, &first, &second))
+        return gs_name(c, "same dropout on all ranks",
+                       "ranks %d and %d have the same mask: the random numbers depend neither on the rank "
+                       "nor on the sample",
+                       first, second);
+    for (int r = 0; r < c->a->workers; r++)
         for (int pass = 1; pass < GS_DIGEST_PARTS; pass++)
-            if (same_mask(c, r, r, c->step, pass))
-                return gs_name(
-                    c, "same dropout in each micro-batch",
-                    "rank %d has the same mask in micro-batches 0 and %d: the random numbers begin "
-                    "anew with each",
-                    r, pass);
-    for (int r = 0; r < workers; r++)
-        if (same_mask(c, r, r, c->step - 1, 0))
+            if (same_mask(c, r, c->step, pass))
+                return gs_name(c, "same dropout in each micro-batch",
+                               "micro-batches 0 and %d of rank %d have the same mask: each begins the random "
+                               "numbers anew",
+                               pass, r);
+    for (int r = 0; r < c->a->workers; r++)
+        if (same_mask(c, r, c->step - 1, 0))
             return gs_name(
                 c, "same dropout in each step",
                 "the mask is that of the step before: the random numbers do not depend on the step");
@@ -55,19 +52,14 @@ static bool name_dropout(const gs_case *c) {
     if (mask_is_repeated(c)) return true;
     if (dropout_is_off(c))
         return gs_name(c, "dropout switched off",
-                       "its output is its input: on %s dropout is switched off in training, as it should be "
-                       "only in evaluation",
-                       c->on);
+                       "its output is its input: dropout is off, as it should be in evaluation alone");
     if (!isnan(c->ratio))
         return gs_name(
             c, "dropout not scaled",
-            "the mask is right, but y is %.4g times what it should be: what is kept is not divided "
-            "by 1 - p",
+            "the mask is right, but what is kept is not divided by 1 - p: y is %.4g times as large",
             c->ratio);
     return gs_name(c, "other dropout",
-                   "another mask is drawn on %s: from another seed, or at another place in the stream of "
-                   "random numbers",
-                   c->on);
+                   "the mask comes from another seed, or from another position in the random numbers");
 }
 
 bool gs_cause_of_y(const gs_case *c) {
@@ -76,52 +68,46 @@ bool gs_cause_of_y(const gs_case *c) {
     if (strcmp(op, "dropout") == 0) return name_dropout(c);
     /* The mean of y is right where the statistics are, also those of a part. */
     if (strcmp(op, "batch_norm") == 0 && (c->workers > 1 || c->passes > 1))
-        return gs_name(c, "statistics of a part of the batch",
-                       "batch_norm takes its statistics over other samples than the whole batch: of each "
-                       "rank's own, or of a micro-batch");
+        return gs_name(
+            c, "statistics of a part of the batch",
+            "the statistics are those of a rank's own samples, or of a micro-batch, and not of the batch");
     if (c->d->relative < 2e-2)
         return gs_name(c, "less precise",
-                       "the difference is small (%.1g) and everywhere: products on %s have fewer bits, as "
-                       "those in bf16 or f16",
-                       c->d->relative, c->on);
+                       "the difference is small (%.1g): products have fewer bits, as in bf16 or f16",
+                       c->d->relative);
     if (!isnan(c->ratio)) return gs_name(c, "output scaled", "y is %.4g times what it should be", c->ratio);
     return gs_name(c, "forward of a layer",
-                   "its input and its weights are right: forward of %s computes something else", op);
+                   "its input and weights are right, but forward of %s computes something else", op);
 }
 
 /* ---- dy of the loss: our losses are sums over samples, so what is divided too early or too late is a factor of some
  * samples' dy ---- */
 
-/* Of each group of samples: dy is so many times what it should be. Groups are the ranks' parts where both runs have the
- * same, else the eighths of the batch. */
-enum { GROUPS = GS_DIGEST_RANKS };
+/* Groups of samples: dy of a group is so many times what it should be. They are the ranks' parts where both runs have
+ * the same, else the eighths of the batch; neighbouring eighths with one factor are one micro-batch. */
 typedef struct factors {
-    double of[GROUPS], samples[GROUPS]; /* samples 0: there are none in it */
-    bool of_ranks;
+    int groups;
+    double of[GS_DIGEST_RANKS], samples[GS_DIGEST_RANKS];
     bool equal;
-    double first; /* of the first group that has samples */
 } factors;
 
-static bool group_of(const gs_case *c, const factors *f, const gs_digests *d, int group, gs_numbers *out) {
-    return group < (f->of_ranks ? d->workers : GS_DIGEST_EIGHTHS) &&
-           gs_total(d, f->of_ranks ? group : GS_ALL_RANKS, c->step, GS_DIGEST_dy, 0,
-                    f->of_ranks ? GS_ALL_PARTS : group, out);
-}
-
 static bool find_factors(const gs_case *c, factors *f) {
-    *f = (factors){.equal = true, .of_ranks = c->a->workers > 1 && c->a->workers == c->b->workers};
-    bool any = false;
-    for (int g = 0; g < GROUPS; g++) {
+    const bool of_ranks = c->a->workers > 1 && c->a->workers == c->b->workers;
+    *f = (factors){.equal = true};
+    for (int i = 0; i < (of_ranks ? c->a->workers : GS_DIGEST_EIGHTHS); i++) {
+        const int rank = of_ranks ? i : GS_ALL_RANKS, part = of_ranks ? GS_ALL_PARTS : i;
         gs_numbers a, b;
-        if (!group_of(c, f, c->b, g, &b)) continue;
-        if (!group_of(c, f, c->a, g, &a) || fabs(a.n - b.n) > 0.5 || !gs_ratio(&a, &b, &f->of[g]))
+        double factor;
+        if (!gs_total(c->b, rank, c->step, GS_DIGEST_dy, 0, part, &b)) continue;
+        if (!gs_total(c->a, rank, c->step, GS_DIGEST_dy, 0, part, &a) || fabs(a.n - b.n) > 0.5 ||
+            !gs_ratio(&a, &b, &factor))
             return false;
-        f->samples[g] = b.n / c->right.n * c->of_b->samples;
-        if (!any) f->first = f->of[g];
-        any = true;
-        f->equal &= gs_is_near(f->of[g], f->first);
+        if (of_ranks || f->groups == 0 || !gs_is_near(factor, f->of[f->groups - 1])) f->groups++;
+        f->of[f->groups - 1] = factor;
+        f->samples[f->groups - 1] += b.n / c->right.n * c->of_b->samples;
+        f->equal &= gs_is_near(factor, f->of[0]);
     }
-    return any;
+    return f->groups > 0;
 }
 
 /* All samples have the factor f. */
@@ -129,51 +115,25 @@ static bool name_factor(const gs_case *c, double f) {
     const double passes = c->passes, workers = c->workers;
     if (passes > 1 && gs_is_near(f, passes))
         return gs_name(c, "micro-batch loss not divided",
-                       "each gradient is %.0f times too large, as many as there are micro-batches: the loss "
-                       "of a micro-batch counts as that of a whole batch",
-                       passes);
+                       "it is %.0f times too large: each micro-batch counts as a whole batch", passes);
     if (passes > 1 && gs_is_near(f, 1 / passes))
         return gs_name(c, "divided by micro-batches twice",
-                       "each gradient is divided once too often by the number of micro-batches, %.0f",
-                       passes);
+                       "it is divided by the number of micro-batches, %.0f, once too often", passes);
     if (workers > 1 && gs_is_near(f, 1 / workers))
         return gs_name(c, "divided by workers twice",
-                       "each rank divides its loss by the %.0f ranks, and the sum is divided by all samples "
-                       "again",
+                       "each rank divides by the %.0f ranks, and the sum is divided by all samples again",
                        workers);
     if (workers > 1 && gs_is_near(f, workers))
         return gs_name(c, "loss times workers",
-                       "each rank's loss is %.0f times too large, as many as there are ranks: it is "
-                       "multiplied to undo a mean that nobody takes",
-                       workers);
-    return gs_name(c, "loss scaled", "the gradient of the loss is %.4g times what it should be", f);
-}
-
-/* How many samples have this group's factor; *before: an earlier group has it. Eighths with one factor are one
- * micro-batch; each rank is a group. */
-static double samples_with(const factors *f, int group, bool *before) {
-    double samples = 0;
-    *before = false;
-    if (f->of_ranks) return f->samples[group];
-    for (int g = 0; g < GROUPS; g++) {
-        if (!(f->samples[g] > 0) || !gs_is_near(f->of[g], f->of[group])) continue;
-        samples += f->samples[g];
-        *before |= g < group;
-    }
-    return samples;
+                       "it is multiplied by the %.0f ranks, to undo a mean that no rank takes", workers);
+    return gs_name(c, "loss scaled", "it is %.4g times what it should be", f);
 }
 
 /* A mean of k means, of groups of n_i samples: the factor of group i is n / (k n_i). */
 static bool is_mean_of_means(const factors *f) {
-    int groups = 0;
-    double product = 0;
-    for (int g = 0; g < GROUPS; g++) {
-        bool before;
-        const double samples = samples_with(f, g, &before);
-        if (!(f->samples[g] > 0) || before) continue;
-        if (groups++ == 0) product = f->of[g] * samples;
-        if (fabs(f->of[g] * samples - product) > 0.01 * fabs(product)) return false;
-    }
+    const double product = f->of[0] * f->samples[0];
+    for (int g = 1; g < f->groups; g++)
+        if (fabs(f->of[g] * f->samples[g] - product) > 0.01 * fabs(product)) return false;
     return true;
 }
 
@@ -187,23 +147,21 @@ static bool some_are_zero(const gs_case *c) {
 bool gs_cause_of_loss(const gs_case *c) {
     factors f;
     const bool found = find_factors(c, &f);
-    if (found && f.equal && f.first != 0) return name_factor(c, f.first);
+    if (found && f.equal && f.of[0] != 0 && !gs_is_near(f.of[0], 1)) return name_factor(c, f.of[0]);
     if (some_are_zero(c))
         return gs_name(c, "some samples masked",
                        "the loss of some samples has no gradient: they are masked, as padding is");
     const char *group = c->workers > 1 ? "rank" : "micro-batch";
-    if (found && is_mean_of_means(&f))
+    if (found && !f.equal && is_mean_of_means(&f))
         return gs_name(c, "mean of means",
-                       "the more samples a %s has, the less each of them counts: each %s takes the mean of "
-                       "its own samples, and then the mean of these means is taken",
+                       "each %s takes the mean of its own samples, and all means count alike: the more "
+                       "samples a %s has, the less each of them counts",
                        group, group);
     return gs_name(c, "another loss",
-                   "the model's outputs and the answers are right, but not the gradient of the loss on %s: "
-                   "another loss, or another smoothing of labels",
-                   c->on);
+                   "the outputs and the answers are right: another loss, or another smoothing of labels");
 }
 
-/* ---- dx and dw ---- */
+/* ---- dw ---- */
 
 /* y: by how much dw differs. */
 static bool difference(const gs_case *c, int p, gs_numbers *y) {
@@ -229,8 +187,7 @@ static bool has_no_gradient(const gs_case *c) {
         gs_numbers a;
         if (!gs_total(c->a, r, c->step, GS_DIGEST_dw, c->number, GS_ALL_PARTS, &a) || a.squares > 0) continue;
         c->d->rank[r] = true;
-        return gs_name(c, "no gradient on a rank",
-                       "rank %d has no gradient of this tensor at all: backward did not reach it", r);
+        return gs_name(c, "no gradient on a rank", "backward did not reach this tensor on rank %d", r);
     }
     return false;
 }
@@ -241,51 +198,51 @@ static bool is_borrowed(const gs_case *c) {
     return false;
 }
 
-static bool name_dw(const gs_case *c) {
-    double factor;
-    if (gs_fit_params(c, 1, and_sum_before, 1e-3, &factor) && factor > 0.9)
-        return gs_name(c, "gradients not cleared",
-                       "the gradients of the step before are still in it%s: they were not cleared",
-                       factor > 1.5 ? ", on each rank," : "");
-    if (c->passes > 1 && c->workers > 1 && gs_fit_params(c, 1, and_first_pass, 1e-3, &factor) &&
-        gs_is_near(factor, c->workers - 1))
-        return gs_name(c, "summed after each micro-batch",
-                       "the first micro-batch is in it %.0f times: the gradients are summed over the ranks "
-                       "after each micro-batch, and what was summed is summed again",
-                       factor + 1);
-    if (has_no_gradient(c)) return true;
-    return is_borrowed(c) &&
-           gs_name(c, "one use of a tied weight",
-                   "this tensor is the weight of two layers, and its gradient is the sum of "
-                   "what both give: one of them is missing, or counts twice");
-}
-
 /* Rounding differs from element to element, and leaves the ratio of sums of squares nearer to 1. */
 static const double SCALED = 5e-4;
 
-bool gs_cause_of_backward(const gs_case *c) {
-    const bool dx = c->kind == GS_DIGEST_dx;
-    const char *op = c->b->layer[dx ? c->number : c->b->param[c->number].layer].op;
-    const bool relu = strcmp(op, "relu") == 0;
-    if (!dx && name_dw(c)) return true;
-    if (dx && strcmp(op, "dropout") == 0)
-        return gs_name(
-            c, "other dropout in backward",
-            "backward has another mask than forward: the random numbers were drawn anew, and their "
-            "state was not restored");
+static bool name_backward(const gs_case *c, const char *op) {
     if (fabs(c->ratio - 1) > SCALED)
         return gs_name(c, "gradient of a layer scaled",
-                       "it is %.4g times what it should be, and its dy is right", c->ratio);
+                       "dy is right, but this is %.4g times what it should be", c->ratio);
     if (strcmp(op, "batch_norm") == 0 && (c->workers > 1 || c->passes > 1))
         return gs_name(
             c, "batch_norm backward of a part",
-            "forward takes statistics of the whole batch, but backward sums only those of a rank's "
-            "own samples");
-    if (dx && (relu || strcmp(op, "max_pool2d") == 0))
+            "forward takes statistics of the whole batch, but backward sums over a rank's own samples");
+    if (c->kind == GS_DIGEST_dx && (strcmp(op, "relu") == 0 || strcmp(op, "max_pool2d") == 0))
         return gs_name(c, "other elements in backward",
-                       "dy is right, and what forward computed too, but backward sends dy to other elements "
-                       "than those that forward %s",
-                       relu ? "let through" : "took");
+                       "forward and dy are right, but dy goes to other elements than forward %s",
+                       strcmp(op, "relu") == 0 ? "let through" : "took");
     return gs_name(c, "backward of a layer",
-                   "dy is right, and what forward computed too: backward of %s computes something else", op);
+                   "forward and dy are right, but backward of %s computes something else", op);
+}
+
+bool gs_cause_of_dw(const gs_case *c) {
+    double factor;
+    if (gs_fit_params(c, 1, and_sum_before, 1e-3, &factor) && factor > 0.9)
+        return gs_name(c, "gradients not cleared", "the gradients of the step before are still in it%s",
+                       factor > 1.5 ? ", on each rank" : "");
+    if (c->passes > 1 && c->workers > 1 && gs_fit_params(c, 1, and_first_pass, 1e-3, &factor) &&
+        gs_is_near(factor, c->workers - 1))
+        return gs_name(c, "summed after each micro-batch",
+                       "the first micro-batch is in it %.0f times: what was summed over the ranks is summed "
+                       "again with the next",
+                       factor + 1);
+    if (has_no_gradient(c)) return true;
+    if (is_borrowed(c))
+        return gs_name(
+            c, "one use of a tied weight",
+            "two layers share this tensor: the gradient of one of them is missing, or counts twice");
+    return name_backward(c, c->b->layer[c->b->param[c->number].layer].op);
+}
+
+/* ---- dx ---- */
+
+bool gs_cause_of_dx(const gs_case *c) {
+    const char *op = c->b->layer[c->number].op;
+    if (strcmp(op, "dropout") == 0)
+        return gs_name(
+            c, "other dropout in backward",
+            "backward has drawn another mask than forward: the state of its random numbers was not restored");
+    return name_backward(c, op);
 }

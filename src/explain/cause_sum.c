@@ -6,7 +6,7 @@
 #include "core/text.h"
 #include "explain/causes.h"
 
-/* How often each rank's gradient is in the sum that c->rank has, or that of each of its passes. */
+/* How often the gradient of each rank is in the sum that c->rank has; or, of each rank, those of its passes. */
 typedef struct shares {
     bool found;
     int unknowns;
@@ -19,22 +19,20 @@ static bool tensor_differs(const gs_case *c, int p, gs_numbers *a) {
            gs_of_run(c->b, c->step, GS_DIGEST_sum, p, &b) && gs_apart(a, &b) > 1e-4 * sqrt(b.squares);
 }
 
-static bool by_rank(const gs_case *c, int p, gs_numbers *y, gs_numbers *x) {
-    for (int r = 0; r < c->a->workers; r++)
-        (void)gs_total(c->a, r, c->step, GS_DIGEST_dw, p, GS_ALL_PARTS, &x[r]);
-    return tensor_differs(c, p, y);
-}
-
-static bool by_pass(const gs_case *c, int p, gs_numbers *y, gs_numbers *x) {
+static bool own_gradients(const gs_case *c, int p, gs_numbers *y, gs_numbers *x) {
     const int passes = (int)c->passes;
     for (int i = 0; i < c->a->workers * passes; i++)
-        (void)gs_total(c->a, i / passes, c->step, GS_DIGEST_dw, p, i % passes, &x[i]);
+        (void)gs_total(c->a, i / passes, c->step, GS_DIGEST_dw, p, passes > 1 ? i % passes : GS_ALL_PARTS,
+                       &x[i]);
     return tensor_differs(c, p, y);
 }
 
-static shares find_shares(const gs_case *c, int unknowns, gs_arrays *arrays) {
-    shares s = {.unknowns = unknowns};
-    s.found = gs_fit_params(c, unknowns, arrays, 1e-2, s.of);
+/* passes 1: those of a rank together. */
+static shares find_shares(const gs_case *c, int passes) {
+    gs_case asked = *c;
+    shares s = {.unknowns = c->a->workers * passes};
+    asked.passes = passes;
+    s.found = gs_fit_params(&asked, s.unknowns, own_gradients, 1e-2, s.of);
     return s;
 }
 
@@ -53,16 +51,12 @@ static int count_of(const shares *s, double wanted) {
 /* Each rank is in the sum `times`. */
 static bool name_factor(const gs_case *c, double times) {
     if (c->a->workers > 1 && is(times, c->workers))
-        return gs_name(c, "summed twice",
-                       "the sum is %.0f times what it should be, as many as there are ranks: it was summed "
-                       "over them twice",
-                       times);
+        return gs_name(
+            c, "summed twice",
+            "it is %.0f times too large, as many as there are ranks: it was summed over them twice", times);
     return c->a->workers > 1 && is(times * c->workers, 1) &&
-           gs_name(
-               c, "mean instead of sum",
-               "the sum is divided by the %.0f ranks, and then by all samples again: a mean was taken for "
-               "a sum",
-               c->workers);
+           gs_name(c, "mean instead of sum", "it is divided by the %.0f ranks, and then by all samples again",
+                   c->workers);
 }
 
 /* The rank has only its own gradient. */
@@ -77,9 +71,7 @@ static bool name_own(const gs_case *c) {
         if (differ++ < 4) gs_append(names, sizeof names, "%s%s", *names ? ", " : "", c->a->param[p].name);
     }
     if (differ == all)
-        return gs_name(c, "not summed",
-                       "rank %d has its own gradient in place of the sum: gradients are not summed at all",
-                       c->rank);
+        return gs_name(c, "not summed", "rank %d has its own gradient in place of the sum", c->rank);
     return gs_name(c, "bucket missed",
                    "each rank has its own gradient of %s%s in place of the sum: a bucket was missed", names,
                    differ > 4 ? ", ..." : "");
@@ -89,7 +81,7 @@ static bool name_own(const gs_case *c) {
 static bool all_have_the_same(const gs_case *c) {
     gs_numbers other;
     for (int r = 0; r < c->a->workers; r++)
-        if (!gs_whole(c->a, r, c->step, GS_DIGEST_sum, c->number, &other) || !gs_alike(&c->mine, &other))
+        if (!gs_of_rank(c->a, r, c->step, GS_DIGEST_sum, c->number, 0, &other) || !gs_alike(&c->mine, &other))
             return false;
     return true;
 }
@@ -125,19 +117,17 @@ static bool name_shares(const gs_case *c, const shares *s) {
     if (all > 1 && own && without == all - 1) return name_own(c);
     if (own && with > 1 && without > 0 && with + without == all && c->ranks == c->a->workers &&
         !all_have_the_same(c))
-        return gs_name(
-            c, "summed within a group",
-            "rank %d has the sum of ranks %s alone: it was summed within a group, and not over all", c->rank,
-            ranks_with(s, 1, ranks, sizeof ranks));
+        return gs_name(c, "summed within a group", "rank %d has the sum of ranks %s alone", c->rank,
+                       ranks_with(s, 1, ranks, sizeof ranks));
     if (name_ranks(c, s, 0, "rank missing from the sum") || name_ranks(c, s, 2, "rank counted twice"))
         return true;
     if (are_clipped(c, s))
-        return gs_name(c, "clipped before the sum",
-                       "the ranks' gradients are in the sum with factors of their own, below 1 (%.3g of rank "
-                       "0): each was clipped by its own norm before the sum",
-                       s->of[0]);
+        return gs_name(
+            c, "clipped before the sum",
+            "each rank's gradient has a factor below 1, as if clipped by its own norm: %.3g for rank 0",
+            s->of[0]);
     return count_of(s, s->of[0]) == all && !is(s->of[0], 1) &&
-           gs_name(c, "sum scaled", "the sum is %.4g times what it should be", s->of[0]);
+           gs_name(c, "sum scaled", "it is %.4g times what it should be", s->of[0]);
 }
 
 /* ---- passes ---- */
@@ -156,8 +146,7 @@ static bool name_passes(const gs_case *c, const shares *s, int passes) {
     while (!is(s->of[first], 0)) first++;
     if (lost > 1) snprintf(more, sizeof more, ", with %d more,", lost - 1);
     return gs_name(c, "micro-batch missing",
-                   "micro-batch %d of rank %d%s is not in the sum: the gradients were sent before it was "
-                   "added, or it was lost",
+                   "micro-batch %d of rank %d%s is not in the sum: it came too late, or was lost",
                    first % passes, first / passes, more);
 }
 
@@ -170,24 +159,19 @@ static bool another_is_right(const gs_case *c) {
 
 bool gs_cause_of_sum(const gs_case *c) {
     const int passes = (int)c->passes;
-    const shares s = find_shares(c, c->a->workers, by_rank),
-                 of_passes = passes > 1 ? find_shares(c, c->a->workers * passes, by_pass) : (shares){0};
+    const shares s = find_shares(c, 1), of_passes = passes > 1 ? find_shares(c, passes) : (shares){0};
     if (s.found && count_of(&s, s.of[0]) == s.unknowns && name_factor(c, s.of[0])) return true;
     if (of_passes.found && is_last_pass(&of_passes, passes))
         return gs_name(c, "micro-batch overwritten",
-                       "the sum has the last micro-batch alone: each has overwritten the gradients of those "
-                       "before it");
+                       "the sum has the last micro-batch alone: each has overwritten those before it");
     if ((s.found && name_shares(c, &s)) || (of_passes.found && name_passes(c, &of_passes, passes)))
         return true;
     if (c->d->relative < 2e-2)
-        return gs_name(
-            c, "sum rounded",
-            "the difference is small (%.1g): the sum was made with fewer bits, as f16 or bf16 have",
-            c->d->relative);
+        return gs_name(c, "sum rounded",
+                       "the difference is small (%.1g): the sum has fewer bits, as in f16 or bf16",
+                       c->d->relative);
     if (c->ranks > 0 && another_is_right(c))
         return gs_name(c, "sum changed on a rank",
-                       "the sum on %s is not that of the other ranks, which is right: it was changed on the "
-                       "way, or afterwards",
-                       c->on);
-    return gs_name(c, "another sum", "what the ranks add is right, but the sum on %s is not", c->on);
+                       "the other ranks have the right sum: it was changed on the way, or afterwards");
+    return gs_name(c, "another sum", "what the ranks add is right, but the sum is not");
 }

@@ -15,29 +15,25 @@ static uint64_t step_of_rate(const gs_case *c) {
     return 0;
 }
 
-static bool name_rate(const gs_case *c) {
+bool gs_cause_of_rate(const gs_case *c) {
     const uint64_t of = step_of_rate(c);
     const double times = c->passes > 1 ? c->passes : c->workers, step = (double)c->step;
     if (of && c->a->first > 1 && of == c->step - c->a->first + 1)
         return gs_name(c, "schedule begins again at resume",
-                       "the run was resumed, and has the learning rate of step %" PRIu64
-                       ": its schedule begins again",
+                       "it is the rate of step %" PRIu64 ": the schedule begins again with the resumed run",
                        of);
     /* The rate is that of step k s, or of (s - 1) k + 1. */
     if (of && times > 1 &&
         (fabs((double)of - times * step) <= 0.5 || fabs((double)of - (times * (step - 1) + 1)) <= 0.5))
         return gs_name(c, "schedule stepped more than once",
-                       "it is the rate of step %" PRIu64
-                       ": the schedule advances %.0f times in each step, once for each %s",
-                       of, times, c->passes > 1 ? "micro-batch" : "rank");
+                       "it is the rate of step %" PRIu64 ": the schedule advances once for each %s", of,
+                       c->passes > 1 ? "micro-batch" : "rank");
     if (of && (of + 1 == c->step || (of == c->step + 1 && c->step >= 2)))
         return gs_name(c, "schedule one step off",
                        "it is the rate of step %" PRIu64 ": the schedule is one step %s", of,
                        of < c->step ? "late" : "early");
     return c->workers > 1 && gs_is_near(c->ratio, c->workers) &&
-           gs_name(c, "rate times workers",
-                   "the rate is %.0f times what it should be: it was multiplied by the number of ranks",
-                   c->workers);
+           gs_name(c, "rate times workers", "it was multiplied by the number of ranks, %.0f", c->workers);
 }
 
 /* ---- the norm, by which gradients are clipped ---- */
@@ -51,114 +47,90 @@ static bool norm_without_tensor(const gs_case *c) {
     for (int p = 0; p < c->b->params; p++) {
         if (c->b->param[p].state || !gs_of_run(c->b, c->step, GS_DIGEST_sum, p, &x)) continue;
         if (fabs(c->ratio - sqrt(1 - x.squares / all)) < 1e-4)
-            return gs_name(c, "norm without a tensor", "the norm is that of all tensors but %s",
+            return gs_name(c, "norm without a tensor", "it is the norm of all tensors except %s",
                            c->b->param[p].name);
         if (fabs(c->ratio - sqrt(1 + x.squares / all)) < 1e-4)
-            return gs_name(c, "norm without a tensor", "the norm counts %s twice", c->b->param[p].name);
+            return gs_name(c, "norm without a tensor", "it counts %s twice", c->b->param[p].name);
     }
     return false;
 }
 
-static bool name_norm(const gs_case *c) {
+bool gs_cause_of_norm(const gs_case *c) {
     const int workers = c->a->workers;
     if (c->of_b->loss_scale > 0 && gs_is_near(c->ratio, c->of_b->loss_scale))
         return gs_name(c, "norm of scaled gradients",
-                       "the norm is that of gradients that are still scaled by %g: the loss scale must be "
-                       "undone before clipping",
+                       "the gradients are still scaled by %g: the loss scale must be undone before clipping",
                        c->of_b->loss_scale);
     if (workers > 1 && gs_is_near(c->ratio, sqrt((double)workers)))
         return gs_name(c, "norm counted by each rank",
-                       "the norm is sqrt(%d) times what it should be: each of the %d ranks has counted the "
-                       "same gradients",
+                       "it is sqrt(%d) times too large: each of the %d ranks counts the same gradients",
                        workers, workers);
     for (int r = 1; r < workers; r++)
         if (!gs_is_near(gs_digests_score(c->a, r, c->step)->norm, gs_digests_score(c->a, 0, c->step)->norm))
-            return gs_name(
-                c, "norm of a rank's own part",
-                "ranks 0 and %d have different norms: each has that of its own part, and they were "
-                "not added",
-                r);
+            return gs_name(c, "norm of a rank's own part",
+                           "ranks 0 and %d have different norms: each takes that of its own part alone", r);
     if (gs_is_near(c->ratio, c->of_b->samples))
-        return gs_name(c, "norm of the sum",
-                       "the norm is that of the sum over %.0f samples, and not of their mean",
+        return gs_name(c, "norm of the sum", "it is the norm of the sum over %.0f samples, not of their mean",
                        c->of_b->samples);
     return norm_without_tensor(c);
 }
 
 /* ---- what the sum is divided by ---- */
 
-static bool name_scale(const gs_case *c) {
+bool gs_cause_of_scale(const gs_case *c) {
     const double ratio = c->ratio, samples = c->of_b->samples;
     double whole = 0; /* the whole batch, where the last one of an epoch has fewer samples */
     for (uint64_t step = c->b->first; gs_has_step(c->b, step); step++)
         whole = fmax(whole, gs_digests_score(c->b, 0, step)->samples);
     if (c->of_a->scale == 0) /* until an update takes one */
-        return gs_name(c, "update missing", "no update was made on %s, though it was counted", c->on);
+        return gs_name(c, "update missing", "no update was made, though it was counted");
     if (c->of_b->loss_scale > 0 && gs_is_near(ratio, c->of_b->loss_scale))
         return gs_name(c, "loss scale not undone",
                        "the update is %g times too large: the loss scale is not undone", c->of_b->loss_scale);
     if (gs_digests_number(c->a, "clip") > 0 && c->of_b->scale * samples < 0.999 &&
         gs_is_near(c->of_a->scale * samples, 1))
         return gs_name(c, "not clipped",
-                       "the norm is known, but the gradients are not clipped: they are %.4g times as long as "
-                       "allowed",
-                       ratio);
+                       "the gradients are not clipped: they are %.4g times as long as allowed", ratio);
     if (samples < whole && gs_is_near(ratio, samples / whole))
         return gs_name(c, "ragged batch divided as a whole one",
-                       "the sum over %.0f samples is divided by %.0f, the size of a whole batch: this one is "
-                       "ragged",
-                       samples, whole);
+                       "the sum over %.0f samples is divided by %.0f, as that of a whole batch", samples,
+                       whole);
     if (c->workers > 1 && gs_is_near(ratio, c->workers))
         return gs_name(c, "divided by a rank's samples",
-                       "the sum over all ranks is divided by the samples of one: it is %.0f times too large",
+                       "the sum over all ranks is divided by one rank's samples: %.0f times too large",
                        ratio);
     return c->passes > 1 && gs_is_near(ratio, c->passes) &&
            gs_name(c, "divided by a micro-batch's samples",
-                   "the sum over all micro-batches is divided by the samples of one: it is %.0f times too "
-                   "large",
-                   ratio);
+                   "the sum over all micro-batches is divided by one's samples: %.0f times too large", ratio);
 }
 
 /* ---- counts ---- */
 
-static bool name_updates(const gs_case *c) {
+bool gs_cause_of_updates(const gs_case *c) {
     const double updates = c->of_a->updates, wanted = c->of_b->updates;
     if (updates > wanted)
         return gs_name(c, "updated twice",
-                       "%.0f updates were made on %s, where %.0f are wanted: a step updates more than once",
-                       updates, c->on, wanted);
+                       "%.0f updates were made instead of %.0f: a step updates more than once", updates,
+                       wanted);
     if (c->a->first > 1)
-        return gs_name(c, "updates not counted on at resume",
-                       "the run was resumed, but its optimiser counts %.0f updates, and not %.0f: the count "
-                       "was not restored, and the correction of bias begins again",
-                       updates, wanted);
-    return gs_name(c, "update missing", "an update was left out on %s", c->on);
+        return gs_name(
+            c, "updates not counted on at resume",
+            "the resumed optimiser counts %.0f updates instead of %.0f, so it corrects the bias anew",
+            updates, wanted);
+    return gs_name(c, "update missing", "an update was left out");
 }
 
-bool gs_cause_of_scores(const gs_case *c) {
-    if ((c->kind == GS_DIFFERS_lr && name_rate(c)) || (c->kind == GS_DIFFERS_norm && name_norm(c)) ||
-        (c->kind == GS_DIFFERS_scale && name_scale(c)) || (c->kind == GS_DIFFERS_updates && name_updates(c)))
-        return true;
-    if (c->kind == GS_DIFFERS_loss_scale)
-        return gs_name(c, "loss scale differs",
-                       "the loss scale on %s is another one, or another step was left out: the ranks do not "
-                       "agree",
-                       c->on);
-    return gs_name(c, "another number", "it is %.6g on %s, and should be %.6g",
-                   gs_score_number(c->of_a, c->kind), c->on, gs_score_number(c->of_b, c->kind));
+bool gs_cause_of_loss_scale(const gs_case *c) {
+    return gs_name(c, "loss scale differs",
+                   "the ranks do not agree on the loss scale, or on whether to leave out a step");
 }
 
-/* ---- the first vector ---- */
+/* ---- the vectors ---- */
 
-/* A difference as a sum: of weights, of the gradient as the update takes it, of what the vector was before. */
-typedef struct parts {
-    double weights, gradient, before;
-    bool has_before;
-} parts;
-
+/* The first one. y: by how much it differs; x: weights, the gradient as the update takes it, the vector before. */
 static bool vector_parts(const gs_case *c, int p, gs_numbers *y, gs_numbers *x) {
     gs_numbers b, sum;
-    if (!gs_whole(c->a, c->rank, c->step, GS_DIGEST_vector0, p, y) ||
+    if (!gs_of_rank(c->a, c->rank, c->step, GS_DIGEST_vector0, p, 0, y) ||
         !gs_of_run(c->b, c->step, GS_DIGEST_vector0, p, &b) ||
         !gs_of_run(c->b, c->step, GS_DIGEST_weight, p, &x[0]) ||
         !gs_of_run(c->b, c->step, GS_DIGEST_sum, p, &sum))
@@ -170,81 +142,64 @@ static bool vector_parts(const gs_case *c, int p, gs_numbers *y, gs_numbers *x) 
     return true;
 }
 
-static bool find_parts(const gs_case *c, parts *out) {
-    double f[3] = {0, 0, 0};
-    gs_numbers before;
-    *out = (parts){0};
-    for (int p = 0; p < c->a->params; p++)
-        out->has_before |= gs_of_run(c->b, c->step - 1, GS_DIGEST_vector0, p, &before);
-    if (!gs_fit_params(c, out->has_before ? 3 : 2, vector_parts, 1e-2, f)) return false;
-    out->weights = f[0], out->gradient = f[1], out->before = f[2];
-    return true;
-}
-
 /* The decay is in the vector so many times; it should be there once. */
 static bool name_decay(const gs_case *c, double times) {
     const double batch = c->of_b->samples;
     const int workers = c->a->workers;
     if (strcmp(gs_digests_option(c->b, "optimizer"), "adamw") == 0)
         return gs_name(c, "decay through the moments",
-                       "the decay of weights is in the gradient, and so in both moments, as Adam has it: "
-                       "AdamW's is a step of its own");
+                       "weight decay enters the gradient, and so both moments, as in Adam");
     if (fabs(times * batch - 1) < 0.2)
         return gs_name(c, "decay divided by samples",
-                       "the decay of weights is divided by the %.0f samples: it was added to the sum of "
-                       "gradients, before the division",
-                       batch);
-    if (fabs(times) < 2e-3) return gs_name(c, "no decay", "there is no decay of weights in it");
+                       "weight decay is divided by %.0f samples: it was added before the division", batch);
+    if (fabs(times) < 2e-3) return gs_name(c, "no decay", "it has no weight decay");
     if (workers > 2 && gs_is_near(times, workers))
         return gs_name(c, "decay added by each rank",
-                       "the decay of weights is in it %d times: each rank has added it before the sum",
-                       workers);
-    if (fabs(times - 2) < 1e-2) return gs_name(c, "decay twice", "the decay of weights is in it twice");
-    return gs_name(c, "another decay", "the decay of weights is %.3g times what it should be", times);
+                       "each of the %d ranks has added weight decay before the sum", workers);
+    if (fabs(times - 2) < 1e-2) return gs_name(c, "decay twice", "weight decay is in it twice");
+    return gs_name(c, "another decay", "weight decay is %.3g times what it should be", times);
 }
 
-static bool name_first_vector(const gs_case *c) {
+/* What the vector had of earlier gradients is gone. */
+static bool name_gone(const gs_case *c) {
+    if (c->a->first == 1 || c->step > c->a->first)
+        return gs_name(c, "vectors cleared", "earlier gradients are gone from the vector: it was cleared");
+    return gs_name(c, "vectors not restored",
+                   "earlier gradients are gone: vectors were not restored after step %" PRIu64,
+                   c->a->first - 1);
+}
+
+bool gs_cause_of_vector0(const gs_case *c) {
     const double decay = gs_digests_number(c->b, "weight-decay"),
                  of_sgd = gs_digests_number(c->b, "momentum"),
                  momentum = of_sgd > 0 ? of_sgd : gs_digests_number(c->b, "beta1");
-    parts p;
-    if (!find_parts(c, &p)) return false;
-    const bool right_gradient = fabs(p.gradient) < 1e-3, right_before = fabs(p.before) < 1e-3;
-    if (decay > 0 && right_gradient && right_before && !(fabs(p.weights) < 1e-3 * decay))
-        return name_decay(c, 1 + p.weights / decay);
-    if (p.has_before && right_gradient && fabs(p.before + momentum) < 1e-2)
-        return c->a->first > 1 && c->step == c->a->first
-                   ? gs_name(
-                         c, "vectors not restored",
-                         "the run was resumed after step %" PRIu64
-                         ", and what the optimiser had of earlier gradients is gone: its vectors were not "
-                         "restored",
-                         c->a->first - 1)
-                   : gs_name(
-                         c, "vectors cleared",
-                         "what the optimiser had of earlier gradients is gone on %s: its vector was cleared",
-                         c->on);
-    if (p.has_before && right_gradient && !right_before)
-        return gs_name(c, "another momentum",
-                       "earlier gradients have the factor %.4g, and not %.4g: another momentum",
-                       momentum + p.before, momentum);
-    if (right_before && fabs(p.gradient + 1 - c->of_b->lr) < 1e-3)
+    double of[3] = {0, 0,
+                    0}; /* how often it has weights, the gradient, and itself before, beyond what it should */
+    gs_numbers x;
+    bool before = false;
+    for (int p = 0; p < c->a->params; p++) before |= gs_of_run(c->b, c->step - 1, GS_DIGEST_vector0, p, &x);
+    const bool fits = gs_fit_params(c, before ? 3 : 2, vector_parts, 1e-2, of),
+               right_gradient = fits && fabs(of[1]) < 1e-3, right_before = fits && fabs(of[2]) < 1e-3;
+    if (decay > 0 && right_gradient && right_before && !(fabs(of[0]) < 1e-3 * decay))
+        return name_decay(c, 1 + of[0] / decay);
+    if (before && right_gradient && fabs(of[2] + momentum) < 1e-2) return name_gone(c);
+    if (before && right_gradient && !right_before)
+        return gs_name(c, "another momentum", "earlier gradients have the factor %.4g instead of %.4g",
+                       momentum + of[2], momentum);
+    if (right_before && fabs(of[1] + 1 - c->of_b->lr) < 1e-3)
         return gs_name(c, "rate inside the momentum",
-                       "the gradient enters the vector times the learning rate: a later change of the rate "
-                       "does not reach it");
-    return right_before && !right_gradient &&
-           gs_name(c, "gradient in the vector scaled",
-                   "the gradient enters the vector with the factor %.4g, and should enter it as it is",
-                   1 + p.gradient);
+                       "the gradient enters it times the rate, so that a later rate does not reach it");
+    if (right_before && !right_gradient)
+        return gs_name(c, "gradient in the vector scaled",
+                       "the gradient enters it with the factor %.4g instead of 1", 1 + of[1]);
+    return gs_name(c, "another vector",
+                   "the gradient is right, but the optimiser makes another vector from it");
 }
 
-static bool name_second_vector(const gs_case *c) {
-    return isnan(c->ratio)
-               ? gs_name(c, "second moment", "the first moment is right, but the mean of squares is not")
-               : gs_name(c, "second moment",
-                         "the mean of squares is %.4g times what it should be: another beta2, or "
-                         "squares of the sum",
-                         c->ratio);
+bool gs_cause_of_vector1(const gs_case *c) {
+    if (isnan(c->ratio))
+        return gs_name(c, "second moment", "the first moment is right, but the mean of squares is not");
+    return gs_name(c, "second moment", "the mean of squares is %.4g times what it should be", c->ratio);
 }
 
 /* ---- weights, where the vectors are right ---- */
@@ -273,12 +228,10 @@ static bool name_correction(const gs_case *c, double change) {
     for (int off = -1; off <= 1; off += 2)
         if (t + off > 0 && fabs(change / (correction(c, t + off) / correction(c, t)) - 1) < 1e-2)
             return gs_name(c, "bias correction off by one",
-                           "the moments are right, but the correction of their bias is that of update %.0f, "
-                           "and not %.0f",
-                           t + off, t);
+                           "the moments are right, but corrected as in update %.0f instead of %.0f", t + off,
+                           t);
     return fabs(change * correction(c, t) - 1) < 1e-2 &&
-           gs_name(c, "no bias correction",
-                   "the moments are right, but the bias that they have at first is not corrected");
+           gs_name(c, "no bias correction", "the moments are right, but their bias is not corrected");
 }
 
 static bool not_updated(const gs_case *c) {
@@ -288,56 +241,40 @@ static bool not_updated(const gs_case *c) {
            gs_apart(&x[0], &nothing) > 0;
 }
 
-static bool name_updated(const gs_case *c) {
+bool gs_cause_of_updated(const gs_case *c) {
     const char *optimizer = gs_digests_option(c->b, "optimizer");
     const double step = c->of_b->lr * gs_digests_number(c->b, "weight-decay");
     double f[2];
     /* Each tensor has a factor of its own, as optimisers with a trust ratio have. */
     if (strcmp(optimizer, "lars") == 0 || strcmp(optimizer, "lamb") == 0)
         return gs_name(c, "trust ratio",
-                       "the factors by which %s scales the updates of tensors do not follow from whole "
-                       "tensors: they are norms of parts, or of other vectors",
-                       optimizer);
+                       "%s scales the updates by norms of parts of tensors, or of other vectors", optimizer);
     /* A's change is f[0] times B's, and f[1] times the weights more. Adam has an epsilon that is not linear. */
     const bool fits = gs_fit_params(c, 2, changes, 3e-2, f), change_alone = fits && fabs(f[1]) < 1e-4;
     if (change_alone && name_correction(c, f[0])) return true;
     if (fits && step > 0 && fabs(f[0] - 1) < 2e-2 && fabs(f[1]) > 0.02 * step)
-        return gs_name(c, "decoupled decay",
-                       "the weights shrink %.3g times as much as they should: the decay, a step of its own, "
-                       "is not made exactly once",
+        return gs_name(c, "decoupled decay", "the weights decay %.3g times as much as they should",
                        1 - f[1] / step);
     if (not_updated(c))
-        return gs_name(c, "weights not updated", "the vectors are right, but %s is not updated on %s",
-                       c->a->param[c->number].name, c->on);
+        return gs_name(c, "weights not updated", "the vectors are right, but %s is not updated",
+                       c->a->param[c->number].name);
     if (change_alone)
-        return gs_name(c, "update scaled",
-                       "the vectors are right, but the weights change %.4g times as much as they should",
+        return gs_name(c, "update scaled", "the vectors are right, but the weights move %.4g times as far",
                        f[0]);
     return gs_name(c, "another update",
-                   "the vectors are right, but on %s the update makes other weights from them", c->on);
+                   "the vectors are right, but the update makes other weights from them");
 }
 
 /* ---- the layers' state ---- */
 
-static bool name_state(const gs_case *c) {
+bool gs_cause_of_state(const gs_case *c) {
     for (int r = 1; r < c->a->workers; r++) {
         const gs_numbers *one = gs_digests_find(c->a, 0, c->step, GS_DIGEST_state, c->number, 0),
                          *other = gs_digests_find(c->a, r, c->step, GS_DIGEST_state, c->number, 0);
         if (one && other && !gs_alike(one, other))
-            return gs_name(
-                c, "running statistics of each rank",
-                "ranks 0 and %d have other running statistics: each keeps those of its own samples", r);
+            return gs_name(c, "running statistics of each rank",
+                           "ranks 0 and %d differ: each keeps the statistics of its own samples", r);
     }
-    return gs_name(
-        c, "running statistics",
-        "the statistics of the batch are right, but the running ones are not: another momentum, or "
-        "they were not updated once a step");
-}
-
-bool gs_cause_of_update(const gs_case *c) {
-    if (c->kind == GS_DIGEST_state) return name_state(c);
-    if (c->kind == GS_DIGEST_updated) return name_updated(c);
-    if (c->kind == GS_DIGEST_vector0 ? name_first_vector(c) : name_second_vector(c)) return true;
-    return gs_name(c, "another vector",
-                   "the gradient is right, but on %s the optimiser makes another vector from it", c->on);
+    return gs_name(c, "running statistics",
+                   "the batch's statistics are right: another momentum, or not one update a step");
 }

@@ -4,21 +4,25 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "core/text.h"
-
-static const struct {
-    int first, last; /* kinds */
-    bool (*is_named)(const gs_case *);
-} questions[] = {
-    {GS_DIGEST_samples, GS_DIGEST_own, gs_cause_of_samples},
-    {GS_DIGEST_weight, GS_DIGEST_weight, gs_cause_of_weights},
-    {GS_DIGEST_x, GS_DIGEST_x, gs_cause_of_samples},
-    {GS_DIGEST_y, GS_DIGEST_mask, gs_cause_of_y},
-    {GS_DIGEST_dy, GS_DIGEST_dy, gs_cause_of_loss},
-    {GS_DIGEST_dw, GS_DIGEST_dx, gs_cause_of_backward},
-    {GS_DIGEST_sum, GS_DIGEST_sum, gs_cause_of_sum},
-    {GS_DIGEST_vector0, GS_DIGEST_state, gs_cause_of_update},
-    {GS_DIFFERS_lr, GS_DIFFERS_KINDS - 1, gs_cause_of_scores},
+static gs_question *const question_of[GS_DIFFERS_KINDS] = {
+    [GS_DIGEST_samples] = gs_cause_of_samples,
+    [GS_DIGEST_answers] = gs_cause_of_answers,
+    [GS_DIGEST_weight] = gs_cause_of_weights,
+    [GS_DIGEST_x] = gs_cause_of_input,
+    [GS_DIGEST_y] = gs_cause_of_y,
+    [GS_DIGEST_dy] = gs_cause_of_loss,
+    [GS_DIGEST_dw] = gs_cause_of_dw,
+    [GS_DIGEST_dx] = gs_cause_of_dx,
+    [GS_DIGEST_sum] = gs_cause_of_sum,
+    [GS_DIGEST_vector0] = gs_cause_of_vector0,
+    [GS_DIGEST_vector1] = gs_cause_of_vector1,
+    [GS_DIGEST_updated] = gs_cause_of_updated,
+    [GS_DIGEST_state] = gs_cause_of_state,
+    [GS_DIFFERS_lr] = gs_cause_of_rate,
+    [GS_DIFFERS_norm] = gs_cause_of_norm,
+    [GS_DIFFERS_scale] = gs_cause_of_scale,
+    [GS_DIFFERS_loss_scale] = gs_cause_of_loss_scale,
+    [GS_DIFFERS_updates] = gs_cause_of_updates,
 };
 
 /* ---- where ---- */
@@ -55,23 +59,6 @@ static double parts_of_batch(const gs_digests *d) {
     return (double)d->workers / (stages > 1 ? stages : 1) / (parts > 1 ? parts : 1);
 }
 
-static void find_ranks(gs_case *c) {
-    const int workers = c->a->workers;
-    for (int r = workers - 1; r >= 0; r--) {
-        if (!c->d->rank[r]) continue;
-        c->rank = r;
-        c->ranks++;
-    }
-    snprintf(c->on, sizeof c->on, "rank%s ", c->ranks > 1 ? "s" : "");
-    for (int r = c->rank, told = 0; r < workers; r++)
-        if (c->d->rank[r]) {
-            gs_append(c->on, sizeof c->on, "%s%d", told == 0 ? "" : told + 1 == c->ranks ? " and " : ", ", r);
-            told++;
-        }
-    if (c->ranks == 0) snprintf(c->on, sizeof c->on, "some ranks");
-    if (c->ranks == workers && workers > 1) snprintf(c->on, sizeof c->on, "all ranks");
-}
-
 static void find_ratio(gs_case *c) {
     if (c->kind >= GS_DIGEST_KINDS_COUNT) {
         c->ratio = gs_score_number(c->of_a, c->kind) / gs_score_number(c->of_b, c->kind);
@@ -87,17 +74,29 @@ static void find_ratio(gs_case *c) {
 void gs_causes_name(const gs_digests *a, const gs_digests *b, gs_difference *d) {
     gs_case c = {.a = a, .b = b, .d = d, .step = d->step, .kind = d->kind, .number = d->number};
     name_place(b, d);
-    find_ranks(&c);
+    for (int r = a->workers - 1; r >= 0; r--) {
+        if (!d->rank[r]) continue;
+        c.rank = r;
+        c.ranks++;
+    }
     c.of_a = gs_digests_score(a, c.rank, c.step);
     c.of_b = gs_digests_score(b, 0, c.step);
     c.passes = passes_of(a);
     c.workers = parts_of_batch(a);
     find_ratio(&c);
-    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++)
-        if (d->kind >= questions[i].first && d->kind <= questions[i].last && questions[i].is_named(&c))
-            return;
-    gs_name(&c, "unknown", "it is like none of the mistakes that this program knows");
+    if (!isfinite(c.mine.squares) && isfinite(c.right.squares)) {
+        gs_name(&c, "not finite", "it holds NaN or infinity, and in the right run it does not");
+        return;
+    }
+    if (question_of[d->kind] && question_of[d->kind](&c)) return;
+    if (d->kind < GS_DIGEST_KINDS_COUNT)
+        gs_name(&c, "unknown", "it is like none of the mistakes that this program knows");
+    else
+        gs_name(&c, "another number", "it is %.6g, and should be %.6g", gs_score_number(c.of_a, c.kind),
+                gs_score_number(c.of_b, c.kind));
 }
+
+/* ---- for the questions ---- */
 
 bool gs_fit_params(const gs_case *c, int count, gs_arrays *arrays, double most, double *factor) {
     gs_fit fit = {.count = count};
@@ -111,7 +110,15 @@ bool gs_fit_params(const gs_case *c, int count, gs_arrays *arrays, double most, 
     return gs_fit_solve(&fit, factor, &rest) && rest <= most;
 }
 
-/* ---- answers ---- */
+bool gs_two_ranks_drew(const gs_case *c, int kind, int *first, int *second) {
+    for (*first = 0; *first < c->a->workers; ++*first)
+        for (*second = *first + 1; *second < c->a->workers; ++*second) {
+            const gs_numbers *x = gs_digests_find(c->a, *first, c->step, kind, c->number, 0),
+                             *y = gs_digests_find(c->a, *second, c->step, kind, c->number, 0);
+            if (x && y && gs_alike(x, y)) return true;
+        }
+    return false;
+}
 
 bool gs_name(const gs_case *c, const char *cause, const char *format, ...) {
     va_list args;
@@ -125,7 +132,6 @@ bool gs_name(const gs_case *c, const char *cause, const char *format, ...) {
 bool gs_name_left_out(const gs_case *c) {
     const double n = c->mine.n, wanted = c->right.n;
     return !(fabs(n - wanted) < 0.5) &&
-           gs_name(c, "samples left out",
-                   "some samples of the batch are %s: %.0f numbers, where %.0f are wanted",
-                   n < wanted ? "left out" : "there more than once", n, wanted);
+           gs_name(c, "samples left out", "%.0f numbers instead of %.0f: some samples of the batch are %s", n,
+                   wanted, n < wanted ? "left out" : "there more than once");
 }

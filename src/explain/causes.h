@@ -1,5 +1,6 @@
-/* Mistakes that training programs are known to have made, each with the question that recognises it (cause_*.c). One
- * function for each quantity asks them, the more specific ones first, and the first yes names the difference. */
+/* Mistakes that training programs are known to have made, each with the question that recognises it (cause_*.c). There
+ * is one function for each quantity. It asks about the more specific mistakes first, and the first yes names the
+ * difference. */
 #pragma once
 
 #include "explain/explain.h"
@@ -10,9 +11,8 @@ typedef struct gs_case {
     const gs_digests *a, *b; /* the run that is asked about, and the right one */
     gs_difference *d;
     uint64_t step;
-    int kind, number; /* as in gs_difference */
-    int rank, ranks;  /* the first rank that sees the difference; how many do */
-    char on[200];     /* "rank 1", "ranks 1 and 2", "all ranks"; "some ranks": it is not known */
+    int kind, number;                   /* as in gs_difference */
+    int rank, ranks;                    /* the first rank that sees the difference; how many do */
     const gs_digest_score *of_a, *of_b; /* of that rank of A; of B */
     double passes;                      /* of a rank of A through its part, as A's options say */
     double workers;                     /* of A: those that have parts of a batch of their own */
@@ -21,14 +21,16 @@ typedef struct gs_case {
 } gs_case;
 
 /* Names the difference if it is a known mistake in this quantity. False: it is none. */
-bool gs_cause_of_samples(const gs_case *);  /* cause_samples.c: samples, answers, input */
-bool gs_cause_of_weights(const gs_case *);  /* cause_samples.c: what forward reads */
-bool gs_cause_of_y(const gs_case *);        /* cause_layers.c: y */
-bool gs_cause_of_loss(const gs_case *);     /* dy of the loss */
-bool gs_cause_of_backward(const gs_case *); /* dx, dw */
-bool gs_cause_of_sum(const gs_case *);      /* cause_sum.c */
-bool gs_cause_of_scores(const gs_case *);   /* cause_update.c: lr, norm, scale, counts */
-bool gs_cause_of_update(const gs_case *);   /* vectors, weights after it, state */
+typedef bool gs_question(const gs_case *);
+
+gs_question gs_cause_of_samples, gs_cause_of_answers, gs_cause_of_input,
+    gs_cause_of_weights;                                                     /* cause_samples.c */
+gs_question gs_cause_of_y, gs_cause_of_loss, gs_cause_of_dw, gs_cause_of_dx; /* cause_layers.c */
+gs_question gs_cause_of_sum;                                                 /* cause_sum.c */
+gs_question gs_cause_of_rate, gs_cause_of_norm, gs_cause_of_scale,
+    gs_cause_of_loss_scale; /* cause_update.c */
+gs_question gs_cause_of_updates, gs_cause_of_vector0, gs_cause_of_vector1, gs_cause_of_updated,
+    gs_cause_of_state;
 
 /* Fills in cause, quantity, where and sentence of a difference that was found. */
 void gs_causes_name(const gs_digests *a, const gs_digests *b, gs_difference *);
@@ -42,6 +44,9 @@ typedef bool gs_arrays(const gs_case *, int p, gs_numbers *y, gs_numbers *x);
 /* Least squares (sums.h) over all parameters: y = factor[0] x[0] + ... + factor[count - 1] x[count - 1]. False: more
  * than the share `most` of y is left, or no factors follow. */
 bool gs_fit_params(const gs_case *c, int count, gs_arrays *arrays, double most, double *factor);
+
+/* Two ranks of A that have drawn the same: the samples of their own part, or the mask of their first pass. */
+bool gs_two_ranks_drew(const gs_case *, int kind, int *first, int *second);
 
 /* Names it "samples left out" if the two arrays have different counts. */
 bool gs_name_left_out(const gs_case *);

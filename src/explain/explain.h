@@ -1,13 +1,13 @@
 /* What differs first between two runs that should be the same, and why: `gradsum explain A B`.
  *
- * A step is a chain: samples, weights, y of each layer, loss, dx and dw of each layer, their sum, the update. What
- * differs first in it is where the mistake is; all that follows differs too. So the two records are compared in the
- * order of the chain, and the comparison ends at the first difference. Runs with --exact are compared to the bit;
- * others with one tolerance for each quantity, which explain.c has in a table. How a batch is divided among ranks and
- * passes is no difference: parts add up to the whole (train/digest/numbers.h).
+ * A step is a chain: samples, weights, y of each layer, loss, dx and dw of each layer, their sum, the update. The
+ * mistake is where they first differ; everything after that differs too. So the two records are compared in the order
+ * of the chain, up to the first difference. Runs with --exact are compared to the bit, others with one tolerance for
+ * each quantity (a table in explain.c). The runs may divide a batch among ranks and passes in different ways: parts add
+ * up to the whole (train/digest/numbers.h).
  *
- * Then come questions about the difference (causes.h): is it twice the sum, one rank's gradient, the weights times a
- * constant? Most are about arrays that are linear in others, and least squares answers them (sums.h). */
+ * Questions about the difference then find its cause (causes.h): is it twice the sum, one rank's gradient, the weights
+ * times a constant? Most are about arrays that are linear in others, and least squares answers them (sums.h). */
 #pragma once
 
 #include "explain/digests.h"
@@ -32,14 +32,16 @@ enum {
 
 typedef struct gs_difference {
     bool found;
-    bool rounded; /* the bits of an array differ, if only by rounding */
-    uint64_t
-        grown; /* the first step of which, as rounding has grown, not all was compared; 0: there is none */
+    bool rounded;   /* the bits of an array differ, if only by rounding */
+    uint64_t grown; /* the first step that was not compared whole, as rounding had grown; 0: there is none */
+    /* The steps in which A and B diverged, that is, first had a number that is not finite; 0: not both did. The
+     * comparison ends with the earlier one, in which only what is finite was compared. */
+    uint64_t diverged[2];
     uint64_t step;
     int kind;   /* gs_digest_kind, or one of the above */
     int number; /* layer or parameter, as that says */
     int part;   /* of weights: 1 is a borrowed copy */
-    /* [rank of A]: the difference is seen there; all false: it is in their sum, and nobody knows on which. */
+    /* [rank of A]: the difference is seen there; all false: it is seen only in what the ranks give together. */
     bool rank[GS_DIGEST_RANKS];
     double relative;               /* |difference| / |B's| */
     double allowed;                /* as much is rounding; 0: the runs are exact */
@@ -48,8 +50,8 @@ typedef struct gs_difference {
     char sentence[512];            /* the likely cause */
 } gs_difference;
 
-/* GS_E_USAGE: the two cannot be the same, as they have other models, data, batches or optimisers, or no step in common;
- * the message names the option. a: the run that is asked about; b: the one that is right. */
+/* a: the run that is asked about; b: the one that is right. GS_E_USAGE: they cannot be the same, because their models,
+ * data, batches or optimisers differ, or they have no step in common. The message names the option. */
 gs_status gs_explain_check(const gs_digests *a, const gs_digests *b);
 
 /* After the check: the first difference. */

@@ -39,57 +39,41 @@ bool gs_holds(const gs_digests *d, int rank, uint64_t step, int kind, int param)
 }
 
 /* Workers of a tensor group (train/layout/layout.h). */
-static int parts_of(const gs_digests *d) {
-    const int parts = gs_digests_count(d, "tensor");
-    return parts > 1 && parts <= d->workers ? parts : 1;
+static int group_size(const gs_digests *d) {
+    const int size = gs_digests_count(d, "tensor");
+    return size > 1 && size <= d->workers ? size : 1;
 }
 
-/* What several ranks hold alike: of each part of a group that has some once, of `rank` itself if it can be. */
+/* What several ranks hold alike: once from each member of a tensor group, from `rank` itself where it is that
+ * member. */
 static void add_common(const gs_digests *d, int rank, uint64_t step, int kind, int param, gs_numbers *out) {
-    const int parts = parts_of(d);
-    for (int part = 0; part < parts; part++) {
+    const int size = group_size(d);
+    for (int member = 0; member < size; member++) {
         const gs_numbers *x = NULL;
-        if (rank % parts == part) x = gs_digests_find(d, rank, step, kind, param, 1);
-        for (int r = part; r < d->workers && !x; r += parts) x = gs_digests_find(d, r, step, kind, param, 1);
+        if (rank % size == member) x = gs_digests_find(d, rank, step, kind, param, 1);
+        for (int r = member; r < d->workers && !x; r += size) x = gs_digests_find(d, r, step, kind, param, 1);
         if (x) gs_numbers_add_scaled(out, 1, x);
     }
 }
 
-bool gs_whole(const gs_digests *d, int rank, uint64_t step, int kind, int param, gs_numbers *out) {
-    const double count = (double)d->param[param].count;
-    const gs_numbers *own = gs_digests_find(d, rank, step, kind, param, 0);
-    const int parts = parts_of(d);
-    /* Among all that have none of it alike. Replicas have their layers' state alike with --zero, too. */
-    const bool divided = parts == 1 || (kind != GS_DIGEST_state && gs_digests_number(d, "zero") > 0);
-    *out = (gs_numbers){0};
-    if (own) *out = *own;
-    if (out->n >= count) return true;
-    for (int r = 0; r < d->workers; r++) {
-        const bool adds = r != rank && (divided || r / parts == rank / parts);
-        const gs_numbers *other = adds ? gs_digests_find(d, r, step, kind, param, 0) : NULL;
-        if (other && other->n < count) gs_numbers_add_scaled(out, 1, other);
-    }
-    add_common(d, rank, step, kind, param, out);
-    return out->n >= count;
-}
-
-static bool weights_of(const gs_digests *d, int rank, uint64_t step, int param, int part, gs_numbers *out) {
-    const int parts = parts_of(d);
-    const gs_numbers *own = gs_digests_find(d, rank, step, GS_DIGEST_weight, param, part);
-    if (!own) return false;
-    *out = *own;
-    for (int r = rank / parts * parts; r < (rank / parts + 1) * parts && r < d->workers; r++) {
-        const gs_numbers *other =
-            r == rank ? NULL : gs_digests_find(d, r, step, GS_DIGEST_weight, param, part);
-        if (other) gs_numbers_add_scaled(out, 1, other);
-    }
-    return true;
-}
-
 bool gs_of_rank(const gs_digests *d, int rank, uint64_t step, int kind, int param, int part,
                 gs_numbers *out) {
-    if (kind == GS_DIGEST_weight) return weights_of(d, rank, step, param, part, out);
-    return gs_holds(d, rank, step, kind, param) && gs_whole(d, rank, step, kind, param, out);
+    const double count = (double)d->param[param].count;
+    const gs_numbers *own = gs_digests_find(d, rank, step, kind, param, part);
+    const int size = group_size(d);
+    /* Forward reads whole weights. Replicas with --zero divide what they update, but not their layers' state. */
+    const bool weight = kind == GS_DIGEST_weight,
+               among_all =
+                   !weight && (size == 1 || (kind != GS_DIGEST_state && gs_digests_number(d, "zero") > 0));
+    *out = own ? *own : (gs_numbers){0};
+    if (out->n >= count) return true;
+    for (int r = 0; r < d->workers; r++) {
+        const bool adds = r != rank && (among_all || r / size == rank / size);
+        const gs_numbers *other = adds ? gs_digests_find(d, r, step, kind, param, part) : NULL;
+        if (other && other->n < count) gs_numbers_add_scaled(out, 1, other);
+    }
+    if (!weight) add_common(d, rank, step, kind, param, out);
+    return weight ? own != NULL : out->n >= count;
 }
 
 bool gs_of_run(const gs_digests *d, uint64_t step, int kind, int number, gs_numbers *out) {
@@ -97,7 +81,7 @@ bool gs_of_run(const gs_digests *d, uint64_t step, int kind, int number, gs_numb
     if (!gs_has_step(d, step)) return false;
     if (kind != GS_DIGEST_weight && kind < GS_DIGEST_sum)
         return gs_total(d, GS_ALL_RANKS, step, kind, number, GS_ALL_PARTS, out);
-    for (int part = 0; part < 2; part++)
+    for (int part = 0; part < (kind == GS_DIGEST_weight ? 2 : 1); part++)
         for (int r = 0; r < d->workers; r++)
             if (gs_of_rank(d, r, step, kind, number, part, out)) return true;
     return false;
@@ -131,21 +115,6 @@ static double norm(const gs_numbers *x) {
 
 bool gs_alike(const gs_numbers *a, const gs_numbers *b) {
     return fabs(a->n - b->n) < 0.5 && gs_apart(a, b) <= 1e-5 * norm(b) && norm(b) > 0;
-}
-
-bool gs_ratio(const gs_numbers *a, const gs_numbers *b, double *c) {
-    double ab = 0, bb = 0, rest = 0;
-    for (int k = 0; k < GS_ALONG; k++) {
-        ab += a->along[k] * b->along[k];
-        bb += b->along[k] * b->along[k];
-    }
-    if (!(bb > 0)) return false;
-    *c = ab / bb;
-    for (int k = 0; k < GS_ALONG; k++) {
-        const double d = fabs(a->along[k] - *c * b->along[k]);
-        if (!(d <= rest)) rest = d;
-    }
-    return rest <= 1e-3 * sqrt(bb) * fmax(fabs(*c), 1e-6);
 }
 
 bool gs_is_near(double x, double wanted) {
@@ -211,4 +180,13 @@ bool gs_fit_solve(const gs_fit *f, double *c, double *rest) {
     }
     *rest = sqrt(fmax(left, 0) / f->yy);
     return true;
+}
+
+bool gs_ratio(const gs_numbers *a, const gs_numbers *b, double *c) {
+    gs_fit fit = {.count = 1};
+    double rest;
+    gs_fit_add(&fit, a, &b);
+    *c = 0;
+    if (fit.yy <= 0) return fit.xx[0][0] > 0;
+    return gs_fit_solve(&fit, c, &rest) && rest <= 1e-3;
 }

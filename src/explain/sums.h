@@ -5,23 +5,20 @@
 
 enum { GS_ALL_PARTS = -1, GS_ALL_RANKS = -1 };
 
-/* Of the rank's part, or of all of them; of all ranks. False: there are none. Of a pipeline's samples only the first
- * stages' count, and of answers the last ones', as each has both. */
+/* A part, or all of them, of a rank, or of all of them, added up. False: there are none. In a pipeline each stage has
+ * samples and answers: those of the first stages count, and the answers of the last ones. */
 bool gs_total(const gs_digests *, int rank, uint64_t step, int kind, int number, int part, gs_numbers *out);
 
-/* A parameter's array after the sum, as this rank has it: its own where it holds all of it, else made of the parts of
- * all ranks, or without --zero of its tensor group. */
-bool gs_whole(const gs_digests *, int rank, uint64_t step, int kind, int param, gs_numbers *out);
-
-/* Does the rank hold any of it? */
+/* Does the rank hold any of a parameter's array? */
 bool gs_holds(const gs_digests *, int rank, uint64_t step, int kind, int param);
 
-/* What an update works with (weight, and sum to state), whole, as this rank has it; of weights, with the parts of its
- * tensor group, those that the step's forward reads, in part 1 a borrowed table. False: it has none of it. */
+/* A parameter's array, whole, as this rank has it: its own if it holds all of it, else put together from the parts of
+ * all ranks, or without --zero from those of its tensor group. Of weights it is what forward reads; part 1 is a
+ * borrowed table. False: the rank has no such weight, or the parts do not make a whole. */
 bool gs_of_rank(const gs_digests *, int rank, uint64_t step, int kind, int param, int part, gs_numbers *out);
 
-/* All of a quantity: of all ranks together, or as the first rank that has it has it. False: there is none, or no such
- * step. */
+/* All of a quantity: of all ranks together, or as the first rank has it that holds it. False: none holds it, or there
+ * is no such step. */
 bool gs_of_run(const gs_digests *, uint64_t step, int kind, int number, gs_numbers *out);
 
 /* One of GS_DIFFERS_NUMBERS (explain.h). The loss scale of a step that was left out is negative. */
@@ -36,9 +33,6 @@ double gs_apart(const gs_numbers *a, const gs_numbers *b);
 
 /* Are they the same within 1e-5, as arrays? */
 bool gs_alike(const gs_numbers *a, const gs_numbers *b);
-
-/* c of a = c b, if there is one within 1e-3. */
-bool gs_ratio(const gs_numbers *a, const gs_numbers *b, double *c);
 
 /* Is x within 1e-3 of `wanted`? */
 bool gs_is_near(double x, double wanted);
@@ -60,3 +54,6 @@ void gs_fit_add(gs_fit *, const gs_numbers *y, const gs_numbers *const *x);
 
 /* False: some x are 0 or depend on others, or there are fewer equations than unknowns. *rest: |rest| / |y|. */
 bool gs_fit_solve(const gs_fit *, double *c, double *rest);
+
+/* c of a = c b, if no more than 1e-3 of a is left. */
+bool gs_ratio(const gs_numbers *a, const gs_numbers *b, double *c);
