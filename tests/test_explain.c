@@ -61,7 +61,7 @@ TEST(fit_finds_what_an_array_is_made_of) {
             x[1].along[k] = 3 * p - k + 1;
             y.along[k] = 2 * x[0].along[k] - 0.5 * x[1].along[k];
         }
-        gs_fit_add(&fit, &y, (const gs_numbers *const[]){&x[0], &x[1]});
+        gs_fit_add(&fit, &y, x);
     }
     assert_true(gs_fit_solve(&fit, c, &rest));
     assert_near(c[0], 2, 1e-9, 0);

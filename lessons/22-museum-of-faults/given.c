@@ -83,14 +83,12 @@ static void rows_of(const gs_digests *a, const gs_digests *b, uint64_t step, int
 static bool shares_of(const gs_digests *a, uint64_t step, int rank, double *share) {
     gs_fit fit = {.count = a->workers};
     gs_numbers x[GS_FIT_MOST], sum;
-    const gs_numbers *of[GS_FIT_MOST];
     double rest;
     if (a->workers > GS_FIT_MOST) return false;
     for (int p = 0; p < a->params; p++) {
         if (a->param[p].state || !gs_of_rank(a, rank, step, GS_DIGEST_sum, p, 0, &sum)) continue;
-        for (int q = 0; q < a->workers; q++)
-            of[q] = gs_total(a, q, step, GS_DIGEST_dw, p, GS_ALL_PARTS, &x[q]) ? &x[q] : NULL;
-        gs_fit_add(&fit, &sum, of);
+        for (int q = 0; q < a->workers; q++) (void)gs_total(a, q, step, GS_DIGEST_dw, p, GS_ALL_PARTS, &x[q]);
+        gs_fit_add(&fit, &sum, x);
     }
     return gs_fit_solve(&fit, share, &rest) && rest < 1e-2;
 }

@@ -1,7 +1,6 @@
 /* The sum of gradients, where what the ranks have to add is right: which of them are in it, and how often? Least
  * squares says so: summed dw = c_0 dw_0 + c_1 dw_1 + ..., over the tensors that differ. */
 #include <math.h>
-#include <stdio.h>
 
 #include "core/text.h"
 #include "explain/causes.h"
@@ -140,14 +139,12 @@ static bool is_last_pass(const shares *s, int passes) {
 
 static bool name_passes(const gs_case *c, const shares *s, int passes) {
     const int lost = count_of(s, 0);
-    char more[32] = "";
     int first = 0;
     if (lost < 1 || lost + count_of(s, 1) != s->unknowns) return false;
     while (!is(s->of[first], 0)) first++;
-    if (lost > 1) snprintf(more, sizeof more, ", with %d more,", lost - 1);
     return gs_name(c, "micro-batch missing",
                    "micro-batch %d of rank %d%s is not in the sum: it came too late, or was lost",
-                   first % passes, first / passes, more);
+                   first % passes, first / passes, lost > 1 ? ", among others," : "");
 }
 
 /* Some rank holds the sum and has it right. Stages hold only those of their own layers. */

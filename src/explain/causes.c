@@ -101,12 +101,10 @@ void gs_causes_name(const gs_digests *a, const gs_digests *b, gs_difference *d) 
 bool gs_fit_params(const gs_case *c, int count, gs_arrays *arrays, double most, double *factor) {
     gs_fit fit = {.count = count};
     gs_numbers y, x[GS_FIT_MOST];
-    const gs_numbers *of[GS_FIT_MOST];
     double rest;
     if (count > GS_FIT_MOST) return false;
-    for (int i = 0; i < count; i++) of[i] = &x[i];
     for (int p = 0; p < c->a->params; p++)
-        if (!c->a->param[p].state && arrays(c, p, &y, x)) gs_fit_add(&fit, &y, of);
+        if (!c->a->param[p].state && arrays(c, p, &y, x)) gs_fit_add(&fit, &y, x);
     return gs_fit_solve(&fit, factor, &rest) && rest <= most;
 }
 

@@ -12,25 +12,19 @@ static bool counts(const gs_digests *d, int rank, int kind) {
     return kind != GS_DIGEST_answers || stage == stages - 1;
 }
 
-static bool add_rank(const gs_digests *d, int rank, uint64_t step, int kind, int number, int part,
-                     gs_numbers *out) {
-    bool found = false;
-    if (!counts(d, rank, kind)) return false;
-    for (int p = 0; p < GS_DIGEST_PARTS; p++) {
-        const gs_numbers *x =
-            part == GS_ALL_PARTS || part == p ? gs_digests_find(d, rank, step, kind, number, p) : NULL;
-        if (!x) continue;
-        gs_numbers_add_scaled(out, 1, x);
-        found = true;
-    }
-    return found;
-}
-
 bool gs_total(const gs_digests *d, int rank, uint64_t step, int kind, int number, int part, gs_numbers *out) {
     bool found = false;
     *out = (gs_numbers){0};
-    for (int r = 0; r < d->workers; r++)
-        if (rank == GS_ALL_RANKS || rank == r) found |= add_rank(d, r, step, kind, number, part, out);
+    for (int r = 0; r < d->workers; r++) {
+        const bool asked = (rank == GS_ALL_RANKS || rank == r) && counts(d, r, kind);
+        for (int p = 0; p < GS_DIGEST_PARTS && asked; p++) {
+            const gs_numbers *x =
+                part == GS_ALL_PARTS || part == p ? gs_digests_find(d, r, step, kind, number, p) : NULL;
+            if (!x) continue;
+            gs_numbers_add_scaled(out, 1, x);
+            found = true;
+        }
+    }
     return found;
 }
 
@@ -109,12 +103,8 @@ double gs_apart(const gs_numbers *a, const gs_numbers *b) {
     return most;
 }
 
-static double norm(const gs_numbers *x) {
-    return sqrt(x->squares);
-}
-
 bool gs_alike(const gs_numbers *a, const gs_numbers *b) {
-    return fabs(a->n - b->n) < 0.5 && gs_apart(a, b) <= 1e-5 * norm(b) && norm(b) > 0;
+    return fabs(a->n - b->n) < 0.5 && gs_apart(a, b) <= 1e-5 * sqrt(b->squares) && b->squares > 0;
 }
 
 bool gs_is_near(double x, double wanted) {
@@ -123,31 +113,21 @@ bool gs_is_near(double x, double wanted) {
 
 /* ---- least squares ---- */
 
-void gs_fit_add(gs_fit *f, const gs_numbers *y, const gs_numbers *const *x) {
+void gs_fit_add(gs_fit *f, const gs_numbers *y, const gs_numbers *x) {
     for (int k = 0; k < GS_ALONG; k++) {
         f->yy += y->along[k] * y->along[k];
         for (int i = 0; i < f->count; i++) {
-            if (!x[i]) continue;
-            f->xy[i] += x[i]->along[k] * y->along[k];
-            for (int j = 0; j < f->count; j++)
-                if (x[j]) f->xx[i][j] += x[i]->along[k] * x[j]->along[k];
+            f->xy[i] += x[i].along[k] * y->along[k];
+            for (int j = 0; j < f->count; j++) f->xx[i][j] += x[i].along[k] * x[j].along[k];
         }
     }
     f->equations += GS_ALONG;
 }
 
-/* Gauss, with the equation of the largest pivot first. */
+/* Gauss. The normal equations are symmetric and positive definite, so that no row has to be exchanged. */
 static bool solve(int n, double a[GS_FIT_MOST][GS_FIT_MOST + 1], double *c) {
     for (int i = 0; i < n; i++) {
-        int best = i;
-        for (int r = i + 1; r < n; r++)
-            if (fabs(a[r][i]) > fabs(a[best][i])) best = r;
-        if (!(fabs(a[best][i]) > 1e-9)) return false;
-        for (int k = 0; k <= n; k++) {
-            const double kept = a[i][k];
-            a[i][k] = a[best][k];
-            a[best][k] = kept;
-        }
+        if (!(a[i][i] > 1e-9)) return false;
         for (int r = i + 1; r < n; r++) {
             const double factor = a[r][i] / a[i][i];
             for (int k = i; k <= n; k++) a[r][k] -= factor * a[i][k];
@@ -185,7 +165,7 @@ bool gs_fit_solve(const gs_fit *f, double *c, double *rest) {
 bool gs_ratio(const gs_numbers *a, const gs_numbers *b, double *c) {
     gs_fit fit = {.count = 1};
     double rest;
-    gs_fit_add(&fit, a, &b);
+    gs_fit_add(&fit, a, b);
     *c = 0;
     if (fit.yy <= 0) return fit.xx[0][0] > 0;
     return gs_fit_solve(&fit, c, &rest) && rest <= 1e-3;

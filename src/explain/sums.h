@@ -49,8 +49,8 @@ typedef struct gs_fit {
     int equations;
 } gs_fit;
 
-/* Of one parameter: y, and x[i] or NULL for one that has none. */
-void gs_fit_add(gs_fit *, const gs_numbers *y, const gs_numbers *const *x);
+/* The equations of one parameter: y, and x[0 .. count - 1], zeros for one that has none. */
+void gs_fit_add(gs_fit *, const gs_numbers *y, const gs_numbers *x);
 
 /* False: some x are 0 or depend on others, or there are fewer equations than unknowns. *rest: |rest| / |y|. */
 bool gs_fit_solve(const gs_fit *, double *c, double *rest);
