@@ -50,6 +50,12 @@ static gs_difference explain_by_hand(const by_hand *of_a, const by_hand *of_b) {
     return d;
 }
 
+/* kind -1: there is no difference. */
+static void is_of_kind(const gs_difference *d, int kind, size_t number) {
+    if (d->found != (kind >= 0) || (d->found && d->kind != kind))
+        fail_msg("case %zu: found %d, kind %d; wanted kind %d", number, d->found, d->kind, kind);
+}
+
 TEST(fit_finds_what_an_array_is_made_of) {
     gs_fit fit = {.count = 2};
     double c[GS_FIT_MOST], rest;
@@ -99,23 +105,32 @@ TEST(exact_runs_are_the_same_to_the_bit) {
     }
 }
 
-/* Each stage records its own layers, with the state that they have, and no other pass's gradient. */
-TEST(stages_are_the_same_too) {
+/* A run on each of the layouts says `says`, and explain finds no difference from the first. */
+static void layouts_agree(const char *model, const char *const *layouts, int count, const char *says,
+                          const char *explained) {
     const char *folder = gs_test_folder();
     mkdir(folder, 0700);
+    for (int i = 0; i < count; i++) {
+        gs_test_program_prints(0, says, "train --model %s --threads 1 --digest %s/%d --devices %s", model,
+                               folder, i, layouts[i]);
+        if (i > 0) gs_test_program_prints(0, explained, "explain %s/%d %s/0", folder, i, folder);
+    }
+}
+
+/* Each stage records its own layers, with the state that they have, and no other pass's gradient. */
+TEST(stages_are_the_same_too) {
     static const char *const layouts[] = {"cpu", "cpu,cpu --layout pp2 --micro-batches 2",
                                           "cpu,cpu,cpu,cpu --layout dp2,pp2,zero1 --micro-batches 2"};
-    for (int i = 0; i < 3; i++) {
-        gs_test_program_prints(
-            0, "sha256",
-            "train --model \"conv 4 3x3, batch_norm, relu, conv 4 3x3, batch_norm, relu, global_avg_pool, "
-            "flatten, linear 10\" --batch 80 --batch-norm ghost:4 --steps 2 --threads 1 --digest %s/%d "
-            "--devices %s",
-            folder, i, layouts[i]);
-        if (i > 0)
-            gs_test_program_prints(0, "steps 1 to 2: no difference beyond rounding", "explain %s/%d %s/0",
-                                   folder, i, folder);
-    }
+    layouts_agree("\"conv 4 3x3, batch_norm, relu, conv 4 3x3, batch_norm, relu, global_avg_pool, "
+                  "flatten, linear 10\" --batch 80 --batch-norm ghost:4 --steps 2",
+                  layouts, 3, "sha256", "steps 1 to 2: no difference beyond rounding");
+}
+
+/* Adam with a rate of 1: the outputs are 1,000 times dy. */
+TEST(large_steps_are_no_difference) {
+    static const char *const layouts[] = {"cpu", "cpu,cpu,cpu --sync ring", "cpu,cpu,cpu,cpu --sync tree"};
+    layouts_agree("softmax --optimizer adam --lr 1 --seed 2 --steps 8", layouts, 3, "sha256",
+                  "steps 1 to 8: no difference beyond rounding");
 }
 
 /* Each part of a group records what it has, at the places in the whole. */
@@ -142,16 +157,12 @@ TEST(parts_add_up_to_the_whole) {
                 {"dp2,tp2", conv, 4},
                 {"dp2,tp2,zero1", norm, 4}};
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-        char folder[300], devices[40] = "cpu";
+        char devices[40] = "cpu";
         for (int w = 1; w < runs[i].workers; w++) strcat(devices, ",cpu");
-        snprintf(folder, sizeof folder, "%s/parts%zu", gs_test_folder(), i);
-        const char *model = gs_test_format(runs[i].model, gs_test_text_file());
-        gs_test_program_prints(0, "sha256", "train --model %s --steps 3 --threads 1 --digest %s-one", model,
-                               folder);
-        gs_test_program_prints(0, "sha256",
-                               "train --model %s --layout %s --devices %s --steps 3 --threads 1 --digest %s",
-                               model, runs[i].layout, devices, folder);
-        gs_test_program_prints(0, "no difference beyond rounding", "explain %s %s-one", folder, folder);
+        const char *model = gs_test_format(runs[i].model, gs_test_text_file()),
+                   *layouts[] = {"cpu", gs_test_format("%s --layout %s", devices, runs[i].layout)};
+        layouts_agree(gs_test_format("%s --steps 3", model), layouts, 2, "sha256",
+                      "no difference beyond rounding");
     }
 }
 
@@ -215,18 +226,10 @@ TEST(one_worker_makes_the_run_that_is_right) {
 /* A step that f16's loss scaling leaves out, in all layouts: its gradients are NaN, and that is no difference. */
 TEST(a_step_that_was_left_out_is_no_difference) {
     static const char *const layouts[] = {"cpu", "cpu,cpu,cpu", "cpu,cpu --layout tp2"};
-    const char *folder = gs_test_folder();
-    for (int i = 0; i < 3; i++) {
-        gs_test_program_prints(
-            0, "epoch 1, step 1: a gradient is not finite with a loss scale of 128",
-            "train --model \"flatten, linear 16, relu, linear 16 std 8, linear 10 std 8\" --precision f16 "
-            "--steps 4 --optimizer adam "
-            "--lr 0.05 --clip 1e6 --threads 1 --digest %s/left%d --devices %s",
-            folder, i, layouts[i]);
-        if (i > 0)
-            gs_test_program_prints(0, "steps 1 to 4: no difference beyond rounding",
-                                   "explain %s/left%d %s/left0", folder, i, folder);
-    }
+    layouts_agree("\"flatten, linear 16, relu, linear 16 std 8, linear 10 std 8\" --precision f16 --steps 4 "
+                  "--optimizer adam --lr 0.05 --clip 1e6",
+                  layouts, 3, "epoch 1, step 1: a gradient is not finite with a loss scale of 128",
+                  "steps 1 to 4: no difference beyond rounding");
 }
 
 /* Two eighths of y, dw, and whether the update was left out. */
@@ -257,8 +260,7 @@ TEST(only_what_is_not_finite_is_left_out) {
         const by_hand a = halves("4", cases[i].y1_of_a, cases[i].dw_of_a, cases[i].a_leaves_out),
                       b = halves(cases[i].y0_of_b, "2", cases[i].dw_of_b, cases[i].b_leaves_out);
         const gs_difference d = explain_by_hand(&a, &b);
-        if (d.found != (cases[i].kind >= 0) || (d.found && d.kind != cases[i].kind))
-            fail_msg("case %zu: found %d, kind %d; wanted kind %d", i, d.found, d.kind, cases[i].kind);
+        is_of_kind(&d, cases[i].kind, i);
     }
 }
 
@@ -301,8 +303,7 @@ TEST(a_tolerance_for_each_quantity) {
                                   .rows = {gs_test_format("%s 1 0 0 4 0 1 %s 0 0 0 %d\n", cases[i].quantity,
                                                           wrong ? cases[i].along : "0", wrong)}};
         const gs_difference d = explain_by_hand(&of[1], &of[0]);
-        if (d.found != (cases[i].kind >= 0) || (d.found && d.kind != cases[i].kind))
-            fail_msg("case %zu: found %d, kind %d; wanted kind %d", i, d.found, d.kind, cases[i].kind);
+        is_of_kind(&d, cases[i].kind, i);
     }
 }
 
@@ -376,24 +377,7 @@ TEST(backward_may_differ_as_the_outputs_do) {
         const gs_difference d = explain_by_hand(
             &(by_hand){.op = "tanh", .rows = {gs_test_format(rows, cases[i].y, cases[i].dy, cases[i].dw)}},
             &(by_hand){.op = "tanh", .rows = {gs_test_format(rows, "0", "0", "0")}});
-        if (d.found != (cases[i].kind >= 0) || (d.found && d.kind != cases[i].kind))
-            fail_msg("case %zu: found %d, kind %d; wanted kind %d", i, d.found, d.kind, cases[i].kind);
-    }
-}
-
-/* Adam with a rate of 1: the outputs are 1,000 times dy. */
-TEST(large_steps_are_no_difference) {
-    static const char *const layouts[] = {"cpu", "cpu,cpu,cpu --sync ring", "cpu,cpu,cpu,cpu --sync tree"};
-    const char *folder = gs_test_folder();
-    mkdir(folder, 0700);
-    for (int i = 0; i < 3; i++) {
-        gs_test_program_prints(0, "sha256",
-                               "train --model softmax --optimizer adam --lr 1 --seed 2 --steps 8 --threads 1 "
-                               "--digest %s/%d --devices %s",
-                               folder, i, layouts[i]);
-        if (i > 0)
-            gs_test_program_prints(0, "steps 1 to 8: no difference beyond rounding", "explain %s/%d %s/0",
-                                   folder, i, folder);
+        is_of_kind(&d, cases[i].kind, i);
     }
 }
 
@@ -608,8 +592,7 @@ TEST(runs_that_both_diverged_are_compared_until_then) {
     const char *one = gs_test_format("%s/wild1", gs_test_folder()),
                *two = gs_test_format("%s/wild2", gs_test_folder());
     static const char WILD[] = "train --model mlp --lr 1e6 --steps 8 --threads 1";
-    static const char both[] =
-        "both runs diverged, A in step 3 and B in step 3: nothing after step 3 was compared";
+    static const char both[] = "both runs diverged, A in step 3 and B in step 3: nothing later was compared";
     gs_test_program_prints(1, "diverged at step 3", "%s --digest %s", WILD, one);
     gs_test_program_prints(1, "diverged at step 3", "%s --digest %s --devices cpu,cpu", WILD, two);
     gs_test_program_prints(0, both, "explain %s %s", two, one);

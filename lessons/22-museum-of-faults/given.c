@@ -204,7 +204,7 @@ void gs_explain(const gs_digests *a, const gs_digests *b, gs_difference *d) {
     const uint64_t steps = a->steps < b->steps ? a->steps : b->steps;
     const size_t most = (size_t)steps * (size_t)a->workers * KINDS * (size_t)(a->params + a->layers + 1);
     lab_row *rows = calloc(most + 1, sizeof *rows), *end = rows;
-    *d = (gs_difference){.cause = "", .rounded = true, .allowed = tolerance};
+    *d = (gs_difference){.first = a->first, .end = a->first + steps, .rounded = true, .allowed = tolerance};
     if (!rows) return;
     for (int r = 0; r < a->workers; r++)
         for (uint64_t s = a->first; s < a->first + steps; s++) rows_of(a, b, s, r, &end);
@@ -217,7 +217,7 @@ void gs_explain(const gs_digests *a, const gs_digests *b, gs_difference *d) {
             if (rows[i].step == x->step && rows[i].quantity == x->quantity && rows[i].layer == x->layer)
                 d->rank[rows[i].rank] |= lab_differs(&rows[i], tolerance);
         d->found = true;
-        d->step = (uint64_t)x->step;
+        d->step = d->end = (uint64_t)x->step;
         d->kind = kinds[x->quantity].kind;
         d->number = x->layer;
         d->relative = most_apart / x->size;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What is recorded of a step. First comes what is computed first, but for dw and dx: see lab_before. */
+/* What is recorded of a step. First comes what is computed first, except dw and dx: see lab_before. */
 typedef enum lab_quantity {
     LAB_RATE,    /* the learning rate */
     LAB_SAMPLES, /* as the loader brings them */

@@ -12,58 +12,7 @@ static bool can_be_exact(const gs_digests *d) {
            !strstr(gs_digests_option(d, "wire"), "f16") && !strstr(gs_digests_option(d, "devices"), "cl");
 }
 
-static void print_inexact(const gs_digests *a, const gs_digests *b) {
-    if (!(gs_digests_is_exact(a) && gs_digests_is_exact(b)) && can_be_exact(a) && can_be_exact(b))
-        printf("  These runs are compared up to rounding: train both with --exact to compare to\n"
-               "  the bit.\n");
-}
-
-/* Steps from `end` on that some records have: the first record that lacks them is named. */
-static void print_missing(const gs_digests *a, const gs_digests *b, uint64_t end) {
-    char cut[4400] = "";
-    uint64_t last = 0;
-    for (int i = 0; i < a->workers + b->workers; i++) {
-        const gs_digests *run = i < a->workers ? a : b;
-        const int rank = i < a->workers ? i : i - a->workers;
-        const uint64_t has = run->first + run->rank[rank].steps - 1;
-        last = has > last ? has : last;
-        if (has < end && !*cut)
-            snprintf(cut, sizeof cut, "%s/rank-%d.digest ends with step %" PRIu64, run->folder, rank, has);
-    }
-    if (last < end) return;
-    printf("  Steps %" PRIu64 " to %" PRIu64 " were not compared:\n  ", end, last);
-    gs_print_wrapped(2, cut);
-}
-
-/* There is no difference in the steps that were compared: first .. end - 1, and what else there is to know. */
-static void print_same(const gs_digests *a, const gs_digests *b, const gs_difference *d, uint64_t first,
-                       uint64_t end) {
-    const uint64_t of_a = d->diverged[0], of_b = d->diverged[1], diverged = of_a < of_b ? of_a : of_b;
-    if (diverged) end = diverged;
-    if (end > first)
-        printf("steps %" PRIu64 " to %" PRIu64 ": %s\n", first, end - 1,
-               d->rounded ? "no difference beyond rounding" : "the same, to the bit");
-    if (diverged)
-        printf("both runs diverged, A in step %" PRIu64 " and B in step %" PRIu64
-               ": nothing after step %" PRIu64 " was compared\n",
-               of_a, of_b, diverged);
-    if (d->grown)
-        printf("  Rounding had grown by step %" PRIu64
-               ". From there on only samples, rates, counts, sums and\n"
-               "  what updates hand on were compared.\n",
-               d->grown);
-    if (!diverged) print_missing(a, b, end);
-    if (d->rounded) print_inexact(a, b);
-}
-
-static void print(const gs_digests *a, const gs_digests *b, const gs_difference *d) {
-    const uint64_t first = a->first > b->first ? a->first : b->first;
-    const uint64_t end_a = a->first + a->steps, end_b = b->first + b->steps;
-    if (!d->found) {
-        print_same(a, b, d, first, end_a < end_b ? end_a : end_b);
-        return;
-    }
-    if (d->step > first) printf("steps %" PRIu64 " to %" PRIu64 ": no difference\n", first, d->step - 1);
+static void print_difference(const gs_digests *a, const gs_difference *d) {
     printf("step %" PRIu64 ": the first difference is in: %s%s%s\n", d->step, d->quantity,
            *d->where ? " of " : "", d->where);
     printf("  by     %.3g of what it should be", d->relative);
@@ -76,7 +25,32 @@ static void print(const gs_digests *a, const gs_digests *b, const gs_difference 
     gs_print_wrapped(9, *ranks ? ranks : "in their sum");
     printf("  cause  ");
     gs_print_wrapped(9, why);
-    print_inexact(a, b);
+}
+
+static void print(const gs_digests *a, const gs_digests *b, const gs_difference *d) {
+    const bool exact = gs_digests_is_exact(a) && gs_digests_is_exact(b), diverged = d->diverged[0] > 0;
+    const char *same = d->rounded ? "no difference beyond rounding" : "the same, to the bit";
+    const gs_digests *cut = a->first + a->steps < b->first + b->steps ? a : b;
+    const uint64_t last = a->last > b->last ? a->last : b->last;
+    if (d->end > d->first)
+        printf("steps %" PRIu64 " to %" PRIu64 ": %s\n", d->first, d->end - 1,
+               d->found ? "no difference" : same);
+    if (d->found) print_difference(a, d);
+    if (diverged)
+        printf("both runs diverged, A in step %" PRIu64 " and B in step %" PRIu64
+               ": nothing later was compared\n",
+               d->diverged[0], d->diverged[1]);
+    if (d->grown && !d->found)
+        printf("  Rounding had grown by step %" PRIu64 ". From there on only samples, rates, counts,\n"
+               "  sums and what updates hand on were compared.\n",
+               d->grown);
+    if (last >= d->end && !d->found && !diverged)
+        printf("  Steps %" PRIu64 " to %" PRIu64
+               " were not compared:\n  %s/rank-%d.digest ends with step %" PRIu64 "\n",
+               d->end, last, cut->folder, cut->shortest, d->end - 1);
+    if ((d->found || d->rounded) && !exact && can_be_exact(a) && can_be_exact(b))
+        printf("  These runs are compared up to rounding: train both with --exact to compare to\n"
+               "  the bit.\n");
 }
 
 static gs_status explain(const char *of_a, const char *of_b, bool *differ) {
@@ -97,7 +71,7 @@ static gs_status explain(const char *of_a, const char *of_b, bool *differ) {
     return status;
 }
 
-/* ---- the run that is right, made here ---- */
+/* ---- the right run, made here ---- */
 
 static bool is_usual(const gs_run_option *o, const char *value) {
     const gs_settings usual = gs_settings_default();
@@ -114,16 +88,12 @@ static bool has_batch_norm(const gs_digests *a) {
 
 static gs_status take_settings(const gs_digests *a, const gs_option *options) {
     if (a->first != 1)
-        return gs_fail(GS_E_USAGE,
-                       "%s begins at step %" PRIu64
-                       ", so one worker cannot make the run again; wanted a second "
-                       "folder, of the run that is right",
+        return gs_fail(GS_E_USAGE, "%s begins at step %" PRIu64 "; wanted a second folder, of the right run",
                        a->folder, a->first);
     if (has_batch_norm(a) && strcmp(gs_digests_option(a, "batch-norm"), "local") == 0)
         return gs_fail(
             GS_E_USAGE,
-            "%s has --batch-norm local, whose statistics are those of what a worker computes at once: one "
-            "worker would compute something else; wanted global or ghost:G, or a second folder",
+            "%s has --batch-norm local, which follows the workers; wanted global, ghost:G or a second folder",
             a->folder);
     for (size_t i = 0; i < GS_DIGESTS_DECIDING; i++) {
         const char *name = gs_digests_deciding[i], *value = gs_digests_option(a, name);
@@ -158,7 +128,7 @@ static gs_status train_one_worker(const gs_digests *a, const char *folder) {
     const gs_observer observer = {.context = &x, .step = on_step};
     gs_status status = gs_train(&x.settings, &observer, &result);
     gs_working(NULL, 0, NULL);
-    if (status == GS_E_DIVERGED) status = GS_OK; /* as far as it went it can be compared */
+    if (status == GS_E_DIVERGED) status = GS_OK; /* it can be compared as far as it went */
     gs_context(status, "one worker, with the settings of %s", a->folder);
     if (status == GS_OK && result.interrupted)
         status = gs_fail(GS_E_INTERRUPTED, "the run of one worker was stopped by a signal after step %llu",
@@ -200,8 +170,8 @@ int gs_cmd_explain(int argc, char **argv) {
         words == 2 ? explain(argv[1], argv[2], &differ)
         : words == 1
             ? explain_alone(argv[1], &differ)
-            : gs_fail(GS_E_USAGE, "wanted one or two folders of gradsum train --digest: the run, and the "
-                                  "one that is right (else one worker makes it)");
+            : gs_fail(GS_E_USAGE,
+                      "wanted one or two folders of gradsum train --digest: the run, and the right one");
     if (status != GS_OK) return gs_exit_status("explain", status);
     return differ ? GS_EXIT_FAILED : GS_EXIT_OK;
 }

@@ -1,4 +1,4 @@
-/* y of a layer, the gradient of the loss, and dx and dw of a layer, where all that comes before them is right. */
+/* y of a layer, the gradient of the loss, and dx and dw of a layer, where everything before them is right. */
 #include <math.h>
 #include <string.h>
 
@@ -66,7 +66,7 @@ bool gs_cause_of_y(const gs_case *c) {
     const char *op = c->b->layer[c->number].op;
     if (gs_name_left_out(c)) return true;
     if (strcmp(op, "dropout") == 0) return name_dropout(c);
-    /* The mean of y is right where the statistics are, also those of a part. */
+    /* y has the right mean where it is normalised by any statistics, also by those of a part. */
     if (strcmp(op, "batch_norm") == 0 && (c->workers > 1 || c->passes > 1))
         return gs_name(
             c, "statistics of a part of the batch",
@@ -80,11 +80,12 @@ bool gs_cause_of_y(const gs_case *c) {
                    "its input and weights are right, but forward of %s computes something else", op);
 }
 
-/* ---- dy of the loss: our losses are sums over samples, so what is divided too early or too late is a factor of some
- * samples' dy ---- */
+/* ---- dy of the loss: our losses are sums over samples, so a division too early or too late is a factor of some
+ * samples'
+ * dy ---- */
 
-/* Groups of samples: dy of a group is so many times what it should be. They are the ranks' parts where both runs have
- * the same, else the eighths of the batch; neighbouring eighths with one factor are one micro-batch. */
+/* The factor of dy in each group of samples, relative to what it should be. Groups are the ranks' parts if both runs
+ * have as many ranks, else the eighths of the batch. Neighbouring eighths with one factor are one micro-batch. */
 typedef struct factors {
     int groups;
     double of[GS_DIGEST_RANKS], samples[GS_DIGEST_RANKS];
@@ -198,7 +199,7 @@ static bool is_borrowed(const gs_case *c) {
     return false;
 }
 
-/* Rounding differs from element to element, and leaves the ratio of sums of squares nearer to 1. */
+/* Rounding differs from element to element, and leaves the ratio nearer to 1 than this. */
 static const double SCALED = 5e-4;
 
 static bool name_backward(const gs_case *c, const char *op) {

@@ -1,11 +1,11 @@
-/* The sum of gradients, where what the ranks have to add is right: which of them are in it, and how often? Least
- * squares says so: summed dw = c_0 dw_0 + c_1 dw_1 + ..., over the tensors that differ. */
+/* The sum of gradients, where the gradients that the ranks add are right. Least squares says which of them are in the
+ * sum, and how often: summed dw = c_0 dw_0 + c_1 dw_1 + ..., over the tensors that differ. */
 #include <math.h>
 
 #include "core/text.h"
 #include "explain/causes.h"
 
-/* How often the gradient of each rank is in the sum that c->rank has; or, of each rank, those of its passes. */
+/* How often the gradient of each rank, or of each of its passes, is in the sum that c->rank has. */
 typedef struct shares {
     bool found;
     int unknowns;
@@ -26,7 +26,7 @@ static bool own_gradients(const gs_case *c, int p, gs_numbers *y, gs_numbers *x)
     return tensor_differs(c, p, y);
 }
 
-/* passes 1: those of a rank together. */
+/* passes 1: of each rank; else of each of its passes. */
 static shares find_shares(const gs_case *c, int passes) {
     gs_case asked = *c;
     shares s = {.unknowns = c->a->workers * passes};
@@ -47,7 +47,7 @@ static int count_of(const shares *s, double wanted) {
 
 /* ---- ranks ---- */
 
-/* Each rank is in the sum `times`. */
+/* Each rank is in the sum `times` times. */
 static bool name_factor(const gs_case *c, double times) {
     if (c->a->workers > 1 && is(times, c->workers))
         return gs_name(
@@ -76,7 +76,7 @@ static bool name_own(const gs_case *c) {
                    differ > 4 ? ", ..." : "");
 }
 
-/* Then a rank is missing from the sum, and no groups were summed. */
+/* If so, a rank is missing from the sum; groups would have different sums. */
 static bool all_have_the_same(const gs_case *c) {
     gs_numbers other;
     for (int r = 0; r < c->a->workers; r++)
@@ -93,7 +93,7 @@ static const char *ranks_with(const shares *s, double wanted, char *text, size_t
     return text;
 }
 
-/* Some ranks are in the sum `times`, 0 or 2, and the others once. */
+/* Some ranks are in the sum 0 or 2 times, and the others once. */
 static bool name_ranks(const gs_case *c, const shares *s, int times, const char *cause) {
     char ranks[300];
     const int count = count_of(s, times);
@@ -147,7 +147,7 @@ static bool name_passes(const gs_case *c, const shares *s, int passes) {
                    first % passes, first / passes, lost > 1 ? ", among others," : "");
 }
 
-/* Some rank holds the sum and has it right. Stages hold only those of their own layers. */
+/* Another rank holds the right sum. A stage holds only the sums of its own layers. */
 static bool another_is_right(const gs_case *c) {
     for (int r = 0; r < c->a->workers; r++)
         if (!c->d->rank[r] && gs_holds(c->a, r, c->step, GS_DIGEST_sum, c->number)) return true;

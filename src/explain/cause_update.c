@@ -1,5 +1,5 @@
-/* What an update takes and makes, where the summed gradient is right: the numbers of a step that are one each, the
- * optimiser's vectors, the weights after it, and the layers' state. */
+/* What an update takes and makes, where the summed gradient is right: the single numbers of a step, the optimiser's
+ * vectors, the updated weights, and the layers' state. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 /* ---- the learning rate ---- */
 
-/* Another step, in which the right run has A's rate; 0: there is none. */
+/* Another step in which the right run has A's rate; 0: there is none. */
 static uint64_t step_of_rate(const gs_case *c) {
     for (uint64_t step = c->b->first; gs_has_step(c->b, step); step++)
         if (step != c->step && gs_is_near(c->of_a->lr, gs_digests_score(c->b, 0, step)->lr)) return step;
@@ -38,7 +38,7 @@ bool gs_cause_of_rate(const gs_case *c) {
 
 /* ---- the norm, by which gradients are clipped ---- */
 
-/* Squares add up, so a tensor that is missing is found by what is missing. */
+/* Squares add up, so a missing tensor is found by what is missing. */
 static bool norm_without_tensor(const gs_case *c) {
     gs_numbers x;
     double all = 0;

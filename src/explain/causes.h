@@ -6,7 +6,7 @@
 #include "explain/explain.h"
 #include "explain/sums.h"
 
-/* What the questions are about. */
+/* The difference that the questions are about. */
 typedef struct gs_case {
     const gs_digests *a, *b; /* the run that is asked about, and the right one */
     gs_difference *d;
@@ -20,7 +20,7 @@ typedef struct gs_case {
     double ratio;                       /* A's array or number is so many times B's; NaN: it is no multiple */
 } gs_case;
 
-/* Names the difference if it is a known mistake in this quantity. False: it is none. */
+/* Names the difference if it is a known mistake in this quantity; false if it is not. */
 typedef bool gs_question(const gs_case *);
 
 gs_question gs_cause_of_samples, gs_cause_of_answers, gs_cause_of_input,
@@ -32,7 +32,7 @@ gs_question gs_cause_of_rate, gs_cause_of_norm, gs_cause_of_scale,
 gs_question gs_cause_of_updates, gs_cause_of_vector0, gs_cause_of_vector1, gs_cause_of_updated,
     gs_cause_of_state;
 
-/* Fills in cause, quantity, where and sentence of a difference that was found. */
+/* Sets cause, quantity, where and sentence of a difference that was found. */
 void gs_causes_name(const gs_digests *a, const gs_digests *b, gs_difference *);
 
 /* Gives the difference this name and this sentence. Returns true, so that an answer can end with it. */
@@ -48,5 +48,5 @@ bool gs_fit_params(const gs_case *c, int count, gs_arrays *arrays, double most, 
 /* Two ranks of A that have drawn the same: the samples of their own part, or the mask of their first pass. */
 bool gs_two_ranks_drew(const gs_case *, int kind, int *first, int *second);
 
-/* Names it "samples left out" if the two arrays have different counts. */
+/* Names the difference "samples left out" if the two arrays have different counts. */
 bool gs_name_left_out(const gs_case *);

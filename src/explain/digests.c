@@ -14,9 +14,9 @@ typedef struct reader {
     gs_digests *run;
     gs_digest_rank *rank;
     const char *path;
-    int of_rank; /* whose it is */
+    int of_rank; /* the rank that wrote it */
     size_t line;
-    size_t begun;                               /* rows before this step */
+    size_t begun;                               /* rows of earlier steps */
     bool scored;                                /* this step's score was read */
     bool first;                                 /* it is rank 0's, which says what all have alike */
     size_t option_room, layer_room, param_room; /* of the run's arrays */
@@ -46,7 +46,7 @@ static gs_status read_option(reader *r, const char *line) {
     return GS_OK;
 }
 
-/* They are shown: a terminal must obey nothing in them. */
+/* Names are shown, and a terminal must obey nothing in them. */
 static bool can_be_shown(const char *name) {
     char shown[4 * 64];
     return strcmp(gs_printable_into(shown, sizeof shown, name, ""), name) == 0;
@@ -140,7 +140,7 @@ static gs_status read_score(reader *r, const char *line) {
     return GS_OK;
 }
 
-/* A row that was left out would be compared with nothing, and called the same. Records by hand may have no count. */
+/* A missing row would be compared with nothing, and called the same. A record written by hand may have no count. */
 static gs_status read_end(reader *r, const char *line) {
     const size_t rows = r->rank->rows - r->begun;
     uint64_t step;
@@ -220,8 +220,11 @@ static gs_status read_rank(gs_digests *run, int rank) {
     GS_TRY(status);
     status = read_lines(&r, file);
     fclose(file);
-    if (status == GS_OK && (rank == 0 || run->rank[rank].steps < run->steps))
-        run->steps = run->rank[rank].steps;
+    const uint64_t steps = run->rank[rank].steps;
+    if (run->first + steps > run->last + 1) run->last = run->first + steps - 1;
+    if (rank > 0 && steps >= run->steps) return status;
+    run->steps = steps;
+    run->shortest = rank;
     return status;
 }
 

@@ -1,4 +1,4 @@
-/* The records that `train --digest` leaves (train/digest/digest.h), read: one run, all its ranks. */
+/* Reads the records of a run that `train --digest` has written (train/digest/digest.h), of all its ranks. */
 #pragma once
 
 #include "core/error.h"
@@ -10,7 +10,7 @@ typedef struct gs_digest_row {
     gs_numbers x;
 } gs_digest_row;
 
-/* What one rank has of a step. */
+/* A step of one rank. */
 typedef struct gs_digest_of_step {
     size_t first, rows; /* in gs_digest_rank.row */
     gs_digest_score score;
@@ -51,29 +51,32 @@ typedef struct gs_digests {
     gs_param_name *param;
     int params;
     gs_digest_rank rank[GS_DIGEST_RANKS];
-    uint64_t first, steps; /* steps first .. first + steps - 1 are there whole, of all ranks */
+    uint64_t last;         /* step of the rank that has most; not all may have it */
+    int shortest;          /* the first rank that has fewest */
+    uint64_t first, steps; /* all ranks have steps first .. first + steps - 1 whole */
 } gs_digests;
 
-/* GS_E_FILE: rank-0.digest is not there, or that of another rank; GS_E_FORMAT: the file and the line are named. A step
- * that is not whole at the end, of a run that was killed, is left out. folder must live as long. */
+/* GS_E_FILE: the record of a rank is missing. GS_E_FORMAT: a record is damaged; the message names the file and the
+ * line. A run that was killed may leave an incomplete last step, which is skipped. `folder` must outlive the result. */
 gs_status gs_digests_read(const char *folder, gs_digests *);
 void gs_digests_free(gs_digests *);
 
-/* Options that decide a training, but not how it is divided. Two runs that are compared have the first ones alike. */
+/* Options that decide what is computed, but not how it is divided. Two runs can be compared if the first
+ * GS_DIGESTS_EQUAL are the same. */
 enum { GS_DIGESTS_EQUAL = 26, GS_DIGESTS_DECIDING = 34 };
 extern const char *const gs_digests_deciding[GS_DIGESTS_DECIDING];
 
-/* "" where the run has none. */
+/* "" if the run has no such option. */
 const char *gs_digests_option(const gs_digests *, const char *name);
-/* 0 where it is no number. */
+/* 0 if it is no number. */
 double gs_digests_number(const gs_digests *, const char *name);
-/* 0 where it is no number from 1 to 1,000,000. */
+/* 0 if it is no number from 1 to 1,000,000. */
 int gs_digests_count(const gs_digests *, const char *name);
 
-/* Was it trained with --exact, so that it is compared to the bit? */
+/* It was trained with --exact. Two such runs are compared to the bit. */
 bool gs_digests_is_exact(const gs_digests *);
 
-/* NULL: there is none. step: within first .. first + steps - 1. */
+/* NULL: there is no such row. step: within first .. first + steps - 1. */
 const gs_numbers *gs_digests_find(const gs_digests *, int rank, uint64_t step, int kind, int number,
                                   int part);
 const gs_digest_score *gs_digests_score(const gs_digests *, int rank, uint64_t step);

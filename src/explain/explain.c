@@ -374,21 +374,22 @@ static uint64_t diverged_at(const gs_digests *d) {
 }
 
 void gs_explain(const gs_digests *a, const gs_digests *b, gs_difference *out) {
-    *out = (gs_difference){0};
+    *out = (gs_difference){.first = a->first > b->first ? a->first : b->first};
     search s = {.a = a, .b = b, .exact = gs_digests_is_exact(a) && gs_digests_is_exact(b), .out = out};
     const uint64_t bad_a = diverged_at(a), bad_b = diverged_at(b), bad = bad_a < bad_b ? bad_a : bad_b;
+    bool over = false;
     find_rounding(&s);
-    for (s.step = a->first > b->first ? a->first : b->first; gs_has_step(a, s.step) && gs_has_step(b, s.step);
-         s.step++) {
+    for (s.step = out->first; gs_has_step(a, s.step) && gs_has_step(b, s.step); s.step++) {
         s.begins_alike = s.exact || begins_alike(&s);
         if (!s.begins_alike && !out->grown) out->grown = s.step;
         /* Where rounding has grown, one run may diverge some steps before the other. */
         const bool diverged = bad && s.step >= bad && (bad_a == bad_b || !s.begins_alike);
         s.excuses = diverged || (gs_digests_score(a, 0, s.step)->skipped > 0 &&
                                  gs_digests_score(b, 0, s.step)->skipped > 0);
-        const bool differs = step_differs(&s);
-        if (diverged && !differs) out->diverged[0] = bad_a, out->diverged[1] = bad_b;
-        if (diverged || differs) break;
+        over = step_differs(&s) || diverged;
+        if (over) break;
     }
+    out->end = s.step;
     if (out->found) gs_causes_name(a, b, out);
+    if (over && !out->found) out->diverged[0] = bad_a, out->diverged[1] = bad_b;
 }

@@ -31,6 +31,7 @@ enum {
 };
 
 typedef struct gs_difference {
+    uint64_t first, end; /* steps first .. end - 1 were compared, and in them no difference was found */
     bool found;
     bool rounded;   /* the bits of an array differ, if only by rounding */
     uint64_t grown; /* the first step that was not compared whole, as rounding had grown; 0: there is none */
