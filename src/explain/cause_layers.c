@@ -52,7 +52,7 @@ static bool name_dropout(const gs_case *c) {
     if (mask_is_repeated(c)) return true;
     if (dropout_is_off(c))
         return gs_name(c, "dropout switched off",
-                       "its output is its input: dropout is off, as it should be in evaluation alone");
+                       "its output is its input: dropout is off, as it should be only in evaluation");
     if (!isnan(c->ratio))
         return gs_name(
             c, "dropout not scaled",
@@ -155,7 +155,7 @@ bool gs_cause_of_loss(const gs_case *c) {
     const char *group = c->workers > 1 ? "rank" : "micro-batch";
     if (found && !f.equal && is_mean_of_means(&f))
         return gs_name(c, "mean of means",
-                       "each %s takes the mean of its own samples, and all means count alike: the more "
+                       "each %s takes the mean of its own samples, and all means weigh the same: the more "
                        "samples a %s has, the less each of them counts",
                        group, group);
     return gs_name(c, "another loss",
@@ -212,7 +212,7 @@ static bool name_backward(const gs_case *c, const char *op) {
             "forward takes statistics of the whole batch, but backward sums over a rank's own samples");
     if (c->kind == GS_DIGEST_dx && (strcmp(op, "relu") == 0 || strcmp(op, "max_pool2d") == 0))
         return gs_name(c, "other elements in backward",
-                       "forward and dy are right, but dy goes to other elements than forward %s",
+                       "forward and dy are right, but dy goes to other elements than those that forward %s",
                        strcmp(op, "relu") == 0 ? "let through" : "took");
     return gs_name(c, "backward of a layer",
                    "forward and dy are right, but backward of %s computes something else", op);

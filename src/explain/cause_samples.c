@@ -72,7 +72,7 @@ bool gs_cause_of_input(const gs_case *c) {
             "the input is %.4g times what it should be: not divided by the standard deviation, or by 255",
             c->ratio);
     return gs_name(c, "input shifted",
-                   "the samples are right: another mean or standard deviation is used, or they are changed");
+                   "the samples are right: another mean or deviation is used, or they are changed otherwise");
 }
 
 /* ---- weights that forward reads ---- */

@@ -116,7 +116,7 @@ static bool name_shares(const gs_case *c, const shares *s) {
     if (all > 1 && own && without == all - 1) return name_own(c);
     if (own && with > 1 && without > 0 && with + without == all && c->ranks == c->a->workers &&
         !all_have_the_same(c))
-        return gs_name(c, "summed within a group", "rank %d has the sum of ranks %s alone", c->rank,
+        return gs_name(c, "summed within a group", "rank %d has the sum of ranks %s only", c->rank,
                        ranks_with(s, 1, ranks, sizeof ranks));
     if (name_ranks(c, s, 0, "rank missing from the sum") || name_ranks(c, s, 2, "rank counted twice"))
         return true;
@@ -160,7 +160,7 @@ bool gs_cause_of_sum(const gs_case *c) {
     if (s.found && count_of(&s, s.of[0]) == s.unknowns && name_factor(c, s.of[0])) return true;
     if (of_passes.found && is_last_pass(&of_passes, passes))
         return gs_name(c, "micro-batch overwritten",
-                       "the sum has the last micro-batch alone: each has overwritten those before it");
+                       "the sum holds only the last micro-batch: each overwrites those before it");
     if ((s.found && name_shares(c, &s)) || (of_passes.found && name_passes(c, &of_passes, passes)))
         return true;
     if (c->d->relative < 2e-2)

@@ -68,7 +68,7 @@ bool gs_cause_of_norm(const gs_case *c) {
     for (int r = 1; r < workers; r++)
         if (!gs_is_near(gs_digests_score(c->a, r, c->step)->norm, gs_digests_score(c->a, 0, c->step)->norm))
             return gs_name(c, "norm of a rank's own part",
-                           "ranks 0 and %d have different norms: each takes that of its own part alone", r);
+                           "ranks 0 and %d have different norms: each takes only its own part", r);
     if (gs_is_near(c->ratio, c->of_b->samples))
         return gs_name(c, "norm of the sum", "it is the norm of the sum over %.0f samples, not of their mean",
                        c->of_b->samples);
@@ -115,8 +115,8 @@ bool gs_cause_of_updates(const gs_case *c) {
     if (c->a->first > 1)
         return gs_name(
             c, "updates not counted on at resume",
-            "the resumed optimiser counts %.0f updates instead of %.0f, so it corrects the bias anew",
-            updates, wanted);
+            "the resumed optimiser counts %.0f instead of %.0f updates: the bias is corrected anew", updates,
+            wanted);
     return gs_name(c, "update missing", "an update was left out");
 }
 
@@ -188,7 +188,7 @@ bool gs_cause_of_vector0(const gs_case *c) {
                        momentum + of[2], momentum);
     if (right_before && fabs(of[1] + 1 - c->of_b->lr) < 1e-3)
         return gs_name(c, "rate inside the momentum",
-                       "the gradient enters it times the rate, so that a later rate does not reach it");
+                       "the gradient enters it times the rate, so a later rate does not apply to it");
     if (right_before && !right_gradient)
         return gs_name(c, "gradient in the vector scaled",
                        "the gradient enters it with the factor %.4g instead of 1", 1 + of[1]);
@@ -275,6 +275,5 @@ bool gs_cause_of_state(const gs_case *c) {
             return gs_name(c, "running statistics of each rank",
                            "ranks 0 and %d differ: each keeps the statistics of its own samples", r);
     }
-    return gs_name(c, "running statistics",
-                   "the batch's statistics are right: another momentum, or not one update a step");
+    return gs_name(c, "running statistics", "the batch's statistics are right, but not their moving average");
 }
