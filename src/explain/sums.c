@@ -32,29 +32,13 @@ bool gs_holds(const gs_digests *d, int rank, uint64_t step, int kind, int param)
     return gs_digests_find(d, rank, step, kind, param, 0) || gs_digests_find(d, rank, step, kind, param, 1);
 }
 
-/* Workers of a tensor group (train/layout/layout.h). */
-static int group_size(const gs_digests *d) {
-    const int size = gs_digests_count(d, "tensor");
-    return size > 1 && size <= d->workers ? size : 1;
-}
-
-/* What several ranks hold alike: once from each member of a tensor group, from `rank` itself where it is that
- * member. */
-static void add_common(const gs_digests *d, int rank, uint64_t step, int kind, int param, gs_numbers *out) {
-    const int size = group_size(d);
-    for (int member = 0; member < size; member++) {
-        const gs_numbers *x = NULL;
-        if (rank % size == member) x = gs_digests_find(d, rank, step, kind, param, 1);
-        for (int r = member; r < d->workers && !x; r += size) x = gs_digests_find(d, r, step, kind, param, 1);
-        if (x) gs_numbers_add_scaled(out, 1, x);
-    }
-}
-
 bool gs_of_rank(const gs_digests *d, int rank, uint64_t step, int kind, int param, int part,
                 gs_numbers *out) {
     const double count = (double)d->param[param].count;
     const gs_numbers *own = gs_digests_find(d, rank, step, kind, param, part);
-    const int size = group_size(d);
+    const int tensor = gs_digests_count(d, "tensor"), /* a group of workers: train/layout/layout.h */
+        size = tensor > 1 && tensor <= d->workers ? tensor : 1;
+    bool added[GS_DIGEST_RANKS] = {false}; /* [member of a group] */
     /* Forward reads whole weights. Replicas with --zero divide what they update, but not their layers' state. */
     const bool weight = kind == GS_DIGEST_weight,
                among_all =
@@ -66,7 +50,14 @@ bool gs_of_rank(const gs_digests *d, int rank, uint64_t step, int kind, int para
         const gs_numbers *other = adds ? gs_digests_find(d, r, step, kind, param, part) : NULL;
         if (other && other->n < count) gs_numbers_add_scaled(out, 1, other);
     }
-    if (!weight) add_common(d, rank, step, kind, param, out);
+    /* What several ranks hold alike counts once for each member of a group. */
+    for (int i = 0; i < d->workers && !weight; i++) {
+        const int r = (rank + i) % d->workers;
+        const gs_numbers *x = added[r % size] ? NULL : gs_digests_find(d, r, step, kind, param, 1);
+        if (!x) continue;
+        gs_numbers_add_scaled(out, 1, x);
+        added[r % size] = true;
+    }
     return weight ? own != NULL : out->n >= count;
 }
 
