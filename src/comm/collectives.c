@@ -24,8 +24,6 @@ static unsigned char *part(const void *all, int r, size_t bytes) {
     return (unsigned char *)all + (size_t)r * bytes;
 }
 
-/* ---- collectives ---- */
-
 /* Counted from the root, rank d + r gets it from rank r where r < d = 1, 2, 4, ... */
 static gs_status broadcast(gs_comm *c, const gs_call *call, void *data, size_t bytes, int root) {
     int n = c->size, me = (c->rank - root + n) % n;
