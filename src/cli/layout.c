@@ -3,36 +3,30 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { NAME = 48 };
-
-static gs_status join_names(const gs_settings *s, int workers, int given, char *text, size_t size) {
-    size_t used = 0;
-    for (int i = 0; i < workers; i++) {
-        char one[NAME];
-        GS_TRY(gs_devices_name(s->devices, given > 1 ? i : 0, one));
-        used += (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? "," : "", one);
-    }
-    return GS_OK;
-}
 
 gs_status gs_devices_for(const gs_settings *s, int workers, int most, char **list) {
     const int given = gs_devices_count(s->devices);
     const size_t size = (size_t)workers * NAME + 1;
+    size_t used = 0;
+    gs_status status = GS_OK;
     *list = NULL;
     if (workers > most)
         return gs_fail(GS_E_USAGE, "the layout has %d workers; wanted at most %d here", workers, most);
     if (given != 1 && given != workers)
         return gs_fail(GS_E_USAGE, "--devices names %d devices for %d worker%s; wanted one, or %d", given,
                        workers, gs_s((unsigned)workers), workers);
-    char *text = calloc(1, size);
-    if (!text) return gs_fail(GS_E_MEMORY, "no memory for the names of %d devices", workers);
-    const gs_status status = join_names(s, workers, given, text, size);
-    if (status == GS_OK)
-        *list = text;
-    else
-        free(text);
+    if (!(*list = calloc(1, size)))
+        return gs_fail(GS_E_MEMORY, "no memory for the names of %d devices", workers);
+    for (int i = 0; i < workers && status == GS_OK; i++) {
+        char one[NAME] = "";
+        status = gs_devices_name(s->devices, given > 1 ? i : 0, one);
+        used += (size_t)snprintf(*list + used, size - used, "%s%s", i > 0 ? "," : "", one);
+    }
+    if (status == GS_OK) return GS_OK;
+    free(*list);
+    *list = NULL;
     return status;
 }
 
