@@ -119,6 +119,9 @@ gs_status gs_check_workers(const gs_settings *, const gs_dataset *train_set, int
 gs_status gs_check_pauses(const gs_settings *,
                           int workers); /* of --slow and --jitter: is there each worker? */
 
+/* GS_E_USAGE: a number is set that the optimiser does not take, such as Adam with --momentum. */
+gs_status gs_check_optimizer(const gs_settings *);
+
 /* ---- state.c, with settings->resume ---- */
 
 /* GS_E_USAGE: settings->model is not that of the file. To be called before the weights are looked at, which would not
@@ -179,11 +182,6 @@ gs_status gs_report_steps(gs_worker *, gs_result *);
 static inline bool gs_weights_are_divided(const gs_model *m) {
     return m->weights_apart > 0 || m->undivided;
 }
-
-/* ---- settings.c ---- */
-
-/* GS_E_USAGE: a number is set that the optimiser does not take, such as Adam with --momentum. */
-gs_status gs_check_optimizer(const gs_settings *);
 
 /* ---- diverged.c: GS_E_DIVERGED, or with --keep-going nothing ---- */
 

@@ -48,17 +48,12 @@
 #include <signal.h>
 #include <stdbool.h>
 #include "data/augment.h"
-#include "data/dataset.h"
 #include "model/model.h"
 #include "model/names.h"
-#include "optim/lr_schedule.h"
-#include "optim/optimizer.h"
 #include "comm/rendezvous.h"
-#include "sync/sync.h"
 #include "train/batch_norm.h"
 #include "train/checkpoint/every.h"
 #include "train/jitter.h"
-#include "train/result.h"
 #include "train/worker.h"
 
 /* What --recompute costs a worker: operations of a sample, in its layers alone. */
