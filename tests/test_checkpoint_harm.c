@@ -89,8 +89,26 @@ TEST(damaged) {
     empty(path_in(folder, 10, "safetensors"));
     cut(path_in(folder, 5, "safetensors"));
     gs_test_program_prints(1, "is whole: ", "train --resume %s", folder);
+    cut(path_in(folder, 12, "safetensors"));
     gs_test_program_prints(0, "done ", RUN "--steps 1 --checkpoint %s",
                            folder); /* nothing in it can be lost */
+}
+
+/* Manifests are damaged, and the files beside them are not: they stay. */
+TEST(what_can_be_read_is_not_lost) {
+    const char *folder = gs_test_format("%s/c", gs_test_folder());
+    make_three(folder);
+    for (int step = 5; step <= 12; step += step == 5 ? 5 : 2) empty(path_in(folder, step, "json"));
+    for (int automatic = 0; automatic < 2; automatic++)
+        gs_test_program_prints(2, "000000012.json is damaged: it is empty; a state can still be read from ",
+                               RUN "--steps 16 --epochs 2 --checkpoint %s %s", folder,
+                               automatic ? "--resume auto" : "");
+    assert_int_equal(entries(folder), 6);
+    gs_test_shell_output(0, "cd %s && rm *.json *05.s* *10.s*", folder);
+    gs_test_program_prints(0, "the last of step 13",
+                           "train --threads 1 --resume %s --steps 13 --epochs 2 --checkpoint %s",
+                           path_in(folder, 12, "safetensors"), folder);
+    assert_int_equal(entries(folder), 3);
 }
 
 /* What a dead process has left is removed; what a living one writes is not (io/temporary.h). */
@@ -172,6 +190,11 @@ TEST(killed_while_writing) {
 TEST(a_full_disk) {
     const char *folder = gs_test_format("%s/c", gs_test_folder());
     const char *whole = gs_test_sha256(RUN "--steps 16 --epochs 2");
+    gs_test_program_prints(1, "File too large; there is no older one",
+                           "devices >/dev/null; ulimit -f 40; " GS_BUILD_DIR "/gradsum " RUN "--steps 2 "
+                           "--checkpoint %s",
+                           folder);
+    assert_int_not_equal(access(folder, F_OK), 0); /* an empty folder goes */
     make_three(folder);
     char *output =
         gs_test_shell_output(1,

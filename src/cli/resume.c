@@ -62,7 +62,8 @@ static gs_status find_checkpoint(gs_settings *s, gs_taken_up *t) {
     if (!gs_checkpoint_is_folder(s->resume)) return gs_checkpoint_check_file(s->resume);
     const gs_status status = gs_checkpoint_find(s->resume, &t->file, note);
     if (status == GS_E_FORMAT && t->automatic) {
-        if (first) gs_tell("train", "%s: a new run begins", gs_message());
+        GS_TRY(gs_checkpoint_check_new(s->resume));
+        if (first) gs_tell("train", "no checkpoint in %s is whole: %s: a new run begins", s->resume, note);
         s->resume = NULL;
         return GS_OK;
     }

@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/jobs.h"
+#include "core/text.h"
 #include "data/text_set.h"
 #include "train/checkpoint/folder.h"
 #include "train/hooks.h"
@@ -88,8 +89,10 @@ static gs_status write_one(void *checkpoints, const gs_job *job) {
         return GS_OK;
     }
     d->failed++;
-    snprintf(d->message, sizeof d->message, "no checkpoint of step %" PRIu64 ": %s; the older ones stay",
-             j->state->step, gs_message());
+    snprintf(d->message, sizeof d->message, "no checkpoint of step %" PRIu64 ": %s", j->state->step,
+             gs_message());
+    gs_append(d->message, sizeof d->message, "; %s",
+              gs_checkpoint_is_empty(j->folder) ? "there is no older one" : "the older ones stay");
     return GS_OK; /* training goes on */
 }
 

@@ -293,8 +293,9 @@ static void remove_old(const char *folder, uint64_t step, int keep) {
 /* ---- before a run ---- */
 
 /* Remove what was never finished, or not wholly removed: a file without its manifest, of which a killed run leaves no
- * second one where there is no manifest at all. Then somebody has copied files, or removed the manifests. */
-static gs_status clean(const char *folder) {
+ * second one where there is no manifest at all. Then somebody has copied files, or removed the manifests. The file that
+ * the run goes on from stays. */
+static gs_status clean(const char *folder, const char *resume) {
     steps s;
     char *path;
     gs_temporary_clean_folder(folder);
@@ -307,7 +308,8 @@ static gs_status clean(const char *folder) {
                     folder, s.count, WEIGHTS, MANIFEST);
     for (size_t i = 0; i < s.count && status == GS_OK; i++) {
         if (gs_checkpoint_is_there(folder, s.step[i])) continue;
-        if (path_of(folder, s.step[i], WEIGHTS, &path) == GS_OK) unlink(path);
+        if (path_of(folder, s.step[i], WEIGHTS, &path) == GS_OK && !(resume && gs_file_is_same(path, resume)))
+            unlink(path);
         free(path);
     }
     free(s.step);
@@ -323,24 +325,46 @@ static bool lies_in(const char *file, const char *folder) {
     return same;
 }
 
-static gs_status check_others(const char *folder, const steps *s, const char *resume, uint64_t step) {
-    const bool ours = resume && lies_in(resume, folder);
-    for (size_t i = s->count; i > 0; i--) {
-        if (ours && s->step[i - 1] <= step) return GS_OK;
-        if (check(folder, s->step[i - 1]) != GS_OK) continue; /* it will be written again */
-        if (!ours)
-            return gs_fail(GS_E_USAGE,
-                           "--checkpoint %s: it has a checkpoint of another run, after step %" PRIu64
-                           "; go on from there with --resume %s, or choose another folder",
-                           folder, s->step[i - 1], folder);
-        return gs_fail(GS_E_USAGE,
-                       "--checkpoint %s: it has a later checkpoint than %s, of step %" PRIu64
-                       "; go on from there with --resume %s, or choose another folder",
-                       folder, resume, s->step[i - 1], folder);
-    }
-    return GS_OK;
+/* Another run replaces what is damaged only where no state can be read from it any more. */
+static gs_status check_damaged(const char *folder, uint64_t step) {
+    char why[GS_CHECKPOINT_NOTE], *path;
+    gs_state *state;
+    snprintf(why, sizeof why, "%s", gs_message());
+    GS_TRY(path_of(folder, step, WEIGHTS, &path));
+    const bool lost = gs_state_read(path, &state) != GS_OK;
+    if (!lost)
+        gs_fail(GS_E_USAGE,
+                "--checkpoint %s: %s; a state can still be read from %s, and a new run would replace it; "
+                "choose another folder, or move that file away and go on from it with --resume FILE",
+                folder, why, path);
+    gs_state_free(state);
+    free(path);
+    return lost ? GS_OK : GS_E_USAGE;
 }
 
+static gs_status check_others(const char *folder, const char *resume, uint64_t step) {
+    const bool ours = resume && lies_in(resume, folder);
+    steps s;
+    gs_status status = list(folder, MANIFEST, &s);
+    for (size_t i = s.count; i > 0 && status == GS_OK; i--) {
+        const uint64_t found = s.step[i - 1];
+        if (ours && found <= step) break;
+        if (check(folder, found) != GS_OK)
+            status = ours ? GS_OK : check_damaged(folder, found); /* ours will be written again */
+        else
+            status = gs_fail(GS_E_USAGE,
+                             "--checkpoint %s: it has a %s%s, after step %" PRIu64
+                             "; go on from there with --resume %s, or choose another folder",
+                             folder, ours ? "later checkpoint than " : "checkpoint of another run",
+                             ours ? resume : "", found, folder);
+    }
+    free(s.step);
+    return status;
+}
+
+gs_status gs_checkpoint_check_new(const char *folder) {
+    return check_others(folder, NULL, 0);
+}
 static char *lock_of(const char *folder) {
     char *path;
     return asprintf(&path, "%s/.lock", folder) < 0 ? NULL : path;
@@ -382,24 +406,21 @@ void gs_checkpoint_unlock(const char *folder, FILE *lock) {
     if (path && fgets(who, sizeof who, lock) && strncmp(who, mine, strlen(mine)) == 0) unlink(path);
     free(path);
     fclose(lock);
+    rmdir(folder); /* of a run that failed before its first checkpoint: if nothing is in it */
 }
 
 gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t step, int keep,
                                 FILE **lock) {
     *lock = NULL;
-    steps s;
     char *path;
     if (!gs_file_make_folders(folder) || !gs_checkpoint_is_folder(folder))
         return gs_fail(GS_E_FILE, "--checkpoint %s: cannot make this folder: %s", folder,
                        errno == EEXIST ? "there is a file of that name" : strerror(errno));
     GS_TRY(lock_folder(folder, lock));
-    GS_TRY(clean(folder));
-    gs_status status = list(folder, MANIFEST, &s);
-    if (status == GS_OK) status = check_others(folder, &s, resume, step);
-    free(s.step);
-    GS_TRY(status);
+    GS_TRY(clean(folder, resume));
+    GS_TRY(check_others(folder, resume, step));
     GS_TRY(path_of(folder, step, MANIFEST, &path));
-    status = gs_file_check_target(path, GS_FILE_ANY);
+    const gs_status status = gs_file_check_target(path, GS_FILE_ANY);
     free(path);
     /* A run that was killed before it could do so, perhaps at its end. */
     if (status == GS_OK && resume && lies_in(resume, folder)) remove_old(folder, step, keep);

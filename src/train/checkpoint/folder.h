@@ -50,11 +50,14 @@ gs_status gs_checkpoint_check_file(const char *file);
 /* GS_E_USAGE: it lies there, and would no longer be what its manifest says. */
 gs_status gs_checkpoint_check_save(const char *file);
 
+/* GS_E_USAGE: the folder has checkpoints that a new run there would lose. */
+gs_status gs_checkpoint_check_new(const char *folder);
+
 /* Before a run that goes on from the file `resume` (NULL: a new one), after `step` steps, writes checkpoints there: the
  * folder is made if it is not there, what killed runs have left in it is removed (of this run's checkpoints all but the
  * `keep` newest), and a file can be written. GS_E_FILE; GS_E_USAGE: another run writes there now; or it has checkpoints
- * of another run, or later ones of the same, which would be mixed up. *lock is to be closed by gs_checkpoint_unlock in
- * any case. */
+ * of another run, damaged ones included if a state can be read from them, or later ones of the same, which would be
+ * mixed up. *lock is to be closed by gs_checkpoint_unlock in any case, which removes an empty folder. */
 gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t step, int keep, FILE **lock);
 void gs_checkpoint_unlock(const char *folder, FILE *lock); /* NULL is allowed */
 
