@@ -246,7 +246,7 @@ TEST(what_it_says) {
                            "train --model softmax --steps 1 --precision bf16 --json");
     gs_test_program_prints(
         0, "step 1: a gradient is not finite with a loss scale of 128; the update is left out",
-        "train --model '%s' --steps 2 --precision f16 --log %s", FAR_APART, log);
+        "train --model '%s' --steps 8 --precision f16 --log %s", FAR_APART, log);
     char *output =
         gs_test_shell_output(0, "grep -c '\"loss_scale\":128,\"skipped\":1' %s/metrics.jsonl", log);
     assert_string_equal(output, "1\n");
@@ -274,6 +274,10 @@ TEST(no_scale_will_do) {
     s.steps = 0;
     assert_fails(GS_E_DIVERGED,
                  "diverged at step 63: gradients in f16 are not finite with the least loss scale",
+                 gs_train(&s, NULL, &r));
+    gs_result_free(&r);
+    s.steps = 3; /* in fewer steps than the least scale takes */
+    assert_fails(GS_E_DIVERGED, "not finite with a loss scale of 32 (updates left out: all 3)",
                  gs_train(&s, NULL, &r));
     gs_result_free(&r);
     s.keep_going = true;

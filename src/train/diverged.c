@@ -11,7 +11,7 @@
  *
  * In f16 the loss can stay finite while every gradient is not, however small the loss scale (optim/loss_scale.h).
  * Then no update is made, and the initial weights would be saved as trained ones: GS_LOSS_SCALE_HOPELESS such steps
- * are enough.
+ * are enough, and in a shorter run all of its steps.
  *
  * Inference with such weights fails likewise: its numbers would say nothing.
  */
@@ -82,21 +82,26 @@ static gs_status after_step(gs_worker *w, gs_event *e) {
     return GS_OK;
 }
 
+static gs_status fail_in_f16(gs_worker *w) {
+    const gs_loss_scale *l = &w->optimizer->loss_scale;
+    const bool hopeless = is_hopeless(w);
+    GS_TRY(gs_comm_barrier(w->comm));
+    w->diverged.together = true;
+    w->diverged.step = w->step;
+    return gs_fail(GS_E_DIVERGED,
+                   "diverged at step %" PRIu64 ": gradients in f16 are not finite with %s %g (updates left "
+                   "out: %s %" PRIu64 "); wanted finite ones: try %ssmaller inputs (--std), --precision "
+                   "bf16, or --keep-going",
+                   w->step, hopeless ? "the least loss scale," : "a loss scale of", (double)l->used,
+                   hopeless ? "the last" : "all", hopeless ? l->floored : l->skips,
+                   hopeless ? "" : "more steps, ");
+}
+
 /* Fails on all workers if any of them has seen a loss that was not finite. */
 static gs_status after_steps(gs_worker *w, gs_event *e) {
     gs_watch_loss(w, e->total.loss, w->step);
     if (w->settings->keep_going) return GS_OK;
-    if (is_hopeless(w)) {
-        GS_TRY(gs_comm_barrier(w->comm));
-        w->diverged.together = true;
-        w->diverged.step = w->step;
-        return gs_fail(
-            GS_E_DIVERGED,
-            "diverged at step %" PRIu64 ": gradients in f16 are not finite with the least loss scale, %g, "
-            "and the last %u updates are left out; wanted finite ones: try smaller inputs (--std), "
-            "--precision bf16, or --keep-going",
-            w->step, (double)GS_LOSS_SCALE_LEAST, w->optimizer->loss_scale.floored);
-    }
+    if (is_hopeless(w)) return fail_in_f16(w);
     double first = w->diverged.step > 0 ? (double)w->diverged.step : INFINITY;
     if (w->strategy->apart) GS_TRY(gs_comm_all_reduce(w->comm, &first, 1, GS_F64, GS_MIN));
     if (!isfinite(first)) return GS_OK;
@@ -110,8 +115,13 @@ static gs_status after_test(gs_worker *w, gs_event *e) {
     return fail_together(w, w->step, "the test loss after it", e->test.loss);
 }
 
+static gs_status end(gs_worker *w, gs_event *e) {
+    const bool learned = w->optimizer->updates > 0 || w->optimizer->loss_scale.skips == 0;
+    return learned || w->settings->keep_going || e->result->interrupted ? GS_OK : fail_in_f16(w);
+}
+
 const gs_hook gs_hook_divergence = {
-    .after_step = after_step, .after_steps = after_steps, .after_test = after_test};
+    .after_step = after_step, .after_steps = after_steps, .after_test = after_test, .end = end};
 
 /* The first value that is not finite, and the parameter that holds it; NULL: there is none. */
 static const float *find_bad(const gs_model *m, const float *weights, const char **name) {
