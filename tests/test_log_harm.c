@@ -84,6 +84,27 @@ TEST(a_full_disk_ends_the_log_alone) {
     }
 }
 
+/* The disk itself is full: there is no room for a second run.json. */
+TEST(a_full_disk_is_told_all_the_same) {
+    char *output;
+    const char *folder = gs_test_folder();
+    const int status = gs_test_shell(
+        &output,
+        "cd %s; mkdir m; unshare -rm sh -c 'mount -t tmpfs -o size=96k x m || exit 77; G=%s/gradsum\n"
+        "$G train --model softmax --epochs 9 --threads 1 --log m/log --trace-steps none; echo exit $?\n"
+        "$G report m/log -o x.html; cp m/log/run.json .'",
+        folder, GS_BUILD_DIR);
+    if (status == 77 || strstr(output, "unshare")) {
+        print_message("a full disk is not tested: no file system can be mounted here\n");
+        return;
+    }
+    assert_has(output, "No space left on device; the log stops here", "exit 1\n", "The log is incomplete: ");
+    assert_null(strstr(output, "has not ended"));
+    const cJSON *ended = gs_test_field(gs_test_json(folder, "run.json"), "ended");
+    assert_string_equal(gs_test_text_of(ended, "why"), "done");
+    assert_has(gs_test_text_of(ended, "log"), "No space left on device");
+}
+
 TEST(a_killed_run_leaves_what_it_wrote) {
     const char *folder = gs_test_folder();
     gs_test_shell_output(

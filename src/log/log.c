@@ -1,6 +1,7 @@
 #include "log/internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <math.h>
@@ -223,13 +224,29 @@ static cJSON *describe(const gs_log *log) {
     return o;
 }
 
-static gs_status write_run(gs_log *log) {
+/* A full disk has no room for a second run.json. So the first one ends with blanks, and what is said at the end is
+ * written into them. */
+enum { ROOM_FOR_END = 8192 };
+
+static bool write_into(const char *path, const char *text) {
+    const size_t bytes = strlen(text);
+    struct stat s;
+    const int file = open(path, O_WRONLY | O_CLOEXEC);
+    const bool fits = file >= 0 && fstat(file, &s) == 0 && (size_t)s.st_size > bytes &&
+                      (size_t)s.st_size <= bytes + ROOM_FOR_END; /* nothing of what was there is left */
+    const bool written = fits && pwrite(file, text, bytes, 0) == (ssize_t)bytes;
+    if (file >= 0) close(file);
+    return written;
+}
+
+static gs_status write_run(gs_log *log, int room) {
     gs_file_writer w;
+    const char *path = path_of(log, "run.json");
     char *text = gs_json_to_text(log->about, true);
-    gs_status status = text ? gs_file_writer_open(path_of(log, "run.json"), &w)
-                            : gs_fail(GS_E_MEMORY, "no memory for run.json");
-    if (status == GS_OK) fprintf(w.file, "%s\n", text);
+    gs_status status = text ? gs_file_writer_open(path, &w) : gs_fail(GS_E_MEMORY, "no memory for run.json");
+    if (status == GS_OK) fprintf(w.file, "%s%*s\n", text, room, "");
     if (status == GS_OK) status = gs_file_writer_commit(&w);
+    if (status == GS_E_FILE && room == 0 && write_into(path, text)) status = GS_OK;
     cJSON_free(text);
     return status;
 }
@@ -254,7 +271,7 @@ static gs_status write_end_of_run(gs_log *log, const char *failure, const gs_res
         if (k != GS_MEMORY_DATA)
             GS_JSON_ADD(m, GS_FIELD(gs_memory_word((gs_memory_kind)k), log->memory.bytes[k]));
     GS_JSON_ADD(m, GS_FIELD("data", log->bytes_of_data), GS_FIELD("peak_resident", gs_peak_memory()));
-    return write_run(log);
+    return write_run(log, 0);
 }
 
 /* ---- the beginning ---- */
@@ -344,7 +361,7 @@ static void on_start(void *context, const gs_worker *w) {
     cJSON_Delete(log->about); /* of an elastic run that began anew */
     log->about = describe(log);
     log->bytes_of_data = bytes_of_set(w->train_set) + bytes_of_set(w->test_set);
-    if (!log->failed) check(log, write_run(log));
+    if (!log->failed) check(log, write_run(log, ROOM_FOR_END));
     if (log->next.start) log->next.start(log->next.context, w);
     log->paused = gs_seconds();
     log->memory = memory_of(log);

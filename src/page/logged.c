@@ -114,7 +114,8 @@ static gs_status read_run(gs_logged *log, const char *path) {
     const cJSON *busy = cJSON_GetObjectItemCaseSensitive(ended, "busy");
     if (cJSON_IsString(busy))
         say(log, "The machine was busy: %s.", gs_printable_into(why, sizeof why, busy->valuestring, ""));
-    if (!ended) say(log, "This run has not ended: it is still running, or it was killed.");
+    if (!ended)
+        say(log, "This run has not ended: it is still running, or it was killed, or its disk was full.");
     return GS_OK;
 }
 
