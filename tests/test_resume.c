@@ -136,8 +136,9 @@ TEST(by_the_program) {
         const char *both = gs_test_sha256("%s --resume %s --epochs 3", runs[i][1], file("b.st"));
         assert_string_equal(whole, both);
     }
-    gs_test_program_prints(0, "\"resumed_after_step\":100", "train --json --resume %s --epochs 3",
-                           file("b.st"));
+    char *output = gs_test_output(0, "train --json --resume %s --epochs 3", file("b.st"));
+    assert_has(output, "\"resumed_after_step\":100", "\"epoch\":3,", "\"steps_before\":6}"); /* of 47 */
+    gs_test_program_prints(0, "% without its first 6 steps", "train --resume %s --epochs 3", file("b.st"));
     gs_test_program_prints(0, "test accuracy", "eval --load %s", file("b.st"));
     gs_test_program_prints(0, "", "predict --load %s -o %s", file("b.st"), file("p.npy"));
     gs_test_program_prints(0, "done     5 steps", "train --load %s --steps 5", file("b.st"));

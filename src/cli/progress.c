@@ -61,6 +61,7 @@ static void json_epoch(const gs_progress *p, const gs_epoch_report *r) {
                        GS_FIELD("samples_per_s", r->samples_per_s));
     add_text(o, p, r->train_loss, r->test_loss, r->samples_per_s);
     if (!isnan(r->gradient_norm)) cJSON_AddNumberToObject(o, "gradient_norm", r->gradient_norm);
+    if (r->before) GS_JSON_ADD(o, GS_FIELD("steps_before", r->before));
     gs_json_print(o);
 }
 
@@ -545,6 +546,7 @@ static void on_epoch(void *context, const gs_epoch_report *r) {
     char test[160], good[40], per_s[48];
     int column = printf("epoch %d/%d  train loss %.4f, %s", r->epoch, p->settings->epochs,
                         gs_shown(r->train_loss), how_good(p, r->train_loss, r->train_accuracy, good));
+    if (r->before) column += printf(" without its first %" PRIu64 " step%s", r->before, gs_s(r->before));
     rate(p, r->samples_per_s, per_s);
     if (isnan(r->test_loss)) /* --tests 0 */
         column += snprintf(test, sizeof test, "  %s", per_s);

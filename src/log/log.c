@@ -131,6 +131,7 @@ static gs_status write_epoch_line(FILE *f, double time, const gs_epoch_report *r
     add_number(f, "test_accuracy", r->test_accuracy);
     add_number(f, "samples_per_s", r->samples_per_s);
     if (!isnan(r->gradient_norm)) add_number(f, "gradient_norm", r->gradient_norm);
+    if (r->before) fprintf(f, ",\"steps_before\":%" PRIu64, r->before);
     return end_line(f);
 }
 

@@ -99,6 +99,7 @@ static gs_status tell_epoch(gs_worker *w, gs_event *e) {
     const double norms = w->measured.norms - e->then->norms, steps = (double)(w->step - e->begun_at);
     const gs_epoch_report report = {e->epoch,
                                     w->step,
+                                    e->begun_at % gs_steps_of_epoch(w->train_set->count, w->batch),
                                     r->train_loss,
                                     e->total.correct / e->total.samples,
                                     r->test_loss,

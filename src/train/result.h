@@ -40,6 +40,8 @@ typedef struct gs_score {
 typedef struct gs_epoch_report {
     int epoch; /* from 1 */
     uint64_t steps;
+    uint64_t
+        before; /* so many steps of this epoch an earlier run has made: what is trained is of the others alone */
     double train_loss, train_accuracy, test_loss, test_accuracy,
         samples_per_s; /* of a text: loss per token */
     /* With settings->clip: the mean over the steps (of rank 0), before clipping; else NAN. */
