@@ -1,6 +1,7 @@
 /* launch --elastic: ranks are killed, those that are left go on, and with --exact or as many new ones the weights are
  * those of a run that was never disturbed. Nothing is left. tests/restarts.sh has random moments, and ranks that hang.
  */
+#include "cli/launch/launch.h"
 #include "tests/disturbed.h"
 #include "tests/files.h"
 #include "tests/ranks.h"
@@ -173,6 +174,25 @@ TEST(other_weights_are_found) {
     }
 }
 
+/* Slot 2 hangs, 3 ends because of what it has lost, 4 was let go before. */
+TEST(all_that_were_lost_are_named) {
+    const gs_launch launch = {.size = 5};
+    const gs_elastic e = {.lost = 1}, cut_off = {.lost = -1};
+    gs_launch_processes p = {.launch = &launch,
+                             .child = {{.pid = 77},
+                                       {.status = SIGKILL},
+                                       {.status = SIGKILL, .hangs = "process 7 is stopped"},
+                                       {.status = 1 << 8},
+                                       {.status = SIGKILL}},
+                             .rank = {1, 0, 2, 3, -1}};
+    char text[300] = "";
+    gs_elastic_append_lost(&e, &p, text, sizeof text);
+    assert_string_equal(text, "rank 0 was killed by signal 9 (Killed), rank 2 hangs: process 7 is stopped");
+    *text = 0;
+    gs_elastic_append_lost(&cut_off, &p, text, sizeof text);
+    assert_string_equal(text, "a rank was cut off");
+}
+
 TEST(what_it_goes_with) {
     static const struct {
         const char *options, *says;
@@ -186,7 +206,7 @@ TEST(what_it_goes_with) {
         {"--elastic 1 --restarts 2 -- train", "use only one of them"},
         {"--elastic 1 --meet file:/no/such -- train", "leave --meet out"},
         {"--elastic 1 -- eval", "--elastic is for train; 'eval' has nothing to go on with"},
-        {"--elastic 1 -- train --zero 1", "--elastic needs workers that each hold the whole state"},
+        {"--elastic 1 -- train --exact --zero 3", "; wanted --sync allreduce or --exact, without --zero,"},
         {"--elastic 1 -- train --sync ring", "--elastic works with --sync allreduce, and with --exact"},
         {"--elastic 1 -- train --devices cpu,cpu", "--elastic has one worker in each process"},
         {"--elastic 1 -- train --checkpoint x", "use launch --restarts with it"},

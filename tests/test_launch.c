@@ -86,6 +86,14 @@ TEST(the_cause_is_a_reason_of_its_own) {
 }
 
 /* A signal comes when one rank waits in the folder, and the other has not come to it. */
+/* Those that are stopped because of another's failure add nothing to it. */
+TEST(the_stopped_are_silent) {
+    const char *folder = gs_test_folder();
+    char *output = gs_test_output(1, "launch -n 3 -- train --model softmax --log %s/no/log", folder);
+    assert_int_equal(gs_test_count(output, "gradsum train: "), 1);
+    assert_has(output, "cannot create the folder", "gradsum launch: rank 0 failed with exit status 1");
+}
+
 TEST(stopped_before_all_have_met) {
     disturbed d;
     setenv("GRADSUM_FAULT", "delay:rank=1,operation=0,seconds=1", 1);

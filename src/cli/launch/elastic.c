@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 static const double GRACE = 2; /* seconds beyond the time-out, until one that does not ask is killed */
 
@@ -98,7 +99,7 @@ static gs_status begin_generation(gs_elastic *e, gs_launch_processes *p, int siz
 }
 
 static void say_generation(const char *lost, int generation, int size, int kept, int survivors) {
-    char text[500];
+    char text[600];
     snprintf(text, sizeof text, "%s; generation %d: %d go%s on", lost, generation, kept,
              kept == 1 ? "es" : "");
     if (size > kept) gs_append(text, sizeof text, ", %d new", size - kept);
@@ -114,16 +115,29 @@ static const char *why_not(const gs_elastic *e, const gs_launch_processes *p, bo
     return size == 0 ? "they are too few" : NULL;
 }
 
+/* "rank 1 was killed by signal 9 (Killed), rank 2 hangs: ...": the one to blame, and all others that did not end by
+ * themselves, because of that loss. */
+void gs_elastic_append_lost(const gs_elastic *e, const gs_launch_processes *p, char *text, size_t size) {
+    if (e->lost >= 0) gs_launch_append_end(p, e->lost, text, size);
+    for (int i = 0; i < p->launch->size && e->lost >= 0; i++) {
+        const gs_launch_child *c = &p->child[i];
+        if (i == e->lost || c->pid > 0 || p->rank[i] < 0 || (!WIFSIGNALED(c->status) && !c->hangs[0]))
+            continue;
+        gs_append(text, size, ", ");
+        gs_launch_append_end(p, i, text, size);
+    }
+    if (!*text) gs_append(text, size, "a rank was cut off");
+}
+
 /* Go on, or end as a launch does that is not elastic. */
 static gs_elastic_state decide(gs_elastic *e, gs_launch_processes *p, const census *n) {
     gs_shared *s = p->shared;
     const int size = choose_size(p->launch, atomic_load(&s->exact) != 0, n->survivors, n->vacant);
     const bool idle = atomic_load(&s->stepped) < atomic_load(&s->generation);
     const char *no = n->done > 0 ? "some have done their work" : why_not(e, p, idle, size);
-    char lost[200] = "";
+    char lost[400] = "";
     int kept = 0;
-    if (e->lost >= 0) gs_launch_append_end(p, e->lost, lost, sizeof lost);
-    if (!*lost) snprintf(lost, sizeof lost, "a rank was cut off");
+    gs_elastic_append_lost(e, p, lost, sizeof lost);
     if (!no && begin_generation(e, p, size, &kept) != GS_OK) no = gs_message();
     if (no) {
         atomic_store(&s->over, 1);

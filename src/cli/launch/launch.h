@@ -148,5 +148,8 @@ void gs_elastic_note_loss(gs_elastic *, const gs_launch_processes *, int slot);
 /* Look at all processes; begin the next generation where each of them has noticed a loss. */
 gs_elastic_state gs_elastic_look(gs_elastic *, gs_launch_processes *);
 
+/* Who was lost in this generation, and how; "a rank was cut off": nobody. */
+void gs_elastic_append_lost(const gs_elastic *, const gs_launch_processes *, char *text, size_t size);
+
 /* Have some processes ended with 0, their work being done? */
 bool gs_elastic_is_ending(const gs_launch_processes *);

@@ -131,7 +131,7 @@ bool gs_launch_tell(gs_status code, const char *message, bool *said) {
         if (*c == '\n') *c = ' ';
     for (int i = 0; i < n; i++) {
         const gs_launch_report *other = &m->shared->report[i];
-        *said = *said || (other->code == code && strcmp(other->message, own.message) == 0);
+        *said |= other->code == code ? strcmp(other->message, own.message) == 0 : code == GS_E_INTERRUPTED;
     }
     if (n < GS_LAUNCH_MOST) m->shared->report[n] = own;
     if (n < GS_LAUNCH_MOST) atomic_store(&m->shared->reports, n + 1);

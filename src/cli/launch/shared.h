@@ -68,7 +68,8 @@ void gs_shared_begin_generation(gs_shared *, int size, const int *rank, const ch
 
 /* ---- a process; nothing happens in one that no launch has started ---- */
 
-/* Report why it fails; *said: another one has reported the same before. False: there is no launcher. */
+/* Report why it fails; *said: another one has reported the same before; or, to one that was stopped, any reason.
+ * False: there is no launcher. */
 bool gs_launch_tell(gs_status, const char *message, bool *said);
 
 /* It has met the ranks of all nodes. */

@@ -68,7 +68,7 @@ gs_status gs_carry_check(const gs_settings *s) {
     if (s->tensor > 1 || s->zero || gs_strategy_of(s) != &gs_strategy_synchronous)
         return gs_fail(GS_E_USAGE,
                        "%s: --elastic needs workers that each hold the whole state; wanted --sync allreduce "
-                       "or --exact",
+                       "or --exact, without --zero, --tensor and --pipeline",
                        gs_strategy_option(s));
     if (!s->exact && strcmp(s->sync, gs_sync_allreduce.name) != 0)
         return gs_fail(GS_E_USAGE, "--sync %s: --elastic works with --sync allreduce, and with --exact",
