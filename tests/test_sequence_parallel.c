@@ -202,7 +202,7 @@ TEST(bad_use_is_told) {
     gs_test_program_prints(2, "it needs --tensor T", "train --model gpt %s --sequence", on);
     gs_settings s = gs_test_settings("%s --model 'linear 4, relu, linear 10' --tensor 2 --sequence", two);
     assert_fails(GS_E_USAGE, "--sequence: the model takes no sequences",
-                 gs_tensor_check_workers(&s, &(gs_dataset){.shape = {6, 1, 1, 0}}, 2));
+                 gs_tensor_check_workers(&s, (gs_shape){6, 1, 1, 0}, 2));
     gs_test_program_prints(2, "layer 0 (flatten): with --sequence each worker",
                            "train --model mlp --devices cpu,cpu --tensor 2 --sequence");
     gs_test_program_prints(

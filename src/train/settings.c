@@ -310,7 +310,7 @@ gs_status gs_check_workers(const gs_settings *s, const gs_dataset *train_set, in
             "%s: there are %d workers; wanted 1, 2, 4 or 8, so that the %d virtual shards of a batch divide "
             "evenly",
             gs_strategy_option(s), workers, GS_EXACT_SHARDS);
-    GS_TRY(gs_tensor_check_workers(s, train_set, workers));
+    GS_TRY(gs_tensor_check_workers(s, train_set->shape, workers));
     if (strategy->check_workers) GS_TRY(strategy->check_workers(s, train_set, workers));
     if (s->exact) GS_TRY(check_passes(s, workers));
     if (s->regrouped) return GS_OK;

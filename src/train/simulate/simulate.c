@@ -163,7 +163,10 @@ static gs_status measured(const gs_simulation *sim, gs_simulated_work *w) {
 
 gs_status gs_simulated_work_create(const gs_simulation *s, gs_simulated_work *w) {
     *w = (gs_simulated_work){.samples = (double)s->settings.batch / s->workers};
-    return s->flops > 0 ? from_flops(s, w) : measured(s, w);
+    GS_TRY(s->flops > 0 ? from_flops(s, w) : measured(s, w));
+    gs_settings named = s->settings;
+    named.model = w->plan->text;
+    return gs_tensor_check_workers(&named, w->plan->in, s->workers);
 }
 
 void gs_simulated_work_free(gs_simulated_work *w) {

@@ -230,7 +230,7 @@ static gs_status check_model(const gs_settings *s, gs_shape in) {
                  : ", or two convolutions with only element-wise layers, poolings and batch_norm between");
 }
 
-gs_status gs_tensor_check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
+gs_status gs_tensor_check_workers(const gs_settings *s, gs_shape in, int workers) {
     if (s->tensor < 2) return GS_OK;
     if (workers % s->tensor != 0)
         return gs_fail(GS_E_USAGE,
@@ -245,5 +245,5 @@ gs_status gs_tensor_check_workers(const gs_settings *s, const gs_dataset *set, i
             "--tensor %d --exact: there are %d workers, in %d group%s; wanted 2, 4 or 8 workers in a group, "
             "and 1, 2, 4 or 8 groups, so that the %d parts of sums and of batches divide evenly",
             s->tensor, workers, groups, gs_s((unsigned)groups), GS_EXACT_SHARDS);
-    return gs_context(check_model(s, set->shape), "--tensor %d", s->tensor);
+    return gs_context(check_model(s, in), "--tensor %d", s->tensor);
 }

@@ -37,6 +37,6 @@ gs_status gs_tensor_create_sums(gs_worker *);
 void gs_tensor_free(gs_worker *);
 void gs_tensor_tell(const gs_worker *, gs_result *);
 
-/* GS_E_USAGE: --tensor or --sequence with settings, workers or a set that do not go with it. */
+/* GS_E_USAGE: --tensor or --sequence with settings, workers or samples (of the shape `in`) that do not go with it. */
 gs_status gs_tensor_check(const gs_settings *);
-gs_status gs_tensor_check_workers(const gs_settings *, const gs_dataset *train_set, int workers);
+gs_status gs_tensor_check_workers(const gs_settings *, gs_shape in, int workers);
