@@ -195,7 +195,7 @@ static bool is_chosen(const gs_settings *s, int choice) {
 #define NO_SUM "does not sum gradients in each step, so there is nothing to sum during backward"
 #define ALONE "lets each worker update by itself, so no worker knows whether the others skip an update"
 #define STEPS "lets each worker go on by itself, and a record is of steps that all make together"
-#define BLOCKS "needs whole tensors (lamb and lars do), and an update goes block by block then"
+#define BLOCKS "needs whole tensors, and an update goes block by block then"
 static const struct {
     int a, b;
     const char *why;
@@ -211,7 +211,7 @@ static const struct {
     {ZERO, SCHEME, "divides the sum of gradients among the workers, by a reduce-scatter"},
     {ZERO, BUCKET, "cuts the gradients among the workers, by layers as it suits that"},
     {ZERO, WIRE, "sends weights too, which must not be rounded"},
-    {ZERO, WEIGHTS, "gathers all new weights at once in each step; --zero 3 is what divides them"},
+    {ZERO, WEIGHTS, "divides the weights (3), or gathers all new ones at once in each step (1, 2)"},
     {EXACT, SCHEME, "adds in its own order"},
     {EXACT, BUCKET, "adds in one fixed tree after backward"},
     {EXACT, WIRE, "needs values that are not rounded on the way"},
@@ -235,7 +235,8 @@ enum { REFUSALS = sizeof refusals / sizeof *refusals };
 
 bool gs_refusal_of(int i, gs_refusal *out) {
     if (i >= REFUSALS) return false;
-    *out = (gs_refusal){option[refusals[i].a], option[refusals[i].b], refusals[i].why};
+    const int a = refusals[i].a;
+    *out = (gs_refusal){a == WHOLE ? "lamb, lars" : option[a], option[refusals[i].b], refusals[i].why};
     return true;
 }
 
@@ -257,9 +258,10 @@ gs_status gs_check_pairs(const gs_settings *s) {
         const char *state = s->resume ? "--resume" : s->checkpoint ? "--checkpoint" : option[STATE];
         return gs_fail(GS_E_USAGE, "%s%s %s: it does not work with %s%s%s", option[a], value_of(s, a, of_a),
                        refusals[i].why, b == STATE ? state : option[b], value_of(s, b, of_b),
-                       a == WHOLE ? "; wanted another optimiser, such as adam"
-                       : b == F16 ? "; bf16 skips none"
-                                  : "");
+                       a == WHOLE                                 ? "; wanted another optimiser, such as adam"
+                       : b == F16                                 ? "; bf16 skips none"
+                       : a == ZERO && b == WEIGHTS && s->zero < 3 ? "; --zero 3 divides them"
+                                                                  : "");
     }
     return GS_OK;
 }
