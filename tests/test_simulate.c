@@ -207,7 +207,7 @@ TEST(hardware_is_told) {
 
 TEST(lines_have_80_columns) {
     char *text = gs_test_output(0, CLUSTER "--curve --mtbf 30d --checkpoint-cost 60s --sync ps");
-    assert_has(text, "Young (1974)");
+    assert_has(text, "Young (1974)", "no failures ", "as if no workers\n");
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
         if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
 }
@@ -228,6 +228,10 @@ TEST(bad_use_is_told) {
         {"--batch 7 is less than a sample", "--workers 8 --link 5us,1GB/s --batch 7"},
         {"--sync auto chooses by measuring", "--workers 8 --link 5us,1GB/s --sync auto"},
         {"--pipeline sends activations too", "--workers 8 --link 5us,1GB/s --layout dp4,pp2 --wire f16"},
+        {"--tensor 2: the model has nothing to divide",
+         "--workers 8 --link 5us,1GB/s --model softmax --layout dp4,tp2"},
+        {"--tensor 2: the model has nothing to divide",
+         "--workers 8 --link 5us,1GB/s --model softmax --layout dp4,tp2 --flops 1TFLOP/s"},
         {"--pipeline-schedule is for --pipeline P", "--workers 8 --link 5us,1GB/s --pipeline-schedule gpipe"},
         {"wanted 4 (--workers), or dp8", "--workers 8 --link 5us,1GB/s --layout dp4"},
         {"--jitter: there is no worker 9", "--workers 8 --link 5us,1GB/s --jitter 9:1ms@5%%"},

@@ -100,8 +100,8 @@ static void print_cluster(const simulate_answer *a) {
 
 static void print_formula(const gs_simulated *r) {
     if (isnan(r->formula) || r->workers == 1) return;
-    printf("by formula     %s for the sums: alpha-beta model, every worker on a host\n"
-           "               of its own (src/sync has each scheme's formula and its source)\n",
+    printf("by formula     %s for the sums: alpha-beta model, as if no workers\n"
+           "               shared a host (src/sync has each scheme's formula and its source)\n",
            time_text(r->formula));
 }
 
@@ -119,8 +119,8 @@ static void print_result(const simulate_answer *a) {
     if (r->buckets > 1) printf("%s%d buckets", s->layout ? ",\n               in " : ", ", r->buckets);
     printf("\n\nstep           %s\n", time_text(r->step));
     if (s->jitter.count > 0) printf("               the median; the mean is %s\n", time_text(r->mean));
-    printf("speed-up       %.4g with %s workers: efficiency %.1f %%\n", r->speed_up, gs_thousands(r->workers),
-           100 * r->efficiency);
+    printf("speed-up       %.4g with %s worker%s: efficiency %.1f %%\n", r->speed_up,
+           gs_thousands(r->workers), gs_s((unsigned)r->workers), 100 * r->efficiency);
     printf("sent           %s by the worker with most\n", bytes_text(r->sent_most));
     printf("               %s in all: %s between hosts, %s inside\n", bytes_text(r->between + r->inside),
            bytes_text(r->between), bytes_text(r->inside));
@@ -156,7 +156,7 @@ static void print_failures(const simulate_answer *a) {
     printf("               a checkpoint takes %s, a restart %s\n", time_text(f->checkpoint),
            time_text(f->restart));
     printf("\n%-14s %-20s %-16s %s\n", "", "a checkpoint every", "expected time", "more");
-    print_interval("without", 0, f->work, f->work);
+    print_interval("no failures", 0, f->work, f->work);
     if (f->every > 0) print_interval("as given", c->every, c->expected, f->work);
     print_interval("Young (1974)", c->young, c->expected_young, f->work);
     print_interval("Daly (2006)", c->daly, c->expected_daly, f->work);
