@@ -27,6 +27,9 @@ TEST(wrong_usage) {
     gs_test_program_prints(2, "--save: sweep keeps no weights; to keep", "sweep --batch 32 --save x");
     gs_test_program_prints(2, "did you mean --target?", "sweep --batch 32 --taget 5");
     gs_test_program_prints(1, "no data at", "sweep --batch 32 --data /no/such/folder");
+    char *table = gs_test_shell_output(
+        2, "%s/gradsum sweep --batch 8 --devices cpu,cpu,cpu --exact 2>/dev/null", GS_BUILD_DIR);
+    assert_string_equal(table, ""); /* no head of a table that does not come */
 }
 
 static void tiny_program(char **output, const char *options) {

@@ -301,10 +301,11 @@ typedef struct shown {
     char **argv;
     gs_screen screen;
     gs_progress progress;
-    gs_observer observer;
-    int whole;  /* runs */
-    bool ended; /* the last JSON line was printed */
-    int lines;  /* of several seeds each, that were shown */
+    gs_observer observer, inner; /* inner: of the progress */
+    const gs_sweep *sweep;       /* NULL: its head was shown */
+    int whole;                   /* runs */
+    bool ended;                  /* the last JSON line was printed */
+    int lines;                   /* of several seeds each, that were shown */
 } shown;
 
 /* For the bar: which batch is trained now, and how many remain after it. */
@@ -323,6 +324,14 @@ static void show_lines(shown *s, const gs_sweep *w, int end) {
         gs_sweep_line line = gs_sweep_line_of(w, s->lines);
         if (line.runs > 0) s->json ? gs_json_print(json_line(&line)) : text_line(&line, &s->screen);
     }
+}
+
+/* The head comes with the first step: until then the runs may be refused. */
+static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
+    shown *s = context;
+    if (s->sweep) s->json ? json_start(s->sweep) : text_start(s->sweep, &s->screen);
+    s->sweep = NULL;
+    s->inner.step(s->inner.context, epoch, done, of, score);
 }
 
 static void on_done(void *context, const gs_sweep *w, const gs_sweep_run *r) {
@@ -347,14 +356,15 @@ static gs_status count_samples(gs_sweep *w) {
 }
 
 static gs_status sweep(gs_sweep *w, shown *s) {
-    s->observer = gs_progress_observer(&s->progress);
+    s->inner = gs_progress_observer(&s->progress);
+    s->observer = (gs_observer){.context = s, .step = on_step};
     w->observer = &s->observer;
     w->done = on_done;
     w->context = s;
     gs_stop_on_signals();
     GS_TRY(gs_sweep_prepare(w));
     name_run(s, w);
-    s->json ? json_start(w) : text_start(w, &s->screen);
+    s->sweep = w;
     gs_status status = gs_sweep_train(w);
     gs_working(NULL, 0, NULL);
     if (w->seeds > 1) show_lines(s, w, w->batches);
