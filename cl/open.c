@@ -76,9 +76,9 @@ static gs_status find(const char *name, const place *p, cl_device_id *out) {
         if (p->device < (int)devices)
             *out = device[p->device];
         else if (p->platform >= 0)
-            return gs_fail(GS_E_DEVICE,
-                           "device '%s': OpenCL platform %u has no device %d; it has %u, numbered from 0",
-                           name, i, p->device, devices);
+            return gs_fail(
+                GS_E_DEVICE, "device '%s': OpenCL platform %u has no device %d; it has %u%s, numbered from 0",
+                name, i, p->device, devices, devices == GS_CL_MOST ? " that gradsum looks at" : "");
     }
     return devices > 0 ? GS_OK : gs_fail(GS_E_DEVICE, "device '%s': there is no OpenCL device", name);
 }

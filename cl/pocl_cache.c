@@ -1,19 +1,29 @@
 /* A place for PoCL's compiled kernels. PoCL writes them to a folder while it compiles: without one it shows no device,
  * and where the disk is full its compiler ends the process. So the folder is tried beforehand. If it does not serve,
- * PoCL gets a temporary one, which goes when the program ends. (One that is killed leaves it, at most 3 MB.)
+ * PoCL gets a temporary one, which goes when the program ends. One that is killed leaves it, at most 3 MB, to the next
+ * one that needs such a folder. A process holds a lock on its own.
  */
 #include "backend.h"
 #include "cl/platforms.h"
 #include "io/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { PATH = 4096, NEEDED = 8 << 20 /* bytes: all kernels of all models take less than 3 MB */ };
+enum {
+    PATH = 4096,
+    NEEDED = 8 << 20 /* bytes: all kernels of all models take less than 3 MB */,
+    NEW = 60 /* s */
+};
+#define PREFIX "gradsum-pocl-"
 
 static char problem[2 * PATH]; /* why PoCL has no folder; "" if it has one */
 static char temporary[PATH];
@@ -55,11 +65,38 @@ static void remove_temporary(void) {
     if (getpid() == owner) gs_file_remove_folder(temporary);
 }
 
+/* A folder of this user, with a lock that ends with the process; -1: another has it, or it is none. */
+static int lock(const char *path, struct stat *s) {
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || (fstat(fd, s) == 0 && s->st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* What killed processes have left. One that was made just now may not be locked yet. */
+static void remove_left(const char *above) {
+    char path[PATH + 300];
+    struct stat s;
+    DIR *d = opendir(above);
+    for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+        if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) != 0) continue;
+        snprintf(path, sizeof path, "%s/%s", above, e->d_name);
+        const int fd = lock(path, &s);
+        if (fd >= 0 && time(NULL) - s.st_mtime > NEW) gs_file_remove_folder(path);
+        if (fd >= 0) close(fd);
+    }
+    if (d) closedir(d);
+}
+
 static gs_status use_temporary(void) {
-    const char *tmp = getenv("TMPDIR");
-    snprintf(temporary, sizeof temporary, "%s/gradsum-pocl-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    const char *tmp = getenv("TMPDIR"), *above = tmp && *tmp ? tmp : "/tmp";
+    struct stat s;
+    remove_left(above);
+    snprintf(temporary, sizeof temporary, "%s/" PREFIX "XXXXXX", above);
     if (!mkdtemp(temporary)) return gs_fail(GS_E_FILE, "%s: %s", temporary, strerror(errno));
     owner = getpid();
+    lock(temporary, &s); /* until the end */
     if (can_hold(temporary) && setenv("POCL_CACHE_DIR", temporary, 1) == 0 && atexit(remove_temporary) == 0)
         return GS_OK;
     const int error = errno;

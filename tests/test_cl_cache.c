@@ -227,7 +227,8 @@ TEST(processes_share_the_cache) {
     assert_string_equal(output, "");
 }
 
-/* A folder that cannot be written to, and a full one: PoCL gets a temporary folder, which is gone at the end. */
+/* A folder that cannot be written to, and a full one: PoCL gets a temporary folder, which is gone at the end. So is one
+ * that a killed process has left; a locked one stays. */
 TEST(pocl_gets_a_folder_that_it_can_write_to) {
     gs_test_need_opencl();
     static const char *const places[] = {"HOME=/dev/null", "POCL_CACHE_DIR=$TMPDIR/full"};
@@ -238,8 +239,10 @@ TEST(pocl_gets_a_folder_that_it_can_write_to) {
         const char *left = gs_test_format("%s/gradsum-pocl-*", tmp);
         int status = gs_test_shell(
             &output,
-            "unset POCL_CACHE_DIR XDG_CACHE_HOME; export TMPDIR=%s; mkdir $TMPDIR/full\n%s sh -c '%s"
-            "env %s %s/gradsum train --model softmax --steps 1 --devices cl'; s=$?; ls -d %s; exit $s",
+            "unset POCL_CACHE_DIR XDG_CACHE_HOME; export TMPDIR=%s; cd $TMPDIR; p=gradsum-pocl-; mkdir full\n"
+            "mkdir ${p}left ${p}used; touch -d '1 hour ago' ${p}left ${p}used; flock ${p}used %s sh -c '%s"
+            "env %s %s/gradsum train --model softmax --steps 1 --devices cl'; s=$?\n"
+            "rmdir ${p}used || s=9; ls -d %s; exit $s",
             tmp, full ? "unshare -rm" : "",
             full ? "mount -t tmpfs -o size=64k x $TMPDIR/full || exit 77\n" : "", places[i], GS_BUILD_DIR,
             left);
