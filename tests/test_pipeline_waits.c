@@ -26,7 +26,7 @@ static void assert_is(double found, double wanted, const char *what, int line) {
     gs_test_near(found, wanted, 1e-9, 1e-9, what, __FILE__, line);
 }
 
-/* Equal stages: fill and drain alone are the formula's, whatever the schedule. */
+/* Where all stages take equally long, fill and drain take what the formula says, with every schedule. */
 TEST(equal_stages_wait_as_the_formula_says) {
     for (int p = 1; p <= MOST_STAGES; p++)
         for (int m = 1; m <= 20; m++)

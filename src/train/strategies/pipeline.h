@@ -41,8 +41,9 @@ typedef struct gs_kept_message {
 
 /* Seconds of some steps. */
 typedef struct gs_stage_times {
-    double span; /* from the first forward of a step to its last backward: of stage 0, else 0 */
-    double seconds[2][GS_RUNS]; /* of the passes of each run, forward and backward; 0: of another stage */
+    double span; /* on stage 0: from the first forward of a step to its last backward; on the others 0 */
+    double seconds
+        [2][GS_RUNS]; /* of the forward and of the backward passes of each run; 0 for other stages' runs */
 } gs_stage_times;
 
 /* For a report of what the stages waited. */
