@@ -58,25 +58,24 @@ gs_status gs_cl_devices_of(cl_platform_id platform, int number, cl_device_id out
                   count, what);
 }
 
-static void trim(char *text) {
-    size_t begin = strspn(text, " "), end = strlen(text);
-    while (end > begin && text[end - 1] == ' ') end--;
-    memmove(text, text + begin, end - begin);
-    text[end - begin] = '\0';
+/* Without blanks at its ends. */
+static void copy_trimmed(const char *from, char *text, size_t size) {
+    from += strspn(from, " ");
+    int length = (int)strlen(from);
+    while (length > 0 && from[length - 1] == ' ') length--;
+    snprintf(text, size, "%.*s", length, from);
 }
 
 void gs_cl_device_text(cl_device_id id, cl_device_info what, char *text, size_t size) {
     char whole[1024] = "";
     clGetDeviceInfo(id, what, sizeof whole - 1, whole, NULL);
-    trim(whole);
-    snprintf(text, size, "%s", whole);
+    copy_trimmed(whole, text, size);
 }
 
 void gs_cl_platform_text(cl_platform_id id, cl_platform_info what, char *text, size_t size) {
     char whole[1024] = "";
     clGetPlatformInfo(id, what, sizeof whole - 1, whole, NULL);
-    trim(whole);
-    snprintf(text, size, "%s", whole);
+    copy_trimmed(whole, text, size);
 }
 
 /* OpenCL writes a shorter number into the first bytes, which are the low ones. */

@@ -30,6 +30,8 @@ typedef struct simulate_answer {
 
 static const gs_unit units_time[] = {{"us", 1, 1e6}, {"ms", 1, 1e3},  {"s", 1, 1},        {"min", 60, 1},
                                      {"h", 3600, 1}, {"d", 86400, 1}, {"y", 31557600, 1}, {0}};
+static const gs_unit units_bytes[] = {
+    {"B", 1, 1}, {"kB", 1e3, 1}, {"MB", 1e6, 1}, {"GB", 1e9, 1}, {"TB", 1e12, 1}, {"PB", 1e15, 1}, {0}};
 static const gs_unit units_flops[] = {
     {"GFLOP/s", 1e9, 1}, {"TFLOP/s", 1e12, 1}, {"PFLOP/s", 1e15, 1}, {"MFLOP/s", 1e6, 1}, {0}};
 
@@ -51,31 +53,24 @@ static gs_status read_time(const char *option, const char *text, double least, d
 }
 
 /* "3.2 h": in the largest unit of which there is at least one. In a buffer of this thread's; four may be in use. */
-static const char *time_text(double seconds) {
+static const char *with_unit(double value, const gs_unit *u) {
     static _Thread_local char texts[4][40];
     static _Thread_local unsigned turn;
     char *text = texts[turn++ % 4];
-    const gs_unit *u = units_time;
-    while (u[1].name && seconds >= u[1].times / u[1].per) u++;
-    snprintf(text, sizeof texts[0], "%.4g %s", seconds * u->per / u->times, u->name);
+    while (u[1].name && value >= u[1].times / u[1].per) u++;
+    snprintf(text, sizeof texts[0], "%.4g %s", value * u->per / u->times, u->name);
     return text;
+}
+
+static const char *time_text(double seconds) {
+    return with_unit(seconds, units_time);
+}
+
+static const char *bytes_text(double bytes) {
+    return with_unit(bytes, units_bytes);
 }
 
 /* ---- the answer as a table in 80 columns, and as JSON ---- */
-
-static const char *bytes_text(double bytes) {
-    static const char *const unit[] = {"B", "kB", "MB", "GB", "TB", "PB"};
-    static _Thread_local char texts[4][24];
-    static _Thread_local unsigned turn;
-    char *text = texts[turn++ % 4];
-    int u = 0;
-    while (u < 5 && bytes >= 1000) {
-        bytes /= 1000;
-        u++;
-    }
-    snprintf(text, sizeof texts[0], "%.4g %s", bytes, unit[u]);
-    return text;
-}
 
 static const char *model_of(const gs_settings *s) {
     const char *name = s->model ? s->model : "mlp";
@@ -176,10 +171,6 @@ static void print_answer(const simulate_answer *a) {
 
 /* ---- JSON ---- */
 
-static cJSON *number_or_null(double x) {
-    return isfinite(x) ? cJSON_CreateNumber(x) : cJSON_CreateNull();
-}
-
 static cJSON *json_point(const gs_simulated *r) {
     return GS_JSON_OBJECT(
         GS_FIELD("workers", r->workers), GS_FIELD("hosts", r->hosts), GS_FIELD("step", r->step),
@@ -188,8 +179,8 @@ static cJSON *json_point(const gs_simulated *r) {
         GS_FIELD("hidden", gs_simulated_hidden(r)), GS_FIELD("speed_up", r->speed_up),
         GS_FIELD("efficiency", r->efficiency), GS_FIELD("sent_most", r->sent_most),
         GS_FIELD("sent_between", r->between), GS_FIELD("sent_inside", r->inside),
-        GS_FIELD("buckets", r->buckets), GS_FIELD("formula", number_or_null(r->formula)),
-        GS_FIELD("busiest_line", r->busy), GS_FIELD("bottleneck", (const char *)r->bottleneck));
+        GS_FIELD("buckets", r->buckets), GS_FIELD("formula", r->formula), GS_FIELD("busiest_line", r->busy),
+        GS_FIELD("bottleneck", (const char *)r->bottleneck));
 }
 
 static cJSON *json_timeline(const gs_simulated *r) {
@@ -206,13 +197,12 @@ static cJSON *json_timeline(const gs_simulated *r) {
 static cJSON *json_failures(const simulate_answer *a) {
     const gs_failures *f = &a->failures;
     const gs_failures_cost *c = &a->cost;
-    return GS_JSON_OBJECT(GS_FIELD("mtbf_host", f->mtbf), GS_FIELD("mtbf", c->mtbf),
-                          GS_FIELD("work", f->work), GS_FIELD("checkpoint_cost", f->checkpoint),
-                          GS_FIELD("restart_cost", f->restart), GS_FIELD("checkpoint_every", c->every),
-                          GS_FIELD("expected", c->expected), GS_FIELD("young", c->young),
-                          GS_FIELD("expected_young", c->expected_young), GS_FIELD("daly", c->daly),
-                          GS_FIELD("expected_daly", c->expected_daly),
-                          GS_FIELD("drawn", number_or_null(c->drawn)), GS_FIELD("runs", c->runs));
+    return GS_JSON_OBJECT(
+        GS_FIELD("mtbf_host", f->mtbf), GS_FIELD("mtbf", c->mtbf), GS_FIELD("work", f->work),
+        GS_FIELD("checkpoint_cost", f->checkpoint), GS_FIELD("restart_cost", f->restart),
+        GS_FIELD("checkpoint_every", c->every), GS_FIELD("expected", c->expected),
+        GS_FIELD("young", c->young), GS_FIELD("expected_young", c->expected_young), GS_FIELD("daly", c->daly),
+        GS_FIELD("expected_daly", c->expected_daly), GS_FIELD("drawn", c->drawn), GS_FIELD("runs", c->runs));
 }
 
 static cJSON *json_answer(const simulate_answer *a, bool timeline) {
@@ -221,9 +211,8 @@ static cJSON *json_answer(const simulate_answer *a, bool timeline) {
     cJSON *o = json_point(&a->result);
     GS_JSON_ADD(o, GS_FIELD("model", model_of(s)), GS_FIELD("parameters", a->work.plan->params),
                 GS_FIELD("samples", a->work.samples), GS_FIELD("measured", a->work.measured),
-                GS_FIELD("flops", a->work.measured ? cJSON_CreateNull() : cJSON_CreateNumber(a->sim.flops)),
-                GS_FIELD("add", number_or_null(1 / a->work.gamma)), GS_FIELD("sync", s->sync),
-                GS_FIELD("layout", s->layout ? s->layout : ""),
+                GS_FIELD("flops", a->work.measured ? NAN : a->sim.flops), GS_FIELD("add", 1 / a->work.gamma),
+                GS_FIELD("sync", s->sync), GS_FIELD("layout", s->layout ? s->layout : ""),
                 GS_FIELD("link", gs_link_text(&s->link, between, sizeof between)),
                 GS_FIELD("inside", gs_link_text(&a->sim.inside, inside, sizeof inside)));
     if (a->points > 0) {

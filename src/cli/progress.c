@@ -580,24 +580,21 @@ gs_observer gs_progress_observer(gs_progress *p) {
 
 /* "   3 .. 5     412   43.1 %  =========": at most LINES lines */
 static void print_distribution(const uint64_t *count, size_t n) {
-    enum { LINES = 12, BAR = 40 };
+    static const char bar[] = "========================================";
+    enum { LINES = 12 };
     size_t width = (n + LINES - 1) / LINES;
     uint64_t all = 0;
     for (size_t i = 0; i < n; i++) all += count[i];
     for (size_t i = 0; i < n && all > 0; i += width) {
         uint64_t here = 0;
-        char range[48], bar[BAR + 1];
+        char range[48];
         for (size_t k = i; k < n && k < i + width; k++) here += count[k];
         double share = (double)here / (double)all;
         size_t last = (i + width < n ? i + width : n) - 1;
-        int filled = (int)(share * BAR + 0.5);
-        for (int k = 0; k < BAR; k++) bar[k] = k < filled ? '=' : 0;
-        bar[BAR] = 0;
-        if (last == i)
-            snprintf(range, sizeof range, "%zu", i);
-        else
-            snprintf(range, sizeof range, "%zu..%zu", i, last);
-        printf("%14s %9" PRIu64 " %5.1f %%  %s\n", range, here, 100 * share, bar);
+        snprintf(range, sizeof range, "%zu", i);
+        if (last > i) gs_append(range, sizeof range, "..%zu", last);
+        printf("%14s %9" PRIu64 " %5.1f %%  %.*s\n", range, here, 100 * share,
+               (int)(share * (double)strlen(bar) + 0.5), bar);
     }
 }
 
@@ -652,8 +649,7 @@ static void print_tensor(const gs_tensor_report *t, const gs_result *r) {
 }
 
 static void print_checkpoints(const gs_checkpoint_report *c) {
-    if (!c->on) return;
-    if (c->written + c->failed == 0) return;
+    if (!c->on || c->written + c->failed == 0) return;
     if (c->written > 0)
         gs_print_fact("wrote", "%d checkpoint%s of %.3g MB, the last of step %s", c->written,
                       gs_s((unsigned)c->written), 1e-6 * c->bytes, gs_thousands((double)c->step));
@@ -745,8 +741,7 @@ static void print_workers(const gs_screen *s, const gs_result *r) {
     }
     bool fits = width <= (room > 9 ? room : 9);
     if (!fits) width = room > 9 ? room : 9;
-    printf("\n%4s %-*s %9s %8s", "", width, "", "", "without");
-    printf("  share of the time in %%\n");
+    printf("\n%4s %-*s %9s %8s  share of the time in %%\n", "", width, "", "", "without");
     printf("%4s %-*s %9s %8s", "rank", width, "device", "samples/s", "sync");
     for (int p = 0; p < GS_PHASES; p++) printf(" %4s", short_names[p]);
     putchar('\n');
@@ -759,9 +754,7 @@ static void print_workers(const gs_screen *s, const gs_result *r) {
         print_worker(who, length > width ? device + length - width : device, width, &r->worker[i]);
     }
     gs_worker_report all = report_of_all(r);
-    char text[24];
-    snprintf(text, sizeof text, "%d", r->workers);
-    print_worker("all", text, width, &all);
+    print_worker("all", gs_thousands(r->workers), width, &all);
     putchar('\n');
 }
 

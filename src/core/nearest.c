@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/shard.h"
+#include "core/text.h"
 
 static char lower(char c) {
     return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
@@ -52,9 +53,7 @@ const char *gs_did_you_mean(const char *word, const char *const *names) {
 
 gs_status gs_no_such(const char *what, const char *word, const char *const *names) {
     char list[400] = "";
-    size_t used = 0;
-    for (size_t i = 0; names[i] && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+    for (size_t i = 0; names[i]; i++) gs_append(list, sizeof list, "%s%s", i ? ", " : "", names[i]);
     return gs_fail(GS_E_USAGE, "unknown %s '%s'; choose one of: %s%s", what, word, list,
                    gs_did_you_mean(word, names));
 }

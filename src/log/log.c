@@ -148,21 +148,19 @@ static void add_word(cJSON *array, const char *word) {
 /* As it can be typed again. What started several processes is known by what it has set up for them. */
 static void add_command(cJSON *o, const gs_log *log) {
     const gs_rendezvous *p = log->rank0->settings->processes;
+    const bool several = p && p->size > 1, mpi = several && p->transport && strcmp(p->transport, "mpi") == 0;
     cJSON *command = cJSON_AddArrayToObject(o, "command");
     char size[16];
-    if (p && p->size > 1) {
-        bool mpi = p->transport && strcmp(p->transport, "mpi") == 0;
+    if (!mpi) add_word(command, "gradsum");
+    if (several) {
         snprintf(size, sizeof size, "%d", p->size);
-        if (!mpi) add_word(command, "gradsum");
         add_word(command, mpi ? "mpirun" : "launch");
         add_word(command, "-n");
         add_word(command, size);
-        if (!mpi && p->transport) add_word(command, "--transport");
-        if (!mpi && p->transport) add_word(command, p->transport);
-        if (!mpi) add_word(command, "--");
     }
-    if (!p || p->size <= 1 || strcmp(cJSON_GetArrayItem(command, 0)->valuestring, "mpirun") == 0)
-        add_word(command, "gradsum");
+    if (several && !mpi && p->transport) add_word(command, "--transport");
+    if (several && !mpi && p->transport) add_word(command, p->transport);
+    if (several) add_word(command, mpi ? "gradsum" : "--");
     for (int i = 0; i < log->options.argc; i++) add_word(command, log->options.argv[i]);
 }
 

@@ -68,31 +68,22 @@ static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     size_t most = s->micro_batch ? s->micro_batch : GLOBAL_MOST;
     const int groups = workers / gs_replica_size(s);
     size_t part = (batch + (size_t)groups - 1) / (size_t)groups;
-    if (s->exact && s->zero && gs_replica_size(s) == 1)
+    const char *parts = s->pipeline > 1                          ? "--pipeline"
+                        : s->exact && (s->tensor > 1 || s->zero) ? "--exact"
+                        : s->accumulate > 1                      ? "--accumulate"
+                                                                 : NULL;
+    if (parts)
         return gs_fail(
             GS_E_USAGE,
-            "--batch-norm global does not work with %s: a batch's %d virtual shards are computed one after "
-            "the "
-            "other, and statistics of the global batch need all of them at once; %s; or --exact alone",
-            gs_strategy_option(s), GS_EXACT_SHARDS, advice);
-    if (s->pipeline > 1 || (s->exact && s->tensor > 1))
-        return gs_fail(
-            GS_E_USAGE,
-            "--batch-norm global: %s computes a batch in micro-batches, one after the other, and statistics "
-            "of the global batch need all samples at once; %s",
-            s->pipeline > 1 ? "--pipeline" : "--exact", advice);
+            "--batch-norm global: %s computes a batch in parts, one after the other, and statistics of the "
+            "global batch need all samples at once; %s%s",
+            parts, advice, s->zero && s->exact ? "; or --exact alone" : "");
     if (strategy->apart && workers > 1)
         return gs_fail(
             GS_E_USAGE,
             "--batch-norm global: with %s the %d workers do not wait for each other in each step, so "
             "they cannot share statistics; %s",
             strategy->option, workers, advice);
-    if (s->accumulate > 1)
-        return gs_fail(
-            GS_E_USAGE,
-            "--batch-norm global: --accumulate %d computes a batch in %d passes, and statistics of the "
-            "global batch need all samples at once; %s",
-            s->accumulate, s->accumulate, advice);
     if (part > most)
         return gs_fail(
             GS_E_USAGE,

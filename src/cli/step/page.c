@@ -12,6 +12,7 @@
  */
 #include "cli/step/step.h"
 #include "core/memory.h"
+#include "core/text.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "page/page.h"
@@ -337,11 +338,8 @@ static gs_status check(const gs_sync_scheme *first, int workers) {
     if (workers < 2)
         return gs_fail(GS_E_USAGE, "--workers %d: one worker has nothing to sum; -o needs 2", workers);
     if (can_be_watched(first)) return GS_OK;
-    for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++) {
-        size_t used = strlen(names);
-        if (can_be_watched(*s))
-            snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "", (*s)->name);
-    }
+    for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++)
+        if (can_be_watched(*s)) gs_append(names, sizeof names, "%s%s", *names ? ", " : "", (*s)->name);
     return gs_fail(GS_E_USAGE, "--sync %s sends no messages that gradsum can show; -o shows: %s", first->name,
                    names);
 }

@@ -169,16 +169,17 @@ void gs_tensor_free(gs_worker *w) {
 }
 
 void gs_tensor_tell(const gs_worker *w, gs_result *result) {
-    if (!w->tensor) return;
+    const struct gs_tensor_worker *t = w->tensor;
+    if (!t) return;
     const gs_model *m = w->model;
-    const double steps = (double)(w->step - w->begun_at);
+    const double steps = w->step > w->begun_at ? (double)(w->step - w->begun_at) : 1;
     result->tensor = (gs_tensor_report){.workers = m->tensor.size,
                                         .held = (double)w->holding.params * sizeof(float),
-                                        .model = (double)m->undivided->params * sizeof(float)};
-    if (steps > 0) result->tensor.gathers = w->tensor->gathers / steps;
-    if (steps > 0) result->tensor.gathered = w->tensor->gathered / steps * sizeof(float);
-    if (steps > 0) result->tensor.sums = w->tensor->sums / steps;
-    if (steps > 0) result->tensor.bytes = w->tensor->floats / steps * sizeof(float);
+                                        .model = (double)m->undivided->params * sizeof(float),
+                                        .gathers = t->gathers / steps,
+                                        .gathered = t->gathered / steps * sizeof(float),
+                                        .sums = t->sums / steps,
+                                        .bytes = t->floats / steps * sizeof(float)};
 }
 
 /* ---- what it goes with ---- */
