@@ -90,9 +90,9 @@ TEST(it_must_fit_the_workers_and_the_model) {
         const char *run, *says;
     } cases[] = {
         {"--layout dp2,pp2",
-         "needs 2 x 2 = 4 workers (dp x pp), and there is 1; wanted 4 (--devices or launch -n)"},
-        {"--devices cpu,cpu,cpu --layout pp2", "needs 1 x 2 = 2 workers (dp x pp), and there are 3"},
-        {"--devices cpu,cpu --layout dp1", "needs 1 x 1 = 1 worker (dp x pp), and there are 2"},
+         "needs 2 x 1 x 2 = 4 workers (dp x tp x pp), and there is 1; wanted 4 (--devices or launch -n)"},
+        {"--devices cpu,cpu,cpu --layout pp2", "needs 1 x 1 x 2 = 2 workers (dp x tp x pp), and there are 3"},
+        {"--devices cpu,cpu --layout dp1", "needs 1 x 1 x 1 = 1 worker (dp x tp x pp), and there are 2"},
         {"--devices cpu,cpu --layout tp2,pp2", "needs 1 x 2 x 2 = 4 workers (dp x tp x pp), and there are 2"},
         {"--devices cpu,cpu --layout tp2,dp2", "needs 2 x 2 x 1 = 4 workers (dp x tp x pp), and there are 2"},
         {"--devices cpu,cpu --layout tp2 --tensor 3", "has tp2, and --tensor is 3; use only one of them"},

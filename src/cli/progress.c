@@ -477,21 +477,17 @@ static void on_start(void *context, const gs_worker *w) {
         text_start(p, w);
 }
 
-/* A step in f16 without an update: the record, if there is one, has it too. */
-static void tell_skipped(int epoch, uint64_t done, const gs_score *score) {
-    gs_tell("",
-            "epoch %d, step %" PRIu64
-            ": a gradient is not finite with a loss scale of %g; the update is left out, "
-            "and the scale is halved",
-            epoch, done, (double)score->loss_scale);
-}
-
 /* "[====>     ] epoch 2/5 loss 0.412 acc 85.1 % 41,200/s, 3 s left" of the run, its tests included. Behind the name of
  * a run there is no loss. */
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     gs_progress *p = context;
     gs_launch_has_stepped();
-    if (score->skipped) tell_skipped(epoch, done, score);
+    if (score->skipped) /* in f16; the record, if there is one, has it too */
+        gs_tell("",
+                "epoch %d, step %" PRIu64
+                ": a gradient is not finite with a loss scale of %g; the update is left out, "
+                "and the scale is halved",
+                epoch, done, (double)score->loss_scale);
     if (!p->bar) return;
     if (done == 1 || p->bar_epoch != epoch) {
         p->started = gs_seconds();
@@ -713,21 +709,8 @@ static void print_worker(const char *who, const char *device, int width, const g
     for (int p = 0; p < GS_PHASES; p++) sum += r->share[p];
     printf("%4s %-*s %9s %8s", who, width, device, gs_thousands(r->samples_per_s),
            sum > 0 && computing > 0 ? gs_thousands(r->samples_per_s / computing) : "-");
-    for (int p = 0; p < GS_PHASES; p++) {
-        if (sum > 0)
-            printf(" %4.0f", 100 * r->share[p]);
-        else
-            printf(" %4s", "-");
-    }
+    for (int p = 0; p < GS_PHASES; p++) sum > 0 ? printf(" %4.0f", 100 * r->share[p]) : printf(" %4s", "-");
     putchar('\n');
-}
-
-/* Speeds add up; the shares of all are the mean. */
-static gs_worker_report report_of_all(const gs_result *r) {
-    gs_worker_report all = {.samples_per_s = r->samples_per_s};
-    for (int i = 0; i < r->workers; i++)
-        for (int p = 0; p < GS_PHASES; p++) all.share[p] += r->worker[i].share[p] / r->workers;
-    return all;
 }
 
 /* A line for each worker of a run, and one for all; nothing for a single worker. At most 80 columns, and 60 where the
@@ -753,7 +736,9 @@ static void print_workers(const gs_screen *s, const gs_result *r) {
         /* the end of a name tells devices apart: cl:0.0/1of2 */
         print_worker(who, length > width ? device + length - width : device, width, &r->worker[i]);
     }
-    gs_worker_report all = report_of_all(r);
+    gs_worker_report all = {.samples_per_s = r->samples_per_s}; /* speeds add up; the shares are the mean */
+    for (int i = 0; i < r->workers; i++)
+        for (int p = 0; p < GS_PHASES; p++) all.share[p] += r->worker[i].share[p] / r->workers;
     print_worker("all", gs_thousands(r->workers), width, &all);
     putchar('\n');
 }

@@ -193,11 +193,6 @@ static void take_result(gs_run *run, gs_result *result) {
     if (run->test_set->source) result->folder_size = run->test_set->shape.h;
     if (run->test_set->text) result->tokens = run->test_set->text->context;
     if (run->test_set->text) result->token = run->test_set->text->vocabulary.kind;
-    run->worker[0].result.weights = NULL;
-    run->worker[0].result.worker = NULL;
-    run->worker[0].result.state = NULL;
-    run->worker[0].result.staleness = (gs_staleness){0};
-    run->worker[0].result.confusion = NULL;
     result->overlap.summed = result->overlap.waited = result->waited = 0;
     result->offload = (gs_offload_report){0};
     for (int p = 0; p < GS_PHASES; p++) result->phase[p] = 0;
@@ -209,6 +204,7 @@ static void take_result(gs_run *run, gs_result *result) {
         add_offload(&result->offload, &r->offload, run->local);
         result->waited += r->waited / run->local;
     }
+    run->worker[0].result = (gs_result){0}; /* what it points to is the caller's now */
 }
 
 /* ---- before ---- */

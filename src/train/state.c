@@ -155,29 +155,23 @@ static gs_status parse(const char *path, const char *text, gs_state *s) {
     return wrong ? gs_fail(GS_E_FORMAT, "%s is damaged: 'state' in the metadata %s", path, wrong) : GS_OK;
 }
 
-static gs_status read_state(const char *path, const gs_saved *saved, gs_state **out) {
-    if (!saved->state)
-        return gs_fail(
-            GS_E_FORMAT,
-            "%s holds weights alone: --save-state keeps the state of a run too; to begin a new run "
-            "with these weights, use --load",
-            path);
-    gs_state *s = calloc(1, sizeof *s);
-    if (!s) return gs_fail(GS_E_MEMORY, "%s: no memory for the state of a run", path);
-    gs_status status = parse(path, saved->state, s);
-    if (status == GS_OK)
-        *out = s;
-    else
-        gs_state_free(s);
-    return status;
-}
-
 gs_status gs_state_read(const char *path, gs_state **out) {
     gs_saved saved;
     *out = NULL;
     gs_status status = gs_safetensors_about(path, &saved);
-    if (status == GS_OK) status = read_state(path, &saved, out);
+    if (status == GS_OK && !saved.state)
+        status =
+            gs_fail(GS_E_FORMAT,
+                    "%s holds weights alone: --save-state keeps the state of a run too; to begin a new run "
+                    "with these weights, use --load",
+                    path);
+    if (status == GS_OK && !(*out = calloc(1, sizeof **out)))
+        status = gs_fail(GS_E_MEMORY, "%s: no memory for the state of a run", path);
+    if (status == GS_OK) status = parse(path, saved.state, *out);
     gs_saved_free(&saved);
+    if (status == GS_OK) return GS_OK;
+    gs_state_free(*out);
+    *out = NULL;
     return status;
 }
 

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
+#include "core/text.h"
 #include "data/npy_set.h"
 #include "io/file.h"
 
@@ -13,10 +14,9 @@
 /* "-e": the options that begin with this letter, as far as there is room. */
 static gs_status unknown_letter(const gs_option *options, const char *name) {
     char list[160] = "";
-    size_t used = 0;
     for (const gs_option *o = options; o->name; o++)
-        if (o->name[0] == name[0] && o->name[1] && o->kind != GS_OPTION_REFUSED && used < sizeof list)
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s--%s", used ? ", " : "", o->name);
+        if (o->name[0] == name[0] && o->name[1] && o->kind != GS_OPTION_REFUSED)
+            gs_append(list, sizeof list, "%s--%s", *list ? ", " : "", o->name);
     if (!*list) return gs_fail(GS_E_USAGE, "unknown option -%s; --help lists the options", name);
     return gs_fail(GS_E_USAGE, "unknown option -%s; options have long names: did you mean %s?", name, list);
 }

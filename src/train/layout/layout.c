@@ -98,21 +98,17 @@ gs_layout gs_layout_of(const gs_settings *s, int workers) {
 
 gs_status gs_layout_check_workers(const gs_settings *s, int workers, const char *options) {
     gs_layout l;
-    char product[48], other[32] = "";
+    char other[32] = "";
     if (!s->layout) return GS_OK;
     GS_TRY(gs_layout_read(s->layout, &l));
     const int wanted = l.dp * l.tp * l.pp; /* at most 2^24 */
     if (wanted == workers) return GS_OK;
-    if (l.tp > 1)
-        snprintf(product, sizeof product, "%d x %d x %d", l.dp, l.tp, l.pp);
-    else
-        snprintf(product, sizeof product, "%d x %d", l.dp, l.pp);
     if (workers % (l.tp * l.pp) == 0) snprintf(other, sizeof other, ", or dp%d", workers / (l.tp * l.pp));
     return gs_fail(GS_E_USAGE,
-                   "--layout %s needs %s = %d worker%s (dp x %spp), and there %s %d; wanted %d "
+                   "--layout %s needs %d x %d x %d = %d worker%s (dp x tp x pp), and there %s %d; wanted %d "
                    "(%s)%s",
-                   s->layout, product, wanted, gs_s((unsigned)wanted), l.tp > 1 ? "tp x " : "",
-                   workers == 1 ? "is" : "are", workers, wanted, options, other);
+                   s->layout, l.dp, l.tp, l.pp, wanted, gs_s((unsigned)wanted), workers == 1 ? "is" : "are",
+                   workers, wanted, options, other);
 }
 
 gs_place gs_place_of(const gs_layout *l, int rank) {

@@ -96,15 +96,18 @@ static double flops_of(const gs_layer *l, int direction, double n) {
 
 /* ---- the clock around each layer, and between the parts of a step ---- */
 
+static void add_to(gs_profile_cell *c, gs_profile_cell more) {
+    c->seconds += more.seconds;
+    c->flops += more.flops;
+    c->bytes += more.bytes;
+    c->least += more.least;
+}
+
 /* What has passed since the last mark is the time of this row. */
 static gs_status part_ends(profiler *p, int row, int direction, double flops, double bytes) {
-    gs_profile_cell *c = &p->own[row][direction];
     GS_TRY(p->worker.device->ops->finish(p->worker.device));
-    const double now = gs_seconds();
-    c->seconds += now - p->mark;
-    c->flops += flops;
-    c->bytes += bytes;
-    c->least += gs_roofline_seconds(&p->out->roofline, flops, bytes);
+    const double now = gs_seconds(), least = gs_roofline_seconds(&p->out->roofline, flops, bytes);
+    add_to(&p->own[row][direction], (gs_profile_cell){now - p->mark, flops, bytes, least});
     p->mark = now;
     return GS_OK;
 }
@@ -133,16 +136,13 @@ static gs_status after(void *context, const gs_layer *l, gs_direction direction,
     (void)out;
     profiler *p = context;
     timed *t = &p->layer[l->number];
-    gs_profile_cell *c = &t->cell[direction];
     GS_TRY(p->worker.device->ops->finish(p->worker.device));
     double took = gs_seconds() - t->start, n = (double)pass->n, flops = flops_of(l, direction, n);
     double bytes = direction == GS_FORWARD ? bytes_forward(l, n) : bytes_backward(l, n);
     if (pass->again && l->memory.again == GS_AGAIN_INSIDE)
         flops = bytes = 0; /* the layers in it have counted theirs */
-    c->seconds += took - p->inside;
-    c->flops += flops;
-    c->bytes += bytes;
-    c->least += gs_roofline_seconds(&p->out->roofline, flops, bytes);
+    const double least = gs_roofline_seconds(&p->out->roofline, flops, bytes);
+    add_to(&t->cell[direction], (gs_profile_cell){took - p->inside, flops, bytes, least});
     p->inside = t->outside + took;
     p->mark = t->start + took;
     return GS_OK;
@@ -429,12 +429,6 @@ void gs_profile_free(gs_profile *p) {
 gs_profile_cell gs_profile_total(const gs_profile *p) {
     gs_profile_cell sum = {0};
     for (int i = 0; i < p->row_count; i++)
-        for (int k = 0; k < GS_DIRECTIONS; k++) {
-            const gs_profile_cell *c = &p->rows[i].cell[k];
-            sum.seconds += c->seconds;
-            sum.flops += c->flops;
-            sum.bytes += c->bytes;
-            sum.least += c->least;
-        }
+        for (int k = 0; k < GS_DIRECTIONS; k++) add_to(&sum, p->rows[i].cell[k]);
     return sum;
 }
