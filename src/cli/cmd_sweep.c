@@ -326,11 +326,15 @@ static void show_lines(shown *s, const gs_sweep *w, int end) {
     }
 }
 
+static void show_head(shown *s) {
+    if (s->sweep) s->json ? json_start(s->sweep) : text_start(s->sweep, &s->screen);
+    s->sweep = NULL;
+}
+
 /* The head comes with the first step: until then the runs may be refused. */
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     shown *s = context;
-    if (s->sweep) s->json ? json_start(s->sweep) : text_start(s->sweep, &s->screen);
-    s->sweep = NULL;
+    show_head(s);
     s->inner.step(s->inner.context, epoch, done, of, score);
 }
 
@@ -367,6 +371,7 @@ static gs_status sweep(gs_sweep *w, shown *s) {
     s->sweep = w;
     gs_status status = gs_sweep_train(w);
     gs_working(NULL, 0, NULL);
+    if (status == GS_OK) show_head(s); /* where a signal came before the first step */
     if (w->seeds > 1) show_lines(s, w, w->batches);
     if (!s->json) text_chart(w, &s->screen);
     if (status == GS_OK && s->report && s->whole > 0) {

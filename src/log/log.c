@@ -333,15 +333,12 @@ gs_status gs_log_open(const gs_log_options *options, gs_log **out) {
 static void on_devices(void *context, const gs_device_report *devices, int workers) {
     gs_log *log = context;
     size_t bytes = (size_t)workers * sizeof *devices;
-    free(log->devices); /* of an elastic run that began anew */
-    log->workers = 0;
     log->devices = malloc(bytes);
-    if (!log->devices) {
+    log->workers = log->devices ? workers : 0;
+    if (log->devices)
+        memcpy(log->devices, devices, bytes);
+    else
         check(log, gs_fail(GS_E_MEMORY, "no memory for the devices of %d workers", workers));
-        return;
-    }
-    memcpy(log->devices, devices, bytes);
-    log->workers = workers;
 }
 
 /* On the device, and what is offloaded from it. */
@@ -357,7 +354,6 @@ static void on_start(void *context, const gs_worker *w) {
     gs_log *log = context;
     log->rank0 = (gs_worker *)w;
     log->alone = w->strategy->apart;
-    cJSON_Delete(log->about); /* of an elastic run that began anew */
     log->about = describe(log);
     log->bytes_of_data = bytes_of_set(w->train_set) + bytes_of_set(w->test_set);
     if (!log->failed) check(log, write_run(log, ROOM_FOR_END));
