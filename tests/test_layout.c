@@ -112,7 +112,7 @@ TEST(bad_use_is_told_on_every_rank) {
     static const struct {
         const char *run, *says;
     } cases[] = {
-        {"launch -n 2 -- train --layout dp2,pp2", "2 x 2 = 4 workers"},
+        {"launch -n 2 -- train --layout dp2,pp2", "2 x 1 x 2 = 4 workers"},
         {"launch -n 2 -- train --model softmax --layout pp2", "has 1 layer with parameters"},
         {"launch -n 2 -- train --layout dp2,dp2", "a second 'dp2'"},
         {"launch -n 2 -- train --layout dp2,pp0", "'pp0' is out of range"},
