@@ -165,9 +165,10 @@ gs_status gs_state_read(const char *path, gs_state **out) {
                     "%s holds weights alone: --save-state keeps the state of a run too; to begin a new run "
                     "with these weights, use --load",
                     path);
-    if (status == GS_OK && !(*out = calloc(1, sizeof **out)))
+    else if (status == GS_OK && !(*out = calloc(1, sizeof **out)))
         status = gs_fail(GS_E_MEMORY, "%s: no memory for the state of a run", path);
-    if (status == GS_OK) status = parse(path, saved.state, *out);
+    else if (status == GS_OK)
+        status = parse(path, saved.state, *out);
     gs_saved_free(&saved);
     if (status == GS_OK) return GS_OK;
     gs_state_free(*out);
