@@ -2,7 +2,6 @@
 #include "core/units.h"
 
 #include <stdio.h>
-#include <string.h>
 
 bool gs_link_is_valid(const gs_link *l) {
     if (!gs_link_is_there(l)) return l->latency >= 0 && l->bandwidth >= 0; /* and none is a NaN */
@@ -33,11 +32,8 @@ const char *gs_link_text(const gs_link *l, char *text, size_t size) {
 
 /* ---- a line ---- */
 
-static void forget_first(gs_port *p) {
-    p->before = p->to[0];
-    p->count--;
-    memmove(p->from, p->from + 1, (size_t)p->count * sizeof *p->from);
-    memmove(p->to, p->to + 1, (size_t)p->count * sizeof *p->to);
+static int at_place(const gs_port *p, int i) {
+    return (p->first + i) % GS_PORT_BUSY;
 }
 
 static void insert(gs_port *p, int at, double from, double to) {
@@ -46,27 +42,33 @@ static void insert(gs_port *p, int at, double from, double to) {
         return;
     }
     if (p->count == GS_PORT_BUSY) {
-        forget_first(p);
+        p->before = p->to[p->first];
+        p->first = at_place(p, 1);
+        p->count--;
         at--;
     }
-    memmove(p->from + at + 1, p->from + at, (size_t)(p->count - at) * sizeof *p->from);
-    memmove(p->to + at + 1, p->to + at, (size_t)(p->count - at) * sizeof *p->to);
-    p->from[at] = from;
-    p->to[at] = to;
-    p->count++;
+    for (int i = p->count++; i > at; i--) {
+        p->from[at_place(p, i)] = p->from[at_place(p, i - 1)];
+        p->to[at_place(p, i)] = p->to[at_place(p, i - 1)];
+    }
+    p->from[at_place(p, at)] = from;
+    p->to[at_place(p, at)] = to;
+}
+
+double gs_port_free(const gs_port *p) {
+    return p->count > 0 ? p->to[at_place(p, p->count - 1)] : p->before;
 }
 
 double gs_port_take(gs_port *p, double earliest, double seconds) {
     double begin = earliest > p->before ? earliest : p->before;
-    int at =
-        p->count > 0 && p->to[p->count - 1] <= begin ? p->count : 0; /* mostly it comes after all others */
-    while (at < p->count && p->from[at] < begin + seconds) {
-        if (p->to[at] > begin) begin = p->to[at];
+    int at = gs_port_free(p) <= begin ? p->count : 0; /* mostly it comes after all others */
+    while (at < p->count && p->from[at_place(p, at)] < begin + seconds) {
+        if (p->to[at_place(p, at)] > begin) begin = p->to[at_place(p, at)];
         at++;
     }
     if (!(seconds > 0)) return begin;
-    if (at > 0 && p->to[at - 1] >= begin) /* it follows without a gap */
-        p->to[at - 1] = begin + seconds;
+    if (at > 0 && p->to[at_place(p, at - 1)] >= begin) /* it follows without a gap */
+        p->to[at_place(p, at - 1)] = begin + seconds;
     else
         insert(p, at, begin, begin + seconds);
     return begin;

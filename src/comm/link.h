@@ -68,10 +68,13 @@ enum { GS_PORT_BUSY = 32 };
 
 /* All zero: never busy. */
 typedef struct gs_port {
-    int count;
+    int first, count;                            /* a ring of places: it begins at `first` */
     double from[GS_PORT_BUSY], to[GS_PORT_BUSY]; /* in order, and apart */
     double before; /* what lies before this moment is forgotten, and counts as busy */
 } gs_port;
 
 /* Take the line for so many seconds, at the earliest from then on. Returns when that begins. */
 double gs_port_take(gs_port *, double earliest, double seconds);
+
+/* When it is free again, after all that it has taken. */
+double gs_port_free(const gs_port *);
