@@ -13,41 +13,6 @@
 static const gs_link fabric = {5e-6, 12.5e9}, none = {0, 0};
 static const double GAMMA = 1e-10;
 
-/* ---- lists ---- */
-
-/* Every list gives back what was recorded, however it was folded. */
-TEST(lists_keep_every_move) {
-    enum { RANKS = 7, MOVES = 400 };
-    uint32_t seed = 1;
-    for (int draw = 0; draw < 200; draw++) {
-        gs_virtual_list l = {.ranks = RANKS};
-        gs_virtual_move was[MOVES] = {{0}};
-        for (int i = 0; i < MOVES; i++) {
-            seed = seed * 1664525 + 1013904223;
-            const bool again = i >= 3 && seed >> 28 < 14; /* mostly as two or three moves before */
-            const int back = draw % 3 + 1;
-            was[i] = again ? was[i - back]
-                           : (gs_virtual_move){seed >> 20 & 3, (int)(seed >> 8) % RANKS, 0,
-                                               (gs_virtual_deed)(seed >> 24 & 1)};
-            if (again) was[i].peer = (was[i].peer + draw) % RANKS;
-            assert_ok(gs_virtual_list_add(&l, was[i].deed, was[i].peer, was[i].bytes));
-        }
-        assert_ok(gs_virtual_list_end(&l));
-        int at = 0;
-        for (uint32_t r = 0; r < l.runs; r++)
-            for (uint64_t turn = 0; turn < l.run[r].times; turn++)
-                for (uint32_t p = 0; p < l.run[r].period; p++, at++) {
-                    const gs_virtual_move *m = &l.move[l.run[r].first + p];
-                    assert_true(at < MOVES);
-                    assert_int_equal(m->deed, was[at].deed);
-                    assert_int_equal(m->bytes, was[at].bytes);
-                    assert_int_equal(((uint64_t)m->peer + turn * (uint64_t)m->step) % RANKS, was[at].peer);
-                }
-        assert_int_equal(at, MOVES);
-        gs_virtual_list_free(&l);
-    }
-}
-
 /* ---- a sum ---- */
 
 typedef struct sum {
@@ -90,6 +55,87 @@ static sum sum_of(const gs_sync_scheme *scheme, int ranks, int hosts, gs_sync_ar
 
 static sum f32_sum(const gs_sync_scheme *scheme, int ranks, size_t count) {
     return sum_of(scheme, ranks, ranks, (gs_sync_array){count, GS_WIRE_F32, 0}, fabric, none);
+}
+
+/* ---- all ranks together ---- */
+
+enum { MOST = 80, CALLS = 3, ITEMS = 1 + 2 * CALLS };
+
+/* The list of each rank, by a recording of its own. */
+static void record_each(const gs_lists_key *k, gs_virtual_list *list, float *array) {
+    for (int r = 0; r < k->ranks; r++) {
+        gs_recorder recorder;
+        gs_sync *sync = NULL;
+        list[r] = (gs_virtual_list){.ranks = k->ranks};
+        gs_recorder_begin(&recorder, k->ranks);
+        recorder.comm.rank = r;
+        recorder.list = &list[r];
+        if (k->scheme) assert_ok(gs_sync_create_wire(k->scheme, &recorder.comm, k->array, &sync));
+        assert_ok(sync ? gs_sync_run(sync, array, k->array.count)
+                       : gs_call_run(&recorder.comm, &k->call, array, array));
+        gs_sync_free(sync);
+    }
+}
+
+static uint32_t draw(uint32_t below) {
+    static uint32_t seed = 1;
+    seed = seed * 1664525 + 1013904223;
+    return (seed >> 8) % below;
+}
+
+static gs_lists_key drawn_call(int ranks) {
+    static const gs_operation calls[] = {GS_ALL_GATHER, GS_REDUCE_SCATTER, GS_ALL_TO_ALL};
+    return (gs_lists_key){.ranks = ranks,
+                          .array = {1 + draw(900), (gs_wire)draw(3), 2},
+                          .scheme = draw(2) ? gs_sync_schemes()[draw(9)] : NULL,
+                          .call = {calls[draw(3)], 1 + draw(900), GS_F32, GS_SUM, 0}};
+}
+
+/* Two steps of drawn calls, between which each rank computes for a time of its own, are to the bit what they are where
+ * each rank has its own list, and so is played alone. */
+TEST(ranks_together_do_what_each_does_alone) {
+    float *array = gs_test_calloc(MOST * 1000, sizeof *array);
+    gs_virtual_item(*item)[MOST][ITEMS] = gs_test_calloc(2, sizeof *item);
+    int shared = 0;
+    for (int test = 0; test < 300; test++) {
+        const int n = 2 + (int)draw(MOST - 1);
+        const gs_virtual_cluster cluster = {
+            n, draw(4) == 0 ? 1 : n, {draw(3) * 3e-6, 1e9}, {1e-6, 1e10}, draw(2) * GAMMA};
+        gs_virtual_list own[CALLS][MOST];
+        gs_virtual_script script[2][MOST];
+        gs_virtual *v[2];
+        gs_lists lists = {0};
+        for (int c = 0; c < CALLS; c++) {
+            const gs_lists_key k = drawn_call(n);
+            const gs_virtual_list *list;
+            assert_ok(gs_lists_of(&lists, &k, &list));
+            record_each(&k, own[c], array);
+            shared += list->message != NULL;
+            if (k.scheme == &gs_sync_ring && k.array.count >= (size_t)n) assert_non_null(list->message);
+            for (int r = 0; r < n; r++) {
+                item[0][r][1 + 2 * c] = item[1][r][1 + 2 * c] =
+                    (gs_virtual_item){.what = GS_VIRTUAL_PASS, .seconds = draw(4) ? 0 : draw(1000) * 1e-7};
+                for (int alone = 0; alone < 2; alone++)
+                    item[alone][r][2 + 2 * c] = (gs_virtual_item){
+                        .what = GS_VIRTUAL_LIST, .stride = 1, .list = alone ? own[c] : list};
+            }
+        }
+        for (int alone = 0; alone < 2; alone++) {
+            assert_ok(gs_virtual_create(&cluster, (gs_virtual_watch){0}, &v[alone]));
+            for (int r = 0; r < n; r++)
+                script[alone][r] = (gs_virtual_script){item[alone][r], ITEMS, r % 7 * 1e-5};
+            for (int step = 0; step < 2; step++) assert_ok(gs_virtual_play(v[alone], script[alone]));
+        }
+        assert_memory_equal(gs_virtual_accounts(v[0]), gs_virtual_accounts(v[1]),
+                            (size_t)n * sizeof(gs_virtual_account));
+        assert_memory_equal(gs_virtual_lines(v[0]), gs_virtual_lines(v[1]),
+                            (size_t)cluster.hosts * sizeof(gs_virtual_line));
+        for (int alone = 0; alone < 2; alone++) gs_virtual_free(v[alone]);
+        for (int c = 0; c < CALLS; c++)
+            for (int r = 0; r < n; r++) gs_virtual_list_free(&own[c][r]);
+        gs_lists_free(&lists);
+    }
+    assert_true(shared > 300);
 }
 
 /* Where N divides the array, or is a power of two, all ranks do the same at the same time, as the formula has it. */

@@ -4,12 +4,11 @@
  * asked for, so a list is what the scheme's own code does on that rank. play.h executes the lists of all ranks in
  * virtual time.
  *
- * A ring of 4,096 ranks has 16,380 messages on each of them, which are the same two or three moves again and again. So
- * a list is kept as runs of moves that repeat. The other rank of a move may go on by the same step each time:
+ * In a ring all ranks do the same, each with the ranks beside it and with parts of the array (core/shard.h) that lie as
+ * far from its own. They share one list, in which ranks and parts are counted from the rank, modulo N:
  *
- *     ring, rank 0 of 4        3 x (send 12 bytes to 1, receive 12 from 3, add 12),
- *                              3 x (send 12 to 1, receive 12 from 3)
- *     sharded_ps, rank 0       3 x (send 12 to 1, 2, 3), ...
+ *     ring of 3     send part 0 to 1, receive part -1 from -1, add it,     send part 1 to 1, receive part 0 from -1,
+ *                   send part -1 to 1, receive part -2 from -1, add it,    send part 0 to 1, receive part -1 from -1
  */
 #pragma once
 
@@ -26,33 +25,25 @@ typedef enum gs_virtual_deed {
 } gs_virtual_deed;
 
 typedef struct gs_virtual_move {
-    uint64_t bytes;
-    int32_t
-        peer; /* of SEND and RECV: the other rank, the first time; each further time it is `step` more, modulo N */
-    int32_t step; /* 0 .. N-1 */
+    union {
+        size_t bytes;
+        size_t part; /* of a shared list */
+    };
+    int32_t peer; /* of SEND and RECV: the other rank */
     gs_virtual_deed deed;
 } gs_virtual_move;
-
-/* move[first .. first + period - 1], all of them, `times` times. */
-typedef struct gs_virtual_run {
-    uint32_t first, period;
-    uint64_t times;
-} gs_virtual_run;
 
 /* All zero but `ranks`: empty. */
 typedef struct gs_virtual_list {
     int ranks; /* N */
+    uint32_t moves, room;
     gs_virtual_move *move;
-    gs_virtual_run *run;
-    uint32_t moves, runs, move_room, run_room;
-    uint32_t
-        partly; /* moves that the last run has begun to repeat once more; 0 once gs_virtual_list_end was called */
+    /* [N], of a shared list: the bytes of a message with that part, and of its floats. NULL: of one rank */
+    const size_t *message, *added;
 } gs_virtual_list;
 
 /* GS_E_MEMORY. */
-gs_status gs_virtual_list_add(gs_virtual_list *, gs_virtual_deed, int peer, size_t bytes);
-/* After the last move. GS_E_MEMORY. */
-gs_status gs_virtual_list_end(gs_virtual_list *);
+gs_status gs_virtual_list_add(gs_virtual_list *, gs_virtual_move);
 void gs_virtual_list_free(gs_virtual_list *);
 
 /* ---- a recorder: a comm whose messages go nowhere, and are written down ----
@@ -67,6 +58,12 @@ void gs_virtual_list_free(gs_virtual_list *);
 typedef struct gs_recorder {
     gs_comm comm; /* comm.rank may be set before each recording */
     gs_virtual_list *list;
+    /* Of a shared list: the array, of so many things of so many bytes; the part that went out last, counted from the
+     * rank, and the one that came in; and whether the rank did what such a list cannot say */
+    const char *array;
+    size_t count, width;
+    int sent, came;
+    bool differs;
 } gs_recorder;
 
 /* For `ranks` ranks; it needs not be freed. What is called next is written to recorder->list. */

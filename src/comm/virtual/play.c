@@ -1,15 +1,15 @@
 #include "comm/virtual/play.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const double PS = 1e12; /* in a second */
 
-/* A message under way. It is in two queues: that of its sender and receiver, and while it waits for a shared line in
- * that of a source. 0 is none. */
+/* A message under way, in the queue of its sender and receiver. 0 is none. */
 typedef struct under_way {
     double time; /* as `stage` says */
     double takes;
-    uint32_t next, next_in_source;
+    uint32_t next;
     int32_t from, to;
     int32_t stage;
 } under_way;
@@ -26,10 +26,13 @@ typedef struct message_queue {
     uint32_t head, tail;
 } message_queue;
 
-/* A source, and when its first message wants its line. */
+/* A message that wants a shared line. Of two at one moment that of the lower source goes first: source r < N is rank r,
+ * whose message wants its host's line out; N + h is the line out of host h, whose messages want the next line in. */
 typedef struct wanted {
     double time;
+    uint64_t order; /* of one source */
     int source;
+    uint32_t message;
 } wanted;
 
 /* The messages to a rank, by sender. */
@@ -43,11 +46,12 @@ typedef struct message_inbox {
 /* What every move touches comes first. */
 typedef struct virtual_rank {
     double clock, out, out_inside; /* ps; when its own lines out are free again */
-    uint64_t turn;                 /* of the run ... */
-    uint32_t run, place;           /* ... in the list at its place in the script */
+    uint32_t place;                /* in the list at its place in the script */
     int at;                        /* in its script */
     int waits_for;                 /* a rank; -1: it does not wait */
     bool ready;                    /* it is in the queue of those that can go on */
+    const gs_virtual_list *meets;  /* "all ranks together": it waits for that */
+    bool met;                      /* it is over, or cannot be */
     message_inbox inbox;
     gs_virtual_account account;
     double item_began;              /* ps; below 0: it has not */
@@ -67,11 +71,11 @@ struct gs_virtual {
     uint32_t messages, message_room, spare;
     /* those that can go on, in a ring of `ranks` places */
     int *ready, ready_first, ready_count;
-    /* shared lines: [hosts]; sources: those of ranks, then the lines out of hosts */
+    /* shared lines: [hosts] */
     double *out_free, *in_free;
-    message_queue *source;
-    wanted *heap; /* of sources */
-    int heap_count;
+    wanted *heap; /* as much room as `message` */
+    uint32_t heap_count;
+    uint64_t order;
     gs_virtual_line *line;
     gs_virtual_account *account; /* [ranks], for who asks */
     gs_virtual_watch watch;
@@ -91,64 +95,33 @@ static void wake(gs_virtual *v, int r) {
     v->ready[at < v->ranks ? at : at - v->ranks] = r;
 }
 
-/* ---- lines that several ranks share, in the order of time ----
- *
- * A source holds messages that want a line, in the order in which they do so: source r < N what rank r has sent, source
- * N + h what has passed the line out of host h. A heap holds the sources by the time of their first message, so it has
- * at most N + hosts entries, however many messages are under way. */
+/* ---- lines that several ranks share, in the order of time ---- */
 
 static bool is_before(const wanted *a, const wanted *b) {
-    return a->time < b->time || (a->time <= b->time && a->source < b->source);
+    if (a->time < b->time || a->time > b->time) return a->time < b->time;
+    return a->source < b->source || (a->source == b->source && a->order < b->order);
 }
 
-/* A source wants its line at `time`. */
-static void wish(gs_virtual *v, double time, int source) {
-    const wanted w = {time, source};
-    int at = v->heap_count++;
+static void want(gs_virtual *v, uint32_t m, int source) {
+    const wanted w = {v->message[m].time, v->order++, source, m};
+    uint32_t at = v->heap_count++;
     for (; at > 0 && is_before(&w, &v->heap[(at - 1) / 2]); at = (at - 1) / 2)
         v->heap[at] = v->heap[(at - 1) / 2];
     v->heap[at] = w;
 }
 
-/* In place of the first one. */
-static void replace_first(gs_virtual *v, wanted w) {
-    int at = 0;
-    for (;;) {
-        int child = 2 * at + 1;
-        if (child >= v->heap_count) break;
-        if (child + 1 < v->heap_count && is_before(&v->heap[child + 1], &v->heap[child])) child++;
-        if (!is_before(&v->heap[child], &w)) break;
+/* The earliest message. */
+static uint32_t take(gs_virtual *v) {
+    const uint32_t m = v->heap[0].message, count = --v->heap_count;
+    const wanted last = v->heap[count];
+    uint32_t at = 0;
+    for (uint32_t child = 1; child < count; child = 2 * at + 1) {
+        if (child + 1 < count && is_before(&v->heap[child + 1], &v->heap[child])) child++;
+        if (!is_before(&v->heap[child], &last)) break;
         v->heap[at] = v->heap[child];
         at = child;
     }
-    v->heap[at] = w;
-}
-
-static void drop_first(gs_virtual *v) {
-    if (--v->heap_count > 0) replace_first(v, v->heap[v->heap_count]);
-}
-
-static void share(gs_virtual *v, uint32_t m, int source) {
-    message_queue *q = &v->source[source];
-    const bool first = !q->tail;
-    v->message[m].next_in_source = 0;
-    *(first ? &q->head : &v->message[q->tail].next_in_source) = m;
-    q->tail = m;
-    if (first) wish(v, v->message[m].time, source);
-}
-
-/* Remove the earliest message from its source. */
-static uint32_t take(gs_virtual *v) {
-    const int source = v->heap[0].source;
-    message_queue *q = &v->source[source];
-    const uint32_t m = q->head;
-    q->head = v->message[m].next_in_source;
-    if (q->head) {
-        replace_first(v, (wanted){v->message[q->head].time, source});
-        return m;
-    }
-    q->tail = 0;
-    drop_first(v);
+    v->heap[at] = last;
     return m;
 }
 
@@ -168,7 +141,7 @@ static bool let_through(gs_virtual *v) {
         carry(w, &v->out_free[host], &v->line[host].out);
         w->time += v->alpha;
         w->stage = STAGE_IN;
-        share(v, m, v->ranks + host);
+        want(v, m, v->ranks + host);
         return true;
     }
     const int host = w->to / v->each;
@@ -197,6 +170,9 @@ static uint32_t new_message(gs_virtual *v) {
         under_way *more = room > v->message_room ? realloc(v->message, room * sizeof *more) : NULL;
         if (!more) return 0;
         v->message = more;
+        wanted *heap = v->each > 1 ? realloc(v->heap, room * sizeof *heap) : NULL;
+        if (!heap && v->each > 1) return 0;
+        v->heap = heap;
         v->message_room = room;
     }
     return ++v->messages;
@@ -248,8 +224,9 @@ static message_queue *queue_from(message_inbox *b, int from, int ranks, bool mak
     return &b->queue[b->last];
 }
 
-/* False: no memory (v->failed). */
-static bool send_message(gs_virtual *v, int from, int to, double bytes) {
+typedef enum outcome { DONE, WAITS, PAUSES, FAILED /* as v->failed says */ } outcome;
+
+static outcome send_message(gs_virtual *v, int from, int to, double bytes) {
     virtual_rank *k = &v->rank[from], *receiver = &v->rank[to];
     const int host = from / v->each;
     const bool inside = host == to / v->each && from != to;
@@ -257,7 +234,7 @@ static bool send_message(gs_virtual *v, int from, int to, double bytes) {
     const uint32_t m = queue ? new_message(v) : 0;
     if (!m) {
         no_memory(v);
-        return false;
+        return FAILED;
     }
     under_way *w = &v->message[m];
     *w = (under_way){.time = k->clock, .from = from, .to = to};
@@ -270,8 +247,8 @@ static bool send_message(gs_virtual *v, int from, int to, double bytes) {
     queue->tail = m;
     if (!inside && v->each > 1) {
         w->stage = STAGE_OUT;
-        share(v, m, from);
-        return true;
+        want(v, m, from);
+        return DONE;
     }
     double *out = inside ? &k->out_inside : &k->out;
     if (w->time < *out) w->time = *out;
@@ -282,7 +259,7 @@ static bool send_message(gs_virtual *v, int from, int to, double bytes) {
         v->line[to / v->each].in += w->takes;
     }
     if (receiver->waits_for == from) wake(v, to);
-    return true;
+    return DONE;
 }
 
 static double arrival(const gs_virtual *v, virtual_rank *k, const under_way *w) {
@@ -296,21 +273,23 @@ static double arrival(const gs_virtual *v, virtual_rank *k, const under_way *w) 
     }
 }
 
-/* Receive the first message from there, if it has come: the clock moves on. False: it has not. */
-static bool receive_message(gs_virtual *v, int r, int from) {
+/* Receive the first message from there, when it has come: the clock moves on. */
+static outcome receive_message(gs_virtual *v, int r, int from) {
     virtual_rank *k = &v->rank[r];
     message_queue *queue = queue_from(&k->inbox, from, v->ranks, false);
     const uint32_t m = queue ? queue->head : 0;
-    if (!m) return false;
+    k->waits_for = from;
+    if (!m) return WAITS;
     under_way *w = &v->message[m];
-    if (w->stage >= STAGE_OUT && w->stage != STAGE_ARRIVES) return false;
+    if (w->stage >= STAGE_OUT && w->stage != STAGE_ARRIVES) return WAITS;
+    k->waits_for = -1;
     const double arrives = arrival(v, k, w);
     if (arrives > k->clock) k->clock = arrives;
     queue->head = w->next;
     if (!queue->head) queue->tail = 0;
     w->next = v->spare;
     v->spare = m;
-    return true;
+    return DONE;
 }
 /* A rank goes on for so many moves at most before others get their turn: else the first ranks of a ring would run far
  * ahead, and what they have sent would fill the memory. */
@@ -318,51 +297,239 @@ enum { TURN = 256 };
 
 enum { TOLD = 1 << 20 /* moves from one word of progress to the next: some 0.05 s */ };
 
-/* ---- a rank goes on ---- */
-
-typedef enum outcome { DONE, WAITS, PAUSES, FAILED } outcome;
-
-static outcome send(gs_virtual *v, int r, int to, double bytes) {
-    return send_message(v, r, to, bytes) ? DONE : FAILED;
+static void tell_progress(gs_virtual *v) {
+    if (!v->watch.progress || v->moved < v->told + TOLD) return;
+    v->told = v->moved;
+    v->watch.progress(v->watch.context, v->moved / v->moves);
 }
 
-static outcome receive(gs_virtual *v, virtual_rank *k, int r, int from) {
-    if (receive_message(v, r, from)) return DONE;
-    k->waits_for = from;
-    return WAITS;
+/* ---- all ranks together ----
+ *
+ * Where all ranks share a list, have lines of their own, and in each turn send one message and receive one, they go
+ * through the list together, turn by turn:
+ *
+ *     to rank r + d                  out[r]   = max(clock[r], out[r]) + takes
+ *     from rank r - d                comes[r] = out[r - d] + alpha
+ *                                    clock[r] = max(clock[r], comes[r]) + adds
+ *
+ * That is three passes over arrays, so the 8.6 billion messages of a ring of 65,536 take half a minute. The numbers are
+ * the same, as what a rank finds on its lines does not depend on who is played first. Nearly every message comes to a
+ * line in after those before it. One that is early may find a gap: the line's gs_port is asked, after it has been told
+ * what came meanwhile. */
+
+enum { KNOWN = GS_PORT_BUSY + 1 /* messages after which a port knows no others, and what to forget */ };
+
+/* Arrays of [ranks]; those of parts have [2 ranks], as part p is p + ranks too. Behind bytes come [2 ranks] zeros. */
+typedef struct together {
+    int ranks;
+    double alpha, *clock, *out, *in; /* in: when the line in was free again */
+    double *takes, *adds, *bytes;    /* of parts */
+    double *comes[KNOWN];            /* in the last turns: turn t is at t % KNOWN */
+    int *told;                       /* up to which turn the rank's port knows */
+    int turns, *sent, *came;         /* of each turn so far: the parts that rank 0 sends and receives */
+} together;
+
+static gs_port *port_of(gs_virtual *v, int r) {
+    return v->cluster.hosts == 1 ? &v->rank[r].in_inside : &v->rank[r].in;
 }
 
-static const gs_virtual_list *list_of(const gs_virtual_item *item, int r) {
-    return &item->list[r / item->stride % item->list->ranks];
+static double *line_of(gs_virtual *v, int r) {
+    return v->cluster.hosts == 1 ? &v->rank[r].out_inside : &v->rank[r].out;
 }
+
+/* The port gets to know what came before this turn. */
+static void tell_port(const together *g, gs_port *port, int r, int turn) {
+    for (int t = turn < g->told[r] + KNOWN ? g->told[r] : turn - KNOWN; t < turn; t++) {
+        const double takes = g->takes[g->came[t] + r];
+        gs_port_take(port, g->comes[t % KNOWN][r] - takes, takes);
+    }
+    g->told[r] = turn;
+}
+
+static void send_all(const together *g, const double *restrict takes) {
+    double *restrict out = g->out;
+    const double *restrict clock = g->clock;
+    for (int r = 0; r < g->ranks; r++) out[r] = (clock[r] > out[r] ? clock[r] : out[r]) + takes[r];
+}
+
+/* To ranks first .. end - 1, from those that are `from` further. Are some early? */
+static bool arrive(const together *g, double *restrict comes, const double *restrict takes, int first,
+                   int end, int from) {
+    const double *restrict out = g->out, *restrict in = g->in, alpha = g->alpha;
+    int64_t early = 0;
+    for (int r = first; r < end; r++) {
+        comes[r] = out[r + from] + alpha;
+        early |= comes[r] - takes[r] < in[r];
+    }
+    return early;
+}
+
+static void receive_all(const together *g, const double *restrict comes, const double *restrict adds) {
+    double *restrict clock = g->clock, *restrict in = g->in;
+    for (int r = 0; r < g->ranks; r++) {
+        in[r] = in[r] > comes[r] ? in[r] : comes[r];
+        clock[r] = (clock[r] > comes[r] ? clock[r] : comes[r]) + adds[r];
+    }
+}
+
+/* adds: of part 0, in this turn. */
+static void make_turn(gs_virtual *v, const together *g, int d, const double *adds) {
+    const int n = g->ranks, turn = g->turns;
+    double *comes = g->comes[turn % KNOWN];
+    const double *takes = g->takes + g->came[turn];
+    send_all(g, g->takes + g->sent[turn]);
+    bool early = arrive(g, comes, takes, d, n, -d);
+    early |= arrive(g, comes, takes, 0, d, n - d);
+    for (int r = 0; early && r < n; r++) {
+        if (!(comes[r] - takes[r] < g->in[r])) continue;
+        tell_port(g, port_of(v, r), r, turn);
+        comes[r] = gs_port_take(port_of(v, r), comes[r] - takes[r], takes[r]) + takes[r];
+        g->told[r] = turn + 1;
+    }
+    receive_all(g, comes, adds + g->came[turn]);
+}
+
+/* Rank r's sum of x over the turns, of which each has its part on rank 0. */
+static void add_up(const double *x, const int *part, int turns, int n, double *sum) {
+    enum { FEW = 512 /* ranks, whose sums stay in the cache */ };
+    for (int first = 0; first < n; first += FEW)
+        for (int t = 0; t < turns; t++)
+            for (int r = first; r < first + FEW && r < n; r++) sum[r] += x[part[t] + r];
+}
+
+static void play_together(gs_virtual *v, const gs_virtual_list *l, together *g) {
+    const double *nothing = g->bytes + 2 * g->ranks;
+    uint32_t i = 0;
+    for (int before = 0; i < l->moves; g->turns++) {
+        const gs_virtual_move *m = &l->move[i];
+        const bool adds = i + 2 < l->moves && m[2].deed == GS_VIRTUAL_ADD;
+        g->sent[g->turns] = (int)m[0].part;
+        g->came[g->turns] = (int)m[1].part;
+        make_turn(v, g, m->peer, adds ? g->adds : nothing);
+        /* where senders change; those of one sender come in order, and a port has no use for more than the last */
+        for (int r = 0; r < g->ranks && m->peer != before && g->turns % KNOWN == KNOWN - 1; r++)
+            tell_port(g, port_of(v, r), r, g->turns + 1);
+        before = m->peer;
+        i += adds ? 3 : 2;
+        v->moved += (adds ? 3.0 : 2.0) * g->ranks;
+        tell_progress(v);
+    }
+}
+
+/* After the last turn. */
+static void hand_back(gs_virtual *v, const gs_virtual_list *l, together *g) {
+    const bool inside = v->cluster.hosts == 1;
+    for (int r = 0; r < g->ranks; r++) {
+        tell_port(g, port_of(v, r), r, g->turns);
+        v->rank[r].clock = g->clock[r];
+        *line_of(v, r) = g->out[r];
+        v->rank[r].place = l->moves;
+    }
+    double *bytes = memset(g->comes[0], 0, 3 * (size_t)g->ranks * sizeof *bytes), *out = g->comes[1],
+           *in = g->comes[2];
+    add_up(g->bytes, g->sent, g->turns, g->ranks, bytes);
+    add_up(g->takes, g->sent, g->turns, g->ranks, out);
+    add_up(g->takes, g->came, g->turns, g->ranks, in);
+    for (int r = 0; r < g->ranks; r++) {
+        v->rank[r].account.sent[inside] += bytes[r];
+        if (inside) continue;
+        v->line[r].out += out[r];
+        v->line[r].in += in[r];
+    }
+}
+
+/* All are at the beginning of the list. Without memory they stay there, and are played one by one. */
+static void go_through(gs_virtual *v, const gs_virtual_list *l) {
+    const size_t n = (size_t)v->ranks;
+    const bool inside = v->cluster.hosts == 1;
+    double *x = calloc((11 + KNOWN) * n, sizeof *x);
+    int *counts = calloc(n + l->moves, sizeof *counts);
+    if (x && counts) {
+        together g = {.ranks = v->ranks,
+                      .alpha = inside ? v->alpha_inside : v->alpha,
+                      .clock = x,
+                      .out = x + n,
+                      .in = x + 2 * n,
+                      .takes = x + 3 * n,
+                      .adds = x + 5 * n,
+                      .bytes = x + 7 * n,
+                      .told = counts,
+                      .sent = counts + n,
+                      .came = counts + n + l->moves / 2};
+        for (size_t t = 0; t < KNOWN; t++) g.comes[t] = x + (11 + t) * n;
+        for (size_t p = 0; p < 2 * n; p++) {
+            g.bytes[p] = (double)l->message[p % n];
+            g.takes[p] = whole_ps(g.bytes[p] * (inside ? v->beta_inside : v->beta));
+            g.adds[p] = whole_ps((double)l->added[p % n] * v->gamma);
+        }
+        for (int r = 0; r < v->ranks; r++) {
+            g.clock[r] = v->rank[r].clock;
+            g.out[r] = *line_of(v, r);
+            g.in[r] = gs_port_free(port_of(v, r));
+        }
+        play_together(v, l, &g);
+        hand_back(v, l, &g);
+    }
+    free(x);
+    free(counts);
+}
+
+/* Is it made of turns: to the rank d further, from the one d before, and perhaps an addition? */
+static bool is_in_turns(const gs_virtual_list *l) {
+    uint32_t i = 0;
+    while (i + 1 < l->moves && l->move[i].deed == GS_VIRTUAL_SEND && l->move[i + 1].deed == GS_VIRTUAL_RECV &&
+           l->move[i].peer + l->move[i + 1].peer == l->ranks)
+        i += i + 2 < l->moves && l->move[i + 2].deed == GS_VIRTUAL_ADD ? 3 : 2;
+    return i > 0 && i == l->moves;
+}
+
+/* Nobody can go on alone: those go on who wait for the others. False: there are none. */
+static bool go_together(gs_virtual *v) {
+    int meet = 0, waiting = 0;
+    for (int r = 0; r < v->ranks; r++) {
+        waiting += v->rank[r].meets != NULL;
+        meet += v->rank[r].meets == v->rank[0].meets;
+    }
+    if (waiting == 0) return false;
+    if (meet == v->ranks && is_in_turns(v->rank[0].meets)) go_through(v, v->rank[0].meets);
+    for (int r = 0; r < v->ranks; r++) {
+        if (!v->rank[r].meets) continue;
+        v->rank[r].meets = NULL;
+        v->rank[r].met = true;
+        wake(v, r);
+    }
+    return true;
+}
+
+/* ---- a rank goes on, by items ---- */
 
 static outcome play_list(gs_virtual *v, virtual_rank *k, int r, const gs_virtual_item *item, int *left) {
-    const gs_virtual_list *l = list_of(item, r);
-    const int size = l->ranks, base = r - r / item->stride % size * item->stride;
-    for (; k->run < l->runs; k->run++, k->turn = 0) {
-        const gs_virtual_run *u = &l->run[k->run];
-        const gs_virtual_move *moves = l->move + u->first;
-        for (; k->turn < u->times; k->turn++, k->place = 0) {
-            if (*left <= 0) return PAUSES;
-            for (; k->place < u->period; k->place++) {
-                const gs_virtual_move *m = &moves[k->place];
-                if (m->deed == GS_VIRTUAL_ADD) {
-                    k->clock += whole_ps((double)m->bytes * v->gamma);
-                    continue;
-                }
-                int peer = m->peer;
-                if (m->step) peer = (int)(((uint64_t)peer + k->turn * (uint64_t)m->step) % (uint64_t)size);
-                peer = base + peer * item->stride;
-                --*left;
-                const outcome o =
-                    m->deed == GS_VIRTUAL_SEND ? send(v, r, peer, (double)m->bytes) : receive(v, k, r, peer);
-                if (o != DONE) return o;
-            }
-            v->moved += u->period;
-        }
+    const gs_virtual_list *l = item->list;
+    const int size = l->ranks, me = r / item->stride % size, base = r - me * item->stride;
+    const bool shared = l->message != NULL;
+    if (!shared) l += me;
+    if (shared && !k->met && size == v->ranks && (v->each == 1 || v->cluster.hosts == 1)) {
+        k->meets = l;
+        return WAITS;
     }
-    k->run = k->place = 0;
-    k->turn = 0;
+    for (; k->place < l->moves; k->place++) {
+        const gs_virtual_move *m = &l->move[k->place];
+        const size_t part = shared ? (m->part + (size_t)me) % (size_t)size : 0;
+        if (m->deed == GS_VIRTUAL_ADD) {
+            k->clock += whole_ps((double)(shared ? l->added[part] : m->bytes) * v->gamma);
+            v->moved++;
+            continue;
+        }
+        if (--*left < 0) return PAUSES;
+        const int peer = base + (shared ? (m->peer + me) % size : m->peer) * item->stride;
+        const double bytes = (double)(shared ? l->message[part] : m->bytes);
+        const outcome o =
+            m->deed == GS_VIRTUAL_SEND ? send_message(v, r, peer, bytes) : receive_message(v, r, peer);
+        if (o != DONE) return o;
+        v->moved++;
+    }
+    k->place = 0;
+    k->met = false;
     return DONE;
 }
 
@@ -403,9 +570,9 @@ static outcome play_item(gs_virtual *v, virtual_rank *k, int r, const gs_virtual
     case GS_VIRTUAL_LIST:
         return play_list(v, k, r, item, left);
     case GS_VIRTUAL_SEND_ONE:
-        return send(v, r, r + item->peer, (double)item->bytes);
+        return send_message(v, r, r + item->peer, (double)item->bytes);
     default:
-        return receive(v, k, r, r + item->peer);
+        return receive_message(v, r, r + item->peer);
     }
 }
 
@@ -442,16 +609,10 @@ static double count_moves(const gs_virtual *v) {
     for (int r = 0; r < v->ranks; r++)
         for (int i = 0; i < v->script[r].items; i++) {
             const gs_virtual_item *item = &v->script[r].item[i];
-            const gs_virtual_list *l = item->list ? list_of(item, r) : NULL;
-            for (uint32_t k = 0; l && k < l->runs; k++) moves += (double)l->run[k].times * l->run[k].period;
+            if (!item->list) continue;
+            moves += item->list[item->list->message ? 0 : r / item->stride % item->list->ranks].moves;
         }
     return moves;
-}
-
-static void tell_progress(gs_virtual *v) {
-    if (!v->watch.progress || v->moved < v->told + TOLD) return;
-    v->told = v->moved;
-    v->watch.progress(v->watch.context, v->moved / v->moves);
 }
 
 static gs_status is_stuck(const gs_virtual *v) {
@@ -479,8 +640,9 @@ static void begin(gs_virtual *v, const gs_virtual_script *scripts) {
     for (int r = 0; r < v->ranks; r++) {
         virtual_rank *k = &v->rank[r];
         k->at = 0;
-        k->run = k->place = 0;
-        k->turn = 0;
+        k->place = 0;
+        k->met = false;
+        k->meets = NULL;
         k->item_began = -1;
         k->account = (gs_virtual_account){.began = k->clock / PS, .first_sum = -1};
         wake(v, r);
@@ -497,7 +659,7 @@ gs_status gs_virtual_play(gs_virtual *v, const gs_virtual_script *scripts) {
             if (o == PAUSES) wake(v, r);
             tell_progress(v);
         }
-    } while (let_through(v));
+    } while (let_through(v) || go_together(v));
     GS_TRY(is_stuck(v));
     for (int h = 0; h < v->cluster.hosts; h++) {
         v->line[h].out /= PS;
@@ -532,11 +694,9 @@ static bool allocate(gs_virtual *v) {
     v->ready = calloc(n, sizeof *v->ready);
     v->out_free = calloc(hosts, sizeof *v->out_free);
     v->in_free = calloc(hosts, sizeof *v->in_free);
-    v->source = calloc(n + hosts, sizeof *v->source);
-    v->heap = calloc(n + hosts, sizeof *v->heap);
     v->line = calloc(hosts, sizeof *v->line);
     v->account = calloc(n, sizeof *v->account);
-    return v->rank && v->ready && v->out_free && v->in_free && v->source && v->heap && v->line && v->account;
+    return v->rank && v->ready && v->out_free && v->in_free && v->line && v->account;
 }
 
 gs_status gs_virtual_create(const gs_virtual_cluster *c, gs_virtual_watch watch, gs_virtual **out) {
@@ -565,7 +725,6 @@ void gs_virtual_free(gs_virtual *v) {
     free(v->ready);
     free(v->out_free);
     free(v->in_free);
-    free(v->source);
     free(v->heap);
     free(v->line);
     free(v->account);

@@ -1,72 +1,103 @@
 #include "train/simulate/lists.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "comm/ranks.h"
-#include "core/cores.h"
+#include "sync/scheme.h"
 
 typedef struct gs_lists_entry {
     gs_lists_key key;
-    gs_virtual_list *list; /* [ranks] */
+    gs_virtual_list *list; /* [ranks], or [1] that they share */
+    size_t *parts;         /* [2 ranks], of a shared list: message and added */
     struct gs_lists_entry *next;
 } entry;
 
-enum { THREADS = 16 /* at most: ranks are recorded independently of each other */ };
-
-/* Thread t records the ranks t, t + threads, ... */
 typedef struct recording {
-    entry *e;
-    const gs_lists *lists;
-    int threads;
+    const gs_lists_key *key;
+    gs_recorder recorder;
+    gs_sync *sync; /* NULL: the collective */
+    void *array;   /* nobody looks into it: it is addresses, and memory only where a scheme copies */
 } recording;
 
-/* sync NULL: the collective. All threads go on alike, so the first one tells. */
-static gs_status record_ranks(const recording *all, int first, gs_recorder *r, gs_sync *sync, void *in,
-                              void *out) {
-    const gs_lists_key *k = &all->e->key;
-    for (int rank = first; rank < k->ranks; rank += all->threads) {
-        r->comm.rank = rank;
-        r->list = &all->e->list[rank];
-        GS_TRY(sync ? gs_sync_run(sync, in, k->array.count) : gs_call_run(&r->comm, &k->call, in, out));
-        GS_TRY(gs_virtual_list_end(r->list));
-        if (first == 0 && all->lists->progress)
-            all->lists->progress(all->lists->context, (rank + 1.0) / k->ranks);
+static gs_status record_rank(recording *g, int rank, gs_virtual_list *out) {
+    g->recorder.comm.rank = rank;
+    g->recorder.list = out;
+    const gs_status status = g->sync ? gs_sync_run(g->sync, g->array, g->key->array.count)
+                                     : gs_call_run(&g->recorder.comm, &g->key->call, g->array, g->array);
+    g->recorder.list = NULL;
+    return status;
+}
+
+static gs_status record_each(recording *g, entry *e) {
+    const int n = e->key.ranks;
+    for (int rank = 0; rank < n; rank++) {
+        e->list[rank] = (gs_virtual_list){.ranks = n};
+        GS_TRY(record_rank(g, rank, &e->list[rank]));
     }
     return GS_OK;
 }
 
-/* Nobody looks into the buffers: they are addresses, and memory only where a scheme copies. */
-static gs_status record_some(void *context, int first, gs_comm **comm) {
-    const recording *all = context;
-    const gs_lists_key *k = &all->e->key;
-    gs_recorder r;
-    gs_sync *sync = NULL;
-    gs_recorder_begin(&r, k->ranks);
-    if (comm) GS_TRY(gs_comm_barrier(*comm)); /* all have a thread, or none goes on */
+/* How the array is cut, if into equal parts for all ranks. */
+static bool cut(recording *g, entry *e) {
+    const gs_lists_key *k = &e->key;
+    const size_t n = (size_t)k->ranks;
+    const bool of_each = k->call.operation == GS_ALL_GATHER || k->call.operation == GS_ALL_TO_ALL;
+    if (!k->scheme && !of_each && k->call.operation != GS_REDUCE_SCATTER) return false;
+    g->recorder.array = g->array;
+    g->recorder.count = k->scheme ? k->array.count : of_each ? k->call.count * n : k->call.count;
+    g->recorder.width = k->scheme ? sizeof(float) : gs_type_size(k->call.type);
+    if (!(e->parts = malloc(2 * n * sizeof *e->parts))) return false;
+    for (size_t p = 0; p < n; p++) {
+        const gs_shard part = gs_shard_of(g->recorder.count, (int)p, (int)n);
+        e->parts[n + p] = part.count * g->recorder.width;
+        e->parts[p] = k->scheme ? gs_sync_message_bytes(&k->array, part) : e->parts[n + p];
+    }
+    return true;
+}
+
+static bool are_same(const gs_virtual_list *a, const gs_virtual_list *b) {
+    return a->moves == b->moves && a->moves > 0 && memcmp(a->move, b->move, a->moves * sizeof *a->move) == 0;
+}
+
+/* Rank 0's list, if it is that of all: 64 of them or more are asked, evenly spaced. */
+static gs_status record_shared(recording *g, entry *e, bool *shared) {
+    enum { ASKED = 64 };
+    const int n = e->key.ranks;
+    gs_status status = GS_OK;
+    *shared = cut(g, e);
+    for (int rank = 0; rank < n && *shared && status == GS_OK; rank += n / ASKED + 1) {
+        gs_virtual_list of_one = {.ranks = n, .message = e->parts, .added = e->parts + n};
+        status = record_rank(g, rank, &of_one);
+        *shared = !g->recorder.differs && (rank == 0 || are_same(e->list, &of_one));
+        if (rank == 0)
+            *e->list = of_one;
+        else
+            gs_virtual_list_free(&of_one);
+    }
+    if (!*shared) gs_virtual_list_free(e->list);
+    return status;
+}
+
+static gs_status record_all(entry *e) {
+    const gs_lists_key *k = &e->key;
     const gs_call_bytes call = gs_call_bytes_of(&k->call, 0, k->ranks);
     const size_t wanted = k->scheme            ? k->array.count * sizeof(float)
                           : call.in > call.out ? call.in
                                                : call.out,
-                 bytes = (k->call.operation == GS_REDUCE_SCATTER ? k->call.count * 8 : wanted) / 4096 * 4096 +
-                         8192;
-    char *data =
-        mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (data == MAP_FAILED) return gs_fail(GS_E_MEMORY, "no addresses for %zu bytes to simulate", 2 * bytes);
-    gs_status status = k->scheme ? gs_sync_create_wire(k->scheme, &r.comm, k->array, &sync) : GS_OK;
-    if (status == GS_OK) status = record_ranks(all, first, &r, sync, data, data + bytes);
-    gs_sync_free(sync);
-    munmap(data, 2 * bytes);
+                 bytes = (k->call.operation == GS_REDUCE_SCATTER ? k->call.count * 8 : wanted) + 8192;
+    recording g = {.key = k};
+    bool shared = false;
+    g.array = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (g.array == MAP_FAILED) return gs_fail(GS_E_MEMORY, "no addresses for %zu bytes to simulate", bytes);
+    gs_recorder_begin(&g.recorder, k->ranks);
+    gs_status status =
+        k->scheme ? gs_sync_create_wire(k->scheme, &g.recorder.comm, k->array, &g.sync) : GS_OK;
+    if (status == GS_OK) status = record_shared(&g, e, &shared);
+    if (status == GS_OK && !shared) status = record_each(&g, e);
+    gs_sync_free(g.sync);
+    munmap(g.array, bytes);
     return status;
-}
-
-static gs_status record_all(const gs_lists *lists, entry *e) {
-    const int cores = gs_cpu_cores();
-    recording all = {e, lists, e->key.ranks < 64 ? 1 : cores < THREADS ? cores : THREADS};
-    return all.threads == 1 ? record_some(&all, 0, NULL)
-                            : gs_ranks_run(all.threads, GS_TIMEOUT, record_some, &all);
 }
 
 static bool is_same(const gs_lists_key *a, const gs_lists_key *b) {
@@ -86,8 +117,7 @@ gs_status gs_lists_of(gs_lists *lists, const gs_lists_key *key, const gs_virtual
         lists->first = e;
         e->list = calloc((size_t)key->ranks, sizeof *e->list);
         if (!e->list) return gs_fail(GS_E_MEMORY, "no memory for the messages of %d workers", key->ranks);
-        for (int r = 0; r < key->ranks; r++) e->list[r].ranks = key->ranks;
-        GS_TRY(record_all(lists, e));
+        GS_TRY(record_all(e));
     }
     *out = e->list;
     return GS_OK;
@@ -99,6 +129,7 @@ void gs_lists_free(gs_lists *lists) {
         lists->first = e->next;
         for (int r = 0; e->list && r < e->key.ranks; r++) gs_virtual_list_free(&e->list[r]);
         free(e->list);
+        free(e->parts);
         free(e);
     }
 }

@@ -14,9 +14,6 @@ typedef struct gs_lists_key {
 
 typedef struct gs_lists {
     struct gs_lists_entry *first;
-    /* Called now and then while one is recorded; NULL: nobody asks. */
-    void (*progress)(const void *context, double share);
-    const void *context;
 } gs_lists;
 
 /* (*out)[rank] of the group; they belong to `lists`. GS_E_MEMORY. */

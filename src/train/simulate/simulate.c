@@ -369,17 +369,10 @@ static gs_status write_scripts(writer *w) {
     return GS_OK;
 }
 
-static void tell_recorded(const void *context, double share) {
-    const gs_simulation *sim = context;
-    sim->progress(sim->context, sim->workers, 0, share);
-}
-
 /* *s is to be freed in any case. GS_E_USAGE: the layout does not fit the model. */
 static gs_status create_scripts(const gs_simulation *sim, const gs_simulated_work *work, scripts *s) {
     writer w = {.scripts = s, .sim = sim, .work = work, .layout = gs_layout_of(&sim->settings, sim->workers)};
     *s = (scripts){.roles = w.layout.pp * w.layout.tp};
-    s->lists.progress = sim->progress ? tell_recorded : NULL;
-    s->lists.context = sim;
     s->script = calloc((size_t)sim->workers, sizeof *s->script);
     s->role = calloc((size_t)s->roles, sizeof *s->role);
     if (!s->script || !s->role)

@@ -5,9 +5,10 @@
  *     compute          each layer's forward and backward, and the update: measured here with a few steps of one worker
  *                      on one core, or FLOPs / --flops (the update then takes no time)
  *     messages         training's own: a step is rehearsed (train/rehearsal.h), once for each stage and part, which
- *                      says what is summed and sent, and when. The code of each scheme and collective is run once for
- *                      each rank, with a comm that writes down its messages (comm/virtual/list.h). The lists are
- *                      executed in virtual time over the links of --link and --inside (comm/virtual/play.h)
+ *                      says what is summed and sent, and when. The code of each scheme and collective is run for each
+ *                      rank, with a comm that writes down its messages (comm/virtual/list.h); where all ranks do the
+ *                      same, for 64 of them (lists.c). The lists are executed in virtual time over the links of
+ *                      --link and --inside (comm/virtual/play.h)
  *     additions        gamma a byte: measured here, or given
  *     pauses           --jitter, of the same workers in the same steps as in `train`
  *
@@ -40,8 +41,7 @@ typedef struct gs_simulation {
     double flops;   /* a worker's FLOP/s; 0: measure */
     gs_shape input; /* with flops: of a sample; c 0: what the model usually takes */
     double gamma;   /* seconds to add a byte; below 0: measure it, or with flops take none */
-    /* Called now and then: so much of this step, which counts from 1, has been simulated, 0 to 1; of step 0: so many of
-     * the workers' messages have been recorded. NULL: nobody asks */
+    /* Called now and then: so much of this step, which counts from 1, has been simulated, 0 to 1. NULL: nobody asks */
     void (*progress)(void *context, int workers, int step, double share);
     void *context; /* of progress */
 } gs_simulation;
