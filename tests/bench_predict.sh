@@ -51,6 +51,7 @@ if [[ large =~ $only ]]; then
         time "$gradsum" simulate --model mlp --link 5us,1GB/s --workers "$workers" --sync "$scheme" >/dev/null
     done <<'END'
 4096 ring
+65536 ring
 65536 tree
 65536 halving_doubling
 END
