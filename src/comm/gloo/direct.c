@@ -31,17 +31,6 @@ static gs_gloo_code broken(ssize_t moved) {
     return gs_gloo_explain(GS_GLOO_LOST, strerror(errno));
 }
 
-static gs_gloo_code write_all(const gs_direct *d, const void *data, size_t bytes, int flags) {
-    for (size_t done = 0; done < bytes;) {
-        ssize_t moved = send(d->socket, (const char *)data + done, bytes - done, MSG_NOSIGNAL | flags);
-        if (moved > 0)
-            done += (size_t)moved;
-        else if (moved == 0 || errno != EINTR)
-            return broken(moved);
-    }
-    return GS_GLOO_OK;
-}
-
 /* As recv. Usually the peer has already written, or is about to. */
 static ssize_t read_some(const gs_direct *d, void *data, size_t bytes) {
     gs_wait wait = gs_wait_begin(d->crowded);
@@ -52,9 +41,12 @@ static ssize_t read_some(const gs_direct *d, void *data, size_t bytes) {
     return recv(d->socket, data, bytes, 0);
 }
 
-static gs_gloo_code read_all(const gs_direct *d, void *data, size_t bytes) {
+/* All bytes; out: to the peer. */
+static gs_gloo_code move(const gs_direct *d, bool out, void *data, size_t bytes, int flags) {
     for (size_t done = 0; done < bytes;) {
-        ssize_t moved = read_some(d, (char *)data + done, bytes - done);
+        char *at = (char *)data + done;
+        ssize_t moved =
+            out ? send(d->socket, at, bytes - done, MSG_NOSIGNAL | flags) : read_some(d, at, bytes - done);
         if (moved > 0)
             done += (size_t)moved;
         else if (moved == 0 || errno != EINTR)
@@ -83,14 +75,14 @@ gs_gloo_code gs_direct_all_reduce(gs_direct *d, const gs_call *call, void *data,
     const gs_combine combine = gs_combine_of(call->type, call->reduction);
     uint64_t mine = bytes, theirs = bytes;
     set_timeout(d, timeout_ms);
-    gs_gloo_code code = write_all(d, &mine, sizeof mine, MSG_MORE); /* in one packet with the piece */
+    gs_gloo_code code = move(d, true, &mine, sizeof mine, MSG_MORE); /* in one packet with the piece */
     for (size_t at = 0, n; code == GS_GLOO_OK && at < bytes; at += n) {
         char *piece = (char *)data + at;
         n = bytes - at < d->piece ? bytes - at : d->piece;
-        code = write_all(d, piece, n, 0);
-        if (code == GS_GLOO_OK && at == 0) code = read_all(d, &theirs, sizeof theirs);
+        code = move(d, true, piece, n, 0);
+        if (code == GS_GLOO_OK && at == 0) code = move(d, false, &theirs, sizeof theirs, 0);
         if (code == GS_GLOO_OK && theirs != mine) code = has_other_length(bytes, theirs);
-        if (code == GS_GLOO_OK) code = read_all(d, d->room, n);
+        if (code == GS_GLOO_OK) code = move(d, false, d->room, n, 0);
         if (code != GS_GLOO_OK) break;
         if (d->rank == 0)
             combine(piece, piece, d->room, n / width);
