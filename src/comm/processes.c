@@ -10,9 +10,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static gs_status create_shared(const gs_rendezvous *r, bool wanted, gs_comm **out) {
+static gs_status create_shared(const gs_rendezvous *r, gs_comm **out) {
     gs_comm *gloo, *shared;
     char why[256];
+    const bool wanted = r->transport && strcmp(r->transport, "shm") == 0;
     GS_TRY(gs_comm_gloo_create(r, &gloo));
     gs_status status = gs_comm_shm_create(gloo, &shared, why, sizeof why);
     if (status == GS_OK && !shared && wanted)
@@ -28,18 +29,10 @@ static gs_status create_shared(const gs_rendezvous *r, bool wanted, gs_comm **ou
     return status;
 }
 
-static gs_status create_auto(const gs_rendezvous *r, gs_comm **out) {
-    return create_shared(r, false, out);
-}
-
-static gs_status create_shm(const gs_rendezvous *r, gs_comm **out) {
-    return create_shared(r, true, out);
-}
-
 /* The one list: a new transport takes its line here, and its prototype in comm.h. */
 const gs_process_transport gs_process_transports[] = {
-    {"auto", create_auto, "shm on one machine, hosts or gloo between several"},
-    {"shm", create_shm, "shared memory"},
+    {"auto", create_shared, "shm on one machine, hosts or gloo between several"},
+    {"shm", create_shared, "shared memory"},
     {"gloo", gs_comm_gloo_create, "connections"},
     {"mpi", gs_comm_mpi_create, NULL},
     {0},
