@@ -176,15 +176,13 @@ static void look_at_data(doctor *d) {
 
 static void look_here(doctor *d) {
     const gs_usable may = gs_usable_here();
-    const gs_process_transport *mpi;
-    const bool has_mpi = gs_process_transport_find("mpi", false, &mpi) == GS_OK;
     char interfaces[500], address[64];
     struct utsname u = {0};
     uname(&u);
     gs_append(d->facts, sizeof d->facts, "version %s\n", GRADSUM_VERSION);
-    say(d, WELL, "version", NULL, "gradsum %s, %s %s, %s; %.*s, Gloo %s%s", GRADSUM_VERSION, u.sysname,
+    say(d, WELL, "version", NULL, "gradsum %s, %s %s, %s; %.*s, Gloo %s", GRADSUM_VERSION, u.sysname,
         u.release, u.machine, (int)strcspn(openblas_get_config() + 9, " ") + 9, openblas_get_config(),
-        gs_comm_gloo_version(), has_mpi ? "" : ", no MPI");
+        gs_comm_gloo_version());
     look_at_cores(d, &may);
     look_at_memory(d, &may);
     look_at_devices(d);
