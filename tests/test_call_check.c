@@ -43,13 +43,10 @@ TEST(a_wrong_byte_is_found) {
 }
 
 TEST(calls_are_described) {
-    char text[80];
-    gs_call_describe(&(gs_call){GS_REDUCE, 7, GS_I64, GS_MAX, 2}, true, text, sizeof text);
-    assert_string_equal(text, "reduce of 7 i64 (max) to rank 2");
-    gs_call_describe(&(gs_call){GS_BROADCAST, 7, GS_U8, 0, 2}, true, text, sizeof text);
-    assert_string_equal(text, "broadcast of 7 u8 from rank 2");
-    gs_call_describe(&(gs_call){GS_ALL_REDUCE, 8, GS_F32, GS_SUM, 0}, false, text, sizeof text);
-    assert_string_equal(text, "all_reduce of 8 f32");
-    gs_call_describe(&(gs_call){.operation = GS_BARRIER}, true, text, sizeof text);
-    assert_string_equal(text, "barrier");
+    const gs_call reduce = {GS_REDUCE, 7, GS_I64, GS_MAX, 2}, broadcast = {GS_BROADCAST, 7, GS_U8, 0, 2},
+                  sum = {GS_ALL_REDUCE, 8, GS_F32, GS_SUM, 0}, barrier = {.operation = GS_BARRIER};
+    assert_string_equal(gs_call_text(&reduce, true), "reduce of 7 i64 (max) to rank 2");
+    assert_string_equal(gs_call_text(&broadcast, true), "broadcast of 7 u8 from rank 2");
+    assert_string_equal(gs_call_text(&sum, false), "all_reduce of 8 f32");
+    assert_string_equal(gs_call_text(&barrier, true), "barrier");
 }

@@ -5,6 +5,78 @@
 #include "core/error.h"
 #include "core/shard.h"
 
+/* ---- types and reductions ---- */
+
+/* `to` may be `a` itself, but never a shifted one, so that a loop can work on many elements at once. */
+#if defined(__clang__)
+#define NEVER_SHIFTED _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define NEVER_SHIFTED _Pragma("GCC ivdep")
+#endif
+
+/* One loop for a type and a reduction. */
+#define LOOP(name, type, value)                                                                              \
+    static void name(void *to, const void *first, const void *second, size_t count) {                        \
+        type *t = to;                                                                                        \
+        const type *x = first, *y = second;                                                                  \
+        NEVER_SHIFTED for (size_t i = 0; i < count; i++) {                                                   \
+            const type a = x[i], b = y[i];                                                                   \
+            t[i] = (type)(value);                                                                            \
+        }                                                                                                    \
+    }
+
+/* `wide` is where the arithmetic is done: an unsigned type, which wraps around, for integers. (a != a) is
+ * true for a NaN alone; if b is the NaN then both comparisons are false and b is what remains. */
+#define LOOPS(name, type, wide)                                                                              \
+    LOOP(name##_sum, type, (wide)a + (wide)b)                                                                \
+    LOOP(name##_min, type, a < b || a != a ? a : b)                                                          \
+    LOOP(name##_max, type, a > b || a != a ? a : b)
+
+LOOPS(f32, float, float)
+LOOPS(f64, double, double)
+LOOPS(i32, int32_t, uint32_t)
+LOOPS(i64, int64_t, uint64_t)
+LOOPS(u8, uint8_t, unsigned)
+
+#define ROW(name)                                                                                            \
+    { name##_sum, name##_min, name##_max }
+static const struct {
+    const char *name;
+    size_t size;
+    gs_combine combine[GS_REDUCTIONS];
+} types[GS_TYPES] = {
+    [GS_F32] = {"f32", 4, ROW(f32)}, [GS_F64] = {"f64", 8, ROW(f64)}, [GS_I32] = {"i32", 4, ROW(i32)},
+    [GS_I64] = {"i64", 8, ROW(i64)}, [GS_U8] = {"u8", 1, ROW(u8)},
+};
+
+static void check_type(gs_type type) {
+    if ((unsigned)type >= GS_TYPES) gs_bug("there is no type %d", (int)type);
+}
+
+size_t gs_type_size(gs_type type) {
+    check_type(type);
+    return types[type].size;
+}
+
+static const char *type_name(gs_type type) {
+    check_type(type);
+    return types[type].name;
+}
+
+static const char *reduction_name(gs_reduction reduction) {
+    static const char *const names[GS_REDUCTIONS] = {"sum", "min", "max"};
+    if ((unsigned)reduction >= GS_REDUCTIONS) gs_bug("there is no reduction %d", (int)reduction);
+    return names[reduction];
+}
+
+gs_combine gs_combine_of(gs_type type, gs_reduction reduction) {
+    check_type(type);
+    if ((unsigned)reduction >= GS_REDUCTIONS) gs_bug("there is no reduction %d", (int)reduction);
+    return types[type].combine[reduction];
+}
+
+/* ---- operations ---- */
+
 static const struct {
     const char *name;
     bool reduces;
@@ -40,28 +112,21 @@ bool gs_operation_is_in_place(gs_operation operation) {
     return operation == GS_BROADCAST || operation == GS_REDUCE || operation == GS_ALL_REDUCE;
 }
 
-void gs_call_describe(const gs_call *c, bool full, char *text, size_t size) {
-    const char *name = gs_operation_name(c->operation), *root = operations[c->operation].root;
-    if (c->operation == GS_BARRIER) {
-        snprintf(text, size, "%s", name);
-        return;
-    }
-    if ((c->operation == GS_SEND || c->operation == GS_RECV) && c->type == GS_U8) {
-        snprintf(text, size, "%s of %zu bytes %s rank %d", name, c->count, root, c->root);
-        return;
-    }
-    char how[24] = "", where[24] = "";
-    if (full && operations[c->operation].reduces)
-        snprintf(how, sizeof how, " (%s)", gs_reduction_name(c->reduction));
-    if (full && root) snprintf(where, sizeof where, " %s rank %d", root, c->root);
-    snprintf(text, size, "%s of %zu %s%s%s", name, c->count, gs_type_name(c->type), how, where);
-}
-
 const char *gs_call_text(const gs_call *c, bool full) {
     static _Thread_local char texts[2][96];
     static _Thread_local unsigned turn;
-    char *text = texts[turn++ % 2];
-    gs_call_describe(c, full, text, sizeof texts[0]);
+    const size_t size = sizeof texts[0];
+    char *text = texts[turn++ % 2], how[24] = "", where[24] = "";
+    const char *name = gs_operation_name(c->operation), *root = operations[c->operation].root;
+    if (full && operations[c->operation].reduces)
+        snprintf(how, sizeof how, " (%s)", reduction_name(c->reduction));
+    if (full && root) snprintf(where, sizeof where, " %s rank %d", root, c->root);
+    if (c->operation == GS_BARRIER)
+        snprintf(text, size, "%s", name);
+    else if ((c->operation == GS_SEND || c->operation == GS_RECV) && c->type == GS_U8)
+        snprintf(text, size, "%s of %zu bytes %s rank %d", name, c->count, root, c->root);
+    else
+        snprintf(text, size, "%s of %zu %s%s%s", name, c->count, type_name(c->type), how, where);
     return text;
 }
 
@@ -117,74 +182,4 @@ gs_call_bytes gs_call_bytes_of(const gs_call *c, int rank, int size) {
     default:
         return (gs_call_bytes){0, 0};
     }
-}
-
-/* ---- types and reductions ---- */
-
-/* `to` may be `a` itself, but never a shifted one, so that a loop can work on many elements at once. */
-#if defined(__clang__)
-#define NEVER_SHIFTED _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define NEVER_SHIFTED _Pragma("GCC ivdep")
-#endif
-
-/* One loop for a type and a reduction. */
-#define LOOP(name, type, value)                                                                              \
-    static void name(void *to, const void *first, const void *second, size_t count) {                        \
-        type *t = to;                                                                                        \
-        const type *x = first, *y = second;                                                                  \
-        NEVER_SHIFTED for (size_t i = 0; i < count; i++) {                                                   \
-            const type a = x[i], b = y[i];                                                                   \
-            t[i] = (type)(value);                                                                            \
-        }                                                                                                    \
-    }
-
-/* `wide` is where the arithmetic is done: an unsigned type, which wraps around, for integers. (a != a) is
- * true for a NaN alone; if b is the NaN then both comparisons are false and b is what remains. */
-#define LOOPS(name, type, wide)                                                                              \
-    LOOP(name##_sum, type, (wide)a + (wide)b)                                                                \
-    LOOP(name##_min, type, a < b || a != a ? a : b)                                                          \
-    LOOP(name##_max, type, a > b || a != a ? a : b)
-
-LOOPS(f32, float, float)
-LOOPS(f64, double, double)
-LOOPS(i32, int32_t, uint32_t)
-LOOPS(i64, int64_t, uint64_t)
-LOOPS(u8, uint8_t, unsigned)
-
-#define ROW(name)                                                                                            \
-    { name##_sum, name##_min, name##_max }
-static const struct {
-    const char *name;
-    size_t size;
-    gs_combine combine[GS_REDUCTIONS];
-} types[GS_TYPES] = {
-    [GS_F32] = {"f32", 4, ROW(f32)}, [GS_F64] = {"f64", 8, ROW(f64)}, [GS_I32] = {"i32", 4, ROW(i32)},
-    [GS_I64] = {"i64", 8, ROW(i64)}, [GS_U8] = {"u8", 1, ROW(u8)},
-};
-
-static void check_type(gs_type type) {
-    if ((unsigned)type >= GS_TYPES) gs_bug("there is no type %d", (int)type);
-}
-
-size_t gs_type_size(gs_type type) {
-    check_type(type);
-    return types[type].size;
-}
-
-const char *gs_type_name(gs_type type) {
-    check_type(type);
-    return types[type].name;
-}
-
-const char *gs_reduction_name(gs_reduction reduction) {
-    static const char *const names[GS_REDUCTIONS] = {"sum", "min", "max"};
-    if ((unsigned)reduction >= GS_REDUCTIONS) gs_bug("there is no reduction %d", (int)reduction);
-    return names[reduction];
-}
-
-gs_combine gs_combine_of(gs_type type, gs_reduction reduction) {
-    check_type(type);
-    if ((unsigned)reduction >= GS_REDUCTIONS) gs_bug("there is no reduction %d", (int)reduction);
-    return types[type].combine[reduction];
 }

@@ -15,9 +15,7 @@ typedef enum gs_type { GS_F32, GS_F64, GS_I32, GS_I64, GS_U8, GS_TYPES } gs_type
  */
 typedef enum gs_reduction { GS_SUM, GS_MIN, GS_MAX, GS_REDUCTIONS } gs_reduction;
 
-size_t gs_type_size(gs_type);                /* in bytes */
-const char *gs_type_name(gs_type);           /* "f32" */
-const char *gs_reduction_name(gs_reduction); /* "sum" */
+size_t gs_type_size(gs_type); /* in bytes */
 
 /* to[i] = a[i] combined with b[i], i < count. `to` may be a or b. */
 typedef void (*gs_combine)(void *to, const void *a, const void *b, size_t count);
@@ -52,10 +50,8 @@ bool gs_operation_reduces(gs_operation);
 bool gs_operation_has_root(gs_operation);
 bool gs_operation_is_in_place(gs_operation); /* broadcast, reduce, all_reduce: all is `out` */
 
-/* "all_reduce of 5 f32"; full: "reduce of 5 f32 (sum) to rank 0". A message: "send of 20 bytes to rank 1". */
-void gs_call_describe(const gs_call *, bool full, char *text, size_t size);
-
-/* The same in a buffer of this thread's; two results may be in use at once. */
+/* "all_reduce of 5 f32"; full: "reduce of 5 f32 (sum) to rank 0". A message: "send of 20 bytes to rank 1". It is in a
+ * buffer of this thread's; two results may be in use at once. */
 const char *gs_call_text(const gs_call *, bool full);
 
 /* A call in one word, for what a rank shows to others of its last one: never 0, and without the reduction. */

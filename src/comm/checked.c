@@ -34,7 +34,7 @@ static void describe(const notice n, bool full, char *text, size_t size) {
     }
     gs_call call = {(gs_operation)n[OPERATION], (size_t)n[COUNT], (gs_type)n[TYPE],
                     (gs_reduction)n[REDUCTION], (int)n[ROOT]};
-    gs_call_describe(&call, full, text, size);
+    snprintf(text, size, "%s", gs_call_text(&call, full));
 }
 
 /* Every rank sees the same notices, so every rank says the same. */
