@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 
-bool gs_link_is_valid(const gs_link *l) {
+/* Are the numbers in their ranges? */
+static bool is_valid(const gs_link *l) {
     if (!gs_link_is_there(l)) return l->latency >= 0 && l->bandwidth >= 0; /* and none is a NaN */
     return l->latency >= 0 && l->latency <= 10 && l->bandwidth >= 1 && l->bandwidth <= 1e12;
 }
@@ -14,7 +15,7 @@ bool gs_link_read(const char *text, gs_link *l) {
     if (!gs_unit_read(&text, gs_units_rate, &read.bandwidth) &&
         !gs_unit_read(&text, gs_units_bits, &read.bandwidth))
         return false;
-    if (*text || !gs_link_is_there(&read) || !gs_link_is_valid(&read)) return false;
+    if (*text || !gs_link_is_there(&read) || !is_valid(&read)) return false;
     *l = read;
     return true;
 }
@@ -23,7 +24,7 @@ const char *gs_link_text(const gs_link *l, char *text, size_t size) {
     char latency[40], bandwidth[40];
     gs_unit_print(l->latency, gs_units_time, latency, sizeof latency);
     gs_unit_print(l->bandwidth, gs_units_rate, bandwidth, sizeof bandwidth);
-    if (!gs_link_is_there(l) && gs_link_is_valid(l))
+    if (!gs_link_is_there(l) && is_valid(l))
         snprintf(text, size, "none");
     else
         snprintf(text, size, "%s,%s", latency, bandwidth);

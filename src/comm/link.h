@@ -46,9 +46,6 @@ static inline bool gs_link_is_there(const gs_link *l) {
     return l->latency > 0 || l->bandwidth > 0;
 }
 
-/* Are the numbers in their ranges? */
-bool gs_link_is_valid(const gs_link *);
-
 /* "50us,125MB/s", "1ms,1Gbit/s": us, ms, s; B/s, kB/s, MB/s, GB/s, bit/s, kbit/s, Mbit/s, Gbit/s. False: it is not. */
 bool gs_link_read(const char *text, gs_link *);
 
