@@ -104,7 +104,6 @@ static gs_status check_reach(const gs_launch *l, const gs_meet_place *m) {
 
 static gs_status use_store(const gs_launch *l, gs_meet_place *m, gs_launch_rendezvous *r) {
     unsigned char key[GS_SECRET];
-    char where[200];
     GS_TRY(check_reach(l, m));
     if (l->secret_file && setenv("GRADSUM_SECRET_FILE", l->secret_file, 1) != 0)
         return gs_fail(GS_E_MEMORY, "no memory for the environment");
@@ -112,8 +111,7 @@ static gs_status use_store(const gs_launch *l, gs_meet_place *m, gs_launch_rende
     if (l->node == 0) {
         GS_TRY(gs_store_server_create(m, 1, key, &r->server));
         m->port = gs_store_server_port(r->server);
-        gs_store_server_where(r->server, where, sizeof where);
-        gs_launch_say("the ranks meet at %s", where);
+        gs_launch_say("the ranks meet at %s", gs_store_server_where(r->server));
     }
     snprintf(r->where, sizeof r->where, strchr(m->host, ':') ? "tcp://[%s]:%d" : "tcp://%s:%d", m->host,
              m->port);

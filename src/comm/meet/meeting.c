@@ -81,15 +81,12 @@ static gs_status open_store(gs_meeting *m) {
 }
 
 static void tell_place(const gs_meeting *m) {
-    char text[500], interface[40], node[40] = "the processes", where[200];
+    char text[500], interface[40], node[40] = "the processes";
     if (!m->by_store || !m->r->tell || m->r->local > 0) return;
     if (m->r->nodes != 1) snprintf(node, sizeof node, "the processes on the node of rank %d", m->r->rank);
     snprintf(text, sizeof text, "%s listen at %s%s", node, m->address,
              gs_route_interface(m->address, interface, sizeof interface));
-    if (m->server) {
-        gs_store_server_where(m->server, where, sizeof where);
-        gs_append(text, sizeof text, "; all meet at %s", where);
-    }
+    if (m->server) gs_append(text, sizeof text, "; all meet at %s", gs_store_server_where(m->server));
     m->r->tell(text);
 }
 

@@ -303,10 +303,10 @@ static gs_status open_listener(const gs_meet_place *p, int ports, int *listener)
     return *listener >= 0 ? GS_OK : cannot_listen(p, ports, error);
 }
 
-static void note_where(int listener, int *port, char where[WHERE]) {
+static void note_where(gs_store_server *s) {
     char address[64], interface[32];
-    gs_route_of(listener, address, sizeof address, port);
-    snprintf(where, WHERE, "%s port %d%s", address, *port,
+    gs_route_of(s->listener, address, sizeof address, &s->port);
+    snprintf(s->where, sizeof s->where, "%s port %d%s", address, s->port,
              gs_route_interface(address, interface, sizeof interface));
 }
 
@@ -322,11 +322,11 @@ gs_status gs_store_server_create(const gs_meet_place *p, int ports, const unsign
     pthread_cond_init(&s->news, NULL);
     memcpy(s->key, key, GS_SECRET);
     gs_status status = open_listener(p, ports > 0 ? ports : 1, &s->listener);
-    if (status == GS_OK) note_where(s->listener, &s->port, s->where);
     if (status != GS_OK) {
         gs_store_server_free(s);
         return status;
     }
+    note_where(s);
     *out = s;
     return GS_OK;
 }
@@ -341,8 +341,8 @@ int gs_store_server_port(const gs_store_server *s) {
     return s->port;
 }
 
-void gs_store_server_where(const gs_store_server *s, char *text, size_t size) {
-    snprintf(text, size, "%s", s->where);
+const char *gs_store_server_where(const gs_store_server *s) {
+    return s->where;
 }
 
 long gs_store_server_strangers(gs_store_server *s) {

@@ -33,7 +33,7 @@ gs_status gs_store_server_start(gs_store_server *);
 int gs_store_server_port(const gs_store_server *);
 
 /* Where it listens: "10.0.0.7 port 29400 (eth0)". */
-void gs_store_server_where(const gs_store_server *, char *text, size_t size);
+const char *gs_store_server_where(const gs_store_server *);
 
 /* How many connections were turned away. */
 long gs_store_server_strangers(gs_store_server *);
