@@ -62,16 +62,12 @@ void gs_passport_derive(gs_passport *p, const unsigned char key[GS_SECRET]) {
 
 /* ---- writing ---- */
 
-static void append_hex(char *text, size_t size, const unsigned char *bytes, int count) {
-    for (int i = 0; i < count; i++) gs_append(text, size, "%02x", bytes[i]);
-}
-
 void gs_passport_text(const gs_passport *p, bool secret, char *text, size_t size) {
     snprintf(text, size,
              "rank %d of %d, process %ld on %s\ngradsum %s to %s over %s\nnetwork %s, port %d at %s\n%s ",
              p->rank, p->size, p->pid, p->place, p->version, p->purpose, p->transport, p->network, p->port,
              p->address[0] ? p->address : "nowhere", secret ? "secret" : "nonce");
-    append_hex(text, size, secret ? p->secret : p->nonce, GS_SECRET);
+    for (int i = 0; i < GS_SECRET; i++) gs_append(text, size, "%02x", secret ? p->secret[i] : p->nonce[i]);
     gs_append(text, size, "\n");
 }
 
