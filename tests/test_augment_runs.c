@@ -63,10 +63,8 @@ TEST(evaluation_sees_the_pictures_themselves) {
     tested = gs_test_eval(&e);
     assert_true(trained.test_loss >= tested.test_loss && trained.test_loss <= tested.test_loss);
     e.augment = all_three; /* of no use there */
-    gs_result again;
-    assert_ok(gs_eval(&e, NULL, &again));
+    const gs_result again = gs_test_eval(&e);
     assert_true(again.test_loss >= tested.test_loss && again.test_loss <= tested.test_loss);
-    gs_result_free(&again);
 }
 
 /* OpenCL gets the same bytes: the first step's loss is that of the CPU, up to the rounding of the operators. */
@@ -143,10 +141,8 @@ TEST(bad_values) {
         "profile --augment cutout:28");
     gs_test_program_prints(2, "unknown option --augment", "eval --load x --augment flip");
     gs_settings s = tiny("cpu");
-    gs_result r;
     s.augment.crop = -1;
-    assert_fails(GS_E_USAGE, "--augment: 'crop:-1,flip,cutout:2' is not a list: wanted none, or",
-                 gs_train(&s, NULL, &r));
+    assert_train_fails(GS_E_USAGE, "--augment: 'crop:-1,flip,cutout:2' is not a list: wanted none, or", &s);
     const float x[6] = {1, 2, 3, 4, 5, 6};
     const int32_t y[2] = {0, 1};
     static const gs_shape no_images[] = {{3, 1, 1, 0}, {1, 1, 1, 3}};
@@ -158,10 +154,10 @@ TEST(bad_values) {
         s.model = i ? "flatten, linear 4" : "linear 4";
         s.augment = (gs_augment){.flip = true};
         s.batch = 2;
-        assert_fails(GS_E_USAGE,
-                     i ? "--augment flip: numbers has no images, but samples (3,1,1,1)"
-                       : "--augment flip: numbers has no images, but samples (3,1,1)",
-                     gs_train(&s, NULL, &r));
+        assert_train_fails(GS_E_USAGE,
+                           i ? "--augment flip: numbers has no images, but samples (3,1,1,1)"
+                             : "--augment flip: numbers has no images, but samples (3,1,1)",
+                           &s);
     }
 }
 

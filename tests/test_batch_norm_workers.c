@@ -183,9 +183,7 @@ TEST(exact_is_that_of_one_worker) {
 /* Shards that wait for a sum end, too, when another worker is lost. */
 TEST(exact_with_a_worker_that_hangs) {
     gs_settings s = gs_test_with(settings("cpu,cpu"), "--exact --timeout 0.5 --slow 1:3000");
-    gs_result r;
-    assert_int_equal(gs_train(&s, NULL, &r), GS_E_PEER);
-    gs_result_free(&r);
+    assert_train_fails(GS_E_PEER, "", &s);
 }
 
 TEST(workers_that_are_apart) {
@@ -202,9 +200,7 @@ TEST(workers_that_are_apart) {
 }
 
 static void assert_refused(gs_settings s, const char *wanted) {
-    gs_result r;
-    assert_fails(GS_E_USAGE, wanted, gs_train(&s, NULL, &r));
-    gs_result_free(&r);
+    assert_train_fails(GS_E_USAGE, wanted, &s);
 }
 
 TEST(what_cannot_be_is_refused) {
@@ -252,7 +248,7 @@ TEST(what_a_user_types) {
 TEST(saved_with_the_weights) {
     const char *path = gs_test_format("%s/norm.safetensors", gs_test_folder());
     gs_settings s = gs_test_with(settings("cpu,cpu"), "--save %s", path);
-    gs_result trained = gs_test_train(&s), loaded;
+    gs_result trained = gs_test_train(&s);
     assert_int_equal(trained.params, PARAMS);
     for (size_t i = 0; i < 4; i++) { /* of the first layer: far from 0 and 1, where they began */
         assert_true(fabsf(trained.weights[PARAMS + i]) > 0);
@@ -260,7 +256,6 @@ TEST(saved_with_the_weights) {
                     fabsf(trained.weights[PARAMS + 4 + i] - 1) > 1e-3f);
     }
     gs_settings e = gs_test_options("--load %s", path);
-    assert_ok(gs_eval(&e, NULL, &loaded));
+    const gs_result loaded = gs_test_eval(&e);
     assert_true(loaded.test_loss == trained.test_loss && loaded.test_accuracy == trained.test_accuracy);
-    gs_result_free(&loaded);
 }

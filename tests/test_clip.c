@@ -230,31 +230,18 @@ TEST(workers_equal_one) {
 
 TEST(exact) {
     gs_test_need_whole();
-    static const char *const workers[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu",
-                                          "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
-    gs_result first = {0};
-    for (int i = 0; i < 4; i++) {
-        gs_settings s = gs_test_with(settings_for(workers[i]), "--exact");
-        gs_result r = gs_test_train(&s);
-        if (i == 0)
-            first = r;
-        else {
-            assert_same_bits(&first, &r, workers[i]);
-        }
-    }
-    gs_result_free(&first);
+    gs_test_exact(settings_for("cpu"));
 }
 
 /* Local SGD that averages after each step is not the synchronous step here: each worker shortens its own gradient. */
 TEST(other_ways) {
     gs_test_need_whole();
     gs_settings s = gs_test_with(settings_for("cpu,cpu"), "--sync local --every 4 --verify 4");
-    gs_result r;
-    r = gs_test_train(&s);
+    const gs_result r = gs_test_train(&s);
     assert_true(isfinite(r.train_loss));
     s = gs_test_with(settings_for("cpu,cpu"), "--sync async --staleness 1");
-    assert_fails(GS_E_USAGE, "--clip 0.5: --sync async makes an update from each worker's gradient",
-                 gs_train(&s, NULL, &r));
+    assert_train_fails(GS_E_USAGE, "--clip 0.5: --sync async makes an update from each worker's gradient",
+                       &s);
 }
 
 TEST(mixed_devices) {

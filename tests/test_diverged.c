@@ -17,20 +17,18 @@ TEST(every_way_to_train_says_so) {
     for (int i = 0; i < 7; i++)
         for (int workers = 1; workers <= 3; workers += 2) {
             gs_settings s = wild(workers == 1 ? "cpu" : "cpu,cpu,cpu", syncs[i]);
-            gs_result r;
             if (i == 4) s.every = 3;
             if (i >= 5) s.staleness = i == 5 ? 0 : 2;
-            assert_fails(GS_E_DIVERGED, "diverged at step ", gs_train(&s, NULL, &r));
+            assert_train_fails(GS_E_DIVERGED, "diverged at step ", &s);
             /* It passes inf on the way to nan: asynchronous workers may see either first. */
             if (!strstr(gs_message(), ": the loss is nan; wanted a finite number") &&
                 !strstr(gs_message(), ": the loss is inf; wanted a finite number"))
                 fail_msg("%s", gs_message());
         }
     gs_settings s = gs_test_with(wild("cpu,cpu", "ring"), "--bucket 1");
-    gs_result r;
-    assert_fails(GS_E_DIVERGED, "diverged at step ", gs_train(&s, NULL, &r));
+    assert_train_fails(GS_E_DIVERGED, "diverged at step ", &s);
     s = gs_test_with(wild("cpu,cpu", "allreduce"), "--exact");
-    assert_fails(GS_E_DIVERGED, "diverged at step ", gs_train(&s, NULL, &r));
+    assert_train_fails(GS_E_DIVERGED, "diverged at step ", &s);
 }
 
 /* One value of the last worker's weights: the first bias of the first layer. */
@@ -50,14 +48,12 @@ TEST(what_one_worker_sees_ends_all) {
     harm = NAN;
     for (int i = 0; i < 3; i++) {
         gs_settings s = gs_test_with(wild("cpu,cpu,cpu", syncs[i]), "--lr 0.01");
-        gs_result r;
         s.test_hook = harm_last_worker;
         if (i == 1) s.every = 5;
         if (i == 2) s.staleness = 0;
-        assert_fails(GS_E_DIVERGED, "diverged at step 3: the loss is nan", gs_train(&s, NULL, &r));
+        assert_train_fails(GS_E_DIVERGED, "diverged at step 3: the loss is nan", &s);
         s.steps = 2; /* no step after the harm */
-        assert_fails(GS_E_DIVERGED, "diverged at step 2: the test loss after it is nan",
-                     gs_train(&s, NULL, &r));
+        assert_train_fails(GS_E_DIVERGED, "diverged at step 2: the test loss after it is nan", &s);
     }
 }
 
@@ -66,9 +62,8 @@ TEST(weights_are_looked_at) {
     harm_after = 4;
     harm = -INFINITY;
     gs_settings s = gs_test_with(wild("cpu", "allreduce"), "--lr 0.01 --steps 4");
-    gs_result r;
     s.test_hook = harm_last_worker;
-    assert_fails(GS_E_DIVERGED, "diverged at step 4: a value in 1.bias is -inf", gs_train(&s, NULL, &r));
+    assert_train_fails(GS_E_DIVERGED, "diverged at step 4: a value in 1.bias is -inf", &s);
 }
 
 /* --keep best has a good epoch before, which is not lost. */

@@ -66,13 +66,11 @@ static void do_harm(gs_worker *w) {
 static void assert_harm_is_found(const char *devices, int rank, const char *name, uint64_t step,
                                  const char *wanted) {
     gs_settings s = gs_test_settings("%s --verify 4", devices);
-    gs_result r;
     s.test_hook = do_harm;
     harmed_rank = rank;
     harmed_name = name;
     harmed_step = step;
-    assert_fails(GS_E_DIFFER, wanted, gs_train(&s, NULL, &r));
-    gs_result_free(&r);
+    assert_train_fails(GS_E_DIFFER, wanted, &s);
 }
 
 TEST(verify_names_step_worker_and_layer) {

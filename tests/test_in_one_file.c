@@ -50,7 +50,6 @@ static void the_library_has_the_same_weights(const char *model, int workers, con
         if (!(fabs((double)weights[i] - (double)r.weights[i]) <= TOLERANCE))
             fail_msg("%s, %d workers, %s: after %d steps weight %zu is %.9g in one file, %.9g in the library",
                      model, workers, scheme, (int)STEPS, i, (double)weights[i], (double)r.weights[i]);
-    gs_result_free(&r);
 }
 
 /* One worker alone sends nothing, whatever the scheme. */

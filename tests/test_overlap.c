@@ -215,16 +215,14 @@ static void fail_at_step_5(gs_worker *w) {
 TEST(a_failed_sum_ends_the_run) {
     for (failing_rank = 0; failing_rank < 3; failing_rank++) {
         gs_settings s = settings_for("cpu,cpu,cpu", failing_rank == 2 ? "ring" : "allreduce");
-        gs_result r;
         s.bucket = 1;
         s.test_hook = fail_at_step_5;
-        assert_fails(GS_E_PEER, "lost on purpose", gs_train(&s, NULL, &r));
+        assert_train_fails(GS_E_PEER, "lost on purpose", &s);
         if (!strstr(gs_message(), "epoch 1, step ")) fail_msg("%s", gs_message());
     }
     gs_settings s = settings_for("cpu,cpu", "allreduce");
-    gs_result r;
     s = gs_test_with(s, "--bucket 1 --timeout 0.3 --slow 1:2000");
-    assert_fails(GS_E_PEER, "no answer within 0.3 s from ", gs_train(&s, NULL, &r));
+    assert_train_fails(GS_E_PEER, "no answer within 0.3 s from ", &s);
 }
 
 /* Rank 1 is killed in the middle of its training: rank 0 says so, and ends. */

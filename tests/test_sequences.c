@@ -352,11 +352,10 @@ TEST(tokens_are_checked_where_they_enter) {
         {LENGTH, 2.5f, "text: number 0 of sample 1 is 2.5;"},
         {1, NAN, "text: number 1 of sample 0 is "},
     };
-    gs_result r = {0};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         gs_dataset *set = make_set(wrong[i].place, wrong[i].harm);
         gs_settings s = settings_of(set, "cpu");
-        assert_fails(GS_E_FORMAT, wrong[i].message, gs_train(&s, NULL, &r));
+        assert_train_fails(GS_E_FORMAT, wrong[i].message, &s);
     }
     gs_test_program_prints(1, "embedding needs a row of token numbers", "train --model 'embedding 9 4'");
 }

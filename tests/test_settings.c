@@ -226,12 +226,11 @@ TEST(a_strategy_is_replaced) {
     static const gs_strategy mine = {.name = "zero", .option = "--zero", .step = is_not_written},
                              other = {.name = "other"};
     gs_settings s = gs_test_settings("cpu,cpu --zero 1");
-    gs_result r;
     assert_fails(GS_E_USAGE, "'other' cannot replace 'zero'", gs_strategy_replace("zero", &other));
     assert_fails(GS_E_USAGE, "no strategy is called 'other'", gs_strategy_replace("other", &other));
     assert_ok(gs_strategy_replace("zero", &mine));
     assert_ptr_equal(gs_strategy_of(&s), &mine);
-    assert_fails(GS_E_USAGE, "the step is not written", gs_train(&s, NULL, &r));
+    assert_train_fails(GS_E_USAGE, "the step is not written", &s);
     assert_ok(gs_strategy_replace("zero", NULL));
     assert_ptr_equal(gs_strategy_of(&s), &gs_strategy_synchronous);
 }

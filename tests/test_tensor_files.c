@@ -27,12 +27,10 @@ TEST(the_best_epoch_is_kept) {
     gs_result whole = gs_test_train(&s), divided = train_divided(s);
     assert_int_equal(whole.kept_epoch, divided.kept_epoch);
     assert_same_bits(&whole, &divided, "--keep best");
-    gs_result_free(&divided);
     s = gs_test_with(s, "--load %s --epochs 1", path);
     s.keep.best = false;
     s.save = NULL;
     gs_result loaded = gs_test_train(&s), by_parts = train_divided(s);
     assert_same_bits(&loaded, &by_parts, "--load");
-    gs_result_free(&by_parts);
     unlink(path);
 }

@@ -46,7 +46,6 @@ static void same_within_rounding(const gs_settings *s, const division *of, int c
         assert_same_within_rounding(&one, &r, of[i].layout);
         gs_test_near(r.train_loss, one.train_loss, 1e-5, 0, of[i].layout, __FILE__, __LINE__);
         gs_test_near(r.test_loss, one.test_loss, 1e-5, 0, of[i].layout, __FILE__, __LINE__);
-        gs_result_free(&r);
     }
 }
 
@@ -74,9 +73,7 @@ TEST(words_that_do_not_divide) {
     for (int i = 1; i < 4; i++) {
         gs_result r = train_with(s, &all[i]);
         if (i < 3) assert_same_bits(&first, &r, all[i].layout);
-        gs_result_free(&r);
     }
-    gs_result_free(&first);
 }
 
 /* A worker changes a number of its stage. */
@@ -102,17 +99,14 @@ TEST(verify_finds_what_is_not_alike) {
     gs_settings s = gs_test_settings("%s --layout dp2,tp2,pp2 --pipeline-cut flops --verify 1 "
                                      "--model '" CHAIN "'",
                                      eight);
-    gs_result r;
     s.test_hook = spoil;
     spoiler = 5;
     spoils_what_is_cut = true;
-    assert_fails(GS_E_DIFFER, "worker 7's 3.weight differs from worker 5's", gs_train(&s, NULL, &r));
-    gs_result_free(&r);
+    assert_train_fails(GS_E_DIFFER, "worker 7's 3.weight differs from worker 5's", &s);
     s = gs_test_with(s, "--devices %s --layout tp2,pp2", four);
     spoiler = 3;
     spoils_what_is_cut = false;
-    assert_fails(GS_E_DIFFER, "worker 3's", gs_train(&s, NULL, &r));
-    gs_result_free(&r);
+    assert_train_fails(GS_E_DIFFER, "worker 3's", &s);
 }
 
 /* ---- files ---- */

@@ -15,10 +15,8 @@ static void spoil(gs_worker *w) {
 
 TEST(verify_finds_what_is_not_alike) {
     gs_settings s = gs_test_settings("%s --tensor 2 --verify 1", two);
-    gs_result r;
     s.test_hook = spoil;
-    assert_fails(GS_E_DIFFER, "step 2: worker 1's 7.bias differs from worker 0's", gs_train(&s, NULL, &r));
-    gs_result_free(&r);
+    assert_train_fails(GS_E_DIFFER, "step 2: worker 1's 7.bias differs from worker 0's", &s);
 }
 
 TEST(bad_use_is_told) {

@@ -29,12 +29,9 @@ TEST(a_model_carries_its_vocabulary) {
 
     /* Evaluated without a word of the context. */
     gs_settings s = gs_test_options("--data %s --load %s", where, path);
-    gs_result r;
-    assert_ok(gs_eval(&s, NULL, &r));
-    assert_int_equal(r.tokens, CONTEXT);
-    assert_int_equal(r.token, GS_TOKENS_CHARS);
-    const double loss = r.test_loss;
-    gs_result_free(&r);
+    const gs_result own = gs_test_eval(&s);
+    assert_int_equal(own.tokens, CONTEXT);
+    assert_int_equal(own.token, GS_TOKENS_CHARS);
 
     /* Of another text with fewer characters these have the same tokens: its last tenth is the same. */
     char text[4 * LENGTH + 1];
@@ -47,9 +44,7 @@ TEST(a_model_carries_its_vocabulary) {
     fwrite(text + tail, 1, bytes - tail, f);
     fclose(f);
     s.data = other;
-    assert_ok(gs_eval(&s, NULL, &r));
-    assert_near(r.test_loss, loss, 0, 0);
-    gs_result_free(&r);
+    assert_near(gs_test_eval(&s).test_loss, own.test_loss, 0, 0);
 
     float *logits;
     size_t rows;
@@ -92,9 +87,7 @@ TEST(a_model_takes_its_own_text_alone) {
 
     s = gs_test_options("--data %s", other);
     s.load = trained(where, GS_TOKENS_BYTES);
-    assert_ok(gs_eval(&s, NULL, &r)); /* any file */
-    assert_int_equal(r.token, GS_TOKENS_BYTES);
-    gs_result_free(&r);
+    assert_int_equal(gs_test_eval(&s).token, GS_TOKENS_BYTES); /* any file */
 }
 
 /* A file of weights whose metadata have these fields, too. */
@@ -142,17 +135,14 @@ TEST(models_that_do_not_fit) {
     gs_settings s = text_settings(text_file(), "cpu");
     gs_result r = {0};
     s.model = "mlp";
-    assert_fails(GS_E_USAGE, "is a text, but the model (mlp) does not begin with an embedding",
-                 gs_train(&s, NULL, &r));
+    assert_train_fails(GS_E_USAGE, "is a text, but the model (mlp) does not begin with an embedding", &s);
     s.model = "embedding 20 8, linear 28";
-    assert_fails(GS_E_FORMAT, "has 28 different characters, but the model's embedding has 20 rows",
-                 gs_train(&s, NULL, &r));
+    assert_train_fails(GS_E_FORMAT, "has 28 different characters, but the model's embedding has 20 rows", &s);
     s.model = "embedding 28 8, linear 27";
-    assert_fails(GS_E_FORMAT, "has 28 different characters, but the model has 27 outputs for each token",
-                 gs_train(&s, NULL, &r));
+    assert_train_fails(GS_E_FORMAT,
+                       "has 28 different characters, but the model has 27 outputs for each token", &s);
     s.model = "embedding 28 8, flatten, linear 28";
-    assert_fails(GS_E_SHAPE, "has 10 labels for each sample, but the model answers 1",
-                 gs_train(&s, NULL, &r));
+    assert_train_fails(GS_E_SHAPE, "has 10 labels for each sample, but the model answers 1", &s);
     s.model = "embedding 30 8, linear 40"; /* more than needed does no harm */
     r = gs_test_train(&s);
     s.batch = (1 << 24) / CONTEXT + 1; /* more than floats can count */
@@ -160,20 +150,19 @@ TEST(models_that_do_not_fit) {
                  gs_train(&s, NULL, &r));
     s.batch = BATCH;
     s.mean = (gs_by_channel){.count = 1};
-    assert_fails(GS_E_USAGE, "is a text: --mean and --std are for images", gs_train(&s, NULL, &r));
+    assert_train_fails(GS_E_USAGE, "is a text: --mean and --std are for images", &s);
     s.mean.count = 0;
     s.augment.flip = true;
-    assert_fails(GS_E_USAGE, "has no images", gs_train(&s, NULL, &r));
+    assert_train_fails(GS_E_USAGE, "has no images", &s);
     s.augment.flip = false;
     s.labels = GS_LABELS_COARSE;
-    assert_fails(GS_E_USAGE, "only CIFAR-100 has coarse labels", gs_train(&s, NULL, &r));
+    assert_train_fails(GS_E_USAGE, "only CIFAR-100 has coarse labels", &s);
     s = gs_test_options("--context 5");
-    assert_fails(GS_E_USAGE,
-                 "--context is for a text (--data text:FILE), but the data are fashion-mnist-small",
-                 gs_train(&s, NULL, &r));
+    assert_train_fails(
+        GS_E_USAGE, "--context is for a text (--data text:FILE), but the data are fashion-mnist-small", &s);
     s.context = 0;
     s.tokens = GS_TOKENS_BYTES;
-    assert_fails(GS_E_USAGE, "--tokens is for a text", gs_train(&s, NULL, &r));
+    assert_train_fails(GS_E_USAGE, "--tokens is for a text", &s);
 }
 
 /* The name alone of a model of language becomes that of one with the text's vocabulary. */

@@ -177,12 +177,10 @@ TEST(many_labels_are_tested_and_saved) {
 TEST(labels_must_suit_the_model) {
     gs_dataset *set = make_set(), *wrong;
     gs_settings s = settings_of(set, "cpu");
-    gs_result r = {0};
     s.model = "flatten, linear 5";
-    assert_fails(GS_E_SHAPE, "words has 3 labels for each sample, but the model answers 1",
-                 gs_train(&s, NULL, &r));
+    assert_train_fails(GS_E_SHAPE, "words has 3 labels for each sample, but the model answers 1", &s);
     s.model = "linear 4";
-    assert_fails(GS_E_FORMAT, "words: the label of sample 0 is 4", gs_train(&s, NULL, &r));
+    assert_train_fails(GS_E_FORMAT, "words: the label of sample 0 is 4", &s);
     gs_shape in = {INPUTS, 1, 1, TOKENS};
     assert_fails(GS_E_USAGE, "0 labels per sample",
                  gs_dataset_from_token_labels("none", 2, in, &x[0][0][0], 0, &label[0][0], &wrong));

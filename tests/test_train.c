@@ -201,9 +201,8 @@ TEST(label_smoothing_is_for_training) {
     s.exact = false;
     s.label_smoothing = 0; /* the test loss is the same whether it is set or not */
     s.load = path;
-    assert_ok(gs_eval(&s, NULL, &evaluated));
+    evaluated = gs_test_eval(&s);
     assert_true(evaluated.test_loss == one.test_loss);
-    gs_result_free(&evaluated);
 }
 
 /* Inference gives the same result, to the bit, for any number of workers, and predict agrees with eval. */
@@ -214,8 +213,7 @@ TEST(eval_is_the_same_for_any_workers) {
     s.save = NULL;
     s.load = path;
     s.model = NULL;
-    gs_result one;
-    assert_ok(gs_eval(&s, NULL, &one));
+    const gs_result one = gs_test_eval(&s);
     assert_true(one.test_accuracy == trained.test_accuracy);
     static const char *const sets[] = {"cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu"};
     for (int i = 0; i < 3; i++) {
@@ -239,5 +237,4 @@ TEST(eval_is_the_same_for_any_workers) {
     }
     assert_true((double)right / (double)rows == one.test_accuracy);
     free(logits);
-    gs_result_free(&one);
 }

@@ -17,6 +17,14 @@ gs_settings gs_test_options(const char *options, ...) GS_PRINTF(1, 2); /* the de
 /* Train, and all steps were made, unless a signal has interrupted it. The result is kept (gs_test_keep). */
 gs_result gs_test_train(const gs_settings *);
 
+/* Such a run fails with `code`, and its message contains `part`. */
+#define assert_train_fails(code, part, settings)                                                             \
+    do {                                                                                                     \
+        gs_result gs_test_result = {0};                                                                      \
+        assert_fails(code, part, gs_train((settings), NULL, &gs_test_result));                               \
+        gs_result_free(&gs_test_result);                                                                     \
+    } while (0)
+
 /* `s` up to `step` with this division, and from its file to the end with the other: the bits of a run that never
  * stopped. A layout of NULL: tensor and zero tell it. */
 typedef struct gs_test_division {
