@@ -74,30 +74,20 @@ TEST(as_a_plain_loop) {
 }
 
 TEST(the_same_for_all_numbers_of_workers) {
-    static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu"};
-    const char *where = text_file();
-    gs_result plain = {0}, exact = {0};
-    for (int i = 0; i < 4; i++) {
-        gs_settings s = gs_test_with(text_settings(where, devices[i]), "--optimizer sgd --lr 0.05");
-        s.model = TRANSFORMER;
-        gs_result r = gs_test_train(&s);
-        if (i == 0)
-            plain = r;
-        else {
-            assert_same_within_rounding(&plain, &r, devices[i]);
-            assert_near(r.test_loss, plain.test_loss, 1e-6, 0);
-        }
+    static const char *const devices[] = {"cpu,cpu", "cpu,cpu,cpu,cpu", "cpu,cpu,cpu"};
+    gs_settings s = gs_test_with(text_settings(text_file(), "cpu"), "--optimizer sgd --lr 0.05");
+    s.model = TRANSFORMER;
+    gs_settings exact = gs_test_with(s, "--exact");
+    const gs_result plain = gs_test_train(&s), first = gs_test_train(&exact);
+    for (int i = 0; i < 3; i++) {
+        s.devices = exact.devices = devices[i];
+        const gs_result r = gs_test_train(&s);
+        assert_same_within_rounding(&plain, &r, devices[i]);
+        assert_near(r.test_loss, plain.test_loss, 1e-6, 0);
         if (i == 2) continue; /* 8 shards cannot be divided by 3 */
-        s.exact = true;
-        r = gs_test_train(&s);
-        if (i == 0)
-            exact = r;
-        else {
-            assert_same_bits(&exact, &r, devices[i]);
-        }
+        const gs_result bits = gs_test_train(&exact);
+        assert_same_bits(&first, &bits, devices[i]);
     }
-    gs_result_free(&plain);
-    gs_result_free(&exact);
 }
 
 static double losses[20], accuracies[20];
