@@ -62,6 +62,11 @@ char *gs_test_output(int status, const char *arguments, ...) {
     return run_to(status, text);
 }
 
+void gs_test_fits(const char *output, size_t columns) {
+    for (const char *line = output; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        if (strcspn(line, "\n") > columns) fail_msg("more than %zu columns: %.200s", columns, line);
+}
+
 /* Where a fact that names a file goes on in the next line depends on the length of TMPDIR. */
 static const char *unwrap(char *text) {
     static const char wrap[] = "\n         ";

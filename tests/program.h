@@ -20,6 +20,9 @@ char *gs_test_shell_output(int status, const char *command, ...) GS_PRINTF(2, 3)
  * `train` prints "step " when all ranks have met and the first step begins. */
 #define GS_TEST_AWAIT(begin) "for i in $(seq 6000); do grep -qs '^" begin "' out && break; sleep 0.05; done; "
 
+/* No line is wider than so many columns. */
+void gs_test_fits(const char *output, size_t columns);
+
 /* It exits with `status` and prints `part` somewhere. */
 void gs_test_program_prints(int status, const char *part, const char *arguments, ...) GS_PRINTF(3, 4);
 void gs_test_shell_prints(int status, const char *part, const char *command, ...) GS_PRINTF(3, 4);

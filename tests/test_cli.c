@@ -32,9 +32,7 @@ TEST(help_fits_80_columns) {
         char *output =
             gs_test_output(0, "%s%s", i < all ? commands[i] : others[i - all], i < all ? " --help" : "");
         assert_null(strstr(output, ") ;"));
-        for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
-            if (strlen(line) > 80)
-                fail_msg("gradsum %s: %zu columns: %s", commands[i % all], strlen(line), line);
+        gs_test_fits(output, 80);
     }
 }
 
@@ -47,7 +45,17 @@ TEST(results_fit_80_columns) {
         "--recompute blocks --save %s/w",
         "eval --load %2$s/w --data text:%1$s",
         "train --model softmax --data colour-fashion-small --steps 1 --batch 8 --threads 1 --mean 0.4914 "
-        "--std 0.2471"};
+        "--std 0.2471",
+        "devices",
+        "train --model softmax --steps 4 --threads 1 --devices cpu,cpu --sync async --staleness 2",
+        "train --model softmax --steps 4 --threads 1 --devices cpu,cpu,cpu --sync ps",
+        "train --model softmax --steps 4 --threads 1 --devices cpu,cpu,cpu --sync auto",
+        "train --model softmax --steps 4 --threads 1 --devices cpu,cpu,cpu,cpu --exact",
+        "train --model softmax --steps 4 --devices cpu,cpu --zero 1",
+        "train --model softmax --steps 4 --devices cpu,cpu --zero 3 --precision f16 --label-smoothing 0.1",
+        "train --model mlp --steps 4 --devices cpu,cpu --pipeline 2 --precision bf16",
+        "train --model mlp --steps 4 --devices cpu,cpu --bucket 8 --augment crop:4,flip,cutout:8",
+        "train --model softmax --steps 4 --threads 1 --bucket 8"};
     const char *data = gs_test_text_file(), *folder = gs_test_folder();
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char *output;

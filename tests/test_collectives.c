@@ -299,8 +299,7 @@ TEST(the_table_is_printed) {
     char *output = gs_test_output(0, "collectives -n 3 --size 1000 --seconds 0");
     for (int o = 0; o < GS_OPERATIONS; o++) assert_has(output, gs_operation_name((gs_operation)o));
     assert_has(output, "All 66 cells are right");
-    for (char *line = output; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
-        if (strcspn(line, "\n") > 80) fail_msg("wider than 80 columns: %s", line);
+    gs_test_fits(output, 80);
     output = gs_test_output(0, "collectives -n 2 --size 4 --json --seconds 0");
     assert_int_equal(gs_test_count(output, "\"right\":true"), 66);
     /* a rank alone has nobody to send to */

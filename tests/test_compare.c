@@ -52,12 +52,8 @@ TEST(each_kind_of_device_has_its_measure) {
 }
 
 static void assert_plain_and_within(const char *output, size_t columns) {
-    for (size_t i = 0, start = 0; output[i]; i++) {
-        if (output[i] == '\n') start = i + 1;
-        if (i + 1 - start > columns && output[i] != '\n')
-            fail_msg("more than %zu columns: %.120s", columns, output + start);
-        assert_true((unsigned char)output[i] < 128 && output[i] != '\033');
-    }
+    gs_test_fits(output, columns);
+    for (size_t i = 0; output[i]; i++) assert_true((unsigned char)output[i] < 128 && output[i] != '\033');
 }
 
 /* On a narrow screen the shares of time are left out. */

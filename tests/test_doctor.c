@@ -7,26 +7,20 @@
 
 #include <unistd.h>
 
-/* prefix: what the test has put before each line */
-static void fits_80_columns(const char *output, size_t prefix) {
-    for (const char *line = output; *line; line += strcspn(line, "\n"), line += *line == '\n')
-        if (strcspn(line, "\n") > 80 + prefix) fail_msg("more than 80 columns: %.200s", line);
-}
-
 /* `doctor R ...` is one on the machine of node rank R; $M "--meet tcp://..." of two nodes, and so are $M1, $M2 and $M3
  * at other ports; each line of its output begins with "nR: ", or with $L instead of "n". They run at once, and all have
  * a secret. */
 static char *run(const char *script) {
-    char *output;
-    gs_test_shell(&output,
-                  "export GRADSUM_SECRET=0123456789abcdef0123 GRADSUM_TIMEOUT=200 HOME=%s\n"
-                  "L=n M='--meet tcp://127.0.0.1:%d --nodes 2' M1='--meet tcp://127.0.0.1:%d --nodes 2'\n"
-                  "M2='--meet tcp://127.0.0.1:%d --nodes 2' M3='--meet tcp://127.0.0.1:%d --nodes 2'\n"
-                  "doctor() { r=$1; shift; { timeout 400 %s/gradsum doctor --node-rank $r \"$@\" 2>&1; "
-                  "echo exit $?; } | sed \"s/^/$L$r: /\"; }\n%s\nwait",
-                  gs_test_folder(), gs_test_free_port(), gs_test_free_port(), gs_test_free_port(),
-                  gs_test_free_port(), GS_BUILD_DIR, script);
-    fits_80_columns(output, strlen("n0: "));
+    char *output = gs_test_shell_output(
+        0,
+        "export GRADSUM_SECRET=0123456789abcdef0123 GRADSUM_TIMEOUT=200 HOME=%s\n"
+        "L=n M='--meet tcp://127.0.0.1:%d --nodes 2' M1='--meet tcp://127.0.0.1:%d --nodes 2'\n"
+        "M2='--meet tcp://127.0.0.1:%d --nodes 2' M3='--meet tcp://127.0.0.1:%d --nodes 2'\n"
+        "doctor() { r=$1; shift; { timeout 400 %s/gradsum doctor --node-rank $r \"$@\" 2>&1; "
+        "echo exit $?; } | sed \"s/^/$L$r: /\"; }\n%s\nwait",
+        gs_test_folder(), gs_test_free_port(), gs_test_free_port(), gs_test_free_port(), gs_test_free_port(),
+        GS_BUILD_DIR, script);
+    gs_test_fits(output, 80 + strlen("n0: "));
     return output;
 }
 
@@ -38,7 +32,7 @@ static void says(const char *script, const char *const *wanted) {
 TEST(a_machine_alone) {
     char *output;
     const int status = gs_test_program(&output, "doctor -n %d", gs_usable_here().cpus + 1);
-    fits_80_columns(output, 0);
+    gs_test_fits(output, 80);
     assert_has(output, "version    gradsum ", "cores   ", "memory  ", "cpu  ",
                "fashion-mnist-small: 6000 samples", "network  ");
     assert_int_equal(status == 0, strstr(output, "Nothing is wrong; see the note") != NULL);

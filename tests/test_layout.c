@@ -202,27 +202,24 @@ TEST(formulas_hold) {
 
 /* The output of a command, and `says` is in it `times` times. */
 static void fits_80_columns(const char *command, const char *says, int times) {
-    int found = 0;
-    char *output = gs_test_output(0, "%s", command);
-    for (const char *at = output; (at = strstr(at, says)); at++) found++;
+    const char *output = gs_test_output(0, "%s", command);
+    const int found = gs_test_count(output, says);
     if (found != times) fail_msg("%s: '%s' %d times: %s", command, says, found, output);
-    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
-        if (strlen(line) > 80) fail_msg("%s: %zu columns: %s", command, strlen(line), line);
+    gs_test_fits(output, 80);
 }
 
 TEST(tables_fit_80_columns) {
     static const char GPT[] =
         "--model 'embedding 40 8, positions, residual (layer_norm, linear 24, attention 4 causal, linear 8), "
         "tied' --context 8 --threads 1";
-    char command[900];
     fits_80_columns("layout --model softmax --workers 2 --run", "\n  measured  ", 3);
-    snprintf(command, sizeof command, "layout %s --batch 8 --data text:%s --workers 4 --sequence --run", GPT,
-             gs_test_text_file());
-    fits_80_columns(command, "tp4 --sequence ", 1);
-    snprintf(command, sizeof command,
-             "simulate %s --batch 32 --data text:%s --layout dp2,tp2,zero3 --workers 4 --link 5us,12GB/s",
-             GPT, gs_test_text_file());
-    fits_80_columns(command, "sums  ", 1);
+    fits_80_columns(gs_test_format("layout %s --batch 8 --data text:%s --workers 4 --sequence --run", GPT,
+                                   gs_test_text_file()),
+                    "tp4 --sequence ", 1);
+    fits_80_columns(gs_test_format("simulate %s --batch 32 --data text:%s --layout dp2,tp2,zero3 --workers 4 "
+                                   "--link 5us,12GB/s",
+                                   GPT, gs_test_text_file()),
+                    "sums  ", 1);
     fits_80_columns(
         "train --devices cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu --layout dp2,tp2,pp2,zero1 --model lenet "
         "--steps 1",

@@ -278,8 +278,7 @@ TEST_IN(bucket, it_is_shown) {
         output = gs_test_output(
             0, "compare %s --devices-list 'cpu; cpu,cpu; cpu,cpu,cpu,cpu,cpu' --bucket %d", args, bucket);
         if (!!strstr(output, " hid ") != (bucket > 0)) fail_msg("--bucket %d: %s", bucket, output);
-        for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
-            if (strlen(line) > 80) fail_msg("more than 80 columns: %s", line);
+        gs_test_fits(output, 80);
     }
     gs_test_program_prints(0, "\"hidden\":", "compare %s --devices-list 'cpu; cpu,cpu' --bucket 16 --json",
                            args);

@@ -218,8 +218,7 @@ TEST(every_layer_has_a_row) {
 TEST(the_program_profiles) {
     char *output = gs_test_output(0, "profile --seconds 0.05 --model lenet --threads 1 --batch 32");
     assert_has(output, "loader alone", "bounds this run", "conv 16 5x5");
-    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
-        if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
+    gs_test_fits(output, 80);
     output = gs_test_output(0, "profile --model softmax --throttle 3 --json 2>/dev/null");
     cJSON *o = gs_test_parse(output);
     /* one piece a 33 ms and not sooner, whatever the machine */
@@ -263,8 +262,7 @@ TEST(the_program_profiles_plain_loops) {
     char *table = strstr(output, "plain ms");
     assert_non_null(table);
     assert_has(table, "conv 16 5x5", "cpu/plain");
-    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"))
-        if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
+    gs_test_fits(output, 80);
     output =
         gs_test_output(0, "profile --seconds 0.05 --model softmax --batch 16 --plain --json 2>/dev/null");
     cJSON *o = gs_test_parse(output);

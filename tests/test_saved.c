@@ -56,7 +56,7 @@ TEST(model_cuts_nothing) {
     at = strchr(at, '\n');
     assert_non_null(at);
     assert_memory_equal(at, "\n             pad 1x2 no_bias\n", 30);
-    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n")) assert_true(strlen(line) <= 80);
+    gs_test_fits(output, 80);
     gs_test_program_prints(
         0, "conv 32 3x3 stride 1x2 pad 1x2\n",
         "profile --model 'conv 32 3x3 stride 1x2 pad 1x2, flatten, linear 10' --threads 1");

@@ -254,8 +254,7 @@ TEST(hardware_is_told) {
 TEST(lines_have_80_columns) {
     char *text = gs_test_output(0, CLUSTER "--curve --mtbf 30d --checkpoint-cost 60s --sync ps");
     assert_has(text, "Young (1974)", "no failures ", "as if no workers\n");
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-        if (strlen(line) > 80) fail_msg("%zu columns: %s", strlen(line), line);
+    gs_test_fits(text, 80);
 }
 
 TEST(bad_use_is_told) {

@@ -51,11 +51,9 @@ TEST(pictures_fit_80_columns) {
         "--model lenet --layout tp2,pp2 --micro-batches 2"};
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         char *output = gs_test_output(0, "step --threads 1 %s", layouts[i]);
-        int lines = 0;
-        for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++)
-            if (strlen(line) > 80 || line[strlen(line) - 1] == ' ')
-                fail_msg("%s: %zu columns: '%s'", layouts[i], strlen(line), line);
-        assert_true(lines > 8);
+        gs_test_fits(output, 80);
+        assert_null(strstr(output, " \n"));
+        assert_true(gs_test_count(output, "\n") > 8);
     }
 }
 
