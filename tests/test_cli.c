@@ -1,13 +1,9 @@
 /* The program: exit statuses, JSON, and what it says when it is used wrongly. */
 #include "tests/files.h"
-#include "tests/launched.h"
 #include "tests/training.h"
 
 #include "cl/platforms.h"
 
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static const char FAST[] = "train --model softmax --steps 3 --threads 1";
@@ -77,8 +73,6 @@ TEST(wrong_usage_exits_with_2) {
     gs_test_program_prints(2, "--lr: 'nan' is not a number", "train --lr nan");
     gs_test_program_prints(2, "--epochs: '1.5' is not a whole number", "train --epochs 1.5");
     gs_test_program_prints(2, "--epochs: '0' is not a whole number from 1", "train --epochs 0");
-    gs_test_program_prints(2, "--seed: '-1' is not a whole number", "train --seed -1");
-    gs_test_program_prints(2, "--momentum: '2' is not a number from 0 to 0.999999", "train --momentum 2");
     gs_test_program_prints(2, "--json takes no value", "train --json=yes");
     gs_test_program_prints(2, "--load FILE is required", "eval");
     gs_test_program_prints(2, "-o FILE is required", "predict --load x");
@@ -89,17 +83,12 @@ TEST(wrong_names_are_explained) {
     gs_test_program_prints(2, "rellu", "train --model 'conv 4 3x3, rellu, flatten, linear 10'");
     gs_test_program_prints(2, "relu", "model 'flatten, rellu'");
     gs_test_program_prints(2, "-- alone is not an option; --help", "train --");
-    gs_test_program_prints(2, "sharded_ps, ring, tree", "train --sync rnig --steps 1");
-    gs_test_program_prints(2, "there are: cpu", "train --device gpu");
     gs_test_program_prints(1, "there are: cpu", "train --device cl:9.9");
     gs_test_program_prints(2, "an empty name", "train --devices cpu,,cpu");
     gs_test_program_prints(2, "set 2 of", "compare --devices-list 'cpu; ; cpu'");
     gs_test_program_prints(
         2, "--label-smoothing 0.1: the loss is squared_error; smooth labels are for cross_entropy",
         "train --loss squared_error --label-smoothing 0.1");
-    gs_test_program_prints(2, "unknown --loss 'hinge'; choose one of: cross_entropy, squared_error",
-                           "train --loss hinge");
-    gs_test_program_prints(1, "fashion-mnist-small", "train --data no-such-data");
 }
 
 TEST(batches_that_cannot_be) {
@@ -195,78 +184,6 @@ TEST(json_is_one_object_a_line) {
 TEST(json_survives_divergence) {
     gs_test_program_prints(0, "\"train_loss\":null",
                            "train --model mlp --lr 1e6 --epochs 1 --json --threads 1 --keep-going");
-}
-
-/* Until the training that prints to "out" in this folder has begun, however busy the machine is. */
-static void await_training(const char *folder) {
-    gs_test_shell(NULL, "cd %s; " GS_TEST_AWAIT("step "), folder);
-}
-
-/* Ctrl-C ends a run after its step, with the weights saved. */
-TEST(interrupted_training_saves_weights) {
-    const char *folder = gs_test_folder();
-    const char *path = gs_test_format("%s/w.safetensors", folder);
-    const char *out = gs_test_format("%s/out", folder);
-    pid_t child = fork();
-    if (child == 0) {
-        if (!freopen(out, "w", stdout) || !freopen("/dev/null", "w", stderr)) _exit(99);
-        execl(GS_BUILD_DIR "/gradsum", "gradsum", "train", "--model", "lenet", "--epochs", "100000",
-              "--devices", "cpu,cpu", "--save", path, (char *)NULL);
-        _exit(99);
-    }
-    await_training(folder);
-    kill(child, SIGINT);
-    const int status = gs_test_launcher_end(child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 128 + SIGINT);
-    gs_test_program_prints(0, "test accuracy", "eval --load %s", path);
-}
-
-/* A rank that dies ends the run: one clear message, exit 1, and no file left behind. */
-TEST(a_killed_rank_ends_the_run) {
-    const char *folder = gs_test_folder();
-    const char *log = gs_test_format("%s/out", folder);
-    pid_t launcher = fork();
-    if (launcher == 0) {
-        if (!freopen(log, "w", stdout) || dup2(STDOUT_FILENO, STDERR_FILENO) < 0) _exit(99);
-        setenv("TMPDIR", folder, 1);
-        execl(GS_BUILD_DIR "/gradsum", "gradsum", "launch", "-n", "2", "--timeout", "60", "--", "train",
-              "--model", "lenet", "--epochs", "100000", (char *)NULL);
-        _exit(99);
-    }
-    await_training(folder);
-    pid_t rank = gs_test_rank_of(launcher, 1);
-    assert_true(rank > 0);
-    kill(rank, SIGKILL);
-    const int status = gs_test_launcher_end(launcher);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 1);
-    assert_int_equal(entries(folder), 1); /* the log */
-    char *text = gs_test_text(log, NULL);
-    assert_has(text, "killed by signal 9");
-}
-
-/* A rank that never starts is named. */
-TEST(a_missing_rank_is_named) {
-    const char *folder = gs_test_folder();
-    setenv("GRADSUM_RANK", "0", 1);
-    setenv("GRADSUM_WORLD_SIZE", "3", 1);
-    setenv("GRADSUM_RENDEZVOUS", folder, 1);
-    setenv("GRADSUM_TIMEOUT", "2", 1);
-    char *output;
-    int status = gs_test_program(&output, "%s", FAST);
-    unsetenv("GRADSUM_RANK");
-    unsetenv("GRADSUM_WORLD_SIZE");
-    unsetenv("GRADSUM_RENDEZVOUS");
-    unsetenv("GRADSUM_TIMEOUT");
-    if (status != 1 || !strstr(output, "1") || !strstr(output, "2") || !strstr(output, "never"))
-        fail_msg("exit %d: %s", status, output);
-}
-
-/* Ranks that were started with different options do not sum gradients of different models. */
-TEST(ranks_must_agree) {
-    gs_test_ranks_print(2, "rank 1 and rank 0 differ in --batch (64 versus 60)",
-                        "train --model softmax --steps 3 --threads 1", "--batch 60", "--batch 64");
 }
 
 TEST(devices_are_listed) {

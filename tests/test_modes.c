@@ -119,6 +119,7 @@ TEST(ranks_must_agree_on_the_mode) {
         {"--model lenet --pipeline 2", "--model lenet",
          "rank 1 and rank 0 differ in --pipeline (none versus 2)"},
         {"--exact", "", "rank 1 runs without --exact, rank 0 with it"},
+        {"--batch 60", "--batch 64", "rank 1 and rank 0 differ in --batch (64 versus 60)"},
         {"", "--keep-going", "rank 1 runs with --keep-going, rank 0 without it"},
         {"", "--save $GRADSUM_RENDEZVOUS.st", "rank 1 runs with --save, rank 0 without it"},
         {"--verify 3", "--verify 4", "rank 1 and rank 0 differ in --verify (4 versus 3)"},

@@ -16,15 +16,19 @@ static void assert_saved(const char *output, const char *status, const char *par
     if (weights) gs_test_program_prints(0, "test accuracy", "eval --load %s", weights);
 }
 
-TEST(a_terminal_that_goes_saves_weights) {
-    char *output;
-    const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
-    gs_test_shell(
-        &output,
-        "cd %s; %s/gradsum train --model lenet --epochs 100000 --threads 1 --save %s >out &\n" AWAIT_STEPS
-        "kill -HUP $!; wait $!; echo status $?",
-        gs_test_folder(), GS_BUILD_DIR, path);
-    assert_saved(output, "status 129", "stopped by a signal after step", path);
+/* The terminal goes; Ctrl-C, which a shell has its background ignore. */
+TEST(a_signal_saves_weights) {
+    static const char *const cases[][3] = {{"HUP", "status 129", "cpu"}, {"INT", "status 130", "cpu,cpu"}};
+    for (int i = 0; i < 2; i++) {
+        char *output;
+        const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
+        gs_test_shell(&output,
+                      "cd %s; env --default-signal=INT %s/gradsum train --model lenet --epochs 100000 "
+                      "--threads 1 --devices %s --save %s >out &\n" AWAIT_STEPS
+                      "kill -%s $!; wait $!; echo status $?",
+                      gs_test_folder(), GS_BUILD_DIR, cases[i][2], path, cases[i][0]);
+        assert_saved(output, cases[i][1], "stopped by a signal after step", path);
+    }
 }
 
 /* nohup: a signal that is ignored stays ignored; and a scheduler's warning ends nothing. */
