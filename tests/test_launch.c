@@ -27,8 +27,6 @@ TEST(wrong_usage) {
     gs_test_program_prints(2, "unknown option --workers", "launch --workers 2 -- train");
     gs_test_program_prints(2, "--timeout: '0' is not", "launch -n 2 --timeout 0 -- train");
     gs_test_program_prints(2, "--timeout: 'nan' is not", "launch -n 2 --timeout=nan -- train");
-    gs_test_program_prints(2, "unknown --bind 'sockets'; choose one of: none, cores",
-                           "launch -n 2 --bind sockets -- train");
     gs_test_program_prints(2, "unknown command 'trian'; did you mean 'train'?", "launch -n 2 -- trian");
     gs_test_program_prints(2, "unknown command 'x'; launch can start: train, eval", "launch -n 2 -- x");
     gs_test_program_prints(2, "--secret-file x: no secret is needed on one machine without --meet",

@@ -63,5 +63,4 @@ TEST(local_sgd_between_processes) {
     gs_test_program_prints(2, "--every works only with --sync local", "train --every 3");
     gs_test_program_prints(2, "wanted a multiple of --every 4", "train --sync local --every 4 --verify 6");
     gs_test_program_prints(2, "does not work with --sync local", "train --sync local --every 4 --exact");
-    gs_test_program_prints(2, "auto, local, async", "train --sync nobody --steps 1");
 }

@@ -41,8 +41,7 @@ TEST(messages_have_any_length) {
 
 /* ---- where shared memory cannot be had ---- */
 
-TEST(an_unknown_transport_is_named) {
-    gs_test_program_prints(2, "unknown transport 'tcp'", "launch -n 2 --transport tcp -- train --steps 1");
+TEST(the_library_wants_gloo) {
     gs_test_program_prints(2, "--sync gloo sums over Gloo, but the processes talk over 'shm'",
                            "launch -n 2 --transport shm -- train --sync gloo --steps 1");
     gs_test_program_prints(0, "epoch 1",

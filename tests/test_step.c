@@ -225,7 +225,6 @@ TEST(the_library_cannot_be_watched) {
 }
 
 TEST(wrong_use_is_explained) {
-    gs_test_program_prints(2, "'rnig'; choose one of: allreduce,", "step --sync rnig");
     gs_test_program_prints(2, "--workers: '0' is not a whole number from 1 to 16", "step --workers 0");
     gs_test_program_prints(2, "--workers: '17' is not a whole number from 1 to 16", "step --workers 17");
     gs_test_program_prints(2, "--size: '0' is not a whole number from 1 to 1000000", "step --size 0");

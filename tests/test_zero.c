@@ -195,7 +195,6 @@ TEST(what_does_not_go_with_it) {
                            "statistics of the global batch need all samples at once; wanted --batch-norm "
                            "ghost:G (statistics of each G samples) or local; or --exact alone",
                            "train --zero 1 --exact --model 'conv 2 9x9, batch_norm, flatten, linear 10'");
-    gs_test_program_prints(2, "auto, local, async", "train --sync nobody --steps 1");
     gs_test_program_prints(2, "wanted a batch of at most 2048",
                            "train --zero 2 --exact --batch 3000 --steps 1");
     gs_test_program_prints(2, "there are 3 workers; wanted 1, 2, 4 or 8",
