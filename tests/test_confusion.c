@@ -110,7 +110,8 @@ static double top_of_predictions(const char *weights) {
 
 /* The whole matrix agrees with the accuracy and with the labels, and is the same however the test set is split. */
 TEST(the_matrix_adds_up) {
-    char path[400], *first = NULL;
+    char path[400];
+    const char *first = NULL;
     static const char *const devices[] = {"cpu", "cpu,cpu,cpu", "cl"};
     train_softmax(path);
     for (int i = 0; i < 3; i++) {
@@ -133,15 +134,10 @@ TEST(the_matrix_adds_up) {
         const double top = cJSON_GetObjectItem(o, "test_top5_accuracy")->valuedouble;
         assert_true(top >= accuracy && top < 1);
         assert_float_equal(top, top_of_predictions(path), 1e-12);
-        char *text = cJSON_PrintUnformatted(matrix);
-        if (!first) {
-            first = text;
-        } else {
-            assert_string_equal(text, first);
-            cJSON_free(text);
-        }
+        const char *text = gs_test_keep(cJSON_PrintUnformatted(matrix));
+        if (!first) first = text;
+        assert_string_equal(text, first);
     }
-    cJSON_free(first);
 }
 
 /* Only with the same options do all ranks add up the same arrays. */
@@ -174,7 +170,8 @@ TEST(a_table_or_a_list) {
 
 /* Whoever computes them, the worst samples are those whose loss by the logits of `predict` is largest. */
 TEST(the_page_has_the_worst) {
-    char weights[400], page[500], *first = NULL;
+    char weights[400], page[500];
+    const char *first = NULL;
     static const char *const devices[] = {"cpu", "cpu,cpu,cpu"};
     train_softmax(weights);
     snprintf(page, sizeof page, "%s/page.html", gs_test_folder());
@@ -183,23 +180,17 @@ TEST(the_page_has_the_worst) {
             gs_test_output(0, "eval --load %s --devices %s --report %s", weights, devices[i], page);
         assert_null(strstr(output, "taken for")); /* the matrix is on the page, and was not asked for here */
         cJSON *o = gs_test_page_data(gs_test_text(page, NULL));
-        char *text = cJSON_PrintUnformatted(cJSON_GetObjectItem(o, "worst"));
-        if (i == 0) {
-            const cJSON *w = cJSON_GetArrayItem(cJSON_GetObjectItem(o, "worst"), 0);
-            const cJSON *picture = cJSON_GetObjectItem(w, "picture");
-            gs_dataset *set = gs_test_load("fashion-mnist-small", GS_TEST);
-            const int sample = cJSON_GetObjectItem(w, "sample")->valueint;
-            assert_int_equal(cJSON_GetObjectItem(w, "label")->valueint, set->labels[sample]);
-            assert_int_equal(cJSON_GetObjectItem(picture, "h")->valueint, 28);
-            assert_int_equal(strlen(cJSON_GetObjectItem(picture, "bytes")->valuestring),
-                             (28 * 28 + 2) / 3 * 4);
-            first = text;
-        } else {
-            assert_string_equal(text, first);
-            cJSON_free(text);
-        }
+        const cJSON *worst = cJSON_GetObjectItem(o, "worst"), *w = cJSON_GetArrayItem(worst, 0);
+        const cJSON *picture = cJSON_GetObjectItem(w, "picture");
+        gs_dataset *set = gs_test_load("fashion-mnist-small", GS_TEST);
+        const int sample = cJSON_GetObjectItem(w, "sample")->valueint;
+        assert_int_equal(cJSON_GetObjectItem(w, "label")->valueint, set->labels[sample]);
+        assert_int_equal(cJSON_GetObjectItem(picture, "h")->valueint, 28);
+        assert_int_equal(strlen(cJSON_GetObjectItem(picture, "bytes")->valuestring), (28 * 28 + 2) / 3 * 4);
+        const char *text = gs_test_keep(cJSON_PrintUnformatted(worst));
+        if (!first) first = text;
+        assert_string_equal(text, first);
     }
-    cJSON_free(first);
 }
 
 TEST(the_page_cannot_be_written) {

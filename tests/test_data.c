@@ -285,8 +285,7 @@ TEST(promises_too_much) {
 /* What lies behind the array costs no memory: of 16 MB of zeros 4 bytes are unzipped. */
 TEST(holds_too_much) {
     const size_t bytes = 1 << 24;
-    unsigned char *labels = calloc(bytes, 1);
-    assert_non_null(labels);
+    unsigned char *labels = gs_test_calloc(bytes, 1);
     memcpy(labels, (unsigned char[]){0, 0, 8, 1, 0, 0, 0, 3}, 8);
     const char *folder = good_folder();
     gs_dataset *d;
@@ -298,7 +297,6 @@ TEST(holds_too_much) {
     write_raw(in_folder(folder, TRAIN_LABELS), labels, bytes);
     assert_fails(GS_E_FILE, "its header states 3: ", gs_dataset_load(folder, GS_TRAIN, &d));
     assert_non_null(strstr(gs_message(), "has 16777216 bytes; at most 12 can be read"));
-    free(labels);
 }
 
 /* A gzip file that ends early or has one wrong byte is never taken for data: every place is tried. */

@@ -18,13 +18,13 @@
     "launch() { r=$1; shift; { timeout 400 $G launch --node-rank $r \"$@\" 2>&1; echo exit $?; } | "         \
     "sed -u \"s/^/n$r: /\"; }\n"
 
-/* Run the script; returns its exit status. *output is to be freed. */
+/* Run the script; returns its exit status. */
 static int run_script(char **output, const char *script) {
     return gs_test_shell(output, PREAMBLE "%s\nwait", gs_test_folder(), GS_BUILD_DIR, gs_test_free_port(),
                          script);
 }
 
-/* Several of them at once: most of their time they wait. output[i] is to be freed. */
+/* Several of them at once: most of their time they wait. */
 static void run_scripts(int count, const char *const *script, char **output) {
     const char *folder = gs_test_folder();
     char path[500], *all;
@@ -421,5 +421,4 @@ TEST(all_ranks_take_the_same_checkpoint) {
         gs_test_hash_of(last, hash);
         if (strcmp(hash, whole) != 0) fail_msg("%d: other weights: %s", i, output[i]);
     }
-    for (int i = 0; i < 3; i++) free(output[i]);
 }
