@@ -1,41 +1,32 @@
 /* The program where its shell limits it (ulimit) or gives it no environment: a sentence and an exit status, no
  * signal, no waiting forever. */
 #include "tests/devices.h"
+#include "tests/files.h"
 #include "tests/program.h"
 #include "tests/test.h"
 
 #include <unistd.h>
 
-static void check(const char *output, int got, int status, const char *part) {
-    if (got != status || !strstr(output, part))
-        fail_msg("exit %d, wanted %d; wanted '%s' in:\n%s", got, status, part, output);
-}
-
 /* ---- the size of files ---- */
 
 TEST(small_files_do_not_end_a_run) {
     const char *folder = gs_test_folder();
-    char *output;
-    int status = gs_test_shell(&output,
-                               "cd %s && %s/gradsum train --model softmax --steps 1 --save w.st && "
-                               "ulimit -f 6000 && %s/gradsum eval --load w.st",
-                               folder, GS_BUILD_DIR, GS_BUILD_DIR);
-    check(output, status, 0, "test accuracy");
+    gs_test_shell_prints(0, "test accuracy",
+                         "cd %s && %s/gradsum train --model softmax --steps 1 --save w.st && "
+                         "ulimit -f 6000 && %s/gradsum eval --load w.st",
+                         folder, GS_BUILD_DIR, GS_BUILD_DIR);
 }
 
 TEST(a_file_too_large_leaves_the_older_one) {
     const char *folder = gs_test_folder(), *const prefixes[] = {"", "launch -n 2 --"};
     for (int i = 0; i < 2; i++) {
-        char *output;
-        int status =
-            gs_test_shell(&output,
-                          "cd %s && printf '\\2\\0\\0\\0\\0\\0\\0\\0{}older\\n' > w.st && ulimit -f 8 && "
-                          "%s/gradsum %s train --model softmax --steps 1 --save w.st",
-                          folder, GS_BUILD_DIR, prefixes[i]);
-        check(output, status, 1, "cannot write w.st: File too large");
-        status = gs_test_shell(&output, "cd %s && tail -c 6 w.st && ls -A | tr '\\n' ' '", folder);
-        assert_int_equal(status, 0);
-        assert_string_equal(output, "older\nw.st ");
+        gs_test_shell_prints(1, "cannot write w.st: File too large",
+                             "cd %s && printf '\\2\\0\\0\\0\\0\\0\\0\\0{}older\\n' > w.st && ulimit -f 8 && "
+                             "%s/gradsum %s train --model softmax --steps 1 --save w.st",
+                             folder, GS_BUILD_DIR, prefixes[i]);
+        assert_string_equal(
+            gs_test_shell_output(0, "cd %s && tail -c 6 w.st && ls -A | tr '\\n' ' '", folder),
+            "older\nw.st ");
     }
 }
 
@@ -56,11 +47,9 @@ static int least_memory(void) {
 }
 
 static void check_memory(const char *option, int kib, int status, const char *part, const char *arguments) {
-    char *output;
-    int got =
-        gs_test_shell(&output, "unset OPENBLAS_NUM_THREADS; ulimit %s %d && timeout -k 1 200 %s/gradsum %s",
-                      option, kib, GS_BUILD_DIR, arguments);
-    check(output, got, status, part);
+    gs_test_shell_prints(status, part,
+                         "unset OPENBLAS_NUM_THREADS; ulimit %s %d && timeout -k 1 200 %s/gradsum %s", option,
+                         kib, GS_BUILD_DIR, arguments);
 }
 
 TEST(too_little_memory_for_openblas) {
@@ -89,37 +78,29 @@ TEST(too_little_memory_to_begin) {
         int status = gs_test_shell(
             &output, "unset OPENBLAS_NUM_THREADS; ulimit -v %d && timeout -k 1 200 %s/gradsum --version", kib,
             GS_BUILD_DIR);
-        if (status == 0)
-            check(output, status, 0, "gradsum 0.");
-        else if (status == 1)
-            check(output, status, 1, "must be free: the limit for this process is ");
-        else
-            check(output, status, 127, "error while loading shared libraries");
+        assert_true(status == 0 || status == 1 || status == 127);
+        assert_has(output, status == 0   ? "gradsum 0."
+                           : status == 1 ? "must be free: the limit for this process is "
+                                         : "error while loading shared libraries");
     }
 }
 
 TEST(too_little_memory_for_launched) {
     const char *folder = gs_test_folder();
-    char *output;
-    int status = gs_test_shell(&output,
-                               "unset OPENBLAS_NUM_THREADS; ulimit -v %d && TMPDIR=%s timeout -k 1 200 "
-                               "%s/gradsum launch -n 2 -- train --model softmax --steps 1",
-                               least_memory(), folder, GS_BUILD_DIR);
-    check(output, status, 1, "gradsum launch: rank ");
-    status = gs_test_shell(&output, "ls -A %s", folder);
-    assert_int_equal(status, 0);
-    assert_string_equal(output, "");
+    gs_test_shell_prints(1, "gradsum launch: rank ",
+                         "unset OPENBLAS_NUM_THREADS; ulimit -v %d && TMPDIR=%s timeout -k 1 200 "
+                         "%s/gradsum launch -n 2 -- train --model softmax --steps 1",
+                         least_memory(), folder, GS_BUILD_DIR);
+    assert_int_equal(entries(folder), 0);
 }
 
 /* A program that uses the library and not our main(): this one. */
 TEST(too_little_memory_for_the_library) {
     const int least = least_memory();
-    char *output;
     if (least > 150000) skip_because("this OpenBLAS maps a buffer when it is loaded");
-    int status = gs_test_shell(
-        &output, "unset OPENBLAS_NUM_THREADS; ulimit -v %d && timeout -k 1 200 %s/gradsum-test fused", least,
-        GS_BUILD_DIR);
-    check(output, status, 1, "must be free: the limit for this process is ");
+    gs_test_shell_prints(1, "must be free: the limit for this process is ",
+                         "unset OPENBLAS_NUM_THREADS; ulimit -v %d && timeout -k 1 200 %s/gradsum-test fused",
+                         least, GS_BUILD_DIR);
 }
 
 /* ---- processes and threads ---- */
@@ -138,36 +119,31 @@ TEST(no_room_for_threads) {
     skip_because("with a sanitizer src/cli/options/early.c does nothing");
 #endif
     const char *as = somebody();
-    char *output;
-    int status;
     if (!as) skip_because("there is no prlimit, or root cannot run the program as another user");
-    status = gs_test_shell(&output,
-                           "unset OPENBLAS_NUM_THREADS; exec %s prlimit --nproc=1 %s/gradsum model softmax",
-                           as, GS_BUILD_DIR);
-    check(output, status, 0, "linear 10");
-    if (gs_cpu_cores() > 1) check(output, status, 0, "(ulimit -u 1)");
+    const char *output = gs_test_shell_output(
+        0, "unset OPENBLAS_NUM_THREADS; exec %s prlimit --nproc=1 %s/gradsum model softmax", as,
+        GS_BUILD_DIR);
+    assert_has(output, "linear 10", gs_cpu_cores() > 1 ? "(ulimit -u 1)" : "");
 }
 
 /* Some processes of a launch, but not all. Those that were started are ended, and nobody is said to be lost. */
 TEST(no_room_for_processes) {
-    const char *as = somebody();
-    char *output;
+    const char *as = somebody(), *output;
     if (!as) skip_because("there is no prlimit, or root cannot run the program as another user");
-    int status = gs_test_shell(
-        &output,
+    output = gs_test_shell_output(
+        1,
         "TMPDIR=/tmp exec %s prlimit --nproc=20 %s/gradsum launch -n 64 --elastic 1:64 -- train "
         "--model softmax 2>&1",
         as, GS_BUILD_DIR);
-    check(output, status, 1, "gradsum launch: cannot start process ");
+    assert_has(output, "gradsum launch: cannot start process ");
     if (strstr(output, "the others do not go on")) fail_msg("%s", output);
     /* With several nodes the others are told, at their meeting place. */
-    status = gs_test_shell(
-        &output,
+    output = gs_test_shell_output(
+        1,
         "D=$(mktemp -u) && %s prlimit --nproc=2 %s/gradsum launch -n 4 --nodes 2 --node-rank 0 --meet "
         "file:$D -- train --model softmax 2>&1; s=$?; cat $D/absent-*; rm -rf $D; exit $s",
         as, GS_BUILD_DIR);
-    check(output, status, 1, "gradsum launch: cannot start process ");
-    if (!strstr(output, ", on node rank 0 (host ")) fail_msg("%s", output);
+    assert_has(output, "gradsum launch: cannot start process ", ", on node rank 0 (host ");
 }
 
 /* A worker's stack is its own, and so is that of PoCL's threads; the main thread's alone is the shell's. */
@@ -182,12 +158,9 @@ TEST(a_small_stack_is_the_main_threads_alone) {
                  {"-n 4", "devices", "RLIMIT_NOFILE (ulimit -n) is 4; wanted at least 8 open files", 1},
                  {"-s 128", "train --steps 2 --devices cpu,cpu", "weights", 0},
                  {"-s 128", "train --steps 2 --devices cl", "weights", 0}};
-    for (int i = 0; i < (gs_test_has_opencl() ? 4 : 3); i++) {
-        char *output;
-        int status = gs_test_shell(&output, "ulimit %s; exec %s/gradsum %s", cases[i].limit, GS_BUILD_DIR,
-                                   cases[i].command);
-        check(output, status, cases[i].status, cases[i].says);
-    }
+    for (int i = 0; i < (gs_test_has_opencl() ? 4 : 3); i++)
+        gs_test_shell_prints(cases[i].status, cases[i].says, "ulimit %s; exec %s/gradsum %s", cases[i].limit,
+                             GS_BUILD_DIR, cases[i].command);
 }
 
 /* ---- open files ---- */
@@ -208,7 +181,9 @@ TEST(too_few_open_files_leave_no_folder) {
 
 /* PoCL starts the linker for a kernel that is not in its cache; another platform needs none. */
 static void check_without_linker(const char *output, int status) {
-    if (status != 0 || !strstr(output, "weights")) check(output, status, 1, "PoCL needs the linker ld");
+    if (status == 0 && strstr(output, "weights")) return;
+    assert_int_equal(status, 1);
+    assert_has(output, "PoCL needs the linker ld");
 }
 
 TEST(opencl_without_a_path_to_the_linker) {

@@ -64,13 +64,11 @@ static const char *job_fails_otherwise(const char *name, int processes, const ch
     char *output, text[16];
     snprintf(text, sizeof text, "%d", (int)operation);
     setenv("GS_TEST_OPERATION", text, 1);
-    int status = run_job(&output, name, processes, local), found = 0;
-    for (const char *at = output; (at = strstr(at, wanted)); at += strlen(wanted)) found++;
+    const int status = run_job(&output, name, processes, local), found = gs_test_count(output, wanted);
     const char *wrong = NULL;
     if (status != 1 || found != times)
         wrong = gs_test_wrong("%s, %s: exit %d, '%s' %d times, wanted %d: %s", name,
                               gs_operation_name(operation), status, wanted, found, times, output);
-    free(output);
     unsetenv("GS_TEST_OPERATION");
     return wrong;
 }
@@ -189,16 +187,11 @@ TEST(the_table_of_collectives_shows_mpi) {
                  {"--size 1000 -n 3", "mpi, cl", 0},
                  {"-n 2", "-n 2, but mpirun started 3 processes", 2}};
     const char *folder = gs_test_folder();
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *output;
-        int status = gs_test_shell(&output,
-                                   "unset POCL_CACHE_DIR; XDG_CACHE_HOME=%s " MPIRUN
-                                   "-n 3 %s/gradsum collectives --seconds 0 %s",
-                                   folder, GS_BUILD_DIR, cases[i].options);
-        if (status != cases[i].status || !strstr(output, cases[i].wanted))
-            fail_msg("%s: exit %d, wanted %d and '%s': %s", cases[i].options, status, cases[i].status,
-                     cases[i].wanted, output);
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        gs_test_shell_prints(cases[i].status, cases[i].wanted,
+                             "unset POCL_CACHE_DIR; XDG_CACHE_HOME=%s " MPIRUN
+                             "-n 3 %s/gradsum collectives --seconds 0 %s",
+                             folder, GS_BUILD_DIR, cases[i].options);
     for (int r = 0; r < 3; r++) {
         const char *path = gs_test_format("%s/gradsum/pocl-rank-%d", folder, r);
         assert_int_equal(access(path, F_OK), 0);
