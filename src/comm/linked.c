@@ -1,7 +1,7 @@
 /* Real messages over the links of link.h: see gs_comm_linked_create in comm.h.
  *
- * A note goes ahead of each message and says when it began to leave its sender. From that the receiver computes when it
- * arrives, and sleeps until then:
+ * A note goes ahead of each message: a double, the moment when the message began to leave its sender. From that the
+ * receiver computes when it arrives, and sleeps until then:
  *
  *     sender      send: note, data
  *     its line              |---- beta b ----|
@@ -26,11 +26,6 @@ typedef struct linked {
     gs_port out, in;      /* under the lock */
 } linked;
 
-/* Short enough for the transports to treat it as a short message. */
-typedef struct note {
-    double left; /* when the message began to leave */
-} note;
-
 static double take(linked *k, gs_port *port, double earliest, size_t bytes) {
     pthread_mutex_lock(&k->lock);
     double begin = gs_port_take(port, earliest, k->beta * (double)bytes);
@@ -41,8 +36,8 @@ static double take(linked *k, gs_port *port, double earliest, size_t bytes) {
 static gs_status linked_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
     linked *k = c->state;
     gs_comm *inner = gs_around_inner(c);
-    const note n = {take(k, &k->out, gs_seconds(), bytes)};
-    GS_TRY(inner->ops->send(inner, e, &n, sizeof n));
+    const double left = take(k, &k->out, gs_seconds(), bytes);
+    GS_TRY(inner->ops->send(inner, e, &left, sizeof left));
     return inner->ops->send(inner, e, data, bytes);
 }
 
@@ -66,10 +61,10 @@ static void sleep_exactly_until(double moment) {
 static gs_status linked_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
     linked *k = c->state;
     gs_comm *inner = gs_around_inner(c);
-    note n;
-    GS_TRY(inner->ops->recv(inner, e, &n, sizeof n));
+    double left;
+    GS_TRY(inner->ops->recv(inner, e, &left, sizeof left));
     GS_TRY(inner->ops->recv(inner, e, data, bytes));
-    double arrives = take(k, &k->in, n.left + k->alpha, bytes) + k->beta * (double)bytes;
+    double arrives = take(k, &k->in, left + k->alpha, bytes) + k->beta * (double)bytes;
     double wait = arrives - gs_seconds();
     if (!(wait <= c->timeout)) return takes_too_long(c, e, bytes, wait);
     sleep_exactly_until(arrives);
