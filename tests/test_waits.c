@@ -13,6 +13,13 @@
 
 enum { RANKS = 4, TIMEOUT = 10 };
 
+static const char *explained(const gs_waits *w) {
+    static char text[400];
+    *text = '\0';
+    gs_waits_explain(w, text, sizeof text);
+    return text;
+}
+
 /* Rank 0 gives up; "wait" is "ab": rank a waits for rank b. */
 TEST(the_end_of_the_chain_is_to_blame) {
     static const struct {
@@ -32,7 +39,6 @@ TEST(the_end_of_the_chain_is_to_blame) {
         bool awaited[RANKS] = {false};
         double age[RANKS * RANKS] = {0};
         const long pid[RANKS] = {0};
-        char text[300] = "";
         int last = 0;
         for (int k = 0; k < 6 && cases[i].waits[k]; k++) {
             int from = cases[i].waits[k][0] - '0', to = cases[i].waits[k][1] - '0';
@@ -42,7 +48,7 @@ TEST(the_end_of_the_chain_is_to_blame) {
         if (cases[i].young > 0) age[last] = cases[i].young;
         gs_waits w = {
             .noun = "rank", .size = RANKS, .timeout = TIMEOUT, .awaited = awaited, .age = age, .pid = pid};
-        gs_waits_explain(&w, text, sizeof text);
+        const char *text = explained(&w);
         if (strncmp(text, cases[i].message, strlen(cases[i].message)) != 0 ||
             (text[strlen(cases[i].message)] && !strstr(text, "all are alive")))
             fail_msg("case %zu: wanted '%s', got '%s'", i, cases[i].message, text);
@@ -54,7 +60,6 @@ TEST(one_of_several_is_named_where_it_is_known) {
     const bool awaited[RANKS] = {false, true, true, true};
     const long pid[RANKS] = {0};
     double age[RANKS * RANKS] = {0, TIMEOUT, TIMEOUT, TIMEOUT};
-    char text[300] = "";
     gs_waits w = {.noun = "rank",
                   .size = RANKS,
                   .timeout = TIMEOUT,
@@ -62,13 +67,10 @@ TEST(one_of_several_is_named_where_it_is_known) {
                   .one_of = true,
                   .age = age,
                   .pid = pid};
-    gs_waits_explain(&w, text, sizeof text);
-    assert_string_equal(text, "no answer within 10 s from one of ranks 1, 2 and 3");
+    assert_string_equal(explained(&w), "no answer within 10 s from one of ranks 1, 2 and 3");
     for (int r = 1; r < RANKS; r += 2) /* 1 and 3 wait too */
         for (int to = 0; to < RANKS; to++) age[r * RANKS + to] = r == to ? 0 : TIMEOUT;
-    *text = '\0';
-    gs_waits_explain(&w, text, sizeof text);
-    assert_string_equal(text, "no answer within 10 s from rank 2");
+    assert_string_equal(explained(&w), "no answer within 10 s from rank 2");
 }
 
 /* "ab": nothing that rank a sends gets through to rank b. The waits go round: 0 for 1, 1 for 2, and 2 for 0. */
@@ -83,12 +85,13 @@ TEST(a_cut_network_is_named_and_no_rank_is_blamed) {
         {{"12", "01"}, "between rank 1 (10.0.0.2) and each of rank 0 (10.0.0.1) and rank 2 (10.0.0.3)"},
     };
     static const char address[RANKS][GS_ADDRESS] = {"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"};
+    static const char nowhere[RANKS][GS_HOST] = {""};
     const bool awaited[RANKS] = {false, true};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         long pid[RANKS] = {0};
         double age[RANKS * RANKS] = {0};
         bool silent[RANKS * RANKS] = {false};
-        char text[300] = "", wanted[300];
+        char wanted[300];
         age[0 * RANKS + 1] = age[1 * RANKS + 2] = age[2 * RANKS + 0] = TIMEOUT;
         for (int k = 0; k < 4 && cases[i].silent[k]; k++)
             silent[(cases[i].silent[k][0] - '0') * RANKS + cases[i].silent[k][1] - '0'] = true;
@@ -96,17 +99,16 @@ TEST(a_cut_network_is_named_and_no_rank_is_blamed) {
             .noun = "rank", .size = RANKS, .timeout = TIMEOUT, .awaited = awaited, .age = age, .pid = pid};
         w.silent = silent;
         w.address = address;
-        gs_waits_explain(&w, text, sizeof text);
+        w.host = nowhere;
         snprintf(wanted, sizeof wanted,
                  "no answer within 10 s from rank 1; nothing gets through %s: the network is cut there, or a "
                  "machine is down",
                  cases[i].message);
-        assert_string_equal(text, wanted);
+        assert_string_equal(explained(&w), wanted);
         pid[3] = 0x7ffffff0; /* there is no such process: this comes first */
-        *text = '\0';
-        gs_waits_explain(&w, text, sizeof text);
         assert_string_equal(
-            text, "no answer within 10 s from rank 1, which waits for rank 3 (process 2147483632 has ended)");
+            explained(&w),
+            "no answer within 10 s from rank 1, which waits for rank 3 (process 2147483632 has ended)");
     }
 }
 
@@ -117,30 +119,25 @@ TEST(a_message_says_where_it_ran_and_what_it_did_last) {
     const char host[RANKS][GS_HOST] = {"anna", "anna", "bert", "anna"};
     const gs_call sum = {GS_ALL_REDUCE, 8, GS_F32, GS_SUM, 0}, sent = {GS_SEND, 400, GS_U8, GS_SUM, 3};
     const uint64_t last[RANKS] = {0, gs_call_pack(&sent), gs_call_pack(&sum)};
-    char text[300] = "";
     gs_waits w = {
         .noun = "rank", .size = RANKS, .timeout = TIMEOUT, .awaited = awaited, .age = age, .pid = pid};
     w.host = host;
     w.last = last;
     w.did = "last began";
-    gs_waits_explain(&w, text, sizeof text);
-    assert_string_equal(text,
+    assert_string_equal(explained(&w),
                         "no answer within 10 s from rank 1, which waits for rank 2 (process 2147483632 has "
                         "ended) on host bert; rank 2 last began all_reduce of 8 f32");
-    *text = '\0';
     w.first = 4; /* these are the ranks of a second machine */
-    gs_waits_explain(&w, text, sizeof text);
-    assert_has(text, " on host bert; rank 6 last began all_reduce of 8 f32");
+    assert_has(explained(&w), " on host bert; rank 6 last began all_reduce of 8 f32");
     w.first = 0;
     const long elsewhere[RANKS] = {0};
     const double one[RANKS * RANKS] = {[0 * RANKS + 1] = TIMEOUT};
-    *text = '\0';
     w.pid = elsewhere;
     w.age = one;
-    gs_waits_explain(&w, text, sizeof text);
     assert_string_equal(
-        text, "no answer within 10 s from rank 1 on host anna; rank 1 last began send of 400 bytes to "
-              "rank 3");
+        explained(&w),
+        "no answer within 10 s from rank 1 on host anna; rank 1 last began send of 400 bytes to "
+        "rank 3");
 }
 
 TEST(those_who_wait_for_each_other_are_listed) {
@@ -148,11 +145,9 @@ TEST(those_who_wait_for_each_other_are_listed) {
     const long pid[RANKS] = {0};
     double age[RANKS * RANKS] = {
         [0 * RANKS + 1] = TIMEOUT, [1 * RANKS + 2] = TIMEOUT, [2 * RANKS + 0] = TIMEOUT};
-    char text[400] = "";
     gs_waits w = {
         .noun = "rank", .size = RANKS, .timeout = TIMEOUT, .awaited = awaited, .age = age, .pid = pid};
-    gs_waits_explain(&w, text, sizeof text);
-    assert_has(text, " (rank 0 waits for rank 1, rank 1 for rank 2, rank 2 for rank 0)");
+    assert_has(explained(&w), " (rank 0 waits for rank 1, rank 1 for rank 2, rank 2 for rank 0)");
 }
 
 TEST(a_process_shows_what_it_does) {

@@ -24,7 +24,7 @@ static int mark_gone(const gs_waits *w, bool *mark) {
 
 /* A wait much younger than the one that gives up is not its cause: that rank was late itself. */
 static bool waits(const gs_waits *w, int from, int to) {
-    return from != to && w->age[from * w->size + to] >= w->timeout / 2;
+    return from != to && w->age && w->age[from * w->size + to] >= w->timeout / 2;
 }
 
 /* Follow the waits of all ranks that are `reached`, and blame those that wait for nobody. Returns how many. */
@@ -44,14 +44,13 @@ static int follow(const gs_waits *w, bool *reached, bool *blamed) {
     return count;
 }
 
-/* Mark the ranks to blame in blamed[size]; returns how many. 0: each waits for another, so a message was lost on its
- * way. */
+/* Where no process has gone, mark the ranks to blame in blamed[size]; returns how many. 0: each waits for another, so a
+ * message was lost on its way. */
 static int blame(const gs_waits *w, bool *blamed) {
-    int count = mark_gone(w, blamed);
-    bool *reached = count == 0 ? malloc((size_t)w->size * sizeof *reached) : NULL;
-    if (!reached) return count;
+    bool *reached = malloc((size_t)w->size * sizeof *reached);
+    if (!reached) return 0;
     memcpy(reached, w->awaited, (size_t)w->size * sizeof *reached);
-    count = follow(w, reached, blamed);
+    const int count = follow(w, reached, blamed);
     free(reached);
     return count;
 }
@@ -139,11 +138,21 @@ static void append_last(const gs_waits *w, const bool *blamed, char *text, size_
         gs_append(text, size, "; %s %d %s %s", w->noun, w->first + r, w->did, gs_call_text(&call, false));
 }
 
+static void append_where(const gs_waits *w, const bool *blamed, char *text, size_t size) {
+    char here[GS_HOST] = "";
+    bool is_here = false;
+    for (int r = 0; w->pid && r < w->size; r++) is_here = is_here || (blamed[r] && w->pid[r] > 0);
+    if (w->host)
+        gs_append_hosts(text, size, w->size, blamed, w->host);
+    else if (is_here && gethostname(here, sizeof here - 1) == 0)
+        gs_append(text, size, " on host %s", here);
+}
+
 void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
     bool *blamed = calloc((size_t)w->size, sizeof *blamed), among = true;
     int count = blamed ? mark_gone(w, blamed) : 0;
     const int hub = count == 0 && w->silent && w->address ? find_hub(w) : -1;
-    if (blamed && hub < 0) count = blame(w, blamed);
+    if (blamed && count == 0 && hub < 0) count = blame(w, blamed);
     for (int r = 0; r < w->size && count > 0; r++) among = among && (!blamed[r] || w->awaited[r]);
     const bool exact = count > 0 && among;
     gs_append(text, size, "no answer within %g s from %s", w->timeout,
@@ -161,7 +170,7 @@ void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
     }
     if (count > 0) {
         append_states(w, blamed, text, size);
-        gs_append_hosts(text, size, w->size, blamed, w->host);
+        append_where(w, blamed, text, size);
         append_last(w, blamed, text, size);
     }
     free(blamed);
@@ -190,15 +199,8 @@ static bool is_new(int i, const bool *mark, const char (*host)[GS_HOST]) {
 
 void gs_append_hosts(char *text, size_t size, int count, const bool *mark, const char (*host)[GS_HOST]) {
     int hosts = 0, nth = 0;
-    for (int i = 0; host && i < count; i++) hosts += mark[i] && is_new(i, mark, host);
+    for (int i = 0; i < count; i++) hosts += mark[i] && is_new(i, mark, host);
     for (int i = 0; i < count && hosts > 0; i++)
         if (mark[i] && is_new(i, mark, host))
             gs_append(text, size, "%s%s", nth++ > 0 ? ", " : hosts > 1 ? " on hosts " : " on host ", host[i]);
-}
-
-char (*gs_hosts_here(int count, const long *pid))[GS_HOST] {
-    char(*host)[GS_HOST] = calloc((size_t)count, sizeof *host);
-    for (int i = 0; host && i < count; i++)
-        if (pid[i] > 0 && gethostname(host[i], GS_HOST - 1) != 0) host[i][0] = '\0';
-    return host;
 }

@@ -33,13 +33,13 @@ typedef struct gs_waits {
     double timeout;      /* after this many seconds, */
     const bool *awaited; /* [size] whom it waited for, */
     bool one_of;         /* or for only one of them: the library does not say which */
-    /* [size * size] age[a * size + b]: seconds that rank a has waited for rank b; 0: it does not */
+    /* [size * size] age[a * size + b]: seconds that rank a has waited for rank b; 0: it does not; NULL: not known */
     const double *age;
     /* [size] processes of this machine; 0: it runs elsewhere; NULL: all are threads of one */
     const long *pid;
     const bool *silent; /* [size * size] nothing that rank a sends gets through to rank b; NULL: not known */
     const char (*address)[GS_ADDRESS]; /* [size] of each rank, where `silent` is known */
-    const char (*host)[GS_HOST];       /* [size] where each rank runs; NULL: not known */
+    const char (*host)[GS_HOST];       /* [size] where each rank runs; NULL: of those in pid it is known */
     const uint64_t *last; /* [size] the last call that is known of each rank (gs_call_pack), 0: none; NULL */
     const char *did;      /* how it is known: "last began" */
 } gs_waits;
@@ -55,9 +55,5 @@ void gs_waits_explain(const gs_waits *, char *text, size_t size);
  * first + i, and a rank is called `noun`. Returns how many there are. */
 int gs_append_ranks(char *text, size_t size, const char *noun, int first, int count, const bool *mark);
 
-/* Append " on host anna" or " on hosts anna, bert" for those marked; nothing where the names are not known ("", or host
- * is NULL). */
+/* Append " on host anna" or " on hosts anna, bert" for those marked; nothing where the names are not known (""). */
 void gs_append_hosts(char *text, size_t size, int count, const bool *mark, const char (*host)[GS_HOST]);
-
-/* [count] this machine's name, for each that has a process here, pid[i] > 0. The caller frees it; NULL: no memory. */
-char (*gs_hosts_here(int count, const long *pid))[GS_HOST];

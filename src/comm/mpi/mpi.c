@@ -273,25 +273,18 @@ static gs_status mpi_check(gs_comm *c, const gs_call *call, int error) {
 static gs_status fail_late(gs_comm *c, const gs_call *call, int peer) {
     const mpi_state *s = c->state;
     char why[GS_LAST_WORDS / 2] = "";
-    size_t n = (size_t)(unsigned)c->size;
-    bool *late = calloc(n, sizeof *late);
-    double *age = calloc(n * n, sizeof *age); /* what the others wait for is not known */
+    bool *late = calloc((size_t)(unsigned)c->size, sizeof *late);
     if (peer < 0 && c->size == 2) peer = 1 - c->rank;
     for (int r = 0; late && r < c->size; r++) late[r] = peer < 0 ? r != c->rank : r == peer;
-    char(*host)[GS_HOST] = gs_hosts_here(c->size, s->pid);
     const gs_waits waits = {.noun = s->noun,
                             .size = c->size,
                             .rank = c->rank,
                             .timeout = c->timeout,
                             .awaited = late,
                             .one_of = peer < 0,
-                            .age = age,
-                            .pid = s->pid,
-                            .host = (const char(*)[GS_HOST])host};
-    if (late && age) gs_waits_explain(&waits, why, sizeof why);
-    free(host);
+                            .pid = s->pid};
+    if (late) gs_waits_explain(&waits, why, sizeof why);
     free(late);
-    free(age);
     return mpi_fail_call(c, call, why);
 }
 

@@ -231,7 +231,6 @@ static void explain_late(const shm_wait *w, const bool *awaited, char *message, 
     const gs_shm *m = w->shm;
     size_t pairs = (size_t)m->size * (size_t)m->size;
     uint64_t last[GS_SHM_RANKS];
-    char(*host)[GS_HOST] = gs_hosts_here(m->size, m->pid);
     double now = gs_seconds(), *age = calloc(pairs, sizeof *age);
     for (size_t i = 0; age && i < pairs; i++) {
         uint64_t since = atomic_load(&m->waits[i]);
@@ -246,12 +245,10 @@ static void explain_late(const shm_wait *w, const bool *awaited, char *message, 
                            .awaited = awaited,
                            .age = age,
                            .pid = m->pid,
-                           .host = (const char(*)[GS_HOST])host,
                            .last = last,
                            .did = "last began"};
     if (age) gs_waits_explain(&late, message, size);
     free(age);
-    free(host);
 }
 
 /* Has it waited for so long that it gives up? *told: it has said that it waits. That counts from the timeout of the
