@@ -778,32 +778,10 @@ static gs_status share_segment(gs_comm *gloo, gs_shm *m, char *why, size_t size)
 }
 
 static void close_shared(gs_shm *m) {
-    if (!m) return;
     gs_processes_unwatch(m->size, m->watch);
     close_segment(&m->segment);
     free(m->pid);
     free(m);
-}
-
-/* Connect the processes of `gloo`, which stays as it is. If that is impossible (they are not on one machine, say), *out
- * is NULL and *why says why, on all of them. Other failures are those of gloo. */
-static gs_status open_shared(gs_comm *gloo, gs_shm **out, char *why, size_t size) {
-    gs_shm *m = calloc(1, sizeof *m);
-    why[0] = '\0';
-    *out = NULL;
-    if (!m) return gs_fail(GS_E_MEMORY, "no memory to share memory with");
-    m->rank = gloo->rank;
-    m->size = gloo->size;
-    m->noun = "rank";
-    m->pid = calloc((size_t)gloo->size, sizeof *m->pid);
-    gs_status status =
-        m->pid ? learn_places(gloo, m, why, size) : gs_fail(GS_E_MEMORY, "no memory to share memory with");
-    if (status == GS_OK && !why[0]) status = share_segment(gloo, m, why, size);
-    if (status == GS_OK && !why[0])
-        *out = m;
-    else
-        close_shared(m);
-    return status;
 }
 
 /* ---- failing, making and freeing ---- */
@@ -833,12 +811,27 @@ static const gs_transport transport_shm = {
     .of_processes = shm_of_processes,
 };
 
+/* What fails otherwise is gloo. */
 gs_status gs_comm_shm_create(gs_comm *gloo, gs_comm **out, char *why, size_t size) {
-    gs_shm *m;
+    gs_shm *m = calloc(1, sizeof *m);
+    long *pid = calloc((size_t)gloo->size, sizeof *pid);
+    why[0] = '\0';
     *out = NULL;
-    GS_TRY(open_shared(gloo, &m, why, size));
-    if (!m) return GS_OK;
-    m->comm = (gs_comm){&transport_shm, gloo->rank, gloo->size, gloo->timeout, m};
-    *out = &m->comm;
-    return GS_OK;
+    if (!m || !pid) {
+        free(m);
+        free(pid);
+        return gs_fail(GS_E_MEMORY, "no memory to share memory with");
+    }
+    *m = (gs_shm){.comm = {&transport_shm, gloo->rank, gloo->size, gloo->timeout, m},
+                  .rank = gloo->rank,
+                  .size = gloo->size,
+                  .noun = "rank",
+                  .pid = pid};
+    gs_status status = learn_places(gloo, m, why, size);
+    if (status == GS_OK && !why[0]) status = share_segment(gloo, m, why, size);
+    if (status == GS_OK && !why[0])
+        *out = &m->comm;
+    else
+        close_shared(m);
+    return status;
 }
