@@ -69,7 +69,7 @@ static gs_status open_store(gs_meeting *m) {
     const double until = gs_awake_seconds() + r->timeout;
     gs_meet_place place;
     m->by_store = r->meet[0] && r->size > 1;
-    if (!r->meet[0]) return gs_store_open_folder(r, &m->store);
+    if (!r->meet[0]) return gs_store_open(r, NULL, NULL, 0, &m->store);
     if (!m->by_store) return GS_OK;
     GS_TRY(gs_meet_place_read(r->meet, &place));
     GS_TRY(gs_run_key(r->run, m->key));

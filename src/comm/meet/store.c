@@ -289,24 +289,8 @@ static gs_status cannot_connect(const gs_rendezvous *r, const gs_meet_place *p, 
         who, place, r->timeout, strerror(error), r->engine ? "rank 0" : "the launch of node rank 0", here);
 }
 
-gs_status gs_store_open_folder(const gs_rendezvous *r, gs_store **out) {
-    gs_store *t = calloc(1, sizeof *t);
-    gs_status status =
-        t ? gs_folder_open(r, &t->folder) : gs_fail(GS_E_MEMORY, "no memory to meet the other ranks");
-    if (t) t->frames.socket = -1;
-    if (status != GS_OK) {
-        gs_store_free(t);
-        t = NULL;
-    }
-    *out = t;
-    return status;
-}
-
-gs_status gs_store_open(const gs_rendezvous *r, const gs_meet_place *p, const unsigned char key[GS_SECRET],
-                        double until, gs_store **out) {
-    gs_store *t = calloc(1, sizeof *t);
-    *out = NULL;
-    if (!t) return gs_fail(GS_E_MEMORY, "no memory to meet the other ranks");
+static gs_status connect_to(gs_store *t, const gs_rendezvous *r, const gs_meet_place *p,
+                            const unsigned char key[GS_SECRET], double until) {
     const int ports = r->ports > 0 ? r->ports : 1;
     int error = 0;
     const char *why = NULL;
@@ -314,7 +298,6 @@ gs_status gs_store_open(const gs_rendezvous *r, const gs_meet_place *p, const un
     const double begin = gs_awake_seconds();
     bool told = !r->tell || r->local > 0 || r->nodes == 1;
     outcome last = NOBODY_THERE;
-    t->frames.socket = -1;
     t->timeout = r->timeout;
     snprintf(t->name, sizeof t->name, "%s port %d", p->host, p->port);
     for (int i = 0;; i = (i + 1) % ports) {
@@ -325,19 +308,27 @@ gs_status gs_store_open(const gs_rendezvous *r, const gs_meet_place *p, const un
         const bool given_up = ports == 1 && wrong_since > 0 && gs_awake_seconds() - wrong_since > patience;
         const bool stopped = r->stop && *r->stop;
         char here[300];
-        if (now == CONNECTED) break;
+        if (now == CONNECTED) return GS_OK;
         if (!told && gs_awake_seconds() - begin >= GS_ROUTE_HINT) {
             told = true;
             if (*gs_route_only_here(p->host, p->port, false, here, sizeof here)) r->tell(here);
         }
-        if (stopped || given_up || gs_awake_seconds() >= until) {
-            gs_store_free(t);
-            return stopped ? gs_fail(GS_E_INTERRUPTED,
-                                     "rank %d: stopped by a signal while it looked for the others", r->rank)
-                           : cannot_connect(r, p, ports, last, error, why);
-        }
+        if (stopped)
+            return gs_fail(GS_E_INTERRUPTED, "rank %d: stopped by a signal while it looked for the others",
+                           r->rank);
+        if (given_up || gs_awake_seconds() >= until) return cannot_connect(r, p, ports, last, error, why);
         if (i == ports - 1) gs_nap(now == NOT_OF_THIS_RUN ? 5 * again : again);
     }
-    *out = t;
-    return GS_OK;
+}
+
+gs_status gs_store_open(const gs_rendezvous *r, const gs_meet_place *p, const unsigned char key[GS_SECRET],
+                        double until, gs_store **out) {
+    gs_store *t = *out = calloc(1, sizeof *t);
+    if (!t) return gs_fail(GS_E_MEMORY, "no memory to meet the other ranks");
+    t->frames.socket = -1;
+    const gs_status status = p ? connect_to(t, r, p, key, until) : gs_folder_open(r, &t->folder);
+    if (status == GS_OK) return GS_OK;
+    gs_store_free(t);
+    *out = NULL;
+    return status;
 }

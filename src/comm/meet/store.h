@@ -42,12 +42,9 @@ bool gs_socket_move(int socket, bool out, void *data, size_t bytes, double until
 typedef struct gs_store gs_store;
 
 /* Connect to a store; tries again until `until` (gs_awake_seconds). GS_E_PEER: nobody answers there, or not one of this
- * run. GS_E_INTERRUPTED. */
+ * run. GS_E_INTERRUPTED. place NULL: the folder of the rendezvous. GS_E_FILE: it cannot be used, or is not new. */
 gs_status gs_store_open(const gs_rendezvous *, const gs_meet_place *, const unsigned char key[GS_SECRET],
                         double until, gs_store **out);
-
-/* The folder of the rendezvous as a store. GS_E_FILE: it cannot be used, or is not new. */
-gs_status gs_store_open_folder(const gs_rendezvous *, gs_store **out);
 
 /* *there: the key was there already, and `value` (GS_STORE_VALUE bytes) is what it holds; nothing has changed.
  * GS_E_PEER: the store cannot be reached. GS_E_FILE: the file cannot be written. */
