@@ -46,12 +46,6 @@ static bool may_bind(const gs_launch *l) {
     return !bind || strcmp(bind, "none") != 0;
 }
 
-/* Checked here too, since a lone process never looks at it. As for mpi, the processes say how to get it. */
-static gs_status check_transport(const char *name) {
-    const gs_process_transport *found;
-    return gs_process_transport_find(name, true, &found);
-}
-
 /* "auto: shm where it works, else gloo; shm: shared memory; ..." */
 static const char *transport_help(char *text, size_t size) {
     text[0] = '\0';
@@ -244,6 +238,7 @@ static gs_status check_nodes(gs_launch *l, const char *ranks) {
 int gs_cmd_launch(int argc, char **argv) {
     const char *transport = getenv("GRADSUM_TRANSPORT");
     gs_launch launch = {.bind = true, .transport = transport ? transport : "auto", .nodes = 1, .node = -1};
+    const gs_process_transport *found;
     char *elastic = NULL, *ranks = NULL;
     const double usual = gs_launch_timeout(&launch);
     double timeout = usual;
@@ -284,7 +279,8 @@ int gs_cmd_launch(int argc, char **argv) {
         return GS_EXIT_OK;
     }
     launch.timeout = timeout < usual || timeout > usual ? timeout : 0;
-    if (status == GS_OK) status = check_transport(launch.transport);
+    /* Checked here too, since a lone process never looks at it. As for mpi, the processes say how to get it. */
+    if (status == GS_OK) status = gs_process_transport_find(launch.transport, true, &found);
     if (status == GS_OK) status = check_nodes(&launch, ranks);
     if (status == GS_OK) status = take_command(argc, argv, words, end, elastic, &launch);
     if (status == GS_OK) return launch.hosts ? gs_launch_hosts(&launch) : gs_launch_run(&launch);
