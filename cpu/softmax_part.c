@@ -98,19 +98,24 @@ static void sums_part(void *context, int part) {
     }
 }
 
+static part_work work_of(gs_mem x, gs_mem labels, size_t n, int classes, float smoothing,
+                         const gs_share *of) {
+    return (part_work){.x = gs_cpu_floats(x),
+                       .label = gs_cpu_ints(labels),
+                       .share = of,
+                       .n = n,
+                       .classes = classes,
+                       .at_label = 1 - smoothing,
+                       .everywhere = smoothing / (float)of->whole};
+}
+
 gs_status GS_ISA(softmax_part_sums)(gs_device *d, gs_mem p, gs_mem sums, gs_mem most, gs_mem x, gs_mem labels,
                                     size_t n, int classes, float smoothing, const gs_share *of) {
-    part_work t = {.p = gs_cpu_floats(p),
-                   .sums = gs_cpu_floats(sums),
-                   .most = gs_cpu_floats(most),
-                   .x = gs_cpu_floats(x),
-                   .label = gs_cpu_ints(labels),
-                   .share = of,
-                   .n = n,
-                   .classes = classes,
-                   .at_label = 1 - smoothing,
-                   .everywhere = smoothing / (float)of->whole,
-                   .parts = gs_cpu_parts(d, n * (size_t)classes, 512)};
+    part_work t = work_of(x, labels, n, classes, smoothing, of);
+    t.p = gs_cpu_floats(p);
+    t.sums = gs_cpu_floats(sums);
+    t.most = gs_cpu_floats(most);
+    t.parts = gs_cpu_parts(d, n * (size_t)classes, 512);
     return gs_cpu_run(d, t.parts, sums_part, &t);
 }
 
@@ -162,14 +167,8 @@ static void gradient_part(void *context, int part) {
 
 gs_status GS_ISA(softmax_part_backward)(gs_device *d, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
                                         int classes, float smoothing, const gs_share *of) {
-    part_work t = {.p = gs_cpu_floats(dx),
-                   .x = gs_cpu_floats(p),
-                   .label = gs_cpu_ints(labels),
-                   .share = of,
-                   .n = n,
-                   .classes = classes,
-                   .at_label = 1 - smoothing,
-                   .everywhere = smoothing / (float)of->whole,
-                   .parts = gs_cpu_parts(d, n * (size_t)classes, 1 << 14)};
+    part_work t = work_of(p, labels, n, classes, smoothing, of);
+    t.p = gs_cpu_floats(dx);
+    t.parts = gs_cpu_parts(d, n * (size_t)classes, 1 << 14);
     return gs_cpu_run(d, t.parts, gradient_part, &t);
 }

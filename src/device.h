@@ -158,4 +158,15 @@ static inline void gs_rehearsed_read(void *to, size_t bytes) {
     if (bytes <= GS_REHEARSED_READ) memset(to, 0, bytes);
 }
 void gs_cpu_rehearse(gs_device *);
+
+/* Memory of the host beside a device's. In a rehearsal nothing need be behind it, and it is not touched. */
+static inline void gs_host_copy(const gs_device *d, void *to, const void *from, size_t bytes) {
+    if (bytes > 0 && !d->rehearses) memcpy(to, from, bytes);
+}
+static inline void gs_host_add(const gs_device *d, float *restrict sum, const float *restrict x,
+                               size_t count) {
+    if (d->rehearses) return;
+    for (size_t i = 0; i < count; i++) sum[i] += x[i];
+}
+
 gs_status gs_cl_list(gs_device_info **out, int *count, const char **problem);

@@ -13,11 +13,10 @@ static gs_status copy_in_windows(gs_model *m, float *to, const float *from) {
     const size_t state = (m->saved - m->params) * sizeof(float);
     const gs_mem here = gs_at(m->weights, m->params);
     GS_TRY(d->ops->settle(d));
-    if (to && to != m->weights_away && !d->rehearses) memcpy(to, m->weights_away, m->params * sizeof(float));
-    if (from && !d->rehearses) memcpy(m->weights_away, from, m->params * sizeof(float));
-    if (state == 0 || d->rehearses) return GS_OK;
-    return to ? d->ops->read(d, to + m->params, here, state)
-              : d->ops->write(d, here, from + m->params, state);
+    if (to && to != m->weights_away) gs_host_copy(d, to, m->weights_away, m->params * sizeof(float));
+    if (from) gs_host_copy(d, m->weights_away, from, m->params * sizeof(float));
+    if (to) GS_TRY(d->ops->read(d, to + m->params, here, state));
+    return from ? d->ops->write(d, here, from + m->params, state) : GS_OK;
 }
 
 /* What is copied need not stay in memory. */

@@ -203,8 +203,8 @@ gs_status gs_optimizer_copy_vector(gs_optimizer *o, int i, size_t at, size_t cou
         const size_t some = gs_smaller(GS_AWAY_BLOCK, count - done);
         float *host;
         GS_TRY(gs_optimizer_map_vector(o, i, at + done, some, &host));
-        if (to && !d->rehearses) memcpy(to + done, host, some * sizeof *host);
-        if (from && !d->rehearses) memcpy(host, from + done, some * sizeof *host);
+        if (to) gs_host_copy(d, to + done, host, some * sizeof *host);
+        if (from) gs_host_copy(d, host, from + done, some * sizeof *host);
         GS_TRY(gs_optimizer_unmap_vector(o, i, at + done, some, host));
     }
     return GS_OK;

@@ -413,12 +413,12 @@ static gs_status read_weights(const gs_model *m, size_t at, size_t bytes, float 
     if (bytes == 0) return GS_OK;
     if (m->weights_away && m->weights_in_windows && at < m->params) { /* behind: the state, on the device */
         GS_TRY(ops->settle(m->device));
-        if (!m->device->rehearses) memcpy(to, m->weights_away + at, bytes);
+        gs_host_copy(m->device, to, m->weights_away + at, bytes);
         return GS_OK;
     }
     if (hints) GS_TRY(ops->fetch(m->device, (gs_mem)GS_NONE, m->weights_away + at, bytes, &number));
     if (hints) GS_TRY(ops->settle(m->device)); /* the last one has gone */
-    if (!m->device->rehearses) GS_TRY(ops->read(m->device, to, gs_at(m->weights, at), bytes));
+    GS_TRY(gs_host_read(m->device, to, gs_at(m->weights, at), bytes));
     return hints ? ops->put_away(m->device, m->weights_away + at, (gs_mem)GS_NONE, bytes, NULL) : GS_OK;
 }
 
@@ -430,8 +430,7 @@ static gs_status put_tensor(gs_worker *w, int i, const float *own_part, size_t a
     const size_t bytes = gs_tensor_count(m->param[i], m->tensor.rank, m->tensor.size) * sizeof *own;
     if (floats == 0) return GS_OK;
     if (!own_part) GS_TRY(read_weights(m, at, bytes, own));
-    if (w->settings->rehearsal) return GS_OK;
-    if (own_part) memcpy(own, own_part, bytes);
+    if (own_part) gs_host_copy(m->device, own, own_part, bytes);
     GS_TRY(gs_comm_all_gather(w->groups.comm[GS_TP], own, all, floats, GS_F32));
     for (int r = 0; r < m->tensor.size && whole; r++) put_part(m, i, r, all + (size_t)r * floats, whole);
     return GS_OK;

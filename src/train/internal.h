@@ -31,7 +31,10 @@ void *gs_host_alloc(gs_worker *, gs_memory_kind, size_t bytes);
 /* What its steps need: what strategy, reducer and tensor group keep, and worker->sync. */
 gs_status gs_prepare_steps(gs_worker *);
 
-/* ---- rehearse.c ---- */
+/* ---- rehearsal.c ---- */
+
+/* gs_device_open for a worker: in a rehearsal it computes nothing. */
+gs_status gs_worker_device(const gs_settings *, const char *name, int threads, gs_device **out);
 
 /* gs_jobs_create for a worker: in a rehearsal there is no thread. */
 struct gs_jobs;

@@ -3,13 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sync/scheme.h"
 #include "train/internal.h"
 
 gs_status gs_order_create(gs_worker *w, size_t count) {
     gs_order *o = &w->order;
     o->leaves = w->schedule.mine;
-    o->dry = w->settings->rehearsal;
+    o->device = w->device;
     for (int i = 0; 2 << i <= o->leaves; i++) {
         o->level[i] = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, count * sizeof(float));
         if (!o->level[i]) return gs_fail(GS_E_MEMORY, "--exact: no memory for a sum of %zu floats", count);
@@ -25,17 +24,16 @@ void gs_order_free(gs_order *o) {
 
 bool gs_order_add(const gs_order *o, size_t at, size_t count, int k, float *x) {
     int i = 0;
-    if (o->dry) return k + 1 == o->leaves;
-    for (; k >> i & 1; i++) gs_sync_add(x, o->level[i] + at, count);
+    for (; k >> i & 1; i++) gs_host_add(o->device, x, o->level[i] + at, count);
     if (k + 1 == o->leaves) return true;
-    memcpy(o->level[i] + at, x, count * sizeof *x);
+    gs_host_copy(o->device, o->level[i] + at, x, count * sizeof *x);
     return false;
 }
 
-void gs_add_neighbours(float *x, size_t count, int workers) {
+void gs_add_neighbours(const gs_device *d, float *x, size_t count, int workers) {
     for (int distance = 1; distance < workers; distance *= 2)
         for (int i = 0; i + distance < workers; i += 2 * distance)
-            gs_sync_add(x + (size_t)i * count, x + (size_t)(i + distance) * count, count);
+            gs_host_add(d, x + (size_t)i * count, x + (size_t)(i + distance) * count, count);
 }
 
 /* Only where each operator is known to give the same bits. */

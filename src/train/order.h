@@ -42,7 +42,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/error.h"
+#include "device.h"
 
 struct gs_worker;
 struct gs_settings;
@@ -56,7 +56,7 @@ typedef struct gs_order {
     int leaves;                    /* of this worker in each step; 0: its sums have no such order */
     float *level[GS_ORDER_LEVELS]; /* what waits for its neighbour */
     size_t floats;                 /* of all levels */
-    bool dry;                      /* a rehearsal: nothing is added */
+    const gs_device *device;       /* the worker's */
 } gs_order;
 
 /* Of a worker whose leaves have `count` floats each: worker->order. GS_E_MEMORY. */
@@ -77,7 +77,7 @@ gs_status gs_exact_check(const struct gs_settings *);
 
 /* The levels above the leaves of one worker: x[0 .. count - 1] = the sum of what came from all `workers`, in their
  * order in x, neighbours first. */
-void gs_add_neighbours(float *x, size_t count, int workers);
+void gs_add_neighbours(const gs_device *, float *x, size_t count, int workers);
 
 /* ---- lockstep.c: leaves that are computed together ---- */
 

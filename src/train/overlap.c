@@ -89,9 +89,8 @@ static gs_status show(gs_overlap *o, int i) {
     const gs_bucket *b = &o->bucket[i];
     gs_mem place = gs_at(o->worker->model->gradients, b->first);
     size_t bytes = b->count * sizeof *o->copy;
-    const bool copies = o->copy && !o->worker->settings->rehearsal;
-    void *mapped = copies ? o->copy + b->first : NULL;
-    GS_TRY(copies ? d->ops->read(d, mapped, place, bytes) : d->ops->map(d, place, bytes, &mapped));
+    void *mapped = o->copy ? o->copy + b->first : NULL;
+    GS_TRY(o->copy ? gs_host_read(d, mapped, place, bytes) : d->ops->map(d, place, bytes, &mapped));
     o->host[i] = mapped;
     return GS_OK;
 }

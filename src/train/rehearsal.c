@@ -85,7 +85,13 @@ static gs_status summed(void *context, const gs_sync *s) {
     return add(r, item);
 }
 
-/* ---- jobs ---- */
+/* ---- devices and jobs ---- */
+
+gs_status gs_worker_device(const gs_settings *s, const char *name, int threads, gs_device **out) {
+    GS_TRY(gs_device_open(name, threads, out));
+    if (s->rehearsal) gs_device_rehearse(*out);
+    return GS_OK;
+}
 
 static void told(void *context, gs_jobs_event event, uint64_t ticket) {
     static const gs_rehearsed_what what[] = {[GS_JOB_ASKED] = GS_REHEARSED_ASK,

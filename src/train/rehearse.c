@@ -101,6 +101,7 @@ gs_status gs_rehearsal_create(const gs_settings *settings, gs_shape in, int answ
     gs_rehearsal_begin(out, true);
     s.rehearsal = out;
     s.begin = NULL;
+    s.load = NULL;
     GS_TRY(gs_devices_name(s.devices, rank % gs_devices_count(s.devices), device));
     GS_TRY(gs_comm_dry_create(rank, workers, &out->comm, &comm));
     gs_status status = gs_worker_create(&w, &s, device, comm, 1, GS_NOT_SCALED, &set, &set);
@@ -183,6 +184,7 @@ static gs_status rehearse_worker(const gs_run *run, const gs_settings *s, gs_reh
     const char *device = run->worker[comm->rank % run->local].device;
     settings.rehearsal = r;
     settings.begin = NULL;
+    settings.load = NULL;
     GS_TRY(gs_worker_create(&w, &settings, device, comm, run->threads, GS_NOT_SCALED, run->train_set,
                             run->test_set));
     gs_status status = rehearse(&w);

@@ -94,8 +94,11 @@ static gs_status create_for_training(gs_worker *w) {
     if (s->begin) gs_state_begin(w);
     const size_t loader = gs_loader_bytes(w->train_set, w->schedule.most);
     GS_TRY(gs_book_host(w, GS_MEMORY_DATA, &w->loader, loader));
-    w->next = s->rehearsal ? gs_rehearsal_next : next_loaded;
-    if (s->rehearsal) return GS_OK;
+    w->next = next_loaded;
+    if (s->rehearsal) {
+        w->next = gs_rehearsal_next;
+        return GS_OK;
+    }
     return gs_loader_create(w->train_set, &w->schedule, &s->augment, s->seed, 1e6 * s->throttle, &w->loader);
 }
 
@@ -124,16 +127,15 @@ static gs_status create(gs_worker *w, const char *device, int threads) {
     w->input.most = w->schedule.most > w->eval_block ? w->schedule.most : w->eval_block;
     if (!w->train_set && w->test_set->count < w->input.most) w->input.most = w->test_set->count;
     GS_TRY(gs_find_scheme(s, &w->scheme));
-    GS_TRY(gs_device_open(device, threads, &w->device));
+    GS_TRY(gs_worker_device(s, device, threads, &w->device));
     w->device->precision = s->precision;
     w->device->one_by_one = s->digest != NULL;
-    if (s->rehearsal) gs_device_rehearse(w->device);
     w->device->offload = w->train_set ? s->offload : 0;
     w->device->offload_folder = s->offload_dir;
     GS_TRY(create_model(w, data->shape));
     w->model->label_smoothing = s->label_smoothing;
     GS_TRY(make_buffers(w, data));
-    if (!s->rehearsal) GS_TRY(load_weights(w));
+    GS_TRY(load_weights(w));
     return w->train_set ? create_for_training(w) : GS_OK;
 }
 
@@ -211,8 +213,7 @@ gs_status gs_worker_write(gs_worker *w, const void *inputs, const void *answers,
 
 gs_status gs_worker_load(gs_worker *w, const gs_dataset *set, size_t first, size_t n) {
     if (n > w->input.most) gs_bug("gs_worker_load: %zu samples, room for %zu", n, w->input.most);
-    if (!w->settings->rehearsal)
-        GS_TRY(gs_dataset_gather(set, NULL, first, n, w->input.host_inputs, w->input.host_answers));
+    GS_TRY(gs_dataset_gather(set, NULL, first, n, w->input.host_inputs, w->input.host_answers));
     return gs_worker_write(w, w->input.host_inputs, w->input.host_answers, n);
 }
 

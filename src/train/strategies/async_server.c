@@ -1,5 +1,6 @@
 #include "train/strategies/async_server.h"
 
+#include "train/internal.h"
 #include "train/strategies/clocks.h"
 
 #include <math.h>
@@ -69,8 +70,7 @@ static gs_status create(gs_server *s, const gs_worker *w) {
     gs_status status = GS_OK;
     if (!s->seen.count || !s->seen.lead || !s->clocks.clock || !s->clocks.read || !s->given || !s->who)
         status = gs_fail(GS_E_MEMORY, "no memory for a parameter server of %zu workers", workers);
-    if (status == GS_OK) status = gs_device_open("cpu", 1, &s->device);
-    if (status == GS_OK && w->settings->rehearsal) gs_device_rehearse(s->device);
+    if (status == GS_OK) status = gs_worker_device(w->settings, "cpu", 1, &s->device);
     if (status == GS_OK) status = s->device->ops->alloc(s->device, s->params * sizeof(float), &s->weights);
     if (status == GS_OK) status = s->device->ops->alloc(s->device, s->params * sizeof(float), &s->velocity);
     if (status == GS_OK)

@@ -135,10 +135,8 @@ static gs_status find_largest(gs_layer *l, void *most) {
 }
 
 static gs_status make_ordered(gs_worker *w, size_t floats) {
-    struct gs_tensor_worker *t = w->tensor;
-    if (!w->settings->rehearsal && !(t->ordered = malloc(floats * sizeof *t->ordered)))
-        return gs_fail(GS_E_MEMORY, "--sequence: no memory for %zu floats", floats);
-    return gs_book_host(w, GS_MEMORY_COMMUNICATION, &t->ordered, floats * sizeof *t->ordered);
+    w->tensor->ordered = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, floats * sizeof(float));
+    return w->tensor->ordered ? GS_OK : gs_fail(GS_E_MEMORY, "--sequence: no memory for %zu floats", floats);
 }
 
 /* Room for the sums of the layers that this worker has. */

@@ -1,9 +1,6 @@
 /* What goes between workers with ZeRO: reduce-scatter and all-gather of a unit, and the sum of what all hold. */
-#include <string.h>
-
 #include "comm/device.h"
 #include "core/clock.h"
-#include "sync/scheme.h"
 #include "train/timeline/timeline.h"
 #include "train/internal.h"
 #include "train/order.h"
@@ -33,9 +30,8 @@ static gs_status reduce_unit(const gs_zero *z, const gs_held_unit *u, const floa
     count_sent(w, (double)u->own);
     if (!z->arrived) return gs_comm_reduce_scatter(c, x, own, u->own * (size_t)c->size, GS_F32, GS_SUM);
     GS_TRY(gs_comm_all_to_all(c, x, z->arrived, u->own, GS_F32));
-    if (w->settings->rehearsal) return GS_OK;
-    gs_add_neighbours(z->arrived, u->own, c->size);
-    memcpy(own, z->arrived, u->own * sizeof *own);
+    gs_add_neighbours(w->device, z->arrived, u->own, c->size);
+    gs_host_copy(w->device, own, z->arrived, u->own * sizeof *own);
     return GS_OK;
 }
 
@@ -46,9 +42,8 @@ static gs_status sum_of_all(const gs_zero *z, float *x, size_t count) {
     count_sent(z->worker, z->arrived ? (double)count : 2.0 * (double)count / c->size);
     if (!z->arrived) return gs_comm_all_reduce(c, x, count, GS_F32, GS_SUM);
     GS_TRY(gs_comm_all_gather(c, x, z->arrived, count, GS_F32));
-    if (z->worker->settings->rehearsal) return GS_OK;
-    gs_add_neighbours(z->arrived, count, c->size);
-    memcpy(x, z->arrived, count * sizeof *x);
+    gs_add_neighbours(z->worker->device, z->arrived, count, c->size);
+    gs_host_copy(z->worker->device, x, z->arrived, count * sizeof *x);
     return GS_OK;
 }
 
@@ -62,17 +57,16 @@ static gs_status reduce_to_part(gs_zero *z, const gs_held_unit *u, const float *
     gs_device *d = z->worker->device;
     const gs_mem own = gs_at(z->own->gradients, u->own_at), rest = gs_at(z->own->gradients, u->rest_at);
     void *kept;
-    if (z->worker->settings->rehearsal) return reduce_unit(z, u, x, NULL);
     GS_TRY(d->ops->map(d, own, u->own * sizeof(float), &kept));
     gs_status status = reduce_unit(z, u, x, first ? kept : z->sum);
-    if (status == GS_OK && !first) gs_sync_add(kept, z->sum, u->own);
+    if (status == GS_OK && !first) gs_host_add(d, kept, z->sum, u->own);
     GS_TRY(gs_device_unmap_after(d, own, kept, status));
     if (u->rest == 0) return GS_OK;
     GS_TRY(d->ops->map(d, rest, u->rest * sizeof(float), &kept));
     if (first)
-        memcpy(kept, x + u->count - u->rest, u->rest * sizeof(float));
+        gs_host_copy(d, kept, x + u->count - u->rest, u->rest * sizeof(float));
     else
-        gs_sync_add(kept, x + u->count - u->rest, u->rest);
+        gs_host_add(d, kept, x + u->count - u->rest, u->rest);
     return d->ops->unmap(d, rest, kept);
 }
 
