@@ -2,7 +2,7 @@
 # bench_layouts.sh PROGRAM [bubble] [pipeline] [tensor] [zero]: what a layout gains or costs, as ratios of steps in one
 # run:
 #
-#     bubble     how long two stages wait, to the formula: by cause (src/train/strategies/pipeline_waits.c), the run of
+#     bubble     how long two stages wait, to the formula: by cause (src/train/strategies/pipeline.c), the run of
 #                TURNS that waited least; a model of equal stages (with --pipeline-schedule eager too), resnet20, gpt
 #     pipeline   resnet20, batch 128 in 8 micro-batches: two stages on two cores, to one core
 #     tensor     a GPT of two blocks of width 512, 12 sequences: a group of two on two cores, to one core

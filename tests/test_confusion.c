@@ -3,8 +3,7 @@
 #include "tests/program.h"
 
 #include "data/dataset.h"
-#include "train/confusion.h"
-#include "train/worst.h"
+#include "train/ranking.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>

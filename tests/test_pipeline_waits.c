@@ -1,4 +1,4 @@
-/* Why the stages of a pipeline wait (train/strategies/pipeline_waits.c): of made-up times, and of a schedule that is
+/* Why the stages of a pipeline wait (train/strategies/pipeline.c): of made-up times, and of a schedule that is
  * planted. */
 #include "tests/training.h"
 

@@ -1,7 +1,7 @@
 /* How long a step takes: which ones count, and which is the middle one. */
 #include "tests/program.h"
 
-#include "train/step_time.h"
+#include "train/train.h"
 
 TEST(median_of) {
     gs_step_times p = {0};

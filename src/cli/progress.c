@@ -657,7 +657,7 @@ static void print_checkpoints(const gs_checkpoint_report *c) {
         1e3 * c->copied, 1e3 * c->longest, 100 * c->share, 1e3 * c->wrote);
 }
 
-/* By cause: strategies/pipeline_waits.c. */
+/* By cause: strategies/pipeline.c. */
 static void print_bubble(const gs_bubble *b) {
     if (b->stages == 0) return;
     printf("bubble   %.1f %% of the time of forward and backward the %d stages waited:\n"

@@ -5,7 +5,7 @@
  *                                 2  c c c             c c c
  *
  * A sample is a row of numbers, or a sequence of tokens with one number each; y is a sequence. A number is a float that
- * holds a whole number from 0 to rows - 1; train/sets.c checks that before a run begins. It has no gradient, so the
+ * holds a whole number from 0 to rows - 1; train/prepare.c checks that before a run begins. It has no gradient, so the
  * layer comes first in a model.
  *
  * Initial values are uniform in (-k, k), k = 1 / sqrt(width): vectors of about the same length for any width. (PyTorch

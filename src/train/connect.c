@@ -1,5 +1,6 @@
-/* The workers of a run before it begins: on which devices they are, and how they reach each other. */
+/* The workers of a run before it begins: on which devices and cores they are, and how they reach each other. */
 #include "comm/inject/inject.h"
+#include "core/cores.h"
 #include "train/internal.h"
 
 #include <string.h>
@@ -24,6 +25,24 @@ gs_status gs_devices_name(const char *list, int i, char name[48]) {
     memcpy(name, from, length);
     name[length] = 0;
     return GS_OK;
+}
+
+/* ---- cores of their own (core/cores.h says why) ---- */
+
+bool gs_devices_are_cpu(const char *devices) {
+    char name[48];
+    for (int i = 0; i < gs_devices_count(devices); i++)
+        if (gs_devices_name(devices, i, name) != GS_OK || strcmp(name, "cpu") != 0) return false;
+    return true;
+}
+
+int gs_worker_share(const gs_settings *s, int i, int local, cpu_set_t *share) {
+    bool several = s->processes && s->processes->size > 1, bound = several && s->processes->own_cpus;
+    if (local == 1) return bound && sched_getaffinity(0, sizeof *share, share) == 0 ? CPU_COUNT(share) : 0;
+    if (!s->bind || (several && !bound) || !gs_devices_are_cpu(s->devices)) return 0;
+    int threads = s->exact || s->threads < 1 ? 1 : s->threads;
+    if (threads * local > gs_cpu_cores()) return 0;
+    return gs_cores_share(i, local, share) ? CPU_COUNT(share) : 0;
 }
 
 /* ---- from one worker to another ---- */

@@ -1,7 +1,6 @@
 #include "train/train.h"
 
 #include "core/shard.h"
-#include "train/confusion.h"
 #include "train/internal.h"
 #include "train/reducer.h"
 

@@ -1,5 +1,5 @@
 /* What a worker holds: which of the model's parameters it keeps, and which it updates. It follows from the layout by
- * arithmetic, so each worker can work out what all others hold (train/groups.h says who these are).
+ * arithmetic, so each worker can work out what all others hold (train/layout/layout.h says who these are).
  *
  *     tensor groups    cut the model's tensors: a worker's model is its part already (parallel/tensor.h)
  *     pipelines        cut the layers of that model: a unit for each run of layers of this worker's stage

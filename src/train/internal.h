@@ -55,7 +55,7 @@ gs_status gs_eval_block(const char *model, gs_shape in, size_t *block);
 /* Of so many blocks of the test set, those that this worker goes through. */
 gs_shard gs_eval_blocks(const gs_worker *, size_t blocks);
 
-/* ---- binding.c ---- */
+/* ---- connect.c ---- */
 
 /* Is each device of this list cpu? */
 bool gs_devices_are_cpu(const char *devices);
@@ -65,8 +65,6 @@ bool gs_devices_are_cpu(const char *devices);
  * its threads. Workers on OpenCL devices are not, since OpenCL has threads of its own. Nor are those of processes that
  * `gradsum launch` did not start: mpirun has bound them, or was told not to. */
 int gs_worker_share(const gs_settings *, int i, int local, cpu_set_t *share);
-
-/* ---- connect.c ---- */
 
 /* Connect this process with the others of settings->processes, of which there are some. *step: from which step it goes
  * on, 0 from the beginning, -1 without --resume; then rank 0's. */
@@ -80,7 +78,7 @@ gs_status gs_connect_workers(const gs_settings *, const char *purpose, int local
                              gs_status (*agree)(void *context, gs_comm *processes), void *context,
                              gs_comm **comms);
 
-/* ---- sets.c ---- */
+/* ---- prepare.c ---- */
 
 /* *set: the caller's, or what was read from files into *loaded, which the caller frees. GS_E_USAGE, or as
  * gs_dataset_load. */
@@ -97,12 +95,6 @@ gs_status gs_check_set(const gs_settings *, const gs_dataset *);
  * long as *saved); of an image folder, the size that the model takes. GS_E_FORMAT: neither names a model, or the file's
  * is not a model text; GS_E_USAGE: settings->folder.size is another one. */
 gs_status gs_read_saved(gs_settings *, gs_saved *);
-
-/* Do the file's weights fit the model, and the set's images the shape that it was made for? GS_E_SHAPE. */
-gs_status gs_check_saved(const gs_settings *, const gs_saved *, const gs_dataset *);
-
-/* Can a worker take both? GS_E_FORMAT: their shapes differ; GS_E_USAGE: one holds bytes, the other floats. */
-gs_status gs_check_sets_alike(const gs_settings *, const gs_dataset *train, const gs_dataset *test);
 
 /* Add to *r the files of the set that some rank could not decode, and whose place others took. All workers call it:
  * each process knows its own. */
@@ -157,15 +149,12 @@ bool gs_batch_norm_is_shared(const gs_worker *);
 /* What a pass of this worker needs for batch_norm. */
 void gs_batch_norm_begin(gs_worker *, gs_pass *);
 
-/* ---- rates.c ---- */
+/* ---- settings.c: the learning rates ---- */
 
 /* The learning rates of a run over `samples` samples in batches of `batch`. */
 gs_lr_course gs_rates_of(const gs_settings *, size_t batch, size_t samples);
 
-/* GS_E_USAGE: settings of the learning rate that do not go together; what can be known without the data ... */
-gs_status gs_check_lr(const gs_settings *);
-
-/* ... and what depends on the size of the training set. */
+/* GS_E_USAGE: these rates do not suit a training set of so many samples. */
 gs_status gs_check_rates(const gs_settings *, size_t samples);
 
 /* ---- worker_report.c ---- */

@@ -1,8 +1,16 @@
 /* The clock beside a step: phases, the timeline, and a worker that is made slow on purpose. */
 #include "core/clock.h"
+#include "core/median.h"
+#include "core/philox.h"
+#include "core/text.h"
+#include "core/units.h"
 #include "train/hooks.h"
 #include "train/run.h"
 #include "train/strategy.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 const char *const gs_phase_names[GS_PHASES] = {"data", "forward", "backward", "sync", "update"};
 
@@ -25,6 +33,74 @@ gs_status gs_phase_ends(gs_worker *w, gs_phase phase) {
     return GS_OK;
 }
 
+/* ---- a worker that is made slow on purpose ---- */
+
+static bool is_named_before(const gs_jitter *j, int i) {
+    for (int k = 0; k < i; k++)
+        if (j->pause[k].rank == j->pause[i].rank) return true;
+    return false;
+}
+
+static bool is_valid(const gs_jitter *j) {
+    bool valid = true;
+    for (int i = 0; valid && i < j->count; i++) {
+        const gs_pause *p = &j->pause[i];
+        valid = p->rank >= 0 && p->seconds > 0 && p->seconds <= 1000 && p->share > 0 && p->share <= 1 &&
+                !is_named_before(j, i);
+    }
+    return valid;
+}
+
+static const gs_unit percent[] = {{"%", 1, 100}, {0}};
+
+/* "3:20ms@5%"; *text is moved behind it. */
+static bool read_pause(const char **text, gs_pause *p) {
+    char *colon;
+    if (**text < '0' || **text > '9') return false;
+    unsigned long rank = strtoul(*text, &colon, 10);
+    if (*colon != ':' || rank > INT_MAX) return false;
+    p->rank = (int)rank;
+    *text = colon + 1;
+    if (!gs_unit_read(text, gs_units_time, &p->seconds) || *(*text)++ != '@') return false;
+    return gs_unit_read(text, percent, &p->share);
+}
+
+bool gs_jitter_read(const char *text, gs_jitter *j) {
+    gs_jitter read = {0};
+    do {
+        if (read.count == GS_PAUSES || !read_pause(&text, &read.pause[read.count])) return false;
+        read.count++;
+    } while (*text++ == ',');
+    if (text[-1] || !is_valid(&read)) return false;
+    *j = read;
+    return true;
+}
+
+const char *gs_jitter_text(const gs_jitter *j, char *text, size_t size) {
+    char seconds[40], share[40];
+    const bool valid = j->count >= 0 && j->count <= GS_PAUSES;
+    snprintf(text, size, "%s", j->count > 0 ? "" : "none");
+    if (!valid) snprintf(text, size, "%d pauses", j->count);
+    for (int i = 0; valid && i < j->count; i++) {
+        const gs_pause *p = &j->pause[i];
+        gs_unit_print(p->seconds, gs_units_time, seconds, sizeof seconds);
+        gs_unit_print(p->share, percent, share, sizeof share);
+        gs_append(text, size, "%s%d:%s@%s", i > 0 ? "," : "", p->rank, seconds, share);
+    }
+    return text;
+}
+
+double gs_jitter_seconds(const gs_jitter *j, uint64_t seed, int rank, uint64_t step) {
+    for (int i = 0; i < j->count; i++) {
+        const gs_pause *p = &j->pause[i];
+        uint32_t word[4];
+        if (p->rank != rank) continue;
+        gs_philox(seed, gs_stream_hi(GS_STREAM_JITTER, (uint64_t)rank), step, word);
+        return (double)gs_uniform(word[0]) < p->share ? p->seconds : 0;
+    }
+    return 0;
+}
+
 /* Ctrl-C, also where another thread has got the signal; or another worker has given up waiting for this one, which then
  * learns of it in its next sum. */
 static bool is_woken(const gs_worker *w) {
@@ -41,6 +117,8 @@ static void sleep_if_slow(const gs_worker *w) {
         gs_nap(left < LOOK ? left : LOOK);
 }
 
+/* ---- around a step ---- */
+
 gs_status gs_step_begins(gs_worker *w) {
     GS_HOOKS(before_step, w);
     w->measured.phase_start = gs_seconds();
@@ -50,4 +128,18 @@ gs_status gs_step_begins(gs_worker *w) {
 
 void gs_step_ends(gs_worker *w) {
     if (is_measured(w)) w->measured.steps++;
+}
+
+/* ---- how long steps take ---- */
+
+void gs_step_times_ended(gs_step_times *p, double now, bool counts) {
+    if (counts) p->seconds[p->steps++ % GS_STEP_TIMES] = (float)(now - p->since);
+    p->since = now;
+}
+
+double gs_step_times_median(const gs_step_times *p) {
+    double seconds[GS_STEP_TIMES];
+    const int count = p->steps < GS_STEP_TIMES ? (int)p->steps : GS_STEP_TIMES;
+    for (int i = 0; i < count; i++) seconds[i] = (double)p->seconds[i];
+    return count ? gs_median(seconds, count) : 0;
 }

@@ -1,8 +1,11 @@
 #include "train/order.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/thread.h"
+#include "train/hooks.h"
 #include "train/internal.h"
 
 gs_status gs_order_create(gs_worker *w, size_t count) {
@@ -54,4 +57,261 @@ gs_status gs_exact_check(const gs_settings *s) {
                        "thread per worker",
                        s->threads);
     return GS_OK;
+}
+
+/* ---- leaves that are computed together ---- */
+
+/* The virtual shards of a worker in lockstep: for a model with batch_norm, whose statistics are those of the
+ * global batch.
+ *
+ * They cannot be computed one after the other: the first batch_norm of each needs the sums of all. So each shard has a
+ * replica of the model, with activations and gradients of its own (the weights are shared), and each is computed as far
+ * as the next sum. There they meet:
+ *
+ *     shard 0   forward ... batch_norm |             | ... batch_norm |             | ... loss, backward ... |
+ *     shard 1                forward ... batch_norm  |  ...
+ *                                          the worker: sum over all 8 shards, in their order
+ *
+ * A shard stops in the middle of forward, within any nesting of layers, so each has a thread, as a place to stop in.
+ * Only one of them runs at any time: they take turns, on the worker's one core and device.
+ *
+ * The sums: all workers gather the numbers of all 8 shards and add them in the order of the shards, in double. So they
+ * are the same bits for any number of workers, as everything between them is: it sees one shard alone.
+ *
+ * The price is memory: all of a worker's samples at once, and gradients for each shard.
+ */
+typedef enum stop { AT_START, AT_SUM, AT_END } stop;
+
+/* A virtual shard. */
+typedef struct shard {
+    gs_lockstep *all;
+    int number;
+    pthread_t thread;
+    pthread_cond_t wake;
+    bool started;
+    /* What the worker has while this shard runs. Shard 0 has the worker's own model and input. */
+    gs_model *model;
+    gs_input input;
+    gs_piece piece;
+
+    stop at;         /* where it has stopped */
+    double *numbers; /* AT_SUM: what is to be summed */
+    size_t count;
+    gs_error error; /* AT_END */
+} shard;
+
+enum { WORKER = -1 };
+
+struct gs_lockstep {
+    gs_worker *worker;
+    int shards;
+    shard shard[GS_EXACT_SHARDS];
+    size_t most; /* numbers in the largest sum */
+    double *mine, *gathered;
+
+    pthread_mutex_t lock;
+    pthread_cond_t wake_worker;
+    int turn;    /* whose it is: a shard's or the WORKER's */
+    bool failed; /* a shard that waits for a sum gets none */
+    bool quit;
+};
+
+/* ---- turns: whoever has the turn holds the lock only while it changes hands ---- */
+
+/* Called with the lock: the shard waits for its next turn. False: there will be none. */
+static bool wait_for_turn(shard *me) {
+    gs_lockstep *l = me->all;
+    while (l->turn != me->number && !l->quit) pthread_cond_wait(&me->wake, &l->lock);
+    if (l->quit) return false;
+    l->worker->model = me->model;
+    l->worker->input = me->input;
+    l->worker->piece = me->piece;
+    return true;
+}
+
+/* Called with the lock: the turn goes back to the worker. */
+static void give_back(shard *me) {
+    gs_lockstep *l = me->all;
+    me->piece = l->worker->piece;
+    l->turn = WORKER;
+    pthread_cond_signal(&l->wake_worker);
+}
+
+/* The worker lets a shard run, until it stops. */
+static void let_run(gs_lockstep *l, int number) {
+    pthread_mutex_lock(&l->lock);
+    l->turn = number;
+    pthread_cond_signal(&l->shard[number].wake);
+    while (l->turn != WORKER) pthread_cond_wait(&l->wake_worker, &l->lock);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* ---- a shard ---- */
+
+static void *shard_main(void *argument) {
+    shard *me = argument;
+    gs_lockstep *l = me->all;
+    pthread_mutex_lock(&l->lock);
+    while (wait_for_turn(me)) {
+        pthread_mutex_unlock(&l->lock);
+        me->error.status = GS_OK;
+        gs_error_keep(&me->error, gs_gradient(l->worker));
+        pthread_mutex_lock(&l->lock);
+        me->at = AT_END;
+        give_back(me);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+gs_status gs_lockstep_share(void *worker, double *numbers, size_t count) {
+    gs_lockstep *l = ((gs_worker *)worker)->lockstep;
+    pthread_mutex_lock(&l->lock);
+    shard *me = &l->shard[l->turn];
+    me->at = AT_SUM;
+    me->numbers = numbers;
+    me->count = count;
+    give_back(me);
+    bool goes_on = wait_for_turn(me) && !l->failed;
+    pthread_mutex_unlock(&l->lock);
+    return goes_on ? GS_OK : gs_fail(GS_E_PEER, "another virtual shard has failed");
+}
+
+/* ---- the worker ---- */
+
+/* All shards have stopped at the same sum, for each makes the same calls. */
+static gs_status sum(gs_lockstep *l) {
+    const size_t count = l->shard[0].count;
+    for (int i = 0; i < l->shards; i++) {
+        const shard *s = &l->shard[i];
+        if (s->at != AT_SUM || s->count != count || count > l->most)
+            gs_bug("lockstep: shard %d is at another sum than shard 0, of %zu numbers and %zu", i, s->count,
+                   count);
+        memcpy(l->mine + (size_t)i * count, s->numbers, count * sizeof *l->mine);
+    }
+    GS_TRY(gs_comm_all_gather(l->worker->comm, l->mine, l->gathered, (size_t)l->shards * count, GS_F64));
+    for (size_t k = 0; k < count; k++) {
+        double total = l->gathered[k];
+        for (size_t i = 1; i < GS_EXACT_SHARDS; i++) total += l->gathered[i * count + k];
+        for (int i = 0; i < l->shards; i++) l->shard[i].numbers[k] = total;
+    }
+    return GS_OK;
+}
+
+/* Each shard as far as its next sum, or its end; *ended: all have ended. */
+static gs_status round_of_turns(gs_lockstep *l, bool *ended) {
+    *ended = true;
+    for (int i = 0; i < l->shards; i++) {
+        const shard *s = &l->shard[i];
+        let_run(l, i);
+        if (s->at == AT_END) GS_TRY(gs_error_again(&s->error));
+        *ended = *ended && s->at == AT_END;
+    }
+    return GS_OK;
+}
+
+/* Those that wait for a sum end, so that no shard is left in the middle. */
+static void end_all(gs_lockstep *l) {
+    l->failed = true;
+    for (int i = 0; i < l->shards; i++)
+        if (l->shard[i].at == AT_SUM) let_run(l, i);
+    l->failed = false;
+}
+
+static gs_status run(gs_lockstep *l) {
+    bool ended;
+    for (int i = 0; i < l->shards; i++) l->shard[i].at = AT_START;
+    GS_TRY(round_of_turns(l, &ended));
+    while (!ended) {
+        GS_TRY(sum(l));
+        GS_TRY(round_of_turns(l, &ended));
+    }
+    return GS_OK;
+}
+
+static gs_status run_all(gs_lockstep *l) {
+    gs_error error = {0};
+    if (gs_error_keep(&error, run(l)) != GS_OK) end_all(l);
+    l->worker->model = l->shard[0].model;
+    l->worker->input = l->shard[0].input;
+    return gs_error_again(&error);
+}
+
+gs_status gs_lockstep_leaf(gs_lockstep *l, int k) {
+    gs_model *m = l->worker->model;
+    if (k == 0) return run_all(l);
+    return m->device->ops->copy(m->device, m->gradients, l->shard[k].model->gradients, m->saved + GS_STATS);
+}
+
+/* ---- create, free ---- */
+
+static gs_status find_most(gs_layer *l, void *most) {
+    const size_t count = 1 + 2 * (size_t)l->in.c;
+    if (l->ops->of_batch && count > *(size_t *)most) *(size_t *)most = count;
+    return GS_OK;
+}
+
+/* Another model with the same weights, and room for its samples. */
+static gs_status make_replica(shard *s) {
+    gs_worker *w = s->all->worker;
+    gs_device *d = w->device;
+    const size_t most = w->schedule.most;
+    s->input = (gs_input){.most = most, .answer_bytes = w->input.answer_bytes, .scales = w->input.scales};
+    GS_TRY(gs_model_create(d, &(gs_model_wishes){.of = w->model, .max_batch = most}, &s->model));
+    GS_HOOKS(model, w, s->model->net);
+    s->model->scaling = w->model->scaling;
+    GS_TRY(gs_alloc(d, GS_MEMORY_DATA, most * gs_shape_size(w->model->in) * sizeof(float), &s->input.x));
+    return gs_alloc(d, GS_MEMORY_DATA, most * w->input.answer_bytes, &s->input.answers);
+}
+
+static gs_status make_shard(gs_lockstep *l, int i) {
+    shard *s = &l->shard[i];
+    *s = (shard){.all = l, .number = i, .model = l->worker->model, .input = l->worker->input};
+    pthread_cond_init(&s->wake, NULL);
+    l->shards++;
+    if (i > 0) {
+        s->model = NULL;
+        GS_TRY(make_replica(s));
+    }
+    s->started = gs_thread_start(&s->thread, shard_main, s) == 0;
+    return s->started ? GS_OK : gs_fail(GS_E_MEMORY, "--exact: cannot start a thread for a virtual shard");
+}
+
+gs_status gs_lockstep_create(gs_worker *w) {
+    gs_lockstep *l = w->lockstep = calloc(1, sizeof *l);
+    if (!l) return gs_fail(GS_E_MEMORY, "--exact: no memory for the virtual shards");
+    l->worker = w;
+    l->turn = WORKER;
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->wake_worker, NULL);
+    GS_TRY(gs_layer_walk(w->model->net, find_most, &l->most));
+    l->mine = malloc((size_t)w->schedule.mine * l->most * sizeof *l->mine);
+    l->gathered = calloc(GS_EXACT_SHARDS * l->most, sizeof *l->gathered);
+    if (!l->mine || !l->gathered)
+        return gs_fail(GS_E_MEMORY, "--exact: no memory for sums of %zu numbers", l->most);
+    for (int i = 0; i < w->schedule.mine; i++) GS_TRY(make_shard(l, i));
+    return GS_OK;
+}
+
+void gs_lockstep_free(gs_lockstep *l) {
+    if (!l) return;
+    const gs_worker *w = l->worker;
+    pthread_mutex_lock(&l->lock);
+    l->quit = true;
+    for (int i = 0; i < l->shards; i++) pthread_cond_signal(&l->shard[i].wake);
+    pthread_mutex_unlock(&l->lock);
+    for (int i = 0; i < l->shards; i++) {
+        shard *s = &l->shard[i];
+        if (s->started) pthread_join(s->thread, NULL);
+        pthread_cond_destroy(&s->wake);
+        if (i == 0) continue;
+        w->device->ops->free(w->device, s->input.x);
+        w->device->ops->free(w->device, s->input.answers);
+        gs_model_free(s->model);
+    }
+    pthread_cond_destroy(&l->wake_worker);
+    pthread_mutex_destroy(&l->lock);
+    free(l->mine);
+    free(l->gathered);
+    free(l);
 }

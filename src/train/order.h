@@ -18,7 +18,7 @@
  *
  * With N workers each holds a subtree of 8 / N neighbouring leaves, which it adds alone: two workers hold 0..3 and
  * 4..7, four hold the pairs, eight the leaves. The levels above them are rounds of recursive doubling
- * (sync/recursive_doubling.c; with --zero as in zero/zero_sums.c): in round k worker r exchanges its sum with worker
+ * (sync/recursive_doubling.c; with --zero as in zero/zero.c): in round k worker r exchanges its sum with worker
  * r xor 2^k, its neighbour in the tree, and both add the two. a + b and b + a are the same bits, so all workers end
  * with the same sum.
  *
@@ -32,7 +32,7 @@
  *
  * Linear layers that workers can share (parallel/tensor.h) add their longest sums in 8 parts too, in such a tree,
  * whether they are shared or not: so --tensor gives the same bits. batch_norm with statistics of the global batch needs
- * all leaves at once: see lockstep.c.
+ * all leaves at once: see order.c.
  *
  * The price: products of an eighth of the batch, which are slower than larger ones; an addition of all gradients for
  * each leaf but the first; log2 N rounds with the whole array, where a ring sends less than two arrays.
@@ -79,7 +79,7 @@ gs_status gs_exact_check(const struct gs_settings *);
  * order in x, neighbours first. */
 void gs_add_neighbours(const gs_device *, float *x, size_t count, int workers);
 
-/* ---- lockstep.c: leaves that are computed together ---- */
+/* ---- leaves that are computed together ---- */
 
 typedef struct gs_lockstep gs_lockstep;
 

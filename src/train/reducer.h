@@ -36,7 +36,7 @@ typedef struct gs_reducer {
     void (*report)(const gs_worker *, gs_result *);
 } gs_reducer;
 
-extern const gs_reducer gs_reducer_all_reduce, gs_reducer_zero;
+extern const gs_reducer gs_reducer_all_reduce; /* and zero/zero.h */
 
 /* The one that these settings choose; NULL: the strategy sums by itself. */
 const gs_reducer *gs_reducer_of(const gs_settings *);

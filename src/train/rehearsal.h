@@ -9,7 +9,6 @@
 #include "core/jobs.h"
 #include "data/loader.h"
 #include "layer/watch.h"
-#include "train/groups.h"
 #include "train/simulate/lists.h"
 #include "train/train.h"
 

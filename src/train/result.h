@@ -7,7 +7,7 @@
 #include "data/dataset.h"
 #include "data/vocabulary.h"
 #include "device.h"
-#include "train/worst.h"
+#include "train/ranking.h"
 
 struct gs_state;
 struct gs_timeline_part;
@@ -24,6 +24,29 @@ typedef enum gs_phase {
 } gs_phase;
 
 extern const char *const gs_phase_names[GS_PHASES]; /* "data", "forward", ... */
+
+/* How long a step takes, from the end of one to the end of the next: the median of the last GS_STEP_TIMES of them.
+ *
+ * Other load on a machine makes single steps slower, never faster. The mean includes all such steps, and the first
+ * steps after a pause. The median does not, as long as most steps are undisturbed, which is why benchmarks of training
+ * steps usually report it.
+ */
+enum { GS_STEP_TIMES = 1024 };
+
+/* All zero: no step yet. */
+typedef struct gs_step_times {
+    double
+        since; /* when the step that runs began: to be set where training begins, or goes on after a pause */
+    uint64_t steps;               /* how many were recorded */
+    float seconds[GS_STEP_TIMES]; /* of step i at i mod GS_STEP_TIMES */
+} gs_step_times;
+
+/* A step has ended `now`, and the next one begins. counts: record it (a batch with fewer samples is another kind of
+ * step). */
+void gs_step_times_ended(gs_step_times *, double now, bool counts);
+
+/* Seconds; for an even number of steps, the lower of the two in the middle. 0: there was no step. */
+double gs_step_times_median(const gs_step_times *);
 
 /* The result of a step or an evaluation: sums over the global batch, the same on every worker. (Where workers do
  * not synchronise in each step, a step's sums are this worker's alone; those of an epoch are of all workers.) */
@@ -99,7 +122,7 @@ static inline double gs_overlap_hidden(gs_overlap_times t) {
 }
 
 /* How long the stages of a pipeline waited, as shares of the time from the first forward to the last backward of a
- * step: measured, and by cause (strategies/pipeline_waits.c); in virtual time, where stages take what theirs took on
+ * step: measured, and by cause (strategies/pipeline.c); in virtual time, where stages take what theirs took on
  * average and messages nothing; and by the formula for stages that take equal times. */
 typedef struct gs_bubble {
     int stages; /* 0: there is no pipeline */
@@ -162,7 +185,7 @@ typedef struct gs_result {
     int tested_epoch; /* the epoch, from 1, after which the test was made; in an interrupted run an earlier one
                              than the last, or 0: there was no test, and test_loss and test_accuracy say nothing */
     double samples_per_s; /* of training alone, all workers together (eval: of inference) */
-    double step_median;   /* seconds a step with a whole batch takes (step_time.h); of eval 0 */
+    double step_median;   /* seconds a step with a whole batch takes (gs_step_times); of eval 0 */
     uint64_t steps;
     double phase[GS_PHASES]; /* seconds per step in each phase, mean over this process's workers */
     double waited;           /* share of training time that a worker waited for its loader, mean as above */

@@ -74,7 +74,7 @@ int gs_run_all_workers(const gs_run *);
  * do not go together. *plan is to be freed in any case; the run must live as long. */
 gs_status gs_run_rehearse(gs_run *, const gs_settings *, bool all, gs_memory_plan *plan);
 
-/* ---- settle_cut.c ---- */
+/* ---- pipeline/cut.c ---- */
 
 /* Is this a run whose cut is to be measured, and which has no other mistake that would be found first? */
 bool gs_cut_is_open(const gs_run *);

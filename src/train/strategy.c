@@ -5,7 +5,7 @@
 #include "core/text.h"
 #include "train/internal.h"
 #include "train/layout/layout.h"
-#include "train/reducer.h"
+#include "train/zero/zero.h"
 #include "train/tensor/tensor.h"
 
 static const gs_strategy *const all[] = {&gs_strategy_synchronous, &gs_strategy_pipeline, &gs_strategy_local,

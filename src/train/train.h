@@ -5,8 +5,7 @@
  *     strategies/   other steps: pipeline.c, local_sgd.c, async.c; the table of all is strategy.h
  *     reducer.h     how gradients are summed: all_reduce.c, zero/zero.c; in which order with --exact: order.h
  *     overlap.c     sums that begin while backward still runs; buckets.c: where the gradients are cut for that
- *     groups.c      who shares what with a worker (groups.h)
- *     measure.c     the clock beside a step; step_time.c: how long steps take
+ *     measure.c     the clock beside a step; how long steps take; pauses of a worker, drawn at random
  *     batch_norm.c  the statistics of batch_norm over the samples of all workers (batch_norm.h)
  *     digest/       what each step computed, as a few numbers (digest/digest.h)
  *     verify.c      are the weights of all workers still the same?
@@ -15,32 +14,28 @@
  *     prepare.c     before a run: its files, its data sets, and what can be checked without a worker
  *     rehearse.c    a run without computing, to know its memory; what it asks a rank to do (rehearsal.h)
  *     memory/       that memory by kind, what would save some, and a limit (memory/memory.h)
- *     settings.c    which settings are allowed, and which go together
- *     rates.c       the learning rates that they make
+ *     settings.c    which settings are allowed, and which go together; the learning rates that they make
  *     state.c       what a run needs to go on where it stopped (state.h)
  *     checkpoint/   that state in a folder, now and then, written beside training (checkpoint/checkpoint.h)
  *     elastic/      a copy of it in memory, from which the ranks that are left go on (elastic/carry.h)
  *     simulate/     a step of a cluster, in virtual time (simulate/simulate.h)
- *     sets.c        the data sets, and whether they suit the model
  *     epochs.c      the epochs of one worker: order, steps, evaluation
  *     evaluate.c    inference: the test set split over the workers
- *     confusion.c   which class is taken for which
+ *     ranking.c     which class is taken for which, and the samples that a model gets most wrong
  *     offload/      what lies outside of the device's memory (offload/offload.h)
- *     worst.c       the samples that a model gets most wrong
- *     worker.h      a worker: device, replica of the model, optimiser, its rank; binding.c: which cores it has
+ *     worker.h      a worker: device, replica of the model, optimiser, its rank
  *     options/      the options that set all this: one table, with their defaults; do all workers have the same?
- *     layout/       which worker has which replica and stage (layout/layout.h); what that costs (layout/layout_plan.h)
- *     pipeline/     a model cut into stages: schedules, as lists of instructions
+ *     layout/       which worker has which replica and stage, and who shares what with it (layout/layout.h); what that
+ *                   costs (layout/layout_plan.h)
+ *     pipeline/     a model cut into stages: where; schedules, as lists of instructions
  *     tensor/       layers that a group shares (tensor/tensor.h)
  *     zero/         the reducer that divides what all hold (zero/zero.h)
  *     profile/      where the time goes
  *     sweep/        the same training with several batches and seeds (sweep/sweep.h)
  *     worker_report.c  what each worker of a run did
  *     hooks.h       who watches a run: digest, verify, checkpoints, the log; hooks.c lists them
- *     jitter.c      a worker's pauses, drawn at random
  *     timeline/     what each worker does during some steps, thread by thread (timeline/timeline.h)
- *     connect.c     the devices of the workers of this process, and how they reach each other and those of others
- *     settle_cut.c  where a pipeline is cut, which all workers must know before they begin
+ *     connect.c     the devices and cores of the workers of this process, and how they reach each other and others
  *     run.c         the workers of this process: one thread each, and the processes beside it
  */
 #pragma once
@@ -53,7 +48,6 @@
 #include "comm/rendezvous.h"
 #include "train/batch_norm.h"
 #include "train/checkpoint/every.h"
-#include "train/jitter.h"
 #include "train/worker.h"
 
 /* What --recompute costs a worker: operations of a sample, in its layers alone. */
@@ -69,6 +63,35 @@ typedef struct gs_slow {
     int rank;
     double ms; /* that it sleeps in each step; 0: nobody is slow */
 } gs_slow;
+
+/* --jitter 3:20ms@5%: worker 3 pauses 20 ms in 5 % of its steps. These are hiccups, as of a machine that does something
+ * else sometimes. (A worker that is late in every step is --slow.)
+ *
+ * Which steps these are is drawn from the seed, the worker and the step, so it is the same in every run, however many
+ * workers there are and however they wait for each other.
+ */
+enum { GS_PAUSES = 8, GS_JITTER_TEXT = 768 /* bytes of any as text */ };
+
+typedef struct gs_pause {
+    int rank;
+    double seconds; /* above 0, at most 1000 */
+    double share;   /* of the steps: above 0, at most 1 */
+} gs_pause;
+
+/* Each rank at most once; a count of 0: nobody pauses. */
+typedef struct gs_jitter {
+    int count;
+    gs_pause pause[GS_PAUSES];
+} gs_jitter;
+
+/* "3:20ms@5%", and several with commas between: RANK:TIME@SHARE%, the time in us, ms or s. False: it is not. */
+bool gs_jitter_read(const char *text, gs_jitter *);
+
+/* The same as text; "none" where nobody pauses. Returns `text`. */
+const char *gs_jitter_text(const gs_jitter *, char *text, size_t size);
+
+/* Seconds that worker `rank` pauses in step `step`, from 0; mostly 0. */
+double gs_jitter_seconds(const gs_jitter *, uint64_t seed, int rank, uint64_t step);
 
 /* Steps first .. last, from 1; 0 0: none. */
 typedef struct gs_step_range {

@@ -6,11 +6,10 @@
 #include "optim/lr_schedule.h"
 #include "optim/optimizer.h"
 #include "sync/sync.h"
-#include "train/groups.h"
 #include "train/holding.h"
+#include "train/layout/layout.h"
 #include "train/order.h"
 #include "train/result.h"
-#include "train/step_time.h"
 
 typedef struct gs_settings gs_settings; /* train.h */
 typedef struct gs_timeline gs_timeline;
@@ -57,7 +56,7 @@ typedef struct gs_worker {
     gs_groups groups;                       /* and of those that share something with this one */
     gs_holding holding;                     /* what it has of the model; of training alone */
     gs_order order;                         /* with --exact, of the sums of its gradients, */
-    gs_lockstep *lockstep;                  /* where leaves are computed together (lockstep.c); else NULL */
+    gs_lockstep *lockstep;                  /* where leaves are computed together (order.c); else NULL */
     bool in_step;                           /* else its group may be testing */
     struct gs_tensor_worker *tensor;        /* with --tensor (tensor/tensor.c), else NULL */
     const struct gs_strategy *strategy;     /* how it makes a step (strategy.h), */

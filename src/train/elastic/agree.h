@@ -15,7 +15,7 @@ typedef struct gs_card {
     char hash[GS_CARD_HASH]; /* SHA-256 of the state */
 } gs_card;
 
-/* Of a process's GS_COPIES cards that of its last step, or that of this step; NULL: it has none (card.c). */
+/* Of a process's GS_COPIES cards that of its last step, or that of this step; NULL: it has none (carry.c). */
 const gs_card *gs_card_newest(const gs_card *of);
 const gs_card *gs_card_of_step(const gs_card *of, uint64_t step);
 

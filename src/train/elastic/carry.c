@@ -135,6 +135,19 @@ static void hash_copy(const copy *c, char hash[GS_CARD_HASH]) {
     gs_sha256_end(&h, hash);
 }
 
+const gs_card *gs_card_newest(const gs_card *of) {
+    const gs_card *found = NULL;
+    for (int i = 0; i < GS_COPIES; i++)
+        if (of[i].valid && (!found || of[i].step > found->step)) found = &of[i];
+    return found;
+}
+
+const gs_card *gs_card_of_step(const gs_card *of, uint64_t step) {
+    for (int i = 0; i < GS_COPIES; i++)
+        if (of[i].valid && of[i].step == step) return &of[i];
+    return NULL;
+}
+
 static void fill_card(const copy *c, gs_card *to) {
     memset(to, 0, sizeof *to); /* it is sent whole */
     if (!c->valid) return;

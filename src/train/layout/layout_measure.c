@@ -32,7 +32,7 @@ static int at_once(const gs_layout_parts *p) {
     return p->workers < most ? p->workers : most;
 }
 
-/* A thread of a run is bound where there is a core for each, and all devices are cpu (binding.c). */
+/* A thread of a run is bound where there is a core for each, and all devices are cpu (connect.c). */
 static void bind(const gs_layout_parts *p, int rank, int ranks) {
     if (p->settings->bind && gs_devices_are_cpu(p->devices) && p->workers * p->threads <= p->cores)
         (void)gs_cores_bind_share(rank, ranks);

@@ -3,7 +3,7 @@
  * 1. The loader alone, the training step alone (the same samples again and again), and both together: which of the two
  *    bounds a run.
  * 2. Each layer's forward and backward: its time, and how far that is from the least that the device could need
- *    (roofline.h). To separate the layers, we wait for the device after each. On OpenCL that takes time that
+ *    (the roofline). To separate the layers, we wait for the device after each. On OpenCL that takes time that
  *    a real step does not lose, so the rows add up to more than the step alone.
  *
  * 3. If asked for, the same layers by the plain loops of cpu/plain/plain.h, on one core: how much was gained over them.
@@ -14,8 +14,42 @@
 #pragma once
 
 #include "layer/watch.h"
-#include "train/profile/roofline.h"
 #include "train/train.h"
+
+/* ---- the roofline ---- */
+
+/* What a device can do at most, measured on the spot, and what follows from it for a piece of work.
+ *
+ * Work that needs some floating-point operations and moves some bytes takes at least
+ *
+ *     max(flops / (most FLOP/s), bytes / (most bytes/s))
+ *
+ * Which of the two is larger says what bounds it: the units that compute, or the memory. Caches are faster than memory,
+ * so the bandwidth is measured for several sizes, and a piece of work is compared with one that moves as many bytes as
+ * it.
+ *
+ * Source: Williams, Waterman, Patterson, "Roofline: an insightful visual performance model for multicore architectures"
+ * (CACM 52, 2009).
+ */
+enum { GS_ROOFLINE_SIZES = 4 };
+
+typedef struct gs_roofline {
+    double flops; /* a second, by an FMA loop on all cores */
+    /* By a triad that moves bytes[i] bytes, increasing, in all: rate[i] bytes a second, never increasing. */
+    double bytes[GS_ROOFLINE_SIZES], rate[GS_ROOFLINE_SIZES];
+} gs_roofline;
+
+/* Measure, for about `seconds` (a device that is slow may take longer). */
+gs_status gs_roofline_measure(gs_device *, double seconds, gs_roofline *out);
+
+/* Bytes per second for work that moves `bytes` bytes. Between two measured sizes it lies on the line between them, over
+ * the logarithm of the size; beyond the ends it is that of the end. */
+double gs_roofline_rate(const gs_roofline *, double bytes);
+
+/* The seconds that such work takes at least. */
+double gs_roofline_seconds(const gs_roofline *, double flops, double bytes);
+
+/* ---- a profile ---- */
 
 /* What one direction of a layer does in a step, over all its micro-batches. */
 typedef struct gs_profile_cell {

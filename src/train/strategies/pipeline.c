@@ -5,7 +5,7 @@
  *
  * A schedule (../pipeline/schedule.h) is a list of instructions for each stage, which its worker executes one after the
  * other (pipeline_run.c): it never asks where another stage is. The model is cut so that the slowest stage is as fast
- * as can be (../pipeline/cut.h, ../settle_cut.c). Each micro-batch that is forward and not yet backward needs
+ * as can be (../pipeline/cut.h). Each micro-batch that is forward and not yet backward needs
  * activations of its own, of the stage's layers: gs_model_wishes.
  *
  * More workers are several pipelines, side by side. Of N pipelines worker r is stage r / N of pipeline r % N
@@ -39,7 +39,11 @@
 #include <string.h>
 
 #include "comm/device.h"
+#include "core/clock.h"
+#include "layer/watch.h"
+#include "train/hooks.h"
 #include "train/internal.h"
+#include "train/pipeline/virtual_time.h"
 #include "train/reducer.h"
 
 /* ---- settings ---- */
@@ -155,18 +159,300 @@ static void describe(const gs_settings *s, char *text, size_t size) {
         snprintf(text + used, size - (size_t)used, " of %d runs in each", chunks);
 }
 
+/* ---- what a worker has of the model: the cut ---- */
+
+gs_status gs_stage_cut(const gs_worker *w, int stage, gs_pipeline_worker *p) {
+    const gs_settings *s = w->settings;
+    const gs_pipeline_schedule *schedule;
+    p->shape = (gs_pipeline){.stages = w->groups.layout.pp,
+                             .micro_batches = s->exact ? w->schedule.mine : w->schedule.passes};
+    GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &p->shape.chunks));
+    p->stage = stage;
+    p->runs = p->shape.stages * p->shape.chunks;
+    GS_TRY(gs_pipeline_cut(gs_model_whole(w->model), s->pipeline_cut, NULL, p->runs,
+                           p->first)); /* as all parts do */
+    GS_TRY(gs_pipeline_tied(w->model, p->runs, p->first, &p->tied));
+    if (p->tied.table) p->shape.tied = s->exact ? GS_TIED_EACH : GS_TIED_ONCE;
+    return GS_OK;
+}
+
+/* ---- the layers of a micro-batch ---- */
+
+/* The parameter of a model that is the table. */
+static gs_param *table_of(const gs_pipeline_worker *p, const gs_model *m) {
+    int i = 0;
+    while (m->param[i]->at != p->tied.table->at) i++;
+    return m->param[i];
+}
+
+const gs_param *gs_stage_table(const gs_pipeline_worker *p) {
+    return table_of(p, p->chunk[p->stage == 0 ? 0 : p->shape.chunks - 1].slot[0].model);
+}
+
+/* They find weights and gradients in this worker's arrays, and there is a copy of what they borrow. */
+static gs_status bind_slot(const gs_worker *w, const gs_pipeline_worker *p, const gs_stage_chunk *c,
+                           gs_model *m) {
+    const gs_holding *own = p->own;
+    for (int i = p->first[c->run]; i < p->first[c->run + 1]; i++)
+        GS_TRY(gs_holding_bind(own, m->net->child[i]));
+    if (own->copy && c->run == p->tied.borrower) {
+        gs_param *table = table_of(p, m);
+        table->w = gs_held_tail(own, own->weights, own->weights_cut, own->params);
+        table->dw = gs_held_tail(own, own->gradients, own->gradients_cut, own->params);
+    }
+    if (w->model->net->turns) gs_layer_add_turns(m->net, w->model->net->turns); /* the windows of --zero */
+    return GS_OK;
+}
+
+/* most: in an evaluation slot 0 has more samples than a micro-batch. */
+static gs_status make_slot(const gs_worker *w, const gs_pipeline_worker *p, const gs_stage_chunk *c,
+                           size_t most, gs_stage_slot *s) {
+    const int first = p->first[c->run], last = p->first[c->run + 1];
+    const gs_model_wishes stage = {.of = w->model, .max_batch = most, .first = first, .last = last};
+    GS_TRY(gs_model_create(w->device, &stage, &s->model));
+    GS_TRY(bind_slot(w, p, c, s->model));
+    s->model->scaling = w->model->scaling;
+    GS_HOOKS(model, w, s->model->net);
+    const gs_layer *net = s->model->net;
+    const size_t in = gs_bytes_of(most * gs_shape_size(s->model->in), net->memory.x_half),
+                 out = gs_bytes_of(w->schedule.most * gs_shape_size(s->model->out), net->memory.y_half);
+    if (c->run > 0) GS_TRY(gs_alloc(w->device, GS_MEMORY_ACTIVATIONS, in, &s->x));
+    if (c->run < p->runs - 1) GS_TRY(gs_alloc(w->device, GS_MEMORY_ACTIVATIONS, out, &s->dy));
+    s->x.half = net->memory.x_half;
+    s->dy.half = net->memory.y_half;
+    return GS_OK;
+}
+
+static gs_status make_chunks(const gs_worker *w, gs_pipeline_worker *p) {
+    p->own = &w->holding;
+    p->chunk = calloc((size_t)p->shape.chunks, sizeof *p->chunk);
+    if (!p->chunk) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %d chunks", p->shape.chunks);
+    for (int c = 0; c < p->shape.chunks; c++)
+        p->chunk[c] = (gs_stage_chunk){.run = c * p->shape.stages + p->stage, .state = &p->own->state[c]};
+    for (int i = p->own->count - 1; i >= 0; i--) {
+        gs_shard *params = &p->chunk[p->own->unit[i].run].params;
+        *params = (gs_shard){p->own->unit[i].at, params->count + p->own->unit[i].count};
+    }
+    return GS_OK;
+}
+
+static gs_status make_slots(gs_worker *w, gs_pipeline_worker *p, int number) {
+    gs_stage_chunk *c = &p->chunk[number];
+    const int slots = gs_instructions_alive(&p->list[p->stage], number);
+    c->slot = calloc((size_t)slots, sizeof *c->slot);
+    if (!c->slot) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %d micro-batches", slots);
+    while (c->slots < slots) {
+        const size_t most = c->slots == 0 ? w->input.most : w->schedule.most;
+        GS_TRY(make_slot(w, p, c, most, &c->slot[c->slots++]));
+    }
+    return GS_OK;
+}
+
+/* Samples are for the first stage, answers for the last one. */
+static gs_status make_inputs(gs_worker *w, gs_pipeline_worker *p) {
+    const size_t most = w->schedule.most;
+    const int inputs = p->chunk[0].slots;
+    p->input = calloc((size_t)inputs + 1, sizeof *p->input);
+    if (!p->input) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %d micro-batches", inputs);
+    if (p->stage > 0 && p->stage < p->shape.stages - 1) return GS_OK;
+    for (p->inputs = 0; p->inputs < inputs;) {
+        gs_input *input = &p->input[p->inputs++];
+        *input = w->input; /* but for what is of a micro-batch: */
+        input->most = most;
+        input->x = input->answers = GS_NONE;
+        const size_t x = most * gs_shape_size(w->model->in) * sizeof(float);
+        if (p->stage == 0) GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, x, &input->x));
+        if (p->stage == p->shape.stages - 1)
+            GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, most * w->input.answer_bytes, &input->answers));
+    }
+    return GS_OK;
+}
+
+static gs_status make_lists(const gs_worker *w, gs_pipeline_worker *p) {
+    const gs_pipeline_schedule *schedule;
+    const size_t stages = (size_t)p->shape.stages;
+    int chunks;
+    GS_TRY(gs_pipeline_read(w->settings->pipeline_schedule, &schedule, &chunks));
+    p->list = calloc(stages, sizeof *p->list);
+    p->sent = calloc(stages, sizeof *p->sent);
+    p->piece = calloc((size_t)p->shape.micro_batches, sizeof *p->piece);
+    if (!p->list || !p->sent || !p->piece)
+        return gs_fail(GS_E_MEMORY, "--pipeline: no memory for the schedules of %zu stages", stages);
+    for (int s = 0; s < p->shape.stages; s++)
+        GS_TRY(gs_instructions_create(schedule, &p->shape, s, &p->list[s]));
+    return GS_OK;
+}
+
+static size_t largest_chunk(const gs_pipeline_worker *p) {
+    size_t most = p->own->counts - p->own->params + GS_STATS; /* the copy, the state and the counts */
+    for (int c = 0; c < p->shape.chunks && !p->own->gradients_cut; c++)
+        if (p->chunk[c].params.count > most) most = p->chunk[c].params.count;
+    return most;
+}
+
+/* What --exact needs: see ../order.h. */
+static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
+    const gs_settings *s = w->settings;
+    const size_t most = largest_chunk(p);
+    w->sync_most = GS_STATS;
+    if (!s->exact) return GS_OK;
+    p->whole = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, most * sizeof *p->whole);
+    if (!p->whole) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %zu floats", most);
+    w->scheme = &gs_sync_recursive_doubling;
+    w->sync_most = most;
+    return gs_order_create(w, p->own->counts + GS_STATS);
+}
+
+/* In a rehearsal there is nobody to ask: what the devices are called says it. */
+static gs_status find_halves(const gs_worker *w, bool *halves) {
+    const char *devices = w->settings->devices;
+    const int each = w->groups.layout.dp * w->groups.layout.tp, count = gs_devices_count(devices);
+    char name[48];
+    *halves = true;
+    for (int r = w->comm->rank % each; r < w->comm->size && *halves; r += each) {
+        GS_TRY(gs_devices_name(devices, r % count, name));
+        *halves = strcmp(name, "cpu") != 0;
+    }
+    return GS_OK;
+}
+
+/* Do all devices of this pipeline have activations in 16 bits, so that messages have? */
+static gs_status agree_on_halves(const gs_worker *w) {
+    const gs_device *d = w->device;
+    int64_t all = d->ops->narrow != NULL;
+    bool *halves = &w->model->net->half_ends;
+    if (d->precision == GS_PRECISION_F32) return GS_OK;
+    if (w->settings->rehearsal) return find_halves(w, halves);
+    GS_TRY(gs_comm_all_reduce(w->groups.comm[GS_PP], &all, 1, GS_I64, GS_MIN));
+    *halves = all != 0;
+    return GS_OK;
+}
+
+static gs_status make_stage(gs_worker *w, gs_pipeline_worker *p) {
+    GS_TRY(gs_stage_cut(w, w->groups.place.stage, p));
+    GS_TRY(make_chunks(w, p));
+    GS_TRY(agree_on_halves(w));
+    GS_TRY(make_lists(w, p));
+    for (int c = 0; c < p->shape.chunks; c++) GS_TRY(make_slots(w, p, c));
+    GS_TRY(make_inputs(w, p));
+    return make_sums(w, p);
+}
+
+static void free_chunk(const gs_worker *w, gs_stage_chunk *c) {
+    for (int i = 0; i < c->slots; i++) {
+        gs_model_free(c->slot[i].model);
+        w->device->ops->free(w->device, c->slot[i].x);
+        w->device->ops->free(w->device, c->slot[i].dy);
+    }
+    free(c->slot);
+}
+
+static void free_stage(gs_worker *w) {
+    gs_pipeline_worker *p = w->strategy_state;
+    if (!p) return;
+    for (int c = 0; p->chunk && c < p->shape.chunks; c++) free_chunk(w, &p->chunk[c]);
+    for (int i = 0; i < p->inputs; i++) {
+        w->device->ops->free(w->device, p->input[i].x);
+        w->device->ops->free(w->device, p->input[i].answers);
+    }
+    for (int s = 0; p->list && s < p->shape.stages; s++) gs_instructions_free(&p->list[s]);
+    while (p->kept) {
+        gs_kept_message *next = p->kept->next;
+        free(p->kept);
+        p->kept = next;
+    }
+    free(p->list);
+    free(p->sent);
+    free(p->chunk);
+    free(p->input);
+    free(p->piece);
+    free(p->whole);
+    free(p);
+}
+
+/* ---- how long the stages waited, and why ---- */
+
+/* What each worker writes down, and the report at the end of a run.
+ *
+ * T is the time from the first forward of a step to its last backward, both of which stage 0 makes. The p stages have
+ * p T of it, and compute for the sum of all passes, `busy`; for the rest they wait. The same instructions are played in
+ * virtual time (pipeline/virtual_time.h) with messages that take none: T_0 where each pass takes the mean of all in its
+ * direction, T_1 where each takes the mean of its stage. So
+ *
+ *     p T - busy  =  (p T_0 - busy)       fill and drain: alone a share of the time, (p - 1) / (m + p - 1) by formula
+ *                  + (p T_1 - p T_0)      stages of unequal times
+ *                  + (p T - p T_1)        the rest: messages, wake-ups and loads, and passes that do not always take
+ *                                         as long
+ *
+ * exactly. A schedule that lets stages wait where they need not has more fill and drain than the formula. */
+void gs_stage_record_pass(gs_pipeline_worker *p, const gs_instruction *i, double start) {
+    gs_stage_record *r = &p->record;
+    const double end = gs_seconds();
+    const int run = i->chunk * p->shape.stages + p->stage;
+    if (!r->in_step) {
+        memset(&r->last, 0, sizeof r->last);
+        r->began = start;
+    }
+    r->in_step = true;
+    r->last.seconds[i->action == GS_DO_BACKWARD][run] += end - start;
+    if (p->stage == 0) r->last.span = end - r->began;
+}
+
+/* The first step has first touches, and threads that start: it counts only while there is no other one. */
+static void record_step(gs_pipeline_worker *p) {
+    gs_stage_record *r = &p->record;
+    const int chunks = p->shape.chunks;
+    r->in_step = false;
+    if (r->steps++ < 2) memset(&r->all, 0, sizeof r->all);
+    r->all.span += r->last.span;
+    for (int k = 0; k < 2 * chunks; k++) {
+        const int run = k / 2 * p->shape.stages + p->stage;
+        r->all.seconds[k % 2][run] += r->last.seconds[k % 2][run];
+    }
+}
+
+gs_status gs_bubble_of(const gs_pipeline *p, const gs_instructions *lists, const gs_stage_times *times,
+                       gs_bubble *out) {
+    const int runs = p->stages * p->chunks;
+    double mean[2][GS_RUNS], sum[2] = {0, 0};
+    gs_pipeline_run equal, own;
+    for (int k = 0; k < 2; k++) {
+        for (int r = 0; r < runs; r++) sum[k] += times->seconds[k][r];
+        for (int r = 0; r < runs; r++) mean[k][r] = sum[k] / runs;
+    }
+    equal = own = (gs_pipeline_run){0};
+    GS_TRY(gs_pipeline_in_virtual_time(p, lists, &(gs_pipeline_times){mean[0], mean[1], 0}, &equal));
+    GS_TRY(gs_pipeline_in_virtual_time(p, lists,
+                                       &(gs_pipeline_times){times->seconds[0], times->seconds[1], 0}, &own));
+    /* of p T */
+    const double all = p->stages * times->span, busy = all > 0 ? (sum[0] + sum[1]) / all : 1,
+                 t0 = busy / (1 - equal.bubble), t1 = busy / (1 - own.bubble);
+    *out = (gs_bubble){.stages = p->stages,
+                       .measured = 1 - busy,
+                       .virtual_time = own.bubble,
+                       .formula = gs_pipeline_bubble(p),
+                       .fill = t0 - busy,
+                       .unequal = t1 - t0,
+                       .rest = 1 - t1,
+                       .alone = equal.bubble};
+    return GS_OK;
+}
+
+/* Of the workers of all pipelines: the same on all. */
+static gs_status report(gs_worker *w, gs_result *result) {
+    const gs_pipeline_worker *p = w->strategy_state;
+    gs_stage_times sum[] = {p->record.all, p->record.last}; /* of the workers of all pipelines */
+    GS_TRY(gs_comm_all_reduce(w->comm, sum, sizeof sum / (sizeof(double)), GS_F64, GS_SUM));
+    GS_TRY(gs_bubble_of(&p->shape, p->list, &sum[0], &result->bubble));
+    return gs_bubble_of(&p->shape, p->list, &sum[1], &result->bubble_last);
+}
+
 /* ---- training ---- */
 
 static gs_status create(gs_worker *w) {
     gs_pipeline_worker *p = w->strategy_state = calloc(1, sizeof *p);
     if (!p) return gs_fail(GS_E_MEMORY, "no memory for --pipeline");
-    return gs_stage_create(w, p);
-}
-
-static void free_stage(gs_worker *w) {
-    gs_pipeline_worker *p = w->strategy_state;
-    if (p) gs_stage_free(w, p);
-    free(p);
+    return make_stage(w, p);
 }
 
 /* The last stage of the first pipeline has the counts, on each of its parts; the others add 0, so this sum is exact.
@@ -187,7 +473,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     gs_pipeline_worker *p = w->strategy_state;
     GS_TRY(gs_stage_run(w, p)); /* load, forward, loss, backward: this stage's part of them */
     GS_TRY(gs_comm_barrier(w->groups.comm[GS_PP]));
-    gs_stage_record_step(p);
+    record_step(p);
     GS_TRY(w->reducer->finish(w)); /* dw of all pipelines, and their counts */
     GS_TRY(share_score(w, p, score));
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
@@ -209,17 +495,14 @@ static gs_model *model_of(const gs_worker *w, int i) {
 
 /* Blocks follow each other as micro-batches do, so stages that have different blocks work at the same time. */
 
-/* Messages go round the stages, as often as a stage has chunks. */
-static gs_status receive(gs_worker *w, const gs_pipeline_worker *p, gs_mem x, size_t numbers) {
-    const int before = (p->stage + p->shape.stages - 1) % p->shape.stages;
-    const gs_call call = {GS_RECV, gs_bytes_of(numbers, x.half), GS_U8, GS_SUM, before};
-    return gs_call_run_on_device(w->groups.comm[GS_PP], w->device, &call, GS_NONE, x);
-}
-
-static gs_status send(gs_worker *w, const gs_pipeline_worker *p, gs_mem y, size_t numbers) {
-    const int after = (p->stage + 1) % p->shape.stages;
-    const gs_call call = {GS_SEND, gs_bytes_of(numbers, y.half), GS_U8, GS_SUM, after};
-    return gs_call_run_on_device(w->groups.comm[GS_PP], w->device, &call, y, GS_NONE);
+/* Messages go round the stages, as often as a stage has chunks: x comes from the stage before, or goes to the next. */
+static gs_status pass_on(gs_worker *w, const gs_pipeline_worker *p, gs_operation operation, gs_mem x,
+                         size_t numbers) {
+    const bool sends = operation == GS_SEND;
+    const int peer = (p->stage + (sends ? 1 : p->shape.stages - 1)) % p->shape.stages;
+    const gs_call call = {operation, gs_bytes_of(numbers, x.half), GS_U8, GS_SUM, peer};
+    return gs_call_run_on_device(w->groups.comm[GS_PP], w->device, &call, sends ? x : GS_NONE,
+                                 sends ? GS_NONE : x);
 }
 
 static gs_status score(gs_worker *w, const gs_pass *pass, bool *scored) {
@@ -229,9 +512,9 @@ static gs_status score(gs_worker *w, const gs_pass *pass, bool *scored) {
         const gs_stage_slot *s = &p->chunk[c].slot[0];
         const bool first = p->chunk[c].run == 0, last = p->chunk[c].run == p->runs - 1;
         gs_mem y;
-        if (!first) GS_TRY(receive(w, p, s->x, pass->n * gs_shape_size(s->model->in)));
+        if (!first) GS_TRY(pass_on(w, p, GS_RECV, s->x, pass->n * gs_shape_size(s->model->in)));
         GS_TRY(gs_model_forward(s->model, pass, first ? w->input.x : s->x, &y));
-        if (!last) GS_TRY(send(w, p, y, pass->n * gs_shape_size(s->model->out)));
+        if (!last) GS_TRY(pass_on(w, p, GS_SEND, y, pass->n * gs_shape_size(s->model->out)));
         if (!last) continue;
         GS_TRY(gs_model_clear_stats(w->model));
         GS_TRY(gs_model_loss(s->model, pass, y, w->input.answers));
@@ -249,6 +532,6 @@ const gs_strategy gs_strategy_pipeline = {
     .step = step,
     .score = score,
     .model = model_of,
-    .report = gs_stage_report,
+    .report = report,
     .free = free_stage,
 };

@@ -1,4 +1,4 @@
-/* What the files pipeline*.c share: a worker of a pipeline (pipeline.c). */
+/* A worker of a pipeline: pipeline.c has what it is, pipeline_run.c what it executes. */
 #pragma once
 
 #include "optim/optimizer.h"
@@ -72,17 +72,21 @@ typedef struct gs_pipeline_worker {
     gs_stage_record record;
 } gs_pipeline_worker;
 
-/* ---- pipeline_stage.c ---- */
+/* ---- pipeline.c ---- */
 
 /* How the model is cut: shape, runs, first and tied. GS_E_USAGE. */
 gs_status gs_stage_cut(const gs_worker *, int stage, gs_pipeline_worker *);
 
-/* Cut the model, and make what this worker has of it. */
-gs_status gs_stage_create(gs_worker *, gs_pipeline_worker *);
-void gs_stage_free(gs_worker *, gs_pipeline_worker *);
-
 /* The table that two runs use, where the layers of this worker find it. */
 const gs_param *gs_stage_table(const gs_pipeline_worker *);
+
+/* Write down a pass of this step that has just ended. */
+void gs_stage_record_pass(gs_pipeline_worker *, const gs_instruction *, double start);
+
+/* How long the stages waited, by cause, from the sums over all stages of one or more pipelines. GS_E_USAGE: a deadlock;
+ * GS_E_MEMORY. */
+gs_status gs_bubble_of(const gs_pipeline *, const gs_instructions *lists, const gs_stage_times *,
+                       gs_bubble *out);
 
 /* ---- pipeline_run.c ---- */
 
@@ -91,16 +95,3 @@ gs_status gs_stage_run(gs_worker *, gs_pipeline_worker *);
 
 /* The messages after the update. */
 gs_status gs_stage_run_after(gs_worker *, gs_pipeline_worker *);
-
-/* ---- pipeline_waits.c: how long the stages waited, and why ---- */
-
-/* A pass of this step that has just ended; then the end of the step. */
-void gs_stage_record_pass(gs_pipeline_worker *, const gs_instruction *, double start);
-void gs_stage_record_step(gs_pipeline_worker *);
-
-/* By cause, from the sums over all stages of one or more pipelines. GS_E_USAGE: a deadlock; GS_E_MEMORY. */
-gs_status gs_bubble_of(const gs_pipeline *, const gs_instructions *lists, const gs_stage_times *,
-                       gs_bubble *out);
-
-/* result->bubble, bubble_last: the same on all workers, which all call it. */
-gs_status gs_stage_report(gs_worker *, gs_result *);

@@ -1,4 +1,4 @@
-/* --tensor T, alone and with the other layouts. The messages of --sequence are in sequence.c. */
+/* --tensor T, alone and with the other layouts. */
 #pragma once
 
 #include "optim/optimizer.h"
@@ -16,7 +16,7 @@ gs_tensor_group gs_tensor_group_of(const gs_settings *, int rank);
  * the same bits. Of two replicas any sum has. */
 bool gs_tensor_needs_order(const gs_worker *);
 
-/* ---- sequence.c ---- */
+/* ---- the messages of --sequence ---- */
 
 /* A part: n pieces of `each` floats. ordered: room for those of all ranks, where n is more than 1. */
 typedef struct gs_token_parts {
@@ -29,7 +29,7 @@ typedef struct gs_token_parts {
 gs_status gs_token_parts_gather(const gs_token_parts *, gs_device *, gs_mem whole, gs_mem part);
 gs_status gs_token_parts_reduce(const gs_token_parts *, gs_device *, gs_mem part, gs_mem whole, bool summed);
 
-/* ---- tensor.c ---- */
+/* ---- a worker of a group ---- */
 
 /* worker->tensor, before its strategy is made; and what its sums need, afterwards. */
 gs_status gs_tensor_create(gs_worker *);
