@@ -412,7 +412,7 @@ TEST(bad_use_gets_a_sentence) {
         {"--offload-dir /tmp",
          "--offload-dir /tmp says where --offload puts its files; wanted --offload too"},
         {"--offload optimizer --optimizer lars",
-         "--optimizer lars needs whole tensors (lamb and lars do), and an update goes block by block then: "
+         "--optimizer lars needs whole tensors, and an update goes block by block then: "
          "it does "
          "not work with --offload optimizer; wanted another optimiser, such as adam"},
         {"--offload weights --devices cpu,cpu,cpu,cpu --layout tp2,pp2",

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "comm/call.h"
-#include "comm/process.h"
+#include "core/process.h"
 #include "comm/waits.h"
 
 enum { RANKS = 4, TIMEOUT = 10 };

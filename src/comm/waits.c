@@ -1,7 +1,7 @@
 #include "comm/waits.h"
 #include "core/text.h"
 #include "comm/call.h"
-#include "comm/process.h"
+#include "core/process.h"
 
 #include <stdio.h>
 #include <stdlib.h>

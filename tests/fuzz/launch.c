@@ -4,7 +4,7 @@
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
 #include "fuzz.h"
-#include "comm/process.c"
+#include "core/process.c"
 
 const gs_command gs_commands[] = {
     {.name = "train"}, {.name = "eval"}, {.name = "sweep", .instead = "gradsum sweep"}, {0}};

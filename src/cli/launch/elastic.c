@@ -11,7 +11,7 @@
  * which the next generation would repeat.
  */
 #include "cli/launch/launch.h"
-#include "comm/process.h"
+#include "core/process.h"
 #include "core/clock.h"
 #include "core/text.h"
 

@@ -8,7 +8,7 @@
 #include "comm/rendezvous.h"
 #include "comm/meet/store.h"
 #include "comm/meet/store_server.h"
-#include "comm/process.h"
+#include "core/process.h"
 #include "core/clock.h"
 #include "core/cores.h"
 #include "core/text.h"

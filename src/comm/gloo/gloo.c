@@ -3,7 +3,7 @@
 #include "comm/gloo/state.h"
 #include "comm/meet/meeting.h"
 #include "comm/mesh.h"
-#include "comm/process.h"
+#include "core/process.h"
 
 #include <errno.h>
 #include <signal.h>

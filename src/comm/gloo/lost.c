@@ -13,7 +13,7 @@
  * they wait.
  */
 #include "comm/gloo/state.h"
-#include "comm/process.h"
+#include "core/process.h"
 #include "comm/waits.h"
 #include "core/clock.h"
 #include "core/text.h"

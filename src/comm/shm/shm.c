@@ -18,7 +18,7 @@
  * With N ranks and B bytes a rank copies (N - 1) / N B out, reads B from the stages and its own array to sum,
  * and copies (N - 1) / N B in.
  */
-#include "comm/process.h"
+#include "core/process.h"
 #include "comm/passport.h"
 #include "comm/shm/shm.h"
 #include "comm/transports.h"

@@ -28,8 +28,8 @@
  * from run to run, and the maximum may occur late. But it is the sum over all ranks of the messages each has sent less
  * those it has received. The scheme alone determines how far ahead a rank is in this sense at each of its sends. So
  * whenever a rank is further ahead than ever before, one more copy is made, even if one is spare. This happens in the
- * first steps. After that a spare copy is there whenever one is needed. All have room for the longest message so far,
- * of which the system gives those pages that are used.
+ * first steps. After that a spare copy is there whenever one is needed. All have room for the longest message so far;
+ * short messages have copies of their own, or a barrier's would be as long as a unit of ZeRO.
  */
 #include "comm/transports.h"
 #include "comm/waits.h"
@@ -51,6 +51,9 @@ enum { LINE = 64 /* bytes of a cache line */ };
  * us with this size. */
 enum { BLOCK = 1024 };
 
+/* Pools of copies: of messages up to SHORT bytes, and of longer ones. */
+enum { POOLS = 2, SHORT = 4096 };
+
 static const double LOOK = 0.2; /* seconds between two looks at the clock (gs_awake_seconds) */
 
 /* What a rank shows to the others, in cache lines of its own. */
@@ -60,7 +63,8 @@ typedef struct seat {
     void *write;
     _Atomic uint64_t arrivals; /* how often this rank has arrived at a meeting */
     bool left;                 /* its comm was freed; under the lock */
-    int ahead, most_ahead;     /* messages sent, less those received: now, most so far; under the lock */
+    /* Messages sent, less those received: now, most so far, in each pool; under the lock */
+    int ahead[POOLS], most_ahead[POOLS];
 } seat;
 
 /* The copy of a message that is under way, or room for one. */
@@ -76,6 +80,13 @@ typedef struct mailbox {
     copy *last;
 } mailbox;
 
+/* Under the lock. */
+typedef struct pool {
+    copy *spare;      /* copies to be used again, */
+    size_t room;      /* each of this room; */
+    int made, wanted; /* how many there are, spare or under way; the sum of most_ahead */
+} pool;
+
 typedef struct team {
     int size;
     int first_rank;                     /* messages call thread i "rank first_rank + i" */
@@ -90,10 +101,8 @@ typedef struct team {
     seat *seats;            /* [size] */
     mailbox *mailboxes;     /* [(part of a collective * size + from) * size + to] */
     /* Under the lock: */
-    double *since;    /* [size * size] when rank a went to sleep for rank b; 0: it does not */
-    copy *spare;      /* copies to be used again, */
-    size_t room;      /* each of this room; */
-    int made, wanted; /* how many there are, spare or under way; the sum of most_ahead */
+    double *since; /* [size * size] when rank a went to sleep for rank b; 0: it does not */
+    pool pool[POOLS];
 } team;
 
 /* ---- failing ---- */
@@ -394,27 +403,33 @@ static void free_copies(copy *k) {
     }
 }
 
+static int pool_of(size_t bytes) {
+    return bytes > SHORT;
+}
+
 /* For a message from `rank`. NULL: out of memory. */
 static copy *take_copy(team *t, int rank, size_t bytes) {
+    const int i = pool_of(bytes);
     seat *s = &t->seats[rank];
+    pool *p = &t->pool[i];
     copy *outgrown = NULL, *k = NULL;
     pthread_mutex_lock(&t->lock);
     /* One that sends and hardly receives would get further and further ahead. */
-    if (++s->ahead > s->most_ahead && s->most_ahead < 2 * t->size) {
-        s->most_ahead++;
-        t->wanted++;
+    if (++s->ahead[i] > s->most_ahead[i] && s->most_ahead[i] < 2 * t->size) {
+        s->most_ahead[i]++;
+        p->wanted++;
     }
-    if (bytes > t->room) { /* longer than all before; those under way are freed when they are back */
-        outgrown = t->spare;
-        t->spare = NULL;
-        t->room = bytes;
-        t->made = 0;
+    if (bytes > p->room) { /* longer than all before; those under way are freed when they are back */
+        outgrown = p->spare;
+        p->spare = NULL;
+        p->room = bytes;
+        p->made = 0;
     }
-    if (t->made >= t->wanted && (k = t->spare))
-        t->spare = k->next;
+    if (p->made >= p->wanted && (k = p->spare))
+        p->spare = k->next;
     else
-        t->made++;
-    const size_t room = t->room;
+        p->made++;
+    const size_t room = p->room;
     pthread_mutex_unlock(&t->lock);
     free_copies(outgrown);
     return k ? k : new_copy(room);
@@ -422,12 +437,14 @@ static copy *take_copy(team *t, int rank, size_t bytes) {
 
 /* `rank` has read the message. */
 static void give_back(team *t, int rank, copy *k) {
+    const int i = pool_of(k->bytes);
+    pool *p = &t->pool[i];
     pthread_mutex_lock(&t->lock);
-    t->seats[rank].ahead--;
-    const bool is_outgrown = k->room < t->room;
+    t->seats[rank].ahead[i]--;
+    const bool is_outgrown = k->room < p->room;
     if (!is_outgrown) {
-        k->next = t->spare;
-        t->spare = k;
+        k->next = p->spare;
+        p->spare = k;
     }
     pthread_mutex_unlock(&t->lock);
     if (is_outgrown) free(k);
@@ -490,7 +507,7 @@ static void threads_abort(gs_comm *c, const char *message) {
 static void free_team(team *t) {
     for (int i = 0; t->mailboxes && i < 2 * t->size * t->size; i++)
         free_copies(atomic_load(&t->mailboxes[i].first));
-    free_copies(t->spare);
+    for (int i = 0; i < POOLS; i++) free_copies(t->pool[i].spare);
     free(t->mailboxes);
     free(t->seats);
     free(t->since);

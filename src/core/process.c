@@ -1,4 +1,4 @@
-#include "comm/process.h"
+#include "core/process.h"
 #include "core/text.h"
 
 #include <ctype.h>
