@@ -1,46 +1,9 @@
-# gradsum: make | make demo | make test | make test-failures | make in-one-file | make lab-07 | make labs |
-#          make lessons-html | make slides | make bench | make bench-scale | make bench-cl |
-#          make lint | make install | make uninstall | make clean
-# and for its authors: make test-labs | make test-oclgrind | make test-asan | make test-tsan | make test-kill |
-#          make test-install | make test-portable | make test-browser | make test-interop | make bench-log |
-#          make bench-generate | make bench-gpt | make accuracy | make fuzz SECONDS=60 |
-#          make bench-simulate | make bench-predict | make bench-layouts | make test-torch |
-#          make test-memory | make test-layouts | make test-faults | make test-right | make test-engines |
-#          make test-net | make trials SEED=1
+# gradsum: make | make demo | make test [GROUP=zero] | make test-failures | make in-one-file | make lab-07 | make labs |
+#          make lessons-html | make slides | make bench | make lint | make install | make uninstall | make clean
+# and for its authors: tests/checks.mk, tests/bench/bench.mk
 #
 # Every target first looks for the Debian packages that it needs, and is silent when none is missing. As root it installs
 # what is missing, and says what; another user gets the list and the command. make INSTALL=1 runs it, with sudo.
-
-# ---- packages: the one list ------------------------------------------------------------------------------------------
-PACKAGES_BUILD    = gcc g++ libc6-dev pkg-config ocl-icd-opencl-dev opencl-headers libopenblas-pthread-dev libgloo-dev \
-                    zlib1g-dev libjpeg-dev libpng-dev libpcre2-dev libcjson-dev nettle-dev \
-                    libjs-chart.js libprotobuf-c-dev protobuf-c-compiler pocl-opencl-icd
-PACKAGES_test     = libcmocka-dev procps
-PACKAGES_oclgrind = oclgrind
-PACKAGES_lint     = clang-format clang-tidy cppcheck jq yamllint
-PACKAGES_demo     = dataset-fashion-mnist
-PACKAGES_interop  = python3-venv python3-jsonschema
-PACKAGES_sandbox  = bubblewrap
-PACKAGES_text     = jargon-text
-PACKAGES_labs     = patch oclgrind libxml2-utils jq $(PACKAGES_sandbox) $(PACKAGES_handout)
-PACKAGES_pages    = libcmark-gfm-dev libcmark-gfm-extensions-dev
-# The sanitizers' and libFuzzer's part has the version of Debian's clang in its name.
-PACKAGES_fuzz     = clang $(patsubst clang-%,libclang-rt-%-dev,$(shell apt-cache depends clang 2>/dev/null | \
-                    grep -o 'clang-[0-9]*$$'))
-PACKAGES_portable = $(PACKAGES_fuzz) gcc-aarch64-linux-gnu g++-aarch64-linux-gnu qemu-user-static python3-venv
-# A sealed handout has objects for these processors; make handout FOR=x86_64 makes those of one alone.
-FOR               = x86_64 aarch64
-ELSEWHERE         = $(if $(OPEN),,$(filter-out $(shell uname -m),$(FOR)))
-PACKAGES_handout  = $(if $(filter aarch64,$(ELSEWHERE)),gcc-aarch64-linux-gnu libc6-dev-arm64-cross) \
-                    $(if $(filter x86_64,$(ELSEWHERE)),gcc-x86-64-linux-gnu libc6-dev-amd64-cross)
-PACKAGES_install  = mandoc zsh
-PACKAGES_torch    = python3-torch python3-torchvision
-PACKAGES_kill     = procps
-PACKAGES_net      = iproute2 procps
-PACKAGES_browser  = chromium chromium-driver python3-selenium
-# Open MPI is optional: it is compiled in where pkg-config finds it, and only the tests try to install it.
-PACKAGES_mpi      = libopenmpi-dev openmpi-bin
-PACKAGES_engines  = slurm-wlm munge
 
 # ---- settings --------------------------------------------------------------------------------------------------------
 B        ?= build
@@ -100,7 +63,7 @@ ISA_v4   = -march=x86-64-v4 -mprefer-vector-width=512
 SRC_CLI  = $(wildcard src/cli/*.c src/cli/*/*.c lessons/grade/*.c lessons/predict/*.c) lessons/contain.c lessons/sandbox.c
 SRC_LIB  = $(filter-out src/cli/%,$(wildcard src/*.c src/*/*.c src/*/*/*.c)) $(CPU_ONCE) $(wildcard cpu/plain/*.c cl/*.c)
 SRC_CXX  = src/comm/gloo/gloo_c.cc
-SRC_TEST = $(filter-out tests/bench_% tests/torch_%,$(wildcard tests/*.c))
+SRC_TEST = $(filter-out tests/torch_%,$(wildcard tests/*.c))
 
 # Templates, styles and scripts of pages become strings of the program (src/page/page.h).
 PAGE_PARTS = $(wildcard src/page/*.html src/page/*.css src/page/*.js) src/page/chart.js
@@ -121,10 +84,7 @@ OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(filter-out %/main.o,$(OBJ_CLI)) $(B)/tests
            $(addprefix $(B)/lessons/,kernel_check.o outcome.o sanitizer.o source_check.o)
 
 # ---- build -----------------------------------------------------------------------------------------------------------
-.PHONY: all demo test test-failures trials test-programs test-oclgrind test-asan test-tsan test-kill test-install test-portable test-browser test-interop \
-        test-torch test-memory test-layouts test-faults test-right test-engines test-net \
-        fuzz fuzzers bench accuracy bench-scale bench-cl bench-generate bench-gpt bench-sync \
-        bench-log bench-layouts bench-simulate bench-predict lint install uninstall clean packages
+.PHONY: all demo test test-failures test-programs install uninstall clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
 
 # A program in a build folder elsewhere finds the kernels and the data sets of this tree by a link to it
@@ -135,28 +95,28 @@ $(B)/source-tree:
 	@mkdir -p $(@D) && ln -sfn "$(CURDIR)" $@
 endif
 
-$(B)/gradsum: $(OBJ_CLI) $(B)/libgradsum.a
+$(B)/gradsum: $(OBJ_CLI) $(B)/libgradsum.a $(B)/objects
 	@echo "LINK $@"
-	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
+	@$(CC) $(FLAGS) -o $@ $(OBJ_CLI) $(B)/libgradsum.a $(PKG_LIBS) $(LDFLAGS)
 
-$(B)/libgradsum.a: $(OBJ_LIB)
+$(B)/libgradsum.a: $(OBJ_LIB) $(B)/objects
 	@echo "AR   $@"
-	@rm -f $@ && ar rcs $@ $^
+	@rm -f $@ && ar rcs $@ $(OBJ_LIB)
 
 # libgradsum.so (to link with) -> libgradsum.so.MAJOR (looked for by programs that run) -> libgradsum.so.VERSION
 SO      = libgradsum.so.$(VERSION)
 SO_NAME = libgradsum.so.$(firstword $(subst ., ,$(VERSION)))
 
-$(B)/$(SO): $(OBJ_LIB)
+$(B)/$(SO): $(OBJ_LIB) $(B)/objects
 	@echo "LINK $@"
-	@$(CC) $(FLAGS) -shared -Wl,-soname,$(SO_NAME) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
+	@$(CC) $(FLAGS) -shared -Wl,-soname,$(SO_NAME) -o $@ $(OBJ_LIB) $(PKG_LIBS) $(LDFLAGS)
 
 $(B)/libgradsum.so: $(B)/$(SO)
 	@ln -sfn $(SO) $(B)/$(SO_NAME) && ln -sfn $(SO_NAME) $@
 
 $(B)/tests/program_main.o: $(B)/src/cli/main.o
 	@$(COMPILE_C) $(EXTRA) -Wno-missing-prototypes -Dmain=gs_program_main -c -o $@ src/cli/main.c
-$(B)/gradsum-test: $(OBJ_TEST) $(B)/libgradsum.a
+$(B)/gradsum-test: $(OBJ_TEST) $(B)/libgradsum.a $(B)/objects
 	@echo "LINK $@"
 	@$(CC) $(FLAGS) -o $@ -Wl,--wrap=gs_call_run $(OBJ_TEST) $(B)/libgradsum.a -lcmocka $(PKG_LIBS) $(LDFLAGS)
 
@@ -245,18 +205,23 @@ $(B)/src/log/events.o: | $(B)/$(PROTO).pb-c.h
 $(B)/src/comm/mpi/%.o $(B)/tests/test_mpi.o: EXTRA += $(MPI_CFLAGS)
 $(patsubst %.c,$(B)/%.o,$(wildcard src/comm/mpi/*.c) tests/test_mpi.c): $(B)/mpi
 
-# These hold PREFIX and the flags for MPI, and are written only when that has changed.
+# These hold PREFIX, the flags for MPI and the names of all objects, so that a source which was deleted also leaves the
+# library. They are written only when that has changed.
+define WRITE_IF_NEW
+	@mkdir -p $(@D)
+	@echo '$(1)' | cmp -s - $@ || echo '$(1)' > $@
+endef
 $(B)/prefix: FORCE
-	@mkdir -p $(@D)
-	@echo '$(PREFIX)' | cmp -s - $@ || echo '$(PREFIX)' > $@
+	$(call WRITE_IF_NEW,$(PREFIX))
 $(B)/mpi: FORCE | packages
-	@mkdir -p $(@D)
-	@echo '$(MPI_CFLAGS)' | cmp -s - $@ || echo '$(MPI_CFLAGS)' > $@
+	$(call WRITE_IF_NEW,$(MPI_CFLAGS))
+$(B)/objects: FORCE
+	$(call WRITE_IF_NEW,$(OBJ_LIB) $(OBJ_CLI) $(OBJ_TEST))
 FORCE:
 
--include $(OBJ_LIB:.o=.d) $(OBJ_CLI:.o=.d) $(OBJ_TEST:.o=.d) $(wildcard $(B)/tests/bench_*.d $(B)/tests/torch_*.d $(B)/tests/fuzz/*.d)
+-include $(OBJ_LIB:.o=.d) $(OBJ_CLI:.o=.d) $(OBJ_TEST:.o=.d) 
 
-include $(wildcard tests/faults/faults.mk)
+include tests/packages.mk $(wildcard tests/checks.mk tests/bench/bench.mk tests/faults/faults.mk)
 
 # ---- lessons: make lab-07, make labs ---------------------------------------------------------------------------------
 include lessons/lessons.mk
@@ -284,8 +249,8 @@ demo: all
 
 ifneq ($(wildcard tests/main.c),)
 test: $(B)/gradsum-test $(B)/gradsum $(B)/gradsum-faults
-	$(B)/gradsum-faults --few
-	$(B)/gradsum-test --tests # last: its summary closes the run
+	$(if $(GROUP),,$(B)/gradsum-faults --few)
+	$(B)/gradsum-test $(or $(GROUP),--tests) # last: its summary closes the run
 
 # What kills, stops, cuts, floods and waits.
 test-failures: $(B)/gradsum-test $(B)/gradsum
@@ -297,196 +262,6 @@ endif
 
 # What the parts of .ci/run that go side by side need: none of them builds it then.
 test-programs: $(B)/gradsum-test $(B)/gradsum-faults $(B)/net-relay $(B)/torch-models lessons-html slides
-
-# Every kernel, on small shapes, in a simulator that reports races, uninitialised values and accesses out of bounds.
-# TILES=few: with fewer families of tiles.
-test-oclgrind: $(B)/gradsum-test
-	tests/oclgrind.sh $(B)/gradsum-test $(TILES)
-
-test-asan:
-	$(MAKE) B=build/asan SANITIZE=address,undefined build/asan/gradsum-test build/asan/gradsum
-	tests/sanitize.sh asan build/asan/gradsum-test
-
-test-tsan:
-	$(MAKE) B=build/tsan SANITIZE=thread build/tsan/gradsum-test build/tsan/gradsum
-	tests/sanitize.sh tsan build/tsan/gradsum-test
-
-# Runs are killed while they write checkpoints, and while they are started again; KILL_DRAWS=all KILL_SEED=1: see the
-# scripts. test-faults strikes runs that only have to end.
-test-kill: all
-	tests/checkpoint.sh $(B)/gradsum
-	tests/restarts.sh $(B)/gradsum
-
-# All that draws what it does, with seeds of one's own: make trials SEED=7. In .ci/run they are always the same.
-trials: export KILL_SEED = $(SEED)
-trials: export LINKS_SEED = $(SEED)
-trials: export FAILURES_SEED = $(SEED)
-trials: export GRADSUM_TORCH_SEED = $(SEED)
-trials:
-	@[ "$(SEED)" ] || { echo "gradsum: make trials SEED=N: there is no seed" >&2; exit 2; }
-	$(MAKE) test-faults
-	$(MAKE) test-kill
-	$(MAKE) test-net PARTS=links
-	$(MAKE) test-torch
-
-# Slurm, torchrun and mpirun start the processes. What is not there is left out, and said (with GRADSUM_ENGINES=required: fails; torchrun: TORCHRUN=/path/to/torchrun).
-test-engines: all
-	tests/engines.sh $(B)/gradsum
-
-# Three hosts, made of name spaces, with two ranks each: all schemes, over good lines and bad ones, links that are cut
-# (LINKS_DRAWS=all: in all ways), and `gradsum doctor`.
-# Says why where no hosts can be made (with GRADSUM_NET=required: fails). PARTS="schemes cable": these alone.
-test-net: all $(B)/net-relay
-	tests/net.sh $(B)/gradsum $(B)/net-relay $(PARTS)
-
-$(B)/net-relay: tests/net/relay.c
-	@echo "LINK $@"
-	@$(CC) -std=c11 $(FLAGS) $(DEFINES) -o $@ $< -lm
-
-# What `gradsum memory` says against what 100 drawn runs take, of which `make test` does 20, and against malloc in 40.
-test-memory: $(B)/gradsum-test
-	GRADSUM_TEST_DRAWS=100 $(B)/gradsum-test memory_plan
-
-# One hash: every way to divide the work, with the weights of one worker to the bit; 16 others are in `make test`.
-test-layouts: $(B)/gradsum-test $(B)/gradsum
-	GRADSUM_TEST_LAYOUTS=all $(B)/gradsum-test layouts
-
-test-install: all
-	tests/packages_test.sh
-	tests/install.sh $(B)
-
-# The pages, those of the lessons too, in a real browser, without a window; says that it skips where there is none (with
-# GRADSUM_BROWSER=required: fails). Screenshots: $(B)/browser.
-test-browser: all lessons-html slides
-	@tests/pages.sh $(B)/lessons-html
-	@mkdir -p $(B)/browser
-	@if [ -x /usr/bin/python3 ]; then for test in step layouts report sweep eval lessons; do \
-	   /usr/bin/python3 -B tests/browser_$$test.py $(B)/gradsum $(B)/browser || exit 1; done; \
-	 else echo "test-browser: skipped: no /usr/bin/python3"; [ "$$GRADSUM_BROWSER" != required ]; fi
-
-# By clang, with -O0, the header in C++, for arm64 under qemu, on Intel's OpenCL. What cannot be had is left out, and
-# said (with GRADSUM_PORTABLE=required: fails). PARTS="clang arm64": these alone.
-test-portable: all $(B)/gradsum-test
-	+tests/portable.sh $(B) $(PARTS)
-
-# The logs of train --log, read by TensorBoard and by a JSON schema's validator.
-test-interop: all
-	tests/interop.sh $(B)/gradsum $(B)/interop
-
-# Every parser, and every message between processes, fed with what it does not expect (tests/fuzz/fuzz.h): by libFuzzer,
-# with AddressSanitizer and UBSan, so long each, two at a time.
-SECONDS = 60
-FUZZ    = address,undefined,float-cast-overflow
-fuzz: packages
-	$(MAKE) B=$(B)/fuzz CC=clang CXX=clang++ SANITIZE=$(FUZZ),fuzzer-no-link fuzzers
-	tests/fuzz.sh $(B)/fuzz $(SECONDS)
-
-OBJ_FUZZED = $(filter-out %/main.o,$(OBJ_CLI)) $(patsubst %,$(B)/lessons/%.o,changed outcome report sanitizer source_check tasks)
-FUZZERS    = $(patsubst tests/fuzz/%.c,$(B)/bin/%,$(filter-out %/fuzz.c,$(wildcard tests/fuzz/*.c)))
-fuzzers: $(FUZZERS)
-$(B)/libfuzzed.a: $(OBJ_FUZZED)
-	@rm -f $@ && ar rcs $@ $^
-$(FUZZERS): $(B)/bin/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/fuzz.o $(B)/libfuzzed.a $(B)/libgradsum.a
-	@mkdir -p $(@D)
-	@echo "LINK $@"
-	@$(CXX) -g -fsanitize=$(FUZZ),fuzzer -Wl,--wrap=gs_bug -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
-$(B)/tests/fuzz/%.o: EXTRA = -Ilessons
-.SECONDARY: $(FUZZERS:$(B)/bin/%=$(B)/tests/fuzz/%.o)
-
-bench: all $(B)/bench-sgemm $(B)/bench-gpt
-	tests/bench.sh $(B)/gradsum
-	tests/bench_cl.sh $(B)
-	tests/bench_gpt.sh $(B)
-	tests/bench_scale.sh $(B)/gradsum
-
-# Hours: resnet20's accuracy beside PyTorch's, with the same recipe.
-accuracy: all
-	tests/accuracy.sh $(B)/gradsum
-
-bench-scale: all
-	tests/bench_scale.sh $(B)/gradsum
-
-# sgemm on OpenCL beside OpenBLAS, and how long a first step takes.
-bench-cl: all $(B)/bench-sgemm
-	tests/bench_cl.sh $(B)
-
-# Pipeline, tensor parallelism and ZeRO beside one core, or an all-reduce. NEWEST=PYTHON adds that PyTorch's own.
-bench-layouts: all
-	tests/bench_layouts.sh $(B)/gradsum
-
-# A small GPT.
-bench-gpt: all $(B)/bench-gpt
-	tests/bench_gpt.sh $(B)
-
-# Synchronisation alone, and training with it. Open MPI is measured beside it where its compiler files are installed.
-bench-sync: all $(B)/bench-sync $(if $(shell pkg-config --exists ompi-c 2>/dev/null && echo yes),$(B)/bench-sync-mpi)
-	tests/bench_sync.sh $(B)
-
-# A step as `gradsum simulate` predicts it, beside the step that runs over --link take. CASES="4 ring 5ms,20MB/s".
-bench-simulate: all
-	tests/bench_simulate.sh $(B)/gradsum
-
-# All that is predicted beside what happens: memory, steps of layouts, steps over --link, large clusters.
-bench-predict: all $(B)/gradsum-test
-	tests/bench_predict.sh $(B)
-
-# Tokens a second of generate beside PyTorch's. TORCH=/path/to/python measures another PyTorch than Debian's.
-TORCH = /usr/bin/python3
-bench-generate: all
-	for threads in 1 2; do $(TORCH) -B tests/torch_generate.py $(B)/gradsum --threads $$threads || exit 1; done
-	for threads in 1 2; do $(TORCH) -B tests/torch_generate.py $(B)/gradsum --threads $$threads --layers 12 \
-	    --heads 12 --width 768 --context 128 --vocabulary 50257 --length 40 || exit 1; done
-
-# What train --log costs.
-bench-log: all
-	tests/bench_log.sh $(B)/gradsum
-
-# Random models, and whole runs of train and eval, beside PyTorch; says that it skips where there is none (with
-# GRADSUM_TORCH=required: fails). MODELS=600 draws more; GRADSUM_TORCH_SEED=N draws those of an earlier run.
-MODELS = 60
-test-torch: all $(B)/torch-models
-	/usr/bin/python3 -B tests/torch_models.py $(B)/torch-models $(B)/torch --models $(MODELS) \
-	    $(GRADSUM_TORCH_SEED:%=--seed %)
-	/usr/bin/python3 -B tests/torch_names.py $(B)/gradsum $(B)/torch/names
-	/usr/bin/python3 -B tests/torch_gpt2.py $(B)/gradsum $(B)/torch/gpt2
-	/usr/bin/python3 -B tests/torch_runs.py $(B)/gradsum $(B)/torch --runs $$(($(MODELS) / 4)) \
-	    $(GRADSUM_TORCH_SEED:%=--seed %)
-
-$(B)/torch-models: $(B)/tests/torch_models.o $(B)/libgradsum.a
-	@echo "LINK $@"
-	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
-
-$(B)/bench-sgemm $(B)/bench-gpt: $(B)/bench-%: $(B)/tests/bench_%.o $(B)/libgradsum.a
-	@echo "LINK $@"
-	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
-
-$(B)/bench-sync: $(B)/tests/bench_sync.o $(B)/libgradsum.a
-	@echo "LINK $@"
-	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
-
-$(B)/bench-sync-mpi: tests/bench_sync_mpi.c
-	@echo "LINK $@"
-	@$(CC) -std=c11 $(FLAGS) $(DEFINES) $(shell pkg-config --cflags ompi-c) -o $@ $< $(shell pkg-config --libs ompi-c)
-
-SOURCES_ALL = $(wildcard src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] $(SRC_CXX) cpu/*.[ch] cpu/plain/*.[ch] cl/*.[ch] cl/*.cl cl/*.clh tests/*.[ch] tests/*/*.[ch] lessons/*.[ch] lessons/*/*.[ch])
-lint: packages $(B)/$(PROTO).pb-c.h
-	@echo "one file of C++" && ! find src cpu cl lessons tests -name '*.cc' -o -name '*.cpp' -o -name '*.cxx' -o -name '*.hh' -o -name '*.hpp' | \
-	    grep -v -x '$(SRC_CXX)' || { echo "lint: C++ in another file than $(SRC_CXX)"; exit 1; }
-	@echo "floors" && tests/floors.sh
-	@echo "budget" && tests/budget.sh
-	@echo "README files" && tests/readme.sh
-	@echo "YAML and JSON" && yamllint -s -d '{extends: relaxed, rules: {line-length: {max: 120}}}' lessons/github-actions.yml && \
-	    jq empty .devcontainer/devcontainer.json
-	@echo "a test that is left out says why" && ! grep -nw 'skip()' tests/*.c || { echo "lint: skip_because(...), not skip()"; exit 1; }
-	@echo "columns" && awk 'length > 120 { print FILENAME ":" FNR ": " length " columns, at most 120 are allowed"; \
-	    wrong = 1 } END { exit wrong }' $(filter-out tests/%_cases.h,$(SOURCES_ALL)) \
-	    $(wildcard datasets/*.sh lessons/*.sh lessons/*/*.sh lessons/*.mk lessons/*/*.mk tests/*.sh)
-	@echo "clang-format" && clang-format --dry-run -Werror $(filter-out tests/%_cases.h,$(SOURCES_ALL)) # tables are wide
-	@echo "cppcheck" && printf '%s\n' $(filter %.c,$(SOURCES_ALL)) | xargs -P 2 -n 50 cppcheck --quiet --std=c11 --language=c \
-	    --enable=warning,performance,portability --inline-suppr --suppress=missingIncludeSystem \
-	    --suppress=invalidPointerCast --suppress=ctuuninitvar --error-exitcode=1 -Isrc -I. -D__x86_64__ -DGRADSUM_MPI
-	@echo "clang-tidy" && printf '%s\n' $(filter-out tests/% lessons/0% lessons/1% lessons/2%,$(filter %.c,$(SOURCES_ALL))) | B=$(B) xargs -P 2 -n 8 tests/tidy.sh
-	@echo "lint: no findings"
 
 # ---- install ---------------------------------------------------------------------------------------------------------
 D = $(DESTDIR)$(PREFIX)
@@ -538,18 +313,3 @@ uninstall:
 
 clean:
 	rm -rf $(B)
-
-# ---- install missing packages ----------------------------------------------------------------------------------------
-GOALS    = $(or $(MAKECMDGOALS),all)
-PACKAGES = $(PACKAGES_BUILD) $(if $(filter %test test% trials %test.o,$(GOALS)),$(PACKAGES_test)) $(if $(filter handout,$(GOALS)),$(PACKAGES_handout)) \
-           $(if $(filter test-oclgrind,$(GOALS)),$(PACKAGES_oclgrind)) $(if $(filter lint,$(GOALS)),$(PACKAGES_lint) $(PACKAGES_test)) \
-           $(if $(filter lessons-html slides test-browser lint,$(GOALS)),$(PACKAGES_pages)) \
-           $(if $(filter test-labs,$(GOALS)),$(PACKAGES_labs)) $(if $(filter fuzz,$(GOALS)),$(PACKAGES_fuzz))
-OPTIONAL = $(if $(filter demo bench,$(GOALS)),$(PACKAGES_demo)) $(if $(filter %test test%,$(GOALS)),$(PACKAGES_mpi) $(PACKAGES_sandbox) $(PACKAGES_text)) \
-           $(if $(filter test-browser,$(GOALS)),$(PACKAGES_browser)) $(if $(filter test-portable,$(GOALS)),$(PACKAGES_portable)) \
-           $(if $(filter test-interop,$(GOALS)),$(PACKAGES_interop)) $(if $(filter test-torch,$(GOALS)),$(PACKAGES_torch)) \
-           $(if $(filter test-install,$(GOALS)),$(PACKAGES_install)) $(if $(filter test-kill,$(GOALS)),$(PACKAGES_kill)) \
-           $(if $(filter test-engines,$(GOALS)),$(PACKAGES_engines)) $(if $(filter test-net,$(GOALS)),$(PACKAGES_net))
-
-packages:
-	@tests/packages.sh $(if $(filter-out packages,$(GOALS)),,--list "$(PACKAGES) $(PACKAGES_test)" "$(PACKAGES_mpi)") "$(PACKAGES)" "$(OPTIONAL)"

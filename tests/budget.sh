@@ -10,7 +10,7 @@ src/explain          2236
 cpu+cl              16594
 the-rest-of-src     22374
 src+cpu+cl          81997
-tests               44062
+tests               44078
 lessons             47948
 '
 code() {

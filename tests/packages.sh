@@ -54,7 +54,7 @@ missing=$(missing_of "$needed")
 wished=$(missing_of "$optional")
 [ -z "$missing$wished" ] && exit 0
 
-if [ "$(id -u)" = 0 ]; then
+if [ "$(id -u)" = 0 ] && [ "$INSTALL" != no ]; then
     as_root=
 elif [ "$INSTALL" != 1 ]; then
     if [ -z "$missing" ]; then

@@ -1,4 +1,4 @@
-"""The models that gradsum is compared with, in PyTorch: for bench_torch.py and accuracy_torch.py.
+"""The models that gradsum is compared with, in PyTorch: for bench/step_torch.py and bench/accuracy_torch.py.
 
 `network(name)` makes one, `samples(name, n)` n random samples of it, inputs and labels.
 """

@@ -1,6 +1,6 @@
 #!/bin/bash
 # gradsum simulate against runs: the step that it predicts for this machine's workers, whose messages --link slows, and
-# the step that `train` takes with them. Usage: tests/bench_simulate.sh build/gradsum [LINES-OF-THE-TABLE-BELOW]
+# the step that `train` takes with them. Usage: tests/bench/simulate.sh build/gradsum [LINES-OF-THE-TABLE-BELOW]
 #
 # The links are so slow that messages, not the two cores, decide how long a step takes: the simulation knows of no
 # workers that share a core. CASES="..." in the environment takes others.

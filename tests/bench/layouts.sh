@@ -1,5 +1,5 @@
 #!/bin/sh
-# bench_layouts.sh PROGRAM [bubble] [pipeline] [tensor] [zero]: what a layout gains or costs, as ratios of steps in one
+# layouts.sh PROGRAM [bubble] [pipeline] [tensor] [zero]: what a layout gains or costs, as ratios of steps in one
 # run:
 #
 #     bubble     how long two stages wait, to the formula: by cause (src/train/strategies/pipeline.c), the run of
@@ -8,7 +8,7 @@
 #     tensor     a GPT of two blocks of width 512, 12 sequences: a group of two on two cores, to one core
 #     zero       gpt, 12 sequences, AdamW: --zero 1, 2, 3 on two workers, to an all-reduce
 #
-# NEWEST=PYTHON, one that has a PyTorch of today, adds the same by PyTorch over Gloo on this machine (bench_layouts.py):
+# NEWEST=PYTHON, one that has a PyTorch of today, adds the same by PyTorch over Gloo on this machine (layouts.py):
 # torch.distributed.pipelining (1F1B), torch.distributed.tensor.parallel, DDP with ZeroRedundancyOptimizer, FSDP. A
 # figure is the median step of a run, the fastest of TURNS runs (3), taken in turns.
 set -u
@@ -58,7 +58,7 @@ ours() {
 }
 
 # theirs WHAT RANKS: the same by PyTorch
-theirs() { "$NEWEST" "$here/bench_layouts.py" "$@" 2>"$work/why" | tail -n 1; }
+theirs() { "$NEWEST" "$here/layouts.py" "$@" 2>"$work/why" | tail -n 1; }
 
 # note ROW FIGURE
 note() { [ -n "$2" ] && echo "$1|$2" >>"$work/rows"; }
@@ -111,7 +111,7 @@ for part in ${*:-bubble pipeline tensor zero}; do
             for stage in 1 2 3; do note "z$stage" "$(ours "$@" --zero $stage)"; done
             has_newest && for way in ddp zero1 fsdp; do note "Z$way" "$(theirs $way 2)"; done
             ;;
-        *) echo "bench_layouts.sh: '$part' is none of: bubble pipeline tensor zero" >&2 && exit 2 ;;
+        *) echo "layouts.sh: '$part' is none of: bubble pipeline tensor zero" >&2 && exit 2 ;;
         esac
     done
     case $part in

@@ -1,4 +1,4 @@
-/* How long an all-reduce takes, for bench_sync.sh: every scheme of ours beside Gloo's ring.
+/* How long an all-reduce takes, for sync.sh: every scheme of ours beside Gloo's ring.
  *
  *     bench-sync threads N         ranks as threads of this process
  *     bench-sync process           one rank of several processes, started with GRADSUM_RANK and so on

@@ -1,5 +1,5 @@
-/* How long MPI_Allreduce takes between the processes of mpirun, for bench_sync.sh: the same sizes, batches and lines
- * as bench_sync.c.
+/* How long MPI_Allreduce takes between the processes of mpirun, for sync.sh: the same sizes, batches and lines
+ * as sync.c.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #!/bin/sh
-# bench_scale.sh PROGRAM: how time and memory grow with the batch, the width of the layers and the number of workers,
+# scale.sh PROGRAM: how time and memory grow with the batch, the width of the layers and the number of workers,
 # each by itself, next to the work and the numbers that there are; and how long the program takes to start.
 #
 # The exponent e is fitted to y = c x^e over all rows (least squares of the logarithms): 1 means that y doubles with x.
@@ -99,7 +99,7 @@ printf '%-44s %10s\n' "gradsum --help" "$(median "$gradsum" --help)"
 printf '%-44s %10s\n' "gradsum model mlp" "$(median "$gradsum" model mlp)"
 printf '%-44s %10s\n' "gradsum train, softmax, 1 step" "$(median "$gradsum" train --model softmax --steps 1)"
 printf '%-44s %10s\n' "  of which gunzip of the same data" \
-    "$(median gunzip -kc "$here"/../datasets/fashion-mnist-small/*.gz)"
+    "$(median gunzip -kc "$here"/../../datasets/fashion-mnist-small/*.gz)"
 if "$gradsum" devices | grep -q '^cl:0.0'; then
     printf '%-44s %10s\n' "gradsum devices (the OpenCL platform alone)" "$(median "$gradsum" devices)"
     printf '%-44s %10s\n' "the same on cl" "$(median "$gradsum" train --model softmax --steps 1 --device cl)"

@@ -11,11 +11,12 @@ and mirror images do, the optimiser and the schedule are those of
 
 The random numbers are PyTorch's own. Prints the test accuracy after each epoch; the last line is the result.
 """
-import argparse, math, os, time
+import argparse, math, os, sys, time
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from torch_peers import network
 
 p = argparse.ArgumentParser()

@@ -1,7 +1,7 @@
 #!/bin/bash
 # What is predicted, beside what happens: memory against malloc, the step of layouts against steps that are made, steps
 # over --link, and how long a large cluster is simulated.
-# Usage: tests/bench_predict.sh build [memory|layouts|links|large]
+# Usage: tests/bench/predict.sh build [memory|layouts|links|large]
 set -euo pipefail
 build=$1
 gradsum=$build/gradsum
@@ -42,7 +42,7 @@ END
 fi
 
 if [[ links =~ $only ]]; then
-    tests/bench_simulate.sh "$gradsum" || wrong=1
+    tests/bench/simulate.sh "$gradsum" || wrong=1
 fi
 
 if [[ large =~ $only ]]; then

@@ -1,5 +1,5 @@
 #!/bin/bash
-# bench_sync.sh BUILD: what synchronisation costs, side by side in one run.
+# sync.sh BUILD: what synchronisation costs, side by side in one run.
 #   1. all-reduce of 1 KiB to 64 MiB: the schemes between processes against Gloo's own ring, and between
 #      threads against Open MPI's processes, where mpirun and its compiler files are installed
 #   2. training on two workers against one, and against PyTorch's DistributedDataParallel over Gloo
@@ -9,7 +9,7 @@ set -u
 build=$1 gradsum=$1/gradsum
 here=$(dirname "$0")
 unset OPENBLAS_CORETYPE # each side is to choose the kernels of its libraries on its own
-. "$here/bench_rows.sh"
+. "$here/rows.sh"
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 failed=0

@@ -1,6 +1,6 @@
 #!/bin/sh
-# bench_cl.sh BUILD: two things that decide whether OpenCL on a CPU is worth it, on cl:0.0.
-#   1. sgemm beside OpenBLAS with all cores, and both beside the FMA peak (bench_sgemm.c)
+# opencl.sh BUILD: two things that decide whether OpenCL on a CPU is worth it, on cl:0.0.
+#   1. sgemm beside OpenBLAS with all cores, and both beside the FMA peak (sgemm.c)
 #   2. a training of one step: with nothing compiled yet (our cache and PoCL's are empty), and again
 # A figure is the best of several turns.
 set -u

@@ -1,4 +1,4 @@
-# bench_rows.sh: what the benches of training have in common; sourced, with $gradsum and $here set.
+# rows.sh: what the benches of training have in common; sourced, with $gradsum and $here set.
 #
 # A figure is the fastest of many short runs, taken in turns with all others. Each run counts by the median of its
 # steps, for PyTorch as for gradsum. Other load on a machine makes a run slower, never faster, and a virtual machine's
@@ -61,11 +61,11 @@ ours() {
 }
 
 # torch MODEL THREADS [RANKS]: the same; one process for all runs, as it takes seconds to start
-torch() { OPENBLAS_CORETYPE=$kernels "$python" "$here/bench_torch.py" "$@" --batch "$(batch_of "$1")"; }
-torch_as_installed() { "$python" "$here/bench_torch.py" "$@" --batch "$(batch_of "$1")"; }
+torch() { OPENBLAS_CORETYPE=$kernels "$python" "$here/step_torch.py" "$@" --batch "$(batch_of "$1")"; }
+torch_as_installed() { "$python" "$here/step_torch.py" "$@" --batch "$(batch_of "$1")"; }
 # Another PyTorch: NEWEST=venv/bin/python make bench
 has_newest() { [ -n "${NEWEST:-}" ] && "$NEWEST" -c 'import torch' 2>/dev/null; }
-newest() { "$NEWEST" "$here/bench_torch.py" "$@" --batch "$(batch_of "$1")" 2>/dev/null; }
+newest() { "$NEWEST" "$here/step_torch.py" "$@" --batch "$(batch_of "$1")" 2>/dev/null; }
 
 # row NUMBER NAME FIGURES: adds to what `name_of` and `value_of` look up, a line each; "": it failed
 row() { echo "$3" | while read -r figure; do echo "$1|$2|$figure"; done >>"$work/rows"; }

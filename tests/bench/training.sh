@@ -1,17 +1,17 @@
 #!/bin/sh
-# bench.sh PROGRAM [MODEL...]: samples/s of training (batch 128, of gpt 12 sequences, of resnet50 8; forward + backward
-# + update, momentum SGD, loading included) on every way of running this machine, side by side, and as ratios to PyTorch
-# where Debian's python3-torch is installed: a row of one thread to PyTorch's with one, the others to that with all
-# cores. NEWEST=PYTHON, one that has another PyTorch, adds rows of that, eager and compiled. Each figure is the fastest
-# of three short runs in each of TURNS turns (7). What the machine can do at most is measured in the same turns, and the
-# rows of the cpu are shown as a share of its multiply-adds.
+# training.sh PROGRAM [MODEL...]: samples/s of training (batch 128, of gpt 12 sequences, of resnet50 8; forward +
+# backward + update, momentum SGD, loading included) on every way of running this machine, side by side, and as ratios
+# to PyTorch where Debian's python3-torch is installed: a row of one thread to PyTorch's with one, the others to that
+# with all cores. NEWEST=PYTHON, one that has another PyTorch, adds rows of that, eager and compiled. Each figure is the
+# fastest of three short runs in each of TURNS turns (7). What the machine can do at most is measured in the same turns,
+# and the rows of the cpu are shown as a share of its multiply-adds.
 set -u
 gradsum=$1
 shift
 here=$(dirname "$0")
 cores=$(nproc)
 unset OPENBLAS_CORETYPE # each side is to choose the kernels of its libraries on its own
-. "$here/bench_rows.sh"
+. "$here/rows.sh"
 
 # flops MODEL: floating point operations of one sample, forward + backward without the first layer's input gradient
 flops() {

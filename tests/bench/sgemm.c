@@ -1,4 +1,4 @@
-/* Our OpenCL sgemm beside OpenBLAS's and the machine's FMA peak, for bench_cl.sh: C = A B, N x N, row by row in memory,
+/* Our OpenCL sgemm beside OpenBLAS's and the machine's FMA peak, for opencl.sh: C = A B, N x N, row by row in memory,
  * with all cores. A figure is the fastest of many short turns, which all take in turn, so that what else the machine
  * does meets all of them. Both products are compared before they are measured.
  *

@@ -2,9 +2,9 @@
 """A step of PyTorch whose ranks share the model, over Gloo on this machine, for `make bench-layouts`: prints the median
 step in ms. Inputs are random and in memory; one thread a rank.
 
-    bench_layouts.py pipeline|tensor|ddp|zero1|fsdp RANKS [--steps N]
+    layouts.py pipeline|tensor|ddp|zero1|fsdp RANKS [--steps N]
 """
-import argparse, os, statistics, tempfile, time
+import argparse, os, statistics, sys, tempfile, time
 
 parser = argparse.ArgumentParser()
 parser.add_argument("what", choices=["pipeline", "tensor", "ddp", "zero1", "fsdp"])
@@ -17,6 +17,7 @@ os.environ["GLOO_SOCKET_IFNAME"] = "lo"
 import torch
 import torch.distributed as dist
 from torch import nn
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from torch_peers import network, samples
 
 BATCH = {"pipeline": 128}.get(a.what, 12)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# bench_log.sh PROGRAM [PAIRS]: what train --log costs. Runs with a log and without take turns, so that both see one
+# log.sh PROGRAM [PAIRS]: what train --log costs. Runs with a log and without take turns, so that both see one
 # machine. The cost is the time that the log adds to a whole run, as a share of its training: of the fastest run with a
 # log beside the fastest without, which other things on the machine have disturbed least, and the median over the pairs.
 # A machine that does something else at the same time shows more or less than there is: compare the spread.

@@ -2,13 +2,13 @@
 """One training step of PyTorch on random data that is already in memory, for `make bench`: prints samples/s, by the median of
 the steps, of three runs of it, a line each.
 
-    bench_torch.py MODEL THREADS [RANKS] [--batch 128] [--steps N] [--compile]
+    step_torch.py MODEL THREADS [RANKS] [--batch 128] [--steps N] [--compile]
 
 RANKS > 1: DistributedDataParallel over Gloo on this machine, THREADS for each, the global batch divided. --compile:
 torch.compile, of PyTorch 2. Not needed to build, to test or to learn: it is the measure that a student would otherwise
 have installed.
 """
-import argparse, os, statistics, tempfile, time
+import argparse, os, statistics, sys, tempfile, time
 
 parser = argparse.ArgumentParser()
 parser.add_argument("model")
@@ -22,6 +22,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = str(a.threads)
 import torch
 from torch import nn
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from torch_peers import network, samples
 
 STEPS = {"mlp": 150, "lenet": 80, "cnn": 8, "resnet20": 2, "gpt": 5, "resnet50": 1}

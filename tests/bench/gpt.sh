@@ -1,5 +1,5 @@
 #!/bin/sh
-# bench_gpt.sh BUILD: a small GPT (bench_gpt.c) on all kinds of devices, with one thread and with two, and how its
+# gpt.sh BUILD: a small GPT (gpt.c) on all kinds of devices, with one thread and with two, and how its
 # memory grows with the context. All take turns twice, since a machine may be slower for some seconds.
 set -u
 bench=$1/bench-gpt
