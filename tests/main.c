@@ -157,8 +157,9 @@ static int run_here(int set, char **names, int name_count) {
         }
     for (int a = 0; a < name_count; a++) {
         if (found[a]) continue;
-        fprintf(stderr, "gradsum-test: no group and no test is called '%s'; choose one of:", names[a]);
-        for (size_t g = 0; g < group_count; g++) fprintf(stderr, " %s", groups[g].name);
+        fprintf(stderr, "gradsum-test: no group and no test is called '%s'; the groups are:", names[a]);
+        for (size_t g = 0; g < group_count; g++)
+            fprintf(stderr, "%s%-19s", g % 4 ? " " : "\n", groups[g].name);
         fputc('\n', stderr);
         free(found);
         return 2;
