@@ -3,15 +3,15 @@
 # a change that removes lines lowers it, and one that adds lines first removes as many elsewhere in that part.
 # Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text.
 limits='
-src/train           18040
-src/comm            11648
-src/cli             11105
-src/explain          2236
-cpu+cl              16594
+src/train           17919
+src/comm            11609
+src/cli             11096
+src/explain          2060
+cpu+cl              16417
 the-rest-of-src     22374
-src+cpu+cl          81997
-tests               44078
-lessons             47948
+src+cpu+cl          81475
+tests               44042
+lessons             47942
 '
 code() {
     find "$@" -type f \( -name '*.[ch]' -o -name '*.cc' -o -name '*.cl' -o -name '*.clh' \) -exec cat {} + | wc -l

@@ -4,7 +4,6 @@
 #include "core/text.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- as text ---- */

@@ -1,6 +1,5 @@
 #include "sync/scheme.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/clock.h"
