@@ -1,9 +1,10 @@
 # gradsum: make | make demo | make test [GROUP=zero] | make test-failures | make in-one-file | make lab-07 | make labs |
 #          make lessons-html | make slides | make bench | make lint | make install | make uninstall | make clean
-# and for its authors: tests/checks.mk, tests/bench/bench.mk
+# and for its authors, who have the whole source: tests/checks.mk, tests/bench/bench.mk, tests/faults/faults.mk
 #
 # Every target first looks for the Debian packages that it needs, and is silent when none is missing. As root it installs
-# what is missing, and says what; another user gets the list and the command. make INSTALL=1 runs it, with sudo.
+# what is missing, and says what; another user gets the list and the command. make INSTALL=1 runs it, with sudo. Only
+# lint, lint-all and format install nothing by themselves.
 
 # ---- settings --------------------------------------------------------------------------------------------------------
 B        ?= build
@@ -205,8 +206,8 @@ $(B)/src/log/events.o: | $(B)/$(PROTO).pb-c.h
 $(B)/src/comm/mpi/%.o $(B)/tests/test_mpi.o: EXTRA += $(MPI_CFLAGS)
 $(patsubst %.c,$(B)/%.o,$(wildcard src/comm/mpi/*.c) tests/test_mpi.c): $(B)/mpi
 
-# These hold PREFIX, the flags for MPI and the names of all objects, so that a source which was deleted also leaves the
-# library. They are written only when that has changed.
+# These hold PREFIX, the flags for MPI and a hash of the names of all objects, so that a source which was deleted also
+# leaves the library. They are written only when that has changed.
 define WRITE_IF_NEW
 	@mkdir -p $(@D)
 	@echo '$(1)' | cmp -s - $@ || echo '$(1)' > $@
@@ -215,8 +216,9 @@ $(B)/prefix: FORCE
 	$(call WRITE_IF_NEW,$(PREFIX))
 $(B)/mpi: FORCE | packages
 	$(call WRITE_IF_NEW,$(MPI_CFLAGS))
+# By their hash: a command must not be longer than 128 kB.
 $(B)/objects: FORCE
-	$(call WRITE_IF_NEW,$(OBJ_LIB) $(OBJ_CLI) $(OBJ_TEST))
+	$(call WRITE_IF_NEW,$(shell echo $(patsubst $(B)/%,%,$(OBJ_LIB) $(OBJ_CLI) $(OBJ_TEST)) | cksum))
 FORCE:
 
 -include $(OBJ_LIB:.o=.d) $(OBJ_CLI:.o=.d) $(OBJ_TEST:.o=.d) 
@@ -248,9 +250,11 @@ demo: all
 	@$(DEMO_EVAL)
 
 ifneq ($(wildcard tests/main.c),)
+# Some shells export a GROUP of their own.
+ONE_GROUP = $(if $(filter command,$(firstword $(origin GROUP))),$(GROUP))
 test: $(B)/gradsum-test $(B)/gradsum $(B)/gradsum-faults
-	$(if $(GROUP),,$(B)/gradsum-faults --few)
-	$(B)/gradsum-test $(or $(GROUP),--tests) # last: its summary closes the run
+	$(if $(ONE_GROUP),,$(B)/gradsum-faults --few)
+	$(B)/gradsum-test $(or $(ONE_GROUP),--tests) # last: its summary closes the run
 
 # What kills, stops, cuts, floods and waits.
 test-failures: $(B)/gradsum-test $(B)/gradsum

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
-
 #define SLOT(name) .name = gs_cl_##name,
 static const gs_backend backend = {.name = "cl",
                                    .read_begin = gs_cl_read_begin,

@@ -65,11 +65,10 @@ static void remove_temporary(void) {
     if (getpid() == owner) gs_file_remove_folder(temporary);
 }
 
-/* A folder of this user, with a lock that ends with the process; -1: another has it, or it is none. */
-static int lock(const char *path, struct stat *s) {
+/* A folder of this user, with a lock that ends with the process; -1: another has it (LOCK_NB), or it is none. */
+static int lock(const char *path, int wait, struct stat *s) {
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || (fstat(fd, s) == 0 && s->st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0))
-        return fd;
+    if (fd < 0 || (fstat(fd, s) == 0 && s->st_uid == geteuid() && flock(fd, LOCK_EX | wait) == 0)) return fd;
     close(fd);
     return -1;
 }
@@ -82,7 +81,7 @@ static void remove_left(const char *above) {
     for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
         if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) != 0) continue;
         snprintf(path, sizeof path, "%s/%s", above, e->d_name);
-        const int fd = lock(path, &s);
+        const int fd = lock(path, LOCK_NB, &s);
         if (fd >= 0 && time(NULL) - s.st_mtime > NEW) gs_file_remove_folder(path);
         if (fd >= 0) close(fd);
     }
@@ -96,7 +95,7 @@ static gs_status use_temporary(void) {
     snprintf(temporary, sizeof temporary, "%s/" PREFIX "XXXXXX", above);
     if (!mkdtemp(temporary)) return gs_fail(GS_E_FILE, "%s: %s", temporary, strerror(errno));
     owner = getpid();
-    lock(temporary, &s); /* until the end */
+    lock(temporary, 0, &s); /* until the end; another may have it while it looks at the folder */
     if (can_hold(temporary) && setenv("POCL_CACHE_DIR", temporary, 1) == 0 && atexit(remove_temporary) == 0)
         return GS_OK;
     const int error = errno;

@@ -132,7 +132,8 @@ void gs_cl_choose_settings(bool alone);
 /* Make sure that PoCL can write its compiled kernels: call this at the beginning of main(), before any thread is
  * started. If its folder (POCL_CACHE_DIR, else one in XDG_CACHE_HOME or HOME) cannot be written to or has no 8 MB free,
  * or if POCL_CACHE_DIR is empty, POCL_CACHE_DIR becomes a new folder in TMPDIR, which is removed when this process
- * ends in order. Where that fails too, opening a device of PoCL is GS_E_FILE and says why. */
+ * ends in order. Such folders of this user that killed processes have left are removed then too. Where there can be no
+ * new folder, opening a device of PoCL is GS_E_FILE and says why. */
 void gs_cl_choose_cache(void);
 
 /* Devices "cpu" that are opened later get a copy of their table in which `edit` has put functions of the caller's;
@@ -163,8 +164,7 @@ void gs_cpu_rehearse(gs_device *);
 static inline void gs_host_copy(const gs_device *d, void *to, const void *from, size_t bytes) {
     if (bytes > 0 && !d->rehearses) memcpy(to, from, bytes);
 }
-static inline void gs_host_add(const gs_device *d, float *restrict sum, const float *restrict x,
-                               size_t count) {
+static inline void gs_host_add(const gs_device *d, float *sum, const float *x, size_t count) {
     if (d->rehearses) return;
     for (size_t i = 0; i < count; i++) sum[i] += x[i];
 }

@@ -1,5 +1,5 @@
 # Which Debian packages which targets need, and `make packages`, on which all that compiles waits (packages.sh).
-# GOALS="all test lint": those of these targets.
+# make packages GOALS="all test lint" installs what these targets need; without GOALS it prints the lists.
 
 PACKAGES_BUILD    = gcc g++ libc6-dev pkg-config ocl-icd-opencl-dev opencl-headers libopenblas-pthread-dev libgloo-dev \
                     zlib1g-dev libjpeg-dev libpng-dev libpcre2-dev libcjson-dev nettle-dev \
@@ -42,6 +42,6 @@ OPTIONAL = $(if $(filter demo bench,$(GOALS)),$(PACKAGES_demo)) $(if $(filter %t
            $(if $(filter test-install,$(GOALS)),$(PACKAGES_install)) $(if $(filter test-kill,$(GOALS)),$(PACKAGES_kill)) \
            $(if $(filter test-engines,$(GOALS)),$(PACKAGES_engines)) $(if $(filter test-net,$(GOALS)),$(PACKAGES_net))
 
-# What checks sources installs nothing by itself.
+# lint, lint-all and format install nothing by themselves: INSTALL=no, unless it is given.
 packages:
-	@$(if $(filter lint lint-all format,$(MAKECMDGOALS)),INSTALL=no )tests/packages.sh $(if $(filter-out packages,$(GOALS)),,--list "$(PACKAGES) $(PACKAGES_test)" "$(PACKAGES_mpi)") "$(PACKAGES)" "$(OPTIONAL)"
+	@$(if $(filter lint lint-all format,$(MAKECMDGOALS)),INSTALL=$(or $(INSTALL),no) )tests/packages.sh $(if $(filter-out packages,$(GOALS)),,--list "$(PACKAGES) $(PACKAGES_test)" "$(PACKAGES_mpi)") "$(PACKAGES)" "$(OPTIONAL)"

@@ -60,6 +60,13 @@ calls '^apt-get .* install .* libgloo-dev$'
 ! grep -q sudo "$root/called" || fail "root calls sudo"
 says 'installing with apt-get: libgloo-dev'
 
+# ---- lint installs nothing by itself ----
+tried 2 0 cppcheck "${MAKE:-make}" -s B="$root/build" lint
+says 'missing: cppcheck'
+calls_nothing
+tried 0 0 "" "${MAKE:-make}" -n B="$root/build" lint INSTALL=1
+says '^INSTALL=1 tests/packages.sh'
+
 # ---- nothing is missing; only what is not needed is missing ----
 small 0 1000 ""
 calls_nothing

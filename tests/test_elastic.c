@@ -206,6 +206,7 @@ TEST(what_it_goes_with) {
         {"--elastic 1 --restarts 2 -- train", "use only one of them"},
         {"--elastic 1 --meet file:/no/such -- train", "leave --meet out"},
         {"--elastic 1 -- eval", "--elastic is for train; 'eval' has nothing to go on with"},
+        {"--elastic 1 -- train --zero 1", "--elastic needs workers that each hold the whole state"},
         {"--elastic 1 -- train --exact --zero 3", "; wanted --sync allreduce or --exact, without --zero,"},
         {"--elastic 1 -- train --sync ring", "--elastic works with --sync allreduce, and with --exact"},
         {"--elastic 1 -- train --devices cpu,cpu", "--elastic has one worker in each process"},

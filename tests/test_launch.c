@@ -83,7 +83,6 @@ TEST(the_cause_is_a_reason_of_its_own) {
     gs_shared_free(s);
 }
 
-/* A signal comes when one rank waits in the folder, and the other has not come to it. */
 /* Those that are stopped because of another's failure add nothing to it. */
 TEST(the_stopped_are_silent) {
     const char *folder = gs_test_folder();
@@ -92,6 +91,7 @@ TEST(the_stopped_are_silent) {
     assert_has(output, "cannot create the folder", "gradsum launch: rank 0 failed with exit status 1");
 }
 
+/* A signal comes when one rank waits in the folder, and the other has not come to it. */
 TEST(stopped_before_all_have_met) {
     disturbed d;
     setenv("GRADSUM_FAULT", "delay:rank=1,operation=0,seconds=1", 1);

@@ -45,7 +45,7 @@ TEST(bad_use_is_told) {
     gs_test_program_prints(2, "devices of one kind, not cpu and cl", "train --tensor 2 --devices cpu,cl");
     gs_test_program_prints(2, "wanted 2, 4 or 8 workers in a group",
                            "train --model mlp --exact --tensor 3 --devices cpu,cpu,cpu");
-    gs_test_program_prints(2, "--batch-norm global: --pipeline computes a batch in parts",
+    gs_test_program_prints(2, "--batch-norm global: --pipeline 2 computes a batch in parts",
                            "train --layout tp2,pp2 --devices %s,%s --model resnet20", two, two);
     gs_test_program_prints(2, "--batch-norm global: --exact computes a batch in parts",
                            "train --exact --tensor 2 --devices %s --model \"conv 2 3x3, batch_norm, flatten, "

@@ -6,7 +6,8 @@
  *     events.out.tfevents.*   the curves and histograms of weights and gradients, for TensorBoard (events.c)
  *
  * Rank 0 writes all of it. Lines are written one by one, so that a run that is killed leaves all but its last moment.
- * The last line may be cut off; readers must accept that. run.json and trace.json are whole or not there.
+ * The last line may be cut off; readers must accept that. trace.json is whole or
+ * not there, and so is run.json, unless the run is killed while it writes its end on a full disk.
  *
  * A log never costs a run: when something cannot be written, `tell` is called once with a sentence, the
  * log ends there, and training goes on.

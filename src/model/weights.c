@@ -1,6 +1,5 @@
 /* All weights of a model to the host, and from there, wherever they lie. */
 #include <stdlib.h>
-#include <string.h>
 #include <zlib.h>
 #include "layer/parallel/tensor.h"
 #include "model/model.h"

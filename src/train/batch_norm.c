@@ -68,11 +68,14 @@ static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     size_t most = s->micro_batch ? s->micro_batch : GLOBAL_MOST;
     const int groups = workers / gs_replica_size(s);
     size_t part = (batch + (size_t)groups - 1) / (size_t)groups;
-    const char *parts = s->pipeline > 1                          ? "--pipeline"
-                        : s->exact && (s->tensor > 1 || s->zero) ? "--exact"
-                        : s->accumulate > 1                      ? "--accumulate"
-                                                                 : NULL;
-    if (parts)
+    char parts[32] = "";
+    if (s->pipeline > 1)
+        snprintf(parts, sizeof parts, "--pipeline %d", s->pipeline);
+    else if (s->exact && (s->tensor > 1 || s->zero))
+        snprintf(parts, sizeof parts, "--exact");
+    else if (s->accumulate > 1)
+        snprintf(parts, sizeof parts, "--accumulate %d", s->accumulate);
+    if (*parts)
         return gs_fail(
             GS_E_USAGE,
             "--batch-norm global: %s computes a batch in parts, one after the other, and statistics of the "

@@ -8,6 +8,8 @@ $(B)/gradsum-faults: $(OBJ_FAULTS) $(B)/libgradsum.a
 
 -include $(OBJ_FAULTS:.o=.d)
 
+.PHONY: test-right test-faults
+
 # The right runs alone.
 test-right: $(B)/gradsum-faults
 	$(B)/gradsum-faults right
