@@ -429,8 +429,8 @@ int gs_cmd_simulate(int argc, char **argv) {
                           "schemes' own code sends: they go in virtual time over the links of --link and\n"
                           "--inside. src/train/simulate/simulate.h says what is counted and what is not.\n"
                           "With --mtbf also what failures and checkpoints cost.\n"
-                          "65,536 workers in a ring take half a minute, but where workers share the line\n"
-                          "of a host (--hosts), each message by itself, 10 minutes.",
+                          "65,536 workers in a ring take half a minute. Where workers share a host's line\n"
+                          "(--hosts), each message is played by itself: that takes 10 minutes.",
                           "gradsum simulate --workers 64 --link 5us,12.5GB/s --model resnet20 --sync ring",
                           NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;

@@ -1,4 +1,4 @@
-/* The checking mode: see gs_comm_checked_create in comm.h. A mistake that would end the process (Gloo's thread throws,
+/* The checking mode: see gs_comm_checked_create in rendezvous.h. A mistake that would end the process (Gloo's thread throws,
  * and nothing can catch it) or silently give a wrong result becomes an error on every rank.
  *
  * Before a collective the ranks show each other what they are about to do, with one small all_gather. If one rank

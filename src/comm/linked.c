@@ -1,4 +1,4 @@
-/* Real messages over the links of link.h: see gs_comm_linked_create in comm.h.
+/* Real messages over the links of link.h: see gs_comm_linked_create in rendezvous.h.
  *
  * A note goes ahead of each message: a double, the moment when the message began to leave its sender. From that the
  * receiver computes when it arrives, and sleeps until then:

@@ -1,4 +1,4 @@
-/* Which transport connects the processes: see gs_comm_processes_create in comm.h. Without mpirun they meet over Gloo;
+/* Which transport connects the processes: see gs_comm_processes_create in rendezvous.h. Without mpirun they meet over Gloo;
  * if all are on one machine, they do not need it after that, and if some machines hold several, only between machines.
  */
 #include "comm/rendezvous.h"
@@ -29,7 +29,7 @@ static gs_status create_shared(const gs_rendezvous *r, gs_comm **out) {
     return status;
 }
 
-/* The one list: a new transport takes its line here, and its prototype in comm.h. */
+/* The one list: a new transport takes its line here, and its prototype in rendezvous.h. */
 const gs_process_transport gs_process_transports[] = {
     {"auto", create_shared, "shm on one machine, hosts or gloo between several"},
     {"shm", create_shared, "shared memory"},

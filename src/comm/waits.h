@@ -3,7 +3,7 @@
  *
  *     rank 0 --waits for--> rank 1 --waits for--> rank 2, which waits for nobody: rank 2 is to blame
  *
- * A process that is stopped (SIGSTOP; see process.h) or has ended is to blame before all others, whatever it waited
+ * A process that is stopped (SIGSTOP; see core/process.h) or has ended is to blame before all others, whatever it waited
  * for. Time in which a process is stopped does not count as its wait (gs_awake_seconds). Next comes a network that
  * is cut (gloo/lost.c): then no rank is to blame.
  *
@@ -39,7 +39,7 @@ typedef struct gs_waits {
     const long *pid;
     const bool *silent; /* [size * size] nothing that rank a sends gets through to rank b; NULL: not known */
     const char (*address)[GS_ADDRESS]; /* [size] of each rank, where `silent` is known */
-    const char (*host)[GS_HOST];       /* [size] where each rank runs; NULL: of those in pid it is known */
+    const char (*host)[GS_HOST];       /* [size] where each rank runs; NULL: known only of those in pid */
     const uint64_t *last; /* [size] the last call that is known of each rank (gs_call_pack), 0: none; NULL */
     const char *did;      /* how it is known: "last began" */
 } gs_waits;

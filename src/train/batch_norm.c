@@ -72,7 +72,7 @@ static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     if (s->pipeline > 1)
         snprintf(parts, sizeof parts, "--pipeline %d", s->pipeline);
     else if (s->exact && (s->tensor > 1 || s->zero))
-        snprintf(parts, sizeof parts, "--exact");
+        snprintf(parts, sizeof parts, "--exact with %s", s->zero ? "--zero" : "--tensor");
     else if (s->accumulate > 1)
         snprintf(parts, sizeof parts, "--accumulate %d", s->accumulate);
     if (*parts)

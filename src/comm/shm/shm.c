@@ -811,7 +811,7 @@ static const gs_transport transport_shm = {
     .of_processes = shm_of_processes,
 };
 
-/* What fails otherwise is gloo. */
+/* Other failures are those of gloo. */
 gs_status gs_comm_shm_create(gs_comm *gloo, gs_comm **out, char *why, size_t size) {
     gs_shm *m = calloc(1, sizeof *m);
     long *pid = calloc((size_t)gloo->size, sizeof *pid);

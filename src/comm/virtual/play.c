@@ -317,14 +317,15 @@ static void tell_progress(gs_virtual *v) {
  * line in after those before it. One that is early may find a gap: the line's gs_port is asked, after it has been told
  * what came meanwhile. */
 
-enum { KNOWN = GS_PORT_BUSY + 1 /* messages after which a port knows no others, and what to forget */ };
+/* Messages after which a port knows no others, and what to forget; and turns whose messages are kept: this one too. */
+enum { KNOWN = GS_PORT_BUSY + 1, KEPT = KNOWN + 1 };
 
 /* Arrays of [ranks]; those of parts have [2 ranks], as part p is p + ranks too. Behind bytes come [2 ranks] zeros. */
 typedef struct together {
     int ranks;
     double alpha, *clock, *out, *in; /* in: when the line in was free again */
     double *takes, *adds, *bytes;    /* of parts */
-    double *comes[KNOWN];            /* in the last turns: turn t is at t % KNOWN */
+    double *comes[KEPT];             /* in the last turns: turn t is at t % KEPT */
     int *told;                       /* up to which turn the rank's port knows */
     int turns, *sent, *came;         /* of each turn so far: the parts that rank 0 sends and receives */
 } together;
@@ -341,7 +342,7 @@ static double *line_of(gs_virtual *v, int r) {
 static void tell_port(const together *g, gs_port *port, int r, int turn) {
     for (int t = turn < g->told[r] + KNOWN ? g->told[r] : turn - KNOWN; t < turn; t++) {
         const double takes = g->takes[g->came[t] + r];
-        gs_port_take(port, g->comes[t % KNOWN][r] - takes, takes);
+        gs_port_take(port, g->comes[t % KEPT][r] - takes, takes);
     }
     g->told[r] = turn;
 }
@@ -375,7 +376,7 @@ static void receive_all(const together *g, const double *restrict comes, const d
 /* adds: of part 0, in this turn. */
 static void make_turn(gs_virtual *v, const together *g, int d, const double *adds) {
     const int n = g->ranks, turn = g->turns;
-    double *comes = g->comes[turn % KNOWN];
+    double *comes = g->comes[turn % KEPT];
     const double *takes = g->takes + g->came[turn];
     send_all(g, g->takes + g->sent[turn]);
     bool early = arrive(g, comes, takes, d, n, -d);
@@ -442,7 +443,7 @@ static void hand_back(gs_virtual *v, const gs_virtual_list *l, together *g) {
 static void go_through(gs_virtual *v, const gs_virtual_list *l) {
     const size_t n = (size_t)v->ranks;
     const bool inside = v->cluster.hosts == 1;
-    double *x = calloc((11 + KNOWN) * n, sizeof *x);
+    double *x = calloc((11 + KEPT) * n, sizeof *x);
     int *counts = calloc(n + l->moves, sizeof *counts);
     if (x && counts) {
         together g = {.ranks = v->ranks,
@@ -456,7 +457,7 @@ static void go_through(gs_virtual *v, const gs_virtual_list *l) {
                       .told = counts,
                       .sent = counts + n,
                       .came = counts + n + l->moves / 2};
-        for (size_t t = 0; t < KNOWN; t++) g.comes[t] = x + (11 + t) * n;
+        for (size_t t = 0; t < KEPT; t++) g.comes[t] = x + (11 + t) * n;
         for (size_t p = 0; p < 2 * n; p++) {
             g.bytes[p] = (double)l->message[p % n];
             g.takes[p] = whole_ps(g.bytes[p] * (inside ? v->beta_inside : v->beta));

@@ -43,7 +43,7 @@ typedef enum gs_virtual_what {
     GS_VIRTUAL_NOTE,  /* what came before is done: noted in `slot`, below GS_VIRTUAL_SLOTS */
     GS_VIRTUAL_AWAIT, /* the working thread waits for what `slot` notes */
     GS_VIRTUAL_JOIN,  /* each thread waits for the other */
-    GS_VIRTUAL_LIST,  /* the rank's own list of those of a group, whose ranks are `stride` apart */
+    GS_VIRTUAL_LIST,  /* the rank's list of those of a group, whose ranks are `stride` apart */
     GS_VIRTUAL_SEND_ONE,
     GS_VIRTUAL_RECV_ONE, /* one message to or from the rank that is `peer` further, of `bytes` */
 } gs_virtual_what;
@@ -53,7 +53,7 @@ typedef struct gs_virtual_item {
     int slot, stride, peer;
     double seconds;
     size_t bytes;
-    const gs_virtual_list *list; /* [ranks of the group] */
+    const gs_virtual_list *list; /* [ranks of the group], or [1] that they share */
     int kind;                    /* the caller's: what it is, for who watches */
 } gs_virtual_item;
 

@@ -406,7 +406,6 @@ void gs_checkpoint_unlock(const char *folder, FILE *lock) {
     if (path && fgets(who, sizeof who, lock) && strncmp(who, mine, strlen(mine)) == 0) unlink(path);
     free(path);
     fclose(lock);
-    rmdir(folder); /* of a run that failed before its first checkpoint: if nothing is in it */
 }
 
 gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t step, int keep,

@@ -151,7 +151,7 @@ static bool set_offload(const gs_memory_plan *p, int degree, gs_settings *s, gs_
     static const struct {
         unsigned what;
         const char *formula;
-    } sets[] = {{GS_OFFLOAD_ACTIVATIONS, "y of all layers, except those of three, which are in use"},
+    } sets[] = {{GS_OFFLOAD_ACTIVATIONS, "y of all layers except the three in use"},
                 {GS_OFFLOAD_OPTIMIZER, "vectors x 4 bytes x parameters, except blocks of 1 MB"},
                 {GS_OFFLOAD_WEIGHTS, "4 bytes x parameters, except the largest layers"},
                 {GS_OFFLOAD_ACTIVATIONS | GS_OFFLOAD_OPTIMIZER, several},

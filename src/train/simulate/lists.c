@@ -60,13 +60,13 @@ static bool are_same(const gs_virtual_list *a, const gs_virtual_list *b) {
     return a->moves == b->moves && a->moves > 0 && memcmp(a->move, b->move, a->moves * sizeof *a->move) == 0;
 }
 
-/* Rank 0's list, if it is that of all: 64 of them or more are asked, evenly spaced. */
+/* Rank 0's list, if it is that of all: at least 64 are asked, or each one, and odd and even ones. */
 static gs_status record_shared(recording *g, entry *e, bool *shared) {
     enum { ASKED = 64 };
-    const int n = e->key.ranks;
+    const int n = e->key.ranks, apart = n < 2 * ASKED ? 1 : (n / ASKED - 1) | 1;
     gs_status status = GS_OK;
     *shared = cut(g, e);
-    for (int rank = 0; rank < n && *shared && status == GS_OK; rank += n / ASKED + 1) {
+    for (int rank = 0; rank < n && *shared && status == GS_OK; rank += apart) {
         gs_virtual_list of_one = {.ranks = n, .message = e->parts, .added = e->parts + n};
         status = record_rank(g, rank, &of_one);
         *shared = !g->recorder.differs && (rank == 0 || are_same(e->list, &of_one));

@@ -16,6 +16,6 @@ typedef struct gs_lists {
     struct gs_lists_entry *first;
 } gs_lists;
 
-/* (*out)[rank] of the group; they belong to `lists`. GS_E_MEMORY. */
+/* (*out)[rank] of the group, or (*out)[0] that all share (list.h); they belong to `lists`. GS_E_MEMORY. */
 gs_status gs_lists_of(gs_lists *lists, const gs_lists_key *, const gs_virtual_list **out);
 void gs_lists_free(gs_lists *);
