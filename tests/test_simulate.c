@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "comm/virtual/list.h"
+#include "sync/scheme.h"
 #include "train/simulate/failures.h"
 #include "train/simulate/lists.h"
 #include "train/simulate/simulate.h"
@@ -85,24 +86,25 @@ static uint32_t draw(uint32_t below) {
 
 /* Chunks go round one way, and then the other way: what comes to a rank changes its sender in the middle. */
 static gs_status go_both_ways(gs_sync *s, float *data, size_t count) {
-    const int n = s->comm->size, me = s->comm->rank;
+    const int n = s->comm->size, me = s->comm->rank, right = (me + 1) % n, left = (me + n - 1) % n;
     for (int k = 0; k < 2 * n; k++) {
-        const int way = k < n ? 1 : n - 1;
-        GS_TRY(gs_sync_send(s, data, gs_chunk_of(count, n, me - k * way), (me + way) % n));
-        GS_TRY(gs_sync_recv(s, data, gs_chunk_of(count, n, me - (k + 1) * way), (me + n - way) % n));
+        const bool back = k >= n;
+        GS_TRY(gs_sync_send(s, data, gs_chunk_of(count, n, back ? me + k : me - k), back ? left : right));
+        GS_TRY(gs_sync_recv(s, data, gs_chunk_of(count, n, back ? me + k + 1 : me - k - 1),
+                            back ? right : left));
     }
     return GS_OK;
 }
 
 static gs_lists_key drawn_call(int ranks) {
     static const gs_operation calls[] = {GS_ALL_GATHER, GS_REDUCE_SCATTER, GS_ALL_TO_ALL};
-    static const gs_sync_scheme both_ways = {.name = "both ways", .sum = go_both_ways};
-    const uint32_t scheme = draw(10);
+    static const gs_sync_scheme both_ways = {.sum = go_both_ways};
+    const uint32_t i = draw(10);
     return (gs_lists_key){.ranks = ranks,
                           .array = {1 + draw(900), (gs_wire)draw(3), 2},
-                          .scheme = draw(2)      ? NULL
-                                    : scheme < 9 ? gs_sync_schemes()[scheme]
-                                                 : &both_ways,
+                          .scheme = draw(2) ? NULL
+                                    : i < 9 ? gs_sync_schemes()[i]
+                                            : &both_ways,
                           .call = {calls[draw(3)], 1 + draw(900), GS_F32, GS_SUM, 0}};
 }
 
