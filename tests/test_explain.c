@@ -232,11 +232,11 @@ TEST(a_step_that_was_left_out_is_no_difference) {
                   "steps 1 to 4: no difference beyond rounding");
 }
 
-/* Two eighths of y, dw, and whether the update was left out. */
+/* Two eighths of y, of which the first has the bits of its text; dw; whether the update was left out. */
 static by_hand halves(const char *y0, const char *y1, const char *dw, int left_out) {
-    const char *rows = gs_test_format("y 1 0 0 4 1 %s %s 1 1 1 0\ny 1 0 1 4 1 %s %s 1 1 1 0\n"
+    const char *rows = gs_test_format("y 1 0 0 4 1 %s %s 1 1 1 %x\ny 1 0 1 4 1 %s %s 1 1 1 0\n"
                                       "dw 1 0 0 4 1 %s %s 1 1 1 0\n",
-                                      y0, y0, y1, y1, dw, dw);
+                                      y0, y0, *y0, y1, y1, dw, dw);
     return (by_hand){.rows = {rows},
                      .score = {left_out ? "1 1 8 1 1 1 1 65536 1 8" : "1 1 8 1 1 1 1 65536 0 8"}};
 }
@@ -245,20 +245,19 @@ static by_hand halves(const char *y0, const char *y1, const char *dw, int left_o
 TEST(only_what_is_not_finite_is_left_out) {
     static const struct {
         const char *y1_of_a, *dw_of_a, *y0_of_b, *dw_of_b;
-        int a_leaves_out, b_leaves_out, kind; /* -1: no difference */
+        int a_leaves_out, b_leaves_out, exact, kind; /* kind -1: no difference */
     } cases[] = {
-        {"2", "nan", "4", "nan", 1, 1, -1},
-        {"2", "nan", "inf", "inf", 1, 1, -1},
-        {"2", "4", "4", "nan", 1, 1, -1},
-        {"3", "nan", "inf", "nan", 1, 1, GS_DIGEST_y},
-        {"2", "4", "4", "5", 1, 1, GS_DIGEST_dw},
-        {"2", "nan", "4", "4", 1, 0, GS_DIGEST_dw},
-        {"2", "nan", "4", "nan", 0, 0, -1}, /* both diverged */
-        {"2", "4", "4", "4", 1, 0, GS_DIFFERS_loss_scale},
+        {"2", "nan", "4", "nan", 1, 1, 0, -1},       {"2", "nan", "inf", "inf", 1, 1, 0, -1},
+        {"2", "4", "4", "nan", 1, 1, 0, -1},         {"3", "nan", "inf", "nan", 1, 1, 0, GS_DIGEST_y},
+        {"2", "4", "4", "5", 1, 1, 0, GS_DIGEST_dw}, {"2", "nan", "4", "4", 1, 0, 0, GS_DIGEST_dw},
+        {"2", "nan", "4", "nan", 0, 0, 0, -1}, /* both diverged */
+        {"2", "nan", "inf", "nan", 0, 0, 0, -1},     {"2", "nan", "inf", "nan", 0, 0, 1, GS_DIGEST_y},
+        {"2", "nan", "4", "inf", 0, 0, 1, -1},       {"2", "4", "4", "4", 1, 0, 0, GS_DIFFERS_loss_scale},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const by_hand a = halves("4", cases[i].y1_of_a, cases[i].dw_of_a, cases[i].a_leaves_out),
-                      b = halves(cases[i].y0_of_b, "2", cases[i].dw_of_b, cases[i].b_leaves_out);
+        by_hand a = halves("4", cases[i].y1_of_a, cases[i].dw_of_a, cases[i].a_leaves_out),
+                b = halves(cases[i].y0_of_b, "2", cases[i].dw_of_b, cases[i].b_leaves_out);
+        if (cases[i].exact) a.options = b.options = "option exact yes\n";
         const gs_difference d = explain_by_hand(&a, &b);
         is_of_kind(&d, cases[i].kind, i);
     }
@@ -366,11 +365,11 @@ TEST(backward_may_differ_as_the_outputs_do) {
     static const struct {
         const char *y, *dy, *dw;
         int kind; /* -1: it is rounding */
-    } cases[] = {{"1e-3", "5e-3", "5e-3", -1},
-                 {"1e-3", "2e-2", "0", GS_DIGEST_dy},
-                 {"1e-3", "0", "2e-2", GS_DIGEST_dw},
-                 {"1e-6", "5e-3", "0", GS_DIGEST_dy},
-                 {"0.2", "0", "0", GS_DIGEST_y}};
+    } cases[] = {
+        {"1e-3", "5e-3", "5e-3", -1},        {"1e-3", "2e-2", "0", GS_DIGEST_dy},
+        {"1e-3", "0", "2e-2", GS_DIGEST_dw}, {"1e-6", "5e-3", "0", GS_DIGEST_dy},
+        {"9e-2", "0.15", "0", -1},           {"9e-2", "0.5", "0", GS_DIGEST_dy}, /* as if it were halved */
+        {"0.2", "0", "0", GS_DIGEST_y}};
     static const char rows[] =
         "y 1 0 0 4 0 1e6 %s 0 0 0 0\ndy 1 0 0 4 0 1 %s 0 0 0 0\ndw 1 0 0 4 0 1 %s 0 0 0 0\n";
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -542,7 +541,14 @@ TEST(every_difference_gets_a_sentence) {
          NULL,
          1,
          "not finite",
-         "it holds NaN or infinity, and in the right run it does not"},
+         "it holds NaN or infinity in this run, and not in the right one"},
+        {{"y 1 0 0 4 nan nan nan 0 0 0 0\n"},
+         {"y 1 0 0 4 1 4 1 0 0 0 0\n"},
+         NULL,
+         1,
+         "not finite",
+         "not in this"},
+        {{"", ""}, {"", ""}, "1 1 8 1 1 inf 1 0 0 8", 2, "not finite", "it is NaN or infinity in this run"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         by_hand wrong = {.ranks = 2, .options = "option augment flip\n"}, right = wrong;
@@ -558,6 +564,15 @@ TEST(every_difference_gets_a_sentence) {
             fail_msg("case %zu: %s: %s; wanted %s: %s", i, d.cause, d.sentence, cases[i].cause,
                      cases[i].sentence);
     }
+}
+
+/* That is no mistake, and not why other samples were drawn. */
+TEST(stages_of_a_pipeline_load_the_same_samples) {
+    static const char rows[] = "samples 1 0 0 4 9 9 9 1 2 7 0\nown 1 0 0 4 9 9 9 1 2 7 0\n";
+    const gs_difference d =
+        explain_by_hand(&(by_hand){.ranks = 2, .options = "option pipeline 2\n", .rows = {rows, rows}},
+                        &(by_hand){.rows = {"samples 1 0 0 4 1 4 1 1 1 1 0\n"}});
+    assert_string_equal(d.cause, "other samples or answers");
 }
 
 /* Compared until then, and in that step what is finite. */
@@ -592,7 +607,7 @@ TEST(runs_that_both_diverged_are_compared_until_then) {
     const char *one = gs_test_format("%s/wild1", gs_test_folder()),
                *two = gs_test_format("%s/wild2", gs_test_folder());
     static const char WILD[] = "train --model mlp --lr 1e6 --steps 8 --threads 1";
-    static const char both[] = "both runs diverged, A in step 3 and B in step 3: nothing later was compared";
+    static const char both[] = "both runs diverged, A in step 3 and B in step 3: nothing after step 3 was";
     gs_test_program_prints(1, "diverged at step 3", "%s --digest %s", WILD, one);
     gs_test_program_prints(1, "diverged at step 3", "%s --digest %s --devices cpu,cpu", WILD, two);
     gs_test_program_prints(0, both, "explain %s %s", two, one);

@@ -38,8 +38,8 @@ static void print(const gs_digests *a, const gs_digests *b, const gs_difference 
     if (d->found) print_difference(a, d);
     if (diverged)
         printf("both runs diverged, A in step %" PRIu64 " and B in step %" PRIu64
-               ": nothing later was compared\n",
-               d->diverged[0], d->diverged[1]);
+               ": nothing after step %" PRIu64 " was compared\n",
+               d->diverged[0], d->diverged[1], d->end);
     if (d->grown && !d->found)
         printf("  Rounding had grown by step %" PRIu64 ". From there on only samples, rates, counts,\n"
                "  sums and what updates hand on were compared.\n",

@@ -80,9 +80,9 @@ bool gs_cause_of_y(const gs_case *c) {
                    "its input and weights are right, but forward of %s computes something else", op);
 }
 
-/* ---- dy of the loss: our losses are sums over samples, so a division too early or too late is a factor of some
- * samples'
- * dy ---- */
+/* ---- dy of the loss ----
+ *
+ * Our losses are sums over samples, so a division too early or too late is a factor of some samples' dy. */
 
 /* The factor of dy in each group of samples, relative to what it should be. Groups are the ranks' parts if both runs
  * have as many ranks, else the eighths of the batch. Neighbouring eighths with one factor are one micro-batch. */

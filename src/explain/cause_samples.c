@@ -48,7 +48,7 @@ bool gs_cause_of_samples(const gs_case *c) {
         return gs_name(
             c, "samples at other places",
             "these are the samples of this batch, but the ranks' parts are interleaved or exchanged");
-    if (c->ranks > 0 && c->ranks < c->a->workers)
+    if (c->ranks > 0 && c->ranks < c->workers)
         return gs_name(c, "other samples on a rank",
                        "the ranks do not all draw the same order, or not all take their own parts");
     return gs_name(c, "other samples or answers",

@@ -173,8 +173,8 @@ bool gs_cause_of_vector0(const gs_case *c) {
     const double decay = gs_digests_number(c->b, "weight-decay"),
                  of_sgd = gs_digests_number(c->b, "momentum"),
                  momentum = of_sgd > 0 ? of_sgd : gs_digests_number(c->b, "beta1");
-    double of[3] = {0, 0,
-                    0}; /* how often it has weights, the gradient, and itself before, beyond what it should */
+    /* How often it has weights, the gradient, and itself before, beyond what it should. */
+    double of[3] = {0, 0, 0};
     gs_numbers x;
     bool before = false;
     for (int p = 0; p < c->a->params; p++) before |= gs_of_run(c->b, c->step - 1, GS_DIGEST_vector0, p, &x);

@@ -71,6 +71,18 @@ static void find_ratio(gs_case *c) {
     if (!gs_ratio(&c->mine, &c->right, &c->ratio)) c->ratio = (double)NAN;
 }
 
+/* In one run alone. */
+static bool name_not_finite(const gs_case *c) {
+    const bool number = c->kind >= GS_DIGEST_KINDS_COUNT;
+    const bool a = isfinite(number ? gs_score_number(c->of_a, c->kind) : c->mine.squares),
+               b = isfinite(number ? gs_score_number(c->of_b, c->kind) : c->right.squares);
+    const char *verb = number ? "is" : "holds";
+    if (!a && b)
+        return gs_name(c, "not finite", "it %s NaN or infinity in this run, and not in the right one", verb);
+    return a && !b &&
+           gs_name(c, "not finite", "it %s NaN or infinity in the right run, and not in this one", verb);
+}
+
 void gs_causes_name(const gs_digests *a, const gs_digests *b, gs_difference *d) {
     gs_case c = {.a = a, .b = b, .d = d, .step = d->step, .kind = d->kind, .number = d->number};
     name_place(b, d);
@@ -84,10 +96,7 @@ void gs_causes_name(const gs_digests *a, const gs_digests *b, gs_difference *d) 
     c.passes = passes_of(a);
     c.workers = parts_of_batch(a);
     find_ratio(&c);
-    if (!isfinite(c.mine.squares) && isfinite(c.right.squares)) {
-        gs_name(&c, "not finite", "it holds NaN or infinity, and in the right run it does not");
-        return;
-    }
+    if (name_not_finite(&c)) return;
     if (question_of[d->kind] && question_of[d->kind](&c)) return;
     if (d->kind < GS_DIGEST_KINDS_COUNT)
         gs_name(&c, "unknown", "it is like none of the mistakes that this program knows");
@@ -109,11 +118,13 @@ bool gs_fit_params(const gs_case *c, int count, gs_arrays *arrays, double most, 
 }
 
 bool gs_two_ranks_drew(const gs_case *c, int kind, int *first, int *second) {
+    const int part = kind == GS_DIGEST_mask ? 0 : GS_ALL_PARTS;
     for (*first = 0; *first < c->a->workers; ++*first)
         for (*second = *first + 1; *second < c->a->workers; ++*second) {
-            const gs_numbers *x = gs_digests_find(c->a, *first, c->step, kind, c->number, 0),
-                             *y = gs_digests_find(c->a, *second, c->step, kind, c->number, 0);
-            if (x && y && gs_alike(x, y)) return true;
+            gs_numbers x, y;
+            if (gs_total(c->a, *first, c->step, kind, c->number, part, &x) &&
+                gs_total(c->a, *second, c->step, kind, c->number, part, &y) && gs_alike(&x, &y))
+                return true;
         }
     return false;
 }

@@ -18,8 +18,8 @@ typedef struct search {
     bool divides;      /* the optimiser divides by the gradient's size */
     bool begins_alike; /* both runs begin this step with the same weights, up to SAME; or they are exact */
     double y_apart; /* by how much the last y that was compared differs; after forward, the model's outputs */
-    double outputs; /* that as a share of dy of the loss; 0 until forward is over */
-    bool excuses;   /* what is not finite: both left the update out, as f16 does, or both diverged */
+    double of_outputs; /* what that adds to the limits of backward; 0 until forward is over */
+    bool excuses;      /* what is not finite: both left the update out, as f16 does, or both diverged */
     gs_difference *out;
 } search;
 
@@ -64,7 +64,8 @@ gs_status gs_explain_check(const gs_digests *a, const gs_digests *b) {
  * dy of the loss differs by as much as the outputs do. Their rounding grows with their size, but dy does not. With a
  * rate of 1 Adam makes outputs of 1,000 times dy, so that a rounding of 1e-6 of them is 1e-3 of dy. So after forward
  * the limits are higher by OF_OUTPUTS times that share: backward may enlarge what it gets, and four projections show a
- * norm only within a factor of about two. */
+ * norm only within a factor of about two. They rise by no more than MOST_OF_OUTPUTS: with the 0.25 of GRADIENT that is
+ * less than the 0.5 of a gradient that was halved. */
 enum { AS_WRITTEN, ROUNDING, ARRAY, GRADIENT };
 
 static const double tolerances[][3] = {
@@ -74,7 +75,7 @@ static const double tolerances[][3] = {
     [ARRAY] = {1e-4, 1e-2, 0.1},
     [GRADIENT] = {0.25, 0.5, 1}, /* with relu or max_pool2d; else ARRAY */
 };
-static const double SAME = 1e-6, OF_OUTPUTS = 10;
+static const double SAME = 1e-6, OF_OUTPUTS = 10, MOST_OF_OUTPUTS = 0.2;
 
 /* Updated weights may also differ by a share of the way that B's have gone. With Adam, an element whose gradient is
  * near 0 may go a whole step up in A, and a whole step down in B. */
@@ -87,16 +88,20 @@ static const int tolerance_of[GS_DIFFERS_KINDS] = {
     [GS_DIGEST_updated] = ROUNDING, [GS_DIGEST_state] = ARRAY,      [GS_DIFFERS_loss] = ARRAY,
     [GS_DIFFERS_norm] = GRADIENT,   [GS_DIFFERS_scale] = GRADIENT};
 
+/* A row of `tolerances`. */
+static int row_of(const search *s, int kind) {
+    if (s->exact) return AS_WRITTEN;
+    if (kind == GS_DIFFERS_scale && !(gs_digests_number(s->b, "clip") > 0)) return ROUNDING; /* 1 / samples */
+    return tolerance_of[kind] == GRADIENT && !s->kinks ? ARRAY : tolerance_of[kind];
+}
+
 static double limit_of(const search *s, int kind) {
-    const int of = s->exact ? AS_WRITTEN : tolerance_of[kind];
-    return tolerances[of == GRADIENT && !s->kinks ? ARRAY : of][s->bits] +
-           (of >= ARRAY && kind != GS_DIGEST_state ? OF_OUTPUTS * s->outputs : 0);
+    const int row = row_of(s, kind);
+    return tolerances[row][s->bits] + (row >= ARRAY && kind != GS_DIGEST_state ? s->of_outputs : 0);
 }
 
 static bool is_compared(const search *s, int kind) {
-    if (s->begins_alike) return true;
-    if (kind == GS_DIFFERS_scale) return !(gs_digests_number(s->b, "clip") > 0); /* 1 / samples */
-    return tolerance_of[kind] <= ROUNDING && kind != GS_DIGEST_updated;
+    return s->begins_alike || (row_of(s, kind) <= ROUNDING && kind != GS_DIGEST_updated);
 }
 
 static void find_rounding(search *s) {
@@ -140,9 +145,11 @@ static bool begins_alike(const search *s) {
 
 /* ---- what ranks compute: arrays of samples, and each rank's own dw ---- */
 
-/* A number that is not finite in either run says nothing where both runs have a reason for it. */
+/* A number that is not finite in either run says nothing where both runs have a reason for it. Exact runs have the same
+ * reason, and so it is not finite in both. */
 static bool is_excused(const search *s, double of_a, double of_b) {
-    return s->excuses && !(isfinite(of_a) && isfinite(of_b));
+    const bool a = isfinite(of_a), b = isfinite(of_b);
+    return s->excuses && (s->exact ? !a && !b : !a || !b);
 }
 
 /* The difference is taken as a share of `size`, and the largest is kept. `more` is a norm that is added to the
@@ -253,7 +260,7 @@ static bool reference(const search *s, int kind, int p, gs_numbers *b) {
 static double share_of_way(const search *s, int kind, int p) {
     const bool updated = kind == GS_DIGEST_updated;
     const double share = s->divides ? OF_WAY_DIVIDED
-                         : updated  ? fmin(OF_WAY + OF_OUTPUTS * s->outputs, limit_of(s, GS_DIGEST_dw))
+                         : updated  ? fmin(OF_WAY + s->of_outputs, limit_of(s, GS_DIGEST_dw))
                                     : OF_WAY;
     double way = 0;
     if (s->exact || !(updated || (kind == GS_DIGEST_weight && s->step == s->a->first))) return 0;
@@ -344,12 +351,12 @@ static bool forward_differs(search *s) {
 
 static bool step_differs(search *s) {
     gs_numbers dy;
-    s->y_apart = s->outputs = 0;
+    s->y_apart = s->of_outputs = 0;
     if (score_differs(s, GS_DIFFERS_lr) || computed_differs(s, GS_DIGEST_samples, 0) ||
         computed_differs(s, GS_DIGEST_answers, 0) || held_differs(s, GS_DIGEST_weight) || forward_differs(s))
         return true;
     if (gs_of_run(s->b, s->step, GS_DIGEST_dy, 0, &dy) && dy.squares > 0 && isfinite(s->y_apart))
-        s->outputs = s->y_apart / sqrt(dy.squares);
+        s->of_outputs = fmin(OF_OUTPUTS * s->y_apart / sqrt(dy.squares), MOST_OF_OUTPUTS);
     return computed_differs(s, GS_DIGEST_dy, 0) || backward_differs(s) || held_differs(s, GS_DIGEST_sum) ||
            score_differs(s, GS_DIFFERS_samples) || score_differs(s, GS_DIFFERS_loss) ||
            score_differs(s, GS_DIFFERS_loss_scale) || score_differs(s, GS_DIFFERS_updates) ||

@@ -35,8 +35,8 @@ typedef struct gs_difference {
     bool found;
     bool rounded;   /* the bits of an array differ, if only by rounding */
     uint64_t grown; /* the first step that was not compared whole, as rounding had grown; 0: there is none */
-    /* The steps in which A and B diverged, that is, first had a number that is not finite; 0: not both did. The
-     * comparison ends with the earlier one, in which only what is finite was compared. */
+    /* The steps in which A and B diverged, that is, first had a number that is not finite; 0: not both did, or a
+     * difference was found. The comparison ends with the earlier one, in which only what is finite was compared. */
     uint64_t diverged[2];
     uint64_t step;
     int kind;   /* gs_digest_kind, or one of the above */
