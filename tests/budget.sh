@@ -6,11 +6,11 @@ limits='
 src/train           17921
 src/comm            11610
 src/cli             11096
-src/explain          2060
-cpu+cl              16417
+src/explain          2078
+cpu+cl              16414
 the-rest-of-src     22374
-src+cpu+cl          81475
-tests               44062
+src+cpu+cl          81493
+tests               44023
 lessons             47943
 '
 code() {

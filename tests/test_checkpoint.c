@@ -222,9 +222,8 @@ TEST(wrong_use) {
         {2, "'0' is not a number of steps", "--checkpoint x --checkpoint-every 0"},
         {2, "--keep best needs --save FILE", "--checkpoint x --keep best,2"},
         {2,
-         "is never at the same step on all workers, so there is no state to go on from exactly: it does not "
-         "work "
-         "with --checkpoint",
+         "is never at the same step on all workers, so there is no state to go on from exactly: it does "
+         "not work with --checkpoint",
          "--checkpoint x --sync async --staleness 1"},
         {1, "cannot make this folder: there is a file of that name", "--checkpoint $FOLDER/file"},
         {1, "cannot make this folder", "--checkpoint $FOLDER/file/in"},

@@ -142,12 +142,10 @@ static void assert_signalled(const char *start, const char *act, const char *sta
     const char *folder = gs_test_format("%s/c", gs_test_folder());
     gs_test_shell(
         &output,
-        "d=%s; G=%s/gradsum; M='--model softmax --threads 1 --epochs 100000 --checkpoint '$d; "
-        "wait_for() { for i in $(seq 6000); do ls $d 2>/dev/null | grep -q json && return; sleep 0.05; done; "
-        "echo none; }; "
-        "$G %s $M --checkpoint-every 1000s >$d.out 2>&1 & p=$!; "
-        "for i in $(seq 6000); do grep -q ^epoch $d.out && break; sleep 0.05; done; "
-        "%s; wait $p; echo status $?; cat $d.out",
+        "d=%s; G=%s/gradsum; M='--model softmax --threads 1 --epochs 100000 --checkpoint '$d; wait_for() { "
+        "for i in $(seq 6000); do ls $d 2>/dev/null | grep -q json && return; sleep 0.05; done; echo none; "
+        "}; $G %s $M --checkpoint-every 1000s >$d.out 2>&1 & p=$!; for i in $(seq 6000); do grep -q ^epoch "
+        "$d.out && break; sleep 0.05; done; %s; wait $p; echo status $?; cat $d.out",
         folder, GS_BUILD_DIR, start, act);
     if (!strstr(output, status) || !strstr(output, sentence) || strstr(output, "none\n"))
         fail_msg("wanted '%s', '%s': %s", status, sentence, output);

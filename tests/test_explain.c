@@ -199,8 +199,7 @@ TEST(one_worker_makes_the_run_that_is_right) {
         "train --model lenet --batch 60 --steps 3 --optimizer adamw --clip 0.5 --seed 4 --schedule cosine "
         "--warmup-steps 2 --batch-norm local --devices cpu,cpu --threads 1", /* without batch_norm */
         "train --model gpt --data text:%s --context 16 --batch 8 --steps 2 --optimizer adam --devices "
-        "cpu,cpu "
-        "--layout dp2,zero1",
+        "cpu,cpu --layout dp2,zero1",
         "launch -n 2 -- train --model lenet --batch 60 --steps 4 --layout dp2,zero2 --optimizer adam",
         "launch -n 3 -- train --model mlp --batch 64 --steps 6 --sync halving_doubling --optimizer nesterov",
         "train --model mlp --batch 64 --devices cl,cl --steps 4 --optimizer adamw", /* from here on OpenCL */

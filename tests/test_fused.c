@@ -209,9 +209,8 @@ TEST(networks_learn_the_same) {
          "flatten, linear 5"),
         "conv 3 3x3 pad 1, relu, max_pool 2, dropout 0.5, conv 4 3x3 pad 1, relu, max_pool 2 stride 2, tanh",
         "conv 3 3x3 pad 1, relu, max_pool 2, residual (conv 3 3x3 pad 1, relu), relu, flatten, linear 5",
-        ("conv 3 3x3 pad 1, relu, max_pool 2, conv 3 3x3 pad 1, residual (conv 3 3x3 pad 1, relu, max_pool 2 "
-         "| "
-         "avg_pool 2), flatten, linear 5"),
+        ("conv 3 3x3 pad 1, relu, max_pool 2, conv 3 3x3 pad 1, residual (conv 3 3x3 pad 1, relu, max_pool "
+         "2 | avg_pool 2), flatten, linear 5"),
     };
     const gs_shape in = {2, 12, 20, 0};
     int count;

@@ -80,8 +80,7 @@ TEST(models_that_run_only_whole_are_refused) {
          "the model gives (7,1,1) for 12 tokens: wanted a language model"},
         {"embedding 7 4, linear 12, attention 2, linear 7",
          "layer 2 (attention 2): it cannot take the tokens of a sequence one after the other: each of them "
-         "attends "
-         "to those that come later too: wanted attention 2 causal"},
+         "attends to those that come later too: wanted attention 2 causal"},
         {"embedding 7 4, batch_norm, linear 7", "layer 1 (batch_norm): it cannot take the tokens"},
     };
     gs_generator *g;

@@ -129,39 +129,35 @@ TEST(gradients) {
         float step;
     } networks[] = {
         {"dropout 0.3", {2, 3, 3, 0}, wide},
-        {"dropout 0.4, tanh, flatten, dropout 0.2, linear 5, dropout 0.5, sigmoid, dropout 0.3, linear 4, "
-         "dropout 0.2",
+        {"dropout 0.4, tanh, flatten, dropout 0.2, linear 5, dropout 0.5, sigmoid, dropout 0.3, "
+         "linear 4, dropout 0.2",
          {1, 4, 5, 0},
          wide},
-        {"conv 3 3x3 pad 1, dropout 0.3, sigmoid, residual (dropout 0.5, conv 3 3x3 pad 1, dropout 0.25), "
-         "avg_pool 2, "
-         "residual (conv 4 1x1, dropout 0.1 | dropout 0.6, conv 4 1x1), flatten, linear 3",
+        {"conv 3 3x3 pad 1, dropout 0.3, sigmoid, residual (dropout 0.5, conv 3 3x3 pad 1, "
+         "dropout 0.25), avg_pool 2, residual (conv 4 1x1, dropout 0.1 | dropout 0.6, conv 4 "
+         "1x1), flatten, linear 3",
          {2, 6, 6, 0},
          wide},
         {"flatten, dropout 0.2, linear 5, dropout 0.5, relu, dropout 0.3, linear 4", {1, 4, 5, 0}, narrow},
         {"residual (flatten | flatten), residual (tanh | dropout 0.5), residual (dropout 0.5, sigmoid), "
-         "linear 4, "
-         "residual (residual (residual (tanh, linear 4, relu), relu | sigmoid))",
+         "linear 4, residual (residual (residual (tanh, linear 4, relu), relu | sigmoid))",
          {6, 1, 2, 0},
          narrow},
-        {"max_pool 3 stride 2 pad 1, relu, conv 4 2x2 no_bias, max_pool 2x1 stride 1, tanh, flatten, linear "
-         "3",
+        {"max_pool 3 stride 2 pad 1, relu, conv 4 2x2 no_bias, max_pool 2x1 stride 1, tanh, "
+         "flatten, linear 3",
          {2, 7, 6, 0},
          narrow},
         {"gelu, dropout 0.3, silu, linear 5, gelu tanh, dropout 0.2, gelu, tanh, silu", {6, 1, 1, 2}, wide},
-        {"conv 3 3x3 no_bias, batch_norm, tanh, conv 4 3x3 pad 1 no_bias, residual (batch_norm, tanh, conv 4 "
-         "1x1 | "
-         "batch_norm), flatten, linear 4",
+        {"conv 3 3x3 no_bias, batch_norm, tanh, conv 4 3x3 pad 1 no_bias, residual (batch_norm, "
+         "tanh, conv 4 1x1 | batch_norm), flatten, linear 4",
          {2, 6, 6, 0},
          1 / 128.0f},
-        {"linear 5, positions, layer_norm, tanh, residual (layer_norm, gelu, linear 5), dropout 0.2, linear "
-         "7, "
-         "layer_norm",
+        {"linear 5, positions, layer_norm, tanh, residual (layer_norm, gelu, linear 5), dropout "
+         "0.2, linear 7, layer_norm",
          {6, 1, 1, 3},
          1 / 64.0f},
-        {"linear 12, tanh, attention 2, tanh, linear 9, attention 3 causal, gelu, residual (layer_norm, "
-         "linear 9, "
-         "attention 1 causal), dropout 0.2, linear 4",
+        {"linear 12, tanh, attention 2, tanh, linear 9, attention 3 causal, gelu, residual "
+         "(layer_norm, linear 9, attention 1 causal), dropout 0.2, linear 4",
          {6, 1, 1, 5},
          1 / 64.0f},
         {"conv 4 3x2 stride 2x1, tanh, avg_pool 2 stride 1 pad 1, global_avg_pool, sigmoid",
@@ -178,8 +174,8 @@ TEST(gradients) {
 
 /* Nobody needs the input's gradient: the layers before the first that learns do nothing, the others as before. */
 TEST(gradients_without_dx) {
-    const char *text =
-        "tanh, dropout 0.2, residual (relu | flatten, sigmoid), residual (linear 8 | tanh, linear 8)";
+    const char *text = "tanh, dropout 0.2, residual (relu | flatten, sigmoid), residual (linear 8 | tanh, "
+                       "linear 8)";
     int count;
     gs_device *const *devices = gs_test_devices(&count);
     for (int d = 0; d < count; d++) {

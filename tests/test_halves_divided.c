@@ -53,26 +53,8 @@ static void in_a_group_on(gs_device *d, gs_precision p) {
         bool sums; /* are some made in a place of their own? */
     } cases[] = {
         {tied, ALL_HALVES, &tokens, {.size = 2, .outputs = true}, true},
-        {tied,
-         "--"
-         "-ybx"
-         "-ybx"
-         "-ybx"
-         "-ybx"
-         "--",
-         &tokens,
-         {.size = 2, .outputs = true, .sequence = true},
-         false},
-        {tied,
-         "--"
-         "----"
-         "----"
-         "----"
-         "----"
-         "--",
-         &tokens,
-         {.size = 2, .outputs = true, .leaves = 8},
-         false},
+        {tied, "---ybx-ybx-ybx-ybx--", &tokens, {.size = 2, .outputs = true, .sequence = true}, false},
+        {tied, "--------------------", &tokens, {.size = 2, .outputs = true, .leaves = 8}, false},
         {tied, ALL_HALVES, &tokens, {.size = 1}, false},
         {"conv 4 3x3, batch_norm, tanh, conv 2 1x1, flatten, linear 10", "ybbbbx", &image, {.size = 2}, true},
     };

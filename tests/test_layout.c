@@ -221,8 +221,7 @@ TEST(tables_fit_80_columns) {
                                    GPT, gs_test_text_file()),
                     "sums  ", 1);
     fits_80_columns(
-        "train --devices cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu --layout dp2,tp2,pp2,zero1 --model lenet "
-        "--steps 1",
+        "train --devices cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu --layout dp2,tp2,pp2,zero1 --model lenet --steps 1",
         " part repl.", 1);
 }
 

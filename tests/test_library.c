@@ -13,9 +13,8 @@ static const gs_shape image = {2, 8, 8, 0};
 TEST(text_of_a_net) {
     const char *texts[] = {
         "linear 10",
-        "conv 6 5x5 pad 2, relu, max_pool 2, conv 8 3x2 stride 2x1 pad 1x0 no_bias, tanh, avg_pool 2 stride "
-        "1 pad 1, "
-        "flatten, dropout 0.25, linear 5 no_bias, sigmoid",
+        "conv 6 5x5 pad 2, relu, max_pool 2, conv 8 3x2 stride 2x1 pad 1x0 no_bias, tanh, avg_pool 2 "
+        "stride 1 pad 1, flatten, dropout 0.25, linear 5 no_bias, sigmoid",
         "residual (conv 2 3x3 pad 1, relu), residual (residual (relu | tanh) | conv 2 1x1), global_avg_pool",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {

@@ -83,9 +83,8 @@ TEST(all_that_did_not_suffice_is_told) {
 TEST(other_runs_have_other_options) {
     char why[GS_FIT_TEXT];
     gs_settings s =
-        gs_test_settings("cpu,cpu "
-                         "--model 'conv 16 3x3 pad 1, relu, conv 16 3x3 pad 1, relu, flatten, linear 10' "
-                         "--batch 1024 --pipeline 2");
+        gs_test_settings("cpu,cpu --model 'conv 16 3x3 pad 1, relu, conv 16 3x3 pad 1, relu, flatten, "
+                         "linear 10' --batch 1024 --pipeline 2");
     const int before = (int)(most_with(&s) / 1e6);
     const gs_settings cut = fitted(s, before, why, sizeof why);
     assert_true(cut.micro_batches == 16 && cut.micro_batch == 0);
@@ -136,9 +135,8 @@ TEST(what_does_not_fit_is_refused_or_made_to_fit) {
 /* A virtual shard in more passes would have other bits than --exact has where there is no limit. */
 TEST(exact_runs_keep_their_bits) {
     char why[300];
-    gs_settings s = gs_test_settings("cpu,cpu "
-                                     "--model 'flatten, linear 100, relu, linear 100, relu, linear 10' "
-                                     "--batch 512 --exact --threads 1");
+    gs_settings s = gs_test_settings("cpu,cpu --model 'flatten, linear 100, relu, linear 100, relu, linear "
+                                     "10' --batch 512 --exact --threads 1");
     const gs_settings chosen = fitted(s, (int)(most_with(&s) / 1e6), why, sizeof why);
     if (chosen.micro_batch != 0) fail_msg("chosen: %s", why);
 }

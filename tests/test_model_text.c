@@ -119,9 +119,8 @@ TEST(bad_texts) {
         {"max-pool 2", "word 1 ('max-pool', column 1): unknown layer; did you mean max_pool?"},
         {"transformer, relu", "word 1 ('transformer', column 1): unknown layer; expected one of " LAYERS},
         {"lent", "word 1 ('lent', column 1): unknown model or layer; did you mean lenet? expected a model "
-                 "(softmax, mlp, "
-                 "lenet, cnn, resnet20, resnet56, resnet18, resnet50, vgg11, gpt, gpt2) or layers, each one "
-                 "of " LAYERS},
+                 "(softmax, mlp, lenet, cnn, resnet20, resnet56, resnet18, resnet50, vgg11, gpt, gpt2) or "
+                 "layers, each one of " LAYERS},
         {"mlp relu", "word 2 ('relu', column 5): expected the end, or the number of classes, a whole number"},
         {"mlp 0", "word 2 ('0', column 5): expected the end, or the number of classes, a whole number"},
         {"mlp 10 10", "word 3 ('10', column 8): expected the end after the number of classes"},
@@ -143,8 +142,7 @@ TEST(bad_texts) {
         {"linear 3.5", "word 2 ('3.5', column 8): expected the number"},
         {"linear, relu", "',' after word 1 (column 7): expected the number"},
         {"linear 10 relu",
-         "word 3 ('relu', column 11): expected ',' or the end; this layer is written: linear OUT "
-         "[no_bias]"},
+         "word 3 ('relu', column 11): expected ',' or the end; this layer is written: linear OUT [no_bias]"},
         {"linear 10 nobias", "word 3 ('nobias', column 11): did you mean no_bias? expected ',' or the end"},
         {"linear 10,", "the end (column 11): expected one of " LAYERS},
         {",linear 10", "',' after word 0 (column 1): expected a layer, one of " LAYERS},

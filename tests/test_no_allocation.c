@@ -47,8 +47,7 @@ TEST(the_count_counts) {
 
 /* 6000 samples in batches of 300: an epoch of 20 steps. Of all kinds of layers that have memory of their own. */
 static const char MODEL[] =
-    "conv 4 3x3 stride 2 pad 1, relu, max_pool 2, flatten, dropout 0.25, linear 16, tanh, "
-    "linear 10";
+    "conv 4 3x3 stride 2 pad 1, relu, max_pool 2, flatten, dropout 0.25, linear 16, tanh, linear 10";
 static uint64_t warm = 6, end = 16;
 
 static void count_some_steps(gs_worker *w) {

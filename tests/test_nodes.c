@@ -98,9 +98,7 @@ TEST(nodes_that_do_not_fit_are_named) {
           "is one of 6 processes, but rank 0 is one of 2: all "
           "nodes need the same --nodes and -n"}},
         {"launch 0 --nodes 2 $M -n 1 --timeout 12 -- $T & GRADSUM_SECRET=another-secret-of-some-length "
-         "launch "
-         "1 --nodes 2 "
-         "$M -n 1 -- $T",
+         "launch 1 --nodes 2 $M -n 1 -- $T",
          {"n0: gradsum train: rank 0 waited 12 s for rank 1 of 2, which never arrived (at tcp://127.0.0.1:",
           "turned away there, of gradsum with another secret: it must be the same on all machines",
           "n1: gradsum train: rank 1: what answers at 127.0.0.1 port "}},
@@ -248,8 +246,7 @@ TEST(environments_of_others_are_understood) {
             *run; /* run NULL: the values make no sense, and `meet` is in the message */
     } cases[] = {
         {"RANK=3 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 GROUP_WORLD_SIZE=2 MASTER_ADDR=node7 "
-         "MASTER_PORT=29500 "
-         "TORCHELASTIC_RUN_ID=abc",
+         "MASTER_PORT=29500 TORCHELASTIC_RUN_ID=abc",
          3, 4, 1, 2, "torchrun", "tcp://node7:29501", "torchrun abc 29500, start 0"},
         {"RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=node7 MASTER_PORT=65535", 0, 2, -1, 1,
          "torchrun", "tcp://127.0.0.1:65519", "torchrun  65535, start 0"},
@@ -397,10 +394,9 @@ TEST(all_ranks_take_the_same_checkpoint) {
     static const char begin[] =
         "C=$HOME/c$P; " LONG
         "--steps 5 --checkpoint $C >/dev/null; rank() { GRADSUM_RENDEZVOUS=tcp://127.0.0.1:$P "
-        "GRADSUM_WORLD_SIZE=2 GRADSUM_RANK=$1 $G train --resume $C --steps 20 2>&1; echo exit $?; }; "
-        "rank %d >$HOME/out$P & while flock -n -x $C/step-000000005.safetensors true; do sleep 0.05; done; "
-        "$G train --resume $C --checkpoint $C --keep 1 --steps 10 2>&1; ls $C; rank %d; wait; cat "
-        "$HOME/out$P";
+        "GRADSUM_WORLD_SIZE=2 GRADSUM_RANK=$1 $G train --resume $C --steps 20 2>&1; echo exit $?; }; rank "
+        "%d >$HOME/out$P & while flock -n -x $C/step-000000005.safetensors true; do sleep 0.05; done; $G "
+        "train --resume $C --checkpoint $C --keep 1 --steps 10 2>&1; ls $C; rank %d; wait; cat $HOME/out$P";
     char *output[3], script[2][900], whole[65], hash[65];
     const char *scripts[2] = {script[0], script[1]};
     run_script(&output[2], LONG "--steps 20");

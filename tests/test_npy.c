@@ -276,9 +276,8 @@ TEST(sets_that_do_not_load) {
         {"train-images.npy", "<f8", "(1, 5)", numbers, 40, "is float64 (1,5); wanted uint8 or float32"},
         {"train-images.npy", "|u1", "(1, 6, 5, 3)", pictures, 90,
          "train-images.npy is uint8 (1,6,5,3), which looks like (n,h,w,c); wanted the channels first, "
-         "(n,c,h,w) (in Python: x.transpose(0, 3, 1, 2)); if it is (n,c,h,w), with images 5 high and 3 wide, "
-         "lay "
-         "them on their side: x.transpose(0, 1, 3, 2)"},
+         "(n,c,h,w) (in Python: x.transpose(0, 3, 1, 2)); if it is (n,c,h,w), with images 5 high and 3 "
+         "wide, lay them on their side: x.transpose(0, 1, 3, 2)"},
         {"train-images.npy", "<f4", "(5, 1)", bad, 20, "train-images.npy: a number of sample 2 is "},
         {"train-images.npy", "|u1", "(4, 5)", bad, 20, "train-labels.npy has 5 labels, but "},
     };

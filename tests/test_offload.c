@@ -412,9 +412,8 @@ TEST(bad_use_gets_a_sentence) {
         {"--offload-dir /tmp",
          "--offload-dir /tmp says where --offload puts its files; wanted --offload too"},
         {"--offload optimizer --optimizer lars",
-         "--optimizer lars needs whole tensors, and an update goes block by block then: "
-         "it does "
-         "not work with --offload optimizer; wanted another optimiser, such as adam"},
+         "--optimizer lars needs whole tensors, and an update goes block by block then: it does not work "
+         "with --offload optimizer; wanted another optimiser, such as adam"},
         {"--offload weights --devices cpu,cpu,cpu,cpu --layout tp2,pp2",
          "--pipeline would bring all weights of a stage again for each micro-batch"},
     };

@@ -104,8 +104,7 @@ TEST(the_same_bits_where_workers_hold_parts) {
          GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_ACTIVATIONS},
         {"--devices cl,cl --tensor 2 --clip 0.1 --verify 2", GS_OFFLOADS},
         {"--devices cl,cl --tensor 2 --model 'conv 8 3x3 pad 1, batch_norm, relu, conv 8 3x3 pad 1, "
-         "batch_norm, "
-         "relu, flatten, linear 10'",
+         "batch_norm, relu, flatten, linear 10'",
          GS_OFFLOADS},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -215,9 +215,8 @@ TEST(the_ledger_holds_what_the_process_holds) {
     gs_test_need_whole();
     for (int i = 0; i < 2; i++) {
         watch x = {.kind = i ? GS_MEMORY_WEIGHTS : GS_MEMORY_ACTIVATIONS};
-        gs_settings s = gs_test_settings("cpu --batch 500 --micro-batch 500 --steps 2 --epochs 1 "
-                                         "--threads 1 "
-                                         "--model 'flatten, 8 x (linear 1000, tanh), linear 10'");
+        gs_settings s = gs_test_settings("cpu --batch 500 --micro-batch 500 --steps 2 --epochs 1 --threads "
+                                         "1 --model 'flatten, 8 x (linear 1000, tanh), linear 10'");
         s.offload = i ? GS_OFFLOAD_WEIGHTS : GS_OFFLOAD_ACTIVATIONS;
         gs_result r;
         assert_ok(gs_train(&s, &(gs_observer){.context = &x, .start = watch_turns}, &r));

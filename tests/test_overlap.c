@@ -162,8 +162,7 @@ TEST(what_is_final_stays) {
 static void train_by_program(const char *launch, const gs_result *like, float *weights) {
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     gs_test_output(0,
-                   "launch %s --model '%s' --batch %d --steps %d --weight-decay 1e-3 --threads "
-                   "1 --save %s",
+                   "launch %s --model '%s' --batch %d --steps %d --weight-decay 1e-3 --threads 1 --save %s",
                    launch, MODEL, BATCH, STEPS, path);
     gs_model *plan = gs_test_plan(MODEL, (gs_shape){1, 28, 28, 0});
     assert_int_equal(plan->params, like->params);

@@ -246,8 +246,7 @@ TEST(weights_are_saved_whole) {
     /* the second epoch in other stages than the first */
     snprintf(command, sizeof command,
              "train --exact --model lenet --epochs 1 --optimizer adam --devices cpu,cpu,cpu --pipeline 3 "
-             "--save %s "
-             "--save-state",
+             "--save %s --save-state",
              path);
     const char *after = gs_test_sha256("%s", command);
     snprintf(

@@ -12,10 +12,9 @@ static const char lenet[] =
     "linear 12, relu, linear 10";
 static const char resnet[] =
     "block same C = residual (conv C 3x3 pad 1 no_bias, batch_norm, relu, conv C 3x3 pad 1, batch_norm), "
-    "relu; "
-    "block down C = residual (conv C 3x3 stride 2 pad 1, batch_norm, relu, conv C 3x3 pad 1, batch_norm | "
-    "conv C 1x1 stride 2, batch_norm), relu; "
-    "conv 4 3x3 pad 1, batch_norm, relu, 2 x same 4, down 6, same 6, global_avg_pool, flatten, linear 10";
+    "relu; block down C = residual (conv C 3x3 stride 2 pad 1, batch_norm, relu, conv C 3x3 pad 1, "
+    "batch_norm | conv C 1x1 stride 2, batch_norm), relu; conv 4 3x3 pad 1, batch_norm, relu, 2 x same 4, "
+    "down 6, same 6, global_avg_pool, flatten, linear 10";
 static const char gpt[] =
     "block layer = residual (layer_norm, linear 24, attention 2 causal, linear 8, dropout 0.1), "
     "residual (layer_norm, linear 32, gelu, linear 8); "

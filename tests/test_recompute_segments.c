@@ -55,8 +55,7 @@ TEST(what_nobody_reads_is_not_repeated) {
          "no_bias",
          128},
         {"linear 8 no_bias, residual (linear 8 no_bias, residual (linear 8 no_bias, linear 8 no_bias)), "
-         "linear 8 "
-         "no_bias",
+         "linear 8 no_bias",
          128 + 128},
     };
     gs_device *cpu = gs_test_device("cpu", 1);

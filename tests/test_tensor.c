@@ -95,9 +95,8 @@ TEST(other_updates) {
 TEST(with_batch_norm) {
     static const layout layouts[] = {{two, 2}, {four, 2}};
     gs_settings s = gs_test_settings(
-        "cpu "
-        "--model 'conv 4 3x3 stride 2, batch_norm, tanh, flatten, linear 16, tanh, linear 10' "
-        "--batch 30 --steps 5");
+        "cpu --model 'conv 4 3x3 stride 2, batch_norm, tanh, flatten, linear 16, tanh, linear 10' --batch "
+        "30 --steps 5");
     same_within_rounding(&s, layouts, 2);
 }
 
@@ -110,8 +109,8 @@ TEST(with_batch_norm) {
 
 TEST(pairs_of_convolutions) {
     static const layout layouts[] = {{two, 2}, {"cpu,cpu,cpu", 3}, {four, 2}};
-    gs_settings s = gs_test_settings("cpu --batch 24 --steps 4 --lr 0.01 --verify 2 --clip 0.5 "
-                                     "--model '" CONVOLUTIONS "'");
+    gs_settings s = gs_test_settings(
+        "cpu --batch 24 --steps 4 --lr 0.01 --verify 2 --clip 0.5 --model '" CONVOLUTIONS "'");
     same_within_rounding(&s, layouts, 3);
     s.batch_norm = (gs_batch_norm_groups){.over = GS_BATCH_NORM_GHOST, .group = 6};
     s.recompute = GS_RECOMPUTE_ALL;
@@ -224,8 +223,7 @@ TEST(bytes_of_convolutions) {
     gs_counted_run t = {.settings = gs_test_settings("cpu"), .counts = of_sums};
     gs_settings *s = &t.settings;
     s->model = "conv 4 3x3 pad 1, relu, conv 2 3x3 pad 1, tanh, max_pool 2, conv 5 1x1, batch_norm, conv 3 "
-               "1x1, flatten, "
-               "linear 10";
+               "1x1, flatten, linear 10";
     s->batch = SAMPLES;
     s->steps = 3;
     s->tensor = T;

@@ -96,9 +96,8 @@ static void spoil(gs_worker *w) {
 
 /* Of a divided tensor, the same part of the other replica; of another one, all of them. */
 TEST(verify_finds_what_is_not_alike) {
-    gs_settings s = gs_test_settings("%s --layout dp2,tp2,pp2 --pipeline-cut flops --verify 1 "
-                                     "--model '" CHAIN "'",
-                                     eight);
+    gs_settings s = gs_test_settings(
+        "%s --layout dp2,tp2,pp2 --pipeline-cut flops --verify 1 --model '" CHAIN "'", eight);
     s.test_hook = spoil;
     spoiler = 5;
     spoils_what_is_cut = true;

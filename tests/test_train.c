@@ -11,8 +11,7 @@
  * 1e-8 rounding decides which of them gets the gradient, rightly (seen: 4e-5 in one weight). Kinks are for
  * --exact, which test_exact.c holds to the bit with lenet. */
 static const char MODEL[] =
-    "conv 4 3x3 stride 2 pad 1, tanh, avg_pool 2, flatten, dropout 0.25, linear 16, tanh, "
-    "linear 10";
+    "conv 4 3x3 stride 2 pad 1, tanh, avg_pool 2, flatten, dropout 0.25, linear 16, tanh, linear 10";
 enum { BATCH = 333, STEPS = GS_TEST_STEPS };
 
 /* Rounding only: after these 20 steps the weights (up to 1) were seen to differ by at most 9e-8. One sample that is

@@ -136,8 +136,7 @@ TEST(a_message_says_where_it_ran_and_what_it_did_last) {
     w.age = one;
     assert_string_equal(
         explained(&w),
-        "no answer within 10 s from rank 1 on host anna; rank 1 last began send of 400 bytes to "
-        "rank 3");
+        "no answer within 10 s from rank 1 on host anna; rank 1 last began send of 400 bytes to rank 3");
 }
 
 TEST(those_who_wait_for_each_other_are_listed) {

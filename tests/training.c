@@ -8,8 +8,7 @@
 /* As in test_train.c: no kinks, dropout whose mask must follow the sample, and batches that nothing divides. 6000
  * samples in batches of 333: step 19 has 6 samples (fewer than virtual shards), step 20 begins epoch 2. */
 static const char MODEL[] =
-    "conv 4 3x3 stride 2 pad 1, tanh, avg_pool 2, flatten, dropout 0.25, linear 16, tanh, "
-    "linear 10";
+    "conv 4 3x3 stride 2 pad 1, tanh, avg_pool 2, flatten, dropout 0.25, linear 16, tanh, linear 10";
 enum { BATCH = 333 };
 
 /* Under a slow checker: a tenth of the samples, in batches of a tenth. There are as many steps, and step 19 has 6
