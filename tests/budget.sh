@@ -10,7 +10,7 @@ src/explain          2078
 cpu+cl              16414
 the-rest-of-src     22374
 src+cpu+cl          81493
-tests               44023
+tests               44015
 lessons             47943
 '
 code() {

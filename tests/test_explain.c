@@ -497,6 +497,8 @@ TEST(all_ranks_of_a_wrong_sum_are_named) {
 /* Where no cause is it, and where a rank alone made the mistake: there is a sentence, and it says nothing that is not
  * so. Two ranks of a record by hand, and each has what its row says. */
 TEST(every_difference_gets_a_sentence) {
+    static const char finite[] = "y 1 0 0 4 1 4 1 1 1 1 0\n",
+                      wild[] = "y 1 0 0 4 nan nan nan nan nan nan 0\n";
     static const struct {
         const char *right[2], *wrong[2];
         const char *score_of_wrong; /* of rank 1 */
@@ -535,18 +537,8 @@ TEST(every_difference_gets_a_sentence) {
          1,
          "another loss",
          "the outputs and the answers are right"},
-        {{"y 1 0 0 4 1 4 1 1 1 1 0\n", ""},
-         {"y 1 0 0 4 nan nan nan nan nan nan 0\n", ""},
-         NULL,
-         1,
-         "not finite",
-         "it holds NaN or infinity in this run, and not in the right one"},
-        {{"y 1 0 0 4 nan nan nan 0 0 0 0\n"},
-         {"y 1 0 0 4 1 4 1 0 0 0 0\n"},
-         NULL,
-         1,
-         "not finite",
-         "not in this"},
+        {{finite}, {wild}, NULL, 1, "not finite", "it holds NaN or infinity in this run, and"},
+        {{wild}, {finite}, NULL, 1, "not finite", "it holds NaN or infinity in the right run, and"},
         {{"", ""}, {"", ""}, "1 1 8 1 1 inf 1 0 0 8", 2, "not finite", "it is NaN or infinity in this run"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
