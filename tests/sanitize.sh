@@ -46,8 +46,8 @@ asan)
     export ASAN_OPTIONS=detect_leaks=1:use_sigaltstack=0
     export LSAN_OPTIONS=suppressions=$here/lsan.supp:print_suppressions=0
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-    list=$("$program" no-group 2>&1 || true) # "... choose one of: a b c"
-    read -ra groups <<<"${list##*choose one of:}"
+    list=$("$program" no-group 2>&1 || true) # "... the groups are:" and lines of names
+    read -rd '' -a groups <<<"${list##*the groups are:}" || true
     [ ${#groups[@]} -gt 50 ] || { echo "sanitize.sh: only ${#groups[@]} groups: $list" >&2; exit 1; }
     # The longest first, so that none of them is the last.
     first=(split pipeline layout collectives offload train checkpoint step_layouts in_one_file usage resume comm killed)
