@@ -1,5 +1,5 @@
-/* The checking mode: see gs_comm_checked_create in rendezvous.h. A mistake that would end the process (Gloo's thread throws,
- * and nothing can catch it) or silently give a wrong result becomes an error on every rank.
+/* The checking mode (gs_comm_checked_create in rendezvous.h). A mistake that would end the process (Gloo's thread
+ * throws, and nothing can catch it) or silently give a wrong result becomes an error on every rank.
  *
  * Before a collective the ranks show each other what they are about to do, with one small all_gather. If one rank
  * receives while the others are in a collective, only the timeout shows it, as without the checking mode. Messages, of

@@ -1,5 +1,5 @@
-/* Which transport connects the processes: see gs_comm_processes_create in rendezvous.h. Without mpirun they meet over Gloo;
- * if all are on one machine, they do not need it after that, and if some machines hold several, only between machines.
+/* Which transport connects the processes (gs_comm_processes_create in rendezvous.h). Without mpirun they meet over
+ * Gloo; if all are on one machine, they do not need it after that; if some machines hold several, only between them.
  */
 #include "comm/rendezvous.h"
 #include "core/machine.h"

@@ -3,7 +3,7 @@
  *
  *     rank 0 --waits for--> rank 1 --waits for--> rank 2, which waits for nobody: rank 2 is to blame
  *
- * A process that is stopped (SIGSTOP; see core/process.h) or has ended is to blame before all others, whatever it waited
+ * A process that is stopped (SIGSTOP; core/process.h) or has ended is to blame before all others, whatever it waited
  * for. Time in which a process is stopped does not count as its wait (gs_awake_seconds). Next comes a network that
  * is cut (gloo/lost.c): then no rank is to blame.
  *

@@ -13,8 +13,8 @@
  *
  * plan sets l->out and l->flops and describes the parameters. forward and backward call operators of l->device on
  * l->param[0].w, l->param[0].dw, l->y, l->dx and so on, which are places in its memory. The library's own layers are
- * made in the same way: linear.c is a short one with parameters, activations.c has some that work in place, residual.c a
- * container. lessons/examples/own_layer.c is a whole program.
+ * made in the same way: linear.c is a short one with parameters, activations.c has some that work in place, residual.c
+ * is a container. lessons/examples/own_layer.c is a whole program.
  */
 #pragma once
 

@@ -7,8 +7,8 @@
  *     messages         training's own: a step is rehearsed (train/rehearsal.h), once for each stage and part, which
  *                      says what is summed and sent, and when. The code of each scheme and collective is run for each
  *                      rank, with a comm that writes down its messages (comm/virtual/list.h); where all ranks do the
- *                      same, for at least 64 of them (lists.c). The lists are executed in virtual time over the links of
- *                      --link and --inside (comm/virtual/play.h)
+ *                      same, for at least 64 of them (lists.c). The lists are executed in virtual time over the links
+ *                      of --link and --inside (comm/virtual/play.h)
  *     additions        gamma a byte: measured here, or given
  *     pauses           --jitter, of the same workers in the same steps as in `train`
  *
