@@ -238,7 +238,10 @@ gs_status GS_ISA(batch_norm_running)(gs_device *d, gs_mem dmean_, gs_mem dvar_, 
 static void sums_of(const norm_work *t, int c, int width) {
     const gs_batch_norm_sizes *s = t->s;
     two sum[BLOCK];
-    (s->plane > 1 ? sum_planes : sum_vectors)(t, c, width, t->mean + c, sum);
+    if (s->plane > 1)
+        sum_planes(t, c, width, t->mean + c, sum);
+    else
+        sum_vectors(t, c, width, t->mean + c, sum);
     for (int k = 0; k < width; k++) {
         t->to[c + k] = (float)sum[k].a;
         t->to[s->c + c + k] = (float)(sum[k].b / sqrt((double)t->var[c + k] + (double)s->eps));

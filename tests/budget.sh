@@ -7,9 +7,9 @@ src/train           17921
 src/comm            11610
 src/cli             11096
 src/explain          2078
-cpu+cl              16414
+cpu+cl              16417
 the-rest-of-src     22374
-src+cpu+cl          81493
+src+cpu+cl          81496
 tests               44015
 lessons             47943
 '
