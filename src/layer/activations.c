@@ -1,4 +1,4 @@
-/* Layers of which each number of y follows from one number of x, by an operator of their own in backend.h. Those whose
+/* Element-wise layers: each number of y follows from one of x, by an operator of their own in backend.h. Those whose
  * backward reads y may work in place: the others need x, and so have a y of their own.
  *
  *     relu      max(x, 0): what is negative becomes 0               dx = dy where y > 0, else 0

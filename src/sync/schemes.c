@@ -10,7 +10,7 @@
         NULL
 
 static const gs_sync_scheme *const own[] = {SCHEMES};
-static const gs_sync_scheme *schemes[] = {SCHEMES}; /* the same but for those that were replaced */
+static const gs_sync_scheme *schemes[] = {SCHEMES}; /* the same, except replaced ones */
 
 const gs_sync_scheme *const *gs_sync_schemes(void) {
     return schemes;

@@ -390,7 +390,7 @@ static void make_turn(gs_virtual *v, const together *g, int d, const double *add
     receive_all(g, comes, adds + g->came[turn]);
 }
 
-/* Rank r's sum of x over the turns, of which each has its part on rank 0. */
+/* Rank r's sum of x over the turns; part[t] is rank 0's in turn t. */
 static void add_up(const double *x, const int *part, int turns, int n, double *sum) {
     enum { FEW = 512 /* ranks, whose sums stay in the cache */ };
     for (int first = 0; first < n; first += FEW)

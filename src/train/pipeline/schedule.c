@@ -216,7 +216,7 @@ const gs_pipeline_schedule gs_gpipe = {"gpipe", "GPipe", false, gpipe},
 
 #define SCHEDULES &gs_gpipe, &gs_1f1b, &gs_interleaved, &gs_eager, NULL
 static const gs_pipeline_schedule *const own[] = {SCHEDULES};
-static const gs_pipeline_schedule *schedules[] = {SCHEDULES}; /* the same but for those that were replaced */
+static const gs_pipeline_schedule *schedules[] = {SCHEDULES}; /* the same, except replaced ones */
 
 const gs_pipeline_schedule *const *gs_pipeline_schedules(void) {
     return schedules;

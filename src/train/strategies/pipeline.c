@@ -257,7 +257,7 @@ static gs_status make_inputs(gs_worker *w, gs_pipeline_worker *p) {
     if (p->stage > 0 && p->stage < p->shape.stages - 1) return GS_OK;
     for (p->inputs = 0; p->inputs < inputs;) {
         gs_input *input = &p->input[p->inputs++];
-        *input = w->input; /* but for what is of a micro-batch: */
+        *input = w->input; /* except for what belongs to a micro-batch: */
         input->most = most;
         input->x = input->answers = GS_NONE;
         const size_t x = most * gs_shape_size(w->model->in) * sizeof(float);
