@@ -322,7 +322,7 @@ typedef struct gs_backend {
     /* *out = of x[0] .. x[count - 1], with out->top at least `top`: optim/norm.h. It waits for the result. */
     gs_status (*squares)(gs_device *, gs_mem x, size_t count, uint32_t top, gs_squares *out);
 
-    /* ---- the device's limits, for measuring (train/profile/profile.c) ---- */
+    /* ---- the device's limits, for measuring (predict/profile.c) ---- */
 
     /* y[i] = scale y[i] + shift, `rounds` times over, on numbers that stay in registers: 2 rounds count FLOPs */
     gs_status (*fma_loop)(gs_device *, gs_mem y, float scale, float shift, size_t count, size_t rounds);

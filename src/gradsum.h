@@ -9,10 +9,10 @@ extern "C" {
 #endif
 
 #include "train/train.h"            /* training, step by step; begin here */
-#include "train/state.h"            /* to go on with a run */
+#include "persist/state.h"            /* to go on with a run */
 #include "train/strategy.h"         /* ways to make a step; to write one */
-#include "train/profile/profile.h"  /* where the time of training goes */
-#include "train/memory/memory.h"    /* what memory a run will take */
+#include "predict/profile.h"  /* where the time of training goes */
+#include "predict/memory.h"    /* what memory a run will take */
 #include "data/dataset.h"           /* load: images and labels */
 #include "data/text_set.h"          /* text, as windows of tokens */
 #include "data/vocabulary.h"        /* which token is which character */
@@ -49,9 +49,9 @@ extern "C" {
 #include "core/version.h"           /* GRADSUM_VERSION */
 
 /* pipelines: who computes what when, and how long that takes */
-#include "train/layout/layout.h"
-#include "train/pipeline/schedule.h"
-#include "train/pipeline/virtual_time.h"
+#include "parallel/layout.h"
+#include "parallel/schedule.h"
+#include "parallel/virtual_time.h"
 
 #ifdef __cplusplus
 }

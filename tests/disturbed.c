@@ -9,7 +9,7 @@
 #include "tests/files.h"
 #include "tests/launched.h"
 #include "tests/training.h"
-#include "train/checkpoint/folder.h"
+#include "persist/folder.h"
 
 void gs_test_disturbed_start(disturbed *d, const char *options) {
     static int runs;

@@ -6,8 +6,8 @@
 
 #include <dirent.h>
 
-#include "train/checkpoint/folder.h"
-#include "train/offload/offload.h"
+#include "persist/folder.h"
+#include "train/offload.h"
 
 /* The step of the first checkpoint in the folder, by its name. */
 static uint64_t first_step(const char *folder) {

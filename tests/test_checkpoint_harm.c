@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "train/checkpoint/folder.h"
+#include "persist/folder.h"
 
 #define RUN "train --threads 1 --batch 500 --model \"flatten, linear 16, tanh, linear 10\" "
 

@@ -9,7 +9,7 @@
 
 #include <signal.h>
 
-#include "train/elastic/carry.h"
+#include "persist/carry.h"
 
 #define SMALL "--model softmax --threads 1 --batch 600 --epochs 9"
 #define NORMED                                                                                               \

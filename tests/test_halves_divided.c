@@ -7,7 +7,7 @@
 #include "tests/devices.h"
 #include "tests/test.h"
 #include "tests/training.h"
-#include "train/layout/layout_plan.h"
+#include "predict/layout_plan.h"
 
 #define BLOCKS                                                                                               \
     "embedding 40 8, positions, 2 x residual (residual (layer_norm, linear 24, attention 2 causal, linear "  \

@@ -2,7 +2,7 @@
 #include "tests/devices.h"
 #include "tests/training.h"
 #include "tests/tiny_set.h"
-#include "train/layout/layout_plan.h"
+#include "predict/layout_plan.h"
 
 TEST(terms_come_in_any_order) {
     static const struct {

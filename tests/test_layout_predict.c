@@ -1,10 +1,10 @@
 /* What a layout's step takes, from parts that are made up: layers and calls of round numbers, so that each formula of
- * train/layout/layout_plan.h gives a figure that can be reckoned by hand. Nothing is measured. */
+ * predict/layout_plan.h gives a figure that can be reckoned by hand. Nothing is measured. */
 #include "tests/test.h"
 
 #include <math.h>
 
-#include "train/layout/layout_plan.h"
+#include "predict/layout_plan.h"
 #include "train/holding.h"
 
 static const gs_shape image = {1, 28, 28, 0};

@@ -3,9 +3,9 @@
 #include "tests/tiny_set.h"
 #include "tests/training.h"
 
-#include "train/layout/layout_plan.h"
-#include "train/rehearsal.h"
-#include "train/timeline/timeline.h"
+#include "predict/layout_plan.h"
+#include "predict/rehearsal.h"
+#include "train/timeline.h"
 
 /* The collectives of units in a run: how many, and how many of them by a thread beside the worker. */
 typedef struct counted {

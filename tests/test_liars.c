@@ -4,7 +4,7 @@
 #include "comm/transports.h"
 #include "test.h"
 #include "train/internal.h"
-#include "train/timeline/timeline.h"
+#include "train/timeline.h"
 
 #include <math.h>
 

@@ -1,11 +1,11 @@
-/* A limit of memory: what would help, what --fit chooses, and what theory says (train/memory/memory.h). */
+/* A limit of memory: what would help, what --fit chooses, and what theory says (predict/memory.h). */
 #include "tests/devices.h"
 #include "tests/training.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "train/memory/memory.h"
+#include "predict/memory.h"
 
 static gs_settings wide_settings(const char *devices) {
     gs_settings s = gs_test_settings("%s --model 'flatten, linear 400, linear 400, linear 10' "

@@ -1,4 +1,4 @@
-/* What `gradsum memory` says a run will take, against what the run took (train/memory/memory.h). */
+/* What `gradsum memory` says a run will take, against what the run took (predict/memory.h). */
 #include "tests/devices.h"
 #include "tests/draw.h"
 #include "tests/heap.h"
@@ -8,8 +8,8 @@
 
 #include "core/memory.h"
 #include "layer/memory/recompute.h"
-#include "train/memory/memory.h"
-#include "train/offload/offload.h"
+#include "predict/memory.h"
+#include "train/offload.h"
 
 /* ---- drawn runs ---- */
 

@@ -3,7 +3,7 @@
 #include "tests/training.h"
 
 #include <math.h>
-#include "train/state.h"
+#include "persist/state.h"
 
 /* ---- the scale itself ---- */
 

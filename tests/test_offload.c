@@ -11,8 +11,8 @@
 
 #include "io/mapped.h"
 #include "layer/memory/recompute.h"
-#include "train/memory/memory.h"
-#include "train/offload/offload.h"
+#include "predict/memory.h"
+#include "train/offload.h"
 
 /* ---- a file without a name, and the thread that fetches ---- */
 

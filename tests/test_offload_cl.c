@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "layer/memory/recompute.h"
-#include "train/memory/memory.h"
-#include "train/offload/offload.h"
+#include "predict/memory.h"
+#include "train/offload.h"
 
 /* Nine units, and an update of three blocks. */
 static gs_settings settings(const char *devices) {

@@ -1,8 +1,8 @@
-/* A model cut into runs of layers (train/pipeline/cut.h), and a model of which only a run is computed. */
+/* A model cut into runs of layers (predict/cut.h), and a model of which only a run is computed. */
 #include "tests/on_devices.h"
 
-#include "train/pipeline/cut.h"
-#include "train/profile/times.h"
+#include "predict/cut.h"
+#include "predict/times.h"
 
 static const gs_shape image = {1, 28, 28, 0};
 

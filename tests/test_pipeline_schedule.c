@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "core/philox.h"
-#include "train/pipeline/virtual_time.h"
+#include "parallel/virtual_time.h"
 
 enum { SCHEDULES = 4, MOST_STAGES = 64, MOST_MICRO_BATCHES = 512, DRAWN = 600, DRAWN_LONG = 60, SHORT = 9 };
 

@@ -3,7 +3,7 @@
 #include "tests/on_devices.h"
 #include "tests/operators.h"
 #include "tests/training.h"
-#include "train/memory/memory.h"
+#include "predict/memory.h"
 
 /* ---- models whose layers work in place, are fused, draw masks, take statistics, end in all ways ---- */
 

@@ -3,7 +3,7 @@
 #include "tests/files.h"
 #include "tests/training.h"
 
-#include "train/state.h"
+#include "persist/state.h"
 
 /* The same path for the same name. */
 static const char *file(const char *name) {

@@ -7,8 +7,8 @@
 #include "tests/program.h"
 #include "tests/ranks.h"
 #include "tests/training.h"
-#include "train/layout/layout_plan.h"
-#include "train/tensor/tensor.h"
+#include "predict/layout_plan.h"
+#include "train/tensor.h"
 
 static const char two[] = "cpu,cpu", four[] = "cpu,cpu,cpu,cpu";
 

@@ -2,8 +2,8 @@
 #include <limits.h>
 #include <math.h>
 #include "tests/training.h"
-#include "train/profile/profile.h"
-#include "train/sweep/sweep.h"
+#include "predict/profile.h"
+#include "train/sweep.h"
 #include "train/internal.h"
 #include "train/strategy.h"
 #include "train/options/options.h"

@@ -7,9 +7,9 @@
 
 #include "comm/virtual/list.h"
 #include "sync/scheme.h"
-#include "train/simulate/failures.h"
-#include "train/simulate/lists.h"
-#include "train/simulate/simulate.h"
+#include "predict/failures.h"
+#include "predict/lists.h"
+#include "predict/simulate.h"
 
 static const gs_link fabric = {5e-6, 12.5e9}, none = {0, 0};
 static const double GAMMA = 1e-10;

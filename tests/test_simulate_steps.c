@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "train/simulate/simulate.h"
+#include "predict/simulate.h"
 
 static const gs_link fabric = {5e-6, 12.5e9}, none = {0, 0};
 

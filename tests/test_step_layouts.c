@@ -4,9 +4,9 @@
 #include "tests/logs.h"
 
 #include "core/clock.h"
-#include "train/pipeline/schedule.h"
-#include "layer/parallel/tensor.h"
-#include "train/timeline/timeline.h"
+#include "parallel/schedule.h"
+#include "parallel/tensor.h"
+#include "train/timeline.h"
 
 static const char transformer[] =
     "'embedding 155 16, positions, residual (layer_norm, linear 48, attention 2 causal, "

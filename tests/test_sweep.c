@@ -3,7 +3,7 @@
 #include "tests/tiny_set.h"
 
 #include <math.h>
-#include "train/sweep/sweep.h"
+#include "train/sweep.h"
 
 /* ---- the list ---- */
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tests/program.h"
-#include "train/memory/memory.h"
+#include "predict/memory.h"
 
 /* A network with dropout, whose mask must follow the sample, and a batch size that nothing divides: 6000 samples in
  * batches of 333. Step 19 has 6 samples (fewer than virtual shards), step 20 begins epoch 2. */

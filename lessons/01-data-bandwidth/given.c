@@ -1,4 +1,4 @@
-/* Lab 1, as given: takes the place of src/train/profile/profile_verdict.c of the open source, so that `gradsum profile`
+/* Lab 1, as given: takes the place of src/predict/profile_verdict.c of the open source, so that `gradsum profile`
  * prints what the student's functions predict below the measurement. */
 #include <stdio.h>
 #include "lab.h"

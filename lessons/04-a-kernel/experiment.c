@@ -15,7 +15,7 @@
 #include "core/clock.h"
 #include "gradsum.h"
 #include "tasks.h"
-#include "train/profile/profile.h"
+#include "predict/profile.h"
 
 enum { SIZES = 3, RUNS = 5 /* at least */, LARGEST = 960 };
 static const double SECONDS = 0.3; /* at least, for each kernel and size */

@@ -16,7 +16,7 @@
 #include "data/order.h"
 #include "train/buckets.h"
 #include "train/internal.h"
-#include "train/timeline/timeline.h"
+#include "train/timeline.h"
 
 typedef struct whole {
     lab_run run; /* first, so that a run is its whole */

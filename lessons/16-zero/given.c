@@ -1,5 +1,5 @@
 /* Lab 16, as given: zero1_step becomes the step of --zero 1. In the open source the library's is
- * src/train/zero/zero.c. */
+ * src/train/zero.c. */
 #include "tasks.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "cpu/cpu.h"
 #include "lab.h"
 #include "train/internal.h"
-#include "train/tensor/tensor.h"
+#include "train/tensor.h"
 #include "train/strategy.h"
 
 /* Weights and gradients, with zeros behind them where the number of ranks does not divide the model. */

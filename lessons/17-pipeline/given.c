@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 #include "lab.h"
-#include "train/pipeline/virtual_time.h"
+#include "parallel/virtual_time.h"
 
 typedef struct schedule {
     void (*order)(passes *, int p, int m, int s);

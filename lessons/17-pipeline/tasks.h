@@ -1,7 +1,7 @@
 /* Lesson 17: the functions of lab.c. There are p stages, 0 .. p-1, and m micro-batches, 0 .. m-1.
  *
  * A *pass* is a micro-batch through the layers of a stage, forward or backward. An *instruction* is one thing that a
- * stage does: a pass, or a message to a stage beside it or from one. Of train/pipeline/schedule.h you need
+ * stage does: a pass, or a message to a stage beside it or from one. Of parallel/schedule.h you need
  *
  *     GS_DO_RECV_ACTIVATION, GS_DO_SEND_ACTIVATION    what goes into a forward pass; what comes out of it
  *     GS_DO_RECV_GRADIENT, GS_DO_SEND_GRADIENT        the same of a backward pass
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "train/pipeline/schedule.h"
+#include "parallel/schedule.h"
 
 /* One more instruction at the end of a list. peer: of a message, the stage that it goes to or comes from; else 0. (What
  * does not fit is only counted, and the check tells you so.) */

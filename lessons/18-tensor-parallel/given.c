@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cpu/cpu.h"
-#include "layer/parallel/tensor.h"
+#include "parallel/tensor.h"
 #include "train/internal.h"
 
 /* ---- 18.1: what of a tensor is whose ---- */

@@ -1,4 +1,4 @@
-/* 21.3: held against sums of its own, and against runs of src/train/simulate/failures.c, drawn failure by failure. */
+/* 21.3: held against sums of its own, and against runs of src/predict/failures.c, drawn failure by failure. */
 #include "check.h"
 
 #include <math.h>

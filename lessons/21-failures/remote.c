@@ -193,7 +193,7 @@ static void call_agree(void *arguments) {
     a->differ = a->status == GS_E_DIFFER;
 }
 
-/* As in src/train/elastic/carry.c, so that 21.5 need not ask. */
+/* As in src/persist/carry.c, so that 21.5 need not ask. */
 const gs_card *gs_card_newest(const gs_card *of) {
     const gs_card *found = NULL;
     for (int i = 0; i < GS_COPIES; i++)

@@ -9,7 +9,7 @@
 #include "core/nearest.h"
 #include "gradsum.h"
 #include "train/options/options.h"
-#include "train/state.h"
+#include "persist/state.h"
 
 struct cJSON;
 

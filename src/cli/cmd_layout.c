@@ -1,7 +1,7 @@
 /* gradsum layout: the ways to share a run among N workers, with what each costs. */
 #include "cli/cli.h"
 #include "io/json.h"
-#include "train/layout/layout_plan.h"
+#include "predict/layout_plan.h"
 #include "train/strategy.h"
 
 #include <math.h>
@@ -105,7 +105,7 @@ static void print_text(const question *q, const gs_layout_plan *p, const measure
                p->too_large == 1 ? " needs" : "s need", s->max_memory);
     if (p->refused > 0) gs_print_fact("refused", "%d, the first of them %s", p->refused, p->why);
     printf("memory and bytes are of the worker with most of them; formulas:\n"
-           "src/train/layout/layout_plan.h\n");
+           "src/predict/layout_plan.h\n");
 }
 
 static void print_json(const question *q, const gs_layout_plan *p, const measured *took) {
@@ -182,7 +182,7 @@ int gs_cmd_layout(int argc, char **argv) {
                           "List the layouts of N workers (train --layout), the fastest first: replicas\n"
                           "(dp), parts of layers (tp), stages (pp) and ZeRO (zero). For each it predicts\n"
                           "what a step takes, from measured times of layers and of what workers send, by\n"
-                          "the formulas in src/train/layout/layout_plan.h; the memory of the worker that\n"
+                          "the formulas in src/predict/layout_plan.h; the memory of the worker that\n"
                           "needs most, as gradsum memory does; and the bytes of the one that sends most.",
                           "gradsum layout --model gpt --data jargon --workers 4 --max-memory 60", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;

@@ -1,6 +1,6 @@
 #include "cli/cli.h"
 #include "io/json.h"
-#include "train/profile/profile.h"
+#include "predict/profile.h"
 
 #include <math.h>
 #include <stdio.h>

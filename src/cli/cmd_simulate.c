@@ -4,8 +4,8 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "page/page.h"
-#include "train/simulate/failures.h"
-#include "train/simulate/simulate.h"
+#include "predict/failures.h"
+#include "predict/simulate.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -158,7 +158,7 @@ static void print_failures(const simulate_answer *a) {
     print_interval("drawn", c->every, c->drawn, f->work);
     printf("drawn: the mean of %s runs, which took %s to %s;\n", gs_thousands(c->runs), time_text(c->least),
            time_text(c->most));
-    printf("the others by Daly's formula (src/train/simulate/failures.h)\n");
+    printf("the others by Daly's formula (src/predict/failures.h)\n");
 }
 
 static void print_answer(const simulate_answer *a) {
@@ -427,7 +427,7 @@ int gs_cmd_simulate(int argc, char **argv) {
                           "Predict what a training step would take on a cluster that is not there. Compute\n"
                           "is measured here, or follows from --flops. The messages are those that the\n"
                           "schemes' own code sends: they go in virtual time over the links of --link and\n"
-                          "--inside. src/train/simulate/simulate.h says what is counted and what is not.\n"
+                          "--inside. src/predict/simulate.h says what is counted and what is not.\n"
                           "With --mtbf also what failures and checkpoints cost.\n"
                           "65,536 workers in a ring take half a minute. Where workers share a host's line\n"
                           "(--hosts), each message is played by itself: that takes 10 minutes.",

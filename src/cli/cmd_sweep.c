@@ -4,7 +4,7 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "page/report.h"
-#include "train/sweep/sweep.h"
+#include "train/sweep.h"
 
 #include <inttypes.h>
 #include <math.h>

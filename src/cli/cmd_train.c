@@ -1,8 +1,8 @@
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
 #include "io/json.h"
-#include "train/elastic/carry.h"
-#include "train/memory/memory.h"
+#include "persist/carry.h"
+#include "predict/memory.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -10,9 +10,9 @@
 #include "io/mapped.h"
 #include "layer/memory/recompute.h"
 #include "model/model_text.h"
-#include "train/layout/layout_plan.h"
-#include "train/offload/offload.h"
-#include "train/pipeline/cut.h"
+#include "predict/layout_plan.h"
+#include "train/offload.h"
+#include "predict/cut.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* --resume of train: which checkpoint a run goes on from, and the options that it takes up from there. */
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
-#include "train/checkpoint/folder.h"
+#include "persist/folder.h"
 #include "train/internal.h"
 
 #include <stdlib.h>

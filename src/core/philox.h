@@ -24,7 +24,7 @@ typedef enum gs_stream {
     GS_STREAM_AUGMENT = 6,  /* sub: the epoch (data/augment.h) */
     GS_STREAM_WINDOWS = 7,  /* sub: the epoch (data/text_set.h) */
     GS_STREAM_GENERATE = 8, /* sub: number of the text (model/generate.h) */
-    GS_STREAM_FAILURES = 9, /* sub: number of the run (train/simulate/failures.h) */
+    GS_STREAM_FAILURES = 9, /* sub: number of the run (predict/failures.h) */
 } gs_stream;
 
 /* The counter's high half for `stream`; sub < 2^56. */

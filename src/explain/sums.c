@@ -7,7 +7,7 @@
 static bool counts(const gs_digests *d, int rank, int kind) {
     const int stages = gs_digests_count(d, "pipeline");
     if (stages < 2 || stages > d->workers) return true;
-    const int stage = rank / (d->workers / stages); /* train/layout/layout.h */
+    const int stage = rank / (d->workers / stages); /* parallel/layout.h */
     if (kind == GS_DIGEST_samples || kind == GS_DIGEST_own) return stage == 0;
     return kind != GS_DIGEST_answers || stage == stages - 1;
 }
@@ -36,7 +36,7 @@ bool gs_of_rank(const gs_digests *d, int rank, uint64_t step, int kind, int para
                 gs_numbers *out) {
     const double count = (double)d->param[param].count;
     const gs_numbers *own = gs_digests_find(d, rank, step, kind, param, part);
-    const int tensor = gs_digests_count(d, "tensor"), /* a group of workers: train/layout/layout.h */
+    const int tensor = gs_digests_count(d, "tensor"), /* a group of workers: parallel/layout.h */
         size = tensor > 1 && tensor <= d->workers ? tensor : 1;
     bool added[GS_DIGEST_RANKS] = {false}; /* [member of a group] */
     /* Forward reads whole weights. Replicas with --zero divide what they update, but not their layers' state. */

@@ -7,7 +7,7 @@
 #include "layer/memory/halves.h"
 #include "layer/make.h"
 #include "layer/memory/recompute.h"
-#include "layer/parallel/tensor.h"
+#include "parallel/tensor.h"
 
 typedef struct binding {
     gs_device *device;

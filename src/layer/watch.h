@@ -1,6 +1,6 @@
 /* Watching layers: gs_layer_forward and gs_layer_backward call the watchers of a net before and after the layer's own.
  *
- * Used to measure layers (train/profile/profile.c), to draw them on a timeline (train/timeline/timeline.c), and
+ * Used to measure layers (predict/profile.c), to draw them on a timeline (train/timeline.c), and
  * to record what goes through them (train/digest/digest.c).
  */
 #pragma once

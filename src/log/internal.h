@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "log/log.h"
-#include "train/timeline/timeline.h"
+#include "train/timeline.h"
 
 /* A line of metrics.jsonl. */
 typedef struct gs_log_step {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "io/file.h"
-#include "layer/parallel/tensor.h"
+#include "parallel/tensor.h"
 #include "layer/watch.h"
 
 typedef struct writer {

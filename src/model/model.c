@@ -5,7 +5,7 @@
 #include <string.h>
 #include "core/normal.h"
 #include "core/philox.h"
-#include "layer/parallel/sequence.h"
+#include "parallel/sequence.h"
 #include "model/away.h"
 #include "model/model_text.h"
 

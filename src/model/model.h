@@ -13,7 +13,7 @@
 
 #include "core/scaling.h"
 #include "data/vocabulary.h"
-#include "layer/parallel/tensor.h"
+#include "parallel/tensor.h"
 
 /* The loss of a sample, and what its answers are: labels (one int32 for each sample, or for each of its tokens) or
  * targets (floats, as many for each sample as the model has outputs). y: the model's outputs for it, k of them. */

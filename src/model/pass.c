@@ -1,6 +1,6 @@
 /* A pass of samples: forward to the logits, their loss, which goes to the tail of the gradients, and backward. Also:
  * what is cleared before a step's passes, and the layers' state, which follows from them. */
-#include "layer/parallel/tensor.h"
+#include "parallel/tensor.h"
 #include "model/model.h"
 
 /* ---- forward ---- */

@@ -18,7 +18,7 @@
 /* Write all parameters and state (model->saved floats at `host`), whole or not at all. GS_E_FILE. */
 gs_status gs_safetensors_save(const char *path, const gs_model *model, const float *host);
 
-/* What else lies in the same file: the state of a run (train/state.h), which readers of weights pass over. */
+/* What else lies in the same file: the state of a run (persist/state.h), which readers of weights pass over. */
 enum { GS_BESIDE_MOST = 4, GS_BESIDE_NAME = GS_PARAM_NAME + 64 };
 
 /* A file that was written. */

@@ -1,7 +1,7 @@
 /* All weights of a model to the host, and from there, wherever they lie. */
 #include <stdlib.h>
 #include <zlib.h>
-#include "layer/parallel/tensor.h"
+#include "parallel/tensor.h"
 #include "model/model.h"
 
 enum { CHUNK = 1 << 18 /* floats of weights elsewhere that are in memory at once */ };

@@ -28,7 +28,7 @@ typedef struct gs_held_part {
     bool counted;              /* in a sum over the workers it is this one that counts it */
 } gs_held_part;
 
-/* All parts that a worker holds and updates, where each worker holds others (train/zero/zero.h). */
+/* All parts that a worker holds and updates, where each worker holds others (train/zero.h). */
 typedef struct gs_held {
     const gs_held_part *part;
     int parts;

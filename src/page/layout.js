@@ -1,7 +1,7 @@
 /* A step whose workers share the model, as it was traced: a pipeline, ZeRO, tensor parallelism (src/cli/step/layout.c). */
 'use strict';
 
-/* gs_span_kind, gs_phase and rows of src/train/timeline/timeline.h */
+/* gs_span_kind, gs_phase and rows of src/train/timeline.h */
 const KIND = { step: 0, phase: 1, forward: 2, backward: 3, send: 4, receive: 5, bucket: 6, loader: 7, stageForward: 8, stageBackward: 9, gather: 10,
   reduce: 11, weights: 12, gradients: 13, groupSum: 14, fetch: 15, putAway: 16 };
 const PHASES = ['load', 'forward', 'backward', 'sum', 'update'];
@@ -136,7 +136,7 @@ function zero() {
 
 const COLOURS = { '': 'same', columns: 'columns', inner: 'inner', rows: 'rows', outputs: 'columns', table: 'rows', tokens: 'tokens' };
 const SHARES = { '': 'all of it, as every worker', inner: 'between columns and rows', outputs: 'some of the words', table: 'some of the words' };
-// gs_tensor_act of src/layer/parallel/tensor.h
+// gs_tensor_act of src/parallel/tensor.h
 const ACTS = [['+', 'sum in the group'], ['g', 'all-gather in the group'], ['s', 'reduce-scatter in the group']];
 
 function tensorLanes(id, from, to, name) {

@@ -71,7 +71,7 @@ function firstToTarget(reached) {
   return ranked.length > 1 && seconds(second) - seconds(first) > Math.max(look(first), look(second)) ? first : null;
 }
 
-const LOOKS_AN_EPOCH = 4; // GS_SWEEP_TESTS of train/sweep/sweep.h
+const LOOKS_AN_EPOCH = 4; // GS_SWEEP_TESTS of train/sweep.h
 
 /* The columns of the table: a heading, and the cell of a row. */
 function sweepColumns() {

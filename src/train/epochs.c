@@ -3,7 +3,7 @@
 #include "train/hooks.h"
 #include "train/internal.h"
 #include "train/run.h"
-#include "train/state.h"
+#include "persist/state.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
 
 #include "comm/device.h"
 #include "core/shard.h"
-#include "layer/parallel/tensor.h"
+#include "parallel/tensor.h"
 #include "optim/away.h"
 #include "train/internal.h"
 #include "train/strategies/pipeline.h"
@@ -238,7 +238,7 @@ gs_status gs_holding_divide(gs_worker *w) {
     gs_holding *h = &w->holding;
     if (gs_has_stages(w) || w->settings->zero > 1) GS_TRY(divide_gradients(w));
     if (gs_has_stages(w) || w->settings->zero > 2) GS_TRY(divide_weights(w));
-    for (int i = 0; i < h->count; i++) { /* in windows, if they are cut: zero/zero.c */
+    for (int i = 0; i < h->count; i++) { /* in windows, if they are cut: train/zero.c */
         h->unit[i].weights = gs_at(h->weights, h->unit[i].at);
         h->unit[i].gradients = gs_at(h->gradients, h->unit[i].at);
     }

@@ -1,5 +1,5 @@
 /* What a worker holds: which of the model's parameters it keeps, and which it updates. It follows from the layout by
- * arithmetic, so each worker can work out what all others hold (train/layout/layout.h says who these are).
+ * arithmetic, so each worker can work out what all others hold (parallel/layout.h says who these are).
  *
  *     tensor groups    cut the model's tensors: a worker's model is its part already (parallel/tensor.h)
  *     pipelines        cut the layers of that model: a unit for each run of layers of this worker's stage
@@ -33,7 +33,7 @@ typedef struct gs_held_unit {
     size_t rest_at; /* and the rest. Each vector of the optimiser is such an array */
     int begin, end; /* the layers begin .. end - 1 of the outermost sequence */
     int run;        /* which of this worker's runs of layers it is a part of; 0 without stages */
-    bool stays;     /* from its first use to its last one; another window holds it (zero/zero.h) */
+    bool stays;     /* from its first use to its last one; another window holds it (train/zero.h) */
     gs_mem weights, gradients; /* of this worker: where its layers find them, whole */
 } gs_held_unit;
 

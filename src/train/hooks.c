@@ -1,8 +1,8 @@
 /* The list of hooks, and the short ones: progress and the log, a test's own, and the weights that a run ends with. */
 #include "train/hooks.h"
 #include "train/internal.h"
-#include "train/state.h"
-#include "train/timeline/timeline.h"
+#include "persist/state.h"
+#include "train/timeline.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "train/overlap.h"
 #include "train/internal.h"
-#include "train/timeline/timeline.h"
+#include "train/timeline.h"
 
 #include "core/clock.h"
 #include "core/jobs.h"

@@ -15,7 +15,7 @@
 #include "train/internal.h"
 #include "train/options/options.h"
 #include "train/run.h"
-#include "train/state.h"
+#include "persist/state.h"
 
 /* ---- the data, and whether they suit the model and the loss ---- */
 

@@ -56,7 +56,7 @@ typedef struct gs_score {
     float loss_scale;              /* of a step in f16 (optim/loss_scale.h); else 0 */
     bool skipped;                  /* then: its update was left out */
     bool checkpoint;               /* all make a checkpoint after this step, ... */
-    bool asked;                    /* or a worker was asked for one (checkpoint/checkpoint.h) */
+    bool asked;                    /* or a worker was asked for one (persist/checkpoint.h) */
 } gs_score;
 
 /* What a run reports as it goes on, from rank 0 only, in its thread. Any may be NULL. */
@@ -101,7 +101,7 @@ typedef struct gs_observer {
     void (*test)(void *context, const gs_test_report *);
     void (*testing)(void *context, size_t done, size_t of); /* during a test: blocks of this worker */
     /* With settings->record: before start, the devices' descriptions; after each epoch, what each worker did in it;
-     * once, after the last traced step, the timelines of all workers (timeline/timeline.h). */
+     * once, after the last traced step, the timelines of all workers (train/timeline.h). */
     void (*devices)(void *context, const gs_device_report *, int workers);
     void (*workers)(void *context, int epoch, const gs_worker_report *, int workers);
     void (*timeline)(void *context, const struct gs_timeline_part *, int workers);

@@ -5,11 +5,11 @@
 #include "core/thread.h"
 #include "data/text_set.h"
 #include "io/file.h"
-#include "train/elastic/carry.h"
+#include "persist/carry.h"
 #include "train/internal.h"
-#include "train/memory/memory.h"
+#include "predict/memory.h"
 #include "train/run.h"
-#include "train/state.h"
+#include "persist/state.h"
 
 #include <math.h>
 #include <stdio.h>

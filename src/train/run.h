@@ -6,10 +6,10 @@
 #include <stdatomic.h>
 #include "core/busy.h"
 #include "model/safetensors.h"
-#include "train/checkpoint/folder.h"
-#include "train/memory/memory.h"
-#include "train/pipeline/cut.h"
-#include "train/state.h"
+#include "persist/folder.h"
+#include "predict/memory.h"
+#include "predict/cut.h"
+#include "persist/state.h"
 
 typedef enum gs_purpose { JOB_TRAIN, JOB_EVAL, JOB_PREDICT } gs_purpose;
 
@@ -74,7 +74,7 @@ int gs_run_all_workers(const gs_run *);
  * do not go together. *plan is to be freed in any case; the run must live as long. */
 gs_status gs_run_rehearse(gs_run *, const gs_settings *, bool all, gs_memory_plan *plan);
 
-/* ---- pipeline/cut.c ---- */
+/* ---- predict/cut.c ---- */
 
 /* Is this a run whose cut is to be measured, and which has no other mistake that would be found first? */
 bool gs_cut_is_open(const gs_run *);

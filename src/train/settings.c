@@ -2,7 +2,7 @@
 #include "core/text.h"
 #include "layer/memory/recompute.h"
 #include "train/internal.h"
-#include "train/tensor/tensor.h"
+#include "train/tensor.h"
 #include "train/options/options.h"
 
 #include <inttypes.h>

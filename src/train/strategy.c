@@ -4,9 +4,9 @@
 
 #include "core/text.h"
 #include "train/internal.h"
-#include "train/layout/layout.h"
-#include "train/zero/zero.h"
-#include "train/tensor/tensor.h"
+#include "parallel/layout.h"
+#include "train/zero.h"
+#include "train/tensor.h"
 
 static const gs_strategy *const all[] = {&gs_strategy_synchronous, &gs_strategy_pipeline, &gs_strategy_local,
                                          &gs_strategy_async, NULL};

@@ -6,7 +6,7 @@
  *     strategies/async.c          nobody waits for everybody
  *
  * The first two compose with what divides or orders the work within a step: a reducer (reducer.h: --zero, --bucket),
- * an order of sums (order.h: --exact), layers that a group shares (tensor/tensor.h: --tensor). What does not go
+ * an order of sums (order.h: --exact), layers that a group shares (train/tensor.h: --tensor). What does not go
  * together is a table (settings.c); a few finer conditions are in the check of each.
  *
  * A new strategy is its file, its name below and its row in strategy.c. Few others know a strategy by its name: who
@@ -14,7 +14,7 @@
  */
 #pragma once
 
-#include "train/checkpoint/checkpoint.h"
+#include "persist/checkpoint.h"
 #include "train/train.h"
 
 typedef struct gs_strategy {
@@ -114,7 +114,7 @@ const char *gs_sums_text(const gs_worker *, char text[GS_SUMS_TEXT]);
 gs_status gs_gradient(gs_worker *);
 
 /* What this worker adds to GS_STAT_STOP where `done` steps will be done: a wish to stop, or those of its hooks
- * (checkpoint/checkpoint.h). Once in each step. */
+ * (persist/checkpoint.h). Once in each step. */
 float gs_wishes(const gs_worker *, uint64_t done);
 
 /* If this process was asked to stop, or that of another worker of the group, or wants a checkpoint, the counts say so

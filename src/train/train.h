@@ -3,7 +3,7 @@
  *
  *     step.c        one step, as the theory states it: load, forward, loss, backward, sum, update
  *     strategies/   other steps: pipeline.c, local_sgd.c, async.c; the table of all is strategy.h
- *     reducer.h     how gradients are summed: all_reduce.c, zero/zero.c; in which order with --exact: order.h
+ *     reducer.h     how gradients are summed: all_reduce.c, train/zero.c; in which order with --exact: order.h
  *     overlap.c     sums that begin while backward still runs; buckets.c: where the gradients are cut for that
  *     measure.c     the clock beside a step; how long steps take; pauses of a worker, drawn at random
  *     batch_norm.c  the statistics of batch_norm over the samples of all workers (batch_norm.h)
@@ -13,28 +13,28 @@
  *     result.h      what a step, an epoch and a run report
  *     prepare.c     before a run: its files, its data sets, and what can be checked without a worker
  *     rehearse.c    a run without computing, to know its memory; what it asks a rank to do (rehearsal.h)
- *     memory/       that memory by kind, what would save some, and a limit (memory/memory.h)
+ *     memory/       that memory by kind, what would save some, and a limit (predict/memory.h)
  *     settings.c    which settings are allowed, and which go together; the learning rates that they make
  *     state.c       what a run needs to go on where it stopped (state.h)
- *     checkpoint/   that state in a folder, now and then, written beside training (checkpoint/checkpoint.h)
- *     elastic/      a copy of it in memory, from which the ranks that are left go on (elastic/carry.h)
- *     simulate/     a step of a cluster, in virtual time (simulate/simulate.h)
+ *     checkpoint/   that state in a folder, now and then, written beside training (persist/checkpoint.h)
+ *     elastic/      a copy of it in memory, from which the ranks that are left go on (persist/carry.h)
+ *     simulate/     a step of a cluster, in virtual time (predict/simulate.h)
  *     epochs.c      the epochs of one worker: order, steps, evaluation
  *     evaluate.c    inference: the test set split over the workers
  *     ranking.c     which class is taken for which, and the samples that a model gets most wrong
- *     offload/      what lies outside of the device's memory (offload/offload.h)
+ *     offload/      what lies outside of the device's memory (train/offload.h)
  *     worker.h      a worker: device, replica of the model, optimiser, its rank
  *     options/      the options that set all this: one table, with their defaults; do all workers have the same?
- *     layout/       which worker has which replica and stage, and who shares what with it (layout/layout.h); what that
- *                   costs (layout/layout_plan.h)
+ *     layout/       which worker has which replica and stage, and who shares what with it (parallel/layout.h); what that
+ *                   costs (predict/layout_plan.h)
  *     pipeline/     a model cut into stages: where; schedules, as lists of instructions
- *     tensor/       layers that a group shares (tensor/tensor.h)
- *     zero/         the reducer that divides what all hold (zero/zero.h)
+ *     tensor/       layers that a group shares (train/tensor.h)
+ *     zero/         the reducer that divides what all hold (train/zero.h)
  *     profile/      where the time goes
- *     sweep/        the same training with several batches and seeds (sweep/sweep.h)
+ *     sweep/        the same training with several batches and seeds (train/sweep.h)
  *     worker_report.c  what each worker of a run did
  *     hooks.h       who watches a run: digest, verify, checkpoints, the log; hooks.c lists them
- *     timeline/     what each worker does during some steps, thread by thread (timeline/timeline.h)
+ *     timeline/     what each worker does during some steps, thread by thread (train/timeline.h)
  *     connect.c     the devices and cores of the workers of this process, and how they reach each other and others
  *     run.c         the workers of this process: one thread each, and the processes beside it
  */
@@ -47,7 +47,7 @@
 #include "model/names.h"
 #include "comm/rendezvous.h"
 #include "train/batch_norm.h"
-#include "train/checkpoint/every.h"
+#include "persist/every.h"
 #include "train/worker.h"
 
 /* What --recompute costs a worker: operations of a sample, in its layers alone. */
@@ -139,13 +139,13 @@ typedef struct gs_settings {
     uint64_t micro_batch;    /* most samples at once in a device's memory; 0: GS_MICRO_BATCH, or less */
     const char *load, *save; /* safetensors files or NULL. Rank 0 writes save; all ranks have one, or none */
     bool save_state;         /* in `save`, write the state of the run beside the weights (state.h) */
-    const char *checkpoint;  /* a folder for checkpoints (checkpoint/checkpoint.h); NULL: there are none */
+    const char *checkpoint;  /* a folder for checkpoints (persist/checkpoint.h); NULL: there are none */
     gs_checkpoint_every checkpoint_every; /* how often */
     /* Go on with the run whose state is in this file, or in the newest checkpoint of this folder that is whole; NULL:
      * begin a new one. */
     const char *resume;
     const struct gs_state *begin; /* its state, which gs_train reads from there; NULL: none */
-    struct gs_carry *carry; /* of launch --elastic (elastic/carry.h); NULL: a lost worker ends the run */
+    struct gs_carry *carry; /* of launch --elastic (persist/carry.h); NULL: a lost worker ends the run */
     bool regrouped; /* of such a run: ranks were lost; `slow` and `jitter` may name one that is no more */
     gs_names names; /* of the tensors in `save` */
     /* The first layer sees (byte / 255 - mean) / std. Count 0: as the file `load` says, (0, 1) where it does not;
@@ -153,16 +153,16 @@ typedef struct gs_settings {
     gs_by_channel mean, std;
     bool bind;  /* each worker is bound to its own cores, if there are enough (gs_worker_share) */
     bool exact; /* the same bits for 1, 2, 4 and 8 workers (order.h) */
-    int zero;   /* ZeRO's stage, 1 to 3 (zero/zero.h); 0: all workers hold all */
+    int zero;   /* ZeRO's stage, 1 to 3 (train/zero.h); 0: all workers hold all */
     gs_batch_norm_groups batch_norm; /* over which samples batch_norm takes its statistics */
-    const char *layout; /* "dp2,pp2,zero1": pipeline, tensor, zero in a word (layout/layout.h); NULL: none */
+    const char *layout; /* "dp2,pp2,zero1": pipeline, tensor, zero in a word (parallel/layout.h); NULL: none */
     int accumulate;     /* passes over a worker's part of the batch before one sum; 0 means 1 */
     int pipeline; /* stages that the model is cut into, each on a worker (strategies/pipeline.c); 0: it is whole */
     const char *pipeline_schedule; /* of --pipeline: see gs_pipeline_read; NULL: 1f1b */
-    const char *pipeline_cut;      /* of --pipeline: "measured" (NULL), "flops", "3,6" (pipeline/cut.h) */
+    const char *pipeline_cut;      /* of --pipeline: "measured" (NULL), "flops", "3,6" (predict/cut.h) */
     int micro_batches;             /* of --pipeline: how many a batch is cut into; 0: four for each stage */
     gs_precision precision;        /* of the layers' products (device.h), in training and its tests */
-    int tensor;    /* workers that share each pair of linear layers (tensor/tensor.c); 0: none do */
+    int tensor;    /* workers that share each pair of linear layers (train/tensor.c); 0: none do */
     bool sequence; /* with tensor: and the tokens of each sequence (parallel/sequence.h) */
     int recompute; /* what backward computes again instead of keeping it (layer/memory/recompute.h) */
     int bucket;    /* KB of whole layers that are summed together during backward; 0: one sum after it */
@@ -189,13 +189,13 @@ typedef struct gs_settings {
     double timeout;      /* seconds that a worker may wait for another; > 0 */
     /* For tests only, to cause faults: each worker calls it after a step. */
     void (*test_hook)(struct gs_worker *);
-    int max_memory; /* MB (10^6 bytes) that a worker may take of its device's memory; 0: no limit (memory/memory.h) */
-    /* What lies outside of the device's memory: gs_offload in device.h, or more of them (offload/offload.h). */
+    int max_memory; /* MB (10^6 bytes) that a worker may take of its device's memory; 0: no limit (predict/memory.h) */
+    /* What lies outside of the device's memory: gs_offload in device.h, or more of them (train/offload.h). */
     unsigned offload;
     const char *offload_dir; /* where cpu puts it; NULL: TMPDIR, else /var/tmp */
-    bool fit;                /* with max_memory: settings change until the run fits (memory/memory.h) */
+    bool fit;                /* with max_memory: settings change until the run fits (predict/memory.h) */
     bool plans; /* the run is rehearsed before it begins, so that workers report what was planned, too */
-    /* Workers compute nothing, and their devices take no memory (memory/memory.h, rehearsal.h). NULL: it is a run. */
+    /* Workers compute nothing, and their devices take no memory (predict/memory.h, rehearsal.h). NULL: it is a run. */
     struct gs_rehearsal *rehearsal;
 } gs_settings;
 

@@ -2,14 +2,14 @@
 
 #include "model/safetensors.h"
 #include "train/digest/digest.h"
-#include "train/elastic/carry.h"
+#include "persist/carry.h"
 #include "train/hooks.h"
 #include "train/internal.h"
 #include "train/reducer.h"
-#include "train/rehearsal.h"
-#include "train/state.h"
-#include "train/timeline/timeline.h"
-#include "train/tensor/tensor.h"
+#include "predict/rehearsal.h"
+#include "persist/state.h"
+#include "train/timeline.h"
+#include "train/tensor.h"
 
 #include <stdlib.h>
 

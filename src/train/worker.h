@@ -7,7 +7,7 @@
 #include "optim/optimizer.h"
 #include "sync/sync.h"
 #include "train/holding.h"
-#include "train/layout/layout.h"
+#include "parallel/layout.h"
 #include "train/order.h"
 #include "train/result.h"
 
@@ -58,7 +58,7 @@ typedef struct gs_worker {
     gs_order order;                         /* with --exact, of the sums of its gradients, */
     gs_lockstep *lockstep;                  /* where leaves are computed together (order.c); else NULL */
     bool in_step;                           /* else its group may be testing */
-    struct gs_tensor_worker *tensor;        /* with --tensor (tensor/tensor.c), else NULL */
+    struct gs_tensor_worker *tensor;        /* with --tensor (train/tensor.c), else NULL */
     const struct gs_strategy *strategy;     /* how it makes a step (strategy.h), */
     void *strategy_state;                   /* and what that keeps: create, free */
     const struct gs_reducer *reducer;       /* how gradients are summed (reducer.h); NULL: by the strategy, */

@@ -1,8 +1,8 @@
 #include "layer/memory/recompute.h"
 #include "train/internal.h"
-#include "train/offload/offload.h"
+#include "train/offload.h"
 #include "train/reducer.h"
-#include "train/tensor/tensor.h"
+#include "train/tensor.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 #include "tests/faults/settings.h"
 #include "gradsum.h"
 #include "layer/memory/recompute.h"
-#include "train/offload/offload.h"
+#include "train/offload.h"
 
 #define PLAIN &settings_one
 #define DROPOUT &settings_two_dropout

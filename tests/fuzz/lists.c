@@ -3,7 +3,7 @@
 #include "cl/open.c"
 #include "fuzz.h"
 #include "train/internal.h"
-#include "train/sweep/sweep.h"
+#include "train/sweep.h"
 
 static void devices(const char *text) {
     char name[48];

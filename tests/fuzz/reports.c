@@ -1,6 +1,6 @@
 /* What workers send rank 0 for the log and the last lines of a run: their devices, their speeds, their timelines. */
 #include <cjson/cJSON.h>
-#include "train/timeline/timeline.c"
+#include "train/timeline.c"
 #include "fuzz.h"
 #include "io/file.h"
 #include "log/internal.h"

@@ -1,19 +1,19 @@
 /* A real step of a run whose workers share the model, recorded and shown: `gradsum step --pipeline 2`, `--zero 3`,
  * `--tensor 2`, with the options of train. The run makes a few steps, of which the last is traced
- * (train/timeline/timeline.h). It is shown in 80 columns, as JSON, and as a page (src/page/layout.js).
+ * (train/timeline.h). It is shown in 80 columns, as JSON, and as a page (src/page/layout.js).
  */
 #include "cli/cli.h"
 #include "cli/step/step.h"
 #include "core/text.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "layer/parallel/tensor.h"
+#include "parallel/tensor.h"
 #include "model/model_text.h"
 #include "page/page.h"
-#include "train/layout/layout_plan.h"
-#include "train/pipeline/schedule.h"
-#include "train/tensor/tensor.h"
-#include "train/timeline/timeline.h"
+#include "predict/layout_plan.h"
+#include "parallel/schedule.h"
+#include "train/tensor.h"
+#include "train/timeline.h"
 
 #include <math.h>
 #include <stdarg.h>

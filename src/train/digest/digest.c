@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "layer/parallel/tensor.h"
+#include "parallel/tensor.h"
 #include "layer/watch.h"
 #include "model/model.h"
 #include "sync/wire.h"
@@ -20,7 +20,7 @@
 
 /* ---- what is kept ----
  *
- * Where in whole arrays the numbers lie that a worker has: of a tensor group (layer/parallel/tensor.h) each member
+ * Where in whole arrays the numbers lie that a worker has: of a tensor group (parallel/tensor.h) each member
  * records its part of what is divided, at its places in the whole, and the first one what all of them repeat. So the
  * records of a group add up to those of a worker alone. */
 

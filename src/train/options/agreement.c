@@ -1,7 +1,7 @@
 #include "data/text_set.h"
 #include "train/internal.h"
 #include "train/options/options.h"
-#include "train/state.h"
+#include "persist/state.h"
 
 #include "data/source.h"
 

@@ -7,7 +7,7 @@
 #include "data/text_set.h"
 #include "layer/memory/recompute.h"
 #include "model/safetensors.h"
-#include "train/offload/offload.h"
+#include "train/offload.h"
 
 #include <cjson/cJSON.h>
 #include <ctype.h>

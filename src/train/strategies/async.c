@@ -24,7 +24,7 @@
 #include "core/thread.h"
 #include "train/internal.h"
 #include "train/strategies/clocks.h"
-#include "train/timeline/timeline.h"
+#include "train/timeline.h"
 
 #include <math.h>
 #include <pthread.h>

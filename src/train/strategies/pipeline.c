@@ -43,7 +43,7 @@
 #include "layer/watch.h"
 #include "train/hooks.h"
 #include "train/internal.h"
-#include "train/pipeline/virtual_time.h"
+#include "parallel/virtual_time.h"
 #include "train/reducer.h"
 
 /* ---- settings ---- */
@@ -376,7 +376,7 @@ static void free_stage(gs_worker *w) {
  *
  * T is the time from the first forward of a step to its last backward, both of which stage 0 makes. The p stages have
  * p T of it, and compute for the sum of all passes, `busy`; for the rest they wait. The same instructions are played in
- * virtual time (pipeline/virtual_time.h) with messages that take none: T_0 where each pass takes the mean of all in its
+ * virtual time (parallel/virtual_time.h) with messages that take none: T_0 where each pass takes the mean of all in its
  * direction, T_1 where each takes the mean of its stage. So
  *
  *     p T - busy  =  (p T_0 - busy)       fill and drain: alone a share of the time, (p - 1) / (m + p - 1) by formula

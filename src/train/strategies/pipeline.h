@@ -2,10 +2,10 @@
 #pragma once
 
 #include "optim/optimizer.h"
-#include "train/pipeline/cut.h"
-#include "train/pipeline/schedule.h"
+#include "predict/cut.h"
+#include "parallel/schedule.h"
 #include "train/train.h"
-#include "train/tensor/tensor.h"
+#include "train/tensor.h"
 
 /* "gpipe", "1f1b", "eager", "interleaved", "interleaved:V"; NULL: 1f1b. GS_E_USAGE. */
 gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedule, int *chunks);

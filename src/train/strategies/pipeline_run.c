@@ -9,7 +9,7 @@
 #include "core/clock.h"
 #include "train/internal.h"
 #include "train/reducer.h"
-#include "train/timeline/timeline.h"
+#include "train/timeline.h"
 
 /* ---- the micro-batches of a step ---- */
 

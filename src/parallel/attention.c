@@ -1,0 +1,17 @@
+/* Attention between two linear layers of a pair (tensor.h): some of the heads, which are all that it needs. */
+#include "parallel/tensor.h"
+
+/* First as a whole: so messages tell the numbers of the model. */
+static gs_status plan(gs_layer *l, gs_shape in) {
+    const int heads = l->outputs, ranks = l->part->group->size;
+    gs_shape whole = in;
+    whole.c *= ranks;
+    if (heads % ranks != 0)
+        return gs_layer_refuse(l, "its %d head%s cannot be divided among %d workers; wanted a multiple of %d",
+                               heads, heads > 1 ? "s" : "", ranks, ranks);
+    GS_TRY(l->part->plain->plan(l, whole));
+    l->here = heads / ranks;
+    return l->part->plain->plan(l, in);
+}
+
+const gs_layer_ops gs_heads_attention = {.plan = plan};

@@ -1,0 +1,30 @@
+/* dropout of some of the tokens of each sequence: in the batch they lie among those of other ranks. */
+#include "parallel/tensor.h"
+
+typedef gs_status (*pass_fn)(gs_layer *, const gs_pass *, gs_mem in, gs_mem *out);
+
+/* As if each rank's tokens were a sample. */
+static gs_status each_sample(gs_layer *l, pass_fn plain, const gs_pass *pass, gs_mem in, gs_mem out) {
+    const gs_tensor_group *t = l->part->group;
+    const size_t each = gs_shape_size(l->in);
+    gs_pass one = *pass;
+    one.n = 1;
+    for (size_t i = 0; i < pass->n; i++) {
+        gs_mem to = gs_at(out, i * each);
+        one.first = (pass->first + i) * (size_t)t->size + (size_t)t->rank;
+        GS_TRY(plain(l, &one, gs_at(in, i * each), &to));
+    }
+    return GS_OK;
+}
+
+static gs_status forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    if (pass->training) return each_sample(l, l->part->plain->forward, pass, x, *y);
+    return l->part->plain->forward(l, pass, x, y);
+}
+
+static gs_status backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    if (pass->training && l->needs_dx) return each_sample(l, l->part->plain->backward, pass, dy, *dx);
+    return l->part->plain->backward(l, pass, dy, dx);
+}
+
+const gs_layer_ops gs_token_dropout = {.forward = forward, .backward = backward};

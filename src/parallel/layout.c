@@ -1,0 +1,141 @@
+#include "parallel/layout.h"
+
+#include "comm/split.h"
+#include "core/text.h"
+#include "train/train.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int least, most;
+    size_t at;
+} terms[] = {{"dp", 1, GS_LAYOUT_WORKERS, offsetof(gs_layout, dp)},
+             {"tp", 1, GS_TENSOR_MOST, offsetof(gs_layout, tp)},
+             {"pp", 1, GS_LAYOUT_STAGES, offsetof(gs_layout, pp)},
+             {"zero", 0, GS_LAYOUT_ZERO, offsetof(gs_layout, zero)}};
+enum { TERMS = sizeof terms / sizeof *terms };
+
+/* The place of a term's name in `terms`, and its number: "pp4" -> 2 and 4. *number -1: it has none. Returns -1: there
+ * is no such name. */
+static int term_of(const char *text, size_t length, int *number) {
+    for (int t = 0; t < TERMS; t++) {
+        const size_t name = strlen(terms[t].name), digits = length - name;
+        if (length < name || strncmp(text, terms[t].name, name) != 0) continue;
+        *number = -1;
+        if (digits >= 1 && digits <= 6 && strspn(text + name, "0123456789") >= digits)
+            *number = atoi(text + name);
+        return t;
+    }
+    return -1;
+}
+
+static gs_status refuse(const char *text, const char *term, size_t length, const char *why) {
+    char shown[48];
+    snprintf(shown, sizeof shown, "%.*s", (int)(length < 40 ? length : 40), term);
+    return gs_fail(GS_E_USAGE, "--layout %s: %s '%s'; wanted some of dpN, tpN, ppN and zeroN with commas",
+                   gs_printable(text), why, gs_printable(shown));
+}
+
+gs_status gs_layout_read(const char *text, gs_layout *out) {
+    bool seen[TERMS] = {false};
+    *out = (gs_layout){1, 1, 1, 0};
+    for (const char *term = text;; term++) {
+        const size_t length = strcspn(term, ",");
+        int number = 0;
+        const int t = term_of(term, length, &number);
+        if (t < 0) return refuse(text, term, length, "there is no term");
+        if (seen[t]) return refuse(text, term, length, "a second");
+        if (number < terms[t].least || number > terms[t].most)
+            return gs_fail(GS_E_USAGE, "--layout %s: '%.*s' is out of range; wanted %s%d to %s%d",
+                           gs_printable(text), (int)(length < 40 ? length : 40), term, terms[t].name,
+                           terms[t].least, terms[t].name, terms[t].most);
+        seen[t] = true;
+        *(int *)((char *)out + terms[t].at) = number;
+        term += length;
+        if (!*term) return GS_OK;
+    }
+}
+
+const char *gs_layout_text(const gs_layout *l, char text[GS_LAYOUT_TEXT]) {
+    text[0] = 0;
+    for (int t = 0; t < TERMS; t++) {
+        const int number = *(const int *)((const char *)l + terms[t].at);
+        if (number == terms[t].least) continue;
+        gs_append(text, GS_LAYOUT_TEXT, "%s%s%d", *text ? "," : "", terms[t].name, number);
+    }
+    if (!*text) gs_append(text, GS_LAYOUT_TEXT, "dp1");
+    return text;
+}
+
+/* ---- in a run ---- */
+
+/* given 0: that option was not given. */
+static gs_status agree(const char *text, const char *term, int of_layout, const char *option, int given) {
+    if (given == 0 || given == of_layout) return GS_OK;
+    return gs_fail(GS_E_USAGE, "--layout %s has %s%d, and --%s is %d; use only one of them", text, term,
+                   of_layout, option, given);
+}
+
+gs_status gs_layout_settle(gs_settings *s) {
+    gs_layout l;
+    if (!s->layout) return GS_OK;
+    GS_TRY(gs_layout_read(s->layout, &l));
+    GS_TRY(agree(s->layout, "pp", l.pp, "pipeline", s->pipeline));
+    GS_TRY(agree(s->layout, "zero", l.zero, "zero", s->zero));
+    GS_TRY(agree(s->layout, "tp", l.tp, "tensor", s->tensor));
+    s->pipeline = l.pp > 1 ? l.pp : 0;
+    s->tensor = l.tp > 1 ? l.tp : 0;
+    s->zero = l.zero;
+    return GS_OK;
+}
+
+gs_layout gs_layout_of(const gs_settings *s, int workers) {
+    const int stages = s->pipeline > 1 ? s->pipeline : 1, parts = s->tensor > 1 ? s->tensor : 1;
+    return (gs_layout){workers / stages / parts, parts, stages, s->zero};
+}
+
+gs_status gs_layout_check_workers(const gs_settings *s, int workers, const char *options) {
+    gs_layout l;
+    char other[32] = "";
+    if (!s->layout) return GS_OK;
+    GS_TRY(gs_layout_read(s->layout, &l));
+    const int wanted = l.dp * l.tp * l.pp; /* at most 2^24 */
+    if (wanted == workers) return GS_OK;
+    if (workers % (l.tp * l.pp) == 0) snprintf(other, sizeof other, ", or dp%d", workers / (l.tp * l.pp));
+    return gs_fail(GS_E_USAGE,
+                   "--layout %s needs %d x %d x %d = %d worker%s (dp x tp x pp), and there %s %d; wanted %d "
+                   "(%s)%s",
+                   s->layout, l.dp, l.tp, l.pp, wanted, gs_s((unsigned)wanted), workers == 1 ? "is" : "are",
+                   workers, wanted, options, other);
+}
+
+gs_place gs_place_of(const gs_layout *l, int rank) {
+    return (gs_place){.part = rank % l->tp, .replica = rank / l->tp % l->dp, .stage = rank / (l->tp * l->dp)};
+}
+
+int gs_rank_at(const gs_layout *l, gs_place at) {
+    return (at.stage * l->dp + at.replica) * l->tp + at.part;
+}
+
+/* ---- groups ---- */
+
+gs_status gs_groups_create(gs_comm *world, gs_layout l, gs_groups *g) {
+    const gs_place at = gs_place_of(&l, world->rank), first_replica = {0, at.part, at.stage},
+                   first_part = {at.replica, 0, at.stage}, first_stage = {at.replica, at.part, 0};
+    *g = (gs_groups){.layout = l, .place = at, .comm[GS_WORLD] = world};
+    if (l.tp == 1 && l.pp == 1)
+        g->comm[GS_DP] = world;
+    else
+        GS_TRY(gs_comm_part(world, gs_rank_at(&l, first_replica), l.tp, l.dp, &g->comm[GS_DP]));
+    GS_TRY(gs_comm_part(world, gs_rank_at(&l, first_part), 1, l.tp, &g->comm[GS_TP]));
+    return gs_comm_part(world, gs_rank_at(&l, first_stage), l.tp * l.dp, l.pp, &g->comm[GS_PP]);
+}
+
+void gs_groups_free(gs_groups *g) {
+    for (gs_axis a = 0; a < GS_WORLD; a++)
+        if (g->comm[a] != g->comm[GS_WORLD]) gs_comm_free(g->comm[a]);
+    *g = (gs_groups){0};
+}

@@ -1,0 +1,80 @@
+/* The layers of a pair of linear ones (tensor.h), and the model's last one, linear or tied. */
+#include "parallel/sequence.h"
+
+/* How many leaves of the sum that the group divides are this rank's. */
+static int own_leaves(const gs_layer *l) {
+    return l->part->group->leaves / l->part->group->size;
+}
+
+/* ---- some of the outputs: no sum in forward ---- */
+
+/* *n: the tokens that it multiplies. What is gathered lies there until the next one is. */
+static gs_status gather_x(const gs_layer *l, const gs_pass *pass, gs_mem *x, size_t *n) {
+    const gs_mem part = *x;
+    *n = gs_layer_tokens(l, pass);
+    if (!gs_sequence_is_divided(l)) return GS_OK;
+    *n = pass->n * (size_t)gs_shape_tokens(l->out);
+    *x = gs_sequence_whole(l, GS_WHOLE_X);
+    return gs_sequence_gather(l, pass, l->in, part, *x);
+}
+
+static gs_status column_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    const gs_backend *ops = l->device->ops;
+    const gs_param *w = gs_layer_weight(l), *b = &l->param[1];
+    size_t n;
+    GS_TRY(gather_x(l, pass, &x, &n));
+    if (!l->part->group->leaves)
+        return ops->linear_forward(l->device, *y, x, w->w, b->w, n, l->in.c, l->out.c, &l->then);
+    GS_TRY(ops->linear_tree_forward(l->device, *y, x, w->w, n, l->in.c, l->out.c, 1));
+    return b->w.base ? ops->positions_forward(l->device, *y, *y, b->w, n, (size_t)l->out.c) : GS_OK;
+}
+
+/* Of y = x w^T + b: dw = dy^T x, db = the sum of dy, both whole sums; dx = dy w, the sum of what all ranks' outputs
+ * give. */
+static gs_status column_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    const gs_backend *ops = l->device->ops;
+    const gs_part *p = l->part;
+    const gs_param *w = gs_layer_weight(l), *b = &l->param[1];
+    const gs_mem sums = gs_tensor_unsummed(l, *dx);
+    const bool words = p->role == GS_TENSOR_OUTPUTS;
+    const gs_share share = gs_tensor_share(p->group, words ? l->outputs : 0);
+    gs_mem x = l->x;
+    size_t n;
+    GS_TRY(gather_x(l, pass, &x, &n));
+    GS_TRY(p->group->leaves
+               ? ops->linear_tree_backward(l->device, sums, w->dw, b->dw, dy, x, w->w, n, l->in.c, l->out.c,
+                                           !pass->fresh, own_leaves(l), p->blocks, words ? &share : NULL)
+               : ops->linear_backward(l->device, sums, w->dw, b->dw, dy, x, w->w, n, l->in.c, l->out.c,
+                                      !pass->fresh, &l->then));
+    return l->needs_dx ? gs_tensor_sum_to(l, pass, l->in, sums, GS_NONE, *dx) : GS_OK;
+}
+
+const gs_layer_ops gs_column_linear = {.forward = column_forward, .backward = column_backward};
+
+/* ---- some of the inputs: no sum in backward ---- */
+
+/* y = the sum of all ranks' x w^T, + b. */
+static gs_status row_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    const gs_backend *ops = l->device->ops;
+    const gs_param *w = &l->param[0], *b = &l->param[1];
+    const size_t n = gs_layer_tokens(l, pass);
+    const gs_mem sums = gs_tensor_unsummed(l, *y);
+    GS_TRY(l->part->group->leaves
+               ? ops->linear_tree_forward(l->device, sums, x, w->w, n, l->in.c, l->out.c, own_leaves(l))
+               : ops->linear_forward(l->device, sums, x, w->w, GS_NONE, n, l->in.c, l->out.c, NULL));
+    return gs_tensor_sum_to(l, pass, l->out, sums, b->w, *y);
+}
+
+static gs_status row_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    const gs_backend *ops = l->device->ops;
+    const gs_param *w = &l->param[0], *b = &l->param[1];
+    const size_t n = gs_layer_tokens(l, pass);
+    GS_TRY(gs_sequence_gather_dy(l, pass, &dy));
+    if (l->part->group->leaves)
+        return ops->linear_tree_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w, n, l->in.c, l->out.c,
+                                         !pass->fresh, 1, 1, NULL);
+    return ops->linear_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w, n, l->in.c, l->out.c,
+                                !pass->fresh, NULL);
+}
+
+const gs_layer_ops gs_row_linear = {.forward = row_forward, .backward = row_backward};

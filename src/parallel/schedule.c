@@ -1,0 +1,235 @@
+#include "parallel/schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const gs_action_names[GS_ACTIONS] = {
+    "load",
+    "receive activation",
+    "forward",
+    "send activation",
+    "receive gradient",
+    "receive tied gradient",
+    "backward",
+    "send gradient",
+    "send tied gradient",
+    "sum",
+    "update",
+    "send table",
+    "receive table",
+};
+
+/* ---- making a list ---- */
+
+/* There is room: gs_instructions_create has counted. */
+static void then(gs_instructions *l, gs_action action, int k, int chunk, int peer) {
+    if (l->count == l->room) gs_bug("a schedule has more than %zu instructions", l->room);
+    l->list[l->count++] = (gs_instruction){action, k, chunk, peer};
+}
+
+/* The number of a run of layers: stage s has s, p + s, 2 p + s, ... */
+static int run_of(const gs_pipeline *p, int stage, int chunk) {
+    return chunk * p->stages + stage;
+}
+
+static int last_run(const gs_pipeline *p) {
+    return p->stages * p->chunks - 1;
+}
+
+static int stage_after(const gs_pipeline *p, int stage) {
+    return (stage + 1) % p->stages;
+}
+
+static int stage_before(const gs_pipeline *p, int stage) {
+    return (stage + p->stages - 1) % p->stages;
+}
+
+void gs_then_forward(gs_instructions *l, const gs_pipeline *p, int stage, int k, int chunk) {
+    const int run = run_of(p, stage, chunk);
+    if (chunk == 0) then(l, GS_DO_LOAD, k, 0, 0);
+    if (run > 0) then(l, GS_DO_RECV_ACTIVATION, k, chunk, stage_before(p, stage));
+    then(l, GS_DO_FORWARD, k, chunk, 0);
+    if (run < last_run(p)) then(l, GS_DO_SEND_ACTIVATION, k, chunk, stage_after(p, stage));
+}
+
+void gs_then_backward(gs_instructions *l, const gs_pipeline *p, int stage, int k, int chunk) {
+    const int run = run_of(p, stage, chunk), last = last_run(p);
+    const bool tied = p->tied == GS_TIED_EACH && last > 0;
+    if (run < last) then(l, GS_DO_RECV_GRADIENT, k, chunk, stage_after(p, stage));
+    if (tied && run == 0) then(l, GS_DO_RECV_TIED, k, chunk, p->stages - 1);
+    then(l, GS_DO_BACKWARD, k, chunk, 0);
+    if (run > 0) then(l, GS_DO_SEND_GRADIENT, k, chunk, stage_before(p, stage));
+    if (tied && run == last) then(l, GS_DO_SEND_TIED, k, chunk, 0);
+}
+
+static void then_update(gs_instructions *l, const gs_pipeline *p, int stage) {
+    const int last = p->stages - 1;
+    const bool first_of_two = p->tied && last > 0 && stage == 0,
+               second_of_two = p->tied && last > 0 && stage == last;
+    if (p->tied == GS_TIED_ONCE && second_of_two) then(l, GS_DO_SEND_TIED, 0, p->chunks - 1, 0);
+    if (p->tied == GS_TIED_ONCE && first_of_two) then(l, GS_DO_RECV_TIED, 0, 0, last);
+    then(l, GS_DO_SUM, 0, 0, 0);
+    then(l, GS_DO_UPDATE, 0, 0, 0);
+    if (first_of_two) then(l, GS_DO_SEND_TABLE, 0, 0, last);
+    if (second_of_two) then(l, GS_DO_RECV_TABLE, 0, p->chunks - 1, 0);
+}
+
+gs_status gs_instructions_create(const gs_pipeline_schedule *schedule, const gs_pipeline *p, int stage,
+                                 gs_instructions *out) {
+    enum { EACH = 8 /* of a micro-batch through a chunk, forward and backward */, LAST = 4 };
+    *out = (gs_instructions){.room = EACH * (size_t)p->micro_batches * (size_t)p->chunks + LAST};
+    out->list = malloc(out->room * sizeof *out->list);
+    if (!out->list) return gs_fail(GS_E_MEMORY, "no memory for a schedule of %zu instructions", out->room);
+    GS_TRY(schedule->order(p, stage, out));
+    then_update(out, p, stage);
+    return GS_OK;
+}
+
+void gs_instructions_free(gs_instructions *l) {
+    free(l->list);
+    *l = (gs_instructions){0};
+}
+
+/* ---- what follows from it ---- */
+
+gs_status gs_pipeline_check(const gs_pipeline_schedule *schedule, const gs_pipeline *p) {
+    if (p->stages < 1 || p->micro_batches < 1 || p->chunks < 1)
+        return gs_fail(
+            GS_E_USAGE,
+            "a pipeline of %d stages with %d chunks and %d micro-batches; wanted 1 or more of each",
+            p->stages, p->chunks, p->micro_batches);
+    if (p->chunks == 1) return GS_OK;
+    if (!schedule->chunked)
+        return gs_fail(GS_E_USAGE, "the schedule %s has one chunk in each stage, not %d; wanted interleaved",
+                       schedule->name, p->chunks);
+    if (p->stages == 1)
+        return gs_fail(GS_E_USAGE, "one stage with %d chunks: nothing to interleave", p->chunks);
+    if (p->tied == GS_TIED_EACH)
+        return gs_fail(GS_E_USAGE,
+                       "%d chunks in each stage, and a tied gradient for each micro-batch: between the last "
+                       "stage and the first so many messages could be under way that both wait forever; "
+                       "wanted gpipe, 1f1b or eager",
+                       p->chunks);
+    if (p->micro_batches % p->stages == 0) return GS_OK;
+    return gs_fail(GS_E_USAGE,
+                   "%d micro-batches for %d stages: interleaved sends them round in groups of as many as "
+                   "there are stages; wanted a multiple of %d",
+                   p->micro_batches, p->stages, p->stages);
+}
+
+int gs_instructions_alive(const gs_instructions *l, int chunk) {
+    int alive = 0, most = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        if (chunk != GS_ALL_CHUNKS && l->list[i].chunk != chunk) continue;
+        alive += (l->list[i].action == GS_DO_FORWARD) - (l->list[i].action == GS_DO_BACKWARD);
+        if (alive > most) most = alive;
+    }
+    return most;
+}
+
+double gs_pipeline_bubble(const gs_pipeline *p) {
+    const double waits = p->stages - 1;
+    return waits / ((double)p->micro_batches * p->chunks + waits);
+}
+
+gs_instruction gs_instruction_sent(const gs_pipeline *p, const gs_instruction *receive, int stage) {
+    static const gs_action sent[GS_ACTIONS] = {[GS_DO_RECV_ACTIVATION] = GS_DO_SEND_ACTIVATION,
+                                               [GS_DO_RECV_GRADIENT] = GS_DO_SEND_GRADIENT,
+                                               [GS_DO_RECV_TIED] = GS_DO_SEND_TIED,
+                                               [GS_DO_RECV_TABLE] = GS_DO_SEND_TABLE};
+    if (!gs_action_receives(receive->action))
+        gs_bug("'%s' receives nothing", gs_action_names[receive->action]);
+    gs_instruction s = {sent[receive->action], receive->micro_batch, receive->chunk, stage};
+    if (receive->action == GS_DO_RECV_ACTIVATION && stage == 0) s.chunk--;           /* it went round */
+    if (receive->action == GS_DO_RECV_GRADIENT && stage == p->stages - 1) s.chunk++; /* the other way */
+    if (receive->action == GS_DO_RECV_TIED) s.chunk = p->chunks - 1;
+    if (receive->action == GS_DO_RECV_TABLE) s.chunk = 0;
+    return s;
+}
+
+/* ---- the schedules: a stage's list is in the order in which they call forward and backward ---- */
+
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+/* All micro-batches forward, then all backward. */
+static gs_status gpipe(const gs_pipeline *p, int stage, gs_instructions *out) {
+    for (int k = 0; k < p->micro_batches; k++) gs_then_forward(out, p, stage, k, 0);
+    for (int k = 0; k < p->micro_batches; k++) gs_then_backward(out, p, stage, k, 0);
+    return GS_OK;
+}
+
+/* `most` micro-batches go forward; from then on each that goes forward takes the place of one that goes backward. */
+static gs_status alternate(const gs_pipeline *p, int stage, int most, gs_instructions *out) {
+    const int m = p->micro_batches, ahead = least(most, m);
+    for (int k = 0; k < ahead; k++) gs_then_forward(out, p, stage, k, 0);
+    for (int k = ahead; k < m; k++) {
+        gs_then_forward(out, p, stage, k, 0);
+        gs_then_backward(out, p, stage, k - ahead, 0);
+    }
+    for (int k = m - ahead; k < m; k++) gs_then_backward(out, p, stage, k, 0);
+    return GS_OK;
+}
+
+/* The first micro-batch comes back to stage s when p - s have gone forward there. */
+static gs_status one_forward_one_backward(const gs_pipeline *p, int stage, gs_instructions *out) {
+    return alternate(p, stage, p->stages - 1 - stage, out);
+}
+
+static gs_status eager(const gs_pipeline *p, int stage, gs_instructions *out) {
+    return alternate(p, stage, 2 * (p->stages - 1 - stage), out);
+}
+
+/* The i-th run of a stage: p micro-batches through its first chunk, the same through the second, ...; then the next p.
+ * Backward goes through the chunks from the last to the first. */
+static void ith_forward(const gs_pipeline *p, int stage, int i, gs_instructions *out) {
+    const int round = p->stages * p->chunks, k = i / round * p->stages + i % p->stages;
+    gs_then_forward(out, p, stage, k, i % round / p->stages);
+}
+
+static void ith_backward(const gs_pipeline *p, int stage, int i, gs_instructions *out) {
+    const int round = p->stages * p->chunks, k = i / round * p->stages + i % p->stages;
+    gs_then_backward(out, p, stage, k, p->chunks - 1 - i % round / p->stages);
+}
+
+/* 1f1b over runs. The first micro-batch reaches the last chunk of stage s after (v - 1) p runs there, and comes back to
+ * it 2 (p - 1 - s) runs later, as forward and backward alternate. */
+static gs_status interleaved(const gs_pipeline *p, int stage, gs_instructions *out) {
+    const int runs = p->micro_batches * p->chunks;
+    const int ahead = p->micro_batches == p->stages
+                          ? runs
+                          : least(2 * (p->stages - 1 - stage) + (p->chunks - 1) * p->stages, runs);
+    for (int i = 0; i < ahead; i++) ith_forward(p, stage, i, out);
+    for (int i = ahead; i < runs; i++) {
+        ith_forward(p, stage, i, out);
+        ith_backward(p, stage, i - ahead, out);
+    }
+    for (int i = runs - ahead; i < runs; i++) ith_backward(p, stage, i, out);
+    return GS_OK;
+}
+
+const gs_pipeline_schedule gs_gpipe = {"gpipe", "GPipe", false, gpipe},
+                           gs_1f1b = {"1f1b", "1F1B", false, one_forward_one_backward},
+                           gs_interleaved = {"interleaved", "interleaved 1F1B", true, interleaved},
+                           gs_eager = {"eager", "eager 1F1B", false, eager};
+
+#define SCHEDULES &gs_gpipe, &gs_1f1b, &gs_interleaved, &gs_eager, NULL
+static const gs_pipeline_schedule *const own[] = {SCHEDULES};
+static const gs_pipeline_schedule *schedules[] = {SCHEDULES}; /* the same, except replaced ones */
+
+const gs_pipeline_schedule *const *gs_pipeline_schedules(void) {
+    return schedules;
+}
+
+gs_status gs_pipeline_schedule_replace(const char *name, const gs_pipeline_schedule *by) {
+    if (by && strcmp(by->name, name) != 0)
+        return gs_fail(GS_E_USAGE, "the schedule '%s' cannot replace '%s': they need the same name", by->name,
+                       name);
+    for (int i = 0; own[i]; i++) {
+        if (strcmp(own[i]->name, name) != 0) continue;
+        schedules[i] = by ? by : own[i];
+        return GS_OK;
+    }
+    return gs_fail(GS_E_USAGE, "no schedule is called '%s'; wanted gpipe, 1f1b, interleaved or eager", name);
+}

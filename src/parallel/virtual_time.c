@@ -1,0 +1,157 @@
+#include "parallel/virtual_time.h"
+
+#include <stdlib.h>
+
+enum { UNDER_WAY = 2 /* messages of a pair before send waits (comm.h) */ };
+
+typedef struct message {
+    gs_instruction sent;
+    double arrives, taken; /* taken: when its receiver had it; below 0: not yet */
+    bool used;             /* its receiver has asked for it */
+} message;
+
+/* From one stage to another: all that was ever sent there. */
+typedef struct channel {
+    message *messages;
+    size_t sent, taken;
+    size_t used; /* all before this one are */
+} channel;
+
+typedef struct simulation {
+    const gs_pipeline *pipeline;
+    const gs_instructions *lists;
+    const gs_pipeline_times *times;
+    size_t *next; /* [stage] */
+    double *clock, *busy;
+    channel *channels; /* [from][to] */
+    size_t early;
+    bool moved; /* something has happened since it was set to false */
+} simulation;
+
+static channel *channel_of(const simulation *s, int from, int to) {
+    return &s->channels[from * s->pipeline->stages + to];
+}
+
+static double duration(const simulation *s, const gs_instruction *i, int stage) {
+    const gs_pipeline_times *t = s->times;
+    const int run = i->chunk * s->pipeline->stages + stage;
+    if (i->action == GS_DO_FORWARD) return t->forward ? t->forward[run] : 1;
+    return t->backward ? t->backward[run] : 2;
+}
+
+static void compute(simulation *s, const gs_instruction *i, int stage) {
+    const double takes = duration(s, i, stage);
+    s->clock[stage] += takes;
+    s->busy[stage] += takes;
+}
+
+static bool try_send(simulation *s, int stage, const gs_instruction *i) {
+    channel *c = channel_of(s, stage, i->peer);
+    if (c->sent - c->taken >= UNDER_WAY) return false;
+    if (c->sent >= UNDER_WAY && c->messages[c->sent - UNDER_WAY].taken > s->clock[stage])
+        s->clock[stage] = c->messages[c->sent - UNDER_WAY].taken;
+    c->messages[c->sent++] = (message){*i, s->clock[stage] + s->times->message, -1, false};
+    return true;
+}
+
+/* Receive what comes, until the wanted message has come. What comes before it waits in memory. */
+static bool try_receive(simulation *s, int stage, const gs_instruction *i) {
+    channel *c = channel_of(s, i->peer, stage);
+    const gs_instruction wanted = gs_instruction_sent(s->pipeline, i, stage);
+    for (size_t m = c->used; m < c->sent; m++) {
+        message *k = &c->messages[m];
+        const bool found = !k->used && gs_instruction_is(&k->sent, &wanted);
+        if (m >= c->taken) { /* not received so far */
+            if (k->arrives > s->clock[stage]) s->clock[stage] = k->arrives;
+            k->taken = s->clock[stage];
+            c->taken++;
+            s->moved = true;
+            s->early += !found;
+        }
+        if (!found) continue;
+        k->used = true;
+        while (c->used < c->taken && c->messages[c->used].used) c->used++;
+        return true;
+    }
+    return false;
+}
+
+static bool try_next(simulation *s, int stage) {
+    const gs_instruction *i = &s->lists[stage].list[s->next[stage]];
+    if (gs_action_sends(i->action) && !try_send(s, stage, i)) return false;
+    if (gs_action_receives(i->action) && !try_receive(s, stage, i)) return false;
+    if (gs_action_computes(i->action)) compute(s, i, stage);
+    s->next[stage]++;
+    s->moved = true;
+    return true;
+}
+
+static gs_status is_stuck(const simulation *s) {
+    for (int stage = 0; stage < s->pipeline->stages; stage++) {
+        if (s->next[stage] == s->lists[stage].count) continue;
+        const gs_instruction *i = &s->lists[stage].list[s->next[stage]];
+        return gs_fail(GS_E_USAGE,
+                       "a deadlock: stage %d waits forever in '%s' of micro-batch %d, chunk %d, %s stage %d",
+                       stage, gs_action_names[i->action], i->micro_batch, i->chunk,
+                       gs_action_sends(i->action) ? "to" : "from", i->peer);
+    }
+    return GS_OK;
+}
+
+static gs_status make(simulation *s) {
+    const size_t p = (size_t)s->pipeline->stages;
+    s->next = calloc(p, sizeof *s->next);
+    s->clock = calloc(p, sizeof *s->clock);
+    s->busy = calloc(p, sizeof *s->busy);
+    s->channels = calloc(p * p, sizeof *s->channels);
+    if (!s->next || !s->clock || !s->busy || !s->channels)
+        return gs_fail(GS_E_MEMORY, "no memory for a pipeline of %zu stages", p);
+    for (size_t from = 0; from < p; from++)
+        for (size_t i = 0; i < s->lists[from].count; i++) {
+            const gs_instruction *sends = &s->lists[from].list[i];
+            if (!gs_action_sends(sends->action)) continue;
+            channel *c = channel_of(s, (int)from, sends->peer);
+            if (!c->messages && !(c->messages = calloc(s->lists[from].count, sizeof *c->messages)))
+                return gs_fail(GS_E_MEMORY, "no memory for %zu messages", s->lists[from].count);
+        }
+    return GS_OK;
+}
+
+static void free_simulation(simulation *s) {
+    const int p = s->pipeline->stages;
+    for (int c = 0; s->channels && c < p * p; c++) free(s->channels[c].messages);
+    free(s->channels);
+    free(s->next);
+    free(s->clock);
+    free(s->busy);
+}
+
+static void tell(const simulation *s, gs_pipeline_run *out) {
+    const int p = s->pipeline->stages;
+    double busy = 0;
+    out->took = 0;
+    out->early = s->early;
+    for (int stage = 0; stage < p; stage++) {
+        if (out->end) out->end[stage] = s->clock[stage];
+        if (out->busy) out->busy[stage] = s->busy[stage];
+        if (s->clock[stage] > out->took) out->took = s->clock[stage];
+        busy += s->busy[stage];
+    }
+    out->bubble = out->took > 0 ? 1 - busy / (p * out->took) : 0;
+}
+
+gs_status gs_pipeline_in_virtual_time(const gs_pipeline *pipeline, const gs_instructions *lists,
+                                      const gs_pipeline_times *times, gs_pipeline_run *out) {
+    simulation s = {.pipeline = pipeline, .lists = lists, .times = times};
+    gs_status status = make(&s);
+    s.moved = status == GS_OK;
+    while (s.moved) {
+        s.moved = false;
+        for (int stage = 0; stage < pipeline->stages; stage++)
+            while (s.next[stage] < lists[stage].count && try_next(&s, stage)) continue;
+    }
+    if (status == GS_OK) status = is_stuck(&s);
+    if (status == GS_OK) tell(&s, out);
+    free_simulation(&s);
+    return status;
+}

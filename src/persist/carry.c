@@ -1,0 +1,218 @@
+#include "persist/carry.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/nettle.h"
+#include "io/file.h"
+#include "persist/agree.h"
+#include "train/hooks.h"
+#include "train/internal.h"
+
+typedef struct copy {
+    bool valid;
+    gs_state state;
+    float *weights;
+    size_t saved; /* floats in them */
+} copy;
+
+struct gs_carry {
+    copy copy[GS_COPIES]; /* the newest first */
+    bool settled;         /* the newest is what this generation began with, or a later step of it */
+};
+
+/* ---- memory ---- */
+
+static void free_copy(copy *c) {
+    for (int i = 0; i < c->state.vectors; i++) free(c->state.vector[i]);
+    free(c->weights);
+    *c = (copy){0};
+}
+
+static gs_status make_copy(copy *c, size_t saved, size_t params, int vectors) {
+    if (c->weights && c->saved == saved && c->state.params == params && c->state.vectors == vectors)
+        return GS_OK;
+    free_copy(c);
+    c->weights = malloc(saved * sizeof(float) + 1);
+    bool made = c->weights != NULL;
+    for (int i = 0; i < vectors && made; i++) {
+        c->state.vector[i] = malloc(params * sizeof(float) + 1);
+        made = c->state.vector[i] != NULL;
+        c->state.vectors = i + 1;
+    }
+    c->saved = saved;
+    c->state.params = params;
+    return made ? GS_OK : gs_fail(GS_E_MEMORY, "--elastic: no memory for a copy of %zu weights", params);
+}
+
+gs_status gs_carry_create(gs_carry **out) {
+    *out = calloc(1, sizeof **out);
+    return *out ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for --elastic");
+}
+
+void gs_carry_free(gs_carry *c) {
+    if (!c) return;
+    for (int i = 0; i < GS_COPIES; i++) free_copy(&c->copy[i]);
+    free(c);
+}
+
+const float *gs_carry_weights(const gs_carry *c) {
+    return c->settled ? c->copy[0].weights : NULL;
+}
+
+/* ---- what it goes with ---- */
+
+gs_status gs_carry_check(const gs_settings *s) {
+    const char *why = NULL;
+    if (s->tensor > 1 || s->zero || gs_strategy_of(s) != &gs_strategy_synchronous)
+        return gs_fail(GS_E_USAGE,
+                       "%s: --elastic needs workers that each hold the whole state; wanted --sync allreduce "
+                       "or --exact, without --zero, --tensor and --pipeline",
+                       gs_strategy_option(s));
+    if (!s->exact && strcmp(s->sync, gs_sync_allreduce.name) != 0)
+        return gs_fail(GS_E_USAGE, "--sync %s: --elastic works with --sync allreduce, and with --exact",
+                       s->sync);
+    if (gs_devices_count(s->devices) != 1) why = "--devices: --elastic has one worker in each process";
+    if (s->checkpoint) why = "--checkpoint: use launch --restarts with it, or launch --elastic without it";
+    if (s->keep.best) why = "--keep best: the epoch that it keeps would be lost with the rank that has it";
+    if (s->offload) why = "--offload: --elastic copies in each step what would be put away";
+    if (s->digest || s->record)
+        why = "--log and --digest record one group of ranks, and --elastic has several";
+    return why ? gs_fail(GS_E_USAGE, "%s", why) : GS_OK;
+}
+
+/* ---- kept ---- */
+
+static gs_status book(gs_worker *w) {
+    gs_carry *c = w->settings->carry;
+    const size_t vectors = (size_t)w->optimizer->vectors * w->model->params;
+    if (!c) return GS_OK;
+    GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &c->copy[0], GS_COPIES * w->model->saved * sizeof(float)));
+    return gs_book_host(w, GS_MEMORY_OPTIMIZER, &c->copy[1], GS_COPIES * vectors * sizeof(float));
+}
+
+static gs_status keep(gs_worker *w) {
+    gs_carry *c = w->settings->carry;
+    gs_optimizer *o = w->optimizer;
+    if (!c) return GS_OK;
+    copy older = c->copy[1];
+    c->copy[1] = c->copy[0];
+    c->copy[0] = older;
+    copy *new = &c->copy[0];
+    new->valid = false;
+    GS_TRY(make_copy(new, w->model->saved, w->model->params, o->vectors));
+    GS_TRY(gs_model_read_weights(w->model, new->weights));
+    for (int i = 0; i < o->vectors; i++)
+        GS_TRY(gs_optimizer_copy_vector(o, i, 0, o->held, new->state.vector[i], NULL));
+    new->state.step = w->step;
+    new->state.updates = o->updates;
+    new->state.loss_scale = o->loss_scale.scale;
+    new->state.good = o->loss_scale.good;
+    new->state.samples = w->train_set->count;
+    new->valid = true;
+    return GS_OK;
+}
+
+static gs_status after_step(gs_worker *w, gs_event *e) {
+    (void)e;
+    return keep(w);
+}
+
+const gs_hook gs_hook_carry = {.book = book, .begin = keep, .after_step = after_step};
+
+/* ---- settled ---- */
+
+static void hash_copy(const copy *c, char hash[GS_CARD_HASH]) {
+    const uint64_t numbers[] = {c->state.step, c->state.updates, c->state.good, c->state.samples};
+    struct sha256_ctx h;
+    sha256_init(&h);
+    sha256_update(&h, sizeof numbers, (const void *)numbers);
+    sha256_update(&h, sizeof c->state.loss_scale, (const void *)&c->state.loss_scale);
+    sha256_update(&h, c->saved * sizeof(float), (const void *)c->weights);
+    for (int i = 0; i < c->state.vectors; i++)
+        sha256_update(&h, c->state.params * sizeof(float), (const void *)c->state.vector[i]);
+    gs_sha256_end(&h, hash);
+}
+
+const gs_card *gs_card_newest(const gs_card *of) {
+    const gs_card *found = NULL;
+    for (int i = 0; i < GS_COPIES; i++)
+        if (of[i].valid && (!found || of[i].step > found->step)) found = &of[i];
+    return found;
+}
+
+const gs_card *gs_card_of_step(const gs_card *of, uint64_t step) {
+    for (int i = 0; i < GS_COPIES; i++)
+        if (of[i].valid && of[i].step == step) return &of[i];
+    return NULL;
+}
+
+static void fill_card(const copy *c, gs_card *to) {
+    memset(to, 0, sizeof *to); /* it is sent whole */
+    if (!c->valid) return;
+    to->valid = 1;
+    to->step = c->state.step;
+    to->updates = c->state.updates;
+    to->good = c->state.good;
+    to->samples = c->state.samples;
+    to->saved = c->saved;
+    to->params = c->state.params;
+    to->vectors = (uint64_t)c->state.vectors;
+    to->loss_scale = c->state.loss_scale;
+    hash_copy(c, to->hash);
+}
+
+/* The copy of this step comes first, and the other one is void. A newcomer makes room for it. */
+static gs_status take_up(gs_carry *c, const gs_card *wanted) {
+    if (!c->copy[0].valid || c->copy[0].state.step != wanted->step) {
+        copy other = c->copy[1];
+        c->copy[1] = c->copy[0];
+        c->copy[0] = other;
+    }
+    copy *now = &c->copy[0];
+    c->copy[1].valid = false;
+    GS_TRY(make_copy(now, (size_t)wanted->saved, (size_t)wanted->params, (int)wanted->vectors));
+    now->state.step = wanted->step;
+    now->state.updates = wanted->updates;
+    now->state.good = wanted->good;
+    now->state.samples = wanted->samples;
+    now->state.loss_scale = wanted->loss_scale;
+    now->valid = true;
+    return GS_OK;
+}
+
+static gs_status receive(const gs_carry *c, gs_comm *processes, int from) {
+    const copy *now = &c->copy[0];
+    GS_TRY(gs_comm_broadcast(processes, now->weights, now->saved, GS_F32, from));
+    for (int i = 0; i < now->state.vectors; i++)
+        GS_TRY(gs_comm_broadcast(processes, now->state.vector[i], now->state.params, GS_F32, from));
+    return GS_OK;
+}
+
+static gs_status settle(gs_carry *c, gs_comm *processes, gs_card *all, int size, const gs_state **begin) {
+    gs_card mine[GS_COPIES];
+    uint64_t step = 0;
+    for (int i = 0; i < GS_COPIES; i++) fill_card(&c->copy[i], &mine[i]);
+    memcpy(all, mine, sizeof mine);
+    if (processes) GS_TRY(gs_comm_all_gather(processes, mine, all, sizeof mine, GS_U8));
+    int first = -1;
+    GS_TRY(gs_cards_agree(all, size, &step, &first));
+    if (first < 0) return GS_OK;
+    GS_TRY(take_up(c, gs_card_of_step(all + (size_t)first * GS_COPIES, step)));
+    if (processes) GS_TRY(receive(c, processes, first));
+    c->settled = true;
+    *begin = &c->copy[0].state;
+    return GS_OK;
+}
+
+gs_status gs_carry_settle(gs_carry *c, gs_comm *processes, const gs_state **begin) {
+    const int size = processes ? processes->size : 1;
+    if (!c) return GS_OK;
+    c->settled = false;
+    gs_card *all = calloc((size_t)size * GS_COPIES, sizeof *all);
+    if (!all) return gs_fail(GS_E_MEMORY, "--elastic: no memory for %d processes", size);
+    gs_status status = settle(c, processes, all, size, begin);
+    free(all);
+    return status;
+}

@@ -1,0 +1,250 @@
+#include "persist/checkpoint.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/clock.h"
+#include "core/jobs.h"
+#include "core/text.h"
+#include "data/text_set.h"
+#include "persist/folder.h"
+#include "train/hooks.h"
+#include "train/internal.h"
+
+/* What the thread writes. */
+typedef struct write_job {
+    const char *folder;
+    gs_model *plan; /* what the weights are of */
+    const gs_optimizer_ops *ops;
+    uint64_t per_epoch; /* steps */
+    int keep;
+    bool any_value; /* write weights that are not finite, too */
+    float *weights; /* the copy, */
+    gs_state *state;
+} write_job;
+
+/* What it has done so far. */
+typedef struct written {
+    int written, failed;
+    uint64_t step, bytes; /* of the last one that was written */
+    double seconds;       /* of writing, in all */
+    bool last_failed;
+    char message[600]; /* of the last failure */
+} written;
+
+/* Rank 0 writes in a thread while its worker trains. There is one copy: the worker's while nothing is written, and the
+ * thread's from the beginning to the end of the write.
+ *
+ *     worker     steps | copy | steps                   | copy | steps
+ *     thread             \--> write, fsync, rename      ^  \--> write, ...
+ *                                                       idle: the copy is the worker's again
+ */
+typedef struct gs_checkpoints {
+    uint64_t last;      /* the step of the last one that was begun; of a new run 0 */
+    sig_atomic_t seen;  /* gs_checkpoint_requested when that was */
+    bool asked;         /* rank 0: a worker was asked for one since then */
+    double moment;      /* of the last one */
+    double copied;      /* seconds of copies, in all */
+    double longest;     /* of one of them */
+    int copies, failed; /* failed: of these failures the observer was told */
+    float *weights;     /* the copy; on other ranks what is read and thrown away; NULL: not needed */
+    write_job job;      /* on rank 0, as are the next */
+    gs_jobs *writer;    /* else NULL, and in a rehearsal */
+    uint64_t ticket;    /* of the last write */
+    written done;       /* the thread's while it writes */
+} gs_checkpoints;
+
+volatile sig_atomic_t gs_stop_requested, gs_checkpoint_requested;
+
+/* ---- the thread ---- */
+
+/* A run with such weights will soon be said to have diverged; the checkpoints before it must stay. */
+static gs_status check_values(const write_job *j) {
+    for (int p = 0; p < j->plan->saved_count && !j->any_value; p++) {
+        const gs_param *param = j->plan->param[p];
+        for (size_t i = 0; i < param->count; i++)
+            if (!isfinite(j->weights[param->at + i]))
+                return gs_fail(GS_E_DIVERGED, "a value in %s is not finite", param->name);
+    }
+    return GS_OK;
+}
+
+static gs_status write_one(void *checkpoints, const gs_job *job) {
+    gs_checkpoints *c = checkpoints;
+    const write_job *j = &c->job;
+    written *d = &c->done;
+    (void)job;
+    const double start = gs_seconds();
+    gs_status status = check_values(j);
+    if (status == GS_OK)
+        status = gs_checkpoint_write(j->folder, j->plan, j->ops, j->weights, j->state, j->per_epoch, j->keep,
+                                     &d->bytes);
+    d->seconds += gs_seconds() - start;
+    d->last_failed = status != GS_OK;
+    if (status == GS_OK) {
+        d->written++;
+        d->step = j->state->step;
+        return GS_OK;
+    }
+    d->failed++;
+    snprintf(d->message, sizeof d->message, "no checkpoint of step %" PRIu64 ": %s", j->state->step,
+             gs_message());
+    gs_append(d->message, sizeof d->message, "; %s",
+              gs_checkpoint_is_empty(j->folder) ? "there is no older one" : "the older ones stay");
+    return GS_OK; /* training goes on */
+}
+
+/* ---- when ---- */
+
+static bool is_due(const gs_checkpoints *c, const gs_checkpoint_every *e, uint64_t step) {
+    if (c->asked || c->seen != gs_checkpoint_requested) return true;
+    if (e->steps > 0) return step / e->steps > c->last / e->steps;
+    return gs_seconds() - c->moment >= (e->seconds > 0 ? e->seconds : GS_CHECKPOINT_SECONDS);
+}
+
+static float wish(const gs_worker *w, uint64_t done) {
+    const gs_checkpoints *c = w->checkpoints;
+    if (!c) return 0;
+    if (!c->writer) return c->seen != gs_checkpoint_requested ? GS_ASKS_FOR_CHECKPOINT : 0;
+    const bool due = is_due(c, &w->settings->checkpoint_every, done);
+    return due && gs_jobs_is_done(c->writer, c->ticket) ? GS_SAYS_CHECKPOINT : 0;
+}
+
+/* ---- made ---- */
+
+static gs_status make_plan(const gs_worker *w, gs_model **plan) {
+    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = w->settings->model, .in = w->model->in}, plan));
+    (*plan)->scaling = w->model->scaling;
+    (*plan)->vocabulary = w->train_set->text ? &w->train_set->text->vocabulary : NULL;
+    return GS_OK;
+}
+
+int gs_checkpoints_kept(const gs_settings *s) {
+    return s->keep.checkpoints > 0 ? s->keep.checkpoints : GS_KEEP_CHECKPOINTS;
+}
+
+static gs_status create_on_first(gs_worker *w, gs_checkpoints *c) {
+    const gs_settings *s = w->settings;
+    GS_TRY(make_plan(w, &c->job.plan));
+    GS_TRY(gs_state_create(w, &c->job.state));
+    c->job.folder = s->checkpoint;
+    c->job.ops = s->optimizer;
+    c->job.per_epoch = gs_steps_of_epoch(w->train_set->count, w->batch);
+    c->job.keep = gs_checkpoints_kept(s);
+    c->job.any_value = s->keep_going;
+    c->job.weights = c->weights;
+    return gs_context(gs_jobs_create(1, &c->writer), "--checkpoint");
+}
+
+/* The memory that a rehearsal books: no name stands for the vectors there. */
+static gs_status book_vectors(gs_worker *w, gs_checkpoints *c) {
+    const size_t params = gs_model_whole(w->model)->params;
+    return gs_book_host(w, GS_MEMORY_OPTIMIZER, &c->job,
+                        (size_t)w->optimizer->vectors * params * sizeof(float));
+}
+
+static gs_status book(gs_worker *w) {
+    const bool first = w->comm->rank == 0;
+    const size_t bytes = gs_model_whole(w->model)->saved * sizeof(float);
+    if (!w->settings->checkpoint) return GS_OK;
+    gs_checkpoints *c = w->checkpoints = calloc(1, sizeof *c);
+    if (!c) return gs_fail(GS_E_MEMORY, "no memory for --checkpoint");
+    c->seen = gs_checkpoint_requested;
+    c->last = w->step;
+    c->moment = gs_seconds();
+    if ((first || gs_weights_are_divided(w->model)) &&
+        !(c->weights = gs_host_alloc(w, GS_MEMORY_WEIGHTS, bytes)))
+        return gs_fail(GS_E_MEMORY, "--checkpoint: no memory for a copy of the weights");
+    if (!first) return GS_OK;
+    return w->settings->rehearsal ? book_vectors(w, c) : create_on_first(w, c);
+}
+
+static void free_checkpoints(gs_worker *w) {
+    gs_checkpoints *c = w->checkpoints;
+    if (!c) return;
+    if (c->writer) gs_jobs_wait(c->writer, c->ticket);
+    gs_jobs_free(c->writer);
+    gs_state_free(c->job.state);
+    gs_model_free(c->job.plan);
+    free(c->weights);
+    free(c);
+    w->checkpoints = NULL;
+}
+
+/* ---- taken ---- */
+
+static gs_status copy(gs_worker *w, gs_checkpoints *c) {
+    GS_TRY(gs_state_fill(w, c->job.state));
+    return c->weights ? gs_holding_weights(w, c->weights) : GS_OK;
+}
+
+static gs_status take(gs_worker *w, gs_checkpoints *c) {
+    GS_TRY(w->device->ops->finish(w->device));
+    const double start = gs_seconds();
+    c->seen = gs_checkpoint_requested;
+    c->asked = false;
+    c->last = w->step;
+    GS_TRY(gs_context(copy(w, c), "checkpoint of step %llu", (unsigned long long)w->step));
+    c->moment = gs_seconds();
+    const double took = c->moment - start;
+    c->copied += took;
+    if (took > c->longest) c->longest = took;
+    c->copies++;
+    return c->writer ? gs_jobs_give(c->writer, (gs_job){.run = write_one, .context = c}, &c->ticket) : GS_OK;
+}
+
+/* Of each failure once. */
+static void tell_failure(gs_checkpoints *c, const gs_observer *observer) {
+    if (!c->writer || !gs_jobs_is_done(c->writer, c->ticket)) return;
+    const written *d = &c->done;
+    if (d->failed == c->failed) return;
+    c->failed = d->failed;
+    if (observer->note) observer->note(observer->context, d->message);
+}
+
+/* Or, where workers differ between steps, after those of an epoch: the scores of other epochs ask for none. */
+static gs_status after_step(gs_worker *w, gs_event *e) {
+    gs_checkpoints *c = w->checkpoints;
+    if (!c || e->diverged || e->total.stop) return GS_OK;
+    tell_failure(c, w->observer);
+    c->asked |= e->score.asked;
+    return e->score.checkpoint ? take(w, c) : GS_OK;
+}
+
+/* One more, if there was a step since the last one; then it is written. */
+static gs_status end(gs_worker *w, gs_event *e) {
+    gs_checkpoints *c = w->checkpoints;
+    if (!c) return GS_OK;
+    if (c->writer) gs_jobs_wait(c->writer, c->ticket);
+    tell_failure(c, w->observer);
+    const gs_settings *s = w->settings;
+    int more = w->step > c->last;
+    if (c->writer && c->copies == 0) more |= !gs_checkpoint_is_there(s->checkpoint, w->step);
+    GS_TRY(gs_comm_broadcast(w->comm, &more, 1, GS_I32, 0));
+    if (more) GS_TRY(take(w, c));
+    if (!c->writer) return GS_OK;
+    gs_jobs_wait(c->writer, c->ticket);
+    tell_failure(c, w->observer);
+    const written *d = &c->done;
+    e->result->checkpoints =
+        (gs_checkpoint_report){.on = true,
+                               .written = d->written,
+                               .failed = d->failed,
+                               .step = d->step,
+                               .bytes = (double)d->bytes,
+                               .copied = c->copies > 0 ? c->copied / c->copies : 0,
+                               .longest = c->longest,
+                               .wrote = d->written > 0 ? d->seconds / (d->written + d->failed) : 0,
+                               .share = e->seconds > 0 ? c->copied / e->seconds : 0,
+                               .lost = d->last_failed};
+    return GS_OK;
+}
+
+const gs_hook gs_hook_checkpoints = {.book = book,
+                                     .wish = wish,
+                                     .after_step = after_step,
+                                     .after_steps = after_step,
+                                     .end = end,
+                                     .free = free_checkpoints};

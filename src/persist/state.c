@@ -1,0 +1,327 @@
+#include "persist/state.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "io/json.h"
+#include "model/safetensors.h"
+#include "train/internal.h"
+#include "train/options/options.h"
+
+void gs_state_free(gs_state *s) {
+    if (!s) return;
+    for (int i = 0; i < s->vectors; i++) free(s->vector[i]);
+    cJSON_Delete(s->options);
+    free(s);
+}
+
+static gs_status make_vectors(gs_state *s, int count, size_t params) {
+    s->params = params;
+    for (s->vectors = 0; s->vectors < count; s->vectors++)
+        if (!(s->vector[s->vectors] = malloc(params * sizeof(float) + 1)))
+            return gs_fail(GS_E_MEMORY, "no memory for the optimiser's state of %zu weights", params);
+    return GS_OK;
+}
+
+/* ---- options as text ---- */
+
+static const char *text_of(const gs_run_option *o, const gs_settings *s, char room[GS_OPTION_TEXT_MOST]) {
+    return gs_option_text(o->kind, (const char *)s + o->at, room, GS_OPTION_TEXT_MOST);
+}
+
+static cJSON *options_of(const gs_settings *s) {
+    char room[GS_OPTION_TEXT_MOST];
+    cJSON *options = cJSON_CreateObject();
+    for (const gs_run_option *o = gs_run_table; o->name; o++) {
+        if (o->resume == GS_RESUME_FREE || gs_run_option_is_default(o, s)) continue;
+        cJSON_AddStringToObject(options, o->name, text_of(o, s, room));
+    }
+    return options;
+}
+
+const char *gs_state_option(const gs_state *s, const char *name) {
+    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(s->options, name));
+}
+
+/* ---- written ---- */
+
+gs_status gs_state_create(gs_worker *w, gs_state **out) {
+    *out = NULL;
+    if (w->comm->rank != 0) return GS_OK;
+    const gs_settings settings = gs_settings_with_numbers(w->settings, w->train_set->count);
+    gs_state *s = *out = calloc(1, sizeof *s);
+    if (!s) return gs_fail(GS_E_MEMORY, "no memory for the state of a run");
+    s->samples = w->train_set->count;
+    s->data = gs_data_checksum(w->train_set);
+    s->options = options_of(&settings);
+    GS_TRY(make_vectors(s, w->optimizer->vectors, gs_model_whole(w->model)->params));
+    return gs_book_host(w, GS_MEMORY_OPTIMIZER, s, (size_t)s->vectors * s->params * sizeof(float));
+}
+
+gs_status gs_state_fill(gs_worker *w, gs_state *s) {
+    const gs_optimizer *o = w->optimizer;
+    for (int i = 0; i < o->vectors; i++) GS_TRY(gs_holding_gather(w, i, s ? s->vector[i] : NULL));
+    if (!s) return GS_OK;
+    s->step = w->step;
+    s->updates = o->updates;
+    s->loss_scale = o->loss_scale.scale;
+    s->good = o->loss_scale.good;
+    return GS_OK;
+}
+
+cJSON *gs_state_json(const gs_state *s) {
+    char checksum[16];
+    snprintf(checksum, sizeof checksum, "%08" PRIx32, s->data);
+    cJSON *o = GS_JSON_OBJECT(GS_FIELD("step", s->step), GS_FIELD("updates", s->updates),
+                              GS_FIELD("samples", s->samples), GS_FIELD("data", (const char *)checksum),
+                              GS_FIELD("options", cJSON_Duplicate(s->options, true)));
+    if (s->loss_scale > 0)
+        GS_JSON_ADD(o, GS_FIELD("loss_scale", (double)s->loss_scale), GS_FIELD("loss_scale_steps", s->good));
+    return o;
+}
+
+gs_status gs_state_save(const char *path, const gs_model *model, const gs_optimizer_ops *ops,
+                        const float *weights, const gs_state *s, gs_written *written) {
+    cJSON *o = gs_state_json(s);
+    char *about = gs_json_to_text(o, false);
+    cJSON_Delete(o);
+    if (!about) return gs_fail(GS_E_MEMORY, "cannot write %s: no memory for the state of the run", path);
+    gs_beside beside = {.about = about, .count = s->vectors, .written = written};
+    for (int i = 0; i < s->vectors; i++) {
+        beside.name[i] = ops->vector[i];
+        beside.vector[i] = s->vector[i];
+    }
+    gs_status status = gs_safetensors_save_beside(path, model, weights, &beside);
+    cJSON_free(about);
+    return status;
+}
+
+/* ---- read ---- */
+
+/* A whole number up to 2^53, up to which a JSON number is exact. */
+static bool read_count(const cJSON *o, const char *name, uint64_t *out) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, name);
+    const double x = cJSON_IsNumber(item) ? item->valuedouble : -1;
+    if (!(x >= 0 && x <= 9007199254740992.0) || x < floor(x) || x > floor(x)) return false;
+    *out = (uint64_t)x;
+    return true;
+}
+
+static bool read_checksum(const cJSON *o, uint32_t *out) {
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "data"));
+    if (!text || strlen(text) != 8 || strspn(text, "0123456789abcdef") != 8) return false;
+    *out = (uint32_t)strtoul(text, NULL, 16);
+    return true;
+}
+
+/* Only a run in f16 has them. */
+static bool read_loss_scale(const cJSON *o, gs_state *s) {
+    const cJSON *scale = cJSON_GetObjectItemCaseSensitive(o, "loss_scale");
+    if (!scale) return true;
+    if (!cJSON_IsNumber(scale) || !read_count(o, "loss_scale_steps", &s->good) ||
+        !gs_loss_scale_is_valid(scale->valuedouble, s->good))
+        return false;
+    s->loss_scale = (float)scale->valuedouble;
+    return true;
+}
+
+/* An object of texts. */
+static bool read_options(cJSON *o, cJSON **out) {
+    const cJSON *option;
+    cJSON *options = cJSON_DetachItemFromObjectCaseSensitive(o, "options");
+    *out = options;
+    if (!cJSON_IsObject(options)) return false;
+    cJSON_ArrayForEach(option, options) if (!cJSON_IsString(option)) return false;
+    return true;
+}
+
+static gs_status parse(const char *path, const char *text, gs_state *s) {
+    const char *end = text;
+    cJSON *o = gs_json_parse(text, strlen(text), &end);
+    const char *wrong = !cJSON_IsObject(o)                       ? "is no JSON object"
+                        : !read_count(o, "step", &s->step)       ? "has no proper 'step'"
+                        : !read_count(o, "updates", &s->updates) ? "has no proper 'updates'"
+                        : !read_count(o, "samples", &s->samples) ? "has no proper 'samples'"
+                        : !read_checksum(o, &s->data)            ? "has no proper 'data'"
+                        : !read_loss_scale(o, s)                 ? "has no proper 'loss_scale'"
+                        : !read_options(o, &s->options)          ? "has no proper 'options'"
+                                                                 : NULL;
+    cJSON_Delete(o);
+    return wrong ? gs_fail(GS_E_FORMAT, "%s is damaged: 'state' in the metadata %s", path, wrong) : GS_OK;
+}
+
+gs_status gs_state_read(const char *path, gs_state **out) {
+    gs_saved saved;
+    *out = NULL;
+    gs_status status = gs_safetensors_about(path, &saved);
+    if (status == GS_OK && !saved.state)
+        status =
+            gs_fail(GS_E_FORMAT,
+                    "%s holds weights alone: --save-state keeps the state of a run too; to begin a new run "
+                    "with these weights, use --load",
+                    path);
+    else if (status == GS_OK && !(*out = calloc(1, sizeof **out)))
+        status = gs_fail(GS_E_MEMORY, "%s: no memory for the state of a run", path);
+    else if (status == GS_OK)
+        status = parse(path, saved.state, *out);
+    gs_saved_free(&saved);
+    if (status == GS_OK) return GS_OK;
+    gs_state_free(*out);
+    *out = NULL;
+    return status;
+}
+
+/* The vectors that the settings' optimiser keeps. GS_E_SHAPE: one is missing or has another shape, or there are
+ * others. */
+static gs_status load(const char *path, const gs_model *model, const gs_settings *settings, gs_state *s) {
+    const gs_optimizer_ops *ops = settings->optimizer;
+    gs_beside beside = {.count = gs_optimizer_keeps(ops, gs_settings_numbers(settings).momentum)};
+    GS_TRY(make_vectors(s, beside.count, model->params));
+    for (int i = 0; i < beside.count; i++) {
+        beside.name[i] = ops->vector[i];
+        beside.vector[i] = s->vector[i];
+    }
+    return gs_safetensors_load_beside(path, model, &beside);
+}
+
+/* ---- does it suit? ---- */
+
+gs_status gs_state_check_option(const char *path, const gs_state *state, const gs_run_option *o,
+                                const gs_settings *given) {
+    const gs_settings usual = gs_settings_default(), s = gs_settings_with_numbers(given, state->samples);
+    char room[GS_OPTION_TEXT_MOST], usual_room[GS_OPTION_TEXT_MOST];
+    const char *kept = gs_state_option(state, o->name), *now = text_of(o, &s, room);
+    if (o->resume != GS_RESUME_AGREES) return GS_OK;
+    if (!kept) kept = text_of(o, &usual, usual_room);
+    if (strcmp(kept, now) == 0) return GS_OK;
+    if (strcmp(kept, "nan") == 0) GS_TRY(gs_check_optimizer(given)); /* it has no such number */
+    return gs_fail(GS_E_USAGE,
+                   "--%s %s: the run in %s has --%s %s; leave it out to resume that run, or begin a new one "
+                   "with --load",
+                   o->name, now, path, o->name, gs_printable(kept));
+}
+
+static gs_status check(const char *path, const gs_state *state, const gs_settings *s,
+                       const gs_dataset *train_set) {
+    for (const gs_run_option *o = gs_run_table; o->name; o++)
+        GS_TRY(gs_state_check_option(path, state, o, s));
+    if (state->samples != train_set->count)
+        return gs_fail(GS_E_USAGE,
+                       "--data: %s has %zu samples to train on, but the run in %s had %" PRIu64
+                       "; wanted the same data",
+                       train_set->name, train_set->count, path, state->samples);
+    const uint32_t checksum = gs_data_checksum(train_set);
+    if (state->data != checksum)
+        return gs_fail(GS_E_USAGE,
+                       "--data: the samples of %s are not those of the run in %s (checksum %08" PRIx32
+                       " versus %08" PRIx32 "); wanted the same data",
+                       train_set->name, path, checksum, state->data);
+    return GS_OK;
+}
+
+bool gs_state_has_ended(const gs_state *state, const gs_settings *s, char *text, size_t size) {
+    const uint64_t batch = s->batch ? s->batch : state->samples;
+    const uint64_t epoch = batch ? gs_steps_of_epoch(state->samples, batch) : 0,
+                   all = (uint64_t)s->epochs * epoch;
+    const bool by_steps = s->steps && state->step >= s->steps, by_epochs = state->step >= all;
+    char asked[32], more[32];
+    if (!by_steps && !by_epochs) return false;
+    if (by_steps && (s->steps < all || !by_epochs))
+        snprintf(asked, sizeof asked, "--steps %" PRIu64, s->steps);
+    else
+        snprintf(asked, sizeof asked, "--epochs %d", s->epochs);
+    if (by_epochs && epoch)
+        snprintf(more, sizeof more, "--epochs %" PRIu64, state->step / epoch + 1);
+    else
+        snprintf(more, sizeof more, "--steps %" PRIu64, state->step + 1);
+    snprintf(text, size,
+             "the run in %s has done %" PRIu64
+             " step%s, and %s asks for no more, so nothing is trained; to go on, "
+             "give a larger total: %s",
+             s->resume ? s->resume : "memory", state->step, gs_s(state->step), asked, more);
+    return true;
+}
+
+static const gs_param *param_named(const gs_model *m, const char *name) {
+    for (int i = 0; i < m->saved_count; i++)
+        if (strcmp(m->param[i]->name, name) == 0) return m->param[i];
+    return NULL;
+}
+
+/* The first tensor of the one that the other has not, or has in another shape; where there is none, `what` stays. */
+static void first_other(const gs_model *kept, const gs_model *given, char *what, size_t size) {
+    char there[100], here[100];
+    for (int i = 0; i < kept->saved_count || i < given->saved_count; i++) {
+        const bool of_kept = i < kept->saved_count;
+        const char *name = (of_kept ? kept : given)->param[i]->name;
+        const gs_param *a = param_named(kept, name), *b = param_named(given, name);
+        if (a) gs_match_shape(a, false, there, sizeof there);
+        if (b) gs_match_shape(b, false, here, sizeof here);
+        if (a && b && strcmp(there, here) == 0) continue;
+        if (a && b)
+            snprintf(what, size, "%s is %s there, and %s in --model", name, there, here);
+        else
+            snprintf(what, size, "%s %s is missing in %s", a ? "its" : "--model's", name,
+                     a ? "--model" : "it");
+        return;
+    }
+}
+
+gs_status gs_state_check_model(const gs_settings *s, const gs_saved *saved, gs_shape in) {
+    gs_model *plan, *kept;
+    char what[400];
+    if (!saved->model || s->model == saved->model) return GS_OK;
+    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = in}, &plan));
+    const bool same = strcmp(plan->text, saved->model) == 0;
+    snprintf(what, sizeof what, "%s", gs_printable(saved->model));
+    if (!same && gs_model_create(NULL, &(gs_model_wishes){.text = saved->model, .in = in}, &kept) == GS_OK) {
+        first_other(kept, plan, what, sizeof what);
+        gs_model_free(kept);
+    }
+    gs_model_free(plan);
+    if (same) return GS_OK;
+    return gs_fail(GS_E_USAGE, "--model: the run in %s has another one: %s; wanted the same, or no --model",
+                   s->resume, what);
+}
+
+static gs_status check_same_scaling(const gs_settings *s, const char *name, const gs_by_channel *given,
+                                    const gs_by_channel *kept) {
+    if (!given->count || gs_by_channel_same(given, kept)) return GS_OK;
+    return gs_fail(GS_E_USAGE, "--%s: the run in %s has another one; wanted the same, or no --%s", name,
+                   s->resume, name);
+}
+
+gs_status gs_state_check_run(const gs_settings *s, const gs_saved *saved, const gs_dataset *train_set,
+                             gs_state *state) {
+    gs_model *plan;
+    GS_TRY(check_same_scaling(s, "mean", &s->mean, &saved->scaling.mean));
+    GS_TRY(check_same_scaling(s, "std", &s->std, &saved->scaling.std));
+    GS_TRY(check(s->resume, state, s, train_set));
+    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = train_set->shape}, &plan));
+    gs_status status = load(s->resume, plan, s, state);
+    gs_model_free(plan);
+    return status;
+}
+
+/* ---- a worker goes on ---- */
+
+void gs_state_begin(gs_worker *w) {
+    const gs_state *s = w->settings->begin;
+    w->step = w->begun_at = w->schedule.done = s->step;
+    w->optimizer->updates = s->updates;
+    if (s->loss_scale > 0 && w->optimizer->loss_scale.scale > 0) {
+        w->optimizer->loss_scale.scale = s->loss_scale;
+        w->optimizer->loss_scale.good = (uint32_t)s->good;
+    }
+}
+
+gs_status gs_state_restore(gs_worker *w) {
+    const gs_state *s = w->settings->begin;
+    for (int i = 0; i < w->optimizer->vectors; i++) GS_TRY(gs_holding_scatter(w, i, s->vector[i]));
+    return GS_OK;
+}

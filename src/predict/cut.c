@@ -1,0 +1,299 @@
+#include "predict/cut.h"
+
+#include <float.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "layer/make.h"
+#include "train/internal.h"
+#include "predict/times.h"
+#include "train/run.h"
+#include "train/strategies/pipeline.h"
+
+void gs_pipeline_flops(const gs_model *plan, double *cost) {
+    for (int i = 0; i < plan->net->children; i++) {
+        const gs_layer_flops flops = gs_layer_flops_of(plan->net->child[i]);
+        cost[i] = flops.forward + flops.backward;
+    }
+}
+
+int gs_pipeline_places(const gs_model *plan, int *place) {
+    int count = 0;
+    bool learns = false;
+    place[count++] = 0;
+    for (int i = 0; i < plan->net->children; i++) {
+        if (!gs_layer_learns(plan->net->child[i])) continue;
+        if (learns) place[count++] = i;
+        learns = true;
+    }
+    place[count] = plan->net->children;
+    return count;
+}
+
+/* ---- the best cut ---- */
+
+static double cost_of(const double *cost, int first, int last) {
+    double sum = 0;
+    for (int i = first; i < last; i++) sum += cost[i];
+    return sum;
+}
+
+/* best[r][u]: the most expensive of r + 1 runs over the first u pieces, for the best cut; from[r][u]: where the last of
+ * them begins. */
+static void find_best(const double *cost, const int *place, int pieces, int runs, double *best, int *from) {
+    const int row = pieces + 1;
+    for (int u = 0; u <= pieces; u++) best[u] = u ? cost_of(cost, 0, place[u]) : DBL_MAX;
+    for (int r = 1; r < runs; r++)
+        for (int u = 0; u <= pieces; u++) {
+            best[r * row + u] = DBL_MAX;
+            for (int begin = r; begin < u; begin++) {
+                const double last = cost_of(cost, place[begin], place[u]),
+                             before = best[(r - 1) * row + begin];
+                const double most = last > before ? last : before;
+                if (most > best[r * row + u]) continue;
+                best[r * row + u] = most;
+                from[r * row + u] = begin;
+            }
+        }
+}
+
+static gs_status check_pieces(int pieces, int runs) {
+    if (runs <= pieces && runs <= GS_RUNS) return GS_OK;
+    return gs_fail(GS_E_USAGE,
+                   "the model's outermost sequence has %d layer%s with parameters, and each of %d stages "
+                   "(interleaved: chunks) needs one of its own; wanted at most %d in all",
+                   pieces, gs_s((unsigned)pieces), runs, pieces < GS_RUNS ? pieces : GS_RUNS);
+}
+
+static gs_status no_memory(void) {
+    return gs_fail(GS_E_MEMORY, "no memory to cut a model");
+}
+
+static gs_status cut_best(const double *cost, const int *place, int pieces, int runs, int *first) {
+    const size_t row = (size_t)pieces + 1;
+    double *best = malloc(row * (size_t)runs * sizeof *best);
+    int *from = calloc(row * (size_t)runs, sizeof *from);
+    const gs_status status = best && from ? GS_OK : no_memory();
+    if (status == GS_OK) {
+        find_best(cost, place, pieces, runs, best, from);
+        first[runs] = place[pieces];
+        for (int r = runs - 1, u = pieces; r >= 0; r--) {
+            u = r > 0 ? from[r * (pieces + 1) + u] : 0;
+            first[r] = place[u];
+        }
+    }
+    free(best);
+    free(from);
+    return status;
+}
+
+/* ---- a cut that is given ---- */
+
+static bool is_place(const int *place, int pieces, int layer) {
+    for (int i = 1; i < pieces; i++)
+        if (place[i] == layer) return true;
+    return false;
+}
+
+/* The numbers of "3,6" into layer, which has room for GS_RUNS; -1: that is no such list. */
+static int read_list(const char *list, int *layer) {
+    int count = 0;
+    for (const char *at = list;; at++) {
+        const size_t digits = strspn(at, "0123456789");
+        if (digits < 1 || digits > 6 || count == GS_RUNS) return -1;
+        layer[count++] = atoi(at);
+        at += digits;
+        if (!*at) return count;
+        if (*at != ',') return -1;
+    }
+}
+
+static gs_status cut_as_told(const char *list, const int *place, int pieces, int runs, int *first) {
+    int layer[GS_RUNS];
+    const int count = read_list(list, layer);
+    if (count != runs - 1)
+        return gs_fail(GS_E_USAGE,
+                       "--pipeline-cut %s begins %d more run%s of layers after the first, and the stages "
+                       "have %d in all; wanted %d number%s",
+                       list, count, gs_s((unsigned)count), runs, runs - 1, gs_s((unsigned)runs - 1));
+    first[0] = 0;
+    for (int i = 0; i < count; i++) {
+        char wanted[120] = "";
+        first[i + 1] = layer[i];
+        if (is_place(place, pieces, layer[i]) && layer[i] > first[i]) continue;
+        for (int k = 1; k < pieces; k++)
+            gs_append(wanted, sizeof wanted, "%s%d", k > 1 ? ", " : "", place[k]);
+        return gs_fail(GS_E_USAGE,
+                       "--pipeline-cut %s: no run of layers can begin at layer %d there; wanted growing "
+                       "numbers out of %s (layers without parameters stay with the one before them)",
+                       list, layer[i], wanted);
+    }
+    first[runs] = place[pieces];
+    return GS_OK;
+}
+
+gs_status gs_pipeline_cut_check(const char *how) {
+    int layer[GS_RUNS];
+    if (gs_pipeline_is_measured(how) || strcmp(how, "flops") == 0 || read_list(how, layer) > 0) return GS_OK;
+    return gs_fail(GS_E_USAGE,
+                   "--pipeline-cut: '%s' is no cut; wanted measured, flops, or the numbers of the layers at "
+                   "which runs begin after the first one, with commas: 3,6",
+                   gs_printable(how));
+}
+
+const char *gs_pipeline_cut_text(int runs, const int *first, char text[GS_CUT_TEXT]) {
+    text[0] = 0;
+    for (int r = 1; r < runs; r++) gs_append(text, GS_CUT_TEXT, "%s%d", r > 1 ? "," : "", first[r]);
+    return text;
+}
+
+/* ---- how it is asked for ---- */
+
+gs_status gs_pipeline_cut(const gs_model *plan, const char *how, const double *cost, int runs, int *first) {
+    const size_t children = (size_t)plan->net->children;
+    int *place = malloc((children + 2) * sizeof *place);
+    double *flops = malloc(children * sizeof *flops);
+    gs_status status = place && flops ? GS_OK : no_memory();
+    const int pieces = status == GS_OK ? gs_pipeline_places(plan, place) : 0;
+    if (status == GS_OK) status = check_pieces(pieces, runs);
+    if (status == GS_OK && !cost && how && *how >= '0' && *how <= '9') {
+        status = cut_as_told(how, place, pieces, runs, first);
+    } else if (status == GS_OK) {
+        if (!cost) gs_pipeline_flops(plan, flops);
+        status = cut_best(cost ? cost : flops, place, pieces, runs, first);
+    }
+    free(place);
+    free(flops);
+    return status;
+}
+
+/* ---- a table that two runs use ---- */
+
+static gs_status find_borrower(gs_layer *l, void *found) {
+    if (l->borrowed) *(const gs_layer **)found = l;
+    return GS_OK;
+}
+
+/* The run with this layer: numbers grow from child to child. */
+static int run_with(const gs_model *plan, int runs, const int *first, int number) {
+    int r = 0;
+    while (r + 1 < runs && plan->net->child[first[r + 1]]->number <= number) r++;
+    return r;
+}
+
+static const gs_layer *owner_of(const gs_model *plan, gs_layer *l, const gs_param *table) {
+    const gs_layer *found = table >= l->param && table < l->param + GS_LAYER_PARAMS ? l : NULL;
+    for (int i = 0; i < l->children && !found; i++) found = owner_of(plan, l->child[i], table);
+    return found;
+}
+
+gs_status gs_pipeline_tied(const gs_model *plan, int runs, const int *first, gs_tied_runs *out) {
+    const gs_layer *borrower = NULL;
+    *out = (gs_tied_runs){NULL, 0, 0};
+    GS_TRY(gs_layer_walk(plan->net, find_borrower, &borrower));
+    if (!borrower) return GS_OK;
+    const gs_layer *owner = owner_of(plan, plan->net, borrower->borrowed);
+    out->lender = run_with(plan, runs, first, owner->number);
+    out->borrower = run_with(plan, runs, first, borrower->number);
+    if (out->lender == out->borrower) return GS_OK;
+    out->table = borrower->borrowed;
+    if (out->lender == 0 && out->borrower == runs - 1) return GS_OK;
+    return gs_fail(
+        GS_E_USAGE,
+        "layer %s (%s) uses the table of layer %s, and a cut lies between them; wanted one of them in "
+        "the first of %d runs of layers and the other in the last; they are in %d and %d",
+        borrower->name, borrower->ops->name, owner->name, runs, out->borrower + 1, out->lender + 1);
+}
+
+/* ---- before a run: all workers must know where before they begin ---- */
+
+/* Times differ from worker to worker and from run to run. So the process of rank 0 measures (predict/times.h), cuts
+ * the model, and tells the other processes where. From then on the cut is a setting like any other: the same run again
+ * is the one with --pipeline-cut set to it. No result depends on it, only who computes what.
+ */
+bool gs_cut_is_open(const gs_run *run) {
+    const gs_settings *s = &run->settings;
+    return run->job == JOB_TRAIN && s->pipeline > 1 && gs_pipeline_is_measured(s->pipeline_cut) &&
+           gs_check_workers(s, run->train_set, gs_run_all_workers(run)) == GS_OK;
+}
+
+/* ---- on rank 0 ---- */
+
+static gs_status cut(const gs_settings *s, const gs_dataset *set, const gs_layer_times *times,
+                     gs_cut_report *out) {
+    const gs_pipeline_schedule *schedule;
+    int chunks, first[GS_RUNS + 1];
+    gs_model *plan;
+    GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
+    const int runs = s->pipeline * chunks;
+    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = set->shape}, &plan));
+    const gs_status status = gs_pipeline_cut(plan, NULL, times->both, runs, first);
+    gs_model_free(plan);
+    GS_TRY(status);
+    out->samples = times->samples;
+    out->runs = runs;
+    for (int r = 0; r < runs; r++)
+        for (int i = first[r]; i < first[r + 1]; i++) {
+            out->forward[r] += times->forward[i];
+            out->backward[r] += times->backward[i];
+        }
+    for (int r = 0; r <= runs; r++) out->first[r] = first[r];
+    return GS_OK;
+}
+
+static gs_status measure(gs_run *run, gs_cut_report *out) {
+    const gs_settings *s = &run->settings;
+    const size_t batch = s->batch ? s->batch : run->train_set->count;
+    gs_layer_times times;
+    const gs_layer_bench bench = {.settings = s,
+                                  .data = run->train_set,
+                                  .device = run->worker[0].device,
+                                  .threads = run->threads,
+                                  .samples = gs_pipeline_micro_batch(s, batch, gs_run_all_workers(run))};
+    gs_status status = gs_layer_times_of(&bench, &times);
+    if (status == GS_OK) status = cut(s, run->train_set, &times, out);
+    gs_layer_times_free(&times);
+    if (status == GS_E_MEMORY)
+        return gs_fail(status, "--pipeline-cut measured: %s (--pipeline-cut flops measures nothing)",
+                       gs_message());
+    return gs_context(status, "--pipeline-cut measured");
+}
+
+/* ---- on all ---- */
+
+/* What rank 0 tells: where it cut, or why it could not. */
+typedef struct told {
+    gs_error error;
+    gs_cut_report cut;
+} told;
+
+static gs_status all_want_it(gs_comm *processes, bool mine, bool *all) {
+    int64_t wanted = mine;
+    GS_TRY(gs_comm_all_reduce(processes, &wanted, 1, GS_I64, GS_SUM));
+    *all = wanted == processes->size;
+    return GS_OK;
+}
+
+static gs_status share(gs_run *run, gs_comm *processes, told *t) {
+    if (!processes || processes->rank == 0) gs_error_keep(&t->error, measure(run, &t->cut));
+    if (processes) GS_TRY(gs_comm_broadcast(processes, t, sizeof *t, GS_U8, 0));
+    t->error.message[sizeof t->error.message - 1] = 0;
+    return gs_error_again(&t->error);
+}
+
+gs_status gs_cut_settle(gs_run *run, gs_comm *processes) {
+    bool wanted = gs_cut_is_open(run);
+    if (processes) GS_TRY(all_want_it(processes, wanted, &wanted));
+    if (!wanted) return GS_OK;
+    told *t = calloc(1, sizeof *t);
+    if (!t) return gs_fail(GS_E_MEMORY, "no memory for the cut of a pipeline");
+    gs_status status = share(run, processes, t);
+    if (status == GS_OK) {
+        run->cut = t->cut;
+        run->settings.pipeline_cut = gs_pipeline_cut_text(run->cut.runs, run->cut.first, run->cut_text);
+    }
+    free(t);
+    return status;
+}

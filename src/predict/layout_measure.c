@@ -1,0 +1,313 @@
+/* How long the parts of a step take on this machine: layers, and one call between workers.
+ *
+ * Everything is measured while as many cores are busy as in a run: layers by min(N, C / t) of the N workers at once
+ * (t threads each, on C cores), calls by all N of them, in as many groups as the run has, with its schemes, its --link,
+ * and its threads on their cores. So it contains what workers on one machine cost each other: they share its memory, a
+ * call waits for the last one who comes, and where threads outnumber cores they take turns. A call beside layers is
+ * given to a thread, as in a run (core/jobs.h): waking that thread and waiting for it takes longer than a short
+ * call. The median of rounds and turns counts: a step is made of such ones, and a few that were disturbed have no
+ * effect.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/ranks.h"
+#include "comm/split.h"
+#include "core/clock.h"
+#include "core/cores.h"
+#include "core/median.h"
+#include "core/memory.h"
+#include "train/internal.h"
+#include "predict/layout_plan.h"
+#include "train/tensor.h"
+#include "predict/profile.h"
+#include "core/jobs.h"
+
+/* How many workers compute at once while others wait for a core. Devices of OpenCL are not measured together. */
+static int at_once(const gs_layout_parts *p) {
+    char device[48];
+    const int most = p->cores / p->threads;
+    if (gs_devices_name(p->devices, 0, device) != GS_OK || strcmp(device, "cpu") != 0 || most < 1) return 1;
+    return p->workers < most ? p->workers : most;
+}
+
+/* A thread of a run is bound where there is a core for each, and all devices are cpu (connect.c). */
+static void bind(const gs_layout_parts *p, int rank, int ranks) {
+    if (p->settings->bind && gs_devices_are_cpu(p->devices) && p->workers * p->threads <= p->cores)
+        (void)gs_cores_bind_share(rank, ranks);
+}
+
+/* ---- layers ---- */
+
+typedef struct crew {
+    const gs_layout_parts *parts;
+    const gs_settings *settings;
+    size_t samples;
+    int ranks;
+    gs_layer_times *times; /* [ranks] */
+} crew;
+
+/* Thread 0 takes the last part of a group, thread 1 the one before it, and so on: the last part has most words of a
+ * vocabulary, and it must be measured even if there are fewer cores than parts. */
+static gs_status measure_layers(void *context, int rank, gs_comm **comm) {
+    const crew *c = context;
+    const gs_settings *s = c->settings;
+    const int parts = s->tensor > 1 ? s->tensor : 1;
+    const gs_tensor_group group = gs_tensor_group_of(s, parts - 1 - rank % parts);
+    char device[48];
+    GS_TRY(gs_devices_name(c->parts->devices, rank, device));
+    bind(c->parts, rank, c->ranks);
+    return gs_layer_times_of(&(gs_layer_bench){.settings = s,
+                                               .data = s->train_set,
+                                               .device = device,
+                                               .threads = c->parts->threads,
+                                               .samples = c->samples,
+                                               .group = group.size > 0 ? &group : NULL,
+                                               .beside = *comm,
+                                               .updates = c->parts->update <= 0},
+                             &c->times[rank]);
+}
+
+static gs_status measure_all(const gs_layout_parts *p, const gs_settings *s, size_t samples,
+                             gs_layer_times *out) {
+    crew c = {p, s, samples, at_once(p), NULL};
+    if (!(c.times = calloc((size_t)c.ranks, sizeof *c.times)))
+        return gs_fail(GS_E_MEMORY, "no memory to measure layers on %d workers", c.ranks);
+    const gs_status status = gs_ranks_run(c.ranks, GS_TIMEOUT, measure_layers, &c);
+    *out = c.times[0];
+    for (int i = 1; i < c.ranks; i++) gs_layer_times_free(&c.times[i]);
+    free(c.times);
+    return status;
+}
+
+static gs_status layers(gs_layout_parts *p, const gs_settings *s, size_t samples,
+                        const gs_layer_times **out) {
+    const int parts = s->tensor > 1 ? s->tensor : 1;
+    for (size_t i = 0; i < p->times_known; i++) {
+        const gs_layout_times *known = p->times[i];
+        *out = &known->times;
+        if (known->samples == samples && known->parts == parts && known->sequence == s->sequence)
+            return GS_OK;
+    }
+    gs_layout_times *t = calloc(1, sizeof *t);
+    if (!t || !gs_grow(&p->times, p->times_known, &p->times_room, sizeof *p->times)) {
+        free(t);
+        return gs_fail(GS_E_MEMORY, "no memory for the times of layers");
+    }
+    p->times[p->times_known++] = t; /* of 0 samples until it is measured: not found */
+    GS_TRY(measure_all(p, s, samples, &t->times));
+    t->samples = samples;
+    t->parts = parts;
+    t->sequence = s->sequence;
+    *out = &t->times;
+    return GS_OK;
+}
+
+/* ---- calls ---- */
+
+enum { FLOATS_MOST = 4 << 20, ROUNDS = 12, CALLS_MOST = 50 };
+static const double ENOUGH = 5e-4; /* seconds of a round */
+
+typedef struct bench {
+    const gs_layout_parts *parts;
+    gs_layout_call call; /* whose floats are at most FLOATS_MOST */
+    double seconds;
+} bench;
+
+/* A worker that makes calls. */
+typedef struct caller {
+    const bench *b;
+    gs_comm *all, *group;
+    gs_device *device; /* with pieces: what they lie on */
+    gs_mem part, whole;
+    gs_sync *sync;
+    float *mine, *of_all;
+    gs_token_parts tokens;
+    gs_jobs *jobs; /* of a thread beside, if that makes the call; else NULL */
+} caller;
+
+static gs_status message(const caller *c) {
+    const size_t bytes = c->b->call.floats * sizeof(float);
+    const int n = c->group->size, r = c->group->rank;
+    GS_TRY(gs_comm_send(c->group, c->of_all, bytes, (r + 1) % n));
+    return gs_comm_recv(c->group, c->mine, bytes, (r + n - 1) % n);
+}
+
+static gs_status call_once(const caller *c) {
+    const gs_layout_call *call = &c->b->call;
+    const size_t n = (size_t)c->group->size, each = call->floats / n;
+    if (call->scheme) return gs_sync_run(c->sync, c->of_all, call->floats);
+    if (call->operation == GS_SEND) return message(c);
+    if (call->pieces && call->operation == GS_ALL_GATHER)
+        return gs_token_parts_gather(&c->tokens, c->device, c->whole, c->part);
+    if (call->pieces) return gs_token_parts_reduce(&c->tokens, c->device, c->part, c->whole, false);
+    if (call->operation == GS_ALL_REDUCE)
+        return gs_comm_all_reduce(c->group, c->of_all, call->floats, GS_F32, GS_SUM);
+    float *own = c->of_all + each * (size_t)c->group->rank;
+    if (call->operation == GS_ALL_GATHER) return gs_comm_all_gather(c->group, own, c->of_all, each, GS_F32);
+    return gs_comm_reduce_scatter(c->group, c->of_all, own, each * n, GS_F32, GS_SUM);
+}
+
+static gs_status call_job(void *context, const gs_job *job) {
+    (void)job;
+    return call_once(context);
+}
+
+/* As in a run: a call beside layers is given to the thread, and awaited. */
+static gs_status call_as_in_a_run(caller *c) {
+    uint64_t number;
+    if (!c->jobs) return call_once(c);
+    GS_TRY(gs_jobs_give(c->jobs, (gs_job){.run = call_job, .context = c}, &number));
+    return gs_jobs_wait(c->jobs, number);
+}
+
+/* Seconds of a call, the mean of `calls`, from when all begin to when the last has done. */
+static gs_status make_round(caller *c, int calls, double *seconds) {
+    double start;
+    GS_TRY(gs_ranks_begin(c->all, &c->b->parts->settings->link, &start));
+    for (int i = 0; i < calls; i++) GS_TRY(call_as_in_a_run(c));
+    double ends[2] = {gs_seconds(), -start};
+    GS_TRY(gs_comm_all_reduce(c->all, ends, 2, GS_F64, GS_MAX));
+    *seconds = (ends[0] + ends[1]) / calls;
+    return GS_OK;
+}
+
+/* Of the median round, as of layers: what disturbs a few does not count. */
+static gs_status make_rounds(caller *c, double *seconds) {
+    double one, round[ROUNDS];
+    for (int i = 0; i < 2; i++) GS_TRY(make_round(c, 1, &one)); /* the first one warms up */
+    const int calls = (int)fmin(fmax(ENOUGH / fmax(one, 1e-9), 1), CALLS_MOST);
+    for (int i = 0; i < ROUNDS; i++) GS_TRY(make_round(c, calls, &round[i]));
+    *seconds = gs_median(round, ROUNDS);
+    return GS_OK;
+}
+
+static gs_status allocate(caller *c) {
+    const gs_layout_call *call = &c->b->call;
+    const size_t floats = call->floats, bytes = floats * sizeof(float);
+    const gs_sync_array array = {floats, c->b->parts->settings->wire, GS_STATS};
+    c->mine = calloc(floats + 1, sizeof(float));
+    c->of_all = calloc(floats + 1, sizeof(float)); /* sums of 0 stay 0 */
+    if (!c->mine || !c->of_all) return gs_fail(GS_E_MEMORY, "no memory for messages of %zu floats", floats);
+    if (call->beside) GS_TRY(gs_jobs_create(1, &c->jobs));
+    if (call->scheme) return gs_sync_create_wire(call->scheme, c->group, array, &c->sync);
+    if (!call->pieces) return GS_OK;
+    GS_TRY(gs_device_open("cpu", 1, &c->device));
+    GS_TRY(gs_alloc(c->device, GS_MEMORY_COMMUNICATION, bytes, &c->part));
+    GS_TRY(gs_alloc(c->device, GS_MEMORY_COMMUNICATION, bytes, &c->whole));
+    c->tokens = (gs_token_parts){.group = c->group,
+                                 .ordered = c->mine,
+                                 .n = call->pieces,
+                                 .each = floats / call->pieces / (size_t)c->group->size};
+    return c->device->ops->fill(c->device, c->whole, 0, floats);
+}
+
+static void free_caller(caller *c) {
+    gs_jobs_free(c->jobs);
+    if (c->device) {
+        c->device->ops->free(c->device, c->part);
+        c->device->ops->free(c->device, c->whole);
+    }
+    gs_device_close(c->device);
+    gs_sync_free(c->sync);
+    if (c->group != c->all) gs_comm_free(c->group);
+    free(c->mine);
+    free(c->of_all);
+}
+
+static gs_status make_calls(void *context, int rank, gs_comm **comm) {
+    bench *b = context;
+    caller c = {.b = b};
+    double seconds = 0;
+    GS_TRY(gs_comm_linked_create(*comm, &b->parts->settings->link, comm));
+    c.all = c.group = *comm;
+    bind(b->parts, rank, b->parts->workers);
+    const int ranks = b->call.ranks;
+    gs_status status = b->call.whole ? GS_OK : gs_comm_part(*comm, rank / ranks * ranks, 1, ranks, &c.group);
+    if (status == GS_OK) status = allocate(&c);
+    if (status == GS_OK) status = make_rounds(&c, &seconds);
+    free_caller(&c);
+    if (rank == 0) b->seconds = seconds;
+    return status;
+}
+
+static bool same(const gs_layout_call *a, const gs_layout_call *b) {
+    return a->scheme == b->scheme && a->operation == b->operation && a->ranks == b->ranks &&
+           a->whole == b->whole && a->floats == b->floats && a->pieces == b->pieces && a->beside == b->beside;
+}
+
+/* Of a longer call FLOATS_MOST floats are measured, and each of its floats is taken to cost as much. */
+static gs_status call(gs_layout_parts *p, const gs_layout_call *wanted, double *seconds) {
+    bench b = {.parts = p, .call = *wanted};
+    for (size_t i = 0; i < p->calls_known; i++) {
+        *seconds = p->known[i].seconds;
+        if (same(&p->known[i].call, wanted)) return GS_OK;
+    }
+    if (wanted->floats > FLOATS_MOST) {
+        const size_t times = (wanted->floats + FLOATS_MOST - 1) / FLOATS_MOST;
+        b.call.pieces = (wanted->pieces + times - 1) / times;
+        b.call.floats = wanted->pieces ? wanted->floats / wanted->pieces * b.call.pieces : FLOATS_MOST;
+    }
+    GS_TRY(gs_ranks_run(p->workers, GS_TIMEOUT, make_calls, &b));
+    *seconds = b.seconds * (double)wanted->floats / (double)b.call.floats;
+    if (!gs_grow(&p->known, p->calls_known, &p->calls_room, sizeof *p->known))
+        return gs_fail(GS_E_MEMORY, "no memory for the times of calls");
+    p->known[p->calls_known++] = (gs_layout_known){*wanted, *seconds};
+    return GS_OK;
+}
+
+static const gs_layout_source measured = {layers, call};
+
+/* ---- what a worker does besides ---- */
+
+static gs_status measure_worker(gs_layout_parts *p, size_t batch) {
+    static const double SECONDS = 0.2;
+    enum { MOST = 64 };
+    gs_settings s = *p->settings;
+    gs_profile profile;
+    const gs_layer_times *t;
+    char device[48];
+    GS_TRY(gs_devices_name(p->devices, 0, device));
+    s.devices = device;
+    s.pipeline_schedule = s.pipeline_cut = NULL;
+    s.micro_batches = 0;
+    s.threads = 1;
+    s.batch = batch > MOST ? MOST : batch;
+    s.exact = s.sequence = false;
+    s.accumulate = 1;
+    GS_TRY(gs_profile_run(&s, SECONDS, &profile));
+    const double n = (double)s.batch, params = (double)profile.params;
+    p->data = profile.rows[0].cell[GS_FORWARD].seconds / n;
+    p->loader = profile.loader > 0 ? 1 / profile.loader : 0;
+    gs_profile_free(&profile);
+    GS_TRY(layers(p, &s, s.batch, &t));
+    double step = t->update + p->data * n;
+    for (int i = 0; i < t->layers; i++) step += t->both[i];
+    p->samples_per_s = n / step;
+    p->update = t->update / params;
+    return GS_OK;
+}
+
+gs_status gs_layout_parts_measure(gs_layout_parts *p, size_t batch) {
+    enum { FLOATS = 1 << 20 };
+    const gs_layout_call message = {.operation = GS_SEND, .ranks = p->workers, .floats = FLOATS};
+    double seconds = 0;
+    p->source = &measured;
+    GS_TRY(measure_worker(p, batch));
+    if (p->workers > 1) GS_TRY(call(p, &message, &seconds));
+    p->bandwidth = seconds > 0 ? FLOATS * sizeof(float) / seconds : 0;
+    return GS_OK;
+}
+
+void gs_layout_parts_free(gs_layout_parts *p) {
+    for (size_t i = 0; i < p->times_known; i++) {
+        gs_layer_times_free(&p->times[i]->times);
+        free(p->times[i]);
+    }
+    free(p->times);
+    free(p->known);
+    p->times = NULL;
+    p->known = NULL;
+    p->times_known = p->times_room = p->calls_known = p->calls_room = 0;
+}

@@ -1,0 +1,498 @@
+#include "predict/layout_plan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "train/internal.h"
+#include "parallel/virtual_time.h"
+#include "predict/rehearsal.h"
+#include "train/strategies/pipeline.h"
+#include "train/tensor.h"
+
+/* ---- who holds what ---- */
+
+gs_status gs_layout_part(const gs_settings *s, const gs_model *plan, int rank, gs_model **part) {
+    const gs_model_wishes wishes = {.text = s->model, .in = plan->in, .tensor = gs_tensor_group_of(s, rank)};
+    const gs_status status = gs_model_create(NULL, &wishes, part);
+    return status == GS_E_SHAPE ? gs_fail(GS_E_USAGE, "%s", gs_message()) : status;
+}
+
+static void name_layers(const gs_holding *own, char *text, size_t size) {
+    *text = 0;
+    for (int c = 0; c < own->states; c++) {
+        const int first = own->state[c].begin, last = own->state[c].end - 1;
+        gs_append(text, size, first < last ? "%s%d-%d" : "%s%d", c > 0 ? "," : "", first, last);
+    }
+}
+
+/* Of a worker as far as plans look at it: gs_holding_plan, gs_stage_cut. */
+static gs_worker planned_worker(const gs_settings *s, const gs_model *plan, int workers) {
+    const gs_layout l = gs_layout_of(s, workers);
+    return (gs_worker){.settings = s,
+                       .groups.layout = l,
+                       .model = (gs_model *)(uintptr_t)plan,
+                       .schedule.mine = gs_parts_of(s, workers) / l.dp,
+                       .schedule.passes = gs_passes(s)};
+}
+
+static gs_status share_of_stage(const gs_settings *s, const gs_model *plan, int workers, int rank,
+                                gs_layout_share *out) {
+    gs_worker w = planned_worker(s, plan, workers);
+    const gs_status status = gs_holding_plan(&w, rank, &w.holding);
+    if (status == GS_OK) {
+        out->params = w.holding.params;
+        name_layers(&w.holding, out->layers, sizeof out->layers);
+    }
+    gs_holding_free(&w.holding);
+    return status;
+}
+
+gs_status gs_layout_share_of(const gs_settings *s, const gs_model *plan, int workers, int rank,
+                             gs_layout_share *out) {
+    const gs_layout l = gs_layout_of(s, workers);
+    gs_model *part = NULL;
+    *out = (gs_layout_share){.place = gs_place_of(&l, rank), .params = plan->params};
+    out->weights = l.zero > 2 ? l.dp : 1;
+    out->gradients = l.zero > 1 ? l.dp : 1;
+    out->vectors = l.zero > 0 ? l.dp : 1;
+    snprintf(out->layers, sizeof out->layers, "%s", "all");
+    if (l.tp > 1) GS_TRY(gs_layout_part(s, plan, rank, &part));
+    if (part) out->params = part->params;
+    const gs_status status = l.pp > 1 ? share_of_stage(s, part ? part : plan, workers, rank, out) : GS_OK;
+    gs_model_free(part);
+    return status;
+}
+
+/* ---- what a layout's step takes, out of measured parts: the formulas of layout_plan.h ----
+ *
+ * Which layers a worker computes, and which calls it makes, a rehearsal of the step says. */
+
+typedef struct prediction {
+    gs_layout_parts *parts;
+    const gs_settings *settings; /* settled */
+    const gs_model *model;
+    gs_layout layout;
+    double busy;  /* workers that take turns on a core, or on an OpenCL device; or 1 */
+    double batch; /* samples that a worker sees in a step */
+    /* In stages: of each run, the mean of its micro-batches; and over the stages. */
+    gs_pipeline_worker pipeline;
+    double forward[GS_RUNS], backward[GS_RUNS];
+    double work, calls, rest; /* all work of layers, the most calls within it, the most that comes after */
+} prediction;
+
+/* Of a worker in a step; seconds. */
+typedef struct stage {
+    double layers, calls; /* calls: between layers */
+    double beside, after; /* calls, too */
+    double params;        /* that it updates */
+} stage;
+
+/* ---- layers ---- */
+
+/* Where workers meet in each layer, all take as long as the slowest. Where they meet once, at the end of a step, all
+ * wait for the one whose core is the slowest; more workers than cores are moved from core to core. */
+static double slowed_by(const prediction *p, const gs_layer_times *t, int i, bool meets) {
+    const gs_layout_parts *m = p->parts;
+    if (meets) return t->both[i] > 0 ? t->slowest[i] / t->both[i] : 1;
+    if (p->layout.dp == 1 || p->layout.pp > 1 || m->workers * m->threads > m->cores) return 1;
+    return fmax(1, t->uneven);
+}
+
+static gs_status time_of_layers(const prediction *p, const gs_rehearsed_item *i, bool meets,
+                                double *seconds) {
+    const gs_layer_times *t;
+    *seconds = 0;
+    if (i->samples == 0) return GS_OK; /* of a small batch */
+    GS_TRY(p->parts->source->layers(p->parts, p->settings, i->samples, &t));
+    for (int k = i->first; k < i->end; k++)
+        *seconds += (i->backward ? t->backward[k] : t->forward[k]) * slowed_by(p, t, k, meets);
+    return GS_OK;
+}
+
+/* ---- calls ---- */
+
+/* samples: of the layer that makes it. */
+static gs_layout_call call_of(const prediction *p, const gs_rehearsed_item *i, size_t samples, bool beside) {
+    const gs_layout *l = &p->layout;
+    const gs_call *c = &i->key.call;
+    const bool parts = p->settings->sequence && i->axis == GS_TP && samples > 0;
+    if (i->what == GS_REHEARSED_MESSAGE)
+        return (gs_layout_call){.operation = GS_SEND,
+                                .ranks = l->pp,
+                                .floats = (i->message.count + sizeof(float) - 1) / sizeof(float)};
+    gs_layout_call call = {.scheme = i->key.scheme,
+                           .operation = c->operation,
+                           .ranks = i->key.ranks,
+                           .whole = i->axis == GS_WORLD || (i->axis == GS_DP && l->tp == 1 && l->pp == 1),
+                           .beside = beside};
+    call.floats = i->key.scheme ? i->key.array.count : c->count * gs_type_size(c->type) / sizeof(float);
+    if (c->operation == GS_ALL_GATHER || c->operation == GS_ALL_TO_ALL) call.floats *= (size_t)call.ranks;
+    if (c->operation == GS_ALL_TO_ALL) call.operation = GS_REDUCE_SCATTER; /* with --exact: as many bytes */
+    if (parts && !call.scheme) call.pieces = samples;
+    return call;
+}
+
+/* Sender and receiver of a message each have half an exchange. */
+static gs_status time_of_call(const prediction *p, const gs_rehearsed_item *i, size_t samples, bool beside,
+                              double *seconds) {
+    const gs_layout_call call = call_of(p, i, samples, beside);
+    *seconds = 0;
+    if (call.floats == 0 || call.ranks < 2) return GS_OK;
+    GS_TRY(p->parts->source->call(p->parts, &call, seconds));
+    if (i->what == GS_REHEARSED_MESSAGE) *seconds /= 2;
+    return GS_OK;
+}
+
+/* ---- a worker's step ---- */
+
+static bool is_call(const gs_rehearsed_item *i) {
+    return i->what == GS_REHEARSED_CALL || i->what == GS_REHEARSED_MESSAGE;
+}
+
+/* Calls that the layers make themselves: workers meet in each. */
+static bool meets_in_layers(const gs_rehearsal *r, size_t last) {
+    bool in_job = false, meets = false;
+    for (size_t i = 0; i < last; i++) {
+        if (r->item[i].what == GS_REHEARSED_ASK) in_job = true;
+        if (r->item[i].what == GS_REHEARSED_NOTE) in_job = false;
+        meets |= !in_job && r->item[i].what == GS_REHEARSED_CALL;
+    }
+    return meets;
+}
+
+static void add_to_run(prediction *p, const gs_rehearsed_item *layers, double seconds) {
+    int run = 0;
+    while (p->pipeline.first[run + 1] <= layers->first) run++;
+    (layers->backward ? p->backward : p->forward)[run] += seconds / p->pipeline.shape.micro_batches;
+}
+
+/* Which layers a message is for: those before it if it is sent, else those after it. */
+static const gs_rehearsed_item *layers_at(const gs_rehearsal *r, size_t i) {
+    const bool sends = r->item[i].what == GS_REHEARSED_CALL || r->item[i].message.operation == GS_SEND;
+    while (r->item[i].what != GS_REHEARSED_LAYERS) i += sends ? (size_t)-1 : 1;
+    return &r->item[i];
+}
+
+static gs_status add_items(prediction *p, const gs_rehearsal *r, stage *to) {
+    size_t last = r->items, first = 0;
+    while (last > 0 && r->item[last - 1].what != GS_REHEARSED_LAYERS) last--;
+    while (last < r->items && r->item[last].what == GS_REHEARSED_MESSAGE) last++;
+    while (first < last && r->item[first].what != GS_REHEARSED_LAYERS) first++;
+    const bool meets = meets_in_layers(r, last);
+    bool in_job = false;
+    for (size_t k = 0; k < r->items; k++) {
+        const gs_rehearsed_item *i = &r->item[k];
+        const bool within = k < last && (k > first || i->what != GS_REHEARSED_CALL);
+        double seconds = 0;
+        if (i->what == GS_REHEARSED_ASK) in_job = true;
+        if (i->what == GS_REHEARSED_NOTE) in_job = false;
+        if (i->what == GS_REHEARSED_UPDATE) to->params += (double)i->params;
+        if (i->what == GS_REHEARSED_LAYERS) GS_TRY(time_of_layers(p, i, meets, &seconds));
+        if (is_call(i)) GS_TRY(time_of_call(p, i, within ? layers_at(r, k)->samples : 0, in_job, &seconds));
+        *(i->what == GS_REHEARSED_LAYERS ? &to->layers
+          : in_job                       ? &to->beside
+          : within                       ? &to->calls
+                                         : &to->after) += seconds;
+        if (p->layout.pp > 1 && within && seconds > 0)
+            add_to_run(p, i->what == GS_REHEARSED_LAYERS ? i : layers_at(r, k), seconds);
+    }
+    return GS_OK;
+}
+
+/* What comes after the layers, or beside them: a thread beside a worker takes a core from another one, unless there are
+ * cores for all of them; and so does the loader. */
+static double rest_of(const prediction *p, const stage *g) {
+    const gs_layout_parts *m = p->parts;
+    const bool room = m->workers * m->threads + m->workers <= m->cores;
+    const double beside = room ? fmax(0, g->beside - g->layers) : g->beside;
+    return g->after + beside +
+           p->busy * (m->update * g->params + p->batch * (m->data + (room ? 0 : m->loader)));
+}
+
+/* Of a tensor group the last has most of a vocabulary. */
+static gs_status add_stage(prediction *p, int number, gs_layout_cost *out) {
+    const gs_layout *l = &p->layout;
+    const int rank = gs_rank_at(l, (gs_place){0, l->tp - 1, number}), all = l->dp * l->tp;
+    gs_rehearsal r;
+    stage g = {.params = 0};
+    gs_status status = gs_rehearsal_create(p->settings, p->model->in, gs_model_answers(p->model),
+                                           p->parts->workers, rank, &r);
+    if (status == GS_OK) status = add_items(p, &r, &g);
+    out->sent = fmax(out->sent, r.sent);
+    p->work += g.layers * all;
+    p->calls = fmax(p->calls, g.calls);
+    p->rest = fmax(p->rest, rest_of(p, &g));
+    gs_rehearsal_free(&r);
+    return status;
+}
+
+/* ---- in stages ---- */
+
+/* Where it is cut best. */
+static gs_status cut_by_times(const gs_settings *s, const gs_model *m, const gs_layer_times *times,
+                              char *text) {
+    const gs_pipeline_schedule *schedule;
+    int chunks, first[GS_RUNS + 1];
+    GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
+    GS_TRY(gs_pipeline_cut(m, NULL, times->both, s->pipeline * chunks, first));
+    gs_pipeline_cut_text(s->pipeline * chunks, first, text);
+    return GS_OK;
+}
+
+/* The instructions of all stages, in virtual time. */
+static gs_status play(const prediction *p, double *seconds) {
+    const gs_pipeline_schedule *schedule;
+    const gs_pipeline_times times = {.forward = p->forward, .backward = p->backward};
+    gs_pipeline_run run = {0};
+    int chunks;
+    GS_TRY(gs_pipeline_read(p->settings->pipeline_schedule, &schedule, &chunks));
+    gs_instructions *list = calloc((size_t)p->pipeline.shape.stages + 1, sizeof *list);
+    if (!list)
+        return gs_fail(GS_E_MEMORY, "no memory for the schedules of %d stages", p->pipeline.shape.stages);
+    gs_status status = GS_OK;
+    for (int s = 0; s < p->pipeline.shape.stages && status == GS_OK; s++)
+        status = gs_instructions_create(schedule, &p->pipeline.shape, s, &list[s]);
+    if (status == GS_OK) status = gs_pipeline_in_virtual_time(&p->pipeline.shape, list, &times, &run);
+    for (int s = 0; s < p->pipeline.shape.stages; s++) gs_instructions_free(&list[s]);
+    free(list);
+    *seconds = run.took;
+    return status;
+}
+
+/* ---- a step ---- */
+
+/* Workers may name one OpenCL device, and each is measured with the device for itself. */
+static int most_on_a_device(const gs_layout_parts *m) {
+    const int named = gs_devices_count(m->devices);
+    char one[48], other[48];
+    int most = 1;
+    for (int i = 0; i < m->workers; i++) {
+        int count = 0;
+        if (gs_devices_name(m->devices, i % named, one) != GS_OK || strcmp(one, "cpu") == 0) continue;
+        for (int k = 0; k < m->workers; k++)
+            count += gs_devices_name(m->devices, k % named, other) == GS_OK && strcmp(one, other) == 0;
+        if (count > most) most = count;
+    }
+    return most;
+}
+
+static double turns_taken(const gs_layout_parts *m) {
+    return fmax(most_on_a_device(m), (double)m->workers * m->threads / m->cores);
+}
+
+static gs_status predict(prediction *p, gs_layout_cost *out) {
+    const gs_layout *l = &p->layout;
+    double played = 0;
+    const gs_worker w = planned_worker(p->settings, p->model, p->parts->workers);
+    if (l->pp > 1) GS_TRY(gs_stage_cut(&w, 0, &p->pipeline));
+    for (int i = 0; i < l->pp; i++) GS_TRY(add_stage(p, i, out));
+    const double alone = p->work * p->busy / p->parts->workers + p->calls;
+    if (l->pp > 1) GS_TRY(play(p, &played));
+    if (l->pp > 1) out->bubble = gs_pipeline_bubble(&p->pipeline.shape);
+    out->seconds = fmax(played, alone) + p->rest;
+    return GS_OK;
+}
+
+gs_status gs_layout_predict(gs_layout_parts *parts, const gs_settings *settings, const gs_model *m,
+                            size_t batch, gs_layout_cost *out) {
+    gs_settings s = *settings;
+    const gs_layout l = gs_layout_of(&s, parts->workers);
+    prediction *p = malloc(sizeof *p);
+    if (!p) return gs_fail(GS_E_MEMORY, "no memory for the stages of a pipeline");
+    *p = (prediction){.parts = parts,
+                      .settings = &s,
+                      .model = m,
+                      .layout = l,
+                      .busy = turns_taken(parts),
+                      .batch = (double)batch / l.dp};
+    *out = (gs_layout_cost){.layout = l, .sequence = s.sequence};
+    s.devices = parts->devices;
+    s.batch = batch;
+    gs_status status = GS_OK;
+    if (l.pp > 1 && gs_pipeline_is_measured(s.pipeline_cut)) {
+        const gs_layer_times *times;
+        status = parts->source->layers(parts, &s, gs_pipeline_micro_batch(&s, batch, parts->workers), &times);
+        if (status == GS_OK) status = cut_by_times(&s, m, times, out->cut);
+        s.pipeline_cut = out->cut;
+    }
+    if (status == GS_OK) status = predict(p, out);
+    free(p);
+    return status;
+}
+
+/* ---- one layout ---- */
+
+static gs_status predict_with_memory(gs_layout_plan *p, const gs_settings *settings, const gs_model *m,
+                                     gs_layout_cost *out) {
+    gs_settings s = *settings;
+    gs_memory_plan plan;
+    GS_TRY(gs_layout_predict(p->parts, &s, m, p->memory.batch, out));
+    if (*out->cut) s.pipeline_cut = out->cut;
+    s.devices = p->devices;
+    const gs_status status = gs_memory_plan_create(&s, &plan); /* rehearsed */
+    if (status == GS_OK) out->memory = gs_memory_most(&plan, NULL);
+    gs_memory_plan_free(&plan);
+    return status;
+}
+
+/* The parts that all layouts are made of. */
+static gs_status measure(gs_layout_plan *p) {
+    const gs_settings *s = &p->memory.settings;
+    p->parts = calloc(1, sizeof *p->parts);
+    if (!p->parts) return gs_fail(GS_E_MEMORY, "no memory to measure the parts of a step");
+    *p->parts = (gs_layout_parts){.settings = s,
+                                  .devices = p->devices,
+                                  .workers = p->workers,
+                                  .threads = gs_worker_threads(s, p->workers),
+                                  .cores = gs_cpu_cores()};
+    return gs_layout_parts_measure(p->parts, p->memory.batch);
+}
+
+/* ---- all layouts ---- */
+
+static int faster_first(const void *a, const void *b) {
+    const double x = ((const gs_layout_cost *)a)->seconds, y = ((const gs_layout_cost *)b)->seconds;
+    return (x > y) - (x < y);
+}
+
+/* The settings of a run with this layout. text: room for its name, to which they point. */
+static gs_settings with_layout(const gs_layout_plan *p, const gs_layout *l, bool sequence,
+                               char text[GS_LAYOUT_TEXT]) {
+    gs_settings s = p->memory.settings;
+    s.sequence = sequence;
+    s.layout = gs_layout_text(l, text);
+    s.max_memory = 0;
+    if (l->pp > 1) return s;
+    s.micro_batches = 0; /* these are of pipelines */
+    s.pipeline_schedule = s.pipeline_cut = NULL;
+    return s;
+}
+
+static gs_status check_layout(gs_settings *s, int workers) {
+    GS_TRY(gs_layout_settle(s));
+    GS_TRY(gs_check_settings(s));
+    GS_TRY(gs_check_workers(s, s->train_set, workers));
+    return gs_check_batch_norm(s, s->train_set, workers);
+}
+
+/* The layout becomes a row, unless it cannot run, or does not fit. While there are no rows it is only counted. */
+static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layout *l, bool sequence) {
+    char text[GS_LAYOUT_TEXT];
+    if (!p->cost) return p->layouts++, GS_OK;
+    gs_settings s = with_layout(p, l, sequence, text);
+    gs_layout_cost *cost = &p->cost[p->costs];
+    if (p->tell) p->tell(p->context, p->costs + p->too_large + p->refused, p->layouts);
+    gs_status status = check_layout(&s, p->workers);
+    if (status == GS_OK && !p->parts) GS_TRY(measure(p)); /* at the first that can run */
+    if (status == GS_OK) status = predict_with_memory(p, &s, m, cost);
+    if (status != GS_OK && status != GS_E_USAGE && status != GS_E_SHAPE)
+        return status; /* no memory, or a device that fails: not because of this layout */
+    if (status != GS_OK && p->refused++ == 0)
+        snprintf(p->why, sizeof p->why, "%s%s: %s", text, sequence ? " --sequence" : "", gs_message());
+    if (status != GS_OK) return GS_OK;
+    const int limit = p->memory.settings.max_memory;
+    if (limit && cost->memory > 1e6 * limit)
+        p->too_large++;
+    else
+        p->costs++;
+    return GS_OK;
+}
+
+/* pp stages of tp parts, with every stage of ZeRO that the replicas can have. */
+static gs_status try_with_zero(gs_layout_plan *p, const gs_model *m, int pp, int tp) {
+    if (p->workers % (pp * tp) != 0) return GS_OK;
+    const int dp = p->workers / (pp * tp);
+    const bool sequence = tp > 1 && p->memory.settings.sequence;
+    for (int zero = 0; zero <= (dp > 1 ? GS_LAYOUT_ZERO : 0); zero++)
+        for (int divides = 0; divides < (sequence ? 2 : 1); divides++)
+            GS_TRY(try_layout(p, m, &(gs_layout){dp, tp, pp, zero}, divides));
+    return GS_OK;
+}
+
+static gs_status try_all(gs_layout_plan *p, const gs_model *m) {
+    for (int tp = 1; tp <= p->workers && tp <= GS_TENSOR_MOST; tp++)
+        for (int pp = 1; pp <= p->workers && pp <= GS_LAYOUT_STAGES; pp++)
+            GS_TRY(try_with_zero(p, m, pp, tp));
+    if (!p->cost) {
+        p->cost = calloc((size_t)p->layouts + 1, sizeof *p->cost);
+        return p->cost ? try_all(p, m) : gs_fail(GS_E_MEMORY, "no memory for a list of layouts");
+    }
+    qsort(p->cost, (size_t)p->costs, sizeof *p->cost, faster_first);
+    return GS_OK;
+}
+
+/* What needs several workers, and the layouts take up again. */
+static void take_those_of_several(gs_settings *to, const gs_settings *from) {
+    to->devices = from->devices;
+    to->exact = from->exact;
+    to->sequence = from->sequence;
+    to->max_memory = from->max_memory;
+    to->micro_batches = from->micro_batches;
+    to->pipeline_schedule = from->pipeline_schedule;
+    to->pipeline_cut = from->pipeline_cut;
+}
+
+/* Rehearse one worker, which opens the data and finds the model's text. */
+static gs_status settle_data(const gs_settings *settings, gs_memory_plan *memory) {
+    char device[48];
+    gs_settings one = *settings;
+    GS_TRY(gs_devices_name(settings->devices, 0, device));
+    take_those_of_several(&one, &(gs_settings){.devices = device});
+    one.layout = NULL; /* and what it stands for */
+    one.pipeline = one.tensor = one.zero = 0;
+    GS_TRY(gs_memory_plan_create(&one, memory));
+    take_those_of_several(&memory->settings, settings);
+    return GS_OK;
+}
+
+gs_status gs_layout_settled(const gs_settings *settings, int workers, gs_memory_plan *memory,
+                            gs_model **plan) {
+    *plan = NULL;
+    GS_TRY(settle_data(settings, memory));
+    gs_settings *s = &memory->settings;
+    s->layout = settings->layout;
+    GS_TRY(check_layout(s, workers));
+    return gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = s->train_set->shape}, plan);
+}
+
+/* What is right in no layout is an error, and not the reason to refuse one. */
+static gs_status check_pipelines(const gs_settings *s) {
+    const gs_pipeline_schedule *schedule;
+    int chunks;
+    GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
+    return gs_pipeline_cut_check(s->pipeline_cut);
+}
+
+gs_status gs_layout_plan_create(const gs_settings *settings, const char *devices, int workers,
+                                gs_layout_tell tell, void *context, gs_layout_plan *p) {
+    *p = (gs_layout_plan){.workers = workers, .devices = devices, .tell = tell, .context = context};
+    GS_TRY(check_pipelines(settings));
+    GS_TRY(settle_data(settings, &p->memory));
+    gs_model *m;
+    const gs_settings *s = &p->memory.settings;
+    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = s->train_set->shape}, &m));
+    const gs_status status = try_all(p, m);
+    gs_model_free(m);
+    return status;
+}
+
+void gs_layout_plan_free(gs_layout_plan *p) {
+    gs_memory_plan_free(&p->memory);
+    free(p->cost);
+    if (p->parts) gs_layout_parts_free(p->parts);
+    free(p->parts);
+    *p = (gs_layout_plan){0};
+}
+
+gs_status gs_layout_plan_run(const gs_layout_plan *p, const gs_layout_cost *cost, int steps,
+                             const gs_observer *observer, gs_result *result) {
+    char text[GS_LAYOUT_TEXT];
+    gs_settings s = with_layout(p, &cost->layout, cost->sequence, text);
+    s.devices = p->devices;
+    s.steps = (uint64_t)steps;
+    if (*cost->cut) s.pipeline_cut = cost->cut;
+    return gs_train(&s, observer, result);
+}

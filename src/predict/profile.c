@@ -1,0 +1,531 @@
+#include "predict/profile.h"
+
+#include "core/clock.h"
+#include "core/usable.h"
+#include "layer/make.h"
+#include "model/model_text.h"
+#include "train/internal.h"
+#include "train/strategy.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the roofline ---- */
+
+/* Floats of each of triad's three arrays: first- and second-level caches, the last level, memory. */
+static const size_t sizes[GS_ROOFLINE_SIZES] = {2 << 10, 32 << 10, 512 << 10, 8 << 20};
+enum { FMA_FLOATS = 1 << 20, TAKES = 5 /* the best of them counts: others may be using the machine */ };
+
+typedef struct measurement {
+    gs_device *device;
+    gs_mem y, a, b;
+    size_t count; /* floats */
+} measurement;
+
+typedef gs_status (*measured)(const measurement *, size_t repeats);
+
+static gs_status fma_loop(const measurement *m, size_t repeats) {
+    return m->device->ops->fma_loop(m->device, m->y, 0.999f, 0.001f, m->count, repeats);
+}
+
+static gs_status triad(const measurement *m, size_t repeats) {
+    for (size_t i = 0; i < repeats; i++)
+        GS_TRY(m->device->ops->triad(m->device, m->y, m->a, m->b, 0.5f, m->count));
+    return GS_OK;
+}
+
+static gs_status seconds_of(const measurement *m, measured work, size_t repeats, double *seconds) {
+    GS_TRY(m->device->ops->finish(m->device));
+    double start = gs_seconds();
+    GS_TRY(work(m, repeats));
+    GS_TRY(m->device->ops->finish(m->device));
+    *seconds = gs_seconds() - start;
+    return GS_OK;
+}
+
+/* Seconds per repeat, from enough repeats at once to be measured. */
+static gs_status best_of(const measurement *m, measured work, double seconds, double *one) {
+    double least = seconds / TAKES, took;
+    size_t repeats = 1;
+    GS_TRY(seconds_of(m, work, 1, &took)); /* kernels are compiled here */
+    GS_TRY(seconds_of(m, work, 1, &took));
+    while (took < least) {
+        repeats *= 2;
+        GS_TRY(seconds_of(m, work, repeats, &took));
+    }
+    *one = took / (double)repeats;
+    for (int i = 1; i < TAKES; i++) {
+        GS_TRY(seconds_of(m, work, repeats, &took));
+        *one = fmin(*one, took / (double)repeats);
+    }
+    return GS_OK;
+}
+
+static gs_status measure(measurement *m, double seconds, gs_roofline *out) {
+    double one, each = seconds / (GS_ROOFLINE_SIZES + 1);
+    m->count = FMA_FLOATS;
+    GS_TRY(best_of(m, fma_loop, each, &one));
+    out->flops = 2.0 * FMA_FLOATS / one;
+    for (int i = GS_ROOFLINE_SIZES - 1; i >= 0; i--) {
+        m->count = sizes[i];
+        GS_TRY(best_of(m, triad, each, &one));
+        out->bytes[i] = 12.0 * (double)sizes[i];
+        out->rate[i] = out->bytes[i] / one;
+        /* little work on a wide device is mostly its start, which is no limit of the memory */
+        if (i + 1 < GS_ROOFLINE_SIZES) out->rate[i] = fmax(out->rate[i], out->rate[i + 1]);
+    }
+    return GS_OK;
+}
+
+gs_status gs_roofline_measure(gs_device *d, double seconds, gs_roofline *out) {
+    measurement m = {.device = d};
+    size_t bytes = sizes[GS_ROOFLINE_SIZES - 1] * sizeof(float);
+    gs_status status = d->ops->alloc(d, bytes, &m.y);
+    if (status == GS_OK) status = d->ops->alloc(d, bytes, &m.a);
+    if (status == GS_OK) status = d->ops->alloc(d, bytes, &m.b);
+    if (status == GS_OK) status = measure(&m, seconds, out);
+    d->ops->free(d, m.y);
+    d->ops->free(d, m.a);
+    d->ops->free(d, m.b);
+    return gs_context(status, "measuring the peak of %s", d->name);
+}
+
+double gs_roofline_rate(const gs_roofline *r, double bytes) {
+    if (!(bytes > r->bytes[0])) return r->rate[0];
+    for (int i = 1; i < GS_ROOFLINE_SIZES; i++)
+        if (bytes < r->bytes[i]) {
+            double share = log(bytes / r->bytes[i - 1]) / log(r->bytes[i] / r->bytes[i - 1]);
+            return r->rate[i - 1] + share * (r->rate[i] - r->rate[i - 1]);
+        }
+    return r->rate[GS_ROOFLINE_SIZES - 1];
+}
+
+double gs_roofline_seconds(const gs_roofline *r, double flops, double bytes) {
+    return fmax(flops / r->flops, bytes / gs_roofline_rate(r, bytes));
+}
+
+/* ---- what is measured ---- */
+
+enum { ROW_DATA, ROW_LOSS, ROW_UPDATE, ROWS /* besides the layers */ };
+
+/* A layer whose clock is read before and after its forward and its backward. */
+typedef struct timed {
+    const gs_layer *layer;
+    double start, outside; /* of the run that is under way: when it began, and `inside` of what it lies in */
+    gs_profile_cell cell[GS_DIRECTIONS];
+} timed;
+
+/* What the measurements share. */
+typedef struct profiler {
+    gs_worker worker; /* first: its `next` finds the rest */
+    gs_profile *out;
+    gs_dataset *loaded; /* NULL where the set is the caller's */
+    const gs_dataset *set;
+    char *model; /* its text, where it was made to fit the data */
+    gs_comm *comm;
+    double seconds;
+    void *inputs, *answers; /* of a piece that is used again and again, */
+    gs_loaded again;        /* as large as the schedule says */
+    gs_schedule_place at;
+    gs_status (*from_loader)(gs_worker *, const gs_loaded **); /* the worker's own `next` */
+    gs_layer_watcher watcher;
+    gs_update_watcher updates;
+    timed *layer; /* [layers], by its number, while rows are measured; else NULL */
+    int layers;
+    double inside; /* seconds of the layers inside of the one that runs: its own time is the rest */
+    gs_profile_cell own[ROWS][GS_DIRECTIONS];
+    double mark;
+    double waited; /* for the loader, when the clock of `steps` started */
+} profiler;
+
+/* ---- bytes that must at least be moved: each operand once ---- */
+
+/* What activations take, which may lie in 16 bits (memory/halves.h). */
+static double floats(bool half, double numbers) {
+    return half ? numbers / 2 : numbers;
+}
+
+/* A container's own work is a sum, y = a + b. */
+static double bytes_of_sum(const gs_layer *l, double n) {
+    return 3 * 4 * floats(l->memory.y_half, n * (double)gs_shape_size(l->out));
+}
+
+static double bytes_forward(const gs_layer *l, double n) {
+    const double in = floats(l->memory.x_half, n * (double)gs_shape_size(l->in)),
+                 numbers = n * (double)gs_shape_size(gs_layer_y_shape(l));
+    if (gs_layer_is_view(l)) return 0;
+    if (l->children) return bytes_of_sum(l, n);
+    const double out = floats(l->memory.y_half, numbers) +
+                       numbers * (l->ops->also_writes + (l->then.pool != NULL)); /* y, the index */
+    return 4 * (in + out + (double)gs_layer_weights(l));
+}
+
+static double bytes_backward(const gs_layer *l, double n) {
+    const double in = floats(l->memory.x_half, n * (double)gs_shape_size(l->in)),
+                 numbers = n * (double)gs_shape_size(gs_layer_y_shape(l));
+    const gs_epilogue then = l->then;
+    double weights = (double)(l->borrowed ? l->borrowed : l->param)->count,
+           params = (double)gs_layer_weights(l);
+    if (gs_layer_is_view(l)) return 0;
+    if (l->children) return l->needs_dx ? bytes_of_sum(l, n) : 0;
+    const int index = l->ops->also_writes + (then.pool != NULL);
+    const double out =
+        floats(l->memory.y_half, numbers) * (1 + l->ops->also_reads - l->ops->also_writes + then.relu) +
+        numbers * index; /* dy, y, the index */
+    /* dy and x are read for dw, which is added to; w is read and dx written for dx */
+    if (params > 0) return 4 * (out + in + 2 * params + (l->needs_dx ? in + weights : 0));
+    return 4 * (out + in);
+}
+
+/* As gs_model counts them: as much as forward for dx, and again for dw and db. If a layer does the relu or the pooling
+ * that follows it, they are counted in that layer. */
+static double flops_of(const gs_layer *l, int direction, double n) {
+    bool learns = gs_layer_weights(l) > 0;
+    const gs_epilogue then = l->then;
+    double too = then.relu ? (double)gs_shape_size(l->out) : 0;
+    if (then.pool)
+        too += (double)gs_shape_size(gs_layer_y_shape(l)) * then.pool->kernel_h * then.pool->kernel_w;
+    return n * (l->flops * (direction == GS_FORWARD ? 1 : l->needs_dx + learns) + too);
+}
+
+/* ---- the clock around each layer, and between the parts of a step ---- */
+
+static void add_to(gs_profile_cell *c, gs_profile_cell more) {
+    c->seconds += more.seconds;
+    c->flops += more.flops;
+    c->bytes += more.bytes;
+    c->least += more.least;
+}
+
+/* What has passed since the last mark is the time of this row. */
+static gs_status part_ends(profiler *p, int row, int direction, double flops, double bytes) {
+    GS_TRY(p->worker.device->ops->finish(p->worker.device));
+    const double now = gs_seconds(), least = gs_roofline_seconds(&p->out->roofline, flops, bytes);
+    add_to(&p->own[row][direction], (gs_profile_cell){now - p->mark, flops, bytes, least});
+    p->mark = now;
+    return GS_OK;
+}
+
+/* Before the model's forward the samples come; between it and the model's backward is the loss, with its gradient. */
+static gs_status before(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
+                        gs_mem in) {
+    (void)in;
+    profiler *p = context;
+    timed *t = &p->layer[l->number];
+    const double pixels = (double)pass->n * (double)gs_shape_size(l->in),
+                 outputs = 4 * (double)pass->n * (double)gs_shape_size(l->out);
+    GS_TRY(p->worker.device->ops->finish(p->worker.device));
+    /* bytes: read and written once on their way to the device, read again, and written as floats */
+    if (l == l->root && direction == GS_FORWARD)
+        GS_TRY(part_ends(p, ROW_DATA, GS_FORWARD, 2 * pixels, 7 * pixels));
+    if (l == l->root && direction == GS_BACKWARD) GS_TRY(part_ends(p, ROW_LOSS, GS_FORWARD, 0, 4 * outputs));
+    t->outside = p->inside;
+    p->inside = 0;
+    t->start = gs_seconds();
+    return GS_OK;
+}
+
+static gs_status after(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
+                       gs_mem out) {
+    (void)out;
+    profiler *p = context;
+    timed *t = &p->layer[l->number];
+    GS_TRY(p->worker.device->ops->finish(p->worker.device));
+    double took = gs_seconds() - t->start, n = (double)pass->n, flops = flops_of(l, direction, n);
+    double bytes = direction == GS_FORWARD ? bytes_forward(l, n) : bytes_backward(l, n);
+    if (pass->again && l->memory.again == GS_AGAIN_INSIDE)
+        flops = bytes = 0; /* the layers in it have counted theirs */
+    const double least = gs_roofline_seconds(&p->out->roofline, flops, bytes);
+    add_to(&t->cell[direction], (gs_profile_cell){took - p->inside, flops, bytes, least});
+    p->inside = t->outside + took;
+    p->mark = t->start + took;
+    return GS_OK;
+}
+
+static gs_status before_update(void *context, const gs_optimizer *o, size_t first, size_t count,
+                               float scale) {
+    (void)context, (void)o, (void)first, (void)count, (void)scale;
+    return GS_OK;
+}
+
+/* Since the model's backward: a search for the largest gradient counts too. */
+static gs_status after_update(void *context, const gs_optimizer *o, size_t first, size_t count) {
+    (void)first;
+    return part_ends(context, ROW_UPDATE, GS_BACKWARD, o->ops->flops * (double)count,
+                     o->ops->bytes * (double)count);
+}
+
+static gs_status note_one(gs_layer *l, void *context) {
+    profiler *p = context;
+    p->layer[l->number].layer = l;
+    return GS_OK;
+}
+
+/* From now on every layer of the worker's model is measured. */
+static gs_status time_layers(profiler *p) {
+    gs_layer *net = p->worker.model->net;
+    p->layers = (int)gs_layer_count(net);
+    p->layer = calloc((size_t)p->layers, sizeof *p->layer);
+    if (!p->layer) return gs_fail(GS_E_MEMORY, "no memory to measure %d layers", p->layers);
+    p->watcher = (gs_layer_watcher){p, before, after, NULL};
+    gs_layer_watch_begin(net, &p->watcher);
+    p->updates = (gs_update_watcher){p, before_update, after_update};
+    p->worker.optimizer->watcher = &p->updates;
+    return gs_layer_walk(net, note_one, p);
+}
+
+/* The part of one of `count` steps. */
+static gs_profile_cell one_of(const gs_profile_cell *c, double count) {
+    return (gs_profile_cell){c->seconds / count, c->flops / count, c->bytes / count, c->least / count};
+}
+
+/* What was measured, of one of `steps` steps; returns the row behind the last. */
+static gs_profile_row *layer_rows(const profiler *p, double steps, gs_profile_row *r) {
+    for (int i = 0; i < p->layers; i++) {
+        const timed *t = &p->layer[i];
+        if (gs_layer_is_view(t->layer)) continue;
+        snprintf(r->name, sizeof r->name, "%s", *t->layer->name ? t->layer->name : "0");
+        gs_layer_describe(t->layer, r->what, sizeof r->what);
+        for (int k = 0; k < GS_DIRECTIONS; k++) r->cell[k] = one_of(&t->cell[k], steps);
+        r++;
+    }
+    return r;
+}
+
+/* ---- steps: those of training (step.c), on one worker ---- */
+
+/* Of the first step, again and again. */
+static gs_status next_again(gs_worker *w, const gs_loaded **next) {
+    profiler *p = (profiler *)w;
+    if (!gs_schedule_next(&w->schedule, &p->at, &p->again.piece)) gs_bug("a step has no more pieces");
+    p->again.inputs = p->inputs;
+    p->again.answers = p->answers;
+    *next = &p->again;
+    return GS_OK;
+}
+
+static gs_status step(profiler *p) {
+    gs_worker *w = &p->worker;
+    gs_score unused;
+    p->at = gs_schedule_begin(&w->schedule);
+    GS_TRY(w->device->ops->finish(w->device));
+    p->mark = gs_seconds();
+    GS_TRY(gs_strategy_synchronous.step(w, &unused));
+    w->step++;
+    return GS_OK;
+}
+
+/* Steps for p->seconds, at least one: how many, how long, how many samples. */
+static gs_status steps(profiler *p, double *count, double *took, double *samples) {
+    gs_worker *w = &p->worker;
+    GS_TRY(step(p)); /* what is used for the first time now was not in the caches */
+    GS_TRY(w->device->ops->finish(w->device));
+    p->waited = gs_loader_waited(w->loader);
+    const double start = gs_seconds(), before_them = w->measured.samples;
+    *count = 0;
+    do {
+        GS_TRY(step(p));
+        ++*count;
+        *took = gs_seconds() - start;
+    } while (*took < p->seconds);
+    GS_TRY(w->device->ops->finish(w->device));
+    *took = gs_seconds() - start;
+    *samples = w->measured.samples - before_them;
+    return GS_OK;
+}
+
+/* ---- the measurements ---- */
+
+static gs_status measure_loader(profiler *p) {
+    gs_loader *loader;
+    double start = gs_seconds(), took, samples = 0;
+    const gs_settings *s = p->worker.settings;
+    GS_TRY(gs_loader_create(p->set, &p->worker.schedule, &s->augment, s->seed, p->out->throttle, &loader));
+    const gs_loaded *next;
+    gs_status status;
+    do {
+        status = gs_loader_next(loader, &next);
+        if (status == GS_OK) samples += (double)next->piece.n;
+        took = gs_seconds() - start;
+    } while (status == GS_OK && took < p->seconds);
+    gs_loader_free(loader);
+    p->out->loader = samples / took;
+    return status;
+}
+
+static gs_status measure_step(profiler *p) {
+    double count, took, samples;
+    p->worker.next = next_again;
+    GS_TRY(steps(p, &count, &took, &samples));
+    p->out->step = samples / took;
+    return GS_OK;
+}
+
+static gs_status measure_together(profiler *p) {
+    gs_loader *loader = p->worker.loader;
+    const gs_loaded *next;
+    double count, took, samples;
+    const double waited = gs_loader_waited(loader);
+    /* What was loaded before the clock started is not bandwidth. */
+    for (int i = 0; i < GS_LOADER_MOST_PLACES && gs_loader_waited(loader) == waited; i++)
+        GS_TRY(gs_loader_next(loader, &next));
+    p->worker.next = p->from_loader;
+    GS_TRY(steps(p, &count, &took, &samples));
+    p->out->together = samples / took;
+    p->out->waited = (gs_loader_waited(loader) - p->waited) / took;
+    return GS_OK;
+}
+
+static void own_row(const profiler *p, int row, const char *name, double count, gs_profile_row *out) {
+    snprintf(out->name, sizeof out->name, "%s", name);
+    for (int k = 0; k < GS_DIRECTIONS; k++) out->cell[k] = one_of(&p->own[row][k], count);
+}
+
+static gs_status measure_rows(profiler *p) {
+    double count, took, samples;
+    gs_profile *out = p->out;
+    p->worker.next = next_again;
+    GS_TRY(time_layers(p));
+    GS_TRY(steps(p, &count, &took, &samples));
+    count++; /* the first one was measured too */
+    gs_profile_row *row = out->rows = calloc((size_t)p->layers + ROWS, sizeof *out->rows);
+    if (!row) return gs_fail(GS_E_MEMORY, "no memory for %d rows", p->layers + ROWS);
+    own_row(p, ROW_DATA, "data", count, row);
+    row = layer_rows(p, count, row + 1);
+    own_row(p, ROW_LOSS, "loss", count, row);
+    own_row(p, ROW_UPDATE, "update", count, row + 1);
+    out->row_count = (int)(row + 2 - out->rows);
+    return GS_OK;
+}
+
+/* ---- before and after ---- */
+
+static gs_status check(const gs_settings *s, const gs_dataset *set) {
+    GS_TRY(gs_check_set(s, set));
+    GS_TRY(gs_augment_check(&s->augment, set));
+    const int devices = gs_devices_count(s->devices);
+    if (devices != 1)
+        return gs_fail(GS_E_USAGE,
+                       "profile measures one device at a time, and '%s' names %d; wanted one of them, as "
+                       "--device %.*s",
+                       s->devices, devices, (int)strcspn(s->devices, ","), s->devices);
+    if (s->batch > set->count)
+        return gs_fail(GS_E_USAGE,
+                       "--batch %zu is larger than the training set, which has %zu sample%s (--batch all)",
+                       s->batch, set->count, gs_s(set->count));
+    return GS_OK;
+}
+
+static gs_status prepare(profiler *p, gs_settings *s) {
+    char device[48];
+    GS_TRY(gs_open_set(s, GS_TRAIN, &p->loaded, &p->set));
+    GS_TRY(gs_settle_model(s, p->set, &p->model));
+    GS_TRY(check(s, p->set));
+    GS_TRY(gs_devices_name(s->devices, 0, device));
+    GS_TRY(gs_comm_world_create(1, NULL, s->timeout, &p->comm));
+    GS_TRY(gs_worker_create(&p->worker, s, device, p->comm, gs_worker_threads(s, 1),
+                            gs_dataset_scaling(p->set), p->set, NULL));
+    gs_worker *w = &p->worker;
+    size_t piece = w->schedule.most;
+    p->inputs = malloc(piece * gs_dataset_input_bytes(p->set));
+    p->answers = malloc(piece * gs_dataset_answer_bytes(p->set));
+    if (!p->inputs || !p->answers) return gs_fail(GS_E_MEMORY, "no memory for %zu samples", piece);
+    GS_TRY(gs_dataset_gather(p->set, NULL, 0, piece, p->inputs, p->answers));
+    p->from_loader = w->next;
+    gs_profile *out = p->out;
+    bool named = gs_model_is_name(s->model);
+    snprintf(out->model, sizeof out->model, "%s", named ? s->model : w->model->text);
+    snprintf(out->device, sizeof out->device, "%s: %s", w->device->name, w->device->description);
+    out->params = w->model->params;
+    out->batch = w->batch;
+    out->sample_bytes = (double)gs_sample_bytes(p->set);
+    out->precision = s->precision;
+    out->throttle = 1e6 * s->throttle;
+    GS_TRY(gs_warm_up(w));
+    return gs_prepare_steps(w);
+}
+
+static gs_status measure_all(profiler *p) {
+    const gs_busy_clock begun = gs_busy_begin();
+    const gs_usable may = gs_usable_here();
+    gs_busy busy = {
+        .threads = strcmp(p->worker.device->name, "cpu") == 0 ? gs_worker_threads(p->worker.settings, 1) : 0,
+        .cpus = may.cpus,
+        .quota = may.quota};
+    GS_TRY(gs_roofline_measure(p->worker.device, p->seconds, &p->out->roofline));
+    GS_TRY(measure_loader(p));
+    GS_TRY(measure_step(p));
+    GS_TRY(measure_together(p));
+    busy.waited = gs_busy_waited(&begun, busy.cpus);
+    gs_busy_text(&busy, p->out->busy);
+    return measure_rows(p);
+}
+
+/* Adds to *out what `measure` measures, and frees it on failure. */
+static gs_status run(const gs_settings *settings, double seconds, gs_status (*measure)(profiler *),
+                     gs_profile *out) {
+    GS_TRY(gs_check_each_setting(settings));
+    gs_settings s = *settings;
+    s.lr = 0;
+    s.epochs = INT_MAX; /* a schedule that does not end */
+    s.steps = 0;
+    s.sync = gs_settings_default().sync;
+    s.bucket = 0;
+    s.measure = false;
+    if (!s.model) s.model = "mlp";
+    profiler p = {.out = out, .seconds = seconds};
+    gs_status status = prepare(&p, &s);
+    if (status == GS_OK) status = measure(&p);
+    gs_worker_free(&p.worker);
+    gs_comm_free(p.comm);
+    gs_dataset_free(p.loaded);
+    free(p.model);
+    free(p.inputs);
+    free(p.answers);
+    free(p.layer);
+    if (status != GS_OK) gs_profile_free(out);
+    return status;
+}
+
+gs_status gs_profile_run(const gs_settings *settings, double seconds, gs_profile *out) {
+    *out = (gs_profile){0};
+    return run(settings, seconds, measure_all, out);
+}
+
+gs_status gs_profile_plain(const gs_settings *settings, double seconds, gs_profile *out) {
+    gs_settings s = *settings;
+    gs_profile plain = {.roofline = out->roofline};
+    s.devices = "cpu";
+    s.threads = 1;
+    gs_backend_replace(gs_cpu_plain);
+    gs_status status = run(&s, seconds, measure_rows, &plain);
+    gs_backend_replace(NULL);
+    GS_TRY(status);
+    if (plain.row_count != out->row_count)
+        gs_bug("profile: %d rows, %d plain", out->row_count, plain.row_count);
+    for (int k = 0; k < GS_DIRECTIONS; k++)
+        for (int i = 0, does_it = 0; i < out->row_count; i++) {
+            /* a layer that moves no bytes of its own is done by one before it */
+            if (out->rows[i].cell[k].bytes > 0) does_it = i;
+            out->rows[does_it].plain[k] += plain.rows[i].cell[k].seconds;
+        }
+    gs_profile_free(&plain);
+    return GS_OK;
+}
+
+void gs_profile_free(gs_profile *p) {
+    free(p->rows);
+    *p = (gs_profile){0};
+}
+
+/* ---- the sum of all rows ---- */
+
+gs_profile_cell gs_profile_total(const gs_profile *p) {
+    gs_profile_cell sum = {0};
+    for (int i = 0; i < p->row_count; i++)
+        for (int k = 0; k < GS_DIRECTIONS; k++) add_to(&sum, p->rows[i].cell[k]);
+    return sum;
+}

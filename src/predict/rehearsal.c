@@ -1,0 +1,154 @@
+#include "predict/rehearsal.h"
+
+#include <stdlib.h>
+
+#include "core/memory.h"
+#include "train/hooks.h"
+#include "train/internal.h"
+
+static gs_status add(gs_rehearsal *r, gs_rehearsed_item item) {
+    if (!r->on || r->failed != GS_OK) return r->failed;
+    if (!gs_grow(&r->item, r->items, &r->room, sizeof *r->item))
+        return r->failed = gs_fail(GS_E_MEMORY, "no memory for the calls of a step");
+    r->item[r->items++] = item;
+    return GS_OK;
+}
+
+/* ---- layers and updates ---- */
+
+/* Is a layer of the outermost sequence called in this direction? Backward ends at one that needs no dx. */
+static bool is_called(const gs_layer *net, int i, gs_direction direction) {
+    bool ends = false;
+    for (int k = i + 1; k < net->children && direction == GS_BACKWARD; k++)
+        ends |= !net->child[k]->elsewhere && !net->child[k]->needs_dx;
+    return !net->child[i]->joined && !net->child[i]->elsewhere && !ends;
+}
+
+/* Those after it whose work it does, or that have none, count as its own; before the first one, too. */
+static gs_status before_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
+                              gs_mem in) {
+    const gs_layer *net = l->root;
+    int first = 0;
+    (void)in;
+    while (first < net->children && net->child[first] != l) first++;
+    if (first == net->children || pass->again) return GS_OK;
+    int end = first + 1;
+    while (end < net->children && !net->child[end]->elsewhere && !is_called(net, end, direction)) end++;
+    bool more = true;
+    for (int k = 0; k < first; k++) more &= !is_called(net, k, direction);
+    while (more && first > 0 && !net->child[first - 1]->elsewhere) first--;
+    double flops = 0;
+    for (int k = first; k < end; k++) flops += gs_rehearsed_flops(net->child[k]);
+    return add(context, (gs_rehearsed_item){.what = GS_REHEARSED_LAYERS,
+                                            .flops = flops,
+                                            .first = first,
+                                            .end = end,
+                                            .backward = direction == GS_BACKWARD,
+                                            .samples = pass->n});
+}
+
+static gs_status after_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
+                             gs_mem out) {
+    (void)context, (void)l, (void)direction, (void)pass, (void)out;
+    return GS_OK;
+}
+
+static gs_status before_update(void *context, const gs_optimizer *o, size_t first, size_t count,
+                               float scale) {
+    (void)o, (void)first, (void)scale;
+    return add(context, (gs_rehearsed_item){.what = GS_REHEARSED_UPDATE, .params = count});
+}
+
+static gs_status after_update(void *context, const gs_optimizer *o, size_t first, size_t count) {
+    (void)context, (void)o, (void)first, (void)count;
+    return GS_OK;
+}
+
+/* ---- calls to others ---- */
+
+static gs_status called(void *context, const gs_comm *comm, const gs_call *call) {
+    gs_rehearsal *r = context;
+    const bool message = call->operation == GS_SEND || call->operation == GS_RECV;
+    gs_rehearsed_item item = {.what = message ? GS_REHEARSED_MESSAGE : GS_REHEARSED_CALL, .message = *call};
+    if (comm->size == 1 || !r->on) return GS_OK;
+    while (item.axis < GS_WORLD && r->worker->groups.comm[item.axis] != comm) item.axis++;
+    item.key = (gs_lists_key){.call = *call, .ranks = comm->size};
+    return add(r, item);
+}
+
+static gs_status summed(void *context, const gs_sync *s) {
+    gs_rehearsal *r = context;
+    gs_rehearsed_item item = {.what = GS_REHEARSED_CALL};
+    if (!r->on) return GS_OK;
+    while (item.axis < GS_WORLD && r->worker->groups.comm[item.axis] != s->comm) item.axis++;
+    item.key = (gs_lists_key){.scheme = s->scheme, .array = s->array, .ranks = s->comm->size};
+    return add(r, item);
+}
+
+/* ---- devices and jobs ---- */
+
+gs_status gs_worker_device(const gs_settings *s, const char *name, int threads, gs_device **out) {
+    GS_TRY(gs_device_open(name, threads, out));
+    if (s->rehearsal) gs_device_rehearse(*out);
+    return GS_OK;
+}
+
+static void told(void *context, gs_jobs_event event, uint64_t ticket) {
+    static const gs_rehearsed_what what[] = {[GS_JOB_ASKED] = GS_REHEARSED_ASK,
+                                             [GS_JOB_DONE] = GS_REHEARSED_NOTE,
+                                             [GS_JOB_AWAITED] = GS_REHEARSED_AWAIT};
+    gs_rehearsal *r = context;
+    r->beside |= event == GS_JOB_ASKED;
+    (void)add(r, (gs_rehearsed_item){.what = ticket ? what[event] : GS_REHEARSED_JOIN, .ticket = ticket});
+}
+
+gs_status gs_worker_jobs(const gs_worker *w, int room, gs_jobs **out) {
+    gs_rehearsal *r = w->settings->rehearsal;
+    return r && room > 0 ? gs_jobs_create_dry(told, r, out) : gs_jobs_create(room, out);
+}
+
+/* ---- the pieces of a step ---- */
+
+/* Of a piece that is as large as one of the two before it, and not the last of its part, a rehearsal for memory learns
+ * nothing: it is left out. In a pipeline each is a micro-batch. */
+gs_status gs_rehearsal_next(gs_worker *w, const gs_loaded **next) {
+    gs_rehearsal *r = w->settings->rehearsal;
+    gs_piece *p = &r->loaded.piece;
+    const bool all = r->writes || gs_has_stages(w);
+    do
+        if (!gs_schedule_next(&w->schedule, &r->at, p))
+            gs_bug("a rehearsal goes on beyond the end of the run");
+    while (!all && r->taken > 1 && !p->last && (p->n == r->known[0] || p->n == r->known[1]));
+    r->known[r->taken % 2] = p->n;
+    r->taken = p->last ? 0 : r->taken + 1;
+    *next = &r->loaded;
+    return GS_OK;
+}
+
+/* ---- begin, free ---- */
+
+void gs_rehearsal_begin(gs_rehearsal *r, bool writes) {
+    *r = (gs_rehearsal){.writes = writes,
+                        .layers = {r, before_layer, after_layer, NULL},
+                        .updates = {r, before_update, after_update},
+                        .comm = {r, called, summed}};
+}
+
+static gs_status watch(const gs_worker *w, gs_layer *net) {
+    gs_rehearsal *r = w->settings->rehearsal;
+    if (r && r->writes) gs_layer_watch_begin(net, &r->layers);
+    return GS_OK;
+}
+
+void gs_rehearsal_watch(gs_rehearsal *r, gs_worker *w) {
+    r->worker = w;
+    w->optimizer->watcher = &r->updates;
+    (void)watch(w, w->model->net);
+}
+
+const gs_hook gs_hook_rehearsal = {.model = watch};
+
+void gs_rehearsal_free(gs_rehearsal *r) {
+    free(r->item);
+    *r = (gs_rehearsal){0};
+}

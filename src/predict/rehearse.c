@@ -1,0 +1,248 @@
+/* A rehearsal of a run: the calls that its workers make, in their order, as far as they allocate (predict/memory.h). */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/shard.h"
+#include "train/hooks.h"
+#include "train/internal.h"
+#include "predict/memory.h"
+#include "predict/rehearsal.h"
+#include "train/run.h"
+#include "train/tensor.h"
+
+/* ---- the calls of a worker ---- */
+
+static gs_status rehearse_test(gs_worker *w, size_t n) {
+    gs_pass pass = {.n = n};
+    gs_mem logits;
+    bool scored;
+    if (n == 0) return GS_OK;
+    w->device->steady = true;
+    const gs_status status = gs_has_stages(w) ? w->strategy->score(w, &pass, &scored)
+                                              : gs_model_forward(w->model, &pass, w->input.x, &logits);
+    w->device->steady = false;
+    if (status != GS_OK || gs_has_stages(w)) return status;
+    return gs_model_loss(w->model, &pass, logits, w->input.answers);
+}
+
+/* Which blocks of the test set are this worker's. */
+static gs_status rehearse_tests(gs_worker *w) {
+    const size_t all = w->test_set->count, blocks = (all + w->eval_block - 1) / w->eval_block;
+    const gs_shard mine = gs_eval_blocks(w, blocks);
+    if (mine.count == 0) return GS_OK;
+    const size_t last = all - (blocks - 1) * w->eval_block;
+    const bool has_last = mine.first + mine.count == blocks;
+    if (mine.count > 1 || !has_last) GS_TRY(rehearse_test(w, w->eval_block));
+    return has_last ? rehearse_test(w, last) : GS_OK;
+}
+
+/* A copy of the weights, as read_weights makes it. */
+static gs_status rehearse_weights(gs_worker *w) {
+    GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &w->model, gs_model_whole(w->model)->saved * sizeof(float)));
+    return gs_holding_weights(w, NULL);
+}
+
+/* The step after `done` others. Strategies whose workers are apart between steps take nothing more in one. */
+static gs_status rehearse_step(gs_worker *w, uint64_t done) {
+    gs_score unused;
+    w->step = w->schedule.done = done;
+    w->in_step = true;
+    w->settings->rehearsal->at = gs_schedule_begin(&w->schedule);
+    w->settings->rehearsal->taken = 0;
+    gs_status status = w->strategy->apart ? gs_gradient(w) : w->strategy->step(w, &unused);
+    w->in_step = false;
+    return w->strategy->apart && status == GS_OK ? gs_update(w, 1) : status;
+}
+
+/* A step and a test leave pages of what is offloaded to those that follow: what can follow them does so here, too. */
+static gs_status rehearse_epoch(gs_worker *w, uint64_t steps, bool last) {
+    const bool offload = w->device->offload != 0, more = steps > 1;
+    const int alike =
+        more && (gs_has_stages(w) || offload) ? 2 : 1; /* the second with the first's scratch memory */
+    const int tests = w->settings->tests, times = more && offload && tests > 1 ? 2 : 1;
+    for (int i = 0; i < times; i++) {
+        for (int k = 0; k < alike; k++) GS_TRY(rehearse_step(w, 0));
+        if (last && more) GS_TRY(rehearse_step(w, steps - 1));
+        if (tests > 0) GS_TRY(rehearse_tests(w));
+    }
+    return GS_OK;
+}
+
+static gs_status rehearse(gs_worker *w) {
+    const gs_settings *s = w->settings;
+    const gs_model *whole = gs_model_whole(w->model);
+    gs_optimizer *o = w->optimizer;
+    const uint64_t epoch = gs_steps_of_epoch(w->train_set->count, w->batch);
+    const uint64_t all = epoch * (uint64_t)s->epochs, steps = s->steps && s->steps < all ? s->steps : all;
+    const bool keeps = s->keep.best && (w->comm->rank == 0 || gs_weights_are_divided(w->model));
+    if (!gs_has_stages(w)) GS_TRY(gs_warm_up(w));
+    GS_TRY(gs_prepare_steps(w));
+    GS_HOOKS(book, w);
+    const uint64_t epochs = w->device->offload ? 3
+                            : gs_has_stages(w) ? 2
+                                               : 1; /* a test leaves scratch memory */
+    for (uint64_t i = 0; i * epoch < steps && i < epochs; i++) {
+        GS_TRY(rehearse_epoch(w, steps < epoch ? steps : epoch, steps >= epoch));
+        if (i == 0 && keeps) GS_TRY(rehearse_weights(w));
+    }
+    if (s->save_state && w->comm->rank == 0)
+        GS_TRY(gs_book_host(w, GS_MEMORY_OPTIMIZER, o, (size_t)o->vectors * whole->params * sizeof(float)));
+    return keeps ? GS_OK : rehearse_weights(w);
+}
+
+/* A set of shapes alone is all that a rehearsal looks at. */
+gs_status gs_rehearsal_create(const gs_settings *settings, gs_shape in, int answers, int workers, int rank,
+                              gs_rehearsal *out) {
+    const gs_dataset set = {.count = settings->batch, .shape = in, .labels_each = answers};
+    gs_settings s = *settings;
+    gs_worker w;
+    gs_comm *comm;
+    char device[48];
+    gs_rehearsal_begin(out, true);
+    s.rehearsal = out;
+    s.begin = NULL;
+    s.load = NULL;
+    GS_TRY(gs_devices_name(s.devices, rank % gs_devices_count(s.devices), device));
+    GS_TRY(gs_comm_dry_create(rank, workers, &out->comm, &comm));
+    gs_status status = gs_worker_create(&w, &s, device, comm, 1, GS_NOT_SCALED, &set, &set);
+    if (status == GS_OK) {
+        gs_rehearsal_watch(out, &w);
+        status = gs_prepare_steps(&w);
+        out->on = true;
+        if (status == GS_OK) status = rehearse_step(&w, 0);
+        out->sent = w.measured.sent;
+        gs_worker_free(&w);
+    }
+    gs_comm_free(comm);
+    return status == GS_OK ? out->failed : status;
+}
+
+/* ---- what they took ---- */
+
+typedef struct listing {
+    gs_memory_plan *plan;
+    size_t room;
+    double held; /* of the vectors of its layers, with ZeRO */
+} listing;
+
+static gs_status list_layer(gs_layer *l, void *context) {
+    listing *to = context;
+    gs_memory_plan *p = to->plan;
+    if (l->joined || l->elsewhere || p->layers == to->room) return GS_OK;
+    gs_memory_layer *row = &p->layer[p->layers];
+    double state = 0;
+    for (int i = 0; i < l->params; i++) state += l->param[i].state ? (double)l->param[i].count : 0;
+    const double own = (double)gs_layer_params(l);
+    snprintf(row->name, sizeof row->name, "%s", l->name);
+    gs_layer_describe(l, row->what, sizeof row->what);
+    if (l->children > 0) snprintf(row->what, sizeof row->what, "%s", l->ops->name);
+    row->weights = sizeof(float) * own;
+    row->optimizer = row->weights * p->vectors * to->held;
+    row->state = 2 * sizeof(float) * state; /* the running ones, and the sums that they become */
+    row->activations = l == l->root ? 0 : (double)l->bytes;
+    p->shared -= row->activations;
+    if (row->weights + row->state + row->activations > 0) p->layers++;
+    return GS_OK;
+}
+
+static gs_status count_params(gs_layer *l, void *count) {
+    for (int i = 0; i < l->params && !l->elsewhere; i++)
+        if (!l->param[i].state) *(size_t *)count += l->param[i].count;
+    return GS_OK;
+}
+
+static gs_status list_layers(gs_memory_plan *p, const gs_worker *w) {
+    size_t params = 0; /* in its layers */
+    gs_model *m = w->model;
+    (void)gs_layer_walk(m->net, count_params, &params);
+    for (int i = 0; w->strategy->model && (m = w->strategy->model(w, i)); i++) {
+        if (i == 0) params = 0;
+        (void)gs_layer_walk(m->net, count_params, &params);
+    }
+    listing to = {p, gs_layer_count(w->model->net),
+                  params > 0 ? (double)w->optimizer->held / (double)params : 1};
+    p->layer = calloc(to.room, sizeof *p->layer);
+    if (!p->layer) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu layers", to.room);
+    p->params = gs_model_whole(w->model)->params;
+    p->own = params;
+    p->vectors = w->optimizer->vectors;
+    p->batch = w->batch;
+    const gs_recomputed r = gs_worker_recomputes(w);
+    p->again = r.forward > 0 ? r.again / r.forward : 0;
+    p->shared = p->worker[0].use[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS] +
+                p->worker[0].use[GS_OFFLOADED].bytes[GS_MEMORY_ACTIVATIONS];
+    if (!w->strategy->model) return gs_layer_walk(w->model->net, list_layer, &to);
+    for (int i = 0; (m = w->strategy->model(w, i)); i++) GS_TRY(gs_layer_walk(m->net, list_layer, &to));
+    return GS_OK;
+}
+
+static gs_status rehearse_worker(const gs_run *run, const gs_settings *s, gs_rehearsal *r, gs_comm *comm,
+                                 gs_memory_plan *plan, int i) {
+    gs_worker w;
+    gs_memory_worker *out = &plan->worker[i];
+    gs_settings settings = *s;
+    const char *device = run->worker[comm->rank % run->local].device;
+    settings.rehearsal = r;
+    settings.begin = NULL;
+    settings.load = NULL;
+    GS_TRY(gs_worker_create(&w, &settings, device, comm, run->threads, GS_NOT_SCALED, run->train_set,
+                            run->test_set));
+    gs_status status = rehearse(&w);
+    snprintf(out->device, sizeof out->device, "%s", device);
+    for (int p = 0; p < GS_MEMORY_PLACES; p++) out->use[p] = w.device->memory.peak[p];
+    out->rank = comm->rank;
+    out->piece = w.schedule.most;
+    out->eval_block = w.eval_block;
+    if (status == GS_OK && i == 0) status = list_layers(plan, &w);
+    gs_worker_free(&w);
+    return status;
+}
+
+/* ---- all workers ---- */
+
+int gs_run_all_workers(const gs_run *run) {
+    const gs_rendezvous *p = run->settings.processes;
+    return run->local * (p && p->size > 1 ? p->size : 1);
+}
+
+static double bytes_of(const gs_dataset *set) {
+    return set->source ? 0 : (double)set->count * (double)gs_sample_bytes(set);
+}
+
+static gs_status check(const gs_run *run, const gs_settings *s, int workers) {
+    GS_TRY(gs_check_each_setting(s));
+    GS_TRY(gs_check_settings(s));
+    GS_TRY(gs_check_workers(s, run->train_set, workers));
+    GS_TRY(gs_check_batch_norm(s, run->train_set, workers));
+    return gs_run_check_sizes(run, s, workers);
+}
+
+gs_status gs_run_rehearse(gs_run *run, const gs_settings *s, bool all, gs_memory_plan *plan) {
+    const gs_rendezvous *p = run->settings.processes;
+    const int workers = gs_run_all_workers(run),
+              first = all || workers == run->local ? 0 : p->rank * run->local;
+    *plan = (gs_memory_plan){.run = run,
+                             .settings = *s,
+                             .all_workers = workers,
+                             .stages = s->pipeline > 1 ? s->pipeline : 1,
+                             .tensor = s->tensor > 1 ? s->tensor : 1,
+                             .zero = workers > 1 ? s->zero : 0};
+    plan->settings.train_set = run->train_set;
+    plan->settings.test_set = run->test_set;
+    GS_TRY(check(run, s, workers));
+    plan->workers = all ? workers : run->local;
+    plan->worker = calloc((size_t)plan->workers, sizeof *plan->worker);
+    if (!plan->worker) return gs_fail(GS_E_MEMORY, "no memory for the plans of %d workers", plan->workers);
+    plan->set_bytes = bytes_of(run->train_set);
+    if (run->test_set != run->train_set) plan->set_bytes += bytes_of(run->test_set);
+    for (int i = 0; i < plan->workers; i++) {
+        gs_rehearsal r;
+        gs_comm *comm;
+        gs_rehearsal_begin(&r, false);
+        GS_TRY(gs_comm_dry_create(first + i, workers, &r.comm, &comm));
+        const gs_status status = rehearse_worker(run, s, &r, comm, plan, i);
+        gs_comm_free(comm);
+        GS_TRY(status);
+    }
+    return GS_OK;
+}

@@ -1,0 +1,583 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/median.h"
+#include "core/memory.h"
+#include "layer/make.h"
+#include "model/model_text.h"
+#include "train/internal.h"
+#include "predict/memory.h"
+#include "predict/rehearsal.h"
+#include "predict/lists.h"
+#include "predict/simulate.h"
+#include "train/strategy.h"
+#include "train/tensor.h"
+
+const char *const gs_simulated_kinds[GS_SIM_KINDS] = {"pause", "forward", "backward",
+                                                      "sum",   "message", "update"};
+
+enum { STEPS_MOST = 8 /* until two take as long */ };
+static const double SAME = 1e-6; /* as a share of a step */
+
+/* ---- what is asked ---- */
+
+static gs_status check_sync(const gs_settings *s) {
+    const gs_sync_scheme *scheme;
+    GS_TRY(gs_sync_find(s->sync, &scheme));
+    if (scheme == &gs_sync_auto)
+        return gs_fail(GS_E_USAGE,
+                       "--sync auto chooses by measuring, and simulate measures no messages; name a scheme "
+                       "(gradsum step --help lists them)");
+    return GS_OK;
+}
+
+static gs_status check_layout(const gs_simulation *s) {
+    const gs_layout l = gs_layout_of(&s->settings, s->workers);
+    GS_TRY(gs_tensor_check(&s->settings));
+    if (l.pp == 1) GS_TRY(gs_strategy_pipeline.check(&s->settings, false)); /* no options of stages */
+    gs_settings any = s->settings;
+    any.sync = gs_settings_default().sync; /* stages and groups have no scheme */
+    return gs_check_pairs(&any);
+}
+
+static gs_status check_workers(const gs_simulation *s) {
+    if (s->workers < 1 || s->workers > GS_SIMULATED_WORKERS)
+        return gs_fail(GS_E_USAGE, "--workers %d: wanted 1 to %d", s->workers, GS_SIMULATED_WORKERS);
+    if (s->hosts < 1 || s->hosts > s->workers || s->workers % s->hosts != 0)
+        return gs_fail(GS_E_USAGE, "--hosts %d: %d workers cannot be divided evenly among them", s->hosts,
+                       s->workers);
+    return gs_check_pauses(&s->settings, s->workers);
+}
+
+gs_status gs_simulation_settle(gs_simulation *s) {
+    if (s->hosts == 0) s->hosts = s->workers;
+    GS_TRY(check_workers(s));
+    if (s->hosts < s->workers && s->hosts > 1 && !gs_link_is_there(&s->inside))
+        return gs_fail(
+            GS_E_USAGE,
+            "--hosts %d: each has %d workers, and --inside LATENCY,BANDWIDTH says how they are linked",
+            s->hosts, s->workers / s->hosts);
+    GS_TRY(gs_layout_settle(&s->settings));
+    GS_TRY(gs_layout_check_workers(&s->settings, s->workers, "--workers"));
+    const int divides = (s->settings.pipeline > 1 ? s->settings.pipeline : 1) *
+                        (s->settings.tensor > 1 ? s->settings.tensor : 1);
+    if (s->workers % divides != 0)
+        return gs_fail(GS_E_USAGE, "%d workers cannot be divided into groups of %d", s->workers, divides);
+    GS_TRY(check_sync(&s->settings));
+    GS_TRY(check_layout(s));
+    if (s->settings.batch == 0) s->settings.batch = (size_t)GS_SIMULATED_BATCH * (size_t)s->workers;
+    if (s->settings.batch < (size_t)s->workers)
+        return gs_fail(GS_E_USAGE, "--batch %zu is less than a sample for each of %d workers",
+                       s->settings.batch, s->workers);
+    return GS_OK;
+}
+
+/* ---- what a worker computes, layer by layer: from FLOPs, or measured ---- */
+
+static gs_status from_flops(const gs_simulation *s, gs_simulated_work *w) {
+    gs_shape in = s->input;
+    const char *model = s->settings.model ? s->settings.model : "mlp";
+    if (in.c == 0) {
+        in = (gs_shape){1, 28, 28, 0};
+        gs_model_usual_input(model, &in);
+    }
+    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = model, .in = in}, &w->plan));
+    GS_TRY(gs_layer_times_create(w->plan->net->children, &w->times));
+    for (int i = 0; i < w->times.layers; i++) {
+        const gs_layer_flops flops = gs_layer_flops_of(w->plan->net->child[i]);
+        w->times.forward[i] = flops.forward * (w->samples / s->flops);
+        w->times.backward[i] = flops.backward * (w->samples / s->flops);
+    }
+    w->gamma = s->gamma > 0 ? s->gamma : 0;
+    return GS_OK;
+}
+
+/* Seconds to add a byte to another. */
+static double measure_gamma(void) {
+    enum { FLOATS = 1 << 20, TIMES = 5 };
+    float *sum = calloc(FLOATS, sizeof *sum), *x = calloc(FLOATS, sizeof *x);
+    double best = 1;
+    for (int i = 0; i < TIMES && sum && x; i++) {
+        const double start = gs_seconds();
+        for (int k = 0; k < FLOATS; k++) sum[k] += x[k] + (float)i;
+        best = fmin(best, gs_seconds() - start);
+    }
+    const bool there = sum && x && sum[FLOATS / 2] >= 0;
+    free(sum);
+    free(x);
+    return there ? best / (FLOATS * sizeof(float)) : 0;
+}
+
+static gs_status measure(const gs_settings *s, gs_simulated_work *w) {
+    enum { MOST = 64, LEAST = 4 /* samples */ };
+    static const double FLOPS = 4e9; /* of a step: about a tenth of a second on a core */
+    const double enough =
+        fmin(MOST, fmax(LEAST, FLOPS / (w->plan->flops_forward + w->plan->flops_backward + 1)));
+    gs_layer_times *t = &w->times;
+    GS_TRY(gs_layer_times_of(&(gs_layer_bench){.settings = s,
+                                               .data = s->train_set,
+                                               .device = s->devices,
+                                               .threads = 1,
+                                               .samples = (size_t)ceil(fmin(w->samples, enough)),
+                                               .updates = true},
+                             t));
+    for (int i = 0; i < t->layers; i++) {
+        t->forward[i] *= w->samples / (double)t->samples;
+        t->backward[i] *= w->samples / (double)t->samples;
+    }
+    return GS_OK;
+}
+
+static gs_status measured(const gs_simulation *sim, gs_simulated_work *w) {
+    gs_memory_plan memory = {0};
+    char device[48];
+    const gs_settings *s = &memory.settings;
+    gs_settings one = sim->settings;
+    one.layout = NULL;
+    one.pipeline_schedule = NULL;
+    one.pipeline = one.tensor = one.zero = one.micro_batches = one.bucket = 0;
+    one.sequence = false;
+    one.wire = GS_WIRE_F32;
+    one.link = (gs_link){0, 0};
+    one.jitter.count = 0;
+    one.sync = "allreduce";
+    one.steps = 0;
+    one.batch = 1;
+    one.threads = 1;
+    one.accumulate = 1;
+    GS_TRY(gs_devices_name(one.devices, 0, device));
+    one.devices = device;
+    gs_status status = gs_memory_plan_create(&one, &memory);
+    if (status == GS_OK)
+        status =
+            gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = s->train_set->shape}, &w->plan);
+    if (status == GS_OK) status = measure(s, w);
+    gs_memory_plan_free(&memory);
+    w->gamma = sim->gamma >= 0 ? sim->gamma : measure_gamma();
+    w->measured = true;
+    return status;
+}
+
+gs_status gs_simulated_work_create(const gs_simulation *s, gs_simulated_work *w) {
+    *w = (gs_simulated_work){.samples = (double)s->settings.batch / s->workers};
+    GS_TRY(s->flops > 0 ? from_flops(s, w) : measured(s, w));
+    gs_settings named = s->settings;
+    named.model = w->plan->text;
+    return gs_tensor_check_workers(&named, w->plan->in, s->workers);
+}
+
+void gs_simulated_work_free(gs_simulated_work *w) {
+    gs_model_free(w->plan);
+    gs_layer_times_free(&w->times);
+    *w = (gs_simulated_work){0};
+}
+
+double gs_simulated_compute(const gs_simulated_work *w) {
+    double all = w->times.update;
+    for (int i = 0; i < w->times.layers; i++) all += w->times.forward[i] + w->times.backward[i];
+    return all;
+}
+
+/* ---- what the workers do ---- */
+
+/* What each worker does in a step, for comm/virtual/play.h: what a rehearsal of its stage and its part has written
+ * down (predict/rehearsal.h), with seconds. The replicas of a part share a script: they do the same as the first one,
+ * which has as many samples as any. */
+typedef struct role {
+    gs_rehearsal rehearsal; /* of the first replica */
+    gs_virtual_item *item;  /* the first one is GS_VIRTUAL_BEGIN */
+    int items;
+    double compute; /* seconds */
+} role;
+
+typedef struct scripts {
+    gs_virtual_script *script; /* [workers] */
+    role *role;                /* [stage][part] */
+    int roles;
+    gs_lists lists;
+    int buckets;
+    double formula; /* seconds of the sums of gradients, by the scheme's formula; NAN: there is none */
+} scripts;
+
+/* What is being written: the script of a role. */
+typedef struct writer {
+    scripts *scripts;
+    const gs_simulation *sim;
+    const gs_simulated_work *work;
+    gs_layout layout;
+    role *role; /* at hand */
+    int rank;   /* of its first replica */
+    bool in_job;
+    gs_virtual_item compute; /* layers one after the other are one item */
+} writer;
+
+static void add(writer *w, gs_virtual_item item) {
+    w->role->item[w->role->items++] = item;
+}
+
+/* ---- seconds ---- */
+
+static double seconds_of_layers(const gs_simulated_work *w, const gs_rehearsed_item *i) {
+    double seconds = 0, flops = 0;
+    for (int k = i->first; k < i->end; k++) {
+        seconds += (i->backward ? w->times.backward : w->times.forward)[k];
+        flops += gs_rehearsed_flops(w->plan->net->child[k]);
+    }
+    return seconds * ((double)i->samples / w->samples) * (flops > 0 ? i->flops / flops : 1);
+}
+
+static void flush(writer *w) {
+    if (w->compute.seconds > 0) add(w, w->compute);
+    w->compute.seconds = 0;
+}
+
+/* Beside a thread that has the messages a worker's own time is another one. */
+static void add_compute(writer *w, double seconds, gs_simulated_kind kind, bool beside) {
+    if (w->compute.kind != (int)kind) flush(w);
+    w->compute.what = beside ? GS_VIRTUAL_WORK : GS_VIRTUAL_PASS;
+    w->compute.kind = (int)kind;
+    w->compute.seconds += seconds;
+    w->role->compute += seconds;
+}
+
+/* ---- calls to others ---- */
+
+static gs_status add_call(writer *w, const gs_rehearsed_item *i, bool beside) {
+    const gs_layout *l = &w->layout;
+    const gs_virtual_list *list;
+    const gs_virtual_item join = {.what = GS_VIRTUAL_JOIN};
+    GS_TRY(gs_lists_of(&w->scripts->lists, &i->key, &list));
+    if (beside && !w->in_job) add(w, join);
+    add(w, (gs_virtual_item){.what = GS_VIRTUAL_LIST,
+                             .stride = i->axis == GS_DP   ? l->tp
+                                       : i->axis == GS_PP ? l->dp * l->tp
+                                                          : 1,
+                             .list = list,
+                             .kind = GS_SIM_SUM});
+    if (beside && !w->in_job) add(w, join);
+    return GS_OK;
+}
+
+/* Within the rank's own replica. */
+static void add_message(writer *w, const gs_call *message) {
+    add(w,
+        (gs_virtual_item){.what = message->operation == GS_SEND ? GS_VIRTUAL_SEND_ONE : GS_VIRTUAL_RECV_ONE,
+                          .peer = message->root - w->rank,
+                          .bytes = message->count,
+                          .kind = GS_SIM_MESSAGE});
+}
+
+/* ---- a role ---- */
+
+static gs_status add_item(writer *w, const gs_rehearsed_item *i, bool beside) {
+    static const gs_virtual_what marks[] = {[GS_REHEARSED_ASK] = GS_VIRTUAL_ASK,
+                                            [GS_REHEARSED_NOTE] = GS_VIRTUAL_NOTE,
+                                            [GS_REHEARSED_AWAIT] = GS_VIRTUAL_AWAIT,
+                                            [GS_REHEARSED_JOIN] = GS_VIRTUAL_JOIN};
+    if (i->what == GS_REHEARSED_LAYERS) {
+        const gs_simulated_kind kind = i->backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD;
+        add_compute(w, seconds_of_layers(w->work, i), kind, beside);
+        return GS_OK;
+    }
+    if (i->what == GS_REHEARSED_UPDATE) {
+        const double share = (double)i->params / (double)w->work->plan->params;
+        add_compute(w, w->work->times.update * share, GS_SIM_UPDATE, false);
+        return GS_OK;
+    }
+    flush(w);
+    if (i->what == GS_REHEARSED_CALL) return add_call(w, i, beside);
+    if (i->what == GS_REHEARSED_ASK || i->what == GS_REHEARSED_NOTE) w->in_job = i->what == GS_REHEARSED_ASK;
+    if (i->what == GS_REHEARSED_MESSAGE)
+        add_message(w, &i->message);
+    else
+        add(w, (gs_virtual_item){.what = marks[i->what], .slot = (int)(i->ticket % GS_VIRTUAL_SLOTS)});
+    return GS_OK;
+}
+
+static gs_status write_role(writer *w) {
+    role *o = w->role;
+    const gs_rehearsal *r = &o->rehearsal;
+    enum { MOST = 4 /* of a rehearsed one: layers before it, and a call between two joins */ };
+    if (!(o->item = malloc((MOST * r->items + 2) * sizeof *o->item)))
+        return gs_fail(GS_E_MEMORY, "no memory for the steps of %d workers", w->sim->workers);
+    w->in_job = false;
+    add(w, (gs_virtual_item){.what = GS_VIRTUAL_BEGIN, .kind = GS_SIM_PAUSE});
+    for (size_t i = 0; i < r->items; i++) GS_TRY(add_item(w, &r->item[i], r->beside));
+    flush(w);
+    return GS_OK;
+}
+
+/* ---- what the sums are ---- */
+
+/* What the formula of the scheme gives for it, on links between hosts. */
+static double formula_of(const gs_simulation *sim, const gs_simulated_work *w, const gs_lists_key *key) {
+    const gs_link *l = sim->hosts > 1 ? &sim->settings.link : &sim->inside;
+    const gs_sync_model m = {l->latency, l->bandwidth > 0 ? 1 / l->bandwidth : 0, w->gamma};
+    if (!key->scheme || !key->scheme->time || key->array.wire != GS_WIRE_F32) return NAN;
+    return key->scheme->time(key->ranks, (double)key->array.count * sizeof(float), &m);
+}
+
+static void describe_sums(writer *w) {
+    const gs_rehearsal *r = &w->scripts->role[0].rehearsal;
+    const gs_layout *l = &w->layout;
+    scripts *s = w->scripts;
+    for (size_t i = 0; i < r->items; i++) {
+        const gs_rehearsed_item *item = &r->item[i];
+        if (item->what != GS_REHEARSED_CALL || item->axis != GS_DP) continue;
+        if (l->zero ? item->key.call.operation == GS_REDUCE_SCATTER : item->key.scheme != NULL) s->buckets++;
+        s->formula += formula_of(w->sim, w->work, &item->key);
+    }
+    if (l->pp > 1 || (l->tp > 1 && !l->zero) || s->buckets == 0) s->buckets = 1;
+    if (l->pp > 1 || l->tp > 1 || l->zero) s->formula = NAN;
+}
+
+/* ---- all ---- */
+
+/* The step of the first replica of each part of each stage. */
+static gs_status rehearse(writer *w) {
+    const gs_layout *l = &w->layout;
+    const gs_model *plan = w->work->plan;
+    gs_settings s = w->sim->settings;
+    s.model = plan->text;
+    if (s.micro_batch == 0) s.micro_batch = s.batch; /* a worker's part at once */
+    s.batch_norm.over = GS_BATCH_NORM_LOCAL;
+    if (l->pp > 1) s.pipeline_cut = "flops";
+    for (int i = 0; i < w->scripts->roles; i++)
+        GS_TRY(gs_rehearsal_create(&s, plan->in, gs_model_answers(plan), w->sim->workers,
+                                   gs_rank_at(l, (gs_place){0, i % l->tp, i / l->tp}),
+                                   &w->scripts->role[i].rehearsal));
+    return GS_OK;
+}
+
+static gs_status write_scripts(writer *w) {
+    scripts *s = w->scripts;
+    GS_TRY(rehearse(w));
+    describe_sums(w);
+    for (int i = 0; i < s->roles; i++) {
+        w->role = &s->role[i];
+        w->rank = gs_rank_at(&w->layout, (gs_place){0, i % w->layout.tp, i / w->layout.tp});
+        GS_TRY(write_role(w));
+    }
+    for (int r = 0; r < w->sim->workers; r++) {
+        const gs_place at = gs_place_of(&w->layout, r);
+        const role *o = &s->role[at.stage * w->layout.tp + at.part];
+        s->script[r] = (gs_virtual_script){o->item, o->items, 0};
+    }
+    return GS_OK;
+}
+
+/* *s is to be freed in any case. GS_E_USAGE: the layout does not fit the model. */
+static gs_status create_scripts(const gs_simulation *sim, const gs_simulated_work *work, scripts *s) {
+    writer w = {.scripts = s, .sim = sim, .work = work, .layout = gs_layout_of(&sim->settings, sim->workers)};
+    *s = (scripts){.roles = w.layout.pp * w.layout.tp};
+    s->script = calloc((size_t)sim->workers, sizeof *s->script);
+    s->role = calloc((size_t)s->roles, sizeof *s->role);
+    if (!s->script || !s->role)
+        return gs_fail(GS_E_MEMORY, "no memory for the steps of %d workers", sim->workers);
+    const gs_status status = write_scripts(&w);
+    return status == GS_E_SHAPE ? gs_fail(GS_E_USAGE, "%s", gs_message()) : status;
+}
+
+static void free_scripts(scripts *s) {
+    for (int i = 0; s->role && i < s->roles; i++) {
+        gs_rehearsal_free(&s->role[i].rehearsal);
+        free(s->role[i].item);
+    }
+    free(s->script);
+    free(s->role);
+    gs_lists_free(&s->lists);
+}
+
+/* ---- the timeline ---- */
+
+typedef struct run {
+    const gs_simulation *sim;
+    const gs_simulated_work *work;
+    gs_simulated *out;
+    scripts scripts;
+    gs_virtual *virtual;
+    int made; /* steps */
+    size_t room;
+    gs_status failed;
+    double last; /* when worker 0 ended the step before */
+    double step[GS_SIMULATED_STEPS + STEPS_MOST];
+} run;
+
+/* The workers that are shown: all, or evenly spaced ones. */
+static bool is_shown(const gs_simulation *s, int rank) {
+    if (s->workers <= GS_SIM_SHOWN) return true;
+    return rank % ((s->workers + GS_SIM_SHOWN - 1) / GS_SIM_SHOWN) == 0;
+}
+
+static void keep(run *r, int rank, gs_simulated_kind kind, double from, double to) {
+    gs_simulated *o = r->out;
+    if (!(to > from)) return;
+    if (!gs_grow(&o->span, (size_t)o->spans, &r->room, sizeof *o->span))
+        r->failed = GS_E_MEMORY;
+    else
+        o->span[o->spans++] = (gs_simulated_span){rank, kind, from, to};
+}
+
+static void watch(void *context, int rank, const gs_virtual_item *item, double from, double to) {
+    run *r = context;
+    if (!is_shown(r->sim, rank)) return;
+    keep(r, rank, (gs_simulated_kind)item->kind, from, to);
+}
+
+static void begin_at_0(gs_simulated *o) {
+    double first = INFINITY;
+    for (int i = 0; i < o->spans; i++) first = fmin(first, o->span[i].from);
+    for (int i = 0; i < o->spans; i++) {
+        o->span[i].from -= first;
+        o->span[i].to -= first;
+    }
+}
+
+/* ---- steps ---- */
+
+static void tell(void *context, double share) {
+    const run *r = context;
+    r->sim->progress(r->sim->context, r->sim->workers, r->made + 1, share);
+}
+
+static gs_status make_step(run *r, int step) {
+    const gs_settings *s = &r->sim->settings;
+    for (int i = 0; i < s->jitter.count; i++) {
+        const int rank = s->jitter.pause[i].rank;
+        r->scripts.script[rank].pause = gs_jitter_seconds(&s->jitter, s->seed, rank, (uint64_t)step);
+    }
+    r->out->spans = 0;
+    GS_TRY(gs_virtual_play(r->virtual, r->scripts.script));
+    const gs_virtual_account *a = gs_virtual_accounts(r->virtual);
+    r->made++;
+    r->step[step] = a[0].ended - r->last;
+    r->last = a[0].ended;
+    return GS_OK;
+}
+
+/* Do all workers end this step at one moment, so that the next begins as this one did? */
+static bool ended_together(const run *r) {
+    const gs_virtual_account *a = gs_virtual_accounts(r->virtual);
+    double first = INFINITY, last = 0;
+    for (int w = 0; w < r->sim->workers; w++) {
+        first = fmin(first, a[w].ended);
+        last = fmax(last, a[w].ended);
+    }
+    return last - first <= 1e-3 * r->step[0];
+}
+
+static gs_status make_steps(run *r) {
+    const gs_settings *s = &r->sim->settings;
+    const int most = s->steps > 0          ? (int)fmin((double)s->steps, GS_SIMULATED_STEPS)
+                     : s->jitter.count > 0 ? GS_SIMULATED_STEPS
+                                           : STEPS_MOST;
+    for (int i = 0; i < most; i++) {
+        GS_TRY(make_step(r, i));
+        r->out->steps = i + 1;
+        if (s->steps > 0 || s->jitter.count > 0) continue;
+        if (i == 0 ? ended_together(r) : fabs(r->step[i] - r->step[i - 1]) <= SAME * r->step[i]) break;
+    }
+    return r->failed == GS_OK ? GS_OK : gs_fail(r->failed, "no memory for a timeline");
+}
+
+static void summarise_steps(run *r) {
+    gs_simulated *o = r->out;
+    /* All begin the first one at one moment, and so it takes another time. With pauses it is one of many. */
+    const int skip = o->steps > 1 && r->sim->settings.jitter.count == 0;
+    double *times = r->step + skip;
+    const int count = o->steps - skip;
+    for (int i = 0; i < count; i++) o->mean += times[i] / count;
+    o->step = gs_median(times, count);
+}
+
+/* ---- what came out ---- */
+
+static void find_busiest(run *r, double from, double to) {
+    gs_simulated *o = r->out;
+    const gs_virtual_line *line = gs_virtual_lines(r->virtual);
+    double most = 0;
+    for (int h = 0; h < r->sim->hosts; h++)
+        for (int in = 0; in < 2; in++) {
+            const double busy = in ? line[h].in : line[h].out;
+            if (!(busy > most)) continue;
+            most = busy;
+            o->busiest = h;
+            o->busiest_in = in;
+        }
+    /* Where the sums of two steps overlap, a line has no longer than a step for those of one. */
+    const double time = fmin(to - from, o->step);
+    o->busy = time > 0 ? fmin(1, most / time) : 0;
+}
+
+/* In at most 65 columns. */
+static void name_bottleneck(run *r) {
+    gs_simulated *o = r->out;
+    const char *host = r->sim->hosts < r->sim->workers ? "host" : "worker",
+               *way = o->busiest_in ? "into" : "out of";
+    if (r->sim->workers == 1 || !(o->exposed > 0.05 * o->step))
+        snprintf(o->bottleneck, sizeof o->bottleneck, "compute: a worker waits for %.1f %% of the step",
+                 100 * o->exposed / o->step);
+    else if (o->busy > 0.5)
+        snprintf(o->bottleneck, sizeof o->bottleneck, "the line %s %s %d, busy %.0f %% of the sums' time",
+                 way, host, o->busiest, 100 * o->busy);
+    else
+        snprintf(o->bottleneck, sizeof o->bottleneck,
+                 "latency and waits: no line is busy for more than %.0f %%", 100 * o->busy);
+}
+
+static void summarise(run *r) {
+    gs_simulated *o = r->out;
+    const gs_virtual_account *a = gs_virtual_accounts(r->virtual);
+    double from = INFINITY, to = 0;
+    summarise_steps(r);
+    for (int i = 0; i < r->scripts.roles; i++) o->compute = fmax(o->compute, r->scripts.role[i].compute);
+    for (int w = 0; w < o->workers; w++) {
+        o->communication = fmax(o->communication, a[w].communicating);
+        o->sent_most = fmax(o->sent_most, a[w].sent[0] + a[w].sent[1]);
+        o->between += a[w].sent[0];
+        o->inside += a[w].sent[1];
+        from = fmin(from, a[w].first_sum);
+        to = fmax(to, a[w].ended);
+    }
+    const double alone = gs_simulated_compute(r->work);
+    o->exposed = fmax(0, o->step - o->compute);
+    o->speed_up = o->step > 0 ? o->workers * alone / o->step : o->workers;
+    o->efficiency = o->speed_up / o->workers;
+    o->formula = r->scripts.formula;
+    o->buckets = r->scripts.buckets;
+    find_busiest(r, from, to);
+    name_bottleneck(r);
+    begin_at_0(o);
+}
+
+gs_status gs_simulate(const gs_simulation *s, const gs_simulated_work *w, gs_simulated *out) {
+    *out = (gs_simulated){.workers = s->workers, .hosts = s->hosts};
+    run *r = calloc(1, sizeof *r);
+    if (!r) return gs_fail(GS_E_MEMORY, "no memory to simulate %d workers", s->workers);
+    r->sim = s;
+    r->work = w;
+    r->out = out;
+    const gs_virtual_cluster cluster = {.ranks = s->workers,
+                                        .hosts = s->hosts,
+                                        .between = s->settings.link,
+                                        .inside = s->inside,
+                                        .gamma = w->gamma};
+    const gs_virtual_watch watcher = {watch, s->progress ? tell : NULL, r};
+    gs_status status = gs_virtual_create(&cluster, watcher, &r->virtual);
+    if (status == GS_OK) status = create_scripts(s, w, &r->scripts);
+    if (status == GS_OK) status = make_steps(r);
+    if (status == GS_OK) summarise(r);
+    gs_virtual_free(r->virtual);
+    free_scripts(&r->scripts);
+    free(r);
+    return status;
+}
+
+void gs_simulated_free(gs_simulated *s) {
+    free(s->span);
+    s->span = NULL;
+    s->spans = 0;
+}

@@ -1,0 +1,255 @@
+#include "predict/times.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/median.h"
+#include "core/philox.h"
+#include "layer/watch.h"
+#include "train/internal.h"
+
+enum { LEAST = 5, MOST = 50 };
+static const double ENOUGH = 1e-2; /* seconds for each piece */
+
+typedef struct bench {
+    const gs_layer_bench *asked;
+    gs_device *device;
+    gs_model *model;
+    gs_optimizer *optimizer; /* NULL: no updates */
+    gs_mem x, answers;
+    int *place, pieces;
+    int *piece; /* [layers, by their number]: of a child of the outermost sequence; -1 of others */
+    gs_layer_watcher watcher;
+    bool backward;
+    double mark;
+    /* [turns][numbers]: seconds of each piece forward, of each backward, of the update; `turn`: the one at hand */
+    double *turns, *turn;
+    size_t numbers;
+} bench;
+
+/* ---- what goes in ---- */
+
+static gs_status make_input(bench *b) {
+    const gs_dataset *data = b->asked->data;
+    const size_t n = b->asked->samples, floats = n * gs_shape_size(data->shape),
+                 answers = n * gs_dataset_answer_bytes(data);
+    float *host = malloc(floats * sizeof *host);
+    if (!host) return gs_fail(GS_E_MEMORY, "no memory for %zu samples", n);
+    for (size_t i = 0; i < floats; i++) {
+        uint32_t word[4];
+        gs_philox(b->asked->settings->seed, gs_stream_hi(GS_STREAM_WEIGHTS, 0), i, word);
+        host[i] = data->text ? 0 : gs_uniform(word[0]);
+    }
+    gs_status status = gs_alloc(b->device, GS_MEMORY_DATA, floats * sizeof *host, &b->x);
+    if (status == GS_OK) status = b->device->ops->write(b->device, b->x, host, floats * sizeof *host);
+    free(host);
+    GS_TRY(status);
+    GS_TRY(gs_alloc(b->device, GS_MEMORY_DATA, answers, &b->answers));
+    return b->device->ops->fill(b->device, b->answers, 0, answers / sizeof(float));
+}
+
+/* ---- a turn ---- */
+
+/* What has passed since the last mark is the time of `piece`, in the direction at hand. */
+static gs_status lap(bench *b, int piece) {
+    GS_TRY(b->device->ops->finish(b->device));
+    const double now = gs_seconds();
+    b->turn[(b->backward ? b->pieces : 0) + piece] += now - b->mark;
+    b->mark = now;
+    return GS_OK;
+}
+
+/* Where others measure beside this thread, all begin together. */
+static gs_status before(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
+                        gs_mem in) {
+    bench *b = context;
+    (void)direction, (void)pass, (void)in;
+    if (b->piece[l->number] < 0) return GS_OK;
+    GS_TRY(lap(b, b->piece[l->number]));
+    if (b->asked->beside) GS_TRY(gs_comm_barrier(b->asked->beside));
+    b->mark = gs_seconds();
+    return GS_OK;
+}
+
+static gs_status after(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
+                       gs_mem out) {
+    bench *b = context;
+    (void)direction, (void)pass, (void)out;
+    return b->piece[l->number] < 0 ? GS_OK : lap(b, b->piece[l->number]);
+}
+
+/* The loss counts as a part of the last piece. */
+static gs_status make_turn(bench *b) {
+    const gs_settings *s = b->asked->settings;
+    const gs_pass pass = {.n = b->asked->samples,
+                          .training = true,
+                          .fresh = true,
+                          .seed = s->seed,
+                          .group = s->batch_norm.group};
+    gs_mem y;
+    memset(b->turn, 0, b->numbers * sizeof *b->turn);
+    b->backward = false;
+    GS_TRY(gs_model_clear_stats(b->model));
+    b->mark = gs_seconds();
+    GS_TRY(gs_model_forward(b->model, &pass, b->x, &y));
+    GS_TRY(gs_model_loss(b->model, &pass, y, b->answers));
+    GS_TRY(lap(b, b->pieces - 1));
+    b->backward = true;
+    GS_TRY(gs_model_backward(b->model, &pass, y, b->answers));
+    GS_TRY(b->device->ops->finish(b->device));
+    b->mark = gs_seconds();
+    if (b->optimizer) GS_TRY(gs_optimizer_update(b->optimizer, (double)pass.n));
+    return lap(b, b->pieces);
+}
+
+/* How many turns, after the first one: all threads make as many. */
+static gs_status make_turns(bench *b, int *count) {
+    double one = 0;
+    b->turn = b->turns;
+    GS_TRY(make_turn(b));
+    for (size_t i = 0; i < b->numbers; i++) one += b->turn[i];
+    double turns = fmin(fmax(ceil(ENOUGH * b->pieces / fmax(one, 1e-9)), LEAST), MOST);
+    if (b->asked->beside) GS_TRY(gs_comm_broadcast(b->asked->beside, &turns, 1, GS_F64, 0));
+    *count = (int)turns;
+    for (int i = 0; i < *count; i++, b->turn += b->numbers) GS_TRY(make_turn(b));
+    return GS_OK;
+}
+
+/* ---- what they took ---- */
+
+static double median_of(const bench *b, const double *turns, int count, int number) {
+    double x[MOST] = {0};
+    for (int i = 0; i < count; i++) x[i] = turns[(size_t)i * b->numbers + (size_t)number];
+    return gs_median(x, count);
+}
+
+static gs_status summarise(const bench *b, int count, double *sum, double *most, gs_layer_times *out) {
+    gs_comm *beside = b->asked->beside;
+    const size_t all = (size_t)count * b->numbers;
+    const int ranks = beside ? beside->size : 1, p = b->pieces;
+    double own = 0, largest;
+    memcpy(sum, b->turns, all * sizeof *sum);
+    memcpy(most, b->turns, all * sizeof *most);
+    if (beside) GS_TRY(gs_comm_all_reduce(beside, sum, all, GS_F64, GS_SUM));
+    if (beside) GS_TRY(gs_comm_all_reduce(beside, most, all, GS_F64, GS_MAX));
+    for (int i = 0; i < p; i++) {
+        const int at = b->place[i];
+        out->forward[at] = median_of(b, sum, count, i) / ranks;
+        out->backward[at] = median_of(b, sum, count, p + i) / ranks;
+        out->both[at] = out->forward[at] + out->backward[at];
+        out->slowest[at] = median_of(b, most, count, i) + median_of(b, most, count, p + i);
+        own += median_of(b, b->turns, count, i) + median_of(b, b->turns, count, p + i);
+    }
+    out->update = b->optimizer ? median_of(b, sum, count, 2 * p) / ranks : 0;
+    out->uneven = 1;
+    if (!beside) return GS_OK;
+    largest = own;
+    GS_TRY(gs_comm_all_reduce(beside, &own, 1, GS_F64, GS_SUM));
+    GS_TRY(gs_comm_all_reduce(beside, &largest, 1, GS_F64, GS_MAX));
+    if (own > 0) out->uneven = largest * ranks / own;
+    return GS_OK;
+}
+
+/* ---- all of it ---- */
+
+/* A part is measured without its group. */
+static gs_status sum_nothing(void *context, gs_device *d, gs_mem x, size_t count) {
+    (void)context, (void)d, (void)x, (void)count;
+    return GS_OK;
+}
+
+static gs_status send_nothing(void *context, gs_device *d, gs_mem whole, gs_mem part, size_t n, size_t each) {
+    (void)context, (void)d, (void)whole, (void)part, (void)n, (void)each;
+    return GS_OK;
+}
+
+static gs_status make_model(bench *b) {
+    const gs_layer_bench *q = b->asked;
+    const gs_settings *s = q->settings;
+    gs_model_wishes w = {.text = s->model,
+                         .in = q->data->shape,
+                         .max_batch = q->samples,
+                         .loss = s->loss,
+                         .recompute = s->recompute};
+    if (q->group) w.tensor = *q->group;
+    w.tensor.sum = sum_nothing;
+    w.tensor.gather = w.tensor.reduce = send_nothing;
+    GS_TRY(gs_device_open(q->device, q->threads, &b->device));
+    b->device->precision = s->precision;
+    GS_TRY(gs_model_create(b->device, &w, &b->model));
+    const gs_optimizer_numbers n = gs_settings_numbers(s);
+    if (!q->updates) return GS_OK;
+    GS_TRY(gs_optimizer_create(s->optimizer, b->model, 0, n.momentum, n.weight_decay, &b->optimizer));
+    b->optimizer->clip = s->clip;
+    return GS_OK;
+}
+
+static gs_status no_memory(int layers) {
+    return gs_fail(GS_E_MEMORY, "no memory for the times of %d layers", layers);
+}
+
+static gs_status find_pieces(bench *b) {
+    const gs_layer *net = b->model->net;
+    const size_t layers = gs_layer_count(net);
+    b->place = calloc((size_t)net->children + 2, sizeof *b->place);
+    b->piece = malloc(layers * sizeof *b->piece);
+    if (!b->place || !b->piece) return no_memory(net->children);
+    for (size_t i = 0; i < layers; i++) b->piece[i] = -1;
+    b->pieces = gs_pipeline_places(b->model, b->place);
+    for (int p = 0; p < b->pieces; p++)
+        for (int i = b->place[p]; i < b->place[p + 1]; i++) b->piece[net->child[i]->number] = p;
+    b->numbers = 2 * (size_t)b->pieces + 1;
+    b->turns = calloc(MOST * b->numbers, sizeof *b->turns);
+    return b->turns ? GS_OK : no_memory(net->children);
+}
+
+static gs_status measure(bench *b, gs_layer_times *out) {
+    int count;
+    GS_TRY(make_model(b));
+    GS_TRY(gs_layer_times_create(b->model->net->children, out));
+    out->samples = b->asked->samples;
+    GS_TRY(find_pieces(b));
+    GS_TRY(make_input(b));
+    b->watcher = (gs_layer_watcher){b, before, after, NULL};
+    gs_layer_watch_begin(b->model->net, &b->watcher);
+    GS_TRY(make_turns(b, &count));
+    double *room = malloc(2 * (size_t)count * b->numbers * sizeof *room);
+    if (!room) return no_memory(out->layers);
+    const gs_status status = summarise(b, count, room, room + (size_t)count * b->numbers, out);
+    free(room);
+    return status;
+}
+
+gs_status gs_layer_times_of(const gs_layer_bench *q, gs_layer_times *out) {
+    bench b = {.asked = q};
+    *out = (gs_layer_times){0};
+    const gs_status status = measure(&b, out);
+    if (b.device) b.device->ops->free(b.device, b.x);
+    if (b.device) b.device->ops->free(b.device, b.answers);
+    gs_optimizer_free(b.optimizer);
+    gs_model_free(b.model);
+    gs_device_close(b.device);
+    free(b.place);
+    free(b.piece);
+    free(b.turns);
+    return status;
+}
+
+gs_status gs_layer_times_create(int layers, gs_layer_times *out) {
+    double *all = calloc(4 * (size_t)layers + 1, sizeof *all);
+    if (!all) return no_memory(layers);
+    *out = (gs_layer_times){.layers = layers,
+                            .forward = all,
+                            .backward = all + layers,
+                            .both = all + 2 * layers,
+                            .slowest = all + 3 * layers,
+                            .uneven = 1};
+    return GS_OK;
+}
+
+void gs_layer_times_free(gs_layer_times *t) {
+    free(t->forward);
+    *t = (gs_layer_times){0};
+}

@@ -1,0 +1,59 @@
+#include "train/offload.h"
+
+#include <string.h>
+#include "core/text.h"
+#include "train/internal.h"
+
+static const struct {
+    const char *word;
+    unsigned bit;
+} words[] = {{"optimizer", GS_OFFLOAD_OPTIMIZER},
+             {"optimiser", GS_OFFLOAD_OPTIMIZER},
+             {"activations", GS_OFFLOAD_ACTIVATIONS},
+             {"weights", GS_OFFLOAD_WEIGHTS}};
+enum { WORDS = sizeof words / sizeof *words };
+
+static bool read_one(const char **text, unsigned *out) {
+    for (int i = 0; i < WORDS; i++) {
+        const size_t length = strlen(words[i].word);
+        if (strncmp(*text, words[i].word, length) != 0 || (*out & words[i].bit)) continue;
+        *out |= words[i].bit;
+        *text += length;
+        return true;
+    }
+    return false;
+}
+
+bool gs_offload_read(const char *text, unsigned *out) {
+    unsigned read = 0;
+    const bool none = strcmp(text, "none") == 0;
+    while (!none && read_one(&text, &read) && *text == ',') text++;
+    if (!none && (*text || !read || text[-1] == ',')) return false; /* read: text has moved */
+    *out = read;
+    return true;
+}
+
+const char *gs_offload_text(unsigned offload, char *text, size_t size) {
+    *text = '\0';
+    for (int i = 0; i < WORDS; i++)
+        if ((offload & words[i].bit) && words[i].word != words[1].word)
+            gs_append(text, size, "%s%s", *text ? "," : "", words[i].word);
+    if (!*text) gs_append(text, size, "none");
+    return text;
+}
+
+/* ---- afterwards ---- */
+
+gs_status gs_report_offload(gs_worker *w, gs_offload_report *r) {
+    gs_device *d = w->device;
+    const double steps = w->step > w->begun_at ? (double)(w->step - w->begun_at) : 1;
+    *r = (gs_offload_report){.on = d->offload != 0};
+    if (!r->on) return GS_OK;
+    GS_TRY(d->ops->settle(d));
+    r->bytes = gs_memory_total(&d->memory.peak[GS_OFFLOADED]);
+    const gs_away_times before = w->away_before;
+    r->in_step =
+        (gs_away_times){(d->away.busy - before.busy) / steps, (d->away.waited - before.waited) / steps,
+                        (d->away.bytes - before.bytes) / steps};
+    return GS_OK;
+}

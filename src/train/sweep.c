@@ -1,0 +1,232 @@
+#include "train/sweep.h"
+#include "core/median.h"
+#include "core/memory.h"
+#include "train/internal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the list of batches ---- */
+
+static gs_status add_batch(gs_sweep *s, uint64_t batch, const char *text) {
+    uint64_t last = s->batches > 0 ? s->batch[s->batches - 1] : 0;
+    if (batch > s->samples)
+        return gs_fail(GS_E_USAGE,
+                       "--batch %s: %" PRIu64 " is larger than the training set, which has %zu sample%s",
+                       text, batch, s->samples, gs_s(s->samples));
+    if (batch <= last)
+        return gs_fail(GS_E_USAGE, "--batch %s: %" PRIu64 " comes after %" PRIu64 ": the batches must grow",
+                       text, batch, last);
+    if (s->batches == GS_SWEEP_MOST)
+        return gs_fail(GS_E_USAGE, "--batch %s: more than %d batches", text, GS_SWEEP_MOST);
+    s->batch[s->batches++] = (size_t)batch;
+    return GS_OK;
+}
+
+static gs_status add_between(gs_sweep *s, uint64_t end, const char *text) {
+    uint64_t a = s->batch[s->batches - 2], b = s->batch[s->batches - 1];
+    for (;;) {
+        uint64_t next = b * b / a; /* both are below 2^32: a training set's order has 32 bits */
+        if (next >= end && (next > end || b * b % a != 0))
+            return gs_fail(GS_E_USAGE,
+                           "--batch %s: '...' continues by the factor %g, from %" PRIu64 " to %g, and misses "
+                           "%" PRIu64,
+                           text, (double)b / (double)a, b, (double)b * (double)b / (double)a, end);
+        if (next == end) return GS_OK;
+        if (b * b % a != 0)
+            return gs_fail(
+                GS_E_USAGE,
+                "--batch %s: '...' continues by the factor %g, and %g is not a whole number of samples", text,
+                (double)b / (double)a, (double)b * (double)b / (double)a);
+        GS_TRY(add_batch(s, next, text));
+        a = b;
+        b = next;
+    }
+}
+
+/* One word of the list; *between: it was "...". */
+static gs_status add_word(gs_sweep *s, const char *word, bool *between, const char *text) {
+    if (strcmp(word, "...") == 0) {
+        if (*between || s->batches < 2)
+            return gs_fail(GS_E_USAGE,
+                           "--batch %s: '...' needs two numbers before it and one after it, such as "
+                           "32,64,...,2048",
+                           text);
+        *between = true;
+        return GS_OK;
+    }
+    bool all = strcmp(word, "all") == 0, digits = *word && strspn(word, "0123456789") == strlen(word);
+    uint64_t number = all ? s->samples : digits ? strtoull(word, NULL, 10) : 0;
+    if (number == 0)
+        return gs_fail(GS_E_USAGE,
+                       "--batch %s: '%s' is not a whole number of samples from 1 up, 'all', or '...'", text,
+                       word);
+    if (number > s->samples) return add_batch(s, number, text); /* which says so */
+    if (*between) GS_TRY(add_between(s, number, text));
+    *between = false;
+    return add_batch(s, number, text);
+}
+
+gs_status gs_sweep_batches(gs_sweep *s, const char *text) {
+    bool between = false;
+    s->batches = 0;
+    for (const char *from = text;;) {
+        char word[24];
+        size_t length = strcspn(from, ",");
+        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), from);
+        GS_TRY(add_word(s, word, &between, text));
+        if (!from[length]) break;
+        from += length + 1;
+    }
+    if (between) return add_word(s, "...", &between, text);
+    return GS_OK;
+}
+
+/* ---- the runs ---- */
+
+/* The observer of one run. */
+typedef struct watcher {
+    gs_sweep_run *run;
+    double target;
+    const gs_observer *forward;
+    bool no_memory;
+} watcher;
+
+static void on_test(void *context, const gs_test_report *report) {
+    watcher *w = context;
+    gs_sweep_run *r = w->run;
+    if (!r->reached && report->accuracy >= w->target) {
+        r->reached = true;
+        r->at = *report;
+    }
+    if (gs_grow(&r->tests, r->count, &r->room, sizeof *r->tests))
+        r->tests[r->count++] = *report;
+    else
+        w->no_memory = true;
+}
+
+static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
+    const watcher *w = context;
+    w->forward->step(w->forward->context, epoch, done, of, score);
+}
+
+static gs_status train_one(const gs_sweep *s, gs_sweep_run *r) {
+    gs_settings settings = s->settings;
+    watcher w = {.run = r, .target = s->target, .forward = s->observer};
+    gs_observer observer = {.context = &w, .test = on_test};
+    if (s->observer && s->observer->step) observer.step = on_step;
+    settings.batch = r->batch;
+    settings.seed = r->seed;
+    settings.tests = GS_SWEEP_TESTS;
+    settings.keep_going = true; /* what diverged is a row of the table too */
+    r->rates = gs_rates_of(&settings, r->batch, s->samples);
+    gs_status status = gs_train(&settings, &observer, &r->result);
+    if (s->seeds == 1) GS_TRY(gs_context(status, "batch %zu", r->batch));
+    GS_TRY(gs_context(status, "batch %zu, seed %" PRIu64, r->batch, r->seed));
+    gs_result_free(&r->result);
+    if (w.no_memory) return gs_fail(GS_E_MEMORY, "batch %zu: no memory for its curve", r->batch);
+    r->diverged = !isfinite(r->result.train_loss) || !isfinite(r->result.test_loss);
+    r->ran = !r->result.interrupted;
+    return GS_OK;
+}
+
+static void free_runs(gs_sweep *s) {
+    for (int i = 0; i < s->count; i++) free(s->run[i].tests);
+    free(s->run);
+    s->run = NULL;
+    s->count = 0;
+}
+
+static gs_status list_runs(gs_sweep *s) {
+    free_runs(s);
+    s->run = calloc((size_t)s->batches * (size_t)s->seeds, sizeof *s->run);
+    if (!s->run) return gs_fail(GS_E_MEMORY, "no memory for a sweep of %d runs", s->batches * s->seeds);
+    s->count = s->batches * s->seeds;
+    for (int i = 0; i < s->count; i++) {
+        s->run[i].batch = s->batch[i / s->seeds];
+        s->run[i].seed = s->settings.seed + (uint64_t)(i % s->seeds);
+    }
+    return GS_OK;
+}
+
+gs_status gs_sweep_prepare(gs_sweep *s) {
+    if (s->batches < 1) return gs_fail(GS_E_USAGE, "a sweep needs at least one batch");
+    if (s->seeds < 1 || s->seeds > GS_SWEEP_MOST)
+        return gs_fail(GS_E_USAGE, "--seeds: '%d' is not a whole number from 1 to %d", s->seeds,
+                       GS_SWEEP_MOST);
+    GS_TRY(gs_check_each_setting(&s->settings));
+    GS_TRY(gs_check_settings(&s->settings));
+    GS_TRY(list_runs(s));
+    if (s->settings.threads == 0 && !s->settings.exact)
+        s->settings.threads = gs_worker_threads(&s->settings, gs_devices_count(s->settings.devices));
+    return GS_OK;
+}
+
+gs_status gs_sweep_train(gs_sweep *s) {
+    for (int i = 0; i < s->count && !gs_stop_requested; i++) {
+        GS_TRY(train_one(s, &s->run[i]));
+        if (s->run[i].ran && s->done) s->done(s->context, s, &s->run[i]);
+    }
+    return GS_OK;
+}
+
+void gs_sweep_free(gs_sweep *s) {
+    free_runs(s);
+    s->batches = 0;
+}
+
+/* ---- all seeds of a batch ---- */
+
+gs_spread gs_spread_of(const double *values, int count) {
+    double sorted[GS_SWEEP_MOST] = {0};
+    int finite = 0;
+    for (int i = 0; i < count; i++) {
+        sorted[i] = isfinite(values[i]) ? values[i] : INFINITY;
+        finite += isfinite(values[i]) != 0;
+    }
+    gs_sort_doubles(sorted, count);
+    return (gs_spread){finite > 0 ? sorted[0] : NAN, finite > 0 ? sorted[finite - 1] : NAN,
+                       (sorted[(count - 1) / 2] + sorted[count / 2]) / 2};
+}
+
+static double steps_of(const gs_sweep_run *r) {
+    return r->reached ? (double)r->at.step : INFINITY;
+}
+
+static int fewer_steps(const void *a, const void *b) {
+    double x = steps_of(*(const gs_sweep_run *const *)a), y = steps_of(*(const gs_sweep_run *const *)b);
+    return (x > y) - (x < y);
+}
+
+gs_sweep_line gs_sweep_line_of(const gs_sweep *s, int i) {
+    gs_sweep_line line = {.batch = s->batch[i]};
+    double steps[GS_SWEEP_MOST], epochs[GS_SWEEP_MOST], seconds[GS_SWEEP_MOST], accuracy[GS_SWEEP_MOST];
+    double speed[GS_SWEEP_MOST];
+    const gs_sweep_run *sorted[GS_SWEEP_MOST];
+    size_t an_epoch = (s->samples + line.batch - 1) / line.batch; /* steps */
+    for (int k = 0; k < s->seeds; k++) {
+        const gs_sweep_run *r = &s->run[i * s->seeds + k];
+        if (!r->ran) continue;
+        steps[line.runs] = steps_of(r);
+        epochs[line.runs] = steps_of(r) / (double)an_epoch;
+        seconds[line.runs] = r->reached ? r->at.seconds : INFINITY;
+        accuracy[line.runs] = r->result.test_accuracy;
+        speed[line.runs] = r->result.samples_per_s;
+        sorted[line.runs++] = r;
+        line.reached += r->reached;
+        line.diverged += r->diverged;
+        line.rates = r->rates;
+    }
+    if (line.runs == 0) return line;
+    line.steps = gs_spread_of(steps, line.runs);
+    line.epochs = gs_spread_of(epochs, line.runs);
+    line.seconds = gs_spread_of(seconds, line.runs);
+    line.accuracy = gs_spread_of(accuracy, line.runs);
+    line.samples_per_s = gs_spread_of(speed, line.runs);
+    qsort(sorted, (size_t)line.runs, sizeof *sorted, fewer_steps);
+    line.middle = sorted[(line.runs - 1) / 2];
+    return line;
+}

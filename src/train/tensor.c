@@ -1,0 +1,313 @@
+/* --tensor T: T workers share the work of each pair of linear layers (parallel/tensor.h), and see the same samples.
+ *
+ *     group 0    worker 0: part 0, worker 1: part 1        samples of part 0 of the batch
+ *     group 1    worker 2: part 0, worker 3: part 1        samples of part 1
+ *
+ * Worker r has part r % T in group r / T. Two kinds of sums, each over workers of its own:
+ *
+ *     GS_TP   the T workers of a group: y in forward, dx in backward
+ *     GS_DP   the workers that have the same part, one of each group: gradients, counts, and what else data parallelism
+ *             sums. The gradients of what all hold alike are the same in a group, and are not summed there: once is
+ *             enough
+ *
+ * A step is that of step.c, which sums over GS_DP. Only the norm of the gradients
+ * asks for both: what is divided counts once for each part, what all hold counts once.
+ *
+ * A worker holds its part of the weights, the gradients and the optimiser's vectors. A file holds whole tensors: they
+ * are put together in the group when they are read, and cut when they are written (../holding.c). With --pipeline
+ * and --zero a step is that of pipeline.c or zero.c, of a part: part i of a stage sends what it computed to part i of
+ * the next one, and the replicas of a part divide its vectors, gradients and weights. A stage may even end between the
+ * two layers of a pair: then a message is a part, too.
+ *
+ * --exact: the sums that a group divides have 8 leaves in the model, of which a worker adds a subtree. The levels above
+ * are rounds of recursive doubling, as in ../order.h: T workers give the bits of one. Else a group's sums, and those of
+ * gradients, are a ring's (sync/ring.c), which sends least: 2 (T - 1) / T of an array. But where parts are not of one
+ * size, and there are more than two replicas, a ring would add what all of a group hold in another order on each of
+ * them (gs_tensor_needs_order), and gradients are added by recursive doubling, too.
+ */
+#include "train/tensor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/device.h"
+#include "core/clock.h"
+#include "core/text.h"
+#include "parallel/tensor.h"
+#include "train/internal.h"
+#include "train/timeline.h"
+#include "train/strategies/pipeline.h"
+
+struct gs_tensor_worker {
+    gs_sync *sync;            /* of the group */
+    double sums, floats;      /* all-reduces of this run's steps, and what they summed */
+    double gathers, gathered; /* with --sequence also all-gathers, and what all ranks then had, in floats */
+    float *ordered;           /* room for one of them */
+};
+
+/* ---- tokens of a group ---- */
+
+/* What it sends where sequences are divided (parallel/sequence.h): a rank's tokens lie among those of the others
+ * in each sample, but a message is one piece. So they are put in the order of ranks before, or after:
+ *
+ *     whole     sample 0: rank 0, rank 1     sample 1: rank 0, rank 1
+ *     in order  rank 0: sample 0, sample 1   rank 1: sample 0, sample 1
+ */
+
+/* Between the whole and the order of ranks: there, or back. */
+static void reorder(const gs_token_parts *t, const gs_device *d, float *whole, bool back) {
+    const size_t ranks = (size_t)t->group->size;
+    for (size_t r = 0; r < ranks; r++)
+        for (size_t i = 0; i < t->n; i++) {
+            float *in_order = t->ordered + (r * t->n + i) * t->each,
+                  *in_whole = whole + (i * ranks + r) * t->each;
+            gs_host_copy(d, back ? in_whole : in_order, back ? in_order : in_whole, t->each * sizeof *whole);
+        }
+}
+
+static size_t whole_bytes(const gs_token_parts *t) {
+    return (size_t)t->group->size * t->n * t->each * sizeof(float);
+}
+
+/* Of one piece the parts are in order already, and this rank's may be its place in the whole. */
+static gs_status gather_here(const gs_token_parts *t, const gs_device *d, const float *part, float *whole) {
+    const size_t count = t->n * t->each;
+    if (t->n == 1) return gs_comm_all_gather(t->group, part, whole, count, GS_F32);
+    GS_TRY(gs_comm_all_gather(t->group, part, t->ordered, count, GS_F32));
+    reorder(t, d, whole, true);
+    return GS_OK;
+}
+
+gs_status gs_token_parts_gather(const gs_token_parts *t, gs_device *d, gs_mem whole, gs_mem part) {
+    void *all, *own = NULL;
+    const bool inside = part.base == whole.base;
+    GS_TRY(d->ops->map(d, whole, whole_bytes(t), &all));
+    gs_status status = inside ? GS_OK : d->ops->map(d, part, t->n * t->each * sizeof(float), &own);
+    if (inside) own = (float *)all + (size_t)t->group->rank * t->each;
+    if (status == GS_OK) status = gather_here(t, d, own, all);
+    if (!inside) status = gs_device_unmap_after(d, part, own, status);
+    return gs_device_unmap_after(d, whole, all, status);
+}
+
+static gs_status reduce_here(const gs_token_parts *t, const gs_device *d, float *whole, float *part,
+                             bool summed) {
+    const size_t ranks = (size_t)t->group->size, rank = (size_t)t->group->rank;
+    for (size_t i = 0; i < t->n && summed; i++)
+        gs_host_copy(d, part + i * t->each, whole + (i * ranks + rank) * t->each, t->each * sizeof *part);
+    if (summed) return GS_OK;
+    reorder(t, d, whole, false);
+    return gs_comm_reduce_scatter(t->group, t->ordered, part, ranks * t->n * t->each, GS_F32, GS_SUM);
+}
+
+gs_status gs_token_parts_reduce(const gs_token_parts *t, gs_device *d, gs_mem part, gs_mem whole,
+                                bool summed) {
+    void *all, *own = NULL;
+    GS_TRY(d->ops->map(d, whole, whole_bytes(t), &all));
+    gs_status status = d->ops->map(d, part, t->n * t->each * sizeof(float), &own);
+    if (status == GS_OK) status = reduce_here(t, d, all, own, summed);
+    status = gs_device_unmap_after(d, part, own, status);
+    return gs_device_unmap_after(d, whole, all, status);
+}
+
+/* ---- the sum in a group ---- */
+
+bool gs_tensor_needs_order(const gs_worker *w) {
+    const gs_model *m = w->model;
+    bool equal = true;
+    for (int i = 0; i < m->param_count && m->undivided; i++)
+        for (int r = 0; r < m->tensor.size; r++)
+            equal &= gs_tensor_count(m->param[i], r, m->tensor.size) == m->param[i]->count;
+    return !equal && w->groups.layout.dp > 2;
+}
+
+/* A ring sends least; recursive doubling adds neighbours first, and all elements in one order. */
+static const gs_sync_scheme *scheme_of(const gs_worker *w, bool ordered) {
+    return w->settings->exact || ordered ? &gs_sync_recursive_doubling : &gs_sync_ring;
+}
+
+/* Before the workers have met, in a warm-up, nothing is summed. */
+static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
+    gs_worker *w = worker;
+    struct gs_tensor_worker *t = w->tensor;
+    if (!w->groups.met) return GS_OK;
+    const double start = gs_seconds();
+    GS_TRY(gs_sync_sum(t->sync, d, x, count));
+    if (!w->in_step) return GS_OK;
+    gs_timeline_group(w, GS_TENSOR_ADDS, t->sync->counted.bytes, count, start);
+    t->sums++;
+    t->floats += (double)count;
+    w->measured.sent += (double)t->sync->counted.bytes;
+    return GS_OK;
+}
+
+/* With --sequence. Each rank sends its part to the others, or the others' parts of what it has. */
+static gs_status send_tokens(gs_worker *w, gs_device *d, gs_mem part, gs_mem whole, size_t n, size_t each,
+                             bool gathers) {
+    struct gs_tensor_worker *t = w->tensor;
+    if (!w->groups.met) return GS_OK;
+    gs_comm *group = w->groups.comm[GS_TP];
+    const gs_token_parts tokens = {group, t->ordered, n, each};
+    const bool ordered = !gathers && w->settings->exact; /* as an all-reduce */
+    const size_t others = ((size_t)group->size - 1) * n * each, count = (size_t)group->size * n * each;
+    size_t bytes = others * sizeof(float);
+    const double start = gs_seconds();
+    if (ordered) {
+        GS_TRY(gs_sync_sum(t->sync, d, whole, count));
+        bytes = t->sync->counted.bytes;
+    }
+    GS_TRY(gathers ? gs_token_parts_gather(&tokens, d, whole, part)
+                   : gs_token_parts_reduce(&tokens, d, part, whole, ordered));
+    if (!w->in_step) return GS_OK;
+    gs_timeline_group(w,
+                      gathers   ? GS_TENSOR_GATHERS
+                      : ordered ? GS_TENSOR_ADDS
+                                : GS_TENSOR_SCATTERS,
+                      bytes, count, start);
+    *(gathers ? &t->gathers : &t->sums) += 1;
+    *(gathers ? &t->gathered : &t->floats) += (double)count;
+    w->measured.sent += (double)bytes;
+    return GS_OK;
+}
+
+static gs_status gather_tokens(void *worker, gs_device *d, gs_mem whole, gs_mem part, size_t n, size_t each) {
+    return send_tokens(worker, d, part, whole, n, each, true);
+}
+
+static gs_status reduce_tokens(void *worker, gs_device *d, gs_mem part, gs_mem whole, size_t n, size_t each) {
+    return send_tokens(worker, d, part, whole, n, each, false);
+}
+
+gs_tensor_group gs_tensor_place(gs_worker *w) {
+    gs_tensor_group place = gs_tensor_group_of(w->settings, w->comm->rank);
+    place.sum = sum;
+    place.gather = gather_tokens;
+    place.reduce = reduce_tokens;
+    place.context = w;
+    return place;
+}
+
+/* ---- making and freeing ---- */
+
+/* Of a sample: of a layer, and of the loss (model/pass.c). */
+static gs_status find_largest(gs_layer *l, void *most) {
+    size_t floats = gs_tensor_floats(l, false), loss = 0, ranks = l->part ? (size_t)l->part->group->size : 0;
+    if (gs_tensor_role_of(l) == GS_TENSOR_OUTPUTS && !l->elsewhere)
+        loss = (size_t)gs_shape_tokens(l->out) * (ranks > 3 ? ranks : 3);
+    if (loss > floats) floats = loss;
+    if (floats > *(size_t *)most) *(size_t *)most = floats;
+    return GS_OK;
+}
+
+static gs_status make_ordered(gs_worker *w, size_t floats) {
+    w->tensor->ordered = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, floats * sizeof(float));
+    return w->tensor->ordered ? GS_OK : gs_fail(GS_E_MEMORY, "--sequence: no memory for %zu floats", floats);
+}
+
+/* Room for the sums of the layers that this worker has. */
+gs_status gs_tensor_create_sums(gs_worker *w) {
+    struct gs_tensor_worker *t = w->tensor;
+    gs_model *m;
+    size_t most = 0;
+    for (int i = 0; (m = w->strategy->model ? w->strategy->model(w, i) : i == 0 ? w->model : NULL); i++)
+        GS_TRY(gs_layer_walk(m->net, find_largest, &most));
+    most *= w->input.most;
+    if (w->settings->sequence && most > 0) GS_TRY(make_ordered(w, most));
+    GS_TRY(gs_sync_create(scheme_of(w, false), w->groups.comm[GS_TP], most, &t->sync));
+    return gs_book_host(w, GS_MEMORY_COMMUNICATION, t->sync, gs_sync_bytes(t->sync));
+}
+
+gs_status gs_tensor_create(gs_worker *w) {
+    w->tensor = calloc(1, sizeof *w->tensor);
+    if (!w->tensor) return gs_fail(GS_E_MEMORY, "no memory for --tensor");
+    w->scheme = scheme_of(w, gs_tensor_needs_order(w));
+    return GS_OK;
+}
+
+void gs_tensor_free(gs_worker *w) {
+    if (!w->tensor) return;
+    gs_sync_free(w->tensor->sync);
+    free(w->tensor->ordered);
+    free(w->tensor);
+}
+
+void gs_tensor_tell(const gs_worker *w, gs_result *result) {
+    const struct gs_tensor_worker *t = w->tensor;
+    if (!t) return;
+    const gs_model *m = w->model;
+    const double steps = w->step > w->begun_at ? (double)(w->step - w->begun_at) : 1;
+    result->tensor = (gs_tensor_report){.workers = m->tensor.size,
+                                        .held = (double)w->holding.params * sizeof(float),
+                                        .model = (double)m->undivided->params * sizeof(float),
+                                        .gathers = t->gathers / steps,
+                                        .gathered = t->gathered / steps * sizeof(float),
+                                        .sums = t->sums / steps,
+                                        .bytes = t->floats / steps * sizeof(float)};
+}
+
+/* ---- what it goes with ---- */
+
+/* What all of a group compute must be the same on all of them. */
+static gs_status check_devices(const gs_settings *s) {
+    char first[48], name[48];
+    GS_TRY(gs_devices_name(s->devices, 0, first));
+    for (int i = 1; i < gs_devices_count(s->devices); i++) {
+        GS_TRY(gs_devices_name(s->devices, i, name));
+        if ((strcmp(name, "cpu") == 0) != (strcmp(first, "cpu") == 0))
+            return gs_fail(GS_E_USAGE,
+                           "--tensor %d: the workers of a group repeat what they do not divide, with the "
+                           "same bits: wanted devices of one kind, not %s and %s",
+                           s->tensor, first, name);
+    }
+    return GS_OK;
+}
+
+gs_status gs_tensor_check(const gs_settings *s) {
+    if (s->tensor > 1) return check_devices(s);
+    return s->sequence
+               ? gs_fail(GS_E_USAGE,
+                         "--sequence divides sequences among the workers of a group: it needs --tensor T")
+               : GS_OK;
+}
+
+static gs_status check_part(const gs_settings *s, const gs_model *part) {
+    if (!s->sequence || gs_layer_vocabulary(part->net) > 0) return GS_OK;
+    return gs_fail(GS_E_USAGE,
+                   "--sequence: the model takes no sequences; wanted one that begins with embedding");
+}
+
+static gs_status check_model(const gs_settings *s, gs_shape in) {
+    gs_model *plan;
+    const gs_status status = gs_model_create(
+        NULL, &(gs_model_wishes){.text = s->model, .in = in, .tensor = gs_tensor_group_of(s, 0)}, &plan);
+    if (status != GS_OK) return gs_fail(status == GS_E_SHAPE ? GS_E_USAGE : status, "%s", gs_message());
+    const int divided = gs_tensor_divided(plan->net);
+    const gs_status sequences = check_part(s, plan);
+    gs_model_free(plan);
+    GS_TRY(sequences);
+    if (divided > 0) return GS_OK;
+    return gs_fail(
+        GS_E_USAGE,
+        "the model has nothing to divide: wanted two linear layers in one sequence, with only element-wise "
+        "layers or an attention between them%s",
+        s->exact ? "; convolutions are not divided with --exact"
+                 : ", or two convolutions with only element-wise layers, poolings and batch_norm between");
+}
+
+gs_status gs_tensor_check_workers(const gs_settings *s, gs_shape in, int workers) {
+    if (s->tensor < 2) return GS_OK;
+    if (workers % s->tensor != 0)
+        return gs_fail(GS_E_USAGE,
+                       "--tensor %d: there %s %d worker%s; wanted a multiple of %d, a group of workers for "
+                       "each part of a batch (--devices, or launch -n)",
+                       s->tensor, workers == 1 ? "is" : "are", workers, gs_s((unsigned)workers), s->tensor);
+    if (workers % gs_replica_size(s) != 0) return GS_OK; /* a pipeline refuses them */
+    const int groups = workers / gs_replica_size(s);
+    if (s->exact && (GS_EXACT_SHARDS % s->tensor != 0 || GS_EXACT_SHARDS % groups != 0))
+        return gs_fail(
+            GS_E_USAGE,
+            "--tensor %d --exact: there are %d workers, in %d group%s; wanted 2, 4 or 8 workers in a group, "
+            "and 1, 2, 4 or 8 groups, so that the %d parts of sums and of batches divide evenly",
+            s->tensor, workers, groups, gs_s((unsigned)groups), GS_EXACT_SHARDS);
+    return gs_context(check_model(s, in), "--tensor %d", s->tensor);
+}

@@ -1,0 +1,459 @@
+/* A timeline while it is recorded, layer by layer and thread by thread, and all of it on rank 0. */
+#include "train/timeline.h"
+
+#include "core/clock.h"
+#include "core/machine.h"
+#include "core/memory.h"
+#include "layer/memory/dx_places.h"
+#include "layer/watch.h"
+#include "train/hooks.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Each row is written by one thread, so none waits for another. */
+typedef struct row {
+    gs_span *span;
+    size_t count, room;
+    uint64_t lost;
+} row;
+
+struct gs_timeline {
+    gs_worker *worker;
+    uint64_t first, last; /* steps */
+    double began;         /* the moment when training began */
+    uint64_t step;        /* that is recorded, if worker->recorded */
+    gs_layer_watcher layers;
+    double *layer_start; /* by a layer's number */
+    gs_sync_observer sync;
+    gs_loader_observer loader;
+    double step_start;
+    gs_memory_sample *sample; /* written by the worker's thread alone */
+    size_t samples, room;
+    uint64_t lost; /* samples */
+    bool *there;   /* of each place of the model's lives: does it hold what will still be read? */
+    double stages; /* of a pipeline: the same in bytes, of all micro-batches that are alive */
+    int rows;
+    row row[];
+};
+
+/* ---- memory ----
+ *
+ * What is allocated, by the ledger, and which activations are needed. y and dx lie in an arena, which is allocated
+ * before the first step (memory/arena.h). So the ledger's number stays the same through a step, and what a picture
+ * should show is who lives there: y from its forward on, dx from its backward, both until the last layer that reads
+ * them has done its backward (layer/memory/dx_places.h). */
+
+static bool overlap(const gs_arena *a, int i, int k) {
+    const gs_life *x = &a->lives.life[i], *y = &a->lives.life[k];
+    if (gs_arena_is_away(a, i) || gs_arena_is_away(a, k)) return false;
+    return x->at < y->at + y->floats && y->at < x->at + x->floats;
+}
+
+/* What lay there is overwritten. */
+static void now_holds(gs_timeline *t, const gs_arena *a, int place) {
+    if (place < 0) return;
+    for (int i = 0; i < (int)a->lives.count; i++)
+        if (i != place && t->there[i] && overlap(a, i, place)) t->there[i] = false;
+    t->there[place] = true;
+}
+
+static double needed(const gs_timeline *t, size_t n) {
+    const gs_model *model = t->worker->model;
+    const gs_arena *a = model->net->arena;
+    double floats = 0;
+    for (size_t i = 0; a && i < a->lives.count; i++)
+        if (t->there[i] && !gs_arena_is_away(a, (int)i)) floats += (double)a->lives.life[i].floats;
+    if (model->max_batch == 0) return t->stages; /* a stage's layers are in models of their own */
+    return t->stages + floats * sizeof(float) * (double)n / (double)model->max_batch;
+}
+
+/* After backward of a layer: what none of those before it reads. */
+static void forget(gs_timeline *t, const gs_arena *a, const gs_layer *l) {
+    for (size_t i = 0; i < a->lives.count; i++)
+        if (a->lives.life[i].dies <= l->memory.backward_step || l == l->root) t->there[i] = false;
+}
+
+/* A layer has ended, or a phase has: layer NULL. at: by gs_seconds(). */
+static void sample_memory(gs_timeline *t, double at, size_t n, const gs_layer *l, gs_direction direction) {
+    const gs_worker *w = t->worker;
+    const gs_arena *a = w->model->net->arena;
+    if (l && a) now_holds(t, a, direction == GS_FORWARD ? l->memory.y_place : l->memory.dx_place);
+    if (!gs_grow(&t->sample, t->samples, &t->room, sizeof *t->sample)) {
+        t->lost++;
+        return;
+    }
+    gs_memory_sample *s = &t->sample[t->samples++];
+    gs_memory_use host;
+    memset(s, 0, sizeof *s); /* padding too: the whole struct travels */
+    s->at = at - t->began;
+    s->step = t->step;
+    gs_ledger_now(&w->device->memory, GS_ON_DEVICE, &s->use);
+    gs_ledger_now(&w->device->memory, GS_ON_HOST, &host);
+    for (int k = 0; k < GS_MEMORY_KINDS; k++) s->use.bytes[k] += host.bytes[k];
+    s->needed = fmin(needed(t, n), s->use.bytes[GS_MEMORY_ACTIVATIONS]);
+    if (l && a && direction == GS_BACKWARD) forget(t, a, l);
+}
+
+/* ---- spans ---- */
+
+static void add(gs_timeline *t, gs_span s) {
+    row *r = &t->row[s.row];
+    if (!gs_grow(&r->span, r->count, &r->room, sizeof *r->span)) {
+        r->lost++;
+        return;
+    }
+    gs_span *place = &r->span[r->count++];
+    memset(place, 0, sizeof *place); /* padding too: the whole struct travels */
+    *place = s;
+    place->start -= t->began;
+    place->end -= t->began;
+}
+
+static gs_status phase_ended(gs_worker *w, gs_phase phase, double start, double end) {
+    gs_timeline *t = w->timeline;
+    if (!w->recorded) return GS_OK;
+    add(t, (gs_span){
+               .start = start, .end = end, .step = t->step, .kind = GS_SPAN_PHASE, .index = (int32_t)phase});
+    sample_memory(t, end, w->piece.n, NULL, GS_FORWARD);
+    return GS_OK;
+}
+
+void gs_timeline_span(gs_worker *w, const gs_span *s) {
+    if (!w->recorded) return;
+    gs_span span = *s;
+    span.step = w->timeline->step;
+    add(w->timeline, span);
+}
+
+void gs_timeline_bucket(gs_worker *w, int bucket, double start, double end) {
+    gs_timeline_span(
+        w,
+        &(gs_span){.start = start, .end = end, .row = GS_ROW_SYNC, .kind = GS_SPAN_BUCKET, .index = bucket});
+}
+
+void gs_timeline_group(gs_worker *w, int act, size_t bytes_sent, size_t floats, double start) {
+    gs_timeline_span(w, &(gs_span){.start = start,
+                                   .end = gs_seconds(),
+                                   .bytes = bytes_sent,
+                                   .count = floats,
+                                   .kind = GS_SPAN_GROUP_CALL,
+                                   .index = act});
+}
+
+void gs_timeline_stage(gs_worker *w, bool backward, int micro_batch, int chunk, size_t bytes, double start) {
+    if (!w->recorded) return;
+    double *stages = &w->timeline->stages;
+    /* < 0: of a micro-batch that was forward before recording began */
+    *stages = fmax(*stages + (backward ? -(double)bytes : (double)bytes), 0);
+    gs_timeline_span(w, &(gs_span){.start = start,
+                                   .end = gs_seconds(),
+                                   .kind = backward ? GS_SPAN_STAGE_BACKWARD : GS_SPAN_STAGE_FORWARD,
+                                   .index = micro_batch,
+                                   .round = chunk});
+}
+
+/* In the fetcher's thread, or with OpenCL in the worker's. `step` is that of the call, so nothing of the worker is read
+ * here. */
+static void see_away(void *context, uint64_t step, const gs_away_move *m) {
+    add(context, (gs_span){.start = m->start,
+                           .end = m->end,
+                           .step = step,
+                           .bytes = m->bytes,
+                           .row = GS_ROW_FETCHER,
+                           .kind = m->brought ? GS_SPAN_FETCH : GS_SPAN_PUT_AWAY,
+                           .index = m->kind});
+}
+
+void gs_timeline_message(gs_worker *w, int row, uint64_t step, bool received, int peer, size_t bytes,
+                         double start) {
+    gs_timeline *t = w->timeline;
+    if (!t || step < t->first || step > t->last) return;
+    add(t, (gs_span){.start = start,
+                     .end = gs_seconds(),
+                     .step = step,
+                     .bytes = bytes,
+                     .row = row,
+                     .kind = received ? GS_SPAN_RECEIVE : GS_SPAN_SEND,
+                     .index = peer});
+}
+
+static void see_move(void *context, const gs_sync_move *m) {
+    gs_timeline *t = context;
+    add(t, (gs_span){.start = m->start,
+                     .end = m->end,
+                     .step = t->step,
+                     .bytes = m->bytes,
+                     .first = m->first,
+                     .count = m->count,
+                     .row = t->worker->final ? GS_ROW_SYNC : GS_ROW_COMPUTE,
+                     .kind = m->received ? GS_SPAN_RECEIVE : GS_SPAN_SEND,
+                     .index = m->received ? m->from : m->to,
+                     .round = m->round});
+}
+
+static void see_gathered(void *context, const gs_piece *p, double start, double end) {
+    gs_timeline *t = context;
+    add(t, (gs_span){.start = start,
+                     .end = end,
+                     .step = p->step,
+                     .bytes = p->n * gs_sample_bytes(t->worker->train_set),
+                     .row = GS_ROW_LOADER,
+                     .kind = GS_SPAN_GATHER});
+}
+
+/* ---- layers ---- */
+
+static gs_status before_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
+                              gs_mem in) {
+    (void)pass, (void)in;
+    gs_timeline *t = context;
+    if (l == l->root && direction == GS_FORWARD && t->there)
+        memset(t->there, 0, l->arena->lives.count * sizeof *t->there);
+    if (gs_layer_is_view(l)) return GS_OK;
+    GS_TRY(l->device->ops->finish(l->device));
+    t->layer_start[l->number] = gs_seconds();
+    return GS_OK;
+}
+
+static gs_status after_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
+                             gs_mem out) {
+    (void)out;
+    gs_timeline *t = context;
+    if (gs_layer_is_view(l)) return GS_OK;
+    GS_TRY(l->device->ops->finish(l->device));
+    const double end = gs_seconds();
+    sample_memory(t, end, pass->n ? pass->n : t->worker->piece.n, l, direction);
+    add(t, (gs_span){.start = t->layer_start[l->number],
+                     .end = end,
+                     .step = t->step,
+                     .kind = direction == GS_FORWARD ? GS_SPAN_FORWARD_LAYER : GS_SPAN_BACKWARD_LAYER,
+                     .index = l->number});
+    return GS_OK;
+}
+
+/* ---- making and freeing ---- */
+
+/* The beginning is rank 0's. Another machine's clock counts from another moment: there it is this rank's own. */
+static gs_status agree_on_beginning(gs_timeline *t) {
+    gs_comm *c = t->worker->comm;
+    double of_rank0[2] = {gs_seconds(), gs_machine()};
+    t->began = of_rank0[0];
+    GS_TRY(gs_comm_broadcast(c, of_rank0, 2, GS_F64, 0));
+    if (of_rank0[1] == gs_machine()) t->began = of_rank0[0];
+    return GS_OK;
+}
+
+gs_status gs_timeline_create(gs_worker *w, gs_timeline **out) {
+    const size_t layers = gs_layer_count(w->model->net);
+    const gs_arena *arena = w->model->net->arena; /* NULL: a stage of a pipeline has the layers */
+    const int rows = GS_ROW_SERVER + w->comm->size;
+    gs_timeline *t = calloc(1, sizeof *t + (size_t)rows * sizeof *t->row);
+    *out = t;
+    if (t) t->worker = w;
+    if (t) t->layer_start = calloc(layers, sizeof *t->layer_start);
+    if (t && arena) t->there = calloc(arena->lives.count + 1, sizeof *t->there);
+    if (!t || !t->layer_start || (arena && !t->there))
+        return gs_fail(GS_E_MEMORY, "no memory for a timeline of %zu layers", layers);
+    t->rows = rows;
+    t->first = w->settings->trace.first;
+    t->last = w->settings->trace.last;
+    t->sync = (gs_sync_observer){.context = t, .moved = see_move};
+    t->loader = (gs_loader_observer){t, see_gathered};
+    t->layers = (gs_layer_watcher){t, before_layer, after_layer, NULL};
+    return agree_on_beginning(t);
+}
+
+static void stop_watching(gs_timeline *t) {
+    gs_layer_watch_end(t->worker->model->net);
+    t->worker->sync->observer = NULL;
+    t->worker->device->away_watch = (gs_away_watch){0};
+    t->worker->recorded = false;
+}
+
+/* Until the device's thread is done with what recorded steps have asked it for. */
+static void settle(const gs_worker *w) {
+    if (w->device && w->device->offload)
+        (void)w->device->ops->settle(w->device); /* what fails there, fails again */
+}
+
+void gs_timeline_free(gs_timeline *t) {
+    if (!t) return;
+    if (t->worker->recorded) stop_watching(t);
+    settle(t->worker);
+    gs_loader_watch(t->worker->loader, NULL);
+    free(t->sample);
+    free(t->there);
+    for (int i = 0; i < t->rows; i++) free(t->row[i].span);
+    free(t->layer_start);
+    free(t);
+}
+
+/* ---- all of it on rank 0 ---- */
+
+void gs_timeline_parts_free(gs_timeline_part *parts, int workers) {
+    for (int r = 0; parts && r < workers; r++) {
+        free(parts[r].span);
+        free(parts[r].memory);
+    }
+    free(parts);
+}
+
+/* All rows, one behind the other. */
+static gs_status join(const gs_timeline *t, gs_timeline_part *out) {
+    *out = (gs_timeline_part){.samples = t->samples, .lost = t->lost};
+    for (int i = 0; i < t->rows; i++) out->count += t->row[i].count;
+    out->span = malloc(out->count * sizeof *out->span + 1);
+    out->memory = malloc(t->samples * sizeof *out->memory + 1);
+    if (!out->span || !out->memory)
+        return gs_fail(GS_E_MEMORY, "no memory for a timeline of %zu spans", out->count);
+    if (t->samples > 0) memcpy(out->memory, t->sample, t->samples * sizeof *out->memory);
+    size_t done = 0;
+    for (int i = 0; i < t->rows; i++) {
+        if (t->row[i].count > 0)
+            memcpy(out->span + done, t->row[i].span, t->row[i].count * sizeof *out->span);
+        done += t->row[i].count;
+        out->lost += t->row[i].lost;
+    }
+    return GS_OK;
+}
+
+/* An array travels in blocks, so memory is taken only for what has arrived. */
+enum { BLOCK = 4096 };
+
+static size_t block_at(uint64_t at, uint64_t count) {
+    return count - at < BLOCK ? (size_t)(count - at) : BLOCK;
+}
+
+static gs_status receive_array(gs_comm *c, int rank, uint64_t count, size_t size, void **array,
+                               size_t *there) {
+    while (*there < count) {
+        const size_t n = block_at(*there, count);
+        void *larger = realloc(*array, (*there + n) * size);
+        if (!larger) return gs_fail(GS_E_MEMORY, "no memory for %zu spans of worker %d", *there + n, rank);
+        *array = larger;
+        GS_TRY(gs_comm_recv(c, (char *)larger + *there * size, n * size, rank));
+        *there += n;
+    }
+    return GS_OK;
+}
+
+static gs_status send_array(gs_comm *c, const void *array, size_t count, size_t size) {
+    for (size_t at = 0, n; at < count; at += n) {
+        n = block_at(at, count);
+        GS_TRY(gs_comm_send(c, (const char *)array + at * size, n * size, 0));
+    }
+    return GS_OK;
+}
+
+static gs_status receive(gs_comm *c, int rank, gs_timeline_part *out) {
+    uint64_t head[3];
+    void *spans = NULL, *samples = NULL;
+    GS_TRY(gs_comm_recv(c, head, sizeof head, rank));
+    out->lost = head[2];
+    gs_status status = receive_array(c, rank, head[0], sizeof *out->span, &spans, &out->count);
+    if (status == GS_OK)
+        status = receive_array(c, rank, head[1], sizeof *out->memory, &samples, &out->samples);
+    out->span = spans;
+    out->memory = samples;
+    return status;
+}
+
+static gs_status send(gs_comm *c, const gs_timeline_part *mine) {
+    uint64_t head[3] = {mine->count, mine->samples, mine->lost};
+    GS_TRY(gs_comm_send(c, head, sizeof head, 0));
+    GS_TRY(send_array(c, mine->span, mine->count, sizeof *mine->span));
+    return send_array(c, mine->memory, mine->samples, sizeof *mine->memory);
+}
+
+/* The index too: programs that show a span look up a name by it. */
+static bool can_be(const gs_span *s, size_t workers, size_t layers) {
+    const size_t indices[GS_SPANS] = {[GS_SPAN_PHASE] = GS_PHASES,         [GS_SPAN_FORWARD_LAYER] = layers,
+                                      [GS_SPAN_BACKWARD_LAYER] = layers,   [GS_SPAN_SEND] = workers,
+                                      [GS_SPAN_RECEIVE] = workers,         [GS_SPAN_FETCH] = GS_MEMORY_KINDS,
+                                      [GS_SPAN_PUT_AWAY] = GS_MEMORY_KINDS}; /* 0: any */
+    static const double most = 1e9;                                          /* seconds */
+    return s->kind >= GS_SPAN_STEP && s->kind < GS_SPANS && s->row >= 0 &&
+           s->row < GS_ROW_SERVER + (int)workers && s->index >= 0 &&
+           (indices[s->kind] == 0 || (size_t)s->index < indices[s->kind]) && fabs(s->start) < most &&
+           fabs(s->end) < most;
+}
+
+static bool is_amount(double x) {
+    return x >= 0 && x < 1e18;
+}
+
+static bool can_be_memory(const gs_memory_sample *m) {
+    bool can = fabs(m->at) < 1e9 && is_amount(m->needed);
+    for (int k = 0; k < GS_MEMORY_KINDS; k++) can = can && is_amount(m->use.bytes[k]);
+    return can;
+}
+
+static gs_status check(const gs_worker *w, int rank, const gs_timeline_part *part) {
+    size_t layers = gs_layer_count(w->model->net);
+    for (size_t i = 0; i < part->count; i++) {
+        const gs_span *s = &part->span[i];
+        if (!can_be(s, (size_t)w->comm->size, layers))
+            return gs_fail(GS_E_PEER,
+                           "worker %d sent a span that cannot be: kind %d, index %d, row %d, %g s to %g s",
+                           rank, s->kind, s->index, s->row, s->start, s->end);
+    }
+    for (size_t i = 0; i < part->samples; i++)
+        if (!can_be_memory(&part->memory[i]))
+            return gs_fail(GS_E_PEER, "worker %d sent an amount of memory that cannot be, at %g s", rank,
+                           part->memory[i].at);
+    return GS_OK;
+}
+
+gs_status gs_timeline_gather(gs_worker *w, gs_timeline_part **parts) {
+    gs_comm *c = w->comm;
+    const int count = c->rank == 0 ? c->size : 1;
+    gs_timeline_part *all = calloc((size_t)count, sizeof *all);
+    *parts = NULL;
+    gs_loader_watch(w->loader, NULL); /* a run may end before the last recorded step */
+    settle(w);
+    gs_status status = all ? join(w->timeline, all)
+                           : gs_fail(GS_E_MEMORY, "no memory for the timelines of %d workers", count);
+    if (status == GS_OK && c->rank != 0) status = send(c, all);
+    for (int r = 1; r < count && status == GS_OK; r++) {
+        status = receive(c, r, &all[r]);
+        if (status == GS_OK) status = check(w, r, &all[r]);
+    }
+    if (status == GS_OK && c->rank == 0)
+        *parts = all;
+    else
+        gs_timeline_parts_free(all, count);
+    return status;
+}
+
+/* ---- a step ---- */
+
+static gs_status before_step(gs_worker *w) {
+    gs_timeline *t = w->timeline;
+    uint64_t step = w->step + 1;
+    if (!t || step < t->first || step > t->last) return GS_OK;
+    if (step == t->first) gs_loader_watch(w->loader, &t->loader);
+    GS_TRY(w->device->ops->finish(w->device)); /* what the step before has left */
+    gs_layer_watch_begin(w->model->net, &t->layers);
+    w->sync->observer = &t->sync;
+    w->device->away_watch = (gs_away_watch){see_away, t, step};
+    t->step = step;
+    t->stages = 0;
+    w->recorded = true;
+    t->step_start = gs_seconds();
+    sample_memory(t, t->step_start, w->piece.n, NULL, GS_FORWARD);
+    return GS_OK;
+}
+
+static gs_status after_step(gs_worker *w, gs_event *e) {
+    gs_timeline *t = w->timeline;
+    (void)e;
+    if (!w->recorded) return GS_OK;
+    add(t, (gs_span){.start = t->step_start, .end = gs_seconds(), .step = t->step, .kind = GS_SPAN_STEP});
+    stop_watching(t);
+    if (t->step == t->last) gs_loader_watch(w->loader, NULL);
+    return GS_OK;
+}
+
+const gs_hook gs_hook_timeline = {.before_step = before_step, .phase = phase_ended, .after_step = after_step};
