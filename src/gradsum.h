@@ -30,7 +30,7 @@ extern "C" {
 #include "backend.h"                /* operators: one table of functions for each kind of device */
 #include "sync/sync.h"              /* sum: the schemes */
 #include "comm/comm.h"              /* messages between workers */
-#include "comm/rendezvous.h"        /* how workers meet */
+#include "comm/create.h"        /* comms; how processes find each other */
 #include "comm/split.h"             /* comms of some of the ranks */
 #include "comm/device.h"            /* the same, on device memory */
 #include "optim/norm.h"             /* the norm of an array, exactly */

@@ -163,7 +163,7 @@ schemes() {
         case "$s" in async | local) continue ;; esac # they do not compute what one worker does
         same "--sync $s" "$(base)" --sync $s
     done
-    grep -q "transport: hosts: shared memory in each" "$work/out0" ||
+    grep -q "transport: two-level: shared memory in each" "$work/out0" ||
         fail "two ranks on each machine do not share memory" "$work/out0"
     same "--zero 3" "$(base)" --zero 3
     remove_hosts

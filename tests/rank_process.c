@@ -1,7 +1,7 @@
 #include "tests/rank_process.h"
 #include "tests/files.h"
 #include "comm/mesh.h"
-#include "comm/meet/meeting.h"
+#include "comm/rendezvous/rendezvous.h"
 #include "tests/launched.h"
 
 #include <fcntl.h>
@@ -24,15 +24,15 @@ static gs_status join(void) {
 static gs_status connect_and_raise(int signal) {
     enum { MOST = 8 };
     gs_rendezvous r;
-    gs_meeting *m;
+    gs_rendezvous_state *m;
     int listener, socket[MOST];
     GS_TRY(gs_rendezvous_from_environment(&r));
     if (r.size < 3 || r.size > MOST) return gs_fail(GS_E_USAGE, "%d ranks", r.size);
-    GS_TRY(gs_meeting_open(&r, &m));
-    GS_TRY(gs_meeting_meet(m));
-    const gs_passport *all = gs_meeting_all(m, &listener);
+    GS_TRY(gs_rendezvous_open(&r, &m));
+    GS_TRY(gs_rendezvous_wait(m));
+    const gs_rank_info *all = gs_rendezvous_ranks(m, &listener);
     GS_TRY(gs_mesh_connect(&r, all, listener, NULL, 1, socket));
-    gs_meeting_close(m);
+    gs_rendezvous_close(m);
     raise(signal);
     return GS_OK;
 }

@@ -1,4 +1,4 @@
-/* Ranks that are processes: this program, started again. Each comes to the meeting in the folder, is connected, says
+/* Ranks that are processes: this program, started again. Each comes to the rendezvous in the folder, is connected, says
  * how it went, and ends.
  */
 #pragma once

@@ -73,7 +73,7 @@ gs_status gs_test_run_process(gs_comm *processes, int local, double timeout, boo
                               void *context, gs_test_outcome *outcome, int *first) {
     gs_comm *comms[GS_TEST_RANKS];
     worker workers[GS_TEST_RANKS];
-    GS_TRY(gs_comm_world_create(local, processes, timeout, comms));
+    GS_TRY(gs_comm_workers_create(local, processes, timeout, comms));
     *first = comms[0]->rank;
     for (int i = 0; i < local && gs_test_link; i++)
         GS_TRY(gs_comm_linked_create(comms[i], gs_test_link, &comms[i]));
@@ -94,15 +94,15 @@ static gs_status begin_together(gs_comm *c, void *context) {
     return t->body(c, t->context);
 }
 
-/* "hosts": as if there were two processes on each machine. */
+/* "two-level": as if there were two processes on each machine. */
 static gs_status connect_processes(gs_rendezvous *r, gs_comm **out) {
     gs_comm *gloo;
     char machine[20];
-    if (strcmp(r->transport, "hosts") != 0) return gs_comm_processes_create(r, out);
+    if (strcmp(r->transport, "two-level") != 0) return gs_comm_processes_create(r, out);
     r->transport = "gloo";
     snprintf(machine, sizeof machine, "machine %d", r->rank / 2);
     GS_TRY(gs_comm_processes_create(r, &gloo));
-    GS_TRY(gs_comm_hosts_create(gloo, machine, out));
+    GS_TRY(gs_comm_two_level_create(gloo, machine, out));
     return *out ? GS_OK : gs_fail(GS_E_PEER, "no machines could be made of %d processes", r->size);
 }
 

@@ -13,8 +13,8 @@ typedef struct gs_test_layout {
     int workers[GS_TEST_RANKS]; /* how many each of them holds; of one process only the first counts */
 } gs_test_layout;
 
-/* What connects processes: "gloo" (NULL), "shm", or "hosts", with two processes on each machine. A test that sets it
- * sets it back. */
+/* What connects processes: "gloo" (NULL), "shm", or "two-level", with two processes on each machine. A test that sets
+ * it sets it back. */
 extern const char *gs_test_transport;
 
 /* Over which links they talk; NULL: none. Likewise. */

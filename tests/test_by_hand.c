@@ -1,5 +1,5 @@
 /* Ranks that are started by hand: no launcher ends the others when one fails, or says which it was. */
-#include "comm/meet/meeting.h"
+#include "comm/rendezvous/rendezvous.h"
 #include "tests/program.h"
 #include "tests/rank_process.h"
 
@@ -49,18 +49,18 @@ TEST(a_rank_that_is_stopped_while_gloo_begins_is_named) {
     gs_test_patiently(1, stopped_rank_is_not_named, NULL);
 }
 
-/* ---- before the meeting ---- */
+/* ---- before the rendezvous ---- */
 
 TEST(the_first_fault_is_told_by_all) {
     char folder[400];
     gs_test_new_folder(folder);
     const gs_rendezvous r[] = {{.rank = 0, .size = 3, .directory = folder},
                                {.rank = 2, .size = 3, .directory = folder}};
-    gs_meeting *m[2];
-    for (int i = 0; i < 2; i++) assert_ok(gs_meeting_open(&r[i], &m[i]));
-    assert_fails(GS_E_PEER, "0 saw it", gs_meeting_fail(m[0], gs_fail(GS_E_PEER, "0 saw it")));
-    assert_fails(GS_E_PEER, "0 saw it", gs_meeting_fail(m[1], gs_fail(GS_E_FILE, "2 saw it")));
-    for (int i = 0; i < 2; i++) gs_meeting_close(m[i]);
+    gs_rendezvous_state *m[2];
+    for (int i = 0; i < 2; i++) assert_ok(gs_rendezvous_open(&r[i], &m[i]));
+    assert_fails(GS_E_PEER, "0 saw it", gs_rendezvous_fail(m[0], gs_fail(GS_E_PEER, "0 saw it")));
+    assert_fails(GS_E_PEER, "0 saw it", gs_rendezvous_fail(m[1], gs_fail(GS_E_FILE, "2 saw it")));
+    for (int i = 0; i < 2; i++) gs_rendezvous_close(m[i]);
 }
 
 static gs_status meet(int rank, const char *folder, double timeout) {
@@ -71,8 +71,8 @@ static gs_status meet(int rank, const char *folder, double timeout) {
     return status;
 }
 
-/* gs_comm_stay_away does nothing in a process that has come to a meeting, as this one has: so by another one. */
-static void stay_away(int rank, const char *folder) {
+/* gs_comm_fail_early does nothing in a process that has reached the rendezvous, as this one has: so by another one. */
+static void fail_early(int rank, const char *folder) {
     gs_test_shell(
         NULL,
         "GRADSUM_RANK=%d GRADSUM_WORLD_SIZE=3 GRADSUM_RENDEZVOUS=%s %s/gradsum train --data /no/such 2>&1",
@@ -82,7 +82,7 @@ static void stay_away(int rank, const char *folder) {
 TEST(a_rank_that_fails_before_the_meeting_tells_the_others) {
     char folder[400];
     gs_test_new_folder(folder);
-    stay_away(1, folder);
+    fail_early(1, folder);
     assert_fails(GS_E_FILE, "rank 0: rank 1 failed before it joined: no data at '/no/such'",
                  meet(0, folder, LONG));
     assert_int_equal(access(folder, F_OK), 0); /* there is word for rank 2 too */
@@ -96,14 +96,14 @@ TEST(old_word_is_not_believed) {
     char folder[400], path[420];
     struct timespec times[2] = {{0}, {0}};
     gs_test_new_folder(folder);
-    stay_away(1, folder);
+    fail_early(1, folder);
     snprintf(path, sizeof path, "%s/absent-1", folder);
     times[0].tv_sec = times[1].tv_sec = time(NULL) - 60;
     assert_int_equal(utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW), 0);
     assert_fails(GS_E_PEER, "rank 0 waited 0.2 s for ranks 1 and 2 of 3", meet(0, folder, 0.2));
 
     gs_test_new_folder(folder);
-    stay_away(1, folder);
+    fail_early(1, folder);
     assert_fails(GS_E_PEER, "rank 1 waited 0.2 s", meet(1, folder, 0.2)); /* it comes after all */
     assert_int_not_equal(access(folder, F_OK), 0);
 }

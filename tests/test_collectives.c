@@ -76,7 +76,7 @@ TEST(collectives_between_machines_are_right) {
     for (int i = 0; i < LAYOUTS; i++) {
         if (layouts[i].processes != 3) continue;
         gs_test_outcome outcome[GS_TEST_RANKS] = {0};
-        gs_test_transport = "hosts"; /* two of three processes on one machine, as it were */
+        gs_test_transport = "two-level"; /* two of three processes on one machine, as it were */
         gs_test_run_ranks(&layouts[i], 60, collectives, NULL, outcome);
         gs_test_transport = NULL;
         for (int r = 0; r < gs_test_layout_size(&layouts[i]); r++)

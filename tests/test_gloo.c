@@ -84,10 +84,10 @@ TEST(messages_have_any_length) {
 
 /* Both send first; the last message has more pieces than there are spares. */
 static gs_status exchange_lengths(gs_comm *c, void *context) {
-    static const size_t lengths[] = {GS_GLOO_LOAD - 1, GS_GLOO_LOAD, GS_GLOO_LOAD + 1, 3 * GS_GLOO_LOAD,
-                                     70 * GS_GLOO_LOAD + 5};
+    static const size_t lengths[] = {GS_GLOO_PAYLOAD - 1, GS_GLOO_PAYLOAD, GS_GLOO_PAYLOAD + 1, 3 * GS_GLOO_PAYLOAD,
+                                     70 * GS_GLOO_PAYLOAD + 5};
     (void)context;
-    unsigned char *mine = gs_test_scratch(71 * GS_GLOO_LOAD), *theirs = gs_test_scratch(71 * GS_GLOO_LOAD);
+    unsigned char *mine = gs_test_scratch(71 * GS_GLOO_PAYLOAD), *theirs = gs_test_scratch(71 * GS_GLOO_PAYLOAD);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         const size_t bytes = lengths[i];
         for (size_t b = 0; b < bytes; b++) mine[b] = (unsigned char)(b * 7 + b / 251 + (size_t)c->rank);
@@ -205,7 +205,7 @@ TEST(pieces_leave_before_their_receiver_asks) {
     assert_string_equal(output, "all arrived\nall arrived\n");
 }
 
-/* Gloo forgets those who are in the middle of a message; the watch does not. */
+/* Gloo forgets those who are in the middle of a message; the watchdog does not. */
 TEST(death_in_the_middle_of_a_message_is_noticed) {
     char *output = both("middle");
     assert_has(output, "says: rank 0: broadcast of 50000000 f32 from rank 1: rank 1 was lost (connection");

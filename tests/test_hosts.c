@@ -39,7 +39,7 @@ TEST(machines_are_started_over_ssh) {
     assert_string_equal(one, many);
     assert_has(output, "gradsum launch: ssh berta cd ",
                " launch --nodes 3 --node-rank 2 --ranks 1,2,1 --meet tcp://127.0.0.1:",
-               "workers  4 (cpu in each process; transport: hosts: ", "saved\n0\n");
+               "workers  4 (cpu in each process; transport: two-level: ", "saved\n0\n");
 }
 
 TEST(a_machine_that_cannot_be_reached_is_named) {

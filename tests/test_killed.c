@@ -65,7 +65,7 @@ static gs_status be_a_process(int local) {
     GS_TRY(gs_rendezvous_from_environment(&r));
     if (getenv("GS_TEST_DIES") && r.rank != r.size - 1) unsetenv("GS_TEST_DIES");
     GS_TRY(gs_comm_processes_create(&r, &processes));
-    GS_TRY(gs_comm_world_create(local, processes, r.timeout, comms));
+    GS_TRY(gs_comm_workers_create(local, processes, r.timeout, comms));
     for (int i = 0; i < local; i++) pthread_create(&threads[i], NULL, call_for_ever, comms[i]);
     for (int i = 0; i < local; i++) pthread_join(threads[i], NULL);
     return GS_OK;

@@ -28,7 +28,7 @@ static void keep_silent(gs_comm *c) {
 
 static gs_comm *rank_0_beside(liar *l, const void *words) {
     static const gs_transport ops = {
-        .name = "liar", .collective = say, .free = keep_silent, .of_processes = keep_silent};
+        .name = "liar", .collective = say, .free = keep_silent, .set_multithreaded = keep_silent};
     *l = (liar){.comm = {.ops = &ops, .rank = 0, .size = 2, .timeout = 1, .state = l}, .words = words};
     return &l->comm;
 }
@@ -39,7 +39,7 @@ TEST(numbers_of_workers) {
     liar l;
     for (int i = 0; i < 3; i++)
         assert_fails(GS_E_PEER, "process 1 reports ",
-                     gs_comm_world_create(2, rank_0_beside(&l, &counts[i]), 1, comms));
+                     gs_comm_workers_create(2, rank_0_beside(&l, &counts[i]), 1, comms));
 }
 
 TEST(wishes_to_check) {

@@ -2,7 +2,7 @@
 #include "tests/files.h"
 #include "tests/program.h"
 #include "tests/rank_process.h"
-#include "comm/meet/meeting.h"
+#include "comm/rendezvous/rendezvous.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -85,26 +85,26 @@ TEST(a_rank_that_died_at_the_meeting_is_named) {
 /* Two machines of one name, as clones of a disk are: the numbers of their processes mean nothing to each other. */
 TEST(a_machine_of_the_same_name_is_another) {
     char folder[400], text[1024], boot[40] = "";
-    gs_passport other;
-    gs_meeting *m;
+    gs_rank_info other;
+    gs_rendezvous_state *m;
     int listener;
     gs_test_new_folder(folder);
     gs_rendezvous r = {.rank = 1, .size = 2, .directory = folder, .timeout = 60};
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
     if (!f || fscanf(f, "%39s", boot) != 1) skip_because("this system does not number its boots");
     fclose(f);
-    assert_ok(gs_passport_create(&r, &other));
+    assert_ok(gs_rank_info_create(&r, &other));
     char *clone = strstr(other.place, boot);
     if (!clone) fail_msg("no '%s' in '%s'", boot, other.place);
     *clone = *clone == '0' ? '1' : '0';
     other.pid = 1 << 30; /* no process here has this number */
-    gs_passport_text(&other, true, text, sizeof text);
+    gs_rank_info_text(&other, true, text, sizeof text);
     write_file(folder, "rank-1", gs_test_format("%s\n", text));
     r.rank = 0;
-    assert_ok(gs_meeting_open(&r, &m));
-    assert_ok(gs_meeting_meet(m));
-    assert_int_equal(gs_meeting_all(m, &listener)[1].pid, 0);
-    gs_meeting_close(m);
+    assert_ok(gs_rendezvous_open(&r, &m));
+    assert_ok(gs_rendezvous_wait(m));
+    assert_int_equal(gs_rendezvous_ranks(m, &listener)[1].pid, 0);
+    gs_rendezvous_close(m);
 }
 
 TEST(an_address_must_be_this_machines) {

@@ -2,7 +2,7 @@
  * And processes that torchrun, Slurm or the user has started, by their environment.
  */
 #include "tests/program.h"
-#include "comm/rendezvous.h"
+#include "comm/create.h"
 #include "tests/launched.h"
 
 #include <unistd.h>
@@ -225,7 +225,7 @@ TEST(lists_of_slurm_begin_with_a_host) {
         setenv("SLURM_STEP_NODELIST", cases[i][0], 1);
         assert_ok(gs_rendezvous_from_environment(&r));
         snprintf(wanted, sizeof wanted, "tcp://%s:20000", cases[i][1]);
-        assert_string_equal(r.meet, wanted);
+        assert_string_equal(r.endpoint, wanted);
     }
     setenv("SLURM_STEP_NODELIST", "", 1);
     assert_fails(GS_E_USAGE, "SLURM_STEP_NODELIST is ''", gs_rendezvous_from_environment(&r));
@@ -323,12 +323,12 @@ TEST(environments_of_others_are_understood) {
         if (status != GS_OK) fail_msg("%s: %s", cases[i].set, gs_message());
         assert_int_equal(r.rank, cases[i].rank);
         assert_int_equal(r.size, cases[i].size);
-        assert_int_equal(r.local, cases[i].local);
+        assert_int_equal(r.local_rank, cases[i].local);
         assert_int_equal(r.nodes, cases[i].nodes);
-        assert_string_equal(r.meet, cases[i].meet);
+        assert_string_equal(r.endpoint, cases[i].meet);
         assert_string_equal(r.run, cases[i].run);
         assert_string_equal(r.engine ? r.engine : "", cases[i].engine ? cases[i].engine : "");
-        assert_int_equal(r.hosts, r.rank == 0 && strncmp(r.meet, "tcp", 3) == 0);
+        assert_int_equal(r.holds_store, r.rank == 0 && strncmp(r.endpoint, "tcp", 3) == 0);
     }
 }
 

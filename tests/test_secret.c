@@ -5,21 +5,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "comm/meet/route.h"
-#include "comm/meet/secret.h"
-#include "comm/meet/store.h"
+#include "comm/rendezvous/route.h"
+#include "comm/rendezvous/secret.h"
+#include "comm/rendezvous/store.h"
 
 /* ---- addresses ---- */
 
 TEST(places_to_meet_are_read) {
     static const struct {
         const char *text, *host;
-        gs_meet_kind kind;
+        gs_endpoint_kind kind;
         int port;
     } right[] = {
-        {"tcp://node7:29400", "node7", GS_MEET_TCP, 29400},
-        {"tcp://[fd00::1]:1", "fd00::1", GS_MEET_TCP, 1},
-        {"tcp", "127.0.0.1", GS_MEET_TCP, 0},
+        {"tcp://node7:29400", "node7", GS_ENDPOINT_TCP, 29400},
+        {"tcp://[fd00::1]:1", "fd00::1", GS_ENDPOINT_TCP, 1},
+        {"tcp", "127.0.0.1", GS_ENDPOINT_TCP, 0},
     };
     static const char *const wrong[] = {
         "tcp://",       "tcp://node7",   "tcp://:29400", "tcp://node7:",       "tcp://node7:65536",
@@ -27,24 +27,24 @@ TEST(places_to_meet_are_read) {
         "/some/folder", "tcp://n:1/abc", "file:",        "tcp://node7:29400 ", "",
         "tcp:n:1",
     };
-    gs_meet_place p;
+    gs_endpoint p;
     for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
-        assert_ok(gs_meet_place_read(right[i].text, &p));
+        assert_ok(gs_endpoint_read(right[i].text, &p));
         assert_int_equal(p.kind, right[i].kind);
         assert_string_equal(p.host, right[i].host);
         assert_int_equal(p.port, right[i].port);
     }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_fails(GS_E_USAGE, "it must be one of these two: tcp://HOST:PORT, with",
-                     gs_meet_place_read(wrong[i], &p));
+                     gs_endpoint_read(wrong[i], &p));
     assert_fails(
         GS_E_USAGE,
         "the place to meet is 'redis://10.0.0.7:6379/ann'; it must be one of these "
         "two: tcp://HOST:PORT, with the address of node rank 0, or file:DIR, a folder that all machines see",
-        gs_meet_place_read("redis://10.0.0.7:6379/ann", &p));
-    assert_ok(gs_meet_place_read("file:/a/b", &p));
+        gs_endpoint_read("redis://10.0.0.7:6379/ann", &p));
+    assert_ok(gs_endpoint_read("file:/a/b", &p));
     assert_string_equal(p.folder, "/a/b");
-    assert_true(gs_meet_is_folder("/a/b") && gs_meet_is_folder("file:a") && !gs_meet_is_folder("tcp://a:1"));
+    assert_true(gs_endpoint_is_folder("/a/b") && gs_endpoint_is_folder("file:a") && !gs_endpoint_is_folder("tcp://a:1"));
 }
 
 TEST(interfaces_have_addresses) {

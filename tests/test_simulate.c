@@ -30,7 +30,7 @@ static sum sum_on(const gs_virtual_cluster *cluster, const gs_sync_scheme *schem
     gs_virtual_script *script = gs_test_calloc((size_t)ranks, sizeof *script);
     assert_ok(gs_lists_of(&lists, &key, &list));
     assert_ok(gs_virtual_create(cluster, (gs_virtual_watch){0}, &v));
-    const gs_virtual_item item = {.what = GS_VIRTUAL_LIST, .stride = 1, .list = list};
+    const gs_virtual_item item = {.op = GS_VIRTUAL_LIST, .stride = 1, .list = list};
     for (int r = 0; r < ranks; r++) script[r] = (gs_virtual_script){&item, 1, 0};
     assert_ok(gs_virtual_play(v, script));
     for (int r = 0; r < ranks; r++) {
@@ -131,10 +131,10 @@ TEST(ranks_together_do_what_each_does_alone) {
             if (k.scheme == &gs_sync_ring && k.array.count >= (size_t)n) assert_non_null(list->message);
             for (int r = 0; r < n; r++) {
                 item[0][r][1 + 2 * c] = item[1][r][1 + 2 * c] =
-                    (gs_virtual_item){.what = GS_VIRTUAL_PASS, .seconds = draw(4) ? 0 : draw(1000) * 1e-7};
+                    (gs_virtual_item){.op = GS_VIRTUAL_PASS, .seconds = draw(4) ? 0 : draw(1000) * 1e-7};
                 for (int alone = 0; alone < 2; alone++)
                     item[alone][r][2 + 2 * c] = (gs_virtual_item){
-                        .what = GS_VIRTUAL_LIST, .stride = 1, .list = alone ? own[c] : list};
+                        .op = GS_VIRTUAL_LIST, .stride = 1, .list = alone ? own[c] : list};
             }
         }
         for (int alone = 0; alone < 2; alone++) {
@@ -209,7 +209,7 @@ TEST(a_host_has_one_line) {
 
 TEST(what_waits_for_ever_is_told) {
     const gs_virtual_cluster cluster = {.ranks = 2, .hosts = 2, .between = fabric};
-    const gs_virtual_item waits = {.what = GS_VIRTUAL_RECV_ONE, .peer = 1, .bytes = 4};
+    const gs_virtual_item waits = {.op = GS_VIRTUAL_RECV_ONE, .peer = 1, .bytes = 4};
     const gs_virtual_script scripts[] = {{&waits, 1, 0}, {NULL, 0, 0}};
     gs_virtual *v;
     assert_ok(gs_virtual_create(&cluster, (gs_virtual_watch){0}, &v));

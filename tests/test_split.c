@@ -22,7 +22,7 @@ static gs_status check_place(const gs_comm *c, const gs_comm *part, int rank, in
                              int apart) {
     int wrong = 0;
     for (int r = 0; r < part->size; r++) wrong += gs_comm_rank_in_parent(part, r) != first + r * apart;
-    if (part->size == size && part->rank == rank && !wrong && gs_comm_known_as(part) == c->rank) return GS_OK;
+    if (part->size == size && part->rank == rank && !wrong && gs_comm_reported_rank(part) == c->rank) return GS_OK;
     return gs_fail(GS_E_USAGE, "rank %d of %d is rank %d of %d, wanted %d of %d; %d wrong", c->rank, c->size,
                    part->rank, part->size, rank, size, wrong);
 }
@@ -31,7 +31,7 @@ static gs_status every_second(gs_comm *c, void *context) {
     (void)context;
     gs_comm *part;
     const int odd = c->rank % 2, size = (c->size + 1 - odd) / 2;
-    GS_TRY(gs_comm_part(c, odd, 2, size, &part));
+    GS_TRY(gs_comm_split(c, odd, 2, size, &part));
     gs_status status = check_place(c, part, c->rank / 2, size, odd, 2);
     gs_comm_free(part);
     return status;
@@ -44,7 +44,7 @@ static gs_status places(gs_comm *c, void *context) {
     int ranks[GS_TEST_RANKS], size = 0;
     for (int r = c->size - 1; r >= 0; r--)
         if (r != 1) ranks[size++] = r;
-    GS_TRY(gs_comm_part_of(c, ranks, size, &part));
+    GS_TRY(gs_comm_split_ranks(c, ranks, size, &part));
     RANK_CHECK((c->rank == 1) == !part, "rank 1 is in the part, or rank %d is not", c->rank);
     gs_status status = GS_OK;
     for (int r = 0; part && r < size; r++)
@@ -72,10 +72,10 @@ static gs_status on_parts(gs_comm *c, void *context) {
     gs_comm *part[3] = {NULL};
     const int columns = c->size % 2 ? c->size : c->size / 2;
     const int row = c->rank / columns, column = c->rank % columns, odd = column % 2;
-    gs_status status = gs_comm_part(c, row * columns, 1, columns, &part[0]);
+    gs_status status = gs_comm_split(c, row * columns, 1, columns, &part[0]);
     if (status == GS_OK)
-        status = gs_comm_part(c, c->size - columns + column, -columns, c->size / columns, &part[1]);
-    if (status == GS_OK) status = gs_comm_part(part[0], odd, 2, (columns + 1 - odd) / 2, &part[2]);
+        status = gs_comm_split(c, c->size - columns + column, -columns, c->size / columns, &part[1]);
+    if (status == GS_OK) status = gs_comm_split(part[0], odd, 2, (columns + 1 - odd) / 2, &part[2]);
     if (status == GS_OK) status = o->check->body(part[o->which], &gs_test_few);
     for (int i = 2; i >= 0; i--) gs_comm_free(part[i]);
     return status;
@@ -97,8 +97,8 @@ static gs_status mixed(gs_comm *c, void *context) {
     (void)context;
     gs_comm *up, *down;
     const int n = c->size, next = (c->rank + 1) % n, last = (c->rank + n - 1) % n;
-    GS_TRY(gs_comm_part(c, 0, 1, n, &up));
-    gs_status status = gs_comm_part(c, n - 1, -1, n, &down);
+    GS_TRY(gs_comm_split(c, 0, 1, n, &up));
+    gs_status status = gs_comm_split(c, n - 1, -1, n, &down);
     for (int i = 0; i < 50 && status == GS_OK; i++) {
         float all[GS_TEST_RANKS] = {0}, x = (float)(i + c->rank), y[2] = {1, x}, z = 2 * x;
         int sent[2] = {100 * c->rank + i, 200 * c->rank + i}, got[2] = {0, 0};
@@ -134,7 +134,7 @@ TEST(comms_do_not_disturb_each_other) {
 /* ---- failures ---- */
 
 static gs_status pair_of(gs_comm *c, gs_comm **pair) {
-    return gs_comm_part(c, c->rank / 2 * 2, 1, 2, pair);
+    return gs_comm_split(c, c->rank / 2 * 2, 1, 2, pair);
 }
 
 /* Of ranks 2 and 3, the second half, the one that is rank 1 there gives up: all ranks hear of it by its own number. */

@@ -10,8 +10,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "comm/meet/frames.h"
-#include "comm/meet/store_server.h"
+#include "comm/rendezvous/frames.h"
+#include "comm/rendezvous/store_server.h"
 #include "core/clock.h"
 
 /* ---- members ---- */
@@ -30,14 +30,14 @@ static gs_status hear(void *context, const char *key, const char *value) {
 /* What is heard until it holds `wanted`, for minutes at most. */
 static void assert_heard(gs_store *s, heard *h, const char *wanted) {
     for (double end = gs_seconds() + 300; !strstr(h->all, wanted) && gs_seconds() < end;)
-        assert_ok(gs_store_look(s, 0.05, hear, h));
+        assert_ok(gs_store_poll(s, 0.05, hear, h));
     if (!strstr(h->all, wanted)) fail_msg("wanted '%s' in: %s", wanted, h->all);
 }
 
 static gs_store_server *new_server(const unsigned char key[GS_SECRET]) {
-    gs_meet_place p;
+    gs_endpoint p;
     gs_store_server *s;
-    assert_ok(gs_meet_place_read("tcp", &p));
+    assert_ok(gs_endpoint_read("tcp", &p));
     assert_ok(gs_store_server_create(&p, 1, key, &s));
     assert_ok(gs_store_server_start(s));
     return s;
@@ -45,9 +45,9 @@ static gs_store_server *new_server(const unsigned char key[GS_SECRET]) {
 
 static gs_status join(const gs_store_server *server, int rank, const unsigned char key[GS_SECRET],
                       double seconds, gs_store **out) {
-    gs_meet_place p;
+    gs_endpoint p;
     gs_rendezvous r = {.rank = rank, .size = 3, .timeout = seconds};
-    assert_ok(gs_meet_place_read("tcp", &p));
+    assert_ok(gs_endpoint_read("tcp", &p));
     p.port = gs_store_server_port(server);
     return gs_store_open(&r, &p, key, gs_awake_seconds() + seconds, out);
 }
@@ -101,7 +101,7 @@ TEST(a_look_hears_all_that_has_come) {
         const char *name = gs_test_format("entry-%d", i);
         put(s[0], name, "", NULL);
     }
-    for (; heard_of < MANY && looks < 2 * MANY; looks++) assert_ok(gs_store_look(s[1], 1, count, &heard_of));
+    for (; heard_of < MANY && looks < 2 * MANY; looks++) assert_ok(gs_store_poll(s[1], 1, count, &heard_of));
     assert_int_equal(heard_of, MANY);
     if (looks > MANY / 2) fail_msg("%d looks for %d entries that were there", looks, MANY);
     for (int i = 0; i < 2; i++) gs_store_free(s[i]);
@@ -132,7 +132,7 @@ static int come_as_stranger(int port, int kind) {
     if (kind == 1) shutdown(s, SHUT_RDWR);
     if (kind == 2) send(s, nonsense, sizeof nonsense, MSG_NOSIGNAL);
     if (kind >= 3) send(s, &hello, kind == 3 ? sizeof hello : sizeof hello / 2, MSG_NOSIGNAL);
-    if (kind == 3) send(s, nonsense, GS_PROOF, MSG_NOSIGNAL);
+    if (kind == 3) send(s, nonsense, GS_MAC, MSG_NOSIGNAL);
     return s;
 }
 
@@ -154,7 +154,7 @@ TEST(strangers_hold_up_nobody) {
     assert_true(gs_store_server_strangers(server) > MANY);
     gs_store_strangers(s, text, sizeof text);
     assert_has(text, "turned away there, of gradsum with another secret");
-    assert_ok(gs_store_look(s, 0.05, hear, &h));
+    assert_ok(gs_store_poll(s, 0.05, hear, &h));
     assert_string_equal(h.all, "rank-1=here;"); /* nothing of theirs was believed */
     gs_store_free(s);
     gs_store_server_free(server);
@@ -173,19 +173,19 @@ TEST(a_crowd_pushes_out_no_member) {
     enum { MANY = 300 };
     const unsigned char key[GS_SECRET] = {3};
     gs_store_server *server = new_server(key);
-    gs_proven_hello answer;
+    gs_hello_answer answer;
     gs_hello mine;
-    unsigned char proof[GS_PROOF];
-    char nod;
+    unsigned char proof[GS_MAC];
+    char ok;
     int crowd[MANY], member = call(gs_store_server_port(server));
     assert_ok(gs_hello_make(1, GS_STORE_NUMBER, GS_STORE_LINE, &mine));
     assert_int_equal(send(member, &mine, sizeof mine, MSG_NOSIGNAL), sizeof mine);
     take(member, &answer, sizeof answer);
     for (int i = 0; i < MANY; i++) crowd[i] = call(gs_store_server_port(server));
-    gs_proof_make(key, key, 1, &mine, &answer.hello, proof);
+    gs_handshake_proof(key, key, 1, &mine, &answer.hello, proof);
     assert_int_equal(send(member, proof, sizeof proof, MSG_NOSIGNAL), sizeof proof);
-    take(member, &nod, 1);
-    assert_int_equal(nod, GS_PROOF_NOD);
+    take(member, &ok, 1);
+    assert_int_equal(ok, GS_HANDSHAKE_OK);
     for (int i = 0; i < MANY; i++) close(crowd[i]);
     close(member);
     gs_store_server_free(server);
@@ -261,10 +261,10 @@ TEST(what_was_overheard_is_useless) {
     assert_int_equal(getsockname(one, (struct sockaddr *)&at, &length), 0);
     const pid_t child = fork(); /* the member, which reaches the store through the listener */
     if (child == 0) {
-        gs_meet_place p;
+        gs_endpoint p;
         bool there;
         char value[GS_STORE_VALUE] = "overheard";
-        gs_status status = gs_meet_place_read("tcp", &p);
+        gs_status status = gs_endpoint_read("tcp", &p);
         p.port = ntohs(at.sin_port);
         if (status == GS_OK)
             status = gs_store_open(&(gs_rendezvous){.rank = 1, .timeout = 10}, &p, key,
@@ -276,12 +276,12 @@ TEST(what_was_overheard_is_useless) {
     ends[0] = accept(one, NULL, NULL);
     ends[1] = call(gs_store_server_port(server));
     const size_t heard_bytes = overhear(ends[0], ends[1], said, sizeof said);
-    assert_true(heard_bytes > sizeof(gs_hello) + GS_PROOF && heard_bytes <= sizeof said);
+    assert_true(heard_bytes > sizeof(gs_hello) + GS_MAC && heard_bytes <= sizeof said);
     const int again = call(gs_store_server_port(server));
     assert_int_equal(send(again, said, heard_bytes, MSG_NOSIGNAL), heard_bytes);
-    size_t got = 0; /* a hello with another nonce and its proof; and then, for the old proof, no nod */
+    size_t got = 0; /* a hello with another nonce and its proof; and then, for the old proof, no ok */
     for (ssize_t n; (n = recv(again, answer + got, sizeof answer - got, 0)) > 0;) got += (size_t)n;
-    assert_true(got <= sizeof(gs_hello) + GS_PROOF);
+    assert_true(got <= sizeof(gs_hello) + GS_MAC);
     for (int i = 0; i < 30000 && gs_store_server_strangers(server) < 1; i++) usleep(10000);
     assert_int_equal(gs_store_server_strangers(server), 1);
     assert_ok(join(server, 2, key, 10, &s));
@@ -296,8 +296,8 @@ TEST(what_was_overheard_is_useless) {
 TEST(a_port_in_use_is_named) {
     const unsigned char key[GS_SECRET] = {5};
     gs_store_server *server = new_server(key), *second;
-    gs_meet_place p;
-    assert_ok(gs_meet_place_read("tcp", &p));
+    gs_endpoint p;
+    assert_ok(gs_endpoint_read("tcp", &p));
     p.port = gs_store_server_port(server);
     assert_fails(GS_E_USAGE, "is in use at 127.0.0.1: by another program, another run, or another node",
                  gs_store_server_create(&p, 1, key, &second));

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "comm/meet/store.h"
+#include "comm/rendezvous/store.h"
 #include "comm/mesh.h"
 
 /* ---- who listens where ---- */
@@ -73,7 +73,7 @@ static int call_as_stranger(const struct sockaddr_in *at, int kind, int *answere
     if (kind == 3) {
         assert_ok(gs_hello_make(1, 0, 0, &hello));
         send(s, &hello, sizeof hello, MSG_NOSIGNAL);
-        send(s, nonsense, GS_PROOF, MSG_NOSIGNAL);
+        send(s, nonsense, GS_MAC, MSG_NOSIGNAL);
     }
     return s;
 }
@@ -107,7 +107,7 @@ TEST(strangers_do_not_get_in) {
 
 typedef struct member {
     gs_rendezvous r;
-    gs_passport all[2];
+    gs_rank_info all[2];
     int listener, socket[2];
     gs_status status;
     char message[400];
@@ -125,7 +125,7 @@ static void *connect_member(void *argument) {
 static void meet(member m[2], double timeout) {
     for (int r = 0; r < 2; r++) {
         m[r] = (member){.r = {.rank = r, .size = 2, .timeout = timeout}};
-        assert_ok(gs_passport_create(&m[r].r, &m[r].all[r]));
+        assert_ok(gs_rank_info_create(&m[r].r, &m[r].all[r]));
         assert_ok(gs_mesh_listen("127.0.0.1", &m[r].all[r], &m[r].listener));
     }
     m[0].all[1] = m[1].all[1];
@@ -194,21 +194,21 @@ TEST(a_signal_ends_the_waiting) {
 
 TEST(both_sides_are_named) {
     gs_rendezvous r = {.rank = 0, .size = 2};
-    gs_passport a, b;
-    assert_ok(gs_passport_create(&r, &a));
+    gs_rank_info a, b;
+    assert_ok(gs_rank_info_create(&r, &a));
     snprintf(a.address, sizeof a.address, "127.0.0.1");
     b = a;
     b.rank = 1;
-    assert_ok(gs_passport_compare(&a, &b));
+    assert_ok(gs_rank_info_compare(&a, &b));
     snprintf(b.network, sizeof b.network, "another");
-    assert_fails(GS_E_USAGE, "set GRADSUM_ADDRESS for each rank", gs_passport_compare(&a, &b));
+    assert_fails(GS_E_USAGE, "set GRADSUM_ADDRESS for each rank", gs_rank_info_compare(&a, &b));
     snprintf(a.address, sizeof a.address, "10.0.0.1");
-    assert_fails(GS_E_USAGE, "rank 1 listens at 127.0.0.1", gs_passport_compare(&a, &b));
+    assert_fails(GS_E_USAGE, "rank 1 listens at 127.0.0.1", gs_rank_info_compare(&a, &b));
     snprintf(b.address, sizeof b.address, "10.0.0.2");
-    assert_ok(gs_passport_compare(&a, &b));
+    assert_ok(gs_rank_info_compare(&a, &b));
     snprintf(b.version, sizeof b.version, "9.9");
     assert_fails(GS_E_PEER, "rank 0 is gradsum " GRADSUM_VERSION ", but rank 1 is gradsum 9.9",
-                 gs_passport_compare(&a, &b));
+                 gs_rank_info_compare(&a, &b));
 }
 
 TEST(transports_that_differ_are_named) {
@@ -268,10 +268,10 @@ TEST(a_file_of_another_user_is_refused) {
     const char *path = gs_test_format("%s/rank-1", folder);
     assert_int_equal(chown(path, 65534, 65534), 0);
     assert_fails(GS_E_FILE, "belongs to user 65534, but user 0 runs this rank",
-                 gs_store_look(s[0], 0, keep, heard));
+                 gs_store_poll(s[0], 0, keep, heard));
     assert_string_equal(heard, "");
     assert_int_equal(chown(path, 0, 0), 0);
-    assert_ok(gs_store_look(s[0], 0, keep, heard));
+    assert_ok(gs_store_poll(s[0], 0, keep, heard));
     assert_string_equal(heard, "mine");
     for (int i = 0; i < 2; i++) gs_store_free(s[i]);
 }

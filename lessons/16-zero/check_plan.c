@@ -8,7 +8,7 @@
 
 enum { FEW = 12, UNITS = 40, ROOM = 8 * UNITS, TIMES_ROW = 40 };
 
-static const char *const names[DEEDS] = {"gather", "forward", "backward", "reduce", "drop"};
+static const char *const names[ACTIONS] = {"gather", "forward", "backward", "reduce", "drop"};
 
 /* The first lines: "gather 0, gather 1, forward 0". */
 static const char *text_of(const plan *p) {
@@ -18,7 +18,7 @@ static const char *text_of(const plan *p) {
     *text = '\0';
     for (size_t i = 0; i < p->count && i < p->room && i < SHOWN; i++)
         used += (size_t)snprintf(text + used, 24, "%s%s %d", i ? ", " : "",
-                                 (unsigned)p->list[i].deed < DEEDS ? names[p->list[i].deed] : "nothing",
+                                 (unsigned)p->list[i].action < ACTIONS ? names[p->list[i].action] : "nothing",
                                  p->list[i].unit);
     if (p->count > SHOWN) memcpy(text + used, " ...", 5);
     return *text ? text : "nothing";
@@ -43,13 +43,13 @@ static gs_status compute(execution *x, const plan_line *l, double takes) {
     const bool backward = x->next >= x->units;
     const int wanted = backward ? 2 * x->units - 1 - x->next : x->next;
     LAB_CHECK(x->next < 2 * x->units, "units = %d: %s: there is '%s %d' after the last computation", x->units,
-              text_of(x->p), names[l->deed], l->unit);
-    LAB_CHECK(l->unit == wanted && (l->deed == BACKWARD) == backward,
+              text_of(x->p), names[l->action], l->unit);
+    LAB_CHECK(l->unit == wanted && (l->action == BACKWARD) == backward,
               "units = %d: %s: there is '%s %d' where '%s %d' must be the next computation", x->units,
-              text_of(x->p), names[l->deed], l->unit, backward ? "backward" : "forward", wanted);
+              text_of(x->p), names[l->action], l->unit, backward ? "backward" : "forward", wanted);
     LAB_CHECK(u->whole,
               "units = %d: %s: '%s %d', and the weights of unit %d have not been gathered, or are dropped",
-              x->units, text_of(x->p), names[l->deed], l->unit, l->unit);
+              x->units, text_of(x->p), names[l->action], l->unit, l->unit);
     x->clock = fmax(x->clock, u->there) + takes;
     u->gradient = backward;
     x->next++;
@@ -58,9 +58,9 @@ static gs_status compute(execution *x, const plan_line *l, double takes) {
 
 static gs_status window(execution *x, const plan_line *l, double gather) {
     unit *u = &x->unit[l->unit];
-    const bool takes = l->deed == GATHER;
+    const bool takes = l->action == GATHER;
     LAB_CHECK(u->whole != takes, "units = %d: %s: '%s %d', but unit %d has %s window", x->units,
-              text_of(x->p), names[l->deed], l->unit, l->unit, takes ? "already a" : "no");
+              text_of(x->p), names[l->action], l->unit, l->unit, takes ? "already a" : "no");
     LAB_CHECK(takes || !u->gradient,
               "units = %d: %s: 'drop %d' before its gradients have been reduced: they are lost", x->units,
               text_of(x->p), l->unit);
@@ -78,11 +78,11 @@ static gs_status execute(execution *x, double gather, double takes) {
     int reduced = 0;
     for (size_t i = 0; i < x->p->count; i++) {
         const plan_line *l = &x->p->list[i];
-        LAB_CHECK((unsigned)l->deed < DEEDS && l->unit >= 0 && l->unit < x->units,
+        LAB_CHECK((unsigned)l->action < ACTIONS && l->unit >= 0 && l->unit < x->units,
                   "units = %d: %s: line %zu is about unit %d", x->units, text_of(x->p), i + 1, l->unit);
-        if (l->deed == FORWARD || l->deed == BACKWARD) {
+        if (l->action == FORWARD || l->action == BACKWARD) {
             GS_TRY(compute(x, l, takes));
-        } else if (l->deed == REDUCE) {
+        } else if (l->action == REDUCE) {
             LAB_CHECK(x->unit[l->unit].gradient,
                       "units = %d: %s: 'reduce %d', and there are no gradients of it", x->units,
                       text_of(x->p), l->unit);

@@ -59,17 +59,17 @@ gs_status zero1_step(gs_comm *c, float *weights, float *gradients, float *veloci
 double bytes_sent(int stage, int ranks, double bytes, int passes);
 
 /* Task 16.4. What a rank of stage 3 does with the units (runs of layers) 0 .. units-1 in a pass. */
-typedef enum deed {
+typedef enum action {
     GATHER,   /* begin to gather the weights of a unit; this does not wait */
     FORWARD,  /* wait until they are there, then compute */
     BACKWARD, /* the same; the gradients of the unit are in its window then */
     REDUCE,   /* reduce-scatter these gradients */
     DROP,     /* the weights, or the weights and the gradients: the window is free */
-    DEEDS
-} deed;
+    ACTIONS
+} action;
 
 typedef struct plan_line {
-    deed deed;
+    action action;
     int unit;
 } plan_line;
 
@@ -79,7 +79,7 @@ typedef struct plan {
 } plan;
 
 /* One more line at the end. (What does not fit is only counted, and the check tells you so.) */
-static inline void then(plan *p, deed d, int unit) {
+static inline void then(plan *p, action d, int unit) {
     if (p->count < p->room) p->list[p->count] = (plan_line){d, unit};
     p->count++;
 }

@@ -260,10 +260,10 @@ static gs_status join_processes(rank *r) {
 
 static gs_status meet(rank *r) {
     const gs_table *t = r->t;
-    gs_rendezvous meeting = {
+    gs_rendezvous rendezvous = {
         .rank = r->number, .size = t->ranks, .directory = t->folder, .timeout = GS_TIMEOUT};
     char why[256];
-    GS_TRY(gs_comm_gloo_create(&meeting, &r->comm[GLOO]));
+    GS_TRY(gs_comm_gloo_create(&rendezvous, &r->comm[GLOO]));
     GS_TRY(gs_comm_shm_create(r->comm[GLOO], &r->comm[SHM], why, sizeof why));
     return r->comm[SHM] ? GS_OK : gs_fail(GS_E_DEVICE, "no memory can be shared here: %s", why);
 }

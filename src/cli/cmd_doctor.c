@@ -3,8 +3,8 @@
  */
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
-#include "comm/meet/route.h"
-#include "comm/meet/store.h"
+#include "comm/rendezvous/route.h"
+#include "comm/rendezvous/store.h"
 #include "comm/probe/probe.h"
 #include "core/busy.h"
 #include "core/text.h"
@@ -311,15 +311,15 @@ static void compare(doctor *d, const gs_probe *p, const struct same *s) {
 
 static void look_at_others(doctor *d) {
     gs_probe *p = NULL;
-    gs_rendezvous r = {.rank = d->node, .size = d->nodes, .nodes = d->nodes, .local = -1, .ports = 1};
+    gs_rendezvous r = {.rank = d->node, .size = d->nodes, .nodes = d->nodes, .local_rank = -1, .ports = 1};
     r.timeout = d->timeout;
     r.stop = &gs_stop_requested;
     r.purpose = "examine";
     r.transport = "auto";
     r.interface = d->interface;
     r.engine = "gradsum doctor";
-    snprintf(r.meet, sizeof r.meet, "%s", d->meet);
-    r.hosts = d->node == 0;
+    snprintf(r.endpoint, sizeof r.endpoint, "%s", d->meet);
+    r.holds_store = d->node == 0;
     gs_stop_on_signals();
     if (gs_probe_run(&r, d->facts, say_waits, d, &p) == GS_OK) {
         say_links(d, p);
@@ -348,16 +348,16 @@ static const gs_help help = {
 
 /* d->node is -1 where it was not given. */
 static gs_status check(doctor *d) {
-    gs_meet_place place;
+    gs_endpoint endpoint;
     if (!d->meet && (d->nodes > 1 || d->node >= 0 || d->interface))
         return gs_fail(GS_E_USAGE,
                        "--nodes, --node-rank and --interface need --meet, where the machines meet: "
                        "tcp://HOST:PORT, with the address of node rank 0");
     if (!d->meet) return GS_OK;
-    GS_TRY(gs_context(gs_meet_place_read(d->meet, &place), "--meet"));
-    if (strlen(d->meet) >= sizeof((gs_rendezvous *)NULL)->meet)
+    GS_TRY(gs_context(gs_endpoint_read(d->meet, &endpoint), "--meet"));
+    if (strlen(d->meet) >= sizeof((gs_rendezvous *)NULL)->endpoint)
         return gs_fail(GS_E_USAGE, "--meet: it is too long");
-    if (place.kind != GS_MEET_TCP || place.port == 0)
+    if (endpoint.kind != GS_ENDPOINT_TCP || endpoint.port == 0)
         return gs_fail(GS_E_USAGE, "--meet needs a port that all machines know: tcp://HOST:PORT");
     if (d->nodes < 2)
         return gs_fail(GS_E_USAGE, "--meet needs --nodes N, how many machines there are: 2 or more");

@@ -349,7 +349,7 @@ int gs_cmd_eval(int argc, char **argv) {
     gs_status status = gs_rendezvous_from_environment(&processes);
     if (status != GS_OK) return gs_exit_status("eval", status);
     processes.tell = gs_tell_sentence;
-    processes.met = gs_launch_has_met;
+    processes.met = gs_launch_note_joined;
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
     const gs_option *options = gs_run_options(&s, GS_ALL_RUNS, own);
     const gs_help help = {"eval --load FILE [options]",

@@ -1,7 +1,7 @@
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
-#include "comm/meet/route.h"
-#include "comm/meet/store.h"
+#include "comm/rendezvous/route.h"
+#include "comm/rendezvous/store.h"
 #include "core/cores.h"
 #include "core/text.h"
 
@@ -157,7 +157,7 @@ static gs_status take_ranks(gs_launch *l, const char *list) {
     int node = 0;
     if (l->size > 0)
         return gs_fail(GS_E_USAGE, "--ranks says how many processes each node has: leave out -n");
-    l->world = 0;
+    l->world_size = 0;
     for (const char *at = list;; node++) {
         char *end;
         const long n = strtol(at, &end, 10);
@@ -165,9 +165,9 @@ static gs_status take_ranks(gs_launch *l, const char *list) {
             return gs_fail(GS_E_USAGE,
                            "--ranks: '%s' is not a list of numbers from 1 to %d, one for each node", list,
                            GS_LAUNCH_MOST);
-        if (node == l->node) l->first = l->world;
+        if (node == l->node) l->first = l->world_size;
         if (node == l->node) l->size = (int)n;
-        l->world += (int)n;
+        l->world_size += (int)n;
         if (!*end) break;
         at = end + 1;
     }
@@ -192,28 +192,28 @@ static gs_status read_secret(gs_launch *l) {
 
 /* What --hosts sees to by itself. */
 static gs_status check_hosts(const gs_launch *l, const char *ranks) {
-    gs_meet_place place;
+    gs_endpoint endpoint;
     if (!l->hosts && l->program) return gs_fail(GS_E_USAGE, "--program is for the other machines of --hosts");
     if (!l->hosts) return GS_OK;
     if (l->nodes > 1 || l->node >= 0 || ranks || l->secret_file)
         return gs_fail(GS_E_USAGE,
                        "--hosts sees to --nodes, --node-rank, --ranks and --secret-file by itself");
-    if (l->meet) GS_TRY(gs_context(gs_meet_place_read(l->meet, &place), "--meet"));
+    if (l->meet) GS_TRY(gs_context(gs_endpoint_read(l->meet, &endpoint), "--meet"));
     return GS_OK;
 }
 
 /* node: -1: not given */
 static gs_status check_nodes(gs_launch *l, const char *ranks) {
-    gs_meet_place place;
+    gs_endpoint endpoint;
     GS_TRY(check_hosts(l, ranks));
     if (l->hosts) return GS_OK;
-    if (l->meet) GS_TRY(gs_context(gs_meet_place_read(l->meet, &place), "--meet"));
+    if (l->meet) GS_TRY(gs_context(gs_endpoint_read(l->meet, &endpoint), "--meet"));
     if (l->nodes > 1 && !l->meet)
         return gs_fail(GS_E_USAGE,
                        "--nodes %d needs --meet, where their processes meet: tcp://HOST:PORT, with the "
                        "address of node rank 0",
                        l->nodes);
-    const bool folder = l->meet && gs_meet_is_folder(l->meet);
+    const bool folder = l->meet && gs_endpoint_is_folder(l->meet);
     if (l->secret_file && (!l->meet || (folder && strcmp(l->secret_file, "-") != 0))) /* "-": of --hosts */
         return gs_fail(GS_E_USAGE,
                        "--secret-file %s: no secret is needed %s; it is for --meet tcp://HOST:PORT",
@@ -230,7 +230,7 @@ static gs_status check_nodes(gs_launch *l, const char *ranks) {
         GS_TRY(gs_context(gs_route_address(l->interface, address, sizeof address), "--interface"));
     }
     l->first = l->node * l->size;
-    l->world = l->nodes * l->size;
+    l->world_size = l->nodes * l->size;
     if (ranks) GS_TRY(take_ranks(l, ranks));
     return read_secret(l);
 }

@@ -122,7 +122,7 @@ static gs_status measure(rank *r, int size) {
 /* What is between the ranks; each calls it in its own thread. */
 static gs_status connect(rank *r, int number) {
     const table *t = r->t;
-    gs_rendezvous meeting = {.rank = number,
+    gs_rendezvous rendezvous = {.rank = number,
                              .size = t->ranks,
                              .directory = t->folder,
                              .timeout = GS_TIMEOUT,
@@ -130,7 +130,7 @@ static gs_status connect(rank *r, int number) {
     if (strcmp(t->over, "threads") != 0) {
         gs_comm_free(r->comm); /* threads' */
         r->comm = NULL;
-        GS_TRY(gs_comm_processes_create(&meeting, &r->comm)); /* as between processes */
+        GS_TRY(gs_comm_processes_create(&rendezvous, &r->comm)); /* as between processes */
     }
     return gs_comm_linked_create(r->comm, &t->link, &r->comm);
 }

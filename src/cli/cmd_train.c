@@ -56,7 +56,7 @@ static gs_status train(gs_settings *s, record *r, const gs_observer *progress, g
         s->regrouped = gs_launch_generation() > 1;
     }
     while ((status = gs_train(s, &observer, result)) == GS_E_PEER && s->carry &&
-           (answer = gs_launch_next(&processes, s->exact)) == GS_LAUNCH_GOES_ON) {
+           (answer = gs_launch_next_generation(&processes, s->exact)) == GS_LAUNCH_GOES_ON) {
         s->regrouped = true;
         gs_result_free(result);
     }
@@ -122,7 +122,7 @@ static int run(gs_settings *s, record *log, gs_progress *progress, int argc, cha
     gs_tell_skipped("train", &result);
     if (result.interrupted && result.rank == 0) tell_stopped(s, &result);
     if (result.interrupted && !gs_stop_requested)
-        gs_launch_tell(GS_E_INTERRUPTED, "stopped by a signal that another rank received", &said);
+        gs_launch_report_failure(GS_E_INTERRUPTED, "stopped by a signal that another rank received", &said);
     const bool failed = result.interrupted || !logged || result.checkpoints.lost || result.digest_lost;
     gs_result_free(&result);
     return failed ? GS_EXIT_FAILED : GS_EXIT_OK;
@@ -144,7 +144,7 @@ int gs_cmd_train(int argc, char **argv) {
     gs_status status = gs_rendezvous_from_environment(&processes);
     if (status != GS_OK) return gs_exit_status("train", status);
     processes.tell = gs_tell_sentence;
-    processes.met = gs_launch_has_met;
+    processes.met = gs_launch_note_joined;
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
     s.trace = TRACE_UNSAID;
     const gs_option *options = gs_run_options(&s, GS_TRAINING | GS_LEARNING | GS_BY_TRAIN, own);

@@ -1,6 +1,6 @@
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
-#include "comm/rendezvous.h"
+#include "comm/create.h"
 #include "comm/inject/inject.h"
 
 #include <errno.h>

@@ -384,11 +384,11 @@ static void print_scaling(const gs_worker *w) {
 
 static void text_workers(const gs_settings *s, const gs_worker *w) {
     char sums[GS_SUMS_TEXT], how[200];
-    const bool hosts = strcmp(w->comm->ops->name, "hosts") == 0;
+    const bool two_level = strcmp(w->comm->ops->name, "two-level") == 0;
     gs_strategy_describe(s, how, sizeof how);
     gs_print_fact("workers", "%d (%s%s%s%s), %s", w->comm->size, s->devices,
                   s->processes && s->processes->size > 1 ? " in each process; transport: " : "; transport: ",
-                  w->comm->ops->name, hosts ? ": shared memory in each machine, Gloo between them" : "", how);
+                  w->comm->ops->name, two_level ? ": shared memory in each machine, Gloo between them" : "", how);
     print_devices(w);
     if (gs_replica_size(s) > 1 || s->zero) gs_print_fact("sums", "of gradients: %s", gs_sums_text(w, sums));
 }
@@ -481,7 +481,7 @@ static void on_start(void *context, const gs_worker *w) {
  * a run there is no loss. */
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     gs_progress *p = context;
-    gs_launch_has_stepped();
+    gs_launch_note_step();
     if (score->skipped) /* in f16; the record, if there is one, has it too */
         gs_tell("",
                 "epoch %d, step %" PRIu64

@@ -1,4 +1,4 @@
-/* The checking mode (gs_comm_checked_create in rendezvous.h). A mistake that would end the process (Gloo's thread
+/* The checking mode (gs_comm_checked_create in create.h). A mistake that would end the process (Gloo's thread
  * throws, and nothing can catch it) or silently give a wrong result becomes an error on every rank.
  *
  * Before a collective the ranks show each other what they are about to do, with one small all_gather. If one rank
@@ -19,7 +19,7 @@ enum { OPERATION, COUNT, TYPE, REDUCTION, ROOT, NUMBER, FIELDS };
 typedef int64_t notice[FIELDS];
 
 typedef struct checked {
-    gs_around around;
+    gs_wrapper wrapper;
     int64_t calls;      /* collectives so far */
     atomic_bool failed; /* one has, and from then on all calls, in any thread */
     gs_error error;
@@ -39,7 +39,7 @@ static void describe(const notice n, bool full, char *text, size_t size) {
 
 /* Every rank sees the same notices, so every rank says the same. */
 static gs_status compare(const checked *k) {
-    for (int r = 1; r < k->around.inner->size; r++) {
+    for (int r = 1; r < k->wrapper.inner->size; r++) {
         const int64_t *first = k->all[0], *other = k->all[r];
         if (memcmp(first, other, sizeof(notice)) == 0) continue;
         char a[96], b[96];
@@ -55,7 +55,7 @@ static gs_status compare(const checked *k) {
 }
 
 static gs_status check_and_run(checked *k, const gs_call *call, const void *in, void *out) {
-    gs_comm *inner = k->around.inner;
+    gs_comm *inner = k->wrapper.inner;
     notice mine = {call->operation, (int64_t)call->count, call->type,
                    call->reduction, call->root,           ++k->calls};
     const gs_status shown = gs_comm_all_gather(inner, mine, k->all, FIELDS, GS_I64);
@@ -79,17 +79,17 @@ static gs_status checked_collective(gs_comm *c, const gs_call *call, const void 
 
 static gs_status checked_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
     GS_TRY(enter(c->state));
-    return gs_around_send(c, e, data, bytes);
+    return gs_wrapper_send(c, e, data, bytes);
 }
 
 static gs_status checked_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
     GS_TRY(enter(c->state));
-    return gs_around_recv(c, e, data, bytes);
+    return gs_wrapper_recv(c, e, data, bytes);
 }
 
 static void checked_free(gs_comm *c) {
     checked *k = c->state;
-    gs_comm_free(k->around.inner);
+    gs_comm_free(k->wrapper.inner);
     free(k);
 }
 
@@ -97,15 +97,15 @@ static const gs_transport transport_checked = {
     .send = checked_send,
     .recv = checked_recv,
     .collective = checked_collective,
-    .abort = gs_around_abort,
+    .abort = gs_wrapper_abort,
     .free = checked_free,
 };
 
 gs_status gs_comm_checked_create(gs_comm *inner, gs_comm **out) {
     checked *k = calloc(1, sizeof *k + (size_t)inner->size * sizeof *k->all);
     if (!k) return gs_fail(GS_E_MEMORY, "no memory to check the calls of %d ranks", inner->size);
-    gs_around_begin(&k->around, inner, &transport_checked);
-    *out = &k->around.comm;
+    gs_wrapper_begin(&k->wrapper, inner, &transport_checked);
+    *out = &k->wrapper.comm;
     return GS_OK;
 }
 

@@ -28,19 +28,19 @@ static unsigned char *part(const void *all, int r, size_t bytes) {
 static gs_status broadcast(gs_comm *c, const gs_call *call, void *data, size_t bytes, int root) {
     int n = c->size, me = (c->rank - root + n) % n;
     for (int d = 1; d < n; d *= 2) {
-        if (me < d && me + d < n) GS_TRY(gs_send_part(c, call, data, bytes, (me + d + root) % n));
-        if (me >= d && me < 2 * d) GS_TRY(gs_recv_part(c, call, data, bytes, (me - d + root) % n));
+        if (me < d && me + d < n) GS_TRY(gs_collective_send(c, call, data, bytes, (me + d + root) % n));
+        if (me >= d && me < 2 * d) GS_TRY(gs_collective_recv(c, call, data, bytes, (me - d + root) % n));
     }
     return GS_OK;
 }
 
 static gs_status reduce(gs_comm *c, const gs_call *call, void *data, size_t bytes, int root) {
     gs_scratch received = {0};
-    if (c->rank != root) return gs_send_part(c, call, data, bytes, root);
+    if (c->rank != root) return gs_collective_send(c, call, data, bytes, root);
     gs_status status = gs_scratch_for(&received, call, bytes);
     for (int k = 1; k < c->size && status == GS_OK; k++) {
-        status = gs_recv_part(c, call, received.memory, bytes, (root + k) % c->size);
-        if (status == GS_OK) status = gs_combine_part(c, call, data, received.memory, bytes);
+        status = gs_collective_recv(c, call, received.memory, bytes, (root + k) % c->size);
+        if (status == GS_OK) status = gs_collective_combine(c, call, data, received.memory, bytes);
     }
     gs_scratch_free(&received);
     return status;
@@ -50,25 +50,25 @@ static gs_status all_gather(gs_comm *c, const gs_call *call, const void *mine, v
     int n = c->size;
     gs_copy_unless_there(part(all, c->rank, bytes), mine, bytes);
     for (int k = 0; k < n - 1; k++) {
-        GS_TRY(gs_send_part(c, call, part(all, (c->rank - k + n) % n, bytes), bytes, (c->rank + 1) % n));
+        GS_TRY(gs_collective_send(c, call, part(all, (c->rank - k + n) % n, bytes), bytes, (c->rank + 1) % n));
         GS_TRY(
-            gs_recv_part(c, call, part(all, (c->rank - k - 1 + n) % n, bytes), bytes, (c->rank - 1 + n) % n));
+            gs_collective_recv(c, call, part(all, (c->rank - k - 1 + n) % n, bytes), bytes, (c->rank - 1 + n) % n));
     }
     return GS_OK;
 }
 
 static gs_status gather(gs_comm *c, const gs_call *call, const void *mine, void *all, size_t bytes) {
-    if (c->rank != call->root) return gs_send_part(c, call, mine, bytes, call->root);
+    if (c->rank != call->root) return gs_collective_send(c, call, mine, bytes, call->root);
     gs_copy_unless_there(part(all, c->rank, bytes), mine, bytes);
     for (int r = 0; r < c->size; r++)
-        if (r != c->rank) GS_TRY(gs_recv_part(c, call, part(all, r, bytes), bytes, r));
+        if (r != c->rank) GS_TRY(gs_collective_recv(c, call, part(all, r, bytes), bytes, r));
     return GS_OK;
 }
 
 static gs_status scatter(gs_comm *c, const gs_call *call, const void *all, void *mine, size_t bytes) {
-    if (c->rank != call->root) return gs_recv_part(c, call, mine, bytes, call->root);
+    if (c->rank != call->root) return gs_collective_recv(c, call, mine, bytes, call->root);
     for (int r = 0; r < c->size; r++)
-        if (r != c->rank) GS_TRY(gs_send_part(c, call, part(all, r, bytes), bytes, r));
+        if (r != c->rank) GS_TRY(gs_collective_send(c, call, part(all, r, bytes), bytes, r));
     gs_copy_unless_there(mine, part(all, c->rank, bytes), bytes);
     return GS_OK;
 }
@@ -85,8 +85,8 @@ static gs_status all_to_all(gs_comm *c, const gs_call *call, const void *from, v
     gs_copy_unless_there(part(to, c->rank, bytes), part(from, c->rank, bytes), bytes);
     for (int k = 1; k < n; k++) {
         int next = (c->rank + k) % n, last = (c->rank - k + n) % n;
-        GS_TRY(gs_send_part(c, call, part(from, next, bytes), bytes, next));
-        GS_TRY(gs_recv_part(c, call, part(to, last, bytes), bytes, last));
+        GS_TRY(gs_collective_send(c, call, part(from, next, bytes), bytes, next));
+        GS_TRY(gs_collective_recv(c, call, part(to, last, bytes), bytes, last));
     }
     return GS_OK;
 }
@@ -94,8 +94,8 @@ static gs_status all_to_all(gs_comm *c, const gs_call *call, const void *from, v
 static gs_status barrier(gs_comm *c, const gs_call *call) {
     unsigned char here = 1;
     for (int d = 1; d < c->size; d *= 2) {
-        GS_TRY(gs_send_part(c, call, &here, 1, (c->rank + d) % c->size));
-        GS_TRY(gs_recv_part(c, call, &here, 1, (c->rank - d + c->size) % c->size));
+        GS_TRY(gs_collective_send(c, call, &here, 1, (c->rank + d) % c->size));
+        GS_TRY(gs_collective_recv(c, call, &here, 1, (c->rank - d + c->size) % c->size));
     }
     return GS_OK;
 }

@@ -23,27 +23,27 @@ gs_status gs_call_run(gs_comm *c, const gs_call *call, const void *in, void *out
     return (c->ops->collective ? c->ops->collective : gs_collective_by_messages)(c, call, in, out);
 }
 
-int gs_comm_known_as(const gs_comm *c) {
-    return c->ops->known_as ? c->ops->known_as(c) : c->rank;
+int gs_comm_reported_rank(const gs_comm *c) {
+    return c->ops->reported_rank ? c->ops->reported_rank(c) : c->rank;
 }
 
 void gs_comm_abort(gs_comm *c, const char *reason) {
-    char message[GS_LAST_WORDS];
-    snprintf(message, sizeof message, "rank %d: %s", gs_comm_known_as(c), reason);
+    char message[GS_FAILURE_TEXT];
+    snprintf(message, sizeof message, "rank %d: %s", gs_comm_reported_rank(c), reason);
     c->ops->abort(c, message);
 }
 
 /* ---- parts of a collective ---- */
 
-gs_status gs_send_part(gs_comm *c, const gs_call *call, const void *data, size_t bytes, int to) {
+gs_status gs_collective_send(gs_comm *c, const gs_call *call, const void *data, size_t bytes, int to) {
     return c->ops->send(c, &(gs_envelope){to, c->rank, to, call}, data, bytes);
 }
 
-gs_status gs_recv_part(gs_comm *c, const gs_call *call, void *data, size_t bytes, int from) {
+gs_status gs_collective_recv(gs_comm *c, const gs_call *call, void *data, size_t bytes, int from) {
     return c->ops->recv(c, &(gs_envelope){from, from, c->rank, call}, data, bytes);
 }
 
-gs_status gs_combine_part(gs_comm *c, const gs_call *call, void *to, const void *from, size_t bytes) {
+gs_status gs_collective_combine(gs_comm *c, const gs_call *call, void *to, const void *from, size_t bytes) {
     if (c->ops->added) return c->ops->added(c, bytes);
     gs_combine_of(call->type, call->reduction)(to, to, from, bytes / gs_type_size(call->type));
     return GS_OK;

@@ -5,14 +5,15 @@
  *     threads/   workers are threads of one process: shared memory
  *     shm/       workers are processes of one machine, one rank each: shared memory
  *     gloo/      workers are processes, one rank each: Gloo over TCP (gloo/gloo_c.cc is its C face)
- *     hosts/     the same, with shared memory between those of one machine
+ *     two_level/ the same, with shared memory between those of one machine
  *     mpi/       the same over MPI, where the build finds it and mpirun starts the processes
- *     world/     processes that hold several threads each: threads inside, one of the others between
+ *     threads_in_processes/
+ *                processes that hold several threads each: threads inside, one of the others between
  *
  *     virtual/   no workers: what they would send is written down, and executed in virtual time
  *
  * and around any of them linked.c, which makes messages slow, checked.c, which finds calls that do not fit together,
- * and inject/, which makes faults for tests. rendezvous.h makes them; split.h: of some ranks of another.
+ * and inject/, which makes faults for tests. create.h makes them; split.h: of some ranks of another.
  *
  * Buffers are host memory; a device's buffer is mapped first (device.h). All ranks call the same
  * collectives in the same order with the same counts, types, reductions and roots. Reductions are done in a
@@ -120,7 +121,7 @@ static inline gs_status gs_comm_barrier(gs_comm *c) {
 }
 
 /* The number by which messages of failures name this rank. */
-int gs_comm_known_as(const gs_comm *);
+int gs_comm_reported_rank(const gs_comm *);
 
 /* Tell the others that this rank cannot go on: any rank that waits for it fails at once with "rank R: reason". */
 void gs_comm_abort(gs_comm *, const char *reason);
@@ -131,7 +132,7 @@ void gs_comm_abort(gs_comm *, const char *reason);
  * the others; the kinds are messages (GS_SEND, GS_RECV) and parts of collectives. */
 typedef struct gs_envelope {
     int peer; /* the rank on the other side */
-    /* Sender and receiver; where a process holds several workers (world/), as ranks of the world. */
+    /* Sender and receiver; where a process holds several workers, as ranks of the world. */
     int from, to;
     const gs_call *call; /* what the message is, or what it is a part of: for messages of failures */
 } gs_envelope;
@@ -140,7 +141,7 @@ struct gs_sync;
 
 /* A transport has send, recv, abort and free; everything else has a default. */
 typedef struct gs_transport {
-    const char *name; /* "threads", "shm", "gloo", "hosts", "mpi", "world" */
+    const char *name; /* "threads", "shm", "gloo", "two-level", "mpi" */
     gs_status (*send)(gs_comm *, const gs_envelope *, const void *data, size_t bytes);
     gs_status (*recv)(gs_comm *, const gs_envelope *, void *data, size_t bytes);
     /* The collectives, as gs_call_run. NULL, or a call of gs_collective_by_messages for those that the transport cannot
@@ -152,10 +153,10 @@ typedef struct gs_transport {
     void (*free)(gs_comm *);
     /* Of a transport between processes: several workers will be in each, so that messages of failures say "process 1"
      * where they would say "rank 1", and several threads will send and receive at once. NULL: not between processes. */
-    void (*of_processes)(gs_comm *);
+    void (*set_multithreaded)(gs_comm *);
     /* The number of this rank in messages of failures; of a part of a comm (split.h), that in the whole. NULL: its
      * rank. */
-    int (*known_as)(const gs_comm *);
+    int (*reported_rank)(const gs_comm *);
     /* In virtual time (virtual/) there are no data: so many bytes would be added to others, and this says so instead.
      * NULL: do add them. */
     gs_status (*added)(gs_comm *, size_t bytes);

@@ -16,7 +16,7 @@ static void fail_all(const gs_levels *l, const char *message) {
 }
 
 gs_status gs_levels_finish(const gs_levels *l, gs_status status) {
-    char message[GS_LAST_WORDS];
+    char message[GS_FAILURE_TEXT];
     if (status == GS_OK) return GS_OK;
     snprintf(message, sizeof message, "%s", gs_message());
     fail_all(l, message);

@@ -1,4 +1,4 @@
-/* Real messages over the links of link.h: see gs_comm_linked_create in rendezvous.h.
+/* Real messages over the links of link.h: see gs_comm_linked_create in create.h.
  *
  * A note goes ahead of each message: a double, the moment when the message began to leave its sender. From that the
  * receiver computes when it arrives, and sleeps until then:
@@ -20,7 +20,7 @@
 #include <sys/prctl.h>
 
 typedef struct linked {
-    gs_around around;
+    gs_wrapper wrapper;
     double alpha, beta;   /* in seconds, and seconds per byte */
     pthread_mutex_t lock; /* several threads may send and receive at once, each with its own peer (async.c) */
     gs_port out, in;      /* under the lock */
@@ -35,19 +35,19 @@ static double take(linked *k, gs_port *port, double earliest, size_t bytes) {
 
 static gs_status linked_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
     linked *k = c->state;
-    gs_comm *inner = gs_around_inner(c);
+    gs_comm *inner = gs_wrapper_inner(c);
     const double left = take(k, &k->out, gs_seconds(), bytes);
     GS_TRY(inner->ops->send(inner, e, &left, sizeof left));
     return inner->ops->send(inner, e, data, bytes);
 }
 
 static gs_status takes_too_long(gs_comm *c, const gs_envelope *e, size_t bytes, double seconds) {
-    char sentence[GS_LAST_WORDS];
+    char sentence[GS_FAILURE_TEXT];
     snprintf(sentence, sizeof sentence,
              "rank %d: a message of %zu bytes from rank %d takes another %.4g s over this --link; the "
              "timeout is %g s",
              c->rank, bytes, e->from, seconds, c->timeout);
-    gs_around_abort(c, sentence);
+    gs_wrapper_abort(c, sentence);
     return gs_fail(GS_E_USAGE, "%s", sentence);
 }
 
@@ -60,7 +60,7 @@ static void sleep_exactly_until(double moment) {
 
 static gs_status linked_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
     linked *k = c->state;
-    gs_comm *inner = gs_around_inner(c);
+    gs_comm *inner = gs_wrapper_inner(c);
     double left;
     GS_TRY(inner->ops->recv(inner, e, &left, sizeof left));
     GS_TRY(inner->ops->recv(inner, e, data, bytes));
@@ -73,7 +73,7 @@ static gs_status linked_recv(gs_comm *c, const gs_envelope *e, void *data, size_
 
 static void linked_free(gs_comm *c) {
     linked *k = c->state;
-    gs_comm_free(k->around.inner);
+    gs_comm_free(k->wrapper.inner);
     pthread_mutex_destroy(&k->lock);
     free(k);
 }
@@ -82,7 +82,7 @@ static const gs_transport transport_linked = {
     .send = linked_send,
     .recv = linked_recv,
     .collective = gs_collective_by_messages,
-    .abort = gs_around_abort,
+    .abort = gs_wrapper_abort,
     .free = linked_free,
 };
 
@@ -94,7 +94,7 @@ gs_status gs_comm_linked_create(gs_comm *inner, const gs_link *link, gs_comm **o
     pthread_mutex_init(&k->lock, NULL);
     k->alpha = link->latency;
     k->beta = link->bandwidth > 0 ? 1 / link->bandwidth : 0;
-    gs_around_begin(&k->around, inner, &transport_linked);
-    *out = &k->around.comm;
+    gs_wrapper_begin(&k->wrapper, inner, &transport_linked);
+    *out = &k->wrapper.comm;
     return GS_OK;
 }

@@ -1,5 +1,5 @@
 #include "comm/mesh.h"
-#include "comm/meet/route.h"
+#include "comm/rendezvous/route.h"
 #include "core/clock.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ typedef enum stage {
     NOBODY,       /* there is none */
     CALLS,        /* this rank calls; whether anybody is there is not known yet */
     WANTS_ANSWER, /* this rank has called and said its hello */
-    WANTS_NOD,    /* ... and its proof */
+    WANTS_OK,     /* ... and its proof */
     WANTS_HELLO,  /* this rank was called */
     WANTS_PROOF,  /* ... has said hello, and proved who it is */
 } stage;
@@ -52,12 +52,12 @@ typedef struct talk {
     int error;    /* why the last one with this callee failed: an errno, or one of those below; 0: none has */
     gs_hello mine, theirs;
     size_t got; /* bytes of what is wanted */
-    unsigned char in[sizeof(gs_proven_hello)];
+    unsigned char in[sizeof(gs_hello_answer)];
 } talk;
 
 typedef struct mesh {
     const gs_rendezvous *r;
-    const gs_passport *all;
+    const gs_rank_info *all;
     int lines, left; /* connections wanted, and still missing */
     int *socket;
     int callees, guests; /* talk[0 .. callees-1] are with those that this rank calls, then come its guests */
@@ -78,7 +78,7 @@ static void hang_up(mesh *m, talk *t, int error) {
 }
 
 /* Have TCP ask about once a second whether the other end of an idle connection is still there: so that one is found
- * silent (gloo/lost.c) whose rank only waits, and sends nothing. It gives the connection up only long after the
+ * silent (gloo/failure.c) whose rank only waits, and sends nothing. It gives the connection up only long after the
  * timeout. */
 static void probe(int socket, double timeout) {
     int yes = 1, idle = 1, count = 127 /* the most that Linux takes */;
@@ -107,23 +107,23 @@ static bool say(const talk *t, const void *words, size_t bytes) {
     return send(t->socket, words, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)bytes;
 }
 
-static void proof_of(const mesh *m, const talk *t, int prover, unsigned char proof[GS_PROOF]) {
+static void proof_of(const mesh *m, const talk *t, int prover, unsigned char proof[GS_MAC]) {
     int me = m->r->rank, low = me < t->peer ? me : t->peer, high = me < t->peer ? t->peer : me;
     bool called = t->stage >= WANTS_HELLO;
-    gs_proof_make(m->all[low].secret, m->all[high].secret, (uint32_t)prover, called ? &t->theirs : &t->mine,
+    gs_handshake_proof(m->all[low].secret, m->all[high].secret, (uint32_t)prover, called ? &t->theirs : &t->mine,
                   called ? &t->mine : &t->theirs, proof);
 }
 
 static bool proves(const mesh *m, const talk *t, const unsigned char *proof) {
-    unsigned char wanted[GS_PROOF];
+    unsigned char wanted[GS_MAC];
     proof_of(m, t, t->peer, wanted);
-    return gs_proof_equal(wanted, proof);
+    return gs_mac_equal(wanted, proof);
 }
 
 static size_t wanted_bytes(stage s) {
-    return s == WANTS_ANSWER  ? sizeof(gs_proven_hello)
+    return s == WANTS_ANSWER  ? sizeof(gs_hello_answer)
            : s == WANTS_HELLO ? sizeof(gs_hello)
-           : s == WANTS_PROOF ? GS_PROOF
+           : s == WANTS_PROOF ? GS_MAC
                               : 1;
 }
 
@@ -134,7 +134,7 @@ static bool is_wanted(const mesh *m, int rank) {
 /* ---- answers to complete messages; false: the caller is not of this run ---- */
 
 static bool answer_hello(mesh *m, talk *t) {
-    gs_proven_hello answer;
+    gs_hello_answer answer;
     memcpy(&t->theirs, t->in, sizeof t->theirs);
     const gs_hello *h = &t->theirs;
     uint32_t me = (uint32_t)m->r->rank;
@@ -151,21 +151,21 @@ static bool answer_hello(mesh *m, talk *t) {
 }
 
 static bool answer_proof(mesh *m, talk *t) {
-    static const char nod = GS_PROOF_NOD;
-    if (!proves(m, t, t->in) || !say(t, &nod, 1)) return false;
+    static const char ok = GS_HANDSHAKE_OK;
+    if (!proves(m, t, t->in) || !say(t, &ok, 1)) return false;
     keep(m, t);
     return true;
 }
 
 static bool prove_too(const mesh *m, talk *t) {
-    unsigned char proof[GS_PROOF];
+    unsigned char proof[GS_MAC];
     memcpy(&t->theirs, t->in, sizeof t->theirs);
     const gs_hello *h = &t->theirs;
     if (!gs_hello_fits(h, (uint32_t)m->r->rank) || h->from != (uint32_t)t->peer ||
         h->line != (uint32_t)t->line || !proves(m, t, t->in + sizeof *h))
         return false;
     proof_of(m, t, m->r->rank, proof);
-    t->stage = WANTS_NOD;
+    t->stage = WANTS_OK;
     return say(t, proof, sizeof proof);
 }
 
@@ -174,7 +174,7 @@ static bool go_on(mesh *m, talk *t) {
     if (t->stage == WANTS_HELLO) return answer_hello(m, t);
     if (t->stage == WANTS_PROOF) return answer_proof(m, t);
     if (t->stage == WANTS_ANSWER) return prove_too(m, t);
-    if (t->in[0] != GS_PROOF_NOD) return false;
+    if (t->in[0] != GS_HANDSHAKE_OK) return false;
     keep(m, t);
     return true;
 }
@@ -199,7 +199,7 @@ static bool is_own_want(int error) {
 }
 
 static gs_status call(mesh *m, talk *t) {
-    const gs_passport *p = &m->all[t->peer];
+    const gs_rank_info *p = &m->all[t->peer];
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV}, *a;
     char port[16];
     snprintf(port, sizeof port, "%d", p->port);
@@ -293,7 +293,7 @@ static gs_status too_late(const mesh *m) {
     int place = 0;
     while (place % r->size == r->rank || m->socket[place] >= 0) place++;
     const int line = place / r->size, peer = place % r->size;
-    const gs_passport *mine = &m->all[r->rank], *p = &m->all[peer];
+    const gs_rank_info *mine = &m->all[r->rank], *p = &m->all[peer];
     char strangers[64] = "";
     const char *hint =
         strcmp(p->network, mine->network) == 0
@@ -317,7 +317,7 @@ static gs_status too_late(const mesh *m) {
 /* For each rank that was wanted, why there is no connection. */
 static gs_status tell_why(const mesh *m) {
     for (int peer = 0; peer < m->r->size; peer++) {
-        const gs_passport *p = &m->all[peer];
+        const gs_rank_info *p = &m->all[peer];
         m->why[peer][0] = '\0';
         if (!is_wanted(m, peer) || m->socket[peer] >= 0) continue;
         if (peer < m->r->rank)
@@ -400,7 +400,7 @@ static gs_status connect_mesh(mesh *m, int listener, const int *process) {
 
 /* ---- where this rank listens ---- */
 
-gs_status gs_mesh_listen(const char *address, gs_passport *mine, int *listener) {
+gs_status gs_mesh_listen(const char *address, gs_rank_info *mine, int *listener) {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
     int error = getaddrinfo(address, NULL, &hints, &found);
     if (error != 0)
@@ -428,13 +428,13 @@ void gs_mesh_close(int count, const int *socket) {
         if (socket[i] >= 0) close(socket[i]);
 }
 
-gs_status gs_mesh_connect(const gs_rendezvous *r, const gs_passport *all, int listener, const int *process,
+gs_status gs_mesh_connect(const gs_rendezvous *r, const gs_rank_info *all, int listener, const int *process,
                           int lines, int *socket) {
     mesh m = {.r = r, .all = all, .lines = lines, .socket = socket};
     return connect_mesh(&m, listener, process);
 }
 
-gs_status gs_mesh_connect_some(const gs_rendezvous *r, const gs_passport *all, int listener,
+gs_status gs_mesh_connect_some(const gs_rendezvous *r, const gs_rank_info *all, int listener,
                                const bool *present, int *socket, char (*why)[GS_MESH_WHY]) {
     mesh m = {.r = r, .all = all, .lines = 1, .socket = socket, .present = present, .why = why};
     for (int i = 0; i < r->size; i++) why[i][0] = '\0';

@@ -40,9 +40,9 @@ gs_status gs_pairwise_reduce_scatter(gs_comm *c, const gs_call *call, const void
     for (int k = 1; k < c->size; k++) {
         int to = (c->rank + k) % c->size, from = (c->rank - k + c->size) % c->size;
         size_t theirs = begin_of(c, call, first, to);
-        GS_TRY(gs_send_part(c, call, whole + theirs, begin_of(c, call, first, to + 1) - theirs, to));
-        GS_TRY(gs_recv_part(c, call, received->memory, bytes, from));
-        GS_TRY(gs_combine_part(c, call, mine, received->memory, bytes));
+        GS_TRY(gs_collective_send(c, call, whole + theirs, begin_of(c, call, first, to + 1) - theirs, to));
+        GS_TRY(gs_collective_recv(c, call, received->memory, bytes, from));
+        GS_TRY(gs_collective_combine(c, call, mine, received->memory, bytes));
     }
     return GS_OK;
 }

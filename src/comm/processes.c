@@ -1,7 +1,7 @@
-/* Which transport connects the processes (gs_comm_processes_create in rendezvous.h). Without mpirun they meet over
+/* Which transport connects the processes (gs_comm_processes_create in create.h). Without mpirun they meet over
  * Gloo; if all are on one machine, they do not need it after that; if some machines hold several, only between them.
  */
-#include "comm/rendezvous.h"
+#include "comm/create.h"
 #include "core/machine.h"
 #include "core/nearest.h"
 
@@ -19,7 +19,7 @@ static gs_status create_shared(const gs_rendezvous *r, gs_comm **out) {
     if (status == GS_OK && !shared && wanted)
         status = gs_fail(GS_E_USAGE, "the processes cannot talk over shm (shared memory): %s", why);
     if (status == GS_OK && !shared) {
-        status = gs_comm_hosts_create(gloo, NULL, out);
+        status = gs_comm_two_level_create(gloo, NULL, out);
         if (status == GS_OK && !*out) *out = gloo;
         if (status != GS_OK) gs_comm_free(gloo);
         return status;
@@ -29,9 +29,9 @@ static gs_status create_shared(const gs_rendezvous *r, gs_comm **out) {
     return status;
 }
 
-/* The one list: a new transport takes its line here, and its prototype in rendezvous.h. */
+/* The one list: a new transport takes its line here, and its prototype in create.h. */
 const gs_process_transport gs_process_transports[] = {
-    {"auto", create_shared, "shm on one machine, hosts or gloo between several"},
+    {"auto", create_shared, "shm on one machine, two-level or gloo between several"},
     {"shm", create_shared, "shared memory"},
     {"gloo", gs_comm_gloo_create, "connections"},
     {"mpi", gs_comm_mpi_create, NULL},

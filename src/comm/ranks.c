@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "comm/rendezvous.h"
+#include "comm/create.h"
 #include "core/clock.h"
 #include "core/thread.h"
 

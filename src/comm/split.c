@@ -15,7 +15,7 @@ typedef struct split {
 /* The same for the parent. `call`: room for what the message is a part of, for messages of failures. */
 static gs_envelope in_parent(const split *s, const gs_envelope *e, gs_call *call) {
     *call = *e->call;
-    if (!gs_is_part(e) || gs_operation_has_root(call->operation)) call->root = s->member[call->root];
+    if (!gs_is_collective(e) || gs_operation_has_root(call->operation)) call->root = s->member[call->root];
     return (gs_envelope){s->member[e->peer], s->member[e->from], s->member[e->to], call};
 }
 
@@ -38,9 +38,9 @@ static void split_abort(gs_comm *c, const char *message) {
     s->parent->ops->abort(s->parent, message);
 }
 
-static int split_known_as(const gs_comm *c) {
+static int split_reported_rank(const gs_comm *c) {
     const split *s = c->state;
-    return gs_comm_known_as(s->parent);
+    return gs_comm_reported_rank(s->parent);
 }
 
 static void split_free(gs_comm *c) {
@@ -54,7 +54,7 @@ static const gs_transport transport_split = {
     .collective = gs_collective_by_messages,
     .abort = split_abort,
     .free = split_free,
-    .known_as = split_known_as,
+    .reported_rank = split_reported_rank,
 };
 
 /* ---- of a dry parent (virtual/dry.h) ---- */
@@ -75,8 +75,8 @@ int gs_comm_rank_in_parent(const gs_comm *c, int r) {
     return ((const split *)c->state)->member[r];
 }
 
-/* list: the ranks; NULL: first, first + apart, ... */
-static gs_status create(gs_comm *parent, const int *list, int first, int apart, int size, gs_comm **out) {
+/* list: the ranks; NULL: first, first + stride, ... */
+static gs_status create(gs_comm *parent, const int *list, int first, int stride, int size, gs_comm **out) {
     split *s = calloc(1, sizeof *s + (size_t)size * sizeof *s->member);
     *out = NULL;
     if (!s) return gs_fail(GS_E_MEMORY, "no memory for a part of %d ranks", size);
@@ -88,7 +88,7 @@ static gs_status create(gs_comm *parent, const int *list, int first, int apart, 
     }
     s->comm = (gs_comm){&s->ops, -1, size, parent->timeout, s};
     for (int r = 0; r < size; r++) {
-        s->member[r] = list ? list[r] : first + r * apart;
+        s->member[r] = list ? list[r] : first + r * stride;
         if (s->member[r] == parent->rank) s->comm.rank = r;
     }
     if (s->comm.rank >= 0)
@@ -98,10 +98,10 @@ static gs_status create(gs_comm *parent, const int *list, int first, int apart, 
     return GS_OK;
 }
 
-gs_status gs_comm_part(gs_comm *parent, int first, int apart, int size, gs_comm **out) {
-    return create(parent, NULL, first, apart, size, out);
+gs_status gs_comm_split(gs_comm *parent, int first, int stride, int size, gs_comm **out) {
+    return create(parent, NULL, first, stride, size, out);
 }
 
-gs_status gs_comm_part_of(gs_comm *parent, const int *ranks, int size, gs_comm **out) {
+gs_status gs_comm_split_ranks(gs_comm *parent, const int *ranks, int size, gs_comm **out) {
     return create(parent, ranks, 0, 0, size, out);
 }

@@ -1,7 +1,7 @@
 /* Sub-communicators: some of the ranks of a comm, as ranks of a comm of their own.
  *
  *     world    0   1   2   3   4   5
- *     first 0, apart 2: ranks 0, 2, 4 of the world are ranks 0, 1, 2;  first 1: ranks 1, 3, 5 are
+ *     first 0, stride 2: ranks 0, 2, 4 of the world are ranks 0, 1, 2;  first 1: ranks 1, 3, 5 are
  *
  * To make one nothing is sent: each of its ranks knows who the others are. Its messages and collectives are made of the
  * messages of the parent, whatever its transport is: a parent over a slow link has children that are slow. Their
@@ -25,12 +25,12 @@
 
 #include "comm/comm.h"
 
-/* The ranks first, first + apart, ... of the parent, `size` of them, as ranks 0, 1, ... *out is NULL on any other rank.
- * gs_comm_free frees it, not the parent, which must live as long. GS_E_MEMORY. */
-gs_status gs_comm_part(gs_comm *parent, int first, int apart, int size, gs_comm **out);
+/* The ranks first, first + stride, ... of the parent, `size` of them, as ranks 0, 1, ... *out is NULL on any other
+ * rank. gs_comm_free frees it, not the parent, which must live as long. GS_E_MEMORY. */
+gs_status gs_comm_split(gs_comm *parent, int first, int stride, int size, gs_comm **out);
 
 /* The same of a list of ranks. */
-gs_status gs_comm_part_of(gs_comm *parent, const int *ranks, int size, gs_comm **out);
+gs_status gs_comm_split_ranks(gs_comm *parent, const int *ranks, int size, gs_comm **out);
 
 /* The rank in the parent of rank r of such a part. */
 int gs_comm_rank_in_parent(const gs_comm *, int r);

@@ -1,16 +1,16 @@
-/* What the transports know of each other: world/world.c is made of threads inside and another transport outside.
- * Only for src/comm/.
+/* What the transports know of each other: threads_in_processes/ is made of threads inside and another transport
+ * outside. Only for src/comm/.
  */
 #pragma once
 
 #include <stdlib.h>
-#include "comm/rendezvous.h"
+#include "comm/create.h"
 #include "core/memory.h"
 
-enum { GS_LAST_WORDS = 640 /* bytes of the message of a failure, with its 0 */ };
+enum { GS_FAILURE_TEXT = 640 /* bytes of the message of a failure, with its 0 */ };
 
 /* Of a message of another length than its receiver wants: bytes (size_t), "rank", which one, bytes (size_t). */
-#define GS_OTHER_LENGTH                                                                                      \
+#define GS_LENGTH_MISMATCH                                                                                      \
     "%zu bytes are wanted from %s %d, which sent %zu: a message was lost or damaged, or the ranks make "     \
     "different calls"
 
@@ -38,49 +38,49 @@ static inline gs_status gs_scratch_for(gs_scratch *s, const gs_call *call, size_
 
 /* ---- comm.c: a message that is a part of a collective ---- */
 
-gs_status gs_send_part(gs_comm *, const gs_call *call, const void *data, size_t bytes, int to);
-gs_status gs_recv_part(gs_comm *, const gs_call *call, void *data, size_t bytes, int from);
+gs_status gs_collective_send(gs_comm *, const gs_call *call, const void *data, size_t bytes, int to);
+gs_status gs_collective_recv(gs_comm *, const gs_call *call, void *data, size_t bytes, int from);
 
-static inline bool gs_is_part(const gs_envelope *e) {
+static inline bool gs_is_collective(const gs_envelope *e) {
     return e->call->operation != GS_SEND && e->call->operation != GS_RECV;
 }
 
 /* to[i] = to[i] and from[i], reduced as the call says, for `bytes` bytes. */
-gs_status gs_combine_part(gs_comm *, const gs_call *call, void *to, const void *from, size_t bytes);
+gs_status gs_collective_combine(gs_comm *, const gs_call *call, void *to, const void *from, size_t bytes);
 
 /* gs_copy, where the bytes are not in place already. */
 static inline void gs_copy_unless_there(void *to, const void *from, size_t bytes) {
     if (bytes > 0 && to != from) gs_copy(to, from, bytes);
 }
 
-/* ---- a comm around another: linked.c, checked.c, inject/ ---- */
+/* ---- a comm that wraps another: linked.c, checked.c, inject/ ---- */
 
 /* The first member of what such a comm has. */
-typedef struct gs_around {
+typedef struct gs_wrapper {
     gs_comm comm, *inner;
     gs_transport ops; /* its own, under the name of the inner one */
-} gs_around;
+} gs_wrapper;
 
-static inline void gs_around_begin(gs_around *a, gs_comm *inner, const gs_transport *ops) {
+static inline void gs_wrapper_begin(gs_wrapper *a, gs_comm *inner, const gs_transport *ops) {
     a->inner = inner;
     a->ops = *ops;
     a->ops.name = inner->ops->name;
     a->comm = (gs_comm){&a->ops, inner->rank, inner->size, inner->timeout, a};
 }
 
-static inline gs_comm *gs_around_inner(const gs_comm *c) {
-    return ((const gs_around *)c->state)->inner;
+static inline gs_comm *gs_wrapper_inner(const gs_comm *c) {
+    return ((const gs_wrapper *)c->state)->inner;
 }
 
 /* What the inner one does. */
-static inline gs_status gs_around_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
-    return gs_around_inner(c)->ops->send(gs_around_inner(c), e, data, bytes);
+static inline gs_status gs_wrapper_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
+    return gs_wrapper_inner(c)->ops->send(gs_wrapper_inner(c), e, data, bytes);
 }
-static inline gs_status gs_around_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
-    return gs_around_inner(c)->ops->recv(gs_around_inner(c), e, data, bytes);
+static inline gs_status gs_wrapper_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
+    return gs_wrapper_inner(c)->ops->recv(gs_wrapper_inner(c), e, data, bytes);
 }
-static inline void gs_around_abort(gs_comm *c, const char *message) {
-    gs_around_inner(c)->ops->abort(gs_around_inner(c), message);
+static inline void gs_wrapper_abort(gs_comm *c, const char *message) {
+    gs_wrapper_inner(c)->ops->abort(gs_wrapper_inner(c), message);
 }
 
 /* ---- threads/threads.c ---- */
@@ -106,7 +106,7 @@ gs_status gs_threads_with_first(gs_comm *, const gs_call *call, void *shared, gs
 gs_status gs_pairwise_reduce_scatter(gs_comm *, const gs_call *call, const void *all, void *mine,
                                      const int *first, gs_scratch *received);
 
-/* ---- levels.c: what hosts/ and world/ share ----
+/* ---- levels.c: what two_level/ and threads_in_processes/ share ----
  *
  *     group 0               group 1
  *     rank 0 === rank 1     rank 2 === rank 3 === rank 4       === inside of a group

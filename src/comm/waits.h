@@ -5,14 +5,14 @@
  *
  * A process that is stopped (SIGSTOP; core/process.h) or has ended is to blame before all others, whatever it waited
  * for. Time in which a process is stopped does not count as its wait (gs_awake_seconds). Next comes a network that
- * is cut (gloo/lost.c): then no rank is to blame.
+ * is cut (gloo/failure.c): then no rank is to blame.
  *
  * Which file does what:
  *
- *     waits.c        whom to blame, and the sentence that says so, for all transports
- *     gloo/watch.c   over Gloo: wakes a wait at its deadline, or when a connection has broken
- *     gloo/lost.c    over Gloo: asks TCP whether anything gets through to a rank, sends the others a note for whom
- *                    this rank waits, takes theirs, finds the cause of a failed operation, and tells the others
+ *     waits.c         whom to blame, and the sentence that says so, for all transports
+ *     gloo/watchdog.c over Gloo: wakes a wait at its deadline, or when a connection has broken
+ *     gloo/failure.c  over Gloo: asks TCP whether anything gets through to a rank, sends the others a note for whom
+ *                     this rank waits, takes theirs, finds the cause of a failed operation, and tells the others
  *
  * Only for src/comm/. */
 #pragma once

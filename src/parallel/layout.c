@@ -129,9 +129,9 @@ gs_status gs_groups_create(gs_comm *world, gs_layout l, gs_groups *g) {
     if (l.tp == 1 && l.pp == 1)
         g->comm[GS_DP] = world;
     else
-        GS_TRY(gs_comm_part(world, gs_rank_at(&l, first_replica), l.tp, l.dp, &g->comm[GS_DP]));
-    GS_TRY(gs_comm_part(world, gs_rank_at(&l, first_part), 1, l.tp, &g->comm[GS_TP]));
-    return gs_comm_part(world, gs_rank_at(&l, first_stage), l.tp * l.dp, l.pp, &g->comm[GS_PP]);
+        GS_TRY(gs_comm_split(world, gs_rank_at(&l, first_replica), l.tp, l.dp, &g->comm[GS_DP]));
+    GS_TRY(gs_comm_split(world, gs_rank_at(&l, first_part), 1, l.tp, &g->comm[GS_TP]));
+    return gs_comm_split(world, gs_rank_at(&l, first_stage), l.tp * l.dp, l.pp, &g->comm[GS_PP]);
 }
 
 void gs_groups_free(gs_groups *g) {

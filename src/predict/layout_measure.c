@@ -224,7 +224,7 @@ static gs_status make_calls(void *context, int rank, gs_comm **comm) {
     c.all = c.group = *comm;
     bind(b->parts, rank, b->parts->workers);
     const int ranks = b->call.ranks;
-    gs_status status = b->call.whole ? GS_OK : gs_comm_part(*comm, rank / ranks * ranks, 1, ranks, &c.group);
+    gs_status status = b->call.whole ? GS_OK : gs_comm_split(*comm, rank / ranks * ranks, 1, ranks, &c.group);
     if (status == GS_OK) status = allocate(&c);
     if (status == GS_OK) status = make_rounds(&c, &seconds);
     free_caller(&c);

@@ -425,7 +425,7 @@ static gs_status prepare(profiler *p, gs_settings *s) {
     GS_TRY(gs_settle_model(s, p->set, &p->model));
     GS_TRY(check(s, p->set));
     GS_TRY(gs_devices_name(s->devices, 0, device));
-    GS_TRY(gs_comm_world_create(1, NULL, s->timeout, &p->comm));
+    GS_TRY(gs_comm_workers_create(1, NULL, s->timeout, &p->comm));
     GS_TRY(gs_worker_create(&p->worker, s, device, p->comm, gs_worker_threads(s, 1),
                             gs_dataset_scaling(p->set), p->set, NULL));
     gs_worker *w = &p->worker;

@@ -273,7 +273,7 @@ static void add_message(writer *w, const gs_call *message) {
 /* ---- a role ---- */
 
 static gs_status add_item(writer *w, const gs_rehearsed_item *i, bool beside) {
-    static const gs_virtual_what marks[] = {[GS_REHEARSED_ASK] = GS_VIRTUAL_ASK,
+    static const gs_virtual_op marks[] = {[GS_REHEARSED_ASK] = GS_VIRTUAL_ASK,
                                             [GS_REHEARSED_NOTE] = GS_VIRTUAL_NOTE,
                                             [GS_REHEARSED_AWAIT] = GS_VIRTUAL_AWAIT,
                                             [GS_REHEARSED_JOIN] = GS_VIRTUAL_JOIN};

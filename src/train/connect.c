@@ -50,7 +50,7 @@ int gs_worker_share(const gs_settings *s, int i, int local, cpu_set_t *share) {
 /* --sync gloo is Gloo's own all-reduce, so the processes must talk over Gloo. */
 static gs_status connect_processes(const gs_settings *s, const char *purpose, gs_comm **out) {
     gs_rendezvous r = *s->processes;
-    gs_inject_before_meeting(r.rank);
+    gs_inject_before_rendezvous(r.rank);
     if (!r.purpose) r.purpose = purpose;
     r.stop = &gs_stop_requested;
     if (strcmp(s->sync, gs_sync_gloo.name) == 0) {
@@ -60,7 +60,7 @@ static gs_status connect_processes(const gs_settings *s, const char *purpose, gs
                            "--transport gloo or auto",
                            r.transport);
         r.transport = "gloo";
-        r.library = true;
+        r.gloo_all_reduce = true;
     }
     return gs_comm_processes_create(&r, out);
 }
@@ -92,7 +92,7 @@ gs_status gs_connect_workers(const gs_settings *s, const char *purpose, int loca
         status = gs_connect_processes(s, purpose, &step, &processes);
     if (status == GS_OK) status = agree_on(context, processes);
     if (status != GS_OK) gs_comm_free(processes);
-    if (status == GS_OK) status = gs_comm_world_create(local, processes, s->timeout, comms);
+    if (status == GS_OK) status = gs_comm_workers_create(local, processes, s->timeout, comms);
     if (status == GS_OK) status = gs_comm_inject_if_wanted(local, comms);
     for (int i = 0; i < local && status == GS_OK; i++)
         status = gs_comm_linked_create(comms[i], &s->link, &comms[i]);

@@ -31,7 +31,7 @@ typedef struct gs_reducer {
     gs_status (*spread)(gs_worker *);
     /* Others pass through a run of layers (holding->state) with samples, and this worker has none: it takes part in
      * what they do together. May be NULL. */
-    gs_status (*attend)(gs_worker *, int run, const gs_pass *, bool backward);
+    gs_status (*join)(gs_worker *, int run, const gs_pass *, bool backward);
     /* After the last epoch: its part of the result. */
     void (*report)(const gs_worker *, gs_result *);
 } gs_reducer;

@@ -45,7 +45,7 @@
 #include "data/augment.h"
 #include "model/model.h"
 #include "model/names.h"
-#include "comm/rendezvous.h"
+#include "comm/create.h"
 #include "train/batch_norm.h"
 #include "persist/every.h"
 #include "train/worker.h"

@@ -408,7 +408,7 @@ static gs_status ended(void *zero, const gs_pass *pass, int child) {
 
 /* ---- passes ---- */
 
-static gs_status attend_run(zero_reducer *z, int run, const gs_pass *pass, bool backward) {
+static gs_status join_run(zero_reducer *z, int run, const gs_pass *pass, bool backward) {
     const gs_held_state *r = &z->own->state[run];
     for (int i = r->begin; i < r->end && !backward; i++) GS_TRY(begins(z, pass, i, false));
     for (int i = r->end - 1; i >= r->begin && backward; i--) {
@@ -429,12 +429,12 @@ static int most_passes(const gs_worker *w) {
 }
 
 /* A model without weights has no units, so nothing is summed and nobody waits. */
-static gs_status attend_leaf(zero_reducer *z) {
+static gs_status join_leaf(zero_reducer *z) {
     const gs_pass pass = {.training = true};
     z->most += most_passes(z->worker);
     while (z->own->count > 0 && z->unit[0].passes < z->most) {
-        GS_TRY(attend_run(z, 0, &pass, false));
-        GS_TRY(attend_run(z, 0, &pass, true));
+        GS_TRY(join_run(z, 0, &pass, false));
+        GS_TRY(join_run(z, 0, &pass, true));
     }
     for (int i = 0; i < z->windows; i++) let_go(z, &z->window[i]);
     return GS_OK;
@@ -526,7 +526,7 @@ static void free_zero(gs_worker *w) {
 static gs_status add(gs_worker *w, int k) {
     zero_reducer *z = w->reducer_state;
     gs_job job = {.what = REDUCE, .part = k, .first = true, .last = k + 1 == gs_order_leaves(&w->order)};
-    if (z->stage > 1) GS_TRY(attend_leaf(z));
+    if (z->stage > 1) GS_TRY(join_leaf(z));
     GS_TRY(add_tail(z, k));
     for (; job.unit < z->own->count && z->stage == 1; job.unit++) GS_TRY(run_job(z, &job));
     return GS_OK;
@@ -550,9 +550,9 @@ static gs_status spread(gs_worker *w) {
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
-static gs_status attend(gs_worker *w, int run, const gs_pass *pass, bool backward) {
+static gs_status join(gs_worker *w, int run, const gs_pass *pass, bool backward) {
     zero_reducer *z = w->reducer_state;
-    return z->stage > (backward ? 1 : 2) ? attend_run(z, run, pass, backward) : GS_OK;
+    return z->stage > (backward ? 1 : 2) ? join_run(z, run, pass, backward) : GS_OK;
 }
 
 static void report(const gs_worker *w, gs_result *result) {
@@ -574,5 +574,5 @@ const gs_reducer gs_reducer_zero = {.create = create,
                                     .add = add,
                                     .finish = finish,
                                     .spread = spread,
-                                    .attend = attend,
+                                    .join = join,
                                     .report = report};

@@ -18,7 +18,7 @@
 #include "core/median.h"
 #include "comm/gloo/gloo_c.h"
 #include "comm/mesh.h"
-#include "comm/meet/meeting.h"
+#include "comm/rendezvous/rendezvous.h"
 #include "sync/sync.h"
 
 enum { BATCHES = 7, MOST_WAYS = 24, MOST_RANKS = 16, MOST_FLOATS = 1 << 24 };
@@ -71,7 +71,7 @@ static void sum(const bench *b, const way *w, size_t count) {
         must(gs_sync_run(w->sync, b->data, count));
     else if (gs_gloo_collective(w->gloo, &(gs_call){GS_ALL_REDUCE, count, GS_F32, GS_SUM, 0}, NULL, b->data,
                                 60000) != GS_GLOO_OK)
-        stop(gs_gloo_said());
+        stop(gs_gloo_error_text());
 }
 
 /* ---- measuring ---- */
@@ -144,18 +144,18 @@ static void be_threads(int ranks) {
 
 /* Gloo alone, over connections of its own. */
 static gs_gloo *connect_raw_gloo(gs_rendezvous r, const char *folder) {
-    gs_meeting *m;
+    gs_rendezvous_state *m;
     int listener, socket[MOST_RANKS];
     gs_gloo *raw;
     r.directory = folder;
     if (r.size > MOST_RANKS) stop("at most 16 ranks");
-    must(gs_meeting_open(&r, &m));
-    must(gs_meeting_meet(m));
-    const gs_passport *all = gs_meeting_all(m, &listener);
+    must(gs_rendezvous_open(&r, &m));
+    must(gs_rendezvous_wait(m));
+    const gs_rank_info *all = gs_rendezvous_ranks(m, &listener);
     must(gs_mesh_connect(&r, all, listener, NULL, 1, socket));
-    if (gs_gloo_connect(r.rank, r.size, socket, 60000, &raw) != GS_GLOO_OK) stop(gs_gloo_said());
+    if (gs_gloo_connect(r.rank, r.size, socket, 60000, &raw) != GS_GLOO_OK) stop(gs_gloo_error_text());
     gs_mesh_close(r.size, socket);
-    gs_meeting_close(m);
+    gs_rendezvous_close(m);
     return raw;
 }
 

@@ -1,6 +1,6 @@
 /* The checking mode, where the other ranks' notices of their calls say anything. */
 #include "fuzz.h"
-#include "comm/rendezvous.h"
+#include "comm/create.h"
 
 enum { RANKS = 3, MOST = 4 };
 

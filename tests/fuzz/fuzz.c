@@ -149,7 +149,7 @@ gs_comm fuzz_comm(fuzz_input *in, int rank, int size) {
         .collective = liar_collective,
         .abort = liar_abort,
         .free = nothing,
-        .of_processes = nothing,
+        .set_multithreaded = nothing,
     };
     return (gs_comm){.ops = &liar, .rank = rank, .size = size, .timeout = 1, .state = in};
 }

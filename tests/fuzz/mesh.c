@@ -7,14 +7,14 @@ enum { RANKS = 3, LINES = 2 };
 /* The peer at the other end says the right hello, reads the answer, and proves itself, but for `wrong` in a byte. */
 static void speak_as_guest(mesh *m, talk *t, int end, uint8_t line, uint8_t at, uint8_t wrong) {
     gs_hello hello, answer;
-    unsigned char proof[GS_PROOF];
+    unsigned char proof[GS_MAC];
     gs_hello_make(2, 1, line % LINES, &hello);
     if (write(end, &hello, sizeof hello) < 0) fuzz_wrong("the peer cannot write");
     hear(m, t);
     if (t->stage != WANTS_PROOF || read(end, &answer, sizeof answer) != sizeof answer)
         fuzz_wrong("the right hello is not answered");
-    gs_proof_make(m->all[1].secret, m->all[2].secret, 2, &hello, &answer, proof);
-    proof[at % GS_PROOF] ^= wrong;
+    gs_handshake_proof(m->all[1].secret, m->all[2].secret, 2, &hello, &answer, proof);
+    proof[at % GS_MAC] ^= wrong;
     if (write(end, proof, sizeof proof) < 0) fuzz_wrong("the peer cannot write");
     hear(m, t);
     if ((m->left == LINES * (RANKS - 1)) != (wrong != 0))
@@ -22,7 +22,7 @@ static void speak_as_guest(mesh *m, talk *t, int end, uint8_t line, uint8_t at, 
 }
 
 FUZZ(in) {
-    static gs_passport all[RANKS];
+    static gs_rank_info all[RANKS];
     const gs_rendezvous r = {.rank = 1, .size = RANKS, .timeout = 1};
     int socket[LINES * RANKS], ends[2];
     talk t[1] = {{.stage = WANTS_HELLO}};

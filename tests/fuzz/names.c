@@ -2,7 +2,7 @@
 #include "lessons/grade/hand_ins.c"
 #include "fuzz.h"
 #include "io/temporary.c"
-#include "comm/meet/folder.c"
+#include "comm/rendezvous/folder_store.c"
 
 #include <fcntl.h>
 
@@ -33,7 +33,7 @@ static void hand_in(const char *name) {
     if (strchr(last, '/') && strspn(last, "/") != strlen(last)) fuzz_wrong("'%s' of '%s'", last, name);
 }
 
-/* What the ranks of a run write: "rank-0"; one that stays away "absent-0". */
+/* What the ranks of a run write: "rank-0"; one that fails early "absent-0". */
 static bool is_written_by_ranks(const char *name, int size) {
     char own[64];
     for (int i = 0; i < size; i++) {

@@ -1,4 +1,4 @@
-/* Mailboxes and seats in shared memory, into which another process has written anything. */
+/* Mailboxes and slots in shared memory, into which another process has written anything. */
 #include "comm/shm/shm.c"
 #include "fuzz.h"
 
@@ -24,7 +24,7 @@ static void compare_calls(void *data) {
 }
 
 static void make(void) {
-    size_t header = (sizeof(gs_shm_header) + RANKS * sizeof(gs_shm_seat) + 4095) / 4096 * 4096;
+    size_t header = (sizeof(gs_shm_header) + RANKS * sizeof(gs_shm_rank_slot) + 4095) / 4096 * 4096;
     shm = (gs_shm){.rank = 0, .size = RANKS, .noun = "rank"};
     if (create_segment(&shm.segment) != GS_OK) fuzz_wrong("%s", gs_message());
     shm.header = (gs_shm_header *)shm.segment.base;
@@ -43,15 +43,15 @@ FUZZ(in) {
     call = (gs_call){GS_RECV, fuzz_byte(in), GS_U8, 0, 1};
     uint8_t what = fuzz_byte(in) % 3;
     shm.rank = what == 0; /* rank 1 receives from the mailbox into which rank 0 sends */
-    memset((void *)shm.header, 0, sizeof *shm.header + RANKS * sizeof(gs_shm_seat));
+    memset((void *)shm.header, 0, sizeof *shm.header + RANKS * sizeof(gs_shm_rank_slot));
     shm.header->used = USED;
     fuzz_bytes(in, box->copy, sizeof box->copy);
     box->sent = fuzz_byte(in);
     box->taken = box->sent - (what == 0) - fuzz_byte(in) % 4; /* neither waits */
-    fuzz_bytes(in, box->place, sizeof box->place);
-    for (int i = 0; i < GS_SHM_COPIES; i++) box->place[i].bytes %= 300; /* given back: a few bytes only */
+    fuzz_bytes(in, box->buffer, sizeof box->buffer);
+    for (int i = 0; i < GS_SHM_COPIES; i++) box->buffer[i].bytes %= 300; /* given back: a few bytes only */
     if (what == 2) {
-        fuzz_bytes(in, &shm.header->seats[1].call, sizeof shm.header->seats[1].call);
+        fuzz_bytes(in, &shm.header->slots[1].call, sizeof shm.header->slots[1].call);
         call.operation = GS_ALL_REDUCE;
     }
     fuzz_allow_bugs(what == 0 ? receive : what == 1 ? send_to_box : compare_calls, data);

@@ -10,7 +10,7 @@
  */
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
-#include "comm/proof.h"
+#include "comm/handshake.h"
 #include "core/clock.h"
 #include "core/text.h"
 
@@ -226,9 +226,9 @@ static int watch(fleet *f, const sigset_t *waited) {
         const int number = sigtimedwait(waited, NULL, &wait);
         reap(f);
         if (number == SIGTSTP) {
-            tell_all(f, GS_LAUNCH_HALT);
-            gs_launch_stand_still();
-            tell_all(f, GS_LAUNCH_GO_ON);
+            tell_all(f, GS_LAUNCH_SUSPEND);
+            gs_launch_suspend();
+            tell_all(f, GS_LAUNCH_RESUME);
         } else if (number == SIGUSR1) {
             /* A checkpoint. One rank of the run is enough, and ssh passes no signal on. */
             if (f->host[0].pid > 0) kill(f->host[0].pid, number);

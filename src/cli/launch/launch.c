@@ -5,9 +5,9 @@
  */
 #include "cli/launch/launch.h"
 #include "cli/cli.h"
-#include "comm/rendezvous.h"
-#include "comm/meet/store.h"
-#include "comm/meet/store_server.h"
+#include "comm/create.h"
+#include "comm/rendezvous/store.h"
+#include "comm/rendezvous/store_server.h"
 #include "core/process.h"
 #include "core/clock.h"
 #include "core/cores.h"
@@ -111,15 +111,16 @@ static gs_status start_all(gs_attempt *a) {
     gs_status status = GS_OK;
     for (int i = 0; i < p->launch->size; i++) p->rank[i] = p->launch->first + i;
     for (int i = 0; i < p->launch->size && status == GS_OK; i++)
-        status = gs_launch_start_process(p, &a->rendezvous, i, p->launch->world);
+        status = gs_launch_start_process(p, &a->rendezvous, i, p->launch->world_size);
     return status;
 }
 
 /* ---- a rank that never joins ----
  *
- * A rank may end before it comes to the meeting place. Where it finds out by itself why it must fail, it leaves word
- * there (gs_comm_stay_away). One that is killed, or cannot even begin, says nothing, and the ranks of other nodes would
- * wait for it as long as the time-out is. Its launcher knows, and leaves word in its place, which takes 2 s at most:
+ * A rank may end before it reaches the rendezvous. Where it finds out by itself why it must fail, it leaves word
+ * there (gs_comm_fail_early). One that is killed, or cannot even begin, says nothing, and the ranks of other nodes
+ * would wait for it as long as the time-out is. Its launcher knows, and leaves word in its place, which takes 2 s at
+ * most:
  *
  *     rank 0: rank 3 failed before it joined: it was killed by signal 9 (Killed), on node rank 1 (host berta)
  */
@@ -129,22 +130,22 @@ static void leave_word(const gs_attempt *a, int slot, const char *what) {
     char why[400];
     struct utsname here;
     gs_rendezvous r = {.rank = a->processes.rank[slot],
-                       .size = l->world,
+                       .size = l->world_size,
                        .timeout = a->processes.timeout,
                        .ports = 1,
                        .nodes = l->nodes,
-                       .local = -1};
-    if (gs_meet_is_folder(where))
+                       .local_rank = -1};
+    if (gs_endpoint_is_folder(where))
         r.directory = where;
     else
-        snprintf(r.meet, sizeof r.meet, "%.*s", (int)sizeof r.meet - 1, where);
+        snprintf(r.endpoint, sizeof r.endpoint, "%.*s", (int)sizeof r.endpoint - 1, where);
     snprintf(why, sizeof why, "%s, on node rank %d (host %s)", what, l->node,
              uname(&here) == 0 ? here.nodename : "unknown");
-    gs_comm_stay_away(&r, GS_E_PEER, why);
+    gs_comm_fail_early(&r, GS_E_PEER, why);
 }
 
 /* Unless the ranks have met, or it has left word itself, or the launcher has. */
-static void tell_absent(const gs_attempt *a, int slot) {
+static void tell_early_failure(const gs_attempt *a, int slot) {
     const gs_launch_processes *p = &a->processes;
     const int status = p->child[slot].status;
     char what[200];
@@ -202,7 +203,7 @@ static void note_failure(gs_attempt *a, int slot) {
     if (a->failed < 0) {
         a->failed_others = a->processes.running;
         if (!a->stopped_by) note_all_hanging(a, true);
-        tell_absent(a, slot);
+        tell_early_failure(a, slot);
         a->failed = slot;
     } else if (gs_launch_blame_of(c[slot].status) > gs_launch_blame_of(c[a->failed].status) &&
                a->next_signal != SIGKILL) {
@@ -278,7 +279,7 @@ static double look_at_generation(gs_attempt *a) {
 
 /* ---- signals ---- */
 
-void gs_launch_stand_still(void) {
+void gs_launch_suspend(void) {
     sigset_t one;
     sigemptyset(&one);
     sigaddset(&one, SIGTSTP);
@@ -291,16 +292,16 @@ static void take_signal(gs_attempt *a, int number) {
     const double now = gs_awake_seconds();
     if (number == SIGTSTP || number == SIGUSR1) { /* Ctrl-Z has stopped none of them; a checkpoint */
         send_all(a, number);
-        if (number == SIGTSTP) gs_launch_stand_still();
+        if (number == SIGTSTP) gs_launch_suspend();
         if (number == SIGTSTP) send_all(a, SIGCONT);
         return;
     }
     if (number == SIGQUIT || (a->stopped_by && now - a->stopped_at > AGAIN)) {
         send_all(a, SIGKILL);
     } else if (!a->stopped_by) {
-        const bool meeting = a->rendezvous.own_folder && access(a->rendezvous.where, F_OK) == 0;
+        const bool joining = a->rendezvous.own_folder && access(a->rendezvous.where, F_OK) == 0;
         send_all(a, number);
-        plan_signal(a, SIGTERM, meeting ? GRACE : GRACE_STOP); /* while they meet there is nothing to save */
+        plan_signal(a, SIGTERM, joining ? GRACE : GRACE_STOP); /* while they meet there is nothing to save */
     }
     if (!a->stopped_by) {
         a->stopped_by = number;
@@ -314,7 +315,7 @@ static bool starter_has_gone(const gs_attempt *a) {
     char c;
     while (a->processes.launch->starter && !a->stopped_by && poll(&p, 1, 0) > 0) {
         if (read(STDIN_FILENO, &c, 1) <= 0) return true;
-        if (c == GS_LAUNCH_HALT || c == GS_LAUNCH_GO_ON) send_all(a, c == GS_LAUNCH_HALT ? SIGTSTP : SIGCONT);
+        if (c == GS_LAUNCH_SUSPEND || c == GS_LAUNCH_RESUME) send_all(a, c == GS_LAUNCH_SUSPEND ? SIGTSTP : SIGCONT);
     }
     return false;
 }
@@ -457,8 +458,8 @@ static int judge(const gs_attempt *a, char text[SAID]) {
  *     attempt 2                                41 .. 57 .. 80          with --resume auto
  *
  * The folder is that of the command's --checkpoint; without one, or before the first checkpoint, an attempt begins as
- * the first did. Training is deterministic and a checkpoint has all that it needs (persist/state.h), so the last attempt
- * ends with the bits of a run in which no rank was lost.
+ * the first did. Training is deterministic and a checkpoint has all that it needs (persist/state.h), so the last
+ * attempt ends with the bits of a run in which no rank was lost.
  *
  * What would fail again is not started again: bad usage, weights that have diverged or differ, what a rank finds wrong
  * before the first step, and two losses in turn without a step between them. Nor is what was asked to stop.

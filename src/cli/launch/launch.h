@@ -11,11 +11,11 @@
 typedef struct gs_launch {
     int size;            /* how many processes on this machine */
     int nodes, node;     /* how many machines, each with a launch of its own; which one this is */
-    int first, world;    /* the first of these processes among all, and how many there are on all machines */
+    int first, world_size;    /* the first of these processes among all, and how many there are on all machines */
     const char *hosts;   /* start a launch on each of these machines (hosts.c); NULL: here alone */
     const char *program; /* of those; NULL: where this one is */
     bool starter;        /* --hosts has started this launch: its processes end with its standard input */
-    const char *meet;    /* where they meet (comm/meet/store.h): tcp://HOST:PORT; NULL: here */
+    const char *meet;    /* where they meet (comm/rendezvous/store.h): tcp://HOST:PORT; NULL: here */
     const char *interface;        /* by which they are reached, for GRADSUM_INTERFACE; NULL: by the route */
     const char *secret_file;      /* for GRADSUM_SECRET_FILE; NULL: as it is in the environment */
     double timeout;               /* seconds, for GRADSUM_TIMEOUT; 0: as it is in the environment */
@@ -39,10 +39,10 @@ void gs_launch_take_signals(sigset_t *waited, sigset_t *before);
 
 /* SIGTSTP has been taken: stop, as if it had not been, until SIGCONT. In a group that no shell watches the system lets
  * nobody stop: then this returns at once. */
-void gs_launch_stand_still(void);
+void gs_launch_suspend(void);
 
 /* What a launch of several hosts writes to those that it has started: their ranks stop, as at Ctrl-Z, and go on. */
-enum { GS_LAUNCH_HALT = 'z', GS_LAUNCH_GO_ON = 'c' };
+enum { GS_LAUNCH_SUSPEND = 'z', GS_LAUNCH_RESUME = 'c' };
 
 /* ---- hosts.c ---- */
 

@@ -2,11 +2,11 @@
  * environment that says who they are. */
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
-#include "comm/rendezvous.h"
-#include "comm/meet/route.h"
-#include "comm/meet/secret.h"
-#include "comm/meet/store.h"
-#include "comm/meet/store_server.h"
+#include "comm/create.h"
+#include "comm/rendezvous/route.h"
+#include "comm/rendezvous/secret.h"
+#include "comm/rendezvous/store.h"
+#include "comm/rendezvous/store_server.h"
 #include "io/file.h"
 
 #include <errno.h>
@@ -88,7 +88,7 @@ static gs_status use_folder(const char *folder, gs_launch_rendezvous *r) {
 }
 
 /* Only what is said to be for several machines can be reached from others. */
-static gs_status check_reach(const gs_launch *l, const gs_meet_place *m) {
+static gs_status check_reach(const gs_launch *l, const gs_endpoint *m) {
     const bool here = gs_route_is_local(m->host) || strcmp(m->host, "localhost") == 0;
     if (l->nodes == 1 && !here)
         return gs_fail(
@@ -101,7 +101,7 @@ static gs_status check_reach(const gs_launch *l, const gs_meet_place *m) {
     return GS_OK;
 }
 
-static gs_status use_store(const gs_launch *l, gs_meet_place *m, gs_launch_rendezvous *r) {
+static gs_status use_store(const gs_launch *l, gs_endpoint *m, gs_launch_rendezvous *r) {
     unsigned char key[GS_SECRET];
     GS_TRY(check_reach(l, m));
     if (l->secret_file && setenv("GRADSUM_SECRET_FILE", l->secret_file, 1) != 0)
@@ -118,11 +118,11 @@ static gs_status use_store(const gs_launch *l, gs_meet_place *m, gs_launch_rende
 }
 
 gs_status gs_launch_rendezvous_create(const gs_launch *l, gs_launch_rendezvous *r) {
-    gs_meet_place m;
+    gs_endpoint m;
     *r = (gs_launch_rendezvous){.own_folder = !l->meet};
     if (!l->meet) return gs_temporary_folder("gradsum-XXXXXX", r->where, sizeof r->where);
-    GS_TRY(gs_meet_place_read(l->meet, &m));
-    return m.kind == GS_MEET_FILE ? use_folder(m.folder, r) : use_store(l, &m, r);
+    GS_TRY(gs_endpoint_read(l->meet, &m));
+    return m.kind == GS_ENDPOINT_FILE ? use_folder(m.folder, r) : use_store(l, &m, r);
 }
 
 static void end_store(gs_store_server *server, int members) {
@@ -135,12 +135,12 @@ static void end_store(gs_store_server *server, int members) {
 }
 
 void gs_launch_rendezvous_remove(gs_launch_rendezvous *r, const gs_launch *l, bool met, bool awaited) {
-    if (r->server) end_store(r->server, awaited ? l->world : 0);
-    if (!*r->where || !gs_meet_is_folder(r->where)) return;
+    if (r->server) end_store(r->server, awaited ? l->world_size : 0);
+    if (!*r->where || !gs_endpoint_is_folder(r->where)) return;
     if (r->own_folder)
         gs_file_remove_folder(r->where);
     else if (!met)
-        gs_store_leave_folder(r->where, l->world, l->first, l->size);
+        gs_store_leave_folder(r->where, l->world_size, l->first, l->size);
 }
 
 bool gs_launch_set_number(const char *name, int value) {

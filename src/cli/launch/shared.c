@@ -120,7 +120,7 @@ static membership *mine(void) {
 }
 
 /* The lock, which ends with a process that is killed, makes one of those that say the same the first. */
-bool gs_launch_tell(gs_status code, const char *message, bool *said) {
+bool gs_launch_report_failure(gs_status code, const char *message, bool *said) {
     const membership *m = mine();
     *said = false;
     if (!m->shared || lockf(m->file, F_LOCK, 0) != 0) return false;
@@ -138,11 +138,11 @@ bool gs_launch_tell(gs_status code, const char *message, bool *said) {
     return lockf(m->file, F_ULOCK, 0) == 0 && n < GS_LAUNCH_MOST;
 }
 
-void gs_launch_has_met(void) {
+void gs_launch_note_joined(void) {
     if (mine()->shared) atomic_store(&mine()->shared->met, 1);
 }
 
-void gs_launch_has_stepped(void) {
+void gs_launch_note_step(void) {
     if (mine()->shared) atomic_store(&mine()->shared->stepped, mine()->generation);
 }
 
@@ -163,7 +163,7 @@ static gs_launch_answer enter_generation(const membership *m, gs_rendezvous *r) 
     return GS_LAUNCH_GOES_ON;
 }
 
-gs_launch_answer gs_launch_next(gs_rendezvous *r, bool exact) {
+gs_launch_answer gs_launch_next_generation(gs_rendezvous *r, bool exact) {
     membership *m = mine();
     if (gs_launch_generation() == 0) return GS_LAUNCH_ENDS;
     const double until = gs_awake_seconds() + 2 * r->timeout + MARGIN;

@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "comm/rendezvous.h"
+#include "comm/create.h"
 
 enum { GS_LAUNCH_MOST = 256, GS_LAUNCH_WHERE = 3010 };
 
@@ -70,13 +70,13 @@ void gs_shared_begin_generation(gs_shared *, int size, const int *rank, const ch
 
 /* Report why it fails; *said: another one has reported the same before; or, to one that was stopped, any reason.
  * False: there is no launcher. */
-bool gs_launch_tell(gs_status, const char *message, bool *said);
+bool gs_launch_report_failure(gs_status, const char *message, bool *said);
 
 /* It has met the ranks of all nodes. */
-void gs_launch_has_met(void);
+void gs_launch_note_joined(void);
 
 /* Rank 0 has made a step. */
-void gs_launch_has_stepped(void);
+void gs_launch_note_step(void);
 
 /* The generation of an elastic launch that it belongs to; 0: no such launch has started it. */
 int gs_launch_generation(void);
@@ -85,4 +85,4 @@ typedef enum gs_launch_answer { GS_LAUNCH_ENDS, GS_LAUNCH_GOES_ON, GS_LAUNCH_LET
 
 /* It has lost a rank. GS_LAUNCH_GOES_ON: *r is what it is in the next generation; its texts are static. exact: the run
  * is, and goes on with as many ranks as that takes. */
-gs_launch_answer gs_launch_next(gs_rendezvous *r, bool exact);
+gs_launch_answer gs_launch_next_generation(gs_rendezvous *r, bool exact);

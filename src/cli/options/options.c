@@ -193,7 +193,7 @@ int gs_exit_status(const char *command, gs_status status) {
     snprintf(why, sizeof why, "%s", gs_message());
     /* Of a launch the launcher ends the others; ranks on other nodes, or started by hand, wait for this one, and are
      * told. */
-    bool told = gs_launch_tell(status, why, &said);
+    bool told = gs_launch_report_failure(status, why, &said);
     fflush(stdout);
     gs_working(NULL, 0, NULL);
     snprintf(sentence, sizeof sentence, "gradsum %s: %s", command, why);
@@ -202,7 +202,7 @@ int gs_exit_status(const char *command, gs_status status) {
     bool awaited = strcmp(command, "train") == 0 || strcmp(command, "eval") == 0;
     gs_rendezvous r;
     if (awaited && gs_rendezvous_from_environment(&r) == GS_OK && (!told || r.nodes > 1))
-        gs_comm_stay_away(&r, status, why);
+        gs_comm_fail_early(&r, status, why);
     return usage ? GS_EXIT_USAGE : GS_EXIT_FAILED;
 }
 

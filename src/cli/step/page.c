@@ -98,7 +98,7 @@ static gs_status make_all(maker *m, gradients *g) {
     GS_TRY(check_labels(m, g));
     if (!(m->order = malloc(m->set->count * sizeof *m->order)))
         return gs_fail(GS_E_MEMORY, "no memory for the order of %zu samples", m->set->count);
-    GS_TRY(gs_comm_world_create(1, NULL, s->timeout, &m->alone));
+    GS_TRY(gs_comm_workers_create(1, NULL, s->timeout, &m->alone));
     GS_TRY(gs_worker_create(&m->worker, s, "cpu", m->alone, s->threads, gs_dataset_scaling(m->set), m->set,
                             NULL));
     gs_epoch_order(s->seed, 1, m->set->count, m->order);

@@ -1,7 +1,8 @@
-/* Ranks as processes, over Gloo. They meet (meet/meeting.h), connect each with each (mesh.h), and hand these
- * connections to Gloo. The direct connection beside Gloo's and the watch come last. Where a rank is lost: lost.c. */
+/* Ranks as processes, over Gloo. They meet (rendezvous/rendezvous.h), connect each with each (mesh.h), and hand these
+ * connections to Gloo. The direct connection beside Gloo's and the watchdog come last. Where a rank is lost:
+ * failure.c. */
 #include "comm/gloo/state.h"
-#include "comm/meet/meeting.h"
+#include "comm/rendezvous/rendezvous.h"
 #include "comm/mesh.h"
 #include "core/process.h"
 
@@ -24,9 +25,9 @@ static void hang_up(gs_gloo_state *s, int size) {
 /* Whatever watches Gloo's connections must end before they do. */
 static void disconnect(gs_gloo_state *s, int size) {
     gs_gloo_free_mailboxes(s);
-    gs_gloo_free_ears(s, size);
+    gs_gloo_free_inboxes(s, size);
     gs_direct_free(s->direct);
-    gs_watch_free(s->watch);
+    gs_watchdog_free(s->watchdog);
     gs_gloo_free(s->gloo);
     gs_processes_unwatch(size, s->process);
     hang_up(s, size);
@@ -40,13 +41,13 @@ static void disconnect(gs_gloo_state *s, int size) {
 enum { GLOO, DIRECT /* what the lines between two ranks are for */ };
 
 static int lines_of(const gs_rendezvous *r) {
-    return r->size == 2 && !r->library ? 2 : 1;
+    return r->size == 2 && !r->gloo_all_reduce ? 2 : 1;
 }
 
 static gs_gloo_code use_connections(const gs_rendezvous *r, gs_gloo_state *s) {
     const int timeout = gs_gloo_milliseconds(r->timeout);
     gs_gloo_code code = gs_gloo_connect(r->rank, r->size, &s->socket[GLOO * r->size], timeout, &s->gloo);
-    if (code == GS_GLOO_OK) code = gs_watch_create(s->gloo, r->rank, r->size, &s->watch);
+    if (code == GS_GLOO_OK) code = gs_watchdog_create(s->gloo, r->rank, r->size, &s->watchdog);
     if (code == GS_GLOO_OK) code = gs_gloo_listen(s, r->rank, r->size);
     if (code == GS_GLOO_OK && s->lines > 1)
         code = gs_direct_create(s->gloo, s->socket[DIRECT * r->size + 1 - r->rank], r->rank, timeout,
@@ -59,19 +60,19 @@ static gs_gloo_code use_connections(const gs_rendezvous *r, gs_gloo_state *s) {
 /* Gloo has failed, although all are connected. */
 static gs_status explain(gs_comm *c, gs_gloo_code code) {
     if (code == GS_GLOO_MEMORY) return gs_fail(GS_E_MEMORY, "rank %d: no memory for Gloo", c->rank);
-    if (strstr(gs_gloo_said(), strerror(EMFILE))) /* only Gloo's text tells this */
+    if (strstr(gs_gloo_error_text(), strerror(EMFILE))) /* only Gloo's text tells this */
         return gs_fail_descriptor(EMFILE, "rank %d: all %d ranks are connected, but Gloo cannot start",
                                   c->rank, c->size);
     if (code == GS_GLOO_LOST || code == GS_GLOO_TIMEOUT)
-        return gs_gloo_lost(c, code, -1, "the start of %d ranks", c->size);
+        return gs_gloo_diagnose(c, code, -1, "the start of %d ranks", c->size);
     return gs_fail(GS_E_PEER, "rank %d: all %d ranks are connected, but Gloo cannot start: %s", c->rank,
-                   c->size, gs_gloo_said());
+                   c->size, gs_gloo_error_text());
 }
 
 /* No connection ends, as the others see it, before this rank has told why it fails. */
-static gs_status connect_all(const gs_rendezvous *r, const gs_meeting *m, gs_comm *c) {
+static gs_status connect_all(const gs_rendezvous *r, const gs_rendezvous_state *m, gs_comm *c) {
     int listener;
-    const gs_passport *all = gs_meeting_all(m, &listener);
+    const gs_rank_info *all = gs_rendezvous_ranks(m, &listener);
     gs_gloo_state *s = c->state;
     s->socket = malloc((size_t)(lines_of(r) * r->size) * sizeof *s->socket);
     if (!s->socket) return gs_fail(GS_E_MEMORY, "no memory to connect %d ranks", r->size);
@@ -79,13 +80,13 @@ static gs_status connect_all(const gs_rendezvous *r, const gs_meeting *m, gs_com
     gs_status status = gs_mesh_connect(r, all, listener, s->process, s->lines, s->socket);
     const gs_gloo_code code = status == GS_OK ? use_connections(r, s) : GS_GLOO_OK;
     if (code != GS_GLOO_OK) status = explain(c, code);
-    status = gs_meeting_fail(m, status);
+    status = gs_rendezvous_fail(m, status);
     if (status != GS_OK) hang_up(s, r->size);
     return status;
 }
 
-/* Note what messages and the watch need from the passports. */
-static gs_status note_passports(const gs_passport *all, int size, gs_gloo_state *s) {
+/* Note what messages and the watchdog need from the rank infos. */
+static gs_status note_ranks(const gs_rank_info *all, int size, gs_gloo_state *s) {
     s->pid = calloc((size_t)size, sizeof *s->pid);
     s->address = calloc((size_t)size, sizeof *s->address);
     s->host = calloc((size_t)size, sizeof *s->host);
@@ -93,18 +94,18 @@ static gs_status note_passports(const gs_passport *all, int size, gs_gloo_state 
     const bool room = s->pid && s->address && s->host && s->heard;
     for (int r = 0; room && r < size; r++) {
         s->pid[r] = all[r].pid;
-        snprintf(s->host[r], GS_HOST, "%.*s", (int)strcspn(all[r].place, " "), all[r].place);
+        snprintf(s->host[r], GS_HOST, "%.*s", (int)strcspn(all[r].machine, " "), all[r].machine);
         snprintf(s->address[r], GS_ADDRESS, "%s", all[r].address);
     }
     s->process = room ? gs_processes_watch(size, s->pid) : NULL;
     return s->process ? GS_OK : gs_fail(GS_E_MEMORY, "no memory to watch %d processes", size);
 }
 
-static gs_status meet_and_connect(const gs_rendezvous *r, gs_meeting *m, gs_comm *c) {
+static gs_status meet_and_connect(const gs_rendezvous *r, gs_rendezvous_state *m, gs_comm *c) {
     int listener;
-    GS_TRY(gs_meeting_meet(m));
+    GS_TRY(gs_rendezvous_wait(m));
     signal(SIGPIPE, SIG_IGN); /* writing to a peer that has gone fails, and does not end the process */
-    GS_TRY(note_passports(gs_meeting_all(m, &listener), r->size, c->state));
+    GS_TRY(note_ranks(gs_rendezvous_ranks(m, &listener), r->size, c->state));
     return r->size > 1 ? connect_all(r, m, c) : GS_OK;
 }
 
@@ -112,11 +113,11 @@ static gs_status meet_and_connect(const gs_rendezvous *r, gs_meeting *m, gs_comm
  * */
 static gs_status connect_to_others(const gs_rendezvous *r, gs_comm *c) {
     gs_gloo_state *s = c->state;
-    gs_meeting *m;
-    GS_TRY(gs_meeting_open(r, &m));
+    gs_rendezvous_state *m;
+    GS_TRY(gs_rendezvous_open(r, &m));
     pthread_mutex_init(&s->list, NULL);
     gs_status status = meet_and_connect(r, m, c);
-    gs_meeting_close(m);
+    gs_rendezvous_close(m);
     if (status != GS_OK) disconnect(s, r->size);
     return status;
 }
@@ -134,8 +135,8 @@ static void hear(const gs_comm *c, int peer, const gs_call *call) {
 static gs_status lost(gs_comm *c, const gs_call *call, gs_gloo_code code) {
     const gs_gloo_state *s = c->state;
     const char *what = gs_call_text(call, false);
-    if (!gs_operation_has_root(call->operation)) return gs_gloo_lost(c, code, -1, "%s", what);
-    return gs_gloo_lost(c, code, -1, "%s from %s %d", what, s->noun, call->root);
+    if (!gs_operation_has_root(call->operation)) return gs_gloo_diagnose(c, code, -1, "%s", what);
+    return gs_gloo_diagnose(c, code, -1, "%s from %s %d", what, s->noun, call->root);
 }
 
 static gs_status gloo_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
@@ -171,7 +172,7 @@ static gs_status gloo_send(gs_comm *c, const gs_envelope *envelope, const void *
     if (bytes == 0) return GS_OK;
     const gs_gloo_code code = gs_gloo_send(s, envelope, data, bytes, gs_gloo_milliseconds(c->timeout));
     if (code == GS_GLOO_OK) return GS_OK;
-    return gs_gloo_lost(c, code, envelope->peer, "%s", gs_call_text(envelope->call, false));
+    return gs_gloo_diagnose(c, code, envelope->peer, "%s", gs_call_text(envelope->call, false));
 }
 
 static gs_status gloo_recv(gs_comm *c, const gs_envelope *envelope, void *data, size_t bytes) {
@@ -180,9 +181,9 @@ static gs_status gloo_recv(gs_comm *c, const gs_envelope *envelope, void *data, 
     if (bytes == 0) return GS_OK;
     const gs_gloo_code code = gs_gloo_recv(s, envelope, data, bytes, gs_gloo_milliseconds(c->timeout));
     if (code != GS_GLOO_OK)
-        return gs_gloo_lost(c, code, envelope->peer, "%s", gs_call_text(envelope->call, false));
+        return gs_gloo_diagnose(c, code, envelope->peer, "%s", gs_call_text(envelope->call, false));
     gs_call theirs = *envelope->call; /* a message was sent by the other */
-    if (!gs_is_part(envelope)) theirs.operation = GS_SEND, theirs.root = c->rank;
+    if (!gs_is_collective(envelope)) theirs.operation = GS_SEND, theirs.root = c->rank;
     hear(c, envelope->peer, &theirs);
     return GS_OK;
 }
@@ -210,7 +211,7 @@ static void gloo_free(gs_comm *c) {
     free_state(c);
 }
 
-static void gloo_of_processes(gs_comm *c) {
+static void gloo_set_multithreaded(gs_comm *c) {
     ((gs_gloo_state *)c->state)->noun = "process";
 }
 
@@ -221,11 +222,11 @@ static const gs_transport transport_gloo = {
     .collective = gloo_collective,
     .abort = gs_gloo_abort,
     .free = gloo_free,
-    .of_processes = gloo_of_processes,
+    .set_multithreaded = gloo_set_multithreaded,
 };
 
 gs_status gs_comm_gloo_create(const gs_rendezvous *r, gs_comm **out) {
-    GS_TRY(gs_rendezvous_check(r, !r->meet[0]));
+    GS_TRY(gs_rendezvous_check(r, !r->endpoint[0]));
     gs_gloo_state *s = calloc(1, sizeof *s);
     if (!s) return gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
     s->comm = (gs_comm){&transport_gloo, r->rank, r->size, r->timeout, s};

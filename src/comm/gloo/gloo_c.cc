@@ -35,7 +35,7 @@
 
 extern "C" {
 #include "core/clock.h"
-#include "comm/rendezvous.h"
+#include "comm/create.h"
 #include "comm/gloo/gloo_c.h"
 }
 
@@ -61,14 +61,14 @@ template <typename F> gs_gloo_code guarded(F f) {
     }
 }
 
-// ---- waits that the watch knows of (watch.c) ----
+// ---- waits that the watchdog knows of (watchdog.c) ----
 
 const milliseconds for_ever = std::chrono::hours(24 * 365);
 
-// A buffer of Gloo's. Its waits also end when the watch has found a broken connection.
+// A buffer of Gloo's. Its waits also end when the watchdog has found a broken connection.
 class WatchedBuffer final : public UnboundBuffer {
   public:
-    WatchedBuffer(gs_watch *watch, std::unique_ptr<UnboundBuffer> inner)
+    WatchedBuffer(gs_watchdog *watch, std::unique_ptr<UnboundBuffer> inner)
         : UnboundBuffer(inner->ptr, inner->size), watch_(watch), inner_(std::move(inner)) {}
 
     bool waitRecv(int *rank, milliseconds timeout) override {
@@ -91,37 +91,37 @@ class WatchedBuffer final : public UnboundBuffer {
 
   private:
     struct Entry : gs_gloo_wait {
-        gs_watch *const watch;
-        Entry(gs_watch *by, UnboundBuffer *buffer, bool sends, milliseconds timeout)
+        gs_watchdog *const watch;
+        Entry(gs_watchdog *by, UnboundBuffer *buffer, bool sends, milliseconds timeout)
             : gs_gloo_wait(), watch(by) {
             this->buffer = reinterpret_cast<gs_gloo_buffer *>(buffer);
             this->sends = sends;
             if (timeout.count() > 0)
                 deadline = gs_awake_seconds() + static_cast<double>(timeout.count()) * 1e-3;
-            gs_watch_begin(watch, this);
+            gs_watchdog_begin(watch, this);
         }
-        ~Entry() { gs_watch_end(watch, this); }
+        ~Entry() { gs_watchdog_end(watch, this); }
     };
     template <typename F> bool wait(bool sends, milliseconds timeout, F inner_wait) {
         Entry entry(watch_, inner_.get(), sends, timeout);
         for (;;) { // a wake that came too late for the wait before this one means nothing
             if (inner_wait()) return true;
-            char found[GS_GLOO_SAID];
-            gs_watch_found(watch_, found);
+            char found[GS_GLOO_ERROR_TEXT];
+            gs_watchdog_found(watch_, found);
             if (found[0]) throw gloo::IoException(found);
             if (entry.late)
                 throw gloo::IoException("Timed out waiting " + std::to_string(timeout.count()) + "ms");
         }
     }
 
-    gs_watch *const watch_;
+    gs_watchdog *const watch_;
     std::unique_ptr<UnboundBuffer> inner_;
 };
 
 // Gloo's connections, but all buffers are watched.
 class WatchedConnections final : public gloo::transport::Context {
   public:
-    WatchedConnections(gs_watch *watch, std::shared_ptr<gloo::transport::Context> inner)
+    WatchedConnections(gs_watchdog *watch, std::shared_ptr<gloo::transport::Context> inner)
         : Context(inner->rank, inner->size), watch_(watch), inner_(std::move(inner)) {
         setTimeout(inner_->getTimeout());
     }
@@ -132,7 +132,7 @@ class WatchedConnections final : public gloo::transport::Context {
     }
 
   private:
-    gs_watch *const watch_;
+    gs_watchdog *const watch_;
     std::shared_ptr<gloo::transport::Context> inner_;
 };
 
@@ -221,7 +221,7 @@ class Mesh final : public gloo::Context {
         for (int peer = 0; peer < size; peer++)
             if (peer != rank) give(*device, peer, socket[peer], &address);
     }
-    void be_watched(gs_watch *watch) {
+    void be_watched(gs_watchdog *watch) {
         transportContext_ = std::make_shared<WatchedConnections>(watch, plain_);
     }
     std::unique_ptr<UnboundBuffer> buffer(void *data, size_t bytes, bool watched) {
@@ -284,7 +284,7 @@ gs_gloo_code gs_gloo_connect(int rank, int size, const int *socket, int timeout_
     });
 }
 
-gs_gloo_code gs_gloo_be_watched(gs_gloo *g, gs_watch *watch) {
+gs_gloo_code gs_gloo_be_watched(gs_gloo *g, gs_watchdog *watch) {
     return guarded([&] { g->mesh->be_watched(watch); });
 }
 

@@ -2,13 +2,13 @@
  *
  *     ../mesh.h   connections that are proven before Gloo gets them
  *     socket.c    how Gloo gets them
- *     watch.c     wakes waiting ranks when a peer dies in the middle of a message, which Gloo 0.5.0 forgets
+ *     watchdog.c  wakes waiting ranks when a peer dies in the middle of a message, which Gloo 0.5.0 forgets
  *     mailbox.c   messages that the sender need not wait for, and that the receiver has asked for beforehand
- *     lost.c      how the connection to a peer stands, and its last words; what a sentence of Gloo means; who is lost
+ *     failure.c   how the connection to a peer stands, and its failure message; what its sentences mean; who is lost
  *     direct.c    two ranks exchange arrays on a connection of their own, without Gloo
  *
  * Declares only what these files and gloo.c need. Each function returns GS_GLOO_OK, or a code for what went wrong,
- * with a sentence in gs_gloo_said(). Counts are at least 1 (an empty all_gather divides by zero in Gloo 0.5.0). A
+ * with a sentence in gs_gloo_error_text(). Counts are at least 1 (an empty all_gather divides by zero in Gloo 0.5.0). A
  * timeout limits one wait, in milliseconds, and is at least 1. All ranks must make the same calls with the same counts:
  * when a message does not fit, a thread of Gloo's own ends the process.
  *
@@ -34,12 +34,12 @@ typedef enum gs_gloo_code {
 } gs_gloo_code;
 
 /* Interpret a sentence of Gloo's. Keeps it for this thread, without the leading "[/path/of/a/file.cc:123] ", and
- * returns the code: GS_GLOO_LOST becomes GS_GLOO_TIMEOUT if it reports a wait that was too long. In lost.c. */
+ * returns the code: GS_GLOO_LOST becomes GS_GLOO_TIMEOUT if it reports a wait that was too long. In failure.c. */
 gs_gloo_code gs_gloo_explain(gs_gloo_code code, const char *what);
 
 /* This thread's last one. (Not gs_message(): some failures are expected, and must not hide why a rank leaves.) */
-const char *gs_gloo_said(void);
-enum { GS_GLOO_SAID = 400 /* bytes of it, with its 0 */ };
+const char *gs_gloo_error_text(void);
+enum { GS_GLOO_ERROR_TEXT = 400 /* bytes of it, with its 0 */ };
 
 /* ---- connections ---- */
 
@@ -73,31 +73,31 @@ typedef struct gs_gloo_wait {
     gs_gloo_buffer *buffer;
     bool sends;
     double deadline; /* of gs_awake_seconds; 0: there is none */
-    bool late;       /* set by the watch, which wakes it because of the deadline */
-    bool long_ago;   /* for the watch */
+    bool late;       /* set by the watchdog, which wakes it because of the deadline */
+    bool long_ago;   /* for the watchdog */
     struct gs_gloo_wait *before, *next;
 } gs_gloo_wait;
 
-/* ---- watch.c ---- */
+/* ---- watchdog.c ---- */
 
-typedef struct gs_watch gs_watch;
+typedef struct gs_watchdog gs_watchdog;
 
 /* Watches the connections of a rank; must be freed before they are closed. */
-gs_gloo_code gs_watch_create(gs_gloo *, int rank, int size, gs_watch **out);
-void gs_watch_free(gs_watch *); /* NULL is allowed */
+gs_gloo_code gs_watchdog_create(gs_gloo *, int rank, int size, gs_watchdog **out);
+void gs_watchdog_free(gs_watchdog *); /* NULL is allowed */
 
-/* GS_GLOO_OK: the connection to `peer` stands. Else gs_gloo_said() is what Gloo says of its end. */
-gs_gloo_code gs_watch_look(gs_watch *, int peer);
+/* GS_GLOO_OK: the connection to `peer` stands. Else gs_gloo_error_text() is what Gloo says of its end. */
+gs_gloo_code gs_watchdog_look(gs_watchdog *, int peer);
 
 /* A wait begins or ends, in any thread. After it was woken: `found` is what Gloo says of the connection that broke,
  * or "". */
-void gs_watch_begin(gs_watch *, gs_gloo_wait *);
-void gs_watch_end(gs_watch *, gs_gloo_wait *);
-void gs_watch_found(gs_watch *, char found[GS_GLOO_SAID]);
+void gs_watchdog_begin(gs_watchdog *, gs_gloo_wait *);
+void gs_watchdog_end(gs_watchdog *, gs_gloo_wait *);
+void gs_watchdog_found(gs_watchdog *, char found[GS_GLOO_ERROR_TEXT]);
 
-/* From here on the watch is told of each wait, of collectives too, when it begins and ends. It must live as long as the
- * connections. */
-gs_gloo_code gs_gloo_be_watched(gs_gloo *, gs_watch *);
+/* From here on the watchdog is told of each wait, of collectives too, when it begins and ends. It must live as long as
+ * the connections. */
+gs_gloo_code gs_gloo_be_watched(gs_gloo *, gs_watchdog *);
 
 /* Close all connections, and wait for Gloo's thread. NULL is allowed. */
 void gs_gloo_free(gs_gloo *);
@@ -113,7 +113,7 @@ gs_gloo_code gs_gloo_collective(gs_gloo *, const gs_call *, const void *in, void
  * from one rank to another arrive in order. Slots are channels: Gloo's collectives use 1 to 8 as their first byte. */
 #define GS_GLOO_SLOT(kind) ((uint64_t)(kind) << 56)
 #define GS_GLOO_MESSAGE_SLOTS GS_GLOO_SLOT(0x20)
-#define GS_GLOO_WORDS_SLOT GS_GLOO_SLOT(0x21)
+#define GS_GLOO_FAILURE_SLOT GS_GLOO_SLOT(0x21)
 #define GS_GLOO_WATCH_SLOT GS_GLOO_SLOT(0x22)
 #define GS_GLOO_NOTES_SLOT GS_GLOO_SLOT(0x23)
 

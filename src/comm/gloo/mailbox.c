@@ -31,18 +31,18 @@
 
 enum {
     HEAD = sizeof(uint64_t), /* the bytes of the whole message, without heads */
-    PIECE = HEAD + GS_GLOO_LOAD,
+    PIECE = HEAD + GS_GLOO_PAYLOAD,
     SPARES = 64, /* for one sender: 16 MiB */
 };
 
 static inline size_t pieces_of(size_t bytes) {
-    return (bytes + GS_GLOO_LOAD - 1) / GS_GLOO_LOAD;
+    return (bytes + GS_GLOO_PAYLOAD - 1) / GS_GLOO_PAYLOAD;
 }
 
 /* Of piece i of a message: bytes without its head. */
 static inline size_t load_of(size_t bytes, size_t i) {
-    const size_t rest = bytes - i * GS_GLOO_LOAD;
-    return rest < GS_GLOO_LOAD ? rest : GS_GLOO_LOAD;
+    const size_t rest = bytes - i * GS_GLOO_PAYLOAD;
+    return rest < GS_GLOO_PAYLOAD ? rest : GS_GLOO_PAYLOAD;
 }
 
 typedef struct spare_piece {
@@ -127,7 +127,7 @@ static gs_gloo_code check_length(const spare_piece *spare, int from, size_t byte
     char text[300];
     memcpy(&theirs, spare->piece, sizeof theirs);
     if (theirs == bytes) return GS_GLOO_OK;
-    snprintf(text, sizeof text, GS_OTHER_LENGTH, bytes, "rank", from, (size_t)theirs);
+    snprintf(text, sizeof text, GS_LENGTH_MISMATCH, bytes, "rank", from, (size_t)theirs);
     return gs_gloo_explain(GS_GLOO_OTHER, text);
 }
 
@@ -149,7 +149,7 @@ static gs_gloo_code receive_in_spares(spares_of_sender *s, gs_gloo *g, bool ahea
         code = gs_gloo_wait_recv(s->first->buffer, timeout_ms);
         if (code == GS_GLOO_OK) code = check_length(s->first, from, bytes);
         if (code != GS_GLOO_OK) return code;
-        memcpy(to + i * GS_GLOO_LOAD, s->first->piece + HEAD, load_of(bytes, i));
+        memcpy(to + i * GS_GLOO_PAYLOAD, s->first->piece + HEAD, load_of(bytes, i));
         retire_first(s);
     }
     return GS_GLOO_OK;
@@ -204,7 +204,7 @@ void gs_gloo_free_mailboxes(gs_gloo_state *s) {
 /* Parts of collectives have slots of their own, so a message that nobody has received yet is not mistaken for one.
  * */
 static uint32_t slot_of(const gs_envelope *e) {
-    return (uint32_t)gs_is_part(e) << 31 | (uint32_t)e->from << 16 | (uint32_t)e->to;
+    return (uint32_t)gs_is_collective(e) << 31 | (uint32_t)e->from << 16 | (uint32_t)e->to;
 }
 
 /* NULL: there is no memory. */
@@ -256,7 +256,7 @@ gs_gloo_code gs_gloo_send(gs_gloo_state *s, const gs_envelope *envelope, const v
     for (size_t i = 0; code == GS_GLOO_OK && i < pieces_of(bytes); i++) {
         const size_t at = i * PIECE, load = load_of(bytes, i);
         memcpy(k->pieces + at, &head, HEAD);
-        memcpy(k->pieces + at + HEAD, (const char *)data + i * GS_GLOO_LOAD, load);
+        memcpy(k->pieces + at + HEAD, (const char *)data + i * GS_GLOO_PAYLOAD, load);
         code = gs_gloo_begin_send(k->buffer, envelope->peer, GS_GLOO_MESSAGE_SLOTS | slot, at, HEAD + load);
         k->under_way += code == GS_GLOO_OK;
     }

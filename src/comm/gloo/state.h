@@ -10,23 +10,23 @@
 #include "comm/waits.h"
 
 typedef struct gs_gloo_mailbox gs_gloo_mailbox;
-typedef struct gs_gloo_ear gs_gloo_ear;
+typedef struct gs_gloo_inbox gs_gloo_inbox;
 
 /* What a rank tells before it gives up: for whom it waits, and to whom nothing gets through. */
-enum { GS_GLOO_FEW = 14 };
-typedef struct gs_gloo_few {
-    int32_t count, rank[GS_GLOO_FEW]; /* as many as have room; count -1: all others */
-} gs_gloo_few;
+enum { GS_GLOO_RANK_LIST = 14 };
+typedef struct gs_gloo_rank_list {
+    int32_t count, rank[GS_GLOO_RANK_LIST]; /* as many as have room; count -1: all others */
+} gs_gloo_rank_list;
 typedef struct gs_gloo_note {
-    gs_gloo_few late, silent;
+    gs_gloo_rank_list late, silent;
 } gs_gloo_note;
 
 typedef struct gs_gloo_state {
     gs_comm comm;
     gs_gloo *gloo; /* NULL for a lone process, which has none of the next three either */
-    gs_watch *watch;
+    gs_watchdog *watchdog;
     gs_direct *direct;    /* NULL unless there are two, or where all_reduce is to be Gloo's own */
-    gs_gloo_ear *ears;    /* [size] */
+    gs_gloo_inbox *inboxes;    /* [size] */
     bool listens;         /* all of them do */
     pthread_mutex_t list; /* of the mailboxes */
     gs_gloo_mailbox *mailboxes;
@@ -34,7 +34,7 @@ typedef struct gs_gloo_state {
     pthread_mutex_t lock; /* of the failure */
     atomic_bool failed;   /* once true, code and message do not change */
     gs_status code;
-    char message[GS_LAST_WORDS];
+    char message[GS_FAILURE_TEXT];
     gs_scratch scratch;          /* of the collective under way */
     char (*address)[GS_ADDRESS]; /* [size] */
     char (*host)[GS_HOST];       /* [size] */
@@ -56,7 +56,7 @@ static inline int gs_gloo_milliseconds(double seconds) {
 
 /* ---- mailbox.c ---- */
 
-enum { GS_GLOO_LOAD = 256 * 1024 /* bytes of a message in a piece */ };
+enum { GS_GLOO_PAYLOAD = 256 * 1024 /* bytes of a message in a piece */ };
 
 /* Different mailboxes may be used by several threads at once. */
 gs_gloo_code gs_gloo_send(gs_gloo_state *, const gs_envelope *, const void *data, size_t bytes,
@@ -64,23 +64,23 @@ gs_gloo_code gs_gloo_send(gs_gloo_state *, const gs_envelope *, const void *data
 gs_gloo_code gs_gloo_recv(gs_gloo_state *, const gs_envelope *, void *data, size_t bytes, int timeout_ms);
 void gs_gloo_free_mailboxes(gs_gloo_state *);
 
-/* ---- lost.c ---- */
+/* ---- failure.c ---- */
 
-/* Listen to the last words of all, from the start. */
+/* Listen for failure messages of all, from the start. */
 gs_gloo_code gs_gloo_listen(gs_gloo_state *, int rank, int size);
-void gs_gloo_free_ears(gs_gloo_state *, int size);
+void gs_gloo_free_inboxes(gs_gloo_state *, int size);
 
 /* This rank's wait for these peers (count 0: for any of the others) was too long: tell the others. From any thread;
  * only the first such wait is told. */
 void gs_gloo_tell_wait(gs_comm *, const int *peers, int count);
 
-/* Gloo failed with this code, and gs_gloo_said(), in an operation with `peer`, or with all (-1). Finds the cause if
- * this is the first failure, tells it to the others, and returns it. `format` says what the operation was. */
-gs_status gs_gloo_lost(gs_comm *, gs_gloo_code, int peer, const char *format, ...) GS_PRINTF(4, 5);
+/* Gloo failed with this code, and gs_gloo_error_text(), in an operation with `peer`, or with all (-1). Finds the cause
+ * if this is the first failure, tells it to the others, and returns it. `format` says what the operation was. */
+gs_status gs_gloo_diagnose(gs_comm *, gs_gloo_code, int peer, const char *format, ...) GS_PRINTF(4, 5);
 
-/* Another rank's last words, once they have come: this rank has failed with them then. Else GS_OK. For who waits
+/* Another rank's failure message, once it has come: this rank fails with it too. Else GS_OK. For who waits
  * outside of Gloo; from any thread. */
-gs_status gs_gloo_heed(gs_comm *);
+gs_status gs_gloo_check_peers(gs_comm *);
 
 /* After a failure: that failure. */
 gs_status gs_gloo_failed(const gs_gloo_state *);

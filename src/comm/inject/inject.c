@@ -18,7 +18,7 @@
 enum { USAGE = 2 /* the program's exit status after wrong usage */ };
 
 typedef struct injected {
-    gs_around around;
+    gs_wrapper wrapper;
     gs_faults faults; /* of this rank */
     /* Several threads may send and receive at once, each with its own peer (async.c). */
     _Atomic uint64_t operations;
@@ -164,17 +164,17 @@ static void begin(const gs_comm *c, const gs_call *call) {
 static gs_status injected_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
     const injected *k = c->state;
     begin(c, e->call);
-    return atomic_load(&k->cut) ? GS_OK : gs_around_send(c, e, data, bytes);
+    return atomic_load(&k->cut) ? GS_OK : gs_wrapper_send(c, e, data, bytes);
 }
 
 static gs_status injected_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
     begin(c, e->call);
-    return gs_around_recv(c, e, data, bytes);
+    return gs_wrapper_recv(c, e, data, bytes);
 }
 
 static gs_status injected_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
     begin(c, call);
-    return gs_call_run(gs_around_inner(c), call, in, out);
+    return gs_call_run(gs_wrapper_inner(c), call, in, out);
 }
 
 static void injected_free(gs_comm *c) {
@@ -185,7 +185,7 @@ static void injected_free(gs_comm *c) {
         say(f->rank, " made %" PRIu64 " operations: no %s at operation %" PRIu64, atomic_load(&k->operations),
             names[f->kind], f->operation);
     }
-    gs_comm_free(k->around.inner);
+    gs_comm_free(k->wrapper.inner);
     free(k);
 }
 
@@ -193,7 +193,7 @@ static const gs_transport transport_injected = {
     .send = injected_send,
     .recv = injected_recv,
     .collective = injected_collective,
-    .abort = gs_around_abort,
+    .abort = gs_wrapper_abort,
     .free = injected_free,
 };
 
@@ -223,7 +223,7 @@ static gs_status read_faults(gs_faults *out) {
     return GS_OK;
 }
 
-void gs_inject_before_meeting(int rank) {
+void gs_inject_before_rendezvous(int rank) {
     gs_faults all;
     if (read_faults(&all) != GS_OK) return;
     for (int i = 0; i < all.count; i++) {
@@ -237,13 +237,13 @@ void gs_inject_before_meeting(int rank) {
 static gs_status create(const gs_faults *all, gs_comm *inner, gs_comm **out) {
     injected *k = calloc(1, sizeof *k);
     if (!k) return gs_fail(GS_E_MEMORY, "no memory for the faults of rank %d", inner->rank);
-    gs_around_begin(&k->around, inner, &transport_injected);
+    gs_wrapper_begin(&k->wrapper, inner, &transport_injected);
     for (int i = 0; i < all->count; i++) {
         const gs_fault *f = &all->fault[i];
-        if (f->kind == GS_FAULT_DROP) k->around.ops.collective = gs_collective_by_messages;
+        if (f->kind == GS_FAULT_DROP) k->wrapper.ops.collective = gs_collective_by_messages;
         if (f->rank == inner->rank && f->operation > 0) k->faults.fault[k->faults.count++] = *f;
     }
-    *out = &k->around.comm;
+    *out = &k->wrapper.comm;
     return GS_OK;
 }
 

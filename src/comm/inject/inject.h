@@ -68,7 +68,7 @@ gs_status gs_faults_read(const char *text, gs_faults *);
 
 /* This process, number `rank` of them, is about to meet the others: its faults of operation 0 strike. A value that
  * makes no sense does nothing here: all say so once they have met. */
-void gs_inject_before_meeting(int rank);
+void gs_inject_before_rendezvous(int rank);
 
 /* Put each of the comms, which are the workers of this process, behind the faults of GRADSUM_FAULT; without it they
  * stay as they are. GS_E_USAGE: the value makes no sense, or names a rank that the first generation has not. On failure

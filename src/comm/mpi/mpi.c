@@ -1,8 +1,8 @@
 /* Ranks as processes that mpirun has started, over MPI (any of version 3; tried with Open MPI 4.1). */
-#include "comm/rendezvous.h"
+#include "comm/create.h"
 
 #ifdef GRADSUM_MPI
-#include "comm/meet/meeting.h"
+#include "comm/rendezvous/rendezvous.h"
 #include "comm/transports.h"
 #include "comm/waits.h"
 #include "core/clock.h"
@@ -31,7 +31,7 @@ enum {
 };
 
 /* Channels. Each has a communicator of its own, so that none takes what was meant for another. */
-enum { MESSAGES, COLLECTIVES, OF_LAST_WORDS, CHANNELS };
+enum { MESSAGES, COLLECTIVES, OF_FAILURES, CHANNELS };
 
 /* A message that was sent, and is kept until the peer has it: in pieces of at most gs_mpi_most bytes. */
 typedef struct copy {
@@ -61,9 +61,9 @@ typedef struct mpi_state {
     pthread_mutex_t lock; /* guards all that follows but `failed` and the last two lines */
     atomic_bool failed;   /* once true, code and message do not change */
     gs_status code;
-    char message[GS_LAST_WORDS];
-    MPI_Request ear; /* where the last words of any rank arrive */
-    char heard[GS_LAST_WORDS];
+    char message[GS_FAILURE_TEXT];
+    MPI_Request inbox; /* where the failure message of any rank arrives */
+    char heard[GS_FAILURE_TEXT];
     mailbox **mailboxes; /* [size], a list for each peer */
     gs_scratch scratch;  /* of the collective under way */
     int *place, *count;  /* [size] of the collective under way: where a part begins, and how long it is */
@@ -183,10 +183,10 @@ static void mpi_break(void) {
 
 enum {
     BUSY_TESTS = 200,  /* before the core is offered to others between tests: about 20 us */
-    EAR_INTERVAL = 16, /* tests between two looks for last words */
+    INBOX_INTERVAL = 16, /* tests between two looks for failures */
 };
 
-static const double SLEEPLESS = 5e-3, TELLING = 0.5, LAST_WORDS = 0.05; /* seconds */
+static const double SLEEPLESS = 5e-3, TELLING = 0.5, LISTENING = 0.05; /* seconds */
 
 /* ---- failing ---- */
 
@@ -202,7 +202,7 @@ static void tell_all(gs_comm *c) {
     for (int r = 0; r < c->size; r++) {
         MPI_Request request = MPI_REQUEST_NULL;
         int done = 0;
-        if (r == c->rank || MPI_Isend(s->message, GS_LAST_WORDS, MPI_BYTE, r, 0, s->channel[OF_LAST_WORDS],
+        if (r == c->rank || MPI_Isend(s->message, GS_FAILURE_TEXT, MPI_BYTE, r, 0, s->channel[OF_FAILURES],
                                       &request) != MPI_SUCCESS)
             continue;
         while (MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done && gs_seconds() < end)
@@ -218,7 +218,7 @@ static void fail_locked(gs_comm *c, gs_status code, const char *message, bool te
     atomic_fetch_add(&s->waiting, 1);
     atomic_store(&s->failed, true);
     mpi_break();
-    if (tell && s->ear != MPI_REQUEST_NULL) tell_all(c); /* null: not all ranks are connected yet */
+    if (tell && s->inbox != MPI_REQUEST_NULL) tell_all(c); /* null: not all ranks are connected yet */
     atomic_fetch_sub(&s->waiting, 1);
 }
 
@@ -236,9 +236,9 @@ static void mpi_listen(gs_comm *c) {
     if (pthread_mutex_trylock(&s->lock) != 0) return;
     int heard = 0;
     atomic_fetch_add(&s->waiting, 1);
-    if (s->ear != MPI_REQUEST_NULL && !atomic_load(&s->failed) &&
-        MPI_Test(&s->ear, &heard, MPI_STATUS_IGNORE) == MPI_SUCCESS && heard) {
-        s->heard[GS_LAST_WORDS - 1] = '\0';
+    if (s->inbox != MPI_REQUEST_NULL && !atomic_load(&s->failed) &&
+        MPI_Test(&s->inbox, &heard, MPI_STATUS_IGNORE) == MPI_SUCCESS && heard) {
+        s->heard[GS_FAILURE_TEXT - 1] = '\0';
         fail_locked(c, GS_E_PEER, s->heard, false);
     }
     atomic_fetch_sub(&s->waiting, 1);
@@ -250,7 +250,7 @@ static void mpi_listen(gs_comm *c) {
 /* As mpi_fail, for a call of this rank: "rank 0: all_reduce of 5 f32: why". Returns the first failure. */
 static gs_status mpi_fail_call(gs_comm *c, const gs_call *call, const char *why) {
     const mpi_state *s = c->state;
-    char message[GS_LAST_WORDS];
+    char message[GS_FAILURE_TEXT];
     snprintf(message, sizeof message, "%s %d: %s: %s", s->noun, c->rank, gs_call_text(call, false), why);
     mpi_fail(c, GS_E_PEER, message, true);
     return mpi_failed(c->state);
@@ -262,8 +262,8 @@ static gs_status mpi_check(gs_comm *c, const gs_call *call, int error) {
     char text[MPI_MAX_ERROR_STRING] = "", why[MPI_MAX_ERROR_STRING + 16];
     int length;
     if (error == MPI_SUCCESS) return GS_OK;
-    /* Perhaps a rank that failed has left half an operation behind: then its last words are on their way. */
-    for (double end = gs_seconds() + LAST_WORDS; gs_seconds() < end && !atomic_load(&s->failed);)
+    /* Perhaps a rank that failed has left half an operation behind: then its failure message is on its way. */
+    for (double end = gs_seconds() + LISTENING; gs_seconds() < end && !atomic_load(&s->failed);)
         mpi_listen(c);
     MPI_Error_string(error, text, &length);
     snprintf(why, sizeof why, "MPI says: %s", text);
@@ -272,7 +272,7 @@ static gs_status mpi_check(gs_comm *c, const gs_call *call, int error) {
 
 static gs_status fail_late(gs_comm *c, const gs_call *call, int peer) {
     const mpi_state *s = c->state;
-    char why[GS_LAST_WORDS / 2] = "";
+    char why[GS_FAILURE_TEXT / 2] = "";
     bool *late = calloc((size_t)(unsigned)c->size, sizeof *late);
     if (peer < 0 && c->size == 2) peer = 1 - c->rank;
     for (int r = 0; late && r < c->size; r++) late[r] = peer < 0 ? r != c->rank : r == peer;
@@ -308,7 +308,7 @@ static gs_status wait_inside(gs_comm *c, const gs_call *call, int peer, int coun
         if (atomic_load(&s->failed)) return mpi_failed(s);
         GS_TRY(mpi_check(c, call, test_all(count, requests, &done, status)));
         if (done) return GS_OK;
-        if (tests % EAR_INTERVAL == 0) mpi_listen(c);
+        if (tests % INBOX_INTERVAL == 0) mpi_listen(c);
         if (tests < BUSY_TESTS) continue;
         const double now = gs_awake_seconds();
         if (start == 0) start = now;
@@ -471,7 +471,7 @@ static gs_status mpi_reduce_scatter(gs_comm *c, const gs_call *call, const void 
  */
 
 static int channel_of(const gs_envelope *e) {
-    return gs_is_part(e) ? COLLECTIVES : MESSAGES;
+    return gs_is_collective(e) ? COLLECTIVES : MESSAGES;
 }
 
 static int tag_of(const gs_envelope *e) {
@@ -622,7 +622,7 @@ static void mpi_abort(gs_comm *c, const char *message) {
 }
 
 /* A process is about to hold several workers, each a thread that calls MPI. */
-static void mpi_of_processes(gs_comm *c) {
+static void mpi_set_multithreaded(gs_comm *c) {
     mpi_state *s = c->state;
     s->noun = "process";
     if (c->size > 1 && s->level < MPI_THREAD_MULTIPLE)
@@ -646,8 +646,8 @@ static void free_state(mpi_state *s, int size) {
 static void close_communicators(gs_comm *c) {
     mpi_state *s = c->state;
     if (c->size == 1 || mpi_flush(c) != GS_OK || gs_comm_barrier(c) != GS_OK) return;
-    int error = MPI_Cancel(&s->ear);
-    if (error == MPI_SUCCESS) error = MPI_Wait(&s->ear, MPI_STATUS_IGNORE);
+    int error = MPI_Cancel(&s->inbox);
+    if (error == MPI_SUCCESS) error = MPI_Wait(&s->inbox, MPI_STATUS_IGNORE);
     for (int i = 0; i < CHANNELS && error == MPI_SUCCESS; i++) error = MPI_Comm_free(&s->channel[i]);
     mpi_check(c, &(gs_call){.operation = GS_BARRIER}, error);
 }
@@ -666,7 +666,7 @@ static const gs_transport transport_mpi = {
     .collective = mpi_collective,
     .abort = mpi_abort,
     .free = mpi_free,
-    .of_processes = mpi_of_processes,
+    .set_multithreaded = mpi_set_multithreaded,
 };
 
 static gs_status check_rendezvous(const gs_rendezvous *r) {
@@ -705,7 +705,7 @@ static gs_status learn_processes(gs_comm *c) {
     uint64_t mine[2] = {(uint64_t)getpid(), 14695981039346656037u},
              *all = calloc((size_t)c->size, sizeof mine);
     if (!all) return gs_fail(GS_E_MEMORY, "no memory for the numbers of %d processes", c->size);
-    gs_rendezvous_place(place, sizeof place);
+    gs_machine_id(place, sizeof place);
     for (const char *at = place; *at; at++) mine[1] = (mine[1] ^ (unsigned char)*at) * 1099511628211u;
     GS_TRY(gs_comm_all_gather(c, mine, all, 2, GS_I64)); /* after a failure MPI may still write to `all` */
     for (int r = 0; r < c->size; r++) s->pid[r] = all[2 * r + 1] == mine[1] ? (long)all[2 * r] : 0;
@@ -726,7 +726,7 @@ static gs_status open_communicators(gs_comm *c) {
     GS_TRY(learn_processes(c));
     return mpi_check(
         c, &call,
-        MPI_Irecv(s->heard, GS_LAST_WORDS, MPI_BYTE, MPI_ANY_SOURCE, 0, s->channel[OF_LAST_WORDS], &s->ear));
+        MPI_Irecv(s->heard, GS_FAILURE_TEXT, MPI_BYTE, MPI_ANY_SOURCE, 0, s->channel[OF_FAILURES], &s->inbox));
 }
 
 gs_status gs_comm_mpi_create(const gs_rendezvous *r, gs_comm **out) {
@@ -740,7 +740,7 @@ gs_status gs_comm_mpi_create(const gs_rendezvous *r, gs_comm **out) {
     s->comm = (gs_comm){&transport_mpi, r->rank, r->size, r->timeout, s};
     s->noun = "rank";
     s->level = level;
-    s->ear = MPI_REQUEST_NULL;
+    s->inbox = MPI_REQUEST_NULL;
     s->count = malloc(size * sizeof *s->count);
     s->place = malloc(size * sizeof *s->place);
     s->pid = calloc(size, sizeof *s->pid);

@@ -1,7 +1,7 @@
 #include "comm/probe/probe.h"
-#include "comm/meet/meeting.h"
-#include "comm/meet/route.h"
-#include "comm/meet/store.h"
+#include "comm/rendezvous/rendezvous.h"
+#include "comm/rendezvous/route.h"
+#include "comm/rendezvous/store.h"
 #include "core/clock.h"
 #include "core/median.h"
 
@@ -27,11 +27,11 @@ typedef struct probing {
     gs_probe *p;
     gs_probe_waits *waits;
     void *context;
-    gs_meeting *m;
+    gs_rendezvous_state *m;
     double end; /* of the wait for latecomers */
     gs_store *store;
     const unsigned char *key;
-    gs_passport *all;
+    gs_rank_info *all;
     int *socket;
     bool *present;
     char (*why)[GS_MESH_WHY];
@@ -90,17 +90,17 @@ static gs_status ask(int socket, unsigned char *piece, gs_probe_link *l) {
 /* ---- what is in the store ---- */
 
 static gs_status take_host(probing *x, int rank, const char *value) {
-    const gs_passport *mine = &x->all[x->r->rank];
+    const gs_rank_info *mine = &x->all[x->r->rank];
     gs_probe_host *h = &x->p->host[rank];
-    gs_passport its = {.rank = rank};
-    gs_status status = gs_passport_parse(mine, rank, value, "the store", &its);
+    gs_rank_info its = {.rank = rank};
+    gs_status status = gs_rank_info_parse(mine, rank, value, "the store", &its);
     if (status == GS_E_PEER) gs_fail(status, "%s: all need the same --nodes", gs_message());
     GS_TRY(status);
-    gs_passport_derive(&its, x->key);
+    gs_rank_info_derive(&its, x->key);
     for (int i = 0; value && i < 4; i++) value = strchr(value, '\n') ? strchr(value, '\n') + 1 : NULL;
-    snprintf(h->name, sizeof h->name, "%.*s", (int)strcspn(its.place, " "), its.place);
+    snprintf(h->name, sizeof h->name, "%.*s", (int)strcspn(its.machine, " "), its.machine);
     snprintf(h->address, sizeof h->address, "%s", its.address);
-    snprintf(h->facts, sizeof h->facts, "%s", value ? value : ""); /* behind the passport's four lines */
+    snprintf(h->facts, sizeof h->facts, "%s", value ? value : ""); /* behind the rank info's four lines */
     x->all[rank] = its;
     h->came = true;
     return GS_OK;
@@ -124,7 +124,7 @@ static gs_status see(void *context, const char *key, const char *value) {
 static gs_status look(probing *x) {
     if (x->r->stop && *x->r->stop)
         return gs_fail(GS_E_INTERRUPTED, "stopped by a signal while it waited for the other machines");
-    return gs_store_look(x->store, LOOK, see, x);
+    return gs_store_poll(x->store, LOOK, see, x);
 }
 
 static gs_status put_host(const probing *x, const char *facts) {
@@ -132,7 +132,7 @@ static gs_status put_host(const probing *x, const char *facts) {
     char key[GS_STORE_KEY], value[GS_STORE_VALUE], interface[40];
     bool there;
     snprintf(key, sizeof key, "rank-%d", p->rank);
-    gs_passport_text(&x->all[p->rank], false, value, sizeof value);
+    gs_rank_info_text(&x->all[p->rank], false, value, sizeof value);
     const size_t used = strlen(value);
     snprintf(value + used, sizeof value - used, "route %s\ninterface %s\n%s", gs_store_address(x->store),
              gs_route_interface(x->all[p->rank].address, interface, sizeof interface), facts);
@@ -154,7 +154,7 @@ static gs_status put_link(const probing *x, int peer, const gs_probe_link *l) {
 
 /* ---- who comes ---- */
 
-/* Those on the roll whose passport has not been seen yet. */
+/* Those on the roll whose rank info has not been seen yet. */
 static bool lacks_somebody(const probing *x) {
     for (int i = 0; i < x->p->size && x->roll[i]; i++)
         if (x->roll[i] == '1' && !x->p->host[i].came) return true;
@@ -245,8 +245,8 @@ static gs_status connect_and_measure(probing *x, int listener) {
 
 static gs_status look_around(probing *x, const char *facts) {
     int listener;
-    x->store = gs_meeting_use_store(x->m, &x->key);
-    x->all[x->r->rank] = gs_meeting_all(x->m, &listener)[x->r->rank];
+    x->store = gs_rendezvous_use_store(x->m, &x->key);
+    x->all[x->r->rank] = gs_rendezvous_ranks(x->m, &listener)[x->r->rank];
     GS_TRY(put_host(x, facts));
     GS_TRY(wait_for_all(x));
     return connect_and_measure(x, listener);
@@ -270,9 +270,9 @@ gs_status gs_probe_run(const gs_rendezvous *r, const char *facts, gs_probe_waits
     gs_probe *p = calloc(1, sizeof *p);
     probing x = {.r = r, .waits = waits, .context = context, .p = p, .end = gs_seconds() + r->timeout};
     gs_status status = p ? make(r, p, &x) : gs_fail(GS_E_MEMORY, "no memory for %d machines", r->size);
-    if (status == GS_OK) status = gs_meeting_open(r, &x.m);
+    if (status == GS_OK) status = gs_rendezvous_open(r, &x.m);
     if (status == GS_OK) status = look_around(&x, facts);
-    gs_meeting_close(x.m);
+    gs_rendezvous_close(x.m);
     free(x.all);
     free(x.socket);
     free(x.present);

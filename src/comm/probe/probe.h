@@ -1,6 +1,6 @@
 /* What the machines of a run see of each other, before there is a run: `gradsum doctor --meet`. One process on each:
  *
- *     1. all        meet as the ranks of a run do (meet/meeting.h), and tell what they are
+ *     1. all        meet as the ranks of a run do (rendezvous/rendezvous.h), and tell what they are
  *     2. who comes  all of them; or those that are there when the first of them has waited long enough ("roll")
  *     3. all        connect, each with each, as the ranks of a run do (mesh.h), and tell whom they could not reach
  *     4. pairs      measure round trip and bandwidth, in rounds in which each has one partner, and tell them
@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "comm/rendezvous.h"
+#include "comm/create.h"
 #include "comm/mesh.h"
 
 /* A machine, as it tells. */

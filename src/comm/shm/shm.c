@@ -2,24 +2,24 @@
  *
  * Each rank has a stage there, with two halves. A collective is a sequence of blocks. A rank puts the part of its array
  * that the others need into one half; all meet; then each takes what it needs from the halves of the others. The next
- * block goes through the other half, so one meeting per block is enough: no rank reaches the meeting of block k + 1
- * before it has taken block k, and no rank refills the half of block k before that meeting.
+ * block goes through the other half, so one barrier per block is enough: no rank reaches the barrier of block k + 1
+ * before it has taken block k, and no rank refills the half of block k before that barrier.
  *
- * all_reduce has two meetings a block. Each rank sums one slice of the block over all ranks, as threads do
+ * all_reduce has two barriers a block. Each rank sums one slice of the block over all ranks, as threads do
  * (threads/threads.c), but the sums go back through the stages. For 2 ranks and a block of slices a, b:
  *
  *                  put          meet   sum, put      meet   take
  *     rank 0       b0 -> stage         a = a0 + a1          b <- stage of rank 1
  *     rank 1       a1 -> stage         b = b0 + b1          a <- stage of rank 0
  *
- * A short array is put as a whole, and every rank sums all of it, which takes one meeting. Both ways add in the order
+ * A short array is put as a whole, and every rank sums all of it, which takes one barrier. Both ways add in the order
  * of the ranks. So all ranks get the same bits, and the same as threads of one process get.
  *
  * With N ranks and B bytes a rank copies (N - 1) / N B out, reads B from the stages and its own array to sum,
  * and copies (N - 1) / N B in.
  */
 #include "core/process.h"
-#include "comm/passport.h"
+#include "comm/rank_info.h"
 #include "comm/shm/shm.h"
 #include "comm/transports.h"
 #include "comm/waits.h"
@@ -236,7 +236,7 @@ static void explain_late(const shm_wait *w, const bool *awaited, char *message, 
         uint64_t since = atomic_load(&m->waits[i]);
         age[i] = since == 0 ? 0 : now - (double)since * 1e-9;
     }
-    for (int r = 0; r < m->size; r++) last[r] = atomic_load(&m->header->seats[r].last);
+    for (int r = 0; r < m->size; r++) last[r] = atomic_load(&m->header->slots[r].last);
     const gs_waits late = {.noun = m->noun,
                            .first = m->first,
                            .size = m->size,
@@ -265,7 +265,7 @@ static bool is_late(const shm_wait *w, double waited, bool *told) {
     }
     if (!*told && count > 0) m->late(m->all, awaited, count);
     *told = true;
-    if (m->heed && m->heed(m->all) != GS_OK) fail(m, GS_E_PEER, gs_message());
+    if (m->check_peers && m->check_peers(m->all) != GS_OK) fail(m, GS_E_PEER, gs_message());
     return stopped || waited >= w->timeout + m->grace;
 }
 
@@ -274,10 +274,10 @@ static void look_for_losses(const shm_wait *w, bool late) {
     gs_shm *m = w->shm;
     bool awaited[GS_SHM_RANKS], left[GS_SHM_RANKS], ended[GS_SHM_RANKS];
     int missing = 0, gone = 0, lost = 0;
-    char where[GS_HOST] = "?", message[GS_LAST_WORDS];
+    char where[GS_HOST] = "?", message[GS_FAILURE_TEXT];
     for (int r = 0; r < m->size; r++) {
         awaited[r] = is_awaited(w, r);
-        left[r] = awaited[r] && atomic_load(&m->header->seats[r].left);
+        left[r] = awaited[r] && atomic_load(&m->header->slots[r].left);
         ended[r] = awaited[r] && gs_process_watched_has_ended(m->watch[r]);
         awaited[r] = awaited[r] && is_awaited(w, r); /* again: what it did before it left counts */
         missing += awaited[r];
@@ -323,40 +323,40 @@ over:
     return is_there(w) ? GS_OK : failure(w->shm);
 }
 
-/* ---- meeting ---- */
+/* ---- barrier ---- */
 
 static bool has_arrived(const shm_wait *w, int rank) {
-    uint32_t arrived = atomic_load(&w->shm->header->seats[rank].arrived);
+    uint32_t arrived = atomic_load(&w->shm->header->slots[rank].arrived);
     return (int32_t)(arrived - w->want) >= 0;
 }
 
 /* All processes are here. */
-static gs_status meet(gs_shm *m, const gs_call *call, double timeout) {
+static gs_status barrier(gs_shm *m, const gs_call *call, double timeout) {
     if (has_failed(m)) return failure(m);
     shm_wait w = {
-        .is = has_arrived, .shm = m, .from = -1, .want = ++m->meetings, .call = call, .timeout = timeout};
-    atomic_store(&m->header->seats[m->rank].arrived, m->meetings);
+        .is = has_arrived, .shm = m, .from = -1, .want = ++m->barriers, .call = call, .timeout = timeout};
+    atomic_store(&m->header->slots[m->rank].arrived, m->barriers);
     wake(m);
     return wait_for(&w);
 }
 
 /* Any operation begins: shown in messages of failures. */
 static void begin(const gs_shm *m, const gs_call *call) {
-    atomic_store_explicit(&m->header->seats[m->rank].last, gs_call_pack(call), memory_order_relaxed);
+    atomic_store_explicit(&m->header->slots[m->rank].last, gs_call_pack(call), memory_order_relaxed);
 }
 
-/* A collective begins: show the call to the others, and after the first meeting check that all make the same call.
+/* A collective begins: show the call to the others, and after the first barrier check that all make the same call.
  * Anything else is a mistake in the program.
  *
- * The others compare after the first meeting of a collective, when a fast rank may already have shown its next call. So
+ * The others compare after the first barrier of a collective, when a fast rank may already have shown its next call. So
  * there is room for two calls; no rank can be two collectives ahead. */
 static void show(gs_shm *m, const gs_call *call) {
-    m->header->seats[m->rank].call[++m->calls % 2] = *call;
+    m->header->slots[m->rank].call[++m->calls % 2] = *call;
 }
 
 static void compare(const gs_shm *m, const gs_call *call) {
     for (int r = 0; r < m->size; r++)
-        gs_call_compare(call, &m->header->seats[r].call[m->calls % 2], m->noun, m->first + m->rank,
+        gs_call_compare(call, &m->header->slots[r].call[m->calls % 2], m->noun, m->first + m->rank,
                         m->first + r);
 }
 
@@ -378,7 +378,7 @@ static gs_shm_mailbox *mailbox_of(gs_shm *m, const gs_envelope *e, bool sends) {
     _Static_assert(GS_SHM_RANKS <= 1 << 8, "a process has 8 bits of the key");
     const uint64_t from = (uint64_t)(sends ? m->rank : e->peer), to = (uint64_t)(sends ? e->peer : m->rank);
     uint64_t key =
-        (uint64_t)gs_is_part(e) << 60 | from << 52 | to << 44 | (uint64_t)e->from << 22 | (uint64_t)e->to;
+        (uint64_t)gs_is_collective(e) << 60 | from << 52 | to << 44 | (uint64_t)e->from << 22 | (uint64_t)e->to;
     uint64_t mixed = (key + 1) * 0x9e3779b97f4a7c15u;
     for (uint64_t i = 0; i < GS_SHM_MAILBOXES; i++) {
         gs_shm_mailbox *b = &m->mailboxes[((mixed >> 40) + i) % GS_SHM_MAILBOXES];
@@ -415,27 +415,27 @@ static gs_status damaged(const gs_shm *m, int peer) {
                    m->first + m->rank, m->noun, m->first + peer);
 }
 
-static int free_place(gs_shm_mailbox *b) {
+static int free_buffer(gs_shm_mailbox *b) {
     bool used[GS_SHM_COPIES] = {false};
     uint32_t sent = atomic_load(&b->sent);
     for (uint32_t i = atomic_load(&b->taken); i != sent; i++)
-        used[(unsigned)b->copy[i % GS_SHM_COPIES].slot % GS_SHM_COPIES] = true;
-    int place = 0;
-    while (place < GS_SHM_COPIES - 1 && used[place]) place++;
-    return place;
+        used[(unsigned)b->copy[i % GS_SHM_COPIES].buffer % GS_SHM_COPIES] = true;
+    int buffer = 0;
+    while (buffer < GS_SHM_COPIES - 1 && used[buffer]) buffer++;
+    return buffer;
 }
 
-/* Memory for `bytes` in a place; what was there is given back. */
-static gs_status grow(gs_shm *m, gs_shm_mailbox *b, int place, size_t bytes) {
+/* Memory for `bytes` in a buffer; what was there is given back. */
+static gs_status grow(gs_shm *m, gs_shm_mailbox *b, int buffer, size_t bytes) {
     size_t size = pages(bytes + bytes / 4);
     uint64_t at = atomic_fetch_add(&m->header->used, size);
     if (at + size > SEGMENT_BYTES)
         return gs_fail(GS_E_MEMORY, "%s %d: %zu GiB of shared memory are used up", m->noun,
                        m->first + m->rank, SEGMENT_BYTES >> 30);
     GS_TRY(reserve(&m->segment, at, size));
-    if (b->place[place].bytes > 0) release(&m->segment, b->place[place].at, b->place[place].bytes);
-    b->place[place].at = at;
-    b->place[place].bytes = size;
+    if (b->buffer[buffer].bytes > 0) release(&m->segment, b->buffer[buffer].at, b->buffer[buffer].bytes);
+    b->buffer[buffer].at = at;
+    b->buffer[buffer].bytes = size;
     return GS_OK;
 }
 
@@ -446,16 +446,16 @@ static gs_status shm_send(gs_comm *c, const gs_envelope *e, const void *data, si
     shm_wait w = {
         .is = has_room, .shm = m, .from = e->peer, .what = b, .call = e->call, .timeout = c->timeout};
     GS_TRY(wait_for(&w));
-    int place = free_place(b);
-    uint64_t at = (uint64_t)((unsigned char *)b->small[place] - m->segment.base);
+    int buffer = free_buffer(b);
+    uint64_t at = (uint64_t)((unsigned char *)b->small[buffer] - m->segment.base);
     if (bytes > GS_SHM_SHORT) {
-        if (b->place[place].bytes < bytes) GS_TRY(grow(m, b, place, bytes));
-        at = b->place[place].at;
+        if (b->buffer[buffer].bytes < bytes) GS_TRY(grow(m, b, buffer, bytes));
+        at = b->buffer[buffer].at;
     }
     if (!lies_within(at, bytes)) return damaged(m, e->peer);
     gs_copy(m->segment.base + at, data, bytes);
     uint32_t sent = atomic_load(&b->sent);
-    b->copy[sent % GS_SHM_COPIES] = (gs_shm_copy){bytes, at, place};
+    b->copy[sent % GS_SHM_COPIES] = (gs_shm_copy){bytes, at, buffer};
     atomic_store(&b->sent, sent + 1);
     wake(m);
     return GS_OK;
@@ -465,9 +465,9 @@ static gs_status shm_send(gs_comm *c, const gs_envelope *e, const void *data, si
 
 /* One before it was lost, or the ranks make other calls: it cannot be told here, and all say it. */
 static gs_status has_other_length(gs_shm *m, const gs_envelope *e, size_t bytes, uint64_t sent) {
-    char message[GS_LAST_WORDS];
-    const char *what = gs_is_part(e) ? gs_call_text(e->call, false) : gs_operation_name(e->call->operation);
-    snprintf(message, sizeof message, "%s %d: %s: " GS_OTHER_LENGTH, m->noun, m->first + m->rank, what, bytes,
+    char message[GS_FAILURE_TEXT];
+    const char *what = gs_is_collective(e) ? gs_call_text(e->call, false) : gs_operation_name(e->call->operation);
+    snprintf(message, sizeof message, "%s %d: %s: " GS_LENGTH_MISMATCH, m->noun, m->first + m->rank, what, bytes,
              m->noun, m->first + e->peer, (size_t)sent);
     fail(m, GS_E_PEER, message);
     return failure(m);
@@ -511,7 +511,7 @@ static unsigned char *place(const void *buffer, size_t at) {
 static gs_status all_have_put(gs_comm *c, const gs_call *call, size_t at) {
     gs_shm *m = c->state;
     if (at == 0) show(m, call);
-    GS_TRY(meet(m, call, c->timeout));
+    GS_TRY(barrier(m, call, c->timeout));
     if (at == 0) compare(m, call);
     return GS_OK;
 }
@@ -558,7 +558,7 @@ static gs_status reduce_block(gs_comm *c, const gs_call *call, unsigned char *da
     GS_TRY(all_have_put(c, call, at));
     reduce_stages(m, call, data + own.first, own.first, mine + own.first, take ? data + own.first : NULL,
                   own.count);
-    GS_TRY(meet(m, call, c->timeout));
+    GS_TRY(barrier(m, call, c->timeout));
     for (int r = 0; take && r < m->size; r++) {
         gs_shard s = slice_of(m, bytes, r);
         if (r != m->rank) gs_copy_unless_there(data + s.first, half_of(m, r) + s.first, s.count);
@@ -661,19 +661,19 @@ static gs_status shm_collective(gs_comm *c, const gs_call *call, const void *in,
  *
  * How processes come to share memory: they are connected over Gloo already and tell each other where they are.
  *
- *     1. all        tell place (gs_rendezvous_place) and process number: are they on one machine?
+ *     1. all        tell machine (gs_machine_id) and process number: are they on one machine?
  *     2. rank 0     makes the segment, and tells as which of its files
  *     3. all        open it, and tell whether they could
  */
 
-enum { HALF = 256 * 1024, PLACE = 256, TEXT = 200 };
+enum { HALF = 256 * 1024, MACHINE = 256, TEXT = 200 };
 
-typedef struct passport {
-    char place[PLACE];
+typedef struct process_info {
+    char machine[MACHINE];
     int64_t pid;
     cpu_set_t cpus; /* that it may use, */
     double quota;   /* and for how much of the time (core/usable.h) */
-} passport;
+} process_info;
 
 typedef struct answer {
     int32_t can;
@@ -687,7 +687,7 @@ typedef struct layout {
 
 static layout layout_of(size_t size) {
     layout l;
-    l.boxes = pages(sizeof(gs_shm_header) + size * sizeof(gs_shm_seat));
+    l.boxes = pages(sizeof(gs_shm_header) + size * sizeof(gs_shm_rank_slot));
     l.waits = l.boxes + pages(GS_SHM_MAILBOXES * sizeof(gs_shm_mailbox));
     l.stages = l.waits + pages(size * size * sizeof(uint64_t));
     l.messages = l.stages + size * 2 * HALF;
@@ -695,7 +695,7 @@ static layout layout_of(size_t size) {
 }
 
 /* Is there a CPU for each process? Then a waiting process can spin without taking anything from the others. */
-static bool has_a_cpu_each(const passport *all, int size) {
+static bool has_a_cpu_each(const process_info *all, int size) {
     cpu_set_t together = all[0].cpus;
     for (int r = 1; r < size; r++) CPU_OR(&together, &together, &all[r].cpus);
     for (int r = 0; r < size; r++)
@@ -703,16 +703,16 @@ static bool has_a_cpu_each(const passport *all, int size) {
     return size <= CPU_COUNT(&together);
 }
 
-static gs_status learn_places(gs_comm *gloo, gs_shm *m, char *why, size_t size) {
-    passport mine = {.pid = getpid()}, *all = calloc((size_t)gloo->size, sizeof *all);
-    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the places of %d processes", gloo->size);
+static gs_status learn_machines(gs_comm *gloo, gs_shm *m, char *why, size_t size) {
+    process_info mine = {.pid = getpid()}, *all = calloc((size_t)gloo->size, sizeof *all);
+    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the machines of %d processes", gloo->size);
     mine.quota = gs_usable_here().quota;
-    gs_rendezvous_place(mine.place, sizeof mine.place);
+    gs_machine_id(mine.machine, sizeof mine.machine);
     if (sched_getaffinity(0, sizeof mine.cpus, &mine.cpus) != 0) CPU_ZERO(&mine.cpus);
     gs_status status = gs_comm_all_gather(gloo, &mine, all, sizeof mine, GS_U8);
     for (int r = 0; status == GS_OK && r < gloo->size; r++) {
         m->pid[r] = (long)all[r].pid;
-        if (strncmp(all[r].place, all[0].place, PLACE) != 0 && !why[0])
+        if (strncmp(all[r].machine, all[0].machine, MACHINE) != 0 && !why[0])
             snprintf(why, size, "rank %d and rank 0 run on different machines, or in different containers",
                      r);
     }
@@ -790,13 +790,13 @@ static void shm_abort(gs_comm *c, const char *message) {
     fail(c->state, GS_E_PEER, message);
 }
 
-static void shm_of_processes(gs_comm *c) {
+static void shm_set_multithreaded(gs_comm *c) {
     ((gs_shm *)c->state)->noun = "process";
 }
 
 static void shm_free(gs_comm *c) {
     gs_shm *m = c->state;
-    atomic_store(&m->header->seats[m->rank].left, true);
+    atomic_store(&m->header->slots[m->rank].left, true);
     wake(m);
     close_shared(m);
 }
@@ -808,7 +808,7 @@ static const gs_transport transport_shm = {
     .collective = shm_collective,
     .abort = shm_abort,
     .free = shm_free,
-    .of_processes = shm_of_processes,
+    .set_multithreaded = shm_set_multithreaded,
 };
 
 /* Other failures are those of gloo. */
@@ -827,7 +827,7 @@ gs_status gs_comm_shm_create(gs_comm *gloo, gs_comm **out, char *why, size_t siz
                   .size = gloo->size,
                   .noun = "rank",
                   .pid = pid};
-    gs_status status = learn_places(gloo, m, why, size);
+    gs_status status = learn_machines(gloo, m, why, size);
     if (status == GS_OK && !why[0]) status = share_segment(gloo, m, why, size);
     if (status == GS_OK && !why[0])
         *out = &m->comm;

@@ -17,7 +17,7 @@
  * Each sum is computed once, in the order of the ranks, so every rank gets the same bits.
  *
  * Ranks wait for each other by spinning for a moment (core/wait.h), then asleep, never longer than the timeout. A
- * meeting is a barrier: a waiting rank looks only at the meeting's number, which the last rank to arrive increments.
+ * barrier has a number: a waiting rank looks only at that number, which the last rank to arrive increments.
  * The sender of a message leaves a copy in a mailbox, so it never waits:
  *
  *     rank 0   take a spare copy, fill it with the message  ->  mailbox 0 -> 1  ->  read it          rank 1
@@ -57,15 +57,15 @@ enum { POOLS = 2, SHORT = 4096 };
 static const double LOOK = 0.2; /* seconds between two looks at the clock (gs_awake_seconds) */
 
 /* What a rank shows to the others, in cache lines of its own. */
-typedef struct seat {
+typedef struct rank_slot {
     _Alignas(LINE) gs_call call;
     const void *read;
     void *write;
-    _Atomic uint64_t arrivals; /* how often this rank has arrived at a meeting */
+    _Atomic uint64_t arrivals; /* how often this rank has arrived at a barrier */
     bool left;                 /* its comm was freed; under the lock */
     /* Messages sent, less those received: now, most so far, in each pool; under the lock */
     int ahead[POOLS], most_ahead[POOLS];
-} seat;
+} rank_slot;
 
 /* The copy of a message that is under way, or room for one. */
 typedef struct copy {
@@ -91,14 +91,14 @@ typedef struct team {
     int size;
     int first_rank;                     /* messages call thread i "rank first_rank + i" */
     bool crowded;                       /* more ranks than cores */
-    _Alignas(LINE) atomic_int arrived;  /* ranks at the current meeting */
-    _Alignas(LINE) atomic_uint meeting; /* its number: counts up when all have come */
+    _Alignas(LINE) atomic_int arrived;  /* ranks at the current barrier */
+    _Alignas(LINE) atomic_uint barrier; /* its number: counts up when all have come */
     atomic_bool failed;                 /* once true, `message` does not change */
-    char message[GS_LAST_WORDS];
+    char message[GS_FAILURE_TEXT];
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* meeting, failed, left, or a mailbox */
+    pthread_cond_t changed; /* barrier, failed, left, or a mailbox */
     int members;            /* comms that are not freed yet; under the lock */
-    seat *seats;            /* [size] */
+    rank_slot *slots;            /* [size] */
     mailbox *mailboxes;     /* [(part of a collective * size + from) * size + to] */
     /* Under the lock: */
     double *since; /* [size * size] when rank a went to sleep for rank b; 0: it does not */
@@ -128,22 +128,22 @@ static void fail(team *t, const char *message) {
 
 /* ---- waiting ---- */
 
-/* What a rank waits for: the others at a meeting, or a message. */
+/* What a rank waits for: the others at a barrier, or a message. */
 typedef struct waiting {
     const gs_comm *c;
     const gs_call *call; /* for messages of failures: what waits */
-    unsigned meeting;
-    /* The meeting at the end of an operation that all have begun and that only moves memory. That bounds the wait, not
+    unsigned barrier;
+    /* The barrier at the end of an operation that all have begun and that only moves memory. That bounds the wait, not
      * the timeout, and a failure does not end it: a rank that went on alone would take its buffers away from under the
      * others. */
     bool leaving;
-    const mailbox *box; /* of the message; NULL: a meeting */
+    const mailbox *box; /* of the message; NULL: a barrier */
     int peer;
 } waiting;
 
 static bool has_come(const waiting *w) {
     return w->box ? atomic_load(&w->box->first) != NULL
-                  : atomic_load(&((team *)w->c->state)->meeting) != w->meeting;
+                  : atomic_load(&((team *)w->c->state)->barrier) != w->barrier;
 }
 
 static bool is_over(const waiting *w) {
@@ -151,9 +151,9 @@ static bool is_over(const waiting *w) {
 }
 
 static bool is_awaited(const waiting *w, int rank) {
-    const seat *seats = ((team *)w->c->state)->seats;
+    const rank_slot *slots = ((team *)w->c->state)->slots;
     if (w->box) return rank == w->peer;
-    return atomic_load(&seats[rank].arrivals) < atomic_load(&seats[w->c->rank].arrivals);
+    return atomic_load(&slots[rank].arrivals) < atomic_load(&slots[w->c->rank].arrivals);
 }
 
 /* Sleep until something changes, or for a moment; false: it is `until` by gs_awake_seconds. */
@@ -169,10 +169,10 @@ static void give_up_locked(const waiting *w, bool gone) {
     team *t = w->c->state;
     const size_t n = (size_t)t->size;
     const double now = gs_seconds();
-    char message[GS_LAST_WORDS];
+    char message[GS_FAILURE_TEXT];
     bool *awaited = calloc(n, sizeof *awaited);
     double *age = calloc(n * n, sizeof *age);
-    for (int r = 0; awaited && r < t->size; r++) awaited[r] = is_awaited(w, r) && (!gone || t->seats[r].left);
+    for (int r = 0; awaited && r < t->size; r++) awaited[r] = is_awaited(w, r) && (!gone || t->slots[r].left);
     for (size_t i = 0; age && i < n * n; i++) age[i] = t->since[i] > 0 ? now - t->since[i] : 0;
     snprintf(message, sizeof message, "rank %d: %s: ", t->first_rank + w->c->rank,
              gs_call_text(w->call, false));
@@ -201,7 +201,7 @@ static bool show_locked(const waiting *w, double begin) {
     for (int r = 0; r < t->size; r++) {
         double *since = &t->since[w->c->rank * t->size + r];
         if (!is_awaited(w, r)) continue;
-        gone |= t->seats[r].left;
+        gone |= t->slots[r].left;
         if (*since <= 0) *since = begin;
     }
     return gone;
@@ -235,22 +235,22 @@ static gs_status wait_for(const waiting *w) {
     return has_come(w) ? GS_OK : failure(t);
 }
 
-/* ---- meeting ---- */
+/* ---- barrier ---- */
 
 /* Wait until all ranks are here. Either all return GS_OK or none does: the last rank to arrive and a rank that gives up
  * both decide under the lock. */
-static gs_status meet(const gs_comm *c, bool leaving) {
+static gs_status barrier(const gs_comm *c, bool leaving) {
     team *t = c->state;
     if (!leaving && atomic_load(&t->failed)) return failure(t);
     const waiting w = {
-        .c = c, .call = &t->seats[c->rank].call, .meeting = atomic_load(&t->meeting), .leaving = leaving};
-    atomic_fetch_add(&t->seats[c->rank].arrivals, 1);
+        .c = c, .call = &t->slots[c->rank].call, .barrier = atomic_load(&t->barrier), .leaving = leaving};
+    atomic_fetch_add(&t->slots[c->rank].arrivals, 1);
     if (atomic_fetch_add(&t->arrived, 1) + 1 < t->size) return wait_for(&w);
     pthread_mutex_lock(&t->lock);
     const bool too_late = !leaving && atomic_load(&t->failed);
     if (!too_late) {
         atomic_store(&t->arrived, 0);
-        atomic_store(&t->meeting, w.meeting + 1);
+        atomic_store(&t->barrier, w.barrier + 1);
         pthread_cond_broadcast(&t->changed);
     }
     pthread_mutex_unlock(&t->lock);
@@ -258,7 +258,7 @@ static gs_status meet(const gs_comm *c, bool leaving) {
 }
 
 static void show(gs_comm *c, const gs_call *call, const void *read, void *write) {
-    seat *mine = &((team *)c->state)->seats[c->rank];
+    rank_slot *mine = &((team *)c->state)->slots[c->rank];
     mine->call = *call;
     mine->read = read;
     mine->write = write;
@@ -269,15 +269,15 @@ static void show(gs_comm *c, const gs_call *call, const void *read, void *write)
 static gs_status begin(gs_comm *c, const gs_call *call, const void *read, void *write) {
     team *t = c->state;
     show(c, call, read, write);
-    GS_TRY(meet(c, false));
+    GS_TRY(barrier(c, false));
     for (int r = 0; r < t->size; r++)
-        gs_call_compare(call, &t->seats[r].call, "rank", t->first_rank + c->rank, t->first_rank + r);
+        gs_call_compare(call, &t->slots[r].call, "rank", t->first_rank + c->rank, t->first_rank + r);
     return GS_OK;
 }
 
 /* All have done their part. */
 static gs_status end(gs_comm *c) {
-    return meet(c, true);
+    return barrier(c, true);
 }
 
 static void *place(const void *buffer, size_t at) {
@@ -295,10 +295,10 @@ static void reduce_slice(const team *t, const gs_call *call, size_t first, size_
     gs_combine combine = gs_combine_of(call->type, call->reduction);
     for (size_t at = first; at < last; at += most) {
         size_t n = last - at < most ? last - at : most;
-        combine(block, place(t->seats[0].read, at * width), place(t->seats[1].read, at * width), n);
-        for (int r = 2; r < t->size; r++) combine(block, block, place(t->seats[r].read, at * width), n);
+        combine(block, place(t->slots[0].read, at * width), place(t->slots[1].read, at * width), n);
+        for (int r = 2; r < t->size; r++) combine(block, block, place(t->slots[r].read, at * width), n);
         for (int r = lowest; r <= highest; r++)
-            memcpy(place(t->seats[r].write, (at - shift) * width), block, n * width);
+            memcpy(place(t->slots[r].write, (at - shift) * width), block, n * width);
     }
 }
 
@@ -324,7 +324,7 @@ static void reduce_own_part(const gs_comm *c, const gs_call *call, const void *a
 /* This rank's part of a collective that all have begun. */
 static void take_part(const gs_comm *c, const gs_call *call, const void *in, void *out) {
     const team *t = c->state;
-    const seat *seats = t->seats;
+    const rank_slot *slots = t->slots;
     size_t bytes = call->count * gs_type_size(call->type), own = (size_t)c->rank * bytes;
     switch (call->operation) {
     case GS_ALL_REDUCE:
@@ -337,21 +337,21 @@ static void take_part(const gs_comm *c, const gs_call *call, const void *in, voi
         reduce_own_part(c, call, in, out);
         break;
     case GS_BROADCAST:
-        if (c->rank != call->root) gs_copy_unless_there(out, seats[call->root].read, bytes);
+        if (c->rank != call->root) gs_copy_unless_there(out, slots[call->root].read, bytes);
         break;
     case GS_ALL_GATHER:
         for (int r = 0; r < t->size; r++)
-            gs_copy_unless_there(place(out, (size_t)r * bytes), seats[r].read, bytes);
+            gs_copy_unless_there(place(out, (size_t)r * bytes), slots[r].read, bytes);
         break;
     case GS_GATHER:
-        gs_copy_unless_there(place(seats[call->root].write, own), in, bytes);
+        gs_copy_unless_there(place(slots[call->root].write, own), in, bytes);
         break;
     case GS_SCATTER:
-        gs_copy_unless_there(out, place(seats[call->root].read, own), bytes);
+        gs_copy_unless_there(out, place(slots[call->root].read, own), bytes);
         break;
     default: /* all_to_all */
         for (int r = 0; r < t->size; r++)
-            gs_copy_unless_there(place(out, (size_t)r * bytes), place(seats[r].read, own), bytes);
+            gs_copy_unless_there(place(out, (size_t)r * bytes), place(slots[r].read, own), bytes);
     }
 }
 
@@ -360,7 +360,7 @@ static gs_status threads_collective(gs_comm *c, const gs_call *call, const void 
     if (call->operation == GS_BARRIER) {
         if (atomic_load(&t->failed)) return failure(t); /* others of this rank may be here too */
         show(c, call, NULL, NULL);
-        return meet(c, false);
+        return barrier(c, false);
     }
     GS_TRY(begin(c, call, in, out));
     take_part(c, call, in, out);
@@ -378,14 +378,14 @@ gs_status gs_threads_with_first(gs_comm *c, const gs_call *call, void *shared, g
                                 void *context) {
     const team *t = c->state;
     GS_TRY(begin(c, call, NULL, shared));
-    if (move) move(context, t->seats[0].write);
+    if (move) move(context, t->slots[0].write);
     return end(c);
 }
 
 /* ---- messages ---- */
 
 static mailbox *mailbox_of(const team *t, const gs_envelope *e, int from, int to) {
-    return &t->mailboxes[(gs_is_part(e) * t->size + from) * t->size + to];
+    return &t->mailboxes[(gs_is_collective(e) * t->size + from) * t->size + to];
 }
 
 static copy *new_copy(size_t room) {
@@ -410,7 +410,7 @@ static int pool_of(size_t bytes) {
 /* For a message from `rank`. NULL: out of memory. */
 static copy *take_copy(team *t, int rank, size_t bytes) {
     const int i = pool_of(bytes);
-    seat *s = &t->seats[rank];
+    rank_slot *s = &t->slots[rank];
     pool *p = &t->pool[i];
     copy *outgrown = NULL, *k = NULL;
     pthread_mutex_lock(&t->lock);
@@ -440,7 +440,7 @@ static void give_back(team *t, int rank, copy *k) {
     const int i = pool_of(k->bytes);
     pool *p = &t->pool[i];
     pthread_mutex_lock(&t->lock);
-    t->seats[rank].ahead[i]--;
+    t->slots[rank].ahead[i]--;
     const bool is_outgrown = k->room < p->room;
     if (!is_outgrown) {
         k->next = p->spare;
@@ -475,9 +475,9 @@ static gs_status threads_send(gs_comm *c, const gs_envelope *e, const void *data
 /* One before it was lost, or the ranks make other calls: it cannot be told here, and all say it. */
 static gs_status has_other_length(const gs_comm *c, const gs_envelope *e, size_t bytes, size_t sent) {
     team *t = c->state;
-    char message[GS_LAST_WORDS];
-    const char *what = gs_is_part(e) ? gs_call_text(e->call, false) : gs_operation_name(e->call->operation);
-    snprintf(message, sizeof message, "rank %d: %s: " GS_OTHER_LENGTH, t->first_rank + c->rank, what, bytes,
+    char message[GS_FAILURE_TEXT];
+    const char *what = gs_is_collective(e) ? gs_call_text(e->call, false) : gs_operation_name(e->call->operation);
+    snprintf(message, sizeof message, "rank %d: %s: " GS_LENGTH_MISMATCH, t->first_rank + c->rank, what, bytes,
              "rank", t->first_rank + e->peer, sent);
     fail(t, message);
     return failure(t);
@@ -509,7 +509,7 @@ static void free_team(team *t) {
         free_copies(atomic_load(&t->mailboxes[i].first));
     for (int i = 0; i < POOLS; i++) free_copies(t->pool[i].spare);
     free(t->mailboxes);
-    free(t->seats);
+    free(t->slots);
     free(t->since);
     pthread_cond_destroy(&t->changed);
     pthread_mutex_destroy(&t->lock);
@@ -520,7 +520,7 @@ static void free_team(team *t) {
 static void threads_free(gs_comm *c) {
     team *t = c->state;
     pthread_mutex_lock(&t->lock);
-    t->seats[c->rank].left = true;
+    t->slots[c->rank].left = true;
     bool last = --t->members == 0;
     pthread_cond_broadcast(&t->changed);
     pthread_mutex_unlock(&t->lock);
@@ -562,10 +562,10 @@ static team *create_team(int size, int first_rank) {
     t->members = size;
     t->crowded = gs_wait_is_crowded(size);
     create_lock(t);
-    t->seats = lines(n * sizeof *t->seats);
+    t->slots = lines(n * sizeof *t->slots);
     t->mailboxes = lines(2 * n * n * sizeof *t->mailboxes);
     t->since = calloc(n * n, sizeof *t->since);
-    if (t->seats && t->mailboxes && t->since) return t;
+    if (t->slots && t->mailboxes && t->since) return t;
     free_team(t);
     return NULL;
 }

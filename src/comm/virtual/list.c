@@ -38,15 +38,15 @@ static int distance(const gs_comm *c, int rank_or_part) {
     return (rank_or_part - c->rank + c->size) % c->size;
 }
 
-static gs_status record(gs_recorder *r, gs_virtual_deed deed, int peer, int part, size_t bytes) {
+static gs_status record(gs_recorder *r, gs_virtual_action action, int peer, int part, size_t bytes) {
     gs_virtual_list *l = r->list;
     const gs_comm *c = &r->comm;
-    if (!l->message) return gs_virtual_list_add(l, (gs_virtual_move){{bytes}, peer, deed});
-    r->differs |= part < 0 || (deed == GS_VIRTUAL_ADD ? l->added : l->message)[part] != bytes;
+    if (!l->message) return gs_virtual_list_add(l, (gs_virtual_move){{bytes}, peer, action});
+    r->differs |= part < 0 || (action == GS_VIRTUAL_ADD ? l->added : l->message)[part] != bytes;
     if (r->differs) return GS_OK;
     return gs_virtual_list_add(
         l,
-        (gs_virtual_move){{(size_t)distance(c, part)}, deed == GS_VIRTUAL_ADD ? 0 : distance(c, peer), deed});
+        (gs_virtual_move){{(size_t)distance(c, part)}, action == GS_VIRTUAL_ADD ? 0 : distance(c, peer), action});
 }
 
 static gs_status record_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {

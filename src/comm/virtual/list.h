@@ -18,11 +18,11 @@
 
 #include "comm/comm.h"
 
-typedef enum gs_virtual_deed {
+typedef enum gs_virtual_action {
     GS_VIRTUAL_SEND,
     GS_VIRTUAL_RECV,
     GS_VIRTUAL_ADD, /* as many bytes to as many others */
-} gs_virtual_deed;
+} gs_virtual_action;
 
 typedef struct gs_virtual_move {
     union {
@@ -30,7 +30,7 @@ typedef struct gs_virtual_move {
         size_t part; /* of a shared list */
     };
     int32_t peer; /* of SEND and RECV: the other rank */
-    gs_virtual_deed deed;
+    gs_virtual_action action;
 } gs_virtual_move;
 
 /* All zero but `ranks`: empty. */

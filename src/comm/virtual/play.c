@@ -403,7 +403,7 @@ static void play_together(gs_virtual *v, const gs_virtual_list *l, together *g) 
     uint32_t i = 0;
     for (int before = 0; i < l->moves; g->turns++) {
         const gs_virtual_move *m = &l->move[i];
-        const bool adds = i + 2 < l->moves && m[2].deed == GS_VIRTUAL_ADD;
+        const bool adds = i + 2 < l->moves && m[2].action == GS_VIRTUAL_ADD;
         g->sent[g->turns] = (int)m[0].part;
         g->came[g->turns] = (int)m[1].part;
         make_turn(v, g, m->peer, adds ? g->adds : nothing);
@@ -478,9 +478,9 @@ static void go_through(gs_virtual *v, const gs_virtual_list *l) {
 /* Is it made of turns: to the rank d further, from the one d before, and perhaps an addition? */
 static bool is_in_turns(const gs_virtual_list *l) {
     uint32_t i = 0;
-    while (i + 1 < l->moves && l->move[i].deed == GS_VIRTUAL_SEND && l->move[i + 1].deed == GS_VIRTUAL_RECV &&
+    while (i + 1 < l->moves && l->move[i].action == GS_VIRTUAL_SEND && l->move[i + 1].action == GS_VIRTUAL_RECV &&
            l->move[i].peer + l->move[i + 1].peer == l->ranks)
-        i += i + 2 < l->moves && l->move[i + 2].deed == GS_VIRTUAL_ADD ? 3 : 2;
+        i += i + 2 < l->moves && l->move[i + 2].action == GS_VIRTUAL_ADD ? 3 : 2;
     return i > 0 && i == l->moves;
 }
 
@@ -516,7 +516,7 @@ static outcome play_list(gs_virtual *v, virtual_rank *k, int r, const gs_virtual
     for (; k->place < l->moves; k->place++) {
         const gs_virtual_move *m = &l->move[k->place];
         const size_t part = shared ? (m->part + (size_t)me) % (size_t)size : 0;
-        if (m->deed == GS_VIRTUAL_ADD) {
+        if (m->action == GS_VIRTUAL_ADD) {
             k->clock += whole_ps((double)(shared ? l->added[part] : m->bytes) * v->gamma);
             v->moved++;
             continue;
@@ -525,7 +525,7 @@ static outcome play_list(gs_virtual *v, virtual_rank *k, int r, const gs_virtual
         const int peer = base + (shared ? (m->peer + me) % size : m->peer) * item->stride;
         const double bytes = (double)(shared ? l->message[part] : m->bytes);
         const outcome o =
-            m->deed == GS_VIRTUAL_SEND ? send_message(v, r, peer, bytes) : receive_message(v, r, peer);
+            m->action == GS_VIRTUAL_SEND ? send_message(v, r, peer, bytes) : receive_message(v, r, peer);
         if (o != DONE) return o;
         v->moved++;
     }
@@ -536,27 +536,27 @@ static outcome play_list(gs_virtual *v, virtual_rank *k, int r, const gs_virtual
 
 /* Seconds pass for the rank, or for its thread that works. */
 static void pass(gs_virtual *v, virtual_rank *k, int r, const gs_virtual_item *item) {
-    double *clock = item->what == GS_VIRTUAL_WORK ? &k->work : &k->clock;
+    double *clock = item->op == GS_VIRTUAL_WORK ? &k->work : &k->clock;
     const double began = *clock;
-    *clock += whole_ps((item->what == GS_VIRTUAL_BEGIN ? v->script[r].pause : item->seconds) * PS);
-    if (item->what == GS_VIRTUAL_BEGIN) k->work = k->clock;
-    if (item->what == GS_VIRTUAL_WORK && v->watch.passed && *clock > began)
+    *clock += whole_ps((item->op == GS_VIRTUAL_BEGIN ? v->script[r].pause : item->seconds) * PS);
+    if (item->op == GS_VIRTUAL_BEGIN) k->work = k->clock;
+    if (item->op == GS_VIRTUAL_WORK && v->watch.passed && *clock > began)
         v->watch.passed(v->watch.context, r, item, began / PS, *clock / PS);
 }
 
 /* The two threads of a rank. */
 static void meet(virtual_rank *k, const gs_virtual_item *item) {
-    if (item->what == GS_VIRTUAL_NOTE)
+    if (item->op == GS_VIRTUAL_NOTE)
         k->noted[item->slot] = k->clock;
-    else if (item->what == GS_VIRTUAL_AWAIT)
+    else if (item->op == GS_VIRTUAL_AWAIT)
         k->work = k->work < k->noted[item->slot] ? k->noted[item->slot] : k->work;
     else if (k->clock < k->work) /* ASK, JOIN */
         k->clock = k->work;
-    if (item->what == GS_VIRTUAL_JOIN) k->work = k->clock;
+    if (item->op == GS_VIRTUAL_JOIN) k->work = k->clock;
 }
 
 static outcome play_item(gs_virtual *v, virtual_rank *k, int r, const gs_virtual_item *item, int *left) {
-    switch (item->what) {
+    switch (item->op) {
     case GS_VIRTUAL_BEGIN:
     case GS_VIRTUAL_PASS:
     case GS_VIRTUAL_WORK:
@@ -578,7 +578,7 @@ static outcome play_item(gs_virtual *v, virtual_rank *k, int r, const gs_virtual
 }
 
 static bool communicates(const gs_virtual_item *item) {
-    return item->what >= GS_VIRTUAL_LIST;
+    return item->op >= GS_VIRTUAL_LIST;
 }
 
 static outcome play_rank(gs_virtual *v, int r) {
@@ -596,7 +596,7 @@ static outcome play_rank(gs_virtual *v, int r) {
             k->account.communicating += (k->clock - k->item_began) / PS;
         }
         if (v->watch.passed && k->clock > k->item_began &&
-            (communicates(item) || item->what <= GS_VIRTUAL_PASS))
+            (communicates(item) || item->op <= GS_VIRTUAL_PASS))
             v->watch.passed(v->watch.context, r, item, k->item_began / PS, k->clock / PS);
         k->item_began = -1;
     }

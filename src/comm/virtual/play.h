@@ -33,7 +33,7 @@ typedef struct gs_virtual_cluster {
     double gamma;     /* seconds to add a byte to another */
 } gs_virtual_cluster;
 
-typedef enum gs_virtual_what {
+typedef enum gs_virtual_op {
     GS_VIRTUAL_BEGIN, /* of a step: the pause of the script passes, and the rank's clock starts after it */
     GS_VIRTUAL_PASS,  /* `seconds` pass */
     /* Of a rank with two threads: one works, the other has the messages, and does them in the order in which the first
@@ -46,10 +46,10 @@ typedef enum gs_virtual_what {
     GS_VIRTUAL_LIST,  /* the rank's list of those of a group, whose ranks are `stride` apart */
     GS_VIRTUAL_SEND_ONE,
     GS_VIRTUAL_RECV_ONE, /* one message to or from the rank that is `peer` further, of `bytes` */
-} gs_virtual_what;
+} gs_virtual_op;
 
 typedef struct gs_virtual_item {
-    gs_virtual_what what;
+    gs_virtual_op op;
     int slot, stride, peer;
     double seconds;
     size_t bytes;

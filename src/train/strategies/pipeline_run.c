@@ -84,9 +84,9 @@ static gs_status add_leaf(gs_worker *w, gs_pipeline_worker *p, gs_shard r, int k
 }
 
 /* An empty micro-batch. Where the replicas of this stage do something together in a pass, others need this one. */
-static gs_status attend(gs_worker *w, const gs_instruction *i, gs_pass pass) {
+static gs_status join(gs_worker *w, const gs_instruction *i, gs_pass pass) {
     pass.fresh = false;
-    return w->reducer->attend ? w->reducer->attend(w, i->chunk, &pass, i->action == GS_DO_BACKWARD) : GS_OK;
+    return w->reducer->join ? w->reducer->join(w, i->chunk, &pass, i->action == GS_DO_BACKWARD) : GS_OK;
 }
 
 static gs_status forward(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
@@ -101,7 +101,7 @@ static gs_status forward(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
         if (has_loss) GS_TRY(gs_model_loss(s->model, &pass, s->y, input->answers));
         c->has_state = true;
     } else {
-        GS_TRY(attend(w, i, pass));
+        GS_TRY(join(w, i, pass));
     }
     if (!w->settings->exact) return GS_OK;
     if (has_loss) GS_TRY(add_leaf(w, p, counts_of(p), i->micro_batch));
@@ -118,7 +118,7 @@ static gs_status backward(gs_worker *w, gs_pipeline_worker *p, const gs_instruct
         GS_TRY(gs_model_backward_stage(s->model, &pass, s->y, answers, s->dy, &s->dx));
         c->has_dw = true;
     } else {
-        GS_TRY(attend(w, i, pass));
+        GS_TRY(join(w, i, pass));
     }
     const bool adds = w->settings->exact && !p->own->gradients_cut; /* else the reducer does */
     return adds ? add_leaf(w, p, c->params, i->micro_batch) : GS_OK;

@@ -5,15 +5,15 @@
  * operation waits. When it finds one broken, it wakes those that wait:
  *
  *     Gloo's collectives, and messages     begin, wait, end
- *     the watch                            tick ... tick ... tick, a connection is broken: wake all
+ *     the watchdog                         tick ... tick ... tick, a connection is broken: wake all
  *
  * How a broken connection is found: on each connection a receive is left pending that nobody answers. It fails as soon
  * as Gloo sees the end of the connection. That is at once when the process at the other end dies, on this machine or on
  * another. (A machine that loses power says nothing; only the timeout shows it.)
  *
  * A wait in Gloo that times out closes all connections, and the others take this rank for lost. So Gloo waits without
- * limit, and the watch wakes it at the deadline. The connections stay open, and the ranks can tell each other what is
- * wrong.
+ * limit, and the watchdog wakes it at the deadline. The connections stay open, and the ranks can tell each other what
+ * is wrong.
  *
  * An operation that can still finish after a break does so: only a wait that lasts from one tick to the next is woken.
  */
@@ -30,7 +30,7 @@
 
 static const double TICK = 0.02; /* seconds */
 
-struct gs_watch {
+struct gs_watchdog {
     int size;
     gs_gloo_buffer **line; /* [size] a receive that nobody answers; NULL: this rank's own */
     pthread_t thread;
@@ -40,12 +40,12 @@ struct gs_watch {
     bool ends;
     gs_gloo_wait *waiting;
     bool broken; /* once true, found does not change */
-    char found[GS_GLOO_SAID];
+    char found[GS_GLOO_ERROR_TEXT];
 };
 
 /* ---- who waits ---- */
 
-void gs_watch_begin(gs_watch *w, gs_gloo_wait *one) {
+void gs_watchdog_begin(gs_watchdog *w, gs_gloo_wait *one) {
     pthread_mutex_lock(&w->lock);
     *one = (gs_gloo_wait){
         .buffer = one->buffer, .sends = one->sends, .deadline = one->deadline, .next = w->waiting};
@@ -54,14 +54,14 @@ void gs_watch_begin(gs_watch *w, gs_gloo_wait *one) {
     pthread_mutex_unlock(&w->lock);
 }
 
-void gs_watch_end(gs_watch *w, gs_gloo_wait *one) {
+void gs_watchdog_end(gs_watchdog *w, gs_gloo_wait *one) {
     pthread_mutex_lock(&w->lock);
     if (one->next) one->next->before = one->before;
     *(one->before ? &one->before->next : &w->waiting) = one->next;
     pthread_mutex_unlock(&w->lock);
 }
 
-void gs_watch_found(gs_watch *w, char found[GS_GLOO_SAID]) {
+void gs_watchdog_found(gs_watchdog *w, char found[GS_GLOO_ERROR_TEXT]) {
     pthread_mutex_lock(&w->lock);
     memcpy(found, w->found, sizeof w->found);
     pthread_mutex_unlock(&w->lock);
@@ -71,23 +71,23 @@ void gs_watch_found(gs_watch *w, char found[GS_GLOO_SAID]) {
 
 /* A wait that has been woken beforehand only looks: it returns at once, or fails. Only one thread may do so at a time.
  * The wakes of two could count as one, but both would wait, and a wait in vain closes all connections. */
-static gs_gloo_code look_locked(gs_watch *w, int peer) {
+static gs_gloo_code look_locked(gs_watchdog *w, int peer) {
     gs_gloo_wake(w->line[peer], false);
     return gs_gloo_wait_recv(w->line[peer], 1);
 }
 
-gs_gloo_code gs_watch_look(gs_watch *w, int peer) {
+gs_gloo_code gs_watchdog_look(gs_watchdog *w, int peer) {
     pthread_mutex_lock(&w->lock);
     gs_gloo_code code = look_locked(w, peer);
     pthread_mutex_unlock(&w->lock);
     return code;
 }
 
-static void tick_locked(gs_watch *w) {
+static void tick_locked(gs_watchdog *w) {
     const double now = gs_awake_seconds();
     for (int r = 0; w->waiting && !w->broken && r < w->size; r++)
         w->broken = w->line[r] && look_locked(w, r) != GS_GLOO_OK;
-    if (w->broken && !w->found[0]) snprintf(w->found, sizeof w->found, "%s", gs_gloo_said());
+    if (w->broken && !w->found[0]) snprintf(w->found, sizeof w->found, "%s", gs_gloo_error_text());
     for (gs_gloo_wait *one = w->waiting; one; one = one->next) {
         one->late = one->late || (one->deadline > 0 && now >= one->deadline);
         if (one->late || (w->broken && one->long_ago)) gs_gloo_wake(one->buffer, one->sends);
@@ -96,7 +96,7 @@ static void tick_locked(gs_watch *w) {
 }
 
 static void *watch_main(void *argument) {
-    gs_watch *w = argument;
+    gs_watchdog *w = argument;
     pthread_mutex_lock(&w->lock);
     while (!w->ends) {
         const struct timespec tick = gs_timespec(gs_seconds() + TICK);
@@ -110,8 +110,8 @@ static void *watch_main(void *argument) {
 
 /* ---- making and freeing ---- */
 
-gs_gloo_code gs_watch_create(gs_gloo *g, int rank, int size, gs_watch **out) {
-    gs_watch *w = calloc(1, sizeof *w);
+gs_gloo_code gs_watchdog_create(gs_gloo *g, int rank, int size, gs_watchdog **out) {
+    gs_watchdog *w = calloc(1, sizeof *w);
     if (!w) return gs_gloo_explain(GS_GLOO_MEMORY, "out of memory");
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->end, NULL);
@@ -130,11 +130,11 @@ gs_gloo_code gs_watch_create(gs_gloo *g, int rank, int size, gs_watch **out) {
     if (code == GS_GLOO_OK)
         *out = w;
     else
-        gs_watch_free(w);
+        gs_watchdog_free(w);
     return code;
 }
 
-void gs_watch_free(gs_watch *w) {
+void gs_watchdog_free(gs_watchdog *w) {
     if (!w) return;
     pthread_mutex_lock(&w->lock);
     w->ends = true;

@@ -17,7 +17,7 @@
 #pragma once
 
 #include "comm/comm.h"
-#include "comm/proof.h"
+#include "comm/handshake.h"
 
 /* GS_E_FILE: there is no such file, and none can be made; or others can read it. GS_E_USAGE: it is too short. */
 gs_status gs_run_key(const char *run, unsigned char key[GS_SECRET]);

@@ -1,6 +1,6 @@
-#include "comm/meet/frames.h"
-#include "comm/meet/secret.h"
-#include "comm/meet/store.h"
+#include "comm/rendezvous/frames.h"
+#include "comm/rendezvous/secret.h"
+#include "comm/rendezvous/store.h"
 #include "core/nettle.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ void gs_frames_begin(gs_frames *f, const unsigned char key[GS_SECRET], const gs_
 }
 
 static void sign(const unsigned char key[GS_SECRET], unsigned long long number, const unsigned char *frame,
-                 size_t bytes, unsigned char mac[GS_PROOF]) {
+                 size_t bytes, unsigned char mac[GS_MAC]) {
     struct hmac_sha256_ctx context;
     hmac_sha256_set_key(&context, GS_SECRET, key);
     hmac_sha256_update(&context, sizeof number, (const uint8_t *)&number);
@@ -29,22 +29,22 @@ bool gs_frame_send(gs_frames *f, gs_frame_kind kind, const void *body, size_t by
     memcpy(f->frame, head, HEAD);
     if (bytes > 0) memcpy(f->frame + HEAD, body, bytes);
     sign(f->out_key, f->out++, f->frame, HEAD + bytes, f->frame + HEAD + bytes);
-    return gs_socket_move(f->socket, true, f->frame, HEAD + bytes + GS_PROOF, until);
+    return gs_socket_move(f->socket, true, f->frame, HEAD + bytes + GS_MAC, until);
 }
 
 bool gs_frame_receive(gs_frames *f, double until) {
     uint32_t head[2];
-    unsigned char mac[GS_PROOF];
+    unsigned char mac[GS_MAC];
     if (!gs_socket_move(f->socket, false, f->frame, HEAD, until)) return false;
     memcpy(head, f->frame, HEAD);
     f->kind = (gs_frame_kind)head[1];
     f->body = (const char *)f->frame + HEAD;
     f->bytes = head[0];
     if (f->bytes > GS_FRAME_BODY ||
-        !gs_socket_move(f->socket, false, f->frame + HEAD, f->bytes + GS_PROOF, until))
+        !gs_socket_move(f->socket, false, f->frame + HEAD, f->bytes + GS_MAC, until))
         return false;
     sign(f->in_key, f->in++, f->frame, HEAD + f->bytes, mac);
-    return gs_proof_equal(mac, f->frame + HEAD + f->bytes) && (f->bytes == 0 || !f->body[f->bytes - 1]);
+    return gs_mac_equal(mac, f->frame + HEAD + f->bytes) && (f->bytes == 0 || !f->body[f->bytes - 1]);
 }
 
 bool gs_frame_pair(const gs_frames *f, const char **key, const char **value) {

@@ -1,7 +1,7 @@
 /* What a rank tells the others where they meet, in its file in the rendezvous folder or at a store: who and where it
  * is, at which address it listens, and its secret. Only its owner can read the file. What is in a store crosses the
  * network and can be overheard. So there, in place of the secret, is a nonce, of which those make the secret who know
- * the key of the run (meet/secret.h).
+ * the key of the run (rendezvous/secret.h).
  *
  *     rank 1 of 4, process 4711 on node7 5a1cf9c0-... pid:[4026531836]
  *     gradsum 0.1.0 to train over auto
@@ -13,14 +13,14 @@
 #pragma once
 
 #include <stdbool.h>
-#include "comm/rendezvous.h"
-#include "comm/proof.h"
+#include "comm/create.h"
+#include "comm/handshake.h"
 #include "comm/waits.h"
 
-typedef struct gs_passport {
+typedef struct gs_rank_info {
     int rank, size;
     long pid;
-    char place[256];    /* gs_rendezvous_place */
+    char machine[256];  /* gs_machine_id */
     char version[32];   /* of gradsum */
     char purpose[16];   /* "train"; "work" where nobody said what for */
     char transport[64]; /* its name, and what else must be the same */
@@ -28,26 +28,26 @@ typedef struct gs_passport {
     char address[GS_ADDRESS]; /* in numbers: where it listens */
     int port;                 /* 0: it does not */
     unsigned char secret[GS_SECRET], nonce[GS_NONCE];
-} gs_passport;
+} gs_rank_info;
 
 /* This process's, complete but for address and port. */
-gs_status gs_passport_create(const gs_rendezvous *, gs_passport *);
+gs_status gs_rank_info_create(const gs_rendezvous *, gs_rank_info *);
 
 /* Its four lines, with the secret or with the nonce. */
-void gs_passport_text(const gs_passport *, bool secret, char *text, size_t size);
+void gs_rank_info_text(const gs_rank_info *, bool secret, char *text, size_t size);
 
-/* Read the text, `words`, of the passport of `rank`, and compare its world with that of `mine`; messages call the text
+/* Read the text, `words`, of the rank info of `rank`, and compare its world with that of `mine`; messages call the text
  * `source`. GS_E_FILE: it is not what a rank tells. GS_E_PEER: it is of a world of another size. */
-gs_status gs_passport_parse(const gs_passport *mine, int rank, const char *words, const char *source,
-                            gs_passport *);
+gs_status gs_rank_info_parse(const gs_rank_info *mine, int rank, const char *words, const char *source,
+                            gs_rank_info *);
 
 /* Its secret is HMAC-SHA256(key of the run; rank, nonce). */
-void gs_passport_derive(gs_passport *, const unsigned char key[GS_SECRET]);
+void gs_rank_info_derive(gs_rank_info *, const unsigned char key[GS_SECRET]);
 
 /* Where process numbers mean the same: a host, its running kernel, and in that a process namespace. The kernel's number
  * tells machines apart that have the same name, as clones of one disk do. */
-void gs_rendezvous_place(char *text, size_t size);
+void gs_machine_id(char *text, size_t size);
 
 /* Can the two belong to one run? GS_E_PEER: they differ in version or transport. GS_E_USAGE: they cannot be connected
  * at the addresses that they name, and GRADSUM_ADDRESS must say more. The message names both. */
-gs_status gs_passport_compare(const gs_passport *mine, const gs_passport *other);
+gs_status gs_rank_info_compare(const gs_rank_info *mine, const gs_rank_info *other);

@@ -1,6 +1,6 @@
-#include "comm/meet/store_server.h"
-#include "comm/meet/frames.h"
-#include "comm/meet/route.h"
+#include "comm/rendezvous/store_server.h"
+#include "comm/rendezvous/frames.h"
+#include "comm/rendezvous/route.h"
 #include "core/clock.h"
 #include "core/thread.h"
 
@@ -18,18 +18,18 @@
 #include <unistd.h>
 
 enum { STRANGERS = 256, TICK_MS = 100, WHERE = 160, WAIT_MS = 250 /* most that a request for news waits */ };
-static const double patience = 2 /* s for a proof */, ANSWER = 10 /* s for a member to read */;
+static const double patience = 2 /* s for a handshake */, ANSWER = 10 /* s for a member to read */;
 
 /* Whoever is connected, with a thread of its own. */
-typedef struct visitor {
+typedef struct client {
     gs_store_server *server;
     pthread_t thread;
     gs_frames frames;         /* its socket is there from the start */
     bool greets, member, bye; /* it has said a hello of this version; has proven itself; is done */
     bool ended;               /* its thread has */
     char rank[GS_STORE_KEY];  /* "rank-1", which it has put; "" */
-    struct visitor *next;
-} visitor;
+    struct client *next;
+} client;
 
 struct gs_store_server {
     int listener, port;
@@ -38,9 +38,9 @@ struct gs_store_server {
     bool running;
     pthread_t thread;
     atomic_bool ends;
-    pthread_mutex_t lock; /* of all below, and of the visitors */
+    pthread_mutex_t lock; /* of all below, and of the clients */
     pthread_cond_t news;
-    visitor *visitors; /* the latest first */
+    client *clients; /* the latest first */
     char **pair;       /* [pairs] key, 0, value, 0: in the order in which they came */
     int pairs;
     long strangers, unknowing; /* turned away; and of these, those that greeted as gradsum does */
@@ -77,13 +77,13 @@ static bool add_pair(gs_store_server *s, const char *key, const char *value) {
     return true;
 }
 
-/* ---- one visitor ---- */
+/* ---- one client ---- */
 
-static bool answer(visitor *v, gs_frame_kind kind, const void *body, size_t bytes) {
+static bool answer(client *v, gs_frame_kind kind, const void *body, size_t bytes) {
     return gs_frame_send(&v->frames, kind, body, bytes, gs_awake_seconds() + ANSWER);
 }
 
-static bool put(visitor *v) {
+static bool put(client *v) {
     gs_store_server *s = v->server;
     const char *key, *value;
     char old[GS_STORE_VALUE];
@@ -99,7 +99,7 @@ static bool put(visitor *v) {
 }
 
 /* As many pairs as fit. */
-static bool tell_news(visitor *v) {
+static bool tell_news(client *v) {
     gs_store_server *s = v->server;
     char body[GS_FRAME_BODY];
     size_t used = 0, more;
@@ -117,7 +117,7 @@ static bool tell_news(visitor *v) {
     return answer(v, GS_FRAME_PAIRS, body, used);
 }
 
-static bool tell_strangers(visitor *v) {
+static bool tell_strangers(client *v) {
     gs_store_server *s = v->server;
     char text[240] = "";
     pthread_mutex_lock(&s->lock);
@@ -134,7 +134,7 @@ static bool tell_strangers(visitor *v) {
 }
 
 /* Its requests, until it leaves. */
-static void serve_member(visitor *v) {
+static void serve_member(client *v) {
     bool stays = true;
     while (stays && !v->bye && gs_frame_receive(&v->frames, INFINITY)) {
         const gs_frame_kind kind = v->frames.kind;
@@ -145,15 +145,15 @@ static void serve_member(visitor *v) {
     }
 }
 
-/* The store's side of the proof. */
-static bool prove(visitor *v) {
-    static char nod = GS_PROOF_NOD;
+/* The store's side of the handshake. */
+static bool handshake(client *v) {
+    static char ok = GS_HANDSHAKE_OK;
     gs_store_server *s = v->server;
     const double until = gs_awake_seconds() + patience;
     const int socket = v->frames.socket;
-    gs_proven_hello mine;
+    gs_hello_answer mine;
     gs_hello theirs;
-    unsigned char proof[GS_PROOF], wanted[GS_PROOF];
+    unsigned char proof[GS_MAC], wanted[GS_MAC];
     if (!gs_socket_move(socket, false, &theirs, sizeof theirs, until) ||
         !gs_hello_fits(&theirs, GS_STORE_NUMBER) || theirs.line != GS_STORE_LINE ||
         gs_hello_make(GS_STORE_NUMBER, theirs.from, GS_STORE_LINE, &mine.hello) != GS_OK)
@@ -161,16 +161,16 @@ static bool prove(visitor *v) {
     pthread_mutex_lock(&s->lock);
     v->greets = true;
     pthread_mutex_unlock(&s->lock);
-    gs_proof_make(s->key, s->key, GS_STORE_NUMBER, &theirs, &mine.hello, mine.proof);
-    gs_proof_make(s->key, s->key, theirs.from, &theirs, &mine.hello, wanted);
+    gs_handshake_proof(s->key, s->key, GS_STORE_NUMBER, &theirs, &mine.hello, mine.proof);
+    gs_handshake_proof(s->key, s->key, theirs.from, &theirs, &mine.hello, wanted);
     gs_frames_begin(&v->frames, s->key, &theirs, &mine.hello, false);
     return gs_socket_move(socket, true, &mine, sizeof mine, until) &&
-           gs_socket_move(socket, false, proof, sizeof proof, until) && gs_proof_equal(wanted, proof) &&
-           gs_socket_move(socket, true, &nod, 1, until);
+           gs_socket_move(socket, false, proof, sizeof proof, until) && gs_mac_equal(wanted, proof) &&
+           gs_socket_move(socket, true, &ok, 1, until);
 }
 
 /* One that has gone without a word is told to the others. */
-static void part(visitor *v) {
+static void part(client *v) {
     gs_store_server *s = v->server;
     char key[GS_STORE_KEY + 8];
     if (v->rank[0] && !v->bye) {
@@ -184,10 +184,10 @@ static void part(visitor *v) {
     v->ended = true;
 }
 
-static void *attend(void *argument) {
-    visitor *v = argument;
+static void *serve_client(void *argument) {
+    client *v = argument;
     gs_store_server *s = v->server;
-    const bool proven = prove(v);
+    const bool proven = handshake(v);
     pthread_mutex_lock(&s->lock);
     v->member = proven;
     s->came += proven;
@@ -203,8 +203,8 @@ static void *attend(void *argument) {
 /* ---- all of them: only the server's thread changes the list ---- */
 
 /* Free those whose threads have ended; all: end them first. */
-static void forget_those_who_left(gs_store_server *s, bool all) {
-    for (visitor **at = &s->visitors, *v; (v = *at);) {
+static void free_ended_clients(gs_store_server *s, bool all) {
+    for (client **at = &s->clients, *v; (v = *at);) {
         pthread_mutex_lock(&s->lock);
         if (all && !v->ended) shutdown(v->frames.socket, SHUT_RDWR);
         const bool ended = all || v->ended;
@@ -221,10 +221,10 @@ static void forget_those_who_left(gs_store_server *s, bool all) {
 
 /* Is there room for one more stranger? If not, the one that came first leaves. */
 static bool has_room(gs_store_server *s) {
-    const visitor *first = NULL;
+    const client *first = NULL;
     int strangers = 0;
     pthread_mutex_lock(&s->lock);
-    for (const visitor *v = s->visitors; v; v = v->next) {
+    for (const client *v = s->clients; v; v = v->next) {
         if (v->member || v->ended) continue;
         strangers++;
         first = v;
@@ -236,15 +236,15 @@ static bool has_room(gs_store_server *s) {
 
 static void welcome(gs_store_server *s, int socket) {
     int yes = 1;
-    visitor *v = calloc(1, sizeof *v);
+    client *v = calloc(1, sizeof *v);
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     if (v) {
         v->server = s;
         v->frames.socket = socket;
     }
-    if (v && gs_thread_start(&v->thread, attend, v) == 0) {
-        v->next = s->visitors;
-        s->visitors = v;
+    if (v && gs_thread_start(&v->thread, serve_client, v) == 0) {
+        v->next = s->clients;
+        s->clients = v;
         return;
     }
     free(v); /* no memory: it may call again */
@@ -256,7 +256,7 @@ static void *serve(void *argument) {
     while (!atomic_load(&s->ends)) {
         struct pollfd p = {s->listener, POLLIN, 0};
         const bool calls = poll(&p, 1, TICK_MS) > 0;
-        forget_those_who_left(s, false);
+        free_ended_clients(s, false);
         const int socket =
             calls && has_room(s) ? accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
         if (socket >= 0)
@@ -264,13 +264,13 @@ static void *serve(void *argument) {
         else if (calls)
             gs_nap(1e-3); /* there is no room yet, or no descriptor is left: those who call stay there */
     }
-    forget_those_who_left(s, true);
+    free_ended_clients(s, true);
     return NULL;
 }
 
 /* ---- listening ---- */
 
-static gs_status cannot_listen(const gs_meet_place *p, int ports, int error) {
+static gs_status cannot_listen(const gs_endpoint *p, int ports, int error) {
     char range[32], here[200];
     if (error == EADDRNOTAVAIL) {
         gs_route_list(here, sizeof here);
@@ -290,7 +290,7 @@ static gs_status cannot_listen(const gs_meet_place *p, int ports, int error) {
         range, p->host);
 }
 
-static gs_status open_listener(const gs_meet_place *p, int ports, int *listener) {
+static gs_status open_listener(const gs_endpoint *p, int ports, int *listener) {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found;
     int error = getaddrinfo(p->host, "0", &hints, &found);
     if (error != 0)
@@ -312,7 +312,7 @@ static void note_where(gs_store_server *s) {
 
 /* ---- making it ---- */
 
-gs_status gs_store_server_create(const gs_meet_place *p, int ports, const unsigned char key[GS_SECRET],
+gs_status gs_store_server_create(const gs_endpoint *p, int ports, const unsigned char key[GS_SECRET],
                                  gs_store_server **out) {
     gs_store_server *s = calloc(1, sizeof *s);
     *out = NULL;

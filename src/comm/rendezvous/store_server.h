@@ -2,8 +2,8 @@
  * where something else has started the processes. A thread accepts callers, and each has a thread of its own:
  *
  *     caller                                              store
- *     proof of proof.h, both ways         <->
- *     put "rank-1", its passport           ->
+ *     handshake of handshake.h            <->
+ *     put "rank-1", its rank info          ->
  *                                         <-   done; or: it is there already
  *     news?                                ->
  *                                         <-   the pairs that it has not seen, as soon as there are any
@@ -18,13 +18,13 @@
  */
 #pragma once
 
-#include "comm/meet/store.h"
+#include "comm/rendezvous/store.h"
 
 typedef struct gs_store_server gs_store_server;
 
 /* Listen at the first free one of `ports` ports from place->port on (0: any free one). GS_E_USAGE: the host is not this
  * machine; or the ports are in use. */
-gs_status gs_store_server_create(const gs_meet_place *, int ports, const unsigned char key[GS_SECRET],
+gs_status gs_store_server_create(const gs_endpoint *, int ports, const unsigned char key[GS_SECRET],
                                  gs_store_server **out);
 
 /* Until then callers wait. The thread is a part of its own because a launcher forks before. GS_E_MEMORY. */

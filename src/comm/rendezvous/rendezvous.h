@@ -1,7 +1,7 @@
-/* How a process meets the others, in a folder or at tcp://HOST:PORT: either is a store (store.h).
+/* The rendezvous: how a process finds the others, in a folder or at tcp://HOST:PORT: either is a store (store.h).
  *
  *     open        open the store, choose an address, and listen there
- *     meet        tell who this is, and learn who and where the others are (passport.h)
+ *     wait        tell who this is, and learn who and where the others are (rank_info.h)
  *     close       all are connected, or this one has failed: clean up
  *
  * A rank that fails before all have met says why, and every other rank fails with the same sentence. One that ends
@@ -9,29 +9,29 @@
  */
 #pragma once
 
-#include "comm/passport.h"
+#include "comm/rank_info.h"
 
-typedef struct gs_meeting gs_meeting;
+typedef struct gs_rendezvous_state gs_rendezvous_state;
 
 /* GS_E_USAGE: rank, size or timeout make no sense; or the folder, where one is wanted. */
 gs_status gs_rendezvous_check(const gs_rendezvous *, bool folder);
 
 /* Errors: those of the store and of the secret; GS_E_USAGE: there is no such interface. */
-gs_status gs_meeting_open(const gs_rendezvous *, gs_meeting **out);
+gs_status gs_rendezvous_open(const gs_rendezvous *, gs_rendezvous_state **out);
 
 /* Return when all ranks have come. GS_E_PEER: a rank did not arrive within the timeout, or arrived and ended, or cannot
  * be of the same run. GS_E_FILE: the folder cannot be used. */
-gs_status gs_meeting_meet(gs_meeting *);
+gs_status gs_rendezvous_wait(gs_rendezvous_state *);
 
 /* [size] What the ranks tell: this process's from the start, that of all once they have met; the pid of those that run
- * elsewhere is 0. And the socket where this process listens. Both belong to the meeting. */
-const gs_passport *gs_meeting_all(const gs_meeting *, int *listener);
+ * elsewhere is 0. And the socket where this process listens. Both belong to the state. */
+const gs_rank_info *gs_rendezvous_ranks(const gs_rendezvous_state *, int *listener);
 
-/* This rank fails with `status` after the meeting, and tells why before it closes its connections: else those that see
+/* This rank fails with `status` after the wait, and tells why before it closes its connections: else those that see
  * them end take it for the one that was lost. The first to tell is heard: all later ones fail with its sentence. */
-gs_status gs_meeting_fail(const gs_meeting *, gs_status status);
+gs_status gs_rendezvous_fail(const gs_rendezvous_state *, gs_status status);
 
-/* In place of gs_meeting_meet, for a meeting of another kind (probe/probe.h): the store, and the run's key. */
-struct gs_store *gs_meeting_use_store(gs_meeting *, const unsigned char **key);
+/* In place of gs_rendezvous_wait, for another rendezvous (probe/probe.h): the store, and the run's key. */
+struct gs_store *gs_rendezvous_use_store(gs_rendezvous_state *, const unsigned char **key);
 
-void gs_meeting_close(gs_meeting *); /* NULL is allowed */
+void gs_rendezvous_close(gs_rendezvous_state *); /* NULL is allowed */

@@ -1,6 +1,6 @@
 /* What is said on a connection to the store (store_server.h), once both ends have proven that they know the run's key.
- * The proof is that of proof.h, with the run's key as both secrets; the store's number is GS_STORE_NUMBER. From then on
- * each message is a frame:
+ * The handshake is that of handshake.h, with the run's key as both secrets; the store's number is GS_STORE_NUMBER. From
+ * then on each message is a frame:
  *
  *     length of the body (4 bytes), kind (4 bytes), body, HMAC-SHA256(key of this direction; number, head, body)
  *
@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include "comm/proof.h"
+#include "comm/handshake.h"
 
 enum {
     GS_FRAME_BODY = 16384,                  /* bytes at most */

@@ -1,6 +1,6 @@
 /* Who this process is and how it meets the others, as `gradsum launch`, the user, or another program that starts
  * processes has put it into the environment. */
-#include "comm/meet/store.h"
+#include "comm/rendezvous/store.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -39,11 +39,11 @@ static const char *text_of(const char *name) {
 }
 
 /* Rank 0 holds a store at the first of some ports that is free. On one machine nobody else needs to reach it. */
-static void meet_at(gs_rendezvous *r, const char *host, int port) {
+static void set_endpoint(gs_rendezvous *r, const char *host, int port) {
     if (r->nodes == 1) host = "127.0.0.1";
-    snprintf(r->meet, sizeof r->meet, strchr(host, ':') ? "tcp://[%s]:%d" : "tcp://%s:%d", host, port);
+    snprintf(r->endpoint, sizeof r->endpoint, strchr(host, ':') ? "tcp://[%s]:%d" : "tcp://%s:%d", host, port);
     r->ports = PORTS;
-    r->hosts = r->rank == 0;
+    r->holds_store = r->rank == 0;
 }
 
 /* ---- Open MPI's mpirun: MPI itself connects the processes ---- */
@@ -71,7 +71,7 @@ static gs_status from_torchrun(gs_rendezvous *r) {
     r->nodes = number_or("GROUP_WORLD_SIZE", 1, PROCESSES, each == r->size ? 1 : 0);
     snprintf(r->run, sizeof r->run, "torchrun %.60s %d, start %d", run ? run : "", port,
              number_or("TORCHELASTIC_RESTART_COUNT", 0, 1 << 30, 0));
-    meet_at(r, host, port + PORTS < 65536 ? port + 1 : port - PORTS);
+    set_endpoint(r, host, port + PORTS < 65536 ? port + 1 : port - PORTS);
     return GS_OK;
 }
 
@@ -99,7 +99,7 @@ static gs_status from_slurm(gs_rendezvous *r) {
                        nodes);
     r->nodes = number_or("SLURM_STEP_NUM_NODES", 1, PROCESSES, number_or("SLURM_NNODES", 1, PROCESSES, 0));
     snprintf(r->run, sizeof r->run, "Slurm %d.%d", job, step);
-    meet_at(r, host, 20000 + (int)(((long long)job * 97 + (long long)step * PORTS) % 10000));
+    set_endpoint(r, host, 20000 + (int)(((long long)job * 97 + (long long)step * PORTS) % 10000));
     return GS_OK;
 }
 
@@ -172,7 +172,7 @@ static gs_status take(const seen *s, gs_rendezvous *r) {
     r->engine = e->name;
     GS_TRY(whole_number(s->size_name, text_of(s->size_name), 1, PROCESSES, &r->size));
     GS_TRY(whole_number(e->rank, text_of(e->rank), 0, r->size - 1, &r->rank));
-    r->local = number_or(e->local, 0, PROCESSES, -1);
+    r->local_rank = number_or(e->local, 0, PROCESSES, -1);
     return is_whole(s) ? e->take(r) : GS_OK;
 }
 
@@ -235,21 +235,21 @@ static gs_status take_timeout(gs_rendezvous *r) {
 
 /* GRADSUM_RENDEZVOUS: a folder, or a store. */
 static gs_status take_place(gs_rendezvous *r, const char *text) {
-    gs_meet_place place;
+    gs_endpoint endpoint;
     if (*text == '\0')
         return gs_fail(GS_E_USAGE,
                        "GRADSUM_RENDEZVOUS is empty; it must name a folder or a store (tcp://HOST:PORT)");
-    r->meet[0] = '\0';
-    r->hosts = false;
+    r->endpoint[0] = '\0';
+    r->holds_store = false;
     r->ports = 1;
     r->directory = strncmp(text, "file:", 5) == 0 ? text + 5 : text;
-    if (gs_meet_is_folder(text)) return GS_OK;
+    if (gs_endpoint_is_folder(text)) return GS_OK;
     r->directory = NULL;
-    GS_TRY(gs_context(gs_meet_place_read(text, &place), "GRADSUM_RENDEZVOUS"));
-    if (place.port == 0 || strlen(text) >= sizeof r->meet)
+    GS_TRY(gs_context(gs_endpoint_read(text, &endpoint), "GRADSUM_RENDEZVOUS"));
+    if (endpoint.port == 0 || strlen(text) >= sizeof r->endpoint)
         return gs_fail(GS_E_USAGE, "GRADSUM_RENDEZVOUS is '%.100s'; all processes must know the port", text);
-    snprintf(r->meet, sizeof r->meet, "%s", text);
-    r->hosts = r->rank == 0 && !getenv("GRADSUM_STORE"); /* else the launcher holds it */
+    snprintf(r->endpoint, sizeof r->endpoint, "%s", text);
+    r->holds_store = r->rank == 0 && !getenv("GRADSUM_STORE"); /* else the launcher holds it */
     return GS_OK;
 }
 
@@ -261,7 +261,7 @@ static gs_status take_rest(gs_rendezvous *r) {
     r->interface = getenv("GRADSUM_INTERFACE");
     if (!r->transport) r->transport = getenv("GRADSUM_TRANSPORT");
     if (nodes) GS_TRY(whole_number("GRADSUM_NODES", nodes, 1, PROCESSES, &r->nodes));
-    if (local) GS_TRY(whole_number("GRADSUM_LOCAL_RANK", local, 0, PROCESSES, &r->local));
+    if (local) GS_TRY(whole_number("GRADSUM_LOCAL_RANK", local, 0, PROCESSES, &r->local_rank));
     r->own_cpus = own && strcmp(own, "1") == 0;
     return GS_OK;
 }
@@ -269,7 +269,7 @@ static gs_status take_rest(gs_rendezvous *r) {
 gs_status gs_rendezvous_from_environment(gs_rendezvous *r) {
     const char *rank = getenv("GRADSUM_RANK"), *size = getenv("GRADSUM_WORLD_SIZE");
     const char *place = getenv("GRADSUM_RENDEZVOUS");
-    *r = (gs_rendezvous){.rank = 0, .size = 1, .timeout = GS_TIMEOUT, .local = -1};
+    *r = (gs_rendezvous){.rank = 0, .size = 1, .timeout = GS_TIMEOUT, .local_rank = -1};
     GS_TRY(take_timeout(r));
     if (!rank && !size) {
         GS_TRY(look_for_engine(r));

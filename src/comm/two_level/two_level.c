@@ -10,11 +10,11 @@
  * within each machine. So one array of each machine travels, however many ranks it holds. The other collectives are
  * made of messages (collectives.c). All add in a fixed order.
  *
- * world/ is the same for threads inside of processes, and may stand on this one. A machine whose ranks do not follow
+ * threads_in_processes/ does the same, and may stand on this one. A machine whose ranks do not follow
  * each other (as some job schedulers number them) leaves the run on Gloo alone.
  */
 #include "comm/gloo/state.h"
-#include "comm/passport.h"
+#include "comm/rank_info.h"
 #include "comm/shm/shm.h"
 #include "comm/split.h"
 #include "comm/transports.h"
@@ -24,22 +24,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLACE = 256, SHORT = 16 * 1024 /* bytes of an array that one leader sums */ };
+enum { MACHINE = 256, SHORT = 16 * 1024 /* bytes of an array that one leader sums */ };
 
-/* When a wait was too long, the ranks tell each other for whom they wait (gloo/lost.c), also within a machine: else a
- * rank would blame one that itself waits for the lost one. Who waits for a rank elsewhere finds the cause, within 2 s,
- * and tells it to all. Ranks of one machine give it this time (shm's grace), and those that wait for their leader some
- * more (levels.patient): it may wait for several others, one after the other. */
-typedef struct hosts {
+/* When a wait was too long, the ranks tell each other for whom they wait (gloo/failure.c), also within a machine: else
+ * a rank would blame one that itself waits for the lost one. Who waits for a rank elsewhere finds the cause, within 2
+ * s, and tells it to all. Ranks of one machine give it this time (shm's grace), and those that wait for their leader
+ * some more (levels.patient): it may wait for several others, one after the other. */
+typedef struct two_level {
     gs_levels levels;    /* inside: shared memory; outside: gloo, all ranks */
     gs_scratch received; /* a leader's, for the collective under way */
     int machines;
-} hosts;
+} two_level;
 
 /* ---- collectives ---- */
 
 /* Between the leaders: each sums a part of the array, and gives it to the others. */
-static gs_status sum_of_parts(hosts *h, const gs_call *call, unsigned char *data) {
+static gs_status sum_of_parts(two_level *h, const gs_call *call, unsigned char *data) {
     gs_comm *c = h->levels.leaders;
     const size_t width = gs_type_size(call->type);
     const gs_shard own = gs_shard_of(call->count, c->rank, c->size);
@@ -47,13 +47,13 @@ static gs_status sum_of_parts(hosts *h, const gs_call *call, unsigned char *data
     for (int k = 1; k < c->size; k++) {
         const int to = (c->rank + k) % c->size, from = (c->rank - k + c->size) % c->size;
         const gs_shard theirs = gs_shard_of(call->count, from, c->size);
-        GS_TRY(gs_send_part(c, call, data + own.first * width, own.count * width, to));
-        GS_TRY(gs_recv_part(c, call, data + theirs.first * width, theirs.count * width, from));
+        GS_TRY(gs_collective_send(c, call, data + own.first * width, own.count * width, to));
+        GS_TRY(gs_collective_recv(c, call, data + theirs.first * width, theirs.count * width, from));
     }
     return GS_OK;
 }
 
-static gs_status all_reduce(hosts *h, const gs_call *call, void *data) {
+static gs_status all_reduce(two_level *h, const gs_call *call, void *data) {
     gs_call inside = *call;
     const bool is_short =
         call->count * gs_type_size(call->type) <= SHORT || call->count < (size_t)h->machines;
@@ -70,8 +70,8 @@ static gs_status all_reduce(hosts *h, const gs_call *call, void *data) {
                : GS_OK;
 }
 
-static gs_status hosts_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
-    hosts *h = c->state;
+static gs_status two_level_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
+    two_level *h = c->state;
     switch (call->operation) {
     case GS_ALL_REDUCE:
         return all_reduce(h, call, out);
@@ -86,14 +86,14 @@ static gs_status hosts_collective(gs_comm *c, const gs_call *call, const void *i
 
 /* ---- failing, freeing ---- */
 
-static void hosts_of_processes(gs_comm *c) {
-    hosts *h = c->state;
-    if (h->levels.inside) h->levels.inside->ops->of_processes(h->levels.inside);
-    h->levels.outside->ops->of_processes(h->levels.outside);
+static void two_level_set_multithreaded(gs_comm *c) {
+    two_level *h = c->state;
+    if (h->levels.inside) h->levels.inside->ops->set_multithreaded(h->levels.inside);
+    h->levels.outside->ops->set_multithreaded(h->levels.outside);
 }
 
 /* gloo still belongs to the caller. */
-static void free_all_but_gloo(hosts *h) {
+static void free_all_but_gloo(two_level *h) {
     gs_comm_free(h->levels.leaders);
     gs_comm_free(h->levels.inside);
     gs_scratch_free(&h->received);
@@ -101,61 +101,61 @@ static void free_all_but_gloo(hosts *h) {
     free(h);
 }
 
-static void hosts_free(gs_comm *c) {
-    hosts *h = c->state;
+static void two_level_free(gs_comm *c) {
+    two_level *h = c->state;
     gs_comm *gloo = h->levels.outside;
     free_all_but_gloo(h);
     gs_comm_free(gloo);
 }
 
-static const gs_transport transport_hosts = {
-    .name = "hosts",
+static const gs_transport transport_two_level = {
+    .name = "two-level",
     .send = gs_levels_send,
     .recv = gs_levels_recv,
-    .collective = hosts_collective,
+    .collective = two_level_collective,
     .abort = gs_levels_abort,
-    .free = hosts_free,
-    .of_processes = hosts_of_processes,
+    .free = two_level_free,
+    .set_multithreaded = two_level_set_multithreaded,
 };
 
 /* ---- making ---- */
 
 /* Fill in `first`. False: the ranks of a machine do not follow each other, or no machine has two. */
-static bool divide(const char (*place)[PLACE], int size, hosts *h) {
+static bool divide(const char (*machine)[MACHINE], int size, two_level *h) {
     bool shares = false;
     h->machines = 0;
     for (int r = 0; r < size; r++) {
-        const bool same = r > 0 && strncmp(place[r], place[r - 1], PLACE) == 0;
+        const bool same = r > 0 && strncmp(machine[r], machine[r - 1], MACHINE) == 0;
         shares = shares || same;
         if (same) continue;
         for (int m = 0; m < h->machines; m++)
-            if (strncmp(place[r], place[h->levels.first[m]], PLACE) == 0) return false;
+            if (strncmp(machine[r], machine[h->levels.first[m]], MACHINE) == 0) return false;
         h->levels.first[h->machines++] = r;
     }
     h->levels.first[h->machines] = size;
     return shares && h->machines > 1;
 }
 
-static gs_status learn_places(hosts *h, const char *place, bool *fits) {
+static gs_status learn_machines(two_level *h, const char *machine, bool *fits) {
     gs_comm *gloo = h->levels.outside;
-    char mine[PLACE] = "", (*all)[PLACE] = calloc((size_t)gloo->size, sizeof *all);
-    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the places of %d processes", gloo->size);
-    if (place)
-        snprintf(mine, sizeof mine, "%s", place);
+    char mine[MACHINE] = "", (*all)[MACHINE] = calloc((size_t)gloo->size, sizeof *all);
+    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the machines of %d processes", gloo->size);
+    if (machine)
+        snprintf(mine, sizeof mine, "%s", machine);
     else
-        gs_rendezvous_place(mine, sizeof mine);
-    const gs_status status = gs_comm_all_gather(gloo, mine, all, PLACE, GS_U8);
-    *fits = status == GS_OK && divide((const char(*)[PLACE])all, gloo->size, h);
+        gs_machine_id(mine, sizeof mine);
+    const gs_status status = gs_comm_all_gather(gloo, mine, all, MACHINE, GS_U8);
+    *fits = status == GS_OK && divide((const char(*)[MACHINE])all, gloo->size, h);
     free(all);
     return status;
 }
 
 /* Each machine by itself; *can: it shares memory, or has one rank alone. */
-static gs_status share_memory(hosts *h, int32_t *can) {
+static gs_status share_memory(two_level *h, int32_t *can) {
     const int mine = gs_group_of(&h->levels, h->levels.outside->rank);
     gs_comm *group;
     char why[256] = "";
-    GS_TRY(gs_comm_part(h->levels.outside, h->levels.first[mine], 1,
+    GS_TRY(gs_comm_split(h->levels.outside, h->levels.first[mine], 1,
                         h->levels.first[mine + 1] - h->levels.first[mine], &group));
     gs_status status =
         group->size > 1 ? gs_comm_shm_create(group, &h->levels.inside, why, sizeof why) : GS_OK;
@@ -166,20 +166,20 @@ static gs_status share_memory(hosts *h, int32_t *can) {
     shm->first = h->levels.first[mine];
     shm->grace = gs_levels_patience(h->levels.outside->timeout);
     shm->late = gs_gloo_tell_wait;
-    shm->heed = gs_gloo_heed;
+    shm->check_peers = gs_gloo_check_peers;
     shm->all = h->levels.outside;
     return status;
 }
 
-static gs_status find_leaders(hosts *h) {
+static gs_status find_leaders(two_level *h) {
     if (h->levels.inside) h->levels.patient = *h->levels.inside;
     h->levels.patient.timeout =
         h->levels.outside->timeout + 2 * gs_levels_patience(h->levels.outside->timeout);
-    return gs_comm_part_of(h->levels.outside, h->levels.first, h->machines, &h->levels.leaders);
+    return gs_comm_split_ranks(h->levels.outside, h->levels.first, h->machines, &h->levels.leaders);
 }
 
-gs_status gs_comm_hosts_create(gs_comm *gloo, const char *place, gs_comm **out) {
-    hosts *h = calloc(1, sizeof *h);
+gs_status gs_comm_two_level_create(gs_comm *gloo, const char *machine, gs_comm **out) {
+    two_level *h = calloc(1, sizeof *h);
     bool fits = false;
     int32_t can = 0;
     *out = NULL;
@@ -188,7 +188,7 @@ gs_status gs_comm_hosts_create(gs_comm *gloo, const char *place, gs_comm **out) 
         return gs_fail(GS_E_MEMORY, "no memory for %d processes", gloo->size);
     }
     h->levels.outside = gloo;
-    gs_status status = learn_places(h, place, &fits);
+    gs_status status = learn_machines(h, machine, &fits);
     if (status == GS_OK && fits) status = share_memory(h, &can);
     if (status == GS_OK && fits) status = gs_comm_all_reduce(gloo, &can, 1, GS_I32, GS_MIN); /* can all? */
     if (status == GS_OK && can) status = find_leaders(h);
@@ -196,7 +196,7 @@ gs_status gs_comm_hosts_create(gs_comm *gloo, const char *place, gs_comm **out) 
         free_all_but_gloo(h);
         return status;
     }
-    h->levels.comm = (gs_comm){&transport_hosts, gloo->rank, gloo->size, gloo->timeout, h};
+    h->levels.comm = (gs_comm){&transport_two_level, gloo->rank, gloo->size, gloo->timeout, h};
     *out = &h->levels.comm;
     return GS_OK;
 }

@@ -1,6 +1,6 @@
-/* A store is where processes meet: each puts its passport under a key, and sees what the others have put. It is a small
- * list of pairs, key and value, both texts. What is put stays, unchanged. It is a folder (folder.c); or the launcher of
- * node rank 0 holds it (store_server.h), and whoever puts knows the run's secret (secret.h).
+/* A store is where processes meet: each puts its rank info under a key, and sees what the others have put. It is a
+ * small list of pairs, key and value, both texts. What is put stays, unchanged. It is a folder (folder_store.c); or the
+ * launcher of node rank 0 holds it (store_server.h), and whoever puts knows the run's secret (secret.h).
  * Only for src/comm/ and the launcher.
  */
 #pragma once
@@ -8,28 +8,28 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <string.h>
-#include "comm/rendezvous.h"
-#include "comm/proof.h"
+#include "comm/create.h"
+#include "comm/handshake.h"
 
 enum { GS_STORE_KEY = 32, GS_STORE_VALUE = 2000 /* bytes, with the 0 at the end */, GS_STORE_HOST = 256 };
 
 /* ---- addresses ---- */
 
-typedef enum gs_meet_kind { GS_MEET_FILE, GS_MEET_TCP } gs_meet_kind;
+typedef enum gs_endpoint_kind { GS_ENDPOINT_FILE, GS_ENDPOINT_TCP } gs_endpoint_kind;
 
-typedef struct gs_meet_place {
-    gs_meet_kind kind;
+typedef struct gs_endpoint {
+    gs_endpoint_kind kind;
     char host[GS_STORE_HOST]; /* without the brackets of IPv6 */
     int port;                 /* 0: any that is free */
     const char *folder;       /* of file:DIR: a part of the text */
-} gs_meet_place;
+} gs_endpoint;
 
 /* "tcp://node7:29400", "tcp://[fd00::1]:29400", "tcp" (this machine, any port), "file:DIR". GS_E_USAGE: it is
  * none of these. */
-gs_status gs_meet_place_read(const char *text, gs_meet_place *);
+gs_status gs_endpoint_read(const char *text, gs_endpoint *);
 
 /* Is it the name of a folder, or "file:DIR"? */
-bool gs_meet_is_folder(const char *text);
+bool gs_endpoint_is_folder(const char *text);
 
 /* ---- sockets ---- */
 
@@ -43,7 +43,7 @@ typedef struct gs_store gs_store;
 
 /* Connect to a store; tries again until `until` (gs_awake_seconds). GS_E_PEER: nobody answers there, or not one of this
  * run. GS_E_INTERRUPTED. place NULL: the folder of the rendezvous. GS_E_FILE: it cannot be used, or is not new. */
-gs_status gs_store_open(const gs_rendezvous *, const gs_meet_place *, const unsigned char key[GS_SECRET],
+gs_status gs_store_open(const gs_rendezvous *, const gs_endpoint *, const unsigned char key[GS_SECRET],
                         double until, gs_store **out);
 
 /* *there: the key was there already, and `value` (GS_STORE_VALUE bytes) is what it holds; nothing has changed.
@@ -54,7 +54,7 @@ gs_status gs_store_put(gs_store *, const char *key, char *value, bool *there);
 typedef gs_status gs_store_seen(void *context, const char *key, const char *value);
 
 /* Call `seen` for what is new; wait for that for `seconds` at most, or less. */
-gs_status gs_store_look(gs_store *, double seconds, gs_store_seen *seen, void *context);
+gs_status gs_store_poll(gs_store *, double seconds, gs_store_seen *seen, void *context);
 
 /* Who else called the store: "; 3 strangers were turned away there"; "" where nobody did. */
 void gs_store_strangers(gs_store *, char *text, size_t size);
@@ -72,13 +72,13 @@ void gs_store_leave_folder(const char *folder, int size, int first, int count);
 void gs_store_free(gs_store *); /* NULL is allowed */
 
 /* The rank in "rank-1", where `what` is "rank"; -1: it is another name, or no rank of this run. */
-int gs_rank_in(const char *name, const char *what, int size);
+int gs_rank_of_key(const char *name, const char *what, int size);
 
-/* ---- folder.c: the same functions, for store.c ---- */
+/* ---- folder_store.c: the same functions, for store.c ---- */
 
-typedef struct gs_folder gs_folder;
-gs_status gs_folder_open(const gs_rendezvous *, gs_folder **out);
-gs_status gs_folder_put(gs_folder *, const char *key, char *value, bool *there);
-gs_status gs_folder_look(gs_folder *, double seconds, gs_store_seen *seen, void *context);
-void gs_folder_leave(const gs_folder *, bool met);
-void gs_folder_free(gs_folder *);
+typedef struct gs_folder_store gs_folder_store;
+gs_status gs_folder_store_open(const gs_rendezvous *, gs_folder_store **out);
+gs_status gs_folder_store_put(gs_folder_store *, const char *key, char *value, bool *there);
+gs_status gs_folder_store_poll(gs_folder_store *, double seconds, gs_store_seen *seen, void *context);
+void gs_folder_store_leave(const gs_folder_store *, bool met);
+void gs_folder_store_free(gs_folder_store *);

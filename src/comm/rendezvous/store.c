@@ -1,7 +1,7 @@
-#include "comm/meet/store.h"
-#include "comm/meet/frames.h"
-#include "comm/meet/route.h"
-#include "comm/meet/secret.h"
+#include "comm/rendezvous/store.h"
+#include "comm/rendezvous/frames.h"
+#include "comm/rendezvous/route.h"
+#include "comm/rendezvous/secret.h"
 #include "core/clock.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 /* ---- addresses ---- */
 
 /* "HOST:PORT" */
-static bool read_host(const char *text, gs_meet_place *p) {
+static bool read_host(const char *text, gs_endpoint *p) {
     const char *end = *text == '[' ? strchr(text, ']') : strchr(text, ':'), *rest;
     char *after;
     if (!end) return false;
@@ -35,15 +35,15 @@ static bool read_host(const char *text, gs_meet_place *p) {
     return *after == '\0' || (strcmp(after, "/") == 0);
 }
 
-gs_status gs_meet_place_read(const char *text, gs_meet_place *p) {
-    *p = (gs_meet_place){.kind = GS_MEET_FILE};
+gs_status gs_endpoint_read(const char *text, gs_endpoint *p) {
+    *p = (gs_endpoint){.kind = GS_ENDPOINT_FILE};
     if (strcmp(text, "tcp") == 0) text = "tcp://127.0.0.1:0";
     if (strncmp(text, "file:", 5) == 0 && text[5]) {
         p->folder = text + 5;
         return GS_OK;
     }
     if (strncmp(text, "tcp://", 6) == 0) {
-        p->kind = GS_MEET_TCP;
+        p->kind = GS_ENDPOINT_TCP;
         if (read_host(text + 6, p)) return GS_OK;
     }
     return gs_fail(
@@ -53,7 +53,7 @@ gs_status gs_meet_place_read(const char *text, gs_meet_place *p) {
         text);
 }
 
-bool gs_meet_is_folder(const char *text) {
+bool gs_endpoint_is_folder(const char *text) {
     return strncmp(text, "file:", 5) == 0 || !(strcmp(text, "tcp") == 0 || strstr(text, "://"));
 }
 
@@ -98,11 +98,11 @@ static int call_host(const char *host, int port, double seconds, int *error, con
 
 /* ---- a member's side of the conversation: see store_server.h ---- */
 
-static const double patience = 2 /* s for a proof */, again = 0.1 /* s until the next try */, ANSWER = 5,
+static const double patience = 2 /* s for a handshake */, again = 0.1 /* s until the next try */, ANSWER = 5,
                     CALL = 1 /* s for a connection */, LOOK = 0.2 /* s between two looks at the clock */;
 
 struct gs_store {
-    gs_folder *folder; /* NULL: all of the rest */
+    gs_folder_store *folder; /* NULL: all of the rest */
     gs_frames frames;
     double timeout;   /* s that it may be silent, stopped with its process, say */
     char address[64]; /* of this end */
@@ -137,16 +137,16 @@ bool gs_socket_move(int socket, bool out, void *data, size_t bytes, double until
     return true;
 }
 
-/* ---- the proof ---- */
+/* ---- the handshake ---- */
 
 /* Is the store at the other end one of this run, and does it know that this is a member? *silent: it has not answered,
  * as one whose process is stopped. */
-static bool prove(gs_store *t, int socket, uint32_t rank, const unsigned char key[GS_SECRET], bool *silent) {
+static bool handshake(gs_store *t, int socket, uint32_t rank, const unsigned char key[GS_SECRET], bool *silent) {
     const double until = gs_awake_seconds() + patience;
-    gs_proven_hello answer;
+    gs_hello_answer answer;
     gs_hello mine;
-    unsigned char wanted[GS_PROOF];
-    char nod = 0;
+    unsigned char wanted[GS_MAC];
+    char ok = 0;
     if (gs_hello_make(rank, GS_STORE_NUMBER, GS_STORE_LINE, &mine) != GS_OK ||
         !gs_socket_move(socket, true, &mine, sizeof mine, until))
         return false;
@@ -154,15 +154,15 @@ static bool prove(gs_store *t, int socket, uint32_t rank, const unsigned char ke
         *silent = gs_awake_seconds() >= until;
         return false;
     }
-    gs_proof_make(key, key, GS_STORE_NUMBER, &mine, &answer.hello, wanted);
+    gs_handshake_proof(key, key, GS_STORE_NUMBER, &mine, &answer.hello, wanted);
     if (!gs_hello_fits(&answer.hello, rank) || answer.hello.from != GS_STORE_NUMBER ||
-        !gs_proof_equal(wanted, answer.proof))
+        !gs_mac_equal(wanted, answer.proof))
         return false;
-    gs_proof_make(key, key, rank, &mine, &answer.hello, wanted);
+    gs_handshake_proof(key, key, rank, &mine, &answer.hello, wanted);
     if (!gs_socket_move(socket, true, wanted, sizeof wanted, until) ||
-        !gs_socket_move(socket, false, &nod, 1, until))
+        !gs_socket_move(socket, false, &ok, 1, until))
         return false;
-    if (nod != GS_PROOF_NOD) return false;
+    if (ok != GS_HANDSHAKE_OK) return false;
     t->frames.socket = socket;
     gs_frames_begin(&t->frames, key, &mine, &answer.hello, true);
     return true;
@@ -187,7 +187,7 @@ static gs_status ask(gs_store *t, gs_frame_kind kind, const void *body, size_t b
 gs_status gs_store_put(gs_store *t, const char *key, char *value, bool *there) {
     char body[GS_STORE_KEY + GS_STORE_VALUE];
     const size_t k = strlen(key) + 1, v = strlen(value) + 1;
-    if (t->folder) return gs_folder_put(t->folder, key, value, there);
+    if (t->folder) return gs_folder_store_put(t->folder, key, value, there);
     memcpy(body, key, k);
     memcpy(body + k, value, v);
     GS_TRY(ask(t, GS_FRAME_PUT, body, k + v));
@@ -196,10 +196,10 @@ gs_status gs_store_put(gs_store *t, const char *key, char *value, bool *there) {
     return GS_OK;
 }
 
-gs_status gs_store_look(gs_store *t, double seconds, gs_store_seen *seen, void *context) {
+gs_status gs_store_poll(gs_store *t, double seconds, gs_store_seen *seen, void *context) {
     char body[40], pairs[GS_FRAME_BODY];
     size_t bytes = 1;
-    if (t->folder) return gs_folder_look(t->folder, seconds, seen, context);
+    if (t->folder) return gs_folder_store_poll(t->folder, seconds, seen, context);
     while (bytes > 0) { /* all that has come: one who looks only now and then must not fall behind */
         snprintf(body, sizeof body, "%d %d", t->shown, (int)(seconds * 1000));
         GS_TRY(ask(t, GS_FRAME_NEWS, body, strlen(body) + 1));
@@ -224,14 +224,14 @@ void gs_store_strangers(gs_store *t, char *text, size_t size) {
 
 void gs_store_leave(gs_store *t, bool met) {
     if (t->folder)
-        gs_folder_leave(t->folder, met);
+        gs_folder_store_leave(t->folder, met);
     else
         gs_frame_send(&t->frames, GS_FRAME_BYE, NULL, 0, gs_awake_seconds() + ANSWER);
 }
 
 void gs_store_free(gs_store *t) {
     if (!t) return;
-    gs_folder_free(t->folder);
+    gs_folder_store_free(t->folder);
     if (t->frames.socket >= 0) close(t->frames.socket);
     free(t);
 }
@@ -250,13 +250,13 @@ static double call_time(double until) {
     return left <= 0 || left > CALL ? CALL : left < again ? again : left;
 }
 
-static outcome try_port(gs_store *t, const gs_meet_place *p, int port, const gs_rendezvous *r,
+static outcome try_port(gs_store *t, const gs_endpoint *p, int port, const gs_rendezvous *r,
                         const unsigned char key[GS_SECRET], double until, int *error, const char **why) {
     int own_port;
     bool silent = false;
     const int socket = call_host(p->host, port, call_time(until), error, why);
     if (socket < 0) return *why ? NO_SUCH_HOST : NOBODY_THERE;
-    if (prove(t, socket, (uint32_t)r->rank, key, &silent)) {
+    if (handshake(t, socket, (uint32_t)r->rank, key, &silent)) {
         gs_route_of(socket, t->address, sizeof t->address, &own_port);
         return CONNECTED;
     }
@@ -265,7 +265,7 @@ static outcome try_port(gs_store *t, const gs_meet_place *p, int port, const gs_
     return silent ? NOBODY_THERE : NOT_OF_THIS_RUN;
 }
 
-static gs_status cannot_connect(const gs_rendezvous *r, const gs_meet_place *p, int ports, outcome last,
+static gs_status cannot_connect(const gs_rendezvous *r, const gs_endpoint *p, int ports, outcome last,
                                 int error, const char *why) {
     char place[GS_STORE_HOST + 60], source[300], who[40], here[GS_STORE_HOST + 100] = "", text[300];
     snprintf(who, sizeof who, "rank %d", r->rank);
@@ -289,14 +289,14 @@ static gs_status cannot_connect(const gs_rendezvous *r, const gs_meet_place *p, 
         who, place, r->timeout, strerror(error), r->engine ? "rank 0" : "the launch of node rank 0", here);
 }
 
-static gs_status connect_to(gs_store *t, const gs_rendezvous *r, const gs_meet_place *p,
+static gs_status connect_to(gs_store *t, const gs_rendezvous *r, const gs_endpoint *p,
                             const unsigned char key[GS_SECRET], double until) {
     const int ports = r->ports > 0 ? r->ports : 1;
     int error = 0;
     const char *why = NULL;
     double wrong_since = 0;
     const double begin = gs_awake_seconds();
-    bool told = !r->tell || r->local > 0 || r->nodes == 1;
+    bool told = !r->tell || r->local_rank > 0 || r->nodes == 1;
     outcome last = NOBODY_THERE;
     t->timeout = r->timeout;
     snprintf(t->name, sizeof t->name, "%s port %d", p->host, p->port);
@@ -321,12 +321,12 @@ static gs_status connect_to(gs_store *t, const gs_rendezvous *r, const gs_meet_p
     }
 }
 
-gs_status gs_store_open(const gs_rendezvous *r, const gs_meet_place *p, const unsigned char key[GS_SECRET],
+gs_status gs_store_open(const gs_rendezvous *r, const gs_endpoint *p, const unsigned char key[GS_SECRET],
                         double until, gs_store **out) {
     gs_store *t = *out = calloc(1, sizeof *t);
     if (!t) return gs_fail(GS_E_MEMORY, "no memory to meet the other ranks");
     t->frames.socket = -1;
-    const gs_status status = p ? connect_to(t, r, p, key, until) : gs_folder_open(r, &t->folder);
+    const gs_status status = p ? connect_to(t, r, p, key, until) : gs_folder_store_open(r, &t->folder);
     if (status == GS_OK) return GS_OK;
     gs_store_free(t);
     *out = NULL;

@@ -1,6 +1,6 @@
 /* A folder that all processes see, as a store (store.h): each pair is a file, whose name is the key. Nobody holds it.
  *
- *     rank-1      what rank 1 tells (passport.h), with its secret: only its owner can read it
+ *     rank-1      what rank 1 tells (rank_info.h), with its secret: only its owner can read it
  *     fault       what the first rank that fails tells
  *     absent-2    what rank 2 tells that fails before it comes
  *     left-1      rank 1 has been here, and needs nothing any more
@@ -8,7 +8,7 @@
  * So several mistakes are found and named at once, instead of being waited for: a folder left over from an earlier run,
  * two runs in one folder, ranks that were started differently, and a rank that came and died.
  */
-#include "comm/meet/store.h"
+#include "comm/rendezvous/store.h"
 #include "core/clock.h"
 
 #include <dirent.h>
@@ -23,7 +23,7 @@
 enum { PATH = 4200 };
 static const double LOOK = 0.01; /* s; polling works on network folders too */
 
-struct gs_folder {
+struct gs_folder_store {
     const gs_rendezvous *r;
     /* Of this rank's files, as the folder's file system reports it: only files of this user count. */
     long owner;
@@ -32,7 +32,7 @@ struct gs_folder {
     int seens;
 };
 
-int gs_rank_in(const char *name, const char *what, int size) {
+int gs_rank_of_key(const char *name, const char *what, int size) {
     char own[80];
     const size_t length = strlen(what);
     if (strncmp(name, what, length) != 0 || name[length] != '-') return -1;
@@ -60,8 +60,8 @@ static gs_status check_folder(const gs_rendezvous *r) {
     gs_status status = GS_OK;
     for (const struct dirent *e; status == GS_OK && (e = readdir(folder));) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        if (gs_rank_in(e->d_name, "rank", r->size) >= 0 || gs_rank_in(e->d_name, "absent", r->size) >= 0 ||
-            gs_rank_in(e->d_name, "left", r->size) >= 0)
+        if (gs_rank_of_key(e->d_name, "rank", r->size) >= 0 || gs_rank_of_key(e->d_name, "absent", r->size) >= 0 ||
+            gs_rank_of_key(e->d_name, "left", r->size) >= 0)
             continue;
         status = gs_fail(GS_E_FILE,
                          "rendezvous folder %s holds '%s'; use a new folder for each run, with nothing in it "
@@ -72,9 +72,9 @@ static gs_status check_folder(const gs_rendezvous *r) {
     return status;
 }
 
-gs_status gs_folder_open(const gs_rendezvous *r, gs_folder **out) {
+gs_status gs_folder_store_open(const gs_rendezvous *r, gs_folder_store **out) {
     GS_TRY(check_folder(r));
-    gs_folder *f = *out = calloc(1, sizeof *f);
+    gs_folder_store *f = *out = calloc(1, sizeof *f);
     if (!f) return gs_fail(GS_E_MEMORY, "no memory to meet the other ranks");
     f->r = r;
     f->owner = (long)geteuid();
@@ -83,7 +83,7 @@ gs_status gs_folder_open(const gs_rendezvous *r, gs_folder **out) {
     return GS_OK;
 }
 
-void gs_folder_free(gs_folder *f) {
+void gs_folder_store_free(gs_folder_store *f) {
     if (!f) return;
     for (int i = 0; i < f->seens; i++) free(f->seen[i]);
     free(f->seen);
@@ -92,9 +92,9 @@ void gs_folder_free(gs_folder *f) {
 
 /* ---- files: a value, and the end of a line ---- */
 
-/* *whole: the file is there, and its writer has finished. Word of an absent rank that is older than the timeout is left
+/* *whole: the file is there, and its writer has finished. Word of early failure that is older than the timeout is left
  * from an earlier run, in which nobody read it. */
-static gs_status read_file(const gs_folder *f, const char *name, char value[GS_STORE_VALUE], bool *whole) {
+static gs_status read_file(const gs_folder_store *f, const char *name, char value[GS_STORE_VALUE], bool *whole) {
     char path[PATH];
     struct stat s;
     path_of(f->r, name, path);
@@ -114,13 +114,13 @@ static gs_status read_file(const gs_folder *f, const char *name, char value[GS_S
         status = gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
     close(file);
     const bool old =
-        gs_rank_in(name, "absent", f->r->size) >= 0 && f->since - (double)s.st_mtime > f->r->timeout;
+        gs_rank_of_key(name, "absent", f->r->size) >= 0 && f->since - (double)s.st_mtime > f->r->timeout;
     *whole = n > 0 && text[n - 1] == '\n' && !old;
     if (*whole) snprintf(value, GS_STORE_VALUE, "%.*s", (int)n - 1, text);
     return status;
 }
 
-gs_status gs_folder_put(gs_folder *f, const char *key, char *value, bool *there) {
+gs_status gs_folder_store_put(gs_folder_store *f, const char *key, char *value, bool *there) {
     char path[PATH], text[GS_STORE_VALUE + 1];
     struct stat s;
     path_of(f->r, key, path);
@@ -149,13 +149,13 @@ gs_status gs_folder_put(gs_folder *f, const char *key, char *value, bool *there)
 
 /* ---- looking ---- */
 
-static bool is_seen(const gs_folder *f, const char *name) {
+static bool is_seen(const gs_folder_store *f, const char *name) {
     bool seen = false;
     for (int i = 0; i < f->seens && !seen; i++) seen = strcmp(f->seen[i], name) == 0;
     return seen;
 }
 
-static gs_status note_seen(gs_folder *f, const char *name) {
+static gs_status note_seen(gs_folder_store *f, const char *name) {
     char **more = realloc(f->seen, ((size_t)f->seens + 1) * sizeof *more);
     if (more) f->seen = more;
     if (!more || !(f->seen[f->seens] = strdup(name)))
@@ -164,7 +164,7 @@ static gs_status note_seen(gs_folder *f, const char *name) {
     return GS_OK;
 }
 
-gs_status gs_folder_look(gs_folder *f, double seconds, gs_store_seen *seen, void *context) {
+gs_status gs_folder_store_poll(gs_folder_store *f, double seconds, gs_store_seen *seen, void *context) {
     char value[GS_STORE_VALUE];
     DIR *folder = opendir(f->r->directory);
     if (!folder)
@@ -190,15 +190,15 @@ static bool holds(const gs_rendezvous *r, const char *what, int rank) {
     return access(path, F_OK) == 0;
 }
 
-/* Remove all, once each rank has been here. But word of an absent rank stays until all others have read it; without any
+/* Remove all, once each rank has been here. But word of early failure stays until all others have read it; without any
  * (word false), or where all have met, nobody else is awaited. */
 static void tidy(const gs_rendezvous *r, bool met, bool word) {
     bool unread = false;
     for (int k = 0; k < r->size; k++) {
         if (holds(r, "rank", k)) return;
-        const bool absent = holds(r, "absent", k);
-        word |= absent;
-        unread |= !absent && !holds(r, "left", k);
+        const bool early = holds(r, "absent", k);
+        word |= early;
+        unread |= !early && !holds(r, "left", k);
     }
     if (!met && word && unread) return;
     for (int k = 0; k < r->size; k++) {
@@ -216,7 +216,7 @@ static bool mark_left(const gs_rendezvous *r, int rank, char left[PATH]) {
     return rename(path, left) == 0;
 }
 
-void gs_folder_leave(const gs_folder *f, bool met) {
+void gs_folder_store_leave(const gs_folder_store *f, bool met) {
     char left[PATH];
     mark_left(f->r, f->r->rank, left);
     tidy(f->r, met, false);

@@ -1,4 +1,4 @@
-#include "comm/meet/route.h"
+#include "comm/rendezvous/route.h"
 #include "core/text.h"
 
 #include <arpa/inet.h>

@@ -20,17 +20,17 @@ typedef struct gs_rendezvous {
     const volatile sig_atomic_t *stop; /* once it is not 0: stop waiting (GS_E_INTERRUPTED); may be NULL */
     bool own_cpus;       /* this process is bound to CPUs that no other process of the run uses */
     const char *purpose; /* what all of them do, one word such as "train"; NULL: not stated */
-    bool library;        /* over gloo: all_reduce is Gloo's own even for 2 processes, where ours is faster */
+    bool gloo_all_reduce; /* over gloo: all_reduce is Gloo's own even for 2 processes, where ours is faster */
 
     /* Where the processes meet without a folder; then `directory` is NULL. */
-    char meet[300]; /* "tcp://HOST:PORT"; "": in the folder */
+    char endpoint[300]; /* "tcp://HOST:PORT"; "": in the folder */
     int ports;      /* of tcp: how many ports from PORT on the store may be at; 0: that one */
-    bool hosts;     /* this process holds the store of tcp, at HOST */
+    bool holds_store; /* this process holds the store of tcp, at HOST */
     char run[128];  /* the run's name, which the key of the run depends on; "" */
     /* "eth0", "10.0.0.7": by its address the others reach this process; NULL: by that of the route to them. */
     const char *interface;
     int nodes; /* how many machines there are; 0: not known; 1: this one alone, so 127.0.0.1 does */
-    int local; /* the process's number on its machine; -1: not known */
+    int local_rank; /* the process's number on its machine; -1: not known */
     /* What has started the processes: "torchrun", "Slurm", "Open MPI"; NULL: `gradsum launch`, or the user. */
     const char *engine;
     void (*tell)(const char *sentence); /* hears where this process listens, and hints; may be NULL */
@@ -41,24 +41,24 @@ typedef struct gs_rendezvous {
  * (the folder, or tcp://HOST:PORT), and if set GRADSUM_TIMEOUT, GRADSUM_INTERFACE,
  * GRADSUM_ADDRESS and GRADSUM_TRANSPORT; GRADSUM_OWN_CPUS=1 if launch has bound this process. If neither rank nor size
  * is set, they are those of mpirun (the transport is "mpi" then), torchrun, Slurm's srun or another, if one of these
- * has started this process (meet/environment.c); else this is a lone process: size 1, no folder. GS_E_USAGE: a value
- * makes no sense, or only some are set. The strings belong to the environment. */
+ * has started this process (rendezvous/environment.c); else this is a lone process: size 1, no folder. GS_E_USAGE: a
+ * value makes no sense, or only some are set. The strings belong to the environment. */
 gs_status gs_rendezvous_from_environment(gs_rendezvous *);
 
-/* Meet the other processes. Each leaves a file in the folder, or an entry at the store (meet/meeting.h), and waits
- * until those of all are there, so a missing rank is named: "rank 0 waited 30 s for rank 2 of 4, which never arrived".
- * The files hold secrets that only the owner can read; of a store's entries, those who know the run's secret can make
- * them (meet/secret.h). With these secrets the ranks prove to each other that they belong to the run; any other caller
- * is turned away (proof.h). Ranks with different transports or versions fail with a message that names both sides. Once
- * all are connected, each rank renames its file, and the last one removes the folder. The set of blocked signals is not
- * changed; SIGPIPE is ignored from here on. */
+/* Meet the other processes. Each leaves a file in the folder, or an entry at the store (rendezvous/rendezvous.h), and
+ * waits until those of all are there, so a missing rank is named: "rank 0 waited 30 s for rank 2 of 4, which never
+ * arrived". The files hold secrets that only the owner can read; of a store's entries, those who know the run's secret
+ * can make them (rendezvous/secret.h). With these secrets the ranks prove to each other that they belong to the run;
+ * any other caller is turned away (handshake.h). Ranks with different transports or versions fail with a message that
+ * names both sides. Once all are connected, each rank renames its file, and the last one removes the folder. The set of
+ * blocked signals is not changed; SIGPIPE is ignored from here on. */
 gs_status gs_comm_gloo_create(const gs_rendezvous *, gs_comm **out);
 
 /* This process cannot take part: before it met the others it failed with `status`, because of `why`. The others fail
  * with the same status as soon as they wait for it, "rank 1: rank 0 failed before it joined: ...", instead of waiting
  * for the whole timeout. Does nothing where the processes do not meet in a folder or at a store, and once this process
- * has reached a meeting. */
-void gs_comm_stay_away(const gs_rendezvous *, gs_status status, const char *why);
+ * has reached the rendezvous. */
+void gs_comm_fail_early(const gs_rendezvous *, gs_status status, const char *why);
 
 /* The version of Gloo whose headers this was built with: "0.5.0". */
 const char *gs_comm_gloo_version(void);
@@ -69,9 +69,9 @@ gs_status gs_comm_shm_create(gs_comm *gloo, gs_comm **out, char *why, size_t siz
 
 /* The same processes, where some machines hold several of them: in shared memory within each machine, over `gloo`
  * between them. It is taken over; but where no machine holds several, or the ranks of one do not follow each other,
- * *out is NULL on all ranks, and gloo still belongs to the caller, as after a failure. place: the name of this machine,
- * for tests; NULL: the machine's own. */
-gs_status gs_comm_hosts_create(gs_comm *gloo, const char *place, gs_comm **out);
+ * *out is NULL on all ranks, and gloo still belongs to the caller, as after a failure. machine: this one's name,
+ * for tests; NULL: its own. */
+gs_status gs_comm_two_level_create(gs_comm *gloo, const char *machine, gs_comm **out);
 
 /* The processes are those that Open MPI's mpirun started; no folder is needed. Call it once per process: after a
  * failure MPI can neither be used again nor be finalised properly. The process must then exit with a status other than
@@ -81,7 +81,7 @@ gs_status gs_comm_hosts_create(gs_comm *gloo, const char *place, gs_comm **out);
 gs_status gs_comm_mpi_create(const gs_rendezvous *, gs_comm **out);
 
 /* What connects processes (processes.c): gloo: TCP; shm: shared memory, only where all are on one machine; mpi: only
- * where mpirun has started the processes; auto: shm where possible, else hosts where possible, else gloo. */
+ * where mpirun has started the processes; auto: shm where possible, else two-level where possible, else gloo. */
 typedef struct gs_process_transport {
     const char *name; /* NULL ends the table */
     gs_status (*create)(const gs_rendezvous *, gs_comm **out);
@@ -99,7 +99,7 @@ gs_status gs_comm_processes_create(const gs_rendezvous *, gs_comm **out);
 /* comms[0..local-1] for `local` threads of this process, as ranks of one world: first all of process 0, then all of
  * process 1, ... `processes` is the comm between the processes (taken over; NULL if this is the only one). Call it once
  * per process; processes may hold different numbers of workers. */
-gs_status gs_comm_world_create(int local, gs_comm *processes, double timeout, gs_comm **comms);
+gs_status gs_comm_workers_create(int local, gs_comm *processes, double timeout, gs_comm **comms);
 
 /* *out does what `inner` does, over slow links (link.h): no data arrives before the link would have brought it. A
  * receiver sleeps until then; a sender does not wait. Collectives are made of messages (collectives.c), in place of the

@@ -1,6 +1,6 @@
-#include "comm/passport.h"
-#include "comm/meet/route.h"
-#include "comm/meet/secret.h"
+#include "comm/rank_info.h"
+#include "comm/rendezvous/route.h"
+#include "comm/rendezvous/secret.h"
 #include "core/shard.h"
 #include "core/text.h"
 #include "core/version.h"
@@ -27,7 +27,7 @@ static void link_text(const char *path, char *text, size_t size) {
     text[n < 0 ? 0 : n] = '\0';
 }
 
-void gs_rendezvous_place(char *text, size_t size) {
+void gs_machine_id(char *text, size_t size) {
     char host[128] = "", boot[64], space[64];
     const char *machine = getenv("GRADSUM_MACHINE"); /* as if this were a machine of its own */
     if (machine)
@@ -39,21 +39,21 @@ void gs_rendezvous_place(char *text, size_t size) {
     snprintf(text, size, "%s %s %s", host, boot, space);
 }
 
-gs_status gs_passport_create(const gs_rendezvous *r, gs_passport *p) {
+gs_status gs_rank_info_create(const gs_rendezvous *r, gs_rank_info *p) {
     char boot[64], space[48];
-    *p = (gs_passport){.rank = r->rank, .size = r->size, .pid = getpid(), .version = GRADSUM_VERSION};
-    gs_rendezvous_place(p->place, sizeof p->place);
+    *p = (gs_rank_info){.rank = r->rank, .size = r->size, .pid = getpid(), .version = GRADSUM_VERSION};
+    gs_machine_id(p->machine, sizeof p->machine);
     first_line(BOOT, boot, sizeof boot);
     link_text("/proc/self/ns/net", space, sizeof space);
     snprintf(p->network, sizeof p->network, "%s %s", boot, space);
     snprintf(p->purpose, sizeof p->purpose, "%s", r->purpose && *r->purpose ? r->purpose : "work");
     snprintf(p->transport, sizeof p->transport, "%.40s%s", r->transport ? r->transport : "auto",
-             r->library ? " (for --sync gloo)" : "");
+             r->gloo_all_reduce ? " (for --sync gloo)" : "");
     GS_TRY(gs_secret_make(p->nonce, GS_NONCE));
     return gs_secret_make(p->secret, GS_SECRET);
 }
 
-void gs_passport_derive(gs_passport *p, const unsigned char key[GS_SECRET]) {
+void gs_rank_info_derive(gs_rank_info *p, const unsigned char key[GS_SECRET]) {
     unsigned char what[4 + GS_NONCE] = {(unsigned char)(p->rank >> 24), (unsigned char)(p->rank >> 16),
                                         (unsigned char)(p->rank >> 8), (unsigned char)p->rank};
     memcpy(what + 4, p->nonce, GS_NONCE);
@@ -62,10 +62,10 @@ void gs_passport_derive(gs_passport *p, const unsigned char key[GS_SECRET]) {
 
 /* ---- writing ---- */
 
-void gs_passport_text(const gs_passport *p, bool secret, char *text, size_t size) {
+void gs_rank_info_text(const gs_rank_info *p, bool secret, char *text, size_t size) {
     snprintf(text, size,
              "rank %d of %d, process %ld on %s\ngradsum %s to %s over %s\nnetwork %s, port %d at %s\n%s ",
-             p->rank, p->size, p->pid, p->place, p->version, p->purpose, p->transport, p->network, p->port,
+             p->rank, p->size, p->pid, p->machine, p->version, p->purpose, p->transport, p->network, p->port,
              p->address[0] ? p->address : "nowhere", secret ? "secret" : "nonce");
     for (int i = 0; i < GS_SECRET; i++) gs_append(text, size, "%02x", secret ? p->secret[i] : p->nonce[i]);
     gs_append(text, size, "\n");
@@ -80,11 +80,11 @@ static bool read_secret(const char *hex, unsigned char secret[GS_SECRET]) {
     return true;
 }
 
-gs_status gs_passport_parse(const gs_passport *mine, int rank, const char *words, const char *source,
-                            gs_passport *p) {
+gs_status gs_rank_info_parse(const gs_rank_info *mine, int rank, const char *words, const char *source,
+                            gs_rank_info *p) {
     char kind[8] = "";
     int first = 0, rest = 0;
-    sscanf(words, "rank %d of %d, process %ld on %255[^\n]%n", &p->rank, &p->size, &p->pid, p->place, &first);
+    sscanf(words, "rank %d of %d, process %ld on %255[^\n]%n", &p->rank, &p->size, &p->pid, p->machine, &first);
     if (first == 0 || p->rank != rank)
         return gs_fail(GS_E_FILE, "%s holds '%.*s'; it is not a rank's file", source,
                        (int)gs_smaller(strcspn(words, "\n"), 80), words);
@@ -103,7 +103,7 @@ gs_status gs_passport_parse(const gs_passport *mine, int rank, const char *words
 
 /* ---- comparing ---- */
 
-gs_status gs_passport_compare(const gs_passport *mine, const gs_passport *other) {
+gs_status gs_rank_info_compare(const gs_rank_info *mine, const gs_rank_info *other) {
     if (strcmp(other->version, mine->version) != 0)
         return gs_fail(GS_E_PEER,
                        "rank %d is gradsum %s, but rank %d is gradsum %s: all must be the same version",
@@ -117,13 +117,13 @@ gs_status gs_passport_compare(const gs_passport *mine, const gs_passport *other)
                        "rank %d talks over %s, but rank %d over %s: start all with the same transport "
                        "(GRADSUM_TRANSPORT) and --sync",
                        mine->rank, mine->transport, other->rank, other->transport);
-    const gs_passport *p = gs_route_is_local(mine->address) ? mine : other;
+    const gs_rank_info *p = gs_route_is_local(mine->address) ? mine : other;
     if (strcmp(mine->network, other->network) == 0 || !gs_route_is_local(p->address)) return GS_OK;
     return gs_fail(
         GS_E_USAGE,
         "rank %d runs on %.*s and rank %d on %.*s, which do not share a network: rank %d listens at %s, "
         "which only its own machine can reach; set GRADSUM_ADDRESS for each rank to an address at which the "
         "others can reach its machine",
-        mine->rank, (int)strcspn(mine->place, " "), mine->place, other->rank, (int)strcspn(other->place, " "),
-        other->place, p->rank, p->address);
+        mine->rank, (int)strcspn(mine->machine, " "), mine->machine, other->rank, (int)strcspn(other->machine, " "),
+        other->machine, p->rank, p->address);
 }

@@ -1,7 +1,7 @@
-#include "comm/meet/meeting.h"
-#include "comm/meet/route.h"
-#include "comm/meet/secret.h"
-#include "comm/meet/store_server.h"
+#include "comm/rendezvous/rendezvous.h"
+#include "comm/rendezvous/route.h"
+#include "comm/rendezvous/secret.h"
+#include "comm/rendezvous/store_server.h"
 #include "comm/mesh.h"
 #include "comm/waits.h"
 #include "core/clock.h"
@@ -16,9 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const double LOOK = 0.05, LINGER = 1, LINGER_AWAY = 3; /* seconds */
+static const double LOOK = 0.05, LINGER = 1, LINGER_EARLY = 3; /* seconds */
 
-struct gs_meeting {
+struct gs_rendezvous_state {
     const gs_rendezvous *r;
     char address[256];
     unsigned char key[GS_SECRET];
@@ -26,13 +26,13 @@ struct gs_meeting {
     gs_store *store;         /* NULL: there is one process alone, which has no folder */
     bool by_store;           /* the store is no folder */
     int listener;
-    gs_passport *all; /* [size] */
+    gs_rank_info *all; /* [size] */
     bool *missing;
     int left;
-    bool here, met, failed; /* here: it has put its passport */
+    bool here, met, failed; /* here: it has put its rank info */
 };
 
-static atomic_bool comes; /* this process has reached a meeting */
+static atomic_bool reached; /* this process has reached a rendezvous */
 
 /* ---- opening ---- */
 
@@ -50,7 +50,7 @@ gs_status gs_rendezvous_check(const gs_rendezvous *r, bool folder) {
 }
 
 /* An address that the user names, else that of the route to the others; on one machine the machine itself. */
-static gs_status choose_address(gs_meeting *m) {
+static gs_status choose_address(gs_rendezvous_state *m) {
     const gs_rendezvous *r = m->r;
     const size_t size = sizeof m->address;
     if (r->interface && *r->interface) return gs_route_address(r->interface, m->address, size);
@@ -64,25 +64,25 @@ static gs_status choose_address(gs_meeting *m) {
     return GS_OK;
 }
 
-static gs_status open_store(gs_meeting *m) {
+static gs_status open_store(gs_rendezvous_state *m) {
     const gs_rendezvous *r = m->r;
     const double until = gs_awake_seconds() + r->timeout;
-    gs_meet_place place;
-    m->by_store = r->meet[0] && r->size > 1;
-    if (!r->meet[0]) return gs_store_open(r, NULL, NULL, 0, &m->store);
+    gs_endpoint endpoint;
+    m->by_store = r->endpoint[0] && r->size > 1;
+    if (!r->endpoint[0]) return gs_store_open(r, NULL, NULL, 0, &m->store);
     if (!m->by_store) return GS_OK;
-    GS_TRY(gs_meet_place_read(r->meet, &place));
+    GS_TRY(gs_endpoint_read(r->endpoint, &endpoint));
     GS_TRY(gs_run_key(r->run, m->key));
-    if (r->hosts) {
-        GS_TRY(gs_store_server_create(&place, r->ports, m->key, &m->server));
+    if (r->holds_store) {
+        GS_TRY(gs_store_server_create(&endpoint, r->ports, m->key, &m->server));
         GS_TRY(gs_store_server_start(m->server));
     }
-    return gs_store_open(r, &place, m->key, until, &m->store);
+    return gs_store_open(r, &endpoint, m->key, until, &m->store);
 }
 
-static void tell_place(const gs_meeting *m) {
+static void tell_place(const gs_rendezvous_state *m) {
     char text[500], interface[40], node[40] = "the processes";
-    if (!m->by_store || !m->r->tell || m->r->local > 0) return;
+    if (!m->by_store || !m->r->tell || m->r->local_rank > 0) return;
     if (m->r->nodes != 1) snprintf(node, sizeof node, "the processes on the node of rank %d", m->r->rank);
     snprintf(text, sizeof text, "%s listen at %s%s", node, m->address,
              gs_route_interface(m->address, interface, sizeof interface));
@@ -91,17 +91,17 @@ static void tell_place(const gs_meeting *m) {
 }
 
 /* What this process tells, and a socket where it listens. */
-static gs_status prepare(gs_meeting *m) {
-    gs_passport *mine = &m->all[m->r->rank];
+static gs_status prepare(gs_rendezvous_state *m) {
+    gs_rank_info *mine = &m->all[m->r->rank];
     GS_TRY(choose_address(m));
     tell_place(m);
-    GS_TRY(gs_passport_create(m->r, mine));
-    if (m->by_store) gs_passport_derive(mine, m->key);
+    GS_TRY(gs_rank_info_create(m->r, mine));
+    if (m->by_store) gs_rank_info_derive(mine, m->key);
     return gs_mesh_listen(m->address, mine, &m->listener);
 }
 
-static gs_status make(const gs_rendezvous *r, gs_meeting **out) {
-    gs_meeting *m = *out = calloc(1, sizeof *m);
+static gs_status make(const gs_rendezvous *r, gs_rendezvous_state **out) {
+    gs_rendezvous_state *m = *out = calloc(1, sizeof *m);
     if (!m) return gs_fail(GS_E_MEMORY, "no memory to meet %d processes", r->size);
     m->r = r;
     m->listener = -1;
@@ -111,58 +111,58 @@ static gs_status make(const gs_rendezvous *r, gs_meeting **out) {
     return open_store(m);
 }
 
-gs_status gs_meeting_open(const gs_rendezvous *r, gs_meeting **out) {
+gs_status gs_rendezvous_open(const gs_rendezvous *r, gs_rendezvous_state **out) {
     gs_status status = make(r, out);
     if (status != GS_OK)
-        atomic_store(&comes, true); /* a second try to reach the others would end as this one */
+        atomic_store(&reached, true); /* a second try to reach the others would end as this one */
     if (status == GS_OK) status = prepare(*out);
     if (status == GS_OK) return GS_OK;
     if (r->stop && *r->stop) /* others that were stopped too may have removed the folder */
         status =
             gs_fail(GS_E_INTERRUPTED, "rank %d: stopped by a signal before it met the other ranks", r->rank);
-    gs_meeting_close(*out);
+    gs_rendezvous_close(*out);
     *out = NULL;
     return status;
 }
 
-gs_store *gs_meeting_use_store(gs_meeting *m, const unsigned char **key) {
+gs_store *gs_rendezvous_use_store(gs_rendezvous_state *m, const unsigned char **key) {
     m->met = true;
     *key = m->key;
     return m->store;
 }
 
-const gs_passport *gs_meeting_all(const gs_meeting *m, int *listener) {
+const gs_rank_info *gs_rendezvous_ranks(const gs_rendezvous_state *m, int *listener) {
     *listener = m->listener;
     return m->all;
 }
 
-/* ---- meeting ---- */
+/* ---- waiting for all ---- */
 
 static const char *key_of(const char *what, int rank, char key[GS_STORE_KEY]) {
     snprintf(key, GS_STORE_KEY, "%s-%d", what, rank);
     return key;
 }
 
-static const char *place_of(const gs_meeting *m) {
-    return m->by_store ? m->r->meet : m->r->directory;
+static const char *place_of(const gs_rendezvous_state *m) {
+    return m->by_store ? m->r->endpoint : m->r->directory;
 }
 
-static gs_status take_passport(gs_meeting *m, int rank, const char *value) {
-    const gs_passport *mine = &m->all[m->r->rank];
-    gs_passport its = {.rank = rank};
+static gs_status take_rank_info(gs_rendezvous_state *m, int rank, const char *value) {
+    const gs_rank_info *mine = &m->all[m->r->rank];
+    gs_rank_info its = {.rank = rank};
     char source[5000];
     snprintf(source, sizeof source, "%s/rank-%d", place_of(m), rank);
-    gs_status status = gs_passport_parse(mine, rank, value, source, &its);
+    gs_status status = gs_rank_info_parse(mine, rank, value, source, &its);
     if (status == GS_E_PEER) gs_fail(status, "%s: all nodes need the same --nodes and -n", gs_message());
     GS_TRY(status);
-    const bool here = strcmp(its.place, mine->place) == 0;
+    const bool here = strcmp(its.machine, mine->machine) == 0;
     if (!m->by_store && here && kill((pid_t)its.pid, 0) != 0 && errno == ESRCH)
         return gs_fail(GS_E_PEER,
                        "rank %d (process %ld) has already ended: it failed, or the folder %s is left from an "
                        "earlier run; use a new one for each run",
                        rank, its.pid, place_of(m));
-    if (m->by_store) gs_passport_derive(&its, m->key);
-    GS_TRY(gs_passport_compare(mine, &its));
+    if (m->by_store) gs_rank_info_derive(&its, m->key);
+    GS_TRY(gs_rank_info_compare(mine, &its));
     if (!here) its.pid = 0;
     m->all[rank] = its;
     m->left -= m->missing[rank];
@@ -170,40 +170,40 @@ static gs_status take_passport(gs_meeting *m, int rank, const char *value) {
     return GS_OK;
 }
 
-/* Fail as the rank did that has left this text; `absent`: before it joined. */
-static gs_status fail_as(const gs_rendezvous *r, const char *text, bool absent) {
+/* Fail as the rank did that has left this text; `early`: before it joined. */
+static gs_status fail_as(const gs_rendezvous *r, const char *text, bool early) {
     int from = -1, status = GS_E_PEER, used = 0;
     sscanf(text, "%d %d %n", &from, &status, &used);
     const bool known = status > GS_OK && status <= GS_E_DIVERGED;
     const gs_status code = known ? (gs_status)status : GS_E_PEER;
-    if (!absent) return gs_fail(code, "%s", text + used);
+    if (!early) return gs_fail(code, "%s", text + used);
     return gs_fail(code, "rank %d: rank %d failed before it joined: %s", r->rank, from, text + used);
 }
 
 static gs_status see(void *context, const char *key, const char *value) {
-    gs_meeting *m = context;
+    gs_rendezvous_state *m = context;
     const int size = m->r->size;
-    int rank = gs_rank_in(key, "rank", size);
-    if (rank >= 0 && rank != m->r->rank) return m->missing[rank] ? take_passport(m, rank, value) : GS_OK;
+    int rank = gs_rank_of_key(key, "rank", size);
+    if (rank >= 0 && rank != m->r->rank) return m->missing[rank] ? take_rank_info(m, rank, value) : GS_OK;
     if (strcmp(key, "fault") == 0) return fail_as(m->r, value, false);
-    if (gs_rank_in(key, "absent", size) >= 0) return fail_as(m->r, value, true);
-    rank = gs_rank_in(key, "gone", size);
+    if (gs_rank_of_key(key, "absent", size) >= 0) return fail_as(m->r, value, true);
+    rank = gs_rank_of_key(key, "gone", size);
     if (rank >= 0 && rank != m->r->rank && m->left > 0)
         return gs_fail(GS_E_PEER, "rank %d has ended while the ranks waited for others", rank);
     return GS_OK;
 }
 
 /* Those that have come to such a place are all on this machine. */
-static const char *only_here(const gs_meeting *m, char *text, size_t size) {
-    gs_meet_place place;
+static const char *only_here(const gs_rendezvous_state *m, char *text, size_t size) {
+    gs_endpoint endpoint;
     text[0] = '\0';
-    if (!m->by_store || m->r->nodes == 1 || gs_meet_place_read(m->r->meet, &place) != GS_OK ||
-        place.kind != GS_MEET_TCP)
+    if (!m->by_store || m->r->nodes == 1 || gs_endpoint_read(m->r->endpoint, &endpoint) != GS_OK ||
+        endpoint.kind != GS_ENDPOINT_TCP)
         return text;
-    return gs_route_only_here(place.host, place.port, true, text, size);
+    return gs_route_only_here(endpoint.host, endpoint.port, true, text, size);
 }
 
-static gs_status never_came(gs_meeting *m) {
+static gs_status never_came(gs_rendezvous_state *m) {
     char ranks[200] = "", strangers[300], here[300];
     gs_store_strangers(m->store, strangers, sizeof strangers);
     gs_append_ranks(ranks, sizeof ranks, "rank", 0, m->r->size, m->missing);
@@ -212,7 +212,7 @@ static gs_status never_came(gs_meeting *m) {
                    *only_here(m, here, sizeof here) ? "; " : "", here);
 }
 
-static gs_status wait_for_all(gs_meeting *m) {
+static gs_status wait_for_all(gs_rendezvous_state *m) {
     const double begin = gs_awake_seconds(), end = begin + m->r->timeout;
     bool told = !m->r->tell || m->r->rank > 0;
     while (m->left > 0) {
@@ -225,40 +225,40 @@ static gs_status wait_for_all(gs_meeting *m) {
         if (m->r->stop && *m->r->stop)
             return gs_fail(GS_E_INTERRUPTED,
                            "rank %d: stopped by a signal while it waited for the other ranks", m->r->rank);
-        GS_TRY(gs_store_look(m->store, LOOK, see, m));
+        GS_TRY(gs_store_poll(m->store, LOOK, see, m));
         if (late && m->left > 0) return never_came(m);
     }
     return GS_OK;
 }
 
 /* The first process with this number has come already. */
-static gs_status came_twice(const gs_meeting *m, const char *value) {
-    const gs_passport *mine = &m->all[m->r->rank];
-    gs_passport its = {.rank = mine->rank};
+static gs_status came_twice(const gs_rendezvous_state *m, const char *value) {
+    const gs_rank_info *mine = &m->all[m->r->rank];
+    gs_rank_info its = {.rank = mine->rank};
     if (!m->by_store)
         return gs_fail(
             GS_E_FILE,
             "%s/rank-%d already exists: either rank %d was started twice, or the folder is left from an "
             "earlier run; use a new one for each run",
             place_of(m), mine->rank, mine->rank);
-    GS_TRY(gs_passport_parse(mine, mine->rank, value, "the store", &its));
+    GS_TRY(gs_rank_info_parse(mine, mine->rank, value, "the store", &its));
     return gs_fail(
         GS_E_USAGE,
         "rank %d has arrived twice: process %ld on %.*s, and process %ld on %.*s: give each node a node "
         "rank of its own",
-        mine->rank, its.pid, (int)strcspn(its.place, " "), its.place, mine->pid,
-        (int)strcspn(mine->place, " "), mine->place);
+        mine->rank, its.pid, (int)strcspn(its.machine, " "), its.machine, mine->pid,
+        (int)strcspn(mine->machine, " "), mine->machine);
 }
 
-static gs_status put_passport(const gs_meeting *m) {
+static gs_status put_rank_info(const gs_rendezvous_state *m) {
     char key[GS_STORE_KEY], value[GS_STORE_VALUE];
     bool there = false;
-    gs_passport_text(&m->all[m->r->rank], !m->by_store, value, sizeof value);
+    gs_rank_info_text(&m->all[m->r->rank], !m->by_store, value, sizeof value);
     GS_TRY(gs_store_put(m->store, key_of("rank", m->r->rank, key), value, &there));
     return there ? came_twice(m, value) : GS_OK;
 }
 
-gs_status gs_meeting_fail(const gs_meeting *m, gs_status status) {
+gs_status gs_rendezvous_fail(const gs_rendezvous_state *m, gs_status status) {
     char value[GS_STORE_VALUE];
     bool there;
     if (!m->store || status == GS_OK) return status;
@@ -267,18 +267,18 @@ gs_status gs_meeting_fail(const gs_meeting *m, gs_status status) {
     return fail_as(m->r, value, false);
 }
 
-static gs_status meet(gs_meeting *m) {
+static gs_status put_and_wait(gs_rendezvous_state *m) {
     for (int i = 0; i < m->r->size; i++) m->missing[i] = i != m->r->rank;
     m->left = m->r->size - 1;
-    GS_TRY(put_passport(m));
+    GS_TRY(put_rank_info(m));
     m->here = true;
     return wait_for_all(m);
 }
 
-gs_status gs_meeting_meet(gs_meeting *m) {
-    atomic_store(&comes, true);
-    gs_status status = m->store ? meet(m) : GS_OK;
-    if (m->by_store) status = gs_meeting_fail(m, status); /* in a folder each sees for itself what is wrong */
+gs_status gs_rendezvous_wait(gs_rendezvous_state *m) {
+    atomic_store(&reached, true);
+    gs_status status = m->store ? put_and_wait(m) : GS_OK;
+    if (m->by_store) status = gs_rendezvous_fail(m, status); /* in a folder each sees for itself what is wrong */
     m->met = status == GS_OK;
     m->failed = !m->met;
     /* Leave the others time to find that this rank cannot be of their run. */
@@ -286,7 +286,7 @@ gs_status gs_meeting_meet(gs_meeting *m) {
     return status;
 }
 
-void gs_meeting_close(gs_meeting *m) {
+void gs_rendezvous_close(gs_rendezvous_state *m) {
     if (!m) return;
     if (m->store && (m->by_store ? m->met : m->here)) gs_store_leave(m->store, m->met);
     gs_store_free(m->store);
@@ -299,14 +299,14 @@ void gs_meeting_close(gs_meeting *m) {
     free(m);
 }
 
-/* ---- staying away ---- */
+/* ---- early failure ---- */
 
-void gs_comm_stay_away(const gs_rendezvous *r, gs_status status, const char *why) {
+void gs_comm_fail_early(const gs_rendezvous *r, gs_status status, const char *why) {
     gs_rendezvous brief = *r;
-    gs_meeting *m;
+    gs_rendezvous_state *m;
     char key[GS_STORE_KEY], value[GS_STORE_VALUE], message[1200];
     bool there;
-    if (r->size < 2 || atomic_load(&comes) || !(r->meet[0] || r->directory)) return;
+    if (r->size < 2 || atomic_load(&reached) || !(r->endpoint[0] || r->directory)) return;
     if (brief.timeout > 2) brief.timeout = 2;
     brief.tell = NULL;
     snprintf(message, sizeof message, "%s", why);
@@ -315,8 +315,8 @@ void gs_comm_stay_away(const gs_rendezvous *r, gs_status status, const char *why
         gs_store_put(m->store, key_of("absent", r->rank, key), value, &there);
         gs_store_free(m->store);
         m->store = NULL;
-        if (m->server) gs_store_server_linger(m->server, r->size, LINGER_AWAY);
+        if (m->server) gs_store_server_linger(m->server, r->size, LINGER_EARLY);
     }
-    gs_meeting_close(m);
+    gs_rendezvous_close(m);
     gs_fail(status, "%s", message);
 }

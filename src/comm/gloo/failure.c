@@ -6,7 +6,7 @@
  * passes it on in the same way, and returns it. All ranks end with the first message, not with the name of a rank that
  * only stopped because another had.
  *
- * A message cut off in the middle blocks the last words behind it, and they are lost. If the rank is a process of this
+ * A message cut off in the middle blocks the failure message behind it, which is lost. If the rank is a process of this
  * machine, one can still check whether it lives; if it does, it was not to blame.
  *
  * When a wait was too long, no rank is lost yet, and the connections stand. So the ranks first tell each other for whom
@@ -34,9 +34,9 @@ enum { WHAT = 96, ALL = -1 /* in place of a count */ };
  * (or after close_all let one time out). */
 static const char CLOSED_HERE[] = "Application timeout";
 
-static _Thread_local char said[GS_GLOO_SAID];
+static _Thread_local char said[GS_GLOO_ERROR_TEXT];
 
-const char *gs_gloo_said(void) {
+const char *gs_gloo_error_text(void) {
     return said;
 }
 
@@ -52,12 +52,12 @@ gs_gloo_code gs_gloo_explain(gs_gloo_code code, const char *what) {
 
 /* ---- listening ----
  *
- * Last words arrive before the connection ends. Gloo is asked to receive them from the start, but they are looked at
+ * Failure messages come before a connection ends. Gloo is asked to receive them from the start, but they are looked at
  * only once the connection has ended: a wait in vain would close it.
  */
 
-struct gs_gloo_ear {
-    char words[GS_LAST_WORDS];
+struct gs_gloo_inbox {
+    char words[GS_FAILURE_TEXT];
     gs_gloo_buffer *buffer; /* over words; NULL: of this rank itself */
     bool arrived;
     gs_gloo_note note; /* see "who waits for whom" */
@@ -65,29 +65,29 @@ struct gs_gloo_ear {
 };
 
 gs_gloo_code gs_gloo_listen(gs_gloo_state *s, int rank, int size) {
-    s->ears = calloc((size_t)size, sizeof *s->ears);
-    if (!s->ears) return gs_gloo_explain(GS_GLOO_MEMORY, "out of memory");
+    s->inboxes = calloc((size_t)size, sizeof *s->inboxes);
+    if (!s->inboxes) return gs_gloo_explain(GS_GLOO_MEMORY, "out of memory");
     gs_gloo_code code = GS_GLOO_OK;
     for (int r = 0; code == GS_GLOO_OK && r < size; r++) {
-        gs_gloo_ear *ear = &s->ears[r];
+        gs_gloo_inbox *inbox = &s->inboxes[r];
         if (r == rank) continue;
-        code = gs_gloo_buffer_create(s->gloo, ear->words, sizeof ear->words, false, &ear->buffer);
-        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(ear->buffer, r, GS_GLOO_WORDS_SLOT);
+        code = gs_gloo_buffer_create(s->gloo, inbox->words, sizeof inbox->words, false, &inbox->buffer);
+        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(inbox->buffer, r, GS_GLOO_FAILURE_SLOT);
         if (code == GS_GLOO_OK)
-            code = gs_gloo_buffer_create(s->gloo, &ear->note, sizeof ear->note, true, &ear->note_buffer);
-        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(ear->note_buffer, r, GS_GLOO_NOTES_SLOT);
+            code = gs_gloo_buffer_create(s->gloo, &inbox->note, sizeof inbox->note, true, &inbox->note_buffer);
+        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(inbox->note_buffer, r, GS_GLOO_NOTES_SLOT);
     }
     s->listens = code == GS_GLOO_OK;
     return code;
 }
 
-void gs_gloo_free_ears(gs_gloo_state *s, int size) {
+void gs_gloo_free_inboxes(gs_gloo_state *s, int size) {
     gs_gloo_buffer_free(s->note_buffer);
-    for (int r = 0; s->ears && r < size; r++) {
-        gs_gloo_buffer_free(s->ears[r].buffer);
-        gs_gloo_buffer_free(s->ears[r].note_buffer);
+    for (int r = 0; s->inboxes && r < size; r++) {
+        gs_gloo_buffer_free(s->inboxes[r].buffer);
+        gs_gloo_buffer_free(s->inboxes[r].note_buffer);
     }
-    free(s->ears);
+    free(s->inboxes);
 }
 
 /* How the connection to a peer stands. */
@@ -123,7 +123,7 @@ static bool is_silent(const gs_gloo_state *s, int peer) {
     return false;
 }
 
-/* Before there are ears. */
+/* Before there are inboxes. */
 static peer_state peer_by_line(const gs_gloo_state *s, int peer, char *text, size_t size) {
     for (int line = 0; line < s->lines; line++) {
         if (ask(s, line, peer).tcpi_state == TCP_ESTABLISHED) continue;
@@ -136,16 +136,16 @@ static peer_state peer_by_line(const gs_gloo_state *s, int peer, char *text, siz
 /* One thread at a time. */
 static peer_state look_at_peer(gs_gloo_state *s, int peer, char *text, size_t size) {
     if (!s->listens) return peer_by_line(s, peer, text, size);
-    gs_gloo_ear *ear = &s->ears[peer];
+    gs_gloo_inbox *inbox = &s->inboxes[peer];
     peer_state state = CONNECTED;
-    if (gs_watch_look(s->watch, peer) != GS_GLOO_OK) {
+    if (gs_watchdog_look(s->watchdog, peer) != GS_GLOO_OK) {
         state = strstr(said, CLOSED_HERE) ? CLOSED_BY_US : BROKEN;
         snprintf(text, size, "%s", said);
-        if (!ear->arrived) ear->arrived = gs_gloo_wait_recv(ear->buffer, 1) == GS_GLOO_OK;
+        if (!inbox->arrived) inbox->arrived = gs_gloo_wait_recv(inbox->buffer, 1) == GS_GLOO_OK;
     }
-    if (ear->arrived) {
+    if (inbox->arrived) {
         state = SAID_WHY;
-        snprintf(text, size, "%.*s", GS_LAST_WORDS, ear->words);
+        snprintf(text, size, "%.*s", GS_FAILURE_TEXT, inbox->words);
     }
     return state;
 }
@@ -164,8 +164,8 @@ static void hang_up(gs_gloo *g) {
 /* NULL: the peer cannot be told any more. */
 static gs_gloo_buffer *tell(gs_gloo *g, char *words, int peer) {
     gs_gloo_buffer *buffer = NULL;
-    if (gs_gloo_buffer_create(g, words, GS_LAST_WORDS, false, &buffer) == GS_GLOO_OK &&
-        gs_gloo_begin_send(buffer, peer, GS_GLOO_WORDS_SLOT, 0, GS_LAST_WORDS) == GS_GLOO_OK)
+    if (gs_gloo_buffer_create(g, words, GS_FAILURE_TEXT, false, &buffer) == GS_GLOO_OK &&
+        gs_gloo_begin_send(buffer, peer, GS_GLOO_FAILURE_SLOT, 0, GS_FAILURE_TEXT) == GS_GLOO_OK)
         return buffer;
     gs_gloo_buffer_free(buffer);
     return NULL;
@@ -173,11 +173,11 @@ static gs_gloo_buffer *tell(gs_gloo *g, char *words, int peer) {
 
 /* Tell the peers that are still connected why this rank leaves, and close all connections. Every operation that waits
  * here, in any thread, fails; so does every operation of a peer that waits for this rank. */
-static void close_all(const gs_comm *c, const char *last_words) {
+static void close_all(const gs_comm *c, const char *failure) {
     gs_gloo_state *s = c->state;
-    char words[GS_LAST_WORDS] = "";
+    char words[GS_FAILURE_TEXT] = "";
     gs_gloo_buffer **told = calloc((size_t)c->size, sizeof *told);
-    snprintf(words, sizeof words, "%s", last_words);
+    snprintf(words, sizeof words, "%s", failure);
     for (int r = 0; told && r < c->size; r++)
         if (r != c->rank) told[r] = tell(s->gloo, words, r);
     for (int r = 0; told && r < c->size; r++)
@@ -204,8 +204,8 @@ static double grace(double timeout) {
     return timeout / 2 < 0.2 ? 0.2 : timeout / 2 > 2 ? 2 : timeout / 2;
 }
 
-static void add(gs_gloo_few *few, int rank) {
-    if (few->count < GS_GLOO_FEW) few->rank[few->count++] = rank;
+static void add(gs_gloo_rank_list *list, int rank) {
+    if (list->count < GS_GLOO_RANK_LIST) list->rank[list->count++] = rank;
 }
 
 void gs_gloo_tell_wait(gs_comm *c, const int *peers, int count) {
@@ -230,10 +230,10 @@ typedef struct wait_notes {
     bool *silent;
 } wait_notes;
 
-static bool is_in(const gs_gloo_few *few, int rank) {
+static bool is_in(const gs_gloo_rank_list *list, int rank) {
     bool found = false;
-    for (int i = 0; i < few->count && i < GS_GLOO_FEW; i++) found = found || few->rank[i] == rank;
-    return found || few->count == ALL;
+    for (int i = 0; i < list->count && i < GS_GLOO_RANK_LIST; i++) found = found || list->rank[i] == rank;
+    return found || list->count == ALL;
 }
 
 static void take_note(const gs_comm *c, int from, const gs_gloo_note *note, const wait_notes *notes) {
@@ -251,8 +251,8 @@ static bool one_is_stopped(const gs_comm *c) {
     return false;
 }
 
-/* Take the notes that come in time. Where a rank has gone, its last words say more, and where one is stopped, nothing
- * more is to be found out. A wait for a note closes no connection: the watch ends it. */
+/* Take the notes that come in time. Where a rank has gone, its failure message says more, and where one is stopped,
+ * nothing more is to be found out. A wait for a note closes no connection: the watchdog ends it. */
 static void take_notes(const gs_comm *c, const wait_notes *notes) {
     const gs_gloo_state *s = c->state;
     const double end = gs_awake_seconds() + grace(c->timeout);
@@ -260,8 +260,8 @@ static void take_notes(const gs_comm *c, const wait_notes *notes) {
     for (int r = 0; r < c->size; r++) {
         const double left = end - gs_awake_seconds();
         if (r == c->rank || is_silent(s, r)) continue;
-        const gs_gloo_code code = gs_gloo_wait_recv(s->ears[r].note_buffer, gs_gloo_milliseconds(left));
-        if (code == GS_GLOO_OK) take_note(c, r, &s->ears[r].note, notes);
+        const gs_gloo_code code = gs_gloo_wait_recv(s->inboxes[r].note_buffer, gs_gloo_milliseconds(left));
+        if (code == GS_GLOO_OK) take_note(c, r, &s->inboxes[r].note, notes);
         if (code == GS_GLOO_LOST || left < -1) return;
     }
 }
@@ -325,9 +325,9 @@ void gs_gloo_abort(gs_comm *c, const char *message) {
     pthread_mutex_unlock(&s->lock);
 }
 
-gs_status gs_gloo_heed(gs_comm *c) {
+gs_status gs_gloo_check_peers(gs_comm *c) {
     gs_gloo_state *s = c->state;
-    char words[GS_LAST_WORDS];
+    char words[GS_FAILURE_TEXT];
     if (!atomic_load(&s->failed) && pthread_mutex_trylock(&s->lock) == 0) {
         for (int r = 0; r < c->size && !atomic_load(&s->failed); r++)
             if (r != c->rank && look_at_peer(s, r, words, sizeof words) == SAID_WHY)
@@ -338,10 +338,10 @@ gs_status gs_gloo_heed(gs_comm *c) {
 }
 
 /* The connection that broke may be the second one to a peer (direct.c). Wait until the first one breaks too: it is
- * known to have delivered the peer's last words before that. */
+ * known to have delivered the peer's failure message before that. */
 static void wait_for_the_end_of_one(const gs_comm *c) {
     gs_gloo_state *s = c->state;
-    char text[GS_LAST_WORDS];
+    char text[GS_FAILURE_TEXT];
     for (int ms = 0; ms < 1000; ms++) {
         for (int r = 0; r < c->size; r++)
             if (r != c->rank && look_at_peer(s, r, text, sizeof text) != CONNECTED) return;
@@ -378,9 +378,9 @@ static void find_cause(gs_comm *c, gs_gloo_code code, const char *how, int peer,
     wait_notes notes = {0};
     if (code == GS_GLOO_LOST) wait_for_the_end_of_one(c);
     if (code == GS_GLOO_TIMEOUT) notes = hear_waits(c);
-    char seen[GS_LAST_WORDS] = "", words[GS_LAST_WORDS] = "";
+    char seen[GS_FAILURE_TEXT] = "", words[GS_FAILURE_TEXT] = "";
     for (int r = 0; lost && r < c->size; r++) {
-        char text[GS_LAST_WORDS];
+        char text[GS_FAILURE_TEXT];
         peer_state state = r == c->rank ? CLOSED_BY_US : look_at_peer(s, r, text, sizeof text);
         if (state == SAID_WHY) snprintf(words, sizeof words, "%s", text);
         if (state != BROKEN) continue;
@@ -406,9 +406,9 @@ static void find_cause(gs_comm *c, gs_gloo_code code, const char *how, int peer,
     free(notes.silent);
 }
 
-gs_status gs_gloo_lost(gs_comm *c, gs_gloo_code code, int peer, const char *format, ...) {
+gs_status gs_gloo_diagnose(gs_comm *c, gs_gloo_code code, int peer, const char *format, ...) {
     gs_gloo_state *s = c->state;
-    char what[WHAT], how[GS_GLOO_SAID], message[GS_LAST_WORDS];
+    char what[WHAT], how[GS_GLOO_ERROR_TEXT], message[GS_FAILURE_TEXT];
     va_list args;
     snprintf(how, sizeof how, "%s", said);
     va_start(args, format);

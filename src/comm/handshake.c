@@ -1,4 +1,4 @@
-#include "comm/proof.h"
+#include "comm/handshake.h"
 #include "core/nettle.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 static const char magic[] = "gradsum1";
-_Static_assert(GS_PROOF == SHA256_DIGEST_SIZE, "a proof is a whole digest");
+_Static_assert(GS_MAC == SHA256_DIGEST_SIZE, "a MAC is a whole digest");
 
 gs_status gs_secret_make(unsigned char *secret, int bytes) {
     if (getentropy(secret, (size_t)bytes) == 0) return GS_OK;
@@ -24,8 +24,8 @@ bool gs_hello_fits(const gs_hello *h, uint32_t to) {
     return memcmp(h->magic, magic, sizeof h->magic) == 0 && h->to == to && h->zero == 0;
 }
 
-void gs_proof_make(const unsigned char *low, const unsigned char *high, uint32_t prover,
-                   const gs_hello *caller, const gs_hello *listener, unsigned char proof[GS_PROOF]) {
+void gs_handshake_proof(const unsigned char *low, const unsigned char *high, uint32_t prover,
+                   const gs_hello *caller, const gs_hello *listener, unsigned char proof[GS_MAC]) {
     struct hmac_sha256_ctx context;
     unsigned char key[2 * GS_SECRET];
     memcpy(key, low, GS_SECRET);
@@ -37,6 +37,6 @@ void gs_proof_make(const unsigned char *low, const unsigned char *high, uint32_t
     GS_DIGEST(hmac_sha256_digest, &context, proof);
 }
 
-bool gs_proof_equal(const unsigned char *a, const unsigned char *b) {
-    return memeql_sec(a, b, GS_PROOF);
+bool gs_mac_equal(const unsigned char *a, const unsigned char *b) {
+    return memeql_sec(a, b, GS_MAC);
 }

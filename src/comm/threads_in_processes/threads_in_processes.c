@@ -20,16 +20,16 @@
 
 #include "core/shard.h"
 
-typedef struct world {
+typedef struct shared_state {
     gs_comm *processes;
     atomic_int members;          /* threads of this process that are not freed yet */
     gs_scratch shared, received; /* the leader's, for the collective under way */
     int first[]; /* [processes + 1]: first rank of each process; the last entry is the world's size */
-} world;
+} shared_state;
 
 typedef struct member {
     gs_levels levels; /* inside: the threads of this process */
-    world *w;
+    shared_state *s;
 } member;
 
 static gs_status finish(member *m, gs_status status) {
@@ -57,7 +57,7 @@ static gs_status from_leader(member *m, const gs_call *call, void *shared, gs_th
 
 static gs_status all_reduce(member *m, const gs_call *call, void *data) {
     GS_TRY(finish(m, gs_threads_reduce_to_first(m->levels.inside, call, data, data)));
-    if (m->levels.leaders) GS_TRY(finish(m, gs_call_run(m->w->processes, call, NULL, data)));
+    if (m->levels.leaders) GS_TRY(finish(m, gs_call_run(m->s->processes, call, NULL, data)));
     return from_leader(m, call, data, take, &(part){data, 0, call->count * gs_type_size(call->type)});
 }
 
@@ -66,14 +66,14 @@ static gs_status all_reduce(member *m, const gs_call *call, void *data) {
  * `in`. */
 static gs_status exchange(member *m, const gs_call *call, const unsigned char *out, unsigned char *in,
                           size_t unit, bool own) {
-    gs_comm *processes = m->w->processes;
-    const int *first = m->w->first;
+    gs_comm *processes = m->s->processes;
+    const int *first = m->s->first;
     int me = processes->rank, n = processes->size;
     for (int k = 1; k < n; k++) {
         int to = (me + k) % n, from = (me - k + n) % n, part = own ? me : to;
-        GS_TRY(gs_send_part(processes, call, out + (size_t)first[part] * unit,
+        GS_TRY(gs_collective_send(processes, call, out + (size_t)first[part] * unit,
                             (size_t)(first[part + 1] - first[part]) * unit, to));
-        GS_TRY(gs_recv_part(processes, call, in + (size_t)first[from] * unit,
+        GS_TRY(gs_collective_recv(processes, call, in + (size_t)first[from] * unit,
                             (size_t)(first[from + 1] - first[from]) * unit, from));
     }
     return GS_OK;
@@ -81,11 +81,11 @@ static gs_status exchange(member *m, const gs_call *call, const unsigned char *o
 
 static gs_status all_gather(member *m, const gs_call *call, const void *mine, unsigned char *all) {
     size_t bytes = call->count * gs_type_size(call->type);
-    const int *first = m->w->first;
-    unsigned char *own = bytes > 0 ? all + (size_t)first[m->w->processes->rank] * bytes : all;
+    const int *first = m->s->first;
+    unsigned char *own = bytes > 0 ? all + (size_t)first[m->s->processes->rank] * bytes : all;
     GS_TRY(finish(m, gs_call_run(m->levels.inside, call, mine, own)));
     if (m->levels.leaders) GS_TRY(finish(m, exchange(m, call, all, all, bytes, true)));
-    return from_leader(m, call, all, take, &(part){all, 0, (size_t)first[m->w->processes->size] * bytes});
+    return from_leader(m, call, all, take, &(part){all, 0, (size_t)first[m->s->processes->size] * bytes});
 }
 
 /* The leader's memory for a collective. What it reads or writes between the processes is its own, so no failure can
@@ -93,8 +93,8 @@ static gs_status all_gather(member *m, const gs_call *call, const void *mine, un
 static gs_status leaders_memory(member *m, const gs_call *call, size_t bytes, void **out) {
     *out = NULL;
     if (!m->levels.leaders) return GS_OK;
-    GS_TRY(finish(m, gs_scratch_for(&m->w->shared, call, bytes)));
-    *out = m->w->shared.memory;
+    GS_TRY(finish(m, gs_scratch_for(&m->s->shared, call, bytes)));
+    *out = m->s->shared.memory;
     return GS_OK;
 }
 
@@ -105,17 +105,17 @@ static gs_status reduce(member *m, const gs_call *call, void *data, bool is_root
     between.root = gs_group_of(&m->levels, call->root);
     GS_TRY(leaders_memory(m, call, bytes, &shared));
     GS_TRY(finish(m, gs_threads_reduce_to_first(m->levels.inside, call, data, shared)));
-    if (m->levels.leaders) GS_TRY(finish(m, gs_call_run(m->w->processes, &between, NULL, shared)));
+    if (m->levels.leaders) GS_TRY(finish(m, gs_call_run(m->s->processes, &between, NULL, shared)));
     return from_leader(m, call, shared, take, &(part){is_root ? data : NULL, 0, bytes});
 }
 
 /* Between the leaders: the part of a process is that of all its ranks together, and ends in its place. */
 static gs_status reduce_scatter_parts(member *m, const gs_call *call, unsigned char *shared) {
-    gs_comm *processes = m->w->processes;
-    const int *first = m->w->first;
+    gs_comm *processes = m->s->processes;
+    const int *first = m->s->first;
     size_t at = gs_shard_of(call->count, first[processes->rank], first[processes->size]).first;
     return gs_pairwise_reduce_scatter(processes, call, shared, shared + at * gs_type_size(call->type), first,
-                                      &m->w->received);
+                                      &m->s->received);
 }
 
 static gs_status reduce_scatter(member *m, const gs_call *call, const void *all, void *mine, gs_shard own) {
@@ -143,14 +143,14 @@ typedef struct blocks {
 
 /* How many blocks lie before those for process p. */
 static size_t before(member *m, int p) {
-    return (size_t)m->levels.inside->size * (size_t)m->w->first[p];
+    return (size_t)m->levels.inside->size * (size_t)m->s->first[p];
 }
 
 static void give(void *context, void *shared) {
     const blocks *b = context;
     member *m = b->m;
-    const int *first = m->w->first;
-    for (int p = 0; p < m->w->processes->size && b->bytes > 0; p++) {
+    const int *first = m->s->first;
+    for (int p = 0; p < m->s->processes->size && b->bytes > 0; p++) {
         size_t row = (size_t)(first[p + 1] - first[p]),
                at = before(m, p) + (size_t)m->levels.inside->rank * row;
         memcpy((unsigned char *)shared + at * b->bytes, b->from + (size_t)first[p] * b->bytes,
@@ -161,8 +161,8 @@ static void give(void *context, void *shared) {
 static void get(void *context, void *shared) {
     const blocks *b = context;
     member *m = b->m;
-    const int *first = m->w->first;
-    for (int p = 0; p < m->w->processes->size && b->bytes > 0; p++)
+    const int *first = m->s->first;
+    for (int p = 0; p < m->s->processes->size && b->bytes > 0; p++)
         for (int r = first[p]; r < first[p + 1]; r++) {
             size_t at = before(m, p) + (size_t)(r - first[p]) * (size_t)m->levels.inside->size +
                         (size_t)m->levels.inside->rank;
@@ -172,13 +172,13 @@ static void get(void *context, void *shared) {
 
 static gs_status all_to_all(member *m, const gs_call *call, const void *from, void *to) {
     blocks own = {m, from, to, call->count * gs_type_size(call->type)};
-    size_t bytes = before(m, m->w->processes->size) * own.bytes;
+    size_t bytes = before(m, m->s->processes->size) * own.bytes;
     void *out;
     GS_TRY(leaders_memory(m, call, 2 * bytes, &out));
     unsigned char *in = out ? (unsigned char *)out + bytes : NULL;
     GS_TRY(finish(m, gs_threads_with_first(m->levels.inside, call, out, give, &own)));
     if (m->levels.leaders) {
-        size_t mine = before(m, m->w->processes->rank) * own.bytes;
+        size_t mine = before(m, m->s->processes->rank) * own.bytes;
         gs_copy_unless_there(in + mine, (unsigned char *)out + mine,
                              (size_t)m->levels.inside->size * (size_t)m->levels.inside->size * own.bytes);
         GS_TRY(gs_levels_finish(
@@ -187,7 +187,7 @@ static gs_status all_to_all(member *m, const gs_call *call, const void *from, vo
     return from_leader(m, call, in, get, &own);
 }
 
-static gs_status world_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
+static gs_status workers_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
     member *m = c->state;
     switch (call->operation) {
     case GS_ALL_REDUCE:
@@ -211,59 +211,59 @@ static gs_status world_collective(gs_comm *c, const gs_call *call, const void *i
 
 /* ---- making, freeing ---- */
 
-static void free_world(world *w) {
-    gs_comm_free(w->processes);
-    gs_scratch_free(&w->shared);
-    gs_scratch_free(&w->received);
-    free(w);
+static void free_shared(shared_state *s) {
+    gs_comm_free(s->processes);
+    gs_scratch_free(&s->shared);
+    gs_scratch_free(&s->received);
+    free(s);
 }
 
-static void world_free(gs_comm *c) {
+static void workers_free(gs_comm *c) {
     member *m = c->state;
-    world *w = m->w;
+    shared_state *s = m->s;
     gs_comm_free(m->levels.inside);
     free(m);
-    if (atomic_fetch_sub(&w->members, 1) == 1) free_world(w);
+    if (atomic_fetch_sub(&s->members, 1) == 1) free_shared(s);
 }
 
-static const gs_transport transport_world = {
-    .name = "world",
+static const gs_transport transport_workers = {
+    .name = "threads in processes",
     .send = gs_levels_send,
     .recv = gs_levels_recv,
-    .collective = world_collective,
+    .collective = workers_collective,
     .abort = gs_levels_abort,
-    .free = world_free,
+    .free = workers_free,
 };
 
 /* first[p] = sum of the counts of the processes before p */
-static gs_status count_ranks(world *w, int local) {
+static gs_status count_ranks(shared_state *s, int local) {
     enum { MOST = 4096 };
-    int processes = w->processes->size;
-    GS_TRY(gs_comm_all_gather(w->processes, &local, w->first + 1, 1, GS_I32));
+    int processes = s->processes->size;
+    GS_TRY(gs_comm_all_gather(s->processes, &local, s->first + 1, 1, GS_I32));
     for (int p = 0; p < processes; p++) {
-        if (w->first[p + 1] < 1 || w->first[p + 1] > MOST)
-            return gs_fail(GS_E_PEER, "process %d reports %d workers; wanted 1 to %d", p, w->first[p + 1],
+        if (s->first[p + 1] < 1 || s->first[p + 1] > MOST)
+            return gs_fail(GS_E_PEER, "process %d reports %d workers; wanted 1 to %d", p, s->first[p + 1],
                            MOST);
-        w->first[p + 1] += w->first[p];
+        s->first[p + 1] += s->first[p];
     }
     return GS_OK;
 }
 
-static gs_status create_members(world *w, int local, double timeout, gs_comm **comms) {
-    int first = w->first[w->processes->rank], size = w->first[w->processes->size];
+static gs_status create_members(shared_state *s, int local, double timeout, gs_comm **comms) {
+    int first = s->first[s->processes->rank], size = s->first[s->processes->size];
     gs_comm **locals = calloc((size_t)local, sizeof *locals);
     gs_status status = locals ? gs_threads_create(local, first, timeout + gs_levels_patience(timeout), locals)
                               : gs_fail(GS_E_MEMORY, "no memory for %d workers", local);
     for (int i = 0; status == GS_OK && i < local; i++) {
         member *m = malloc(sizeof *m);
         if (m) {
-            *m = (member){.w = w};
-            m->levels = (gs_levels){.comm = {&transport_world, first + i, size, timeout, m},
+            *m = (member){.s = s};
+            m->levels = (gs_levels){.comm = {&transport_workers, first + i, size, timeout, m},
                                     .inside = locals[i],
                                     .patient = *locals[i],
-                                    .leaders = i == 0 ? w->processes : NULL,
-                                    .outside = w->processes,
-                                    .first = w->first};
+                                    .leaders = i == 0 ? s->processes : NULL,
+                                    .outside = s->processes,
+                                    .first = s->first};
             /* The leader's waits between the processes are bounded there, each by the timeout; a failure wakes us. */
             m->levels.patient.timeout = i == 0 ? locals[i]->timeout + gs_levels_patience(timeout) : INFINITY;
             comms[i] = &m->levels.comm;
@@ -278,30 +278,30 @@ static gs_status create_members(world *w, int local, double timeout, gs_comm **c
     return status;
 }
 
-gs_status gs_comm_world_create(int local, gs_comm *processes, double timeout, gs_comm **comms) {
-    if (local < 1) gs_bug("gs_comm_world_create: a process with %d workers", local);
+gs_status gs_comm_workers_create(int local, gs_comm *processes, double timeout, gs_comm **comms) {
+    if (local < 1) gs_bug("gs_comm_workers_create: a process with %d workers", local);
     if (!processes) return gs_comm_threads_create(local, timeout, comms);
-    if (!processes->ops->of_processes)
-        gs_bug("gs_comm_world_create: '%s' does not connect processes", processes->ops->name);
-    world *w = calloc(1, sizeof *w + ((size_t)processes->size + 1) * sizeof *w->first);
-    if (!w) {
+    if (!processes->ops->set_multithreaded)
+        gs_bug("gs_comm_workers_create: '%s' does not connect processes", processes->ops->name);
+    shared_state *s = calloc(1, sizeof *s + ((size_t)processes->size + 1) * sizeof *s->first);
+    if (!s) {
         gs_comm_free(processes);
         return gs_fail(GS_E_MEMORY, "no memory for %d workers", local);
     }
-    w->processes = processes;
-    atomic_store(&w->members, local);
-    gs_status status = count_ranks(w, local);
+    s->processes = processes;
+    atomic_store(&s->members, local);
+    gs_status status = count_ranks(s, local);
     if (status == GS_OK &&
-        w->first[processes->size] == processes->size) { /* one worker in each: nothing inside */
+        s->first[processes->size] == processes->size) { /* one worker in each: nothing inside */
         comms[0] = processes;
-        w->processes = NULL;
-        free_world(w);
+        s->processes = NULL;
+        free_shared(s);
         return GS_OK;
     }
     if (status == GS_OK) {
-        processes->ops->of_processes(processes);
-        status = create_members(w, local, timeout, comms);
+        processes->ops->set_multithreaded(processes);
+        status = create_members(s, local, timeout, comms);
     }
-    if (status != GS_OK) free_world(w);
+    if (status != GS_OK) free_shared(s);
     return status;
 }

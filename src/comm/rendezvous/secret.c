@@ -1,4 +1,4 @@
-#include "comm/meet/secret.h"
+#include "comm/rendezvous/secret.h"
 #include "core/nettle.h"
 #include "io/file.h"
 
